@@ -1,0 +1,116 @@
+# mtc: `make help` lists the targets.
+
+BUILD     ?= build
+PREFIX    ?= /usr/local
+FLEX      ?= flex
+BISON     ?= bison
+PYTEST    ?= python3 -m pytest
+CFLAGS    ?= -O2 -g
+SANITIZE  := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+
+WARNINGS         := -Wall -Wextra -Wpedantic
+COMPILER_FLAGS    = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARNINGS) -Icompiler -I$(BUILD)/gen
+RUNTIME_FLAGS    := -std=c11 -D_XOPEN_SOURCE=700 $(WARNINGS) -fPIC -Iruntime -Ikernels_lib
+
+SOURCES    := $(wildcard compiler/*.c compiler/*/*.c)
+GENERATED  := $(BUILD)/gen/parser.c $(BUILD)/gen/lexer.c
+OBJECTS     = $(SOURCES:%.c=$(BUILD)/obj/%.o) $(GENERATED:$(BUILD)/%.c=$(BUILD)/obj/%.o)
+# A program's device layer, device_cpu.c or device_cuda.c, is compiled together with it.
+RUNTIME     = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out runtime/device_%,$(wildcard runtime/*.c)))
+C_FILES     = $(wildcard compiler/*.[ch] compiler/*/*.[ch] runtime/*.[ch] kernels_lib/*.h kernels_lib/*/*.h kernels_lib/*/*.cuh \
+                         bench/*.cu tools/*.c)
+
+all: $(BUILD)/mtc $(BUILD)/libmtc_runtime.a  ## build the compiler and the runtime library (default)
+
+$(BUILD)/mtc: $(OBJECTS)
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
+
+# Written anew, so that an object whose source is gone leaves the library too.
+$(BUILD)/libmtc_runtime.a: $(RUNTIME)
+	$(RM) $@
+	$(AR) rcs $@ $^
+
+$(BUILD)/obj/compiler/%.o: compiler/%.c
+	@mkdir -p $(@D)
+	$(CC) $(COMPILER_FLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/obj/runtime/%.o: runtime/%.c
+	@mkdir -p $(@D)
+	$(CC) $(RUNTIME_FLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# What flex writes does not pass our own warnings.
+$(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
+	@mkdir -p $(@D)
+	$(CC) $(COMPILER_FLAGS) $(CFLAGS) -Icompiler/front -Wno-unused-function -Wno-sign-compare -MMD -MP -c -o $@ $<
+
+# The headers that flex and bison write must exist before the first compilation of what includes them.
+$(OBJECTS): | $(GENERATED)
+
+$(BUILD)/gen/parser.c $(BUILD)/gen/parser.h &: compiler/front/parser.y
+	@mkdir -p $(@D)
+	$(BISON) -Wall -Werror --defines=$(BUILD)/gen/parser.h -o $(BUILD)/gen/parser.c $<
+
+$(BUILD)/gen/lexer.c $(BUILD)/gen/lexer.h &: compiler/front/lexer.l
+	@mkdir -p $(@D)
+	$(FLEX) --header-file=$(BUILD)/gen/lexer.h -o $(BUILD)/gen/lexer.c $<
+
+-include $(OBJECTS:.o=.d) $(RUNTIME:.o=.d)
+
+check: all  ## run the tests that need no GPU
+	$(PYTEST) -q -m "not gpu" tests
+
+check-gpu: all  ## run the tests that need a GPU
+	$(PYTEST) -q -m gpu tests
+
+bench: all  ## measure kernels and models
+	bench/run
+
+bless: all  ## rewrite the expected outputs of the tests and show what changed
+	$(PYTEST) -q -m "not gpu" tests --bless
+	git diff --stat -- tests docs
+
+format:  ## rewrite our C, C++ and CUDA files with clang-format
+	clang-format -i $(C_FILES)
+
+lint: all  ## check format, warnings of gcc and clang, clang-tidy, import arrows, generated code
+	tools/lint
+
+asan:  ## build build/asan/mtc with AddressSanitizer and UndefinedBehaviorSanitizer
+	$(MAKE) BUILD=$(BUILD)/asan CFLAGS="$(SANITIZE)" $(BUILD)/asan/mtc
+
+FUZZ_FLAGS := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+
+fuzz:  ## fuzz the compiler under the sanitizers for FUZZ_SECONDS (600)
+	$(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="$(FUZZ_FLAGS)" $(BUILD)/fuzz/front_fuzz
+	tools/fuzz $(BUILD)/fuzz/front_fuzz
+
+$(BUILD)/front_fuzz: tests/fuzz/front_fuzz.c $(OBJECTS)
+	$(CC) $(COMPILER_FLAGS) -D_GNU_SOURCE $(CFLAGS) -fsanitize=fuzzer -Icompiler -o $@ \
+	      $(filter-out %/compiler/main.o,$^) -lm
+
+# Installed, the library's folder looks like the source tree: the compiler finds kernels and runtime in either.
+LIBRARY = $(DESTDIR)$(PREFIX)/lib/mtc
+MAN     = $(DESTDIR)$(PREFIX)/share/man/man1/mtc.1
+BASH    = $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mtc
+
+install: all  ## install under $(DESTDIR)$(PREFIX)
+	install -d $(DESTDIR)$(PREFIX)/bin $(LIBRARY)/runtime $(dir $(MAN)) $(dir $(BASH))
+	install $(BUILD)/mtc $(DESTDIR)$(PREFIX)/bin/mtc
+	install -m 644 $(BUILD)/libmtc_runtime.a $(LIBRARY)
+	install -m 644 runtime/*.[ch] $(LIBRARY)/runtime
+	cd kernels_lib && find . -type f -name '*.*h' -exec install -D -m 644 {} $(abspath $(LIBRARY))/kernels_lib/{} \;
+	tools/man $(BUILD)/mtc > $(MAN)
+	tools/completion $(BUILD)/mtc > $(BASH)
+
+uninstall:  ## remove what install wrote
+	$(RM) -r $(LIBRARY)
+	$(RM) $(DESTDIR)$(PREFIX)/bin/mtc $(MAN) $(BASH)
+
+clean:  ## remove build/
+	$(RM) -r $(BUILD)
+
+help:  ## list the targets
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
+
+.PHONY: all check check-gpu bench bless format lint asan fuzz install uninstall clean help
+.DELETE_ON_ERROR:

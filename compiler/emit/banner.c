@@ -1,0 +1,69 @@
+/* What a reader sees first. */
+#include "emit/program.h"
+
+#include <stdio.h>
+
+static const char *grouped(Arena *arena, int64_t value) {
+    char digits[32], text[48];
+    int length = snprintf(digits, sizeof digits, "%lld", (long long)value), out = 0;
+    for (int k = 0; k < length; k++) {
+        if (k && (length - k) % 3 == 0)
+            text[out++] = ',';
+        text[out++] = digits[k];
+    }
+    return arena_strndup(arena, text, (size_t)out);
+}
+
+/* "26.2 M" of a number, in steps of 1000 or 1024. */
+static const char *scaled(Arena *arena, double value, double step, const char *unit) {
+    static const char *const prefixes[] = {"", "K", "M", "G", "T", "P"};
+    int prefix = 0;
+    for (; value >= step && prefix < 5; prefix++)
+        value /= step;
+    return arena_printf(arena, prefix && value < 99.5 ? "%.1f %s%s" : "%.0f %s%s", value, prefixes[prefix], unit);
+}
+
+static const char *bytes(Arena *arena, int64_t value) {
+    return scaled(arena, (double)value, 1024, "B");
+}
+
+static const char *kernels_of(Emitter *e, const Program *program) {
+    Text text = TEXT(e->arena);
+    for (int p = 0; p < program->phases.count; p++)
+        for (int k = 0; k < program->phases.at[p].kernels.count; k++)
+            text_printf(&text, "%s%s", k ? " + " : p ? " | " : "", kernel_name(e, program->phases.at[p].kernels.at[k]));
+    return text_string(&text);
+}
+
+static void write_schedule(Emitter *e, Writer *out) {
+    const Program *train = e->programs[0];
+    if (!e->target->schedules)
+        return;
+    bool persistent = train->schedule == SCHEDULE_PERSISTENT;
+    Schedule other = persistent ? SCHEDULE_GRAPH : SCHEDULE_PERSISTENT;
+    write_comment(out, 10, arena_printf(e->arena, "  schedule  %s: %.1f us a step estimated (%s: %.1f us)",
+                                        persistent ? "persistent" : "graph", 1e6 * train->estimate[train->schedule],
+                                        persistent ? "graph" : "persistent", 1e6 * train->estimate[other]));
+}
+
+void write_banner(Emitter *e, Writer *out) {
+    Arena *arena = e->arena;
+    const Plan *plan = e->plan;
+    const Program *train = e->programs[0];
+    int64_t parameters = 0;
+    for (int k = 0; k < e->module->weights.count; k++)
+        parameters += type_elements(&e->module->weights.at[k].type);
+    write_comment(out, 0, arena_printf(arena, "%s: a model of %s parameters, compiled by mtc from %s", e->module->name,
+                                       grouped(arena, parameters), source_path(e->module)));
+    write_line(out, "//");
+    write_comment(out, 12, arena_printf(arena, "  step      %s in %d phases: %s", scaled(arena, program_flops(train), 1000, "FLOP"),
+                                        train->phases.count, kernels_of(e, train)));
+    write_comment(out, 12, arena_printf(arena, "  memory    %s arena (%s without sharing): weights %s, optimizer state %s, values %s",
+                                        bytes(arena, plan->arena_bytes), bytes(arena, plan->unshared_bytes),
+                                        bytes(arena, plan->weight_bytes), bytes(arena, plan->state_bytes),
+                                        bytes(arena, plan->value_bytes)));
+    write_schedule(e, out);
+    write_line(out, "//");
+    write_comment(out, 0, "From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases "
+                          "that group them; the step; evaluation; tables for the runtime; main.");
+}

@@ -1,0 +1,27 @@
+/* Emission: one CUDA C++17 or C11 file that people read.
+ *
+ * Order: banner, sizes, tensors, kernels in the order of a step, phases, step, evaluation, tables, main. */
+#ifndef MTC_EMIT_H
+#define MTC_EMIT_H
+
+#include "plan/plan.h"
+
+typedef struct EmitOptions {
+    bool f64;                  /* C only: `real` is double, for gradient checks */
+    bool shared;               /* a library: no main */
+    const char *architectures; /* CUDA: "sm_90" or "sm_75;sm_80+ptx"; C: "" */
+    const char *model_hash;    /* hex */
+} EmitOptions;
+
+typedef struct Emission {
+    const char *text;
+    size_t length;
+    VEC(Span) lines; /* lines.at[k]: the place in the model that generated line k + 1 comes from; .source NULL: none */
+} Emission;
+
+Emission *emit_cuda(const Module *module, const Program *train, const Program *eval, const Plan *plan,
+                    const EmitOptions *options);
+Emission *emit_c(const Module *module, const Program *train, const Program *eval, const Plan *plan,
+                 const EmitOptions *options);
+
+#endif

@@ -1,0 +1,61 @@
+#include "emit/emitter.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *tensor_name(const Emitter *e, const Buffer *buffer) {
+    return e->tensor[buffer - e->plan->buffers.at];
+}
+
+const char *c_type(const Emitter *e, DType dtype) {
+    return dtype == DT_F32 ? e->target->real : dtype_info[dtype].c_name;
+}
+
+/* The shortest digits that read back as the same number of the type; without an exponent if that is no longer. */
+static const char *digits(Arena *arena, double value, bool f64) {
+    char text[40], plain[40];
+    for (int precision = 1; precision <= 17; precision++) {
+        snprintf(text, sizeof text, "%.*g", precision, value);
+        if (f64 ? strtod(text, NULL) == value : strtof(text, NULL) == (float)value)
+            break;
+    }
+    snprintf(plain, sizeof plain, "%.15g", strtod(text, NULL));
+    return arena_strdup(arena, strlen(plain) <= strlen(text) ? plain : text);
+}
+
+const char *literal(const Emitter *e, double value, DType dtype) {
+    if (isnan(value))
+        return "NAN";
+    if (isinf(value))
+        return value > 0 ? "INFINITY" : "-INFINITY";
+    if (dtype != DT_F32)
+        return arena_printf(e->arena, "%.0f", value);
+    const char *text = digits(e->arena, value, e->options->f64);
+    const char *point = strpbrk(text, ".e") ? "" : ".0";
+    return e->mathematics ? text : arena_printf(e->arena, "%s%s%s", text, point, e->options->f64 ? "" : "f");
+}
+
+Writer writer_like(const Writer *out) {
+    Writer writer = WRITER(out->text.arena);
+    writer.at = out->at;
+    return writer;
+}
+
+/* A statement ends where nothing is open and the next line does not go on. */
+static bool is_one_statement(const Writer *lines) {
+    int statements = 0;
+    for (const char *line = text_string(&lines->text); *line; line = strchr(line, '\n') + 1)
+        statements += *line != ' ' && *line != '}' && *line != '#';
+    return statements <= 1;
+}
+
+void write_block(Writer *out, const char *head, const Writer *lines) {
+    bool braces = !is_one_statement(lines);
+    write_open(out, "%s%s", head, braces ? " {" : "");
+    write_all(out, lines);
+    if (braces)
+        write_close(out, "}");
+    else
+        out->indent--;
+}

@@ -1,0 +1,92 @@
+/* What all of emission shares: the module, its plan, the names of things, and the target. */
+#ifndef MTC_EMITTER_H
+#define MTC_EMITTER_H
+
+#include "emit/emit.h"
+#include "emit/index.h"
+#include "emit/writer.h"
+
+typedef struct Emitter Emitter;
+typedef struct Body Body;
+
+/* The function of a kernel, once it has been written. */
+typedef struct Function {
+    const Kernel *kernel;
+    const char *name, *call;
+} Function;
+
+/* Numbers that a row keeps between its stages. */
+typedef struct RowVector {
+    const Node *node;
+    const char *name, *extent;
+    unsigned inner;
+} RowVector;
+
+/* Where C and CUDA C++ differ. Everything else is the same text. */
+typedef struct Target {
+    const char *name;   /* "cuda" */
+    bool schedules;     /* graph or persistent */
+    const char *member; /* "t.": how a kernel reaches its tensors */
+    const char *report; /* "batch.reports" */
+    const char *real;   /* the type of an f32 */
+
+    void (*includes)(Emitter *e, Writer *out);
+    /* The struct Tensors, and how it is made of a run. */
+    void (*tensors)(Emitter *e, Writer *out);
+    /* The kernels of a program by phases. */
+    void (*phases)(Emitter *e, const Program *program, Writer *out);
+    /* train, train_until, prepare, release; evaluate. */
+    void (*step)(Emitter *e, Writer *out);
+    void (*evaluation)(Emitter *e, Writer *out);
+
+    /* Lines before a kernel's function; NULL: none. */
+    void (*declare)(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
+    /* "static void h(const Tensors *t)", the parameters being those that `text` uses; and "h(t)". */
+    const char *(*signature)(Emitter *e, const char *name, const char *text);
+    const char *(*call)(Emitter *e, const char *name, const char *text);
+    /* A product: the body of its kernel. */
+    void (*contract)(Body *kernel, const char *name);
+
+    /* A kernel of rows. */
+    void (*open_rows)(Body *row, const char *rows);
+    void (*close_rows)(Body *row);
+    void (*row_vectors)(Body *row, const RowVector *vectors, int count);
+    /* "for (...)" over an extent, `variable` counting. */
+    const char *(*loop)(const Body *row, const char *variable, const char *extent);
+    /* After a loop: puts together what the threads of the row folded into `name`. NULL: nothing to do. */
+    void (*fold)(Body *row, const Node *reduction, const char *name);
+    /* "if (...)" before what happens once in a row; NULL: a row has one thread. */
+    const char *(*once)(const Body *row);
+    /* After row vectors were filled; NULL: nothing to do. */
+    void (*sync)(Body *row);
+    /* Writes a stage that only has one thin product, in a way of the target's own; false: it has none for this one. */
+    bool (*product)(Body *row, const Stage *stage, const char *extent);
+} Target;
+
+struct Emitter {
+    Arena *arena;
+    const Module *module;
+    const Program *programs[2]; /* train, eval */
+    const Plan *plan;
+    const EmitOptions *options;
+    bool mathematics; /* numbers and types as in equations, not as in code */
+    const Target *target;
+    Sizes *sizes;
+    Names globals;       /* functions and constants of the file */
+    VEC(Function) functions;
+    const char **tensor; /* member of Tensors, by row of plan->buffers */
+    const char **field, **knob, **report;
+};
+
+const char *tensor_name(const Emitter *e, const Buffer *buffer);
+/* "0.5f": a number of the type; integers and conditions without a point. */
+const char *literal(const Emitter *e, double value, DType dtype);
+const char *c_type(const Emitter *e, DType dtype);
+
+/* A loop or a condition: braces only around several statements. */
+void write_block(Writer *out, const char *head, const Writer *lines);
+Writer writer_like(const Writer *out);
+
+extern const Target target_cuda, target_c;
+
+#endif

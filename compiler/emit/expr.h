@@ -1,0 +1,70 @@
+/* Expressions of generated code.
+ *
+ * A body is a piece of straight code: one iteration of a loop, or the epilogue of a product. Its outputs are described
+ * as terms, a graph of templates in which equal values at equal indices are one term; then each output becomes one
+ * statement. A value that is used once is written where it is used; one that is used twice, or that would make a line
+ * too long, becomes a local that bears the name of the value in the model. */
+#ifndef MTC_EXPR_H
+#define MTC_EXPR_H
+
+#include "emit/emitter.h"
+
+/* A value that a kernel already has: a row's scalar, a row's vector, the sum of a product, a local. */
+typedef struct Known {
+    const Node *node;
+    const char *key;  /* of the index at which it is known; NULL: wherever the kernel reads it */
+    const char *text;
+    unsigned inner;   /* vector: its element is text[index along these axes of the node] */
+} Known;
+
+typedef struct Term Term;
+
+/* A kernel, its rows, their loops: inner bodies know what outer ones do. What depends on none of a body's own variables
+ * and is read from memory is read in the body around it; what is the same for all elements, at the start of the kernel. */
+struct Body {
+    Emitter *e;
+    const Kernel *kernel;
+    Body *outer;
+    const char *variables[3];
+    bool once; /* runs once in a body around it: reading ahead gains nothing */
+    Writer *out;
+    Names names;
+    VEC(Known) known;
+    VEC(RowVector) vectors;
+    VEC(Term *) terms;
+};
+
+Body body_new(Emitter *e, const Kernel *kernel, Writer *out);
+Body body_inside(Body *outer, Writer *out, const char *variable, const char *variable_2);
+void body_know(Body *body, const Node *n, const char *text);
+void body_know_vector(Body *body, const Node *n, const char *text, unsigned inner);
+
+/* What becomes of the value of `node` at `at`. */
+typedef struct Output {
+    const Node *node;
+    Index at;
+    const char *to;        /* it is assigned to this: "t.h[i * H + j]" */
+    const char *fold;      /* or folded by this, with it for $0: "sum += $0;" */
+    const Buffer *written; /* or NULL */
+} Output;
+typedef VEC(Output) Outputs;
+
+/* Writes the locals that the outputs need, then the outputs' statements. */
+void body_write(Body *body, const Outputs *outputs);
+
+/* What to call a value: as the model does, or after what it is computed from. */
+const char *local_name(Arena *arena, const Node *n);
+/* Where an element of a leaf or of a stored value lies: "t.h[i * H + j]". */
+const char *element_of(Emitter *e, const Node *n, const Index *at);
+/* The expression alone; for places where no statement can come before. */
+const char *body_expression(Body *body, const Node *n, const Index *at);
+
+/* What a view's result at `at` is an element of, and which. Returns the condition of that, or NULL. */
+const char *through_view(Emitter *e, const Node *view, Index *at);
+/* The operator's template with everything but its operands filled in. */
+const char *template_at(Emitter *e, const Node *n, const Index *at);
+
+/* equation.c: "h[i, j] = relu(...)", the equations of what a kernel computes, as comments. */
+void write_equations(Emitter *e, const Kernel *kernel, Writer *out);
+
+#endif

@@ -1,0 +1,195 @@
+#include "emit/index.h"
+
+Index index_linear(const Shape *shape, const char *at) {
+    Index index = {0};
+    if (shape->type.rank > 0)
+        index_push(&index, shape->type.rank, at);
+    return index;
+}
+
+void index_push(Index *index, int axes, const char *at) {
+    index->group[index->groups++] = (IndexGroup){axes, at};
+}
+
+void index_append(Index *index, const Index *more) {
+    for (int g = 0; g < more->groups; g++)
+        index->group[index->groups++] = more->group[g];
+}
+
+static int64_t extent(const Shape *shape, int first, int count) {
+    int64_t product = 1;
+    for (int axis = first; axis < first + count; axis++)
+        product *= shape->type.dim[axis];
+    return product;
+}
+
+/* The index over `count` axes from the `skip`-th on of a group that starts at axis `first`. */
+static const char *part_of(Arena *arena, const IndexGroup *group, const Shape *shape, int first, int skip, int count) {
+    int inner = group->axes - skip - count;
+    if (extent(shape, first + skip, count) == 1)
+        return "0";
+    const char *at = group->at;
+    if (extent(shape, first + skip + count, inner) > 1) {
+        const char *stride = shape_product(arena, shape, first + skip + count, inner);
+        at = arena_printf(arena, "%s / %s", parenthesised(arena, at, PREC_PRODUCT),
+                          parenthesised(arena, stride, PREC_UNARY));
+    }
+    if (extent(shape, first, skip) > 1) {
+        const char *size = shape_product(arena, shape, first + skip, count);
+        at = arena_printf(arena, "%s %% %s", parenthesised(arena, at, PREC_PRODUCT),
+                          parenthesised(arena, size, PREC_UNARY));
+    }
+    return at;
+}
+
+Index index_slice(Arena *arena, const Index *index, const Shape *shape, int first, int count) {
+    Index slice = {0};
+    int last = first + count;
+    for (int g = 0, start = 0; g < index->groups; start += index->group[g++].axes) {
+        const IndexGroup *group = &index->group[g];
+        int from = start < first ? first : start, to = start + group->axes < last ? start + group->axes : last;
+        if (from < to)
+            index_push(&slice, to - from, part_of(arena, group, shape, start, from - start, to - from));
+    }
+    return slice;
+}
+
+const char *index_axis(Arena *arena, const Index *index, const Shape *shape, int axis) {
+    Index slice = index_slice(arena, index, shape, axis, 1);
+    return slice.group[0].at;
+}
+
+/* "a * SIZE" without a factor of one; NULL for nothing. */
+static const char *scaled(Arena *arena, const char *at, const char *stride) {
+    if (strcmp(at, "0") == 0)
+        return NULL;
+    if (strcmp(stride, "1") == 0)
+        return at;
+    return arena_printf(arena, "%s * %s", parenthesised(arena, at, PREC_PRODUCT), stride);
+}
+
+/* A product that may not fit an int is computed with 64 bits. */
+static const char *widened(Arena *arena, const char *term, const Shape *shape) {
+    if (type_elements(&shape->type) <= INT32_MAX)
+        return term;
+    return arena_printf(arena, "(int64_t)%s", parenthesised(arena, term, PREC_PRODUCT));
+}
+
+static const char *offset_of(Arena *arena, const Index *index, const Shape *shape, int first, int count) {
+    Text sum = TEXT(arena);
+    for (int g = 0, start = first; g < index->groups; start += index->group[g++].axes) {
+        int next = start + index->group[g].axes;
+        const char *stride = shape_product(arena, shape, next, first + count - next);
+        const char *term = scaled(arena, index->group[g].at, stride);
+        if (term)
+            text_printf(&sum, "%s%s", sum.length ? " + " : "", sum.length ? term : widened(arena, term, shape));
+    }
+    return sum.length ? text_string(&sum) : "0";
+}
+
+const char *index_offset(Arena *arena, const Index *index, const Shape *shape) {
+    return offset_of(arena, index, shape, 0, shape->type.rank);
+}
+
+/* Axes from `start` on until their extents multiply to `wanted`, and any axes of extent 1 that follow. */
+static int axes_for(const Shape *shape, int start, int64_t wanted) {
+    int count = 0;
+    for (int64_t product = 1; start + count < shape->type.rank; count++) {
+        int64_t next = product * shape->type.dim[start + count];
+        if (product == wanted && next != product)
+            break;
+        product = next;
+    }
+    return count;
+}
+
+/* The smallest numbers of axes of both shapes that have the same number of elements. */
+static void matching_segment(const Shape *from, int f, const Shape *to, int t, int *count_f, int *count_t) {
+    int64_t p = 1, q = 1;
+    *count_f = *count_t = 0;
+    do {
+        if (p <= q && f + *count_f < from->type.rank)
+            p *= from->type.dim[f + (*count_f)++];
+        else
+            q *= to->type.dim[t + (*count_t)++];
+    } while (p != q || *count_t == 0);
+    *count_f = axes_for(from, f, p);
+    *count_t = axes_for(to, t, p);
+}
+
+/* Whole groups only: a group that spans several segments keeps them together. */
+static bool ends_group(const Index *index, int axis) {
+    int start = 0;
+    for (int g = 0; g < index->groups && start < axis; g++)
+        start += index->group[g].axes;
+    return start == axis;
+}
+
+Index index_reshape(Arena *arena, const Index *index, const Shape *from, const Shape *to) {
+    Index result = {0};
+    for (int f = 0, t = 0; t < to->type.rank;) {
+        int length_f = 0, length_t = 0;
+        do {
+            int more_f, more_t;
+            if (t + length_t == to->type.rank) {
+                length_f = from->type.rank - f;
+                break;
+            }
+            matching_segment(from, f + length_f, to, t + length_t, &more_f, &more_t);
+            length_f += more_f;
+            length_t += more_t;
+        } while (!ends_group(index, f + length_f));
+        Index part = index_slice(arena, index, from, f, length_f);
+        index_push(&result, length_t, offset_of(arena, &part, from, f, length_f));
+        f += length_f;
+        t += length_t;
+    }
+    return result;
+}
+
+/* "$3": the number; anything else: -1. */
+static int symbol_axis(const char *text) {
+    return text[0] == '$' && text[2] == '\0' ? text[1] - '0' : -1;
+}
+
+/* Axes of the operand, from `axis` on, that are neighbouring axes of the result in the same order and of the same extents. */
+static int passed_on(const IndexMap *map, const Shape *from, const Type *to, int axis) {
+    int first = symbol_axis(map->index[axis]), count = 0;
+    while (first >= 0 && axis + count < to->rank && symbol_axis(map->index[axis + count]) == first + count &&
+           from->type.dim[first + count] == to->dim[axis + count])
+        count++;
+    return count;
+}
+
+static void axis_texts(Arena *arena, const Index *index, const Shape *shape, const char **texts) {
+    for (int axis = 0; axis < shape->type.rank; axis++)
+        texts[axis] = index_axis(arena, index, shape, axis);
+}
+
+Index index_view(Arena *arena, const Node *view, const Index *index, const Shape *shape, const char **guard) {
+    IndexMap map = {0};
+    view->op->view(arena, view, index_symbols, &map);
+    const Type *operand = &view->in[0]->type;
+    const char *at[MAX_RANK];
+    axis_texts(arena, index, shape, at);
+    Index result = {0};
+    for (int axis = 0; axis < operand->rank;) {
+        int count = passed_on(&map, shape, operand, axis);
+        if (count > 0) {
+            Index part = index_slice(arena, index, shape, symbol_axis(map.index[axis]), count);
+            index_append(&result, &part);
+        } else {
+            index_push(&result, 1, substitute(arena, map.index[axis], at, shape->type.rank));
+        }
+        axis += count > 0 ? count : 1;
+    }
+    *guard = map.guard ? substitute(arena, map.guard, at, shape->type.rank) : NULL;
+    return result;
+}
+
+const char *index_key(Arena *arena, const Index *index) {
+    Text key = TEXT(arena);
+    for (int g = 0; g < index->groups; g++)
+        text_printf(&key, "%d:%s;", index->group[g].axes, index->group[g].at);
+    return text_string(&key);
+}

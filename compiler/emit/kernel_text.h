@@ -1,0 +1,33 @@
+/* What kernels of both classes and both targets have in common. */
+#ifndef MTC_KERNEL_TEXT_H
+#define MTC_KERNEL_TEXT_H
+
+#include "emit/expr.h"
+
+/* Adds what becomes of a stored value, at its own index: assigned, reported, kept in a buffer. */
+void output_store(Body *body, const Node *stored, const Index *at, Outputs *outputs);
+
+/* contract.c: the function of a product */
+void write_product(Body *kernel);
+/* The index of operand 0 or 1 of a product at which it contributes to output `at`, `k` counting the folded axis. */
+Index operand_index(Emitter *e, const Node *product, int operand, const Index *at, const char *k);
+/* "a * b": one term of the sum. */
+const char *product_term(Body *body, const Node *product, const Index *at);
+/* Symbol of the extent of the folded axis. */
+const char *product_depth(Emitter *e, const Node *product);
+/* The index of an output, counted by b (when there are several products), i and j. */
+Index product_index(Emitter *e, const Kernel *kernel);
+/* Outputs of a product's kernel: the epilogue at every (i, j); the side reduction's at every i or j. */
+Outputs product_outputs(Body *body, const Kernel *kernel);
+Outputs side_outputs(Body *body, const Kernel *kernel);
+
+/* loop.c: the function of a kernel of rows */
+void write_rows(Body *kernel);
+/* What a stage computes at element j of the row, with its products known. */
+Outputs stage_outputs(Body *body, const Stage *stage, const Index *at);
+/* Symbols of the number of a row's elements in the stage, and of the number of rows. */
+const char *stage_extent(Emitter *e, const Stage *stage);
+const char *row_count(Emitter *e, const Kernel *kernel);
+Index stage_index(Body *body, const Stage *stage, const char *j);
+
+#endif

@@ -1,0 +1,233 @@
+/* Kernels of rows: stage after stage, each a loop over the row's extent. */
+#include "emit/kernel_text.h"
+
+/* ---- indices ---- */
+
+/* The axes of a stage that it loops over, or the others. */
+static Shape axes_where(const Shape *domain, unsigned inner, bool loops) {
+    Shape shape = {.type = domain->type};
+    shape.type.rank = 0;
+    for (int axis = 0; axis < domain->type.rank; axis++)
+        if ((inner >> axis & 1) == loops) {
+            shape.type.dim[shape.type.rank] = domain->type.dim[axis];
+            shape.symbol[shape.type.rank++] = domain->symbol[axis];
+        }
+    return shape;
+}
+
+/* Any node whose elements are those of the stage. */
+static const Node *stage_element(const Stage *stage) {
+    if (stage->contractions.count)
+        return stage->contractions.at[0];
+    if (stage->reduces.count)
+        return stage->reduces.at[0]->in[0];
+    return stage->vectors.count ? stage->vectors.at[0] : stage->stores.at[0];
+}
+
+static Shape stage_domain(Emitter *e, const Stage *stage) {
+    return sizes_shape(e->sizes, stage_element(stage));
+}
+
+const char *stage_extent(Emitter *e, const Stage *stage) {
+    Shape domain = stage_domain(e, stage), inner = axes_where(&domain, stage->inner, true);
+    return shape_product(e->arena, &inner, 0, inner.type.rank);
+}
+
+/* i counts the rows, j the elements of the row. */
+Index stage_index(Body *body, const Stage *stage, const char *j) {
+    Arena *arena = body->e->arena;
+    Shape domain = stage_domain(body->e, stage);
+    Shape kept = axes_where(&domain, stage->inner, false), inner = axes_where(&domain, stage->inner, true);
+    Index row = index_linear(&kept, body->kernel->rows > 1 ? "i" : "0"), element = index_linear(&inner, j), at = {0};
+    for (int axis = 0, k = 0, l = 0; axis < domain.type.rank;) {
+        bool loops = stage->inner >> axis & 1;
+        int count = 1;
+        while (axis + count < domain.type.rank && (stage->inner >> (axis + count) & 1) == loops)
+            count++;
+        Index part = loops ? index_slice(arena, &element, &inner, l, count) : index_slice(arena, &row, &kept, k, count);
+        index_append(&at, &part);
+        axis += count;
+        *(loops ? &l : &k) += count;
+    }
+    return at;
+}
+
+/* ---- outputs ---- */
+
+static const char *vector_name(const Body *body, const Node *n) {
+    for (const Body *b = body; b; b = b->outer)
+        for (int k = 0; k < b->vectors.count; k++)
+            if (b->vectors.at[k].node == n)
+                return b->vectors.at[k].name;
+    ICE("%%%d is no row vector of kernel %s", n->id, body->kernel->name);
+}
+
+/* "sum += $0;" or "peak = fmax(peak, $0);" */
+static const char *fold_statement(Arena *arena, const Node *reduction, const char *name) {
+    const char *combine = reduction->op->combine;
+    bool infix = strlen(combine) == strlen("$0 + $1") && combine[2] == ' ';
+    if (infix)
+        return arena_printf(arena, "%s %c= $0;", name, combine[3]);
+    return arena_printf(arena, "%s = %s;", name, substitute(arena, combine, (const char *[]){name, "$0"}, 2));
+}
+
+Outputs stage_outputs(Body *body, const Stage *stage, const Index *at) {
+    Outputs outputs = {0};
+    Arena *arena = body->e->arena;
+    for (int k = 0; k < stage->vectors.count; k++) {
+        const Node *n = stage->vectors.at[k];
+        const char *to = arena_printf(arena, "%s[j]", vector_name(body, n));
+        VEC_PUSH(arena, &outputs, ((Output){.node = n, .at = *at, .to = to}));
+    }
+    for (int k = 0; k < stage->stores.count; k++)
+        output_store(body, stage->stores.at[k], at, &outputs);
+    return outputs;
+}
+
+/* ---- stages ---- */
+
+static void declare_folds(Body *row, const Stage *stage, const char **names) {
+    for (int k = 0; k < stage->reduces.count; k++) {
+        const Node *n = stage->reduces.at[k];
+        names[k] = names_claim(&row->names, local_name(row->e->arena, n));
+        write_line(row->out, "%s %s = %s;", c_type(row->e, n->type.dtype), names[k], n->op->identity);
+    }
+}
+
+static void finish_folds(Body *row, const Stage *stage, const char **names) {
+    for (int k = 0; k < stage->reduces.count; k++) {
+        if (row->e->target->fold)
+            row->e->target->fold(row, stage->reduces.at[k], names[k]);
+        body_know(row, stage->reduces.at[k], names[k]);
+    }
+}
+
+/* The sum of a thin product at element j, as a loop of its own. */
+static void write_sum(Body *element, const Node *product, const Index *at, const char *name) {
+    Writer lines = writer_like(element->out);
+    Body term = body_inside(element, &lines, "k", NULL);
+    const char *factors = product_term(&term, product, at), *depth = product_depth(element->e, product);
+    write_line(&lines, "%s += %s;", name, factors);
+    write_line(element->out, "%s %s = 0;", element->e->target->real, name);
+    write_block(element->out, arena_printf(element->e->arena, "for (int k = 0; k < %s; k++)", depth), &lines);
+    body_know(element, product, name);
+}
+
+static void write_elements(Body *row, const Stage *stage, const char *const *folds, const char *extent) {
+    Arena *arena = row->e->arena;
+    Writer lines = writer_like(row->out);
+    Body element = body_inside(row, &lines, "j", NULL);
+    Index at = stage_index(row, stage, "j");
+    for (int k = 0; k < stage->contractions.count; k++)
+        write_sum(&element, stage->contractions.at[k], &at, k ? arena_printf(arena, "sum_%d", k + 1) : "sum");
+    Outputs outputs = stage_outputs(&element, stage, &at);
+    for (int k = 0; k < stage->reduces.count; k++) {
+        const Node *n = stage->reduces.at[k];
+        VEC_PUSH(arena, &outputs, ((Output){.node = n->in[0], .at = at, .fold = fold_statement(arena, n, folds[k])}));
+    }
+    body_write(&element, &outputs);
+    write_block(row->out, row->e->target->loop(row, "j", extent), &lines);
+}
+
+/* What happens once in a row: stores of its scalars. */
+static void write_once(Body *row, const Stage *stage) {
+    Writer lines = writer_like(row->out);
+    Body once = body_inside(row, &lines, NULL, NULL);
+    once.once = true;
+    Index at = stage_index(row, stage, "0");
+    Outputs outputs = stage_outputs(&once, stage, &at);
+    body_write(&once, &outputs);
+    const char *head = row->e->target->once ? row->e->target->once(row) : NULL;
+    if (head)
+        write_block(row->out, head, &lines);
+    else
+        write_all(row->out, &lines);
+}
+
+static bool contains(Node *const *nodes, int count, const Node *n) {
+    for (int k = 0; k < count; k++)
+        if (nodes[k] == n)
+            return true;
+    return false;
+}
+
+/* `n` reads a product of the stage, not through one of its vectors. */
+static bool reads_product(const Kernel *kernel, const Stage *stage, const Node *n) {
+    if (contains(stage->contractions.at, stage->contractions.count, n))
+        return !contains(stage->vectors.at, stage->vectors.count, n);
+    if (contains(stage->vectors.at, stage->vectors.count, n) || !contains(kernel->nodes.at, kernel->nodes.count, n))
+        return false;
+    for (int k = 0; k < n->inputs; k++)
+        if (reads_product(kernel, stage, n->in[k]))
+            return true;
+    return false;
+}
+
+/* Products whose results are kept can be done by all threads together, before the folds that read them. */
+static bool folds_come_after(const Kernel *kernel, const Stage *stage) {
+    for (int k = 0; k < stage->reduces.count; k++)
+        if (reads_product(kernel, stage, stage->reduces.at[k]->in[0]))
+            return false;
+    return stage->contractions.count > 0 && stage->reduces.count > 0;
+}
+
+static void write_loop_stage(Body *row, const Stage *stage) {
+    if (folds_come_after(row->kernel, stage)) {
+        Stage products = *stage, folds = {.domain = stage->domain, .inner = stage->inner};
+        products.reduces.count = 0;
+        memcpy(&folds.reduces, &stage->reduces, sizeof folds.reduces);
+        write_loop_stage(row, &products);
+        write_loop_stage(row, &folds);
+        return;
+    }
+    const Target *target = row->e->target;
+    const char *extent = stage_extent(row->e, stage);
+    const char **folds = NEW_ARRAY(row->e->arena, const char *, stage->reduces.count);
+    bool lone_product = stage->contractions.count == 1 && stage->reduces.count == 0;
+    declare_folds(row, stage, folds);
+    if (!lone_product || !target->product(row, stage, extent))
+        write_elements(row, stage, folds, extent);
+    finish_folds(row, stage, folds);
+    for (int k = 0; k < stage->vectors.count; k++)
+        body_know_vector(row, stage->vectors.at[k], vector_name(row, stage->vectors.at[k]), stage->inner);
+    if (stage->vectors.count && target->sync)
+        target->sync(row);
+}
+
+static void claim_vectors(Body *row) {
+    const Kernel *kernel = row->kernel;
+    Arena *arena = row->e->arena;
+    for (int s = 0; s < kernel->stages.count; s++) {
+        const Stage *stage = &kernel->stages.at[s];
+        for (int k = 0; k < stage->vectors.count; k++) {
+            const Node *n = stage->vectors.at[k];
+            const char *name = names_claim(&row->names, local_name(arena, n));
+            VEC_PUSH(arena, &row->vectors, ((RowVector){n, name, stage_extent(row->e, stage), stage->inner}));
+        }
+    }
+}
+
+const char *row_count(Emitter *e, const Kernel *kernel) {
+    const Stage *stage = &kernel->stages.at[0];
+    Shape domain = stage_domain(e, stage), kept = axes_where(&domain, stage->inner, false);
+    return shape_product(e->arena, &kept, 0, kept.type.rank);
+}
+
+void write_rows(Body *kernel) {
+    const Target *target = kernel->e->target;
+    Writer lines = writer_like(kernel->out);
+    Body row = body_inside(kernel, &lines, "i", NULL);
+    claim_vectors(&row);
+    target->open_rows(&row, row_count(kernel->e, kernel->kernel));
+    if (row.vectors.count)
+        target->row_vectors(&row, row.vectors.at, row.vectors.count);
+    for (int s = 0; s < kernel->kernel->stages.count; s++) {
+        const Stage *stage = &kernel->kernel->stages.at[s];
+        if (stage->inner)
+            write_loop_stage(&row, stage);
+        else
+            write_once(&row, stage);
+    }
+    target->close_rows(&row);
+    write_all(kernel->out, &lines);
+}

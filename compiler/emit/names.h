@@ -1,0 +1,24 @@
+/* Identifiers of the generated program. */
+#ifndef MTC_NAMES_H
+#define MTC_NAMES_H
+
+#include "support/arena.h"
+
+#include <stdbool.h>
+
+/* The names taken in one scope of the generated program; those of the scopes around it are taken as well. */
+typedef struct Names {
+    Arena *arena;
+    const struct Names *outer;
+    VEC(const char *) taken;
+} Names;
+
+/* `wanted` as an identifier that nothing else in the scope has: "h.weight" gives "h_weight", then "h_weight_2". */
+const char *names_claim(Names *names, const char *wanted);
+/* The same in capitals, for an enumeration constant. */
+const char *names_claim_constant(Names *names, const char *wanted);
+
+/* True when `word` occurs in `text` as a whole identifier. */
+bool has_word(const char *text, const char *word);
+
+#endif

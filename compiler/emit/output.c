@@ -1,0 +1,17 @@
+/* What becomes of a stored value: assigned to a weight or state, reported, or kept in its buffer. */
+#include "emit/kernel_text.h"
+
+/* In the order of the roots, so that the reports come last. */
+void output_store(Body *body, const Node *stored, const Index *at, Outputs *outputs) {
+    Emitter *e = body->e;
+    const Buffer *buffer = plan_buffer(e->plan, stored);
+    if (buffer)
+        VEC_PUSH(e->arena, outputs, ((Output){stored, *at, element_of(e, stored, at), NULL, buffer}));
+    for (int k = 0; k < body->kernel->roots.count; k++) {
+        const Node *root = body->kernel->roots.at[k];
+        if (root->op->table != TABLE_REPORT || root->in[0] != stored)
+            continue;
+        const char *to = arena_printf(e->arena, "%s[%s]", e->target->report, e->report[root->attr.index]);
+        VEC_PUSH(e->arena, outputs, ((Output){.node = stored, .at = *at, .to = to}));
+    }
+}

@@ -1,0 +1,50 @@
+/* The sections of a generated program. */
+#ifndef MTC_PROGRAM_H
+#define MTC_PROGRAM_H
+
+#include "emit/kernel_text.h"
+
+/* ---- program.c ---- */
+
+Emission *emit_program(const Module *module, const Program *train, const Program *eval, const Plan *plan,
+                       const EmitOptions *options, const Target *target);
+
+/* "h(t, batch, tile)": a call of the kernel's function, once it has been written. */
+const char *kernel_call(const Emitter *e, const Kernel *kernel);
+const char *kernel_name(const Emitter *e, const Kernel *kernel);
+
+bool kernel_ends_phase(const Emitter *e, const Kernel *kernel);
+double program_flops(const Program *program);
+
+/* ---- banner.c, quote.c: comments ---- */
+
+void write_banner(Emitter *e, Writer *out);
+/* The statements of the model that a kernel carries out, with their places. */
+void write_statements_of(Emitter *e, const Kernel *kernel, Writer *out);
+/* As the user wrote it; of an absolute path, the name. */
+const char *source_path(const Module *module);
+int line_of(Span src);
+/* Line `number` without its comment, with single spaces. */
+const char *line_text(Arena *arena, const Source *source, int number);
+
+/* ---- tensors.c: the struct of everything that a kernel reaches ---- */
+
+typedef struct Member {
+    const char *type, *name, *value, *note; /* float *, h_weight, (float *)(run.arena + 0), [H, IMAGE] */
+} Member;
+typedef VEC(Member) Members;
+
+/* Claims the members' names. */
+void tensors_name(Emitter *e);
+/* `arrow`: how `run` is reached. */
+Members tensors_members(Emitter *e, const char *arrow);
+/* "type name; // note" for each, notes aligned. */
+void write_members(Emitter *e, const Members *members, Writer *out);
+
+/* ---- tables.c: what the runtime knows about the model ---- */
+
+void write_tables(Emitter *e, Writer *out);
+/* "a, b, c" in lines that fit, the first after `head`, further ones below its end: as clang-format breaks a list. */
+void write_list(Writer *out, const char *head, const char *const *items, int count, const char *tail);
+
+#endif

@@ -1,0 +1,33 @@
+/* Sizes as symbols. Axes that operators tie together (the k of a product, the same axis of a map's operands) are one
+ * size and get one enumeration constant, named after the value of the model that has it: `H`, `LOGITS`, `IMAGE_ROWS`. */
+#ifndef MTC_SIZES_H
+#define MTC_SIZES_H
+
+#include "emit/names.h"
+#include "emit/writer.h"
+#include "ir/op.h"
+
+typedef struct Sizes Sizes;
+
+Sizes *sizes_new(Names *names, const Module *module);
+
+/* A shape whose axes have symbols: "H", or "1". */
+typedef struct Shape {
+    Type type;
+    const char *symbol[MAX_RANK];
+} Shape;
+Shape sizes_shape(Sizes *sizes, const Node *n);
+
+/* "IMAGE_ROWS * IMAGE_COLUMNS" of the axes from `first` on, `count` of them; "1" of none. A field flattened somewhere in
+ * the model has a symbol for that: "IMAGE". */
+const char *shape_product(Arena *arena, const Shape *shape, int first, int count);
+/* The elements of one example of a field. */
+const char *sizes_example(Sizes *sizes, const Node *field);
+
+/* The enumeration of all sizes that were asked for. */
+void sizes_write(const Sizes *sizes, Writer *w);
+
+/* The index symbols "$0", "$1" ... that views are asked with. */
+extern const char *const index_symbols[MAX_RANK];
+
+#endif

@@ -1,0 +1,121 @@
+#include "emit/standalone.h"
+
+#include "support/file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+
+static const Span nowhere = {0};
+
+typedef struct Expander {
+    Arena *arena;
+    Diag *diag;
+    const char *home;
+    Text out;
+    Emission *result;
+    VEC(const char *) seen; /* paths relative to home */
+} Expander;
+
+static bool expand(Expander *e, const char *folder, const char *text, size_t size, const Emission *origin);
+
+static void put_line(Expander *e, const char *line, size_t length, Span from) {
+    text_append(&e->out, line, length);
+    text_putc(&e->out, '\n');
+    VEC_PUSH(e->arena, &e->result->lines, from);
+}
+
+static bool first_time(Expander *e, const char *path) {
+    for (int i = 0; i < e->seen.count; i++)
+        if (strcmp(e->seen.at[i], path) == 0)
+            return false;
+    VEC_PUSH(e->arena, &e->seen, path);
+    return true;
+}
+
+static bool expand_file(Expander *e, const char *path) {
+    if (!first_time(e, path))
+        return true;
+    size_t size;
+    const char *full = path_in(e->arena, e->home, path), *text = file_read(e->arena, full, &size);
+    if (!text) {
+        diag_error(e->diag, nowhere, "cannot read '%s': %s", full, strerror(errno));
+        return false;
+    }
+    const char *title = arena_printf(e->arena, "// ==== %s ====", path);
+    put_line(e, "", 0, nowhere);
+    put_line(e, title, strlen(title), nowhere);
+    put_line(e, "", 0, nowhere);
+    return expand(e, path_folder(e->arena, path), text, size, NULL);
+}
+
+/* The path relative to home of what an include names: beside the includer, or in one of the folders for includes. */
+static const char *find_include(Expander *e, const char *folder, const char *name) {
+    const char *folders[] = {folder, "runtime", "kernels_lib"};
+    const char *path = NULL;
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        path = path_in(e->arena, folders[i], name);
+        if (file_exists(path_in(e->arena, e->home, path)))
+            break;
+    }
+    return path; /* none exists: the last, whose reading will fail */
+}
+
+/* The name in `#include "name"`, or NULL when the line is something else. */
+static const char *included_name(Arena *arena, const char *line, size_t length) {
+    static const char directive[] = "#include \"";
+    size_t skip = sizeof directive - 1;
+    if (length <= skip || strncmp(line, directive, skip) != 0)
+        return NULL;
+    return arena_strndup(arena, line + skip, strcspn(line + skip, "\"\n"));
+}
+
+static bool expand(Expander *e, const char *folder, const char *text, size_t size, const Emission *origin) {
+    for (int number = 0; size; number++) {
+        size_t length = strcspn(text, "\n"), step = length < size ? length + 1 : length;
+        const char *name = included_name(e->arena, text, length);
+        const char *path = name ? find_include(e, folder, name) : NULL;
+        if (!name)
+            put_line(e, text, length, origin && number < origin->lines.count ? origin->lines.at[number] : nowhere);
+        else if (!expand_file(e, path))
+            return false;
+        text += step;
+        size -= step;
+    }
+    return true;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static bool is_wanted_source(const char *name, bool cuda) {
+    size_t length = strlen(name);
+    bool other_device = strcmp(name, cuda ? "device_cpu.c" : "device_cuda.c") == 0;
+    return length > 2 && strcmp(name + length - 2, ".c") == 0 && !other_device;
+}
+
+static bool expand_runtime(Expander *e, bool cuda) {
+    VEC(const char *) names = {0};
+    DIR *listing = opendir(path_in(e->arena, e->home, "runtime"));
+    for (struct dirent *item; listing && (item = readdir(listing));)
+        if (is_wanted_source(item->d_name, cuda))
+            VEC_PUSH(e->arena, &names, arena_printf(e->arena, "runtime/%s", item->d_name));
+    if (listing)
+        closedir(listing);
+    qsort(names.at, (size_t)names.count, sizeof *names.at, by_name);
+    for (int i = 0; i < names.count; i++)
+        if (!expand_file(e, names.at[i]))
+            return false;
+    return true;
+}
+
+Emission *standalone(Diag *diag, const char *home, bool cuda, const Emission *emission) {
+    Arena *arena = diag_arena(diag);
+    Expander e = {arena, diag, home, TEXT(arena), NEW(arena, Emission), {0}};
+    if (!expand(&e, "", emission->text, emission->length, emission) || !expand_runtime(&e, cuda))
+        return NULL;
+    e.result->text = text_string(&e.out);
+    e.result->length = e.out.length;
+    return e.result;
+}

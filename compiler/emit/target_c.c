@@ -1,0 +1,252 @@
+/* C with OpenMP. Every thread of the team runs the whole step; loops over tiles and rows are shared among them. */
+#include "emit/program.h"
+
+static const char *arguments(Emitter *e, const char *text, const char *tensors, const char *batch, const char *none) {
+    bool uses_tensors = strstr(text, "t->"), uses_batch = has_word(text, "batch");
+    if (!uses_tensors && !uses_batch)
+        return none;
+    return arena_printf(e->arena, "%s%s%s", uses_tensors ? tensors : "", uses_tensors && uses_batch ? ", " : "",
+                        uses_batch ? batch : "");
+}
+
+static const char *signature(Emitter *e, const char *name, const char *text) {
+    const char *parameters = arguments(e, text, "const Tensors *t", "const Batch *batch", "void");
+    return arena_printf(e->arena, "static void %s(%s)", name, parameters);
+}
+
+static const char *call(Emitter *e, const char *name, const char *text) {
+    return arena_printf(e->arena, "%s(%s)", name, arguments(e, text, "t", "batch", ""));
+}
+
+/* ---- sections ---- */
+
+static void includes(Emitter *e, Writer *out) {
+    write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
+    write_line(out, "typedef %s real;\n", e->options->f64 ? "double" : "float");
+    write_line(out, "#include \"cpu/batch.h\"  // row, share, uniform\n"
+                    "#include \"cpu/math.h\"   // exp, relu, sigmoid ... of a real\n"
+                    "#include \"cpu/matmul.h\" // matmul(sums, stride, left, right, i0, j0, rows, columns, depth)");
+}
+
+static void tensors(Emitter *e, Writer *out) {
+    Members members = tensors_members(e, "->");
+    write_open(out, "typedef struct Tensors {");
+    write_members(e, &members, out);
+    write_close(out, "} Tensors;");
+    write_blank(out);
+    write_open(out, "static Tensors tensors(const MtcRun *run) {");
+    write_open(out, "return (Tensors){");
+    for (int k = 0; k < members.count; k++)
+        write_line(out, ".%s = %s,", members.at[k].name, members.at[k].value);
+    write_close(out, "};");
+    write_close(out, "}");
+}
+
+static void phases(Emitter *e, const Program *program, Writer *out) {
+    write_open(out, "static void %s_phases(const Tensors *t, const Batch *batch, int count) {", program->prefix);
+    for (int p = 0; p < program->phases.count; p++) {
+        const Phase *phase = &program->phases.at[p];
+        Writer lines = writer_like(out);
+        for (int k = 0; k < phase->kernels.count; k++)
+            write_line(&lines, "%s;", kernel_call(e, phase->kernels.at[k]));
+        write_block(out, arena_printf(e->arena, "if (count > %d)", p), &lines);
+    }
+    write_close(out, "}");
+}
+
+static void step_section(Emitter *e, Writer *out) {
+    write_line(out, "enum { TRAIN_PHASES = %d };\n", e->programs[0]->phases.count);
+    write_line(out, "static const char *train(const MtcRun *run, int64_t steps) {\n"
+                    "    Tensors t = tensors(run);\n"
+                    "#pragma omp parallel\n"
+                    "    for (int64_t s = 0; s < steps; s++) {\n"
+                    "        Batch batch = batch_of_step(run, s, BATCH, REPORTS);\n"
+                    "        train_phases(&t, &batch, TRAIN_PHASES);\n"
+                    "    }\n"
+                    "    for (int k = 0; k < 3; k++)\n"
+                    "        run->clock[k] += steps;\n"
+                    "    return NULL;\n"
+                    "}\n"
+                    "\n"
+                    "static const char *train_until(const MtcRun *run, int phase) {\n"
+                    "    Tensors t = tensors(run);\n"
+                    "    Batch batch = batch_of_step(run, 0, BATCH, REPORTS);\n"
+                    "#pragma omp parallel\n"
+                    "    train_phases(&t, &batch, phase + 1);\n"
+                    "    return NULL;\n"
+                    "}\n"
+                    "\n"
+                    "static const char *prepare(const MtcRun *run) {\n"
+                    "    (void)run;\n"
+                    "    return NULL;\n"
+                    "}\n"
+                    "\n"
+                    "static void release(void) {\n"
+                    "}");
+}
+
+static void evaluation(Emitter *e, Writer *out) {
+    write_line(out, "\nenum { EVAL_PHASES = %d };\n", e->programs[1]->phases.count);
+    write_line(out, "static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {\n"
+                    "    Tensors t = tensors(run);\n"
+                    "    Batch batch = batch_of_examples(run, first, rows, slot, REPORTS);\n"
+                    "#pragma omp parallel\n"
+                    "    eval_phases(&t, &batch, EVAL_PHASES);\n"
+                    "    return NULL;\n"
+                    "}");
+}
+
+/* ---- products ---- */
+
+/* "transposed(matrix(t->h_weight, IMAGE))" */
+static const char *operand_text(Emitter *e, const Operand *operand) {
+    Shape shape = sizes_shape(e->sizes, operand->value);
+    int rank = shape.type.rank;
+    const char *at = arena_printf(e->arena, "t->%s", tensor_name(e, plan_buffer(e->plan, operand->buffer)));
+    if (operand->batched)
+        at = arena_printf(e->arena, "%s + b * %s", at, shape_product(e->arena, &shape, rank - 2, 2));
+    const char *matrix = arena_printf(e->arena, "matrix(%s, %s)", at, shape.symbol[rank - 1]);
+    return operand->transposed ? arena_printf(e->arena, "transposed(%s)", matrix) : matrix;
+}
+
+static const char *share_pragma(const Body *body) {
+    return kernel_ends_phase(body->e, body->kernel) ? "" : " nowait";
+}
+
+/* The sum over k of one operand, by the tiles of the first column (or row). */
+static void write_side(Body *kernel, Writer *out) {
+    Emitter *e = kernel->e;
+    const Kernel *k = kernel->kernel;
+    const char *line = k->side_of_b ? "j" : "i";
+    Writer lines = writer_like(out), terms = writer_like(out);
+    Body body = body_inside(kernel, &lines, line, NULL), term = body_inside(&body, &terms, "k", NULL);
+    Index at = product_index(e, k), operand = operand_index(e, k->contraction, k->side_of_b, &at, "k");
+    const char *value = body_expression(&term, k->contraction->in[k->side_of_b], &operand);
+    write_line(&terms, "sum += %s;", value);
+    write_line(&lines, "%s sum = 0;", e->target->real);
+    write_block(&lines, arena_printf(e->arena, "for (int k = 0; k < %s; k++)", product_depth(e, k->contraction)), &terms);
+    Outputs outputs = side_outputs(&body, k);
+    body_write(&body, &outputs);
+    const char *extent = k->side_of_b ? "columns" : "rows";
+    Writer loop = writer_like(out);
+    write_block(&loop, arena_printf(e->arena, "for (int %s = %s0; %s < %s0 + %s; %s++)", line, line, line, line, extent, line),
+                &lines);
+    write_block(out, arena_printf(e->arena, "if (%s0 == 0)", k->side_of_b ? "i" : "j"), &loop);
+}
+
+static void write_epilogue(Body *kernel, Writer *out) {
+    Writer lines = writer_like(out);
+    Body body = body_inside(kernel, &lines, "i", "j");
+    write_line(&lines, "%s sum = sums[(i - i0) * COLUMNS + j - j0];", kernel->e->target->real);
+    Outputs outputs = product_outputs(&body, kernel->kernel);
+    body_write(&body, &outputs);
+    write_open(out, "for (int i = i0; i < i0 + rows; i++)");
+    write_block(out, "for (int j = j0; j < j0 + columns; j++)", &lines);
+    out->indent--;
+}
+
+static void write_tile(Body *kernel, const char *m, const char *n, Writer *out) {
+    const Kernel *k = kernel->kernel;
+    Emitter *e = kernel->e;
+    write_line(out, "%s sums[ROWS * COLUMNS];", e->target->real);
+    write_line(out, "int rows = %s - i0 < ROWS ? %s - i0 : ROWS, columns = %s - j0 < COLUMNS ? %s - j0 : COLUMNS;", m, m, n, n);
+    write_line(out, "Matrix left = %s, right = %s;", operand_text(e, &k->a), operand_text(e, &k->b));
+    write_line(out, "matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, %s);", product_depth(e, k->contraction));
+    write_epilogue(kernel, out);
+    if (k->side)
+        write_side(kernel, out);
+}
+
+static void contract(Body *kernel, const char *name) {
+    (void)name;
+    const Kernel *k = kernel->kernel;
+    Shape shape = sizes_shape(kernel->e->sizes, k->contraction);
+    int rank = shape.type.rank;
+    Writer lines = writer_like(kernel->out);
+    lines.indent = 0;
+    write_tile(kernel, shape.symbol[rank - 2], shape.symbol[rank - 1], &lines);
+    Writer *out = kernel->out;
+    write_line(out, "enum { ROWS = %d, COLUMNS = %d };", k->tile.m, k->tile.n);
+    write_line(out, "#pragma omp for collapse(%d)%s", k->batches > 1 ? 3 : 2, share_pragma(kernel));
+    if (k->batches > 1)
+        write_open(out, "for (int b = 0; b < %s; b++)", shape_product(kernel->e->arena, &shape, 0, rank - 2));
+    write_open(out, "for (int i0 = 0; i0 < %s; i0 += ROWS)", shape.symbol[rank - 2]);
+    write_block(out, arena_printf(kernel->e->arena, "for (int j0 = 0; j0 < %s; j0 += COLUMNS)", shape.symbol[rank - 1]),
+                &lines);
+    out->indent -= k->batches > 1 ? 2 : 1;
+}
+
+/* ---- rows ---- */
+
+static void open_rows(Body *row, const char *rows) {
+    const char *nowait = share_pragma(row);
+    if (row->kernel->rows == 1) {
+        write_line(row->out, "#pragma omp single%s", nowait);
+        write_open(row->out, "{");
+        return;
+    }
+    write_line(row->out, "#pragma omp for%s", nowait);
+    write_open(row->out, "for (int i = 0; i < %s; i++) {", rows);
+}
+
+static void close_rows(Body *row) {
+    write_close(row->out, "}");
+}
+
+static void row_vectors(Body *row, const RowVector *vectors, int count) {
+    for (int k = 0; k < count; k++)
+        write_line(row->out, "%s %s[%s];", c_type(row->e, vectors[k].node->type.dtype), vectors[k].name, vectors[k].extent);
+}
+
+static const char *loop(const Body *row, const char *variable, const char *extent) {
+    return arena_printf(row->e->arena, "for (int %s = 0; %s < %s; %s++)", variable, variable, extent, variable);
+}
+
+/* When neighbouring outputs read neighbouring numbers, the loop over them comes inside, where it becomes vector code:
+ *
+ *     for k: for j: sums[j] += a[k] * b[k, j]                                                                        */
+static bool product(Body *row, const Stage *stage, const char *extent) {
+    const Node *n = stage->contractions.at[0];
+    if (n->attr.tb)
+        return false;
+    Emitter *e = row->e;
+    Writer terms = writer_like(row->out), outer = writer_like(row->out), lines = writer_like(row->out);
+    const char *sums = names_claim(&row->names, "sums");
+    Body term = body_inside(row, &terms, "j", "k"), element = body_inside(row, &lines, "j", NULL);
+    Index at = stage_index(row, stage, "j");
+    const char *factors = product_term(&term, n, &at);
+    write_line(&terms, "%s[j] += %s;", sums, factors);
+    write_line(row->out, "%s %s[%s] = {0};", e->target->real, sums, extent);
+    write_block(&outer, loop(row, "j", extent), &terms);
+    write_block(row->out, loop(row, "k", product_depth(e, n)), &outer);
+    body_know_vector(&element, n, sums, stage->inner);
+    Outputs outputs = stage_outputs(&element, stage, &at);
+    body_write(&element, &outputs);
+    write_block(row->out, loop(row, "j", extent), &lines);
+    return true;
+}
+
+const Target target_c = {
+    .name = "cpu",
+    .includes = includes,
+    .tensors = tensors,
+    .phases = phases,
+    .step = step_section,
+    .evaluation = evaluation,
+    .call = call,
+    .member = "t->",
+    .report = "batch->reports",
+    .real = "real",
+    .signature = signature,
+    .contract = contract,
+    .open_rows = open_rows,
+    .close_rows = close_rows,
+    .row_vectors = row_vectors,
+    .loop = loop,
+    .product = product,
+};
+
+Emission *emit_c(const Module *module, const Program *train, const Program *eval, const Plan *plan,
+                 const EmitOptions *options) {
+    return emit_program(module, train, eval, plan, options, &target_c);
+}

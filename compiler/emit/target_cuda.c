@@ -1,0 +1,372 @@
+/* CUDA C++. A kernel is a function of a tile, which a block of 256 threads computes. */
+#include "emit/program.h"
+
+static const char *arguments(Emitter *e, const char *text, bool declared) {
+    static const char *const all[][2] = {
+        {"t", "const Tensors &"}, {"batch", "const Batch &"}, {"tile", "int "}, {"shared", "char *"}};
+    Text result = TEXT(e->arena);
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
+        if (has_word(text, all[k][0]))
+            text_printf(&result, "%s%s%s", result.length ? ", " : "", declared ? all[k][1] : "", all[k][0]);
+    return text_string(&result);
+}
+
+static const char *signature(Emitter *e, const char *name, const char *text) {
+    return arena_printf(e->arena, "static __device__ void %s(%s)", name, arguments(e, text, true));
+}
+
+static const char *call(Emitter *e, const char *name, const char *text) {
+    return arena_printf(e->arena, "%s(%s)", name, arguments(e, text, false));
+}
+
+/* "auto out = [&](int i, int j, float sum) { ... };", on one line if it has one statement and fits. */
+static void write_lambda(Writer *out, const char *head, const Writer *lines) {
+    const char *text = text_string(&lines->text);
+    size_t length = strlen(head) + strlen(text) + 4 * (size_t)out->indent + strlen(" {  };") - 1;
+    if (lines->lines.count == 1 && length <= LONGEST_LINE) {
+        write_line(out, "%s { %.*s };", head, (int)strlen(text) - 1, text);
+        return;
+    }
+    write_open(out, "%s {", head);
+    write_all(out, lines);
+    write_close(out, "};");
+}
+
+/* ---- launch shapes ---- */
+
+static const char *const team_names[] = {
+    [TEAM_THREAD] = "Thread", [TEAM_WARP] = "Warp", [TEAM_BLOCK] = "Whole", [TEAM_COLUMN] = "Column"};
+
+static void declare_product(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
+    Shape shape = sizes_shape(e->sizes, kernel->contraction);
+    int rank = shape.type.rank;
+    const Tile *tile = &kernel->tile;
+    const char *batches = "";
+    if (kernel->batches > 1)
+        batches = arena_printf(e->arena, "%s * ", shape_product(e->arena, &shape, 0, rank - 2));
+    write_line(out, "using %s_product = Product<%s, %s, %s>;", name, shape.symbol[rank - 2], shape.symbol[rank - 1],
+               product_depth(e, kernel->contraction));
+    write_line(out, "using %s_tile = Tile<%d, %d, %d, %d, %d>;", name, tile->m, tile->n, tile->k, tile->tm, tile->tn);
+    write_line(out, "constexpr int %s_tiles = %sproduct_tiles<%s_product, %s_tile>();", name, batches, name, name);
+    write_line(out, "constexpr int %s_shared = product_shared<%s_product, %s_tile>();", name, name, name);
+}
+
+static const char *vector_floats(Emitter *e, const Kernel *kernel) {
+    Text sum = TEXT(e->arena);
+    for (int s = 0; s < kernel->stages.count; s++)
+        for (int k = 0; k < kernel->stages.at[s].vectors.count; k++)
+            text_printf(&sum, "%s%s", sum.length ? " + " : "", stage_extent(e, &kernel->stages.at[s]));
+    return sum.length ? text_string(&sum) : "0";
+}
+
+static void declare_rows(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
+    const char *rows = row_count(e, kernel), *team = team_names[kernel->team];
+    const char *tiles = rows;
+    if (kernel->rows > 1 && kernel->team != TEAM_BLOCK)
+        tiles = arena_printf(e->arena, "divide_up(%s, %s::rows)", rows, team);
+    write_line(out, "constexpr int %s_tiles = %s;", name, tiles);
+    if (kernel->team != TEAM_THREAD)
+        write_line(out, "constexpr int %s_shared = team_shared<%s>(%s);", name, team, vector_floats(e, kernel));
+}
+
+static void declare(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
+    if (kernel->cls == KERNEL_CONTRACT)
+        declare_product(e, kernel, name, out);
+    else
+        declare_rows(e, kernel, name, out);
+}
+
+/* ---- sections ---- */
+
+static void includes(Emitter *e, Writer *out) {
+    (void)e;
+    write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n\n"
+                    "#include \"cuda/batch.cuh\"    // row, share, uniform\n"
+                    "#include \"cuda/math.cuh\"     // relu, sigmoid ...\n"
+                    "#include \"cuda/matmul.cuh\"   // matmul<Product, Tile>(tile, left, right, shared, out)\n"
+                    "#include \"cuda/schedule.cuh\" // phases as one persistent kernel or as a CUDA graph\n"
+                    "#include \"cuda/team.cuh\"     // the threads of a row\n\n"
+                    "#include <algorithm>");
+}
+
+static void tensors(Emitter *e, Writer *out) {
+    Members members = tensors_members(e, ".");
+    write_open(out, "struct Tensors {");
+    write_members(e, &members, out);
+    write_blank(out);
+    write_open(out, "__device__ explicit Tensors(const MtcRun &run) {");
+    for (int k = 0; k < members.count; k++)
+        write_line(out, "%s = %s;", members.at[k].name, members.at[k].value);
+    write_close(out, "}");
+    write_close(out, "};");
+}
+
+static void write_phase(Emitter *e, const Phase *phase, const char *name, Writer *out) {
+    write_open(out, "static __device__ void %s(const Tensors &t, const Batch &batch, int tile, char *shared) {", name);
+    int count = phase->kernels.count;
+    for (int k = 0; k < count; k++) {
+        const Kernel *kernel = phase->kernels.at[k];
+        if (k + 1 < count)
+            write_line(out, "if (tile < %s_tiles)\n    return %s;\ntile -= %s_tiles;", kernel_name(e, kernel),
+                       kernel_call(e, kernel), kernel_name(e, kernel));
+        else
+            write_line(out, "%s;", kernel_call(e, kernel));
+    }
+    write_close(out, "}");
+}
+
+static void write_tiles(Emitter *e, const Phase *phase, const char *name, Writer *out) {
+    Text sum = TEXT(e->arena);
+    for (int k = 0; k < phase->kernels.count; k++)
+        text_printf(&sum, "%s%s_tiles", k ? " + " : "", kernel_name(e, phase->kernels.at[k]));
+    write_statement(out, arena_printf(e->arena, "constexpr int %s_tiles = %s;", name, text_string(&sum)));
+}
+
+static bool takes_shared(const Kernel *kernel) {
+    return kernel->cls == KERNEL_CONTRACT || kernel->team != TEAM_THREAD;
+}
+
+/* The most that any kernel takes. */
+static void write_shared(Emitter *e, const Program *program, const char *name, Writer *out) {
+    write_open(out, "constexpr int %s = std::max({", name);
+    write_line(out, "0,");
+    for (int k = 0; k < program->kernels.count; k++)
+        if (takes_shared(program->kernels.at[k]))
+            write_line(out, "%s_shared,", kernel_name(e, program->kernels.at[k]));
+    write_close(out, "});");
+}
+
+static void phases(Emitter *e, const Program *program, Writer *out) {
+    bool train = program == e->programs[0];
+    int count = program->phases.count;
+    const char **parts = NEW_ARRAY(e->arena, const char *, count + 4);
+    const char *shared = train ? "TRAIN_SHARED" : "EVAL_SHARED";
+    parts[0] = "Tensors";
+    parts[1] = "BATCH";
+    parts[2] = "REPORTS";
+    parts[3] = shared;
+    for (int p = 0; p < count; p++) {
+        const char *name = arena_printf(e->arena, "%s_%d", program->prefix, p + 1);
+        write_tiles(e, &program->phases.at[p], name, out);
+        write_phase(e, &program->phases.at[p], name, out);
+        write_blank(out);
+        parts[p + 4] = arena_printf(e->arena, "Phase<%s, %s_tiles>", name, name);
+    }
+    write_shared(e, program, shared, out);
+    write_list(out, train ? "using Train = Step<" : "using Eval = Step<", parts, count + 4, ">;");
+}
+
+static void step_section(Emitter *e, Writer *out) {
+    bool persistent = e->programs[0]->schedule == SCHEDULE_PERSISTENT;
+    const char *blocks = arena_printf(e->arena, "%lld", (long long)e->programs[0]->grid);
+    write_line(out, "static %s<Train> schedule;\n", persistent ? "Persistent" : "Replayed");
+    write_line(out, "static const char *train(const MtcRun *run, int64_t steps) {\n"
+                    "    return schedule.train(run, steps);\n"
+                    "}\n"
+                    "\n"
+                    "static const char *train_until(const MtcRun *run, int phase) {\n"
+                    "    return train_until<Train>(run, phase);\n"
+                    "}\n"
+                    "\n"
+                    "static const char *prepare(const MtcRun *) {\n"
+                    "    return schedule.prepare(%s);\n"
+                    "}\n"
+                    "\n"
+                    "static void release() {\n"
+                    "    schedule.release();\n"
+                    "}", persistent ? blocks : "");
+}
+
+static void evaluation(Emitter *e, Writer *out) {
+    (void)e;
+    write_line(out, "\nstatic const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {\n"
+                    "    return evaluate<Eval>(run, first, rows, slot);\n"
+                    "}");
+}
+
+/* ---- products ---- */
+
+/* "[](float v) { return v / 255.0f; }" */
+static const char *conversion(Body *kernel, const Operand *operand) {
+    Writer lines = writer_like(kernel->out);
+    Body body = body_inside(kernel, &lines, "v", NULL);
+    body_know(&body, operand->buffer, "v");
+    Index at = {0};
+    for (int axis = 0; axis < operand->value->type.rank; axis++)
+        index_push(&at, 1, "0");
+    const char *value = body_expression(&body, operand->value, &at);
+    bool captures = strstr(value, "t.") || kernel->known.count > 0;
+    return arena_printf(kernel->e->arena, "[%s](float v) { return %s; }", captures ? "&" : "", value);
+}
+
+/* "transposed(matrix<IMAGE>(t.h_weight))" */
+static const char *operand_text(Body *kernel, const Operand *operand) {
+    Emitter *e = kernel->e;
+    Shape shape = sizes_shape(e->sizes, operand->value);
+    int rank = shape.type.rank;
+    const char *columns = shape.symbol[rank - 1], *matrix;
+    if (operand->computed) {
+        const char *field = e->field[operand->buffer->attr.index];
+        matrix = arena_printf(e->arena, "gathered<%s>(t.%s, batch, %s)", columns, field, conversion(kernel, operand));
+    } else {
+        const char *at = tensor_name(e, plan_buffer(e->plan, operand->buffer));
+        const char *place = operand->batched
+                                ? arena_printf(e->arena, " + b * %s", shape_product(e->arena, &shape, rank - 2, 2))
+                                : "";
+        matrix = arena_printf(e->arena, "matrix<%s>(t.%s%s)", columns, at, place);
+    }
+    return operand->transposed ? arena_printf(e->arena, "transposed(%s)", matrix) : matrix;
+}
+
+static void write_side(Body *kernel) {
+    Writer lines = writer_like(kernel->out);
+    const char *line = kernel->kernel->side_of_b ? "j" : "i";
+    Body body = body_inside(kernel, &lines, line, NULL);
+    Outputs outputs = side_outputs(&body, kernel->kernel);
+    body_write(&body, &outputs);
+    write_lambda(kernel->out, arena_printf(kernel->e->arena, "auto side = [&](int %s, float sum)", line), &lines);
+}
+
+static void contract(Body *kernel, const char *name) {
+    const Kernel *k = kernel->kernel;
+    Arena *arena = kernel->e->arena;
+    Writer lines = writer_like(kernel->out);
+    Body body = body_inside(kernel, &lines, "i", "j");
+    const char *left = operand_text(kernel, &k->a), *right = operand_text(kernel, &k->b);
+    Outputs outputs = product_outputs(&body, k);
+    body_write(&body, &outputs);
+    const char *tile = "tile";
+    if (k->batches > 1) {
+        const char *tiles = arena_printf(arena, "product_tiles<%s_product, %s_tile>()", name, name);
+        write_line(kernel->out, "int b = tile / %s;", tiles);
+        tile = arena_printf(arena, "tile %% %s", tiles);
+    }
+    write_line(kernel->out, "auto left = %s;", left);
+    write_line(kernel->out, "auto right = %s;", right);
+    write_lambda(kernel->out, "auto out = [&](int i, int j, float sum)", &lines);
+    if (k->side)
+        write_side(kernel);
+    const char *side = !k->side ? "" : k->side_of_b ? ", sum_of_b(side)" : ", sum_of_a(side)";
+    write_line(kernel->out, "matmul<%s_product, %s_tile>(%s, left, right, shared, out%s);", name, name, tile, side);
+}
+
+/* ---- rows ---- */
+
+static void open_rows(Body *row, const char *rows) {
+    const Kernel *kernel = row->kernel;
+    const char *team = team_names[kernel->team];
+    Writer *out = row->out;
+    if (kernel->team == TEAM_THREAD) {
+        write_line(out, "int i = tile * THREADS + threadIdx.x;");
+        write_line(out, "if (i >= %s)\n    return;", rows);
+        return;
+    }
+    write_line(out, "%s team(shared);", team);
+    if (kernel->team == TEAM_BLOCK && kernel->rows > 1)
+        write_line(out, "int i = tile;");
+    if (kernel->team == TEAM_WARP && kernel->rows == 1) {
+        write_line(out, "if (team.row > 0)\n    return;");
+        return;
+    }
+    if (kernel->team == TEAM_WARP || kernel->team == TEAM_COLUMN)
+        write_line(out, "int i = tile * %s::rows + team.row;", team);
+    if (kernel->team == TEAM_WARP)
+        write_line(out, "if (i >= %s)\n    return;", rows);
+    if (kernel->team == TEAM_COLUMN)
+        write_line(out, "bool exists = i < %s;", rows);
+}
+
+static void close_rows(Body *row) {
+    (void)row;
+}
+
+static void row_vectors(Body *row, const RowVector *vectors, int count) {
+    if (row->kernel->team == TEAM_THREAD) {
+        for (int k = 0; k < count; k++)
+            write_line(row->out, "float %s[%s];", vectors[k].name, vectors[k].extent);
+        return;
+    }
+    Text extents = TEXT(row->e->arena), names = TEXT(row->e->arena);
+    for (int k = 0; k < count; k++) {
+        text_printf(&extents, "%s%s", k ? " + " : "", vectors[k].extent);
+        if (k)
+            text_printf(&names, ", *%s = %s + %s", vectors[k].name, vectors[k - 1].name, vectors[k - 1].extent);
+    }
+    write_line(row->out, "float *%s = row_memory(team, shared, %s)%s;", vectors[0].name, text_string(&extents),
+               text_string(&names));
+}
+
+static const char *loop(const Body *row, const char *variable, const char *extent) {
+    Team team = row->kernel->team;
+    const char *v = variable;
+    if (team == TEAM_THREAD)
+        return arena_printf(row->e->arena, "for (int %s = 0; %s < %s; %s++)", v, v, extent, v);
+    const char *exists = team == TEAM_COLUMN ? "exists && " : "";
+    return arena_printf(row->e->arena, "for (int %s = team.first; %s%s < %s; %s += team.stride)", v, exists, v, extent, v);
+}
+
+static void fold(Body *row, const Node *reduction, const char *name) {
+    if (row->kernel->team != TEAM_THREAD)
+        write_line(row->out, "%s = team_%s(team, %s);", name, reduction->op->name, name);
+}
+
+static const char *once(const Body *row) {
+    if (row->kernel->team == TEAM_THREAD)
+        return NULL;
+    return row->kernel->team == TEAM_COLUMN ? "if (exists && team.first == 0)" : "if (team.first == 0)";
+}
+
+static void sync(Body *row) {
+    if (row->kernel->team != TEAM_THREAD)
+        write_line(row->out, "team.sync();");
+}
+
+static bool product(Body *row, const Stage *stage, const char *extent) {
+    const Node *n = stage->contractions.at[0];
+    if (row->kernel->team != TEAM_WARP && row->kernel->team != TEAM_BLOCK)
+        return false;
+    Arena *arena = row->e->arena;
+    Writer terms = writer_like(row->out), lines = writer_like(row->out);
+    Body term = body_inside(row, &terms, "j", "k"), element = body_inside(row, &lines, "j", NULL);
+    Index at = stage_index(row, stage, "j");
+    const char *factors = product_term(&term, n, &at);
+    write_line(&terms, "return %s;", factors);
+    body_know(&element, n, "sum");
+    Outputs outputs = stage_outputs(&element, stage, &at);
+    body_write(&element, &outputs);
+    const char *term_name = names_claim(&row->names, "term"), *store_name = names_claim(&row->names, "store");
+    write_lambda(row->out, arena_printf(arena, "auto %s = [&](int j, int k)", term_name), &terms);
+    write_lambda(row->out, arena_printf(arena, "auto %s = [&](int j, float sum)", store_name), &lines);
+    write_line(row->out, "team_product<%s, %s>(team, %s, %s);", extent, product_depth(row->e, n), term_name, store_name);
+    return true;
+}
+
+const Target target_cuda = {
+    .name = "cuda",
+    .schedules = true,
+    .includes = includes,
+    .tensors = tensors,
+    .phases = phases,
+    .step = step_section,
+    .evaluation = evaluation,
+    .call = call,
+    .member = "t.",
+    .report = "batch.reports",
+    .real = "float",
+    .declare = declare,
+    .signature = signature,
+    .contract = contract,
+    .open_rows = open_rows,
+    .close_rows = close_rows,
+    .row_vectors = row_vectors,
+    .loop = loop,
+    .fold = fold,
+    .once = once,
+    .sync = sync,
+    .product = product,
+};
+
+Emission *emit_cuda(const Module *module, const Program *train, const Program *eval, const Plan *plan,
+                    const EmitOptions *options) {
+    return emit_program(module, train, eval, plan, options, &target_cuda);
+}

@@ -1,0 +1,101 @@
+#include "emit/program.h"
+
+
+void tensors_name(Emitter *e) {
+    Names members = {.arena = e->arena};
+    const Module *module = e->module;
+    e->field = NEW_ARRAY(e->arena, const char *, module->fields.count);
+    e->tensor = NEW_ARRAY(e->arena, const char *, e->plan->buffers.count);
+    e->knob = NEW_ARRAY(e->arena, const char *, module->knobs.count);
+    for (int k = 0; k < module->fields.count; k++)
+        e->field[k] = names_claim(&members, module->fields.at[k].name);
+    for (int k = 0; k < e->plan->buffers.count; k++)
+        e->tensor[k] = names_claim(&members, e->plan->buffers.at[k].name);
+    for (int k = 0; k < module->knobs.count; k++)
+        if (!module->knobs.at[k].fixed)
+            e->knob[k] = names_claim(&members, module->knobs.at[k].name);
+}
+
+/* Any node that lies in the buffer or field: its shape has the symbols. */
+static const Node *node_in(const Emitter *e, const Buffer *buffer, int field) {
+    for (int p = 0; p < 2; p++) {
+        const Graph *g = e->programs[p]->graph;
+        for (int k = 0; k < g->nodes.count; k++) {
+            const Node *n = g->nodes.at[k];
+            if (buffer ? plan_buffer(e->plan, n) == buffer
+                       : n->op->table == TABLE_FIELD && n->attr.index == field)
+                return n;
+        }
+    }
+    return NULL;
+}
+
+static const char *extents(Emitter *e, const Node *n, const char *first) {
+    Text text = TEXT(e->arena);
+    Shape shape = sizes_shape(e->sizes, n);
+    for (int axis = 0; axis < shape.type.rank; axis++)
+        text_printf(&text, "%s%s", axis ? ", " : "[", axis == 0 && first ? first : shape.symbol[axis]);
+    if (shape.type.rank)
+        text_putc(&text, ']');
+    return text_string(&text);
+}
+
+static void add_fields(Emitter *e, const char *arrow, Members *members) {
+    for (int k = 0; k < e->module->fields.count; k++) {
+        const Node *n = node_in(e, NULL, k);
+        if (!n)
+            continue;
+        const char *type = arena_printf(e->arena, "const %s *", dtype_info[e->module->fields.at[k].stored].c_name);
+        const char *value = arena_printf(e->arena, "(%s)run%sdata.field[%d]", type, arrow, k);
+        const char *note = arena_printf(e->arena, "data set: %s", extents(e, n, "examples"));
+        VEC_PUSH(e->arena, members, ((Member){type, e->field[k], value, note}));
+    }
+}
+
+static void add_buffers(Emitter *e, const char *arrow, Members *members) {
+    for (int k = 0; k < e->plan->buffers.count; k++) {
+        const Buffer *buffer = &e->plan->buffers.at[k];
+        const Node *n = node_in(e, buffer, -1);
+        if (!n)
+            continue;
+        const char *type = arena_printf(e->arena, "%s *", c_type(e, buffer->type.dtype));
+        const char *value = arena_printf(e->arena, "(%s)(run%sarena + %lld)", type, arrow, (long long)buffer->offset);
+        VEC_PUSH(e->arena, members, ((Member){type, e->tensor[k], value, extents(e, n, NULL)}));
+    }
+}
+
+static void add_knobs(Emitter *e, const char *arrow, Members *members) {
+    const Module *module = e->module;
+    for (int k = 0, flag = 0; k < module->knobs.count; k++) {
+        if (module->knobs.at[k].fixed)
+            continue;
+        const char *value = arena_printf(e->arena, "run%sknob[%d]", arrow, flag++);
+        VEC_PUSH(e->arena, members, ((Member){"float ", e->knob[k], value, module->knobs.at[k].help}));
+    }
+}
+
+Members tensors_members(Emitter *e, const char *arrow) {
+    Members members = {0};
+    add_fields(e, arrow, &members);
+    add_buffers(e, arrow, &members);
+    add_knobs(e, arrow, &members);
+    return members;
+}
+
+void write_members(Emitter *e, const Members *members, Writer *out) {
+    int width = 0;
+    for (int k = 0; k < members->count; k++) {
+        const Member *member = &members->at[k];
+        int length = (int)(strlen(member->type) + strlen(member->name)) + 1;
+        if (member->note && *member->note && length > width)
+            width = length;
+    }
+    for (int k = 0; k < members->count; k++) {
+        const Member *member = &members->at[k];
+        const char *declaration = arena_printf(e->arena, "%s%s;", member->type, member->name);
+        if (member->note && *member->note)
+            write_line(out, "%-*s // %s", width, declaration, member->note);
+        else
+            write_line(out, "%s", declaration);
+    }
+}

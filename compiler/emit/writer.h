@@ -1,0 +1,33 @@
+/* Lines of generated code, indented, each with the place in the model that it comes from. */
+#ifndef MTC_WRITER_H
+#define MTC_WRITER_H
+
+#include "support/diag.h"
+#include "support/text.h"
+
+enum { CODE_COLUMNS = 112, LONGEST_LINE = 120 };
+
+typedef struct Writer {
+    Text text;
+    int indent;
+    Span at; /* of the lines written from now on */
+    VEC(Span) lines;
+} Writer;
+
+#define WRITER(arena_) ((Writer){.text = TEXT(arena_)})
+
+/* Whole lines: `format` has no newline at its end, and may have some inside. */
+void write_line(Writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void write_open(Writer *w, const char *format, ...) __attribute__((format(printf, 2, 3))); /* then indents */
+void write_close(Writer *w, const char *line);                                             /* unindents first */
+void write_blank(Writer *w);
+/* An assignment, broken as clang-format does when it is too long: after "=", then after its weakest operators. */
+void write_statement(Writer *w, const char *statement);
+/* "// text", broken at spaces to stay within CODE_COLUMNS; further lines are indented by `hang`. */
+void write_comment(Writer *w, int hang, const char *text);
+/* "// ---- title ------": the start of a section. */
+void write_rule(Writer *w, const char *title);
+/* All lines of `from`, with their places, indented further by the indent of w. */
+void write_all(Writer *w, const Writer *from);
+
+#endif

@@ -1,0 +1,160 @@
+/* The syntax tree. Every node has the span of its text; check.c adds what names refer to. */
+#ifndef MTC_AST_H
+#define MTC_AST_H
+
+#include "front/front.h"
+
+typedef struct Expr Expr;
+typedef struct Stmt Stmt;
+typedef struct Fn Fn;
+typedef struct Signature Signature;
+
+/* A word of the text and where it stands. */
+typedef struct Name {
+    const char *text;
+    Span span;
+} Name;
+
+/* An argument of a call; `name.text` is NULL when it is positional. */
+typedef struct Arg {
+    Name name;
+    Expr *value;
+} Arg;
+
+typedef VEC(Name) NameList;
+typedef VEC(Expr *) ExprList;
+typedef VEC(Stmt *) StmtList;
+typedef VEC(Arg) ArgList;
+
+typedef enum ExprKind {
+    EXPR_NUMBER,
+    EXPR_BOOL,
+    EXPR_NONE,
+    EXPR_STRING,
+    EXPR_NAME,
+    EXPR_LIST,
+    EXPR_OPERATOR, /* infix or prefix; name.text is the function that it stands for: `+` is "add" */
+    EXPR_CALL
+} ExprKind;
+
+struct Expr {
+    ExprKind kind;
+    Span span;
+    int depth;     /* of the tree under it, itself included */
+    double number; /* NUMBER, BOOL */
+    bool integer;  /* NUMBER: written without fraction and exponent */
+    Name name;     /* NAME, OPERATOR, CALL; STRING: its text without quotes and escapes */
+    ArgList args;  /* LIST, OPERATOR, CALL */
+
+    /* CALL, set by check.c: what is called, its parameters, and the argument of each (NULL: the default). */
+    Fn *fn;
+    const OpDef *op;
+    const Signature *signature;
+    Expr **bound;
+    Expr *layer_name; /* the `name = "..."` that any call accepts, or NULL */
+};
+
+typedef enum StmtKind { STMT_ASSIGN, STMT_FIELD, STMT_REPEAT, STMT_IF, STMT_ASSERT, STMT_RETURN } StmtKind;
+
+struct Stmt {
+    StmtKind kind;
+    Span span;
+    int depth;        /* as in Expr */
+    Name name;        /* ASSIGN, FIELD, REPEAT */
+    Name type;        /* FIELD: "u8", "class" */
+    ExprList dims;    /* FIELD */
+    Expr *value;      /* ASSIGN, RETURN; condition of IF and ASSERT; first index of REPEAT */
+    Expr *end;        /* REPEAT: the index after the last */
+    Expr *message;    /* ASSERT: a string, or NULL */
+    StmtList body;    /* REPEAT, IF */
+    StmtList other;   /* IF: else */
+    bool ran, read;   /* ASSIGN, set by lower.c: some value of it was made, was used */
+};
+
+typedef struct Param {
+    Name name;
+    Span span;
+    double value;
+    bool integer, has_range;
+    double low, high;
+    Span value_span;
+    const char *help;
+    bool read;
+} Param;
+
+/* A parameter of a function: name, the shape that it must have (each axis a size, a name or `_`), its default. */
+typedef struct FnParam {
+    Name name;
+    bool has_shape;
+    ExprList shape;
+    Expr *value;
+} FnParam;
+
+typedef VEC(FnParam) FnParamList;
+
+struct Fn {
+    Name name;
+    Span span;
+    FnParamList params;
+    StmtList body;
+
+    /* check.c */
+    Signature *signature;
+    ExprList calls; /* of other functions */
+    bool called;
+    int visit;      /* 0 not yet, 1 being visited, 2 done */
+    /* lower.c */
+    bool failed; /* a call of it was wrong: further ones are not looked at */
+};
+
+typedef struct Block {
+    Name keyword;
+    Span span;
+    StmtList body;
+} Block;
+
+typedef enum ItemKind { ITEM_PARAM, ITEM_FN, ITEM_BLOCK } ItemKind;
+typedef struct Item {
+    ItemKind kind;
+    Param *param;
+    Fn *fn;
+    Block *block;
+} Item;
+
+struct Ast {
+    Arena *arena;
+    VEC(const Source *) sources; /* the main file first */
+    VEC(Item) items;             /* in the order of the text, includes in their place */
+    VEC(Param *) params;
+    VEC(Fn *) fns;
+    VEC(Block *) blocks;
+};
+
+enum { MAX_DEPTH = 500 }; /* of expressions and of blocks, so that a walk over the tree cannot exhaust the stack */
+
+Expr *expr_new(Arena *arena, ExprKind kind, Span span);
+Expr *expr_number(Arena *arena, Span span, double value, bool integer);
+Expr *expr_named(Arena *arena, ExprKind kind, Span span, Name name);
+Expr *expr_call(Arena *arena, Span span, Name callee, ArgList args);
+Expr *expr_list(Arena *arena, Span span, ExprList items);
+/* `b` is NULL for a prefix operator. */
+Expr *expr_operator(Arena *arena, Span span, Name op, Expr *a, Expr *b);
+
+Stmt *stmt_new(Arena *arena, StmtKind kind, Span span);
+Stmt *stmt_assign(Arena *arena, Span span, Name name, Expr *value);
+Stmt *stmt_value(Arena *arena, StmtKind kind, Span span, Expr *value, Expr *message);
+Stmt *stmt_field(Arena *arena, Span span, Name name, Name type, ExprList dims);
+Stmt *stmt_repeat(Arena *arena, Span span, Name index, Expr *first, Expr *end, StmtList body);
+Stmt *stmt_if(Arena *arena, Span span, Expr *condition, StmtList body, StmtList other);
+
+void ast_param(Ast *ast, Param param);
+void ast_fn(Ast *ast, Span span, Name name, FnParamList params, StmtList body);
+void ast_block(Ast *ast, Span span, Name keyword, StmtList body);
+
+Fn *ast_find_fn(const Ast *ast, const char *name);
+/* The first block with that keyword, or NULL. */
+Block *ast_find_block(const Ast *ast, const char *keyword);
+/* The first statement of the block that has that name, or NULL. */
+Stmt *block_find(const Block *block, const char *name);
+
+#endif

@@ -1,0 +1,201 @@
+#include "front/bind.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+const char *suggestion(Arena *arena, const char *name, const char *const *candidates, int count) {
+    const char *near = nearest_name(name, candidates, count);
+    return near ? arena_printf(arena, "; did you mean '%s'?", near) : "";
+}
+
+const char *name_list(Arena *arena, const char *const *names, int count) {
+    Text out = TEXT(arena);
+    for (int i = 0; i < count; i++)
+        text_printf(&out, "%s'%s'", i == 0 ? "" : i == count - 1 ? " and " : ", ", names[i]);
+    return text_string(&out);
+}
+
+/* ---- signatures ---- */
+
+static const char *skip_spaces(const char *at) {
+    return at + strspn(at, " ");
+}
+
+static bool take(const char **at, const char *word) {
+    size_t length = strlen(word);
+    if (strncmp(*at, word, length) != 0)
+        return false;
+    *at = skip_spaces(*at + length);
+    return true;
+}
+
+static Value parse_default(Arena *arena, const char **at) {
+    if (take(at, "none"))
+        return (Value){.kind = VALUE_NONE};
+    if (take(at, "true"))
+        return (Value){.kind = VALUE_BOOL, .number = 1};
+    if (take(at, "false"))
+        return (Value){.kind = VALUE_BOOL};
+    if (take(at, "\"")) {
+        const char *string = arena_strndup(arena, *at, strcspn(*at, "\""));
+        *at = skip_spaces(*at + strlen(string) + 1);
+        return (Value){.kind = VALUE_STRING, .string = string};
+    }
+    char *end;
+    double number = strtod(*at, &end);
+    ENSURE(end != *at);
+    *at = skip_spaces(end);
+    return (Value){.kind = VALUE_NUMBER, .number = number};
+}
+
+static Parameter parse_parameter(Arena *arena, const char **at) {
+    size_t length = 0;
+    while (isalnum((unsigned char)(*at)[length]) || (*at)[length] == '_')
+        length++;
+    ENSURE(length > 0);
+    Parameter p = {.name = arena_strndup(arena, *at, length), .required = true};
+    *at = skip_spaces(*at + length);
+    p.rest = take(at, "...");
+    if (take(at, ":"))
+        *at = skip_spaces(*at + strcspn(*at, " ,="));
+    if (take(at, "=")) {
+        p.required = false;
+        p.fallback = parse_default(arena, at);
+    }
+    return p;
+}
+
+const Signature *signature_of_op(Arena *arena, const OpDef *op) {
+    VEC(Parameter) parameters = {0};
+    for (const char *at = op->signature; *at; take(&at, ","))
+        VEC_PUSH(arena, &parameters, parse_parameter(arena, &at));
+    Signature *s = NEW(arena, Signature);
+    *s = (Signature){arena_printf(arena, "%s(%s)", op->name, op->signature), parameters.at, parameters.count};
+    return s;
+}
+
+Signature *signature_of_fn(Arena *arena, const Fn *fn) {
+    Signature *s = NEW(arena, Signature);
+    Text text = TEXT(arena);
+    s->at = NEW_ARRAY(arena, Parameter, fn->params.count);
+    s->count = fn->params.count;
+    text_printf(&text, "%s(", fn->name.text);
+    for (int i = 0; i < s->count; i++) {
+        const FnParam *param = &fn->params.at[i];
+        s->at[i] = (Parameter){.name = param->name.text, .required = !param->value};
+        text_printf(&text, "%s%s", i ? ", " : "", param->name.text);
+        if (param->value)
+            text_printf(&text, " = %s", span_text(arena, param->value->span));
+    }
+    text_putc(&text, ')');
+    s->text = text_string(&text);
+    return s;
+}
+
+/* ---- binding ---- */
+
+typedef struct Binder {
+    Diag *diag;
+    Arena *arena;
+    Expr *call;
+    const Signature *signature;
+    int positional;  /* parameters taken by position so far */
+    ExprList rest;
+    bool ok;
+} Binder;
+
+static void show_signature(Binder *b) {
+    diag_note(b->diag, b->call->name.span, "it is called as %s", b->signature->text);
+    b->ok = false;
+}
+
+static void bind_to(Binder *b, int parameter, const Arg *arg) {
+    Expr **slot = &b->call->bound[parameter];
+    if (!*slot) {
+        *slot = arg->value;
+        return;
+    }
+    diag_error(b->diag, arg->value->span, "'%s' of '%s' is given twice", b->signature->at[parameter].name,
+               b->call->name.text);
+    diag_note(b->diag, (*slot)->span, "it is given here too");
+    b->ok = false;
+}
+
+static void bind_positional(Binder *b, const Arg *arg) {
+    int index = b->positional;
+    if (index < b->signature->count && b->signature->at[index].rest) {
+        VEC_PUSH(b->arena, &b->rest, arg->value);
+    } else if (index < b->signature->count) {
+        bind_to(b, index, arg);
+        b->positional++;
+    } else if (b->positional++ == b->signature->count) {
+        diag_error(b->diag, arg->value->span, "'%s' takes %d argument%s, this is one too many", b->call->name.text,
+                   b->signature->count, b->signature->count == 1 ? "" : "s");
+        show_signature(b);
+    }
+}
+
+static int find_parameter(const Signature *signature, const char *name) {
+    for (int i = 0; i < signature->count; i++)
+        if (strcmp(signature->at[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+static void unknown_parameter(Binder *b, const Name *name) {
+    const char **names = NEW_ARRAY(b->arena, const char *, b->signature->count);
+    for (int i = 0; i < b->signature->count; i++)
+        names[i] = b->signature->at[i].name;
+    diag_error(b->diag, name->span, "'%s' has no parameter '%s'%s", b->call->name.text, name->text,
+               suggestion(b->arena, name->text, names, b->signature->count));
+    show_signature(b);
+}
+
+static void bind_named(Binder *b, const Arg *arg) {
+    int index = find_parameter(b->signature, arg->name.text);
+    if (index >= 0)
+        bind_to(b, index, arg);
+    else if (strcmp(arg->name.text, "name") == 0)
+        b->call->layer_name = arg->value;
+    else
+        unknown_parameter(b, &arg->name);
+}
+
+static void bind_rest(Binder *b) {
+    int last = b->signature->count - 1;
+    if (last < 0 || !b->signature->at[last].rest || b->call->bound[last])
+        return;
+    Span span = b->rest.count ? span_join(b->rest.at[0]->span, b->rest.at[b->rest.count - 1]->span) : b->call->span;
+    b->call->bound[last] = expr_list(b->arena, span, b->rest);
+}
+
+static void report_missing(Binder *b) {
+    for (int i = 0; i < b->signature->count && b->ok; i++) {
+        if (b->call->bound[i] || !b->signature->at[i].required)
+            continue;
+        diag_error(b->diag, b->call->span, "'%s' needs '%s'", b->call->name.text, b->signature->at[i].name);
+        show_signature(b);
+    }
+}
+
+bool bind_call(Diag *diag, Arena *arena, Expr *call, const Signature *signature) {
+    Binder b = {.diag = diag, .arena = arena, .call = call, .signature = signature, .ok = true};
+    bool named = false;
+    call->signature = signature;
+    call->bound = NEW_ARRAY(arena, Expr *, signature->count);
+    for (int i = 0; i < call->args.count; i++) {
+        const Arg *arg = &call->args.at[i];
+        if (arg->name.text) {
+            bind_named(&b, arg);
+            named = true;
+        } else if (named) {
+            diag_error(diag, arg->value->span, "an argument without a name stands after one with a name");
+            show_signature(&b);
+        } else {
+            bind_positional(&b, arg);
+        }
+    }
+    bind_rest(&b);
+    report_missing(&b);
+    return b.ok;
+}

@@ -1,0 +1,32 @@
+/* Matching the arguments of a call with the parameters of what is called. */
+#ifndef MTC_BIND_H
+#define MTC_BIND_H
+
+#include "front/ast.h"
+
+typedef struct Parameter {
+    const char *name;
+    bool required;
+    bool rest;      /* takes all further positional arguments, as a list */
+    Value fallback; /* of an optional parameter of a library function */
+} Parameter;
+
+struct Signature {
+    const char *text; /* as shown to the user: "linear(x, out: size, bias: bool = true)" */
+    Parameter *at;
+    int count;
+};
+
+/* From `OpDef.signature`: "x, out: size, bias: bool = true, parts..." */
+const Signature *signature_of_op(Arena *arena, const OpDef *op);
+Signature *signature_of_fn(Arena *arena, const Fn *fn);
+
+/* Sets call->bound and call->layer_name; reports what does not match and returns false. */
+bool bind_call(Diag *diag, Arena *arena, Expr *call, const Signature *signature);
+
+/* "; did you mean 'x'?", or "" when no candidate is near. */
+const char *suggestion(Arena *arena, const char *name, const char *const *candidates, int count);
+/* "'a', 'b' and 'c'" */
+const char *name_list(Arena *arena, const char *const *names, int count);
+
+#endif

@@ -1,0 +1,143 @@
+/* The arguments of a library function, as its build function asks for them. */
+#include "front/lower.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static Span arg_span(const Call *call, int arg) {
+    Span span = arg < call->count ? call->args[arg].src : call->src;
+    return span.source ? span : call->src;
+}
+
+void call_error(Call *call, int arg, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const char *message = arena_vprintf(call->module->arena, format, args);
+    va_end(args);
+    diag_error(call->module->diag, arg_span(call, arg), "%s", message);
+}
+
+/* "expected <what>, not a tensor f32[10]", once: a fault was reported where it was made. */
+static void expected(Call *call, int arg, const char *what) {
+    const Value *v = &call->args[arg];
+    Text found = TEXT(call->module->arena);
+    if (v->kind == VALUE_ERROR)
+        return;
+    if (v->kind == VALUE_NUMBER)
+        text_number(&found, v->number);
+    else
+        text_puts(&found, value_kind_text(call->module->arena, v));
+    call_error(call, arg, "expected %s, not %s", what, text_string(&found));
+}
+
+bool call_given(const Call *call, int arg) {
+    return call->args[arg].kind != VALUE_NONE;
+}
+
+Node *call_tensor(Call *call, int arg) {
+    Node *node = value_node(call->g, &call->args[arg]);
+    if (!node)
+        expected(call, arg, "a tensor");
+    return node;
+}
+
+int64_t call_size(Call *call, int arg) {
+    int64_t size;
+    if (value_whole(call->module, &call->args[arg], 1, INT32_MAX, &size))
+        return size;
+    expected(call, arg, "a size, a whole number from 1 to 2147483647");
+    return -1;
+}
+
+int64_t call_int(Call *call, int arg, int64_t low, int64_t high) {
+    int64_t number;
+    if (value_whole(call->module, &call->args[arg], low, high, &number))
+        return number;
+    expected(call, arg, arena_printf(call->module->arena, "a whole number from %lld to %lld", (long long)low,
+                                     (long long)high));
+    return low - 1;
+}
+
+double call_number(Call *call, int arg) {
+    value_fix(call->module, &call->args[arg]);
+    if (call->args[arg].kind == VALUE_NUMBER)
+        return call->args[arg].number;
+    expected(call, arg, "a number");
+    return NAN;
+}
+
+Node *call_scalar(Call *call, int arg) {
+    if (call->args[arg].kind == VALUE_NUMBER)
+        return value_node(call->g, &call->args[arg]);
+    expected(call, arg, "a number");
+    return NULL;
+}
+
+bool call_bool(Call *call, int arg) {
+    value_fix(call->module, &call->args[arg]);
+    if (call->args[arg].kind != VALUE_BOOL)
+        expected(call, arg, "true or false");
+    return call->args[arg].kind == VALUE_BOOL && call->args[arg].number != 0;
+}
+
+/* ---- axes ---- */
+
+static int axis_of(Call *call, int arg, const Value *v, const Node *of) {
+    int rank = of->type.rank - of->type.batched;
+    int64_t axis;
+    if (value_whole(call->module, v, -rank, rank - 1, &axis))
+        return (int)(axis < 0 ? axis + rank : axis) + of->type.batched;
+    if (v->kind == VALUE_ERROR)
+        return -1;
+    const char *shape = type_user_text(call->module->arena, &of->type);
+    if (rank == 0)
+        call_error(call, arg, "%s has no axes", shape);
+    else if (rank == 1)
+        call_error(call, arg, "%s has only the axis 0, or -1 counted from the end", shape);
+    else
+        call_error(call, arg, "an axis of %s is a whole number from 0 to %d, or from -%d to -1", shape, rank - 1, rank);
+    return -1;
+}
+
+int call_axis(Call *call, int arg, const Node *of) {
+    return axis_of(call, arg, &call->args[arg], of);
+}
+
+static unsigned all_user_axes(const Node *of) {
+    return ((1u << of->type.rank) - 1) & ~(unsigned)of->type.batched;
+}
+
+unsigned call_axes(Call *call, int arg, const Node *of) {
+    const Value *v = &call->args[arg];
+    unsigned axes = 0;
+    if (v->kind == VALUE_NONE)
+        return all_user_axes(of);
+    const Value *items = v->kind == VALUE_LIST ? v->items : v;
+    int count = v->kind == VALUE_LIST ? v->count : 1;
+    for (int i = 0; i < count; i++) {
+        int axis = axis_of(call, arg, &items[i], of);
+        if (axis < 0)
+            return 0;
+        axes |= 1u << axis;
+    }
+    if (!axes)
+        call_error(call, arg, "an empty list of axes");
+    return axes;
+}
+
+/* ---- weights ---- */
+
+Node *call_weight(Call *call, const char *name, const Type *type, Init init) {
+    Module *module = call->module;
+    if (!type_fits(type)) {
+        diag_error(module->diag, call->src, "a weight %s is too large", type_user_text(module->arena, type));
+        return NULL;
+    }
+    int index = (*call->weights)++;
+    if (index == module->weights.count) {
+        Weight weight = {.name = name, .type = *type, .init = init, .src = call->src, .of = -1};
+        VEC_PUSH(module->arena, &module->weights, weight);
+    }
+    ENSURE(type_same_shape(&module->weights.at[index].type, type));
+    return graph_weight(call->g, index);
+}

@@ -1,0 +1,350 @@
+/* Expressions and calls. */
+#include "front/check.h"
+#include "front/lower.h"
+
+enum { MAX_STEPS = 1000000, MAX_NODES = 20000, MAX_NESTING = 1000 };
+
+Binding *frame_find(Frame *frame, const char *name) {
+    for (int i = frame->bindings.count - 1; i >= 0; i--)
+        if (strcmp(frame->bindings.at[i].name, name) == 0)
+            return &frame->bindings.at[i];
+    return NULL;
+}
+
+void frame_bind(Frame *frame, const char *name, Value value, Stmt *by) {
+    Binding *old = frame_find(frame, name);
+    if (old)
+        *old = (Binding){name, value, by};
+    else
+        VEC_PUSH(frame->l->arena, &frame->bindings, ((Binding){name, value, by}));
+}
+
+/* ---- names ---- */
+
+static Value eval_param(Lowering *l, int index) {
+    const Knob *knob = &l->module->knobs.at[index];
+    Value value = value_number(knob->value);
+    l->ast->params.at[index]->read = true;
+    if (l->fixed >> index & 1)
+        return value;
+    value.knobs = 1ull << index;
+    value.node = graph_knob(l->g, index);
+    return value;
+}
+
+static Value eval_name(Frame *frame, const Expr *e) {
+    Binding *binding = frame_find(frame, e->name.text);
+    if (binding) {
+        if (binding->by)
+            binding->by->read = true;
+        return binding->value;
+    }
+    for (int i = 0; i < frame->l->module->knobs.count; i++)
+        if (strcmp(frame->l->module->knobs.at[i].name, e->name.text) == 0)
+            return eval_param(frame->l, i);
+    diag_error(frame->l->diag, e->span, "'%s' has no value here: the statement that gives it one was not carried out",
+               e->name.text);
+    return value_error();
+}
+
+static void put_value(Text *out, const Value *v) {
+    if (v->kind == VALUE_NUMBER)
+        text_number(out, v->number);
+    else if (v->kind == VALUE_BOOL)
+        text_puts(out, v->number != 0 ? "true" : "false");
+    else if (v->kind == VALUE_STRING)
+        text_puts(out, v->string);
+    else if (v->kind == VALUE_TENSOR)
+        text_puts(out, type_user_text(out->arena, &v->node->type));
+    else
+        text_puts(out, value_kind_text(out->arena, v));
+}
+
+static void put_literal(Text *out, const char *from, const char *to) {
+    for (; from < to; from++) {
+        text_putc(out, *from);
+        if (from + 1 < to && ((from[0] == '{' && from[1] == '{') || (from[0] == '}' && from[1] == '}')))
+            from++;
+    }
+}
+
+const char *fill_holes(Frame *frame, const Expr *string) {
+    Text out = TEXT(frame->l->arena);
+    const char *at = string->name.text, *from = at, *name;
+    size_t length;
+    while (next_hole(&at, &name, &length)) {
+        put_literal(&out, from, name - 1);
+        Expr hole = {.span = string->span, .name = {arena_strndup(frame->l->arena, name, length), string->span}};
+        Value value = eval_name(frame, &hole);
+        value_fix(frame->l->module, &value);
+        put_value(&out, &value);
+        from = ++at;
+    }
+    put_literal(&out, from, from + strlen(from));
+    return text_string(&out);
+}
+
+/* ---- calls of the library ---- */
+
+static Value build_default(const OpDef *op, Call *call) {
+    Node *in[MAX_INPUTS] = {0};
+    for (int i = 0; i < call->count; i++)
+        if (!(in[i] = call_tensor(call, i)))
+            return value_error();
+    Graph *g = call->g;
+    return value_tensor(call->count == 1   ? op1(g, op->name, in[0])
+                        : call->count == 2 ? op2(g, op->name, in[0], in[1])
+                                           : op3(g, op->name, in[0], in[1], in[2]));
+}
+
+static Value build_op(Frame *frame, Span at, Span callee, const char *scope, const OpDef *op, Value *args, int count) {
+    Lowering *l = frame->l;
+    Call call = {l->g, l->module, at, count, args, scope, &l->weights};
+    if (op->cls == OP_MAP && !op->build && op->fold)
+        return value_apply(l, at, (Name){op->name, callee}, args, count);
+    Span before = graph_at(l->g, at);
+    Value value = op->build ? op->build(&call) : build_default(op, &call);
+    graph_at(l->g, before);
+    return value;
+}
+
+static Value call_op(Frame *frame, Expr *e, const char *scope, LayerRange *made) {
+    int count = e->signature->count;
+    Value *args = NEW_ARRAY(frame->l->arena, Value, count);
+    bool ok = true;
+    for (int i = 0; i < count; i++) {
+        args[i] = e->bound[i] ? eval(frame, e->bound[i]) : e->signature->at[i].fallback;
+        ok = ok && args[i].kind != VALUE_ERROR;
+    }
+    made->begin = frame->l->weights;
+    Value value = ok ? build_op(frame, e->span, e->name.span, scope, e->op, args, count) : value_error();
+    made->end = frame->l->weights;
+    return value;
+}
+
+Value call_library(Frame *frame, Span at, const char *name, Value argument) {
+    const OpDef *op = op_find(name);
+    const Signature *signature = signature_of_op(frame->l->arena, op);
+    Value *args = NEW_ARRAY(frame->l->arena, Value, signature->count);
+    for (int i = 0; i < signature->count; i++)
+        args[i] = i ? signature->at[i].fallback : argument;
+    return build_op(frame, at, at, "", op, args, signature->count);
+}
+
+static Value call_size_of(Frame *frame, Expr *e) {
+    Value args[] = {eval(frame, e->bound[0]), eval(frame, e->bound[1])};
+    Lowering *l = frame->l;
+    Call call = {l->g, l->module, e->span, 2, args, "", &l->weights};
+    if (args[0].kind == VALUE_ERROR || args[1].kind == VALUE_ERROR)
+        return value_error();
+    const Node *x = call_tensor(&call, 0);
+    int axis = x ? call_axis(&call, 1, x) : -1;
+    return axis < 0 ? value_error() : value_number((double)x->type.dim[axis]);
+}
+
+/* ---- calls of functions ---- */
+
+static bool wrong_axis(Frame *callee, const FnParam *param, int axis, Span at, double expected, int64_t found) {
+    const Expr *size = param->shape.at[axis];
+    Lowering *l = callee->l;
+    if (size->kind == EXPR_NAME)
+        diag_error(l->diag, at, "axis %d of '%s' has size %lld, but '%s' is %.0f", axis, param->name.text,
+                   (long long)found, size->name.text, expected);
+    else
+        diag_error(l->diag, at, "axis %d of '%s' has size %lld, not %.0f", axis, param->name.text, (long long)found,
+                   expected);
+    diag_note(l->diag, size->span, "'%s' declares it here", callee->fn->name.text);
+    return false;
+}
+
+/* A name in a shape stands for the size that it meets first, and must agree from then on. */
+static bool match_axis(Frame *callee, const FnParam *param, int axis, Span at, int64_t size) {
+    Expr *pattern = param->shape.at[axis];
+    Lowering *l = callee->l;
+    if (pattern->kind == EXPR_NAME && strcmp(pattern->name.text, "_") == 0)
+        return true;
+    bool is_param = false;
+    for (int i = 0; i < l->module->knobs.count; i++)
+        is_param = is_param || (pattern->kind == EXPR_NAME && !strcmp(l->module->knobs.at[i].name, pattern->name.text));
+    if (pattern->kind == EXPR_NAME && !is_param && !frame_find(callee, pattern->name.text)) {
+        frame_bind(callee, pattern->name.text, value_number((double)size), NULL);
+        return true;
+    }
+    Value expected = eval(callee, pattern);
+    value_fix(l->module, &expected);
+    return expected.number == (double)size || wrong_axis(callee, param, axis, at, expected.number, size);
+}
+
+static bool match_shape(Frame *callee, const FnParam *param, const Value *value, Span at) {
+    Lowering *l = callee->l;
+    if (!param->has_shape)
+        return true;
+    const Type *type = value->kind == VALUE_TENSOR ? &value->node->type : NULL;
+    if (!type || type->rank - type->batched != param->shape.count) {
+        diag_error(l->diag, at, "'%s' of '%s' is a tensor of %d ax%s, this is %s", param->name.text,
+                   callee->fn->name.text, param->shape.count, param->shape.count == 1 ? "is" : "es",
+                   value_kind_text(l->arena, value));
+        diag_note(l->diag, param->name.span, "'%s' declares it here", callee->fn->name.text);
+        return false;
+    }
+    for (int i = 0; i < param->shape.count; i++)
+        if (!match_axis(callee, param, i, at, type->dim[i + type->batched]))
+            return false;
+    return true;
+}
+
+static bool bind_arguments(Frame *caller, Frame *callee, Expr *e) {
+    Value *given = NEW_ARRAY(caller->l->arena, Value, e->signature->count);
+    for (int i = 0; i < e->signature->count; i++)
+        if (e->bound[i] && (given[i] = eval(caller, e->bound[i])).kind == VALUE_ERROR)
+            return false;
+    for (int i = 0; i < e->signature->count; i++) {
+        const FnParam *param = &e->fn->params.at[i];
+        Value value = e->bound[i] ? given[i] : eval(callee, param->value);
+        if (value.kind == VALUE_ERROR)
+            return false;
+        frame_bind(callee, param->name.text, value, NULL);
+        if (!match_shape(callee, param, &value, e->bound[i] ? e->bound[i]->span : e->span))
+            return false;
+    }
+    return true;
+}
+
+static Value call_fn(Frame *frame, Expr *e, const char *scope, LayerRange *made) {
+    Lowering *l = frame->l;
+    Frame callee = {.l = l, .fn = e->fn, .path = scope, .indices = "", .statement = scope};
+    int errors = diag_errors(l->diag);
+    callee.result = value_error();
+    if (e->fn->failed || !bind_arguments(frame, &callee, e))
+        return value_error();
+    int inside = diag_errors(l->diag);
+    made->begin = l->weights;
+    run_body(&callee, &e->fn->body);
+    if (diag_errors(l->diag) > inside) {
+        e->fn->failed = true;
+        diag_note(l->diag, e->span, "in this call of '%s'", e->name.text);
+    }
+    made->end = l->weights;
+    return diag_errors(l->diag) > errors ? value_error() : callee.result;
+}
+
+/* ---- calls ---- */
+
+static bool valid_layer_name(const char *name) {
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    for (;;) {
+        size_t length = strspn(name, letters);
+        if (length == 0)
+            return false;
+        name += length;
+        if (*name == '\0')
+            return true;
+        if (*name++ != '.')
+            return false;
+    }
+}
+
+/* The path that `name = "fc"` gives to a layer, or NULL; repetitions are told apart by their index. */
+static const char *explicit_path(Frame *frame, const Expr *layer_name) {
+    const char *name = fill_holes(frame, layer_name);
+    if (!valid_layer_name(name)) {
+        diag_error(frame->l->diag, layer_name->span, "a layer's name is made of letters, digits, '_' and '.'");
+        return NULL;
+    }
+    bool holes = strchr(layer_name->name.text, '{') != NULL;
+    return holes ? name : arena_printf(frame->l->arena, "%s%s", name, frame->indices);
+}
+
+/* The weights that a call made: named at once, or with the others of the statement. */
+static void add_layers(Frame *frame, LayerRange made, const char *name) {
+    Lowering *l = frame->l;
+    while (l->places.count < l->weights)
+        VEC_PUSH(l->arena, &l->places, l->place);
+    if (name)
+        layers_prefix(l, made, name);
+    else if (made.end > made.begin)
+        VEC_PUSH(l->arena, &frame->layers, made);
+}
+
+static Value eval_call(Frame *frame, Expr *e) {
+    const char *name = e->layer_name ? explicit_path(frame, e->layer_name) : NULL;
+    if (e->layer_name && !name)
+        return value_error();
+    if (!e->fn && !e->op)
+        return call_size_of(frame, e);
+    const char *scope = name ? scope_join(frame->l->arena, frame->path, name) : frame->statement;
+    LayerRange made = {0};
+    Value value = e->fn ? call_fn(frame, e, scope, &made) : call_op(frame, e, scope, &made);
+    add_layers(frame, made, name);
+    return value;
+}
+
+/* ---- expressions ---- */
+
+static Value eval_list(Frame *frame, Expr *e) {
+    Value *items = NEW_ARRAY(frame->l->arena, Value, e->args.count);
+    for (int i = 0; i < e->args.count; i++)
+        if ((items[i] = eval(frame, e->args.at[i].value)).kind == VALUE_ERROR)
+            return value_error();
+    return (Value){.kind = VALUE_LIST, .items = items, .count = e->args.count};
+}
+
+/* `a and b` when a is false, `a or b` when a is true: b does not matter, and may be wrong. */
+static bool decides(const Expr *e, const Value *first) {
+    bool truth = first->kind == VALUE_BOOL && first->number != 0;
+    return first->kind == VALUE_BOOL && !first->node &&
+           ((strcmp(e->name.text, "and") == 0 && !truth) || (strcmp(e->name.text, "or") == 0 && truth));
+}
+
+static Value eval_operator(Frame *frame, Expr *e) {
+    Value operands[2] = {eval(frame, e->args.at[0].value)};
+    if (e->args.count == 2 && decides(e, &operands[0]))
+        return operands[0];
+    if (e->args.count == 2)
+        operands[1] = eval(frame, e->args.at[1].value);
+    return value_apply(frame->l, e->span, e->name, operands, e->args.count);
+}
+
+static Value eval_kind(Frame *frame, Expr *e) {
+    switch (e->kind) {
+    case EXPR_NUMBER:
+        return value_number(e->number);
+    case EXPR_BOOL:
+        return value_bool(e->number != 0);
+    case EXPR_NONE:
+        return (Value){.kind = VALUE_NONE};
+    case EXPR_STRING:
+        return (Value){.kind = VALUE_STRING, .string = e->name.text};
+    case EXPR_NAME:
+        return eval_name(frame, e);
+    case EXPR_LIST:
+        return eval_list(frame, e);
+    case EXPR_OPERATOR:
+        return eval_operator(frame, e);
+    case EXPR_CALL:
+        return eval_call(frame, e);
+    }
+    return value_error();
+}
+
+bool within_limits(Lowering *l, Span at) {
+    if (l->stopped)
+        return false;
+    l->stopped = ++l->steps > MAX_STEPS || l->g->nodes.count > MAX_NODES || l->depth > MAX_NESTING;
+    if (l->depth > MAX_NESTING)
+        diag_error(l->diag, at, "calls and expressions are nested more than %d levels deep", MAX_NESTING);
+    else if (l->stopped)
+        diag_error(l->diag, at, "the model unrolls into more than %d operations", MAX_NODES);
+    return !l->stopped;
+}
+
+Value eval(Frame *frame, Expr *e) {
+    Lowering *l = frame->l;
+    if (!within_limits(l, e->span))
+        return value_error();
+    l->depth++;
+    Value value = eval_kind(frame, e);
+    l->depth--;
+    value.src = e->span;
+    return value;
+}

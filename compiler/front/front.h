@@ -1,0 +1,50 @@
+/* The front end: from .mt text to the graphs of a module.
+ *
+ *   text -> lexer.l -> parser.y -> Ast -> check.c (names, blocks, calls) -> lower.c (values, shapes) -> Module
+ *
+ * Each stage reports every fault that it finds and is run only after the one before found none. */
+#ifndef MTC_FRONT_H
+#define MTC_FRONT_H
+
+#include "ir/op.h"
+
+typedef struct Ast Ast;
+
+/* `--set name=value`: replaces the value of a param. */
+typedef struct ParamSetting {
+    const char *name, *value;
+} ParamSetting;
+
+typedef struct FrontOptions {
+    const ParamSetting *settings;
+    int setting_count;
+    int64_t batch; /* replaces the train block's batch when it is above 0 */
+} FrontOptions;
+
+typedef struct Lowered {
+    Module *module;             /* both graphs: forward, reports, and (eval) the output */
+    Node *train_loss;           /* f32 scalar of module->train: mean of the loss over the batch */
+    const Optimizer *optimizer; /* its arguments are nodes of module->train */
+    Span optimizer_src;         /* where the text names it */
+} Lowered;
+
+/* Reads the file and what it includes. NULL when it cannot be read or has syntax errors (all reported). */
+Ast *front_parse(Diag *diag, Arena *arena, const char *path);
+
+/* Blocks, names, calls. False when something is wrong. */
+bool front_check(Diag *diag, Ast *ast);
+
+/* Requires front_check. False when something is wrong. */
+bool front_lower(Diag *diag, Ast *ast, const FrontOptions *options, Lowered *lowered);
+
+/* `--emit=ast`. */
+void front_print(const Ast *ast, Text *out);
+
+/* The file in canonical layout, comments kept; false when it cannot be parsed. */
+bool front_format(Diag *diag, Arena *arena, const char *path, Text *out);
+
+/* Every file read, the main file first: for the content hash and for quoting lines. */
+int front_source_count(const Ast *ast);
+const Source *front_source(const Ast *ast, int index);
+
+#endif

@@ -1,0 +1,398 @@
+/* The module: tables from params and data, then the model and train blocks as two graphs over the same weights.
+ *
+ * Whether a param is a flag of the program or fixed when compiling shows only once a size asks for it. So the model is
+ * lowered in rounds: each round finds params that decide a shape, and the next one takes them as constants. */
+#include "front/lower.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+enum { DEFAULT_BATCH = 32, DEFAULT_EPOCHS = 10, MAX_REPORTS = 8 };
+
+/* ---- params ---- */
+
+static int find_param(Diag *diag, const Ast *ast, const char *name) {
+    const char **names = NEW_ARRAY(ast->arena, const char *, ast->params.count);
+    for (int i = 0; i < ast->params.count; i++) {
+        names[i] = ast->params.at[i]->name.text;
+        if (strcmp(names[i], name) == 0)
+            return i;
+    }
+    diag_error(diag, (Span){0}, "--set %s: the model has no param '%s'%s", name, name,
+               suggestion(ast->arena, name, names, ast->params.count));
+    if (ast->params.count)
+        diag_note(diag, (Span){0}, "its params are %s", name_list(ast->arena, names, ast->params.count));
+    return -1;
+}
+
+static void set_param(Diag *diag, const Param *p, const char *text, double *value) {
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end || !isfinite(number))
+        diag_error(diag, (Span){0}, "--set %s=%s: '%s' is not a number", p->name.text, text, text);
+    else if (p->integer && number != floor(number))
+        diag_error(diag, p->value_span, "--set %s=%s: '%s' is a whole number", p->name.text, text, p->name.text);
+    else if (p->has_range && (number < p->low || number > p->high))
+        diag_error(diag, p->span, "--set %s=%s: outside the range %g..%g", p->name.text, text, p->low, p->high);
+    else
+        *value = number;
+}
+
+static double *param_values(Diag *diag, const Ast *ast, const FrontOptions *options) {
+    double *values = NEW_ARRAY(ast->arena, double, ast->params.count);
+    for (int i = 0; i < ast->params.count; i++)
+        values[i] = ast->params.at[i]->value;
+    for (int i = 0; i < options->setting_count; i++) {
+        int index = find_param(diag, ast, options->settings[i].name);
+        if (index >= 0)
+            set_param(diag, ast->params.at[index], options->settings[i].value, &values[index]);
+    }
+    return values;
+}
+
+static void add_knobs(Lowering *l, const double *values) {
+    for (int i = 0; i < l->ast->params.count; i++) {
+        const Param *p = l->ast->params.at[i];
+        Knob knob = {.name = p->name.text, .value = values[i], .integer = p->integer, .has_range = p->has_range,
+                     .low = p->low, .high = p->high, .src = p->span, .help = p->help};
+        knob.fixed = l->fixed >> i & 1;
+        VEC_PUSH(l->arena, &l->module->knobs, knob);
+    }
+}
+
+/* ---- data ---- */
+
+static void add_split(Lowering *l, const Stmt *s) {
+    Split split = {.name = s->name.text, .format = s->value->name.text, .src = s->span};
+    for (int i = 0; i < s->value->args.count; i++)
+        VEC_PUSH(l->arena, &split.paths, s->value->args.at[i].value->name.text);
+    VEC_PUSH(l->arena, &l->module->splits, split);
+}
+
+static bool field_shape(Lowering *l, Frame *frame, const Stmt *s, Type *type) {
+    type->rank = s->dims.count + 1;
+    for (int i = 0; i < s->dims.count; i++)
+        if (!eval_whole(frame, s->dims.at[i], 1, INT32_MAX, &type->dim[i + 1]))
+            return false;
+    if (type_fits(type))
+        return true;
+    diag_error(l->diag, s->span, "field '%s' is too large", s->name.text);
+    return false;
+}
+
+static void add_field(Lowering *l, Frame *frame, const Stmt *s) {
+    Field field = {.name = s->name.text, .src = s->span};
+    field.type = (Type){.rank = 1, .dim = {l->module->batch}, .batched = true};
+    if (strcmp(s->type.text, "class") == 0) {
+        int64_t classes;
+        if (!eval_whole(frame, s->dims.at[0], 2, 1 << 24, &classes))
+            return;
+        field.kind = FIELD_CLASS;
+        field.classes = (int)classes;
+        field.stored = classes <= 256 ? DT_U8 : DT_I32;
+        field.type.dtype = DT_I32;
+    } else {
+        if (!field_shape(l, frame, s, &field.type))
+            return;
+        dtype_from_name(s->type.text, &field.stored);
+        field.type.dtype = field.stored;
+    }
+    VEC_PUSH(l->arena, &l->module->fields, field);
+}
+
+static void add_data(Lowering *l, Frame *frame) {
+    const Block *data = ast_find_block(l->ast, "data");
+    for (int i = 0; i < data->body.count; i++) {
+        const Stmt *s = data->body.at[i];
+        if (s->kind == STMT_FIELD)
+            add_field(l, frame, s);
+        else
+            add_split(l, s);
+    }
+}
+
+/* ---- settings ---- */
+
+static int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, int64_t low, int64_t high) {
+    Stmt *s = block_find(ast_find_block(frame->l->ast, "train"), key);
+    int64_t value = fallback;
+    if (s)
+        eval_whole(frame, s->value, low, high, &value);
+    return value;
+}
+
+static void add_settings(Lowering *l, Frame *frame, const FrontOptions *options) {
+    Module *m = l->module;
+    m->batch = whole_setting(frame, "batch", DEFAULT_BATCH, 1, 1 << 24);
+    m->epochs = (int)whole_setting(frame, "epochs", DEFAULT_EPOCHS, 1, 1 << 24);
+    m->seed = (uint64_t)whole_setting(frame, "seed", 0, 0, (int64_t)1 << 53);
+    if (options->batch > 0)
+        m->batch = options->batch;
+}
+
+/* ---- loss, metrics, prediction ---- */
+
+/* A layer in the train block would be trained by no loss, or evaluated twice. */
+static Value eval_setting(Frame *frame, Expr *e) {
+    Lowering *l = frame->l;
+    int weights = l->weights;
+    frame->statement = "";
+    Value value = eval(frame, e);
+    if (l->weights > weights && value.kind != VALUE_ERROR) {
+        diag_error(l->diag, e->span, "this makes weights; layers belong in the model block");
+        return value_error();
+    }
+    return value;
+}
+
+/* The mean over the batch of a value that is one number per example; NULL after reporting. */
+static Node *per_batch(Lowering *l, const char *what, const Value *v, Span at) {
+    if (v->kind == VALUE_ERROR)
+        return NULL;
+    Node *node = v->kind == VALUE_TENSOR ? v->node : NULL;
+    if (!node) {
+        diag_error(l->diag, at, "the %s is one number for each example, not %s", what, value_kind_text(l->arena, v));
+        return NULL;
+    }
+    if (node->type.rank != node->type.batched) {
+        diag_error(l->diag, at, "the %s is one number for each example, not %s; reduce it with mean(...) or sum(...)",
+                   what, type_user_text(l->arena, &node->type));
+        return NULL;
+    }
+    Span before = graph_at(l->g, at);
+    Node *mean = graph_batch_mean(l->g, graph_cast(l->g, node, DT_F32));
+    graph_at(l->g, before);
+    return mean;
+}
+
+static const char *report_name(const Expr *e) {
+    return e->kind == EXPR_CALL || e->kind == EXPR_NAME ? e->name.text : "metric";
+}
+
+static void name_report(Lowering *l, const char *name, Span src) {
+    for (int i = 0; i < l->module->reports.count; i++)
+        if (strcmp(l->module->reports.at[i].name, name) == 0) {
+            diag_error(l->diag, src, "two metrics are called '%s'; give this one a name in the model block", name);
+            diag_note(l->diag, l->module->reports.at[i].src, "the first one is here");
+        }
+    if (l->module->reports.count == MAX_REPORTS)
+        diag_error(l->diag, src, "a model reports at most %d numbers", MAX_REPORTS);
+    VEC_PUSH(l->arena, &l->module->reports, ((Report){name, src}));
+}
+
+static Node *add_report(Frame *frame, int index, const char *name, Expr *e) {
+    Lowering *l = frame->l;
+    Value value = eval_setting(frame, e);
+    Node *mean = per_batch(l, index ? "metric" : "loss", &value, e->span);
+    if (l->naming)
+        name_report(l, name, e->span);
+    if (!mean || index >= l->module->reports.count)
+        return NULL;
+    Span before = graph_at(l->g, e->span);
+    graph_report(l->g, index, mean);
+    graph_at(l->g, before);
+    return mean;
+}
+
+static void add_metrics(Frame *frame, const Stmt *metric) {
+    if (!metric)
+        return;
+    if (metric->value->kind != EXPR_LIST) {
+        add_report(frame, 1, report_name(metric->value), metric->value);
+        return;
+    }
+    for (int i = 0; i < metric->value->args.count; i++) {
+        Expr *e = metric->value->args.at[i].value;
+        add_report(frame, i + 1, report_name(e), e);
+    }
+}
+
+/* Losses take scores; the prediction is what the scores mean. */
+typedef struct PredictionRule {
+    const char *loss, *condition, *function; /* function(first argument), if the argument `condition` is true */
+    bool classes;
+} PredictionRule;
+
+static const PredictionRule prediction_rules[] = {
+    {"cross_entropy", NULL, "softmax", true},
+    {"bce", "from_logits", "sigmoid", false},
+};
+
+static bool argument_true(Frame *frame, const Expr *call, const char *name) {
+    for (int i = 0; i < call->signature->count; i++)
+        if (strcmp(call->signature->at[i].name, name) == 0 && call->bound[i])
+            return eval(frame, call->bound[i]).number != 0;
+    return false;
+}
+
+static Value derived_prediction(Frame *frame, const Expr *loss) {
+    Lowering *l = frame->l;
+    if (loss->kind != EXPR_CALL || !loss->op || loss->signature->count < 2 || !loss->signature->at[1].required) {
+        diag_error(l->diag, loss->span, "this loss does not tell what the model predicts; add: predict = ...");
+        return value_error();
+    }
+    Value scores = eval_setting(frame, loss->bound[0]);
+    for (size_t i = 0; i < sizeof prediction_rules / sizeof *prediction_rules; i++) {
+        const PredictionRule *rule = &prediction_rules[i];
+        if (strcmp(rule->loss, loss->op->name) != 0 || scores.kind == VALUE_ERROR ||
+            (rule->condition && !argument_true(frame, loss, rule->condition)))
+            continue;
+        l->module->prediction_is_classes = rule->classes;
+        return call_library(frame, loss->span, rule->function, scores);
+    }
+    return scores;
+}
+
+static void add_prediction(Frame *frame, const Block *train) {
+    Lowering *l = frame->l;
+    const Stmt *predict = block_find(train, "predict");
+    const Expr *loss = block_find(train, "loss")->value;
+    Span at = predict ? predict->value->span : loss->span;
+    Value value = predict ? eval_setting(frame, predict->value) : derived_prediction(frame, loss);
+    if (value.kind == VALUE_ERROR)
+        return;
+    if (value.kind != VALUE_TENSOR || !value.node->type.batched) {
+        diag_error(l->diag, at, "the prediction depends on the example, this is %s", value_kind_text(l->arena, &value));
+        return;
+    }
+    Span before = graph_at(l->g, at);
+    graph_output(l->g, graph_name(graph_cast(l->g, value.node, DT_F32), "prediction"));
+    graph_at(l->g, before);
+}
+
+static const Optimizer *eval_optimizer(Frame *frame, const Block *train) {
+    Expr *e = block_find(train, "optimizer")->value;
+    Value value = eval_setting(frame, e);
+    if (value.kind != VALUE_OPTIMIZER && value.kind != VALUE_ERROR)
+        diag_error(frame->l->diag, e->span, "expected an optimizer such as adam(1e-3), not %s",
+                   value_kind_text(frame->l->arena, &value));
+    return value.kind == VALUE_OPTIMIZER ? value.optimizer : NULL;
+}
+
+/* ---- graphs ---- */
+
+static void bind_fields(Frame *frame) {
+    Lowering *l = frame->l;
+    const Block *data = ast_find_block(l->ast, "data");
+    for (int i = 0; i < l->module->fields.count; i++) {
+        const Field *field = &l->module->fields.at[i];
+        graph_at(l->g, field->src);
+        frame_bind(frame, field->name, value_tensor(graph_field(l->g, i)), block_find(data, field->name));
+    }
+}
+
+static void finish_names(Lowering *l) {
+    layers_check(l);
+    for (int i = 0; i < l->module->weights.count; i++)
+        graph_weight(l->g, i)->name = l->module->weights.at[i].name;
+    l->naming = false;
+}
+
+static void check_trainable(Lowering *l) {
+    if (l->module->weights.count == 0)
+        diag_error(l->diag, ast_find_block(l->ast, "model")->keyword.span, "the model has no weights, there is nothing "
+                                                                           "to train");
+}
+
+static void lower_graph(Lowering *l, Graph *g, Lowered *out) {
+    Frame frame = {.l = l, .path = "", .indices = "", .statement = ""};
+    const Block *train = ast_find_block(l->ast, "train");
+    int errors = diag_errors(l->diag);
+    l->g = g;
+    l->weights = l->steps = l->depth = 0;
+    bind_fields(&frame);
+    run_body(&frame, &ast_find_block(l->ast, "model")->body);
+    if (l->naming && diag_errors(l->diag) == errors)
+        check_trainable(l);
+    Node *loss = add_report(&frame, 0, "loss", block_find(train, "loss")->value);
+    add_metrics(&frame, block_find(train, "metric"));
+    if (g->training) {
+        out->train_loss = loss;
+        out->optimizer = eval_optimizer(&frame, train);
+        out->optimizer_src = block_find(train, "optimizer")->span;
+    } else {
+        add_prediction(&frame, train);
+    }
+    if (l->naming && diag_errors(l->diag) == errors)
+        finish_names(l);
+}
+
+/* ---- the module ---- */
+
+static const char *model_name(Arena *arena, const char *path) {
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    return arena_strndup(arena, base, dot && dot > base ? (size_t)(dot - base) : strlen(base));
+}
+
+static uint64_t fixed_mask(const Module *module) {
+    uint64_t mask = 0;
+    for (int i = 0; i < module->knobs.count; i++)
+        mask |= (uint64_t)module->knobs.at[i].fixed << i;
+    return mask;
+}
+
+static void lower_round(Lowering *l, const FrontOptions *options, const double *values, Lowered *out) {
+    Module *m = module_new(l->arena, l->diag);
+    int errors = diag_errors(l->diag);
+    *out = (Lowered){.module = m};
+    l->module = m;
+    m->source = l->ast->sources.at[0];
+    m->name = model_name(l->arena, m->source->path);
+    add_knobs(l, values);
+    m->train = graph_new(m, true);
+    m->eval = graph_new(m, false);
+    l->g = m->eval;
+    Frame frame = {.l = l, .path = "", .indices = "", .statement = ""};
+    add_settings(l, &frame, options);
+    add_data(l, &frame);
+    if (diag_errors(l->diag) > errors)
+        return;
+    lower_graph(l, m->train, out);
+    if (diag_errors(l->diag) == errors)
+        lower_graph(l, m->eval, out);
+}
+
+/* ---- what is never used ---- */
+
+static void warn_body(Diag *diag, const StmtList *body) {
+    for (int i = 0; i < body->count; i++) {
+        const Stmt *s = body->at[i];
+        if (s->kind == STMT_ASSIGN && s->ran && !s->read)
+            diag_warning(diag, s->name.span, "the value of '%s' is never used", s->name.text);
+        warn_body(diag, &s->body);
+        warn_body(diag, &s->other);
+    }
+}
+
+static void warn_unused(Diag *diag, const Ast *ast) {
+    const Block *data = ast_find_block(ast, "data");
+    for (int i = 0; i < ast->params.count; i++)
+        if (!ast->params.at[i]->read && ast->params.at[i]->span.source == ast->sources.at[0])
+            diag_warning(diag, ast->params.at[i]->name.span, "param '%s' is never used", ast->params.at[i]->name.text);
+    for (int i = 0; i < data->body.count; i++)
+        if (data->body.at[i]->kind == STMT_FIELD && !data->body.at[i]->read)
+            diag_warning(diag, data->body.at[i]->name.span, "field '%s' is never used", data->body.at[i]->name.text);
+    for (int i = 0; i < ast->fns.count; i++)
+        warn_body(diag, &ast->fns.at[i]->body);
+    warn_body(diag, &ast_find_block(ast, "model")->body);
+}
+
+bool front_lower(Diag *diag, Ast *ast, const FrontOptions *options, Lowered *out) {
+    int errors = diag_errors(diag);
+    double *values = param_values(diag, ast, options);
+    uint64_t fixed = 0, found = 0;
+    if (diag_errors(diag) > errors)
+        return false;
+    do {
+        Lowering l = {.diag = diag, .arena = ast->arena, .ast = ast, .fixed = found, .naming = true};
+        fixed = found;
+        lower_round(&l, options, values, out);
+        found = fixed_mask(out->module);
+    } while (found != fixed && diag_errors(diag) == errors);
+    if (diag_errors(diag) > errors)
+        return false;
+    warn_unused(diag, ast);
+    return true;
+}

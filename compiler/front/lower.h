@@ -1,0 +1,90 @@
+/* Shared by the files that turn the checked tree into graphs: lower.c (blocks, module), run.c (statements), eval.c
+ * (expressions and calls), value.c (arithmetic), call.c (arguments of library functions), layers.c (weights' names). */
+#ifndef MTC_LOWER_H
+#define MTC_LOWER_H
+
+#include "front/bind.h"
+
+/* A name with its value, and the statement that gave it (NULL: a parameter, a field, an index). */
+typedef struct Binding {
+    const char *name;
+    Value value;
+    Stmt *by;
+} Binding;
+
+/* Rows [begin, end) of module->weights, made by one call. */
+typedef struct LayerRange {
+    int begin, end;
+} LayerRange;
+
+/* One graph being lowered. */
+typedef struct Lowering {
+    Diag *diag;
+    Arena *arena;
+    const Ast *ast;
+    Module *module;
+    Graph *g;
+    uint64_t fixed;   /* params that earlier rounds found to decide a shape: constants in this round */
+    int weights;      /* made so far in this graph */
+    bool naming;      /* the first graph: names of weights are being made */
+    VEC(Span) places; /* of each weight: the statement of the model block that made it */
+    Span place;
+    int steps, depth; /* expressions evaluated; how deep this one is nested */
+    bool stopped;     /* too large: everything further is VALUE_ERROR */
+} Lowering;
+
+/* The execution of the model block or of one call. */
+typedef struct Frame Frame;
+struct Frame {
+    Lowering *l;
+    const Fn *fn;
+    VEC(Binding) bindings;
+    const char *path;     /* of values and layers: "" in the model block, "a" in the call of `a = block(x)` */
+    const char *indices;  /* of the repeats around: ".0.2" */
+    const char *statement; /* path of the value that the current statement names */
+    VEC(LayerRange) layers; /* made by the calls of the current statement */
+    bool returned;
+    Value result;
+};
+
+/* ---- value.c ---- */
+
+Value value_error(void);
+Value value_number(double number);
+Value value_bool(bool condition);
+const char *value_kind_text(Arena *arena, const Value *v); /* "a number", "f32[10]" */
+/* The map operator `op`, as infix or call: numbers are computed, anything else becomes nodes. */
+Value value_apply(Lowering *l, Span at, Name op, const Value *args, int count);
+/* The numbers in it are needed when compiling: the params it depends on are fixed. */
+void value_fix(Module *module, const Value *v);
+bool value_whole(Module *module, const Value *v, int64_t low, int64_t high, int64_t *result);
+Node *value_node(Graph *g, const Value *v); /* a tensor, or a number as one; NULL for other kinds */
+
+/* ---- eval.c ---- */
+
+Value eval(Frame *frame, Expr *e);
+/* Counts one step. False when the model is larger or deeper than any real one: functions and repeats multiply quickly. */
+bool within_limits(Lowering *l, Span at);
+Binding *frame_find(Frame *frame, const char *name);
+void frame_bind(Frame *frame, const char *name, Value value, Stmt *by);
+/* A library function with one argument, the others at their defaults. */
+Value call_library(Frame *frame, Span at, const char *name, Value argument);
+/* The string with {name} replaced by the name's value. */
+const char *fill_holes(Frame *frame, const Expr *string);
+
+/* ---- run.c ---- */
+
+void run_body(Frame *frame, const StmtList *body);
+/* A size, an index or a truth that must be known when compiling; false after reporting. */
+bool eval_whole(Frame *frame, Expr *e, int64_t low, int64_t high, int64_t *result);
+
+/* ---- layers.c ---- */
+
+const char *scope_join(Arena *arena, const char *path, const char *name);
+/* Before the names of the weights in the range. */
+void layers_prefix(Lowering *l, LayerRange range, const char *path);
+/* At the end of a statement: its only layer is called `path`, several "path.0", "path.1"... */
+void layers_name(Frame *frame, const char *path);
+void layers_check(Lowering *l); /* all different */
+
+#endif

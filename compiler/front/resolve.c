@@ -1,0 +1,279 @@
+/* Names: every use is bound to something named before it, every call to a function and its parameters. */
+#include "front/check.h"
+
+const char *const builtin_names[] = {"size"};
+const int builtin_count = 1;
+
+enum { MAX_LISTED = 12 };
+
+Scope scope_new(Diag *diag, Ast *ast, Fn *fn) {
+    Scope scope = {.diag = diag, .arena = ast->arena, .ast = ast, .fn = fn};
+    for (int i = 0; i < ast->params.count; i++)
+        VEC_PUSH(scope.arena, &scope.variables, ((Variable){.name = ast->params.at[i]->name, .kind = VARIABLE_PARAM}));
+    return scope;
+}
+
+Variable *scope_find(Scope *scope, const char *name) {
+    for (int i = scope->variables.count - 1; i >= 0; i--)
+        if (strcmp(scope->variables.at[i].name.text, name) == 0)
+            return &scope->variables.at[i];
+    return NULL;
+}
+
+/* ---- introducing names ---- */
+
+static bool taken(Scope *scope, Name name, const Variable *by) {
+    static const char *const what[] = {
+        [VARIABLE_LOCAL] = "a value",
+        [VARIABLE_PARAMETER] = "a parameter of the function",
+        [VARIABLE_INDEX] = "the index of a repeat",
+        [VARIABLE_FIELD] = "a field of the data",
+        [VARIABLE_PARAM] = "a param of the file",
+    };
+    diag_error(scope->diag, name.span, "'%s' is already %s; choose another name", name.text, what[by->kind]);
+    diag_note(scope->diag, by->name.span, "'%s' is introduced here", name.text);
+    return false;
+}
+
+/* Values may be assigned again; a function's own names hide the params of the file. */
+bool scope_add(Scope *scope, Name name, VariableKind kind) {
+    Variable *old = scope_find(scope, name.text);
+    bool hides = old && scope->fn && old->kind == VARIABLE_PARAM;
+    bool again = old && (old->kind == VARIABLE_LOCAL || old->kind == VARIABLE_PARAMETER);
+    if ((again && kind == VARIABLE_LOCAL) || (old && old->kind == VARIABLE_UNKNOWN))
+        return true;
+    if (old && !hides)
+        return taken(scope, name, old);
+    VEC_PUSH(scope->arena, &scope->variables, ((Variable){.name = name, .kind = kind}));
+    return true;
+}
+
+/* The index of a repeat is gone after it; the values assigned in it stay. */
+static void scope_remove(Scope *scope, const char *name) {
+    Variable *variable = scope_find(scope, name), *end = scope->variables.at + scope->variables.count;
+    memmove(variable, variable + 1, (size_t)(end - variable - 1) * sizeof *variable);
+    scope->variables.count--;
+}
+
+/* ---- using names ---- */
+
+static void unknown_name(Scope *scope, const Name *name) {
+    const char **names = NEW_ARRAY(scope->arena, const char *, scope->variables.count);
+    int count = 0;
+    for (int i = 0; i < scope->variables.count; i++)
+        if (scope->variables.at[i].kind != VARIABLE_UNKNOWN)
+            names[count++] = scope->variables.at[i].name.text;
+    bool function = ast_find_fn(scope->ast, name->text) || op_find(name->text);
+    const char *near = suggestion(scope->arena, name->text, names, count);
+    diag_error(scope->diag, name->span, "unknown name '%s'%s", name->text, near);
+    if (function && !*near)
+        diag_note(scope->diag, name->span, "'%s' is a function; it is called as %s(...)", name->text, name->text);
+    else if (!*near && count && count <= MAX_LISTED)
+        diag_note(scope->diag, name->span, "known here: %s", name_list(scope->arena, names, count));
+    VEC_PUSH(scope->arena, &scope->variables, ((Variable){.name = *name, .kind = VARIABLE_UNKNOWN}));
+}
+
+static void use_name(Scope *scope, const Name *name) {
+    Variable *variable = scope_find(scope, name->text);
+    if (variable)
+        variable->read = true;
+    else
+        unknown_name(scope, name);
+}
+
+bool next_hole(const char **at, const char **name, size_t *length) {
+    for (const char *c = *at; *c; c++) {
+        if (*c != '{')
+            continue;
+        if (c[1] == '{') {
+            c++;
+            continue;
+        }
+        *name = c + 1;
+        *length = strcspn(*name, "}");
+        *at = *name + *length;
+        return true;
+    }
+    return false;
+}
+
+/* The names between braces in a message or a layer's name. */
+static void use_holes(Scope *scope, const Expr *string) {
+    const char *at = string->name.text, *name;
+    size_t length;
+    while (next_hole(&at, &name, &length)) {
+        if (*at != '}') {
+            diag_error(scope->diag, string->span, "a brace in this string is not closed; a brace itself is written {{");
+            return;
+        }
+        Name hole = {arena_strndup(scope->arena, name, length), string->span};
+        use_name(scope, &hole);
+    }
+}
+
+/* ---- calls ---- */
+
+const char **callable_names(Arena *arena, const Ast *ast, int *count) {
+    const char **names = NEW_ARRAY(arena, const char *, op_count + ast->fns.count + builtin_count);
+    *count = 0;
+    for (int i = 0; i < op_count; i++)
+        if (op_table[i]->signature)
+            names[(*count)++] = op_table[i]->name;
+    for (int i = 0; i < ast->fns.count; i++)
+        names[(*count)++] = ast->fns.at[i]->name.text;
+    for (int i = 0; i < builtin_count; i++)
+        names[(*count)++] = builtin_names[i];
+    return names;
+}
+
+static void unknown_function(Scope *scope, const Expr *call) {
+    int count;
+    const char **names = callable_names(scope->arena, scope->ast, &count);
+    const char *near = suggestion(scope->arena, call->name.text, names, count);
+    if (!*near && scope_find(scope, call->name.text))
+        diag_error(scope->diag, call->name.span, "'%s' is a value, not a function", call->name.text);
+    else
+        diag_error(scope->diag, call->name.span, "unknown function '%s'%s", call->name.text, near);
+    if (!*near && !scope_find(scope, call->name.text))
+        diag_note(scope->diag, call->name.span, "'mtc --operators' lists the functions of the library");
+}
+
+static bool is_builtin(const char *name) {
+    for (int i = 0; i < builtin_count; i++)
+        if (strcmp(builtin_names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static const Signature *callee(Scope *scope, Expr *call) {
+    static const Parameter size_parameters[] = {{.name = "x", .required = true}, {.name = "axis", .required = true}};
+    static const Signature size_signature = {"size(x, axis)", (Parameter *)size_parameters, 2};
+    if (is_builtin(call->name.text))
+        return &size_signature;
+    call->fn = ast_find_fn(scope->ast, call->name.text);
+    if (call->fn)
+        return call->fn->signature;
+    call->op = op_find(call->name.text);
+    return call->op && call->op->signature ? signature_of_op(scope->arena, call->op) : NULL;
+}
+
+static void resolve_call(Scope *scope, Expr *call) {
+    const Signature *signature = callee(scope, call);
+    for (int i = 0; i < call->args.count; i++)
+        resolve_expr(scope, call->args.at[i].value);
+    if (!signature) {
+        unknown_function(scope, call);
+        return;
+    }
+    bind_call(scope->diag, scope->arena, call, signature);
+    if (call->fn)
+        call->fn->called = true;
+    if (call->fn && scope->fn)
+        VEC_PUSH(scope->arena, &scope->fn->calls, call);
+    if (call->layer_name && call->layer_name->kind == EXPR_STRING)
+        use_holes(scope, call->layer_name);
+    else if (call->layer_name)
+        diag_error(scope->diag, call->layer_name->span, "a layer's name is a string: name = \"fc\"");
+}
+
+void resolve_expr(Scope *scope, Expr *e) {
+    if (!e)
+        return;
+    if (e->kind == EXPR_NAME)
+        use_name(scope, &e->name);
+    if (e->kind == EXPR_CALL) {
+        resolve_call(scope, e);
+        return;
+    }
+    for (int i = 0; i < e->args.count; i++)
+        resolve_expr(scope, e->args.at[i].value);
+}
+
+/* ---- statements ---- */
+
+static void resolve_exprs(Scope *scope, const ExprList *list) {
+    for (int i = 0; i < list->count; i++)
+        resolve_expr(scope, list->at[i]);
+}
+
+static void misplaced(Scope *scope, const Stmt *s) {
+    if (s->kind == STMT_RETURN)
+        diag_error(scope->diag, s->span, "'return' belongs in a function");
+    else
+        diag_error(scope->diag, s->span, "a field ('%s : %s') belongs in the data block", s->name.text, s->type.text);
+}
+
+static void resolve_stmt(Scope *scope, Stmt *s) {
+    if (s->kind == STMT_FIELD || (s->kind == STMT_RETURN && !scope->fn)) {
+        misplaced(scope, s);
+        return;
+    }
+    resolve_expr(scope, s->value);
+    resolve_expr(scope, s->end);
+    resolve_exprs(scope, &s->dims);
+    if (s->message)
+        use_holes(scope, s->message);
+    if (s->kind == STMT_ASSIGN)
+        scope_add(scope, s->name, VARIABLE_LOCAL);
+    bool index = s->kind == STMT_REPEAT && scope_add(scope, s->name, VARIABLE_INDEX);
+    resolve_body(scope, &s->body);
+    resolve_body(scope, &s->other);
+    if (index)
+        scope_remove(scope, s->name.text);
+}
+
+void resolve_body(Scope *scope, const StmtList *body) {
+    for (int i = 0; i < body->count; i++) {
+        resolve_stmt(scope, body->at[i]);
+        if (body->at[i]->kind == STMT_RETURN && i + 1 < body->count)
+            diag_error(scope->diag, body->at[i + 1]->span, "nothing after 'return' is ever reached");
+    }
+}
+
+/* ---- functions ---- */
+
+static void resolve_shape(Scope *scope, const FnParam *param) {
+    for (int i = 0; i < param->shape.count; i++) {
+        const Expr *size = param->shape.at[i];
+        if (size->kind == EXPR_NAME && strcmp(size->name.text, "_") != 0 && !scope_find(scope, size->name.text))
+            scope_add(scope, size->name, VARIABLE_PARAMETER);
+        if (size->kind == EXPR_NAME && scope_find(scope, size->name.text))
+            scope_find(scope, size->name.text)->read = true;
+        if (size->kind != EXPR_NAME && size->kind != EXPR_NUMBER)
+            diag_error(scope->diag, size->span, "a size in a shape is a name, a number or _");
+    }
+}
+
+static void resolve_parameters(Scope *scope) {
+    for (int i = 0; i < scope->fn->params.count; i++) {
+        const FnParam *param = &scope->fn->params.at[i];
+        resolve_expr(scope, param->value);
+        scope_add(scope, param->name, VARIABLE_PARAMETER);
+        resolve_shape(scope, param);
+        if (i && !param->value && scope->fn->params.at[i - 1].value)
+            diag_error(scope->diag, param->name.span, "a parameter without a default stands after one with a default");
+    }
+}
+
+static bool returns(const StmtList *body) {
+    for (int i = 0; i < body->count; i++) {
+        const Stmt *s = body->at[i];
+        if (s->kind == STMT_RETURN || (s->kind == STMT_IF && returns(&s->body) && returns(&s->other)))
+            return true;
+    }
+    return false;
+}
+
+void resolve_fn(Diag *diag, Ast *ast, Fn *fn) {
+    Scope scope = scope_new(diag, ast, fn);
+    int errors = diag_errors(diag);
+    resolve_parameters(&scope);
+    resolve_body(&scope, &fn->body);
+    if (!returns(&fn->body))
+        diag_error(diag, fn->span, "'%s' does not end with a 'return'", fn->name.text);
+    for (int i = 0; i < scope.variables.count && diag_errors(diag) == errors; i++) {
+        const Variable *v = &scope.variables.at[i];
+        if (v->kind == VARIABLE_PARAMETER && !v->read)
+            diag_warning(diag, v->name.span, "parameter '%s' of '%s' is never used", v->name.text, fn->name.text);
+    }
+}

@@ -1,0 +1,117 @@
+/* Statements. */
+#include "front/lower.h"
+
+bool eval_whole(Frame *frame, Expr *e, int64_t low, int64_t high, int64_t *result) {
+    Value v = eval(frame, e);
+    if (v.kind == VALUE_ERROR)
+        return false;
+    if (value_whole(frame->l->module, &v, low, high, result))
+        return true;
+    Text found = TEXT(frame->l->arena);
+    if (v.kind == VALUE_NUMBER)
+        text_number(&found, v.number);
+    else
+        text_puts(&found, value_kind_text(frame->l->arena, &v));
+    diag_error(frame->l->diag, e->span, "expected a whole number from %lld to %lld, not %s", (long long)low,
+               (long long)high, text_string(&found));
+    return false;
+}
+
+/* The truth of a condition that decides what the model is; false after reporting. */
+static bool eval_condition(Frame *frame, Expr *e, bool *truth) {
+    Value v = eval(frame, e);
+    value_fix(frame->l->module, &v);
+    if (v.kind == VALUE_TENSOR)
+        diag_error(frame->l->diag, e->span, "this depends on the data; choose element by element with where(condition, "
+                                            "a, b)");
+    else if (v.kind != VALUE_BOOL && v.kind != VALUE_ERROR)
+        diag_error(frame->l->diag, e->span, "expected a condition, not %s", value_kind_text(frame->l->arena, &v));
+    *truth = v.kind == VALUE_BOOL && v.number != 0;
+    return v.kind == VALUE_BOOL;
+}
+
+static void run_assign(Frame *frame, Stmt *s) {
+    Arena *arena = frame->l->arena;
+    const char *name = arena_printf(arena, "%s%s", s->name.text, frame->indices);
+    frame->statement = scope_join(arena, frame->path, name);
+    Value value = eval(frame, s->value);
+    if (value.kind == VALUE_TENSOR)
+        graph_name(value.node, frame->statement);
+    layers_name(frame, name);
+    frame_bind(frame, s->name.text, value, s);
+    s->ran = true;
+}
+
+static void run_return(Frame *frame, Stmt *s) {
+    frame->statement = frame->path;
+    frame->result = eval(frame, s->value);
+    frame->returned = true;
+    layers_name(frame, "");
+}
+
+/* What a body would have named has no right value: later uses are no further mistakes. */
+static void poison_body(Frame *frame, const StmtList *body) {
+    for (int i = 0; i < body->count; i++) {
+        if (body->at[i]->kind == STMT_ASSIGN)
+            frame_bind(frame, body->at[i]->name.text, value_error(), body->at[i]);
+        poison_body(frame, &body->at[i]->body);
+        poison_body(frame, &body->at[i]->other);
+    }
+}
+
+static void run_if(Frame *frame, Stmt *s) {
+    bool truth;
+    if (eval_condition(frame, s->value, &truth)) {
+        run_body(frame, truth ? &s->body : &s->other);
+    } else {
+        poison_body(frame, &s->body);
+        poison_body(frame, &s->other);
+    }
+}
+
+static void run_assert(Frame *frame, Stmt *s) {
+    bool truth;
+    if (!eval_condition(frame, s->value, &truth) || truth)
+        return;
+    if (s->message)
+        diag_error(frame->l->diag, s->value->span, "%s", fill_holes(frame, s->message));
+    else
+        diag_error(frame->l->diag, s->value->span, "this assertion does not hold");
+}
+
+static void run_repeat(Frame *frame, Stmt *s) {
+    const char *indices = frame->indices;
+    int64_t first, end;
+    int errors = diag_errors(frame->l->diag);
+    if (!eval_whole(frame, s->value, 0, INT32_MAX, &first) || !eval_whole(frame, s->end, 0, INT32_MAX, &end)) {
+        poison_body(frame, &s->body);
+        return;
+    }
+    if (end < first)
+        diag_error(frame->l->diag, span_join(s->value->span, s->end->span), "this repeat ends before it begins: %lld..%lld",
+                   (long long)first, (long long)end);
+    for (int64_t i = first; i < end && !frame->returned && diag_errors(frame->l->diag) == errors; i++) {
+        if (!within_limits(frame->l, s->span))
+            break;
+        frame->indices = arena_printf(frame->l->arena, "%s.%lld", indices, (long long)i);
+        frame_bind(frame, s->name.text, value_number((double)i), NULL);
+        run_body(frame, &s->body);
+    }
+    frame->indices = indices;
+}
+
+static void run_stmt(Frame *frame, Stmt *s) {
+    static void (*const run[])(Frame *, Stmt *) = {
+        [STMT_ASSIGN] = run_assign, [STMT_REPEAT] = run_repeat, [STMT_IF] = run_if,
+        [STMT_ASSERT] = run_assert, [STMT_RETURN] = run_return,
+    };
+    run[s->kind](frame, s);
+}
+
+void run_body(Frame *frame, const StmtList *body) {
+    for (int i = 0; i < body->count && !frame->returned && !frame->l->stopped; i++) {
+        if (!frame->fn)
+            frame->l->place = body->at[i]->span;
+        run_stmt(frame, body->at[i]);
+    }
+}

@@ -1,0 +1,193 @@
+/* Reading files: UTF-8 text, includes relative to the includer, each file once, no cycles. */
+#include "front/parse.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+enum { MAX_FILE_BYTES = 16 << 20 };
+
+typedef struct Loaded {
+    dev_t device;
+    ino_t inode;
+    const Source *source;
+} Loaded;
+
+struct Loader {
+    Arena *arena;
+    VEC(Loaded) files;
+};
+
+Loader *loader_new(Arena *arena) {
+    Loader *loader = NEW(arena, Loader);
+    loader->arena = arena;
+    return loader;
+}
+
+/* ---- text ---- */
+
+/* Bytes of the UTF-8 sequence at `at`, or 0 when it is malformed: overlong, a surrogate, beyond U+10FFFF, cut short. */
+static int utf8_length(const unsigned char *at, const unsigned char *end) {
+    int length = *at < 0x80 ? 1 : *at < 0xC2 ? 0 : *at < 0xE0 ? 2 : *at < 0xF0 ? 3 : *at < 0xF5 ? 4 : 0;
+    if (length == 0 || end - at < length)
+        return 0;
+    for (int i = 1; i < length; i++)
+        if ((at[i] & 0xC0) != 0x80)
+            return 0;
+    bool overlong = (*at == 0xE0 && at[1] < 0xA0) || (*at == 0xF0 && at[1] < 0x90);
+    bool outside = (*at == 0xED && at[1] >= 0xA0) || (*at == 0xF4 && at[1] >= 0x90);
+    return overlong || outside ? 0 : length;
+}
+
+static bool is_control(unsigned char byte) {
+    return (byte < ' ' && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F;
+}
+
+/* What cannot be shown becomes a question mark, so that the report can quote the line. */
+static void make_printable(unsigned char *text, size_t size) {
+    for (size_t i = 0; i < size; i++)
+        if (is_control(text[i]) || text[i] >= 0x80)
+            text[i] = '?';
+}
+
+static bool check_text(Diag *diag, const Source *source, unsigned char *text) {
+    const unsigned char *end = text + source->size;
+    for (unsigned char *at = text; at < end;) {
+        int length = utf8_length(at, end), byte = *at;
+        if (length > 0 && !is_control(*at)) {
+            at += length;
+            continue;
+        }
+        make_printable(text, source->size);
+        diag_error(diag, (Span){source, (uint32_t)(at - text), (uint32_t)(at - text) + 1},
+                   length ? "a control character (byte 0x%02x) does not belong in a model"
+                          : "this is not UTF-8 text (byte 0x%02x)",
+                   byte);
+        return false;
+    }
+    return true;
+}
+
+/* ---- files ---- */
+
+static char *read_all(FILE *file, Arena *arena, size_t size, size_t *got) {
+    char *text = arena_alloc(arena, size + 1);
+    *got = fread(text, 1, size, file);
+    return ferror(file) ? NULL : text;
+}
+
+static Source *read_failed(Diag *diag, Span at, const char *path, const char *why) {
+    diag_error(diag, at, "cannot read '%s': %s", path, why);
+    return NULL;
+}
+
+static Source *read_open(Diag *diag, Arena *arena, FILE *file, const char *path, Span at) {
+    struct stat info;
+    if (fstat(fileno(file), &info) != 0)
+        return read_failed(diag, at, path, strerror(errno));
+    if (S_ISDIR(info.st_mode))
+        return read_failed(diag, at, path, "it is a folder");
+    if (info.st_size > MAX_FILE_BYTES)
+        return read_failed(diag, at, path, "it is larger than 16 MB, no model text");
+    Source *source = NEW(arena, Source);
+    source->path = path;
+    source->included_at = at;
+    char *text = read_all(file, arena, S_ISREG(info.st_mode) ? (size_t)info.st_size : MAX_FILE_BYTES, &source->size);
+    if (!text)
+        return read_failed(diag, at, path, strerror(errno));
+    source->text = text;
+    return check_text(diag, source, (unsigned char *)text) ? source : NULL;
+}
+
+Source *source_read(Diag *diag, Arena *arena, const char *path, Span included_at) {
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return read_failed(diag, included_at, path, strerror(errno));
+    Source *source = read_open(diag, arena, file, arena_strdup(arena, path), included_at);
+    fclose(file);
+    return source;
+}
+
+/* ---- includes ---- */
+
+static const Source *find_loaded(const Loader *loader, const struct stat *info) {
+    for (int i = 0; i < loader->files.count; i++)
+        if (loader->files.at[i].device == info->st_dev && loader->files.at[i].inode == info->st_ino)
+            return loader->files.at[i].source;
+    return NULL;
+}
+
+static void remember(Loader *loader, const Source *source) {
+    struct stat info;
+    if (stat(source->path, &info) == 0)
+        VEC_PUSH(loader->arena, &loader->files, ((Loaded){info.st_dev, info.st_ino, source}));
+}
+
+static const char *beside(Arena *arena, const char *includer, const char *path) {
+    const char *slash = strrchr(includer, '/');
+    if (path[0] == '/' || !slash)
+        return path;
+    return arena_printf(arena, "%.*s%s", (int)(slash - includer + 1), includer, path);
+}
+
+static bool includes_itself(const Source *loaded, const Source *includer) {
+    for (const Source *s = includer; s; s = s->included_at.source)
+        if (s == loaded)
+            return true;
+    return false;
+}
+
+void parser_include(Parser *parser, Name path, Span statement) {
+    if (!parser->loader)
+        return;
+    const char *file = beside(parser->arena, parser->source->path, path.text);
+    struct stat info;
+    const Source *loaded = stat(file, &info) == 0 ? find_loaded(parser->loader, &info) : NULL;
+    if (loaded && includes_itself(loaded, parser->source))
+        diag_error(parser->diag, path.span, "'%s' includes itself", loaded->path);
+    if (loaded)
+        return;
+    statement.begin = path.span.begin;
+    Source *source = source_read(parser->diag, parser->arena, file, statement);
+    if (!source)
+        return;
+    remember(parser->loader, source);
+    parse_source(parser->diag, parser->ast, parser->loader, source);
+}
+
+/* ---- the whole ---- */
+
+static void check_body(Diag *diag, const StmtList *body) {
+    for (int i = 0; i < body->count; i++)
+        if (body->at[i]->depth > MAX_DEPTH)
+            diag_error(diag, body->at[i]->span, "this is nested too deeply, more than %d levels", MAX_DEPTH);
+}
+
+static void check_fn(Diag *diag, const Fn *fn) {
+    for (int i = 0; i < fn->params.count; i++)
+        if (fn->params.at[i].value && fn->params.at[i].value->depth > MAX_DEPTH)
+            diag_error(diag, fn->params.at[i].name.span, "this is nested too deeply, more than %d levels", MAX_DEPTH);
+    check_body(diag, &fn->body);
+}
+
+/* Later walks over the tree are recursive. */
+static void check_depth(Diag *diag, const Ast *ast) {
+    for (int i = 0; i < ast->blocks.count; i++)
+        check_body(diag, &ast->blocks.at[i]->body);
+    for (int i = 0; i < ast->fns.count; i++)
+        check_fn(diag, ast->fns.at[i]);
+}
+
+Ast *front_parse(Diag *diag, Arena *arena, const char *path) {
+    int errors = diag_errors(diag);
+    Source *source = source_read(diag, arena, path, (Span){0});
+    if (!source)
+        return NULL;
+    Ast *ast = NEW(arena, Ast);
+    ast->arena = arena;
+    Loader *loader = loader_new(arena);
+    remember(loader, source);
+    parse_source(diag, ast, loader, source);
+    check_depth(diag, ast);
+    return diag_errors(diag) == errors ? ast : NULL;
+}

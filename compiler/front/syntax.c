@@ -1,0 +1,199 @@
+/* Syntax errors in prose: what was found, what could stand there, what to write instead. */
+#include "front/parse.h"
+
+/* Words and symbols of other languages. */
+static const struct {
+    const char *text, *hint;
+} foreign[] = {
+    {"**", "a power is written a^b"},
+    {"//", "a comment begins with '#', and whole division is floor(a / b)"},
+    {"&&", "write 'and'"},
+    {"||", "write 'or'"},
+    {"!", "write 'not'"},
+    {"&", "write 'and'"},
+    {"|", "write 'or'"},
+    {";", "a statement ends at the end of its line"},
+    {"'", "a string stands in double quotes"},
+    {"->", "a function declares no result type"},
+    {"+=", "write x = x + y"},
+    {"-=", "write x = x - y"},
+    {"*=", "write x = x * y"},
+    {"/=", "write x = x / y"},
+    {"++", "write x = x + 1"},
+    {"--", "write x = x - 1"},
+    {"?", "write if condition { } else { }"},
+    {"@", "a matrix product is matmul(a, b)"},
+    {"for", "a repetition is written: repeat i in 0..n { }"},
+    {"while", "a repetition is written: repeat i in 0..n { }"},
+    {"def", "a function is written: fn name(x, size = 1) { }"},
+    {"func", "a function is written: fn name(x, size = 1) { }"},
+    {"function", "a function is written: fn name(x, size = 1) { }"},
+    {"block", "a function is written: fn name(x, size = 1) { }"},
+    {"class", "a function is written: fn name(x, size = 1) { }"},
+    {"let", "a value is named without a keyword: x = 1"},
+    {"var", "a value is named without a keyword: x = 1"},
+    {"const", "a constant of the file is written: param x = 1"},
+    {"import", "another file is read with: include \"file.mt\""},
+    {"from", "another file is read with: include \"file.mt\""},
+    {"elif", "write: else if condition { }"},
+    {"else", "it stands on the line of the closing brace: } else { }"},
+    {"True", "write 'true'"},
+    {"False", "write 'false'"},
+    {"None", "write 'none'"},
+    {"lambda", "a function is written: fn name(x, size = 1) { }"},
+};
+
+const char *foreign_hint(const char *text, size_t length) {
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
+        if (strlen(foreign[i].text) == length && memcmp(foreign[i].text, text, length) == 0)
+            return foreign[i].hint;
+    return NULL;
+}
+
+/* ---- what could stand there ---- */
+
+typedef struct Words {
+    const char *at[64];
+    int count;
+} Words;
+
+static bool has(const Words *words, const char *word) {
+    for (int i = 0; i < words->count; i++)
+        if (strcmp(words->at[i], word) == 0)
+            return true;
+    return false;
+}
+
+static void remove_all(Words *words, const char *const *group, int count) {
+    Words kept = {.count = 0};
+    for (int i = 0; i < words->count; i++) {
+        bool drop = false;
+        for (int k = 0; k < count; k++)
+            drop = drop || strcmp(words->at[i], group[k]) == 0;
+        if (!drop)
+            kept.at[kept.count++] = words->at[i];
+    }
+    *words = kept;
+}
+
+#define REMOVE(words, ...)                                                                                             \
+    remove_all(words, (const char *const[]){__VA_ARGS__},                                                              \
+               (int)(sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *)))
+
+static void add_first(Words *words, const char *word) {
+    memmove(words->at + 1, words->at, (size_t)words->count * sizeof *words->at);
+    words->at[0] = word;
+    words->count++;
+}
+
+/* Replaces the tokens that begin an expression, a statement, by those words; leaves out infix operators where
+ * something else is possible, and line ends that would only be skipped. */
+static void summarise(Words *words) {
+    bool name = has(words, "a name"), expression = has(words, "a number") && has(words, "'('");
+    bool statement = has(words, "return"), operators = has(words, "'+'");
+    if (name)
+        REMOVE(words, "param", "include", "data", "model", "train");
+    if (expression)
+        REMOVE(words, "a name", "a number", "a string", "true", "false", "none", "not", "'('", "'['", "'-'");
+    if (statement)
+        REMOVE(words, "a name", "if", "repeat", "assert", "return", "end of line");
+    if (operators)
+        REMOVE(words, "'+'", "'-'", "'*'", "'/'", "'%'", "'^'", "'<'", "'>'", "<=", ">=", "==", "!=", "and", "or");
+    if (words->count > 1)
+        REMOVE(words, "end of file");
+    if (has(words, "param"))
+        REMOVE(words, "end of line");
+    if (operators)
+        REMOVE(words, "'('", "'='");
+    if (has(words, "end of line"))
+        REMOVE(words, "'}'");
+    if (operators)
+        add_first(words, "an operator");
+    if (statement)
+        add_first(words, "a statement");
+    if (expression)
+        add_first(words, "an expression");
+}
+
+static void put_word(Text *out, const char *word) {
+    bool literal = word[0] != '\'' && strncmp(word, "a ", 2) != 0 && strncmp(word, "an ", 3) != 0 &&
+                   strncmp(word, "end of", 6) != 0;
+    text_printf(out, literal ? "'%s'" : "%s", word);
+}
+
+static const char *list_of(Arena *arena, const Words *words) {
+    Text out = TEXT(arena);
+    for (int i = 0; i < words->count; i++) {
+        text_puts(&out, i == 0 ? "" : i == words->count - 1 ? " or " : ", ");
+        put_word(&out, words->at[i]);
+    }
+    return text_string(&out);
+}
+
+/* ---- the report ---- */
+
+static bool on_later_line(Span before, Span now) {
+    return before.source && memchr(before.source->text + before.end, '\n', now.begin - before.end) != NULL;
+}
+
+static const char *hint_at(Span span) {
+    return span.source ? foreign_hint(span.source->text + span.begin, span.end - span.begin) : NULL;
+}
+
+static bool is_comparison(const char *text) {
+    return *text == '<' || *text == '>' || ((*text == '=' || *text == '!') && text[1] == '=');
+}
+
+/* The bracket that is open where a line ends too early; the brace that is open where the file ends or a block begins. */
+static const Token *unclosed(const Parser *parser, bool ended, char now) {
+    int last = parser->open.count - 1 - (now == '{'); /* the brace just read is open too */
+    const Token *open = last >= 0 ? &parser->open.at[last] : NULL;
+    bool brace = open && open->kind == '{';
+    return open && (brace ? now == '{' || now == '\0' : ended) ? open : NULL;
+}
+
+static void note_cause(Parser *parser, const Words *expected, bool ended) {
+    const char *hint = hint_at(parser->now.span);
+    if (!hint)
+        hint = hint_at(parser->before.span);
+    const char *now = parser->source->text + parser->now.span.begin;
+    const Token *open = unclosed(parser, ended, *now);
+    if (hint)
+        diag_note(parser->diag, parser->now.span, "%s", hint);
+    else if (has(expected, "':'") && has(expected, "'='") && *now == '(')
+        diag_note(parser->diag, parser->now.span, "the result of a call is given a name: y = f(x)");
+    else if (has(expected, "'+'") && is_comparison(now))
+        diag_note(parser->diag, parser->now.span, "comparisons do not chain: write a < b and b < c");
+    else if (open)
+        diag_note(parser->diag, open->span, "this '%c' is not closed", open->kind);
+    if (open && open->kind == '{')
+        parser->blamed = true;
+}
+
+/* The end of the file, after an error that found its cause: a brace that is not closed. */
+static bool known_already(const Parser *parser, bool at_end) {
+    return at_end && parser->open.count && parser->blamed;
+}
+
+void syntax_error(Parser *parser, Span at, const char **expected, int count) {
+    Words words = {.count = 0};
+    for (int i = 0; i < count && i < 60; i++)
+        words.at[words.count++] = expected[i];
+    Words all = words;
+    summarise(&words);
+    const char *list = list_of(parser->arena, &words);
+    bool at_end = at.begin == at.source->size, line_end = !at_end && at.source->text[at.begin] == '\n';
+    bool ended = at_end || line_end || on_later_line(parser->before.span, at);
+    if (known_already(parser, at_end))
+        return;
+    if (ended && parser->before.span.source)
+        at.begin = at.end = parser->before.span.end;
+    if (at_end)
+        diag_error(parser->diag, at, "the file ends here; expected %s", list);
+    else if (ended)
+        diag_error(parser->diag, at, "expected %s before the end of the line", list);
+    else
+        diag_error(parser->diag, at, "unexpected '%s'; expected %s", span_text(parser->arena, at), list);
+    note_cause(parser, &all, ended);
+    parser_close_brackets(parser);
+}

@@ -1,0 +1,150 @@
+/* Values at compile time. A number that depends on params carries its value, the params, and the run-time scalar. */
+#include "front/lower.h"
+
+#include <math.h>
+
+Value value_error(void) {
+    return (Value){.kind = VALUE_ERROR};
+}
+
+Value value_number(double number) {
+    return (Value){.kind = VALUE_NUMBER, .number = number};
+}
+
+Value value_bool(bool condition) {
+    return (Value){.kind = VALUE_BOOL, .number = condition};
+}
+
+
+const char *value_kind_text(Arena *arena, const Value *v) {
+    static const char *const kinds[] = {
+        [VALUE_NONE] = "none",     [VALUE_NUMBER] = "a number",    [VALUE_BOOL] = "a condition",
+        [VALUE_STRING] = "a string", [VALUE_LIST] = "a list",      [VALUE_INIT] = "an initialiser",
+        [VALUE_OPTIMIZER] = "an optimizer", [VALUE_ERROR] = "a fault",
+    };
+    if (v->kind == VALUE_TENSOR)
+        return arena_printf(arena, "a tensor %s", type_user_text(arena, &v->node->type));
+    return kinds[v->kind];
+}
+
+void value_fix(Module *module, const Value *v) {
+    for (int k = 0; k < module->knobs.count; k++)
+        if (v->knobs >> k & 1)
+            module->knobs.at[k].fixed = true;
+}
+
+bool value_whole(Module *module, const Value *v, int64_t low, int64_t high, int64_t *result) {
+    value_fix(module, v);
+    if (v->kind != VALUE_NUMBER || v->number != floor(v->number) || v->number < (double)low || v->number > (double)high)
+        return false;
+    *result = (int64_t)v->number;
+    return true;
+}
+
+Node *value_node(Graph *g, const Value *v) {
+    if (v->node)
+        return v->node;
+    return v->kind == VALUE_NUMBER ? graph_constant(g, v->number) : NULL;
+}
+
+/* ---- arithmetic on numbers ---- */
+
+/* What numbers have beside the operators' own `fold`. */
+typedef struct NumberRule {
+    const char *op;
+    double (*apply)(double a, double b);
+    bool condition; /* the result is true or false */
+    bool logic;     /* and so are the operands */
+} NumberRule;
+
+static double apply_eq(double a, double b) { return a == b; }
+static double apply_ne(double a, double b) { return a != b; }
+static double apply_lt(double a, double b) { return a < b; }
+static double apply_le(double a, double b) { return a <= b; }
+static double apply_gt(double a, double b) { return a > b; }
+static double apply_ge(double a, double b) { return a >= b; }
+static double apply_and(double a, double b) { return a != 0 && b != 0; }
+static double apply_or(double a, double b) { return a != 0 || b != 0; }
+static double apply_not(double a, double b) { return (void)b, a == 0; }
+static double apply_mod(double a, double b) { return a - b * floor(a / b); }
+
+static const NumberRule number_rules[] = {
+    {"eq", apply_eq, true, false},  {"ne", apply_ne, true, false},   {"lt", apply_lt, true, false},
+    {"le", apply_le, true, false},  {"gt", apply_gt, true, false},   {"ge", apply_ge, true, false},
+    {"and", apply_and, true, true}, {"or", apply_or, true, true},    {"not", apply_not, true, true},
+    {"mod", apply_mod, false, false},
+};
+
+static const NumberRule *find_rule(const char *op) {
+    for (size_t i = 0; i < sizeof number_rules / sizeof *number_rules; i++)
+        if (strcmp(number_rules[i].op, op) == 0)
+            return &number_rules[i];
+    return NULL;
+}
+
+static Value not_finite(Lowering *l, Span at, const char *op, const Value *args, int count) {
+    bool division = count == 2 && args[1].number == 0 && (strcmp(op, "div") == 0 || strcmp(op, "mod") == 0);
+    if (division)
+        diag_error(l->diag, at, "division by zero");
+    else
+        diag_error(l->diag, at, "the result of this computation is not a finite number");
+    return value_error();
+}
+
+/* The same computation at run time, for the params among the operands that are flags of the program. */
+static Node *run_time_node(Graph *g, const char *op, const Value *args, int count) {
+    Node *in[MAX_INPUTS] = {0};
+    const OpDef *def = op_find(op);
+    if (!def || def->cls != OP_MAP)
+        return NULL;
+    for (int i = 0; i < count; i++)
+        in[i] = value_node(g, &args[i]);
+    return count == 1 ? op1(g, op, in[0]) : count == 2 ? op2(g, op, in[0], in[1]) : op3(g, op, in[0], in[1], in[2]);
+}
+
+static Value apply_numbers(Lowering *l, Span at, const char *op, const Value *args, int count) {
+    const NumberRule *rule = find_rule(op);
+    const OpDef *def = op_find(op);
+    double in[MAX_INPUTS] = {0};
+    Value result = {.kind = rule && rule->condition ? VALUE_BOOL : VALUE_NUMBER};
+    for (int i = 0; i < count; i++) {
+        in[i] = args[i].number;
+        result.knobs |= args[i].knobs;
+    }
+    result.number = rule ? rule->apply(in[0], in[1]) : def->fold(in, 0);
+    if (!isfinite(result.number))
+        return not_finite(l, at, op, args, count);
+    if (result.knobs)
+        result.node = run_time_node(l->g, op, args, count);
+    return result;
+}
+
+/* ---- operators ---- */
+
+static Value wrong_operand(Lowering *l, Span at, Name op, const Value *args, int count) {
+    Text kinds = TEXT(l->arena);
+    for (int i = 0; i < count; i++)
+        text_printf(&kinds, "%s%s", i ? " and " : "", value_kind_text(l->arena, &args[i]));
+    diag_error(l->diag, at, "'%s' does not work on %s", span_text(l->arena, op.span), text_string(&kinds));
+    return value_error();
+}
+
+Value value_apply(Lowering *l, Span at, Name op, const Value *args, int count) {
+    const NumberRule *rule = find_rule(op.text);
+    const OpDef *def = op_find(op.text);
+    bool numbers = true, nodes = def && def->cls == OP_MAP && count <= MAX_INPUTS;
+    for (int i = 0; i < count; i++) {
+        if (args[i].kind == VALUE_ERROR)
+            return value_error();
+        numbers = numbers && args[i].kind == (rule && rule->logic ? VALUE_BOOL : VALUE_NUMBER);
+        nodes = nodes && (args[i].node || (args[i].kind == VALUE_NUMBER && !(rule && rule->logic)));
+    }
+    numbers = numbers && (rule || (def && def->fold));
+    if (!numbers && !nodes)
+        return wrong_operand(l, at, op, args, count);
+    Span before = graph_at(l->g, at);
+    Value result = numbers ? apply_numbers(l, at, op.text, args, count)
+                           : value_tensor(run_time_node(l->g, op.text, args, count));
+    graph_at(l->g, before);
+    return result;
+}

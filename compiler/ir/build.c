@@ -1,0 +1,266 @@
+/* Constructors that fit shapes together: broadcasting, reductions, products, leaves, roots. */
+#include "ir/op.h"
+
+/* ---- element types ---- */
+
+/* Numbers of unlike types meet as f32; i32 with i32 stays. */
+static DType common_dtype(const Node *a, const Node *b) {
+    return a->type.dtype == DT_I32 && b->type.dtype == DT_I32 ? DT_I32 : DT_F32;
+}
+
+/* The operands as the operator wants them; the last two are those that must agree (`where` has a condition before). */
+static void convert(Graph *g, const OpDef *op, int inputs, Node **in) {
+    if (op->flags & OP_LOGIC)
+        return;
+    int first = inputs == 3 ? 1 : 0;
+    DType dtype = op->flags & OP_REAL ? DT_F32 : common_dtype(in[first], in[inputs - 1]);
+    for (int k = first; k < inputs; k++)
+        in[k] = graph_cast(g, in[k], dtype);
+}
+
+Node *graph_cast(Graph *g, Node *a, DType dtype) {
+    if (!a || a->type.dtype == dtype)
+        return a;
+    return graph_node(g, "cast", (Attr){.dtype = dtype}, 1, &a);
+}
+
+/* ---- broadcasting ---- */
+
+static int user_rank(const Type *type) {
+    return type->rank - type->batched;
+}
+
+/* The size of user axis k counted from the last; 1 beyond the first. */
+static int64_t size_from_last(const Type *type, int k) {
+    return k < user_rank(type) ? type->dim[type->rank - 1 - k] : 1;
+}
+
+/* NumPy's rule on the user's axes: aligned at the last, sizes equal or one of them 1. */
+static bool common_shape(const Type *a, const Type *b, Type *common) {
+    int rank = user_rank(a) > user_rank(b) ? user_rank(a) : user_rank(b);
+    Type shape = {.batched = a->batched || b->batched};
+    shape.rank = rank + shape.batched;
+    if (shape.rank > MAX_RANK)
+        return false;
+    if (shape.batched)
+        shape.dim[0] = a->batched ? a->dim[0] : b->dim[0];
+    for (int k = 0; k < rank; k++) {
+        int64_t size = size_from_last(a, k), other = size_from_last(b, k);
+        if (size != other && size != 1 && other != 1)
+            return false;
+        shape.dim[shape.rank - 1 - k] = size == 1 ? other : size;
+    }
+    *common = shape;
+    return true;
+}
+
+static bool broadcast(Graph *g, const OpDef *op, int inputs, Node **in) {
+    Type shape = in[0]->type;
+    for (int k = 1; k < inputs; k++) {
+        if (common_shape(&shape, &in[k]->type, &shape))
+            continue;
+        diag_error(g->module->diag, g->at, "%s: %s and %s do not fit together", op->name,
+                   type_user_text(g->arena, &in[k - 1]->type), type_user_text(g->arena, &in[k]->type));
+        diag_note(g->module->diag, in[k - 1]->src, "%s is made here", type_user_text(g->arena, &in[k - 1]->type));
+        diag_note(g->module->diag, in[k]->src, "%s is made here", type_user_text(g->arena, &in[k]->type));
+        return false;
+    }
+    for (int k = 0; k < inputs; k++)
+        in[k] = graph_expand(g, in[k], &shape);
+    return true;
+}
+
+/* `a` without the axes of size 1 that `shape` stretches. */
+static Node *drop_stretched(Graph *g, Node *a, const Type *shape) {
+    Type kept = {.dtype = a->type.dtype, .batched = a->type.batched};
+    for (int k = 0; k < a->type.rank; k++) {
+        bool batch_axis = a->type.batched && k == 0;
+        if (batch_axis || a->type.dim[k] == shape->dim[k + shape->rank - a->type.rank])
+            kept.dim[kept.rank++] = a->type.dim[k];
+    }
+    return graph_reshape(g, a, &kept);
+}
+
+Node *graph_expand(Graph *g, Node *a, const Type *shape) {
+    if (!a || (type_same_shape(&a->type, shape) && a->type.batched == shape->batched))
+        return a;
+    Attr attr = attr_shape(shape);
+    if (shape->batched && !a->type.batched)
+        attr.axes = 1;
+    for (int k = 0; k < user_rank(shape); k++)
+        if (k >= user_rank(&a->type) || size_from_last(&a->type, k) != size_from_last(shape, k))
+            attr.axes |= 1u << (shape->rank - 1 - k);
+    Node *operand = drop_stretched(g, a, shape);
+    return graph_node(g, "expand", attr, 1, &operand);
+}
+
+static Node *make(Graph *g, const char *name, int inputs, Node **in) {
+    const OpDef *op = op_find(name);
+    for (int k = 0; k < inputs; k++)
+        if (!in[k])
+            return NULL;
+    if (op && op->cls == OP_MAP) {
+        convert(g, op, inputs, in);
+        if (!broadcast(g, op, inputs, in))
+            return NULL;
+    }
+    return graph_node(g, name, (Attr){0}, inputs, in);
+}
+
+Node *op0(Graph *g, const char *op, Attr attr) {
+    return graph_node(g, op, attr, 0, NULL);
+}
+
+Node *op1(Graph *g, const char *op, Node *a) {
+    return make(g, op, 1, (Node *[]){a});
+}
+
+Node *op2(Graph *g, const char *op, Node *a, Node *b) {
+    return make(g, op, 2, (Node *[]){a, b});
+}
+
+Node *op3(Graph *g, const char *op, Node *a, Node *b, Node *c) {
+    return make(g, op, 3, (Node *[]){a, b, c});
+}
+
+/* ---- views ---- */
+
+Attr attr_shape(const Type *shape) {
+    Attr attr = {.rank = shape->rank, .batched = shape->batched};
+    for (int k = 0; k < shape->rank; k++)
+        attr.dims[k] = shape->dim[k];
+    return attr;
+}
+
+Node *graph_reshape(Graph *g, Node *a, const Type *shape) {
+    if (!a || (type_same_shape(&a->type, shape) && a->type.batched == shape->batched))
+        return a;
+    return graph_node(g, "reshape", attr_shape(shape), 1, &a);
+}
+
+Node *graph_transpose(Graph *g, Node *a, const int *permutation) {
+    if (!a)
+        return NULL;
+    Attr attr = {.rank = a->type.rank};
+    bool identity = true;
+    for (int k = 0; k < a->type.rank; k++) {
+        attr.dims[k] = permutation[k];
+        identity = identity && permutation[k] == k;
+    }
+    return identity ? a : graph_node(g, "transpose", attr, 1, &a);
+}
+
+Node *graph_iota(Graph *g, const Type *shape, int axis) {
+    Node *line = op0(g, "iota", (Attr){.rank = 1, .dims = {shape->dim[axis]}});
+    Attr attr = attr_shape(shape);
+    attr.axes = ((1u << shape->rank) - 1) & ~(1u << axis);
+    return attr.axes ? graph_node(g, "expand", attr, 1, &line) : line;
+}
+
+/* ---- reductions ---- */
+
+Node *graph_reduce(Graph *g, const char *op, Node *a, unsigned axes) {
+    if (!a || !axes)
+        return a;
+    Node *operand = op_find(op)->flags & OP_REAL ? graph_cast(g, a, DT_F32) : a;
+    return graph_node(g, op, (Attr){.axes = axes}, 1, &operand);
+}
+
+Node *graph_reduce_keep(Graph *g, const char *op, Node *a, unsigned axes) {
+    if (!a || !axes)
+        return a;
+    Node *reduced = graph_reduce(g, op, a, axes);
+    Attr attr = attr_shape(&a->type);
+    attr.axes = axes;
+    return graph_node(g, "expand", attr, 1, &reduced);
+}
+
+Node *graph_batch_mean(Graph *g, Node *per_example) {
+    if (!per_example || !per_example->type.batched)
+        return per_example;
+    Node *share = op0(g, "share", (Attr){.rank = 1, .batched = true, .dims = {per_example->type.dim[0]}});
+    return graph_reduce(g, "sum", op2(g, "mul", per_example, share), 1);
+}
+
+/* ---- products ---- */
+
+/* [B, M, K] times one [K, N] is one product of [B M, K]. */
+static Node *flat_product(Graph *g, Node *a, Node *b, bool tb) {
+    int last = a->type.rank - 1;
+    Type flat = {.dtype = DT_F32, .rank = 2, .dim = {type_elements(&a->type) / a->type.dim[last], a->type.dim[last]}};
+    Node *product = graph_matmul(g, graph_reshape(g, a, &flat), b, false, tb);
+    if (!product)
+        return NULL;
+    Type shape = a->type;
+    shape.dim[last] = product->type.dim[1];
+    return graph_reshape(g, product, &shape);
+}
+
+Node *graph_matmul(Graph *g, Node *a, Node *b, bool ta, bool tb) {
+    if (!a || !b)
+        return NULL;
+    a = graph_cast(g, a, DT_F32);
+    b = graph_cast(g, b, DT_F32);
+    if (a->type.rank > 2 && b->type.rank == 2 && !ta)
+        return flat_product(g, a, b, tb);
+    return graph_node(g, "matmul", (Attr){.ta = ta, .tb = tb}, 2, (Node *[]){a, b});
+}
+
+/* ---- leaves and roots ---- */
+
+Node *graph_constant(Graph *g, double value) {
+    return op0(g, "const", (Attr){.value = value});
+}
+
+bool graph_constant_value(const Node *n, double *value) {
+    while (n->op->flags & (OP_REPEATS | OP_CONTIGUOUS))
+        n = n->in[0];
+    *value = n->attr.value;
+    return n->op->attrs & ATTR_VALUE;
+}
+
+/* A leaf comes from where its row of the table was declared. */
+static Node *table_leaf(Graph *g, const char *op, int index, const char *name, Span src) {
+    Span before = graph_at(g, src);
+    Node *leaf = graph_name(op0(g, op, (Attr){.index = index}), name);
+    graph_at(g, before);
+    return leaf;
+}
+
+Node *graph_weight(Graph *g, int index) {
+    const Weight *weight = &g->module->weights.at[index];
+    return table_leaf(g, "weight", index, weight->name, weight->src);
+}
+
+Node *graph_state(Graph *g, int index) {
+    const Weight *state = &g->module->states.at[index];
+    return table_leaf(g, "state", index, state->name, state->src);
+}
+
+Node *graph_field(Graph *g, int index) {
+    const Field *field = &g->module->fields.at[index];
+    return table_leaf(g, "field", index, field->name, field->src);
+}
+
+Node *graph_knob(Graph *g, int index) {
+    const Knob *knob = &g->module->knobs.at[index];
+    return table_leaf(g, "knob", index, knob->name, knob->src);
+}
+
+Node *graph_assign(Graph *g, Node *leaf, Node *value) {
+    return graph_node(g, "assign", (Attr){0}, 2, (Node *[]){leaf, value});
+}
+
+Node *graph_report(Graph *g, int index, Node *scalar) {
+    const Report *report = &g->module->reports.at[index];
+    Span before = graph_at(g, report->src);
+    Node *root = graph_name(graph_node(g, "report", (Attr){.index = index}, 1, &scalar), report->name);
+    if (scalar && scalar->inputs)
+        graph_name(scalar->in[0], arena_printf(g->arena, "%s_part", report->name)); /* what each example adds to it */
+    graph_at(g, before);
+    return root;
+}
+
+Node *graph_output(Graph *g, Node *value) {
+    return graph_node(g, "output", (Attr){0}, 1, &value);
+}

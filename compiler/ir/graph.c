@@ -1,0 +1,186 @@
+/* Making, sharing, rewriting and dropping nodes. The constructors that need shapes are in build.c. */
+#include "ir/op.h"
+
+Graph *graph_new(Module *module, bool training) {
+    Graph *g = NEW(module->arena, Graph);
+    g->module = module;
+    g->arena = module->arena;
+    g->training = training;
+    return g;
+}
+
+Span graph_at(Graph *g, Span src) {
+    Span previous = g->at;
+    g->at = src;
+    return previous;
+}
+
+Node *graph_name(Node *n, const char *name) {
+    if (n && !n->name)
+        n->name = name;
+    return n;
+}
+
+/* ---- value numbering ---- */
+
+/* Symmetric in the inputs, so that a + b and b + a meet in one chain. */
+static unsigned hash(const Node *n) {
+    uint64_t h = (uint64_t)n->attr.index * 31 + n->attr.axes;
+    for (const char *c = n->op->name; *c; c++)
+        h = h * 31 + (unsigned char)*c;
+    for (int k = 0; k < n->inputs; k++)
+        h += (uint64_t)n->in[k]->id * 0x9E3779B97F4A7C15u;
+    return (unsigned)(h >> 7 ^ h >> 33 ^ h) % GRAPH_HASH;
+}
+
+static bool same_attr(const Attr *a, const Attr *b) {
+    if (memcmp(&a->value, &b->value, sizeof a->value) != 0) /* by bits: 0 is not -0 */
+        return false;
+    for (int k = 0; k < MAX_RANK; k++)
+        if (a->dims[k] != b->dims[k] || a->offset[k] != b->offset[k])
+            return false;
+    return a->index == b->index && a->axes == b->axes && a->rank == b->rank && a->batched == b->batched &&
+           a->ta == b->ta && a->tb == b->tb && a->dtype == b->dtype;
+}
+
+static bool same_inputs(const Node *a, const Node *b) {
+    if (a->op->flags & OP_COMMUTES && a->in[0] == b->in[1] && a->in[1] == b->in[0])
+        return true;
+    for (int k = 0; k < a->inputs; k++)
+        if (a->in[k] != b->in[k])
+            return false;
+    return true;
+}
+
+static bool shareable(const Node *n) {
+    return n->op->cls != OP_ROOT && !(n->op->flags & OP_IMPURE);
+}
+
+static Node *find_shared(const Graph *g, const Node *like) {
+    if (!shareable(like))
+        return NULL;
+    for (Node *n = g->shared[hash(like)]; n; n = n->same_hash)
+        if (n->op == like->op && same_inputs(n, like) && same_attr(&n->attr, &like->attr))
+            return n;
+    return NULL;
+}
+
+static void append(Graph *g, Node *n) {
+    n->id = g->nodes.count;
+    n->replaced = NULL;
+    VEC_PUSH(g->arena, &g->nodes, n);
+    if (!shareable(n))
+        return;
+    Node **chain = &g->shared[hash(n)];
+    n->same_hash = *chain;
+    *chain = n;
+}
+
+static bool check_size(Graph *g, const Node *n) {
+    if (type_fits(&n->type))
+        return true;
+    diag_error(g->module->diag, g->at, "%s: the result %s is too large", n->op->name,
+               type_user_text(g->arena, &n->type));
+    return false;
+}
+
+Node *graph_node(Graph *g, const char *op, Attr attr, int inputs, Node *const *in) {
+    const OpDef *def = op_find(op);
+    if (!def || def->cls == OP_LIBRARY || def->arity != inputs)
+        ICE("no graph operator '%s' of %d inputs", op, inputs);
+    Node draft = {.op = def, .attr = attr, .inputs = inputs, .src = g->at};
+    for (int k = 0; k < inputs; k++)
+        if (!(draft.in[k] = in[k]))
+            return NULL;
+    Node *existing = find_shared(g, &draft);
+    if (existing)
+        return existing;
+    if (!def->infer(g, &draft) || !check_size(g, &draft))
+        return NULL;
+    Node *n = NEW(g->arena, Node);
+    *n = draft;
+    append(g, n);
+    if (def->cls == OP_ROOT)
+        VEC_PUSH(g->arena, &g->roots, n);
+    return n;
+}
+
+/* ---- rewriting ---- */
+
+static void clear_nodes(Graph *g) {
+    memset(&g->nodes, 0, sizeof g->nodes);
+    memset(g->shared, 0, sizeof g->shared);
+}
+
+static Node *resolve(Node *n) {
+    while (n->replaced)
+        n = n->replaced;
+    return n;
+}
+
+/* n itself, now in the new list, or the equal node that is there already. */
+static Node *readmit(Graph *g, Node *n) {
+    for (int k = 0; k < n->inputs; k++)
+        n->in[k] = resolve(n->in[k]);
+    Node *existing = find_shared(g, n);
+    if (!existing)
+        append(g, n);
+    return existing ? existing : n;
+}
+
+static int rewrite_node(Graph *g, Node *n, Node *(*rule)(Graph *, Node *)) {
+    int replacements = 0;
+    Node *simple = readmit(g, n);
+    g->at = n->src;
+    for (Node *better; (better = rule(g, simple)); simple = better)
+        replacements++;
+    if (simple != n) {
+        graph_name(simple, n->name);
+        n->replaced = simple;
+    }
+    return replacements;
+}
+
+int graph_rewrite(Graph *g, Node *(*rule)(Graph *, Node *)) {
+    int count = g->nodes.count, replacements = 0;
+    Node **old = g->nodes.at;
+    clear_nodes(g);
+    for (int i = 0; i < count; i++)
+        replacements += rewrite_node(g, old[i], rule);
+    for (int i = 0; i < g->roots.count; i++)
+        g->roots.at[i] = resolve(g->roots.at[i]);
+    return replacements;
+}
+
+/* ---- dropping ---- */
+
+enum { DEAD = -1, LIVE = -2 };
+
+static void mark(Node *n) {
+    if (n->id == LIVE)
+        return;
+    n->id = LIVE;
+    for (int k = 0; k < n->inputs; k++)
+        mark(n->in[k] = resolve(n->in[k]));
+}
+
+static void place(Graph *g, Node *n) {
+    if (n->id != LIVE)
+        return;
+    for (int k = 0; k < n->inputs; k++)
+        place(g, n->in[k]);
+    append(g, n);
+}
+
+/* Keeps the order of the nodes, except that a node moves in front of its first user. */
+void graph_compact(Graph *g) {
+    int count = g->nodes.count;
+    Node **old = g->nodes.at;
+    for (int i = 0; i < count; i++)
+        old[i]->id = DEAD;
+    for (int i = 0; i < g->roots.count; i++)
+        mark(g->roots.at[i] = resolve(g->roots.at[i]));
+    clear_nodes(g);
+    for (int i = 0; i < count; i++)
+        place(g, old[i]);
+}

@@ -1,0 +1,176 @@
+/* The graph: typed nodes of static shape, in topological order (a node's inputs precede it).
+ *
+ * Shapes are explicit: map operators take operands of one common shape; broadcasting is an `expand` node, written by
+ * the constructors below. Batch is dim[0] of batched nodes. */
+#ifndef MTC_GRAPH_H
+#define MTC_GRAPH_H
+
+#include "ir/type.h"
+#include "support/diag.h"
+#include "support/text.h"
+
+typedef struct OpDef OpDef;
+typedef struct Node Node;
+typedef struct Graph Graph;
+typedef struct Module Module;
+
+enum { MAX_INPUTS = 3, GRAPH_HASH = 1024 };
+
+/* What an operator needs beside its inputs; OpDef.attrs says which fields it reads, the others are zero. */
+typedef struct Attr {
+    double value;             /* a constant's value */
+    int index;                /* row of a Module table (weight, state, field, knob, report), random stream */
+    unsigned axes;            /* bit k: graph axis k of the operand is reduced / of the result is expanded */
+    int rank;                 /* dims in use */
+    int64_t dims[MAX_RANK];   /* target shape; transpose: result axis k is operand axis dims[k] */
+    bool batched;             /* dims[0] is the batch axis */
+    int64_t offset[MAX_RANK]; /* slice, pad: where the smaller tensor begins in the larger */
+    bool ta, tb;              /* matmul: operand is stored transposed */
+    DType dtype;              /* cast: to this type */
+} Attr;
+
+struct Node {
+    const OpDef *op;
+    int id; /* position in graph->nodes; renumbered by graph_compact */
+    Type type;
+    int inputs;
+    Node *in[MAX_INPUTS];
+    Attr attr;
+    const char *name; /* the user's name of the value (`h`, `logits`), a hint (`logits_max`), or NULL */
+    Span src;         /* the statement or call that it comes from */
+    Node *replaced;   /* simplify: what stands in its place */
+    Node *same_hash;  /* value numbering: next in its chain */
+};
+
+struct Graph {
+    Module *module;
+    Arena *arena;
+    bool training; /* dropout is active, gradients and updates exist */
+    Span at;       /* where the nodes being made come from */
+    VEC(Node *) nodes;
+    /* Roots. Everything that no root needs is removed by graph_compact. `assign`s are roots too, wherever they are. */
+    VEC(Node *) roots;
+    Node *shared[GRAPH_HASH]; /* value numbering: chains of pure nodes */
+};
+
+/* A trainable tensor or an optimizer's state for one. Both graphs of a module share these tables. */
+typedef enum InitKind { INIT_ZEROS, INIT_CONSTANT, INIT_UNIFORM, INIT_NORMAL } InitKind;
+typedef struct Init {
+    InitKind kind;
+    double a, b; /* constant: value a; uniform: [a, b); normal: mean a, standard deviation b */
+} Init;
+typedef struct Weight {
+    const char *name; /* `h.weight`: unique, decided by the text */
+    Type type;
+    Init init;
+    Span src;
+    int of;          /* state: the weight it belongs to; weight: -1 */
+    int64_t fan_flops; /* unused by passes; summary: forward FLOPs per example of the layer that made it */
+} Weight;
+
+/* A field of one example. */
+typedef enum FieldKind { FIELD_ARRAY, FIELD_CLASS } FieldKind;
+typedef struct Field {
+    const char *name;
+    FieldKind kind;
+    Type type;   /* batched; dim[0] = batch. Class: i32[B] in the graph, stored as `stored` */
+    DType stored; /* element type in the device's copy of the data set: u8, i32 or f32 */
+    int classes;  /* FIELD_CLASS: number of classes */
+    Span src;
+} Field;
+
+/* A source of examples: idx("images", "labels"): one file per field, in the order of the fields. */
+typedef struct Split {
+    const char *name;   /* "train", "test", "validation" */
+    const char *format; /* "idx" */
+    VEC(const char *) paths; /* as written */
+    Span src;
+} Split;
+
+/* A `param` of the model file. */
+typedef struct Knob {
+    const char *name;
+    double value;       /* resolved: default or --set */
+    bool integer;       /* written without fraction or exponent */
+    bool fixed;         /* decides a shape: set when compiling. Otherwise a flag of the program */
+    bool has_range;
+    double low, high;
+    Span src;
+    const char *help; /* the comment at the end of its line, or NULL */
+} Knob;
+
+/* A number reported per step (training) and per pass (evaluation): the loss first, then the metrics. */
+typedef struct Report {
+    const char *name; /* "loss", "accuracy" */
+    Span src;
+} Report;
+
+struct Module {
+    Arena *arena;
+    Diag *diag;
+    const char *name; /* "mnist": the file's name without folder and ending */
+    const Source *source;
+    int64_t batch;
+    int epochs; /* defaults of the program's flags */
+    uint64_t seed;
+    VEC(Weight) weights;
+    VEC(Weight) states;
+    VEC(Field) fields;
+    VEC(Split) splits;
+    VEC(Knob) knobs;
+    VEC(Report) reports;
+    bool prediction_is_classes; /* prediction is a distribution over classes: predict prints the arg max */
+    Graph *train; /* forward, gradients, updates, one `report` per report */
+    Graph *eval;  /* forward without dropout; `report`s; one `output`: the prediction */
+};
+
+Module *module_new(Arena *arena, Diag *diag);
+Graph *graph_new(Module *module, bool training);
+
+/* ---- constructing nodes; each checks shapes and reports user errors at g's current place (graph_at) ---- */
+
+/* Nodes made until the next call carry this span. Returns the previous one. */
+Span graph_at(Graph *g, Span src);
+
+/* The general constructor: infers the type with op->infer; on a shape error reports and returns NULL. A NULL input
+ * gives NULL silently, so that one mistake is reported once. Identical pure nodes are shared (value numbering). */
+Node *graph_node(Graph *g, const char *op, Attr attr, int inputs, Node *const *in);
+Node *graph_name(Node *n, const char *name); /* names n unless it has a name; returns n */
+
+Attr attr_shape(const Type *shape); /* dims, rank, batched */
+
+Node *op0(Graph *g, const char *op, Attr attr);
+Node *op1(Graph *g, const char *op, Node *a);
+Node *op2(Graph *g, const char *op, Node *a, Node *b); /* broadcasts maps: NumPy's rule on the user's axes */
+Node *op3(Graph *g, const char *op, Node *a, Node *b, Node *c);
+
+Node *graph_constant(Graph *g, double value);                     /* f32 scalar */
+bool graph_constant_value(const Node *n, double *value);          /* n is a constant, perhaps expanded */
+Node *graph_expand(Graph *g, Node *a, const Type *shape);         /* broadcast to the shape; identity when equal */
+Node *graph_reshape(Graph *g, Node *a, const Type *shape);
+Node *graph_reduce(Graph *g, const char *op, Node *a, unsigned axes); /* reduced axes are removed */
+Node *graph_reduce_keep(Graph *g, const char *op, Node *a, unsigned axes); /* ... kept with size 1, then expanded back to a's shape */
+Node *graph_matmul(Graph *g, Node *a, Node *b, bool ta, bool tb);
+Node *graph_transpose(Graph *g, Node *a, const int *permutation);
+Node *graph_cast(Graph *g, Node *a, DType dtype);                 /* identity when equal */
+Node *graph_iota(Graph *g, const Type *shape, int axis);          /* i32: the index along the axis */
+Node *graph_weight(Graph *g, int index);
+Node *graph_state(Graph *g, int index);
+Node *graph_field(Graph *g, int index);
+Node *graph_knob(Graph *g, int index);
+Node *graph_assign(Graph *g, Node *leaf, Node *value); /* root: after the step, the weight or state has this value */
+Node *graph_report(Graph *g, int index, Node *scalar); /* root */
+Node *graph_output(Graph *g, Node *value);             /* root */
+Node *graph_batch_mean(Graph *g, Node *per_example);   /* mean over the examples of this batch: sum of value * share; an unbatched scalar is returned as it is */
+
+/* Replaces each node by what `rule` offers in its place (NULL: nothing), again and again, in one pass from the leaves to
+ * the roots: when a node's turn comes, its inputs had theirs. Returns the number of replacements. */
+int graph_rewrite(Graph *g, Node *(*rule)(Graph *, Node *));
+
+/* Drops what no root needs, follows `replaced`, renumbers. */
+void graph_compact(Graph *g);
+/* Every invariant above, or an internal error naming the pass that broke it. */
+void graph_verify(const Graph *g, const char *after);
+void graph_print(const Graph *g, Text *out);
+
+#endif

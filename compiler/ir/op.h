@@ -1,0 +1,153 @@
+/* The definition of an operator: everything that the compiler knows about it, in one block.
+ *
+ * Each is a `const OpDef op_NAME` in op/FAMILY.c and one row of op/op_table.def. Passes ask for the class and the
+ * flags, never for a name. */
+#ifndef MTC_OP_H
+#define MTC_OP_H
+
+#include "ir/graph.h"
+
+typedef enum OpClass {
+    OP_LEAF,     /* no inputs: a buffer (weight, state, field), a run-time scalar (knob, step), a constant */
+    OP_INDEX,    /* no inputs: a value computed from the element's own index (iota, share, uniform) */
+    OP_MAP,      /* element i of the result from element i of each operand */
+    OP_VIEW,     /* element i of the result is one element of the operand (or a fill value): an index transformation */
+    OP_REDUCE,   /* folds axes `attr.axes` with an associative combination, in a fixed order */
+    OP_CONTRACT, /* batched matrix product */
+    OP_ROOT,     /* an effect: assign, report, output */
+    OP_LIBRARY   /* a function of the language only: builds nodes of the other classes (linear, cross_entropy) */
+} OpClass;
+
+enum {
+    OP_COMMUTES = 1 << 0,
+    OP_CHEAP = 1 << 1,    /* map: recomputing it costs less than a load */
+    OP_BUFFER = 1 << 2,   /* leaf that lives in memory */
+    OP_SCALAR = 1 << 3,   /* leaf that is one run-time number */
+    OP_NO_GRAD = 1 << 4,  /* gradient is zero by definition (comparisons, argmax, iota, stop_gradient) */
+    OP_IMPURE = 1 << 5,   /* never shared by value numbering */
+    OP_CONTIGUOUS = 1 << 6, /* view: element l of the result, counted in memory order, is element l of the operand (reshape) */
+    OP_REAL = 1 << 7,     /* map, reduce: the constructors convert its operands to f32 */
+    OP_LOGIC = 1 << 8,    /* map: the constructors convert no operand (conditions, casts) */
+    OP_REPEATS = 1 << 9   /* view: the operand again and again along attr.axes (expand) */
+};
+
+/* Which fields of Attr an operator reads; the others are zero. ATTR_DIMS: dims are the result's shape; ATTR_ORDER: they
+ * are the operand's axes in the result's order. */
+enum { ATTR_VALUE = 1 << 0, ATTR_INDEX = 1 << 1, ATTR_AXES = 1 << 2, ATTR_DIMS = 1 << 3, ATTR_OFFSET = 1 << 4, ATTR_TRANSPOSED = 1 << 5, ATTR_DTYPE = 1 << 6, ATTR_ORDER = 1 << 7 };
+
+/* Which table of the module attr.index is a row of. */
+typedef enum Table { TABLE_NONE, TABLE_WEIGHT, TABLE_STATE, TABLE_FIELD, TABLE_KNOB, TABLE_REPORT } Table;
+
+/* Binding strengths of C, weakest first; an operand is parenthesised when its own is weaker than its place asks. */
+enum { PREC_COMMA, PREC_ASSIGN, PREC_COND, PREC_OR, PREC_AND, PREC_EQUAL, PREC_RELATION, PREC_SUM, PREC_PRODUCT, PREC_UNARY, PREC_PRIMARY };
+
+/* Index expressions of a view: from the index of an element of the result to that of the operand, both as C
+ * expressions, one per axis. `guard`, when it is set, is a condition under which the operand is read at all (else 0). */
+typedef struct IndexMap {
+    const char *index[MAX_RANK];
+    const char *guard;
+} IndexMap;
+
+/* ---- a call in the language ---- */
+
+typedef enum ValueKind { VALUE_NONE, VALUE_NUMBER, VALUE_BOOL, VALUE_STRING, VALUE_TENSOR, VALUE_LIST, VALUE_INIT, VALUE_OPTIMIZER, VALUE_ERROR } ValueKind;
+typedef struct Value Value;
+struct Value {
+    ValueKind kind;
+    double number;      /* NUMBER, BOOL; of a knob expression: its value with the knobs as resolved */
+    Node *node;         /* TENSOR; NUMBER that depends on a knob: its run-time scalar. Else NULL */
+    uint64_t knobs;     /* bit k: the number depends on knob k */
+    const char *string; /* STRING */
+    const Value *items; /* LIST */
+    int count;
+    Init init;          /* INIT; a/b NaN: resolved by the layer (fan-in, fan-out); see op/init.c */
+    const char *init_rule;
+    const struct Optimizer *optimizer; /* OPTIMIZER */
+    Span src;
+};
+
+/* An optimizer as the train block names it: `adam(lr)`. `update` builds the nodes of one weight's new value and states
+ * (module_state makes a state) and ends in graph_assign for each. */
+typedef struct Optimizer Optimizer;
+struct Optimizer {
+    const char *name;
+    Node *arg[8]; /* run-time scalars, in the order of the signature */
+    bool flag[2];
+    void (*update)(Graph *g, const Optimizer *optimizer, int weight, Node *gradient);
+    Span src;
+};
+/* A zero-initialised state tensor "<weight>.<name>" of the weight's type; returns its row of module->states. */
+int module_state(Module *module, int weight, const char *name);
+
+/* What a build function sees: arguments bound by the signature, in its order. */
+typedef struct Call {
+    Graph *g;
+    Module *module;
+    Span src;             /* the whole call */
+    int count;
+    Value *args;          /* one per signature parameter; defaults filled in; `rest` parameters are one LIST */
+    const char *scope;    /* path of the layer: weights are named "<scope>.weight" */
+    int *weights;         /* how many weights the calls of this graph have made so far */
+} Call;
+
+/* Each reports a user error at the argument's span and returns NULL / fallback when the argument is of another kind. */
+Node *call_tensor(Call *call, int arg);  /* a tensor; a number becomes a constant or its run-time scalar */
+int64_t call_size(Call *call, int arg);  /* a positive integer known when compiling (fixes the knobs in it); -1 on error */
+int64_t call_int(Call *call, int arg, int64_t low, int64_t high); /* likewise, any sign; low - 1 on error */
+double call_number(Call *call, int arg); /* known when compiling (fixes its knobs); NaN on error */
+Node *call_scalar(Call *call, int arg);  /* a run-time scalar; NULL on error */
+bool call_bool(Call *call, int arg);
+int call_axis(Call *call, int arg, const Node *of); /* graph axis of a user axis (negative counts from the end); -1 on error */
+unsigned call_axes(Call *call, int arg, const Node *of); /* a number, a list of numbers, or none: all user axes; 0 on error */
+bool call_given(const Call *call, int arg);
+void call_error(Call *call, int arg, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* A new weight "<scope>.<name>"; `init` NULL means the argument's default. */
+Node *call_weight(Call *call, const char *name, const Type *type, Init init);
+/* NULL gives VALUE_ERROR. */
+static inline Value value_tensor(Node *node) {
+    return (Value){.kind = node ? VALUE_TENSOR : VALUE_ERROR, .node = node};
+}
+
+struct OpDef {
+    const char *name;
+    OpClass cls;
+    unsigned flags;
+    int arity;            /* inputs of the graph node; 0 for leaves and libraries */
+    unsigned attrs;       /* ATTR_... */
+    Table table;          /* of attr.index */
+    const char *doc;      /* one or two sentences, with the equation; docs/operators.md is made of these */
+    const char *example;  /* a line of .mt that uses it, compiled by the tests; NULL when not callable */
+
+    /* Graph. */
+    bool (*infer)(Graph *g, Node *n); /* sets n->type; reports a user error at n->src and returns false */
+    /* Gradients of the inputs, given the gradient dy of n: din[k] = ... or left NULL. */
+    void (*grad)(Graph *g, Node *n, Node *dy, Node **din);
+
+    /* What may stand in place of n: an equal, simpler node, or NULL. Runs after differentiation, to a fixpoint. */
+    Node *(*simplify)(Graph *g, Node *n);
+
+    /* Emission, the same for C and CUDA C++ (type-generic names: exp, fmax ...). Templates:
+     *   $0 $1 $2  operands         $i0 $i1 ..  the element's index    $l  its position in memory order
+     *   $v        attr.value       $n          attr.index             $t  the result's element type
+     * Beside the C library they call only what the math headers of kernels_lib define for both targets: relu, sigmoid,
+     * softplus, sign; share(batch, row), uniform(batch, stream, position), knob(batch, row), step(batch).
+     * An infix template groups to the left: operand 1 of equal strength is parenthesised, operand 0 is not. */
+    const char *c;     /* MAP, INDEX, scalar LEAF: "$0 + $1", "exp($0)" */
+    int prec;          /* binding strength of `c` */
+    const char *combine; /* REDUCE: combination of $0 and $1: "$0 + $1" */
+    const char *identity; /* REDUCE: its neutral element, "0" or "-INFINITY" */
+    void (*view)(Arena *arena, const Node *n, const char *const *index, IndexMap *map); /* VIEW */
+
+    /* Evaluation at compile time: the value of a map on constants (constant folding); NULL: never folded. */
+    double (*fold)(const double *in, double value);
+
+    /* Language. */
+    const char *signature; /* "x, out: size, bias: bool = true, init = none"; NULL: not callable */
+    Value (*build)(Call *call); /* NULL with a signature: each parameter is a tensor, the result is the node */
+};
+
+const OpDef *op_find(const char *name); /* NULL when there is none */
+extern const OpDef *const op_table[];
+extern const int op_count;
+
+#endif

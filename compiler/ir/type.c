@@ -1,0 +1,87 @@
+#include "ir/type.h"
+
+#include "support/text.h"
+
+const DTypeInfo dtype_info[DTYPE_COUNT] = {
+#define DTYPE(id, name, c, bytes, safetensors) {name, c, safetensors, bytes},
+#include "ir/dtype.def"
+#undef DTYPE
+};
+
+bool dtype_from_name(const char *name, DType *dtype) {
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        if (!strcmp(dtype_info[i].name, name)) {
+            *dtype = (DType)i;
+            return true;
+        }
+    return false;
+}
+
+Type type_scalar(DType dtype) {
+    return (Type){.dtype = dtype};
+}
+
+Type type_make(DType dtype, bool batched, int rank, const int64_t *dim) {
+    Type type = {.dtype = dtype, .rank = rank, .batched = batched};
+    for (int k = 0; k < rank; k++)
+        type.dim[k] = dim[k];
+    return type;
+}
+
+int64_t type_elements(const Type *type) {
+    int64_t elements = 1;
+    for (int k = 0; k < type->rank && elements >= 0; k++)
+        elements = size_product(elements, type->dim[k]);
+    return elements < 0 ? MAX_ELEMENTS : elements;
+}
+
+bool type_fits(const Type *type) {
+    int64_t elements = 1;
+    for (int k = 0; k < type->rank; k++)
+        if (type->dim[k] > INT32_MAX || (elements = size_product(elements, type->dim[k])) < 0)
+            return false;
+    return true;
+}
+
+int64_t type_bytes(const Type *type) {
+    return type_elements(type) * dtype_info[type->dtype].bytes;
+}
+
+bool type_same_shape(const Type *a, const Type *b) {
+    if (a->rank != b->rank)
+        return false;
+    for (int k = 0; k < a->rank; k++)
+        if (a->dim[k] != b->dim[k])
+            return false;
+    return true;
+}
+
+int64_t type_stride(const Type *type, int axis) {
+    int64_t stride = 1;
+    for (int k = axis + 1; k < type->rank; k++)
+        stride *= type->dim[k];
+    return stride;
+}
+
+static const char *type_text(Arena *arena, const Type *type, int first_axis) {
+    Text text = TEXT(arena);
+    text_puts(&text, dtype_info[type->dtype].name);
+    for (int k = first_axis; k < type->rank; k++)
+        text_printf(&text, "%s%lld", k == first_axis ? "[" : ", ", (long long)type->dim[k]);
+    if (type->rank > first_axis)
+        text_putc(&text, ']');
+    return text_string(&text);
+}
+
+const char *type_user_text(Arena *arena, const Type *type) {
+    return type_text(arena, type, type->batched);
+}
+
+const char *type_graph_text(Arena *arena, const Type *type) {
+    return type_text(arena, type, 0);
+}
+
+int64_t size_product(int64_t a, int64_t b) {
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) || product > MAX_ELEMENTS ? -1 : product;
+}

@@ -1,0 +1,54 @@
+/* Element types and shapes. */
+#ifndef MTC_TYPE_H
+#define MTC_TYPE_H
+
+#include "support/arena.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum DType {
+#define DTYPE(id, name, c, bytes, safetensors) DT_##id,
+#include "ir/dtype.def"
+#undef DTYPE
+    DTYPE_COUNT
+} DType;
+
+typedef struct DTypeInfo {
+    const char *name, *c_name, *safetensors_name;
+    int bytes;
+} DTypeInfo;
+
+extern const DTypeInfo dtype_info[DTYPE_COUNT];
+bool dtype_from_name(const char *name, DType *dtype);
+
+enum { MAX_RANK = 8 };
+
+/* A tensor's type. `batched` says that dim[0] is the batch axis, which the language leaves unsaid: user-visible axis k
+ * is then dim[k + 1]. Row-major; rank 0 is a scalar. */
+typedef struct Type {
+    DType dtype;
+    int rank;
+    int64_t dim[MAX_RANK];
+    bool batched;
+} Type;
+
+Type type_scalar(DType dtype);
+Type type_make(DType dtype, bool batched, int rank, const int64_t *dim);
+int64_t type_elements(const Type *type); /* MAX_ELEMENTS when there are more */
+int64_t type_bytes(const Type *type);
+bool type_same_shape(const Type *a, const Type *b); /* rank and every dim; not dtype, not batched */
+int64_t type_stride(const Type *type, int axis);    /* in elements */
+
+/* "f32[28, 28]" as the user thinks of it (batch axis left out) / "f32[64, 28, 28]" as the graph has it. */
+const char *type_user_text(Arena *arena, const Type *type);
+const char *type_graph_text(Arena *arena, const Type *type);
+
+/* The most elements of a tensor; an axis has at most INT32_MAX. Small enough that sums of bytes do not overflow. */
+#define MAX_ELEMENTS ((int64_t)1 << 40)
+
+/* a * b, or -1 when that is above MAX_ELEMENTS. */
+int64_t size_product(int64_t a, int64_t b);
+bool type_fits(const Type *type); /* within both limits */
+
+#endif

@@ -1,0 +1,285 @@
+/* mtc: from the text of a model to a program that trains it. `compile` and `generate` below are the way of the data. */
+#include "emit/driver.h"
+#include "emit/standalone.h"
+#include "front/front.h"
+#include "op/reference.h"
+#include "options.h"
+#include "pass/autodiff.h"
+#include "pass/simplify.h"
+#include "plan/plan.h"
+#include "summary.h"
+#include "support/file.h"
+#include "support/process.h"
+#include "support/sha256.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+static const Span nowhere = {0};
+
+typedef struct Compilation {
+    Arena *arena;
+    Diag *diag;
+    const Options *options;
+    Text out; /* what is printed instead of making a program */
+    double stage_start;
+} Compilation;
+
+/* ---- stages ---- */
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static void stage_ended(Compilation *c, const char *stage) {
+    double now = seconds();
+    if (c->options->verbose)
+        fprintf(stderr, "mtc: %-9s %7.2f ms\n", stage, 1e3 * (now - c->stage_start));
+    c->stage_start = now;
+}
+
+/* A stage has ended. Is its result what the user wants to see? */
+static bool wanted(Compilation *c, const char *stage, Emit emit) {
+    stage_ended(c, stage);
+    return (Emit)c->options->emit == emit;
+}
+
+static int print_graphs(Compilation *c, const Module *module) {
+    graph_print(module->train, &c->out);
+    graph_print(module->eval, &c->out);
+    return EXIT_SUCCESS;
+}
+
+static int print_programs(Compilation *c, void (*print)(const Program *, Text *), const Program *train,
+                          const Program *eval) {
+    print(train, &c->out);
+    print(eval, &c->out);
+    return EXIT_SUCCESS;
+}
+
+static void verify_graphs(const Module *module, const char *after) {
+    graph_verify(module->train, after);
+    graph_verify(module->eval, after);
+}
+
+/* ---- the model ---- */
+
+static bool lower(Compilation *c, Ast *ast, Lowered *model) {
+    const Options *o = c->options;
+    FrontOptions front = {.settings = o->settings.at, .setting_count = o->settings.count};
+    return front_check(c->diag, ast) && front_lower(c->diag, ast, &front, model);
+}
+
+/* Gradients of the loss, and each weight's step along its own. */
+static bool add_updates(Compilation *c, const Lowered *model) {
+    Module *module = model->module;
+    Graph *g = module->train;
+    Node **gradients = NEW_ARRAY(c->arena, Node *, module->weights.count);
+    autodiff(g, model->train_loss, gradients);
+    graph_at(g, model->optimizer_src);
+    graph_at(g, model->optimizer->src);
+    for (int i = 0; i < module->weights.count; i++) {
+        const Weight *weight = &module->weights.at[i];
+        if (gradients[i])
+            model->optimizer->update(g, model->optimizer, i, gradients[i]);
+        else
+            diag_error(c->diag, weight->src, "the loss does not depend on '%s', so that it cannot be trained",
+                       weight->name);
+    }
+    graph_compact(g);
+    return diag_errors(c->diag) == 0;
+}
+
+/* Names what is trained: the text with everything it includes, and the params that decided shapes. */
+static const char *model_hash(Compilation *c, const Ast *ast, const Module *module) {
+    Sha256 hash;
+    sha256_begin(&hash);
+    for (int i = 0; i < front_source_count(ast); i++)
+        sha256_add(&hash, front_source(ast, i)->text, front_source(ast, i)->size);
+    for (int i = 0; i < module->knobs.count; i++)
+        if (module->knobs.at[i].fixed)
+            sha256_add_string(&hash, arena_printf(c->arena, "%s=%.17g", module->knobs.at[i].name, module->knobs.at[i].value));
+    return sha256_hex(&hash, c->arena);
+}
+
+/* ---- the target ---- */
+
+/* Dumps and summaries are of the cuda target wherever they are made, so that they are the same everywhere. */
+static bool for_cuda(Compilation *c) {
+    const Options *o = c->options;
+    if (o->target != TARGET_AUTO || o->emit == EMIT_C)
+        return o->target == TARGET_CUDA;
+    if (o->emit != EMIT_PROGRAM || o->summary || toolchain_nvcc(c->arena))
+        return true;
+    diag_note(c->diag, nowhere, "no nvcc in PATH or $CUDA_HOME/bin (default: /usr/local/cuda/bin): the program is for the CPU");
+    return false;
+}
+
+static Emission *emit(Compilation *c, const Ast *ast, const Plan *plan, bool cuda, const char *architectures) {
+    const Program *train = plan->programs[0], *eval = plan->programs[1];
+    const Module *module = train->graph->module;
+    EmitOptions options = {.f64 = c->options->real == REAL_F64, .shared = c->options->shared,
+                           .architectures = architectures, .model_hash = model_hash(c, ast, module)};
+    return cuda ? emit_cuda(module, train, eval, plan, &options) : emit_c(module, train, eval, plan, &options);
+}
+
+static int print_source(Compilation *c, Emission *source, bool cuda) {
+    if (c->options->standalone) {
+        const char *home = toolchain_home(c->diag);
+        source = home ? standalone(c->diag, home, cuda, source) : NULL;
+    }
+    if (!source)
+        return EXIT_NO_INPUT;
+    text_append(&c->out, source->text, source->length);
+    return EXIT_SUCCESS;
+}
+
+static int build(Compilation *c, const Toolchain *tools, const Module *module, const Emission *source) {
+    const Options *o = c->options;
+    const char *output = o->output ? o->output : o->shared ? arena_printf(c->arena, "%s.so", module->name) : module->name;
+    if (!driver_can_write(c->diag, output, o->input))
+        return EXIT_CANT_CREATE;
+    Build job = {.name = module->name, .input = o->input, .output = output, .keep = o->keep, .jobs = o->jobs,
+                 .shared = o->shared, .standalone = o->standalone, .cached = !o->no_cache, .verbose = o->verbose};
+    return driver_build(c->diag, tools, &job, source);
+}
+
+/* ---- the way of the data ---- */
+
+/* Graphs to program. */
+static int generate(Compilation *c, const Ast *ast, Module *module) {
+    const Options *o = c->options;
+    bool cuda = for_cuda(c);
+    const Machine *machine = cuda ? &machine_cuda : &machine_cpu;
+    Program *train = fuse(module->train, machine, "train"), *eval = fuse(module->eval, machine, "eval");
+    if (wanted(c, "fuse", EMIT_FUSED))
+        return print_programs(c, fused_print, train, eval);
+
+    schedule(train, o->schedule);
+    schedule(eval, o->schedule);
+    program_verify(train);
+    program_verify(eval);
+    if (wanted(c, "schedule", EMIT_SCHEDULE))
+        return print_programs(c, schedule_print, train, eval);
+
+    Plan *plan = plan_memory(module, train, eval, o->real == REAL_F64 ? 8 : 4);
+    plan_verify(plan);
+    if (wanted(c, "plan", EMIT_PLAN))
+        return plan_print(plan, &c->out), EXIT_SUCCESS;
+    if (o->emit == EMIT_PLAN_SVG)
+        return plan_svg(plan, &c->out), EXIT_SUCCESS;
+    if (o->summary)
+        return summary_print(plan, &c->out), EXIT_SUCCESS;
+    if (o->emit != EMIT_PROGRAM)
+        return print_source(c, emit(c, ast, plan, cuda, ""), cuda);
+
+    Toolchain tools;
+    if (!toolchain_find(&tools, c->diag, cuda, o->arch))
+        return EXIT_TOOL;
+    Emission *source = emit(c, ast, plan, cuda, o->standalone ? "" : tools.architectures);
+    stage_ended(c, "emit");
+    return build(c, &tools, module, source);
+}
+
+/* Text to graphs, and on. */
+static int compile(Compilation *c) {
+    Ast *ast = front_parse(c->diag, c->arena, c->options->input);
+    if (!ast)
+        return file_exists(c->options->input) ? EXIT_MODEL : EXIT_NO_INPUT;
+    if (wanted(c, "parse", EMIT_AST))
+        return front_print(ast, &c->out), EXIT_SUCCESS;
+
+    Lowered model;
+    if (!lower(c, ast, &model))
+        return EXIT_MODEL;
+    Module *module = model.module;
+    verify_graphs(module, "lower");
+    if (wanted(c, "lower", EMIT_GRAPH))
+        return print_graphs(c, module);
+
+    if (!add_updates(c, &model))
+        return EXIT_MODEL;
+    verify_graphs(module, "autodiff");
+    if (wanted(c, "autodiff", EMIT_GRAD))
+        return print_graphs(c, module);
+
+    simplify(module->train);
+    simplify(module->eval);
+    verify_graphs(module, "simplify");
+    if (wanted(c, "simplify", EMIT_SIMPLE))
+        return print_graphs(c, module);
+    return generate(c, ast, module);
+}
+
+/* ---- printing ---- */
+
+static int cannot_write(Compilation *c, const char *path) {
+    diag_error(c->diag, nowhere, "cannot write '%s': %s", path, strerror(errno));
+    return EXIT_CANT_CREATE;
+}
+
+static int put(Compilation *c) {
+    const Options *o = c->options;
+    const char *text = text_string(&c->out);
+    if (!c->out.length)
+        return EXIT_SUCCESS;
+    if (o->output) {
+        bool may = driver_can_write(c->diag, o->output, o->input);
+        return !may ? EXIT_CANT_CREATE
+                    : file_write(c->arena, o->output, text, c->out.length) ? EXIT_SUCCESS : cannot_write(c, o->output);
+    }
+    bool written = fwrite(text, 1, c->out.length, stdout) == c->out.length && fflush(stdout) == 0;
+    return written ? EXIT_SUCCESS : cannot_write(c, "standard output");
+}
+
+static int format(Compilation *c) {
+    const Options *o = c->options;
+    size_t size;
+    if (!front_format(c->diag, c->arena, o->input, &c->out))
+        return file_exists(o->input) ? EXIT_MODEL : EXIT_NO_INPUT;
+    if (!o->check && !o->in_place)
+        return put(c);
+    const char *before = file_read(c->arena, o->input, &size);
+    bool same = before && size == c->out.length && memcmp(before, c->out.at, size) == 0;
+    if (o->check && !same)
+        diag_error(c->diag, nowhere, "'%s' is not formatted; 'mtc --format -i %s' does it", o->input, o->input);
+    if (o->check || same)
+        return same ? EXIT_SUCCESS : EXIT_FAILURE;
+    return file_write(c->arena, o->input, c->out.at, c->out.length) ? EXIT_SUCCESS : cannot_write(c, o->input);
+}
+
+static int run(Compilation *c) {
+    const Options *o = c->options;
+    if (o->help)
+        options_help(&c->out);
+    else if (o->version)
+        text_puts(&c->out, "mtc " MTC_VERSION "\n");
+    else if (o->list_options)
+        options_list(&c->out);
+    else if (o->operators)
+        reference_print(&c->out);
+    else if (o->format)
+        return format(c);
+    else {
+        int status = compile(c);
+        return status ? status : put(c);
+    }
+    return put(c);
+}
+
+int main(int argc, char **argv) {
+    Arena *arena = arena_new();
+    Diag *diag = diag_new(arena);
+    Options options;
+    int status = options_parse(&options, diag, argc, argv);
+    Compilation c = {.arena = arena, .diag = diag, .options = &options, .out = TEXT(arena), .stage_start = seconds()};
+    if (status == EXIT_SUCCESS)
+        status = run(&c);
+    arena_free(arena);
+    return status;
+}

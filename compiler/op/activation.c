@@ -1,0 +1,186 @@
+/* Activations. Those with a slope that is best said in terms of their value are primitive, the others formulas. */
+#include "op/compose.h"
+
+#include <math.h>
+
+/* ---- primitive ---- */
+
+/* 0 at 0, as PyTorch has it; tested on the result, so that the operand need not be kept. */
+GRAD(relu) {
+    din[0] = masked(g, compare(g, "gt", n, 0), dy);
+}
+
+GRAD(sigmoid) {
+    din[0] = mul(g, dy, mul(g, n, sub(g, graph_constant(g, 1), n)));
+}
+
+GRAD(tanh) {
+    din[0] = mul(g, dy, sub(g, graph_constant(g, 1), mul(g, n, n)));
+}
+
+GRAD(softplus) {
+    din[0] = mul(g, dy, op1(g, "sigmoid", n->in[0]));
+}
+
+FOLD(relu, in[0] < 0 ? 0 : in[0])
+FOLD(sigmoid, 1 / (1 + exp(-in[0])))
+FOLD(tanh, tanh(in[0]))
+FOLD(softplus, fmax(in[0], 0) + log1p(exp(-fabs(in[0]))))
+
+const OpDef op_relu = {
+    FUNCTION(relu),
+    .flags = OP_REAL | OP_CHEAP,
+    .doc = "max(x, 0). The gradient at 0 is 0.",
+    .example = "y = relu(x)",
+    .grad = grad_relu,
+    .c = "relu($0)",
+};
+
+const OpDef op_sigmoid = {
+    FUNCTION(sigmoid),
+    .flags = OP_REAL,
+    .doc = "1 / (1 + exp(-x))",
+    .example = "y = sigmoid(x)",
+    .grad = grad_sigmoid,
+    .c = "sigmoid($0)",
+};
+
+const OpDef op_tanh = {
+    FUNCTION(tanh),
+    .flags = OP_REAL,
+    .doc = "The hyperbolic tangent.",
+    .example = "y = tanh(x)",
+    .grad = grad_tanh,
+    .c = "tanh($0)",
+};
+
+const OpDef op_softplus = {
+    FUNCTION(softplus),
+    .flags = OP_REAL,
+    .doc = "log(1 + exp(x)), without overflow.",
+    .example = "y = softplus(x)",
+    .grad = grad_softplus,
+    .c = "softplus($0)",
+};
+
+/* ---- formulas ---- */
+
+static Value build_silu(Call *call) {
+    Node *x = call_tensor(call, 0);
+    return value_tensor(mul(call->g, x, op1(call->g, "sigmoid", x)));
+}
+
+static Value build_leaky_relu(Call *call) {
+    Graph *g = call->g;
+    Node *x = graph_cast(g, call_tensor(call, 0), DT_F32), *slope = call_scalar(call, 1);
+    if (!x || !slope)
+        return value_tensor(NULL);
+    return value_tensor(select(g, compare(g, "gt", x, 0), x, mul(g, slope, x)));
+}
+
+/* x / 2 (1 + erf(x / sqrt(2))) */
+static Node *gelu_exact(Graph *g, Node *x) {
+    return mul(g, scale(g, x, 0.5), plus(g, op1(g, "erf", scale(g, x, sqrt(0.5))), 1));
+}
+
+/* x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */
+static Node *gelu_tanh(Graph *g, Node *x) {
+    Node *cube = mul(g, mul(g, x, x), x);
+    Node *inner = scale(g, add(g, x, scale(g, cube, 0.044715)), 0.7978845608028654);
+    return mul(g, scale(g, x, 0.5), plus(g, op1(g, "tanh", inner), 1));
+}
+
+static Value build_gelu(Call *call) {
+    Node *x = call_tensor(call, 0);
+    if (!x)
+        return value_tensor(NULL);
+    return value_tensor(call_bool(call, 1) ? gelu_exact(call->g, x) : gelu_tanh(call->g, x));
+}
+
+static Value build_square(Call *call) {
+    Node *x = call_tensor(call, 0);
+    return value_tensor(mul(call->g, x, x));
+}
+
+/* The maximum is taken out before exp: no overflow, and no gradient through it, since it cancels. */
+Node *build_shifted(Graph *g, Node *x, unsigned axes) {
+    return sub(g, x, op1(g, "stop_gradient", graph_reduce_keep(g, "max", x, axes)));
+}
+
+static Node *softmax(Graph *g, Node *x, unsigned axes) {
+    Node *powers = op1(g, "exp", build_shifted(g, x, axes));
+    return divide(g, powers, graph_reduce_keep(g, "sum", powers, axes));
+}
+
+static Node *log_softmax(Graph *g, Node *x, unsigned axes) {
+    Node *shifted = build_shifted(g, x, axes);
+    return sub(g, shifted, op1(g, "log", graph_reduce_keep(g, "sum", op1(g, "exp", shifted), axes)));
+}
+
+static Value along_axis(Call *call, Node *(*function)(Graph *, Node *, unsigned)) {
+    Node *x = graph_cast(call->g, call_tensor(call, 0), DT_F32);
+    int axis = x ? call_axis(call, 1, x) : -1;
+    return value_tensor(axis < 0 ? NULL : function(call->g, x, 1u << axis));
+}
+
+static Value build_softmax(Call *call) {
+    return along_axis(call, softmax);
+}
+
+static Value build_log_softmax(Call *call) {
+    return along_axis(call, log_softmax);
+}
+
+const OpDef op_silu = {
+    .name = "silu",
+    .cls = OP_LIBRARY,
+    .doc = "x * sigmoid(x)",
+    .example = "y = silu(x)",
+    .signature = "x",
+    .build = build_silu,
+};
+
+const OpDef op_leaky_relu = {
+    .name = "leaky_relu",
+    .cls = OP_LIBRARY,
+    .doc = "x where it is above 0, slope * x elsewhere.",
+    .example = "y = leaky_relu(x, 0.1)",
+    .signature = "x, slope: number = 0.01",
+    .build = build_leaky_relu,
+};
+
+const OpDef op_gelu = {
+    .name = "gelu",
+    .cls = OP_LIBRARY,
+    .doc = "x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))); exact: x / 2 (1 + erf(x / sqrt(2))).",
+    .example = "y = gelu(x, exact = true)",
+    .signature = "x, exact: bool = false",
+    .build = build_gelu,
+};
+
+const OpDef op_square = {
+    .name = "square",
+    .cls = OP_LIBRARY,
+    .doc = "x * x",
+    .example = "y = square(x)",
+    .signature = "x",
+    .build = build_square,
+};
+
+const OpDef op_softmax = {
+    .name = "softmax",
+    .cls = OP_LIBRARY,
+    .doc = "exp(x - m) / sum(exp(x - m)) along an axis, m the maximum.",
+    .example = "y = softmax(x)",
+    .signature = "x, axis: axis = -1",
+    .build = build_softmax,
+};
+
+const OpDef op_log_softmax = {
+    .name = "log_softmax",
+    .cls = OP_LIBRARY,
+    .doc = "x - m - log(sum(exp(x - m))) along an axis, m the maximum.",
+    .example = "y = log_softmax(x)",
+    .signature = "x, axis: axis = -1",
+    .build = build_log_softmax,
+};

@@ -1,0 +1,94 @@
+/* Words for writing formulas as nodes, and what the families of operators share. */
+#ifndef MTC_COMPOSE_H
+#define MTC_COMPOSE_H
+
+#include "ir/op.h"
+
+static inline Node *add(Graph *g, Node *a, Node *b) {
+    return op2(g, "add", a, b);
+}
+
+static inline Node *sub(Graph *g, Node *a, Node *b) {
+    return op2(g, "sub", a, b);
+}
+
+static inline Node *mul(Graph *g, Node *a, Node *b) {
+    return op2(g, "mul", a, b);
+}
+
+static inline Node *divide(Graph *g, Node *a, Node *b) {
+    return op2(g, "div", a, b);
+}
+
+static inline Node *scale(Graph *g, Node *a, double factor) {
+    return mul(g, a, graph_constant(g, factor));
+}
+
+static inline Node *plus(Graph *g, Node *a, double term) {
+    return add(g, a, graph_constant(g, term));
+}
+
+static inline Node *select(Graph *g, Node *condition, Node *yes, Node *no) {
+    return op3(g, "where", condition, yes, no);
+}
+
+/* `value` where the condition holds, else 0. */
+static inline Node *masked(Graph *g, Node *condition, Node *value) {
+    return select(g, condition, value, graph_constant(g, 0));
+}
+
+static inline Node *compare(Graph *g, const char *op, Node *a, double b) {
+    return op2(g, op, a, graph_constant(g, b));
+}
+
+/* Graph axes of all of the user's axes / of the last one. */
+unsigned user_axes(const Node *n);
+int last_axis(const Node *n);
+
+/* Heads of the functions of an OpDef. Not each needs all of its parameters. */
+#define UNUSED __attribute__((unused))
+#define INFER(name) static bool infer_##name(UNUSED Graph *g, Node *n)
+#define GRAD(name) static void grad_##name(UNUSED Graph *g, UNUSED Node *n, UNUSED Node *dy, UNUSED Node **din)
+#define FOLD(name, result)                                                                                             \
+    static double fold_##name(const double *in, UNUSED double value) {                                                 \
+        return result;                                                                                                 \
+    }
+
+/* What the functions of one number have in common. */
+#define FUNCTION(name_)                                                                                                \
+    .name = #name_, .cls = OP_MAP, .arity = 1, .infer = infer_real, .prec = PREC_PRIMARY, .fold = fold_##name_,         \
+    .signature = "x"
+
+/* types.c: types of results */
+bool infer_shape_attr(Graph *g, Node *n);  /* f32 of attr.dims */
+bool infer_as_input(Graph *g, Node *n);    /* the type of input 0 */
+bool infer_real(Graph *g, Node *n);        /* f32 inputs give f32 */
+bool infer_number(Graph *g, Node *n);      /* numbers of one type give a number of that type */
+bool is_condition(Graph *g, const Node *n, const Node *in); /* or a user error */
+
+/* Parts of one family that another uses. */
+Node *build_shifted(Graph *g, Node *x, unsigned axes);       /* activation.c: x - max(x) */
+Node *build_arg_max(Graph *g, Node *x, int axis);            /* reduce.c: i32 */
+
+/* init.c: the initialiser argument `value`, or `rule` when it is not given, for a layer with these fans */
+Init resolve_init(const Value *value, const char *rule, int64_t fan_in, int64_t fan_out);
+
+/* rewrites.c: OpDef.simplify of the operators */
+Node *simplify_add(Graph *g, Node *n);
+Node *simplify_sub(Graph *g, Node *n);
+Node *simplify_mul(Graph *g, Node *n);
+Node *simplify_div(Graph *g, Node *n);
+Node *simplify_neg(Graph *g, Node *n);
+Node *simplify_pow(Graph *g, Node *n);
+Node *simplify_cast(Graph *g, Node *n);
+Node *simplify_compare(Graph *g, Node *n);
+Node *simplify_where(Graph *g, Node *n);
+Node *simplify_stop_gradient(Graph *g, Node *n);
+Node *simplify_reshape(Graph *g, Node *n);
+Node *simplify_expand(Graph *g, Node *n);
+Node *simplify_transpose(Graph *g, Node *n);
+Node *simplify_sum(Graph *g, Node *n);
+Node *simplify_reduce(Graph *g, Node *n);
+Node *simplify_matmul(Graph *g, Node *n);
+
+#endif

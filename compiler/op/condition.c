@@ -1,0 +1,122 @@
+/* Comparisons, logic, choice, and changes of the element type. */
+#include "op/compose.h"
+
+INFER(compare) {
+    bool fits = infer_number(g, n);
+    n->type.dtype = DT_BOOL;
+    return fits;
+}
+
+INFER(logic) {
+    n->type = n->in[0]->type;
+    for (int k = 0; k < n->inputs; k++)
+        if (!is_condition(g, n, n->in[k]))
+            return false;
+    return true;
+}
+
+INFER(where) {
+    n->type = n->in[1]->type;
+    return is_condition(g, n, n->in[0]) && n->in[2]->type.dtype == n->type.dtype;
+}
+
+INFER(cast) {
+    n->type = n->in[0]->type;
+    n->type.dtype = n->attr.dtype;
+    return true;
+}
+
+GRAD(where) {
+    Node *zero = graph_constant(g, 0);
+    din[1] = select(g, n->in[0], dy, zero);
+    din[2] = select(g, n->in[0], zero, dy);
+}
+
+#define COMPARISON(name_, symbol, prec_)                                                                               \
+    .name = name_, .cls = OP_MAP, .arity = 2, .infer = infer_compare, .simplify = simplify_compare,                    \
+    .doc = "a " symbol " b", .example = "y = where(x " symbol " 0.5, x, 0)", .c = "$0 " symbol " $1", .prec = prec_
+
+const OpDef op_eq = {COMPARISON("eq", "==", PREC_EQUAL), .flags = OP_CHEAP | OP_NO_GRAD | OP_COMMUTES};
+const OpDef op_ne = {COMPARISON("ne", "!=", PREC_EQUAL), .flags = OP_CHEAP | OP_NO_GRAD | OP_COMMUTES};
+const OpDef op_lt = {COMPARISON("lt", "<", PREC_RELATION), .flags = OP_CHEAP | OP_NO_GRAD};
+const OpDef op_le = {COMPARISON("le", "<=", PREC_RELATION), .flags = OP_CHEAP | OP_NO_GRAD};
+const OpDef op_gt = {COMPARISON("gt", ">", PREC_RELATION), .flags = OP_CHEAP | OP_NO_GRAD};
+const OpDef op_ge = {COMPARISON("ge", ">=", PREC_RELATION), .flags = OP_CHEAP | OP_NO_GRAD};
+
+const OpDef op_and = {
+    .name = "and",
+    .cls = OP_MAP,
+    .flags = OP_LOGIC | OP_CHEAP | OP_NO_GRAD | OP_COMMUTES,
+    .arity = 2,
+    .doc = "Both conditions hold.",
+    .example = "y = where(x > 0 and x < 1, x, 0)",
+    .infer = infer_logic,
+    .c = "$0 && $1",
+    .prec = PREC_AND,
+};
+
+const OpDef op_or = {
+    .name = "or",
+    .cls = OP_MAP,
+    .flags = OP_LOGIC | OP_CHEAP | OP_NO_GRAD | OP_COMMUTES,
+    .arity = 2,
+    .doc = "One of the conditions holds, or both.",
+    .example = "y = where(x < 0 or x > 1, x, 0)",
+    .infer = infer_logic,
+    .c = "$0 || $1",
+    .prec = PREC_OR,
+};
+
+const OpDef op_not = {
+    .name = "not",
+    .cls = OP_MAP,
+    .flags = OP_LOGIC | OP_CHEAP | OP_NO_GRAD,
+    .arity = 1,
+    .doc = "The condition does not hold.",
+    .example = "y = where(not (x > 0), x, 0)",
+    .infer = infer_logic,
+    .c = "!$0",
+    .prec = PREC_UNARY,
+};
+
+const OpDef op_where = {
+    .name = "where",
+    .cls = OP_MAP,
+    .flags = OP_CHEAP,
+    .arity = 3,
+    .doc = "a where the condition holds, b elsewhere.",
+    .example = "y = where(x > 0, x, 0.1 * x)",
+    .infer = infer_where,
+    .grad = grad_where,
+    .simplify = simplify_where,
+    .c = "$0 ? $1 : $2",
+    .prec = PREC_COND,
+    .signature = "condition, a, b",
+};
+
+const OpDef op_cast = {
+    .name = "cast",
+    .cls = OP_MAP,
+    .flags = OP_LOGIC | OP_CHEAP | OP_NO_GRAD,
+    .arity = 1,
+    .attrs = ATTR_DTYPE,
+    .doc = "x as another element type: conditions become 0 and 1, numbers lose their fraction.",
+    .infer = infer_cast,
+    .simplify = simplify_cast,
+    .c = "($t)$0",
+    .prec = PREC_UNARY,
+};
+
+const OpDef op_stop_gradient = {
+    .name = "stop_gradient",
+    .cls = OP_MAP,
+    .flags = OP_CHEAP | OP_NO_GRAD | OP_LOGIC,
+    .arity = 1,
+    .doc = "x, taken as a constant by differentiation.",
+    .example = "y = x * stop_gradient(x)",
+    .infer = infer_as_input,
+    .simplify = simplify_stop_gradient,
+    .c = "($0)",
+    .prec = PREC_PRIMARY,
+    .signature = "x",
+};

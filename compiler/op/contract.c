@@ -1,0 +1,143 @@
+/* The matrix product, and its gradients as two more. */
+#include "op/compose.h"
+
+/* [leading..., M, K] as operand a is used, transposed or not. */
+static int64_t rows_of(const Type *t, bool transposed) {
+    return t->dim[t->rank - (transposed ? 1 : 2)];
+}
+
+static int64_t cols_of(const Type *t, bool transposed) {
+    return t->dim[t->rank - (transposed ? 2 : 1)];
+}
+
+static bool same_leading(const Type *a, const Type *b) {
+    for (int k = 0; k < a->rank - 2; k++)
+        if (a->dim[k] != b->dim[k])
+            return false;
+    return a->rank == b->rank && a->batched == b->batched;
+}
+
+/* In a matrix the batch can be the rows of the result (a layer), or the inner axis (the gradient of its weight). */
+static bool matrices_fit(const Type *a, const Type *b, bool ta, bool tb) {
+    return b->batched ? a->batched && ta && !tb : !(a->batched && ta);
+}
+
+/* Matrices, or stacks of matrices; one matrix fits every stack. */
+static bool operands_fit(const Type *a, const Type *b, bool ta, bool tb) {
+    if (a->rank < 2 || b->rank < 2)
+        return false;
+    if (a->rank == 2 && b->rank == 2)
+        return matrices_fit(a, b, ta, tb);
+    return (a->rank == 2 && !a->batched) || (b->rank == 2 && !b->batched) || same_leading(a, b);
+}
+
+INFER(matmul) {
+    const Type *a = &n->in[0]->type, *b = &n->in[1]->type;
+    bool ta = n->attr.ta, tb = n->attr.tb, fit = operands_fit(a, b, ta, tb);
+    if (!fit || cols_of(a, ta) != rows_of(b, tb)) {
+        diag_error(g->module->diag, n->src, "matmul: %s%s and %s%s do not fit together%s", type_user_text(g->arena, a),
+                   ta ? " transposed" : "", type_user_text(g->arena, b), tb ? " transposed" : "",
+                   fit ? arena_printf(g->arena, ": the inner sizes are %lld and %lld", (long long)cols_of(a, ta),
+                                      (long long)rows_of(b, tb))
+                       : "");
+        return false;
+    }
+    n->type = a->rank >= b->rank ? *a : *b;
+    n->type.batched = n->type.rank > 2 ? n->type.batched : a->batched && !ta;
+    n->type.dim[n->type.rank - 2] = rows_of(a, ta);
+    n->type.dim[n->type.rank - 1] = cols_of(b, tb);
+    return a->dtype == DT_F32 && b->dtype == DT_F32;
+}
+
+/* The gradient of a matrix that served a whole stack is the sum over the stack. */
+static Node *as_operand(Graph *g, Node *gradient, const Node *operand) {
+    int extra = gradient->type.rank - operand->type.rank;
+    return graph_reduce(g, "sum", gradient, (1u << extra) - 1);
+}
+
+/* Y = A B:  dA = dY B^T, dB = A^T dY; with A or B stored transposed, the same products transposed. */
+GRAD(matmul) {
+    Node *a = n->in[0], *b = n->in[1];
+    bool ta = n->attr.ta, tb = n->attr.tb;
+    Node *da = ta ? graph_matmul(g, b, dy, tb, true) : graph_matmul(g, dy, b, false, !tb);
+    Node *db = tb ? graph_matmul(g, dy, a, true, ta) : graph_matmul(g, a, dy, !ta, false);
+    din[0] = as_operand(g, da, a);
+    din[1] = as_operand(g, db, b);
+}
+
+/* ---- in the language: vectors too ---- */
+
+static int user_rank(const Node *x) {
+    return x->type.rank - x->type.batched;
+}
+
+/* x with an axis of size 1 put in at graph axis `at`. */
+static Node *insert_axis(Graph *g, Node *x, int at) {
+    Type shape = x->type;
+    shape.rank++;
+    for (int k = shape.rank - 1; k > at; k--)
+        shape.dim[k] = shape.dim[k - 1];
+    shape.dim[at] = 1;
+    return graph_reshape(g, x, &shape);
+}
+
+static Node *remove_axis(Graph *g, Node *x, int at) {
+    if (!x)
+        return NULL;
+    Type shape = x->type;
+    shape.rank--;
+    for (int k = at; k < shape.rank; k++)
+        shape.dim[k] = shape.dim[k + 1];
+    return graph_reshape(g, x, &shape);
+}
+
+/* The batch's vectors are the rows of one matrix, unless each example has a matrix of its own. */
+static Node *vector_times(Graph *g, Node *a, Node *b, bool tb) {
+    if (user_rank(b) == 1)
+        return graph_reduce(g, "sum", mul(g, a, b), 1u << (a->type.rank > b->type.rank ? last_axis(a) : last_axis(b)));
+    if (a->type.batched && b->type.rank == 2)
+        return graph_matmul(g, a, b, false, tb);
+    Node *product = graph_matmul(g, insert_axis(g, a, last_axis(a)), b, false, tb);
+    return product ? remove_axis(g, product, last_axis(product) - 1) : NULL;
+}
+
+static Node *times_vector(Graph *g, Node *a, Node *b, bool ta) {
+    if (b->type.batched && a->type.rank == 2)
+        return graph_matmul(g, b, a, false, !ta);
+    Node *product = graph_matmul(g, a, insert_axis(g, b, last_axis(b) + 1), ta, false);
+    return product ? remove_axis(g, product, last_axis(product)) : NULL;
+}
+
+static bool has_axes(Call *call, int arg, const Node *x) {
+    if (x && !user_axes(x))
+        call_error(call, arg, "expected a vector or a matrix, found %s", type_user_text(call->g->arena, &x->type));
+    return x && user_axes(x);
+}
+
+static Value build_matmul(Call *call) {
+    Graph *g = call->g;
+    Node *a = call_tensor(call, 0), *b = call_tensor(call, 1);
+    bool ta = call_bool(call, 2), tb = call_bool(call, 3);
+    if (!has_axes(call, 0, a) || !has_axes(call, 1, b))
+        return value_tensor(NULL);
+    if (user_rank(a) == 1)
+        return value_tensor(vector_times(g, a, b, tb));
+    if (user_rank(b) == 1)
+        return value_tensor(times_vector(g, a, b, ta));
+    return value_tensor(graph_matmul(g, a, b, ta, tb));
+}
+
+const OpDef op_matmul = {
+    .name = "matmul",
+    .cls = OP_CONTRACT,
+    .arity = 2,
+    .attrs = ATTR_TRANSPOSED,
+    .doc = "The matrix product: y[i, j] = sum over k of a[i, k] * b[k, j], of each pair in stacks of matrices. A vector "
+           "on the left is a row, on the right a column.",
+    .example = "y = matmul(x, weight([6, 3]))",
+    .infer = infer_matmul,
+    .grad = grad_matmul,
+    .simplify = simplify_matmul,
+    .signature = "a, b, transpose_a: bool = false, transpose_b: bool = false",
+    .build = build_matmul,
+};

@@ -1,0 +1,44 @@
+/* Layers: functions with weights of their own. */
+#include "op/compose.h"
+
+/* Twice the products of one example: what the summary shows. */
+static void count_flops(Call *call, const Node *weight, const Node *x) {
+    int64_t rows = type_elements(&x->type) / x->type.dim[last_axis(x)];
+    if (x->type.batched)
+        rows /= x->type.dim[0];
+    call->module->weights.at[weight->attr.index].fan_flops = size_product(2 * rows, type_elements(&weight->type));
+}
+
+static Value build_linear(Call *call) {
+    Graph *g = call->g;
+    Node *x = call_tensor(call, 0);
+    int64_t out = call_size(call, 1);
+    if (!x || out < 0)
+        return value_tensor(NULL);
+    if (!user_axes(x) || x->type.rank < 2) {
+        call_error(call, 0, "linear needs a vector per example, found %s", type_user_text(g->arena, &x->type));
+        return value_tensor(NULL);
+    }
+    int64_t in = x->type.dim[last_axis(x)];
+    Type matrix = type_make(DT_F32, false, 2, (int64_t[]){out, in});
+    Type vector = type_make(DT_F32, false, 1, (int64_t[]){out});
+    Node *weight = call_weight(call, "weight", &matrix, resolve_init(&call->args[3], "default", in, out));
+    if (!weight)
+        return value_tensor(NULL);
+    count_flops(call, weight, x);
+    Node *y = graph_matmul(g, x, weight, false, true);
+    if (!call_bool(call, 2))
+        return value_tensor(y);
+    Node *bias = call_weight(call, "bias", &vector, resolve_init(&call->args[4], "default", in, out));
+    return value_tensor(add(g, y, bias));
+}
+
+const OpDef op_linear = {
+    .name = "linear",
+    .cls = OP_LIBRARY,
+    .doc = "x W^T + b over the last axis. W is `weight` [out, in], b is `bias` [out]; both start evenly within "
+           "1 / sqrt(in).",
+    .example = "y = linear(x, 3)",
+    .signature = "x, out: size, bias: bool = true, init: init = none, bias_init: init = none",
+    .build = build_linear,
+};

@@ -1,0 +1,178 @@
+/* Leaves: what a step reads, and what an element knows by its own index. Roots: what a step leaves behind. */
+#include "op/compose.h"
+
+INFER(weight) {
+    n->type = g->module->weights.at[n->attr.index].type;
+    return true;
+}
+
+INFER(state) {
+    n->type = g->module->states.at[n->attr.index].type;
+    return true;
+}
+
+INFER(field) {
+    n->type = g->module->fields.at[n->attr.index].type;
+    return true;
+}
+
+INFER(iota) {
+    infer_shape_attr(g, n);
+    n->type.dtype = DT_I32;
+    return true;
+}
+
+INFER(assign) {
+    const Type *value = &n->in[1]->type;
+    n->type = n->in[0]->type;
+    return n->in[0]->op->flags & OP_BUFFER && type_same_shape(&n->type, value) && n->type.dtype == value->dtype;
+}
+
+static Value build_iota(Call *call) {
+    int64_t size = call_size(call, 0);
+    if (size < 0)
+        return value_tensor(NULL);
+    return value_tensor(graph_iota(call->g, &(Type){.dtype = DT_I32, .rank = 1, .dim = {size}}, 0));
+}
+
+/* The sizes in a list of numbers. */
+static bool read_shape(Call *call, int arg, Type *shape) {
+    const Value *list = &call->args[arg];
+    if (list->kind != VALUE_LIST || list->count > MAX_RANK) {
+        call_error(call, arg, "expected a list of at most %d sizes", MAX_RANK);
+        return false;
+    }
+    Call items = *call;
+    items.args = (Value *)list->items;
+    items.count = shape->rank = list->count;
+    for (int k = 0; k < list->count; k++)
+        if ((shape->dim[k] = call_size(&items, k)) < 0)
+            return false;
+    return true;
+}
+
+static Value build_weight(Call *call) {
+    Type type = {.dtype = DT_F32};
+    if (!read_shape(call, 0, &type))
+        return value_tensor(NULL);
+    int64_t fan_in = type.rank ? type.dim[type.rank - 1] : 1;
+    Init init = resolve_init(&call->args[1], "default", fan_in, type_elements(&type) / fan_in);
+    return value_tensor(call_weight(call, "", &type, init));
+}
+
+const OpDef op_const = {
+    .name = "const",
+    .cls = OP_LEAF,
+    .flags = OP_SCALAR | OP_CHEAP,
+    .attrs = ATTR_VALUE,
+    .doc = "A number known when compiling.",
+    .infer = infer_shape_attr,
+    .c = "$v",
+    .prec = PREC_PRIMARY,
+};
+
+const OpDef op_knob = {
+    .name = "knob",
+    .cls = OP_LEAF,
+    .flags = OP_SCALAR | OP_CHEAP,
+    .attrs = ATTR_INDEX,
+    .table = TABLE_KNOB,
+    .doc = "A `param` that is a flag of the program.",
+    .infer = infer_shape_attr,
+    .c = "knob(batch, $n)",
+    .prec = PREC_PRIMARY,
+};
+
+const OpDef op_step = {
+    .name = "step",
+    .cls = OP_LEAF,
+    .flags = OP_SCALAR | OP_CHEAP,
+    .doc = "The number of this update, from 1.",
+    .infer = infer_shape_attr,
+    .c = "step(batch)",
+    .prec = PREC_PRIMARY,
+};
+
+const OpDef op_weight = {
+    .name = "weight",
+    .cls = OP_LEAF,
+    .flags = OP_BUFFER,
+    .attrs = ATTR_INDEX,
+    .table = TABLE_WEIGHT,
+    .doc = "A trainable tensor of the given shape. Its default initialiser takes the last axis as the inputs.",
+    .example = "scale = weight([10], init = constant(1))",
+    .infer = infer_weight,
+    .signature = "shape: list, init: init = none",
+    .build = build_weight,
+};
+
+const OpDef op_state = {
+    .name = "state",
+    .cls = OP_LEAF,
+    .flags = OP_BUFFER,
+    .attrs = ATTR_INDEX,
+    .table = TABLE_STATE,
+    .doc = "What an optimizer remembers of a weight.",
+    .infer = infer_state,
+};
+
+const OpDef op_field = {
+    .name = "field",
+    .cls = OP_LEAF,
+    .flags = OP_BUFFER,
+    .attrs = ATTR_INDEX,
+    .table = TABLE_FIELD,
+    .doc = "A field of the examples of this batch.",
+    .infer = infer_field,
+};
+
+const OpDef op_iota = {
+    .name = "iota",
+    .cls = OP_INDEX,
+    .flags = OP_NO_GRAD | OP_CHEAP,
+    .attrs = ATTR_DIMS,
+    .doc = "0, 1, ..., n - 1.",
+    .example = "y = sum(x * iota(6))",
+    .infer = infer_iota,
+    .c = "$i0",
+    .prec = PREC_PRIMARY,
+    .signature = "n: size",
+    .build = build_iota,
+};
+
+const OpDef op_share = {
+    .name = "share",
+    .cls = OP_INDEX,
+    .flags = OP_NO_GRAD | OP_CHEAP,
+    .attrs = ATTR_DIMS,
+    .doc = "An example's part in the batch's mean: 1 / rows for the rows of this batch, 0 for those that fill it up.",
+    .infer = infer_shape_attr,
+    .c = "share(batch, $i0)",
+    .prec = PREC_PRIMARY,
+};
+
+const OpDef op_assign = {
+    .name = "assign",
+    .cls = OP_ROOT,
+    .arity = 2,
+    .doc = "After the step, the weight or state a has the value b.",
+    .infer = infer_assign,
+};
+
+const OpDef op_report = {
+    .name = "report",
+    .cls = OP_ROOT,
+    .arity = 1,
+    .attrs = ATTR_INDEX,
+    .table = TABLE_REPORT,
+    .doc = "The step reports this number: the loss or a metric.",
+    .infer = infer_as_input,
+};
+
+const OpDef op_output = {
+    .name = "output",
+    .cls = OP_ROOT,
+    .arity = 1,
+    .doc = "The prediction.",
+    .infer = infer_as_input,
+};

@@ -1,0 +1,258 @@
+/* Losses and metrics: a number per example; training takes the mean over the batch. */
+#include "op/compose.h"
+
+#include <math.h>
+
+/* ---- shapes of prediction and target ---- */
+
+static Node *mean_over_example(Graph *g, Node *x) {
+    if (!x || !user_axes(x))
+        return x;
+    Node *total = graph_reduce(g, "sum", x, user_axes(x));
+    double count = (double)type_elements(&x->type) / (double)type_elements(&total->type);
+    return count == 1 ? total : scale(g, total, 1 / count);
+}
+
+/* Sizes other than 1 agree in order: f32[1] matches a number, f32[2, 3] does not match f32[3, 2]. */
+static bool match_but_for_ones(const Type *a, const Type *b) {
+    int i = 0, j = 0;
+    for (;;) {
+        while (i < a->rank && a->dim[i] == 1)
+            i++;
+        while (j < b->rank && b->dim[j] == 1)
+            j++;
+        if (i == a->rank || j == b->rank)
+            return i == a->rank && j == b->rank;
+        if (a->dim[i++] != b->dim[j++])
+            return false;
+    }
+}
+
+/* Both as f32 of the prediction's shape; false after a user error. */
+static bool read_pair(Call *call, Node **prediction, Node **target) {
+    Graph *g = call->g;
+    Node *p = graph_cast(g, call_tensor(call, 0), DT_F32), *t = graph_cast(g, call_tensor(call, 1), DT_F32);
+    if (!p || !t)
+        return false;
+    if (p->type.batched != t->type.batched || !match_but_for_ones(&p->type, &t->type)) {
+        call_error(call, 1, "the target is %s, but the prediction is %s", type_user_text(g->arena, &t->type),
+                   type_user_text(g->arena, &p->type));
+        diag_note(g->module->diag, p->src, "the prediction %s is made here", type_user_text(g->arena, &p->type));
+        return false;
+    }
+    *prediction = p;
+    *target = graph_reshape(g, t, &p->type);
+    return true;
+}
+
+static Value build_mse(Call *call) {
+    Node *p, *t;
+    if (!read_pair(call, &p, &t))
+        return value_tensor(NULL);
+    Node *error = sub(call->g, p, t);
+    return value_tensor(mean_over_example(call->g, mul(call->g, error, error)));
+}
+
+static Value build_mae(Call *call) {
+    Node *p, *t;
+    if (!read_pair(call, &p, &t))
+        return value_tensor(NULL);
+    return value_tensor(mean_over_example(call->g, op1(call->g, "abs", sub(call->g, p, t))));
+}
+
+/* ---- binary cross-entropy ---- */
+
+/* log(x), at least -100; where it is cut off, log is not asked at all, so that its gradient stays finite. */
+static Node *clamped_log(Graph *g, Node *x) {
+    const double lowest = -100;
+    Node *above = compare(g, "gt", x, exp(lowest));
+    Node *safe = select(g, above, x, graph_constant(g, 1));
+    return select(g, above, op1(g, "log", safe), graph_constant(g, lowest));
+}
+
+/* -(t log p + (1 - t) log(1 - p)) */
+static Node *bce_of_probability(Graph *g, Node *p, Node *t) {
+    Node *one = graph_constant(g, 1);
+    Node *yes = mul(g, t, clamped_log(g, p));
+    Node *no = mul(g, sub(g, one, t), clamped_log(g, sub(g, one, p)));
+    return op1(g, "neg", add(g, yes, no));
+}
+
+/* With p = sigmoid(x):  softplus(x) - t x */
+static Node *bce_of_logit(Graph *g, Node *x, Node *t) {
+    return sub(g, op1(g, "softplus", x), mul(g, t, x));
+}
+
+static Value build_bce(Call *call) {
+    Node *p, *t;
+    bool from_logits = call_bool(call, 2);
+    if (!read_pair(call, &p, &t))
+        return value_tensor(NULL);
+    Node *loss = from_logits ? bce_of_logit(call->g, p, t) : bce_of_probability(call->g, p, t);
+    return value_tensor(mean_over_example(call->g, loss));
+}
+
+/* ---- classes ---- */
+
+/* f32, with a new last axis. */
+static Node *one_hot(Graph *g, Node *label, int64_t classes) {
+    Type shape = label->type;
+    shape.dim[shape.rank++] = classes;
+    Attr attr = attr_shape(&shape);
+    attr.axes = 1u << (shape.rank - 1);
+    Node *column = graph_node(g, "expand", attr, 1, &label);
+    return graph_cast(g, op2(g, "eq", column, graph_iota(g, &shape, shape.rank - 1)), DT_F32);
+}
+
+static Value build_one_hot(Call *call) {
+    Node *label = call_tensor(call, 0);
+    int64_t classes = call_size(call, 1);
+    if (!label || classes < 0)
+        return value_tensor(NULL);
+    if (label->type.dtype != DT_I32 || label->type.rank == MAX_RANK) {
+        call_error(call, 0, "one_hot needs class labels, found %s", type_user_text(call->g->arena, &label->type));
+        return value_tensor(NULL);
+    }
+    return value_tensor(one_hot(call->g, label, classes));
+}
+
+/* Labels have the scores' shape without the last axis, which is the classes. */
+static bool labels_fit(const Type *scores, const Type *label) {
+    Type without_classes = *scores;
+    without_classes.rank--;
+    return label->dtype == DT_I32 && label->batched == scores->batched && type_same_shape(&without_classes, label);
+}
+
+/* A field's labels know how many classes there are. */
+static bool classes_agree(Call *call, const Node *scores, const Node *label) {
+    const Module *module = call->module;
+    if (label->op->table != TABLE_FIELD || module->fields.at[label->attr.index].kind != FIELD_CLASS)
+        return true;
+    const Field *field = &module->fields.at[label->attr.index];
+    int64_t scored = scores->type.dim[last_axis(scores)];
+    if (scored == field->classes)
+        return true;
+    call_error(call, 0, "%s scores %lld classes, but '%s' is one of %d", type_user_text(call->g->arena, &scores->type),
+               (long long)scored, field->name, field->classes);
+    diag_note(module->diag, field->src, "'%s' is declared here", field->name);
+    return false;
+}
+
+/* Scores and what they are compared with: labels, or a distribution of the scores' shape. */
+static bool read_scores(Call *call, Node **scores, Node **target) {
+    Graph *g = call->g;
+    Node *s = graph_cast(g, call_tensor(call, 0), DT_F32), *t = call_tensor(call, 1);
+    if (!s || !t)
+        return false;
+    if (!user_axes(s)) {
+        call_error(call, 0, "expected a score for each class, found one number");
+        return false;
+    }
+    bool distribution = type_same_shape(&s->type, &t->type) && s->type.batched == t->type.batched;
+    if (!distribution && !labels_fit(&s->type, &t->type)) {
+        call_error(call, 1, "%s is neither a class for each of the scores %s nor a distribution of the same shape",
+                   type_user_text(g->arena, &t->type), type_user_text(g->arena, &s->type));
+        diag_note(g->module->diag, s->src, "the scores are made here");
+        return false;
+    }
+    *scores = s;
+    *target = distribution ? graph_cast(g, t, DT_F32) : t;
+    return distribution || classes_agree(call, s, t);
+}
+
+/* (1 - e) q + e / classes */
+static Node *smoothed(Graph *g, Node *q, Node *smoothing, int64_t classes) {
+    double e;
+    if (graph_constant_value(smoothing, &e) && e == 0)
+        return q;
+    Node *kept = mul(g, q, sub(g, graph_constant(g, 1), smoothing));
+    return add(g, kept, scale(g, smoothing, 1 / (double)classes));
+}
+
+/* With s = x - max(x) and the target distribution q:  log(sum(exp(s))) sum(q) - sum(q s).
+ * Its gradient is softmax(x) sum(q) - q, no reduction more; labels' q sums to 1. */
+static Node *cross_entropy(Graph *g, Node *x, Node *q, bool sums_to_one) {
+    unsigned classes = 1u << last_axis(x);
+    Node *s = build_shifted(g, x, classes);
+    Node *log_sum = op1(g, "log", graph_reduce(g, "sum", op1(g, "exp", s), classes));
+    if (!sums_to_one)
+        log_sum = mul(g, log_sum, graph_reduce(g, "sum", q, classes));
+    return sub(g, log_sum, graph_reduce(g, "sum", mul(g, q, s), classes));
+}
+
+static Value build_cross_entropy(Call *call) {
+    Graph *g = call->g;
+    Node *x, *t, *smoothing = call_scalar(call, 2);
+    if (!read_scores(call, &x, &t) || !smoothing)
+        return value_tensor(NULL);
+    int64_t classes = x->type.dim[last_axis(x)];
+    bool labels = t->type.dtype == DT_I32;
+    Node *q = smoothed(g, labels ? one_hot(g, t, classes) : t, smoothing, classes);
+    return value_tensor(mean_over_example(g, cross_entropy(g, x, q, labels)));
+}
+
+static Value build_accuracy(Call *call) {
+    Graph *g = call->g;
+    Node *x, *t;
+    if (!read_scores(call, &x, &t))
+        return value_tensor(NULL);
+    Node *label = t->type.dtype == DT_I32 ? t : build_arg_max(g, t, last_axis(t));
+    Node *right = op2(g, "eq", build_arg_max(g, x, last_axis(x)), label);
+    return value_tensor(mean_over_example(g, graph_cast(g, right, DT_F32)));
+}
+
+const OpDef op_mse = {
+    .name = "mse",
+    .cls = OP_LIBRARY,
+    .doc = "The mean over the example's elements of (prediction - target)^2.",
+    .example = "loss = mse(y, target)",
+    .signature = "prediction, target",
+    .build = build_mse,
+};
+
+const OpDef op_mae = {
+    .name = "mae",
+    .cls = OP_LIBRARY,
+    .doc = "The mean over the example's elements of |prediction - target|.",
+    .example = "loss = mae(y, target)",
+    .signature = "prediction, target",
+    .build = build_mae,
+};
+
+const OpDef op_bce = {
+    .name = "bce",
+    .cls = OP_LIBRARY,
+    .doc = "Binary cross-entropy: the mean of -(t log p + (1 - t) log(1 - p)), each log at least -100. With from_logits "
+           "the prediction is x and p = sigmoid(x), computed as softplus(x) - t x.",
+    .example = "loss = bce(y, target, from_logits = true)",
+    .signature = "prediction, target, from_logits: bool = false",
+    .build = build_bce,
+};
+
+const OpDef op_one_hot = {
+    .name = "one_hot",
+    .cls = OP_LIBRARY,
+    .doc = "A new last axis: 1 at the label's class, 0 elsewhere.",
+    .example = "y = one_hot(label, 3)",
+    .signature = "label, classes: size",
+    .build = build_one_hot,
+};
+
+const OpDef op_cross_entropy = {
+    .name = "cross_entropy",
+    .cls = OP_LIBRARY,
+    .doc = "-sum(q log_softmax(x)) over the last axis. The target is a class label, or a distribution over the classes. "
+           "With label_smoothing e, q becomes (1 - e) q + e / classes. Further axes are averaged.",
+    .example = "loss = cross_entropy(logits, label)",
+    .signature = "x, target, label_smoothing: number = 0",
+    .build = build_cross_entropy,
+};
+
+const OpDef op_accuracy = {
+    .name = "accuracy",
+    .cls = OP_LIBRARY,
+    .doc = "1 where the largest score along the last axis is the target's class, else 0. Further axes are averaged.",
+    .example = "metric = accuracy(logits, label)",
+    .signature = "x, target",
+    .build = build_accuracy,
+};

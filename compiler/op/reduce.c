@@ -1,0 +1,160 @@
+/* Reductions over the axes attr.axes, which the result lacks. */
+#include "op/compose.h"
+
+INFER(reduce) {
+    const Type *in = &n->in[0]->type;
+    n->type = (Type){.dtype = in->dtype, .batched = in->batched && !(n->attr.axes & 1)};
+    for (int k = 0; k < in->rank; k++)
+        if (!(n->attr.axes >> k & 1))
+            n->type.dim[n->type.rank++] = in->dim[k];
+    return in->dtype == DT_F32 && n->attr.axes && !(n->attr.axes >> in->rank);
+}
+
+/* x, reduced over `axes`, stretched to the shape of `like` again. */
+static Node *stretch(Graph *g, Node *x, const Node *like, unsigned axes) {
+    Attr attr = attr_shape(&like->type);
+    attr.axes = axes;
+    return graph_node(g, "expand", attr, 1, &x);
+}
+
+GRAD(sum) {
+    din[0] = stretch(g, dy, n->in[0], n->attr.axes);
+}
+
+/* The gradient is shared evenly by the elements that are equal to the extremum. */
+GRAD(extremum) {
+    unsigned axes = n->attr.axes;
+    Node *extreme = op2(g, "eq", n->in[0], stretch(g, n, n->in[0], axes));
+    Node *count = graph_reduce(g, "sum", extreme, axes);
+    din[0] = masked(g, extreme, stretch(g, divide(g, dy, count), n->in[0], axes));
+}
+
+/* ---- in the language: reduction of the user's axes ---- */
+
+/* x with the axes reduced; when `keep` is true they stay, with size 1. */
+static Node *reduce(Call *call, const char *op) {
+    Node *x = call_tensor(call, 0);
+    unsigned axes = x ? call_axes(call, 1, x) : 0;
+    if (!x || (!axes && user_axes(x)))
+        return NULL;
+    Node *reduced = graph_reduce(call->g, op, x, axes);
+    if (!reduced || !call_bool(call, 2))
+        return reduced;
+    Type kept = x->type;
+    for (int k = 0; k < kept.rank; k++)
+        if (axes >> k & 1)
+            kept.dim[k] = 1;
+    return graph_reshape(call->g, reduced, &kept);
+}
+
+static Value build_sum(Call *call) {
+    return value_tensor(reduce(call, "sum"));
+}
+
+static Value build_max(Call *call) {
+    return value_tensor(reduce(call, "max"));
+}
+
+static Value build_min(Call *call) {
+    return value_tensor(reduce(call, "min"));
+}
+
+static Value build_mean(Call *call) {
+    Node *total = reduce(call, "sum");
+    if (!total)
+        return value_tensor(NULL);
+    const Node *x = call->args[0].node;
+    double count = x ? (double)type_elements(&x->type) / (double)type_elements(&total->type) : 1;
+    return value_tensor(scale(call->g, total, 1 / count));
+}
+
+/* The first index whose element is the largest: min over j of (j where x[j] is the maximum, else the size). */
+Node *build_arg_max(Graph *g, Node *x, int axis) {
+    if (!x)
+        return NULL;
+    unsigned axes = 1u << axis;
+    Node *largest = op2(g, "eq", x, graph_reduce_keep(g, "max", x, axes));
+    Node *index = graph_cast(g, graph_iota(g, &x->type, axis), DT_F32);
+    Node *found = select(g, largest, index, graph_constant(g, (double)x->type.dim[axis]));
+    return graph_cast(g, graph_reduce(g, "min", found, axes), DT_I32);
+}
+
+static Value build_argmax(Call *call) {
+    Node *x = call_tensor(call, 0);
+    int axis = x ? call_axis(call, 1, x) : -1;
+    return value_tensor(axis < 0 ? NULL : build_arg_max(call->g, graph_cast(call->g, x, DT_F32), axis));
+}
+
+#define AXES_SIGNATURE "x, axis: axes = none, keep: bool = false"
+
+const OpDef op_sum = {
+    .name = "sum",
+    .cls = OP_REDUCE,
+    .flags = OP_REAL,
+    .arity = 1,
+    .attrs = ATTR_AXES,
+    .doc = "The sum over the axes, by default all.",
+    .example = "y = sum(x, axis = 0)",
+    .infer = infer_reduce,
+    .grad = grad_sum,
+    .simplify = simplify_sum,
+    .combine = "$0 + $1",
+    .prec = PREC_SUM,
+    .identity = "0",
+    .signature = AXES_SIGNATURE,
+    .build = build_sum,
+};
+
+const OpDef op_max = {
+    .name = "max",
+    .cls = OP_REDUCE,
+    .flags = OP_REAL,
+    .arity = 1,
+    .attrs = ATTR_AXES,
+    .doc = "The largest element over the axes. Its gradient is shared evenly by the elements that are the largest.",
+    .example = "y = max(x, axis = 0)",
+    .infer = infer_reduce,
+    .grad = grad_extremum,
+    .simplify = simplify_reduce,
+    .combine = "fmax($0, $1)",
+    .prec = PREC_PRIMARY,
+    .identity = "-INFINITY",
+    .signature = AXES_SIGNATURE,
+    .build = build_max,
+};
+
+const OpDef op_min = {
+    .name = "min",
+    .cls = OP_REDUCE,
+    .flags = OP_REAL,
+    .arity = 1,
+    .attrs = ATTR_AXES,
+    .doc = "The smallest element over the axes. Its gradient is shared evenly by the elements that are the smallest.",
+    .example = "y = min(x, axis = 0)",
+    .infer = infer_reduce,
+    .grad = grad_extremum,
+    .simplify = simplify_reduce,
+    .combine = "fmin($0, $1)",
+    .prec = PREC_PRIMARY,
+    .identity = "INFINITY",
+    .signature = AXES_SIGNATURE,
+    .build = build_min,
+};
+
+const OpDef op_mean = {
+    .name = "mean",
+    .cls = OP_LIBRARY,
+    .doc = "The mean over the axes, by default all.",
+    .example = "y = mean(x, axis = 0)",
+    .signature = AXES_SIGNATURE,
+    .build = build_mean,
+};
+
+const OpDef op_argmax = {
+    .name = "argmax",
+    .cls = OP_LIBRARY,
+    .doc = "The index of the largest element along an axis; of equal ones, the first.",
+    .example = "y = argmax(x)",
+    .signature = "x, axis: axis = -1",
+    .build = build_argmax,
+};

@@ -1,0 +1,9 @@
+/* The operator reference, docs/operators.md, as the table of operators has it. */
+#ifndef MTC_REFERENCE_H
+#define MTC_REFERENCE_H
+
+#include "support/text.h"
+
+void reference_print(Text *out);
+
+#endif

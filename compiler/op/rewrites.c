@@ -1,0 +1,259 @@
+/* Algebra: the equal, simpler node that may stand in place of a node, or NULL. The inputs are simple already. */
+#include "op/compose.h"
+
+#define DECLARE(name) extern const OpDef op_##name;
+DECLARE(neg) DECLARE(cast) DECLARE(not) DECLARE(reshape) DECLARE(expand) DECLARE(transpose) DECLARE(sum)
+#undef DECLARE
+
+/* The operand when n is `op` of one. */
+static Node *operand_of(const Node *n, const OpDef *op) {
+    return n->op == op ? n->in[0] : NULL;
+}
+
+static bool is_constant(const Node *n, double value) {
+    double constant;
+    return graph_constant_value(n, &constant) && constant == value;
+}
+
+static Node *constant_like(Graph *g, double value, const Node *like) {
+    return graph_expand(g, graph_constant(g, value), &like->type);
+}
+
+static Node *expand_again(Graph *g, const Node *expansion, Node *operand) {
+    return graph_node(g, "expand", expansion->attr, 1, &operand);
+}
+
+/* y when n is -y, perhaps expanded. */
+static Node *negated(Graph *g, const Node *n) {
+    Node *expanded = operand_of(n, &op_expand);
+    Node *positive = operand_of(expanded ? expanded : n, &op_neg);
+    return expanded && positive ? expand_again(g, n, positive) : positive;
+}
+
+/* ---- arithmetic ---- */
+
+/* x + 0 = x;  x + -y = x - y;  -x + y = y - x */
+Node *simplify_add(Graph *g, Node *n) {
+    Node *positive;
+    if (is_constant(n->in[1], 0))
+        return n->in[0];
+    if (is_constant(n->in[0], 0))
+        return n->in[1];
+    if ((positive = negated(g, n->in[1])))
+        return sub(g, n->in[0], positive);
+    if ((positive = negated(g, n->in[0])))
+        return sub(g, n->in[1], positive);
+    return NULL;
+}
+
+/* x - 0 = x;  0 - x = -x;  x - -y = x + y */
+Node *simplify_sub(Graph *g, Node *n) {
+    Node *positive;
+    if (is_constant(n->in[1], 0))
+        return n->in[0];
+    if (is_constant(n->in[0], 0))
+        return op1(g, "neg", n->in[1]);
+    if ((positive = negated(g, n->in[1])))
+        return add(g, n->in[0], positive);
+    return NULL;
+}
+
+/* x * 1 = x;  x * -1 = -x;  (x * c) * d = x * (c d) for constants c and d */
+static Node *simplify_factor(Graph *g, Node *n, int factor) {
+    Node *other = n->in[1 - factor];
+    double c, d;
+    if (!graph_constant_value(n->in[factor], &c))
+        return NULL;
+    if (c == 1)
+        return other;
+    if (c == -1)
+        return op1(g, "neg", other);
+    for (int k = 0; other->op == n->op && k < 2; k++)
+        if (graph_constant_value(other->in[k], &d))
+            return mul(g, other->in[1 - k], constant_like(g, c * d, n));
+    return NULL;
+}
+
+/* ... and x * -y = -(x * y) */
+Node *simplify_mul(Graph *g, Node *n) {
+    for (int k = 0; k < 2; k++) {
+        Node *simple = simplify_factor(g, n, k), *positive;
+        if (simple)
+            return simple;
+        if ((positive = negated(g, n->in[k])))
+            return op1(g, "neg", mul(g, positive, n->in[1 - k]));
+    }
+    return NULL;
+}
+
+/* x / c = x * (1 / c), where c is a constant or the same for many elements;  -x / y = -(x / y) */
+Node *simplify_div(Graph *g, Node *n) {
+    double c;
+    Node *positive, *repeated = operand_of(n->in[1], &op_expand);
+    if (graph_constant_value(n->in[1], &c) && c != 0)
+        return mul(g, n->in[0], constant_like(g, 1 / c, n));
+    if (repeated)
+        return mul(g, n->in[0], expand_again(g, n->in[1], divide(g, graph_constant(g, 1), repeated)));
+    if ((positive = negated(g, n->in[0])))
+        return op1(g, "neg", divide(g, positive, n->in[1]));
+    return NULL;
+}
+
+/* -(-x) = x */
+Node *simplify_neg(Graph *g, Node *n) {
+    (void)g;
+    return operand_of(n->in[0], n->op);
+}
+
+/* Small exponents are products and roots. */
+Node *simplify_pow(Graph *g, Node *n) {
+    Node *x = n->in[0];
+    double exponent;
+    if (!graph_constant_value(n->in[1], &exponent))
+        return NULL;
+    if (exponent == 0)
+        return constant_like(g, 1, n);
+    if (exponent == 1)
+        return x;
+    if (exponent == 2)
+        return mul(g, x, x);
+    if (exponent == 3)
+        return mul(g, mul(g, x, x), x);
+    if (exponent == 0.5)
+        return op1(g, "sqrt", x);
+    if (exponent == -1)
+        return divide(g, constant_like(g, 1, n), x);
+    return NULL;
+}
+
+/* ---- conditions and element types ---- */
+
+/* A cast of a cast that lost nothing; f32 of a constant. */
+Node *simplify_cast(Graph *g, Node *n) {
+    Node *inner = operand_of(n->in[0], n->op);
+    if (n->in[0]->type.dtype == n->type.dtype)
+        return n->in[0];
+    if (!inner || (inner->type.dtype != DT_BOOL && inner->type.dtype != DT_U8))
+        return NULL;
+    return graph_cast(g, inner, n->type.dtype);
+}
+
+/* Integers that were converted in order to be compared are compared as they are. */
+Node *simplify_compare(Graph *g, Node *n) {
+    Node *a = operand_of(n->in[0], &op_cast), *b = operand_of(n->in[1], &op_cast);
+    if (!a || !b || a->type.dtype != DT_I32 || b->type.dtype != DT_I32 || n->in[0]->type.dtype != DT_F32)
+        return NULL;
+    return op2(g, n->op->name, a, b);
+}
+
+/* c ? x : x = x;  not c ? x : y = c ? y : x */
+Node *simplify_where(Graph *g, Node *n) {
+    Node *opposite = operand_of(n->in[0], &op_not);
+    if (n->in[1] == n->in[2])
+        return n->in[1];
+    return opposite ? select(g, opposite, n->in[2], n->in[1]) : NULL;
+}
+
+Node *simplify_stop_gradient(Graph *g, Node *n) {
+    (void)g;
+    return n->in[0];
+}
+
+/* ---- views ---- */
+
+static bool same_type(const Node *a, const Node *b) {
+    return a->type.batched == b->type.batched && type_same_shape(&a->type, &b->type);
+}
+
+Node *simplify_reshape(Graph *g, Node *n) {
+    Node *inner = operand_of(n->in[0], n->op);
+    if (same_type(n->in[0], n))
+        return n->in[0];
+    return inner ? graph_reshape(g, inner, &n->type) : NULL;
+}
+
+/* An expansion of an expansion: the inner's new axes as the outer numbers them, and the outer's own. */
+Node *simplify_expand(Graph *g, Node *n) {
+    Node *inner = operand_of(n->in[0], n->op);
+    if (!inner)
+        return NULL;
+    Attr attr = n->attr;
+    for (int k = 0, axis = 0; k < n->type.rank; k++)
+        if (!(n->attr.axes >> k & 1) && n->in[0]->attr.axes >> axis++ & 1)
+            attr.axes |= 1u << k;
+    return graph_node(g, "expand", attr, 1, &inner);
+}
+
+Node *simplify_transpose(Graph *g, Node *n) {
+    Node *inner = operand_of(n->in[0], n->op);
+    int permutation[MAX_RANK];
+    if (!inner)
+        return NULL;
+    for (int k = 0; k < n->type.rank; k++)
+        permutation[k] = (int)n->in[0]->attr.dims[n->attr.dims[k]];
+    return graph_transpose(g, inner, permutation);
+}
+
+/* ---- reductions ---- */
+
+static bool sizes_are_one(const Type *t, unsigned axes) {
+    for (int k = 0; k < t->rank; k++)
+        if (axes >> k & 1 && t->dim[k] != 1)
+            return false;
+    return true;
+}
+
+/* Nothing is folded along axes of size 1. */
+Node *simplify_reduce(Graph *g, Node *n) {
+    return sizes_are_one(&n->in[0]->type, n->attr.axes) ? graph_reshape(g, n->in[0], &n->type) : NULL;
+}
+
+/* The sum of `count` equal elements. */
+static Node *sum_of_expansion(Graph *g, Node *n) {
+    Node *expansion = n->in[0];
+    double count = (double)type_elements(&expansion->type) / (double)type_elements(&n->type);
+    Attr attr = attr_shape(&n->type);
+    for (int k = 0, axis = 0; k < expansion->type.rank; k++)
+        if (!(n->attr.axes >> k & 1))
+            attr.axes |= (expansion->attr.axes >> k & 1) << axis++;
+    Node *one = expansion->in[0];
+    return scale(g, attr.axes ? graph_node(g, "expand", attr, 1, &one) : one, count);
+}
+
+/* Sums of sums over all of their axes at once; sums along axes that were only broadcast. */
+Node *simplify_sum(Graph *g, Node *n) {
+    Node *x = n->in[0], *inner = operand_of(x, n->op);
+    Node *simple = simplify_reduce(g, n);
+    if (simple)
+        return simple;
+    if (operand_of(x, &op_expand) && !(n->attr.axes & ~x->attr.axes))
+        return sum_of_expansion(g, n);
+    if (!inner)
+        return NULL;
+    unsigned axes = x->attr.axes;
+    for (int k = 0, axis = 0; k < inner->type.rank; k++)
+        if (!(x->attr.axes >> k & 1) && n->attr.axes >> axis++ & 1)
+            axes |= 1u << k;
+    return graph_reduce(g, "sum", inner, axes);
+}
+
+/* ---- products ---- */
+
+/* A matrix whose last two axes are exchanged, and no other. */
+static Node *transposed_matrix(const Node *n) {
+    int rank = n->type.rank;
+    if (n->op != &op_transpose || n->attr.dims[rank - 1] != rank - 2)
+        return NULL;
+    for (int k = 0; k < rank - 2; k++)
+        if (n->attr.dims[k] != k)
+            return NULL;
+    return n->in[0];
+}
+
+/* A product reads a transposed operand where it lies. */
+Node *simplify_matmul(Graph *g, Node *n) {
+    Node *a = transposed_matrix(n->in[0]), *b = transposed_matrix(n->in[1]);
+    if (!a && !b)
+        return NULL;
+    return graph_matmul(g, a ? a : n->in[0], b ? b : n->in[1], n->attr.ta != !!a, n->attr.tb != !!b);
+}

@@ -1,0 +1,42 @@
+/* Types of results that several families share. */
+#include "op/compose.h"
+
+unsigned user_axes(const Node *n) {
+    unsigned all = (1u << n->type.rank) - 1;
+    return n->type.batched ? all & ~1u : all;
+}
+
+int last_axis(const Node *n) {
+    return n->type.rank - 1;
+}
+
+bool infer_shape_attr(UNUSED Graph *g, Node *n) {
+    n->type = type_make(DT_F32, n->attr.batched, n->attr.rank, n->attr.dims);
+    return true;
+}
+
+bool infer_as_input(UNUSED Graph *g, Node *n) {
+    n->type = n->in[0]->type;
+    return true;
+}
+
+bool infer_real(UNUSED Graph *g, Node *n) {
+    n->type = n->in[0]->type;
+    for (int k = 0; k < n->inputs; k++)
+        if (n->in[k]->type.dtype != DT_F32)
+            return false;
+    return true;
+}
+
+bool infer_number(UNUSED Graph *g, Node *n) {
+    n->type = n->in[0]->type;
+    return n->inputs == 1 || n->in[1]->type.dtype == n->type.dtype;
+}
+
+bool is_condition(Graph *g, const Node *n, const Node *in) {
+    if (in->type.dtype == DT_BOOL)
+        return true;
+    diag_error(g->module->diag, n->src, "%s: expected a condition such as a comparison, found %s", n->op->name,
+               type_user_text(g->arena, &in->type));
+    return false;
+}

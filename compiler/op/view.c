@@ -1,0 +1,447 @@
+/* Views: an element of the result is an element of the operand, or 0; nothing is moved. */
+#include "op/compose.h"
+
+#include <ctype.h>
+
+/* ---- index expressions ---- */
+
+/* `expression` as an operand of * / %: parenthesised unless it is a name or a number. */
+static const char *factor(Arena *arena, const char *expression) {
+    for (const char *c = expression; *c; c++)
+        if (!isalnum((unsigned char)*c) && *c != '_')
+            return arena_printf(arena, "(%s)", expression);
+    return expression;
+}
+
+static const char *shifted(Arena *arena, const char *index, int64_t by) {
+    if (by == 0)
+        return index;
+    return arena_printf(arena, "%s %c %lld", index, by < 0 ? '-' : '+', (long long)(by < 0 ? -by : by));
+}
+
+/* A run of axes [first, end) of a shape and their number of elements. */
+typedef struct Run {
+    int first, end;
+    int64_t elements;
+} Run;
+
+static void extend(Run *run, const Type *t) {
+    run->elements *= t->dim[run->end++];
+}
+
+/* The shortest runs from here on that hold equally many elements in both shapes. */
+static void next_runs(const Type *to, Run *a, const Type *from, Run *b) {
+    *a = (Run){a->end, a->end, 1};
+    *b = (Run){b->end, b->end, 1};
+    if (a->end < to->rank)
+        extend(a, to);
+    while (a->elements != b->elements || (b->end == b->first && b->end < from->rank))
+        if (a->elements <= b->elements && a->end < to->rank)
+            extend(a, to);
+        else if (b->end < from->rank)
+            extend(b, from);
+        else
+            break;
+}
+
+/* The position inside a run: i * 28 + j. */
+static const char *run_position(Arena *arena, const Type *t, Run run, const char *const *index) {
+    const char *position = NULL;
+    for (int k = run.first; k < run.end; k++) {
+        if (t->dim[k] == 1)
+            continue;
+        position = position ? arena_printf(arena, "%s * %lld + %s", factor(arena, position), (long long)t->dim[k], index[k])
+                            : index[k];
+    }
+    return position ? position : "0";
+}
+
+/* position / stride % size for each axis of the run. */
+static void split_position(Arena *arena, const char *position, const Type *t, Run run, const char **index) {
+    int64_t stride = run.elements;
+    for (int k = run.first; k < run.end; k++) {
+        int64_t outer = stride;
+        stride /= t->dim[k];
+        if (t->dim[k] == 1) {
+            index[k] = "0";
+            continue;
+        }
+        index[k] = position;
+        if (stride > 1)
+            index[k] = arena_printf(arena, "%s / %lld", factor(arena, index[k]), (long long)stride);
+        if (outer < run.elements)
+            index[k] = arena_printf(arena, "%s %% %lld", factor(arena, index[k]), (long long)t->dim[k]);
+    }
+}
+
+static void view_reshape(Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+    const Type *from = &n->in[0]->type;
+    Run to_run = {0}, from_run = {0};
+    while (from_run.end < from->rank) {
+        next_runs(&n->type, &to_run, from, &from_run);
+        split_position(arena, run_position(arena, &n->type, to_run, index), from, from_run, map->index);
+    }
+}
+
+static void view_expand(UNUSED Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+    for (int k = 0, axis = 0; k < n->type.rank; k++)
+        if (!(n->attr.axes >> k & 1))
+            map->index[axis++] = index[k];
+}
+
+static void view_transpose(UNUSED Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+    for (int k = 0; k < n->type.rank; k++)
+        map->index[n->attr.dims[k]] = index[k];
+}
+
+static void view_slice(Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+    for (int k = 0; k < n->type.rank; k++)
+        map->index[k] = shifted(arena, index[k], n->attr.offset[k]);
+}
+
+/* Where the operand lies along axis k of the result: "j >= 2 && j < 7". */
+static void inside(Text *guard, const Node *n, int k, const char *index) {
+    int64_t begin = n->attr.offset[k], end = begin + n->in[0]->type.dim[k];
+    if (begin > 0)
+        text_printf(guard, "%s%s >= %lld", guard->length ? " && " : "", index, (long long)begin);
+    if (end < n->type.dim[k])
+        text_printf(guard, "%s%s < %lld", guard->length ? " && " : "", index, (long long)end);
+}
+
+static void view_pad(Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+    Text guard = TEXT(arena);
+    for (int k = 0; k < n->type.rank; k++) {
+        map->index[k] = shifted(arena, index[k], -n->attr.offset[k]);
+        inside(&guard, n, k, index[k]);
+    }
+    map->guard = guard.length ? text_string(&guard) : NULL;
+}
+
+/* ---- types ---- */
+
+static void set_shape(Node *n) {
+    n->type = type_make(n->in[0]->type.dtype, n->attr.batched, n->attr.rank, n->attr.dims);
+}
+
+INFER(reshape) {
+    set_shape(n);
+    if (type_elements(&n->type) == type_elements(&n->in[0]->type))
+        return true;
+    diag_error(g->module->diag, n->src, "reshape: %s has not as many elements as %s",
+               type_user_text(g->arena, &n->in[0]->type), type_user_text(g->arena, &n->type));
+    return false;
+}
+
+/* The axes that are not new are the operand's, in order. */
+INFER(expand) {
+    const Type *in = &n->in[0]->type;
+    int axis = 0;
+    set_shape(n);
+    for (int k = 0; k < n->type.rank; k++)
+        if (!(n->attr.axes >> k & 1) && (axis >= in->rank || n->type.dim[k] != in->dim[axis++]))
+            return false;
+    return axis == in->rank;
+}
+
+INFER(transpose) {
+    const Type *in = &n->in[0]->type;
+    unsigned seen = 0;
+    n->type = *in;
+    for (int k = 0; k < in->rank; k++) {
+        n->type.dim[k] = in->dim[n->attr.dims[k]];
+        seen |= 1u << n->attr.dims[k];
+    }
+    return seen == (1u << in->rank) - 1 && (!in->batched || n->attr.dims[0] == 0);
+}
+
+static bool lies_within(const Type *small, const Type *large, const int64_t *offset) {
+    for (int k = 0; k < large->rank; k++)
+        if (offset[k] < 0 || offset[k] + small->dim[k] > large->dim[k])
+            return false;
+    return small->rank == large->rank;
+}
+
+INFER(slice) {
+    set_shape(n);
+    return lies_within(&n->type, &n->in[0]->type, n->attr.offset);
+}
+
+INFER(pad) {
+    set_shape(n);
+    return lies_within(&n->in[0]->type, &n->type, n->attr.offset);
+}
+
+/* ---- gradients ---- */
+
+static Attr placed(const Type *shape, const int64_t *offset) {
+    Attr attr = attr_shape(shape);
+    memcpy(attr.offset, offset, sizeof attr.offset);
+    return attr;
+}
+
+GRAD(reshape) {
+    din[0] = graph_reshape(g, dy, &n->in[0]->type);
+}
+
+GRAD(expand) {
+    din[0] = graph_reduce(g, "sum", dy, n->attr.axes);
+}
+
+GRAD(transpose) {
+    int inverse[MAX_RANK];
+    for (int k = 0; k < n->type.rank; k++)
+        inverse[n->attr.dims[k]] = k;
+    din[0] = graph_transpose(g, dy, inverse);
+}
+
+GRAD(slice) {
+    din[0] = graph_node(g, "pad", placed(&n->in[0]->type, n->attr.offset), 1, &dy);
+}
+
+GRAD(pad) {
+    din[0] = graph_node(g, "slice", placed(&n->in[0]->type, n->attr.offset), 1, &dy);
+}
+
+/* ---- in the language ---- */
+
+/* The user's shape; one size may be -1: what remains. */
+static bool read_sizes(Call *call, const Value *list, const Node *x, Type *shape) {
+    Call items = *call;
+    items.args = (Value *)list->items;
+    items.count = list->count;
+    int64_t known = x->type.batched ? x->type.dim[0] : 1;
+    int unknown = -1;
+    for (int k = 0; k < list->count; k++) {
+        int64_t size = call_int(&items, k, -1, INT32_MAX);
+        if (size < -1)
+            return false;
+        if (size == 0 || (size == -1 && unknown >= 0)) {
+            call_error(&items, k, size ? "only one size may be left open with -1" : "a size is at least 1");
+            return false;
+        }
+        if (size < 0)
+            unknown = shape->rank;
+        known = size_product(known, size < 0 ? 1 : size);
+        shape->dim[shape->rank++] = size;
+    }
+    if (unknown >= 0)
+        shape->dim[unknown] = known > 0 && known <= type_elements(&x->type) ? type_elements(&x->type) / known : 1;
+    return true;
+}
+
+static Value build_reshape(Call *call) {
+    Node *x = call_tensor(call, 0);
+    const Value *list = &call->args[1];
+    if (!x || list->kind == VALUE_ERROR)
+        return value_tensor(NULL);
+    if (list->kind != VALUE_LIST || list->count + x->type.batched > MAX_RANK) {
+        call_error(call, 1, "expected a list of at most %d sizes", MAX_RANK - 1);
+        return value_tensor(NULL);
+    }
+    Type shape = {.dtype = x->type.dtype, .batched = x->type.batched, .rank = x->type.batched};
+    shape.dim[0] = x->type.dim[0];
+    return value_tensor(read_sizes(call, list, x, &shape) ? graph_reshape(call->g, x, &shape) : NULL);
+}
+
+static Value build_flatten(Call *call) {
+    Node *x = call_tensor(call, 0);
+    if (!x)
+        return value_tensor(NULL);
+    Type shape = {.dtype = x->type.dtype, .batched = x->type.batched, .rank = x->type.batched + 1};
+    shape.dim[0] = x->type.dim[0];
+    shape.dim[shape.rank - 1] = type_elements(&x->type) / (x->type.batched ? x->type.dim[0] : 1);
+    return value_tensor(graph_reshape(call->g, x, &shape));
+}
+
+static Value build_transpose(Call *call) {
+    Node *x = call_tensor(call, 0);
+    int a = x ? call_axis(call, 1, x) : -1;
+    int b = x ? call_axis(call, 2, x) : -1;
+    if (a < 0 || b < 0)
+        return value_tensor(NULL);
+    int permutation[MAX_RANK];
+    for (int k = 0; k < x->type.rank; k++)
+        permutation[k] = k == a ? b : k == b ? a : k;
+    return value_tensor(graph_transpose(call->g, x, permutation));
+}
+
+static Value build_slice(Call *call) {
+    Node *x = call_tensor(call, 0);
+    int axis = x ? call_axis(call, 1, x) : -1;
+    if (axis < 0)
+        return value_tensor(NULL);
+    int64_t size = x->type.dim[axis];
+    int64_t begin = call_int(call, 2, 0, size - 1);
+    int64_t end = begin < 0 ? -1 : call_int(call, 3, begin + 1, size);
+    if (begin < 0 || end <= begin)
+        return value_tensor(NULL);
+    Type shape = x->type;
+    int64_t offset[MAX_RANK] = {0};
+    shape.dim[axis] = end - begin;
+    offset[axis] = begin;
+    if (end - begin == size)
+        return value_tensor(x);
+    return value_tensor(graph_node(call->g, "slice", placed(&shape, offset), 1, &x));
+}
+
+static Value build_pad(Call *call) {
+    Node *x = call_tensor(call, 0);
+    int axis = x ? call_axis(call, 1, x) : -1;
+    if (axis < 0)
+        return value_tensor(NULL);
+    int64_t before = call_int(call, 2, 0, INT32_MAX);
+    int64_t after = call_int(call, 3, 0, INT32_MAX - x->type.dim[axis] - (before < 0 ? 0 : before));
+    if (before < 0 || after < 0)
+        return value_tensor(NULL);
+    Type shape = x->type;
+    int64_t offset[MAX_RANK] = {0};
+    shape.dim[axis] += before + after;
+    offset[axis] = before;
+    if (before + after == 0)
+        return value_tensor(x);
+    return value_tensor(graph_node(call->g, "pad", placed(&shape, offset), 1, &x));
+}
+
+/* Equal but for the size of one axis. */
+static bool stacks_on(const Type *a, const Type *b, int axis) {
+    if (a->rank != b->rank || a->batched != b->batched)
+        return false;
+    for (int k = 0; k < a->rank; k++)
+        if (k != axis && a->dim[k] != b->dim[k])
+            return false;
+    return true;
+}
+
+/* The parts lie one after the other in the sum of their paddings. */
+static Node *concat(Graph *g, Node *const *parts, int count, int axis) {
+    Type shape = parts[0]->type;
+    for (int i = 1; i < count; i++)
+        shape.dim[axis] += parts[i]->type.dim[axis];
+    int64_t offset[MAX_RANK] = {0};
+    Node *whole = NULL;
+    for (int i = 0; i < count; i++) {
+        Node *part = graph_node(g, "pad", placed(&shape, offset), 1, &parts[i]);
+        whole = whole ? op2(g, "add", whole, part) : part;
+        offset[axis] += parts[i]->type.dim[axis];
+    }
+    return whole;
+}
+
+static Value build_concat(Call *call) {
+    Graph *g = call->g;
+    const Value *list = &call->args[0];
+    if (list->kind != VALUE_LIST || list->count == 0) {
+        call_error(call, 0, "expected a list of tensors");
+        return value_tensor(NULL);
+    }
+    Call items = *call;
+    items.args = (Value *)list->items;
+    items.count = list->count;
+    Node **parts = NEW_ARRAY(g->arena, Node *, list->count);
+    for (int i = 0; i < list->count; i++)
+        if (!(parts[i] = graph_cast(g, call_tensor(&items, i), DT_F32)))
+            return value_tensor(NULL);
+    int axis = call_axis(call, 1, parts[0]);
+    if (axis < 0)
+        return value_tensor(NULL);
+    for (int i = 1; i < list->count; i++)
+        if (!stacks_on(&parts[0]->type, &parts[i]->type, axis)) {
+            call_error(&items, i, "concat: %s does not continue %s along that axis",
+                       type_user_text(g->arena, &parts[i]->type), type_user_text(g->arena, &parts[0]->type));
+            return value_tensor(NULL);
+        }
+    return value_tensor(list->count == 1 ? parts[0] : concat(g, parts, list->count, axis));
+}
+
+const OpDef op_reshape = {
+    .name = "reshape",
+    .cls = OP_VIEW,
+    .flags = OP_CHEAP | OP_CONTIGUOUS,
+    .arity = 1,
+    .attrs = ATTR_DIMS,
+    .doc = "The same elements in the same order, in another shape. One size may be -1: what remains.",
+    .example = "y = reshape(x, [2, 3])",
+    .infer = infer_reshape,
+    .grad = grad_reshape,
+    .simplify = simplify_reshape,
+    .view = view_reshape,
+    .signature = "x, shape: list",
+    .build = build_reshape,
+};
+
+const OpDef op_expand = {
+    .name = "expand",
+    .cls = OP_VIEW,
+    .flags = OP_CHEAP | OP_REPEATS,
+    .arity = 1,
+    .attrs = ATTR_DIMS | ATTR_AXES,
+    .doc = "x repeated along the new axes attr.axes: what broadcasting writes.",
+    .infer = infer_expand,
+    .grad = grad_expand,
+    .simplify = simplify_expand,
+    .view = view_expand,
+};
+
+const OpDef op_transpose = {
+    .name = "transpose",
+    .cls = OP_VIEW,
+    .flags = OP_CHEAP,
+    .arity = 1,
+    .attrs = ATTR_ORDER,
+    .doc = "Two axes exchanged, by default the last two.",
+    .example = "y = transpose(reshape(x, [2, 3]))",
+    .infer = infer_transpose,
+    .grad = grad_transpose,
+    .simplify = simplify_transpose,
+    .view = view_transpose,
+    .signature = "x, a: axis = -2, b: axis = -1",
+    .build = build_transpose,
+};
+
+const OpDef op_slice = {
+    .name = "slice",
+    .cls = OP_VIEW,
+    .flags = OP_CHEAP,
+    .arity = 1,
+    .attrs = ATTR_DIMS | ATTR_OFFSET,
+    .doc = "The elements begin .. end - 1 along an axis.",
+    .example = "y = slice(x, 0, 1, 3)",
+    .infer = infer_slice,
+    .grad = grad_slice,
+    .view = view_slice,
+    .signature = "x, axis: axis, begin: int, end: int",
+    .build = build_slice,
+};
+
+const OpDef op_pad = {
+    .name = "pad",
+    .cls = OP_VIEW,
+    .flags = OP_CHEAP,
+    .arity = 1,
+    .attrs = ATTR_DIMS | ATTR_OFFSET,
+    .doc = "Zeros before and after, along an axis.",
+    .example = "y = pad(x, 0, before = 1, after = 2)",
+    .infer = infer_pad,
+    .grad = grad_pad,
+    .view = view_pad,
+    .signature = "x, axis: axis, before: int = 0, after: int = 0",
+    .build = build_pad,
+};
+
+const OpDef op_flatten = {
+    .name = "flatten",
+    .cls = OP_LIBRARY,
+    .doc = "All of an example's elements as one vector.",
+    .example = "y = flatten(x)",
+    .signature = "x",
+    .build = build_flatten,
+};
+
+const OpDef op_concat = {
+    .name = "concat",
+    .cls = OP_LIBRARY,
+    .doc = "The tensors one after the other along an axis.",
+    .example = "y = concat([x, x], axis = 0)",
+    .signature = "parts: list, axis: axis = 0",
+    .build = build_concat,
+};

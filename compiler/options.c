@@ -1,0 +1,294 @@
+#include "options.h"
+
+#include "support/text.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+typedef enum FlagKind {
+    FLAG_SWITCH, /* bool */
+    FLAG_STRING, /* const char * */
+    FLAG_NUMBER, /* int, positive */
+    FLAG_CHOICE, /* int: `first` plus the position in `argument` */
+    FLAG_SETTING /* NAME=VALUE, repeatable */
+} FlagKind;
+
+typedef struct Flag {
+    const char *name;
+    char letter;
+    const char *argument; /* NULL, what it stands for, or the choices: "cuda|cpu" */
+    FlagKind kind;
+    size_t field;
+    int first;
+    const char *group, *help;
+} Flag;
+
+#define SWITCH(name, letter, field, group, help)                                                                       \
+    { name, letter, NULL, FLAG_SWITCH, offsetof(Options, field), 0, group, help }
+#define VALUE(name, letter, argument, kind, field, group, help)                                                        \
+    { name, letter, argument, kind, offsetof(Options, field), 0, group, help }
+#define CHOICE(name, argument, field, first, group, help)                                                              \
+    { name, 0, argument, FLAG_CHOICE, offsetof(Options, field), first, group, help }
+
+static const char OUTPUT[] = "Output", TARGETS[] = "Target", MODEL[] = "Model", INFORMATION[] = "Information",
+                  FORMATTING[] = "Formatting";
+
+static const Flag flags[] = {
+    VALUE("--output", 'o', "FILE", FLAG_STRING, output, OUTPUT, "the program to write [the model's name]"),
+    CHOICE("--emit", "ast|graph|grad|simple|fused|schedule|plan|plan.svg|cu|c", emit, EMIT_AST, OUTPUT,
+           "print a stage of the compilation instead of making a program"),
+    SWITCH("--shared", 0, shared, OUTPUT, "make a shared library with the C interface of mtc.h"),
+    SWITCH("--standalone", 0, standalone, OUTPUT, "put runtime and kernels into the one generated source file"),
+    VALUE("--keep", 0, "DIR", FLAG_STRING, keep, OUTPUT, "folder for the generated source [build]"),
+
+    VALUE("--set", 0, "NAME=VALUE", FLAG_SETTING, settings, MODEL, "value of a param of the model"),
+    CHOICE("--schedule", "auto|graph|persistent", schedule, SCHEDULE_AUTO, MODEL,
+           "how a training step is launched: as a CUDA graph, or in one persistent kernel [auto: the faster estimate]"),
+
+    CHOICE("--target", "cuda|cpu", target, TARGET_CUDA, TARGETS, "[cuda where nvcc is installed, else cpu]"),
+    VALUE("--arch", 0, "LIST", FLAG_STRING, arch, TARGETS,
+          "GPUs to compile for: native, or a list such as sm_80,sm_90 [the GPU that is present, else a portable list]"),
+    CHOICE("--real", "f32|f64", real, REAL_F32, TARGETS, "floating-point type of the cpu target, for gradient checks"),
+    VALUE("--jobs", 'j', "N", FLAG_NUMBER, jobs, TARGETS, "threads of nvcc [one per processor]"),
+    SWITCH("--no-cache", 0, no_cache, TARGETS, "compile even when the same program was compiled before"),
+
+    SWITCH("--format", 0, format, FORMATTING, "print the model file in the standard format"),
+    SWITCH("--in-place", 'i', in_place, FORMATTING, "with --format: rewrite the file"),
+    SWITCH("--check", 0, check, FORMATTING, "with --format: only exit with 1 when the file is not formatted"),
+
+    SWITCH("--summary", 0, summary, INFORMATION, "print layers, shapes, parameters, arithmetic and memory"),
+    SWITCH("--operators", 0, operators, INFORMATION, "print the reference of all operators and functions"),
+    SWITCH("--verbose", 'v', verbose, INFORMATION, "print the time of each stage and the commands that are run"),
+    SWITCH("--list-options", 0, list_options, INFORMATION, "print this list as a table for programs"),
+    SWITCH("--version", 0, version, INFORMATION, "print the version"),
+    SWITCH("--help", 'h', help, INFORMATION, "print this help"),
+};
+enum { FLAGS = sizeof flags / sizeof *flags };
+
+static const Span nowhere = {0};
+
+/* ---- parsing ---- */
+
+static const Flag *flag_named(const char *name, size_t length) {
+    for (int i = 0; i < FLAGS; i++)
+        if (strlen(flags[i].name) == length && strncmp(flags[i].name, name, length) == 0)
+            return &flags[i];
+    return NULL;
+}
+
+static const Flag *flag_lettered(char letter) {
+    for (int i = 0; i < FLAGS; i++)
+        if (flags[i].letter && flags[i].letter == letter)
+            return &flags[i];
+    return NULL;
+}
+
+static bool unknown_flag(Diag *diag, const char *name) {
+    const char *names[FLAGS];
+    for (int i = 0; i < FLAGS; i++)
+        names[i] = flags[i].name;
+    const char *nearest = nearest_name(name, names, FLAGS);
+    if (nearest)
+        diag_error(diag, nowhere, "unknown option '%s'; did you mean '%s'?", name, nearest);
+    else
+        diag_error(diag, nowhere, "unknown option '%s'; 'mtc --help' lists the options", name);
+    return false;
+}
+
+static bool set_choice(const Flag *flag, int *field, Diag *diag, const char *value) {
+    char *choices = arena_strdup(diag_arena(diag), flag->argument);
+    const char *names[16];
+    int count = 0;
+    for (char *rest = choices, *name; (name = strtok_r(rest, "|", &rest));)
+        names[count++] = name;
+    for (int i = 0; i < count; i++)
+        if (strcmp(names[i], value) == 0)
+            return *field = flag->first + i, true;
+    const char *nearest = nearest_name(value, names, count);
+    diag_error(diag, nowhere, "%s takes %s, not '%s'%s%s%s", flag->name, flag->argument, value,
+               nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    return false;
+}
+
+static bool set_number(const Flag *flag, int *field, Diag *diag, const char *value) {
+    char *end;
+    long number = strtol(value, &end, 10);
+    if (*end || end == value || number < 1 || number > 1024) {
+        diag_error(diag, nowhere, "%s takes a number from 1 to 1024, not '%s'", flag->name, value);
+        return false;
+    }
+    *field = (int)number;
+    return true;
+}
+
+static bool add_setting(Options *options, Diag *diag, const char *value) {
+    Arena *arena = diag_arena(diag);
+    const char *equals = strchr(value, '=');
+    if (!equals || equals == value || !equals[1]) {
+        diag_error(diag, nowhere, "--set takes NAME=VALUE, not '%s'", value);
+        return false;
+    }
+    ParamSetting setting = {arena_strndup(arena, value, (size_t)(equals - value)), equals + 1};
+    for (int i = 0; i < options->settings.count; i++)
+        if (strcmp(options->settings.at[i].name, setting.name) == 0) {
+            diag_error(diag, nowhere, "--set %s is given twice", setting.name);
+            return false;
+        }
+    VEC_PUSH(arena, &options->settings, setting);
+    return true;
+}
+
+static bool set_flag(Options *options, const Flag *flag, Diag *diag, const char *value) {
+    void *field = (char *)options + flag->field;
+    switch (flag->kind) {
+    case FLAG_SWITCH: *(bool *)field = true; return true;
+    case FLAG_STRING: *(const char **)field = value; return true;
+    case FLAG_NUMBER: return set_number(flag, field, diag, value);
+    case FLAG_CHOICE: return set_choice(flag, field, diag, value);
+    case FLAG_SETTING: return add_setting(options, diag, value);
+    }
+    return false;
+}
+
+/* The value of a flag: after '=', after the letter, or the next argument, which *at then passes over. */
+static const char *flag_value(const Flag *flag, Diag *diag, const char *attached, int argc, char **argv, int *at) {
+    if (attached && *attached)
+        return attached;
+    if (!attached && *at + 1 < argc)
+        return argv[++*at];
+    diag_error(diag, nowhere, "%s needs a value: %s", flag->name, flag->argument);
+    return NULL;
+}
+
+static bool parse_flag(Options *options, Diag *diag, int argc, char **argv, int *at) {
+    const char *word = argv[*at];
+    bool longer = word[1] == '-';
+    const char *equals = longer ? strchr(word, '=') : NULL;
+    size_t length = equals ? (size_t)(equals - word) : strlen(word);
+    const Flag *flag = longer ? flag_named(word, length) : flag_lettered(word[1]);
+    if (!flag)
+        return unknown_flag(diag, arena_strndup(diag_arena(diag), word, length));
+    const char *attached = longer ? (equals ? equals + 1 : NULL) : word[2] ? word + 2 : NULL;
+    if (flag->argument) {
+        const char *value = flag_value(flag, diag, attached, argc, argv, at);
+        return value && set_flag(options, flag, diag, value);
+    }
+    if (attached) {
+        diag_error(diag, nowhere, "%s takes no value", flag->name);
+        return false;
+    }
+    return set_flag(options, flag, diag, NULL);
+}
+
+static bool parse_input(Options *options, Diag *diag, const char *word) {
+    if (options->input) {
+        diag_error(diag, nowhere, "two model files, '%s' and '%s'; mtc compiles one at a time", options->input, word);
+        return false;
+    }
+    options->input = strcmp(word, "-") == 0 ? "/dev/stdin" : word;
+    return true;
+}
+
+static bool parse_words(Options *options, Diag *diag, int argc, char **argv) {
+    bool good = true, flags_ended = false;
+    for (int i = 1; i < argc; i++) {
+        if (!flags_ended && strcmp(argv[i], "--") == 0)
+            flags_ended = true;
+        else if (!flags_ended && argv[i][0] == '-' && argv[i][1])
+            good &= parse_flag(options, diag, argc, argv, &i);
+        else
+            good &= parse_input(options, diag, argv[i]);
+    }
+    return good;
+}
+
+/* ---- combinations ---- */
+
+static bool combinations_hold(const Options *o, Diag *diag) {
+    bool for_cpu = o->target == TARGET_CPU || o->emit == EMIT_C;
+    bool for_cuda = o->target == TARGET_CUDA || o->emit == EMIT_CU;
+    bool informs = o->operators || o->list_options || o->version || o->help;
+    const struct {
+        bool wrong;
+        const char *why;
+    } rules[] = {
+        {!o->input && !informs, "no model file; 'mtc --help' shows how to call mtc"},
+        {for_cpu && for_cuda, "--emit=cu is of --target cuda, --emit=c of --target cpu"},
+        {o->real == REAL_F64 && !for_cpu, "--real f64 is of the cpu target; add --target cpu"},
+        {o->arch && for_cpu, "--arch names GPUs; it does not go with the cpu target"},
+        {o->schedule != SCHEDULE_AUTO && for_cpu, "--schedule is of the cuda target; it does not go with the cpu target"},
+        {o->summary + o->format + (o->emit != EMIT_PROGRAM) > 1, "choose one of --emit, --summary and --format"},
+        {o->in_place && !o->format, "--in-place goes with --format"},
+        {o->check && !o->format, "--check goes with --format"},
+        {o->in_place && o->input && strcmp(o->input, "/dev/stdin") == 0, "--in-place needs a file, not standard input"},
+        {o->in_place && o->check, "choose one of --in-place and --check"},
+        {o->format && o->output, "--format prints, or rewrites the file with --in-place; it does not take --output"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].wrong)
+            diag_error(diag, nowhere, "%s", rules[i].why);
+    return diag_errors(diag) == 0;
+}
+
+int options_parse(Options *options, Diag *diag, int argc, char **argv) {
+    *options = (Options){.keep = "build"};
+    bool good = parse_words(options, diag, argc, argv) && combinations_hold(options, diag);
+    return good ? EXIT_SUCCESS : EXIT_USAGE;
+}
+
+/* ---- help ---- */
+
+enum { HELP_COLUMN = 26, HELP_WIDTH = 100 };
+
+/* Breaks `words` into lines between HELP_COLUMN and HELP_WIDTH; the first begins at `column`. */
+static void wrapped(Text *out, const char *words, int column) {
+    int at = column;
+    if (at >= HELP_COLUMN) {
+        text_putc(out, '\n');
+        at = 0;
+    }
+    while (*words) {
+        int length = (int)strcspn(words, " ");
+        if (at > HELP_COLUMN && at + 1 + length > HELP_WIDTH) {
+            text_putc(out, '\n');
+            at = 0;
+        }
+        int space = at < HELP_COLUMN ? HELP_COLUMN - at : 1;
+        text_printf(out, "%*s%.*s", space, "", length, words);
+        at += space + length;
+        words += length + (words[length] == ' ');
+    }
+    text_putc(out, '\n');
+}
+
+void options_help(Text *out) {
+    text_puts(out, "usage: mtc MODEL.mt [-o PROGRAM] [OPTION]...\n"
+                   "\n"
+                   "Compiles a description of a neural network and its training into one native program. The model\n"
+                   "file - is standard input.\n");
+    const char *group = NULL;
+    for (const Flag *flag = flags; flag < flags + FLAGS; flag++) {
+        if (flag->group != group)
+            text_printf(out, "\n%s:\n", flag->group);
+        group = flag->group;
+        size_t start = out->length;
+        if (flag->letter)
+            text_printf(out, "  -%c, %s", flag->letter, flag->name);
+        else
+            text_printf(out, "      %s", flag->name);
+        if (flag->argument)
+            text_printf(out, " %s", flag->argument);
+        wrapped(out, flag->help, (int)(out->length - start));
+    }
+    text_puts(out, "\n"
+                   "Environment: CUDA_HOME, CC, MTC_HOME (kernels and runtime), XDG_CACHE_HOME, NO_COLOR.\n"
+                   "Example:     mtc models/mnist.mt -o mnist_train && ./mnist_train --epochs 10\n");
+}
+
+void options_list(Text *out) {
+    for (const Flag *flag = flags; flag < flags + FLAGS; flag++) {
+        char letter[] = {flag->letter ? '-' : '\0', flag->letter, '\0'};
+        text_printf(out, "%s\t%s\t%s\t%s\t%s\n", flag->name, letter, flag->argument ? flag->argument : "", flag->group,
+                    flag->help);
+    }
+}

@@ -1,0 +1,49 @@
+/* The command line of mtc. One table of flags makes the parser, --help, the shell completion and the manual page. */
+#ifndef MTC_OPTIONS_H
+#define MTC_OPTIONS_H
+
+#include "front/front.h"
+#include "pass/kernel.h"
+#include "support/diag.h"
+
+#define MTC_VERSION "0.1.0"
+
+/* In the order of the choices of --target, --emit and --real in options.c. */
+typedef enum Target { TARGET_AUTO, TARGET_CUDA, TARGET_CPU } Target;
+typedef enum Emit {
+    EMIT_PROGRAM,
+    EMIT_AST,
+    EMIT_GRAPH,
+    EMIT_GRAD,
+    EMIT_SIMPLE,
+    EMIT_FUSED,
+    EMIT_SCHEDULE,
+    EMIT_PLAN,
+    EMIT_PLAN_SVG,
+    EMIT_CU,
+    EMIT_C
+} Emit;
+typedef enum Real { REAL_F32, REAL_F64 } Real;
+
+typedef struct Options {
+    const char *input;  /* the model file */
+    const char *output; /* NULL: named after the model */
+    int target;         /* Target */
+    int emit;           /* Emit */
+    int schedule;       /* Schedule */
+    int real;           /* Real */
+    const char *arch;   /* NULL: the GPU that is present, else a portable list */
+    const char *keep;   /* folder for the generated source */
+    int jobs;
+    bool standalone, shared, no_cache, verbose;
+    bool summary, format, in_place, check, operators, list_options, version, help;
+    VEC(ParamSetting) settings;
+} Options;
+
+/* Parses and checks; a wrong command line is reported. Returns 0 or EXIT_USAGE. */
+int options_parse(Options *options, Diag *diag, int argc, char **argv);
+void options_help(Text *out);
+/* Flag, letter, argument, group and help of each option, separated by tabs: for completion and manual page. */
+void options_list(Text *out);
+
+#endif

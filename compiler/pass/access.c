@@ -1,0 +1,150 @@
+#include "pass/access.h"
+
+const char *const ANY_INDEX = "*";
+
+static Access through_map(const Node *n, const Access *at) {
+    (void)n;
+    return *at;
+}
+
+static Access through_view(Arena *arena, const Node *n, const Access *at) {
+    IndexMap map = {0};
+    n->op->view(arena, n, at->index, &map);
+    Access result = {{0}};
+    for (int axis = 0; axis < n->in[0]->type.rank; axis++)
+        result.index[axis] = map.index[axis];
+    return result;
+}
+
+static Access through_reduce(const Node *n, const Access *at) {
+    Access result = {{0}};
+    for (int axis = 0, kept = 0; axis < n->in[0]->type.rank; axis++)
+        result.index[axis] = n->attr.axes >> axis & 1 ? ANY_INDEX : at->index[kept++];
+    return result;
+}
+
+/* out[.., i, j] reads a[.., i, *] and b[.., *, j], each possibly stored transposed; an operand without batch axes has
+ * only its own two. */
+static Access through_contract(const Node *n, int k, const Access *at) {
+    const Node *operand = n->in[k];
+    int rank = n->type.rank, extra = operand->type.rank - 2;
+    bool transposed = k == 0 ? n->attr.ta : n->attr.tb;
+    Access result = {{0}};
+    for (int axis = 0; axis < extra; axis++)
+        result.index[axis] = at->index[axis];
+    const char *own = k == 0 ? at->index[rank - 2] : at->index[rank - 1];
+    bool own_first = (k == 0) != transposed;
+    result.index[extra] = own_first ? own : ANY_INDEX;
+    result.index[extra + 1] = own_first ? ANY_INDEX : own;
+    return result;
+}
+
+Access access_input(Arena *arena, const Node *n, int k, const Access *at) {
+    switch (n->op->cls) {
+    case OP_MAP:
+    case OP_ROOT:
+        return through_map(n, at);
+    case OP_VIEW:
+        return through_view(arena, n, at);
+    case OP_REDUCE:
+        return through_reduce(n, at);
+    case OP_CONTRACT:
+        return through_contract(n, k, at);
+    default:
+        ICE("%%%d %s has no inputs", n->id, n->op->name);
+    }
+}
+
+bool access_equal(const Access *a, const Access *b, int rank) {
+    for (int axis = 0; axis < rank; axis++)
+        if (strcmp(a->index[axis], b->index[axis]) != 0)
+            return false;
+    return true;
+}
+
+typedef struct Seen {
+    const Node *node;
+    Access at;
+} Seen;
+
+typedef struct Walker {
+    Arena *arena;
+    WalkVisit visit;
+    void *context;
+    VEC(Seen) seen;
+} Walker;
+
+static bool first_time(Walker *walker, const Node *n, const Access *at) {
+    for (int i = 0; i < walker->seen.count; i++) {
+        const Seen *seen = &walker->seen.at[i];
+        if (seen->node == n && access_equal(&seen->at, at, n->type.rank))
+            return false;
+    }
+    VEC_PUSH(walker->arena, &walker->seen, ((Seen){n, *at}));
+    return true;
+}
+
+static bool walk(Walker *walker, const Node *n, const Access *at) {
+    for (int k = 0; k < n->inputs; k++) {
+        Access read = access_input(walker->arena, n, k, at);
+        if (!first_time(walker, n->in[k], &read))
+            continue;
+        Walk next = walker->visit(walker->context, n->in[k], &read);
+        if (next == WALK_FAIL || (next == WALK_DEEPER && !walk(walker, n->in[k], &read)))
+            return false;
+    }
+    return true;
+}
+
+bool access_walk(Arena *arena, Node *n, const Access *at, WalkVisit visit, void *context) {
+    Walker walker = {.arena = arena, .visit = visit, .context = context};
+    return walk(&walker, n, at);
+}
+
+bool access_is_free(const Node *n) {
+    OpClass cls = n->op->cls;
+    if (cls == OP_INDEX)
+        return true;
+    if (cls == OP_LEAF)
+        return !(n->op->flags & OP_BUFFER) || n->type.batched;
+    if (cls != OP_MAP && cls != OP_VIEW)
+        return false;
+    for (int k = 0; k < n->inputs; k++)
+        if (!access_is_free(n->in[k]))
+            return false;
+    return true;
+}
+
+/* The same number for every element. */
+static bool is_uniform(const Node *n) {
+    if (n->op->cls == OP_LEAF)
+        return !(n->op->flags & OP_BUFFER);
+    if (n->op->cls != OP_MAP && n->op->cls != OP_VIEW)
+        return false;
+    for (int k = 0; k < n->inputs; k++)
+        if (!is_uniform(n->in[k]))
+            return false;
+    return true;
+}
+
+static bool is_field(const Node *n) {
+    return n->op->cls == OP_LEAF && (n->op->flags & OP_BUFFER) && n->type.batched;
+}
+
+Node *access_single_field(const Node *n) {
+    if (is_field(n))
+        return (Node *)n;
+    bool keeps_order = n->op->cls == OP_MAP || (n->op->cls == OP_VIEW && (n->op->flags & OP_CONTIGUOUS));
+    if (!keeps_order)
+        return NULL;
+    Node *field = NULL;
+    for (int k = 0; k < n->inputs; k++) {
+        if (is_uniform(n->in[k]))
+            continue;
+        Node *below = access_single_field(n->in[k]);
+        if (!below || (field && field != below))
+            return NULL;
+        field = below;
+    }
+    return field;
+}

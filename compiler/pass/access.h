@@ -1,0 +1,35 @@
+/* Which elements a node reads, symbolically: the index of an element of a node, as C expressions, is carried through
+ * maps, views, reductions and products to the elements of its inputs. Fusion asks it whether two nodes meet at the same
+ * row, emission prints with it. */
+#ifndef MTC_ACCESS_H
+#define MTC_ACCESS_H
+
+#include "ir/op.h"
+
+/* An index along an axis that is folded away: any value. */
+extern const char *const ANY_INDEX;
+
+typedef struct Access {
+    const char *index[MAX_RANK];
+} Access;
+
+/* The elements of input k that element `at` of n reads. A view may also have a guard, which does not matter here. */
+Access access_input(Arena *arena, const Node *n, int k, const Access *at);
+bool access_equal(const Access *a, const Access *b, int rank);
+
+typedef enum Walk { WALK_DEEPER, WALK_STOP, WALK_FAIL } Walk;
+typedef Walk (*WalkVisit)(void *context, Node *n, const Access *at);
+
+/* Visits everything that computing n at `at` reads (not n itself), each (node, index) once; `visit` decides whether its
+ * own inputs are read in turn. Returns false as soon as a visit fails. */
+bool access_walk(Arena *arena, Node *n, const Access *at, WalkVisit visit, void *context);
+
+/* Can be computed anywhere from what is always there: constants, run-time scalars, data fields, indices, and maps and
+ * views of those. Never stored unless a product needs it in memory. */
+bool access_is_free(const Node *n);
+
+/* The data field that a free node reads element by element (through contiguous reshapes), or NULL: no field, or more
+ * than one, or at other places. A product can then compute it while loading. */
+Node *access_single_field(const Node *n);
+
+#endif

@@ -1,0 +1,63 @@
+#include "pass/autodiff.h"
+
+#include "ir/op.h"
+
+typedef struct Tape {
+    Graph *g;
+    int count;       /* nodes that existed before: the forward ones */
+    Node **gradient; /* of the loss, with respect to node i; NULL: zero */
+    bool *depends;   /* node i depends on a weight through differentiable operators */
+} Tape;
+
+static void find_dependents(Tape *tape) {
+    for (int i = 0; i < tape->count; i++) {
+        const Node *n = tape->g->nodes.at[i];
+        tape->depends[i] = n->op->table == TABLE_WEIGHT;
+        for (int k = 0; k < n->inputs && !(n->op->flags & OP_NO_GRAD); k++)
+            tape->depends[i] |= tape->depends[n->in[k]->id];
+    }
+}
+
+static void name_gradient(Tape *tape, const Node *n) {
+    if (n->name)
+        graph_name(tape->gradient[n->id], arena_printf(tape->g->arena, "d_%s", n->name));
+}
+
+/* A value that is used twice receives the sum of what its uses send back. */
+static void accumulate(Tape *tape, const Node *n, Node *part) {
+    Node **sum = &tape->gradient[n->id];
+    if (part)
+        *sum = *sum ? op2(tape->g, "add", *sum, part) : part;
+}
+
+static void send_back(Tape *tape, Node *n) {
+    Node *din[MAX_INPUTS] = {0};
+    if (!n->inputs)
+        return;
+    if (!n->op->grad)
+        ICE("operator '%s' has no gradient", n->op->name);
+    n->op->grad(tape->g, n, tape->gradient[n->id], din);
+    for (int k = 0; k < n->inputs; k++)
+        if (tape->depends[n->in[k]->id])
+            accumulate(tape, n->in[k], din[k]);
+}
+
+void autodiff(Graph *g, Node *loss, Node **gradients) {
+    Tape tape = {.g = g, .count = g->nodes.count};
+    tape.gradient = NEW_ARRAY(g->arena, Node *, tape.count);
+    tape.depends = NEW_ARRAY(g->arena, bool, tape.count);
+    find_dependents(&tape);
+    Span before = graph_at(g, loss->src);
+    tape.gradient[loss->id] = graph_expand(g, graph_constant(g, 1), &loss->type);
+    for (int i = tape.count - 1; i >= 0; i--) {
+        Node *n = g->nodes.at[i];
+        if (!tape.depends[i] || !tape.gradient[i])
+            continue;
+        graph_at(g, n->src);
+        name_gradient(&tape, n);
+        send_back(&tape, n);
+        if (n->op->table == TABLE_WEIGHT)
+            gradients[n->attr.index] = tape.gradient[i];
+    }
+    graph_at(g, before);
+}

@@ -1,0 +1,466 @@
+/* Fusion: nodes, in topological order, join the last kernel that they read from, when its rows (LOOP) or its outputs
+ * (CONTRACT) are theirs too; otherwise they start one. Since a node joins only the last of its producers, kernel ids
+ * stay a topological order and no cycle can arise. */
+#include "pass/fuse.h"
+
+enum {
+    THIN_WEIGHT = 16384,  /* elements of a weight matrix that a row reads whole */
+    THIN_WORK = 4 << 20,  /* ... times rows: what re-reading it from cache may cost */
+    LONE_ROW = 4096,      /* elements that one block may handle alone */
+    MANY_ROWS = 16384
+};
+
+/* ---- what a kernel reads ---- */
+
+bool kernel_reads(const Kernel *kernel, const Node *buffer) {
+    return nodes_contain(kernel->loads.at, kernel->loads.count, buffer);
+}
+
+static void store(Fusion *f, Node *n) {
+    Kernel *kernel = f->home[n->id];
+    if (!nodes_contain(kernel->stores.at, kernel->stores.count, n))
+        VEC_PUSH(f->arena, &kernel->stores, n);
+}
+
+static void load(Fusion *f, Kernel *kernel, Node *n) {
+    if (!kernel_reads(kernel, n))
+        VEC_PUSH(f->arena, &kernel->loads, n);
+}
+
+static void load_source(Fusion *f, Kernel *kernel, Node *source) {
+    load(f, kernel, source);
+    if (f->home[source->id])
+        store(f, source);
+}
+
+void fusion_sources(const Fusion *f, const Kernel *kernel, const Node *n, Sources *sources) {
+    for (int k = 0; k < n->inputs; k++) {
+        Node *in = n->in[k];
+        const Kernel *home = f->home[in->id];
+        if (home && home == kernel)
+            continue;
+        if (home || (in->op->flags & OP_BUFFER))
+            VEC_PUSH(f->arena, sources, in);
+        else
+            fusion_sources(f, kernel, in, sources);
+    }
+}
+
+/* ---- order ---- */
+
+static bool overwrites(const Fusion *f, const Kernel *kernel, const Node *leaf) {
+    for (int i = 0; i < kernel->nodes.count; i++)
+        if (f->assigned[kernel->nodes.at[i]->id] == leaf)
+            return true;
+    return false;
+}
+
+static bool must_follow(const Fusion *f, const Kernel *later, const Kernel *earlier) {
+    for (int i = 0; i < later->loads.count; i++)
+        if (f->home[later->loads.at[i]->id] == earlier)
+            return true;
+    for (int i = 0; i < earlier->loads.count; i++)
+        if ((earlier->loads.at[i]->op->flags & OP_BUFFER) && overwrites(f, later, earlier->loads.at[i]))
+            return true;
+    return false;
+}
+
+static bool reaches(const Fusion *f, const Kernel *from, const Kernel *to, bool *seen) {
+    if (from == to)
+        return true;
+    seen[from->id] = true;
+    for (int i = 0; i < f->program->kernels.count; i++) {
+        const Kernel *next = f->program->kernels.at[i];
+        if (!seen[next->id] && must_follow(f, next, from) && reaches(f, next, to, seen))
+            return true;
+    }
+    return false;
+}
+
+bool fusion_may_overwrite(const Fusion *f, const Kernel *kernel, const Node *leaf) {
+    bool *seen = NEW_ARRAY(f->arena, bool, f->program->kernels.count);
+    for (int i = 0; i < f->program->kernels.count; i++) {
+        const Kernel *reader = f->program->kernels.at[i];
+        if (reader != kernel && kernel_reads(reader, leaf) && !seen[reader->id] && reaches(f, kernel, reader, seen))
+            return false;
+    }
+    return true;
+}
+
+/* ---- rows ---- */
+
+static const char *symbol(Arena *arena, char letter, int number) {
+    return arena_printf(arena, "%c%d", letter, number);
+}
+
+static bool inner_is_trailing(const Kernel *kernel) {
+    return (kernel->inner & ((1u << kernel->kept.rank) - 1)) == 0;
+}
+
+static bool has_leading(const Type *shape, const Type *leading) {
+    for (int axis = 0; axis < leading->rank; axis++)
+        if (shape->rank <= axis || shape->dim[axis] != leading->dim[axis])
+            return false;
+    return true;
+}
+
+/* The axes of a node of this shape that a row of the kernel loops over; false: the shape has no such rows. */
+bool inner_axes(const Kernel *kernel, const Type *shape, unsigned *inner) {
+    if (type_same_shape(shape, &kernel->kept))
+        *inner = 0;
+    else if (type_same_shape(shape, &kernel->full))
+        *inner = kernel->inner;
+    else if (inner_is_trailing(kernel) && has_leading(shape, &kernel->kept))
+        *inner = ((1u << shape->rank) - 1) & ~((1u << kernel->kept.rank) - 1);
+    else
+        return false;
+    return true;
+}
+
+static bool access_rows(Arena *arena, const Kernel *kernel, const Type *shape, Access *at) {
+    unsigned inner;
+    if (!inner_axes(kernel, shape, &inner))
+        return false;
+    for (int axis = 0, row = 0, loop = 0; axis < shape->rank; axis++)
+        at->index[axis] = inner >> axis & 1 ? symbol(arena, 'j', loop++) : symbol(arena, 'r', row++);
+    return true;
+}
+
+static bool at_own_row(Arena *arena, const Kernel *kernel, const Access *at, int rank) {
+    if (rank < kernel->kept.rank)
+        return false;
+    for (int axis = 0; axis < kernel->kept.rank; axis++)
+        if (strcmp(at->index[axis], symbol(arena, 'r', axis)) != 0)
+            return false;
+    return true;
+}
+
+/* ---- may a node's value be computed inside of a kernel? ---- */
+
+typedef struct Reading {
+    Fusion *f;
+    Kernel *kernel;
+} Reading;
+
+/* Inside a LOOP kernel: row scalars and row vectors are read from the reader's own row; maps are computed again. */
+static Walk read_in_row(void *context, Node *n, const Access *at) {
+    Reading *reading = context;
+    Kernel *home = reading->f->home[n->id];
+    if (home != reading->kernel)
+        return home || n->op->cls == OP_LEAF ? WALK_STOP : WALK_DEEPER;
+    if (n->op->cls != OP_REDUCE && n->op->cls != OP_CONTRACT)
+        return WALK_DEEPER;
+    return at_own_row(reading->f->arena, home, at, n->type.rank) ? WALK_STOP : WALK_FAIL;
+}
+
+static Access own_output(Arena *arena, const Type *shape) {
+    Access at = {{0}};
+    for (int axis = 0; axis < shape->rank; axis++)
+        at.index[axis] = symbol(arena, 'e', axis);
+    return at;
+}
+
+/* Inside a CONTRACT kernel: everything of its own is read at the output's own index. */
+static Walk read_in_epilogue(void *context, Node *n, const Access *at) {
+    Reading *reading = context;
+    Kernel *home = reading->f->home[n->id];
+    if (home != reading->kernel)
+        return home || n->op->cls == OP_LEAF ? WALK_STOP : WALK_DEEPER;
+    Access own = own_output(reading->f->arena, &home->contraction->type);
+    bool same = n->type.rank == home->contraction->type.rank && access_equal(at, &own, n->type.rank);
+    return !same ? WALK_FAIL : n == home->contraction ? WALK_STOP : WALK_DEEPER;
+}
+
+static bool reads_fit_rows(Fusion *f, Kernel *kernel, Node *n, const Access *at) {
+    Reading reading = {f, kernel};
+    return access_walk(f->arena, n, at, read_in_row, &reading);
+}
+
+static bool all_element_wise(const Kernel *kernel) {
+    for (int i = 0; i < kernel->nodes.count; i++)
+        if (!type_same_shape(&kernel->nodes.at[i]->type, &kernel->full))
+            return false;
+    return kernel->inner == 0;
+}
+
+static void set_rows(Kernel *kernel, const Type *full, unsigned inner) {
+    kernel->full = *full;
+    kernel->inner = inner;
+    kernel->kept = type_scalar(full->dtype);
+    kernel->kept.batched = full->batched && !(inner & 1);
+    for (int axis = 0; axis < full->rank; axis++)
+        if (!(inner >> axis & 1))
+            kernel->kept.dim[kernel->kept.rank++] = full->dim[axis];
+    kernel->rows = type_elements(&kernel->kept);
+}
+
+static bool affordable_row(const Kernel *kernel, const Type *shape) {
+    return kernel->rows > 16 || type_elements(shape) <= LONE_ROW;
+}
+
+static bool map_fits(Fusion *f, Kernel *kernel, Node *n) {
+    if (kernel->cls == KERNEL_CONTRACT) {
+        Reading reading = {f, kernel};
+        Access at = own_output(f->arena, &n->type);
+        return type_same_shape(&n->type, &kernel->contraction->type) &&
+               access_walk(f->arena, n, &at, read_in_epilogue, &reading);
+    }
+    Access at;
+    return affordable_row(kernel, &n->type) && access_rows(f->arena, kernel, &n->type, &at) &&
+           reads_fit_rows(f, kernel, n, &at);
+}
+
+/* A reduction turns an element-wise kernel over its operand into one with rows, or folds what the rows already loop
+ * over. Along slow axes alone it does not: few rows would then also have to write the operand. */
+static bool reduce_fits(Fusion *f, Kernel *kernel, Node *n) {
+    const Type *operand = &n->in[0]->type;
+    if (kernel->cls == KERNEL_CONTRACT)
+        return false;
+    Kernel trial = *kernel;
+    if (all_element_wise(kernel) && type_same_shape(operand, &kernel->full)) {
+        set_rows(&trial, operand, n->attr.axes);
+        bool along_fast = n->attr.axes >> (operand->rank - 1) & 1;
+        if ((!along_fast && trial.rows < MANY_ROWS) || !affordable_row(&trial, operand))
+            return false;
+    }
+    unsigned inner;
+    if (!inner_axes(&trial, operand, &inner) || inner != n->attr.axes || !affordable_row(&trial, operand))
+        return false;
+    Kernel saved = *kernel;
+    *kernel = trial;
+    Access at = {{0}};
+    for (int axis = 0; axis < n->type.rank; axis++)
+        at.index[axis] = symbol(f->arena, 'r', axis);
+    if (reads_fit_rows(f, kernel, n, &at))
+        return true;
+    *kernel = saved;
+    return false;
+}
+
+/* A product with a weight so small that each row may read all of it. */
+static bool is_thin(const Node *n) {
+    const Type *a = &n->in[0]->type, *b = &n->in[1]->type;
+    if (n->attr.ta || b->rank != 2 || b->batched || !a->batched)
+        return false;
+    int64_t weight = type_elements(b), rows = type_elements(&n->type) / n->type.dim[n->type.rank - 1];
+    return weight <= THIN_WEIGHT && rows * weight <= THIN_WORK;
+}
+
+static bool thin_fits(Fusion *f, Kernel *kernel, Node *n) {
+    if (kernel->cls == KERNEL_CONTRACT)
+        return false;
+    Kernel saved = *kernel;
+    int rows = n->type.rank - 1;
+    if (all_element_wise(kernel) && kernel->full.rank > rows)
+        set_rows(kernel, &kernel->full, ((1u << kernel->full.rank) - 1) & ~((1u << rows) - 1));
+    Access at;
+    if (kernel->kept.rank == rows && inner_is_trailing(kernel) && access_rows(f->arena, kernel, &n->type, &at) && reads_fit_rows(f, kernel, n, &at))
+        return true;
+    *kernel = saved;
+    return false;
+}
+
+/* ---- updates in place ---- */
+
+typedef struct LeafReads {
+    const Fusion *f;
+    const Kernel *kernel;
+    const Node *leaf;
+    const Node *reader;
+    const Access *at; /* of the reader */
+} LeafReads;
+
+static Walk reads_leaf_elsewhere(void *context, Node *n, const Access *at) {
+    LeafReads *reads = context;
+    const Kernel *home = reads->f->home[n->id];
+    if (n != reads->leaf)
+        return home && home != reads->kernel ? WALK_STOP : WALK_DEEPER;
+    bool own = n->type.rank == reads->reader->type.rank && access_equal(at, reads->at, n->type.rank);
+    return own ? WALK_STOP : WALK_FAIL;
+}
+
+/* Its own reads of the leaf must be of the element that is written. */
+static bool may_overwrite(Fusion *f, Kernel *kernel, Node *n, const Node *leaf) {
+    if (!type_same_shape(&n->type, &leaf->type) || !fusion_may_overwrite(f, kernel, leaf))
+        return false;
+    for (int i = 0; i < kernel->nodes.count; i++) {
+        Node *own = kernel->nodes.at[i];
+        Access at = own_output(f->arena, &own->type);
+        LeafReads reads = {f, kernel, leaf, own, &at};
+        if (!access_walk(f->arena, own, &at, reads_leaf_elsewhere, &reads))
+            return false;
+    }
+    return true;
+}
+
+static bool fits(Fusion *f, Kernel *kernel, Node *n) {
+    const Node *leaf = f->assigned[n->id];
+    if (leaf && !may_overwrite(f, kernel, n, leaf))
+        return false;
+    switch (n->op->cls) {
+    case OP_MAP:
+        return map_fits(f, kernel, n);
+    case OP_REDUCE:
+        return reduce_fits(f, kernel, n);
+    default:
+        return thin_fits(f, kernel, n);
+    }
+}
+
+/* ---- growing ---- */
+
+static Kernel *new_kernel(Fusion *f, KernelClass cls) {
+    Kernel *kernel = NEW(f->arena, Kernel);
+    kernel->id = f->program->kernels.count;
+    kernel->cls = cls;
+    VEC_PUSH(f->arena, &f->program->kernels, kernel);
+    return kernel;
+}
+
+static void absorb(Fusion *f, Kernel *kernel, Node *n) {
+    f->home[n->id] = kernel;
+    VEC_PUSH(f->arena, &kernel->nodes, n);
+    Sources sources = {0};
+    fusion_sources(f, kernel, n, &sources);
+    for (int i = 0; i < sources.count; i++)
+        load_source(f, kernel, sources.at[i]);
+}
+
+static Kernel *loop_kernel(Fusion *f, Node *n, const Type *full, unsigned inner) {
+    Kernel *kernel = new_kernel(f, KERNEL_LOOP);
+    set_rows(kernel, full, inner);
+    absorb(f, kernel, n);
+    return kernel;
+}
+
+/* Makes a free node or a view exist in memory. */
+static Node *in_memory(Fusion *f, Node *n) {
+    if (!f->home[n->id] && !(n->op->flags & OP_BUFFER && !n->type.batched))
+        loop_kernel(f, n, &n->type, 0);
+    if (f->home[n->id])
+        store(f, n);
+    return n;
+}
+
+static Node *through_reshapes(const Fusion *f, Node *n) {
+    while (n->op->cls == OP_VIEW && (n->op->flags & OP_CONTIGUOUS) && !f->home[n->id])
+        n = n->in[0];
+    return n;
+}
+
+static bool computed_while_loading(const Fusion *f, Node *value) {
+    return f->program->machine->computed_operands && !f->home[value->id] && access_is_free(value) &&
+           value->type.rank == 2 && value->type.batched && access_single_field(value);
+}
+
+static Operand operand(Fusion *f, Node *contraction, int k) {
+    Node *value = contraction->in[k];
+    const Type *type = &value->type;
+    Operand result = {.value = value,
+                      .batched = type->rank > 2,
+                      .rows = type->dim[type->rank - 2],
+                      .cols = type->dim[type->rank - 1],
+                      .transposed = k == 0 ? contraction->attr.ta : contraction->attr.tb};
+    Node *base = through_reshapes(f, value);
+    if (computed_while_loading(f, value)) {
+        result.computed = true;
+        result.buffer = access_single_field(value);
+    } else if (f->home[base->id] || (base->op->flags & OP_BUFFER && !base->type.batched)) {
+        result.buffer = in_memory(f, base);
+    } else {
+        result.buffer = in_memory(f, value);
+    }
+    return result;
+}
+
+static void contract_kernel(Fusion *f, Node *n) {
+    Operand a = operand(f, n, 0), b = operand(f, n, 1);
+    Kernel *kernel = new_kernel(f, KERNEL_CONTRACT);
+    const Type *out = &n->type;
+    kernel->contraction = n;
+    kernel->a = a;
+    kernel->b = b;
+    kernel->m = out->dim[out->rank - 2];
+    kernel->n = out->dim[out->rank - 1];
+    kernel->k = a.transposed ? a.rows : a.cols;
+    kernel->batches = type_elements(out) / (kernel->m * kernel->n);
+    f->home[n->id] = kernel;
+    VEC_PUSH(f->arena, &kernel->nodes, n);
+    load_source(f, kernel, a.buffer);
+    load_source(f, kernel, b.buffer);
+}
+
+static Kernel *latest_producer(const Fusion *f, const Node *n) {
+    Sources sources = {0};
+    fusion_sources(f, NULL, n, &sources);
+    Kernel *latest = NULL;
+    for (int i = 0; i < sources.count; i++) {
+        Kernel *producer = f->home[sources.at[i]->id];
+        if (producer && (!latest || producer->id > latest->id))
+            latest = producer;
+    }
+    return latest;
+}
+
+static unsigned last_axis(const Type *type) {
+    return 1u << (type->rank - 1);
+}
+
+/* A map of leaves alone has no home: whoever reads it computes it. */
+static void place(Fusion *f, Node *n) {
+    bool wide = n->op->cls == OP_CONTRACT && !is_thin(n);
+    Kernel *latest = wide ? NULL : latest_producer(f, n);
+    if (!latest && n->op->cls == OP_MAP)
+        return;
+    if (latest && fits(f, latest, n))
+        absorb(f, latest, n);
+    else if (wide)
+        contract_kernel(f, n);
+    else if (n->op->cls == OP_REDUCE)
+        loop_kernel(f, n, &n->in[0]->type, n->attr.axes);
+    else
+        loop_kernel(f, n, &n->type, n->op->cls == OP_CONTRACT ? last_axis(&n->type) : 0);
+}
+
+static void place_root(Fusion *f, Node *root) {
+    Node *value = root->in[root->inputs - 1];
+    ENSURE(value->op->cls != OP_LEAF);
+    in_memory(f, value);
+    VEC_PUSH(f->arena, &f->home[value->id]->roots, root);
+}
+
+static Node **assigned_leaves(const Graph *g) {
+    Node **leaves = NEW_ARRAY(g->arena, Node *, g->nodes.count);
+    for (int i = 0; i < g->roots.count; i++)
+        if (g->roots.at[i]->inputs == 2)
+            leaves[g->roots.at[i]->in[1]->id] = g->roots.at[i]->in[0];
+    return leaves;
+}
+
+static void renumber(Fusion *f) {
+    for (int i = 0; i < f->program->kernels.count; i++)
+        f->program->kernels.at[i]->id = i;
+}
+
+Program *fuse(Graph *graph, const Machine *machine, const char *prefix) {
+    Arena *arena = graph->arena;
+    Program *program = NEW(arena, Program);
+    *program = (Program){.graph = graph, .arena = arena, .machine = machine, .prefix = prefix};
+    Fusion f = {arena, program, graph, NEW_ARRAY(arena, Kernel *, graph->nodes.count), assigned_leaves(graph)};
+    for (int i = 0; i < graph->nodes.count; i++) {
+        Node *n = graph->nodes.at[i];
+        OpClass cls = n->op->cls;
+        if (cls == OP_ROOT)
+            place_root(&f, n);
+        else if (cls == OP_MAP || cls == OP_REDUCE || cls == OP_CONTRACT)
+            place(&f, n);
+    }
+    fusion_recompute(&f);
+    fusion_ride(&f);
+    renumber(&f);
+    for (int i = 0; i < program->kernels.count; i++)
+        if (program->kernels.at[i]->cls == KERNEL_LOOP)
+            kernel_stages(&f, program->kernels.at[i]);
+    kernel_names(program);
+    return program;
+}

@@ -1,0 +1,41 @@
+/* Inside of fusion: how kernels grow (fuse.c), how a row's work is cut into stages (stage.c), how bias gradients ride
+ * along with weight gradients (ride.c). The result is pass/kernel.h's Program. */
+#ifndef MTC_FUSE_H
+#define MTC_FUSE_H
+
+#include "pass/access.h"
+#include "pass/kernel.h"
+
+/* The work of the pass: a kernel for each node that is not free. */
+typedef struct Fusion {
+    Arena *arena;
+    Program *program;
+    Graph *graph;
+    Kernel **home; /* by node id: the kernel that computes it; NULL: a leaf, a root, a view, or a
+                      map that each of its readers computes */
+    Node **assigned; /* by node id: the leaf that the node is the new value of */
+} Fusion;
+
+bool nodes_contain(Node *const *nodes, int count, const Node *n);
+
+/* The buffers that n reads from outside of `kernel` (NULL: from anywhere), through nodes without a home. */
+typedef VEC(Node *) Sources;
+void fusion_sources(const Fusion *f, const Kernel *kernel, const Node *n, Sources *sources);
+
+bool kernel_reads(const Kernel *kernel, const Node *buffer);
+
+/* The axes of a node of this shape that a row of a LOOP kernel loops over; false: the shape has no such rows. */
+bool inner_axes(const Kernel *kernel, const Type *shape, unsigned *inner);
+/* The kernel may overwrite the leaf: no kernel that reads the leaf must run after this one. */
+bool fusion_may_overwrite(const Fusion *f, const Kernel *kernel, const Node *leaf);
+
+/* Takes the home from stored maps of values that their readers load anyway: each reader computes them. */
+void fusion_recompute(Fusion *f);
+/* Moves reductions over the contracted axis of a product's operand into the product's kernel. */
+void fusion_ride(Fusion *f);
+/* Fills `stages` of a LOOP kernel whose nodes and stores are known. */
+void kernel_stages(Fusion *f, Kernel *kernel);
+/* A C identifier for each kernel, from the user's names of what it stores. */
+void kernel_names(Program *program);
+
+#endif

@@ -1,0 +1,138 @@
+/* Kernels: what fusion makes of the graph, what scheduling orders, what the memory plan places, what emission prints.
+ *
+ * A kernel is a body over (tile, tiles). A phase is a set of independent kernels, run as one launch: the tiles of all
+ * its kernels share one grid. The step is a list of phases: captured as one CUDA graph with a node per phase, or called
+ * from one persistent kernel with a grid barrier between phases.
+ *
+ * There are two classes, and every fusion is a composition of them:
+ *
+ *   CONTRACT   out[i, j] = epilogue(sum over k of a[i, k] * b[k, j])
+ *              The epilogue is any chain of maps at the output's own index, other buffers read at the same index or
+ *              broadcast: bias, ReLU, a ReLU mask, an optimizer's whole update. A reduction over k of one operand alone
+ *              may ride along (the bias gradient beside the weight gradient): `side`, with an epilogue of its own.
+ *              An operand that is a map of one data field is computed as it is loaded, not stored first.
+ *
+ *   LOOP       rows x stages. A row is one index over the kept axes; a team (thread, warp, block) computes it. Each
+ *              stage loops over the row's own extent: maps are computed where they are used, reductions fold into row
+ *              scalars, thin products (a small weight matrix times the row) fill row vectors. Softmax, cross-entropy,
+ *              its gradient, the product with a 10-column weight before it and its backward after it: one kernel.
+ *              No reduction and no product: an element-wise kernel, one row per element. */
+#ifndef MTC_KERNEL_H
+#define MTC_KERNEL_H
+
+#include "ir/op.h"
+
+typedef enum KernelClass { KERNEL_CONTRACT, KERNEL_LOOP } KernelClass;
+
+/* Who computes a row of a LOOP kernel, and how many rows a tile of 256 threads holds. */
+typedef enum Team {
+    TEAM_THREAD, /* element-wise: 256 rows a tile, consecutive threads on consecutive rows */
+    TEAM_WARP,   /* 8 rows a tile */
+    TEAM_BLOCK,  /* 1 row a tile */
+    TEAM_COLUMN  /* reduction over a slow axis: 32 rows a tile (neighbours in memory), 8 threads a row */
+} Team;
+
+/* One pass over a row's extent. Values of earlier stages are row scalars (reductions) or row vectors (`vectors`);
+ * maps and views of earlier stages are computed again where they are needed. */
+typedef struct Stage {
+    Type domain;    /* the stage's index space: the kernel's kept axes and this stage's inner axes */
+    unsigned inner; /* axes of `domain` that the stage loops over; 0: once per row */
+    VEC(Node *) contractions; /* thin products: element j = sum over k; their value is in `vectors` too unless it is only stored or mapped */
+    VEC(Node *) reduces;      /* folded over the inner axes; afterwards row scalars */
+    VEC(Node *) vectors;      /* kept for later stages in row-local memory, one float per inner index */
+    VEC(Node *) stores;       /* written to their buffer (or, for an assign's value, to the assigned leaf) */
+} Stage;
+
+/* An operand of a CONTRACT kernel as it lies in memory: [batch,] rows x cols, row-major, of `buffer`. */
+typedef struct Operand {
+    Node *value;      /* the contraction's input */
+    Node *buffer;     /* what is read: a leaf or a stored node, seen through reshapes only; batch stride 0 if unbatched */
+    bool computed;    /* value is a map of a data field, applied as it is loaded */
+    bool batched;     /* has the contraction's batch axes */
+    int64_t rows, cols; /* as stored */
+    bool transposed;  /* stored as [k, m] (operand a) or [n, k] (operand b) */
+} Operand;
+
+/* How a product is cut: a block computes m x n outputs in steps of k; a thread tm x tn of them. When fewer than 256
+ * threads cover the tile, the others take slices of k, and the slices are added in order. */
+typedef struct Tile {
+    int m, n, k, tm, tn;
+    int slices; /* 256 * tm * tn / (m * n) */
+} Tile;
+
+typedef struct Kernel Kernel;
+struct Kernel {
+    int id; /* topological */
+    const char *name; /* a C identifier, unique in the program: "h", "d_h_weight", "logits_to_d_h" */
+    KernelClass cls;
+    VEC(Node *) nodes;  /* what it computes, topological; not leaves, not index nodes (those are free everywhere) */
+    VEC(Node *) loads;  /* buffers it reads: OP_BUFFER leaves and stores of earlier kernels; each once */
+    VEC(Node *) stores; /* nodes it writes to memory; kernel_stores_side tells those of the side reduction */
+    VEC(Node *) roots;  /* assign, report and output roots that it carries out; their value is in `stores` */
+
+    Node *contraction; /* CONTRACT */
+    Operand a, b;
+    int64_t batches, m, n, k;
+    Tile tile;
+    Node *side;        /* reduction over k of one operand, or NULL */
+    bool side_of_b;    /* [n] from operand b; else [m] from operand a */
+
+    int64_t rows; /* LOOP */
+    Type full;      /* the index space it grew from: that of its element-wise nodes, or of what is reduced */
+    unsigned inner; /* axes of `full` that a row loops over */
+    Type kept;      /* index space of the rows: `full` without them */
+    Team team;
+    VEC(Stage) stages;
+
+    int64_t tiles;
+    double flops, bytes; /* per step: arithmetic, and memory traffic if every buffer is touched once */
+    int phase;
+};
+
+typedef struct Phase {
+    VEC(Kernel *) kernels;
+    int64_t tiles;
+} Phase;
+
+typedef enum Schedule { SCHEDULE_AUTO, SCHEDULE_GRAPH, SCHEDULE_PERSISTENT } Schedule;
+
+/* The target, as far as passes care. */
+typedef struct Machine {
+    const char *name;      /* "cuda", "cpu" */
+    int multiprocessors;   /* 132 */
+    bool blocks;           /* a tile is the work of a block of 256 threads, not of one thread */
+    bool computed_operands; /* contractions can compute an operand while loading it */
+    double clock;            /* cycles per second */
+    double flops, bandwidth; /* per second: fp32 FMA counted as two; bytes */
+    double barrier, launch; /* seconds: grid-wide barrier; CUDA graph node */
+} Machine;
+extern const Machine machine_cuda, machine_cpu;
+
+/* One graph of a module, compiled: its kernels, phases and buffers. */
+typedef struct Program {
+    Graph *graph;
+    Arena *arena;
+    const Machine *machine;
+    const char *prefix; /* "train", "eval" */
+    VEC(Kernel *) kernels;
+    VEC(Phase) phases;
+    Schedule schedule; /* resolved */
+    int64_t grid;      /* PERSISTENT: blocks */
+    double estimate[3]; /* seconds per step under each schedule (index: Schedule) */
+} Program;
+
+Program *fuse(Graph *graph, const Machine *machine, const char *prefix);
+void schedule(Program *program, Schedule wanted);
+void program_verify(const Program *program);
+void fused_print(const Program *program, Text *out);
+void schedule_print(const Program *program, Text *out);
+
+/* CONTRACT: the stored node belongs to the side reduction's epilogue (shape [m] or [n]), not to the product's. */
+bool kernel_stores_side(const Kernel *kernel, const Node *stored);
+
+/* The kernel that stores `n`, or NULL (leaf, or computed where it is used). */
+const Kernel *program_producer(const Program *program, const Node *n);
+/* The leaf that the stored node is assigned to, or NULL: then it has a buffer of its own. */
+Node *program_assigned(const Program *program, const Node *stored);
+
+#endif

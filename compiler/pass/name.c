@@ -1,0 +1,79 @@
+/* Kernels are named after what they store: `h`, `d_h_weight`, `logits_to_d_h`, `update_w`, `report_loss`. */
+#include "pass/fuse.h"
+
+#include <ctype.h>
+
+static const char *identifier(Arena *arena, const char *name) {
+    char *id = arena_strdup(arena, name);
+    for (char *c = id; *c; c++)
+        if (!isalnum((unsigned char)*c))
+            *c = '_';
+    return isdigit((unsigned char)*id) ? arena_printf(arena, "_%s", id) : id;
+}
+
+static const char *leaf_name(const Program *program, const Node *leaf) {
+    return leaf->name ? leaf->name : program->graph->module->name;
+}
+
+/* A kernel that only carries out roots of one kind is named by the effect. */
+static const char *effect_name(const Program *program, const Kernel *kernel) {
+    const Node *root = kernel->roots.at[0];
+    if (root->inputs == 2)
+        return arena_printf(program->arena, "update_%s", leaf_name(program, root->in[0]));
+    const char *what = root->name ? root->name : root->in[0]->name;
+    return arena_printf(program->arena, "%s_%s", root->op->name, what ? what : program->prefix);
+}
+
+static bool is_update(const Program *program, const Node *n) {
+    return program_assigned(program, n) != NULL;
+}
+
+static const char *contract_name(const Program *program, const Kernel *kernel) {
+    for (int i = kernel->stores.count - 1; i >= 0; i--) {
+        const Node *n = kernel->stores.at[i];
+        if (n->name && !is_update(program, n) && !kernel_stores_side(kernel, n))
+            return n->name;
+    }
+    return kernel->contraction->name ? kernel->contraction->name : "product";
+}
+
+static const char *loop_name(const Program *program, const Kernel *kernel) {
+    const char *first = NULL, *last = NULL;
+    for (int i = 0; i < kernel->nodes.count; i++) {
+        const Node *n = kernel->nodes.at[i];
+        bool big = n->op->cls == OP_CONTRACT || kernel->nodes.count == 1 || i + 1 == kernel->nodes.count;
+        if (!n->name || is_update(program, n))
+            continue;
+        if (!first)
+            first = n->name;
+        if (big || !last)
+            last = n->name;
+    }
+    if (!first)
+        return "values";
+    return strcmp(first, last) == 0 ? first : arena_printf(program->arena, "%s_to_%s", first, last);
+}
+
+static const char *base_name(const Program *program, const Kernel *kernel) {
+    if (kernel->cls == KERNEL_CONTRACT)
+        return contract_name(program, kernel);
+    bool only_effects = kernel->roots.count > 0 && kernel->stores.count <= kernel->roots.count;
+    return only_effects ? effect_name(program, kernel) : loop_name(program, kernel);
+}
+
+static bool is_taken(const Program *program, int before, const char *name) {
+    for (int i = 0; i < before; i++)
+        if (strcmp(program->kernels.at[i]->name, name) == 0)
+            return true;
+    return false;
+}
+
+void kernel_names(Program *program) {
+    for (int i = 0; i < program->kernels.count; i++) {
+        Kernel *kernel = program->kernels.at[i];
+        const char *base = identifier(program->arena, base_name(program, kernel)), *name = base;
+        for (int number = 2; is_taken(program, i, name); number++)
+            name = arena_printf(program->arena, "%s_%d", base, number);
+        kernel->name = name;
+    }
+}

@@ -1,0 +1,157 @@
+/* Questions about a Program, its invariants and its dumps. */
+#include "pass/kernel.h"
+
+const Kernel *program_producer(const Program *program, const Node *n) {
+    for (int i = 0; i < program->kernels.count; i++) {
+        const Kernel *kernel = program->kernels.at[i];
+        for (int s = 0; s < kernel->stores.count; s++)
+            if (kernel->stores.at[s] == n)
+                return kernel;
+    }
+    return NULL;
+}
+
+Node *program_assigned(const Program *program, const Node *stored) {
+    for (int i = 0; i < program->graph->roots.count; i++) {
+        Node *root = program->graph->roots.at[i];
+        if (root->inputs == 2 && root->in[1] == stored)
+            return root->in[0];
+    }
+    return NULL;
+}
+
+bool kernel_stores_side(const Kernel *kernel, const Node *stored) {
+    return kernel->side && type_same_shape(&stored->type, &kernel->side->type);
+}
+
+static bool comes_before(const Program *program, const Kernel *reader, const Node *buffer) {
+    if (buffer->op->flags & OP_BUFFER)
+        return true;
+    const Kernel *producer = program_producer(program, buffer);
+    return producer && producer->phase < reader->phase;
+}
+
+static void verify_kernel(const Program *program, const Kernel *kernel) {
+    ENSURE(kernel->name && kernel->tiles > 0 && kernel->stores.count > 0);
+    for (int i = 0; i < kernel->loads.count; i++)
+        if (!comes_before(program, kernel, kernel->loads.at[i]))
+            ICE("kernel %s reads %%%d before it is complete", kernel->name, kernel->loads.at[i]->id);
+    for (int i = 0; i < kernel->stores.count; i++)
+        if (program_producer(program, kernel->stores.at[i]) != kernel)
+            ICE("%%%d is stored by two kernels", kernel->stores.at[i]->id);
+}
+
+static void verify_overwrites(const Program *program, const Kernel *kernel) {
+    for (int r = 0; r < kernel->roots.count; r++) {
+        const Node *root = kernel->roots.at[r];
+        for (int i = 0; root->inputs == 2 && i < program->kernels.count; i++) {
+            const Kernel *other = program->kernels.at[i];
+            for (int l = 0; other != kernel && l < other->loads.count; l++)
+                if (other->loads.at[l] == root->in[0] && other->phase >= kernel->phase)
+                    ICE("kernel %s reads a leaf that %s has overwritten", other->name, kernel->name);
+        }
+    }
+}
+
+void program_verify(const Program *program) {
+    for (int i = 0; i < program->kernels.count; i++) {
+        verify_kernel(program, program->kernels.at[i]);
+        verify_overwrites(program, program->kernels.at[i]);
+    }
+}
+
+/* ---- dumps ---- */
+
+static void print_node(Text *out, const char *before, const Node *n) {
+    text_printf(out, "%s%%%d", before, n->id);
+    if (n->name)
+        text_printf(out, ":%s", n->name);
+}
+
+static void print_nodes(Text *out, const char *label, Node *const *nodes, int count) {
+    if (!count)
+        return;
+    text_printf(out, "    %s", label);
+    for (int i = 0; i < count; i++)
+        print_node(out, " ", nodes[i]);
+    text_putc(out, '\n');
+}
+
+static void print_operand(Text *out, const char *label, const Operand *operand) {
+    text_printf(out, "    %s", label);
+    print_node(out, " ", operand->buffer);
+    text_printf(out, " [%lld, %lld]%s%s\n", (long long)operand->rows, (long long)operand->cols,
+                operand->transposed ? " transposed" : "", operand->computed ? ", computed while loading" : "");
+}
+
+static void print_product(Text *out, const Kernel *kernel) {
+    text_printf(out, "    product %lld x [%lld, %lld, %lld]\n", (long long)kernel->batches, (long long)kernel->m,
+                (long long)kernel->n, (long long)kernel->k);
+    print_operand(out, "a", &kernel->a);
+    print_operand(out, "b", &kernel->b);
+    if (kernel->side) {
+        print_node(out, "    rides along", kernel->side);
+        text_printf(out, " = sum over k of %s\n", kernel->side_of_b ? "b" : "a");
+    }
+}
+
+static void print_stage(Text *out, Arena *arena, int number, const Stage *stage) {
+    text_printf(out, "    stage %d over %s, inner axes", number, type_graph_text(arena, &stage->domain));
+    for (int axis = 0; axis < stage->domain.rank; axis++)
+        if (stage->inner >> axis & 1)
+            text_printf(out, " %d", axis);
+    text_puts(out, stage->inner ? "\n" : " none\n");
+    print_nodes(out, "  products", stage->contractions.at, stage->contractions.count);
+    print_nodes(out, "  folds", stage->reduces.at, stage->reduces.count);
+    print_nodes(out, "  keeps", stage->vectors.at, stage->vectors.count);
+    print_nodes(out, "  stores", stage->stores.at, stage->stores.count);
+}
+
+static void print_kernel(Text *out, const Program *program, const Kernel *kernel) {
+    text_printf(out, "  %s %s\n", kernel->cls == KERNEL_CONTRACT ? "contract" : "loop", kernel->name);
+    print_nodes(out, "computes", kernel->nodes.at, kernel->nodes.count);
+    print_nodes(out, "loads", kernel->loads.at, kernel->loads.count);
+    print_nodes(out, "stores", kernel->stores.at, kernel->stores.count);
+    if (kernel->cls == KERNEL_CONTRACT)
+        print_product(out, kernel);
+    else
+        text_printf(out, "    rows %lld\n", (long long)kernel->rows);
+    for (int i = 0; i < kernel->stages.count; i++)
+        print_stage(out, program->arena, i, &kernel->stages.at[i]);
+}
+
+void fused_print(const Program *program, Text *out) {
+    text_printf(out, "%s: %d kernels\n", program->prefix, program->kernels.count);
+    for (int i = 0; i < program->kernels.count; i++)
+        print_kernel(out, program, program->kernels.at[i]);
+}
+
+static void print_cut(Text *out, const Kernel *kernel) {
+    static const char *const teams[] = {
+        [TEAM_THREAD] = "a thread", [TEAM_WARP] = "a warp", [TEAM_BLOCK] = "a block", [TEAM_COLUMN] = "8 threads"};
+    const Tile *tile = &kernel->tile;
+    if (kernel->cls == KERNEL_CONTRACT)
+        text_printf(out, "tile %dx%dx%d, %dx%d a thread, %d slices of k", tile->m, tile->n, tile->k, tile->tm, tile->tn,
+                    tile->slices);
+    else
+        text_printf(out, "%lld rows, %s each", (long long)kernel->rows, teams[kernel->team]);
+}
+
+void schedule_print(const Program *program, Text *out) {
+    static const char *const names[] = {[SCHEDULE_GRAPH] = "graph", [SCHEDULE_PERSISTENT] = "persistent"};
+    text_printf(out, "%s: %d phases, %s\n", program->prefix, program->phases.count, names[program->schedule]);
+    text_printf(out, "  estimated: graph %.2f us, persistent %.2f us on %lld blocks\n",
+                program->estimate[SCHEDULE_GRAPH] * 1e6, program->estimate[SCHEDULE_PERSISTENT] * 1e6,
+                (long long)program->grid);
+    for (int p = 0; p < program->phases.count; p++) {
+        const Phase *phase = &program->phases.at[p];
+        text_printf(out, "  phase %d: %lld tiles\n", p + 1, (long long)phase->tiles);
+        for (int i = 0; i < phase->kernels.count; i++) {
+            const Kernel *kernel = phase->kernels.at[i];
+            text_printf(out, "    %-24s %5lld tiles  %10.0f FLOP  %10.0f bytes  ", kernel->name,
+                        (long long)kernel->tiles, kernel->flops, kernel->bytes);
+            print_cut(out, kernel);
+            text_putc(out, '\n');
+        }
+    }
+}

@@ -1,0 +1,75 @@
+#include "pass/simplify.h"
+
+#include "ir/op.h"
+
+enum { MAX_ROUNDS = 100 };
+
+/* A map of constants is a constant. */
+static Node *fold_constants(Graph *g, Node *n) {
+    double in[MAX_INPUTS];
+    if (n->op->cls != OP_MAP || !n->op->fold || n->type.dtype != DT_F32)
+        return NULL;
+    for (int k = 0; k < n->inputs; k++)
+        if (!graph_constant_value(n->in[k], &in[k]))
+            return NULL;
+    return graph_expand(g, graph_constant(g, n->op->fold(in, n->attr.value)), &n->type);
+}
+
+/* The axes along which all operands only repeat themselves. */
+static unsigned repeated_axes(const Node *n) {
+    unsigned axes = ~0u;
+    for (int k = 0; k < n->inputs; k++)
+        axes &= n->in[k]->op->flags & OP_REPEATS ? n->in[k]->attr.axes : 0;
+    return n->inputs ? axes : 0;
+}
+
+static Type without_axes(const Type *t, unsigned axes) {
+    Type kept = {.dtype = t->dtype, .batched = t->batched && !(axes & 1)};
+    for (int k = 0; k < t->rank; k++)
+        if (!(axes >> k & 1))
+            kept.dim[kept.rank++] = t->dim[k];
+    return kept;
+}
+
+/* What an expansion repeats, in the shape without `axes` (all of them its own). */
+static Node *before_axes(Graph *g, const Node *expansion, unsigned axes) {
+    Type type = without_axes(&expansion->type, axes);
+    Attr attr = attr_shape(&type);
+    for (int k = 0, axis = 0; k < expansion->type.rank; k++)
+        if (!(axes >> k & 1))
+            attr.axes |= (expansion->attr.axes >> k & 1) << axis++;
+    Node *operand = expansion->in[0];
+    return attr.axes ? graph_node(g, expansion->op->name, attr, 1, &operand) : operand;
+}
+
+/* A map of expansions is the expansion of a smaller map. */
+static Node *hoist_expansion(Graph *g, Node *n) {
+    unsigned axes = n->op->cls == OP_MAP ? repeated_axes(n) : 0;
+    if (!axes)
+        return NULL;
+    Node *in[MAX_INPUTS];
+    for (int k = 0; k < n->inputs; k++)
+        in[k] = before_axes(g, n->in[k], axes);
+    Node *small = graph_node(g, n->op->name, n->attr, n->inputs, in);
+    Attr attr = attr_shape(&n->type);
+    attr.axes = axes;
+    return graph_node(g, n->in[0]->op->name, attr, 1, &small);
+}
+
+static Node *simpler(Graph *g, Node *n) {
+    Node *better = fold_constants(g, n);
+    if (!better)
+        better = hoist_expansion(g, n);
+    if (!better && n->op->simplify)
+        better = n->op->simplify(g, n);
+    return better;
+}
+
+void simplify(Graph *g) {
+    int rounds = 0;
+    while (graph_rewrite(g, simpler)) {
+        ENSURE(++rounds < MAX_ROUNDS);
+        graph_compact(g);
+    }
+    graph_compact(g);
+}

@@ -1,0 +1,234 @@
+/* Cutting a row's work into stages: loops over the row's extent, with team-wide barriers between them.
+ *
+ * Reductions, products and row vectors are complete only after the stage that computes them; a value's level is the
+ * first stage where all that it reads is complete. Maps cost less than a round trip through memory: a later stage
+ * computes them again from their sources. What a product reads element by element, and a product's result that later
+ * stages read, is kept in a row vector.
+ *
+ *   level 0   logits[j] = sum over k of h[k] * w[j, k]  + bias[j]        contraction, kept as a vector
+ *   level 1   peak = max over j of logits[j]                             reduction
+ *   level 2   total = sum over j of exp(logits[j] - peak)                reduction
+ *   level 3   d_logits[j] = exp(logits[j] - peak) / total - y[j]         vector (read by the next product), stored
+ *   level 4   d_h[k] = sum over j of d_logits[j] * w[j, k]               contraction, stored
+ */
+#include "pass/fuse.h"
+
+typedef struct Staging {
+    Fusion *f;
+    Kernel *kernel;
+    int *level;         /* by node id; of nodes of the kernel and of free operands of its products */
+    bool *of_product;   /* by node id: computed in the stage of a product that it reads */
+    VEC(Node *) vectors;
+} Staging;
+
+static bool is_own(const Staging *s, const Node *n) {
+    return s->f->home[n->id] == s->kernel;
+}
+
+static bool is_vector(const Staging *s, const Node *n) {
+    for (int i = 0; i < s->vectors.count; i++)
+        if (s->vectors.at[i] == n)
+            return true;
+    return false;
+}
+
+/* A product's own maps belong to its stage; everything else waits for the stage to be complete, so that a team can
+ * share the work of each sum.
+ *
+ * The first level at which `reader` may read what node `in` of the kernel is, or is made of. */
+static int level_read(const Staging *s, const Node *reader, const Node *in) {
+    if (!is_own(s, in)) {
+        int level = 0;
+        if (s->f->home[in->id])
+            return 0;
+        for (int k = 0; k < in->inputs; k++) {
+            int below = level_read(s, in, in->in[k]);
+            level = below > level ? below : level;
+        }
+        return level;
+    }
+    bool same_element = reader->op->cls == OP_MAP && type_same_shape(&reader->type, &in->type);
+    bool complete_later = in->op->cls == OP_REDUCE || (s->of_product[in->id] && !same_element);
+    return s->level[in->id] + complete_later;
+}
+
+/* n is a product, or a map at its index and level: its epilogue. */
+static bool is_of_product(const Staging *s, const Node *n) {
+    if (n->op->cls == OP_CONTRACT)
+        return true;
+    for (int k = 0; n->op->cls == OP_MAP && k < n->inputs; k++) {
+        const Node *in = n->in[k];
+        if (is_own(s, in) && s->of_product[in->id] && s->level[in->id] == s->level[n->id])
+            return true;
+    }
+    return false;
+}
+
+static int level_of(const Staging *s, const Node *n) {
+    int level = 0;
+    for (int k = 0; k < n->inputs; k++) {
+        int read = level_read(s, n, n->in[k]);
+        level = read > level ? read : level;
+    }
+    return level;
+}
+
+/* The left operand lies in memory as it is, so that a product reads it there. */
+static bool lies_in_memory(const Staging *s, const Node *operand) {
+    while (!s->f->home[operand->id] && operand->op->cls == OP_VIEW && (operand->op->flags & OP_CONTIGUOUS))
+        operand = operand->in[0];
+    const Kernel *home = s->f->home[operand->id];
+    return home ? home != s->kernel : (operand->op->flags & OP_BUFFER) && operand->type.dtype == DT_F32;
+}
+
+static void assign_levels(Staging *s) {
+    for (int i = 0; i < s->kernel->nodes.count; i++) {
+        Node *n = s->kernel->nodes.at[i];
+        s->level[n->id] = level_of(s, n);
+        s->of_product[n->id] = is_of_product(s, n);
+        if (n->op->cls != OP_CONTRACT || lies_in_memory(s, n->in[0]))
+            continue;
+        Node *operand = n->in[0];
+        if (!is_own(s, operand))
+            s->level[operand->id] = level_of(s, operand);
+        if (!is_vector(s, operand))
+            VEC_PUSH(s->f->arena, &s->vectors, operand);
+        int ready = s->level[operand->id] + 1;
+        s->level[n->id] = ready > s->level[n->id] ? ready : s->level[n->id];
+    }
+}
+
+static Node *only_reader(const Staging *s, const Node *n) {
+    Node *reader = NULL;
+    for (int i = 0; i < s->kernel->nodes.count; i++) {
+        Node *other = s->kernel->nodes.at[i];
+        for (int k = 0; k < other->inputs; k++) {
+            if (other->in[k] != n)
+                continue;
+            if (reader && reader != other)
+                return NULL;
+            reader = other;
+        }
+    }
+    return reader;
+}
+
+/* Of a product's result, what later stages read: after its bias and activation when nothing reads it before. */
+static Node *kept_form(const Staging *s, Node *product) {
+    Node *kept = product;
+    for (Node *next = only_reader(s, kept); next; next = only_reader(s, kept)) {
+        bool same_stage = next->op->cls == OP_MAP && type_same_shape(&next->type, &product->type) &&
+                          s->level[next->id] == s->level[product->id];
+        if (!same_stage)
+            break;
+        kept = next;
+    }
+    return kept;
+}
+
+typedef struct Later {
+    const Staging *s;
+    const Node *kept;
+    int level; /* of what is evaluated */
+    bool read;
+} Later;
+
+static void find_later_read(Later *later, const Node *n) {
+    for (int k = 0; k < n->inputs; k++) {
+        const Node *in = n->in[k];
+        const Kernel *home = later->s->f->home[in->id];
+        bool other = home && home != later->s->kernel;
+        if (in == later->kept)
+            later->read |= later->level > later->s->level[in->id];
+        else if (!other && in->op->cls != OP_REDUCE && in->op->cls != OP_CONTRACT && !is_vector(later->s, in))
+            find_later_read(later, in);
+    }
+}
+
+static bool is_stored(const Kernel *kernel, const Node *n) {
+    for (int i = 0; i < kernel->stores.count; i++)
+        if (kernel->stores.at[i] == n)
+            return true;
+    return false;
+}
+
+static bool is_read_later(const Staging *s, const Node *kept) {
+    Later later = {s, kept, 0, false};
+    for (int i = 0; i < s->kernel->nodes.count; i++) {
+        const Node *n = s->kernel->nodes.at[i];
+        bool evaluated = n->op->cls == OP_REDUCE || n->op->cls == OP_CONTRACT || is_vector(s, n) || is_stored(s->kernel, n);
+        later.level = s->level[n->id];
+        if (evaluated && n != kept)
+            find_later_read(&later, n);
+    }
+    return later.read;
+}
+
+static void keep_products(Staging *s) {
+    for (int i = 0; i < s->kernel->nodes.count; i++) {
+        Node *n = s->kernel->nodes.at[i];
+        if (n->op->cls != OP_CONTRACT)
+            continue;
+        Node *kept = kept_form(s, n);
+        if (!is_vector(s, kept) && is_read_later(s, kept))
+            VEC_PUSH(s->f->arena, &s->vectors, kept);
+    }
+}
+
+typedef struct Levels {
+    VEC(int) of; /* level of each stage of the kernel */
+} Levels;
+
+/* The stage at `level` that loops over this shape; made, in the order of levels, when there is none. */
+static Stage *find_stage(Staging *s, Levels *levels, int level, const Type *domain) {
+    Kernel *kernel = s->kernel;
+    int place = 0;
+    for (; place < kernel->stages.count && levels->of.at[place] <= level; place++)
+        if (levels->of.at[place] == level && type_same_shape(&kernel->stages.at[place].domain, domain))
+            return &kernel->stages.at[place];
+    Stage stage = {.domain = *domain};
+    ENSURE(inner_axes(kernel, domain, &stage.inner));
+    VEC_PUSH(s->f->arena, &kernel->stages, stage);
+    VEC_PUSH(s->f->arena, &levels->of, level);
+    for (int i = kernel->stages.count - 1; i > place; i--) {
+        kernel->stages.at[i] = kernel->stages.at[i - 1];
+        levels->of.at[i] = levels->of.at[i - 1];
+    }
+    kernel->stages.at[place] = stage;
+    levels->of.at[place] = level;
+    return &kernel->stages.at[place];
+}
+
+static void stage_node(Staging *s, Levels *levels, Node *n) {
+    Arena *arena = s->f->arena;
+    int level = s->level[n->id];
+    if (n->op->cls == OP_REDUCE) {
+        Stage *stage = find_stage(s, levels, level, &n->in[0]->type);
+        VEC_PUSH(arena, &stage->reduces, n);
+    } else if (n->op->cls == OP_CONTRACT) {
+        Stage *stage = find_stage(s, levels, level, &n->type);
+        VEC_PUSH(arena, &stage->contractions, n);
+    }
+}
+
+void kernel_stages(Fusion *f, Kernel *kernel) {
+    Staging s = {.f = f,
+                 .kernel = kernel,
+                 .level = NEW_ARRAY(f->arena, int, f->graph->nodes.count),
+                 .of_product = NEW_ARRAY(f->arena, bool, f->graph->nodes.count)};
+    Levels levels = {0};
+    assign_levels(&s);
+    keep_products(&s);
+    for (int i = 0; i < kernel->nodes.count; i++)
+        stage_node(&s, &levels, kernel->nodes.at[i]);
+    for (int i = 0; i < s.vectors.count; i++) {
+        Node *n = s.vectors.at[i];
+        Stage *stage = find_stage(&s, &levels, s.level[n->id], &n->type);
+        VEC_PUSH(f->arena, &stage->vectors, n);
+    }
+    for (int i = 0; i < kernel->stores.count; i++) {
+        Node *n = kernel->stores.at[i];
+        Stage *stage = find_stage(&s, &levels, s.level[n->id] + (n->op->cls == OP_REDUCE), &n->type);
+        VEC_PUSH(f->arena, &stage->stores, n);
+    }
+}

@@ -1,0 +1,190 @@
+/* How kernels are cut into tiles, and what a tile costs.
+ *
+ * On a GPU, a block has 256 threads and a tile is one block's work. A product's tile of m x n outputs takes per step of k
+ * (m + n) loads and m * n multiply-adds; small products are bound by latency and want many tiles, large ones by
+ * arithmetic and want large tiles. On a CPU, a tile is one thread's work; copying a panel of operand b for each tile makes
+ * tall tiles better. The models below are coarse and only rank: cycles of the slowest multiprocessor (core). */
+#include "pass/tile.h"
+
+enum { THREADS = 256, WARPS = 8, COLUMN_ROWS = 32 };
+
+static const Tile tiles[] = {
+    {128, 128, 16, 8, 8, 1}, {128, 64, 16, 8, 4, 1}, {64, 64, 16, 4, 4, 1},
+    {32, 64, 32, 4, 4, 2},   {32, 32, 64, 4, 4, 4},  {16, 32, 64, 2, 4, 4},
+    {16, 16, 128, 2, 4, 8},  {8, 16, 128, 2, 2, 8},  {8, 8, 256, 2, 2, 16},
+};
+
+/* Multiples of the 8 rows and 16 columns that kernels_lib/cpu/matmul.h computes at a time. */
+static const Tile core_tiles[] = {{.m = 128, .n = 96, .slices = 1}, {.m = 64, .n = 64, .slices = 1},
+                                  {.m = 64, .n = 32, .slices = 1},  {.m = 32, .n = 32, .slices = 1},
+                                  {.m = 16, .n = 32, .slices = 1},  {.m = 8, .n = 16, .slices = 1}};
+
+static int64_t divide_up(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+static int64_t tile_count(const Kernel *kernel, const Tile *tile) {
+    return kernel->batches * divide_up(kernel->m, tile->m) * divide_up(kernel->n, tile->n);
+}
+
+/* Share of the multiply-add rate that a thread's tm x tn outputs can reach: each needs tm + tn operands from shared
+ * memory. */
+static double register_reuse(const Tile *tile) {
+    double per_load = (double)(tile->tm * tile->tn) / (tile->tm + tile->tn);
+    return per_load / (per_load + 0.6);
+}
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* Cycles: 32 multiply-adds a cycle; three elements of b copied in one; the call and the epilogue. */
+static double core_tile_cycles(const Kernel *kernel, const Tile *tile) {
+    double rows = (double)smaller(tile->m, kernel->m), columns = (double)smaller(tile->n, kernel->n);
+    return (double)kernel->k * (rows * columns / 32 + columns / 3) + rows * columns / 4 + 300;
+}
+
+/* Cycles: 128 multiply-adds and 64 bytes from L2 a cycle and multiprocessor; a latency of 700 for the first load and
+ * the epilogue; an ordered sum over slices. */
+static double block_tile_cycles(const Kernel *kernel, const Tile *tile) {
+    double steps = (double)kernel->k, outputs = (double)tile->m * tile->n;
+    double arithmetic = steps * outputs / 128 / register_reuse(tile);
+    double traffic = steps * (tile->m + tile->n) * sizeof(float) / 64;
+    double combine = tile->slices > 1 ? 40 + 4.0 * tile->slices * outputs / THREADS : 0;
+    return 700 + (arithmetic > traffic ? arithmetic : traffic) + combine;
+}
+
+static double tile_cycles(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    return machine->blocks ? block_tile_cycles(kernel, tile) : core_tile_cycles(kernel, tile);
+}
+
+static double waves(const Machine *machine, int64_t count) {
+    return (double)divide_up(count, machine->multiprocessors);
+}
+
+static double product_cycles(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    return waves(machine, tile_count(kernel, tile)) * tile_cycles(kernel, tile, machine);
+}
+
+typedef struct TileChoice {
+    const Tile *at;
+    int count;
+} TileChoice;
+
+static TileChoice tile_choice(const Machine *machine) {
+    return machine->blocks ? (TileChoice){tiles, sizeof tiles / sizeof *tiles}
+                           : (TileChoice){core_tiles, sizeof core_tiles / sizeof *core_tiles};
+}
+
+static void set_tile(Kernel *kernel, const Tile *tile) {
+    kernel->tile = *tile;
+    kernel->tiles = tile_count(kernel, tile);
+}
+
+static void cut_product(Kernel *kernel, const Machine *machine) {
+    TileChoice choice = tile_choice(machine);
+    const Tile *best = choice.at;
+    for (int i = 1; i < choice.count; i++)
+        if (product_cycles(kernel, &choice.at[i], machine) < product_cycles(kernel, best, machine))
+            best = &choice.at[i];
+    set_tile(kernel, best);
+    kernel->flops = 2.0 * (double)kernel->batches * (double)kernel->m * (double)kernel->n * (double)kernel->k;
+}
+
+/* Operations of one row: an element of a map or a reduction counts as one per node, of a product as 2k. */
+static double row_work(const Kernel *kernel) {
+    double work = 0;
+    for (int i = 0; i < kernel->nodes.count; i++) {
+        const Node *n = kernel->nodes.at[i];
+        const Type *in = n->inputs ? &n->in[0]->type : &n->type;
+        double elements = (double)type_elements(n->op->cls == OP_REDUCE ? in : &n->type);
+        work += elements * (n->op->cls == OP_CONTRACT ? 2.0 * (double)in->dim[in->rank - 1] : 1);
+    }
+    return work / (double)kernel->rows;
+}
+
+static int64_t longest_stage(const Kernel *kernel) {
+    int64_t longest = 1;
+    for (int i = 0; i < kernel->stages.count; i++) {
+        int64_t extent = type_elements(&kernel->stages.at[i].domain) / kernel->rows;
+        longest = extent > longest ? extent : longest;
+    }
+    return longest;
+}
+
+static bool has_products(const Kernel *kernel) {
+    for (int i = 0; i < kernel->stages.count; i++)
+        if (kernel->stages.at[i].contractions.count || kernel->stages.at[i].vectors.count)
+            return true;
+    return false;
+}
+
+/* Few rows or long ones get a block each, others a warp. Rows that are neighbours in memory, because only slow axes
+ * are folded, go 32 to a block, so that a warp reads 32 neighbours. */
+static Team choose_team(const Kernel *kernel, const Machine *machine) {
+    int64_t extent = longest_stage(kernel);
+    bool along_fast = kernel->inner >> (kernel->full.rank - 1) & 1;
+    if (extent == 1)
+        return TEAM_THREAD;
+    if (kernel->inner && !along_fast && !has_products(kernel) && kernel->rows >= COLUMN_ROWS)
+        return TEAM_COLUMN;
+    bool heavy = extent > 1024 || row_work(kernel) > 2048;
+    return heavy && kernel->rows <= 8 * (int64_t)machine->multiprocessors ? TEAM_BLOCK
+           : extent > 1024                                                ? TEAM_BLOCK
+                                                                          : TEAM_WARP;
+}
+
+static int64_t rows_per_tile(Team team) {
+    static const int64_t rows[] = {
+        [TEAM_THREAD] = THREADS, [TEAM_WARP] = WARPS, [TEAM_BLOCK] = 1, [TEAM_COLUMN] = COLUMN_ROWS};
+    return rows[team];
+}
+
+static void cut_loop(Kernel *kernel, const Machine *machine) {
+    kernel->team = choose_team(kernel, machine);
+    kernel->tiles = divide_up(kernel->rows, rows_per_tile(kernel->team));
+    kernel->flops = row_work(kernel) * (double)kernel->rows;
+}
+
+static void count_bytes(Kernel *kernel) {
+    for (int i = 0; i < kernel->loads.count; i++)
+        kernel->bytes += (double)type_bytes(&kernel->loads.at[i]->type);
+    for (int i = 0; i < kernel->stores.count; i++)
+        kernel->bytes += (double)type_bytes(&kernel->stores.at[i]->type);
+}
+
+void kernel_cut(Kernel *kernel, const Machine *machine) {
+    if (kernel->cls == KERNEL_CONTRACT)
+        cut_product(kernel, machine);
+    else
+        cut_loop(kernel, machine);
+    count_bytes(kernel);
+}
+
+/* A stage's chain: a load, the loop, a reduction across the team and a barrier. */
+static double loop_cycles(const Kernel *kernel) {
+    static const double threads_per_row[] = {
+        [TEAM_THREAD] = 1, [TEAM_WARP] = 32, [TEAM_BLOCK] = THREADS, [TEAM_COLUMN] = WARPS};
+    double serial = row_work(kernel) / threads_per_row[kernel->team];
+    return 700 + 150.0 * kernel->stages.count + 4 * serial;
+}
+
+void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine) {
+    if (kernel->cls != KERNEL_CONTRACT)
+        return;
+    TileChoice choice = tile_choice(machine);
+    for (int i = 0; i < choice.count; i++) {
+        const Tile *tile = &choice.at[i];
+        bool fast_enough = tile_cycles(kernel, tile, machine) / machine->clock <= seconds;
+        if (fast_enough && tile_count(kernel, tile) < kernel->tiles)
+            set_tile(kernel, tile);
+    }
+}
+
+double kernel_seconds(const Kernel *kernel, const Machine *machine) {
+    double cycles = kernel->cls == KERNEL_CONTRACT ? tile_cycles(kernel, &kernel->tile, machine) : loop_cycles(kernel);
+    double latency = waves(machine, kernel->tiles) * cycles / machine->clock;
+    double traffic = kernel->bytes / machine->bandwidth, arithmetic = kernel->flops / machine->flops;
+    double floor = traffic > arithmetic ? traffic : arithmetic;
+    return latency > floor ? latency : floor;
+}

@@ -1,0 +1,163 @@
+#include "plan/liveness.h"
+
+#include "pass/access.h"
+
+/* ---- which values, from when to when ---- */
+
+static bool is_report(const Node *root) {
+    return root->op->table == TABLE_REPORT;
+}
+
+static bool is_output(const Node *root) {
+    return root->op->table == TABLE_NONE && root->inputs == 1;
+}
+
+static bool feeds(const Graph *g, const Node *value, bool (*which)(const Node *root)) {
+    for (int i = 0; i < g->roots.count; i++)
+        if (which(g->roots.at[i]) && g->roots.at[i]->in[0] == value)
+            return true;
+    return false;
+}
+
+static bool loads(const Kernel *kernel, const Node *value) {
+    for (int i = 0; i < kernel->loads.count; i++)
+        if (kernel->loads.at[i] == value)
+            return true;
+    return false;
+}
+
+static int last_reader(const Program *program, const Node *value, int written) {
+    int last = written;
+    for (int i = 0; i < program->kernels.count; i++)
+        if (program->kernels.at[i]->phase > last && loads(program->kernels.at[i], value))
+            last = program->kernels.at[i]->phase;
+    return last;
+}
+
+static void add_value(Arena *arena, const Program *program, const Kernel *kernel, Node *value, Liveness *live) {
+    const Graph *g = program->graph;
+    if (program_assigned(program, value))
+        return;
+    int last = last_reader(program, value, kernel->phase);
+    bool output = feeds(g, value, is_output);
+    if (!output && last == kernel->phase && feeds(g, value, is_report))
+        return;
+    if (output)
+        last = program->phases.count - 1;
+    live->of_node[value->id] = live->values.count;
+    VEC_PUSH(arena, &live->values, ((LiveValue){value, kernel->phase, last, -1}));
+}
+
+static void add_phase(Arena *arena, const Program *program, const Phase *phase, Liveness *live) {
+    for (int i = 0; i < phase->kernels.count; i++) {
+        const Kernel *kernel = phase->kernels.at[i];
+        for (int j = 0; j < kernel->stores.count; j++)
+            add_value(arena, program, kernel, kernel->stores.at[j], live);
+    }
+}
+
+/* ---- in place ---- */
+
+typedef struct InPlace {
+    const Kernel *kernel;
+    const Node *operand;
+    Access own; /* index of the element that is being written */
+} InPlace;
+
+static bool computes(const Kernel *kernel, const Node *n) {
+    for (int i = 0; i < kernel->nodes.count; i++)
+        if (kernel->nodes.at[i] == n)
+            return true;
+    return false;
+}
+
+/* The operand must be read at the written index only; a product's operands are checked apart. */
+static Walk visit_read(void *context, Node *n, const Access *at) {
+    const InPlace *check = context;
+    if (n == check->operand)
+        return access_equal(at, &check->own, n->type.rank) ? WALK_STOP : WALK_FAIL;
+    return n == check->kernel->contraction || !computes(check->kernel, n) ? WALK_STOP : WALK_DEEPER;
+}
+
+static Access own_index(Arena *arena, int rank) {
+    Access at = {{0}};
+    for (int axis = 0; axis < rank; axis++)
+        at.index[axis] = arena_printf(arena, "i%d", axis);
+    return at;
+}
+
+/* Each element is computed by one thread from values at its own index, and from a product. */
+static bool is_elementwise(const Kernel *kernel) {
+    if (kernel->cls == KERNEL_CONTRACT)
+        return true;
+    const Stage *stage = kernel->stages.at;
+    return kernel->stages.count == 1 && !stage->reduces.count && !stage->contractions.count;
+}
+
+static bool product_reads(const Kernel *kernel, const Node *operand) {
+    return kernel->cls == KERNEL_CONTRACT && (kernel->a.buffer == operand || kernel->b.buffer == operand);
+}
+
+static bool reads_at_own_index(Arena *arena, const Kernel *kernel, const Node *operand) {
+    InPlace check = {kernel, operand, own_index(arena, operand->type.rank)};
+    for (int i = 0; i < kernel->stores.count; i++) {
+        Node *stored = kernel->stores.at[i];
+        Access at = own_index(arena, stored->type.rank);
+        if (!type_same_shape(&stored->type, &operand->type))
+            check.own = (Access){{"", "", "", "", "", "", "", ""}}; /* equals no index */
+        if (!access_walk(arena, stored, &at, visit_read, &check))
+            return false;
+    }
+    return true;
+}
+
+static bool read_by_another(const Phase *phase, const Kernel *kernel, const Node *operand) {
+    for (int i = 0; i < phase->kernels.count; i++)
+        if (phase->kernels.at[i] != kernel && loads(phase->kernels.at[i], operand))
+            return true;
+    return false;
+}
+
+static int element_bytes(const Node *n, int real_bytes) {
+    return n->type.dtype == DT_F32 ? real_bytes : dtype_info[n->type.dtype].bytes;
+}
+
+static bool is_taken(const Liveness *live, int operand) {
+    for (int i = 0; i < live->values.count; i++)
+        if (live->values.at[i].over == operand)
+            return true;
+    return false;
+}
+
+static bool may_overwrite(Arena *arena, const Program *program, const Kernel *kernel, const LiveValue *value,
+                          const LiveValue *operand, int real_bytes) {
+    const Node *from = operand->node, *to = value->node;
+    return operand->last == kernel->phase && operand->first < kernel->phase &&
+           type_same_shape(&from->type, &to->type) &&
+           element_bytes(from, real_bytes) == element_bytes(to, real_bytes) && !product_reads(kernel, from) &&
+           !read_by_another(&program->phases.at[kernel->phase], kernel, from) &&
+           reads_at_own_index(arena, kernel, from);
+}
+
+static void find_in_place(Arena *arena, const Program *program, const Kernel *kernel, Liveness *live, int real_bytes) {
+    for (int i = 0; i < kernel->stores.count; i++) {
+        int row = live->of_node[kernel->stores.at[i]->id];
+        for (int j = 0; row >= 0 && j < kernel->loads.count && live->values.at[row].over < 0; j++) {
+            int operand = live->of_node[kernel->loads.at[j]->id];
+            if (operand >= 0 && !is_taken(live, operand) &&
+                may_overwrite(arena, program, kernel, &live->values.at[row], &live->values.at[operand], real_bytes))
+                live->values.at[row].over = operand;
+        }
+    }
+}
+
+Liveness liveness(Arena *arena, const Program *program, int real_bytes) {
+    Liveness live = {.of_node = NEW_ARRAY(arena, int, program->graph->nodes.count)};
+    memset(live.of_node, -1, (size_t)program->graph->nodes.count * sizeof *live.of_node);
+    for (int i = 0; i < program->phases.count; i++)
+        add_phase(arena, program, &program->phases.at[i], &live);
+    for (int i = 0; i < program->kernels.count; i++)
+        if (is_elementwise(program->kernels.at[i]))
+            find_in_place(arena, program, program->kernels.at[i], &live, real_bytes);
+    return live;
+}

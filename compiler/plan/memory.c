@@ -1,0 +1,165 @@
+#include "plan/place.h"
+
+#include <stdlib.h>
+
+/* ---- the plan ---- */
+
+static int *no_rows(Arena *arena, int count) {
+    int *rows = NEW_ARRAY(arena, int, count);
+    for (int i = 0; i < count; i++)
+        rows[i] = -1;
+    return rows;
+}
+
+static bool name_taken(const Plan *plan, const char *name) {
+    for (int i = 0; i < plan->buffers.count; i++)
+        if (strcmp(plan->buffers.at[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* `label` as a C identifier that no buffer has yet. */
+static const char *unique_name(Arena *arena, const Plan *plan, const char *label) {
+    char *name = arena_strdup(arena, label);
+    for (char *c = name; *c; c++)
+        if (!((*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') || (*c >= '0' && *c <= '9')))
+            *c = '_';
+    const char *numbered = name;
+    for (int i = 2; name_taken(plan, numbered); i++)
+        numbered = arena_printf(arena, "%s_%d", name, i);
+    return numbered;
+}
+
+static void add_tensors(Module *module, Plan *plan, BufferKind kind, int64_t *total) {
+    int count = kind == BUFFER_WEIGHT ? module->weights.count : module->states.count;
+    const Weight *tensors = kind == BUFFER_WEIGHT ? module->weights.at : module->states.at;
+    for (int i = 0; i < count; i++) {
+        int64_t bytes = stored_bytes(&tensors[i].type, plan->real_bytes);
+        Buffer buffer = {.kind = kind, .name = unique_name(module->arena, plan, tensors[i].name),
+                         .label = tensors[i].name, .index = i, .program = -1, .type = tensors[i].type, .bytes = bytes,
+                         .offset = plan->arena_bytes, .src = tensors[i].src};
+        VEC_PUSH(module->arena, &plan->buffers, buffer);
+        plan->arena_bytes += aligned_bytes(bytes);
+        *total += aligned_bytes(bytes);
+    }
+}
+
+/* The user's name; for what has none, the kernel's and the operator's. Values of eval say so. */
+static const char *value_label(Arena *arena, const Program *program, const Node *node, bool eval) {
+    const char *label = node->name;
+    if (!label)
+        label = arena_printf(arena, "%s_%s", program_producer(program, node)->name, node->op->name);
+    return eval ? arena_printf(arena, "%s_%s", program->prefix, label) : label;
+}
+
+static void add_values(Module *module, Plan *plan, int which, const Liveness *live, const Slots *slots) {
+    int base = plan->buffers.count;
+    for (int i = 0; i < live->values.count; i++) {
+        const LiveValue *value = &live->values.at[i];
+        const char *label = value_label(module->arena, plan->programs[which], value->node, which == 1);
+        Buffer buffer = {.kind = BUFFER_VALUE, .name = unique_name(module->arena, plan, label), .label = label,
+                         .index = -1, .node = value->node, .program = which, .type = value->node->type,
+                         .bytes = stored_bytes(&value->node->type, plan->real_bytes),
+                         .offset = plan->weight_bytes + plan->state_bytes + slots->all.at[slots->of_value[i]].offset,
+                         .first = value->first, .last = value->last, .src = value->node->src};
+        if (value->over >= 0)
+            buffer.in_place_of = plan->buffers.at[base + value->over].name;
+        plan->unshared_bytes += aligned_bytes(buffer.bytes);
+        VEC_PUSH(module->arena, &plan->buffers, buffer);
+    }
+}
+
+static int64_t max(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+
+static int by_offset(const void *a, const void *b) {
+    const Buffer *x = a, *y = b;
+    return x->offset != y->offset ? (x->offset > y->offset ? 1 : -1) : strcmp(x->name, y->name);
+}
+
+static void index_buffers(Module *module, Plan *plan) {
+    plan->of_weight = no_rows(module->arena, module->weights.count);
+    plan->of_state = no_rows(module->arena, module->states.count);
+    for (int i = 0; i < 2; i++)
+        plan->of_node[i] = no_rows(module->arena, plan->programs[i]->graph->nodes.count);
+    for (int i = 0; i < plan->buffers.count; i++) {
+        const Buffer *buffer = &plan->buffers.at[i];
+        int *rows = buffer->kind == BUFFER_WEIGHT  ? &plan->of_weight[buffer->index]
+                    : buffer->kind == BUFFER_STATE ? &plan->of_state[buffer->index]
+                                                   : &plan->of_node[buffer->program][buffer->node->id];
+        *rows = i;
+    }
+}
+
+Plan *plan_memory(Module *module, const Program *train, const Program *eval, int real_bytes) {
+    Arena *arena = module->arena;
+    Plan *plan = NEW(arena, Plan);
+    *plan = (Plan){.programs = {train, eval}, .real_bytes = real_bytes};
+    add_tensors(module, plan, BUFFER_WEIGHT, &plan->weight_bytes);
+    add_tensors(module, plan, BUFFER_STATE, &plan->state_bytes);
+    plan->unshared_bytes = plan->arena_bytes;
+    int64_t busiest = 0;
+    for (int i = 0; i < 2; i++) {
+        Liveness live = liveness(arena, plan->programs[i], real_bytes);
+        Slots slots = place_values(arena, &live, real_bytes);
+        plan->value_bytes = max(plan->value_bytes, slots.bytes);
+        busiest = max(busiest, busiest_phase(&slots, plan->programs[i]->phases.count));
+        add_values(module, plan, i, &live, &slots);
+    }
+    plan->floor_bytes = plan->arena_bytes + busiest;
+    plan->arena_bytes += plan->value_bytes;
+    qsort(plan->buffers.at, (size_t)plan->buffers.count, sizeof *plan->buffers.at, by_offset);
+    index_buffers(module, plan);
+    return plan;
+}
+
+const Buffer *plan_buffer(const Plan *plan, const Node *n) {
+    int row = -1;
+    if (n->op->table == TABLE_WEIGHT)
+        row = plan->of_weight[n->attr.index];
+    else if (n->op->table == TABLE_STATE)
+        row = plan->of_state[n->attr.index];
+    for (int i = 0; i < 2; i++) {
+        const Program *program = plan->programs[i];
+        if (n->id >= program->graph->nodes.count || program->graph->nodes.at[n->id] != n || row >= 0)
+            continue;
+        const Node *leaf = program_assigned(program, n);
+        row = plan->of_node[i][n->id];
+        if (row < 0 && leaf)
+            return plan_buffer(plan, leaf);
+    }
+    return row < 0 ? NULL : &plan->buffers.at[row];
+}
+
+/* ---- verifying ---- */
+
+static bool same_program(const Buffer *a, const Buffer *b) {
+    return a->program == b->program || a->program < 0 || b->program < 0;
+}
+
+static bool overlap(const Buffer *a, const Buffer *b) {
+    bool same_bytes = a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+    bool same_time = a->program < 0 || b->program < 0 || (a->first <= b->last && b->first <= a->last);
+    return same_bytes && same_time && same_program(a, b);
+}
+
+static bool takes_over(const Buffer *heir, const Buffer *from) {
+    return heir->in_place_of && strcmp(heir->in_place_of, from->name) == 0 && heir->offset == from->offset &&
+           heir->first == from->last;
+}
+
+void plan_verify(const Plan *plan) {
+    for (int i = 0; i < plan->buffers.count; i++) {
+        const Buffer *a = &plan->buffers.at[i];
+        if (a->offset % ARENA_ALIGN)
+            ICE("buffer %s is not aligned: offset %lld", a->name, (long long)a->offset);
+        if (a->offset < 0 || a->offset + a->bytes > plan->arena_bytes)
+            ICE("buffer %s lies outside the arena", a->name);
+        for (int j = 0; j < i; j++) {
+            const Buffer *b = &plan->buffers.at[j];
+            if (overlap(a, b) && !takes_over(a, b) && !takes_over(b, a))
+                ICE("buffers %s and %s overlap", a->name, b->name);
+        }
+    }
+}

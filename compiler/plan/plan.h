@@ -1,0 +1,54 @@
+/* The memory plan: one arena for everything that training touches.
+ *
+ *   | weights | optimizer state | activations and gradients, shared by lifetime |
+ *
+ * A buffer lives from the phase that writes it to the last phase that reads it. Kernels of one phase run at the same
+ * time, so two buffers may share bytes only when their phase intervals do not touch; except in place: an element-wise
+ * kernel, or the epilogue of a product, may write over the operand that dies with it, when it alone reads it in that
+ * phase, each element only where it writes it. What only reports read has no buffer: it goes to the run's reports. */
+#ifndef MTC_PLAN_H
+#define MTC_PLAN_H
+
+#include "pass/kernel.h"
+
+enum { ARENA_ALIGN = 256 };
+
+typedef enum BufferKind { BUFFER_WEIGHT, BUFFER_STATE, BUFFER_VALUE } BufferKind;
+
+typedef struct Buffer {
+    BufferKind kind;
+    const char *name;  /* C identifier, unique: "h_weight", "h_weight_m", "d_h" */
+    const char *label; /* "h.weight": in tables and files */
+    int index;         /* row of module->weights / states; VALUE: -1 */
+    const Node *node;  /* VALUE: the stored node of the program `program` */
+    int program;       /* index into Plan.programs; weights and states: -1 (live always) */
+    Type type;
+    int64_t bytes, offset;
+    int first, last;   /* phases, inclusive */
+    const char *in_place_of; /* name of the buffer whose bytes it takes over in place, or NULL */
+    Span src;
+} Buffer;
+
+typedef struct Plan {
+    VEC(Buffer) buffers;  /* by offset, then name */
+    const Program *programs[2]; /* train, eval */
+    int64_t arena_bytes;  /* with sharing */
+    int64_t unshared_bytes; /* every buffer on its own */
+    int64_t weight_bytes, state_bytes, value_bytes;
+    int64_t floor_bytes;  /* the largest sum of live bytes over all phases: no plan can do with less */
+    int real_bytes;       /* of an f32 of the graph */
+    int *of_node[2], *of_weight, *of_state; /* rows of `buffers`, or -1: by node of each program, weight, state */
+} Plan;
+
+/* Values of train and eval share the same bytes: the two never run at once. `real_bytes` is 4, or 8 in a
+ * program for gradient checks. */
+Plan *plan_memory(Module *module, const Program *train, const Program *eval, int real_bytes);
+void plan_verify(const Plan *plan); /* no two live buffers overlap, all aligned, all inside; else an internal error */
+void plan_print(const Plan *plan, Text *out);
+void plan_svg(const Plan *plan, Text *out);
+
+/* The buffer of a weight, a state or a stored node of a program (of an assigned value: the leaf's). NULL for a data
+ * field, which lies outside the arena, and for a value that only reports read. */
+const Buffer *plan_buffer(const Plan *plan, const Node *n);
+
+#endif

@@ -1,0 +1,67 @@
+#include "plan/plan.h"
+
+static const char *lifetime(Arena *arena, const Buffer *buffer) {
+    if (buffer->program < 0)
+        return "always";
+    if (buffer->first == buffer->last)
+        return arena_printf(arena, "%d", buffer->first + 1);
+    return arena_printf(arena, "%d-%d", buffer->first + 1, buffer->last + 1);
+}
+
+static bool share_bytes(const Buffer *a, const Buffer *b) {
+    return a != b && a->program == b->program && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
+static void print_sharers(const Plan *plan, const Buffer *buffer, Text *out) {
+    if (buffer->in_place_of)
+        text_printf(out, "  in place of %s", buffer->in_place_of);
+    const char *before = buffer->in_place_of ? "; shares " : "  shares ";
+    for (int i = 0; i < plan->buffers.count; i++) {
+        const Buffer *other = &plan->buffers.at[i];
+        bool told = buffer->in_place_of && strcmp(buffer->in_place_of, other->name) == 0;
+        if (!share_bytes(buffer, other) || told)
+            continue;
+        text_printf(out, "%s%s", before, other->name);
+        before = ", ";
+    }
+}
+
+static void print_buffer(const Plan *plan, const Buffer *buffer, Text *out) {
+    text_printf(out, "  %12lld %12lld  %-20s %-8s %s", (long long)buffer->offset, (long long)buffer->bytes,
+                type_graph_text(out->arena, &buffer->type), lifetime(out->arena, buffer), buffer->name);
+    print_sharers(plan, buffer, out);
+    text_putc(out, '\n');
+}
+
+static void print_section(const Plan *plan, const char *title, BufferKind kind, int program, Text *out) {
+    bool any = false;
+    for (int i = 0; i < plan->buffers.count; i++) {
+        const Buffer *buffer = &plan->buffers.at[i];
+        if (buffer->kind != kind || buffer->program != program)
+            continue;
+        if (!any)
+            text_printf(out, "%s\n", title);
+        any = true;
+        print_buffer(plan, buffer, out);
+    }
+}
+
+static void print_total(const char *what, int64_t bytes, Text *out) {
+    text_printf(out, "  %-16s %12lld\n", what, (long long)bytes);
+}
+
+void plan_print(const Plan *plan, Text *out) {
+    text_printf(out, "plan %s\n", plan->programs[0]->graph->module->name);
+    text_printf(out, "  %12s %12s  %-20s %-8s %s\n", "offset", "bytes", "type", "phases", "buffer");
+    print_section(plan, "weights", BUFFER_WEIGHT, -1, out);
+    print_section(plan, "optimizer state", BUFFER_STATE, -1, out);
+    for (int i = 0; i < 2; i++)
+        print_section(plan, arena_printf(out->arena, "%s: values", plan->programs[i]->prefix), BUFFER_VALUE, i, out);
+    text_puts(out, "total\n");
+    print_total("weights", plan->weight_bytes, out);
+    print_total("optimizer state", plan->state_bytes, out);
+    print_total("values", plan->value_bytes, out);
+    print_total("arena", plan->arena_bytes, out);
+    print_total("without sharing", plan->unshared_bytes, out);
+    print_total("floor", plan->floor_bytes, out);
+}

@@ -1,0 +1,141 @@
+#include "summary.h"
+
+/* A named value of the model, with what is computed for it after the named value before; or a weight that none has. */
+typedef struct Layer {
+    const char *name;
+    Type type;
+    Span src;
+    int64_t parameters, flops, bytes;
+} Layer;
+
+typedef struct Summary {
+    Arena *arena;
+    const Plan *plan;
+    const Module *module;
+    VEC(Layer) layers; /* in the order of computation */
+} Summary;
+
+/* ---- gathering ---- */
+
+/* Multiplications and additions of the whole batch; a map counts one operation for each element. */
+static int64_t node_flops(const Node *n) {
+    const Type *in = n->inputs ? &n->in[0]->type : NULL;
+    switch (n->op->cls) {
+    case OP_MAP: return type_elements(&n->type);
+    case OP_REDUCE: return type_elements(in);
+    case OP_CONTRACT: return 2 * type_elements(&n->type) * in->dim[in->rank - (n->attr.ta ? 2 : 1)];
+    default: return 0;
+    }
+}
+
+/* Evaluation is the forward pass and nothing else. What a report needs is counted under the report's name. */
+static void gather_layers(Summary *s) {
+    const Graph *g = s->module->eval;
+    int64_t flops = 0;
+    for (int i = 0; i < g->nodes.count; i++) {
+        const Node *n = g->nodes.at[i];
+        if (n->op->table == TABLE_REPORT && s->layers.count)
+            s->layers.at[s->layers.count - 1].name = s->module->reports.at[n->attr.index].name;
+        if (n->op->cls == OP_LEAF || n->op->cls == OP_ROOT)
+            continue;
+        flops += node_flops(n);
+        if (!n->name)
+            continue;
+        Layer layer = {.name = n->name, .type = n->type, .src = n->src, .flops = flops / s->module->batch};
+        VEC_PUSH(s->arena, &s->layers, layer);
+        flops = 0;
+    }
+}
+
+/* "h", "h.weight", "h.weight.m", "d_h" and "d_h.weight" belong to h. */
+static bool belongs_to(const char *label, const Layer *layer) {
+    size_t length = strlen(layer->name);
+    if (strncmp(label, "d_", 2) == 0 && strncmp(layer->name, "d_", 2) != 0)
+        label += 2;
+    return strncmp(label, layer->name, length) == 0 && (label[length] == '\0' || label[length] == '.');
+}
+
+/* The layer with the longest name: "a.b.weight" is of "a.b", not of "a". */
+static Layer *owner(Summary *s, const char *label) {
+    Layer *best = NULL;
+    for (int i = 0; i < s->layers.count; i++)
+        if (belongs_to(label, &s->layers.at[i]) && (!best || strlen(s->layers.at[i].name) > strlen(best->name)))
+            best = &s->layers.at[i];
+    return best;
+}
+
+static void gather_memory(Summary *s) {
+    for (int i = 0; i < s->plan->buffers.count; i++) {
+        const Buffer *buffer = &s->plan->buffers.at[i];
+        if (buffer->kind == BUFFER_WEIGHT && !owner(s, buffer->label))
+            VEC_PUSH(s->arena, &s->layers, ((Layer){.name = buffer->label, .type = buffer->type, .src = buffer->src}));
+        Layer *layer = buffer->program != 1 ? owner(s, buffer->label) : NULL;
+        if (!layer)
+            continue;
+        layer->bytes += buffer->bytes;
+        layer->parameters += buffer->kind == BUFFER_WEIGHT ? type_elements(&buffer->type) : 0;
+    }
+}
+
+/* ---- printing ---- */
+
+static void print_row(Text *out, const char *line, const char *name, const char *shape, const Layer *layer) {
+    Arena *arena = out->arena;
+    text_printf(out, "  %5s  %-24s %-16s %14s %16s %10s\n", line, name, shape, text_grouped(arena, layer->parameters),
+                text_grouped(arena, layer->flops), text_bytes(arena, layer->bytes));
+}
+
+static const char *line_text(Arena *arena, Span src) {
+    int line, column;
+    if (!src.source)
+        return "";
+    span_position(src, &line, &column);
+    return arena_printf(arena, "%d", line);
+}
+
+static void print_layers(Summary *s, Text *out) {
+    Layer total = {0};
+    text_printf(out, "  %5s  %-24s %-16s %14s %16s %10s\n", "line", "value", "shape", "parameters", "FLOP/example", "memory");
+    for (int i = 0; i < s->layers.count; i++) {
+        const Layer *layer = &s->layers.at[i];
+        print_row(out, line_text(s->arena, layer->src), layer->name, type_user_text(s->arena, &layer->type), layer);
+        total.parameters += layer->parameters;
+        total.flops += layer->flops;
+        total.bytes += layer->bytes;
+    }
+    print_row(out, "", "total", "", &total);
+}
+
+static void print_knobs(Summary *s, Text *out) {
+    for (int i = 0; i < s->module->knobs.count; i++) {
+        const Knob *knob = &s->module->knobs.at[i];
+        text_printf(out, "%s %s = ", i ? "            " : "  params    ", knob->name);
+        text_number(out, knob->value);
+        text_printf(out, knob->fixed ? ", fixed when compiling (mtc --set %s=...)\n" : ", a flag of the program (--%s)\n",
+                    knob->name);
+    }
+}
+
+static void print_schedule(Summary *s, Text *out) {
+    const Program *train = s->plan->programs[0];
+    const double *us = train->estimate;
+    text_printf(out, "  schedule   %s: %d phases a step, %.1f us estimated (graph %.1f us, persistent %.1f us)\n",
+                train->schedule == SCHEDULE_PERSISTENT ? "persistent" : "graph", train->phases.count,
+                1e6 * us[train->schedule], 1e6 * us[SCHEDULE_GRAPH], 1e6 * us[SCHEDULE_PERSISTENT]);
+}
+
+void summary_print(const Plan *plan, Text *out) {
+    Summary s = {out->arena, plan, plan->programs[0]->graph->module, {0}};
+    gather_layers(&s);
+    gather_memory(&s);
+    text_printf(out, "%s\n\n", s.module->name);
+    print_layers(&s, out);
+    text_putc(out, '\n');
+    print_knobs(&s, out);
+    text_printf(out, "  batch      %lld, %d epochs\n", (long long)s.module->batch, s.module->epochs);
+    text_printf(out, "  memory     %s: weights %s, optimizer state %s, values %s; %s without sharing\n",
+                text_bytes(s.arena, plan->arena_bytes), text_bytes(s.arena, plan->weight_bytes),
+                text_bytes(s.arena, plan->state_bytes), text_bytes(s.arena, plan->value_bytes),
+                text_bytes(s.arena, plan->unshared_bytes));
+    print_schedule(&s, out);
+}

@@ -1,0 +1,31 @@
+/* A growable string in an arena, for dumps and generated code. */
+#ifndef MTC_TEXT_H
+#define MTC_TEXT_H
+
+#include "support/arena.h"
+
+#include <stdint.h>
+
+typedef struct Text {
+    Arena *arena;
+    char *at; /* always terminated once anything was written; use text_string() to read */
+    size_t length, capacity;
+} Text;
+
+#define TEXT(arena_) ((Text){.arena = (arena_)})
+
+void text_printf(Text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void text_vprintf(Text *text, const char *format, va_list args);
+void text_append(Text *text, const char *bytes, size_t length);
+void text_puts(Text *text, const char *string);
+void text_putc(Text *text, char c);
+const char *text_string(const Text *text); /* "" when empty */
+
+/* The shortest decimal that reads back as `value` ("0.1", "1e-05", "3"); "inf", "-inf", "nan" otherwise. */
+void text_number(Text *text, double value);
+
+/* Amounts for people: "1.3 MB" and "101,770". */
+const char *text_bytes(Arena *arena, int64_t bytes);
+const char *text_grouped(Arena *arena, int64_t number);
+
+#endif

@@ -1,0 +1,54 @@
+/* The examples of one step: which they are, what each counts, and their random numbers. */
+#ifndef MTC_CPU_BATCH_H
+#define MTC_CPU_BATCH_H
+
+#include "mtc.h"
+#include "random.h"
+
+typedef struct Batch {
+    const MtcRun *run;
+    const int *order; /* of the epoch's examples; NULL: as they lie */
+    int64_t first;    /* position of row 0 in that order */
+    int rows;         /* real examples; the rows after them are filler */
+    int64_t step;     /* 1 for the first update */
+    double *reports;  /* where this step's means go */
+} Batch;
+
+/* The batch of the training step that comes `ahead` steps after the one that the clock shows. */
+static inline Batch batch_of_step(const MtcRun *run, int64_t ahead, int size, int reports) {
+    int64_t first = (run->clock[1] + ahead) * size, left = run->data.examples - first;
+    int rows = (int)(left < size ? left : size);
+    double *means = run->reports + (run->clock[2] + ahead) * reports;
+    return (Batch){run, run->order, first, rows, run->clock[0] + ahead + 1, means};
+}
+
+/* Examples first .. first + rows of the data set, for evaluation. */
+static inline Batch batch_of_examples(const MtcRun *run, int64_t first, int64_t rows, int64_t slot, int reports) {
+    return (Batch){run, NULL, first, (int)rows, run->clock[0] + 1, run->reports + slot * reports};
+}
+
+/* The example in row i of the batch; filler rows repeat the first. */
+static inline int64_t row(const Batch *batch, int i) {
+    int64_t at = batch->first + (i < batch->rows ? i : 0);
+    return batch->order ? batch->order[at] : at;
+}
+
+/* The weight of row i in a mean over the batch. */
+static inline real share(const Batch *batch, int i) {
+    return i < batch->rows ? (real)1 / (real)batch->rows : 0;
+}
+
+static inline real step(const Batch *batch) {
+    return (real)batch->step;
+}
+
+static inline real knob(const Batch *batch, int index) {
+    return batch->run->knob[index];
+}
+
+/* Uniform in [0, 1), a function of seed, stream, step and element alone. */
+static inline real uniform(const Batch *batch, int stream, int64_t element) {
+    return mtc_uniform(batch->run->seed, (uint32_t)stream, (uint64_t)batch->step, (uint64_t)element);
+}
+
+#endif

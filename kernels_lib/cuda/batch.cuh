@@ -1,0 +1,55 @@
+/* A batch: the examples of one step, what each counts, and the numbers that every kernel of the step shares. */
+#ifndef MTC_CUDA_BATCH_CUH
+#define MTC_CUDA_BATCH_CUH
+
+#include "mtc.h"
+#include "random.h"
+
+struct Batch {
+    const MtcRun *run;
+    const int *order; // of the epoch's examples; NULL: as they lie
+    int64_t first;    // position of row 0 in that order
+    int rows;         // real examples; the rows after them are filler
+    int64_t step;     // 1 for the first update
+    double *reports;  // where this step's means go
+};
+
+/* The batch of the training step `ahead` steps after the one that the clock shows. */
+static inline __device__ Batch batch_of_step(const MtcRun &run, const int64_t (&clock)[3], int64_t ahead, int size,
+                                             int reports) {
+    int64_t first = (clock[1] + ahead) * size, left = run.data.examples - first;
+    int rows = (int)(left < size ? left : size);
+    return {&run, run.order, first, rows, clock[0] + ahead + 1, run.reports + (clock[2] + ahead) * reports};
+}
+
+/* Examples first .. first + rows of the data set, for evaluation. */
+static inline __device__ Batch batch_of_examples(const MtcRun &run, int64_t first, int64_t rows, int64_t slot,
+                                                 int reports) {
+    return {&run, nullptr, first, (int)rows, run.clock[0] + 1, run.reports + slot * reports};
+}
+
+/* The example in row i of the batch; filler rows repeat the first. */
+static inline __device__ int64_t row(const Batch &batch, int i) {
+    int64_t at = batch.first + (i < batch.rows ? i : 0);
+    return batch.order ? batch.order[at] : at;
+}
+
+/* The weight of row i in a mean over the batch. */
+static inline __device__ float share(const Batch &batch, int i) {
+    return i < batch.rows ? 1.0f / (float)batch.rows : 0.0f;
+}
+
+static inline __device__ float step(const Batch &batch) {
+    return (float)batch.step;
+}
+
+static inline __device__ float knob(const Batch &batch, int index) {
+    return batch.run->knob[index];
+}
+
+/* Uniform in [0, 1), a function of seed, stream, step and element alone. */
+static inline __device__ float uniform(const Batch &batch, int stream, int64_t element) {
+    return mtc_uniform(batch.run->seed, (uint32_t)stream, (uint64_t)batch.step, (uint64_t)element);
+}
+
+#endif

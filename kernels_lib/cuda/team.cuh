@@ -1,0 +1,159 @@
+/* Teams: the threads that work on one row, and how they fold numbers together.
+ *
+ * A block has THREADS threads, so that any kernels can share a launch. Its tile of rows is dealt to teams:
+ *
+ *     Thread    one thread a row            256 rows a tile, consecutive threads on consecutive rows
+ *     Warp      32 threads a row            8 rows a tile
+ *     Whole     the whole block a row       1 row a tile
+ *     Column    8 threads a row             32 rows a tile, neighbours in memory: for reductions over a slow axis
+ *
+ * A team loops over its row's extent with `for (int k = team.first; k < N; k += team.stride)` and folds what its
+ * threads found with team_sum, team_max, team_min or team_reduce: every thread of the team gets the result, combined in
+ * an order that depends on nothing but the shapes. All threads of the block must take part, whether their row exists or
+ * not. A team is made from `scratch` bytes of the tile's shared memory, its alone. */
+#ifndef MTC_CUDA_TEAM_CUH
+#define MTC_CUDA_TEAM_CUH
+
+constexpr int THREADS = 256, LANES = 32, WARPS = THREADS / LANES;
+
+struct Thread {
+    static constexpr int rows = THREADS, size = 1, lanes = 1, scratch = 0;
+    static constexpr int first = 0, stride = 1;
+    int row = threadIdx.x; // of the tile
+
+    __device__ explicit Thread(char *) {
+    }
+    __device__ void sync() const {
+    }
+    template <class T, class Combine> __device__ T reduce(T value, Combine) const {
+        return value;
+    }
+};
+
+/* Combined over the lanes of an aligned group of SIZE, all of which get the result. */
+template <int SIZE = LANES, class T, class Combine> __device__ T lanes_reduce(T value, Combine combine) {
+#pragma unroll
+    for (int distance = SIZE / 2; distance; distance /= 2)
+        value = combine(value, __shfl_xor_sync(~0u, value, distance));
+    return value;
+}
+
+struct Warp {
+    static constexpr int rows = WARPS, size = LANES, lanes = LANES, scratch = 0;
+    static constexpr int stride = LANES;
+    int first = threadIdx.x % LANES, row = threadIdx.x / LANES;
+
+    __device__ explicit Warp(char *) {
+    }
+    __device__ void sync() const {
+        __syncwarp();
+    }
+    template <class T, class Combine> __device__ T reduce(T value, Combine combine) const {
+        return lanes_reduce(value, combine);
+    }
+};
+
+struct Whole {
+    static constexpr int rows = 1, size = THREADS, lanes = LANES, scratch = WARPS * sizeof(double);
+    static constexpr int stride = THREADS, row = 0;
+    int first = threadIdx.x;
+    char *shared;
+
+    __device__ explicit Whole(char *shared) : shared(shared) {
+    }
+    __device__ void sync() const {
+        __syncthreads();
+    }
+    template <class T, class Combine> __device__ T reduce(T value, Combine combine) const {
+        T *partial = (T *)shared;
+        value = lanes_reduce(value, combine);
+        __syncthreads(); // the previous reduction has been read
+        if (first % LANES == 0)
+            partial[first / LANES] = value;
+        __syncthreads();
+        value = partial[0];
+#pragma unroll
+        for (int warp = 1; warp < WARPS; warp++)
+            value = combine(value, partial[warp]);
+        return value;
+    }
+};
+
+struct Column {
+    static constexpr int rows = LANES, size = WARPS, lanes = 1, scratch = THREADS * sizeof(double);
+    static constexpr int stride = WARPS;
+    int first = threadIdx.x / LANES, row = threadIdx.x % LANES;
+    char *shared;
+
+    __device__ explicit Column(char *shared) : shared(shared) {
+    }
+    __device__ void sync() const {
+        __syncthreads();
+    }
+    template <class T, class Combine> __device__ T reduce(T value, Combine combine) const {
+        T *partial = (T *)shared;
+        __syncthreads();
+        partial[first * LANES + row] = value;
+        __syncthreads();
+        value = partial[row];
+#pragma unroll
+        for (int part = 1; part < WARPS; part++)
+            value = combine(value, partial[part * LANES + row]);
+        return value;
+    }
+};
+
+/* Bytes of shared memory for a tile whose rows keep `floats` numbers each, and where a row keeps them. */
+template <class Team> constexpr int team_shared(int floats) {
+    return Team::scratch + Team::rows * floats * (int)sizeof(float);
+}
+template <class Team> __device__ float *row_memory(const Team &team, char *shared, int floats) {
+    return (float *)(shared + Team::scratch) + team.row * floats;
+}
+
+template <class Team, class T, class Combine> __device__ T team_reduce(const Team &team, T value, Combine combine) {
+    return team.reduce(value, combine);
+}
+template <class Team, class T> __device__ T team_sum(const Team &team, T value) {
+    return team.reduce(value, [](T a, T b) { return a + b; });
+}
+template <class Team> __device__ float team_max(const Team &team, float value) {
+    return team.reduce(value, [](float a, float b) { return fmaxf(a, b); });
+}
+template <class Team> __device__ float team_min(const Team &team, float value) {
+    return team.reduce(value, [](float a, float b) { return fminf(a, b); });
+}
+
+/* Largest power of two that is at most n, at least 1. */
+__host__ __device__ constexpr int floor_power(int n) {
+    return n < 2 ? 1 : 2 * floor_power(n / 2);
+}
+
+/* Threads that share an output of a thin product: as many as keep the team busy; at least 8 where k is long, so that
+ * neighbours read neighbouring numbers; never more than lie in one warp or have a k. */
+template <class Team, int N, int K> __host__ __device__ constexpr int product_lanes() {
+    int busy = floor_power(Team::size / N), coalesced = K > LANES ? 8 : 1;
+    int wanted = busy > coalesced ? busy : coalesced, most = floor_power(K < Team::lanes ? K : Team::lanes);
+    return wanted < most ? wanted : most;
+}
+
+/* A thin product: store(j, sum over k of term(j, k)) for j < N, k < K, each j once, by one thread of the team. Outputs
+ * are dealt to groups of lanes, k to the lanes of a group. team.sync() before reading what `store` wrote. */
+template <int N, int K, class Team, class Term, class Store>
+__device__ void team_product(const Team &team, Term term, Store store) {
+    constexpr int lanes = product_lanes<Team, N, K>(), groups = Team::size / lanes;
+    int lane = team.first % lanes;
+    for (int start = 0; start < N; start += groups) { // the same rounds for every lane: all shuffle
+        int j = start + team.first / lanes;
+        float sum = 0;
+        if (j < N)
+#pragma unroll 8
+            for (int k = lane; k < K; k += lanes)
+                sum += term(j, k);
+        sum = lanes_reduce<lanes>(sum, [](float a, float b) { return a + b; });
+        if (j < N && lane == 0)
+            store(j, sum);
+    }
+}
+
+#endif

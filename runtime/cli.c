@@ -1,0 +1,282 @@
+#include "cli.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- commands and flags: the tables that parsing, help and advice are made from ---- */
+
+enum { CLI_TRAIN = 1, CLI_EVAL = 2, CLI_PREDICT = 4, CLI_INFO = 8, CLI_BENCH = 16, CLI_RUNS = CLI_TRAIN | CLI_EVAL | CLI_PREDICT | CLI_BENCH };
+
+static const struct Command {
+    const char *name, *help;
+    int bit;
+    bool needs_weights;
+    int (*run)(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
+} command_table[] = {
+    {"train", "train, and evaluate after each epoch (the default)", CLI_TRAIN, false, mtc_command_train},
+    {"eval", "loss and metrics of trained weights over a data set", CLI_EVAL, true, mtc_command_eval},
+    {"predict", "the model's answer for each example", CLI_PREDICT, true, mtc_command_predict},
+    {"info", "what this program is: parameters, memory, tensors", CLI_INFO, false, mtc_command_info},
+    {"bench", "how fast a training step is, as a line of JSON", CLI_BENCH, false, mtc_command_bench},
+};
+enum { CLI_COMMANDS = sizeof command_table / sizeof command_table[0] };
+
+typedef enum FlagKind { FLAG_COUNT, FLAG_TEXT, FLAG_SWITCH } FlagKind;
+
+static const struct Flag {
+    const char *name, *argument, *help;
+    int commands;
+    FlagKind kind;
+    size_t offset; /* in MtcOptions */
+    int64_t low;   /* of a count */
+} flag_table[] = {
+    {"epochs", "N", "train for N passes over the data", CLI_TRAIN, FLAG_COUNT, offsetof(MtcOptions, epochs), 1},
+    {"steps", "N", "stop after N steps; bench: steps of each run", CLI_TRAIN | CLI_BENCH, FLAG_COUNT, offsetof(MtcOptions, steps), 1},
+    {"every", "N", "print and evaluate after every N-th epoch", CLI_TRAIN, FLAG_COUNT, offsetof(MtcOptions, every), 1},
+    {"seed", "N", "of initial weights, shuffles and dropout", CLI_TRAIN | CLI_BENCH, FLAG_COUNT, offsetof(MtcOptions, seed), 0},
+    {"save", "FILE", "write the trained weights (safetensors)", CLI_TRAIN, FLAG_TEXT, offsetof(MtcOptions, save), 0},
+    {"load", "FILE", "begin with these weights (safetensors)", CLI_RUNS, FLAG_TEXT, offsetof(MtcOptions, load), 0},
+    {"data", "FOLDER", "where the data files are", CLI_RUNS, FLAG_TEXT, offsetof(MtcOptions, data), 0},
+    {"split", "NAME", "the data set to use, 'test' unless given", CLI_EVAL | CLI_PREDICT, FLAG_TEXT, offsetof(MtcOptions, split), 0},
+    {"input", "FILE", "examples to predict: the first field, npy or IDX", CLI_PREDICT, FLAG_TEXT, offsetof(MtcOptions, input), 0},
+    {"output", "FILE", "write the predictions as npy instead of text", CLI_PREDICT, FLAG_TEXT, offsetof(MtcOptions, output), 0},
+    {"log", "FILE", "write the run as JSON lines", CLI_TRAIN, FLAG_TEXT, offsetof(MtcOptions, log), 0},
+    {"log-every", "N", "a line of the log for every N steps", CLI_TRAIN, FLAG_COUNT, offsetof(MtcOptions, log_every), 1},
+    {"runs", "N", "measure N times and take the median", CLI_BENCH, FLAG_COUNT, offsetof(MtcOptions, runs), 1},
+    {"device", "N", "which device to use, 0 unless given", CLI_RUNS, FLAG_COUNT, offsetof(MtcOptions, device), 0},
+    {"quiet", NULL, "print nothing but errors", CLI_TRAIN, FLAG_SWITCH, offsetof(MtcOptions, quiet), 0},
+};
+enum { CLI_FLAGS = sizeof flag_table / sizeof flag_table[0] };
+
+/* ---- help ---- */
+
+static void help_knob(const MtcKnob *knob) {
+    char name[64];
+    snprintf(name, sizeof name, "%s %s", knob->name, knob->integer ? "N" : "X");
+    printf("  --%-18s %s%s%.6g", name, knob->help ? knob->help : "", knob->help ? "; " : "", knob->value);
+    if (knob->has_range)
+        printf(", from %g to %g", knob->low, knob->high);
+    printf("\n");
+}
+
+static void help_flags(const MtcModel *model, int command) {
+    char name[64];
+    printf("\nflags\n");
+    for (int i = 0; i < CLI_FLAGS; i++)
+        if (flag_table[i].commands & command) {
+            snprintf(name, sizeof name, "%s %s", flag_table[i].name, flag_table[i].argument ? flag_table[i].argument : "");
+            printf("  --%-18s %s", name, flag_table[i].help);
+            if (flag_table[i].offset == offsetof(MtcOptions, epochs))
+                printf("; %d", model->epochs);
+            if (flag_table[i].offset == offsetof(MtcOptions, seed))
+                printf("; %llu", (unsigned long long)model->seed);
+            printf("\n");
+        }
+    if (model->knobs && command != CLI_INFO)
+        printf("\nparameters of %s\n", model->source);
+    for (int i = 0; i < model->knobs && command != CLI_INFO; i++)
+        help_knob(&model->knob[i]);
+}
+
+static void help_examples(const MtcModel *model, const char *program) {
+    const char *knob = model->knobs ? model->knob[0].name : NULL;
+    printf("\nexamples\n");
+    printf("  %s --epochs 5 --save %s.safetensors\n", program, model->name);
+    if (knob)
+        printf("  %s --%s %g --log run.jsonl\n", program, knob, model->knob[0].value);
+    printf("  %s eval --load %s.safetensors\n", program, model->name);
+    printf("  %s predict --load %s.safetensors --input examples.npy\n", program, model->name);
+    for (int i = 0; i < model->fixed && i < 1; i++)
+        printf("\n'%s' decides a size, so it is set when compiling: mtc %s --set %s=%g -o %s\n", model->fixed_param[i].name,
+               model->source, model->fixed_param[i].name, model->fixed_param[i].value, program);
+}
+
+static int help(const MtcModel *model, const char *program, const struct Command *command, bool named) {
+    printf("%s: %lld parameters, compiled by mtc from %s for %s\n\n", model->name, (long long)model->parameters,
+           model->source, model->target);
+    if (named)
+        printf("usage: %s %s [flags]\n  %s\n", program, command->name, command->help);
+    else
+        printf("usage: %s [command] [flags]\n\ncommands\n", program);
+    for (int i = 0; i < CLI_COMMANDS && !named; i++)
+        printf("  %-20s %s\n", command_table[i].name, command_table[i].help);
+    help_flags(model, command->bit);
+    if (!named) {
+        help_examples(model, program);
+        printf("\n%s COMMAND --help lists the flags of a command.\n", program);
+    }
+    return 0;
+}
+
+/* ---- parsing ---- */
+
+typedef struct Parser {
+    const MtcModel *model;
+    MtcOptions *options;
+    const struct Command *command;
+    MtcFault fault;
+} Parser;
+
+static int usage_error(Parser *parser, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int usage_error(Parser *parser, const char *format, ...) {
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    mtc_fail(&parser->fault, MTC_USAGE, "%s", text);
+    mtc_note(&parser->fault, "%s --help lists commands and flags", parser->options->program);
+    return MTC_USAGE;
+}
+
+static int parse_count(Parser *parser, const char *name, const char *text, int64_t low, int64_t *value) {
+    char *end;
+    errno = 0;
+    long long number = strtoll(text, &end, 10);
+    if (end == text || *end)
+        return usage_error(parser, "--%s needs an integer, not '%s'", name, text);
+    if (errno || number < low)
+        return usage_error(parser, "--%s is from %lld to %lld, not %s", name, (long long)low, LLONG_MAX, text);
+    *value = number;
+    return 0;
+}
+
+static int parse_knob(Parser *parser, int index, const char *text) {
+    const MtcKnob *knob = &parser->model->knob[index];
+    char *end;
+    double value = strtod(text, &end);
+    if (!(parser->command->bit & CLI_RUNS))
+        return usage_error(parser, "%s has no flag --%s", parser->command->name, knob->name);
+    if (end == text || *end || !isfinite(value))
+        return usage_error(parser, "--%s needs a number, not '%s'", knob->name, text);
+    if (knob->integer && value != floor(value))
+        return usage_error(parser, "--%s needs an integer, not %s", knob->name, text);
+    if (knob->has_range && (value < knob->low || value > knob->high))
+        return usage_error(parser, "--%s is from %g to %g, not %s", knob->name, knob->low, knob->high, text);
+    parser->options->knob[index] = value;
+    parser->options->knob_given[index] = true;
+    return 0;
+}
+
+static int parse_flag(Parser *parser, const struct Flag *flag, const char *text) {
+    char *field = (char *)parser->options + flag->offset;
+    if (!(flag->commands & parser->command->bit))
+        return usage_error(parser, "%s has no flag --%s", parser->command->name, flag->name);
+    if (flag->kind == FLAG_COUNT)
+        return parse_count(parser, flag->name, text, flag->low, (int64_t *)(void *)field);
+    if (flag->kind == FLAG_TEXT && !*text)
+        return usage_error(parser, "--%s needs a %s", flag->name, flag->argument);
+    if (flag->kind == FLAG_TEXT)
+        *(const char **)(void *)field = text;
+    else
+        *(bool *)field = true;
+    return 0;
+}
+
+static int unknown_flag(Parser *parser, const char *name) {
+    const MtcModel *model = parser->model;
+    const char *names[CLI_FLAGS + MTC_MAX_KNOBS];
+    int count = 0;
+    for (int i = 0; i < CLI_FLAGS; i++)
+        if (flag_table[i].commands & parser->command->bit)
+            names[count++] = flag_table[i].name;
+    for (int i = 0; i < model->knobs; i++)
+        names[count++] = model->knob[i].name;
+    for (int i = 0; i < model->fixed; i++)
+        if (strcmp(model->fixed_param[i].name, name) == 0)
+            return usage_error(parser, "'%s' was fixed at %g when this program was compiled: mtc %s --set %s=... -o %s", name,
+                               model->fixed_param[i].value, model->source, name, parser->options->program);
+    const char *nearest = mtc_nearest(name, names, count);
+    return nearest ? usage_error(parser, "unknown flag --%s; did you mean --%s?", name, nearest)
+                   : usage_error(parser, "unknown flag --%s", name);
+}
+
+/* "--lr 3e-4" or "--lr=3e-4"; *used: how many arguments that took. */
+static int parse_argument(Parser *parser, char **argument, int left, int *used) {
+    char name[64];
+    const char *equals = strchr(argument[0], '='), *text = equals ? equals + 1 : left > 1 ? argument[1] : NULL;
+    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - argument[0] - 2) : (int)strlen(argument[0] + 2), argument[0] + 2);
+    *used = equals ? 1 : 2;
+    for (int i = 0; i < CLI_FLAGS; i++)
+        if (strcmp(flag_table[i].name, name) == 0) {
+            if (flag_table[i].kind == FLAG_SWITCH) {
+                *used = 1;
+                return equals ? usage_error(parser, "--%s takes no value", name) : parse_flag(parser, &flag_table[i], "");
+            }
+            return text ? parse_flag(parser, &flag_table[i], text) : usage_error(parser, "--%s needs a %s", name, flag_table[i].argument);
+        }
+    for (int i = 0; i < parser->model->knobs; i++)
+        if (strcmp(parser->model->knob[i].name, name) == 0)
+            return text ? parse_knob(parser, i, text) : usage_error(parser, "--%s needs a number", name);
+    return unknown_flag(parser, name);
+}
+
+static int parse_command(Parser *parser, const char *name) {
+    const char *names[CLI_COMMANDS];
+    for (int i = 0; i < CLI_COMMANDS; i++) {
+        names[i] = command_table[i].name;
+        if (strcmp(name, command_table[i].name) == 0) {
+            parser->command = &command_table[i];
+            return 0;
+        }
+    }
+    const char *nearest = mtc_nearest(name, names, CLI_COMMANDS);
+    return nearest ? usage_error(parser, "unknown command '%s'; did you mean '%s'?", name, nearest)
+                   : usage_error(parser, "unknown command '%s'", name);
+}
+
+static int parse_flags(Parser *parser, int argc, char **argv) {
+    int code = 0, used = 0;
+    for (int i = 0; i < argc && !code; i += used)
+        if (strncmp(argv[i], "--", 2) == 0 && argv[i][2])
+            code = parse_argument(parser, argv + i, argc - i, &used);
+        else
+            code = usage_error(parser, "'%s' is no flag: flags begin with --", argv[i]);
+    if (!code && parser->command->needs_weights && !parser->options->load)
+        code = usage_error(parser, "%s needs trained weights: --load FILE", parser->command->name);
+    return code;
+}
+
+static void set_defaults(MtcOptions *options, const MtcModel *model, const char *program) {
+    memset(options, 0, sizeof *options);
+    options->started = mtc_seconds();
+    options->program = program;
+    options->epochs = model->epochs;
+    options->seed = (int64_t)model->seed;
+    options->runs = 5;
+    options->split = mtc_test_split(model) ? mtc_test_split(model) : "train";
+}
+
+static bool wants(int argc, char **argv, const char *flag) {
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], flag) == 0)
+            return true;
+    return false;
+}
+
+int mtc_main(const MtcModel *model, int argc, char **argv) {
+    MtcOptions options;
+    Parser parser;
+    bool named = argc > 1 && argv[1][0] != '-';
+    set_defaults(&options, model, argv[0]);
+    memset(&parser, 0, sizeof parser);
+    parser.model = model;
+    parser.options = &options;
+    parser.command = &command_table[0];
+    int code = named ? parse_command(&parser, argv[1]) : 0;
+    if (!code && wants(argc, argv, "--help"))
+        return help(model, argv[0], parser.command, named);
+    if (!code)
+        code = parse_flags(&parser, argc - 1 - named, argv + 1 + named);
+    options.command = parser.command->name;
+    if (!code)
+        code = parser.command->run(&parser.fault, model, &options);
+    if (code && parser.fault.code)
+        fprintf(stderr, "%s: error: %s\n", argv[0], parser.fault.text);
+    return code;
+}

@@ -1,0 +1,52 @@
+/* What every part of the runtime uses: faults, time, a growable text. */
+#ifndef MTC_COMMON_H
+#define MTC_COMMON_H
+
+#include "mtc.h"
+
+/* Exit codes, after sysexits.h. */
+enum {
+    MTC_USAGE = 64,
+    MTC_BAD_DATA = 65, /* a file's content, a checkpoint, a training that diverged */
+    MTC_NO_INPUT = 66,
+    MTC_UNAVAILABLE = 69, /* no such device, too little memory */
+    MTC_INTERNAL = 70,
+    MTC_CANT_CREATE = 73,
+    MTC_IO = 74
+};
+
+/* Why something failed: the code to exit with and the message. Each function that can fail takes one and returns the
+ * code, or 0. The message names the file, what was expected and what was found; further lines are indented notes. */
+typedef struct MtcFault {
+    int code;
+    char text[8192];
+} MtcFault;
+
+int mtc_fail(MtcFault *fault, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void mtc_note(MtcFault *fault, const char *format, ...) __attribute__((format(printf, 2, 3)));
+int mtc_no_memory(MtcFault *fault, size_t bytes, const char *what);
+
+double mtc_seconds(void); /* monotonic */
+
+/* "1.3 MB", in one of a few static buffers: good for one message. */
+const char *mtc_bytes(double bytes);
+/* "[60000, 28, 28]", likewise. */
+const char *mtc_shape(int rank, const int64_t *dim);
+const char *mtc_number(double value); /* "0.25", "-inf", "NaN" */
+
+size_t mtc_type_size(MtcType type);
+const char *mtc_type_name(MtcType type);
+int64_t mtc_elements(int rank, const int64_t *dim);
+
+/* A text that grows; `at` is always terminated once something was added. Free `at`. */
+typedef struct MtcText {
+    char *at;
+    size_t length, capacity;
+} MtcText;
+void mtc_text_add(MtcText *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void mtc_text_json(MtcText *text, const char *string); /* quoted and escaped */
+
+/* The candidate nearest to `name` by edit distance, or NULL when none is near enough to be a misspelling. */
+const char *mtc_nearest(const char *name, const char *const *candidates, int count);
+
+#endif

@@ -1,0 +1,254 @@
+#include "dataset.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- stored types ---- */
+
+static const struct {
+    const char *name;
+    size_t size;
+    int type; /* the MtcType that it is, or -1 */
+} stored_types[] = {{"u8", 1, MTC_U8}, {"i8", 1, -1},       {"i16", 2, -1},      {"i32", 4, MTC_I32},
+                    {"i64", 8, -1},    {"f32", 4, MTC_F32}, {"f64", 8, MTC_F64}};
+
+const char *mtc_stored_name(MtcStored stored) {
+    return stored_types[stored].name;
+}
+
+size_t mtc_stored_size(MtcStored stored) {
+    return stored_types[stored].size;
+}
+
+static bool host_is_big_endian(void) {
+    const uint16_t one = 1;
+    return *(const uint8_t *)&one == 0;
+}
+
+static void swap_bytes(uint8_t *bytes, size_t count, size_t size) {
+    for (size_t i = 0; i < count; i++, bytes += size)
+        for (size_t k = 0; k < size / 2; k++) {
+            uint8_t byte = bytes[k];
+            bytes[k] = bytes[size - 1 - k];
+            bytes[size - 1 - k] = byte;
+        }
+}
+
+static int64_t stored_integer(MtcStored stored, const void *values, int64_t i) {
+    switch (stored) {
+    case MTC_AS_U8:
+        return ((const uint8_t *)values)[i];
+    case MTC_AS_I8:
+        return ((const int8_t *)values)[i];
+    case MTC_AS_I16:
+        return ((const int16_t *)values)[i];
+    case MTC_AS_I32:
+        return ((const int32_t *)values)[i];
+    default:
+        return ((const int64_t *)values)[i];
+    }
+}
+
+/* ---- one field ---- */
+
+static int check_type(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array) {
+    bool integer = array->stored <= MTC_AS_I64;
+    if (field->classes) {
+        if (!integer)
+            return mtc_fail(fault, MTC_BAD_DATA, "%s: field '%s' is a class label: expected integers, found %s", path,
+                            field->name, mtc_stored_name(array->stored));
+    } else if (stored_types[array->stored].type != (int)field->type)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: field '%s' expects elements of type %s, found %s", path, field->name,
+                        mtc_type_name(field->type), mtc_stored_name(array->stored));
+    return 0;
+}
+
+static int check_shape(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array) {
+    bool same = array->rank == field->rank + 1;
+    for (int i = 0; same && i < field->rank; i++)
+        same = array->dim[i + 1] == field->dim[i];
+    if (!same) {
+        mtc_fail(fault, MTC_BAD_DATA, "%s: field '%s' expects examples of shape %s, found %s", path, field->name,
+                 mtc_shape(field->rank, field->dim), mtc_shape(array->rank - 1, array->dim + 1));
+        mtc_note(fault, "the file's whole shape is %s; its first size counts the examples",
+                 mtc_shape(array->rank, array->dim));
+        return fault->code;
+    }
+    if (array->dim[0] == 0)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: holds no examples", path);
+    if (array->dim[0] > INT32_MAX)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: holds %lld examples; at most %d can be used", path,
+                        (long long)array->dim[0], INT32_MAX);
+    return 0;
+}
+
+static int cut_off(MtcFault *fault, const MtcInput *input, const MtcArray *array, size_t promised, size_t found, bool exact) {
+    return mtc_fail(fault, MTC_BAD_DATA, "%s: is cut off: its header %s promises %zu bytes of data, found %s%zu",
+                    mtc_input_path(input), mtc_shape(array->rank, array->dim), promised, exact ? "" : "at most ", found);
+}
+
+/* Exactly the bytes that the header promises. They are bounded by the file's size before memory is asked for. */
+static int read_values(MtcFault *fault, MtcInput *input, const MtcField *field, const MtcArray *array, void **values) {
+    const char *path = mtc_input_path(input);
+    size_t size = mtc_stored_size(array->stored), promised = (size_t)(array->dim[0] * field->elements) * size, got, more;
+    bool exact;
+    size_t bound = mtc_input_bound(input, &exact);
+    char extra;
+    if (promised > bound)
+        return cut_off(fault, input, array, promised, bound, exact);
+    *values = malloc(promised);
+    if (!*values)
+        return mtc_no_memory(fault, promised, path);
+    int code = mtc_input_read(fault, input, *values, promised, &got);
+    if (code || got < promised)
+        return code ? code : cut_off(fault, input, array, promised, got, true);
+    code = mtc_input_read(fault, input, &extra, 1, &more);
+    if (code || more)
+        return code ? code
+                    : mtc_fail(fault, MTC_BAD_DATA, "%s: is longer than its header %s promises (%zu bytes of data)", path,
+                               mtc_shape(array->rank, array->dim), promised);
+    if (array->big_endian != host_is_big_endian())
+        swap_bytes((uint8_t *)*values, promised / size, size);
+    return 0;
+}
+
+/* Class labels in the field's type, each checked. */
+static int convert_labels(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array, void **values) {
+    int64_t count = array->dim[0] * field->elements;
+    void *labels = malloc((size_t)count * mtc_type_size(field->type));
+    if (!labels)
+        return mtc_no_memory(fault, (size_t)count, path);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t label = stored_integer(array->stored, *values, i);
+        if (label < 0 || label >= field->classes) {
+            free(labels);
+            return mtc_fail(fault, MTC_BAD_DATA, "%s: example %lld has the label %lld; field '%s' is class[%d], so expected 0 to %d",
+                            path, (long long)(i / field->elements), (long long)label, field->name, field->classes,
+                            field->classes - 1);
+        }
+        if (field->type == MTC_U8)
+            ((uint8_t *)labels)[i] = (uint8_t)label;
+        else
+            ((int32_t *)labels)[i] = (int32_t)label;
+    }
+    free(*values);
+    *values = labels;
+    return 0;
+}
+
+int mtc_read_field(MtcFault *fault, MtcInput *input, const char *format, const MtcField *field, int64_t *count,
+                   void **values) {
+    MtcArray array;
+    const char *path = mtc_input_path(input);
+    *values = NULL;
+    int code = strcmp(format, "npy") == 0 ? mtc_npy_header(fault, input, &array) : mtc_idx_header(fault, input, &array);
+    if (!code)
+        code = check_type(fault, path, field, &array);
+    if (!code)
+        code = check_shape(fault, path, field, &array);
+    if (!code)
+        code = read_values(fault, input, field, &array, values);
+    if (!code && field->classes)
+        code = convert_labels(fault, path, field, &array, values);
+    if (code) {
+        free(*values);
+        *values = NULL;
+    } else
+        *count = array.dim[0];
+    return code;
+}
+
+/* ---- a split: a thread for each file, since unpacking them takes longer than anything else before training ---- */
+
+typedef struct FieldLoad {
+    const MtcField *field;
+    const char *format;
+    char *path;
+    int64_t count;
+    void *values;
+    pthread_t thread;
+    MtcFault fault;
+} FieldLoad;
+
+static void *load_field(void *argument) {
+    FieldLoad *load = (FieldLoad *)argument;
+    MtcInput *input;
+    if (mtc_input_open(&load->fault, load->path, &input))
+        return NULL;
+    mtc_read_field(&load->fault, input, load->format, load->field, &load->count, &load->values);
+    mtc_input_close(input);
+    return NULL;
+}
+
+static int run_loads(MtcFault *fault, FieldLoad *loads, int count) {
+    int started = 0;
+    while (started < count && pthread_create(&loads[started].thread, NULL, load_field, &loads[started]) == 0)
+        started++;
+    for (int i = started; i < count; i++)
+        load_field(&loads[i]);
+    for (int i = 0; i < started; i++)
+        pthread_join(loads[i].thread, NULL);
+    for (int i = 0; i < count; i++)
+        if (loads[i].fault.code) {
+            *fault = loads[i].fault;
+            return fault->code;
+        }
+    return 0;
+}
+
+static int check_counts(MtcFault *fault, const FieldLoad *loads, int count) {
+    for (int i = 1; i < count; i++)
+        if (loads[i].count != loads[0].count)
+            return mtc_fail(fault, MTC_BAD_DATA, "%s: holds %lld examples, but %s holds %lld", loads[i].path,
+                            (long long)loads[i].count, loads[0].path, (long long)loads[0].count);
+    return 0;
+}
+
+static int load_files(MtcFault *fault, const MtcModel *model, const MtcSplit *split, const char *folder, FieldLoad *loads) {
+    for (int i = 0; i < model->fields; i++) {
+        loads[i].field = &model->field[i];
+        loads[i].format = split->format;
+        int code = mtc_find_data(fault, model->source, folder, split->path[i], &loads[i].path);
+        if (code)
+            return code;
+    }
+    int code = run_loads(fault, loads, model->fields);
+    return code ? code : check_counts(fault, loads, model->fields);
+}
+
+int mtc_load_split(MtcFault *fault, const MtcModel *model, const MtcSplit *split, const char *folder,
+                   MtcExamples *examples) {
+    if (split->paths != model->fields)
+        return mtc_fail(fault, MTC_INTERNAL, "split '%s' has %d files for %d fields", split->name, split->paths, model->fields);
+    FieldLoad *loads = (FieldLoad *)calloc((size_t)model->fields + 1, sizeof *loads);
+    if (!loads)
+        return mtc_no_memory(fault, sizeof *loads, split->name);
+    int code = load_files(fault, model, split, folder, loads);
+    memset(examples, 0, sizeof *examples);
+    for (int i = 0; i < model->fields; i++) {
+        if (code)
+            free(loads[i].values);
+        else
+            examples->field[i] = loads[i].values;
+        free(loads[i].path);
+    }
+    examples->count = code ? 0 : loads[0].count;
+    free(loads);
+    return code;
+}
+
+void mtc_examples_free(MtcExamples *examples) {
+    for (int i = 0; i < MTC_MAX_FIELDS; i++)
+        free(examples->field[i]);
+    memset(examples, 0, sizeof *examples);
+}
+
+const MtcSplit *mtc_split(const MtcModel *model, const char *name) {
+    for (int i = 0; i < model->splits; i++)
+        if (strcmp(model->split[i].name, name) == 0)
+            return &model->split[i];
+    return NULL;
+}

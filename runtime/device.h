@@ -1,0 +1,41 @@
+/* The device: memory, copies and events. device_cpu.c and device_cuda.c implement it; a program links exactly one.
+ *
+ * Everything that runs on the device, the model's steps and the copies below, goes to its default stream and happens in
+ * the order of the calls. Functions return NULL, or the device's error text. */
+#ifndef MTC_DEVICE_H
+#define MTC_DEVICE_H
+
+#include "common.h"
+
+typedef struct MtcDeviceInfo {
+    char name[256];
+    int major, minor; /* compute capability; cpu: 0 */
+    size_t free_bytes, total_bytes;
+} MtcDeviceInfo;
+
+/* Selects the device and checks that the program was built for it; `program` is named in the advice. */
+int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program, int index, MtcDeviceInfo *info);
+
+const char *mtc_device_alloc(void **memory, size_t bytes);
+void mtc_device_free(void *memory);
+/* Host memory that copies reach without an intermediate buffer, so that they overlap with the host's work. */
+const char *mtc_host_alloc(void **memory, size_t bytes);
+void mtc_host_free(void *memory);
+
+/* Copies are ordered with the steps. From and to memory of mtc_host_alloc they return at once; other host memory may be
+ * reused (upload) or read (download) when they return. */
+const char *mtc_upload(void *device, const void *host, size_t bytes);
+const char *mtc_download(void *host, const void *device, size_t bytes);
+const char *mtc_copy(void *device, const void *from_device, size_t bytes);
+const char *mtc_zero(void *device, size_t bytes);
+const char *mtc_synchronize(void);
+
+/* A point in the order of the work. */
+typedef struct MtcEvent MtcEvent;
+const char *mtc_event_new(MtcEvent **event);
+void mtc_event_free(MtcEvent *event);
+const char *mtc_event_record(MtcEvent *event);
+const char *mtc_event_wait(MtcEvent *event); /* until all work before it is done */
+double mtc_event_seconds(MtcEvent *from, MtcEvent *to); /* of device time; both are done */
+
+#endif

@@ -1,0 +1,117 @@
+/* The CPU as a device: its memory is the host's, and work is done when the call returns. */
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The value of a line such as "MemAvailable:   8154836 kB", in bytes; 0 when there is none. */
+static size_t cpu_meminfo(const char *key) {
+    char line[256];
+    size_t kilobytes = 0, length = strlen(key);
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, key, length) == 0)
+            kilobytes = (size_t)strtoull(line + length, NULL, 10);
+    if (file)
+        fclose(file);
+    return kilobytes * 1024;
+}
+
+static void cpu_name(char *name, size_t size) {
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    snprintf(name, size, "CPU");
+    while (file && fgets(line, sizeof line, file)) {
+        char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || !colon)
+            continue;
+        line[strcspn(line, "\n")] = 0;
+        snprintf(name, size, "%s", colon + 2);
+        break;
+    }
+    if (file)
+        fclose(file);
+}
+
+int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program, int index, MtcDeviceInfo *info) {
+    (void)model;
+    (void)program;
+    memset(info, 0, sizeof *info);
+    if (index != 0)
+        return mtc_fail(fault, MTC_UNAVAILABLE, "no device %d: this program runs on the CPU, which is device 0", index);
+    cpu_name(info->name, sizeof info->name);
+    info->total_bytes = cpu_meminfo("MemTotal:");
+    info->free_bytes = cpu_meminfo("MemAvailable:");
+    if (info->total_bytes == 0)
+        info->total_bytes = info->free_bytes = SIZE_MAX;
+    return 0;
+}
+
+const char *mtc_device_alloc(void **memory, size_t bytes) {
+    return posix_memalign(memory, 4096, bytes ? bytes : 1) == 0 ? NULL : "out of memory";
+}
+
+void mtc_device_free(void *memory) {
+    free(memory);
+}
+
+const char *mtc_host_alloc(void **memory, size_t bytes) {
+    return mtc_device_alloc(memory, bytes);
+}
+
+void mtc_host_free(void *memory) {
+    free(memory);
+}
+
+const char *mtc_upload(void *device, const void *host, size_t bytes) {
+    memcpy(device, host, bytes);
+    return NULL;
+}
+
+const char *mtc_download(void *host, const void *device, size_t bytes) {
+    memcpy(host, device, bytes);
+    return NULL;
+}
+
+const char *mtc_copy(void *device, const void *from_device, size_t bytes) {
+    memcpy(device, from_device, bytes);
+    return NULL;
+}
+
+const char *mtc_zero(void *device, size_t bytes) {
+    memset(device, 0, bytes);
+    return NULL;
+}
+
+const char *mtc_synchronize(void) {
+    return NULL;
+}
+
+struct MtcEvent {
+    double time;
+};
+
+const char *mtc_event_new(MtcEvent **event) {
+    *event = (MtcEvent *)calloc(1, sizeof **event);
+    return *event ? NULL : "out of memory";
+}
+
+void mtc_event_free(MtcEvent *event) {
+    free(event);
+}
+
+const char *mtc_event_record(MtcEvent *event) {
+    event->time = mtc_seconds();
+    return NULL;
+}
+
+const char *mtc_event_wait(MtcEvent *event) {
+    (void)event;
+    return NULL;
+}
+
+double mtc_event_seconds(MtcEvent *from, MtcEvent *to) {
+    return to->time - from->time;
+}

@@ -1,0 +1,134 @@
+/* A CUDA GPU as a device, through the runtime API. */
+#include "device.h"
+
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *cuda_text(cudaError_t error) {
+    return error == cudaSuccess ? NULL : cudaGetErrorString(error);
+}
+
+/* May code for `built` ("sm_86", "sm_90a") run on a device of compute capability `major`.`minor`? Machine code does on
+ * its own generation, from its minor version up; `a` code nowhere but on its own. */
+static bool code_runs(const char *built, int major, int minor) {
+    char *end;
+    long version = strtol(built + 3, &end, 10);
+    bool exact = *end == 'a';
+    return version / 10 == major && (exact ? version % 10 == minor : version % 10 <= minor);
+}
+
+/* `architectures`: "sm_75;sm_90" with "+ptx" after the last when its PTX is there too, which newer devices translate. */
+static bool built_for(const char *architectures, int major, int minor) {
+    bool runs = false;
+    const char *last = architectures;
+    for (const char *at = architectures; at; at = strchr(at, ';'), at = at ? at + 1 : NULL) {
+        runs |= code_runs(at, major, minor);
+        last = at;
+    }
+    return runs || (strstr(architectures, "+ptx") && strtol(last + 3, NULL, 10) <= 10 * major + minor);
+}
+
+static int no_gpu(MtcFault *fault, const MtcModel *model, const char *program, const char *why) {
+    mtc_fail(fault, MTC_UNAVAILABLE, "no CUDA device: %s", why);
+    mtc_note(fault, "to train on the CPU: mtc %s --target cpu -o %s", model->source, program);
+    return fault->code;
+}
+
+static int wrong_gpu(MtcFault *fault, const MtcModel *model, const char *program, int index, const MtcDeviceInfo *info) {
+    mtc_fail(fault, MTC_UNAVAILABLE, "this program was built for %s; device %d, %s, is sm_%d%d", model->architectures,
+             index, info->name, info->major, info->minor);
+    mtc_note(fault, "rebuild it: mtc %s --arch sm_%d%d -o %s", model->source, info->major, info->minor, program);
+    return fault->code;
+}
+
+int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program, int index, MtcDeviceInfo *info) {
+    int count = 0;
+    cudaError_t error = cudaGetDeviceCount(&count);
+    memset(info, 0, sizeof *info);
+    if (error != cudaSuccess || count == 0)
+        return no_gpu(fault, model, program, error != cudaSuccess ? cudaGetErrorString(error) : "none is visible");
+    if (index < 0 || index >= count)
+        return mtc_fail(fault, MTC_UNAVAILABLE, "no device %d: there %s %d, numbered from 0", index,
+                        count == 1 ? "is" : "are", count);
+    struct cudaDeviceProp property;
+    if ((error = cudaGetDeviceProperties(&property, index)) == cudaSuccess) {
+        snprintf(info->name, sizeof info->name, "%s", property.name);
+        info->major = property.major;
+        info->minor = property.minor;
+        if (!built_for(model->architectures, info->major, info->minor))
+            return wrong_gpu(fault, model, program, index, info);
+        error = cudaSetDevice(index);
+    }
+    if (error == cudaSuccess)
+        error = cudaMemGetInfo(&info->free_bytes, &info->total_bytes);
+    if (error != cudaSuccess)
+        return mtc_fail(fault, MTC_UNAVAILABLE, "device %d: %s", index, cudaGetErrorString(error));
+    return 0;
+}
+
+const char *mtc_device_alloc(void **memory, size_t bytes) {
+    return cuda_text(cudaMalloc(memory, bytes ? bytes : 1));
+}
+
+void mtc_device_free(void *memory) {
+    cudaFree(memory);
+}
+
+const char *mtc_host_alloc(void **memory, size_t bytes) {
+    return cuda_text(cudaHostAlloc(memory, bytes ? bytes : 1, cudaHostAllocDefault));
+}
+
+void mtc_host_free(void *memory) {
+    cudaFreeHost(memory);
+}
+
+const char *mtc_upload(void *device, const void *host, size_t bytes) {
+    return cuda_text(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, 0));
+}
+
+const char *mtc_download(void *host, const void *device, size_t bytes) {
+    return cuda_text(cudaMemcpyAsync(host, device, bytes, cudaMemcpyDeviceToHost, 0));
+}
+
+const char *mtc_copy(void *device, const void *from_device, size_t bytes) {
+    return cuda_text(cudaMemcpyAsync(device, from_device, bytes, cudaMemcpyDeviceToDevice, 0));
+}
+
+const char *mtc_zero(void *device, size_t bytes) {
+    return cuda_text(cudaMemsetAsync(device, 0, bytes, 0));
+}
+
+const char *mtc_synchronize(void) {
+    return cuda_text(cudaStreamSynchronize(0));
+}
+
+struct MtcEvent {
+    cudaEvent_t event;
+};
+
+const char *mtc_event_new(MtcEvent **event) {
+    *event = (MtcEvent *)calloc(1, sizeof **event);
+    return *event ? cuda_text(cudaEventCreate(&(*event)->event)) : "out of memory";
+}
+
+void mtc_event_free(MtcEvent *event) {
+    if (event && event->event)
+        cudaEventDestroy(event->event);
+    free(event);
+}
+
+const char *mtc_event_record(MtcEvent *event) {
+    return cuda_text(cudaEventRecord(event->event, 0));
+}
+
+const char *mtc_event_wait(MtcEvent *event) {
+    return cuda_text(cudaEventSynchronize(event->event));
+}
+
+double mtc_event_seconds(MtcEvent *from, MtcEvent *to) {
+    float milliseconds = 0;
+    cudaEventElapsedTime(&milliseconds, from->event, to->event);
+    return 1e-3 * (double)milliseconds;
+}

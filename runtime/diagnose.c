@@ -1,0 +1,193 @@
+/* A loss that is NaN or infinite: which tensor was the first to hold such a number, and at which line of the model?
+ *
+ * The chunk in which it happened is replayed from its snapshot; training is deterministic, so it happens again. The
+ * step that spoils a weight and the step whose loss shows it may be neighbours:
+ *
+ *     step n      forward, loss fine, gradient overflows, update writes NaN into h.weight
+ *     step n + 1  loss NaN
+ *
+ * so the step before the bad loss is examined first, then the step itself, phase by phase. */
+#include "train.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct Culprit {
+    const MtcTensor *tensor; /* NULL: none of the stored tensors */
+    int64_t element;
+    double value;
+} Culprit;
+
+static double element_of(const MtcTensor *tensor, const void *values, int64_t i) {
+    return tensor->type == MTC_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
+}
+
+static int examine_tensor(MtcSession *session, const MtcTensor *tensor, Culprit *culprit) {
+    if (tensor->type != MTC_F32 && tensor->type != MTC_F64)
+        return 0;
+    size_t bytes = mtc_tensor_bytes(tensor);
+    void *values = malloc(bytes);
+    if (!values)
+        return mtc_no_memory(&session->fault, bytes, tensor->name);
+    int code = mtc_read_tensor(session, tensor, values);
+    int64_t count = code ? 0 : mtc_elements(tensor->rank, tensor->dim);
+    for (int64_t i = 0; i < count && !culprit->tensor; i++)
+        if (!isfinite(element_of(tensor, values, i))) {
+            culprit->tensor = tensor;
+            culprit->element = i;
+            culprit->value = element_of(tensor, values, i);
+        }
+    free(values);
+    return code;
+}
+
+/* The values that `phase` writes; -1: weights, then states. */
+static int examine_phase(MtcSession *session, int phase, Culprit *culprit) {
+    int code = 0;
+    for (int i = 0; i < session->model->tensors && !code && !culprit->tensor; i++) {
+        const MtcTensor *tensor = &session->model->tensor[i];
+        if (phase < 0 ? tensor->role != MTC_VALUE : tensor->role == MTC_VALUE && tensor->phase == phase)
+            code = examine_tensor(session, tensor, culprit);
+    }
+    return code;
+}
+
+/* ---- replaying ---- */
+
+static int set_position(MtcSession *session, const MtcPosition *at) {
+    const int64_t clock[3] = {at->step, at->epoch_step, 0};
+    int64_t examples = session->data[MTC_TRAIN].examples;
+    int *order = (int *)malloc((size_t)examples * sizeof *order);
+    if (!order)
+        return mtc_no_memory(&session->fault, (size_t)examples * sizeof *order, "the order");
+    mtc_fill_order(session, at->epoch, order);
+    const char *error = mtc_upload(session->order, order, (size_t)examples * sizeof *order);
+    error = error ? error : mtc_upload(session->clock, clock, sizeof clock);
+    free(order);
+    session->at = *at;
+    return mtc_device_fault(session, error, "replaying");
+}
+
+static void advance(MtcPosition *at, int64_t steps_per_epoch) {
+    at->step++;
+    at->epoch_step++;
+    if (at->epoch_step == steps_per_epoch) {
+        at->epoch_step = 0;
+        at->epoch++;
+    }
+}
+
+static int replay_until(MtcSession *session, MtcPosition at, int64_t step) {
+    MtcRun run = mtc_run(session, &session->data[MTC_TRAIN], session->trainer->reports);
+    int code = 0;
+    while (at.step < step && !code) {
+        code = set_position(session, &at);
+        if (!code)
+            code = mtc_device_fault(session, session->model->train(&run, 1), "replaying");
+        advance(&at, session->trainer->steps_per_epoch);
+    }
+    return code ? code : set_position(session, &at);
+}
+
+/* One step from `before`, phase by phase, each time from the start, since updates change what earlier phases read. */
+static int examine_step(MtcSession *session, const MtcSnapshot *before, Culprit *culprit) {
+    MtcRun run = mtc_run(session, &session->data[MTC_TRAIN], session->trainer->reports);
+    int code = 0, phases = session->model->train_phases;
+    for (int phase = 0; phase < phases && !code && !culprit->tensor; phase++) {
+        code = mtc_device_fault(session, mtc_snapshot_restore(session, before), "replaying");
+        if (!code)
+            code = set_position(session, &before->at);
+        if (!code)
+            code = mtc_device_fault(session, session->model->train_until(&run, phase), "replaying");
+        if (!code)
+            code = examine_phase(session, phase, culprit);
+    }
+    return code || culprit->tensor ? code : examine_phase(session, -1, culprit);
+}
+
+/* Steps [first, last] from the snapshot: the first of them in which a tensor goes bad. *step says which. */
+static int examine_steps(MtcSession *session, const MtcSnapshot *from, int64_t first, int64_t last, Culprit *culprit,
+                         int64_t *step) {
+    MtcSnapshot *scratch = &session->trainer->snapshot[(session->trainer->finished) % MTC_SNAPSHOTS];
+    int code = mtc_device_fault(session, mtc_snapshot_restore(session, from), "replaying");
+    if (!code)
+        code = replay_until(session, from->at, first);
+    for (*step = first; *step <= last && !code; ++*step) {
+        code = mtc_device_fault(session, mtc_snapshot_save(session, scratch, &session->at), "replaying");
+        if (!code)
+            code = examine_step(session, scratch, culprit);
+        if (code || culprit->tensor)
+            break;
+        code = mtc_device_fault(session, mtc_snapshot_restore(session, scratch), "replaying");
+        if (!code)
+            code = replay_until(session, scratch->at, *step + 1);
+    }
+    return code;
+}
+
+/* ---- the message ---- */
+
+/* "[3, 17]" */
+static const char *index_of(const MtcTensor *tensor, int64_t element) {
+    int64_t index[8];
+    for (int i = tensor->rank - 1; i >= 0; i--) {
+        index[i] = element % tensor->dim[i];
+        element /= tensor->dim[i];
+    }
+    return mtc_shape(tensor->rank, index);
+}
+
+static const char *statement_of(const MtcModel *model, int line) {
+    for (int i = 0; i < model->statements; i++)
+        if (model->statement[i].line == line)
+            return model->statement[i].text;
+    return "";
+}
+
+static void note_culprit(MtcSession *session, const Culprit *culprit, int64_t step) {
+    const MtcModel *model = session->model;
+    const MtcTensor *tensor = culprit->tensor;
+    static const char *const role[] = {"weight", "optimizer state", "value"};
+    if (!tensor) {
+        mtc_note(&session->fault, "every stored tensor is finite: the number arises within the computation of the loss");
+        return;
+    }
+    mtc_note(&session->fault, "the first bad tensor is the %s '%s': element %s is %s, in step %lld", role[tensor->role],
+             tensor->name, index_of(tensor, culprit->element), mtc_number(culprit->value), (long long)step + 1);
+    if (tensor->line > 0)
+        mtc_note(&session->fault, "%s:%d: %s", model->source, tensor->line, statement_of(model, tensor->line));
+}
+
+static void note_advice(MtcSession *session) {
+    for (int i = 0; i < session->model->knobs; i++)
+        if (strstr(session->model->knob[i].name, "lr") || strstr(session->model->knob[i].name, "rate")) {
+            mtc_note(&session->fault, "try a smaller learning rate: --%s %g", session->model->knob[i].name,
+                     (double)session->knob[i] / 10);
+            return;
+        }
+    mtc_note(&session->fault, "try a smaller learning rate, or clip the gradient; look for log(0), a division by 0, exp of a large number");
+}
+
+int mtc_diagnose(MtcSession *session, const MtcChunk *chunk, int64_t bad) {
+    MtcTrainer *trainer = session->trainer;
+    double loss = chunk->reports[bad * session->model->reports];
+    int64_t step = chunk->from.step + bad, index = trainer->finished - 1;
+    Culprit culprit = {NULL, 0, 0};
+    int64_t culprit_step = step;
+    mtc_synchronize();
+    /* The chunk's own snapshot, or the one before when the chunk's first step is bad: its weights may be bad already. */
+    const MtcSnapshot *from = &trainer->snapshot[index % MTC_SNAPSHOTS];
+    if (bad == 0 && index > 0)
+        from = &trainer->snapshot[(index - 1) % MTC_SNAPSHOTS];
+    int64_t first = step > from->at.step ? step - 1 : step;
+    int code = from->bytes ? examine_steps(session, from, first, step, &culprit, &culprit_step) : 0;
+    if (code)
+        return code;
+    mtc_fail(&session->fault, MTC_BAD_DATA, "training diverged: the loss of step %lld (epoch %lld) is %s", (long long)step + 1,
+             (long long)(step / trainer->steps_per_epoch) + 1, mtc_number(loss));
+    if (from->bytes)
+        note_culprit(session, &culprit, culprit_step);
+    note_advice(session);
+    return session->fault.code;
+}

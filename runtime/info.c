@@ -1,0 +1,69 @@
+/* info: what this program is, without touching a device. */
+#include "cli.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void print_params(const MtcModel *model) {
+    for (int i = 0; i < model->knobs; i++) {
+        const MtcKnob *knob = &model->knob[i];
+        printf("  --%-14s %-10.6g", knob->name, knob->value);
+        if (knob->has_range)
+            printf(" %g to %g ", knob->low, knob->high);
+        printf("%s%s\n", knob->help ? " " : "", knob->help ? knob->help : "");
+    }
+    for (int i = 0; i < model->fixed; i++)
+        printf("  %-16s %-10.6g fixed: mtc %s --set %s=...\n", model->fixed_param[i].name, model->fixed_param[i].value,
+               model->source, model->fixed_param[i].name);
+}
+
+static void print_data(const MtcModel *model) {
+    for (int i = 0; i < model->fields; i++) {
+        const MtcField *field = &model->field[i];
+        printf("  %-16s %s%s", field->name, mtc_type_name(field->type), mtc_shape(field->rank, field->dim));
+        if (field->classes)
+            printf(", %d classes", field->classes);
+        printf("\n");
+    }
+    for (int i = 0; i < model->splits; i++) {
+        const MtcSplit *split = &model->split[i];
+        printf("  %-16s %s:", split->name, split->format);
+        for (int p = 0; p < split->paths; p++)
+            printf(" %s", split->path[p]);
+        printf("\n");
+    }
+}
+
+static void print_tensors(const MtcModel *model) {
+    static const char *const role[] = {"weight", "state", "value"};
+    for (int i = 0; i < model->tensors; i++) {
+        const MtcTensor *tensor = &model->tensor[i];
+        printf("  %-28s %-7s %-5s %-20s at %zu", tensor->name, role[tensor->role], mtc_type_name(tensor->type),
+               mtc_shape(tensor->rank, tensor->dim), tensor->offset);
+        if (tensor->phase >= 0)
+            printf(", phase %d", tensor->phase);
+        printf("\n");
+    }
+}
+
+int mtc_command_info(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
+    (void)fault;
+    (void)options;
+    printf("%s, compiled by mtc from %s\n\n", model->name, model->source);
+    printf("target      %s%s%s\n", model->target, *model->architectures ? ", " : "", model->architectures);
+    printf("schedule    %s: %d phases a training step, %d an evaluation\n", model->schedule, model->train_phases,
+           model->eval_phases);
+    printf("parameters  %lld\n", (long long)model->parameters);
+    printf("work        %.4g MFLOP a step of %lld examples\n", 1e-6 * model->flops_per_step, (long long)model->batch);
+    printf("memory      %s arena, %s without sharing\n", mtc_bytes((double)model->arena_bytes),
+           mtc_bytes((double)model->unshared_bytes));
+    printf("defaults    %d epochs, seed %llu\n", model->epochs, (unsigned long long)model->seed);
+    printf("model hash  %s\n", model->model_hash);
+    printf("\nparameters of the model file\n");
+    print_params(model);
+    printf("\ndata\n");
+    print_data(model);
+    printf("\ntensors\n");
+    print_tensors(model);
+    return 0;
+}

@@ -1,0 +1,167 @@
+/* Reading files, plain or gzip. zlib is loaded when the first gzip file is met, so that programs do not need it to link
+ * or to start. */
+#include "files.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* The functions of zlib that are used here, as zlib.h declares them. */
+enum { Z_ERRNO = -1 };
+typedef struct Zlib {
+    void *(*open)(const char *path, const char *mode);
+    int (*read)(void *file, void *bytes, unsigned size);
+    int (*close)(void *file);
+    const char *(*error)(void *file, int *code);
+    int (*buffer)(void *file, unsigned size);
+} Zlib;
+
+struct MtcInput {
+    char *path;
+    FILE *plain;
+    void *gzip;
+    Zlib zlib; /* set while gzip is */
+    const uint8_t *memory;
+    size_t left;      /* memory: bytes left; else the file's size */
+    size_t file_size;
+};
+
+static const char *load_zlib(Zlib *z) {
+    void *library = dlopen("libz.so.1", RTLD_NOW);
+    if (!library)
+        return "libz.so.1 is not installed";
+    *(void **)&z->open = dlsym(library, "gzopen");
+    *(void **)&z->read = dlsym(library, "gzread");
+    *(void **)&z->close = dlsym(library, "gzclose");
+    *(void **)&z->error = dlsym(library, "gzerror");
+    *(void **)&z->buffer = dlsym(library, "gzbuffer");
+    return z->open && z->read && z->close && z->error && z->buffer ? NULL : "libz.so.1 is too old";
+}
+
+static int open_gzip(MtcFault *fault, MtcInput *input) {
+    const char *problem = load_zlib(&input->zlib);
+    if (problem) {
+        mtc_fail(fault, MTC_UNAVAILABLE, "%s: is compressed, and %s", input->path, problem);
+        mtc_note(fault, "install zlib (Debian: apt-get install zlib1g), or unpack the file with gunzip");
+        return fault->code;
+    }
+    input->gzip = input->zlib.open(input->path, "rb");
+    if (!input->gzip)
+        return mtc_fail(fault, MTC_NO_INPUT, "%s: cannot open: %s", input->path, strerror(errno));
+    input->zlib.buffer(input->gzip, 256 * 1024);
+    return 0;
+}
+
+static int open_file(MtcFault *fault, MtcInput *input) {
+    struct stat status;
+    unsigned char magic[2];
+    input->plain = fopen(input->path, "rb");
+    if (!input->plain)
+        return mtc_fail(fault, MTC_NO_INPUT, "%s: cannot open: %s", input->path, strerror(errno));
+    if (fstat(fileno(input->plain), &status) != 0 || !S_ISREG(status.st_mode))
+        return mtc_fail(fault, MTC_NO_INPUT, "%s: is not a file", input->path);
+    input->left = input->file_size = (size_t)status.st_size;
+    if (fread(magic, 1, 2, input->plain) == 2 && magic[0] == 0x1F && magic[1] == 0x8B) {
+        fclose(input->plain);
+        input->plain = NULL;
+        return open_gzip(fault, input);
+    }
+    rewind(input->plain);
+    setvbuf(input->plain, NULL, _IONBF, 0); /* reads are large */
+    return 0;
+}
+
+int mtc_input_open(MtcFault *fault, const char *path, MtcInput **result) {
+    MtcInput *input = (MtcInput *)calloc(1, sizeof *input);
+    if (!input || !(input->path = strdup(path))) {
+        free(input);
+        return mtc_no_memory(fault, sizeof *input, path);
+    }
+    int code = open_file(fault, input);
+    if (code)
+        mtc_input_close(input);
+    else
+        *result = input;
+    return code;
+}
+
+MtcInput *mtc_input_memory(const char *path, const void *bytes, size_t size) {
+    MtcInput *input = (MtcInput *)calloc(1, sizeof *input);
+    if (!input)
+        return NULL;
+    input->path = strdup(path);
+    input->memory = (const uint8_t *)bytes;
+    input->left = input->file_size = size;
+    return input;
+}
+
+void mtc_input_close(MtcInput *input) {
+    if (!input)
+        return;
+    if (input->plain)
+        fclose(input->plain);
+    if (input->gzip)
+        input->zlib.close(input->gzip);
+    free(input->path);
+    free(input);
+}
+
+const char *mtc_input_path(const MtcInput *input) {
+    return input->path;
+}
+
+static int read_gzip(MtcFault *fault, MtcInput *input, uint8_t *bytes, size_t size, size_t *got) {
+    const Zlib *z = &input->zlib;
+    int n = 1, code = 0;
+    for (*got = 0; *got < size && n > 0; *got += n > 0 ? (size_t)n : 0)
+        n = z->read(input->gzip, bytes + *got, size - *got < 1u << 30 ? (unsigned)(size - *got) : 1u << 30);
+    const char *why = z->error(input->gzip, &code);
+    if (n < 0 || code < 0)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: is not a whole gzip file: %s", input->path,
+                        code == Z_ERRNO ? strerror(errno) : why);
+    return 0;
+}
+
+int mtc_input_read(MtcFault *fault, MtcInput *input, void *bytes, size_t size, size_t *got) {
+    if (input->gzip)
+        return read_gzip(fault, input, (uint8_t *)bytes, size, got);
+    if (input->memory) {
+        *got = size < input->left ? size : input->left;
+        memcpy(bytes, input->memory, *got);
+        input->memory += *got;
+        input->left -= *got;
+        return 0;
+    }
+    *got = fread(bytes, 1, size, input->plain);
+    input->left -= *got < input->left ? *got : input->left;
+    if (ferror(input->plain))
+        return mtc_fail(fault, MTC_NO_INPUT, "%s: cannot read: %s", input->path, strerror(errno));
+    return 0;
+}
+
+size_t mtc_input_bound(const MtcInput *input, bool *exact) {
+    const size_t deflate = 1032; /* the most bytes that one compressed byte can stand for */
+    *exact = !input->gzip;
+    if (*exact)
+        return input->left;
+    return input->file_size < SIZE_MAX / deflate ? input->file_size * deflate : SIZE_MAX;
+}
+
+int mtc_read_file(MtcFault *fault, const char *path, uint8_t **bytes, size_t *size) {
+    MtcInput *input;
+    int code = mtc_input_open(fault, path, &input);
+    if (code)
+        return code;
+    bool exact;
+    size_t bound = mtc_input_bound(input, &exact);
+    *bytes = (uint8_t *)malloc(bound + 1);
+    if (!*bytes)
+        code = mtc_no_memory(fault, bound, path);
+    else if ((code = mtc_input_read(fault, input, *bytes, bound, size)) != 0)
+        free(*bytes);
+    mtc_input_close(input);
+    return code;
+}

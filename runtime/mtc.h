@@ -1,0 +1,165 @@
+/* What a generated program and the runtime say to each other.
+ *
+ * The generated file defines one `const MtcModel mtc_model` (tables, and a dozen functions that run the compiled steps
+ * on its target) and a main that hands it to mtc_main. Everything else, from the command line to the checkpoint, is the
+ * runtime, the same for every model and for both targets.
+ *
+ * C11 and C++17 both compile this file and all of runtime/ (a --standalone program is one .cu for nvcc). */
+#ifndef MTC_H
+#define MTC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define MTC_ABI 1
+
+typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64 } MtcType;
+
+/* A tensor in the arena: a weight, an optimizer state, or a value of a step (for the NaN diagnosis). */
+typedef enum MtcRole { MTC_WEIGHT, MTC_STATE, MTC_VALUE } MtcRole;
+typedef enum MtcInit { MTC_ZEROS, MTC_CONSTANT, MTC_UNIFORM, MTC_NORMAL } MtcInit;
+typedef struct MtcTensor {
+    const char *name; /* "h.weight"; value: "logits" */
+    MtcRole role;
+    MtcType type;
+    int rank;
+    int64_t dim[8];
+    size_t offset; /* bytes from the arena's start */
+    MtcInit init;
+    double a, b;   /* of the initialiser */
+    int line;      /* in the model file */
+    int phase;     /* value: the training phase that writes it; else -1 */
+} MtcTensor;
+
+/* A field of one example, stored as `type`, `elements` of them in a row of the data set. */
+typedef struct MtcField {
+    const char *name;
+    MtcType type;
+    int rank;       /* without the batch axis */
+    int64_t dim[7];
+    int64_t elements;
+    int classes;    /* 0: not a class label */
+} MtcField;
+
+typedef struct MtcSplit {
+    const char *name, *format;
+    int paths;
+    const char *path[8]; /* as written in the model file */
+} MtcSplit;
+
+/* A `param` that is a flag of the program. */
+typedef struct MtcKnob {
+    const char *name, *help; /* help may be NULL */
+    double value;            /* default */
+    bool integer, has_range;
+    double low, high;
+} MtcKnob;
+/* A `param` that was fixed when compiling: shown by `info`, written to logs. */
+typedef struct MtcFixed {
+    const char *name;
+    double value;
+} MtcFixed;
+
+/* A line of the model file, for messages. */
+typedef struct MtcStatement {
+    int line;
+    const char *text;
+} MtcStatement;
+
+/* A data set on the device: one array per field, `examples` rows each. */
+enum { MTC_MAX_FIELDS = 8, MTC_MAX_KNOBS = 32, MTC_MAX_REPORTS = 8 };
+typedef struct MtcData {
+    const void *field[MTC_MAX_FIELDS]; /* device pointers */
+    int64_t examples;
+} MtcData;
+
+/* Everything a step reads beside the arena; passed to each launch. All pointers are device pointers. */
+typedef struct MtcRun {
+    char *arena;
+    MtcData data;
+    const int *order;   /* row i of the epoch is example order[i]; NULL: i */
+    int64_t *clock;     /* [0]: steps done since the start of training; [1]: steps done in this epoch; [2]: reports written in this chunk */
+    double *reports;    /* reports[slot * count + r]: batch mean of report r */
+    float knob[MTC_MAX_KNOBS];
+    uint64_t seed;
+} MtcRun;
+
+typedef struct MtcModel {
+    int abi;                    /* MTC_ABI */
+    const char *name, *source;  /* "mnist", "models/mnist.mt" */
+    const char *target;         /* "cuda" or "cpu" */
+    const char *architectures;  /* cuda: "sm_90" or "sm_75;sm_80;...+ptx"; cpu: "" */
+    const char *schedule;       /* "graph" or "persistent"; cpu: "openmp" */
+    const char *model_hash;     /* hex, of the model text and everything it includes, and the fixed params */
+    int64_t batch;
+    int epochs;
+    uint64_t seed;
+    int64_t parameters;         /* trainable numbers */
+    double flops_per_step;
+    size_t arena_bytes, unshared_bytes;
+    int train_phases, eval_phases;
+
+    int tensors, fields, splits, knobs, fixed, reports;
+    const MtcTensor *tensor;
+    const MtcField *field;
+    const MtcSplit *split;
+    const MtcKnob *knob;
+    const MtcFixed *fixed_param;
+    const char *const *report;  /* names; report[0] is "loss" */
+    /* The prediction, an eval value: [batch, prediction_dim...]. classes: print its arg max. */
+    size_t prediction_offset;
+    int prediction_rank;
+    int64_t prediction_dim[7];
+    bool prediction_is_classes;
+    int statements;
+    const MtcStatement *statement; /* the lines that tensors come from */
+
+    /* Steps on the target. `train` advances run->clock by `steps` and writes one report row per step; it enqueues work
+     * on the default stream and returns (cuda) or runs it (cpu). `run` may differ between calls. 0, or an error text of
+     * the device. */
+    const char *(*train)(const MtcRun *run, int64_t steps);
+    /* One training step, only phases 0 .. phase: for the NaN diagnosis. The clock does not advance. */
+    const char *(*train_until)(const MtcRun *run, int phase);
+    /* Evaluates the batch of examples [first, first + rows), rows <= batch: writes one report row (means over the
+     * rows) at slot, and the prediction. */
+    const char *(*eval)(const MtcRun *run, int64_t first, int64_t rows, int64_t slot);
+    /* Prepares (captures the graph, sets attributes); called once, before the first train. */
+    const char *(*prepare)(const MtcRun *run);
+    void (*release)(void);
+} MtcModel;
+
+extern const MtcModel mtc_model;
+
+/* The command line of every program. Returns the exit code. */
+int mtc_main(const MtcModel *model, int argc, char **argv);
+
+/* ---- C ABI of the library: the same functions, for programs and languages that embed a model ---- */
+
+typedef struct MtcSession MtcSession;
+/* Each function that can fail returns 0, or a code of sysexits.h; mtc_error() then says why. */
+const char *mtc_error(const MtcSession *session);
+int mtc_create(const MtcModel *model, uint64_t seed, int device, MtcSession **session); /* *session is set even on failure, for mtc_error */
+void mtc_destroy(MtcSession *session);
+/* Copies host arrays (rows x elements of each field's type, in order) to the device. which: 0 train, 1 test. */
+int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *const *fields);
+int mtc_load_data(MtcSession *session, int which, const char *folder); /* the model's own split; folder may be NULL */
+int mtc_set_knob(MtcSession *session, const char *name, double value);
+/* Trains n steps from where the session stands, epochs reshuffled as they begin. reports: n x model->reports, or NULL. */
+int mtc_train(MtcSession *session, int64_t steps, double *reports);
+int mtc_evaluate(MtcSession *session, int which, double *reports); /* model->reports means over every example */
+int mtc_predict(MtcSession *session, int64_t examples, const void *const *fields, float *out); /* NULL fields: zeros */
+/* Reads or writes a tensor by name, as it lies (row-major). bytes must match. */
+int mtc_get(MtcSession *session, const char *name, void *values, size_t bytes);
+int mtc_set(MtcSession *session, const char *name, const void *values, size_t bytes);
+int mtc_save(MtcSession *session, const char *path); /* safetensors: weights; atomic */
+int mtc_load(MtcSession *session, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

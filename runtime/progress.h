@@ -1,0 +1,34 @@
+/* What a training shows: a line per epoch on stdout, a bar on a terminal's stderr, a log of JSON lines. */
+#ifndef MTC_PROGRESS_H
+#define MTC_PROGRESS_H
+
+#include "cli.h"
+#include "train.h"
+
+#include <stdio.h>
+
+/* Sums over examples, for means. */
+typedef struct MtcSums {
+    double report[MTC_MAX_REPORTS], examples;
+} MtcSums;
+
+typedef struct MtcProgress {
+    const MtcModel *model;
+    const MtcOptions *options;
+    const char *test; /* name of the evaluated split */
+    int64_t examples, steps_per_epoch, last_step, log_every;
+    bool bar;
+    FILE *log;
+    double began, drawn;   /* times: of training, of the bar */
+    MtcSums epoch, interval;
+} MtcProgress;
+
+int mtc_progress_open(MtcFault *fault, MtcProgress *progress, const MtcSession *session, const MtcOptions *options,
+                      int64_t last_step);
+void mtc_progress_steps(void *progress, int64_t first, int64_t count, const double *reports);
+void mtc_progress_summary(void *progress, const MtcPosition *at, const double *reports);
+/* After the last step: what it took. A fault: the log could not be written whole. */
+int mtc_progress_close(MtcFault *fault, MtcProgress *progress, const MtcSession *session, const MtcTraining *training);
+void mtc_progress_abandon(MtcProgress *progress); /* after a fault */
+
+#endif

@@ -1,0 +1,224 @@
+#include "safetensors.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const uint64_t MAX_HEADER = 100000000; /* what the format's own readers accept */
+
+/* ---- reading ---- */
+
+static const struct {
+    const char *name;
+    size_t size;
+} dtypes[] = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"F8_E4M3", 1}, {"F8_E5M2", 1}, {"I64", 8}, {"I32", 4},
+              {"I16", 2}, {"I8", 1},  {"U64", 8}, {"U32", 4},  {"U16", 2},     {"U8", 1},      {"BOOL", 1}};
+
+static size_t dtype_size(const char *name) {
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++)
+        if (strcmp(dtypes[i].name, name) == 0)
+            return dtypes[i].size;
+    return 0;
+}
+
+static int bad_tensor(MtcFault *fault, const char *path, const char *name, const char *what) {
+    return mtc_fail(fault, MTC_BAD_DATA, "%s: tensor '%s': %s", path, name, what);
+}
+
+/* Sizes whose product fits: the tensor's bytes are at most the file's. */
+static int parse_shape(MtcFault *fault, const char *path, const MtcJson *shape, size_t limit, MtcBlob *blob) {
+    uint64_t elements = 1;
+    bool empty = false;
+    if (!shape || shape->kind != MTC_JSON_ARRAY)
+        return bad_tensor(fault, path, blob->name, "has no \"shape\"");
+    for (const MtcJson *size = shape->first; size; size = size->next) {
+        if (size->kind != MTC_JSON_NUMBER || !size->is_integer || size->integer < 0)
+            return bad_tensor(fault, path, blob->name, "its \"shape\" has an item that is no size");
+        if (blob->rank == 8)
+            return bad_tensor(fault, path, blob->name, "has more than 8 dimensions");
+        blob->dim[blob->rank++] = size->integer;
+        empty |= size->integer == 0;
+        if (!empty && (uint64_t)size->integer > limit / elements)
+            return bad_tensor(fault, path, blob->name, "its \"shape\" is larger than the file");
+        elements *= empty ? 1 : (uint64_t)size->integer;
+    }
+    blob->size = empty ? 0 : (size_t)elements * dtype_size(blob->dtype);
+    return 0;
+}
+
+static int parse_offsets(MtcFault *fault, const char *path, const MtcJson *offsets, const uint8_t *data, size_t size,
+                         MtcBlob *blob) {
+    const MtcJson *begin = offsets && offsets->kind == MTC_JSON_ARRAY ? offsets->first : NULL;
+    const MtcJson *end = begin ? begin->next : NULL;
+    if (!end || end->next || !begin->is_integer || !end->is_integer || begin->integer < 0 || end->integer < begin->integer)
+        return bad_tensor(fault, path, blob->name, "its \"data_offsets\" are not two positions [begin, end]");
+    if ((uint64_t)end->integer > size)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: is cut off: tensor '%s' ends at byte %lld of the data, which has %zu",
+                        path, blob->name, (long long)end->integer, size);
+    if ((uint64_t)(end->integer - begin->integer) != blob->size)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: tensor '%s': %s of type %s needs %zu bytes, but its \"data_offsets\" span %lld",
+                        path, blob->name, mtc_shape(blob->rank, blob->dim), blob->dtype, blob->size,
+                        (long long)(end->integer - begin->integer));
+    blob->bytes = data + begin->integer;
+    return 0;
+}
+
+static int parse_tensor(MtcFault *fault, const char *path, const MtcJson *entry, const uint8_t *data, size_t size,
+                        MtcBlob *blob) {
+    const MtcJson *dtype = mtc_json_member(entry, "dtype");
+    blob->name = entry->key;
+    if (entry->kind != MTC_JSON_OBJECT)
+        return bad_tensor(fault, path, blob->name, "is not described by an object");
+    if (!dtype || dtype->kind != MTC_JSON_STRING || dtype_size(dtype->string) == 0)
+        return bad_tensor(fault, path, blob->name, "has no \"dtype\" of the format (F32, F64, I32, ...)");
+    blob->dtype = dtype->string;
+    int code = parse_shape(fault, path, mtc_json_member(entry, "shape"), size, blob);
+    return code ? code : parse_offsets(fault, path, mtc_json_member(entry, "data_offsets"), data, size, blob);
+}
+
+static int compare_blobs(const void *a, const void *b) {
+    const MtcBlob *x = (const MtcBlob *)a, *y = (const MtcBlob *)b;
+    if (x->bytes != y->bytes)
+        return (const uint8_t *)x->bytes < (const uint8_t *)y->bytes ? -1 : 1;
+    return (x->size > y->size) - (x->size < y->size);
+}
+
+/* The tensors fill the data exactly: nothing overlaps, nothing is left over. */
+static int check_layout(MtcFault *fault, const char *path, const MtcArchive *archive, const uint8_t *data, size_t size) {
+    const uint8_t *at = data;
+    for (int i = 0; i < archive->count; i++) {
+        const MtcBlob *blob = &archive->blob[i];
+        if ((const uint8_t *)blob->bytes < at)
+            return mtc_fail(fault, MTC_BAD_DATA, "%s: tensors '%s' and '%s' overlap", path, archive->blob[i - 1].name, blob->name);
+        if ((const uint8_t *)blob->bytes > at)
+            return mtc_fail(fault, MTC_BAD_DATA, "%s: %lld bytes before tensor '%s' belong to no tensor", path,
+                            (long long)((const uint8_t *)blob->bytes - at), blob->name);
+        at += blob->size;
+    }
+    if (at != data + size)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: %lld bytes at its end belong to no tensor", path,
+                        (long long)(data + size - at));
+    return 0;
+}
+
+static int parse_entries(MtcFault *fault, const char *path, const uint8_t *data, size_t size, MtcArchive *archive) {
+    const MtcJson *root = mtc_json_root(archive->header);
+    int entries = 0;
+    if (root->kind != MTC_JSON_OBJECT)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: its header is not a JSON object", path);
+    for (const MtcJson *entry = root->first; entry; entry = entry->next)
+        entries++;
+    archive->blob = (MtcBlob *)calloc((size_t)entries + 1, sizeof *archive->blob);
+    if (!archive->blob)
+        return mtc_no_memory(fault, (size_t)entries * sizeof *archive->blob, path);
+    for (const MtcJson *entry = root->first; entry; entry = entry->next) {
+        if (strcmp(entry->key, "__metadata__") == 0)
+            continue;
+        int code = parse_tensor(fault, path, entry, data, size, &archive->blob[archive->count]);
+        if (code)
+            return code;
+        archive->count++;
+    }
+    qsort(archive->blob, (size_t)archive->count, sizeof *archive->blob, compare_blobs);
+    return check_layout(fault, path, archive, data, size);
+}
+
+int mtc_archive_parse(MtcFault *fault, const char *path, uint8_t *bytes, size_t size, MtcArchive *archive) {
+    uint64_t length = 0;
+    memset(archive, 0, sizeof *archive);
+    if (size < 8)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: is not a safetensors file: it has %zu bytes, fewer than the 8 that say how long its header is",
+                        path, size);
+    for (int i = 0; i < 8; i++)
+        length |= (uint64_t)bytes[i] << 8 * i;
+    if (length > MAX_HEADER)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: is not a safetensors file: its first 8 bytes promise a header of %llu bytes; at most %llu are allowed",
+                        path, (unsigned long long)length, (unsigned long long)MAX_HEADER);
+    if (length > size - 8)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: is cut off: its header has %llu bytes, but the file ends after %zu",
+                        path, (unsigned long long)length, size - 8);
+    int code = mtc_json_read(fault, path, (char *)bytes + 8, (size_t)length, &archive->header);
+    if (code)
+        archive->header = NULL;
+    else
+        code = parse_entries(fault, path, bytes + 8 + length, size - 8 - (size_t)length, archive);
+    if (code)
+        mtc_archive_free(archive);
+    return code;
+}
+
+int mtc_archive_read(MtcFault *fault, const char *path, MtcArchive *archive) {
+    uint8_t *file;
+    size_t size;
+    int code = mtc_read_file(fault, path, &file, &size);
+    if (code)
+        return code;
+    code = mtc_archive_parse(fault, path, file, size, archive);
+    if (code)
+        free(file);
+    else
+        archive->file = file;
+    return code;
+}
+
+void mtc_archive_free(MtcArchive *archive) {
+    mtc_json_free(archive->header);
+    free(archive->blob);
+    free(archive->file);
+    memset(archive, 0, sizeof *archive);
+}
+
+const MtcBlob *mtc_archive_find(const MtcArchive *archive, const char *name) {
+    for (int i = 0; i < archive->count; i++)
+        if (strcmp(archive->blob[i].name, name) == 0)
+            return &archive->blob[i];
+    return NULL;
+}
+
+/* ---- writing ---- */
+
+const char *mtc_dtype(MtcType type) {
+    static const char *const names[] = {"F32", "I32", "U8", "BOOL", "F64"};
+    return names[type];
+}
+
+static void add_entry(MtcText *header, const MtcBlob *blob, size_t offset) {
+    mtc_text_add(header, ",");
+    mtc_text_json(header, blob->name);
+    mtc_text_add(header, ":{\"dtype\":\"%s\",\"shape\":[", blob->dtype);
+    for (int i = 0; i < blob->rank; i++)
+        mtc_text_add(header, i ? ",%lld" : "%lld", (long long)blob->dim[i]);
+    mtc_text_add(header, "],\"data_offsets\":[%zu,%zu]}", offset, offset + blob->size);
+}
+
+/* The header with its length before it, padded so that the data begin at a multiple of 64. */
+static void make_header(MtcText *header, const char *metadata, const MtcBlob *blob, int count) {
+    size_t offset = 0;
+    mtc_text_add(header, "########{\"__metadata__\":%s", metadata);
+    for (int i = 0; i < count; i++) {
+        add_entry(header, &blob[i], offset);
+        offset += blob[i].size;
+    }
+    mtc_text_add(header, "}");
+    while (header->length % 64 != 0)
+        mtc_text_add(header, " ");
+    for (int i = 0; i < 8; i++)
+        header->at[i] = (char)(uint8_t)((header->length - 8) >> 8 * i);
+}
+
+int mtc_archive_write(MtcFault *fault, const char *path, const char *metadata, const MtcBlob *blob, int count) {
+    MtcText header = {NULL, 0, 0};
+    MtcOutput *output;
+    int code = mtc_output_open(fault, path, &output);
+    if (code)
+        return code;
+    make_header(&header, metadata, blob, count);
+    code = mtc_output_write(fault, output, header.at, header.length);
+    for (int i = 0; i < count && !code; i++)
+        code = mtc_output_write(fault, output, blob[i].bytes, blob[i].size);
+    if (code)
+        mtc_output_discard(output);
+    else
+        code = mtc_output_commit(fault, output);
+    free(header.at);
+    return code;
+}

@@ -1,0 +1,41 @@
+/* The safetensors format: eight bytes of header length (little-endian), a JSON header
+ *
+ *     {"__metadata__": {"format": "pt"}, "h.bias": {"dtype": "F32", "shape": [128], "data_offsets": [0, 512]}, ...}
+ *
+ * and the tensors' bytes, which fill the rest of the file without gaps. */
+#ifndef MTC_SAFETENSORS_H
+#define MTC_SAFETENSORS_H
+
+#include "files.h"
+#include "json.h"
+
+/* A tensor in a file or to be written to one. */
+typedef struct MtcBlob {
+    const char *name;
+    const char *dtype; /* "F32" */
+    int rank;
+    int64_t dim[8];
+    const void *bytes;
+    size_t size;
+} MtcBlob;
+
+/* A file that was read: owns what its blobs point to. */
+typedef struct MtcArchive {
+    uint8_t *file;
+    MtcJsonDocument *header;
+    int count;
+    MtcBlob *blob; /* in the order of their bytes */
+} MtcArchive;
+
+int mtc_archive_read(MtcFault *fault, const char *path, MtcArchive *archive);
+/* The same from memory, which must be writable and outlive the archive; `file` stays NULL. */
+int mtc_archive_parse(MtcFault *fault, const char *path, uint8_t *bytes, size_t size, MtcArchive *archive);
+void mtc_archive_free(MtcArchive *archive);
+const MtcBlob *mtc_archive_find(const MtcArchive *archive, const char *name);
+
+/* `metadata` is the JSON object's text. Written whole or not at all. */
+int mtc_archive_write(MtcFault *fault, const char *path, const char *metadata, const MtcBlob *blob, int count);
+
+const char *mtc_dtype(MtcType type); /* "F32" */
+
+#endif

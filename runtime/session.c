@@ -1,0 +1,344 @@
+#include "session.h"
+
+#include "init.h"
+#include "train.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int mtc_device_fault(MtcSession *session, const char *error, const char *what) {
+    if (!error)
+        return 0;
+    return mtc_fail(&session->fault, MTC_UNAVAILABLE, "%s: %s: %s", session->device.name, what, error);
+}
+
+/* ---- memory ---- */
+
+size_t mtc_tensor_bytes(const MtcTensor *tensor) {
+    return (size_t)mtc_elements(tensor->rank, tensor->dim) * mtc_type_size(tensor->type);
+}
+
+/* Weights and states stay as they are when the batch changes; the rest of the arena grows with it. */
+static void note_smaller_batch(MtcSession *session) {
+    const MtcModel *model = session->model;
+    double kept = 0, free_bytes = (double)session->device.free_bytes;
+    for (int i = 0; i < model->tensors; i++)
+        if (model->tensor[i].role != MTC_VALUE)
+            kept += (double)mtc_tensor_bytes(&model->tensor[i]);
+    double per_example = ((double)model->arena_bytes - kept) / (double)model->batch;
+    if (kept < free_bytes && per_example > 0 && (free_bytes - kept) / per_example >= 1)
+        mtc_note(&session->fault, "a batch of about %.0f would fit; this program has %lld",
+                 (free_bytes - kept) / per_example, (long long)model->batch);
+}
+
+int mtc_session_alloc(MtcSession *session, void **memory, size_t bytes, const char *what) {
+    if (bytes > session->device.free_bytes)
+        return mtc_fail(&session->fault, MTC_UNAVAILABLE, "not enough memory: %s needs %s; %s has %s free of %s", what,
+                        mtc_bytes((double)bytes), session->device.name, mtc_bytes((double)session->device.free_bytes),
+                        mtc_bytes((double)session->device.total_bytes));
+    const char *error = mtc_device_alloc(memory, bytes);
+    if (!error)
+        session->device.free_bytes -= bytes;
+    return mtc_device_fault(session, error, what);
+}
+
+MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports) {
+    MtcRun run;
+    memset(&run, 0, sizeof run);
+    run.arena = session->arena;
+    run.data = *data;
+    run.order = data == &session->data[MTC_TRAIN] ? session->order : NULL;
+    run.clock = session->clock;
+    run.reports = reports;
+    run.seed = session->seed;
+    memcpy(run.knob, session->knob, sizeof run.knob);
+    return run;
+}
+
+static int reserve_evaluation(MtcSession *session, int64_t rows) {
+    if (rows <= session->evaluation_rows)
+        return 0;
+    mtc_device_free(session->evaluation);
+    session->evaluation = NULL;
+    session->evaluation_rows = rows;
+    return mtc_session_alloc(session, (void **)&session->evaluation,
+                             (size_t)(rows * session->model->reports) * sizeof *session->evaluation, "reports");
+}
+
+/* ---- beginning and end ---- */
+
+static int upload_tensor(MtcSession *session, const MtcTensor *tensor, int row) {
+    void *values = malloc(mtc_tensor_bytes(tensor));
+    if (!values)
+        return mtc_no_memory(&session->fault, mtc_tensor_bytes(tensor), tensor->name);
+    mtc_init_tensor(tensor, row, session->seed, values);
+    const char *error = mtc_upload(session->arena + tensor->offset, values, mtc_tensor_bytes(tensor));
+    free(values);
+    return mtc_device_fault(session, error, tensor->name);
+}
+
+static int initialise(MtcSession *session) {
+    int code = mtc_device_fault(session, mtc_zero(session->arena, session->model->arena_bytes), "clearing memory");
+    for (int i = 0; i < session->model->tensors && !code; i++)
+        if (session->model->tensor[i].role != MTC_VALUE)
+            code = upload_tensor(session, &session->model->tensor[i], i);
+    return code;
+}
+
+static int alloc_session(MtcSession *session) {
+    const MtcModel *model = session->model;
+    int code = mtc_session_alloc(session, (void **)&session->arena, model->arena_bytes, "the model");
+    if (code && session->device.free_bytes < model->arena_bytes)
+        note_smaller_batch(session);
+    if (!code)
+        code = mtc_session_alloc(session, (void **)&session->clock, 3 * sizeof *session->clock, "the clock");
+    if (!code)
+        code = reserve_evaluation(session, 1);
+    for (int i = 0; i < model->fields && !code; i++) {
+        const MtcField *field = &model->field[i];
+        size_t bytes = (size_t)(model->batch * field->elements) * mtc_type_size(field->type);
+        code = mtc_session_alloc(session, (void **)&session->batch.field[i], bytes, field->name);
+    }
+    return code;
+}
+
+int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, int device, MtcSession **result) {
+    MtcSession *session = (MtcSession *)calloc(1, sizeof *session);
+    *result = session;
+    if (!session)
+        return MTC_UNAVAILABLE;
+    session->model = model;
+    session->program = program;
+    session->seed = seed;
+    session->batch.examples = model->batch;
+    for (int i = 0; i < model->knobs; i++)
+        session->knob[i] = (float)model->knob[i].value;
+    if (model->abi != MTC_ABI)
+        return mtc_fail(&session->fault, MTC_INTERNAL, "the model speaks version %d of the interface, the runtime %d",
+                        model->abi, MTC_ABI);
+    int code = mtc_device_open(&session->fault, model, program, device, &session->device);
+    session->open = !code;
+    if (!code)
+        code = alloc_session(session);
+    return code ? code : initialise(session);
+}
+
+int mtc_create(const MtcModel *model, uint64_t seed, int device, MtcSession **session) {
+    return mtc_session_new(model, model->name, seed, device, session);
+}
+
+static void free_data(MtcSession *session, MtcData *data) {
+    for (int i = 0; i < session->model->fields; i++)
+        mtc_device_free((void *)data->field[i]);
+    memset(data, 0, sizeof *data);
+}
+
+void mtc_destroy(MtcSession *session) {
+    if (!session)
+        return;
+    if (session->open) {
+        mtc_synchronize();
+        if (session->prepared)
+            session->model->release();
+        mtc_trainer_free(session);
+        free_data(session, &session->data[MTC_TRAIN]);
+        free_data(session, &session->data[MTC_TEST]);
+        free_data(session, &session->batch);
+        mtc_device_free(session->order);
+        mtc_device_free(session->evaluation);
+        mtc_device_free(session->clock);
+        mtc_device_free(session->arena);
+    }
+    free(session);
+}
+
+const char *mtc_error(const MtcSession *session) {
+    return session ? session->fault.text : "out of memory";
+}
+
+/* ---- data ---- */
+
+int64_t mtc_batches(const MtcSession *session, const MtcData *data) {
+    return (data->examples + session->model->batch - 1) / session->model->batch;
+}
+
+/* Memory for another number of examples, and for what depends on it. */
+static int resize_data(MtcSession *session, int which, int64_t examples) {
+    const MtcModel *model = session->model;
+    MtcData *data = &session->data[which];
+    int code = mtc_device_fault(session, mtc_synchronize(), "the work before");
+    mtc_trainer_free(session);
+    free_data(session, data);
+    for (int i = 0; i < model->fields && !code; i++) {
+        const MtcField *field = &model->field[i];
+        size_t bytes = (size_t)(examples * field->elements) * mtc_type_size(field->type);
+        code = mtc_session_alloc(session, (void **)&data->field[i], bytes, field->name);
+    }
+    data->examples = code ? 0 : examples;
+    if (!code)
+        code = reserve_evaluation(session, mtc_batches(session, data));
+    if (!code && which == MTC_TRAIN) {
+        mtc_device_free(session->order);
+        session->order = NULL;
+        code = mtc_session_alloc(session, (void **)&session->order, (size_t)examples * sizeof *session->order, "the order");
+    }
+    return code;
+}
+
+int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *const *fields) {
+    const MtcModel *model = session->model;
+    MtcData *data = &session->data[which == MTC_TEST];
+    int code = 0;
+    if (examples < 1 || examples > INT32_MAX)
+        return mtc_fail(&session->fault, MTC_BAD_DATA, "a data set has 1 to %d examples, not %lld", INT32_MAX, (long long)examples);
+    if (data->examples != examples)
+        code = resize_data(session, which == MTC_TEST, examples);
+    for (int i = 0; i < model->fields && !code; i++) {
+        size_t bytes = (size_t)(examples * model->field[i].elements) * mtc_type_size(model->field[i].type);
+        code = mtc_device_fault(session, mtc_upload((void *)data->field[i], fields[i], bytes), model->field[i].name);
+    }
+    if (which == MTC_TRAIN)
+        session->at.epoch_step = 0;
+    return code;
+}
+
+int mtc_session_set_data(MtcSession *session, int which, const MtcExamples *examples) {
+    return mtc_set_data(session, which, examples->count, (const void *const *)examples->field);
+}
+
+int mtc_load_data(MtcSession *session, int which, const char *folder) {
+    const char *name = which == MTC_TEST ? "test" : "train";
+    const MtcSplit *split = mtc_split(session->model, name);
+    MtcExamples examples;
+    if (!split)
+        return mtc_fail(&session->fault, MTC_USAGE, "the model has no split '%s'", name);
+    int code = mtc_load_split(&session->fault, session->model, split, folder, &examples);
+    if (code)
+        return code;
+    code = mtc_session_set_data(session, which, &examples);
+    mtc_examples_free(&examples);
+    return code;
+}
+
+/* ---- evaluation and prediction ---- */
+
+static int no_data(MtcSession *session, const char *what) {
+    return mtc_fail(&session->fault, MTC_USAGE, "there are no data to %s: set or load them first", what);
+}
+
+int mtc_enqueue_evaluation(MtcSession *session, const MtcData *data) {
+    int64_t batch = session->model->batch, slot = 0;
+    MtcRun run = mtc_run(session, data, session->evaluation);
+    run.order = NULL;
+    const char *error = NULL;
+    for (int64_t first = 0; first < data->examples && !error; first += batch, slot++) {
+        int64_t left = data->examples - first;
+        error = session->model->eval(&run, first, left < batch ? left : batch, slot);
+    }
+    return mtc_device_fault(session, error, "evaluation");
+}
+
+void mtc_mean_reports(const MtcSession *session, const MtcData *data, const double *rows, double *reports) {
+    int count = session->model->reports;
+    int64_t batch = session->model->batch, batches = mtc_batches(session, data);
+    for (int r = 0; r < count; r++) {
+        double sum = 0;
+        for (int64_t b = 0; b < batches; b++) {
+            int64_t left = data->examples - b * batch;
+            sum += rows[b * count + r] * (double)(left < batch ? left : batch);
+        }
+        reports[r] = sum / (double)data->examples;
+    }
+}
+
+int mtc_evaluate(MtcSession *session, int which, double *reports) {
+    const MtcData *data = &session->data[which == MTC_TEST];
+    if (data->examples == 0)
+        return no_data(session, "evaluate");
+    size_t bytes = (size_t)(mtc_batches(session, data) * session->model->reports) * sizeof(double);
+    double *rows = (double *)malloc(bytes);
+    if (!rows)
+        return mtc_no_memory(&session->fault, bytes, "reports");
+    int code = mtc_enqueue_evaluation(session, data);
+    if (!code)
+        code = mtc_device_fault(session, mtc_download(rows, session->evaluation, bytes), "reading the reports");
+    if (!code)
+        code = mtc_device_fault(session, mtc_synchronize(), "evaluation");
+    if (!code)
+        mtc_mean_reports(session, data, rows, reports);
+    free(rows);
+    return code;
+}
+
+int64_t mtc_prediction_elements(const MtcModel *model) {
+    return mtc_elements(model->prediction_rank, model->prediction_dim);
+}
+
+/* Programs of `mtc --real f64` compute in double throughout. */
+static bool computes_in_double(const MtcModel *model) {
+    for (int i = 0; i < model->tensors; i++)
+        if (model->tensor[i].type == MTC_F64)
+            return true;
+    return false;
+}
+
+static int download_predictions(MtcSession *session, int64_t count, float *out) {
+    const char *from = session->arena + session->model->prediction_offset;
+    const char *error = NULL;
+    if (!computes_in_double(session->model))
+        error = mtc_download(out, from, (size_t)count * sizeof *out);
+    else {
+        double *wide = (double *)malloc((size_t)count * sizeof *wide);
+        error = wide ? mtc_download(wide, from, (size_t)count * sizeof *wide) : "out of memory";
+        for (int64_t i = 0; i < count && !error; i++)
+            out[i] = (float)wide[i];
+        free(wide);
+    }
+    if (!error)
+        error = mtc_synchronize();
+    return mtc_device_fault(session, error, "prediction");
+}
+
+static int predict_rows(MtcSession *session, const MtcRun *run, int64_t first, int64_t rows, float *out) {
+    int code = mtc_device_fault(session, session->model->eval(run, first, rows, 0), "prediction");
+    return code ? code : download_predictions(session, rows * mtc_prediction_elements(session->model), out);
+}
+
+int mtc_predict_data(MtcSession *session, const MtcData *data, float *out) {
+    int64_t batch = session->model->batch, elements = mtc_prediction_elements(session->model);
+    MtcRun run = mtc_run(session, data, session->evaluation);
+    run.order = NULL;
+    int code = 0;
+    for (int64_t first = 0; first < data->examples && !code; first += batch) {
+        int64_t left = data->examples - first;
+        code = predict_rows(session, &run, first, left < batch ? left : batch, out + first * elements);
+    }
+    return code;
+}
+
+static int upload_rows(MtcSession *session, int64_t first, int64_t rows, const void *const *fields) {
+    const char *error = NULL;
+    for (int i = 0; i < session->model->fields && !error; i++) {
+        const MtcField *field = &session->model->field[i];
+        size_t size = (size_t)field->elements * mtc_type_size(field->type);
+        void *to = (void *)session->batch.field[i];
+        if (fields && fields[i])
+            error = mtc_upload(to, (const char *)fields[i] + (size_t)first * size, (size_t)rows * size);
+        else
+            error = mtc_zero(to, (size_t)rows * size);
+    }
+    return mtc_device_fault(session, error, "copying the examples");
+}
+
+int mtc_predict(MtcSession *session, int64_t examples, const void *const *fields, float *out) {
+    int64_t batch = session->model->batch, elements = mtc_prediction_elements(session->model);
+    int code = 0;
+    MtcRun run = mtc_run(session, &session->batch, session->evaluation);
+    for (int64_t first = 0; first < examples && !code; first += batch) {
+        int64_t rows = examples - first < batch ? examples - first : batch;
+        code = upload_rows(session, first, rows, fields);
+        if (!code)
+            code = predict_rows(session, &run, 0, rows, out + first * elements);
+    }
+    return code;
+}

@@ -1,0 +1,268 @@
+#include "train.h"
+
+#include "random.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double CHUNK_SECONDS = 0.05;
+enum { FIRST_CHUNK = 16 };
+
+/* ---- the trainer ---- */
+
+void mtc_fill_order(const MtcSession *session, int64_t epoch, int *order) {
+    uint64_t key = mtc_shuffle_key(session->seed, (uint64_t)epoch);
+    uint32_t count = (uint32_t)session->data[MTC_TRAIN].examples;
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = (int)mtc_permute(key, count, i);
+}
+
+/* `bytes` of the host memory at *at, which moves on; a first pass with *at == NULL measures. */
+static void *carve(char **at, size_t *total, size_t bytes) {
+    void *piece = *at ? *at : NULL;
+    bytes = (bytes + 63) / 64 * 64;
+    *total += bytes;
+    if (*at)
+        *at += bytes;
+    return piece;
+}
+
+static size_t carve_chunks(const MtcSession *session, MtcTrainer *trainer, char *at) {
+    size_t total = 0, row = (size_t)session->model->reports * sizeof(double);
+    size_t order = (size_t)(trainer->most_orders * session->data[MTC_TRAIN].examples) * sizeof(int);
+    for (int i = 0; i < MTC_SLOTS; i++) {
+        MtcChunk *chunk = &trainer->chunk[i];
+        chunk->order = (int *)carve(&at, &total, order);
+        chunk->clock = (int64_t *)carve(&at, &total, 3 * MTC_SEGMENTS * sizeof *chunk->clock);
+        chunk->reports = (double *)carve(&at, &total, MTC_CHUNK_STEPS * row);
+        chunk->evaluation = (double *)carve(&at, &total, (size_t)session->evaluation_rows * row);
+    }
+    return total;
+}
+
+static int trainer_memory(MtcSession *session, MtcTrainer *trainer) {
+    const int64_t examples = session->data[MTC_TRAIN].examples, many = 1 << 16;
+    trainer->most_orders = examples < many ? many / examples : 1;
+    size_t bytes = carve_chunks(session, trainer, NULL);
+    int code = mtc_device_fault(session, mtc_host_alloc(&trainer->host, bytes), "host memory for training");
+    if (code)
+        return code;
+    carve_chunks(session, trainer, (char *)trainer->host);
+    return mtc_session_alloc(session, (void **)&trainer->reports,
+                             MTC_CHUNK_STEPS * (size_t)session->model->reports * sizeof(double), "reports");
+}
+
+static int trainer_events(MtcSession *session, MtcTrainer *trainer) {
+    const char *error = NULL;
+    for (int i = 0; i < MTC_SLOTS; i++) {
+        error = error ? error : mtc_event_new(&trainer->chunk[i].begun);
+        error = error ? error : mtc_event_new(&trainer->chunk[i].trained);
+        error = error ? error : mtc_event_new(&trainer->chunk[i].done);
+    }
+    return mtc_device_fault(session, error, "events");
+}
+
+static int trainer_new(MtcSession *session) {
+    MtcTrainer *trainer = (MtcTrainer *)calloc(1, sizeof *trainer);
+    session->trainer = trainer;
+    if (!trainer)
+        return mtc_no_memory(&session->fault, sizeof *trainer, "training");
+    trainer->steps_per_epoch = mtc_batches(session, &session->data[MTC_TRAIN]);
+    int code = trainer_memory(session, trainer);
+    if (!code)
+        code = trainer_events(session, trainer);
+    return code ? code : mtc_snapshots_new(session, trainer);
+}
+
+void mtc_trainer_free(MtcSession *session) {
+    MtcTrainer *trainer = session->trainer;
+    if (!trainer)
+        return;
+    for (int i = 0; i < MTC_SLOTS; i++) {
+        mtc_event_free(trainer->chunk[i].begun);
+        mtc_event_free(trainer->chunk[i].trained);
+        mtc_event_free(trainer->chunk[i].done);
+    }
+    mtc_snapshots_free(trainer);
+    mtc_device_free(trainer->reports);
+    mtc_host_free(trainer->host);
+    free(trainer);
+    session->trainer = NULL;
+}
+
+/* Everything that the first step needs. */
+static int ready(MtcSession *session) {
+    if (session->data[MTC_TRAIN].examples == 0)
+        return mtc_fail(&session->fault, MTC_USAGE, "there are no data to train on: set or load them first");
+    int code = session->trainer ? 0 : trainer_new(session);
+    if (code || session->prepared)
+        return code;
+    MtcRun run = mtc_run(session, &session->data[MTC_TRAIN], session->trainer->reports);
+    code = mtc_device_fault(session, session->model->prepare(&run), "preparing the step");
+    session->prepared = !code;
+    return code;
+}
+
+/* ---- a chunk on its way to the device ---- */
+
+static int64_t chunk_goal(const MtcTrainer *trainer) {
+    if (trainer->step_seconds <= 0)
+        return FIRST_CHUNK;
+    double steps = CHUNK_SECONDS / trainer->step_seconds;
+    return steps < 1 ? 1 : (int64_t)fmin(steps, MTC_CHUNK_STEPS);
+}
+
+static const char *upload_order(MtcSession *session, MtcChunk *chunk) {
+    int64_t examples = session->data[MTC_TRAIN].examples;
+    int *order = chunk->order + chunk->orders++ * examples;
+    mtc_fill_order(session, session->at.epoch, order);
+    return mtc_upload(session->order, order, (size_t)examples * sizeof *order);
+}
+
+/* The summary is due when an epoch ends whose number is a multiple of `every`, and when training ends. */
+static bool summary_due(const MtcSession *session, const MtcTraining *training) {
+    const MtcPosition *at = &session->at;
+    bool epoch_ended = at->epoch_step == 0 && training->every && at->epoch % training->every == 0;
+    return epoch_ended || (training->every && at->step == training->until);
+}
+
+/* Up to `most` steps of one epoch. */
+static const char *enqueue_segment(MtcSession *session, MtcChunk *chunk, int64_t most) {
+    MtcPosition *at = &session->at;
+    MtcTrainer *trainer = session->trainer;
+    MtcRun run = mtc_run(session, &session->data[MTC_TRAIN], trainer->reports);
+    int64_t *clock = chunk->clock + 3 * chunk->segments++, left = trainer->steps_per_epoch - at->epoch_step;
+    int64_t steps = most < left ? most : left;
+    const char *error = at->epoch_step == 0 ? upload_order(session, chunk) : NULL;
+    clock[0] = at->step;
+    clock[1] = at->epoch_step;
+    clock[2] = chunk->steps;
+    error = error ? error : mtc_upload(session->clock, clock, 3 * sizeof *clock);
+    error = error ? error : session->model->train(&run, steps);
+    chunk->steps += steps;
+    at->step += steps;
+    at->epoch_step += steps;
+    if (at->epoch_step == trainer->steps_per_epoch) {
+        at->epoch_step = 0;
+        at->epoch++;
+    }
+    return error;
+}
+
+static const char *enqueue_steps(MtcSession *session, const MtcTraining *training, MtcChunk *chunk) {
+    const MtcTrainer *trainer = session->trainer;
+    int64_t goal = chunk_goal(trainer), left = training->until - session->at.step;
+    const char *error = NULL;
+    goal = goal < left ? goal : left;
+    while (chunk->steps < goal && !chunk->summary && chunk->segments < MTC_SEGMENTS && !error) {
+        if (session->at.epoch_step == 0 && chunk->orders == trainer->most_orders)
+            break;
+        error = enqueue_segment(session, chunk, goal - chunk->steps);
+        chunk->summary = summary_due(session, training);
+    }
+    return error;
+}
+
+static int enqueue_evaluation(MtcSession *session, MtcChunk *chunk) {
+    const MtcData *test = &session->data[MTC_TEST];
+    if (!chunk->summary || test->examples == 0)
+        return 0;
+    int code = mtc_enqueue_evaluation(session, test);
+    size_t bytes = (size_t)(mtc_batches(session, test) * session->model->reports) * sizeof *chunk->evaluation;
+    return code ? code : mtc_device_fault(session, mtc_download(chunk->evaluation, session->evaluation, bytes), "evaluation");
+}
+
+static int enqueue_chunk(MtcSession *session, const MtcTraining *training) {
+    MtcTrainer *trainer = session->trainer;
+    MtcChunk *chunk = &trainer->chunk[trainer->enqueued % MTC_SLOTS];
+    chunk->from = session->at;
+    chunk->steps = chunk->segments = chunk->orders = 0;
+    chunk->summary = false;
+    const char *error = mtc_event_record(chunk->begun);
+    error = error ? error : mtc_snapshot_save(session, &trainer->snapshot[trainer->enqueued % MTC_SNAPSHOTS], &chunk->from);
+    error = error ? error : enqueue_steps(session, training, chunk);
+    size_t bytes = (size_t)(chunk->steps * session->model->reports) * sizeof *chunk->reports;
+    error = error ? error : mtc_download(chunk->reports, trainer->reports, bytes);
+    error = error ? error : mtc_event_record(chunk->trained);
+    chunk->to = session->at;
+    int code = mtc_device_fault(session, error, "training");
+    if (!code)
+        code = enqueue_evaluation(session, chunk);
+    trainer->enqueued++;
+    return code ? code : mtc_device_fault(session, mtc_event_record(chunk->done), "training");
+}
+
+/* ---- a chunk that is done ---- */
+
+static void summarise(MtcSession *session, const MtcTraining *training, const MtcChunk *chunk) {
+    const MtcData *test = &session->data[MTC_TEST];
+    double means[MTC_MAX_REPORTS];
+    if (!chunk->summary || !training->summary)
+        return;
+    if (test->examples)
+        mtc_mean_reports(session, test, chunk->evaluation, means);
+    training->summary(training->user, &chunk->to, test->examples ? means : NULL);
+}
+
+static int finish_chunk(MtcSession *session, MtcTraining *training) {
+    MtcTrainer *trainer = session->trainer;
+    const MtcChunk *chunk = &trainer->chunk[trainer->finished++ % MTC_SLOTS];
+    int code = mtc_device_fault(session, mtc_event_wait(chunk->done), "training");
+    if (code)
+        return code;
+    double seconds = mtc_event_seconds(chunk->begun, chunk->trained);
+    training->train_seconds += seconds;
+    training->evaluate_seconds += mtc_event_seconds(chunk->trained, chunk->done);
+    trainer->step_seconds = seconds / (double)chunk->steps;
+    for (int64_t i = 0; i < chunk->steps; i++)
+        if (!isfinite(chunk->reports[i * session->model->reports]))
+            return mtc_diagnose(session, chunk, i);
+    if (training->steps)
+        training->steps(training->user, chunk->from.step, chunk->steps, chunk->reports);
+    summarise(session, training, chunk);
+    return 0;
+}
+
+int mtc_train_run(MtcSession *session, MtcTraining *training) {
+    int code = ready(session);
+    MtcTrainer *trainer = session->trainer;
+    while (!code) {
+        bool stopped = training->stopped && training->stopped(training->user);
+        bool more = session->at.step < training->until && !stopped;
+        if (more && trainer->enqueued - trainer->finished < MTC_SLOTS)
+            code = enqueue_chunk(session, training);
+        else if (trainer->finished < trainer->enqueued)
+            code = finish_chunk(session, training);
+        else
+            break;
+    }
+    if (code && trainer) {
+        mtc_synchronize();
+        trainer->finished = trainer->enqueued;
+    }
+    return code;
+}
+
+/* ---- the C ABI ---- */
+
+typedef struct ReportCopy {
+    int count;
+    int64_t first;
+    double *to;
+} ReportCopy;
+
+static void copy_reports(void *user, int64_t first, int64_t count, const double *reports) {
+    ReportCopy *copy = (ReportCopy *)user;
+    memcpy(copy->to + (first - copy->first) * copy->count, reports, (size_t)(count * copy->count) * sizeof *reports);
+}
+
+int mtc_train(MtcSession *session, int64_t steps, double *reports) {
+    ReportCopy copy = {session->model->reports, session->at.step, reports};
+    MtcTraining training;
+    memset(&training, 0, sizeof training);
+    training.until = session->at.step + steps;
+    training.user = &copy;
+    training.steps = reports ? copy_reports : NULL;
+    return mtc_train_run(session, &training);
+}

@@ -1,0 +1,80 @@
+/* Training: steps in chunks, two chunks in flight.
+ *
+ *     host     | enqueue 0 | enqueue 1 | look at 0 | enqueue 2 | look at 1 | ...
+ *     device               | chunk 0   | chunk 1               | chunk 2   | ...
+ *
+ * A chunk is some 50 ms of steps. On the device there come: a snapshot of weights and states (for the search for the
+ * first NaN), the clock and, where an epoch begins, its order; the steps; the evaluation of the test data where one is
+ * due; copies of the reports. Host buffers of chunk n are used again by chunk n + 2, when n is done. */
+#ifndef MTC_TRAIN_H
+#define MTC_TRAIN_H
+
+#include "session.h"
+
+typedef struct MtcTraining {
+    int64_t until; /* train until so many steps are done */
+    int64_t every; /* a summary after every n-th epoch and at the end; 0: never */
+    void *user;    /* of the functions below; each may be NULL */
+    /* Steps [first, first + count) are done; their reports, one row per step. */
+    void (*steps)(void *user, int64_t first, int64_t count, const double *reports);
+    /* A summary is due: where training stands, and the means over the test data, NULL when there are none. */
+    void (*summary)(void *user, const MtcPosition *at, const double *reports);
+    bool (*stopped)(void *user); /* asked before each chunk: enough? */
+    double train_seconds, evaluate_seconds; /* result: time of the device */
+} MtcTraining;
+
+int mtc_train_run(MtcSession *session, MtcTraining *training);
+void mtc_trainer_free(MtcSession *session);
+
+/* ---- inside ---- */
+
+enum { MTC_SLOTS = 2, MTC_SNAPSHOTS = 3, MTC_CHUNK_STEPS = 4096, MTC_SEGMENTS = 512 };
+
+typedef struct MtcChunk {
+    MtcPosition from;
+    int64_t steps;
+    bool summary;      /* one is due at its end */
+    MtcPosition to;
+    int64_t segments, orders; /* stretches of one epoch; epochs that begin in it */
+    int *order;               /* host buffers: the orders of those epochs */
+    int64_t *clock;           /* three numbers per segment */
+    double *reports, *evaluation;
+    MtcEvent *begun, *trained, *done;
+} MtcChunk;
+
+/* Bytes of the arena that hold weights and states. */
+typedef struct MtcRange {
+    size_t begin, end;
+} MtcRange;
+
+/* A copy of those bytes, and when it was taken. */
+typedef struct MtcSnapshot {
+    char *bytes; /* NULL: memory is too short for snapshots */
+    MtcPosition at;
+} MtcSnapshot;
+
+struct MtcTrainer {
+    int64_t steps_per_epoch, most_orders;
+    double *reports; /* on the device: MTC_CHUNK_STEPS rows */
+    void *host;      /* memory of the chunks' host buffers */
+    MtcChunk chunk[MTC_SLOTS];
+    int64_t enqueued, finished; /* chunks so far */
+    double step_seconds;        /* of device time, as last measured; 0: not yet */
+    int ranges;
+    MtcRange *range;
+    MtcSnapshot snapshot[MTC_SNAPSHOTS]; /* of chunk n: at n % MTC_SNAPSHOTS */
+};
+
+const char *mtc_snapshot_save(const MtcSession *session, MtcSnapshot *snapshot, const MtcPosition *at);
+const char *mtc_snapshot_restore(const MtcSession *session, const MtcSnapshot *snapshot);
+int mtc_snapshots_new(MtcSession *session, MtcTrainer *trainer);
+void mtc_snapshots_free(MtcTrainer *trainer);
+
+/* The order of an epoch's examples: a permutation that seed and epoch decide. */
+void mtc_fill_order(const MtcSession *session, int64_t epoch, int *order);
+
+/* A step of the chunk just looked at, `bad` steps into it, had a loss that is no finite number: finds out where that
+ * came from. Returns the fault. */
+int mtc_diagnose(MtcSession *session, const MtcChunk *chunk, int64_t bad);
+
+#endif

@@ -1,0 +1,115 @@
+"""What every test shares. `make` builds mtc; nothing here does.
+
+    pytest --bless      rewrite the expected output of golden and error tests
+    pytest -m gpu       only what needs a GPU (the others run everywhere)
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MTC = ROOT / "build" / "mtc"
+ANY_BYTES = {"encoding": "utf-8", "errors": "surrogateescape"}
+
+
+def pytest_addoption(parser):
+    parser.addoption("--bless", action="store_true", help="rewrite the expected output instead of comparing with it")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "gpu: needs a GPU and nvcc")
+    config.addinivalue_line("markers", "nvcc: needs nvcc, but no GPU")
+
+
+def gpu_present():
+    if shutil.which("nvidia-smi") is None:
+        return False
+    listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True)
+    return listing.returncode == 0 and "GPU 0" in listing.stdout
+
+
+def nvcc_present():
+    return shutil.which("nvcc") is not None or Path("/usr/local/cuda/bin/nvcc").exists()
+
+
+def pytest_collection_modifyitems(config, items):
+    missing = {"gpu": not (gpu_present() and nvcc_present()), "nvcc": not nvcc_present()}
+    for item in items:
+        for need, absent in missing.items():
+            if absent and item.get_closest_marker(need):
+                item.add_marker(pytest.mark.skip(reason=f"no {need} here"))
+
+
+@pytest.fixture
+def bless(request):
+    return request.config.getoption("--bless")
+
+
+@pytest.fixture
+def check_text(bless):
+    """Compares text with a file, or writes the file when blessing."""
+
+    def check(path, text):
+        if bless:
+            path.write_text(text, **ANY_BYTES)
+        else:
+            assert text == path.read_text(**ANY_BYTES), f"{path.name} differs; 'make bless' accepts the new text"
+
+    return check
+
+
+def run_mtc(*args, cwd=ROOT, stdin=None):
+    environment = {**os.environ, "NO_COLOR": "1"}
+    return subprocess.run([MTC, *map(str, args)], cwd=cwd, input=stdin, capture_output=True, env=environment, **ANY_BYTES)
+
+
+@pytest.fixture(scope="session")
+def mtc():
+    """mtc(*args, cwd, stdin) runs the compiler and returns its completed process."""
+    assert MTC.exists(), "run 'make' first"
+    return run_mtc
+
+
+class Program:
+    """A compiled training program."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __call__(self, *args, check=True, threads=2, cwd=None):
+        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
+        done = subprocess.run([self.path, *map(str, args)], capture_output=True, text=True, env=environment,
+                              cwd=cwd or self.path.parent)
+        assert not check or done.returncode == 0, done.stdout + done.stderr
+        return done
+
+
+@pytest.fixture(scope="session")
+def compile_model(mtc, tmp_path_factory):
+    """compile_model(model, *flags, target): a Program; `model` is a path or the text itself. One compilation each per session."""
+    folder, programs = tmp_path_factory.mktemp("programs"), {}
+
+    def compile_once(model, *flags, target="cpu"):
+        key = hashlib.sha256(repr((str(model), flags, target)).encode()).hexdigest()[:16]
+        if key not in programs:
+            source = model if isinstance(model, Path) else folder / f"m{key}.mt"
+            if source != model:
+                source.write_text(model)
+            program = folder / f"p{key}"
+            done = mtc(source, "-o", program, "--target", target, "--keep", folder / f"k{key}", *flags)
+            assert done.returncode == 0, done.stderr
+            programs[key] = Program(program)
+        return programs[key]
+
+    return compile_once
+
+
+def flags_of(model):
+    """The flags in a model's first line, `# mtc --set n=3 --target cpu`; none without such a line."""
+    first = model.read_text(**ANY_BYTES).partition("\n")[0]
+    return first.split()[2:] if first.startswith("# mtc ") else []

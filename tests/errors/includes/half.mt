@@ -1,0 +1,3 @@
+fn half(x[n]) {
+  return linear(x, n / 4)
+}

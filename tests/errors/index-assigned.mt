@@ -1,0 +1,17 @@
+data {
+  train = idx("images", "labels")
+  x     : f32[6]
+  label : class[3]
+}
+model {
+  h = x
+  repeat i in 0..3 {
+    i = i + 1
+    h = h * i
+  }
+  y = linear(h, 3)
+}
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+}

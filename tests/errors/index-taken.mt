@@ -1,0 +1,16 @@
+data {
+  train = idx("images", "labels")
+  x     : f32[6]
+  label : class[3]
+}
+model {
+  h = x
+  repeat h in 0..3 {
+    h = relu(h)
+  }
+  y = linear(h, 3)
+}
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+}

@@ -1,0 +1,13 @@
+param hidden = 4 * 2
+data {
+  train = idx("images", "labels")
+  x     : f32[6]
+  label : class[3]
+}
+model {
+  y = linear(linear(x, hidden), 3)
+}
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+}

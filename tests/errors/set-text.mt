@@ -1,0 +1,14 @@
+# mtc --set hidden=many
+param hidden = 3
+data {
+  train = idx("images", "labels")
+  x     : f32[6]
+  label : class[3]
+}
+model {
+  y = linear(x, hidden)
+}
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+}

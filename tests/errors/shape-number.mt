@@ -1,0 +1,13 @@
+fn f(x[5]) { return relu(x) }
+data {
+  train = idx("images", "labels")
+  x     : f32[6]
+  label : class[3]
+}
+model {
+  y = linear(f(x), 3)
+}
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+}

@@ -1,0 +1,13 @@
+fn f(a[n], b[n]) { return a + b * n }
+data {
+  train = idx("images", "labels")
+  x     : f32[6]
+  label : class[3]
+}
+model {
+  y = linear(f(x, linear(x, 3)), 3)
+}
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+}

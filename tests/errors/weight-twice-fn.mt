@@ -1,0 +1,18 @@
+fn f(x) {
+  z = linear(x, 6)
+  return relu(z)
+}
+data {
+  train = idx("images", "labels")
+  x     : f32[6]
+  label : class[3]
+}
+model {
+  h = f(x)
+  h = f(h)
+  y = linear(h, 3)
+}
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+}

@@ -1,0 +1,14 @@
+data {
+  train = idx("images", "labels")
+  x     : f32[6]
+  label : class[3]
+}
+model {
+  h = relu(linear(x, 6))
+  h = relu(linear(h, 6))
+  y = linear(h, 3)
+}
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+}

@@ -1,0 +1,13 @@
+data {
+  train = idx("images", "labels")
+  x     : f32[6]
+  label : class[3]
+}
+model {
+  y = x * 2
+}
+train {
+  loss      = mean(y * y)
+  optimizer = sgd(0.1)
+  predict   = y
+}

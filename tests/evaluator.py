@@ -1,0 +1,198 @@
+"""Runs the graphs that `mtc --emit=graph|grad|simple` prints, in NumPy and float64.
+
+    graphs = parse(text)                       {"train": [Node], "eval": [Node]}
+    result = evaluate(graphs["train"], leaves) leaves: name -> array (weights, states, fields), name -> number (params)
+    result.reports["loss"], result.assigned["h.weight"], result.output, result.values[7]
+
+Every operator here is one row of a table, written from its definition and not from the compiler's: that is the point.
+"""
+
+import math
+import re
+from dataclasses import dataclass, field
+
+import numpy as np
+
+LINE = re.compile(
+    r"%(?P<id>\d+) = (?P<op>\w+)(?:\((?P<inputs>[^)]*)\))?(?P<attrs>.*?)"
+    r" : (?P<dtype>\w+)(?:\[(?P<dims>[^\]]*)\])?(?: (?P<name>\S+))?(?:  # (?P<place>.*))?"
+)
+ATTR = re.compile(r"(\w+)=(\[[^\]]*\]|\S+)|(\w+)")
+DTYPES = {"f32": np.float64, "i32": np.int64, "u8": np.float64, "bool": np.bool_}
+
+
+@dataclass
+class Node:
+    id: int
+    op: str
+    inputs: list
+    attrs: dict
+    dtype: str
+    shape: tuple
+    name: str
+
+
+@dataclass
+class Result:
+    values: list
+    reports: dict = field(default_factory=dict)
+    assigned: dict = field(default_factory=dict)
+    output: np.ndarray = None
+
+
+def numbers(text, kind=int):
+    return [kind(part) for part in text.strip("[]").split(",") if part.strip()]
+
+
+def parse_attrs(text):
+    attrs = {}
+    for key, value, flag in ATTR.findall(text):
+        if flag:
+            attrs[flag] = True
+        elif value.startswith("["):
+            attrs[key] = numbers(value)
+        else:
+            attrs[key] = float(value)
+    return attrs
+
+
+def parse_node(line):
+    match = LINE.fullmatch(line)
+    assert match, f"not a line of a graph: {line!r}"
+    inputs = [int(part.strip().lstrip("%")) for part in (match["inputs"] or "").split(",") if part.strip()]
+    dims = tuple(numbers(match["dims"] or ""))
+    return Node(int(match["id"]), match["op"], inputs, parse_attrs(match["attrs"]), match["dtype"], dims, match["name"])
+
+
+def parse(text):
+    graphs = {}
+    for line in text.splitlines():
+        if line.startswith("graph "):
+            nodes = graphs.setdefault(line.split()[1], [])
+        elif line:
+            nodes.append(parse_node(line))
+    return graphs
+
+
+def sigmoid(x):
+    return 0.5 * (1 + np.tanh(0.5 * x))
+
+
+def expand(node, x):
+    for axis in node.attrs["axes"]:
+        x = np.expand_dims(x, axis)
+    return np.broadcast_to(x, node.shape)
+
+
+def placed(node, small):
+    """The part of the larger tensor that the smaller one covers."""
+    return tuple(slice(start, start + size) for start, size in zip(node.attrs["offset"], small))
+
+
+def pad(node, x):
+    out = np.zeros(node.shape)
+    out[placed(node, x.shape)] = x
+    return out
+
+
+def matmul(node, a, b):
+    return np.matmul(
+        np.swapaxes(a, -1, -2) if node.attrs.get("ta") else a, np.swapaxes(b, -1, -2) if node.attrs.get("tb") else b
+    )
+
+
+def reduction(function):
+    return lambda node, x: function(x, axis=tuple(node.attrs["axes"]))
+
+
+def function(f):
+    return lambda node, *operands: f(*operands)
+
+
+OPS = {
+    "add": function(np.add),
+    "sub": function(np.subtract),
+    "mul": function(np.multiply),
+    "div": function(np.divide),
+    "neg": function(np.negative),
+    "pow": function(np.power),
+    "maximum": function(np.maximum),
+    "minimum": function(np.minimum),
+    "exp": function(np.exp),
+    "expm1": function(np.expm1),
+    "log": function(np.log),
+    "log1p": function(np.log1p),
+    "sqrt": function(np.sqrt),
+    "abs": function(np.abs),
+    "sign": function(np.sign),
+    "erf": function(np.vectorize(math.erf, otypes=[np.float64])),
+    "floor": function(np.floor),
+    "relu": function(lambda x: np.where(x > 0, x, 0.0)),
+    "sigmoid": function(sigmoid),
+    "tanh": function(np.tanh),
+    "softplus": function(lambda x: np.logaddexp(x, 0)),
+    "eq": function(np.equal),
+    "ne": function(np.not_equal),
+    "lt": function(np.less),
+    "le": function(np.less_equal),
+    "gt": function(np.greater),
+    "ge": function(np.greater_equal),
+    "and": function(np.logical_and),
+    "or": function(np.logical_or),
+    "not": function(np.logical_not),
+    "where": function(np.where),
+    "cast": lambda node, x: np.trunc(x).astype(DTYPES[node.dtype]) if node.dtype == "i32" else x.astype(DTYPES[node.dtype]),
+    "stop_gradient": lambda node, x: x,
+    "reshape": lambda node, x: x.reshape(node.shape),
+    "expand": expand,
+    "transpose": lambda node, x: x.transpose(node.attrs["order"]),
+    "slice": lambda node, x: x[placed(node, node.shape)],
+    "pad": pad,
+    "sum": reduction(np.sum),
+    "max": reduction(np.max),
+    "min": reduction(np.min),
+    "matmul": matmul,
+}
+
+
+class Step:
+    """What the leaves of one step are."""
+
+    def __init__(self, leaves, step, rows, random):
+        self.leaves, self.step, self.rows, self.random = leaves, step, rows, random
+
+    def leaf(self, node):
+        if node.op == "const":
+            return np.float64(node.attrs["value"])
+        if node.op == "step":
+            return np.float64(self.step)
+        if node.op == "iota":
+            return np.arange(node.shape[0])
+        if node.op == "share":
+            rows = self.rows or node.shape[0]
+            return np.where(np.arange(node.shape[0]) < rows, 1.0 / rows, 0.0)
+        if node.op == "random":
+            return self.random(int(node.attrs["index"]), node.shape)
+        value = np.asarray(self.leaves[node.name], dtype=DTYPES[node.dtype])
+        assert value.shape == node.shape, f"{node.name} is {value.shape}, but the graph has {node.shape}"
+        return value
+
+
+def evaluate(nodes, leaves, step=1, rows=None, random=None):
+    source, result = Step(leaves, step, rows, random), Result([])
+    with np.errstate(all="ignore"):
+        for node in nodes:
+            operands = [result.values[i] for i in node.inputs]
+            if node.op == "assign":
+                result.assigned[nodes[node.inputs[0]].name] = value = operands[1]
+            elif node.op == "report":
+                result.reports[node.name] = value = float(operands[0])
+            elif node.op == "output":
+                result.output = value = operands[0]
+            elif node.op in OPS:
+                value = OPS[node.op](node, *operands)
+            else:
+                value = source.leaf(node)
+            assert np.shape(value) == node.shape, f"%{node.id} {node.op}: {np.shape(value)}, declared {node.shape}"
+            result.values.append(value)
+    return result

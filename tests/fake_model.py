@@ -1,0 +1,93 @@
+"""Fixtures around tests/runtime/fake.c, a model written by hand: the runtime without the compiler."""
+
+import ctypes
+import gzip
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fake_data import examples, idx_bytes
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def build_fake(output, *flags):
+    sources = sorted(path for path in (ROOT / "runtime").glob("*.c") if path.name != "device_cuda.c")
+    command = ["cc", "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fPIC",
+               f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib", *flags, ROOT / "tests/runtime/fake.c", *sources,
+               "-o", output, "-lm", "-ldl", "-lpthread"]
+    subprocess.run(command, check=True)
+    return output
+
+
+class Folder:
+    """A folder with the fake model's data, beside which the program runs (the model file is ./fake.mt)."""
+
+    def __init__(self, path):
+        self.path = path
+        (path / "fake").mkdir()
+        for split, count, seed in (("train", 203, 0), ("test", 50, 1)):
+            image, label = examples(count, seed)
+            self.write(f"{split}-images", idx_bytes(image))
+            self.write(f"{split}-labels", idx_bytes(label))
+
+    def __truediv__(self, name):
+        return self.path / name
+
+    def file(self, name):
+        return self.path / "fake" / name
+
+    def write(self, name, content):
+        self.file(name).write_bytes(content)
+
+    def compress(self, name):
+        packed = gzip.compress(self.file(name).read_bytes())
+        self.file(name).unlink()
+        self.write(f"{name}.gz", packed)
+        return packed
+
+
+class Fake:
+    def __init__(self, program):
+        self.program = program
+
+    def __call__(self, folder, *args, code=0, env=None):
+        environment = {"HOME": str(folder.path), "PATH": os.environ["PATH"], **(env or {})}
+        done = subprocess.run([self.program, *map(str, args)], cwd=folder.path, capture_output=True, text=True, env=environment)
+        assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
+        return done.stderr if code else done.stdout
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory):
+    return tmp_path_factory.mktemp("fake")
+
+
+@pytest.fixture(scope="session")
+def fake(built):
+    """fake(folder, *args, code): runs the program; its stdout, or its stderr where it must fail."""
+    return Fake(build_fake(built / "fake", "-DFAKE_MAIN", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"))
+
+
+@pytest.fixture(scope="session")
+def fake_double(built):
+    return Fake(build_fake(built / "fake64", "-DFAKE_MAIN", "-DREAL=double", "-DREAL_TYPE=MTC_F64"))
+
+
+@pytest.fixture(scope="session")
+def fake_huge(built):
+    return Fake(build_fake(built / "huge", "-DFAKE_MAIN", "-DFAKE_ARENA=((size_t)1<<50)"))
+
+
+@pytest.fixture(scope="session")
+def fake_library(built):
+    library = ctypes.CDLL(str(build_fake(built / "libfake.so", "-shared")))
+    library.mtc_error.restype = ctypes.c_char_p
+    return library
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return Folder(tmp_path)

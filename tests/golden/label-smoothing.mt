@@ -1,0 +1,16 @@
+# A target that is not quite sure.
+data {
+  train = idx("x", "label")
+  x     : f32[6]
+  label : class[3]
+}
+
+model {
+  y = linear(x, 3)
+}
+
+train {
+  loss      = cross_entropy(y, label, label_smoothing = 0.1)
+  optimizer = sgd(0.1)
+  batch     = 4
+}

@@ -1,0 +1,16 @@
+# An optimizer with a state.
+data {
+  train = idx("x", "label")
+  x     : f32[6]
+  label : class[3]
+}
+
+model {
+  y = linear(x, 3)
+}
+
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1, momentum = 0.9)
+  batch     = 4
+}

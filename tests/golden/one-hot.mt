@@ -1,0 +1,16 @@
+# A label as numbers.
+data {
+  train = idx("x", "label")
+  x     : f32[6]
+  label : class[3]
+}
+
+model {
+  y = linear(x, 3) + 0.1 * one_hot(label, 3)
+}
+
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+  batch     = 4
+}

@@ -1,0 +1,17 @@
+# A prediction of its own.
+data {
+  train = idx("x", "label")
+  x     : f32[6]
+  label : class[3]
+}
+
+model {
+  y = linear(x, 3)
+}
+
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+  batch     = 4
+  predict   = 2 * softmax(y) - 1
+}

@@ -1,0 +1,366 @@
+"""Every operator as a small model, and its value in NumPy.
+
+A case is an expression over x and z, two tensors that are data plus a weight each, so that the gradient with respect to
+the weight is the gradient with respect to x or z. The loss of an example is sum(y * probe) with a random probe, which
+makes every element of y and of its gradient count. Several cases can share one model, since compiling takes time.
+"""
+
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Callable
+
+import numpy as np
+
+BATCH, CLASSES = 3, 5
+
+
+@dataclass
+class Case:
+    id: str
+    y: str  # the expression, of x, z, label, target
+    value: Callable  # the same in NumPy: of (x, z, extra), all with a leading batch axis
+    x: tuple = (2, 3)
+    z: tuple = (2, 3)
+    x_range: tuple = (-2, 2)
+    z_range: tuple = (-2, 2)
+    classes: bool = False  # reads the field `label`
+    target: tuple = None  # shape of the field `target`; None: none
+    target_range: tuple = (0, 1)
+    weights: dict = field(default_factory=dict)  # other weights of the expression: name -> shape
+    gradient: bool = True
+
+
+def erf(x):
+    return np.vectorize(math.erf)(x)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def softmax(x, axis=-1):
+    e = np.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def log_softmax(x, axis=-1):
+    return np.log(softmax(x, axis))
+
+
+def one_hot(label, classes):
+    return np.eye(classes)[label]
+
+
+def gelu(x):
+    return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
+
+
+def cross_entropy(x, q):
+    return -(q * log_softmax(x)).sum(-1)
+
+
+def example_mean(x):
+    return x.reshape(len(x), -1).mean(1)
+
+
+def bce(p, t):
+    return example_mean(-(t * np.maximum(np.log(p), -100) + (1 - t) * np.maximum(np.log(1 - p), -100)))
+
+
+def smooth(q, e):
+    return q * (1 - e) + e / q.shape[-1]
+
+
+def unary(name, function, *domain):
+    return Case(name, f"{name}(x)", lambda x, z, e: function(x), x_range=domain or (-2, 2))
+
+
+def binary(id, y, function, **options):
+    return Case(id, y, lambda x, z, e: function(x, z), **options)
+
+
+CASES = [
+    # arithmetic, with broadcasting
+    binary("add", "x + z", lambda x, z: x + z),
+    binary("add_vector", "x + z", lambda x, z: x + z[:, None, :], z=(3,)),
+    binary("add_column", "z + x", lambda x, z: x + z, z=(2, 1)),
+    binary("add_number", "x + 2", lambda x, z: x + 2),
+    binary("sub", "x - z", lambda x, z: x - z),
+    binary("sub_scalar", "z - x", lambda x, z: z[:, None, :] - x, z=(1,)),
+    binary("mul", "x * z", lambda x, z: x * z),
+    binary("mul_outer", "x * z", lambda x, z: x * z, x=(2, 1), z=(1, 3)),
+    binary("div", "x / z", lambda x, z: x / z, z_range=(0.5, 2)),
+    binary("div_number", "x / 3", lambda x, z: x / 3),
+    binary("div_column", "x / z", lambda x, z: x / z, z=(2, 1), z_range=(0.5, 2)),
+    binary("neg", "-x", lambda x, z: -x),
+    binary("neg_neg", "-(z - -x)", lambda x, z: -(z + x)),
+    binary("pow", "pow(x, z)", lambda x, z: x**z, x_range=(0.3, 2)),
+    binary("pow_2", "x ^ 2", lambda x, z: x**2),
+    binary("pow_3", "x ^ 3", lambda x, z: x**3),
+    binary("pow_half", "x ^ 0.5", lambda x, z: x**0.5, x_range=(0.3, 2)),
+    binary("pow_inverse", "x ^ -1", lambda x, z: 1 / x, x_range=(0.3, 2)),
+    binary("pow_number", "x ^ 1.7", lambda x, z: x**1.7, x_range=(0.3, 2)),
+    binary("pow_zero", "x + x ^ 0", lambda x, z: x + 1),
+    binary("maximum", "maximum(x, z)", np.maximum),
+    binary("minimum", "minimum(x, z)", np.minimum),
+    binary("clamp", "minimum(maximum(x, -0.5), 0.5)", lambda x, z: np.clip(x, -0.5, 0.5)),
+    # functions
+    unary("exp", np.exp),
+    unary("expm1", np.expm1),
+    unary("log", np.log, 0.3, 3),
+    unary("log1p", np.log1p, -0.5, 3),
+    unary("sqrt", np.sqrt, 0.3, 3),
+    unary("abs", np.abs),
+    unary("erf", erf),
+    Case("sign", "x * sign(x)", lambda x, z, e: np.abs(x)),
+    Case("floor", "x * floor(3 * x)", lambda x, z, e: x * np.floor(3 * x)),
+    Case("stop_gradient", "x * stop_gradient(x)", lambda x, z, e: x * x, gradient=False),
+    # conditions
+    binary("where", "where(x > z, 2 * x, z)", lambda x, z: np.where(x > z, 2 * x, z)),
+    binary("lt", "where(x < z, x, z)", np.minimum),
+    binary("le", "where(x <= 0.5, x, z)", lambda x, z: np.where(x <= 0.5, x, z)),
+    binary("ge", "where(x >= 0.5, x, z)", lambda x, z: np.where(x >= 0.5, x, z)),
+    binary("eq", "where(x == z, z, x)", lambda x, z: x),
+    binary("ne", "where(x != z, z, x)", lambda x, z: z),
+    binary("and", "where(x > 0 and z > 0, x, z)", lambda x, z: np.where((x > 0) & (z > 0), x, z)),
+    binary("or", "where(x > 0 or z > 0, x, z)", lambda x, z: np.where((x > 0) | (z > 0), x, z)),
+    binary("not", "where(not (x > 0), x, z)", lambda x, z: np.where(x > 0, z, x)),
+    # activations
+    unary("relu", lambda x: np.maximum(x, 0)),
+    unary("sigmoid", sigmoid),
+    unary("tanh", np.tanh),
+    unary("softplus", lambda x: np.log1p(np.exp(x))),
+    unary("silu", lambda x: x * sigmoid(x)),
+    unary("leaky_relu", lambda x: np.where(x > 0, x, 0.01 * x)),
+    Case("leaky_relu_slope", "leaky_relu(x, slope = 0.2)", lambda x, z, e: np.where(x > 0, x, 0.2 * x)),
+    unary("gelu", gelu),
+    Case("gelu_exact", "gelu(x, exact = true)", lambda x, z, e: 0.5 * x * (1 + erf(x / np.sqrt(2)))),
+    unary("square", np.square),
+    unary("softmax", softmax),
+    Case("softmax_first", "softmax(x, axis = 0)", lambda x, z, e: softmax(x, 1)),
+    Case("softmax_large", "softmax(100 * x)", lambda x, z, e: softmax(100 * x), x_range=(9, 9.1)),
+    unary("log_softmax", log_softmax),
+    Case("log_softmax_first", "log_softmax(x, axis = 0)", lambda x, z, e: log_softmax(x, 1)),
+    # reductions
+    Case("sum", "sum(x)", lambda x, z, e: x.sum((1, 2))),
+    Case("sum_axis", "sum(x, axis = 0)", lambda x, z, e: x.sum(1)),
+    Case("sum_axes", "sum(x, axis = [0, -1])", lambda x, z, e: x.sum((1, 3)), x=(2, 3, 4)),
+    Case("sum_keep", "x / sum(x, axis = 1, keep = true)", lambda x, z, e: x / x.sum(2, keepdims=True), x_range=(1, 2)),
+    Case("mean", "mean(x)", lambda x, z, e: x.mean((1, 2))),
+    Case("mean_axis", "mean(x, axis = -1)", lambda x, z, e: x.mean(2)),
+    Case("max", "max(x)", lambda x, z, e: x.max((1, 2))),
+    Case("max_axis", "max(x, axis = 0)", lambda x, z, e: x.max(1)),
+    Case("min_axis", "min(x, axis = 1)", lambda x, z, e: x.min(2)),
+    Case("argmax", "x * argmax(x, axis = 0)", lambda x, z, e: x * x.argmax(1)[:, None, :]),
+    # views
+    Case("reshape", "reshape(x, [3, 2]) * reshape(z, [-1, 2])", lambda x, z, e: (x * z).reshape(-1, 3, 2)),
+    Case("flatten", "flatten(x)", lambda x, z, e: x.reshape(len(x), -1)),
+    Case("transpose", "transpose(x)", lambda x, z, e: x.transpose(0, 2, 1)),
+    Case("transpose_axes", "transpose(x, 0, 2)", lambda x, z, e: x.transpose(0, 3, 2, 1), x=(2, 3, 4)),
+    Case("transpose_flatten", "flatten(transpose(x))", lambda x, z, e: x.transpose(0, 2, 1).reshape(len(x), -1)),
+    Case("slice", "slice(x, 1, 1, 3)", lambda x, z, e: x[:, :, 1:3]),
+    Case("pad", "pad(x, 0, before = 1, after = 2)", lambda x, z, e: np.pad(x, ((0, 0), (1, 2), (0, 0)))),
+    Case("concat", "concat([x, z, x], axis = 1)", lambda x, z, e: np.concatenate([x, z, x], 2), z=(2, 2)),
+    Case("iota", "x * iota(3)", lambda x, z, e: x * np.arange(3)),
+    # products
+    Case("matmul", "matmul(x, z)", lambda x, z, e: x @ z, z=(3, 4)),
+    Case("matmul_tn", "matmul(x, z, transpose_a = true)", lambda x, z, e: x.transpose(0, 2, 1) @ z, z=(2, 4)),
+    Case("matmul_nt", "matmul(x, z, transpose_b = true)", lambda x, z, e: x @ z.transpose(0, 2, 1), z=(4, 3)),
+    Case(
+        "matmul_tt",
+        "matmul(x, z, transpose_a = true, transpose_b = true)",
+        lambda x, z, e: x.transpose(0, 2, 1) @ z.transpose(0, 2, 1),
+        z=(4, 2),
+    ),
+    Case("matmul_transposed", "matmul(transpose(x), z)", lambda x, z, e: x.transpose(0, 2, 1) @ z, z=(2, 4)),
+    Case("matmul_stack", "matmul(x, z)", lambda x, z, e: x @ z, x=(2, 3, 4), z=(2, 4, 5)),
+    Case("matmul_vector", "matmul(x, z)", lambda x, z, e: np.einsum("bk,bkn->bn", x, z), x=(3,), z=(3, 4)),
+    Case("matmul_by_vector", "matmul(x, z)", lambda x, z, e: np.einsum("bmk,bk->bm", x, z), z=(3,)),
+    Case("dot", "matmul(x, z)", lambda x, z, e: (x * z).sum(1), x=(3,), z=(3,)),
+    Case("weight", "matmul(x, m)", lambda x, z, e: x @ e["m"], weights={"m": (3, 4)}),
+    Case("weight_left", "matmul(m, x)", lambda x, z, e: e["m"] @ x, weights={"m": (4, 2)}),
+    # layers
+    Case(
+        "linear",
+        "linear(x, 4)",
+        lambda x, z, e: x @ e["y.weight"].T + e["y.bias"],
+        x=(5,),
+        weights={"y.weight": (4, 5), "y.bias": (4,)},
+    ),
+    Case(
+        "linear_matrix",
+        "linear(x, 4)",
+        lambda x, z, e: x @ e["y.weight"].T + e["y.bias"],
+        weights={"y.weight": (4, 3), "y.bias": (4,)},
+    ),
+    Case(
+        "linear_no_bias", "linear(x, 4, bias = false)", lambda x, z, e: x @ e["y.weight"].T, weights={"y.weight": (4, 3)}
+    ),
+    # losses
+    Case("mse", "mse(x, target)", lambda x, z, e: example_mean((x - e["target"]) ** 2), target=(2, 3)),
+    Case("mse_number", "mse(x, target)", lambda x, z, e: ((x - e["target"]) ** 2)[:, 0], x=(1,), target=(1,)),
+    Case("mae", "mae(x, target)", lambda x, z, e: example_mean(abs(x - e["target"])), target=(2, 3)),
+    Case("bce", "bce(x, target)", lambda x, z, e: bce(x, e["target"]), x_range=(0.1, 0.9), target=(2, 3)),
+    Case(
+        "bce_logits", "bce(x, target, from_logits = true)", lambda x, z, e: bce(sigmoid(x), e["target"]), target=(2, 3)
+    ),
+    Case(
+        "cross_entropy", "cross_entropy(x, label)", lambda x, z, e: cross_entropy(x, one_hot(e["label"], 5)), x=(5,), classes=True
+    ),
+    Case(
+        "cross_entropy_smooth",
+        "cross_entropy(x, label, label_smoothing = 0.1)",
+        lambda x, z, e: cross_entropy(x, smooth(one_hot(e["label"], 5), 0.1)),
+        x=(5,),
+        classes=True,
+    ),
+    Case(
+        "cross_entropy_distribution",
+        "cross_entropy(x, target)",
+        lambda x, z, e: cross_entropy(x, e["target"]).mean(1),
+        target=(2, 3),
+    ),
+    Case(
+        "cross_entropy_one_hot",
+        "cross_entropy(x, one_hot(label, 5))",
+        lambda x, z, e: cross_entropy(x, one_hot(e["label"], 5)),
+        x=(5,),
+        classes=True,
+    ),
+    Case("one_hot", "x * one_hot(label, 5)", lambda x, z, e: x * one_hot(e["label"], 5), x=(5,), classes=True),
+    Case(
+        "accuracy", "x * accuracy(x, label)", lambda x, z, e: x * (x.argmax(1) == e["label"])[:, None], x=(5,), classes=True
+    ),
+    # shapes of chains
+    Case("residual", "x + relu(x) * z", lambda x, z, e: x + np.maximum(x, 0) * z),
+    Case("norm", "(x - mean(x)) / sqrt(mean(square(x - mean(x))) + 0.1)",
+         lambda x, z, e: (x - x.mean((1, 2), keepdims=True)) / np.sqrt(x.var((1, 2), keepdims=True) + 0.1)),
+    Case("attention", "matmul(softmax(matmul(x, z, transpose_b = true)), z)",
+         lambda x, z, e: softmax(x @ z.transpose(0, 2, 1)) @ z, x=(4, 3), z=(5, 3)),
+]
+
+
+def dims(shape):
+    return "[" + ", ".join(map(str, shape)) + "]"
+
+
+class Piece:
+    """One case inside a group: its tensors in the group's pool, its weights, its statements. Names start with its id."""
+
+    def __init__(self, case, pool, random):
+        self.case, self.pool, self.weights, self.parts, self.lines = case, pool, {}, {}, []
+        text = case.y
+        for name, shape, domain in (("x", case.x, case.x_range), ("z", case.z, case.z_range)):
+            if re.search(rf"\b{name}\b", text):
+                self.add_operand(name, shape, domain, random)
+        if case.target is not None:
+            self.parts["target"] = pool.add(random.uniform(*case.target_range, (BATCH, *case.target)))
+            self.lines.append(f"{case.id}_target = {pool.text(self.parts['target'])}")
+        for name, shape in case.weights.items():
+            if "." not in name:
+                self.lines.append(f"{case.id}_{name} = weight({dims(shape)})")
+            self.weights[f"{case.id}_{name}"] = random.uniform(-1, 1, shape).astype(np.float32)
+        text = re.sub(r"\b(x|z|m|target)\b", rf"{case.id}_\1", text)
+        self.parts["probe"] = pool.add(random.uniform(-1, 1, self.y().shape[:1] + (self.y().shape[1:] or (1,))))
+        self.lines.append(f"{case.id}_y = {text}")
+        self.lines.append(f"{case.id}_loss = sum({case.id}_y * {pool.text(self.parts['probe'])})")
+
+    def add_operand(self, name, shape, domain, random):
+        prefix = f"{self.case.id}_{name}"
+        self.parts[name] = self.pool.add(random.uniform(*domain, (BATCH, *shape)))
+        self.weights[f"{prefix}_weight"] = random.uniform(-0.01, 0.01, shape).astype(np.float32)
+        self.lines.append(f"{prefix}_weight = weight({dims(shape)})")
+        self.lines.append(f"{prefix} = {self.pool.text(self.parts[name])} + {prefix}_weight")
+
+    def operand(self, name):
+        if name not in self.parts:
+            return None
+        return self.pool.value(self.parts[name]) + self.weights[f"{self.case.id}_{name}_weight"].astype(np.float64)
+
+    def y(self):
+        extra = {name: self.weights[f"{self.case.id}_{name}"].astype(np.float64) for name in self.case.weights}
+        extra["label"] = self.pool.label
+        if "target" in self.parts:
+            extra["target"] = self.pool.value(self.parts["target"])
+        return np.asarray(self.case.value(self.operand("x"), self.operand("z"), extra), np.float64)
+
+    def loss(self):
+        """Of each example."""
+        probe = self.pool.value(self.parts["probe"])
+        return (self.y().reshape(probe.shape) * probe).reshape(BATCH, -1).sum(1)
+
+
+class Pool:
+    """All data of a group in one field, since a model has few fields; each tensor is a slice of it."""
+
+    def __init__(self, random):
+        self.rows, self.size, self.label = [], 0, random.integers(0, CLASSES, BATCH)
+
+    def add(self, values):
+        values = values.astype(np.float32)
+        part = (self.size, values.shape[1:])
+        self.rows.append(values.reshape(BATCH, -1))
+        self.size += self.rows[-1].shape[1]
+        return part
+
+    def array(self):
+        return np.concatenate(self.rows, axis=1)
+
+    def value(self, part):
+        begin, shape = part
+        return self.array()[:, begin : begin + math.prod(shape)].reshape(BATCH, *shape).astype(np.float64)
+
+    @staticmethod
+    def text(part):
+        begin, shape = part
+        return f"reshape(slice(pool, 0, {begin}, {begin + math.prod(shape)}), {dims(shape)})"
+
+
+class Group:
+    """A model of some cases, whose loss is the sum of theirs and whose prediction is the list of theirs."""
+
+    def __init__(self, cases, seed=1):
+        random = np.random.default_rng(seed)
+        self.pool = Pool(random)
+        self.pieces = [Piece(case, self.pool, random) for case in cases]
+        self.pool.add(np.zeros((BATCH, 1)))
+        self.weights = {name: value for piece in self.pieces for name, value in piece.weights.items()}
+        self.labels = any(piece.case.classes for piece in self.pieces)
+
+    def fields(self):
+        """In the order of the model's data block, as the data set stores them."""
+        fields = {"pool": self.pool.array()}
+        if self.labels:
+            fields["label"] = self.pool.label.astype(np.uint8)
+        return fields
+
+    def leaves(self):
+        return {**self.fields(), **{name: value.astype(np.float64) for name, value in self.weights.items()}}
+
+    def losses(self):
+        return np.stack([piece.loss() for piece in self.pieces], axis=1)
+
+    def loss(self):
+        return float(self.losses().sum() / BATCH)
+
+    def model(self, optimizer="sgd(0, momentum = 0.9)"):
+        fields = [f"pool : f32[{self.pool.size}]"] + [f"label : class[{CLASSES}]"] * self.labels
+        files = ", ".join(f'"{field.split()[0]}"' for field in fields)
+        names = [f"{piece.case.id}_loss" for piece in self.pieces]
+        losses = ", ".join(f"reshape({name}, [1])" for name in names)
+        train = [f"loss = {' + '.join(names)}", f"predict = concat([{losses}])", f"optimizer = {optimizer}"]
+        train += [f"batch = {BATCH}", "epochs = 1"]
+        blocks = {"data": [f"train = idx({files})", *fields], "train": train}
+        blocks["model"] = [line for piece in self.pieces for line in piece.lines]
+        return "\n".join(
+            "\n".join([f"{name} {{", *(f"  {line}" for line in blocks[name]), "}"]) for name in ("data", "model", "train")
+        )
+
+
+class Sample(Group):
+    """One case alone."""
+
+    def __init__(self, case):
+        super().__init__([case])
+        self.case = case

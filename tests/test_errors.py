@@ -1,0 +1,24 @@
+"""tests/errors/NAME.mt is refused with exactly the message in NAME.err, and nothing is written.
+
+Files that only take part in an include are in tests/errors/includes/.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from conftest import flags_of
+
+ERRORS = Path(__file__).parent / "errors"
+MODELS = sorted(ERRORS.glob("*.mt"))
+USER_FAULTS = (64, 65, 66, 73)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda path: path.stem)
+def test_error(model, mtc, check_text, tmp_path):
+    program = tmp_path / "program"
+    done = mtc(model.name, "-o", program, "--target", "cpu", *flags_of(model), cwd=ERRORS)
+    assert done.returncode in USER_FAULTS, f"exit code {done.returncode}\n{done.stderr}"
+    assert not program.exists()
+    check_text(model.with_suffix(".err"), done.stderr)
+

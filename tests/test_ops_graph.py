@@ -1,0 +1,70 @@
+"""Operators as graphs, without compiling anything: values against NumPy, gradients against finite differences, and
+simplification against both. Runs the dumps of mtc in tests/evaluator.py."""
+
+import re
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import MTC
+from evaluator import evaluate, parse
+from ops_cases import CASES, Sample
+
+STEP = 1e-6
+
+
+def dump(tmp_path, text, stage):
+    path = tmp_path / "case.mt"
+    path.write_text(text)
+    run = subprocess.run([MTC, f"--emit={stage}", path], capture_output=True, text=True)
+    assert run.returncode == 0, f"{text}\n{run.stderr}"
+    return parse(run.stdout)
+
+
+def finite_differences(nodes, leaves, name):
+    """d loss / d leaf, element by element, by central differences."""
+    gradient = np.zeros(leaves[name].shape)
+    for index in np.ndindex(gradient.shape):
+        losses = []
+        for sign in (1, -1):
+            moved = leaves[name].copy()
+            moved[index] += sign * STEP
+            losses.append(evaluate(nodes, {**leaves, name: moved}).reports["loss"])
+        gradient[index] = (losses[0] - losses[1]) / (2 * STEP)
+    return gradient
+
+
+def with_states(leaves, weights):
+    return {**leaves, **{f"{name}.momentum": np.zeros(leaves[name].shape) for name in weights}}
+
+
+@pytest.fixture(params=CASES, ids=lambda case: case.id)
+def sample(request):
+    return Sample(request.param)
+
+
+def test_value(sample, tmp_path):
+    graph = dump(tmp_path, sample.model(), "graph")["train"]
+    assert evaluate(graph, sample.leaves()).reports["loss"] == pytest.approx(sample.loss(), rel=1e-9, abs=1e-12)
+
+
+def test_gradient(sample, tmp_path):
+    if not sample.case.gradient:
+        pytest.skip("no gradient by definition")
+    leaves = with_states(sample.leaves(), sample.weights)
+    graph = dump(tmp_path, sample.model(), "grad")["train"]
+    result = evaluate(graph, leaves)
+    for name in sample.weights:
+        expected = finite_differences(graph, leaves, name)
+        np.testing.assert_allclose(result.assigned[f"{name}.momentum"], expected, rtol=1e-5, atol=1e-7, err_msg=name)
+
+
+def test_simplify_keeps_the_numbers(sample, tmp_path):
+    leaves = with_states(sample.leaves(), sample.weights)
+    full = dump(tmp_path, sample.model(), "grad")["train"]
+    simple = dump(tmp_path, sample.model(), "simple")["train"]
+    before, after = evaluate(full, leaves), evaluate(simple, leaves)
+    assert len(simple) <= len(full)
+    assert after.reports["loss"] == pytest.approx(before.reports["loss"], rel=1e-12, abs=1e-14)
+    for name, value in before.assigned.items():
+        np.testing.assert_allclose(after.assigned[name], value, rtol=1e-10, atol=1e-14, err_msg=name)

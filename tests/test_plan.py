@@ -1,0 +1,168 @@
+"""The memory plan: what lives together lies apart, and nothing is larger than it has to be."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from dataclasses import dataclass
+
+import pytest
+
+MLP = """
+data {{
+  train = idx("images", "labels")
+  test  = idx("images", "labels")
+  image : u8[28, 28]
+  label : class[10]
+}}
+model {{
+  x = flatten(image) / 255
+{model}
+}}
+train {{
+  loss      = cross_entropy(logits, label)
+  metric    = accuracy(logits, label)
+  optimizer = {optimizer}
+  batch     = {batch}
+}}
+"""
+TWO_LAYERS = "  h = relu(linear(x, 128))\n  logits = linear(h, 10)"
+DEEP = "\n".join(f"  h{i} = relu(linear({'x' if i == 0 else f'h{i - 1}'}, 256))" for i in range(6))
+DEEP += "\n  logits = linear(h5, 10)"
+RESIDUAL = """  h = relu(linear(x, 256))
+  g = relu(linear(h, 256))
+  r = relu(linear(g, 256)) + h
+  logits = linear(r, 10)"""
+MODELS = {"two_layers": TWO_LAYERS, "deep": DEEP, "residual": RESIDUAL}
+
+
+@dataclass
+class Buffer:
+    offset: int
+    size: int
+    first: int
+    last: int
+    name: str
+    section: str
+    in_place_of: str
+
+    def lives_with(self, other):
+        always = "weights", "optimizer state"
+        if self.section in always or other.section in always:
+            return True
+        return self.section == other.section and self.first <= other.last and other.first <= self.last
+
+    def overlaps(self, other):
+        return self.offset < other.offset + other.size and other.offset < self.offset + self.size
+
+
+def parse(text):
+    buffers, totals, section = [], {}, None
+    for line in text.splitlines()[2:]:
+        if not line.startswith(" "):
+            section = line.split(":")[0]
+        elif section == "total":
+            name, number = line.strip().rsplit(maxsplit=1)
+            totals[name] = int(number)
+        else:
+            offset, size, rest = line.split(maxsplit=2)
+            phases, name = re.search(r"\]? +(always|\d+(?:-\d+)?) +(\w+)", rest).groups()
+            first, _, last = phases.partition("-") if phases != "always" else (0, 0, 0)
+            in_place = re.search(r"in place of (\w+)", rest)
+            buffers.append(Buffer(int(offset), int(size), int(first), int(last or first), name, section,
+                                  in_place and in_place.group(1)))
+    return buffers, totals
+
+
+@pytest.fixture
+def plan_of(mtc, tmp_path):
+    def plan(model, *flags, batch=64, optimizer="adam(1e-3)"):
+        path = tmp_path / "m.mt"
+        path.write_text(MLP.format(model=model, batch=batch, optimizer=optimizer))
+        done = mtc("--emit=plan", path, *flags)
+        assert done.returncode == 0, done.stderr
+        return parse(done.stdout)
+
+    return plan
+
+
+@pytest.mark.parametrize("target", ["cuda", "cpu"])
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_no_two_live_buffers_overlap(plan_of, model, target):
+    buffers, totals = plan_of(model, "--target", target)
+    assert all(b.offset % 256 == 0 and b.offset + b.size <= totals["arena"] for b in buffers)
+    for i, a in enumerate(buffers):
+        for b in buffers[:i]:
+            handed_over = a.in_place_of == b.name or b.in_place_of == a.name
+            assert handed_over or not (a.lives_with(b) and a.overlaps(b)), f"{a} {b}"
+
+
+def test_totals(plan_of):
+    buffers, totals = plan_of(TWO_LAYERS)
+    rounded = {section: sum(-(-b.size // 256) * 256 for b in buffers if b.section == section)
+               for section in ("weights", "optimizer state", "train", "eval")}
+    assert totals["weights"] == rounded["weights"] == 407296
+    assert totals["optimizer state"] == 2 * totals["weights"]
+    assert totals["without sharing"] == sum(rounded.values())
+    assert totals["arena"] == totals["weights"] + totals["optimizer state"] + totals["values"]
+    assert totals["floor"] <= totals["arena"] <= totals["without sharing"]
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_arena_is_as_small_as_any(plan_of, model):
+    _, totals = plan_of(model)
+    assert totals["arena"] == totals["floor"]
+
+
+def test_sgd_has_no_state(plan_of):
+    buffers, totals = plan_of(TWO_LAYERS, optimizer="sgd(0.1)")
+    assert totals["optimizer state"] == 0
+    assert not [b for b in buffers if b.section == "optimizer state"]
+
+
+def test_train_and_eval_share_bytes(plan_of):
+    buffers, totals = plan_of(TWO_LAYERS)
+    start = totals["weights"] + totals["optimizer state"]
+    assert {min(b.offset for b in buffers if b.section == section) for section in ("train", "eval")} == {start}
+
+
+def test_prediction_lives_to_the_end(plan_of):
+    buffers, _ = plan_of(DEEP)
+    values = [b for b in buffers if b.section == "eval"]
+    assert next(b for b in values if b.name == "eval_prediction").last == max(b.last for b in values)
+
+
+def test_deep_forward_needs_two_activations(plan_of):
+    """Evaluation of a chain of layers alternates between two places."""
+    buffers, _ = plan_of(DEEP)
+    layers = [b for b in buffers if b.section == "eval" and re.fullmatch(r"eval_h\d", b.name)]
+    assert len(layers) == 6
+    assert len({b.offset for b in layers}) == 2
+
+
+def test_in_place(plan_of):
+    """The sum of a residual connection is written over the operand that is read for the last time."""
+    buffers, _ = plan_of(RESIDUAL)
+    r = next(b for b in buffers if b.name == "eval_r")
+    h = next(b for b in buffers if b.name == "eval_h")
+    assert (r.in_place_of, r.offset, r.first) == (h.name, h.offset, h.last)
+
+
+def test_product_operand_is_not_overwritten(plan_of):
+    """Other tiles still read it: `h` is an operand of the product that makes `r`."""
+    buffers, _ = plan_of("  h = relu(linear(x, 256))\n  r = relu(linear(h, 256)) + h\n  logits = linear(r, 10)")
+    assert next(b for b in buffers if b.name == "eval_r").in_place_of is None
+
+
+def test_f64_doubles_the_reals(plan_of):
+    single, double = plan_of(TWO_LAYERS, "--target", "cpu"), plan_of(TWO_LAYERS, "--target", "cpu", "--real", "f64")
+    sizes = [{b.name: b.size for b in buffers} for buffers, _ in (single, double)]
+    assert sizes[1]["h_weight"] == 2 * sizes[0]["h_weight"]
+
+
+def test_svg(mtc, tmp_path):
+    path = tmp_path / "m.mt"
+    path.write_text(MLP.format(model=TWO_LAYERS, batch=64, optimizer="adam(1e-3)"))
+    done = mtc("--emit=plan.svg", path)
+    root = ElementTree.fromstring(done.stdout)
+    titles = [t.text for t in root.iter("{http://www.w3.org/2000/svg}title")]
+    assert any(t.startswith("h: f32[64, 128]") for t in titles)
+    assert "without sharing" in done.stdout

@@ -1,0 +1,147 @@
+"""The C ABI, as another language calls it."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from fake_data import examples
+
+pytest_plugins = ["fake_model"]
+
+TRAIN, TEST = 0, 1
+USAGE, BAD_DATA, UNAVAILABLE = 64, 65, 69
+
+
+class Session:
+    def __init__(self, library, seed=1, device=0):
+        self.library, self.pointer = library, ctypes.c_void_p()
+        model = ctypes.c_char.in_dll(library, "mtc_model")
+        self.code = library.mtc_create(ctypes.byref(model), ctypes.c_uint64(seed), device, ctypes.byref(self.pointer))
+
+    def __getattr__(self, name):
+        function = getattr(self.library, f"mtc_{name}")
+        return lambda *args: function(self.pointer, *args)
+
+    def message(self):
+        return self.library.mtc_error(self.pointer).decode()
+
+    def fields(self, arrays):
+        return (ctypes.c_void_p * 2)(*[array.ctypes.data if array is not None else None for array in arrays])
+
+    def give(self, which, image, label):
+        return self.set_data(which, ctypes.c_int64(len(image)), self.fields([image, label]))
+
+    def steps(self, count):
+        reports = np.empty((count, 2))
+        return self.train(ctypes.c_int64(count), reports.ctypes.data_as(ctypes.c_void_p)), reports
+
+    def tensor(self, name, *shape):
+        values = np.empty(shape, np.float32)
+        assert self.get(name.encode(), values.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(values.nbytes)) == 0
+        return values
+
+
+@pytest.fixture
+def session(fake_library):
+    made = Session(fake_library)
+    assert made.code == 0
+    yield made
+    made.destroy()
+
+
+@pytest.fixture
+def trained(session):
+    assert session.give(TRAIN, *examples(203)) == 0 and session.give(TEST, *examples(50, 1)) == 0
+    assert session.steps(78)[0] == 0
+    return session
+
+
+def test_training_in_pieces_is_the_same(fake_library):
+    whole, pieces = Session(fake_library), Session(fake_library)
+    for each in (whole, pieces):
+        each.give(TRAIN, *examples(203))
+    _, expected = whole.steps(60)
+    parts = [pieces.steps(count)[1] for count in (1, 24, 2, 33)]
+    assert np.array_equal(np.concatenate(parts), expected)
+    assert np.array_equal(whole.tensor("logits.weight", 3, 16), pieces.tensor("logits.weight", 3, 16))
+    assert expected[-10:, 0].mean() < expected[:10, 0].mean() / 4
+
+
+def test_same_as_the_program(fake_library, fake, folder):
+    session = Session(fake_library)
+    assert session.load_data(TRAIN, str(folder.path).encode()) == 0, session.message()
+    session.steps(78)
+    fake(folder, "--save", "w", "--quiet")
+    assert session.save(str(folder / "own").encode()) == 0
+    assert (folder / "own").read_bytes() == (folder / "w").read_bytes()
+
+
+def test_evaluate_and_predict(trained):
+    image, label = examples(50, 1)
+    reports, out = np.empty(2), np.empty((50, 3), np.float32)
+    assert trained.evaluate(TEST, reports.ctypes.data_as(ctypes.c_void_p)) == 0
+    assert trained.predict(ctypes.c_int64(50), trained.fields([image, None]), out.ctypes.data_as(ctypes.c_void_p)) == 0
+    assert reports[0] == pytest.approx(-np.log(out[np.arange(50), label]).mean(), rel=1e-5)
+    assert reports[1] == (out.argmax(1) == label).mean() == 1
+    zeros = np.empty((3, 3), np.float32)
+    assert trained.predict(ctypes.c_int64(3), None, zeros.ctypes.data_as(ctypes.c_void_p)) == 0
+    assert np.array_equal(zeros[0], zeros[2])
+
+
+def test_predict_needs_no_data_set(session):
+    out = np.empty((20, 3), np.float32)
+    assert session.predict(ctypes.c_int64(20), session.fields([examples(20)[0], None]), out.ctypes.data_as(ctypes.c_void_p)) == 0
+    assert np.allclose(out.sum(1), 1, atol=1e-5)
+
+
+def test_tensors(trained):
+    weight = trained.tensor("logits.weight", 3, 16)
+    assert np.isfinite(weight).all() and trained.tensor("logits.weight.momentum", 3, 16).any()
+    weight[:] = 0
+    assert trained.set(b"logits.weight", weight.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(weight.nbytes)) == 0
+    assert not trained.tensor("logits.weight", 3, 16).any()
+    assert trained.get(b"logits.wieght", None, ctypes.c_size_t(1)) == USAGE
+    assert trained.message() == "there is no tensor 'logits.wieght'; did you mean 'logits.weight'?"
+    assert trained.get(b"logits.bias", None, ctypes.c_size_t(8)) == USAGE
+    assert trained.message() == "tensor 'logits.bias' is [3] of type f32, 12 bytes; given 8"
+
+
+def test_initial_values(fake_library):
+    first, same, other = Session(fake_library, 1), Session(fake_library, 1), Session(fake_library, 2)
+    weight = first.tensor("logits.weight", 3, 16)
+    assert (abs(weight) <= 0.25).all() and weight.std() > 0.1
+    assert np.array_equal(weight, same.tensor("logits.weight", 3, 16))
+    assert not np.array_equal(weight, other.tensor("logits.weight", 3, 16))
+
+
+def test_knobs(trained):
+    before = trained.tensor("logits.weight", 3, 16)
+    assert trained.set_knob(b"lr", ctypes.c_double(0)) == 0 and trained.steps(5)[0] == 0
+    assert np.array_equal(before, trained.tensor("logits.weight", 3, 16))
+    for name, value, message in ((b"lr", -1, "'lr' is from 0 to 1e+38, not -1"), (b"lr", np.nan, "'lr' is from"),
+                                 (b"warmup", 0.5, "'warmup' is an integer, not 0.5"), (b"warmpu", 1, "did you mean 'warmup'?")):
+        assert trained.set_knob(name, ctypes.c_double(value)) == USAGE and message in trained.message()
+
+
+def test_data_can_change(trained):
+    assert trained.give(TRAIN, *examples(40)) == 0 and trained.steps(11)[0] == 0
+    assert trained.give(TRAIN, *examples(900, 5)) == 0 and trained.steps(200)[0] == 0
+
+
+def test_faults(session, fake_library):
+    assert session.steps(1)[0] == USAGE and "no data to train on" in session.message()
+    assert session.evaluate(TEST, None) == USAGE and "no data to evaluate" in session.message()
+    assert session.set_data(TRAIN, ctypes.c_int64(0), None) == BAD_DATA
+    assert session.load(b"/nowhere") == 66 and "/nowhere: cannot open" in session.message()
+    missing = Session(fake_library, device=3)
+    assert missing.code == UNAVAILABLE and "no device 3" in missing.message()
+    missing.destroy()
+    fake_library.mtc_destroy(None)
+
+
+def test_nan(session):
+    session.give(TRAIN, *examples(203))
+    session.set_knob(b"poison", ctypes.c_double(7))
+    assert session.steps(30)[0] == BAD_DATA
+    assert "element [1, 5] is NaN, in step 7" in session.message()

@@ -1,0 +1,93 @@
+"""The command line of a program: help that teaches, advice for what is misspelt, codes of sysexits.h."""
+
+import json
+
+import pytest
+
+pytest_plugins = ["fake_model"]
+
+USAGE, UNAVAILABLE = 64, 69
+
+WRONG = {
+    ("trian",): "unknown command 'trian'; did you mean 'train'?",
+    ("fly",): "unknown command 'fly'",
+    ("--epoch", "3"): "unknown flag --epoch; did you mean --epochs?",
+    ("--Lr", "3"): "unknown flag --Lr; did you mean --lr?",
+    ("--momentum", "1"): "unknown flag --momentum\n",
+    ("--side", "3"): "'side' was fixed at 4 when this program was compiled: mtc fake.mt --set side=... -o",
+    ("--epochs",): "--epochs needs a N",
+    ("--epochs", "0"): "--epochs is from 1 to",
+    ("--epochs", "ten"): "--epochs needs an integer, not 'ten'",
+    ("--epochs", "3.5"): "--epochs needs an integer, not '3.5'",
+    ("--epochs", "99999999999999999999"): "--epochs is from 1 to",
+    ("--seed", "-1"): "--seed is from 0 to",
+    ("--lr",): "--lr needs a number",
+    ("--lr", "fast"): "--lr needs a number, not 'fast'",
+    ("--lr", "nan"): "--lr needs a number, not 'nan'",
+    ("--lr", "-1"): "--lr is from 0 to 1e+38, not -1",
+    ("--warmup", "2.5"): "--warmup needs an integer, not 2.5",
+    ("--quiet=yes",): "--quiet takes no value",
+    ("--save", ""): "--save needs a FILE",
+    ("10",): "unknown command '10'",
+    ("train", "10"): "'10' is no flag",
+    ("-e", "3"): "'-e' is no flag: flags begin with --",
+    ("--",): "'--' is no flag",
+    ("eval",): "eval needs trained weights: --load FILE",
+    ("predict", "--epochs", "3"): "predict has no flag --epochs",
+    ("info", "--lr", "3"): "info has no flag --lr",
+    ("train", "--output", "x"): "train has no flag --output",
+    ("eval", "--load", "w", "--split", "tset"): "the model has no data set 'tset'; did you mean 'test'?",
+}
+
+
+@pytest.mark.parametrize("args", WRONG, ids=" ".join)
+def test_wrong(args, fake, folder):
+    message = fake(folder, *args, code=USAGE)
+    assert WRONG[args] in message and ": error: " in message
+
+
+def test_both_forms_of_a_flag(fake, folder):
+    fake(folder, "--save", "a", "--lr", "0.125", "--quiet")
+    fake(folder, "--save=b", "--lr=0.125", "--quiet")
+    assert (folder / "a").read_bytes() == (folder / "b").read_bytes()
+
+
+def test_help(fake, folder):
+    text = fake(folder, "--help")
+    for word in ("train", "eval", "predict", "info", "bench", "--epochs N", "passes over the data; 3", "--lr X",
+                 "learning rate; 0.5, from 0 to 1e+38", "examples\n", "mtc fake.mt --set side=4"):
+        assert word in text
+    assert "--input FILE" not in text
+
+
+def test_help_of_a_command(fake, folder):
+    text = fake(folder, "predict", "--help")
+    assert "--input FILE" in text and "--epochs" not in text
+
+
+def test_help_goes_before_mistakes(fake, folder):
+    assert "usage:" in fake(folder, "--epoch", "--help")
+
+
+def test_device(fake, folder):
+    assert "no device 1" in fake(folder, "--device", "1", code=UNAVAILABLE)
+
+
+def test_info(fake, folder):
+    text = fake(folder, "info")
+    for word in ("parameters  51", "target      cpu", "schedule    openmp", "model hash  0123abcd", "--lr", "side",
+                 "image            u8[4, 4]", "label            u8[], 3 classes", "fake/train-images", "logits.weight.momentum",
+                 "value   f32   [8, 3]"):
+        assert word in text
+
+
+def test_bench(fake, folder):
+    line = json.loads(fake(folder, "bench", "--steps", "100", "--runs", "3"))
+    assert line["event"] == "bench" and line["steps"] == 100 and line["runs"] == 3 and line["data"] == "train"
+    assert line["us_per_step_best"] <= line["us_per_step"] <= line["us_per_step_worst"]
+    assert line["examples_per_second"] == pytest.approx(8 * line["steps_per_second"], rel=1e-5)
+
+
+def test_bench_without_data(fake, folder):
+    folder.file("train-images").unlink()
+    assert '"data":"random"' in fake(folder, "bench", "--steps", "10", "--runs", "1")
