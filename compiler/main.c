@@ -103,7 +103,8 @@ static const char *model_hash(Compilation *c, const Ast *ast, const Module *modu
         sha256_add(&hash, front_source(ast, i)->text, front_source(ast, i)->size);
     for (int i = 0; i < module->knobs.count; i++)
         if (module->knobs.at[i].fixed)
-            sha256_add_string(&hash, arena_printf(c->arena, "%s=%.17g", module->knobs.at[i].name, module->knobs.at[i].value));
+            sha256_add_string(&hash,
+                              arena_printf(c->arena, "%s=%.17g", module->knobs.at[i].name, module->knobs.at[i].value));
     return sha256_hex(&hash, c->arena);
 }
 
@@ -116,15 +117,18 @@ static bool for_cuda(Compilation *c) {
         return o->target == TARGET_CUDA;
     if (o->emit != EMIT_PROGRAM || o->summary || toolchain_nvcc(c->arena))
         return true;
-    diag_note(c->diag, nowhere, "no nvcc in PATH or $CUDA_HOME/bin (default: /usr/local/cuda/bin): the program is for the CPU");
+    diag_note(c->diag, nowhere,
+              "no nvcc in PATH or $CUDA_HOME/bin (default: /usr/local/cuda/bin): the program is for the CPU");
     return false;
 }
 
 static Emission *emit(Compilation *c, const Ast *ast, const Plan *plan, bool cuda, const char *architectures) {
     const Program *train = plan->programs[0], *eval = plan->programs[1];
     const Module *module = train->graph->module;
-    EmitOptions options = {.f64 = c->options->real == REAL_F64, .shared = c->options->shared,
-                           .architectures = architectures, .model_hash = model_hash(c, ast, module)};
+    EmitOptions options = {.f64 = c->options->real == REAL_F64,
+                           .shared = c->options->shared,
+                           .architectures = architectures,
+                           .model_hash = model_hash(c, ast, module)};
     return cuda ? emit_cuda(module, train, eval, plan, &options) : emit_c(module, train, eval, plan, &options);
 }
 
@@ -141,11 +145,20 @@ static int print_source(Compilation *c, Emission *source, bool cuda) {
 
 static int build(Compilation *c, const Toolchain *tools, const Module *module, const Emission *source) {
     const Options *o = c->options;
-    const char *output = o->output ? o->output : o->shared ? arena_printf(c->arena, "%s.so", module->name) : module->name;
+    const char *output = o->output   ? o->output
+                         : o->shared ? arena_printf(c->arena, "%s.so", module->name)
+                                     : module->name;
     if (!driver_can_write(c->diag, output, o->input))
         return EXIT_CANT_CREATE;
-    Build job = {.name = module->name, .input = o->input, .output = output, .keep = o->keep, .jobs = o->jobs,
-                 .shared = o->shared, .standalone = o->standalone, .cached = !o->no_cache, .verbose = o->verbose};
+    Build job = {.name = module->name,
+                 .input = o->input,
+                 .output = output,
+                 .keep = o->keep,
+                 .jobs = o->jobs,
+                 .shared = o->shared,
+                 .standalone = o->standalone,
+                 .cached = !o->no_cache,
+                 .verbose = o->verbose};
     return driver_build(c->diag, tools, &job, source);
 }
 
@@ -181,6 +194,7 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
     Toolchain tools;
     if (!toolchain_find(&tools, c->diag, cuda, o->arch))
         return EXIT_TOOL;
+    stage_ended(c, "toolchain");
     Emission *source = emit(c, ast, plan, cuda, o->standalone ? "" : tools.architectures);
     stage_ended(c, "emit");
     return build(c, &tools, module, source);
@@ -230,8 +244,9 @@ static int put(Compilation *c) {
         return EXIT_SUCCESS;
     if (o->output) {
         bool may = driver_can_write(c->diag, o->output, o->input);
-        return !may ? EXIT_CANT_CREATE
-                    : file_write(c->arena, o->output, text, c->out.length) ? EXIT_SUCCESS : cannot_write(c, o->output);
+        return !may                                                   ? EXIT_CANT_CREATE
+               : file_write(c->arena, o->output, text, c->out.length) ? EXIT_SUCCESS
+                                                                      : cannot_write(c, o->output);
     }
     bool written = fwrite(text, 1, c->out.length, stdout) == c->out.length && fflush(stdout) == 0;
     return written ? EXIT_SUCCESS : cannot_write(c, "standard output");

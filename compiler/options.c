@@ -15,20 +15,20 @@ typedef enum FlagKind {
 
 typedef struct Flag {
     const char *name;
-    char letter;
     const char *argument; /* NULL, what it stands for, or the choices: "cuda|cpu" */
-    FlagKind kind;
-    size_t field;
-    int first;
     const char *group, *help;
+    size_t field;
+    FlagKind kind;
+    int first;
+    char letter;
 } Flag;
 
 #define SWITCH(name, letter, field, group, help)                                                                       \
-    { name, letter, NULL, FLAG_SWITCH, offsetof(Options, field), 0, group, help }
+    { name, NULL, group, help, offsetof(Options, field), FLAG_SWITCH, 0, letter }
 #define VALUE(name, letter, argument, kind, field, group, help)                                                        \
-    { name, letter, argument, kind, offsetof(Options, field), 0, group, help }
+    { name, argument, group, help, offsetof(Options, field), kind, 0, letter }
 #define CHOICE(name, argument, field, first, group, help)                                                              \
-    { name, 0, argument, FLAG_CHOICE, offsetof(Options, field), first, group, help }
+    { name, argument, group, help, offsetof(Options, field), FLAG_CHOICE, first, 0 }
 
 static const char OUTPUT[] = "Output", TARGETS[] = "Target", MODEL[] = "Model", INFORMATION[] = "Information",
                   FORMATTING[] = "Formatting";
@@ -177,7 +177,7 @@ static bool parse_flag(Options *options, Diag *diag, int argc, char **argv, int 
         diag_error(diag, nowhere, "%s takes no value", flag->name);
         return false;
     }
-    return set_flag(options, flag, diag, NULL);
+    return set_flag(options, flag, diag, "");
 }
 
 static bool parse_input(Options *options, Diag *diag, const char *word) {
@@ -216,7 +216,8 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {for_cpu && for_cuda, "--emit=cu is of --target cuda, --emit=c of --target cpu"},
         {o->real == REAL_F64 && !for_cpu, "--real f64 is of the cpu target; add --target cpu"},
         {o->arch && for_cpu, "--arch names GPUs; it does not go with the cpu target"},
-        {o->schedule != SCHEDULE_AUTO && for_cpu, "--schedule is of the cuda target; it does not go with the cpu target"},
+        {o->schedule != SCHEDULE_AUTO && for_cpu,
+         "--schedule is of the cuda target; it does not go with the cpu target"},
         {o->summary + o->format + (o->emit != EMIT_PROGRAM) > 1, "choose one of --emit, --summary and --format"},
         {o->in_place && !o->format, "--in-place goes with --format"},
         {o->check && !o->format, "--check goes with --format"},

@@ -17,13 +17,17 @@ typedef struct Summary {
 
 /* ---- gathering ---- */
 
+static int64_t contracted(const Node *product) {
+    const Type *a = &product->in[0]->type;
+    return a->dim[a->rank - (product->attr.ta ? 2 : 1)];
+}
+
 /* Multiplications and additions of the whole batch; a map counts one operation for each element. */
 static int64_t node_flops(const Node *n) {
-    const Type *in = n->inputs ? &n->in[0]->type : NULL;
     switch (n->op->cls) {
     case OP_MAP: return type_elements(&n->type);
-    case OP_REDUCE: return type_elements(in);
-    case OP_CONTRACT: return 2 * type_elements(&n->type) * in->dim[in->rank - (n->attr.ta ? 2 : 1)];
+    case OP_REDUCE: return type_elements(&n->in[0]->type);
+    case OP_CONTRACT: return 2 * type_elements(&n->type) * contracted(n);
     default: return 0;
     }
 }
@@ -95,7 +99,8 @@ static const char *line_text(Arena *arena, Span src) {
 
 static void print_layers(Summary *s, Text *out) {
     Layer total = {0};
-    text_printf(out, "  %5s  %-24s %-16s %14s %16s %10s\n", "line", "value", "shape", "parameters", "FLOP/example", "memory");
+    text_printf(out, "  %5s  %-24s %-16s %14s %16s %10s\n", "line", "value", "shape", "parameters", "FLOP/example",
+                "memory");
     for (int i = 0; i < s->layers.count; i++) {
         const Layer *layer = &s->layers.at[i];
         print_row(out, line_text(s->arena, layer->src), layer->name, type_user_text(s->arena, &layer->type), layer);
@@ -111,7 +116,8 @@ static void print_knobs(Summary *s, Text *out) {
         const Knob *knob = &s->module->knobs.at[i];
         text_printf(out, "%s %s = ", i ? "            " : "  params    ", knob->name);
         text_number(out, knob->value);
-        text_printf(out, knob->fixed ? ", fixed when compiling (mtc --set %s=...)\n" : ", a flag of the program (--%s)\n",
+        text_printf(out,
+                    knob->fixed ? ", fixed when compiling (mtc --set %s=...)\n" : ", a flag of the program (--%s)\n",
                     knob->name);
     }
 }

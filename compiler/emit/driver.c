@@ -71,6 +71,8 @@ static void add_nvcc_flags(Driver *d, Command *command) {
     const Build *build = d->build;
     add(d, command, "-std=c++17");
     add(d, command, "-O3");
+    add(d, command, "-Xfatbin=-compress-all");
+    add(d, command, "-Xlinker=-s");
     add_architectures(d, command);
     add(d, command, arena_printf(d->arena, "--threads=%d", build->jobs));
     if (build->shared) {
@@ -82,8 +84,9 @@ static void add_nvcc_flags(Driver *d, Command *command) {
 /* Contraction to fused multiply-adds is what a GPU does too. Nothing that would reorder sums or assume that there are no
  * NaNs: the same program gives the same bits on every run, and a diverged training is noticed. */
 static void add_cc_flags(Driver *d, Command *command) {
-    static const char *const flags[] = {"-std=c11", "-D_XOPEN_SOURCE=700", "-O3", "-march=native", "-fopenmp",
-                                        "-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math"};
+    static const char *const flags[] = {
+        "-std=c11",        "-D_XOPEN_SOURCE=700", "-O3", "-march=native", "-fopenmp", "-ffp-contract=fast",
+        "-fno-math-errno", "-fno-trapping-math",  "-s"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         add(d, command, flags[i]);
     if (d->build->shared) {
@@ -180,7 +183,7 @@ static const char *keep_source(Driver *d, const Emission *source) {
 
 static int compile(Driver *d, const Emission *source, const char *path, const char *program) {
     Command command = build_command(d, path, program);
-    char *const *argv = (char *const *)command.at;
+    const char *const *argv = command.at;
     Text log = TEXT(d->arena);
     double start = seconds();
     int status = process_run(argv, &log);

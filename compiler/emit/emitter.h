@@ -47,12 +47,15 @@ typedef struct Target {
     /* A product: the body of its kernel. */
     void (*contract)(Body *kernel, const char *name);
 
-    /* A kernel of rows. */
+    /* A kernel of rows. Element-wise, it may be two loops: along the first axis, and along the others. */
+    bool nests;
     void (*open_rows)(Body *row, const char *rows);
     void (*close_rows)(Body *row);
     void (*row_vectors)(Body *row, const RowVector *vectors, int count);
     /* "for (...)" over an extent, `variable` counting. */
     const char *(*loop)(const Body *row, const char *variable, const char *extent);
+    /* Before the loop over the terms of the sum `name`; NULL: nothing to do. */
+    void (*sum)(Body *element, const char *name);
     /* After a loop: puts together what the threads of the row folded into `name`. NULL: nothing to do. */
     void (*fold)(Body *row, const Node *reduction, const char *name);
     /* "if (...)" before what happens once in a row; NULL: a row has one thread. */

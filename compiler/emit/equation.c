@@ -19,6 +19,13 @@ static const char *letter(const Equation *q, int number) {
 
 static const char *text_of(Equation *q, const Node *n, const Index *at, int depth);
 
+static bool is_own(const Kernel *kernel, const Node *n) {
+    for (int k = 0; k < kernel->nodes.count; k++)
+        if (kernel->nodes.at[k] == n)
+            return true;
+    return false;
+}
+
 static const char *value_name(const Equation *q, const Node *n) {
     const Module *module = q->e->module;
     switch (n->op->table) {
@@ -31,7 +38,7 @@ static const char *value_name(const Equation *q, const Node *n) {
     case TABLE_KNOB:
         return module->knobs.at[n->attr.index].name;
     default:
-        return n->name;
+        return n->name || n->op->cls != OP_REDUCE || !is_own(q->kernel, n) ? n->name : local_name(q->e->arena, n);
     }
 }
 
@@ -117,18 +124,20 @@ static const char *unwrapped(Arena *arena, const char *text) {
     return length > 2 ? arena_strndup(arena, text + 1, length - 2) : text;
 }
 
-static const char *defined_name(const Emitter *e, const Node *n) {
-    if (n->name)
-        return n->name;
-    const Buffer *buffer = plan_buffer(e->plan, n);
-    return buffer ? buffer->label : NULL;
+static const char *defined_name(const Equation *q, const Node *n) {
+    for (int k = 0; k < q->kernel->roots.count; k++)
+        if (q->kernel->roots.at[k]->op->table == TABLE_REPORT && q->kernel->roots.at[k]->in[0] == n)
+            return q->e->module->reports.at[q->kernel->roots.at[k]->attr.index].name;
+    const char *name = value_name(q, n);
+    const Buffer *buffer = name ? NULL : plan_buffer(q->e->plan, n);
+    return buffer ? buffer->label : name;
 }
 
 static void write_equation(Emitter *e, const Kernel *kernel, const Node *n, Writer *out) {
-    const char *name = defined_name(e, n);
+    Equation q = {e, kernel, n, n->type.rank};
+    const char *name = defined_name(&q, n);
     if (!name)
         return;
-    Equation q = {e, kernel, n, n->type.rank};
     Index at = {0};
     for (int axis = 0; axis < n->type.rank; axis++)
         index_push(&at, 1, n->type.dim[axis] == 1 ? "0" : letter(&q, axis));
@@ -138,6 +147,17 @@ static void write_equation(Emitter *e, const Kernel *kernel, const Node *n, Writ
         write_comment(out, 8, arena_printf(e->arena, "    %s", equation));
 }
 
+/* What a kernel computes on the way, because it is cheap or the same for all elements. */
+static void write_free(Emitter *e, const Kernel *kernel, const Node *n, bool *written, Writer *out) {
+    if (written[n->id] || is_own(kernel, n) || n->op->cls == OP_LEAF || plan_buffer(e->plan, n))
+        return;
+    written[n->id] = true;
+    for (int k = 0; k < n->inputs; k++)
+        write_free(e, kernel, n->in[k], written, out);
+    if (n->name)
+        write_equation(e, kernel, n, out);
+}
+
 static bool is_stored(const Kernel *kernel, const Node *n) {
     for (int k = 0; k < kernel->stores.count; k++)
         if (kernel->stores.at[k] == n)
@@ -145,12 +165,21 @@ static bool is_stored(const Kernel *kernel, const Node *n) {
     return false;
 }
 
+static const Graph *graph_of(const Emitter *e, const Kernel *kernel) {
+    const Graph *train = e->programs[0]->graph;
+    const Node *n = kernel->nodes.at[0];
+    return n->id < train->nodes.count && train->nodes.at[n->id] == n ? train : e->programs[1]->graph;
+}
+
 void write_equations(Emitter *e, const Kernel *kernel, Writer *out) {
     Emitter plain = *e;
     plain.mathematics = true;
+    bool *written = NEW_ARRAY(e->arena, bool, graph_of(e, kernel)->nodes.count);
     for (int k = 0; k < kernel->nodes.count; k++) {
         const Node *n = kernel->nodes.at[k];
-        if (n->name || is_stored(kernel, n))
+        for (int input = 0; input < n->inputs; input++)
+            write_free(&plain, kernel, n->in[input], written, out);
+        if (n->op->cls != OP_LEAF && (n->name || n->op->cls == OP_REDUCE || is_stored(kernel, n)))
             write_equation(&plain, kernel, n, out);
     }
 }

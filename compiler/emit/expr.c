@@ -62,12 +62,15 @@ static const char *field_element(Emitter *e, const Node *n, const Index *at, con
     return arena_printf(arena, "%s%s[%s]", e->target->member, name, index_offset(arena, &rows, &flat));
 }
 
-const char *element_of(Emitter *e, const Node *n, const Index *at) {
+const char *stored_element(Emitter *e, const Node *n, const Index *at) {
     Shape shape = sizes_shape(e->sizes, n);
-    if (n->op->table == TABLE_FIELD)
-        return field_element(e, n, at, &shape);
     const char *name = tensor_name(e, plan_buffer(e->plan, n));
     return arena_printf(e->arena, "%s%s[%s]", e->target->member, name, index_offset(e->arena, at, &shape));
+}
+
+static const char *loaded_element(Emitter *e, const Node *n, const Index *at) {
+    Shape shape = sizes_shape(e->sizes, n);
+    return n->op->table == TABLE_FIELD ? field_element(e, n, at, &shape) : stored_element(e, n, at);
 }
 
 /* The element of a row's vector: the index along the inner axes only. */
@@ -166,7 +169,7 @@ static void describe(Body *body, Term *term, const Known *known, const Index *at
     if (known) {
         term->pattern = known->inner ? vector_element(e, known, at) : known->text;
     } else if (is_loaded(body->kernel, n)) {
-        term->pattern = element_of(e, n, at);
+        term->pattern = loaded_element(e, n, at);
         term->loaded = true;
         term->buffer = n->op->table == TABLE_FIELD ? NULL : plan_buffer(e->plan, n);
         term->plain = false;
@@ -219,12 +222,15 @@ static Term *term_of(Body *body, const Node *n, const Index *at, bool guarded) {
 /* ---- text ---- */
 
 const char *local_name(Arena *arena, const Node *n) {
-    if (n->name)
-        return n->name;
-    for (const Node *from = n; from->inputs; from = from->in[0])
-        if (from->in[0]->name)
-            return arena_printf(arena, "%s_%s", from->in[0]->name, n->op->name);
-    return n->op->name;
+    const Node *from = n;
+    while (!from->name && from->inputs) {
+        int k = 0;
+        while (k + 1 < from->inputs && !from->in[k]->name && !from->in[k]->inputs)
+            k++;
+        from = from->in[k];
+    }
+    return from == n ? n->name ? n->name : n->op->name
+           : from->name ? arena_printf(arena, "%s_%s", from->name, n->op->name) : n->op->name;
 }
 
 /* The same number for each element of the kernel. */
@@ -235,6 +241,15 @@ static bool is_uniform(const Term *term) {
         if (!is_uniform(term->operand[k]))
             return false;
     return true;
+}
+
+static bool is_costly(const Term *term) {
+    if (term->operands && !(term->node->op->flags & OP_CHEAP))
+        return true;
+    for (int k = 0; k < term->operands; k++)
+        if (is_costly(term->operand[k]))
+            return true;
+    return false;
 }
 
 static bool depends_on(const Body *body, const char *text) {
@@ -256,22 +271,27 @@ static const char *keep(Body *body, Term *term, const char *text) {
     term->local = names_claim(&owner->names, local_name(body->e->arena, term->node));
     owner->out->at = term->node->src;
     const char *type = c_type(body->e, term->node->type.dtype);
-    write_statement(owner->out, arena_printf(body->e->arena, "%s %s = %s;", type, term->local, text));
+    write_line(owner->out, "%s %s = %s;", type, term->local, text);
     if (owner != body)
         VEC_PUSH(body->e->arena, &owner->known, ((Known){term->node, term->key, term->local, 0}));
     return term->local;
 }
 
-static bool worth_a_local(const Body *body, const Term *term, const char *text) {
-    if (term->plain || term->guarded)
-        return false;
-    bool named_scalar = term->node->name && !term->loaded && is_uniform(term);
-    bool read_outside = term->loaded && is_invariant(body, term, text);
-    return term->uses > 1 || term->overwritten || named_scalar || read_outside;
+static bool is_shared(const Term *term) {
+    return !term->plain && !term->guarded && (term->uses > 1 || term->overwritten);
 }
 
-static bool is_too_long(const Term *operand, const char *text) {
-    return strlen(text) > LONGEST_OPERAND && !operand->guarded && !operand->plain && !operand->loaded;
+static bool worth_a_local(const Body *body, const Term *term, const char *text) {
+    bool read_outside = term->loaded && !term->guarded && is_invariant(body, term, text);
+    return is_shared(term) || read_outside;
+}
+
+/* An operand becomes a local when it would make the line too long, and when it is the same for all elements but its user
+ * is not. */
+static bool stands_alone(const Term *user, const Term *operand, const char *text) {
+    if (operand->guarded || operand->plain || operand->loaded || operand->local)
+        return false;
+    return strlen(text) > LONGEST_OPERAND || (is_uniform(operand) && !is_uniform(user) && is_costly(operand));
 }
 
 static const char *text_of(Body *body, Term *term) {
@@ -280,7 +300,7 @@ static const char *text_of(Body *body, Term *term) {
     const char *operands[MAX_INPUTS], *text = term->pattern;
     for (int k = 0; k < term->operands; k++) {
         operands[k] = text_of(body, term->operand[k]);
-        if (is_too_long(term->operand[k], operands[k]))
+        if (stands_alone(term, term->operand[k], operands[k]))
             operands[k] = keep(body, term->operand[k], operands[k]);
     }
     if (term->operands)
@@ -298,8 +318,10 @@ static bool share_bytes(const Buffer *a, const Buffer *b) {
     return a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
 }
 
-/* Loads below `term` of what `written` is about to replace must come before it. */
+/* Loads in the statement of `term` of what an earlier statement has `written` must come before that. */
 static void mark_overwritten(Term *term, const Buffer *written) {
+    if (is_shared(term))
+        return;
     if (term->buffer && share_bytes(term->buffer, written))
         term->overwritten = true;
     for (int k = 0; k < term->operands; k++)
@@ -330,12 +352,13 @@ static bool joins(const Outputs *outputs, Term *const *terms, int k) {
 static void find_terms(Body *body, const Outputs *outputs, Term **terms) {
     for (int k = 0; k < outputs->count; k++) {
         terms[k] = term_of(body, outputs->at[k].node, &outputs->at[k].at, false);
-        for (int earlier = 0; earlier < k; earlier++)
-            if (outputs->at[earlier].written && terms[earlier] != terms[k])
-                mark_overwritten(terms[k], outputs->at[earlier].written);
         if (joins(outputs, terms, k))
             terms[k]->uses--;
     }
+    for (int k = 0; k < outputs->count; k++)
+        for (int later = k + 1; later < outputs->count && outputs->at[k].written; later++)
+            if (terms[later] != terms[k])
+                mark_overwritten(terms[later], outputs->at[k].written);
 }
 
 /* Outputs in a row of one value are one statement: a = b = value. */
@@ -353,6 +376,6 @@ void body_write(Body *body, const Outputs *outputs) {
         if (joins(outputs, terms, k))
             continue;
         body->out->at = outputs->at[k].node->src;
-        write_statement(body->out, statement(arena, &outputs->at[k], texts[k]));
+        write_line(body->out, "%s", statement(arena, &outputs->at[k], texts[k]));
     }
 }

@@ -54,8 +54,8 @@ void body_write(Body *body, const Outputs *outputs);
 
 /* What to call a value: as the model does, or after what it is computed from. */
 const char *local_name(Arena *arena, const Node *n);
-/* Where an element of a leaf or of a stored value lies: "t.h[i * H + j]". */
-const char *element_of(Emitter *e, const Node *n, const Index *at);
+/* Where an element of a weight, a state or a stored value lies: "t.h[i * H + j]". */
+const char *stored_element(Emitter *e, const Node *n, const Index *at);
 /* The expression alone; for places where no statement can come before. */
 const char *body_expression(Body *body, const Node *n, const Index *at);
 

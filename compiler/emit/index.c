@@ -91,33 +91,46 @@ const char *index_offset(Arena *arena, const Index *index, const Shape *shape) {
     return offset_of(arena, index, shape, 0, shape->type.rank);
 }
 
-/* Axes from `start` on until their extents multiply to `wanted`, and any axes of extent 1 that follow. */
-static int axes_for(const Shape *shape, int start, int64_t wanted) {
-    int count = 0;
-    for (int64_t product = 1; start + count < shape->type.rank; count++) {
-        int64_t next = product * shape->type.dim[start + count];
-        if (product == wanted && next != product)
-            break;
-        product = next;
+/* ---- the same memory in another shape ---- */
+
+/* Axes of extent 1 have nothing to say; without them, equal products of extents are easily found. */
+static Shape squeezed(const Shape *shape) {
+    Shape result = {.type = shape->type};
+    result.type.rank = 0;
+    for (int axis = 0; axis < shape->type.rank; axis++)
+        if (shape->type.dim[axis] > 1) {
+            result.type.dim[result.type.rank] = shape->type.dim[axis];
+            result.symbol[result.type.rank++] = shape->symbol[axis];
+        }
+    return result;
+}
+
+static Index squeezed_index(const Index *index, const Shape *shape) {
+    Index result = {0};
+    for (int g = 0, axis = 0; g < index->groups; g++) {
+        int axes = 0;
+        for (int end = axis + index->group[g].axes; axis < end; axis++)
+            axes += shape->type.dim[axis] > 1;
+        if (axes)
+            index_push(&result, axes, index->group[g].at);
     }
-    return count;
+    return result;
 }
 
-/* The smallest numbers of axes of both shapes that have the same number of elements. */
-static void matching_segment(const Shape *from, int f, const Shape *to, int t, int *count_f, int *count_t) {
-    int64_t p = 1, q = 1;
-    *count_f = *count_t = 0;
-    do {
-        if (p <= q && f + *count_f < from->type.rank)
-            p *= from->type.dim[f + (*count_f)++];
-        else
-            q *= to->type.dim[t + (*count_t)++];
-    } while (p != q || *count_t == 0);
-    *count_f = axes_for(from, f, p);
-    *count_t = axes_for(to, t, p);
+/* Each group takes the axes of extent 1 before it, the last one also those behind it. */
+static Index unsqueezed_index(const Index *index, const Shape *shape) {
+    Index result = {0};
+    for (int g = 0, axis = 0; g < index->groups; g++) {
+        int first = axis;
+        for (int axes = index->group[g].axes; axes; axis++)
+            axes -= shape->type.dim[axis] > 1;
+        index_push(&result, (g + 1 < index->groups ? axis : shape->type.rank) - first, index->group[g].at);
+    }
+    if (!index->groups && shape->type.rank)
+        index_push(&result, shape->type.rank, "0");
+    return result;
 }
 
-/* Whole groups only: a group that spans several segments keeps them together. */
 static bool ends_group(const Index *index, int axis) {
     int start = 0;
     for (int g = 0; g < index->groups && start < axis; g++)
@@ -125,27 +138,38 @@ static bool ends_group(const Index *index, int axis) {
     return start == axis;
 }
 
-Index index_reshape(Arena *arena, const Index *index, const Shape *from, const Shape *to) {
+/* Extends both by the smallest numbers of axes that have the same number of elements and cut no group. */
+static void extend_segment(const Index *index, const Shape *from, const Shape *to, int *f, int *t) {
+    int64_t p = 1, q = 1;
+    do {
+        if (p <= q)
+            p *= from->type.dim[(*f)++];
+        else
+            q *= to->type.dim[(*t)++];
+    } while (p != q || !ends_group(index, *f));
+}
+
+static Index reshape_squeezed(Arena *arena, const Index *index, const Shape *from, const Shape *to) {
     Index result = {0};
     for (int f = 0, t = 0; t < to->type.rank;) {
-        int length_f = 0, length_t = 0;
-        do {
-            int more_f, more_t;
-            if (t + length_t == to->type.rank) {
-                length_f = from->type.rank - f;
-                break;
-            }
-            matching_segment(from, f + length_f, to, t + length_t, &more_f, &more_t);
-            length_f += more_f;
-            length_t += more_t;
-        } while (!ends_group(index, f + length_f));
-        Index part = index_slice(arena, index, from, f, length_f);
-        index_push(&result, length_t, offset_of(arena, &part, from, f, length_f));
-        f += length_f;
-        t += length_t;
+        int f_end = f, t_end = t;
+        extend_segment(index, from, to, &f_end, &t_end);
+        Index part = index_slice(arena, index, from, f, f_end - f);
+        index_push(&result, t_end - t, offset_of(arena, &part, from, f, f_end - f));
+        f = f_end;
+        t = t_end;
     }
     return result;
 }
+
+Index index_reshape(Arena *arena, const Index *index, const Shape *from, const Shape *to) {
+    Shape from_squeezed = squeezed(from), to_squeezed = squeezed(to);
+    Index inner = squeezed_index(index, from);
+    inner = reshape_squeezed(arena, &inner, &from_squeezed, &to_squeezed);
+    return unsqueezed_index(&inner, to);
+}
+
+/* ---- views ---- */
 
 /* "$3": the number; anything else: -1. */
 static int symbol_axis(const char *text) {

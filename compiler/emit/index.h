@@ -41,6 +41,8 @@ const char *index_key(Arena *arena, const Index *index);
 
 /* How strongly the weakest operator of the expression outside all parentheses binds (PREC_SUM ...). */
 int precedence(const char *expression);
+/* The strength of the operator that stands here, before a space; -1: none. */
+int infix_at(const char *text);
 /* The expression, in parentheses if it binds less strongly than `least`. */
 const char *parenthesised(Arena *arena, const char *expression, int least);
 /* The template with $0, $1, ... replaced, each in parentheses when its place in the template needs them. */

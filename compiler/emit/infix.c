@@ -1,6 +1,5 @@
 /* Expressions are text with a space on both sides of every binary operator, so operators are found by looking. */
 #include "emit/index.h"
-#include "emit/writer.h"
 
 #include <ctype.h>
 
@@ -15,7 +14,7 @@ static const Infix infixes[] = {{"?", PREC_COND},     {":", PREC_COND},     {"||
                                 {"*", PREC_PRODUCT},  {"/", PREC_PRODUCT},  {"%", PREC_PRODUCT}};
 
 /* The strength of the operator in " op " at `at`, which points behind the first space; -1: none. */
-static int infix_at(const char *at) {
+int infix_at(const char *at) {
     size_t length = strcspn(at, " ");
     for (size_t k = 0; k < sizeof infixes / sizeof *infixes; k++)
         if (at[length] == ' ' && strlen(infixes[k].text) == length && strncmp(infixes[k].text, at, length) == 0)
@@ -71,51 +70,10 @@ const char *substitute(Arena *arena, const char *pattern, const char *const *ope
         }
         if (operand >= count)
             ICE("'%s' has no operand %d", pattern, operand);
-        text_puts(&result, parenthesised(arena, operands[operand], place_asks(pattern, at, 2)));
+        int least = place_asks(pattern, at, 2), own = precedence(operands[operand]);
+        bool mixed = own == PREC_AND && (least == PREC_OR || least == PREC_OR + 1); /* compilers warn of a || b && c */
+        text_puts(&result, parenthesised(arena, operands[operand], mixed ? PREC_EQUAL : least));
         at += 2;
     }
     return text_string(&result);
-}
-
-/* ---- breaking lines ---- */
-
-/* The last "= " outside of all parentheses, or NULL. */
-static const char *last_assignment(const char *text) {
-    const char *last = NULL;
-    int depth = 0;
-    for (const char *at = text; *at; at++) {
-        depth += strchr("([{", *at) ? 1 : strchr(")]}", *at) ? -1 : 0;
-        if (depth == 0 && strncmp(at, "= ", 2) == 0 && !strchr("<>!=", at[-1]))
-            last = at;
-    }
-    return last;
-}
-
-/* Bytes of `text` up to and with the last operator of strength `prec` that ends within `room`; 0: none. */
-static size_t up_to_operator(const char *text, int prec, size_t room) {
-    size_t end = 0;
-    int depth = 0;
-    for (const char *at = text; *at && (size_t)(at - text) <= room; at++) {
-        depth += strchr("([{", *at) ? 1 : strchr(")]}", *at) ? -1 : 0;
-        if (depth == 0 && *at == ' ' && infix_at(at + 1) == prec) {
-            size_t length = (size_t)(at + 1 - text) + strcspn(at + 1, " ");
-            end = length <= room ? length : end;
-        }
-    }
-    return end;
-}
-
-void write_statement(Writer *w, const char *statement) {
-    const char *equals = last_assignment(statement);
-    if (!equals || 4 * (size_t)w->indent + strlen(statement) <= LONGEST_LINE) {
-        write_line(w, "%s", statement);
-        return;
-    }
-    write_open(w, "%.*s", (int)(equals + 1 - statement), statement);
-    const char *rest = equals + 2;
-    size_t room = LONGEST_LINE - 4 * (size_t)w->indent;
-    for (size_t length; strlen(rest) > room && (length = up_to_operator(rest, precedence(rest), room)); rest += length + 1)
-        write_line(w, "%.*s", (int)length, rest);
-    write_line(w, "%s", rest);
-    w->indent--;
 }

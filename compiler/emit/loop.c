@@ -33,12 +33,28 @@ const char *stage_extent(Emitter *e, const Stage *stage) {
     return shape_product(e->arena, &inner, 0, inner.type.rank);
 }
 
+/* Where a row is one element and a thread has many of them, i counts along the first axis and j along the others: no
+ * division, and vector code along j. */
+static bool nested(const Body *body, const Shape *kept) {
+    const Kernel *kernel = body->kernel;
+    return body->e->target->nests && kernel->team == TEAM_THREAD && kept->type.rank > 1 && kept->type.dim[0] > 1;
+}
+
+static Index row_index(const Body *body, const Shape *kept) {
+    Index index = {0};
+    if (!nested(body, kept))
+        return index_linear(kept, body->kernel->rows > 1 ? "i" : "0");
+    index_push(&index, 1, "i");
+    index_push(&index, kept->type.rank - 1, "j");
+    return index;
+}
+
 /* i counts the rows, j the elements of the row. */
 Index stage_index(Body *body, const Stage *stage, const char *j) {
     Arena *arena = body->e->arena;
     Shape domain = stage_domain(body->e, stage);
     Shape kept = axes_where(&domain, stage->inner, false), inner = axes_where(&domain, stage->inner, true);
-    Index row = index_linear(&kept, body->kernel->rows > 1 ? "i" : "0"), element = index_linear(&inner, j), at = {0};
+    Index row = row_index(body, &kept), element = index_linear(&inner, j), at = {0};
     for (int axis = 0, k = 0, l = 0; axis < domain.type.rank;) {
         bool loops = stage->inner >> axis & 1;
         int count = 1;
@@ -109,6 +125,8 @@ static void write_sum(Body *element, const Node *product, const Index *at, const
     const char *factors = product_term(&term, product, at), *depth = product_depth(element->e, product);
     write_line(&lines, "%s += %s;", name, factors);
     write_line(element->out, "%s %s = 0;", element->e->target->real, name);
+    if (element->e->target->sum)
+        element->e->target->sum(element, name);
     write_block(element->out, arena_printf(element->e->arena, "for (int k = 0; k < %s; k++)", depth), &lines);
     body_know(element, product, name);
 }
@@ -207,18 +225,27 @@ static void claim_vectors(Body *row) {
     }
 }
 
-const char *row_count(Emitter *e, const Kernel *kernel) {
+static Shape row_shape(Emitter *e, const Kernel *kernel) {
     const Stage *stage = &kernel->stages.at[0];
-    Shape domain = stage_domain(e, stage), kept = axes_where(&domain, stage->inner, false);
+    Shape domain = stage_domain(e, stage);
+    return axes_where(&domain, stage->inner, false);
+}
+
+const char *row_count(Emitter *e, const Kernel *kernel) {
+    Shape kept = row_shape(e, kernel);
     return shape_product(e->arena, &kept, 0, kept.type.rank);
 }
 
 void write_rows(Body *kernel) {
+    Arena *arena = kernel->e->arena;
     const Target *target = kernel->e->target;
-    Writer lines = writer_like(kernel->out);
-    Body row = body_inside(kernel, &lines, "i", NULL);
+    Shape kept = row_shape(kernel->e, kernel->kernel);
+    bool nests = nested(kernel, &kept);
+    Writer lines = writer_like(kernel->out), elements = writer_like(kernel->out);
+    Body row = body_inside(kernel, &lines, "i", nests ? "j" : NULL);
     claim_vectors(&row);
-    target->open_rows(&row, row_count(kernel->e, kernel->kernel));
+    target->open_rows(&row, shape_product(arena, &kept, 0, nests ? 1 : kept.type.rank));
+    row.out = nests ? &elements : &lines;
     if (row.vectors.count)
         target->row_vectors(&row, row.vectors.at, row.vectors.count);
     for (int s = 0; s < kernel->kernel->stages.count; s++) {
@@ -228,6 +255,9 @@ void write_rows(Body *kernel) {
         else
             write_once(&row, stage);
     }
+    row.out = &lines;
+    if (nests)
+        write_block(&lines, target->loop(&row, "j", shape_product(arena, &kept, 1, kept.type.rank - 1)), &elements);
     target->close_rows(&row);
     write_all(kernel->out, &lines);
 }

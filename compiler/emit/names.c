@@ -12,7 +12,7 @@ static const char *const reserved[] = {
     "return", "short", "signed", "sizeof", "static", "struct", "switch", "template", "this", "throw", "true", "try",
     "typedef", "typename", "union", "unsigned", "using", "virtual", "void", "volatile", "while", "xor",
     "i", "j", "k", "b", "c", "t", "sum", "sums", "tile", "batch", "shared", "team", "run", "steps", "row", "example", "share",
-    "uniform", "matmul", "matrix", "transposed", "gathered", "tensors", "train", "eval", "min", "max", "linux", "unix",
+    "product", "uniform", "matmul", "matrix", "transposed", "gathered", "tensors", "train", "eval", "min", "max", "linux", "unix",
     "schedule", "prepare",
     "release", "evaluate", "left", "right", "out", "side", "rows", "columns", "ROWS", "COLUMNS", "Train", "Eval",
     "Tensors", "Batch", "Matrix", "complex", "I", "NULL", "NAN", "INFINITY", "EOF", "BUFSIZ", "RAND_MAX", "BATCH", "REPORTS", "TRAIN", "EVAL"};
@@ -20,7 +20,7 @@ static const char *const reserved[] = {
 bool has_word(const char *text, const char *word) {
     size_t length = strlen(word);
     for (const char *at = text; (at = strstr(at, word)); at += length) {
-        bool starts = at == text || (!isalnum((unsigned char)at[-1]) && at[-1] != '_');
+        bool starts = at == text || (!isalnum((unsigned char)at[-1]) && !strchr("_$", at[-1]));
         bool ends = !isalnum((unsigned char)at[length]) && at[length] != '_';
         if (starts && ends)
             return true;

@@ -81,7 +81,7 @@ static void write_sizes(Emitter *e, Writer *out) {
     for (int k = 0; k < e->module->reports.count; k++)
         names[k] = e->report[k];
     names[e->module->reports.count] = "REPORTS";
-    write_list(out, "enum { ", names, e->module->reports.count + 1, " };");
+    write_enumeration(out, names, e->module->reports.count + 1);
 }
 
 /* ---- the file ---- */
@@ -134,6 +134,7 @@ Emission *emit_program(const Module *module, const Program *train, const Program
     tensors_name(&e);
     name_reports(&e);
     Writer out = WRITER(arena);
+    out.breaks = true;
     write_file(&e, &out);
     Emission *emission = NEW(arena, Emission);
     emission->text = text_string(&out.text);

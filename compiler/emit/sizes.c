@@ -243,10 +243,11 @@ const char *sizes_example(Sizes *s, const Node *field) {
 }
 
 void sizes_write(const Sizes *s, Writer *w) {
-    Text line = TEXT(s->arena);
-    for (int axis = 0; axis < s->count; axis++)
-        if (s->axes[axis].symbol)
-            text_printf(&line, "%s%s = %lld", line.length ? ", " : "", s->axes[axis].symbol,
-                        (long long)s->axes[axis].extent);
-    write_line(w, "enum { %s };", text_string(&line));
+    VEC(const char *) constants = {0};
+    for (int axis = 0; axis < s->count; axis++) {
+        const Axis *a = &s->axes[axis];
+        if (a->symbol)
+            VEC_PUSH(s->arena, &constants, arena_printf(s->arena, "%s = %lld", a->symbol, (long long)a->extent));
+    }
+    write_enumeration(w, constants.at, constants.count);
 }

@@ -12,6 +12,7 @@ typedef struct Expander {
     Arena *arena;
     Diag *diag;
     const char *home;
+    bool cuda;
     Text out;
     Emission *result;
     VEC(const char *) seen; /* paths relative to home */
@@ -42,6 +43,9 @@ static bool expand_file(Expander *e, const char *path) {
         diag_error(e->diag, nowhere, "cannot read '%s': %s", full, strerror(errno));
         return false;
     }
+    static const char unused[] = "#pragma nv_diag_suppress 177 // no model calls every function of the kernels";
+    if (e->cuda && e->seen.count == 1)
+        put_line(e, unused, sizeof unused - 1, nowhere);
     const char *title = arena_printf(e->arena, "// ==== %s ====", path);
     put_line(e, "", 0, nowhere);
     put_line(e, title, strlen(title), nowhere);
@@ -95,11 +99,11 @@ static bool is_wanted_source(const char *name, bool cuda) {
     return length > 2 && strcmp(name + length - 2, ".c") == 0 && !other_device;
 }
 
-static bool expand_runtime(Expander *e, bool cuda) {
+static bool expand_runtime(Expander *e) {
     VEC(const char *) names = {0};
     DIR *listing = opendir(path_in(e->arena, e->home, "runtime"));
     for (struct dirent *item; listing && (item = readdir(listing));)
-        if (is_wanted_source(item->d_name, cuda))
+        if (is_wanted_source(item->d_name, e->cuda))
             VEC_PUSH(e->arena, &names, arena_printf(e->arena, "runtime/%s", item->d_name));
     if (listing)
         closedir(listing);
@@ -112,8 +116,8 @@ static bool expand_runtime(Expander *e, bool cuda) {
 
 Emission *standalone(Diag *diag, const char *home, bool cuda, const Emission *emission) {
     Arena *arena = diag_arena(diag);
-    Expander e = {arena, diag, home, TEXT(arena), NEW(arena, Emission), {0}};
-    if (!expand(&e, "", emission->text, emission->length, emission) || !expand_runtime(&e, cuda))
+    Expander e = {arena, diag, home, cuda, TEXT(arena), NEW(arena, Emission), {0}};
+    if (!expand(&e, "", emission->text, emission->length, emission) || !expand_runtime(&e))
         return NULL;
     e.result->text = text_string(&e.out);
     e.result->length = e.out.length;

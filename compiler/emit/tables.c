@@ -113,21 +113,25 @@ static void write_tensor(Emitter *e, const Buffer *buffer, Writer *out) {
               integer(arena, phase));
 }
 
-/* Weights and states in the order of the model, then the values of a training step. */
+/* Those of `rows` that are in the plan: how many. */
+static int write_tensors_of(Emitter *e, const int *rows, int count, Writer *out) {
+    int written = 0;
+    for (int i = 0; i < count; i++)
+        if (rows[i] >= 0) {
+            write_tensor(e, &e->plan->buffers.at[rows[i]], out);
+            written++;
+        }
+    return written;
+}
+
+/* Weights and states in the order of the model, then the values of a training step in the order of their computation. */
 static int write_tensors(Emitter *e, Writer *out) {
-    int count = 0;
+    const Plan *plan = e->plan;
     write_line(out, "// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase");
     write_open(out, "static const MtcTensor tensor_table[] = {");
-    for (int kind = BUFFER_WEIGHT; kind <= BUFFER_VALUE; kind++)
-        for (int index = 0; index < e->plan->buffers.count; index++)
-            for (int k = 0; k < e->plan->buffers.count; k++) {
-                const Buffer *buffer = &e->plan->buffers.at[k];
-                bool next = kind == BUFFER_VALUE ? k == index && buffer->program == 0 : buffer->index == index;
-                if ((int)buffer->kind != kind || !next)
-                    continue;
-                write_tensor(e, buffer, out);
-                count++;
-            }
+    int count = write_tensors_of(e, plan->of_weight, e->module->weights.count, out);
+    count += write_tensors_of(e, plan->of_state, e->module->states.count, out);
+    count += write_tensors_of(e, plan->of_node[0], plan->programs[0]->graph->nodes.count, out);
     write_close(out, "};");
     return count;
 }

@@ -113,25 +113,26 @@ static const char *share_pragma(const Body *body) {
     return kernel_ends_phase(body->e, body->kernel) ? "" : " nowait";
 }
 
-/* The sum over k of one operand, by the tiles of the first column (or row). */
+/* The sums over k of one operand, by the tiles of the first column (or row). */
 static void write_side(Body *kernel, Writer *out) {
     Emitter *e = kernel->e;
     const Kernel *k = kernel->kernel;
     const char *line = k->side_of_b ? "j" : "i";
-    Writer lines = writer_like(out), terms = writer_like(out);
-    Body body = body_inside(kernel, &lines, line, NULL), term = body_inside(&body, &terms, "k", NULL);
+    const char *head = arena_printf(e->arena, "for (int %s = %s0; %s < %s0 + %s; %s++)", line, line, line, line,
+                                    k->side_of_b ? "columns" : "rows", line);
+    Writer all = writer_like(out), sums = writer_like(out), terms = writer_like(out), lines = writer_like(out);
+    Body body = body_inside(kernel, &lines, line, NULL), term = body_inside(kernel, &terms, line, "k");
     Index at = product_index(e, k), operand = operand_index(e, k->contraction, k->side_of_b, &at, "k");
     const char *value = body_expression(&term, k->contraction->in[k->side_of_b], &operand);
-    write_line(&terms, "sum += %s;", value);
-    write_line(&lines, "%s sum = 0;", e->target->real);
-    write_block(&lines, arena_printf(e->arena, "for (int k = 0; k < %s; k++)", product_depth(e, k->contraction)), &terms);
+    write_line(&terms, "side[%s - %s0] += %s;", line, line, value);
+    write_block(&sums, head, &terms);
+    write_line(&lines, "%s sum = side[%s - %s0];", e->target->real, line, line);
     Outputs outputs = side_outputs(&body, k);
     body_write(&body, &outputs);
-    const char *extent = k->side_of_b ? "columns" : "rows";
-    Writer loop = writer_like(out);
-    write_block(&loop, arena_printf(e->arena, "for (int %s = %s0; %s < %s0 + %s; %s++)", line, line, line, line, extent, line),
-                &lines);
-    write_block(out, arena_printf(e->arena, "if (%s0 == 0)", k->side_of_b ? "i" : "j"), &loop);
+    write_line(&all, "%s side[%s] = {0};", e->target->real, k->side_of_b ? "COLUMNS" : "ROWS");
+    write_block(&all, arena_printf(e->arena, "for (int k = 0; k < %s; k++)", product_depth(e, k->contraction)), &sums);
+    write_block(&all, head, &lines);
+    write_block(out, arena_printf(e->arena, "if (%s0 == 0)", k->side_of_b ? "i" : "j"), &all);
 }
 
 static void write_epilogue(Body *kernel, Writer *out) {
@@ -149,8 +150,10 @@ static void write_tile(Body *kernel, const char *m, const char *n, Writer *out) 
     const Kernel *k = kernel->kernel;
     Emitter *e = kernel->e;
     write_line(out, "%s sums[ROWS * COLUMNS];", e->target->real);
-    write_line(out, "int rows = %s - i0 < ROWS ? %s - i0 : ROWS, columns = %s - j0 < COLUMNS ? %s - j0 : COLUMNS;", m, m, n, n);
-    write_line(out, "Matrix left = %s, right = %s;", operand_text(e, &k->a), operand_text(e, &k->b));
+    write_line(out, "int rows = %s - i0 < ROWS ? %s - i0 : ROWS;", m, m);
+    write_line(out, "int columns = %s - j0 < COLUMNS ? %s - j0 : COLUMNS;", n, n);
+    write_line(out, "Matrix left = %s;", operand_text(e, &k->a));
+    write_line(out, "Matrix right = %s;", operand_text(e, &k->b));
     write_line(out, "matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, %s);", product_depth(e, k->contraction));
     write_epilogue(kernel, out);
     if (k->side)
@@ -202,6 +205,11 @@ static const char *loop(const Body *row, const char *variable, const char *exten
     return arena_printf(row->e->arena, "for (int %s = 0; %s < %s; %s++)", variable, variable, extent, variable);
 }
 
+/* Partial sums in the lanes of a vector: as many for any number of threads. */
+static void sum(Body *element, const char *name) {
+    write_line(element->out, "#pragma omp simd reduction(+ : %s)", name);
+}
+
 /* When neighbouring outputs read neighbouring numbers, the loop over them comes inside, where it becomes vector code:
  *
  *     for k: for j: sums[j] += a[k] * b[k, j]                                                                        */
@@ -239,10 +247,12 @@ const Target target_c = {
     .real = "real",
     .signature = signature,
     .contract = contract,
+    .nests = true,
     .open_rows = open_rows,
     .close_rows = close_rows,
     .row_vectors = row_vectors,
     .loop = loop,
+    .sum = sum,
     .product = product,
 };
 

@@ -19,11 +19,10 @@ static const char *call(Emitter *e, const char *name, const char *text) {
     return arena_printf(e->arena, "%s(%s)", name, arguments(e, text, false));
 }
 
-/* "auto out = [&](int i, int j, float sum) { ... };", on one line if it has one statement and fits. */
+/* "auto out = [&](int i, int j, float sum) { ... };", on one line if it has one statement. */
 static void write_lambda(Writer *out, const char *head, const Writer *lines) {
     const char *text = text_string(&lines->text);
-    size_t length = strlen(head) + strlen(text) + 4 * (size_t)out->indent + strlen(" {  };") - 1;
-    if (lines->lines.count == 1 && length <= LONGEST_LINE) {
+    if (lines->lines.count == 1) {
         write_line(out, "%s { %.*s };", head, (int)strlen(text) - 1, text);
         return;
     }
@@ -41,13 +40,13 @@ static void declare_product(Emitter *e, const Kernel *kernel, const char *name, 
     Shape shape = sizes_shape(e->sizes, kernel->contraction);
     int rank = shape.type.rank;
     const Tile *tile = &kernel->tile;
-    const char *batches = "";
-    if (kernel->batches > 1)
-        batches = arena_printf(e->arena, "%s * ", shape_product(e->arena, &shape, 0, rank - 2));
     write_line(out, "using %s_product = Product<%s, %s, %s>;", name, shape.symbol[rank - 2], shape.symbol[rank - 1],
                product_depth(e, kernel->contraction));
     write_line(out, "using %s_tile = Tile<%d, %d, %d, %d, %d>;", name, tile->m, tile->n, tile->k, tile->tm, tile->tn);
-    write_line(out, "constexpr int %s_tiles = %sproduct_tiles<%s_product, %s_tile>();", name, batches, name, name);
+    const char *tiles = kernel->batches > 1 ? "each" : "tiles";
+    write_line(out, "constexpr int %s_%s = product_tiles<%s_product, %s_tile>();", name, tiles, name, name);
+    if (kernel->batches > 1)
+        write_line(out, "constexpr int %s_tiles = %s * %s_each;", name, shape_product(e->arena, &shape, 0, rank - 2), name);
     write_line(out, "constexpr int %s_shared = product_shared<%s_product, %s_tile>();", name, name, name);
 }
 
@@ -119,7 +118,7 @@ static void write_tiles(Emitter *e, const Phase *phase, const char *name, Writer
     Text sum = TEXT(e->arena);
     for (int k = 0; k < phase->kernels.count; k++)
         text_printf(&sum, "%s%s_tiles", k ? " + " : "", kernel_name(e, phase->kernels.at[k]));
-    write_statement(out, arena_printf(e->arena, "constexpr int %s_tiles = %s;", name, text_string(&sum)));
+    write_line(out, "constexpr int %s_tiles = %s;", name, text_string(&sum));
 }
 
 static bool takes_shared(const Kernel *kernel) {
@@ -186,17 +185,34 @@ static void evaluation(Emitter *e, Writer *out) {
 
 /* ---- products ---- */
 
+/* Calls the operand's field, and the same as a float, v. */
+static bool know_raw(Body *body, const Node *n, const Node *field) {
+    bool converts = n->inputs == 1 && n->in[0]->type.dtype != n->type.dtype;
+    bool keeps = n->op->flags & OP_CONTIGUOUS;
+    bool raw = n == field;
+    for (int k = 0; k < n->inputs; k++)
+        raw |= know_raw(body, n->in[k], field) && (converts || keeps);
+    if (raw)
+        body_know(body, n, "v");
+    return raw;
+}
+
 /* "[](float v) { return v / 255.0f; }" */
 static const char *conversion(Body *kernel, const Operand *operand) {
     Writer lines = writer_like(kernel->out);
     Body body = body_inside(kernel, &lines, "v", NULL);
-    body_know(&body, operand->buffer, "v");
+    know_raw(&body, operand->value, operand->buffer);
     Index at = {0};
     for (int axis = 0; axis < operand->value->type.rank; axis++)
         index_push(&at, 1, "0");
     const char *value = body_expression(&body, operand->value, &at);
     bool captures = strstr(value, "t.") || kernel->known.count > 0;
-    return arena_printf(kernel->e->arena, "[%s](float v) { return %s; }", captures ? "&" : "", value);
+    if (lines.lines.count == 0)
+        return arena_printf(kernel->e->arena, "[%s](float v) { return %s; }", captures ? "&" : "", value);
+    const char *name = names_claim(&kernel->names, "convert");
+    write_line(&lines, "return %s;", value);
+    write_lambda(kernel->out, arena_printf(kernel->e->arena, "auto %s = [&](float v)", name), &lines);
+    return name;
 }
 
 /* "transposed(matrix<IMAGE>(t.h_weight))" */
@@ -237,9 +253,8 @@ static void contract(Body *kernel, const char *name) {
     body_write(&body, &outputs);
     const char *tile = "tile";
     if (k->batches > 1) {
-        const char *tiles = arena_printf(arena, "product_tiles<%s_product, %s_tile>()", name, name);
-        write_line(kernel->out, "int b = tile / %s;", tiles);
-        tile = arena_printf(arena, "tile %% %s", tiles);
+        write_line(kernel->out, "int b = tile / %s_each;", name);
+        tile = arena_printf(arena, "tile %% %s_each", name);
     }
     write_line(kernel->out, "auto left = %s;", left);
     write_line(kernel->out, "auto right = %s;", right);
@@ -286,14 +301,12 @@ static void row_vectors(Body *row, const RowVector *vectors, int count) {
             write_line(row->out, "float %s[%s];", vectors[k].name, vectors[k].extent);
         return;
     }
-    Text extents = TEXT(row->e->arena), names = TEXT(row->e->arena);
-    for (int k = 0; k < count; k++) {
+    Text extents = TEXT(row->e->arena);
+    for (int k = 0; k < count; k++)
         text_printf(&extents, "%s%s", k ? " + " : "", vectors[k].extent);
-        if (k)
-            text_printf(&names, ", *%s = %s + %s", vectors[k].name, vectors[k - 1].name, vectors[k - 1].extent);
-    }
-    write_line(row->out, "float *%s = row_memory(team, shared, %s)%s;", vectors[0].name, text_string(&extents),
-               text_string(&names));
+    write_line(row->out, "float *%s = row_memory(team, shared, %s);", vectors[0].name, text_string(&extents));
+    for (int k = 1; k < count; k++)
+        write_line(row->out, "float *%s = %s + %s;", vectors[k].name, vectors[k - 1].name, vectors[k - 1].extent);
 }
 
 static const char *loop(const Body *row, const char *variable, const char *extent) {

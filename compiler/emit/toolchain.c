@@ -35,8 +35,8 @@ const char *toolchain_home(Diag *diag) {
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) /* installed, build/mtc, build/asan/mtc */
         if (is_home(arena, places[i]))
             return places[i];
-    diag_error(diag, nowhere, "the runtime is not beside mtc, in %s; set MTC_HOME to the folder with runtime/ and kernels_lib/",
-               own);
+    diag_error(diag, nowhere,
+               "the runtime is not beside mtc, in %s; set MTC_HOME to the folder with runtime/ and kernels_lib/", own);
     return NULL;
 }
 
@@ -59,7 +59,8 @@ static bool find_nvcc(Toolchain *tools, Diag *diag) {
     Arena *arena = diag_arena(diag);
     const char *nvcc = toolchain_nvcc(arena);
     if (!nvcc) {
-        diag_error(diag, nowhere, "no nvcc in PATH or $CUDA_HOME/bin (default: /usr/local/cuda/bin); --target cpu needs none");
+        diag_error(diag, nowhere,
+                   "no nvcc in PATH or $CUDA_HOME/bin (default: /usr/local/cuda/bin); --target cpu needs none");
         return false;
     }
     VEC_PUSH(arena, &tools->compiler, nvcc);
@@ -87,7 +88,7 @@ static bool find_cc(Toolchain *tools, Diag *diag) {
 /* What `nvcc --list-gpu-arch` says: "compute_75\ncompute_80\n..." */
 static const char *known_architectures(const Toolchain *tools, Arena *arena) {
     Text list = TEXT(arena);
-    char *command[] = {(char *)tools->compiler.at[0], "--list-gpu-arch", NULL};
+    const char *command[] = {tools->compiler.at[0], "--list-gpu-arch", NULL};
     return process_run(command, &list) == 0 ? text_string(&list) : "";
 }
 
@@ -124,7 +125,8 @@ static const char *listed_architectures(Diag *diag, const char *known, const cha
             return NULL;
         }
         if (!is_known(arena, known, name)) {
-            diag_error(diag, nowhere, "this nvcc cannot compile for %s; 'nvcc --list-gpu-arch' lists what it knows", name);
+            diag_error(diag, nowhere, "this nvcc cannot compile for %s; 'nvcc --list-gpu-arch' lists what it knows",
+                       name);
             return NULL;
         }
         text_printf(&list, "%s%s", list.length ? ";" : "", name);
@@ -144,6 +146,8 @@ static const char *choose_architectures(const Toolchain *tools, Diag *diag, cons
         diag_error(diag, nowhere, "--arch native: this machine has no GPU that CUDA can use");
         return NULL;
     }
+    diag_note(diag, nowhere,
+              "no GPU here: the program is for GPUs of any generation; --target cpu makes one for the CPU");
     return portable_list(arena, known);
 }
 

@@ -1,13 +1,19 @@
 #include "emit/writer.h"
 
+static void put_whole(Writer *w, int columns, const char *bytes, size_t length) {
+    text_printf(&w->text, "%*s%.*s\n", columns, "", (int)length, bytes);
+    VEC_PUSH(w->text.arena, &w->lines, w->at);
+}
+
 static void put_line(Writer *w, const char *bytes, size_t length) {
     bool directive = length > 0 && bytes[0] == '#';
-    if (length > 0 && !directive)
-        for (int i = 0; i < w->indent; i++)
-            text_puts(&w->text, "    ");
-    text_append(&w->text, bytes, length);
-    text_putc(&w->text, '\n');
-    VEC_PUSH(w->text.arena, &w->lines, w->at);
+    int columns = length == 0 || directive ? 0 : 4 * w->indent;
+    for (; length > 0 && *bytes == ' '; bytes++, length--)
+        columns++;
+    if (w->breaks && columns + length > LONGEST_LINE)
+        break_line(w, columns, arena_strndup(w->text.arena, bytes, length), put_whole);
+    else
+        put_whole(w, columns, bytes, length);
 }
 
 static void put_lines(Writer *w, const char *format, va_list args) {
@@ -84,4 +90,18 @@ void write_all(Writer *w, const Writer *from) {
         line = end + 1;
     }
     w->at = at;
+}
+
+void write_enumeration(Writer *w, const char *const *constants, int count) {
+    Text line = TEXT(w->text.arena);
+    for (int k = 0; k < count; k++)
+        text_printf(&line, "%s%s", k ? ", " : "", constants[k]);
+    if (4 * w->indent + strlen("enum {  };") + line.length <= LONGEST_LINE) {
+        write_line(w, "enum { %s };", text_string(&line));
+        return;
+    }
+    write_open(w, "enum {");
+    for (int k = 0; k < count; k++)
+        write_line(w, "%s%s", constants[k], k + 1 < count ? "," : "");
+    write_close(w, "};");
 }

@@ -10,7 +10,8 @@ enum { CODE_COLUMNS = 112, LONGEST_LINE = 120 };
 typedef struct Writer {
     Text text;
     int indent;
-    Span at; /* of the lines written from now on */
+    Span at;     /* of the lines written from now on */
+    bool breaks; /* lines longer than LONGEST_LINE, where clang-format would; for the writer that writes the file */
     VEC(Span) lines;
 } Writer;
 
@@ -21,13 +22,17 @@ void write_line(Writer *w, const char *format, ...) __attribute__((format(printf
 void write_open(Writer *w, const char *format, ...) __attribute__((format(printf, 2, 3))); /* then indents */
 void write_close(Writer *w, const char *line);                                             /* unindents first */
 void write_blank(Writer *w);
-/* An assignment, broken as clang-format does when it is too long: after "=", then after its weakest operators. */
-void write_statement(Writer *w, const char *statement);
 /* "// text", broken at spaces to stay within CODE_COLUMNS; further lines are indented by `hang`. */
 void write_comment(Writer *w, int hang, const char *text);
 /* "// ---- title ------": the start of a section. */
 void write_rule(Writer *w, const char *title);
+/* "enum { A = 1, B = 2 };", or a line for each. */
+void write_enumeration(Writer *w, const char *const *constants, int count);
 /* All lines of `from`, with their places, indented further by the indent of w. */
 void write_all(Writer *w, const Writer *from);
+
+/* break.c: hands the parts of a line that is too long to `put`, each with its own indent in columns. */
+typedef void (*PutLine)(Writer *w, int columns, const char *bytes, size_t length);
+void break_line(Writer *w, int columns, const char *line, PutLine put);
 
 #endif

@@ -59,16 +59,16 @@ typedef enum StmtKind { STMT_ASSIGN, STMT_FIELD, STMT_REPEAT, STMT_IF, STMT_ASSE
 struct Stmt {
     StmtKind kind;
     Span span;
-    int depth;        /* as in Expr */
-    Name name;        /* ASSIGN, FIELD, REPEAT */
-    Name type;        /* FIELD: "u8", "class" */
-    ExprList dims;    /* FIELD */
-    Expr *value;      /* ASSIGN, RETURN; condition of IF and ASSERT; first index of REPEAT */
-    Expr *end;        /* REPEAT: the index after the last */
-    Expr *message;    /* ASSERT: a string, or NULL */
-    StmtList body;    /* REPEAT, IF */
-    StmtList other;   /* IF: else */
-    bool ran, read;   /* ASSIGN, set by lower.c: some value of it was made, was used */
+    int depth;      /* as in Expr */
+    Name name;      /* ASSIGN, FIELD, REPEAT */
+    Name type;      /* FIELD: "u8", "class" */
+    ExprList dims;  /* FIELD */
+    Expr *value;    /* ASSIGN, RETURN; condition of IF and ASSERT; first index of REPEAT */
+    Expr *end;      /* REPEAT: the index after the last */
+    Expr *message;  /* ASSERT: a string, or NULL */
+    StmtList body;  /* REPEAT, IF */
+    StmtList other; /* IF: else */
+    bool ran, read; /* ASSIGN, set by lower.c: some value of it was made, was used */
 };
 
 typedef struct Param {
@@ -102,7 +102,7 @@ struct Fn {
     Signature *signature;
     ExprList calls; /* of other functions */
     bool called;
-    int visit;      /* 0 not yet, 1 being visited, 2 done */
+    int visit; /* 0 not yet, 1 being visited, 2 done */
     /* lower.c */
     bool failed; /* a call of it was wrong: further ones are not looked at */
 };

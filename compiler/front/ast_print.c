@@ -46,28 +46,14 @@ static void print_string(Printer *p, const char *string) {
 
 static void print_head(Printer *p, const Expr *e) {
     switch (e->kind) {
-    case EXPR_NUMBER:
-        print_number(p, e->number, e->integer);
-        break;
-    case EXPR_BOOL:
-        text_puts(p->out, e->number != 0 ? "true" : "false");
-        break;
-    case EXPR_STRING:
-        print_string(p, e->name.text);
-        break;
+    case EXPR_NUMBER: print_number(p, e->number, e->integer); break;
+    case EXPR_BOOL: text_puts(p->out, e->number != 0 ? "true" : "false"); break;
+    case EXPR_STRING: print_string(p, e->name.text); break;
     case EXPR_NAME:
-    case EXPR_OPERATOR:
-        text_puts(p->out, e->name.text);
-        break;
-    case EXPR_CALL:
-        text_printf(p->out, "call %s", e->name.text);
-        break;
-    case EXPR_NONE:
-        text_puts(p->out, "none");
-        break;
-    case EXPR_LIST:
-        text_puts(p->out, "list");
-        break;
+    case EXPR_OPERATOR: text_puts(p->out, e->name.text); break;
+    case EXPR_CALL: text_printf(p->out, "call %s", e->name.text); break;
+    case EXPR_NONE: text_puts(p->out, "none"); break;
+    case EXPR_LIST: text_puts(p->out, "list"); break;
     }
 }
 

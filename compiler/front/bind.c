@@ -99,7 +99,7 @@ typedef struct Binder {
     Arena *arena;
     Expr *call;
     const Signature *signature;
-    int positional;  /* parameters taken by position so far */
+    int positional; /* parameters taken by position so far */
     ExprList rest;
     bool ok;
 } Binder;

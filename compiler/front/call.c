@@ -30,10 +30,6 @@ static void expected(Call *call, int arg, const char *what) {
     call_error(call, arg, "expected %s, not %s", what, text_string(&found));
 }
 
-bool call_given(const Call *call, int arg) {
-    return call->args[arg].kind != VALUE_NONE;
-}
-
 Node *call_tensor(Call *call, int arg) {
     Node *node = value_node(call->g, &call->args[arg]);
     if (!node)
@@ -53,8 +49,8 @@ int64_t call_int(Call *call, int arg, int64_t low, int64_t high) {
     int64_t number;
     if (value_whole(call->module, &call->args[arg], low, high, &number))
         return number;
-    expected(call, arg, arena_printf(call->module->arena, "a whole number from %lld to %lld", (long long)low,
-                                     (long long)high));
+    expected(call, arg,
+             arena_printf(call->module->arena, "a whole number from %lld to %lld", (long long)low, (long long)high));
     return low - 1;
 }
 

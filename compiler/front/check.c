@@ -163,8 +163,9 @@ static void check_data(Diag *diag, Ast *ast, const Block *data) {
     if (count_fields(data) > MAX_FIELDS)
         diag_error(diag, data->keyword.span, "the data block declares more than %d fields", MAX_FIELDS);
     if (!block_find(data, "train"))
-        diag_error(diag, data->keyword.span, "the data block does not say where the training examples are: "
-                                             "train = idx(...)");
+        diag_error(diag, data->keyword.span,
+                   "the data block does not say where the training examples are: "
+                   "train = idx(...)");
 }
 
 /* ---- model and train ---- */
@@ -241,7 +242,8 @@ bool front_check(Diag *diag, Ast *ast) {
     check_params(diag, ast);
     check_fns(diag, ast);
     check_blocks_present(diag, ast);
-    Block *data = ast_find_block(ast, "data"), *model = ast_find_block(ast, "model"), *train = ast_find_block(ast, "train");
+    Block *data = ast_find_block(ast, "data"), *model = ast_find_block(ast, "model"),
+          *train = ast_find_block(ast, "train");
     if (data)
         check_data(diag, ast, data);
     if (data && model && count_fields(data))

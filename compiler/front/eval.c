@@ -21,6 +21,13 @@ void frame_bind(Frame *frame, const char *name, Value value, Stmt *by) {
 
 /* ---- names ---- */
 
+static int find_knob(const Module *module, const char *name) {
+    for (int i = 0; i < module->knobs.count; i++)
+        if (strcmp(module->knobs.at[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
 static Value eval_param(Lowering *l, int index) {
     const Knob *knob = &l->module->knobs.at[index];
     Value value = value_number(knob->value);
@@ -39,9 +46,9 @@ static Value eval_name(Frame *frame, const Expr *e) {
             binding->by->read = true;
         return binding->value;
     }
-    for (int i = 0; i < frame->l->module->knobs.count; i++)
-        if (strcmp(frame->l->module->knobs.at[i].name, e->name.text) == 0)
-            return eval_param(frame->l, i);
+    int knob = find_knob(frame->l->module, e->name.text);
+    if (knob >= 0)
+        return eval_param(frame->l, knob);
     diag_error(frame->l->diag, e->span, "'%s' has no value here: the statement that gives it one was not carried out",
                e->name.text);
     return value_error();
@@ -144,15 +151,17 @@ static Value call_size_of(Frame *frame, Expr *e) {
 
 /* ---- calls of functions ---- */
 
-static bool wrong_axis(Frame *callee, const FnParam *param, int axis, Span at, double expected, int64_t found) {
+static bool wrong_axis(Frame *callee, const FnParam *param, int axis, Span at, const Value *expected, int64_t found) {
     const Expr *size = param->shape.at[axis];
     Lowering *l = callee->l;
+    Text text = TEXT(l->arena);
+    put_value(&text, expected);
     if (size->kind == EXPR_NAME)
-        diag_error(l->diag, at, "axis %d of '%s' has size %lld, but '%s' is %.0f", axis, param->name.text,
-                   (long long)found, size->name.text, expected);
+        diag_error(l->diag, at, "axis %d of '%s' has size %lld, but '%s' is %s", axis, param->name.text,
+                   (long long)found, size->name.text, text_string(&text));
     else
-        diag_error(l->diag, at, "axis %d of '%s' has size %lld, not %.0f", axis, param->name.text, (long long)found,
-                   expected);
+        diag_error(l->diag, at, "axis %d of '%s' has size %lld, not %s", axis, param->name.text, (long long)found,
+                   text_string(&text));
     diag_note(l->diag, size->span, "'%s' declares it here", callee->fn->name.text);
     return false;
 }
@@ -160,19 +169,19 @@ static bool wrong_axis(Frame *callee, const FnParam *param, int axis, Span at, d
 /* A name in a shape stands for the size that it meets first, and must agree from then on. */
 static bool match_axis(Frame *callee, const FnParam *param, int axis, Span at, int64_t size) {
     Expr *pattern = param->shape.at[axis];
-    Lowering *l = callee->l;
-    if (pattern->kind == EXPR_NAME && strcmp(pattern->name.text, "_") == 0)
+    Module *module = callee->l->module;
+    const char *name = pattern->kind == EXPR_NAME ? pattern->name.text : NULL;
+    if (name && strcmp(name, "_") == 0)
         return true;
-    bool is_param = false;
-    for (int i = 0; i < l->module->knobs.count; i++)
-        is_param = is_param || (pattern->kind == EXPR_NAME && !strcmp(l->module->knobs.at[i].name, pattern->name.text));
-    if (pattern->kind == EXPR_NAME && !is_param && !frame_find(callee, pattern->name.text)) {
-        frame_bind(callee, pattern->name.text, value_number((double)size), NULL);
+    if (name && find_knob(module, name) < 0 && !frame_find(callee, name)) {
+        frame_bind(callee, name, value_number((double)size), NULL);
         return true;
     }
     Value expected = eval(callee, pattern);
-    value_fix(l->module, &expected);
-    return expected.number == (double)size || wrong_axis(callee, param, axis, at, expected.number, size);
+    value_fix(module, &expected);
+    if (expected.kind == VALUE_NUMBER && expected.number == (double)size)
+        return true;
+    return expected.kind != VALUE_ERROR && wrong_axis(callee, param, axis, at, &expected, size);
 }
 
 static bool match_shape(Frame *callee, const FnParam *param, const Value *value, Span at) {
@@ -270,11 +279,15 @@ static Value eval_call(Frame *frame, Expr *e) {
     const char *name = e->layer_name ? explicit_path(frame, e->layer_name) : NULL;
     if (e->layer_name && !name)
         return value_error();
-    if (!e->fn && !e->op)
-        return call_size_of(frame, e);
     const char *scope = name ? scope_join(frame->l->arena, frame->path, name) : frame->statement;
     LayerRange made = {0};
-    Value value = e->fn ? call_fn(frame, e, scope, &made) : call_op(frame, e, scope, &made);
+    Value value = e->fn   ? call_fn(frame, e, scope, &made)
+                  : e->op ? call_op(frame, e, scope, &made)
+                          : call_size_of(frame, e);
+    if (name && made.begin == made.end && value.kind != VALUE_ERROR) {
+        diag_error(frame->l->diag, e->layer_name->span, "'%s' makes no weights that could have a name", e->name.text);
+        return value_error();
+    }
     add_layers(frame, made, name);
     return value;
 }
@@ -307,22 +320,14 @@ static Value eval_operator(Frame *frame, Expr *e) {
 
 static Value eval_kind(Frame *frame, Expr *e) {
     switch (e->kind) {
-    case EXPR_NUMBER:
-        return value_number(e->number);
-    case EXPR_BOOL:
-        return value_bool(e->number != 0);
-    case EXPR_NONE:
-        return (Value){.kind = VALUE_NONE};
-    case EXPR_STRING:
-        return (Value){.kind = VALUE_STRING, .string = e->name.text};
-    case EXPR_NAME:
-        return eval_name(frame, e);
-    case EXPR_LIST:
-        return eval_list(frame, e);
-    case EXPR_OPERATOR:
-        return eval_operator(frame, e);
-    case EXPR_CALL:
-        return eval_call(frame, e);
+    case EXPR_NUMBER: return value_number(e->number);
+    case EXPR_BOOL: return value_bool(e->number != 0);
+    case EXPR_NONE: return (Value){.kind = VALUE_NONE};
+    case EXPR_STRING: return (Value){.kind = VALUE_STRING, .string = e->name.text};
+    case EXPR_NAME: return eval_name(frame, e);
+    case EXPR_LIST: return eval_list(frame, e);
+    case EXPR_OPERATOR: return eval_operator(frame, e);
+    case EXPR_CALL: return eval_call(frame, e);
     }
     return value_error();
 }

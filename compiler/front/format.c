@@ -13,9 +13,9 @@ typedef struct Line {
     Span comment;     /* source NULL: none */
     int indent;
     bool blank, continued;
-    int key;          /* tokens before the `=` or `:` that is aligned; 0: none */
+    int key; /* tokens before the `=` or `:` that is aligned; 0: none */
     const char *code;
-    int column;       /* of the comment */
+    int column; /* of the comment */
 } Line;
 
 typedef struct Formatter {
@@ -94,7 +94,8 @@ static void split_lines(Formatter *f) {
 /* ---- indentation ---- */
 
 static bool unfinished(const Formatter *f, const Line *line) {
-    static const int infix[] = {'+', '-', '*', '/', '%', '^', '<', '>', T_LE, T_GE, T_EQ, T_NE, T_AND, T_OR, T_NOT, ','};
+    static const int infix[] = {'+',  '-',  '*',  '/',  '%',   '^',  '<',   '>',
+                                T_LE, T_GE, T_EQ, T_NE, T_AND, T_OR, T_NOT, ','};
     int last = line->count ? kind_at(f, line->first + line->count - 1) : 0;
     for (size_t i = 0; i < sizeof infix / sizeof *infix; i++)
         if (last == infix[i])
@@ -118,7 +119,8 @@ static void indent_lines(Formatter *f) {
         int leading = kind_at(f, line->first);
         bool shut = line->count && (leading == '}' || closes(leading));
         line->continued = brackets > 0 || open_end;
-        line->indent = INDENT * (braces - (line->count && leading == '}')) + (line->continued && !shut ? CONTINUATION : 0);
+        line->indent =
+            INDENT * (braces - (line->count && leading == '}')) + (line->continued && !shut ? CONTINUATION : 0);
         for (int k = line->first; k < line->first + line->count; k++) {
             int kind = kind_at(f, k);
             braces += (kind == '{') - (kind == '}');
@@ -132,7 +134,8 @@ static void indent_lines(Formatter *f) {
 /* ---- spaces ---- */
 
 static bool is_name(int kind) {
-    return kind == T_NAME || kind == T_PARAM || kind == T_INCLUDE || kind == T_DATA || kind == T_MODEL || kind == T_TRAIN;
+    return kind == T_NAME || kind == T_PARAM || kind == T_INCLUDE || kind == T_DATA || kind == T_MODEL ||
+           kind == T_TRAIN;
 }
 
 static bool ends_operand(int kind) {

@@ -18,7 +18,6 @@ typedef struct ParamSetting {
 typedef struct FrontOptions {
     const ParamSetting *settings;
     int setting_count;
-    int64_t batch; /* replaces the train block's batch when it is above 0 */
 } FrontOptions;
 
 typedef struct Lowered {

@@ -54,8 +54,14 @@ static double *param_values(Diag *diag, const Ast *ast, const FrontOptions *opti
 static void add_knobs(Lowering *l, const double *values) {
     for (int i = 0; i < l->ast->params.count; i++) {
         const Param *p = l->ast->params.at[i];
-        Knob knob = {.name = p->name.text, .value = values[i], .integer = p->integer, .has_range = p->has_range,
-                     .low = p->low, .high = p->high, .src = p->span, .help = p->help};
+        Knob knob = {.name = p->name.text,
+                     .value = values[i],
+                     .integer = p->integer,
+                     .has_range = p->has_range,
+                     .low = p->low,
+                     .high = p->high,
+                     .src = p->span,
+                     .help = p->help};
         knob.fixed = l->fixed >> i & 1;
         VEC_PUSH(l->arena, &l->module->knobs, knob);
     }
@@ -122,13 +128,11 @@ static int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, in
     return value;
 }
 
-static void add_settings(Lowering *l, Frame *frame, const FrontOptions *options) {
+static void add_settings(Lowering *l, Frame *frame) {
     Module *m = l->module;
     m->batch = whole_setting(frame, "batch", DEFAULT_BATCH, 1, 1 << 24);
     m->epochs = (int)whole_setting(frame, "epochs", DEFAULT_EPOCHS, 1, 1 << 24);
     m->seed = (uint64_t)whole_setting(frame, "seed", 0, 0, (int64_t)1 << 53);
-    if (options->batch > 0)
-        m->batch = options->batch;
 }
 
 /* ---- loss, metrics, prediction ---- */
@@ -291,8 +295,9 @@ static void finish_names(Lowering *l) {
 
 static void check_trainable(Lowering *l) {
     if (l->module->weights.count == 0)
-        diag_error(l->diag, ast_find_block(l->ast, "model")->keyword.span, "the model has no weights, there is nothing "
-                                                                           "to train");
+        diag_error(l->diag, ast_find_block(l->ast, "model")->keyword.span,
+                   "the model has no weights, there is nothing "
+                   "to train");
 }
 
 static void lower_graph(Lowering *l, Graph *g, Lowered *out) {
@@ -333,7 +338,7 @@ static uint64_t fixed_mask(const Module *module) {
     return mask;
 }
 
-static void lower_round(Lowering *l, const FrontOptions *options, const double *values, Lowered *out) {
+static void lower_round(Lowering *l, const double *values, Lowered *out) {
     Module *m = module_new(l->arena, l->diag);
     int errors = diag_errors(l->diag);
     *out = (Lowered){.module = m};
@@ -345,7 +350,7 @@ static void lower_round(Lowering *l, const FrontOptions *options, const double *
     m->eval = graph_new(m, false);
     l->g = m->eval;
     Frame frame = {.l = l, .path = "", .indices = "", .statement = ""};
-    add_settings(l, &frame, options);
+    add_settings(l, &frame);
     add_data(l, &frame);
     if (diag_errors(l->diag) > errors)
         return;
@@ -388,7 +393,7 @@ bool front_lower(Diag *diag, Ast *ast, const FrontOptions *options, Lowered *out
     do {
         Lowering l = {.diag = diag, .arena = ast->arena, .ast = ast, .fixed = found, .naming = true};
         fixed = found;
-        lower_round(&l, options, values, out);
+        lower_round(&l, values, out);
         found = fixed_mask(out->module);
     } while (found != fixed && diag_errors(diag) == errors);
     if (diag_errors(diag) > errors)

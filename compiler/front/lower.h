@@ -39,9 +39,9 @@ struct Frame {
     Lowering *l;
     const Fn *fn;
     VEC(Binding) bindings;
-    const char *path;     /* of values and layers: "" in the model block, "a" in the call of `a = block(x)` */
-    const char *indices;  /* of the repeats around: ".0.2" */
-    const char *statement; /* path of the value that the current statement names */
+    const char *path;       /* of values and layers: "" in the model block, "a" in the call of `a = block(x)` */
+    const char *indices;    /* of the repeats around: ".0.2" */
+    const char *statement;  /* path of the value that the current statement names */
     VEC(LayerRange) layers; /* made by the calls of the current statement */
     bool returned;
     Value result;
@@ -58,12 +58,12 @@ Value value_apply(Lowering *l, Span at, Name op, const Value *args, int count);
 /* The numbers in it are needed when compiling: the params it depends on are fixed. */
 void value_fix(Module *module, const Value *v);
 bool value_whole(Module *module, const Value *v, int64_t low, int64_t high, int64_t *result);
-Node *value_node(Graph *g, const Value *v); /* a tensor, or a number as one; NULL for other kinds */
+Node *value_node(Graph *g, const Value *v); /* a tensor, or a number or condition as one; else NULL */
 
 /* ---- eval.c ---- */
 
 Value eval(Frame *frame, Expr *e);
-/* Counts one step. False when the model is larger or deeper than any real one: functions and repeats multiply quickly. */
+/* Counts one step. False when the model is larger or deeper than any real one; functions and repeats multiply. */
 bool within_limits(Lowering *l, Span at);
 Binding *frame_find(Frame *frame, const char *name);
 void frame_bind(Frame *frame, const char *name, Value value, Stmt *by);

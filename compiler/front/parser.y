@@ -62,11 +62,11 @@ static const char *comment_after(Parser *parser, Span span);
 %nterm <Expr *> expr
 %nterm <ExprList> exprs dims
 %nterm <Arg> arg
-%nterm <ArgList> args
+%nterm <ArgList> arguments args
 %nterm <Stmt *> stmt assign_or_field if
 %nterm <StmtList> block lines else
 %nterm <FnParam> fn_param
-%nterm <FnParamList> fn_params
+%nterm <FnParamList> parameters fn_params
 
 %%
 
@@ -84,9 +84,7 @@ item: PARAM name '=' signed range {
         ast_param(parser->ast, $range);
       }
     | INCLUDE STRING                        { parser_include(parser, $STRING, @$); }
-    | FN name '(' fn_params ')' block       { ast_fn(parser->ast, span_join(@FN, @5), $name, $fn_params, $block); }
-    | FN name '(' fn_params ',' ')' block   { ast_fn(parser->ast, span_join(@FN, @6), $name, $fn_params, $block); }
-    | FN name '(' ')' block                 { ast_fn(parser->ast, span_join(@FN, @4), $name, (FnParamList){0}, $block); }
+    | FN name parameters block              { ast_fn(parser->ast, span_join(@1, @parameters), $name, $3, $block); }
     | keyword block                         { ast_block(parser->ast, @$, $keyword, $block); }
     ;
 
@@ -101,6 +99,11 @@ range: %empty                               { $$ = (Param){0}; }
 
 signed: NUMBER
     | '-' NUMBER                            { $$ = (Number){-$NUMBER.value, $NUMBER.integer}; }
+    ;
+
+parameters: '(' ')'                         { $$ = (FnParamList){0}; }
+    | '(' fn_params ')'                     { $$ = $2; }
+    | '(' fn_params ',' ')'                 { $$ = $2; }
     ;
 
 fn_params: fn_param                         { $$ = (FnParamList){0}; PUSH($$, $fn_param); }
@@ -165,9 +168,7 @@ expr: NUMBER                                { $$ = expr_number(parser->arena, @$
     | FALSE                                 { $$ = LEAF(EXPR_BOOL, @$); }
     | NONE                                  { $$ = LEAF(EXPR_NONE, @$); }
     | name                                  { $$ = expr_named(parser->arena, EXPR_NAME, @$, $1); }
-    | name '(' ')'                          { $$ = expr_call(parser->arena, @$, $1, (ArgList){0}); }
-    | name '(' args ')'                     { $$ = expr_call(parser->arena, @$, $1, $3); }
-    | name '(' args ',' ')'                 { $$ = expr_call(parser->arena, @$, $1, $3); }
+    | name arguments                        { $$ = expr_call(parser->arena, @$, $1, $2); }
     | '[' ']'                               { $$ = LEAF(EXPR_LIST, @$); }
     | dims                                  { $$ = expr_list(parser->arena, @$, $1); }
     | '(' expr[inner] ')'                   { $$ = $inner; $$->span = @$; }
@@ -187,6 +188,11 @@ expr: NUMBER                                { $$ = expr_number(parser->arena, @$
     | expr[a] NE expr[b]                    { $$ = OPERATOR(@$, @2, "ne", $a, $b); }
     | expr[a] AND expr[b]                   { $$ = OPERATOR(@$, @2, "and", $a, $b); }
     | expr[a] OR expr[b]                    { $$ = OPERATOR(@$, @2, "or", $a, $b); }
+    ;
+
+arguments: '(' ')'                          { $$ = (ArgList){0}; }
+    | '(' args ')'                          { $$ = $2; }
+    | '(' args ',' ')'                      { $$ = $2; }
     ;
 
 args: arg                                   { $$ = (ArgList){0}; PUSH($$, $arg); }

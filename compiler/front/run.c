@@ -22,8 +22,9 @@ static bool eval_condition(Frame *frame, Expr *e, bool *truth) {
     Value v = eval(frame, e);
     value_fix(frame->l->module, &v);
     if (v.kind == VALUE_TENSOR)
-        diag_error(frame->l->diag, e->span, "this depends on the data; choose element by element with where(condition, "
-                                            "a, b)");
+        diag_error(frame->l->diag, e->span,
+                   "this depends on the data; choose element by element with where(condition, "
+                   "a, b)");
     else if (v.kind != VALUE_BOOL && v.kind != VALUE_ERROR)
         diag_error(frame->l->diag, e->span, "expected a condition, not %s", value_kind_text(frame->l->arena, &v));
     *truth = v.kind == VALUE_BOOL && v.number != 0;
@@ -88,8 +89,8 @@ static void run_repeat(Frame *frame, Stmt *s) {
         return;
     }
     if (end < first)
-        diag_error(frame->l->diag, span_join(s->value->span, s->end->span), "this repeat ends before it begins: %lld..%lld",
-                   (long long)first, (long long)end);
+        diag_error(frame->l->diag, span_join(s->value->span, s->end->span),
+                   "this repeat ends before it begins: %lld..%lld", (long long)first, (long long)end);
     for (int64_t i = first; i < end && !frame->returned && diag_errors(frame->l->diag) == errors; i++) {
         if (!within_limits(frame->l, s->span))
             break;

@@ -19,8 +19,6 @@ static const struct {
     {"-=", "write x = x - y"},
     {"*=", "write x = x * y"},
     {"/=", "write x = x / y"},
-    {"++", "write x = x + 1"},
-    {"--", "write x = x - 1"},
     {"?", "write if condition { } else { }"},
     {"@", "a matrix product is matmul(a, b)"},
     {"for", "a repetition is written: repeat i in 0..n { }"},
@@ -86,8 +84,8 @@ static void add_first(Words *words, const char *word) {
     words->count++;
 }
 
-/* Replaces the tokens that begin an expression, a statement, by those words; leaves out infix operators where
- * something else is possible, and line ends that would only be skipped. */
+/* Says "an expression", "a statement", "an operator" for the tokens that begin one, and leaves out what is possible but
+ * not likely: another keyword as a name, a line end that would be skipped, the brace of a one-line block. */
 static void summarise(Words *words) {
     bool name = has(words, "a name"), expression = has(words, "a number") && has(words, "'('");
     bool statement = has(words, "return"), operators = has(words, "'+'");
@@ -144,7 +142,7 @@ static bool is_comparison(const char *text) {
     return *text == '<' || *text == '>' || ((*text == '=' || *text == '!') && text[1] == '=');
 }
 
-/* The bracket that is open where a line ends too early; the brace that is open where the file ends or a block begins. */
+/* The bracket that is open where a line ends too early; the brace, where the file ends or a block begins. */
 static const Token *unclosed(const Parser *parser, bool ended, char now) {
     int last = parser->open.count - 1 - (now == '{'); /* the brace just read is open too */
     const Token *open = last >= 0 ? &parser->open.at[last] : NULL;

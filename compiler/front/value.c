@@ -15,12 +15,16 @@ Value value_bool(bool condition) {
     return (Value){.kind = VALUE_BOOL, .number = condition};
 }
 
-
 const char *value_kind_text(Arena *arena, const Value *v) {
     static const char *const kinds[] = {
-        [VALUE_NONE] = "none",     [VALUE_NUMBER] = "a number",    [VALUE_BOOL] = "a condition",
-        [VALUE_STRING] = "a string", [VALUE_LIST] = "a list",      [VALUE_INIT] = "an initialiser",
-        [VALUE_OPTIMIZER] = "an optimizer", [VALUE_ERROR] = "a fault",
+        [VALUE_NONE] = "none",
+        [VALUE_NUMBER] = "a number",
+        [VALUE_BOOL] = "a condition",
+        [VALUE_STRING] = "a string",
+        [VALUE_LIST] = "a list",
+        [VALUE_INIT] = "an initialiser",
+        [VALUE_OPTIMIZER] = "an optimizer",
+        [VALUE_ERROR] = "a fault",
     };
     if (v->kind == VALUE_TENSOR)
         return arena_printf(arena, "a tensor %s", type_user_text(arena, &v->node->type));
@@ -44,6 +48,8 @@ bool value_whole(Module *module, const Value *v, int64_t low, int64_t high, int6
 Node *value_node(Graph *g, const Value *v) {
     if (v->node)
         return v->node;
+    if (v->kind == VALUE_BOOL)
+        return graph_cast(g, graph_constant(g, v->number), DT_BOOL);
     return v->kind == VALUE_NUMBER ? graph_constant(g, v->number) : NULL;
 }
 
@@ -57,21 +63,27 @@ typedef struct NumberRule {
     bool logic;     /* and so are the operands */
 } NumberRule;
 
-static double apply_eq(double a, double b) { return a == b; }
-static double apply_ne(double a, double b) { return a != b; }
-static double apply_lt(double a, double b) { return a < b; }
-static double apply_le(double a, double b) { return a <= b; }
-static double apply_gt(double a, double b) { return a > b; }
-static double apply_ge(double a, double b) { return a >= b; }
-static double apply_and(double a, double b) { return a != 0 && b != 0; }
-static double apply_or(double a, double b) { return a != 0 || b != 0; }
-static double apply_not(double a, double b) { return (void)b, a == 0; }
-static double apply_mod(double a, double b) { return a - b * floor(a / b); }
+#define NUMBER_RULE(name, result)                                                                                      \
+    static double apply_##name(double a, double b) {                                                                   \
+        (void)b;                                                                                                       \
+        return result;                                                                                                 \
+    }
+
+NUMBER_RULE(eq, a == b)
+NUMBER_RULE(ne, a != b)
+NUMBER_RULE(lt, a < b)
+NUMBER_RULE(le, a <= b)
+NUMBER_RULE(gt, a > b)
+NUMBER_RULE(ge, a >= b)
+NUMBER_RULE(and, a != 0 && b != 0)
+NUMBER_RULE(or, a != 0 || b != 0)
+NUMBER_RULE(not, a == 0)
+NUMBER_RULE(mod, a - b * floor(a / b))
 
 static const NumberRule number_rules[] = {
-    {"eq", apply_eq, true, false},  {"ne", apply_ne, true, false},   {"lt", apply_lt, true, false},
-    {"le", apply_le, true, false},  {"gt", apply_gt, true, false},   {"ge", apply_ge, true, false},
-    {"and", apply_and, true, true}, {"or", apply_or, true, true},    {"not", apply_not, true, true},
+    {"eq", apply_eq, true, false},    {"ne", apply_ne, true, false}, {"lt", apply_lt, true, false},
+    {"le", apply_le, true, false},    {"gt", apply_gt, true, false}, {"ge", apply_ge, true, false},
+    {"and", apply_and, true, true},   {"or", apply_or, true, true},  {"not", apply_not, true, true},
     {"mod", apply_mod, false, false},
 };
 
@@ -111,7 +123,7 @@ static Value apply_numbers(Lowering *l, Span at, const char *op, const Value *ar
         in[i] = args[i].number;
         result.knobs |= args[i].knobs;
     }
-    result.number = rule ? rule->apply(in[0], in[1]) : def->fold(in, 0);
+    result.number = rule ? rule->apply(in[0], in[1]) : def->fold(in);
     if (!isfinite(result.number))
         return not_finite(l, at, op, args, count);
     if (result.knobs)
@@ -136,15 +148,16 @@ Value value_apply(Lowering *l, Span at, Name op, const Value *args, int count) {
     for (int i = 0; i < count; i++) {
         if (args[i].kind == VALUE_ERROR)
             return value_error();
-        numbers = numbers && args[i].kind == (rule && rule->logic ? VALUE_BOOL : VALUE_NUMBER);
-        nodes = nodes && (args[i].node || (args[i].kind == VALUE_NUMBER && !(rule && rule->logic)));
+        bool plain = args[i].kind == (rule && rule->logic ? VALUE_BOOL : VALUE_NUMBER);
+        numbers = numbers && plain;
+        nodes = nodes && (plain || args[i].node);
     }
     numbers = numbers && (rule || (def && def->fold));
     if (!numbers && !nodes)
         return wrong_operand(l, at, op, args, count);
     Span before = graph_at(l->g, at);
-    Value result = numbers ? apply_numbers(l, at, op.text, args, count)
-                           : value_tensor(run_time_node(l->g, op.text, args, count));
+    Value result =
+        numbers ? apply_numbers(l, at, op.text, args, count) : value_tensor(run_time_node(l->g, op.text, args, count));
     graph_at(l->g, before);
     return result;
 }

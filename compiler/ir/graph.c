@@ -53,7 +53,7 @@ static bool same_inputs(const Node *a, const Node *b) {
 }
 
 static bool shareable(const Node *n) {
-    return n->op->cls != OP_ROOT && !(n->op->flags & OP_IMPURE);
+    return n->op->cls != OP_ROOT;
 }
 
 static Node *find_shared(const Graph *g, const Node *like) {
@@ -84,6 +84,15 @@ static bool check_size(Graph *g, const Node *n) {
     return false;
 }
 
+/* Operands that do not fit are the user's fault, and reported, or ours. */
+static bool infer(Graph *g, Node *n) {
+    int errors = diag_errors(g->module->diag);
+    bool fits = n->op->infer(g, n);
+    if (!fits && diag_errors(g->module->diag) == errors)
+        ICE("operands of '%s' do not fit", n->op->name);
+    return fits;
+}
+
 Node *graph_node(Graph *g, const char *op, Attr attr, int inputs, Node *const *in) {
     const OpDef *def = op_find(op);
     if (!def || def->cls == OP_LIBRARY || def->arity != inputs)
@@ -95,7 +104,7 @@ Node *graph_node(Graph *g, const char *op, Attr attr, int inputs, Node *const *i
     Node *existing = find_shared(g, &draft);
     if (existing)
         return existing;
-    if (!def->infer(g, &draft) || !check_size(g, &draft))
+    if (!infer(g, &draft) || !check_size(g, &draft))
         return NULL;
     Node *n = NEW(g->arena, Node);
     *n = draft;

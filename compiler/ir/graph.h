@@ -64,8 +64,7 @@ typedef struct Weight {
     Type type;
     Init init;
     Span src;
-    int of;          /* state: the weight it belongs to; weight: -1 */
-    int64_t fan_flops; /* unused by passes; summary: forward FLOPs per example of the layer that made it */
+    int of; /* state: the weight it belongs to; weight: -1 */
 } Weight;
 
 /* A field of one example. */
@@ -73,7 +72,7 @@ typedef enum FieldKind { FIELD_ARRAY, FIELD_CLASS } FieldKind;
 typedef struct Field {
     const char *name;
     FieldKind kind;
-    Type type;   /* batched; dim[0] = batch. Class: i32[B] in the graph, stored as `stored` */
+    Type type;    /* batched; dim[0] = batch. Class: i32[B] in the graph, stored as `stored` */
     DType stored; /* element type in the device's copy of the data set: u8, i32 or f32 */
     int classes;  /* FIELD_CLASS: number of classes */
     Span src;
@@ -81,8 +80,8 @@ typedef struct Field {
 
 /* A source of examples: idx("images", "labels"): one file per field, in the order of the fields. */
 typedef struct Split {
-    const char *name;   /* "train", "test", "validation" */
-    const char *format; /* "idx" */
+    const char *name;        /* "train", "test", "validation" */
+    const char *format;      /* "idx" */
     VEC(const char *) paths; /* as written */
     Span src;
 } Split;
@@ -90,9 +89,9 @@ typedef struct Split {
 /* A `param` of the model file. */
 typedef struct Knob {
     const char *name;
-    double value;       /* resolved: default or --set */
-    bool integer;       /* written without fraction or exponent */
-    bool fixed;         /* decides a shape: set when compiling. Otherwise a flag of the program */
+    double value; /* resolved: default or --set */
+    bool integer; /* written without fraction or exponent */
+    bool fixed;   /* decides a shape: set when compiling. Otherwise a flag of the program */
     bool has_range;
     double low, high;
     Span src;
@@ -120,8 +119,8 @@ struct Module {
     VEC(Knob) knobs;
     VEC(Report) reports;
     bool prediction_is_classes; /* prediction is a distribution over classes: predict prints the arg max */
-    Graph *train; /* forward, gradients, updates, one `report` per report */
-    Graph *eval;  /* forward without dropout; `report`s; one `output`: the prediction */
+    Graph *train;               /* forward, gradients, updates, one `report` per report */
+    Graph *eval;                /* forward without dropout; `report`s; one `output`: the prediction */
 };
 
 Module *module_new(Arena *arena, Diag *diag);
@@ -144,16 +143,17 @@ Node *op1(Graph *g, const char *op, Node *a);
 Node *op2(Graph *g, const char *op, Node *a, Node *b); /* broadcasts maps: NumPy's rule on the user's axes */
 Node *op3(Graph *g, const char *op, Node *a, Node *b, Node *c);
 
-Node *graph_constant(Graph *g, double value);                     /* f32 scalar */
-bool graph_constant_value(const Node *n, double *value);          /* n is a constant, perhaps expanded */
-Node *graph_expand(Graph *g, Node *a, const Type *shape);         /* broadcast to the shape; identity when equal */
+Node *graph_constant(Graph *g, double value);             /* f32 scalar */
+bool graph_constant_value(const Node *n, double *value);  /* n is a constant, perhaps expanded */
+Node *graph_expand(Graph *g, Node *a, const Type *shape); /* broadcast to the shape; identity when equal */
 Node *graph_reshape(Graph *g, Node *a, const Type *shape);
-Node *graph_reduce(Graph *g, const char *op, Node *a, unsigned axes); /* reduced axes are removed */
-Node *graph_reduce_keep(Graph *g, const char *op, Node *a, unsigned axes); /* ... kept with size 1, then expanded back to a's shape */
+/* Reduced axes are removed; `_keep`: the result is expanded to a's shape again. */
+Node *graph_reduce(Graph *g, const char *op, Node *a, unsigned axes);
+Node *graph_reduce_keep(Graph *g, const char *op, Node *a, unsigned axes);
 Node *graph_matmul(Graph *g, Node *a, Node *b, bool ta, bool tb);
 Node *graph_transpose(Graph *g, Node *a, const int *permutation);
-Node *graph_cast(Graph *g, Node *a, DType dtype);                 /* identity when equal */
-Node *graph_iota(Graph *g, const Type *shape, int axis);          /* i32: the index along the axis */
+Node *graph_cast(Graph *g, Node *a, DType dtype);        /* identity when equal */
+Node *graph_iota(Graph *g, const Type *shape, int axis); /* i32: the index along the axis */
 Node *graph_weight(Graph *g, int index);
 Node *graph_state(Graph *g, int index);
 Node *graph_field(Graph *g, int index);
@@ -161,7 +161,8 @@ Node *graph_knob(Graph *g, int index);
 Node *graph_assign(Graph *g, Node *leaf, Node *value); /* root: after the step, the weight or state has this value */
 Node *graph_report(Graph *g, int index, Node *scalar); /* root */
 Node *graph_output(Graph *g, Node *value);             /* root */
-Node *graph_batch_mean(Graph *g, Node *per_example);   /* mean over the examples of this batch: sum of value * share; an unbatched scalar is returned as it is */
+/* The mean over the examples of this batch: sum of value * share. An unbatched scalar is returned as it is. */
+Node *graph_batch_mean(Graph *g, Node *per_example);
 
 /* Replaces each node by what `rule` offers in its place (NULL: nothing), again and again, in one pass from the leaves to
  * the roots: when a node's turn comes, its inputs had theirs. Returns the number of replacements. */

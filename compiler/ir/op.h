@@ -20,26 +20,44 @@ typedef enum OpClass {
 
 enum {
     OP_COMMUTES = 1 << 0,
-    OP_CHEAP = 1 << 1,    /* map: recomputing it costs less than a load */
-    OP_BUFFER = 1 << 2,   /* leaf that lives in memory */
-    OP_SCALAR = 1 << 3,   /* leaf that is one run-time number */
-    OP_NO_GRAD = 1 << 4,  /* gradient is zero by definition (comparisons, argmax, iota, stop_gradient) */
-    OP_IMPURE = 1 << 5,   /* never shared by value numbering */
-    OP_CONTIGUOUS = 1 << 6, /* view: element l of the result, counted in memory order, is element l of the operand (reshape) */
-    OP_REAL = 1 << 7,     /* map, reduce: the constructors convert its operands to f32 */
-    OP_LOGIC = 1 << 8,    /* map: the constructors convert no operand (conditions, casts) */
-    OP_REPEATS = 1 << 9   /* view: the operand again and again along attr.axes (expand) */
+    OP_CHEAP = 1 << 1,      /* map: recomputing it costs less than a load */
+    OP_BUFFER = 1 << 2,     /* leaf that lives in memory */
+    OP_SCALAR = 1 << 3,     /* leaf that is one run-time number */
+    OP_NO_GRAD = 1 << 4,    /* gradient is zero by definition (comparisons, argmax, iota, stop_gradient) */
+    OP_CONTIGUOUS = 1 << 5, /* view: element l of the result, in memory order, is element l of the operand (reshape) */
+    OP_REPEATS = 1 << 6,    /* view: the operand again and again along attr.axes (expand) */
+    OP_REAL = 1 << 7,       /* map, reduce: the constructors convert its operands to f32 */
+    OP_LOGIC = 1 << 8       /* map: the constructors convert no operand (conditions, casts) */
 };
 
-/* Which fields of Attr an operator reads; the others are zero. ATTR_DIMS: dims are the result's shape; ATTR_ORDER: they
- * are the operand's axes in the result's order. */
-enum { ATTR_VALUE = 1 << 0, ATTR_INDEX = 1 << 1, ATTR_AXES = 1 << 2, ATTR_DIMS = 1 << 3, ATTR_OFFSET = 1 << 4, ATTR_TRANSPOSED = 1 << 5, ATTR_DTYPE = 1 << 6, ATTR_ORDER = 1 << 7 };
+/* Which fields of Attr an operator reads; the others are zero. */
+enum {
+    ATTR_VALUE = 1 << 0,
+    ATTR_INDEX = 1 << 1,
+    ATTR_AXES = 1 << 2,
+    ATTR_DIMS = 1 << 3,  /* dims, rank, batched: the result's shape */
+    ATTR_ORDER = 1 << 4, /* dims, rank: the operand's axes in the result's order */
+    ATTR_OFFSET = 1 << 5,
+    ATTR_TRANSPOSED = 1 << 6, /* ta, tb */
+    ATTR_DTYPE = 1 << 7
+};
 
 /* Which table of the module attr.index is a row of. */
 typedef enum Table { TABLE_NONE, TABLE_WEIGHT, TABLE_STATE, TABLE_FIELD, TABLE_KNOB, TABLE_REPORT } Table;
 
 /* Binding strengths of C, weakest first; an operand is parenthesised when its own is weaker than its place asks. */
-enum { PREC_COMMA, PREC_ASSIGN, PREC_COND, PREC_OR, PREC_AND, PREC_EQUAL, PREC_RELATION, PREC_SUM, PREC_PRODUCT, PREC_UNARY, PREC_PRIMARY };
+enum {
+    PREC_COMMA,
+    PREC_COND,
+    PREC_OR,
+    PREC_AND,
+    PREC_EQUAL,
+    PREC_RELATION,
+    PREC_SUM,
+    PREC_PRODUCT,
+    PREC_UNARY,
+    PREC_PRIMARY
+};
 
 /* Index expressions of a view: from the index of an element of the result to that of the operand, both as C
  * expressions, one per axis. `guard`, when it is set, is a condition under which the operand is read at all (else 0). */
@@ -50,7 +68,17 @@ typedef struct IndexMap {
 
 /* ---- a call in the language ---- */
 
-typedef enum ValueKind { VALUE_NONE, VALUE_NUMBER, VALUE_BOOL, VALUE_STRING, VALUE_TENSOR, VALUE_LIST, VALUE_INIT, VALUE_OPTIMIZER, VALUE_ERROR } ValueKind;
+typedef enum ValueKind {
+    VALUE_NONE,
+    VALUE_NUMBER,
+    VALUE_BOOL,
+    VALUE_STRING,
+    VALUE_TENSOR,
+    VALUE_LIST,
+    VALUE_INIT,
+    VALUE_OPTIMIZER,
+    VALUE_ERROR /* a fault that was reported: whatever is made of it is VALUE_ERROR too, silently */
+} ValueKind;
 typedef struct Value Value;
 struct Value {
     ValueKind kind;
@@ -60,7 +88,7 @@ struct Value {
     const char *string; /* STRING */
     const Value *items; /* LIST */
     int count;
-    Init init;          /* INIT; a/b NaN: resolved by the layer (fan-in, fan-out); see op/init.c */
+    Init init; /* INIT; a/b NaN: resolved by the layer (fan-in, fan-out); see op/init.c */
     const char *init_rule;
     const struct Optimizer *optimizer; /* OPTIMIZER */
     Span src;
@@ -70,7 +98,6 @@ struct Value {
  * (module_state makes a state) and ends in graph_assign for each. */
 typedef struct Optimizer Optimizer;
 struct Optimizer {
-    const char *name;
     Node *arg[8]; /* run-time scalars, in the order of the signature */
     bool flag[2];
     void (*update)(Graph *g, const Optimizer *optimizer, int weight, Node *gradient);
@@ -83,25 +110,25 @@ int module_state(Module *module, int weight, const char *name);
 typedef struct Call {
     Graph *g;
     Module *module;
-    Span src;             /* the whole call */
+    Span src; /* the whole call */
     int count;
-    Value *args;          /* one per signature parameter; defaults filled in; `rest` parameters are one LIST */
-    const char *scope;    /* path of the layer: weights are named "<scope>.weight" */
-    int *weights;         /* how many weights the calls of this graph have made so far */
+    Value *args;       /* one per signature parameter; defaults filled in; `rest` parameters are one LIST */
+    const char *scope; /* path of the layer: weights are named "<scope>.weight" */
+    int *weights;      /* how many weights the calls of this graph have made so far */
 } Call;
 
-/* Each reports a user error at the argument's span and returns NULL / fallback when the argument is of another kind. */
-Node *call_tensor(Call *call, int arg);  /* a tensor; a number becomes a constant or its run-time scalar */
-int64_t call_size(Call *call, int arg);  /* a positive integer known when compiling (fixes the knobs in it); -1 on error */
-int64_t call_int(Call *call, int arg, int64_t low, int64_t high); /* likewise, any sign; low - 1 on error */
-double call_number(Call *call, int arg); /* known when compiling (fixes its knobs); NaN on error */
-Node *call_scalar(Call *call, int arg);  /* a run-time scalar; NULL on error */
-bool call_bool(Call *call, int arg);
-int call_axis(Call *call, int arg, const Node *of); /* graph axis of a user axis (negative counts from the end); -1 on error */
-unsigned call_axes(Call *call, int arg, const Node *of); /* a number, a list of numbers, or none: all user axes; 0 on error */
-bool call_given(const Call *call, int arg);
+/* Each reports a user error at the argument's span and returns what is said here when it is of another kind. "Known when
+ * compiling" fixes the knobs in the argument. Graph axes are those of `of`; the user's may be negative. */
+Node *call_tensor(Call *call, int arg);                           /* a number becomes a scalar; NULL */
+int64_t call_size(Call *call, int arg);                           /* positive, known when compiling; -1 */
+int64_t call_int(Call *call, int arg, int64_t low, int64_t high); /* known when compiling; low - 1 */
+double call_number(Call *call, int arg);                          /* known when compiling; NaN */
+Node *call_scalar(Call *call, int arg);                           /* a run-time scalar; NULL */
+bool call_bool(Call *call, int arg);                              /* false */
+int call_axis(Call *call, int arg, const Node *of);               /* a graph axis; -1 */
+unsigned call_axes(Call *call, int arg, const Node *of);          /* a number, a list, or none: all user axes; 0 */
 void call_error(Call *call, int arg, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* A new weight "<scope>.<name>"; `init` NULL means the argument's default. */
+/* A new weight "<scope>.<name>". */
 Node *call_weight(Call *call, const char *name, const Type *type, Init init);
 /* NULL gives VALUE_ERROR. */
 static inline Value value_tensor(Node *node) {
@@ -112,11 +139,11 @@ struct OpDef {
     const char *name;
     OpClass cls;
     unsigned flags;
-    int arity;            /* inputs of the graph node; 0 for leaves and libraries */
-    unsigned attrs;       /* ATTR_... */
-    Table table;          /* of attr.index */
-    const char *doc;      /* one or two sentences, with the equation; docs/operators.md is made of these */
-    const char *example;  /* a line of .mt that uses it, compiled by the tests; NULL when not callable */
+    int arity;           /* inputs of the graph node; 0 for leaves and libraries */
+    unsigned attrs;      /* ATTR_... */
+    Table table;         /* of attr.index */
+    const char *doc;     /* one or two sentences, with the equation; docs/operators.md is made of these */
+    const char *example; /* a line of .mt that uses it, compiled by the tests; NULL when not callable */
 
     /* Graph. */
     bool (*infer)(Graph *g, Node *n); /* sets n->type; reports a user error at n->src and returns false */
@@ -132,17 +159,17 @@ struct OpDef {
      * Beside the C library they call only what the math headers of kernels_lib define for both targets: relu, sigmoid,
      * softplus, sign; share(batch, row), uniform(batch, stream, position), knob(batch, row), step(batch).
      * An infix template groups to the left: operand 1 of equal strength is parenthesised, operand 0 is not. */
-    const char *c;     /* MAP, INDEX, scalar LEAF: "$0 + $1", "exp($0)" */
-    int prec;          /* binding strength of `c` */
-    const char *combine; /* REDUCE: combination of $0 and $1: "$0 + $1" */
+    const char *c;        /* MAP, INDEX, scalar LEAF: "$0 + $1", "exp($0)" */
+    int prec;             /* binding strength of `c` */
+    const char *combine;  /* REDUCE: combination of $0 and $1: "$0 + $1" */
     const char *identity; /* REDUCE: its neutral element, "0" or "-INFINITY" */
     void (*view)(Arena *arena, const Node *n, const char *const *index, IndexMap *map); /* VIEW */
 
     /* Evaluation at compile time: the value of a map on constants (constant folding); NULL: never folded. */
-    double (*fold)(const double *in, double value);
+    double (*fold)(const double *in);
 
     /* Language. */
-    const char *signature; /* "x, out: size, bias: bool = true, init = none"; NULL: not callable */
+    const char *signature;      /* "x, out: size, bias: bool = true, init = none"; NULL: not callable */
     Value (*build)(Call *call); /* NULL with a signature: each parameter is a tensor, the result is the node */
 };
 

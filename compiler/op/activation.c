@@ -27,41 +27,11 @@ FOLD(sigmoid, 1 / (1 + exp(-in[0])))
 FOLD(tanh, tanh(in[0]))
 FOLD(softplus, fmax(in[0], 0) + log1p(exp(-fabs(in[0]))))
 
-const OpDef op_relu = {
-    FUNCTION(relu),
-    .flags = OP_REAL | OP_CHEAP,
-    .doc = "max(x, 0). The gradient at 0 is 0.",
-    .example = "y = relu(x)",
-    .grad = grad_relu,
-    .c = "relu($0)",
-};
-
-const OpDef op_sigmoid = {
-    FUNCTION(sigmoid),
-    .flags = OP_REAL,
-    .doc = "1 / (1 + exp(-x))",
-    .example = "y = sigmoid(x)",
-    .grad = grad_sigmoid,
-    .c = "sigmoid($0)",
-};
-
-const OpDef op_tanh = {
-    FUNCTION(tanh),
-    .flags = OP_REAL,
-    .doc = "The hyperbolic tangent.",
-    .example = "y = tanh(x)",
-    .grad = grad_tanh,
-    .c = "tanh($0)",
-};
-
-const OpDef op_softplus = {
-    FUNCTION(softplus),
-    .flags = OP_REAL,
-    .doc = "log(1 + exp(x)), without overflow.",
-    .example = "y = softplus(x)",
-    .grad = grad_softplus,
-    .c = "softplus($0)",
-};
+/*       name, gradient, flags, in C, meaning */
+FUNCTION(relu, grad_relu, OP_CHEAP, "relu($0)", "max(x, 0). The gradient at 0 is 0.");
+FUNCTION(sigmoid, grad_sigmoid, 0, "sigmoid($0)", "1 / (1 + exp(-x))");
+FUNCTION(tanh, grad_tanh, 0, "tanh($0)", "The hyperbolic tangent.");
+FUNCTION(softplus, grad_softplus, 0, "softplus($0)", "log(1 + exp(x)), without overflow.");
 
 /* ---- formulas ---- */
 

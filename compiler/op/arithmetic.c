@@ -61,6 +61,7 @@ FOLD(neg, -in[0])
 FOLD(pow, pow(in[0], in[1]))
 FOLD(maximum, fmax(in[0], in[1]))
 FOLD(minimum, fmin(in[0], in[1]))
+
 const OpDef op_add = {
     .name = "add",
     .cls = OP_MAP,
@@ -182,4 +183,3 @@ const OpDef op_minimum = {
     .fold = fold_minimum,
     .signature = "a, b",
 };
-

@@ -50,25 +50,37 @@ int last_axis(const Node *n);
 #define INFER(name) static bool infer_##name(UNUSED Graph *g, Node *n)
 #define GRAD(name) static void grad_##name(UNUSED Graph *g, UNUSED Node *n, UNUSED Node *dy, UNUSED Node **din)
 #define FOLD(name, result)                                                                                             \
-    static double fold_##name(const double *in, UNUSED double value) {                                                 \
+    static double fold_##name(const double *in) {                                                                      \
         return result;                                                                                                 \
     }
 
-/* What the functions of one number have in common. */
-#define FUNCTION(name_)                                                                                                \
-    .name = #name_, .cls = OP_MAP, .arity = 1, .infer = infer_real, .prec = PREC_PRIMARY, .fold = fold_##name_,         \
-    .signature = "x"
+/* Defines the operator of a function of one number, in the language `name(x)`; fold_name must precede. */
+#define FUNCTION(name_, grad_, flags_, c_, doc_)                                                                       \
+    const OpDef op_##name_ = {                                                                                         \
+        .name = #name_,                                                                                                \
+        .cls = OP_MAP,                                                                                                 \
+        .flags = OP_REAL | (flags_),                                                                                   \
+        .arity = 1,                                                                                                    \
+        .doc = doc_,                                                                                                   \
+        .example = "y = " #name_ "(x)",                                                                                \
+        .infer = infer_real,                                                                                           \
+        .grad = grad_,                                                                                                 \
+        .c = c_,                                                                                                       \
+        .prec = PREC_PRIMARY,                                                                                          \
+        .fold = fold_##name_,                                                                                          \
+        .signature = "x",                                                                                              \
+    }
 
 /* types.c: types of results */
-bool infer_shape_attr(Graph *g, Node *n);  /* f32 of attr.dims */
-bool infer_as_input(Graph *g, Node *n);    /* the type of input 0 */
-bool infer_real(Graph *g, Node *n);        /* f32 inputs give f32 */
-bool infer_number(Graph *g, Node *n);      /* numbers of one type give a number of that type */
+bool infer_shape_attr(Graph *g, Node *n);                   /* f32 of attr.dims */
+bool infer_as_input(Graph *g, Node *n);                     /* the type of input 0 */
+bool infer_real(Graph *g, Node *n);                         /* f32 inputs give f32 */
+bool infer_number(Graph *g, Node *n);                       /* numbers of one type give a number of that type */
 bool is_condition(Graph *g, const Node *n, const Node *in); /* or a user error */
 
 /* Parts of one family that another uses. */
-Node *build_shifted(Graph *g, Node *x, unsigned axes);       /* activation.c: x - max(x) */
-Node *build_arg_max(Graph *g, Node *x, int axis);            /* reduce.c: i32 */
+Node *build_shifted(Graph *g, Node *x, unsigned axes); /* activation.c: x - max(x) */
+Node *build_arg_max(Graph *g, Node *x, int axis);      /* reduce.c: i32 */
 
 /* init.c: the initialiser argument `value`, or `rule` when it is not given, for a layer with these fans */
 Init resolve_init(const Value *value, const char *rule, int64_t fan_in, int64_t fan_out);

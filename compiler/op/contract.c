@@ -132,8 +132,8 @@ const OpDef op_matmul = {
     .cls = OP_CONTRACT,
     .arity = 2,
     .attrs = ATTR_TRANSPOSED,
-    .doc = "The matrix product: y[i, j] = sum over k of a[i, k] * b[k, j], of each pair in stacks of matrices. A vector "
-           "on the left is a row, on the right a column.",
+    .doc = "The matrix product, y[i, j] = sum over k of a[i, k] * b[k, j], of each pair in stacks of matrices. "
+           "A vector on the left is a row, on the right a column.",
     .example = "y = matmul(x, weight([6, 3]))",
     .infer = infer_matmul,
     .grad = grad_matmul,

@@ -42,76 +42,14 @@ FOLD(abs, fabs(in[0]))
 FOLD(sign, (in[0] > 0) - (in[0] < 0))
 FOLD(erf, erf(in[0]))
 FOLD(floor, floor(in[0]))
-const OpDef op_exp = {
-    FUNCTION(exp),
-    .doc = "e to the power x.",
-    .example = "y = exp(x)",
-    .grad = grad_exp,
-    .c = "exp($0)",
-};
 
-const OpDef op_expm1 = {
-    FUNCTION(expm1),
-    .doc = "exp(x) - 1, accurate near 0.",
-    .example = "y = expm1(x)",
-    .grad = grad_expm1,
-    .c = "expm1($0)",
-};
-
-const OpDef op_log = {
-    FUNCTION(log),
-    .doc = "The natural logarithm.",
-    .example = "y = log(x)",
-    .grad = grad_log,
-    .c = "log($0)",
-};
-
-const OpDef op_log1p = {
-    FUNCTION(log1p),
-    .doc = "log(1 + x), accurate near 0.",
-    .example = "y = log1p(x)",
-    .grad = grad_log1p,
-    .c = "log1p($0)",
-};
-
-const OpDef op_sqrt = {
-    FUNCTION(sqrt),
-    .doc = "The square root.",
-    .example = "y = sqrt(x)",
-    .grad = grad_sqrt,
-    .c = "sqrt($0)",
-};
-
-const OpDef op_abs = {
-    FUNCTION(abs),
-    .flags = OP_REAL | OP_CHEAP,
-    .doc = "|x|. The gradient at 0 is 0.",
-    .example = "y = abs(x)",
-    .grad = grad_abs,
-    .c = "fabs($0)",
-};
-
-const OpDef op_sign = {
-    FUNCTION(sign),
-    .flags = OP_REAL | OP_CHEAP | OP_NO_GRAD,
-    .doc = "-1, 0 or 1.",
-    .example = "y = sign(x)",
-    .c = "sign($0)",
-};
-
-const OpDef op_erf = {
-    FUNCTION(erf),
-    .doc = "The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.",
-    .example = "y = erf(x)",
-    .grad = grad_erf,
-    .c = "erf($0)",
-};
-
-const OpDef op_floor = {
-    FUNCTION(floor),
-    .flags = OP_REAL | OP_CHEAP | OP_NO_GRAD,
-    .doc = "The largest integer not above x.",
-    .example = "y = floor(x)",
-    .c = "floor($0)",
-};
-
+/*       name, gradient, flags, in C, meaning */
+FUNCTION(exp, grad_exp, 0, "exp($0)", "e to the power x.");
+FUNCTION(expm1, grad_expm1, 0, "expm1($0)", "exp(x) - 1, accurate near 0.");
+FUNCTION(log, grad_log, 0, "log($0)", "The natural logarithm.");
+FUNCTION(log1p, grad_log1p, 0, "log1p($0)", "log(1 + x), accurate near 0.");
+FUNCTION(sqrt, grad_sqrt, 0, "sqrt($0)", "The square root.");
+FUNCTION(abs, grad_abs, OP_CHEAP, "fabs($0)", "|x|. The gradient at 0 is 0.");
+FUNCTION(sign, NULL, OP_CHEAP | OP_NO_GRAD, "sign($0)", "-1, 0 or 1.");
+FUNCTION(erf, grad_erf, 0, "erf($0)", "The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.");
+FUNCTION(floor, NULL, OP_CHEAP | OP_NO_GRAD, "floor($0)", "The largest integer not above x.");

@@ -56,7 +56,7 @@ typedef struct Rule {
 } Rule;
 
 static const Rule rules[] = {
-    {"default", INIT_UNIFORM, variance_default}, {"xavier_uniform", INIT_UNIFORM, variance_xavier},
+    {"default", INIT_UNIFORM, variance_default},     {"xavier_uniform", INIT_UNIFORM, variance_xavier},
     {"xavier_normal", INIT_NORMAL, variance_xavier}, {"he_uniform", INIT_UNIFORM, variance_he},
     {"he_normal", INIT_NORMAL, variance_he},
 };

@@ -1,14 +1,6 @@
 /* Layers: functions with weights of their own. */
 #include "op/compose.h"
 
-/* Twice the products of one example: what the summary shows. */
-static void count_flops(Call *call, const Node *weight, const Node *x) {
-    int64_t rows = type_elements(&x->type) / x->type.dim[last_axis(x)];
-    if (x->type.batched)
-        rows /= x->type.dim[0];
-    call->module->weights.at[weight->attr.index].fan_flops = size_product(2 * rows, type_elements(&weight->type));
-}
-
 static Value build_linear(Call *call) {
     Graph *g = call->g;
     Node *x = call_tensor(call, 0);
@@ -25,7 +17,6 @@ static Value build_linear(Call *call) {
     Node *weight = call_weight(call, "weight", &matrix, resolve_init(&call->args[3], "default", in, out));
     if (!weight)
         return value_tensor(NULL);
-    count_flops(call, weight, x);
     Node *y = graph_matmul(g, x, weight, false, true);
     if (!call_bool(call, 2))
         return value_tensor(y);

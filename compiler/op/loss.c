@@ -222,8 +222,8 @@ const OpDef op_mae = {
 const OpDef op_bce = {
     .name = "bce",
     .cls = OP_LIBRARY,
-    .doc = "Binary cross-entropy: the mean of -(t log p + (1 - t) log(1 - p)), each log at least -100. With from_logits "
-           "the prediction is x and p = sigmoid(x), computed as softplus(x) - t x.",
+    .doc = "Binary cross-entropy: the mean of -(t log p + (1 - t) log(1 - p)), each log at least -100. "
+           "With from_logits the prediction is x and p = sigmoid(x), computed as softplus(x) - t x.",
     .example = "loss = bce(y, target, from_logits = true)",
     .signature = "prediction, target, from_logits: bool = false",
     .build = build_bce,
@@ -241,8 +241,8 @@ const OpDef op_one_hot = {
 const OpDef op_cross_entropy = {
     .name = "cross_entropy",
     .cls = OP_LIBRARY,
-    .doc = "-sum(q log_softmax(x)) over the last axis. The target is a class label, or a distribution over the classes. "
-           "With label_smoothing e, q becomes (1 - e) q + e / classes. Further axes are averaged.",
+    .doc = "-sum(q log_softmax(x)) over the last axis. The target is a class label, or a distribution over "
+           "the classes. With label_smoothing e, q becomes (1 - e) q + e / classes. Further axes are averaged.",
     .example = "loss = cross_entropy(logits, label)",
     .signature = "x, target, label_smoothing: number = 0",
     .build = build_cross_entropy,

@@ -45,7 +45,7 @@ static void update_sgd(Graph *g, const Optimizer *o, int weight, Node *gradient)
 }
 
 static Value build_sgd(Call *call) {
-    Optimizer sgd = {.name = "sgd", .update = update_sgd};
+    Optimizer sgd = {.update = update_sgd};
     return optimizer_value(call, &sgd, SGD_NUMBERS, SGD_NESTEROV, 1);
 }
 
@@ -75,7 +75,8 @@ static Node *adam_step(Graph *g, const Optimizer *o, int weight, Node *w, Node *
     Node *v = moving_average(g, weight, "v", o->arg[ADAM_BETA2], mul(g, gradient, gradient));
     Node *rate = graph_name(divide(g, o->arg[ADAM_RATE], bias_correction(g, o->arg[ADAM_BETA1])), "rate");
     Node *spread = op1(g, "sqrt", bias_correction(g, o->arg[ADAM_BETA2]));
-    Node *deviation = graph_name(add(g, divide(g, op1(g, "sqrt", v), spread), o->arg[ADAM_EPS]), "deviation");
+    Node *correction = graph_name(divide(g, graph_constant(g, 1), spread), "correction");
+    Node *deviation = graph_name(add(g, mul(g, op1(g, "sqrt", v), correction), o->arg[ADAM_EPS]), "deviation");
     return sub(g, w, mul(g, rate, divide(g, m, deviation)));
 }
 
@@ -96,12 +97,12 @@ static void update_adamw(Graph *g, const Optimizer *o, int weight, Node *gradien
 }
 
 static Value build_adam(Call *call) {
-    Optimizer adam = {.name = "adam", .update = update_adam};
+    Optimizer adam = {.update = update_adam};
     return optimizer_value(call, &adam, ADAM_NUMBERS, ADAM_NUMBERS, 0);
 }
 
 static Value build_adamw(Call *call) {
-    Optimizer adamw = {.name = "adamw", .update = update_adamw};
+    Optimizer adamw = {.update = update_adamw};
     return optimizer_value(call, &adamw, ADAM_NUMBERS, ADAM_NUMBERS, 0);
 }
 

@@ -3,15 +3,16 @@
 #include "ir/op.h"
 
 static const char *const class_title[] = {
-    [OP_LEAF] = "Leaves",     [OP_INDEX] = "Values by index",  [OP_MAP] = "Element by element", [OP_VIEW] = "Views",
-    [OP_REDUCE] = "Reductions", [OP_CONTRACT] = "Matrix products", [OP_ROOT] = "Effects",        [OP_LIBRARY] = "Library",
+    [OP_LEAF] = "Leaves",  [OP_INDEX] = "Values by index", [OP_MAP] = "Element by element",
+    [OP_VIEW] = "Views",   [OP_REDUCE] = "Reductions",     [OP_CONTRACT] = "Matrix products",
+    [OP_ROOT] = "Effects", [OP_LIBRARY] = "Library",
 };
 
 static const char *const class_text[] = {
     [OP_LEAF] = "What a step reads.",
     [OP_INDEX] = "Computed from an element's own index wherever it is needed, never stored.",
-    [OP_MAP] = "Element i of the result from element i of each operand. Operands of unlike shapes are broadcast by NumPy's "
-               "rule on the axes of one example. A chain of these is part of the kernel before or after it.",
+    [OP_MAP] = "Element i of the result from element i of each operand. Operands of unlike shapes are broadcast by "
+               "NumPy's rule on the axes of one example. A chain of these is part of the kernel before or after it.",
     [OP_VIEW] = "Another way to index the operand; no memory moves.",
     [OP_REDUCE] = "Axes folded in a fixed order. `axis` is a number or a list of numbers, negative ones count from the "
                   "last axis; `none` is all axes of one example.",
@@ -19,6 +20,11 @@ static const char *const class_text[] = {
     [OP_ROOT] = "What a step leaves behind.",
     [OP_LIBRARY] = "Functions of the language that are made of the operators above: their gradients follow.",
 };
+
+static const char *const preface = "# Operators\n\n"
+                                   "Written by `mtc --operators` from the table of operators. Library functions come "
+                                   "first here; the rest is what they\n"
+                                   "are made of, and what the dumps show.\n";
 
 static void print_op(const OpDef *op, Text *out) {
     text_printf(out, "\n### %s\n\n", op->name);
@@ -32,9 +38,7 @@ static void print_op(const OpDef *op, Text *out) {
 }
 
 void reference_print(Text *out) {
-    text_puts(out, "# Operators\n\n"
-                   "Written by `mtc --operators` from the table of operators. Library functions come first here; the rest is "
-                   "what they are made of, and what the dumps show.\n");
+    text_puts(out, preface);
     const OpClass order[] = {OP_LIBRARY, OP_MAP, OP_REDUCE, OP_CONTRACT, OP_VIEW, OP_LEAF, OP_INDEX, OP_ROOT};
     for (size_t c = 0; c < sizeof order / sizeof *order; c++) {
         text_printf(out, "\n## %s\n\n%s\n", class_title[order[c]], class_text[order[c]]);

@@ -1,9 +1,7 @@
 /* Algebra: the equal, simpler node that may stand in place of a node, or NULL. The inputs are simple already. */
 #include "op/compose.h"
 
-#define DECLARE(name) extern const OpDef op_##name;
-DECLARE(neg) DECLARE(cast) DECLARE(not) DECLARE(reshape) DECLARE(expand) DECLARE(transpose) DECLARE(sum)
-#undef DECLARE
+extern const OpDef op_neg, op_cast, op_not, op_expand, op_transpose;
 
 /* The operand when n is `op` of one. */
 static Node *operand_of(const Node *n, const OpDef *op) {

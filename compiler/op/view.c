@@ -50,8 +50,8 @@ static const char *run_position(Arena *arena, const Type *t, Run run, const char
     for (int k = run.first; k < run.end; k++) {
         if (t->dim[k] == 1)
             continue;
-        position = position ? arena_printf(arena, "%s * %lld + %s", factor(arena, position), (long long)t->dim[k], index[k])
-                            : index[k];
+        long long size = t->dim[k];
+        position = position ? arena_printf(arena, "%s * %lld + %s", factor(arena, position), size, index[k]) : index[k];
     }
     return position ? position : "0";
 }

@@ -4,9 +4,10 @@
 
 typedef struct Tape {
     Graph *g;
-    int count;       /* nodes that existed before: the forward ones */
-    Node **gradient; /* of the loss, with respect to node i; NULL: zero */
-    bool *depends;   /* node i depends on a weight through differentiable operators */
+    int count;         /* nodes that existed before: the forward ones */
+    Node **gradient;   /* of the loss, with respect to node i; NULL: zero */
+    bool *depends;     /* node i depends on a weight through differentiable operators */
+    const char **user; /* name of the value that node i, itself unnamed, goes into; or NULL */
 } Tape;
 
 static void find_dependents(Tape *tape) {
@@ -18,9 +19,13 @@ static void find_dependents(Tape *tape) {
     }
 }
 
+/* The gradient of `h` is d_h; of what goes into the last operator of `h`, its ReLU for example, d_h_pre. */
 static void name_gradient(Tape *tape, const Node *n) {
+    const char *user = tape->user[n->id];
     if (n->name)
         graph_name(tape->gradient[n->id], arena_printf(tape->g->arena, "d_%s", n->name));
+    else if (user)
+        graph_name(tape->gradient[n->id], arena_printf(tape->g->arena, "d_%s_pre", user));
 }
 
 /* A value that is used twice receives the sum of what its uses send back. */
@@ -37,15 +42,19 @@ static void send_back(Tape *tape, Node *n) {
     if (!n->op->grad)
         ICE("operator '%s' has no gradient", n->op->name);
     n->op->grad(tape->g, n, tape->gradient[n->id], din);
-    for (int k = 0; k < n->inputs; k++)
-        if (tape->depends[n->in[k]->id])
-            accumulate(tape, n->in[k], din[k]);
+    for (int k = 0; k < n->inputs; k++) {
+        if (!tape->depends[n->in[k]->id])
+            continue;
+        accumulate(tape, n->in[k], din[k]);
+        tape->user[n->in[k]->id] = n->name;
+    }
 }
 
 void autodiff(Graph *g, Node *loss, Node **gradients) {
     Tape tape = {.g = g, .count = g->nodes.count};
     tape.gradient = NEW_ARRAY(g->arena, Node *, tape.count);
     tape.depends = NEW_ARRAY(g->arena, bool, tape.count);
+    tape.user = NEW_ARRAY(g->arena, const char *, tape.count);
     find_dependents(&tape);
     Span before = graph_at(g, loss->src);
     tape.gradient[loss->id] = graph_expand(g, graph_constant(g, 1), &loss->type);

@@ -65,23 +65,22 @@ static bool must_follow(const Fusion *f, const Kernel *later, const Kernel *earl
     return false;
 }
 
-static bool reaches(const Fusion *f, const Kernel *from, const Kernel *to, bool *seen) {
-    if (from == to)
-        return true;
-    seen[from->id] = true;
+static void mark_followers(const Fusion *f, const Kernel *kernel, bool *follows) {
     for (int i = 0; i < f->program->kernels.count; i++) {
         const Kernel *next = f->program->kernels.at[i];
-        if (!seen[next->id] && must_follow(f, next, from) && reaches(f, next, to, seen))
-            return true;
+        if (follows[next->id] || !must_follow(f, next, kernel))
+            continue;
+        follows[next->id] = true;
+        mark_followers(f, next, follows);
     }
-    return false;
 }
 
 bool fusion_may_overwrite(const Fusion *f, const Kernel *kernel, const Node *leaf) {
-    bool *seen = NEW_ARRAY(f->arena, bool, f->program->kernels.count);
+    bool *follows = NEW_ARRAY(f->arena, bool, f->program->kernels.count);
+    mark_followers(f, kernel, follows);
     for (int i = 0; i < f->program->kernels.count; i++) {
         const Kernel *reader = f->program->kernels.at[i];
-        if (reader != kernel && kernel_reads(reader, leaf) && !seen[reader->id] && reaches(f, kernel, reader, seen))
+        if (reader != kernel && kernel_reads(reader, leaf) && follows[reader->id])
             return false;
     }
     return true;

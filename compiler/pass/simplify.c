@@ -12,7 +12,7 @@ static Node *fold_constants(Graph *g, Node *n) {
     for (int k = 0; k < n->inputs; k++)
         if (!graph_constant_value(n->in[k], &in[k]))
             return NULL;
-    return graph_expand(g, graph_constant(g, n->op->fold(in, n->attr.value)), &n->type);
+    return graph_expand(g, graph_constant(g, n->op->fold(in)), &n->type);
 }
 
 /* The axes along which all operands only repeat themselves. */

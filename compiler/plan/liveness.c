@@ -98,13 +98,15 @@ static bool product_reads(const Kernel *kernel, const Node *operand) {
     return kernel->cls == KERNEL_CONTRACT && (kernel->a.buffer == operand || kernel->b.buffer == operand);
 }
 
-static bool reads_at_own_index(Arena *arena, const Kernel *kernel, const Node *operand) {
+/* Only the stored value itself, and only at its own index: another value might be stored before it is read. */
+static bool reads_at_own_index(Arena *arena, const Kernel *kernel, const Node *value, const Node *operand) {
+    static const Access nowhere = {{"", "", "", "", "", "", "", ""}}; /* equals no index */
     InPlace check = {kernel, operand, own_index(arena, operand->type.rank)};
+    const Access own = check.own;
     for (int i = 0; i < kernel->stores.count; i++) {
         Node *stored = kernel->stores.at[i];
         Access at = own_index(arena, stored->type.rank);
-        if (!type_same_shape(&stored->type, &operand->type))
-            check.own = (Access){{"", "", "", "", "", "", "", ""}}; /* equals no index */
+        check.own = stored == value ? own : nowhere;
         if (!access_walk(arena, stored, &at, visit_read, &check))
             return false;
     }
@@ -129,25 +131,24 @@ static bool is_taken(const Liveness *live, int operand) {
     return false;
 }
 
-static bool may_overwrite(Arena *arena, const Program *program, const Kernel *kernel, const LiveValue *value,
+static bool may_overwrite(Arena *arena, const Program *program, const Kernel *kernel, const Node *value,
                           const LiveValue *operand, int real_bytes) {
-    const Node *from = operand->node, *to = value->node;
-    return operand->last == kernel->phase && operand->first < kernel->phase &&
-           type_same_shape(&from->type, &to->type) &&
-           element_bytes(from, real_bytes) == element_bytes(to, real_bytes) && !product_reads(kernel, from) &&
+    const Node *from = operand->node;
+    return operand->last == kernel->phase && operand->first < kernel->phase && loads(kernel, from) &&
+           type_same_shape(&from->type, &value->type) &&
+           element_bytes(from, real_bytes) == element_bytes(value, real_bytes) && !product_reads(kernel, from) &&
            !read_by_another(&program->phases.at[kernel->phase], kernel, from) &&
-           reads_at_own_index(arena, kernel, from);
+           reads_at_own_index(arena, kernel, value, from);
 }
 
-static void find_in_place(Arena *arena, const Program *program, const Kernel *kernel, Liveness *live, int real_bytes) {
-    for (int i = 0; i < kernel->stores.count; i++) {
-        int row = live->of_node[kernel->stores.at[i]->id];
-        for (int j = 0; row >= 0 && j < kernel->loads.count && live->values.at[row].over < 0; j++) {
-            int operand = live->of_node[kernel->loads.at[j]->id];
-            if (operand >= 0 && !is_taken(live, operand) &&
-                may_overwrite(arena, program, kernel, &live->values.at[row], &live->values.at[operand], real_bytes))
-                live->values.at[row].over = operand;
-        }
+static void find_in_place(Arena *arena, const Program *program, Liveness *live, int real_bytes) {
+    for (int i = 0; i < live->values.count; i++) {
+        LiveValue *value = &live->values.at[i];
+        const Kernel *kernel = program_producer(program, value->node);
+        for (int j = 0; j < i && value->over < 0 && is_elementwise(kernel); j++)
+            if (!is_taken(live, j) &&
+                may_overwrite(arena, program, kernel, value->node, &live->values.at[j], real_bytes))
+                value->over = j;
     }
 }
 
@@ -156,8 +157,6 @@ Liveness liveness(Arena *arena, const Program *program, int real_bytes) {
     memset(live.of_node, -1, (size_t)program->graph->nodes.count * sizeof *live.of_node);
     for (int i = 0; i < program->phases.count; i++)
         add_phase(arena, program, &program->phases.at[i], &live);
-    for (int i = 0; i < program->kernels.count; i++)
-        if (is_elementwise(program->kernels.at[i]))
-            find_in_place(arena, program, program->kernels.at[i], &live, real_bytes);
+    find_in_place(arena, program, &live, real_bytes);
     return live;
 }

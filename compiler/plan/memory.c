@@ -35,9 +35,15 @@ static void add_tensors(Module *module, Plan *plan, BufferKind kind, int64_t *to
     const Weight *tensors = kind == BUFFER_WEIGHT ? module->weights.at : module->states.at;
     for (int i = 0; i < count; i++) {
         int64_t bytes = stored_bytes(&tensors[i].type, plan->real_bytes);
-        Buffer buffer = {.kind = kind, .name = unique_name(module->arena, plan, tensors[i].name),
-                         .label = tensors[i].name, .index = i, .program = -1, .type = tensors[i].type, .bytes = bytes,
-                         .offset = plan->arena_bytes, .src = tensors[i].src};
+        Buffer buffer = {.kind = kind,
+                         .name = unique_name(module->arena, plan, tensors[i].name),
+                         .label = tensors[i].name,
+                         .index = i,
+                         .program = -1,
+                         .type = tensors[i].type,
+                         .bytes = bytes,
+                         .offset = plan->arena_bytes,
+                         .src = tensors[i].src};
         VEC_PUSH(module->arena, &plan->buffers, buffer);
         plan->arena_bytes += aligned_bytes(bytes);
         *total += aligned_bytes(bytes);
@@ -57,13 +63,20 @@ static void add_values(Module *module, Plan *plan, int which, const Liveness *li
     for (int i = 0; i < live->values.count; i++) {
         const LiveValue *value = &live->values.at[i];
         const char *label = value_label(module->arena, plan->programs[which], value->node, which == 1);
-        Buffer buffer = {.kind = BUFFER_VALUE, .name = unique_name(module->arena, plan, label), .label = label,
-                         .index = -1, .node = value->node, .program = which, .type = value->node->type,
+        Buffer buffer = {.kind = BUFFER_VALUE,
+                         .name = unique_name(module->arena, plan, label),
+                         .label = label,
+                         .index = -1,
+                         .node = value->node,
+                         .program = which,
+                         .type = value->node->type,
                          .bytes = stored_bytes(&value->node->type, plan->real_bytes),
                          .offset = plan->weight_bytes + plan->state_bytes + slots->all.at[slots->of_value[i]].offset,
-                         .first = value->first, .last = value->last, .src = value->node->src};
+                         .first = value->first,
+                         .last = value->last,
+                         .src = value->node->src};
         if (value->over >= 0)
-            buffer.in_place_of = plan->buffers.at[base + value->over].name;
+            buffer.in_place_of = plan->buffers.at[base + value->over].name; /* they are added in the same order */
         plan->unshared_bytes += aligned_bytes(buffer.bytes);
         VEC_PUSH(module->arena, &plan->buffers, buffer);
     }
@@ -109,6 +122,7 @@ Plan *plan_memory(Module *module, const Program *train, const Program *eval, int
     }
     plan->floor_bytes = plan->arena_bytes + busiest;
     plan->arena_bytes += plan->value_bytes;
+    ENSURE(plan->buffers.at);
     qsort(plan->buffers.at, (size_t)plan->buffers.count, sizeof *plan->buffers.at, by_offset);
     index_buffers(module, plan);
     return plan;

@@ -24,19 +24,19 @@ typedef struct Buffer {
     int program;       /* index into Plan.programs; weights and states: -1 (live always) */
     Type type;
     int64_t bytes, offset;
-    int first, last;   /* phases, inclusive */
+    int first, last;         /* phases, inclusive */
     const char *in_place_of; /* name of the buffer whose bytes it takes over in place, or NULL */
     Span src;
 } Buffer;
 
 typedef struct Plan {
-    VEC(Buffer) buffers;  /* by offset, then name */
+    VEC(Buffer) buffers;        /* by offset, then name */
     const Program *programs[2]; /* train, eval */
-    int64_t arena_bytes;  /* with sharing */
-    int64_t unshared_bytes; /* every buffer on its own */
+    int64_t arena_bytes;        /* with sharing */
+    int64_t unshared_bytes;     /* every buffer on its own */
     int64_t weight_bytes, state_bytes, value_bytes;
-    int64_t floor_bytes;  /* the largest sum of live bytes over all phases: no plan can do with less */
-    int real_bytes;       /* of an f32 of the graph */
+    int64_t floor_bytes; /* the largest sum of live bytes over all phases: no plan can do with less */
+    int real_bytes;      /* of an f32 of the graph */
     int *of_node[2], *of_weight, *of_state; /* rows of `buffers`, or -1: by node of each program, weight, state */
 } Plan;
 

@@ -9,10 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static _Noreturn void become(char *const *argv, int output) {
+static _Noreturn void become(const char *const *argv, int output) {
     dup2(output, STDOUT_FILENO);
     dup2(output, STDERR_FILENO);
-    execv(argv[0], argv);
+    execv(argv[0], (char *const *)argv); /* which does not write to them */
     dprintf(STDERR_FILENO, "%s: %s\n", argv[0], strerror(errno));
     _exit(127);
 }
@@ -35,7 +35,7 @@ static int wait_for(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-int process_run(char *const *argv, Text *output) {
+int process_run(const char *const *argv, Text *output) {
     int ends[2];
     if (pipe(ends) != 0)
         return 127;
@@ -70,7 +70,7 @@ const char *process_find(Arena *arena, const char *name) {
     return NULL;
 }
 
-const char *process_text(Arena *arena, char *const *argv) {
+const char *process_text(Arena *arena, const char *const *argv) {
     Text text = TEXT(arena);
     for (int i = 0; argv[i]; i++) {
         bool plain = argv[i][0] && argv[i][strcspn(argv[i], " \t\n'\"\\$*?;&|<>()")] == '\0';

@@ -8,12 +8,12 @@
 
 /* Runs argv (NULL-terminated; argv[0] is a path), appends what it writes on stdout and stderr to `output`, and waits.
  * Returns its exit status, 128 + the signal that ended it, or 127 when it could not be started. */
-int process_run(char *const *argv, Text *output);
+int process_run(const char *const *argv, Text *output);
 
 /* The first executable file called `name` in the folders of $PATH, or NULL; a name with a slash is tried as it is. */
 const char *process_find(Arena *arena, const char *name);
 
 /* The command as one would type it, for people to read. */
-const char *process_text(Arena *arena, char *const *argv);
+const char *process_text(Arena *arena, const char *const *argv);
 
 #endif
