@@ -10,7 +10,14 @@
 
 /* ---- commands and flags: the tables that parsing, help and advice are made from ---- */
 
-enum { CLI_TRAIN = 1, CLI_EVAL = 2, CLI_PREDICT = 4, CLI_INFO = 8, CLI_BENCH = 16, CLI_RUNS = CLI_TRAIN | CLI_EVAL | CLI_PREDICT | CLI_BENCH };
+enum {
+    CLI_TRAIN = 1,
+    CLI_EVAL = 2,
+    CLI_PREDICT = 4,
+    CLI_INFO = 8,
+    CLI_BENCH = 16,
+    CLI_RUNS = CLI_TRAIN | CLI_EVAL | CLI_PREDICT | CLI_BENCH
+};
 
 static const struct Command {
     const char *name, *help;
@@ -36,17 +43,23 @@ static const struct Flag {
     int64_t low;   /* of a count */
 } flag_table[] = {
     {"epochs", "N", "train for N passes over the data", CLI_TRAIN, FLAG_COUNT, offsetof(MtcOptions, epochs), 1},
-    {"steps", "N", "stop after N steps; bench: steps of each run", CLI_TRAIN | CLI_BENCH, FLAG_COUNT, offsetof(MtcOptions, steps), 1},
+    {"steps", "N", "stop after N steps; bench: steps of each run", CLI_TRAIN | CLI_BENCH, FLAG_COUNT,
+     offsetof(MtcOptions, steps), 1},
     {"every", "N", "print and evaluate after every N-th epoch", CLI_TRAIN, FLAG_COUNT, offsetof(MtcOptions, every), 1},
-    {"seed", "N", "of initial weights, shuffles and dropout", CLI_TRAIN | CLI_BENCH, FLAG_COUNT, offsetof(MtcOptions, seed), 0},
+    {"seed", "N", "of initial weights, shuffles and dropout", CLI_TRAIN | CLI_BENCH, FLAG_COUNT,
+     offsetof(MtcOptions, seed), 0},
     {"save", "FILE", "write the trained weights (safetensors)", CLI_TRAIN, FLAG_TEXT, offsetof(MtcOptions, save), 0},
     {"load", "FILE", "begin with these weights (safetensors)", CLI_RUNS, FLAG_TEXT, offsetof(MtcOptions, load), 0},
     {"data", "FOLDER", "where the data files are", CLI_RUNS, FLAG_TEXT, offsetof(MtcOptions, data), 0},
-    {"split", "NAME", "the data set to use, 'test' unless given", CLI_EVAL | CLI_PREDICT, FLAG_TEXT, offsetof(MtcOptions, split), 0},
-    {"input", "FILE", "examples to predict: the first field, npy or IDX", CLI_PREDICT, FLAG_TEXT, offsetof(MtcOptions, input), 0},
-    {"output", "FILE", "write the predictions as npy instead of text", CLI_PREDICT, FLAG_TEXT, offsetof(MtcOptions, output), 0},
+    {"split", "NAME", "the data set to use, 'test' unless given", CLI_EVAL | CLI_PREDICT, FLAG_TEXT,
+     offsetof(MtcOptions, split), 0},
+    {"input", "FILE", "examples to predict: the first field, npy or IDX", CLI_PREDICT, FLAG_TEXT,
+     offsetof(MtcOptions, input), 0},
+    {"output", "FILE", "write the predictions as npy instead of text", CLI_PREDICT, FLAG_TEXT,
+     offsetof(MtcOptions, output), 0},
     {"log", "FILE", "write the run as JSON lines", CLI_TRAIN, FLAG_TEXT, offsetof(MtcOptions, log), 0},
-    {"log-every", "N", "a line of the log for every N steps", CLI_TRAIN, FLAG_COUNT, offsetof(MtcOptions, log_every), 1},
+    {"log-every", "N", "a line of the log for every N steps", CLI_TRAIN, FLAG_COUNT, offsetof(MtcOptions, log_every),
+     1},
     {"runs", "N", "measure N times and take the median", CLI_BENCH, FLAG_COUNT, offsetof(MtcOptions, runs), 1},
     {"device", "N", "which device to use, 0 unless given", CLI_RUNS, FLAG_COUNT, offsetof(MtcOptions, device), 0},
     {"quiet", NULL, "print nothing but errors", CLI_TRAIN, FLAG_SWITCH, offsetof(MtcOptions, quiet), 0},
@@ -69,7 +82,8 @@ static void help_flags(const MtcModel *model, int command) {
     printf("\nflags\n");
     for (int i = 0; i < CLI_FLAGS; i++)
         if (flag_table[i].commands & command) {
-            snprintf(name, sizeof name, "%s %s", flag_table[i].name, flag_table[i].argument ? flag_table[i].argument : "");
+            snprintf(name, sizeof name, "%s %s", flag_table[i].name,
+                     flag_table[i].argument ? flag_table[i].argument : "");
             printf("  --%-18s %s", name, flag_table[i].help);
             if (flag_table[i].offset == offsetof(MtcOptions, epochs))
                 printf("; %d", model->epochs);
@@ -92,8 +106,9 @@ static void help_examples(const MtcModel *model, const char *program) {
     printf("  %s eval --load %s.safetensors\n", program, model->name);
     printf("  %s predict --load %s.safetensors --input examples.npy\n", program, model->name);
     for (int i = 0; i < model->fixed && i < 1; i++)
-        printf("\n'%s' decides a size, so it is set when compiling: mtc %s --set %s=%g -o %s\n", model->fixed_param[i].name,
-               model->source, model->fixed_param[i].name, model->fixed_param[i].value, program);
+        printf("\n'%s' decides a size, so it is set when compiling: mtc %s --set %s=%g -o %s\n",
+               model->fixed_param[i].name, model->source, model->fixed_param[i].name, model->fixed_param[i].value,
+               program);
 }
 
 static int help(const MtcModel *model, const char *program, const struct Command *command, bool named) {
@@ -189,8 +204,8 @@ static int unknown_flag(Parser *parser, const char *name) {
         names[count++] = model->knob[i].name;
     for (int i = 0; i < model->fixed; i++)
         if (strcmp(model->fixed_param[i].name, name) == 0)
-            return usage_error(parser, "'%s' was fixed at %g when this program was compiled: mtc %s --set %s=... -o %s", name,
-                               model->fixed_param[i].value, model->source, name, parser->options->program);
+            return usage_error(parser, "'%s' was fixed at %g when this program was compiled: mtc %s --set %s=... -o %s",
+                               name, model->fixed_param[i].value, model->source, name, parser->options->program);
     const char *nearest = mtc_nearest(name, names, count);
     return nearest ? usage_error(parser, "unknown flag --%s; did you mean --%s?", name, nearest)
                    : usage_error(parser, "unknown flag --%s", name);
@@ -200,15 +215,18 @@ static int unknown_flag(Parser *parser, const char *name) {
 static int parse_argument(Parser *parser, char **argument, int left, int *used) {
     char name[64];
     const char *equals = strchr(argument[0], '='), *text = equals ? equals + 1 : left > 1 ? argument[1] : NULL;
-    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - argument[0] - 2) : (int)strlen(argument[0] + 2), argument[0] + 2);
+    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - argument[0] - 2) : (int)strlen(argument[0] + 2),
+             argument[0] + 2);
     *used = equals ? 1 : 2;
     for (int i = 0; i < CLI_FLAGS; i++)
         if (strcmp(flag_table[i].name, name) == 0) {
             if (flag_table[i].kind == FLAG_SWITCH) {
                 *used = 1;
-                return equals ? usage_error(parser, "--%s takes no value", name) : parse_flag(parser, &flag_table[i], "");
+                return equals ? usage_error(parser, "--%s takes no value", name)
+                              : parse_flag(parser, &flag_table[i], "");
             }
-            return text ? parse_flag(parser, &flag_table[i], text) : usage_error(parser, "--%s needs a %s", name, flag_table[i].argument);
+            return text ? parse_flag(parser, &flag_table[i], text)
+                        : usage_error(parser, "--%s needs a %s", name, flag_table[i].argument);
         }
     for (int i = 0; i < parser->model->knobs; i++)
         if (strcmp(parser->model->knob[i].name, name) == 0)

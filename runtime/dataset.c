@@ -12,7 +12,7 @@ static const struct {
     const char *name;
     size_t size;
     int type; /* the MtcType that it is, or -1 */
-} stored_types[] = {{"u8", 1, MTC_U8}, {"i8", 1, -1},       {"i16", 2, -1},      {"i32", 4, MTC_I32},
+} stored_types[] = {{"u8", 1, MTC_U8}, {"i8", 1, -1},       {"i16", 2, -1},     {"i32", 4, MTC_I32},
                     {"i64", 8, -1},    {"f32", 4, MTC_F32}, {"f64", 8, MTC_F64}};
 
 const char *mtc_stored_name(MtcStored stored) {
@@ -39,16 +39,11 @@ static void swap_bytes(uint8_t *bytes, size_t count, size_t size) {
 
 static int64_t stored_integer(MtcStored stored, const void *values, int64_t i) {
     switch (stored) {
-    case MTC_AS_U8:
-        return ((const uint8_t *)values)[i];
-    case MTC_AS_I8:
-        return ((const int8_t *)values)[i];
-    case MTC_AS_I16:
-        return ((const int16_t *)values)[i];
-    case MTC_AS_I32:
-        return ((const int32_t *)values)[i];
-    default:
-        return ((const int64_t *)values)[i];
+    case MTC_AS_U8: return ((const uint8_t *)values)[i];
+    case MTC_AS_I8: return ((const int8_t *)values)[i];
+    case MTC_AS_I16: return ((const int16_t *)values)[i];
+    case MTC_AS_I32: return ((const int32_t *)values)[i];
+    default: return ((const int64_t *)values)[i];
     }
 }
 
@@ -85,15 +80,18 @@ static int check_shape(MtcFault *fault, const char *path, const MtcField *field,
     return 0;
 }
 
-static int cut_off(MtcFault *fault, const MtcInput *input, const MtcArray *array, size_t promised, size_t found, bool exact) {
+static int cut_off(MtcFault *fault, const MtcInput *input, const MtcArray *array, size_t promised, size_t found,
+                   bool exact) {
     return mtc_fail(fault, MTC_BAD_DATA, "%s: is cut off: its header %s promises %zu bytes of data, found %s%zu",
-                    mtc_input_path(input), mtc_shape(array->rank, array->dim), promised, exact ? "" : "at most ", found);
+                    mtc_input_path(input), mtc_shape(array->rank, array->dim), promised, exact ? "" : "at most ",
+                    found);
 }
 
 /* Exactly the bytes that the header promises. They are bounded by the file's size before memory is asked for. */
 static int read_values(MtcFault *fault, MtcInput *input, const MtcField *field, const MtcArray *array, void **values) {
     const char *path = mtc_input_path(input);
-    size_t size = mtc_stored_size(array->stored), promised = (size_t)(array->dim[0] * field->elements) * size, got, more;
+    size_t size = mtc_stored_size(array->stored), promised = (size_t)(array->dim[0] * field->elements) * size, got,
+           more;
     bool exact;
     size_t bound = mtc_input_bound(input, &exact);
     char extra;
@@ -108,15 +106,16 @@ static int read_values(MtcFault *fault, MtcInput *input, const MtcField *field, 
     code = mtc_input_read(fault, input, &extra, 1, &more);
     if (code || more)
         return code ? code
-                    : mtc_fail(fault, MTC_BAD_DATA, "%s: is longer than its header %s promises (%zu bytes of data)", path,
-                               mtc_shape(array->rank, array->dim), promised);
+                    : mtc_fail(fault, MTC_BAD_DATA, "%s: is longer than its header %s promises (%zu bytes of data)",
+                               path, mtc_shape(array->rank, array->dim), promised);
     if (array->big_endian != host_is_big_endian())
         swap_bytes((uint8_t *)*values, promised / size, size);
     return 0;
 }
 
 /* Class labels in the field's type, each checked. */
-static int convert_labels(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array, void **values) {
+static int convert_labels(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array,
+                          void **values) {
     int64_t count = array->dim[0] * field->elements;
     void *labels = malloc((size_t)count * mtc_type_size(field->type));
     if (!labels)
@@ -125,8 +124,9 @@ static int convert_labels(MtcFault *fault, const char *path, const MtcField *fie
         int64_t label = stored_integer(array->stored, *values, i);
         if (label < 0 || label >= field->classes) {
             free(labels);
-            return mtc_fail(fault, MTC_BAD_DATA, "%s: example %lld has the label %lld; field '%s' is class[%d], so expected 0 to %d",
-                            path, (long long)(i / field->elements), (long long)label, field->name, field->classes,
+            return mtc_fail(fault, MTC_BAD_DATA,
+                            "%s: example %lld has the label %lld; field '%s' is class[%d], so expected 0 to %d", path,
+                            (long long)(i / field->elements), (long long)label, field->name, field->classes,
                             field->classes - 1);
         }
         if (field->type == MTC_U8)
@@ -207,7 +207,8 @@ static int check_counts(MtcFault *fault, const FieldLoad *loads, int count) {
     return 0;
 }
 
-static int load_files(MtcFault *fault, const MtcModel *model, const MtcSplit *split, const char *folder, FieldLoad *loads) {
+static int load_files(MtcFault *fault, const MtcModel *model, const MtcSplit *split, const char *folder,
+                      FieldLoad *loads) {
     for (int i = 0; i < model->fields; i++) {
         loads[i].field = &model->field[i];
         loads[i].format = split->format;
@@ -222,7 +223,8 @@ static int load_files(MtcFault *fault, const MtcModel *model, const MtcSplit *sp
 int mtc_load_split(MtcFault *fault, const MtcModel *model, const MtcSplit *split, const char *folder,
                    MtcExamples *examples) {
     if (split->paths != model->fields)
-        return mtc_fail(fault, MTC_INTERNAL, "split '%s' has %d files for %d fields", split->name, split->paths, model->fields);
+        return mtc_fail(fault, MTC_INTERNAL, "split '%s' has %d files for %d fields", split->name, split->paths,
+                        model->fields);
     FieldLoad *loads = (FieldLoad *)calloc((size_t)model->fields + 1, sizeof *loads);
     if (!loads)
         return mtc_no_memory(fault, sizeof *loads, split->name);

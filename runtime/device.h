@@ -35,7 +35,7 @@ typedef struct MtcEvent MtcEvent;
 const char *mtc_event_new(MtcEvent **event);
 void mtc_event_free(MtcEvent *event);
 const char *mtc_event_record(MtcEvent *event);
-const char *mtc_event_wait(MtcEvent *event); /* until all work before it is done */
+const char *mtc_event_wait(MtcEvent *event);            /* until all work before it is done */
 double mtc_event_seconds(MtcEvent *from, MtcEvent *to); /* of device time; both are done */
 
 #endif

@@ -36,7 +36,8 @@ static int no_gpu(MtcFault *fault, const MtcModel *model, const char *program, c
     return fault->code;
 }
 
-static int wrong_gpu(MtcFault *fault, const MtcModel *model, const char *program, int index, const MtcDeviceInfo *info) {
+static int wrong_gpu(MtcFault *fault, const MtcModel *model, const char *program, int index,
+                     const MtcDeviceInfo *info) {
     mtc_fail(fault, MTC_UNAVAILABLE, "this program was built for %s; device %d, %s, is sm_%d%d", model->architectures,
              index, info->name, info->major, info->minor);
     mtc_note(fault, "rebuild it: mtc %s --arch sm_%d%d -o %s", model->source, info->major, info->minor, program);

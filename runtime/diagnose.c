@@ -13,14 +13,31 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { OTHERS = 4 };
+
 typedef struct Culprit {
     const MtcTensor *tensor; /* NULL: none of the stored tensors */
     int64_t element;
     double value;
+    int others, other_line[OTHERS]; /* of tensors that the same phase wrote and that are bad too */
 } Culprit;
 
 static double element_of(const MtcTensor *tensor, const void *values, int64_t i) {
     return tensor->type == MTC_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
+}
+
+static void add_culprit(Culprit *culprit, const MtcTensor *tensor, int64_t element, double value) {
+    if (!culprit->tensor) {
+        culprit->tensor = tensor;
+        culprit->element = element;
+        culprit->value = value;
+        return;
+    }
+    bool known = culprit->others == OTHERS || tensor->line == culprit->tensor->line;
+    for (int i = 0; i < culprit->others; i++)
+        known |= culprit->other_line[i] == tensor->line;
+    if (!known)
+        culprit->other_line[culprit->others++] = tensor->line;
 }
 
 static int examine_tensor(MtcSession *session, const MtcTensor *tensor, Culprit *culprit) {
@@ -31,13 +48,11 @@ static int examine_tensor(MtcSession *session, const MtcTensor *tensor, Culprit 
     if (!values)
         return mtc_no_memory(&session->fault, bytes, tensor->name);
     int code = mtc_read_tensor(session, tensor, values);
-    int64_t count = code ? 0 : mtc_elements(tensor->rank, tensor->dim);
-    for (int64_t i = 0; i < count && !culprit->tensor; i++)
-        if (!isfinite(element_of(tensor, values, i))) {
-            culprit->tensor = tensor;
-            culprit->element = i;
-            culprit->value = element_of(tensor, values, i);
-        }
+    int64_t count = code ? 0 : mtc_elements(tensor->rank, tensor->dim), i = 0;
+    while (i < count && isfinite(element_of(tensor, values, i)))
+        i++;
+    if (i < count)
+        add_culprit(culprit, tensor, i, element_of(tensor, values, i));
     free(values);
     return code;
 }
@@ -45,7 +60,7 @@ static int examine_tensor(MtcSession *session, const MtcTensor *tensor, Culprit 
 /* The values that `phase` writes; -1: weights, then states. */
 static int examine_phase(MtcSession *session, int phase, Culprit *culprit) {
     int code = 0;
-    for (int i = 0; i < session->model->tensors && !code && !culprit->tensor; i++) {
+    for (int i = 0; i < session->model->tensors && !code; i++) {
         const MtcTensor *tensor = &session->model->tensor[i];
         if (phase < 0 ? tensor->role != MTC_VALUE : tensor->role == MTC_VALUE && tensor->phase == phase)
             code = examine_tensor(session, tensor, culprit);
@@ -145,18 +160,26 @@ static const char *statement_of(const MtcModel *model, int line) {
     return "";
 }
 
+static void note_line(MtcSession *session, int line) {
+    if (line > 0)
+        mtc_note(&session->fault, "%s:%d: %s", session->model->source, line, statement_of(session->model, line));
+}
+
 static void note_culprit(MtcSession *session, const Culprit *culprit, int64_t step) {
-    const MtcModel *model = session->model;
     const MtcTensor *tensor = culprit->tensor;
     static const char *const role[] = {"weight", "optimizer state", "value"};
     if (!tensor) {
-        mtc_note(&session->fault, "every stored tensor is finite: the number arises within the computation of the loss");
+        mtc_note(&session->fault,
+                 "every stored tensor is finite: the number arises within the computation of the loss");
         return;
     }
     mtc_note(&session->fault, "the first bad tensor is the %s '%s': element %s is %s, in step %lld", role[tensor->role],
              tensor->name, index_of(tensor, culprit->element), mtc_number(culprit->value), (long long)step + 1);
-    if (tensor->line > 0)
-        mtc_note(&session->fault, "%s:%d: %s", model->source, tensor->line, statement_of(model, tensor->line));
+    note_line(session, tensor->line);
+    if (culprit->others)
+        mtc_note(&session->fault, "computed together with it, and bad too:");
+    for (int i = 0; i < culprit->others; i++)
+        note_line(session, culprit->other_line[i]);
 }
 
 static void note_advice(MtcSession *session) {
@@ -166,15 +189,18 @@ static void note_advice(MtcSession *session) {
                      (double)session->knob[i] / 10);
             return;
         }
-    mtc_note(&session->fault, "try a smaller learning rate, or clip the gradient; look for log(0), a division by 0, exp of a large number");
+    mtc_note(
+        &session->fault,
+        "try a smaller learning rate, or clip the gradient; look for log(0), a division by 0, exp of a large number");
 }
 
 int mtc_diagnose(MtcSession *session, const MtcChunk *chunk, int64_t bad) {
     MtcTrainer *trainer = session->trainer;
     double loss = chunk->reports[bad * session->model->reports];
     int64_t step = chunk->from.step + bad, index = trainer->finished - 1;
-    Culprit culprit = {NULL, 0, 0};
+    Culprit culprit;
     int64_t culprit_step = step;
+    memset(&culprit, 0, sizeof culprit);
     mtc_synchronize();
     /* The chunk's own snapshot, or the one before when the chunk's first step is bad: its weights may be bad already. */
     const MtcSnapshot *from = &trainer->snapshot[index % MTC_SNAPSHOTS];
@@ -184,8 +210,8 @@ int mtc_diagnose(MtcSession *session, const MtcChunk *chunk, int64_t bad) {
     int code = from->bytes ? examine_steps(session, from, first, step, &culprit, &culprit_step) : 0;
     if (code)
         return code;
-    mtc_fail(&session->fault, MTC_BAD_DATA, "training diverged: the loss of step %lld (epoch %lld) is %s", (long long)step + 1,
-             (long long)(step / trainer->steps_per_epoch) + 1, mtc_number(loss));
+    mtc_fail(&session->fault, MTC_BAD_DATA, "training diverged: the loss of step %lld (epoch %lld) is %s",
+             (long long)step + 1, (long long)(step / trainer->steps_per_epoch) + 1, mtc_number(loss));
     if (from->bytes)
         note_culprit(session, &culprit, culprit_step);
     note_advice(session);

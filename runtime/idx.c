@@ -4,26 +4,13 @@
 
 static bool idx_type(unsigned char code, MtcStored *stored) {
     switch (code) {
-    case 0x08:
-        *stored = MTC_AS_U8;
-        return true;
-    case 0x09:
-        *stored = MTC_AS_I8;
-        return true;
-    case 0x0B:
-        *stored = MTC_AS_I16;
-        return true;
-    case 0x0C:
-        *stored = MTC_AS_I32;
-        return true;
-    case 0x0D:
-        *stored = MTC_AS_F32;
-        return true;
-    case 0x0E:
-        *stored = MTC_AS_F64;
-        return true;
-    default:
-        return false;
+    case 0x08: *stored = MTC_AS_U8; return true;
+    case 0x09: *stored = MTC_AS_I8; return true;
+    case 0x0B: *stored = MTC_AS_I16; return true;
+    case 0x0C: *stored = MTC_AS_I32; return true;
+    case 0x0D: *stored = MTC_AS_F32; return true;
+    case 0x0E: *stored = MTC_AS_F64; return true;
+    default: return false;
     }
 }
 
@@ -41,10 +28,12 @@ int mtc_idx_header(MtcFault *fault, MtcInput *input, MtcArray *array) {
     if (code || got < 4)
         return code ? code : idx_short(fault, input, got);
     if (head[0] != 0 || head[1] != 0)
-        return mtc_fail(fault, MTC_BAD_DATA, "%s: is not an IDX file: expected it to begin with bytes 00 00, found %02x %02x",
-                        path, head[0], head[1]);
+        return mtc_fail(fault, MTC_BAD_DATA,
+                        "%s: is not an IDX file: expected it to begin with bytes 00 00, found %02x %02x", path, head[0],
+                        head[1]);
     if (!idx_type(head[2], &array->stored))
-        return mtc_fail(fault, MTC_BAD_DATA, "%s: is not an IDX file: no element type has the code 0x%02x", path, head[2]);
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: is not an IDX file: no element type has the code 0x%02x", path,
+                        head[2]);
     if (head[3] < 1 || head[3] > 8)
         return mtc_fail(fault, MTC_BAD_DATA, "%s: expected 1 to 8 dimensions, found %d", path, head[3]);
     array->big_endian = true;

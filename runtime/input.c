@@ -25,7 +25,7 @@ struct MtcInput {
     void *gzip;
     Zlib zlib; /* set while gzip is */
     const uint8_t *memory;
-    size_t left;      /* memory: bytes left; else the file's size */
+    size_t left; /* memory: bytes left; else the file's size */
     size_t file_size;
 };
 

@@ -75,7 +75,10 @@ static bool read_hex(JsonReader *r, unsigned *code) {
     *code = 0;
     for (int i = 0; i < 4; i++, r->at++) {
         char c = r->at < r->end ? *r->at : 0;
-        int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
         if (digit < 0)
             return json_error(r, "\\u needs four hexadecimal digits");
         *code = *code << 4 | (unsigned)digit;
@@ -220,7 +223,8 @@ static bool check_unique(JsonReader *r, const MtcJson *object) {
     qsort(keys, count, sizeof *keys, compare_keys);
     for (i = 1; i < count && unique; i++)
         if (strcmp(keys[i - 1], keys[i]) == 0) {
-            mtc_fail(r->fault, MTC_BAD_DATA, "%s: bad JSON: the name \"%s\" occurs twice in one object", r->path, keys[i]);
+            mtc_fail(r->fault, MTC_BAD_DATA, "%s: bad JSON: the name \"%s\" occurs twice in one object", r->path,
+                     keys[i]);
             unique = false;
         }
     free(keys);
@@ -263,17 +267,13 @@ static bool read_value(JsonReader *r, MtcJson *value) {
         r->at++;
         value->kind = MTC_JSON_ARRAY;
         return read_items(r, value, ']');
-    case '"':
-        value->kind = MTC_JSON_STRING;
-        return read_string(r, &value->string);
-    case 't':
-        return read_word(r, value, "true", MTC_JSON_TRUE);
-    case 'f':
-        return read_word(r, value, "false", MTC_JSON_FALSE);
-    case 'n':
-        return read_word(r, value, "null", MTC_JSON_NULL);
+    case '"': value->kind = MTC_JSON_STRING; return read_string(r, &value->string);
+    case 't': return read_word(r, value, "true", MTC_JSON_TRUE);
+    case 'f': return read_word(r, value, "false", MTC_JSON_FALSE);
+    case 'n': return read_word(r, value, "null", MTC_JSON_NULL);
     default:
-        return r->at < r->end && strchr("-0123456789", *r->at) ? read_number(r, value) : json_error(r, "expected a value");
+        return r->at < r->end && strchr("-0123456789", *r->at) ? read_number(r, value)
+                                                               : json_error(r, "expected a value");
     }
 }
 

@@ -17,11 +17,11 @@ typedef enum MtcJsonKind {
 typedef struct MtcJson MtcJson;
 struct MtcJson {
     MtcJsonKind kind;
-    const char *key;      /* member of an object; else NULL */
-    const char *string;   /* STRING, UTF-8, without NUL */
-    double number;        /* NUMBER */
-    int64_t integer;      /* NUMBER, when is_integer */
-    bool is_integer;      /* written without fraction or exponent, and within int64_t */
+    const char *key;       /* member of an object; else NULL */
+    const char *string;    /* STRING, UTF-8, without NUL */
+    double number;         /* NUMBER */
+    int64_t integer;       /* NUMBER, when is_integer */
+    bool is_integer;       /* written without fraction or exponent, and within int64_t */
     MtcJson *first, *next; /* ARRAY, OBJECT: the items; and the item after this one */
 };
 

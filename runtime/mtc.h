@@ -31,19 +31,19 @@ typedef struct MtcTensor {
     int64_t dim[8];
     size_t offset; /* bytes from the arena's start */
     MtcInit init;
-    double a, b;   /* of the initialiser */
-    int line;      /* in the model file */
-    int phase;     /* value: the training phase that writes it; else -1 */
+    double a, b; /* of the initialiser */
+    int line;    /* in the model file */
+    int phase;   /* value: the training phase that writes it; else -1 */
 } MtcTensor;
 
 /* A field of one example, stored as `type`, `elements` of them in a row of the data set. */
 typedef struct MtcField {
     const char *name;
     MtcType type;
-    int rank;       /* without the batch axis */
+    int rank; /* without the batch axis */
     int64_t dim[7];
     int64_t elements;
-    int classes;    /* 0: not a class label */
+    int classes; /* 0: not a class label */
 } MtcField;
 
 typedef struct MtcSplit {
@@ -82,24 +82,25 @@ typedef struct MtcData {
 typedef struct MtcRun {
     char *arena;
     MtcData data;
-    const int *order;   /* row i of the epoch is example order[i]; NULL: i */
-    int64_t *clock;     /* [0]: steps done since the start of training; [1]: steps done in this epoch; [2]: reports written in this chunk */
-    double *reports;    /* reports[slot * count + r]: batch mean of report r */
+    const int *order; /* row i of the epoch is example order[i]; NULL: i */
+    int64_t *
+        clock; /* [0]: steps done since the start of training; [1]: steps done in this epoch; [2]: reports written in this chunk */
+    double *reports; /* reports[slot * count + r]: batch mean of report r */
     float knob[MTC_MAX_KNOBS];
     uint64_t seed;
 } MtcRun;
 
 typedef struct MtcModel {
-    int abi;                    /* MTC_ABI */
-    const char *name, *source;  /* "mnist", "models/mnist.mt" */
-    const char *target;         /* "cuda" or "cpu" */
-    const char *architectures;  /* cuda: "sm_90" or "sm_75;sm_80;...+ptx"; cpu: "" */
-    const char *schedule;       /* "graph" or "persistent"; cpu: "openmp" */
-    const char *model_hash;     /* hex, of the model text and everything it includes, and the fixed params */
+    int abi;                   /* MTC_ABI */
+    const char *name, *source; /* "mnist", "models/mnist.mt" */
+    const char *target;        /* "cuda" or "cpu" */
+    const char *architectures; /* cuda: "sm_90" or "sm_75;sm_80;...+ptx"; cpu: "" */
+    const char *schedule;      /* "graph" or "persistent"; cpu: "openmp" */
+    const char *model_hash;    /* hex, of the model text and everything it includes, and the fixed params */
     int64_t batch;
     int epochs;
     uint64_t seed;
-    int64_t parameters;         /* trainable numbers */
+    int64_t parameters; /* trainable numbers */
     double flops_per_step;
     size_t arena_bytes, unshared_bytes;
     int train_phases, eval_phases;
@@ -110,7 +111,7 @@ typedef struct MtcModel {
     const MtcSplit *split;
     const MtcKnob *knob;
     const MtcFixed *fixed_param;
-    const char *const *report;  /* names; report[0] is "loss" */
+    const char *const *report; /* names; report[0] is "loss" */
     /* The prediction, an eval value: [batch, prediction_dim...]. classes: print its arg max. */
     size_t prediction_offset;
     int prediction_rank;
@@ -143,7 +144,8 @@ int mtc_main(const MtcModel *model, int argc, char **argv);
 typedef struct MtcSession MtcSession;
 /* Each function that can fail returns 0, or a code of sysexits.h; mtc_error() then says why. */
 const char *mtc_error(const MtcSession *session);
-int mtc_create(const MtcModel *model, uint64_t seed, int device, MtcSession **session); /* *session is set even on failure, for mtc_error */
+int mtc_create(const MtcModel *model, uint64_t seed, int device,
+               MtcSession **session); /* *session is set even on failure, for mtc_error */
 void mtc_destroy(MtcSession *session);
 /* Copies host arrays (rows x elements of each field's type, in order) to the device. which: 0 train, 1 test. */
 int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *const *fields);

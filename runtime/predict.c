@@ -6,7 +6,8 @@
 #include <string.h>
 
 /* Examples of a file: the first field; the others count as zero. */
-static int read_input(MtcFault *fault, const MtcModel *model, const MtcOptions *options, int64_t *count, void **values) {
+static int read_input(MtcFault *fault, const MtcModel *model, const MtcOptions *options, int64_t *count,
+                      void **values) {
     MtcInput *input;
     uint8_t first = 0;
     size_t got;
@@ -42,7 +43,8 @@ static void print_predictions(const MtcModel *model, const float *values, int64_
                 printf("%.9g%c", (double)values[j], j + 1 < elements ? '\t' : '\n');
 }
 
-static int write_predictions(MtcFault *fault, const MtcModel *model, const char *path, const float *values, int64_t count) {
+static int write_predictions(MtcFault *fault, const MtcModel *model, const char *path, const float *values,
+                             int64_t count) {
     int64_t dim[8] = {count};
     memcpy(dim + 1, model->prediction_dim, (size_t)model->prediction_rank * sizeof *dim);
     return mtc_write_npy(fault, path, model->prediction_rank + 1, dim, values);

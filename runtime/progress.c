@@ -219,8 +219,8 @@ int mtc_progress_close(MtcFault *fault, MtcProgress *progress, const MtcSession 
     double step_us = session->at.step ? 1e6 * training->train_seconds / (double)session->at.step : 0;
     clear_bar(progress);
     if (!progress->options->quiet)
-        printf("%lld steps in %.3f s, %.2f us a step; evaluation %.3f s; whole process %.3f s\n", (long long)session->at.step,
-               training->train_seconds, step_us, training->evaluate_seconds, process);
+        printf("%lld steps in %.3f s, %.2f us a step; evaluation %.3f s; whole process %.3f s\n",
+               (long long)session->at.step, training->train_seconds, step_us, training->evaluate_seconds, process);
     if (!progress->log)
         return 0;
     MtcText text = {NULL, 0, 0};

@@ -19,7 +19,7 @@ typedef struct MtcProgress {
     int64_t examples, steps_per_epoch, last_step, log_every;
     bool bar;
     FILE *log;
-    double began, drawn;   /* times: of training, of the bar */
+    double began, drawn; /* times: of training, of the bar */
     MtcSums epoch, interval;
 } MtcProgress;
 

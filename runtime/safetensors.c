@@ -49,14 +49,16 @@ static int parse_offsets(MtcFault *fault, const char *path, const MtcJson *offse
                          MtcBlob *blob) {
     const MtcJson *begin = offsets && offsets->kind == MTC_JSON_ARRAY ? offsets->first : NULL;
     const MtcJson *end = begin ? begin->next : NULL;
-    if (!end || end->next || !begin->is_integer || !end->is_integer || begin->integer < 0 || end->integer < begin->integer)
+    if (!end || end->next || !begin->is_integer || !end->is_integer || begin->integer < 0 ||
+        end->integer < begin->integer)
         return bad_tensor(fault, path, blob->name, "its \"data_offsets\" are not two positions [begin, end]");
     if ((uint64_t)end->integer > size)
         return mtc_fail(fault, MTC_BAD_DATA, "%s: is cut off: tensor '%s' ends at byte %lld of the data, which has %zu",
                         path, blob->name, (long long)end->integer, size);
     if ((uint64_t)(end->integer - begin->integer) != blob->size)
-        return mtc_fail(fault, MTC_BAD_DATA, "%s: tensor '%s': %s of type %s needs %zu bytes, but its \"data_offsets\" span %lld",
-                        path, blob->name, mtc_shape(blob->rank, blob->dim), blob->dtype, blob->size,
+        return mtc_fail(fault, MTC_BAD_DATA,
+                        "%s: tensor '%s': %s of type %s needs %zu bytes, but its \"data_offsets\" span %lld", path,
+                        blob->name, mtc_shape(blob->rank, blob->dim), blob->dtype, blob->size,
                         (long long)(end->integer - begin->integer));
     blob->bytes = data + begin->integer;
     return 0;
@@ -83,12 +85,14 @@ static int compare_blobs(const void *a, const void *b) {
 }
 
 /* The tensors fill the data exactly: nothing overlaps, nothing is left over. */
-static int check_layout(MtcFault *fault, const char *path, const MtcArchive *archive, const uint8_t *data, size_t size) {
+static int check_layout(MtcFault *fault, const char *path, const MtcArchive *archive, const uint8_t *data,
+                        size_t size) {
     const uint8_t *at = data;
     for (int i = 0; i < archive->count; i++) {
         const MtcBlob *blob = &archive->blob[i];
         if ((const uint8_t *)blob->bytes < at)
-            return mtc_fail(fault, MTC_BAD_DATA, "%s: tensors '%s' and '%s' overlap", path, archive->blob[i - 1].name, blob->name);
+            return mtc_fail(fault, MTC_BAD_DATA, "%s: tensors '%s' and '%s' overlap", path, archive->blob[i - 1].name,
+                            blob->name);
         if ((const uint8_t *)blob->bytes > at)
             return mtc_fail(fault, MTC_BAD_DATA, "%s: %lld bytes before tensor '%s' belong to no tensor", path,
                             (long long)((const uint8_t *)blob->bytes - at), blob->name);
@@ -126,13 +130,17 @@ int mtc_archive_parse(MtcFault *fault, const char *path, uint8_t *bytes, size_t 
     uint64_t length = 0;
     memset(archive, 0, sizeof *archive);
     if (size < 8)
-        return mtc_fail(fault, MTC_BAD_DATA, "%s: is not a safetensors file: it has %zu bytes, fewer than the 8 that say how long its header is",
-                        path, size);
+        return mtc_fail(
+            fault, MTC_BAD_DATA,
+            "%s: is not a safetensors file: it has %zu bytes, fewer than the 8 that say how long its header is", path,
+            size);
     for (int i = 0; i < 8; i++)
         length |= (uint64_t)bytes[i] << 8 * i;
     if (length > MAX_HEADER)
-        return mtc_fail(fault, MTC_BAD_DATA, "%s: is not a safetensors file: its first 8 bytes promise a header of %llu bytes; at most %llu are allowed",
-                        path, (unsigned long long)length, (unsigned long long)MAX_HEADER);
+        return mtc_fail(
+            fault, MTC_BAD_DATA,
+            "%s: is not a safetensors file: its first 8 bytes promise a header of %llu bytes; at most %llu are allowed",
+            path, (unsigned long long)length, (unsigned long long)MAX_HEADER);
     if (length > size - 8)
         return mtc_fail(fault, MTC_BAD_DATA, "%s: is cut off: its header has %llu bytes, but the file ends after %zu",
                         path, (unsigned long long)length, size - 8);

@@ -180,7 +180,8 @@ static int resize_data(MtcSession *session, int which, int64_t examples) {
     if (!code && which == MTC_TRAIN) {
         mtc_device_free(session->order);
         session->order = NULL;
-        code = mtc_session_alloc(session, (void **)&session->order, (size_t)examples * sizeof *session->order, "the order");
+        code = mtc_session_alloc(session, (void **)&session->order, (size_t)examples * sizeof *session->order,
+                                 "the order");
     }
     return code;
 }
@@ -190,7 +191,8 @@ int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *c
     MtcData *data = &session->data[which == MTC_TEST];
     int code = 0;
     if (examples < 1 || examples > INT32_MAX)
-        return mtc_fail(&session->fault, MTC_BAD_DATA, "a data set has 1 to %d examples, not %lld", INT32_MAX, (long long)examples);
+        return mtc_fail(&session->fault, MTC_BAD_DATA, "a data set has 1 to %d examples, not %lld", INT32_MAX,
+                        (long long)examples);
     if (data->examples != examples)
         code = resize_data(session, which == MTC_TEST, examples);
     for (int i = 0; i < model->fields && !code; i++) {

@@ -26,8 +26,8 @@ struct MtcSession {
     char *arena;
     int64_t *clock;
     MtcData data[2];
-    MtcData batch; /* memory for one batch of examples that are no data set, to predict */
-    int *order;    /* of the training examples, this epoch */
+    MtcData batch;      /* memory for one batch of examples that are no data set, to predict */
+    int *order;         /* of the training examples, this epoch */
     double *evaluation; /* one row of reports per batch of the larger data set */
     int64_t evaluation_rows;
 

@@ -170,7 +170,8 @@ static int enqueue_evaluation(MtcSession *session, MtcChunk *chunk) {
         return 0;
     int code = mtc_enqueue_evaluation(session, test);
     size_t bytes = (size_t)(mtc_batches(session, test) * session->model->reports) * sizeof *chunk->evaluation;
-    return code ? code : mtc_device_fault(session, mtc_download(chunk->evaluation, session->evaluation, bytes), "evaluation");
+    return code ? code
+                : mtc_device_fault(session, mtc_download(chunk->evaluation, session->evaluation, bytes), "evaluation");
 }
 
 static int enqueue_chunk(MtcSession *session, const MtcTraining *training) {
@@ -180,7 +181,8 @@ static int enqueue_chunk(MtcSession *session, const MtcTraining *training) {
     chunk->steps = chunk->segments = chunk->orders = 0;
     chunk->summary = false;
     const char *error = mtc_event_record(chunk->begun);
-    error = error ? error : mtc_snapshot_save(session, &trainer->snapshot[trainer->enqueued % MTC_SNAPSHOTS], &chunk->from);
+    error =
+        error ? error : mtc_snapshot_save(session, &trainer->snapshot[trainer->enqueued % MTC_SNAPSHOTS], &chunk->from);
     error = error ? error : enqueue_steps(session, training, chunk);
     size_t bytes = (size_t)(chunk->steps * session->model->reports) * sizeof *chunk->reports;
     error = error ? error : mtc_download(chunk->reports, trainer->reports, bytes);

@@ -19,7 +19,7 @@ typedef struct MtcTraining {
     void (*steps)(void *user, int64_t first, int64_t count, const double *reports);
     /* A summary is due: where training stands, and the means over the test data, NULL when there are none. */
     void (*summary)(void *user, const MtcPosition *at, const double *reports);
-    bool (*stopped)(void *user); /* asked before each chunk: enough? */
+    bool (*stopped)(void *user);            /* asked before each chunk: enough? */
     double train_seconds, evaluate_seconds; /* result: time of the device */
 } MtcTraining;
 
@@ -33,7 +33,7 @@ enum { MTC_SLOTS = 2, MTC_SNAPSHOTS = 3, MTC_CHUNK_STEPS = 4096, MTC_SEGMENTS = 
 typedef struct MtcChunk {
     MtcPosition from;
     int64_t steps;
-    bool summary;      /* one is due at its end */
+    bool summary; /* one is due at its end */
     MtcPosition to;
     int64_t segments, orders; /* stretches of one epoch; epochs that begin in it */
     int *order;               /* host buffers: the orders of those epochs */

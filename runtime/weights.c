@@ -22,8 +22,8 @@ static int locate(MtcSession *session, const char *name, size_t bytes, const Mtc
             names[i] = model->tensor[i].name;
         const char *nearest = names ? mtc_nearest(name, names, model->tensors) : NULL;
         free(names);
-        return mtc_fail(&session->fault, MTC_USAGE, "there is no tensor '%s'%s%s%s", name, nearest ? "; did you mean '" : "",
-                        nearest ? nearest : "", nearest ? "'?" : "");
+        return mtc_fail(&session->fault, MTC_USAGE, "there is no tensor '%s'%s%s%s", name,
+                        nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
     }
     if (bytes != mtc_tensor_bytes(*tensor))
         return mtc_fail(&session->fault, MTC_USAGE, "tensor '%s' is %s of type %s, %zu bytes; given %zu", name,
@@ -60,13 +60,14 @@ int mtc_set_knob(MtcSession *session, const char *name, double value) {
         if (knob->integer && value != (double)(int64_t)value)
             return mtc_fail(&session->fault, MTC_USAGE, "'%s' is an integer, not %g", name, value);
         if (!(value == value) || (knob->has_range && (value < knob->low || value > knob->high)))
-            return mtc_fail(&session->fault, MTC_USAGE, "'%s' is from %g to %g, not %g", name, knob->low, knob->high, value);
+            return mtc_fail(&session->fault, MTC_USAGE, "'%s' is from %g to %g, not %g", name, knob->low, knob->high,
+                            value);
         session->knob[i] = (float)value;
         return 0;
     }
     const char *nearest = mtc_nearest(name, names, model->knobs);
-    return mtc_fail(&session->fault, MTC_USAGE, "there is no parameter '%s'%s%s%s", name, nearest ? "; did you mean '" : "",
-                    nearest ? nearest : "", nearest ? "'?" : "");
+    return mtc_fail(&session->fault, MTC_USAGE, "there is no parameter '%s'%s%s%s", name,
+                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
 }
 
 /* ---- saving ---- */
@@ -150,7 +151,8 @@ static bool same_shape(const MtcTensor *tensor, const MtcBlob *blob) {
 
 /* A double program takes the weights of a single one. */
 static bool same_type(const MtcTensor *tensor, const MtcBlob *blob) {
-    return strcmp(mtc_dtype(tensor->type), blob->dtype) == 0 || (tensor->type == MTC_F64 && strcmp(blob->dtype, "F32") == 0);
+    return strcmp(mtc_dtype(tensor->type), blob->dtype) == 0 ||
+           (tensor->type == MTC_F64 && strcmp(blob->dtype, "F32") == 0);
 }
 
 enum { LISTED_MOST = 12 }; /* differences named in one message */
@@ -212,7 +214,8 @@ int mtc_load(MtcSession *session, const char *path) {
     code = check_weights(session, path, &archive);
     for (int i = 0; i < session->model->tensors && !code; i++)
         if (session->model->tensor[i].role == MTC_WEIGHT)
-            code = load_tensor(session, &session->model->tensor[i], mtc_archive_find(&archive, session->model->tensor[i].name));
+            code = load_tensor(session, &session->model->tensor[i],
+                               mtc_archive_find(&archive, session->model->tensor[i].name));
     mtc_archive_free(&archive);
     return code;
 }
