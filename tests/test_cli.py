@@ -187,6 +187,13 @@ def test_program_for_cuda(run, tmp_path):
 
 
 @pytest.mark.nvcc
+def test_shared_library_for_cuda(run, tmp_path):
+    assert run("--target", "cuda", "--arch", "sm_90", "--shared", "small.mt").returncode == 0
+    names = subprocess.run(["nm", "-D", "--defined-only", tmp_path / "small.so"], capture_output=True, text=True).stdout
+    assert all(f" {name}\n" in names for name in ("mtc_model", "mtc_create", "mtc_train", "mtc_predict"))
+
+
+@pytest.mark.nvcc
 @pytest.mark.parametrize("arch, message", [("sm_12", "cannot compile for sm_12"), ("ampere", "not 'ampere'")])
 def test_wrong_architecture(run, arch, message):
     refused(run("--arch", arch, "small.mt"), TOOL, message)
@@ -299,3 +306,13 @@ def test_runtime_is_found_or_asked_for(run, tmp_path):
     refused(done, TOOL, "set MTC_HOME")
     refused(run("--target", "cpu", "small.mt", MTC_HOME="/proc"), TOOL, "MTC_HOME is '/proc'")
     assert run("--target", "cpu", "small.mt", MTC_HOME=str(ROOT)).returncode == 0
+
+
+def test_install_and_uninstall(run, tmp_path):
+    where = [f"DESTDIR={tmp_path}/root", "PREFIX=/usr"]
+    subprocess.run(["make", "-C", ROOT, "install", *where], check=True, capture_output=True)
+    installed = tmp_path / "root/usr/bin/mtc"
+    command = [installed, "--target", "cpu", "small.mt", "-o", "prog"]
+    assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 0
+    subprocess.run(["make", "-C", ROOT, "uninstall", *where], check=True, capture_output=True)
+    assert not [path for path in (tmp_path / "root").rglob("*") if path.is_file()]

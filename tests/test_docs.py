@@ -1,7 +1,10 @@
 """What the documentation shows works: its models compile, its reference of operators is the compiler's own.
 
-Fenced blocks of docs/*.md and README.md:   ```mt         a whole model, or the statements of a model block
+Fenced blocks of docs/*.md and README.md:   ```mt         a whole model, or a part of one
                                             ```mt error   refused
+A comment before a fence says where the block is from, and `make bless` writes it anew:
+    <!-- models/mnist.mt -->         the file
+    <!-- mnist.cu: h, logits -->     functions of the program that mtc makes of models/mnist.mt
 """
 
 import re
@@ -13,23 +16,38 @@ from conftest import ROOT
 PAGES = sorted((ROOT / "docs").glob("*.md")) + [ROOT / "README.md"]
 BLOCK = re.compile(r"^```mt( error)?\n(.*?)^```", re.M | re.S)
 
-AROUND_STATEMENTS = """\
-data {{
+# A param, an include, a function or a block; what is left of an example are statements of its model block. The last
+# value that they name is what the rest of the model uses.
+ITEM = re.compile(r"^(param|include|fn|data|model|train)\b(?:[^\n]*\{\n.*?^\}|[^\n]*)[^\n]*\n", re.M | re.S)
+
+# What stands around an example that is a part of a model.
+DEFAULTS = {
+    "data": """\
+data {
   train = idx("images", "labels")
   x     : f32[8, 16]
   label : class[10]
-}}
-model {{
-{statements}
-  features = flatten(x)
-  scores   = linear(features, 10)
-}}
-train {{
+}
+""",
+    "model": """\
+model {
+STATEMENTS
+  scores = linear(flatten(RESULT), 10)
+}
+""",
+    "train": """\
+train {
   loss      = cross_entropy(scores, label)
   optimizer = sgd(0.1)
   batch     = 4
-  epochs    = 1
-}}
+}
+""",
+}
+INCLUDED = """\
+fn mlp(x, hidden, out) {
+  h = relu(linear(x, hidden))
+  return linear(h, out)
+}
 """
 
 
@@ -42,13 +60,17 @@ def blocks():
 
 
 def whole(text):
-    if re.search(r"^train \{", text, re.M):
-        return text
-    return AROUND_STATEMENTS.format(statements=text)
+    given = {match[1] for match in ITEM.finditer(text)}
+    items = "".join(match[0] for match in ITEM.finditer(text))
+    statements = ITEM.sub("", text)
+    result = (["x"] + re.findall(r"^(\w+) *=", statements, re.M))[-1]
+    around = "".join(block for name, block in DEFAULTS.items() if name not in given)
+    return items + around.replace("STATEMENTS", statements).replace("RESULT", result)
 
 
 @pytest.mark.parametrize("text, refused", list(blocks()))
 def test_block(text, refused, mtc, tmp_path):
+    (tmp_path / "blocks.mt").write_text(INCLUDED)
     model = tmp_path / "block.mt"
     model.write_text(whole(text))
     done = mtc("--emit=plan", model)
@@ -59,8 +81,26 @@ def test_operator_reference(mtc, check_text):
     check_text(ROOT / "docs" / "operators.md", mtc("--operators").stdout)
 
 
+COPY = re.compile(r"^(<!-- (\S+?)(?:: (.*))? -->\n```\w+\n)(.*?)^(```)$", re.M | re.S)
+
+
+def original(mtc, name, functions):
+    if functions is None:
+        return (ROOT / name).read_text()
+    paragraphs = mtc("--emit=cu", "models/mnist.mt").stdout.split("\n\n")
+    wanted = [rf"^static .*\b{function}\(" for function in functions.split(", ")]
+    return "\n\n".join(next(text for text in paragraphs if re.search(start, text, re.M)) for start in wanted) + "\n"
+
+
+def test_copies(mtc, check_text):
+    page = ROOT / "README.md"
+    text = COPY.sub(lambda match: match[1] + original(mtc, match[2], match[3]) + match[5], page.read_text())
+    check_text(page, text)
+
+
 def test_links():
     """Every relative link of a page leads to a file."""
     for page in filter(lambda page: page.exists(), PAGES):
-        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+        prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
+        for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
             assert target.startswith("http") or (page.parent / target).exists(), f"{page.name}: {target}"

@@ -112,6 +112,13 @@ def test_arena_is_as_small_as_any(plan_of, model):
     assert totals["arena"] == totals["floor"]
 
 
+def test_arena_of_mnist(mtc):
+    """Weights, Adam's two moments, h, its gradient, and what the loss needs: nothing else is stored."""
+    _, totals = parse(mtc("--emit=plan", "models/mnist.mt").stdout)
+    assert totals == {"weights": 407296, "optimizer state": 814592, "values": 68608, "arena": 1290496,
+                      "without sharing": 1326336, "floor": 1290496}
+
+
 def test_sgd_has_no_state(plan_of):
     buffers, totals = plan_of(TWO_LAYERS, optimizer="sgd(0.1)")
     assert totals["optimizer state"] == 0

@@ -1,0 +1,111 @@
+"""The runtime under a compiled model: training, checkpoints, predictions and the diagnosis of a NaN, on the CPU target."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MNIST = ROOT / "models" / "mnist.mt"
+
+DIVERGING = """
+param lr = 1e-3
+
+data {
+  train = idx("mnist/train-images-idx3-ubyte", "mnist/train-labels-idx1-ubyte")
+  image : u8[28, 28]
+  label : class[10]
+}
+
+model {
+  x      = flatten(image) / 255
+  h      = relu(linear(x, 16))
+  scores = log(linear(h, 10))
+}
+
+train {
+  loss      = cross_entropy(scores, label)
+  optimizer = sgd(lr)
+  batch     = 32
+  epochs    = 1
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("digits")
+    subprocess.run([sys.executable, ROOT / "tools/make_digits.py", folder / "mnist", "--train", "3000", "--test", "700"], check=True)
+    return folder
+
+
+def read_idx(path):
+    content = path.read_bytes()
+    return np.frombuffer(content, "u1", offset=4 + 4 * content[3]).reshape(-1, *([28, 28] if content[3] == 3 else []))
+
+
+def test_drawn_digits(digits):
+    images, labels = read_idx(digits / "mnist/t10k-images-idx3-ubyte"), read_idx(digits / "mnist/t10k-labels-idx1-ubyte")
+    assert images.shape == (700, 28, 28) and labels.shape == (700,) and set(labels) == set(range(10))
+    assert 20 < images.mean() < 60 and images.max() > 200
+
+
+def test_training_learns(digits, compile_model):
+    lines = compile_model(MNIST)("--data", digits, "--epochs", 5).stdout.splitlines()
+    losses = [float(line.split()[3]) for line in lines[:5]]
+    assert losses == sorted(losses, reverse=True) and float(lines[4].split("accuracy")[2].split()[0]) > 0.9
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_same_bytes_with_any_number_of_threads(threads, digits, compile_model, tmp_path):
+    program = compile_model(MNIST)
+    for name, count in (("a", threads), ("b", 1)):
+        program("--data", digits, "--epochs", 1, "--save", tmp_path / name, "--quiet", threads=count)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_checkpoint(digits, compile_model, tmp_path):
+    safetensors = pytest.importorskip("safetensors.numpy")
+    program, path = compile_model(MNIST), tmp_path / "w.safetensors"
+    program("--data", digits, "--epochs", 2, "--save", path, "--quiet")
+    weights = safetensors.load_file(path)
+    assert {name: value.shape for name, value in weights.items()} == {
+        "h.weight": (128, 784), "h.bias": (128,), "logits.weight": (10, 128), "logits.bias": (10,)}
+
+    images, labels = read_idx(digits / "mnist/t10k-images-idx3-ubyte"), read_idx(digits / "mnist/t10k-labels-idx1-ubyte")
+    h = np.maximum(images.reshape(700, 784) / 255 @ weights["h.weight"].T + weights["h.bias"], 0)
+    scores = h @ weights["logits.weight"].T + weights["logits.bias"]
+    p = np.exp(scores - scores.max(1, keepdims=True))
+    p /= p.sum(1, keepdims=True)
+
+    program("predict", "--data", digits, "--load", path, "--output", tmp_path / "p.npy")
+    assert np.allclose(np.load(tmp_path / "p.npy"), p, atol=2e-6)
+    text = program("eval", "--data", digits, "--load", path).stdout
+    loss, accuracy = float(text.split("loss ")[1].split()[0]), float(text.split("accuracy ")[1])
+    assert loss == pytest.approx(-np.log(p[np.arange(700), labels]).mean(), rel=1e-5)
+    assert accuracy == pytest.approx((p.argmax(1) == labels).mean(), abs=1e-6)
+
+
+def test_double_program(digits, compile_model, tmp_path):
+    single, double = compile_model(MNIST), compile_model(MNIST, "--real", "f64")
+    single("--data", digits, "--steps", 3, "--save", tmp_path / "w", "--quiet")
+    losses = [float(program("eval", "--data", digits, "--load", tmp_path / "w").stdout.split("loss ")[1].split()[0])
+              for program in (single, double)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+def test_nan_is_traced(digits, compile_model, tmp_path):
+    done = compile_model(DIVERGING)("--data", digits, "--save", tmp_path / "w", check=False)
+    assert done.returncode == 65 and not (tmp_path / "w").exists()
+    assert "training diverged: the loss of step 1 (epoch 1) is NaN" in done.stderr
+    assert ":13: scores = log(linear(h, 10))\n" in done.stderr
+
+
+def test_initial_weights(digits, compile_model, tmp_path):
+    safetensors = pytest.importorskip("safetensors.numpy")
+    compile_model(MNIST)("--data", digits, "--steps", 1, "--lr", 0, "--save", tmp_path / "w", "--quiet")
+    bound = 1 / np.sqrt(784)
+    weight = safetensors.load_file(tmp_path / "w")["h.weight"]
+    assert abs(weight).max() <= bound and weight.std() == pytest.approx(bound / np.sqrt(3), rel=0.02)

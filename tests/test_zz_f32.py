@@ -1,0 +1,95 @@
+"""Operators in compiled programs: values against NumPy, gradients against the dumped graph in float64 and against finite
+differences of the compiled loss. On the CPU in f64; on a GPU in f32 (`make check-gpu`), where differences are coarse."""
+
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import MTC
+from evaluator import evaluate, parse
+from library import Library
+from ops_cases import CASES, Group
+
+GROUP = 12
+GROUPS = [CASES[i : i + GROUP] for i in range(0, len(CASES), GROUP)]
+TARGETS = {"cpu": ["--target", "cpu", "--real", "f64"], "cuda": ["--target", "cpu"]}
+TOLERANCE = {"cpu": dict(rtol=1e-9, atol=1e-12), "cuda": dict(rtol=3e-4, atol=2e-5)}
+STEP = {"cpu": 1e-5, "cuda": 1e-2}
+SLOPE = {"cpu": dict(rel=1e-5, abs=1e-7), "cuda": dict(rel=5e-3, abs=5e-3)}
+
+
+def mtc(*arguments):
+    run = subprocess.run([MTC, *map(str, arguments)], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+class Compiled:
+    """A group of cases, run once: one training step at rate 0, whose momentum is the gradient."""
+
+    def __init__(self, target, cases, folder):
+        self.target, self.group = target, Group(cases)
+        model, library = folder / "group.mt", folder / "group.so"
+        model.write_text(self.group.model())
+        mtc(model, "--shared", "-o", library, "--keep", folder / "source", *TARGETS[target])
+        self.graph = parse(mtc("--emit=grad", model))["train"]
+        self.library = Library(library, np.float64 if target == "cpu" else np.float32)
+        self.fields = list(self.group.fields().values())
+        self.library.set_data(self.fields)
+        self.reset()
+        self.loss = self.library.train(1, 1)[0, 0]
+        self.gradients = {name: self.library.get(f"{name}.momentum", w.shape) for name, w in self.group.weights.items()}
+        self.reset()
+        self.losses = self.library.predict(self.fields, len(cases))
+
+    def reset(self):
+        for name, value in self.group.weights.items():
+            self.library.set(name, value)
+
+    def expected(self):
+        states = {f"{name}.momentum": np.zeros(value.shape) for name, value in self.group.weights.items()}
+        return evaluate(self.graph, self.group.leaves() | states)
+
+    def loss_along(self, name, direction, distance):
+        self.library.set(name, self.group.weights[name] + distance * direction)
+        loss = self.library.evaluate(1)[0]
+        self.library.set(name, self.group.weights[name])
+        return loss
+
+
+@pytest.fixture(scope="module", params=["cpu", "cuda"])
+def target(request):
+    return request.param
+
+
+@pytest.fixture(scope="module", params=GROUPS, ids=lambda cases: f"{cases[0].id}..{cases[-1].id}")
+def compiled(request, target, tmp_path_factory):
+    program = Compiled(target, request.param, tmp_path_factory.mktemp("ops"))
+    yield program
+    program.library.close()
+
+
+def test_values(compiled):
+    expected = compiled.group.losses()
+    for k, case in enumerate(compiled.group.pieces):
+        np.testing.assert_allclose(compiled.losses[:, k], expected[:, k], rtol=2e-5, atol=2e-5, err_msg=case.case.id)
+    np.testing.assert_allclose(compiled.loss, compiled.group.loss(), **TOLERANCE[compiled.target])
+
+
+def test_gradients(compiled):
+    expected = compiled.expected()
+    for name, gradient in compiled.gradients.items():
+        wanted = expected.assigned[f"{name}.momentum"]
+        np.testing.assert_allclose(gradient, wanted, **TOLERANCE[compiled.target], err_msg=name)
+
+
+def test_finite_differences(compiled):
+    """Along one random direction per weight."""
+    random = np.random.default_rng(2)
+    step = STEP[compiled.target]
+    for piece in compiled.group.pieces:
+        for name, value in piece.weights.items() if piece.case.gradient else ():
+            direction = random.normal(size=value.shape)
+            direction /= np.linalg.norm(direction)
+            slope = (compiled.loss_along(name, direction, step) - compiled.loss_along(name, direction, -step)) / (2 * step)
+            assert (compiled.gradients[name] * direction).sum() == pytest.approx(slope, **SLOPE[compiled.target]), name
