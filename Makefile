@@ -20,38 +20,50 @@ RUNTIME     = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out runtime/device_%,$(wi
 C_FILES     = $(wildcard compiler/*.[ch] compiler/*/*.[ch] runtime/*.[ch] kernels_lib/*.h kernels_lib/*/*.h kernels_lib/*/*.cuh \
                          bench/*.cu tools/*.c)
 
+# One short line for each file; `make V=1` shows the commands.
+ifndef V
+.SILENT:
+endif
+
 all: $(BUILD)/mtc $(BUILD)/libmtc_runtime.a  ## build the compiler and the runtime library (default)
 
 $(BUILD)/mtc: $(OBJECTS)
+	echo "  link   $@"
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
 
 # Written anew, so that an object whose source is gone leaves the library too.
 $(BUILD)/libmtc_runtime.a: $(RUNTIME)
+	echo "  ar     $@"
 	$(RM) $@
 	$(AR) rcs $@ $^
 
 $(BUILD)/obj/compiler/%.o: compiler/%.c
-	@mkdir -p $(@D)
+	echo "  cc     $<"
+	mkdir -p $(@D)
 	$(CC) $(COMPILER_FLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(BUILD)/obj/runtime/%.o: runtime/%.c
-	@mkdir -p $(@D)
+	echo "  cc     $<"
+	mkdir -p $(@D)
 	$(CC) $(RUNTIME_FLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 # What flex writes does not pass our own warnings.
 $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
-	@mkdir -p $(@D)
+	echo "  cc     $<"
+	mkdir -p $(@D)
 	$(CC) $(COMPILER_FLAGS) $(CFLAGS) -Icompiler/front -Wno-unused-function -Wno-sign-compare -MMD -MP -c -o $@ $<
 
 # The headers that flex and bison write must exist before the first compilation of what includes them.
 $(OBJECTS): | $(GENERATED)
 
 $(BUILD)/gen/parser.c $(BUILD)/gen/parser.h &: compiler/front/parser.y
-	@mkdir -p $(@D)
+	echo "  bison  $<"
+	mkdir -p $(@D)
 	$(BISON) -Wall -Werror --defines=$(BUILD)/gen/parser.h -o $(BUILD)/gen/parser.c $<
 
 $(BUILD)/gen/lexer.c $(BUILD)/gen/lexer.h &: compiler/front/lexer.l
-	@mkdir -p $(@D)
+	echo "  flex   $<"
+	mkdir -p $(@D)
 	$(FLEX) --header-file=$(BUILD)/gen/lexer.h -o $(BUILD)/gen/lexer.c $<
 
 -include $(OBJECTS:.o=.d) $(RUNTIME:.o=.d)
@@ -80,13 +92,18 @@ asan:  ## build build/asan/mtc with AddressSanitizer and UndefinedBehaviorSaniti
 
 FUZZ_FLAGS := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
-fuzz:  ## fuzz the compiler under the sanitizers for FUZZ_SECONDS (600)
-	$(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="$(FUZZ_FLAGS)" $(BUILD)/fuzz/front_fuzz
+fuzz:  ## fuzz the compiler and the runtime's readers under the sanitizers, each for FUZZ_SECONDS (600)
+	$(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="$(FUZZ_FLAGS)" $(addprefix $(BUILD)/fuzz/,front_fuzz data_fuzz checkpoint_fuzz)
 	tools/fuzz $(BUILD)/fuzz/front_fuzz
+	tools/fuzz $(BUILD)/fuzz/data_fuzz
+	tools/fuzz $(BUILD)/fuzz/checkpoint_fuzz
 
 $(BUILD)/front_fuzz: tests/fuzz/front_fuzz.c $(OBJECTS)
 	$(CC) $(COMPILER_FLAGS) -D_GNU_SOURCE $(CFLAGS) -fsanitize=fuzzer -Icompiler -o $@ \
 	      $(filter-out %/compiler/main.o,$^) -lm
+
+$(BUILD)/data_fuzz $(BUILD)/checkpoint_fuzz: $(BUILD)/%: tests/fuzz/%.c $(BUILD)/libmtc_runtime.a
+	$(CC) $(RUNTIME_FLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $^ -lm -ldl -lpthread
 
 # Installed, the library's folder looks like the source tree: the compiler finds kernels and runtime in either.
 LIBRARY = $(DESTDIR)$(PREFIX)/lib/mtc
