@@ -10,7 +10,7 @@ SANITIZE  := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-
 
 WARNINGS         := -Wall -Wextra -Wpedantic
 COMPILER_FLAGS    = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARNINGS) -Icompiler -I$(BUILD)/gen
-RUNTIME_FLAGS    := -std=c11 -D_XOPEN_SOURCE=700 $(WARNINGS) -fPIC -Iruntime -Ikernels_lib
+RUNTIME_FLAGS    := -std=c11 -D_XOPEN_SOURCE=700 $(WARNINGS) -fPIC -fvisibility=hidden -Iruntime -Ikernels_lib
 
 SOURCES    := $(wildcard compiler/*.c compiler/*/*.c)
 GENERATED  := $(BUILD)/gen/parser.c $(BUILD)/gen/lexer.c

@@ -72,7 +72,7 @@ template <class Product, class Variant, bool TA, bool TB>
 __global__ void __launch_bounds__(THREADS, Variant::blocks) tiled_kernel(const float *a, const float *b, float *c) {
     extern __shared__ __align__(16) char shared[];
     matmul<Product, typename Variant::Tile>(blockIdx.x, operand<TA ? Product::M : Product::K, TA>(a),
-                                            operand<TB ? Product::K : Product::N, TB>(b), shared,
+                                            operand<TB ? Product::K : Product::N, TB>(b), shared, NoGate(),
                                             [=](int i, int j, float sum) { c[i * Product::N + j] = sum; });
 }
 

@@ -81,8 +81,7 @@ static int steps_per_run(MtcSession *session, const MtcOptions *options, int64_t
     return code;
 }
 
-static void print_bench(const MtcSession *session, int64_t steps, int64_t runs, const double *seconds, bool real_data,
-                        double opened) {
+static void print_bench(const MtcSession *session, int64_t steps, int64_t runs, const double *seconds, bool real_data) {
     const MtcModel *model = session->model;
     MtcText text = {NULL, 0, 0};
     double median = seconds[runs / 2] / (double)steps;
@@ -101,12 +100,12 @@ static void print_bench(const MtcSession *session, int64_t steps, int64_t runs, 
     mtc_add_number(&text, "steps_per_second", 1 / median);
     mtc_add_number(&text, "examples_per_second", (double)model->batch / median);
     mtc_add_number(&text, "gflops", 1e-9 * model->flops_per_step / median);
-    mtc_add_number(&text, "start_seconds", opened);
+    mtc_add_start(&text, session);
     printf("%s}\n", text.at);
     free(text.at);
 }
 
-static int bench_session(MtcSession *session, const MtcOptions *options, bool real_data, double opened) {
+static int bench_session(MtcSession *session, const MtcOptions *options, bool real_data) {
     int64_t steps;
     double *seconds = (double *)calloc((size_t)options->runs, sizeof *seconds);
     if (!seconds)
@@ -115,7 +114,7 @@ static int bench_session(MtcSession *session, const MtcOptions *options, bool re
     if (!code)
         code = measure(session, steps, options->runs, seconds);
     if (!code)
-        print_bench(session, steps, options->runs, seconds, real_data, opened);
+        print_bench(session, steps, options->runs, seconds, real_data);
     free(seconds);
     return code;
 }
@@ -128,10 +127,9 @@ int mtc_command_bench(MtcFault *fault, const MtcModel *model, const MtcOptions *
         mtc_destroy(session);
         return code;
     }
-    double opened = mtc_seconds() - options->started;
     code = real_data ? 0 : set_random_data(session);
     if (!code)
-        code = bench_session(session, options, real_data, opened);
+        code = bench_session(session, options, real_data);
     if (code)
         *fault = session->fault;
     mtc_destroy(session);

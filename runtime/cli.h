@@ -34,6 +34,7 @@ const char *mtc_test_split(const MtcModel *model);
 void mtc_add_params(MtcText *text, const MtcModel *model, const MtcSession *session);
 void mtc_add_field(MtcText *text, const char *key, const char *value); /* ,"key":"value" */
 void mtc_add_number(MtcText *text, const char *key, double value);     /* ,"key":1.5; null when it is not finite */
+void mtc_add_start(MtcText *text, const MtcSession *session);
 void mtc_add_count(MtcText *text, const char *key, int64_t value);
 
 #endif

@@ -93,16 +93,24 @@ int mtc_open_session(MtcFault *fault, const MtcModel *model, const MtcOptions *o
                      const char *test, MtcSession **session) {
     SplitLoad load[2];
     *session = NULL;
+    double began = mtc_seconds();
     int code = begin_load(fault, &load[MTC_TRAIN], model, options->data, train);
     int other = begin_load(fault, &load[MTC_TEST], model, options->data, test);
     code = code ? code : other;
     if (!code)
         code = start_device(fault, model, options, session);
-    for (int which = 0; which < 2; which++) {
+    double device = mtc_seconds();
+    for (int which = 0; which < 2; which++)
         wait_for(&load[which]);
+    double files = mtc_seconds();
+    for (int which = 0; which < 2; which++) {
         if (!code)
             code = give_data(fault, *session, which, &load[which]);
         mtc_examples_free(&load[which].examples);
+    }
+    if (!code) {
+        MtcStart start = {device - began, files - device, mtc_seconds() - files};
+        (*session)->start = start;
     }
     return code;
 }
@@ -146,8 +154,8 @@ static int train_session(MtcFault *fault, MtcSession *session, const MtcOptions 
     signal(SIGINT, SIG_DFL);
     if (!code)
         return mtc_progress_close(fault, &progress, session, &training);
-    mtc_progress_abandon(&progress);
     *fault = session->fault;
+    mtc_progress_abandon(&progress, fault);
     return code;
 }
 

@@ -7,6 +7,8 @@
 
 #include "common.h"
 
+#pragma GCC visibility push(hidden) /* compiled with the program, not with the runtime */
+
 typedef struct MtcDeviceInfo {
     char name[256];
     int major, minor; /* compute capability; cpu: 0 */
@@ -38,4 +40,5 @@ const char *mtc_event_record(MtcEvent *event);
 const char *mtc_event_wait(MtcEvent *event);            /* until all work before it is done */
 double mtc_event_seconds(MtcEvent *from, MtcEvent *to); /* of device time; both are done */
 
+#pragma GCC visibility pop
 #endif

@@ -19,8 +19,11 @@ static bool code_runs(const char *built, int major, int minor) {
     return version / 10 == major && (exact ? version % 10 == minor : version % 10 <= minor);
 }
 
-/* `architectures`: "sm_75;sm_90" with "+ptx" after the last when its PTX is there too, which newer devices translate. */
+/* `architectures`: "sm_75;sm_90" with "+ptx" after the last when its PTX is there too, which newer devices translate.
+ * Empty: a standalone file, which whoever ran nvcc built for a device of theirs. */
 static bool built_for(const char *architectures, int major, int minor) {
+    if (!*architectures)
+        return true;
     bool runs = false;
     const char *last = architectures;
     for (const char *at = architectures; at; at = strchr(at, ';'), at = at ? at + 1 : NULL) {

@@ -15,6 +15,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
 #define MTC_ABI 1
 
@@ -161,6 +162,7 @@ int mtc_set(MtcSession *session, const char *name, const void *values, size_t by
 int mtc_save(MtcSession *session, const char *path); /* safetensors: weights; atomic */
 int mtc_load(MtcSession *session, const char *path);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

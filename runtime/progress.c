@@ -34,6 +34,12 @@ void mtc_add_params(MtcText *text, const MtcModel *model, const MtcSession *sess
         mtc_add_number(text, model->knob[i].name, (double)session->knob[i]);
 }
 
+void mtc_add_start(MtcText *text, const MtcSession *session) {
+    mtc_add_number(text, "device_seconds", session->start.device);
+    mtc_add_number(text, "files_seconds", session->start.files);
+    mtc_add_number(text, "upload_seconds", session->start.upload);
+}
+
 static void log_line(MtcProgress *progress, MtcText *text) {
     fprintf(progress->log, "%s}\n", text->at);
     fflush(progress->log);
@@ -208,10 +214,15 @@ static int close_log(MtcFault *fault, MtcProgress *progress) {
     return failed ? mtc_fail(fault, MTC_IO, "%s: cannot write: %s", progress->options->log, strerror(errno)) : 0;
 }
 
-void mtc_progress_abandon(MtcProgress *progress) {
+void mtc_progress_abandon(MtcProgress *progress, const MtcFault *fault) {
+    MtcText text = {NULL, 0, 0};
     clear_bar(progress);
-    if (progress->log)
-        fclose(progress->log);
+    if (!progress->log)
+        return;
+    mtc_text_add(&text, "{\"event\":\"fault\"");
+    mtc_add_field(&text, "message", fault->text);
+    log_line(progress, &text);
+    fclose(progress->log);
 }
 
 int mtc_progress_close(MtcFault *fault, MtcProgress *progress, const MtcSession *session, const MtcTraining *training) {
@@ -229,6 +240,7 @@ int mtc_progress_close(MtcFault *fault, MtcProgress *progress, const MtcSession 
     mtc_add_number(&text, "train_seconds", training->train_seconds);
     mtc_add_number(&text, "evaluate_seconds", training->evaluate_seconds);
     mtc_add_number(&text, "us_per_step", step_us);
+    mtc_add_start(&text, session);
     mtc_add_number(&text, "process_seconds", process);
     log_line(progress, &text);
     return close_log(fault, progress);

@@ -29,6 +29,6 @@ void mtc_progress_steps(void *progress, int64_t first, int64_t count, const doub
 void mtc_progress_summary(void *progress, const MtcPosition *at, const double *reports);
 /* After the last step: what it took. A fault: the log could not be written whole. */
 int mtc_progress_close(MtcFault *fault, MtcProgress *progress, const MtcSession *session, const MtcTraining *training);
-void mtc_progress_abandon(MtcProgress *progress); /* after a fault */
+void mtc_progress_abandon(MtcProgress *progress, const MtcFault *fault);
 
 #endif

@@ -14,6 +14,11 @@ typedef struct MtcPosition {
     int64_t step, epoch, epoch_step;
 } MtcPosition;
 
+/* Seconds that the start of a program took: for the device, then for files that were still being read, for copying. */
+typedef struct MtcStart {
+    double device, files, upload;
+} MtcStart;
+
 struct MtcSession {
     const MtcModel *model;
     const char *program; /* what advice calls the executable */
@@ -32,6 +37,7 @@ struct MtcSession {
     int64_t evaluation_rows;
 
     MtcPosition at;
+    MtcStart start;
     MtcTrainer *trainer; /* NULL before the first training */
 };
 

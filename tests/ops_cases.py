@@ -140,7 +140,7 @@ CASES = [
     unary("square", np.square),
     unary("softmax", softmax),
     Case("softmax_first", "softmax(x, axis = 0)", lambda x, z, e: softmax(x, 1)),
-    Case("softmax_large", "softmax(100 * x)", lambda x, z, e: softmax(100 * x), x_range=(9, 9.1)),
+    Case("softmax_large", "softmax(x + 100)", lambda x, z, e: softmax(x)),
     unary("log_softmax", log_softmax),
     Case("log_softmax_first", "log_softmax(x, axis = 0)", lambda x, z, e: log_softmax(x, 1)),
     # reductions

@@ -14,7 +14,7 @@ GROUP = 12
 GROUPS = [CASES[i : i + GROUP] for i in range(0, len(CASES), GROUP)]
 TARGETS = {"cpu": ["--target", "cpu", "--real", "f64"], "cuda": ["--target", "cuda"]}
 TOLERANCE = {"cpu": dict(rtol=1e-9, atol=1e-12), "cuda": dict(rtol=3e-4, atol=2e-5)}
-STEP = {"cpu": 1e-5, "cuda": 1e-2}
+STEP = {"cpu": 1e-5, "cuda": 2e-3}
 SLOPE = {"cpu": dict(rel=1e-5, abs=1e-7), "cuda": dict(rel=5e-3, abs=5e-3)}
 
 

@@ -1,7 +1,6 @@
 """Operators as graphs, without compiling anything: values against NumPy, gradients against finite differences, and
 simplification against both. Runs the dumps of mtc in tests/evaluator.py."""
 
-import re
 import subprocess
 
 import numpy as np

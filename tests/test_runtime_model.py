@@ -1,5 +1,7 @@
 """The runtime under a compiled model: training, checkpoints, predictions and the diagnosis of a NaN, on the CPU target."""
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -109,3 +111,23 @@ def test_initial_weights(digits, compile_model, tmp_path):
     bound = 1 / np.sqrt(784)
     weight = safetensors.load_file(tmp_path / "w")["h.weight"]
     assert abs(weight).max() <= bound and weight.std() == pytest.approx(bound / np.sqrt(3), rel=0.02)
+
+
+def test_library_of_the_documentation(digits, mtc, tmp_path):
+    text = (ROOT / "docs" / "program.md").read_text()
+    (tmp_path / "user.c").write_text(text.split("```c\n")[1].split("```")[0])
+    assert mtc(MNIST, "--shared", "--target", "cpu", "-o", tmp_path / "libmodel.so", "--keep", tmp_path).returncode == 0
+    subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/runtime", tmp_path / "user.c", tmp_path / "libmodel.so",
+                    "-o", tmp_path / "user", f"-Wl,-rpath,{tmp_path}"], check=True)
+    environment = {**os.environ, "MTC_DATA_DIR": str(digits), "OMP_NUM_THREADS": "2"}
+    done = subprocess.run([tmp_path / "user"], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    first, last, test = re.fullmatch(r"loss ([\d.]+), then ([\d.]+); test loss ([\d.]+)\n", done.stdout).groups()
+    assert float(first) > 2 * float(last) and float(test) < float(first) and (tmp_path / "model.safetensors").exists()
+
+
+def test_library_offers_only_its_interface(mtc, tmp_path):
+    assert mtc(MNIST, "--shared", "--target", "cpu", "-o", tmp_path / "libmodel.so", "--keep", tmp_path).returncode == 0
+    listing = subprocess.run(["nm", "-D", "--defined-only", tmp_path / "libmodel.so"], capture_output=True, text=True, check=True)
+    offered = {line.split()[2] for line in listing.stdout.splitlines()}
+    header = (ROOT / "runtime" / "mtc.h").read_text()
+    assert offered <= set(re.findall(r"mtc_\w+", header))

@@ -78,7 +78,7 @@ static void put(const Breaker *b, int columns, const char *text) {
 /* Every line but the first starts at `columns`; the first one has `before` in front. */
 static bool break_arguments(const Breaker *b, int columns, const char *before, const char *text) {
     size_t open = arguments(text), lead = strlen(before), length;
-    if (!open || text[open - 1] != '(' || !(length = up_to_comma(text, open - 1, LONGEST_LINE - (size_t)columns - lead)))
+    if (!open || text[open - 1] == '[' || !(length = up_to_comma(text, open - 1, LONGEST_LINE - (size_t)columns - lead)))
         return false;
     put(b, columns, arena_printf(b->w->text.arena, "%s%.*s", before, (int)length, text));
     int inner = columns + (int)(lead + open);

@@ -98,15 +98,12 @@ static void add_cc_flags(Driver *d, Command *command) {
 /* The runtime, unless the source has it. All of it goes into a library: its caller decides what is used. */
 static void add_runtime(Driver *d, Command *command) {
     const Toolchain *tools = d->tools;
-    bool whole = d->build->shared;
+    const char *whole = arena_printf(d->arena, "%s--whole-archive,%s,--no-whole-archive",
+                                     tools->cuda ? "-Xlinker=" : "-Wl,", tools->library);
     add(d, command, arena_printf(d->arena, "-I%s/runtime", tools->home));
     add(d, command, arena_printf(d->arena, "-I%s/kernels_lib", tools->home));
     add(d, command, arena_printf(d->arena, "%s/runtime/device_%s.c", tools->home, tools->cuda ? "cuda" : "cpu"));
-    if (whole)
-        add(d, command, tools->cuda ? "-Xlinker=--whole-archive" : "-Wl,--whole-archive");
-    add(d, command, tools->library);
-    if (whole)
-        add(d, command, tools->cuda ? "-Xlinker=--no-whole-archive" : "-Wl,--no-whole-archive");
+    add(d, command, d->build->shared ? whole : tools->library);
 }
 
 static Command build_command(Driver *d, const char *source, const char *output) {

@@ -25,7 +25,7 @@ typedef struct RowVector {
 /* Where C and CUDA C++ differ. Everything else is the same text. */
 typedef struct Target {
     const char *name;   /* "cuda" */
-    bool schedules;     /* graph or persistent */
+    bool schedules;     /* graph or persistent; a kernel starts before the phase before it has ended, and waits */
     const char *member; /* "t.": how a kernel reaches its tensors */
     const char *report; /* "batch.reports" */
     const char *real;   /* the type of an f32 */
@@ -49,8 +49,7 @@ typedef struct Target {
 
     /* A kernel of rows. Element-wise, it may be two loops: along the first axis, and along the others. */
     bool nests;
-    void (*open_rows)(Body *row, const char *rows);
-    void (*close_rows)(Body *row);
+    void (*rows)(Body *row, const char *rows, const Writer *lines, Writer *out);
     void (*row_vectors)(Body *row, const RowVector *vectors, int count);
     /* "for (...)" over an extent, `variable` counting. */
     const char *(*loop)(const Body *row, const char *variable, const char *extent);

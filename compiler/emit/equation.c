@@ -38,8 +38,11 @@ static const char *value_name(const Equation *q, const Node *n) {
     case TABLE_KNOB:
         return module->knobs.at[n->attr.index].name;
     default:
-        return n->name || n->op->cls != OP_REDUCE || !is_own(q->kernel, n) ? n->name : local_name(q->e->arena, n);
+        break;
     }
+    if (n->op->cls == OP_REDUCE && is_own(q->kernel, n))
+        return local_name(q->e->arena, n);
+    return n->op->cls == OP_INDEX ? NULL : n->name;
 }
 
 static const char *element(const Equation *q, const Node *n, const char *name, const Index *at) {
@@ -112,6 +115,20 @@ static const char *text_of(Equation *q, const Node *n, const Index *at, int dept
     return substitute(q->e->arena, template_at(q->e, n, at), operands, MAX_INPUTS);
 }
 
+/* Functions of the batch are functions of the row: "share(i)", "step". */
+static const char *without_batch(Arena *arena, const char *text) {
+    static const char *const said[] = {"(batch)", "batch, "};
+    Text out = TEXT(arena);
+    while (*text) {
+        for (size_t k = 0; k < sizeof said / sizeof *said; k++)
+            if (strncmp(text, said[k], strlen(said[k])) == 0)
+                text += strlen(said[k]);
+        if (*text)
+            text_putc(&out, *text++);
+    }
+    return text_string(&out);
+}
+
 /* A sum that is the whole right side needs no parentheses. */
 static const char *unwrapped(Arena *arena, const char *text) {
     size_t length = strlen(text);
@@ -141,7 +158,7 @@ static void write_equation(Emitter *e, const Kernel *kernel, const Node *n, Writ
     Index at = {0};
     for (int axis = 0; axis < n->type.rank; axis++)
         index_push(&at, 1, n->type.dim[axis] == 1 ? "0" : letter(&q, axis));
-    const char *right = unwrapped(e->arena, text_of(&q, n, &at, 0));
+    const char *right = without_batch(e->arena, unwrapped(e->arena, text_of(&q, n, &at, 0)));
     const char *equation = arena_printf(e->arena, "%s = %s", element(&q, n, name, &at), right);
     if (strlen(equation) <= LONGEST_EQUATION)
         write_comment(out, 8, arena_printf(e->arena, "    %s", equation));

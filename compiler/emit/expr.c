@@ -162,6 +162,21 @@ static void describe_guarded(Body *body, Term *term, const char *guard, const In
                                  literal(e, 0, n->type.dtype));
 }
 
+static void describe_load(Body *body, Term *term, const Index *at) {
+    const Node *n = term->node;
+    Emitter *e = body->e;
+    term->pattern = loaded_element(e, n, at);
+    if (body->reads && !term->guarded) {
+        const char *name = names_claim(&body->names, local_name(e->arena, n));
+        VEC_PUSH(e->arena, body->reads, ((Read){n, name, term->pattern}));
+        term->pattern = arena_printf(e->arena, "%s%s", body->read_from, name);
+        return;
+    }
+    term->buffer = n->op->table == TABLE_FIELD ? NULL : plan_buffer(e->plan, n);
+    term->loaded = true;
+    term->plain = false;
+}
+
 static void describe(Body *body, Term *term, const Known *known, const Index *at) {
     Emitter *e = body->e;
     const Node *n = term->node;
@@ -169,10 +184,7 @@ static void describe(Body *body, Term *term, const Known *known, const Index *at
     if (known) {
         term->pattern = known->inner ? vector_element(e, known, at) : known->text;
     } else if (is_loaded(body->kernel, n)) {
-        term->pattern = loaded_element(e, n, at);
-        term->loaded = true;
-        term->buffer = n->op->table == TABLE_FIELD ? NULL : plan_buffer(e->plan, n);
-        term->plain = false;
+        describe_load(body, term, at);
     } else if (n->op->table == TABLE_KNOB) {
         term->pattern = arena_printf(e->arena, "%s%s", e->target->member, e->knob[n->attr.index]);
     } else if (n->op->c) {
@@ -269,9 +281,10 @@ static const char *keep(Body *body, Term *term, const char *text) {
     while (is_invariant(owner, term, text))
         owner = owner->outer;
     term->local = names_claim(&owner->names, local_name(body->e->arena, term->node));
-    owner->out->at = term->node->src;
-    const char *type = c_type(body->e, term->node->type.dtype);
-    write_line(owner->out, "%s %s = %s;", type, term->local, text);
+    bool reads_data = term->loaded && !term->buffer;
+    Writer *out = reads_data && owner->before_gate ? owner->before_gate : owner->out;
+    out->at = term->node->src;
+    write_line(out, "%s %s = %s;", c_type(body->e, term->node->type.dtype), term->local, text);
     if (owner != body)
         VEC_PUSH(body->e->arena, &owner->known, ((Known){term->node, term->key, term->local, 0}));
     return term->local;

@@ -19,6 +19,13 @@ typedef struct Known {
 
 typedef struct Term Term;
 
+/* What a body reads from memory, when that is to happen ahead of it. */
+typedef struct Read {
+    const Node *node;
+    const char *name, *text; /* "h_bias", "t.h_bias[j]" */
+} Read;
+typedef VEC(Read) Reads;
+
 /* A kernel, its rows, their loops: inner bodies know what outer ones do. What depends on none of a body's own variables
  * and is read from memory is read in the body around it; what is the same for all elements, at the start of the kernel. */
 struct Body {
@@ -28,6 +35,9 @@ struct Body {
     const char *variables[3];
     bool once; /* runs once in a body around it: reading ahead gains nothing */
     Writer *out;
+    Writer *before_gate; /* what reads the data set, which is always complete, goes here; NULL: it goes to `out` */
+    Reads *reads;          /* collects what is read; NULL: it is read where it is used */
+    const char *read_from; /* "old.": how what was read is reached */
     Names names;
     VEC(Known) known;
     VEC(RowVector) vectors;
@@ -49,6 +59,8 @@ typedef struct Output {
 } Output;
 typedef VEC(Output) Outputs;
 
+/* Phase of the program that writes the weight, state or value; -1: none. */
+int written_in(const Program *program, const Node *n);
 /* Writes the locals that the outputs need, then the outputs' statements. */
 void body_write(Body *body, const Outputs *outputs);
 

@@ -243,8 +243,10 @@ void write_rows(Body *kernel) {
     bool nests = nested(kernel, &kept);
     Writer lines = writer_like(kernel->out), elements = writer_like(kernel->out);
     Body row = body_inside(kernel, &lines, "i", nests ? "j" : NULL);
+    Writer before_gate = writer_like(kernel->out);
+    if (target->schedules && kernel->kernel->team == TEAM_BLOCK)
+        row.before_gate = &before_gate;
     claim_vectors(&row);
-    target->open_rows(&row, shape_product(arena, &kept, 0, nests ? 1 : kept.type.rank));
     row.out = nests ? &elements : &lines;
     if (row.vectors.count)
         target->row_vectors(&row, row.vectors.at, row.vectors.count);
@@ -258,6 +260,5 @@ void write_rows(Body *kernel) {
     row.out = &lines;
     if (nests)
         write_block(&lines, target->loop(&row, "j", shape_product(arena, &kept, 1, kept.type.rank - 1)), &elements);
-    target->close_rows(&row);
-    write_all(kernel->out, &lines);
+    target->rows(&row, shape_product(arena, &kept, 0, nests ? 1 : kept.type.rank), &lines, kernel->out);
 }

@@ -14,7 +14,8 @@ static const char *const reserved[] = {
     "i", "j", "k", "b", "c", "t", "sum", "sums", "tile", "batch", "shared", "team", "run", "steps", "row", "example", "share",
     "product", "uniform", "matmul", "matrix", "transposed", "gathered", "tensors", "train", "eval", "min", "max", "linux", "unix",
     "schedule", "prepare",
-    "release", "evaluate", "left", "right", "out", "side", "rows", "columns", "ROWS", "COLUMNS", "Train", "Eval",
+    "release", "evaluate", "left", "right", "out", "convert", "gate", "Gate", "read", "old", "Old", "side",
+    "read_side", "OldSide", "rows", "columns", "ROWS", "COLUMNS", "Train", "Eval",
     "Tensors", "Batch", "Matrix", "complex", "I", "NULL", "NAN", "INFINITY", "EOF", "BUFSIZ", "RAND_MAX", "BATCH", "REPORTS", "TRAIN", "EVAL"};
 
 bool has_word(const char *text, const char *word) {

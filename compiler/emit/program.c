@@ -18,14 +18,12 @@ const char *kernel_name(const Emitter *e, const Kernel *kernel) {
     return function_of(e, kernel)->name;
 }
 
-bool kernel_ends_phase(const Emitter *e, const Kernel *kernel) {
-    for (int p = 0; p < 2; p++)
-        for (int k = 0; k < e->programs[p]->phases.count; k++) {
-            const Phase *phase = &e->programs[p]->phases.at[k];
-            if (phase->kernels.at[phase->kernels.count - 1] == kernel)
-                return true;
-        }
-    return false;
+const Program *program_of(const Emitter *e, const Kernel *kernel) {
+    const Program *train = e->programs[0];
+    for (int k = 0; k < train->kernels.count; k++)
+        if (train->kernels.at[k] == kernel)
+            return train;
+    return e->programs[1];
 }
 
 double program_flops(const Program *program) {

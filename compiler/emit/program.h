@@ -13,7 +13,7 @@ Emission *emit_program(const Module *module, const Program *train, const Program
 const char *kernel_call(const Emitter *e, const Kernel *kernel);
 const char *kernel_name(const Emitter *e, const Kernel *kernel);
 
-bool kernel_ends_phase(const Emitter *e, const Kernel *kernel);
+const Program *program_of(const Emitter *e, const Kernel *kernel);
 double program_flops(const Program *program);
 
 /* ---- banner.c, quote.c: comments ---- */
@@ -26,6 +26,13 @@ const char *source_path(const Module *module);
 int line_of(Span src);
 /* Line `number` without its comment, with single spaces. */
 const char *line_text(Arena *arena, const Source *source, int number);
+
+/* ---- epilogue.c: what becomes of the sums of a product, in CUDA ---- */
+
+/* Writes the callbacks that matmul takes; returns them: "preloaded(read, out), sum_of_a(side)". */
+const char *write_epilogues(Body *kernel);
+/* "auto out = [&](int i, int j, float sum) { ... };", on one line if it has one statement. */
+void write_lambda(Writer *out, const char *head, const Writer *lines);
 
 /* ---- tensors.c: the struct of everything that a kernel reaches ---- */
 

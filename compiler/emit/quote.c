@@ -30,19 +30,39 @@ const char *line_text(Arena *arena, const Source *source, int number) {
     return text_string(&text);
 }
 
+/* A line of a model file. */
 typedef struct Place {
     const Source *source;
+    uint32_t begin, end; /* in the text */
     int line;
+    bool forward; /* the kernel computes what the line says, not only a gradient of it */
 } Place;
 typedef VEC(Place) Places;
 
-static void add_place(Arena *arena, Places *places, Span src) {
-    Place place = {src.source, line_of(src)};
+static bool is_at(Span src, const Place *place) {
+    return src.source == place->source && src.begin >= place->begin && src.begin <= place->end;
+}
+
+static Place place_of(Span src) {
+    const char *text = src.source->text;
+    Place place = {src.source, src.begin, src.begin, line_of(src), false};
+    while (place.begin > 0 && text[place.begin - 1] != '\n')
+        place.begin--;
+    while (text[place.end] && text[place.end] != '\n')
+        place.end++;
+    return place;
+}
+
+static void add_place(Arena *arena, Places *places, Span src, bool forward) {
     for (int k = 0; k < places->count; k++)
-        if (places->at[k].source == place.source && places->at[k].line == place.line)
+        if (is_at(src, &places->at[k])) {
+            places->at[k].forward |= forward;
             return;
+        }
     if (!src.source)
         return;
+    Place place = place_of(src);
+    place.forward = forward;
     VEC_PUSH(arena, places, place);
     for (int k = places->count - 1; k > 0 && places->at[k - 1].line > place.line; k--) {
         places->at[k] = places->at[k - 1];
@@ -50,20 +70,39 @@ static void add_place(Arena *arena, Places *places, Span src) {
     }
 }
 
-static void quote(const Emitter *e, const Place *place, Writer *out) {
+/* Nodes of gradients and updates come behind the reports. */
+static int forward_nodes(const Graph *g) {
+    int last = 0;
+    for (int k = 0; k < g->roots.count; k++)
+        if (g->roots.at[k]->op->table == TABLE_REPORT && g->roots.at[k]->id > last)
+            last = g->roots.at[k]->id;
+    return last;
+}
+
+static bool has_forward_part(const Graph *g, const Place *place) {
+    for (int k = 0, count = forward_nodes(g); k < count; k++)
+        if (is_at(g->nodes.at[k]->src, place))
+            return true;
+    return false;
+}
+
+static void quote(const Emitter *e, const Graph *g, const Place *place, Writer *out) {
     const char *path = place->source == e->module->source ? source_path(e->module) : place->source->path;
     const char *at = arena_printf(e->arena, "%s:%d", path, place->line);
-    const char *text = line_text(e->arena, place->source, place->line);
+    const char *what = !place->forward && has_forward_part(g, place) ? "gradient of " : "";
+    const char *text = arena_printf(e->arena, "%s%s", what, line_text(e->arena, place->source, place->line));
     int room = CODE_COLUMNS - 3 - (int)strlen(text);
     write_line(out, "// %s%*s", text, room > (int)strlen(at) ? room : (int)strlen(at) + 2, at);
 }
 
 void write_statements_of(Emitter *e, const Kernel *kernel, Writer *out) {
     Places places = {0};
+    const Graph *g = program_of(e, kernel)->graph;
+    int forward = forward_nodes(g);
     for (int k = 0; k < kernel->nodes.count; k++)
-        add_place(e->arena, &places, kernel->nodes.at[k]->src);
+        add_place(e->arena, &places, kernel->nodes.at[k]->src, kernel->nodes.at[k]->id < forward);
     for (int k = 0; k < places.count && k < MOST_QUOTED; k++)
-        quote(e, &places.at[k], out);
+        quote(e, g, &places.at[k], out);
     if (places.count > MOST_QUOTED)
         write_line(out, "// ... and %d more lines", places.count - MOST_QUOTED);
     write_line(out, "//");

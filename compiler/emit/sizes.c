@@ -70,10 +70,14 @@ static void tie_contract(Sizes *s, const Node *n) {
     tie(s, a, n->attr.ta ? ra - 2 : ra - 1, b, n->attr.tb ? rb - 1 : rb - 2);
 }
 
+static void tie_axes(Sizes *s, const Node *n, const Node *m) {
+    for (int axis = 0; axis < n->type.rank && m->type.rank == n->type.rank; axis++)
+        tie(s, n, axis, m, axis);
+}
+
 static void tie_map(Sizes *s, const Node *n) {
     for (int k = 0; k < n->inputs; k++)
-        for (int axis = 0; axis < n->type.rank && n->in[k]->type.rank == n->type.rank; axis++)
-            tie(s, n, axis, n->in[k], axis);
+        tie_axes(s, n, n->in[k]);
 }
 
 static void tie_node(Sizes *s, const Node *n) {
@@ -92,15 +96,18 @@ static void tie_node(Sizes *s, const Node *n) {
     }
 }
 
-/* The leaves of the same weight or field in both graphs have the same axes. */
-static void tie_leaves(Sizes *s, const Graph *a, const Graph *b) {
+/* The same in both graphs: a weight, a field, a value that the text names. */
+static bool corresponds(const Node *n, const Node *m) {
+    bool buffer = n->op->flags & OP_BUFFER && n->attr.index == m->attr.index;
+    bool value = n->name && m->name && strcmp(n->name, m->name) == 0;
+    return n->op == m->op && (buffer || value) && type_same_shape(&n->type, &m->type);
+}
+
+static void tie_graphs(Sizes *s, const Graph *a, const Graph *b) {
     for (int p = 0; p < a->nodes.count; p++)
-        for (int q = 0; q < b->nodes.count; q++) {
-            const Node *n = a->nodes.at[p], *m = b->nodes.at[q];
-            if (n->op->cls == OP_LEAF && (n->op->flags & OP_BUFFER) && n->op == m->op && n->attr.index == m->attr.index)
-                for (int axis = 0; axis < n->type.rank; axis++)
-                    tie(s, n, axis, m, axis);
-        }
+        for (int q = 0; q < b->nodes.count; q++)
+            if (corresponds(a->nodes.at[p], b->nodes.at[q]))
+                tie_axes(s, a->nodes.at[p], b->nodes.at[q]);
 }
 
 static void want(Sizes *s, const Node *n, int axis, const char *name) {
@@ -193,14 +200,14 @@ Sizes *sizes_new(Names *names, const Module *module) {
     add_graph(s, eval);
     tie_graph(s, train);
     tie_graph(s, eval);
-    tie_leaves(s, train, eval);
+    tie_graphs(s, train, eval);
     const Node *batched = NULL;
     tie_batches(s, train, &batched);
     tie_batches(s, eval, &batched);
     if (batched)
         s->axes[root_of(s, axis_of(s, batched, 0))].symbol = "BATCH";
+    want_all(s, eval); /* first: no gradients, which would only echo the names of values */
     want_all(s, train);
-    want_all(s, eval);
     return s;
 }
 

@@ -23,9 +23,10 @@ static const char *call(Emitter *e, const char *name, const char *text) {
 static void includes(Emitter *e, Writer *out) {
     write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
     write_line(out, "typedef %s real;\n", e->options->f64 ? "double" : "float");
-    write_line(out, "#include \"cpu/batch.h\"  // row, share, uniform\n"
+    write_line(out, "#include \"cpu/batch.h\"  // row: the example in a row of the batch; share: its part in a mean\n"
                     "#include \"cpu/math.h\"   // exp, relu, sigmoid ... of a real\n"
-                    "#include \"cpu/matmul.h\" // matmul(sums, stride, left, right, i0, j0, rows, columns, depth)");
+                    "#include \"cpu/matmul.h\" // matmul(sums, stride, left, right, i0, j0, rows, columns, depth)\n"
+                    "#include \"cpu/team.h\"   // the barrier between phases");
 }
 
 static void tensors(Emitter *e, Writer *out) {
@@ -43,12 +44,13 @@ static void tensors(Emitter *e, Writer *out) {
 }
 
 static void phases(Emitter *e, const Program *program, Writer *out) {
-    write_open(out, "static void %s_phases(const Tensors *t, const Batch *batch, int count) {", program->prefix);
+    write_open(out, "static void %s_phases(const Tensors *t, const Batch *batch, Team *team, int count) {", program->prefix);
     for (int p = 0; p < program->phases.count; p++) {
         const Phase *phase = &program->phases.at[p];
         Writer lines = writer_like(out);
         for (int k = 0; k < phase->kernels.count; k++)
             write_line(&lines, "%s;", kernel_call(e, phase->kernels.at[k]));
+        write_line(&lines, "team_wait(team);");
         write_block(out, arena_printf(e->arena, "if (count > %d)", p), &lines);
     }
     write_close(out, "}");
@@ -58,10 +60,11 @@ static void step_section(Emitter *e, Writer *out) {
     write_line(out, "enum { TRAIN_PHASES = %d };\n", e->programs[0]->phases.count);
     write_line(out, "static const char *train(const MtcRun *run, int64_t steps) {\n"
                     "    Tensors t = tensors(run);\n"
+                    "    Team team = TEAM_READY;\n"
                     "#pragma omp parallel\n"
                     "    for (int64_t s = 0; s < steps; s++) {\n"
                     "        Batch batch = batch_of_step(run, s, BATCH, REPORTS);\n"
-                    "        train_phases(&t, &batch, TRAIN_PHASES);\n"
+                    "        train_phases(&t, &batch, &team, TRAIN_PHASES);\n"
                     "    }\n"
                     "    for (int k = 0; k < 3; k++)\n"
                     "        run->clock[k] += steps;\n"
@@ -71,8 +74,9 @@ static void step_section(Emitter *e, Writer *out) {
                     "static const char *train_until(const MtcRun *run, int phase) {\n"
                     "    Tensors t = tensors(run);\n"
                     "    Batch batch = batch_of_step(run, 0, BATCH, REPORTS);\n"
+                    "    Team team = TEAM_READY;\n"
                     "#pragma omp parallel\n"
-                    "    train_phases(&t, &batch, phase + 1);\n"
+                    "    train_phases(&t, &batch, &team, phase + 1);\n"
                     "    return NULL;\n"
                     "}\n"
                     "\n"
@@ -90,8 +94,9 @@ static void evaluation(Emitter *e, Writer *out) {
     write_line(out, "static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {\n"
                     "    Tensors t = tensors(run);\n"
                     "    Batch batch = batch_of_examples(run, first, rows, slot, REPORTS);\n"
+                    "    Team team = TEAM_READY;\n"
                     "#pragma omp parallel\n"
-                    "    eval_phases(&t, &batch, EVAL_PHASES);\n"
+                    "    eval_phases(&t, &batch, &team, EVAL_PHASES);\n"
                     "    return NULL;\n"
                     "}");
 }
@@ -107,10 +112,6 @@ static const char *operand_text(Emitter *e, const Operand *operand) {
         at = arena_printf(e->arena, "%s + b * %s", at, shape_product(e->arena, &shape, rank - 2, 2));
     const char *matrix = arena_printf(e->arena, "matrix(%s, %s)", at, shape.symbol[rank - 1]);
     return operand->transposed ? arena_printf(e->arena, "transposed(%s)", matrix) : matrix;
-}
-
-static const char *share_pragma(const Body *body) {
-    return kernel_ends_phase(body->e, body->kernel) ? "" : " nowait";
 }
 
 /* The sums over k of one operand, by the tiles of the first column (or row). */
@@ -170,7 +171,7 @@ static void contract(Body *kernel, const char *name) {
     write_tile(kernel, shape.symbol[rank - 2], shape.symbol[rank - 1], &lines);
     Writer *out = kernel->out;
     write_line(out, "enum { ROWS = %d, COLUMNS = %d };", k->tile.m, k->tile.n);
-    write_line(out, "#pragma omp for collapse(%d)%s", k->batches > 1 ? 3 : 2, share_pragma(kernel));
+    write_line(out, "#pragma omp for collapse(%d) nowait", k->batches > 1 ? 3 : 2);
     if (k->batches > 1)
         write_open(out, "for (int b = 0; b < %s; b++)", shape_product(kernel->e->arena, &shape, 0, rank - 2));
     write_open(out, "for (int i0 = 0; i0 < %s; i0 += ROWS)", shape.symbol[rank - 2]);
@@ -181,19 +182,16 @@ static void contract(Body *kernel, const char *name) {
 
 /* ---- rows ---- */
 
-static void open_rows(Body *row, const char *rows) {
-    const char *nowait = share_pragma(row);
+static void rows(Body *row, const char *rows, const Writer *lines, Writer *out) {
     if (row->kernel->rows == 1) {
-        write_line(row->out, "#pragma omp single%s", nowait);
-        write_open(row->out, "{");
-        return;
+        write_line(out, "#pragma omp single nowait");
+        write_open(out, "{");
+        write_all(out, lines);
+        write_close(out, "}");
+    } else {
+        write_line(out, "#pragma omp for nowait");
+        write_block(out, arena_printf(row->e->arena, "for (int i = 0; i < %s; i++)", rows), lines);
     }
-    write_line(row->out, "#pragma omp for%s", nowait);
-    write_open(row->out, "for (int i = 0; i < %s; i++) {", rows);
-}
-
-static void close_rows(Body *row) {
-    write_close(row->out, "}");
 }
 
 static void row_vectors(Body *row, const RowVector *vectors, int count) {
@@ -219,7 +217,7 @@ static bool product(Body *row, const Stage *stage, const char *extent) {
         return false;
     Emitter *e = row->e;
     Writer terms = writer_like(row->out), outer = writer_like(row->out), lines = writer_like(row->out);
-    const char *sums = names_claim(&row->names, "sums");
+    const char *sums = names_claim(&row->names, "totals");
     Body term = body_inside(row, &terms, "j", "k"), element = body_inside(row, &lines, "j", NULL);
     Index at = stage_index(row, stage, "j");
     const char *factors = product_term(&term, n, &at);
@@ -248,8 +246,7 @@ const Target target_c = {
     .signature = signature,
     .contract = contract,
     .nests = true,
-    .open_rows = open_rows,
-    .close_rows = close_rows,
+    .rows = rows,
     .row_vectors = row_vectors,
     .loop = loop,
     .sum = sum,

@@ -3,7 +3,8 @@
 
 static const char *arguments(Emitter *e, const char *text, bool declared) {
     static const char *const all[][2] = {
-        {"t", "const Tensors &"}, {"batch", "const Batch &"}, {"tile", "int "}, {"shared", "char *"}};
+        {"t", "const Tensors &"}, {"batch", "const Batch &"}, {"tile", "int "},
+        {"shared", "char *"}, {"gate", "Gate &"}};
     Text result = TEXT(e->arena);
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (has_word(text, all[k][0]))
@@ -20,7 +21,7 @@ static const char *call(Emitter *e, const char *name, const char *text) {
 }
 
 /* "auto out = [&](int i, int j, float sum) { ... };", on one line if it has one statement. */
-static void write_lambda(Writer *out, const char *head, const Writer *lines) {
+void write_lambda(Writer *out, const char *head, const Writer *lines) {
     const char *text = text_string(&lines->text);
     if (lines->lines.count == 1) {
         write_line(out, "%s { %.*s };", head, (int)strlen(text) - 1, text);
@@ -80,9 +81,9 @@ static void declare(Emitter *e, const Kernel *kernel, const char *name, Writer *
 static void includes(Emitter *e, Writer *out) {
     (void)e;
     write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n\n"
-                    "#include \"cuda/batch.cuh\"    // row, share, uniform\n"
+                    "#include \"cuda/batch.cuh\"    // row: the example in a row of the batch; share: its part in a mean\n"
                     "#include \"cuda/math.cuh\"     // relu, sigmoid ...\n"
-                    "#include \"cuda/matmul.cuh\"   // matmul<Product, Tile>(tile, left, right, shared, out)\n"
+                    "#include \"cuda/matmul.cuh\"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)\n"
                     "#include \"cuda/schedule.cuh\" // phases as one persistent kernel or as a CUDA graph\n"
                     "#include \"cuda/team.cuh\"     // the threads of a row\n\n"
                     "#include <algorithm>");
@@ -101,7 +102,7 @@ static void tensors(Emitter *e, Writer *out) {
 }
 
 static void write_phase(Emitter *e, const Phase *phase, const char *name, Writer *out) {
-    write_open(out, "static __device__ void %s(const Tensors &t, const Batch &batch, int tile, char *shared) {", name);
+    write_open(out, "static __device__ void %s(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {", name);
     int count = phase->kernels.count;
     for (int k = 0; k < count; k++) {
         const Kernel *kernel = phase->kernels.at[k];
@@ -125,8 +126,8 @@ static bool takes_shared(const Kernel *kernel) {
     return kernel->cls == KERNEL_CONTRACT || kernel->team != TEAM_THREAD;
 }
 
-/* The most that any kernel takes. */
 static void write_shared(Emitter *e, const Program *program, const char *name, Writer *out) {
+    write_line(out, "// bytes of shared memory: the most that any kernel takes");
     write_open(out, "constexpr int %s = std::max({", name);
     write_line(out, "0,");
     for (int k = 0; k < program->kernels.count; k++)
@@ -234,65 +235,47 @@ static const char *operand_text(Body *kernel, const Operand *operand) {
     return operand->transposed ? arena_printf(e->arena, "transposed(%s)", matrix) : matrix;
 }
 
-static void write_side(Body *kernel) {
-    Writer lines = writer_like(kernel->out);
-    const char *line = kernel->kernel->side_of_b ? "j" : "i";
-    Body body = body_inside(kernel, &lines, line, NULL);
-    Outputs outputs = side_outputs(&body, kernel->kernel);
-    body_write(&body, &outputs);
-    write_lambda(kernel->out, arena_printf(kernel->e->arena, "auto side = [&](int %s, float sum)", line), &lines);
-}
-
 static void contract(Body *kernel, const char *name) {
     const Kernel *k = kernel->kernel;
-    Arena *arena = kernel->e->arena;
-    Writer lines = writer_like(kernel->out);
-    Body body = body_inside(kernel, &lines, "i", "j");
-    const char *left = operand_text(kernel, &k->a), *right = operand_text(kernel, &k->b);
-    Outputs outputs = product_outputs(&body, k);
-    body_write(&body, &outputs);
-    const char *tile = "tile";
+    const char *tile = "tile", *left = operand_text(kernel, &k->a), *right = operand_text(kernel, &k->b);
     if (k->batches > 1) {
         write_line(kernel->out, "int b = tile / %s_each;", name);
-        tile = arena_printf(arena, "tile %% %s_each", name);
+        tile = arena_printf(kernel->e->arena, "tile %% %s_each", name);
     }
     write_line(kernel->out, "auto left = %s;", left);
     write_line(kernel->out, "auto right = %s;", right);
-    write_lambda(kernel->out, "auto out = [&](int i, int j, float sum)", &lines);
-    if (k->side)
-        write_side(kernel);
-    const char *side = !k->side ? "" : k->side_of_b ? ", sum_of_b(side)" : ", sum_of_a(side)";
-    write_line(kernel->out, "matmul<%s_product, %s_tile>(%s, left, right, shared, out%s);", name, name, tile, side);
+    const char *epilogues = write_epilogues(kernel);
+    write_line(kernel->out, "matmul<%s_product, %s_tile>(%s, left, right, shared, gate, %s);", name, name, tile, epilogues);
 }
 
 /* ---- rows ---- */
 
-static void open_rows(Body *row, const char *rows) {
+/* Who computes which row, i the calling thread's; all threads of a block go through the gate together. */
+static void open_rows(const Body *row, const char *rows, Writer *out) {
     const Kernel *kernel = row->kernel;
     const char *team = team_names[kernel->team];
-    Writer *out = row->out;
-    if (kernel->team == TEAM_THREAD) {
+    if (kernel->team == TEAM_THREAD)
         write_line(out, "int i = tile * THREADS + threadIdx.x;");
-        write_line(out, "if (i >= %s)\n    return;", rows);
-        return;
-    }
-    write_line(out, "%s team(shared);", team);
+    else
+        write_line(out, "%s team(shared);", team);
     if (kernel->team == TEAM_BLOCK && kernel->rows > 1)
         write_line(out, "int i = tile;");
-    if (kernel->team == TEAM_WARP && kernel->rows == 1) {
-        write_line(out, "if (team.row > 0)\n    return;");
-        return;
-    }
-    if (kernel->team == TEAM_WARP || kernel->team == TEAM_COLUMN)
+    if (kernel->team == TEAM_COLUMN || (kernel->team == TEAM_WARP && kernel->rows > 1))
         write_line(out, "int i = tile * %s::rows + team.row;", team);
-    if (kernel->team == TEAM_WARP)
-        write_line(out, "if (i >= %s)\n    return;", rows);
     if (kernel->team == TEAM_COLUMN)
         write_line(out, "bool exists = i < %s;", rows);
+    if (row->before_gate)
+        write_all(out, row->before_gate);
+    write_line(out, "gate();");
+    if (kernel->team == TEAM_WARP && kernel->rows == 1)
+        write_line(out, "if (team.row > 0)\n    return;");
+    else if (kernel->team == TEAM_WARP || kernel->team == TEAM_THREAD)
+        write_line(out, "if (i >= %s)\n    return;", rows);
 }
 
-static void close_rows(Body *row) {
-    (void)row;
+static void rows(Body *row, const char *rows, const Writer *lines, Writer *out) {
+    open_rows(row, rows, out);
+    write_all(out, lines);
 }
 
 static void row_vectors(Body *row, const RowVector *vectors, int count) {
@@ -369,8 +352,7 @@ const Target target_cuda = {
     .declare = declare,
     .signature = signature,
     .contract = contract,
-    .open_rows = open_rows,
-    .close_rows = close_rows,
+    .rows = rows,
     .row_vectors = row_vectors,
     .loop = loop,
     .fold = fold,

@@ -47,16 +47,22 @@ void write_blank(Writer *w) {
     put_line(w, "", 0);
 }
 
-/* Bytes of the longest beginning of `text` that fits into `room` and ends before a space; all of it if it fits. */
+/* Bytes of a beginning of `text` that fits into `room` and ends before a space, one in as few parentheses as can be found
+ * in the second half; all of the text if it fits. */
 static size_t fitting(const char *text, size_t room) {
-    size_t length = strlen(text);
+    size_t length = strlen(text), best = 0;
     if (length <= room)
         return length;
-    for (size_t end = room; end > 0; end--)
-        if (text[end] == ' ')
-            return end;
+    int least = 0, depth = 0;
+    for (size_t end = 0; end <= room; end++) {
+        depth += strchr("([", text[end]) ? 1 : strchr(")]", text[end]) ? -1 : 0;
+        if (text[end] == ' ' && (end < room / 2 || depth <= least)) {
+            best = end;
+            least = depth;
+        }
+    }
     const char *space = strchr(text, ' ');
-    return space ? (size_t)(space - text) : length;
+    return best ? best : space ? (size_t)(space - text) : length;
 }
 
 void write_comment(Writer *w, int hang, const char *text) {

@@ -59,7 +59,8 @@ static bool broadcast(Graph *g, const OpDef *op, int inputs, Node **in) {
     for (int k = 1; k < inputs; k++) {
         if (common_shape(&shape, &in[k]->type, &shape))
             continue;
-        diag_error(g->module->diag, g->at, "%s: %s and %s do not fit together", op->name,
+        const char *call = op->signature ? arena_printf(g->arena, "%s: ", op->name) : "";
+        diag_error(g->module->diag, g->at, "%s%s and %s do not fit together", call,
                    type_user_text(g->arena, &in[k - 1]->type), type_user_text(g->arena, &in[k]->type));
         diag_note(g->module->diag, in[k - 1]->src, "%s is made here", type_user_text(g->arena, &in[k - 1]->type));
         diag_note(g->module->diag, in[k]->src, "%s is made here", type_user_text(g->arena, &in[k]->type));

@@ -41,6 +41,9 @@ static inline Node *compare(Graph *g, const char *op, Node *a, double b) {
     return op2(g, op, a, graph_constant(g, b));
 }
 
+/* types.c: the number lies in [0, limit); false after a user error. A run-time parameter is judged by its default. */
+bool check_below(Call *call, int arg, const char *what, double limit);
+
 /* Graph axes of all of the user's axes / of the last one. */
 unsigned user_axes(const Node *n);
 int last_axis(const Node *n);
@@ -82,8 +85,8 @@ bool is_condition(Graph *g, const Node *n, const Node *in); /* or a user error *
 Node *build_shifted(Graph *g, Node *x, unsigned axes); /* activation.c: x - max(x) */
 Node *build_arg_max(Graph *g, Node *x, int axis);      /* reduce.c: i32 */
 
-/* init.c: the initialiser argument `value`, or `rule` when it is not given, for a layer with these fans */
-Init resolve_init(const Value *value, const char *rule, int64_t fan_in, int64_t fan_out);
+/* init.c: the initialiser that the argument asks for in a layer with these fans; false after a user error. */
+bool read_init(Call *call, int arg, int64_t fan_in, int64_t fan_out, Init *init);
 
 /* rewrites.c: OpDef.simplify of the operators */
 Node *simplify_add(Graph *g, Node *n);

@@ -69,16 +69,24 @@ static const Rule *find_rule(const char *name) {
 }
 
 /* A uniform distribution on [-b, b) has variance b^2 / 3. */
-Init resolve_init(const Value *value, const char *rule_name, int64_t fan_in, int64_t fan_out) {
-    if (value->kind == VALUE_INIT && !value->init_rule)
-        return value->init;
-    bool given = value->kind == VALUE_INIT;
-    const Rule *rule = find_rule(given ? value->init_rule : rule_name);
-    double gain = given ? value->init.b : 1;
+static Init apply_rule(const Rule *rule, double gain, int64_t fan_in, int64_t fan_out) {
     double deviation = gain * sqrt(rule->variance((double)fan_in, (double)fan_out));
     if (rule->kind == INIT_NORMAL)
         return (Init){INIT_NORMAL, 0, deviation};
     return (Init){INIT_UNIFORM, -deviation * sqrt(3), deviation * sqrt(3)};
+}
+
+bool read_init(Call *call, int arg, int64_t fan_in, int64_t fan_out, Init *init) {
+    const Value *value = &call->args[arg];
+    if (value->kind == VALUE_NONE)
+        *init = apply_rule(find_rule("default"), 1, fan_in, fan_out);
+    else if (value->kind == VALUE_INIT && value->init_rule)
+        *init = apply_rule(find_rule(value->init_rule), value->init.b, fan_in, fan_out);
+    else if (value->kind == VALUE_INIT)
+        *init = value->init;
+    else if (value->kind != VALUE_ERROR)
+        call_error(call, arg, "expected an initialiser, such as zeros() or normal(0, 0.02)");
+    return value->kind == VALUE_NONE || value->kind == VALUE_INIT;
 }
 
 /* The gain waits in init.b for the fans. */

@@ -5,6 +5,7 @@ static Value build_linear(Call *call) {
     Graph *g = call->g;
     Node *x = call_tensor(call, 0);
     int64_t out = call_size(call, 1);
+    Init init, bias_init;
     if (!x || out < 0)
         return value_tensor(NULL);
     if (!user_axes(x) || x->type.rank < 2) {
@@ -12,16 +13,14 @@ static Value build_linear(Call *call) {
         return value_tensor(NULL);
     }
     int64_t in = x->type.dim[last_axis(x)];
+    if (!read_init(call, 3, in, out, &init) || !read_init(call, 4, in, out, &bias_init))
+        return value_tensor(NULL);
     Type matrix = type_make(DT_F32, false, 2, (int64_t[]){out, in});
     Type vector = type_make(DT_F32, false, 1, (int64_t[]){out});
-    Node *weight = call_weight(call, "weight", &matrix, resolve_init(&call->args[3], "default", in, out));
-    if (!weight)
-        return value_tensor(NULL);
-    Node *y = graph_matmul(g, x, weight, false, true);
+    Node *y = graph_matmul(g, x, call_weight(call, "weight", &matrix, init), false, true);
     if (!call_bool(call, 2))
         return value_tensor(y);
-    Node *bias = call_weight(call, "bias", &vector, resolve_init(&call->args[4], "default", in, out));
-    return value_tensor(add(g, y, bias));
+    return value_tensor(add(g, y, call_weight(call, "bias", &vector, bias_init)));
 }
 
 const OpDef op_linear = {

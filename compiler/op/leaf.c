@@ -53,10 +53,12 @@ static bool read_shape(Call *call, int arg, Type *shape) {
 
 static Value build_weight(Call *call) {
     Type type = {.dtype = DT_F32};
+    Init init;
     if (!read_shape(call, 0, &type))
         return value_tensor(NULL);
     int64_t fan_in = type.rank ? type.dim[type.rank - 1] : 1;
-    Init init = resolve_init(&call->args[1], "default", fan_in, type_elements(&type) / fan_in);
+    if (!read_init(call, 1, fan_in, type_elements(&type) / fan_in, &init))
+        return value_tensor(NULL);
     return value_tensor(call_weight(call, "", &type, init));
 }
 

@@ -183,7 +183,7 @@ static Node *cross_entropy(Graph *g, Node *x, Node *q, bool sums_to_one) {
 static Value build_cross_entropy(Call *call) {
     Graph *g = call->g;
     Node *x, *t, *smoothing = call_scalar(call, 2);
-    if (!read_scores(call, &x, &t) || !smoothing)
+    if (!read_scores(call, &x, &t) || !smoothing || !check_below(call, 2, "label smoothing", 1))
         return value_tensor(NULL);
     int64_t classes = x->type.dim[last_axis(x)];
     bool labels = t->type.dtype == DT_I32;

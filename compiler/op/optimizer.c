@@ -1,6 +1,8 @@
 /* Optimizers: each weight's new value and states as maps of the weight, its gradient and its states. */
 #include "op/compose.h"
 
+#include <math.h>
+
 static Node *state_of(Graph *g, int weight, const char *name) {
     return graph_state(g, module_state(g->module, weight, name));
 }
@@ -14,16 +16,19 @@ static Node *one_minus(Graph *g, Node *x) {
     return sub(g, graph_constant(g, 1), x);
 }
 
-static Value optimizer_value(Call *call, const Optimizer *like, int numbers, int first_flag, int flags) {
-    Optimizer *optimizer = NEW(call->module->arena, Optimizer);
-    *optimizer = *like;
-    optimizer->src = call->src;
+/* A number of the signature: at least 0 and below the limit. */
+typedef struct Setting {
+    const char *what;
+    double limit;
+} Setting;
+
+static bool read_settings(Call *call, Optimizer *optimizer, const Setting *settings, int count) {
     bool ok = true;
-    for (int k = 0; k < numbers; k++)
-        ok &= (optimizer->arg[k] = call_scalar(call, k)) != NULL;
-    for (int k = 0; k < flags; k++)
-        optimizer->flag[k] = call_bool(call, first_flag + k);
-    return (Value){.kind = ok ? VALUE_OPTIMIZER : VALUE_ERROR, .optimizer = optimizer, .src = call->src};
+    for (int k = 0; k < count; k++) {
+        optimizer->arg[k] = call_scalar(call, k);
+        ok &= optimizer->arg[k] && check_below(call, k, settings[k].what, settings[k].limit);
+    }
+    return ok;
 }
 
 /* ---- sgd ---- */
@@ -45,8 +50,13 @@ static void update_sgd(Graph *g, const Optimizer *o, int weight, Node *gradient)
 }
 
 static Value build_sgd(Call *call) {
-    Optimizer sgd = {.update = update_sgd};
-    return optimizer_value(call, &sgd, SGD_NUMBERS, SGD_NESTEROV, 1);
+    static const Setting settings[] = {
+        {"the learning rate", INFINITY}, {"momentum", INFINITY}, {"weight decay", INFINITY}};
+    Optimizer *sgd = NEW(call->module->arena, Optimizer);
+    *sgd = (Optimizer){.update = update_sgd, .src = call->src};
+    bool ok = read_settings(call, sgd, settings, SGD_NUMBERS);
+    sgd->flag[0] = call_bool(call, SGD_NESTEROV);
+    return (Value){.kind = ok ? VALUE_OPTIMIZER : VALUE_ERROR, .optimizer = sgd, .src = call->src};
 }
 
 /* ---- adam ---- */
@@ -96,14 +106,23 @@ static void update_adamw(Graph *g, const Optimizer *o, int weight, Node *gradien
     graph_assign(g, w, adam_step(g, o, weight, shrunk, gradient));
 }
 
+typedef void Update(Graph *g, const Optimizer *o, int weight, Node *gradient);
+
+static Value adam_value(Call *call, Update *update) {
+    static const Setting settings[] = {
+        {"the learning rate", INFINITY}, {"beta1", 1}, {"beta2", 1}, {"eps", INFINITY}, {"weight decay", INFINITY}};
+    Optimizer *adam = NEW(call->module->arena, Optimizer);
+    *adam = (Optimizer){.update = update, .src = call->src};
+    bool ok = read_settings(call, adam, settings, ADAM_NUMBERS);
+    return (Value){.kind = ok ? VALUE_OPTIMIZER : VALUE_ERROR, .optimizer = adam, .src = call->src};
+}
+
 static Value build_adam(Call *call) {
-    Optimizer adam = {.update = update_adam};
-    return optimizer_value(call, &adam, ADAM_NUMBERS, ADAM_NUMBERS, 0);
+    return adam_value(call, update_adam);
 }
 
 static Value build_adamw(Call *call) {
-    Optimizer adamw = {.update = update_adamw};
-    return optimizer_value(call, &adamw, ADAM_NUMBERS, ADAM_NUMBERS, 0);
+    return adam_value(call, update_adamw);
 }
 
 const OpDef op_sgd = {

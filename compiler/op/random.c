@@ -24,11 +24,8 @@ static Value build_dropout(Call *call) {
     Node *x = graph_cast(g, call_tensor(call, 0), DT_F32), *p = call_scalar(call, 1);
     if (!x || !p)
         return value_tensor(NULL);
-    double known = call->args[1].number;
-    if (!(known >= 0 && known < 1)) {
-        call_error(call, 1, "a probability of dropping is at least 0 and below 1, found %g", known);
+    if (!check_below(call, 1, "the probability of dropping", 1))
         return value_tensor(NULL);
-    }
     if (!g->training)
         return value_tensor(x);
     Attr attr = attr_shape(&x->type);

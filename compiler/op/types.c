@@ -1,6 +1,8 @@
 /* Types of results that several families share. */
 #include "op/compose.h"
 
+#include <math.h>
+
 unsigned user_axes(const Node *n) {
     unsigned all = (1u << n->type.rank) - 1;
     return n->type.batched ? all & ~1u : all;
@@ -38,5 +40,14 @@ bool is_condition(Graph *g, const Node *n, const Node *in) {
         return true;
     diag_error(g->module->diag, n->src, "%s: expected a condition such as a comparison, found %s", n->op->name,
                type_user_text(g->arena, &in->type));
+    return false;
+}
+
+bool check_below(Call *call, int arg, const char *what, double limit) {
+    const Value *v = &call->args[arg];
+    if (v->kind != VALUE_NUMBER || (v->number >= 0 && v->number < limit))
+        return v->kind == VALUE_NUMBER;
+    const char *below = limit == INFINITY ? "" : arena_printf(call->g->arena, " and below %g", limit);
+    call_error(call, arg, "%s is at least 0%s, not %g", what, below, v->number);
     return false;
 }

@@ -127,8 +127,10 @@ INFER(reshape) {
     set_shape(n);
     if (type_elements(&n->type) == type_elements(&n->in[0]->type))
         return true;
-    diag_error(g->module->diag, n->src, "reshape: %s has not as many elements as %s",
-               type_user_text(g->arena, &n->in[0]->type), type_user_text(g->arena, &n->type));
+    int64_t examples = n->type.batched ? n->type.dim[0] : 1;
+    diag_error(g->module->diag, n->src, "reshape: %s has %lld elements, %s would have %lld",
+               type_user_text(g->arena, &n->in[0]->type), (long long)(type_elements(&n->in[0]->type) / examples),
+               type_user_text(g->arena, &n->type), (long long)(type_elements(&n->type) / examples));
     return false;
 }
 

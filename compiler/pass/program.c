@@ -90,7 +90,7 @@ static void print_product(Text *out, const Kernel *kernel) {
     print_operand(out, "a", &kernel->a);
     print_operand(out, "b", &kernel->b);
     if (kernel->side) {
-        print_node(out, "    rides along", kernel->side);
+        print_node(out, "    rides along ", kernel->side);
         text_printf(out, " = sum over k of %s\n", kernel->side_of_b ? "b" : "a");
     }
 }

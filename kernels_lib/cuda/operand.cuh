@@ -41,6 +41,7 @@ template <int LD> struct Matrix {
     using One = float;
     using Four = float4;
     static constexpr bool aligned = LD % 4 == 0, data_set = false;
+    static constexpr int pitch = LD;
     const float *numbers; // [rows, LD]
 
     __device__ const float *at(int row, int column) const {
@@ -58,6 +59,7 @@ template <int LD, class T, class F> struct Gathered {
     using One = T;
     using Four = typename FourOf<T>::Type;
     static constexpr bool aligned = LD % 4 == 0, data_set = true;
+    static constexpr int pitch = LD;
     const T *numbers; // [examples, LD]
     const Batch &batch;
     F f;
@@ -93,6 +95,7 @@ template <class Stored, bool ALONG_K> struct Lines {
     using One = typename Stored::One;
     using Four = typename Stored::Four;
     static constexpr bool along_k = ALONG_K, aligned = Stored::aligned, data_set = Stored::data_set;
+    static constexpr int64_t line_stride = ALONG_K ? Stored::pitch : 1, k_stride = ALONG_K ? 1 : Stored::pitch;
     const Stored &stored;
 
     __device__ const One *at(int line, int k) const {

@@ -4,9 +4,9 @@
  *
  *     using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, 128>, Phase<train_2, 64>, ...>;
  *
- * where train_1(tensors, batch, tile, shared) computes tile `tile` of its phase's tiles with TRAIN_SHARED bytes of
- * shared memory, and Tensors is made from a MtcRun. All tiles of a phase may run at the same time; a phase starts when
- * the one before is done. There are two schedules:
+ * where train_1(tensors, batch, tile, shared, gate) computes tile `tile` of its phase's tiles with TRAIN_SHARED bytes of
+ * shared memory, and Tensors is made from a MtcRun. All tiles of a phase may run at the same time. The phase before is
+ * done when gate() returns; what it does not write may be read ahead of that. There are two schedules:
  *
  *     Persistent   one cooperative launch for all steps; block b takes the tiles b, b + grid, b + 2 grid ... of every
  *                  phase, and a barrier over the grid ends the phase:
@@ -25,15 +25,50 @@
 #include "cuda/batch.cuh"
 #include "cuda/team.cuh"
 
+static __device__ unsigned grid_arrivals; // at the barriers of the running persistent kernel
+
+/* Between two phases: a barrier over all blocks of a cooperative launch, in two halves. A block closes its gate when it
+ * is done with a phase, and gate() returns when all have; at a gate that was never closed, at once. What needs no other
+ * block's writes may be done between, for nothing. Arrivals are only ever added, so no block can take one round for
+ * another; differences stay right when the count wraps. Behind the gate, plain loads see what any block wrote before. */
+class Gate {
+    unsigned target = 0;
+    bool closed = false;
+
+public:
+    __device__ void close() {
+        __syncthreads();
+        closed = gridDim.x > 1;
+        target += gridDim.x;
+        if (closed && threadIdx.x == 0)
+            asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(&grid_arrivals) : "memory");
+    }
+    __device__ void operator()() {
+        if (!closed)
+            return;
+        if (threadIdx.x == 0) {
+            unsigned arrived;
+            do
+                asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(arrived) : "l"(&grid_arrivals) : "memory");
+            while ((int)(arrived - target) < 0);
+        }
+        __syncthreads();
+        closed = false;
+    }
+};
+
 template <auto BODY, int TILES> struct Phase {
     static constexpr int tiles = TILES;
 
     /* The calling block's share of the tiles. */
-    template <class Tensors> static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared) {
+    template <class Tensors>
+    static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared, Gate &gate) {
         for (int tile = blockIdx.x; tile < TILES; tile += gridDim.x) {
-            BODY(tensors, batch, tile, shared);
-            __syncthreads(); // before the next tile takes the shared memory
+            if (tile != blockIdx.x)
+                __syncthreads(); // the tile before has left the shared memory
+            BODY(tensors, batch, tile, shared, gate);
         }
+        gate();
     }
 };
 
@@ -41,11 +76,12 @@ template <class Tensors_, int BATCH, int REPORTS, int SHARED, class... Phases> s
     using Tensors = Tensors_;
     static constexpr int batch = BATCH, reports = REPORTS, shared = SHARED, phases = sizeof...(Phases);
 
-    /* All phases, with a barrier between them; the last one's is left open. */
-    template <class Barrier>
-    static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared, Barrier &barrier) {
+    /* All phases, each behind the gate that the one before closes; `meanwhile` is called once, in the shade of one. */
+    template <class Meanwhile>
+    static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared, Gate &gate,
+                               Meanwhile meanwhile) {
         int phase = 0;
-        ((phase++ ? barrier.wait() : (void)0, Phases::run(tensors, batch, shared), barrier.arrive()), ...);
+        ((Phases::run(tensors, batch, shared, gate), gate.close(), phase++ ? (void)0 : meanwhile()), ...);
     }
 };
 
@@ -105,7 +141,8 @@ static inline __device__ void await_previous_launch() {
 template <class Step, class Phase> __global__ void __launch_bounds__(THREADS) phase_kernel(Work work) {
     extern __shared__ __align__(16) char shared[];
     await_previous_launch();
-    Phase::run(typename Step::Tensors(current_run), batch_of(work, Step::batch, Step::reports), shared);
+    Gate open;
+    Phase::run(typename Step::Tensors(current_run), batch_of(work, Step::batch, Step::reports), shared, open);
 }
 
 static __global__ void advance_clock(int64_t steps) {
@@ -215,31 +252,6 @@ public:
 
 /* ---- persistent ---- */
 
-static __device__ unsigned grid_arrivals; // at the barriers of the running persistent kernel
-
-/* A barrier over all blocks of a cooperative launch. Arrivals are only ever added, so no block can take one round for
- * another; differences stay right when the count wraps. After it, plain loads see what any block wrote before it. What
- * needs no other block's writes may be done between arrive and wait, for nothing. */
-struct GridBarrier {
-    unsigned target = 0;
-
-    __device__ void arrive() {
-        __syncthreads();
-        target += gridDim.x;
-        if (gridDim.x > 1 && threadIdx.x == 0)
-            asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(&grid_arrivals) : "memory");
-    }
-    __device__ void wait() {
-        if (gridDim.x > 1 && threadIdx.x == 0) {
-            unsigned arrived;
-            do
-                asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(arrived) : "l"(&grid_arrivals) : "memory");
-            while ((int)(arrived - target) < 0);
-        }
-        __syncthreads();
-    }
-};
-
 /* The examples of a batch, listed in shared memory, so that finding a row costs nothing. */
 template <int BATCH> __device__ void list_examples(Batch &batch, int *list) {
     for (int i = threadIdx.x; i < BATCH; i += THREADS)
@@ -254,7 +266,7 @@ template <class Step> __global__ void __launch_bounds__(THREADS, 1) persistent_k
     const MtcRun &run = current_run;
     const int64_t clock[3] = {run.clock[0], run.clock[1], run.clock[2]};
     typename Step::Tensors tensors(run);
-    GridBarrier barrier;
+    Gate gate;
     auto batch_at = [&](int64_t ahead) {
         Batch batch = batch_of_step(run, clock, ahead, Step::batch, Step::reports);
         list_examples<Step::batch>(batch, examples[ahead % 2]);
@@ -263,11 +275,16 @@ template <class Step> __global__ void __launch_bounds__(THREADS, 1) persistent_k
     Batch batch = batch_at(0);
     __syncthreads();
     for (int64_t s = 0; s < steps; s++) {
-        Step::run(tensors, batch, shared, barrier);
-        if (s + 1 < steps)
-            batch = batch_at(s + 1);
-        barrier.wait();
+        Batch next = batch;
+        Step::run(tensors, batch, shared, gate, [&] {
+            if (s + 1 < steps)
+                next = batch_at(s + 1);
+        });
+        if (Step::phases == 1)
+            __syncthreads(); // the list of examples is complete
+        batch = next;
     }
+    gate();
     if (blockIdx.x == 0 && threadIdx.x < 3)
         run.clock[threadIdx.x] += steps;
 }

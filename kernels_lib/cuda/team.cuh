@@ -14,7 +14,10 @@
 #ifndef MTC_CUDA_TEAM_CUH
 #define MTC_CUDA_TEAM_CUH
 
-constexpr int THREADS = 256, LANES = 32, WARPS = THREADS / LANES;
+#ifndef MTC_THREADS
+#define MTC_THREADS 256
+#endif
+constexpr int THREADS = MTC_THREADS, LANES = 32, WARPS = THREADS / LANES;
 
 struct Thread {
     static constexpr int rows = THREADS, size = 1, lanes = 1, scratch = 0;

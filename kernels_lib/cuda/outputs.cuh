@@ -1,0 +1,179 @@
+/* What becomes of the sums of a product: the callbacks `out` and `side` of matmul.cuh, what they read ahead, and how the
+ * outputs of a tile are dealt to threads, neighbours to neighbouring j. */
+#ifndef MTC_CUDA_OUTPUTS_CUH
+#define MTC_CUDA_OUTPUTS_CUH
+
+#include <type_traits>
+#include <utility>
+#include "cuda/tile.cuh"
+
+template <bool EARLY, class Load, class Store> struct Preloaded {
+    Load load;
+    Store store;
+};
+template <class Load, class Store> __device__ Preloaded<false, Load, Store> preloaded(Load load, Store store) {
+    return {load, store};
+}
+template <class Load, class Store> __device__ Preloaded<true, Load, Store> preloaded_early(Load load, Store store) {
+    return {load, store};
+}
+template <class Out> constexpr bool is_early = false;
+template <class Load, class Store> constexpr bool is_early<Preloaded<true, Load, Store>> = true;
+
+struct Nothing {};
+template <class Store, class... Index> __device__ Nothing load_old(const Store &, Index...) {
+    return {};
+}
+template <bool EARLY, class Load, class Store, class... Index>
+__device__ auto load_old(const Preloaded<EARLY, Load, Store> &out, Index... index) {
+    return out.load(index...);
+}
+template <class Store, class... Index>
+__device__ void store_sum(const Store &store, Nothing, float sum, Index... index) {
+    store(index..., sum);
+}
+template <bool EARLY, class Load, class Store, class Old, class... Index>
+__device__ void store_sum(const Preloaded<EARLY, Load, Store> &out, const Old &old, float sum, Index... index) {
+    out.store(index..., sum, old);
+}
+
+struct NoSide {
+    static constexpr bool of_a = false, of_b = false;
+    Nothing out;
+};
+template <class Out> struct SumOfA {
+    static constexpr bool of_a = true, of_b = false;
+    Out out;
+};
+template <class Out> struct SumOfB {
+    static constexpr bool of_a = false, of_b = true;
+    Out out;
+};
+template <class Out> __device__ SumOfA<Out> sum_of_a(Out out) {
+    return {out};
+}
+template <class Out> __device__ SumOfB<Out> sum_of_b(Out out) {
+    return {out};
+}
+
+/* COUNT outputs, rows of n, handed to `out` in groups: first all that `out` reads ahead for a group, then its stores.
+ * row_of(r) is the place in the tile of row r, total(e) the sum of output e. */
+template <class Product, class Tile, int COUNT, class Out> struct Outputs {
+    static constexpr int each = divide_up(COUNT, THREADS), group = each <= 8 ? each : each % 4 == 0 ? 4 : 1;
+    using Old = decltype(load_old(std::declval<Out>(), 0, 0));
+    int i0, j0;
+    Old old[group];
+
+    template <class RowOf, class Visit> __device__ void visit(int first, RowOf row_of, Visit visit) {
+#pragma unroll
+        for (int q = 0; q < group; q++) {
+            int e = threadIdx.x + (first + q) * THREADS, i = i0 + row_of(e / Tile::n), j = j0 + e % Tile::n;
+            if ((COUNT % THREADS == 0 || e < COUNT) && (Product::M % Tile::m == 0 || i < Product::M) &&
+                (Product::N % Tile::n == 0 || j < Product::N))
+                visit(old[q], e, i, j);
+        }
+    }
+    template <class RowOf> __device__ void read(const Out &out, int first, RowOf row_of) {
+        visit(first, row_of, [&](Old &ahead, int, int i, int j) { ahead = load_old(out, i, j); });
+    }
+    template <class RowOf, class Total>
+    __device__ void write(const Out &out, int first, RowOf row_of, Total total) {
+        visit(first, row_of, [&](Old &ahead, int e, int i, int j) { store_sum(out, ahead, total(e), i, j); });
+    }
+    template <class RowOf, class Total> __device__ void read_and_write(const Out &out, RowOf row_of, Total total) {
+        for (int first = 0; first < each; first += group) {
+            read(out, first, row_of);
+            write(out, first, row_of, total);
+        }
+    }
+};
+
+/* Lays part `part` of the calling thread's sums into shared memory as [slice][row][column]. */
+template <class Tile>
+__device__ void lay_part(const Place<Tile> &place, int part, const float (&sum)[Tile::tm][Tile::tn], float *shared) {
+    int row = place.row / (Tile::lanes_m * Tile::tm) * Tile::lanes_m * Tile::run_m +
+              place.row % (Tile::lanes_m * Tile::tm);
+    float *slice = shared + (place.slice * Tile::part_rows + row) * Tile::n;
+#pragma unroll
+    for (int i = 0; i < Tile::run_m; i++)
+#pragma unroll
+        for (int j = 0; j < Tile::tn; j++)
+            slice[i * Tile::n + place.column + j / Tile::run_n * Tile::lanes_n * Tile::run_n + j % Tile::run_n] =
+                sum[part * Tile::run_m + i][j];
+}
+
+/* Adds what the threads of a line found, and hands it to `out`, once a line. */
+template <int WIDTH, int COUNT, class Out, class Old>
+__device__ void store_line(int line0, float sum, float *shared, const Out &out, const Old &old) {
+    int line = threadIdx.x;
+    __syncthreads();
+    shared[threadIdx.x] = sum;
+    __syncthreads();
+    if (line >= WIDTH || line0 + line >= COUNT)
+        return;
+    for (int other = line + WIDTH; other < THREADS; other += WIDTH)
+        sum += shared[other];
+    store_sum(out, old, sum, line0 + line);
+}
+
+/* Everything that happens to the sums of a tile: `out` and `side`, and what they read ahead. A side's sums over k are
+ * taken by the tiles of the first column, or row, of the product. */
+template <class Product, class Tile, class Out, class Side> struct Results {
+    static constexpr int count = Tile::part_rows * Tile::n, run = Tile::lanes_m * Tile::run_m;
+    static constexpr int width = Side::of_a ? Tile::m : Tile::n, lines = Side::of_a ? Product::M : Product::N;
+    static constexpr bool has_side = Side::of_a || Side::of_b;
+    using TileOutputs = Outputs<Product, Tile, count, Out>;
+    static constexpr bool ahead = Tile::parts == 1 && TileOutputs::each == TileOutputs::group;
+
+    const Out &out;
+    const Side &side;
+    TileOutputs outputs;
+    int line0;
+    bool summing;
+    decltype(load_old(std::declval<Side>().out, 0)) old_line;
+    float line_sum = 0;
+
+    __device__ Results(const Out &out, const Side &side, int i0, int j0)
+        : out(out), side(side), outputs{i0, j0}, line0(Side::of_a ? i0 : j0),
+          summing((Side::of_a && j0 == 0) || (Side::of_b && i0 == 0)) {
+    }
+    /* What may be read before the gate (EARLY), or what may not. */
+    template <bool EARLY> __device__ void read_ahead() {
+        if constexpr (ahead && is_early<Out> == EARLY)
+            outputs.read(out, 0, [](int row) { return row; });
+        if constexpr (has_side && is_early<decltype(side.out)> == EARLY)
+            if (summing && threadIdx.x < width && line0 + threadIdx.x < lines)
+                old_line = load_old(side.out, line0 + threadIdx.x);
+    }
+    template <class PanelA, class PanelB> __device__ void add_lines(const float *a, const float *b) {
+        if constexpr (has_side)
+            if (summing)
+                line_sum = sum_lines<std::conditional_t<Side::of_a, PanelA, PanelB>, width, Tile::k>(
+                    Side::of_a ? a : b, line_sum);
+    }
+    __device__ void write(const Place<Tile> &place, const float (&sum)[Tile::tm][Tile::tn], float *shared) {
+#pragma unroll
+        for (int part = 0; part < Tile::parts; part++) {
+            auto row_of = [=](int row) { return row / run * run * Tile::parts + part * run + row % run; };
+            auto total = [=](int e) {
+                float total = shared[e];
+#pragma unroll
+                for (int slice = 1; slice < Tile::slices; slice++)
+                    total += shared[slice * count + e];
+                return total;
+            };
+            __syncthreads();
+            lay_part(place, part, sum, shared);
+            __syncthreads();
+            if constexpr (ahead)
+                outputs.write(out, 0, row_of, total);
+            else
+                outputs.read_and_write(out, row_of, total);
+        }
+        if constexpr (has_side)
+            if (summing)
+                store_line<width, lines>(line0, line_sum, shared, side.out, old_line);
+    }
+};
+
+#endif

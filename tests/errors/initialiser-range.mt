@@ -1,0 +1,12 @@
+data {
+  train = idx("images", "labels")
+  x     : f32[6]
+  label : class[3]
+}
+model {
+  y = linear(x, 3, init = uniform(0.5, -0.5), bias_init = normal(0, -1))
+}
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+}

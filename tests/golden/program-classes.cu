@@ -1,0 +1,546 @@
+// program-classes: a model of 43 parameters, compiled by mtc from program-classes.mt
+//
+//   step      984 FLOP in 2 phases: h_to_d_h | report_loss + report_accuracy + d_z_weight + d_h_weight
+//   memory    4.2 KB arena (5.0 KB without sharing): weights 1.0 KB, optimizer state 2.0 KB, values 1.2 KB
+//   schedule  persistent: 3.2 us a step estimated (graph: 4.4 us)
+//
+// From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
+// group them; the step; evaluation; tables for the runtime; main.
+
+#include "mtc.h" // the runtime: data, command line, checkpoints
+
+#include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
+#include "cuda/math.cuh"     // relu, sigmoid ...
+#include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
+#include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
+#include "cuda/team.cuh"     // the threads of a row
+
+#include <algorithm>
+
+// ---- sizes --------------------------------------------------------------------------------------------------
+
+enum { BATCH = 4, X = 6, H = 4, Z = 3 };
+enum { REPORT_LOSS, REPORT_ACCURACY, REPORTS };
+
+// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+
+struct Tensors {
+    const float *x;             // data set: [examples, X]
+    const unsigned char *label; // data set: [examples]
+    float *h_weight;            // [H, X]
+    float *h_bias;              // [H]
+    float *z_weight;            // [Z, H]
+    float *z_bias;              // [Z]
+    float *h_weight_m;          // [H, X]
+    float *h_weight_v;          // [H, X]
+    float *h_bias_m;            // [H]
+    float *h_bias_v;            // [H]
+    float *z_weight_m;          // [Z, H]
+    float *z_weight_v;          // [Z, H]
+    float *z_bias_m;            // [Z]
+    float *z_bias_v;            // [Z]
+    float *eval_loss_part;      // [BATCH]
+    float *loss_part;           // [BATCH]
+    float *accuracy_part;       // [BATCH]
+    float *eval_accuracy_part;  // [BATCH]
+    float *d_z;                 // [BATCH, Z]
+    float *eval_prediction;     // [BATCH, Z]
+    float *h;                   // [BATCH, H]
+    float *h_to_d_h_where;      // [BATCH, H]
+
+    __device__ explicit Tensors(const MtcRun &run) {
+        x = (const float *)run.data.field[0];
+        label = (const unsigned char *)run.data.field[1];
+        h_weight = (float *)(run.arena + 0);
+        h_bias = (float *)(run.arena + 256);
+        z_weight = (float *)(run.arena + 512);
+        z_bias = (float *)(run.arena + 768);
+        h_weight_m = (float *)(run.arena + 1024);
+        h_weight_v = (float *)(run.arena + 1280);
+        h_bias_m = (float *)(run.arena + 1536);
+        h_bias_v = (float *)(run.arena + 1792);
+        z_weight_m = (float *)(run.arena + 2048);
+        z_weight_v = (float *)(run.arena + 2304);
+        z_bias_m = (float *)(run.arena + 2560);
+        z_bias_v = (float *)(run.arena + 2816);
+        eval_loss_part = (float *)(run.arena + 3072);
+        loss_part = (float *)(run.arena + 3072);
+        accuracy_part = (float *)(run.arena + 3328);
+        eval_accuracy_part = (float *)(run.arena + 3328);
+        d_z = (float *)(run.arena + 3584);
+        eval_prediction = (float *)(run.arena + 3584);
+        h = (float *)(run.arena + 3840);
+        h_to_d_h_where = (float *)(run.arena + 4096);
+    }
+};
+
+// ---- training step ------------------------------------------------------------------------------------------
+
+// h = dropout(relu(linear(x, 4)), 0.5)                                                     program-classes.mt:9
+// z = linear(h, 3)                                                                        program-classes.mt:10
+// loss = cross_entropy(z, label)                                                          program-classes.mt:14
+// metric = accuracy(z, label)                                                             program-classes.mt:17
+//
+//     h[i, j] = uniform(0, i * H + j) >= 0.5 ? relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) * 2 :
+//         0
+//     z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
+//     z_max[i] = max over j of z[i, j]
+//     z_sum[i] = sum over j of exp(z[i, j] - z_max[i])
+//     label_sum[i] = sum over j of (label[i] == j) * (z[i, j] - z_max[i])
+//     loss_part[i] = (log(z_sum[i]) - label_sum[i]) * share(i)
+//     z_min[i] = min over j of (z[i, j] == z_max[i] ? j : 3)
+//     accuracy_part[i] = (z_min[i] == label[i]) * share(i)
+//     d_z[i, j] = share(i) / z_sum[i] * exp(z[i, j] - z_max[i]) - share(i) * (label[i] == j)
+//     d_h[i, j] = sum over k of d_z[i, k] * z.weight[k, j]
+//     d_h_pre[i, j] = uniform(0, i * H + j) >= 0.5 ? d_h[i, j] : 0
+//     h_to_d_h_where[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) > 0 ? d_h_pre[i, j] * 2
+//         : 0
+constexpr int h_to_d_h_tiles = divide_up(BATCH, Warp::rows);
+constexpr int h_to_d_h_shared = team_shared<Warp>(H + H + Z + Z);
+static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    gate();
+    if (i >= BATCH)
+        return;
+    float *h = row_memory(team, shared, H + H + Z + Z);
+    float *x_relu = h + H;
+    float *z = x_relu + H;
+    float *d_z = z + Z;
+    auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
+    auto store = [&](int j, float sum) {
+        float x_relu_2 = relu(sum + t.h_bias[j]);
+        float h_2 = uniform(batch, 0, i * H + j) >= 0.5f ? x_relu_2 * 2.0f : 0.0f;
+        h[j] = h_2;
+        x_relu[j] = x_relu_2;
+        t.h[i * H + j] = h_2;
+    };
+    team_product<H, X>(team, term, store);
+    team.sync();
+    auto term_2 = [&](int j, int k) { return h[k] * t.z_weight[j * H + k]; };
+    auto store_2 = [&](int j, float sum) { z[j] = sum + t.z_bias[j]; };
+    team_product<Z, H>(team, term_2, store_2);
+    team.sync();
+    float z_max = -INFINITY;
+    for (int j = team.first; j < Z; j += team.stride)
+        z_max = fmax(z_max, z[j]);
+    z_max = team_max(team, z_max);
+    float z_sum = 0;
+    float label_sum = 0;
+    float z_min = INFINITY;
+    int label = t.label[row(batch, i)];
+    for (int j = team.first; j < Z; j += team.stride) {
+        float z_sub = z[j] - z_max;
+        z_sum += exp(z_sub);
+        label_sum += (float)(label == j) * z_sub;
+        z_min = fmin(z_min, z[j] == z_max ? (float)j : 3.0f);
+    }
+    z_sum = team_sum(team, z_sum);
+    label_sum = team_sum(team, label_sum);
+    z_min = team_min(team, z_min);
+    for (int j = team.first; j < Z; j += team.stride)
+        d_z[j] = t.d_z[i * Z + j] = share(batch, i) / z_sum * exp(z[j] - z_max) - share(batch, i) * (float)(label == j);
+    team.sync();
+    if (team.first == 0) {
+        t.loss_part[i] = (log(z_sum) - label_sum) * share(batch, i);
+        t.accuracy_part[i] = (float)((int)z_min == label) * share(batch, i);
+    }
+    auto term_3 = [&](int j, int k) { return d_z[k] * t.z_weight[k * H + j]; };
+    auto store_3 = [&](int j, float sum) {
+        t.h_to_d_h_where[i * H + j] =
+            x_relu[j] > 0.0f ? (uniform(batch, 0, i * H + j) >= 0.5f ? sum : 0.0f) * 2.0f : 0.0f;
+    };
+    team_product<H, Z>(team, term_3, store_3);
+}
+
+// loss = cross_entropy(z, label)                                                          program-classes.mt:14
+//
+//     loss = sum over i of loss_part[i]
+constexpr int report_loss_tiles = 1;
+constexpr int report_loss_shared = team_shared<Warp>(0);
+static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row > 0)
+        return;
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (team.first == 0)
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+// metric = accuracy(z, label)                                                             program-classes.mt:17
+//
+//     accuracy = sum over i of accuracy_part[i]
+constexpr int report_accuracy_tiles = 1;
+constexpr int report_accuracy_shared = team_shared<Warp>(0);
+static __device__ void report_accuracy(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row > 0)
+        return;
+    float accuracy_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        accuracy_part_sum += t.accuracy_part[j];
+    accuracy_part_sum = team_sum(team, accuracy_part_sum);
+    if (team.first == 0)
+        batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
+}
+
+// gradient of z = linear(h, 3)                                                            program-classes.mt:10
+// optimizer = adam(1e-2)                                                                  program-classes.mt:15
+//
+//     d_z.weight[i, j] = sum over k of d_z[k, i] * h[k, j]
+//     m[i, j] = 0.9 * z.weight.m[i, j] + 0.1 * d_z.weight[i, j]
+//     v[i, j] = 0.999 * z.weight.v[i, j] + 0.001 * (d_z.weight[i, j] * d_z.weight[i, j])
+//     correction = 1 / sqrt(-expm1(step * -0.0010005003))
+//     deviation[i, j] = sqrt(v[i, j]) * correction + 1e-08
+//     rate = 0.01 / -expm1(step * -0.105360516)
+//     z.weight[i, j] = z.weight[i, j] - rate * (m[i, j] / deviation[i, j])
+//     d_z.bias[i] = sum over j of d_z[j, i]
+//     m[i] = 0.9 * z.bias.m[i] + 0.1 * d_z.bias[i]
+//     v[i] = 0.999 * z.bias.v[i] + 0.001 * (d_z.bias[i] * d_z.bias[i])
+//     deviation[i] = sqrt(v[i]) * correction + 1e-08
+//     z.bias[i] = z.bias[i] - rate * (m[i] / deviation[i])
+using d_z_weight_product = Product<Z, H, BATCH>;
+using d_z_weight_tile = Tile<16, 32, 64, 2, 4>;
+constexpr int d_z_weight_tiles = product_tiles<d_z_weight_product, d_z_weight_tile>();
+constexpr int d_z_weight_shared = product_shared<d_z_weight_product, d_z_weight_tile>();
+static __device__ void d_z_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    auto left = transposed(matrix<Z>(t.d_z));
+    auto right = matrix<H>(t.h);
+    float rate = 0.01f / -expm1(step(batch) * -0.105360516f);
+    float correction = 1.0f / sqrt(-expm1(step(batch) * -0.0010005003f));
+    struct Old { float z_weight_m, z_weight_v, z_weight; };
+    auto read = [&](int i, int j) {
+        return Old{t.z_weight_m[i * H + j], t.z_weight_v[i * H + j], t.z_weight[i * H + j]};
+    };
+    auto out = [&](int i, int j, float sum, const Old &old) {
+        float m = 0.9f * old.z_weight_m + 0.1f * sum;
+        float v = 0.999f * old.z_weight_v + 0.001f * (sum * sum);
+        t.z_weight_m[i * H + j] = m;
+        t.z_weight_v[i * H + j] = v;
+        t.z_weight[i * H + j] = old.z_weight - rate * (m / (sqrt(v) * correction + 1e-08f));
+    };
+    struct OldSide { float z_bias_m, z_bias_v, z_bias; };
+    auto read_side = [&](int i) { return OldSide{t.z_bias_m[i], t.z_bias_v[i], t.z_bias[i]}; };
+    auto side = [&](int i, float sum, const OldSide &old) {
+        float m = 0.9f * old.z_bias_m + 0.1f * sum;
+        float v = 0.999f * old.z_bias_v + 0.001f * (sum * sum);
+        t.z_bias_m[i] = m;
+        t.z_bias_v[i] = v;
+        t.z_bias[i] = old.z_bias - rate * (m / (sqrt(v) * correction + 1e-08f));
+    };
+    matmul<d_z_weight_product, d_z_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
+                                                sum_of_a(preloaded_early(read_side, side)));
+}
+
+// gradient of h = dropout(relu(linear(x, 4)), 0.5)                                         program-classes.mt:9
+// optimizer = adam(1e-2)                                                                  program-classes.mt:15
+//
+//     d_h.weight[i, j] = sum over k of (relu((sum over l of x[k, l] * h.weight[i, l]) + h.bias[i]) > 0 ?
+//         d_h_pre[k, i] * 2 : 0) * x[k, j]
+//     m[i, j] = 0.9 * h.weight.m[i, j] + 0.1 * d_h.weight[i, j]
+//     v[i, j] = 0.999 * h.weight.v[i, j] + 0.001 * (d_h.weight[i, j] * d_h.weight[i, j])
+//     correction = 1 / sqrt(-expm1(step * -0.0010005003))
+//     deviation[i, j] = sqrt(v[i, j]) * correction + 1e-08
+//     rate = 0.01 / -expm1(step * -0.105360516)
+//     h.weight[i, j] = h.weight[i, j] - rate * (m[i, j] / deviation[i, j])
+//     d_h.bias[i] = sum over j of (relu((sum over k of x[j, k] * h.weight[i, k]) + h.bias[i]) > 0 ?
+//         d_h_pre[j, i] * 2 : 0)
+//     m[i] = 0.9 * h.bias.m[i] + 0.1 * d_h.bias[i]
+//     v[i] = 0.999 * h.bias.v[i] + 0.001 * (d_h.bias[i] * d_h.bias[i])
+//     deviation[i] = sqrt(v[i]) * correction + 1e-08
+//     h.bias[i] = h.bias[i] - rate * (m[i] / deviation[i])
+using d_h_weight_product = Product<H, X, BATCH>;
+using d_h_weight_tile = Tile<16, 32, 64, 2, 4>;
+constexpr int d_h_weight_tiles = product_tiles<d_h_weight_product, d_h_weight_tile>();
+constexpr int d_h_weight_shared = product_shared<d_h_weight_product, d_h_weight_tile>();
+static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    auto left = transposed(matrix<H>(t.h_to_d_h_where));
+    auto right = gathered<X>(t.x, batch, [](float v) { return v; });
+    float rate = 0.01f / -expm1(step(batch) * -0.105360516f);
+    float correction = 1.0f / sqrt(-expm1(step(batch) * -0.0010005003f));
+    struct Old { float h_weight_m, h_weight_v, h_weight; };
+    auto read = [&](int i, int j) {
+        return Old{t.h_weight_m[i * X + j], t.h_weight_v[i * X + j], t.h_weight[i * X + j]};
+    };
+    auto out = [&](int i, int j, float sum, const Old &old) {
+        float m = 0.9f * old.h_weight_m + 0.1f * sum;
+        float v = 0.999f * old.h_weight_v + 0.001f * (sum * sum);
+        t.h_weight_m[i * X + j] = m;
+        t.h_weight_v[i * X + j] = v;
+        t.h_weight[i * X + j] = old.h_weight - rate * (m / (sqrt(v) * correction + 1e-08f));
+    };
+    struct OldSide { float h_bias_m, h_bias_v, h_bias; };
+    auto read_side = [&](int i) { return OldSide{t.h_bias_m[i], t.h_bias_v[i], t.h_bias[i]}; };
+    auto side = [&](int i, float sum, const OldSide &old) {
+        float m = 0.9f * old.h_bias_m + 0.1f * sum;
+        float v = 0.999f * old.h_bias_v + 0.001f * (sum * sum);
+        t.h_bias_m[i] = m;
+        t.h_bias_v[i] = v;
+        t.h_bias[i] = old.h_bias - rate * (m / (sqrt(v) * correction + 1e-08f));
+    };
+    matmul<d_h_weight_product, d_h_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
+                                                sum_of_a(preloaded_early(read_side, side)));
+}
+
+// ---- phases: kernels that may run at the same time ----------------------------------------------------------
+
+constexpr int train_1_tiles = h_to_d_h_tiles;
+static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    h_to_d_h(t, batch, tile, shared, gate);
+}
+
+constexpr int train_2_tiles = report_loss_tiles + report_accuracy_tiles + d_z_weight_tiles + d_h_weight_tiles;
+static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < report_loss_tiles)
+        return report_loss(t, batch, shared, gate);
+    tile -= report_loss_tiles;
+    if (tile < report_accuracy_tiles)
+        return report_accuracy(t, batch, shared, gate);
+    tile -= report_accuracy_tiles;
+    if (tile < d_z_weight_tiles)
+        return d_z_weight(t, batch, tile, shared, gate);
+    tile -= d_z_weight_tiles;
+    d_h_weight(t, batch, tile, shared, gate);
+}
+
+// bytes of shared memory: the most that any kernel takes
+constexpr int TRAIN_SHARED = std::max({
+    0,
+    h_to_d_h_shared,
+    report_loss_shared,
+    report_accuracy_shared,
+    d_z_weight_shared,
+    d_h_weight_shared,
+});
+using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>, Phase<train_2, train_2_tiles>>;
+
+// ---- the step -----------------------------------------------------------------------------------------------
+
+static Persistent<Train> schedule;
+
+static const char *train(const MtcRun *run, int64_t steps) {
+    return schedule.train(run, steps);
+}
+
+static const char *train_until(const MtcRun *run, int phase) {
+    return train_until<Train>(run, phase);
+}
+
+static const char *prepare(const MtcRun *) {
+    return schedule.prepare(4);
+}
+
+static void release() {
+    schedule.release();
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------------------
+
+// h = dropout(relu(linear(x, 4)), 0.5)                                                     program-classes.mt:9
+// z = linear(h, 3)                                                                        program-classes.mt:10
+// loss = cross_entropy(z, label)                                                          program-classes.mt:14
+// metric = accuracy(z, label)                                                             program-classes.mt:17
+//
+//     h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
+//     z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
+//     z_max[i] = max over j of z[i, j]
+//     z_sum[i] = sum over j of exp(z[i, j] - z_max[i])
+//     label_sum[i] = sum over j of (label[i] == j) * (z[i, j] - z_max[i])
+//     loss_part[i] = (log(z_sum[i]) - label_sum[i]) * share(i)
+//     z_min[i] = min over j of (z[i, j] == z_max[i] ? j : 3)
+//     accuracy_part[i] = (z_min[i] == label[i]) * share(i)
+//     prediction[i, j] = exp(z[i, j] - z_max[i]) * (1 / z_sum[i])
+constexpr int eval_h_to_prediction_tiles = divide_up(BATCH, Warp::rows);
+constexpr int eval_h_to_prediction_shared = team_shared<Warp>(H + Z);
+static __device__ void eval_h_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    gate();
+    if (i >= BATCH)
+        return;
+    float *h = row_memory(team, shared, H + Z);
+    float *z = h + H;
+    auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
+    auto store = [&](int j, float sum) { h[j] = relu(sum + t.h_bias[j]); };
+    team_product<H, X>(team, term, store);
+    team.sync();
+    auto term_2 = [&](int j, int k) { return h[k] * t.z_weight[j * H + k]; };
+    auto store_2 = [&](int j, float sum) { z[j] = sum + t.z_bias[j]; };
+    team_product<Z, H>(team, term_2, store_2);
+    team.sync();
+    float z_max = -INFINITY;
+    for (int j = team.first; j < Z; j += team.stride)
+        z_max = fmax(z_max, z[j]);
+    z_max = team_max(team, z_max);
+    float z_sum = 0;
+    float label_sum = 0;
+    float z_min = INFINITY;
+    int label = t.label[row(batch, i)];
+    for (int j = team.first; j < Z; j += team.stride) {
+        float z_sub = z[j] - z_max;
+        z_sum += exp(z_sub);
+        label_sum += (float)(label == j) * z_sub;
+        z_min = fmin(z_min, z[j] == z_max ? (float)j : 3.0f);
+    }
+    z_sum = team_sum(team, z_sum);
+    label_sum = team_sum(team, label_sum);
+    z_min = team_min(team, z_min);
+    if (team.first == 0) {
+        t.eval_loss_part[i] = (log(z_sum) - label_sum) * share(batch, i);
+        t.eval_accuracy_part[i] = (float)((int)z_min == label) * share(batch, i);
+    }
+    for (int j = team.first; j < Z; j += team.stride)
+        t.eval_prediction[i * Z + j] = exp(z[j] - z_max) * (1.0f / z_sum);
+}
+
+// loss = cross_entropy(z, label)                                                          program-classes.mt:14
+//
+//     loss = sum over i of loss_part[i]
+constexpr int eval_report_loss_tiles = 1;
+constexpr int eval_report_loss_shared = team_shared<Warp>(0);
+static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row > 0)
+        return;
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.eval_loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (team.first == 0)
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+// metric = accuracy(z, label)                                                             program-classes.mt:17
+//
+//     accuracy = sum over i of accuracy_part[i]
+constexpr int eval_report_accuracy_tiles = 1;
+constexpr int eval_report_accuracy_shared = team_shared<Warp>(0);
+static __device__ void eval_report_accuracy(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row > 0)
+        return;
+    float accuracy_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        accuracy_part_sum += t.eval_accuracy_part[j];
+    accuracy_part_sum = team_sum(team, accuracy_part_sum);
+    if (team.first == 0)
+        batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
+}
+
+constexpr int eval_1_tiles = eval_h_to_prediction_tiles;
+static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_h_to_prediction(t, batch, tile, shared, gate);
+}
+
+constexpr int eval_2_tiles = eval_report_loss_tiles + eval_report_accuracy_tiles;
+static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < eval_report_loss_tiles)
+        return eval_report_loss(t, batch, shared, gate);
+    tile -= eval_report_loss_tiles;
+    eval_report_accuracy(t, batch, shared, gate);
+}
+
+// bytes of shared memory: the most that any kernel takes
+constexpr int EVAL_SHARED = std::max({
+    0,
+    eval_h_to_prediction_shared,
+    eval_report_loss_shared,
+    eval_report_accuracy_shared,
+});
+using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>, Phase<eval_2, eval_2_tiles>>;
+
+static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
+    return evaluate<Eval>(run, first, rows, slot);
+}
+
+// ---- tables for the runtime ---------------------------------------------------------------------------------
+
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase
+static const MtcTensor tensor_table[] = {
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
+    {"z.weight", MTC_WEIGHT, MTC_F32, 2, {3, 4}, 512, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
+    {"z.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
+    {"h.weight.m", MTC_STATE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 9, -1},
+    {"h.weight.v", MTC_STATE, MTC_F32, 2, {4, 6}, 1280, MTC_ZEROS, 0, 0, 9, -1},
+    {"h.bias.m", MTC_STATE, MTC_F32, 1, {4}, 1536, MTC_ZEROS, 0, 0, 9, -1},
+    {"h.bias.v", MTC_STATE, MTC_F32, 1, {4}, 1792, MTC_ZEROS, 0, 0, 9, -1},
+    {"z.weight.m", MTC_STATE, MTC_F32, 2, {3, 4}, 2048, MTC_ZEROS, 0, 0, 10, -1},
+    {"z.weight.v", MTC_STATE, MTC_F32, 2, {3, 4}, 2304, MTC_ZEROS, 0, 0, 10, -1},
+    {"z.bias.m", MTC_STATE, MTC_F32, 1, {3}, 2560, MTC_ZEROS, 0, 0, 10, -1},
+    {"z.bias.v", MTC_STATE, MTC_F32, 1, {3}, 2816, MTC_ZEROS, 0, 0, 10, -1},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 3840, MTC_ZEROS, 0, 0, 9, 0},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 3072, MTC_ZEROS, 0, 0, 14, 0},
+    {"accuracy_part", MTC_VALUE, MTC_F32, 1, {4}, 3328, MTC_ZEROS, 0, 0, 17, 0},
+    {"d_z", MTC_VALUE, MTC_F32, 2, {4, 3}, 3584, MTC_ZEROS, 0, 0, 14, 0},
+    {"h_to_d_h_where", MTC_VALUE, MTC_F32, 2, {4, 4}, 4096, MTC_ZEROS, 0, 0, 9, 0},
+};
+static const MtcField field_table[] = {
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0},
+    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3},
+};
+static const MtcSplit split_table[] = {
+    {.name = "train", .format = "idx", .paths = 2, .path = {"x", "y"}},
+};
+static const char *const report_table[] = {"loss", "accuracy"};
+static const MtcStatement statement_table[] = {
+    {.line = 9, .text = "h = dropout(relu(linear(x, 4)), 0.5)"},
+    {.line = 10, .text = "z = linear(h, 3)"},
+    {.line = 14, .text = "loss = cross_entropy(z, label)"},
+    {.line = 17, .text = "metric = accuracy(z, label)"},
+};
+
+const MtcModel mtc_model = {
+    .abi = MTC_ABI,
+    .name = "program-classes",
+    .source = "program-classes.mt",
+    .target = "cuda",
+    .architectures = "",
+    .schedule = "persistent",
+    .model_hash = "ce11d483b5b0f6e8beb55ac148e06fd4c08510748b1c4e0e8aa2e592789bf4a1",
+    .batch = BATCH,
+    .epochs = 10,
+    .seed = 0u,
+    .parameters = 43,
+    .flops_per_step = 984,
+    .arena_bytes = 4352,
+    .unshared_bytes = 5120,
+    .train_phases = 2,
+    .eval_phases = 2,
+    .tensors = 17,
+    .fields = 2,
+    .splits = 1,
+    .knobs = 0,
+    .fixed = 0,
+    .reports = REPORTS,
+    .tensor = tensor_table,
+    .field = field_table,
+    .split = split_table,
+    .knob = NULL,
+    .fixed_param = NULL,
+    .report = report_table,
+    .prediction_offset = 3584,
+    .prediction_rank = 1,
+    .prediction_dim = {3},
+    .prediction_is_classes = true,
+    .statements = 4,
+    .statement = statement_table,
+    .train = train,
+    .train_until = train_until,
+    .eval = evaluate,
+    .prepare = prepare,
+    .release = release,
+};
+
+// ---- main ---------------------------------------------------------------------------------------------------
+
+int main(int argc, char **argv) {
+    return mtc_main(&mtc_model, argc, argv);
+}

@@ -1,0 +1,406 @@
+// program: a model of 38 parameters, compiled by mtc from program.mt
+//
+//   step      740 FLOP in 3 phases: x | h_to_d_h_pre | report_loss + d_z_weight + d_h_weight
+//   memory    2.2 KB arena (2.8 KB without sharing): weights 1.0 KB, optimizer state 0 B, values 1.2 KB
+//
+// From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
+// group them; the step; evaluation; tables for the runtime; main.
+
+#include "mtc.h" // the runtime: data, command line, checkpoints
+
+typedef float real;
+
+#include "cpu/batch.h"  // row: the example in a row of the batch; share: its part in a mean
+#include "cpu/math.h"   // exp, relu, sigmoid ... of a real
+#include "cpu/matmul.h" // matmul(sums, stride, left, right, i0, j0, rows, columns, depth)
+#include "cpu/team.h"   // the barrier between phases
+
+// ---- sizes --------------------------------------------------------------------------------------------------
+
+enum { BATCH = 4, X = 6, Y = 2, H = 4 };
+enum { REPORT_LOSS, REPORTS };
+
+// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+
+typedef struct Tensors {
+    const float *x;       // data set: [examples, X]
+    const float *y;       // data set: [examples, Y]
+    real *h_weight;       // [H, X]
+    real *h_bias;         // [H]
+    real *z_weight;       // [Y, H]
+    real *z_bias;         // [Y]
+    real *eval_loss_part; // [BATCH]
+    real *x_2;            // [BATCH, X]
+    real *eval_z;         // [BATCH, Y]
+    real *loss_part;      // [BATCH]
+    real *d_z;            // [BATCH, Y]
+    real *h;              // [BATCH, H]
+    real *d_h_pre;        // [BATCH, H]
+} Tensors;
+
+static Tensors tensors(const MtcRun *run) {
+    return (Tensors){
+        .x = (const float *)run->data.field[0],
+        .y = (const float *)run->data.field[1],
+        .h_weight = (real *)(run->arena + 0),
+        .h_bias = (real *)(run->arena + 256),
+        .z_weight = (real *)(run->arena + 512),
+        .z_bias = (real *)(run->arena + 768),
+        .eval_loss_part = (real *)(run->arena + 1024),
+        .x_2 = (real *)(run->arena + 1024),
+        .eval_z = (real *)(run->arena + 1280),
+        .loss_part = (real *)(run->arena + 1280),
+        .d_z = (real *)(run->arena + 1536),
+        .h = (real *)(run->arena + 1792),
+        .d_h_pre = (real *)(run->arena + 2048),
+    };
+}
+
+// ---- training step ------------------------------------------------------------------------------------------
+
+// x : f32[6]                                                                                       program.mt:4
+//
+static void x(const Tensors *t, const Batch *batch) {
+#pragma omp for nowait
+    for (int i = 0; i < BATCH; i++)
+        for (int j = 0; j < X; j++)
+            t->x_2[i * X + j] = t->x[row(batch, i) * X + j];
+}
+
+// h = tanh(linear(x, 4))                                                                           program.mt:9
+// z = linear(h, 2)                                                                                program.mt:10
+// loss = mse(z, y)                                                                                program.mt:14
+//
+//     h[i, j] = tanh((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
+//     z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
+//     z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
+//     loss_part[i] = z_sum[i] * 0.5 * share(i)
+//     d_z[i, j] = share(i) * 0.5 * (z[i, j] - y[i, j]) + share(i) * 0.5 * (z[i, j] - y[i, j])
+//     d_h[i, j] = sum over k of d_z[i, k] * z.weight[k, j]
+//     d_h_pre[i, j] = d_h[i, j] * (1 - h[i, j] * h[i, j])
+static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
+#pragma omp for nowait
+    for (int i = 0; i < BATCH; i++) {
+        real h[H];
+        real d_z[Y];
+        real z_sub[Y];
+        for (int j = 0; j < H; j++) {
+            real sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int k = 0; k < X; k++)
+                sum += t->x[row(batch, i) * X + k] * t->h_weight[j * X + k];
+            h[j] = t->h[i * H + j] = tanh(sum + t->h_bias[j]);
+        }
+        for (int j = 0; j < Y; j++) {
+            real sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int k = 0; k < H; k++)
+                sum += h[k] * t->z_weight[j * H + k];
+            real z_sub_2 = sum + t->z_bias[j] - t->y[row(batch, i) * Y + j];
+            real d_loss_part_pre_mul = share(batch, i) * 0.5f * z_sub_2;
+            real d_z_2 = d_loss_part_pre_mul + d_loss_part_pre_mul;
+            d_z[j] = d_z_2;
+            z_sub[j] = z_sub_2;
+            t->d_z[i * Y + j] = d_z_2;
+        }
+        real z_sum = 0;
+        for (int j = 0; j < Y; j++)
+            z_sum += z_sub[j] * z_sub[j];
+        real totals[H] = {0};
+        for (int k = 0; k < Y; k++)
+            for (int j = 0; j < H; j++)
+                totals[j] += d_z[k] * t->z_weight[k * H + j];
+        for (int j = 0; j < H; j++)
+            t->d_h_pre[i * H + j] = totals[j] * (1.0f - h[j] * h[j]);
+        t->loss_part[i] = z_sum * 0.5f * share(batch, i);
+    }
+}
+
+// loss = mse(z, y)                                                                                program.mt:14
+//
+//     loss = sum over i of loss_part[i]
+static void report_loss(const Tensors *t, const Batch *batch) {
+#pragma omp single nowait
+    {
+        real loss_part_sum = 0;
+        for (int j = 0; j < BATCH; j++)
+            loss_part_sum += t->loss_part[j];
+        batch->reports[REPORT_LOSS] = loss_part_sum;
+    }
+}
+
+// gradient of z = linear(h, 2)                                                                    program.mt:10
+// optimizer = sgd(0.1)                                                                            program.mt:15
+//
+//     d_z.weight[i, j] = sum over k of d_z[k, i] * h[k, j]
+//     z.weight[i, j] = z.weight[i, j] - 0.1 * d_z.weight[i, j]
+//     d_z.bias[i] = sum over j of d_z[j, i]
+//     z.bias[i] = z.bias[i] - 0.1 * d_z.bias[i]
+static void d_z_weight(const Tensors *t) {
+    enum { ROWS = 128, COLUMNS = 96 };
+#pragma omp for collapse(2) nowait
+    for (int i0 = 0; i0 < Y; i0 += ROWS)
+        for (int j0 = 0; j0 < H; j0 += COLUMNS) {
+            real sums[ROWS * COLUMNS];
+            int rows = Y - i0 < ROWS ? Y - i0 : ROWS;
+            int columns = H - j0 < COLUMNS ? H - j0 : COLUMNS;
+            Matrix left = transposed(matrix(t->d_z, Y));
+            Matrix right = matrix(t->h, H);
+            matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);
+            for (int i = i0; i < i0 + rows; i++)
+                for (int j = j0; j < j0 + columns; j++) {
+                    real sum = sums[(i - i0) * COLUMNS + j - j0];
+                    t->z_weight[i * H + j] -= 0.1f * sum;
+                }
+            if (j0 == 0) {
+                real side[ROWS] = {0};
+                for (int k = 0; k < BATCH; k++)
+                    for (int i = i0; i < i0 + rows; i++)
+                        side[i - i0] += t->d_z[k * Y + i];
+                for (int i = i0; i < i0 + rows; i++) {
+                    real sum = side[i - i0];
+                    t->z_bias[i] -= 0.1f * sum;
+                }
+            }
+        }
+}
+
+// gradient of h = tanh(linear(x, 4))                                                               program.mt:9
+// optimizer = sgd(0.1)                                                                            program.mt:15
+//
+//     d_h.weight[i, j] = sum over k of d_h_pre[k, i] * x[k, j]
+//     h.weight[i, j] = h.weight[i, j] - 0.1 * d_h.weight[i, j]
+//     d_h.bias[i] = sum over j of d_h_pre[j, i]
+//     h.bias[i] = h.bias[i] - 0.1 * d_h.bias[i]
+static void d_h_weight(const Tensors *t) {
+    enum { ROWS = 128, COLUMNS = 96 };
+#pragma omp for collapse(2) nowait
+    for (int i0 = 0; i0 < H; i0 += ROWS)
+        for (int j0 = 0; j0 < X; j0 += COLUMNS) {
+            real sums[ROWS * COLUMNS];
+            int rows = H - i0 < ROWS ? H - i0 : ROWS;
+            int columns = X - j0 < COLUMNS ? X - j0 : COLUMNS;
+            Matrix left = transposed(matrix(t->d_h_pre, H));
+            Matrix right = matrix(t->x_2, X);
+            matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);
+            for (int i = i0; i < i0 + rows; i++)
+                for (int j = j0; j < j0 + columns; j++) {
+                    real sum = sums[(i - i0) * COLUMNS + j - j0];
+                    t->h_weight[i * X + j] -= 0.1f * sum;
+                }
+            if (j0 == 0) {
+                real side[ROWS] = {0};
+                for (int k = 0; k < BATCH; k++)
+                    for (int i = i0; i < i0 + rows; i++)
+                        side[i - i0] += t->d_h_pre[k * H + i];
+                for (int i = i0; i < i0 + rows; i++) {
+                    real sum = side[i - i0];
+                    t->h_bias[i] -= 0.1f * sum;
+                }
+            }
+        }
+}
+
+// ---- phases: kernels that may run at the same time ----------------------------------------------------------
+
+static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
+    if (count > 0) {
+        x(t, batch);
+        team_wait(team);
+    }
+    if (count > 1) {
+        h_to_d_h_pre(t, batch);
+        team_wait(team);
+    }
+    if (count > 2) {
+        report_loss(t, batch);
+        d_z_weight(t);
+        d_h_weight(t);
+        team_wait(team);
+    }
+}
+
+// ---- the step -----------------------------------------------------------------------------------------------
+
+enum { TRAIN_PHASES = 3 };
+
+static const char *train(const MtcRun *run, int64_t steps) {
+    Tensors t = tensors(run);
+    Team team = TEAM_READY;
+#pragma omp parallel
+    for (int64_t s = 0; s < steps; s++) {
+        Batch batch = batch_of_step(run, s, BATCH, REPORTS);
+        train_phases(&t, &batch, &team, TRAIN_PHASES);
+    }
+    for (int k = 0; k < 3; k++)
+        run->clock[k] += steps;
+    return NULL;
+}
+
+static const char *train_until(const MtcRun *run, int phase) {
+    Tensors t = tensors(run);
+    Batch batch = batch_of_step(run, 0, BATCH, REPORTS);
+    Team team = TEAM_READY;
+#pragma omp parallel
+    train_phases(&t, &batch, &team, phase + 1);
+    return NULL;
+}
+
+static const char *prepare(const MtcRun *run) {
+    (void)run;
+    return NULL;
+}
+
+static void release(void) {
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------------------
+
+// h = tanh(linear(x, 4))                                                                           program.mt:9
+// z = linear(h, 2)                                                                                program.mt:10
+// loss = mse(z, y)                                                                                program.mt:14
+//
+//     h[i, j] = tanh((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
+//     z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
+//     z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
+//     loss_part[i] = z_sum[i] * 0.5 * share(i)
+static void eval_h_to_loss_part(const Tensors *t, const Batch *batch) {
+#pragma omp for nowait
+    for (int i = 0; i < BATCH; i++) {
+        real h[H];
+        real z_mul[Y];
+        for (int j = 0; j < H; j++) {
+            real sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int k = 0; k < X; k++)
+                sum += t->x[row(batch, i) * X + k] * t->h_weight[j * X + k];
+            h[j] = tanh(sum + t->h_bias[j]);
+        }
+        for (int j = 0; j < Y; j++) {
+            real sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int k = 0; k < H; k++)
+                sum += h[k] * t->z_weight[j * H + k];
+            real z = sum + t->z_bias[j];
+            real z_sub = z - t->y[row(batch, i) * Y + j];
+            z_mul[j] = z_sub * z_sub;
+            t->eval_z[i * Y + j] = z;
+        }
+        real z_sum = 0;
+        for (int j = 0; j < Y; j++)
+            z_sum += z_mul[j];
+        t->eval_loss_part[i] = z_sum * 0.5f * share(batch, i);
+    }
+}
+
+// loss = mse(z, y)                                                                                program.mt:14
+//
+//     loss = sum over i of loss_part[i]
+static void eval_report_loss(const Tensors *t, const Batch *batch) {
+#pragma omp single nowait
+    {
+        real loss_part_sum = 0;
+        for (int j = 0; j < BATCH; j++)
+            loss_part_sum += t->eval_loss_part[j];
+        batch->reports[REPORT_LOSS] = loss_part_sum;
+    }
+}
+
+static void eval_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
+    if (count > 0) {
+        eval_h_to_loss_part(t, batch);
+        team_wait(team);
+    }
+    if (count > 1) {
+        eval_report_loss(t, batch);
+        team_wait(team);
+    }
+}
+
+enum { EVAL_PHASES = 2 };
+
+static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
+    Tensors t = tensors(run);
+    Batch batch = batch_of_examples(run, first, rows, slot, REPORTS);
+    Team team = TEAM_READY;
+#pragma omp parallel
+    eval_phases(&t, &batch, &team, EVAL_PHASES);
+    return NULL;
+}
+
+// ---- tables for the runtime ---------------------------------------------------------------------------------
+
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase
+static const MtcTensor tensor_table[] = {
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
+    {"z.weight", MTC_WEIGHT, MTC_F32, 2, {2, 4}, 512, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
+    {"z.bias", MTC_WEIGHT, MTC_F32, 1, {2}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
+    {"x", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 4, 0},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 1},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 14, 1},
+    {"d_z", MTC_VALUE, MTC_F32, 2, {4, 2}, 1536, MTC_ZEROS, 0, 0, 14, 1},
+    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 9, 1},
+};
+static const MtcField field_table[] = {
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0},
+    {.name = "y", .type = MTC_F32, .rank = 1, .dim = {2}, .elements = 2, .classes = 0},
+};
+static const MtcSplit split_table[] = {
+    {.name = "train", .format = "idx", .paths = 2, .path = {"x", "y"}},
+};
+static const char *const report_table[] = {"loss"};
+static const MtcStatement statement_table[] = {
+    {.line = 4, .text = "x : f32[6]"},
+    {.line = 9, .text = "h = tanh(linear(x, 4))"},
+    {.line = 10, .text = "z = linear(h, 2)"},
+    {.line = 14, .text = "loss = mse(z, y)"},
+};
+
+const MtcModel mtc_model = {
+    .abi = MTC_ABI,
+    .name = "program",
+    .source = "program.mt",
+    .target = "cpu",
+    .architectures = "",
+    .schedule = "openmp",
+    .model_hash = "a4b8229ef8221845ef99dadb26fc8a4e5576158978696334bd7d5d5700237eb1",
+    .batch = BATCH,
+    .epochs = 2,
+    .seed = 0u,
+    .parameters = 38,
+    .flops_per_step = 740,
+    .arena_bytes = 2304,
+    .unshared_bytes = 2816,
+    .train_phases = 3,
+    .eval_phases = 2,
+    .tensors = 9,
+    .fields = 2,
+    .splits = 1,
+    .knobs = 0,
+    .fixed = 0,
+    .reports = REPORTS,
+    .tensor = tensor_table,
+    .field = field_table,
+    .split = split_table,
+    .knob = NULL,
+    .fixed_param = NULL,
+    .report = report_table,
+    .prediction_offset = 1280,
+    .prediction_rank = 1,
+    .prediction_dim = {2},
+    .prediction_is_classes = false,
+    .statements = 4,
+    .statement = statement_table,
+    .train = train,
+    .train_until = train_until,
+    .eval = evaluate,
+    .prepare = prepare,
+    .release = release,
+};
+
+// ---- main ---------------------------------------------------------------------------------------------------
+
+int main(int argc, char **argv) {
+    return mtc_main(&mtc_model, argc, argv);
+}

@@ -1,0 +1,375 @@
+// program: a model of 38 parameters, compiled by mtc from program.mt
+//
+//   step      716 FLOP in 2 phases: h_to_d_h_pre | report_loss + d_z_weight + d_h_weight
+//   memory    2.0 KB arena (2.5 KB without sharing): weights 1.0 KB, optimizer state 0 B, values 1.0 KB
+//   schedule  persistent: 3.1 us a step estimated (graph: 4.2 us)
+//
+// From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
+// group them; the step; evaluation; tables for the runtime; main.
+
+#include "mtc.h" // the runtime: data, command line, checkpoints
+
+#include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
+#include "cuda/math.cuh"     // relu, sigmoid ...
+#include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
+#include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
+#include "cuda/team.cuh"     // the threads of a row
+
+#include <algorithm>
+
+// ---- sizes --------------------------------------------------------------------------------------------------
+
+enum { BATCH = 4, X = 6, Y = 2, H = 4 };
+enum { REPORT_LOSS, REPORTS };
+
+// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+
+struct Tensors {
+    const float *x;        // data set: [examples, X]
+    const float *y;        // data set: [examples, Y]
+    float *h_weight;       // [H, X]
+    float *h_bias;         // [H]
+    float *z_weight;       // [Y, H]
+    float *z_bias;         // [Y]
+    float *eval_loss_part; // [BATCH]
+    float *loss_part;      // [BATCH]
+    float *d_z;            // [BATCH, Y]
+    float *eval_z;         // [BATCH, Y]
+    float *h;              // [BATCH, H]
+    float *d_h_pre;        // [BATCH, H]
+
+    __device__ explicit Tensors(const MtcRun &run) {
+        x = (const float *)run.data.field[0];
+        y = (const float *)run.data.field[1];
+        h_weight = (float *)(run.arena + 0);
+        h_bias = (float *)(run.arena + 256);
+        z_weight = (float *)(run.arena + 512);
+        z_bias = (float *)(run.arena + 768);
+        eval_loss_part = (float *)(run.arena + 1024);
+        loss_part = (float *)(run.arena + 1024);
+        d_z = (float *)(run.arena + 1280);
+        eval_z = (float *)(run.arena + 1280);
+        h = (float *)(run.arena + 1536);
+        d_h_pre = (float *)(run.arena + 1792);
+    }
+};
+
+// ---- training step ------------------------------------------------------------------------------------------
+
+// h = tanh(linear(x, 4))                                                                           program.mt:9
+// z = linear(h, 2)                                                                                program.mt:10
+// loss = mse(z, y)                                                                                program.mt:14
+//
+//     h[i, j] = tanh((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
+//     z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
+//     z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
+//     loss_part[i] = z_sum[i] * 0.5 * share(i)
+//     d_z[i, j] = share(i) * 0.5 * (z[i, j] - y[i, j]) + share(i) * 0.5 * (z[i, j] - y[i, j])
+//     d_h[i, j] = sum over k of d_z[i, k] * z.weight[k, j]
+//     d_h_pre[i, j] = d_h[i, j] * (1 - h[i, j] * h[i, j])
+constexpr int h_to_d_h_pre_tiles = divide_up(BATCH, Warp::rows);
+constexpr int h_to_d_h_pre_shared = team_shared<Warp>(H + Y + Y);
+static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    gate();
+    if (i >= BATCH)
+        return;
+    float *h = row_memory(team, shared, H + Y + Y);
+    float *d_z = h + H;
+    float *z_sub = d_z + Y;
+    auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
+    auto store = [&](int j, float sum) { h[j] = t.h[i * H + j] = tanh(sum + t.h_bias[j]); };
+    team_product<H, X>(team, term, store);
+    team.sync();
+    auto term_2 = [&](int j, int k) { return h[k] * t.z_weight[j * H + k]; };
+    auto store_2 = [&](int j, float sum) {
+        float z_sub_2 = sum + t.z_bias[j] - t.y[row(batch, i) * Y + j];
+        float d_loss_part_pre_mul = share(batch, i) * 0.5f * z_sub_2;
+        float d_z_2 = d_loss_part_pre_mul + d_loss_part_pre_mul;
+        d_z[j] = d_z_2;
+        z_sub[j] = z_sub_2;
+        t.d_z[i * Y + j] = d_z_2;
+    };
+    team_product<Y, H>(team, term_2, store_2);
+    team.sync();
+    float z_sum = 0;
+    for (int j = team.first; j < Y; j += team.stride)
+        z_sum += z_sub[j] * z_sub[j];
+    z_sum = team_sum(team, z_sum);
+    auto term_3 = [&](int j, int k) { return d_z[k] * t.z_weight[k * H + j]; };
+    auto store_3 = [&](int j, float sum) { t.d_h_pre[i * H + j] = sum * (1.0f - h[j] * h[j]); };
+    team_product<H, Y>(team, term_3, store_3);
+    if (team.first == 0)
+        t.loss_part[i] = z_sum * 0.5f * share(batch, i);
+}
+
+// loss = mse(z, y)                                                                                program.mt:14
+//
+//     loss = sum over i of loss_part[i]
+constexpr int report_loss_tiles = 1;
+constexpr int report_loss_shared = team_shared<Warp>(0);
+static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row > 0)
+        return;
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (team.first == 0)
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+// gradient of z = linear(h, 2)                                                                    program.mt:10
+// optimizer = sgd(0.1)                                                                            program.mt:15
+//
+//     d_z.weight[i, j] = sum over k of d_z[k, i] * h[k, j]
+//     z.weight[i, j] = z.weight[i, j] - 0.1 * d_z.weight[i, j]
+//     d_z.bias[i] = sum over j of d_z[j, i]
+//     z.bias[i] = z.bias[i] - 0.1 * d_z.bias[i]
+using d_z_weight_product = Product<Y, H, BATCH>;
+using d_z_weight_tile = Tile<16, 32, 64, 2, 4>;
+constexpr int d_z_weight_tiles = product_tiles<d_z_weight_product, d_z_weight_tile>();
+constexpr int d_z_weight_shared = product_shared<d_z_weight_product, d_z_weight_tile>();
+static __device__ void d_z_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
+    auto left = transposed(matrix<Y>(t.d_z));
+    auto right = matrix<H>(t.h);
+    struct Old { float z_weight; };
+    auto read = [&](int i, int j) { return Old{t.z_weight[i * H + j]}; };
+    auto out = [&](int i, int j, float sum, const Old &old) { t.z_weight[i * H + j] = old.z_weight - 0.1f * sum; };
+    struct OldSide { float z_bias; };
+    auto read_side = [&](int i) { return OldSide{t.z_bias[i]}; };
+    auto side = [&](int i, float sum, const OldSide &old) { t.z_bias[i] = old.z_bias - 0.1f * sum; };
+    matmul<d_z_weight_product, d_z_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
+                                                sum_of_a(preloaded_early(read_side, side)));
+}
+
+// gradient of h = tanh(linear(x, 4))                                                               program.mt:9
+// optimizer = sgd(0.1)                                                                            program.mt:15
+//
+//     d_h.weight[i, j] = sum over k of d_h_pre[k, i] * x[k, j]
+//     h.weight[i, j] = h.weight[i, j] - 0.1 * d_h.weight[i, j]
+//     d_h.bias[i] = sum over j of d_h_pre[j, i]
+//     h.bias[i] = h.bias[i] - 0.1 * d_h.bias[i]
+using d_h_weight_product = Product<H, X, BATCH>;
+using d_h_weight_tile = Tile<16, 32, 64, 2, 4>;
+constexpr int d_h_weight_tiles = product_tiles<d_h_weight_product, d_h_weight_tile>();
+constexpr int d_h_weight_shared = product_shared<d_h_weight_product, d_h_weight_tile>();
+static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    auto left = transposed(matrix<H>(t.d_h_pre));
+    auto right = gathered<X>(t.x, batch, [](float v) { return v; });
+    struct Old { float h_weight; };
+    auto read = [&](int i, int j) { return Old{t.h_weight[i * X + j]}; };
+    auto out = [&](int i, int j, float sum, const Old &old) { t.h_weight[i * X + j] = old.h_weight - 0.1f * sum; };
+    struct OldSide { float h_bias; };
+    auto read_side = [&](int i) { return OldSide{t.h_bias[i]}; };
+    auto side = [&](int i, float sum, const OldSide &old) { t.h_bias[i] = old.h_bias - 0.1f * sum; };
+    matmul<d_h_weight_product, d_h_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
+                                                sum_of_a(preloaded_early(read_side, side)));
+}
+
+// ---- phases: kernels that may run at the same time ----------------------------------------------------------
+
+constexpr int train_1_tiles = h_to_d_h_pre_tiles;
+static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    h_to_d_h_pre(t, batch, tile, shared, gate);
+}
+
+constexpr int train_2_tiles = report_loss_tiles + d_z_weight_tiles + d_h_weight_tiles;
+static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < report_loss_tiles)
+        return report_loss(t, batch, shared, gate);
+    tile -= report_loss_tiles;
+    if (tile < d_z_weight_tiles)
+        return d_z_weight(t, tile, shared, gate);
+    tile -= d_z_weight_tiles;
+    d_h_weight(t, batch, tile, shared, gate);
+}
+
+// bytes of shared memory: the most that any kernel takes
+constexpr int TRAIN_SHARED = std::max({
+    0,
+    h_to_d_h_pre_shared,
+    report_loss_shared,
+    d_z_weight_shared,
+    d_h_weight_shared,
+});
+using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>, Phase<train_2, train_2_tiles>>;
+
+// ---- the step -----------------------------------------------------------------------------------------------
+
+static Persistent<Train> schedule;
+
+static const char *train(const MtcRun *run, int64_t steps) {
+    return schedule.train(run, steps);
+}
+
+static const char *train_until(const MtcRun *run, int phase) {
+    return train_until<Train>(run, phase);
+}
+
+static const char *prepare(const MtcRun *) {
+    return schedule.prepare(3);
+}
+
+static void release() {
+    schedule.release();
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------------------
+
+// h = tanh(linear(x, 4))                                                                           program.mt:9
+// z = linear(h, 2)                                                                                program.mt:10
+// loss = mse(z, y)                                                                                program.mt:14
+//
+//     h[i, j] = tanh((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
+//     z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
+//     z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
+//     loss_part[i] = z_sum[i] * 0.5 * share(i)
+constexpr int eval_h_to_loss_part_tiles = divide_up(BATCH, Warp::rows);
+constexpr int eval_h_to_loss_part_shared = team_shared<Warp>(H + Y);
+static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    gate();
+    if (i >= BATCH)
+        return;
+    float *h = row_memory(team, shared, H + Y);
+    float *z_mul = h + H;
+    auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
+    auto store = [&](int j, float sum) { h[j] = tanh(sum + t.h_bias[j]); };
+    team_product<H, X>(team, term, store);
+    team.sync();
+    auto term_2 = [&](int j, int k) { return h[k] * t.z_weight[j * H + k]; };
+    auto store_2 = [&](int j, float sum) {
+        float z = sum + t.z_bias[j];
+        float z_sub = z - t.y[row(batch, i) * Y + j];
+        z_mul[j] = z_sub * z_sub;
+        t.eval_z[i * Y + j] = z;
+    };
+    team_product<Y, H>(team, term_2, store_2);
+    team.sync();
+    float z_sum = 0;
+    for (int j = team.first; j < Y; j += team.stride)
+        z_sum += z_mul[j];
+    z_sum = team_sum(team, z_sum);
+    if (team.first == 0)
+        t.eval_loss_part[i] = z_sum * 0.5f * share(batch, i);
+}
+
+// loss = mse(z, y)                                                                                program.mt:14
+//
+//     loss = sum over i of loss_part[i]
+constexpr int eval_report_loss_tiles = 1;
+constexpr int eval_report_loss_shared = team_shared<Warp>(0);
+static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row > 0)
+        return;
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.eval_loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (team.first == 0)
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+constexpr int eval_1_tiles = eval_h_to_loss_part_tiles;
+static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_h_to_loss_part(t, batch, tile, shared, gate);
+}
+
+constexpr int eval_2_tiles = eval_report_loss_tiles;
+static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_report_loss(t, batch, shared, gate);
+}
+
+// bytes of shared memory: the most that any kernel takes
+constexpr int EVAL_SHARED = std::max({
+    0,
+    eval_h_to_loss_part_shared,
+    eval_report_loss_shared,
+});
+using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>, Phase<eval_2, eval_2_tiles>>;
+
+static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
+    return evaluate<Eval>(run, first, rows, slot);
+}
+
+// ---- tables for the runtime ---------------------------------------------------------------------------------
+
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase
+static const MtcTensor tensor_table[] = {
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
+    {"z.weight", MTC_WEIGHT, MTC_F32, 2, {2, 4}, 512, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
+    {"z.bias", MTC_WEIGHT, MTC_F32, 1, {2}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1536, MTC_ZEROS, 0, 0, 9, 0},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 14, 0},
+    {"d_z", MTC_VALUE, MTC_F32, 2, {4, 2}, 1280, MTC_ZEROS, 0, 0, 14, 0},
+    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 0},
+};
+static const MtcField field_table[] = {
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0},
+    {.name = "y", .type = MTC_F32, .rank = 1, .dim = {2}, .elements = 2, .classes = 0},
+};
+static const MtcSplit split_table[] = {
+    {.name = "train", .format = "idx", .paths = 2, .path = {"x", "y"}},
+};
+static const char *const report_table[] = {"loss"};
+static const MtcStatement statement_table[] = {
+    {.line = 9, .text = "h = tanh(linear(x, 4))"},
+    {.line = 10, .text = "z = linear(h, 2)"},
+    {.line = 14, .text = "loss = mse(z, y)"},
+};
+
+const MtcModel mtc_model = {
+    .abi = MTC_ABI,
+    .name = "program",
+    .source = "program.mt",
+    .target = "cuda",
+    .architectures = "",
+    .schedule = "persistent",
+    .model_hash = "a4b8229ef8221845ef99dadb26fc8a4e5576158978696334bd7d5d5700237eb1",
+    .batch = BATCH,
+    .epochs = 2,
+    .seed = 0u,
+    .parameters = 38,
+    .flops_per_step = 716,
+    .arena_bytes = 2048,
+    .unshared_bytes = 2560,
+    .train_phases = 2,
+    .eval_phases = 2,
+    .tensors = 8,
+    .fields = 2,
+    .splits = 1,
+    .knobs = 0,
+    .fixed = 0,
+    .reports = REPORTS,
+    .tensor = tensor_table,
+    .field = field_table,
+    .split = split_table,
+    .knob = NULL,
+    .fixed_param = NULL,
+    .report = report_table,
+    .prediction_offset = 1280,
+    .prediction_rank = 1,
+    .prediction_dim = {2},
+    .prediction_is_classes = false,
+    .statements = 3,
+    .statement = statement_table,
+    .train = train,
+    .train_until = train_until,
+    .eval = evaluate,
+    .prepare = prepare,
+    .release = release,
+};
+
+// ---- main ---------------------------------------------------------------------------------------------------
+
+int main(int argc, char **argv) {
+    return mtc_main(&mtc_model, argc, argv);
+}
