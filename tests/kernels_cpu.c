@@ -6,7 +6,7 @@ typedef REAL real;
 
 enum { TILE_M = 24, TILE_N = 80 };
 
-/* c[m, n] = a b, with a stored [k, m] when ta, b stored [n, k] when tb; tiles shared by a team as in generated programs. */
+/* c[m, n] = a b, with a stored [k, m] when ta, b stored [n, k] when tb, in tiles as in generated programs. */
 void product(int m, int n, int k, int ta, int tb, const real *a, const real *b, real *c) {
     Matrix left = ta ? transposed(matrix(a, m)) : matrix(a, k), right = tb ? transposed(matrix(b, k)) : matrix(b, n);
     int tile_columns = (n + TILE_N - 1) / TILE_N, tiles = (m + TILE_M - 1) / TILE_M * tile_columns;

@@ -41,9 +41,10 @@ static void write_schedule(Emitter *e, Writer *out) {
         return;
     bool persistent = train->schedule == SCHEDULE_PERSISTENT;
     Schedule other = persistent ? SCHEDULE_GRAPH : SCHEDULE_PERSISTENT;
-    write_comment(out, 10, arena_printf(e->arena, "  schedule  %s: %.1f us a step estimated (%s: %.1f us)",
-                                        persistent ? "persistent" : "graph", 1e6 * train->estimate[train->schedule],
-                                        persistent ? "graph" : "persistent", 1e6 * train->estimate[other]));
+    write_comment(out, 10,
+                  arena_printf(e->arena, "  schedule  %s: %.1f us a step estimated (%s: %.1f us)",
+                               persistent ? "persistent" : "graph", 1e6 * train->estimate[train->schedule],
+                               persistent ? "graph" : "persistent", 1e6 * train->estimate[other]));
 }
 
 void write_banner(Emitter *e, Writer *out) {
@@ -53,17 +54,24 @@ void write_banner(Emitter *e, Writer *out) {
     int64_t parameters = 0;
     for (int k = 0; k < e->module->weights.count; k++)
         parameters += type_elements(&e->module->weights.at[k].type);
-    write_comment(out, 0, arena_printf(arena, "%s: a model of %s parameters, compiled by mtc from %s", e->module->name,
-                                       grouped(arena, parameters), source_path(e->module)));
+    write_comment(out, 0,
+                  arena_printf(arena, "%s: a model of %s parameters, compiled by mtc from %s", e->module->name,
+                               grouped(arena, parameters), source_path(e->module)));
     write_line(out, "//");
-    write_comment(out, 12, arena_printf(arena, "  step      %s in %d phases: %s", scaled(arena, program_flops(train), 1000, "FLOP"),
-                                        train->phases.count, kernels_of(e, train)));
-    write_comment(out, 12, arena_printf(arena, "  memory    %s arena (%s without sharing): weights %s, optimizer state %s, values %s",
-                                        bytes(arena, plan->arena_bytes), bytes(arena, plan->unshared_bytes),
-                                        bytes(arena, plan->weight_bytes), bytes(arena, plan->state_bytes),
-                                        bytes(arena, plan->value_bytes)));
+    write_comment(out, 12,
+                  arena_printf(arena, "  step      %s in %d phases: %s",
+                               scaled(arena, program_flops(train), 1000, "FLOP"), train->phases.count,
+                               kernels_of(e, train)));
+    write_comment(out, 12,
+                  arena_printf(arena,
+                               "  memory    %s arena (%s without sharing): weights %s, optimizer state %s, values %s",
+                               bytes(arena, plan->arena_bytes), bytes(arena, plan->unshared_bytes),
+                               bytes(arena, plan->weight_bytes), bytes(arena, plan->state_bytes),
+                               bytes(arena, plan->value_bytes)));
     write_schedule(e, out);
     write_line(out, "//");
-    write_comment(out, 0, "From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases "
-                          "that group them; the step; evaluation; tables for the runtime; main.");
+    write_comment(
+        out, 0,
+        "From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases "
+        "that group them; the step; evaluation; tables for the runtime; main.");
 }

@@ -75,23 +75,57 @@ static void put(const Breaker *b, int columns, const char *text) {
     b->put(b->w, columns, text, strlen(text));
 }
 
-/* Every line but the first starts at `columns`; the first one has `before` in front. */
+static void break_expression(const Breaker *b, int columns, const char *before, const char *text);
+
+/* Bytes of the next arguments that fit on a line that starts at `columns`, with their comma; all of the rest if it fits. */
+static size_t next_arguments(const Breaker *b, const char *text, int columns) {
+    size_t room = columns < LONGEST_LINE ? LONGEST_LINE - (size_t)columns : 0;
+    if (strlen(text) <= room)
+        return strlen(text);
+    size_t length = up_to_comma(arena_printf(b->w->text.arena, "(%s", text), 0, room + 1);
+    return length ? length - 1 : strlen(text);
+}
+
+static int lines_of_arguments(const Breaker *b, const char *text, int columns) {
+    int lines = 1;
+    for (size_t length; text[length = next_arguments(b, text, columns)]; text += length + 1)
+        lines++;
+    return lines;
+}
+
+/* The arguments of a call below its "(", aligned with the first; or, if that saves a line, all on a line of their own. */
 static bool break_arguments(const Breaker *b, int columns, const char *before, const char *text) {
-    size_t open = arguments(text), lead = strlen(before), length;
-    if (!open || text[open - 1] == '[' || !(length = up_to_comma(text, open - 1, LONGEST_LINE - (size_t)columns - lead)))
+    Arena *arena = b->w->text.arena;
+    size_t length = strlen(text), tail = length > 2 && strcmp(text + length - 2, " {") == 0 ? 2 : 0;
+    size_t open = arguments(arena_strndup(arena, text, length - tail));
+    if (!open)
         return false;
-    put(b, columns, arena_printf(b->w->text.arena, "%s%.*s", before, (int)length, text));
-    int inner = columns + (int)(lead + open);
-    text += length + 1;
-    for (; inner + strlen(text) > LONGEST_LINE; text += length + 1) {
-        length = up_to_comma(arena_printf(b->w->text.arena, "(%s", text), 0, LONGEST_LINE - (size_t)inner + 1);
-        if (length < 2)
-            break;
-        length--;
-        b->put(b->w, inner, text, length);
+    const char *head = arena_printf(arena, "%s%.*s", before, (int)open, text), *rest = text + open;
+    if (text[open - 1] == '[') {
+        break_expression(b, columns, head, rest);
+        return true;
     }
-    put(b, inner, text);
+    int aligned = columns + (int)strlen(head);
+    bool fit_below = columns + 4 + strlen(rest) <= LONGEST_LINE;
+    if (fit_below && lines_of_arguments(b, rest, aligned) > 2) {
+        put(b, columns, head);
+        put(b, columns + 4, rest);
+        return true;
+    }
+    size_t first = next_arguments(b, rest, aligned);
+    put(b, columns, arena_printf(arena, "%s%.*s", head, (int)first, rest));
+    for (rest += first; *rest; rest += first) {
+        first = next_arguments(b, ++rest, aligned);
+        b->put(b->w, aligned, rest, first);
+    }
     return true;
+}
+
+static void put_or_break(const Breaker *b, int columns, const char *before, const char *text) {
+    if (columns + strlen(before) + strlen(text) > LONGEST_LINE)
+        break_expression(b, columns, before, text);
+    else
+        put(b, columns, arena_printf(b->w->text.arena, "%s%s", before, text));
 }
 
 /* "a ? b : c": clang-format puts its parts on lines of their own, below the condition and indented. */
@@ -100,9 +134,10 @@ static bool break_condition(const Breaker *b, int columns, const char *before, c
         return false;
     size_t yes = up_to_infix(text, "?"), no = up_to_infix(text, ":");
     int inner = columns + (int)strlen(before) + 4;
-    put(b, columns, arena_printf(b->w->text.arena, "%s%.*s", before, (int)yes - 1, text));
-    b->put(b->w, inner, text + yes, no - yes - 1);
-    put(b, inner, text + no);
+    Arena *arena = b->w->text.arena;
+    put(b, columns, arena_printf(arena, "%s%.*s", before, (int)yes - 1, text));
+    put_or_break(b, inner, "? ", arena_strndup(arena, text + yes + 2, no - yes - 3));
+    put_or_break(b, inner, ": ", text + no + 2);
     return true;
 }
 
@@ -118,11 +153,7 @@ static void break_expression(const Breaker *b, int columns, const char *before, 
         return;
     }
     put(b, columns, arena_printf(b->w->text.arena, "%s%.*s", before, (int)length, text));
-    text += length + 1;
-    if (aligned + strlen(text) > LONGEST_LINE)
-        break_expression(b, aligned, "", text);
-    else
-        put(b, aligned, text);
+    put_or_break(b, aligned, "", text + length + 1);
 }
 
 static bool pieces_fit(const char *text, int columns) {
@@ -164,12 +195,23 @@ static bool break_lambda(const Breaker *b, int columns, const char *line) {
     return true;
 }
 
+/* "{.line = 3, .text = "..."}," with a member a line */
+static void break_row(const Breaker *b, int columns, const char *line) {
+    const char *next;
+    for (int inner = columns; (next = strstr(line, ", .")); line = next + 2, inner = columns + 1)
+        b->put(b->w, inner, line, (size_t)(next + 1 - line));
+    put(b, columns + 1, line);
+}
+
 void break_line(Writer *w, int columns, const char *line, PutLine put_line) {
     Breaker b = {w, put_line};
     const char *value = assigned(line);
     bool fits = columns + strlen(line) <= LONGEST_LINE, comment = strncmp(line, "//", 2) == 0;
-    if (fits || comment || *line == '{' || *line == '.')
+    const char *members = *line == '{' ? strstr(line, ", .") : NULL;
+    if (fits || comment || *line == '.' || (*line == '{' && !members))
         put(&b, columns, line);
+    else if (members)
+        break_row(&b, columns, line);
     else if (break_lambda(&b, columns, line))
         return;
     else if (strncmp(line, "return ", 7) == 0)

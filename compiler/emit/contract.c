@@ -16,7 +16,8 @@ Index operand_index(Emitter *e, const Node *product, int operand, const Index *a
     Shape out = sizes_shape(e->sizes, product);
     int rank = out.type.rank, extra = product->in[operand]->type.rank - 2;
     bool transposed = operand == 0 ? product->attr.ta : product->attr.tb;
-    Index index = index_slice(e->arena, at, &out, 0, extra), own = index_slice(e->arena, at, &out, rank - 2 + operand, 1);
+    Index index = index_slice(e->arena, at, &out, 0, extra),
+          own = index_slice(e->arena, at, &out, rank - 2 + operand, 1);
     bool own_first = (operand == 0) != transposed;
     if (own_first)
         index_append(&index, &own);

@@ -43,7 +43,7 @@ Writer writer_like(const Writer *out) {
 }
 
 /* A statement ends where nothing is open and the next line does not go on. */
-static bool is_one_statement(const Writer *lines) {
+bool is_one_statement(const Writer *lines) {
     int statements = 0;
     for (const char *line = text_string(&lines->text); *line; line = strchr(line, '\n') + 1)
         statements += *line != ' ' && *line != '}' && *line != '#';

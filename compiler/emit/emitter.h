@@ -74,7 +74,7 @@ struct Emitter {
     bool mathematics; /* numbers and types as in equations, not as in code */
     const Target *target;
     Sizes *sizes;
-    Names globals;       /* functions and constants of the file */
+    Names globals; /* functions and constants of the file */
     VEC(Function) functions;
     const char **tensor; /* member of Tensors, by row of plan->buffers */
     const char **field, **knob, **report;
@@ -85,6 +85,7 @@ const char *tensor_name(const Emitter *e, const Buffer *buffer);
 const char *literal(const Emitter *e, double value, DType dtype);
 const char *c_type(const Emitter *e, DType dtype);
 
+bool is_one_statement(const Writer *lines);
 /* A loop or a condition: braces only around several statements. */
 void write_block(Writer *out, const char *head, const Writer *lines);
 Writer writer_like(const Writer *out);

@@ -11,17 +11,11 @@ static const Epilogue of_product = {"out", "read", "Old", "int i, int j"};
 static const Epilogue of_rows = {"side", "read_side", "OldSide", "int i"};
 static const Epilogue of_columns = {"side", "read_side", "OldSide", "int j"};
 
-/* "struct Old { float h_weight, h_weight_m; int label; };" */
 static void write_struct(Emitter *e, const char *name, const Reads *reads, Writer *out) {
-    Text members = TEXT(e->arena);
-    for (int k = 0; k < reads->count; k++) {
-        DType type = reads->at[k].node->type.dtype;
-        if (k && reads->at[k - 1].node->type.dtype == type)
-            text_printf(&members, ", %s", reads->at[k].name);
-        else
-            text_printf(&members, "%s%s %s", k ? "; " : "", c_type(e, type), reads->at[k].name);
-    }
-    write_line(out, "struct %s { %s; };", name, text_string(&members));
+    write_open(out, "struct %s {", name);
+    for (int k = 0; k < reads->count; k++)
+        write_line(out, "%s %s;", c_type(e, reads->at[k].node->type.dtype), reads->at[k].name);
+    write_close(out, "};");
 }
 
 /* "auto read = [&](int i, int j) { return Old{t.h_weight[i * H + j], ...}; };" */

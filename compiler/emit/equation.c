@@ -1,7 +1,7 @@
 /* The equations above a kernel: h[i, j] = relu(sum over k of x[i, k] * h.weight[j, k] + h.bias[j]) */
 #include "emit/kernel_text.h"
 
-enum { DEEPEST = 10, LONGEST_EQUATION = 220 };
+enum { DEEPEST = 6, LONGEST_EQUATION = 220 };
 
 typedef struct Equation {
     Emitter *e;
@@ -29,20 +29,18 @@ static bool is_own(const Kernel *kernel, const Node *n) {
 static const char *value_name(const Equation *q, const Node *n) {
     const Module *module = q->e->module;
     switch (n->op->table) {
-    case TABLE_WEIGHT:
-        return module->weights.at[n->attr.index].name;
-    case TABLE_STATE:
-        return module->states.at[n->attr.index].name;
-    case TABLE_FIELD:
-        return module->fields.at[n->attr.index].name;
-    case TABLE_KNOB:
-        return module->knobs.at[n->attr.index].name;
-    default:
-        break;
+    case TABLE_WEIGHT: return module->weights.at[n->attr.index].name;
+    case TABLE_STATE: return module->states.at[n->attr.index].name;
+    case TABLE_FIELD: return module->fields.at[n->attr.index].name;
+    case TABLE_KNOB: return module->knobs.at[n->attr.index].name;
+    default: break;
     }
     if (n->op->cls == OP_REDUCE && is_own(q->kernel, n))
         return local_name(q->e->arena, n);
-    return n->op->cls == OP_INDEX ? NULL : n->name;
+    if (n->op->cls == OP_INDEX || n->name)
+        return n->op->cls == OP_INDEX ? NULL : n->name;
+    const Buffer *buffer = plan_buffer(q->e->plan, n);
+    return buffer && buffer->kind == BUFFER_VALUE ? buffer->label : NULL;
 }
 
 static const char *element(const Equation *q, const Node *n, const char *name, const Index *at) {

@@ -11,9 +11,12 @@ struct Term {
     int operands, uses;
     const Buffer *buffer; /* loaded from there; NULL: from a data field */
     bool loaded;
-    bool plain;    /* a name or a constant: as short as a local would be */
-    bool guarded;  /* may only be computed under the condition of the term that uses it */
-    bool overwritten; /* an earlier statement of the body writes over what this one loads */
+    bool plain;            /* a name or a constant: as short as a local would be */
+    bool uniform;          /* the same number for each element of the kernel */
+    bool costly;           /* worth computing once */
+    const char *guard;     /* the condition under which its loads are in bounds; NULL: they always are */
+    const char *own_guard; /* a view that reads under a condition: that */
+    bool overwritten;      /* an earlier statement of the body writes over what this one loads */
     const char *local;
 };
 
@@ -91,7 +94,7 @@ static const char *vector_element(Emitter *e, const Known *known, const Index *a
 
 /* ---- terms ---- */
 
-static Term *term_of(Body *body, const Node *n, const Index *at, bool guarded);
+static Term *term_of(Body *body, const Node *n, const Index *at, const char *guard);
 
 static bool is_loaded(const Kernel *kernel, const Node *n) {
     if (n->op->flags & OP_BUFFER)
@@ -115,23 +118,12 @@ const char *template_at(Emitter *e, const Node *n, const Index *at) {
             continue;
         }
         switch (*++c) {
-        case 'v':
-            values[count] = literal(e, n->attr.value, n->type.dtype);
-            break;
-        case 'n':
-            values[count] = arena_printf(arena, "%d", n->attr.index);
-            break;
-        case 't':
-            values[count] = c_type(e, n->type.dtype);
-            break;
-        case 'l':
-            values[count] = index_offset(arena, at, &shape);
-            break;
-        case 'i':
-            values[count] = index_axis(arena, at, &shape, *++c - '0');
-            break;
-        default:
-            ICE("unknown '$%c' in the template of %s", *c, n->op->name);
+        case 'v': values[count] = literal(e, n->attr.value, n->type.dtype); break;
+        case 'n': values[count] = arena_printf(arena, "%d", n->attr.index); break;
+        case 't': values[count] = c_type(e, n->type.dtype); break;
+        case 'l': values[count] = index_offset(arena, at, &shape); break;
+        case 'i': values[count] = index_axis(arena, at, &shape, *++c - '0'); break;
+        default: ICE("unknown '$%c' in the template of %s", *c, n->op->name);
         }
         text_printf(&pattern, "$%d", count++);
     }
@@ -143,7 +135,7 @@ static void describe_map(Body *body, Term *term, const Index *at) {
     term->pattern = template_at(body->e, n, at);
     term->operands = n->inputs;
     for (int k = 0; k < n->inputs; k++)
-        term->operand[k] = term_of(body, n->in[k], at, term->guarded);
+        term->operand[k] = term_of(body, n->in[k], at, term->guard);
 }
 
 const char *through_view(Emitter *e, const Node *view, Index *at) {
@@ -154,19 +146,44 @@ const char *through_view(Emitter *e, const Node *view, Index *at) {
     return guard;
 }
 
-static void describe_guarded(Body *body, Term *term, const char *guard, const Index *from) {
-    Emitter *e = body->e;
-    const Node *n = term->node;
-    term->operand[term->operands++] = term_of(body, n->in[0], from, true);
-    term->pattern = arena_printf(e->arena, "%s ? $0 : %s", parenthesised(e->arena, guard, PREC_OR),
-                                 literal(e, 0, n->type.dtype));
+/* "a && b", "a || b" */
+static const char *joined(Arena *arena, const char *a, const char *infix, const char *b) {
+    return arena_printf(arena, "%s %s %s", parenthesised(arena, a, PREC_EQUAL), infix,
+                        parenthesised(arena, b, PREC_EQUAL));
+}
+
+static const char *guarded(const Emitter *e, const char *guard, const char *text, DType dtype) {
+    return arena_printf(e->arena, "%s ? %s : %s", parenthesised(e->arena, guard, PREC_OR),
+                        parenthesised(e->arena, text, PREC_COND), literal(e, 0, dtype));
+}
+
+/* The condition under which the operands of a term are read, if the term itself is under `guard`. */
+static const char *guard_below(Arena *arena, const Term *term, const char *guard) {
+    if (!guard || !term->own_guard)
+        return guard ? guard : term->own_guard;
+    return joined(arena, guard, "&&", term->own_guard);
+}
+
+static void describe_guarded(Body *body, Term *term, const Index *from) {
+    const char *guard = guard_below(body->e->arena, term, term->guard);
+    term->operand[term->operands++] = term_of(body, term->node->in[0], from, guard);
+    term->pattern = guarded(body->e, term->own_guard, "$0", term->node->type.dtype);
+}
+
+/* The term is also read under another condition, or without one. */
+static void widen(Arena *arena, Term *term, const char *guard) {
+    if (!term->guard || (guard && strstr(term->guard, guard)))
+        return;
+    term->guard = guard ? joined(arena, term->guard, "||", guard) : NULL;
+    for (int k = 0; k < term->operands; k++)
+        widen(arena, term->operand[k], guard_below(arena, term, term->guard));
 }
 
 static void describe_load(Body *body, Term *term, const Index *at) {
     const Node *n = term->node;
     Emitter *e = body->e;
     term->pattern = loaded_element(e, n, at);
-    if (body->reads && !term->guarded) {
+    if (body->reads && !term->guard) {
         const char *name = names_claim(&body->names, local_name(e->arena, n));
         VEC_PUSH(e->arena, body->reads, ((Read){n, name, term->pattern}));
         term->pattern = arena_printf(e->arena, "%s%s", body->read_from, name);
@@ -202,30 +219,44 @@ static Term *find_term(const Body *body, const Node *n, const char *key) {
     return NULL;
 }
 
-static Term *new_term(Body *body, const Node *n, const char *key, bool guarded) {
+static Term *new_term(Body *body, const Node *n, const char *key, const char *guard) {
     Term *term = NEW(body->e->arena, Term);
-    *term = (Term){.node = n, .key = key, .guarded = guarded};
+    *term = (Term){.node = n, .key = key, .guard = guard};
     VEC_PUSH(body->e->arena, &body->terms, term);
     return term;
 }
 
+static void judge(Term *term) {
+    const OpDef *op = term->node->op;
+    bool computed = !term->loaded && term->node->type.rank == 0 && op->cls == OP_MAP;
+    term->uniform = computed || op->flags & OP_SCALAR;
+    term->costly = term->operands && !(op->flags & OP_CHEAP);
+    for (int k = 0; k < term->operands; k++) {
+        term->uniform &= term->operand[k]->uniform;
+        term->costly |= term->operand[k]->costly;
+    }
+}
+
 /* A view is the term of what it reads, unless it does so under a condition. */
-static Term *term_of(Body *body, const Node *n, const Index *at, bool guarded) {
+static Term *term_of(Body *body, const Node *n, const Index *at, const char *guard) {
     const char *key = index_key(body->e->arena, at);
     const Known *known = find_known(body, n, key);
     Term *term = find_term(body, n, key);
     if (term) {
-        term->guarded &= guarded;
+        widen(body->e->arena, term, guard);
     } else if (n->op->cls == OP_VIEW && !known && !is_loaded(body->kernel, n)) {
         Index from = *at;
-        const char *guard = through_view(body->e, n, &from);
-        if (!guard)
-            return term_of(body, n->in[0], &from, guarded);
-        term = new_term(body, n, key, guarded);
-        describe_guarded(body, term, guard, &from);
+        const char *own_guard = through_view(body->e, n, &from);
+        if (!own_guard)
+            return term_of(body, n->in[0], &from, guard);
+        term = new_term(body, n, key, guard);
+        term->own_guard = own_guard;
+        describe_guarded(body, term, &from);
+        judge(term);
     } else {
-        term = new_term(body, n, key, guarded);
+        term = new_term(body, n, key, guard);
         describe(body, term, known, at);
+        judge(term);
     }
     term->uses++;
     return term;
@@ -241,27 +272,9 @@ const char *local_name(Arena *arena, const Node *n) {
             k++;
         from = from->in[k];
     }
-    return from == n ? n->name ? n->name : n->op->name
-           : from->name ? arena_printf(arena, "%s_%s", from->name, n->op->name) : n->op->name;
-}
-
-/* The same number for each element of the kernel. */
-static bool is_uniform(const Term *term) {
-    if (term->loaded || term->node->type.rank > 0 || term->node->op->cls != OP_MAP)
-        return term->node->op->flags & OP_SCALAR;
-    for (int k = 0; k < term->operands; k++)
-        if (!is_uniform(term->operand[k]))
-            return false;
-    return true;
-}
-
-static bool is_costly(const Term *term) {
-    if (term->operands && !(term->node->op->flags & OP_CHEAP))
-        return true;
-    for (int k = 0; k < term->operands; k++)
-        if (is_costly(term->operand[k]))
-            return true;
-    return false;
+    return from == n    ? n->name ? n->name : n->op->name
+           : from->name ? arena_printf(arena, "%s_%s", from->name, n->op->name)
+                        : n->op->name;
 }
 
 static bool depends_on(const Body *body, const char *text) {
@@ -271,13 +284,21 @@ static bool depends_on(const Body *body, const char *text) {
     return false;
 }
 
+/* A statement of the outermost body may run before what it would read is complete: see `schedules`. */
+static bool may_load_around(const Body *body) {
+    return !body->once && (body->outer->outer || !body->e->target->schedules);
+}
+
 static bool is_invariant(const Body *body, const Term *term, const char *text) {
-    bool moves = is_uniform(term) || (term->loaded && !body->once);
-    return body->outer && moves && !depends_on(body, text);
+    if (!body->outer || depends_on(body, text))
+        return false;
+    return term->uniform || (term->loaded && may_load_around(body));
 }
 
 static const char *keep(Body *body, Term *term, const char *text) {
     Body *owner = body;
+    if (term->guard)
+        text = guarded(body->e, term->guard, text, term->node->type.dtype);
     while (is_invariant(owner, term, text))
         owner = owner->outer;
     term->local = names_claim(&owner->names, local_name(body->e->arena, term->node));
@@ -285,26 +306,26 @@ static const char *keep(Body *body, Term *term, const char *text) {
     Writer *out = reads_data && owner->before_gate ? owner->before_gate : owner->out;
     out->at = term->node->src;
     write_line(out, "%s %s = %s;", c_type(body->e, term->node->type.dtype), term->local, text);
-    if (owner != body)
+    if (owner != body && !term->guard)
         VEC_PUSH(body->e->arena, &owner->known, ((Known){term->node, term->key, term->local, 0}));
     return term->local;
 }
 
 static bool is_shared(const Term *term) {
-    return !term->plain && !term->guarded && (term->uses > 1 || term->overwritten);
+    return !term->plain && (term->uses > 1 || term->overwritten);
 }
 
 static bool worth_a_local(const Body *body, const Term *term, const char *text) {
-    bool read_outside = term->loaded && !term->guarded && is_invariant(body, term, text);
+    bool read_outside = term->loaded && !term->guard && is_invariant(body, term, text);
     return is_shared(term) || read_outside;
 }
 
 /* An operand becomes a local when it would make the line too long, and when it is the same for all elements but its user
  * is not. */
 static bool stands_alone(const Term *user, const Term *operand, const char *text) {
-    if (operand->guarded || operand->plain || operand->loaded || operand->local)
+    if (operand->plain || operand->loaded || operand->local)
         return false;
-    return strlen(text) > LONGEST_OPERAND || (is_uniform(operand) && !is_uniform(user) && is_costly(operand));
+    return strlen(text) > LONGEST_OPERAND || (operand->uniform && !user->uniform && operand->costly);
 }
 
 static const char *text_of(Body *body, Term *term) {
@@ -322,7 +343,7 @@ static const char *text_of(Body *body, Term *term) {
 }
 
 const char *body_expression(Body *body, const Node *n, const Index *at) {
-    return text_of(body, term_of(body, n, at, false));
+    return text_of(body, term_of(body, n, at, NULL));
 }
 
 /* ---- statements ---- */
@@ -348,7 +369,8 @@ static const char *assignment(Arena *arena, const char *to, const char *value) {
     bool again = strncmp(value, to, length) == 0 && rest[0] == ' ' && strchr("+-*/", rest[1]) && rest[2] == ' ';
     bool whole = again && precedence(value) == (strchr("+-", rest[1]) ? PREC_SUM : PREC_PRODUCT) &&
                  precedence(rest + 3) > precedence(value);
-    return whole ? arena_printf(arena, "%s %c= %s;", to, rest[1], rest + 3) : arena_printf(arena, "%s = %s;", to, value);
+    return whole ? arena_printf(arena, "%s %c= %s;", to, rest[1], rest + 3)
+                 : arena_printf(arena, "%s = %s;", to, value);
 }
 
 static const char *statement(Arena *arena, const Output *output, const char *value) {
@@ -364,7 +386,7 @@ static bool joins(const Outputs *outputs, Term *const *terms, int k) {
 
 static void find_terms(Body *body, const Outputs *outputs, Term **terms) {
     for (int k = 0; k < outputs->count; k++) {
-        terms[k] = term_of(body, outputs->at[k].node, &outputs->at[k].at, false);
+        terms[k] = term_of(body, outputs->at[k].node, &outputs->at[k].at, NULL);
         if (joins(outputs, terms, k))
             terms[k]->uses--;
     }

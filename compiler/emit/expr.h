@@ -12,9 +12,9 @@
 /* A value that a kernel already has: a row's scalar, a row's vector, the sum of a product, a local. */
 typedef struct Known {
     const Node *node;
-    const char *key;  /* of the index at which it is known; NULL: wherever the kernel reads it */
+    const char *key; /* of the index at which it is known; NULL: wherever the kernel reads it */
     const char *text;
-    unsigned inner;   /* vector: its element is text[index along these axes of the node] */
+    unsigned inner; /* vector: its element is text[index along these axes of the node] */
 } Known;
 
 typedef struct Term Term;
@@ -35,7 +35,7 @@ struct Body {
     const char *variables[3];
     bool once; /* runs once in a body around it: reading ahead gains nothing */
     Writer *out;
-    Writer *before_gate; /* what reads the data set, which is always complete, goes here; NULL: it goes to `out` */
+    Writer *before_gate;   /* what reads the data set, which is always complete, goes here; NULL: it goes to `out` */
     Reads *reads;          /* collects what is read; NULL: it is read where it is used */
     const char *read_from; /* "old.": how what was read is reached */
     Names names;

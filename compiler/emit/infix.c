@@ -8,10 +8,10 @@ typedef struct Infix {
     int prec;
 } Infix;
 
-static const Infix infixes[] = {{"?", PREC_COND},     {":", PREC_COND},     {"||", PREC_OR},      {"&&", PREC_AND},
-                                {"==", PREC_EQUAL},   {"!=", PREC_EQUAL},   {"<", PREC_RELATION}, {">", PREC_RELATION},
-                                {"<=", PREC_RELATION}, {">=", PREC_RELATION}, {"+", PREC_SUM},      {"-", PREC_SUM},
-                                {"*", PREC_PRODUCT},  {"/", PREC_PRODUCT},  {"%", PREC_PRODUCT}};
+static const Infix infixes[] = {
+    {"?", PREC_COND},   {":", PREC_COND},     {"||", PREC_OR},      {"&&", PREC_AND},      {"==", PREC_EQUAL},
+    {"!=", PREC_EQUAL}, {"<", PREC_RELATION}, {">", PREC_RELATION}, {"<=", PREC_RELATION}, {">=", PREC_RELATION},
+    {"+", PREC_SUM},    {"-", PREC_SUM},      {"*", PREC_PRODUCT},  {"/", PREC_PRODUCT},   {"%", PREC_PRODUCT}};
 
 /* The strength of the operator in " op " at `at`, which points behind the first space; -1: none. */
 int infix_at(const char *at) {
@@ -53,7 +53,9 @@ static int place_asks(const char *pattern, const char *at, size_t length) {
         while (op > pattern && op[-1] != ' ')
             op--;
         int left = infix_at(op);
-        least = left == PREC_COND && least < PREC_COND ? PREC_COND : left >= least && left != PREC_COND ? left + 1 : least;
+        least = left == PREC_COND && least < PREC_COND ? PREC_COND
+                : left >= least && left != PREC_COND   ? left + 1
+                                                       : least;
     }
     bool prefixed = at > pattern && strchr("-!)", at[-1]);
     bool postfixed = at[length] == '[' || at[length] == '.';

@@ -7,8 +7,8 @@
 /* Adds what becomes of a stored value, at its own index: assigned, reported, kept in a buffer. */
 void output_store(Body *body, const Node *stored, const Index *at, Outputs *outputs);
 
-/* contract.c: the function of a product */
-void write_product(Body *kernel);
+/* ---- contract.c: products ---- */
+
 /* The index of operand 0 or 1 of a product at which it contributes to output `at`, `k` counting the folded axis. */
 Index operand_index(Emitter *e, const Node *product, int operand, const Index *at, const char *k);
 /* "a * b": one term of the sum. */
@@ -21,13 +21,15 @@ Index product_index(Emitter *e, const Kernel *kernel);
 Outputs product_outputs(Body *body, const Kernel *kernel);
 Outputs side_outputs(Body *body, const Kernel *kernel);
 
-/* loop.c: the function of a kernel of rows */
+/* ---- loop.c: kernels of rows ---- */
+
 void write_rows(Body *kernel);
 /* What a stage computes at element j of the row, with its products known. */
 Outputs stage_outputs(Body *body, const Stage *stage, const Index *at);
 /* Symbols of the number of a row's elements in the stage, and of the number of rows. */
 const char *stage_extent(Emitter *e, const Stage *stage);
 const char *row_count(Emitter *e, const Kernel *kernel);
+/* i counts the rows, j the elements of a row. */
 Index stage_index(Body *body, const Stage *stage, const char *j);
 
 #endif

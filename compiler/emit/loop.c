@@ -1,5 +1,5 @@
 /* Kernels of rows: stage after stage, each a loop over the row's extent. */
-#include "emit/kernel_text.h"
+#include "emit/program.h"
 
 /* ---- indices ---- */
 
@@ -134,7 +134,8 @@ static void write_sum(Body *element, const Node *product, const Index *at, const
 static void write_elements(Body *row, const Stage *stage, const char *const *folds, const char *extent) {
     Arena *arena = row->e->arena;
     Writer lines = writer_like(row->out);
-    Body element = body_inside(row, &lines, "j", NULL);
+    bool may_not_exist = row->kernel->team == TEAM_COLUMN; /* then nothing is read at i but in the loop */
+    Body element = body_inside(row, &lines, "j", may_not_exist ? "i" : NULL);
     Index at = stage_index(row, stage, "j");
     for (int k = 0; k < stage->contractions.count; k++)
         write_sum(&element, stage->contractions.at[k], &at, k ? arena_printf(arena, "sum_%d", k + 1) : "sum");
@@ -169,28 +170,31 @@ static bool contains(Node *const *nodes, int count, const Node *n) {
     return false;
 }
 
-/* `n` reads a product of the stage, not through one of its vectors. */
-static bool reads_product(const Kernel *kernel, const Stage *stage, const Node *n) {
-    if (contains(stage->contractions.at, stage->contractions.count, n))
-        return !contains(stage->vectors.at, stage->vectors.count, n);
-    if (contains(stage->vectors.at, stage->vectors.count, n) || !contains(kernel->nodes.at, kernel->nodes.count, n))
+/* `n` is computed from a product of the stage that is not kept, or from one before it is. */
+static bool reads_product(const Kernel *kernel, const Stage *stage, const Node *n, bool *seen) {
+    if (seen[n->id] || contains(stage->vectors.at, stage->vectors.count, n))
         return false;
+    seen[n->id] = true;
+    if (contains(stage->contractions.at, stage->contractions.count, n))
+        return true;
+    bool computed = contains(kernel->nodes.at, kernel->nodes.count, n) && n->op->cls == OP_MAP;
     for (int k = 0; k < n->inputs; k++)
-        if (reads_product(kernel, stage, n->in[k]))
+        if ((computed || n->op->cls == OP_VIEW) && reads_product(kernel, stage, n->in[k], seen))
             return true;
     return false;
 }
 
 /* Products whose results are kept can be done by all threads together, before the folds that read them. */
-static bool folds_come_after(const Kernel *kernel, const Stage *stage) {
+static bool folds_come_after(const Emitter *e, const Kernel *kernel, const Stage *stage) {
+    bool *seen = NEW_ARRAY(e->arena, bool, program_of(e, kernel)->graph->nodes.count);
     for (int k = 0; k < stage->reduces.count; k++)
-        if (reads_product(kernel, stage, stage->reduces.at[k]->in[0]))
+        if (reads_product(kernel, stage, stage->reduces.at[k]->in[0], seen))
             return false;
     return stage->contractions.count > 0 && stage->reduces.count > 0;
 }
 
 static void write_loop_stage(Body *row, const Stage *stage) {
-    if (folds_come_after(row->kernel, stage)) {
+    if (folds_come_after(row->e, row->kernel, stage)) {
         Stage products = *stage, folds = {.domain = stage->domain, .inner = stage->inner};
         products.reduces.count = 0;
         memcpy(&folds.reduces, &stage->reduces, sizeof folds.reduces);

@@ -70,7 +70,8 @@ static void name_reports(Emitter *e) {
     int count = e->module->reports.count;
     e->report = NEW_ARRAY(e->arena, const char *, count);
     for (int k = 0; k < count; k++)
-        e->report[k] = names_claim_constant(&e->globals, arena_printf(e->arena, "report_%s", e->module->reports.at[k].name));
+        e->report[k] =
+            names_claim_constant(&e->globals, arena_printf(e->arena, "report_%s", e->module->reports.at[k].name));
 }
 
 static void write_sizes(Emitter *e, Writer *out) {
@@ -126,8 +127,13 @@ static void write_file(Emitter *e, Writer *out) {
 Emission *emit_program(const Module *module, const Program *train, const Program *eval, const Plan *plan,
                        const EmitOptions *options, const Target *target) {
     Arena *arena = module->arena;
-    Emitter e = {.arena = arena, .module = module, .programs = {train, eval}, .plan = plan, .options = options,
-                 .target = target, .globals = {.arena = arena}};
+    Emitter e = {.arena = arena,
+                 .module = module,
+                 .programs = {train, eval},
+                 .plan = plan,
+                 .options = options,
+                 .target = target,
+                 .globals = {.arena = arena}};
     e.sizes = sizes_new(&e.globals, module);
     tensors_name(&e);
     name_reports(&e);

@@ -82,17 +82,10 @@ static void tie_map(Sizes *s, const Node *n) {
 
 static void tie_node(Sizes *s, const Node *n) {
     switch (n->op->cls) {
-    case OP_VIEW:
-        tie_view(s, n);
-        break;
-    case OP_REDUCE:
-        tie_reduce(s, n);
-        break;
-    case OP_CONTRACT:
-        tie_contract(s, n);
-        break;
-    default:
-        tie_map(s, n);
+    case OP_VIEW: tie_view(s, n); break;
+    case OP_REDUCE: tie_reduce(s, n); break;
+    case OP_CONTRACT: tie_contract(s, n); break;
+    default: tie_map(s, n);
     }
 }
 

@@ -46,7 +46,8 @@ static const char *dims(Arena *arena, const Type *type, int first) {
 }
 
 static const char *runtime_type(const Emitter *e, DType dtype, bool computed) {
-    static const char *const names[] = {[DT_F32] = "MTC_F32", [DT_I32] = "MTC_I32", [DT_U8] = "MTC_U8", [DT_BOOL] = "MTC_BOOL"};
+    static const char *const names[] = {
+        [DT_F32] = "MTC_F32", [DT_I32] = "MTC_I32", [DT_U8] = "MTC_U8", [DT_BOOL] = "MTC_BOOL"};
     return computed && dtype == DT_F32 && e->options->f64 ? "MTC_F64" : names[dtype];
 }
 
@@ -95,11 +96,40 @@ static const char *is(Arena *arena, const char *member, const char *value) {
     return arena_printf(arena, ".%s = %s", member, value);
 }
 
+/* A row of two members, and something about it. */
+typedef struct Note {
+    const char *row, *about;
+} Note;
+typedef VEC(Note) Notes;
+
+static void add_note(Emitter *e, Notes *notes, const char *a, const char *b, const char *about) {
+    VEC_PUSH(e->arena, notes, ((Note){arena_printf(e->arena, "{%s, %s},", a, b), about}));
+}
+
+/* clang-format would put several short rows into a line, if it were not for comments behind them. */
+static void write_notes(Writer *out, const char *head, const Notes *notes) {
+    int width = 0;
+    for (int k = 0; k < notes->count; k++)
+        if ((int)strlen(notes->at[k].row) > width)
+            width = (int)strlen(notes->at[k].row);
+    write_open(out, "%s = {", head);
+    for (int k = 0; k < notes->count; k++)
+        if (width < LONGEST_LINE / 2)
+            write_line(out, "%-*s // %s", width, notes->at[k].row, notes->at[k].about);
+        else
+            write_line(out, "%s", notes->at[k].row);
+    write_close(out, "};");
+}
+
 /* ---- tables ---- */
 
 static void write_tensor(Emitter *e, const Buffer *buffer, Writer *out) {
-    static const char *const roles[] = {[BUFFER_WEIGHT] = "MTC_WEIGHT", [BUFFER_STATE] = "MTC_STATE", [BUFFER_VALUE] = "MTC_VALUE"};
-    static const char *const inits[] = {[INIT_ZEROS] = "MTC_ZEROS", [INIT_CONSTANT] = "MTC_CONSTANT", [INIT_UNIFORM] = "MTC_UNIFORM", [INIT_NORMAL] = "MTC_NORMAL"};
+    static const char *const roles[] = {
+        [BUFFER_WEIGHT] = "MTC_WEIGHT", [BUFFER_STATE] = "MTC_STATE", [BUFFER_VALUE] = "MTC_VALUE"};
+    static const char *const inits[] = {[INIT_ZEROS] = "MTC_ZEROS",
+                                        [INIT_CONSTANT] = "MTC_CONSTANT",
+                                        [INIT_UNIFORM] = "MTC_UNIFORM",
+                                        [INIT_NORMAL] = "MTC_NORMAL"};
     Init init = {0};
     if (buffer->kind == BUFFER_WEIGHT)
         init = e->module->weights.at[buffer->index].init;
@@ -144,8 +174,9 @@ static void write_fields(Emitter *e, Writer *out) {
         Arena *arena = e->arena;
         WRITE_ROW(out, is(arena, "name", quoted(arena, field->name)),
                   is(arena, "type", runtime_type(e, field->stored, false)),
-                  is(arena, "rank", integer(arena, field->type.rank - 1)), is(arena, "dim", dims(arena, &field->type, 1)),
-                  is(arena, "elements", integer(arena, elements)), is(arena, "classes", integer(arena, field->classes)));
+                  is(arena, "rank", integer(arena, field->type.rank - 1)),
+                  is(arena, "dim", dims(arena, &field->type, 1)), is(arena, "elements", integer(arena, elements)),
+                  is(arena, "classes", integer(arena, field->classes)));
     }
     write_close(out, "};");
 }
@@ -175,9 +206,10 @@ static int write_knobs(Emitter *e, Writer *out) {
             write_open(out, "static const MtcKnob knob_table[] = {");
         Arena *arena = e->arena;
         WRITE_ROW(out, is(arena, "name", quoted(arena, knob->name)), is(arena, "help", quoted(arena, knob->help)),
-                  is(arena, "value", number(arena, knob->value)), is(arena, "integer", knob->integer ? "true" : "false"),
-                  is(arena, "has_range", knob->has_range ? "true" : "false"), is(arena, "low", number(arena, knob->low)),
-                  is(arena, "high", number(arena, knob->high)));
+                  is(arena, "value", number(arena, knob->value)),
+                  is(arena, "integer", knob->integer ? "true" : "false"),
+                  is(arena, "has_range", knob->has_range ? "true" : "false"),
+                  is(arena, "low", number(arena, knob->low)), is(arena, "high", number(arena, knob->high)));
     }
     if (count)
         write_close(out, "};");
@@ -185,19 +217,17 @@ static int write_knobs(Emitter *e, Writer *out) {
 }
 
 static int write_fixed(Emitter *e, Writer *out) {
-    int count = 0;
+    Notes notes = {0};
     for (int k = 0; k < e->module->knobs.count; k++) {
         const Knob *knob = &e->module->knobs.at[k];
-        if (!knob->fixed)
-            continue;
-        if (count++ == 0)
-            write_open(out, "static const MtcFixed fixed_table[] = {");
-        WRITE_ROW(out, is(e->arena, "name", quoted(e->arena, knob->name)),
-                  is(e->arena, "value", number(e->arena, knob->value)));
+        const char *name = quoted(e->arena, knob->name), *value = number(e->arena, knob->value);
+        if (knob->fixed)
+            add_note(e, &notes, is(e->arena, "name", name), is(e->arena, "value", value),
+                     knob->help ? knob->help : "decides a shape");
     }
-    if (count)
-        write_close(out, "};");
-    return count;
+    if (notes.count)
+        write_notes(out, "static const MtcFixed fixed_table[]", &notes);
+    return notes.count;
 }
 
 static void write_reports(Emitter *e, Writer *out) {
@@ -219,16 +249,23 @@ static int next_line(const Emitter *e, int line) {
     return next;
 }
 
+/* The first tensor that comes from the line. */
+static const char *tensor_of(const Emitter *e, int line) {
+    for (int k = 0; k < e->plan->buffers.count; k++)
+        if (line_of(e->plan->buffers.at[k].src) == line)
+            return e->plan->buffers.at[k].label;
+    ICE("no tensor comes from line %d", line);
+}
+
 static int write_statements(Emitter *e, Writer *out) {
-    int count = 0;
-    write_open(out, "static const MtcStatement statement_table[] = {");
+    Notes notes = {0};
     for (int line = next_line(e, 0); line; line = next_line(e, line)) {
         const char *text = quoted(e->arena, line_text(e->arena, e->module->source, line));
-        WRITE_ROW(out, is(e->arena, "line", integer(e->arena, line)), is(e->arena, "text", text));
-        count++;
+        add_note(e, &notes, is(e->arena, "line", integer(e->arena, line)), is(e->arena, "text", text),
+                 tensor_of(e, line));
     }
-    write_close(out, "};");
-    return count;
+    write_notes(out, "static const MtcStatement statement_table[]", &notes);
+    return notes.count;
 }
 
 /* ---- the model ---- */

@@ -44,7 +44,8 @@ static void tensors(Emitter *e, Writer *out) {
 }
 
 static void phases(Emitter *e, const Program *program, Writer *out) {
-    write_open(out, "static void %s_phases(const Tensors *t, const Batch *batch, Team *team, int count) {", program->prefix);
+    write_open(out, "static void %s_phases(const Tensors *t, const Batch *batch, Team *team, int count) {",
+               program->prefix);
     for (int p = 0; p < program->phases.count; p++) {
         const Phase *phase = &program->phases.at[p];
         Writer lines = writer_like(out);
@@ -184,10 +185,12 @@ static void contract(Body *kernel, const char *name) {
 
 static void rows(Body *row, const char *rows, const Writer *lines, Writer *out) {
     if (row->kernel->rows == 1) {
-        write_line(out, "#pragma omp single nowait");
-        write_open(out, "{");
+        bool braces = !is_one_statement(lines);
+        write_line(out, "#pragma omp single nowait%s", braces ? "\n{" : "");
+        out->indent += braces;
         write_all(out, lines);
-        write_close(out, "}");
+        if (braces)
+            write_close(out, "}");
     } else {
         write_line(out, "#pragma omp for nowait");
         write_block(out, arena_printf(row->e->arena, "for (int i = 0; i < %s; i++)", rows), lines);
@@ -196,7 +199,8 @@ static void rows(Body *row, const char *rows, const Writer *lines, Writer *out) 
 
 static void row_vectors(Body *row, const RowVector *vectors, int count) {
     for (int k = 0; k < count; k++)
-        write_line(row->out, "%s %s[%s];", c_type(row->e, vectors[k].node->type.dtype), vectors[k].name, vectors[k].extent);
+        write_line(row->out, "%s %s[%s];", c_type(row->e, vectors[k].node->type.dtype), vectors[k].name,
+                   vectors[k].extent);
 }
 
 static const char *loop(const Body *row, const char *variable, const char *extent) {

@@ -2,9 +2,11 @@
 #include "emit/program.h"
 
 static const char *arguments(Emitter *e, const char *text, bool declared) {
-    static const char *const all[][2] = {
-        {"t", "const Tensors &"}, {"batch", "const Batch &"}, {"tile", "int "},
-        {"shared", "char *"}, {"gate", "Gate &"}};
+    static const char *const all[][2] = {{"t", "const Tensors &"},
+                                         {"batch", "const Batch &"},
+                                         {"tile", "int "},
+                                         {"shared", "char *"},
+                                         {"gate", "Gate &"}};
     Text result = TEXT(e->arena);
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (has_word(text, all[k][0]))
@@ -47,7 +49,8 @@ static void declare_product(Emitter *e, const Kernel *kernel, const char *name, 
     const char *tiles = kernel->batches > 1 ? "each" : "tiles";
     write_line(out, "constexpr int %s_%s = product_tiles<%s_product, %s_tile>();", name, tiles, name, name);
     if (kernel->batches > 1)
-        write_line(out, "constexpr int %s_tiles = %s * %s_each;", name, shape_product(e->arena, &shape, 0, rank - 2), name);
+        write_line(out, "constexpr int %s_tiles = %s * %s_each;", name, shape_product(e->arena, &shape, 0, rank - 2),
+                   name);
     write_line(out, "constexpr int %s_shared = product_shared<%s_product, %s_tile>();", name, name, name);
 }
 
@@ -80,13 +83,14 @@ static void declare(Emitter *e, const Kernel *kernel, const char *name, Writer *
 
 static void includes(Emitter *e, Writer *out) {
     (void)e;
-    write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n\n"
-                    "#include \"cuda/batch.cuh\"    // row: the example in a row of the batch; share: its part in a mean\n"
-                    "#include \"cuda/math.cuh\"     // relu, sigmoid ...\n"
-                    "#include \"cuda/matmul.cuh\"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)\n"
-                    "#include \"cuda/schedule.cuh\" // phases as one persistent kernel or as a CUDA graph\n"
-                    "#include \"cuda/team.cuh\"     // the threads of a row\n\n"
-                    "#include <algorithm>");
+    write_line(out,
+               "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n\n"
+               "#include \"cuda/batch.cuh\"    // row: the example in a row of the batch; share: its part in a mean\n"
+               "#include \"cuda/math.cuh\"     // relu, sigmoid ...\n"
+               "#include \"cuda/matmul.cuh\"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)\n"
+               "#include \"cuda/schedule.cuh\" // phases as one persistent kernel or as a CUDA graph\n"
+               "#include \"cuda/team.cuh\"     // the threads of a row\n\n"
+               "#include <algorithm>");
 }
 
 static void tensors(Emitter *e, Writer *out) {
@@ -102,7 +106,9 @@ static void tensors(Emitter *e, Writer *out) {
 }
 
 static void write_phase(Emitter *e, const Phase *phase, const char *name, Writer *out) {
-    write_open(out, "static __device__ void %s(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {", name);
+    write_open(out,
+               "static __device__ void %s(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {",
+               name);
     int count = phase->kernels.count;
     for (int k = 0; k < count; k++) {
         const Kernel *kernel = phase->kernels.at[k];
@@ -160,21 +166,23 @@ static void step_section(Emitter *e, Writer *out) {
     bool persistent = e->programs[0]->schedule == SCHEDULE_PERSISTENT;
     const char *blocks = arena_printf(e->arena, "%lld", (long long)e->programs[0]->grid);
     write_line(out, "static %s<Train> schedule;\n", persistent ? "Persistent" : "Replayed");
-    write_line(out, "static const char *train(const MtcRun *run, int64_t steps) {\n"
-                    "    return schedule.train(run, steps);\n"
-                    "}\n"
-                    "\n"
-                    "static const char *train_until(const MtcRun *run, int phase) {\n"
-                    "    return train_until<Train>(run, phase);\n"
-                    "}\n"
-                    "\n"
-                    "static const char *prepare(const MtcRun *) {\n"
-                    "    return schedule.prepare(%s);\n"
-                    "}\n"
-                    "\n"
-                    "static void release() {\n"
-                    "    schedule.release();\n"
-                    "}", persistent ? blocks : "");
+    write_line(out,
+               "static const char *train(const MtcRun *run, int64_t steps) {\n"
+               "    return schedule.train(run, steps);\n"
+               "}\n"
+               "\n"
+               "static const char *train_until(const MtcRun *run, int phase) {\n"
+               "    return train_until<Train>(run, phase);\n"
+               "}\n"
+               "\n"
+               "static const char *prepare(const MtcRun *) {\n"
+               "    return schedule.prepare(%s);\n"
+               "}\n"
+               "\n"
+               "static void release() {\n"
+               "    schedule.release();\n"
+               "}",
+               persistent ? blocks : "");
 }
 
 static void evaluation(Emitter *e, Writer *out) {
@@ -227,9 +235,8 @@ static const char *operand_text(Body *kernel, const Operand *operand) {
         matrix = arena_printf(e->arena, "gathered<%s>(t.%s, batch, %s)", columns, field, conversion(kernel, operand));
     } else {
         const char *at = tensor_name(e, plan_buffer(e->plan, operand->buffer));
-        const char *place = operand->batched
-                                ? arena_printf(e->arena, " + b * %s", shape_product(e->arena, &shape, rank - 2, 2))
-                                : "";
+        const char *place =
+            operand->batched ? arena_printf(e->arena, " + b * %s", shape_product(e->arena, &shape, rank - 2, 2)) : "";
         matrix = arena_printf(e->arena, "matrix<%s>(t.%s%s)", columns, at, place);
     }
     return operand->transposed ? arena_printf(e->arena, "transposed(%s)", matrix) : matrix;
@@ -245,7 +252,8 @@ static void contract(Body *kernel, const char *name) {
     write_line(kernel->out, "auto left = %s;", left);
     write_line(kernel->out, "auto right = %s;", right);
     const char *epilogues = write_epilogues(kernel);
-    write_line(kernel->out, "matmul<%s_product, %s_tile>(%s, left, right, shared, gate, %s);", name, name, tile, epilogues);
+    write_line(kernel->out, "matmul<%s_product, %s_tile>(%s, left, right, shared, gate, %s);", name, name, tile,
+               epilogues);
 }
 
 /* ---- rows ---- */
@@ -298,7 +306,8 @@ static const char *loop(const Body *row, const char *variable, const char *exten
     if (team == TEAM_THREAD)
         return arena_printf(row->e->arena, "for (int %s = 0; %s < %s; %s++)", v, v, extent, v);
     const char *exists = team == TEAM_COLUMN ? "exists && " : "";
-    return arena_printf(row->e->arena, "for (int %s = team.first; %s%s < %s; %s += team.stride)", v, exists, v, extent, v);
+    return arena_printf(row->e->arena, "for (int %s = team.first; %s%s < %s; %s += team.stride)", v, exists, v, extent,
+                        v);
 }
 
 static void fold(Body *row, const Node *reduction, const char *name) {
@@ -333,7 +342,8 @@ static bool product(Body *row, const Stage *stage, const char *extent) {
     const char *term_name = names_claim(&row->names, "term"), *store_name = names_claim(&row->names, "store");
     write_lambda(row->out, arena_printf(arena, "auto %s = [&](int j, int k)", term_name), &terms);
     write_lambda(row->out, arena_printf(arena, "auto %s = [&](int j, float sum)", store_name), &lines);
-    write_line(row->out, "team_product<%s, %s>(team, %s, %s);", extent, product_depth(row->e, n), term_name, store_name);
+    write_line(row->out, "team_product<%s, %s>(team, %s, %s);", extent, product_depth(row->e, n), term_name,
+               store_name);
     return true;
 }
 

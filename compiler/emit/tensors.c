@@ -1,6 +1,5 @@
 #include "emit/program.h"
 
-
 void tensors_name(Emitter *e) {
     Names members = {.arena = e->arena};
     const Module *module = e->module;
@@ -16,17 +15,25 @@ void tensors_name(Emitter *e) {
             e->knob[k] = names_claim(&members, module->knobs.at[k].name);
 }
 
-/* Any node that lies in the buffer or field: its shape has the symbols. */
-static const Node *node_in(const Emitter *e, const Buffer *buffer, int field) {
-    for (int p = 0; p < 2; p++) {
-        const Graph *g = e->programs[p]->graph;
-        for (int k = 0; k < g->nodes.count; k++) {
-            const Node *n = g->nodes.at[k];
-            if (buffer ? plan_buffer(e->plan, n) == buffer
-                       : n->op->table == TABLE_FIELD && n->attr.index == field)
+/* For each buffer a node that lies in it: its shape has the symbols. */
+static const Node **nodes_in_buffers(const Emitter *e) {
+    const Node **nodes = NEW_ARRAY(e->arena, const Node *, e->plan->buffers.count);
+    for (int p = 0; p < 2; p++)
+        for (int k = 0; k < e->programs[p]->graph->nodes.count; k++) {
+            const Buffer *buffer = plan_buffer(e->plan, e->programs[p]->graph->nodes.at[k]);
+            if (buffer && !nodes[buffer - e->plan->buffers.at])
+                nodes[buffer - e->plan->buffers.at] = e->programs[p]->graph->nodes.at[k];
+        }
+    return nodes;
+}
+
+static const Node *field_node(const Emitter *e, int field) {
+    for (int p = 0; p < 2; p++)
+        for (int k = 0; k < e->programs[p]->graph->nodes.count; k++) {
+            const Node *n = e->programs[p]->graph->nodes.at[k];
+            if (n->op->table == TABLE_FIELD && n->attr.index == field)
                 return n;
         }
-    }
     return NULL;
 }
 
@@ -42,7 +49,7 @@ static const char *extents(Emitter *e, const Node *n, const char *first) {
 
 static void add_fields(Emitter *e, const char *arrow, Members *members) {
     for (int k = 0; k < e->module->fields.count; k++) {
-        const Node *n = node_in(e, NULL, k);
+        const Node *n = field_node(e, k);
         if (!n)
             continue;
         const char *type = arena_printf(e->arena, "const %s *", dtype_info[e->module->fields.at[k].stored].c_name);
@@ -53,9 +60,10 @@ static void add_fields(Emitter *e, const char *arrow, Members *members) {
 }
 
 static void add_buffers(Emitter *e, const char *arrow, Members *members) {
+    const Node **nodes = nodes_in_buffers(e);
     for (int k = 0; k < e->plan->buffers.count; k++) {
         const Buffer *buffer = &e->plan->buffers.at[k];
-        const Node *n = node_in(e, buffer, -1);
+        const Node *n = nodes[k];
         if (!n)
             continue;
         const char *type = arena_printf(e->arena, "%s *", c_type(e, buffer->type.dtype));

@@ -6,14 +6,21 @@
 enum {
     THIN_WEIGHT = 16384,  /* elements of a weight matrix that a row reads whole */
     THIN_WORK = 4 << 20,  /* ... times rows: what re-reading it from cache may cost */
+    ROW_FLOATS = 4096,    /* that a row may keep for its products: 16 KB, of the 48 that a block has for sure */
     LONE_ROW = 4096,      /* elements that one block may handle alone */
-    MANY_ROWS = 16384
+    MANY_ROWS = 16384,
+    MAX_FOLDS = 32        /* in one kernel: each stage computes again what lies between it and memory */
 };
 
 /* ---- what a kernel reads ---- */
 
 bool kernel_reads(const Kernel *kernel, const Node *buffer) {
     return nodes_contain(kernel->loads.at, kernel->loads.count, buffer);
+}
+
+bool fusion_stored_before(const Fusion *f, const Kernel *kernel, const Node *n) {
+    const Kernel *home = f->home[n->id];
+    return n->op->cls == OP_LEAF || (home && home->id < kernel->id);
 }
 
 static void store(Fusion *f, Node *n) {
@@ -33,26 +40,31 @@ static void load_source(Fusion *f, Kernel *kernel, Node *source) {
         store(f, source);
 }
 
-void fusion_sources(const Fusion *f, const Kernel *kernel, const Node *n, Sources *sources) {
+static void add_sources(Fusion *f, const Kernel *kernel, const Node *n, Sources *sources) {
     for (int k = 0; k < n->inputs; k++) {
         Node *in = n->in[k];
         const Kernel *home = f->home[in->id];
-        if (home && home == kernel)
+        if ((home && home == kernel) || !fusion_first_visit(f, in))
             continue;
         if (home || (in->op->flags & OP_BUFFER))
             VEC_PUSH(f->arena, sources, in);
         else
-            fusion_sources(f, kernel, in, sources);
+            add_sources(f, kernel, in, sources);
     }
+}
+
+Sources fusion_sources(Fusion *f, const Kernel *kernel, const Node *n) {
+    Sources sources = {0};
+    fusion_walk(f);
+    add_sources(f, kernel, n, &sources);
+    return sources;
 }
 
 /* ---- order ---- */
 
 static bool overwrites(const Fusion *f, const Kernel *kernel, const Node *leaf) {
-    for (int i = 0; i < kernel->nodes.count; i++)
-        if (f->assigned[kernel->nodes.at[i]->id] == leaf)
-            return true;
-    return false;
+    const Node *next = f->program->next[leaf->id];
+    return next && f->home[next->id] == kernel;
 }
 
 static bool must_follow(const Fusion *f, const Kernel *later, const Kernel *earlier) {
@@ -76,11 +88,16 @@ static void mark_followers(const Fusion *f, const Kernel *kernel, bool *follows)
 }
 
 bool fusion_may_overwrite(const Fusion *f, const Kernel *kernel, const Node *leaf) {
-    bool *follows = NEW_ARRAY(f->arena, bool, f->program->kernels.count);
-    mark_followers(f, kernel, follows);
+    bool *follows = NULL;
     for (int i = 0; i < f->program->kernels.count; i++) {
         const Kernel *reader = f->program->kernels.at[i];
-        if (reader != kernel && kernel_reads(reader, leaf) && follows[reader->id])
+        if (reader == kernel || !kernel_reads(reader, leaf))
+            continue;
+        if (!follows) {
+            follows = NEW_ARRAY(f->arena, bool, f->program->kernels.count);
+            mark_followers(f, kernel, follows);
+        }
+        if (follows[reader->id])
             return false;
     }
     return true;
@@ -88,9 +105,12 @@ bool fusion_may_overwrite(const Fusion *f, const Kernel *kernel, const Node *lea
 
 /* ---- rows ---- */
 
-static const char *symbol(Arena *arena, char letter, int number) {
-    return arena_printf(arena, "%c%d", letter, number);
-}
+#define SYMBOLS(letter)                                                                                                \
+    { letter "0", letter "1", letter "2", letter "3", letter "4", letter "5", letter "6", letter "7" }
+
+/* Indices: of a row, of the loop over it, of an element. */
+static const char *const row_index[MAX_RANK] = SYMBOLS("r"), *const loop_index[MAX_RANK] = SYMBOLS("j");
+static const Access own_element = {SYMBOLS("e")};
 
 static bool inner_is_trailing(const Kernel *kernel) {
     return (kernel->inner & ((1u << kernel->kept.rank) - 1)) == 0;
@@ -116,20 +136,20 @@ bool inner_axes(const Kernel *kernel, const Type *shape, unsigned *inner) {
     return true;
 }
 
-static bool access_rows(Arena *arena, const Kernel *kernel, const Type *shape, Access *at) {
+static bool access_rows(const Kernel *kernel, const Type *shape, Access *at) {
     unsigned inner;
     if (!inner_axes(kernel, shape, &inner))
         return false;
     for (int axis = 0, row = 0, loop = 0; axis < shape->rank; axis++)
-        at->index[axis] = inner >> axis & 1 ? symbol(arena, 'j', loop++) : symbol(arena, 'r', row++);
+        at->index[axis] = inner >> axis & 1 ? loop_index[loop++] : row_index[row++];
     return true;
 }
 
-static bool at_own_row(Arena *arena, const Kernel *kernel, const Access *at, int rank) {
+static bool at_own_row(const Kernel *kernel, const Access *at, int rank) {
     if (rank < kernel->kept.rank)
         return false;
     for (int axis = 0; axis < kernel->kept.rank; axis++)
-        if (strcmp(at->index[axis], symbol(arena, 'r', axis)) != 0)
+        if (strcmp(at->index[axis], row_index[axis]) != 0)
             return false;
     return true;
 }
@@ -141,33 +161,31 @@ typedef struct Reading {
     Kernel *kernel;
 } Reading;
 
+/* Where n was read when it joined the kernel, so that everything under it is known to fit. */
+static bool as_it_joined(const Kernel *kernel, const Node *n, const Access *at) {
+    Access joined;
+    return access_rows(kernel, &n->type, &joined) && access_equal(at, &joined, n->type.rank);
+}
+
 /* Inside a LOOP kernel: row scalars and row vectors are read from the reader's own row; maps are computed again. */
 static Walk read_in_row(void *context, Node *n, const Access *at) {
     Reading *reading = context;
-    Kernel *home = reading->f->home[n->id];
+    const Kernel *home = reading->f->home[n->id];
     if (home != reading->kernel)
-        return home || n->op->cls == OP_LEAF ? WALK_STOP : WALK_DEEPER;
+        return fusion_stored_before(reading->f, reading->kernel, n) ? WALK_STOP : WALK_DEEPER;
     if (n->op->cls != OP_REDUCE && n->op->cls != OP_CONTRACT)
-        return WALK_DEEPER;
-    return at_own_row(reading->f->arena, home, at, n->type.rank) ? WALK_STOP : WALK_FAIL;
-}
-
-static Access own_output(Arena *arena, const Type *shape) {
-    Access at = {{0}};
-    for (int axis = 0; axis < shape->rank; axis++)
-        at.index[axis] = symbol(arena, 'e', axis);
-    return at;
+        return as_it_joined(home, n, at) ? WALK_STOP : WALK_DEEPER;
+    return at_own_row(home, at, n->type.rank) ? WALK_STOP : WALK_FAIL;
 }
 
 /* Inside a CONTRACT kernel: everything of its own is read at the output's own index. */
 static Walk read_in_epilogue(void *context, Node *n, const Access *at) {
     Reading *reading = context;
-    Kernel *home = reading->f->home[n->id];
+    const Kernel *home = reading->f->home[n->id];
     if (home != reading->kernel)
-        return home || n->op->cls == OP_LEAF ? WALK_STOP : WALK_DEEPER;
-    Access own = own_output(reading->f->arena, &home->contraction->type);
-    bool same = n->type.rank == home->contraction->type.rank && access_equal(at, &own, n->type.rank);
-    return !same ? WALK_FAIL : n == home->contraction ? WALK_STOP : WALK_DEEPER;
+        return fusion_stored_before(reading->f, reading->kernel, n) ? WALK_STOP : WALK_DEEPER;
+    bool same = n->type.rank == home->contraction->type.rank && access_equal(at, &own_element, n->type.rank);
+    return same ? WALK_STOP : WALK_FAIL;
 }
 
 static bool reads_fit_rows(Fusion *f, Kernel *kernel, Node *n, const Access *at) {
@@ -200,20 +218,26 @@ static bool affordable_row(const Kernel *kernel, const Type *shape) {
 static bool map_fits(Fusion *f, Kernel *kernel, Node *n) {
     if (kernel->cls == KERNEL_CONTRACT) {
         Reading reading = {f, kernel};
-        Access at = own_output(f->arena, &n->type);
         return type_same_shape(&n->type, &kernel->contraction->type) &&
-               access_walk(f->arena, n, &at, read_in_epilogue, &reading);
+               access_walk(f->arena, n, &own_element, read_in_epilogue, &reading);
     }
     Access at;
-    return affordable_row(kernel, &n->type) && access_rows(f->arena, kernel, &n->type, &at) &&
+    return affordable_row(kernel, &n->type) && access_rows(kernel, &n->type, &at) &&
            reads_fit_rows(f, kernel, n, &at);
+}
+
+static int count_folds(const Kernel *kernel) {
+    int count = 0;
+    for (int i = 0; i < kernel->nodes.count; i++)
+        count += kernel->nodes.at[i]->op->cls == OP_REDUCE;
+    return count;
 }
 
 /* A reduction turns an element-wise kernel over its operand into one with rows, or folds what the rows already loop
  * over. Along slow axes alone it does not: few rows would then also have to write the operand. */
 static bool reduce_fits(Fusion *f, Kernel *kernel, Node *n) {
     const Type *operand = &n->in[0]->type;
-    if (kernel->cls == KERNEL_CONTRACT)
+    if (kernel->cls == KERNEL_CONTRACT || count_folds(kernel) == MAX_FOLDS)
         return false;
     Kernel trial = *kernel;
     if (all_element_wise(kernel) && type_same_shape(operand, &kernel->full)) {
@@ -229,7 +253,7 @@ static bool reduce_fits(Fusion *f, Kernel *kernel, Node *n) {
     *kernel = trial;
     Access at = {{0}};
     for (int axis = 0; axis < n->type.rank; axis++)
-        at.index[axis] = symbol(f->arena, 'r', axis);
+        at.index[axis] = row_index[axis];
     if (reads_fit_rows(f, kernel, n, &at))
         return true;
     *kernel = saved;
@@ -245,15 +269,27 @@ static bool is_thin(const Node *n) {
     return weight <= THIN_WEIGHT && rows * weight <= THIN_WORK;
 }
 
+/* Floats that the products of a row may keep in row-local memory. */
+static int64_t row_floats(const Kernel *kernel) {
+    int64_t floats = 0;
+    for (int i = 0; i < kernel->nodes.count; i++) {
+        const Node *n = kernel->nodes.at[i];
+        if (n->op->cls == OP_CONTRACT)
+            floats += n->in[1]->type.dim[0] + n->in[1]->type.dim[1];
+    }
+    return floats;
+}
+
 static bool thin_fits(Fusion *f, Kernel *kernel, Node *n) {
-    if (kernel->cls == KERNEL_CONTRACT)
+    if (kernel->cls == KERNEL_CONTRACT || row_floats(kernel) > ROW_FLOATS)
         return false;
     Kernel saved = *kernel;
     int rows = n->type.rank - 1;
     if (all_element_wise(kernel) && kernel->full.rank > rows)
         set_rows(kernel, &kernel->full, ((1u << kernel->full.rank) - 1) & ~((1u << rows) - 1));
     Access at;
-    if (kernel->kept.rank == rows && inner_is_trailing(kernel) && access_rows(f->arena, kernel, &n->type, &at) && reads_fit_rows(f, kernel, n, &at))
+    if (kernel->kept.rank == rows && inner_is_trailing(kernel) && access_rows(kernel, &n->type, &at) &&
+        reads_fit_rows(f, kernel, n, &at))
         return true;
     *kernel = saved;
     return false;
@@ -266,16 +302,15 @@ typedef struct LeafReads {
     const Kernel *kernel;
     const Node *leaf;
     const Node *reader;
-    const Access *at; /* of the reader */
 } LeafReads;
 
 static Walk reads_leaf_elsewhere(void *context, Node *n, const Access *at) {
     LeafReads *reads = context;
-    const Kernel *home = reads->f->home[n->id];
-    if (n != reads->leaf)
-        return home && home != reads->kernel ? WALK_STOP : WALK_DEEPER;
-    bool own = n->type.rank == reads->reader->type.rank && access_equal(at, reads->at, n->type.rank);
-    return own ? WALK_STOP : WALK_FAIL;
+    bool own = n->type.rank == reads->reader->type.rank && access_equal(at, &own_element, n->type.rank);
+    if (n == reads->leaf)
+        return own ? WALK_STOP : WALK_FAIL;
+    bool checked_apart = own && reads->f->home[n->id] == reads->kernel;
+    return checked_apart || fusion_stored_before(reads->f, reads->kernel, n) ? WALK_STOP : WALK_DEEPER;
 }
 
 /* Its own reads of the leaf must be of the element that is written. */
@@ -284,16 +319,15 @@ static bool may_overwrite(Fusion *f, Kernel *kernel, Node *n, const Node *leaf) 
         return false;
     for (int i = 0; i < kernel->nodes.count; i++) {
         Node *own = kernel->nodes.at[i];
-        Access at = own_output(f->arena, &own->type);
-        LeafReads reads = {f, kernel, leaf, own, &at};
-        if (!access_walk(f->arena, own, &at, reads_leaf_elsewhere, &reads))
+        LeafReads reads = {f, kernel, leaf, own};
+        if (!access_walk(f->arena, own, &own_element, reads_leaf_elsewhere, &reads))
             return false;
     }
     return true;
 }
 
 static bool fits(Fusion *f, Kernel *kernel, Node *n) {
-    const Node *leaf = f->assigned[n->id];
+    const Node *leaf = f->program->assigned[n->id];
     if (leaf && !may_overwrite(f, kernel, n, leaf))
         return false;
     switch (n->op->cls) {
@@ -319,8 +353,7 @@ static Kernel *new_kernel(Fusion *f, KernelClass cls) {
 static void absorb(Fusion *f, Kernel *kernel, Node *n) {
     f->home[n->id] = kernel;
     VEC_PUSH(f->arena, &kernel->nodes, n);
-    Sources sources = {0};
-    fusion_sources(f, kernel, n, &sources);
+    Sources sources = fusion_sources(f, kernel, n);
     for (int i = 0; i < sources.count; i++)
         load_source(f, kernel, sources.at[i]);
 }
@@ -389,9 +422,8 @@ static void contract_kernel(Fusion *f, Node *n) {
     load_source(f, kernel, b.buffer);
 }
 
-static Kernel *latest_producer(const Fusion *f, const Node *n) {
-    Sources sources = {0};
-    fusion_sources(f, NULL, n, &sources);
+static Kernel *latest_producer(Fusion *f, const Node *n) {
+    Sources sources = fusion_sources(f, NULL, n);
     Kernel *latest = NULL;
     for (int i = 0; i < sources.count; i++) {
         Kernel *producer = f->home[sources.at[i]->id];
@@ -428,24 +460,40 @@ static void place_root(Fusion *f, Node *root) {
     VEC_PUSH(f->arena, &f->home[value->id]->roots, root);
 }
 
-static Node **assigned_leaves(const Graph *g) {
-    Node **leaves = NEW_ARRAY(g->arena, Node *, g->nodes.count);
-    for (int i = 0; i < g->roots.count; i++)
-        if (g->roots.at[i]->inputs == 2)
-            leaves[g->roots.at[i]->in[1]->id] = g->roots.at[i]->in[0];
-    return leaves;
+static void find_assigned(Program *program) {
+    const Graph *g = program->graph;
+    program->assigned = NEW_ARRAY(program->arena, Node *, g->nodes.count);
+    program->next = NEW_ARRAY(program->arena, Node *, g->nodes.count);
+    for (int i = 0; i < g->roots.count; i++) {
+        Node *const *in = g->roots.at[i]->in;
+        if (g->roots.at[i]->inputs != 2)
+            continue;
+        program->assigned[in[1]->id] = in[0];
+        program->next[in[0]->id] = in[1];
+    }
 }
 
-static void renumber(Fusion *f) {
-    for (int i = 0; i < f->program->kernels.count; i++)
-        f->program->kernels.at[i]->id = i;
+/* The kernels and their stores are final. */
+static void number_kernels(Program *program) {
+    program->producer = NEW_ARRAY(program->arena, const Kernel *, program->graph->nodes.count);
+    for (int i = 0; i < program->kernels.count; i++) {
+        Kernel *kernel = program->kernels.at[i];
+        kernel->id = i;
+        for (int s = 0; s < kernel->stores.count; s++)
+            program->producer[kernel->stores.at[s]->id] = kernel;
+    }
 }
 
 Program *fuse(Graph *graph, const Machine *machine, const char *prefix) {
     Arena *arena = graph->arena;
     Program *program = NEW(arena, Program);
     *program = (Program){.graph = graph, .arena = arena, .machine = machine, .prefix = prefix};
-    Fusion f = {arena, program, graph, NEW_ARRAY(arena, Kernel *, graph->nodes.count), assigned_leaves(graph)};
+    Fusion f = {.arena = arena,
+                .program = program,
+                .graph = graph,
+                .home = NEW_ARRAY(arena, Kernel *, graph->nodes.count),
+                .visit = NEW_ARRAY(arena, int, graph->nodes.count)};
+    find_assigned(program);
     for (int i = 0; i < graph->nodes.count; i++) {
         Node *n = graph->nodes.at[i];
         OpClass cls = n->op->cls;
@@ -456,10 +504,8 @@ Program *fuse(Graph *graph, const Machine *machine, const char *prefix) {
     }
     fusion_recompute(&f);
     fusion_ride(&f);
-    renumber(&f);
-    for (int i = 0; i < program->kernels.count; i++)
-        if (program->kernels.at[i]->cls == KERNEL_LOOP)
-            kernel_stages(&f, program->kernels.at[i]);
+    number_kernels(program);
+    fusion_stages(&f);
     kernel_names(program);
     return program;
 }

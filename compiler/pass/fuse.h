@@ -6,23 +6,38 @@
 #include "pass/access.h"
 #include "pass/kernel.h"
 
-/* The work of the pass: a kernel for each node that is not free. */
+/* The work of the pass: a kernel for each node that is not free. Arrays are by node id. */
 typedef struct Fusion {
     Arena *arena;
     Program *program;
     Graph *graph;
-    Kernel **home; /* by node id: the kernel that computes it; NULL: a leaf, a root, a view, or a
-                      map that each of its readers computes */
-    Node **assigned; /* by node id: the leaf that the node is the new value of */
+    Kernel **home; /* the kernel that computes it; NULL: a leaf, a root, a view, or a map that each of its readers
+                      computes */
+    int *visit;    /* the last walk that came to the node, so that each comes to it once */
+    int visits;
 } Fusion;
+
+/* Begins a walk. */
+static inline void fusion_walk(Fusion *f) {
+    f->visits++;
+}
+
+/* The first time that the current walk comes to the node. */
+static inline bool fusion_first_visit(Fusion *f, const Node *n) {
+    bool first = f->visit[n->id] != f->visits;
+    f->visit[n->id] = f->visits;
+    return first;
+}
 
 bool nodes_contain(Node *const *nodes, int count, const Node *n);
 
-/* The buffers that n reads from outside of `kernel` (NULL: from anywhere), through nodes without a home. */
+/* The buffers that n reads from outside of `kernel` (NULL: from anywhere), through nodes without a home; each once. */
 typedef VEC(Node *) Sources;
-void fusion_sources(const Fusion *f, const Kernel *kernel, const Node *n, Sources *sources);
+Sources fusion_sources(Fusion *f, const Kernel *kernel, const Node *n);
 
 bool kernel_reads(const Kernel *kernel, const Node *buffer);
+/* The kernel finds n in memory. A view that a later kernel stores is for this one what it was: something to compute. */
+bool fusion_stored_before(const Fusion *f, const Kernel *kernel, const Node *n);
 
 /* The axes of a node of this shape that a row of a LOOP kernel loops over; false: the shape has no such rows. */
 bool inner_axes(const Kernel *kernel, const Type *shape, unsigned *inner);
@@ -33,8 +48,8 @@ bool fusion_may_overwrite(const Fusion *f, const Kernel *kernel, const Node *lea
 void fusion_recompute(Fusion *f);
 /* Moves reductions over the contracted axis of a product's operand into the product's kernel. */
 void fusion_ride(Fusion *f);
-/* Fills `stages` of a LOOP kernel whose nodes and stores are known. */
-void kernel_stages(Fusion *f, Kernel *kernel);
+/* Fills `stages` of the LOOP kernels, whose nodes and stores are known. */
+void fusion_stages(Fusion *f);
 /* A C identifier for each kernel, from the user's names of what it stores. */
 void kernel_names(Program *program);
 

@@ -119,6 +119,11 @@ typedef struct Program {
     Schedule schedule; /* resolved */
     int64_t grid;      /* PERSISTENT: blocks */
     double estimate[3]; /* seconds per step under each schedule (index: Schedule) */
+
+    /* By node id, NULL where there is none. */
+    const Kernel **producer; /* of a node that is stored */
+    Node **assigned;         /* of a new value: the leaf that it overwrites */
+    Node **next;             /* of a leaf: its new value */
 } Program;
 
 Program *fuse(Graph *graph, const Machine *machine, const char *prefix);
@@ -134,5 +139,7 @@ bool kernel_stores_side(const Kernel *kernel, const Node *stored);
 const Kernel *program_producer(const Program *program, const Node *n);
 /* The leaf that the stored node is assigned to, or NULL: then it has a buffer of its own. */
 Node *program_assigned(const Program *program, const Node *stored);
+/* The kernel that overwrites the leaf with its new value, or NULL. */
+const Kernel *program_overwriter(const Program *program, const Node *leaf);
 
 #endif

@@ -2,22 +2,16 @@
 #include "pass/kernel.h"
 
 const Kernel *program_producer(const Program *program, const Node *n) {
-    for (int i = 0; i < program->kernels.count; i++) {
-        const Kernel *kernel = program->kernels.at[i];
-        for (int s = 0; s < kernel->stores.count; s++)
-            if (kernel->stores.at[s] == n)
-                return kernel;
-    }
-    return NULL;
+    return program->producer[n->id];
 }
 
 Node *program_assigned(const Program *program, const Node *stored) {
-    for (int i = 0; i < program->graph->roots.count; i++) {
-        Node *root = program->graph->roots.at[i];
-        if (root->inputs == 2 && root->in[1] == stored)
-            return root->in[0];
-    }
-    return NULL;
+    return program->assigned[stored->id];
+}
+
+const Kernel *program_overwriter(const Program *program, const Node *leaf) {
+    const Node *next = program->next[leaf->id];
+    return next ? program->producer[next->id] : NULL;
 }
 
 bool kernel_stores_side(const Kernel *kernel, const Node *stored) {
@@ -42,14 +36,10 @@ static void verify_kernel(const Program *program, const Kernel *kernel) {
 }
 
 static void verify_overwrites(const Program *program, const Kernel *kernel) {
-    for (int r = 0; r < kernel->roots.count; r++) {
-        const Node *root = kernel->roots.at[r];
-        for (int i = 0; root->inputs == 2 && i < program->kernels.count; i++) {
-            const Kernel *other = program->kernels.at[i];
-            for (int l = 0; other != kernel && l < other->loads.count; l++)
-                if (other->loads.at[l] == root->in[0] && other->phase >= kernel->phase)
-                    ICE("kernel %s reads a leaf that %s has overwritten", other->name, kernel->name);
-        }
+    for (int i = 0; i < kernel->loads.count; i++) {
+        const Kernel *overwriter = program_overwriter(program, kernel->loads.at[i]);
+        if (overwriter && overwriter != kernel && overwriter->phase <= kernel->phase)
+            ICE("kernel %s reads a leaf that %s has overwritten", kernel->name, overwriter->name);
     }
 }
 

@@ -53,8 +53,7 @@ static bool readers_have_sources(const Fusion *f, const Node *n, const Sources *
 static bool should_recompute(Fusion *f, const Node *n) {
     if (n->op->cls != OP_MAP || is_root_value(f->graph, n))
         return false;
-    Sources sources = {0};
-    fusion_sources(f, NULL, n, &sources);
+    Sources sources = fusion_sources(f, NULL, n);
     for (int i = 0; i < sources.count; i++)
         if (!is_available(f, sources.at[i]))
             return false;

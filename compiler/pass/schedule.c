@@ -18,22 +18,23 @@ const Machine machine_cpu = {
 
 enum { PERSISTENT_WAVES = 4 };
 
-static bool reads(const Kernel *kernel, const Node *buffer) {
-    for (int i = 0; i < kernel->loads.count; i++)
-        if (kernel->loads.at[i] == buffer)
-            return true;
-    return false;
+/* `later` must run in a later phase than `earlier`. */
+static bool follow(Kernel *later, const Kernel *earlier) {
+    if (!earlier || later == earlier || later->phase > earlier->phase)
+        return false;
+    later->phase = earlier->phase + 1;
+    return true;
 }
 
-/* `later` must run in a later phase than `earlier`. */
-static bool must_follow(const Kernel *later, const Kernel *earlier) {
-    for (int i = 0; i < earlier->stores.count; i++)
-        if (reads(later, earlier->stores.at[i]))
-            return true;
-    for (int i = 0; i < later->roots.count; i++)
-        if (later->roots.at[i]->inputs == 2 && reads(earlier, later->roots.at[i]->in[0]))
-            return true;
-    return false;
+/* The kernel comes after those that store what it reads, and before those that overwrite it. */
+static bool raise_levels(Program *program, Kernel *kernel) {
+    bool raised = false;
+    for (int i = 0; i < kernel->loads.count; i++) {
+        const Kernel *overwriter = program_overwriter(program, kernel->loads.at[i]);
+        raised |= follow(kernel, program_producer(program, kernel->loads.at[i]));
+        raised |= overwriter && follow(program->kernels.at[overwriter->id], kernel);
+    }
+    return raised;
 }
 
 /* Longest path. Overwrites may point backwards in the order of kernels, so levels are raised until none changes. */
@@ -42,16 +43,10 @@ static int assign_levels(Program *program) {
     for (bool changed = true; changed;) {
         changed = false;
         for (int i = 0; i < count; i++) {
-            for (int j = 0; j < count; j++) {
-                Kernel *later = program->kernels.at[i], *earlier = program->kernels.at[j];
-                if (i == j || later->phase > earlier->phase || !must_follow(later, earlier))
-                    continue;
-                later->phase = earlier->phase + 1;
-                deepest = later->phase > deepest ? later->phase : deepest;
-                changed = true;
-                ENSURE(deepest < count);
-            }
+            changed |= raise_levels(program, program->kernels.at[i]);
+            deepest = program->kernels.at[i]->phase > deepest ? program->kernels.at[i]->phase : deepest;
         }
+        ENSURE(deepest < count || !count);
     }
     return count ? deepest + 1 : 0;
 }

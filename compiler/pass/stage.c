@@ -16,8 +16,9 @@
 typedef struct Staging {
     Fusion *f;
     Kernel *kernel;
-    int *level;         /* by node id; of nodes of the kernel and of free operands of its products */
-    bool *of_product;   /* by node id: computed in the stage of a product that it reads */
+    int *level;       /* by node id; of nodes of the kernel and of what they read that has no home */
+    bool *of_product; /* by node id; of nodes of the kernel: computed in the stage of a product that it reads */
+    VEC(const Node *) carried; /* nodes without a home that nodes of the kernel read: views, and maps computed again */
     VEC(Node *) vectors;
 } Staging;
 
@@ -26,26 +27,24 @@ static bool is_own(const Staging *s, const Node *n) {
 }
 
 static bool is_vector(const Staging *s, const Node *n) {
-    for (int i = 0; i < s->vectors.count; i++)
-        if (s->vectors.at[i] == n)
-            return true;
-    return false;
+    return nodes_contain(s->vectors.at, s->vectors.count, n);
 }
+
+static int level_of(Staging *s, const Node *n);
 
 /* A product's own maps belong to its stage; everything else waits for the stage to be complete, so that a team can
  * share the work of each sum.
  *
  * The first level at which `reader` may read what node `in` of the kernel is, or is made of. */
-static int level_read(const Staging *s, const Node *reader, const Node *in) {
+static int level_read(Staging *s, const Node *reader, const Node *in) {
     if (!is_own(s, in)) {
-        int level = 0;
-        if (s->f->home[in->id])
+        if (fusion_stored_before(s->f, s->kernel, in))
             return 0;
-        for (int k = 0; k < in->inputs; k++) {
-            int below = level_read(s, in, in->in[k]);
-            level = below > level ? below : level;
+        if (fusion_first_visit(s->f, in)) {
+            s->level[in->id] = level_of(s, in);
+            VEC_PUSH(s->f->arena, &s->carried, in);
         }
-        return level;
+        return s->level[in->id];
     }
     bool same_element = reader->op->cls == OP_MAP && type_same_shape(&reader->type, &in->type);
     bool complete_later = in->op->cls == OP_REDUCE || (s->of_product[in->id] && !same_element);
@@ -64,7 +63,7 @@ static bool is_of_product(const Staging *s, const Node *n) {
     return false;
 }
 
-static int level_of(const Staging *s, const Node *n) {
+static int level_of(Staging *s, const Node *n) {
     int level = 0;
     for (int k = 0; k < n->inputs; k++) {
         int read = level_read(s, n, n->in[k]);
@@ -75,13 +74,14 @@ static int level_of(const Staging *s, const Node *n) {
 
 /* The left operand lies in memory as it is, so that a product reads it there. */
 static bool lies_in_memory(const Staging *s, const Node *operand) {
-    while (!s->f->home[operand->id] && operand->op->cls == OP_VIEW && (operand->op->flags & OP_CONTIGUOUS))
+    while (!fusion_stored_before(s->f, s->kernel, operand) && operand->op->flags & OP_CONTIGUOUS)
         operand = operand->in[0];
-    const Kernel *home = s->f->home[operand->id];
-    return home ? home != s->kernel : (operand->op->flags & OP_BUFFER) && operand->type.dtype == DT_F32;
+    bool is_buffer = operand->op->cls != OP_LEAF || operand->op->flags & OP_BUFFER;
+    return fusion_stored_before(s->f, s->kernel, operand) && is_buffer && operand->type.dtype == DT_F32;
 }
 
 static void assign_levels(Staging *s) {
+    fusion_walk(s->f);
     for (int i = 0; i < s->kernel->nodes.count; i++) {
         Node *n = s->kernel->nodes.at[i];
         s->level[n->id] = level_of(s, n);
@@ -89,26 +89,29 @@ static void assign_levels(Staging *s) {
         if (n->op->cls != OP_CONTRACT || lies_in_memory(s, n->in[0]))
             continue;
         Node *operand = n->in[0];
-        if (!is_own(s, operand))
-            s->level[operand->id] = level_of(s, operand);
         if (!is_vector(s, operand))
             VEC_PUSH(s->f->arena, &s->vectors, operand);
-        int ready = s->level[operand->id] + 1;
+        int ready = s->level[operand->id] + 1; /* level_of(n) has set it if the operand is not the kernel's own */
         s->level[n->id] = ready > s->level[n->id] ? ready : s->level[n->id];
     }
 }
 
+static bool reads(const Node *reader, const Node *n) {
+    return nodes_contain(reader->in, reader->inputs, n);
+}
+
+/* The one node of the kernel that reads n, if that is all. */
 static Node *only_reader(const Staging *s, const Node *n) {
     Node *reader = NULL;
+    for (int i = 0; i < s->carried.count; i++)
+        if (reads(s->carried.at[i], n))
+            return NULL;
     for (int i = 0; i < s->kernel->nodes.count; i++) {
-        Node *other = s->kernel->nodes.at[i];
-        for (int k = 0; k < other->inputs; k++) {
-            if (other->in[k] != n)
-                continue;
-            if (reader && reader != other)
-                return NULL;
-            reader = other;
-        }
+        if (!reads(s->kernel->nodes.at[i], n))
+            continue;
+        if (reader)
+            return NULL;
+        reader = s->kernel->nodes.at[i];
     }
     return reader;
 }
@@ -133,34 +136,38 @@ typedef struct Later {
     bool read;
 } Later;
 
-static void find_later_read(Later *later, const Node *n) {
-    for (int k = 0; k < n->inputs; k++) {
+static void walk_reads(Later *later, const Node *n) {
+    for (int k = 0; k < n->inputs && !later->read; k++) {
         const Node *in = n->in[k];
-        const Kernel *home = later->s->f->home[in->id];
-        bool other = home && home != later->s->kernel;
+        bool other = fusion_stored_before(later->s->f, later->s->kernel, in);
         if (in == later->kept)
-            later->read |= later->level > later->s->level[in->id];
-        else if (!other && in->op->cls != OP_REDUCE && in->op->cls != OP_CONTRACT && !is_vector(later->s, in))
-            find_later_read(later, in);
+            later->read = later->level > later->s->level[in->id];
+        else if (!other && in->op->cls != OP_REDUCE && in->op->cls != OP_CONTRACT && !is_vector(later->s, in) &&
+                 fusion_first_visit(later->s->f, in))
+            walk_reads(later, in);
     }
 }
 
+static void find_later_read(Later *later, const Node *evaluated) {
+    later->level = later->s->level[evaluated->id];
+    fusion_walk(later->s->f);
+    if (evaluated != later->kept)
+        walk_reads(later, evaluated);
+}
+
 static bool is_stored(const Kernel *kernel, const Node *n) {
-    for (int i = 0; i < kernel->stores.count; i++)
-        if (kernel->stores.at[i] == n)
-            return true;
-    return false;
+    return nodes_contain(kernel->stores.at, kernel->stores.count, n);
 }
 
 static bool is_read_later(const Staging *s, const Node *kept) {
     Later later = {s, kept, 0, false};
     for (int i = 0; i < s->kernel->nodes.count; i++) {
         const Node *n = s->kernel->nodes.at[i];
-        bool evaluated = n->op->cls == OP_REDUCE || n->op->cls == OP_CONTRACT || is_vector(s, n) || is_stored(s->kernel, n);
-        later.level = s->level[n->id];
-        if (evaluated && n != kept)
+        if (n->op->cls == OP_REDUCE || n->op->cls == OP_CONTRACT || is_stored(s->kernel, n))
             find_later_read(&later, n);
     }
+    for (int i = 0; i < s->vectors.count; i++)
+        find_later_read(&later, s->vectors.at[i]);
     return later.read;
 }
 
@@ -211,24 +218,32 @@ static void stage_node(Staging *s, Levels *levels, Node *n) {
     }
 }
 
-void kernel_stages(Fusion *f, Kernel *kernel) {
-    Staging s = {.f = f,
-                 .kernel = kernel,
-                 .level = NEW_ARRAY(f->arena, int, f->graph->nodes.count),
-                 .of_product = NEW_ARRAY(f->arena, bool, f->graph->nodes.count)};
+static void make_stages(Staging *s) {
+    Arena *arena = s->f->arena;
+    Kernel *kernel = s->kernel;
     Levels levels = {0};
-    assign_levels(&s);
-    keep_products(&s);
+    assign_levels(s);
+    keep_products(s);
     for (int i = 0; i < kernel->nodes.count; i++)
-        stage_node(&s, &levels, kernel->nodes.at[i]);
-    for (int i = 0; i < s.vectors.count; i++) {
-        Node *n = s.vectors.at[i];
-        Stage *stage = find_stage(&s, &levels, s.level[n->id], &n->type);
-        VEC_PUSH(f->arena, &stage->vectors, n);
+        stage_node(s, &levels, kernel->nodes.at[i]);
+    for (int i = 0; i < s->vectors.count; i++) {
+        Node *n = s->vectors.at[i];
+        Stage *stage = find_stage(s, &levels, s->level[n->id], &n->type);
+        VEC_PUSH(arena, &stage->vectors, n);
     }
     for (int i = 0; i < kernel->stores.count; i++) {
         Node *n = kernel->stores.at[i];
-        Stage *stage = find_stage(&s, &levels, s.level[n->id] + (n->op->cls == OP_REDUCE), &n->type);
-        VEC_PUSH(f->arena, &stage->stores, n);
+        Stage *stage = find_stage(s, &levels, s->level[n->id] + (n->op->cls == OP_REDUCE), &n->type);
+        VEC_PUSH(arena, &stage->stores, n);
+    }
+}
+
+void fusion_stages(Fusion *f) {
+    int *level = NEW_ARRAY(f->arena, int, f->graph->nodes.count);
+    bool *of_product = NEW_ARRAY(f->arena, bool, f->graph->nodes.count);
+    for (int i = 0; i < f->program->kernels.count; i++) {
+        Staging s = {.f = f, .kernel = f->program->kernels.at[i], .level = level, .of_product = of_product};
+        if (s.kernel->cls == KERNEL_LOOP)
+            make_stages(&s);
     }
 }

@@ -6,18 +6,27 @@
  * tall tiles better. The models below are coarse and only rank: cycles of the slowest multiprocessor (core). */
 #include "pass/tile.h"
 
-enum { THREADS = 256, WARPS = 8, COLUMN_ROWS = 32 };
+enum { THREADS = 256, WARPS = 8, LANES = 32, COLUMN_ROWS = 32, WARP_FLOATS = 1024 };
 
 static const Tile tiles[] = {
-    {256, 128, 8, 16, 8, 1}, {128, 128, 8, 8, 8, 1}, {128, 64, 8, 8, 4, 1},  {64, 64, 16, 4, 4, 1},
-    {32, 64, 32, 4, 4, 2},   {32, 32, 64, 4, 4, 4},  {16, 64, 64, 4, 4, 4},  {16, 32, 64, 2, 4, 4},
-    {16, 16, 64, 4, 4, 16},  {16, 4, 64, 4, 4, 64},
+    {256, 128, 16, 16, 8, 1}, {128, 128, 16, 8, 8, 1}, {128, 64, 16, 8, 4, 1}, {64, 64, 32, 8, 4, 2},
+    {64, 64, 16, 4, 4, 1},    {32, 64, 32, 4, 4, 2},   {32, 32, 64, 4, 4, 4},  {16, 64, 64, 4, 4, 4},
+    {16, 4, 64, 4, 4, 64},
 };
 
 /* Multiples of the 8 rows and 16 columns that kernels_lib/cpu/matmul.h computes at a time. */
 static const Tile core_tiles[] = {{.m = 128, .n = 96, .slices = 1}, {.m = 64, .n = 64, .slices = 1},
                                   {.m = 64, .n = 32, .slices = 1},  {.m = 32, .n = 32, .slices = 1},
                                   {.m = 16, .n = 32, .slices = 1},  {.m = 8, .n = 16, .slices = 1}};
+
+/* Slices of at least a warp feed themselves from memory, without panels; their operands must lie along k. */
+static bool is_direct(const Tile *tile) {
+    return tile->slices >= LANES;
+}
+
+static bool suits(const Kernel *kernel, const Tile *tile) {
+    return !is_direct(tile) || (!kernel->a.transposed && kernel->b.transposed && !kernel->side);
+}
 
 static int64_t divide_up(int64_t a, int64_t b) {
     return (a + b - 1) / b;
@@ -44,14 +53,23 @@ static double core_tile_cycles(const Kernel *kernel, const Tile *tile) {
     return (double)kernel->k * (rows * columns / 32 + columns / 3) + rows * columns / 4 + 300;
 }
 
-/* Cycles: 128 multiply-adds and 64 bytes from L2 a cycle and multiprocessor; a latency of 700 for the first load and
- * the epilogue; an ordered sum over slices. */
+/* Cycles: numbers of an operand that lies along k are turned round on their way into a panel. Where the panel is narrower
+ * than the banks of shared memory are many, those of a warp all meet in one bank. */
+static double turning_cycles(const Kernel *kernel, const Tile *tile) {
+    static const double per_number = 1.35;
+    int narrow_a = !kernel->a.transposed && tile->m < LANES ? tile->m : 0;
+    int narrow_b = kernel->b.transposed && tile->n < LANES ? tile->n : 0;
+    return is_direct(tile) ? 0 : per_number * (double)kernel->k * (narrow_a + narrow_b);
+}
+
+/* Cycles: 128 multiply-adds and 64 bytes from L2 a cycle and multiprocessor; 1200 for the first load
+ * and the epilogue; an ordered sum over slices. */
 static double block_tile_cycles(const Kernel *kernel, const Tile *tile) {
     double steps = (double)kernel->k, outputs = (double)tile->m * tile->n;
     double arithmetic = steps * outputs / 128 / register_reuse(tile);
     double traffic = steps * (tile->m + tile->n) * sizeof(float) / 64;
     double combine = tile->slices > 1 ? 40 + 4.0 * tile->slices * outputs / THREADS : 0;
-    return 700 + (arithmetic > traffic ? arithmetic : traffic) + combine;
+    return 1200 + (arithmetic > traffic ? arithmetic : traffic) + combine + turning_cycles(kernel, tile);
 }
 
 static double tile_cycles(const Kernel *kernel, const Tile *tile, const Machine *machine) {
@@ -64,6 +82,13 @@ static double waves(const Machine *machine, int64_t count) {
 
 static double product_cycles(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     return waves(machine, tile_count(kernel, tile)) * tile_cycles(kernel, tile, machine);
+}
+
+/* Faster, or as fast with less hanging over the product's edges. */
+static bool is_better(const Kernel *kernel, const Tile *a, const Tile *b, const Machine *machine) {
+    double cycles_a = product_cycles(kernel, a, machine), cycles_b = product_cycles(kernel, b, machine);
+    int64_t covered_a = tile_count(kernel, a) * a->m * a->n, covered_b = tile_count(kernel, b) * b->m * b->n;
+    return cycles_a < cycles_b || (cycles_a == cycles_b && covered_a < covered_b);
 }
 
 typedef struct TileChoice {
@@ -85,7 +110,7 @@ static void cut_product(Kernel *kernel, const Machine *machine) {
     TileChoice choice = tile_choice(machine);
     const Tile *best = choice.at;
     for (int i = 1; i < choice.count; i++)
-        if (product_cycles(kernel, &choice.at[i], machine) < product_cycles(kernel, best, machine))
+        if (suits(kernel, &choice.at[i]) && is_better(kernel, &choice.at[i], best, machine))
             best = &choice.at[i];
     set_tile(kernel, best);
     kernel->flops = 2.0 * (double)kernel->batches * (double)kernel->m * (double)kernel->n * (double)kernel->k;
@@ -119,19 +144,28 @@ static bool has_products(const Kernel *kernel) {
     return false;
 }
 
-/* Few rows or long ones get a block each, others a warp. Rows that are neighbours in memory, because only slow axes
+/* Floats of a row's vectors. */
+static int64_t row_memory(const Kernel *kernel) {
+    int64_t floats = 0;
+    for (int i = 0; i < kernel->stages.count; i++) {
+        const Stage *stage = &kernel->stages.at[i];
+        floats += stage->vectors.count * type_elements(&stage->domain) / kernel->rows;
+    }
+    return floats;
+}
+
+/* Few rows, long ones and those with much to keep get a block each, others a warp. Rows that are neighbours in memory, because only slow axes
  * are folded, go 32 to a block, so that a warp reads 32 neighbours. */
 static Team choose_team(const Kernel *kernel, const Machine *machine) {
     int64_t extent = longest_stage(kernel);
-    bool along_fast = kernel->inner >> (kernel->full.rank - 1) & 1;
-    if (extent == 1)
+    bool along_fast = kernel->full.rank > 0 && kernel->inner >> (kernel->full.rank - 1) & 1;
+    if (extent == 1 && !has_products(kernel))
         return TEAM_THREAD;
     if (kernel->inner && !along_fast && !has_products(kernel) && kernel->rows >= COLUMN_ROWS)
         return TEAM_COLUMN;
-    bool heavy = extent > 1024 || row_work(kernel) > 2048;
-    return heavy && kernel->rows <= 8 * (int64_t)machine->multiprocessors ? TEAM_BLOCK
-           : extent > 1024                                                ? TEAM_BLOCK
-                                                                          : TEAM_WARP;
+    bool long_row = extent > 1024 || row_memory(kernel) > WARP_FLOATS;
+    bool few_heavy = row_work(kernel) > 2048 && kernel->rows <= 8 * (int64_t)machine->multiprocessors;
+    return long_row || few_heavy ? TEAM_BLOCK : TEAM_WARP;
 }
 
 static int64_t rows_per_tile(Team team) {
@@ -166,7 +200,7 @@ static double loop_cycles(const Kernel *kernel) {
     static const double threads_per_row[] = {
         [TEAM_THREAD] = 1, [TEAM_WARP] = 32, [TEAM_BLOCK] = THREADS, [TEAM_COLUMN] = WARPS};
     double serial = row_work(kernel) / threads_per_row[kernel->team];
-    return 700 + 150.0 * kernel->stages.count + 4 * serial;
+    return 1200 + 250.0 * kernel->stages.count + 4 * serial;
 }
 
 void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine) {
@@ -176,7 +210,7 @@ void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine) {
     for (int i = 0; i < choice.count; i++) {
         const Tile *tile = &choice.at[i];
         bool fast_enough = tile_cycles(kernel, tile, machine) / machine->clock <= seconds;
-        if (fast_enough && tile_count(kernel, tile) < kernel->tiles)
+        if (fast_enough && suits(kernel, tile) && tile_count(kernel, tile) < kernel->tiles)
             set_tile(kernel, tile);
     }
 }

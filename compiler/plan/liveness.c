@@ -64,19 +64,12 @@ typedef struct InPlace {
     Access own; /* index of the element that is being written */
 } InPlace;
 
-static bool computes(const Kernel *kernel, const Node *n) {
-    for (int i = 0; i < kernel->nodes.count; i++)
-        if (kernel->nodes.at[i] == n)
-            return true;
-    return false;
-}
-
 /* The operand must be read at the written index only; a product's operands are checked apart. */
 static Walk visit_read(void *context, Node *n, const Access *at) {
     const InPlace *check = context;
     if (n == check->operand)
         return access_equal(at, &check->own, n->type.rank) ? WALK_STOP : WALK_FAIL;
-    return n == check->kernel->contraction || !computes(check->kernel, n) ? WALK_STOP : WALK_DEEPER;
+    return n == check->kernel->contraction || loads(check->kernel, n) ? WALK_STOP : WALK_DEEPER;
 }
 
 static Access own_index(Arena *arena, int rank) {
@@ -124,31 +117,29 @@ static int element_bytes(const Node *n, int real_bytes) {
     return n->type.dtype == DT_F32 ? real_bytes : dtype_info[n->type.dtype].bytes;
 }
 
-static bool is_taken(const Liveness *live, int operand) {
-    for (int i = 0; i < live->values.count; i++)
-        if (live->values.at[i].over == operand)
-            return true;
-    return false;
-}
-
 static bool may_overwrite(Arena *arena, const Program *program, const Kernel *kernel, const Node *value,
                           const LiveValue *operand, int real_bytes) {
     const Node *from = operand->node;
-    return operand->last == kernel->phase && operand->first < kernel->phase && loads(kernel, from) &&
-           type_same_shape(&from->type, &value->type) &&
+    return operand->last == kernel->phase && operand->first < kernel->phase && type_same_shape(&from->type, &value->type) &&
            element_bytes(from, real_bytes) == element_bytes(value, real_bytes) && !product_reads(kernel, from) &&
            !read_by_another(&program->phases.at[kernel->phase], kernel, from) &&
            reads_at_own_index(arena, kernel, value, from);
 }
 
+/* Of the operands that die with the value's kernel, the one that was written first. */
 static void find_in_place(Arena *arena, const Program *program, Liveness *live, int real_bytes) {
+    bool *taken = NEW_ARRAY(arena, bool, live->values.count);
     for (int i = 0; i < live->values.count; i++) {
         LiveValue *value = &live->values.at[i];
         const Kernel *kernel = program_producer(program, value->node);
-        for (int j = 0; j < i && value->over < 0 && is_elementwise(kernel); j++)
-            if (!is_taken(live, j) &&
-                may_overwrite(arena, program, kernel, value->node, &live->values.at[j], real_bytes))
+        for (int k = 0; k < kernel->loads.count && is_elementwise(kernel); k++) {
+            int j = live->of_node[kernel->loads.at[k]->id];
+            bool better = j >= 0 && !taken[j] && (value->over < 0 || j < value->over);
+            if (better && may_overwrite(arena, program, kernel, value->node, &live->values.at[j], real_bytes))
                 value->over = j;
+        }
+        if (value->over >= 0)
+            taken[value->over] = true;
     }
 }
 

@@ -1,7 +1,7 @@
 /* The mathematics of generated expressions: exp, fmax, ... of a `real`, under the names that CUDA C++ has.
  *
- * exp, log and tanh of a float are polynomials without branches, so that the loops around them become vector code; their
- * error stays below 3 units in the last place. Everything else, and all of double, is the C library's. */
+ * exp, log and tanh of a float are polynomials without branches, so that the loops around them become vector code;
+ * their error stays below 3 units in the last place. Everything else, and all of double, is the C library's. */
 #ifndef MTC_CPU_MATH_H
 #define MTC_CPU_MATH_H
 

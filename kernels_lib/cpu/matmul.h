@@ -134,8 +134,8 @@ static inline __attribute__((always_inline)) void matmul_panel(int vectors, real
                          (Matrix){a.at + i * a.row, a.row, a.column}, panel);
 }
 
-/* The tile: sum[(i - i0) * stride + j - j0] for the rows and columns from (i0, j0) on. `sum` has room for `rows` rounded
- * up to 8 and `columns` rounded up to 16 (the sums there are of no use), and stride is a multiple of 16. */
+/* The tile: sum[(i - i0) * stride + j - j0] for the rows and columns from (i0, j0) on. `sum` has room for `rows`
+ * rounded up to 8 and `columns` rounded up to 16 (the sums there are of no use), and stride is a multiple of 16. */
 static inline void matmul(real *sum, int stride, Matrix a, Matrix b, int i0, int j0, int rows, int columns, int depth) {
     memset(sum, 0, sizeof(real) * (size_t)(stride * ((rows + 7) / 8 * 8)));
     for (int k = 0; k < depth; k += MATMUL_DEPTH) {

@@ -4,9 +4,9 @@
 #ifndef MTC_CUDA_DIRECT_CUH
 #define MTC_CUDA_DIRECT_CUH
 
-#include <type_traits>
 #include "cuda/operand.cuh"
 #include "cuda/outputs.cuh"
+#include <type_traits>
 
 /* Folds v[0 .. COUNT) over the lanes of a warp. Each lane ends with the totals of COUNT / LANES elements, from
  * lane * COUNT / LANES on; of fewer than LANES elements, each is with LANES / COUNT neighbouring lanes. At every

@@ -27,15 +27,9 @@ static inline __device__ float4 to_float(unsigned four) { // four bytes
 }
 
 template <class T> struct FourOf;
-template <> struct FourOf<float> {
-    using Type = float4;
-};
-template <> struct FourOf<int> {
-    using Type = int4;
-};
-template <> struct FourOf<unsigned char> {
-    using Type = unsigned;
-};
+template <> struct FourOf<float> { using Type = float4; };
+template <> struct FourOf<int> { using Type = int4; };
+template <> struct FourOf<unsigned char> { using Type = unsigned; };
 
 template <int LD> struct Matrix {
     using One = float;
@@ -76,9 +70,7 @@ template <int LD, class T, class F> struct Gathered {
     }
 };
 
-template <class Stored> struct Transposed {
-    Stored stored;
-};
+template <class Stored> struct Transposed { Stored stored; };
 
 template <int LD> __device__ Matrix<LD> matrix(const float *numbers) {
     return {numbers};

@@ -3,9 +3,9 @@
 #ifndef MTC_CUDA_OUTPUTS_CUH
 #define MTC_CUDA_OUTPUTS_CUH
 
+#include "cuda/tile.cuh"
 #include <type_traits>
 #include <utility>
-#include "cuda/tile.cuh"
 
 template <bool EARLY, class Load, class Store> struct Preloaded {
     Load load;
@@ -76,8 +76,7 @@ template <class Product, class Tile, int COUNT, class Out> struct Outputs {
     template <class RowOf> __device__ void read(const Out &out, int first, RowOf row_of) {
         visit(first, row_of, [&](Old &ahead, int, int i, int j) { ahead = load_old(out, i, j); });
     }
-    template <class RowOf, class Total>
-    __device__ void write(const Out &out, int first, RowOf row_of, Total total) {
+    template <class RowOf, class Total> __device__ void write(const Out &out, int first, RowOf row_of, Total total) {
         visit(first, row_of, [&](Old &ahead, int e, int i, int j) { store_sum(out, ahead, total(e), i, j); });
     }
     template <class RowOf, class Total> __device__ void read_and_write(const Out &out, RowOf row_of, Total total) {
@@ -91,8 +90,8 @@ template <class Product, class Tile, int COUNT, class Out> struct Outputs {
 /* Lays part `part` of the calling thread's sums into shared memory as [slice][row][column]. */
 template <class Tile>
 __device__ void lay_part(const Place<Tile> &place, int part, const float (&sum)[Tile::tm][Tile::tn], float *shared) {
-    int row = place.row / (Tile::lanes_m * Tile::tm) * Tile::lanes_m * Tile::run_m +
-              place.row % (Tile::lanes_m * Tile::tm);
+    int row =
+        place.row / (Tile::lanes_m * Tile::tm) * Tile::lanes_m * Tile::run_m + place.row % (Tile::lanes_m * Tile::tm);
     float *slice = shared + (place.slice * Tile::part_rows + row) * Tile::n;
 #pragma unroll
     for (int i = 0; i < Tile::run_m; i++)
@@ -148,8 +147,8 @@ template <class Product, class Tile, class Out, class Side> struct Results {
     template <class PanelA, class PanelB> __device__ void add_lines(const float *a, const float *b) {
         if constexpr (has_side)
             if (summing)
-                line_sum = sum_lines<std::conditional_t<Side::of_a, PanelA, PanelB>, width, Tile::k>(
-                    Side::of_a ? a : b, line_sum);
+                line_sum = sum_lines<std::conditional_t<Side::of_a, PanelA, PanelB>, width, Tile::k>(Side::of_a ? a : b,
+                                                                                                     line_sum);
     }
     __device__ void write(const Place<Tile> &place, const float (&sum)[Tile::tm][Tile::tn], float *shared) {
 #pragma unroll

@@ -7,14 +7,15 @@
 #ifndef MTC_CUDA_PIPELINED_CUH
 #define MTC_CUDA_PIPELINED_CUH
 
-#include <cuda_pipeline.h>
 #include "cuda/operand.cuh"
 #include "cuda/outputs.cuh"
+#include <cuda_pipeline.h>
 
 /* WIDTH lines of an operand by DEPTH steps of k. Lines that lie along k are transposed on the way, a number at a time:
- * neighbouring lanes copy GROUP neighbours of a line, and steps of k lie PAD apart so that they meet different banks. */
+ * neighbouring lanes copy GROUP neighbours of a line, and steps of k lie PAD apart so that they meet other banks. Longer
+ * groups would meet fewer banks, shorter ones would take more requests to memory for the same numbers. */
 template <class Lines, int COUNT, int K, int WIDTH, int DEPTH> struct Stream {
-    static constexpr int GROUP = 8;
+    static constexpr int GROUP = DEPTH % 16 == 0 ? 16 : 8;
     static constexpr bool along_k = Lines::along_k, four = !along_k && Lines::aligned && COUNT % 4 == 0;
     static constexpr int width = four ? 4 : 1, pitch = WIDTH + (along_k ? PAD : 0);
     static constexpr int vectors = WIDTH * DEPTH / width, copies = divide_up(vectors, THREADS);
@@ -55,8 +56,8 @@ template <class Lines, int COUNT, int K, int WIDTH, int DEPTH> struct Stream {
             bool inside = (COUNT % WIDTH == 0 || line0 + line < COUNT) && (K % DEPTH == 0 || k0 + k < K);
             constexpr size_t bytes = width * sizeof(float);
             int64_t at = k0 * Lines::k_stride + further_lines(q) * Lines::line_stride + further_k(q) * Lines::k_stride;
-            __pipeline_memcpy_async(to + panel + further_k(q) * pitch + further_lines(q), inside ? from + at : from, bytes,
-                                    inside ? 0 : bytes);
+            __pipeline_memcpy_async(to + panel + further_k(q) * pitch + further_lines(q), inside ? from + at : from,
+                                    bytes, inside ? 0 : bytes);
         }
     }
 };

@@ -35,6 +35,12 @@ class Gate {
     unsigned target = 0;
     bool closed = false;
 
+    __device__ bool all_arrived() const {
+        unsigned arrived;
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(arrived) : "l"(&grid_arrivals) : "memory");
+        return (int)(arrived - target) >= 0;
+    }
+
 public:
     __device__ void close() {
         __syncthreads();
@@ -46,12 +52,8 @@ public:
     __device__ void operator()() {
         if (!closed)
             return;
-        if (threadIdx.x == 0) {
-            unsigned arrived;
-            do
-                asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(arrived) : "l"(&grid_arrivals) : "memory");
-            while ((int)(arrived - target) < 0);
-        }
+        while (threadIdx.x == 0 && !all_arrived())
+            __nanosleep(20); // many waiting blocks hinder those that arrive
         __syncthreads();
         closed = false;
     }
@@ -186,14 +188,18 @@ cudaError_t launch_phases(Step<Tensors, BATCH, REPORTS, SHARED, Phases...>, Work
 template <class Step> const char *train_until(const MtcRun *run, int last) {
     return Attempt()
         .then([&] { return set_run(run); })
-        .then([&] { return launch_phases(Step(), Work{true, 0, 0, 0}, last, nullptr); })
+        .then([&] {
+            return launch_phases(Step(), Work{true, 0, 0, 0}, last, nullptr);
+        })
         .text();
 }
 
 template <class Step> const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return Attempt()
         .then([&] { return set_run(run); })
-        .then([&] { return launch_phases(Step(), Work{false, first, rows, slot}, Step::phases, nullptr); })
+        .then([&] {
+            return launch_phases(Step(), Work{false, first, rows, slot}, Step::phases, nullptr);
+        })
         .text();
 }
 

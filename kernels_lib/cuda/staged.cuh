@@ -11,8 +11,8 @@
  * [k][line]. An operand that lies along k is transposed on the way: its lanes then store to different k, and the lines
  * of each group of k are rotated (exclusive or) so that the stores meet different banks. */
 template <class Lines, int COUNT, int K, int WIDTH, int DEPTH> struct Panel {
-    static constexpr bool four = Lines::aligned && (Lines::along_k ? K % 4 == 0 && DEPTH % 4 == 0
-                                                                   : COUNT % 4 == 0 && WIDTH % 4 == 0);
+    static constexpr bool four =
+        Lines::aligned && (Lines::along_k ? K % 4 == 0 && DEPTH % 4 == 0 : COUNT % 4 == 0 && WIDTH % 4 == 0);
     static constexpr int width = four ? 4 : 1, vectors = WIDTH * DEPTH / width, loads = divide_up(vectors, THREADS);
     static constexpr int pitch = WIDTH, groups = DEPTH / width < 8 ? floor_power(DEPTH / width) : 8;
     static constexpr bool rotated = Lines::along_k && WIDTH % LANES == 0;

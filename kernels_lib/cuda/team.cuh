@@ -14,10 +14,7 @@
 #ifndef MTC_CUDA_TEAM_CUH
 #define MTC_CUDA_TEAM_CUH
 
-#ifndef MTC_THREADS
-#define MTC_THREADS 256
-#endif
-constexpr int THREADS = MTC_THREADS, LANES = 32, WARPS = THREADS / LANES;
+constexpr int THREADS = 256, LANES = 32, WARPS = THREADS / LANES;
 
 struct Thread {
     static constexpr int rows = THREADS, size = 1, lanes = 1, scratch = 0;
@@ -57,10 +54,11 @@ struct Warp {
 };
 
 struct Whole {
-    static constexpr int rows = 1, size = THREADS, lanes = LANES, scratch = WARPS * sizeof(double);
+    static constexpr int rows = 1, size = THREADS, lanes = LANES, scratch = 2 * WARPS * sizeof(double);
     static constexpr int stride = THREADS, row = 0;
     int first = threadIdx.x;
     char *shared;
+    mutable int turn = 0; // reductions take the two halves of the scratch by turns: one barrier each
 
     __device__ explicit Whole(char *shared) : shared(shared) {
     }
@@ -68,9 +66,9 @@ struct Whole {
         __syncthreads();
     }
     template <class T, class Combine> __device__ T reduce(T value, Combine combine) const {
-        T *partial = (T *)shared;
+        T *partial = (T *)(shared + turn * WARPS * sizeof(double));
+        turn = 1 - turn;
         value = lanes_reduce(value, combine);
-        __syncthreads(); // the previous reduction has been read
         if (first % LANES == 0)
             partial[first / LANES] = value;
         __syncthreads();

@@ -4,9 +4,7 @@
 
 #include "cuda/team.cuh"
 
-template <int M_, int N_, int K_> struct Product {
-    static constexpr int M = M_, N = N_, K = K_;
-};
+template <int M_, int N_, int K_> struct Product { static constexpr int M = M_, N = N_, K = K_; };
 
 __host__ __device__ constexpr int divide_up(int a, int b) {
     return (a + b - 1) / b;
@@ -62,7 +60,8 @@ template <class Tile> struct Place {
 };
 
 /* v[0 .. COUNT) in runs of RUN, a run every STEP, from shared memory. `rotation` as the panel was laid. */
-template <int COUNT, int RUN, int STEP> __device__ void load_runs(const float *line, int first, int rotation, float *v) {
+template <int COUNT, int RUN, int STEP>
+__device__ void load_runs(const float *line, int first, int rotation, float *v) {
 #pragma unroll
     for (int r = 0; r < COUNT; r += RUN) {
         const float *run = line + ((first + r / RUN * STEP) ^ rotation);

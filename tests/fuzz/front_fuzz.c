@@ -1,7 +1,7 @@
 /* libFuzzer harness: everything that mtc does with a model file, short of calling a compiler, in this process.
  *
- * Each input is compiled to CUDA C++ and formatted. A user's fault is a message; exiting, crashing, leaking or a report of
- * a sanitizer is a find. */
+ * Each input is compiled to CUDA C++ and formatted. A user's fault is a message; exiting, crashing, leaking or a report
+ * of a sanitizer is a find. */
 #define main mtc_main
 #include "main.c"
 #undef main

@@ -2,7 +2,7 @@
 //
 //   step      984 FLOP in 2 phases: h_to_d_h | report_loss + report_accuracy + d_z_weight + d_h_weight
 //   memory    4.2 KB arena (5.0 KB without sharing): weights 1.0 KB, optimizer state 2.0 KB, values 1.2 KB
-//   schedule  persistent: 3.2 us a step estimated (graph: 4.4 us)
+//   schedule  persistent: 4.2 us a step estimated (graph: 5.4 us)
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
@@ -205,7 +205,7 @@ static __device__ void report_accuracy(const Tensors &t, const Batch &batch, cha
 //     deviation[i] = sqrt(v[i]) * correction + 1e-08
 //     z.bias[i] = z.bias[i] - rate * (m[i] / deviation[i])
 using d_z_weight_product = Product<Z, H, BATCH>;
-using d_z_weight_tile = Tile<16, 32, 64, 2, 4>;
+using d_z_weight_tile = Tile<32, 32, 64, 4, 4>;
 constexpr int d_z_weight_tiles = product_tiles<d_z_weight_product, d_z_weight_tile>();
 constexpr int d_z_weight_shared = product_shared<d_z_weight_product, d_z_weight_tile>();
 static __device__ void d_z_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -213,7 +213,11 @@ static __device__ void d_z_weight(const Tensors &t, const Batch &batch, int tile
     auto right = matrix<H>(t.h);
     float rate = 0.01f / -expm1(step(batch) * -0.105360516f);
     float correction = 1.0f / sqrt(-expm1(step(batch) * -0.0010005003f));
-    struct Old { float z_weight_m, z_weight_v, z_weight; };
+    struct Old {
+        float z_weight_m;
+        float z_weight_v;
+        float z_weight;
+    };
     auto read = [&](int i, int j) {
         return Old{t.z_weight_m[i * H + j], t.z_weight_v[i * H + j], t.z_weight[i * H + j]};
     };
@@ -224,7 +228,11 @@ static __device__ void d_z_weight(const Tensors &t, const Batch &batch, int tile
         t.z_weight_v[i * H + j] = v;
         t.z_weight[i * H + j] = old.z_weight - rate * (m / (sqrt(v) * correction + 1e-08f));
     };
-    struct OldSide { float z_bias_m, z_bias_v, z_bias; };
+    struct OldSide {
+        float z_bias_m;
+        float z_bias_v;
+        float z_bias;
+    };
     auto read_side = [&](int i) { return OldSide{t.z_bias_m[i], t.z_bias_v[i], t.z_bias[i]}; };
     auto side = [&](int i, float sum, const OldSide &old) {
         float m = 0.9f * old.z_bias_m + 0.1f * sum;
@@ -255,7 +263,7 @@ static __device__ void d_z_weight(const Tensors &t, const Batch &batch, int tile
 //     deviation[i] = sqrt(v[i]) * correction + 1e-08
 //     h.bias[i] = h.bias[i] - rate * (m[i] / deviation[i])
 using d_h_weight_product = Product<H, X, BATCH>;
-using d_h_weight_tile = Tile<16, 32, 64, 2, 4>;
+using d_h_weight_tile = Tile<32, 32, 64, 4, 4>;
 constexpr int d_h_weight_tiles = product_tiles<d_h_weight_product, d_h_weight_tile>();
 constexpr int d_h_weight_shared = product_shared<d_h_weight_product, d_h_weight_tile>();
 static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -263,7 +271,11 @@ static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile
     auto right = gathered<X>(t.x, batch, [](float v) { return v; });
     float rate = 0.01f / -expm1(step(batch) * -0.105360516f);
     float correction = 1.0f / sqrt(-expm1(step(batch) * -0.0010005003f));
-    struct Old { float h_weight_m, h_weight_v, h_weight; };
+    struct Old {
+        float h_weight_m;
+        float h_weight_v;
+        float h_weight;
+    };
     auto read = [&](int i, int j) {
         return Old{t.h_weight_m[i * X + j], t.h_weight_v[i * X + j], t.h_weight[i * X + j]};
     };
@@ -274,7 +286,11 @@ static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile
         t.h_weight_v[i * X + j] = v;
         t.h_weight[i * X + j] = old.h_weight - rate * (m / (sqrt(v) * correction + 1e-08f));
     };
-    struct OldSide { float h_bias_m, h_bias_v, h_bias; };
+    struct OldSide {
+        float h_bias_m;
+        float h_bias_v;
+        float h_bias;
+    };
     auto read_side = [&](int i) { return OldSide{t.h_bias_m[i], t.h_bias_v[i], t.h_bias[i]}; };
     auto side = [&](int i, float sum, const OldSide &old) {
         float m = 0.9f * old.h_bias_m + 0.1f * sum;

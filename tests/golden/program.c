@@ -137,7 +137,7 @@ static void report_loss(const Tensors *t, const Batch *batch) {
 //     d_z.bias[i] = sum over j of d_z[j, i]
 //     z.bias[i] = z.bias[i] - 0.1 * d_z.bias[i]
 static void d_z_weight(const Tensors *t) {
-    enum { ROWS = 128, COLUMNS = 96 };
+    enum { ROWS = 8, COLUMNS = 16 };
 #pragma omp for collapse(2) nowait
     for (int i0 = 0; i0 < Y; i0 += ROWS)
         for (int j0 = 0; j0 < H; j0 += COLUMNS) {
@@ -173,7 +173,7 @@ static void d_z_weight(const Tensors *t) {
 //     d_h.bias[i] = sum over j of d_h_pre[j, i]
 //     h.bias[i] = h.bias[i] - 0.1 * d_h.bias[i]
 static void d_h_weight(const Tensors *t) {
-    enum { ROWS = 128, COLUMNS = 96 };
+    enum { ROWS = 8, COLUMNS = 16 };
 #pragma omp for collapse(2) nowait
     for (int i0 = 0; i0 < H; i0 += ROWS)
         for (int j0 = 0; j0 < X; j0 += COLUMNS) {
@@ -351,10 +351,10 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const MtcStatement statement_table[] = {
-    {.line = 4, .text = "x : f32[6]"},
-    {.line = 9, .text = "h = tanh(linear(x, 4))"},
-    {.line = 10, .text = "z = linear(h, 2)"},
-    {.line = 14, .text = "loss = mse(z, y)"},
+    {.line = 4, .text = "x : f32[6]"},             // x
+    {.line = 9, .text = "h = tanh(linear(x, 4))"}, // h.weight
+    {.line = 10, .text = "z = linear(h, 2)"},      // z.weight
+    {.line = 14, .text = "loss = mse(z, y)"},      // eval_loss_part
 };
 
 const MtcModel mtc_model = {

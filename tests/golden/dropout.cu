@@ -1,0 +1,361 @@
+// dropout: a model of 21 parameters, compiled by mtc from dropout.mt
+//
+//   step      440 FLOP in 2 phases: y_to_d_y + values | report_loss + d_y_weight
+//   memory    1.2 KB arena (1.8 KB without sharing): weights 512 B, optimizer state 0 B, values 768 B
+//   schedule  persistent: 4.1 us a step estimated (graph: 5.2 us)
+//
+// From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
+// group them; the step; evaluation; tables for the runtime; main.
+
+#include "mtc.h" // the runtime: data, command line, checkpoints
+
+#include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
+#include "cuda/math.cuh"     // relu, sigmoid ...
+#include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
+#include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
+#include "cuda/team.cuh"     // the threads of a row
+
+#include <algorithm>
+
+// ---- sizes --------------------------------------------------------------------------------------------------
+
+enum { BATCH = 4, X = 6, Y = 3 };
+enum { REPORT_LOSS, REPORTS };
+
+// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+
+struct Tensors {
+    const float *x;             // data set: [examples, X]
+    const unsigned char *label; // data set: [examples]
+    float *y_weight;            // [Y, X]
+    float *y_bias;              // [Y]
+    float *eval_loss_part;      // [BATCH]
+    float *loss_part;           // [BATCH]
+    float *d_y;                 // [BATCH, Y]
+    float *eval_prediction;     // [BATCH, Y]
+    float *values_where;        // [BATCH, X]
+
+    __device__ explicit Tensors(const MtcRun &run) {
+        x = (const float *)run.data.field[0];
+        label = (const unsigned char *)run.data.field[1];
+        y_weight = (float *)(run.arena + 0);
+        y_bias = (float *)(run.arena + 256);
+        eval_loss_part = (float *)(run.arena + 512);
+        loss_part = (float *)(run.arena + 512);
+        d_y = (float *)(run.arena + 768);
+        eval_prediction = (float *)(run.arena + 768);
+        values_where = (float *)(run.arena + 1024);
+    }
+};
+
+// ---- training step ------------------------------------------------------------------------------------------
+
+// y = linear(dropout(relu(x), 0.25), 3)                                                            dropout.mt:9
+// loss = cross_entropy(y, label)                                                                  dropout.mt:13
+//
+//     y[i, j] = (sum over k of values_where[i, k] * y.weight[j, k]) + y.bias[j]
+//     y_max[i] = max over j of y[i, j]
+//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
+//     d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
+constexpr int y_to_d_y_tiles = divide_up(BATCH, Warp::rows);
+constexpr int y_to_d_y_shared = team_shared<Warp>(X + Y);
+static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    gate();
+    if (i >= BATCH)
+        return;
+    float *where = row_memory(team, shared, X + Y);
+    float *y = where + X;
+    for (int j = team.first; j < X; j += team.stride)
+        where[j] = uniform(batch, 0, i * X + j) >= 0.25f ? relu(t.x[row(batch, i) * X + j]) * 1.33333333f : 0.0f;
+    team.sync();
+    auto term = [&](int j, int k) { return where[k] * t.y_weight[j * X + k]; };
+    auto store = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
+    team_product<Y, X>(team, term, store);
+    team.sync();
+    float y_max = -INFINITY;
+    for (int j = team.first; j < Y; j += team.stride)
+        y_max = fmax(y_max, y[j]);
+    y_max = team_max(team, y_max);
+    float y_sum = 0;
+    float label_sum = 0;
+    int label = t.label[row(batch, i)];
+    for (int j = team.first; j < Y; j += team.stride) {
+        float y_sub = y[j] - y_max;
+        y_sum += exp(y_sub);
+        label_sum += (float)(label == j) * y_sub;
+    }
+    y_sum = team_sum(team, y_sum);
+    label_sum = team_sum(team, label_sum);
+    if (team.first == 0)
+        t.loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
+    for (int j = team.first; j < Y; j += team.stride)
+        t.d_y[i * Y + j] = share(batch, i) / y_sum * exp(y[j] - y_max) - share(batch, i) * (float)(label == j);
+}
+
+// y = linear(dropout(relu(x), 0.25), 3)                                                            dropout.mt:9
+//
+//     values_where[i, j] = uniform(0, i * X + j) >= 0.25 ? relu(x[i, j]) * 1.33333333 : 0
+constexpr int values_tiles = divide_up(BATCH * X, Thread::rows);
+static __device__ void values(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+    int i = tile * THREADS + threadIdx.x;
+    gate();
+    if (i >= BATCH * X)
+        return;
+    t.values_where[i] = uniform(batch, 0, i) >= 0.25f ? relu(t.x[row(batch, i / X) * X + i % X]) * 1.33333333f : 0.0f;
+}
+
+// loss = cross_entropy(y, label)                                                                  dropout.mt:13
+//
+//     loss = sum over i of loss_part[i]
+constexpr int report_loss_tiles = 1;
+constexpr int report_loss_shared = team_shared<Warp>(0);
+static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row > 0)
+        return;
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (team.first == 0)
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+// gradient of y = linear(dropout(relu(x), 0.25), 3)                                                dropout.mt:9
+// optimizer = sgd(0.1)                                                                            dropout.mt:14
+//
+//     d_y.weight[i, j] = sum over k of d_y[k, i] * values_where[k, j]
+//     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
+//     d_y.bias[i] = sum over j of d_y[j, i]
+//     y.bias[i] = y.bias[i] - 0.1 * d_y.bias[i]
+using d_y_weight_product = Product<Y, X, BATCH>;
+using d_y_weight_tile = Tile<32, 32, 64, 4, 4>;
+constexpr int d_y_weight_tiles = product_tiles<d_y_weight_product, d_y_weight_tile>();
+constexpr int d_y_weight_shared = product_shared<d_y_weight_product, d_y_weight_tile>();
+static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
+    auto left = transposed(matrix<Y>(t.d_y));
+    auto right = matrix<X>(t.values_where);
+    struct Old {
+        float y_weight;
+    };
+    auto read = [&](int i, int j) { return Old{t.y_weight[i * X + j]}; };
+    auto out = [&](int i, int j, float sum, const Old &old) { t.y_weight[i * X + j] = old.y_weight - 0.1f * sum; };
+    struct OldSide {
+        float y_bias;
+    };
+    auto read_side = [&](int i) { return OldSide{t.y_bias[i]}; };
+    auto side = [&](int i, float sum, const OldSide &old) { t.y_bias[i] = old.y_bias - 0.1f * sum; };
+    matmul<d_y_weight_product, d_y_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
+                                                sum_of_a(preloaded_early(read_side, side)));
+}
+
+// ---- phases: kernels that may run at the same time ----------------------------------------------------------
+
+constexpr int train_1_tiles = y_to_d_y_tiles + values_tiles;
+static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < y_to_d_y_tiles)
+        return y_to_d_y(t, batch, tile, shared, gate);
+    tile -= y_to_d_y_tiles;
+    values(t, batch, tile, gate);
+}
+
+constexpr int train_2_tiles = report_loss_tiles + d_y_weight_tiles;
+static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < report_loss_tiles)
+        return report_loss(t, batch, shared, gate);
+    tile -= report_loss_tiles;
+    d_y_weight(t, tile, shared, gate);
+}
+
+// bytes of shared memory: the most that any kernel takes
+constexpr int TRAIN_SHARED = std::max({
+    0,
+    y_to_d_y_shared,
+    report_loss_shared,
+    d_y_weight_shared,
+});
+using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>, Phase<train_2, train_2_tiles>>;
+
+// ---- the step -----------------------------------------------------------------------------------------------
+
+static Persistent<Train> schedule;
+
+static const char *train(const MtcRun *run, int64_t steps) {
+    return schedule.train(run, steps);
+}
+
+static const char *train_until(const MtcRun *run, int phase) {
+    return train_until<Train>(run, phase);
+}
+
+static const char *prepare(const MtcRun *) {
+    return schedule.prepare(2);
+}
+
+static void release() {
+    schedule.release();
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------------------
+
+// y = linear(dropout(relu(x), 0.25), 3)                                                            dropout.mt:9
+// loss = cross_entropy(y, label)                                                                  dropout.mt:13
+//
+//     y[i, j] = (sum over k of relu(x[i, k]) * y.weight[j, k]) + y.bias[j]
+//     y_max[i] = max over j of y[i, j]
+//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
+//     prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
+constexpr int eval_y_to_prediction_tiles = divide_up(BATCH, Warp::rows);
+constexpr int eval_y_to_prediction_shared = team_shared<Warp>(X + Y);
+static __device__ void eval_y_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    gate();
+    if (i >= BATCH)
+        return;
+    float *x_relu = row_memory(team, shared, X + Y);
+    float *y = x_relu + X;
+    for (int j = team.first; j < X; j += team.stride)
+        x_relu[j] = relu(t.x[row(batch, i) * X + j]);
+    team.sync();
+    auto term = [&](int j, int k) { return x_relu[k] * t.y_weight[j * X + k]; };
+    auto store = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
+    team_product<Y, X>(team, term, store);
+    team.sync();
+    float y_max = -INFINITY;
+    for (int j = team.first; j < Y; j += team.stride)
+        y_max = fmax(y_max, y[j]);
+    y_max = team_max(team, y_max);
+    float y_sum = 0;
+    float label_sum = 0;
+    int label = t.label[row(batch, i)];
+    for (int j = team.first; j < Y; j += team.stride) {
+        float y_sub = y[j] - y_max;
+        y_sum += exp(y_sub);
+        label_sum += (float)(label == j) * y_sub;
+    }
+    y_sum = team_sum(team, y_sum);
+    label_sum = team_sum(team, label_sum);
+    if (team.first == 0)
+        t.eval_loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
+    for (int j = team.first; j < Y; j += team.stride)
+        t.eval_prediction[i * Y + j] = exp(y[j] - y_max) * (1.0f / y_sum);
+}
+
+// loss = cross_entropy(y, label)                                                                  dropout.mt:13
+//
+//     loss = sum over i of loss_part[i]
+constexpr int eval_report_loss_tiles = 1;
+constexpr int eval_report_loss_shared = team_shared<Warp>(0);
+static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row > 0)
+        return;
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.eval_loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (team.first == 0)
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+constexpr int eval_1_tiles = eval_y_to_prediction_tiles;
+static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_y_to_prediction(t, batch, tile, shared, gate);
+}
+
+constexpr int eval_2_tiles = eval_report_loss_tiles;
+static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_report_loss(t, batch, shared, gate);
+}
+
+// bytes of shared memory: the most that any kernel takes
+constexpr int EVAL_SHARED = std::max({
+    0,
+    eval_y_to_prediction_shared,
+    eval_report_loss_shared,
+});
+using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>, Phase<eval_2, eval_2_tiles>>;
+
+static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
+    return evaluate<Eval>(run, first, rows, slot);
+}
+
+// ---- tables for the runtime ---------------------------------------------------------------------------------
+
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase
+static const MtcTensor tensor_table[] = {
+    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
+    {"values_where", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 9, 0},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 13, 0},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 13, 0},
+};
+static const MtcField field_table[] = {
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0},
+    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3},
+};
+static const MtcSplit split_table[] = {
+    {.name = "train", .format = "idx", .paths = 2, .path = {"x", "label"}},
+};
+static const char *const report_table[] = {"loss"};
+static const MtcStatement statement_table[] = {
+    {.line = 9, .text = "y = linear(dropout(relu(x), 0.25), 3)"},
+    {.line = 13, .text = "loss = cross_entropy(y, label)"},
+};
+
+const MtcModel mtc_model = {
+    .abi = MTC_ABI,
+    .name = "dropout",
+    .source = "dropout.mt",
+    .target = "cuda",
+    .architectures = "",
+    .schedule = "persistent",
+    .model_hash = "bf836ff434fd09c029c67b8abcc61aa661012c0d8f90adc5fcd8d1972aa644c7",
+    .batch = BATCH,
+    .epochs = 10,
+    .seed = 0u,
+    .parameters = 21,
+    .flops_per_step = 440,
+    .arena_bytes = 1280,
+    .unshared_bytes = 1792,
+    .train_phases = 2,
+    .eval_phases = 2,
+    .tensors = 5,
+    .fields = 2,
+    .splits = 1,
+    .knobs = 0,
+    .fixed = 0,
+    .reports = REPORTS,
+    .tensor = tensor_table,
+    .field = field_table,
+    .split = split_table,
+    .knob = NULL,
+    .fixed_param = NULL,
+    .report = report_table,
+    .prediction_offset = 768,
+    .prediction_rank = 1,
+    .prediction_dim = {3},
+    .prediction_is_classes = true,
+    .statements = 2,
+    .statement = statement_table,
+    .train = train,
+    .train_until = train_until,
+    .eval = evaluate,
+    .prepare = prepare,
+    .release = release,
+};
+
+// ---- main ---------------------------------------------------------------------------------------------------
+
+int main(int argc, char **argv) {
+    return mtc_main(&mtc_model, argc, argv);
+}

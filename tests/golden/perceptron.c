@@ -1,0 +1,470 @@
+// perceptron: a model of 43 parameters, compiled by mtc from perceptron.mt
+//
+//   step      944 FLOP in 3 phases: x | h_to_d_h_pre | report_loss + report_accuracy + d_y_weight + d_h_weight
+//   memory    2.5 KB arena (3.2 KB without sharing): weights 1.0 KB, optimizer state 0 B, values 1.5 KB
+//
+// From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
+// group them; the step; evaluation; tables for the runtime; main.
+
+#include "mtc.h" // the runtime: data, command line, checkpoints
+
+typedef float real;
+
+#include "cpu/batch.h"  // row: the example in a row of the batch; share: its part in a mean
+#include "cpu/math.h"   // exp, relu, sigmoid ... of a real
+#include "cpu/matmul.h" // matmul(sums, stride, left, right, i0, j0, rows, columns, depth)
+#include "cpu/team.h"   // the barrier between phases
+
+// ---- sizes --------------------------------------------------------------------------------------------------
+
+enum { BATCH = 4, X = 6, H = 4, Y = 3 };
+enum { REPORT_LOSS, REPORT_ACCURACY, REPORTS };
+
+// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+
+typedef struct Tensors {
+    const float *x;             // data set: [examples, X]
+    const unsigned char *label; // data set: [examples]
+    real *h_weight;             // [H, X]
+    real *h_bias;               // [H]
+    real *y_weight;             // [Y, H]
+    real *y_bias;               // [Y]
+    real *eval_loss_part;       // [BATCH]
+    real *x_2;                  // [BATCH, X]
+    real *eval_accuracy_part;   // [BATCH]
+    real *loss_part;            // [BATCH]
+    real *accuracy_part;        // [BATCH]
+    real *eval_prediction;      // [BATCH, Y]
+    real *d_y;                  // [BATCH, Y]
+    real *h;                    // [BATCH, H]
+    real *d_h_pre;              // [BATCH, H]
+} Tensors;
+
+static Tensors tensors(const MtcRun *run) {
+    return (Tensors){
+        .x = (const float *)run->data.field[0],
+        .label = (const unsigned char *)run->data.field[1],
+        .h_weight = (real *)(run->arena + 0),
+        .h_bias = (real *)(run->arena + 256),
+        .y_weight = (real *)(run->arena + 512),
+        .y_bias = (real *)(run->arena + 768),
+        .eval_loss_part = (real *)(run->arena + 1024),
+        .x_2 = (real *)(run->arena + 1024),
+        .eval_accuracy_part = (real *)(run->arena + 1280),
+        .loss_part = (real *)(run->arena + 1280),
+        .accuracy_part = (real *)(run->arena + 1536),
+        .eval_prediction = (real *)(run->arena + 1536),
+        .d_y = (real *)(run->arena + 1792),
+        .h = (real *)(run->arena + 2048),
+        .d_h_pre = (real *)(run->arena + 2304),
+    };
+}
+
+// ---- training step ------------------------------------------------------------------------------------------
+
+// x : f32[6]                                                                                    perceptron.mt:4
+//
+static void x(const Tensors *t, const Batch *batch) {
+#pragma omp for nowait
+    for (int i = 0; i < BATCH; i++)
+        for (int j = 0; j < X; j++)
+            t->x_2[i * X + j] = t->x[row(batch, i) * X + j];
+}
+
+// h = relu(linear(x, 4))                                                                        perceptron.mt:9
+// y = linear(h, 3)                                                                             perceptron.mt:10
+// loss = cross_entropy(y, label)                                                               perceptron.mt:14
+// metric = accuracy(y, label)                                                                  perceptron.mt:17
+//
+//     h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
+//     y[i, j] = (sum over k of h[i, k] * y.weight[j, k]) + y.bias[j]
+//     y_max[i] = max over j of y[i, j]
+//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
+//     y_min[i] = min over j of (y[i, j] == y_max[i] ? j : 3)
+//     accuracy_part[i] = (y_min[i] == label[i]) * share(i)
+//     d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
+//     d_h[i, j] = sum over k of d_y[i, k] * y.weight[k, j]
+//     d_h_pre[i, j] = h[i, j] > 0 ? d_h[i, j] : 0
+static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
+#pragma omp for nowait
+    for (int i = 0; i < BATCH; i++) {
+        real h[H];
+        real y[Y];
+        real d_y[Y];
+        for (int j = 0; j < H; j++) {
+            real sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int k = 0; k < X; k++)
+                sum += t->x[row(batch, i) * X + k] * t->h_weight[j * X + k];
+            h[j] = t->h[i * H + j] = relu(sum + t->h_bias[j]);
+        }
+        for (int j = 0; j < Y; j++) {
+            real sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int k = 0; k < H; k++)
+                sum += h[k] * t->y_weight[j * H + k];
+            y[j] = sum + t->y_bias[j];
+        }
+        real y_max = -INFINITY;
+        for (int j = 0; j < Y; j++)
+            y_max = fmax(y_max, y[j]);
+        real y_sum = 0;
+        real label_sum = 0;
+        real y_min = INFINITY;
+        int label = t->label[row(batch, i)];
+        for (int j = 0; j < Y; j++) {
+            real y_sub = y[j] - y_max;
+            y_sum += exp(y_sub);
+            label_sum += (real)(label == j) * y_sub;
+            y_min = fmin(y_min, y[j] == y_max ? (real)j : 3.0f);
+        }
+        for (int j = 0; j < Y; j++)
+            d_y[j] = t->d_y[i * Y + j] =
+                share(batch, i) / y_sum * exp(y[j] - y_max) - share(batch, i) * (real)(label == j);
+        t->loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
+        t->accuracy_part[i] = (real)((int)y_min == label) * share(batch, i);
+        real totals[H] = {0};
+        for (int k = 0; k < Y; k++)
+            for (int j = 0; j < H; j++)
+                totals[j] += d_y[k] * t->y_weight[k * H + j];
+        for (int j = 0; j < H; j++)
+            t->d_h_pre[i * H + j] = h[j] > 0.0f ? totals[j] : 0.0f;
+    }
+}
+
+// loss = cross_entropy(y, label)                                                               perceptron.mt:14
+//
+//     loss = sum over i of loss_part[i]
+static void report_loss(const Tensors *t, const Batch *batch) {
+#pragma omp single nowait
+    {
+        real loss_part_sum = 0;
+        for (int j = 0; j < BATCH; j++)
+            loss_part_sum += t->loss_part[j];
+        batch->reports[REPORT_LOSS] = loss_part_sum;
+    }
+}
+
+// metric = accuracy(y, label)                                                                  perceptron.mt:17
+//
+//     accuracy = sum over i of accuracy_part[i]
+static void report_accuracy(const Tensors *t, const Batch *batch) {
+#pragma omp single nowait
+    {
+        real accuracy_part_sum = 0;
+        for (int j = 0; j < BATCH; j++)
+            accuracy_part_sum += t->accuracy_part[j];
+        batch->reports[REPORT_ACCURACY] = accuracy_part_sum;
+    }
+}
+
+// gradient of y = linear(h, 3)                                                                 perceptron.mt:10
+// optimizer = sgd(0.1)                                                                         perceptron.mt:15
+//
+//     d_y.weight[i, j] = sum over k of d_y[k, i] * h[k, j]
+//     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
+//     d_y.bias[i] = sum over j of d_y[j, i]
+//     y.bias[i] = y.bias[i] - 0.1 * d_y.bias[i]
+static void d_y_weight(const Tensors *t) {
+    enum { ROWS = 8, COLUMNS = 16 };
+#pragma omp for collapse(2) nowait
+    for (int i0 = 0; i0 < Y; i0 += ROWS)
+        for (int j0 = 0; j0 < H; j0 += COLUMNS) {
+            real sums[ROWS * COLUMNS];
+            int rows = Y - i0 < ROWS ? Y - i0 : ROWS;
+            int columns = H - j0 < COLUMNS ? H - j0 : COLUMNS;
+            Matrix left = transposed(matrix(t->d_y, Y));
+            Matrix right = matrix(t->h, H);
+            matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);
+            for (int i = i0; i < i0 + rows; i++)
+                for (int j = j0; j < j0 + columns; j++) {
+                    real sum = sums[(i - i0) * COLUMNS + j - j0];
+                    t->y_weight[i * H + j] -= 0.1f * sum;
+                }
+            if (j0 == 0) {
+                real side[ROWS] = {0};
+                for (int k = 0; k < BATCH; k++)
+                    for (int i = i0; i < i0 + rows; i++)
+                        side[i - i0] += t->d_y[k * Y + i];
+                for (int i = i0; i < i0 + rows; i++) {
+                    real sum = side[i - i0];
+                    t->y_bias[i] -= 0.1f * sum;
+                }
+            }
+        }
+}
+
+// gradient of h = relu(linear(x, 4))                                                            perceptron.mt:9
+// optimizer = sgd(0.1)                                                                         perceptron.mt:15
+//
+//     d_h.weight[i, j] = sum over k of d_h_pre[k, i] * x[k, j]
+//     h.weight[i, j] = h.weight[i, j] - 0.1 * d_h.weight[i, j]
+//     d_h.bias[i] = sum over j of d_h_pre[j, i]
+//     h.bias[i] = h.bias[i] - 0.1 * d_h.bias[i]
+static void d_h_weight(const Tensors *t) {
+    enum { ROWS = 8, COLUMNS = 16 };
+#pragma omp for collapse(2) nowait
+    for (int i0 = 0; i0 < H; i0 += ROWS)
+        for (int j0 = 0; j0 < X; j0 += COLUMNS) {
+            real sums[ROWS * COLUMNS];
+            int rows = H - i0 < ROWS ? H - i0 : ROWS;
+            int columns = X - j0 < COLUMNS ? X - j0 : COLUMNS;
+            Matrix left = transposed(matrix(t->d_h_pre, H));
+            Matrix right = matrix(t->x_2, X);
+            matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);
+            for (int i = i0; i < i0 + rows; i++)
+                for (int j = j0; j < j0 + columns; j++) {
+                    real sum = sums[(i - i0) * COLUMNS + j - j0];
+                    t->h_weight[i * X + j] -= 0.1f * sum;
+                }
+            if (j0 == 0) {
+                real side[ROWS] = {0};
+                for (int k = 0; k < BATCH; k++)
+                    for (int i = i0; i < i0 + rows; i++)
+                        side[i - i0] += t->d_h_pre[k * H + i];
+                for (int i = i0; i < i0 + rows; i++) {
+                    real sum = side[i - i0];
+                    t->h_bias[i] -= 0.1f * sum;
+                }
+            }
+        }
+}
+
+// ---- phases: kernels that may run at the same time ----------------------------------------------------------
+
+static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
+    if (count > 0) {
+        x(t, batch);
+        team_wait(team);
+    }
+    if (count > 1) {
+        h_to_d_h_pre(t, batch);
+        team_wait(team);
+    }
+    if (count > 2) {
+        report_loss(t, batch);
+        report_accuracy(t, batch);
+        d_y_weight(t);
+        d_h_weight(t);
+        team_wait(team);
+    }
+}
+
+// ---- the step -----------------------------------------------------------------------------------------------
+
+enum { TRAIN_PHASES = 3 };
+
+static const char *train(const MtcRun *run, int64_t steps) {
+    Tensors t = tensors(run);
+    Team team = TEAM_READY;
+#pragma omp parallel
+    for (int64_t s = 0; s < steps; s++) {
+        Batch batch = batch_of_step(run, s, BATCH, REPORTS);
+        train_phases(&t, &batch, &team, TRAIN_PHASES);
+    }
+    for (int k = 0; k < 3; k++)
+        run->clock[k] += steps;
+    return NULL;
+}
+
+static const char *train_until(const MtcRun *run, int phase) {
+    Tensors t = tensors(run);
+    Batch batch = batch_of_step(run, 0, BATCH, REPORTS);
+    Team team = TEAM_READY;
+#pragma omp parallel
+    train_phases(&t, &batch, &team, phase + 1);
+    return NULL;
+}
+
+static const char *prepare(const MtcRun *run) {
+    (void)run;
+    return NULL;
+}
+
+static void release(void) {
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------------------
+
+// h = relu(linear(x, 4))                                                                        perceptron.mt:9
+// y = linear(h, 3)                                                                             perceptron.mt:10
+// loss = cross_entropy(y, label)                                                               perceptron.mt:14
+// metric = accuracy(y, label)                                                                  perceptron.mt:17
+//
+//     h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
+//     y[i, j] = (sum over k of h[i, k] * y.weight[j, k]) + y.bias[j]
+//     y_max[i] = max over j of y[i, j]
+//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
+//     y_min[i] = min over j of (y[i, j] == y_max[i] ? j : 3)
+//     accuracy_part[i] = (y_min[i] == label[i]) * share(i)
+//     prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
+static void eval_h_to_prediction(const Tensors *t, const Batch *batch) {
+#pragma omp for nowait
+    for (int i = 0; i < BATCH; i++) {
+        real h[H];
+        real y[Y];
+        for (int j = 0; j < H; j++) {
+            real sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int k = 0; k < X; k++)
+                sum += t->x[row(batch, i) * X + k] * t->h_weight[j * X + k];
+            h[j] = relu(sum + t->h_bias[j]);
+        }
+        for (int j = 0; j < Y; j++) {
+            real sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int k = 0; k < H; k++)
+                sum += h[k] * t->y_weight[j * H + k];
+            y[j] = sum + t->y_bias[j];
+        }
+        real y_max = -INFINITY;
+        for (int j = 0; j < Y; j++)
+            y_max = fmax(y_max, y[j]);
+        real y_sum = 0;
+        real label_sum = 0;
+        real y_min = INFINITY;
+        int label = t->label[row(batch, i)];
+        for (int j = 0; j < Y; j++) {
+            real y_sub = y[j] - y_max;
+            y_sum += exp(y_sub);
+            label_sum += (real)(label == j) * y_sub;
+            y_min = fmin(y_min, y[j] == y_max ? (real)j : 3.0f);
+        }
+        t->eval_loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
+        t->eval_accuracy_part[i] = (real)((int)y_min == label) * share(batch, i);
+        for (int j = 0; j < Y; j++)
+            t->eval_prediction[i * Y + j] = exp(y[j] - y_max) * (1.0f / y_sum);
+    }
+}
+
+// loss = cross_entropy(y, label)                                                               perceptron.mt:14
+//
+//     loss = sum over i of loss_part[i]
+static void eval_report_loss(const Tensors *t, const Batch *batch) {
+#pragma omp single nowait
+    {
+        real loss_part_sum = 0;
+        for (int j = 0; j < BATCH; j++)
+            loss_part_sum += t->eval_loss_part[j];
+        batch->reports[REPORT_LOSS] = loss_part_sum;
+    }
+}
+
+// metric = accuracy(y, label)                                                                  perceptron.mt:17
+//
+//     accuracy = sum over i of accuracy_part[i]
+static void eval_report_accuracy(const Tensors *t, const Batch *batch) {
+#pragma omp single nowait
+    {
+        real accuracy_part_sum = 0;
+        for (int j = 0; j < BATCH; j++)
+            accuracy_part_sum += t->eval_accuracy_part[j];
+        batch->reports[REPORT_ACCURACY] = accuracy_part_sum;
+    }
+}
+
+static void eval_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
+    if (count > 0) {
+        eval_h_to_prediction(t, batch);
+        team_wait(team);
+    }
+    if (count > 1) {
+        eval_report_loss(t, batch);
+        eval_report_accuracy(t, batch);
+        team_wait(team);
+    }
+}
+
+enum { EVAL_PHASES = 2 };
+
+static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
+    Tensors t = tensors(run);
+    Batch batch = batch_of_examples(run, first, rows, slot, REPORTS);
+    Team team = TEAM_READY;
+#pragma omp parallel
+    eval_phases(&t, &batch, &team, EVAL_PHASES);
+    return NULL;
+}
+
+// ---- tables for the runtime ---------------------------------------------------------------------------------
+
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase
+static const MtcTensor tensor_table[] = {
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
+    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 4}, 512, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
+    {"x", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 4, 0},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 9, 1},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 14, 1},
+    {"accuracy_part", MTC_VALUE, MTC_F32, 1, {4}, 1536, MTC_ZEROS, 0, 0, 17, 1},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1792, MTC_ZEROS, 0, 0, 14, 1},
+    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2304, MTC_ZEROS, 0, 0, 9, 1},
+};
+static const MtcField field_table[] = {
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0},
+    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3},
+};
+static const MtcSplit split_table[] = {
+    {.name = "train", .format = "idx", .paths = 2, .path = {"x", "label"}},
+};
+static const char *const report_table[] = {"loss", "accuracy"};
+static const MtcStatement statement_table[] = {
+    {.line = 4, .text = "x : f32[6]"},                      // x
+    {.line = 9, .text = "h = relu(linear(x, 4))"},          // h.weight
+    {.line = 10, .text = "y = linear(h, 3)"},               // y.weight
+    {.line = 14, .text = "loss = cross_entropy(y, label)"}, // eval_loss_part
+    {.line = 17, .text = "metric = accuracy(y, label)"},    // eval_accuracy_part
+};
+
+const MtcModel mtc_model = {
+    .abi = MTC_ABI,
+    .name = "perceptron",
+    .source = "perceptron.mt",
+    .target = "cpu",
+    .architectures = "",
+    .schedule = "openmp",
+    .model_hash = "9ea221b8c0e67b33faecab17d91ad0cd0f2570a0ca4a62a182383b8dd1fb46ae",
+    .batch = BATCH,
+    .epochs = 10,
+    .seed = 0u,
+    .parameters = 43,
+    .flops_per_step = 944,
+    .arena_bytes = 2560,
+    .unshared_bytes = 3328,
+    .train_phases = 3,
+    .eval_phases = 2,
+    .tensors = 10,
+    .fields = 2,
+    .splits = 1,
+    .knobs = 0,
+    .fixed = 0,
+    .reports = REPORTS,
+    .tensor = tensor_table,
+    .field = field_table,
+    .split = split_table,
+    .knob = NULL,
+    .fixed_param = NULL,
+    .report = report_table,
+    .prediction_offset = 1536,
+    .prediction_rank = 1,
+    .prediction_dim = {3},
+    .prediction_is_classes = true,
+    .statements = 5,
+    .statement = statement_table,
+    .train = train,
+    .train_until = train_until,
+    .eval = evaluate,
+    .prepare = prepare,
+    .release = release,
+};
+
+// ---- main ---------------------------------------------------------------------------------------------------
+
+int main(int argc, char **argv) {
+    return mtc_main(&mtc_model, argc, argv);
+}

@@ -1,0 +1,467 @@
+// perceptron: a model of 43 parameters, compiled by mtc from perceptron.mt
+//
+//   step      920 FLOP in 2 phases: h_to_d_h_pre | report_loss + report_accuracy + d_y_weight + d_h_weight
+//   memory    2.2 KB arena (3.0 KB without sharing): weights 1.0 KB, optimizer state 0 B, values 1.2 KB
+//   schedule  persistent: 4.2 us a step estimated (graph: 5.4 us)
+//
+// From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
+// group them; the step; evaluation; tables for the runtime; main.
+
+#include "mtc.h" // the runtime: data, command line, checkpoints
+
+#include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
+#include "cuda/math.cuh"     // relu, sigmoid ...
+#include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
+#include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
+#include "cuda/team.cuh"     // the threads of a row
+
+#include <algorithm>
+
+// ---- sizes --------------------------------------------------------------------------------------------------
+
+enum { BATCH = 4, X = 6, H = 4, Y = 3 };
+enum { REPORT_LOSS, REPORT_ACCURACY, REPORTS };
+
+// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+
+struct Tensors {
+    const float *x;             // data set: [examples, X]
+    const unsigned char *label; // data set: [examples]
+    float *h_weight;            // [H, X]
+    float *h_bias;              // [H]
+    float *y_weight;            // [Y, H]
+    float *y_bias;              // [Y]
+    float *eval_loss_part;      // [BATCH]
+    float *loss_part;           // [BATCH]
+    float *accuracy_part;       // [BATCH]
+    float *eval_accuracy_part;  // [BATCH]
+    float *d_y;                 // [BATCH, Y]
+    float *eval_prediction;     // [BATCH, Y]
+    float *h;                   // [BATCH, H]
+    float *d_h_pre;             // [BATCH, H]
+
+    __device__ explicit Tensors(const MtcRun &run) {
+        x = (const float *)run.data.field[0];
+        label = (const unsigned char *)run.data.field[1];
+        h_weight = (float *)(run.arena + 0);
+        h_bias = (float *)(run.arena + 256);
+        y_weight = (float *)(run.arena + 512);
+        y_bias = (float *)(run.arena + 768);
+        eval_loss_part = (float *)(run.arena + 1024);
+        loss_part = (float *)(run.arena + 1024);
+        accuracy_part = (float *)(run.arena + 1280);
+        eval_accuracy_part = (float *)(run.arena + 1280);
+        d_y = (float *)(run.arena + 1536);
+        eval_prediction = (float *)(run.arena + 1536);
+        h = (float *)(run.arena + 1792);
+        d_h_pre = (float *)(run.arena + 2048);
+    }
+};
+
+// ---- training step ------------------------------------------------------------------------------------------
+
+// h = relu(linear(x, 4))                                                                        perceptron.mt:9
+// y = linear(h, 3)                                                                             perceptron.mt:10
+// loss = cross_entropy(y, label)                                                               perceptron.mt:14
+// metric = accuracy(y, label)                                                                  perceptron.mt:17
+//
+//     h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
+//     y[i, j] = (sum over k of h[i, k] * y.weight[j, k]) + y.bias[j]
+//     y_max[i] = max over j of y[i, j]
+//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
+//     y_min[i] = min over j of (y[i, j] == y_max[i] ? j : 3)
+//     accuracy_part[i] = (y_min[i] == label[i]) * share(i)
+//     d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
+//     d_h[i, j] = sum over k of d_y[i, k] * y.weight[k, j]
+//     d_h_pre[i, j] = h[i, j] > 0 ? d_h[i, j] : 0
+constexpr int h_to_d_h_pre_tiles = divide_up(BATCH, Warp::rows);
+constexpr int h_to_d_h_pre_shared = team_shared<Warp>(H + Y + Y);
+static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    gate();
+    if (i >= BATCH)
+        return;
+    float *h = row_memory(team, shared, H + Y + Y);
+    float *y = h + H;
+    float *d_y = y + Y;
+    auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
+    auto store = [&](int j, float sum) { h[j] = t.h[i * H + j] = relu(sum + t.h_bias[j]); };
+    team_product<H, X>(team, term, store);
+    team.sync();
+    auto term_2 = [&](int j, int k) { return h[k] * t.y_weight[j * H + k]; };
+    auto store_2 = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
+    team_product<Y, H>(team, term_2, store_2);
+    team.sync();
+    float y_max = -INFINITY;
+    for (int j = team.first; j < Y; j += team.stride)
+        y_max = fmax(y_max, y[j]);
+    y_max = team_max(team, y_max);
+    float y_sum = 0;
+    float label_sum = 0;
+    float y_min = INFINITY;
+    int label = t.label[row(batch, i)];
+    for (int j = team.first; j < Y; j += team.stride) {
+        float y_sub = y[j] - y_max;
+        y_sum += exp(y_sub);
+        label_sum += (float)(label == j) * y_sub;
+        y_min = fmin(y_min, y[j] == y_max ? (float)j : 3.0f);
+    }
+    y_sum = team_sum(team, y_sum);
+    label_sum = team_sum(team, label_sum);
+    y_min = team_min(team, y_min);
+    for (int j = team.first; j < Y; j += team.stride)
+        d_y[j] = t.d_y[i * Y + j] = share(batch, i) / y_sum * exp(y[j] - y_max) - share(batch, i) * (float)(label == j);
+    team.sync();
+    if (team.first == 0) {
+        t.loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
+        t.accuracy_part[i] = (float)((int)y_min == label) * share(batch, i);
+    }
+    auto term_3 = [&](int j, int k) { return d_y[k] * t.y_weight[k * H + j]; };
+    auto store_3 = [&](int j, float sum) { t.d_h_pre[i * H + j] = h[j] > 0.0f ? sum : 0.0f; };
+    team_product<H, Y>(team, term_3, store_3);
+}
+
+// loss = cross_entropy(y, label)                                                               perceptron.mt:14
+//
+//     loss = sum over i of loss_part[i]
+constexpr int report_loss_tiles = 1;
+constexpr int report_loss_shared = team_shared<Warp>(0);
+static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row > 0)
+        return;
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (team.first == 0)
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+// metric = accuracy(y, label)                                                                  perceptron.mt:17
+//
+//     accuracy = sum over i of accuracy_part[i]
+constexpr int report_accuracy_tiles = 1;
+constexpr int report_accuracy_shared = team_shared<Warp>(0);
+static __device__ void report_accuracy(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row > 0)
+        return;
+    float accuracy_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        accuracy_part_sum += t.accuracy_part[j];
+    accuracy_part_sum = team_sum(team, accuracy_part_sum);
+    if (team.first == 0)
+        batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
+}
+
+// gradient of y = linear(h, 3)                                                                 perceptron.mt:10
+// optimizer = sgd(0.1)                                                                         perceptron.mt:15
+//
+//     d_y.weight[i, j] = sum over k of d_y[k, i] * h[k, j]
+//     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
+//     d_y.bias[i] = sum over j of d_y[j, i]
+//     y.bias[i] = y.bias[i] - 0.1 * d_y.bias[i]
+using d_y_weight_product = Product<Y, H, BATCH>;
+using d_y_weight_tile = Tile<32, 32, 64, 4, 4>;
+constexpr int d_y_weight_tiles = product_tiles<d_y_weight_product, d_y_weight_tile>();
+constexpr int d_y_weight_shared = product_shared<d_y_weight_product, d_y_weight_tile>();
+static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
+    auto left = transposed(matrix<Y>(t.d_y));
+    auto right = matrix<H>(t.h);
+    struct Old {
+        float y_weight;
+    };
+    auto read = [&](int i, int j) { return Old{t.y_weight[i * H + j]}; };
+    auto out = [&](int i, int j, float sum, const Old &old) { t.y_weight[i * H + j] = old.y_weight - 0.1f * sum; };
+    struct OldSide {
+        float y_bias;
+    };
+    auto read_side = [&](int i) { return OldSide{t.y_bias[i]}; };
+    auto side = [&](int i, float sum, const OldSide &old) { t.y_bias[i] = old.y_bias - 0.1f * sum; };
+    matmul<d_y_weight_product, d_y_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
+                                                sum_of_a(preloaded_early(read_side, side)));
+}
+
+// gradient of h = relu(linear(x, 4))                                                            perceptron.mt:9
+// optimizer = sgd(0.1)                                                                         perceptron.mt:15
+//
+//     d_h.weight[i, j] = sum over k of d_h_pre[k, i] * x[k, j]
+//     h.weight[i, j] = h.weight[i, j] - 0.1 * d_h.weight[i, j]
+//     d_h.bias[i] = sum over j of d_h_pre[j, i]
+//     h.bias[i] = h.bias[i] - 0.1 * d_h.bias[i]
+using d_h_weight_product = Product<H, X, BATCH>;
+using d_h_weight_tile = Tile<32, 32, 64, 4, 4>;
+constexpr int d_h_weight_tiles = product_tiles<d_h_weight_product, d_h_weight_tile>();
+constexpr int d_h_weight_shared = product_shared<d_h_weight_product, d_h_weight_tile>();
+static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    auto left = transposed(matrix<H>(t.d_h_pre));
+    auto right = gathered<X>(t.x, batch, [](float v) { return v; });
+    struct Old {
+        float h_weight;
+    };
+    auto read = [&](int i, int j) { return Old{t.h_weight[i * X + j]}; };
+    auto out = [&](int i, int j, float sum, const Old &old) { t.h_weight[i * X + j] = old.h_weight - 0.1f * sum; };
+    struct OldSide {
+        float h_bias;
+    };
+    auto read_side = [&](int i) { return OldSide{t.h_bias[i]}; };
+    auto side = [&](int i, float sum, const OldSide &old) { t.h_bias[i] = old.h_bias - 0.1f * sum; };
+    matmul<d_h_weight_product, d_h_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
+                                                sum_of_a(preloaded_early(read_side, side)));
+}
+
+// ---- phases: kernels that may run at the same time ----------------------------------------------------------
+
+constexpr int train_1_tiles = h_to_d_h_pre_tiles;
+static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    h_to_d_h_pre(t, batch, tile, shared, gate);
+}
+
+constexpr int train_2_tiles = report_loss_tiles + report_accuracy_tiles + d_y_weight_tiles + d_h_weight_tiles;
+static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < report_loss_tiles)
+        return report_loss(t, batch, shared, gate);
+    tile -= report_loss_tiles;
+    if (tile < report_accuracy_tiles)
+        return report_accuracy(t, batch, shared, gate);
+    tile -= report_accuracy_tiles;
+    if (tile < d_y_weight_tiles)
+        return d_y_weight(t, tile, shared, gate);
+    tile -= d_y_weight_tiles;
+    d_h_weight(t, batch, tile, shared, gate);
+}
+
+// bytes of shared memory: the most that any kernel takes
+constexpr int TRAIN_SHARED = std::max({
+    0,
+    h_to_d_h_pre_shared,
+    report_loss_shared,
+    report_accuracy_shared,
+    d_y_weight_shared,
+    d_h_weight_shared,
+});
+using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>, Phase<train_2, train_2_tiles>>;
+
+// ---- the step -----------------------------------------------------------------------------------------------
+
+static Persistent<Train> schedule;
+
+static const char *train(const MtcRun *run, int64_t steps) {
+    return schedule.train(run, steps);
+}
+
+static const char *train_until(const MtcRun *run, int phase) {
+    return train_until<Train>(run, phase);
+}
+
+static const char *prepare(const MtcRun *) {
+    return schedule.prepare(4);
+}
+
+static void release() {
+    schedule.release();
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------------------
+
+// h = relu(linear(x, 4))                                                                        perceptron.mt:9
+// y = linear(h, 3)                                                                             perceptron.mt:10
+// loss = cross_entropy(y, label)                                                               perceptron.mt:14
+// metric = accuracy(y, label)                                                                  perceptron.mt:17
+//
+//     h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
+//     y[i, j] = (sum over k of h[i, k] * y.weight[j, k]) + y.bias[j]
+//     y_max[i] = max over j of y[i, j]
+//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
+//     y_min[i] = min over j of (y[i, j] == y_max[i] ? j : 3)
+//     accuracy_part[i] = (y_min[i] == label[i]) * share(i)
+//     prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
+constexpr int eval_h_to_prediction_tiles = divide_up(BATCH, Warp::rows);
+constexpr int eval_h_to_prediction_shared = team_shared<Warp>(H + Y);
+static __device__ void eval_h_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    gate();
+    if (i >= BATCH)
+        return;
+    float *h = row_memory(team, shared, H + Y);
+    float *y = h + H;
+    auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
+    auto store = [&](int j, float sum) { h[j] = relu(sum + t.h_bias[j]); };
+    team_product<H, X>(team, term, store);
+    team.sync();
+    auto term_2 = [&](int j, int k) { return h[k] * t.y_weight[j * H + k]; };
+    auto store_2 = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
+    team_product<Y, H>(team, term_2, store_2);
+    team.sync();
+    float y_max = -INFINITY;
+    for (int j = team.first; j < Y; j += team.stride)
+        y_max = fmax(y_max, y[j]);
+    y_max = team_max(team, y_max);
+    float y_sum = 0;
+    float label_sum = 0;
+    float y_min = INFINITY;
+    int label = t.label[row(batch, i)];
+    for (int j = team.first; j < Y; j += team.stride) {
+        float y_sub = y[j] - y_max;
+        y_sum += exp(y_sub);
+        label_sum += (float)(label == j) * y_sub;
+        y_min = fmin(y_min, y[j] == y_max ? (float)j : 3.0f);
+    }
+    y_sum = team_sum(team, y_sum);
+    label_sum = team_sum(team, label_sum);
+    y_min = team_min(team, y_min);
+    if (team.first == 0) {
+        t.eval_loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
+        t.eval_accuracy_part[i] = (float)((int)y_min == label) * share(batch, i);
+    }
+    for (int j = team.first; j < Y; j += team.stride)
+        t.eval_prediction[i * Y + j] = exp(y[j] - y_max) * (1.0f / y_sum);
+}
+
+// loss = cross_entropy(y, label)                                                               perceptron.mt:14
+//
+//     loss = sum over i of loss_part[i]
+constexpr int eval_report_loss_tiles = 1;
+constexpr int eval_report_loss_shared = team_shared<Warp>(0);
+static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row > 0)
+        return;
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.eval_loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (team.first == 0)
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+// metric = accuracy(y, label)                                                                  perceptron.mt:17
+//
+//     accuracy = sum over i of accuracy_part[i]
+constexpr int eval_report_accuracy_tiles = 1;
+constexpr int eval_report_accuracy_shared = team_shared<Warp>(0);
+static __device__ void eval_report_accuracy(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row > 0)
+        return;
+    float accuracy_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        accuracy_part_sum += t.eval_accuracy_part[j];
+    accuracy_part_sum = team_sum(team, accuracy_part_sum);
+    if (team.first == 0)
+        batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
+}
+
+constexpr int eval_1_tiles = eval_h_to_prediction_tiles;
+static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_h_to_prediction(t, batch, tile, shared, gate);
+}
+
+constexpr int eval_2_tiles = eval_report_loss_tiles + eval_report_accuracy_tiles;
+static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < eval_report_loss_tiles)
+        return eval_report_loss(t, batch, shared, gate);
+    tile -= eval_report_loss_tiles;
+    eval_report_accuracy(t, batch, shared, gate);
+}
+
+// bytes of shared memory: the most that any kernel takes
+constexpr int EVAL_SHARED = std::max({
+    0,
+    eval_h_to_prediction_shared,
+    eval_report_loss_shared,
+    eval_report_accuracy_shared,
+});
+using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>, Phase<eval_2, eval_2_tiles>>;
+
+static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
+    return evaluate<Eval>(run, first, rows, slot);
+}
+
+// ---- tables for the runtime ---------------------------------------------------------------------------------
+
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase
+static const MtcTensor tensor_table[] = {
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
+    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 4}, 512, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 0},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 14, 0},
+    {"accuracy_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 17, 0},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1536, MTC_ZEROS, 0, 0, 14, 0},
+    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 9, 0},
+};
+static const MtcField field_table[] = {
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0},
+    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3},
+};
+static const MtcSplit split_table[] = {
+    {.name = "train", .format = "idx", .paths = 2, .path = {"x", "label"}},
+};
+static const char *const report_table[] = {"loss", "accuracy"};
+static const MtcStatement statement_table[] = {
+    {.line = 9, .text = "h = relu(linear(x, 4))"},          // h.weight
+    {.line = 10, .text = "y = linear(h, 3)"},               // y.weight
+    {.line = 14, .text = "loss = cross_entropy(y, label)"}, // eval_loss_part
+    {.line = 17, .text = "metric = accuracy(y, label)"},    // accuracy_part
+};
+
+const MtcModel mtc_model = {
+    .abi = MTC_ABI,
+    .name = "perceptron",
+    .source = "perceptron.mt",
+    .target = "cuda",
+    .architectures = "",
+    .schedule = "persistent",
+    .model_hash = "9ea221b8c0e67b33faecab17d91ad0cd0f2570a0ca4a62a182383b8dd1fb46ae",
+    .batch = BATCH,
+    .epochs = 10,
+    .seed = 0u,
+    .parameters = 43,
+    .flops_per_step = 920,
+    .arena_bytes = 2304,
+    .unshared_bytes = 3072,
+    .train_phases = 2,
+    .eval_phases = 2,
+    .tensors = 9,
+    .fields = 2,
+    .splits = 1,
+    .knobs = 0,
+    .fixed = 0,
+    .reports = REPORTS,
+    .tensor = tensor_table,
+    .field = field_table,
+    .split = split_table,
+    .knob = NULL,
+    .fixed_param = NULL,
+    .report = report_table,
+    .prediction_offset = 1536,
+    .prediction_rank = 1,
+    .prediction_dim = {3},
+    .prediction_is_classes = true,
+    .statements = 4,
+    .statement = statement_table,
+    .train = train,
+    .train_until = train_until,
+    .eval = evaluate,
+    .prepare = prepare,
+    .release = release,
+};
+
+// ---- main ---------------------------------------------------------------------------------------------------
+
+int main(int argc, char **argv) {
+    return mtc_main(&mtc_model, argc, argv);
+}

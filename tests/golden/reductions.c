@@ -1,0 +1,462 @@
+// reductions: a model of 12 parameters, compiled by mtc from reductions.mt
+//
+//   step      372 FLOP in 4 phases: values + values_2 | values_3 | b_to_d_y | report_loss + d_y_weight
+//   memory    1.5 KB arena (3.2 KB without sharing): weights 512 B, optimizer state 0 B, values 1.0 KB
+//
+// From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
+// group them; the step; evaluation; tables for the runtime; main.
+
+#include "mtc.h" // the runtime: data, command line, checkpoints
+
+typedef float real;
+
+#include "cpu/batch.h"  // row: the example in a row of the batch; share: its part in a mean
+#include "cpu/math.h"   // exp, relu, sigmoid ... of a real
+#include "cpu/matmul.h" // matmul(sums, stride, left, right, i0, j0, rows, columns, depth)
+#include "cpu/team.h"   // the barrier between phases
+
+// ---- sizes --------------------------------------------------------------------------------------------------
+
+enum { BATCH = 4, X = 6, A_1 = 2, A_2 = 3, Y = 3 };
+enum { REPORT_LOSS, REPORTS };
+
+// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+
+typedef struct Tensors {
+    const float *x;             // data set: [examples, X]
+    const unsigned char *label; // data set: [examples]
+    real *y_weight;             // [Y, A_2]
+    real *y_bias;               // [Y]
+    real *eval_values_3_add;    // [BATCH, 1, A_2]
+    real *eval_values_sum;      // [BATCH, 1, A_2]
+    real *values_3_add;         // [BATCH, 1, A_2]
+    real *values_sum;           // [BATCH, 1, A_2]
+    real *eval_loss_part;       // [BATCH]
+    real *eval_values_2_max;    // [BATCH, A_2]
+    real *loss_part;            // [BATCH]
+    real *values_2_max;         // [BATCH, A_2]
+    real *d_y;                  // [BATCH, Y]
+    real *eval_prediction;      // [BATCH, Y]
+    real *b_2;                  // [BATCH, 1, A_2]
+} Tensors;
+
+static Tensors tensors(const MtcRun *run) {
+    return (Tensors){
+        .x = (const float *)run->data.field[0],
+        .label = (const unsigned char *)run->data.field[1],
+        .y_weight = (real *)(run->arena + 0),
+        .y_bias = (real *)(run->arena + 256),
+        .eval_values_3_add = (real *)(run->arena + 512),
+        .eval_values_sum = (real *)(run->arena + 512),
+        .values_3_add = (real *)(run->arena + 512),
+        .values_sum = (real *)(run->arena + 512),
+        .eval_loss_part = (real *)(run->arena + 768),
+        .eval_values_2_max = (real *)(run->arena + 768),
+        .loss_part = (real *)(run->arena + 768),
+        .values_2_max = (real *)(run->arena + 768),
+        .d_y = (real *)(run->arena + 1024),
+        .eval_prediction = (real *)(run->arena + 1024),
+        .b_2 = (real *)(run->arena + 1280),
+    };
+}
+
+// ---- training step ------------------------------------------------------------------------------------------
+
+// b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
+//
+//     a[i, 0, k, l] = x[i, k * A_2 + l]
+//     a_sum[i, 0, k] = sum over l of a[i, 0, l, k]
+static void values(const Tensors *t, const Batch *batch) {
+#pragma omp for nowait
+    for (int i = 0; i < BATCH * A_2; i++) {
+        real a_sum = 0;
+        for (int j = 0; j < A_1; j++)
+            a_sum += t->x[row(batch, i / A_2) * X + j * A_2 + i % A_2];
+        t->values_sum[i] = a_sum;
+    }
+}
+
+// b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
+//
+//     a[i, 0, k, l] = x[i, k * A_2 + l]
+//     a_max[i, j] = max over k, l of a[i, 0, l, j]
+static void values_2(const Tensors *t, const Batch *batch) {
+#pragma omp for nowait
+    for (int i = 0; i < BATCH * A_2; i++) {
+        real a_max = -INFINITY;
+        for (int j = 0; j < A_1; j++)
+            a_max = fmax(a_max, t->x[row(batch, i / A_2) * X + j * A_2 + i % A_2]);
+        t->values_2_max[i] = a_max;
+    }
+}
+
+// b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
+//
+//     values_3_add[i, 0, k] = values_sum[i, 0, k] + values_2_max[i, k]
+static void values_3(const Tensors *t) {
+#pragma omp for nowait
+    for (int i = 0; i < BATCH; i++)
+        for (int j = 0; j < A_2; j++)
+            t->values_3_add[i * A_2 + j] = t->values_sum[i * A_2 + j] + t->values_2_max[i * A_2 + j];
+}
+
+// b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
+// y = linear(flatten(b), 3)                                                                    reductions.mt:11
+// loss = cross_entropy(y, label)                                                               reductions.mt:15
+//
+//     a[i, 0, k, l] = x[i, k * A_2 + l]
+//     a_sum[i] = sum over j, k, l of a[i, 0, k, l]
+//     b[i, 0, k] = values_3_add[i, 0, k] + a_sum[i] * 0.16666667
+//     y[i, j] = (sum over k of b[i, 0, k] * y.weight[j, k]) + y.bias[j]
+//     y_max[i] = max over j of y[i, j]
+//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
+//     d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
+static void b_to_d_y(const Tensors *t, const Batch *batch) {
+#pragma omp for nowait
+    for (int i = 0; i < BATCH; i++) {
+        real b_reshape[A_2];
+        real y[Y];
+        real a_sum = 0;
+        for (int j = 0; j < A_1 * A_2; j++)
+            a_sum += t->x[row(batch, i) * X + j];
+        for (int j = 0; j < A_2; j++)
+            b_reshape[j] = t->values_3_add[i * A_2 + j] + a_sum * 0.16666667f;
+        for (int j = 0; j < A_2; j++)
+            t->b_2[i * A_2 + j] = t->values_3_add[i * A_2 + j] + a_sum * 0.16666667f;
+        for (int j = 0; j < Y; j++) {
+            real sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int k = 0; k < A_2; k++)
+                sum += b_reshape[k] * t->y_weight[j * A_2 + k];
+            y[j] = sum + t->y_bias[j];
+        }
+        real y_max = -INFINITY;
+        for (int j = 0; j < Y; j++)
+            y_max = fmax(y_max, y[j]);
+        real y_sum = 0;
+        real label_sum = 0;
+        int label = t->label[row(batch, i)];
+        for (int j = 0; j < Y; j++) {
+            real y_sub = y[j] - y_max;
+            y_sum += exp(y_sub);
+            label_sum += (real)(label == j) * y_sub;
+        }
+        t->loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
+        for (int j = 0; j < Y; j++)
+            t->d_y[i * Y + j] = share(batch, i) / y_sum * exp(y[j] - y_max) - share(batch, i) * (real)(label == j);
+    }
+}
+
+// loss = cross_entropy(y, label)                                                               reductions.mt:15
+//
+//     loss = sum over i of loss_part[i]
+static void report_loss(const Tensors *t, const Batch *batch) {
+#pragma omp single nowait
+    {
+        real loss_part_sum = 0;
+        for (int j = 0; j < BATCH; j++)
+            loss_part_sum += t->loss_part[j];
+        batch->reports[REPORT_LOSS] = loss_part_sum;
+    }
+}
+
+// gradient of y = linear(flatten(b), 3)                                                        reductions.mt:11
+// optimizer = sgd(0.1)                                                                         reductions.mt:16
+//
+//     d_y.weight[i, j] = sum over k of d_y[k, i] * b[k, 0, j]
+//     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
+//     d_y.bias[i] = sum over j of d_y[j, i]
+//     y.bias[i] = y.bias[i] - 0.1 * d_y.bias[i]
+static void d_y_weight(const Tensors *t) {
+    enum { ROWS = 8, COLUMNS = 16 };
+#pragma omp for collapse(2) nowait
+    for (int i0 = 0; i0 < Y; i0 += ROWS)
+        for (int j0 = 0; j0 < A_2; j0 += COLUMNS) {
+            real sums[ROWS * COLUMNS];
+            int rows = Y - i0 < ROWS ? Y - i0 : ROWS;
+            int columns = A_2 - j0 < COLUMNS ? A_2 - j0 : COLUMNS;
+            Matrix left = transposed(matrix(t->d_y, Y));
+            Matrix right = matrix(t->b_2, A_2);
+            matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);
+            for (int i = i0; i < i0 + rows; i++)
+                for (int j = j0; j < j0 + columns; j++) {
+                    real sum = sums[(i - i0) * COLUMNS + j - j0];
+                    t->y_weight[i * A_2 + j] -= 0.1f * sum;
+                }
+            if (j0 == 0) {
+                real side[ROWS] = {0};
+                for (int k = 0; k < BATCH; k++)
+                    for (int i = i0; i < i0 + rows; i++)
+                        side[i - i0] += t->d_y[k * Y + i];
+                for (int i = i0; i < i0 + rows; i++) {
+                    real sum = side[i - i0];
+                    t->y_bias[i] -= 0.1f * sum;
+                }
+            }
+        }
+}
+
+// ---- phases: kernels that may run at the same time ----------------------------------------------------------
+
+static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
+    if (count > 0) {
+        values(t, batch);
+        values_2(t, batch);
+        team_wait(team);
+    }
+    if (count > 1) {
+        values_3(t);
+        team_wait(team);
+    }
+    if (count > 2) {
+        b_to_d_y(t, batch);
+        team_wait(team);
+    }
+    if (count > 3) {
+        report_loss(t, batch);
+        d_y_weight(t);
+        team_wait(team);
+    }
+}
+
+// ---- the step -----------------------------------------------------------------------------------------------
+
+enum { TRAIN_PHASES = 4 };
+
+static const char *train(const MtcRun *run, int64_t steps) {
+    Tensors t = tensors(run);
+    Team team = TEAM_READY;
+#pragma omp parallel
+    for (int64_t s = 0; s < steps; s++) {
+        Batch batch = batch_of_step(run, s, BATCH, REPORTS);
+        train_phases(&t, &batch, &team, TRAIN_PHASES);
+    }
+    for (int k = 0; k < 3; k++)
+        run->clock[k] += steps;
+    return NULL;
+}
+
+static const char *train_until(const MtcRun *run, int phase) {
+    Tensors t = tensors(run);
+    Batch batch = batch_of_step(run, 0, BATCH, REPORTS);
+    Team team = TEAM_READY;
+#pragma omp parallel
+    train_phases(&t, &batch, &team, phase + 1);
+    return NULL;
+}
+
+static const char *prepare(const MtcRun *run) {
+    (void)run;
+    return NULL;
+}
+
+static void release(void) {
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------------------
+
+// b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
+//
+//     a[i, 0, k, l] = x[i, k * A_2 + l]
+//     a_sum[i, 0, k] = sum over l of a[i, 0, l, k]
+static void eval_values(const Tensors *t, const Batch *batch) {
+#pragma omp for nowait
+    for (int i = 0; i < BATCH * A_2; i++) {
+        real a_sum = 0;
+        for (int j = 0; j < A_1; j++)
+            a_sum += t->x[row(batch, i / A_2) * X + j * A_2 + i % A_2];
+        t->eval_values_sum[i] = a_sum;
+    }
+}
+
+// b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
+//
+//     a[i, 0, k, l] = x[i, k * A_2 + l]
+//     a_max[i, j] = max over k, l of a[i, 0, l, j]
+static void eval_values_2(const Tensors *t, const Batch *batch) {
+#pragma omp for nowait
+    for (int i = 0; i < BATCH * A_2; i++) {
+        real a_max = -INFINITY;
+        for (int j = 0; j < A_1; j++)
+            a_max = fmax(a_max, t->x[row(batch, i / A_2) * X + j * A_2 + i % A_2]);
+        t->eval_values_2_max[i] = a_max;
+    }
+}
+
+// b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
+//
+//     eval_values_3_add[i, 0, k] = eval_values_sum[i, 0, k] + eval_values_2_max[i, k]
+static void eval_values_3(const Tensors *t) {
+#pragma omp for nowait
+    for (int i = 0; i < BATCH; i++)
+        for (int j = 0; j < A_2; j++)
+            t->eval_values_3_add[i * A_2 + j] = t->eval_values_sum[i * A_2 + j] + t->eval_values_2_max[i * A_2 + j];
+}
+
+// b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
+// y = linear(flatten(b), 3)                                                                    reductions.mt:11
+// loss = cross_entropy(y, label)                                                               reductions.mt:15
+//
+//     a[i, 0, k, l] = x[i, k * A_2 + l]
+//     a_sum[i] = sum over j, k, l of a[i, 0, k, l]
+//     b[i, 0, k] = eval_values_3_add[i, 0, k] + a_sum[i] * 0.16666667
+//     y[i, j] = (sum over k of b[i, 0, k] * y.weight[j, k]) + y.bias[j]
+//     y_max[i] = max over j of y[i, j]
+//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
+//     prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
+static void eval_b_to_prediction(const Tensors *t, const Batch *batch) {
+#pragma omp for nowait
+    for (int i = 0; i < BATCH; i++) {
+        real b_reshape[A_2];
+        real y[Y];
+        real a_sum = 0;
+        for (int j = 0; j < A_1 * A_2; j++)
+            a_sum += t->x[row(batch, i) * X + j];
+        for (int j = 0; j < A_2; j++)
+            b_reshape[j] = t->eval_values_3_add[i * A_2 + j] + a_sum * 0.16666667f;
+        for (int j = 0; j < Y; j++) {
+            real sum = 0;
+#pragma omp simd reduction(+ : sum)
+            for (int k = 0; k < A_2; k++)
+                sum += b_reshape[k] * t->y_weight[j * A_2 + k];
+            y[j] = sum + t->y_bias[j];
+        }
+        real y_max = -INFINITY;
+        for (int j = 0; j < Y; j++)
+            y_max = fmax(y_max, y[j]);
+        real y_sum = 0;
+        real label_sum = 0;
+        int label = t->label[row(batch, i)];
+        for (int j = 0; j < Y; j++) {
+            real y_sub = y[j] - y_max;
+            y_sum += exp(y_sub);
+            label_sum += (real)(label == j) * y_sub;
+        }
+        t->eval_loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
+        for (int j = 0; j < Y; j++)
+            t->eval_prediction[i * Y + j] = exp(y[j] - y_max) * (1.0f / y_sum);
+    }
+}
+
+// loss = cross_entropy(y, label)                                                               reductions.mt:15
+//
+//     loss = sum over i of loss_part[i]
+static void eval_report_loss(const Tensors *t, const Batch *batch) {
+#pragma omp single nowait
+    {
+        real loss_part_sum = 0;
+        for (int j = 0; j < BATCH; j++)
+            loss_part_sum += t->eval_loss_part[j];
+        batch->reports[REPORT_LOSS] = loss_part_sum;
+    }
+}
+
+static void eval_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
+    if (count > 0) {
+        eval_values(t, batch);
+        eval_values_2(t, batch);
+        team_wait(team);
+    }
+    if (count > 1) {
+        eval_values_3(t);
+        team_wait(team);
+    }
+    if (count > 2) {
+        eval_b_to_prediction(t, batch);
+        team_wait(team);
+    }
+    if (count > 3) {
+        eval_report_loss(t, batch);
+        team_wait(team);
+    }
+}
+
+enum { EVAL_PHASES = 4 };
+
+static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
+    Tensors t = tensors(run);
+    Batch batch = batch_of_examples(run, first, rows, slot, REPORTS);
+    Team team = TEAM_READY;
+#pragma omp parallel
+    eval_phases(&t, &batch, &team, EVAL_PHASES);
+    return NULL;
+}
+
+// ---- tables for the runtime ---------------------------------------------------------------------------------
+
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase
+static const MtcTensor tensor_table[] = {
+    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 3}, 0, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 11, -1},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 11, -1},
+    {"values_sum", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 512, MTC_ZEROS, 0, 0, 10, 0},
+    {"values_2_max", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 10, 0},
+    {"values_3_add", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 512, MTC_ZEROS, 0, 0, 10, 1},
+    {"b", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 1280, MTC_ZEROS, 0, 0, 10, 2},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 768, MTC_ZEROS, 0, 0, 15, 2},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1024, MTC_ZEROS, 0, 0, 15, 2},
+};
+static const MtcField field_table[] = {
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0},
+    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3},
+};
+static const MtcSplit split_table[] = {
+    {.name = "train", .format = "idx", .paths = 2, .path = {"x", "label"}},
+};
+static const char *const report_table[] = {"loss"};
+static const MtcStatement statement_table[] = {
+    {.line = 10, .text = "b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)"},
+    {.line = 11, .text = "y = linear(flatten(b), 3)"},
+    {.line = 15, .text = "loss = cross_entropy(y, label)"},
+};
+
+const MtcModel mtc_model = {
+    .abi = MTC_ABI,
+    .name = "reductions",
+    .source = "reductions.mt",
+    .target = "cpu",
+    .architectures = "",
+    .schedule = "openmp",
+    .model_hash = "f06ff0422c82eea1e1879f034d49f76865150e5b0071384e223f4d8fe0c3baee",
+    .batch = BATCH,
+    .epochs = 10,
+    .seed = 0u,
+    .parameters = 12,
+    .flops_per_step = 372,
+    .arena_bytes = 1536,
+    .unshared_bytes = 3328,
+    .train_phases = 4,
+    .eval_phases = 4,
+    .tensors = 8,
+    .fields = 2,
+    .splits = 1,
+    .knobs = 0,
+    .fixed = 0,
+    .reports = REPORTS,
+    .tensor = tensor_table,
+    .field = field_table,
+    .split = split_table,
+    .knob = NULL,
+    .fixed_param = NULL,
+    .report = report_table,
+    .prediction_offset = 1024,
+    .prediction_rank = 1,
+    .prediction_dim = {3},
+    .prediction_is_classes = true,
+    .statements = 3,
+    .statement = statement_table,
+    .train = train,
+    .train_until = train_until,
+    .eval = evaluate,
+    .prepare = prepare,
+    .release = release,
+};
+
+// ---- main ---------------------------------------------------------------------------------------------------
+
+int main(int argc, char **argv) {
+    return mtc_main(&mtc_model, argc, argv);
+}
