@@ -114,7 +114,7 @@ install: all  ## install under $(DESTDIR)$(PREFIX)
 	install -d $(DESTDIR)$(PREFIX)/bin $(LIBRARY)/runtime $(dir $(MAN)) $(dir $(BASH))
 	install $(BUILD)/mtc $(DESTDIR)$(PREFIX)/bin/mtc
 	install -m 644 $(BUILD)/libmtc_runtime.a $(LIBRARY)
-	install -m 644 runtime/*.[ch] $(LIBRARY)/runtime
+	install -m 644 runtime/*.[ch] runtime/*.def $(LIBRARY)/runtime
 	cd kernels_lib && find . -type f -name '*.*h' -exec install -D -m 644 {} $(abspath $(LIBRARY))/kernels_lib/{} \;
 	tools/man $(BUILD)/mtc > $(MAN)
 	tools/completion $(BUILD)/mtc > $(BASH)

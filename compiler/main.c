@@ -295,6 +295,7 @@ int main(int argc, char **argv) {
     Compilation c = {.arena = arena, .diag = diag, .options = &options, .out = TEXT(arena), .stage_start = seconds()};
     if (status == EXIT_SUCCESS)
         status = run(&c);
+    diag_finish(diag);
     arena_free(arena);
     return status;
 }

@@ -75,7 +75,7 @@ static int steps_per_run(MtcSession *session, const MtcOptions *options, int64_t
     *steps = options->steps;
     if (*steps)
         return 0;
-    double seconds;
+    double seconds = 0;
     int code = measure(session, WARM_UP_STEPS, 1, &seconds);
     *steps = 1 + (int64_t)(0.5 * WARM_UP_STEPS / (seconds > 1e-6 ? seconds : 1e-6));
     return code;

@@ -1,7 +1,6 @@
 #include "cli.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,36 +32,18 @@ static const struct Command {
 };
 enum { CLI_COMMANDS = sizeof command_table / sizeof command_table[0] };
 
-typedef enum FlagKind { FLAG_COUNT, FLAG_TEXT, FLAG_SWITCH } FlagKind;
+typedef enum FlagKind { FLAG_COUNT, FLAG_TEXT, FLAG_LIST, FLAG_SWITCH } FlagKind;
 
 static const struct Flag {
     const char *name, *argument, *help;
     int commands;
     FlagKind kind;
-    size_t offset; /* in MtcOptions */
-    int64_t low;   /* of a count */
+    size_t offset;     /* in MtcOptions */
+    int64_t low, high; /* of a count; high 0: no bound */
 } flag_table[] = {
-    {"epochs", "N", "train for N passes over the data", CLI_TRAIN, FLAG_COUNT, offsetof(MtcOptions, epochs), 1},
-    {"steps", "N", "stop after N steps; bench: steps of each run", CLI_TRAIN | CLI_BENCH, FLAG_COUNT,
-     offsetof(MtcOptions, steps), 1},
-    {"every", "N", "print and evaluate after every N-th epoch", CLI_TRAIN, FLAG_COUNT, offsetof(MtcOptions, every), 1},
-    {"seed", "N", "of initial weights, shuffles and dropout", CLI_TRAIN | CLI_BENCH, FLAG_COUNT,
-     offsetof(MtcOptions, seed), 0},
-    {"save", "FILE", "write the trained weights (safetensors)", CLI_TRAIN, FLAG_TEXT, offsetof(MtcOptions, save), 0},
-    {"load", "FILE", "begin with these weights (safetensors)", CLI_RUNS, FLAG_TEXT, offsetof(MtcOptions, load), 0},
-    {"data", "FOLDER", "where the data files are", CLI_RUNS, FLAG_TEXT, offsetof(MtcOptions, data), 0},
-    {"split", "NAME", "the data set to use, 'test' unless given", CLI_EVAL | CLI_PREDICT, FLAG_TEXT,
-     offsetof(MtcOptions, split), 0},
-    {"input", "FILE", "examples to predict: the first field, npy or IDX", CLI_PREDICT, FLAG_TEXT,
-     offsetof(MtcOptions, input), 0},
-    {"output", "FILE", "write the predictions as npy instead of text", CLI_PREDICT, FLAG_TEXT,
-     offsetof(MtcOptions, output), 0},
-    {"log", "FILE", "write the run as JSON lines", CLI_TRAIN, FLAG_TEXT, offsetof(MtcOptions, log), 0},
-    {"log-every", "N", "a line of the log for every N steps", CLI_TRAIN, FLAG_COUNT, offsetof(MtcOptions, log_every),
-     1},
-    {"runs", "N", "measure N times and take the median", CLI_BENCH, FLAG_COUNT, offsetof(MtcOptions, runs), 1},
-    {"device", "N", "which device to use, 0 unless given", CLI_RUNS, FLAG_COUNT, offsetof(MtcOptions, device), 0},
-    {"quiet", NULL, "print nothing but errors", CLI_TRAIN, FLAG_SWITCH, offsetof(MtcOptions, quiet), 0},
+#define FLAG(field, name, argument, kind, low, high, commands, help)                                                   \
+    {name, argument, help, commands, FLAG_##kind, offsetof(MtcOptions, field), low, high},
+#include "flags.def"
 };
 enum { CLI_FLAGS = sizeof flag_table / sizeof flag_table[0] };
 
@@ -79,7 +60,8 @@ static void help_knob(const MtcKnob *knob) {
 
 static void help_flags(const MtcModel *model, int command) {
     char name[64];
-    printf("\nflags\n");
+    if (command != CLI_INFO)
+        printf("\nflags\n");
     for (int i = 0; i < CLI_FLAGS; i++)
         if (flag_table[i].commands & command) {
             snprintf(name, sizeof name, "%s %s", flag_table[i].name,
@@ -149,14 +131,16 @@ static int usage_error(Parser *parser, const char *format, ...) {
     return MTC_USAGE;
 }
 
-static int parse_count(Parser *parser, const char *name, const char *text, int64_t low, int64_t *value) {
+static int parse_count(Parser *parser, const struct Flag *flag, const char *text, int64_t *value) {
     char *end;
+    int64_t high = flag->high ? flag->high : INT64_MAX;
     errno = 0;
     long long number = strtoll(text, &end, 10);
     if (end == text || *end)
-        return usage_error(parser, "--%s needs an integer, not '%s'", name, text);
-    if (errno || number < low)
-        return usage_error(parser, "--%s is from %lld to %lld, not %s", name, (long long)low, LLONG_MAX, text);
+        return usage_error(parser, "--%s needs an integer, not '%s'", flag->name, text);
+    if (errno || number < flag->low || number > high)
+        return usage_error(parser, "--%s is from %lld to %lld, not %s", flag->name, (long long)flag->low,
+                           (long long)high, text);
     *value = number;
     return 0;
 }
@@ -167,14 +151,24 @@ static int parse_knob(Parser *parser, int index, const char *text) {
     double value = strtod(text, &end);
     if (!(parser->command->bit & CLI_RUNS))
         return usage_error(parser, "%s has no flag --%s", parser->command->name, knob->name);
-    if (end == text || *end || !isfinite(value))
+    if (end == text || *end || !isfinite((float)value))
         return usage_error(parser, "--%s needs a number, not '%s'", knob->name, text);
     if (knob->integer && value != floor(value))
-        return usage_error(parser, "--%s needs an integer, not %s", knob->name, text);
+        return usage_error(parser,
+                           "--%s needs an integer, not %s (it is written without a fraction in the model file: write "
+                           "%.1f there)",
+                           knob->name, text, knob->value);
     if (knob->has_range && (value < knob->low || value > knob->high))
         return usage_error(parser, "--%s is from %g to %g, not %s", knob->name, knob->low, knob->high, text);
     parser->options->knob[index] = value;
     parser->options->knob_given[index] = true;
+    return 0;
+}
+
+static int add_to_list(Parser *parser, const struct Flag *flag, const char *text, MtcList *list) {
+    if (list->count == MTC_MAX_FIELDS)
+        return usage_error(parser, "--%s may be given %d times at most", flag->name, MTC_MAX_FIELDS);
+    list->at[list->count++] = text;
     return 0;
 }
 
@@ -183,14 +177,26 @@ static int parse_flag(Parser *parser, const struct Flag *flag, const char *text)
     if (!(flag->commands & parser->command->bit))
         return usage_error(parser, "%s has no flag --%s", parser->command->name, flag->name);
     if (flag->kind == FLAG_COUNT)
-        return parse_count(parser, flag->name, text, flag->low, (int64_t *)(void *)field);
-    if (flag->kind == FLAG_TEXT && !*text)
-        return usage_error(parser, "--%s needs a %s", flag->name, flag->argument);
+        return parse_count(parser, flag, text, (int64_t *)(void *)field);
+    if (flag->kind != FLAG_SWITCH && !*text)
+        return usage_error(parser, "--%s needs a value: --%s %s", flag->name, flag->name, flag->argument);
+    if (flag->kind == FLAG_LIST)
+        return add_to_list(parser, flag, text, (MtcList *)(void *)field);
     if (flag->kind == FLAG_TEXT)
         *(const char **)(void *)field = text;
     else
         *(bool *)field = true;
     return 0;
+}
+
+static void note_knobs(Parser *parser) {
+    const MtcModel *model = parser->model;
+    MtcText names = {NULL, 0, 0};
+    for (int i = 0; i < model->knobs; i++)
+        mtc_text_add(&names, "%s--%s", i ? ", " : "", model->knob[i].name);
+    if (names.at)
+        mtc_note(&parser->fault, "the parameters of %s are %s", model->source, names.at);
+    free(names.at);
 }
 
 static int unknown_flag(Parser *parser, const char *name) {
@@ -207,8 +213,11 @@ static int unknown_flag(Parser *parser, const char *name) {
             return usage_error(parser, "'%s' was fixed at %g when this program was compiled: mtc %s --set %s=... -o %s",
                                name, model->fixed_param[i].value, model->source, name, parser->options->program);
     const char *nearest = mtc_nearest(name, names, count);
-    return nearest ? usage_error(parser, "unknown flag --%s; did you mean --%s?", name, nearest)
-                   : usage_error(parser, "unknown flag --%s", name);
+    if (nearest)
+        return usage_error(parser, "unknown flag --%s; did you mean --%s?", name, nearest);
+    usage_error(parser, "unknown flag --%s", name);
+    note_knobs(parser);
+    return MTC_USAGE;
 }
 
 /* "--lr 3e-4" or "--lr=3e-4"; *used: how many arguments that took. */
@@ -226,7 +235,7 @@ static int parse_argument(Parser *parser, char **argument, int left, int *used) 
                               : parse_flag(parser, &flag_table[i], "");
             }
             return text ? parse_flag(parser, &flag_table[i], text)
-                        : usage_error(parser, "--%s needs a %s", name, flag_table[i].argument);
+                        : usage_error(parser, "--%s needs a value: --%s %s", name, name, flag_table[i].argument);
         }
     for (int i = 0; i < parser->model->knobs; i++)
         if (strcmp(parser->model->knob[i].name, name) == 0)
@@ -277,9 +286,15 @@ static bool wants(int argc, char **argv, const char *flag) {
     return false;
 }
 
+static int run_command(Parser *parser, int argc, char **argv) {
+    int code = parse_flags(parser, argc, argv);
+    return code ? code : parser->command->run(&parser->fault, parser->model, parser->options);
+}
+
 int mtc_main(const MtcModel *model, int argc, char **argv) {
     MtcOptions options;
     Parser parser;
+    mtc_device_start(argv);
     bool named = argc > 1 && argv[1][0] != '-';
     set_defaults(&options, model, argv[0]);
     memset(&parser, 0, sizeof parser);
@@ -287,13 +302,12 @@ int mtc_main(const MtcModel *model, int argc, char **argv) {
     parser.options = &options;
     parser.command = &command_table[0];
     int code = named ? parse_command(&parser, argv[1]) : 0;
-    if (!code && wants(argc, argv, "--help"))
-        return help(model, argv[0], parser.command, named);
-    if (!code)
-        code = parse_flags(&parser, argc - 1 - named, argv + 1 + named);
-    options.command = parser.command->name;
-    if (!code)
-        code = parser.command->run(&parser.fault, model, &options);
+    if (!code && (wants(argc, argv, "--help") || wants(argc, argv, "-h")))
+        help(model, argv[0], parser.command, named);
+    else if (!code)
+        code = run_command(&parser, argc - 1 - named, argv + 1 + named);
+    if ((fflush(stdout) != 0 || ferror(stdout)) && !code)
+        code = mtc_fail(&parser.fault, MTC_IO, "cannot write the output: %s", strerror(errno));
     if (code && parser.fault.code)
         fprintf(stderr, "%s: error: %s\n", argv[0], parser.fault.text);
     return code;

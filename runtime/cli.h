@@ -4,10 +4,17 @@
 
 #include "session.h"
 
+/* The values of a flag that may be given again and again. */
+typedef struct MtcList {
+    int count;
+    const char *at[MTC_MAX_FIELDS];
+} MtcList;
+
 typedef struct MtcOptions {
-    const char *program, *command;
+    const char *program;
     int64_t epochs, steps, every, log_every, runs, seed, device; /* steps, every, log_every: 0: not given */
-    const char *data, *log, *save, *load, *split, *input, *output;
+    const char *data, *log, *save, *load, *split, *output;
+    MtcList input; /* a file for each field, as far as given */
     bool quiet;
     bool knob_given[MTC_MAX_KNOBS];
     double knob[MTC_MAX_KNOBS];
@@ -27,8 +34,6 @@ int mtc_command_bench(MtcFault *fault, const MtcModel *model, const MtcOptions *
  * files are read while the device starts. */
 int mtc_open_session(MtcFault *fault, const MtcModel *model, const MtcOptions *options, const char *train,
                      const char *test, MtcSession **session);
-/* The split that is evaluated during training: "test", else "validation", else NULL. */
-const char *mtc_test_split(const MtcModel *model);
 
 /* ,"lr":0.001,"hidden":128 */
 void mtc_add_params(MtcText *text, const MtcModel *model, const MtcSession *session);

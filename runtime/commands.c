@@ -1,5 +1,6 @@
 /* train, eval and what all commands share. */
 #include "cli.h"
+#include "finite.h"
 #include "progress.h"
 
 #include <pthread.h>
@@ -9,10 +10,6 @@
 #include <string.h>
 
 /* ---- opening ---- */
-
-const char *mtc_test_split(const MtcModel *model) {
-    return mtc_split(model, "test") ? "test" : mtc_split(model, "validation") ? "validation" : NULL;
-}
 
 /* A data set of a command, read by a thread while the device starts. */
 typedef struct SplitLoad {
@@ -84,7 +81,9 @@ static int start_device(MtcFault *fault, const MtcModel *model, const MtcOptions
     int code = mtc_session_new(model, options->program, (uint64_t)options->seed, (int)options->device, session);
     if (!code)
         code = configure(*session, options);
-    if (code && *session)
+    if (!*session)
+        return mtc_no_memory(fault, sizeof **session, "a session");
+    if (code)
         *fault = (*session)->fault;
     return code;
 }
@@ -119,10 +118,18 @@ int mtc_open_session(MtcFault *fault, const MtcModel *model, const MtcOptions *o
 
 static volatile sig_atomic_t interrupted;
 
-/* The first Ctrl-C ends training after the chunk, so that weights are still saved; the second ends the program. */
 static void on_interrupt(int number) {
+    (void)number;
     interrupted = 1;
-    signal(number, SIG_DFL);
+}
+
+/* The first Ctrl-C ends training after the chunk, so that weights are still saved; the second ends the program. */
+static void catch_interrupt(void) {
+    struct sigaction action;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_interrupt;
+    action.sa_flags = SA_RESTART | (int)SA_RESETHAND;
+    sigaction(SIGINT, &action, NULL);
 }
 
 static bool was_interrupted(void *user) {
@@ -135,6 +142,16 @@ static int64_t summary_interval(const MtcOptions *options) {
     return options->every ? options->every : options->epochs <= few ? 1 : options->epochs / 10;
 }
 
+static int save(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
+    int code = options->save ? mtc_save(session, options->save) : 0;
+    if (code)
+        *fault = session->fault;
+    else if (options->save && !options->quiet)
+        printf("weights saved to %s\n", options->save);
+    return code;
+}
+
+/* Trains, and saves the weights even when the log could not be written. */
 static int train_session(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
     MtcProgress progress;
     MtcTraining training;
@@ -149,22 +166,15 @@ static int train_session(MtcFault *fault, MtcSession *session, const MtcOptions 
     int code = mtc_progress_open(fault, &progress, session, options, training.until);
     if (code)
         return code;
-    signal(SIGINT, on_interrupt);
+    catch_interrupt();
     code = mtc_train_run(session, &training);
-    signal(SIGINT, SIG_DFL);
-    if (!code)
-        return mtc_progress_close(fault, &progress, session, &training);
+    if (!code) {
+        int unlogged = mtc_progress_close(fault, &progress, session, &training),
+            unsaved = save(fault, session, options);
+        return unsaved ? unsaved : unlogged;
+    }
     *fault = session->fault;
     mtc_progress_abandon(&progress, fault);
-    return code;
-}
-
-static int save_session(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
-    int code = mtc_save(session, options->save);
-    if (code)
-        *fault = session->fault;
-    else if (!options->quiet)
-        printf("weights saved to %s\n", options->save);
     return code;
 }
 
@@ -175,8 +185,6 @@ int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *
         code = mtc_open_session(fault, model, options, "train", mtc_test_split(model), &session);
     if (!code)
         code = train_session(fault, session, options);
-    if (!code && options->save)
-        code = save_session(fault, session, options);
     if (!code && interrupted) {
         fprintf(stderr, "interrupted after %lld steps\n", (long long)session->at.step);
         code = 128 + SIGINT;
@@ -195,9 +203,9 @@ static int print_reports(MtcSession *session, const MtcOptions *options) {
         return code;
     printf("%s: %lld examples ", options->split, (long long)session->data[MTC_TEST].examples);
     for (int r = 0; r < model->reports; r++)
-        printf("  %s %.6g", model->report[r], reports[r]);
+        printf("  %s %s", model->report[r], mtc_number(reports[r]));
     printf("\n");
-    return 0;
+    return mtc_check_means(session, options->split, 0, reports);
 }
 
 int mtc_command_eval(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {

@@ -254,3 +254,7 @@ const MtcSplit *mtc_split(const MtcModel *model, const char *name) {
             return &model->split[i];
     return NULL;
 }
+
+const char *mtc_test_split(const MtcModel *model) {
+    return mtc_split(model, "test") ? "test" : mtc_split(model, "validation") ? "validation" : NULL;
+}

@@ -16,6 +16,8 @@ void mtc_examples_free(MtcExamples *examples);
 int mtc_load_split(MtcFault *fault, const MtcModel *model, const MtcSplit *split, const char *folder,
                    MtcExamples *examples);
 const MtcSplit *mtc_split(const MtcModel *model, const char *name); /* NULL: none */
+/* The split that is evaluated during training: "test", else "validation", else NULL. */
+const char *mtc_test_split(const MtcModel *model);
 
 /* An array of numbers in a file: [examples, dim...], as its header describes it. */
 typedef enum MtcStored { MTC_AS_U8, MTC_AS_I8, MTC_AS_I16, MTC_AS_I32, MTC_AS_I64, MTC_AS_F32, MTC_AS_F64 } MtcStored;

@@ -7,6 +7,8 @@
 
 #include "common.h"
 
+typedef struct MtcEvent MtcEvent; /* a point in the order of the work */
+
 #pragma GCC visibility push(hidden) /* compiled with the program, not with the runtime */
 
 typedef struct MtcDeviceInfo {
@@ -14,6 +16,10 @@ typedef struct MtcDeviceInfo {
     int major, minor; /* compute capability; cpu: 0 */
     size_t free_bytes, total_bytes;
 } MtcDeviceInfo;
+
+/* The first thing that a program does: what the device's libraries must find in the environment, which they read before
+ * main begins. May start the program anew, with the same arguments. */
+void mtc_device_start(char **argv);
 
 /* Selects the device and checks that the program was built for it; `program` is named in the advice. */
 int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program, int index, MtcDeviceInfo *info);
@@ -32,8 +38,6 @@ const char *mtc_copy(void *device, const void *from_device, size_t bytes);
 const char *mtc_zero(void *device, size_t bytes);
 const char *mtc_synchronize(void);
 
-/* A point in the order of the work. */
-typedef struct MtcEvent MtcEvent;
 const char *mtc_event_new(MtcEvent **event);
 void mtc_event_free(MtcEvent *event);
 const char *mtc_event_record(MtcEvent *event);

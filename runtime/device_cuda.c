@@ -33,6 +33,10 @@ static bool built_for(const char *architectures, int major, int minor) {
     return runs || (strstr(architectures, "+ptx") && strtol(last + 3, NULL, 10) <= 10 * major + minor);
 }
 
+void mtc_device_start(char **argv) {
+    (void)argv;
+}
+
 static int no_gpu(MtcFault *fault, const MtcModel *model, const char *program, const char *why) {
     mtc_fail(fault, MTC_UNAVAILABLE, "no CUDA device: %s", why);
     mtc_note(fault, "to train on the CPU: mtc %s --target cpu -o %s", model->source, program);

@@ -7,9 +7,9 @@
  *     step n + 1  loss NaN
  *
  * so the step before the bad loss is examined first, then the step itself, phase by phase. */
+#include "finite.h"
 #include "train.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,20 +17,14 @@ enum { OTHERS = 4 };
 
 typedef struct Culprit {
     const MtcTensor *tensor; /* NULL: none of the stored tensors */
-    int64_t element;
-    double value;
+    MtcBadNumber bad;
     int others, other_line[OTHERS]; /* of tensors that the same phase wrote and that are bad too */
 } Culprit;
 
-static double element_of(const MtcTensor *tensor, const void *values, int64_t i) {
-    return tensor->type == MTC_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
-}
-
-static void add_culprit(Culprit *culprit, const MtcTensor *tensor, int64_t element, double value) {
+static void add_culprit(Culprit *culprit, const MtcTensor *tensor, const MtcBadNumber *bad) {
     if (!culprit->tensor) {
         culprit->tensor = tensor;
-        culprit->element = element;
-        culprit->value = value;
+        culprit->bad = *bad;
         return;
     }
     bool known = culprit->others == OTHERS || tensor->line == culprit->tensor->line;
@@ -41,19 +35,11 @@ static void add_culprit(Culprit *culprit, const MtcTensor *tensor, int64_t eleme
 }
 
 static int examine_tensor(MtcSession *session, const MtcTensor *tensor, Culprit *culprit) {
-    if (tensor->type != MTC_F32 && tensor->type != MTC_F64)
-        return 0;
-    size_t bytes = mtc_tensor_bytes(tensor);
-    void *values = malloc(bytes);
-    if (!values)
-        return mtc_no_memory(&session->fault, bytes, tensor->name);
-    int code = mtc_read_tensor(session, tensor, values);
-    int64_t count = code ? 0 : mtc_elements(tensor->rank, tensor->dim), i = 0;
-    while (i < count && isfinite(element_of(tensor, values, i)))
-        i++;
-    if (i < count)
-        add_culprit(culprit, tensor, i, element_of(tensor, values, i));
-    free(values);
+    MtcBadNumber bad = {false, 0, 0};
+    bool floats = tensor->type == MTC_F32 || tensor->type == MTC_F64;
+    int code = floats ? mtc_examine_tensor(session, tensor, &bad) : 0;
+    if (bad.found)
+        add_culprit(culprit, tensor, &bad);
     return code;
 }
 
@@ -143,28 +129,6 @@ static int examine_steps(MtcSession *session, const MtcSnapshot *from, int64_t f
 
 /* ---- the message ---- */
 
-/* "[3, 17]" */
-static const char *index_of(const MtcTensor *tensor, int64_t element) {
-    int64_t index[8];
-    for (int i = tensor->rank - 1; i >= 0; i--) {
-        index[i] = element % tensor->dim[i];
-        element /= tensor->dim[i];
-    }
-    return mtc_shape(tensor->rank, index);
-}
-
-static const char *statement_of(const MtcModel *model, int line) {
-    for (int i = 0; i < model->statements; i++)
-        if (model->statement[i].line == line)
-            return model->statement[i].text;
-    return "";
-}
-
-static void note_line(MtcSession *session, int line) {
-    if (line > 0)
-        mtc_note(&session->fault, "%s:%d: %s", session->model->source, line, statement_of(session->model, line));
-}
-
 static void note_culprit(MtcSession *session, const Culprit *culprit, int64_t step) {
     const MtcTensor *tensor = culprit->tensor;
     static const char *const role[] = {"weight", "optimizer state", "value"};
@@ -173,13 +137,13 @@ static void note_culprit(MtcSession *session, const Culprit *culprit, int64_t st
                  "every stored tensor is finite: the number arises within the computation of the loss");
         return;
     }
-    mtc_note(&session->fault, "the first bad tensor is the %s '%s': element %s is %s, in step %lld", role[tensor->role],
-             tensor->name, index_of(tensor, culprit->element), mtc_number(culprit->value), (long long)step + 1);
-    note_line(session, tensor->line);
+    mtc_note(&session->fault, "the first bad tensor is the %s '%s': %s, in step %lld", role[tensor->role], tensor->name,
+             mtc_bad_text(&culprit->bad, tensor->rank, tensor->dim), (long long)step + 1);
+    mtc_note_line(session, tensor->line);
     if (culprit->others)
         mtc_note(&session->fault, "computed together with it, and bad too:");
     for (int i = 0; i < culprit->others; i++)
-        note_line(session, culprit->other_line[i]);
+        mtc_note_line(session, culprit->other_line[i]);
 }
 
 static void note_advice(MtcSession *session) {
@@ -192,6 +156,23 @@ static void note_advice(MtcSession *session) {
     mtc_note(
         &session->fault,
         "try a smaller learning rate, or clip the gradient; look for log(0), a division by 0, exp of a large number");
+}
+
+/* Are there bad numbers in the data of that step's batch? `at` is where training stood at that step or before. */
+static int note_batch(MtcSession *session, MtcPosition at, int64_t step, bool *found) {
+    const MtcData *data = &session->data[MTC_TRAIN];
+    while (at.step < step)
+        advance(&at, session->trainer->steps_per_epoch);
+    int64_t first = at.epoch_step * session->model->batch, left = data->examples - first;
+    int *order = (int *)malloc((size_t)data->examples * sizeof *order);
+    *found = false;
+    if (!order)
+        return mtc_no_memory(&session->fault, (size_t)data->examples * sizeof *order, "the order");
+    mtc_fill_order(session, at.epoch, order);
+    int code = mtc_note_bad_data(session, data, "train", order + first,
+                                 left < session->model->batch ? left : session->model->batch, found);
+    free(order);
+    return code;
 }
 
 int mtc_diagnose(MtcSession *session, const MtcChunk *chunk, int64_t bad) {
@@ -212,8 +193,11 @@ int mtc_diagnose(MtcSession *session, const MtcChunk *chunk, int64_t bad) {
         return code;
     mtc_fail(&session->fault, MTC_BAD_DATA, "training diverged: the loss of step %lld (epoch %lld) is %s",
              (long long)step + 1, (long long)(step / trainer->steps_per_epoch) + 1, mtc_number(loss));
-    if (from->bytes)
+    bool in_data;
+    code = note_batch(session, from->at, culprit.tensor ? culprit_step : step, &in_data);
+    if (from->bytes && !in_data)
         note_culprit(session, &culprit, culprit_step);
-    note_advice(session);
-    return session->fault.code;
+    if (!in_data)
+        note_advice(session);
+    return code ? code : session->fault.code;
 }

@@ -101,7 +101,7 @@ int mtc_find_data(MtcFault *fault, const char *source, const char *folder, const
 /* ---- writing ---- */
 
 struct MtcOutput {
-    char *path, *temporary; /* the same for what is no plain file, a link or /dev/null: that is written in place */
+    char *path, *temporary; /* the same for what is no plain file, such as /dev/null: that is written in place */
     int file;
 };
 
@@ -111,19 +111,25 @@ static int cannot_write(MtcFault *fault, const char *path, int code) {
 
 static bool written_in_place(const char *path) {
     struct stat status;
-    return lstat(path, &status) == 0 && !S_ISREG(status.st_mode);
+    return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+/* The file that a link leads to, so that it is replaced and not the link. */
+static char *resolved(const char *path) {
+    char *target = realpath(path, NULL);
+    return target ? target : strdup(path);
 }
 
 static MtcOutput *output_new(const char *path) {
     MtcOutput *output = (MtcOutput *)calloc(1, sizeof *output);
-    MtcText own = {NULL, 0, 0}, temporary = {NULL, 0, 0};
-    if (!output)
+    MtcText temporary = {NULL, 0, 0};
+    if (!output || !(output->path = resolved(path))) {
+        free(output);
         return NULL;
-    mtc_text_add(&own, "%s", path);
-    mtc_text_add(&temporary, "%s", path);
+    }
+    mtc_text_add(&temporary, "%s", output->path);
     if (!written_in_place(path))
         mtc_text_add(&temporary, ".%ld.tmp", (long)getpid());
-    output->path = own.at;
     output->temporary = temporary.at;
     return output;
 }
@@ -137,6 +143,8 @@ int mtc_output_open(MtcFault *fault, const char *path, MtcOutput **result) {
     if (!output)
         return mtc_no_memory(fault, sizeof *output, path);
     int create = in_place(output) ? O_TRUNC : O_CREAT | O_EXCL;
+    if (!in_place(output))
+        unlink(output->temporary); /* of a killed program that had our number */
     output->file = open(output->temporary, O_WRONLY | O_CLOEXEC | create, 0666);
     *result = output;
     if (output->file >= 0)

@@ -140,7 +140,9 @@ extern const MtcModel mtc_model;
 /* The command line of every program. Returns the exit code. */
 int mtc_main(const MtcModel *model, int argc, char **argv);
 
-/* ---- C ABI of the library: the same functions, for programs and languages that embed a model ---- */
+/* ---- C ABI of the library: the same functions, for programs and languages that embed a model ----
+ *
+ * A session belongs to the thread that made it: a device is chosen for a thread, and nothing here takes a lock. */
 
 typedef struct MtcSession MtcSession;
 /* Each function that can fail returns 0, or a code of sysexits.h; mtc_error() then says why. */

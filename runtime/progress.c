@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* ---- JSON lines ---- */
@@ -41,8 +42,9 @@ void mtc_add_start(MtcText *text, const MtcSession *session) {
 }
 
 static void log_line(MtcProgress *progress, MtcText *text) {
-    fprintf(progress->log, "%s}\n", text->at);
-    fflush(progress->log);
+    bool written = fprintf(progress->log, "%s}\n", text->at) >= 0 && fflush(progress->log) == 0;
+    if (!written && !progress->log_error)
+        progress->log_error = errno;
     free(text->at);
 }
 
@@ -104,25 +106,45 @@ static void log_interval(MtcProgress *progress, int64_t step) {
 
 /* ---- the bar ---- */
 
-static void draw_bar(MtcProgress *progress, int64_t done) {
-    enum { WIDTH = 24 };
-    const MtcModel *model = progress->model;
+/* What a line of the terminal holds: one that wraps could not be drawn over. */
+static int terminal_width(void) {
+    struct winsize size;
+    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
+}
+
+/* [=====>    ], where there is room for it. */
+static void add_cells(MtcText *text, const MtcProgress *progress, int64_t done, int room) {
+    enum { MOST = 24, FEWEST = 3 };
     int64_t in_epoch = (done - 1) % progress->steps_per_epoch + 1;
+    int cells = room < MOST ? room : MOST, full = (int)(cells * in_epoch / progress->steps_per_epoch);
+    if (cells < FEWEST)
+        return;
+    mtc_text_add(text, " [");
+    for (int i = 0; i < cells; i++)
+        mtc_text_add(text, "%c", i < full ? '=' : i == full ? '>' : ' ');
+    mtc_text_add(text, "]");
+}
+
+static void draw_bar(MtcProgress *progress, int64_t done) {
+    const MtcModel *model = progress->model;
     double now = mtc_seconds(), rate = (double)done / (now - progress->began);
-    int full = (int)(WIDTH * in_epoch / progress->steps_per_epoch);
     long left = (long)((double)(progress->last_step - done) / rate + 0.5);
+    int width = terminal_width();
+    MtcText text = {NULL, 0, 0}, numbers = {NULL, 0, 0};
     if (now - progress->drawn < 0.05)
         return;
     progress->drawn = now;
-    fprintf(stderr, "\repoch %lld/%lld [", (long long)((done - 1) / progress->steps_per_epoch + 1),
-            (long long)progress->options->epochs);
-    for (int i = 0; i < WIDTH; i++)
-        fputc(i < full ? '=' : i == full ? '>' : ' ', stderr);
-    fprintf(stderr, "]");
     for (int r = 0; r < model->reports && r < 3; r++)
-        fprintf(stderr, " %s %.4f", model->report[r], sums_mean(&progress->epoch, r));
-    fprintf(stderr, "  %.0f examples/s  %ld:%02ld left\033[K", rate * (double)model->batch, left / 60, left % 60);
+        mtc_text_add(&numbers, " %s %.4f", model->report[r], sums_mean(&progress->epoch, r));
+    mtc_text_add(&numbers, "  %.0f examples/s  %ld:%02ld left", rate * (double)model->batch, left / 60, left % 60);
+    mtc_text_add(&text, "epoch %lld/%lld", (long long)((done - 1) / progress->steps_per_epoch + 1),
+                 (long long)progress->options->epochs);
+    add_cells(&text, progress, done, width - (int)(text.length + numbers.length) - 3);
+    mtc_text_add(&text, "%s", numbers.at);
+    fprintf(stderr, "\r%.*s\033[K", width, text.at);
     fflush(stderr);
+    free(text.at);
+    free(numbers.at);
 }
 
 static void clear_bar(const MtcProgress *progress) {
@@ -167,17 +189,24 @@ void mtc_progress_steps(void *user, int64_t first, int64_t count, const double *
         draw_bar(progress, first + count);
 }
 
+static void print_report(const char *name, double mean) {
+    if (isnan(mean))
+        printf("  %s NaN", name); /* printf may write its sign */
+    else
+        printf("  %s %.5f", name, mean);
+}
+
 static void print_summary(const MtcProgress *progress, int64_t epoch, const double *test) {
     const MtcModel *model = progress->model;
     int digits = snprintf(NULL, 0, "%lld", (long long)progress->options->epochs);
     clear_bar(progress);
     printf("epoch %*lld/%lld ", digits, (long long)epoch, (long long)progress->options->epochs);
     for (int r = 0; r < model->reports; r++)
-        printf("  %s %.5f", model->report[r], sums_mean(&progress->epoch, r));
+        print_report(model->report[r], sums_mean(&progress->epoch, r));
     if (test)
         printf("  | %s", progress->test);
     for (int r = 0; r < model->reports && test; r++)
-        printf("  %s %.5f", model->report[r], test[r]);
+        print_report(model->report[r], test[r]);
     printf("  | %.2f s\n", mtc_seconds() - progress->began);
     fflush(stdout);
 }
@@ -209,9 +238,11 @@ void mtc_progress_summary(void *user, const MtcPosition *at, const double *test)
 }
 
 static int close_log(MtcFault *fault, MtcProgress *progress) {
-    bool failed = ferror(progress->log) != 0;
-    failed |= fclose(progress->log) != 0;
-    return failed ? mtc_fail(fault, MTC_IO, "%s: cannot write: %s", progress->options->log, strerror(errno)) : 0;
+    if (fclose(progress->log) != 0 && !progress->log_error)
+        progress->log_error = errno;
+    return progress->log_error
+               ? mtc_fail(fault, MTC_IO, "%s: cannot write: %s", progress->options->log, strerror(progress->log_error))
+               : 0;
 }
 
 void mtc_progress_abandon(MtcProgress *progress, const MtcFault *fault) {

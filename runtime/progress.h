@@ -19,6 +19,7 @@ typedef struct MtcProgress {
     int64_t examples, steps_per_epoch, last_step, log_every;
     bool bar;
     FILE *log;
+    int log_error;       /* the first errno of writing it; 0: none */
     double began, drawn; /* times: of training, of the bar */
     MtcSums epoch, interval;
 } MtcProgress;

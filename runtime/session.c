@@ -42,6 +42,11 @@ int mtc_session_alloc(MtcSession *session, void **memory, size_t bytes, const ch
     return mtc_device_fault(session, error, what);
 }
 
+void mtc_session_free(MtcSession *session, void *memory, size_t bytes) {
+    mtc_device_free(memory);
+    session->device.free_bytes += memory ? bytes : 0;
+}
+
 MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports) {
     MtcRun run;
     memset(&run, 0, sizeof run);
@@ -56,13 +61,45 @@ MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports) 
 }
 
 static int reserve_evaluation(MtcSession *session, int64_t rows) {
+    size_t row = (size_t)session->model->reports * sizeof *session->evaluation;
     if (rows <= session->evaluation_rows)
         return 0;
-    mtc_device_free(session->evaluation);
+    mtc_session_free(session, session->evaluation, (size_t)session->evaluation_rows * row);
     session->evaluation = NULL;
-    session->evaluation_rows = rows;
-    return mtc_session_alloc(session, (void **)&session->evaluation,
-                             (size_t)(rows * session->model->reports) * sizeof *session->evaluation, "reports");
+    session->evaluation_rows = 0;
+    int code = mtc_session_alloc(session, (void **)&session->evaluation, (size_t)rows * row, "reports");
+    session->evaluation_rows = code ? 0 : rows;
+    return code;
+}
+
+static size_t field_bytes(const MtcField *field, int64_t examples) {
+    return (size_t)(examples * field->elements) * mtc_type_size(field->type);
+}
+
+/* One array per field. */
+static int alloc_data(MtcSession *session, MtcData *data, int64_t examples) {
+    const MtcModel *model = session->model;
+    int code = 0;
+    data->examples = examples;
+    for (int i = 0; i < model->fields && !code; i++)
+        code = mtc_session_alloc(session, (void **)&data->field[i], field_bytes(&model->field[i], examples),
+                                 model->field[i].name);
+    return code;
+}
+
+static void free_data(MtcSession *session, MtcData *data) {
+    for (int i = 0; i < session->model->fields; i++)
+        mtc_session_free(session, (void *)data->field[i], field_bytes(&session->model->field[i], data->examples));
+    memset(data, 0, sizeof *data);
+}
+
+static void drop_data(MtcSession *session, int which) {
+    MtcData *data = &session->data[which];
+    if (which == MTC_TRAIN) {
+        mtc_session_free(session, session->order, (size_t)data->examples * sizeof *session->order);
+        session->order = NULL;
+    }
+    free_data(session, data);
 }
 
 /* ---- beginning and end ---- */
@@ -94,12 +131,7 @@ static int alloc_session(MtcSession *session) {
         code = mtc_session_alloc(session, (void **)&session->clock, 3 * sizeof *session->clock, "the clock");
     if (!code)
         code = reserve_evaluation(session, 1);
-    for (int i = 0; i < model->fields && !code; i++) {
-        const MtcField *field = &model->field[i];
-        size_t bytes = (size_t)(model->batch * field->elements) * mtc_type_size(field->type);
-        code = mtc_session_alloc(session, (void **)&session->batch.field[i], bytes, field->name);
-    }
-    return code;
+    return code ? code : alloc_data(session, &session->batch, model->batch);
 }
 
 int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, int device, MtcSession **result) {
@@ -110,7 +142,6 @@ int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, i
     session->model = model;
     session->program = program;
     session->seed = seed;
-    session->batch.examples = model->batch;
     for (int i = 0; i < model->knobs; i++)
         session->knob[i] = (float)model->knob[i].value;
     if (model->abi != MTC_ABI)
@@ -127,12 +158,6 @@ int mtc_create(const MtcModel *model, uint64_t seed, int device, MtcSession **se
     return mtc_session_new(model, model->name, seed, device, session);
 }
 
-static void free_data(MtcSession *session, MtcData *data) {
-    for (int i = 0; i < session->model->fields; i++)
-        mtc_device_free((void *)data->field[i]);
-    memset(data, 0, sizeof *data);
-}
-
 void mtc_destroy(MtcSession *session) {
     if (!session)
         return;
@@ -141,10 +166,9 @@ void mtc_destroy(MtcSession *session) {
         if (session->prepared)
             session->model->release();
         mtc_trainer_free(session);
-        free_data(session, &session->data[MTC_TRAIN]);
-        free_data(session, &session->data[MTC_TEST]);
+        drop_data(session, MTC_TRAIN);
+        drop_data(session, MTC_TEST);
         free_data(session, &session->batch);
-        mtc_device_free(session->order);
         mtc_device_free(session->evaluation);
         mtc_device_free(session->clock);
         mtc_device_free(session->arena);
@@ -162,41 +186,37 @@ int64_t mtc_batches(const MtcSession *session, const MtcData *data) {
     return (data->examples + session->model->batch - 1) / session->model->batch;
 }
 
-/* Memory for another number of examples, and for what depends on it. */
+/* Memory for another number of examples, and for what depends on it: all of it, or none. */
 static int resize_data(MtcSession *session, int which, int64_t examples) {
-    const MtcModel *model = session->model;
     MtcData *data = &session->data[which];
     int code = mtc_device_fault(session, mtc_synchronize(), "the work before");
     mtc_trainer_free(session);
-    free_data(session, data);
-    for (int i = 0; i < model->fields && !code; i++) {
-        const MtcField *field = &model->field[i];
-        size_t bytes = (size_t)(examples * field->elements) * mtc_type_size(field->type);
-        code = mtc_session_alloc(session, (void **)&data->field[i], bytes, field->name);
-    }
-    data->examples = code ? 0 : examples;
+    drop_data(session, which);
+    if (!code)
+        code = alloc_data(session, data, examples);
     if (!code)
         code = reserve_evaluation(session, mtc_batches(session, data));
-    if (!code && which == MTC_TRAIN) {
-        mtc_device_free(session->order);
-        session->order = NULL;
+    if (!code && which == MTC_TRAIN)
         code = mtc_session_alloc(session, (void **)&session->order, (size_t)examples * sizeof *session->order,
                                  "the order");
-    }
+    if (code)
+        drop_data(session, which);
     return code;
 }
 
 int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *const *fields) {
     const MtcModel *model = session->model;
-    MtcData *data = &session->data[which == MTC_TEST];
     int code = 0;
+    if (which != MTC_TRAIN && which != MTC_TEST)
+        return mtc_fail(&session->fault, MTC_USAGE, "data sets are 0 (train) and 1 (test), not %d", which);
     if (examples < 1 || examples > INT32_MAX)
         return mtc_fail(&session->fault, MTC_BAD_DATA, "a data set has 1 to %d examples, not %lld", INT32_MAX,
                         (long long)examples);
+    MtcData *data = &session->data[which];
     if (data->examples != examples)
-        code = resize_data(session, which == MTC_TEST, examples);
+        code = resize_data(session, which, examples);
     for (int i = 0; i < model->fields && !code; i++) {
-        size_t bytes = (size_t)(examples * model->field[i].elements) * mtc_type_size(model->field[i].type);
+        size_t bytes = field_bytes(&model->field[i], examples);
         code = mtc_device_fault(session, mtc_upload((void *)data->field[i], fields[i], bytes), model->field[i].name);
     }
     if (which == MTC_TRAIN)

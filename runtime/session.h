@@ -45,6 +45,7 @@ struct MtcSession {
 int mtc_device_fault(MtcSession *session, const char *error, const char *what);
 /* Refused with need and free, before it is tried, when it is more than the device has. */
 int mtc_session_alloc(MtcSession *session, void **memory, size_t bytes, const char *what);
+void mtc_session_free(MtcSession *session, void *memory, size_t bytes); /* of that allocation */
 
 /* What a step reads; reports are written to `reports`. */
 MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports);

@@ -37,11 +37,16 @@ static int find_ranges(MtcSession *session, MtcTrainer *trainer) {
     return 0;
 }
 
-int mtc_snapshots_new(MtcSession *session, MtcTrainer *trainer) {
-    int code = find_ranges(session, trainer);
+static size_t snapshot_bytes(const MtcTrainer *trainer) {
     size_t bytes = 0;
     for (int i = 0; i < trainer->ranges; i++)
         bytes += trainer->range[i].end - trainer->range[i].begin;
+    return bytes;
+}
+
+int mtc_snapshots_new(MtcSession *session, MtcTrainer *trainer) {
+    int code = find_ranges(session, trainer);
+    size_t bytes = snapshot_bytes(trainer);
     if (bytes > session->device.free_bytes / (4 * MTC_SNAPSHOTS))
         return code; /* training itself needs the memory more */
     for (int i = 0; i < MTC_SNAPSHOTS && !code; i++)
@@ -49,9 +54,9 @@ int mtc_snapshots_new(MtcSession *session, MtcTrainer *trainer) {
     return code;
 }
 
-void mtc_snapshots_free(MtcTrainer *trainer) {
+void mtc_snapshots_free(MtcSession *session, MtcTrainer *trainer) {
     for (int i = 0; i < MTC_SNAPSHOTS; i++)
-        mtc_device_free(trainer->snapshot[i].bytes);
+        mtc_session_free(session, trainer->snapshot[i].bytes, snapshot_bytes(trainer));
     free(trainer->range);
 }
 

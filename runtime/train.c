@@ -1,5 +1,7 @@
 #include "train.h"
 
+#include "finite.h"
+
 #include "random.h"
 
 #include <math.h>
@@ -41,6 +43,10 @@ static size_t carve_chunks(const MtcSession *session, MtcTrainer *trainer, char 
     return total;
 }
 
+static size_t report_bytes(const MtcSession *session) {
+    return MTC_CHUNK_STEPS * (size_t)session->model->reports * sizeof(double);
+}
+
 static int trainer_memory(MtcSession *session, MtcTrainer *trainer) {
     const int64_t examples = session->data[MTC_TRAIN].examples, many = 1 << 16;
     trainer->most_orders = examples < many ? many / examples : 1;
@@ -49,8 +55,7 @@ static int trainer_memory(MtcSession *session, MtcTrainer *trainer) {
     if (code)
         return code;
     carve_chunks(session, trainer, (char *)trainer->host);
-    return mtc_session_alloc(session, (void **)&trainer->reports,
-                             MTC_CHUNK_STEPS * (size_t)session->model->reports * sizeof(double), "reports");
+    return mtc_session_alloc(session, (void **)&trainer->reports, report_bytes(session), "reports");
 }
 
 static int trainer_events(MtcSession *session, MtcTrainer *trainer) {
@@ -84,8 +89,8 @@ void mtc_trainer_free(MtcSession *session) {
         mtc_event_free(trainer->chunk[i].trained);
         mtc_event_free(trainer->chunk[i].done);
     }
-    mtc_snapshots_free(trainer);
-    mtc_device_free(trainer->reports);
+    mtc_snapshots_free(session, trainer);
+    mtc_session_free(session, trainer->reports, report_bytes(session));
     mtc_host_free(trainer->host);
     free(trainer);
     session->trainer = NULL;
@@ -197,14 +202,15 @@ static int enqueue_chunk(MtcSession *session, const MtcTraining *training) {
 
 /* ---- a chunk that is done ---- */
 
-static void summarise(MtcSession *session, const MtcTraining *training, const MtcChunk *chunk) {
+static int summarise(MtcSession *session, const MtcTraining *training, const MtcChunk *chunk) {
     const MtcData *test = &session->data[MTC_TEST];
     double means[MTC_MAX_REPORTS];
     if (!chunk->summary || !training->summary)
-        return;
+        return 0;
     if (test->examples)
         mtc_mean_reports(session, test, chunk->evaluation, means);
     training->summary(training->user, &chunk->to, test->examples ? means : NULL);
+    return test->examples ? mtc_check_means(session, mtc_test_split(session->model), chunk->to.step, means) : 0;
 }
 
 static int finish_chunk(MtcSession *session, MtcTraining *training) {
@@ -222,8 +228,7 @@ static int finish_chunk(MtcSession *session, MtcTraining *training) {
             return mtc_diagnose(session, chunk, i);
     if (training->steps)
         training->steps(training->user, chunk->from.step, chunk->steps, chunk->reports);
-    summarise(session, training, chunk);
-    return 0;
+    return summarise(session, training, chunk);
 }
 
 int mtc_train_run(MtcSession *session, MtcTraining *training) {
@@ -262,6 +267,8 @@ static void copy_reports(void *user, int64_t first, int64_t count, const double 
 int mtc_train(MtcSession *session, int64_t steps, double *reports) {
     ReportCopy copy = {session->model->reports, session->at.step, reports};
     MtcTraining training;
+    if (steps < 0 || steps > INT64_MAX - session->at.step)
+        return mtc_fail(&session->fault, MTC_USAGE, "cannot train %lld steps", (long long)steps);
     memset(&training, 0, sizeof training);
     training.until = session->at.step + steps;
     training.user = &copy;

@@ -68,7 +68,7 @@ struct MtcTrainer {
 const char *mtc_snapshot_save(const MtcSession *session, MtcSnapshot *snapshot, const MtcPosition *at);
 const char *mtc_snapshot_restore(const MtcSession *session, const MtcSnapshot *snapshot);
 int mtc_snapshots_new(MtcSession *session, MtcTrainer *trainer);
-void mtc_snapshots_free(MtcTrainer *trainer);
+void mtc_snapshots_free(MtcSession *session, MtcTrainer *trainer);
 
 /* The order of an epoch's examples: a permutation that seed and epoch decide. */
 void mtc_fill_order(const MtcSession *session, int64_t epoch, int *order);

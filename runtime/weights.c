@@ -1,7 +1,9 @@
 /* Tensors by name: reading, writing, saving and loading. */
+#include "finite.h"
 #include "safetensors.h"
 #include "session.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,11 +59,13 @@ int mtc_set_knob(MtcSession *session, const char *name, double value) {
         names[i] = knob->name;
         if (strcmp(knob->name, name) != 0)
             continue;
-        if (knob->integer && value != (double)(int64_t)value)
+        if (knob->integer && value != floor(value))
             return mtc_fail(&session->fault, MTC_USAGE, "'%s' is an integer, not %g", name, value);
-        if (!(value == value) || (knob->has_range && (value < knob->low || value > knob->high)))
+        if (knob->has_range && !(value >= knob->low && value <= knob->high))
             return mtc_fail(&session->fault, MTC_USAGE, "'%s' is from %g to %g, not %g", name, knob->low, knob->high,
                             value);
+        if (!isfinite((float)value))
+            return mtc_fail(&session->fault, MTC_USAGE, "'%s' is a finite float, not %g", name, value);
         session->knob[i] = (float)value;
         return 0;
     }
@@ -103,6 +107,16 @@ static void add_metadata(MtcText *text, const MtcSession *session) {
     mtc_text_add(text, "}");
 }
 
+static int check_finite(MtcSession *session, const MtcTensor *tensor, const void *values) {
+    MtcBadNumber bad = mtc_find_bad(tensor->type, values, mtc_elements(tensor->rank, tensor->dim));
+    if (!bad.found)
+        return 0;
+    mtc_fail(&session->fault, MTC_BAD_DATA, "the weights are not saved, for '%s' is not finite: %s", tensor->name,
+             mtc_bad_text(&bad, tensor->rank, tensor->dim));
+    mtc_note_line(session, tensor->line);
+    return session->fault.code;
+}
+
 /* Host copies of every weight, named and shaped as in the model. */
 static int gather_weights(MtcSession *session, MtcBlob *blob, int *count) {
     for (int i = 0; i < session->model->tensors; i++) {
@@ -120,6 +134,8 @@ static int gather_weights(MtcSession *session, MtcBlob *blob, int *count) {
         if (!bytes)
             return mtc_no_memory(&session->fault, b->size, tensor->name);
         int code = mtc_read_tensor(session, tensor, bytes);
+        if (!code)
+            code = check_finite(session, tensor, bytes);
         if (code)
             return code;
     }

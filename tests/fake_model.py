@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def build_fake(output, *flags):
     sources = sorted(path for path in (ROOT / "runtime").glob("*.c") if path.name != "device_cuda.c")
-    command = ["cc", "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fPIC",
+    command = ["cc", "-std=c11", "-D_XOPEN_SOURCE=700", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fPIC",
                f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib", *flags, ROOT / "tests/runtime/fake.c", *sources,
                "-o", output, "-lm", "-ldl", "-lpthread"]
     subprocess.run(command, check=True)

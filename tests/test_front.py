@@ -139,3 +139,18 @@ def test_same_text_same_graph(emit):
 def test_line_ends_of_another_system(emit):
     text = model("y = linear(x, 3)  # three")
     assert emit(text.replace("\n", "\r\n"), "--format").stdout == emit(text, "--format").stdout
+
+
+def test_warnings_are_capped(emit):
+    unused = "".join(f"a{i} = x * {i}\n" for i in range(60))
+    done = emit(model(unused + "y = linear(x, 3)"), "--emit=graph")
+    assert done.returncode == 0
+    assert len(re.findall("warning: ", done.stderr)) == 50
+    assert done.stderr.endswith("mtc: 10 more warnings\n")
+
+
+def test_leaves_keep_their_names(emit):
+    """Differentiation names gradients, not what was there before."""
+    text = emit(model("y = linear(x, 3)"), "--emit=grad").stdout
+    leaves = re.findall(r"= (?:share|iota|field|weight|const|step)\b.* : [^#]*", text)
+    assert leaves and not any(" d_" in leaf for leaf in leaves)

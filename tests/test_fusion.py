@@ -1,6 +1,8 @@
 """Numbers that matter: how many kernels and launches a step takes, how many bytes the arena has."""
 
+import os
 import re
+import time
 
 import pytest
 
@@ -73,3 +75,83 @@ def test_arena(mtc, model):
 
 def test_arena_of_mnist(mtc):
     assert totals(mtc, "models/mnist.mt")["arena"] < 1_300_000
+
+
+MODEL = """\
+data {{
+  train = idx("x", "y")
+  x     : f32[{width}]
+  label : class[3]
+}}
+model {{
+{statements}
+  y = linear(h, 3)
+}}
+train {{
+  loss      = cross_entropy(y, label)
+  optimizer = adam(1e-3)
+}}
+"""
+
+
+@pytest.fixture
+def compiled(mtc, tmp_path):
+    """compiled(statements, *flags): what mtc prints for a model whose last value is h."""
+
+    def run(statements, *flags, width=64):
+        path = tmp_path / "m.mt"
+        path.write_text(MODEL.format(statements=statements, width=width))
+        done = mtc(*flags, path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+@pytest.mark.parametrize("flag", ["--emit=cu", "--emit=c"])
+@pytest.mark.parametrize(
+    "statements",
+    [
+        "h = x\nrepeat i in 0..300 { h = relu(linear(h, 64)) }",
+        "h = linear(x, 64)\nrepeat i in 0..660 { h = tanh(h) * 0.9 + x }",
+        "h = linear(x, 64)\nrepeat i in 0..100 { h = softmax(h + x) }",
+        "h = linear(x, 64)\nrepeat i in 0..40 { h = h * tanh(h) + h }",
+        "h = x\nrepeat i in 0..40 { h = h * tanh(h) + h }",
+        "w = weight([64, 64])\nrepeat i in 0..40 { w = w * tanh(w) + w }\nh = matmul(x, w)",
+    ],
+    ids=["layers", "maps", "softmaxes", "shared", "shared-field", "shared-weight"],
+)
+def test_large_models_compile_fast(compiled, statements, flag):
+    """Well under a second each; a step that is quadratic or worse in the nodes takes minutes."""
+    start = time.process_time() + sum(os.times()[2:4])
+    compiled(statements, flag)
+    assert time.process_time() + sum(os.times()[2:4]) - start < 4
+
+
+def test_transposed_reader_does_not_overwrite(mtc):
+    """g reads h transposed: an element of g written over h would be read by another thread."""
+    plan = mtc("--emit=plan", GOLDEN / "plan-transposed.mt").stdout
+    assert re.search(r"eval_g\b", plan) and "in place of" not in re.search(r".* eval_g\b.*", plan)[0]
+
+
+@pytest.mark.parametrize("statements", [
+    "a = reshape(linear(x, 12), [3, 4])\nh = flatten(transpose(a, 0, 1))",
+    "a = reshape(linear(x, 600), [20, 30])\nh = sum(a, axis = 0) + max(a, axis = 0)",
+    "a = reshape(linear(x, 24), [2, 3, 4])\nh = flatten(transpose(a, 0, 2) + 1)",
+], ids=["operand", "columns", "map"])
+def test_product_that_is_read_in_another_order_is_kept(compiled, statements):
+    """In the kernel that computes a product, its row is complete before another stage reads it through a view."""
+    compiled(statements, "--emit=cu", width=6)
+    compiled(statements, "--emit=c", width=6)
+
+
+def test_rider_loads_nothing_twice(mtc):
+    """The bias gradient reads the product's operand, not what the operand was computed from."""
+    product = kernels(mtc, GOLDEN / "fuse-columns.mt")["d_h_weight"]
+    assert "rides along" in product and re.search(r"loads (.*)", product)[1].count("d_") == 1
+
+
+def test_long_rows_are_not_kept(compiled):
+    """A row of 16384 numbers is the operand of a product of its own, not 64 KB of a block's shared memory."""
+    fused = compiled("h = linear(x / 255, 1)", "--emit=fused", width=16384)
+    assert re.match(r"train: .*\n  contract h\n", fused) and "f32[32, 16384]" not in fused

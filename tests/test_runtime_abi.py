@@ -1,6 +1,7 @@
 """The C ABI, as another language calls it."""
 
 import ctypes
+import resource
 
 import numpy as np
 import pytest
@@ -120,7 +121,8 @@ def test_knobs(trained):
     assert trained.set_knob(b"lr", ctypes.c_double(0)) == 0 and trained.steps(5)[0] == 0
     assert np.array_equal(before, trained.tensor("logits.weight", 3, 16))
     for name, value, message in ((b"lr", -1, "'lr' is from 0 to 1e+38, not -1"), (b"lr", np.nan, "'lr' is from"),
-                                 (b"warmup", 0.5, "'warmup' is an integer, not 0.5"), (b"warmpu", 1, "did you mean 'warmup'?")):
+                                 (b"warmup", 0.5, "'warmup' is an integer, not 0.5"),
+                                 (b"warmup", 1e300, "'warmup' is a finite float, not 1e+300"), (b"warmup", np.inf, "not inf"), (b"warmpu", 1, "did you mean 'warmup'?")):
         assert trained.set_knob(name, ctypes.c_double(value)) == USAGE and message in trained.message()
 
 
@@ -129,10 +131,22 @@ def test_data_can_change(trained):
     assert trained.give(TRAIN, *examples(900, 5)) == 0 and trained.steps(200)[0] == 0
 
 
+def test_data_too_large_leaves_none(trained):
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (2**34, hard))
+    code = trained.set_data(TRAIN, ctypes.c_int64(2**31 - 1), None)
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    assert code == UNAVAILABLE
+    assert trained.steps(1)[0] == USAGE and "no data to train on" in trained.message()
+    assert trained.give(TRAIN, *examples(203)) == 0 and trained.steps(30)[0] == 0
+
+
 def test_faults(session, fake_library):
     assert session.steps(1)[0] == USAGE and "no data to train on" in session.message()
     assert session.evaluate(TEST, None) == USAGE and "no data to evaluate" in session.message()
     assert session.set_data(TRAIN, ctypes.c_int64(0), None) == BAD_DATA
+    assert session.set_data(2, ctypes.c_int64(1), None) == USAGE and "not 2" in session.message()
+    assert session.train(ctypes.c_int64(-1), None) == USAGE
     assert session.load(b"/nowhere") == 66 and "/nowhere: cannot open" in session.message()
     missing = Session(fake_library, device=3)
     assert missing.code == UNAVAILABLE and "no device 3" in missing.message()
@@ -145,3 +159,10 @@ def test_nan(session):
     session.set_knob(b"poison", ctypes.c_double(7))
     assert session.steps(30)[0] == BAD_DATA
     assert "element [1, 5] is NaN, in step 7" in session.message()
+
+
+def test_bad_weights_are_not_saved(trained, tmp_path):
+    bias = np.array([0, np.inf, 0], np.float32)
+    assert trained.set(b"logits.bias", bias.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(bias.nbytes)) == 0
+    assert trained.save(str(tmp_path / "w").encode()) == BAD_DATA and not list(tmp_path.iterdir())
+    assert "'logits.bias' is not finite: element [1] is inf\n  fake.mt:9: logits = " in trained.message()

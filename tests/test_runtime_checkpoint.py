@@ -203,3 +203,11 @@ def test_links_are_followed(fake, folder, saved):
 
 def test_no_temporary_files_stay(fake, folder, saved):
     assert sorted(path.name for path in folder.path.iterdir()) == ["fake", "good"]
+
+
+def test_a_link_stays_and_its_file_is_replaced(saved, fake, folder):
+    (folder / "link").symlink_to("good")
+    old = (folder / "good").stat().st_ino
+    fake(folder, "--save", "link", "--seed", "5", "--quiet")
+    assert (folder / "link").is_symlink() and (folder / "good").read_bytes() != saved
+    assert (folder / "good").stat().st_ino != old  # a new file, never one half written

@@ -1,12 +1,14 @@
 """The command line of a program: help that teaches, advice for what is misspelt, codes of sysexits.h."""
 
 import json
+import subprocess
+from pathlib import Path
 
 import pytest
 
 pytest_plugins = ["fake_model"]
 
-USAGE, UNAVAILABLE = 64, 69
+USAGE, UNAVAILABLE, IO = 64, 69, 74
 
 WRONG = {
     ("trian",): "unknown command 'trian'; did you mean 'train'?",
@@ -14,26 +16,33 @@ WRONG = {
     ("--epoch", "3"): "unknown flag --epoch; did you mean --epochs?",
     ("--Lr", "3"): "unknown flag --Lr; did you mean --lr?",
     ("--momentum", "1"): "unknown flag --momentum\n",
+    ("--learning-rate", "3"): "the parameters of fake.mt are --lr, --warmup, --poison\n",
     ("--side", "3"): "'side' was fixed at 4 when this program was compiled: mtc fake.mt --set side=... -o",
-    ("--epochs",): "--epochs needs a N",
+    ("--epochs",): "--epochs needs a value: --epochs N",
     ("--epochs", "0"): "--epochs is from 1 to",
     ("--epochs", "ten"): "--epochs needs an integer, not 'ten'",
     ("--epochs", "3.5"): "--epochs needs an integer, not '3.5'",
     ("--epochs", "99999999999999999999"): "--epochs is from 1 to",
+    ("--epochs", "9223372036854775807"): "--epochs is from 1 to 2147483647, not 9223372036854775807",
+    ("--device", "4294967296"): "--device is from 0 to 2147483647",
+    ("bench", "--runs", "99999999999"): "--runs is from 1 to 10000",
+    ("--warmup", "1e39"): "--warmup needs a number, not '1e39'",
     ("--seed", "-1"): "--seed is from 0 to",
     ("--lr",): "--lr needs a number",
     ("--lr", "fast"): "--lr needs a number, not 'fast'",
     ("--lr", "nan"): "--lr needs a number, not 'nan'",
     ("--lr", "-1"): "--lr is from 0 to 1e+38, not -1",
-    ("--warmup", "2.5"): "--warmup needs an integer, not 2.5",
+    ("--warmup", "2.5"): "--warmup needs an integer, not 2.5 (it is written without a fraction in the model file: write 0.0 there)",
     ("--quiet=yes",): "--quiet takes no value",
-    ("--save", ""): "--save needs a FILE",
+    ("--save", ""): "--save needs a value: --save FILE",
     ("10",): "unknown command '10'",
     ("train", "10"): "'10' is no flag",
     ("-e", "3"): "'-e' is no flag: flags begin with --",
     ("--",): "'--' is no flag",
     ("eval",): "eval needs trained weights: --load FILE",
     ("predict", "--epochs", "3"): "predict has no flag --epochs",
+    ("predict", "--load", "w", "--input", "a", "--input", "b", "--input", "c"): "more --input files than fields\n  give a file for each of the fields, in this order: 'image', 'label'",
+    ("predict", "--load", "w", "--input="): "--input needs a value: --input FILE",
     ("info", "--lr", "3"): "info has no flag --lr",
     ("train", "--output", "x"): "train has no flag --output",
     ("eval", "--load", "w", "--split", "tset"): "the model has no data set 'tset'; did you mean 'test'?",
@@ -67,6 +76,30 @@ def test_help_of_a_command(fake, folder):
 
 def test_help_goes_before_mistakes(fake, folder):
     assert "usage:" in fake(folder, "--epoch", "--help")
+
+
+@pytest.mark.parametrize("args", [["--help"], ["info"], ["--epochs", "1"], ["predict", "--load", "w"]], ids=" ".join)
+def test_output_that_cannot_be_written(args, fake, folder):
+    fake(folder, "--save", "w", "--quiet")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([fake.program, *args], cwd=folder.path, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == IO and "error: cannot write the output: No space left on device" in done.stderr
+
+
+def test_short_help(fake, folder):
+    assert fake(folder, "-h") == fake(folder, "--help")
+
+
+def test_openmp_does_not_spin(fake, folder):
+    """The program begins anew with what OpenMP reads from the environment; what the user has set stays."""
+    for given, expected in (({}, "passive"), ({"OMP_WAIT_POLICY": "active"}, "active")):
+        command = [fake.program, "--epochs", "1000000", "--every", "1"]
+        with subprocess.Popen(command, cwd=folder.path, stdout=subprocess.PIPE, env=given) as program:
+            program.stdout.read(1)
+            environment = Path(f"/proc/{program.pid}/environ").read_text().split("\0")
+            name = Path(f"/proc/{program.pid}/comm").read_text().strip()
+            program.kill()
+        assert f"OMP_WAIT_POLICY={expected}" in environment and name == "fake"
 
 
 def test_device(fake, folder):

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fake_data import idx_bytes
+
 ROOT = Path(__file__).resolve().parent.parent
 MNIST = ROOT / "models" / "mnist.mt"
 
@@ -32,6 +34,28 @@ train {
   optimizer = sgd(lr)
   batch     = 32
   epochs    = 1
+}
+"""
+
+FIELDS = """
+data {
+  train = idx("a", "kind", "b", "label")
+  test  = idx("a", "kind", "b", "label")
+  a     : f32[4]
+  kind  : class[3]
+  b     : f32[2]
+  label : class[2]
+}
+
+model {
+  scores = linear(concat([a, b, USED]), 2)
+}
+
+train {
+  loss      = cross_entropy(scores, label)
+  optimizer = sgd(0.1)
+  batch     = 8
+  epochs    = 2
 }
 """
 
@@ -131,3 +155,64 @@ def test_library_offers_only_its_interface(mtc, tmp_path):
     offered = {line.split()[2] for line in listing.stdout.splitlines()}
     header = (ROOT / "runtime" / "mtc.h").read_text()
     assert offered <= set(re.findall(r"mtc_\w+", header))
+
+
+# ---- several fields ----
+
+
+def write_fields(folder, **bad):
+    random = np.random.default_rng(3)
+    arrays = {"a": random.normal(size=(30, 4)).astype("f4"), "kind": random.integers(0, 3, 30).astype("u1"),
+              "b": random.normal(size=(30, 2)).astype("f4"), "label": random.integers(0, 2, 30).astype("u1")}
+    for name, index in bad.items():
+        arrays[name][index] = np.nan
+    for name, array in arrays.items():
+        (folder / name).write_bytes(idx_bytes(array))
+
+
+@pytest.mark.parametrize("used", ["a * 2", "one_hot(kind, 3)"])
+def test_an_input_for_each_field(used, compile_model, tmp_path):
+    program = compile_model(FIELDS.replace("USED", used))
+    write_fields(tmp_path)
+    flags = ["predict", "--data", tmp_path, "--load", tmp_path / "w"]
+
+    def predict(*files, **options):
+        return program(*flags, *(f"--input={tmp_path / name}" for name in files), **options)
+
+    program("--data", tmp_path, "--save", tmp_path / "w", "--quiet")
+    expected = predict().stdout
+    assert len(expected.splitlines()) == 31
+    assert predict("a", "kind", "b", "label").stdout == predict("a", "kind", "b").stdout == expected
+    few = predict("a", check=False)
+    assert few.returncode == 64 and "no --input for 'b'\n  give a file for each of the fields, in this order: 'a', 'kind', 'b', 'label'" in few.stderr
+    without = predict("a", "b", check=False)
+    if "kind" in used:
+        assert without.returncode == 64 and "the prediction depends on the field 'kind': give --input for it" in without.stderr
+    else:
+        assert without.stdout == expected
+    (tmp_path / "b").write_bytes(idx_bytes(np.zeros((7, 2), "f4")))
+    uneven = predict("a", "b", check=False)
+    assert uneven.returncode == 65 and "b: holds 7 examples, but " in uneven.stderr
+
+
+@pytest.mark.parametrize("flags", [["train"], ["eval", "--load", "w"]], ids=lambda flags: flags[0])
+def test_nan_in_the_data(flags, compile_model, tmp_path):
+    program = compile_model(FIELDS.replace("USED", "a * 2"))
+    write_fields(tmp_path)
+    program("--data", tmp_path, "--save", tmp_path / "w", "--quiet")
+    write_fields(tmp_path, b=(21, 1))
+    done = program(*flags, "--data", tmp_path, check=False, cwd=tmp_path)
+    split = "train" if flags == ["train"] else "test"
+    assert done.returncode == 65 and f"such a number is in the data: field 'b' of example 21 of '{split}': element [1] is NaN" in done.stderr
+    assert "\n  check the data file b\n" in done.stderr and "learning rate" not in done.stderr
+
+
+def test_idx_files_of_the_documentation(compile_model, tmp_path):
+    text = (ROOT / "docs" / "program.md").read_text().split("```python\n")[1].split("```")[0]
+    names = {}
+    exec(text, names)
+    write_fields(tmp_path)
+    for dtype in ("u1", "i4", "f4"):
+        array = np.arange(24).reshape(2, 3, 4).astype(dtype)
+        names["write_idx"](tmp_path / "x", array)
+        assert (tmp_path / "x").read_bytes() == idx_bytes(array)

@@ -1,18 +1,24 @@
 """Training: what is printed, logged and saved; the same seed gives the same bytes; a NaN is traced to its tensor."""
 
+import fcntl
 import json
 import os
 import pty
+import resource
 import signal
+import struct
 import subprocess
+import termios
 import time
 
 import numpy as np
 import pytest
 
+from fake_data import examples, idx_bytes
+
 pytest_plugins = ["fake_model"]
 
-BAD_DATA, UNAVAILABLE = 65, 69
+BAD_DATA, UNAVAILABLE, CANT_CREATE, IO = 65, 69, 73, 74
 
 
 def test_a_line_per_epoch_and_a_summary(fake, folder):
@@ -93,10 +99,11 @@ def test_eval_of_another_split(fake, folder):
 
 def test_predict(fake, folder):
     fake(folder, "--save", "w", "--quiet")
-    lines = fake(folder, "predict", "--load", "w").splitlines()
+    header, *lines = fake(folder, "predict", "--load", "w").splitlines()
     fake(folder, "predict", "--load", "w", "--output", "p.npy")
     p = np.load(folder / "p.npy")
     assert p.shape == (50, 3) and p.dtype == np.float32 and np.allclose(p.sum(1), 1, atol=1e-5)
+    assert header == "class\tprobability"
     assert [int(line.split("\t")[0]) for line in lines] == list(p.argmax(1))
     assert np.allclose([float(line.split("\t")[1]) for line in lines], p.max(1), rtol=1e-5)
 
@@ -106,7 +113,7 @@ def test_predict_from_a_file(fake, folder):
     images = np.frombuffer(folder.file("test-images").read_bytes()[16:], "u1").reshape(50, 4, 4)
     np.save(folder / "x.npy", images[:11])
     expected = fake(folder, "predict", "--load", "w").splitlines()
-    assert fake(folder, "predict", "--load", "w", "--input", "x.npy").splitlines() == expected[:11]
+    assert fake(folder, "predict", "--load", "w", "--input", "x.npy").splitlines() == expected[:12]
     assert fake(folder, "predict", "--load", "w", "--input", "fake/test-images").splitlines() == expected
 
 
@@ -121,12 +128,35 @@ def test_overflow_names_the_value(fake, folder):
     assert not (folder / "w").exists()
 
 
-@pytest.mark.parametrize("step", [1, 5, 16, 17, 26, 27, 40])
+@pytest.mark.parametrize("step", [1, 5, 16, 17, 27, 40])
 def test_bad_update_names_the_weight_and_its_step(step, fake, folder):
     message = fake(folder, "--poison", step, "--save", "w", code=BAD_DATA)
     assert f"the loss of step {step + 1} " in message
     assert f"first bad tensor is the weight 'logits.weight': element [1, 5] is NaN, in step {step}" in message
     assert not (folder / "w").exists()
+
+
+@pytest.mark.parametrize("flags", [["--poison", 26], ["--poison", 30, "--steps", 30]], ids=str)
+def test_bad_weights_after_a_good_training_loss(flags, fake, folder):
+    """The update that spoils them is the last before an evaluation."""
+    message = fake(folder, *flags, "--save", "w", "--log", "log", code=BAD_DATA)
+    assert f"the loss over the data set 'test' is NaN\n  after step {flags[1]} of training\n" in message
+    assert "the weight 'logits.weight' is not finite: element [" in message and "fake.mt:9: logits = " in message
+    assert not (folder / "w").exists() and read_log(folder)[-1]["event"] == "fault"
+
+
+def test_never_minus_nan(fake, folder):
+    done = subprocess.run([fake.program, "--poison", "26"], cwd=folder.path, capture_output=True, text=True)
+    assert done.returncode == BAD_DATA and "| test  loss NaN" in done.stdout and "-nan" not in done.stdout + done.stderr
+
+
+def test_eval_of_bad_weights(fake, folder):
+    fake(folder, "--save", "w", "--quiet")
+    content = (folder / "w").read_bytes()
+    (folder / "w").write_bytes(content[:-4] + struct.pack("<f", -np.nan))
+    done = subprocess.run([fake.program, "eval", "--load", "w"], cwd=folder.path, capture_output=True, text=True)
+    assert done.returncode == BAD_DATA and done.stdout.startswith("test: 50 examples   loss NaN")
+    assert "the loss over the data set 'test' is NaN\n  the weight 'logits." in done.stderr and "is not finite: element [" in done.stderr
 
 
 def test_nan_keeps_the_old_checkpoint(fake, folder):
@@ -150,9 +180,11 @@ def test_interrupt_saves(fake, folder):
     assert program.returncode == 130 and "interrupted after" in errors and (folder / "w").exists()
 
 
-def test_bar_on_a_terminal(fake, folder):
+@pytest.mark.parametrize("columns", [20, 40, 100, 200])
+def test_bar_on_a_terminal(columns, fake, folder):
     terminal, end = pty.openpty()
-    program = subprocess.Popen([fake.program, "--epochs", "30000", "--every", "30000"], cwd=folder.path, stdout=subprocess.DEVNULL, stderr=end)
+    fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    program = subprocess.Popen([fake.program, "--epochs", "20000", "--every", "20000"], cwd=folder.path, stdout=subprocess.DEVNULL, stderr=end)
     os.close(end)
     shown = b""
     try:
@@ -161,4 +193,53 @@ def test_bar_on_a_terminal(fake, folder):
     except OSError:
         pass
     assert program.wait() == 0
-    assert b"\repoch " in shown and b"examples/s" in shown and b" left\033[K" in shown and shown.endswith(b"\r\033[K")
+    drawn = [text for text in shown.replace(b"\033[K", b"").split(b"\r") if text]
+    assert shown.endswith(b"\r\033[K") and all(text.startswith(b"epoch ") and len(text) < columns for text in drawn)
+    assert all((b" [" in text, b" left" in text) == (columns > 40, columns > 40) for text in drawn)
+
+
+# ---- sizes at the edge ----
+
+
+@pytest.mark.parametrize("count", [1, 3, 8, 9])
+def test_few_examples(count, fake, folder):
+    for split in ("train", "test"):
+        image, label = examples(count)
+        folder.write(f"{split}-images", idx_bytes(image))
+        folder.write(f"{split}-labels", idx_bytes(label))
+    text = fake(folder, "--epochs", "40", "--save", "w")
+    assert f"{40 * (count // 9 + 1)} steps in" in text
+    assert fake(folder, "eval", "--load", "w").startswith(f"test: {count} examples ")
+    assert len(fake(folder, "predict", "--load", "w").splitlines()) == 1 + count
+
+
+def test_steps_beyond_the_epochs(fake, folder):
+    assert "\n78 steps in" in fake(folder, "--steps", "1000")
+
+
+# ---- outputs that fail ----
+
+
+def test_log_in_no_folder(fake, folder):
+    assert "nowhere/log: cannot write: No such file" in fake(folder, "--log", "nowhere/log", code=CANT_CREATE)
+
+
+def test_weights_are_saved_when_the_log_cannot_be_written(fake, folder):
+    message = fake(folder, "--log", "/dev/full", "--save", "w", "--quiet", code=IO)
+    assert "/dev/full: cannot write: No space left on device" in message
+    assert fake(folder, "eval", "--load", "w").startswith("test: 50 examples")
+
+
+def test_file_size_limit(fake, folder):
+    """A full disk: the old checkpoint stays, nothing else is left behind."""
+    fake(folder, "--save", "w", "--quiet")
+    before, names = (folder / "w").read_bytes(), sorted(os.listdir(folder.path))
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+    done = subprocess.run([fake.program, "--save", "w", "--seed", "9", "--quiet"], cwd=folder.path, capture_output=True, text=True,
+                          preexec_fn=limit)
+    assert done.returncode == IO and "w: cannot write: File too large" in done.stderr and done.stdout == ""
+    assert (folder / "w").read_bytes() == before and sorted(os.listdir(folder.path)) == names

@@ -12,6 +12,8 @@ import os
 import subprocess
 import sys
 import urllib.request
+import zlib
+from http.client import HTTPException
 from pathlib import Path
 
 MIRRORS = ["https://ossci-datasets.s3.amazonaws.com/mnist", "https://storage.googleapis.com/cvdf-datasets/mnist"]
@@ -54,7 +56,7 @@ def download_all(mirrors, folder):
             for name in SHA256:
                 download(mirror, name, folder)
             return True
-        except (OSError, EOFError) as fault:
+        except (OSError, EOFError, zlib.error, HTTPException) as fault:
             print(f"  {fault}", file=sys.stderr)
     return False
 

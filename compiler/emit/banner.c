@@ -27,12 +27,27 @@ static const char *bytes(Arena *arena, int64_t value) {
     return scaled(arena, (double)value, 1024, "B");
 }
 
-static const char *kernels_of(Emitter *e, const Program *program) {
-    Text text = TEXT(e->arena);
-    for (int p = 0; p < program->phases.count; p++)
-        for (int k = 0; k < program->phases.at[p].kernels.count; k++)
-            text_printf(&text, "%s%s", k ? " + " : p ? " | " : "", kernel_name(e, program->phases.at[p].kernels.at[k]));
-    return text_string(&text);
+const char *tile_text(Arena *arena, int64_t tiles) {
+    return arena_printf(arena, "%s tile%s", grouped(arena, tiles), tiles == 1 ? "" : "s");
+}
+
+/* A line for each kernel of a training step. */
+static void write_phases(Emitter *e, Writer *out) {
+    const Program *train = e->programs[0];
+    int width = 0;
+    for (int k = 0; k < train->kernels.count; k++) {
+        int length = (int)strlen(kernel_name(e, train->kernels.at[k]));
+        width = length > width ? length : width;
+    }
+    for (int p = 0; p < train->phases.count; p++)
+        for (int k = 0; k < train->phases.at[p].kernels.count; k++) {
+            const Kernel *kernel = train->phases.at[p].kernels.at[k];
+            const char *phase = k ? "" : arena_printf(e->arena, "phase %d", p + 1), *name = kernel_name(e, kernel);
+            if (e->target->schedules)
+                write_line(out, "//   %-9s %-*s  %s", phase, width, name, tile_text(e->arena, kernel->tiles));
+            else
+                write_line(out, "//   %-9s %s", phase, name);
+        }
 }
 
 static void write_schedule(Emitter *e, Writer *out) {
@@ -59,9 +74,8 @@ void write_banner(Emitter *e, Writer *out) {
                                grouped(arena, parameters), source_path(e->module)));
     write_line(out, "//");
     write_comment(out, 12,
-                  arena_printf(arena, "  step      %s in %d phases: %s",
-                               scaled(arena, program_flops(train), 1000, "FLOP"), train->phases.count,
-                               kernels_of(e, train)));
+                  arena_printf(arena, "  step      %s in %d phase%s", scaled(arena, program_flops(train), 1000, "FLOP"),
+                               train->phases.count, train->phases.count == 1 ? "" : "s"));
     write_comment(out, 12,
                   arena_printf(arena,
                                "  memory    %s arena (%s without sharing): weights %s, optimizer state %s, values %s",
@@ -70,8 +84,12 @@ void write_banner(Emitter *e, Writer *out) {
                                bytes(arena, plan->value_bytes)));
     write_schedule(e, out);
     write_line(out, "//");
+    write_phases(e, out);
+    write_line(out, "//");
     write_comment(
         out, 0,
         "From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases "
         "that group them; the step; evaluation; tables for the runtime; main.");
+    write_line(out, "//");
+    write_comment(out, 0, e->target->execution(e));
 }

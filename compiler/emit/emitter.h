@@ -30,6 +30,8 @@ typedef struct Target {
     const char *report; /* "batch.reports" */
     const char *real;   /* the type of an f32 */
 
+    /* How a program runs, for who reads it. */
+    const char *(*execution)(const Emitter *e);
     void (*includes)(Emitter *e, Writer *out);
     /* The struct Tensors, and how it is made of a run. */
     void (*tensors)(Emitter *e, Writer *out);
@@ -45,7 +47,7 @@ typedef struct Target {
     const char *(*signature)(Emitter *e, const char *name, const char *text);
     const char *(*call)(Emitter *e, const char *name, const char *text);
     /* A product: the body of its kernel. */
-    void (*contract)(Body *kernel, const char *name);
+    void (*contract)(Body *kernel);
 
     /* A kernel of rows. Element-wise, it may be two loops: along the first axis, and along the others. */
     bool nests;

@@ -3,13 +3,16 @@
 #include "emit/program.h"
 
 typedef struct Epilogue {
-    const char *name, *read, *old; /* "out", "read", "Old" */
-    const char *index;             /* "int i, int j" */
+    const char *name, *read, *ahead; /* "out", "read", "Ahead" */
+    const char *index;               /* "int i, int j" */
+    const char *about;               /* or NULL */
 } Epilogue;
 
-static const Epilogue of_product = {"out", "read", "Old", "int i, int j"};
-static const Epilogue of_rows = {"side", "read_side", "OldSide", "int i"};
-static const Epilogue of_columns = {"side", "read_side", "OldSide", "int j"};
+static const Epilogue of_product = {"out", "read", "Ahead", "int i, int j", NULL};
+static const Epilogue of_rows = {"row_out", "read_row", "RowAhead", "int i",
+                                 "the same for the sums over k of left(i, k)"};
+static const Epilogue of_columns = {"column_out", "read_column", "ColumnAhead", "int j",
+                                    "the same for the sums over k of right(k, j)"};
 
 static void write_struct(Emitter *e, const char *name, const Reads *reads, Writer *out) {
     write_open(out, "struct %s {", name);
@@ -18,32 +21,24 @@ static void write_struct(Emitter *e, const char *name, const Reads *reads, Write
     write_close(out, "};");
 }
 
-/* "auto read = [&](int i, int j) { return Old{t.h_weight[i * H + j], ...}; };" */
+/* "auto read = [&](int i, int j) { return Ahead{t.h_weight[i * H + j], ...}; };" */
 static void write_reads(Emitter *e, const Epilogue *epilogue, const Reads *reads, Writer *out) {
     Text values = TEXT(e->arena);
     for (int k = 0; k < reads->count; k++)
         text_printf(&values, "%s%s", k ? ", " : "", reads->at[k].text);
-    write_struct(e, epilogue->old, reads, out);
-    write_line(out, "auto %s = [&](%s) { return %s{%s}; };", epilogue->read, epilogue->index, epilogue->old,
+    write_struct(e, epilogue->ahead, reads, out);
+    write_line(out, "auto %s = [&](%s) { return %s{%s}; };", epilogue->read, epilogue->index, epilogue->ahead,
                text_string(&values));
 }
 
-static const Program *home_of(const Emitter *e, const Kernel *kernel) {
-    const Program *train = e->programs[0];
-    for (int k = 0; k < train->kernels.count; k++)
-        if (train->kernels.at[k] == kernel)
-            return train;
-    return e->programs[1];
-}
-
-/* The phase before the kernel's writes none of it, so that it may be read while that one is still running. */
-static bool complete_early(const Emitter *e, const Kernel *kernel, const Reads *reads) {
-    const Program *program = home_of(e, kernel);
+/* What the phase before the kernel's writes of it; if nothing, NULL, all may be read while that one is still running. */
+static const Read *incomplete(const Emitter *e, const Kernel *kernel, const Reads *reads) {
+    const Program *program = program_of(e, kernel);
     int count = program->phases.count, before = (kernel->phase + count - 1) % count;
     for (int k = 0; k < reads->count; k++)
         if (written_in(program, reads->at[k].node) == before)
-            return false;
-    return true;
+            return &reads->at[k];
+    return NULL;
 }
 
 static const char *write_epilogue(Body *kernel, const char *variable, const char *variable_2, const Epilogue *epilogue,
@@ -53,18 +48,22 @@ static const char *write_epilogue(Body *kernel, const char *variable, const char
     Body body = body_inside(kernel, &lines, variable, variable_2);
     Reads reads = {0};
     body.reads = &reads;
-    body.read_from = "old.";
+    body.read_from = "ahead.";
     Outputs outputs = outputs_of(&body, kernel->kernel);
     body_write(&body, &outputs);
     const char *head = arena_printf(e->arena, "auto %s = [&](%s, float sum", epilogue->name, epilogue->index);
+    if (epilogue->about)
+        write_line(kernel->out, "// %s", epilogue->about);
     if (reads.count == 0) {
         write_lambda(kernel->out, arena_printf(e->arena, "%s)", head), &lines);
         return epilogue->name;
     }
+    const Read *late = incomplete(e, kernel->kernel, &reads);
+    if (late)
+        write_line(kernel->out, "// read behind the gate, not early: the phase before writes %s", late->name);
     write_reads(e, epilogue, &reads, kernel->out);
-    write_lambda(kernel->out, arena_printf(e->arena, "%s, const %s &old)", head, epilogue->old), &lines);
-    const char *early = complete_early(e, kernel->kernel, &reads) ? "_early" : "";
-    return arena_printf(e->arena, "preloaded%s(%s, %s)", early, epilogue->read, epilogue->name);
+    write_lambda(kernel->out, arena_printf(e->arena, "%s, const %s &ahead)", head, epilogue->ahead), &lines);
+    return arena_printf(e->arena, "preloaded%s(%s, %s)", late ? "" : "_early", epilogue->read, epilogue->name);
 }
 
 const char *write_epilogues(Body *kernel) {

@@ -1,5 +1,5 @@
 /* The equations above a kernel: h[i, j] = relu(sum over k of x[i, k] * h.weight[j, k] + h.bias[j]) */
-#include "emit/kernel_text.h"
+#include "emit/program.h"
 
 enum { DEEPEST = 6, LONGEST_EQUATION = 220 };
 
@@ -97,6 +97,8 @@ static const char *text_of(Equation *q, const Node *n, const Index *at, int dept
     const char *name = value_name(q, n);
     if (name && n != q->defined)
         return element(q, n, name, at);
+    if (n->meaning)
+        return n->meaning;
     if (depth > DEEPEST)
         return "...";
     if (n->op->cls == OP_VIEW)
@@ -159,18 +161,7 @@ static void write_equation(Emitter *e, const Kernel *kernel, const Node *n, Writ
     const char *right = without_batch(e->arena, unwrapped(e->arena, text_of(&q, n, &at, 0)));
     const char *equation = arena_printf(e->arena, "%s = %s", element(&q, n, name, &at), right);
     if (strlen(equation) <= LONGEST_EQUATION)
-        write_comment(out, 8, arena_printf(e->arena, "    %s", equation));
-}
-
-/* What a kernel computes on the way, because it is cheap or the same for all elements. */
-static void write_free(Emitter *e, const Kernel *kernel, const Node *n, bool *written, Writer *out) {
-    if (written[n->id] || is_own(kernel, n) || n->op->cls == OP_LEAF || plan_buffer(e->plan, n))
-        return;
-    written[n->id] = true;
-    for (int k = 0; k < n->inputs; k++)
-        write_free(e, kernel, n->in[k], written, out);
-    if (n->name)
-        write_equation(e, kernel, n, out);
+        write_comment(out, 8, arena_printf(e->arena, "%s%s", kernel->stages.count < 2 ? "    " : "", equation));
 }
 
 static bool is_stored(const Kernel *kernel, const Node *n) {
@@ -180,21 +171,38 @@ static bool is_stored(const Kernel *kernel, const Node *n) {
     return false;
 }
 
-static const Graph *graph_of(const Emitter *e, const Kernel *kernel) {
-    const Graph *train = e->programs[0]->graph;
-    const Node *n = kernel->nodes.at[0];
-    return n->id < train->nodes.count && train->nodes.at[n->id] == n ? train : e->programs[1]->graph;
+/* The equations of `n` and of what it comes from, in the order of computation, as far as they are not `written`. */
+static void write_up_to(Emitter *e, const Kernel *kernel, const Node *n, bool *written, Writer *out) {
+    bool own = is_own(kernel, n);
+    if (written[n->id] || n->op->cls == OP_LEAF || (!own && plan_buffer(e->plan, n)))
+        return;
+    written[n->id] = true;
+    for (int k = 0; k < n->inputs; k++)
+        write_up_to(e, kernel, n->in[k], written, out);
+    if (n->name || (own && (n->op->cls == OP_REDUCE || is_stored(kernel, n))))
+        write_equation(e, kernel, n, out);
+}
+
+static Emitter mathematical(const Emitter *e) {
+    Emitter plain = *e;
+    plain.mathematics = true;
+    return plain;
 }
 
 void write_equations(Emitter *e, const Kernel *kernel, Writer *out) {
-    Emitter plain = *e;
-    plain.mathematics = true;
-    bool *written = NEW_ARRAY(e->arena, bool, graph_of(e, kernel)->nodes.count);
-    for (int k = 0; k < kernel->nodes.count; k++) {
-        const Node *n = kernel->nodes.at[k];
-        for (int input = 0; input < n->inputs; input++)
-            write_free(&plain, kernel, n->in[input], written, out);
-        if (n->op->cls != OP_LEAF && (n->name || n->op->cls == OP_REDUCE || is_stored(kernel, n)))
-            write_equation(&plain, kernel, n, out);
-    }
+    Emitter plain = mathematical(e);
+    bool *written = NEW_ARRAY(e->arena, bool, program_of(e, kernel)->graph->nodes.count);
+    write_line(out, "//");
+    for (int k = 0; k < kernel->nodes.count; k++)
+        write_up_to(&plain, kernel, kernel->nodes.at[k], written, out);
+}
+
+void write_stage_equations(const Body *row, const Stage *stage, Writer *out) {
+    Emitter plain = mathematical(row->e);
+    for (int k = 0; k < stage->reduces.count; k++)
+        write_up_to(&plain, row->kernel, stage->reduces.at[k], row->written, out);
+    for (int k = 0; k < stage->vectors.count; k++)
+        write_up_to(&plain, row->kernel, stage->vectors.at[k], row->written, out);
+    for (int k = 0; k < stage->stores.count; k++)
+        write_up_to(&plain, row->kernel, stage->stores.at[k], row->written, out);
 }

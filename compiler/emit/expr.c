@@ -20,12 +20,12 @@ struct Term {
     const char *local;
 };
 
-Body body_new(Emitter *e, const Kernel *kernel, Writer *out) {
-    return (Body){.e = e, .kernel = kernel, .out = out, .names = {.arena = e->arena}};
+Body body_new(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
+    return (Body){.e = e, .kernel = kernel, .name = name, .out = out, .names = {.arena = e->arena}};
 }
 
 Body body_inside(Body *outer, Writer *out, const char *variable, const char *variable_2) {
-    Body body = body_new(outer->e, outer->kernel, out);
+    Body body = body_new(outer->e, outer->kernel, outer->name, out);
     body.outer = outer;
     body.names.outer = &outer->names;
     body.variables[0] = variable;
@@ -348,15 +348,11 @@ const char *body_expression(Body *body, const Node *n, const Index *at) {
 
 /* ---- statements ---- */
 
-static bool share_bytes(const Buffer *a, const Buffer *b) {
-    return a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
-}
-
 /* Loads in the statement of `term` of what an earlier statement has `written` must come before that. */
 static void mark_overwritten(Term *term, const Buffer *written) {
     if (is_shared(term))
         return;
-    if (term->buffer && share_bytes(term->buffer, written))
+    if (term->buffer && buffers_meet(term->buffer, written))
         term->overwritten = true;
     for (int k = 0; k < term->operands; k++)
         mark_overwritten(term->operand[k], written);

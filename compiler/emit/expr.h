@@ -31,20 +31,22 @@ typedef VEC(Read) Reads;
 struct Body {
     Emitter *e;
     const Kernel *kernel;
+    const char *name; /* of the function */
     Body *outer;
     const char *variables[3];
     bool once; /* runs once in a body around it: reading ahead gains nothing */
     Writer *out;
     Writer *before_gate;   /* what reads the data set, which is always complete, goes here; NULL: it goes to `out` */
     Reads *reads;          /* collects what is read; NULL: it is read where it is used */
-    const char *read_from; /* "old.": how what was read is reached */
+    const char *read_from; /* "ahead.": how what was read is reached */
     Names names;
     VEC(Known) known;
     VEC(RowVector) vectors;
+    bool *written; /* by node: an equation above says what it is */
     VEC(Term *) terms;
 };
 
-Body body_new(Emitter *e, const Kernel *kernel, Writer *out);
+Body body_new(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
 Body body_inside(Body *outer, Writer *out, const char *variable, const char *variable_2);
 void body_know(Body *body, const Node *n, const char *text);
 void body_know_vector(Body *body, const Node *n, const char *text, unsigned inner);
@@ -76,7 +78,9 @@ const char *through_view(Emitter *e, const Node *view, Index *at);
 /* The operator's template with everything but its operands filled in. */
 const char *template_at(Emitter *e, const Node *n, const Index *at);
 
-/* equation.c: "h[i, j] = relu(...)", the equations of what a kernel computes, as comments. */
+/* equation.c: "h[i, j] = relu(...)" as comments: what a kernel computes; or one of several stages, as far as none above
+ * did. */
 void write_equations(Emitter *e, const Kernel *kernel, Writer *out);
+void write_stage_equations(const Body *row, const Stage *stage, Writer *out);
 
 #endif

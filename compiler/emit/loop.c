@@ -102,6 +102,17 @@ Outputs stage_outputs(Body *body, const Stage *stage, const Index *at) {
 
 /* ---- stages ---- */
 
+/* What the stage computes, above it; a lone stage's equations stand above the kernel. */
+static void introduce(Body *row, const Stage *stage) {
+    Writer equations = writer_like(row->out);
+    if (row->kernel->stages.count > 1)
+        write_stage_equations(row, stage, &equations);
+    if (equations.lines.count) {
+        write_blank(row->out);
+        write_all(row->out, &equations);
+    }
+}
+
 static void declare_folds(Body *row, const Stage *stage, const char **names) {
     for (int k = 0; k < stage->reduces.count; k++) {
         const Node *n = stage->reduces.at[k];
@@ -155,6 +166,7 @@ static void write_once(Body *row, const Stage *stage) {
     once.once = true;
     Index at = stage_index(row, stage, "0");
     Outputs outputs = stage_outputs(&once, stage, &at);
+    introduce(row, stage);
     body_write(&once, &outputs);
     const char *head = row->e->target->once ? row->e->target->once(row) : NULL;
     if (head)
@@ -204,6 +216,7 @@ static void write_loop_stage(Body *row, const Stage *stage) {
     }
     const Target *target = row->e->target;
     const char *extent = stage_extent(row->e, stage);
+    introduce(row, stage);
     const char **folds = NEW_ARRAY(row->e->arena, const char *, stage->reduces.count);
     bool lone_product = stage->contractions.count == 1 && stage->reduces.count == 0;
     declare_folds(row, stage, folds);
@@ -250,6 +263,7 @@ void write_rows(Body *kernel) {
     Writer before_gate = writer_like(kernel->out);
     if (target->schedules && kernel->kernel->team == TEAM_BLOCK)
         row.before_gate = &before_gate;
+    row.written = NEW_ARRAY(arena, bool, program_of(kernel->e, kernel->kernel)->graph->nodes.count);
     claim_vectors(&row);
     row.out = nests ? &elements : &lines;
     if (row.vectors.count)

@@ -5,22 +5,25 @@
 
 /* Words of C, C++ and CUDA, macros of the headers that a program includes, and what every kernel calls its own. */
 static const char *const reserved[] = {
-    "alignas",  "alignof",    "and",      "asm",       "auto",     "bool",     "break",     "case",      "catch",
-    "char",     "class",      "const",    "constexpr", "continue", "decltype", "default",   "delete",    "do",
-    "double",   "else",       "enum",     "explicit",  "export",   "extern",   "false",     "float",     "for",
-    "friend",   "goto",       "if",       "inline",    "int",      "long",     "main",      "mutable",   "namespace",
-    "new",      "noexcept",   "not",      "nullptr",   "operator", "or",       "private",   "protected", "public",
-    "real",     "register",   "restrict", "return",    "short",    "signed",   "sizeof",    "static",    "struct",
-    "switch",   "template",   "this",     "throw",     "true",     "try",      "typedef",   "typename",  "union",
-    "unsigned", "using",      "virtual",  "void",      "volatile", "while",    "xor",       "i",         "j",
-    "k",        "b",          "c",        "t",         "sum",      "sums",     "tile",      "batch",     "shared",
-    "team",     "run",        "steps",    "row",       "example",  "share",    "product",   "uniform",   "matmul",
-    "matrix",   "transposed", "gathered", "tensors",   "train",    "eval",     "min",       "max",       "linux",
-    "unix",     "schedule",   "prepare",  "release",   "evaluate", "left",     "right",     "out",       "convert",
-    "gate",     "Gate",       "read",     "old",       "Old",      "side",     "read_side", "OldSide",   "rows",
-    "columns",  "ROWS",       "COLUMNS",  "Train",     "Eval",     "Tensors",  "Batch",     "Matrix",    "Team",
-    "complex",  "I",          "NULL",     "NAN",       "INFINITY", "EOF",      "BUFSIZ",    "RAND_MAX",  "BATCH",
-    "REPORTS",  "TRAIN",      "EVAL"};
+    "alignas",     "alignof",  "and",      "asm",        "auto",        "bool",       "break",       "case",
+    "catch",       "char",     "class",    "const",      "constexpr",   "continue",   "decltype",    "default",
+    "delete",      "do",       "double",   "else",       "enum",        "explicit",   "export",      "extern",
+    "false",       "float",    "for",      "friend",     "goto",        "if",         "inline",      "int",
+    "long",        "main",     "mutable",  "namespace",  "new",         "noexcept",   "not",         "nullptr",
+    "operator",    "or",       "private",  "protected",  "public",      "real",       "register",    "restrict",
+    "return",      "short",    "signed",   "sizeof",     "static",      "struct",     "switch",      "template",
+    "this",        "throw",    "true",     "try",        "typedef",     "typename",   "union",       "unsigned",
+    "using",       "virtual",  "void",     "volatile",   "while",       "xor",        "i",           "j",
+    "k",           "b",        "c",        "t",          "sum",         "sums",       "tile",        "batch",
+    "shared",      "team",     "run",      "steps",      "row",         "example",    "share",       "product",
+    "uniform",     "matmul",   "matrix",   "transposed", "gathered",    "tensors",    "train",       "eval",
+    "min",         "max",      "linux",    "unix",       "schedule",    "prepare",    "release",     "evaluate",
+    "left",        "right",    "out",      "convert",    "gate",        "Gate",       "read",        "ahead",
+    "Ahead",       "row_out",  "read_row", "RowAhead",   "read_column", "column_out", "ColumnAhead", "row_sums",
+    "column_sums", "leads",    "BLOCKS",   "rows",       "columns",     "ROWS",       "COLUMNS",     "Train",
+    "Eval",        "Tensors",  "Batch",    "Matrix",     "Team",        "complex",    "I",           "NULL",
+    "NAN",         "INFINITY", "EOF",      "BUFSIZ",     "RAND_MAX",    "BATCH",      "REPORTS",     "TRAIN",
+    "EVAL"};
 
 bool has_word(const char *text, const char *word) {
     size_t length = strlen(word);

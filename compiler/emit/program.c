@@ -35,15 +35,16 @@ double program_flops(const Program *program) {
 
 static void write_kernel(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
     Writer lines = WRITER(e->arena);
-    Body body = body_new(e, kernel, &lines);
+    Body body = body_new(e, kernel, name, &lines);
     out->at = lines.at = kernel->nodes.at[0]->src;
     if (kernel->cls == KERNEL_CONTRACT)
-        e->target->contract(&body, name);
+        e->target->contract(&body);
     else
         write_rows(&body);
     const char *text = text_string(&lines.text);
     write_statements_of(e, kernel, out);
-    write_equations(e, kernel, out);
+    if (kernel->stages.count < 2)
+        write_equations(e, kernel, out);
     if (e->target->declare)
         e->target->declare(e, kernel, name, out);
     write_open(out, "%s {", e->target->signature(e, name, text));
@@ -98,7 +99,7 @@ static void write_file(Emitter *e, Writer *out) {
     Writer tensors = WRITER(e->arena), step = WRITER(e->arena), evaluation = WRITER(e->arena);
     write_rule(&step, "training step");
     write_kernels(e, e->programs[0], &step);
-    write_rule(&step, "phases: kernels that may run at the same time");
+    write_rule(&step, "phases: one after the other; the kernels of a phase run at the same time");
     e->target->phases(e, e->programs[0], &step);
     write_rule(&step, "the step");
     e->target->step(e, &step);

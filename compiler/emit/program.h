@@ -19,6 +19,7 @@ double program_flops(const Program *program);
 /* ---- banner.c, quote.c: comments ---- */
 
 void write_banner(Emitter *e, Writer *out);
+const char *tile_text(Arena *arena, int64_t tiles); /* "1 tile", "1,024 tiles" */
 /* The statements of the model that a kernel carries out, with their places. */
 void write_statements_of(Emitter *e, const Kernel *kernel, Writer *out);
 /* As the user wrote it; of an absolute path, the name. */

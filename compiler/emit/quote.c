@@ -101,9 +101,11 @@ void write_statements_of(Emitter *e, const Kernel *kernel, Writer *out) {
     int forward = forward_nodes(g);
     for (int k = 0; k < kernel->nodes.count; k++)
         add_place(e->arena, &places, kernel->nodes.at[k]->src, kernel->nodes.at[k]->id < forward);
-    for (int k = 0; k < places.count && k < MOST_QUOTED; k++)
-        quote(e, g, &places.at[k], out);
+    int quoted = 0;
+    for (int backward = 0; backward < 2; backward++)
+        for (int k = 0; k < places.count; k++)
+            if (places.at[k].forward != backward && quoted++ < MOST_QUOTED)
+                quote(e, g, &places.at[k], out);
     if (places.count > MOST_QUOTED)
         write_line(out, "// ... and %d more lines", places.count - MOST_QUOTED);
-    write_line(out, "//");
 }

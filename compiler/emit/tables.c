@@ -157,7 +157,7 @@ static int write_tensors_of(Emitter *e, const int *rows, int count, Writer *out)
 /* Weights and states in the order of the model, then the values of a training step in the order of their computation. */
 static int write_tensors(Emitter *e, Writer *out) {
     const Plan *plan = e->plan;
-    write_line(out, "// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase");
+    write_line(out, "// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on");
     write_open(out, "static const MtcTensor tensor_table[] = {");
     int count = write_tensors_of(e, plan->of_weight, e->module->weights.count, out);
     count += write_tensors_of(e, plan->of_state, e->module->states.count, out);

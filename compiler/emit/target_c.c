@@ -20,6 +20,14 @@ static const char *call(Emitter *e, const char *name, const char *text) {
 
 /* ---- sections ---- */
 
+static const char *execution(const Emitter *e) {
+    (void)e;
+    return "How it runs: every OpenMP thread runs the whole step and takes its share of each kernel's loop. Phases run "
+           "one after the other, with a barrier between them; in a phase, a thread that is done with one kernel goes "
+           "on "
+           "to the next without waiting.";
+}
+
 static void includes(Emitter *e, Writer *out) {
     write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
     write_line(out, "typedef %s real;\n", e->options->f64 ? "double" : "float");
@@ -72,6 +80,7 @@ static void step_section(Emitter *e, Writer *out) {
                     "    return NULL;\n"
                     "}\n"
                     "\n"
+                    "// phases 0 .. phase of one step\n"
                     "static const char *train_until(const MtcRun *run, int phase) {\n"
                     "    Tensors t = tensors(run);\n"
                     "    Batch batch = batch_of_step(run, 0, BATCH, REPORTS);\n"
@@ -119,19 +128,19 @@ static const char *operand_text(Emitter *e, const Operand *operand) {
 static void write_side(Body *kernel, Writer *out) {
     Emitter *e = kernel->e;
     const Kernel *k = kernel->kernel;
-    const char *line = k->side_of_b ? "j" : "i";
+    const char *line = k->side_of_b ? "j" : "i", *name = k->side_of_b ? "column_sums" : "row_sums";
     const char *head = arena_printf(e->arena, "for (int %s = %s0; %s < %s0 + %s; %s++)", line, line, line, line,
                                     k->side_of_b ? "columns" : "rows", line);
     Writer all = writer_like(out), sums = writer_like(out), terms = writer_like(out), lines = writer_like(out);
     Body body = body_inside(kernel, &lines, line, NULL), term = body_inside(kernel, &terms, line, "k");
     Index at = product_index(e, k), operand = operand_index(e, k->contraction, k->side_of_b, &at, "k");
     const char *value = body_expression(&term, k->contraction->in[k->side_of_b], &operand);
-    write_line(&terms, "side[%s - %s0] += %s;", line, line, value);
+    write_line(&terms, "%s[%s - %s0] += %s;", name, line, line, value);
     write_block(&sums, head, &terms);
-    write_line(&lines, "%s sum = side[%s - %s0];", e->target->real, line, line);
+    write_line(&lines, "%s sum = %s[%s - %s0];", e->target->real, name, line, line);
     Outputs outputs = side_outputs(&body, k);
     body_write(&body, &outputs);
-    write_line(&all, "%s side[%s] = {0};", e->target->real, k->side_of_b ? "COLUMNS" : "ROWS");
+    write_line(&all, "%s %s[%s] = {0};", e->target->real, name, k->side_of_b ? "COLUMNS" : "ROWS");
     write_block(&all, arena_printf(e->arena, "for (int k = 0; k < %s; k++)", product_depth(e, k->contraction)), &sums);
     write_block(&all, head, &lines);
     write_block(out, arena_printf(e->arena, "if (%s0 == 0)", k->side_of_b ? "i" : "j"), &all);
@@ -162,8 +171,7 @@ static void write_tile(Body *kernel, const char *m, const char *n, Writer *out) 
         write_side(kernel, out);
 }
 
-static void contract(Body *kernel, const char *name) {
-    (void)name;
+static void contract(Body *kernel) {
     const Kernel *k = kernel->kernel;
     Shape shape = sizes_shape(kernel->e->sizes, k->contraction);
     int rank = shape.type.rank;
@@ -238,6 +246,7 @@ static bool product(Body *row, const Stage *stage, const char *extent) {
 
 const Target target_c = {
     .name = "cpu",
+    .execution = execution,
     .includes = includes,
     .tensors = tensors,
     .phases = phases,

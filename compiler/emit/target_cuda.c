@@ -39,10 +39,24 @@ void write_lambda(Writer *out, const char *head, const Writer *lines) {
 static const char *const team_names[] = {
     [TEAM_THREAD] = "Thread", [TEAM_WARP] = "Warp", [TEAM_BLOCK] = "Whole", [TEAM_COLUMN] = "Column"};
 
+/* "128 tiles of 16 x 4 outputs, 4 x 4 a thread, 64 slices of k; no panels ..." */
+static void write_cut(Emitter *e, const Kernel *kernel, Writer *out) {
+    static const char *const ways[] = {[FEED_STAGED] = "panels in shared memory (cuda/staged.cuh)",
+                                       [FEED_PIPELINED] = "panels copied ahead to shared memory (cuda/pipelined.cuh)",
+                                       [FEED_DIRECT] = "no panels in shared memory (cuda/direct.cuh)"};
+    const Tile *tile = &kernel->tile;
+    const char *slices = tile->slices > 1 ? arena_printf(e->arena, ", %d slices of k", tile->slices) : "";
+    write_comment(out, 0,
+                  arena_printf(e->arena, "%s of %d x %d outputs, %d x %d a thread%s; %s",
+                               tile_text(e->arena, kernel->tiles), tile->m, tile->n, tile->tm, tile->tn, slices,
+                               ways[product_feed(kernel)]));
+}
+
 static void declare_product(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
     Shape shape = sizes_shape(e->sizes, kernel->contraction);
     int rank = shape.type.rank;
     const Tile *tile = &kernel->tile;
+    write_cut(e, kernel, out);
     write_line(out, "using %s_product = Product<%s, %s, %s>;", name, shape.symbol[rank - 2], shape.symbol[rank - 1],
                product_depth(e, kernel->contraction));
     write_line(out, "using %s_tile = Tile<%d, %d, %d, %d, %d>;", name, tile->m, tile->n, tile->k, tile->tm, tile->tn);
@@ -51,15 +65,16 @@ static void declare_product(Emitter *e, const Kernel *kernel, const char *name, 
     if (kernel->batches > 1)
         write_line(out, "constexpr int %s_tiles = %s * %s_each;", name, shape_product(e->arena, &shape, 0, rank - 2),
                    name);
-    write_line(out, "constexpr int %s_shared = product_shared<%s_product, %s_tile>();", name, name, name);
+    write_line(out, "constexpr int %s_shared_bytes = product_shared<%s_product, %s_tile>();", name, name, name);
 }
 
+/* NULL: none. */
 static const char *vector_floats(Emitter *e, const Kernel *kernel) {
     Text sum = TEXT(e->arena);
     for (int s = 0; s < kernel->stages.count; s++)
         for (int k = 0; k < kernel->stages.at[s].vectors.count; k++)
             text_printf(&sum, "%s%s", sum.length ? " + " : "", stage_extent(e, &kernel->stages.at[s]));
-    return sum.length ? text_string(&sum) : "0";
+    return sum.length ? text_string(&sum) : NULL;
 }
 
 static void declare_rows(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
@@ -68,8 +83,13 @@ static void declare_rows(Emitter *e, const Kernel *kernel, const char *name, Wri
     if (kernel->rows > 1 && kernel->team != TEAM_BLOCK)
         tiles = arena_printf(e->arena, "divide_up(%s, %s::rows)", rows, team);
     write_line(out, "constexpr int %s_tiles = %s;", name, tiles);
-    if (kernel->team != TEAM_THREAD)
-        write_line(out, "constexpr int %s_shared = team_shared<%s>(%s);", name, team, vector_floats(e, kernel));
+    const char *floats = vector_floats(e, kernel);
+    if (kernel->team == TEAM_THREAD)
+        return;
+    if (floats)
+        write_line(out, "constexpr int %s_row_floats = %s; // that a row keeps from stage to stage", name, floats);
+    write_line(out, "constexpr int %s_shared_bytes = team_shared<%s>(%s);", name, team,
+               floats ? arena_printf(e->arena, "%s_row_floats", name) : "0");
 }
 
 static void declare(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
@@ -80,6 +100,20 @@ static void declare(Emitter *e, const Kernel *kernel, const char *name, Writer *
 }
 
 /* ---- sections ---- */
+
+static const char *execution(const Emitter *e) {
+    const Program *train = e->programs[0];
+    const char *persistent = "All steps are one launch of BLOCKS blocks: each loops over the steps, in a step over the "
+                             "phases, and in a phase over its share of the tiles";
+    const char *graph = "A step is a CUDA graph of a launch per phase, with a block for each tile";
+    return arena_printf(e->arena,
+                        "How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: "
+                        "a call of the kernel's function. Phases run one after the other; the tiles of a phase, of all "
+                        "its kernels, may run at the same time, in any order. A tile may start while the phase before "
+                        "is still running; gate() returns when that has ended. What that phase does not write may be "
+                        "read ahead of the gate, and is. %s (cuda/schedule.cuh).",
+                        train->schedule == SCHEDULE_PERSISTENT ? persistent : graph);
+}
 
 static void includes(Emitter *e, Writer *out) {
     (void)e;
@@ -133,12 +167,18 @@ static bool takes_shared(const Kernel *kernel) {
 }
 
 static void write_shared(Emitter *e, const Program *program, const char *name, Writer *out) {
+    bool any = false;
+    for (int k = 0; k < program->kernels.count; k++)
+        any |= takes_shared(program->kernels.at[k]);
     write_line(out, "// bytes of shared memory: the most that any kernel takes");
+    if (!any) {
+        write_line(out, "constexpr int %s = 0;", name);
+        return;
+    }
     write_open(out, "constexpr int %s = std::max({", name);
-    write_line(out, "0,");
     for (int k = 0; k < program->kernels.count; k++)
         if (takes_shared(program->kernels.at[k]))
-            write_line(out, "%s_shared,", kernel_name(e, program->kernels.at[k]));
+            write_line(out, "%s_shared_bytes,", kernel_name(e, program->kernels.at[k]));
     write_close(out, "});");
 }
 
@@ -153,6 +193,7 @@ static void phases(Emitter *e, const Program *program, Writer *out) {
     parts[3] = shared;
     for (int p = 0; p < count; p++) {
         const char *name = arena_printf(e->arena, "%s_%d", program->prefix, p + 1);
+        write_line(out, "// phase %d of %d: %s", p + 1, count, tile_text(e->arena, program->phases.at[p].tiles));
         write_tiles(e, &program->phases.at[p], name, out);
         write_phase(e, &program->phases.at[p], name, out);
         write_blank(out);
@@ -164,15 +205,19 @@ static void phases(Emitter *e, const Program *program, Writer *out) {
 
 static void step_section(Emitter *e, Writer *out) {
     bool persistent = e->programs[0]->schedule == SCHEDULE_PERSISTENT;
-    const char *blocks = arena_printf(e->arena, "%lld", (long long)e->programs[0]->grid);
+    if (persistent)
+        write_line(out,
+                   "constexpr int BLOCKS = %lld; // of the one launch, at most: the device must hold all at a time",
+                   (long long)e->programs[0]->grid);
     write_line(out, "static %s<Train> schedule;\n", persistent ? "Persistent" : "Replayed");
     write_line(out,
                "static const char *train(const MtcRun *run, int64_t steps) {\n"
                "    return schedule.train(run, steps);\n"
                "}\n"
                "\n"
+               "// phases 0 .. phase of one step\n"
                "static const char *train_until(const MtcRun *run, int phase) {\n"
-               "    return train_until<Train>(run, phase);\n"
+               "    return launch_until<Train>(run, phase);\n"
                "}\n"
                "\n"
                "static const char *prepare(const MtcRun *) {\n"
@@ -182,35 +227,52 @@ static void step_section(Emitter *e, Writer *out) {
                "static void release() {\n"
                "    schedule.release();\n"
                "}",
-               persistent ? blocks : "");
+               persistent ? "BLOCKS" : "");
 }
 
 static void evaluation(Emitter *e, Writer *out) {
     (void)e;
     write_line(out, "\nstatic const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {\n"
-                    "    return evaluate<Eval>(run, first, rows, slot);\n"
+                    "    return launch_evaluation<Eval>(run, first, rows, slot);\n"
                     "}");
 }
 
 /* ---- products ---- */
 
+/* n is the field, perhaps in another shape and as floats. */
+static bool is_raw(const Node *n, const Node *field) {
+    while (n != field && n->inputs == 1 &&
+           (n->op->flags & OP_CONTIGUOUS || n->in[0]->type.dtype != n->type.dtype))
+        n = n->in[0];
+    return n == field;
+}
+
+typedef VEC(const Node *) NodeList;
+
+static bool is_in(const NodeList *list, const Node *n) {
+    for (int i = 0; i < list->count; i++)
+        if (list->at[i] == n)
+            return true;
+    return false;
+}
+
 /* Calls the operand's field, and the same as a float, v. */
-static bool know_raw(Body *body, const Node *n, const Node *field) {
-    bool converts = n->inputs == 1 && n->in[0]->type.dtype != n->type.dtype;
-    bool keeps = n->op->flags & OP_CONTIGUOUS;
-    bool raw = n == field;
-    for (int k = 0; k < n->inputs; k++)
-        raw |= know_raw(body, n->in[k], field) && (converts || keeps);
-    if (raw)
+static void know_raw(Body *body, const Node *n, const Node *field, NodeList *seen) {
+    if (is_in(seen, n))
+        return;
+    VEC_PUSH(body->e->arena, seen, n);
+    if (is_raw(n, field))
         body_know(body, n, "v");
-    return raw;
+    for (int k = 0; k < n->inputs; k++)
+        know_raw(body, n->in[k], field, seen);
 }
 
 /* "[](float v) { return v / 255.0f; }" */
 static const char *conversion(Body *kernel, const Operand *operand) {
     Writer lines = writer_like(kernel->out);
     Body body = body_inside(kernel, &lines, "v", NULL);
-    know_raw(&body, operand->value, operand->buffer);
+    NodeList seen = {0};
+    know_raw(&body, operand->value, operand->buffer, &seen);
     Index at = {0};
     for (int axis = 0; axis < operand->value->type.rank; axis++)
         index_push(&at, 1, "0");
@@ -242,9 +304,10 @@ static const char *operand_text(Body *kernel, const Operand *operand) {
     return operand->transposed ? arena_printf(e->arena, "transposed(%s)", matrix) : matrix;
 }
 
-static void contract(Body *kernel, const char *name) {
+static void contract(Body *kernel) {
     const Kernel *k = kernel->kernel;
-    const char *tile = "tile", *left = operand_text(kernel, &k->a), *right = operand_text(kernel, &k->b);
+    const char *name = kernel->name, *tile = "tile", *left = operand_text(kernel, &k->a),
+               *right = operand_text(kernel, &k->b);
     if (k->batches > 1) {
         write_line(kernel->out, "int b = tile / %s_each;", name);
         tile = arena_printf(kernel->e->arena, "tile %% %s_each", name);
@@ -292,10 +355,7 @@ static void row_vectors(Body *row, const RowVector *vectors, int count) {
             write_line(row->out, "float %s[%s];", vectors[k].name, vectors[k].extent);
         return;
     }
-    Text extents = TEXT(row->e->arena);
-    for (int k = 0; k < count; k++)
-        text_printf(&extents, "%s%s", k ? " + " : "", vectors[k].extent);
-    write_line(row->out, "float *%s = row_memory(team, shared, %s);", vectors[0].name, text_string(&extents));
+    write_line(row->out, "float *%s = row_memory(team, shared, %s_row_floats);", vectors[0].name, row->name);
     for (int k = 1; k < count; k++)
         write_line(row->out, "float *%s = %s + %s;", vectors[k].name, vectors[k - 1].name, vectors[k - 1].extent);
 }
@@ -318,7 +378,7 @@ static void fold(Body *row, const Node *reduction, const char *name) {
 static const char *once(const Body *row) {
     if (row->kernel->team == TEAM_THREAD)
         return NULL;
-    return row->kernel->team == TEAM_COLUMN ? "if (exists && team.first == 0)" : "if (team.first == 0)";
+    return row->kernel->team == TEAM_COLUMN ? "if (exists && leads(team))" : "if (leads(team))";
 }
 
 static void sync(Body *row) {
@@ -350,6 +410,7 @@ static bool product(Body *row, const Stage *stage, const char *extent) {
 const Target target_cuda = {
     .name = "cuda",
     .schedules = true,
+    .execution = execution,
     .includes = includes,
     .tensors = tensors,
     .phases = phases,

@@ -59,6 +59,16 @@ static void add_fields(Emitter *e, const char *arrow, Members *members) {
     }
 }
 
+/* "[BATCH, H], in the bytes of eval_h": the first member above that it shares them with. */
+static const char *buffer_note(Emitter *e, int buffer, const Node *n) {
+    const char *note = extents(e, n, NULL);
+    const Buffer *all = e->plan->buffers.at;
+    for (int k = 0; k < buffer; k++)
+        if (buffers_meet(&all[k], &all[buffer]))
+            return arena_printf(e->arena, "%s, shares bytes of %s", note, e->tensor[k]);
+    return note;
+}
+
 static void add_buffers(Emitter *e, const char *arrow, Members *members) {
     const Node **nodes = nodes_in_buffers(e);
     for (int k = 0; k < e->plan->buffers.count; k++) {
@@ -68,7 +78,7 @@ static void add_buffers(Emitter *e, const char *arrow, Members *members) {
             continue;
         const char *type = arena_printf(e->arena, "%s *", c_type(e, buffer->type.dtype));
         const char *value = arena_printf(e->arena, "(%s)(run%sarena + %lld)", type, arrow, (long long)buffer->offset);
-        VEC_PUSH(e->arena, members, ((Member){type, e->tensor[k], value, extents(e, n, NULL)}));
+        VEC_PUSH(e->arena, members, ((Member){type, e->tensor[k], value, buffer_note(e, k, n)}));
     }
 }
 

@@ -4,6 +4,11 @@
 static const char *const split_names[] = {"train", "test", "validation"};
 static const char *const format_names[] = {"idx"};
 static const char *const field_types[] = {"u8", "i32", "f32", "class"};
+/* The generated program's own flags; a param may not take their names. --help is no row of that table. */
+static const char *const program_flags[] = {
+#define FLAG(field, name, ...) name,
+#include "../../runtime/flags.def"
+    "help"};
 static const char *const train_keys[] = {"loss", "metric", "optimizer", "batch", "epochs", "seed", "predict"};
 
 enum { MAX_FIELDS = 8, MAX_PARAMS = 32, MAX_CALLS = 100 };
@@ -49,6 +54,9 @@ static void check_params(Diag *diag, const Ast *ast) {
                 break;
             }
         check_range(diag, p);
+        if (contains(program_flags, COUNT(program_flags), p->name.text))
+            diag_error(diag, p->name.span, "--%s is a flag of every program; choose another name for this param",
+                       p->name.text);
         if (i == MAX_PARAMS)
             diag_error(diag, p->name.span, "a model has at most %d params", MAX_PARAMS);
     }
@@ -188,13 +196,26 @@ static void check_train_key(Diag *diag, Scope *scope, const Block *train, const 
         duplicate(diag, "setting", s->name, block_find(train, s->name.text)->name.span);
 }
 
+/* An unknown setting that may be meant for the key was reported. */
+static bool is_misspelt(const Block *train, const char *key) {
+    for (int i = 0; i < train->body.count; i++) {
+        const char *name = train->body.at[i]->name.text;
+        if (name && !contains(train_keys, COUNT(train_keys), name) && nearest_name(name, &key, 1))
+            return true;
+    }
+    return false;
+}
+
 static void check_train(Diag *diag, Scope *scope, const Block *train) {
+    static const struct {
+        const char *key, *example;
+    } needed[] = {{"loss", "cross_entropy(logits, label)"}, {"optimizer", "adam(1e-3)"}};
     for (int i = 0; i < train->body.count; i++)
         check_train_key(diag, scope, train, train->body.at[i]);
-    if (!block_find(train, "loss"))
-        diag_error(diag, train->keyword.span, "the train block has no loss: loss = cross_entropy(logits, label)");
-    if (!block_find(train, "optimizer"))
-        diag_error(diag, train->keyword.span, "the train block has no optimizer: optimizer = adam(1e-3)");
+    for (int i = 0; i < COUNT(needed); i++)
+        if (!block_find(train, needed[i].key) && !is_misspelt(train, needed[i].key))
+            diag_error(diag, train->keyword.span, "the train block has no %s: %s = %s", needed[i].key, needed[i].key,
+                       needed[i].example);
 }
 
 static void check_model(Diag *diag, Ast *ast, const Block *data, const Block *model, const Block *train) {

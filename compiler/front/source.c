@@ -96,6 +96,7 @@ static Source *read_open(Diag *diag, Arena *arena, FILE *file, const char *path,
     if (!text)
         return read_failed(diag, at, path, strerror(errno));
     source->text = text;
+    source_index(arena, source);
     return check_text(diag, source, (unsigned char *)text) ? source : NULL;
 }
 

@@ -152,7 +152,10 @@ static bool read_scores(Call *call, Node **scores, Node **target) {
     if (!distribution && !labels_fit(&s->type, &t->type)) {
         call_error(call, 1, "%s is neither a class for each of the scores %s nor a distribution of the same shape",
                    type_user_text(g->arena, &t->type), type_user_text(g->arena, &s->type));
-        diag_note(g->module->diag, s->src, "the scores are made here");
+        diag_note(g->module->diag, s->src, "the scores are made here%s",
+                  t->type.dtype == DT_I32 && s->type.rank > t->type.rank + 1
+                      ? "; for a score for each class, flatten what they are made of"
+                      : "");
         return false;
     }
     *scores = s;
@@ -177,7 +180,8 @@ static Node *cross_entropy(Graph *g, Node *x, Node *q, bool sums_to_one) {
     Node *log_sum = op1(g, "log", graph_reduce(g, "sum", op1(g, "exp", s), classes));
     if (!sums_to_one)
         log_sum = mul(g, log_sum, graph_reduce(g, "sum", q, classes));
-    return sub(g, log_sum, graph_reduce(g, "sum", mul(g, q, s), classes));
+    Node *score = graph_name(graph_reduce(g, "sum", mul(g, q, s), classes), "target_score");
+    return sub(g, log_sum, score);
 }
 
 static Value build_cross_entropy(Call *call) {
@@ -196,8 +200,8 @@ static Value build_accuracy(Call *call) {
     Node *x, *t;
     if (!read_scores(call, &x, &t))
         return value_tensor(NULL);
-    Node *label = t->type.dtype == DT_I32 ? t : build_arg_max(g, t, last_axis(t));
-    Node *right = op2(g, "eq", build_arg_max(g, x, last_axis(x)), label);
+    Node *label = t->type.dtype == DT_I32 ? t : build_arg_max(g, t, last_axis(t), "target");
+    Node *right = op2(g, "eq", build_arg_max(g, x, last_axis(x), "predicted"), label);
     return value_tensor(mean_over_example(g, graph_cast(g, right, DT_F32)));
 }
 

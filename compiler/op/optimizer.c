@@ -66,7 +66,11 @@ enum { ADAM_RATE, ADAM_BETA1, ADAM_BETA2, ADAM_EPS, ADAM_DECAY, ADAM_NUMBERS };
 /* 1 - beta^t, accurate while t is small: -expm1(t log(beta)). */
 static Node *bias_correction(Graph *g, Node *beta) {
     Node *power = mul(g, op0(g, "step", (Attr){0}), op1(g, "log", beta));
-    return op1(g, "neg", op1(g, "expm1", power));
+    Node *correction = op1(g, "neg", op1(g, "expm1", power));
+    double value;
+    if (correction && graph_constant_value(beta, &value))
+        correction->meaning = arena_printf(g->arena, "1 - %g^step", value);
+    return correction;
 }
 
 /* state = beta state + (1 - beta) value */

@@ -69,20 +69,20 @@ static Value build_mean(Call *call) {
 }
 
 /* The first index whose element is the largest: min over j of (j where x[j] is the maximum, else the size). */
-Node *build_arg_max(Graph *g, Node *x, int axis) {
+Node *build_arg_max(Graph *g, Node *x, int axis, const char *name) {
     if (!x)
         return NULL;
     unsigned axes = 1u << axis;
     Node *largest = op2(g, "eq", x, graph_reduce_keep(g, "max", x, axes));
     Node *index = graph_cast(g, graph_iota(g, &x->type, axis), DT_F32);
     Node *found = select(g, largest, index, graph_constant(g, (double)x->type.dim[axis]));
-    return graph_cast(g, graph_reduce(g, "min", found, axes), DT_I32);
+    return graph_cast(g, graph_name(graph_reduce(g, "min", found, axes), name), DT_I32);
 }
 
 static Value build_argmax(Call *call) {
     Node *x = call_tensor(call, 0);
     int axis = x ? call_axis(call, 1, x) : -1;
-    return value_tensor(axis < 0 ? NULL : build_arg_max(call->g, graph_cast(call->g, x, DT_F32), axis));
+    return value_tensor(axis < 0 ? NULL : build_arg_max(call->g, graph_cast(call->g, x, DT_F32), axis, NULL));
 }
 
 #define AXES_SIGNATURE "x, axis: axes = none, keep: bool = false"

@@ -333,7 +333,7 @@ static Value build_concat(Call *call) {
     Graph *g = call->g;
     const Value *list = &call->args[0];
     if (list->kind != VALUE_LIST || list->count == 0) {
-        call_error(call, 0, "expected a list of tensors");
+        call_error(call, 0, "expected a list of tensors, like concat([a, b])");
         return value_tensor(NULL);
     }
     Call items = *call;

@@ -42,16 +42,11 @@ static Access through_contract(const Node *n, int k, const Access *at) {
 Access access_input(Arena *arena, const Node *n, int k, const Access *at) {
     switch (n->op->cls) {
     case OP_MAP:
-    case OP_ROOT:
-        return through_map(n, at);
-    case OP_VIEW:
-        return through_view(arena, n, at);
-    case OP_REDUCE:
-        return through_reduce(n, at);
-    case OP_CONTRACT:
-        return through_contract(n, k, at);
-    default:
-        ICE("%%%d %s has no inputs", n->id, n->op->name);
+    case OP_ROOT: return through_map(n, at);
+    case OP_VIEW: return through_view(arena, n, at);
+    case OP_REDUCE: return through_reduce(n, at);
+    case OP_CONTRACT: return through_contract(n, k, at);
+    default: ICE("%%%d %s has no inputs", n->id, n->op->name);
     }
 }
 
@@ -101,50 +96,40 @@ bool access_walk(Arena *arena, Node *n, const Access *at, WalkVisit visit, void 
     return walk(&walker, n, at);
 }
 
-bool access_is_free(const Node *n) {
-    OpClass cls = n->op->cls;
-    if (cls == OP_INDEX)
-        return true;
-    if (cls == OP_LEAF)
-        return !(n->op->flags & OP_BUFFER) || n->type.batched;
-    if (cls != OP_MAP && cls != OP_VIEW)
-        return false;
-    for (int k = 0; k < n->inputs; k++)
-        if (!access_is_free(n->in[k]))
-            return false;
-    return true;
-}
-
-/* The same number for every element. */
-static bool is_uniform(const Node *n) {
+/* The same number for every element; by node id, for what precedes n. */
+static bool is_uniform(const Node *n, const bool *uniform) {
     if (n->op->cls == OP_LEAF)
         return !(n->op->flags & OP_BUFFER);
     if (n->op->cls != OP_MAP && n->op->cls != OP_VIEW)
         return false;
     for (int k = 0; k < n->inputs; k++)
-        if (!is_uniform(n->in[k]))
+        if (!uniform[n->in[k]->id])
             return false;
     return true;
 }
 
-static bool is_field(const Node *n) {
-    return n->op->cls == OP_LEAF && (n->op->flags & OP_BUFFER) && n->type.batched;
-}
-
-Node *access_single_field(const Node *n) {
-    if (is_field(n))
-        return (Node *)n;
-    bool keeps_order = n->op->cls == OP_MAP || (n->op->cls == OP_VIEW && (n->op->flags & OP_CONTIGUOUS));
-    if (!keeps_order)
-        return NULL;
+static Node *single_field(Node *n, const bool *uniform, Node *const *fields) {
+    if (n->op->cls == OP_LEAF)
+        return n->op->flags & OP_BUFFER && n->type.batched ? n : NULL;
+    bool keeps_order = n->op->cls == OP_MAP || n->op->flags & OP_CONTIGUOUS;
     Node *field = NULL;
     for (int k = 0; k < n->inputs; k++) {
-        if (is_uniform(n->in[k]))
+        Node *below = fields[n->in[k]->id];
+        if (uniform[n->in[k]->id])
             continue;
-        Node *below = access_single_field(n->in[k]);
-        if (!below || (field && field != below))
+        if (!keeps_order || !below || (field && field != below))
             return NULL;
         field = below;
     }
     return field;
+}
+
+Node **access_single_fields(const Graph *g) {
+    bool *uniform = NEW_ARRAY(g->arena, bool, g->nodes.count);
+    Node **fields = NEW_ARRAY(g->arena, Node *, g->nodes.count);
+    for (int i = 0; i < g->nodes.count; i++) {
+        uniform[i] = is_uniform(g->nodes.at[i], uniform);
+        fields[i] = single_field(g->nodes.at[i], uniform, fields);
+    }
+    return fields;
 }

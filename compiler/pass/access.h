@@ -24,12 +24,9 @@ typedef Walk (*WalkVisit)(void *context, Node *n, const Access *at);
  * own inputs are read in turn. Returns false as soon as a visit fails. */
 bool access_walk(Arena *arena, Node *n, const Access *at, WalkVisit visit, void *context);
 
-/* Can be computed anywhere from what is always there: constants, run-time scalars, data fields, indices, and maps and
- * views of those. Never stored unless a product needs it in memory. */
-bool access_is_free(const Node *n);
-
-/* The data field that a free node reads element by element (through contiguous reshapes), or NULL: no field, or more
- * than one, or at other places. A product can then compute it while loading. */
-Node *access_single_field(const Node *n);
+/* By node id: the data field that the node reads element by element, through maps and contiguous reshapes, beside numbers
+ * that are the same for every element; NULL: no field, or more than one, or at other places. A product can compute such a
+ * node while loading it. */
+Node **access_single_fields(const Graph *g);
 
 #endif

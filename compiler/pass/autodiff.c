@@ -22,10 +22,14 @@ static void find_dependents(Tape *tape) {
 /* The gradient of `h` is d_h; of what goes into the last operator of `h`, its ReLU for example, d_h_pre. */
 static void name_gradient(Tape *tape, const Node *n) {
     const char *user = tape->user[n->id];
+    Node *gradient = tape->gradient[n->id];
+    bool was_there = gradient->id < tape->count || gradient->op->cls == OP_LEAF || gradient->op->cls == OP_INDEX;
+    if (was_there)
+        return;
     if (n->name)
-        graph_name(tape->gradient[n->id], arena_printf(tape->g->arena, "d_%s", n->name));
+        graph_name(gradient, arena_printf(tape->g->arena, "d_%s", n->name));
     else if (user)
-        graph_name(tape->gradient[n->id], arena_printf(tape->g->arena, "d_%s_pre", user));
+        graph_name(gradient, arena_printf(tape->g->arena, "d_%s_pre", user));
 }
 
 /* A value that is used twice receives the sum of what its uses send back. */

@@ -4,12 +4,12 @@
 #include "pass/fuse.h"
 
 enum {
-    THIN_WEIGHT = 16384,  /* elements of a weight matrix that a row reads whole */
-    THIN_WORK = 4 << 20,  /* ... times rows: what re-reading it from cache may cost */
-    ROW_FLOATS = 4096,    /* that a row may keep for its products: 16 KB, of the 48 that a block has for sure */
-    LONE_ROW = 4096,      /* elements that one block may handle alone */
+    THIN_WEIGHT = 16384, /* elements of a weight matrix that a row reads whole */
+    THIN_WORK = 4 << 20, /* ... times rows: what re-reading it from cache may cost */
+    ROW_FLOATS = 4096,   /* that a row may keep for its products: 16 KB, of the 48 that a block has for sure */
+    LONE_ROW = 4096,     /* elements that one block may handle alone */
     MANY_ROWS = 16384,
-    MAX_FOLDS = 32        /* in one kernel: each stage computes again what lies between it and memory */
+    MAX_FOLDS = 32 /* in one kernel: each stage computes again what lies between it and memory */
 };
 
 /* ---- what a kernel reads ---- */
@@ -222,8 +222,7 @@ static bool map_fits(Fusion *f, Kernel *kernel, Node *n) {
                access_walk(f->arena, n, &own_element, read_in_epilogue, &reading);
     }
     Access at;
-    return affordable_row(kernel, &n->type) && access_rows(kernel, &n->type, &at) &&
-           reads_fit_rows(f, kernel, n, &at);
+    return affordable_row(kernel, &n->type) && access_rows(kernel, &n->type, &at) && reads_fit_rows(f, kernel, n, &at);
 }
 
 static int count_folds(const Kernel *kernel) {
@@ -266,7 +265,7 @@ static bool is_thin(const Node *n) {
     if (n->attr.ta || b->rank != 2 || b->batched || !a->batched)
         return false;
     int64_t weight = type_elements(b), rows = type_elements(&n->type) / n->type.dim[n->type.rank - 1];
-    return weight <= THIN_WEIGHT && rows * weight <= THIN_WORK;
+    return weight <= THIN_WEIGHT && rows * weight <= THIN_WORK && b->dim[0] + b->dim[1] <= ROW_FLOATS;
 }
 
 /* Floats that the products of a row may keep in row-local memory. */
@@ -331,12 +330,9 @@ static bool fits(Fusion *f, Kernel *kernel, Node *n) {
     if (leaf && !may_overwrite(f, kernel, n, leaf))
         return false;
     switch (n->op->cls) {
-    case OP_MAP:
-        return map_fits(f, kernel, n);
-    case OP_REDUCE:
-        return reduce_fits(f, kernel, n);
-    default:
-        return thin_fits(f, kernel, n);
+    case OP_MAP: return map_fits(f, kernel, n);
+    case OP_REDUCE: return reduce_fits(f, kernel, n);
+    default: return thin_fits(f, kernel, n);
     }
 }
 
@@ -381,8 +377,8 @@ static Node *through_reshapes(const Fusion *f, Node *n) {
 }
 
 static bool computed_while_loading(const Fusion *f, Node *value) {
-    return f->program->machine->computed_operands && !f->home[value->id] && access_is_free(value) &&
-           value->type.rank == 2 && value->type.batched && access_single_field(value);
+    return f->program->machine->computed_operands && !f->home[value->id] && value->type.rank == 2 &&
+           value->type.batched && f->field[value->id];
 }
 
 static Operand operand(Fusion *f, Node *contraction, int k) {
@@ -396,7 +392,7 @@ static Operand operand(Fusion *f, Node *contraction, int k) {
     Node *base = through_reshapes(f, value);
     if (computed_while_loading(f, value)) {
         result.computed = true;
-        result.buffer = access_single_field(value);
+        result.buffer = f->field[value->id];
     } else if (f->home[base->id] || (base->op->flags & OP_BUFFER && !base->type.batched)) {
         result.buffer = in_memory(f, base);
     } else {
@@ -492,6 +488,7 @@ Program *fuse(Graph *graph, const Machine *machine, const char *prefix) {
                 .program = program,
                 .graph = graph,
                 .home = NEW_ARRAY(arena, Kernel *, graph->nodes.count),
+                .field = access_single_fields(graph),
                 .visit = NEW_ARRAY(arena, int, graph->nodes.count)};
     find_assigned(program);
     for (int i = 0; i < graph->nodes.count; i++) {

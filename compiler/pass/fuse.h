@@ -13,6 +13,7 @@ typedef struct Fusion {
     Graph *graph;
     Kernel **home; /* the kernel that computes it; NULL: a leaf, a root, a view, or a map that each of its readers
                       computes */
+    Node **field;  /* access_single_fields */
     int *visit;    /* the last walk that came to the node, so that each comes to it once */
     int visits;
 } Fusion;

@@ -135,6 +135,10 @@ void schedule_print(const Program *program, Text *out);
 /* CONTRACT: the stored node belongs to the side reduction's epilogue (shape [m] or [n]), not to the product's. */
 bool kernel_stores_side(const Kernel *kernel, const Node *stored);
 
+/* How the operands of a product reach the threads: as kernels_lib/cuda/matmul.cuh decides. */
+typedef enum Feed { FEED_STAGED, FEED_PIPELINED, FEED_DIRECT } Feed;
+Feed product_feed(const Kernel *kernel);
+
 /* The kernel that stores `n`, or NULL (leaf, or computed where it is used). */
 const Kernel *program_producer(const Program *program, const Node *n);
 /* The leaf that the stored node is assigned to, or NULL: then it has a buffer of its own. */

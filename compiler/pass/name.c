@@ -28,13 +28,28 @@ static bool is_update(const Program *program, const Node *n) {
     return program_assigned(program, n) != NULL;
 }
 
+/* Of a value, or of what it is a view of; NULL: it has none. */
+static const char *viewed_name(const Node *n) {
+    while (!n->name && n->op->cls == OP_VIEW)
+        n = n->in[0];
+    return n->name;
+}
+
+/* "q_times_k": a product that the text does not name. */
+static const char *factors_name(const Program *program, const Node *product) {
+    const char *a = viewed_name(product->in[0]), *b = viewed_name(product->in[1]);
+    if (!a && !b)
+        return "product";
+    return arena_printf(program->arena, "%s%stimes_%s", a ? a : "", a ? "_" : "", b ? b : "values");
+}
+
 static const char *contract_name(const Program *program, const Kernel *kernel) {
     for (int i = kernel->stores.count - 1; i >= 0; i--) {
         const Node *n = kernel->stores.at[i];
         if (n->name && !is_update(program, n) && !kernel_stores_side(kernel, n))
             return n->name;
     }
-    return kernel->contraction->name ? kernel->contraction->name : "product";
+    return kernel->contraction->name ? kernel->contraction->name : factors_name(program, kernel->contraction);
 }
 
 static const char *loop_name(const Program *program, const Kernel *kernel) {

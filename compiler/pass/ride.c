@@ -55,15 +55,22 @@ static bool order_allows(const Fusion *f, const Kernel *rider, const Kernel *pro
     return overwrites_safely(f, rider, product);
 }
 
+/* Not what the rider loaded: it may have computed again what the product finds in memory as its operand. */
+static void load_sources(Fusion *f, Kernel *product, const Node *n) {
+    Sources sources = fusion_sources(f, product, n);
+    for (int i = 0; i < sources.count; i++)
+        if (!kernel_reads(product, sources.at[i]))
+            VEC_PUSH(f->arena, &product->loads, sources.at[i]);
+}
+
 static void merge(Fusion *f, Kernel *rider, Kernel *product, Node *reduction) {
     product->side = reduction;
     for (int i = 0; i < rider->nodes.count; i++) {
         VEC_PUSH(f->arena, &product->nodes, rider->nodes.at[i]);
         f->home[rider->nodes.at[i]->id] = product;
     }
-    for (int i = 0; i < rider->loads.count; i++)
-        if (!kernel_reads(product, rider->loads.at[i]))
-            VEC_PUSH(f->arena, &product->loads, rider->loads.at[i]);
+    for (int i = 0; i < rider->nodes.count; i++)
+        load_sources(f, product, rider->nodes.at[i]);
     for (int i = 0; i < rider->stores.count; i++)
         VEC_PUSH(f->arena, &product->stores, rider->stores.at[i]);
     for (int i = 0; i < rider->roots.count; i++)

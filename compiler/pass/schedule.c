@@ -13,8 +13,13 @@ const Machine machine_cuda = {.name = "cuda",
                               .bandwidth = 4.3e12,
                               .barrier = 0.92e-6,
                               .launch = 1.5e-6};
-const Machine machine_cpu = {
-    .name = "cpu", .multiprocessors = 4, .clock = 3e9, .flops = 1e11, .bandwidth = 2e10, .barrier = 1e-6, .launch = 1e-6};
+const Machine machine_cpu = {.name = "cpu",
+                             .multiprocessors = 4,
+                             .clock = 3e9,
+                             .flops = 1e11,
+                             .bandwidth = 2e10,
+                             .barrier = 1e-6,
+                             .launch = 1e-6};
 
 enum { PERSISTENT_WAVES = 4 };
 
@@ -125,7 +130,7 @@ void schedule(Program *program, Schedule wanted) {
     program->grid = widest < blocks ? widest : blocks;
     estimate(program);
     bool faster = program->estimate[SCHEDULE_PERSISTENT] < program->estimate[SCHEDULE_GRAPH];
-    program->schedule = wanted != SCHEDULE_AUTO            ? wanted
+    program->schedule = wanted != SCHEDULE_AUTO      ? wanted
                         : is_tiny(program) && faster ? SCHEDULE_PERSISTENT
                                                      : SCHEDULE_GRAPH;
 }

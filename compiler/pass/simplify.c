@@ -65,11 +65,22 @@ static Node *simpler(Graph *g, Node *n) {
     return better;
 }
 
+/* A root is carried out by the kernel that computes its value. What is a leaf is copied. */
+static void copy_leaves(Graph *g) {
+    for (int i = 0; i < g->roots.count; i++) {
+        Node *root = g->roots.at[i], **value = &root->in[root->inputs - 1];
+        graph_at(g, root->src);
+        if ((*value)->op->cls == OP_LEAF)
+            *value = graph_node(g, "cast", (Attr){.dtype = (*value)->type.dtype}, 1, value);
+    }
+}
+
 void simplify(Graph *g) {
     int rounds = 0;
     while (graph_rewrite(g, simpler)) {
         ENSURE(++rounds < MAX_ROUNDS);
         graph_compact(g);
     }
+    copy_leaves(g);
     graph_compact(g);
 }

@@ -9,9 +9,9 @@
 enum { THREADS = 256, WARPS = 8, LANES = 32, COLUMN_ROWS = 32, WARP_FLOATS = 1024 };
 
 static const Tile tiles[] = {
-    {256, 128, 16, 16, 8, 1}, {128, 128, 16, 8, 8, 1}, {128, 64, 16, 8, 4, 1}, {64, 64, 32, 8, 4, 2},
-    {64, 64, 16, 4, 4, 1},    {32, 64, 32, 4, 4, 2},   {32, 32, 64, 4, 4, 4},  {16, 64, 64, 4, 4, 4},
-    {16, 4, 64, 4, 4, 64},
+    {256, 128, 16, 16, 8, 1}, {128, 128, 16, 8, 8, 1}, {128, 64, 16, 8, 4, 1},
+    {64, 64, 32, 8, 4, 2},    {64, 64, 16, 4, 4, 1},   {32, 64, 32, 4, 4, 2},
+    {32, 32, 64, 4, 4, 4},    {16, 64, 64, 4, 4, 4},   {16, 4, 64, 4, 4, 64},
 };
 
 /* Multiples of the 8 rows and 16 columns that kernels_lib/cpu/matmul.h computes at a time. */
@@ -26,6 +26,14 @@ static bool is_direct(const Tile *tile) {
 
 static bool suits(const Kernel *kernel, const Tile *tile) {
     return !is_direct(tile) || (!kernel->a.transposed && kernel->b.transposed && !kernel->side);
+}
+
+Feed product_feed(const Kernel *kernel) {
+    const Tile *tile = &kernel->tile;
+    if (is_direct(tile) && suits(kernel, tile))
+        return FEED_DIRECT;
+    bool floats = !kernel->a.computed && !kernel->b.computed;
+    return tile->slices == 1 && floats && kernel->k > tile->k ? FEED_PIPELINED : FEED_STAGED;
 }
 
 static int64_t divide_up(int64_t a, int64_t b) {

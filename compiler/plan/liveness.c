@@ -120,7 +120,8 @@ static int element_bytes(const Node *n, int real_bytes) {
 static bool may_overwrite(Arena *arena, const Program *program, const Kernel *kernel, const Node *value,
                           const LiveValue *operand, int real_bytes) {
     const Node *from = operand->node;
-    return operand->last == kernel->phase && operand->first < kernel->phase && type_same_shape(&from->type, &value->type) &&
+    return operand->last == kernel->phase && operand->first < kernel->phase &&
+           type_same_shape(&from->type, &value->type) &&
            element_bytes(from, real_bytes) == element_bytes(value, real_bytes) && !product_reads(kernel, from) &&
            !read_by_another(&program->phases.at[kernel->phase], kernel, from) &&
            reads_at_own_index(arena, kernel, value, from);

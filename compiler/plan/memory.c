@@ -152,8 +152,12 @@ static bool same_program(const Buffer *a, const Buffer *b) {
     return a->program == b->program || a->program < 0 || b->program < 0;
 }
 
+bool buffers_meet(const Buffer *a, const Buffer *b) {
+    return a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+}
+
 static bool overlap(const Buffer *a, const Buffer *b) {
-    bool same_bytes = a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+    bool same_bytes = buffers_meet(a, b);
     bool same_time = a->program < 0 || b->program < 0 || (a->first <= b->last && b->first <= a->last);
     return same_bytes && same_time && same_program(a, b);
 }

@@ -106,7 +106,8 @@ static int64_t place_best(Arena *arena, Slots *slots) {
     int64_t least = INT64_MAX;
     int best = 0;
     for (int try = 0; try <= TRIES; try++) {
-        int chosen = try < TRIES ? try : best; /* the last round repeats the best one */
+        int chosen = try < TRIES ? try : best
+            ; /* the last round repeats the best one */
         for (int i = 0; i < count; i++)
             order[i] = &slots->all.at[i];
         qsort(order, (size_t)count, sizeof *order, orders[chosen / 2]);

@@ -40,6 +40,9 @@ typedef struct Plan {
     int *of_node[2], *of_weight, *of_state; /* rows of `buffers`, or -1: by node of each program, weight, state */
 } Plan;
 
+/* They have bytes in common. */
+bool buffers_meet(const Buffer *a, const Buffer *b);
+
 /* Values of train and eval share the same bytes: the two never run at once. `real_bytes` is 4, or 8 in a
  * program for gradient checks. */
 Plan *plan_memory(Module *module, const Program *train, const Program *eval, int real_bytes);

@@ -9,7 +9,7 @@ static const char *lifetime(Arena *arena, const Buffer *buffer) {
 }
 
 static bool share_bytes(const Buffer *a, const Buffer *b) {
-    return a != b && a->program == b->program && a->offset < b->offset + b->bytes && b->offset < a->offset + a->bytes;
+    return a != b && a->program == b->program && buffers_meet(a, b);
 }
 
 static void print_sharers(const Plan *plan, const Buffer *buffer, Text *out) {

@@ -6,18 +6,19 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MAX_ERRORS = 20, MAX_NAME = 64 };
+enum { MAX_ERRORS = 20, MAX_WARNINGS = 50, MAX_NAME = 64 };
 
 struct Diag {
     Arena *arena;
-    int errors;
-    bool colour;
+    int errors, warnings;
+    bool colour, shown; /* the last report was */
 };
 
 Diag *diag_new(Arena *arena) {
     Diag *diag = NEW(arena, Diag);
     const char *no_color = getenv("NO_COLOR");
     diag->arena = arena;
+    diag->shown = true;
     diag->colour = isatty(STDERR_FILENO) && !(no_color && *no_color);
     return diag;
 }
@@ -45,11 +46,28 @@ static int characters(const char *from, const char *to) {
     return count;
 }
 
+void source_index(Arena *arena, Source *source) {
+    VEC_PUSH(arena, &source->lines, 0);
+    for (size_t i = 0; i < source->size; i++)
+        if (source->text[i] == '\n')
+            VEC_PUSH(arena, &source->lines, (uint32_t)i + 1);
+}
+
+/* The row of source->lines. */
+static int line_of(Span span) {
+    int first = 0, after = span.source->lines.count;
+    while (after - first > 1) {
+        int middle = first + (after - first) / 2;
+        if (span.source->lines.at[middle] <= span.begin)
+            first = middle;
+        else
+            after = middle;
+    }
+    return first;
+}
+
 static const char *line_start(Span span) {
-    const char *at = span.source->text + span.begin;
-    while (at > span.source->text && at[-1] != '\n')
-        at--;
-    return at;
+    return span.source->text + span.source->lines.at[line_of(span)];
 }
 
 static const char *line_end(Span span, const char *start) {
@@ -60,11 +78,8 @@ static const char *line_end(Span span, const char *start) {
 }
 
 void span_position(Span span, int *line, int *column) {
-    const char *start = line_start(span);
-    *line = 1;
-    for (const char *p = span.source->text; p < start; p++)
-        *line += *p == '\n';
-    *column = characters(start, span.source->text + span.begin) + 1;
+    *line = line_of(span) + 1;
+    *column = characters(line_start(span), span.source->text + span.begin) + 1;
 }
 
 const char *span_text(Arena *arena, Span span) {
@@ -119,7 +134,8 @@ static void report(Diag *diag, Span at, const char *kind, const char *colour, co
 void diag_error(Diag *diag, Span at, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    if (diag->errors++ < MAX_ERRORS)
+    diag->shown = diag->errors++ < MAX_ERRORS;
+    if (diag->shown)
         report(diag, at, "error", "\033[1;31m", format, args);
     va_end(args);
 }
@@ -127,16 +143,24 @@ void diag_error(Diag *diag, Span at, const char *format, ...) {
 void diag_warning(Diag *diag, Span at, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    report(diag, at, "warning", "\033[1;35m", format, args);
+    diag->shown = diag->warnings++ < MAX_WARNINGS;
+    if (diag->shown)
+        report(diag, at, "warning", "\033[1;35m", format, args);
     va_end(args);
 }
 
 void diag_note(Diag *diag, Span at, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    if (diag->errors <= MAX_ERRORS)
+    if (diag->shown || !at.source)
         report(diag, at, "note", "\033[1;36m", format, args);
     va_end(args);
+}
+
+void diag_finish(Diag *diag) {
+    int hidden = diag->warnings - MAX_WARNINGS;
+    if (hidden > 0)
+        fprintf(stderr, "mtc: %d more warning%s\n", hidden, hidden == 1 ? "" : "s");
 }
 
 static int min3(int a, int b, int c) {
@@ -185,8 +209,8 @@ _Noreturn void internal_error(const char *file, int line, const char *format, ..
     va_start(args, format);
     fputs("mtc: internal error: ", stderr);
     vfprintf(stderr, format, args);
-    fprintf(stderr, " (%s:%d)\nThis is a fault of mtc, not of your model. Please report it with the model file.\n", file,
-            line);
+    fprintf(stderr, " (%s:%d)\nThis is a fault of mtc, not of your model. Please report it with the model file.\n",
+            file, line);
     va_end(args);
     exit(EXIT_INTERNAL);
 }

@@ -24,13 +24,20 @@ struct Source {
     const char *path; /* as the user wrote it */
     const char *text; /* terminated; may also contain NUL bytes, hence size */
     size_t size;
-    Span included_at; /* the include statement that brought it in; .source is NULL for the main file */
+    Span included_at;    /* the include statement that brought it in; .source is NULL for the main file */
+    VEC(uint32_t) lines; /* byte offset of the beginning of each: source_index */
 };
+
+/* Finds the lines. A source must have it before anything is reported about it. */
+void source_index(Arena *arena, Source *source);
 
 typedef struct Diag Diag;
 
-/* Reports go to stderr as they come, coloured when it is a terminal and NO_COLOR is unset or empty. */
+/* Reports go to stderr as they come, coloured when it is a terminal and NO_COLOR is unset or empty. The first errors and
+ * warnings are shown, the others only counted. */
 Diag *diag_new(Arena *arena);
+/* Says how many warnings were not shown. */
+void diag_finish(Diag *diag);
 Arena *diag_arena(Diag *diag);
 int diag_errors(const Diag *diag);
 bool diag_full(const Diag *diag); /* true after 20 errors: callers may stop looking for more */
@@ -59,6 +66,13 @@ _Noreturn void internal_error(const char *file, int line, const char *format, ..
     } while (0)
 
 /* Exit codes, after sysexits.h. */
-enum { EXIT_USAGE = 64, EXIT_MODEL = 65, EXIT_NO_INPUT = 66, EXIT_INTERNAL = 70, EXIT_CANT_CREATE = 73, EXIT_TOOL = 69 };
+enum {
+    EXIT_USAGE = 64,
+    EXIT_MODEL = 65,
+    EXIT_NO_INPUT = 66,
+    EXIT_INTERNAL = 70,
+    EXIT_CANT_CREATE = 73,
+    EXIT_TOOL = 69
+};
 
 #endif

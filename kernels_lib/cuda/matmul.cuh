@@ -9,8 +9,8 @@
  *
  *     [&](int i, int j, float sum) { ... }                    called once per output, by neighbouring threads for
  *                                                             neighbouring j
- *     preloaded([&](int i, int j) { return Old{...}; },       the same, and what it reads from memory is read ahead,
- *               [&](int i, int j, float sum, Old old) {...})  for many outputs at once; preloaded_early: before the gate
+ *     preloaded([&](int i, int j) { return Ahead{...}; },     the same, and what it reads from memory is read ahead,
+ *               [&](int i, int j, float sum, Ahead ahead) {})  for many outputs at once; preloaded_early: before the gate
  *
  * `side`, sum_of_a(out) or sum_of_b(out), also gives the sum over k of a(i, k), or of b(k, j), with an `out` of (i, sum)
  * or (j, sum). `shared` has product_shared<Product, Tile>() bytes, aligned to 16. `gate()` returns when the operands are

@@ -21,20 +21,20 @@ template <class Out> constexpr bool is_early = false;
 template <class Load, class Store> constexpr bool is_early<Preloaded<true, Load, Store>> = true;
 
 struct Nothing {};
-template <class Store, class... Index> __device__ Nothing load_old(const Store &, Index...) {
+template <class Store, class... Index> __device__ Nothing load_ahead(const Store &, Index...) {
     return {};
 }
 template <bool EARLY, class Load, class Store, class... Index>
-__device__ auto load_old(const Preloaded<EARLY, Load, Store> &out, Index... index) {
+__device__ auto load_ahead(const Preloaded<EARLY, Load, Store> &out, Index... index) {
     return out.load(index...);
 }
 template <class Store, class... Index>
 __device__ void store_sum(const Store &store, Nothing, float sum, Index... index) {
     store(index..., sum);
 }
-template <bool EARLY, class Load, class Store, class Old, class... Index>
-__device__ void store_sum(const Preloaded<EARLY, Load, Store> &out, const Old &old, float sum, Index... index) {
-    out.store(index..., sum, old);
+template <bool EARLY, class Load, class Store, class Ahead, class... Index>
+__device__ void store_sum(const Preloaded<EARLY, Load, Store> &out, const Ahead &ahead, float sum, Index... index) {
+    out.store(index..., sum, ahead);
 }
 
 struct NoSide {
@@ -60,9 +60,9 @@ template <class Out> __device__ SumOfB<Out> sum_of_b(Out out) {
  * row_of(r) is the place in the tile of row r, total(e) the sum of output e. */
 template <class Product, class Tile, int COUNT, class Out> struct Outputs {
     static constexpr int each = divide_up(COUNT, THREADS), group = each <= 8 ? each : each % 4 == 0 ? 4 : 1;
-    using Old = decltype(load_old(std::declval<Out>(), 0, 0));
+    using Ahead = decltype(load_ahead(std::declval<Out>(), 0, 0));
     int i0, j0;
-    Old old[group];
+    Ahead ahead[group];
 
     template <class RowOf, class Visit> __device__ void visit(int first, RowOf row_of, Visit visit) {
 #pragma unroll
@@ -70,14 +70,14 @@ template <class Product, class Tile, int COUNT, class Out> struct Outputs {
             int e = threadIdx.x + (first + q) * THREADS, i = i0 + row_of(e / Tile::n), j = j0 + e % Tile::n;
             if ((COUNT % THREADS == 0 || e < COUNT) && (Product::M % Tile::m == 0 || i < Product::M) &&
                 (Product::N % Tile::n == 0 || j < Product::N))
-                visit(old[q], e, i, j);
+                visit(ahead[q], e, i, j);
         }
     }
     template <class RowOf> __device__ void read(const Out &out, int first, RowOf row_of) {
-        visit(first, row_of, [&](Old &ahead, int, int i, int j) { ahead = load_old(out, i, j); });
+        visit(first, row_of, [&](Ahead &value, int, int i, int j) { value = load_ahead(out, i, j); });
     }
     template <class RowOf, class Total> __device__ void write(const Out &out, int first, RowOf row_of, Total total) {
-        visit(first, row_of, [&](Old &ahead, int e, int i, int j) { store_sum(out, ahead, total(e), i, j); });
+        visit(first, row_of, [&](Ahead &value, int e, int i, int j) { store_sum(out, value, total(e), i, j); });
     }
     template <class RowOf, class Total> __device__ void read_and_write(const Out &out, RowOf row_of, Total total) {
         for (int first = 0; first < each; first += group) {
@@ -102,8 +102,8 @@ __device__ void lay_part(const Place<Tile> &place, int part, const float (&sum)[
 }
 
 /* Adds what the threads of a line found, and hands it to `out`, once a line. */
-template <int WIDTH, int COUNT, class Out, class Old>
-__device__ void store_line(int line0, float sum, float *shared, const Out &out, const Old &old) {
+template <int WIDTH, int COUNT, class Out, class Ahead>
+__device__ void store_line(int line0, float sum, float *shared, const Out &out, const Ahead &ahead) {
     int line = threadIdx.x;
     __syncthreads();
     shared[threadIdx.x] = sum;
@@ -112,7 +112,7 @@ __device__ void store_line(int line0, float sum, float *shared, const Out &out, 
         return;
     for (int other = line + WIDTH; other < THREADS; other += WIDTH)
         sum += shared[other];
-    store_sum(out, old, sum, line0 + line);
+    store_sum(out, ahead, sum, line0 + line);
 }
 
 /* Everything that happens to the sums of a tile: `out` and `side`, and what they read ahead. A side's sums over k are
@@ -122,14 +122,14 @@ template <class Product, class Tile, class Out, class Side> struct Results {
     static constexpr int width = Side::of_a ? Tile::m : Tile::n, lines = Side::of_a ? Product::M : Product::N;
     static constexpr bool has_side = Side::of_a || Side::of_b;
     using TileOutputs = Outputs<Product, Tile, count, Out>;
-    static constexpr bool ahead = Tile::parts == 1 && TileOutputs::each == TileOutputs::group;
+    static constexpr bool reads_ahead = Tile::parts == 1 && TileOutputs::each == TileOutputs::group;
 
     const Out &out;
     const Side &side;
     TileOutputs outputs;
     int line0;
     bool summing;
-    decltype(load_old(std::declval<Side>().out, 0)) old_line;
+    decltype(load_ahead(std::declval<Side>().out, 0)) line_ahead;
     float line_sum = 0;
 
     __device__ Results(const Out &out, const Side &side, int i0, int j0)
@@ -138,11 +138,11 @@ template <class Product, class Tile, class Out, class Side> struct Results {
     }
     /* What may be read before the gate (EARLY), or what may not. */
     template <bool EARLY> __device__ void read_ahead() {
-        if constexpr (ahead && is_early<Out> == EARLY)
+        if constexpr (reads_ahead && is_early<Out> == EARLY)
             outputs.read(out, 0, [](int row) { return row; });
         if constexpr (has_side && is_early<decltype(side.out)> == EARLY)
             if (summing && threadIdx.x < width && line0 + threadIdx.x < lines)
-                old_line = load_old(side.out, line0 + threadIdx.x);
+                line_ahead = load_ahead(side.out, line0 + threadIdx.x);
     }
     template <class PanelA, class PanelB> __device__ void add_lines(const float *a, const float *b) {
         if constexpr (has_side)
@@ -164,14 +164,14 @@ template <class Product, class Tile, class Out, class Side> struct Results {
             __syncthreads();
             lay_part(place, part, sum, shared);
             __syncthreads();
-            if constexpr (ahead)
+            if constexpr (reads_ahead)
                 outputs.write(out, 0, row_of, total);
             else
                 outputs.read_and_write(out, row_of, total);
         }
         if constexpr (has_side)
             if (summing)
-                store_line<width, lines>(line0, line_sum, shared, side.out, old_line);
+                store_line<width, lines>(line0, line_sum, shared, side.out, line_ahead);
     }
 };
 

@@ -108,11 +108,9 @@ static inline cudaError_t set_run(const MtcRun *run) {
     return cudaMemcpyToSymbolAsync(current_run, run, sizeof *run);
 }
 
-/* More than DEFAULT_SHARED bytes of shared memory are there only for kernels that ask. */
+/* Beyond 48 KB, its own arrays counted in, a kernel gets shared memory only when it has been asked for. */
 template <class Kernel> cudaError_t allow_shared(Kernel kernel, int bytes) {
-    constexpr int DEFAULT_SHARED = 48 << 10;
-    return bytes <= DEFAULT_SHARED ? cudaSuccess
-                                   : cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 }
 
 /* ---- a launch per phase ---- */
@@ -184,8 +182,8 @@ cudaError_t launch_phases(Step<Tensors, BATCH, REPORTS, SHARED, Phases...>, Work
     return attempt.error;
 }
 
-/* One training step, phases 0 .. last of it; the clock stays. */
-template <class Step> const char *train_until(const MtcRun *run, int last) {
+/* One training step, phases 0 .. last of it, counted from 0; the clock stays. */
+template <class Step> const char *launch_until(const MtcRun *run, int last) {
     return Attempt()
         .then([&] { return set_run(run); })
         .then([&] {
@@ -194,7 +192,7 @@ template <class Step> const char *train_until(const MtcRun *run, int last) {
         .text();
 }
 
-template <class Step> const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
+template <class Step> const char *launch_evaluation(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return Attempt()
         .then([&] { return set_run(run); })
         .then([&] {
@@ -258,7 +256,9 @@ public:
 
 /* ---- persistent ---- */
 
-/* The examples of a batch, listed in shared memory, so that finding a row costs nothing. */
+/* Batches up to this size are listed in shared memory, so that finding a row costs nothing. */
+constexpr int LISTED = 1024;
+
 template <int BATCH> __device__ void list_examples(Batch &batch, int *list) {
     for (int i = threadIdx.x; i < BATCH; i += THREADS)
         list[i] = (int)row(batch, i);
@@ -268,14 +268,16 @@ template <int BATCH> __device__ void list_examples(Batch &batch, int *list) {
 
 template <class Step> __global__ void __launch_bounds__(THREADS, 1) persistent_kernel(int64_t steps) {
     extern __shared__ __align__(16) char shared[];
-    __shared__ int examples[2][Step::batch]; // of this step and the next
+    constexpr bool listed = Step::batch <= LISTED;
+    __shared__ int examples[2][listed ? Step::batch : 1]; // of this step and the next
     const MtcRun &run = current_run;
     const int64_t clock[3] = {run.clock[0], run.clock[1], run.clock[2]};
     typename Step::Tensors tensors(run);
     Gate gate;
     auto batch_at = [&](int64_t ahead) {
         Batch batch = batch_of_step(run, clock, ahead, Step::batch, Step::reports);
-        list_examples<Step::batch>(batch, examples[ahead % 2]);
+        if constexpr (listed)
+            list_examples<Step::batch>(batch, examples[ahead % 2]);
         return batch;
     };
     Batch batch = batch_at(0);

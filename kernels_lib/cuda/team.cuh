@@ -112,6 +112,11 @@ template <class Team> __device__ float *row_memory(const Team &team, char *share
     return (float *)(shared + Team::scratch) + team.row * floats;
 }
 
+/* One thread of the team, which does what happens once in a row. */
+template <class Team> __device__ bool leads(const Team &team) {
+    return team.first == 0;
+}
+
 template <class Team, class T, class Combine> __device__ T team_reduce(const Team &team, T value, Combine combine) {
     return team.reduce(value, combine);
 }

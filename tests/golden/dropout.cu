@@ -1,11 +1,23 @@
 // dropout: a model of 21 parameters, compiled by mtc from dropout.mt
 //
-//   step      440 FLOP in 2 phases: y_to_d_y + values | report_loss + d_y_weight
+//   step      440 FLOP in 2 phases
 //   memory    1.2 KB arena (1.8 KB without sharing): weights 512 B, optimizer state 0 B, values 768 B
 //   schedule  persistent: 4.1 us a step estimated (graph: 5.2 us)
 //
+//   phase 1   y_to_d_y     1 tile
+//             values       1 tile
+//   phase 2   report_loss  1 tile
+//             d_y_weight   1 tile
+//
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
+//
+// How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
+// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
+// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
+// has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
+// BLOCKS blocks: each loops over the steps, in a step over the phases, and in a phase over its share of the
+// tiles (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -30,9 +42,9 @@ struct Tensors {
     float *y_weight;            // [Y, X]
     float *y_bias;              // [Y]
     float *eval_loss_part;      // [BATCH]
-    float *loss_part;           // [BATCH]
+    float *loss_part;           // [BATCH], shares bytes of eval_loss_part
     float *d_y;                 // [BATCH, Y]
-    float *eval_prediction;     // [BATCH, Y]
+    float *eval_prediction;     // [BATCH, Y], shares bytes of d_y
     float *values_where;        // [BATCH, X]
 
     __device__ explicit Tensors(const MtcRun &run) {
@@ -52,46 +64,51 @@ struct Tensors {
 
 // y = linear(dropout(relu(x), 0.25), 3)                                                            dropout.mt:9
 // loss = cross_entropy(y, label)                                                                  dropout.mt:13
-//
-//     y[i, j] = (sum over k of values_where[i, k] * y.weight[j, k]) + y.bias[j]
-//     y_max[i] = max over j of y[i, j]
-//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
-//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
-//     d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
 constexpr int y_to_d_y_tiles = divide_up(BATCH, Warp::rows);
-constexpr int y_to_d_y_shared = team_shared<Warp>(X + Y);
+constexpr int y_to_d_y_row_floats = X + Y; // that a row keeps from stage to stage
+constexpr int y_to_d_y_shared_bytes = team_shared<Warp>(y_to_d_y_row_floats);
 static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
     gate();
     if (i >= BATCH)
         return;
-    float *where = row_memory(team, shared, X + Y);
+    float *where = row_memory(team, shared, y_to_d_y_row_floats);
     float *y = where + X;
     for (int j = team.first; j < X; j += team.stride)
         where[j] = uniform(batch, 0, i * X + j) >= 0.25f ? relu(t.x[row(batch, i) * X + j]) * 1.33333333f : 0.0f;
     team.sync();
+
+    // y[i, j] = (sum over k of values_where[i, k] * y.weight[j, k]) + y.bias[j]
     auto term = [&](int j, int k) { return where[k] * t.y_weight[j * X + k]; };
     auto store = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
     team_product<Y, X>(team, term, store);
     team.sync();
+
+    // y_max[i] = max over j of y[i, j]
     float y_max = -INFINITY;
     for (int j = team.first; j < Y; j += team.stride)
         y_max = fmax(y_max, y[j]);
     y_max = team_max(team, y_max);
+
+    // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+    // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
     float y_sum = 0;
-    float label_sum = 0;
+    float target_score = 0;
     int label = t.label[row(batch, i)];
     for (int j = team.first; j < Y; j += team.stride) {
         float y_sub = y[j] - y_max;
         y_sum += exp(y_sub);
-        label_sum += (float)(label == j) * y_sub;
+        target_score += (float)(label == j) * y_sub;
     }
     y_sum = team_sum(team, y_sum);
-    label_sum = team_sum(team, label_sum);
-    if (team.first == 0)
-        t.loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
+    target_score = team_sum(team, target_score);
+
+    // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+    if (leads(team))
+        t.loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+
+    // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
     for (int j = team.first; j < Y; j += team.stride)
         t.d_y[i * Y + j] = share(batch, i) / y_sum * exp(y[j] - y_max) - share(batch, i) * (float)(label == j);
 }
@@ -109,20 +126,20 @@ static __device__ void values(const Tensors &t, const Batch &batch, int tile, Ga
 }
 
 // loss = cross_entropy(y, label)                                                                  dropout.mt:13
-//
-//     loss = sum over i of loss_part[i]
 constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared = team_shared<Warp>(0);
+constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
 static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row > 0)
         return;
+
+    // loss = sum over i of loss_part[i]
     float loss_part_sum = 0;
     for (int j = team.first; j < BATCH; j += team.stride)
         loss_part_sum += t.loss_part[j];
     loss_part_sum = team_sum(team, loss_part_sum);
-    if (team.first == 0)
+    if (leads(team))
         batch.reports[REPORT_LOSS] = loss_part_sum;
 }
 
@@ -133,29 +150,34 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 //     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]
 //     y.bias[i] = y.bias[i] - 0.1 * d_y.bias[i]
+// 1 tile of 32 x 32 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
 using d_y_weight_product = Product<Y, X, BATCH>;
 using d_y_weight_tile = Tile<32, 32, 64, 4, 4>;
 constexpr int d_y_weight_tiles = product_tiles<d_y_weight_product, d_y_weight_tile>();
-constexpr int d_y_weight_shared = product_shared<d_y_weight_product, d_y_weight_tile>();
+constexpr int d_y_weight_shared_bytes = product_shared<d_y_weight_product, d_y_weight_tile>();
 static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<Y>(t.d_y));
     auto right = matrix<X>(t.values_where);
-    struct Old {
+    struct Ahead {
         float y_weight;
     };
-    auto read = [&](int i, int j) { return Old{t.y_weight[i * X + j]}; };
-    auto out = [&](int i, int j, float sum, const Old &old) { t.y_weight[i * X + j] = old.y_weight - 0.1f * sum; };
-    struct OldSide {
+    auto read = [&](int i, int j) { return Ahead{t.y_weight[i * X + j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+        t.y_weight[i * X + j] = ahead.y_weight - 0.1f * sum;
+    };
+    // the same for the sums over k of left(i, k)
+    struct RowAhead {
         float y_bias;
     };
-    auto read_side = [&](int i) { return OldSide{t.y_bias[i]}; };
-    auto side = [&](int i, float sum, const OldSide &old) { t.y_bias[i] = old.y_bias - 0.1f * sum; };
+    auto read_row = [&](int i) { return RowAhead{t.y_bias[i]}; };
+    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.y_bias[i] = ahead.y_bias - 0.1f * sum; };
     matmul<d_y_weight_product, d_y_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                sum_of_a(preloaded_early(read_side, side)));
+                                                sum_of_a(preloaded_early(read_row, row_out)));
 }
 
-// ---- phases: kernels that may run at the same time ----------------------------------------------------------
+// ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
+// phase 1 of 2: 2 tiles
 constexpr int train_1_tiles = y_to_d_y_tiles + values_tiles;
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < y_to_d_y_tiles)
@@ -164,6 +186,7 @@ static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, c
     values(t, batch, tile, gate);
 }
 
+// phase 2 of 2: 2 tiles
 constexpr int train_2_tiles = report_loss_tiles + d_y_weight_tiles;
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < report_loss_tiles)
@@ -174,27 +197,28 @@ static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, c
 
 // bytes of shared memory: the most that any kernel takes
 constexpr int TRAIN_SHARED = std::max({
-    0,
-    y_to_d_y_shared,
-    report_loss_shared,
-    d_y_weight_shared,
+    y_to_d_y_shared_bytes,
+    report_loss_shared_bytes,
+    d_y_weight_shared_bytes,
 });
 using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>, Phase<train_2, train_2_tiles>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
+constexpr int BLOCKS = 2; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train> schedule;
 
 static const char *train(const MtcRun *run, int64_t steps) {
     return schedule.train(run, steps);
 }
 
+// phases 0 .. phase of one step
 static const char *train_until(const MtcRun *run, int phase) {
-    return train_until<Train>(run, phase);
+    return launch_until<Train>(run, phase);
 }
 
 static const char *prepare(const MtcRun *) {
-    return schedule.prepare(2);
+    return schedule.prepare(BLOCKS);
 }
 
 static void release() {
@@ -205,73 +229,80 @@ static void release() {
 
 // y = linear(dropout(relu(x), 0.25), 3)                                                            dropout.mt:9
 // loss = cross_entropy(y, label)                                                                  dropout.mt:13
-//
-//     y[i, j] = (sum over k of relu(x[i, k]) * y.weight[j, k]) + y.bias[j]
-//     y_max[i] = max over j of y[i, j]
-//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
-//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
-//     prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
 constexpr int eval_y_to_prediction_tiles = divide_up(BATCH, Warp::rows);
-constexpr int eval_y_to_prediction_shared = team_shared<Warp>(X + Y);
+constexpr int eval_y_to_prediction_row_floats = X + Y; // that a row keeps from stage to stage
+constexpr int eval_y_to_prediction_shared_bytes = team_shared<Warp>(eval_y_to_prediction_row_floats);
 static __device__ void eval_y_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
     gate();
     if (i >= BATCH)
         return;
-    float *x_relu = row_memory(team, shared, X + Y);
+    float *x_relu = row_memory(team, shared, eval_y_to_prediction_row_floats);
     float *y = x_relu + X;
     for (int j = team.first; j < X; j += team.stride)
         x_relu[j] = relu(t.x[row(batch, i) * X + j]);
     team.sync();
+
+    // y[i, j] = (sum over k of relu(x[i, k]) * y.weight[j, k]) + y.bias[j]
     auto term = [&](int j, int k) { return x_relu[k] * t.y_weight[j * X + k]; };
     auto store = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
     team_product<Y, X>(team, term, store);
     team.sync();
+
+    // y_max[i] = max over j of y[i, j]
     float y_max = -INFINITY;
     for (int j = team.first; j < Y; j += team.stride)
         y_max = fmax(y_max, y[j]);
     y_max = team_max(team, y_max);
+
+    // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+    // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
     float y_sum = 0;
-    float label_sum = 0;
+    float target_score = 0;
     int label = t.label[row(batch, i)];
     for (int j = team.first; j < Y; j += team.stride) {
         float y_sub = y[j] - y_max;
         y_sum += exp(y_sub);
-        label_sum += (float)(label == j) * y_sub;
+        target_score += (float)(label == j) * y_sub;
     }
     y_sum = team_sum(team, y_sum);
-    label_sum = team_sum(team, label_sum);
-    if (team.first == 0)
-        t.eval_loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
+    target_score = team_sum(team, target_score);
+
+    // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+    if (leads(team))
+        t.eval_loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+
+    // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
     for (int j = team.first; j < Y; j += team.stride)
         t.eval_prediction[i * Y + j] = exp(y[j] - y_max) * (1.0f / y_sum);
 }
 
 // loss = cross_entropy(y, label)                                                                  dropout.mt:13
-//
-//     loss = sum over i of loss_part[i]
 constexpr int eval_report_loss_tiles = 1;
-constexpr int eval_report_loss_shared = team_shared<Warp>(0);
+constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
 static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row > 0)
         return;
+
+    // loss = sum over i of loss_part[i]
     float loss_part_sum = 0;
     for (int j = team.first; j < BATCH; j += team.stride)
         loss_part_sum += t.eval_loss_part[j];
     loss_part_sum = team_sum(team, loss_part_sum);
-    if (team.first == 0)
+    if (leads(team))
         batch.reports[REPORT_LOSS] = loss_part_sum;
 }
 
+// phase 1 of 2: 1 tile
 constexpr int eval_1_tiles = eval_y_to_prediction_tiles;
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_y_to_prediction(t, batch, tile, shared, gate);
 }
 
+// phase 2 of 2: 1 tile
 constexpr int eval_2_tiles = eval_report_loss_tiles;
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_report_loss(t, batch, shared, gate);
@@ -279,19 +310,18 @@ static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, ch
 
 // bytes of shared memory: the most that any kernel takes
 constexpr int EVAL_SHARED = std::max({
-    0,
-    eval_y_to_prediction_shared,
-    eval_report_loss_shared,
+    eval_y_to_prediction_shared_bytes,
+    eval_report_loss_shared_bytes,
 });
 using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>, Phase<eval_2, eval_2_tiles>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
-    return evaluate<Eval>(run, first, rows, slot);
+    return launch_evaluation<Eval>(run, first, rows, slot);
 }
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
 static const MtcTensor tensor_table[] = {
     {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
     {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},

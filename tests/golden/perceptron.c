@@ -1,10 +1,21 @@
 // perceptron: a model of 43 parameters, compiled by mtc from perceptron.mt
 //
-//   step      944 FLOP in 3 phases: x | h_to_d_h_pre | report_loss + report_accuracy + d_y_weight + d_h_weight
+//   step      944 FLOP in 3 phases
 //   memory    2.5 KB arena (3.2 KB without sharing): weights 1.0 KB, optimizer state 0 B, values 1.5 KB
+//
+//   phase 1   x
+//   phase 2   h_to_d_h_pre
+//   phase 3   report_loss
+//             report_accuracy
+//             d_y_weight
+//             d_h_weight
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
+//
+// How it runs: every OpenMP thread runs the whole step and takes its share of each kernel's loop. Phases run
+// one after the other, with a barrier between them; in a phase, a thread that is done with one kernel goes on
+// to the next without waiting.
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -30,11 +41,11 @@ typedef struct Tensors {
     real *y_weight;             // [Y, H]
     real *y_bias;               // [Y]
     real *eval_loss_part;       // [BATCH]
-    real *x_2;                  // [BATCH, X]
+    real *x_2;                  // [BATCH, X], shares bytes of eval_loss_part
     real *eval_accuracy_part;   // [BATCH]
-    real *loss_part;            // [BATCH]
+    real *loss_part;            // [BATCH], shares bytes of eval_accuracy_part
     real *accuracy_part;        // [BATCH]
-    real *eval_prediction;      // [BATCH, Y]
+    real *eval_prediction;      // [BATCH, Y], shares bytes of accuracy_part
     real *d_y;                  // [BATCH, Y]
     real *h;                    // [BATCH, H]
     real *d_h_pre;              // [BATCH, H]
@@ -75,24 +86,14 @@ static void x(const Tensors *t, const Batch *batch) {
 // y = linear(h, 3)                                                                             perceptron.mt:10
 // loss = cross_entropy(y, label)                                                               perceptron.mt:14
 // metric = accuracy(y, label)                                                                  perceptron.mt:17
-//
-//     h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
-//     y[i, j] = (sum over k of h[i, k] * y.weight[j, k]) + y.bias[j]
-//     y_max[i] = max over j of y[i, j]
-//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
-//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
-//     y_min[i] = min over j of (y[i, j] == y_max[i] ? j : 3)
-//     accuracy_part[i] = (y_min[i] == label[i]) * share(i)
-//     d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
-//     d_h[i, j] = sum over k of d_y[i, k] * y.weight[k, j]
-//     d_h_pre[i, j] = h[i, j] > 0 ? d_h[i, j] : 0
 static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
         real h[H];
         real y[Y];
         real d_y[Y];
+
+        // h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
         for (int j = 0; j < H; j++) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -100,6 +101,8 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
                 sum += t->x[row(batch, i) * X + k] * t->h_weight[j * X + k];
             h[j] = t->h[i * H + j] = relu(sum + t->h_bias[j]);
         }
+
+        // y[i, j] = (sum over k of h[i, k] * y.weight[j, k]) + y.bias[j]
         for (int j = 0; j < Y; j++) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -107,24 +110,38 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
                 sum += h[k] * t->y_weight[j * H + k];
             y[j] = sum + t->y_bias[j];
         }
+
+        // y_max[i] = max over j of y[i, j]
         real y_max = -INFINITY;
         for (int j = 0; j < Y; j++)
             y_max = fmax(y_max, y[j]);
+
+        // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+        // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+        // predicted[i] = min over j of (y[i, j] == y_max[i] ? j : 3)
         real y_sum = 0;
-        real label_sum = 0;
-        real y_min = INFINITY;
+        real target_score = 0;
+        real predicted = INFINITY;
         int label = t->label[row(batch, i)];
         for (int j = 0; j < Y; j++) {
             real y_sub = y[j] - y_max;
             y_sum += exp(y_sub);
-            label_sum += (real)(label == j) * y_sub;
-            y_min = fmin(y_min, y[j] == y_max ? (real)j : 3.0f);
+            target_score += (real)(label == j) * y_sub;
+            predicted = fmin(predicted, y[j] == y_max ? (real)j : 3.0f);
         }
+
+        // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
         for (int j = 0; j < Y; j++)
             d_y[j] = t->d_y[i * Y + j] =
                 share(batch, i) / y_sum * exp(y[j] - y_max) - share(batch, i) * (real)(label == j);
-        t->loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
-        t->accuracy_part[i] = (real)((int)y_min == label) * share(batch, i);
+
+        // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+        // accuracy_part[i] = (predicted[i] == label[i]) * share(i)
+        t->loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+        t->accuracy_part[i] = (real)((int)predicted == label) * share(batch, i);
+
+        // d_h[i, j] = sum over k of d_y[i, k] * y.weight[k, j]
+        // d_h_pre[i, j] = h[i, j] > 0 ? d_h[i, j] : 0
         real totals[H] = {0};
         for (int k = 0; k < Y; k++)
             for (int j = 0; j < H; j++)
@@ -135,11 +152,11 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
 }
 
 // loss = cross_entropy(y, label)                                                               perceptron.mt:14
-//
-//     loss = sum over i of loss_part[i]
 static void report_loss(const Tensors *t, const Batch *batch) {
 #pragma omp single nowait
     {
+
+        // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->loss_part[j];
@@ -148,11 +165,11 @@ static void report_loss(const Tensors *t, const Batch *batch) {
 }
 
 // metric = accuracy(y, label)                                                                  perceptron.mt:17
-//
-//     accuracy = sum over i of accuracy_part[i]
 static void report_accuracy(const Tensors *t, const Batch *batch) {
 #pragma omp single nowait
     {
+
+        // accuracy = sum over i of accuracy_part[i]
         real accuracy_part_sum = 0;
         for (int j = 0; j < BATCH; j++)
             accuracy_part_sum += t->accuracy_part[j];
@@ -184,12 +201,12 @@ static void d_y_weight(const Tensors *t) {
                     t->y_weight[i * H + j] -= 0.1f * sum;
                 }
             if (j0 == 0) {
-                real side[ROWS] = {0};
+                real row_sums[ROWS] = {0};
                 for (int k = 0; k < BATCH; k++)
                     for (int i = i0; i < i0 + rows; i++)
-                        side[i - i0] += t->d_y[k * Y + i];
+                        row_sums[i - i0] += t->d_y[k * Y + i];
                 for (int i = i0; i < i0 + rows; i++) {
-                    real sum = side[i - i0];
+                    real sum = row_sums[i - i0];
                     t->y_bias[i] -= 0.1f * sum;
                 }
             }
@@ -220,19 +237,19 @@ static void d_h_weight(const Tensors *t) {
                     t->h_weight[i * X + j] -= 0.1f * sum;
                 }
             if (j0 == 0) {
-                real side[ROWS] = {0};
+                real row_sums[ROWS] = {0};
                 for (int k = 0; k < BATCH; k++)
                     for (int i = i0; i < i0 + rows; i++)
-                        side[i - i0] += t->d_h_pre[k * H + i];
+                        row_sums[i - i0] += t->d_h_pre[k * H + i];
                 for (int i = i0; i < i0 + rows; i++) {
-                    real sum = side[i - i0];
+                    real sum = row_sums[i - i0];
                     t->h_bias[i] -= 0.1f * sum;
                 }
             }
         }
 }
 
-// ---- phases: kernels that may run at the same time ----------------------------------------------------------
+// ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
     if (count > 0) {
@@ -269,6 +286,7 @@ static const char *train(const MtcRun *run, int64_t steps) {
     return NULL;
 }
 
+// phases 0 .. phase of one step
 static const char *train_until(const MtcRun *run, int phase) {
     Tensors t = tensors(run);
     Batch batch = batch_of_step(run, 0, BATCH, REPORTS);
@@ -292,21 +310,13 @@ static void release(void) {
 // y = linear(h, 3)                                                                             perceptron.mt:10
 // loss = cross_entropy(y, label)                                                               perceptron.mt:14
 // metric = accuracy(y, label)                                                                  perceptron.mt:17
-//
-//     h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
-//     y[i, j] = (sum over k of h[i, k] * y.weight[j, k]) + y.bias[j]
-//     y_max[i] = max over j of y[i, j]
-//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
-//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
-//     y_min[i] = min over j of (y[i, j] == y_max[i] ? j : 3)
-//     accuracy_part[i] = (y_min[i] == label[i]) * share(i)
-//     prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
 static void eval_h_to_prediction(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
         real h[H];
         real y[Y];
+
+        // h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
         for (int j = 0; j < H; j++) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -314,6 +324,8 @@ static void eval_h_to_prediction(const Tensors *t, const Batch *batch) {
                 sum += t->x[row(batch, i) * X + k] * t->h_weight[j * X + k];
             h[j] = relu(sum + t->h_bias[j]);
         }
+
+        // y[i, j] = (sum over k of h[i, k] * y.weight[j, k]) + y.bias[j]
         for (int j = 0; j < Y; j++) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -321,32 +333,43 @@ static void eval_h_to_prediction(const Tensors *t, const Batch *batch) {
                 sum += h[k] * t->y_weight[j * H + k];
             y[j] = sum + t->y_bias[j];
         }
+
+        // y_max[i] = max over j of y[i, j]
         real y_max = -INFINITY;
         for (int j = 0; j < Y; j++)
             y_max = fmax(y_max, y[j]);
+
+        // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+        // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+        // predicted[i] = min over j of (y[i, j] == y_max[i] ? j : 3)
         real y_sum = 0;
-        real label_sum = 0;
-        real y_min = INFINITY;
+        real target_score = 0;
+        real predicted = INFINITY;
         int label = t->label[row(batch, i)];
         for (int j = 0; j < Y; j++) {
             real y_sub = y[j] - y_max;
             y_sum += exp(y_sub);
-            label_sum += (real)(label == j) * y_sub;
-            y_min = fmin(y_min, y[j] == y_max ? (real)j : 3.0f);
+            target_score += (real)(label == j) * y_sub;
+            predicted = fmin(predicted, y[j] == y_max ? (real)j : 3.0f);
         }
-        t->eval_loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
-        t->eval_accuracy_part[i] = (real)((int)y_min == label) * share(batch, i);
+
+        // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+        // accuracy_part[i] = (predicted[i] == label[i]) * share(i)
+        t->eval_loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+        t->eval_accuracy_part[i] = (real)((int)predicted == label) * share(batch, i);
+
+        // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
         for (int j = 0; j < Y; j++)
             t->eval_prediction[i * Y + j] = exp(y[j] - y_max) * (1.0f / y_sum);
     }
 }
 
 // loss = cross_entropy(y, label)                                                               perceptron.mt:14
-//
-//     loss = sum over i of loss_part[i]
 static void eval_report_loss(const Tensors *t, const Batch *batch) {
 #pragma omp single nowait
     {
+
+        // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->eval_loss_part[j];
@@ -355,11 +378,11 @@ static void eval_report_loss(const Tensors *t, const Batch *batch) {
 }
 
 // metric = accuracy(y, label)                                                                  perceptron.mt:17
-//
-//     accuracy = sum over i of accuracy_part[i]
 static void eval_report_accuracy(const Tensors *t, const Batch *batch) {
 #pragma omp single nowait
     {
+
+        // accuracy = sum over i of accuracy_part[i]
         real accuracy_part_sum = 0;
         for (int j = 0; j < BATCH; j++)
             accuracy_part_sum += t->eval_accuracy_part[j];
@@ -392,7 +415,7 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
 static const MtcTensor tensor_table[] = {
     {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
     {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},

@@ -1,11 +1,24 @@
 // perceptron: a model of 43 parameters, compiled by mtc from perceptron.mt
 //
-//   step      920 FLOP in 2 phases: h_to_d_h_pre | report_loss + report_accuracy + d_y_weight + d_h_weight
+//   step      920 FLOP in 2 phases
 //   memory    2.2 KB arena (3.0 KB without sharing): weights 1.0 KB, optimizer state 0 B, values 1.2 KB
 //   schedule  persistent: 4.2 us a step estimated (graph: 5.4 us)
 //
+//   phase 1   h_to_d_h_pre     1 tile
+//   phase 2   report_loss      1 tile
+//             report_accuracy  1 tile
+//             d_y_weight       1 tile
+//             d_h_weight       1 tile
+//
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
+//
+// How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
+// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
+// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
+// has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
+// BLOCKS blocks: each loops over the steps, in a step over the phases, and in a phase over its share of the
+// tiles (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -32,11 +45,11 @@ struct Tensors {
     float *y_weight;            // [Y, H]
     float *y_bias;              // [Y]
     float *eval_loss_part;      // [BATCH]
-    float *loss_part;           // [BATCH]
+    float *loss_part;           // [BATCH], shares bytes of eval_loss_part
     float *accuracy_part;       // [BATCH]
-    float *eval_accuracy_part;  // [BATCH]
+    float *eval_accuracy_part;  // [BATCH], shares bytes of accuracy_part
     float *d_y;                 // [BATCH, Y]
-    float *eval_prediction;     // [BATCH, Y]
+    float *eval_prediction;     // [BATCH, Y], shares bytes of d_y
     float *h;                   // [BATCH, H]
     float *d_h_pre;             // [BATCH, H]
 
@@ -64,99 +77,106 @@ struct Tensors {
 // y = linear(h, 3)                                                                             perceptron.mt:10
 // loss = cross_entropy(y, label)                                                               perceptron.mt:14
 // metric = accuracy(y, label)                                                                  perceptron.mt:17
-//
-//     h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
-//     y[i, j] = (sum over k of h[i, k] * y.weight[j, k]) + y.bias[j]
-//     y_max[i] = max over j of y[i, j]
-//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
-//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
-//     y_min[i] = min over j of (y[i, j] == y_max[i] ? j : 3)
-//     accuracy_part[i] = (y_min[i] == label[i]) * share(i)
-//     d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
-//     d_h[i, j] = sum over k of d_y[i, k] * y.weight[k, j]
-//     d_h_pre[i, j] = h[i, j] > 0 ? d_h[i, j] : 0
 constexpr int h_to_d_h_pre_tiles = divide_up(BATCH, Warp::rows);
-constexpr int h_to_d_h_pre_shared = team_shared<Warp>(H + Y + Y);
+constexpr int h_to_d_h_pre_row_floats = H + Y + Y; // that a row keeps from stage to stage
+constexpr int h_to_d_h_pre_shared_bytes = team_shared<Warp>(h_to_d_h_pre_row_floats);
 static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
     gate();
     if (i >= BATCH)
         return;
-    float *h = row_memory(team, shared, H + Y + Y);
+    float *h = row_memory(team, shared, h_to_d_h_pre_row_floats);
     float *y = h + H;
     float *d_y = y + Y;
+
+    // h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
     auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
     auto store = [&](int j, float sum) { h[j] = t.h[i * H + j] = relu(sum + t.h_bias[j]); };
     team_product<H, X>(team, term, store);
     team.sync();
+
+    // y[i, j] = (sum over k of h[i, k] * y.weight[j, k]) + y.bias[j]
     auto term_2 = [&](int j, int k) { return h[k] * t.y_weight[j * H + k]; };
     auto store_2 = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
     team_product<Y, H>(team, term_2, store_2);
     team.sync();
+
+    // y_max[i] = max over j of y[i, j]
     float y_max = -INFINITY;
     for (int j = team.first; j < Y; j += team.stride)
         y_max = fmax(y_max, y[j]);
     y_max = team_max(team, y_max);
+
+    // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+    // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+    // predicted[i] = min over j of (y[i, j] == y_max[i] ? j : 3)
     float y_sum = 0;
-    float label_sum = 0;
-    float y_min = INFINITY;
+    float target_score = 0;
+    float predicted = INFINITY;
     int label = t.label[row(batch, i)];
     for (int j = team.first; j < Y; j += team.stride) {
         float y_sub = y[j] - y_max;
         y_sum += exp(y_sub);
-        label_sum += (float)(label == j) * y_sub;
-        y_min = fmin(y_min, y[j] == y_max ? (float)j : 3.0f);
+        target_score += (float)(label == j) * y_sub;
+        predicted = fmin(predicted, y[j] == y_max ? (float)j : 3.0f);
     }
     y_sum = team_sum(team, y_sum);
-    label_sum = team_sum(team, label_sum);
-    y_min = team_min(team, y_min);
+    target_score = team_sum(team, target_score);
+    predicted = team_min(team, predicted);
+
+    // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
     for (int j = team.first; j < Y; j += team.stride)
         d_y[j] = t.d_y[i * Y + j] = share(batch, i) / y_sum * exp(y[j] - y_max) - share(batch, i) * (float)(label == j);
     team.sync();
-    if (team.first == 0) {
-        t.loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
-        t.accuracy_part[i] = (float)((int)y_min == label) * share(batch, i);
+
+    // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+    // accuracy_part[i] = (predicted[i] == label[i]) * share(i)
+    if (leads(team)) {
+        t.loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+        t.accuracy_part[i] = (float)((int)predicted == label) * share(batch, i);
     }
+
+    // d_h[i, j] = sum over k of d_y[i, k] * y.weight[k, j]
+    // d_h_pre[i, j] = h[i, j] > 0 ? d_h[i, j] : 0
     auto term_3 = [&](int j, int k) { return d_y[k] * t.y_weight[k * H + j]; };
     auto store_3 = [&](int j, float sum) { t.d_h_pre[i * H + j] = h[j] > 0.0f ? sum : 0.0f; };
     team_product<H, Y>(team, term_3, store_3);
 }
 
 // loss = cross_entropy(y, label)                                                               perceptron.mt:14
-//
-//     loss = sum over i of loss_part[i]
 constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared = team_shared<Warp>(0);
+constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
 static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row > 0)
         return;
+
+    // loss = sum over i of loss_part[i]
     float loss_part_sum = 0;
     for (int j = team.first; j < BATCH; j += team.stride)
         loss_part_sum += t.loss_part[j];
     loss_part_sum = team_sum(team, loss_part_sum);
-    if (team.first == 0)
+    if (leads(team))
         batch.reports[REPORT_LOSS] = loss_part_sum;
 }
 
 // metric = accuracy(y, label)                                                                  perceptron.mt:17
-//
-//     accuracy = sum over i of accuracy_part[i]
 constexpr int report_accuracy_tiles = 1;
-constexpr int report_accuracy_shared = team_shared<Warp>(0);
+constexpr int report_accuracy_shared_bytes = team_shared<Warp>(0);
 static __device__ void report_accuracy(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row > 0)
         return;
+
+    // accuracy = sum over i of accuracy_part[i]
     float accuracy_part_sum = 0;
     for (int j = team.first; j < BATCH; j += team.stride)
         accuracy_part_sum += t.accuracy_part[j];
     accuracy_part_sum = team_sum(team, accuracy_part_sum);
-    if (team.first == 0)
+    if (leads(team))
         batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
 }
 
@@ -167,25 +187,29 @@ static __device__ void report_accuracy(const Tensors &t, const Batch &batch, cha
 //     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]
 //     y.bias[i] = y.bias[i] - 0.1 * d_y.bias[i]
+// 1 tile of 32 x 32 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
 using d_y_weight_product = Product<Y, H, BATCH>;
 using d_y_weight_tile = Tile<32, 32, 64, 4, 4>;
 constexpr int d_y_weight_tiles = product_tiles<d_y_weight_product, d_y_weight_tile>();
-constexpr int d_y_weight_shared = product_shared<d_y_weight_product, d_y_weight_tile>();
+constexpr int d_y_weight_shared_bytes = product_shared<d_y_weight_product, d_y_weight_tile>();
 static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<Y>(t.d_y));
     auto right = matrix<H>(t.h);
-    struct Old {
+    struct Ahead {
         float y_weight;
     };
-    auto read = [&](int i, int j) { return Old{t.y_weight[i * H + j]}; };
-    auto out = [&](int i, int j, float sum, const Old &old) { t.y_weight[i * H + j] = old.y_weight - 0.1f * sum; };
-    struct OldSide {
+    auto read = [&](int i, int j) { return Ahead{t.y_weight[i * H + j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+        t.y_weight[i * H + j] = ahead.y_weight - 0.1f * sum;
+    };
+    // the same for the sums over k of left(i, k)
+    struct RowAhead {
         float y_bias;
     };
-    auto read_side = [&](int i) { return OldSide{t.y_bias[i]}; };
-    auto side = [&](int i, float sum, const OldSide &old) { t.y_bias[i] = old.y_bias - 0.1f * sum; };
+    auto read_row = [&](int i) { return RowAhead{t.y_bias[i]}; };
+    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.y_bias[i] = ahead.y_bias - 0.1f * sum; };
     matmul<d_y_weight_product, d_y_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                sum_of_a(preloaded_early(read_side, side)));
+                                                sum_of_a(preloaded_early(read_row, row_out)));
 }
 
 // gradient of h = relu(linear(x, 4))                                                            perceptron.mt:9
@@ -195,34 +219,40 @@ static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate
 //     h.weight[i, j] = h.weight[i, j] - 0.1 * d_h.weight[i, j]
 //     d_h.bias[i] = sum over j of d_h_pre[j, i]
 //     h.bias[i] = h.bias[i] - 0.1 * d_h.bias[i]
+// 1 tile of 32 x 32 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
 using d_h_weight_product = Product<H, X, BATCH>;
 using d_h_weight_tile = Tile<32, 32, 64, 4, 4>;
 constexpr int d_h_weight_tiles = product_tiles<d_h_weight_product, d_h_weight_tile>();
-constexpr int d_h_weight_shared = product_shared<d_h_weight_product, d_h_weight_tile>();
+constexpr int d_h_weight_shared_bytes = product_shared<d_h_weight_product, d_h_weight_tile>();
 static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<H>(t.d_h_pre));
     auto right = gathered<X>(t.x, batch, [](float v) { return v; });
-    struct Old {
+    struct Ahead {
         float h_weight;
     };
-    auto read = [&](int i, int j) { return Old{t.h_weight[i * X + j]}; };
-    auto out = [&](int i, int j, float sum, const Old &old) { t.h_weight[i * X + j] = old.h_weight - 0.1f * sum; };
-    struct OldSide {
+    auto read = [&](int i, int j) { return Ahead{t.h_weight[i * X + j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+        t.h_weight[i * X + j] = ahead.h_weight - 0.1f * sum;
+    };
+    // the same for the sums over k of left(i, k)
+    struct RowAhead {
         float h_bias;
     };
-    auto read_side = [&](int i) { return OldSide{t.h_bias[i]}; };
-    auto side = [&](int i, float sum, const OldSide &old) { t.h_bias[i] = old.h_bias - 0.1f * sum; };
+    auto read_row = [&](int i) { return RowAhead{t.h_bias[i]}; };
+    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.h_bias[i] = ahead.h_bias - 0.1f * sum; };
     matmul<d_h_weight_product, d_h_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                sum_of_a(preloaded_early(read_side, side)));
+                                                sum_of_a(preloaded_early(read_row, row_out)));
 }
 
-// ---- phases: kernels that may run at the same time ----------------------------------------------------------
+// ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
+// phase 1 of 2: 1 tile
 constexpr int train_1_tiles = h_to_d_h_pre_tiles;
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     h_to_d_h_pre(t, batch, tile, shared, gate);
 }
 
+// phase 2 of 2: 4 tiles
 constexpr int train_2_tiles = report_loss_tiles + report_accuracy_tiles + d_y_weight_tiles + d_h_weight_tiles;
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < report_loss_tiles)
@@ -239,29 +269,30 @@ static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, c
 
 // bytes of shared memory: the most that any kernel takes
 constexpr int TRAIN_SHARED = std::max({
-    0,
-    h_to_d_h_pre_shared,
-    report_loss_shared,
-    report_accuracy_shared,
-    d_y_weight_shared,
-    d_h_weight_shared,
+    h_to_d_h_pre_shared_bytes,
+    report_loss_shared_bytes,
+    report_accuracy_shared_bytes,
+    d_y_weight_shared_bytes,
+    d_h_weight_shared_bytes,
 });
 using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>, Phase<train_2, train_2_tiles>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
+constexpr int BLOCKS = 4; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train> schedule;
 
 static const char *train(const MtcRun *run, int64_t steps) {
     return schedule.train(run, steps);
 }
 
+// phases 0 .. phase of one step
 static const char *train_until(const MtcRun *run, int phase) {
-    return train_until<Train>(run, phase);
+    return launch_until<Train>(run, phase);
 }
 
 static const char *prepare(const MtcRun *) {
-    return schedule.prepare(4);
+    return schedule.prepare(BLOCKS);
 }
 
 static void release() {
@@ -274,100 +305,108 @@ static void release() {
 // y = linear(h, 3)                                                                             perceptron.mt:10
 // loss = cross_entropy(y, label)                                                               perceptron.mt:14
 // metric = accuracy(y, label)                                                                  perceptron.mt:17
-//
-//     h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
-//     y[i, j] = (sum over k of h[i, k] * y.weight[j, k]) + y.bias[j]
-//     y_max[i] = max over j of y[i, j]
-//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
-//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
-//     y_min[i] = min over j of (y[i, j] == y_max[i] ? j : 3)
-//     accuracy_part[i] = (y_min[i] == label[i]) * share(i)
-//     prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
 constexpr int eval_h_to_prediction_tiles = divide_up(BATCH, Warp::rows);
-constexpr int eval_h_to_prediction_shared = team_shared<Warp>(H + Y);
+constexpr int eval_h_to_prediction_row_floats = H + Y; // that a row keeps from stage to stage
+constexpr int eval_h_to_prediction_shared_bytes = team_shared<Warp>(eval_h_to_prediction_row_floats);
 static __device__ void eval_h_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
     gate();
     if (i >= BATCH)
         return;
-    float *h = row_memory(team, shared, H + Y);
+    float *h = row_memory(team, shared, eval_h_to_prediction_row_floats);
     float *y = h + H;
+
+    // h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
     auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
     auto store = [&](int j, float sum) { h[j] = relu(sum + t.h_bias[j]); };
     team_product<H, X>(team, term, store);
     team.sync();
+
+    // y[i, j] = (sum over k of h[i, k] * y.weight[j, k]) + y.bias[j]
     auto term_2 = [&](int j, int k) { return h[k] * t.y_weight[j * H + k]; };
     auto store_2 = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
     team_product<Y, H>(team, term_2, store_2);
     team.sync();
+
+    // y_max[i] = max over j of y[i, j]
     float y_max = -INFINITY;
     for (int j = team.first; j < Y; j += team.stride)
         y_max = fmax(y_max, y[j]);
     y_max = team_max(team, y_max);
+
+    // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+    // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+    // predicted[i] = min over j of (y[i, j] == y_max[i] ? j : 3)
     float y_sum = 0;
-    float label_sum = 0;
-    float y_min = INFINITY;
+    float target_score = 0;
+    float predicted = INFINITY;
     int label = t.label[row(batch, i)];
     for (int j = team.first; j < Y; j += team.stride) {
         float y_sub = y[j] - y_max;
         y_sum += exp(y_sub);
-        label_sum += (float)(label == j) * y_sub;
-        y_min = fmin(y_min, y[j] == y_max ? (float)j : 3.0f);
+        target_score += (float)(label == j) * y_sub;
+        predicted = fmin(predicted, y[j] == y_max ? (float)j : 3.0f);
     }
     y_sum = team_sum(team, y_sum);
-    label_sum = team_sum(team, label_sum);
-    y_min = team_min(team, y_min);
-    if (team.first == 0) {
-        t.eval_loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
-        t.eval_accuracy_part[i] = (float)((int)y_min == label) * share(batch, i);
+    target_score = team_sum(team, target_score);
+    predicted = team_min(team, predicted);
+
+    // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+    // accuracy_part[i] = (predicted[i] == label[i]) * share(i)
+    if (leads(team)) {
+        t.eval_loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+        t.eval_accuracy_part[i] = (float)((int)predicted == label) * share(batch, i);
     }
+
+    // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
     for (int j = team.first; j < Y; j += team.stride)
         t.eval_prediction[i * Y + j] = exp(y[j] - y_max) * (1.0f / y_sum);
 }
 
 // loss = cross_entropy(y, label)                                                               perceptron.mt:14
-//
-//     loss = sum over i of loss_part[i]
 constexpr int eval_report_loss_tiles = 1;
-constexpr int eval_report_loss_shared = team_shared<Warp>(0);
+constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
 static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row > 0)
         return;
+
+    // loss = sum over i of loss_part[i]
     float loss_part_sum = 0;
     for (int j = team.first; j < BATCH; j += team.stride)
         loss_part_sum += t.eval_loss_part[j];
     loss_part_sum = team_sum(team, loss_part_sum);
-    if (team.first == 0)
+    if (leads(team))
         batch.reports[REPORT_LOSS] = loss_part_sum;
 }
 
 // metric = accuracy(y, label)                                                                  perceptron.mt:17
-//
-//     accuracy = sum over i of accuracy_part[i]
 constexpr int eval_report_accuracy_tiles = 1;
-constexpr int eval_report_accuracy_shared = team_shared<Warp>(0);
+constexpr int eval_report_accuracy_shared_bytes = team_shared<Warp>(0);
 static __device__ void eval_report_accuracy(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row > 0)
         return;
+
+    // accuracy = sum over i of accuracy_part[i]
     float accuracy_part_sum = 0;
     for (int j = team.first; j < BATCH; j += team.stride)
         accuracy_part_sum += t.eval_accuracy_part[j];
     accuracy_part_sum = team_sum(team, accuracy_part_sum);
-    if (team.first == 0)
+    if (leads(team))
         batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
 }
 
+// phase 1 of 2: 1 tile
 constexpr int eval_1_tiles = eval_h_to_prediction_tiles;
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_h_to_prediction(t, batch, tile, shared, gate);
 }
 
+// phase 2 of 2: 2 tiles
 constexpr int eval_2_tiles = eval_report_loss_tiles + eval_report_accuracy_tiles;
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < eval_report_loss_tiles)
@@ -378,20 +417,19 @@ static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, ch
 
 // bytes of shared memory: the most that any kernel takes
 constexpr int EVAL_SHARED = std::max({
-    0,
-    eval_h_to_prediction_shared,
-    eval_report_loss_shared,
-    eval_report_accuracy_shared,
+    eval_h_to_prediction_shared_bytes,
+    eval_report_loss_shared_bytes,
+    eval_report_accuracy_shared_bytes,
 });
 using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>, Phase<eval_2, eval_2_tiles>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
-    return evaluate<Eval>(run, first, rows, slot);
+    return launch_evaluation<Eval>(run, first, rows, slot);
 }
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
 static const MtcTensor tensor_table[] = {
     {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
     {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},

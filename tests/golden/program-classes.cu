@@ -1,11 +1,24 @@
 // program-classes: a model of 43 parameters, compiled by mtc from program-classes.mt
 //
-//   step      984 FLOP in 2 phases: h_to_d_h | report_loss + report_accuracy + d_z_weight + d_h_weight
+//   step      984 FLOP in 2 phases
 //   memory    4.2 KB arena (5.0 KB without sharing): weights 1.0 KB, optimizer state 2.0 KB, values 1.2 KB
 //   schedule  persistent: 4.2 us a step estimated (graph: 5.4 us)
 //
+//   phase 1   h_to_d_h         1 tile
+//   phase 2   report_loss      1 tile
+//             report_accuracy  1 tile
+//             d_z_weight       1 tile
+//             d_h_weight       1 tile
+//
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
+//
+// How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
+// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
+// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
+// has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
+// BLOCKS blocks: each loops over the steps, in a step over the phases, and in a phase over its share of the
+// tiles (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -40,11 +53,11 @@ struct Tensors {
     float *z_bias_m;            // [Z]
     float *z_bias_v;            // [Z]
     float *eval_loss_part;      // [BATCH]
-    float *loss_part;           // [BATCH]
+    float *loss_part;           // [BATCH], shares bytes of eval_loss_part
     float *accuracy_part;       // [BATCH]
-    float *eval_accuracy_part;  // [BATCH]
+    float *eval_accuracy_part;  // [BATCH], shares bytes of accuracy_part
     float *d_z;                 // [BATCH, Z]
-    float *eval_prediction;     // [BATCH, Z]
+    float *eval_prediction;     // [BATCH, Z], shares bytes of d_z
     float *h;                   // [BATCH, H]
     float *h_to_d_h_where;      // [BATCH, H]
 
@@ -80,33 +93,21 @@ struct Tensors {
 // z = linear(h, 3)                                                                        program-classes.mt:10
 // loss = cross_entropy(z, label)                                                          program-classes.mt:14
 // metric = accuracy(z, label)                                                             program-classes.mt:17
-//
-//     h[i, j] = uniform(0, i * H + j) >= 0.5 ? relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) * 2 :
-//         0
-//     z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
-//     z_max[i] = max over j of z[i, j]
-//     z_sum[i] = sum over j of exp(z[i, j] - z_max[i])
-//     label_sum[i] = sum over j of (label[i] == j) * (z[i, j] - z_max[i])
-//     loss_part[i] = (log(z_sum[i]) - label_sum[i]) * share(i)
-//     z_min[i] = min over j of (z[i, j] == z_max[i] ? j : 3)
-//     accuracy_part[i] = (z_min[i] == label[i]) * share(i)
-//     d_z[i, j] = share(i) / z_sum[i] * exp(z[i, j] - z_max[i]) - share(i) * (label[i] == j)
-//     d_h[i, j] = sum over k of d_z[i, k] * z.weight[k, j]
-//     d_h_pre[i, j] = uniform(0, i * H + j) >= 0.5 ? d_h[i, j] : 0
-//     h_to_d_h_where[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) > 0 ? d_h_pre[i, j] * 2
-//         : 0
 constexpr int h_to_d_h_tiles = divide_up(BATCH, Warp::rows);
-constexpr int h_to_d_h_shared = team_shared<Warp>(H + H + Z + Z);
+constexpr int h_to_d_h_row_floats = H + H + Z + Z; // that a row keeps from stage to stage
+constexpr int h_to_d_h_shared_bytes = team_shared<Warp>(h_to_d_h_row_floats);
 static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
     gate();
     if (i >= BATCH)
         return;
-    float *h = row_memory(team, shared, H + H + Z + Z);
+    float *h = row_memory(team, shared, h_to_d_h_row_floats);
     float *x_relu = h + H;
     float *z = x_relu + H;
     float *d_z = z + Z;
+
+    // h[i, j] = uniform(0, i * H + j) >= 0.5 ? relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) * 2 : 0
     auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
     auto store = [&](int j, float sum) {
         float x_relu_2 = relu(sum + t.h_bias[j]);
@@ -117,34 +118,51 @@ static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, 
     };
     team_product<H, X>(team, term, store);
     team.sync();
+
+    // z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
     auto term_2 = [&](int j, int k) { return h[k] * t.z_weight[j * H + k]; };
     auto store_2 = [&](int j, float sum) { z[j] = sum + t.z_bias[j]; };
     team_product<Z, H>(team, term_2, store_2);
     team.sync();
+
+    // z_max[i] = max over j of z[i, j]
     float z_max = -INFINITY;
     for (int j = team.first; j < Z; j += team.stride)
         z_max = fmax(z_max, z[j]);
     z_max = team_max(team, z_max);
+
+    // z_sum[i] = sum over j of exp(z[i, j] - z_max[i])
+    // target_score[i] = sum over j of (label[i] == j) * (z[i, j] - z_max[i])
+    // predicted[i] = min over j of (z[i, j] == z_max[i] ? j : 3)
     float z_sum = 0;
-    float label_sum = 0;
-    float z_min = INFINITY;
+    float target_score = 0;
+    float predicted = INFINITY;
     int label = t.label[row(batch, i)];
     for (int j = team.first; j < Z; j += team.stride) {
         float z_sub = z[j] - z_max;
         z_sum += exp(z_sub);
-        label_sum += (float)(label == j) * z_sub;
-        z_min = fmin(z_min, z[j] == z_max ? (float)j : 3.0f);
+        target_score += (float)(label == j) * z_sub;
+        predicted = fmin(predicted, z[j] == z_max ? (float)j : 3.0f);
     }
     z_sum = team_sum(team, z_sum);
-    label_sum = team_sum(team, label_sum);
-    z_min = team_min(team, z_min);
+    target_score = team_sum(team, target_score);
+    predicted = team_min(team, predicted);
+
+    // d_z[i, j] = share(i) / z_sum[i] * exp(z[i, j] - z_max[i]) - share(i) * (label[i] == j)
     for (int j = team.first; j < Z; j += team.stride)
         d_z[j] = t.d_z[i * Z + j] = share(batch, i) / z_sum * exp(z[j] - z_max) - share(batch, i) * (float)(label == j);
     team.sync();
-    if (team.first == 0) {
-        t.loss_part[i] = (log(z_sum) - label_sum) * share(batch, i);
-        t.accuracy_part[i] = (float)((int)z_min == label) * share(batch, i);
+
+    // loss_part[i] = (log(z_sum[i]) - target_score[i]) * share(i)
+    // accuracy_part[i] = (predicted[i] == label[i]) * share(i)
+    if (leads(team)) {
+        t.loss_part[i] = (log(z_sum) - target_score) * share(batch, i);
+        t.accuracy_part[i] = (float)((int)predicted == label) * share(batch, i);
     }
+
+    // d_h[i, j] = sum over k of d_z[i, k] * z.weight[k, j]
+    // d_h_pre[i, j] = uniform(0, i * H + j) >= 0.5 ? d_h[i, j] : 0
+    // h_to_d_h_where[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) > 0 ? d_h_pre[i, j] * 2 : 0
     auto term_3 = [&](int j, int k) { return d_z[k] * t.z_weight[k * H + j]; };
     auto store_3 = [&](int j, float sum) {
         t.h_to_d_h_where[i * H + j] =
@@ -154,38 +172,38 @@ static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, 
 }
 
 // loss = cross_entropy(z, label)                                                          program-classes.mt:14
-//
-//     loss = sum over i of loss_part[i]
 constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared = team_shared<Warp>(0);
+constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
 static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row > 0)
         return;
+
+    // loss = sum over i of loss_part[i]
     float loss_part_sum = 0;
     for (int j = team.first; j < BATCH; j += team.stride)
         loss_part_sum += t.loss_part[j];
     loss_part_sum = team_sum(team, loss_part_sum);
-    if (team.first == 0)
+    if (leads(team))
         batch.reports[REPORT_LOSS] = loss_part_sum;
 }
 
 // metric = accuracy(z, label)                                                             program-classes.mt:17
-//
-//     accuracy = sum over i of accuracy_part[i]
 constexpr int report_accuracy_tiles = 1;
-constexpr int report_accuracy_shared = team_shared<Warp>(0);
+constexpr int report_accuracy_shared_bytes = team_shared<Warp>(0);
 static __device__ void report_accuracy(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row > 0)
         return;
+
+    // accuracy = sum over i of accuracy_part[i]
     float accuracy_part_sum = 0;
     for (int j = team.first; j < BATCH; j += team.stride)
         accuracy_part_sum += t.accuracy_part[j];
     accuracy_part_sum = team_sum(team, accuracy_part_sum);
-    if (team.first == 0)
+    if (leads(team))
         batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
 }
 
@@ -195,121 +213,125 @@ static __device__ void report_accuracy(const Tensors &t, const Batch &batch, cha
 //     d_z.weight[i, j] = sum over k of d_z[k, i] * h[k, j]
 //     m[i, j] = 0.9 * z.weight.m[i, j] + 0.1 * d_z.weight[i, j]
 //     v[i, j] = 0.999 * z.weight.v[i, j] + 0.001 * (d_z.weight[i, j] * d_z.weight[i, j])
-//     correction = 1 / sqrt(-expm1(step * -0.0010005003))
+//     correction = 1 / sqrt(1 - 0.999^step)
 //     deviation[i, j] = sqrt(v[i, j]) * correction + 1e-08
-//     rate = 0.01 / -expm1(step * -0.105360516)
+//     rate = 0.01 / (1 - 0.9^step)
 //     z.weight[i, j] = z.weight[i, j] - rate * (m[i, j] / deviation[i, j])
 //     d_z.bias[i] = sum over j of d_z[j, i]
 //     m[i] = 0.9 * z.bias.m[i] + 0.1 * d_z.bias[i]
 //     v[i] = 0.999 * z.bias.v[i] + 0.001 * (d_z.bias[i] * d_z.bias[i])
 //     deviation[i] = sqrt(v[i]) * correction + 1e-08
 //     z.bias[i] = z.bias[i] - rate * (m[i] / deviation[i])
+// 1 tile of 32 x 32 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
 using d_z_weight_product = Product<Z, H, BATCH>;
 using d_z_weight_tile = Tile<32, 32, 64, 4, 4>;
 constexpr int d_z_weight_tiles = product_tiles<d_z_weight_product, d_z_weight_tile>();
-constexpr int d_z_weight_shared = product_shared<d_z_weight_product, d_z_weight_tile>();
+constexpr int d_z_weight_shared_bytes = product_shared<d_z_weight_product, d_z_weight_tile>();
 static __device__ void d_z_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<Z>(t.d_z));
     auto right = matrix<H>(t.h);
     float rate = 0.01f / -expm1(step(batch) * -0.105360516f);
     float correction = 1.0f / sqrt(-expm1(step(batch) * -0.0010005003f));
-    struct Old {
+    struct Ahead {
         float z_weight_m;
         float z_weight_v;
         float z_weight;
     };
     auto read = [&](int i, int j) {
-        return Old{t.z_weight_m[i * H + j], t.z_weight_v[i * H + j], t.z_weight[i * H + j]};
+        return Ahead{t.z_weight_m[i * H + j], t.z_weight_v[i * H + j], t.z_weight[i * H + j]};
     };
-    auto out = [&](int i, int j, float sum, const Old &old) {
-        float m = 0.9f * old.z_weight_m + 0.1f * sum;
-        float v = 0.999f * old.z_weight_v + 0.001f * (sum * sum);
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+        float m = 0.9f * ahead.z_weight_m + 0.1f * sum;
+        float v = 0.999f * ahead.z_weight_v + 0.001f * (sum * sum);
         t.z_weight_m[i * H + j] = m;
         t.z_weight_v[i * H + j] = v;
-        t.z_weight[i * H + j] = old.z_weight - rate * (m / (sqrt(v) * correction + 1e-08f));
+        t.z_weight[i * H + j] = ahead.z_weight - rate * (m / (sqrt(v) * correction + 1e-08f));
     };
-    struct OldSide {
+    // the same for the sums over k of left(i, k)
+    struct RowAhead {
         float z_bias_m;
         float z_bias_v;
         float z_bias;
     };
-    auto read_side = [&](int i) { return OldSide{t.z_bias_m[i], t.z_bias_v[i], t.z_bias[i]}; };
-    auto side = [&](int i, float sum, const OldSide &old) {
-        float m = 0.9f * old.z_bias_m + 0.1f * sum;
-        float v = 0.999f * old.z_bias_v + 0.001f * (sum * sum);
+    auto read_row = [&](int i) { return RowAhead{t.z_bias_m[i], t.z_bias_v[i], t.z_bias[i]}; };
+    auto row_out = [&](int i, float sum, const RowAhead &ahead) {
+        float m = 0.9f * ahead.z_bias_m + 0.1f * sum;
+        float v = 0.999f * ahead.z_bias_v + 0.001f * (sum * sum);
         t.z_bias_m[i] = m;
         t.z_bias_v[i] = v;
-        t.z_bias[i] = old.z_bias - rate * (m / (sqrt(v) * correction + 1e-08f));
+        t.z_bias[i] = ahead.z_bias - rate * (m / (sqrt(v) * correction + 1e-08f));
     };
     matmul<d_z_weight_product, d_z_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                sum_of_a(preloaded_early(read_side, side)));
+                                                sum_of_a(preloaded_early(read_row, row_out)));
 }
 
 // gradient of h = dropout(relu(linear(x, 4)), 0.5)                                         program-classes.mt:9
 // optimizer = adam(1e-2)                                                                  program-classes.mt:15
 //
-//     d_h.weight[i, j] = sum over k of (relu((sum over l of x[k, l] * h.weight[i, l]) + h.bias[i]) > 0 ?
-//         d_h_pre[k, i] * 2 : 0) * x[k, j]
+//     d_h.weight[i, j] = sum over k of h_to_d_h_where[k, i] * x[k, j]
 //     m[i, j] = 0.9 * h.weight.m[i, j] + 0.1 * d_h.weight[i, j]
 //     v[i, j] = 0.999 * h.weight.v[i, j] + 0.001 * (d_h.weight[i, j] * d_h.weight[i, j])
-//     correction = 1 / sqrt(-expm1(step * -0.0010005003))
+//     correction = 1 / sqrt(1 - 0.999^step)
 //     deviation[i, j] = sqrt(v[i, j]) * correction + 1e-08
-//     rate = 0.01 / -expm1(step * -0.105360516)
+//     rate = 0.01 / (1 - 0.9^step)
 //     h.weight[i, j] = h.weight[i, j] - rate * (m[i, j] / deviation[i, j])
-//     d_h.bias[i] = sum over j of (relu((sum over k of x[j, k] * h.weight[i, k]) + h.bias[i]) > 0 ?
-//         d_h_pre[j, i] * 2 : 0)
+//     d_h.bias[i] = sum over j of h_to_d_h_where[j, i]
 //     m[i] = 0.9 * h.bias.m[i] + 0.1 * d_h.bias[i]
 //     v[i] = 0.999 * h.bias.v[i] + 0.001 * (d_h.bias[i] * d_h.bias[i])
 //     deviation[i] = sqrt(v[i]) * correction + 1e-08
 //     h.bias[i] = h.bias[i] - rate * (m[i] / deviation[i])
+// 1 tile of 32 x 32 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
 using d_h_weight_product = Product<H, X, BATCH>;
 using d_h_weight_tile = Tile<32, 32, 64, 4, 4>;
 constexpr int d_h_weight_tiles = product_tiles<d_h_weight_product, d_h_weight_tile>();
-constexpr int d_h_weight_shared = product_shared<d_h_weight_product, d_h_weight_tile>();
+constexpr int d_h_weight_shared_bytes = product_shared<d_h_weight_product, d_h_weight_tile>();
 static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<H>(t.h_to_d_h_where));
     auto right = gathered<X>(t.x, batch, [](float v) { return v; });
     float rate = 0.01f / -expm1(step(batch) * -0.105360516f);
     float correction = 1.0f / sqrt(-expm1(step(batch) * -0.0010005003f));
-    struct Old {
+    struct Ahead {
         float h_weight_m;
         float h_weight_v;
         float h_weight;
     };
     auto read = [&](int i, int j) {
-        return Old{t.h_weight_m[i * X + j], t.h_weight_v[i * X + j], t.h_weight[i * X + j]};
+        return Ahead{t.h_weight_m[i * X + j], t.h_weight_v[i * X + j], t.h_weight[i * X + j]};
     };
-    auto out = [&](int i, int j, float sum, const Old &old) {
-        float m = 0.9f * old.h_weight_m + 0.1f * sum;
-        float v = 0.999f * old.h_weight_v + 0.001f * (sum * sum);
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+        float m = 0.9f * ahead.h_weight_m + 0.1f * sum;
+        float v = 0.999f * ahead.h_weight_v + 0.001f * (sum * sum);
         t.h_weight_m[i * X + j] = m;
         t.h_weight_v[i * X + j] = v;
-        t.h_weight[i * X + j] = old.h_weight - rate * (m / (sqrt(v) * correction + 1e-08f));
+        t.h_weight[i * X + j] = ahead.h_weight - rate * (m / (sqrt(v) * correction + 1e-08f));
     };
-    struct OldSide {
+    // the same for the sums over k of left(i, k)
+    struct RowAhead {
         float h_bias_m;
         float h_bias_v;
         float h_bias;
     };
-    auto read_side = [&](int i) { return OldSide{t.h_bias_m[i], t.h_bias_v[i], t.h_bias[i]}; };
-    auto side = [&](int i, float sum, const OldSide &old) {
-        float m = 0.9f * old.h_bias_m + 0.1f * sum;
-        float v = 0.999f * old.h_bias_v + 0.001f * (sum * sum);
+    auto read_row = [&](int i) { return RowAhead{t.h_bias_m[i], t.h_bias_v[i], t.h_bias[i]}; };
+    auto row_out = [&](int i, float sum, const RowAhead &ahead) {
+        float m = 0.9f * ahead.h_bias_m + 0.1f * sum;
+        float v = 0.999f * ahead.h_bias_v + 0.001f * (sum * sum);
         t.h_bias_m[i] = m;
         t.h_bias_v[i] = v;
-        t.h_bias[i] = old.h_bias - rate * (m / (sqrt(v) * correction + 1e-08f));
+        t.h_bias[i] = ahead.h_bias - rate * (m / (sqrt(v) * correction + 1e-08f));
     };
     matmul<d_h_weight_product, d_h_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                sum_of_a(preloaded_early(read_side, side)));
+                                                sum_of_a(preloaded_early(read_row, row_out)));
 }
 
-// ---- phases: kernels that may run at the same time ----------------------------------------------------------
+// ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
+// phase 1 of 2: 1 tile
 constexpr int train_1_tiles = h_to_d_h_tiles;
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     h_to_d_h(t, batch, tile, shared, gate);
 }
 
+// phase 2 of 2: 4 tiles
 constexpr int train_2_tiles = report_loss_tiles + report_accuracy_tiles + d_z_weight_tiles + d_h_weight_tiles;
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < report_loss_tiles)
@@ -326,29 +348,30 @@ static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, c
 
 // bytes of shared memory: the most that any kernel takes
 constexpr int TRAIN_SHARED = std::max({
-    0,
-    h_to_d_h_shared,
-    report_loss_shared,
-    report_accuracy_shared,
-    d_z_weight_shared,
-    d_h_weight_shared,
+    h_to_d_h_shared_bytes,
+    report_loss_shared_bytes,
+    report_accuracy_shared_bytes,
+    d_z_weight_shared_bytes,
+    d_h_weight_shared_bytes,
 });
 using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>, Phase<train_2, train_2_tiles>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
+constexpr int BLOCKS = 4; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train> schedule;
 
 static const char *train(const MtcRun *run, int64_t steps) {
     return schedule.train(run, steps);
 }
 
+// phases 0 .. phase of one step
 static const char *train_until(const MtcRun *run, int phase) {
-    return train_until<Train>(run, phase);
+    return launch_until<Train>(run, phase);
 }
 
 static const char *prepare(const MtcRun *) {
-    return schedule.prepare(4);
+    return schedule.prepare(BLOCKS);
 }
 
 static void release() {
@@ -361,100 +384,108 @@ static void release() {
 // z = linear(h, 3)                                                                        program-classes.mt:10
 // loss = cross_entropy(z, label)                                                          program-classes.mt:14
 // metric = accuracy(z, label)                                                             program-classes.mt:17
-//
-//     h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
-//     z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
-//     z_max[i] = max over j of z[i, j]
-//     z_sum[i] = sum over j of exp(z[i, j] - z_max[i])
-//     label_sum[i] = sum over j of (label[i] == j) * (z[i, j] - z_max[i])
-//     loss_part[i] = (log(z_sum[i]) - label_sum[i]) * share(i)
-//     z_min[i] = min over j of (z[i, j] == z_max[i] ? j : 3)
-//     accuracy_part[i] = (z_min[i] == label[i]) * share(i)
-//     prediction[i, j] = exp(z[i, j] - z_max[i]) * (1 / z_sum[i])
 constexpr int eval_h_to_prediction_tiles = divide_up(BATCH, Warp::rows);
-constexpr int eval_h_to_prediction_shared = team_shared<Warp>(H + Z);
+constexpr int eval_h_to_prediction_row_floats = H + Z; // that a row keeps from stage to stage
+constexpr int eval_h_to_prediction_shared_bytes = team_shared<Warp>(eval_h_to_prediction_row_floats);
 static __device__ void eval_h_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
     gate();
     if (i >= BATCH)
         return;
-    float *h = row_memory(team, shared, H + Z);
+    float *h = row_memory(team, shared, eval_h_to_prediction_row_floats);
     float *z = h + H;
+
+    // h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
     auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
     auto store = [&](int j, float sum) { h[j] = relu(sum + t.h_bias[j]); };
     team_product<H, X>(team, term, store);
     team.sync();
+
+    // z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
     auto term_2 = [&](int j, int k) { return h[k] * t.z_weight[j * H + k]; };
     auto store_2 = [&](int j, float sum) { z[j] = sum + t.z_bias[j]; };
     team_product<Z, H>(team, term_2, store_2);
     team.sync();
+
+    // z_max[i] = max over j of z[i, j]
     float z_max = -INFINITY;
     for (int j = team.first; j < Z; j += team.stride)
         z_max = fmax(z_max, z[j]);
     z_max = team_max(team, z_max);
+
+    // z_sum[i] = sum over j of exp(z[i, j] - z_max[i])
+    // target_score[i] = sum over j of (label[i] == j) * (z[i, j] - z_max[i])
+    // predicted[i] = min over j of (z[i, j] == z_max[i] ? j : 3)
     float z_sum = 0;
-    float label_sum = 0;
-    float z_min = INFINITY;
+    float target_score = 0;
+    float predicted = INFINITY;
     int label = t.label[row(batch, i)];
     for (int j = team.first; j < Z; j += team.stride) {
         float z_sub = z[j] - z_max;
         z_sum += exp(z_sub);
-        label_sum += (float)(label == j) * z_sub;
-        z_min = fmin(z_min, z[j] == z_max ? (float)j : 3.0f);
+        target_score += (float)(label == j) * z_sub;
+        predicted = fmin(predicted, z[j] == z_max ? (float)j : 3.0f);
     }
     z_sum = team_sum(team, z_sum);
-    label_sum = team_sum(team, label_sum);
-    z_min = team_min(team, z_min);
-    if (team.first == 0) {
-        t.eval_loss_part[i] = (log(z_sum) - label_sum) * share(batch, i);
-        t.eval_accuracy_part[i] = (float)((int)z_min == label) * share(batch, i);
+    target_score = team_sum(team, target_score);
+    predicted = team_min(team, predicted);
+
+    // loss_part[i] = (log(z_sum[i]) - target_score[i]) * share(i)
+    // accuracy_part[i] = (predicted[i] == label[i]) * share(i)
+    if (leads(team)) {
+        t.eval_loss_part[i] = (log(z_sum) - target_score) * share(batch, i);
+        t.eval_accuracy_part[i] = (float)((int)predicted == label) * share(batch, i);
     }
+
+    // prediction[i, j] = exp(z[i, j] - z_max[i]) * (1 / z_sum[i])
     for (int j = team.first; j < Z; j += team.stride)
         t.eval_prediction[i * Z + j] = exp(z[j] - z_max) * (1.0f / z_sum);
 }
 
 // loss = cross_entropy(z, label)                                                          program-classes.mt:14
-//
-//     loss = sum over i of loss_part[i]
 constexpr int eval_report_loss_tiles = 1;
-constexpr int eval_report_loss_shared = team_shared<Warp>(0);
+constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
 static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row > 0)
         return;
+
+    // loss = sum over i of loss_part[i]
     float loss_part_sum = 0;
     for (int j = team.first; j < BATCH; j += team.stride)
         loss_part_sum += t.eval_loss_part[j];
     loss_part_sum = team_sum(team, loss_part_sum);
-    if (team.first == 0)
+    if (leads(team))
         batch.reports[REPORT_LOSS] = loss_part_sum;
 }
 
 // metric = accuracy(z, label)                                                             program-classes.mt:17
-//
-//     accuracy = sum over i of accuracy_part[i]
 constexpr int eval_report_accuracy_tiles = 1;
-constexpr int eval_report_accuracy_shared = team_shared<Warp>(0);
+constexpr int eval_report_accuracy_shared_bytes = team_shared<Warp>(0);
 static __device__ void eval_report_accuracy(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row > 0)
         return;
+
+    // accuracy = sum over i of accuracy_part[i]
     float accuracy_part_sum = 0;
     for (int j = team.first; j < BATCH; j += team.stride)
         accuracy_part_sum += t.eval_accuracy_part[j];
     accuracy_part_sum = team_sum(team, accuracy_part_sum);
-    if (team.first == 0)
+    if (leads(team))
         batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
 }
 
+// phase 1 of 2: 1 tile
 constexpr int eval_1_tiles = eval_h_to_prediction_tiles;
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_h_to_prediction(t, batch, tile, shared, gate);
 }
 
+// phase 2 of 2: 2 tiles
 constexpr int eval_2_tiles = eval_report_loss_tiles + eval_report_accuracy_tiles;
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < eval_report_loss_tiles)
@@ -465,20 +496,19 @@ static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, ch
 
 // bytes of shared memory: the most that any kernel takes
 constexpr int EVAL_SHARED = std::max({
-    0,
-    eval_h_to_prediction_shared,
-    eval_report_loss_shared,
-    eval_report_accuracy_shared,
+    eval_h_to_prediction_shared_bytes,
+    eval_report_loss_shared_bytes,
+    eval_report_accuracy_shared_bytes,
 });
 using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>, Phase<eval_2, eval_2_tiles>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
-    return evaluate<Eval>(run, first, rows, slot);
+    return launch_evaluation<Eval>(run, first, rows, slot);
 }
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
 static const MtcTensor tensor_table[] = {
     {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
     {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},

@@ -1,10 +1,20 @@
 // program: a model of 38 parameters, compiled by mtc from program.mt
 //
-//   step      740 FLOP in 3 phases: x | h_to_d_h_pre | report_loss + d_z_weight + d_h_weight
+//   step      740 FLOP in 3 phases
 //   memory    2.2 KB arena (2.8 KB without sharing): weights 1.0 KB, optimizer state 0 B, values 1.2 KB
+//
+//   phase 1   x
+//   phase 2   h_to_d_h_pre
+//   phase 3   report_loss
+//             d_z_weight
+//             d_h_weight
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
+//
+// How it runs: every OpenMP thread runs the whole step and takes its share of each kernel's loop. Phases run
+// one after the other, with a barrier between them; in a phase, a thread that is done with one kernel goes on
+// to the next without waiting.
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -30,9 +40,9 @@ typedef struct Tensors {
     real *z_weight;       // [Y, H]
     real *z_bias;         // [Y]
     real *eval_loss_part; // [BATCH]
-    real *x_2;            // [BATCH, X]
+    real *x_2;            // [BATCH, X], shares bytes of eval_loss_part
     real *eval_z;         // [BATCH, Y]
-    real *loss_part;      // [BATCH]
+    real *loss_part;      // [BATCH], shares bytes of eval_z
     real *d_z;            // [BATCH, Y]
     real *h;              // [BATCH, H]
     real *d_h_pre;        // [BATCH, H]
@@ -70,20 +80,14 @@ static void x(const Tensors *t, const Batch *batch) {
 // h = tanh(linear(x, 4))                                                                           program.mt:9
 // z = linear(h, 2)                                                                                program.mt:10
 // loss = mse(z, y)                                                                                program.mt:14
-//
-//     h[i, j] = tanh((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
-//     z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
-//     z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
-//     loss_part[i] = z_sum[i] * 0.5 * share(i)
-//     d_z[i, j] = share(i) * 0.5 * (z[i, j] - y[i, j]) + share(i) * 0.5 * (z[i, j] - y[i, j])
-//     d_h[i, j] = sum over k of d_z[i, k] * z.weight[k, j]
-//     d_h_pre[i, j] = d_h[i, j] * (1 - h[i, j] * h[i, j])
 static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
         real h[H];
         real d_z[Y];
         real z_sub[Y];
+
+        // h[i, j] = tanh((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
         for (int j = 0; j < H; j++) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -91,6 +95,9 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
                 sum += t->x[row(batch, i) * X + k] * t->h_weight[j * X + k];
             h[j] = t->h[i * H + j] = tanh(sum + t->h_bias[j]);
         }
+
+        // z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
+        // d_z[i, j] = share(i) * 0.5 * (z[i, j] - y[i, j]) + share(i) * 0.5 * (z[i, j] - y[i, j])
         for (int j = 0; j < Y; j++) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -103,25 +110,32 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
             z_sub[j] = z_sub_2;
             t->d_z[i * Y + j] = d_z_2;
         }
+
+        // z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
         real z_sum = 0;
         for (int j = 0; j < Y; j++)
             z_sum += z_sub[j] * z_sub[j];
+
+        // d_h[i, j] = sum over k of d_z[i, k] * z.weight[k, j]
+        // d_h_pre[i, j] = d_h[i, j] * (1 - h[i, j] * h[i, j])
         real totals[H] = {0};
         for (int k = 0; k < Y; k++)
             for (int j = 0; j < H; j++)
                 totals[j] += d_z[k] * t->z_weight[k * H + j];
         for (int j = 0; j < H; j++)
             t->d_h_pre[i * H + j] = totals[j] * (1.0f - h[j] * h[j]);
+
+        // loss_part[i] = z_sum[i] * 0.5 * share(i)
         t->loss_part[i] = z_sum * 0.5f * share(batch, i);
     }
 }
 
 // loss = mse(z, y)                                                                                program.mt:14
-//
-//     loss = sum over i of loss_part[i]
 static void report_loss(const Tensors *t, const Batch *batch) {
 #pragma omp single nowait
     {
+
+        // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->loss_part[j];
@@ -153,12 +167,12 @@ static void d_z_weight(const Tensors *t) {
                     t->z_weight[i * H + j] -= 0.1f * sum;
                 }
             if (j0 == 0) {
-                real side[ROWS] = {0};
+                real row_sums[ROWS] = {0};
                 for (int k = 0; k < BATCH; k++)
                     for (int i = i0; i < i0 + rows; i++)
-                        side[i - i0] += t->d_z[k * Y + i];
+                        row_sums[i - i0] += t->d_z[k * Y + i];
                 for (int i = i0; i < i0 + rows; i++) {
-                    real sum = side[i - i0];
+                    real sum = row_sums[i - i0];
                     t->z_bias[i] -= 0.1f * sum;
                 }
             }
@@ -189,19 +203,19 @@ static void d_h_weight(const Tensors *t) {
                     t->h_weight[i * X + j] -= 0.1f * sum;
                 }
             if (j0 == 0) {
-                real side[ROWS] = {0};
+                real row_sums[ROWS] = {0};
                 for (int k = 0; k < BATCH; k++)
                     for (int i = i0; i < i0 + rows; i++)
-                        side[i - i0] += t->d_h_pre[k * H + i];
+                        row_sums[i - i0] += t->d_h_pre[k * H + i];
                 for (int i = i0; i < i0 + rows; i++) {
-                    real sum = side[i - i0];
+                    real sum = row_sums[i - i0];
                     t->h_bias[i] -= 0.1f * sum;
                 }
             }
         }
 }
 
-// ---- phases: kernels that may run at the same time ----------------------------------------------------------
+// ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
     if (count > 0) {
@@ -237,6 +251,7 @@ static const char *train(const MtcRun *run, int64_t steps) {
     return NULL;
 }
 
+// phases 0 .. phase of one step
 static const char *train_until(const MtcRun *run, int phase) {
     Tensors t = tensors(run);
     Batch batch = batch_of_step(run, 0, BATCH, REPORTS);
@@ -259,16 +274,13 @@ static void release(void) {
 // h = tanh(linear(x, 4))                                                                           program.mt:9
 // z = linear(h, 2)                                                                                program.mt:10
 // loss = mse(z, y)                                                                                program.mt:14
-//
-//     h[i, j] = tanh((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
-//     z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
-//     z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
-//     loss_part[i] = z_sum[i] * 0.5 * share(i)
 static void eval_h_to_loss_part(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
         real h[H];
         real z_mul[Y];
+
+        // h[i, j] = tanh((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
         for (int j = 0; j < H; j++) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -276,6 +288,8 @@ static void eval_h_to_loss_part(const Tensors *t, const Batch *batch) {
                 sum += t->x[row(batch, i) * X + k] * t->h_weight[j * X + k];
             h[j] = tanh(sum + t->h_bias[j]);
         }
+
+        // z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
         for (int j = 0; j < Y; j++) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -286,19 +300,23 @@ static void eval_h_to_loss_part(const Tensors *t, const Batch *batch) {
             z_mul[j] = z_sub * z_sub;
             t->eval_z[i * Y + j] = z;
         }
+
+        // z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
         real z_sum = 0;
         for (int j = 0; j < Y; j++)
             z_sum += z_mul[j];
+
+        // loss_part[i] = z_sum[i] * 0.5 * share(i)
         t->eval_loss_part[i] = z_sum * 0.5f * share(batch, i);
     }
 }
 
 // loss = mse(z, y)                                                                                program.mt:14
-//
-//     loss = sum over i of loss_part[i]
 static void eval_report_loss(const Tensors *t, const Batch *batch) {
 #pragma omp single nowait
     {
+
+        // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->eval_loss_part[j];
@@ -330,7 +348,7 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
 static const MtcTensor tensor_table[] = {
     {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
     {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},

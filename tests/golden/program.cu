@@ -1,11 +1,23 @@
 // program: a model of 38 parameters, compiled by mtc from program.mt
 //
-//   step      716 FLOP in 2 phases: h_to_d_h_pre | report_loss + d_z_weight + d_h_weight
+//   step      716 FLOP in 2 phases
 //   memory    2.0 KB arena (2.5 KB without sharing): weights 1.0 KB, optimizer state 0 B, values 1.0 KB
 //   schedule  persistent: 3.9 us a step estimated (graph: 5.1 us)
 //
+//   phase 1   h_to_d_h_pre  1 tile
+//   phase 2   report_loss   1 tile
+//             d_z_weight    1 tile
+//             d_h_weight    1 tile
+//
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
+//
+// How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
+// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
+// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
+// has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
+// BLOCKS blocks: each loops over the steps, in a step over the phases, and in a phase over its share of the
+// tiles (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -32,9 +44,9 @@ struct Tensors {
     float *z_weight;       // [Y, H]
     float *z_bias;         // [Y]
     float *eval_loss_part; // [BATCH]
-    float *loss_part;      // [BATCH]
+    float *loss_part;      // [BATCH], shares bytes of eval_loss_part
     float *d_z;            // [BATCH, Y]
-    float *eval_z;         // [BATCH, Y]
+    float *eval_z;         // [BATCH, Y], shares bytes of d_z
     float *h;              // [BATCH, H]
     float *d_h_pre;        // [BATCH, H]
 
@@ -59,29 +71,27 @@ struct Tensors {
 // h = tanh(linear(x, 4))                                                                           program.mt:9
 // z = linear(h, 2)                                                                                program.mt:10
 // loss = mse(z, y)                                                                                program.mt:14
-//
-//     h[i, j] = tanh((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
-//     z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
-//     z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
-//     loss_part[i] = z_sum[i] * 0.5 * share(i)
-//     d_z[i, j] = share(i) * 0.5 * (z[i, j] - y[i, j]) + share(i) * 0.5 * (z[i, j] - y[i, j])
-//     d_h[i, j] = sum over k of d_z[i, k] * z.weight[k, j]
-//     d_h_pre[i, j] = d_h[i, j] * (1 - h[i, j] * h[i, j])
 constexpr int h_to_d_h_pre_tiles = divide_up(BATCH, Warp::rows);
-constexpr int h_to_d_h_pre_shared = team_shared<Warp>(H + Y + Y);
+constexpr int h_to_d_h_pre_row_floats = H + Y + Y; // that a row keeps from stage to stage
+constexpr int h_to_d_h_pre_shared_bytes = team_shared<Warp>(h_to_d_h_pre_row_floats);
 static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
     gate();
     if (i >= BATCH)
         return;
-    float *h = row_memory(team, shared, H + Y + Y);
+    float *h = row_memory(team, shared, h_to_d_h_pre_row_floats);
     float *d_z = h + H;
     float *z_sub = d_z + Y;
+
+    // h[i, j] = tanh((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
     auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
     auto store = [&](int j, float sum) { h[j] = t.h[i * H + j] = tanh(sum + t.h_bias[j]); };
     team_product<H, X>(team, term, store);
     team.sync();
+
+    // z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
+    // d_z[i, j] = share(i) * 0.5 * (z[i, j] - y[i, j]) + share(i) * 0.5 * (z[i, j] - y[i, j])
     auto term_2 = [&](int j, int k) { return h[k] * t.z_weight[j * H + k]; };
     auto store_2 = [&](int j, float sum) {
         float z_sub_2 = sum + t.z_bias[j] - t.y[row(batch, i) * Y + j];
@@ -93,32 +103,39 @@ static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int ti
     };
     team_product<Y, H>(team, term_2, store_2);
     team.sync();
+
+    // z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
     float z_sum = 0;
     for (int j = team.first; j < Y; j += team.stride)
         z_sum += z_sub[j] * z_sub[j];
     z_sum = team_sum(team, z_sum);
+
+    // d_h[i, j] = sum over k of d_z[i, k] * z.weight[k, j]
+    // d_h_pre[i, j] = d_h[i, j] * (1 - h[i, j] * h[i, j])
     auto term_3 = [&](int j, int k) { return d_z[k] * t.z_weight[k * H + j]; };
     auto store_3 = [&](int j, float sum) { t.d_h_pre[i * H + j] = sum * (1.0f - h[j] * h[j]); };
     team_product<H, Y>(team, term_3, store_3);
-    if (team.first == 0)
+
+    // loss_part[i] = z_sum[i] * 0.5 * share(i)
+    if (leads(team))
         t.loss_part[i] = z_sum * 0.5f * share(batch, i);
 }
 
 // loss = mse(z, y)                                                                                program.mt:14
-//
-//     loss = sum over i of loss_part[i]
 constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared = team_shared<Warp>(0);
+constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
 static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row > 0)
         return;
+
+    // loss = sum over i of loss_part[i]
     float loss_part_sum = 0;
     for (int j = team.first; j < BATCH; j += team.stride)
         loss_part_sum += t.loss_part[j];
     loss_part_sum = team_sum(team, loss_part_sum);
-    if (team.first == 0)
+    if (leads(team))
         batch.reports[REPORT_LOSS] = loss_part_sum;
 }
 
@@ -129,25 +146,29 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 //     z.weight[i, j] = z.weight[i, j] - 0.1 * d_z.weight[i, j]
 //     d_z.bias[i] = sum over j of d_z[j, i]
 //     z.bias[i] = z.bias[i] - 0.1 * d_z.bias[i]
+// 1 tile of 32 x 32 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
 using d_z_weight_product = Product<Y, H, BATCH>;
 using d_z_weight_tile = Tile<32, 32, 64, 4, 4>;
 constexpr int d_z_weight_tiles = product_tiles<d_z_weight_product, d_z_weight_tile>();
-constexpr int d_z_weight_shared = product_shared<d_z_weight_product, d_z_weight_tile>();
+constexpr int d_z_weight_shared_bytes = product_shared<d_z_weight_product, d_z_weight_tile>();
 static __device__ void d_z_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<Y>(t.d_z));
     auto right = matrix<H>(t.h);
-    struct Old {
+    struct Ahead {
         float z_weight;
     };
-    auto read = [&](int i, int j) { return Old{t.z_weight[i * H + j]}; };
-    auto out = [&](int i, int j, float sum, const Old &old) { t.z_weight[i * H + j] = old.z_weight - 0.1f * sum; };
-    struct OldSide {
+    auto read = [&](int i, int j) { return Ahead{t.z_weight[i * H + j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+        t.z_weight[i * H + j] = ahead.z_weight - 0.1f * sum;
+    };
+    // the same for the sums over k of left(i, k)
+    struct RowAhead {
         float z_bias;
     };
-    auto read_side = [&](int i) { return OldSide{t.z_bias[i]}; };
-    auto side = [&](int i, float sum, const OldSide &old) { t.z_bias[i] = old.z_bias - 0.1f * sum; };
+    auto read_row = [&](int i) { return RowAhead{t.z_bias[i]}; };
+    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.z_bias[i] = ahead.z_bias - 0.1f * sum; };
     matmul<d_z_weight_product, d_z_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                sum_of_a(preloaded_early(read_side, side)));
+                                                sum_of_a(preloaded_early(read_row, row_out)));
 }
 
 // gradient of h = tanh(linear(x, 4))                                                               program.mt:9
@@ -157,34 +178,40 @@ static __device__ void d_z_weight(const Tensors &t, int tile, char *shared, Gate
 //     h.weight[i, j] = h.weight[i, j] - 0.1 * d_h.weight[i, j]
 //     d_h.bias[i] = sum over j of d_h_pre[j, i]
 //     h.bias[i] = h.bias[i] - 0.1 * d_h.bias[i]
+// 1 tile of 32 x 32 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
 using d_h_weight_product = Product<H, X, BATCH>;
 using d_h_weight_tile = Tile<32, 32, 64, 4, 4>;
 constexpr int d_h_weight_tiles = product_tiles<d_h_weight_product, d_h_weight_tile>();
-constexpr int d_h_weight_shared = product_shared<d_h_weight_product, d_h_weight_tile>();
+constexpr int d_h_weight_shared_bytes = product_shared<d_h_weight_product, d_h_weight_tile>();
 static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<H>(t.d_h_pre));
     auto right = gathered<X>(t.x, batch, [](float v) { return v; });
-    struct Old {
+    struct Ahead {
         float h_weight;
     };
-    auto read = [&](int i, int j) { return Old{t.h_weight[i * X + j]}; };
-    auto out = [&](int i, int j, float sum, const Old &old) { t.h_weight[i * X + j] = old.h_weight - 0.1f * sum; };
-    struct OldSide {
+    auto read = [&](int i, int j) { return Ahead{t.h_weight[i * X + j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+        t.h_weight[i * X + j] = ahead.h_weight - 0.1f * sum;
+    };
+    // the same for the sums over k of left(i, k)
+    struct RowAhead {
         float h_bias;
     };
-    auto read_side = [&](int i) { return OldSide{t.h_bias[i]}; };
-    auto side = [&](int i, float sum, const OldSide &old) { t.h_bias[i] = old.h_bias - 0.1f * sum; };
+    auto read_row = [&](int i) { return RowAhead{t.h_bias[i]}; };
+    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.h_bias[i] = ahead.h_bias - 0.1f * sum; };
     matmul<d_h_weight_product, d_h_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
-                                                sum_of_a(preloaded_early(read_side, side)));
+                                                sum_of_a(preloaded_early(read_row, row_out)));
 }
 
-// ---- phases: kernels that may run at the same time ----------------------------------------------------------
+// ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
+// phase 1 of 2: 1 tile
 constexpr int train_1_tiles = h_to_d_h_pre_tiles;
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     h_to_d_h_pre(t, batch, tile, shared, gate);
 }
 
+// phase 2 of 2: 3 tiles
 constexpr int train_2_tiles = report_loss_tiles + d_z_weight_tiles + d_h_weight_tiles;
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < report_loss_tiles)
@@ -198,28 +225,29 @@ static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, c
 
 // bytes of shared memory: the most that any kernel takes
 constexpr int TRAIN_SHARED = std::max({
-    0,
-    h_to_d_h_pre_shared,
-    report_loss_shared,
-    d_z_weight_shared,
-    d_h_weight_shared,
+    h_to_d_h_pre_shared_bytes,
+    report_loss_shared_bytes,
+    d_z_weight_shared_bytes,
+    d_h_weight_shared_bytes,
 });
 using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>, Phase<train_2, train_2_tiles>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
+constexpr int BLOCKS = 3; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train> schedule;
 
 static const char *train(const MtcRun *run, int64_t steps) {
     return schedule.train(run, steps);
 }
 
+// phases 0 .. phase of one step
 static const char *train_until(const MtcRun *run, int phase) {
-    return train_until<Train>(run, phase);
+    return launch_until<Train>(run, phase);
 }
 
 static const char *prepare(const MtcRun *) {
-    return schedule.prepare(3);
+    return schedule.prepare(BLOCKS);
 }
 
 static void release() {
@@ -231,25 +259,25 @@ static void release() {
 // h = tanh(linear(x, 4))                                                                           program.mt:9
 // z = linear(h, 2)                                                                                program.mt:10
 // loss = mse(z, y)                                                                                program.mt:14
-//
-//     h[i, j] = tanh((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
-//     z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
-//     z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
-//     loss_part[i] = z_sum[i] * 0.5 * share(i)
 constexpr int eval_h_to_loss_part_tiles = divide_up(BATCH, Warp::rows);
-constexpr int eval_h_to_loss_part_shared = team_shared<Warp>(H + Y);
+constexpr int eval_h_to_loss_part_row_floats = H + Y; // that a row keeps from stage to stage
+constexpr int eval_h_to_loss_part_shared_bytes = team_shared<Warp>(eval_h_to_loss_part_row_floats);
 static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
     gate();
     if (i >= BATCH)
         return;
-    float *h = row_memory(team, shared, H + Y);
+    float *h = row_memory(team, shared, eval_h_to_loss_part_row_floats);
     float *z_mul = h + H;
+
+    // h[i, j] = tanh((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
     auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
     auto store = [&](int j, float sum) { h[j] = tanh(sum + t.h_bias[j]); };
     team_product<H, X>(team, term, store);
     team.sync();
+
+    // z[i, j] = (sum over k of h[i, k] * z.weight[j, k]) + z.bias[j]
     auto term_2 = [&](int j, int k) { return h[k] * t.z_weight[j * H + k]; };
     auto store_2 = [&](int j, float sum) {
         float z = sum + t.z_bias[j];
@@ -259,37 +287,43 @@ static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch,
     };
     team_product<Y, H>(team, term_2, store_2);
     team.sync();
+
+    // z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
     float z_sum = 0;
     for (int j = team.first; j < Y; j += team.stride)
         z_sum += z_mul[j];
     z_sum = team_sum(team, z_sum);
-    if (team.first == 0)
+
+    // loss_part[i] = z_sum[i] * 0.5 * share(i)
+    if (leads(team))
         t.eval_loss_part[i] = z_sum * 0.5f * share(batch, i);
 }
 
 // loss = mse(z, y)                                                                                program.mt:14
-//
-//     loss = sum over i of loss_part[i]
 constexpr int eval_report_loss_tiles = 1;
-constexpr int eval_report_loss_shared = team_shared<Warp>(0);
+constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
 static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row > 0)
         return;
+
+    // loss = sum over i of loss_part[i]
     float loss_part_sum = 0;
     for (int j = team.first; j < BATCH; j += team.stride)
         loss_part_sum += t.eval_loss_part[j];
     loss_part_sum = team_sum(team, loss_part_sum);
-    if (team.first == 0)
+    if (leads(team))
         batch.reports[REPORT_LOSS] = loss_part_sum;
 }
 
+// phase 1 of 2: 1 tile
 constexpr int eval_1_tiles = eval_h_to_loss_part_tiles;
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_h_to_loss_part(t, batch, tile, shared, gate);
 }
 
+// phase 2 of 2: 1 tile
 constexpr int eval_2_tiles = eval_report_loss_tiles;
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_report_loss(t, batch, shared, gate);
@@ -297,19 +331,18 @@ static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, ch
 
 // bytes of shared memory: the most that any kernel takes
 constexpr int EVAL_SHARED = std::max({
-    0,
-    eval_h_to_loss_part_shared,
-    eval_report_loss_shared,
+    eval_h_to_loss_part_shared_bytes,
+    eval_report_loss_shared_bytes,
 });
 using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>, Phase<eval_2, eval_2_tiles>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
-    return evaluate<Eval>(run, first, rows, slot);
+    return launch_evaluation<Eval>(run, first, rows, slot);
 }
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
 static const MtcTensor tensor_table[] = {
     {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
     {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},

@@ -1,10 +1,21 @@
 // reductions: a model of 12 parameters, compiled by mtc from reductions.mt
 //
-//   step      372 FLOP in 4 phases: values + values_2 | values_3 | b_to_d_y | report_loss + d_y_weight
+//   step      372 FLOP in 4 phases
 //   memory    1.5 KB arena (3.2 KB without sharing): weights 512 B, optimizer state 0 B, values 1.0 KB
+//
+//   phase 1   values
+//             values_2
+//   phase 2   values_3
+//   phase 3   b_to_d_y
+//   phase 4   report_loss
+//             d_y_weight
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
+//
+// How it runs: every OpenMP thread runs the whole step and takes its share of each kernel's loop. Phases run
+// one after the other, with a barrier between them; in a phase, a thread that is done with one kernel goes on
+// to the next without waiting.
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -28,15 +39,15 @@ typedef struct Tensors {
     real *y_weight;             // [Y, A_2]
     real *y_bias;               // [Y]
     real *eval_values_3_add;    // [BATCH, 1, A_2]
-    real *eval_values_sum;      // [BATCH, 1, A_2]
-    real *values_3_add;         // [BATCH, 1, A_2]
-    real *values_sum;           // [BATCH, 1, A_2]
+    real *eval_values_sum;      // [BATCH, 1, A_2], shares bytes of eval_values_3_add
+    real *values_3_add;         // [BATCH, 1, A_2], shares bytes of eval_values_3_add
+    real *values_sum;           // [BATCH, 1, A_2], shares bytes of eval_values_3_add
     real *eval_loss_part;       // [BATCH]
-    real *eval_values_2_max;    // [BATCH, A_2]
-    real *loss_part;            // [BATCH]
-    real *values_2_max;         // [BATCH, A_2]
+    real *eval_values_2_max;    // [BATCH, A_2], shares bytes of eval_loss_part
+    real *loss_part;            // [BATCH], shares bytes of eval_loss_part
+    real *values_2_max;         // [BATCH, A_2], shares bytes of eval_loss_part
     real *d_y;                  // [BATCH, Y]
-    real *eval_prediction;      // [BATCH, Y]
+    real *eval_prediction;      // [BATCH, Y], shares bytes of d_y
     real *b_2;                  // [BATCH, 1, A_2]
 } Tensors;
 
@@ -63,12 +74,12 @@ static Tensors tensors(const MtcRun *run) {
 // ---- training step ------------------------------------------------------------------------------------------
 
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
-//
-//     a[i, 0, k, l] = x[i, k * A_2 + l]
-//     a_sum[i, 0, k] = sum over l of a[i, 0, l, k]
 static void values(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH * A_2; i++) {
+
+        // a[i, 0, k, l] = x[i, k * A_2 + l]
+        // a_sum[i, 0, k] = sum over l of a[i, 0, l, k]
         real a_sum = 0;
         for (int j = 0; j < A_1; j++)
             a_sum += t->x[row(batch, i / A_2) * X + j * A_2 + i % A_2];
@@ -77,12 +88,12 @@ static void values(const Tensors *t, const Batch *batch) {
 }
 
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
-//
-//     a[i, 0, k, l] = x[i, k * A_2 + l]
-//     a_max[i, j] = max over k, l of a[i, 0, l, j]
 static void values_2(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH * A_2; i++) {
+
+        // a[i, 0, k, l] = x[i, k * A_2 + l]
+        // a_max[i, j] = max over k, l of a[i, 0, l, j]
         real a_max = -INFINITY;
         for (int j = 0; j < A_1; j++)
             a_max = fmax(a_max, t->x[row(batch, i / A_2) * X + j * A_2 + i % A_2]);
@@ -103,28 +114,25 @@ static void values_3(const Tensors *t) {
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
 // y = linear(flatten(b), 3)                                                                    reductions.mt:11
 // loss = cross_entropy(y, label)                                                               reductions.mt:15
-//
-//     a[i, 0, k, l] = x[i, k * A_2 + l]
-//     a_sum[i] = sum over j, k, l of a[i, 0, k, l]
-//     b[i, 0, k] = values_3_add[i, 0, k] + a_sum[i] * 0.16666667
-//     y[i, j] = (sum over k of b[i, 0, k] * y.weight[j, k]) + y.bias[j]
-//     y_max[i] = max over j of y[i, j]
-//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
-//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
-//     d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
 static void b_to_d_y(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
         real b_reshape[A_2];
         real y[Y];
+
+        // a[i, 0, k, l] = x[i, k * A_2 + l]
+        // a_sum[i] = sum over j, k, l of a[i, 0, k, l]
         real a_sum = 0;
         for (int j = 0; j < A_1 * A_2; j++)
             a_sum += t->x[row(batch, i) * X + j];
+
+        // b[i, 0, k] = values_3_add[i, 0, k] + a_sum[i] * 0.16666667
         for (int j = 0; j < A_2; j++)
             b_reshape[j] = t->values_3_add[i * A_2 + j] + a_sum * 0.16666667f;
         for (int j = 0; j < A_2; j++)
             t->b_2[i * A_2 + j] = t->values_3_add[i * A_2 + j] + a_sum * 0.16666667f;
+
+        // y[i, j] = (sum over k of b[i, 0, k] * y.weight[j, k]) + y.bias[j]
         for (int j = 0; j < Y; j++) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -132,29 +140,38 @@ static void b_to_d_y(const Tensors *t, const Batch *batch) {
                 sum += b_reshape[k] * t->y_weight[j * A_2 + k];
             y[j] = sum + t->y_bias[j];
         }
+
+        // y_max[i] = max over j of y[i, j]
         real y_max = -INFINITY;
         for (int j = 0; j < Y; j++)
             y_max = fmax(y_max, y[j]);
+
+        // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+        // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
         real y_sum = 0;
-        real label_sum = 0;
+        real target_score = 0;
         int label = t->label[row(batch, i)];
         for (int j = 0; j < Y; j++) {
             real y_sub = y[j] - y_max;
             y_sum += exp(y_sub);
-            label_sum += (real)(label == j) * y_sub;
+            target_score += (real)(label == j) * y_sub;
         }
-        t->loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
+
+        // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+        t->loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+
+        // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
         for (int j = 0; j < Y; j++)
             t->d_y[i * Y + j] = share(batch, i) / y_sum * exp(y[j] - y_max) - share(batch, i) * (real)(label == j);
     }
 }
 
 // loss = cross_entropy(y, label)                                                               reductions.mt:15
-//
-//     loss = sum over i of loss_part[i]
 static void report_loss(const Tensors *t, const Batch *batch) {
 #pragma omp single nowait
     {
+
+        // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->loss_part[j];
@@ -186,19 +203,19 @@ static void d_y_weight(const Tensors *t) {
                     t->y_weight[i * A_2 + j] -= 0.1f * sum;
                 }
             if (j0 == 0) {
-                real side[ROWS] = {0};
+                real row_sums[ROWS] = {0};
                 for (int k = 0; k < BATCH; k++)
                     for (int i = i0; i < i0 + rows; i++)
-                        side[i - i0] += t->d_y[k * Y + i];
+                        row_sums[i - i0] += t->d_y[k * Y + i];
                 for (int i = i0; i < i0 + rows; i++) {
-                    real sum = side[i - i0];
+                    real sum = row_sums[i - i0];
                     t->y_bias[i] -= 0.1f * sum;
                 }
             }
         }
 }
 
-// ---- phases: kernels that may run at the same time ----------------------------------------------------------
+// ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
     if (count > 0) {
@@ -238,6 +255,7 @@ static const char *train(const MtcRun *run, int64_t steps) {
     return NULL;
 }
 
+// phases 0 .. phase of one step
 static const char *train_until(const MtcRun *run, int phase) {
     Tensors t = tensors(run);
     Batch batch = batch_of_step(run, 0, BATCH, REPORTS);
@@ -258,12 +276,12 @@ static void release(void) {
 // ---- evaluation ---------------------------------------------------------------------------------------------
 
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
-//
-//     a[i, 0, k, l] = x[i, k * A_2 + l]
-//     a_sum[i, 0, k] = sum over l of a[i, 0, l, k]
 static void eval_values(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH * A_2; i++) {
+
+        // a[i, 0, k, l] = x[i, k * A_2 + l]
+        // a_sum[i, 0, k] = sum over l of a[i, 0, l, k]
         real a_sum = 0;
         for (int j = 0; j < A_1; j++)
             a_sum += t->x[row(batch, i / A_2) * X + j * A_2 + i % A_2];
@@ -272,12 +290,12 @@ static void eval_values(const Tensors *t, const Batch *batch) {
 }
 
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
-//
-//     a[i, 0, k, l] = x[i, k * A_2 + l]
-//     a_max[i, j] = max over k, l of a[i, 0, l, j]
 static void eval_values_2(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH * A_2; i++) {
+
+        // a[i, 0, k, l] = x[i, k * A_2 + l]
+        // a_max[i, j] = max over k, l of a[i, 0, l, j]
         real a_max = -INFINITY;
         for (int j = 0; j < A_1; j++)
             a_max = fmax(a_max, t->x[row(batch, i / A_2) * X + j * A_2 + i % A_2]);
@@ -298,26 +316,23 @@ static void eval_values_3(const Tensors *t) {
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
 // y = linear(flatten(b), 3)                                                                    reductions.mt:11
 // loss = cross_entropy(y, label)                                                               reductions.mt:15
-//
-//     a[i, 0, k, l] = x[i, k * A_2 + l]
-//     a_sum[i] = sum over j, k, l of a[i, 0, k, l]
-//     b[i, 0, k] = eval_values_3_add[i, 0, k] + a_sum[i] * 0.16666667
-//     y[i, j] = (sum over k of b[i, 0, k] * y.weight[j, k]) + y.bias[j]
-//     y_max[i] = max over j of y[i, j]
-//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
-//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
-//     prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
 static void eval_b_to_prediction(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
         real b_reshape[A_2];
         real y[Y];
+
+        // a[i, 0, k, l] = x[i, k * A_2 + l]
+        // a_sum[i] = sum over j, k, l of a[i, 0, k, l]
         real a_sum = 0;
         for (int j = 0; j < A_1 * A_2; j++)
             a_sum += t->x[row(batch, i) * X + j];
+
+        // b[i, 0, k] = eval_values_3_add[i, 0, k] + a_sum[i] * 0.16666667
         for (int j = 0; j < A_2; j++)
             b_reshape[j] = t->eval_values_3_add[i * A_2 + j] + a_sum * 0.16666667f;
+
+        // y[i, j] = (sum over k of b[i, 0, k] * y.weight[j, k]) + y.bias[j]
         for (int j = 0; j < Y; j++) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -325,29 +340,38 @@ static void eval_b_to_prediction(const Tensors *t, const Batch *batch) {
                 sum += b_reshape[k] * t->y_weight[j * A_2 + k];
             y[j] = sum + t->y_bias[j];
         }
+
+        // y_max[i] = max over j of y[i, j]
         real y_max = -INFINITY;
         for (int j = 0; j < Y; j++)
             y_max = fmax(y_max, y[j]);
+
+        // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+        // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
         real y_sum = 0;
-        real label_sum = 0;
+        real target_score = 0;
         int label = t->label[row(batch, i)];
         for (int j = 0; j < Y; j++) {
             real y_sub = y[j] - y_max;
             y_sum += exp(y_sub);
-            label_sum += (real)(label == j) * y_sub;
+            target_score += (real)(label == j) * y_sub;
         }
-        t->eval_loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
+
+        // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+        t->eval_loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+
+        // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
         for (int j = 0; j < Y; j++)
             t->eval_prediction[i * Y + j] = exp(y[j] - y_max) * (1.0f / y_sum);
     }
 }
 
 // loss = cross_entropy(y, label)                                                               reductions.mt:15
-//
-//     loss = sum over i of loss_part[i]
 static void eval_report_loss(const Tensors *t, const Batch *batch) {
 #pragma omp single nowait
     {
+
+        // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->eval_loss_part[j];
@@ -388,7 +412,7 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
 static const MtcTensor tensor_table[] = {
     {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 3}, 0, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 11, -1},
     {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 11, -1},

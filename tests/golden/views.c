@@ -1,10 +1,19 @@
 // views: a model of 27 parameters, compiled by mtc from views.mt
 //
-//   step      544 FLOP in 2 phases: y_to_d_y + values | report_loss + d_y_weight
+//   step      544 FLOP in 2 phases
 //   memory    1.2 KB arena (1.8 KB without sharing): weights 512 B, optimizer state 0 B, values 768 B
+//
+//   phase 1   y_to_d_y
+//             values
+//   phase 2   report_loss
+//             d_y_weight
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
+//
+// How it runs: every OpenMP thread runs the whole step and takes its share of each kernel's loop. Phases run
+// one after the other, with a barrier between them; in a phase, a thread that is done with one kernel goes on
+// to the next without waiting.
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -28,9 +37,9 @@ typedef struct Tensors {
     real *y_weight;             // [Y, Y_WEIGHT_COLUMNS]
     real *y_bias;               // [Y]
     real *eval_loss_part;       // [BATCH]
-    real *loss_part;            // [BATCH]
+    real *loss_part;            // [BATCH], shares bytes of eval_loss_part
     real *d_y;                  // [BATCH, Y]
-    real *eval_prediction;      // [BATCH, Y]
+    real *eval_prediction;      // [BATCH, Y], shares bytes of d_y
     real *values_add;           // [BATCH, Y_WEIGHT_COLUMNS]
 } Tensors;
 
@@ -52,13 +61,6 @@ static Tensors tensors(const MtcRun *run) {
 
 // y = linear(concat([a, flatten(b)], axis = 0), 3)                                                  views.mt:11
 // loss = cross_entropy(y, label)                                                                    views.mt:15
-//
-//     y[i, j] = (sum over k of values_add[i, k] * y.weight[j, k]) + y.bias[j]
-//     y_max[i] = max over j of y[i, j]
-//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
-//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
-//     d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
 static void y_to_d_y(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
@@ -68,6 +70,8 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
             real b_pad = j >= 2 ? t->x[row(batch, i) * X + (j - 2) % B_COLUMNS * B_ROWS + (j - 2) / B_COLUMNS] : 0.0f;
             a_add[j] = (j < 2 ? t->x[row(batch, i) * X + j] : 0.0f) + b_pad;
         }
+
+        // y[i, j] = (sum over k of values_add[i, k] * y.weight[j, k]) + y.bias[j]
         for (int j = 0; j < Y; j++) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -75,18 +79,27 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
                 sum += a_add[k] * t->y_weight[j * Y_WEIGHT_COLUMNS + k];
             y[j] = sum + t->y_bias[j];
         }
+
+        // y_max[i] = max over j of y[i, j]
         real y_max = -INFINITY;
         for (int j = 0; j < Y; j++)
             y_max = fmax(y_max, y[j]);
+
+        // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+        // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
         real y_sum = 0;
-        real label_sum = 0;
+        real target_score = 0;
         int label = t->label[row(batch, i)];
         for (int j = 0; j < Y; j++) {
             real y_sub = y[j] - y_max;
             y_sum += exp(y_sub);
-            label_sum += (real)(label == j) * y_sub;
+            target_score += (real)(label == j) * y_sub;
         }
-        t->loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
+
+        // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+        t->loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+
+        // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
         for (int j = 0; j < Y; j++)
             t->d_y[i * Y + j] = share(batch, i) / y_sum * exp(y[j] - y_max) - share(batch, i) * (real)(label == j);
     }
@@ -107,11 +120,11 @@ static void values(const Tensors *t, const Batch *batch) {
 }
 
 // loss = cross_entropy(y, label)                                                                    views.mt:15
-//
-//     loss = sum over i of loss_part[i]
 static void report_loss(const Tensors *t, const Batch *batch) {
 #pragma omp single nowait
     {
+
+        // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->loss_part[j];
@@ -143,19 +156,19 @@ static void d_y_weight(const Tensors *t) {
                     t->y_weight[i * Y_WEIGHT_COLUMNS + j] -= 0.1f * sum;
                 }
             if (j0 == 0) {
-                real side[ROWS] = {0};
+                real row_sums[ROWS] = {0};
                 for (int k = 0; k < BATCH; k++)
                     for (int i = i0; i < i0 + rows; i++)
-                        side[i - i0] += t->d_y[k * Y + i];
+                        row_sums[i - i0] += t->d_y[k * Y + i];
                 for (int i = i0; i < i0 + rows; i++) {
-                    real sum = side[i - i0];
+                    real sum = row_sums[i - i0];
                     t->y_bias[i] -= 0.1f * sum;
                 }
             }
         }
 }
 
-// ---- phases: kernels that may run at the same time ----------------------------------------------------------
+// ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
     if (count > 0) {
@@ -187,6 +200,7 @@ static const char *train(const MtcRun *run, int64_t steps) {
     return NULL;
 }
 
+// phases 0 .. phase of one step
 static const char *train_until(const MtcRun *run, int phase) {
     Tensors t = tensors(run);
     Batch batch = batch_of_step(run, 0, BATCH, REPORTS);
@@ -208,25 +222,21 @@ static void release(void) {
 
 // y = linear(concat([a, flatten(b)], axis = 0), 3)                                                  views.mt:11
 // loss = cross_entropy(y, label)                                                                    views.mt:15
-//
-//     a[i, j] = x[i, j]
-//     b[i, j, k] = x[i, k * B_ROWS + j]
-//     y[i, j] = (sum over k of ((k < 2 ? a[i, k] : 0) +
-//         (k >= 2 ? b[i, (k - 2) / B_COLUMNS, (k - 2) % B_COLUMNS] : 0)) * y.weight[j, k]) + y.bias[j]
-//     y_max[i] = max over j of y[i, j]
-//     y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-//     label_sum[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
-//     loss_part[i] = (log(y_sum[i]) - label_sum[i]) * share(i)
-//     prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
 static void eval_y_to_prediction(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
         real a_add[Y_WEIGHT_COLUMNS];
         real y[Y];
+
+        // a[i, j] = x[i, j]
+        // b[i, j, k] = x[i, k * B_ROWS + j]
         for (int j = 0; j < Y_WEIGHT_COLUMNS; j++) {
             real b_pad = j >= 2 ? t->x[row(batch, i) * X + (j - 2) % B_COLUMNS * B_ROWS + (j - 2) / B_COLUMNS] : 0.0f;
             a_add[j] = (j < 2 ? t->x[row(batch, i) * X + j] : 0.0f) + b_pad;
         }
+
+        // y[i, j] = (sum over k of ((k < 2 ? a[i, k] : 0) + (k >= 2 ? b[i, (k - 2) / B_COLUMNS, (k - 2) % B_COLUMNS] :
+        //         0)) * y.weight[j, k]) + y.bias[j]
         for (int j = 0; j < Y; j++) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -234,29 +244,38 @@ static void eval_y_to_prediction(const Tensors *t, const Batch *batch) {
                 sum += a_add[k] * t->y_weight[j * Y_WEIGHT_COLUMNS + k];
             y[j] = sum + t->y_bias[j];
         }
+
+        // y_max[i] = max over j of y[i, j]
         real y_max = -INFINITY;
         for (int j = 0; j < Y; j++)
             y_max = fmax(y_max, y[j]);
+
+        // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
+        // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
         real y_sum = 0;
-        real label_sum = 0;
+        real target_score = 0;
         int label = t->label[row(batch, i)];
         for (int j = 0; j < Y; j++) {
             real y_sub = y[j] - y_max;
             y_sum += exp(y_sub);
-            label_sum += (real)(label == j) * y_sub;
+            target_score += (real)(label == j) * y_sub;
         }
-        t->eval_loss_part[i] = (log(y_sum) - label_sum) * share(batch, i);
+
+        // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
+        t->eval_loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+
+        // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
         for (int j = 0; j < Y; j++)
             t->eval_prediction[i * Y + j] = exp(y[j] - y_max) * (1.0f / y_sum);
     }
 }
 
 // loss = cross_entropy(y, label)                                                                    views.mt:15
-//
-//     loss = sum over i of loss_part[i]
 static void eval_report_loss(const Tensors *t, const Batch *batch) {
 #pragma omp single nowait
     {
+
+        // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->eval_loss_part[j];
@@ -288,7 +307,7 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
 static const MtcTensor tensor_table[] = {
     {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 8}, 0, MTC_UNIFORM, -0.35355339059327373, 0.35355339059327373, 11, -1},
     {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.35355339059327373, 0.35355339059327373, 11, -1},

@@ -1,0 +1,142 @@
+#include "finite.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static double number_at(MtcType type, const void *values, int64_t i) {
+    return type == MTC_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
+}
+
+MtcBadNumber mtc_find_bad(MtcType type, const void *values, int64_t count) {
+    MtcBadNumber bad = {false, 0, 0};
+    bool floats = type == MTC_F32 || type == MTC_F64;
+    for (int64_t i = 0; i < count && floats && !bad.found; i++)
+        if (!isfinite(number_at(type, values, i))) {
+            bad.found = true;
+            bad.element = i;
+            bad.value = number_at(type, values, i);
+        }
+    return bad;
+}
+
+const char *mtc_bad_text(const MtcBadNumber *bad, int rank, const int64_t *dim) {
+    static __thread char text[256];
+    int64_t index[8], element = bad->element;
+    for (int i = rank - 1; i >= 0; i--) {
+        index[i] = element % dim[i];
+        element /= dim[i];
+    }
+    snprintf(text, sizeof text, rank ? "element %s is %s" : "%sit is %s", rank ? mtc_shape(rank, index) : "",
+             mtc_number(bad->value));
+    return text;
+}
+
+int mtc_examine_tensor(MtcSession *session, const MtcTensor *tensor, MtcBadNumber *bad) {
+    size_t bytes = mtc_tensor_bytes(tensor);
+    void *values = malloc(bytes);
+    bad->found = false;
+    if (!values)
+        return mtc_no_memory(&session->fault, bytes, tensor->name);
+    int code = mtc_read_tensor(session, tensor, values);
+    if (!code)
+        *bad = mtc_find_bad(tensor->type, values, mtc_elements(tensor->rank, tensor->dim));
+    free(values);
+    return code;
+}
+
+static const char *statement_of(const MtcModel *model, int line) {
+    for (int i = 0; i < model->statements; i++)
+        if (model->statement[i].line == line)
+            return model->statement[i].text;
+    return "";
+}
+
+void mtc_note_line(MtcSession *session, int line) {
+    if (line > 0)
+        mtc_note(&session->fault, "%s:%d: %s", session->model->source, line, statement_of(session->model, line));
+}
+
+/* ---- in the data ---- */
+
+static void note_example(MtcSession *session, const char *split, int index, int64_t example, const MtcBadNumber *bad) {
+    const MtcField *field = &session->model->field[index];
+    const MtcSplit *files = mtc_split(session->model, split);
+    mtc_note(&session->fault, "such a number is in the data: field '%s' of example %lld of '%s': %s", field->name,
+             (long long)example, split, mtc_bad_text(bad, field->rank, field->dim));
+    mtc_note(&session->fault, "check the data file%s%s", files ? " " : "", files ? files->path[index] : "");
+}
+
+static int examine_field(MtcSession *session, const MtcData *data, const char *split, int index, const int *example,
+                         int64_t count, bool *found) {
+    const MtcField *field = &session->model->field[index];
+    size_t bytes = (size_t)field->elements * mtc_type_size(field->type);
+    void *values = malloc(bytes);
+    int code = values ? 0 : mtc_no_memory(&session->fault, bytes, field->name);
+    for (int64_t i = 0; i < count && !code && !*found; i++) {
+        int64_t at = example ? example[i] : i;
+        const char *error = mtc_download(values, (const char *)data->field[index] + (size_t)at * bytes, bytes);
+        code = mtc_device_fault(session, error ? error : mtc_synchronize(), field->name);
+        if (code)
+            break;
+        MtcBadNumber bad = mtc_find_bad(field->type, values, field->elements);
+        *found = bad.found;
+        if (bad.found)
+            note_example(session, split, index, at, &bad);
+    }
+    free(values);
+    return code;
+}
+
+int mtc_note_bad_data(MtcSession *session, const MtcData *data, const char *split, const int *example, int64_t count,
+                      bool *found) {
+    int code = 0;
+    *found = false;
+    for (int i = 0; i < session->model->fields && !code && !*found; i++)
+        if (session->model->field[i].type == MTC_F32)
+            code = examine_field(session, data, split, i, example, count, found);
+    return code;
+}
+
+/* ---- in an evaluation ---- */
+
+static int note_bad_weight(MtcSession *session, bool *found) {
+    const MtcModel *model = session->model;
+    int code = 0;
+    *found = false;
+    for (int i = 0; i < model->tensors && !code && !*found; i++) {
+        const MtcTensor *tensor = &model->tensor[i];
+        MtcBadNumber bad;
+        if (tensor->role == MTC_WEIGHT)
+            code = mtc_examine_tensor(session, tensor, &bad);
+        *found = tensor->role == MTC_WEIGHT && !code && bad.found;
+        if (*found) {
+            mtc_note(&session->fault, "the weight '%s' is not finite: %s", tensor->name,
+                     mtc_bad_text(&bad, tensor->rank, tensor->dim));
+            mtc_note_line(session, tensor->line);
+        }
+    }
+    return code;
+}
+
+int mtc_check_means(MtcSession *session, const char *split, int64_t step, const double *means) {
+    const MtcModel *model = session->model;
+    const MtcData *data = &session->data[MTC_TEST];
+    bool found;
+    int r = 0;
+    while (r < model->reports && isfinite(means[r]))
+        r++;
+    if (r == model->reports)
+        return 0;
+    mtc_fail(&session->fault, MTC_BAD_DATA, "the %s over the data set '%s' is %s", model->report[r], split,
+             mtc_number(means[r]));
+    if (step)
+        mtc_note(&session->fault, "after step %lld of training", (long long)step);
+    int code = note_bad_weight(session, &found);
+    if (!code && !found)
+        code = mtc_note_bad_data(session, data, split, NULL, data->examples, &found);
+    if (!code && !found)
+        mtc_note(&session->fault, "weights and data are finite: the number arises within the evaluation; look for "
+                                  "log(0), a division by 0, exp of a large number");
+    return code ? code : MTC_BAD_DATA;
+}

@@ -1,0 +1,25 @@
+/* Numbers that are NaN or infinite: in tensors, in the data, in the reports of an evaluation. */
+#ifndef MTC_FINITE_H
+#define MTC_FINITE_H
+
+#include "session.h"
+
+typedef struct MtcBadNumber {
+    bool found;
+    int64_t element;
+    double value;
+} MtcBadNumber;
+
+MtcBadNumber mtc_find_bad(MtcType type, const void *values, int64_t count);      /* the first one */
+const char *mtc_bad_text(const MtcBadNumber *bad, int rank, const int64_t *dim); /* "element [3, 17] is NaN" */
+
+int mtc_examine_tensor(MtcSession *session, const MtcTensor *tensor, MtcBadNumber *bad);
+/* A note with the line of the model file. */
+void mtc_note_line(MtcSession *session, int line);
+/* Notes the first bad number among the examples of a split; `example` lists them, NULL: all, from 0 on. */
+int mtc_note_bad_data(MtcSession *session, const MtcData *data, const char *split, const int *example, int64_t count,
+                      bool *found);
+/* The means over a split after so many steps (0: of loaded weights); a fault when one of them is bad, and why. */
+int mtc_check_means(MtcSession *session, const char *split, int64_t step, const double *means);
+
+#endif
