@@ -265,6 +265,8 @@ static Term *term_of(Body *body, const Node *n, const Index *at, const char *gua
 /* ---- text ---- */
 
 const char *local_name(Arena *arena, const Node *n) {
+    if (!n->name && n->hint)
+        return n->hint;
     const Node *from = n;
     while (!from->name && from->inputs) {
         int k = 0;

@@ -241,8 +241,7 @@ static void evaluation(Emitter *e, Writer *out) {
 
 /* n is the field, perhaps in another shape and as floats. */
 static bool is_raw(const Node *n, const Node *field) {
-    while (n != field && n->inputs == 1 &&
-           (n->op->flags & OP_CONTIGUOUS || n->in[0]->type.dtype != n->type.dtype))
+    while (n != field && n->inputs == 1 && (n->op->flags & OP_CONTIGUOUS || n->in[0]->type.dtype != n->type.dtype))
         n = n->in[0];
     return n == field;
 }

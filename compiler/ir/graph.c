@@ -145,6 +145,7 @@ static int rewrite_node(Graph *g, Node *n, Node *(*rule)(Graph *, Node *)) {
         replacements++;
     if (simple != n) {
         graph_name(simple, n->name);
+        simple->hint = simple->hint ? simple->hint : n->hint;
         simple->meaning = simple->meaning ? simple->meaning : n->meaning;
         n->replaced = simple;
     }

@@ -37,6 +37,7 @@ struct Node {
     Node *in[MAX_INPUTS];
     Attr attr;
     const char *name;    /* the user's name of the value (`h`, `logits`), a hint (`logits_max`), or NULL */
+    const char *hint;    /* what generated code calls it where it has no name: `predicted`; or NULL */
     const char *meaning; /* for equations, where rounding made the formula another one: `1 - 0.9^step`; or NULL */
     Span src;            /* the statement or call that it comes from */
     Node *replaced;      /* simplify: what stands in its place */

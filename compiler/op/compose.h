@@ -83,7 +83,7 @@ bool is_condition(Graph *g, const Node *n, const Node *in); /* or a user error *
 
 /* Parts of one family that another uses. */
 Node *build_shifted(Graph *g, Node *x, unsigned axes);              /* activation.c: x - max(x) */
-Node *build_arg_max(Graph *g, Node *x, int axis, const char *name); /* reduce.c: i32; the name, or NULL, of its float */
+Node *build_arg_max(Graph *g, Node *x, int axis, const char *hint); /* reduce.c: i32 */
 
 /* init.c: the initialiser that the argument asks for in a layer with these fans; false after a user error. */
 bool read_init(Call *call, int arg, int64_t fan_in, int64_t fan_out, Init *init);

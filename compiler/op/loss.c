@@ -180,7 +180,8 @@ static Node *cross_entropy(Graph *g, Node *x, Node *q, bool sums_to_one) {
     Node *log_sum = op1(g, "log", graph_reduce(g, "sum", op1(g, "exp", s), classes));
     if (!sums_to_one)
         log_sum = mul(g, log_sum, graph_reduce(g, "sum", q, classes));
-    Node *score = graph_name(graph_reduce(g, "sum", mul(g, q, s), classes), "target_score");
+    Node *score = graph_reduce(g, "sum", mul(g, q, s), classes);
+    score->hint = "target_score";
     return sub(g, log_sum, score);
 }
 

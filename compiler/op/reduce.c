@@ -69,14 +69,16 @@ static Value build_mean(Call *call) {
 }
 
 /* The first index whose element is the largest: min over j of (j where x[j] is the maximum, else the size). */
-Node *build_arg_max(Graph *g, Node *x, int axis, const char *name) {
+Node *build_arg_max(Graph *g, Node *x, int axis, const char *hint) {
     if (!x)
         return NULL;
     unsigned axes = 1u << axis;
     Node *largest = op2(g, "eq", x, graph_reduce_keep(g, "max", x, axes));
     Node *index = graph_cast(g, graph_iota(g, &x->type, axis), DT_F32);
     Node *found = select(g, largest, index, graph_constant(g, (double)x->type.dim[axis]));
-    return graph_cast(g, graph_name(graph_reduce(g, "min", found, axes), name), DT_I32);
+    Node *first = graph_reduce(g, "min", found, axes);
+    first->hint = hint;
+    return graph_cast(g, first, DT_I32);
 }
 
 static Value build_argmax(Call *call) {

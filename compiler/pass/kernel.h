@@ -37,20 +37,21 @@ typedef enum Team {
 typedef struct Stage {
     Type domain;    /* the stage's index space: the kernel's kept axes and this stage's inner axes */
     unsigned inner; /* axes of `domain` that the stage loops over; 0: once per row */
-    VEC(Node *) contractions; /* thin products: element j = sum over k; their value is in `vectors` too unless it is only stored or mapped */
-    VEC(Node *) reduces;      /* folded over the inner axes; afterwards row scalars */
-    VEC(Node *) vectors;      /* kept for later stages in row-local memory, one float per inner index */
-    VEC(Node *) stores;       /* written to their buffer (or, for an assign's value, to the assigned leaf) */
+    VEC(Node *)
+    contractions; /* thin products: element j = sum over k; their value is in `vectors` too unless it is only stored or mapped */
+    VEC(Node *) reduces; /* folded over the inner axes; afterwards row scalars */
+    VEC(Node *) vectors; /* kept for later stages in row-local memory, one float per inner index */
+    VEC(Node *) stores;  /* written to their buffer (or, for an assign's value, to the assigned leaf) */
 } Stage;
 
 /* An operand of a CONTRACT kernel as it lies in memory: [batch,] rows x cols, row-major, of `buffer`. */
 typedef struct Operand {
-    Node *value;      /* the contraction's input */
-    Node *buffer;     /* what is read: a leaf or a stored node, seen through reshapes only; batch stride 0 if unbatched */
-    bool computed;    /* value is a map of a data field, applied as it is loaded */
-    bool batched;     /* has the contraction's batch axes */
+    Node *value;   /* the contraction's input */
+    Node *buffer;  /* what is read: a leaf or a stored node, seen through reshapes only; batch stride 0 if unbatched */
+    bool computed; /* value is a map of a data field, applied as it is loaded */
+    bool batched;  /* has the contraction's batch axes */
     int64_t rows, cols; /* as stored */
-    bool transposed;  /* stored as [k, m] (operand a) or [n, k] (operand b) */
+    bool transposed;    /* stored as [k, m] (operand a) or [n, k] (operand b) */
 } Operand;
 
 /* How a product is cut: a block computes m x n outputs in steps of k; a thread tm x tn of them. When fewer than 256
@@ -62,7 +63,7 @@ typedef struct Tile {
 
 typedef struct Kernel Kernel;
 struct Kernel {
-    int id; /* topological */
+    int id;           /* topological */
     const char *name; /* a C identifier, unique in the program: "h", "d_h_weight", "logits_to_d_h" */
     KernelClass cls;
     VEC(Node *) nodes;  /* what it computes, topological; not leaves, not index nodes (those are free everywhere) */
@@ -74,10 +75,10 @@ struct Kernel {
     Operand a, b;
     int64_t batches, m, n, k;
     Tile tile;
-    Node *side;        /* reduction over k of one operand, or NULL */
-    bool side_of_b;    /* [n] from operand b; else [m] from operand a */
+    Node *side;     /* reduction over k of one operand, or NULL */
+    bool side_of_b; /* [n] from operand b; else [m] from operand a */
 
-    int64_t rows; /* LOOP */
+    int64_t rows;   /* LOOP */
     Type full;      /* the index space it grew from: that of its element-wise nodes, or of what is reduced */
     unsigned inner; /* axes of `full` that a row loops over */
     Type kept;      /* index space of the rows: `full` without them */
@@ -98,13 +99,13 @@ typedef enum Schedule { SCHEDULE_AUTO, SCHEDULE_GRAPH, SCHEDULE_PERSISTENT } Sch
 
 /* The target, as far as passes care. */
 typedef struct Machine {
-    const char *name;      /* "cuda", "cpu" */
-    int multiprocessors;   /* 132 */
-    bool blocks;           /* a tile is the work of a block of 256 threads, not of one thread */
-    bool computed_operands; /* contractions can compute an operand while loading it */
+    const char *name;        /* "cuda", "cpu" */
+    int multiprocessors;     /* 132 */
+    bool blocks;             /* a tile is the work of a block of 256 threads, not of one thread */
+    bool computed_operands;  /* contractions can compute an operand while loading it */
     double clock;            /* cycles per second */
     double flops, bandwidth; /* per second: fp32 FMA counted as two; bytes */
-    double barrier, launch; /* seconds: grid-wide barrier; CUDA graph node */
+    double barrier, launch;  /* seconds: grid-wide barrier; CUDA graph node */
 } Machine;
 extern const Machine machine_cuda, machine_cpu;
 
@@ -116,8 +117,8 @@ typedef struct Program {
     const char *prefix; /* "train", "eval" */
     VEC(Kernel *) kernels;
     VEC(Phase) phases;
-    Schedule schedule; /* resolved */
-    int64_t grid;      /* PERSISTENT: blocks */
+    Schedule schedule;  /* resolved */
+    int64_t grid;       /* PERSISTENT: blocks */
     double estimate[3]; /* seconds per step under each schedule (index: Schedule) */
 
     /* By node id, NULL where there is none. */
