@@ -5,16 +5,20 @@ PREFIX    ?= /usr/local
 FLEX      ?= flex
 BISON     ?= bison
 PYTEST    ?= python3 -m pytest
+# Tests run side by side, one worker a processor, where pytest-xdist is installed.
+WORKERS   ?= $(shell python3 -c 'import xdist, os; print("-n", len(os.sched_getaffinity(0)))' 2>/dev/null)
 CFLAGS    ?= -O2 -g
 SANITIZE  := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 WARNINGS         := -Wall -Wextra -Wpedantic
-COMPILER_FLAGS    = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARNINGS) -Icompiler -I$(BUILD)/gen
+COMPILER_FLAGS    = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARNINGS) -Icompiler -I. -I$(BUILD)/gen
 RUNTIME_FLAGS    := -std=c11 -D_XOPEN_SOURCE=700 $(WARNINGS) -fPIC -fvisibility=hidden -Iruntime -Ikernels_lib
 
 SOURCES    := $(wildcard compiler/*.c compiler/*/*.c)
 GENERATED  := $(BUILD)/gen/parser.c $(BUILD)/gen/lexer.c
-OBJECTS     = $(SOURCES:%.c=$(BUILD)/obj/%.o) $(GENERATED:$(BUILD)/%.c=$(BUILD)/obj/%.o)
+# mtc plot reads what programs log, with the reader of JSON that they have.
+SHARED     := runtime/json.c runtime/common.c
+OBJECTS     = $(patsubst %.c,$(BUILD)/obj/%.o,$(SOURCES) $(SHARED)) $(GENERATED:$(BUILD)/%.c=$(BUILD)/obj/%.o)
 # A program's device layer, device_cpu.c or device_cuda.c, is compiled together with it.
 RUNTIME     = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out runtime/device_%,$(wildcard runtime/*.c)))
 C_FILES     = $(wildcard compiler/*.[ch] compiler/*/*.[ch] runtime/*.[ch] kernels_lib/*.h kernels_lib/*/*.h kernels_lib/*/*.cuh \
@@ -69,10 +73,10 @@ $(BUILD)/gen/lexer.c $(BUILD)/gen/lexer.h &: compiler/front/lexer.l
 -include $(OBJECTS:.o=.d) $(RUNTIME:.o=.d)
 
 check: all  ## run the tests that need no GPU
-	$(PYTEST) -q -m "not gpu" tests
+	$(PYTEST) -q -m "not gpu" $(WORKERS) tests
 
 check-gpu: all  ## run the tests that need a GPU
-	$(PYTEST) -q -m gpu tests
+	$(PYTEST) -q -m gpu $(WORKERS) tests
 
 bench: all  ## measure kernels and models
 	bench/run

@@ -4,8 +4,8 @@
 #include "front/front.h"
 #include "op/reference.h"
 #include "options.h"
-#include "pass/autodiff.h"
 #include "pass/simplify.h"
+#include "pass/update.h"
 #include "plan/plan.h"
 #include "summary.h"
 #include "support/file.h"
@@ -50,21 +50,43 @@ static bool wanted(Compilation *c, const char *stage, Emit emit) {
 }
 
 static int print_graphs(Compilation *c, const Module *module) {
-    graph_print(module->train, &c->out);
-    graph_print(module->eval, &c->out);
+    Graph *graphs[MAX_GRAPHS];
+    for (int i = 0, count = module_graphs(module, graphs); i < count; i++)
+        graph_print(graphs[i], &c->out);
     return EXIT_SUCCESS;
 }
 
-static int print_programs(Compilation *c, void (*print)(const Program *, Text *), const Program *train,
-                          const Program *eval) {
-    print(train, &c->out);
-    print(eval, &c->out);
+static int print_programs(Compilation *c, void (*print)(const Program *, Text *), const Programs *programs) {
+    for (int i = 0; i < programs->count; i++)
+        print(programs->at[i], &c->out);
     return EXIT_SUCCESS;
 }
 
 static void verify_graphs(const Module *module, const char *after) {
-    graph_verify(module->train, after);
-    graph_verify(module->eval, after);
+    Graph *graphs[MAX_GRAPHS];
+    for (int i = 0, count = module_graphs(module, graphs); i < count; i++)
+        graph_verify(graphs[i], after);
+}
+
+static void simplify_graphs(const Module *module) {
+    Graph *graphs[MAX_GRAPHS];
+    for (int i = 0, count = module_graphs(module, graphs); i < count; i++)
+        simplify(graphs[i]);
+}
+
+static Programs fuse_graphs(const Module *module, const Machine *machine) {
+    Graph *graphs[MAX_GRAPHS];
+    Programs programs = {.count = module_graphs(module, graphs)};
+    for (int i = 0; i < programs.count; i++)
+        programs.at[i] = fuse(graphs[i], machine);
+    return programs;
+}
+
+static void schedule_programs(const Programs *programs, Schedule wanted) {
+    for (int i = 0; i < programs->count; i++) {
+        schedule(programs->at[i], wanted);
+        program_verify(programs->at[i]);
+    }
 }
 
 /* ---- the model ---- */
@@ -75,32 +97,13 @@ static bool lower(Compilation *c, Ast *ast, Lowered *model) {
     return front_check(c->diag, ast) && front_lower(c->diag, ast, &front, model);
 }
 
-/* Gradients of the loss, and each weight's step along its own. */
-static bool add_updates(Compilation *c, const Lowered *model) {
-    Module *module = model->module;
-    Graph *g = module->train;
-    Node **gradients = NEW_ARRAY(c->arena, Node *, module->weights.count);
-    autodiff(g, model->train_loss, gradients);
-    graph_at(g, model->optimizer_src);
-    graph_at(g, model->optimizer->src);
-    for (int i = 0; i < module->weights.count; i++) {
-        const Weight *weight = &module->weights.at[i];
-        if (gradients[i])
-            model->optimizer->update(g, model->optimizer, i, gradients[i]);
-        else
-            diag_error(c->diag, weight->src, "the loss does not depend on '%s', so that it cannot be trained",
-                       weight->name);
-    }
-    graph_compact(g);
-    return diag_errors(c->diag) == 0;
-}
-
-/* Names what is trained: the text with everything it includes, and the params that decided shapes. */
+/* Names what is trained: what the text says, with everything it includes, and the params that decided shapes. */
 static const char *model_hash(Compilation *c, const Ast *ast, const Module *module) {
     Sha256 hash;
+    Text tree = TEXT(c->arena);
     sha256_begin(&hash);
-    for (int i = 0; i < front_source_count(ast); i++)
-        sha256_add(&hash, front_source(ast, i)->text, front_source(ast, i)->size);
+    front_print_plain(ast, &tree);
+    sha256_add(&hash, tree.at, tree.length);
     for (int i = 0; i < module->knobs.count; i++)
         if (module->knobs.at[i].fixed)
             sha256_add_string(&hash,
@@ -123,13 +126,13 @@ static bool for_cuda(Compilation *c) {
 }
 
 static Emission *emit(Compilation *c, const Ast *ast, const Plan *plan, bool cuda, const char *architectures) {
-    const Program *train = plan->programs[0], *eval = plan->programs[1];
-    const Module *module = train->graph->module;
+    const Module *module = plan->programs[PROGRAM_TRAIN]->graph->module;
     EmitOptions options = {.f64 = c->options->real == REAL_F64,
+                           .stores_gradients = c->options->gradcheck,
                            .shared = c->options->shared,
                            .architectures = architectures,
                            .model_hash = model_hash(c, ast, module)};
-    return cuda ? emit_cuda(module, train, eval, plan, &options) : emit_c(module, train, eval, plan, &options);
+    return cuda ? emit_cuda(module, plan, &options) : emit_c(module, plan, &options);
 }
 
 static int print_source(Compilation *c, Emission *source, bool cuda) {
@@ -169,18 +172,15 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
     const Options *o = c->options;
     bool cuda = for_cuda(c);
     const Machine *machine = cuda ? &machine_cuda : &machine_cpu;
-    Program *train = fuse(module->train, machine, "train"), *eval = fuse(module->eval, machine, "eval");
+    Programs programs = fuse_graphs(module, machine);
     if (wanted(c, "fuse", EMIT_FUSED))
-        return print_programs(c, fused_print, train, eval);
+        return print_programs(c, fused_print, &programs);
 
-    schedule(train, o->schedule);
-    schedule(eval, o->schedule);
-    program_verify(train);
-    program_verify(eval);
+    schedule_programs(&programs, o->schedule);
     if (wanted(c, "schedule", EMIT_SCHEDULE))
-        return print_programs(c, schedule_print, train, eval);
+        return print_programs(c, schedule_print, &programs);
 
-    Plan *plan = plan_memory(module, train, eval, o->real == REAL_F64 ? 8 : 4);
+    Plan *plan = plan_memory(module, &programs, o->real == REAL_F64 ? 8 : 4);
     plan_verify(plan);
     if (wanted(c, "plan", EMIT_PLAN))
         return plan_print(plan, &c->out), EXIT_SUCCESS;
@@ -216,14 +216,14 @@ static int compile(Compilation *c) {
     if (wanted(c, "lower", EMIT_GRAPH))
         return print_graphs(c, module);
 
-    if (!add_updates(c, &model))
+    bool gradients = c->options->gradcheck;
+    if (!(gradients ? add_gradients(module, model.train_loss) : add_updates(module, model.train_loss, &model.training)))
         return EXIT_MODEL;
     verify_graphs(module, "autodiff");
     if (wanted(c, "autodiff", EMIT_GRAD))
         return print_graphs(c, module);
 
-    simplify(module->train);
-    simplify(module->eval);
+    simplify_graphs(module);
     verify_graphs(module, "simplify");
     if (wanted(c, "simplify", EMIT_SIMPLE))
         return print_graphs(c, module);
@@ -268,10 +268,57 @@ static int format(Compilation *c) {
     return file_write(c->arena, o->input, c->out.at, c->out.length) ? EXIT_SUCCESS : cannot_write(c, o->input);
 }
 
+static int draw_curves(Compilation *c) {
+    const Options *o = c->options;
+    const char *output = o->output ? o->output : "curves.svg";
+    PlotRequest request = {.logs = o->logs.count, .log = o->logs.at, .axis = (PlotAxis)o->axis, .title = o->title};
+    int status = plot(c->diag, &request, &c->out);
+    for (int i = 0; i < o->logs.count && !status; i++)
+        if (!driver_can_write(c->diag, output, o->logs.at[i]))
+            status = EXIT_CANT_CREATE;
+    if (status)
+        return status;
+    return file_write(c->arena, output, c->out.at, c->out.length) ? EXIT_SUCCESS : cannot_write(c, output);
+}
+
+static int run_gradcheck(Compilation *c, const char *program) {
+    VEC(const char *) command = {0};
+    VEC_PUSH(c->arena, &command, "mtc gradcheck"); /* in its messages */
+    VEC_PUSH(c->arena, &command, "gradcheck");
+    for (int i = 0; i < c->options->program_flags.count; i++)
+        VEC_PUSH(c->arena, &command, c->options->program_flags.at[i]);
+    VEC_PUSH(c->arena, &command, NULL);
+    return process_pass(program, command.at);
+}
+
+/* Makes the program that stores gradients in a folder of its own, and runs it. */
+static int gradcheck(Compilation *c) {
+    const char *folder = folder_temporary(c->arena);
+    if (!folder)
+        return cannot_write(c, "a temporary folder");
+    const Options *asked = c->options;
+    Options options = *asked;
+    options.output = path_in(c->arena, folder, "gradcheck");
+    options.keep = folder;
+    c->options = &options;
+    int status = compile(c);
+    bool names_file = status == EXIT_TOOL; /* the message of a compiler that failed names a file there */
+    if (status == EXIT_SUCCESS)
+        status = run_gradcheck(c, options.output);
+    c->options = asked;
+    if (!names_file)
+        folder_remove(c->arena, folder);
+    return status;
+}
+
 static int run(Compilation *c) {
     const Options *o = c->options;
     if (o->help)
-        options_help(&c->out);
+        options_help(o, &c->out);
+    else if (o->plot)
+        return draw_curves(c);
+    else if (o->gradcheck)
+        return gradcheck(c);
     else if (o->version)
         text_puts(&c->out, "mtc " MTC_VERSION "\n");
     else if (o->list_options)

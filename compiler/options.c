@@ -31,7 +31,7 @@ typedef struct Flag {
     { name, argument, group, help, offsetof(Options, field), FLAG_CHOICE, first, 0 }
 
 static const char OUTPUT[] = "Output", TARGETS[] = "Target", MODEL[] = "Model", INFORMATION[] = "Information",
-                  FORMATTING[] = "Formatting";
+                  FORMATTING[] = "Formatting", PLOTTING[] = "Curves of trainings (mtc plot)";
 
 static const Flag flags[] = {
     VALUE("--output", 'o', "FILE", FLAG_STRING, output, OUTPUT, "the program to write [the model's name]"),
@@ -55,6 +55,9 @@ static const Flag flags[] = {
     SWITCH("--format", 0, format, FORMATTING, "print the model file in the standard format"),
     SWITCH("--in-place", 'i', in_place, FORMATTING, "with --format: rewrite the file"),
     SWITCH("--check", 0, check, FORMATTING, "with --format: only exit with 1 when the file is not formatted"),
+
+    CHOICE("--x", "step|epoch|seconds", axis, AXIS_STEP, PLOTTING, "what runs along the horizontal axis [step]"),
+    VALUE("--title", 0, "TEXT", FLAG_STRING, title, PLOTTING, "the title [the name of the model]"),
 
     SWITCH("--summary", 0, summary, INFORMATION, "print layers, shapes, parameters, arithmetic and memory"),
     SWITCH("--operators", 0, operators, INFORMATION, "print the reference of all operators and functions"),
@@ -83,13 +86,23 @@ static const Flag *flag_lettered(char letter) {
     return NULL;
 }
 
-static bool unknown_flag(Diag *diag, const char *name) {
-    const char *names[FLAGS];
+static bool is_number(const char *text) {
+    char *end;
+    strtod(text, &end);
+    return end != text && !*end;
+}
+
+/* `number`: the value that is written with it, or NULL. Names are compared without their dashes. */
+static bool unknown_flag(Diag *diag, const char *name, const char *number) {
+    const char *names[FLAGS], *bare = name + strspn(name, "-");
     for (int i = 0; i < FLAGS; i++)
-        names[i] = flags[i].name;
-    const char *nearest = nearest_name(name, names, FLAGS);
+        names[i] = flags[i].name + strlen("--");
+    const char *nearest = nearest_name(bare, names, FLAGS);
     if (nearest)
-        diag_error(diag, nowhere, "unknown option '%s'; did you mean '%s'?", name, nearest);
+        diag_error(diag, nowhere, "unknown option '%s'; did you mean '--%s'?", name, nearest);
+    else if (number)
+        diag_error(diag, nowhere, "unknown option '%s'; a param of the model is set with --set %s=%s", name, bare,
+                   number);
     else
         diag_error(diag, nowhere, "unknown option '%s'; 'mtc --help' lists the options", name);
     return false;
@@ -160,14 +173,47 @@ static const char *flag_value(const Flag *flag, Diag *diag, const char *attached
     return NULL;
 }
 
+/* Those of its group, and two that are everybody's. */
+static bool is_of_plot(const Flag *flag) {
+    return flag->group == PLOTTING || flag->field == offsetof(Options, output) ||
+           flag->field == offsetof(Options, help);
+}
+
+static bool is_of_gradcheck(const Flag *flag) {
+    static const size_t fields[] = {offsetof(Options, settings), offsetof(Options, no_cache),
+                                    offsetof(Options, verbose), offsetof(Options, help)};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        if (flag->field == fields[i])
+            return true;
+    return false;
+}
+
+static bool flag_applies(const Options *options, const Flag *flag, Diag *diag) {
+    if (options->gradcheck && !is_of_gradcheck(flag))
+        diag_error(diag, nowhere, "gradcheck has no option %s; flags of the program come after --", flag->name);
+    else if (options->plot && !is_of_plot(flag))
+        diag_error(diag, nowhere, "plot has no option %s; 'mtc plot --help' lists its options", flag->name);
+    else if (!options->plot && flag->group == PLOTTING)
+        diag_error(diag, nowhere, "%s is an option of 'mtc plot'", flag->name);
+    else
+        return true;
+    return false;
+}
+
 static bool parse_flag(Options *options, Diag *diag, int argc, char **argv, int *at) {
     const char *word = argv[*at];
     bool longer = word[1] == '-';
     const char *equals = longer ? strchr(word, '=') : NULL;
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
     const Flag *flag = longer ? flag_named(word, length) : flag_lettered(word[1]);
-    if (!flag)
-        return unknown_flag(diag, arena_strndup(diag_arena(diag), word, length));
+    if (!flag) {
+        const char *number = equals ? equals + 1 : *at + 1 < argc ? argv[*at + 1] : "";
+        bool takes_it = longer && is_number(number);
+        *at += takes_it && !equals;
+        return unknown_flag(diag, arena_strndup(diag_arena(diag), word, length), takes_it ? number : NULL);
+    }
+    if (!flag_applies(options, flag, diag))
+        return false;
     const char *attached = longer ? (equals ? equals + 1 : NULL) : word[2] ? word + 2 : NULL;
     if (flag->argument) {
         const char *value = flag_value(flag, diag, attached, argc, argv, at);
@@ -181,6 +227,10 @@ static bool parse_flag(Options *options, Diag *diag, int argc, char **argv, int 
 }
 
 static bool parse_input(Options *options, Diag *diag, const char *word) {
+    if (options->plot) {
+        VEC_PUSH(diag_arena(diag), &options->logs, strcmp(word, "-") == 0 ? "/dev/stdin" : word);
+        return true;
+    }
     if (options->input) {
         diag_error(diag, nowhere, "two model files, '%s' and '%s'; mtc compiles one at a time", options->input, word);
         return false;
@@ -191,8 +241,12 @@ static bool parse_input(Options *options, Diag *diag, const char *word) {
 
 static bool parse_words(Options *options, Diag *diag, int argc, char **argv) {
     bool good = true, flags_ended = false;
-    for (int i = 1; i < argc; i++) {
-        if (!flags_ended && strcmp(argv[i], "--") == 0)
+    options->plot = argc > 1 && strcmp(argv[1], "plot") == 0;
+    options->gradcheck = argc > 1 && strcmp(argv[1], "gradcheck") == 0;
+    for (int i = 1 + (options->plot || options->gradcheck); i < argc; i++) {
+        if (flags_ended && options->gradcheck)
+            VEC_PUSH(diag_arena(diag), &options->program_flags, argv[i]);
+        else if (!flags_ended && strcmp(argv[i], "--") == 0)
             flags_ended = true;
         else if (!flags_ended && argv[i][0] == '-' && argv[i][1])
             good &= parse_flag(options, diag, argc, argv, &i);
@@ -207,12 +261,13 @@ static bool parse_words(Options *options, Diag *diag, int argc, char **argv) {
 static bool combinations_hold(const Options *o, Diag *diag) {
     bool for_cpu = o->target == TARGET_CPU || o->emit == EMIT_C;
     bool for_cuda = o->target == TARGET_CUDA || o->emit == EMIT_CU;
-    bool informs = o->operators || o->list_options || o->version || o->help;
+    bool informs = o->plot || o->operators || o->list_options || o->version || o->help;
     const struct {
         bool wrong;
         const char *why;
     } rules[] = {
         {!o->input && !informs, "no model file; 'mtc --help' shows how to call mtc"},
+        {o->plot && !o->logs.count && !o->help, "no log to plot; 'mtc plot --help' shows how to call it"},
         {for_cpu && for_cuda, "--emit=cu is of --target cuda, --emit=c of --target cpu"},
         {o->real == REAL_F64 && !for_cpu, "--real f64 is of the cpu target; add --target cpu"},
         {o->arch && for_cpu, "--arch names GPUs; it does not go with the cpu target"},
@@ -233,7 +288,12 @@ static bool combinations_hold(const Options *o, Diag *diag) {
 
 int options_parse(Options *options, Diag *diag, int argc, char **argv) {
     *options = (Options){.keep = "build"};
-    bool good = parse_words(options, diag, argc, argv) && combinations_hold(options, diag);
+    bool good = parse_words(options, diag, argc, argv);
+    if (options->gradcheck) {
+        options->target = TARGET_CPU;
+        options->real = REAL_F64;
+    }
+    good = good && combinations_hold(options, diag);
     return good ? EXIT_SUCCESS : EXIT_USAGE;
 }
 
@@ -262,13 +322,34 @@ static void wrapped(Text *out, const char *words, int column) {
     text_putc(out, '\n');
 }
 
-void options_help(Text *out) {
-    text_puts(out, "usage: mtc MODEL.mt [-o PROGRAM] [OPTION]...\n"
-                   "\n"
-                   "Compiles a description of a neural network and its training into one native program. The model\n"
-                   "file - is standard input.\n");
+static const char COMPILE_USAGE[] =
+    "usage: mtc MODEL.mt [-o PROGRAM] [OPTION]...\n"
+    "       mtc plot LOG... [-o FILE.svg] [--x step|epoch|seconds] [--title TEXT]\n"
+    "       mtc gradcheck MODEL.mt [--set NAME=VALUE]... [-- FLAG...]\n"
+    "\n"
+    "Compiles a description of a neural network and its training into one native program. The model\n"
+    "file - is standard input. 'mtc plot' draws the curves of trainings, from their logs. 'mtc gradcheck'\n"
+    "compares the gradients of a model with finite differences.\n";
+static const char GRADCHECK_USAGE[] =
+    "usage: mtc gradcheck MODEL.mt [OPTION]... [-- FLAG...]\n"
+    "\n"
+    "Compares the gradient of each weight with finite differences of the loss, computed in double on the\n"
+    "CPU, with the initial weights and one batch: of the training data where they are at hand, else of\n"
+    "random numbers. Prints a table; exits with 65 where they differ. FLAGs are those of the program:\n"
+    "--samples N elements of each tensor, --seed N, --data FOLDER, params of the model.\n";
+static const char PLOT_USAGE[] =
+    "usage: mtc plot LOG... [-o FILE.svg] [OPTION]...\n"
+    "\n"
+    "Draws the logs that programs write with --log, all in one picture: a panel for the loss and one\n"
+    "for each metric; of each run a thin line within epochs, and a line by epoch of each set of\n"
+    "examples. The legend tells the params in which the runs differ. --output is curves.svg unless given.\n";
+
+void options_help(const Options *options, Text *out) {
+    text_puts(out, options->plot ? PLOT_USAGE : options->gradcheck ? GRADCHECK_USAGE : COMPILE_USAGE);
     const char *group = NULL;
     for (const Flag *flag = flags; flag < flags + FLAGS; flag++) {
+        if ((options->plot && flag->group != PLOTTING) || (options->gradcheck && !is_of_gradcheck(flag)))
+            continue;
         if (flag->group != group)
             text_printf(out, "\n%s:\n", flag->group);
         group = flag->group;
@@ -281,9 +362,14 @@ void options_help(Text *out) {
             text_printf(out, " %s", flag->argument);
         wrapped(out, flag->help, (int)(out->length - start));
     }
-    text_puts(out, "\n"
-                   "Environment: CUDA_HOME, CC, MTC_HOME (kernels and runtime), XDG_CACHE_HOME, NO_COLOR.\n"
-                   "Example:     mtc models/mnist.mt -o mnist_train && ./mnist_train --epochs 10\n");
+    text_puts(out,
+              options->plot ? "\nExample: mtc plot lr-0.1.jsonl lr-0.01.jsonl --x epoch -o curves.svg\n"
+              : options->gradcheck
+                  ? "\nExample: mtc gradcheck models/mnist.mt --set hidden=16 -- --samples 20\n"
+                  : "\n"
+                    "Environment: CUDA_HOME, CC, MTC_HOME (kernels and runtime), XDG_CACHE_HOME, NO_COLOR.\n"
+                    "Examples:    mtc models/mnist.mt -o mnist_train && ./mnist_train --epochs 10 --log run.jsonl\n"
+                    "             mtc plot run.jsonl -o curves.svg\n");
 }
 
 void options_list(Text *out) {

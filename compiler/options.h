@@ -4,6 +4,7 @@
 
 #include "front/front.h"
 #include "pass/kernel.h"
+#include "plot/plot.h"
 #include "support/diag.h"
 
 #define MTC_VERSION "0.1.0"
@@ -27,7 +28,7 @@ typedef enum Real { REAL_F32, REAL_F64 } Real;
 
 typedef struct Options {
     const char *input;  /* the model file */
-    const char *output; /* NULL: named after the model */
+    const char *output; /* NULL: named after the model; plot: curves.svg */
     int target;         /* Target */
     int emit;           /* Emit */
     int schedule;       /* Schedule */
@@ -38,11 +39,17 @@ typedef struct Options {
     bool standalone, shared, no_cache, verbose;
     bool summary, format, in_place, check, operators, list_options, version, help;
     VEC(ParamSetting) settings;
+    bool gradcheck; /* mtc gradcheck: compare gradients with finite differences */
+    VEC(const char *) program_flags;
+    bool plot; /* mtc plot: draw logs */
+    VEC(const char *) logs;
+    int axis; /* PlotAxis */
+    const char *title;
 } Options;
 
 /* Parses and checks; a wrong command line is reported. Returns 0 or EXIT_USAGE. */
 int options_parse(Options *options, Diag *diag, int argc, char **argv);
-void options_help(Text *out);
+void options_help(const Options *options, Text *out);
 /* Flag, letter, argument, group and help of each option, separated by tabs: for completion and manual page. */
 void options_list(Text *out);
 

@@ -73,11 +73,12 @@ static void gather_memory(Summary *s) {
         const Buffer *buffer = &s->plan->buffers.at[i];
         if (buffer->kind == BUFFER_WEIGHT && !owner(s, buffer->label))
             VEC_PUSH(s->arena, &s->layers, ((Layer){.name = buffer->label, .type = buffer->type, .src = buffer->src}));
-        Layer *layer = buffer->program != 1 ? owner(s, buffer->label) : NULL;
+        Layer *layer = buffer->program <= PROGRAM_TRAIN ? owner(s, buffer->label) : NULL;
         if (!layer)
             continue;
         layer->bytes += buffer->bytes;
-        layer->parameters += buffer->kind == BUFFER_WEIGHT ? type_elements(&buffer->type) : 0;
+        if (buffer->kind == BUFFER_WEIGHT && s->module->weights.at[buffer->index].kind != WEIGHT_BUFFER)
+            layer->parameters += type_elements(&buffer->type);
     }
 }
 
@@ -123,7 +124,7 @@ static void print_knobs(Summary *s, Text *out) {
 }
 
 static void print_schedule(Summary *s, Text *out) {
-    const Program *train = s->plan->programs[0];
+    const Program *train = s->plan->programs[PROGRAM_TRAIN];
     const double *us = train->estimate;
     text_printf(out, "  schedule   %s: %d phases a step, %.1f us estimated (graph %.1f us, persistent %.1f us)\n",
                 train->schedule == SCHEDULE_PERSISTENT ? "persistent" : "graph", train->phases.count,
@@ -131,7 +132,7 @@ static void print_schedule(Summary *s, Text *out) {
 }
 
 void summary_print(const Plan *plan, Text *out) {
-    Summary s = {out->arena, plan, plan->programs[0]->graph->module, {0}};
+    Summary s = {out->arena, plan, plan->programs[PROGRAM_TRAIN]->graph->module, {0}};
     gather_layers(&s);
     gather_memory(&s);
     text_printf(out, "%s\n\n", s.module->name);

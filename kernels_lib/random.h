@@ -136,6 +136,12 @@ MTC_FN uint64_t mtc_shuffle_key(uint64_t seed, uint64_t epoch) {
     return (uint64_t)words.at[1] << 32 | words.at[0];
 }
 
+/* The key of the permutation that divides examples into parts. */
+MTC_FN uint64_t mtc_split_key(uint64_t seed) {
+    MtcWords words = mtc_random_block(seed, 0xFFFFFFFEu, 0, 0);
+    return (uint64_t)words.at[1] << 32 | words.at[0];
+}
+
 MTC_FN uint32_t mtc_mix(uint64_t key, uint32_t round, uint32_t x) {
     uint64_t z = (key + (uint64_t)round * 0x9E3779B97F4A7C15u + x) * 0xD6E8FEB86659FD93u;
     z ^= z >> 32;
@@ -143,23 +149,30 @@ MTC_FN uint32_t mtc_mix(uint64_t key, uint32_t round, uint32_t x) {
     return (uint32_t)(z >> 32);
 }
 
-/* Where index i lands in the permutation of [0, n) that `key` selects: an unbalanced Feistel network over a power of two
- * that holds n, walked along its cycle until it falls below n (at most twice on average; more for n below 128, since
- * networks of fewer than 8 bits favour some permutations). */
-MTC_FN uint32_t mtc_permute(uint64_t key, uint32_t n, uint32_t i) {
-    int bits = 8;
-    while (bits < 32 && (n - 1) >> bits)
-        bits++;
+/* The permutation of [0, 2^bits) that `key` selects: an unbalanced Feistel network. */
+MTC_FN uint32_t mtc_permute_bits(uint64_t key, int bits, uint32_t i) {
     int low_bits = bits - bits / 2;
     uint32_t low_mask = (1u << low_bits) - 1, high_mask = (1u << bits / 2) - 1;
-    do {
-        uint32_t low = i & low_mask, high = i >> low_bits;
-        for (uint32_t round = 0; round < 6; round += 2) {
-            high ^= mtc_mix(key, round, low) & high_mask;
-            low ^= mtc_mix(key, round + 1, high) & low_mask;
-        }
-        i = high << low_bits | low;
-    } while (i >= n);
+    uint32_t low = i & low_mask, high = i >> low_bits;
+    for (uint32_t round = 0; round < 6; round += 2) {
+        high ^= mtc_mix(key, round, low) & high_mask;
+        low ^= mtc_mix(key, round + 1, high) & low_mask;
+    }
+    return high << low_bits | low;
+}
+
+/* Networks of fewer bits favour some permutations. */
+enum { MTC_FEWEST_BITS = 8 };
+
+/* Where index i lands in the permutation of [0, n) that `key` selects: that of a power of two that holds n, walked along
+ * its cycle until it falls below n (at most twice on average; more for n below 128). */
+MTC_FN uint32_t mtc_permute(uint64_t key, uint32_t n, uint32_t i) {
+    int bits = MTC_FEWEST_BITS;
+    while (bits < 32 && (n - 1) >> bits)
+        bits++;
+    do
+        i = mtc_permute_bits(key, bits, i);
+    while (i >= n);
     return i;
 }
 

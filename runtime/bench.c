@@ -1,5 +1,5 @@
 /* bench: how fast a training step is. One line of JSON. */
-#include "cli.h"
+#include "bench.h"
 #include "random.h"
 #include "train.h"
 
@@ -43,48 +43,75 @@ static int set_random_data(MtcSession *session) {
 
 static bool data_at_hand(const MtcModel *model) {
     const MtcSplit *split = mtc_split(model, "train");
+    const MtcOrigin *origin = split ? &model->origin[split->origin] : NULL;
     MtcFault fault;
     char *found;
-    for (int i = 0; split && i < split->paths; i++) {
-        if (mtc_find_data(&fault, model->source, NULL, split->path[i], &found))
+    for (int i = 0; origin && i < origin->paths; i++) {
+        if (mtc_find_data(&fault, model->source, NULL, origin->path[i], &found))
             return false;
         free(found);
     }
     return split != NULL;
 }
 
-static int compare_seconds(const void *a, const void *b) {
+int mtc_open_trial(MtcFault *fault, const MtcModel *model, const MtcOptions *options, MtcSession **session,
+                   bool *real_data) {
+    *real_data = options->data || data_at_hand(model);
+    int code = mtc_open_session(fault, model, options, *real_data ? "train" : NULL, NULL, session);
+    if (code)
+        return code;
+    code = *real_data ? 0 : set_random_data(*session);
+    if (code)
+        *fault = (*session)->fault;
+    return code;
+}
+
+static int compare_numbers(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
-/* Seconds of each run, sorted. */
-static int measure(MtcSession *session, int64_t steps, int64_t runs, double *seconds) {
-    int code = mtc_train(session, WARM_UP_STEPS, NULL);
-    for (int64_t i = 0; i < runs && !code; i++) {
-        double start = mtc_seconds();
-        code = mtc_train(session, steps, NULL);
-        seconds[i] = mtc_seconds() - start;
-    }
-    qsort(seconds, (size_t)runs, sizeof *seconds, compare_seconds);
+double mtc_median(double *values, int64_t count) {
+    qsort(values, (size_t)count, sizeof *values, compare_numbers);
+    return values[count / 2];
+}
+
+/* Seconds of one run. */
+static int time_run(MtcSession *session, int64_t steps, double *seconds) {
+    double start = mtc_seconds();
+    int code = mtc_train(session, steps, NULL);
+    *seconds = mtc_seconds() - start;
     return code;
 }
 
 /* As many steps as take about half a second, unless they are given. */
 static int steps_per_run(MtcSession *session, const MtcOptions *options, int64_t *steps) {
-    *steps = options->steps;
-    if (*steps)
-        return 0;
     double seconds = 0;
-    int code = measure(session, WARM_UP_STEPS, 1, &seconds);
-    *steps = 1 + (int64_t)(0.5 * WARM_UP_STEPS / (seconds > 1e-6 ? seconds : 1e-6));
+    int code = time_run(session, WARM_UP_STEPS, &seconds);
+    if (!code)
+        code = time_run(session, WARM_UP_STEPS, &seconds);
+    *steps = options->steps ? options->steps : 1 + (int64_t)(0.5 * WARM_UP_STEPS / (seconds > 1e-6 ? seconds : 1e-6));
     return code;
 }
 
-static void print_bench(const MtcSession *session, int64_t steps, int64_t runs, const double *seconds, bool real_data) {
+int mtc_time_steps(MtcSession *session, const MtcOptions *options, MtcStepTimes *times) {
+    double *seconds = (double *)calloc((size_t)options->runs, sizeof *seconds);
+    if (!seconds)
+        return mtc_no_memory(&session->fault, sizeof *seconds, "times");
+    times->runs = options->runs;
+    int code = steps_per_run(session, options, &times->steps);
+    for (int64_t i = 0; i < times->runs && !code; i++)
+        code = time_run(session, times->steps, &seconds[i]);
+    times->median = mtc_median(seconds, times->runs) / (double)times->steps;
+    times->best = seconds[0] / (double)times->steps;
+    times->worst = seconds[times->runs - 1] / (double)times->steps;
+    free(seconds);
+    return code;
+}
+
+static void print_bench(const MtcSession *session, const MtcStepTimes *times, bool real_data) {
     const MtcModel *model = session->model;
     MtcText text = {NULL, 0, 0};
-    double median = seconds[runs / 2] / (double)steps;
     mtc_text_add(&text, "{\"event\":\"bench\"");
     mtc_add_field(&text, "model", model->name);
     mtc_add_field(&text, "target", model->target);
@@ -92,46 +119,31 @@ static void print_bench(const MtcSession *session, int64_t steps, int64_t runs, 
     mtc_add_field(&text, "device", session->device.name);
     mtc_add_field(&text, "data", real_data ? "train" : "random");
     mtc_add_count(&text, "batch", model->batch);
-    mtc_add_count(&text, "steps", steps);
-    mtc_add_count(&text, "runs", runs);
-    mtc_add_number(&text, "us_per_step", 1e6 * median);
-    mtc_add_number(&text, "us_per_step_best", 1e6 * seconds[0] / (double)steps);
-    mtc_add_number(&text, "us_per_step_worst", 1e6 * seconds[runs - 1] / (double)steps);
-    mtc_add_number(&text, "steps_per_second", 1 / median);
-    mtc_add_number(&text, "examples_per_second", (double)model->batch / median);
-    mtc_add_number(&text, "gflops", 1e-9 * model->flops_per_step / median);
+    mtc_add_count(&text, "steps", times->steps);
+    mtc_add_count(&text, "runs", times->runs);
+    mtc_add_number(&text, "us_per_step", 1e6 * times->median);
+    mtc_add_number(&text, "us_per_step_best", 1e6 * times->best);
+    mtc_add_number(&text, "us_per_step_worst", 1e6 * times->worst);
+    mtc_add_number(&text, "steps_per_second", 1 / times->median);
+    mtc_add_number(&text, "examples_per_second", (double)model->batch / times->median);
+    mtc_add_number(&text, "gflops", 1e-9 * model->flops_per_step / times->median);
     mtc_add_start(&text, session);
     printf("%s}\n", text.at);
     free(text.at);
 }
 
-static int bench_session(MtcSession *session, const MtcOptions *options, bool real_data) {
-    int64_t steps;
-    double *seconds = (double *)calloc((size_t)options->runs, sizeof *seconds);
-    if (!seconds)
-        return mtc_no_memory(&session->fault, sizeof *seconds, "times");
-    int code = steps_per_run(session, options, &steps);
-    if (!code)
-        code = measure(session, steps, options->runs, seconds);
-    if (!code)
-        print_bench(session, steps, options->runs, seconds, real_data);
-    free(seconds);
-    return code;
-}
-
 int mtc_command_bench(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
     MtcSession *session;
-    bool real_data = options->data || data_at_hand(model);
-    int code = mtc_open_session(fault, model, options, real_data ? "train" : NULL, NULL, &session);
-    if (code) {
-        mtc_destroy(session);
-        return code;
+    MtcStepTimes times;
+    bool real_data;
+    int code = mtc_open_trial(fault, model, options, &session, &real_data);
+    if (!code) {
+        code = mtc_time_steps(session, options, &times);
+        if (code)
+            *fault = session->fault;
+        else
+            print_bench(session, &times, real_data);
     }
-    code = real_data ? 0 : set_random_data(session);
-    if (!code)
-        code = bench_session(session, options, real_data);
-    if (code)
-        *fault = session->fault;
     mtc_destroy(session);
     return code;
 }

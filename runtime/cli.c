@@ -15,7 +15,9 @@ enum {
     CLI_PREDICT = 4,
     CLI_INFO = 8,
     CLI_BENCH = 16,
-    CLI_RUNS = CLI_TRAIN | CLI_EVAL | CLI_PREDICT | CLI_BENCH
+    CLI_PROFILE = 32,
+    CLI_GRADCHECK = 64,
+    CLI_RUNS = CLI_TRAIN | CLI_EVAL | CLI_PREDICT | CLI_BENCH | CLI_PROFILE
 };
 
 static const struct Command {
@@ -27,8 +29,12 @@ static const struct Command {
     {"train", "train, and evaluate after each epoch (the default)", CLI_TRAIN, false, mtc_command_train},
     {"eval", "loss and metrics of trained weights over a data set", CLI_EVAL, true, mtc_command_eval},
     {"predict", "the model's answer for each example", CLI_PREDICT, true, mtc_command_predict},
-    {"info", "what this program is: parameters, memory, tensors", CLI_INFO, false, mtc_command_info},
+    {"info", "what this program is; info FILE: what is in a checkpoint", CLI_INFO, false, mtc_command_info},
     {"bench", "how fast a training step is, as a line of JSON", CLI_BENCH, false, mtc_command_bench},
+    {"profile", "how long each kernel of a training step takes, and what bounds it", CLI_PROFILE, false,
+     mtc_command_profile},
+    {"gradcheck", "gradients against finite differences (programs of mtc gradcheck)", CLI_GRADCHECK, false,
+     mtc_command_gradcheck},
 };
 enum { CLI_COMMANDS = sizeof command_table / sizeof command_table[0] };
 
@@ -97,7 +103,8 @@ static int help(const MtcModel *model, const char *program, const struct Command
     printf("%s: %lld parameters, compiled by mtc from %s for %s\n\n", model->name, (long long)model->parameters,
            model->source, model->target);
     if (named)
-        printf("usage: %s %s [flags]\n  %s\n", program, command->name, command->help);
+        printf("usage: %s %s %s\n  %s\n", program, command->name, command->bit == CLI_INFO ? "[FILE]" : "[flags]",
+               command->help);
     else
         printf("usage: %s [command] [flags]\n\ncommands\n", program);
     for (int i = 0; i < CLI_COMMANDS && !named; i++)
@@ -149,7 +156,7 @@ static int parse_knob(Parser *parser, int index, const char *text) {
     const MtcKnob *knob = &parser->model->knob[index];
     char *end;
     double value = strtod(text, &end);
-    if (!(parser->command->bit & CLI_RUNS))
+    if (!(parser->command->bit & (CLI_RUNS | CLI_GRADCHECK)))
         return usage_error(parser, "%s has no flag --%s", parser->command->name, knob->name);
     if (end == text || *end || !isfinite((float)value))
         return usage_error(parser, "--%s needs a number, not '%s'", knob->name, text);
@@ -172,10 +179,23 @@ static int add_to_list(Parser *parser, const struct Flag *flag, const char *text
     return 0;
 }
 
+/* A flag of other commands. */
+static int flag_elsewhere(Parser *parser, const struct Flag *flag) {
+    const char *advice = "";
+    if (parser->command->bit == CLI_TRAIN && flag->offset == offsetof(MtcOptions, load))
+        advice = ": --init-from FILE begins with its weights, --resume FILE goes on with its training";
+    else if (parser->command->bit == CLI_TRAIN && flag->offset == offsetof(MtcOptions, steps))
+        advice = ": --limit-steps N stops after N steps";
+    return usage_error(parser, "%s has no flag --%s%s", parser->command->name, flag->name, advice);
+}
+
 static int parse_flag(Parser *parser, const struct Flag *flag, const char *text) {
     char *field = (char *)parser->options + flag->offset;
     if (!(flag->commands & parser->command->bit))
-        return usage_error(parser, "%s has no flag --%s", parser->command->name, flag->name);
+        return flag_elsewhere(parser, flag);
+    parser->options->epochs_given |= flag->offset == offsetof(MtcOptions, epochs);
+    parser->options->seed_given |= flag->offset == offsetof(MtcOptions, seed);
+    parser->options->split_given |= flag->offset == offsetof(MtcOptions, split);
     if (flag->kind == FLAG_COUNT)
         return parse_count(parser, flag, text, (int64_t *)(void *)field);
     if (flag->kind != FLAG_SWITCH && !*text)
@@ -260,12 +280,18 @@ static int parse_command(Parser *parser, const char *name) {
 static int parse_flags(Parser *parser, int argc, char **argv) {
     int code = 0, used = 0;
     for (int i = 0; i < argc && !code; i += used)
-        if (strncmp(argv[i], "--", 2) == 0 && argv[i][2])
+        if (strncmp(argv[i], "--", 2) == 0 && argv[i][2]) {
             code = parse_argument(parser, argv + i, argc - i, &used);
-        else
+        } else if (parser->command->bit == CLI_INFO && argv[i][0] != '-' && !parser->options->file) {
+            parser->options->file = argv[i];
+            used = 1;
+        } else {
             code = usage_error(parser, "'%s' is no flag: flags begin with --", argv[i]);
+        }
     if (!code && parser->command->needs_weights && !parser->options->load)
         code = usage_error(parser, "%s needs trained weights: --load FILE", parser->command->name);
+    if (!code && parser->options->split_given && parser->options->input.count)
+        code = usage_error(parser, "--split takes examples of the model's data, --input those of a file: which?");
     return code;
 }
 
@@ -276,6 +302,7 @@ static void set_defaults(MtcOptions *options, const MtcModel *model, const char 
     options->epochs = model->epochs;
     options->seed = (int64_t)model->seed;
     options->runs = 5;
+    options->samples = 64;
     options->split = mtc_test_split(model) ? mtc_test_split(model) : "train";
 }
 
@@ -288,6 +315,8 @@ static bool wants(int argc, char **argv, const char *flag) {
 
 static int run_command(Parser *parser, int argc, char **argv) {
     int code = parse_flags(parser, argc, argv);
+    if (!code)
+        code = mtc_check_outputs(&parser->fault, parser->model, parser->options);
     return code ? code : parser->command->run(&parser->fault, parser->model, parser->options);
 }
 

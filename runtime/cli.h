@@ -13,9 +13,14 @@ typedef struct MtcList {
 typedef struct MtcOptions {
     const char *program;
     int64_t epochs, steps, every, log_every, runs, seed, device; /* steps, every, log_every: 0: not given */
+    int64_t keep, patience, limit_steps;                         /* 0: not given */
     const char *data, *log, *save, *load, *split, *output;
-    MtcList input; /* a file for each field, as far as given */
-    bool quiet;
+    const char *save_every, *resume, *init_from, *monitor, *bad_rows, *tensorboard; /* NULL: not given */
+    int64_t samples;  /* elements of each tensor that gradcheck looks at */
+    const char *file; /* info: the checkpoint to look at; NULL: the program */
+    MtcList input;    /* a file for each field, as far as given */
+    bool quiet, json, partial, overfit_batch, dry_run, no_cache;
+    bool epochs_given, seed_given, split_given; /* else they are the model's */
     bool knob_given[MTC_MAX_KNOBS];
     double knob[MTC_MAX_KNOBS];
     double started; /* when the program began */
@@ -27,14 +32,36 @@ int mtc_command_eval(MtcFault *fault, const MtcModel *model, const MtcOptions *o
 int mtc_command_predict(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_info(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_bench(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
+int mtc_command_profile(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
+int mtc_command_gradcheck(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 
 /* ---- what the commands share ---- */
 
-/* A session with the options' device, seed, parameters and weights, and the named splits on the device (NULL: none). The
- * files are read while the device starts. */
+/* A fault where a file that is written is one that is read, the running program, or another output: before anything is done. */
+int mtc_check_outputs(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
+
+/* How --data, --seed, --bad-rows and --no-cache say that data are to be read. */
+int mtc_reading_of(MtcFault *fault, const MtcOptions *options, MtcReading *reading);
+void mtc_warn_bad_rows(const MtcOptions *options, const MtcReading *reading); /* how many were left out */
+
+/* How a session is opened, and what came of it. */
+typedef struct MtcOpening {
+    const char *split[MTC_SPLITS]; /* names of the splits that become its data sets; NULL: none */
+    int64_t examples;              /* result: of the training split, before --overfit-batch took one batch of it */
+    MtcText notes;                 /* result: lines about what came from a checkpoint; free notes.at */
+} MtcOpening;
+
+/* A session with the options' device, seed, parameters and weights, and the splits on the device. The files are read while
+ * the device starts, in the way that the checkpoint says, if there is one. */
+int mtc_open_splits(MtcFault *fault, const MtcModel *model, const MtcOptions *options, MtcOpening *opening,
+                    MtcSession **session);
+/* The same with two splits at most (NULL: none). */
 int mtc_open_session(MtcFault *fault, const MtcModel *model, const MtcOptions *options, const char *train,
                      const char *test, MtcSession **session);
 
+/* The first line of a log but for its last brace. */
+void mtc_add_config(MtcText *text, const MtcSession *session, const MtcOptions *options, int64_t last_step,
+                    int64_t log_every);
 /* ,"lr":0.001,"hidden":128 */
 void mtc_add_params(MtcText *text, const MtcModel *model, const MtcSession *session);
 void mtc_add_field(MtcText *text, const char *key, const char *value); /* ,"key":"value" */

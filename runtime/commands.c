@@ -1,30 +1,32 @@
-/* train, eval and what all commands share. */
+/* What all commands share, and eval. */
+#include "checkpoint.h"
 #include "cli.h"
 #include "finite.h"
-#include "progress.h"
+#include "random.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* ---- opening ---- */
 
-/* A data set of a command, read by a thread while the device starts. */
-typedef struct SplitLoad {
+/* The data of a command, read by a thread while the device starts. */
+typedef struct DataLoad {
     const MtcModel *model;
-    const MtcSplit *split; /* NULL: none */
-    const char *folder;
-    MtcExamples examples;
+    const char *const *split; /* one name or NULL for each data set of a session */
+    MtcReading reading;
+    MtcEncoding encoding;
+    MtcExamples examples[MTC_SPLITS];
     MtcFault fault;
     bool threaded;
     pthread_t thread;
-} SplitLoad;
+} DataLoad;
 
 static void *run_load(void *argument) {
-    SplitLoad *load = (SplitLoad *)argument;
-    mtc_load_split(&load->fault, load->model, load->split, load->folder, &load->examples);
+    DataLoad *load = (DataLoad *)argument;
+    mtc_read_splits(&load->fault, load->model, &load->reading, &load->encoding, load->split, MTC_SPLITS,
+                    load->examples);
     return NULL;
 }
 
@@ -34,79 +36,185 @@ static int unknown_split(MtcFault *fault, const MtcModel *model, const char *nam
     for (int i = 0; i < count; i++)
         names[i] = model->split[i].name;
     const char *nearest = mtc_nearest(name, names, count);
-    return mtc_fail(fault, MTC_USAGE, "the model has no data set '%s'%s%s%s", name, nearest ? "; did you mean '" : "",
-                    nearest ? nearest : "", nearest ? "'?" : "");
+    MtcText all = {NULL, 0, 0};
+    for (int i = 0; i < count; i++)
+        mtc_text_add(&all, "%s%s", i ? ", " : "", names[i]);
+    mtc_fail(fault, MTC_USAGE, "the model has no data set '%s'%s%s%s", name, nearest ? "; did you mean '" : "",
+             nearest ? nearest : "", nearest ? "'?" : "");
+    mtc_note(fault, "it has %s", all.at ? all.at : "none");
+    free(all.at);
+    return fault->code;
 }
 
-static int begin_load(MtcFault *fault, SplitLoad *load, const MtcModel *model, const char *folder, const char *name) {
-    memset(load, 0, sizeof *load);
-    load->model = model;
-    load->folder = folder;
-    load->split = name ? mtc_split(model, name) : NULL;
-    if (!name)
-        return 0;
-    if (!load->split)
-        return unknown_split(fault, model, name);
-    load->threaded = pthread_create(&load->thread, NULL, run_load, load) == 0;
+int mtc_reading_of(MtcFault *fault, const MtcOptions *options, MtcReading *reading) {
+    const char *bad_rows = options->bad_rows ? options->bad_rows : "error";
+    memset(reading, 0, sizeof *reading);
+    reading->folder = options->data;
+    reading->seed = (uint64_t)options->seed;
+    reading->skip_bad_rows = strcmp(bad_rows, "skip") == 0;
+    reading->cache = !options->no_cache;
+    return reading->skip_bad_rows || strcmp(bad_rows, "error") == 0
+               ? 0
+               : mtc_fail(fault, MTC_USAGE, "--bad-rows is error or skip, not '%s'", bad_rows);
+}
+
+void mtc_warn_bad_rows(const MtcOptions *options, const MtcReading *reading) {
+    if (reading->skipped)
+        fprintf(stderr, "%s: warning: %lld bad row%s left out; the first: %s\n", options->program,
+                (long long)reading->skipped, reading->skipped == 1 ? " was" : "s were", reading->first_bad);
+}
+
+static int check_splits(MtcFault *fault, const MtcModel *model, const char *const *split) {
+    for (int which = 0; which < MTC_SPLITS; which++)
+        if (split[which] && !mtc_split(model, split[which]))
+            return unknown_split(fault, model, split[which]);
     return 0;
 }
 
-static void wait_for(SplitLoad *load) {
-    if (load->threaded)
-        pthread_join(load->thread, NULL);
-    else if (load->split)
+static void begin_load(DataLoad *load, const MtcModel *model, const char *const *split) {
+    bool any = false;
+    for (int which = 0; which < MTC_SPLITS; which++)
+        any |= split[which] != NULL;
+    load->model = model;
+    load->split = split;
+    load->threaded = any && pthread_create(&load->thread, NULL, run_load, load) == 0;
+    if (any && !load->threaded)
         run_load(load);
 }
 
-static int give_data(MtcFault *fault, MtcSession *session, int which, const SplitLoad *load) {
-    if (load->fault.code)
-        *fault = load->fault;
-    if (load->fault.code || !load->split)
-        return load->fault.code;
-    int code = mtc_session_set_data(session, which, &load->examples);
-    if (code)
-        *fault = session->fault;
+static void wait_for(DataLoad *load) {
+    if (load->threaded)
+        pthread_join(load->thread, NULL);
+    load->threaded = false;
+}
+
+/* The first batch of the first epoch, alone, to train on and to evaluate. */
+static void keep_one_batch(MtcExamples *examples, const MtcModel *model, uint64_t seed) {
+    uint32_t count = (uint32_t)examples->count, rows = count < model->batch ? count : (uint32_t)model->batch;
+    uint64_t key = mtc_shuffle_key(seed, 0);
+    for (int f = 0; f < model->fields; f++) {
+        size_t size = (size_t)model->field[f].elements * mtc_type_size(model->field[f].type);
+        char *batch = (char *)mtc_memory(NULL, rows * size), *all = (char *)examples->field[f];
+        for (uint32_t i = 0; i < rows; i++)
+            memcpy(batch + i * size, all + mtc_permute(key, count, i) * size, size);
+        free(all);
+        examples->field[f] = batch;
+    }
+    examples->count = rows;
+}
+
+static int give_data(MtcSession *session, const MtcOptions *options, MtcOpening *opening, DataLoad *load) {
+    int code = 0;
+    opening->examples = load->examples[MTC_TRAIN].count;
+    if (options->overfit_batch)
+        keep_one_batch(&load->examples[MTC_TRAIN], session->model, session->seed);
+    for (int which = 0; which < MTC_SPLITS && !code; which++)
+        if (load->examples[which].count)
+            code = mtc_session_set_data(session, which, &load->examples[which]);
+    if (!code && options->overfit_batch)
+        code = mtc_session_set_data(session, MTC_TEST, &load->examples[MTC_TRAIN]);
     return code;
 }
 
-static int configure(MtcSession *session, const MtcOptions *options) {
+/* Parameters given now are stronger than those of a checkpoint. */
+static int set_params(MtcSession *session, const MtcOptions *options, MtcText *notes) {
+    const MtcModel *model = session->model;
     int code = 0;
-    for (int i = 0; i < session->model->knobs && !code; i++)
-        if (options->knob_given[i])
-            code = mtc_set_knob(session, session->model->knob[i].name, options->knob[i]);
-    return code || !options->load ? code : mtc_load(session, options->load);
+    for (int i = 0; i < model->knobs && !code; i++) {
+        double before = (double)session->knob[i];
+        if (!options->knob_given[i])
+            continue;
+        code = mtc_set_knob(session, model->knob[i].name, options->knob[i]);
+        if (!code && options->resume && before != (double)session->knob[i])
+            mtc_text_add(notes, "  %s: %s in the checkpoint, now %s\n", model->knob[i].name, mtc_number(before),
+                         mtc_number((double)session->knob[i]));
+    }
+    return code;
 }
 
-static int start_device(MtcFault *fault, const MtcModel *model, const MtcOptions *options, MtcSession **session) {
+/* The seed of a resumed training stays, unless another is given. */
+static void set_seed(MtcSession *session, const MtcOptions *options, MtcText *notes) {
+    uint64_t before = session->seed, given = (uint64_t)options->seed;
+    if (!options->resume || !options->seed_given || before == given)
+        return;
+    session->seed = given;
+    mtc_text_add(notes, "  seed: %llu in the checkpoint, now %llu\n", (unsigned long long)before,
+                 (unsigned long long)given);
+}
+
+static int start_device(MtcFault *fault, const MtcModel *model, const MtcOptions *options,
+                        const MtcCheckpoint *checkpoint, MtcText *notes, MtcSession **session) {
+    MtcTake take = options->resume ? MTC_TAKE_ALL : options->init_from ? MTC_TAKE_INITIAL : MTC_TAKE_LOAD;
     int code = mtc_session_new(model, options->program, (uint64_t)options->seed, (int)options->device, session);
+    if (!code && checkpoint->path)
+        code = mtc_checkpoint_apply(*session, checkpoint, take, options->partial, notes);
     if (!code)
-        code = configure(*session, options);
+        code = set_params(*session, options, notes);
     if (!*session)
         return mtc_no_memory(fault, sizeof **session, "a session");
+    set_seed(*session, options, notes);
     if (code)
         *fault = (*session)->fault;
     return code;
 }
 
-int mtc_open_session(MtcFault *fault, const MtcModel *model, const MtcOptions *options, const char *train,
-                     const char *test, MtcSession **session) {
-    SplitLoad load[2];
+/* The checkpoint first, for it may decide how data are read. */
+static int open_checkpoint(MtcFault *fault, const MtcModel *model, const MtcOptions *options, MtcCheckpoint *checkpoint,
+                           DataLoad *load) {
+    const char *path = options->resume ? options->resume : options->init_from ? options->init_from : options->load;
+    int code = mtc_reading_of(fault, options, &load->reading);
+    if (code || !path)
+        return code;
+    code = mtc_checkpoint_open(fault, path, checkpoint);
+    if (!code)
+        code = mtc_checkpoint_encoding(fault, checkpoint, model, &load->encoding);
+    if (!code && checkpoint->ours && !options->init_from)
+        load->reading.seed = checkpoint->split_seed;
+    return code;
+}
+
+/* The encoding moves to the session. */
+static int finish_load(MtcFault *fault, MtcSession *session, const MtcOptions *options, MtcOpening *opening,
+                       DataLoad *load) {
+    if (load->fault.code) {
+        *fault = load->fault;
+        return fault->code;
+    }
+    mtc_warn_bad_rows(options, &load->reading);
+    mtc_encoding_free(&session->encoding);
+    session->encoding = load->encoding;
+    memset(&load->encoding, 0, sizeof load->encoding);
+    session->split_seed = load->reading.seed;
+    int code = give_data(session, options, opening, load);
+    if (code)
+        *fault = session->fault;
+    return code;
+}
+
+int mtc_open_splits(MtcFault *fault, const MtcModel *model, const MtcOptions *options, MtcOpening *opening,
+                    MtcSession **session) {
+    MtcCheckpoint checkpoint;
+    DataLoad *load = (DataLoad *)mtc_zeroed(sizeof *load);
+    memset(&checkpoint, 0, sizeof checkpoint);
     *session = NULL;
     double began = mtc_seconds();
-    int code = begin_load(fault, &load[MTC_TRAIN], model, options->data, train);
-    int other = begin_load(fault, &load[MTC_TEST], model, options->data, test);
-    code = code ? code : other;
+    int code = check_splits(fault, model, opening->split);
     if (!code)
-        code = start_device(fault, model, options, session);
-    double device = mtc_seconds();
-    for (int which = 0; which < 2; which++)
-        wait_for(&load[which]);
-    double files = mtc_seconds();
-    for (int which = 0; which < 2; which++) {
-        if (!code)
-            code = give_data(fault, *session, which, &load[which]);
-        mtc_examples_free(&load[which].examples);
+        code = open_checkpoint(fault, model, options, &checkpoint, load);
+    if (!code) {
+        begin_load(load, model, opening->split);
+        code = start_device(fault, model, options, &checkpoint, &opening->notes, session);
     }
+    mtc_checkpoint_close(&checkpoint);
+    double device = mtc_seconds();
+    wait_for(load);
+    double files = mtc_seconds();
+    if (!code)
+        code = finish_load(fault, *session, options, opening, load);
+    for (int which = 0; which < MTC_SPLITS; which++)
+        mtc_examples_free(&load->examples[which]);
+    mtc_encoding_free(&load->encoding);
+    free(load);
     if (!code) {
         MtcStart start = {device - began, files - device, mtc_seconds() - files};
         (*session)->start = start;
@@ -114,82 +222,14 @@ int mtc_open_session(MtcFault *fault, const MtcModel *model, const MtcOptions *o
     return code;
 }
 
-/* ---- train ---- */
-
-static volatile sig_atomic_t interrupted;
-
-static void on_interrupt(int number) {
-    (void)number;
-    interrupted = 1;
-}
-
-/* The first Ctrl-C ends training after the chunk, so that weights are still saved; the second ends the program. */
-static void catch_interrupt(void) {
-    struct sigaction action;
-    memset(&action, 0, sizeof action);
-    action.sa_handler = on_interrupt;
-    action.sa_flags = SA_RESTART | (int)SA_RESETHAND;
-    sigaction(SIGINT, &action, NULL);
-}
-
-static bool was_interrupted(void *user) {
-    (void)user;
-    return interrupted != 0;
-}
-
-static int64_t summary_interval(const MtcOptions *options) {
-    const int64_t few = 50;
-    return options->every ? options->every : options->epochs <= few ? 1 : options->epochs / 10;
-}
-
-static int save(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
-    int code = options->save ? mtc_save(session, options->save) : 0;
-    if (code)
-        *fault = session->fault;
-    else if (options->save && !options->quiet)
-        printf("weights saved to %s\n", options->save);
-    return code;
-}
-
-/* Trains, and saves the weights even when the log could not be written. */
-static int train_session(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
-    MtcProgress progress;
-    MtcTraining training;
-    int64_t steps = options->epochs * mtc_batches(session, &session->data[MTC_TRAIN]);
-    memset(&training, 0, sizeof training);
-    training.until = options->steps && options->steps < steps ? options->steps : steps;
-    training.every = summary_interval(options);
-    training.user = &progress;
-    training.steps = mtc_progress_steps;
-    training.summary = mtc_progress_summary;
-    training.stopped = was_interrupted;
-    int code = mtc_progress_open(fault, &progress, session, options, training.until);
-    if (code)
-        return code;
-    catch_interrupt();
-    code = mtc_train_run(session, &training);
-    if (!code) {
-        int unlogged = mtc_progress_close(fault, &progress, session, &training),
-            unsaved = save(fault, session, options);
-        return unsaved ? unsaved : unlogged;
-    }
-    *fault = session->fault;
-    mtc_progress_abandon(&progress, fault);
-    return code;
-}
-
-int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
-    MtcSession *session = NULL;
-    int code = options->save ? mtc_output_check(fault, options->save) : 0;
-    if (!code)
-        code = mtc_open_session(fault, model, options, "train", mtc_test_split(model), &session);
-    if (!code)
-        code = train_session(fault, session, options);
-    if (!code && interrupted) {
-        fprintf(stderr, "interrupted after %lld steps\n", (long long)session->at.step);
-        code = 128 + SIGINT;
-    }
-    mtc_destroy(session);
+int mtc_open_session(MtcFault *fault, const MtcModel *model, const MtcOptions *options, const char *train,
+                     const char *test, MtcSession **session) {
+    MtcOpening opening;
+    memset(&opening, 0, sizeof opening);
+    opening.split[MTC_TRAIN] = train;
+    opening.split[MTC_TEST] = test;
+    int code = mtc_open_splits(fault, model, options, &opening, session);
+    free(opening.notes.at);
     return code;
 }
 
@@ -205,7 +245,7 @@ static int print_reports(MtcSession *session, const MtcOptions *options) {
     for (int r = 0; r < model->reports; r++)
         printf("  %s %s", model->report[r], mtc_number(reports[r]));
     printf("\n");
-    return mtc_check_means(session, options->split, 0, reports);
+    return mtc_check_means(session, MTC_TEST, options->split, 0, reports);
 }
 
 int mtc_command_eval(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {

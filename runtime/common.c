@@ -1,9 +1,11 @@
 #include "common.h"
 
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 static void fault_add(MtcFault *fault, size_t at, const char *format, va_list args) {
@@ -32,6 +34,25 @@ void mtc_note(MtcFault *fault, const char *format, ...) {
 
 int mtc_no_memory(MtcFault *fault, size_t bytes, const char *what) {
     return mtc_fail(fault, MTC_UNAVAILABLE, "not enough memory: %s needs %s", what, mtc_bytes((double)bytes));
+}
+
+void *mtc_memory(void *old, size_t bytes) {
+    void *memory = realloc(old, bytes ? bytes : 1);
+    if (!memory) {
+        fputs("out of memory\n", stderr);
+        exit(MTC_UNAVAILABLE);
+    }
+    return memory;
+}
+
+void *mtc_zeroed(size_t bytes) {
+    return memset(mtc_memory(NULL, bytes), 0, bytes);
+}
+
+void mtc_free_strings(char **string, int count) {
+    for (int i = 0; i < count; i++)
+        free(string[i]);
+    free(string);
 }
 
 double mtc_seconds(void) {
@@ -80,6 +101,16 @@ const char *mtc_number(double value) {
     return text;
 }
 
+double mtc_shortest(float value) {
+    char digits[32];
+    for (int precision = 6; precision < 9; precision++) {
+        snprintf(digits, sizeof digits, "%.*g", precision, (double)value);
+        if (strtof(digits, NULL) == value)
+            return strtod(digits, NULL);
+    }
+    return (double)value;
+}
+
 size_t mtc_type_size(MtcType type) {
     static const size_t sizes[] = {4, 4, 1, 1, 8};
     return sizes[type];
@@ -104,11 +135,7 @@ void mtc_text_add(MtcText *text, const char *format, ...) {
     size_t more = (size_t)vsnprintf(NULL, 0, format, args);
     if (text->length + more + 1 > text->capacity) {
         text->capacity = 2 * (text->length + more + 1);
-        text->at = (char *)realloc(text->at, text->capacity);
-        if (!text->at) {
-            fputs("out of memory\n", stderr);
-            exit(MTC_UNAVAILABLE);
-        }
+        text->at = (char *)mtc_memory(text->at, text->capacity);
     }
     vsnprintf(text->at + text->length, more + 1, format, again);
     text->length += more;
@@ -130,7 +157,7 @@ void mtc_text_json(MtcText *text, const char *string) {
 static int edit_distance(const char *a, const char *b) {
     int row[64], n = (int)strlen(b);
     if (n >= 64)
-        return 64;
+        return INT_MAX;
     for (int j = 0; j <= n; j++)
         row[j] = j;
     for (int i = 1; a[i - 1]; i++) {
@@ -151,7 +178,8 @@ const char *mtc_nearest(const char *name, const char *const *candidates, int cou
     int best_distance = 2 + (int)strlen(name) / 4;
     for (int i = 0; i < count; i++) {
         int distance = edit_distance(name, candidates[i]);
-        if (distance < best_distance) {
+        bool alike = distance < (int)strlen(candidates[i]) || strcasecmp(name, candidates[i]) == 0;
+        if (alike && distance < best_distance) {
             best_distance = distance;
             best = candidates[i];
         }

@@ -26,6 +26,11 @@ int mtc_fail(MtcFault *fault, int code, const char *format, ...) __attribute__((
 void mtc_note(MtcFault *fault, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int mtc_no_memory(MtcFault *fault, size_t bytes, const char *what);
 
+/* Memory of another size, or the end of the program: for what has no way on without it. */
+void *mtc_memory(void *old, size_t bytes);
+void *mtc_zeroed(size_t bytes);
+void mtc_free_strings(char **string, int count); /* each, and the array */
+
 double mtc_seconds(void); /* monotonic */
 
 /* "1.3 MB", in one of a few static buffers: good for one message. */
@@ -33,6 +38,9 @@ const char *mtc_bytes(double bytes);
 /* "[60000, 28, 28]", likewise. */
 const char *mtc_shape(int rank, const int64_t *dim);
 const char *mtc_number(double value); /* "0.25", "-inf", "NaN" */
+
+double
+mtc_shortest(float value); /* the number of fewest digits that reads back as the float: 0.001, not 0.00100000005 */
 
 size_t mtc_type_size(MtcType type);
 const char *mtc_type_name(MtcType type);

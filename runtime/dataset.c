@@ -1,8 +1,5 @@
 #include "dataset.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -161,91 +158,20 @@ int mtc_read_field(MtcFault *fault, MtcInput *input, const char *format, const M
     return code;
 }
 
-/* ---- a split: a thread for each file, since unpacking them takes longer than anything else before training ---- */
-
-typedef struct FieldLoad {
-    const MtcField *field;
-    const char *format;
-    char *path;
-    int64_t count;
-    void *values;
-    pthread_t thread;
-    MtcFault fault;
-} FieldLoad;
-
-static void *load_field(void *argument) {
-    FieldLoad *load = (FieldLoad *)argument;
-    MtcInput *input;
-    if (mtc_input_open(&load->fault, load->path, &input))
-        return NULL;
-    mtc_read_field(&load->fault, input, load->format, load->field, &load->count, &load->values);
-    mtc_input_close(input);
-    return NULL;
-}
-
-static int run_loads(MtcFault *fault, FieldLoad *loads, int count) {
-    int started = 0;
-    while (started < count && pthread_create(&loads[started].thread, NULL, load_field, &loads[started]) == 0)
-        started++;
-    for (int i = started; i < count; i++)
-        load_field(&loads[i]);
-    for (int i = 0; i < started; i++)
-        pthread_join(loads[i].thread, NULL);
-    for (int i = 0; i < count; i++)
-        if (loads[i].fault.code) {
-            *fault = loads[i].fault;
-            return fault->code;
-        }
-    return 0;
-}
-
-static int check_counts(MtcFault *fault, const FieldLoad *loads, int count) {
-    for (int i = 1; i < count; i++)
-        if (loads[i].count != loads[0].count)
-            return mtc_fail(fault, MTC_BAD_DATA, "%s: holds %lld examples, but %s holds %lld", loads[i].path,
-                            (long long)loads[i].count, loads[0].path, (long long)loads[0].count);
-    return 0;
-}
-
-static int load_files(MtcFault *fault, const MtcModel *model, const MtcSplit *split, const char *folder,
-                      FieldLoad *loads) {
-    for (int i = 0; i < model->fields; i++) {
-        loads[i].field = &model->field[i];
-        loads[i].format = split->format;
-        int code = mtc_find_data(fault, model->source, folder, split->path[i], &loads[i].path);
-        if (code)
-            return code;
-    }
-    int code = run_loads(fault, loads, model->fields);
-    return code ? code : check_counts(fault, loads, model->fields);
-}
-
-int mtc_load_split(MtcFault *fault, const MtcModel *model, const MtcSplit *split, const char *folder,
-                   MtcExamples *examples) {
-    if (split->paths != model->fields)
-        return mtc_fail(fault, MTC_INTERNAL, "split '%s' has %d files for %d fields", split->name, split->paths,
-                        model->fields);
-    FieldLoad *loads = (FieldLoad *)calloc((size_t)model->fields + 1, sizeof *loads);
-    if (!loads)
-        return mtc_no_memory(fault, sizeof *loads, split->name);
-    int code = load_files(fault, model, split, folder, loads);
-    memset(examples, 0, sizeof *examples);
-    for (int i = 0; i < model->fields; i++) {
-        if (code)
-            free(loads[i].values);
-        else
-            examples->field[i] = loads[i].values;
-        free(loads[i].path);
-    }
-    examples->count = code ? 0 : loads[0].count;
-    free(loads);
-    return code;
-}
-
 void mtc_examples_free(MtcExamples *examples) {
     for (int i = 0; i < MTC_MAX_FIELDS; i++)
         free(examples->field[i]);
+    free(examples->row);
     memset(examples, 0, sizeof *examples);
+}
+
+void mtc_encoding_free(MtcEncoding *encoding) {
+    for (int i = 0; i < MTC_MAX_FIELDS; i++) {
+        MtcMeaning *meaning = &encoding->field[i];
+        mtc_free_strings(meaning->word, meaning->words);
+        free(meaning->mean);
+    }
+    memset(encoding, 0, sizeof *encoding);
 }
 
 const MtcSplit *mtc_split(const MtcModel *model, const char *name) {

@@ -8,15 +8,57 @@
 typedef struct MtcExamples {
     int64_t count;
     void *field[MTC_MAX_FIELDS];
+    int64_t rows, *row; /* examples to predict: how many rows their table has, and which of them each is; NULL: all */
 } MtcExamples;
 
 void mtc_examples_free(MtcExamples *examples);
 
-/* Loads a split of the model: one file per field, read at the same time. `folder` may be NULL. */
-int mtc_load_split(MtcFault *fault, const MtcModel *model, const MtcSplit *split, const char *folder,
-                   MtcExamples *examples);
+/* What the training data decided about the meaning of the fields: learned with them, kept in checkpoints, and from then on
+ * given. Owns its words; one per field. */
+typedef struct MtcMeaning {
+    int words;    /* of a class field made of words: how many classes are in use; 0: labels are numbers */
+    char **word;  /* class k is word[k]: sorted, UTF-8 */
+    double *mean; /* of each element, where an empty column stands for it; else NULL */
+} MtcMeaning;
+typedef struct MtcEncoding {
+    bool known; /* restored, or learned */
+    MtcMeaning field[MTC_MAX_FIELDS];
+} MtcEncoding;
+void mtc_encoding_free(MtcEncoding *encoding);
+
+/* How data are to be read. */
+typedef struct MtcReading {
+    const char *folder;  /* where the files are, as --data says; NULL: where the model file says */
+    uint64_t seed;       /* decides which examples a part gets */
+    bool skip_bad_rows;  /* rows that are wrong are left out and counted; else the first one is a fault */
+    bool cache;          /* parsed tables are kept beside the file and used again */
+    int64_t skipped;     /* result: bad rows left out */
+    char first_bad[512]; /* result: what was wrong with the first of them */
+} MtcReading;
+
+/* Reads splits of the model by name (NULL: none, its examples stay empty), each origin once. What `encoding` does not know
+ * is learned from the part of the training split, which is read for that even when it is not asked for. */
+int mtc_read_splits(MtcFault *fault, const MtcModel *model, MtcReading *reading, MtcEncoding *encoding,
+                    const char *const *name, int count, MtcExamples *examples);
+/* A file of examples to predict, in the format of the model's data (tsv, csv, npz) or, one file for each field, npy and
+ * IDX. Fields that the prediction does not depend on may be missing. */
+int mtc_read_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, const MtcEncoding *encoding,
+                   const char *const *path, int paths, MtcExamples *examples);
+
+int mtc_check_inputs(MtcFault *fault, const MtcModel *model, int paths); /* before any is read: are there too many? */
+
+/* The rows of an origin that is no table, whole: files, a thread for each; an archive; rows of the model file. */
+int mtc_read_arrays(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, const char *folder,
+                    MtcExamples *examples);
+/* The arrays of an npz file that are named like fields. Those that are not wanted may be missing; NULL: all are wanted. */
+int mtc_read_npz(MtcFault *fault, const MtcModel *model, const char *path, const bool *wanted, MtcExamples *examples);
+/* path[f]: the npy or IDX file of field f, or NULL. */
+int mtc_read_field_files(MtcFault *fault, const MtcModel *model, const char *const *path, MtcExamples *examples);
+typedef enum MtcFileKind { MTC_FILE_NPY, MTC_FILE_IDX, MTC_FILE_ZIP, MTC_FILE_TEXT } MtcFileKind;
+int mtc_file_kind(MtcFault *fault, const char *path, MtcFileKind *kind); /* as its first bytes say */
+
 const MtcSplit *mtc_split(const MtcModel *model, const char *name); /* NULL: none */
-/* The split that is evaluated during training: "test", else "validation", else NULL. */
+/* The split that eval and predict use unless another is named: "test", else "validation", else NULL. */
 const char *mtc_test_split(const MtcModel *model);
 
 /* An array of numbers in a file: [examples, dim...], as its header describes it. */

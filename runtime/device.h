@@ -9,6 +9,11 @@
 
 typedef struct MtcEvent MtcEvent; /* a point in the order of the work */
 
+/* What the device can do at most: bytes of memory and fp32 operations (a multiply-add is two) a second. 0: not known. */
+typedef struct MtcPeaks {
+    double bandwidth, flops;
+} MtcPeaks;
+
 #pragma GCC visibility push(hidden) /* compiled with the program, not with the runtime */
 
 typedef struct MtcDeviceInfo {
@@ -20,6 +25,12 @@ typedef struct MtcDeviceInfo {
 /* The first thing that a program does: what the device's libraries must find in the environment, which they read before
  * main begins. May start the program anew, with the same arguments. */
 void mtc_device_start(char **argv);
+
+MtcPeaks mtc_device_peaks(int index);
+
+/* A stretch of the host's time with a name, which profilers of the device show; they nest. */
+void mtc_range_begin(const char *name);
+void mtc_range_end(void);
 
 /* Selects the device and checks that the program was built for it; `program` is named in the advice. */
 int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program, int index, MtcDeviceInfo *info);

@@ -2,6 +2,10 @@
 #include "device.h"
 
 #include <cuda_runtime_api.h>
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+#define MTC_NVTX
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,6 +78,43 @@ int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program,
     if (error != cudaSuccess)
         return mtc_fail(fault, MTC_UNAVAILABLE, "device %d: %s", index, cudaGetErrorString(error));
     return 0;
+}
+
+static double attribute(enum cudaDeviceAttr which, int index) {
+    int value = 0;
+    return cudaDeviceGetAttribute(&value, which, index) == cudaSuccess ? (double)value : 0;
+}
+
+/* fp32 lanes of a multiprocessor, by compute capability. */
+static double lanes(int major, int minor) {
+    bool half = major == 7 || (major == 8 && minor == 0) || (major == 6 && minor == 0);
+    return half ? 64 : 128;
+}
+
+/* Clocks are in kHz. Memory moves its bus width twice a cycle; a lane does a multiply-add a cycle. */
+MtcPeaks mtc_device_peaks(int index) {
+    double cores = lanes((int)attribute(cudaDevAttrComputeCapabilityMajor, index),
+                         (int)attribute(cudaDevAttrComputeCapabilityMinor, index));
+    MtcPeaks peaks;
+    peaks.bandwidth =
+        2 * 1e3 * attribute(cudaDevAttrMemoryClockRate, index) * attribute(cudaDevAttrGlobalMemoryBusWidth, index) / 8;
+    peaks.flops =
+        2 * 1e3 * attribute(cudaDevAttrClockRate, index) * cores * attribute(cudaDevAttrMultiProcessorCount, index);
+    return peaks;
+}
+
+void mtc_range_begin(const char *name) {
+#ifdef MTC_NVTX
+    nvtxRangePushA(name);
+#else
+    (void)name;
+#endif
+}
+
+void mtc_range_end(void) {
+#ifdef MTC_NVTX
+    nvtxRangePop();
+#endif
 }
 
 const char *mtc_device_alloc(void **memory, size_t bytes) {

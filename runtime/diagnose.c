@@ -67,6 +67,8 @@ static int set_position(MtcSession *session, const MtcPosition *at) {
     error = error ? error : mtc_upload(session->clock, clock, sizeof clock);
     free(order);
     session->at = *at;
+    session->order_epoch = at->epoch;
+    session->orders = 1;
     return mtc_device_fault(session, error, "replaying");
 }
 
@@ -131,7 +133,7 @@ static int examine_steps(MtcSession *session, const MtcSnapshot *from, int64_t f
 
 static void note_culprit(MtcSession *session, const Culprit *culprit, int64_t step) {
     const MtcTensor *tensor = culprit->tensor;
-    static const char *const role[] = {"weight", "optimizer state", "value"};
+    static const char *const role[] = {"weight", "buffer", "optimizer state", "value"};
     if (!tensor) {
         mtc_note(&session->fault,
                  "every stored tensor is finite: the number arises within the computation of the loss");
@@ -139,11 +141,11 @@ static void note_culprit(MtcSession *session, const Culprit *culprit, int64_t st
     }
     mtc_note(&session->fault, "the first bad tensor is the %s '%s': %s, in step %lld", role[tensor->role], tensor->name,
              mtc_bad_text(&culprit->bad, tensor->rank, tensor->dim), (long long)step + 1);
-    mtc_note_line(session, tensor->line);
+    mtc_note_line(&session->fault, session->model, tensor->line);
     if (culprit->others)
         mtc_note(&session->fault, "computed together with it, and bad too:");
     for (int i = 0; i < culprit->others; i++)
-        mtc_note_line(session, culprit->other_line[i]);
+        mtc_note_line(&session->fault, session->model, culprit->other_line[i]);
 }
 
 static void note_advice(MtcSession *session) {

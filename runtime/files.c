@@ -1,10 +1,12 @@
 #include "files.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -100,8 +102,10 @@ int mtc_find_data(MtcFault *fault, const char *source, const char *folder, const
 
 /* ---- writing ---- */
 
+/* Written as `temporary`, "<path>.<number of the process>.tmp", under a lock as long as its process lives: what a killed
+ * program left is told apart by having none. A path that is no plain file, such as /dev/null, is written in place. */
 struct MtcOutput {
-    char *path, *temporary; /* the same for what is no plain file, such as /dev/null: that is written in place */
+    char *path, *temporary;
     int file;
 };
 
@@ -109,28 +113,32 @@ static int cannot_write(MtcFault *fault, const char *path, int code) {
     return mtc_fail(fault, code, "%s: cannot write: %s", path, strerror(errno));
 }
 
-static bool written_in_place(const char *path) {
+bool mtc_written_in_place(const char *path) {
     struct stat status;
     return stat(path, &status) == 0 && !S_ISREG(status.st_mode);
 }
 
-/* The file that a link leads to, so that it is replaced and not the link. */
-static char *resolved(const char *path) {
+char *mtc_resolved(const char *path) {
     char *target = realpath(path, NULL);
     return target ? target : strdup(path);
 }
 
-static MtcOutput *output_new(const char *path) {
+static char *temporary_name(const char *base) {
+    MtcText text = {NULL, 0, 0};
+    mtc_text_add(&text, "%s.%ld.tmp", base, (long)getpid());
+    return text.at;
+}
+
+static MtcOutput *output_new(const char *path, const char *base) {
     MtcOutput *output = (MtcOutput *)calloc(1, sizeof *output);
-    MtcText temporary = {NULL, 0, 0};
-    if (!output || !(output->path = resolved(path))) {
+    if (!output || !(output->path = mtc_resolved(path))) {
         free(output);
         return NULL;
     }
-    mtc_text_add(&temporary, "%s", output->path);
-    if (!written_in_place(path))
-        mtc_text_add(&temporary, ".%ld.tmp", (long)getpid());
-    output->temporary = temporary.at;
+    if (mtc_written_in_place(path))
+        output->temporary = strdup(output->path);
+    else
+        output->temporary = temporary_name(base ? base : output->path);
     return output;
 }
 
@@ -138,20 +146,47 @@ static bool in_place(const MtcOutput *output) {
     return strcmp(output->path, output->temporary) == 0;
 }
 
-int mtc_output_open(MtcFault *fault, const char *path, MtcOutput **result) {
-    MtcOutput *output = output_new(path);
+/* Removes a temporary file unless a program that runs holds its lock. */
+static void remove_leftover(const char *path) {
+    int file = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    if (file < 0)
+        return;
+    if (flock(file, LOCK_EX | LOCK_NB) == 0)
+        unlink(path);
+    close(file);
+}
+
+/* Whoever cleans the folder may have seen the new file before it was locked, and removed it: then again. */
+static int create_temporary(const char *path) {
+    struct stat status;
+    for (;;) {
+        remove_leftover(
+            path); /* of a program that had our number; another machine or container may have one that runs */
+        int file = open(path, O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL, 0666);
+        if (file < 0 || flock(file, LOCK_EX) != 0 || fstat(file, &status) != 0 || status.st_nlink > 0)
+            return file;
+        close(file);
+    }
+}
+
+int mtc_output_open_as(MtcFault *fault, const char *path, const char *base, MtcOutput **result) {
+    MtcOutput *output = output_new(path, base);
     if (!output)
         return mtc_no_memory(fault, sizeof *output, path);
-    int create = in_place(output) ? O_TRUNC : O_CREAT | O_EXCL;
-    if (!in_place(output))
-        unlink(output->temporary); /* of a killed program that had our number */
-    output->file = open(output->temporary, O_WRONLY | O_CLOEXEC | create, 0666);
+    if (in_place(output))
+        output->file = open(output->path, O_WRONLY | O_CLOEXEC | O_TRUNC);
+    else
+        output->file = create_temporary(output->temporary);
     *result = output;
     if (output->file >= 0)
         return 0;
     cannot_write(fault, path, MTC_CANT_CREATE);
     mtc_output_discard(output);
     return fault->code;
+}
+
+int mtc_output_open(MtcFault *fault, const char *path, MtcOutput **result) {
+    return mtc_output_open_as(fault, path, NULL, result);
 }
 
 int mtc_output_write(MtcFault *fault, MtcOutput *output, const void *bytes, size_t size) {
@@ -168,36 +203,88 @@ int mtc_output_write(MtcFault *fault, MtcOutput *output, const void *bytes, size
     return 0;
 }
 
-/* Makes the move itself durable: a directory is synchronised like a file. */
-static void synchronise_folder(const char *path) {
+/* Makes a move durable: a directory is synchronised like a file, where it may be read and the file system can. */
+static int synchronise_folder(MtcFault *fault, const char *path) {
     char *folder = folder_of(path);
     int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory >= 0) {
-        fsync(directory);
+    bool bad = directory < 0 ? errno != EACCES : fsync(directory) != 0 && errno != EINVAL;
+    int code = bad ? cannot_write(fault, path, MTC_IO) : 0;
+    if (directory >= 0)
         close(directory);
-    }
     free(folder);
+    return code;
 }
 
 int mtc_output_commit(MtcFault *fault, MtcOutput *output) {
     int code = 0;
-    if (!in_place(output) && (fsync(output->file) != 0 || rename(output->temporary, output->path) != 0))
+    if (in_place(output)) {
+        bool failed = close(output->file) != 0;
+        output->file = -1;
+        code = failed ? cannot_write(fault, output->path, MTC_IO) : 0;
+    } else if (fsync(output->file) != 0 || rename(output->temporary, output->path) != 0)
         code = cannot_write(fault, output->path, MTC_IO);
     else
-        synchronise_folder(output->path);
+        code = synchronise_folder(fault, output->path);
     mtc_output_discard(output);
     return code;
 }
 
 void mtc_output_discard(MtcOutput *output) {
     if (output->file >= 0) {
-        close(output->file);
         if (!in_place(output))
             unlink(output->temporary); /* after a commit there is none */
+        close(output->file);
     }
     free(output->path);
     free(output->temporary);
     free(output);
+}
+
+int mtc_output_link(MtcFault *fault, const char *existing, const char *path) {
+    char *temporary = temporary_name(path);
+    unlink(temporary);
+    bool linked = link(existing, temporary) == 0;
+    bool moved = linked && rename(temporary, path) == 0;
+    int code = moved ? synchronise_folder(fault, path) : cannot_write(fault, path, MTC_IO);
+    if (linked)
+        unlink(temporary); /* still there when `path` was that file already */
+    free(temporary);
+    return code;
+}
+
+/* Is `name` "<base>.<digits>.tmp"? */
+static bool is_temporary_of(const char *name, const char *base) {
+    size_t length = strlen(base), digits;
+    if (strncmp(name, base, length) != 0 || name[length] != '.')
+        return false;
+    digits = strspn(name + length + 1, "0123456789");
+    return digits > 0 && strcmp(name + length + 1 + digits, ".tmp") == 0;
+}
+
+void mtc_output_clean(const char *path) {
+    char *target = mtc_resolved(path), *folder = folder_of(target);
+    const char *slash = strrchr(target, '/'), *base = slash ? slash + 1 : target;
+    DIR *listing = opendir(folder);
+    for (struct dirent *item; listing && (item = readdir(listing));)
+        if (is_temporary_of(item->d_name, base)) {
+            MtcText leftover = {NULL, 0, 0};
+            mtc_text_add(&leftover, "%s/%s", folder, item->d_name);
+            remove_leftover(leftover.at);
+            free(leftover.at);
+        }
+    if (listing)
+        closedir(listing);
+    free(target);
+    free(folder);
+}
+
+void mtc_make_folders(const char *path) {
+    char *folder = strdup(path);
+    for (char *slash = folder; slash && (slash = strchr(slash + 1, '/')) != NULL; *slash = '/') {
+        *slash = 0;
+        mkdir(folder, 0777);
+    }
+    free(folder);
 }
 
 int mtc_output_check(MtcFault *fault, const char *path) {
@@ -207,8 +294,9 @@ int mtc_output_check(MtcFault *fault, const char *path) {
         errno = EISDIR;
         return cannot_write(fault, path, MTC_CANT_CREATE);
     }
-    if (written_in_place(path)) /* opening would empty it */
+    if (mtc_written_in_place(path)) /* opening would empty it */
         return access(path, W_OK) == 0 ? 0 : cannot_write(fault, path, MTC_CANT_CREATE);
+    mtc_output_clean(path);
     int code = mtc_output_open(fault, path, &output);
     if (!code)
         mtc_output_discard(output);

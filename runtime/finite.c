@@ -3,32 +3,45 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-static double number_at(MtcType type, const void *values, int64_t i) {
-    return type == MTC_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
+/* Of values that need not be aligned: a file's. */
+static double real_at(MtcType type, const void *values, int64_t i) {
+    float single;
+    double wide;
+    if (type == MTC_F64) {
+        memcpy(&wide, (const char *)values + (size_t)i * sizeof wide, sizeof wide);
+        return wide;
+    }
+    memcpy(&single, (const char *)values + (size_t)i * sizeof single, sizeof single);
+    return (double)single;
 }
 
 MtcBadNumber mtc_find_bad(MtcType type, const void *values, int64_t count) {
     MtcBadNumber bad = {false, 0, 0};
     bool floats = type == MTC_F32 || type == MTC_F64;
     for (int64_t i = 0; i < count && floats && !bad.found; i++)
-        if (!isfinite(number_at(type, values, i))) {
+        if (!isfinite(real_at(type, values, i))) {
             bad.found = true;
             bad.element = i;
-            bad.value = number_at(type, values, i);
+            bad.value = real_at(type, values, i);
         }
     return bad;
 }
 
-const char *mtc_bad_text(const MtcBadNumber *bad, int rank, const int64_t *dim) {
-    static __thread char text[256];
-    int64_t index[8], element = bad->element;
+const char *mtc_index(int64_t element, int rank, const int64_t *dim) {
+    int64_t index[8];
     for (int i = rank - 1; i >= 0; i--) {
         index[i] = element % dim[i];
         element /= dim[i];
     }
-    snprintf(text, sizeof text, rank ? "element %s is %s" : "%sit is %s", rank ? mtc_shape(rank, index) : "",
-             mtc_number(bad->value));
+    return mtc_shape(rank, index);
+}
+
+const char *mtc_bad_text(const MtcBadNumber *bad, int rank, const int64_t *dim) {
+    static __thread char text[256];
+    snprintf(text, sizeof text, rank ? "element %s is %s" : "%sit is %s",
+             rank ? mtc_index(bad->element, rank, dim) : "", mtc_number(bad->value));
     return text;
 }
 
@@ -45,26 +58,29 @@ int mtc_examine_tensor(MtcSession *session, const MtcTensor *tensor, MtcBadNumbe
     return code;
 }
 
-static const char *statement_of(const MtcModel *model, int line) {
+const char *mtc_line_text(const MtcModel *model, int line) {
     for (int i = 0; i < model->statements; i++)
         if (model->statement[i].line == line)
             return model->statement[i].text;
     return "";
 }
 
-void mtc_note_line(MtcSession *session, int line) {
+void mtc_note_line(MtcFault *fault, const MtcModel *model, int line) {
     if (line > 0)
-        mtc_note(&session->fault, "%s:%d: %s", session->model->source, line, statement_of(session->model, line));
+        mtc_note(fault, "%s:%d: %s", model->source, line, mtc_line_text(model, line));
 }
 
 /* ---- in the data ---- */
 
 static void note_example(MtcSession *session, const char *split, int index, int64_t example, const MtcBadNumber *bad) {
     const MtcField *field = &session->model->field[index];
-    const MtcSplit *files = mtc_split(session->model, split);
+    const MtcSplit *part = mtc_split(session->model, split);
+    const MtcOrigin *files = part ? &session->model->origin[part->origin] : NULL;
     mtc_note(&session->fault, "such a number is in the data: field '%s' of example %lld of '%s': %s", field->name,
              (long long)example, split, mtc_bad_text(bad, field->rank, field->dim));
-    mtc_note(&session->fault, "check the data file%s%s", files ? " " : "", files ? files->path[index] : "");
+    if (files && files->paths) /* one for each field, or one that holds all */
+        mtc_note(&session->fault, "check the data file %s%s", files->path[index < files->paths ? index : 0],
+                 part->from > 0 || part->to < 1 ? "; examples are counted in the part that the split gives" : "");
 }
 
 static int examine_field(MtcSession *session, const MtcData *data, const char *split, int index, const int *example,
@@ -107,21 +123,21 @@ static int note_bad_weight(MtcSession *session, bool *found) {
     for (int i = 0; i < model->tensors && !code && !*found; i++) {
         const MtcTensor *tensor = &model->tensor[i];
         MtcBadNumber bad;
-        if (tensor->role == MTC_WEIGHT)
+        if (mtc_is_kept(tensor))
             code = mtc_examine_tensor(session, tensor, &bad);
-        *found = tensor->role == MTC_WEIGHT && !code && bad.found;
+        *found = mtc_is_kept(tensor) && !code && bad.found;
         if (*found) {
             mtc_note(&session->fault, "the weight '%s' is not finite: %s", tensor->name,
                      mtc_bad_text(&bad, tensor->rank, tensor->dim));
-            mtc_note_line(session, tensor->line);
+            mtc_note_line(&session->fault, session->model, tensor->line);
         }
     }
     return code;
 }
 
-int mtc_check_means(MtcSession *session, const char *split, int64_t step, const double *means) {
+int mtc_check_means(MtcSession *session, int which, const char *split, int64_t step, const double *means) {
     const MtcModel *model = session->model;
-    const MtcData *data = &session->data[MTC_TEST];
+    const MtcData *data = &session->data[which];
     bool found;
     int r = 0;
     while (r < model->reports && isfinite(means[r]))

@@ -11,15 +11,18 @@ typedef struct MtcBadNumber {
 } MtcBadNumber;
 
 MtcBadNumber mtc_find_bad(MtcType type, const void *values, int64_t count);      /* the first one */
+const char *mtc_index(int64_t element, int rank, const int64_t *dim);            /* "[3, 17]" of an element */
 const char *mtc_bad_text(const MtcBadNumber *bad, int rank, const int64_t *dim); /* "element [3, 17] is NaN" */
 
 int mtc_examine_tensor(MtcSession *session, const MtcTensor *tensor, MtcBadNumber *bad);
+/* The line of the model file that a tensor or kernel comes from; "" where it is not known. */
+const char *mtc_line_text(const MtcModel *model, int line);
 /* A note with the line of the model file. */
-void mtc_note_line(MtcSession *session, int line);
+void mtc_note_line(MtcFault *fault, const MtcModel *model, int line);
 /* Notes the first bad number among the examples of a split; `example` lists them, NULL: all, from 0 on. */
 int mtc_note_bad_data(MtcSession *session, const MtcData *data, const char *split, const int *example, int64_t count,
                       bool *found);
-/* The means over a split after so many steps (0: of loaded weights); a fault when one of them is bad, and why. */
-int mtc_check_means(MtcSession *session, const char *split, int64_t step, const double *means);
+/* The means over a split, which is data set `which`, after so many steps (0: of loaded weights); a fault when one of them is bad, and why. */
+int mtc_check_means(MtcSession *session, int which, const char *split, int64_t step, const double *means);
 
 #endif

@@ -1,5 +1,6 @@
 /* info: what this program is, without touching a device. */
 #include "cli.h"
+#include "inspect.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,28 +28,33 @@ static void print_data(const MtcModel *model) {
     }
     for (int i = 0; i < model->splits; i++) {
         const MtcSplit *split = &model->split[i];
-        printf("  %-16s %s:", split->name, split->format);
-        for (int p = 0; p < split->paths; p++)
-            printf(" %s", split->path[p]);
+        const MtcOrigin *origin = &model->origin[split->origin];
+        printf("  %-16s %s:", split->name, origin->format);
+        for (int p = 0; p < origin->paths; p++)
+            printf(" %s", origin->path[p]);
+        if (!origin->paths)
+            printf(" %lld in the model file", (long long)origin->rows);
+        if (split->to - split->from < 1)
+            printf(", %.4g%%", 100 * (split->to - split->from));
         printf("\n");
     }
 }
 
 static void print_tensors(const MtcModel *model) {
-    static const char *const role[] = {"weight", "state", "value"};
+    static const char *const role[] = {"weight", "buffer", "state", "value"};
     for (int i = 0; i < model->tensors; i++) {
         const MtcTensor *tensor = &model->tensor[i];
         printf("  %-28s %-7s %-5s %-20s at %zu", tensor->name, role[tensor->role], mtc_type_name(tensor->type),
                mtc_shape(tensor->rank, tensor->dim), tensor->offset);
         if (tensor->phase >= 0)
-            printf(", phase %d", tensor->phase);
+            printf(", phase %d", tensor->phase + 1);
         printf("\n");
     }
 }
 
 int mtc_command_info(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
-    (void)fault;
-    (void)options;
+    if (options->file)
+        return mtc_inspect(fault, model, options->file);
     printf("%s, compiled by mtc from %s\n\n", model->name, model->source);
     printf("target      %s%s%s\n", model->target, *model->architectures ? ", " : "", model->architectures);
     printf("schedule    %s: %d phases a training step, %d an evaluation\n", model->schedule, model->train_phases,
@@ -59,7 +65,8 @@ int mtc_command_info(MtcFault *fault, const MtcModel *model, const MtcOptions *o
            mtc_bytes((double)model->unshared_bytes));
     printf("defaults    %d epochs, seed %llu\n", model->epochs, (unsigned long long)model->seed);
     printf("model hash  %s\n", model->model_hash);
-    printf("\nparameters of the model file\n");
+    if (model->knobs + model->fixed)
+        printf("\nparameters of the model file\n");
     print_params(model);
     printf("\ndata\n");
     print_data(model);

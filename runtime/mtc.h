@@ -17,13 +17,14 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
-#define MTC_ABI 1
+#define MTC_ABI 2
 
 typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64 } MtcType;
 
-/* A tensor in the arena: a weight, an optimizer state, or a value of a step (for the NaN diagnosis). */
-typedef enum MtcRole { MTC_WEIGHT, MTC_STATE, MTC_VALUE } MtcRole;
-typedef enum MtcInit { MTC_ZEROS, MTC_CONSTANT, MTC_UNIFORM, MTC_NORMAL } MtcInit;
+/* A tensor in the arena: a weight; a buffer, which is kept with the weights but not trained by gradients (the mean that
+ * a field is normalised by); an optimizer state; or a value of a step (for the NaN diagnosis). */
+typedef enum MtcRole { MTC_WEIGHT, MTC_BUFFER, MTC_STATE, MTC_VALUE } MtcRole;
+typedef enum MtcInit { MTC_ZEROS, MTC_CONSTANT, MTC_UNIFORM, MTC_NORMAL, MTC_COPY } MtcInit; /* COPY: of tensor `a` */
 typedef struct MtcTensor {
     const char *name; /* "h.weight"; value: "logits" */
     MtcRole role;
@@ -37,6 +38,20 @@ typedef struct MtcTensor {
     int phase;   /* value: the training phase that writes it; else -1 */
 } MtcTensor;
 
+/* Where examples are rows of a table: the columns that a field is made of, and how. */
+typedef enum MtcPart { MTC_PART_VALUE, MTC_PART_DAY_OF_YEAR, MTC_PART_MONTH, MTC_PART_WEEKDAY } MtcPart;
+typedef enum MtcMissing { MTC_MISSING_ERROR, MTC_MISSING_SKIP, MTC_MISSING_MEAN, MTC_MISSING_VALUE } MtcMissing;
+typedef struct MtcColumns {
+    int count;                /* one; or one for each element of the field; 0: the field is not made of columns */
+    const char *const *name;  /* of the table's columns */
+    MtcPart part;             /* of a date; VALUE: the number or word itself */
+    const char *date_format;  /* "%Y-%m-%d" */
+    MtcMissing missing;       /* what becomes of a row where the column is empty */
+    double missing_value;     /* VALUE: the number that stands in */
+    const char *missing_text; /* VALUE, of words: the word that stands in; else NULL */
+    bool unseen_other;        /* words that the training data do not have are the last class; else an error */
+} MtcColumns;
+
 /* A field of one example, stored as `type`, `elements` of them in a row of the data set. */
 typedef struct MtcField {
     const char *name;
@@ -44,14 +59,38 @@ typedef struct MtcField {
     int rank; /* without the batch axis */
     int64_t dim[7];
     int64_t elements;
-    int classes; /* 0: not a class label */
+    int classes;   /* 0: not a class label */
+    bool predicts; /* the prediction depends on it */
+    MtcColumns columns;
 } MtcField;
 
-typedef struct MtcSplit {
-    const char *name, *format;
+/* Files, or rows written in the model file. */
+typedef struct MtcOrigin {
+    const char *format; /* "idx", "npy": a path for each field; "npz": one path; "tsv", "csv": one path; "rows": none */
     int paths;
-    const char *path[8]; /* as written in the model file */
+    const char *const *path;   /* as written in the model file */
+    bool header;               /* tsv, csv: the first line names the columns */
+    int columns;               /* tsv, csv: how many the model file names, else 0; a header must agree with them */
+    const char *const *column; /* and what they are called; "_": not used */
+    char separator, quote;     /* tsv, csv; quote 0: none */
+    int64_t rows;              /* "rows": how many, with the elements of all fields one after the other */
+    const double *row;
+} MtcOrigin;
+
+/* A set of examples: the part [from, to) of the origin's, in an order that the seed decides; all of them, in the origin's
+ * order, when that is 0 to 1. */
+typedef struct MtcSplit {
+    const char *name;
+    int origin;
+    double from, to;
 } MtcSplit;
+
+/* A kernel of a training step, for `profile`. */
+typedef struct MtcKernel {
+    const char *name;
+    int line, phase;     /* line of the model file that it begins with */
+    double flops, bytes; /* arithmetic; traffic if every buffer is touched once */
+} MtcKernel;
 
 /* A `param` that is a flag of the program. */
 typedef struct MtcKnob {
@@ -73,7 +112,7 @@ typedef struct MtcStatement {
 } MtcStatement;
 
 /* A data set on the device: one array per field, `examples` rows each. */
-enum { MTC_MAX_FIELDS = 8, MTC_MAX_KNOBS = 32, MTC_MAX_REPORTS = 8 };
+enum { MTC_MAX_FIELDS = 64, MTC_MAX_KNOBS = 32, MTC_MAX_REPORTS = 8 };
 typedef struct MtcData {
     const void *field[MTC_MAX_FIELDS]; /* device pointers */
     int64_t examples;
@@ -83,10 +122,11 @@ typedef struct MtcData {
 typedef struct MtcRun {
     char *arena;
     MtcData data;
-    const int *order; /* row i of the epoch is example order[i]; NULL: i */
+    const int *order; /* of each of some epochs, one after the other: its row i is example order[i]; NULL: i */
     int64_t *
-        clock; /* [0]: steps done since the start of training; [1]: steps done in this epoch; [2]: reports written in this chunk */
-    double *reports; /* reports[slot * count + r]: batch mean of report r */
+        clock; /* [0]: steps done since the start of training; [1]: of them, since the first of those epochs began; [2]: reports written in this chunk */
+    double *reports;                    /* reports[slot * count + r]: batch mean of report r */
+    int64_t steps_per_epoch, last_step; /* of the whole training, which schedules of the learning rate refer to */
     float knob[MTC_MAX_KNOBS];
     uint64_t seed;
 } MtcRun;
@@ -98,6 +138,7 @@ typedef struct MtcModel {
     const char *architectures; /* cuda: "sm_90" or "sm_75;sm_80;...+ptx"; cpu: "" */
     const char *schedule;      /* "graph" or "persistent"; cpu: "openmp" */
     const char *model_hash;    /* hex, of the model text and everything it includes, and the fixed params */
+    const char *training;      /* the train block: a line "optimizer = adam(lr)" for each of its settings */
     int64_t batch;
     int epochs;
     uint64_t seed;
@@ -105,14 +146,22 @@ typedef struct MtcModel {
     double flops_per_step;
     size_t arena_bytes, unshared_bytes;
     int train_phases, eval_phases;
+    bool
+        stores_gradients; /* of `mtc gradcheck`: a step adds each weight's gradient to the state `<weight>.gradient`, and
+                              changes no weight */
 
-    int tensors, fields, splits, knobs, fixed, reports;
+    int tensors, fields, origins, splits, knobs, fixed, reports, kernels;
     const MtcTensor *tensor;
     const MtcField *field;
+    const MtcOrigin *origin;
     const MtcSplit *split;
     const MtcKnob *knob;
     const MtcFixed *fixed_param;
     const char *const *report; /* names; report[0] is "loss" */
+    const bool *report_rises;  /* higher is better */
+    int monitor;               /* the report that decides which weights are best, and when to stop */
+    int patience;              /* stop after so many evaluations without a better one; 0: never */
+    const MtcKernel *kernel;   /* of a training step, in the order of its phases */
     /* The prediction, an eval value: [batch, prediction_dim...]. classes: print its arg max. */
     size_t prediction_offset;
     int prediction_rank;
@@ -130,6 +179,15 @@ typedef struct MtcModel {
     /* Evaluates the batch of examples [first, first + rows), rows <= batch: writes one report row (means over the
      * rows) at slot, and the prediction. */
     const char *(*eval)(const MtcRun *run, int64_t first, int64_t rows, int64_t slot);
+    /* Enqueues the writing of run->order: the permutations (mtc_permute) of the training examples in the epochs from
+     * `epoch` on. NULL: the runtime computes and copies them. */
+    const char *(*shuffle)(const MtcRun *run, int *order, int64_t epoch, int64_t epochs);
+    /* Takes the examples [first, first + rows) of a data set into the buffers that describe it (means, deviations), after
+     * the `first` examples before; NULL: the model has none. */
+    const char *(*measure)(const MtcRun *run, int64_t first, int64_t rows);
+    /* One kernel of a training step, row of `kernel`, alone and `times` times: for profile. The clock does not advance.
+     * The first call with other numbers than the call before may take longer: it prepares. */
+    const char *(*run_kernel)(const MtcRun *run, int kernel, int64_t times);
     /* Prepares (captures the graph, sets attributes); called once, before the first train. */
     const char *(*prepare)(const MtcRun *run);
     void (*release)(void);
@@ -150,7 +208,7 @@ const char *mtc_error(const MtcSession *session);
 int mtc_create(const MtcModel *model, uint64_t seed, int device,
                MtcSession **session); /* *session is set even on failure, for mtc_error */
 void mtc_destroy(MtcSession *session);
-/* Copies host arrays (rows x elements of each field's type, in order) to the device. which: 0 train, 1 test. */
+/* Copies host arrays (rows x elements of each field's type, in order) to the device. which: 0 train, 1 test, 2 validation. */
 int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *const *fields);
 int mtc_load_data(MtcSession *session, int which, const char *folder); /* the model's own split; folder may be NULL */
 int mtc_set_knob(MtcSession *session, const char *name, double value);
@@ -161,8 +219,12 @@ int mtc_predict(MtcSession *session, int64_t examples, const void *const *fields
 /* Reads or writes a tensor by name, as it lies (row-major). bytes must match. */
 int mtc_get(MtcSession *session, const char *name, void *values, size_t bytes);
 int mtc_set(MtcSession *session, const char *name, const void *values, size_t bytes);
-int mtc_save(MtcSession *session, const char *path); /* safetensors: weights; atomic */
-int mtc_load(MtcSession *session, const char *path);
+/* A checkpoint, in one safetensors file: weights and buffers, optimizer states, where training stands, params, what the
+ * training data decided (vocabularies). The file is the old one or the whole new one. Load or resume before mtc_load_data:
+ * the file also decides how data are split. */
+int mtc_save(MtcSession *session, const char *path);
+int mtc_load(MtcSession *session, const char *path);   /* weights and buffers, vocabularies */
+int mtc_resume(MtcSession *session, const char *path); /* everything: training goes on as if it had not stopped */
 
 #pragma GCC visibility pop
 #ifdef __cplusplus

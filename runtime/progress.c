@@ -28,57 +28,48 @@ void mtc_add_count(MtcText *text, const char *key, int64_t value) {
     mtc_text_add(text, ":%lld", (long long)value);
 }
 
-void mtc_add_params(MtcText *text, const MtcModel *model, const MtcSession *session) {
-    for (int i = 0; i < model->fixed; i++)
-        mtc_add_number(text, model->fixed_param[i].name, model->fixed_param[i].value);
-    for (int i = 0; i < model->knobs; i++)
-        mtc_add_number(text, model->knob[i].name, (double)session->knob[i]);
-}
-
 void mtc_add_start(MtcText *text, const MtcSession *session) {
     mtc_add_number(text, "device_seconds", session->start.device);
     mtc_add_number(text, "files_seconds", session->start.files);
     mtc_add_number(text, "upload_seconds", session->start.upload);
 }
 
+static void clear_bar(const MtcProgress *progress) {
+    if (progress->bar)
+        fputs("\r\033[K", stderr);
+}
+
+/* The first failure is told at once; the training goes on, and the exit code tells at its end. */
 static void log_line(MtcProgress *progress, MtcText *text) {
-    bool written = fprintf(progress->log, "%s}\n", text->at) >= 0 && fflush(progress->log) == 0;
-    if (!written && !progress->log_error)
+    bool written = !progress->log || (fprintf(progress->log, "%s}\n", text->at) >= 0 && fflush(progress->log) == 0);
+    if (!written && !progress->log_error) {
         progress->log_error = errno;
+        clear_bar(progress);
+        fprintf(stderr, "%s: warning: the log is incomplete from here on: %s: cannot write: %s\n",
+                progress->options->program, progress->options->log, strerror(progress->log_error));
+    }
     free(text->at);
 }
 
 static void log_config(MtcProgress *progress, const MtcSession *session) {
-    const MtcModel *model = progress->model;
-    const MtcOptions *options = progress->options;
-    MtcText text = {NULL, 0, 0}, params = {NULL, 0, 0};
-    mtc_text_add(&text, "{\"event\":\"config\"");
-    mtc_add_field(&text, "model", model->name);
-    mtc_add_field(&text, "source", model->source);
-    mtc_add_field(&text, "model_hash", model->model_hash);
-    mtc_add_field(&text, "target", model->target);
-    mtc_add_field(&text, "schedule", model->schedule);
-    mtc_add_field(&text, "device", session->device.name);
-    mtc_text_add(&text, ",\"seed\":%llu", (unsigned long long)session->seed);
-    mtc_add_count(&text, "epochs", options->epochs);
-    mtc_add_count(&text, "steps", progress->last_step);
-    mtc_add_count(&text, "batch", model->batch);
-    mtc_add_count(&text, "parameters", model->parameters);
-    mtc_add_count(&text, "train_examples", session->data[MTC_TRAIN].examples);
-    mtc_add_count(&text, "test_examples", session->data[MTC_TEST].examples);
-    if (options->load)
-        mtc_add_field(&text, "load", options->load);
-    mtc_text_add(&params, "%s", "");
-    mtc_add_params(&params, model, session);
-    mtc_text_add(&text, ",\"params\":{%s}", params.length ? params.at + 1 : "");
-    free(params.at);
+    MtcText text = {NULL, 0, 0};
+    mtc_add_config(&text, session, progress->options, progress->last_step, progress->log_every);
     log_line(progress, &text);
 }
 
 /* ---- sums ---- */
 
-static int64_t rows_of_step(const MtcProgress *progress, int64_t step) {
-    int64_t batch = progress->model->batch, left = progress->examples - step % progress->steps_per_epoch * batch;
+/* The epoch of a step of this run, and the steps of that epoch before it. A training that was resumed with other data has
+ * done another number of steps than its epochs have now. */
+static MtcPosition place_of_step(const MtcProgress *progress, int64_t step) {
+    const MtcPosition *first = &progress->first;
+    int64_t steps = first->epoch_step + step - first->step;
+    MtcPosition at = {step, first->epoch + steps / progress->steps_per_epoch, steps % progress->steps_per_epoch};
+    return at;
+}
+
+static int64_t rows_of_step(const MtcProgress *progress, int64_t epoch_step) {
+    int64_t batch = progress->model->batch, left = progress->examples - epoch_step * batch;
     return left < batch ? left : batch;
 }
 
@@ -92,16 +83,33 @@ static double sums_mean(const MtcSums *sums, int report) {
     return sums->report[report] / sums->examples;
 }
 
+/* Adds a mean to a line of the log and to the event for TensorBoard. */
+static void add_mean(MtcProgress *progress, MtcText *text, const char *group, const char *prefix, int report,
+                     double mean) {
+    char key[128];
+    snprintf(key, sizeof key, "%s%s", prefix, progress->model->report[report]);
+    mtc_add_number(text, key, mean);
+    mtc_events_add(progress->events, group, progress->model->report[report], mean);
+}
+
 static void log_interval(MtcProgress *progress, int64_t step) {
     MtcText text = {NULL, 0, 0};
     mtc_text_add(&text, "{\"event\":\"train\"");
     mtc_add_count(&text, "step", step + 1);
-    mtc_add_count(&text, "epoch", step / progress->steps_per_epoch + 1);
+    mtc_add_count(&text, "epoch", place_of_step(progress, step).epoch + 1);
+    mtc_events_begin(progress->events, step + 1);
     for (int r = 0; r < progress->model->reports; r++)
-        mtc_add_number(&text, progress->model->report[r], sums_mean(&progress->interval, r));
+        add_mean(progress, &text, "train", "", r, sums_mean(&progress->interval, r));
+    mtc_events_end(progress->events);
     mtc_add_number(&text, "seconds", mtc_seconds() - progress->began);
-    memset(&progress->interval, 0, sizeof progress->interval);
     log_line(progress, &text);
+}
+
+/* The sums are the same with a log and without: checkpoints hold them. */
+static void end_interval(MtcProgress *progress, int64_t step) {
+    if (progress->log || progress->events)
+        log_interval(progress, step);
+    memset(&progress->interval, 0, sizeof progress->interval);
 }
 
 /* ---- the bar ---- */
@@ -115,7 +123,7 @@ static int terminal_width(void) {
 /* [=====>    ], where there is room for it. */
 static void add_cells(MtcText *text, const MtcProgress *progress, int64_t done, int room) {
     enum { MOST = 24, FEWEST = 3 };
-    int64_t in_epoch = (done - 1) % progress->steps_per_epoch + 1;
+    int64_t in_epoch = place_of_step(progress, done - 1).epoch_step + 1;
     int cells = room < MOST ? room : MOST, full = (int)(cells * in_epoch / progress->steps_per_epoch);
     if (cells < FEWEST)
         return;
@@ -127,7 +135,7 @@ static void add_cells(MtcText *text, const MtcProgress *progress, int64_t done, 
 
 static void draw_bar(MtcProgress *progress, int64_t done) {
     const MtcModel *model = progress->model;
-    double now = mtc_seconds(), rate = (double)done / (now - progress->began);
+    double now = mtc_seconds(), rate = (double)(done - progress->first.step) / (now - progress->began);
     long left = (long)((double)(progress->last_step - done) / rate + 0.5);
     int width = terminal_width();
     MtcText text = {NULL, 0, 0}, numbers = {NULL, 0, 0};
@@ -137,7 +145,7 @@ static void draw_bar(MtcProgress *progress, int64_t done) {
     for (int r = 0; r < model->reports && r < 3; r++)
         mtc_text_add(&numbers, " %s %.4f", model->report[r], sums_mean(&progress->epoch, r));
     mtc_text_add(&numbers, "  %.0f examples/s  %ld:%02ld left", rate * (double)model->batch, left / 60, left % 60);
-    mtc_text_add(&text, "epoch %lld/%lld", (long long)((done - 1) / progress->steps_per_epoch + 1),
+    mtc_text_add(&text, "epoch %lld/%lld", (long long)place_of_step(progress, done - 1).epoch + 1,
                  (long long)progress->options->epochs);
     add_cells(&text, progress, done, width - (int)(text.length + numbers.length) - 3);
     mtc_text_add(&text, "%s", numbers.at);
@@ -147,53 +155,74 @@ static void draw_bar(MtcProgress *progress, int64_t done) {
     free(numbers.at);
 }
 
-static void clear_bar(const MtcProgress *progress) {
-    if (progress->bar)
-        fputs("\r\033[K", stderr);
-}
-
 /* ---- the training's events ---- */
+
+/* At the end of the log's last whole line: a program that was killed may have left a part of one. */
+static FILE *open_to_go_on(const char *path) {
+    FILE *log = fopen(path, "r+");
+    if (!log)
+        return fopen(path, "w");
+    if (fseek(log, 0, SEEK_END) == 0) {
+        long end = ftell(log);
+        while (end > 0 && fseek(log, end - 1, SEEK_SET) == 0 && fgetc(log) != '\n')
+            end--;
+        if (ftruncate(fileno(log), end) == 0)
+            fseek(log, end, SEEK_SET);
+    }
+    return log;
+}
 
 int mtc_progress_open(MtcFault *fault, MtcProgress *progress, const MtcSession *session, const MtcOptions *options,
                       int64_t last_step) {
     memset(progress, 0, sizeof *progress);
     progress->model = session->model;
     progress->options = options;
-    progress->test = mtc_test_split(session->model);
+    progress->test = options->overfit_batch ? "batch" : mtc_split_name(mtc_watched(session));
+    progress->first = session->at;
     progress->examples = session->data[MTC_TRAIN].examples;
     progress->steps_per_epoch = mtc_batches(session, &session->data[MTC_TRAIN]);
     progress->last_step = last_step;
     progress->log_every = options->log_every ? options->log_every : (progress->steps_per_epoch + 9) / 10;
     progress->bar = !options->quiet && isatty(STDERR_FILENO);
     if (options->log) {
-        progress->log = fopen(options->log, "w");
+        progress->log = options->resume ? open_to_go_on(options->log) : fopen(options->log, "w");
         if (!progress->log)
             return mtc_fail(fault, MTC_CANT_CREATE, "%s: cannot write: %s", options->log, strerror(errno));
         log_config(progress, session);
     }
     progress->began = mtc_seconds();
-    return 0;
+    return options->tensorboard ? mtc_events_open(fault, options->program, options->tensorboard, &progress->events) : 0;
 }
 
 void mtc_progress_steps(void *user, int64_t first, int64_t count, const double *reports) {
     MtcProgress *progress = (MtcProgress *)user;
     int width = progress->model->reports;
     for (int64_t i = 0; i < count; i++) {
-        double rows = (double)rows_of_step(progress, first + i);
+        int64_t epoch_step = place_of_step(progress, first + i).epoch_step;
+        double rows = (double)rows_of_step(progress, epoch_step);
+        if (epoch_step == 0)
+            memset(&progress->epoch, 0, sizeof progress->epoch);
         add_row(&progress->epoch, width, reports + i * width, rows);
         add_row(&progress->interval, width, reports + i * width, rows);
-        if (progress->log && (first + i + 1) % progress->log_every == 0)
-            log_interval(progress, first + i);
+        if ((first + i + 1) % progress->log_every == 0)
+            end_interval(progress, first + i);
     }
     if (progress->bar)
         draw_bar(progress, first + count);
 }
 
+/* In seven characters, so that the lines of epochs make columns: six digits, the more of them decimals the smaller it is. */
 static void print_report(const char *name, double mean) {
+    double size = fabs(mean);
+    int decimals = 5;
+    for (double limit = 10; decimals > 0 && size >= limit; limit *= 10)
+        decimals--;
     if (isnan(mean))
-        printf("  %s NaN", name); /* printf may write its sign */
+        printf("  %s %-7s", name, "NaN"); /* printf may write its sign */
+    else if (size >= 1e6 || (size < 1e-4 && size > 0))
+        printf("  %s %-7.1e", name, mean);
     else
-        printf("  %s %.5f", name, mean);
+        printf("  %s %-7.*f", name, decimals, mean);
 }
 
 static void print_summary(const MtcProgress *progress, int64_t epoch, const double *test) {
@@ -213,16 +242,17 @@ static void print_summary(const MtcProgress *progress, int64_t epoch, const doub
 
 static void log_summary(MtcProgress *progress, const MtcPosition *at, int64_t epoch, const double *test) {
     MtcText text = {NULL, 0, 0};
+    char prefix[64];
+    snprintf(prefix, sizeof prefix, "%s_", progress->test ? progress->test : "");
     mtc_text_add(&text, "{\"event\":\"epoch\"");
     mtc_add_count(&text, "epoch", epoch);
     mtc_add_count(&text, "step", at->step);
+    mtc_events_begin(progress->events, at->step);
     for (int r = 0; r < progress->model->reports; r++)
-        mtc_add_number(&text, progress->model->report[r], sums_mean(&progress->epoch, r));
-    for (int r = 0; r < progress->model->reports && test; r++) {
-        char name[128];
-        snprintf(name, sizeof name, "%s_%s", progress->test, progress->model->report[r]);
-        mtc_add_number(&text, name, test[r]);
-    }
+        add_mean(progress, &text, "train_epoch", "", r, sums_mean(&progress->epoch, r));
+    for (int r = 0; r < progress->model->reports && test; r++)
+        add_mean(progress, &text, progress->test, prefix, r, test[r]);
+    mtc_events_end(progress->events);
     mtc_add_number(&text, "seconds", mtc_seconds() - progress->began);
     log_line(progress, &text);
 }
@@ -232,12 +262,34 @@ void mtc_progress_summary(void *user, const MtcPosition *at, const double *test)
     int64_t epoch = at->epoch + (at->epoch_step > 0);
     if (!progress->options->quiet)
         print_summary(progress, epoch, test);
-    if (progress->log)
+    if (progress->log || progress->events)
         log_summary(progress, at, epoch, test);
-    memset(&progress->epoch, 0, sizeof progress->epoch);
+}
+
+void mtc_progress_test(MtcProgress *progress, const MtcPosition *at, const double *reports) {
+    const MtcModel *model = progress->model;
+    MtcText text = {NULL, 0, 0};
+    clear_bar(progress);
+    if (!progress->options->quiet)
+        printf("test ");
+    mtc_text_add(&text, "{\"event\":\"test\"");
+    mtc_add_count(&text, "step", at->step);
+    mtc_events_begin(progress->events, at->step);
+    for (int r = 0; r < model->reports; r++) {
+        if (!progress->options->quiet)
+            print_report(model->report[r], reports[r]);
+        add_mean(progress, &text, "test", "test_", r, reports[r]);
+    }
+    mtc_add_number(&text, "seconds", mtc_seconds() - progress->began);
+    if (!progress->options->quiet)
+        printf("\n");
+    mtc_events_end(progress->events);
+    log_line(progress, &text);
 }
 
 static int close_log(MtcFault *fault, MtcProgress *progress) {
+    if (!progress->log)
+        return 0;
     if (fclose(progress->log) != 0 && !progress->log_error)
         progress->log_error = errno;
     return progress->log_error
@@ -247,24 +299,23 @@ static int close_log(MtcFault *fault, MtcProgress *progress) {
 
 void mtc_progress_abandon(MtcProgress *progress, const MtcFault *fault) {
     MtcText text = {NULL, 0, 0};
+    MtcFault ignored; /* what failed before is told */
     clear_bar(progress);
-    if (!progress->log)
-        return;
     mtc_text_add(&text, "{\"event\":\"fault\"");
     mtc_add_field(&text, "message", fault->text);
     log_line(progress, &text);
-    fclose(progress->log);
+    close_log(&ignored, progress);
+    mtc_events_close(&ignored, progress->events);
 }
 
 int mtc_progress_close(MtcFault *fault, MtcProgress *progress, const MtcSession *session, const MtcTraining *training) {
     double now = mtc_seconds(), process = now - progress->options->started;
-    double step_us = session->at.step ? 1e6 * training->train_seconds / (double)session->at.step : 0;
+    int64_t steps = session->at.step - progress->first.step;
+    double step_us = steps ? 1e6 * training->train_seconds / (double)steps : 0;
     clear_bar(progress);
-    if (!progress->options->quiet)
-        printf("%lld steps in %.3f s, %.2f us a step; evaluation %.3f s; whole process %.3f s\n",
-               (long long)session->at.step, training->train_seconds, step_us, training->evaluate_seconds, process);
-    if (!progress->log)
-        return 0;
+    if (!progress->options->quiet && steps)
+        printf("%lld steps in %.3f s, %.2f us a step; evaluation %.3f s; whole process %.3f s\n", (long long)steps,
+               training->train_seconds, step_us, training->evaluate_seconds, process);
     MtcText text = {NULL, 0, 0};
     mtc_text_add(&text, "{\"event\":\"end\"");
     mtc_add_count(&text, "steps", session->at.step);
@@ -274,5 +325,6 @@ int mtc_progress_close(MtcFault *fault, MtcProgress *progress, const MtcSession 
     mtc_add_start(&text, session);
     mtc_add_number(&text, "process_seconds", process);
     log_line(progress, &text);
-    return close_log(fault, progress);
+    int unlogged = close_log(fault, progress), unsent = mtc_events_close(fault, progress->events);
+    return unlogged ? unlogged : unsent;
 }

@@ -3,23 +3,21 @@
 #define MTC_PROGRESS_H
 
 #include "cli.h"
+#include "tensorboard.h"
 #include "train.h"
 
 #include <stdio.h>
-
-/* Sums over examples, for means. */
-typedef struct MtcSums {
-    double report[MTC_MAX_REPORTS], examples;
-} MtcSums;
 
 typedef struct MtcProgress {
     const MtcModel *model;
     const MtcOptions *options;
     const char *test; /* name of the evaluated split */
     int64_t examples, steps_per_epoch, last_step, log_every;
+    MtcPosition first; /* where this run began */
     bool bar;
     FILE *log;
     int log_error;       /* the first errno of writing it; 0: none */
+    MtcEvents *events;   /* the same for TensorBoard */
     double began, drawn; /* times: of training, of the bar */
     MtcSums epoch, interval;
 } MtcProgress;
@@ -28,6 +26,8 @@ int mtc_progress_open(MtcFault *fault, MtcProgress *progress, const MtcSession *
                       int64_t last_step);
 void mtc_progress_steps(void *progress, int64_t first, int64_t count, const double *reports);
 void mtc_progress_summary(void *progress, const MtcPosition *at, const double *reports);
+/* The test data, evaluated after a training that validation data steered. */
+void mtc_progress_test(MtcProgress *progress, const MtcPosition *at, const double *reports);
 /* After the last step: what it took. A fault: the log could not be written whole. */
 int mtc_progress_close(MtcFault *fault, MtcProgress *progress, const MtcSession *session, const MtcTraining *training);
 void mtc_progress_abandon(MtcProgress *progress, const MtcFault *fault);

@@ -1,5 +1,8 @@
 #include "safetensors.h"
 
+#include "hash.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -126,6 +129,48 @@ static int parse_entries(MtcFault *fault, const char *path, const uint8_t *data,
     return check_layout(fault, path, archive, data, size);
 }
 
+/* ---- the checksum ----
+ *
+ * Sixteen hexadecimal digits in the metadata, of every byte of the file, with zeros in place of the digits. */
+
+static const char CHECKSUM_KEY[] = "\"" MTC_CHECKSUM "\":\"", CHECKSUM_NONE[] = MTC_NO_CHECKSUM;
+enum { CHECKSUM_DIGITS = sizeof MTC_NO_CHECKSUM - 1 };
+
+/* Where the digits are in a header, before it is parsed; NULL: none. A string in the JSON cannot hold the key, for its
+ * quotes would be escaped. */
+static char *find_checksum(char *header, size_t length) {
+    const size_t key = sizeof CHECKSUM_KEY - 1;
+    for (size_t i = 0; i + key + CHECKSUM_DIGITS <= length; i++)
+        if (header[i] == '"' && memcmp(header + i, CHECKSUM_KEY, key) == 0)
+            return header + i + key;
+    return NULL;
+}
+
+/* `header` includes the eight bytes of its length. */
+static void begin_checksum(MtcHash *hash, const char *header, size_t length, const char *digits) {
+    size_t before = (size_t)(digits - header), after = before + CHECKSUM_DIGITS;
+    mtc_hash_begin(hash);
+    mtc_hash_add(hash, header, before);
+    mtc_hash_add(hash, CHECKSUM_NONE, CHECKSUM_DIGITS);
+    mtc_hash_add(hash, header + after, length - after);
+}
+
+static void format_checksum(MtcHash *hash, char digits[CHECKSUM_DIGITS + 1]) {
+    snprintf(digits, CHECKSUM_DIGITS + 1, "%016llx", (unsigned long long)mtc_hash_end(hash));
+}
+
+/* Of a file whose header, the eight bytes included, ends at `header`. */
+static bool checksum_matches(const uint8_t *bytes, size_t size, size_t header) {
+    char expected[CHECKSUM_DIGITS + 1], *digits = find_checksum((char *)bytes, header);
+    MtcHash hash;
+    if (!digits)
+        return true;
+    begin_checksum(&hash, (const char *)bytes, header, digits);
+    mtc_hash_add(&hash, bytes + header, size - header);
+    format_checksum(&hash, expected);
+    return memcmp(expected, digits, CHECKSUM_DIGITS) == 0;
+}
+
 int mtc_archive_parse(MtcFault *fault, const char *path, uint8_t *bytes, size_t size, MtcArchive *archive) {
     uint64_t length = 0;
     memset(archive, 0, sizeof *archive);
@@ -144,14 +189,23 @@ int mtc_archive_parse(MtcFault *fault, const char *path, uint8_t *bytes, size_t 
     if (length > size - 8)
         return mtc_fail(fault, MTC_BAD_DATA, "%s: is cut off: its header has %llu bytes, but the file ends after %zu",
                         path, (unsigned long long)length, size - 8);
+    bool matches = checksum_matches(bytes, size, 8 + (size_t)length); /* parsing changes the bytes */
     int code = mtc_json_read(fault, path, (char *)bytes + 8, (size_t)length, &archive->header);
     if (code)
         archive->header = NULL;
     else
         code = parse_entries(fault, path, bytes + 8 + length, size - 8 - (size_t)length, archive);
+    if (!code && !matches)
+        code = mtc_fail(fault, MTC_BAD_DATA, "%s: is damaged: its bytes do not give the checksum that it holds", path);
     if (code)
         mtc_archive_free(archive);
     return code;
+}
+
+const char *mtc_archive_metadata(const MtcArchive *archive, const char *key) {
+    const MtcJson *metadata = mtc_json_member(mtc_json_root(archive->header), "__metadata__");
+    const MtcJson *value = metadata && metadata->kind == MTC_JSON_OBJECT ? mtc_json_member(metadata, key) : NULL;
+    return value && value->kind == MTC_JSON_STRING ? value->string : NULL;
 }
 
 int mtc_archive_read(MtcFault *fault, const char *path, MtcArchive *archive) {
@@ -213,13 +267,24 @@ static void make_header(MtcText *header, const char *metadata, const MtcBlob *bl
         header->at[i] = (char)(uint8_t)((header->length - 8) >> 8 * i);
 }
 
-int mtc_archive_write(MtcFault *fault, const char *path, const char *metadata, const MtcBlob *blob, int count) {
+int mtc_archive_write(MtcFault *fault, const char *path, const char *base, const char *metadata, const MtcBlob *blob,
+                      int count) {
     MtcText header = {NULL, 0, 0};
     MtcOutput *output;
-    int code = mtc_output_open(fault, path, &output);
+    MtcHash hash;
+    char checksum[CHECKSUM_DIGITS + 1];
+    int code = mtc_output_open_as(fault, path, base, &output);
     if (code)
         return code;
     make_header(&header, metadata, blob, count);
+    char *digits = find_checksum(header.at, header.length);
+    if (digits) {
+        begin_checksum(&hash, header.at, header.length, digits);
+        for (int i = 0; i < count; i++)
+            mtc_hash_add(&hash, blob[i].bytes, blob[i].size);
+        format_checksum(&hash, checksum);
+        memcpy(digits, checksum, CHECKSUM_DIGITS);
+    }
     code = mtc_output_write(fault, output, header.at, header.length);
     for (int i = 0; i < count && !code; i++)
         code = mtc_output_write(fault, output, blob[i].bytes, blob[i].size);

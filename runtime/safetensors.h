@@ -33,8 +33,16 @@ int mtc_archive_parse(MtcFault *fault, const char *path, uint8_t *bytes, size_t 
 void mtc_archive_free(MtcArchive *archive);
 const MtcBlob *mtc_archive_find(const MtcArchive *archive, const char *name);
 
-/* `metadata` is the JSON object's text. Written whole or not at all. */
-int mtc_archive_write(MtcFault *fault, const char *path, const char *metadata, const MtcBlob *blob, int count);
+/* A string of "__metadata__"; NULL: none. */
+const char *mtc_archive_metadata(const MtcArchive *archive, const char *key);
+
+/* `metadata` is the JSON object's text; where it holds MTC_CHECKSUM with MTC_NO_CHECKSUM for its value, the checksum of
+ * the file takes its place, and is verified whenever the file is read. Written whole or not at all, and durable on return;
+ * until then it is called "<base>.<process>.tmp" (base NULL: path). */
+#define MTC_CHECKSUM "mtc.checksum"
+#define MTC_NO_CHECKSUM "0000000000000000"
+int mtc_archive_write(MtcFault *fault, const char *path, const char *base, const char *metadata, const MtcBlob *blob,
+                      int count);
 
 const char *mtc_dtype(MtcType type); /* "F32" */
 

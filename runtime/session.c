@@ -1,5 +1,6 @@
 #include "session.h"
 
+#include "hash.h"
 #include "init.h"
 #include "train.h"
 
@@ -55,6 +56,9 @@ MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports) 
     run.order = data == &session->data[MTC_TRAIN] ? session->order : NULL;
     run.clock = session->clock;
     run.reports = reports;
+    run.steps_per_epoch = mtc_batches(session, &session->data[MTC_TRAIN]);
+    int64_t epochs = session->record.epochs ? session->record.epochs : session->model->epochs;
+    run.last_step = session->last_step ? session->last_step : epochs * run.steps_per_epoch;
     run.seed = session->seed;
     memcpy(run.knob, session->knob, sizeof run.knob);
     return run;
@@ -74,6 +78,15 @@ static int reserve_evaluation(MtcSession *session, int64_t rows) {
 
 static size_t field_bytes(const MtcField *field, int64_t examples) {
     return (size_t)(examples * field->elements) * mtc_type_size(field->type);
+}
+
+int64_t mtc_most_orders(int64_t examples) {
+    const int64_t many = 1 << 16;
+    return examples < many ? many / examples : 1;
+}
+
+static size_t order_bytes(int64_t examples) {
+    return examples ? (size_t)(mtc_most_orders(examples) * examples) * sizeof(int) : 0;
 }
 
 /* One array per field. */
@@ -96,7 +109,8 @@ static void free_data(MtcSession *session, MtcData *data) {
 static void drop_data(MtcSession *session, int which) {
     MtcData *data = &session->data[which];
     if (which == MTC_TRAIN) {
-        mtc_session_free(session, session->order, (size_t)data->examples * sizeof *session->order);
+        session->orders = 0;
+        mtc_session_free(session, session->order, order_bytes(data->examples));
         session->order = NULL;
     }
     free_data(session, data);
@@ -114,11 +128,30 @@ static int upload_tensor(MtcSession *session, const MtcTensor *tensor, int row) 
     return mtc_device_fault(session, error, tensor->name);
 }
 
+/* Buffers take no random numbers: weights begin as they would without them. */
 static int initialise(MtcSession *session) {
+    int stream = 0;
     int code = mtc_device_fault(session, mtc_zero(session->arena, session->model->arena_bytes), "clearing memory");
-    for (int i = 0; i < session->model->tensors && !code; i++)
-        if (session->model->tensor[i].role != MTC_VALUE)
-            code = upload_tensor(session, &session->model->tensor[i], i);
+    for (int i = 0; i < session->model->tensors && !code; i++) {
+        const MtcTensor *tensor = &session->model->tensor[i];
+        if (tensor->role != MTC_VALUE)
+            code = upload_tensor(session, tensor, stream);
+        stream += tensor->role != MTC_BUFFER;
+    }
+    return code ? code : mtc_copy_states(session);
+}
+
+int mtc_copy_states(MtcSession *session) {
+    const MtcModel *model = session->model;
+    int code = 0;
+    for (int i = 0; i < model->tensors && !code; i++) {
+        const MtcTensor *tensor = &model->tensor[i];
+        if (tensor->role == MTC_VALUE || tensor->init != MTC_COPY)
+            continue;
+        const char *from = session->arena + model->tensor[(int)tensor->a].offset;
+        const char *error = mtc_copy(session->arena + tensor->offset, from, mtc_tensor_bytes(tensor));
+        code = mtc_device_fault(session, error, tensor->name);
+    }
     return code;
 }
 
@@ -141,7 +174,7 @@ int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, i
         return MTC_UNAVAILABLE;
     session->model = model;
     session->program = program;
-    session->seed = seed;
+    session->seed = session->split_seed = seed;
     for (int i = 0; i < model->knobs; i++)
         session->knob[i] = (float)model->knob[i].value;
     if (model->abi != MTC_ABI)
@@ -166,13 +199,14 @@ void mtc_destroy(MtcSession *session) {
         if (session->prepared)
             session->model->release();
         mtc_trainer_free(session);
-        drop_data(session, MTC_TRAIN);
-        drop_data(session, MTC_TEST);
+        for (int which = 0; which < MTC_SPLITS; which++)
+            drop_data(session, which);
         free_data(session, &session->batch);
         mtc_device_free(session->evaluation);
         mtc_device_free(session->clock);
         mtc_device_free(session->arena);
     }
+    mtc_encoding_free(&session->encoding);
     free(session);
 }
 
@@ -197,21 +231,46 @@ static int resize_data(MtcSession *session, int which, int64_t examples) {
     if (!code)
         code = reserve_evaluation(session, mtc_batches(session, data));
     if (!code && which == MTC_TRAIN)
-        code = mtc_session_alloc(session, (void **)&session->order, (size_t)examples * sizeof *session->order,
-                                 "the order");
+        code = mtc_session_alloc(session, (void **)&session->order, order_bytes(examples), "the order");
     if (code)
         drop_data(session, which);
     return code;
 }
 
+static uint64_t hash_examples(const MtcModel *model, int64_t examples, const void *const *fields) {
+    MtcHash hash;
+    mtc_hash_begin(&hash);
+    for (int i = 0; i < model->fields; i++)
+        mtc_hash_add(&hash, fields[i], field_bytes(&model->field[i], examples));
+    return mtc_hash_end(&hash);
+}
+
+/* With new training examples an epoch begins, unless they are those that a resumed training had. */
+static void begin_epoch(MtcSession *session, const void *const *fields) {
+    session->train_hash = hash_examples(session->model, session->data[MTC_TRAIN].examples, fields);
+    session->orders = 0;
+    if (!session->resumed)
+        session->at.epoch_step = 0;
+}
+
+static int check_which(MtcSession *session, int which) {
+    return which >= 0 && which < MTC_SPLITS
+               ? 0
+               : mtc_fail(&session->fault, MTC_USAGE, "data sets are 0 (train), 1 (test) and 2 (validation), not %d",
+                          which);
+}
+
 int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *const *fields) {
     const MtcModel *model = session->model;
     int code = 0;
-    if (which != MTC_TRAIN && which != MTC_TEST)
-        return mtc_fail(&session->fault, MTC_USAGE, "data sets are 0 (train) and 1 (test), not %d", which);
+    if (check_which(session, which))
+        return session->fault.code;
     if (examples < 1 || examples > INT32_MAX)
         return mtc_fail(&session->fault, MTC_BAD_DATA, "a data set has 1 to %d examples, not %lld", INT32_MAX,
                         (long long)examples);
+    for (int i = 0; i < model->fields; i++)
+        if (!fields || !fields[i])
+            return mtc_fail(&session->fault, MTC_USAGE, "there is no array for the field '%s'", model->field[i].name);
     MtcData *data = &session->data[which];
     if (data->examples != examples)
         code = resize_data(session, which, examples);
@@ -219,27 +278,45 @@ int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *c
         size_t bytes = field_bytes(&model->field[i], examples);
         code = mtc_device_fault(session, mtc_upload((void *)data->field[i], fields[i], bytes), model->field[i].name);
     }
-    if (which == MTC_TRAIN)
-        session->at.epoch_step = 0;
-    return code;
+    if (which != MTC_TRAIN || code)
+        return code;
+    begin_epoch(session, fields);
+    return session->measured ? 0 : mtc_measure(session);
 }
 
 int mtc_session_set_data(MtcSession *session, int which, const MtcExamples *examples) {
-    return mtc_set_data(session, which, examples->count, (const void *const *)examples->field);
+    mtc_range_begin("upload examples");
+    int code = mtc_set_data(session, which, examples->count, (const void *const *)examples->field);
+    mtc_range_end();
+    return code;
 }
 
 int mtc_load_data(MtcSession *session, int which, const char *folder) {
-    const char *name = which == MTC_TEST ? "test" : "train";
-    const MtcSplit *split = mtc_split(session->model, name);
+    MtcReading reading;
     MtcExamples examples;
-    if (!split)
+    if (check_which(session, which))
+        return session->fault.code;
+    const char *name = mtc_split_name(which);
+    if (!mtc_split(session->model, name))
         return mtc_fail(&session->fault, MTC_USAGE, "the model has no split '%s'", name);
-    int code = mtc_load_split(&session->fault, session->model, split, folder, &examples);
+    memset(&reading, 0, sizeof reading);
+    reading.folder = folder;
+    reading.seed = session->split_seed;
+    reading.cache = true;
+    int code = mtc_read_splits(&session->fault, session->model, &reading, &session->encoding, &name, 1, &examples);
     if (code)
         return code;
     code = mtc_session_set_data(session, which, &examples);
     mtc_examples_free(&examples);
     return code;
+}
+
+int mtc_watched(const MtcSession *session) {
+    return session->data[MTC_VALIDATION].examples ? MTC_VALIDATION : MTC_TEST;
+}
+
+const char *mtc_split_name(int which) {
+    return which == MTC_TRAIN ? "train" : which == MTC_TEST ? "test" : "validation";
 }
 
 /* ---- evaluation and prediction ---- */
@@ -253,10 +330,12 @@ int mtc_enqueue_evaluation(MtcSession *session, const MtcData *data) {
     MtcRun run = mtc_run(session, data, session->evaluation);
     run.order = NULL;
     const char *error = NULL;
+    mtc_range_begin("enqueue evaluation");
     for (int64_t first = 0; first < data->examples && !error; first += batch, slot++) {
         int64_t left = data->examples - first;
         error = session->model->eval(&run, first, left < batch ? left : batch, slot);
     }
+    mtc_range_end();
     return mtc_device_fault(session, error, "evaluation");
 }
 
@@ -274,9 +353,9 @@ void mtc_mean_reports(const MtcSession *session, const MtcData *data, const doub
 }
 
 int mtc_evaluate(MtcSession *session, int which, double *reports) {
-    const MtcData *data = &session->data[which == MTC_TEST];
-    if (data->examples == 0)
+    if (which < 0 || which >= MTC_SPLITS || session->data[which].examples == 0)
         return no_data(session, "evaluate");
+    const MtcData *data = &session->data[which];
     size_t bytes = (size_t)(mtc_batches(session, data) * session->model->reports) * sizeof(double);
     double *rows = (double *)malloc(bytes);
     if (!rows)

@@ -5,7 +5,7 @@
 #include "dataset.h"
 #include "device.h"
 
-enum { MTC_TRAIN = 0, MTC_TEST = 1 }; /* `which` of the C ABI */
+enum { MTC_TRAIN = 0, MTC_TEST = 1, MTC_VALIDATION = 2, MTC_SPLITS = 3 }; /* `which` of the C ABI */
 
 typedef struct MtcTrainer MtcTrainer;
 
@@ -13,6 +13,20 @@ typedef struct MtcTrainer MtcTrainer;
 typedef struct MtcPosition {
     int64_t step, epoch, epoch_step;
 } MtcPosition;
+
+/* Sums over examples, for means. */
+typedef struct MtcSums {
+    double report[MTC_MAX_REPORTS], examples;
+} MtcSums;
+
+/* What a training remembers beside tensors and position: kept in checkpoints, so that it goes on as if it had not stopped. */
+typedef struct MtcRecord {
+    int64_t epochs;                /* that were asked for in all; 0: unknown */
+    MtcSums epoch, interval;       /* of the running epoch's steps, and of those since the last line of the log */
+    char monitor[64];              /* the report that decides which weights are best; "": none yet */
+    double best;                   /* its best value so far */
+    int64_t best_step, since_best; /* when that was; evaluations since then */
+} MtcRecord;
 
 /* Seconds that the start of a program took: for the device, then for files that were still being read, for copying. */
 typedef struct MtcStart {
@@ -30,13 +44,23 @@ struct MtcSession {
 
     char *arena;
     int64_t *clock;
-    MtcData data[2];
-    MtcData batch;      /* memory for one batch of examples that are no data set, to predict */
-    int *order;         /* of the training examples, this epoch */
-    double *evaluation; /* one row of reports per batch of the larger data set */
+    MtcData data[MTC_SPLITS];
+    MtcData batch; /* memory for one batch of examples that are no data set, to predict */
+    int *order;    /* of the training examples in mtc_most_orders() epochs */
+    MtcEncoding encoding;
+    uint64_t split_seed; /* decided which examples the splits got */
+    uint64_t train_hash; /* of the training examples, when there are any */
+    bool measured;       /* the buffers came from a checkpoint: training data do not change them any more */
+    int64_t last_step;   /* of the whole training; 0: as the record's epochs say, else the model's */
+    double *evaluation;  /* one row of reports per batch of the larger data set */
     int64_t evaluation_rows;
 
     MtcPosition at;
+    bool resumed;             /* `at` is a checkpoint's, and no step has been done since */
+    int64_t resumed_examples; /* training data of that checkpoint; 0: it does not say */
+    uint64_t resumed_hash;
+    int64_t order_epoch, orders; /* on the device are the orders of so many epochs, from that one on */
+    MtcRecord record;
     MtcStart start;
     MtcTrainer *trainer; /* NULL before the first training */
 };
@@ -52,9 +76,14 @@ MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports);
 
 /* mtc_create with the name that advice calls the executable. */
 int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, int device, MtcSession **session);
+/* Computes the buffers from the training data; warns of fields that are the same in all of them. A fault where the result
+ * is not finite. */
+int mtc_measure(MtcSession *session);
 int mtc_session_set_data(MtcSession *session, int which, const MtcExamples *examples);
 
 int64_t mtc_batches(const MtcSession *session, const MtcData *data);
+int64_t mtc_most_orders(
+    int64_t examples); /* epochs whose orders are on the device at a time: some 2^16 numbers, at least one */
 /* Enqueues the evaluation of every example; batch b's reports go to row b of session->evaluation. */
 int mtc_enqueue_evaluation(MtcSession *session, const MtcData *data);
 /* The mean over every example, from the means over batches. */
@@ -63,8 +92,16 @@ void mtc_mean_reports(const MtcSession *session, const MtcData *data, const doub
 int mtc_predict_data(MtcSession *session, const MtcData *data, float *out);
 int64_t mtc_prediction_elements(const MtcModel *model); /* of one example */
 
+bool mtc_is_kept(const MtcTensor *tensor); /* in checkpoints, as what the model is: a weight or a buffer */
 const MtcTensor *mtc_find_tensor(const MtcModel *model, const char *name); /* NULL: none */
 size_t mtc_tensor_bytes(const MtcTensor *tensor);
 int mtc_read_tensor(MtcSession *session, const MtcTensor *tensor, void *values);
+int mtc_write_tensor(MtcSession *session, const MtcTensor *tensor, const void *values);
+/* Tensors that begin as a copy of another one (MTC_COPY) become it again. */
+int mtc_copy_states(MtcSession *session);
+
+/* The data set that is evaluated while training goes on: validation, else test. */
+int mtc_watched(const MtcSession *session);
+const char *mtc_split_name(int which);
 
 #endif

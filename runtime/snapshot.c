@@ -1,4 +1,5 @@
-/* Copies of weights and states on the device, to go back to when a loss turns out to be no number. */
+/* Copies of weights, buffers and states: on the device, to go back to when a loss turns out to be no number; on the host,
+ * to be saved. */
 #include "train.h"
 
 #include <stdlib.h>
@@ -22,31 +23,43 @@ static int join_ranges(MtcRange *range, int count) {
     return count ? last + 1 : 0;
 }
 
-static int find_ranges(MtcSession *session, MtcTrainer *trainer) {
-    const MtcModel *model = session->model;
+int mtc_kept_ranges(MtcFault *fault, const MtcModel *model, MtcKept *kept) {
     int count = 0;
-    trainer->range = (MtcRange *)calloc((size_t)model->tensors + 1, sizeof *trainer->range);
-    if (!trainer->range)
-        return mtc_no_memory(&session->fault, sizeof *trainer->range, "snapshots");
+    memset(kept, 0, sizeof *kept);
+    kept->range = (MtcRange *)calloc((size_t)model->tensors + 1, sizeof *kept->range);
+    if (!kept->range)
+        return mtc_no_memory(fault, sizeof *kept->range, "copies of the weights");
     for (int i = 0; i < model->tensors; i++)
         if (model->tensor[i].role != MTC_VALUE) {
-            trainer->range[count].begin = model->tensor[i].offset;
-            trainer->range[count++].end = model->tensor[i].offset + mtc_tensor_bytes(&model->tensor[i]);
+            kept->range[count].begin = model->tensor[i].offset;
+            kept->range[count++].end = model->tensor[i].offset + mtc_tensor_bytes(&model->tensor[i]);
         }
-    trainer->ranges = join_ranges(trainer->range, count);
+    kept->ranges = join_ranges(kept->range, count);
+    for (int i = 0; i < kept->ranges; i++)
+        kept->bytes += kept->range[i].end - kept->range[i].begin;
     return 0;
 }
 
-static size_t snapshot_bytes(const MtcTrainer *trainer) {
-    size_t bytes = 0;
-    for (int i = 0; i < trainer->ranges; i++)
-        bytes += trainer->range[i].end - trainer->range[i].begin;
-    return bytes;
+int mtc_download_kept(MtcSession *session, const MtcKept *kept, char *to) {
+    const char *error = NULL;
+    for (int i = 0; i < kept->ranges && !error; i++) {
+        size_t bytes = kept->range[i].end - kept->range[i].begin;
+        error = mtc_download(to, session->arena + kept->range[i].begin, bytes);
+        to += bytes;
+    }
+    return mtc_device_fault(session, error ? error : mtc_synchronize(), "reading the weights");
+}
+
+const char *mtc_kept_at(const MtcKept *kept, const char *copy, size_t offset) {
+    const MtcRange *range = kept->range;
+    for (; offset >= range->end; range++)
+        copy += range->end - range->begin;
+    return copy + (offset - range->begin);
 }
 
 int mtc_snapshots_new(MtcSession *session, MtcTrainer *trainer) {
-    int code = find_ranges(session, trainer);
-    size_t bytes = snapshot_bytes(trainer);
+    int code = mtc_kept_ranges(&session->fault, session->model, &trainer->kept);
+    size_t bytes = trainer->kept.bytes;
     if (bytes > session->device.free_bytes / (4 * MTC_SNAPSHOTS))
         return code; /* training itself needs the memory more */
     for (int i = 0; i < MTC_SNAPSHOTS && !code; i++)
@@ -56,29 +69,29 @@ int mtc_snapshots_new(MtcSession *session, MtcTrainer *trainer) {
 
 void mtc_snapshots_free(MtcSession *session, MtcTrainer *trainer) {
     for (int i = 0; i < MTC_SNAPSHOTS; i++)
-        mtc_session_free(session, trainer->snapshot[i].bytes, snapshot_bytes(trainer));
-    free(trainer->range);
+        mtc_session_free(session, trainer->snapshot[i].bytes, trainer->kept.bytes);
+    free(trainer->kept.range);
 }
 
 const char *mtc_snapshot_save(const MtcSession *session, MtcSnapshot *snapshot, const MtcPosition *at) {
-    const MtcTrainer *trainer = session->trainer;
+    const MtcKept *kept = &session->trainer->kept;
     const char *error = NULL;
     char *to = snapshot->bytes;
     snapshot->at = *at;
-    for (int i = 0; i < trainer->ranges && to && !error; i++) {
-        size_t bytes = trainer->range[i].end - trainer->range[i].begin;
-        error = mtc_copy(to, session->arena + trainer->range[i].begin, bytes);
+    for (int i = 0; i < kept->ranges && to && !error; i++) {
+        size_t bytes = kept->range[i].end - kept->range[i].begin;
+        error = mtc_copy(to, session->arena + kept->range[i].begin, bytes);
         to += bytes;
     }
     return error;
 }
 
 const char *mtc_snapshot_restore(const MtcSession *session, const MtcSnapshot *snapshot) {
-    const MtcTrainer *trainer = session->trainer;
+    const MtcKept *kept = &session->trainer->kept;
     const char *error = NULL, *from = snapshot->bytes;
-    for (int i = 0; i < trainer->ranges && !error; i++) {
-        size_t bytes = trainer->range[i].end - trainer->range[i].begin;
-        error = mtc_copy(session->arena + trainer->range[i].begin, from, bytes);
+    for (int i = 0; i < kept->ranges && !error; i++) {
+        size_t bytes = kept->range[i].end - kept->range[i].begin;
+        error = mtc_copy(session->arena + kept->range[i].begin, from, bytes);
         from += bytes;
     }
     return error;

@@ -1,5 +1,6 @@
 #include "train.h"
 
+#include "checkpoint.h"
 #include "finite.h"
 
 #include "random.h"
@@ -13,11 +14,26 @@ enum { FIRST_CHUNK = 16 };
 
 /* ---- the trainer ---- */
 
+/* mtc_permute of all indices, for so few that each walks far along its cycle: every step of the cycles is made once. */
+static void permute_few(uint64_t key, uint32_t count, int *order) {
+    uint32_t next[1 << MTC_FEWEST_BITS], at;
+    for (uint32_t i = 0; i < 1 << MTC_FEWEST_BITS; i++)
+        next[i] = mtc_permute_bits(key, MTC_FEWEST_BITS, i);
+    for (uint32_t i = 0; i < count; i++) {
+        for (at = next[i]; at >= count;)
+            at = next[at];
+        order[i] = (int)at;
+    }
+}
+
 void mtc_fill_order(const MtcSession *session, int64_t epoch, int *order) {
     uint64_t key = mtc_shuffle_key(session->seed, (uint64_t)epoch);
     uint32_t count = (uint32_t)session->data[MTC_TRAIN].examples;
-    for (uint32_t i = 0; i < count; i++)
-        order[i] = (int)mtc_permute(key, count, i);
+    if (count < 1 << (MTC_FEWEST_BITS - 1))
+        permute_few(key, count, order);
+    else
+        for (uint32_t i = 0; i < count; i++)
+            order[i] = (int)mtc_permute(key, count, i);
 }
 
 /* `bytes` of the host memory at *at, which moves on; a first pass with *at == NULL measures. */
@@ -32,7 +48,8 @@ static void *carve(char **at, size_t *total, size_t bytes) {
 
 static size_t carve_chunks(const MtcSession *session, MtcTrainer *trainer, char *at) {
     size_t total = 0, row = (size_t)session->model->reports * sizeof(double);
-    size_t order = (size_t)(trainer->most_orders * session->data[MTC_TRAIN].examples) * sizeof(int);
+    int64_t orders = session->model->shuffle ? 0 : trainer->most_orders; /* the device writes them */
+    size_t order = (size_t)(orders * session->data[MTC_TRAIN].examples) * sizeof(int);
     for (int i = 0; i < MTC_SLOTS; i++) {
         MtcChunk *chunk = &trainer->chunk[i];
         chunk->order = (int *)carve(&at, &total, order);
@@ -48,8 +65,7 @@ static size_t report_bytes(const MtcSession *session) {
 }
 
 static int trainer_memory(MtcSession *session, MtcTrainer *trainer) {
-    const int64_t examples = session->data[MTC_TRAIN].examples, many = 1 << 16;
-    trainer->most_orders = examples < many ? many / examples : 1;
+    trainer->most_orders = mtc_most_orders(session->data[MTC_TRAIN].examples);
     size_t bytes = carve_chunks(session, trainer, NULL);
     int code = mtc_device_fault(session, mtc_host_alloc(&trainer->host, bytes), "host memory for training");
     if (code)
@@ -77,7 +93,11 @@ static int trainer_new(MtcSession *session) {
     int code = trainer_memory(session, trainer);
     if (!code)
         code = trainer_events(session, trainer);
-    return code ? code : mtc_snapshots_new(session, trainer);
+    if (!code)
+        code = mtc_snapshots_new(session, trainer);
+    if (code)
+        mtc_trainer_free(session);
+    return code;
 }
 
 void mtc_trainer_free(MtcSession *session) {
@@ -100,7 +120,9 @@ void mtc_trainer_free(MtcSession *session) {
 static int ready(MtcSession *session) {
     if (session->data[MTC_TRAIN].examples == 0)
         return mtc_fail(&session->fault, MTC_USAGE, "there are no data to train on: set or load them first");
-    int code = session->trainer ? 0 : trainer_new(session);
+    int code = mtc_check_resumed(session, false, NULL);
+    if (!code && !session->trainer)
+        code = trainer_new(session);
     if (code || session->prepared)
         return code;
     MtcRun run = mtc_run(session, &session->data[MTC_TRAIN], session->trainer->reports);
@@ -118,11 +140,34 @@ static int64_t chunk_goal(const MtcTrainer *trainer) {
     return steps < 1 ? 1 : (int64_t)fmin(steps, MTC_CHUNK_STEPS);
 }
 
-static const char *upload_order(MtcSession *session, MtcChunk *chunk) {
+/* The order of the next step's epoch is on the device. */
+static bool has_order(const MtcSession *session) {
+    int64_t ahead = session->at.epoch - session->order_epoch;
+    return ahead >= 0 && ahead < session->orders;
+}
+
+/* From the chunk's next host buffers. */
+static const char *upload_orders(MtcSession *session, MtcChunk *chunk, int64_t epochs) {
     int64_t examples = session->data[MTC_TRAIN].examples;
-    int *order = chunk->order + chunk->orders++ * examples;
-    mtc_fill_order(session, session->at.epoch, order);
-    return mtc_upload(session->order, order, (size_t)examples * sizeof *order);
+    int *order = chunk->order + chunk->orders * examples;
+    chunk->orders += epochs;
+    for (int64_t i = 0; i < epochs; i++)
+        mtc_fill_order(session, session->at.epoch + i, order + i * examples);
+    return mtc_upload(session->order, order, (size_t)(epochs * examples) * sizeof *order);
+}
+
+/* The orders of the epochs that the next `steps` steps belong to, or of as many as there is room for. That of an epoch that
+ * has begun is missing only where a resumed training is in the midst of one. */
+static const char *renew_orders(MtcSession *session, MtcChunk *chunk, int64_t steps) {
+    MtcTrainer *trainer = session->trainer;
+    MtcRun run = mtc_run(session, &session->data[MTC_TRAIN], trainer->reports);
+    int64_t needed = (session->at.epoch_step + steps - 1) / trainer->steps_per_epoch + 1;
+    int64_t room = trainer->most_orders - chunk->orders, epochs = needed < room ? needed : room;
+    session->order_epoch = session->at.epoch;
+    session->orders = epochs;
+    if (session->model->shuffle)
+        return session->model->shuffle(&run, session->order, session->at.epoch, epochs);
+    return upload_orders(session, chunk, epochs);
 }
 
 /* The summary is due when an epoch ends whose number is a multiple of `every`, and when training ends. */
@@ -132,26 +177,33 @@ static bool summary_due(const MtcSession *session, const MtcTraining *training) 
     return epoch_ended || (training->every && at->step == training->until);
 }
 
-/* Up to `most` steps of one epoch. */
-static const char *enqueue_segment(MtcSession *session, MtcChunk *chunk, int64_t most) {
+/* Steps until the end of the last epoch whose order is on the device, or of the next after which a summary is due. */
+static int64_t steps_ahead(const MtcSession *session, const MtcTraining *training) {
+    const MtcPosition *at = &session->at;
+    int64_t epochs = session->order_epoch + session->orders - at->epoch;
+    if (training->every && training->every - at->epoch % training->every < epochs)
+        epochs = training->every - at->epoch % training->every;
+    return epochs * session->trainer->steps_per_epoch - at->epoch_step;
+}
+
+/* Up to `most` steps. */
+static const char *enqueue_segment(MtcSession *session, const MtcTraining *training, MtcChunk *chunk, int64_t most) {
     MtcPosition *at = &session->at;
     MtcTrainer *trainer = session->trainer;
     MtcRun run = mtc_run(session, &session->data[MTC_TRAIN], trainer->reports);
-    int64_t *clock = chunk->clock + 3 * chunk->segments++, left = trainer->steps_per_epoch - at->epoch_step;
+    const char *error = has_order(session) ? NULL : renew_orders(session, chunk, most);
+    int64_t *clock = chunk->clock + 3 * chunk->segments++, left = steps_ahead(session, training);
     int64_t steps = most < left ? most : left;
-    const char *error = at->epoch_step == 0 ? upload_order(session, chunk) : NULL;
     clock[0] = at->step;
-    clock[1] = at->epoch_step;
+    clock[1] = (at->epoch - session->order_epoch) * trainer->steps_per_epoch + at->epoch_step;
     clock[2] = chunk->steps;
     error = error ? error : mtc_upload(session->clock, clock, 3 * sizeof *clock);
     error = error ? error : session->model->train(&run, steps);
     chunk->steps += steps;
     at->step += steps;
     at->epoch_step += steps;
-    if (at->epoch_step == trainer->steps_per_epoch) {
-        at->epoch_step = 0;
-        at->epoch++;
-    }
+    at->epoch += at->epoch_step / trainer->steps_per_epoch;
+    at->epoch_step %= trainer->steps_per_epoch;
     return error;
 }
 
@@ -160,23 +212,32 @@ static const char *enqueue_steps(MtcSession *session, const MtcTraining *trainin
     int64_t goal = chunk_goal(trainer), left = training->until - session->at.step;
     const char *error = NULL;
     goal = goal < left ? goal : left;
+    if (training->cut && goal > training->cut - session->at.step % training->cut)
+        goal = training->cut - session->at.step % training->cut;
     while (chunk->steps < goal && !chunk->summary && chunk->segments < MTC_SEGMENTS && !error) {
-        if (session->at.epoch_step == 0 && chunk->orders == trainer->most_orders)
+        if (!has_order(session) && chunk->orders == trainer->most_orders)
             break;
-        error = enqueue_segment(session, chunk, goal - chunk->steps);
+        error = enqueue_segment(session, training, chunk, goal - chunk->steps);
         chunk->summary = summary_due(session, training);
     }
     return error;
 }
 
 static int enqueue_evaluation(MtcSession *session, MtcChunk *chunk) {
-    const MtcData *test = &session->data[MTC_TEST];
+    const MtcData *test = &session->data[mtc_watched(session)];
     if (!chunk->summary || test->examples == 0)
         return 0;
     int code = mtc_enqueue_evaluation(session, test);
     size_t bytes = (size_t)(mtc_batches(session, test) * session->model->reports) * sizeof *chunk->evaluation;
     return code ? code
                 : mtc_device_fault(session, mtc_download(chunk->evaluation, session->evaluation, bytes), "evaluation");
+}
+
+/* Shall the chunk be looked at before anything else is enqueued? */
+static bool pause_due(const MtcTraining *training, const MtcChunk *chunk) {
+    return training->paused &&
+           ((training->pauses && chunk->summary) || (training->cut && chunk->to.step % training->cut == 0) ||
+            (training->pause && training->pause(training->user)));
 }
 
 static int enqueue_chunk(MtcSession *session, const MtcTraining *training) {
@@ -197,20 +258,23 @@ static int enqueue_chunk(MtcSession *session, const MtcTraining *training) {
     if (!code)
         code = enqueue_evaluation(session, chunk);
     trainer->enqueued++;
+    trainer->held = pause_due(training, chunk);
+    session->resumed = false;
     return code ? code : mtc_device_fault(session, mtc_event_record(chunk->done), "training");
 }
 
 /* ---- a chunk that is done ---- */
 
 static int summarise(MtcSession *session, const MtcTraining *training, const MtcChunk *chunk) {
-    const MtcData *test = &session->data[MTC_TEST];
+    const int which = mtc_watched(session);
+    const MtcData *test = &session->data[which];
     double means[MTC_MAX_REPORTS];
     if (!chunk->summary || !training->summary)
         return 0;
     if (test->examples)
         mtc_mean_reports(session, test, chunk->evaluation, means);
     training->summary(training->user, &chunk->to, test->examples ? means : NULL);
-    return test->examples ? mtc_check_means(session, mtc_test_split(session->model), chunk->to.step, means) : 0;
+    return test->examples ? mtc_check_means(session, which, mtc_split_name(which), chunk->to.step, means) : 0;
 }
 
 static int finish_chunk(MtcSession *session, MtcTraining *training) {
@@ -231,22 +295,34 @@ static int finish_chunk(MtcSession *session, MtcTraining *training) {
     return summarise(session, training, chunk);
 }
 
+static int leave_pause(MtcSession *session, MtcTraining *training) {
+    session->trainer->held = false;
+    return training->paused(training->user, &session->at);
+}
+
 int mtc_train_run(MtcSession *session, MtcTraining *training) {
     int code = ready(session);
     MtcTrainer *trainer = session->trainer;
     while (!code) {
         bool stopped = training->stopped && training->stopped(training->user);
         bool more = session->at.step < training->until && !stopped;
-        if (more && trainer->enqueued - trainer->finished < MTC_SLOTS)
+        if (more && !trainer->held && trainer->enqueued - trainer->finished < MTC_SLOTS) {
+            mtc_range_begin("enqueue steps");
             code = enqueue_chunk(session, training);
-        else if (trainer->finished < trainer->enqueued)
+            mtc_range_end();
+        } else if (trainer->finished < trainer->enqueued) {
+            mtc_range_begin("finish steps");
             code = finish_chunk(session, training);
+            mtc_range_end();
+        } else if (trainer->held)
+            code = leave_pause(session, training);
         else
             break;
     }
     if (code && trainer) {
         mtc_synchronize();
         trainer->finished = trainer->enqueued;
+        trainer->held = false;
     }
     return code;
 }
@@ -273,5 +349,7 @@ int mtc_train(MtcSession *session, int64_t steps, double *reports) {
     training.until = session->at.step + steps;
     training.user = &copy;
     training.steps = reports ? copy_reports : NULL;
+    memset(&session->record.epoch, 0, sizeof session->record.epoch); /* nobody adds these steps to the sums */
+    memset(&session->record.interval, 0, sizeof session->record.interval);
     return mtc_train_run(session, &training);
 }

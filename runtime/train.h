@@ -14,17 +14,38 @@
 typedef struct MtcTraining {
     int64_t until; /* train until so many steps are done */
     int64_t every; /* a summary after every n-th epoch and at the end; 0: never */
+    int64_t cut;   /* a pause after every n-th step; 0: when `pause` says so */
+    bool pauses;   /* a pause after each summary */
     void *user;    /* of the functions below; each may be NULL */
     /* Steps [first, first + count) are done; their reports, one row per step. */
     void (*steps)(void *user, int64_t first, int64_t count, const double *reports);
     /* A summary is due: where training stands, and the means over the test data, NULL when there are none. */
     void (*summary)(void *user, const MtcPosition *at, const double *reports);
-    bool (*stopped)(void *user);            /* asked before each chunk: enough? */
+    bool (*stopped)(void *user); /* asked before each chunk: enough? */
+    bool (*pause)(void *user);   /* asked for each chunk: a pause after it? */
+    /* Every step enqueued so far is done and reported, `at` is where training stands, the weights are those of that
+     * moment. A fault of the session, returned, ends training. */
+    int (*paused)(void *user, const MtcPosition *at);
     double train_seconds, evaluate_seconds; /* result: time of the device */
 } MtcTraining;
 
 int mtc_train_run(MtcSession *session, MtcTraining *training);
 void mtc_trainer_free(MtcSession *session);
+
+/* The bytes of the arena that hold weights, buffers and states, in order; a copy has them one after the other. */
+typedef struct MtcRange {
+    size_t begin, end;
+} MtcRange;
+typedef struct MtcKept {
+    int ranges;
+    MtcRange *range; /* freed by the owner */
+    size_t bytes;
+} MtcKept;
+int mtc_kept_ranges(MtcFault *fault, const MtcModel *model, MtcKept *kept);
+/* To host memory of kept->bytes; returns when they are there. */
+int mtc_download_kept(MtcSession *session, const MtcKept *kept, char *to);
+const char *mtc_kept_at(const MtcKept *kept, const char *copy,
+                        size_t offset); /* where a copy has that byte of the arena */
 
 /* ---- inside ---- */
 
@@ -35,17 +56,12 @@ typedef struct MtcChunk {
     int64_t steps;
     bool summary; /* one is due at its end */
     MtcPosition to;
-    int64_t segments, orders; /* stretches of one epoch; epochs that begin in it */
-    int *order;               /* host buffers: the orders of those epochs */
+    int64_t segments, orders; /* calls of `train`; orders in the host buffers */
+    int *order;               /* host buffers of orders; none where the device computes them */
     int64_t *clock;           /* three numbers per segment */
     double *reports, *evaluation;
     MtcEvent *begun, *trained, *done;
 } MtcChunk;
-
-/* Bytes of the arena that hold weights and states. */
-typedef struct MtcRange {
-    size_t begin, end;
-} MtcRange;
 
 /* A copy of those bytes, and when it was taken. */
 typedef struct MtcSnapshot {
@@ -60,8 +76,8 @@ struct MtcTrainer {
     MtcChunk chunk[MTC_SLOTS];
     int64_t enqueued, finished; /* chunks so far */
     double step_seconds;        /* of device time, as last measured; 0: not yet */
-    int ranges;
-    MtcRange *range;
+    bool held;                  /* nothing follows the newest chunk before it is finished */
+    MtcKept kept;
     MtcSnapshot snapshot[MTC_SNAPSHOTS]; /* of chunk n: at n % MTC_SNAPSHOTS */
 };
 

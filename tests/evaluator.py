@@ -1,7 +1,8 @@
 """Runs the graphs that `mtc --emit=graph|grad|simple` prints, in NumPy and float64.
 
     graphs = parse(text)                       {"train": [Node], "eval": [Node]}
-    result = evaluate(graphs["train"], leaves) leaves: name -> array (weights, states, fields), name -> number (params)
+    result = evaluate(graphs["train"], leaves) leaves: name -> array (weights, states, fields), name -> number (params,
+                                               steps_per_epoch, total_steps)
     result.reports["loss"], result.assigned["h.weight"], result.output, result.values[7]
 
 Every operator here is one row of a table, written from its definition and not from the compiler's: that is the point.
@@ -127,6 +128,8 @@ OPS = {
     "sign": function(np.sign),
     "erf": function(np.vectorize(math.erf, otypes=[np.float64])),
     "floor": function(np.floor),
+    "sin": function(np.sin),
+    "cos": function(np.cos),
     "relu": function(lambda x: np.where(x > 0, x, 0.0)),
     "sigmoid": function(sigmoid),
     "tanh": function(np.tanh),
@@ -158,14 +161,22 @@ OPS = {
 class Step:
     """What the leaves of one step are."""
 
-    def __init__(self, leaves, step, rows, random):
-        self.leaves, self.step, self.rows, self.random = leaves, step, rows, random
+    def __init__(self, leaves, step, rows, random, before):
+        self.leaves, self.step, self.rows, self.random, self.before = leaves, step, rows, random, before
 
     def leaf(self, node):
         if node.op == "const":
             return np.float64(node.attrs["value"])
         if node.op == "step":
             return np.float64(self.step)
+        if node.op == "every":
+            return np.bool_(self.step % node.attrs["index"] == 0)
+        if node.op in ("steps_per_epoch", "total_steps"):
+            return np.float64(self.leaves[node.op])
+        if node.op == "examples":
+            return np.float64(self.rows)
+        if node.op == "examples_before":
+            return np.float64(self.before)
         if node.op == "iota":
             return np.arange(node.shape[0])
         if node.op == "share":
@@ -178,8 +189,8 @@ class Step:
         return value
 
 
-def evaluate(nodes, leaves, step=1, rows=None, random=None):
-    source, result = Step(leaves, step, rows, random), Result([])
+def evaluate(nodes, leaves, step=1, rows=None, random=None, before=0):
+    source, result = Step(leaves, step, rows, random, before), Result([])
     with np.errstate(all="ignore"):
         for node in nodes:
             operands = [result.values[i] for i in node.inputs]

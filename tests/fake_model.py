@@ -77,6 +77,30 @@ def fake_double(built):
 
 
 @pytest.fixture(scope="session")
+def fake_other(built):
+    """The same model by another text."""
+    return Fake(build_fake(built / "other", "-DFAKE_MAIN", '-DFAKE_HASH="4567cdef"'))
+
+
+@pytest.fixture(scope="session")
+def fake_plain(built):
+    """Without sanitizers, for what is killed, preloaded or timed."""
+    return Fake(build_fake(built / "plain", "-DFAKE_MAIN"))
+
+
+@pytest.fixture(scope="session")
+def fake_other_text(built):
+    """The same model, with another hash."""
+    return Fake(build_fake(built / "other", "-DFAKE_MAIN", '-DFAKE_HASH="ffff0000"'))
+
+
+@pytest.fixture(scope="session")
+def fake_stranger(built):
+    """Another model, whose weights are double."""
+    return Fake(build_fake(built / "stranger", "-DFAKE_MAIN", '-DFAKE_NAME="stranger"', "-DREAL=double", "-DREAL_TYPE=MTC_F64"))
+
+
+@pytest.fixture(scope="session")
 def fake_huge(built):
     return Fake(build_fake(built / "huge", "-DFAKE_MAIN", "-DFAKE_ARENA=((size_t)1<<50)"))
 

@@ -35,6 +35,9 @@ class Library:
         values = np.ascontiguousarray(values, self.real)
         self.call("set", name.encode(), pointer(values), ctypes.c_size_t(values.nbytes))
 
+    def set_knob(self, name, value):
+        self.call("set_knob", name.encode(), ctypes.c_double(value))
+
     def set_data(self, fields):
         arrays = [np.ascontiguousarray(field) for field in fields]
         pointers = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))

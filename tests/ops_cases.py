@@ -113,6 +113,8 @@ CASES = [
     unary("sqrt", np.sqrt, 0.3, 3),
     unary("abs", np.abs),
     unary("erf", erf),
+    unary("sin", np.sin, -4, 4),
+    unary("cos", np.cos, -4, 4),
     Case("exp_of_integers", "x * exp(iota(3)) / (1 + iota(3))", lambda x, z, e: x * np.exp(np.arange(3)) / (1 + np.arange(3))),
     Case("sign", "x * sign(x)", lambda x, z, e: np.abs(x)),
     Case("floor", "x * floor(3 * x)", lambda x, z, e: x * np.floor(3 * x)),

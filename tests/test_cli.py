@@ -62,6 +62,7 @@ def refused(done, code, message):
         ([], "no model file"),
         (["--hlep"], "unknown option '--hlep'; did you mean '--help'?"),
         (["-x", "small.mt"], "unknown option '-x'"),
+        (["--lr", "3", "small.mt"], "unknown option '--lr'; a param of the model is set with --set lr=3"),
         (["--emit=plann", "small.mt"], "not 'plann'; did you mean 'plan'?"),
         (["--target", "tpu", "small.mt"], "--target takes cuda|cpu, not 'tpu'"),
         (["--emit"], "--emit needs a value"),
@@ -224,7 +225,7 @@ def test_no_c_compiler(run):
 
 
 @pytest.mark.parametrize("output, why", [("missing/prog", "No such file"), (".", "it is a folder"),
-                                         ("small.mt", "it is the model file"), ("/dev/null", "no regular file")])
+                                         ("small.mt", "it is the input"), ("/dev/null", "no regular file")])
 def test_unwritable_output(run, model, output, why):
     refused(run("--target", "cpu", "small.mt", "-o", output), CANT_CREATE, why)
     refused(run("--emit=plan", "small.mt", "-o", output), CANT_CREATE, why)

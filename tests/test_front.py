@@ -71,6 +71,24 @@ def test_unused_field(emit):
     assert warnings(emit(text, "--emit=graph")) == ["field 'extra' is never used"]
 
 
+def test_names_in_a_branch_that_is_not_taken_are_used(emit):
+    top = """\
+param wide = 0
+param width = 5
+param scale = 2
+fn scaled(x) { return x * scale }
+"""
+    body = """\
+a = x * 2
+if wide == 1 {
+  y = linear(concat([scaled(a), extra], axis = 0), width)
+} else {
+  y = linear(x, 3)
+}"""
+    text = model(body, top).replace("  label", "  extra : f32[2]\n  label").replace('"labels"', '"extra", "labels"')
+    assert warnings(emit(text, "--emit=graph")) == []
+
+
 def knobs(done):
     assert done.returncode == 0, done.stderr
     return set(re.findall(r"= knob .* (\w+)  #", done.stdout))
@@ -154,3 +172,20 @@ def test_leaves_keep_their_names(emit):
     text = emit(model("y = linear(x, 3)"), "--emit=grad").stdout
     leaves = re.findall(r"= (?:share|iota|field|weight|const|step)\b.* : [^#]*", text)
     assert leaves and not any(" d_" in leaf for leaf in leaves)
+
+
+@pytest.mark.parametrize(
+    "metric, rises",
+    [
+        ("accuracy(y, label)", "true"),
+        ("good", "true"),
+        ("best(y, label)", "true"),
+        ("[wrong, good]", "false, true"),
+        ("mean(y)", "false"),
+    ],
+)
+def test_higher_is_better_under_any_name(emit, metric, rises):
+    top = "fn best(y, label) {\n  return accuracy(y, label)\n}\n"
+    text = model("y = linear(x, 3)\ngood = accuracy(y, label)\nwrong = 1 - good", top)
+    done = emit(text.replace("optimizer", f"metric = {metric}\n  optimizer"), "--emit=c")
+    assert f"rises_table[] = {{false, {rises}}};" in done.stdout, done.stderr

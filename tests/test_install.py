@@ -50,6 +50,8 @@ def test_completion(prefix):
     assert complete(prefix, "mtc", "--emit", "=", "plan") == ["plan", "plan.svg"]
     assert complete(prefix, "mtc", "--keep", "mod") == ["models"]
     assert "models" in complete(prefix, "mtc", "mod")
+    assert complete(prefix, "mtc", "plo") == ["plot"] and complete(prefix, "mtc", "models/mnist.mt", "plo") == []
+    assert complete(prefix, "mtc", "plot", "--x", "s") == ["step", "seconds"]
 
 
 def test_uninstall(prefix):

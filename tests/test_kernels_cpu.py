@@ -3,6 +3,7 @@
 import ctypes
 import itertools
 import os
+import platform
 import subprocess
 from pathlib import Path
 
@@ -58,6 +59,16 @@ def test_matmul_keeps_infinities_and_nans(kernels):
     c = product(kernels, a, b, 0, 0)
     assert np.isinf(c[3]).all() and np.isnan(c[11]).all()
     assert np.isfinite(np.delete(c, (3, 11), axis=0)).all()
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "aarch64"), reason="other processors do as they do")
+def test_subnormal_numbers_are_zero_in_a_step(kernels):
+    library, dtype = kernels
+    tiny = np.finfo(dtype).tiny
+    for a, b, expected in ((tiny, 0.5, 0.5 * tiny), (tiny / 4, 2, tiny / 2), (tiny, 3, 3 * tiny)):
+        values = [np.array([x], dtype) for x in (a, b, np.nan, np.nan)]
+        library.tiny_product(*map(pointer, values))
+        assert values[2][0] == (expected if expected >= tiny else 0) and values[3][0] == expected
 
 
 FUNCTIONS = {

@@ -58,7 +58,7 @@ def test_same_bits_with_any_number_of_threads(program, data, tmp_path):
     for threads in (1, 2, 3):
         folder = tmp_path / str(threads)
         folder.mkdir()
-        log, weights = train(program, data, folder, "--steps", 300, threads=threads)
+        log, weights = train(program, data, folder, "--limit-steps", 300, threads=threads)
         runs.append((weights, [line["loss"] for line in log if line["event"] == "train"]))
     assert runs[0] == runs[1] == runs[2]
 

@@ -34,8 +34,8 @@ def losses(log):
 
 
 def test_first_losses_are_those_of_the_cpu(program, compile_model, data, tmp_path):  # noqa: F811
-    gpu, _ = train(program, data, tmp_path / "gpu", "--steps", 20)
-    cpu, _ = train(compile_model(MODEL), data, tmp_path / "cpu", "--steps", 20)
+    gpu, _ = train(program, data, tmp_path / "gpu", "--limit-steps", 20)
+    cpu, _ = train(compile_model(MODEL), data, tmp_path / "cpu", "--limit-steps", 20)
     assert len(losses(gpu)) == 20
     assert losses(gpu) == pytest.approx(losses(cpu), rel=1e-5)
 
@@ -62,7 +62,7 @@ def test_accuracy_over_five_seeds(program, data, tmp_path):  # noqa: F811
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])
 def test_sanitizer(program, data, tool):  # noqa: F811
     command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
-    done = subprocess.run([*command, program.path, "--data", data[0], "--steps", "20", "--quiet"], capture_output=True,
+    done = subprocess.run([*command, program.path, "--data", data[0], "--limit-steps", "20", "--quiet"], capture_output=True,
                           text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "ERROR SUMMARY: 0 errors" in done.stdout or "0 hazards" in done.stdout, done.stdout

@@ -6,7 +6,7 @@ import resource
 import numpy as np
 import pytest
 
-from fake_data import examples
+from fake_data import examples, unpack
 
 pytest_plugins = ["fake_model"]
 
@@ -75,7 +75,10 @@ def test_same_as_the_program(fake_library, fake, folder):
     session.steps(78)
     fake(folder, "--save", "w", "--quiet")
     assert session.save(str(folder / "own").encode()) == 0
-    assert (folder / "own").read_bytes() == (folder / "w").read_bytes()
+    own, program = (unpack((folder / name).read_bytes()) for name in ("own", "w"))
+    assert own[1] == program[1]
+    for key in ("step", "epoch", "epoch_step", "seed", "data", "model_hash", "param.lr"):
+        assert own[0]["__metadata__"][f"mtc.{key}"] == program[0]["__metadata__"][f"mtc.{key}"]
 
 
 def test_evaluate_and_predict(trained):
@@ -126,6 +129,30 @@ def test_knobs(trained):
         assert trained.set_knob(name, ctypes.c_double(value)) == USAGE and message in trained.message()
 
 
+@pytest.mark.parametrize("data_first", [True, False])
+def test_resume(data_first, trained, fake_library, folder):
+    """In either order of data and checkpoint, also within an epoch, training goes on as if it had not stopped."""
+    file = str(folder / "w").encode()
+    assert trained.set_knob(b"lr", ctypes.c_double(0.125)) == 0 and trained.steps(11)[0] == 0 and trained.save(file) == 0
+    _, expected = trained.steps(60)
+    other = Session(fake_library, seed=5)
+    actions = [lambda: other.give(TRAIN, *examples(203)), lambda: other.resume(file)]
+    for action in actions if data_first else reversed(actions):
+        assert action() == 0, other.message()
+    assert np.array_equal(other.steps(60)[1], expected)
+    assert np.array_equal(other.tensor("logits.weight", 3, 16), trained.tensor("logits.weight", 3, 16))
+    other.destroy()
+
+
+def test_resume_on_other_data(trained, fake_library, folder):
+    file = str(folder / "w").encode()
+    assert trained.save(file) == 0
+    other = Session(fake_library)
+    assert other.give(TRAIN, *examples(203, 8)) == 0 and other.resume(file) == 0
+    assert other.steps(1)[0] == BAD_DATA and "not those of the checkpoint" in other.message()
+    other.destroy()
+
+
 def test_data_can_change(trained):
     assert trained.give(TRAIN, *examples(40)) == 0 and trained.steps(11)[0] == 0
     assert trained.give(TRAIN, *examples(900, 5)) == 0 and trained.steps(200)[0] == 0
@@ -134,7 +161,7 @@ def test_data_can_change(trained):
 def test_data_too_large_leaves_none(trained):
     soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     resource.setrlimit(resource.RLIMIT_AS, (2**34, hard))
-    code = trained.set_data(TRAIN, ctypes.c_int64(2**31 - 1), None)
+    code = trained.set_data(TRAIN, ctypes.c_int64(2**31 - 1), trained.fields(examples(1)))
     resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
     assert code == UNAVAILABLE
     assert trained.steps(1)[0] == USAGE and "no data to train on" in trained.message()
@@ -145,7 +172,8 @@ def test_faults(session, fake_library):
     assert session.steps(1)[0] == USAGE and "no data to train on" in session.message()
     assert session.evaluate(TEST, None) == USAGE and "no data to evaluate" in session.message()
     assert session.set_data(TRAIN, ctypes.c_int64(0), None) == BAD_DATA
-    assert session.set_data(2, ctypes.c_int64(1), None) == USAGE and "not 2" in session.message()
+    assert session.set_data(3, ctypes.c_int64(1), None) == USAGE and "not 3" in session.message()
+    assert session.set_data(TRAIN, ctypes.c_int64(1), None) == USAGE and "no array for the field" in session.message()
     assert session.train(ctypes.c_int64(-1), None) == USAGE
     assert session.load(b"/nowhere") == 66 and "/nowhere: cannot open" in session.message()
     missing = Session(fake_library, device=3)

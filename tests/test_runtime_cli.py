@@ -45,7 +45,8 @@ WRONG = {
     ("predict", "--load", "w", "--input="): "--input needs a value: --input FILE",
     ("info", "--lr", "3"): "info has no flag --lr",
     ("train", "--output", "x"): "train has no flag --output",
-    ("eval", "--load", "w", "--split", "tset"): "the model has no data set 'tset'; did you mean 'test'?",
+    ("eval", "--load", "w", "--split", "tset"): "the model has no data set 'tset'; did you mean 'test'?\n  it has train, test\n",
+    ("predict", "--load", "w", "--input", "a", "--split", "test"): "--split takes examples of the model's data, --input those of a file: which?",
 }
 
 
@@ -64,7 +65,7 @@ def test_both_forms_of_a_flag(fake, folder):
 def test_help(fake, folder):
     text = fake(folder, "--help")
     for word in ("train", "eval", "predict", "info", "bench", "--epochs N", "passes over the data; 3", "--lr X",
-                 "learning rate; 0.5, from 0 to 1e+38", "examples\n", "mtc fake.mt --set side=4"):
+                 "after every N-th epoch; 1, or a tenth of more than 50 epochs", "learning rate; 0.5, from 0 to 1e+38", "examples\n", "mtc fake.mt --set side=4"):
         assert word in text
     assert "--input FILE" not in text
 
@@ -110,7 +111,7 @@ def test_info(fake, folder):
     text = fake(folder, "info")
     for word in ("parameters  51", "target      cpu", "schedule    openmp", "model hash  0123abcd", "--lr", "side",
                  "image            u8[4, 4]", "label            u8[], 3 classes", "fake/train-images", "logits.weight.momentum",
-                 "value   f32   [8, 3]"):
+                 "value   f32   [8, 3]", ", phase 1\n"):
         assert word in text
 
 

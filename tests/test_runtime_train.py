@@ -14,7 +14,7 @@ import time
 import numpy as np
 import pytest
 
-from fake_data import examples, idx_bytes
+from fake_data import examples, idx_bytes, weights_alone
 
 pytest_plugins = ["fake_model"]
 
@@ -42,7 +42,7 @@ def test_runs_are_identical(fake, folder):
 
 
 def test_steps_stop_within_an_epoch(fake, folder):
-    text = fake(folder, "--steps", "30")
+    text = fake(folder, "--limit-steps", "30")
     assert text.splitlines()[-1].startswith("30 steps") and "epoch 2/3" in text and "epoch 3" not in text
 
 
@@ -56,8 +56,56 @@ def test_many_epochs_are_summarised(fake, folder):
     assert len(lines) == 11 and lines[-2].startswith("epoch 1000/1000")
 
 
+def test_patience_evaluates_each_epoch(fake, folder):
+    lines = fake(folder, "--epochs", "100", "--limit-steps", "78", "--patience", "100").splitlines()
+    assert [line.split()[1] for line in lines[:-1]] == ["1/100", "2/100", "3/100"]
+
+
+def test_a_line_is_of_its_epoch_alone(fake, folder):
+    """However many epochs there were since the last line, also after a stop between the two."""
+    fake(folder, "--epochs", "6", "--log", "log", "--quiet")
+    each = {line["epoch"]: line["loss"] for line in epochs_of(read_log(folder))}
+    fake(folder, "--epochs", "6", "--every", "3", "--log", "log", "--quiet")
+    assert {line["epoch"]: line["loss"] for line in epochs_of(read_log(folder))} == {3: each[3], 6: each[6]}
+    for step in (60, 78, 90, 130):
+        fake(folder, "--epochs", "6", "--every", "6", "--save", "w", "--limit-steps", step, "--quiet")
+        fake(folder, "--resume", "w", "--every", "6", "--log", "log", "--quiet")
+        (folder / "w").unlink()
+        last = epochs_of(read_log(folder))[-1]
+        assert last["epoch"] == 6 and last["loss"] == pytest.approx(each[6], rel=1e-8), step
+        (folder / "log").unlink()
+
+
 def read_log(folder):
     return [json.loads(line) for line in (folder / "log").read_text().splitlines()]
+
+
+def epochs_of(log):
+    return [line for line in log if line["event"] == "epoch"]
+
+
+def test_params_are_logged_as_given(fake, folder):
+    """As written, not as a float is in decimals."""
+    fake(folder, "--epochs", "1", "--log", "log", "--lr", "0.001", "--quiet")
+    assert '"lr":0.001,' in (folder / "log").read_text()
+
+
+def test_resumed_training_goes_on_in_its_log(fake, folder):
+    fake(folder, "--epochs", "1", "--log", "log", "--save", "w", "--quiet")
+    lines = read_log(folder)
+    with open(folder / "log", "a") as log:
+        log.write('{"event":"train","st')
+    fake(folder, "--epochs", "2", "--resume", "w", "--log", "log", "--quiet")
+    log = read_log(folder)
+    assert log[:len(lines)] == lines and [line["event"] for line in log].count("config") == 2
+    assert log[len(lines)]["first_step"] == 26 and log[-1]["event"] == "end"
+    fake(folder, "--epochs", "3", "--resume", "w", "--log", "new", "--quiet")
+    assert json.loads((folder / "new").read_text().splitlines()[0])["resume"] == "w"
+
+
+def test_lines_of_epochs_are_columns(fake, folder):
+    lines = fake(folder, "--epochs", "12", "--lr", "0.05").splitlines()[:12]
+    assert len({line.index("| test") for line in lines}) == 1 and len({line.rindex("|") for line in lines}) == 1
 
 
 def test_log(fake, folder):
@@ -67,7 +115,11 @@ def test_log(fake, folder):
     config, end = log[0], log[-1]
     assert config["event"] == "config" and config["params"] == {"side": 4, "lr": 0.25, "warmup": 0, "poison": 0}
     assert config["train_examples"] == 203 and config["test_examples"] == 50 and config["model_hash"] == "0123abcd"
-    epochs = [line for line in log if line["event"] == "epoch"]
+    assert config["steps_per_epoch"] == 26 and config["log_every"] == 3 and config["monitor"] == "loss"
+    assert config["data"]["test"] == {"format": "idx", "files": ["fake/test-images", "fake/test-labels"], "part": [0, 1]}
+    assert config["train"] == {"loss": "cross_entropy(logits, label)", "optimizer": "sgd(lr)"}
+    assert 0 < log[1]["seconds"] <= epochs_of(log)[0]["seconds"] <= epochs_of(log)[1]["seconds"]
+    epochs = epochs_of(log)
     assert [(line["epoch"], line["step"]) for line in epochs] == [(1, 26), (2, 52)]
     assert epochs[1]["test_accuracy"] == 1 and end["event"] == "end" and end["steps"] == 52
 
@@ -136,7 +188,7 @@ def test_bad_update_names_the_weight_and_its_step(step, fake, folder):
     assert not (folder / "w").exists()
 
 
-@pytest.mark.parametrize("flags", [["--poison", 26], ["--poison", 30, "--steps", 30]], ids=str)
+@pytest.mark.parametrize("flags", [["--poison", 26], ["--poison", 30, "--limit-steps", 30]], ids=str)
 def test_bad_weights_after_a_good_training_loss(flags, fake, folder):
     """The update that spoils them is the last before an evaluation."""
     message = fake(folder, *flags, "--save", "w", "--log", "log", code=BAD_DATA)
@@ -152,7 +204,7 @@ def test_never_minus_nan(fake, folder):
 
 def test_eval_of_bad_weights(fake, folder):
     fake(folder, "--save", "w", "--quiet")
-    content = (folder / "w").read_bytes()
+    content = weights_alone((folder / "w").read_bytes())
     (folder / "w").write_bytes(content[:-4] + struct.pack("<f", -np.nan))
     done = subprocess.run([fake.program, "eval", "--load", "w"], cwd=folder.path, capture_output=True, text=True)
     assert done.returncode == BAD_DATA and done.stdout.startswith("test: 50 examples   loss NaN")
@@ -214,7 +266,7 @@ def test_few_examples(count, fake, folder):
 
 
 def test_steps_beyond_the_epochs(fake, folder):
-    assert "\n78 steps in" in fake(folder, "--steps", "1000")
+    assert "\n78 steps in" in fake(folder, "--limit-steps", "1000")
 
 
 # ---- outputs that fail ----
@@ -226,7 +278,8 @@ def test_log_in_no_folder(fake, folder):
 
 def test_weights_are_saved_when_the_log_cannot_be_written(fake, folder):
     message = fake(folder, "--log", "/dev/full", "--save", "w", "--quiet", code=IO)
-    assert "/dev/full: cannot write: No space left on device" in message
+    assert message.count("warning: the log is incomplete from here on: /dev/full: cannot write: No space left on device") == 1
+    assert message.count("error: /dev/full: cannot write: No space left on device") == 1
     assert fake(folder, "eval", "--load", "w").startswith("test: 50 examples")
 
 

@@ -33,7 +33,7 @@ const char *tile_text(Arena *arena, int64_t tiles) {
 
 /* A line for each kernel of a training step. */
 static void write_phases(Emitter *e, Writer *out) {
-    const Program *train = e->programs[0];
+    const Program *train = e->programs[PROGRAM_TRAIN];
     int width = 0;
     for (int k = 0; k < train->kernels.count; k++) {
         int length = (int)strlen(kernel_name(e, train->kernels.at[k]));
@@ -51,7 +51,7 @@ static void write_phases(Emitter *e, Writer *out) {
 }
 
 static void write_schedule(Emitter *e, Writer *out) {
-    const Program *train = e->programs[0];
+    const Program *train = e->programs[PROGRAM_TRAIN];
     if (!e->target->schedules)
         return;
     bool persistent = train->schedule == SCHEDULE_PERSISTENT;
@@ -65,13 +65,10 @@ static void write_schedule(Emitter *e, Writer *out) {
 void write_banner(Emitter *e, Writer *out) {
     Arena *arena = e->arena;
     const Plan *plan = e->plan;
-    const Program *train = e->programs[0];
-    int64_t parameters = 0;
-    for (int k = 0; k < e->module->weights.count; k++)
-        parameters += type_elements(&e->module->weights.at[k].type);
+    const Program *train = e->programs[PROGRAM_TRAIN];
     write_comment(out, 0,
                   arena_printf(arena, "%s: a model of %s parameters, compiled by mtc from %s", e->module->name,
-                               grouped(arena, parameters), source_path(e->module)));
+                               grouped(arena, module_parameters(e->module)), source_path(e->module)));
     write_line(out, "//");
     write_comment(out, 12,
                   arena_printf(arena, "  step      %s in %d phase%s", scaled(arena, program_flops(train), 1000, "FLOP"),
@@ -86,10 +83,13 @@ void write_banner(Emitter *e, Writer *out) {
     write_line(out, "//");
     write_phases(e, out);
     write_line(out, "//");
-    write_comment(
-        out, 0,
-        "From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases "
-        "that group them; the step; evaluation; tables for the runtime; main.");
+    const char *measuring = plan->program_count > PROGRAM_MEASURE ? "measuring; " : "";
+    write_comment(out, 0,
+                  arena_printf(arena,
+                               "From top to bottom: sizes; tensors; one function per kernel, in the order of a "
+                               "training step; the phases that group them; the step; evaluation; %stables for the "
+                               "runtime; main.",
+                               measuring));
     write_line(out, "//");
     write_comment(out, 0, e->target->execution(e));
 }

@@ -36,15 +36,28 @@ static size_t up_to_operator(const char *text, int prec, size_t room) {
     return end;
 }
 
-/* Bytes before this operator. */
-static size_t up_to_infix(const char *text, const char *infix) {
+/* Bytes before the ":" of the text's first "?". Between them may stand other conditions. */
+static size_t up_to_colon(const char *text) {
+    int depth = 0, open = 0;
+    for (const char *at = text; *at; at++) {
+        depth += nesting(*at);
+        bool opens = depth == 0 && strncmp(at, " ? ", 3) == 0, closes = depth == 0 && strncmp(at, " : ", 3) == 0;
+        open += opens - closes;
+        if (closes && !open)
+            return (size_t)(at + 1 - text);
+    }
+    ICE("'%s' has no :", text);
+}
+
+/* Bytes before the first "?". */
+static size_t up_to_question(const char *text) {
     int depth = 0;
     for (const char *at = text; *at; at++) {
         depth += nesting(*at);
-        if (depth == 0 && at[0] == ' ' && at[1] == *infix && at[2] == ' ')
+        if (depth == 0 && strncmp(at, " ? ", 3) == 0)
             return (size_t)(at + 1 - text);
     }
-    ICE("'%s' has no %s", text, infix);
+    ICE("'%s' has no ?", text);
 }
 
 /* Bytes up to and with the last comma within `room` that stands directly in the parentheses opened at `open`. */
@@ -128,16 +141,32 @@ static void put_or_break(const Breaker *b, int columns, const char *before, cons
         put(b, columns, arena_printf(b->w->text.arena, "%s%s", before, text));
 }
 
+/* "a ? b * c : d" where "? b * c" needs two lines: they begin beside the condition, and ":" stands below the "?". */
+static bool break_choice(const Breaker *b, int columns, const char *head, const char *yes, const char *no) {
+    int aligned = columns + (int)strlen(head), prec = precedence(yes);
+    size_t length = aligned < LONGEST_LINE ? up_to_operator(yes, prec, LONGEST_LINE - (size_t)aligned) : 0;
+    if (!length || prec == PREC_COND)
+        return false;
+    put(b, columns, arena_printf(b->w->text.arena, "%s%.*s", head, (int)length, yes));
+    put_or_break(b, aligned + 4, "", yes + length + 1);
+    put_or_break(b, aligned - 2, ": ", no);
+    return true;
+}
+
 /* "a ? b : c": clang-format puts its parts on lines of their own, below the condition and indented. */
 static bool break_condition(const Breaker *b, int columns, const char *before, const char *text) {
     if (precedence(text) != PREC_COND)
         return false;
-    size_t yes = up_to_infix(text, "?"), no = up_to_infix(text, ":");
+    size_t question = up_to_question(text), colon = up_to_colon(text);
     int inner = columns + (int)strlen(before) + 4;
     Arena *arena = b->w->text.arena;
-    put(b, columns, arena_printf(arena, "%s%.*s", before, (int)yes - 1, text));
-    put_or_break(b, inner, "? ", arena_strndup(arena, text + yes + 2, no - yes - 3));
-    put_or_break(b, inner, ": ", text + no + 2);
+    const char *yes = arena_strndup(arena, text + question + 2, colon - question - 3), *no = text + colon + 2;
+    bool fits = inner + strlen("? ") + strlen(yes) <= LONGEST_LINE;
+    if (!fits && break_choice(b, columns, arena_printf(arena, "%s%.*s? ", before, (int)question, text), yes, no))
+        return true;
+    put(b, columns, arena_printf(arena, "%s%.*s", before, (int)question - 1, text));
+    put_or_break(b, inner, "? ", yes);
+    put_or_break(b, inner, ": ", no);
     return true;
 }
 
@@ -195,10 +224,23 @@ static bool break_lambda(const Breaker *b, int columns, const char *line) {
     return true;
 }
 
+/* The first ", ." outside of strings, between two members of a row; NULL: there is none. */
+static const char *between_members(const char *row) {
+    bool in_string = false;
+    for (; *row; row++) {
+        in_string ^= *row == '"';
+        if (in_string && *row == '\\')
+            row++;
+        else if (!in_string && strncmp(row, ", .", 3) == 0)
+            return row;
+    }
+    return NULL;
+}
+
 /* "{.line = 3, .text = "..."}," with a member a line */
 static void break_row(const Breaker *b, int columns, const char *line) {
     const char *next;
-    for (int inner = columns; (next = strstr(line, ", .")); line = next + 2, inner = columns + 1)
+    for (int inner = columns; (next = between_members(line)); line = next + 2, inner = columns + 1)
         b->put(b->w, inner, line, (size_t)(next + 1 - line));
     put(b, columns + 1, line);
 }
@@ -207,8 +249,8 @@ void break_line(Writer *w, int columns, const char *line, PutLine put_line) {
     Breaker b = {w, put_line};
     const char *value = assigned(line);
     bool fits = columns + strlen(line) <= LONGEST_LINE, comment = strncmp(line, "//", 2) == 0;
-    const char *members = *line == '{' ? strstr(line, ", .") : NULL;
-    if (fits || comment || *line == '.' || (*line == '{' && !members))
+    bool members = *line == '{' && between_members(line), string = strchr(line, '"');
+    if (fits || comment || (!members && (*line == '.' || *line == '{' || string)))
         put(&b, columns, line);
     else if (members)
         break_row(&b, columns, line);

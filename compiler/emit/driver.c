@@ -43,7 +43,7 @@ bool driver_can_write(Diag *diag, const char *path, const char *input) {
     if (exists && S_ISDIR(status.st_mode))
         return cannot_write(diag, path, "it is a folder");
     if (exists && path_same(path, input))
-        return cannot_write(diag, path, "it is the model file");
+        return cannot_write(diag, path, "it is the input");
     if (exists && !S_ISREG(status.st_mode))
         return cannot_write(diag, path, "it is no regular file");
     const char *trial = file_temporary(arena, path);
@@ -68,13 +68,15 @@ static void add_architectures(Driver *d, Command *command) {
 }
 
 /* Quotients and roots within two units in the last place: the exact ones leave the fast path at zeros, and an optimizer
- * that meets as many as a gradient has, in each of its elements, took a third of a small step. */
+ * that meets as many as a gradient has, in each of its elements, took a third of a small step. Products and sums are fused
+ * only where the kernels say so: nvcc would choose anew wherever a kernel is inlined, and schedules would differ in bits. */
 static void add_nvcc_flags(Driver *d, Command *command) {
     const Build *build = d->build;
     add(d, command, "-std=c++17");
     add(d, command, "-O3");
     add(d, command, "-prec-div=false");
     add(d, command, "-prec-sqrt=false");
+    add(d, command, "-fmad=false");
     add(d, command, "-Xfatbin=-compress-all");
     add(d, command, "-Xlinker=-s");
     add_architectures(d, command);

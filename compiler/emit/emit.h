@@ -1,6 +1,7 @@
 /* Emission: one CUDA C++17 or C11 file that people read.
  *
- * Order: banner, sizes, tensors, kernels in the order of a step, phases, step, evaluation, tables, main. */
+ * Order: banner, sizes, tensors, kernels in the order of a step, phases, step, evaluation, measuring, tables,
+ * main. */
 #ifndef MTC_EMIT_H
 #define MTC_EMIT_H
 
@@ -8,6 +9,7 @@
 
 typedef struct EmitOptions {
     bool f64;                  /* C only: `real` is double, for gradient checks */
+    bool stores_gradients;     /* steps add gradients to states and change no weight */
     bool shared;               /* a library: no main */
     const char *architectures; /* CUDA: "sm_90" or "sm_75;sm_80+ptx"; C: "" */
     const char *model_hash;    /* hex */
@@ -19,9 +21,7 @@ typedef struct Emission {
     VEC(Span) lines; /* lines.at[k]: the place in the model that generated line k + 1 comes from; .source NULL: none */
 } Emission;
 
-Emission *emit_cuda(const Module *module, const Program *train, const Program *eval, const Plan *plan,
-                    const EmitOptions *options);
-Emission *emit_c(const Module *module, const Program *train, const Program *eval, const Plan *plan,
-                 const EmitOptions *options);
+Emission *emit_cuda(const Module *module, const Plan *plan, const EmitOptions *options);
+Emission *emit_c(const Module *module, const Plan *plan, const EmitOptions *options);
 
 #endif

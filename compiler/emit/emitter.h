@@ -37,9 +37,10 @@ typedef struct Target {
     void (*tensors)(Emitter *e, Writer *out);
     /* The kernels of a program by phases. */
     void (*phases)(Emitter *e, const Program *program, Writer *out);
-    /* train, train_until, prepare, release; evaluate. */
+    /* train, train_until, shuffle where it schedules, prepare, release; evaluate; measure. */
     void (*step)(Emitter *e, Writer *out);
     void (*evaluation)(Emitter *e, Writer *out);
+    void (*measuring)(Emitter *e, Writer *out);
 
     /* Lines before a kernel's function; NULL: none. */
     void (*declare)(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
@@ -70,8 +71,8 @@ typedef struct Target {
 struct Emitter {
     Arena *arena;
     const Module *module;
-    const Program *programs[2]; /* train, eval */
     const Plan *plan;
+    const Program *const *programs; /* of the plan */
     const EmitOptions *options;
     bool mathematics; /* numbers and types as in equations, not as in code */
     const Target *target;

@@ -53,13 +53,24 @@ static const Known *find_known(const Body *body, const Node *n, const char *key)
 
 /* ---- where values lie ---- */
 
+/* The name of what a row computes once, or the text itself. */
+static const char *once_in_row(const Body *body, const char *text) {
+    for (; body; body = body->outer)
+        for (int k = 0; body->per_row && k < body->per_row->count; k++)
+            if (strcmp(body->per_row->at[k].text, text) == 0)
+                return body->per_row->at[k].name;
+    return text;
+}
+
 /* "t.image[row(batch, i) * IMAGE + j]" */
-static const char *field_element(Emitter *e, const Node *n, const Index *at, const Shape *shape) {
+static const char *field_element(const Body *body, const Node *n, const Index *at, const Shape *shape) {
+    Emitter *e = body->e;
     Arena *arena = e->arena;
     int64_t batch = shape->type.dim[0], elements = type_elements(&shape->type) / batch;
     Shape flat = {{.rank = 2, .dim = {batch, elements}}, {shape->symbol[0], sizes_example(e->sizes, n)}};
     Index index = index_reshape(arena, at, shape, &flat), rows = {0};
-    index_push(&rows, 1, arena_printf(arena, "row(batch, %s)", index_axis(arena, &index, &flat, 0)));
+    const char *row = arena_printf(arena, "row(batch, %s)", index_axis(arena, &index, &flat, 0));
+    index_push(&rows, 1, once_in_row(body, row));
     index_push(&rows, 1, index_axis(arena, &index, &flat, 1));
     const char *name = e->field[n->attr.index];
     return arena_printf(arena, "%s%s[%s]", e->target->member, name, index_offset(arena, &rows, &flat));
@@ -71,9 +82,9 @@ const char *stored_element(Emitter *e, const Node *n, const Index *at) {
     return arena_printf(e->arena, "%s%s[%s]", e->target->member, name, index_offset(e->arena, at, &shape));
 }
 
-static const char *loaded_element(Emitter *e, const Node *n, const Index *at) {
-    Shape shape = sizes_shape(e->sizes, n);
-    return n->op->table == TABLE_FIELD ? field_element(e, n, at, &shape) : stored_element(e, n, at);
+static const char *loaded_element(const Body *body, const Node *n, const Index *at) {
+    Shape shape = sizes_shape(body->e->sizes, n);
+    return n->op->table == TABLE_FIELD ? field_element(body, n, at, &shape) : stored_element(body->e, n, at);
 }
 
 /* The element of a row's vector: the index along the inner axes only. */
@@ -182,7 +193,7 @@ static void widen(Arena *arena, Term *term, const char *guard) {
 static void describe_load(Body *body, Term *term, const Index *at) {
     const Node *n = term->node;
     Emitter *e = body->e;
-    term->pattern = loaded_element(e, n, at);
+    term->pattern = loaded_element(body, n, at);
     if (body->reads && !term->guard) {
         const char *name = names_claim(&body->names, local_name(e->arena, n));
         VEC_PUSH(e->arena, body->reads, ((Read){n, name, term->pattern}));
@@ -206,6 +217,8 @@ static void describe(Body *body, Term *term, const Known *known, const Index *at
         term->pattern = arena_printf(e->arena, "%s%s", e->target->member, e->knob[n->attr.index]);
     } else if (n->op->c) {
         describe_map(body, term, at);
+        if (!term->operands)
+            term->pattern = once_in_row(body, term->pattern);
         term->plain = n->op->cls == OP_LEAF || (n->op->cls == OP_INDEX && n->op->flags & OP_CHEAP);
     } else {
         ICE("%%%d %s is not complete where kernel %s reads it", n->id, n->op->name, body->kernel->name);
@@ -303,7 +316,9 @@ static const char *keep(Body *body, Term *term, const char *text) {
         text = guarded(body->e, term->guard, text, term->node->type.dtype);
     while (is_invariant(owner, term, text))
         owner = owner->outer;
-    term->local = names_claim(&owner->names, local_name(body->e->arena, term->node));
+    term->local = names_claim(&body->names, local_name(body->e->arena, term->node));
+    if (owner != body)
+        names_take(&owner->names, term->local);
     bool reads_data = term->loaded && !term->buffer;
     Writer *out = reads_data && owner->before_gate ? owner->before_gate : owner->out;
     out->at = term->node->src;

@@ -33,10 +33,11 @@ struct Body {
     const Kernel *kernel;
     const char *name; /* of the function */
     Body *outer;
-    const char *variables[3];
-    bool once; /* runs once in a body around it: reading ahead gains nothing */
+    const char *variables[6]; /* then NULL */
+    bool once;                /* runs once in a body around it: reading ahead gains nothing */
     Writer *out;
     Writer *before_gate;   /* what reads the data set, which is always complete, goes here; NULL: it goes to `out` */
+    Reads *per_row;        /* calls that are the same in all of a row, and what they are called; NULL: none */
     Reads *reads;          /* collects what is read; NULL: it is read where it is used */
     const char *read_from; /* "ahead.": how what was read is reached */
     Names names;

@@ -100,6 +100,38 @@ Outputs stage_outputs(Body *body, const Stage *stage, const Index *at) {
     return outputs;
 }
 
+/* ---- what a row computes once ---- */
+
+static void depend_on(Body *body, const char *variable) {
+    int count = 0;
+    while (body->variables[count])
+        count++;
+    body->variables[count] = variable;
+}
+
+static void depend_on_row(Body *body, const Body *row) {
+    depend_on(body, "i");
+    for (int k = 0; k < row->per_row->count; k++)
+        depend_on(body, row->per_row->at[k].name);
+}
+
+/* Calls that no row is too far behind for, filler and rows that do not exist included: a kernel begins with them. */
+static void claim_per_row(Body *row) {
+    static const char *const calls[][2] = {{"example", "row(batch, i)"}, {"row_share", "share(batch, i)"}};
+    for (int k = 0; k < 2; k++)
+        VEC_PUSH(row->e->arena, row->per_row, ((Read){NULL, names_claim(&row->names, calls[k][0]), calls[k][1]}));
+}
+
+/* "int64_t example = row(batch, i);" where `lines` or `more` need it. */
+static void write_per_row(const Body *row, const Writer *lines, const Writer *more, Writer *out) {
+    const char *const types[] = {"int64_t", row->e->target->real};
+    for (int k = 0; k < row->per_row->count; k++) {
+        const Read *call = &row->per_row->at[k];
+        if (has_word(text_string(&lines->text), call->name) || has_word(text_string(&more->text), call->name))
+            write_line(out, "%s %s = %s;", types[k], call->name, call->text);
+    }
+}
+
 /* ---- stages ---- */
 
 /* What the stage computes, above it; a lone stage's equations stand above the kernel. */
@@ -146,7 +178,9 @@ static void write_elements(Body *row, const Stage *stage, const char *const *fol
     Arena *arena = row->e->arena;
     Writer lines = writer_like(row->out);
     bool may_not_exist = row->kernel->team == TEAM_COLUMN; /* then nothing is read at i but in the loop */
-    Body element = body_inside(row, &lines, "j", may_not_exist ? "i" : NULL);
+    Body element = body_inside(row, &lines, "j", NULL);
+    if (may_not_exist)
+        depend_on_row(&element, row);
     Index at = stage_index(row, stage, "j");
     for (int k = 0; k < stage->contractions.count; k++)
         write_sum(&element, stage->contractions.at[k], &at, k ? arena_printf(arena, "sum_%d", k + 1) : "sum");
@@ -253,15 +287,26 @@ const char *row_count(Emitter *e, const Kernel *kernel) {
     return shape_product(e->arena, &kept, 0, kept.type.rank);
 }
 
+/* Of each row that a thread asks for: then it may be read before that is known. */
+static bool every_row_exists(const Kernel *kernel) {
+    enum { WARPS = 8 };
+    bool whole_tiles = kernel->team == TEAM_WARP && kernel->rows > 1 && kernel->rows % WARPS == 0;
+    return kernel->team == TEAM_BLOCK || kernel->team == TEAM_HALF || whole_tiles;
+}
+
 void write_rows(Body *kernel) {
     Arena *arena = kernel->e->arena;
     const Target *target = kernel->e->target;
     Shape kept = row_shape(kernel->e, kernel->kernel);
     bool nests = nested(kernel, &kept);
     Writer lines = writer_like(kernel->out), elements = writer_like(kernel->out);
-    Body row = body_inside(kernel, &lines, "i", nests ? "j" : NULL);
-    Writer before_gate = writer_like(kernel->out);
-    if (target->schedules && kernel->kernel->team == TEAM_BLOCK)
+    Body row = body_inside(kernel, &lines, nests ? "j" : NULL, NULL);
+    Writer before_gate = writer_like(kernel->out), first = writer_like(kernel->out);
+    Reads per_row = {0};
+    row.per_row = &per_row;
+    claim_per_row(&row);
+    depend_on_row(&row, &row);
+    if (target->schedules && every_row_exists(kernel->kernel))
         row.before_gate = &before_gate;
     row.written = NEW_ARRAY(arena, bool, program_of(kernel->e, kernel->kernel)->graph->nodes.count);
     claim_vectors(&row);
@@ -278,5 +323,9 @@ void write_rows(Body *kernel) {
     row.out = &lines;
     if (nests)
         write_block(&lines, target->loop(&row, "j", shape_product(arena, &kept, 1, kept.type.rank - 1)), &elements);
-    target->rows(&row, shape_product(arena, &kept, 0, nests ? 1 : kept.type.rank), &lines, kernel->out);
+    write_per_row(&row, &lines, &before_gate, &first);
+    write_all(&first, target->schedules ? &before_gate : &lines);
+    row.before_gate = &first;
+    target->rows(&row, shape_product(arena, &kept, 0, nests ? 1 : kept.type.rank), target->schedules ? &lines : &first,
+                 kernel->out);
 }

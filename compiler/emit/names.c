@@ -4,26 +4,20 @@
 #include <ctype.h>
 
 /* Words of C, C++ and CUDA, macros of the headers that a program includes, and what every kernel calls its own. */
-static const char *const reserved[] = {
-    "alignas",     "alignof",  "and",      "asm",        "auto",        "bool",       "break",       "case",
-    "catch",       "char",     "class",    "const",      "constexpr",   "continue",   "decltype",    "default",
-    "delete",      "do",       "double",   "else",       "enum",        "explicit",   "export",      "extern",
-    "false",       "float",    "for",      "friend",     "goto",        "if",         "inline",      "int",
-    "long",        "main",     "mutable",  "namespace",  "new",         "noexcept",   "not",         "nullptr",
-    "operator",    "or",       "private",  "protected",  "public",      "real",       "register",    "restrict",
-    "return",      "short",    "signed",   "sizeof",     "static",      "struct",     "switch",      "template",
-    "this",        "throw",    "true",     "try",        "typedef",     "typename",   "union",       "unsigned",
-    "using",       "virtual",  "void",     "volatile",   "while",       "xor",        "i",           "j",
-    "k",           "b",        "c",        "t",          "sum",         "sums",       "tile",        "batch",
-    "shared",      "team",     "run",      "steps",      "row",         "example",    "share",       "product",
-    "uniform",     "matmul",   "matrix",   "transposed", "gathered",    "tensors",    "train",       "eval",
-    "min",         "max",      "linux",    "unix",       "schedule",    "prepare",    "release",     "evaluate",
-    "left",        "right",    "out",      "convert",    "gate",        "Gate",       "read",        "ahead",
-    "Ahead",       "row_out",  "read_row", "RowAhead",   "read_column", "column_out", "ColumnAhead", "row_sums",
-    "column_sums", "leads",    "BLOCKS",   "rows",       "columns",     "ROWS",       "COLUMNS",     "Train",
-    "Eval",        "Tensors",  "Batch",    "Matrix",     "Team",        "complex",    "I",           "NULL",
-    "NAN",         "INFINITY", "EOF",      "BUFSIZ",     "RAND_MAX",    "BATCH",      "REPORTS",     "TRAIN",
-    "EVAL"};
+static const char reserved[] =
+    "alignas alignof and asm auto bool break case catch char class const constexpr continue decltype default "
+    "delete do double else enum explicit export extern false float for friend goto if inline int long main "
+    "mutable namespace new noexcept not nullptr operator or private protected public real register restrict "
+    "return short signed sizeof static struct switch template this throw true try typedef typename union "
+    "unsigned using virtual void volatile while xor i j k b c t sum sums tile batch shared team run steps row "
+    "share product uniform matmul matrix transposed gathered tensors train eval min max linux unix "
+    "schedule prepare release evaluate left right out convert gate Gate read ahead Ahead row_out read_row "
+    "RowAhead read_column column_out ColumnAhead row_sums column_sums leads BLOCKS rows columns ROWS COLUMNS "
+    "Train Eval Tensors Batch Matrix Team complex I NULL NAN INFINITY EOF BUFSIZ RAND_MAX BATCH REPORTS TRAIN "
+    "EVAL run_one repeated parts Part Repeated run_kernel measure Measure MEASURE capture arena arena_bytes "
+    "shuffle Form tensor_table field_table origin_table split_table knob_table fixed_table report_table "
+    "rises_table kernel_table statement_table train_until train_phases eval_phases measure_phases TRAIN_PHASES "
+    "EVAL_PHASES MEASURE_PHASES TRAIN_SHARED EVAL_SHARED MEASURE_SHARED";
 
 bool has_word(const char *text, const char *word) {
     size_t length = strlen(word);
@@ -37,9 +31,8 @@ bool has_word(const char *text, const char *word) {
 }
 
 static bool is_reserved(const char *name) {
-    for (size_t k = 0; k < sizeof reserved / sizeof *reserved; k++)
-        if (strcmp(reserved[k], name) == 0)
-            return true;
+    if (has_word(reserved, name))
+        return true;
     for (int k = 0; k < op_count; k++)
         if ((op_table[k]->c && has_word(op_table[k]->c, name)) ||
             (op_table[k]->combine && has_word(op_table[k]->combine, name)))
@@ -64,21 +57,35 @@ static char *identifier(Arena *arena, const char *name) {
     return result;
 }
 
+void names_take(Names *names, const char *name) {
+    VEC_PUSH(names->arena, &names->taken, name);
+}
+
 static const char *claim(Names *names, const char *wanted) {
     const char *name = wanted;
     for (int k = 2; is_taken(names, name); k++)
         name = arena_printf(names->arena, "%s_%d", wanted, k);
-    VEC_PUSH(names->arena, &names->taken, name);
+    names_take(names, name);
     return name;
 }
 
+const char *names_upper(Arena *arena, const char *name) {
+    char *upper = arena_strdup(arena, name);
+    for (char *c = upper; *c; c++)
+        *c = (char)toupper((unsigned char)*c);
+    return upper;
+}
+
+/* Constants are claimed when somebody asks for a size, after names of inner scopes: what is no constant is not all in
+ * capitals, or it would hide one. */
 const char *names_claim(Names *names, const char *wanted) {
-    return claim(names, identifier(names->arena, wanted));
+    char *name = identifier(names->arena, wanted);
+    if (strcmp(name, names_upper(names->arena, name)) == 0)
+        for (char *c = name; *c; c++)
+            *c = (char)tolower((unsigned char)*c);
+    return claim(names, name);
 }
 
 const char *names_claim_constant(Names *names, const char *wanted) {
-    char *name = identifier(names->arena, wanted);
-    for (char *c = name; *c; c++)
-        *c = (char)toupper((unsigned char)*c);
-    return claim(names, name);
+    return claim(names, names_upper(names->arena, identifier(names->arena, wanted)));
 }

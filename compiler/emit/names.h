@@ -13,10 +13,14 @@ typedef struct Names {
     VEC(const char *) taken;
 } Names;
 
-/* `wanted` as an identifier that nothing else in the scope has: "h.weight" gives "h_weight", then "h_weight_2". */
+/* `wanted` as an identifier that nothing else in the scope has: "h.weight" gives "h_weight", then "h_weight_2". It
+ * has a small letter: "H" gives "h". */
 const char *names_claim(Names *names, const char *wanted);
 /* The same in capitals, for an enumeration constant. */
 const char *names_claim_constant(Names *names, const char *wanted);
+/* A name that was claimed in a scope inside of this one stands for something of this one. */
+void names_take(Names *names, const char *name);
+const char *names_upper(Arena *arena, const char *name); /* in capitals */
 
 /* True when `word` occurs in `text` as a whole identifier. */
 bool has_word(const char *text, const char *word);

@@ -19,11 +19,11 @@ const char *kernel_name(const Emitter *e, const Kernel *kernel) {
 }
 
 const Program *program_of(const Emitter *e, const Kernel *kernel) {
-    const Program *train = e->programs[0];
-    for (int k = 0; k < train->kernels.count; k++)
-        if (train->kernels.at[k] == kernel)
-            return train;
-    return e->programs[1];
+    for (int p = 0; p < e->plan->program_count; p++)
+        for (int k = 0; k < e->programs[p]->kernels.count; k++)
+            if (e->programs[p]->kernels.at[k] == kernel)
+                return e->programs[p];
+    ICE("kernel %s is of no program", kernel->name);
 }
 
 double program_flops(const Program *program) {
@@ -31,6 +31,13 @@ double program_flops(const Program *program) {
     for (int k = 0; k < program->kernels.count; k++)
         flops += program->kernels.at[k]->flops;
     return flops;
+}
+
+double program_bytes(const Program *program) {
+    double bytes = 0;
+    for (int k = 0; k < program->kernels.count; k++)
+        bytes += program->kernels.at[k]->bytes;
+    return bytes;
 }
 
 static void write_kernel(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
@@ -57,7 +64,7 @@ static void write_kernels(Emitter *e, const Program *program, Writer *out) {
     for (int p = 0; p < program->phases.count; p++)
         for (int k = 0; k < program->phases.at[p].kernels.count; k++) {
             const Kernel *kernel = program->phases.at[p].kernels.at[k];
-            bool first = p == 0 && k == 0, train = program == e->programs[0];
+            bool first = p == 0 && k == 0, train = program == e->programs[PROGRAM_TRAIN];
             const char *wanted = train ? kernel->name : arena_printf(e->arena, "%s_%s", program->prefix, kernel->name);
             if (!first)
                 write_blank(out);
@@ -75,8 +82,8 @@ static void name_reports(Emitter *e) {
             names_claim_constant(&e->globals, arena_printf(e->arena, "report_%s", e->module->reports.at[k].name));
 }
 
-static void write_sizes(Emitter *e, Writer *out) {
-    sizes_write(e->sizes, out);
+static void write_sizes(Emitter *e, const char *code, Writer *out) {
+    sizes_write(e->sizes, code, out);
     const char **names = NEW_ARRAY(e->arena, const char *, e->module->reports.count + 1);
     for (int k = 0; k < e->module->reports.count; k++)
         names[k] = e->report[k];
@@ -94,44 +101,56 @@ static void write_main(Emitter *e, Writer *out) {
     (void)e;
 }
 
+/* A program that is launched for some examples of a data set. */
+static void write_program(Emitter *e, const Program *program, const char *title, void (*section)(Emitter *, Writer *),
+                          Writer *out) {
+    write_rule(out, title);
+    write_kernels(e, program, out);
+    write_blank(out);
+    e->target->phases(e, program, out);
+    section(e, out);
+}
+
 /* Sizes are known when everything that uses them has been written, kernels before what is above them. */
 static void write_file(Emitter *e, Writer *out) {
-    Writer tensors = WRITER(e->arena), step = WRITER(e->arena), evaluation = WRITER(e->arena);
+    Writer tensors = WRITER(e->arena), step = WRITER(e->arena), evaluation = WRITER(e->arena),
+           measuring = WRITER(e->arena), code = WRITER(e->arena);
     write_rule(&step, "training step");
-    write_kernels(e, e->programs[0], &step);
+    write_kernels(e, e->programs[PROGRAM_TRAIN], &step);
     write_rule(&step, "phases: one after the other; the kernels of a phase run at the same time");
-    e->target->phases(e, e->programs[0], &step);
+    e->target->phases(e, e->programs[PROGRAM_TRAIN], &step);
     write_rule(&step, "the step");
     e->target->step(e, &step);
-    write_rule(&evaluation, "evaluation");
-    write_kernels(e, e->programs[1], &evaluation);
-    write_blank(&evaluation);
-    e->target->phases(e, e->programs[1], &evaluation);
-    e->target->evaluation(e, &evaluation);
+    write_program(e, e->programs[PROGRAM_EVAL], "evaluation", e->target->evaluation, &evaluation);
+    if (e->plan->program_count > PROGRAM_MEASURE)
+        write_program(e, e->programs[PROGRAM_MEASURE],
+                      "measuring: mean and deviation of the fields that are normalized", e->target->measuring,
+                      &measuring);
     write_rule(&tensors, "tensors: where each lies in the arena");
     e->target->tensors(e, &tensors);
+    write_all(&code, &tensors);
+    write_all(&code, &step);
+    write_all(&code, &evaluation);
+    write_all(&code, &measuring);
 
     write_banner(e, out);
     write_blank(out);
     e->target->includes(e, out);
     write_rule(out, "sizes");
-    write_sizes(e, out);
-    write_all(out, &tensors);
-    write_all(out, &step);
-    write_all(out, &evaluation);
+    write_sizes(e, text_string(&code.text), out);
+    write_all(out, &code);
     write_rule(out, "tables for the runtime");
     write_tables(e, out);
     if (!e->options->shared)
         write_main(e, out);
 }
 
-Emission *emit_program(const Module *module, const Program *train, const Program *eval, const Plan *plan,
-                       const EmitOptions *options, const Target *target) {
+Emission *emit_program(const Module *module, const Plan *plan, const EmitOptions *options, const Target *target) {
     Arena *arena = module->arena;
     Emitter e = {.arena = arena,
                  .module = module,
-                 .programs = {train, eval},
                  .plan = plan,
+                 .programs = plan->programs,
                  .options = options,
                  .target = target,
                  .globals = {.arena = arena}};

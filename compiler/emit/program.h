@@ -6,15 +6,15 @@
 
 /* ---- program.c ---- */
 
-Emission *emit_program(const Module *module, const Program *train, const Program *eval, const Plan *plan,
-                       const EmitOptions *options, const Target *target);
+Emission *emit_program(const Module *module, const Plan *plan, const EmitOptions *options, const Target *target);
 
 /* "h(t, batch, tile)": a call of the kernel's function, once it has been written. */
 const char *kernel_call(const Emitter *e, const Kernel *kernel);
 const char *kernel_name(const Emitter *e, const Kernel *kernel);
 
 const Program *program_of(const Emitter *e, const Kernel *kernel);
-double program_flops(const Program *program);
+double program_flops(const Program *program); /* per step: sums of the kernels' */
+double program_bytes(const Program *program);
 
 /* ---- banner.c, quote.c: comments ---- */
 
@@ -44,15 +44,20 @@ typedef VEC(Member) Members;
 
 /* Claims the members' names. */
 void tensors_name(Emitter *e);
-/* `arrow`: how `run` is reached. */
-Members tensors_members(Emitter *e, const char *arrow);
+/* `arrow`: how `run`'s members are reached; `of`: "run->", or "" where the arena is a parameter of its own. */
+Members tensors_members(Emitter *e, const char *arrow, const char *of);
 /* "type name; // note" for each, notes aligned. */
 void write_members(Emitter *e, const Members *members, Writer *out);
 
 /* ---- tables.c: what the runtime knows about the model ---- */
 
 void write_tables(Emitter *e, Writer *out);
+const Node *prediction(const Emitter *e); /* of evaluation; NULL: none */
 /* "a, b, c" in lines that fit, the first after `head`, further ones below its end: as clang-format breaks a list. */
 void write_list(Writer *out, const char *head, const char *const *items, int count, const char *tail);
+
+/* ---- data_tables.c: fields, where examples come from, splits ---- */
+
+void write_data_tables(Emitter *e, Writer *out);
 
 #endif

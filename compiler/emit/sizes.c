@@ -14,14 +14,17 @@ struct Sizes {
     Arena *arena;
     Names *names;
     const Module *module;
-    Axis *axes; /* MAX_RANK for each node of train, then of eval */
+    Axis *axes; /* MAX_RANK for each node of the module's graphs, one after the other */
     int count;
 };
 
 static int axis_of(const Sizes *s, const Node *n, int axis) {
-    const Graph *train = s->module->train;
-    bool trains = n->id < train->nodes.count && train->nodes.at[n->id] == n;
-    return ((trains ? 0 : train->nodes.count) + n->id) * MAX_RANK + axis;
+    Graph *graphs[MAX_GRAPHS];
+    int first = 0;
+    for (int i = 0, count = module_graphs(s->module, graphs); i < count; first += graphs[i++]->nodes.count)
+        if (n->id < graphs[i]->nodes.count && graphs[i]->nodes.at[n->id] == n)
+            return (first + n->id) * MAX_RANK + axis;
+    ICE("node %%%d is of no graph", n->id);
 }
 
 static int root_of(const Sizes *s, int axis) {
@@ -89,7 +92,7 @@ static void tie_node(Sizes *s, const Node *n) {
     }
 }
 
-/* The same in both graphs: a weight, a field, a value that the text names. */
+/* The same in two graphs: a weight, a field, a value that the text names. */
 static bool corresponds(const Node *n, const Node *m) {
     bool buffer = n->op->flags & OP_BUFFER && n->attr.index == m->attr.index;
     bool value = n->name && m->name && strcmp(n->name, m->name) == 0;
@@ -185,22 +188,26 @@ static void tie_graph(Sizes *s, const Graph *g) {
 }
 
 Sizes *sizes_new(Names *names, const Module *module) {
-    const Graph *train = module->train, *eval = module->eval;
+    Graph *graphs[MAX_GRAPHS];
+    int count = module_graphs(module, graphs), nodes = 0;
     Sizes *s = NEW(names->arena, Sizes);
     *s = (Sizes){.arena = names->arena, .names = names, .module = module};
-    s->axes = NEW_ARRAY(s->arena, Axis, (train->nodes.count + eval->nodes.count) * MAX_RANK);
-    add_graph(s, train);
-    add_graph(s, eval);
-    tie_graph(s, train);
-    tie_graph(s, eval);
-    tie_graphs(s, train, eval);
+    for (int i = 0; i < count; i++)
+        nodes += graphs[i]->nodes.count;
+    s->axes = NEW_ARRAY(s->arena, Axis, nodes * MAX_RANK);
+    for (int i = 0; i < count; i++)
+        add_graph(s, graphs[i]);
     const Node *batched = NULL;
-    tie_batches(s, train, &batched);
-    tie_batches(s, eval, &batched);
+    for (int i = 0; i < count; i++) {
+        tie_graph(s, graphs[i]);
+        tie_batches(s, graphs[i], &batched);
+        for (int k = 0; k < i; k++)
+            tie_graphs(s, graphs[k], graphs[i]);
+    }
     if (batched)
         s->axes[root_of(s, axis_of(s, batched, 0))].symbol = "BATCH";
-    want_all(s, eval); /* first: no gradients, which would only echo the names of values */
-    want_all(s, train);
+    for (int i = count - 1; i >= 0; i--)
+        want_all(s, graphs[i]); /* training last: the names of its gradients would only echo those of values */
     return s;
 }
 
@@ -242,11 +249,11 @@ const char *sizes_example(Sizes *s, const Node *field) {
     return shape_product(s->arena, &shape, 1, shape.type.rank - 1);
 }
 
-void sizes_write(const Sizes *s, Writer *w) {
+void sizes_write(const Sizes *s, const char *code, Writer *w) {
     VEC(const char *) constants = {0};
     for (int axis = 0; axis < s->count; axis++) {
         const Axis *a = &s->axes[axis];
-        if (a->symbol)
+        if (a->symbol && (strcmp(a->symbol, "BATCH") == 0 || has_word(code, a->symbol)))
             VEC_PUSH(s->arena, &constants, arena_printf(s->arena, "%s = %lld", a->symbol, (long long)a->extent));
     }
     write_enumeration(w, constants.at, constants.count);

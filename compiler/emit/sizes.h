@@ -24,8 +24,8 @@ const char *shape_product(Arena *arena, const Shape *shape, int first, int count
 /* The elements of one example of a field. */
 const char *sizes_example(Sizes *sizes, const Node *field);
 
-/* The enumeration of all sizes that were asked for. */
-void sizes_write(const Sizes *sizes, Writer *w);
+/* The enumeration of the sizes that this code names, and of the batch size, which the tables name. */
+void sizes_write(const Sizes *sizes, const char *code, Writer *w);
 
 /* The index symbols "$0", "$1" ... that views are asked with. */
 extern const char *const index_symbols[MAX_RANK];

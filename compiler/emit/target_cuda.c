@@ -1,5 +1,5 @@
 /* CUDA C++. A kernel is a function of a tile, which a block of 256 threads computes. */
-#include "emit/program.h"
+#include "emit/row.h"
 
 static const char *arguments(Emitter *e, const char *text, bool declared) {
     static const char *const all[][2] = {{"t", "const Tensors &"},
@@ -36,13 +36,17 @@ void write_lambda(Writer *out, const char *head, const Writer *lines) {
 
 /* ---- launch shapes ---- */
 
-static const char *const team_names[] = {
-    [TEAM_THREAD] = "Thread", [TEAM_WARP] = "Warp", [TEAM_BLOCK] = "Whole", [TEAM_COLUMN] = "Column"};
+static const char *const team_names[] = {[TEAM_THREAD] = "Thread",
+                                         [TEAM_WARP] = "Warp",
+                                         [TEAM_HALF] = "Half",
+                                         [TEAM_BLOCK] = "Whole",
+                                         [TEAM_COLUMN] = "Column"};
 
 /* "128 tiles of 16 x 4 outputs, 4 x 4 a thread, 64 slices of k; no panels ..." */
 static void write_cut(Emitter *e, const Kernel *kernel, Writer *out) {
     static const char *const ways[] = {[FEED_STAGED] = "panels in shared memory (cuda/staged.cuh)",
                                        [FEED_PIPELINED] = "panels copied ahead to shared memory (cuda/pipelined.cuh)",
+                                       [FEED_THIN] = "straight from memory (cuda/thin.cuh)",
                                        [FEED_DIRECT] = "no panels in shared memory (cuda/direct.cuh)"};
     const Tile *tile = &kernel->tile;
     const char *slices = tile->slices > 1 ? arena_printf(e->arena, ", %d slices of k", tile->slices) : "";
@@ -52,6 +56,28 @@ static void write_cut(Emitter *e, const Kernel *kernel, Writer *out) {
                                ways[product_feed(kernel)]));
 }
 
+/* Warps that the only tile of a product without panels keeps busy; 0: it has several tiles, or panels. */
+static int busy_warps(const Kernel *kernel) {
+    enum { LANES = 32 };
+    if (kernel->cls != KERNEL_CONTRACT || product_feed(kernel) != FEED_THIN || kernel->tiles > 1)
+        return 0;
+    int outputs = (int)((kernel->m - 1) * kernel->tile.n + kernel->n);
+    return (outputs * kernel->tile.slices + LANES - 1) / LANES;
+}
+
+/* Where a single block runs a phase: behind the warps of the products before it, so that they run side by side. */
+static int first_warp(Emitter *e, const Kernel *kernel) {
+    enum { WARPS = 8 };
+    const Program *program = program_of(e, kernel);
+    const Phase *phase = &program->phases.at[kernel->phase];
+    int warps = 0;
+    if (program->machine->form != FORM_SOLO || !busy_warps(kernel))
+        return 0;
+    for (int k = 0; k < phase->kernels.count && phase->kernels.at[k] != kernel; k++)
+        warps += busy_warps(phase->kernels.at[k]);
+    return warps % WARPS;
+}
+
 static void declare_product(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
     Shape shape = sizes_shape(e->sizes, kernel->contraction);
     int rank = shape.type.rank;
@@ -59,13 +85,18 @@ static void declare_product(Emitter *e, const Kernel *kernel, const char *name, 
     write_cut(e, kernel, out);
     write_line(out, "using %s_product = Product<%s, %s, %s>;", name, shape.symbol[rank - 2], shape.symbol[rank - 1],
                product_depth(e, kernel->contraction));
-    write_line(out, "using %s_tile = Tile<%d, %d, %d, %d, %d>;", name, tile->m, tile->n, tile->k, tile->tm, tile->tn);
+    int warp = first_warp(e, kernel);
+    const char *begins = warp ? arena_printf(e->arena, ", %d", warp) : "",
+               *why = warp ? " // the last: its first warp" : "";
+    write_line(out, "using %s_tile = Tile<%d, %d, %d, %d, %d%s>;%s", name, tile->m, tile->n, tile->k, tile->tm,
+               tile->tn, begins, why);
     const char *tiles = kernel->batches > 1 ? "each" : "tiles";
     write_line(out, "constexpr int %s_%s = product_tiles<%s_product, %s_tile>();", name, tiles, name, name);
     if (kernel->batches > 1)
         write_line(out, "constexpr int %s_tiles = %s * %s_each;", name, shape_product(e->arena, &shape, 0, rank - 2),
                    name);
-    write_line(out, "constexpr int %s_shared_bytes = product_shared<%s_product, %s_tile>();", name, name, name);
+    if (product_feed(kernel) != FEED_THIN)
+        write_line(out, "constexpr int %s_shared_bytes = product_shared<%s_product, %s_tile>();", name, name, name);
 }
 
 /* NULL: none. */
@@ -75,6 +106,13 @@ static const char *vector_floats(Emitter *e, const Kernel *kernel) {
         for (int k = 0; k < kernel->stages.at[s].vectors.count; k++)
             text_printf(&sum, "%s%s", sum.length ? " + " : "", stage_extent(e, &kernel->stages.at[s]));
     return sum.length ? text_string(&sum) : NULL;
+}
+
+static bool keeps_vectors(const Kernel *kernel) {
+    for (int s = 0; s < kernel->stages.count; s++)
+        if (kernel->stages.at[s].vectors.count)
+            return true;
+    return false;
 }
 
 static void declare_rows(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
@@ -102,9 +140,17 @@ static void declare(Emitter *e, const Kernel *kernel, const char *name, Writer *
 /* ---- sections ---- */
 
 static const char *execution(const Emitter *e) {
-    const Program *train = e->programs[0];
-    const char *persistent = "All steps are one launch of BLOCKS blocks: each loops over the steps, in a step over the "
-                             "phases, and in a phase over its share of the tiles";
+    const Program *train = e->programs[PROGRAM_TRAIN];
+    static const char *const forms[] = {
+        [FORM_GRID] =
+            "one launch of BLOCKS blocks: each loops over the steps, in a step over the phases, and in a phase "
+            "over its share of the tiles",
+        [FORM_CLUSTER] =
+            "one launch of a cluster of BLOCKS neighbouring blocks: each loops over the steps, in a step over "
+            "the phases, and in a phase over its share of the tiles",
+        [FORM_SOLO] = "one launch of a single block, which keeps the arena in its shared memory: it loops over the "
+                      "steps, in a step over the phases, and in a phase over the tiles"};
+    const char *persistent = arena_printf(e->arena, "All steps are %s", forms[train->machine->form]);
     const char *graph = "A step is a CUDA graph of a launch per phase, with a block for each tile";
     return arena_printf(e->arena,
                         "How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: "
@@ -128,11 +174,13 @@ static void includes(Emitter *e, Writer *out) {
 }
 
 static void tensors(Emitter *e, Writer *out) {
-    Members members = tensors_members(e, ".");
+    Members members = tensors_members(e, ".", "");
     write_open(out, "struct Tensors {");
+    write_line(out, "static constexpr int64_t arena_bytes = %lld;", (long long)e->plan->arena_bytes);
+    write_blank(out);
     write_members(e, &members, out);
     write_blank(out);
-    write_open(out, "__device__ explicit Tensors(const MtcRun &run) {");
+    write_open(out, "__device__ Tensors(const MtcRun &run, char *arena) {");
     for (int k = 0; k < members.count; k++)
         write_line(out, "%s = %s;", members.at[k].name, members.at[k].value);
     write_close(out, "}");
@@ -155,15 +203,38 @@ static void write_phase(Emitter *e, const Phase *phase, const char *name, Writer
     write_close(out, "}");
 }
 
-static void write_tiles(Emitter *e, const Phase *phase, const char *name, Writer *out) {
-    Text sum = TEXT(e->arena);
-    for (int k = 0; k < phase->kernels.count; k++)
-        text_printf(&sum, "%s%s_tiles", k ? " + " : "", kernel_name(e, phase->kernels.at[k]));
-    write_line(out, "constexpr int %s_tiles = %s;", name, text_string(&sum));
+static bool takes_shared(const Kernel *kernel) {
+    if (kernel->cls == KERNEL_CONTRACT)
+        return product_feed(kernel) != FEED_THIN;
+    return kernel->team != TEAM_THREAD;
 }
 
-static bool takes_shared(const Kernel *kernel) {
-    return kernel->cls == KERNEL_CONTRACT || kernel->team != TEAM_THREAD;
+static bool uses_shared(const Kernel *kernel) {
+    bool warps = kernel->cls == KERNEL_LOOP && (kernel->team == TEAM_WARP || kernel->team == TEAM_HALF);
+    return takes_shared(kernel) && !(warps && !keeps_vectors(kernel));
+}
+
+/* The kernels of the phase up to the last that uses shared memory: their tiles must not do so at the same time. */
+static int sharing_kernels(const Phase *phase) {
+    int count = phase->kernels.count;
+    while (count > 0 && !uses_shared(phase->kernels.at[count - 1]))
+        count--;
+    return count;
+}
+
+/* "h_tiles + logits_tiles": of the first `count` kernels of the phase. */
+static const char *tiles_of(Emitter *e, const Phase *phase, int count) {
+    Text sum = TEXT(e->arena);
+    for (int k = 0; k < count; k++)
+        text_printf(&sum, "%s%s_tiles", k ? " + " : "", kernel_name(e, phase->kernels.at[k]));
+    return count ? text_string(&sum) : "0";
+}
+
+static void write_tiles(Emitter *e, const Phase *phase, const char *name, Writer *out) {
+    write_line(out, "constexpr int %s_tiles = %s;", name, tiles_of(e, phase, phase->kernels.count));
+    if (sharing_kernels(phase) < phase->kernels.count)
+        write_line(out, "constexpr int %s_sharing = %s; // of them use shared memory", name,
+                   tiles_of(e, phase, sharing_kernels(phase)));
 }
 
 static void write_shared(Emitter *e, const Program *program, const char *name, Writer *out) {
@@ -182,11 +253,23 @@ static void write_shared(Emitter *e, const Program *program, const char *name, W
     write_close(out, "});");
 }
 
+/* "using Train = Step<...>;", below the "=" where that makes one line of the arguments. */
+static void write_step_type(Emitter *e, const char *head, const char *const *arguments, int count, Writer *out) {
+    Text step = TEXT(e->arena);
+    for (int k = 0; k < count; k++)
+        text_printf(&step, "%s%s", k ? ", " : "Step<", arguments[k]);
+    text_puts(&step, ">;");
+    bool fits = strlen(head) + 1 + step.length <= LONGEST_LINE;
+    if (!fits && 4 + step.length <= LONGEST_LINE)
+        write_line(out, "%s\n    %s", head, text_string(&step));
+    else
+        write_list(out, arena_printf(e->arena, "%s Step<", head), arguments, count, ">;");
+}
+
 static void phases(Emitter *e, const Program *program, Writer *out) {
-    bool train = program == e->programs[0];
     int count = program->phases.count;
-    const char **parts = NEW_ARRAY(e->arena, const char *, count + 4);
-    const char *shared = train ? "TRAIN_SHARED" : "EVAL_SHARED";
+    const char **parts = NEW_ARRAY(e->arena, const char *, count + 4), *prefix = program->prefix;
+    const char *upper = names_upper(e->arena, prefix), *shared = arena_printf(e->arena, "%s_SHARED", upper);
     parts[0] = "Tensors";
     parts[1] = "BATCH";
     parts[2] = "REPORTS";
@@ -197,19 +280,43 @@ static void phases(Emitter *e, const Program *program, Writer *out) {
         write_tiles(e, &program->phases.at[p], name, out);
         write_phase(e, &program->phases.at[p], name, out);
         write_blank(out);
-        parts[p + 4] = arena_printf(e->arena, "Phase<%s, %s_tiles>", name, name);
+        bool all_share = sharing_kernels(&program->phases.at[p]) == program->phases.at[p].kernels.count;
+        const char *sharing = all_share ? "" : arena_printf(e->arena, ", %s_sharing", name);
+        parts[p + 4] = arena_printf(e->arena, "Phase<%s, %s_tiles%s>", name, name, sharing);
     }
     write_shared(e, program, shared, out);
-    write_list(out, train ? "using Train = Step<" : "using Eval = Step<", parts, count + 4, ">;");
+    write_step_type(e, arena_printf(e->arena, "using %c%s =", *upper, prefix + 1), parts, count + 4, out);
+}
+
+static void write_parts(Emitter *e, Writer *out) {
+    const Program *train = e->programs[PROGRAM_TRAIN];
+    Notes notes = {0};
+    for (int p = 0; p < train->phases.count; p++)
+        for (int k = 0; k < train->phases.at[p].kernels.count; k++) {
+            const char *name = kernel_name(e, train->phases.at[p].kernels.at[k]);
+            const char *row = arena_printf(e->arena, "{%d, %s_tiles},", p, name);
+            VEC_PUSH(e->arena, &notes, ((Note){row, arena_printf(e->arena, "kernel %d", notes.count)}));
+        }
+    write_line(out, "// of kernel_table: phase, tiles");
+    write_notes(out, "static const Part parts[]", &notes);
+    write_line(out, "static Repeated<Train> repeated;\n");
+}
+
+static void write_schedule(const Program *train, Writer *out) {
+    static const char *const forms[] = {[FORM_GRID] = "grid", [FORM_CLUSTER] = "cluster", [FORM_SOLO] = "solo"};
+    if (train->schedule != SCHEDULE_PERSISTENT) {
+        write_line(out, "static Replayed<Train> schedule;\n");
+        return;
+    }
+    write_line(out, "constexpr int BLOCKS = %lld; // of the one launch, at most: the device must hold all at a time",
+               (long long)train->grid);
+    write_line(out, "static Persistent<Train, Form::%s> schedule;\n", forms[train->machine->form]);
 }
 
 static void step_section(Emitter *e, Writer *out) {
-    bool persistent = e->programs[0]->schedule == SCHEDULE_PERSISTENT;
-    if (persistent)
-        write_line(out,
-                   "constexpr int BLOCKS = %lld; // of the one launch, at most: the device must hold all at a time",
-                   (long long)e->programs[0]->grid);
-    write_line(out, "static %s<Train> schedule;\n", persistent ? "Persistent" : "Replayed");
+    bool persistent = e->programs[PROGRAM_TRAIN]->schedule == SCHEDULE_PERSISTENT;
+    write_schedule(e->programs[PROGRAM_TRAIN], out);
+    write_parts(e, out);
     write_line(out,
                "static const char *train(const MtcRun *run, int64_t steps) {\n"
                "    return schedule.train(run, steps);\n"
@@ -220,12 +327,21 @@ static void step_section(Emitter *e, Writer *out) {
                "    return launch_until<Train>(run, phase);\n"
                "}\n"
                "\n"
+               "static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t epochs) {\n"
+               "    return launch_shuffle(run, order, epoch, epochs);\n"
+               "}\n"
+               "\n"
+               "static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {\n"
+               "    return repeated.run(run, parts, kernel, times);\n"
+               "}\n"
+               "\n"
                "static const char *prepare(const MtcRun *) {\n"
                "    return schedule.prepare(%s);\n"
                "}\n"
                "\n"
                "static void release() {\n"
                "    schedule.release();\n"
+               "    repeated.release();\n"
                "}",
                persistent ? "BLOCKS" : "");
 }
@@ -234,6 +350,13 @@ static void evaluation(Emitter *e, Writer *out) {
     (void)e;
     write_line(out, "\nstatic const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {\n"
                     "    return launch_evaluation<Eval>(run, first, rows, slot);\n"
+                    "}");
+}
+
+static void measuring(Emitter *e, Writer *out) {
+    (void)e;
+    write_line(out, "\nstatic const char *measure(const MtcRun *run, int64_t first, int64_t rows) {\n"
+                    "    return launch_evaluation<Measure>(run, first, rows, 0);\n"
                     "}");
 }
 
@@ -330,7 +453,7 @@ static void open_rows(const Body *row, const char *rows, Writer *out) {
         write_line(out, "%s team(shared);", team);
     if (kernel->team == TEAM_BLOCK && kernel->rows > 1)
         write_line(out, "int i = tile;");
-    if (kernel->team == TEAM_COLUMN || (kernel->team == TEAM_WARP && kernel->rows > 1))
+    if (kernel->team == TEAM_COLUMN || kernel->team == TEAM_HALF || (kernel->team == TEAM_WARP && kernel->rows > 1))
         write_line(out, "int i = tile * %s::rows + team.row;", team);
     if (kernel->team == TEAM_COLUMN)
         write_line(out, "bool exists = i < %s;", rows);
@@ -338,7 +461,7 @@ static void open_rows(const Body *row, const char *rows, Writer *out) {
         write_all(out, row->before_gate);
     write_line(out, "gate();");
     if (kernel->team == TEAM_WARP && kernel->rows == 1)
-        write_line(out, "if (team.row > 0)\n    return;");
+        write_line(out, "if (team.row < WARPS - 1)\n    return;");
     else if (kernel->team == TEAM_WARP || kernel->team == TEAM_THREAD)
         write_line(out, "if (i >= %s)\n    return;", rows);
 }
@@ -387,7 +510,7 @@ static void sync(Body *row) {
 
 static bool product(Body *row, const Stage *stage, const char *extent) {
     const Node *n = stage->contractions.at[0];
-    if (row->kernel->team != TEAM_WARP && row->kernel->team != TEAM_BLOCK)
+    if (row->kernel->team == TEAM_THREAD || row->kernel->team == TEAM_COLUMN)
         return false;
     Arena *arena = row->e->arena;
     Writer terms = writer_like(row->out), lines = writer_like(row->out);
@@ -415,6 +538,7 @@ const Target target_cuda = {
     .phases = phases,
     .step = step_section,
     .evaluation = evaluation,
+    .measuring = measuring,
     .call = call,
     .member = "t.",
     .report = "batch.reports",
@@ -431,7 +555,6 @@ const Target target_cuda = {
     .product = product,
 };
 
-Emission *emit_cuda(const Module *module, const Program *train, const Program *eval, const Plan *plan,
-                    const EmitOptions *options) {
-    return emit_program(module, train, eval, plan, options, &target_cuda);
+Emission *emit_cuda(const Module *module, const Plan *plan, const EmitOptions *options) {
+    return emit_program(module, plan, options, &target_cuda);
 }

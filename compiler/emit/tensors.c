@@ -18,7 +18,7 @@ void tensors_name(Emitter *e) {
 /* For each buffer a node that lies in it: its shape has the symbols. */
 static const Node **nodes_in_buffers(const Emitter *e) {
     const Node **nodes = NEW_ARRAY(e->arena, const Node *, e->plan->buffers.count);
-    for (int p = 0; p < 2; p++)
+    for (int p = 0; p < e->plan->program_count; p++)
         for (int k = 0; k < e->programs[p]->graph->nodes.count; k++) {
             const Buffer *buffer = plan_buffer(e->plan, e->programs[p]->graph->nodes.at[k]);
             if (buffer && !nodes[buffer - e->plan->buffers.at])
@@ -28,7 +28,7 @@ static const Node **nodes_in_buffers(const Emitter *e) {
 }
 
 static const Node *field_node(const Emitter *e, int field) {
-    for (int p = 0; p < 2; p++)
+    for (int p = 0; p < e->plan->program_count; p++)
         for (int k = 0; k < e->programs[p]->graph->nodes.count; k++) {
             const Node *n = e->programs[p]->graph->nodes.at[k];
             if (n->op->table == TABLE_FIELD && n->attr.index == field)
@@ -69,7 +69,7 @@ static const char *buffer_note(Emitter *e, int buffer, const Node *n) {
     return note;
 }
 
-static void add_buffers(Emitter *e, const char *arrow, Members *members) {
+static void add_buffers(Emitter *e, const char *of, Members *members) {
     const Node **nodes = nodes_in_buffers(e);
     for (int k = 0; k < e->plan->buffers.count; k++) {
         const Buffer *buffer = &e->plan->buffers.at[k];
@@ -77,7 +77,7 @@ static void add_buffers(Emitter *e, const char *arrow, Members *members) {
         if (!n)
             continue;
         const char *type = arena_printf(e->arena, "%s *", c_type(e, buffer->type.dtype));
-        const char *value = arena_printf(e->arena, "(%s)(run%sarena + %lld)", type, arrow, (long long)buffer->offset);
+        const char *value = arena_printf(e->arena, "(%s)(%sarena + %lld)", type, of, (long long)buffer->offset);
         VEC_PUSH(e->arena, members, ((Member){type, e->tensor[k], value, buffer_note(e, k, n)}));
     }
 }
@@ -92,26 +92,36 @@ static void add_knobs(Emitter *e, const char *arrow, Members *members) {
     }
 }
 
-Members tensors_members(Emitter *e, const char *arrow) {
+Members tensors_members(Emitter *e, const char *arrow, const char *of) {
     Members members = {0};
     add_fields(e, arrow, &members);
-    add_buffers(e, arrow, &members);
+    add_buffers(e, of, &members);
     add_knobs(e, arrow, &members);
     return members;
+}
+
+static bool has_note(const Members *members, int k) {
+    return members->at[k].note && *members->at[k].note;
+}
+
+/* Of the declarations from k on that have notes, up to one that has none. */
+static int note_column(const Members *members, int k) {
+    int width = 0;
+    for (; k < members->count && has_note(members, k); k++) {
+        int length = (int)(strlen(members->at[k].type) + strlen(members->at[k].name)) + 1;
+        width = length > width ? length : width;
+    }
+    return width;
 }
 
 void write_members(Emitter *e, const Members *members, Writer *out) {
     int width = 0;
     for (int k = 0; k < members->count; k++) {
         const Member *member = &members->at[k];
-        int length = (int)(strlen(member->type) + strlen(member->name)) + 1;
-        if (member->note && *member->note && length > width)
-            width = length;
-    }
-    for (int k = 0; k < members->count; k++) {
-        const Member *member = &members->at[k];
         const char *declaration = arena_printf(e->arena, "%s%s;", member->type, member->name);
-        if (member->note && *member->note)
+        if (k == 0 || !has_note(members, k - 1))
+            width = note_column(members, k);
+        if (has_note(members, k))
             write_line(out, "%-*s // %s", width, declaration, member->note);
         else
             write_line(out, "%s", declaration);

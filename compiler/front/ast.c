@@ -77,11 +77,13 @@ Stmt *stmt_value(Arena *arena, StmtKind kind, Span span, Expr *value, Expr *mess
     return s;
 }
 
-Stmt *stmt_field(Arena *arena, Span span, Name name, Name type, ExprList dims) {
+Stmt *stmt_field(Arena *arena, Span span, Name name, Name type, ExprList dims, Expr *source) {
     Stmt *s = stmt_new(arena, STMT_FIELD, span);
     s->name = name;
     s->type = type;
     s->dims = dims;
+    s->value = source;
+    s->depth = deeper(1, source);
     for (int i = 0; i < dims.count; i++)
         s->depth = deeper(s->depth, dims.at[i]);
     return s;
@@ -153,12 +155,4 @@ Stmt *block_find(const Block *block, const char *name) {
         if (block->body.at[i]->name.text && strcmp(block->body.at[i]->name.text, name) == 0)
             return block->body.at[i];
     return NULL;
-}
-
-int front_source_count(const Ast *ast) {
-    return ast->sources.count;
-}
-
-const Source *front_source(const Ast *ast, int index) {
-    return ast->sources.at[index];
 }

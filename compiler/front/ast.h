@@ -63,12 +63,12 @@ struct Stmt {
     Name name;      /* ASSIGN, FIELD, REPEAT */
     Name type;      /* FIELD: "u8", "class" */
     ExprList dims;  /* FIELD */
-    Expr *value;    /* ASSIGN, RETURN; condition of IF and ASSERT; first index of REPEAT */
+    Expr *value;    /* ASSIGN, RETURN; source of FIELD, or NULL; condition of IF and ASSERT; first index of REPEAT */
     Expr *end;      /* REPEAT: the index after the last */
     Expr *message;  /* ASSERT: a string, or NULL */
     StmtList body;  /* REPEAT, IF */
     StmtList other; /* IF: else */
-    bool ran, read; /* ASSIGN, set by lower.c: some value of it was made, was used */
+    bool ran, read; /* ASSIGN: some value of it was made, was used (lower.c); FIELD: it was used */
 };
 
 typedef struct Param {
@@ -79,7 +79,7 @@ typedef struct Param {
     double low, high;
     Span value_span;
     const char *help;
-    bool read;
+    bool read; /* it is named somewhere */
 } Param;
 
 /* A parameter of a function: name, the shape that it must have (each axis a size, a name or `_`), its default. */
@@ -143,7 +143,8 @@ Expr *expr_operator(Arena *arena, Span span, Name op, Expr *a, Expr *b);
 Stmt *stmt_new(Arena *arena, StmtKind kind, Span span);
 Stmt *stmt_assign(Arena *arena, Span span, Name name, Expr *value);
 Stmt *stmt_value(Arena *arena, StmtKind kind, Span span, Expr *value, Expr *message);
-Stmt *stmt_field(Arena *arena, Span span, Name name, Name type, ExprList dims);
+/* `source` is NULL where the text does not say what the field is made of. */
+Stmt *stmt_field(Arena *arena, Span span, Name name, Name type, ExprList dims, Expr *source);
 Stmt *stmt_repeat(Arena *arena, Span span, Name index, Expr *first, Expr *end, StmtList body);
 Stmt *stmt_if(Arena *arena, Span span, Expr *condition, StmtList body, StmtList other);
 

@@ -8,6 +8,7 @@
 typedef struct Printer {
     Text *out;
     int indent;
+    bool plain; /* without what the program does not depend on: places, help texts */
     const Source *source;
 } Printer;
 
@@ -16,6 +17,10 @@ static void print_body(Printer *p, const char *title, const StmtList *body);
 
 static void begin_line(Printer *p, Span at) {
     int line, column;
+    if (p->plain) {
+        text_printf(p->out, "%*s", 2 * p->indent, "");
+        return;
+    }
     if (at.source != p->source)
         text_printf(p->out, "# %s\n", at.source->path);
     p->source = at.source;
@@ -90,7 +95,7 @@ static void print_stmt(Printer *p, const Stmt *s) {
         text_printf(p->out, " : %s", s->type.text);
     text_putc(p->out, '\n');
     print_exprs(p, &s->dims);
-    print_under(p, NULL, s->value);
+    print_under(p, s->kind == STMT_FIELD ? "from" : NULL, s->value);
     print_under(p, NULL, s->end);
     print_under(p, NULL, s->message);
     print_body(p, NULL, &s->body);
@@ -118,7 +123,7 @@ static void print_param(Printer *p, const Param *param) {
         text_puts(p->out, "..");
         text_number(p->out, param->high);
     }
-    if (param->help)
+    if (param->help && !p->plain)
         text_printf(p->out, "  # %s", param->help);
     text_putc(p->out, '\n');
 }
@@ -138,18 +143,27 @@ static void print_fn(Printer *p, const Fn *fn) {
     print_body(p, NULL, &fn->body);
 }
 
-void front_print(const Ast *ast, Text *out) {
-    Printer p = {.out = out, .source = ast->sources.at[0]};
+static void print_items(Printer *p, const Ast *ast) {
     for (int i = 0; i < ast->items.count; i++) {
         const Item *item = &ast->items.at[i];
         if (item->kind == ITEM_PARAM) {
-            print_param(&p, item->param);
+            print_param(p, item->param);
         } else if (item->kind == ITEM_FN) {
-            print_fn(&p, item->fn);
+            print_fn(p, item->fn);
         } else {
-            begin_line(&p, item->block->span);
-            text_printf(out, "%s\n", item->block->keyword.text);
-            print_body(&p, NULL, &item->block->body);
+            begin_line(p, item->block->span);
+            text_printf(p->out, "%s\n", item->block->keyword.text);
+            print_body(p, NULL, &item->block->body);
         }
     }
+}
+
+void front_print(const Ast *ast, Text *out) {
+    Printer p = {.out = out, .source = ast->sources.at[0]};
+    print_items(&p, ast);
+}
+
+void front_print_plain(const Ast *ast, Text *out) {
+    Printer p = {.out = out, .plain = true};
+    print_items(&p, ast);
 }

@@ -37,8 +37,11 @@ static Value parse_default(Arena *arena, const char **at) {
     if (take(at, "false"))
         return (Value){.kind = VALUE_BOOL};
     if (take(at, "\"")) {
-        const char *string = arena_strndup(arena, *at, strcspn(*at, "\""));
-        *at = skip_spaces(*at + strlen(string) + 1);
+        size_t length = 0;
+        while ((*at)[length] != '"')
+            length += (*at)[length] == '\\' ? 2 : 1;
+        const char *string = arena_strndup(arena, *at, length);
+        *at = skip_spaces(*at + length + 1);
         return (Value){.kind = VALUE_STRING, .string = string};
     }
     char *end;
@@ -65,13 +68,17 @@ static Parameter parse_parameter(Arena *arena, const char **at) {
     return p;
 }
 
-const Signature *signature_of_op(Arena *arena, const OpDef *op) {
-    VEC(Parameter) parameters = {0};
-    for (const char *at = op->signature; *at; take(&at, ","))
-        VEC_PUSH(arena, &parameters, parse_parameter(arena, &at));
+const Signature *signature_parse(Arena *arena, const char *name, const char *parameters) {
+    VEC(Parameter) list = {0};
+    for (const char *at = parameters; *at; take(&at, ","))
+        VEC_PUSH(arena, &list, parse_parameter(arena, &at));
     Signature *s = NEW(arena, Signature);
-    *s = (Signature){arena_printf(arena, "%s(%s)", op->name, op->signature), parameters.at, parameters.count};
+    *s = (Signature){arena_printf(arena, "%s(%s)", name, parameters), list.at, list.count};
     return s;
+}
+
+const Signature *signature_of_op(Arena *arena, const OpDef *op) {
+    return signature_parse(arena, op->name, op->signature);
 }
 
 Signature *signature_of_fn(Arena *arena, const Fn *fn) {
@@ -161,12 +168,16 @@ static void bind_named(Binder *b, const Arg *arg) {
         unknown_parameter(b, &arg->name);
 }
 
+/* The arguments of the parameter that takes any number of them, as one list. */
 static void bind_rest(Binder *b) {
-    int last = b->signature->count - 1;
-    if (last < 0 || !b->signature->at[last].rest || b->call->bound[last])
+    int at = 0;
+    while (at < b->signature->count && !b->signature->at[at].rest)
+        at++;
+    if (at == b->signature->count || (b->call->bound[at] && !b->rest.count))
         return;
     Span span = b->rest.count ? span_join(b->rest.at[0]->span, b->rest.at[b->rest.count - 1]->span) : b->call->span;
-    b->call->bound[last] = expr_list(b->arena, span, b->rest);
+    Arg list = {.value = expr_list(b->arena, span, b->rest)};
+    bind_to(b, at, &list);
 }
 
 static void report_missing(Binder *b) {
@@ -198,4 +209,9 @@ bool bind_call(Diag *diag, Arena *arena, Expr *call, const Signature *signature)
     bind_rest(&b);
     report_missing(&b);
     return b.ok;
+}
+
+Expr *bound_argument(const Expr *call, const char *parameter) {
+    int index = find_parameter(call->signature, parameter);
+    return index < 0 ? NULL : call->bound[index];
 }

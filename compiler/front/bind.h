@@ -17,12 +17,17 @@ struct Signature {
     int count;
 };
 
-/* From `OpDef.signature`: "x, out: size, bias: bool = true, parts..." */
+/* Of a function called `name` with the parameters "x, out: size, bias: bool = true, parts..." */
+const Signature *signature_parse(Arena *arena, const char *name, const char *parameters);
+/* From `OpDef.signature`. */
 const Signature *signature_of_op(Arena *arena, const OpDef *op);
 Signature *signature_of_fn(Arena *arena, const Fn *fn);
 
 /* Sets call->bound and call->layer_name; reports what does not match and returns false. */
 bool bind_call(Diag *diag, Arena *arena, Expr *call, const Signature *signature);
+
+/* The argument that bind_call found for a parameter; NULL: left out, or there is no such parameter. */
+Expr *bound_argument(const Expr *call, const char *parameter);
 
 /* "; did you mean 'x'?", or "" when no candidate is near. */
 const char *suggestion(Arena *arena, const char *name, const char *const *candidates, int count);

@@ -23,7 +23,7 @@ static void expected(Call *call, int arg, const char *what) {
     Text found = TEXT(call->module->arena);
     if (v->kind == VALUE_ERROR)
         return;
-    if (v->kind == VALUE_NUMBER)
+    if (v->kind == VALUE_NUMBER && !v->varies)
         text_number(&found, v->number);
     else
         text_puts(&found, value_kind_text(call->module->arena, v));
@@ -56,7 +56,7 @@ int64_t call_int(Call *call, int arg, int64_t low, int64_t high) {
 
 double call_number(Call *call, int arg) {
     value_fix(call->module, &call->args[arg]);
-    if (call->args[arg].kind == VALUE_NUMBER)
+    if (call->args[arg].kind == VALUE_NUMBER && !call->args[arg].varies)
         return call->args[arg].number;
     expected(call, arg, "a number");
     return NAN;
@@ -71,7 +71,7 @@ Node *call_scalar(Call *call, int arg) {
 
 bool call_bool(Call *call, int arg) {
     value_fix(call->module, &call->args[arg]);
-    if (call->args[arg].kind != VALUE_BOOL)
+    if (call->args[arg].kind != VALUE_BOOL || call->args[arg].varies)
         expected(call, arg, "true or false");
     return call->args[arg].kind == VALUE_BOOL && call->args[arg].number != 0;
 }
@@ -123,17 +123,40 @@ unsigned call_axes(Call *call, int arg, const Node *of) {
 
 /* ---- weights ---- */
 
+/* The row of the weight that this graph makes next: all graphs make the same ones, in the same order. */
+static int next_weight(const Call *call) {
+    const Module *module = call->module;
+    int index = *call->weights;
+    while (index < module->weights.count && module->weights.at[index].kind == WEIGHT_BUFFER)
+        index++;
+    return index;
+}
+
 Node *call_weight(Call *call, const char *name, const Type *type, Init init) {
     Module *module = call->module;
     if (!type_fits(type)) {
         diag_error(module->diag, call->src, "a weight %s is too large", type_user_text(module->arena, type));
         return NULL;
     }
-    int index = (*call->weights)++;
+    int index = next_weight(call);
     if (index == module->weights.count) {
         Weight weight = {.name = name, .type = *type, .init = init, .src = call->src, .of = -1};
         VEC_PUSH(module->arena, &module->weights, weight);
     }
+    *call->weights = index + 1;
     ENSURE(type_same_shape(&module->weights.at[index].type, type));
+    return graph_weight(call->g, index);
+}
+
+Node *call_buffer(Call *call, const char *name, const Type *type, Init init) {
+    Module *module = call->module;
+    int index = 0;
+    while (index < module->weights.count &&
+           (module->weights.at[index].kind != WEIGHT_BUFFER || strcmp(module->weights.at[index].name, name) != 0))
+        index++;
+    if (index == module->weights.count) {
+        Weight buffer = {.name = name, .kind = WEIGHT_BUFFER, .type = *type, .init = init, .src = call->src, .of = -1};
+        VEC_PUSH(module->arena, &module->weights, buffer);
+    }
     return graph_weight(call->g, index);
 }

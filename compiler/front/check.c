@@ -1,34 +1,30 @@
 /* Declarations: which blocks there are and what stands in them, duplicates, recursion. */
-#include "front/check.h"
+#include "front/data.h"
 
-static const char *const split_names[] = {"train", "test", "validation"};
-static const char *const format_names[] = {"idx"};
-static const char *const field_types[] = {"u8", "i32", "f32", "class"};
 /* The generated program's own flags; a param may not take their names. --help is no row of that table. */
 static const char *const program_flags[] = {
 #define FLAG(field, name, ...) name,
 #include "../../runtime/flags.def"
     "help"};
-static const char *const train_keys[] = {"loss", "metric", "optimizer", "batch", "epochs", "seed", "predict"};
+static const char *const train_keys[] = {"loss",   "metric",   "optimizer",  "batch",      "epochs",
+                                         "seed",   "predict",  "clip_norm",  "clip_value", "ema",
+                                         "freeze", "no_decay", "accumulate", "monitor",    "patience"};
 
-enum { MAX_FIELDS = 8, MAX_PARAMS = 32, MAX_CALLS = 100 };
+enum { MAX_PARAMS = 32, MAX_CALLS = 100 };
 
-#define COUNT(array) (int)(sizeof(array) / sizeof *(array))
-
-static bool contains(const char *const *names, int count, const char *name) {
+bool is_one_of(const char *const *names, int count, const char *name) {
     for (int i = 0; i < count; i++)
         if (strcmp(names[i], name) == 0)
             return true;
     return false;
 }
 
-/* `unknown <what> 'nam'; did you mean 'name'?` and the list of the valid ones. */
-static void unknown(Diag *diag, Arena *arena, const char *what, Name name, const char *const *names, int count) {
+void report_unknown(Diag *diag, Arena *arena, const char *what, Name name, const char *const *names, int count) {
     diag_error(diag, name.span, "unknown %s '%s'%s", what, name.text, suggestion(arena, name.text, names, count));
     diag_note(diag, name.span, "valid here: %s", name_list(arena, names, count));
 }
 
-static void duplicate(Diag *diag, const char *what, Name name, Span first) {
+void report_duplicate(Diag *diag, const char *what, Name name, Span first) {
     diag_error(diag, name.span, "%s '%s' is given twice", what, name.text);
     diag_note(diag, first, "it is given here first");
 }
@@ -50,11 +46,11 @@ static void check_params(Diag *diag, const Ast *ast) {
         const Param *p = ast->params.at[i];
         for (int k = 0; k < i; k++)
             if (strcmp(ast->params.at[k]->name.text, p->name.text) == 0) {
-                duplicate(diag, "param", p->name, ast->params.at[k]->name.span);
+                report_duplicate(diag, "param", p->name, ast->params.at[k]->name.span);
                 break;
             }
         check_range(diag, p);
-        if (contains(program_flags, COUNT(program_flags), p->name.text))
+        if (is_one_of(program_flags, COUNT(program_flags), p->name.text))
             diag_error(diag, p->name.span, "--%s is a flag of every program; choose another name for this param",
                        p->name.text);
         if (i == MAX_PARAMS)
@@ -68,8 +64,8 @@ static void check_fn_name(Diag *diag, const Ast *ast, const Fn *fn) {
     const OpDef *op = op_find(fn->name.text);
     const Fn *first = ast_find_fn(ast, fn->name.text);
     if (first != fn)
-        duplicate(diag, "function", fn->name, first->name.span);
-    else if ((op && op->signature) || contains(builtin_names, builtin_count, fn->name.text))
+        report_duplicate(diag, "function", fn->name, first->name.span);
+    else if ((op && op->signature) || is_one_of(builtin_names, builtin_count, fn->name.text))
         diag_error(diag, fn->name.span, "'%s' is a function of the library; choose another name", fn->name.text);
 }
 
@@ -112,76 +108,22 @@ static void check_fns(Diag *diag, Ast *ast) {
         visit(diag, ast->fns.at[i], path, 0);
 }
 
-/* ---- data ---- */
-
-static int count_fields(const Block *data) {
-    int count = 0;
-    for (int i = 0; i < data->body.count; i++)
-        count += data->body.at[i]->kind == STMT_FIELD;
-    return count;
-}
-
-static void check_split(Diag *diag, const Ast *ast, const Block *data, const Stmt *s) {
-    const Expr *source = s->value;
-    if (!contains(split_names, COUNT(split_names), s->name.text))
-        unknown(diag, ast->arena, "split", s->name, split_names, COUNT(split_names));
-    if (source->kind != EXPR_CALL) {
-        diag_error(diag, source->span, "a split is read from files: %s = idx(\"file\", ...)", s->name.text);
-        return;
-    }
-    if (!contains(format_names, COUNT(format_names), source->name.text))
-        unknown(diag, ast->arena, "data format", source->name, format_names, COUNT(format_names));
-    for (int i = 0; i < source->args.count; i++)
-        if (source->args.at[i].value->kind != EXPR_STRING || source->args.at[i].name.text)
-            diag_error(diag, source->args.at[i].value->span, "a file's path is a string in double quotes");
-    int fields = count_fields(data);
-    if (source->args.count != fields)
-        diag_error(diag, source->span, "'%s' lists %d file%s for %d field%s; each field has its own, in the same order",
-                   s->name.text, source->args.count, source->args.count == 1 ? "" : "s", fields,
-                   fields == 1 ? "" : "s");
-}
-
-static void check_field(Diag *diag, Scope *scope, const Stmt *s) {
-    for (int i = 0; i < s->dims.count; i++)
-        resolve_expr(scope, s->dims.at[i]);
-    if (!contains(field_types, COUNT(field_types), s->type.text))
-        unknown(diag, scope->arena, "field type", s->type, field_types, COUNT(field_types));
-    else if (strcmp(s->type.text, "class") == 0 && s->dims.count != 1)
-        diag_error(diag, s->span, "a class field says how many classes there are: %s : class[10]", s->name.text);
-    else if (s->dims.count >= MAX_RANK)
-        diag_error(diag, s->span, "a field has at most %d axes", MAX_RANK - 1);
-}
-
-static void check_data(Diag *diag, Ast *ast, const Block *data) {
-    Scope scope = scope_new(diag, ast, NULL);
-    for (int i = 0; i < data->body.count; i++) {
-        const Stmt *s = data->body.at[i];
-        if (s->kind == STMT_FIELD)
-            check_field(diag, &scope, s);
-        else if (s->kind == STMT_ASSIGN)
-            check_split(diag, ast, data, s);
-        else
-            diag_error(diag, s->span, "a data block holds splits (train = idx(...)) and fields (image : u8[28, 28])");
-        const Stmt *first = s->name.text ? block_find(data, s->name.text) : s;
-        if (first != s)
-            duplicate(diag, s->kind == STMT_FIELD ? "field" : "split", s->name, first->name.span);
-    }
-    if (count_fields(data) == 0)
-        diag_error(diag, data->keyword.span, "the data block declares no field");
-    if (count_fields(data) > MAX_FIELDS)
-        diag_error(diag, data->keyword.span, "the data block declares more than %d fields", MAX_FIELDS);
-    if (!block_find(data, "train"))
-        diag_error(diag, data->keyword.span,
-                   "the data block does not say where the training examples are: "
-                   "train = idx(...)");
-}
-
 /* ---- model and train ---- */
 
-static void add_fields(Scope *scope, const Block *data) {
+static bool has_fields(const Block *data) {
     for (int i = 0; i < data->body.count; i++)
-        if (data->body.at[i]->kind == STMT_FIELD && block_find(data, data->body.at[i]->name.text) == data->body.at[i])
-            scope_add(scope, data->body.at[i]->name, VARIABLE_FIELD);
+        if (data->body.at[i]->kind == STMT_FIELD)
+            return true;
+    return false;
+}
+
+static void add_fields(Scope *scope, const Block *data) {
+    for (int i = 0; i < data->body.count; i++) {
+        Stmt *field = data->body.at[i];
+        if (field->kind == STMT_FIELD && block_find(data, field->name.text) == field &&
+            scope_add(scope, field->name, VARIABLE_FIELD))
+            scope_mark(scope, field->name.text, &field->read);
+    }
 }
 
 static void check_train_key(Diag *diag, Scope *scope, const Block *train, const Stmt *s) {
@@ -190,26 +132,34 @@ static void check_train_key(Diag *diag, Scope *scope, const Block *train, const 
         return;
     }
     resolve_expr(scope, s->value);
-    if (!contains(train_keys, COUNT(train_keys), s->name.text))
-        unknown(diag, scope->arena, "setting", s->name, train_keys, COUNT(train_keys));
+    if (!is_one_of(train_keys, COUNT(train_keys), s->name.text))
+        report_unknown(diag, scope->arena, "setting", s->name, train_keys, COUNT(train_keys));
     else if (block_find(train, s->name.text) != s)
-        duplicate(diag, "setting", s->name, block_find(train, s->name.text)->name.span);
+        report_duplicate(diag, "setting", s->name, block_find(train, s->name.text)->name.span);
 }
 
 /* An unknown setting that may be meant for the key was reported. */
 static bool is_misspelt(const Block *train, const char *key) {
     for (int i = 0; i < train->body.count; i++) {
         const char *name = train->body.at[i]->name.text;
-        if (name && !contains(train_keys, COUNT(train_keys), name) && nearest_name(name, &key, 1))
+        if (name && !is_one_of(train_keys, COUNT(train_keys), name) && nearest_name(name, &key, 1))
             return true;
     }
     return false;
+}
+
+/* What the program counts is a number in the train block, where the model gives the name to nothing else. */
+static void add_running_numbers(Scope *scope) {
+    for (int i = 0; i < running_number_count; i++)
+        if (!scope_find(scope, running_numbers[i]))
+            scope_add(scope, (Name){.text = running_numbers[i]}, VARIABLE_LOCAL);
 }
 
 static void check_train(Diag *diag, Scope *scope, const Block *train) {
     static const struct {
         const char *key, *example;
     } needed[] = {{"loss", "cross_entropy(logits, label)"}, {"optimizer", "adam(1e-3)"}};
+    add_running_numbers(scope);
     for (int i = 0; i < train->body.count; i++)
         check_train_key(diag, scope, train, train->body.at[i]);
     for (int i = 0; i < COUNT(needed); i++)
@@ -267,7 +217,7 @@ bool front_check(Diag *diag, Ast *ast) {
           *train = ast_find_block(ast, "train");
     if (data)
         check_data(diag, ast, data);
-    if (data && model && count_fields(data))
+    if (data && model && has_fields(data))
         check_model(diag, ast, data, model, train);
     if (diag_errors(diag) == errors)
         warn_unused(diag, ast);

@@ -1,8 +1,11 @@
-/* Shared by check.c (blocks, declarations, recursion) and resolve.c (names in bodies and expressions). */
+/* Shared by check.c (blocks, declarations, recursion), check_data.c (the data block) and resolve.c (names in bodies and
+ * expressions). */
 #ifndef MTC_CHECK_H
 #define MTC_CHECK_H
 
 #include "front/bind.h"
+
+#define COUNT(array) (int)(sizeof(array) / sizeof *(array))
 
 typedef enum VariableKind {
     VARIABLE_LOCAL,
@@ -17,6 +20,7 @@ typedef struct Variable {
     Name name;
     VariableKind kind;
     bool read;
+    VEC(bool *) marks; /* `read` of what gives it a value: see scope_mark */
 } Variable;
 
 /* The names that a body can use so far: a block or a function sees the params of the file and its own names. */
@@ -26,17 +30,26 @@ typedef struct Scope {
     Ast *ast;
     Fn *fn; /* NULL in blocks */
     VEC(Variable) variables;
+    int branches; /* bodies around that may not be carried out */
 } Scope;
 
 Scope scope_new(Diag *diag, Ast *ast, Fn *fn);
 /* False when the name is taken: reported. */
 bool scope_add(Scope *scope, Name name, VariableKind kind);
 Variable *scope_find(Scope *scope, const char *name);
+/* A use of the name sets *read where lowering does not: in a branch that may not be taken, and, of a param, in a function
+ * that may not be called. Otherwise lowering knows better which value was used. */
+void scope_mark(Scope *scope, const char *name, bool *read);
 
 void resolve_expr(Scope *scope, Expr *e);
 /* Reports statements that have no place here: fields anywhere, `return` outside functions. */
 void resolve_body(Scope *scope, const StmtList *body);
 void resolve_fn(Diag *diag, Ast *ast, Fn *fn);
+
+bool is_one_of(const char *const *names, int count, const char *name);
+/* `unknown <what> 'nam'; did you mean 'name'?` and the list of the valid ones. */
+void report_unknown(Diag *diag, Arena *arena, const char *what, Name name, const char *const *names, int count);
+void report_duplicate(Diag *diag, const char *what, Name name, Span first);
 
 /* Finds the next {name} in a string from *at on; "{{" stands for a brace. */
 bool next_hole(const char **at, const char **name, size_t *length);
@@ -44,6 +57,8 @@ bool next_hole(const char **at, const char **name, size_t *length);
 /* The function that lists the library for "did you mean": names of callable operators and of the file's functions. */
 const char **callable_names(Arena *arena, const Ast *ast, int *count);
 
+extern const char *const running_numbers[]; /* names of the train block: scalar leaves that are called the same */
+extern const int running_number_count;
 extern const char *const builtin_names[]; /* calls that lower.c carries out itself */
 extern const int builtin_count;
 

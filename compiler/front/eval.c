@@ -31,12 +31,19 @@ static int find_knob(const Module *module, const char *name) {
 static Value eval_param(Lowering *l, int index) {
     const Knob *knob = &l->module->knobs.at[index];
     Value value = value_number(knob->value);
-    l->ast->params.at[index]->read = true;
     if (l->fixed >> index & 1)
         return value;
     value.knobs = 1ull << index;
     value.node = graph_knob(l->g, index);
     return value;
+}
+
+/* A number that the program counts. */
+static Value eval_running(Graph *g, const Expr *e) {
+    Span before = graph_at(g, e->span);
+    Node *number = op0(g, e->name.text, (Attr){0});
+    graph_at(g, before);
+    return value_varying(number);
 }
 
 static Value eval_name(Frame *frame, const Expr *e) {
@@ -49,15 +56,17 @@ static Value eval_name(Frame *frame, const Expr *e) {
     int knob = find_knob(frame->l->module, e->name.text);
     if (knob >= 0)
         return eval_param(frame->l, knob);
+    if (is_one_of(running_numbers, running_number_count, e->name.text))
+        return eval_running(frame->l->g, e);
     diag_error(frame->l->diag, e->span, "'%s' has no value here: the statement that gives it one was not carried out",
                e->name.text);
     return value_error();
 }
 
 static void put_value(Text *out, const Value *v) {
-    if (v->kind == VALUE_NUMBER)
+    if (v->kind == VALUE_NUMBER && !v->varies)
         text_number(out, v->number);
-    else if (v->kind == VALUE_BOOL)
+    else if (v->kind == VALUE_BOOL && !v->varies)
         text_puts(out, v->number != 0 ? "true" : "false");
     else if (v->kind == VALUE_STRING)
         text_puts(out, v->string);
@@ -104,6 +113,15 @@ static Value build_default(const OpDef *op, Call *call) {
                                            : op3(g, op->name, in[0], in[1], in[2]));
 }
 
+/* Evaluation knows no step of a training: it would compute something else than what was trained. */
+static bool varies_out_of_place(Lowering *l, Span at, const OpDef *op, const Value *value) {
+    if (!value->varies || l->scheduling)
+        return false;
+    diag_error(l->diag, at, "%s changes from step to step; it belongs in the optimizer: optimizer = adam(%s(...))",
+               op->name, op->name);
+    return true;
+}
+
 static Value build_op(Frame *frame, Span at, Span callee, const char *scope, const OpDef *op, Value *args, int count) {
     Lowering *l = frame->l;
     Call call = {l->g, l->module, at, count, args, scope, &l->weights};
@@ -111,8 +129,9 @@ static Value build_op(Frame *frame, Span at, Span callee, const char *scope, con
         return value_apply(l, at, (Name){op->name, callee}, args, count);
     Span before = graph_at(l->g, at);
     Value value = op->build ? op->build(&call) : build_default(op, &call);
+    value.rises = op->flags & OP_RISES;
     graph_at(l->g, before);
-    return value;
+    return varies_out_of_place(l, at, op, &value) ? value_error() : value;
 }
 
 static Value call_op(Frame *frame, Expr *e, const char *scope, LayerRange *made) {
@@ -267,7 +286,7 @@ static const char *explicit_path(Frame *frame, const Expr *layer_name) {
 /* The weights that a call made: named at once, or with the others of the statement. */
 static void add_layers(Frame *frame, LayerRange made, const char *name) {
     Lowering *l = frame->l;
-    while (l->places.count < l->weights)
+    while (l->places.count < l->module->weights.count)
         VEC_PUSH(l->arena, &l->places, l->place);
     if (name)
         layers_prefix(l, made, name);

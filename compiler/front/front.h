@@ -21,10 +21,9 @@ typedef struct FrontOptions {
 } FrontOptions;
 
 typedef struct Lowered {
-    Module *module;             /* both graphs: forward, reports, and (eval) the output */
-    Node *train_loss;           /* f32 scalar of module->train: mean of the loss over the batch */
-    const Optimizer *optimizer; /* its arguments are nodes of module->train */
-    Span optimizer_src;         /* where the text names it */
+    Module *module;    /* both graphs: forward, reports, and (eval) the output */
+    Node *train_loss;  /* f32 scalar of module->train: mean of the loss over the batch */
+    Training training; /* its numbers are nodes of module->train */
 } Lowered;
 
 /* Reads the file and what it includes. NULL when it cannot be read or has syntax errors (all reported). */
@@ -38,12 +37,10 @@ bool front_lower(Diag *diag, Ast *ast, const FrontOptions *options, Lowered *low
 
 /* `--emit=ast`. */
 void front_print(const Ast *ast, Text *out);
+/* The same without places and comments: equal for files that say the same. */
+void front_print_plain(const Ast *ast, Text *out);
 
 /* The file in canonical layout, comments kept; false when it cannot be parsed. */
 bool front_format(Diag *diag, Arena *arena, const char *path, Text *out);
-
-/* Every file read, the main file first: for the content hash and for quoting lines. */
-int front_source_count(const Ast *ast);
-const Source *front_source(const Ast *ast, int index);
 
 #endif

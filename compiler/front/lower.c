@@ -2,7 +2,9 @@
  *
  * Whether a param is a flag of the program or fixed when compiling shows only once a size asks for it. So the model is
  * lowered in rounds: each round finds params that decide a shape, and the next one takes them as constants. */
-#include "front/lower.h"
+#include "front/data.h"
+
+#include "op/normalize.h"
 
 #include <errno.h>
 #include <math.h>
@@ -67,60 +69,9 @@ static void add_knobs(Lowering *l, const double *values) {
     }
 }
 
-/* ---- data ---- */
-
-static void add_split(Lowering *l, const Stmt *s) {
-    Split split = {.name = s->name.text, .format = s->value->name.text, .src = s->span};
-    for (int i = 0; i < s->value->args.count; i++)
-        VEC_PUSH(l->arena, &split.paths, s->value->args.at[i].value->name.text);
-    VEC_PUSH(l->arena, &l->module->splits, split);
-}
-
-static bool field_shape(Lowering *l, Frame *frame, const Stmt *s, Type *type) {
-    type->rank = s->dims.count + 1;
-    for (int i = 0; i < s->dims.count; i++)
-        if (!eval_whole(frame, s->dims.at[i], 1, INT32_MAX, &type->dim[i + 1]))
-            return false;
-    if (type_fits(type))
-        return true;
-    diag_error(l->diag, s->span, "field '%s' is too large", s->name.text);
-    return false;
-}
-
-static void add_field(Lowering *l, Frame *frame, const Stmt *s) {
-    Field field = {.name = s->name.text, .src = s->span};
-    field.type = (Type){.rank = 1, .dim = {l->module->batch}, .batched = true};
-    if (strcmp(s->type.text, "class") == 0) {
-        int64_t classes;
-        if (!eval_whole(frame, s->dims.at[0], 2, 1 << 24, &classes))
-            return;
-        field.kind = FIELD_CLASS;
-        field.classes = (int)classes;
-        field.stored = classes <= 256 ? DT_U8 : DT_I32;
-        field.type.dtype = DT_I32;
-    } else {
-        if (!field_shape(l, frame, s, &field.type))
-            return;
-        dtype_from_name(s->type.text, &field.stored);
-        field.type.dtype = field.stored;
-    }
-    VEC_PUSH(l->arena, &l->module->fields, field);
-}
-
-static void add_data(Lowering *l, Frame *frame) {
-    const Block *data = ast_find_block(l->ast, "data");
-    for (int i = 0; i < data->body.count; i++) {
-        const Stmt *s = data->body.at[i];
-        if (s->kind == STMT_FIELD)
-            add_field(l, frame, s);
-        else
-            add_split(l, s);
-    }
-}
-
 /* ---- settings ---- */
 
-static int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, int64_t low, int64_t high) {
+int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, int64_t low, int64_t high) {
     Stmt *s = block_find(ast_find_block(frame->l->ast, "train"), key);
     int64_t value = fallback;
     if (s)
@@ -133,12 +84,13 @@ static void add_settings(Lowering *l, Frame *frame) {
     m->batch = whole_setting(frame, "batch", DEFAULT_BATCH, 1, 1 << 24);
     m->epochs = (int)whole_setting(frame, "epochs", DEFAULT_EPOCHS, 1, 1 << 24);
     m->seed = (uint64_t)whole_setting(frame, "seed", 0, 0, (int64_t)1 << 53);
+    m->patience = (int)whole_setting(frame, "patience", 0, 1, 1 << 24);
 }
 
 /* ---- loss, metrics, prediction ---- */
 
 /* A layer in the train block would be trained by no loss, or evaluated twice. */
-static Value eval_setting(Frame *frame, Expr *e) {
+Value eval_setting(Frame *frame, Expr *e) {
     Lowering *l = frame->l;
     int weights = l->weights;
     frame->statement = "";
@@ -174,7 +126,7 @@ static const char *report_name(const Expr *e) {
     return e->kind == EXPR_CALL || e->kind == EXPR_NAME ? e->name.text : "metric";
 }
 
-static void name_report(Lowering *l, const char *name, Span src) {
+static void name_report(Lowering *l, const char *name, bool rises, Span src) {
     for (int i = 0; i < l->module->reports.count; i++)
         if (strcmp(l->module->reports.at[i].name, name) == 0) {
             diag_error(l->diag, src, "two metrics are called '%s'; give this one a name in the model block", name);
@@ -182,7 +134,7 @@ static void name_report(Lowering *l, const char *name, Span src) {
         }
     if (l->module->reports.count == MAX_REPORTS)
         diag_error(l->diag, src, "a model reports at most %d numbers", MAX_REPORTS);
-    VEC_PUSH(l->arena, &l->module->reports, ((Report){name, src}));
+    VEC_PUSH(l->arena, &l->module->reports, ((Report){name, rises, src}));
 }
 
 static Node *add_report(Frame *frame, int index, const char *name, Expr *e) {
@@ -190,7 +142,7 @@ static Node *add_report(Frame *frame, int index, const char *name, Expr *e) {
     Value value = eval_setting(frame, e);
     Node *mean = per_batch(l, index ? "metric" : "loss", &value, e->span);
     if (l->naming)
-        name_report(l, name, e->span);
+        name_report(l, name, value.rises, e->span);
     if (!mean || index >= l->module->reports.count)
         return NULL;
     Span before = graph_at(l->g, e->span);
@@ -265,15 +217,6 @@ static void add_prediction(Frame *frame, const Block *train) {
     graph_at(l->g, before);
 }
 
-static const Optimizer *eval_optimizer(Frame *frame, const Block *train) {
-    Expr *e = block_find(train, "optimizer")->value;
-    Value value = eval_setting(frame, e);
-    if (value.kind != VALUE_OPTIMIZER && value.kind != VALUE_ERROR)
-        diag_error(frame->l->diag, e->span, "expected an optimizer such as adam(1e-3), not %s",
-                   value_kind_text(frame->l->arena, &value));
-    return value.kind == VALUE_OPTIMIZER ? value.optimizer : NULL;
-}
-
 /* ---- graphs ---- */
 
 static void bind_fields(Frame *frame) {
@@ -287,14 +230,13 @@ static void bind_fields(Frame *frame) {
 }
 
 static void finish_names(Lowering *l) {
-    layers_check(l);
     for (int i = 0; i < l->module->weights.count; i++)
         graph_weight(l->g, i)->name = l->module->weights.at[i].name;
     l->naming = false;
 }
 
 static void check_trainable(Lowering *l) {
-    if (l->module->weights.count == 0)
+    if (l->weights == 0)
         diag_error(l->diag, ast_find_block(l->ast, "model")->keyword.span,
                    "the model has no weights, there is nothing "
                    "to train");
@@ -314,13 +256,14 @@ static void lower_graph(Lowering *l, Graph *g, Lowered *out) {
     add_metrics(&frame, block_find(train, "metric"));
     if (g->training) {
         out->train_loss = loss;
-        out->optimizer = eval_optimizer(&frame, train);
-        out->optimizer_src = block_find(train, "optimizer")->span;
+        training_numbers(&frame, train, &out->training);
     } else {
         add_prediction(&frame, train);
     }
     if (l->naming && diag_errors(l->diag) == errors)
         finish_names(l);
+    if (g->training && diag_errors(l->diag) == errors)
+        training_names(&frame, train, &out->training);
 }
 
 /* ---- the module ---- */
@@ -345,6 +288,7 @@ static void lower_round(Lowering *l, const double *values, Lowered *out) {
     l->module = m;
     m->source = l->ast->sources.at[0];
     m->name = model_name(l->arena, m->source->path);
+    m->training = training_text(l->arena, ast_find_block(l->ast, "train"));
     add_knobs(l, values);
     m->train = graph_new(m, true);
     m->eval = graph_new(m, false);
@@ -357,6 +301,10 @@ static void lower_round(Lowering *l, const double *values, Lowered *out) {
     lower_graph(l, m->train, out);
     if (diag_errors(l->diag) == errors)
         lower_graph(l, m->eval, out);
+    if (diag_errors(l->diag) == errors)
+        layers_check(l);
+    if (diag_errors(l->diag) == errors)
+        m->measure = measure_graph(m);
 }
 
 /* ---- what is never used ---- */
@@ -399,5 +347,6 @@ bool front_lower(Diag *diag, Ast *ast, const FrontOptions *options, Lowered *out
     if (diag_errors(diag) > errors)
         return false;
     warn_unused(diag, ast);
+    training_warn(diag, ast_find_block(ast, "train"), &out->training);
     return true;
 }

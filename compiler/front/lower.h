@@ -1,5 +1,6 @@
 /* Shared by the files that turn the checked tree into graphs: lower.c (blocks, module), run.c (statements), eval.c
- * (expressions and calls), value.c (arithmetic), call.c (arguments of library functions), layers.c (weights' names). */
+ * (expressions and calls), value.c (arithmetic), call.c (arguments of library functions), layers.c (weights' names), training.c
+ * (how gradients become updates). */
 #ifndef MTC_LOWER_H
 #define MTC_LOWER_H
 
@@ -27,6 +28,7 @@ typedef struct Lowering {
     uint64_t fixed;   /* params that earlier rounds found to decide a shape: constants in this round */
     int weights;      /* made so far in this graph */
     bool naming;      /* the first graph: names of weights are being made */
+    bool scheduling;  /* a setting of the update is being evaluated: its numbers may vary from step to step */
     VEC(Span) places; /* of each weight: the statement of the model block that made it */
     Span place;
     int steps, depth; /* expressions evaluated; how deep this one is nested */
@@ -86,5 +88,24 @@ void layers_prefix(Lowering *l, LayerRange range, const char *path);
 /* At the end of a statement: its only layer is called `path`, several "path.0", "path.1"... */
 void layers_name(Frame *frame, const char *path);
 void layers_check(Lowering *l); /* all different */
+
+/* ---- lower.c ---- */
+
+/* The value of a setting of the train block, which makes no weights. */
+Value eval_setting(Frame *frame, Expr *e);
+/* A setting that is a whole number known when compiling; `fallback` where it is not given. */
+int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, int64_t low, int64_t high);
+
+/* ---- training.c ---- */
+
+/* The optimizer and what comes before and after it, in the training graph. */
+/* What the block says, for logs: "loss = ...\noptimizer = ..."; without comments, in single spaces. */
+const char *training_text(Arena *arena, const Block *train);
+void training_numbers(Frame *frame, const Block *train, Training *out);
+/* What the settings choose by name: weights that are frozen or not decayed, the report that is watched. Requires the names
+ * of weights and reports. */
+void training_names(Frame *frame, const Block *train, Training *out);
+/* Settings that change nothing. */
+void training_warn(Diag *diag, const Block *train, const Training *training);
 
 #endif

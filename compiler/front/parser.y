@@ -59,7 +59,7 @@ static const char *comment_after(Parser *parser, Span span);
 %nterm <Name> name keyword
 %nterm <Number> signed
 %nterm <Param> range
-%nterm <Expr *> expr
+%nterm <Expr *> expr source
 %nterm <ExprList> exprs dims
 %nterm <Arg> arg
 %nterm <ArgList> arguments args
@@ -141,8 +141,12 @@ stmt: assign_or_field
     ;
 
 assign_or_field: name '=' expr              { $$ = stmt_assign(parser->arena, @$, $name, $expr); }
-    | name ':' name[type]                   { $$ = stmt_field(parser->arena, @$, $1, $type, (ExprList){0}); }
-    | name ':' name[type] dims              { $$ = stmt_field(parser->arena, @$, $1, $type, $dims); }
+    | name ':' name[type] source            { $$ = stmt_field(parser->arena, @$, $1, $type, (ExprList){0}, $source); }
+    | name ':' name[type] dims source       { $$ = stmt_field(parser->arena, @$, $1, $type, $dims, $source); }
+    ;
+
+source: %empty                              { $$ = NULL; }
+    | '=' expr                              { $$ = $expr; }
     ;
 
 if: IF expr block else                      { $$ = stmt_if(parser->arena, @$, $expr, $block, $else); }

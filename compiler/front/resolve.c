@@ -1,15 +1,19 @@
 /* Names: every use is bound to something named before it, every call to a function and its parameters. */
-#include "front/check.h"
+#include "front/data.h"
 
 const char *const builtin_names[] = {"size"};
 const int builtin_count = 1;
+const char *const running_numbers[] = {"steps_per_epoch", "total_steps"};
+const int running_number_count = 2;
 
 enum { MAX_LISTED = 12 };
 
 Scope scope_new(Diag *diag, Ast *ast, Fn *fn) {
     Scope scope = {.diag = diag, .arena = ast->arena, .ast = ast, .fn = fn};
-    for (int i = 0; i < ast->params.count; i++)
+    for (int i = 0; i < ast->params.count; i++) {
         VEC_PUSH(scope.arena, &scope.variables, ((Variable){.name = ast->params.at[i]->name, .kind = VARIABLE_PARAM}));
+        scope_mark(&scope, ast->params.at[i]->name.text, &ast->params.at[i]->read);
+    }
     return scope;
 }
 
@@ -18,6 +22,11 @@ Variable *scope_find(Scope *scope, const char *name) {
         if (strcmp(scope->variables.at[i].name.text, name) == 0)
             return &scope->variables.at[i];
     return NULL;
+}
+
+void scope_mark(Scope *scope, const char *name, bool *read) {
+    Variable *variable = scope_find(scope, name);
+    VEC_PUSH(scope->arena, &variable->marks, read);
 }
 
 /* ---- introducing names ---- */
@@ -63,11 +72,14 @@ static void unknown_name(Scope *scope, const Name *name) {
     for (int i = 0; i < scope->variables.count; i++)
         if (scope->variables.at[i].kind != VARIABLE_UNKNOWN)
             names[count++] = scope->variables.at[i].name.text;
-    bool function = ast_find_fn(scope->ast, name->text) || op_find(name->text);
+    const OpDef *op = op_find(name->text);
+    bool function = ast_find_fn(scope->ast, name->text) || (op && op->signature);
     const char *near = suggestion(scope->arena, name->text, names, count);
     diag_error(scope->diag, name->span, "unknown name '%s'%s", name->text, near);
     if (function && !*near)
         diag_note(scope->diag, name->span, "'%s' is a function; it is called as %s(...)", name->text, name->text);
+    else if (is_one_of(running_numbers, running_number_count, name->text))
+        diag_note(scope->diag, name->span, "'%s' is a number in the train block", name->text);
     else if (!*near && count && count <= MAX_LISTED)
         diag_note(scope->diag, name->span, "known here: %s", name_list(scope->arena, names, count));
     VEC_PUSH(scope->arena, &scope->variables, ((Variable){.name = *name, .kind = VARIABLE_UNKNOWN}));
@@ -75,10 +87,14 @@ static void unknown_name(Scope *scope, const Name *name) {
 
 static void use_name(Scope *scope, const Name *name) {
     Variable *variable = scope_find(scope, name->text);
-    if (variable)
-        variable->read = true;
-    else
+    if (!variable) {
         unknown_name(scope, name);
+        return;
+    }
+    variable->read = true;
+    if (scope->branches || variable->kind == VARIABLE_PARAM)
+        for (int i = 0; i < variable->marks.count; i++)
+            *variable->marks.at[i] = true;
 }
 
 bool next_hole(const char **at, const char **name, size_t *length) {
@@ -130,11 +146,15 @@ static void unknown_function(Scope *scope, const Expr *call) {
     int count;
     const char **names = callable_names(scope->arena, scope->ast, &count);
     const char *near = suggestion(scope->arena, call->name.text, names, count);
-    if (!*near && scope_find(scope, call->name.text))
+    bool value = scope_find(scope, call->name.text),
+         data = source_find(call->name.text) || field_source_find(call->name.text);
+    if (data && !value)
+        diag_error(scope->diag, call->name.span, "'%s' belongs in the data block", call->name.text);
+    else if (value && !*near)
         diag_error(scope->diag, call->name.span, "'%s' is a value, not a function", call->name.text);
     else
         diag_error(scope->diag, call->name.span, "unknown function '%s'%s", call->name.text, near);
-    if (!*near && !scope_find(scope, call->name.text))
+    if (!*near && !value && !data)
         diag_note(scope->diag, call->name.span, "'mtc --operators' lists the functions of the library");
 }
 
@@ -213,11 +233,13 @@ static void resolve_stmt(Scope *scope, Stmt *s) {
     resolve_exprs(scope, &s->dims);
     if (s->message)
         use_holes(scope, s->message);
-    if (s->kind == STMT_ASSIGN)
-        scope_add(scope, s->name, VARIABLE_LOCAL);
+    if (s->kind == STMT_ASSIGN && scope_add(scope, s->name, VARIABLE_LOCAL))
+        scope_mark(scope, s->name.text, &s->read);
     bool index = s->kind == STMT_REPEAT && scope_add(scope, s->name, VARIABLE_INDEX);
+    scope->branches++;
     resolve_body(scope, &s->body);
     resolve_body(scope, &s->other);
+    scope->branches--;
     if (index)
         scope_remove(scope, s->name.text);
 }

@@ -8,7 +8,7 @@ bool eval_whole(Frame *frame, Expr *e, int64_t low, int64_t high, int64_t *resul
     if (value_whole(frame->l->module, &v, low, high, result))
         return true;
     Text found = TEXT(frame->l->arena);
-    if (v.kind == VALUE_NUMBER)
+    if (v.kind == VALUE_NUMBER && !v.varies)
         text_number(&found, v.number);
     else
         text_puts(&found, value_kind_text(frame->l->arena, &v));
@@ -25,10 +25,12 @@ static bool eval_condition(Frame *frame, Expr *e, bool *truth) {
         diag_error(frame->l->diag, e->span,
                    "this depends on the data; choose element by element with where(condition, "
                    "a, b)");
+    else if (v.kind == VALUE_BOOL && v.varies)
+        diag_error(frame->l->diag, e->span, "this is decided when compiling, but only the running program knows it");
     else if (v.kind != VALUE_BOOL && v.kind != VALUE_ERROR)
         diag_error(frame->l->diag, e->span, "expected a condition, not %s", value_kind_text(frame->l->arena, &v));
     *truth = v.kind == VALUE_BOOL && v.number != 0;
-    return v.kind == VALUE_BOOL;
+    return v.kind == VALUE_BOOL && !v.varies;
 }
 
 static void run_assign(Frame *frame, Stmt *s) {

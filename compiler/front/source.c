@@ -1,5 +1,6 @@
 /* Reading files: UTF-8 text, includes relative to the includer, each file once, no cycles. */
 #include "front/parse.h"
+#include "support/text.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -25,19 +26,6 @@ Loader *loader_new(Arena *arena) {
 }
 
 /* ---- text ---- */
-
-/* Bytes of the UTF-8 sequence at `at`, or 0 when it is malformed: overlong, a surrogate, beyond U+10FFFF, cut short. */
-static int utf8_length(const unsigned char *at, const unsigned char *end) {
-    int length = *at < 0x80 ? 1 : *at < 0xC2 ? 0 : *at < 0xE0 ? 2 : *at < 0xF0 ? 3 : *at < 0xF5 ? 4 : 0;
-    if (length == 0 || end - at < length)
-        return 0;
-    for (int i = 1; i < length; i++)
-        if ((at[i] & 0xC0) != 0x80)
-            return 0;
-    bool overlong = (*at == 0xE0 && at[1] < 0xA0) || (*at == 0xF0 && at[1] < 0x90);
-    bool outside = (*at == 0xED && at[1] >= 0xA0) || (*at == 0xF4 && at[1] >= 0x90);
-    return overlong || outside ? 0 : length;
-}
 
 static bool is_control(unsigned char byte) {
     return (byte < ' ' && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F;

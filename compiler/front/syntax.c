@@ -39,6 +39,9 @@ static const struct {
     {"False", "write 'false'"},
     {"None", "write 'none'"},
     {"lambda", "a function is written: fn name(x, size = 1) { }"},
+    {".shape", "the size of an axis is size(x, axis)"},
+    {".size", "the size of an axis is size(x, axis)"},
+    {".T", "a transposed tensor is transpose(x)"},
 };
 
 const char *foreign_hint(const char *text, size_t length) {
@@ -162,6 +165,8 @@ static void note_cause(Parser *parser, const Words *expected, bool ended) {
         diag_note(parser->diag, parser->now.span, "the result of a call is given a name: y = f(x)");
     else if (has(expected, "'+'") && is_comparison(now))
         diag_note(parser->diag, parser->now.span, "comparisons do not chain: write a < b and b < c");
+    else if (has(expected, "'+'") && *now == '[')
+        diag_note(parser->diag, parser->now.span, "a part of a tensor is slice(x, axis, begin, end)");
     else if (open)
         diag_note(parser->diag, open->span, "this '%c' is not closed", open->kind);
     if (open && open->kind == '{')

@@ -1,4 +1,5 @@
-/* Values at compile time. A number that depends on params carries its value, the params, and the run-time scalar. */
+/* Values at compile time. A number that depends on params carries its value, the params, and the run-time scalar; one that
+ * only the running program knows, the scalar. */
 #include "front/lower.h"
 
 #include <math.h>
@@ -28,7 +29,7 @@ const char *value_kind_text(Arena *arena, const Value *v) {
     };
     if (v->kind == VALUE_TENSOR)
         return arena_printf(arena, "a tensor %s", type_user_text(arena, &v->node->type));
-    return kinds[v->kind];
+    return v->varies ? arena_printf(arena, "%s that only the running program knows", kinds[v->kind]) : kinds[v->kind];
 }
 
 void value_fix(Module *module, const Value *v) {
@@ -39,7 +40,8 @@ void value_fix(Module *module, const Value *v) {
 
 bool value_whole(Module *module, const Value *v, int64_t low, int64_t high, int64_t *result) {
     value_fix(module, v);
-    if (v->kind != VALUE_NUMBER || v->number != floor(v->number) || v->number < (double)low || v->number > (double)high)
+    if (v->kind != VALUE_NUMBER || v->varies || v->number != floor(v->number) || v->number < (double)low ||
+        v->number > (double)high)
         return false;
     *result = (int64_t)v->number;
     return true;
@@ -94,9 +96,12 @@ static const NumberRule *find_rule(const char *op) {
     return NULL;
 }
 
+static bool is_division_by_zero(const char *op, const Value *args, int count) {
+    return count == 2 && args[1].number == 0 && (strcmp(op, "div") == 0 || strcmp(op, "mod") == 0);
+}
+
 static Value not_finite(Lowering *l, Span at, const char *op, const Value *args, int count) {
-    bool division = count == 2 && args[1].number == 0 && (strcmp(op, "div") == 0 || strcmp(op, "mod") == 0);
-    if (division)
+    if (is_division_by_zero(op, args, count))
         diag_error(l->diag, at, "division by zero");
     else
         diag_error(l->diag, at, "the result of this computation is not a finite number");
@@ -122,11 +127,12 @@ static Value apply_numbers(Lowering *l, Span at, const char *op, const Value *ar
     for (int i = 0; i < count; i++) {
         in[i] = args[i].number;
         result.knobs |= args[i].knobs;
+        result.varies |= args[i].varies;
     }
-    result.number = rule ? rule->apply(in[0], in[1]) : def->fold(in);
-    if (!isfinite(result.number))
+    result.number = result.varies ? NAN : rule ? rule->apply(in[0], in[1]) : def->fold(in);
+    if (result.varies ? is_division_by_zero(op, args, count) : !isfinite(result.number))
         return not_finite(l, at, op, args, count);
-    if (result.knobs)
+    if (result.knobs || result.varies)
         result.node = run_time_node(l->g, op, args, count);
     return result;
 }
@@ -144,12 +150,13 @@ static Value wrong_operand(Lowering *l, Span at, Name op, const Value *args, int
 Value value_apply(Lowering *l, Span at, Name op, const Value *args, int count) {
     const NumberRule *rule = find_rule(op.text);
     const OpDef *def = op_find(op.text);
-    bool numbers = true, nodes = def && def->cls == OP_MAP && count <= MAX_INPUTS;
+    bool runs = def && def->cls == OP_MAP; /* the program can compute it */
+    bool numbers = true, nodes = runs && count <= MAX_INPUTS;
     for (int i = 0; i < count; i++) {
         if (args[i].kind == VALUE_ERROR)
             return value_error();
         bool plain = args[i].kind == (rule && rule->logic ? VALUE_BOOL : VALUE_NUMBER);
-        numbers = numbers && plain;
+        numbers = numbers && plain && (runs || !args[i].varies);
         nodes = nodes && (plain || args[i].node);
     }
     numbers = numbers && (rule || (def && def->fold));

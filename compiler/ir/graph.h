@@ -55,14 +55,17 @@ struct Graph {
     Node *shared[GRAPH_HASH]; /* value numbering: chains of pure nodes */
 };
 
-/* A trainable tensor or an optimizer's state for one. Both graphs of a module share these tables. */
-typedef enum InitKind { INIT_ZEROS, INIT_CONSTANT, INIT_UNIFORM, INIT_NORMAL } InitKind;
+/* A tensor that outlives the step: trained, frozen, a buffer that something other than gradients fills (the statistics
+ * of a field); or an optimizer's state for a weight. All graphs of a module share these tables. */
+typedef enum WeightKind { WEIGHT_TRAINED, WEIGHT_FROZEN, WEIGHT_BUFFER } WeightKind;
+typedef enum InitKind { INIT_ZEROS, INIT_CONSTANT, INIT_UNIFORM, INIT_NORMAL, INIT_COPY } InitKind;
 typedef struct Init {
     InitKind kind;
-    double a, b; /* constant: value a; uniform: [a, b); normal: mean a, standard deviation b */
+    double a, b; /* constant: value a; uniform: [a, b); normal: mean a, standard deviation b; copy: of weight `of` */
 } Init;
 typedef struct Weight {
     const char *name; /* `h.weight`: unique, decided by the text */
+    WeightKind kind;
     Type type;
     Init init;
     Span src;
@@ -71,20 +74,46 @@ typedef struct Weight {
 
 /* A field of one example. */
 typedef enum FieldKind { FIELD_ARRAY, FIELD_CLASS } FieldKind;
+typedef enum Part { PART_VALUE, PART_DAY_OF_YEAR, PART_MONTH, PART_WEEKDAY } Part;
+typedef enum Missing { MISSING_ERROR, MISSING_SKIP, MISSING_MEAN, MISSING_VALUE } Missing;
+/* The columns of a table that a field is made of: one, or one for each element. */
+typedef struct Columns {
+    VEC(const char *) names; /* empty: the examples are no rows of a table with named columns */
+    Part part;
+    const char *date_format;
+    Missing missing;
+    double missing_value;
+    const char *missing_text; /* or NULL */
+    bool unseen_other;
+} Columns;
 typedef struct Field {
     const char *name;
     FieldKind kind;
     Type type;    /* batched; dim[0] = batch. Class: i32[B] in the graph, stored as `stored` */
     DType stored; /* element type in the device's copy of the data set: u8, i32 or f32 */
     int classes;  /* FIELD_CLASS: number of classes */
+    Columns columns;
     Span src;
 } Field;
 
-/* A source of examples: idx("images", "labels"): one file per field, in the order of the fields. */
-typedef struct Split {
-    const char *name;        /* "train", "test", "validation" */
-    const char *format;      /* "idx" */
+/* Where examples come from: idx("images", "labels"), one file per field in the order of the fields; tsv("sales.tsv"); rows
+ * written in the text. As MtcOrigin of runtime/mtc.h. */
+typedef struct Origin {
+    const char *format;      /* "idx", "npy", "npz", "tsv", "csv", "rows" */
     VEC(const char *) paths; /* as written */
+    bool header;
+    VEC(const char *) columns; /* where the text names them: of a file without header, or what its header must be */
+    char separator, quote;     /* quote 0: none */
+    int64_t row_count;
+    VEC(double) rows;
+    Span src;
+} Origin;
+
+/* A set of examples: the part [from, to) of the origin's, in an order that the seed decides; 0 to 1: all, in order. */
+typedef struct Split {
+    const char *name; /* "train", "test", "validation" */
+    int origin;       /* row of module->origins */
+    double from, to;
     Span src;
 } Split;
 
@@ -103,6 +132,7 @@ typedef struct Knob {
 /* A number reported per step (training) and per pass (evaluation): the loss first, then the metrics. */
 typedef struct Report {
     const char *name; /* "loss", "accuracy" */
+    bool rises;       /* higher is better */
     Span src;
 } Report;
 
@@ -114,18 +144,26 @@ struct Module {
     int64_t batch;
     int epochs; /* defaults of the program's flags */
     uint64_t seed;
+    const char *training; /* the train block: a line "optimizer = adam(lr)" for each of its settings */
     VEC(Weight) weights;
     VEC(Weight) states;
     VEC(Field) fields;
+    VEC(Origin) origins;
     VEC(Split) splits;
     VEC(Knob) knobs;
     VEC(Report) reports;
+    int monitor, patience; /* the report that decides what is best; evaluations without a better one, 0: any number */
     bool prediction_is_classes; /* prediction is a distribution over classes: predict prints the arg max */
     Graph *train;               /* forward, gradients, updates, one `report` per report */
     Graph *eval;                /* forward without dropout; `report`s; one `output`: the prediction */
+    Graph *measure;             /* a batch of the training data goes into the buffers that describe them; NULL: none */
 };
 
 Module *module_new(Arena *arena, Diag *diag);
+/* The graphs that the module has, in the order train, eval, measure; returns how many. */
+enum { MAX_GRAPHS = 3 };
+int module_graphs(const Module *module, Graph **graphs);
+int64_t module_parameters(const Module *module); /* elements of all weights, buffers left out */
 Graph *graph_new(Module *module, bool training);
 
 /* ---- constructing nodes; each checks shapes and reports user errors at g's current place (graph_at) ---- */
@@ -175,5 +213,6 @@ void graph_compact(Graph *g);
 /* Every invariant above, or an internal error naming the pass that broke it. */
 void graph_verify(const Graph *g, const char *after);
 void graph_print(const Graph *g, Text *out);
+const char *graph_kind(const Graph *g); /* "train", "eval", "measure" */
 
 #endif

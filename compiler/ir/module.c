@@ -7,6 +7,21 @@ Module *module_new(Arena *arena, Diag *diag) {
     return module;
 }
 
+int module_graphs(const Module *module, Graph **graphs) {
+    graphs[0] = module->train;
+    graphs[1] = module->eval;
+    graphs[2] = module->measure;
+    return module->measure ? 3 : 2;
+}
+
+int64_t module_parameters(const Module *module) {
+    int64_t count = 0;
+    for (int i = 0; i < module->weights.count; i++)
+        if (module->weights.at[i].kind != WEIGHT_BUFFER)
+            count += type_elements(&module->weights.at[i].type);
+    return count;
+}
+
 static int find_state(const Module *module, const char *name) {
     for (int i = 0; i < module->states.count; i++)
         if (!strcmp(module->states.at[i].name, name))

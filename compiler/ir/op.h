@@ -7,6 +7,8 @@
 
 #include "ir/graph.h"
 
+#include <math.h>
+
 typedef enum OpClass {
     OP_LEAF,     /* no inputs: a buffer (weight, state, field), a run-time scalar (knob, step), a constant */
     OP_INDEX,    /* no inputs: a value computed from the element's own index (iota, share, uniform) */
@@ -27,7 +29,8 @@ enum {
     OP_CONTIGUOUS = 1 << 5, /* view: element l of the result, in memory order, is element l of the operand (reshape) */
     OP_REPEATS = 1 << 6,    /* view: the operand again and again along attr.axes (expand) */
     OP_REAL = 1 << 7,       /* map, reduce: the constructors convert its operands to f32 */
-    OP_LOGIC = 1 << 8       /* map: the constructors convert no operand (conditions, casts) */
+    OP_LOGIC = 1 << 8,      /* map: the constructors convert no operand (conditions, casts) */
+    OP_RISES = 1 << 9       /* library: a metric that is better when it is higher */
 };
 
 /* Which fields of Attr an operator reads; the others are zero. */
@@ -85,6 +88,8 @@ struct Value {
     double number;      /* NUMBER, BOOL; of a knob expression: its value with the knobs as resolved */
     Node *node;         /* TENSOR; NUMBER that depends on a knob: its run-time scalar. Else NULL */
     uint64_t knobs;     /* bit k: the number depends on knob k */
+    bool varies;        /* NUMBER, BOOL: only the running program knows it; `node` is all there is of it */
+    bool rises;         /* TENSOR: a metric that is better when it is higher, under whatever name */
     const char *string; /* STRING */
     const Value *items; /* LIST */
     int count;
@@ -94,15 +99,33 @@ struct Value {
     Span src;
 };
 
-/* An optimizer as the train block names it: `adam(lr)`. `update` builds the nodes of one weight's new value and states
- * (module_state makes a state) and ends in graph_assign for each. */
+/* An optimizer as the train block names it: `adam(lr)`. `update` builds the nodes of one weight's new value, which it
+ * returns, and of its new states (module_state makes a state), for which it calls update_assign. */
 typedef struct Optimizer Optimizer;
 struct Optimizer {
     Node *arg[8]; /* run-time scalars, in the order of the signature */
-    bool flag[2];
-    void (*update)(Graph *g, const Optimizer *optimizer, int weight, Node *gradient);
+    bool flag;    /* nesterov, centered */
+    int decay;    /* row of arg: the weight decay */
+    Node *number; /* of this update, from 1 */
+    Node *due;    /* condition: this step makes an update; NULL: each does */
+    Node *(*update)(Graph *g, const Optimizer *optimizer, int weight, Node *gradient);
     Span src;
 };
+/* A step that makes an update leaves `value` in the leaf; any other leaves it as it is. */
+void update_assign(Graph *g, const Optimizer *optimizer, Node *leaf, Node *value);
+
+/* How gradients become updates, as the train block says. Numbers are run-time scalars of the training graph. */
+typedef struct TrainNumber {
+    Node *value; /* NULL: not set */
+    Span src;
+} TrainNumber;
+typedef struct Training {
+    const Optimizer *optimizer;
+    TrainNumber clip_norm, clip_value;
+    TrainNumber ema;     /* decay of the moving average of the weights */
+    int64_t accumulate;  /* steps that make one update */
+    const bool *decayed; /* by weight: the weight decay of the optimizer applies to it */
+} Training;
 /* A zero-initialised state tensor "<weight>.<name>" of the weight's type; returns its row of module->states. */
 int module_state(Module *module, int weight, const char *name);
 
@@ -130,9 +153,15 @@ unsigned call_axes(Call *call, int arg, const Node *of);          /* a number, a
 void call_error(Call *call, int arg, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* A new weight "<scope>.<name>". */
 Node *call_weight(Call *call, const char *name, const Type *type, Init init);
+/* The buffer of that name, the same one wherever it is asked for. */
+Node *call_buffer(Call *call, const char *name, const Type *type, Init init);
 /* NULL gives VALUE_ERROR. */
 static inline Value value_tensor(Node *node) {
     return (Value){.kind = node ? VALUE_TENSOR : VALUE_ERROR, .node = node};
+}
+/* A number that only the running program knows. */
+static inline Value value_varying(Node *scalar) {
+    return (Value){.kind = scalar ? VALUE_NUMBER : VALUE_ERROR, .number = NAN, .node = scalar, .varies = true};
 }
 
 struct OpDef {
@@ -157,7 +186,8 @@ struct OpDef {
      *   $0 $1 $2  operands         $i0 $i1 ..  the element's index    $l  its position in memory order
      *   $v        attr.value       $n          attr.index             $t  the result's element type
      * Beside the C library they call only what the math headers of kernels_lib define for both targets: relu, sigmoid,
-     * softplus, sign; share(batch, row), uniform(batch, stream, position), knob(batch, row), step(batch).
+     * softplus, sign; share(batch, row), uniform(batch, stream, position), knob(batch, row), step(batch), every(batch, n),
+     * steps_per_epoch(batch), total_steps(batch).
      * An infix template groups to the left: operand 1 of equal strength is parenthesised, operand 0 is not. */
     const char *c;        /* MAP, INDEX, scalar LEAF: "$0 + $1", "exp($0)" */
     int prec;             /* binding strength of `c` */

@@ -55,8 +55,12 @@ static void print_place(Span src, Text *out) {
     text_printf(out, "  # %s:%d", slash ? slash + 1 : src.source->path, line);
 }
 
+const char *graph_kind(const Graph *g) {
+    return g->training ? "train" : g == g->module->measure ? "measure" : "eval";
+}
+
 void graph_print(const Graph *g, Text *out) {
-    text_printf(out, "graph %s\n", g->training ? "train" : "eval");
+    text_printf(out, "graph %s\n", graph_kind(g));
     for (int i = 0; i < g->nodes.count; i++) {
         const Node *n = g->nodes.at[i];
         text_printf(out, "%%%d = %s", n->id, n->op->name);

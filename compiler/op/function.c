@@ -33,6 +33,14 @@ GRAD(erf) {
     din[0] = mul(g, dy, scale(g, bell, 1.1283791670955126));
 }
 
+GRAD(sin) {
+    din[0] = mul(g, dy, op1(g, "cos", n->in[0]));
+}
+
+GRAD(cos) {
+    din[0] = op1(g, "neg", mul(g, dy, op1(g, "sin", n->in[0])));
+}
+
 FOLD(exp, exp(in[0]))
 FOLD(expm1, expm1(in[0]))
 FOLD(log, log(in[0]))
@@ -42,6 +50,8 @@ FOLD(abs, fabs(in[0]))
 FOLD(sign, (in[0] > 0) - (in[0] < 0))
 FOLD(erf, erf(in[0]))
 FOLD(floor, floor(in[0]))
+FOLD(sin, sin(in[0]))
+FOLD(cos, cos(in[0]))
 
 /*       name, gradient, flags, in C, meaning */
 FUNCTION(exp, grad_exp, 0, "exp($0)", "e to the power x.");
@@ -53,3 +63,5 @@ FUNCTION(abs, grad_abs, OP_CHEAP, "fabs($0)", "|x|. The gradient at 0 is 0.");
 FUNCTION(sign, NULL, OP_CHEAP | OP_NO_GRAD, "sign($0)", "-1, 0 or 1.");
 FUNCTION(erf, grad_erf, 0, "erf($0)", "The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.");
 FUNCTION(floor, NULL, OP_CHEAP | OP_NO_GRAD, "floor($0)", "The largest integer not above x.");
+FUNCTION(sin, grad_sin, 0, "sin($0)", "The sine of an angle in radians.");
+FUNCTION(cos, grad_cos, 0, "cos($0)", "The cosine of an angle in radians.");

@@ -16,6 +16,11 @@ INFER(field) {
     return true;
 }
 
+INFER(every) {
+    n->type = type_scalar(DT_BOOL);
+    return true;
+}
+
 INFER(iota) {
     infer_shape_attr(g, n);
     n->type.dtype = DT_I32;
@@ -89,9 +94,60 @@ const OpDef op_step = {
     .name = "step",
     .cls = OP_LEAF,
     .flags = OP_SCALAR | OP_CHEAP,
-    .doc = "The number of this update, from 1.",
+    .doc = "The number of this step, from 1.",
     .infer = infer_shape_attr,
     .c = "step(batch)",
+    .prec = PREC_PRIMARY,
+};
+
+const OpDef op_every = {
+    .name = "every",
+    .cls = OP_LEAF,
+    .flags = OP_SCALAR | OP_CHEAP,
+    .attrs = ATTR_INDEX,
+    .doc = "Whether the number of this step is a multiple of n: each n-th step makes an update.",
+    .infer = infer_every,
+    .c = "every(batch, $n)",
+    .prec = PREC_PRIMARY,
+};
+
+const OpDef op_steps_per_epoch = {
+    .name = "steps_per_epoch",
+    .cls = OP_LEAF,
+    .flags = OP_SCALAR | OP_CHEAP,
+    .doc = "The number of steps in an epoch; a name in the train block.",
+    .infer = infer_shape_attr,
+    .c = "steps_per_epoch(batch)",
+    .prec = PREC_PRIMARY,
+};
+
+const OpDef op_total_steps = {
+    .name = "total_steps",
+    .cls = OP_LEAF,
+    .flags = OP_SCALAR | OP_CHEAP,
+    .doc = "The number of steps of the whole training; a name in the train block.",
+    .infer = infer_shape_attr,
+    .c = "total_steps(batch)",
+    .prec = PREC_PRIMARY,
+};
+
+const OpDef op_examples = {
+    .name = "examples",
+    .cls = OP_LEAF,
+    .flags = OP_SCALAR | OP_CHEAP,
+    .doc = "How many examples this batch has; without those that fill it up.",
+    .infer = infer_shape_attr,
+    .c = "examples(batch)",
+    .prec = PREC_PRIMARY,
+};
+
+const OpDef op_examples_before = {
+    .name = "examples_before",
+    .cls = OP_LEAF,
+    .flags = OP_SCALAR | OP_CHEAP,
+    .doc = "How many examples of the data set or the epoch came before this batch.",
+    .infer = infer_shape_attr,
+    .c = "examples_before(batch)",
     .prec = PREC_PRIMARY,
 };
 

@@ -104,6 +104,12 @@ static Node *one_hot(Graph *g, Node *label, int64_t classes) {
     return graph_cast(g, op2(g, "eq", column, graph_iota(g, &shape, shape.rank - 1)), DT_F32);
 }
 
+/* The field that the labels are, or NULL: computed. */
+static const Field *class_field(const Module *module, const Node *label) {
+    const Field *field = label->op->table == TABLE_FIELD ? &module->fields.at[label->attr.index] : NULL;
+    return field && field->kind == FIELD_CLASS ? field : NULL;
+}
+
 static Value build_one_hot(Call *call) {
     Node *label = call_tensor(call, 0);
     int64_t classes = call_size(call, 1);
@@ -111,6 +117,13 @@ static Value build_one_hot(Call *call) {
         return value_tensor(NULL);
     if (label->type.dtype != DT_I32 || label->type.rank == MAX_RANK) {
         call_error(call, 0, "one_hot needs class labels, found %s", type_user_text(call->g->arena, &label->type));
+        return value_tensor(NULL);
+    }
+    const Field *field = class_field(call->module, label);
+    if (field && classes < field->classes) {
+        call_error(call, 1, "%lld classes, but '%s' is one of %d: the others would be all zeros", (long long)classes,
+                   field->name, field->classes);
+        diag_note(call->module->diag, field->src, "'%s' is declared here", field->name);
         return value_tensor(NULL);
     }
     return value_tensor(one_hot(call->g, label, classes));
@@ -126,11 +139,9 @@ static bool labels_fit(const Type *scores, const Type *label) {
 /* A field's labels know how many classes there are. */
 static bool classes_agree(Call *call, const Node *scores, const Node *label) {
     const Module *module = call->module;
-    if (label->op->table != TABLE_FIELD || module->fields.at[label->attr.index].kind != FIELD_CLASS)
-        return true;
-    const Field *field = &module->fields.at[label->attr.index];
+    const Field *field = class_field(module, label);
     int64_t scored = scores->type.dim[last_axis(scores)];
-    if (scored == field->classes)
+    if (!field || scored == field->classes)
         return true;
     call_error(call, 0, "%s scores %lld classes, but '%s' is one of %d", type_user_text(call->g->arena, &scores->type),
                (long long)scored, field->name, field->classes);
@@ -256,6 +267,7 @@ const OpDef op_cross_entropy = {
 const OpDef op_accuracy = {
     .name = "accuracy",
     .cls = OP_LIBRARY,
+    .flags = OP_RISES,
     .doc = "1 where the largest score along the last axis is the target's class, else 0. Further axes are averaged.",
     .example = "metric = accuracy(logits, label)",
     .signature = "x, target",

@@ -7,6 +7,10 @@ static Node *state_of(Graph *g, int weight, const char *name) {
     return graph_state(g, module_state(g->module, weight, name));
 }
 
+void update_assign(Graph *g, const Optimizer *o, Node *leaf, Node *value) {
+    graph_assign(g, leaf, o->due ? select(g, o->due, value, leaf) : value);
+}
+
 static bool is_zero(const Node *scalar) {
     double value;
     return graph_constant_value(scalar, &value) && value == 0;
@@ -16,47 +20,67 @@ static Node *one_minus(Graph *g, Node *x) {
     return sub(g, graph_constant(g, 1), x);
 }
 
+/* state = beta state + (1 - beta) value */
+static Node *moving_average(Graph *g, const Optimizer *o, int weight, const char *name, Node *beta, Node *value) {
+    Node *state = state_of(g, weight, name);
+    Node *next = graph_name(add(g, mul(g, beta, state), mul(g, one_minus(g, beta), value)), name);
+    update_assign(g, o, state, next);
+    return next;
+}
+
+/* Weight decay as part of the gradient: g + decay w. */
+static Node *decayed_gradient(Graph *g, const Optimizer *o, Node *w, Node *gradient) {
+    Node *decay = o->arg[o->decay];
+    return is_zero(decay) ? gradient : add(g, gradient, mul(g, decay, w));
+}
+
+/* Weight decay apart from the gradient: w first shrinks by 1 - rate decay. */
+static Node *shrunk_weight(Graph *g, const Optimizer *o, Node *w, Node *rate) {
+    Node *decay = o->arg[o->decay];
+    return is_zero(decay) ? w : mul(g, w, one_minus(g, mul(g, rate, decay)));
+}
+
 /* A number of the signature: at least 0 and below the limit. */
 typedef struct Setting {
     const char *what;
     double limit;
 } Setting;
 
-static bool read_settings(Call *call, Optimizer *optimizer, const Setting *settings, int count) {
+/* The optimizer with the numbers of the call, which come first in the signature, and the condition after them if there
+ * is one. */
+static Value optimizer_value(Call *call, Optimizer optimizer, const Setting *settings, int count) {
     bool ok = true;
     for (int k = 0; k < count; k++) {
-        optimizer->arg[k] = call_scalar(call, k);
-        ok &= optimizer->arg[k] && check_below(call, k, settings[k].what, settings[k].limit);
+        optimizer.arg[k] = call_scalar(call, k);
+        ok &= optimizer.arg[k] && check_below(call, k, settings[k].what, settings[k].limit);
     }
-    return ok;
+    optimizer.flag = call->count > count && call_bool(call, count);
+    optimizer.src = call->src;
+    Optimizer *result = NEW(call->module->arena, Optimizer);
+    *result = optimizer;
+    return (Value){.kind = ok ? VALUE_OPTIMIZER : VALUE_ERROR, .optimizer = result, .src = call->src};
 }
 
 /* ---- sgd ---- */
 
-enum { SGD_RATE, SGD_MOMENTUM, SGD_DECAY, SGD_NUMBERS, SGD_NESTEROV = SGD_NUMBERS };
+enum { SGD_RATE, SGD_MOMENTUM, SGD_DECAY, SGD_NUMBERS };
 
 /* g += decay w;  m = momentum m + g;  w -= rate m,  or with Nesterov w -= rate (g + momentum m) */
-static void update_sgd(Graph *g, const Optimizer *o, int weight, Node *gradient) {
-    Node *w = graph_weight(g, weight), *direction = gradient;
-    if (!is_zero(o->arg[SGD_DECAY]))
-        gradient = direction = add(g, gradient, mul(g, o->arg[SGD_DECAY], w));
+static Node *update_sgd(Graph *g, const Optimizer *o, int weight, Node *gradient) {
+    Node *w = graph_weight(g, weight), *direction = gradient = decayed_gradient(g, o, w, gradient);
     if (!is_zero(o->arg[SGD_MOMENTUM])) {
         Node *m = state_of(g, weight, "momentum");
         Node *next = graph_name(add(g, mul(g, o->arg[SGD_MOMENTUM], m), gradient), "momentum");
-        direction = o->flag[0] ? add(g, gradient, mul(g, o->arg[SGD_MOMENTUM], next)) : next;
-        graph_assign(g, m, next);
+        direction = o->flag ? add(g, gradient, mul(g, o->arg[SGD_MOMENTUM], next)) : next;
+        update_assign(g, o, m, next);
     }
-    graph_assign(g, w, sub(g, w, mul(g, o->arg[SGD_RATE], direction)));
+    return sub(g, w, mul(g, o->arg[SGD_RATE], direction));
 }
 
 static Value build_sgd(Call *call) {
     static const Setting settings[] = {
         {"the learning rate", INFINITY}, {"momentum", INFINITY}, {"weight decay", INFINITY}};
-    Optimizer *sgd = NEW(call->module->arena, Optimizer);
-    *sgd = (Optimizer){.update = update_sgd, .src = call->src};
-    bool ok = read_settings(call, sgd, settings, SGD_NUMBERS);
-    sgd->flag[0] = call_bool(call, SGD_NESTEROV);
-    return (Value){.kind = ok ? VALUE_OPTIMIZER : VALUE_ERROR, .optimizer = sgd, .src = call->src};
+    return optimizer_value(call, (Optimizer){.update = update_sgd, .decay = SGD_DECAY}, settings, SGD_NUMBERS);
 }
 
 /* ---- adam ---- */
@@ -64,69 +88,100 @@ static Value build_sgd(Call *call) {
 enum { ADAM_RATE, ADAM_BETA1, ADAM_BETA2, ADAM_EPS, ADAM_DECAY, ADAM_NUMBERS };
 
 /* 1 - beta^t, accurate while t is small: -expm1(t log(beta)). */
-static Node *bias_correction(Graph *g, Node *beta) {
-    Node *power = mul(g, op0(g, "step", (Attr){0}), op1(g, "log", beta));
+static Node *bias_correction(Graph *g, const Optimizer *o, Node *beta) {
+    Node *power = mul(g, o->number, op1(g, "log", beta));
     Node *correction = op1(g, "neg", op1(g, "expm1", power));
     double value;
-    if (correction && graph_constant_value(beta, &value))
+    if (correction && !o->due && graph_constant_value(beta, &value))
         correction->meaning = arena_printf(g->arena, "1 - %g^step", value);
     return correction;
-}
-
-/* state = beta state + (1 - beta) value */
-static Node *moving_average(Graph *g, int weight, const char *name, Node *beta, Node *value) {
-    Node *state = state_of(g, weight, name);
-    Node *next = graph_name(add(g, mul(g, beta, state), mul(g, one_minus(g, beta), value)), name);
-    graph_assign(g, state, next);
-    return next;
 }
 
 /* m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g^2
  * w -= rate / (1 - beta1^t) m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
  * Everything that is the same for all elements is computed as a number. */
 static Node *adam_step(Graph *g, const Optimizer *o, int weight, Node *w, Node *gradient) {
-    Node *m = moving_average(g, weight, "m", o->arg[ADAM_BETA1], gradient);
-    Node *v = moving_average(g, weight, "v", o->arg[ADAM_BETA2], mul(g, gradient, gradient));
-    Node *rate = graph_name(divide(g, o->arg[ADAM_RATE], bias_correction(g, o->arg[ADAM_BETA1])), "rate");
-    Node *spread = op1(g, "sqrt", bias_correction(g, o->arg[ADAM_BETA2]));
+    Node *m = moving_average(g, o, weight, "m", o->arg[ADAM_BETA1], gradient);
+    Node *v = moving_average(g, o, weight, "v", o->arg[ADAM_BETA2], mul(g, gradient, gradient));
+    Node *rate = graph_name(divide(g, o->arg[ADAM_RATE], bias_correction(g, o, o->arg[ADAM_BETA1])), "rate");
+    Node *spread = op1(g, "sqrt", bias_correction(g, o, o->arg[ADAM_BETA2]));
     Node *correction = graph_name(divide(g, graph_constant(g, 1), spread), "correction");
     Node *deviation = graph_name(add(g, mul(g, op1(g, "sqrt", v), correction), o->arg[ADAM_EPS]), "deviation");
     return sub(g, w, mul(g, rate, divide(g, m, deviation)));
 }
 
-/* Decay as part of the gradient. */
-static void update_adam(Graph *g, const Optimizer *o, int weight, Node *gradient) {
+static Node *update_adam(Graph *g, const Optimizer *o, int weight, Node *gradient) {
     Node *w = graph_weight(g, weight);
-    if (!is_zero(o->arg[ADAM_DECAY]))
-        gradient = add(g, gradient, mul(g, o->arg[ADAM_DECAY], w));
-    graph_assign(g, w, adam_step(g, o, weight, w, gradient));
+    return adam_step(g, o, weight, w, decayed_gradient(g, o, w, gradient));
 }
 
-/* Decay apart from the gradient: w first shrinks by 1 - rate decay. */
-static void update_adamw(Graph *g, const Optimizer *o, int weight, Node *gradient) {
-    Node *w = graph_weight(g, weight), *shrunk = w;
-    if (!is_zero(o->arg[ADAM_DECAY]))
-        shrunk = mul(g, w, one_minus(g, mul(g, o->arg[ADAM_RATE], o->arg[ADAM_DECAY])));
-    graph_assign(g, w, adam_step(g, o, weight, shrunk, gradient));
+static Node *update_adamw(Graph *g, const Optimizer *o, int weight, Node *gradient) {
+    return adam_step(g, o, weight, shrunk_weight(g, o, graph_weight(g, weight), o->arg[ADAM_RATE]), gradient);
 }
 
-typedef void Update(Graph *g, const Optimizer *o, int weight, Node *gradient);
-
-static Value adam_value(Call *call, Update *update) {
-    static const Setting settings[] = {
-        {"the learning rate", INFINITY}, {"beta1", 1}, {"beta2", 1}, {"eps", INFINITY}, {"weight decay", INFINITY}};
-    Optimizer *adam = NEW(call->module->arena, Optimizer);
-    *adam = (Optimizer){.update = update, .src = call->src};
-    bool ok = read_settings(call, adam, settings, ADAM_NUMBERS);
-    return (Value){.kind = ok ? VALUE_OPTIMIZER : VALUE_ERROR, .optimizer = adam, .src = call->src};
-}
+static const Setting adam_settings[] = {
+    {"the learning rate", INFINITY}, {"beta1", 1}, {"beta2", 1}, {"eps", INFINITY}, {"weight decay", INFINITY}};
 
 static Value build_adam(Call *call) {
-    return adam_value(call, update_adam);
+    return optimizer_value(call, (Optimizer){.update = update_adam, .decay = ADAM_DECAY}, adam_settings, ADAM_NUMBERS);
 }
 
 static Value build_adamw(Call *call) {
-    return adam_value(call, update_adamw);
+    return optimizer_value(call, (Optimizer){.update = update_adamw, .decay = ADAM_DECAY}, adam_settings, ADAM_NUMBERS);
+}
+
+/* ---- rmsprop ---- */
+
+enum { RMSPROP_RATE, RMSPROP_RHO, RMSPROP_EPS, RMSPROP_MOMENTUM, RMSPROP_DECAY, RMSPROP_NUMBERS };
+
+/* g += decay w;  v = rho v + (1 - rho) g^2;  b = momentum b + g / (sqrt(v) + eps);  w -= rate b
+ * Centred: a = rho a + (1 - rho) g, and v - a^2, the variance, stands for v. */
+static Node *update_rmsprop(Graph *g, const Optimizer *o, int weight, Node *gradient) {
+    Node *w = graph_weight(g, weight), *rho = o->arg[RMSPROP_RHO];
+    gradient = decayed_gradient(g, o, w, gradient);
+    Node *v = moving_average(g, o, weight, "v", rho, mul(g, gradient, gradient));
+    if (o->flag) {
+        Node *mean = moving_average(g, o, weight, "mean", rho, gradient);
+        v = op2(g, "maximum", sub(g, v, mul(g, mean, mean)), graph_constant(g, 0));
+    }
+    Node *deviation = graph_name(add(g, op1(g, "sqrt", v), o->arg[RMSPROP_EPS]), "deviation");
+    Node *direction = divide(g, gradient, deviation);
+    if (!is_zero(o->arg[RMSPROP_MOMENTUM])) {
+        Node *m = state_of(g, weight, "momentum");
+        direction = graph_name(add(g, mul(g, o->arg[RMSPROP_MOMENTUM], m), direction), "momentum");
+        update_assign(g, o, m, direction);
+    }
+    return sub(g, w, mul(g, o->arg[RMSPROP_RATE], direction));
+}
+
+static Value build_rmsprop(Call *call) {
+    static const Setting settings[] = {{"the learning rate", INFINITY},
+                                       {"rho", 1},
+                                       {"eps", INFINITY},
+                                       {"momentum", INFINITY},
+                                       {"weight decay", INFINITY}};
+    Optimizer rmsprop = {.update = update_rmsprop, .decay = RMSPROP_DECAY};
+    return optimizer_value(call, rmsprop, settings, RMSPROP_NUMBERS);
+}
+
+/* ---- lion ---- */
+
+enum { LION_RATE, LION_BETA1, LION_BETA2, LION_DECAY, LION_NUMBERS };
+
+/* w -= rate (sign(beta1 m + (1 - beta1) g) + decay w);  m = beta2 m + (1 - beta2) g */
+static Node *update_lion(Graph *g, const Optimizer *o, int weight, Node *gradient) {
+    Node *m = state_of(g, weight, "m"), *beta1 = o->arg[LION_BETA1];
+    Node *mixed = add(g, mul(g, beta1, m), mul(g, one_minus(g, beta1), gradient));
+    Node *direction = graph_name(op1(g, "sign", mixed), "direction");
+    moving_average(g, o, weight, "m", o->arg[LION_BETA2], gradient);
+    return sub(g, shrunk_weight(g, o, graph_weight(g, weight), o->arg[LION_RATE]),
+               mul(g, o->arg[LION_RATE], direction));
+}
+
+static Value build_lion(Call *call) {
+    static const Setting settings[] = {
+        {"the learning rate", INFINITY}, {"beta1", 1}, {"beta2", 1}, {"weight decay", INFINITY}};
+    return optimizer_value(call, (Optimizer){.update = update_lion, .decay = LION_DECAY}, settings, LION_NUMBERS);
 }
 
 const OpDef op_sgd = {
@@ -157,4 +212,26 @@ const OpDef op_adamw = {
     .signature = "lr: number = 0.001, beta1: number = 0.9, beta2: number = 0.999, eps: number = 1e-8, "
                  "weight_decay: number = 0.01",
     .build = build_adamw,
+};
+
+const OpDef op_rmsprop = {
+    .name = "rmsprop",
+    .cls = OP_LIBRARY,
+    .doc =
+        "Optimizer: g += weight_decay w; v is the moving average of g^2, with the factor rho; "
+        "d = g / (sqrt(v) + eps); b = momentum b + d; w -= lr b. With centered, v - a^2 stands in place of v, where a "
+        "is the moving average of g.",
+    .example = "optimizer = rmsprop(0.001, momentum = 0.9)",
+    .signature = "lr: number = 0.01, rho: number = 0.99, eps: number = 1e-8, momentum: number = 0, "
+                 "weight_decay: number = 0, centered: bool = false",
+    .build = build_rmsprop,
+};
+
+const OpDef op_lion = {
+    .name = "lion",
+    .cls = OP_LIBRARY,
+    .doc = "Optimizer: w -= lr (sign(beta1 m + (1 - beta1) g) + weight_decay w); then m = beta2 m + (1 - beta2) g.",
+    .example = "optimizer = lion(1e-4, weight_decay = 0.1)",
+    .signature = "lr: number = 1e-4, beta1: number = 0.9, beta2: number = 0.99, weight_decay: number = 0",
+    .build = build_lion,
 };

@@ -329,6 +329,14 @@ static Node *concat(Graph *g, Node *const *parts, int count, int axis) {
     return whole;
 }
 
+/* Labels where numbers are wanted are a common mistake. */
+static void note_classes(const Module *module, const Node *part) {
+    const Field *field = part && part->op->table == TABLE_FIELD ? &module->fields.at[part->attr.index] : NULL;
+    if (field && field->kind == FIELD_CLASS)
+        diag_note(module->diag, field->src, "'%s' is a class label; as numbers: one_hot(%s, %d)", field->name,
+                  field->name, field->classes);
+}
+
 static Value build_concat(Call *call) {
     Graph *g = call->g;
     const Value *list = &call->args[0];
@@ -350,6 +358,7 @@ static Value build_concat(Call *call) {
         if (!stacks_on(&parts[0]->type, &parts[i]->type, axis)) {
             call_error(&items, i, "concat: %s does not continue %s along that axis",
                        type_user_text(g->arena, &parts[i]->type), type_user_text(g->arena, &parts[0]->type));
+            note_classes(call->module, list->items[i].node);
             return value_tensor(NULL);
         }
     return value_tensor(list->count == 1 ? parts[0] : concat(g, parts, list->count, axis));

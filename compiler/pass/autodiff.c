@@ -11,9 +11,10 @@ typedef struct Tape {
 } Tape;
 
 static void find_dependents(Tape *tape) {
+    const Weight *weights = tape->g->module->weights.at;
     for (int i = 0; i < tape->count; i++) {
         const Node *n = tape->g->nodes.at[i];
-        tape->depends[i] = n->op->table == TABLE_WEIGHT;
+        tape->depends[i] = n->op->table == TABLE_WEIGHT && weights[n->attr.index].kind == WEIGHT_TRAINED;
         for (int k = 0; k < n->inputs && !(n->op->flags & OP_NO_GRAD); k++)
             tape->depends[i] |= tape->depends[n->in[k]->id];
     }

@@ -480,10 +480,10 @@ static void number_kernels(Program *program) {
     }
 }
 
-Program *fuse(Graph *graph, const Machine *machine, const char *prefix) {
+Program *fuse(Graph *graph, const Machine *machine) {
     Arena *arena = graph->arena;
     Program *program = NEW(arena, Program);
-    *program = (Program){.graph = graph, .arena = arena, .machine = machine, .prefix = prefix};
+    *program = (Program){.graph = graph, .arena = arena, .machine = machine, .prefix = graph_kind(graph)};
     Fusion f = {.arena = arena,
                 .program = program,
                 .graph = graph,

@@ -28,6 +28,7 @@ typedef enum KernelClass { KERNEL_CONTRACT, KERNEL_LOOP } KernelClass;
 typedef enum Team {
     TEAM_THREAD, /* element-wise: 256 rows a tile, consecutive threads on consecutive rows */
     TEAM_WARP,   /* 8 rows a tile */
+    TEAM_HALF,   /* half a warp a row, 16 rows a tile: short rows on few blocks */
     TEAM_BLOCK,  /* 1 row a tile */
     TEAM_COLUMN  /* reduction over a slow axis: 32 rows a tile (neighbours in memory), 8 threads a row */
 } Team;
@@ -95,17 +96,23 @@ typedef struct Phase {
     int64_t tiles;
 } Phase;
 
+/* The blocks of a persistent launch: as many as the device has multiprocessors, meeting at a counter in memory; up to 16
+ * neighbours with a barrier in hardware; or one, with the arena in its shared memory. */
+typedef enum Form { FORM_GRID, FORM_CLUSTER, FORM_SOLO, FORMS } Form;
+
 typedef enum Schedule { SCHEDULE_AUTO, SCHEDULE_GRAPH, SCHEDULE_PERSISTENT } Schedule;
 
 /* The target, as far as passes care. */
 typedef struct Machine {
     const char *name;        /* "cuda", "cpu" */
+    Form form;               /* the part of it that is used */
     int multiprocessors;     /* 132 */
     bool blocks;             /* a tile is the work of a block of 256 threads, not of one thread */
     bool computed_operands;  /* contractions can compute an operand while loading it */
     double clock;            /* cycles per second */
     double flops, bandwidth; /* per second: fp32 FMA counted as two; bytes */
-    double barrier, launch;  /* seconds: grid-wide barrier; CUDA graph node */
+    double barrier, launch;  /* seconds: barrier over all blocks; CUDA graph node */
+    double latency;          /* cycles of a tile until its first numbers are there and its last are stored */
 } Machine;
 extern const Machine machine_cuda, machine_cpu;
 
@@ -113,8 +120,8 @@ extern const Machine machine_cuda, machine_cpu;
 typedef struct Program {
     Graph *graph;
     Arena *arena;
-    const Machine *machine;
-    const char *prefix; /* "train", "eval" */
+    const Machine *machine; /* once scheduled, the form of it that is the fastest */
+    const char *prefix;     /* "train", "eval", "measure" */
     VEC(Kernel *) kernels;
     VEC(Phase) phases;
     Schedule schedule;  /* resolved */
@@ -127,7 +134,14 @@ typedef struct Program {
     Node **next;             /* of a leaf: its new value */
 } Program;
 
-Program *fuse(Graph *graph, const Machine *machine, const char *prefix);
+/* Those of a module's graphs, in their order. */
+enum { PROGRAM_TRAIN, PROGRAM_EVAL, PROGRAM_MEASURE };
+typedef struct Programs {
+    Program *at[MAX_GRAPHS];
+    int count;
+} Programs;
+
+Program *fuse(Graph *graph, const Machine *machine);
 void schedule(Program *program, Schedule wanted);
 void program_verify(const Program *program);
 void fused_print(const Program *program, Text *out);
@@ -137,7 +151,7 @@ void schedule_print(const Program *program, Text *out);
 bool kernel_stores_side(const Kernel *kernel, const Node *stored);
 
 /* How the operands of a product reach the threads: as kernels_lib/cuda/matmul.cuh decides. */
-typedef enum Feed { FEED_STAGED, FEED_PIPELINED, FEED_DIRECT } Feed;
+typedef enum Feed { FEED_STAGED, FEED_PIPELINED, FEED_DIRECT, FEED_THIN } Feed;
 Feed product_feed(const Kernel *kernel);
 
 /* The kernel that stores `n`, or NULL (leaf, or computed where it is used). */

@@ -15,9 +15,12 @@ static const char *leaf_name(const Program *program, const Node *leaf) {
     return leaf->name ? leaf->name : program->graph->module->name;
 }
 
-/* A kernel that only carries out roots of one kind is named by the effect. */
+/* A kernel that only carries out roots of one kind is named by the effect; one that measures, by the field, which is what
+ * "price.mean" begins with. */
 static const char *effect_name(const Program *program, const Kernel *kernel) {
     const Node *root = kernel->roots.at[0];
+    if (program->graph == program->graph->module->measure)
+        return arena_strndup(program->arena, root->in[0]->name, strcspn(root->in[0]->name, "."));
     if (root->inputs == 2)
         return arena_printf(program->arena, "update_%s", leaf_name(program, root->in[0]));
     const char *what = root->name ? root->name : root->in[0]->name;

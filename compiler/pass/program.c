@@ -117,8 +117,11 @@ void fused_print(const Program *program, Text *out) {
 }
 
 static void print_cut(Text *out, const Kernel *kernel) {
-    static const char *const teams[] = {
-        [TEAM_THREAD] = "a thread", [TEAM_WARP] = "a warp", [TEAM_BLOCK] = "a block", [TEAM_COLUMN] = "8 threads"};
+    static const char *const teams[] = {[TEAM_THREAD] = "a thread",
+                                        [TEAM_WARP] = "a warp",
+                                        [TEAM_HALF] = "half a warp",
+                                        [TEAM_BLOCK] = "a block",
+                                        [TEAM_COLUMN] = "8 threads"};
     const Tile *tile = &kernel->tile;
     if (kernel->cls == KERNEL_CONTRACT)
         text_printf(out, "tile %dx%dx%d, %dx%d a thread, %d slices of k", tile->m, tile->n, tile->k, tile->tm, tile->tn,
@@ -130,9 +133,11 @@ static void print_cut(Text *out, const Kernel *kernel) {
 void schedule_print(const Program *program, Text *out) {
     static const char *const names[] = {[SCHEDULE_GRAPH] = "graph", [SCHEDULE_PERSISTENT] = "persistent"};
     text_printf(out, "%s: %d phases, %s\n", program->prefix, program->phases.count, names[program->schedule]);
-    text_printf(out, "  estimated: graph %.2f us, persistent %.2f us on %lld blocks\n",
+    static const char *const forms[] = {
+        [FORM_GRID] = "", [FORM_CLUSTER] = ", a cluster", [FORM_SOLO] = ", the arena in shared memory"};
+    text_printf(out, "  estimated: graph %.2f us, persistent %.2f us on %lld blocks%s\n",
                 program->estimate[SCHEDULE_GRAPH] * 1e6, program->estimate[SCHEDULE_PERSISTENT] * 1e6,
-                (long long)program->grid);
+                (long long)program->grid, forms[program->machine->form]);
     for (int p = 0; p < program->phases.count; p++) {
         const Phase *phase = &program->phases.at[p];
         text_printf(out, "  phase %d: %lld tiles\n", p + 1, (long long)phase->tiles);

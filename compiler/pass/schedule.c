@@ -12,16 +12,31 @@ const Machine machine_cuda = {.name = "cuda",
                               .flops = 60e12,
                               .bandwidth = 4.3e12,
                               .barrier = 0.92e-6,
-                              .launch = 1.5e-6};
+                              .launch = 1.5e-6,
+                              .latency = 1200};
 const Machine machine_cpu = {.name = "cpu",
                              .multiprocessors = 4,
                              .clock = 3e9,
                              .flops = 1e11,
                              .bandwidth = 2e10,
                              .barrier = 1e-6,
-                             .launch = 1e-6};
+                             .launch = 1e-6,
+                             .latency = 1200};
 
-enum { PERSISTENT_WAVES = 4 };
+/* Measured there too: the barriers of a cluster and of a block; a load of shared memory. */
+enum { PERSISTENT_WAVES = 4, CLUSTER_BLOCKS = 16, SOLO_BYTES = 32 * 1024 };
+
+static const Machine *machine_in_form(Arena *arena, const Machine *machine, Form form) {
+    if (form == FORM_GRID)
+        return machine;
+    Machine *part = NEW(arena, Machine);
+    *part = *machine;
+    part->form = form;
+    part->multiprocessors = form == FORM_SOLO ? 1 : CLUSTER_BLOCKS;
+    part->barrier = form == FORM_SOLO ? 0.02e-6 : 0.19e-6;
+    part->latency = form == FORM_SOLO ? 300 : machine->latency;
+    return part;
+}
 
 /* `later` must run in a later phase than `earlier`. */
 static bool follow(Kernel *later, const Kernel *earlier) {
@@ -58,6 +73,7 @@ static int assign_levels(Program *program) {
 
 /* When a phase has more tiles than there are multiprocessors, its short kernels use fewer and longer ones. */
 static void balance(Phase *phase, const Machine *machine) {
+    phase->tiles = 0;
     int64_t tiles = 0;
     double longest = 0;
     for (int i = 0; i < phase->kernels.count; i++) {
@@ -71,29 +87,38 @@ static void balance(Phase *phase, const Machine *machine) {
         phase->tiles += phase->kernels.at[i]->tiles;
 }
 
+/* A kernel of one row, such as a report, is soon done: some warp takes it while others are busy with what came before. */
+static bool is_one_row(const Kernel *kernel) {
+    return kernel->cls == KERNEL_LOOP && kernel->rows == 1;
+}
+
 static void make_phases(Program *program) {
     int levels = assign_levels(program);
+    program->phases.count = 0;
     for (int level = 0; level < levels; level++) {
         Phase phase = {0};
-        for (int i = 0; i < program->kernels.count; i++)
-            if (program->kernels.at[i]->phase == level)
-                VEC_PUSH(program->arena, &phase.kernels, program->kernels.at[i]);
+        for (int last = 0; last < 2; last++)
+            for (int i = 0; i < program->kernels.count; i++)
+                if (program->kernels.at[i]->phase == level && is_one_row(program->kernels.at[i]) == last)
+                    VEC_PUSH(program->arena, &phase.kernels, program->kernels.at[i]);
         balance(&phase, program->machine);
         VEC_PUSH(program->arena, &program->phases, phase);
     }
 }
 
-static double phase_seconds(const Program *program, const Phase *phase) {
-    double longest = 0, traffic = 0, arithmetic = 0;
+/* As long as its longest kernel, or as all tiles dealt to the blocks, or as its arithmetic and traffic. */
+static double phase_seconds(const Phase *phase, const Machine *machine) {
+    double longest = 0, dealt = 0, traffic = 0, arithmetic = 0;
     for (int i = 0; i < phase->kernels.count; i++) {
         const Kernel *kernel = phase->kernels.at[i];
-        double own = kernel_seconds(kernel, program->machine);
+        double own = kernel_seconds(kernel, machine);
         longest = own > longest ? own : longest;
-        traffic += kernel->bytes / program->machine->bandwidth;
-        arithmetic += kernel->flops / program->machine->flops;
+        dealt += (double)kernel->tiles * kernel_tile_seconds(kernel, machine) / machine->multiprocessors;
+        traffic += kernel->bytes / machine->bandwidth;
+        arithmetic += kernel->flops / machine->flops;
     }
-    double floor = traffic > arithmetic ? traffic : arithmetic;
-    return longest > floor ? longest : floor;
+    double floor = traffic > arithmetic ? traffic : arithmetic, latency = longest > dealt ? longest : dealt;
+    return latency > floor ? latency : floor;
 }
 
 static int64_t widest_phase(const Program *program) {
@@ -108,27 +133,70 @@ static double barrier_seconds(const Program *program) {
     return program->grid == 1 ? 0.02e-6 : program->machine->barrier;
 }
 
-static void estimate(Program *program) {
-    double work = 0;
-    for (int i = 0; i < program->phases.count; i++)
-        work += phase_seconds(program, &program->phases.at[i]);
-    program->estimate[SCHEDULE_GRAPH] = work + program->phases.count * program->machine->launch;
-    program->estimate[SCHEDULE_PERSISTENT] = work + program->phases.count * barrier_seconds(program);
+/* `whole`: what the launches of a graph run on. */
+static void estimate(Program *program, const Machine *whole) {
+    program->estimate[SCHEDULE_GRAPH] = program->phases.count * whole->launch;
+    program->estimate[SCHEDULE_PERSISTENT] = program->phases.count * barrier_seconds(program);
+    for (int i = 0; i < program->phases.count; i++) {
+        program->estimate[SCHEDULE_GRAPH] += phase_seconds(&program->phases.at[i], whole);
+        program->estimate[SCHEDULE_PERSISTENT] += phase_seconds(&program->phases.at[i], program->machine);
+    }
+}
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static void cut_for(Program *program, const Machine *machine, const Machine *whole) {
+    program->machine = machine;
+    for (int i = 0; i < program->kernels.count; i++)
+        kernel_cut(program->kernels.at[i], machine);
+    make_phases(program);
+    program->grid = smaller(widest_phase(program), machine->multiprocessors);
+    estimate(program, whole);
+}
+
+/* Everything that it touches but the data set, had each value memory of its own. */
+static int64_t arena_bytes(const Program *program) {
+    int64_t bytes = 0;
+    for (int i = 0; i < program->graph->nodes.count; i++) {
+        const Node *n = program->graph->nodes.at[i];
+        bool kept = n->op->table == TABLE_WEIGHT || n->op->table == TABLE_STATE;
+        if (kept || program_producer(program, n))
+            bytes += (type_bytes(&n->type) + 255) / 256 * 256;
+    }
+    return bytes;
+}
+
+/* The tiles are those of the fastest form, whatever the schedule, so that all schedules compute the same bits. Only training
+ * runs persistently. */
+static void choose_form(Program *program) {
+    const Machine *whole = program->machine, *best = whole;
+    bool trains = program->graph == program->graph->module->train;
+    double least = 0;
+    for (int form = FORM_GRID; form < FORMS; form++) {
+        if (form != FORM_GRID && (!trains || !whole->blocks))
+            continue;
+        if (form == FORM_SOLO && arena_bytes(program) > SOLO_BYTES)
+            continue;
+        const Machine *machine = machine_in_form(program->arena, whole, form);
+        cut_for(program, machine, whole);
+        double seconds = program->estimate[SCHEDULE_PERSISTENT];
+        best = form == FORM_GRID || seconds < least ? machine : best;
+        least = form == FORM_GRID || seconds < least ? seconds : least;
+    }
+    cut_for(program, best, whole);
 }
 
 /* The persistent kernel holds the registers and shared memory of its hungriest phase on every multiprocessor; it is for
  * steps whose phases are a few waves of small tiles. */
 static bool is_tiny(const Program *program) {
-    return widest_phase(program) <= PERSISTENT_WAVES * (int64_t)program->machine->multiprocessors;
+    return program->machine->form != FORM_GRID ||
+           widest_phase(program) <= PERSISTENT_WAVES * (int64_t)program->machine->multiprocessors;
 }
 
 void schedule(Program *program, Schedule wanted) {
-    for (int i = 0; i < program->kernels.count; i++)
-        kernel_cut(program->kernels.at[i], program->machine);
-    make_phases(program);
-    int64_t widest = widest_phase(program), blocks = program->machine->multiprocessors;
-    program->grid = widest < blocks ? widest : blocks;
-    estimate(program);
+    choose_form(program);
     bool faster = program->estimate[SCHEDULE_PERSISTENT] < program->estimate[SCHEDULE_GRAPH];
     program->schedule = wanted != SCHEDULE_AUTO      ? wanted
                         : is_tiny(program) && faster ? SCHEDULE_PERSISTENT

@@ -218,6 +218,43 @@ static void stage_node(Staging *s, Levels *levels, Node *n) {
     }
 }
 
+static int store_level(const Staging *s, const Node *n) {
+    return s->level[n->id] + (n->op->cls == OP_REDUCE);
+}
+
+/* A leaf would be overwritten before the last stage that reads it. */
+static bool overwrites_early(const Staging *s) {
+    for (int i = 0; i < s->kernel->stores.count; i++) {
+        const Node *n = s->kernel->stores.at[i], *leaf = s->f->program->assigned[n->id];
+        if (!leaf)
+            continue;
+        s->level[leaf->id] = store_level(s, n);
+        if (is_read_later(s, leaf))
+            return true;
+    }
+    return false;
+}
+
+static int last_level(const Staging *s) {
+    int last = 0;
+    for (int i = 0; i < s->kernel->stores.count; i++) {
+        int level = store_level(s, s->kernel->stores.at[i]);
+        last = level > last ? level : last;
+    }
+    return last;
+}
+
+static void stage_stores(Staging *s, Levels *levels) {
+    bool late = overwrites_early(s);
+    int last = last_level(s);
+    for (int i = 0; i < s->kernel->stores.count; i++) {
+        Node *n = s->kernel->stores.at[i];
+        bool overwrites = s->f->program->assigned[n->id];
+        Stage *stage = find_stage(s, levels, late && overwrites ? last : store_level(s, n), &n->type);
+        VEC_PUSH(s->f->arena, &stage->stores, n);
+    }
+}
+
 static void make_stages(Staging *s) {
     Arena *arena = s->f->arena;
     Kernel *kernel = s->kernel;
@@ -231,11 +268,7 @@ static void make_stages(Staging *s) {
         Stage *stage = find_stage(s, &levels, s->level[n->id], &n->type);
         VEC_PUSH(arena, &stage->vectors, n);
     }
-    for (int i = 0; i < kernel->stores.count; i++) {
-        Node *n = kernel->stores.at[i];
-        Stage *stage = find_stage(s, &levels, s->level[n->id] + (n->op->cls == OP_REDUCE), &n->type);
-        VEC_PUSH(arena, &stage->stores, n);
-    }
+    stage_stores(s, &levels);
 }
 
 void fusion_stages(Fusion *f) {

@@ -14,6 +14,12 @@ static const Tile tiles[] = {
     {32, 32, 64, 4, 4, 4},    {16, 64, 64, 4, 4, 4},   {16, 4, 64, 4, 4, 64},
 };
 
+/* Where blocks are few, or memory is near: a panel that holds all of k; an output for each thread, or for a few lanes. */
+static const Tile small_tiles[] = {
+    {16, 16, 128, 2, 2, 4}, {8, 8, 256, 2, 2, 16}, {16, 16, 1, 1, 1, 1}, {8, 8, 1, 1, 1, 4},
+    {1, 32, 1, 1, 1, 8},    {4, 4, 1, 1, 1, 16},   {1, 16, 1, 1, 1, 16},
+};
+
 /* Multiples of the 8 rows and 16 columns that kernels_lib/cpu/matmul.h computes at a time. */
 static const Tile core_tiles[] = {{.m = 128, .n = 96, .slices = 1}, {.m = 64, .n = 64, .slices = 1},
                                   {.m = 64, .n = 32, .slices = 1},  {.m = 32, .n = 32, .slices = 1},
@@ -24,12 +30,19 @@ static bool is_direct(const Tile *tile) {
     return tile->slices >= LANES;
 }
 
+/* Without panels, and straight from memory: the outputs of a thread share nothing. */
+static bool is_thin(const Tile *tile) {
+    return tile->tm * tile->tn == 1;
+}
+
 static bool suits(const Kernel *kernel, const Tile *tile) {
     return !is_direct(tile) || (!kernel->a.transposed && kernel->b.transposed && !kernel->side);
 }
 
 Feed product_feed(const Kernel *kernel) {
     const Tile *tile = &kernel->tile;
+    if (is_thin(tile))
+        return FEED_THIN;
     if (is_direct(tile) && suits(kernel, tile))
         return FEED_DIRECT;
     bool floats = !kernel->a.computed && !kernel->b.computed;
@@ -70,18 +83,29 @@ static double turning_cycles(const Kernel *kernel, const Tile *tile) {
     return is_direct(tile) ? 0 : per_number * (double)kernel->k * (narrow_a + narrow_b);
 }
 
-/* Cycles: 128 multiply-adds and 64 bytes from L2 a cycle and multiprocessor; 1200 for the first load
- * and the epilogue; an ordered sum over slices. */
-static double block_tile_cycles(const Kernel *kernel, const Tile *tile) {
-    double steps = (double)kernel->k, outputs = (double)tile->m * tile->n;
+/* Cycles: the loads of eight steps of k are under way at a time; an exchange between lanes takes 30. */
+static double thin_tile_cycles(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    double step = machine->latency / 40, exchanges = 0;
+    for (int lanes = tile->slices; lanes > 1; lanes /= 2)
+        exchanges++;
+    return machine->latency + step * (double)divide_up(kernel->k, tile->slices) + 30 * exchanges;
+}
+
+/* Cycles: 128 multiply-adds and 64 bytes from L2 a cycle and multiprocessor; the first load and the epilogue; an
+ * ordered sum over slices. Panels are filled up. */
+static double block_tile_cycles(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    if (is_thin(tile))
+        return thin_tile_cycles(kernel, tile, machine);
+    int64_t depth = is_direct(tile) ? kernel->k : divide_up(kernel->k, tile->k) * tile->k;
+    double steps = (double)depth, outputs = (double)tile->m * tile->n;
     double arithmetic = steps * outputs / 128 / register_reuse(tile);
     double traffic = steps * (tile->m + tile->n) * sizeof(float) / 64;
     double combine = tile->slices > 1 ? 40 + 4.0 * tile->slices * outputs / THREADS : 0;
-    return 1200 + (arithmetic > traffic ? arithmetic : traffic) + combine + turning_cycles(kernel, tile);
+    return machine->latency + (arithmetic > traffic ? arithmetic : traffic) + combine + turning_cycles(kernel, tile);
 }
 
 static double tile_cycles(const Kernel *kernel, const Tile *tile, const Machine *machine) {
-    return machine->blocks ? block_tile_cycles(kernel, tile) : core_tile_cycles(kernel, tile);
+    return machine->blocks ? block_tile_cycles(kernel, tile, machine) : core_tile_cycles(kernel, tile);
 }
 
 static double waves(const Machine *machine, int64_t count) {
@@ -99,14 +123,14 @@ static bool is_better(const Kernel *kernel, const Tile *a, const Tile *b, const 
     return cycles_a < cycles_b || (cycles_a == cycles_b && covered_a < covered_b);
 }
 
-typedef struct TileChoice {
-    const Tile *at;
-    int count;
-} TileChoice;
-
-static TileChoice tile_choice(const Machine *machine) {
-    return machine->blocks ? (TileChoice){tiles, sizeof tiles / sizeof *tiles}
-                           : (TileChoice){core_tiles, sizeof core_tiles / sizeof *core_tiles};
+/* Tile `i` of those that kernels of the machine can have; NULL: there are no more. */
+static const Tile *tile_choice(const Machine *machine, int i) {
+    enum { LARGE = sizeof tiles / sizeof *tiles, SMALL = sizeof small_tiles / sizeof *small_tiles };
+    if (!machine->blocks)
+        return i < (int)(sizeof core_tiles / sizeof *core_tiles) ? &core_tiles[i] : NULL;
+    if (i < LARGE)
+        return &tiles[i];
+    return machine->form != FORM_GRID && i < LARGE + SMALL ? &small_tiles[i - LARGE] : NULL;
 }
 
 static void set_tile(Kernel *kernel, const Tile *tile) {
@@ -115,11 +139,10 @@ static void set_tile(Kernel *kernel, const Tile *tile) {
 }
 
 static void cut_product(Kernel *kernel, const Machine *machine) {
-    TileChoice choice = tile_choice(machine);
-    const Tile *best = choice.at;
-    for (int i = 1; i < choice.count; i++)
-        if (suits(kernel, &choice.at[i]) && is_better(kernel, &choice.at[i], best, machine))
-            best = &choice.at[i];
+    const Tile *best = tile_choice(machine, 0), *tile;
+    for (int i = 1; (tile = tile_choice(machine, i)); i++)
+        if (suits(kernel, tile) && is_better(kernel, tile, best, machine))
+            best = tile;
     set_tile(kernel, best);
     kernel->flops = 2.0 * (double)kernel->batches * (double)kernel->m * (double)kernel->n * (double)kernel->k;
 }
@@ -162,8 +185,14 @@ static int64_t row_memory(const Kernel *kernel) {
     return floats;
 }
 
-/* Few rows, long ones and those with much to keep get a block each, others a warp. Rows that are neighbours in memory, because only slow axes
- * are folded, go 32 to a block, so that a warp reads 32 neighbours. */
+/* More than the machine's blocks have warps, and no longer than half a warp is good for. Every half has a row. */
+static bool are_short_and_many(const Kernel *kernel, const Machine *machine) {
+    return machine->form != FORM_GRID && kernel->rows > WARPS * (int64_t)machine->multiprocessors &&
+           kernel->rows % (2 * WARPS) == 0 && longest_stage(kernel) <= 2 * LANES;
+}
+
+/* Few rows, long ones and those with much to keep get a block each, others a warp. Rows that are neighbours in memory,
+ * because only slow axes are folded, go 32 to a block, so that a warp reads 32 neighbours. */
 static Team choose_team(const Kernel *kernel, const Machine *machine) {
     int64_t extent = longest_stage(kernel);
     bool along_fast = kernel->full.rank > 0 && kernel->inner >> (kernel->full.rank - 1) & 1;
@@ -173,12 +202,17 @@ static Team choose_team(const Kernel *kernel, const Machine *machine) {
         return TEAM_COLUMN;
     bool long_row = extent > 1024 || row_memory(kernel) > WARP_FLOATS;
     bool few_heavy = row_work(kernel) > 2048 && kernel->rows <= 8 * (int64_t)machine->multiprocessors;
-    return long_row || few_heavy ? TEAM_BLOCK : TEAM_WARP;
+    if (long_row || few_heavy)
+        return TEAM_BLOCK;
+    return are_short_and_many(kernel, machine) ? TEAM_HALF : TEAM_WARP;
 }
 
 static int64_t rows_per_tile(Team team) {
-    static const int64_t rows[] = {
-        [TEAM_THREAD] = THREADS, [TEAM_WARP] = WARPS, [TEAM_BLOCK] = 1, [TEAM_COLUMN] = COLUMN_ROWS};
+    static const int64_t rows[] = {[TEAM_THREAD] = THREADS,
+                                   [TEAM_WARP] = WARPS,
+                                   [TEAM_HALF] = 2 * WARPS,
+                                   [TEAM_BLOCK] = 1,
+                                   [TEAM_COLUMN] = COLUMN_ROWS};
     return rows[team];
 }
 
@@ -189,6 +223,7 @@ static void cut_loop(Kernel *kernel, const Machine *machine) {
 }
 
 static void count_bytes(Kernel *kernel) {
+    kernel->bytes = 0;
     for (int i = 0; i < kernel->loads.count; i++)
         kernel->bytes += (double)type_bytes(&kernel->loads.at[i]->type);
     for (int i = 0; i < kernel->stores.count; i++)
@@ -204,28 +239,33 @@ void kernel_cut(Kernel *kernel, const Machine *machine) {
 }
 
 /* A stage's chain: a load, the loop, a reduction across the team and a barrier. */
-static double loop_cycles(const Kernel *kernel) {
+static double loop_cycles(const Kernel *kernel, const Machine *machine) {
     static const double threads_per_row[] = {
-        [TEAM_THREAD] = 1, [TEAM_WARP] = 32, [TEAM_BLOCK] = THREADS, [TEAM_COLUMN] = WARPS};
+        [TEAM_THREAD] = 1, [TEAM_WARP] = 32, [TEAM_HALF] = 16, [TEAM_BLOCK] = THREADS, [TEAM_COLUMN] = WARPS};
     double serial = row_work(kernel) / threads_per_row[kernel->team];
-    return 1200 + 250.0 * kernel->stages.count + 4 * serial;
+    double stage = 100 + machine->latency / 8;
+    return machine->latency + stage * kernel->stages.count + 4 * serial;
 }
 
 void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine) {
     if (kernel->cls != KERNEL_CONTRACT)
         return;
-    TileChoice choice = tile_choice(machine);
-    for (int i = 0; i < choice.count; i++) {
-        const Tile *tile = &choice.at[i];
+    const Tile *tile;
+    for (int i = 0; (tile = tile_choice(machine, i)); i++) {
         bool fast_enough = tile_cycles(kernel, tile, machine) / machine->clock <= seconds;
         if (fast_enough && suits(kernel, tile) && tile_count(kernel, tile) < kernel->tiles)
             set_tile(kernel, tile);
     }
 }
 
+double kernel_tile_seconds(const Kernel *kernel, const Machine *machine) {
+    double cycles =
+        kernel->cls == KERNEL_CONTRACT ? tile_cycles(kernel, &kernel->tile, machine) : loop_cycles(kernel, machine);
+    return cycles / machine->clock;
+}
+
 double kernel_seconds(const Kernel *kernel, const Machine *machine) {
-    double cycles = kernel->cls == KERNEL_CONTRACT ? tile_cycles(kernel, &kernel->tile, machine) : loop_cycles(kernel);
-    double latency = waves(machine, kernel->tiles) * cycles / machine->clock;
+    double latency = waves(machine, kernel->tiles) * kernel_tile_seconds(kernel, machine);
     double traffic = kernel->bytes / machine->bandwidth, arithmetic = kernel->flops / machine->flops;
     double floor = traffic > arithmetic ? traffic : arithmetic;
     return latency > floor ? latency : floor;

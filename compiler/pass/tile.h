@@ -11,7 +11,8 @@ void kernel_cut(Kernel *kernel, const Machine *machine);
  * leaves multiprocessors free at no cost. */
 void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine);
 
-/* Estimated time of the kernel alone on the machine, without launch. */
+/* Estimated time of one of its tiles, and of the kernel alone on the machine, without launch. */
+double kernel_tile_seconds(const Kernel *kernel, const Machine *machine);
 double kernel_seconds(const Kernel *kernel, const Machine *machine);
 
 #endif

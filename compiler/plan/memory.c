@@ -50,19 +50,19 @@ static void add_tensors(Module *module, Plan *plan, BufferKind kind, int64_t *to
     }
 }
 
-/* The user's name; for what has none, the kernel's and the operator's. Values of eval say so. */
-static const char *value_label(Arena *arena, const Program *program, const Node *node, bool eval) {
+/* The user's name; for what has none, the kernel's and the operator's. Values of other programs than train say so. */
+static const char *value_label(Arena *arena, const Program *program, const Node *node, bool trains) {
     const char *label = node->name;
     if (!label)
         label = arena_printf(arena, "%s_%s", program_producer(program, node)->name, node->op->name);
-    return eval ? arena_printf(arena, "%s_%s", program->prefix, label) : label;
+    return trains ? label : arena_printf(arena, "%s_%s", program->prefix, label);
 }
 
 static void add_values(Module *module, Plan *plan, int which, const Liveness *live, const Slots *slots) {
     int base = plan->buffers.count;
     for (int i = 0; i < live->values.count; i++) {
         const LiveValue *value = &live->values.at[i];
-        const char *label = value_label(module->arena, plan->programs[which], value->node, which == 1);
+        const char *label = value_label(module->arena, plan->programs[which], value->node, which == PROGRAM_TRAIN);
         Buffer buffer = {.kind = BUFFER_VALUE,
                          .name = unique_name(module->arena, plan, label),
                          .label = label,
@@ -94,7 +94,7 @@ static int by_offset(const void *a, const void *b) {
 static void index_buffers(Module *module, Plan *plan) {
     plan->of_weight = no_rows(module->arena, module->weights.count);
     plan->of_state = no_rows(module->arena, module->states.count);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < plan->program_count; i++)
         plan->of_node[i] = no_rows(module->arena, plan->programs[i]->graph->nodes.count);
     for (int i = 0; i < plan->buffers.count; i++) {
         const Buffer *buffer = &plan->buffers.at[i];
@@ -105,15 +105,16 @@ static void index_buffers(Module *module, Plan *plan) {
     }
 }
 
-Plan *plan_memory(Module *module, const Program *train, const Program *eval, int real_bytes) {
+Plan *plan_memory(Module *module, const Programs *programs, int real_bytes) {
     Arena *arena = module->arena;
     Plan *plan = NEW(arena, Plan);
-    *plan = (Plan){.programs = {train, eval}, .real_bytes = real_bytes};
+    *plan = (Plan){.program_count = programs->count, .real_bytes = real_bytes};
     add_tensors(module, plan, BUFFER_WEIGHT, &plan->weight_bytes);
     add_tensors(module, plan, BUFFER_STATE, &plan->state_bytes);
     plan->unshared_bytes = plan->arena_bytes;
     int64_t busiest = 0;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < programs->count; i++) {
+        plan->programs[i] = programs->at[i];
         Liveness live = liveness(arena, plan->programs[i], real_bytes);
         Slots slots = place_values(arena, &live, real_bytes);
         plan->value_bytes = max(plan->value_bytes, slots.bytes);
@@ -134,7 +135,7 @@ const Buffer *plan_buffer(const Plan *plan, const Node *n) {
         row = plan->of_weight[n->attr.index];
     else if (n->op->table == TABLE_STATE)
         row = plan->of_state[n->attr.index];
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < plan->program_count; i++) {
         const Program *program = plan->programs[i];
         if (n->id >= program->graph->nodes.count || program->graph->nodes.at[n->id] != n || row >= 0)
             continue;

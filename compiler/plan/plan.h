@@ -30,22 +30,24 @@ typedef struct Buffer {
 } Buffer;
 
 typedef struct Plan {
-    VEC(Buffer) buffers;        /* by offset, then name */
-    const Program *programs[2]; /* train, eval */
-    int64_t arena_bytes;        /* with sharing */
-    int64_t unshared_bytes;     /* every buffer on its own */
+    VEC(Buffer) buffers;                 /* by offset, then name */
+    const Program *programs[MAX_GRAPHS]; /* as PROGRAM_TRAIN ... name them */
+    int program_count;
+    int64_t arena_bytes;    /* with sharing */
+    int64_t unshared_bytes; /* every buffer on its own */
     int64_t weight_bytes, state_bytes, value_bytes;
     int64_t floor_bytes; /* the largest sum of live bytes over all phases: no plan can do with less */
     int real_bytes;      /* of an f32 of the graph */
-    int *of_node[2], *of_weight, *of_state; /* rows of `buffers`, or -1: by node of each program, weight, state */
+    /* Rows of `buffers`, or -1: by node of each program, by weight, by state. */
+    int *of_node[MAX_GRAPHS], *of_weight, *of_state;
 } Plan;
 
 /* They have bytes in common. */
 bool buffers_meet(const Buffer *a, const Buffer *b);
 
-/* Values of train and eval share the same bytes: the two never run at once. `real_bytes` is 4, or 8 in a
+/* Values of the programs share the same bytes: no two of them run at once. `real_bytes` is 4, or 8 in a
  * program for gradient checks. */
-Plan *plan_memory(Module *module, const Program *train, const Program *eval, int real_bytes);
+Plan *plan_memory(Module *module, const Programs *programs, int real_bytes);
 void plan_verify(const Plan *plan); /* no two live buffers overlap, all aligned, all inside; else an internal error */
 void plan_print(const Plan *plan, Text *out);
 void plan_svg(const Plan *plan, Text *out);

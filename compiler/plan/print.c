@@ -51,11 +51,11 @@ static void print_total(const char *what, int64_t bytes, Text *out) {
 }
 
 void plan_print(const Plan *plan, Text *out) {
-    text_printf(out, "plan %s\n", plan->programs[0]->graph->module->name);
+    text_printf(out, "plan %s\n", plan->programs[PROGRAM_TRAIN]->graph->module->name);
     text_printf(out, "  %12s %12s  %-20s %-8s %s\n", "offset", "bytes", "type", "phases", "buffer");
     print_section(plan, "weights", BUFFER_WEIGHT, -1, out);
     print_section(plan, "optimizer state", BUFFER_STATE, -1, out);
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < plan->program_count; i++)
         print_section(plan, arena_printf(out->arena, "%s: values", plan->programs[i]->prefix), BUFFER_VALUE, i, out);
     text_puts(out, "total\n");
     print_total("weights", plan->weight_bytes, out);

@@ -27,8 +27,10 @@ static const char STYLE[] =
     "  </style>\n";
 
 static double left_of(const Picture *p, int program, int phase) {
-    int before = program == 1 ? p->plan->programs[0]->phases.count : 0;
-    return LEFT + (before + phase) * p->column + (program == 1 ? COLUMN_GAP : 0);
+    int before = 0;
+    for (int i = 0; i < program; i++)
+        before += p->plan->programs[i]->phases.count;
+    return LEFT + (before + phase) * p->column + program * COLUMN_GAP;
 }
 
 static int64_t values_offset(const Plan *plan) {
@@ -41,18 +43,8 @@ static double top_of(const Picture *p, int64_t offset) {
     return TOP + 2 * BAND + (double)(offset - values_offset(plan)) * scale;
 }
 
-static void escape(Text *out, const char *text) {
-    for (; *text; text++)
-        if (*text == '<')
-            text_puts(out, "&lt;");
-        else if (*text == '&')
-            text_puts(out, "&amp;");
-        else
-            text_putc(out, *text);
-}
-
 static void band(const Picture *p, const char *class, const char *label, int row, int64_t bytes) {
-    double y = TOP + row * BAND, right = left_of(p, 1, p->plan->programs[1]->phases.count);
+    double y = TOP + row * BAND, right = WIDTH - RIGHT;
     text_printf(p->out, "  <rect class=\"%s\" x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"%d\"/>\n", class, LEFT, y,
                 right - LEFT, BAND - 4);
     text_printf(p->out, "  <text x=\"%d\" y=\"%.1f\">%s, %s (not to scale)</text>\n", LEFT + 8, y + 19, label,
@@ -105,23 +97,25 @@ static void ruler(const Picture *p) {
 static void title(const Picture *p) {
     Arena *arena = p->out->arena;
     text_puts(p->out, "  <text x=\"8\" y=\"24\" style=\"font-size: 15px\">Memory plan of ");
-    escape(p->out, p->plan->programs[0]->graph->module->name);
+    text_xml(p->out, p->plan->programs[PROGRAM_TRAIN]->graph->module->name);
     text_printf(p->out, "</text>\n  <text x=\"8\" y=\"46\">arena %s; without sharing %s; floor %s</text>\n",
                 text_bytes(arena, p->plan->arena_bytes), text_bytes(arena, p->plan->unshared_bytes),
                 text_bytes(arena, p->plan->floor_bytes));
 }
 
 void plan_svg(const Plan *plan, Text *out) {
-    int phases = plan->programs[0]->phases.count + plan->programs[1]->phases.count;
-    Picture p = {plan, out, (double)(WIDTH - LEFT - RIGHT - COLUMN_GAP) / (phases ? phases : 1)};
+    int phases = 0, gaps = plan->program_count - 1;
+    for (int i = 0; i < plan->program_count; i++)
+        phases += plan->programs[i]->phases.count;
+    Picture p = {plan, out, (double)(WIDTH - LEFT - RIGHT - gaps * COLUMN_GAP) / (phases ? phases : 1)};
     text_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\">\n", WIDTH,
                 TOP + 2 * BAND + SCALE + BOTTOM);
     text_puts(out, STYLE);
     title(&p);
     band(&p, "weight", "weights", 0, plan->weight_bytes);
     band(&p, "state", "optimizer state", 1, plan->state_bytes);
-    axis(&p, 0);
-    axis(&p, 1);
+    for (int i = 0; i < plan->program_count; i++)
+        axis(&p, i);
     ruler(&p);
     for (int i = 0; i < plan->buffers.count; i++)
         if (plan->buffers.at[i].kind == BUFFER_VALUE)

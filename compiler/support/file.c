@@ -1,5 +1,6 @@
 #include "support/file.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -113,6 +114,21 @@ bool folder_make(Arena *arena, const char *path) {
     if (strcmp(parent, path) != 0 && !folder_make(arena, parent))
         return false;
     return mkdir(path, 0777) == 0 || errno == EEXIST;
+}
+
+const char *folder_temporary(Arena *arena) {
+    const char *wanted = getenv("TMPDIR");
+    char *path = arena_printf(arena, "%s/mtc-XXXXXX", wanted && wanted[0] == '/' ? wanted : "/tmp");
+    return mkdtemp(path);
+}
+
+void folder_remove(Arena *arena, const char *path) {
+    DIR *listing = opendir(path);
+    for (struct dirent *item; listing && (item = readdir(listing));)
+        unlink(path_in(arena, path, item->d_name));
+    if (listing)
+        closedir(listing);
+    rmdir(path);
 }
 
 const char *path_folder(Arena *arena, const char *path) {

@@ -18,6 +18,9 @@ const char *file_temporary(Arena *arena, const char *path);
 
 bool file_exists(const char *path);
 bool folder_make(Arena *arena, const char *path); /* with its parents; true when it is there already */
+/* A new folder in $TMPDIR or /tmp; NULL on failure. */
+const char *folder_temporary(Arena *arena);
+void folder_remove(Arena *arena, const char *path); /* with the files in it */
 
 const char *path_folder(Arena *arena, const char *path); /* "a/b" of "a/b/c", "." of "c" */
 const char *path_base(const char *path);                 /* "c" */

@@ -3,17 +3,16 @@
 #include "support/file.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static _Noreturn void become(const char *const *argv, int output) {
-    dup2(output, STDOUT_FILENO);
-    dup2(output, STDERR_FILENO);
-    execv(argv[0], (char *const *)argv); /* which does not write to them */
-    dprintf(STDERR_FILENO, "%s: %s\n", argv[0], strerror(errno));
+static _Noreturn void become(const char *program, const char *const *argv) {
+    execv(program, (char *const *)argv); /* which does not write to them */
+    dprintf(STDERR_FILENO, "%s: %s\n", program, strerror(errno));
     _exit(127);
 }
 
@@ -42,13 +41,27 @@ int process_run(const char *const *argv, Text *output) {
     pid_t child = fork();
     if (child == 0) {
         close(ends[0]);
-        become(argv, ends[1]);
+        dup2(ends[1], STDOUT_FILENO);
+        dup2(ends[1], STDERR_FILENO);
+        become(argv[0], argv);
     }
     close(ends[1]);
     if (child > 0)
         drain(ends[0], output);
     close(ends[0]);
     return child > 0 ? wait_for(child) : 127;
+}
+
+int process_pass(const char *program, const char *const *argv) {
+    void (*before)(int) = signal(SIGINT, SIG_IGN);
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGINT, before);
+        become(program, argv);
+    }
+    int status = child > 0 ? wait_for(child) : 127;
+    signal(SIGINT, before);
+    return status;
 }
 
 static bool is_executable(const char *path) {

@@ -69,6 +69,43 @@ void text_number(Text *text, double value) {
     text_puts(text, digits);
 }
 
+int utf8_length(const unsigned char *at, const unsigned char *end) {
+    int length = *at < 0x80 ? 1 : *at < 0xC2 ? 0 : *at < 0xE0 ? 2 : *at < 0xF0 ? 3 : *at < 0xF5 ? 4 : 0;
+    if (length == 0 || end - at < length)
+        return 0;
+    for (int i = 1; i < length; i++)
+        if ((at[i] & 0xC0) != 0x80)
+            return 0;
+    bool overlong = (*at == 0xE0 && at[1] < 0xA0) || (*at == 0xF0 && at[1] < 0x90);
+    bool outside = (*at == 0xED && at[1] >= 0xA0) || (*at == 0xF4 && at[1] >= 0x90);
+    return overlong || outside ? 0 : length;
+}
+
+static const char *xml_entity(unsigned char c) {
+    switch (c) {
+    case '<': return "&lt;";
+    case '>': return "&gt;";
+    case '&': return "&amp;";
+    case '"': return "&quot;";
+    default: return NULL;
+    }
+}
+
+void text_xml(Text *text, const char *string) {
+    const unsigned char *at = (const unsigned char *)string, *end = at + strlen(string);
+    while (at < end) {
+        int length = utf8_length(at, end);
+        const char *entity = xml_entity(*at);
+        if (entity)
+            text_puts(text, entity);
+        else if (length && *at >= ' ' && *at != 0x7F)
+            text_append(text, (const char *)at, (size_t)length);
+        else
+            text_puts(text, "\xEF\xBF\xBD");
+        at += length ? length : 1;
+    }
+}
+
 const char *text_bytes(Arena *arena, int64_t bytes) {
     static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
     double value = (double)bytes;

@@ -16,10 +16,12 @@ typedef struct Batch {
 
 /* The batch of the training step that comes `ahead` steps after the one that the clock shows. */
 static inline Batch batch_of_step(const MtcRun *run, int64_t ahead, int size, int reports) {
-    int64_t first = (run->clock[1] + ahead) * size, left = run->data.examples - first;
+    int64_t at = run->clock[1] + ahead, epoch = at / run->steps_per_epoch;
+    int64_t first = at % run->steps_per_epoch * size, left = run->data.examples - first;
     int rows = (int)(left < size ? left : size);
     double *means = run->reports + (run->clock[2] + ahead) * reports;
-    return (Batch){run, run->order, first, rows, run->clock[0] + ahead + 1, means};
+    const int *order = run->order + epoch * run->data.examples;
+    return (Batch){run, order, first, rows, run->clock[0] + ahead + 1, means};
 }
 
 /* Examples first .. first + rows of the data set, for evaluation. */
@@ -38,8 +40,30 @@ static inline real share(const Batch *batch, int i) {
     return i < batch->rows ? (real)1 / (real)batch->rows : 0;
 }
 
+static inline real examples(const Batch *batch) {
+    return (real)batch->rows;
+}
+
+static inline real examples_before(const Batch *batch) {
+    return (real)batch->first;
+}
+
 static inline real step(const Batch *batch) {
     return (real)batch->step;
+}
+
+/* This step is one of each n. */
+static inline bool every(const Batch *batch, int n) {
+    return batch->step % n == 0;
+}
+
+static inline real steps_per_epoch(const Batch *batch) {
+    return (real)batch->run->steps_per_epoch;
+}
+
+/* Of the whole training. */
+static inline real total_steps(const Batch *batch) {
+    return (real)batch->run->last_step;
 }
 
 static inline real knob(const Batch *batch, int index) {

@@ -10,6 +10,7 @@ struct Batch {
     const int *order; // of the epoch's examples; NULL: as they lie
     int64_t first;    // position of row 0 in that order
     int rows;         // real examples; the rows after them are filler
+    int ordered;      // rows that `order` has: the real ones, or all
     int64_t step;     // 1 for the first update
     double *reports;  // where this step's means go
 };
@@ -17,20 +18,37 @@ struct Batch {
 /* The batch of the training step `ahead` steps after the one that the clock shows. */
 static inline __device__ Batch batch_of_step(const MtcRun &run, const int64_t (&clock)[3], int64_t ahead, int size,
                                              int reports) {
-    int64_t first = (clock[1] + ahead) * size, left = run.data.examples - first;
+    // few enough for 32 bits: there is an order on the device for each epoch, where a division of 64 is slow
+    unsigned at = (unsigned)(clock[1] + ahead), steps = (unsigned)run.steps_per_epoch;
+    unsigned epoch = at < steps ? 0 : at / steps;
+    int64_t first = (int64_t)(at - epoch * steps) * size, left = run.data.examples - first;
     int rows = (int)(left < size ? left : size);
-    return {&run, run.order, first, rows, clock[0] + ahead + 1, run.reports + (clock[2] + ahead) * reports};
+    const int *order = run.order + epoch * run.data.examples;
+    return {&run, order, first, rows, rows, clock[0] + ahead + 1, run.reports + (clock[2] + ahead) * reports};
+}
+
+/* The batch of the step after: no division. */
+static inline __device__ Batch batch_after(const Batch &batch, int size, int reports) {
+    const MtcData &data = batch.run->data;
+    int64_t first = batch.first + size;
+    const int *order = batch.order;
+    if (first >= data.examples) {
+        first = 0;
+        order += data.examples;
+    }
+    int rows = (int)(data.examples - first < size ? data.examples - first : size);
+    return {batch.run, order, first, rows, rows, batch.step + 1, batch.reports + reports};
 }
 
 /* Examples first .. first + rows of the data set, for evaluation. */
 static inline __device__ Batch batch_of_examples(const MtcRun &run, int64_t first, int64_t rows, int64_t slot,
                                                  int reports) {
-    return {&run, nullptr, first, (int)rows, run.clock[0] + 1, run.reports + slot * reports};
+    return {&run, nullptr, first, (int)rows, (int)rows, run.clock[0] + 1, run.reports + slot * reports};
 }
 
-/* The example in row i of the batch; filler rows repeat the first. */
+/* The example in row i of the batch; filler rows, and any behind them, repeat the first. */
 static inline __device__ int64_t row(const Batch &batch, int i) {
-    int64_t at = batch.first + (i < batch.rows ? i : 0);
+    int64_t at = batch.first + (i < batch.ordered ? i : 0);
     return batch.order ? batch.order[at] : at;
 }
 
@@ -39,8 +57,30 @@ static inline __device__ float share(const Batch &batch, int i) {
     return i < batch.rows ? 1.0f / (float)batch.rows : 0.0f;
 }
 
+static inline __device__ float examples(const Batch &batch) {
+    return (float)batch.rows;
+}
+
+static inline __device__ float examples_before(const Batch &batch) {
+    return (float)batch.first;
+}
+
 static inline __device__ float step(const Batch &batch) {
     return (float)batch.step;
+}
+
+/* This step is one of each n. */
+static inline __device__ bool every(const Batch &batch, int n) {
+    return batch.step % n == 0;
+}
+
+static inline __device__ float steps_per_epoch(const Batch &batch) {
+    return (float)batch.run->steps_per_epoch;
+}
+
+/* Of the whole training. */
+static inline __device__ float total_steps(const Batch &batch) {
+    return (float)batch.run->last_step;
 }
 
 static inline __device__ float knob(const Batch &batch, int index) {

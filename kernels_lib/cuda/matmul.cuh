@@ -17,17 +17,19 @@
  * complete, but for data sets, which always are; see schedule.cuh.
  *
  * A thread holds tm x tn outputs. When m x n outputs leave threads over, they form SLICES of the block, and each slice
- * takes every SLICES-th step of k; the slices are added in order. There are three ways to feed them:
+ * takes every SLICES-th step of k; the slices are added in a fixed order. There are four ways to feed them:
  *
  *     staged      panels of m (or n) lines by k pass through registers to shared memory
  *     pipelined   they are copied there: for matrices of floats, and tiles of one slice
- *     direct      few outputs and long k: from memory to the registers of the one thread that uses them */
+ *     direct      few outputs and long k: from memory to the registers of the one thread that uses them
+ *     thin        a thread, or a few lanes, for each output: from memory, a number as often as it is used */
 #ifndef MTC_CUDA_MATMUL_CUH
 #define MTC_CUDA_MATMUL_CUH
 
 #include "cuda/direct.cuh"
 #include "cuda/pipelined.cuh"
 #include "cuda/staged.cuh"
+#include "cuda/thin.cuh"
 
 /* For operands that are complete when the kernel starts. */
 struct NoGate {
@@ -45,7 +47,9 @@ __device__ void matmul(int tile, const A &a, const B &b, char *shared, Gate &&ga
     constexpr bool direct = Tile::slices >= LANES && lines_a.along_k && lines_b.along_k && !has_side;
     constexpr bool pipelined = Tile::slices == 1 && floats && Product::K > Tile::k;
     int i0 = tile / across * Tile::m, j0 = tile % across * Tile::n;
-    if constexpr (direct)
+    if constexpr (Tile::tm * Tile::tn == 1)
+        matmul_thin<Product, Tile>(i0, j0, lines_a, lines_b, gate, out, side);
+    else if constexpr (direct)
         matmul_direct<Product, Tile>(i0, j0, lines_a, lines_b, (float *)shared, gate, out);
     else if constexpr (pipelined)
         matmul_pipelined<Product, Tile>(i0, j0, lines_a, lines_b, (float *)shared, gate, out, side);

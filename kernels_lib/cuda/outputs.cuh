@@ -101,18 +101,17 @@ __device__ void lay_part(const Place<Tile> &place, int part, const float (&sum)[
                 sum[part * Tile::run_m + i][j];
 }
 
-/* Adds what the threads of a line found, and hands it to `out`, once a line. */
-template <int WIDTH, int COUNT, class Out, class Ahead>
-__device__ void store_line(int line0, float sum, float *shared, const Out &out, const Ahead &ahead) {
-    int line = threadIdx.x;
-    __syncthreads();
-    shared[threadIdx.x] = sum;
-    __syncthreads();
-    if (line >= WIDTH || line0 + line >= COUNT)
-        return;
-    for (int other = line + WIDTH; other < THREADS; other += WIDTH)
-        sum += shared[other];
-    store_sum(out, ahead, sum, line0 + line);
+/* The sum of COUNT numbers that lie STRIDE apart: in four chains, for an addition waits for the one before. */
+template <int COUNT, int STRIDE> __device__ float sum_strided(const float *numbers) {
+    float chain[4] = {};
+#pragma unroll
+    for (int n = 0; n < COUNT; n++)
+        chain[n % 4] = n < 4 ? numbers[n * STRIDE] : chain[n % 4] + numbers[n * STRIDE];
+    float sum = chain[0];
+#pragma unroll
+    for (int n = 1; n < 4 && n < COUNT; n++)
+        sum += chain[n];
+    return sum;
 }
 
 /* Everything that happens to the sums of a tile: `out` and `side`, and what they read ahead. A side's sums over k are
@@ -120,6 +119,7 @@ __device__ void store_line(int line0, float sum, float *shared, const Out &out, 
 template <class Product, class Tile, class Out, class Side> struct Results {
     static constexpr int count = Tile::part_rows * Tile::n, run = Tile::lanes_m * Tile::run_m;
     static constexpr int width = Side::of_a ? Tile::m : Tile::n, lines = Side::of_a ? Product::M : Product::N;
+    static constexpr int first_of_line = THREADS - width; // the last threads, which have the fewest outputs
     static constexpr bool has_side = Side::of_a || Side::of_b;
     using TileOutputs = Outputs<Product, Tile, count, Out>;
     static constexpr bool reads_ahead = Tile::parts == 1 && TileOutputs::each == TileOutputs::group;
@@ -127,7 +127,7 @@ template <class Product, class Tile, class Out, class Side> struct Results {
     const Out &out;
     const Side &side;
     TileOutputs outputs;
-    int line0;
+    int line0, line = (int)threadIdx.x - first_of_line;
     bool summing;
     decltype(load_ahead(std::declval<Side>().out, 0)) line_ahead;
     float line_sum = 0;
@@ -136,13 +136,16 @@ template <class Product, class Tile, class Out, class Side> struct Results {
         : out(out), side(side), outputs{i0, j0}, line0(Side::of_a ? i0 : j0),
           summing((Side::of_a && j0 == 0) || (Side::of_b && i0 == 0)) {
     }
+    __device__ bool stores_line() const {
+        return summing && line >= 0 && line0 + line < lines;
+    }
     /* What may be read before the gate (EARLY), or what may not. */
     template <bool EARLY> __device__ void read_ahead() {
         if constexpr (reads_ahead && is_early<Out> == EARLY)
             outputs.read(out, 0, [](int row) { return row; });
         if constexpr (has_side && is_early<decltype(side.out)> == EARLY)
-            if (summing && threadIdx.x < width && line0 + threadIdx.x < lines)
-                line_ahead = load_ahead(side.out, line0 + threadIdx.x);
+            if (stores_line())
+                line_ahead = load_ahead(side.out, line0 + line);
     }
     template <class PanelA, class PanelB> __device__ void add_lines(const float *a, const float *b) {
         if constexpr (has_side)
@@ -151,18 +154,15 @@ template <class Product, class Tile, class Out, class Side> struct Results {
                                                                                                      line_sum);
     }
     __device__ void write(const Place<Tile> &place, const float (&sum)[Tile::tm][Tile::tn], float *shared) {
+        float *line_sums = shared + Tile::slices * count; // THREADS / width of each line
 #pragma unroll
         for (int part = 0; part < Tile::parts; part++) {
             auto row_of = [=](int row) { return row / run * run * Tile::parts + part * run + row % run; };
-            auto total = [=](int e) {
-                float total = shared[e];
-#pragma unroll
-                for (int slice = 1; slice < Tile::slices; slice++)
-                    total += shared[slice * count + e];
-                return total;
-            };
+            auto total = [=](int e) { return sum_strided<Tile::slices, count>(shared + e); };
             __syncthreads();
             lay_part(place, part, sum, shared);
+            if (has_side && part == 0)
+                line_sums[threadIdx.x] = line_sum;
             __syncthreads();
             if constexpr (reads_ahead)
                 outputs.write(out, 0, row_of, total);
@@ -170,8 +170,8 @@ template <class Product, class Tile, class Out, class Side> struct Results {
                 outputs.read_and_write(out, row_of, total);
         }
         if constexpr (has_side)
-            if (summing)
-                store_line<width, lines>(line0, line_sum, shared, side.out, line_ahead);
+            if (stores_line())
+                store_sum(side.out, line_ahead, sum_strided<THREADS / width, width>(line_sums + line), line0 + line);
     }
 };
 

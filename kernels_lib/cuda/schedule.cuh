@@ -5,11 +5,11 @@
  *     using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, 128>, Phase<train_2, 64>, ...>;
  *
  * where train_1(tensors, batch, tile, shared, gate) computes tile `tile` of its phase's tiles with TRAIN_SHARED bytes of
- * shared memory, and Tensors is made from a MtcRun. All tiles of a phase may run at the same time. The phase before is
+ * shared memory, and Tensors is made from a MtcRun and the arena. All tiles of a phase may run at the same time. The phase before is
  * done when gate() returns; what it does not write may be read ahead of that. There are two schedules:
  *
- *     Persistent   one cooperative launch for all steps; block b takes the tiles b, b + grid, b + 2 grid ... of every
- *                  phase, and a barrier over the grid ends the phase:
+ *     Persistent   one launch for all steps, in one of three forms; block b takes the tiles b, b + grid, b + 2 grid ...
+ *                  of every phase, and a barrier over all blocks ends the phase:
  *
  *                      block 0   | h | logits |  update  | h | logits |
  *                      block 1   | h | logits |  update  | h | logits |
@@ -25,13 +25,32 @@
 #include "cuda/batch.cuh"
 #include "cuda/team.cuh"
 
+/* The blocks of a persistent launch. */
+enum class Form {
+    grid,    // as many as there are multiprocessors, at most; they meet at a counter in memory
+    cluster, // up to 16 neighbours with a barrier in hardware: sm_90 and later
+    solo     // a single one, with the arena in its shared memory while it runs
+};
+
 static __device__ unsigned grid_arrivals; // at the barriers of the running persistent kernel
 
-/* Between two phases: a barrier over all blocks of a cooperative launch, in two halves. A block closes its gate when it
+static inline __device__ void arrive_at_cluster() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release;" ::: "memory");
+#endif
+}
+static inline __device__ void await_cluster() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+#endif
+}
+
+/* Between two phases: a barrier over all blocks of a launch, in two halves. A block closes its gate when it
  * is done with a phase, and gate() returns when all have; at a gate that was never closed, at once. What needs no other
  * block's writes may be done between, for nothing. Arrivals are only ever added, so no block can take one round for
  * another; differences stay right when the count wraps. Behind the gate, plain loads see what any block wrote before. */
 class Gate {
+    Form form = Form::grid;
     unsigned target = 0;
     bool closed = false;
 
@@ -41,34 +60,60 @@ class Gate {
         return (int)(arrived - target) >= 0;
     }
 
-public:
-    __device__ void close() {
-        __syncthreads();
-        closed = gridDim.x > 1;
+    __device__ void arrive_at_grid() {
         target += gridDim.x;
-        if (closed && threadIdx.x == 0)
+        if (threadIdx.x == 0)
             asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(&grid_arrivals) : "memory");
     }
-    __device__ void operator()() {
-        if (!closed)
-            return;
+    __device__ void await_grid() const {
         while (threadIdx.x == 0 && !all_arrived())
             __nanosleep(20); // many waiting blocks hinder those that arrive
         __syncthreads();
+    }
+
+public:
+    Gate() = default;
+    __device__ explicit Gate(Form form) : form(form) {
+    }
+    __device__ void close() {
+        __syncthreads();
+        closed = form != Form::solo && gridDim.x > 1;
+        if (closed && form == Form::cluster)
+            arrive_at_cluster();
+        else if (closed)
+            arrive_at_grid();
+    }
+    __device__ void operator()() {
+        if (closed && form == Form::cluster)
+            await_cluster();
+        else if (closed)
+            await_grid();
         closed = false;
     }
 };
 
-template <auto BODY, int TILES> struct Phase {
+/* A single block runs so many tiles of a phase without a loop. */
+constexpr int UNROLLED_TILES = 8;
+
+/* The first SHARING tiles use shared memory. A block goes on to the others while some of its threads are still busy. */
+template <auto BODY, int TILES, int SHARING = TILES> struct Phase {
     static constexpr int tiles = TILES;
 
-    /* The calling block's share of the tiles. */
     template <class Tensors>
+    static __device__ void run_tile(const Tensors &tensors, const Batch &batch, int tile, char *shared, Gate &gate) {
+        BODY(tensors, batch, tile, shared, gate);
+    }
+
+    /* The calling block's share of the tiles. */
+    template <Form FORM, class Tensors>
     static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared, Gate &gate) {
-        for (int tile = blockIdx.x; tile < TILES; tile += gridDim.x) {
-            if (tile != blockIdx.x)
+        constexpr bool solo = FORM == Form::solo;
+        const int first = solo ? 0 : blockIdx.x, stride = solo ? 1 : gridDim.x;
+#pragma unroll(solo &&TILES <= UNROLLED_TILES ? TILES : 1)
+        for (int tile = first; tile < TILES; tile += stride) {
+            if (tile < SHARING && tile != first)
                 __syncthreads(); // the tile before has left the shared memory
-            BODY(tensors, batch, tile, shared, gate);
+            run_tile(tensors, batch, tile, shared, gate);
         }
         gate();
     }
@@ -78,12 +123,12 @@ template <class Tensors_, int BATCH, int REPORTS, int SHARED, class... Phases> s
     using Tensors = Tensors_;
     static constexpr int batch = BATCH, reports = REPORTS, shared = SHARED, phases = sizeof...(Phases);
 
-    /* All phases, each behind the gate that the one before closes; `meanwhile` is called once, in the shade of one. */
-    template <class Meanwhile>
-    static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared, Gate &gate,
-                               Meanwhile meanwhile) {
+    /* All phases, each behind the gate that the one before closes; `last` is called before the last gate closes. */
+    template <Form FORM, class Last>
+    static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared, Gate &gate, Last last) {
         int phase = 0;
-        ((Phases::run(tensors, batch, shared, gate), gate.close(), phase++ ? (void)0 : meanwhile()), ...);
+        ((Phases::template run<FORM>(tensors, batch, shared, gate), ++phase == phases ? last() : (void)0, gate.close()),
+         ...);
     }
 };
 
@@ -115,11 +160,12 @@ template <class Kernel> cudaError_t allow_shared(Kernel kernel, int bytes) {
 
 /* ---- a launch per phase ---- */
 
-/* What a phase works on: a training step, or examples to evaluate. */
+/* What a launch works on: a training step, or examples to evaluate; all tiles of a phase from one on. */
 struct Work {
     bool training;
     int64_t at;         // steps ahead of the clock; or the first example
     int64_t rows, slot; // evaluation only
+    int tile;           // of block 0
 };
 
 static inline __device__ Batch batch_of(const Work &work, int size, int reports) {
@@ -142,21 +188,22 @@ template <class Step, class Phase> __global__ void __launch_bounds__(THREADS) ph
     extern __shared__ __align__(16) char shared[];
     await_previous_launch();
     Gate open;
-    Phase::run(typename Step::Tensors(current_run), batch_of(work, Step::batch, Step::reports), shared, open);
+    Phase::run_tile(typename Step::Tensors(current_run, current_run.arena), batch_of(work, Step::batch, Step::reports),
+                    work.tile + blockIdx.x, shared, open);
 }
 
 static __global__ void advance_clock(int64_t steps) {
     current_run.clock[threadIdx.x] += steps;
 }
 
-/* The launch may begin while the one before still runs, where the device can do so. */
-template <class Step, class Phase> cudaError_t launch_phase(Work work, cudaStream_t stream) {
+/* A block for each of `tiles` tiles. The launch may begin while the one before still runs, where the device can do so. */
+template <class Step, class Phase> cudaError_t launch_tiles(Work work, int tiles, cudaStream_t stream) {
     int device = 0, major = 0;
     cudaLaunchAttribute early = {};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = Phase::tiles;
+    config.gridDim = tiles;
     config.blockDim = THREADS;
     config.dynamicSmemBytes = Step::shared;
     config.stream = stream;
@@ -178,7 +225,9 @@ cudaError_t launch_phases(Step<Tensors, BATCH, REPORTS, SHARED, Phases...>, Work
     using Whole = Step<Tensors, BATCH, REPORTS, SHARED, Phases...>;
     Attempt attempt;
     int phase = 0;
-    (attempt.then([&] { return phase++ <= last ? launch_phase<Whole, Phases>(work, stream) : cudaSuccess; }), ...);
+    (attempt.then(
+         [&] { return phase++ <= last ? launch_tiles<Whole, Phases>(work, Phases::tiles, stream) : cudaSuccess; }),
+     ...);
     return attempt.error;
 }
 
@@ -187,52 +236,117 @@ template <class Step> const char *launch_until(const MtcRun *run, int last) {
     return Attempt()
         .then([&] { return set_run(run); })
         .then([&] {
-            return launch_phases(Step(), Work{true, 0, 0, 0}, last, nullptr);
+            return launch_phases(Step(), Work{true, 0, 0, 0, 0}, last, nullptr);
         })
         .text();
+}
+
+/* A kernel: its share of the tiles of a phase, behind those of the kernels before it in a table of all. */
+struct Part {
+    int phase, tiles;
+};
+
+template <class Tensors, int BATCH, int REPORTS, int SHARED, class... Phases>
+cudaError_t launch_part(Step<Tensors, BATCH, REPORTS, SHARED, Phases...>, const Part *parts, int kernel,
+                        cudaStream_t stream) {
+    using Whole = Step<Tensors, BATCH, REPORTS, SHARED, Phases...>;
+    const Part &part = parts[kernel];
+    Work work = {true, 0, 0, 0, 0};
+    for (int before = 0; before < kernel; before++)
+        work.tile += parts[before].phase == part.phase ? parts[before].tiles : 0;
+    Attempt attempt;
+    int phase = 0;
+    (attempt.then(
+         [&] { return phase++ == part.phase ? launch_tiles<Whole, Phases>(work, part.tiles, stream) : cudaSuccess; }),
+     ...);
+    return attempt.error;
 }
 
 template <class Step> const char *launch_evaluation(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return Attempt()
         .then([&] { return set_run(run); })
         .then([&] {
-            return launch_phases(Step(), Work{false, first, rows, slot}, Step::phases, nullptr);
+            return launch_phases(Step(), Work{false, first, rows, slot, 0}, Step::phases, nullptr);
         })
         .text();
 }
+
+/* The graph of what `enqueue` gives to a stream. */
+template <class Enqueue> cudaError_t capture(cudaGraphExec_t *executable, Enqueue enqueue) {
+    cudaStream_t stream = nullptr;
+    cudaGraph_t graph = nullptr;
+    Attempt attempt;
+    attempt.then([&] { return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking); })
+        .then([&] { return cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal); })
+        .then([&] { return enqueue(stream); })
+        .then([&] { return cudaStreamEndCapture(stream, &graph); })
+        .then([&] { return cudaGraphInstantiate(executable, graph, 0); });
+    if (graph)
+        cudaGraphDestroy(graph);
+    if (stream)
+        cudaStreamDestroy(stream);
+    return attempt.error;
+}
+
+/* One kernel of a training step again and again, the clock standing still: a graph of its launches, which is kept while
+ * the same is asked for, so that its making is not measured. */
+template <class Step> class Repeated {
+    cudaGraphExec_t graph = nullptr;
+    int kernel = 0;
+    int64_t times = 0; // 0: there is no graph
+
+    cudaError_t make(const Part *parts) {
+        return capture(&graph, [&](cudaStream_t stream) {
+            Attempt attempt;
+            for (int64_t n = 0; n < times; n++)
+                attempt.then([&] { return launch_part(Step(), parts, kernel, stream); });
+            return attempt.error;
+        });
+    }
+
+public:
+    const char *run(const MtcRun *run, const Part *parts, int wanted_kernel, int64_t wanted_times) {
+        Attempt attempt;
+        if (kernel != wanted_kernel || times != wanted_times) {
+            release();
+            kernel = wanted_kernel;
+            times = wanted_times;
+            attempt.then([&] { return make(parts); });
+        }
+        return attempt.then([&] { return set_run(run); }).then([&] { return cudaGraphLaunch(graph, nullptr); }).text();
+    }
+
+    void release() {
+        if (graph)
+            cudaGraphExecDestroy(graph);
+        graph = nullptr;
+        times = 0;
+    }
+};
 
 template <class Step> class Replayed {
     static constexpr int UNROLLED = 16;
     cudaGraphExec_t many = nullptr, one = nullptr;
 
-    static cudaError_t capture(int steps, cudaStream_t stream, cudaGraphExec_t *executable) {
-        cudaGraph_t graph = nullptr;
-        Attempt attempt;
-        attempt.then([&] { return cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal); });
-        for (int ahead = 0; ahead < steps; ahead++)
-            attempt.then([&] { return launch_phases(Step(), Work{true, ahead, 0, 0}, Step::phases, stream); });
-        attempt
-            .then([&] {
+    static cudaError_t capture_steps(int steps, cudaGraphExec_t *executable) {
+        return capture(executable, [&](cudaStream_t stream) {
+            Attempt attempt;
+            for (int ahead = 0; ahead < steps; ahead++)
+                attempt.then([&] { return launch_phases(Step(), Work{true, ahead, 0, 0, 0}, Step::phases, stream); });
+            attempt.then([&] {
                 advance_clock<<<1, 3, 0, stream>>>(steps);
                 return cudaGetLastError();
-            })
-            .then([&] { return cudaStreamEndCapture(stream, &graph); })
-            .then([&] { return cudaGraphInstantiate(executable, graph, 0); });
-        if (graph)
-            cudaGraphDestroy(graph);
-        return attempt.error;
+            });
+            return attempt.error;
+        });
     }
 
 public:
     const char *prepare() {
-        cudaStream_t stream = nullptr;
-        Attempt attempt;
-        attempt.then([&] { return cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking); })
-            .then([&] { return capture(UNROLLED, stream, &many); })
-            .then([&] { return capture(1, stream, &one); });
-        if (stream)
-            cudaStreamDestroy(stream);
-        return attempt.text();
+        return Attempt()
+            .then([&] { return capture_steps(UNROLLED, &many); })
+            .then([&] { return capture_steps(1, &one); })
+            .text();
     }
 
     const char *train(const MtcRun *run, int64_t steps) {
@@ -259,73 +373,174 @@ public:
 /* Batches up to this size are listed in shared memory, so that finding a row costs nothing. */
 constexpr int LISTED = 1024;
 
-template <int BATCH> __device__ void list_examples(Batch &batch, int *list) {
-    for (int i = threadIdx.x; i < BATCH; i += THREADS)
-        list[i] = (int)row(batch, i);
-    batch.order = list;
-    batch.first = 0;
+/* The examples of a batch on their way to a list in shared memory: read a step ahead, so that nothing waits for them. */
+template <int BATCH> class Listing {
+public:
+    static constexpr bool listed = BATCH <= LISTED;
+    using List = int[2][listed ? BATCH : 1];
+
+private:
+    static constexpr int each = listed ? (BATCH + THREADS - 1) / THREADS : 0;
+    int (&list)[2][listed ? BATCH : 1];
+    int example[each ? each : 1];
+    int turn = 0;
+
+public:
+    __device__ explicit Listing(List &list) : list(list) {
+    }
+    __device__ void fetch(const Batch &batch) {
+#pragma unroll
+        for (int q = 0, i = threadIdx.x; q < each; q++, i += THREADS)
+            if (i < BATCH)
+                example[q] = (int)row(batch, i);
+    }
+    /* The batch that was fetched, read from the list that the batch in use does not lie in. */
+    __device__ Batch lay(Batch batch) {
+        if constexpr (listed) {
+#pragma unroll
+            for (int q = 0, i = threadIdx.x; q < each; q++, i += THREADS)
+                if (i < BATCH)
+                    list[turn][i] = example[q];
+            batch.order = list[turn];
+            batch.first = 0;
+            batch.ordered = BATCH;
+            turn = 1 - turn;
+        }
+        return batch;
+    }
+};
+
+static inline __device__ void copy_by_block(void *to, const void *from, int bytes) {
+    for (int i = threadIdx.x; i < bytes / (int)sizeof(int4); i += THREADS)
+        ((int4 *)to)[i] = ((const int4 *)from)[i];
 }
 
-template <class Step> __global__ void __launch_bounds__(THREADS, 1) persistent_kernel(int64_t steps) {
-    extern __shared__ __align__(16) char shared[];
-    constexpr bool listed = Step::batch <= LISTED;
-    __shared__ int examples[2][listed ? Step::batch : 1]; // of this step and the next
+/* Bytes of shared memory; the arena comes first. */
+template <class Step, Form FORM> constexpr int persistent_shared() {
+    return Step::shared + (FORM == Form::solo ? (int)Step::Tensors::arena_bytes : 0);
+}
+
+template <class Step, Form FORM> __global__ void __launch_bounds__(THREADS, 1) persistent_kernel(int64_t steps) {
+    extern __shared__ __align__(16) char memory[];
+    __shared__ typename Listing<Step::batch>::List examples; // of this step and the next
+    constexpr bool solo = FORM == Form::solo;
+    constexpr int arena_bytes = solo ? (int)Step::Tensors::arena_bytes : 0;
     const MtcRun &run = current_run;
     const int64_t clock[3] = {run.clock[0], run.clock[1], run.clock[2]};
-    typename Step::Tensors tensors(run);
-    Gate gate;
-    auto batch_at = [&](int64_t ahead) {
-        Batch batch = batch_of_step(run, clock, ahead, Step::batch, Step::reports);
-        if constexpr (listed)
-            list_examples<Step::batch>(batch, examples[ahead % 2]);
-        return batch;
-    };
-    Batch batch = batch_at(0);
+    char *shared = memory + arena_bytes;
+    if (solo)
+        copy_by_block(memory, run.arena, arena_bytes);
+    typename Step::Tensors tensors(run, solo ? memory : run.arena);
+    Listing<Step::batch> listing(examples);
+    Gate gate(FORM);
+    Batch coming = batch_of_step(run, clock, 0, Step::batch, Step::reports);
+    listing.fetch(coming);
+    Batch batch = listing.lay(coming);
     __syncthreads();
     for (int64_t s = 0; s < steps; s++) {
-        Batch next = batch;
-        Step::run(tensors, batch, shared, gate, [&] {
-            if (s + 1 < steps)
-                next = batch_at(s + 1);
-        });
-        if (Step::phases == 1)
-            __syncthreads(); // the list of examples is complete
+        if (Listing<Step::batch>::listed)
+            __builtin_assume(batch.order != nullptr); // a question at each row makes its loads wait for one another
+        if (s + 1 < steps) {
+            coming = batch_after(coming, Step::batch, Step::reports);
+            listing.fetch(coming);
+        }
+        Batch next;
+        Step::template run<FORM>(tensors, batch, shared, gate, [&] { next = listing.lay(coming); });
         batch = next;
     }
     gate();
+    if (solo)
+        copy_by_block(run.arena, memory, arena_bytes);
     if (blockIdx.x == 0 && threadIdx.x < 3)
         run.clock[threadIdx.x] += steps;
 }
 
-template <class Step> class Persistent {
+/* A device that cannot run FORM, because it has no clusters or too little shared memory, runs Form::grid: the tiles are
+ * the same, and so are the results. */
+template <class Step, Form FORM> class Persistent {
     int grid = 0;
+    Form form = FORM;
+
+    template <Form F> cudaError_t launch(int64_t steps) const {
+        void *arguments[] = {&steps};
+        cudaLaunchAttribute together = {};
+        together.id = F == Form::cluster ? cudaLaunchAttributeClusterDimension : cudaLaunchAttributeCooperative;
+        if (F == Form::cluster)
+            together.val.clusterDim = {(unsigned)grid, 1, 1};
+        else
+            together.val.cooperative = 1;
+        cudaLaunchConfig_t config = {};
+        config.gridDim = grid;
+        config.blockDim = THREADS;
+        config.dynamicSmemBytes = persistent_shared<Step, F>();
+        config.attrs = &together;
+        config.numAttrs = 1;
+        return cudaLaunchKernelExC(&config, (void *)persistent_kernel<Step, F>, arguments);
+    }
+
+    static bool has_clusters(int device) {
+        int major = 0;
+        return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 9;
+    }
+
+    /* As many blocks as wanted, or as the device holds at a time. */
+    template <Form F> cudaError_t prepare_form(int wanted, int device) {
+        int processors = 0, each = 0;
+        auto kernel = persistent_kernel<Step, F>;
+        constexpr int shared = persistent_shared<Step, F>();
+        Attempt attempt;
+        attempt.then([&] { return cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device); })
+            .then([&] { return allow_shared(kernel, shared); })
+            .then([&] { return cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, THREADS, shared); });
+        grid = wanted < processors * each ? wanted : processors * each;
+        if (F == Form::cluster && wanted > 8)
+            attempt.then(
+                [&] { return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1); });
+        return attempt.error;
+    }
 
 public:
-    /* As many blocks as wanted, or as the device holds at a time. */
     const char *prepare(int wanted) {
-        int device = 0, processors = 0, each = 0;
-        auto kernel = persistent_kernel<Step>;
-        Attempt attempt;
-        attempt.then([&] { return cudaGetDevice(&device); })
-            .then([&] { return cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device); })
-            .then([&] { return allow_shared(kernel, Step::shared); })
-            .then([&] { return cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, THREADS, Step::shared); });
-        grid = wanted < processors * each ? wanted : processors * each;
-        return attempt.text();
+        int device = 0;
+        cudaError_t error = cudaGetDevice(&device);
+        if (FORM != Form::grid && error == cudaSuccess) {
+            if ((FORM != Form::cluster || has_clusters(device)) && prepare_form<FORM>(wanted, device) == cudaSuccess)
+                return nullptr;
+            cudaGetLastError(); // what FORM needed is no error of what follows
+            form = Form::grid;
+        }
+        return Attempt()
+            .then([&] { return error; })
+            .then([&] { return prepare_form<Form::grid>(wanted, device); })
+            .text();
     }
 
     const char *train(const MtcRun *run, int64_t steps) {
-        void *arguments[] = {&steps}, *kernel = (void *)persistent_kernel<Step>;
         unsigned none = 0;
         return Attempt()
             .then([&] { return set_run(run); })
             .then([&] { return cudaMemcpyToSymbolAsync(grid_arrivals, &none, sizeof none); })
-            .then([&] { return cudaLaunchCooperativeKernel(kernel, grid, THREADS, arguments, Step::shared, 0); })
+            .then([&] { return form == FORM ? launch<FORM>(steps) : launch<Form::grid>(steps); })
             .text();
     }
 
     void release() {
     }
 };
+
+/* ---- the order of the examples ---- */
+
+static __global__ void fill_orders(int *order, uint64_t seed, int64_t epoch, int64_t epochs, int64_t examples) {
+    int64_t at = (int64_t)blockIdx.x * THREADS + threadIdx.x;
+    if (at < epochs * examples)
+        order[at] = (int)mtc_permute(mtc_shuffle_key(seed, (uint64_t)(epoch + at / examples)), (uint32_t)examples,
+                                     (uint32_t)(at % examples));
+}
+
+static inline const char *launch_shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t epochs) {
+    int64_t examples = run->data.examples, blocks = (epochs * examples + THREADS - 1) / THREADS;
+    fill_orders<<<(unsigned)blocks, THREADS>>>(order, run->seed, epoch, epochs, examples);
+    return Attempt().then([] { return cudaGetLastError(); }).text();
+}
 
 #endif

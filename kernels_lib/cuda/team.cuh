@@ -4,6 +4,7 @@
  *
  *     Thread    one thread a row            256 rows a tile, consecutive threads on consecutive rows
  *     Warp      32 threads a row            8 rows a tile
+ *     Half      16 threads a row            16 rows a tile, all of which exist
  *     Whole     the whole block a row       1 row a tile
  *     Column    8 threads a row             32 rows a tile, neighbours in memory: for reductions over a slow axis
  *
@@ -50,6 +51,21 @@ struct Warp {
     }
     template <class T, class Combine> __device__ T reduce(T value, Combine combine) const {
         return lanes_reduce(value, combine);
+    }
+};
+
+struct Half {
+    static constexpr int rows = 2 * WARPS, size = LANES / 2, lanes = size, scratch = 0;
+    static constexpr int stride = size;
+    int first = threadIdx.x % size, row = threadIdx.x / size;
+
+    __device__ explicit Half(char *) {
+    }
+    __device__ void sync() const {
+        __syncwarp();
+    }
+    template <class T, class Combine> __device__ T reduce(T value, Combine combine) const {
+        return lanes_reduce<size>(value, combine);
     }
 };
 
@@ -153,7 +169,7 @@ __device__ void team_product(const Team &team, Term term, Store store) {
         int j = start + team.first / lanes;
         float sum = 0;
         if (j < N)
-#pragma unroll 8
+#pragma unroll(Team::size < LANES ? 32 : 8) // on few blocks, nothing else hides the time of a load
             for (int k = lane; k < K; k += lanes)
                 sum += term(j, k);
         sum = lanes_reduce<lanes>(sum, [](float a, float b) { return a + b; });

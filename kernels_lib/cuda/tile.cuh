@@ -20,8 +20,10 @@ __host__ __device__ constexpr int vector_width(int n) {
  * side by side; columns likewise:
  *
  *     lane:    0000 1111 2222 3333 | 0000 1111 2222 3333      run_m = 4, lanes_m = 4, parts = 2          */
-template <int m_, int n_, int k_, int tm_, int tn_> struct Tile {
+template <int m_, int n_, int k_, int tm_, int tn_, int first_warp_ = 0> struct Tile {
     static constexpr int m = m_, n = n_, k = k_, tm = tm_, tn = tn_;
+    static constexpr int first_warp =
+        first_warp_; // of a thin tile: it begins there, and leaves others the warps before
     static constexpr int down = m / tm, across = n / tn, slices = THREADS / (down * across);
     static constexpr int lanes_n = across < 8 ? across : 8;
     static constexpr int lanes_m = down < LANES / lanes_n ? down : LANES / lanes_n;
@@ -42,8 +44,8 @@ template <class Product, class Tile> __host__ __device__ constexpr int product_s
     constexpr bool pipelined = Tile::slices == 1 && Product::K > Tile::k;
     constexpr int buffers = Product::K <= Tile::k ? 1 : pipelined ? STAGES : 2;
     constexpr int panels = buffers * (Tile::m + Tile::n + 2 * PAD) * Tile::k;
-    constexpr int sums = Tile::slices * Tile::part_rows * Tile::n, most = panels > sums ? panels : sums;
-    return (most > THREADS ? most : THREADS) * (int)sizeof(float);
+    constexpr int sums = Tile::slices * Tile::part_rows * Tile::n + THREADS; // and those of a side
+    return (panels > sums ? panels : sums) * (int)sizeof(float);
 }
 
 /* Where the calling thread stands in its tile. */

@@ -1,16 +1,38 @@
 /* libFuzzer harness: files of examples. The first byte of an input selects the format and the field, the rest is the
- * file. A file is refused with a message or read whole, labels in range; anything else is a find. */
+ * file; FUZZ_READER=table|npz|npy|idx holds to one reader. A file is refused with a message or read whole, labels in range; a table is the same however it is cut into
+ * chunks; anything else is a find. */
 #include "dataset.h"
+#include "table.h"
+#include "zip.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 static const MtcField fields[] = {
-    {"image", MTC_U8, 2, {2, 3}, 6, 0},
-    {"label", MTC_U8, 0, {0}, 1, 10},
-    {"word", MTC_I32, 1, {4}, 4, 300},
-    {"signal", MTC_F32, 1, {5}, 5, 0},
+    {.name = "image", .type = MTC_U8, .rank = 2, .dim = {2, 3}, .elements = 6},
+    {.name = "label", .type = MTC_U8, .elements = 1, .classes = 10},
+    {.name = "word", .type = MTC_I32, .rank = 1, .dim = {4}, .elements = 4, .classes = 300},
+    {.name = "signal", .type = MTC_F32, .rank = 1, .dim = {5}, .elements = 5},
 };
+
+/* Bits of the first byte that choose the reader. */
+static const struct Reader {
+    const char *name;
+    uint8_t mask, bits;
+} readers[] = {{"table", 128, 128}, {"npz", 192, 64}, {"npy", 196, 4}, {"idx", 196, 0}};
+static const struct Reader *only; /* the one that $FUZZ_READER names; NULL: each input chooses */
+
+int LLVMFuzzerInitialize(int *argc, char ***argv) {
+    const char *wanted = getenv("FUZZ_READER");
+    (void)argc;
+    (void)argv;
+    for (size_t i = 0; wanted && i < sizeof readers / sizeof *readers; i++)
+        if (strcmp(readers[i].name, wanted) == 0)
+            only = &readers[i];
+    return setenv("OMP_NUM_THREADS", "1", 1);
+}
+
+/* ---- arrays ---- */
 
 static void check(const MtcField *field, int64_t count, const void *values) {
     size_t bytes = (size_t)(count * field->elements) * mtc_type_size(field->type);
@@ -24,20 +46,119 @@ static void check(const MtcField *field, int64_t count, const void *values) {
     free(copy);
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+static void read_array(const char *format, const MtcField *field, const uint8_t *data, size_t size) {
     MtcFault fault;
     int64_t count;
     void *values;
-    if (size == 0)
-        return 0;
-    const MtcField *field = &fields[data[0] % 4];
-    MtcInput *input = mtc_input_memory("input", data + 1, size - 1);
+    MtcInput *input = mtc_input_memory("input", data, size);
     memset(&fault, 0, sizeof fault);
-    if (mtc_read_field(&fault, input, data[0] & 4 ? "npy" : "idx", field, &count, &values) == 0) {
+    if (mtc_read_field(&fault, input, format, field, &count, &values) == 0) {
         check(field, count, values);
         free(values);
     } else if (!fault.code || !fault.text[0])
         abort();
     mtc_input_close(input);
+}
+
+static void read_archive(const MtcField *field, const uint8_t *data, size_t size) {
+    static const char *const names[] = {"image.npy", "label.npy", "word.npy", "signal.npy"};
+    MtcFault fault;
+    MtcZip *zip;
+    uint8_t *bytes;
+    size_t length;
+    memset(&fault, 0, sizeof fault);
+    int code = mtc_zip_memory(&fault, "input", data, size, &zip);
+    if (code == 0) {
+        code = mtc_zip_read(&fault, zip, names[field - fields], &bytes, &length);
+        if (code == 0) {
+            read_array("npy", field, bytes, length);
+            free(bytes);
+        }
+        mtc_zip_close(zip);
+    }
+    if (code && (!fault.code || !fault.text[0]))
+        abort();
+}
+
+/* ---- tables ---- */
+
+static const MtcTableColumn columns[] = {{"b", MTC_CELL_WORD, "", true, 0, 0},
+                                         {"a", MTC_CELL_NUMBER, "", true, 0, 0},
+                                         {"c", MTC_CELL_DATE, "%Y-%m-%d", true, 0, 0},
+                                         {"a", MTC_CELL_INTEGER, "", true, -1000, 1000}};
+static const char *const names[] = {"a", "b", "c"};
+
+static int read_table(MtcFault *fault, const MtcTableForm *form, const uint8_t *data, size_t size, bool skip,
+                      const char *chunk, MtcTable *table) {
+    int *position = NULL, count;
+    const char *begin;
+    memset(fault, 0, sizeof *fault);
+    memset(table, 0, sizeof *table);
+    setenv("MTC_TABLE_CHUNK", chunk, 1);
+    table->text.path = strdup("input");
+    table->text.file = (void *)data;
+    table->text.file_size = size;
+    int code = mtc_text_unpack(fault, &table->text);
+    if (!code)
+        code = mtc_table_layout(fault, &table->text, form, &position, &count, &begin);
+    if (!code)
+        code = mtc_table_parse(fault, form, position, count, begin, skip, table);
+    free(position);
+    if (code && (!fault->code || !fault->text[0]))
+        abort();
+    return code;
+}
+
+static void compare(const MtcTable *a, const MtcTable *b) {
+    if (a->rows != b->rows || a->bad != b->bad || strcmp(a->first_bad, b->first_bad) != 0)
+        abort();
+    for (int c = 0; c < a->columns; c++) {
+        if (memcmp(a->cell[c], b->cell[c], (size_t)a->rows * 4) != 0 || a->words[c].count != b->words[c].count)
+            abort();
+        for (int i = 0; i < a->words[c].count; i++)
+            if (strcmp(a->words[c].word[i], b->words[c].word[i]) != 0)
+                abort();
+    }
+}
+
+static void free_table(MtcTable *table) {
+    table->text.file = NULL; /* the fuzzer's memory */
+    mtc_table_free(table);
+}
+
+/* Whole, and in chunks of a few bytes. */
+static void read_tables(uint8_t kind, const uint8_t *data, size_t size) {
+    MtcTableForm form = {kind & 1, kind & 1 ? 0 : 3, names, kind & 2, kind & 4 ? ',' : '\t', kind & 4 ? '"' : 0,
+                         4,        columns};
+    MtcFault whole_fault, cut_fault;
+    MtcTable whole, cut;
+    char place[512];
+    uint8_t *copy = (uint8_t *)malloc(size ? size : 1);
+    memcpy(copy, data, size); /* nothing lies behind it */
+    int code = read_table(&whole_fault, &form, copy, size, kind & 8, "1000000", &whole);
+    int other = read_table(&cut_fault, &form, copy, size, kind & 8, kind & 16 ? "1" : "5", &cut);
+    if (code != other || (code && strcmp(whole_fault.text, cut_fault.text) != 0))
+        abort();
+    if (!code) {
+        compare(&whole, &cut);
+        for (int64_t row = 0; row < whole.rows && row < 50; row++)
+            mtc_table_place(&whole, &form, row, (int)(row % 4), place, sizeof place);
+    }
+    free_table(&whole);
+    free_table(&cut);
+    free(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    if (size == 0)
+        return 0;
+    uint8_t kind = only ? (uint8_t)((data[0] & ~only->mask) | only->bits) : data[0];
+    const MtcField *field = &fields[kind % 4];
+    if (kind & 128)
+        read_tables(kind, data + 1, size - 1);
+    else if (kind & 64)
+        read_archive(field, data + 1, size - 1);
+    else
+        read_array(kind & 4 ? "npy" : "idx", field, data + 1, size - 1);
     return 0;
 }

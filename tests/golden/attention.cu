@@ -2,15 +2,15 @@
 //
 //   step      920 FLOP in 6 phases
 //   memory    1.2 KB arena (3.5 KB without sharing): weights 512 B, optimizer state 0 B, values 768 B
-//   schedule  persistent: 10.7 us a step estimated (graph: 14.1 us)
+//   schedule  persistent: 3.3 us a step estimated (graph: 14.1 us)
 //
 //   phase 1   a            1 tile
 //   phase 2   a_times_a    4 tiles
 //   phase 3   s            2 tiles
 //   phase 4   s_times_a    4 tiles
 //   phase 5   y_to_d_y     1 tile
-//   phase 6   report_loss  1 tile
-//             d_y_weight   1 tile
+//   phase 6   d_y_weight   1 tile
+//             report_loss  1 tile
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
@@ -19,8 +19,8 @@
 // kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
 // same time, in any order. A tile may start while the phase before is still running; gate() returns when that
 // has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
-// BLOCKS blocks: each loops over the steps, in a step over the phases, and in a phase over its share of the
-// tiles (cuda/schedule.cuh).
+// a single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the
+// phases, and in a phase over the tiles (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -40,6 +40,8 @@ enum { REPORT_LOSS, REPORTS };
 // ---- tensors: where each lies in the arena ------------------------------------------------------------------
 
 struct Tensors {
+    static constexpr int64_t arena_bytes = 1280;
+
     const float *x;               // data set: [examples, X]
     const unsigned char *label;   // data set: [examples]
     float *y_weight;              // [Y, Y_WEIGHT_COLUMNS]
@@ -57,23 +59,23 @@ struct Tensors {
     float *eval_s;                // [BATCH, A_ROWS, A_ROWS], shares bytes of d_y
     float *s;                     // [BATCH, A_ROWS, A_ROWS], shares bytes of d_y
 
-    __device__ explicit Tensors(const MtcRun &run) {
+    __device__ Tensors(const MtcRun &run, char *arena) {
         x = (const float *)run.data.field[0];
         label = (const unsigned char *)run.data.field[1];
-        y_weight = (float *)(run.arena + 0);
-        y_bias = (float *)(run.arena + 256);
-        a = (float *)(run.arena + 512);
-        eval_a = (float *)(run.arena + 512);
-        eval_loss_part = (float *)(run.arena + 512);
-        loss_part = (float *)(run.arena + 512);
-        a_times_a_mul = (float *)(run.arena + 768);
-        eval_a_times_a_mul = (float *)(run.arena + 768);
-        eval_s_times_a_matmul = (float *)(run.arena + 768);
-        s_times_a_matmul = (float *)(run.arena + 768);
-        d_y = (float *)(run.arena + 1024);
-        eval_prediction = (float *)(run.arena + 1024);
-        eval_s = (float *)(run.arena + 1024);
-        s = (float *)(run.arena + 1024);
+        y_weight = (float *)(arena + 0);
+        y_bias = (float *)(arena + 256);
+        a = (float *)(arena + 512);
+        eval_a = (float *)(arena + 512);
+        eval_loss_part = (float *)(arena + 512);
+        loss_part = (float *)(arena + 512);
+        a_times_a_mul = (float *)(arena + 768);
+        eval_a_times_a_mul = (float *)(arena + 768);
+        eval_s_times_a_matmul = (float *)(arena + 768);
+        s_times_a_matmul = (float *)(arena + 768);
+        d_y = (float *)(arena + 1024);
+        eval_prediction = (float *)(arena + 1024);
+        eval_s = (float *)(arena + 1024);
+        s = (float *)(arena + 1024);
     }
 };
 
@@ -94,12 +96,11 @@ static __device__ void a(const Tensors &t, const Batch &batch, int tile, Gate &g
 // s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))                                       attention.mt:10
 //
 //     a_times_a_mul[i, j, k] = (sum over l of a[i, j, l] * a[i, k, l]) * 0.70710678
-// 4 tiles of 64 x 64 outputs, 4 x 4 a thread; panels in shared memory (cuda/staged.cuh)
+// 4 tiles of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
 using a_times_a_product = Product<A_ROWS, A_ROWS, A_COLUMNS>;
-using a_times_a_tile = Tile<64, 64, 16, 4, 4>;
+using a_times_a_tile = Tile<16, 16, 1, 1, 1>;
 constexpr int a_times_a_each = product_tiles<a_times_a_product, a_times_a_tile>();
 constexpr int a_times_a_tiles = BATCH * a_times_a_each;
-constexpr int a_times_a_shared_bytes = product_shared<a_times_a_product, a_times_a_tile>();
 static __device__ void a_times_a(const Tensors &t, int tile, char *shared, Gate &gate) {
     int b = tile / a_times_a_each;
     auto left = matrix<A_COLUMNS>(t.a + b * A_ROWS * A_COLUMNS);
@@ -140,12 +141,11 @@ static __device__ void s(const Tensors &t, int tile, char *shared, Gate &gate) {
 // y = linear(flatten(matmul(s, a)), 3)                                                          attention.mt:11
 //
 //     s_times_a_matmul[i, j, k] = sum over l of s[i, j, l] * a[i, l, k]
-// 4 tiles of 64 x 64 outputs, 4 x 4 a thread; panels in shared memory (cuda/staged.cuh)
+// 4 tiles of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
 using s_times_a_product = Product<A_ROWS, A_COLUMNS, A_ROWS>;
-using s_times_a_tile = Tile<64, 64, 16, 4, 4>;
+using s_times_a_tile = Tile<16, 16, 1, 1, 1>;
 constexpr int s_times_a_each = product_tiles<s_times_a_product, s_times_a_tile>();
 constexpr int s_times_a_tiles = BATCH * s_times_a_each;
-constexpr int s_times_a_shared_bytes = product_shared<s_times_a_product, s_times_a_tile>();
 static __device__ void s_times_a(const Tensors &t, int tile, char *shared, Gate &gate) {
     int b = tile / s_times_a_each;
     auto left = matrix<A_ROWS>(t.s + b * A_ROWS * A_ROWS);
@@ -162,6 +162,8 @@ constexpr int y_to_d_y_shared_bytes = team_shared<Warp>(y_to_d_y_row_floats);
 static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
+    int64_t example = row(batch, i);
+    float row_share = share(batch, i);
     gate();
     if (i >= BATCH)
         return;
@@ -185,7 +187,7 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
     // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
     float y_sum = 0;
     float target_score = 0;
-    int label = t.label[row(batch, i)];
+    int label = t.label[example];
     for (int j = team.first; j < Y; j += team.stride) {
         float y_sub = y[j] - y_max;
         y_sum += exp(y_sub);
@@ -196,29 +198,11 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
 
     // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
     if (leads(team))
-        t.loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+        t.loss_part[i] = (log(y_sum) - target_score) * row_share;
 
     // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
     for (int j = team.first; j < Y; j += team.stride)
-        t.d_y[i * Y + j] = share(batch, i) / y_sum * exp(y[j] - y_max) - share(batch, i) * (float)(label == j);
-}
-
-// loss = cross_entropy(y, label)                                                                attention.mt:15
-constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row > 0)
-        return;
-
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
+        t.d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - row_share * (float)(label == j);
 }
 
 // gradient of y = linear(flatten(matmul(s, a)), 3)                                              attention.mt:11
@@ -228,11 +212,10 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 //     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]
 //     y.bias[i] = y.bias[i] - 0.1 * d_y.bias[i]
-// 1 tile of 32 x 32 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
+// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
 using d_y_weight_product = Product<Y, Y_WEIGHT_COLUMNS, BATCH>;
-using d_y_weight_tile = Tile<32, 32, 64, 4, 4>;
+using d_y_weight_tile = Tile<16, 16, 1, 1, 1>;
 constexpr int d_y_weight_tiles = product_tiles<d_y_weight_product, d_y_weight_tile>();
-constexpr int d_y_weight_shared_bytes = product_shared<d_y_weight_product, d_y_weight_tile>();
 static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<Y>(t.d_y));
     auto right = matrix<Y_WEIGHT_COLUMNS>(t.s_times_a_matmul);
@@ -253,28 +236,50 @@ static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate
                                                 sum_of_a(preloaded_early(read_row, row_out)));
 }
 
+// loss = cross_entropy(y, label)                                                                attention.mt:15
+constexpr int report_loss_tiles = 1;
+constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
+static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row < WARPS - 1)
+        return;
+
+    // loss = sum over i of loss_part[i]
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (leads(team))
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 6: 1 tile
 constexpr int train_1_tiles = a_tiles;
+constexpr int train_1_sharing = 0; // of them use shared memory
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     a(t, batch, tile, gate);
 }
 
 // phase 2 of 6: 4 tiles
 constexpr int train_2_tiles = a_times_a_tiles;
+constexpr int train_2_sharing = 0; // of them use shared memory
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     a_times_a(t, tile, shared, gate);
 }
 
 // phase 3 of 6: 2 tiles
 constexpr int train_3_tiles = s_tiles;
+constexpr int train_3_sharing = 0; // of them use shared memory
 static __device__ void train_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     s(t, tile, shared, gate);
 }
 
 // phase 4 of 6: 4 tiles
 constexpr int train_4_tiles = s_times_a_tiles;
+constexpr int train_4_sharing = 0; // of them use shared memory
 static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     s_times_a(t, tile, shared, gate);
 }
@@ -286,31 +291,42 @@ static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, c
 }
 
 // phase 6 of 6: 2 tiles
-constexpr int train_6_tiles = report_loss_tiles + d_y_weight_tiles;
+constexpr int train_6_tiles = d_y_weight_tiles + report_loss_tiles;
+constexpr int train_6_sharing = 0; // of them use shared memory
 static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < report_loss_tiles)
-        return report_loss(t, batch, shared, gate);
-    tile -= report_loss_tiles;
-    d_y_weight(t, tile, shared, gate);
+    if (tile < d_y_weight_tiles)
+        return d_y_weight(t, tile, shared, gate);
+    tile -= d_y_weight_tiles;
+    report_loss(t, batch, shared, gate);
 }
 
 // bytes of shared memory: the most that any kernel takes
 constexpr int TRAIN_SHARED = std::max({
-    a_times_a_shared_bytes,
     s_shared_bytes,
-    s_times_a_shared_bytes,
     y_to_d_y_shared_bytes,
     report_loss_shared_bytes,
-    d_y_weight_shared_bytes,
 });
-using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>, Phase<train_2, train_2_tiles>,
-                   Phase<train_3, train_3_tiles>, Phase<train_4, train_4_tiles>, Phase<train_5, train_5_tiles>,
-                   Phase<train_6, train_6_tiles>>;
+using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles, train_1_sharing>,
+                   Phase<train_2, train_2_tiles, train_2_sharing>, Phase<train_3, train_3_tiles, train_3_sharing>,
+                   Phase<train_4, train_4_tiles, train_4_sharing>, Phase<train_5, train_5_tiles>,
+                   Phase<train_6, train_6_tiles, train_6_sharing>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
-constexpr int BLOCKS = 4; // of the one launch, at most: the device must hold all at a time
-static Persistent<Train> schedule;
+constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
+static Persistent<Train, Form::solo> schedule;
+
+// of kernel_table: phase, tiles
+static const Part parts[] = {
+    {0, a_tiles},           // kernel 1
+    {1, a_times_a_tiles},   // kernel 2
+    {2, s_tiles},           // kernel 3
+    {3, s_times_a_tiles},   // kernel 4
+    {4, y_to_d_y_tiles},    // kernel 5
+    {5, d_y_weight_tiles},  // kernel 6
+    {5, report_loss_tiles}, // kernel 7
+};
+static Repeated<Train> repeated;
 
 static const char *train(const MtcRun *run, int64_t steps) {
     return schedule.train(run, steps);
@@ -321,12 +337,21 @@ static const char *train_until(const MtcRun *run, int phase) {
     return launch_until<Train>(run, phase);
 }
 
+static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t epochs) {
+    return launch_shuffle(run, order, epoch, epochs);
+}
+
+static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
+    return repeated.run(run, parts, kernel, times);
+}
+
 static const char *prepare(const MtcRun *) {
     return schedule.prepare(BLOCKS);
 }
 
 static void release() {
     schedule.release();
+    repeated.release();
 }
 
 // ---- evaluation ---------------------------------------------------------------------------------------------
@@ -346,9 +371,9 @@ static __device__ void eval_a(const Tensors &t, const Batch &batch, int tile, Ga
 // s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))                                       attention.mt:10
 //
 //     eval_a_times_a_mul[i, j, k] = (sum over l of a[i, j, l] * a[i, k, l]) * 0.70710678
-// 4 tiles of 64 x 64 outputs, 4 x 4 a thread; panels in shared memory (cuda/staged.cuh)
+// 4 tiles of 16 x 4 outputs, 4 x 4 a thread, 64 slices of k; no panels in shared memory (cuda/direct.cuh)
 using eval_a_times_a_product = Product<A_ROWS, A_ROWS, A_COLUMNS>;
-using eval_a_times_a_tile = Tile<64, 64, 16, 4, 4>;
+using eval_a_times_a_tile = Tile<16, 4, 64, 4, 4>;
 constexpr int eval_a_times_a_each = product_tiles<eval_a_times_a_product, eval_a_times_a_tile>();
 constexpr int eval_a_times_a_tiles = BATCH * eval_a_times_a_each;
 constexpr int eval_a_times_a_shared_bytes = product_shared<eval_a_times_a_product, eval_a_times_a_tile>();
@@ -416,6 +441,8 @@ constexpr int eval_y_to_prediction_shared_bytes = team_shared<Warp>(eval_y_to_pr
 static __device__ void eval_y_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
+    int64_t example = row(batch, i);
+    float row_share = share(batch, i);
     gate();
     if (i >= BATCH)
         return;
@@ -439,7 +466,7 @@ static __device__ void eval_y_to_prediction(const Tensors &t, const Batch &batch
     // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
     float y_sum = 0;
     float target_score = 0;
-    int label = t.label[row(batch, i)];
+    int label = t.label[example];
     for (int j = team.first; j < Y; j += team.stride) {
         float y_sub = y[j] - y_max;
         y_sum += exp(y_sub);
@@ -450,7 +477,7 @@ static __device__ void eval_y_to_prediction(const Tensors &t, const Batch &batch
 
     // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
     if (leads(team))
-        t.eval_loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+        t.eval_loss_part[i] = (log(y_sum) - target_score) * row_share;
 
     // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
     for (int j = team.first; j < Y; j += team.stride)
@@ -463,7 +490,7 @@ constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
 static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
-    if (team.row > 0)
+    if (team.row < WARPS - 1)
         return;
 
     // loss = sum over i of loss_part[i]
@@ -477,6 +504,7 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, ch
 
 // phase 1 of 6: 1 tile
 constexpr int eval_1_tiles = eval_a_tiles;
+constexpr int eval_1_sharing = 0; // of them use shared memory
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_a(t, batch, tile, gate);
 }
@@ -489,6 +517,7 @@ static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, ch
 
 // phase 3 of 6: 2 tiles
 constexpr int eval_3_tiles = eval_s_tiles;
+constexpr int eval_3_sharing = 0; // of them use shared memory
 static __device__ void eval_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_s(t, tile, shared, gate);
 }
@@ -507,6 +536,7 @@ static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, ch
 
 // phase 6 of 6: 1 tile
 constexpr int eval_6_tiles = eval_report_loss_tiles;
+constexpr int eval_6_sharing = 0; // of them use shared memory
 static __device__ void eval_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_report_loss(t, batch, shared, gate);
 }
@@ -519,9 +549,9 @@ constexpr int EVAL_SHARED = std::max({
     eval_y_to_prediction_shared_bytes,
     eval_report_loss_shared_bytes,
 });
-using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>, Phase<eval_2, eval_2_tiles>,
-                  Phase<eval_3, eval_3_tiles>, Phase<eval_4, eval_4_tiles>, Phase<eval_5, eval_5_tiles>,
-                  Phase<eval_6, eval_6_tiles>>;
+using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles, eval_1_sharing>,
+                  Phase<eval_2, eval_2_tiles>, Phase<eval_3, eval_3_tiles, eval_3_sharing>, Phase<eval_4, eval_4_tiles>,
+                  Phase<eval_5, eval_5_tiles>, Phase<eval_6, eval_6_tiles, eval_6_sharing>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -541,13 +571,28 @@ static const MtcTensor tensor_table[] = {
     {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1024, MTC_ZEROS, 0, 0, 15, 4},
 };
 static const MtcField field_table[] = {
-    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0},
-    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3},
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
+    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},
+};
+static const char *const paths[] = {"x", "label"};
+static const MtcOrigin origin_table[] = {
+    {.format = "idx", .paths = 2, .path = paths},
 };
 static const MtcSplit split_table[] = {
-    {.name = "train", .format = "idx", .paths = 2, .path = {"x", "label"}},
+    {.name = "train", .origin = 0, .from = 0, .to = 1},
 };
 static const char *const report_table[] = {"loss"};
+static const bool rises_table[] = {false};
+// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+static const MtcKernel kernel_table[] = {
+    {"a", 9, 0, 24, 192},            // phase 1
+    {"a_times_a", 10, 1, 144, 240},  // phase 2
+    {"s", 10, 2, 192, 288},          // phase 3
+    {"s_times_a", 11, 3, 144, 336},  // phase 4
+    {"y_to_d_y", 11, 4, 268, 260},   // phase 5
+    {"d_y_weight", 11, 5, 144, 312}, // phase 6
+    {"report_loss", 15, 5, 4, 20},   // phase 6
+};
 static const MtcStatement statement_table[] = {
     {.line = 9, .text = "a = reshape(x, [3, 2])"},
     {.line = 10, .text = "s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))"},
@@ -562,7 +607,10 @@ const MtcModel mtc_model = {
     .target = "cuda",
     .architectures = "",
     .schedule = "persistent",
-    .model_hash = "28a5e3c2f3dc5d694dd72e659e3b641d3c00ffefa02aa46dd90d6ea2921c6b92",
+    .model_hash = "844c668e288900aeab6bc15c890a6410deb3572750f42a4b54f8a1632448c28b",
+    .training = "loss = cross_entropy(y, label)\n"
+                "optimizer = sgd(0.1)\n"
+                "batch = 4",
     .batch = BATCH,
     .epochs = 10,
     .seed = 0u,
@@ -574,16 +622,23 @@ const MtcModel mtc_model = {
     .eval_phases = 6,
     .tensors = 8,
     .fields = 2,
+    .origins = 1,
     .splits = 1,
     .knobs = 0,
     .fixed = 0,
     .reports = REPORTS,
+    .kernels = 7,
     .tensor = tensor_table,
     .field = field_table,
+    .origin = origin_table,
     .split = split_table,
     .knob = NULL,
     .fixed_param = NULL,
     .report = report_table,
+    .report_rises = rises_table,
+    .monitor = 0,
+    .patience = 0,
+    .kernel = kernel_table,
     .prediction_offset = 1024,
     .prediction_rank = 1,
     .prediction_dim = {3},
@@ -593,6 +648,8 @@ const MtcModel mtc_model = {
     .train = train,
     .train_until = train_until,
     .eval = evaluate,
+    .shuffle = shuffle,
+    .run_kernel = run_kernel,
     .prepare = prepare,
     .release = release,
 };

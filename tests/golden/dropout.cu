@@ -2,12 +2,12 @@
 //
 //   step      440 FLOP in 2 phases
 //   memory    1.2 KB arena (1.8 KB without sharing): weights 512 B, optimizer state 0 B, values 768 B
-//   schedule  persistent: 4.1 us a step estimated (graph: 5.2 us)
+//   schedule  persistent: 1.3 us a step estimated (graph: 5.2 us)
 //
 //   phase 1   y_to_d_y     1 tile
 //             values       1 tile
-//   phase 2   report_loss  1 tile
-//             d_y_weight   1 tile
+//   phase 2   d_y_weight   1 tile
+//             report_loss  1 tile
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
@@ -16,8 +16,8 @@
 // kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
 // same time, in any order. A tile may start while the phase before is still running; gate() returns when that
 // has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
-// BLOCKS blocks: each loops over the steps, in a step over the phases, and in a phase over its share of the
-// tiles (cuda/schedule.cuh).
+// a single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the
+// phases, and in a phase over the tiles (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -37,6 +37,8 @@ enum { REPORT_LOSS, REPORTS };
 // ---- tensors: where each lies in the arena ------------------------------------------------------------------
 
 struct Tensors {
+    static constexpr int64_t arena_bytes = 1280;
+
     const float *x;             // data set: [examples, X]
     const unsigned char *label; // data set: [examples]
     float *y_weight;            // [Y, X]
@@ -47,16 +49,16 @@ struct Tensors {
     float *eval_prediction;     // [BATCH, Y], shares bytes of d_y
     float *values_where;        // [BATCH, X]
 
-    __device__ explicit Tensors(const MtcRun &run) {
+    __device__ Tensors(const MtcRun &run, char *arena) {
         x = (const float *)run.data.field[0];
         label = (const unsigned char *)run.data.field[1];
-        y_weight = (float *)(run.arena + 0);
-        y_bias = (float *)(run.arena + 256);
-        eval_loss_part = (float *)(run.arena + 512);
-        loss_part = (float *)(run.arena + 512);
-        d_y = (float *)(run.arena + 768);
-        eval_prediction = (float *)(run.arena + 768);
-        values_where = (float *)(run.arena + 1024);
+        y_weight = (float *)(arena + 0);
+        y_bias = (float *)(arena + 256);
+        eval_loss_part = (float *)(arena + 512);
+        loss_part = (float *)(arena + 512);
+        d_y = (float *)(arena + 768);
+        eval_prediction = (float *)(arena + 768);
+        values_where = (float *)(arena + 1024);
     }
 };
 
@@ -70,13 +72,15 @@ constexpr int y_to_d_y_shared_bytes = team_shared<Warp>(y_to_d_y_row_floats);
 static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
+    int64_t example = row(batch, i);
+    float row_share = share(batch, i);
     gate();
     if (i >= BATCH)
         return;
     float *where = row_memory(team, shared, y_to_d_y_row_floats);
     float *y = where + X;
     for (int j = team.first; j < X; j += team.stride)
-        where[j] = uniform(batch, 0, i * X + j) >= 0.25f ? relu(t.x[row(batch, i) * X + j]) * 1.33333333f : 0.0f;
+        where[j] = uniform(batch, 0, i * X + j) >= 0.25f ? relu(t.x[example * X + j]) * 1.33333333f : 0.0f;
     team.sync();
 
     // y[i, j] = (sum over k of values_where[i, k] * y.weight[j, k]) + y.bias[j]
@@ -95,7 +99,7 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
     // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
     float y_sum = 0;
     float target_score = 0;
-    int label = t.label[row(batch, i)];
+    int label = t.label[example];
     for (int j = team.first; j < Y; j += team.stride) {
         float y_sub = y[j] - y_max;
         y_sum += exp(y_sub);
@@ -106,11 +110,11 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
 
     // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
     if (leads(team))
-        t.loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+        t.loss_part[i] = (log(y_sum) - target_score) * row_share;
 
     // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
     for (int j = team.first; j < Y; j += team.stride)
-        t.d_y[i * Y + j] = share(batch, i) / y_sum * exp(y[j] - y_max) - share(batch, i) * (float)(label == j);
+        t.d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - row_share * (float)(label == j);
 }
 
 // y = linear(dropout(relu(x), 0.25), 3)                                                            dropout.mt:9
@@ -125,24 +129,6 @@ static __device__ void values(const Tensors &t, const Batch &batch, int tile, Ga
     t.values_where[i] = uniform(batch, 0, i) >= 0.25f ? relu(t.x[row(batch, i / X) * X + i % X]) * 1.33333333f : 0.0f;
 }
 
-// loss = cross_entropy(y, label)                                                                  dropout.mt:13
-constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row > 0)
-        return;
-
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
-
 // gradient of y = linear(dropout(relu(x), 0.25), 3)                                                dropout.mt:9
 // optimizer = sgd(0.1)                                                                            dropout.mt:14
 //
@@ -150,11 +136,10 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 //     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]
 //     y.bias[i] = y.bias[i] - 0.1 * d_y.bias[i]
-// 1 tile of 32 x 32 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
+// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
 using d_y_weight_product = Product<Y, X, BATCH>;
-using d_y_weight_tile = Tile<32, 32, 64, 4, 4>;
+using d_y_weight_tile = Tile<16, 16, 1, 1, 1>;
 constexpr int d_y_weight_tiles = product_tiles<d_y_weight_product, d_y_weight_tile>();
-constexpr int d_y_weight_shared_bytes = product_shared<d_y_weight_product, d_y_weight_tile>();
 static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<Y>(t.d_y));
     auto right = matrix<X>(t.values_where);
@@ -175,10 +160,29 @@ static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate
                                                 sum_of_a(preloaded_early(read_row, row_out)));
 }
 
+// loss = cross_entropy(y, label)                                                                  dropout.mt:13
+constexpr int report_loss_tiles = 1;
+constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
+static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row < WARPS - 1)
+        return;
+
+    // loss = sum over i of loss_part[i]
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (leads(team))
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 2: 2 tiles
 constexpr int train_1_tiles = y_to_d_y_tiles + values_tiles;
+constexpr int train_1_sharing = y_to_d_y_tiles; // of them use shared memory
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < y_to_d_y_tiles)
         return y_to_d_y(t, batch, tile, shared, gate);
@@ -187,26 +191,36 @@ static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, c
 }
 
 // phase 2 of 2: 2 tiles
-constexpr int train_2_tiles = report_loss_tiles + d_y_weight_tiles;
+constexpr int train_2_tiles = d_y_weight_tiles + report_loss_tiles;
+constexpr int train_2_sharing = 0; // of them use shared memory
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < report_loss_tiles)
-        return report_loss(t, batch, shared, gate);
-    tile -= report_loss_tiles;
-    d_y_weight(t, tile, shared, gate);
+    if (tile < d_y_weight_tiles)
+        return d_y_weight(t, tile, shared, gate);
+    tile -= d_y_weight_tiles;
+    report_loss(t, batch, shared, gate);
 }
 
 // bytes of shared memory: the most that any kernel takes
 constexpr int TRAIN_SHARED = std::max({
     y_to_d_y_shared_bytes,
     report_loss_shared_bytes,
-    d_y_weight_shared_bytes,
 });
-using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>, Phase<train_2, train_2_tiles>>;
+using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles, train_1_sharing>,
+                   Phase<train_2, train_2_tiles, train_2_sharing>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
-constexpr int BLOCKS = 2; // of the one launch, at most: the device must hold all at a time
-static Persistent<Train> schedule;
+constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
+static Persistent<Train, Form::solo> schedule;
+
+// of kernel_table: phase, tiles
+static const Part parts[] = {
+    {0, y_to_d_y_tiles},    // kernel 1
+    {0, values_tiles},      // kernel 2
+    {1, d_y_weight_tiles},  // kernel 3
+    {1, report_loss_tiles}, // kernel 4
+};
+static Repeated<Train> repeated;
 
 static const char *train(const MtcRun *run, int64_t steps) {
     return schedule.train(run, steps);
@@ -217,12 +231,21 @@ static const char *train_until(const MtcRun *run, int phase) {
     return launch_until<Train>(run, phase);
 }
 
+static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t epochs) {
+    return launch_shuffle(run, order, epoch, epochs);
+}
+
+static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
+    return repeated.run(run, parts, kernel, times);
+}
+
 static const char *prepare(const MtcRun *) {
     return schedule.prepare(BLOCKS);
 }
 
 static void release() {
     schedule.release();
+    repeated.release();
 }
 
 // ---- evaluation ---------------------------------------------------------------------------------------------
@@ -235,13 +258,15 @@ constexpr int eval_y_to_prediction_shared_bytes = team_shared<Warp>(eval_y_to_pr
 static __device__ void eval_y_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
+    int64_t example = row(batch, i);
+    float row_share = share(batch, i);
     gate();
     if (i >= BATCH)
         return;
     float *x_relu = row_memory(team, shared, eval_y_to_prediction_row_floats);
     float *y = x_relu + X;
     for (int j = team.first; j < X; j += team.stride)
-        x_relu[j] = relu(t.x[row(batch, i) * X + j]);
+        x_relu[j] = relu(t.x[example * X + j]);
     team.sync();
 
     // y[i, j] = (sum over k of relu(x[i, k]) * y.weight[j, k]) + y.bias[j]
@@ -260,7 +285,7 @@ static __device__ void eval_y_to_prediction(const Tensors &t, const Batch &batch
     // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
     float y_sum = 0;
     float target_score = 0;
-    int label = t.label[row(batch, i)];
+    int label = t.label[example];
     for (int j = team.first; j < Y; j += team.stride) {
         float y_sub = y[j] - y_max;
         y_sum += exp(y_sub);
@@ -271,7 +296,7 @@ static __device__ void eval_y_to_prediction(const Tensors &t, const Batch &batch
 
     // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
     if (leads(team))
-        t.eval_loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+        t.eval_loss_part[i] = (log(y_sum) - target_score) * row_share;
 
     // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
     for (int j = team.first; j < Y; j += team.stride)
@@ -284,7 +309,7 @@ constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
 static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
-    if (team.row > 0)
+    if (team.row < WARPS - 1)
         return;
 
     // loss = sum over i of loss_part[i]
@@ -304,6 +329,7 @@ static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, ch
 
 // phase 2 of 2: 1 tile
 constexpr int eval_2_tiles = eval_report_loss_tiles;
+constexpr int eval_2_sharing = 0; // of them use shared memory
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_report_loss(t, batch, shared, gate);
 }
@@ -313,7 +339,8 @@ constexpr int EVAL_SHARED = std::max({
     eval_y_to_prediction_shared_bytes,
     eval_report_loss_shared_bytes,
 });
-using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>, Phase<eval_2, eval_2_tiles>>;
+using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>,
+                  Phase<eval_2, eval_2_tiles, eval_2_sharing>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -330,13 +357,25 @@ static const MtcTensor tensor_table[] = {
     {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 13, 0},
 };
 static const MtcField field_table[] = {
-    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0},
-    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3},
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
+    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},
+};
+static const char *const paths[] = {"x", "label"};
+static const MtcOrigin origin_table[] = {
+    {.format = "idx", .paths = 2, .path = paths},
 };
 static const MtcSplit split_table[] = {
-    {.name = "train", .format = "idx", .paths = 2, .path = {"x", "label"}},
+    {.name = "train", .origin = 0, .from = 0, .to = 1},
 };
 static const char *const report_table[] = {"loss"};
+static const bool rises_table[] = {false};
+// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+static const MtcKernel kernel_table[] = {
+    {"y_to_d_y", 9, 0, 268, 260},   // phase 1
+    {"values", 9, 0, 24, 192},      // phase 1
+    {"d_y_weight", 9, 1, 144, 312}, // phase 2
+    {"report_loss", 13, 1, 4, 20},  // phase 2
+};
 static const MtcStatement statement_table[] = {
     {.line = 9, .text = "y = linear(dropout(relu(x), 0.25), 3)"},
     {.line = 13, .text = "loss = cross_entropy(y, label)"},
@@ -349,7 +388,10 @@ const MtcModel mtc_model = {
     .target = "cuda",
     .architectures = "",
     .schedule = "persistent",
-    .model_hash = "bf836ff434fd09c029c67b8abcc61aa661012c0d8f90adc5fcd8d1972aa644c7",
+    .model_hash = "1d9572626df000799c0ea26ec6a653df8c84de53e2997d4ee503d09406a63a86",
+    .training = "loss = cross_entropy(y, label)\n"
+                "optimizer = sgd(0.1)\n"
+                "batch = 4",
     .batch = BATCH,
     .epochs = 10,
     .seed = 0u,
@@ -361,16 +403,23 @@ const MtcModel mtc_model = {
     .eval_phases = 2,
     .tensors = 5,
     .fields = 2,
+    .origins = 1,
     .splits = 1,
     .knobs = 0,
     .fixed = 0,
     .reports = REPORTS,
+    .kernels = 4,
     .tensor = tensor_table,
     .field = field_table,
+    .origin = origin_table,
     .split = split_table,
     .knob = NULL,
     .fixed_param = NULL,
     .report = report_table,
+    .report_rises = rises_table,
+    .monitor = 0,
+    .patience = 0,
+    .kernel = kernel_table,
     .prediction_offset = 768,
     .prediction_rank = 1,
     .prediction_dim = {3},
@@ -380,6 +429,8 @@ const MtcModel mtc_model = {
     .train = train,
     .train_until = train_until,
     .eval = evaluate,
+    .shuffle = shuffle,
+    .run_kernel = run_kernel,
     .prepare = prepare,
     .release = release,
 };

@@ -5,10 +5,10 @@
 //
 //   phase 1   x
 //   phase 2   h_to_d_h_pre
-//   phase 3   report_loss
-//             report_accuracy
-//             d_y_weight
+//   phase 3   d_y_weight
 //             d_h_weight
+//             report_loss
+//             report_accuracy
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
@@ -24,7 +24,7 @@ typedef float real;
 #include "cpu/batch.h"  // row: the example in a row of the batch; share: its part in a mean
 #include "cpu/math.h"   // exp, relu, sigmoid ... of a real
 #include "cpu/matmul.h" // matmul(sums, stride, left, right, i0, j0, rows, columns, depth)
-#include "cpu/team.h"   // the barrier between phases
+#include "cpu/team.h"   // the barrier between phases, subnormal numbers
 
 // ---- sizes --------------------------------------------------------------------------------------------------
 
@@ -77,9 +77,11 @@ static Tensors tensors(const MtcRun *run) {
 //
 static void x(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
-    for (int i = 0; i < BATCH; i++)
+    for (int i = 0; i < BATCH; i++) {
+        int64_t example = row(batch, i);
         for (int j = 0; j < X; j++)
-            t->x_2[i * X + j] = t->x[row(batch, i) * X + j];
+            t->x_2[i * X + j] = t->x[example * X + j];
+    }
 }
 
 // h = relu(linear(x, 4))                                                                        perceptron.mt:9
@@ -89,6 +91,8 @@ static void x(const Tensors *t, const Batch *batch) {
 static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
+        int64_t example = row(batch, i);
+        real row_share = share(batch, i);
         real h[H];
         real y[Y];
         real d_y[Y];
@@ -98,7 +102,7 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
             for (int k = 0; k < X; k++)
-                sum += t->x[row(batch, i) * X + k] * t->h_weight[j * X + k];
+                sum += t->x[example * X + k] * t->h_weight[j * X + k];
             h[j] = t->h[i * H + j] = relu(sum + t->h_bias[j]);
         }
 
@@ -122,7 +126,7 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
         real y_sum = 0;
         real target_score = 0;
         real predicted = INFINITY;
-        int label = t->label[row(batch, i)];
+        int label = t->label[example];
         for (int j = 0; j < Y; j++) {
             real y_sub = y[j] - y_max;
             y_sum += exp(y_sub);
@@ -132,13 +136,12 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
 
         // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
         for (int j = 0; j < Y; j++)
-            d_y[j] = t->d_y[i * Y + j] =
-                share(batch, i) / y_sum * exp(y[j] - y_max) - share(batch, i) * (real)(label == j);
+            d_y[j] = t->d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - row_share * (real)(label == j);
 
         // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
         // accuracy_part[i] = (predicted[i] == label[i]) * share(i)
-        t->loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
-        t->accuracy_part[i] = (real)((int)predicted == label) * share(batch, i);
+        t->loss_part[i] = (log(y_sum) - target_score) * row_share;
+        t->accuracy_part[i] = (real)((int)predicted == label) * row_share;
 
         // d_h[i, j] = sum over k of d_y[i, k] * y.weight[k, j]
         // d_h_pre[i, j] = h[i, j] > 0 ? d_h[i, j] : 0
@@ -148,32 +151,6 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
                 totals[j] += d_y[k] * t->y_weight[k * H + j];
         for (int j = 0; j < H; j++)
             t->d_h_pre[i * H + j] = h[j] > 0.0f ? totals[j] : 0.0f;
-    }
-}
-
-// loss = cross_entropy(y, label)                                                               perceptron.mt:14
-static void report_loss(const Tensors *t, const Batch *batch) {
-#pragma omp single nowait
-    {
-
-        // loss = sum over i of loss_part[i]
-        real loss_part_sum = 0;
-        for (int j = 0; j < BATCH; j++)
-            loss_part_sum += t->loss_part[j];
-        batch->reports[REPORT_LOSS] = loss_part_sum;
-    }
-}
-
-// metric = accuracy(y, label)                                                                  perceptron.mt:17
-static void report_accuracy(const Tensors *t, const Batch *batch) {
-#pragma omp single nowait
-    {
-
-        // accuracy = sum over i of accuracy_part[i]
-        real accuracy_part_sum = 0;
-        for (int j = 0; j < BATCH; j++)
-            accuracy_part_sum += t->accuracy_part[j];
-        batch->reports[REPORT_ACCURACY] = accuracy_part_sum;
     }
 }
 
@@ -249,6 +226,32 @@ static void d_h_weight(const Tensors *t) {
         }
 }
 
+// loss = cross_entropy(y, label)                                                               perceptron.mt:14
+static void report_loss(const Tensors *t, const Batch *batch) {
+#pragma omp single nowait
+    {
+
+        // loss = sum over i of loss_part[i]
+        real loss_part_sum = 0;
+        for (int j = 0; j < BATCH; j++)
+            loss_part_sum += t->loss_part[j];
+        batch->reports[REPORT_LOSS] = loss_part_sum;
+    }
+}
+
+// metric = accuracy(y, label)                                                                  perceptron.mt:17
+static void report_accuracy(const Tensors *t, const Batch *batch) {
+#pragma omp single nowait
+    {
+
+        // accuracy = sum over i of accuracy_part[i]
+        real accuracy_part_sum = 0;
+        for (int j = 0; j < BATCH; j++)
+            accuracy_part_sum += t->accuracy_part[j];
+        batch->reports[REPORT_ACCURACY] = accuracy_part_sum;
+    }
+}
+
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
@@ -261,25 +264,41 @@ static void train_phases(const Tensors *t, const Batch *batch, Team *team, int c
         team_wait(team);
     }
     if (count > 2) {
-        report_loss(t, batch);
-        report_accuracy(t, batch);
         d_y_weight(t);
         d_h_weight(t);
+        report_loss(t, batch);
+        report_accuracy(t, batch);
         team_wait(team);
     }
 }
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
+// row `kernel` of kernel_table
+static void run_one(const Tensors *t, const Batch *batch, int kernel) {
+    switch (kernel) {
+    case 0: x(t, batch); break;
+    case 1: h_to_d_h_pre(t, batch); break;
+    case 2: d_y_weight(t); break;
+    case 3: d_h_weight(t); break;
+    case 4: report_loss(t, batch); break;
+    case 5: report_accuracy(t, batch); break;
+    }
+}
+
 enum { TRAIN_PHASES = 3 };
 
 static const char *train(const MtcRun *run, int64_t steps) {
     Tensors t = tensors(run);
     Team team = TEAM_READY;
-#pragma omp parallel
-    for (int64_t s = 0; s < steps; s++) {
-        Batch batch = batch_of_step(run, s, BATCH, REPORTS);
-        train_phases(&t, &batch, &team, TRAIN_PHASES);
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        for (int64_t s = 0; s < steps; s++) {
+            Batch batch = batch_of_step(run, s, BATCH, REPORTS);
+            train_phases(&t, &batch, &team, TRAIN_PHASES);
+        }
+        set_float_mode(before);
     }
     for (int k = 0; k < 3; k++)
         run->clock[k] += steps;
@@ -291,8 +310,28 @@ static const char *train_until(const MtcRun *run, int phase) {
     Tensors t = tensors(run);
     Batch batch = batch_of_step(run, 0, BATCH, REPORTS);
     Team team = TEAM_READY;
-#pragma omp parallel
-    train_phases(&t, &batch, &team, phase + 1);
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        train_phases(&t, &batch, &team, phase + 1);
+        set_float_mode(before);
+    }
+    return NULL;
+}
+
+static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
+    Tensors t = tensors(run);
+    Batch batch = batch_of_step(run, 0, BATCH, REPORTS);
+    Team team = TEAM_READY;
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        for (int64_t n = 0; n < times; n++) {
+            run_one(&t, &batch, kernel);
+            team_wait(&team);
+        }
+        set_float_mode(before);
+    }
     return NULL;
 }
 
@@ -313,6 +352,8 @@ static void release(void) {
 static void eval_h_to_prediction(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
+        int64_t example = row(batch, i);
+        real row_share = share(batch, i);
         real h[H];
         real y[Y];
 
@@ -321,7 +362,7 @@ static void eval_h_to_prediction(const Tensors *t, const Batch *batch) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
             for (int k = 0; k < X; k++)
-                sum += t->x[row(batch, i) * X + k] * t->h_weight[j * X + k];
+                sum += t->x[example * X + k] * t->h_weight[j * X + k];
             h[j] = relu(sum + t->h_bias[j]);
         }
 
@@ -345,7 +386,7 @@ static void eval_h_to_prediction(const Tensors *t, const Batch *batch) {
         real y_sum = 0;
         real target_score = 0;
         real predicted = INFINITY;
-        int label = t->label[row(batch, i)];
+        int label = t->label[example];
         for (int j = 0; j < Y; j++) {
             real y_sub = y[j] - y_max;
             y_sum += exp(y_sub);
@@ -355,8 +396,8 @@ static void eval_h_to_prediction(const Tensors *t, const Batch *batch) {
 
         // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
         // accuracy_part[i] = (predicted[i] == label[i]) * share(i)
-        t->eval_loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
-        t->eval_accuracy_part[i] = (real)((int)predicted == label) * share(batch, i);
+        t->eval_loss_part[i] = (log(y_sum) - target_score) * row_share;
+        t->eval_accuracy_part[i] = (real)((int)predicted == label) * row_share;
 
         // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
         for (int j = 0; j < Y; j++)
@@ -408,8 +449,12 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
     Tensors t = tensors(run);
     Batch batch = batch_of_examples(run, first, rows, slot, REPORTS);
     Team team = TEAM_READY;
-#pragma omp parallel
-    eval_phases(&t, &batch, &team, EVAL_PHASES);
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        eval_phases(&t, &batch, &team, EVAL_PHASES);
+        set_float_mode(before);
+    }
     return NULL;
 }
 
@@ -429,13 +474,27 @@ static const MtcTensor tensor_table[] = {
     {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2304, MTC_ZEROS, 0, 0, 9, 1},
 };
 static const MtcField field_table[] = {
-    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0},
-    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3},
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
+    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},
+};
+static const char *const paths[] = {"x", "label"};
+static const MtcOrigin origin_table[] = {
+    {.format = "idx", .paths = 2, .path = paths},
 };
 static const MtcSplit split_table[] = {
-    {.name = "train", .format = "idx", .paths = 2, .path = {"x", "label"}},
+    {.name = "train", .origin = 0, .from = 0, .to = 1},
 };
 static const char *const report_table[] = {"loss", "accuracy"};
+static const bool rises_table[] = {false, true};
+// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+static const MtcKernel kernel_table[] = {
+    {"x", 4, 0, 24, 96},               // phase 1
+    {"h_to_d_h_pre", 9, 1, 624, 492},  // phase 2
+    {"d_y_weight", 10, 2, 96, 232},    // phase 3
+    {"d_h_weight", 9, 2, 192, 384},    // phase 3
+    {"report_loss", 14, 2, 4, 20},     // phase 3
+    {"report_accuracy", 17, 2, 4, 20}, // phase 3
+};
 static const MtcStatement statement_table[] = {
     {.line = 4, .text = "x : f32[6]"},                      // x
     {.line = 9, .text = "h = relu(linear(x, 4))"},          // h.weight
@@ -451,7 +510,11 @@ const MtcModel mtc_model = {
     .target = "cpu",
     .architectures = "",
     .schedule = "openmp",
-    .model_hash = "9ea221b8c0e67b33faecab17d91ad0cd0f2570a0ca4a62a182383b8dd1fb46ae",
+    .model_hash = "9f349bd398cb5065d9e68431f37850af33604a064b55ae838c29653b611d43a7",
+    .training = "loss = cross_entropy(y, label)\n"
+                "optimizer = sgd(0.1)\n"
+                "batch = 4\n"
+                "metric = accuracy(y, label)",
     .batch = BATCH,
     .epochs = 10,
     .seed = 0u,
@@ -463,16 +526,23 @@ const MtcModel mtc_model = {
     .eval_phases = 2,
     .tensors = 10,
     .fields = 2,
+    .origins = 1,
     .splits = 1,
     .knobs = 0,
     .fixed = 0,
     .reports = REPORTS,
+    .kernels = 6,
     .tensor = tensor_table,
     .field = field_table,
+    .origin = origin_table,
     .split = split_table,
     .knob = NULL,
     .fixed_param = NULL,
     .report = report_table,
+    .report_rises = rises_table,
+    .monitor = 0,
+    .patience = 0,
+    .kernel = kernel_table,
     .prediction_offset = 1536,
     .prediction_rank = 1,
     .prediction_dim = {3},
@@ -482,6 +552,7 @@ const MtcModel mtc_model = {
     .train = train,
     .train_until = train_until,
     .eval = evaluate,
+    .run_kernel = run_kernel,
     .prepare = prepare,
     .release = release,
 };

@@ -2,13 +2,13 @@
 //
 //   step      920 FLOP in 2 phases
 //   memory    2.2 KB arena (3.0 KB without sharing): weights 1.0 KB, optimizer state 0 B, values 1.2 KB
-//   schedule  persistent: 4.2 us a step estimated (graph: 5.4 us)
+//   schedule  persistent: 1.6 us a step estimated (graph: 5.4 us)
 //
 //   phase 1   h_to_d_h_pre     1 tile
-//   phase 2   report_loss      1 tile
-//             report_accuracy  1 tile
-//             d_y_weight       1 tile
+//   phase 2   d_y_weight       1 tile
 //             d_h_weight       1 tile
+//             report_loss      1 tile
+//             report_accuracy  1 tile
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
@@ -17,8 +17,8 @@
 // kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
 // same time, in any order. A tile may start while the phase before is still running; gate() returns when that
 // has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
-// BLOCKS blocks: each loops over the steps, in a step over the phases, and in a phase over its share of the
-// tiles (cuda/schedule.cuh).
+// a single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the
+// phases, and in a phase over the tiles (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -38,6 +38,8 @@ enum { REPORT_LOSS, REPORT_ACCURACY, REPORTS };
 // ---- tensors: where each lies in the arena ------------------------------------------------------------------
 
 struct Tensors {
+    static constexpr int64_t arena_bytes = 2304;
+
     const float *x;             // data set: [examples, X]
     const unsigned char *label; // data set: [examples]
     float *h_weight;            // [H, X]
@@ -53,21 +55,21 @@ struct Tensors {
     float *h;                   // [BATCH, H]
     float *d_h_pre;             // [BATCH, H]
 
-    __device__ explicit Tensors(const MtcRun &run) {
+    __device__ Tensors(const MtcRun &run, char *arena) {
         x = (const float *)run.data.field[0];
         label = (const unsigned char *)run.data.field[1];
-        h_weight = (float *)(run.arena + 0);
-        h_bias = (float *)(run.arena + 256);
-        y_weight = (float *)(run.arena + 512);
-        y_bias = (float *)(run.arena + 768);
-        eval_loss_part = (float *)(run.arena + 1024);
-        loss_part = (float *)(run.arena + 1024);
-        accuracy_part = (float *)(run.arena + 1280);
-        eval_accuracy_part = (float *)(run.arena + 1280);
-        d_y = (float *)(run.arena + 1536);
-        eval_prediction = (float *)(run.arena + 1536);
-        h = (float *)(run.arena + 1792);
-        d_h_pre = (float *)(run.arena + 2048);
+        h_weight = (float *)(arena + 0);
+        h_bias = (float *)(arena + 256);
+        y_weight = (float *)(arena + 512);
+        y_bias = (float *)(arena + 768);
+        eval_loss_part = (float *)(arena + 1024);
+        loss_part = (float *)(arena + 1024);
+        accuracy_part = (float *)(arena + 1280);
+        eval_accuracy_part = (float *)(arena + 1280);
+        d_y = (float *)(arena + 1536);
+        eval_prediction = (float *)(arena + 1536);
+        h = (float *)(arena + 1792);
+        d_h_pre = (float *)(arena + 2048);
     }
 };
 
@@ -83,6 +85,8 @@ constexpr int h_to_d_h_pre_shared_bytes = team_shared<Warp>(h_to_d_h_pre_row_flo
 static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
+    int64_t example = row(batch, i);
+    float row_share = share(batch, i);
     gate();
     if (i >= BATCH)
         return;
@@ -91,7 +95,7 @@ static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int ti
     float *d_y = y + Y;
 
     // h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
-    auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
+    auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
     auto store = [&](int j, float sum) { h[j] = t.h[i * H + j] = relu(sum + t.h_bias[j]); };
     team_product<H, X>(team, term, store);
     team.sync();
@@ -114,7 +118,7 @@ static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int ti
     float y_sum = 0;
     float target_score = 0;
     float predicted = INFINITY;
-    int label = t.label[row(batch, i)];
+    int label = t.label[example];
     for (int j = team.first; j < Y; j += team.stride) {
         float y_sub = y[j] - y_max;
         y_sum += exp(y_sub);
@@ -127,14 +131,14 @@ static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int ti
 
     // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
     for (int j = team.first; j < Y; j += team.stride)
-        d_y[j] = t.d_y[i * Y + j] = share(batch, i) / y_sum * exp(y[j] - y_max) - share(batch, i) * (float)(label == j);
+        d_y[j] = t.d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - row_share * (float)(label == j);
     team.sync();
 
     // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
     // accuracy_part[i] = (predicted[i] == label[i]) * share(i)
     if (leads(team)) {
-        t.loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
-        t.accuracy_part[i] = (float)((int)predicted == label) * share(batch, i);
+        t.loss_part[i] = (log(y_sum) - target_score) * row_share;
+        t.accuracy_part[i] = (float)((int)predicted == label) * row_share;
     }
 
     // d_h[i, j] = sum over k of d_y[i, k] * y.weight[k, j]
@@ -144,42 +148,6 @@ static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int ti
     team_product<H, Y>(team, term_3, store_3);
 }
 
-// loss = cross_entropy(y, label)                                                               perceptron.mt:14
-constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row > 0)
-        return;
-
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
-
-// metric = accuracy(y, label)                                                                  perceptron.mt:17
-constexpr int report_accuracy_tiles = 1;
-constexpr int report_accuracy_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_accuracy(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row > 0)
-        return;
-
-    // accuracy = sum over i of accuracy_part[i]
-    float accuracy_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        accuracy_part_sum += t.accuracy_part[j];
-    accuracy_part_sum = team_sum(team, accuracy_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
-}
-
 // gradient of y = linear(h, 3)                                                                 perceptron.mt:10
 // optimizer = sgd(0.1)                                                                         perceptron.mt:15
 //
@@ -187,11 +155,10 @@ static __device__ void report_accuracy(const Tensors &t, const Batch &batch, cha
 //     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]
 //     y.bias[i] = y.bias[i] - 0.1 * d_y.bias[i]
-// 1 tile of 32 x 32 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
+// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
 using d_y_weight_product = Product<Y, H, BATCH>;
-using d_y_weight_tile = Tile<32, 32, 64, 4, 4>;
+using d_y_weight_tile = Tile<16, 16, 1, 1, 1>;
 constexpr int d_y_weight_tiles = product_tiles<d_y_weight_product, d_y_weight_tile>();
-constexpr int d_y_weight_shared_bytes = product_shared<d_y_weight_product, d_y_weight_tile>();
 static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<Y>(t.d_y));
     auto right = matrix<H>(t.h);
@@ -219,11 +186,10 @@ static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate
 //     h.weight[i, j] = h.weight[i, j] - 0.1 * d_h.weight[i, j]
 //     d_h.bias[i] = sum over j of d_h_pre[j, i]
 //     h.bias[i] = h.bias[i] - 0.1 * d_h.bias[i]
-// 1 tile of 32 x 32 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
+// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
 using d_h_weight_product = Product<H, X, BATCH>;
-using d_h_weight_tile = Tile<32, 32, 64, 4, 4>;
+using d_h_weight_tile = Tile<16, 16, 1, 1, 1, 2>; // the last: its first warp
 constexpr int d_h_weight_tiles = product_tiles<d_h_weight_product, d_h_weight_tile>();
-constexpr int d_h_weight_shared_bytes = product_shared<d_h_weight_product, d_h_weight_tile>();
 static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<H>(t.d_h_pre));
     auto right = gathered<X>(t.x, batch, [](float v) { return v; });
@@ -244,6 +210,42 @@ static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile
                                                 sum_of_a(preloaded_early(read_row, row_out)));
 }
 
+// loss = cross_entropy(y, label)                                                               perceptron.mt:14
+constexpr int report_loss_tiles = 1;
+constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
+static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row < WARPS - 1)
+        return;
+
+    // loss = sum over i of loss_part[i]
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (leads(team))
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+// metric = accuracy(y, label)                                                                  perceptron.mt:17
+constexpr int report_accuracy_tiles = 1;
+constexpr int report_accuracy_shared_bytes = team_shared<Warp>(0);
+static __device__ void report_accuracy(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row < WARPS - 1)
+        return;
+
+    // accuracy = sum over i of accuracy_part[i]
+    float accuracy_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        accuracy_part_sum += t.accuracy_part[j];
+    accuracy_part_sum = team_sum(team, accuracy_part_sum);
+    if (leads(team))
+        batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
+}
+
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 2: 1 tile
@@ -253,18 +255,19 @@ static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, c
 }
 
 // phase 2 of 2: 4 tiles
-constexpr int train_2_tiles = report_loss_tiles + report_accuracy_tiles + d_y_weight_tiles + d_h_weight_tiles;
+constexpr int train_2_tiles = d_y_weight_tiles + d_h_weight_tiles + report_loss_tiles + report_accuracy_tiles;
+constexpr int train_2_sharing = 0; // of them use shared memory
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < report_loss_tiles)
-        return report_loss(t, batch, shared, gate);
-    tile -= report_loss_tiles;
-    if (tile < report_accuracy_tiles)
-        return report_accuracy(t, batch, shared, gate);
-    tile -= report_accuracy_tiles;
     if (tile < d_y_weight_tiles)
         return d_y_weight(t, tile, shared, gate);
     tile -= d_y_weight_tiles;
-    d_h_weight(t, batch, tile, shared, gate);
+    if (tile < d_h_weight_tiles)
+        return d_h_weight(t, batch, tile, shared, gate);
+    tile -= d_h_weight_tiles;
+    if (tile < report_loss_tiles)
+        return report_loss(t, batch, shared, gate);
+    tile -= report_loss_tiles;
+    report_accuracy(t, batch, shared, gate);
 }
 
 // bytes of shared memory: the most that any kernel takes
@@ -272,15 +275,24 @@ constexpr int TRAIN_SHARED = std::max({
     h_to_d_h_pre_shared_bytes,
     report_loss_shared_bytes,
     report_accuracy_shared_bytes,
-    d_y_weight_shared_bytes,
-    d_h_weight_shared_bytes,
 });
-using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>, Phase<train_2, train_2_tiles>>;
+using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>,
+                   Phase<train_2, train_2_tiles, train_2_sharing>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
-constexpr int BLOCKS = 4; // of the one launch, at most: the device must hold all at a time
-static Persistent<Train> schedule;
+constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
+static Persistent<Train, Form::solo> schedule;
+
+// of kernel_table: phase, tiles
+static const Part parts[] = {
+    {0, h_to_d_h_pre_tiles},    // kernel 1
+    {1, d_y_weight_tiles},      // kernel 2
+    {1, d_h_weight_tiles},      // kernel 3
+    {1, report_loss_tiles},     // kernel 4
+    {1, report_accuracy_tiles}, // kernel 5
+};
+static Repeated<Train> repeated;
 
 static const char *train(const MtcRun *run, int64_t steps) {
     return schedule.train(run, steps);
@@ -291,12 +303,21 @@ static const char *train_until(const MtcRun *run, int phase) {
     return launch_until<Train>(run, phase);
 }
 
+static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t epochs) {
+    return launch_shuffle(run, order, epoch, epochs);
+}
+
+static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
+    return repeated.run(run, parts, kernel, times);
+}
+
 static const char *prepare(const MtcRun *) {
     return schedule.prepare(BLOCKS);
 }
 
 static void release() {
     schedule.release();
+    repeated.release();
 }
 
 // ---- evaluation ---------------------------------------------------------------------------------------------
@@ -311,6 +332,8 @@ constexpr int eval_h_to_prediction_shared_bytes = team_shared<Warp>(eval_h_to_pr
 static __device__ void eval_h_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
+    int64_t example = row(batch, i);
+    float row_share = share(batch, i);
     gate();
     if (i >= BATCH)
         return;
@@ -318,7 +341,7 @@ static __device__ void eval_h_to_prediction(const Tensors &t, const Batch &batch
     float *y = h + H;
 
     // h[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
-    auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
+    auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
     auto store = [&](int j, float sum) { h[j] = relu(sum + t.h_bias[j]); };
     team_product<H, X>(team, term, store);
     team.sync();
@@ -341,7 +364,7 @@ static __device__ void eval_h_to_prediction(const Tensors &t, const Batch &batch
     float y_sum = 0;
     float target_score = 0;
     float predicted = INFINITY;
-    int label = t.label[row(batch, i)];
+    int label = t.label[example];
     for (int j = team.first; j < Y; j += team.stride) {
         float y_sub = y[j] - y_max;
         y_sum += exp(y_sub);
@@ -355,8 +378,8 @@ static __device__ void eval_h_to_prediction(const Tensors &t, const Batch &batch
     // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
     // accuracy_part[i] = (predicted[i] == label[i]) * share(i)
     if (leads(team)) {
-        t.eval_loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
-        t.eval_accuracy_part[i] = (float)((int)predicted == label) * share(batch, i);
+        t.eval_loss_part[i] = (log(y_sum) - target_score) * row_share;
+        t.eval_accuracy_part[i] = (float)((int)predicted == label) * row_share;
     }
 
     // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
@@ -370,7 +393,7 @@ constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
 static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
-    if (team.row > 0)
+    if (team.row < WARPS - 1)
         return;
 
     // loss = sum over i of loss_part[i]
@@ -388,7 +411,7 @@ constexpr int eval_report_accuracy_shared_bytes = team_shared<Warp>(0);
 static __device__ void eval_report_accuracy(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
-    if (team.row > 0)
+    if (team.row < WARPS - 1)
         return;
 
     // accuracy = sum over i of accuracy_part[i]
@@ -408,6 +431,7 @@ static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, ch
 
 // phase 2 of 2: 2 tiles
 constexpr int eval_2_tiles = eval_report_loss_tiles + eval_report_accuracy_tiles;
+constexpr int eval_2_sharing = 0; // of them use shared memory
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < eval_report_loss_tiles)
         return eval_report_loss(t, batch, shared, gate);
@@ -421,7 +445,8 @@ constexpr int EVAL_SHARED = std::max({
     eval_report_loss_shared_bytes,
     eval_report_accuracy_shared_bytes,
 });
-using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>, Phase<eval_2, eval_2_tiles>>;
+using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>,
+                  Phase<eval_2, eval_2_tiles, eval_2_sharing>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -442,13 +467,26 @@ static const MtcTensor tensor_table[] = {
     {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 9, 0},
 };
 static const MtcField field_table[] = {
-    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0},
-    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3},
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
+    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},
+};
+static const char *const paths[] = {"x", "label"};
+static const MtcOrigin origin_table[] = {
+    {.format = "idx", .paths = 2, .path = paths},
 };
 static const MtcSplit split_table[] = {
-    {.name = "train", .format = "idx", .paths = 2, .path = {"x", "label"}},
+    {.name = "train", .origin = 0, .from = 0, .to = 1},
 };
 static const char *const report_table[] = {"loss", "accuracy"};
+static const bool rises_table[] = {false, true};
+// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+static const MtcKernel kernel_table[] = {
+    {"h_to_d_h_pre", 9, 0, 624, 492},  // phase 1
+    {"d_y_weight", 10, 1, 96, 232},    // phase 2
+    {"d_h_weight", 9, 1, 192, 384},    // phase 2
+    {"report_loss", 14, 1, 4, 20},     // phase 2
+    {"report_accuracy", 17, 1, 4, 20}, // phase 2
+};
 static const MtcStatement statement_table[] = {
     {.line = 9, .text = "h = relu(linear(x, 4))"},          // h.weight
     {.line = 10, .text = "y = linear(h, 3)"},               // y.weight
@@ -463,7 +501,11 @@ const MtcModel mtc_model = {
     .target = "cuda",
     .architectures = "",
     .schedule = "persistent",
-    .model_hash = "9ea221b8c0e67b33faecab17d91ad0cd0f2570a0ca4a62a182383b8dd1fb46ae",
+    .model_hash = "9f349bd398cb5065d9e68431f37850af33604a064b55ae838c29653b611d43a7",
+    .training = "loss = cross_entropy(y, label)\n"
+                "optimizer = sgd(0.1)\n"
+                "batch = 4\n"
+                "metric = accuracy(y, label)",
     .batch = BATCH,
     .epochs = 10,
     .seed = 0u,
@@ -475,16 +517,23 @@ const MtcModel mtc_model = {
     .eval_phases = 2,
     .tensors = 9,
     .fields = 2,
+    .origins = 1,
     .splits = 1,
     .knobs = 0,
     .fixed = 0,
     .reports = REPORTS,
+    .kernels = 5,
     .tensor = tensor_table,
     .field = field_table,
+    .origin = origin_table,
     .split = split_table,
     .knob = NULL,
     .fixed_param = NULL,
     .report = report_table,
+    .report_rises = rises_table,
+    .monitor = 0,
+    .patience = 0,
+    .kernel = kernel_table,
     .prediction_offset = 1536,
     .prediction_rank = 1,
     .prediction_dim = {3},
@@ -494,6 +543,8 @@ const MtcModel mtc_model = {
     .train = train,
     .train_until = train_until,
     .eval = evaluate,
+    .shuffle = shuffle,
+    .run_kernel = run_kernel,
     .prepare = prepare,
     .release = release,
 };

@@ -5,9 +5,9 @@
 //
 //   phase 1   x
 //   phase 2   h_to_d_h_pre
-//   phase 3   report_loss
-//             d_z_weight
+//   phase 3   d_z_weight
 //             d_h_weight
+//             report_loss
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
@@ -23,7 +23,7 @@ typedef float real;
 #include "cpu/batch.h"  // row: the example in a row of the batch; share: its part in a mean
 #include "cpu/math.h"   // exp, relu, sigmoid ... of a real
 #include "cpu/matmul.h" // matmul(sums, stride, left, right, i0, j0, rows, columns, depth)
-#include "cpu/team.h"   // the barrier between phases
+#include "cpu/team.h"   // the barrier between phases, subnormal numbers
 
 // ---- sizes --------------------------------------------------------------------------------------------------
 
@@ -72,9 +72,11 @@ static Tensors tensors(const MtcRun *run) {
 //
 static void x(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
-    for (int i = 0; i < BATCH; i++)
+    for (int i = 0; i < BATCH; i++) {
+        int64_t example = row(batch, i);
         for (int j = 0; j < X; j++)
-            t->x_2[i * X + j] = t->x[row(batch, i) * X + j];
+            t->x_2[i * X + j] = t->x[example * X + j];
+    }
 }
 
 // h = tanh(linear(x, 4))                                                                           program.mt:9
@@ -83,6 +85,8 @@ static void x(const Tensors *t, const Batch *batch) {
 static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
+        int64_t example = row(batch, i);
+        real row_share = share(batch, i);
         real h[H];
         real d_z[Y];
         real z_sub[Y];
@@ -92,7 +96,7 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
             for (int k = 0; k < X; k++)
-                sum += t->x[row(batch, i) * X + k] * t->h_weight[j * X + k];
+                sum += t->x[example * X + k] * t->h_weight[j * X + k];
             h[j] = t->h[i * H + j] = tanh(sum + t->h_bias[j]);
         }
 
@@ -103,8 +107,8 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
 #pragma omp simd reduction(+ : sum)
             for (int k = 0; k < H; k++)
                 sum += h[k] * t->z_weight[j * H + k];
-            real z_sub_2 = sum + t->z_bias[j] - t->y[row(batch, i) * Y + j];
-            real d_loss_part_pre_mul = share(batch, i) * 0.5f * z_sub_2;
+            real z_sub_2 = sum + t->z_bias[j] - t->y[example * Y + j];
+            real d_loss_part_pre_mul = row_share * 0.5f * z_sub_2;
             real d_z_2 = d_loss_part_pre_mul + d_loss_part_pre_mul;
             d_z[j] = d_z_2;
             z_sub[j] = z_sub_2;
@@ -126,20 +130,7 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
             t->d_h_pre[i * H + j] = totals[j] * (1.0f - h[j] * h[j]);
 
         // loss_part[i] = z_sum[i] * 0.5 * share(i)
-        t->loss_part[i] = z_sum * 0.5f * share(batch, i);
-    }
-}
-
-// loss = mse(z, y)                                                                                program.mt:14
-static void report_loss(const Tensors *t, const Batch *batch) {
-#pragma omp single nowait
-    {
-
-        // loss = sum over i of loss_part[i]
-        real loss_part_sum = 0;
-        for (int j = 0; j < BATCH; j++)
-            loss_part_sum += t->loss_part[j];
-        batch->reports[REPORT_LOSS] = loss_part_sum;
+        t->loss_part[i] = z_sum * 0.5f * row_share;
     }
 }
 
@@ -215,6 +206,19 @@ static void d_h_weight(const Tensors *t) {
         }
 }
 
+// loss = mse(z, y)                                                                                program.mt:14
+static void report_loss(const Tensors *t, const Batch *batch) {
+#pragma omp single nowait
+    {
+
+        // loss = sum over i of loss_part[i]
+        real loss_part_sum = 0;
+        for (int j = 0; j < BATCH; j++)
+            loss_part_sum += t->loss_part[j];
+        batch->reports[REPORT_LOSS] = loss_part_sum;
+    }
+}
+
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
@@ -227,24 +231,39 @@ static void train_phases(const Tensors *t, const Batch *batch, Team *team, int c
         team_wait(team);
     }
     if (count > 2) {
-        report_loss(t, batch);
         d_z_weight(t);
         d_h_weight(t);
+        report_loss(t, batch);
         team_wait(team);
     }
 }
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
+// row `kernel` of kernel_table
+static void run_one(const Tensors *t, const Batch *batch, int kernel) {
+    switch (kernel) {
+    case 0: x(t, batch); break;
+    case 1: h_to_d_h_pre(t, batch); break;
+    case 2: d_z_weight(t); break;
+    case 3: d_h_weight(t); break;
+    case 4: report_loss(t, batch); break;
+    }
+}
+
 enum { TRAIN_PHASES = 3 };
 
 static const char *train(const MtcRun *run, int64_t steps) {
     Tensors t = tensors(run);
     Team team = TEAM_READY;
-#pragma omp parallel
-    for (int64_t s = 0; s < steps; s++) {
-        Batch batch = batch_of_step(run, s, BATCH, REPORTS);
-        train_phases(&t, &batch, &team, TRAIN_PHASES);
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        for (int64_t s = 0; s < steps; s++) {
+            Batch batch = batch_of_step(run, s, BATCH, REPORTS);
+            train_phases(&t, &batch, &team, TRAIN_PHASES);
+        }
+        set_float_mode(before);
     }
     for (int k = 0; k < 3; k++)
         run->clock[k] += steps;
@@ -256,8 +275,28 @@ static const char *train_until(const MtcRun *run, int phase) {
     Tensors t = tensors(run);
     Batch batch = batch_of_step(run, 0, BATCH, REPORTS);
     Team team = TEAM_READY;
-#pragma omp parallel
-    train_phases(&t, &batch, &team, phase + 1);
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        train_phases(&t, &batch, &team, phase + 1);
+        set_float_mode(before);
+    }
+    return NULL;
+}
+
+static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
+    Tensors t = tensors(run);
+    Batch batch = batch_of_step(run, 0, BATCH, REPORTS);
+    Team team = TEAM_READY;
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        for (int64_t n = 0; n < times; n++) {
+            run_one(&t, &batch, kernel);
+            team_wait(&team);
+        }
+        set_float_mode(before);
+    }
     return NULL;
 }
 
@@ -277,6 +316,8 @@ static void release(void) {
 static void eval_h_to_loss_part(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
+        int64_t example = row(batch, i);
+        real row_share = share(batch, i);
         real h[H];
         real z_mul[Y];
 
@@ -285,7 +326,7 @@ static void eval_h_to_loss_part(const Tensors *t, const Batch *batch) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
             for (int k = 0; k < X; k++)
-                sum += t->x[row(batch, i) * X + k] * t->h_weight[j * X + k];
+                sum += t->x[example * X + k] * t->h_weight[j * X + k];
             h[j] = tanh(sum + t->h_bias[j]);
         }
 
@@ -296,7 +337,7 @@ static void eval_h_to_loss_part(const Tensors *t, const Batch *batch) {
             for (int k = 0; k < H; k++)
                 sum += h[k] * t->z_weight[j * H + k];
             real z = sum + t->z_bias[j];
-            real z_sub = z - t->y[row(batch, i) * Y + j];
+            real z_sub = z - t->y[example * Y + j];
             z_mul[j] = z_sub * z_sub;
             t->eval_z[i * Y + j] = z;
         }
@@ -307,7 +348,7 @@ static void eval_h_to_loss_part(const Tensors *t, const Batch *batch) {
             z_sum += z_mul[j];
 
         // loss_part[i] = z_sum[i] * 0.5 * share(i)
-        t->eval_loss_part[i] = z_sum * 0.5f * share(batch, i);
+        t->eval_loss_part[i] = z_sum * 0.5f * row_share;
     }
 }
 
@@ -341,8 +382,12 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
     Tensors t = tensors(run);
     Batch batch = batch_of_examples(run, first, rows, slot, REPORTS);
     Team team = TEAM_READY;
-#pragma omp parallel
-    eval_phases(&t, &batch, &team, EVAL_PHASES);
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        eval_phases(&t, &batch, &team, EVAL_PHASES);
+        set_float_mode(before);
+    }
     return NULL;
 }
 
@@ -361,13 +406,26 @@ static const MtcTensor tensor_table[] = {
     {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 9, 1},
 };
 static const MtcField field_table[] = {
-    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0},
-    {.name = "y", .type = MTC_F32, .rank = 1, .dim = {2}, .elements = 2, .classes = 0},
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
+    {.name = "y", .type = MTC_F32, .rank = 1, .dim = {2}, .elements = 2, .classes = 0, .predicts = false},
+};
+static const char *const paths[] = {"x", "y"};
+static const MtcOrigin origin_table[] = {
+    {.format = "idx", .paths = 2, .path = paths},
 };
 static const MtcSplit split_table[] = {
-    {.name = "train", .format = "idx", .paths = 2, .path = {"x", "y"}},
+    {.name = "train", .origin = 0, .from = 0, .to = 1},
 };
 static const char *const report_table[] = {"loss"};
+static const bool rises_table[] = {false};
+// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+static const MtcKernel kernel_table[] = {
+    {"x", 4, 0, 24, 96},              // phase 1
+    {"h_to_d_h_pre", 9, 1, 456, 456}, // phase 2
+    {"d_z_weight", 10, 2, 64, 176},   // phase 3
+    {"d_h_weight", 9, 2, 192, 384},   // phase 3
+    {"report_loss", 14, 2, 4, 20},    // phase 3
+};
 static const MtcStatement statement_table[] = {
     {.line = 4, .text = "x : f32[6]"},             // x
     {.line = 9, .text = "h = tanh(linear(x, 4))"}, // h.weight
@@ -382,7 +440,11 @@ const MtcModel mtc_model = {
     .target = "cpu",
     .architectures = "",
     .schedule = "openmp",
-    .model_hash = "a4b8229ef8221845ef99dadb26fc8a4e5576158978696334bd7d5d5700237eb1",
+    .model_hash = "e9f19c9ee5a1ecfa54f50f539e93f6d203fc2d9aaf92bcfd1416c64bfc852285",
+    .training = "loss = mse(z, y)\n"
+                "optimizer = sgd(0.1)\n"
+                "batch = 4\n"
+                "epochs = 2",
     .batch = BATCH,
     .epochs = 2,
     .seed = 0u,
@@ -394,16 +456,23 @@ const MtcModel mtc_model = {
     .eval_phases = 2,
     .tensors = 9,
     .fields = 2,
+    .origins = 1,
     .splits = 1,
     .knobs = 0,
     .fixed = 0,
     .reports = REPORTS,
+    .kernels = 5,
     .tensor = tensor_table,
     .field = field_table,
+    .origin = origin_table,
     .split = split_table,
     .knob = NULL,
     .fixed_param = NULL,
     .report = report_table,
+    .report_rises = rises_table,
+    .monitor = 0,
+    .patience = 0,
+    .kernel = kernel_table,
     .prediction_offset = 1280,
     .prediction_rank = 1,
     .prediction_dim = {2},
@@ -413,6 +482,7 @@ const MtcModel mtc_model = {
     .train = train,
     .train_until = train_until,
     .eval = evaluate,
+    .run_kernel = run_kernel,
     .prepare = prepare,
     .release = release,
 };

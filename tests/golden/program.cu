@@ -2,12 +2,12 @@
 //
 //   step      716 FLOP in 2 phases
 //   memory    2.0 KB arena (2.5 KB without sharing): weights 1.0 KB, optimizer state 0 B, values 1.0 KB
-//   schedule  persistent: 3.9 us a step estimated (graph: 5.1 us)
+//   schedule  persistent: 1.2 us a step estimated (graph: 5.1 us)
 //
 //   phase 1   h_to_d_h_pre  1 tile
-//   phase 2   report_loss   1 tile
-//             d_z_weight    1 tile
+//   phase 2   d_z_weight    1 tile
 //             d_h_weight    1 tile
+//             report_loss   1 tile
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
@@ -16,8 +16,8 @@
 // kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
 // same time, in any order. A tile may start while the phase before is still running; gate() returns when that
 // has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
-// BLOCKS blocks: each loops over the steps, in a step over the phases, and in a phase over its share of the
-// tiles (cuda/schedule.cuh).
+// a single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the
+// phases, and in a phase over the tiles (cuda/schedule.cuh).
 
 #include "mtc.h" // the runtime: data, command line, checkpoints
 
@@ -37,6 +37,8 @@ enum { REPORT_LOSS, REPORTS };
 // ---- tensors: where each lies in the arena ------------------------------------------------------------------
 
 struct Tensors {
+    static constexpr int64_t arena_bytes = 2048;
+
     const float *x;        // data set: [examples, X]
     const float *y;        // data set: [examples, Y]
     float *h_weight;       // [H, X]
@@ -50,19 +52,19 @@ struct Tensors {
     float *h;              // [BATCH, H]
     float *d_h_pre;        // [BATCH, H]
 
-    __device__ explicit Tensors(const MtcRun &run) {
+    __device__ Tensors(const MtcRun &run, char *arena) {
         x = (const float *)run.data.field[0];
         y = (const float *)run.data.field[1];
-        h_weight = (float *)(run.arena + 0);
-        h_bias = (float *)(run.arena + 256);
-        z_weight = (float *)(run.arena + 512);
-        z_bias = (float *)(run.arena + 768);
-        eval_loss_part = (float *)(run.arena + 1024);
-        loss_part = (float *)(run.arena + 1024);
-        d_z = (float *)(run.arena + 1280);
-        eval_z = (float *)(run.arena + 1280);
-        h = (float *)(run.arena + 1536);
-        d_h_pre = (float *)(run.arena + 1792);
+        h_weight = (float *)(arena + 0);
+        h_bias = (float *)(arena + 256);
+        z_weight = (float *)(arena + 512);
+        z_bias = (float *)(arena + 768);
+        eval_loss_part = (float *)(arena + 1024);
+        loss_part = (float *)(arena + 1024);
+        d_z = (float *)(arena + 1280);
+        eval_z = (float *)(arena + 1280);
+        h = (float *)(arena + 1536);
+        d_h_pre = (float *)(arena + 1792);
     }
 };
 
@@ -77,6 +79,8 @@ constexpr int h_to_d_h_pre_shared_bytes = team_shared<Warp>(h_to_d_h_pre_row_flo
 static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
+    int64_t example = row(batch, i);
+    float row_share = share(batch, i);
     gate();
     if (i >= BATCH)
         return;
@@ -85,7 +89,7 @@ static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int ti
     float *z_sub = d_z + Y;
 
     // h[i, j] = tanh((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
-    auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
+    auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
     auto store = [&](int j, float sum) { h[j] = t.h[i * H + j] = tanh(sum + t.h_bias[j]); };
     team_product<H, X>(team, term, store);
     team.sync();
@@ -94,8 +98,8 @@ static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int ti
     // d_z[i, j] = share(i) * 0.5 * (z[i, j] - y[i, j]) + share(i) * 0.5 * (z[i, j] - y[i, j])
     auto term_2 = [&](int j, int k) { return h[k] * t.z_weight[j * H + k]; };
     auto store_2 = [&](int j, float sum) {
-        float z_sub_2 = sum + t.z_bias[j] - t.y[row(batch, i) * Y + j];
-        float d_loss_part_pre_mul = share(batch, i) * 0.5f * z_sub_2;
+        float z_sub_2 = sum + t.z_bias[j] - t.y[example * Y + j];
+        float d_loss_part_pre_mul = row_share * 0.5f * z_sub_2;
         float d_z_2 = d_loss_part_pre_mul + d_loss_part_pre_mul;
         d_z[j] = d_z_2;
         z_sub[j] = z_sub_2;
@@ -118,25 +122,7 @@ static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int ti
 
     // loss_part[i] = z_sum[i] * 0.5 * share(i)
     if (leads(team))
-        t.loss_part[i] = z_sum * 0.5f * share(batch, i);
-}
-
-// loss = mse(z, y)                                                                                program.mt:14
-constexpr int report_loss_tiles = 1;
-constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row > 0)
-        return;
-
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
+        t.loss_part[i] = z_sum * 0.5f * row_share;
 }
 
 // gradient of z = linear(h, 2)                                                                    program.mt:10
@@ -146,11 +132,10 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 //     z.weight[i, j] = z.weight[i, j] - 0.1 * d_z.weight[i, j]
 //     d_z.bias[i] = sum over j of d_z[j, i]
 //     z.bias[i] = z.bias[i] - 0.1 * d_z.bias[i]
-// 1 tile of 32 x 32 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
+// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
 using d_z_weight_product = Product<Y, H, BATCH>;
-using d_z_weight_tile = Tile<32, 32, 64, 4, 4>;
+using d_z_weight_tile = Tile<16, 16, 1, 1, 1>;
 constexpr int d_z_weight_tiles = product_tiles<d_z_weight_product, d_z_weight_tile>();
-constexpr int d_z_weight_shared_bytes = product_shared<d_z_weight_product, d_z_weight_tile>();
 static __device__ void d_z_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<Y>(t.d_z));
     auto right = matrix<H>(t.h);
@@ -178,11 +163,10 @@ static __device__ void d_z_weight(const Tensors &t, int tile, char *shared, Gate
 //     h.weight[i, j] = h.weight[i, j] - 0.1 * d_h.weight[i, j]
 //     d_h.bias[i] = sum over j of d_h_pre[j, i]
 //     h.bias[i] = h.bias[i] - 0.1 * d_h.bias[i]
-// 1 tile of 32 x 32 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
+// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
 using d_h_weight_product = Product<H, X, BATCH>;
-using d_h_weight_tile = Tile<32, 32, 64, 4, 4>;
+using d_h_weight_tile = Tile<16, 16, 1, 1, 1, 1>; // the last: its first warp
 constexpr int d_h_weight_tiles = product_tiles<d_h_weight_product, d_h_weight_tile>();
-constexpr int d_h_weight_shared_bytes = product_shared<d_h_weight_product, d_h_weight_tile>();
 static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<H>(t.d_h_pre));
     auto right = gathered<X>(t.x, batch, [](float v) { return v; });
@@ -203,6 +187,24 @@ static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile
                                                 sum_of_a(preloaded_early(read_row, row_out)));
 }
 
+// loss = mse(z, y)                                                                                program.mt:14
+constexpr int report_loss_tiles = 1;
+constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
+static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row < WARPS - 1)
+        return;
+
+    // loss = sum over i of loss_part[i]
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (leads(team))
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 2: 1 tile
@@ -212,30 +214,39 @@ static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, c
 }
 
 // phase 2 of 2: 3 tiles
-constexpr int train_2_tiles = report_loss_tiles + d_z_weight_tiles + d_h_weight_tiles;
+constexpr int train_2_tiles = d_z_weight_tiles + d_h_weight_tiles + report_loss_tiles;
+constexpr int train_2_sharing = 0; // of them use shared memory
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < report_loss_tiles)
-        return report_loss(t, batch, shared, gate);
-    tile -= report_loss_tiles;
     if (tile < d_z_weight_tiles)
         return d_z_weight(t, tile, shared, gate);
     tile -= d_z_weight_tiles;
-    d_h_weight(t, batch, tile, shared, gate);
+    if (tile < d_h_weight_tiles)
+        return d_h_weight(t, batch, tile, shared, gate);
+    tile -= d_h_weight_tiles;
+    report_loss(t, batch, shared, gate);
 }
 
 // bytes of shared memory: the most that any kernel takes
 constexpr int TRAIN_SHARED = std::max({
     h_to_d_h_pre_shared_bytes,
     report_loss_shared_bytes,
-    d_z_weight_shared_bytes,
-    d_h_weight_shared_bytes,
 });
-using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>, Phase<train_2, train_2_tiles>>;
+using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>,
+                   Phase<train_2, train_2_tiles, train_2_sharing>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
-constexpr int BLOCKS = 3; // of the one launch, at most: the device must hold all at a time
-static Persistent<Train> schedule;
+constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
+static Persistent<Train, Form::solo> schedule;
+
+// of kernel_table: phase, tiles
+static const Part parts[] = {
+    {0, h_to_d_h_pre_tiles}, // kernel 1
+    {1, d_z_weight_tiles},   // kernel 2
+    {1, d_h_weight_tiles},   // kernel 3
+    {1, report_loss_tiles},  // kernel 4
+};
+static Repeated<Train> repeated;
 
 static const char *train(const MtcRun *run, int64_t steps) {
     return schedule.train(run, steps);
@@ -246,12 +257,21 @@ static const char *train_until(const MtcRun *run, int phase) {
     return launch_until<Train>(run, phase);
 }
 
+static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t epochs) {
+    return launch_shuffle(run, order, epoch, epochs);
+}
+
+static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
+    return repeated.run(run, parts, kernel, times);
+}
+
 static const char *prepare(const MtcRun *) {
     return schedule.prepare(BLOCKS);
 }
 
 static void release() {
     schedule.release();
+    repeated.release();
 }
 
 // ---- evaluation ---------------------------------------------------------------------------------------------
@@ -265,6 +285,8 @@ constexpr int eval_h_to_loss_part_shared_bytes = team_shared<Warp>(eval_h_to_los
 static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
+    int64_t example = row(batch, i);
+    float row_share = share(batch, i);
     gate();
     if (i >= BATCH)
         return;
@@ -272,7 +294,7 @@ static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch,
     float *z_mul = h + H;
 
     // h[i, j] = tanh((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
-    auto term = [&](int j, int k) { return t.x[row(batch, i) * X + k] * t.h_weight[j * X + k]; };
+    auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
     auto store = [&](int j, float sum) { h[j] = tanh(sum + t.h_bias[j]); };
     team_product<H, X>(team, term, store);
     team.sync();
@@ -281,7 +303,7 @@ static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch,
     auto term_2 = [&](int j, int k) { return h[k] * t.z_weight[j * H + k]; };
     auto store_2 = [&](int j, float sum) {
         float z = sum + t.z_bias[j];
-        float z_sub = z - t.y[row(batch, i) * Y + j];
+        float z_sub = z - t.y[example * Y + j];
         z_mul[j] = z_sub * z_sub;
         t.eval_z[i * Y + j] = z;
     };
@@ -296,7 +318,7 @@ static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch,
 
     // loss_part[i] = z_sum[i] * 0.5 * share(i)
     if (leads(team))
-        t.eval_loss_part[i] = z_sum * 0.5f * share(batch, i);
+        t.eval_loss_part[i] = z_sum * 0.5f * row_share;
 }
 
 // loss = mse(z, y)                                                                                program.mt:14
@@ -305,7 +327,7 @@ constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
 static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
-    if (team.row > 0)
+    if (team.row < WARPS - 1)
         return;
 
     // loss = sum over i of loss_part[i]
@@ -325,6 +347,7 @@ static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, ch
 
 // phase 2 of 2: 1 tile
 constexpr int eval_2_tiles = eval_report_loss_tiles;
+constexpr int eval_2_sharing = 0; // of them use shared memory
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_report_loss(t, batch, shared, gate);
 }
@@ -334,7 +357,8 @@ constexpr int EVAL_SHARED = std::max({
     eval_h_to_loss_part_shared_bytes,
     eval_report_loss_shared_bytes,
 });
-using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>, Phase<eval_2, eval_2_tiles>>;
+using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>,
+                  Phase<eval_2, eval_2_tiles, eval_2_sharing>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -354,13 +378,25 @@ static const MtcTensor tensor_table[] = {
     {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 0},
 };
 static const MtcField field_table[] = {
-    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0},
-    {.name = "y", .type = MTC_F32, .rank = 1, .dim = {2}, .elements = 2, .classes = 0},
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
+    {.name = "y", .type = MTC_F32, .rank = 1, .dim = {2}, .elements = 2, .classes = 0, .predicts = false},
+};
+static const char *const paths[] = {"x", "y"};
+static const MtcOrigin origin_table[] = {
+    {.format = "idx", .paths = 2, .path = paths},
 };
 static const MtcSplit split_table[] = {
-    {.name = "train", .format = "idx", .paths = 2, .path = {"x", "y"}},
+    {.name = "train", .origin = 0, .from = 0, .to = 1},
 };
 static const char *const report_table[] = {"loss"};
+static const bool rises_table[] = {false};
+// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+static const MtcKernel kernel_table[] = {
+    {"h_to_d_h_pre", 9, 0, 456, 456}, // phase 1
+    {"d_z_weight", 10, 1, 64, 176},   // phase 2
+    {"d_h_weight", 9, 1, 192, 384},   // phase 2
+    {"report_loss", 14, 1, 4, 20},    // phase 2
+};
 static const MtcStatement statement_table[] = {
     {.line = 9, .text = "h = tanh(linear(x, 4))"}, // h.weight
     {.line = 10, .text = "z = linear(h, 2)"},      // z.weight
@@ -374,7 +410,11 @@ const MtcModel mtc_model = {
     .target = "cuda",
     .architectures = "",
     .schedule = "persistent",
-    .model_hash = "a4b8229ef8221845ef99dadb26fc8a4e5576158978696334bd7d5d5700237eb1",
+    .model_hash = "e9f19c9ee5a1ecfa54f50f539e93f6d203fc2d9aaf92bcfd1416c64bfc852285",
+    .training = "loss = mse(z, y)\n"
+                "optimizer = sgd(0.1)\n"
+                "batch = 4\n"
+                "epochs = 2",
     .batch = BATCH,
     .epochs = 2,
     .seed = 0u,
@@ -386,16 +426,23 @@ const MtcModel mtc_model = {
     .eval_phases = 2,
     .tensors = 8,
     .fields = 2,
+    .origins = 1,
     .splits = 1,
     .knobs = 0,
     .fixed = 0,
     .reports = REPORTS,
+    .kernels = 4,
     .tensor = tensor_table,
     .field = field_table,
+    .origin = origin_table,
     .split = split_table,
     .knob = NULL,
     .fixed_param = NULL,
     .report = report_table,
+    .report_rises = rises_table,
+    .monitor = 0,
+    .patience = 0,
+    .kernel = kernel_table,
     .prediction_offset = 1280,
     .prediction_rank = 1,
     .prediction_dim = {2},
@@ -405,6 +452,8 @@ const MtcModel mtc_model = {
     .train = train,
     .train_until = train_until,
     .eval = evaluate,
+    .shuffle = shuffle,
+    .run_kernel = run_kernel,
     .prepare = prepare,
     .release = release,
 };

@@ -7,8 +7,8 @@
 //             values_2
 //   phase 2   values_3
 //   phase 3   b_to_d_y
-//   phase 4   report_loss
-//             d_y_weight
+//   phase 4   d_y_weight
+//             report_loss
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
@@ -24,7 +24,7 @@ typedef float real;
 #include "cpu/batch.h"  // row: the example in a row of the batch; share: its part in a mean
 #include "cpu/math.h"   // exp, relu, sigmoid ... of a real
 #include "cpu/matmul.h" // matmul(sums, stride, left, right, i0, j0, rows, columns, depth)
-#include "cpu/team.h"   // the barrier between phases
+#include "cpu/team.h"   // the barrier between phases, subnormal numbers
 
 // ---- sizes --------------------------------------------------------------------------------------------------
 
@@ -117,6 +117,8 @@ static void values_3(const Tensors *t) {
 static void b_to_d_y(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
+        int64_t example = row(batch, i);
+        real row_share = share(batch, i);
         real b_reshape[A_2];
         real y[Y];
 
@@ -124,7 +126,7 @@ static void b_to_d_y(const Tensors *t, const Batch *batch) {
         // a_sum[i] = sum over j, k, l of a[i, 0, k, l]
         real a_sum = 0;
         for (int j = 0; j < A_1 * A_2; j++)
-            a_sum += t->x[row(batch, i) * X + j];
+            a_sum += t->x[example * X + j];
 
         // b[i, 0, k] = values_3_add[i, 0, k] + a_sum[i] * 0.16666667
         for (int j = 0; j < A_2; j++)
@@ -150,7 +152,7 @@ static void b_to_d_y(const Tensors *t, const Batch *batch) {
         // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
         real y_sum = 0;
         real target_score = 0;
-        int label = t->label[row(batch, i)];
+        int label = t->label[example];
         for (int j = 0; j < Y; j++) {
             real y_sub = y[j] - y_max;
             y_sum += exp(y_sub);
@@ -158,24 +160,11 @@ static void b_to_d_y(const Tensors *t, const Batch *batch) {
         }
 
         // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
-        t->loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+        t->loss_part[i] = (log(y_sum) - target_score) * row_share;
 
         // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
         for (int j = 0; j < Y; j++)
-            t->d_y[i * Y + j] = share(batch, i) / y_sum * exp(y[j] - y_max) - share(batch, i) * (real)(label == j);
-    }
-}
-
-// loss = cross_entropy(y, label)                                                               reductions.mt:15
-static void report_loss(const Tensors *t, const Batch *batch) {
-#pragma omp single nowait
-    {
-
-        // loss = sum over i of loss_part[i]
-        real loss_part_sum = 0;
-        for (int j = 0; j < BATCH; j++)
-            loss_part_sum += t->loss_part[j];
-        batch->reports[REPORT_LOSS] = loss_part_sum;
+            t->d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - row_share * (real)(label == j);
     }
 }
 
@@ -215,6 +204,19 @@ static void d_y_weight(const Tensors *t) {
         }
 }
 
+// loss = cross_entropy(y, label)                                                               reductions.mt:15
+static void report_loss(const Tensors *t, const Batch *batch) {
+#pragma omp single nowait
+    {
+
+        // loss = sum over i of loss_part[i]
+        real loss_part_sum = 0;
+        for (int j = 0; j < BATCH; j++)
+            loss_part_sum += t->loss_part[j];
+        batch->reports[REPORT_LOSS] = loss_part_sum;
+    }
+}
+
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
@@ -232,23 +234,39 @@ static void train_phases(const Tensors *t, const Batch *batch, Team *team, int c
         team_wait(team);
     }
     if (count > 3) {
-        report_loss(t, batch);
         d_y_weight(t);
+        report_loss(t, batch);
         team_wait(team);
     }
 }
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
+// row `kernel` of kernel_table
+static void run_one(const Tensors *t, const Batch *batch, int kernel) {
+    switch (kernel) {
+    case 0: values(t, batch); break;
+    case 1: values_2(t, batch); break;
+    case 2: values_3(t); break;
+    case 3: b_to_d_y(t, batch); break;
+    case 4: d_y_weight(t); break;
+    case 5: report_loss(t, batch); break;
+    }
+}
+
 enum { TRAIN_PHASES = 4 };
 
 static const char *train(const MtcRun *run, int64_t steps) {
     Tensors t = tensors(run);
     Team team = TEAM_READY;
-#pragma omp parallel
-    for (int64_t s = 0; s < steps; s++) {
-        Batch batch = batch_of_step(run, s, BATCH, REPORTS);
-        train_phases(&t, &batch, &team, TRAIN_PHASES);
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        for (int64_t s = 0; s < steps; s++) {
+            Batch batch = batch_of_step(run, s, BATCH, REPORTS);
+            train_phases(&t, &batch, &team, TRAIN_PHASES);
+        }
+        set_float_mode(before);
     }
     for (int k = 0; k < 3; k++)
         run->clock[k] += steps;
@@ -260,8 +278,28 @@ static const char *train_until(const MtcRun *run, int phase) {
     Tensors t = tensors(run);
     Batch batch = batch_of_step(run, 0, BATCH, REPORTS);
     Team team = TEAM_READY;
-#pragma omp parallel
-    train_phases(&t, &batch, &team, phase + 1);
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        train_phases(&t, &batch, &team, phase + 1);
+        set_float_mode(before);
+    }
+    return NULL;
+}
+
+static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
+    Tensors t = tensors(run);
+    Batch batch = batch_of_step(run, 0, BATCH, REPORTS);
+    Team team = TEAM_READY;
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        for (int64_t n = 0; n < times; n++) {
+            run_one(&t, &batch, kernel);
+            team_wait(&team);
+        }
+        set_float_mode(before);
+    }
     return NULL;
 }
 
@@ -319,6 +357,8 @@ static void eval_values_3(const Tensors *t) {
 static void eval_b_to_prediction(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
+        int64_t example = row(batch, i);
+        real row_share = share(batch, i);
         real b_reshape[A_2];
         real y[Y];
 
@@ -326,7 +366,7 @@ static void eval_b_to_prediction(const Tensors *t, const Batch *batch) {
         // a_sum[i] = sum over j, k, l of a[i, 0, k, l]
         real a_sum = 0;
         for (int j = 0; j < A_1 * A_2; j++)
-            a_sum += t->x[row(batch, i) * X + j];
+            a_sum += t->x[example * X + j];
 
         // b[i, 0, k] = eval_values_3_add[i, 0, k] + a_sum[i] * 0.16666667
         for (int j = 0; j < A_2; j++)
@@ -350,7 +390,7 @@ static void eval_b_to_prediction(const Tensors *t, const Batch *batch) {
         // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
         real y_sum = 0;
         real target_score = 0;
-        int label = t->label[row(batch, i)];
+        int label = t->label[example];
         for (int j = 0; j < Y; j++) {
             real y_sub = y[j] - y_max;
             y_sum += exp(y_sub);
@@ -358,7 +398,7 @@ static void eval_b_to_prediction(const Tensors *t, const Batch *batch) {
         }
 
         // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
-        t->eval_loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+        t->eval_loss_part[i] = (log(y_sum) - target_score) * row_share;
 
         // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
         for (int j = 0; j < Y; j++)
@@ -405,8 +445,12 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
     Tensors t = tensors(run);
     Batch batch = batch_of_examples(run, first, rows, slot, REPORTS);
     Team team = TEAM_READY;
-#pragma omp parallel
-    eval_phases(&t, &batch, &team, EVAL_PHASES);
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        eval_phases(&t, &batch, &team, EVAL_PHASES);
+        set_float_mode(before);
+    }
     return NULL;
 }
 
@@ -424,13 +468,27 @@ static const MtcTensor tensor_table[] = {
     {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1024, MTC_ZEROS, 0, 0, 15, 2},
 };
 static const MtcField field_table[] = {
-    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0},
-    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3},
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
+    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},
+};
+static const char *const paths[] = {"x", "label"};
+static const MtcOrigin origin_table[] = {
+    {.format = "idx", .paths = 2, .path = paths},
 };
 static const MtcSplit split_table[] = {
-    {.name = "train", .format = "idx", .paths = 2, .path = {"x", "label"}},
+    {.name = "train", .origin = 0, .from = 0, .to = 1},
 };
 static const char *const report_table[] = {"loss"};
+static const bool rises_table[] = {false};
+// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+static const MtcKernel kernel_table[] = {
+    {"values", 10, 0, 24, 144},     // phase 1
+    {"values_2", 10, 0, 24, 144},   // phase 1
+    {"values_3", 10, 1, 12, 144},   // phase 2
+    {"b_to_d_y", 10, 2, 236, 320},  // phase 3
+    {"d_y_weight", 11, 3, 72, 192}, // phase 4
+    {"report_loss", 15, 3, 4, 20},  // phase 4
+};
 static const MtcStatement statement_table[] = {
     {.line = 10, .text = "b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)"},
     {.line = 11, .text = "y = linear(flatten(b), 3)"},
@@ -444,7 +502,10 @@ const MtcModel mtc_model = {
     .target = "cpu",
     .architectures = "",
     .schedule = "openmp",
-    .model_hash = "f06ff0422c82eea1e1879f034d49f76865150e5b0071384e223f4d8fe0c3baee",
+    .model_hash = "9abb88e9f9be544963664eea702222ec1502bd9e623e5b8ba3928cb6aa090f8f",
+    .training = "loss = cross_entropy(y, label)\n"
+                "optimizer = sgd(0.1)\n"
+                "batch = 4",
     .batch = BATCH,
     .epochs = 10,
     .seed = 0u,
@@ -456,16 +517,23 @@ const MtcModel mtc_model = {
     .eval_phases = 4,
     .tensors = 8,
     .fields = 2,
+    .origins = 1,
     .splits = 1,
     .knobs = 0,
     .fixed = 0,
     .reports = REPORTS,
+    .kernels = 6,
     .tensor = tensor_table,
     .field = field_table,
+    .origin = origin_table,
     .split = split_table,
     .knob = NULL,
     .fixed_param = NULL,
     .report = report_table,
+    .report_rises = rises_table,
+    .monitor = 0,
+    .patience = 0,
+    .kernel = kernel_table,
     .prediction_offset = 1024,
     .prediction_rank = 1,
     .prediction_dim = {3},
@@ -475,6 +543,7 @@ const MtcModel mtc_model = {
     .train = train,
     .train_until = train_until,
     .eval = evaluate,
+    .run_kernel = run_kernel,
     .prepare = prepare,
     .release = release,
 };

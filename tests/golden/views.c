@@ -5,8 +5,8 @@
 //
 //   phase 1   y_to_d_y
 //             values
-//   phase 2   report_loss
-//             d_y_weight
+//   phase 2   d_y_weight
+//             report_loss
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
@@ -22,11 +22,11 @@ typedef float real;
 #include "cpu/batch.h"  // row: the example in a row of the batch; share: its part in a mean
 #include "cpu/math.h"   // exp, relu, sigmoid ... of a real
 #include "cpu/matmul.h" // matmul(sums, stride, left, right, i0, j0, rows, columns, depth)
-#include "cpu/team.h"   // the barrier between phases
+#include "cpu/team.h"   // the barrier between phases, subnormal numbers
 
 // ---- sizes --------------------------------------------------------------------------------------------------
 
-enum { BATCH = 4, X = 6, A = 2, B_COLUMNS = 2, B_ROWS = 3, SIZE_6 = 6, Y_WEIGHT_COLUMNS = 8, Y = 3, SIZE_6_2 = 6 };
+enum { BATCH = 4, X = 6, B_COLUMNS = 2, B_ROWS = 3, Y_WEIGHT_COLUMNS = 8, Y = 3 };
 enum { REPORT_LOSS, REPORTS };
 
 // ---- tensors: where each lies in the arena ------------------------------------------------------------------
@@ -64,11 +64,13 @@ static Tensors tensors(const MtcRun *run) {
 static void y_to_d_y(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
+        int64_t example = row(batch, i);
+        real row_share = share(batch, i);
         real a_add[Y_WEIGHT_COLUMNS];
         real y[Y];
         for (int j = 0; j < Y_WEIGHT_COLUMNS; j++) {
-            real b_pad = j >= 2 ? t->x[row(batch, i) * X + (j - 2) % B_COLUMNS * B_ROWS + (j - 2) / B_COLUMNS] : 0.0f;
-            a_add[j] = (j < 2 ? t->x[row(batch, i) * X + j] : 0.0f) + b_pad;
+            real b_pad = j >= 2 ? t->x[example * X + (j - 2) % B_COLUMNS * B_ROWS + (j - 2) / B_COLUMNS] : 0.0f;
+            a_add[j] = (j < 2 ? t->x[example * X + j] : 0.0f) + b_pad;
         }
 
         // y[i, j] = (sum over k of values_add[i, k] * y.weight[j, k]) + y.bias[j]
@@ -89,7 +91,7 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
         // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
         real y_sum = 0;
         real target_score = 0;
-        int label = t->label[row(batch, i)];
+        int label = t->label[example];
         for (int j = 0; j < Y; j++) {
             real y_sub = y[j] - y_max;
             y_sum += exp(y_sub);
@@ -97,11 +99,11 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
         }
 
         // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
-        t->loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+        t->loss_part[i] = (log(y_sum) - target_score) * row_share;
 
         // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
         for (int j = 0; j < Y; j++)
-            t->d_y[i * Y + j] = share(batch, i) / y_sum * exp(y[j] - y_max) - share(batch, i) * (real)(label == j);
+            t->d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - row_share * (real)(label == j);
     }
 }
 
@@ -112,23 +114,12 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
 //     values_add[i, j] = (j < 2 ? a[i, j] : 0) + (j >= 2 ? b[i, (j - 2) / B_COLUMNS, (j - 2) % B_COLUMNS] : 0)
 static void values(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
-    for (int i = 0; i < BATCH; i++)
+    for (int i = 0; i < BATCH; i++) {
+        int64_t example = row(batch, i);
         for (int j = 0; j < Y_WEIGHT_COLUMNS; j++) {
-            real b_pad = j >= 2 ? t->x[row(batch, i) * X + (j - 2) % B_COLUMNS * B_ROWS + (j - 2) / B_COLUMNS] : 0.0f;
-            t->values_add[i * Y_WEIGHT_COLUMNS + j] = (j < 2 ? t->x[row(batch, i) * X + j] : 0.0f) + b_pad;
+            real b_pad = j >= 2 ? t->x[example * X + (j - 2) % B_COLUMNS * B_ROWS + (j - 2) / B_COLUMNS] : 0.0f;
+            t->values_add[i * Y_WEIGHT_COLUMNS + j] = (j < 2 ? t->x[example * X + j] : 0.0f) + b_pad;
         }
-}
-
-// loss = cross_entropy(y, label)                                                                    views.mt:15
-static void report_loss(const Tensors *t, const Batch *batch) {
-#pragma omp single nowait
-    {
-
-        // loss = sum over i of loss_part[i]
-        real loss_part_sum = 0;
-        for (int j = 0; j < BATCH; j++)
-            loss_part_sum += t->loss_part[j];
-        batch->reports[REPORT_LOSS] = loss_part_sum;
     }
 }
 
@@ -168,6 +159,19 @@ static void d_y_weight(const Tensors *t) {
         }
 }
 
+// loss = cross_entropy(y, label)                                                                    views.mt:15
+static void report_loss(const Tensors *t, const Batch *batch) {
+#pragma omp single nowait
+    {
+
+        // loss = sum over i of loss_part[i]
+        real loss_part_sum = 0;
+        for (int j = 0; j < BATCH; j++)
+            loss_part_sum += t->loss_part[j];
+        batch->reports[REPORT_LOSS] = loss_part_sum;
+    }
+}
+
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
@@ -177,23 +181,37 @@ static void train_phases(const Tensors *t, const Batch *batch, Team *team, int c
         team_wait(team);
     }
     if (count > 1) {
-        report_loss(t, batch);
         d_y_weight(t);
+        report_loss(t, batch);
         team_wait(team);
     }
 }
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
+// row `kernel` of kernel_table
+static void run_one(const Tensors *t, const Batch *batch, int kernel) {
+    switch (kernel) {
+    case 0: y_to_d_y(t, batch); break;
+    case 1: values(t, batch); break;
+    case 2: d_y_weight(t); break;
+    case 3: report_loss(t, batch); break;
+    }
+}
+
 enum { TRAIN_PHASES = 2 };
 
 static const char *train(const MtcRun *run, int64_t steps) {
     Tensors t = tensors(run);
     Team team = TEAM_READY;
-#pragma omp parallel
-    for (int64_t s = 0; s < steps; s++) {
-        Batch batch = batch_of_step(run, s, BATCH, REPORTS);
-        train_phases(&t, &batch, &team, TRAIN_PHASES);
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        for (int64_t s = 0; s < steps; s++) {
+            Batch batch = batch_of_step(run, s, BATCH, REPORTS);
+            train_phases(&t, &batch, &team, TRAIN_PHASES);
+        }
+        set_float_mode(before);
     }
     for (int k = 0; k < 3; k++)
         run->clock[k] += steps;
@@ -205,8 +223,28 @@ static const char *train_until(const MtcRun *run, int phase) {
     Tensors t = tensors(run);
     Batch batch = batch_of_step(run, 0, BATCH, REPORTS);
     Team team = TEAM_READY;
-#pragma omp parallel
-    train_phases(&t, &batch, &team, phase + 1);
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        train_phases(&t, &batch, &team, phase + 1);
+        set_float_mode(before);
+    }
+    return NULL;
+}
+
+static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
+    Tensors t = tensors(run);
+    Batch batch = batch_of_step(run, 0, BATCH, REPORTS);
+    Team team = TEAM_READY;
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        for (int64_t n = 0; n < times; n++) {
+            run_one(&t, &batch, kernel);
+            team_wait(&team);
+        }
+        set_float_mode(before);
+    }
     return NULL;
 }
 
@@ -225,14 +263,16 @@ static void release(void) {
 static void eval_y_to_prediction(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
+        int64_t example = row(batch, i);
+        real row_share = share(batch, i);
         real a_add[Y_WEIGHT_COLUMNS];
         real y[Y];
 
         // a[i, j] = x[i, j]
         // b[i, j, k] = x[i, k * B_ROWS + j]
         for (int j = 0; j < Y_WEIGHT_COLUMNS; j++) {
-            real b_pad = j >= 2 ? t->x[row(batch, i) * X + (j - 2) % B_COLUMNS * B_ROWS + (j - 2) / B_COLUMNS] : 0.0f;
-            a_add[j] = (j < 2 ? t->x[row(batch, i) * X + j] : 0.0f) + b_pad;
+            real b_pad = j >= 2 ? t->x[example * X + (j - 2) % B_COLUMNS * B_ROWS + (j - 2) / B_COLUMNS] : 0.0f;
+            a_add[j] = (j < 2 ? t->x[example * X + j] : 0.0f) + b_pad;
         }
 
         // y[i, j] = (sum over k of ((k < 2 ? a[i, k] : 0) + (k >= 2 ? b[i, (k - 2) / B_COLUMNS, (k - 2) % B_COLUMNS] :
@@ -254,7 +294,7 @@ static void eval_y_to_prediction(const Tensors *t, const Batch *batch) {
         // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
         real y_sum = 0;
         real target_score = 0;
-        int label = t->label[row(batch, i)];
+        int label = t->label[example];
         for (int j = 0; j < Y; j++) {
             real y_sub = y[j] - y_max;
             y_sum += exp(y_sub);
@@ -262,7 +302,7 @@ static void eval_y_to_prediction(const Tensors *t, const Batch *batch) {
         }
 
         // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
-        t->eval_loss_part[i] = (log(y_sum) - target_score) * share(batch, i);
+        t->eval_loss_part[i] = (log(y_sum) - target_score) * row_share;
 
         // prediction[i, j] = exp(y[i, j] - y_max[i]) * (1 / y_sum[i])
         for (int j = 0; j < Y; j++)
@@ -300,8 +340,12 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
     Tensors t = tensors(run);
     Batch batch = batch_of_examples(run, first, rows, slot, REPORTS);
     Team team = TEAM_READY;
-#pragma omp parallel
-    eval_phases(&t, &batch, &team, EVAL_PHASES);
+#pragma omp parallel num_threads(1) // a second thread would save less than waiting for it costs
+    {
+        FloatMode before = flush_subnormals();
+        eval_phases(&t, &batch, &team, EVAL_PHASES);
+        set_float_mode(before);
+    }
     return NULL;
 }
 
@@ -316,13 +360,25 @@ static const MtcTensor tensor_table[] = {
     {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 15, 0},
 };
 static const MtcField field_table[] = {
-    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0},
-    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3},
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
+    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},
+};
+static const char *const paths[] = {"x", "label"};
+static const MtcOrigin origin_table[] = {
+    {.format = "idx", .paths = 2, .path = paths},
 };
 static const MtcSplit split_table[] = {
-    {.name = "train", .format = "idx", .paths = 2, .path = {"x", "label"}},
+    {.name = "train", .origin = 0, .from = 0, .to = 1},
 };
 static const char *const report_table[] = {"loss"};
+static const bool rises_table[] = {false};
+// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+static const MtcKernel kernel_table[] = {
+    {"y_to_d_y", 11, 0, 316, 284},   // phase 1
+    {"values", 11, 0, 32, 224},      // phase 1
+    {"d_y_weight", 11, 1, 192, 392}, // phase 2
+    {"report_loss", 15, 1, 4, 20},   // phase 2
+};
 static const MtcStatement statement_table[] = {
     {.line = 11, .text = "y = linear(concat([a, flatten(b)], axis = 0), 3)"},
     {.line = 15, .text = "loss = cross_entropy(y, label)"},
@@ -335,7 +391,10 @@ const MtcModel mtc_model = {
     .target = "cpu",
     .architectures = "",
     .schedule = "openmp",
-    .model_hash = "ea6bcd5a4214caf5259924509cead872e8040c978a60c445275be0ebe2428c08",
+    .model_hash = "e0a73bcfbcc563f943aebb7c374084f96f9d1694a14be8c24b42cc49417dbe66",
+    .training = "loss = cross_entropy(y, label)\n"
+                "optimizer = sgd(0.1)\n"
+                "batch = 4",
     .batch = BATCH,
     .epochs = 10,
     .seed = 0u,
@@ -347,16 +406,23 @@ const MtcModel mtc_model = {
     .eval_phases = 2,
     .tensors = 5,
     .fields = 2,
+    .origins = 1,
     .splits = 1,
     .knobs = 0,
     .fixed = 0,
     .reports = REPORTS,
+    .kernels = 4,
     .tensor = tensor_table,
     .field = field_table,
+    .origin = origin_table,
     .split = split_table,
     .knob = NULL,
     .fixed_param = NULL,
     .report = report_table,
+    .report_rises = rises_table,
+    .monitor = 0,
+    .patience = 0,
+    .kernel = kernel_table,
     .prediction_offset = 768,
     .prediction_rank = 1,
     .prediction_dim = {3},
@@ -366,6 +432,7 @@ const MtcModel mtc_model = {
     .train = train,
     .train_until = train_until,
     .eval = evaluate,
+    .run_kernel = run_kernel,
     .prepare = prepare,
     .release = release,
 };

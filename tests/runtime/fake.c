@@ -8,6 +8,12 @@
 
 enum { BATCH = 8, IMAGE = 16, CLASSES = 3 };
 
+#ifndef FAKE_NAME
+#define FAKE_NAME "fake"
+#endif
+#ifndef FAKE_HASH
+#define FAKE_HASH "0123abcd"
+#endif
 #ifndef FAKE_ARENA
 #define FAKE_ARENA 4096
 #endif
@@ -56,13 +62,16 @@ static const MtcTensor tensors[] = {
 };
 
 static const MtcField fields[] = {
-    {"image", MTC_U8, 2, {4, 4}, IMAGE, 0},
-    {"label", MTC_U8, 0, {0}, 1, CLASSES},
+    {.name = "image", .type = MTC_U8, .rank = 2, .dim = {4, 4}, .elements = IMAGE, .predicts = true},
+    {.name = "label", .type = MTC_U8, .dim = {0}, .elements = 1, .classes = CLASSES},
 };
-static const MtcSplit splits[] = {
-    {"train", "idx", 2, {"fake/train-images", "fake/train-labels"}},
-    {"test", "idx", 2, {"fake/test-images", "fake/test-labels"}},
+static const char *const train_files[] = {"fake/train-images", "fake/train-labels"};
+static const char *const test_files[] = {"fake/test-images", "fake/test-labels"};
+static const MtcOrigin origins[] = {
+    {.format = "idx", .paths = 2, .path = train_files},
+    {.format = "idx", .paths = 2, .path = test_files},
 };
+static const MtcSplit splits[] = {{"train", 0, 0, 1}, {"test", 1, 0, 1}};
 static const MtcKnob knobs[] = {
     {"lr", "learning rate", 0.5, false, true, 0, 1e38},
     {"warmup", NULL, 0, true, false, 0, 0},
@@ -70,6 +79,7 @@ static const MtcKnob knobs[] = {
 };
 static const MtcFixed fixed[] = {{"side", 4}};
 static const char *const reports[] = {"loss", "accuracy"};
+static const bool rises[] = {false, true};
 static const MtcStatement statements[] = {
     {9, "logits = linear(image / 255, 3)"},
     {13, "loss = cross_entropy(logits, label)"},
@@ -105,14 +115,14 @@ static void forward(const MtcRun *run, const int *order, int64_t first, int64_t 
     }
 }
 
-static void update(const MtcRun *run, int64_t first, int64_t rows) {
+static void update(const MtcRun *run, const int *order, int64_t first, int64_t rows) {
     Arena *a = (Arena *)(void *)run->arena;
     bool poison = run->knob[2] > 0 && run->clock[0] + 1 == (int64_t)run->knob[2];
     for (int c = 0; c < CLASSES; c++)
         for (int k = 0; k < IMAGE; k++) {
             REAL gradient = 0;
             for (int64_t i = 0; i < rows; i++) {
-                const unsigned char *image = (const unsigned char *)run->data.field[0] + run->order[first + i] * IMAGE;
+                const unsigned char *image = (const unsigned char *)run->data.field[0] + order[first + i] * IMAGE;
                 gradient += a->d_logits[i][c] * image[k] / 255;
             }
             a->momentum[c][k] = (REAL)0.5 * a->momentum[c][k] + gradient;
@@ -122,16 +132,21 @@ static void update(const MtcRun *run, int64_t first, int64_t rows) {
         a->weight[1][5] = NAN;
 }
 
-static int64_t rows_at(const MtcRun *run, int64_t first) {
-    int64_t left = run->data.examples - first;
-    return left < BATCH ? left : BATCH;
+/* The batch that the clock shows, as examples first .. first + rows of the order. */
+static const int *batch_order(const MtcRun *run, int64_t *first, int64_t *rows) {
+    int64_t epoch = run->clock[1] / run->steps_per_epoch, left;
+    *first = run->clock[1] % run->steps_per_epoch * BATCH;
+    left = run->data.examples - *first;
+    *rows = left < BATCH ? left : BATCH;
+    return run->order + epoch * run->data.examples;
 }
 
 static const char *train(const MtcRun *run, int64_t steps) {
     for (int64_t s = 0; s < steps; s++) {
-        int64_t first = run->clock[1] * BATCH, rows = rows_at(run, first);
-        forward(run, run->order, first, rows, run->reports + run->clock[2] * 2);
-        update(run, first, rows);
+        int64_t first, rows;
+        const int *order = batch_order(run, &first, &rows);
+        forward(run, order, first, rows, run->reports + run->clock[2] * 2);
+        update(run, order, first, rows);
         for (int i = 0; i < 3; i++)
             run->clock[i]++;
     }
@@ -140,12 +155,13 @@ static const char *train(const MtcRun *run, int64_t steps) {
 
 static const char *train_until(const MtcRun *run, int phase) {
     double unused[2];
-    int64_t first = run->clock[1] * BATCH, rows = rows_at(run, first);
-    forward(run, run->order, first, rows, unused);
+    int64_t first, rows;
+    const int *order = batch_order(run, &first, &rows);
+    forward(run, order, first, rows, unused);
     if (phase == 0)
         memset(((Arena *)(void *)run->arena)->d_logits, 0, sizeof(((Arena *)0)->d_logits));
     if (phase == 2)
-        update(run, first, rows);
+        update(run, order, first, rows);
     return NULL;
 }
 
@@ -163,45 +179,49 @@ static void release(void) {
 }
 
 const MtcModel mtc_model = {
-    MTC_ABI,
-    "fake",
-    "fake.mt",
-    "cpu",
-    "",
-    "openmp",
-    "0123abcd",
-    BATCH,
-    3,
-    1,
-    CLASSES *IMAGE + CLASSES,
-    2304,
-    FAKE_ARENA,
-    FAKE_ARENA,
-    3,
-    1,
-    sizeof tensors / sizeof *tensors,
-    2,
-    2,
-    3,
-    1,
-    2,
-    tensors,
-    fields,
-    splits,
-    knobs,
-    fixed,
-    reports,
-    offsetof(Arena, probability),
-    1,
-    {CLASSES},
-    true,
-    3,
-    statements,
-    train,
-    train_until,
-    eval,
-    prepare,
-    release,
+    .abi = MTC_ABI,
+    .name = FAKE_NAME,
+    .source = "fake.mt",
+    .target = "cpu",
+    .architectures = "",
+    .schedule = "openmp",
+    .model_hash = FAKE_HASH,
+    .training = "loss = cross_entropy(logits, label)\noptimizer = sgd(lr)",
+    .batch = BATCH,
+    .epochs = 3,
+    .seed = 1,
+    .parameters = CLASSES * IMAGE + CLASSES,
+    .flops_per_step = 2304,
+    .arena_bytes = FAKE_ARENA,
+    .unshared_bytes = FAKE_ARENA,
+    .train_phases = 3,
+    .eval_phases = 1,
+    .tensors = sizeof tensors / sizeof *tensors,
+    .fields = 2,
+    .origins = sizeof origins / sizeof *origins,
+    .splits = 2,
+    .knobs = 3,
+    .fixed = 1,
+    .reports = 2,
+    .tensor = tensors,
+    .field = fields,
+    .origin = origins,
+    .split = splits,
+    .knob = knobs,
+    .fixed_param = fixed,
+    .report = reports,
+    .report_rises = rises,
+    .prediction_offset = offsetof(Arena, probability),
+    .prediction_rank = 1,
+    .prediction_dim = {CLASSES},
+    .prediction_is_classes = true,
+    .statements = 3,
+    .statement = statements,
+    .train = train,
+    .train_until = train_until,
+    .eval = eval,
+    .prepare = prepare,
+    .release = release,
 };
 
 #ifdef FAKE_MAIN

@@ -1,0 +1,220 @@
+/* The settings of the train block that say how gradients become updates, and which weights take part. */
+#include "front/lower.h"
+
+#include <math.h>
+
+enum { MAX_ACCUMULATE = 1 << 20, MAX_LISTED = 12 };
+
+/* ---- numbers ---- */
+
+/* A number of the train block: a run-time scalar of the training graph. A param is judged by its default. */
+static TrainNumber number_setting(Frame *frame, const Block *train, const char *key, bool may_be_zero, double limit) {
+    Lowering *l = frame->l;
+    Stmt *s = block_find(train, key);
+    TrainNumber number = {0};
+    if (!s)
+        return number;
+    Value v = eval_setting(frame, s->value);
+    bool in_range = v.varies || (v.number < limit && (may_be_zero ? v.number >= 0 : v.number > 0));
+    if (v.kind == VALUE_ERROR)
+        return number;
+    if (v.kind != VALUE_NUMBER)
+        diag_error(l->diag, s->value->span, "expected a number, not %s", value_kind_text(l->arena, &v));
+    else if (!in_range)
+        diag_error(l->diag, s->value->span, "%s is %s%s, not %g", key, may_be_zero ? "at least 0" : "above 0",
+                   limit < INFINITY ? arena_printf(l->arena, " and below %g", limit) : "", v.number);
+    else {
+        Span before = graph_at(l->g, s->span);
+        number = (TrainNumber){value_node(l->g, &v), s->span};
+        graph_at(l->g, before);
+    }
+    return number;
+}
+
+static const Optimizer *optimizer_setting(Frame *frame, const Block *train) {
+    Expr *e = block_find(train, "optimizer")->value;
+    Value value = eval_setting(frame, e);
+    if (value.kind != VALUE_OPTIMIZER && value.kind != VALUE_ERROR)
+        diag_error(frame->l->diag, e->span, "expected an optimizer such as adam(1e-3), not %s",
+                   value_kind_text(frame->l->arena, &value));
+    return value.kind == VALUE_OPTIMIZER ? value.optimizer : NULL;
+}
+
+void training_numbers(Frame *frame, const Block *train, Training *out) {
+    frame->l->scheduling = true;
+    out->optimizer = optimizer_setting(frame, train);
+    out->accumulate = whole_setting(frame, "accumulate", 1, 1, MAX_ACCUMULATE);
+    out->clip_value = number_setting(frame, train, "clip_value", false, INFINITY);
+    out->clip_norm = number_setting(frame, train, "clip_norm", false, INFINITY);
+    out->ema = number_setting(frame, train, "ema", true, 1);
+    frame->l->scheduling = false;
+}
+
+/* ---- patterns of names ---- */
+
+/* `*` stands for any characters, also none. What the last star stands for grows until the rest fits. */
+static bool matches(const char *pattern, const char *name) {
+    const char *star = NULL, *from = name;
+    while (*name)
+        if (*pattern == '*') {
+            star = pattern++;
+            from = name;
+        } else if (*pattern == *name) {
+            pattern++;
+            name++;
+        } else if (star) {
+            pattern = star + 1;
+            name = ++from;
+        } else {
+            return false;
+        }
+    return pattern[strspn(pattern, "*")] == '\0';
+}
+
+static const char *without_stars(Arena *arena, const char *pattern) {
+    Text text = TEXT(arena);
+    for (; *pattern; pattern++)
+        if (*pattern != '*')
+            text_putc(&text, *pattern);
+    return text_string(&text);
+}
+
+/* The weights that training can change. */
+static const char **trainable_names(const Lowering *l, int *count) {
+    const char **names = NEW_ARRAY(l->arena, const char *, l->module->weights.count);
+    *count = 0;
+    for (int i = 0; i < l->module->weights.count; i++)
+        if (l->module->weights.at[i].kind != WEIGHT_BUFFER)
+            names[(*count)++] = l->module->weights.at[i].name;
+    return names;
+}
+
+static void matches_nothing(Lowering *l, const Value *pattern) {
+    int count;
+    const char **names = trainable_names(l, &count);
+    const char *plain = without_stars(l->arena, pattern->string);
+    diag_error(l->diag, pattern->src, "'%s' matches no weight%s", pattern->string,
+               suggestion(l->arena, plain, names, count));
+    bool all = count <= MAX_LISTED;
+    diag_note(l->diag, pattern->src, "the weights are %s%s", name_list(l->arena, names, all ? count : MAX_LISTED),
+              all ? "" : " and more");
+}
+
+static void match_pattern(Lowering *l, const Value *pattern, bool *chosen) {
+    bool found = false;
+    if (pattern->kind != VALUE_STRING) {
+        diag_error(l->diag, pattern->src, "expected a pattern of names such as \"*.bias\", not %s",
+                   value_kind_text(l->arena, pattern));
+        return;
+    }
+    for (int i = 0; i < l->module->weights.count; i++) {
+        const Weight *weight = &l->module->weights.at[i];
+        if (weight->kind == WEIGHT_BUFFER || !matches(pattern->string, weight->name))
+            continue;
+        found = chosen[i] = true;
+    }
+    if (!found)
+        matches_nothing(l, pattern);
+}
+
+/* By weight: a pattern of the setting matches its name. NULL when the setting is not given. */
+static const bool *chosen_weights(Frame *frame, const Block *train, const char *key) {
+    Stmt *s = block_find(train, key);
+    if (!s)
+        return NULL;
+    bool *chosen = NEW_ARRAY(frame->l->arena, bool, frame->l->module->weights.count);
+    Value v = eval_setting(frame, s->value);
+    if (v.kind == VALUE_LIST)
+        for (int i = 0; i < v.count; i++)
+            match_pattern(frame->l, &v.items[i], chosen);
+    else if (v.kind != VALUE_ERROR)
+        match_pattern(frame->l, &v, chosen);
+    return chosen;
+}
+
+static void freeze_weights(Lowering *l, const Block *train, const bool *frozen) {
+    int trained = 0;
+    for (int i = 0; frozen && i < l->module->weights.count; i++) {
+        Weight *weight = &l->module->weights.at[i];
+        if (frozen[i])
+            weight->kind = WEIGHT_FROZEN;
+        trained += weight->kind == WEIGHT_TRAINED;
+    }
+    if (frozen && !trained)
+        diag_error(l->diag, block_find(train, "freeze")->span, "all weights are frozen, there is nothing to train");
+}
+
+/* ---- what is watched ---- */
+
+static void find_monitor(Frame *frame, Stmt *s) {
+    Lowering *l = frame->l;
+    Module *m = l->module;
+    Value v = eval_setting(frame, s->value);
+    const char **names = NEW_ARRAY(l->arena, const char *, m->reports.count);
+    for (int i = 0; i < m->reports.count; i++) {
+        names[i] = m->reports.at[i].name;
+        if (v.kind == VALUE_STRING && strcmp(v.string, names[i]) == 0) {
+            m->monitor = i;
+            return;
+        }
+    }
+    if (v.kind == VALUE_STRING)
+        diag_error(l->diag, s->value->span, "the model does not report '%s'%s", v.string,
+                   suggestion(l->arena, v.string, names, m->reports.count));
+    else if (v.kind != VALUE_ERROR)
+        diag_error(l->diag, s->value->span, "expected the name of a metric, such as \"loss\", not %s",
+                   value_kind_text(l->arena, &v));
+    if (v.kind != VALUE_ERROR)
+        diag_note(l->diag, s->value->span, "it reports %s", name_list(l->arena, names, m->reports.count));
+}
+
+void training_names(Frame *frame, const Block *train, Training *out) {
+    Lowering *l = frame->l;
+    freeze_weights(l, train, chosen_weights(frame, train, "freeze"));
+    const bool *spared = chosen_weights(frame, train, "no_decay");
+    bool *decayed = NEW_ARRAY(l->arena, bool, l->module->weights.count);
+    for (int i = 0; i < l->module->weights.count; i++)
+        decayed[i] = !spared || !spared[i];
+    out->decayed = decayed;
+    if (block_find(train, "monitor"))
+        find_monitor(frame, block_find(train, "monitor"));
+}
+
+void training_warn(Diag *diag, const Block *train, const Training *training) {
+    const Optimizer *optimizer = training->optimizer;
+    const Stmt *s = block_find(train, "no_decay");
+    double decay;
+    if (s && graph_constant_value(optimizer->arg[optimizer->decay], &decay) && decay == 0)
+        diag_warning(diag, s->span, "the optimizer has no weight decay: no_decay changes nothing");
+}
+
+/* ---- for logs ---- */
+
+/* One line of what stands in the text: a comment or space of any kind is one space, strings stay. */
+static void add_flat(Text *out, const char *text) {
+    bool in_string = false, pending = false;
+    for (; *text; text++) {
+        if (!in_string && *text == '#')
+            text += strcspn(text, "\n");
+        if (!*text)
+            return;
+        if (!in_string && strchr(" \t\r\n", *text)) {
+            pending = true;
+            continue;
+        }
+        in_string ^= *text == '"';
+        text_puts(out, pending ? " " : "");
+        text_putc(out, *text);
+        pending = false;
+    }
+}
+
+const char *training_text(Arena *arena, const Block *train) {
+    Text out = TEXT(arena);
+    for (int i = 0; i < train->body.count; i++) {
+        const Stmt *s = train->body.at[i];
+        text_printf(&out, "%s%s = ", i ? "\n" : "", s->name.text);
+        add_flat(&out, span_text(arena, s->value->span));
+    }
+    return text_string(&out);
+}

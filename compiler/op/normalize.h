@@ -1,0 +1,11 @@
+/* The statistics of the fields that a model normalises. */
+#ifndef MTC_NORMALIZE_H
+#define MTC_NORMALIZE_H
+
+#include "ir/graph.h"
+
+/* The graph that takes the examples of a batch into mean and standard deviation of those fields, after the examples
+ * before it; NULL when no field is normalised. Made when all other graphs of the module are. */
+Graph *measure_graph(Module *module);
+
+#endif

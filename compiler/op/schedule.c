@@ -1,0 +1,191 @@
+/* Schedules of the learning rate: run-time numbers made of `step`, which counts from 1, and `total_steps`.
+ *
+ * With t = step, T = total_steps and w = max(warmup, 1), most are built from
+ *
+ *     min(t / w, 1)              the warm-up: 1 / w in step 1, 1 from step w on
+ *     (t - w) / (T - w)          the progress, kept between 0 and 1: 0 until step w, 1 from step T on
+ *
+ * A quotient of floats may lie below the whole number that it should be: what is floored is kept half a step away. */
+#include "op/compose.h"
+
+static const double pi = 3.14159265358979323846;
+
+static Node *this_step(Graph *g) {
+    return op0(g, "step", (Attr){0});
+}
+
+static Node *last_step(Graph *g) {
+    return op0(g, "total_steps", (Attr){0});
+}
+
+static Node *at_least(Graph *g, Node *x, double low) {
+    return op2(g, "maximum", x, graph_constant(g, low));
+}
+
+/* (t - begin) / (end - begin), 0 before and 1 after; a span shorter than a step is over in one. */
+static Node *part_of(Graph *g, Node *begin, Node *end) {
+    Node *part = divide(g, sub(g, this_step(g), begin), at_least(g, sub(g, end, begin), 1));
+    return op2(g, "minimum", at_least(g, graph_name(part, "progress"), 0), graph_constant(g, 1));
+}
+
+/* from + (to - from) part */
+static Node *straight(Graph *g, Node *from, Node *to, Node *part) {
+    return add(g, from, mul(g, sub(g, to, from), part));
+}
+
+/* to + (from - to) (1 + cos(pi part)) / 2 */
+static Node *along_cosine(Graph *g, Node *from, Node *to, Node *part) {
+    Node *wave = plus(g, op1(g, "cos", scale(g, part, pi)), 1);
+    return add(g, to, mul(g, scale(g, sub(g, from, to), 0.5), wave));
+}
+
+/* ---- arguments ---- */
+
+/* The number of the call, at least 0 and at most `limit`; NULL after a user error. */
+static Node *read_number(Call *call, int arg, const char *what, double limit) {
+    Node *node = call_scalar(call, arg);
+    if (!node || !check_below(call, arg, what, INFINITY))
+        return NULL;
+    if (call->args[arg].number <= limit || call->args[arg].varies)
+        return node;
+    call_error(call, arg, "%s is at most %g, not %g", what, limit, call->args[arg].number);
+    return NULL;
+}
+
+static Node *read_rate(Call *call, int arg, const char *what) {
+    return read_number(call, arg, what, INFINITY);
+}
+
+/* The step that ends the warm-up: max(warmup, 1). */
+static Node *warmup_end(Graph *g, Node *warmup) {
+    double steps;
+    bool none = warmup && graph_constant_value(warmup, &steps) && steps <= 1;
+    return none ? graph_constant(g, 1) : graph_name(at_least(g, warmup, 1), "warmup_steps");
+}
+
+/* What the warm-up makes of the rate: rate min(t / w, 1). */
+static Value warmed_up(Call *call, Node *rate, Node *warmup) {
+    Graph *g = call->g;
+    double steps;
+    if (!rate || !warmup)
+        return value_varying(NULL);
+    if (!graph_constant_value(warmup, &steps) || steps > 1) {
+        Node *part = divide(g, this_step(g), warmup_end(g, warmup));
+        rate = mul(g, graph_name(rate, "annealed_rate"), op2(g, "minimum", part, graph_constant(g, 1)));
+    }
+    return value_varying(graph_name(rate, "learning_rate"));
+}
+
+/* The part of the way from the end of the warm-up to the last step that lies behind. */
+static Node *progress(Graph *g, Node *warmup) {
+    return warmup ? part_of(g, warmup_end(g, warmup), last_step(g)) : NULL;
+}
+
+/* ---- schedules ---- */
+
+static Value build_constant_lr(Call *call) {
+    return warmed_up(call, read_rate(call, 0, "the learning rate"), read_rate(call, 1, "the warm-up"));
+}
+
+/* A whole number of `every` steps is over when t - 1/2 has passed it. */
+static Value build_step_lr(Call *call) {
+    Graph *g = call->g;
+    Node *lr = read_rate(call, 0, "the learning rate"), *every = read_rate(call, 1, "the number of steps");
+    Node *factor = read_rate(call, 2, "the factor"), *warmup = read_rate(call, 3, "the warm-up");
+    if (every && !call->args[1].varies && call->args[1].number == 0) {
+        call_error(call, 1, "the number of steps between two drops is above 0");
+        return value_varying(NULL);
+    }
+    Node *drops = graph_name(op1(g, "floor", divide(g, plus(g, this_step(g), -0.5), every)), "drops");
+    return warmed_up(call, mul(g, lr, op2(g, "pow", factor, drops)), warmup);
+}
+
+static Value build_cosine_lr(Call *call) {
+    Node *lr = read_rate(call, 0, "the learning rate"), *final = read_rate(call, 1, "the final learning rate");
+    Node *warmup = read_rate(call, 2, "the warm-up");
+    return warmed_up(call, along_cosine(call->g, lr, final, progress(call->g, warmup)), warmup);
+}
+
+static Value build_linear_lr(Call *call) {
+    Node *lr = read_rate(call, 0, "the learning rate"), *final = read_rate(call, 1, "the final learning rate");
+    Node *warmup = read_rate(call, 2, "the warm-up");
+    return warmed_up(call, straight(call->g, lr, final, progress(call->g, warmup)), warmup);
+}
+
+/* The rate of the argument; left out: lr / parts. */
+static Node *rate_or_part(Call *call, int arg, const char *what, Node *lr, double parts) {
+    return call->args[arg].kind == VALUE_NONE ? scale(call->g, lr, 1 / parts) : read_rate(call, arg, what);
+}
+
+static Value build_one_cycle_lr(Call *call) {
+    Graph *g = call->g;
+    Node *lr = read_rate(call, 0, "the learning rate"), *rise = read_number(call, 1, "the part that rises", 1);
+    Node *start = rate_or_part(call, 2, "the first learning rate", lr, 25);
+    Node *final = rate_or_part(call, 3, "the final learning rate", lr, 250000);
+    if (!rise)
+        return value_varying(NULL);
+    Node *peak = graph_name(at_least(g, mul(g, rise, last_step(g)), 1), "peak");
+    Node *up = along_cosine(g, start, lr, part_of(g, graph_constant(g, 1), peak));
+    Node *down = along_cosine(g, lr, final, part_of(g, peak, last_step(g)));
+    Node *rises = op2(g, "lt", this_step(g), peak);
+    return value_varying(graph_name(select(g, rises, up, down), "learning_rate"));
+}
+
+static Value build_wsd_lr(Call *call) {
+    Graph *g = call->g;
+    Node *lr = read_rate(call, 0, "the learning rate"), *decay = read_number(call, 1, "the part that decays", 1);
+    Node *final = read_rate(call, 2, "the final learning rate"), *warmup = read_rate(call, 3, "the warm-up");
+    if (!decay)
+        return value_varying(NULL);
+    Node *begin = sub(g, last_step(g), mul(g, decay, last_step(g)));
+    return warmed_up(call, straight(g, lr, final, part_of(g, begin, last_step(g))), warmup);
+}
+
+/* ---- documentation ---- */
+
+#define SCHEDULE(name_, example_, signature_, doc_)                                                                    \
+    const OpDef op_##name_ = {                                                                                         \
+        .name = #name_,                                                                                                \
+        .cls = OP_LIBRARY,                                                                                             \
+        .doc = doc_,                                                                                                   \
+        .example = example_,                                                                                           \
+        .signature = signature_,                                                                                       \
+        .build = build_##name_,                                                                                        \
+    }
+
+SCHEDULE(
+    constant_lr, "optimizer = adam(constant_lr(0.001, warmup = 100))", "lr: number, warmup: number = 0",
+    "Learning rate in step t, from 1: lr min(t / w, 1), where w = max(warmup, 1). That is lr / w in step 1, and lr "
+    "from step w on.");
+
+SCHEDULE(
+    step_lr, "optimizer = sgd(step_lr(0.1, every = 30 * steps_per_epoch))",
+    "lr: number, every: number, factor: number = 0.1, warmup: number = 0",
+    "Learning rate in step t, from 1: lr factor^floor((t - 1/2) / every) min(t / w, 1), where w = max(warmup, 1). It "
+    "drops after each `every` steps, those of the warm-up counted.");
+
+SCHEDULE(
+    cosine_lr, "optimizer = adam(cosine_lr(0.001, warmup = 0.05 * total_steps))",
+    "lr: number, final: number = 0, warmup: number = 0",
+    "Learning rate in step t, from 1: (final + (lr - final) (1 + cos(pi p)) / 2) min(t / w, 1), where "
+    "w = max(warmup, 1) and p = (t - w) / max(total_steps - w, 1) between 0 and 1. That is lr / w in step 1, lr in "
+    "step w, final in the last step and beyond it. A warm-up longer than the training is cut off where that ends.");
+
+SCHEDULE(linear_lr, "optimizer = adam(linear_lr(0.001, warmup = 100))",
+         "lr: number, final: number = 0, warmup: number = 0",
+         "Learning rate in step t, from 1: (lr + (final - lr) p) min(t / w, 1), with w and p as in cosine_lr.");
+
+SCHEDULE(one_cycle_lr, "optimizer = sgd(one_cycle_lr(0.1), momentum = 0.9)",
+         "lr: number, rise: number = 0.3, start: number = none, final: number = none",
+         "Learning rate in step t, from 1: half a cosine from `start` (lr / 25) in step 1 up to lr in step "
+         "m = max(rise total_steps, 1), half a cosine from there down to `final` (lr / 250000) in the last step and "
+         "beyond it. Up to m it is lr + (start - lr) (1 + cos(pi (t - 1) / max(m - 1, 1))) / 2, from m on "
+         "final + (lr - final) (1 + cos(pi (t - m) / max(total_steps - m, 1))) / 2.");
+
+SCHEDULE(
+    wsd_lr, "optimizer = adamw(wsd_lr(0.001, decay = 0.2, warmup = 100))",
+    "lr: number, decay: number = 0.2, final: number = 0, warmup: number = 0",
+    "Warm-up, stable, decay. Learning rate in step t, from 1: (lr + (final - lr) p) min(t / w, 1), where "
+    "w = max(warmup, 1) and p = (t - b) / max(total_steps - b, 1) between 0 and 1, with "
+    "b = (1 - decay) total_steps. That is lr / w in step 1, lr from step w to b, then a straight line to final in the "
+    "last step and beyond it.");

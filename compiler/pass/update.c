@@ -1,0 +1,209 @@
+#include "pass/update.h"
+
+#include "pass/autodiff.h"
+
+enum { PARTS = 256 }; /* of a gradient, whose squares are summed apart */
+
+typedef struct Updates {
+    Graph *g;
+    Module *module;
+    const Training *training;
+    Node **gradient; /* by weight; NULL: not trained */
+} Updates;
+
+static Node *add(Graph *g, Node *a, Node *b) {
+    return op2(g, "add", a, b);
+}
+
+static Node *mul(Graph *g, Node *a, Node *b) {
+    return op2(g, "mul", a, b);
+}
+
+static const char *name_of(const Updates *u, int weight) {
+    return u->module->weights.at[weight].name;
+}
+
+/* ---- gradients ---- */
+
+static bool differentiate(const Updates *u, Node *loss) {
+    int errors = diag_errors(u->module->diag);
+    autodiff(u->g, loss, u->gradient);
+    for (int i = 0; i < u->module->weights.count; i++) {
+        const Weight *weight = &u->module->weights.at[i];
+        if (weight->kind == WEIGHT_TRAINED && !u->gradient[i])
+            diag_error(u->module->diag, weight->src, "the loss does not depend on '%s', so that it cannot be trained",
+                       weight->name);
+    }
+    return diag_errors(u->module->diag) == errors;
+}
+
+/* The sum of `accumulate` gradients, each divided by their number, is complete in the step that makes the update; the
+ * state of the sum begins again from 0 there. */
+static void accumulate(const Updates *u, Node *due) {
+    Graph *g = u->g;
+    Node *part = graph_constant(g, 1.0 / (double)u->training->accumulate);
+    for (int i = 0; i < u->module->weights.count; i++) {
+        if (!u->gradient[i])
+            continue;
+        Node *state = graph_state(g, module_state(u->module, i, "gradient"));
+        Node *sum = add(g, state, mul(g, part, u->gradient[i]));
+        graph_assign(g, state, op3(g, "where", due, graph_constant(g, 0), sum));
+        u->gradient[i] = graph_name(sum, arena_printf(g->arena, "mean_d_%s", name_of(u, i)));
+    }
+}
+
+/* ---- clipping ---- */
+
+static void clip_by_value(const Updates *u) {
+    Graph *g = u->g;
+    Node *limit = u->training->clip_value.value;
+    graph_at(g, u->training->clip_value.src);
+    for (int i = 0; i < u->module->weights.count; i++)
+        if (u->gradient[i])
+            u->gradient[i] = op2(g, "maximum", op2(g, "minimum", u->gradient[i], limit), op1(g, "neg", limit));
+}
+
+/* How many equal parts of other rows than its own a tensor has: PARTS or the next smaller number. If there is none, as
+ * for a single row of a prime number of elements, each element is a part. */
+static int64_t parts_of(const Type *type) {
+    int64_t elements = type_elements(type);
+    for (int64_t parts = elements < PARTS ? elements : PARTS; parts > 0; parts--)
+        if (elements % parts == 0 && (parts == elements || parts != type->dim[0]))
+            return parts;
+    return elements;
+}
+
+/* The squares of a gradient, summed in parts: each is work of its own for some threads. The gradient is read from memory in
+ * rows of another length than its own, so that its kernel is not the one that squares it. */
+static Node *squares(Graph *g, Node *gradient) {
+    int64_t elements = type_elements(&gradient->type), parts = parts_of(&gradient->type);
+    bool whole = parts == elements;
+    Type shape = {.dtype = DT_F32, .rank = whole ? 1 : 2, .dim = {parts, elements / parts}};
+    Node *x = graph_reshape(g, gradient, &shape), *square = mul(g, x, x);
+    return whole ? square : graph_reduce(g, "sum", square, 1u << 1);
+}
+
+/* The vector as one row of this size, 0 where it ends before. */
+static Node *as_row(Graph *g, Node *vector, int64_t size) {
+    Type row = {.dtype = DT_F32, .rank = 2, .dim = {1, vector->type.dim[0]}};
+    Attr attr = {.rank = 2, .dims = {1, size}};
+    vector = graph_reshape(g, vector, &row);
+    return row.dim[1] == size ? vector : graph_node(g, "pad", attr, 1, &vector);
+}
+
+/* [1]: the sum of the squares of all gradients. First of parts of each gradient, then part by part over the gradients,
+ * then over the parts; always in this order. */
+static Node *sum_of_squares(const Updates *u) {
+    Graph *g = u->g;
+    int count = u->module->weights.count;
+    Node **parts = NEW_ARRAY(g->arena, Node *, count), *sum = NULL;
+    int64_t longest = 0;
+    for (int i = 0; i < count; i++) {
+        if (!u->gradient[i])
+            continue;
+        parts[i] = graph_name(squares(g, u->gradient[i]), arena_printf(g->arena, "squares_d_%s", name_of(u, i)));
+        longest = parts[i]->type.dim[0] > longest ? parts[i]->type.dim[0] : longest;
+    }
+    for (int i = 0; i < count; i++)
+        if (parts[i])
+            sum = sum ? add(g, sum, as_row(g, parts[i], longest)) : as_row(g, parts[i], longest);
+    return graph_name(graph_reduce(g, "sum", sum, 1u << 1), "squares");
+}
+
+/* Gradients become g min(1, clip_norm / (norm + 1e-6)). */
+static void clip_by_norm(const Updates *u) {
+    Graph *g = u->g;
+    graph_at(g, u->training->clip_norm.src);
+    Node *norm = graph_name(op1(g, "sqrt", sum_of_squares(u)), "gradient_norm");
+    Node *ratio = op2(g, "div", u->training->clip_norm.value, add(g, norm, graph_constant(g, 1e-6)));
+    Node *factor = graph_name(op2(g, "minimum", ratio, graph_constant(g, 1)), "clip_factor");
+    for (int i = 0; i < u->module->weights.count; i++)
+        if (u->gradient[i]) {
+            Node *clipped = mul(g, factor, u->gradient[i]);
+            clipped->hint = "clipped";
+            u->gradient[i] = graph_reshape(g, clipped, &u->gradient[i]->type); /* of a scalar, [1] until here */
+        }
+}
+
+/* ---- updates ---- */
+
+/* The optimizer as it is for all weights: which steps make an update, and the how manieth it is. */
+static Optimizer scheduled_optimizer(const Updates *u) {
+    Graph *g = u->g;
+    Optimizer optimizer = *u->training->optimizer;
+    optimizer.number = op0(g, "step", (Attr){0});
+    if (u->training->accumulate > 1) {
+        optimizer.due = op0(g, "every", (Attr){.index = (int)u->training->accumulate});
+        optimizer.number = mul(g, optimizer.number, graph_constant(g, 1.0 / (double)u->training->accumulate));
+    }
+    return optimizer;
+}
+
+static void average(const Updates *u, const Optimizer *optimizer, int weight, Node *value) {
+    Graph *g = u->g;
+    Node *decay = u->training->ema.value;
+    int row = module_state(u->module, weight, "ema");
+    u->module->states.at[row].init = (Init){.kind = INIT_COPY};
+    graph_at(g, u->training->ema.src);
+    Node *state = graph_state(g, row), *rest = op2(g, "sub", graph_constant(g, 1), decay);
+    update_assign(g, optimizer, state, add(g, mul(g, decay, state), mul(g, rest, value)));
+}
+
+static void update_weights(const Updates *u, const Optimizer *optimizer) {
+    Graph *g = u->g;
+    for (int i = 0; i < u->module->weights.count; i++) {
+        Optimizer own = *optimizer;
+        if (!u->gradient[i])
+            continue;
+        if (!u->training->decayed[i])
+            own.arg[own.decay] = graph_constant(g, 0);
+        graph_at(g, own.src);
+        Node *value = own.update(g, &own, i, u->gradient[i]);
+        update_assign(g, &own, graph_weight(g, i), value);
+        if (u->training->ema.value)
+            average(u, &own, i, value);
+    }
+}
+
+/* In place of a trained weight: its moving average. */
+static Node *averaged(Graph *g, Node *n) {
+    bool trained = n->op->table == TABLE_WEIGHT && g->module->weights.at[n->attr.index].kind == WEIGHT_TRAINED;
+    return trained ? graph_state(g, module_state(g->module, n->attr.index, "ema")) : NULL;
+}
+
+bool add_updates(Module *module, Node *loss, const Training *training) {
+    Graph *g = module->train;
+    Updates u = {g, module, training, NEW_ARRAY(module->arena, Node *, module->weights.count)};
+    if (!differentiate(&u, loss))
+        return false;
+    graph_at(g, training->optimizer->src);
+    Optimizer optimizer = scheduled_optimizer(&u);
+    if (optimizer.due)
+        accumulate(&u, optimizer.due);
+    if (training->clip_value.value)
+        clip_by_value(&u);
+    if (training->clip_norm.value)
+        clip_by_norm(&u);
+    update_weights(&u, &optimizer);
+    graph_compact(g);
+    if (training->ema.value) {
+        graph_rewrite(module->eval, averaged);
+        graph_compact(module->eval);
+    }
+    return true;
+}
+
+/* A sum rather than the gradient itself, which may be any node: a leaf, or the gradient of another weight too. */
+bool add_gradients(Module *module, Node *loss) {
+    Graph *g = module->train;
+    Updates u = {g, module, NULL, NEW_ARRAY(module->arena, Node *, module->weights.count)};
+    if (!differentiate(&u, loss))
+        return false;
+    for (int i = 0; i < module->weights.count; i++)
+        if (u.gradient[i]) {
+            Node *state = graph_state(g, module_state(module, i, "gradient"));
+            graph_assign(g, state, add(g, state, u.gradient[i]));
+        }
+    graph_compact(g);
+    return true;
+}

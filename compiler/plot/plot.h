@@ -1,0 +1,53 @@
+/* Curves of trainings: from the logs that programs write to one SVG file. */
+#ifndef MTC_PLOT_H
+#define MTC_PLOT_H
+
+#include "support/diag.h"
+#include "support/text.h"
+
+/* In the order of the choices of --x in options.c. */
+typedef enum PlotAxis { AXIS_STEP, AXIS_EPOCH, AXIS_SECONDS, PLOT_AXES } PlotAxis;
+
+/* x: NaN where the log does not say; y: NaN where the number was none, which leaves a gap. */
+typedef struct PlotPoint {
+    double x[PLOT_AXES], y;
+} PlotPoint;
+
+/* One number over a training: the means of the steps since the last line of the log, or what an epoch's line says. */
+typedef struct PlotCurve {
+    const char *metric, *split; /* "accuracy", "test" */
+    bool interval;              /* of the steps since the last line */
+    VEC(PlotPoint) points;      /* in ascending order of their steps */
+} PlotCurve;
+
+typedef struct PlotParam {
+    const char *name, *value;
+} PlotParam;
+
+typedef struct PlotRun {
+    const char *path, *model;
+    const char *name; /* in the legend */
+    VEC(PlotParam) params;
+    VEC(PlotCurve) curves;
+} PlotRun;
+typedef VEC(PlotRun) PlotRuns;
+
+typedef struct PlotRequest {
+    int logs; /* paths of JSON lines, at least one */
+    const char *const *log;
+    PlotAxis axis;
+    const char *title; /* NULL: the name of the model */
+} PlotRequest;
+
+/* Adds the drawing to `out`. 0, or the code to exit with after a report: a log that cannot be read, is none or holds nothing
+ * to draw. */
+int plot(Diag *diag, const PlotRequest *request, Text *out);
+
+/* ---- inside ---- */
+
+int plot_read(Diag *diag, const char *path, PlotRun *run);
+/* Each run's name: of its file, and the params in which the runs differ. */
+void plot_name_runs(Arena *arena, PlotRuns *runs);
+void plot_draw(Arena *arena, const PlotRuns *runs, const PlotRequest *request, Text *out);
+
+#endif

@@ -1,0 +1,66 @@
+/* Checkpoints: one safetensors file with the weights and buffers first, as others read them, then the optimizer states; in
+ * its metadata, all strings, what else a training needs to go on.
+ *
+ *     mtc.checksum     of every byte of the file (safetensors.h)
+ *     mtc.version      of this layout: 1
+ *     mtc.model, mtc.model_hash, mtc.param.NAME
+ *     mtc.weights      how many of the tensors, in the order of their bytes, are weights and buffers
+ *     mtc.step, mtc.epoch, mtc.epoch_step, mtc.epochs, mtc.seed, mtc.split_seed
+ *     mtc.data         number and hash of the training examples
+ *     mtc.epoch_sums, mtc.interval_sums    examples, then the sum of each report; where there are any
+ *     mtc.monitor, mtc.best, mtc.best_step, mtc.since_best
+ *     mtc.encoding     JSON: {"FIELD": {"words": [...], "mean": [...]}, ...} */
+#ifndef MTC_CHECKPOINT_H
+#define MTC_CHECKPOINT_H
+
+#include "safetensors.h"
+#include "session.h"
+#include "train.h"
+
+enum { MTC_LAYOUT = 1 };
+
+/* A file that was read and is sound. One without mtc.version is somebody else's: tensors, nothing more. */
+typedef struct MtcCheckpoint {
+    const char *path; /* the caller's */
+    MtcArchive archive;
+    bool ours;
+    int weights; /* ours: how many of its tensors are no states */
+    uint64_t seed, split_seed;
+    int64_t epochs;
+} MtcCheckpoint;
+
+/* Free with mtc_checkpoint_close, also after a fault. */
+int mtc_checkpoint_open(MtcFault *fault, const char *path, MtcCheckpoint *checkpoint);
+/* The same from memory, as mtc_archive_parse. */
+int mtc_checkpoint_parse(MtcFault *fault, const char *path, uint8_t *bytes, size_t size, MtcCheckpoint *checkpoint);
+void mtc_checkpoint_close(MtcCheckpoint *checkpoint);
+
+/* Its metadata, by their names without "mtc.": texts are NULL where there is none, other values are a fault. */
+const char *mtc_checkpoint_text(const MtcCheckpoint *checkpoint, const char *key);
+int mtc_checkpoint_number(MtcFault *fault, const MtcCheckpoint *checkpoint, const char *key, double *value);
+int mtc_checkpoint_position(MtcFault *fault, const MtcCheckpoint *checkpoint, MtcPosition *at);
+int mtc_checkpoint_record(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model, MtcRecord *record);
+/* Of the training data; 0 examples: it does not say. */
+int mtc_checkpoint_data(MtcFault *fault, const MtcCheckpoint *checkpoint, int64_t *examples, uint64_t *hash);
+/* What the training data decided; stays unknown where the file says nothing. Free with mtc_encoding_free. */
+int mtc_checkpoint_encoding(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model,
+                            MtcEncoding *encoding);
+
+/* LOAD: weights and buffers, to evaluate. INITIAL: the same to train with, states begin anew. ALL: everything. */
+typedef enum MtcTake { MTC_TAKE_LOAD, MTC_TAKE_INITIAL, MTC_TAKE_ALL } MtcTake;
+
+/* Into the session, all or nothing; with `partial`, whatever fits. Lines that say what was taken, what differs and what is
+ * missing are added to `notes`, which may be NULL. */
+int mtc_checkpoint_apply(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take, bool partial,
+                         MtcText *notes);
+/* Once the training data are there: are they those of the checkpoint? With `partial` a training on others begins an epoch. */
+int mtc_check_resumed(MtcSession *session, bool partial, MtcText *notes);
+
+int mtc_count_tensors(const MtcModel *model, MtcRole role);
+/* The JSON object for a checkpoint of where the session stands. */
+void mtc_checkpoint_metadata(MtcText *text, const MtcSession *session);
+/* Writes a copy of the session's tensors. Weights that are not finite are a fault. `base`: as of mtc_archive_write. */
+int mtc_checkpoint_write(MtcFault *fault, const MtcModel *model, const char *path, const char *base,
+                         const char *metadata, const MtcKept *kept, const char *copy);
+
+#endif

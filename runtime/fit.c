@@ -1,0 +1,462 @@
+/* train: the command. It steers the training of train.c: what is shown, saved, watched, and when it ends. */
+#include "checkpoint.h"
+#include "finite.h"
+#include "keeper.h"
+#include "progress.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
+typedef struct Fit {
+    MtcSession *session;
+    MtcOptions options; /* with what a checkpoint and the model decide filled in */
+    MtcTraining training;
+    MtcProgress progress;
+    MtcKeeper *keeper; /* NULL: nothing is saved */
+    int monitor;       /* the report that decides which weights are best */
+    int64_t patience;  /* 0: without end */
+    bool best_due, save_due, enough;
+} Fit;
+
+/* ---- signals ---- */
+
+static volatile sig_atomic_t stop_signal;
+
+/* The first one ends training after the steps in flight, so that they are still saved; the second ends the program. */
+static void on_stop(int number) {
+    if (stop_signal) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    stop_signal = number;
+}
+
+/* A signal that is ignored, as nohup has it, stays so. */
+static void catch_signals(void) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action, before;
+    memset(&action, 0, sizeof action);
+    action.sa_handler = on_stop;
+    action.sa_flags = SA_RESTART | SA_NODEFER;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(numbers[i], &action, NULL);
+}
+
+static int report_stop(const Fit *fit) {
+    fprintf(stderr, "%s after %lld steps%s\n", stop_signal == SIGINT ? "interrupted" : "terminated",
+            (long long)fit->session->at.step, fit->keeper ? "" : "; nothing was saved, for there is no --save");
+    return 128 + (stop_signal == SIGHUP ? SIGTERM : stop_signal);
+}
+
+/* ---- which weights are best ---- */
+
+static int find_monitor(MtcFault *fault, const MtcModel *model, const char *name, int *monitor) {
+    *monitor = model->monitor;
+    if (!name)
+        return 0;
+    for (*monitor = 0; *monitor < model->reports; ++*monitor)
+        if (strcmp(model->report[*monitor], name) == 0)
+            return 0;
+    const char *nearest = mtc_nearest(name, model->report, model->reports);
+    MtcText all = {NULL, 0, 0};
+    for (int r = 0; r < model->reports; r++)
+        mtc_text_add(&all, "%s%s", r ? ", " : "", model->report[r]);
+    mtc_fail(fault, MTC_USAGE, "the model has no metric '%s'%s%s%s", name, nearest ? "; did you mean '" : "",
+             nearest ? nearest : "", nearest ? "'?" : "");
+    mtc_note(fault, "it has %s", all.at);
+    free(all.at);
+    return fault->code;
+}
+
+/* Is the record's best one of the report that is monitored now? It has the beginning of a long name. */
+static bool knows_best(const Fit *fit) {
+    const char *before = fit->session->record.monitor, *now = fit->session->model->report[fit->monitor];
+    return strncmp(before, now, sizeof fit->session->record.monitor - 1) == 0;
+}
+
+/* The value of the monitored report after an epoch. Without a better one for long enough, training ends. */
+static void judge(Fit *fit, const MtcPosition *at, double value) {
+    MtcRecord *record = &fit->session->record;
+    const char *name = fit->session->model->report[fit->monitor];
+    bool first = !knows_best(fit);
+    bool better = fit->session->model->report_rises[fit->monitor] ? value > record->best : value < record->best;
+    record->since_best++;
+    if (first || better) {
+        snprintf(record->monitor, sizeof record->monitor, "%s", name);
+        record->best = value;
+        record->best_step = at->step;
+        record->since_best = 0;
+        fit->best_due = true;
+    }
+    fit->enough = fit->patience && record->since_best >= fit->patience;
+}
+
+static void print_enough(const Fit *fit) {
+    const MtcRecord *record = &fit->session->record;
+    if (fit->enough && !fit->options.quiet)
+        printf("stopped: %lld evaluation%s without a better %s than %s, after step %lld\n",
+               (long long)record->since_best, record->since_best == 1 ? "" : "s", record->monitor,
+               mtc_number(record->best), (long long)record->best_step);
+}
+
+/* ---- the training's events ---- */
+
+static void fit_steps(void *user, int64_t first, int64_t count, const double *reports) {
+    Fit *fit = (Fit *)user;
+    mtc_progress_steps(&fit->progress, first, count, reports);
+    if (fit->keeper)
+        mtc_keeper_warn(fit->keeper);
+}
+
+/* A summary for no other reason than that training stops there leaves no trace: a training that goes on from here is as
+ * one that never stopped. */
+static void fit_summary(void *user, const MtcPosition *at, const double *means) {
+    Fit *fit = (Fit *)user;
+    bool planned = at->epoch_step == 0 && at->epoch % fit->training.every == 0;
+    mtc_progress_summary(&fit->progress, at, means);
+    if (means && (planned || at->step == fit->session->last_step))
+        judge(fit, at, means[fit->monitor]);
+}
+
+static bool fit_stopped(void *user) {
+    return stop_signal || ((Fit *)user)->enough;
+}
+
+static bool fit_pause(void *user) {
+    Fit *fit = (Fit *)user;
+    fit->save_due |= fit->keeper && mtc_keeper_due(fit->keeper);
+    return fit->save_due;
+}
+
+/* What is shown becomes part of the session's record, so that a checkpoint has it. */
+static void record_sums(Fit *fit) {
+    MtcRecord *record = &fit->session->record;
+    record->epoch = fit->progress.epoch;
+    record->interval = fit->progress.interval;
+}
+
+static int save_now(Fit *fit) {
+    record_sums(fit);
+    fit->save_due = false;
+    return mtc_keeper_save(fit->keeper, fit->session);
+}
+
+static int fit_paused(void *user, const MtcPosition *at) {
+    Fit *fit = (Fit *)user;
+    int code = 0;
+    if (!fit->keeper)
+        return 0;
+    record_sums(fit);
+    if (fit->best_due)
+        code = mtc_keeper_save_best(fit->keeper, fit->session);
+    fit->best_due = false;
+    fit->save_due |= fit->training.cut && at->step % fit->training.cut == 0;
+    return code || !fit->save_due ? code : save_now(fit);
+}
+
+/* ---- the plan ---- */
+
+/* Patience counts evaluations: then there is one after each epoch. */
+static int64_t summary_interval(const MtcOptions *options, const MtcModel *model) {
+    const int64_t few = 50;
+    bool each = options->epochs <= few || options->patience || model->patience;
+    return options->every ? options->every : each ? 1 : options->epochs / 10;
+}
+
+/* How many epochs there are in all: as asked for now, when a resumed training began, or in the model. One batch again and
+ * again takes as many steps as the whole training would have. */
+static void resolve_epochs(Fit *fit, int64_t examples, MtcText *notes) {
+    MtcSession *session = fit->session;
+    MtcRecord *record = &session->record;
+    MtcOptions *options = &fit->options;
+    int64_t batch = session->model->batch, before = record->epochs;
+    if (options->overfit_batch && !options->epochs_given)
+        options->epochs *= (examples + batch - 1) / batch;
+    if (before && !options->epochs_given)
+        options->epochs = before;
+    if (before && before != options->epochs)
+        mtc_text_add(notes, "  epochs: %lld in the checkpoint, now %lld\n", (long long)before,
+                     (long long)options->epochs);
+    record->epochs = options->epochs;
+}
+
+static void plan_training(Fit *fit) {
+    MtcSession *session = fit->session;
+    const MtcOptions *options = &fit->options;
+    MtcTraining *training = &fit->training;
+    int64_t per_epoch = mtc_batches(session, &session->data[MTC_TRAIN]);
+    training->until = session->at.step - session->at.epoch_step + (options->epochs - session->at.epoch) * per_epoch;
+    session->last_step = training->until;
+    if (options->limit_steps && options->limit_steps < training->until)
+        training->until = options->limit_steps;
+    training->every = summary_interval(options, session->model);
+    training->user = fit;
+    training->steps = fit_steps;
+    training->summary = fit_summary;
+    training->stopped = fit_stopped;
+    training->pause = fit_pause;
+    training->paused = fit_paused;
+}
+
+/* Where nothing is evaluated, or nobody asks, summaries need no pause. */
+static int plan_watching(MtcFault *fault, Fit *fit) {
+    const MtcModel *model = fit->session->model;
+    bool evaluated = fit->session->data[mtc_watched(fit->session)].examples > 0;
+    fit->patience = fit->options.patience ? fit->options.patience : model->patience;
+    if (fit->options.patience && !evaluated)
+        return mtc_fail(fault, MTC_USAGE,
+                        "--patience needs data to evaluate: the model has neither validation nor test");
+    fit->training.pauses = evaluated && (fit->keeper || fit->patience);
+    fit->enough = fit->patience && fit->session->record.since_best >= fit->patience && knows_best(fit);
+    return 0;
+}
+
+static int plan_saving(MtcFault *fault, Fit *fit) {
+    MtcInterval interval = {0, 0};
+    if (!fit->options.save)
+        return 0;
+    int code = mtc_keeper_open(fit->session, &fit->options, &fit->keeper);
+    if (code)
+        *fault = fit->session->fault;
+    if (!code && fit->options.save_every)
+        code = mtc_parse_interval(fault, fit->options.save_every, &interval);
+    fit->training.cut = mtc_written_in_place(fit->options.save) ? 0 : interval.steps;
+    return code;
+}
+
+/* ---- the end ---- */
+
+/* Where validation data steer the training, the test data are looked at once. */
+static int evaluate_test(Fit *fit) {
+    MtcSession *session = fit->session;
+    double means[MTC_MAX_REPORTS];
+    if (mtc_watched(session) == MTC_TEST || session->data[MTC_TEST].examples == 0 || stop_signal)
+        return 0;
+    int code = mtc_evaluate(session, MTC_TEST, means);
+    if (code)
+        return code;
+    mtc_progress_test(&fit->progress, &session->at, means);
+    return mtc_check_means(session, MTC_TEST, "test", session->at.step, means);
+}
+
+/* The best weights are in their file where this run, or one that it goes on from, wrote it beside FILE. */
+static void print_best(const Fit *fit) {
+    const MtcRecord *record = &fit->session->record;
+    const MtcOptions *options = &fit->options;
+    bool ours = record->best_step > fit->progress.first.step ||
+                (options->resume && strcmp(options->resume, options->save) == 0);
+    char *best = mtc_best_path(options->save);
+    struct stat status;
+    if (*record->monitor && ours && stat(best, &status) == 0)
+        printf("best %s %s after step %lld: %s\n", record->monitor, mtc_number(record->best),
+               (long long)record->best_step, best);
+    free(best);
+}
+
+/* Saves where training stands, and waits until every checkpoint is written. */
+static int finish_saving(MtcFault *fault, Fit *fit) {
+    MtcFault unsaved;
+    int64_t newest;
+    int code = save_now(fit), other = mtc_keeper_close(&unsaved, fit->keeper, &newest);
+    if (code || other)
+        *fault = code ? fit->session->fault : unsaved;
+    else if (!fit->options.quiet) {
+        printf("weights saved to %s\n", fit->options.save);
+        print_best(fit);
+    }
+    return code ? code : other;
+}
+
+/* After a fault, which says what there is to go on with. */
+static void abandon_saving(MtcFault *fault, Fit *fit) {
+    MtcFault unsaved;
+    int64_t newest = -1;
+    if (fit->keeper)
+        mtc_keeper_close(&unsaved, fit->keeper, &newest);
+    if (newest >= 0)
+        mtc_note(fault, "%s is the checkpoint of step %lld", fit->options.save, (long long)newest);
+}
+
+static const double LONG_SECONDS = 10; /* of a training whose weights somebody may miss */
+
+/* Trains, and saves the weights even when the log could not be written. */
+static int run_fit(MtcFault *fault, Fit *fit) {
+    MtcSession *session = fit->session;
+    catch_signals();
+    int code = mtc_train_run(session, &fit->training);
+    if (code) {
+        *fault = session->fault;
+        mtc_progress_abandon(&fit->progress, fault);
+        abandon_saving(fault, fit);
+        return code;
+    }
+    print_enough(fit);
+    int untested = evaluate_test(fit);
+    MtcFault test = session->fault, unlogged;
+    int log = mtc_progress_close(&unlogged, &fit->progress, session, &fit->training);
+    int unsaved = fit->keeper ? finish_saving(fault, fit) : 0;
+    if (!fit->keeper && !fit->options.quiet && !stop_signal && mtc_seconds() - fit->progress.began > LONG_SECONDS)
+        printf("weights were not saved: --save FILE\n");
+    if (!unsaved && (untested || log))
+        *fault = untested ? test : unlogged;
+    return unsaved ? unsaved : untested ? untested : log;
+}
+
+static void print_nothing_left(const Fit *fit) {
+    const int64_t epochs = fit->options.epochs;
+    if (fit->session->at.step < fit->session->last_step)
+        printf("nothing is left to train: %lld steps are done, and --limit-steps is %lld\n",
+               (long long)fit->session->at.step, (long long)fit->options.limit_steps);
+    else
+        printf("nothing is left to train: %lld epoch%s %s done; --epochs %lld or more goes on\n", (long long)epochs,
+               epochs == 1 ? "" : "s", epochs == 1 ? "is" : "are", (long long)epochs + 1);
+}
+
+static int begin_fit(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes) {
+    MtcSession *session = fit->session;
+    int code = mtc_check_resumed(session, fit->options.partial, notes);
+    if (code) {
+        *fault = session->fault;
+        return code;
+    }
+    resolve_epochs(fit, examples, notes);
+    plan_training(fit);
+    if (!fit->options.quiet && notes->at)
+        printf("%s", notes->at);
+    if (!fit->options.quiet && session->at.step >= fit->training.until)
+        print_nothing_left(fit);
+    return plan_saving(fault, fit);
+}
+
+static int train_session(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes) {
+    MtcSession *session = fit->session;
+    int code = begin_fit(fault, fit, examples, notes);
+    if (!code)
+        code = plan_watching(fault, fit);
+    if (!code)
+        code = mtc_progress_open(fault, &fit->progress, session, &fit->options, fit->training.until);
+    if (code) {
+        abandon_saving(fault, fit);
+        return code;
+    }
+    fit->progress.epoch = session->record.epoch;
+    fit->progress.interval = session->record.interval;
+    code = run_fit(fault, fit);
+    return code || !stop_signal ? code : report_stop(fit);
+}
+
+/* ---- --dry-run ---- */
+
+static void print_dry_reports(const MtcModel *model, const char *title, const double *reports) {
+    printf("  %-10s", title);
+    for (int r = 0; r < model->reports; r++)
+        printf("  %s %s", model->report[r], mtc_number(reports[r]));
+    printf("\n");
+}
+
+static void dry_steps(void *user, int64_t first, int64_t count, const double *reports) {
+    (void)first;
+    (void)count;
+    print_dry_reports(((Fit *)user)->session->model, "step", reports);
+}
+
+static void dry_summary(void *user, const MtcPosition *at, const double *means) {
+    const MtcSession *session = ((Fit *)user)->session;
+    (void)at;
+    if (means)
+        print_dry_reports(session->model, mtc_split_name(mtc_watched(session)), means);
+}
+
+static void print_dry_data(const MtcSession *session) {
+    double bytes = 0;
+    printf("  %-10s", "data");
+    for (int which = 0; which < MTC_SPLITS; which++) {
+        const MtcData *data = &session->data[which];
+        for (int i = 0; i < session->model->fields; i++)
+            bytes += (double)(data->examples * session->model->field[i].elements) *
+                     (double)mtc_type_size(session->model->field[i].type);
+        if (data->examples)
+            printf("  %s %lld examples", mtc_split_name(which), (long long)data->examples);
+    }
+    printf("\n  %-10s  model %s, data %s; %s free on %s\n", "memory", mtc_bytes((double)session->model->arena_bytes),
+           mtc_bytes(bytes), mtc_bytes((double)session->device.free_bytes), session->device.name);
+}
+
+static int print_saving(MtcFault *fault, const Fit *fit) {
+    struct statvfs system;
+    MtcKept kept;
+    int code = fit->options.save ? mtc_kept_ranges(fault, fit->session->model, &kept) : 0;
+    if (code || !fit->options.save)
+        return code;
+    printf("  %-10s  %s can be written: %s a checkpoint", "save", fit->options.save, mtc_bytes((double)kept.bytes));
+    char *path = mtc_resolved(fit->options.save), *slash = strrchr(path, '/');
+    if (slash)
+        slash[slash == path] = 0;
+    if (statvfs(slash ? path : ".", &system) == 0)
+        printf(", %s free there", mtc_bytes((double)system.f_bavail * (double)system.f_frsize));
+    printf("\n");
+    free(path);
+    free(kept.range);
+    return 0;
+}
+
+/* One step and one evaluation, through everything that a training goes through. */
+static int dry_run(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes) {
+    MtcSession *session = fit->session;
+    int code = mtc_check_resumed(session, fit->options.partial, notes);
+    resolve_epochs(fit, examples, notes);
+    plan_training(fit);
+    printf("dry run\n%s", notes->at ? notes->at : "");
+    print_dry_data(session);
+    fit->training.until = session->at.step + 1;
+    fit->training.steps = dry_steps;
+    fit->training.summary = dry_summary;
+    fit->training.stopped = NULL;
+    fit->training.paused = NULL;
+    if (!code)
+        code = mtc_train_run(session, &fit->training);
+    if (code)
+        *fault = session->fault;
+    else
+        code = print_saving(fault, fit);
+    if (!code)
+        printf("nothing was saved\n");
+    return code;
+}
+
+/* ---- the command ---- */
+
+static int check_options(MtcFault *fault, const MtcModel *model, Fit *fit) {
+    int code = find_monitor(fault, model, fit->options.monitor, &fit->monitor);
+    if (!code && fit->options.resume && fit->options.init_from)
+        code = mtc_fail(fault, MTC_USAGE, "--resume goes on with a training, --init-from begins one: which?");
+    if (!code && fit->options.partial && !fit->options.resume && !fit->options.init_from)
+        code = mtc_fail(fault, MTC_USAGE, "--partial says how to read a checkpoint: --resume FILE or --init-from FILE");
+    return code ? code : mtc_keeper_check(fault, &fit->options);
+}
+
+int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
+    Fit *fit = (Fit *)mtc_zeroed(sizeof *fit);
+    MtcOpening opening;
+    memset(&opening, 0, sizeof opening);
+    fit->options = *options;
+    opening.split[MTC_TRAIN] = "train";
+    for (int which = MTC_TEST; which < MTC_SPLITS && !options->overfit_batch; which++)
+        opening.split[which] = mtc_split(model, mtc_split_name(which)) ? mtc_split_name(which) : NULL;
+    int code = check_options(fault, model, fit);
+    if (!code)
+        code = mtc_open_splits(fault, model, options, &opening, &fit->session);
+    if (!code && options->dry_run)
+        code = dry_run(fault, fit, opening.examples, &opening.notes);
+    else if (!code)
+        code = train_session(fault, fit, opening.examples, &opening.notes);
+    mtc_destroy(fit->session);
+    free(opening.notes.at);
+    free(fit);
+    return code;
+}

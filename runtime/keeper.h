@@ -1,0 +1,45 @@
+/* Saving while training goes on: the training copies what is to be kept, a thread writes it.
+ *
+ *     training | steps | copy | steps        | steps   | copy | ...
+ *     writer                  | write, sync, move      |      | write ...
+ *
+ * FILE is always the newest checkpoint; with --keep there are numbered ones too, of which FILE is another name; the best
+ * weights are in a file of their own. Each is the old one or the whole new one, whenever the program is killed. */
+#ifndef MTC_KEEPER_H
+#define MTC_KEEPER_H
+
+#include "cli.h"
+#include "train.h"
+
+typedef struct MtcKeeper MtcKeeper;
+
+/* Steps or seconds between checkpoints, as --save-every says them; the other is 0. */
+typedef struct MtcInterval {
+    int64_t steps;
+    double seconds;
+} MtcInterval;
+int mtc_parse_interval(MtcFault *fault, const char *text, MtcInterval *interval);
+
+/* The file of the best weights beside the checkpoint `path`. Free it. */
+char *mtc_best_path(const char *path);
+/* Has `path`, but for its folder, the name of a numbered checkpoint of `save`? */
+bool mtc_is_numbered(const char *save, const char *path);
+
+/* Could the checkpoints of these options be written? Removes what killed programs left. Asked before hours of training. */
+int mtc_keeper_check(MtcFault *fault, const MtcOptions *options);
+
+/* A fault of the session. */
+int mtc_keeper_open(MtcSession *session, const MtcOptions *options, MtcKeeper **keeper);
+/* Is it time, and the writer free? */
+bool mtc_keeper_due(MtcKeeper *keeper);
+/* Takes a copy of where the session stands and has it written; waits while a regular checkpoint is still being written. */
+int mtc_keeper_save(MtcKeeper *keeper, MtcSession *session);
+/* As the best so far. Does not wait, while there is host memory for another copy. */
+int mtc_keeper_save_best(MtcKeeper *keeper, MtcSession *session);
+/* Warns on stderr of checkpoints that could not be written since. */
+void mtc_keeper_warn(MtcKeeper *keeper);
+/* Waits for the writer, and frees the keeper. A fault: the last checkpoint of either kind could not be written. *newest:
+ * the step of the newest one that was, -1: none. */
+int mtc_keeper_close(MtcFault *fault, MtcKeeper *keeper, int64_t *newest);
+
+#endif

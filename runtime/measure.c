@@ -1,0 +1,98 @@
+/* What the buffers of a model describe: mean and standard deviation of the fields that it normalises, over the training
+ * examples, in the order of the file. The device computes them. */
+#include "finite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static int enqueue(MtcSession *session) {
+    const MtcData *data = &session->data[MTC_TRAIN];
+    int64_t batch = session->model->batch;
+    MtcRun run = mtc_run(session, data, session->evaluation);
+    const char *error = NULL;
+    run.order = NULL;
+    for (int64_t first = 0; first < data->examples && !error; first += batch) {
+        int64_t left = data->examples - first;
+        error = session->model->measure(&run, first, left < batch ? left : batch);
+    }
+    return mtc_device_fault(session, error, "measuring the training data");
+}
+
+/* ---- what came out ---- */
+
+static int not_finite(MtcSession *session, const MtcTensor *tensor, const MtcBadNumber *bad) {
+    const MtcData *data = &session->data[MTC_TRAIN];
+    bool found;
+    mtc_fail(&session->fault, MTC_BAD_DATA, "'%s' of the training data: %s", tensor->name,
+             mtc_bad_text(bad, tensor->rank, tensor->dim));
+    mtc_note_line(&session->fault, session->model, tensor->line);
+    int code = mtc_note_bad_data(session, data, "train", NULL, data->examples, &found);
+    if (!code && !found)
+        mtc_note(&session->fault, "the data are finite: their squares are too large for this type of number");
+    return code ? code : session->fault.code;
+}
+
+/* A field that is the same in all examples is useless to the model, and most often a mistake. */
+static void warn_constant(const MtcSession *session, const MtcField *field, int64_t constant, int64_t first) {
+    long long examples = (long long)session->data[MTC_TRAIN].examples;
+    fprintf(stderr, "%s: warning: ", session->program);
+    if (field->elements == 1)
+        fprintf(stderr, "field '%s' is", field->name);
+    else if (constant == 1)
+        fprintf(stderr, "element %s of field '%s' is", mtc_index(first, field->rank, field->dim), field->name);
+    else
+        fprintf(stderr, "%lld of the %lld elements of field '%s', the first of them %s, are", (long long)constant,
+                (long long)field->elements, field->name, mtc_index(first, field->rank, field->dim));
+    fprintf(stderr, " the same in all %lld training examples: normalized, %s 0\n", examples,
+            constant == 1 ? "it is" : "they are");
+}
+
+static double number_at(const MtcTensor *tensor, const void *values, int64_t i) {
+    return tensor->type == MTC_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
+}
+
+static int check_deviation(MtcSession *session, const MtcField *field, const MtcTensor *std) {
+    size_t bytes = mtc_tensor_bytes(std);
+    int64_t constant = 0, first = 0;
+    void *values = malloc(bytes);
+    if (!values)
+        return mtc_no_memory(&session->fault, bytes, std->name);
+    int code = mtc_read_tensor(session, std, values);
+    for (int64_t i = field->elements - 1; i >= 0 && !code; i--)
+        if (number_at(std, values, i) == 0) {
+            constant++;
+            first = i;
+        }
+    free(values);
+    if (constant)
+        warn_constant(session, field, constant, first);
+    return code;
+}
+
+/* `<field>.mean` and `<field>.std`, of a field that is normalised. */
+static int check_field(MtcSession *session, const MtcField *field) {
+    static const char *const statistics[] = {"mean", "std"};
+    int code = 0;
+    for (int i = 0; i < 2 && !code; i++) {
+        char name[256];
+        MtcBadNumber bad;
+        snprintf(name, sizeof name, "%s.%s", field->name, statistics[i]);
+        const MtcTensor *tensor = mtc_find_tensor(session->model, name);
+        if (!tensor || tensor->role != MTC_BUFFER)
+            return 0;
+        code = mtc_examine_tensor(session, tensor, &bad);
+        if (!code && bad.found)
+            code = not_finite(session, tensor, &bad);
+        else if (!code && i == 1)
+            code = check_deviation(session, field, tensor);
+    }
+    return code;
+}
+
+int mtc_measure(MtcSession *session) {
+    const MtcModel *model = session->model;
+    int code = model->measure ? enqueue(session) : 0;
+    for (int i = 0; i < model->fields && model->measure && !code; i++)
+        code = check_field(session, &model->field[i]);
+    return code;
+}

@@ -1,0 +1,147 @@
+/* Before anything is done: would a file that is written destroy one that is read, the program itself, or another output? */
+#include "cli.h"
+#include "keeper.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* A training may save where the weights that it begins with are: the file is replaced when they have been read. */
+typedef enum FilePurpose { FILE_READ, FILE_WEIGHTS, FILE_WRITTEN, FILE_SAVED } FilePurpose;
+
+typedef struct FileUse {
+    FilePurpose purpose;
+    char *path, *what; /* what: "--log run.jsonl", "sales.tsv, data of the model" */
+    struct stat file;  /* which file it is; of one that does not exist yet, the folder */
+    char *name;        /* in that folder; else NULL */
+} FileUse;
+
+typedef struct FileUses {
+    int count, capacity;
+    FileUse *use;
+} FileUses;
+
+static bool find_folder(const char *path, struct stat *status) {
+    const char *slash = strrchr(path, '/');
+    MtcText folder = {NULL, 0, 0};
+    mtc_text_add(&folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    bool found = stat(folder.at, status) == 0;
+    free(folder.at);
+    return found;
+}
+
+/* Links lead to their file. False: it is none that could be destroyed, as /dev/null. */
+static bool identify(FileUse *use) {
+    const char *slash = strrchr(use->path, '/');
+    if (stat(use->path, &use->file) == 0)
+        return S_ISREG(use->file.st_mode);
+    use->name = strdup(slash ? slash + 1 : use->path);
+    return use->purpose >= FILE_WRITTEN && find_folder(use->path, &use->file);
+}
+
+static bool is_same_file(const FileUse *a, const FileUse *b) {
+    return a->file.st_dev == b->file.st_dev && a->file.st_ino == b->file.st_ino && !a->name == !b->name &&
+           (!a->name || strcmp(a->name, b->name) == 0);
+}
+
+static void free_use(FileUse *use) {
+    free(use->path);
+    free(use->what);
+    free(use->name);
+}
+
+/* Messages call it what stands before and after its path, and the path. NULL: there is none. */
+static void add_use(FileUses *uses, FilePurpose purpose, const char *path, const char *before, const char *after) {
+    MtcText what = {NULL, 0, 0};
+    FileUse use;
+    if (!path)
+        return;
+    memset(&use, 0, sizeof use);
+    mtc_text_add(&what, "%s%s%s", before, path, after);
+    use.purpose = purpose;
+    use.path = strdup(path);
+    use.what = what.at;
+    if (!identify(&use)) {
+        free_use(&use);
+        return;
+    }
+    if (uses->count == uses->capacity) {
+        uses->capacity = 2 * uses->capacity + 16;
+        uses->use = (FileUse *)mtc_memory(uses->use, (size_t)uses->capacity * sizeof *uses->use);
+    }
+    uses->use[uses->count++] = use;
+}
+
+static void add_data_files(FileUses *uses, const MtcModel *model, const char *folder) {
+    for (int i = 0; i < model->origins; i++)
+        for (int p = 0; p < model->origin[i].paths; p++) {
+            MtcFault missing; /* reading it will say so */
+            char *path;
+            if (mtc_find_data(&missing, model->source, folder, model->origin[i].path[p], &path))
+                continue;
+            add_use(uses, FILE_READ, path, "", ", data of the model,");
+            free(path);
+        }
+}
+
+static void add_outputs(FileUses *uses, const MtcOptions *options) {
+    add_use(uses, FILE_WRITTEN, options->log, "--log ", "");
+    add_use(uses, FILE_WRITTEN, options->output, "--output ", "");
+    add_use(uses, FILE_SAVED, options->save, "--save ", "");
+    if (!options->save)
+        return;
+    char *path = mtc_resolved(options->save), *best = mtc_best_path(path);
+    add_use(uses, FILE_SAVED, best, "", ", the best weights beside --save,");
+    free(best);
+    free(path);
+}
+
+static bool is_numbered(const char *save, const char *path) {
+    struct stat here, there;
+    return mtc_is_numbered(save, path) && find_folder(save, &here) && find_folder(path, &there) &&
+           here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+static int destroys(MtcFault *fault, const FileUse *output, const FileUse *other) {
+    return mtc_fail(fault, MTC_CANT_CREATE, "%s and %s are the same file: %s", other->what, output->what,
+                    other->purpose >= FILE_WRITTEN ? "each would overwrite the other" : "it would be overwritten");
+}
+
+static int compare_uses(MtcFault *fault, const FileUses *uses, const MtcOptions *options) {
+    for (int i = 0; i < uses->count; i++) {
+        const FileUse *use = &uses->use[i];
+        for (int j = 0; j < i && use->purpose >= FILE_WRITTEN; j++) {
+            const FileUse *other = &uses->use[j];
+            bool apart = use->purpose == FILE_SAVED && (other->purpose == FILE_WEIGHTS || other->purpose == FILE_SAVED);
+            if (!apart && is_same_file(use, other))
+                return destroys(fault, use, other);
+        }
+        bool replaced = use->purpose == FILE_READ || use->purpose == FILE_WRITTEN;
+        if (replaced && options->save && options->keep && is_numbered(options->save, use->path))
+            return mtc_fail(fault, MTC_CANT_CREATE, "%s has the name of a numbered checkpoint of --save %s", use->what,
+                            options->save);
+    }
+    return 0;
+}
+
+int mtc_check_outputs(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
+    FileUses uses = {0, 0, NULL};
+    if (!options->log && !options->output && !options->save)
+        return 0;
+    char *program = mtc_resolved("/proc/self/exe");
+    add_use(&uses, FILE_READ, program, "", ", the running program,");
+    free(program);
+    add_use(&uses, FILE_READ, model->source, "the model ", "");
+    add_data_files(&uses, model, options->data);
+    for (int i = 0; i < options->input.count; i++)
+        add_use(&uses, FILE_READ, options->input.at[i], "--input ", "");
+    add_use(&uses, FILE_WEIGHTS, options->load, "--load ", "");
+    add_use(&uses, FILE_WEIGHTS, options->resume, "--resume ", "");
+    add_use(&uses, FILE_WEIGHTS, options->init_from, "--init-from ", "");
+    add_outputs(&uses, options);
+    int code = compare_uses(fault, &uses, options);
+    for (int i = 0; i < uses.count; i++)
+        free_use(&uses.use[i]);
+    free(uses.use);
+    return code;
+}

@@ -1,0 +1,44 @@
+#include "parallel.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { MOST_THREADS = 64 };
+
+static long limited_by(const char *variable, long count) {
+    const char *text = getenv(variable);
+    long limit = text ? strtol(text, NULL, 10) : 0;
+    return limit > 0 && limit < count ? limit : count;
+}
+
+int mtc_processors(void) {
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    count = limited_by("OMP_NUM_THREADS", limited_by("OMP_THREAD_LIMIT", count));
+    return count < 1 ? 1 : count > MOST_THREADS ? MOST_THREADS : (int)count;
+}
+
+typedef struct Crew {
+    void (*work)(void *context, int64_t task);
+    void *context;
+    int64_t tasks, next;
+} Crew;
+
+static void *work_on(void *argument) {
+    Crew *crew = (Crew *)argument;
+    int64_t task;
+    while ((task = __atomic_fetch_add(&crew->next, 1, __ATOMIC_RELAXED)) < crew->tasks)
+        crew->work(crew->context, task);
+    return NULL;
+}
+
+void mtc_parallel(int64_t tasks, void (*work)(void *context, int64_t task), void *context) {
+    Crew crew = {work, context, tasks, 0};
+    pthread_t thread[MOST_THREADS];
+    int processors = mtc_processors(), others = 0;
+    while (others + 1 < processors && others + 1 < tasks && pthread_create(&thread[others], NULL, work_on, &crew) == 0)
+        others++;
+    work_on(&crew);
+    for (int i = 0; i < others; i++)
+        pthread_join(thread[i], NULL);
+}

@@ -1,0 +1,13 @@
+/* Work for all processors: tasks of the host that do not depend on each other. */
+#ifndef MTC_PARALLEL_H
+#define MTC_PARALLEL_H
+
+#include "common.h"
+
+/* How many threads are worth starting: processors, or fewer where OMP_NUM_THREADS or OMP_THREAD_LIMIT say so. */
+int mtc_processors(void);
+
+/* Calls work(context, i) for i from 0 to tasks - 1, begun in this order, on as many threads; returns when all are done. */
+void mtc_parallel(int64_t tasks, void (*work)(void *context, int64_t task), void *context);
+
+#endif

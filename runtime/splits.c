@@ -1,0 +1,344 @@
+/* The data sets of a model: each origin is read once, and divided. */
+#include "table_fields.h"
+
+#include "random.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_table(const MtcOrigin *origin) {
+    return strcmp(origin->format, "tsv") == 0 || strcmp(origin->format, "csv") == 0;
+}
+
+/* An origin that was read. */
+typedef struct Source {
+    bool read, table;
+    MtcExamples arrays;
+    MtcFieldTable fields;
+    const char *name; /* of the file, for messages */
+} Source;
+
+static int read_source(MtcFault *fault, const MtcModel *model, MtcReading *reading, int index, Source *source) {
+    const MtcOrigin *origin = &model->origin[index];
+    char *path;
+    int code;
+    if (source->read)
+        return 0;
+    source->table = is_table(origin);
+    source->name = origin->paths ? origin->path[0] : model->source;
+    if (!source->table)
+        code = mtc_read_arrays(fault, model, origin, reading->folder, &source->arrays);
+    else {
+        code = mtc_find_data(fault, model->source, reading->folder, origin->path[0], &path);
+        if (code)
+            return code;
+        code = mtc_field_table_open(fault, model, origin, path, reading, NULL, false, &source->fields);
+        free(path);
+    }
+    source->read = !code;
+    return code;
+}
+
+static void free_sources(Source *source, int count) {
+    for (int i = 0; i < count; i++) {
+        mtc_examples_free(&source[i].arrays);
+        if (source[i].read && source[i].table)
+            mtc_field_table_free(&source[i].fields);
+    }
+    free(source);
+}
+
+/* ---- parts ---- */
+
+/* Which of `count` rows a part has, in their order; free *row. A row is in the part where the permutation puts it. */
+static int64_t rows_of_part(const MtcSplit *split, uint64_t seed, int64_t count, int64_t **row) {
+    const int64_t begin = llround(split->from * (double)count), end = llround(split->to * (double)count);
+    uint64_t key = mtc_split_key(seed);
+    int64_t rows = 0;
+    *row = (int64_t *)mtc_memory(NULL, (size_t)(end - begin) * sizeof **row);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t place = end - begin == count ? i : (int64_t)mtc_permute(key, (uint32_t)count, (uint32_t)i);
+        if (place >= begin && place < end)
+            (*row)[rows++] = i;
+    }
+    return rows;
+}
+
+static int empty_part(MtcFault *fault, const Source *source, const MtcSplit *split, int64_t count) {
+    return mtc_fail(fault, MTC_BAD_DATA, "%s: '%s', %.6g%% of %lld example%s, is empty", source->name, split->name,
+                    100 * (split->to - split->from), (long long)count, count == 1 ? "" : "s");
+}
+
+static int select_part(MtcFault *fault, const Source *source, const MtcSplit *split, uint64_t seed, int64_t **row,
+                       int64_t *rows) {
+    int64_t count = source->table ? source->fields.rows : source->arrays.count;
+    *rows = rows_of_part(split, seed, count, row);
+    for (int64_t i = 0; i < *rows && source->table; i++)
+        (*row)[i] = source->fields.row[(*row)[i]];
+    return *rows ? 0 : empty_part(fault, source, split, count);
+}
+
+static void gather(const MtcModel *model, const MtcExamples *from, const int64_t *row, int64_t rows, MtcExamples *to) {
+    to->count = rows;
+    for (int f = 0; f < model->fields; f++) {
+        size_t size = (size_t)model->field[f].elements * mtc_type_size(model->field[f].type);
+        to->field[f] = mtc_memory(NULL, (size_t)rows * size);
+        for (int64_t i = 0; i < rows; i++)
+            memcpy((char *)to->field[f] + (size_t)i * size, (const char *)from->field[f] + (size_t)row[i] * size, size);
+    }
+}
+
+static int take_part(MtcFault *fault, const MtcModel *model, Source *source, const MtcSplit *split, bool last,
+                     MtcReading *reading, const MtcEncoding *encoding, MtcExamples *examples) {
+    int64_t *row = NULL, rows;
+    memset(examples, 0, sizeof *examples);
+    if (!source->table && last && split->from <= 0 && split->to >= 1) { /* nobody else needs the arrays */
+        *examples = source->arrays;
+        memset(&source->arrays, 0, sizeof source->arrays);
+        return 0;
+    }
+    int code = select_part(fault, source, split, reading->seed, &row, &rows);
+    if (!code && source->table)
+        code = mtc_field_table_encode(fault, &source->fields, encoding, reading, row, rows, examples);
+    else if (!code)
+        gather(model, &source->arrays, row, rows, examples);
+    free(row);
+    return code;
+}
+
+/* ---- what training data decide ---- */
+
+static bool has_meaning(const MtcModel *model) {
+    for (int f = 0; f < model->fields; f++)
+        if (model->field[f].columns.count)
+            return true;
+    return false;
+}
+
+static int learn(MtcFault *fault, const MtcModel *model, MtcReading *reading, Source *sources, MtcEncoding *encoding) {
+    const MtcSplit *split = mtc_split(model, "train");
+    int64_t *row = NULL, rows;
+    if (encoding->known || !split || !has_meaning(model))
+        return 0;
+    Source *source = &sources[split->origin];
+    int code = read_source(fault, model, reading, split->origin, source);
+    if (!code && source->table) {
+        code = select_part(fault, source, split, reading->seed, &row, &rows);
+        if (!code)
+            code = mtc_field_table_learn(fault, &source->fields, row, rows, encoding);
+        free(row);
+    }
+    if (code)
+        mtc_encoding_free(encoding);
+    encoding->known = !code;
+    return code;
+}
+
+/* ---- reading ---- */
+
+/* Does a later one of the splits need the same origin? */
+static bool is_last(const MtcModel *model, const char *const *name, int count, int index) {
+    for (int i = index + 1; i < count; i++)
+        if (name[i] && mtc_split(model, name[i])->origin == mtc_split(model, name[index])->origin)
+            return false;
+    return true;
+}
+
+static int splits_exist(MtcFault *fault, const MtcModel *model, const char *const *name, int count) {
+    for (int i = 0; i < count; i++)
+        if (name[i] && !mtc_split(model, name[i]))
+            return mtc_fail(fault, MTC_USAGE, "the model has no split '%s'", name[i]);
+    return 0;
+}
+
+int mtc_read_splits(MtcFault *fault, const MtcModel *model, MtcReading *reading, MtcEncoding *encoding,
+                    const char *const *name, int count, MtcExamples *examples) {
+    Source *source = (Source *)mtc_zeroed((size_t)model->origins * sizeof *source);
+    memset(examples, 0, (size_t)count * sizeof *examples);
+    reading->skipped = 0;
+    int code = splits_exist(fault, model, name, count);
+    if (!code)
+        code = learn(fault, model, reading, source, encoding);
+    for (int i = 0; i < count && !code; i++) {
+        const MtcSplit *split = name[i] ? mtc_split(model, name[i]) : NULL;
+        if (!split)
+            continue;
+        code = read_source(fault, model, reading, split->origin, &source[split->origin]);
+        if (!code)
+            code = take_part(fault, model, &source[split->origin], split, is_last(model, name, count, i), reading,
+                             encoding, &examples[i]);
+    }
+    for (int i = 0; i < count && code; i++)
+        mtc_examples_free(&examples[i]);
+    free_sources(source, model->origins);
+    return code;
+}
+
+/* ---- examples to predict ---- */
+
+/* Fields listed in a message: "'image', 'label'". */
+static void add_name(MtcText *text, const MtcField *field) {
+    mtc_text_add(text, "%s'%s'", text->length ? ", " : "", field->name);
+}
+
+static int wrong_number_of_inputs(MtcFault *fault, const MtcModel *model, int given) {
+    MtcText all = {NULL, 0, 0}, missing = {NULL, 0, 0};
+    for (int i = 0; i < model->fields; i++) {
+        add_name(&all, &model->field[i]);
+        if (model->field[i].predicts && given-- <= 0)
+            add_name(&missing, &model->field[i]);
+    }
+    if (missing.at)
+        mtc_fail(fault, MTC_USAGE, "no --input for %s", missing.at);
+    else
+        mtc_fail(fault, MTC_USAGE, "more --input files than fields");
+    mtc_note(fault,
+             "give a file for each of the fields, in this order: %s; those that the prediction does not depend on may "
+             "be left out",
+             all.at);
+    free(all.at);
+    free(missing.at);
+    return fault->code;
+}
+
+int mtc_check_inputs(MtcFault *fault, const MtcModel *model, int paths) {
+    return paths > model->fields ? wrong_number_of_inputs(fault, model, paths) : 0;
+}
+
+/* A file for each field. With fewer files than fields, those that the prediction does not depend on get none, the last
+ * ones first. */
+static int read_field_files(MtcFault *fault, const MtcModel *model, const char *const *path, int paths,
+                            MtcExamples *examples) {
+    const char *file[MTC_MAX_FIELDS] = {NULL};
+    int needed = 0, next = 0;
+    for (int i = 0; i < model->fields; i++)
+        needed += model->field[i].predicts;
+    int others = paths - needed;
+    if (others < 0)
+        return wrong_number_of_inputs(fault, model, paths);
+    for (int i = 0; i < model->fields; i++)
+        if (model->field[i].predicts || others-- > 0)
+            file[i] = path[next++];
+    return mtc_read_field_files(fault, model, file, examples);
+}
+
+static const MtcOrigin *table_origin(const MtcModel *model) {
+    const MtcSplit *split = mtc_split(model, "train");
+    return split && is_table(&model->origin[split->origin]) ? &model->origin[split->origin] : NULL;
+}
+
+/* Which rows of the table the examples are, those counted too that were left out because they are wrong. */
+static void place_examples(const MtcFieldTable *fields, MtcExamples *examples) {
+    const MtcTable *table = &fields->table;
+    int64_t bad = 0;
+    examples->rows = table->rows + table->bad;
+    examples->row = (int64_t *)mtc_memory(NULL, (size_t)examples->count * sizeof *examples->row);
+    for (int64_t i = 0; i < examples->count; i++) {
+        while (bad < table->bad && table->bad_at[bad] < table->at[fields->row[i]])
+            bad++;
+        examples->row[i] = fields->row[i] + bad;
+    }
+}
+
+static int read_table_input(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, MtcReading *reading,
+                            const MtcEncoding *encoding, const char *path, const bool *wanted, MtcExamples *examples) {
+    MtcFieldTable fields;
+    const bool cache = reading->cache;
+    reading->cache = cache && !reading->skip_bad_rows; /* a kept table does not say where bad rows were */
+    int code = mtc_field_table_open(fault, model, origin, path, reading, wanted, true, &fields);
+    reading->cache = cache;
+    if (code)
+        return code;
+    code = mtc_field_table_encode(fault, &fields, encoding, reading, fields.row, fields.rows, examples);
+    if (!code)
+        place_examples(&fields, examples);
+    mtc_field_table_free(&fields);
+    return code;
+}
+
+/* "x[0]", "x[1]", ... for each field; free with mtc_free_strings. */
+static char **element_names(const MtcModel *model, int *count) {
+    char **name = NULL;
+    *count = 0;
+    for (int f = 0; f < model->fields; f++) {
+        const int64_t elements = model->field[f].elements;
+        name = (char **)mtc_memory(name, (size_t)(*count + elements) * sizeof *name);
+        for (int64_t e = 0; e < elements; e++) {
+            MtcText text = {NULL, 0, 0};
+            mtc_text_add(&text, elements > 1 ? "%s[%lld]" : "%s", model->field[f].name, (long long)e);
+            name[(*count)++] = text.at;
+        }
+    }
+    return name;
+}
+
+static bool first_line_has(const char *path, char character) {
+    MtcFault unreadable; /* reading it will say so */
+    MtcInput *input;
+    char begin[4096];
+    size_t got = 0;
+    if (mtc_input_open(&unreadable, path, &input))
+        return false;
+    mtc_input_read(&unreadable, input, begin, sizeof begin, &got);
+    mtc_input_close(input);
+    const char *end = (const char *)memchr(begin, '\n', got);
+    return memchr(begin, character, end ? (size_t)(end - begin) : got) != NULL;
+}
+
+/* Rows of numbers, as they stand in the model: a table without a header, a column for each element of each field. Tabs or
+ * commas are between them. */
+static int read_rows_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, const MtcEncoding *encoding,
+                           const char *path, const bool *wanted, MtcExamples *examples) {
+    MtcModel table = *model;
+    MtcOrigin origin;
+    MtcField field[MTC_MAX_FIELDS];
+    int columns;
+    char **name = element_names(model, &columns), **next = name;
+    memset(&origin, 0, sizeof origin);
+    origin.columns = columns;
+    origin.column = (const char *const *)name;
+    origin.separator = first_line_has(path, '\t') ? '\t' : ',';
+    for (int f = 0; f < model->fields; f++) {
+        field[f] = model->field[f];
+        field[f].columns.count = (int)field[f].elements;
+        field[f].columns.name = (const char *const *)next;
+        field[f].columns.date_format = "";
+        next += field[f].elements;
+    }
+    table.field = field;
+    int code = read_table_input(fault, &table, &origin, reading, encoding, path, wanted, examples);
+    mtc_free_strings(name, columns);
+    return code;
+}
+
+static bool has_rows(const MtcModel *model) {
+    const MtcSplit *split = mtc_split(model, "train");
+    return split && strcmp(model->origin[split->origin].format, "rows") == 0;
+}
+
+int mtc_read_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, const MtcEncoding *encoding,
+                   const char *const *path, int paths, MtcExamples *examples) {
+    const MtcOrigin *origin = table_origin(model);
+    bool wanted[MTC_MAX_FIELDS];
+    MtcFileKind kind;
+    for (int f = 0; f < model->fields; f++)
+        wanted[f] = model->field[f].predicts;
+    reading->skipped = 0;
+    memset(examples, 0, sizeof *examples);
+    int code = mtc_check_inputs(fault, model, paths);
+    if (!code)
+        code = mtc_file_kind(fault, path[0], &kind);
+    if (code)
+        return code;
+    bool rows = kind == MTC_FILE_TEXT && has_rows(model);
+    bool one = kind == MTC_FILE_ZIP || rows || (kind == MTC_FILE_TEXT && origin);
+    if (one && paths > 1)
+        return mtc_fail(fault, MTC_USAGE, "%s holds all fields: give --input once", path[0]);
+    if (kind == MTC_FILE_ZIP)
+        return mtc_read_npz(fault, model, path[0], wanted, examples);
+    if (rows)
+        return read_rows_input(fault, model, reading, encoding, path[0], wanted, examples);
+    return one ? read_table_input(fault, model, origin, reading, encoding, path[0], wanted, examples)
+               : read_field_files(fault, model, path, paths, examples);
+}

@@ -1,0 +1,326 @@
+/* Parsed tables, kept beside their files: `.sales.tsv.mtc-cache`; where that folder cannot be written, in the user's cache.
+ *
+ * A kept table is used for the very bytes and columns that it was made of: its header holds digests of both, and of what
+ * follows the header, so that a file that was cut or damaged is not used either. Numbers are in this machine's order. */
+#include "parallel.h"
+#include "table.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- digests ---- */
+
+static const size_t DIGEST_BLOCK = 1 << 20;
+
+static uint64_t stir(uint64_t state, uint64_t word) {
+    state = (state ^ word) * 0xD6E8FEB86659FD93u;
+    return state << 29 | state >> 35;
+}
+
+static uint64_t finish(uint64_t state) {
+    state = (state ^ state >> 32) * 0x9E3779B97F4A7C15u;
+    state = (state ^ state >> 29) * 0xD6E8FEB86659FD93u;
+    return state ^ state >> 32;
+}
+
+/* Four lanes take eight bytes each in turn; they do not wait for each other. */
+static MtcDigest digest_block(const char *bytes, size_t size) {
+    uint64_t lane[4] = {0x243F6A8885A308D3u, 0x13198A2E03707344u, 0xA4093822299F31D0u, 0x082EFA98EC4E6C89u}, word[4];
+    size_t left = size;
+    for (; left >= 32; bytes += 32, left -= 32) {
+        memcpy(word, bytes, 32);
+        for (int i = 0; i < 4; i++)
+            lane[i] = stir(lane[i], word[i]);
+    }
+    memset(word, 0, sizeof word);
+    memcpy(word, bytes, left);
+    for (int i = 0; i < 4; i++)
+        lane[i] = stir(lane[i], word[i]);
+    MtcDigest digest;
+    digest.at[0] = finish(stir(stir(stir(stir(size, lane[0]), lane[1]), lane[2]), lane[3]));
+    digest.at[1] = finish(stir(stir(stir(stir(~size, lane[3]), lane[1]), lane[0]), lane[2]));
+    return digest;
+}
+
+typedef struct DigestJob {
+    const char *bytes;
+    size_t size;
+    MtcDigest *block;
+} DigestJob;
+
+static void digest_task(void *context, int64_t task) {
+    const DigestJob *job = (const DigestJob *)context;
+    size_t begin = (size_t)task * DIGEST_BLOCK, left = job->size - begin;
+    job->block[task] = digest_block(job->bytes + begin, left < DIGEST_BLOCK ? left : DIGEST_BLOCK);
+}
+
+MtcDigest mtc_digest(const void *bytes, size_t size) {
+    size_t blocks = size / DIGEST_BLOCK + 1;
+    DigestJob job = {(const char *)bytes, size, (MtcDigest *)mtc_memory(NULL, blocks * sizeof(MtcDigest))};
+    mtc_parallel((int64_t)blocks, digest_task, &job);
+    MtcDigest digest = digest_block((const char *)job.block, blocks * sizeof *job.block);
+    free(job.block);
+    return digest;
+}
+
+/* Of everything that decides what a table's cells are. */
+static MtcDigest digest_form(const MtcTableForm *form) {
+    MtcText text = {NULL, 0, 0};
+    mtc_text_add(&text, "%d %d %d %d %d\n", form->header, form->shorter, form->separator, form->quote, form->columns);
+    for (int i = 0; i < form->names; i++)
+        mtc_text_add(&text, "%s\n", form->name[i]);
+    for (int c = 0; c < form->columns; c++) {
+        const MtcTableColumn *column = &form->column[c];
+        bool date = column->cell == MTC_CELL_DATE;
+        mtc_text_add(&text, "\n%s\n%d %d %d %d\n%s", column->name, column->cell, column->optional, column->low,
+                     column->high, date ? column->date_format : "");
+    }
+    MtcDigest digest = mtc_digest(text.at, text.length);
+    free(text.at);
+    return digest;
+}
+
+/* ---- places ---- */
+
+/* A cache file's path: 0 beside the table; 1 in the user's cache, where tables of one name are told apart by a digest of
+ * their folders. NULL: there is no such place. */
+static char *cache_path(const char *table, int place) {
+    const char *slash = strrchr(table, '/'), *name = slash ? slash + 1 : table;
+    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    MtcText path = {NULL, 0, 0};
+    if (place == 0) {
+        mtc_text_add(&path, "%.*s.%s.mtc-cache", (int)(name - table), table, name);
+        return path.at;
+    }
+    char *whole = realpath(table, NULL);
+    if (whole && cache && *cache)
+        mtc_text_add(&path, "%s/mtc/", cache);
+    else if (whole && home && *home)
+        mtc_text_add(&path, "%s/.cache/mtc/", home);
+    if (path.at)
+        mtc_text_add(&path, "%s.%016llx.mtc-cache", name, (unsigned long long)mtc_digest(whole, strlen(whole)).at[0]);
+    free(whole);
+    return path.at;
+}
+
+/* ---- the file: header, then rows, cells of each column, words of each column, each padded to eight bytes ---- */
+
+enum { FORMAT_VERSION = 1 };
+static const char magic[8] = {'m', 't', 'c', 't', 'a', 'b', 'l', 'e'};
+
+typedef struct CacheHeader {
+    char magic[8];
+    uint32_t version, columns;
+    MtcDigest content, form, rest;
+    uint64_t rest_size;
+    int64_t rows, bad;
+    char first_bad[512]; /* without the table's path, with which it begins */
+} CacheHeader;
+
+static size_t padded(size_t size) {
+    return (size + 7) / 8 * 8;
+}
+
+/* What lies after the header: written to, or read from. */
+typedef struct Cursor {
+    char *at;
+    size_t left;
+} Cursor;
+
+static void *take(Cursor *cursor, size_t size) {
+    char *at = cursor->at;
+    if (padded(size) > cursor->left)
+        return NULL;
+    cursor->at += padded(size);
+    cursor->left -= padded(size);
+    return at;
+}
+
+static void put(Cursor *cursor, const void *bytes, size_t size) {
+    memcpy(take(cursor, size), bytes, size);
+}
+
+/* ---- loading ---- */
+
+static bool take_words(Cursor *cursor, int64_t rows, const int32_t *cell, MtcWordList *list) {
+    const uint64_t *counts = (const uint64_t *)take(cursor, 2 * sizeof *counts);
+    if (!counts || counts[0] > INT32_MAX || counts[1] > cursor->left)
+        return false;
+    const char *bytes = (const char *)take(cursor, counts[1]);
+    uint64_t ends = 0;
+    for (uint64_t i = 0; bytes && i < counts[1]; i++)
+        ends += bytes[i] == 0;
+    if (!bytes || ends != counts[0] || (counts[1] > 0 && bytes[counts[1] - 1] != 0))
+        return false;
+    for (int64_t i = 0; i < rows; i++)
+        if (cell[i] != MTC_EMPTY && (cell[i] < 0 || (uint64_t)cell[i] >= counts[0]))
+            return false;
+    mtc_word_list_from(list, bytes, counts[1], (int)counts[0]);
+    return true;
+}
+
+static bool take_table(MtcTable *table, const MtcTableForm *form, Cursor *cursor) {
+    size_t rows = (size_t)table->rows;
+    table->columns = form->columns;
+    table->cell = (void **)mtc_zeroed((size_t)form->columns * sizeof *table->cell);
+    table->words = (MtcWordList *)mtc_zeroed((size_t)form->columns * sizeof *table->words);
+    bool good = rows <= cursor->left / 8 && (table->at = (uint64_t *)take(cursor, 8 * rows)) != NULL;
+    for (int c = 0; c < form->columns && good; c++)
+        good = (table->cell[c] = take(cursor, 4 * rows)) != NULL;
+    for (int c = 0; c < form->columns && good; c++)
+        if (form->column[c].cell == MTC_CELL_WORD)
+            good = take_words(cursor, table->rows, (const int32_t *)table->cell[c], &table->words[c]);
+    return good;
+}
+
+static bool is_of(const CacheHeader *header, size_t size, const MtcTableForm *form, MtcDigest content, bool skip_bad) {
+    MtcDigest wanted = digest_form(form);
+    return memcmp(header->magic, magic, sizeof magic) == 0 && header->version == FORMAT_VERSION &&
+           memcmp(&header->content, &content, sizeof content) == 0 &&
+           memcmp(&header->form, &wanted, sizeof wanted) == 0 && header->columns == (uint32_t)form->columns &&
+           header->rest_size == size - sizeof *header && header->rows > 0 && (header->bad == 0 || skip_bad);
+}
+
+static bool read_cache(const char *path, MtcTable *table) {
+    struct stat status;
+    const char *unused;
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
+        (size_t)status.st_size > sizeof(CacheHeader)) {
+        table->cache_size = (size_t)status.st_size;
+        table->cache = mtc_file_bytes(file, table->cache_size, &unused);
+    }
+    if (file >= 0)
+        close(file);
+    return table->cache != NULL;
+}
+
+/* Everything but the text. */
+static void forget_table(MtcTable *table) {
+    MtcTableText text = table->text;
+    memset(&table->text, 0, sizeof text);
+    mtc_table_free(table);
+    table->text = text;
+}
+
+static bool load_from(const char *path, MtcTable *table, const MtcTableForm *form, MtcDigest content, bool skip_bad) {
+    if (!read_cache(path, table))
+        return false;
+    CacheHeader header;
+    memcpy(&header, table->cache, sizeof header);
+    Cursor cursor = {(char *)table->cache + sizeof header, table->cache_size - sizeof header};
+    bool good = is_of(&header, table->cache_size, form, content, skip_bad);
+    MtcDigest rest = good ? mtc_digest(cursor.at, cursor.left) : content;
+    good = good && memcmp(&rest, &header.rest, sizeof rest) == 0;
+    table->rows = header.rows;
+    table->bad = header.bad;
+    header.first_bad[sizeof header.first_bad - 1] = 0;
+    if (good && header.bad)
+        snprintf(table->first_bad, sizeof table->first_bad, "%s%s", table->text.path, header.first_bad);
+    good = good && take_table(table, form, &cursor);
+    if (!good)
+        forget_table(table);
+    return good;
+}
+
+bool mtc_cache_load(MtcTable *table, const MtcTableForm *form, MtcDigest content, bool skip_bad) {
+    bool loaded = false;
+    for (int place = 0; place < 2 && !loaded; place++) {
+        char *path = cache_path(table->text.path, place);
+        loaded = path && load_from(path, table, form, content, skip_bad);
+        free(path);
+    }
+    return loaded;
+}
+
+/* ---- storing ---- */
+
+static size_t rest_size(const MtcTable *table, const MtcTableForm *form) {
+    size_t rows = (size_t)table->rows, size = 8 * rows + (size_t)form->columns * padded(4 * rows);
+    for (int c = 0; c < form->columns; c++)
+        if (form->column[c].cell == MTC_CELL_WORD)
+            size += 16 + padded(table->words[c].size);
+    return size;
+}
+
+static void put_table(Cursor *cursor, const MtcTable *table, const MtcTableForm *form) {
+    size_t rows = (size_t)table->rows;
+    put(cursor, table->at, 8 * rows);
+    for (int c = 0; c < form->columns; c++)
+        put(cursor, table->cell[c], 4 * rows);
+    for (int c = 0; c < form->columns; c++) {
+        const MtcWordList *list = &table->words[c];
+        uint64_t counts[2] = {(uint64_t)list->count, list->size};
+        if (form->column[c].cell != MTC_CELL_WORD)
+            continue;
+        put(cursor, counts, sizeof counts);
+        if (list->size)
+            put(cursor, list->bytes, list->size);
+    }
+}
+
+static bool write_whole(const char *path, const void *bytes, size_t size) {
+    MtcFault unused;
+    MtcOutput *output;
+    if (mtc_output_open(&unused, path, &output))
+        return false;
+    if (mtc_output_write(&unused, output, bytes, size)) {
+        mtc_output_discard(output);
+        return false;
+    }
+    return mtc_output_commit(&unused, output) == 0;
+}
+
+void mtc_cache_store(const MtcTable *table, const MtcTableForm *form, MtcDigest content) {
+    size_t size = rest_size(table, form), path_length = strlen(table->text.path);
+    char *bytes = (char *)mtc_zeroed(sizeof(CacheHeader) + size);
+    Cursor cursor = {bytes + sizeof(CacheHeader), size};
+    CacheHeader header;
+    memset(&header, 0, sizeof header);
+    put_table(&cursor, table, form);
+    memcpy(header.magic, magic, sizeof magic);
+    header.version = FORMAT_VERSION;
+    header.columns = (uint32_t)form->columns;
+    header.content = content;
+    header.form = digest_form(form);
+    header.rest = mtc_digest(bytes + sizeof header, size);
+    header.rest_size = size;
+    header.rows = table->rows;
+    header.bad = table->bad;
+    if (table->bad && strlen(table->first_bad) > path_length)
+        strcpy(header.first_bad, table->first_bad + path_length);
+    memcpy(bytes, &header, sizeof header);
+    for (int place = 0; place < 2; place++) {
+        char *path = cache_path(table->text.path, place);
+        if (path && place == 1)
+            mtc_make_folders(path);
+        bool written = path && write_whole(path, bytes, sizeof header + size);
+        free(path);
+        if (written)
+            break;
+    }
+    free(bytes);
+}
+
+/* ---- the end of a table ---- */
+
+void mtc_table_free(MtcTable *table) {
+    for (int c = 0; c < table->columns; c++) {
+        if (table->cell && !table->cache)
+            free(table->cell[c]);
+        if (table->words)
+            mtc_word_list_free(&table->words[c]);
+    }
+    if (!table->cache)
+        free(table->at);
+    free(table->cell);
+    free(table->words);
+    free(table->bad_at);
+    free(table->cache);
+    mtc_text_close(&table->text);
+    memset(table, 0, sizeof *table);
+}

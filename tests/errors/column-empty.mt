@@ -1,0 +1,12 @@
+data {
+  train = tsv("sales.tsv", columns = ["", "x", "label"])
+  x     : f32
+  label : class[3]
+}
+model {
+  y = linear(x, 3)
+}
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+}

@@ -1,0 +1,14 @@
+data {
+  train = idx("images", "labels")
+  x     : f32[6]
+  label : class[3]
+}
+model {
+  h = x.flatten()
+  n = x.shape
+  y = linear(h, n)
+}
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+}

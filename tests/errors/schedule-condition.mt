@@ -1,0 +1,22 @@
+fn rate(steps) {
+  if steps > 100 {
+    r = 0.1
+  } else {
+    r = 0.2
+  }
+  return r
+}
+data {
+  train = idx("images", "labels")
+  image : u8[4, 4]
+  label : class[3]
+}
+model {
+  h      = relu(linear(flatten(image), 5))
+  logits = linear(h, 3)
+}
+train {
+  loss      = cross_entropy(logits, label)
+  metric    = accuracy(logits, label)
+  optimizer = sgd(rate(total_steps))
+}

@@ -1,0 +1,12 @@
+data {
+  train = npz("images.npz", "labels.npz")
+  x     : f32[2]
+  label : class[3]
+}
+model {
+  y = linear(x, 3)
+}
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+}

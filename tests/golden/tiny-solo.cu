@@ -1,0 +1,469 @@
+// tiny-solo: a model of 17 parameters, compiled by mtc from tiny-solo.mt
+//
+//   step      348 FLOP in 2 phases
+//   memory    2.0 KB arena (2.5 KB without sharing): weights 1.0 KB, optimizer state 0 B, values 1.0 KB
+//   schedule  persistent: 1.1 us a step estimated (graph: 5.0 us)
+//
+//   phase 1   h_to_d_h_pre    1 tile
+//   phase 2   d_y_hat_weight  1 tile
+//             d_h_weight      1 tile
+//             report_loss     1 tile
+//
+// From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
+// group them; the step; evaluation; tables for the runtime; main.
+//
+// How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
+// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
+// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
+// has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
+// a single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the
+// phases, and in a phase over the tiles (cuda/schedule.cuh).
+
+#include "mtc.h" // the runtime: data, command line, checkpoints
+
+#include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
+#include "cuda/math.cuh"     // relu, sigmoid ...
+#include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
+#include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
+#include "cuda/team.cuh"     // the threads of a row
+
+#include <algorithm>
+
+// ---- sizes --------------------------------------------------------------------------------------------------
+
+enum { BATCH = 4, X = 2, H = 4 };
+enum { REPORT_LOSS, REPORTS };
+
+// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+
+struct Tensors {
+    static constexpr int64_t arena_bytes = 2048;
+
+    const float *x;        // data set: [examples, X]
+    const float *y;        // data set: [examples, 1]
+    float *h_weight;       // [H, X]
+    float *h_bias;         // [H]
+    float *y_hat_weight;   // [1, H]
+    float *y_hat_bias;     // [1]
+    float *eval_loss_part; // [BATCH]
+    float *loss_part;      // [BATCH], shares bytes of eval_loss_part
+    float *d_y_hat_pre;    // [BATCH, 1]
+    float *eval_y_hat;     // [BATCH, 1], shares bytes of d_y_hat_pre
+    float *h;              // [BATCH, H]
+    float *d_h_pre;        // [BATCH, H]
+
+    __device__ Tensors(const MtcRun &run, char *arena) {
+        x = (const float *)run.data.field[0];
+        y = (const float *)run.data.field[1];
+        h_weight = (float *)(arena + 0);
+        h_bias = (float *)(arena + 256);
+        y_hat_weight = (float *)(arena + 512);
+        y_hat_bias = (float *)(arena + 768);
+        eval_loss_part = (float *)(arena + 1024);
+        loss_part = (float *)(arena + 1024);
+        d_y_hat_pre = (float *)(arena + 1280);
+        eval_y_hat = (float *)(arena + 1280);
+        h = (float *)(arena + 1536);
+        d_h_pre = (float *)(arena + 1792);
+    }
+};
+
+// ---- training step ------------------------------------------------------------------------------------------
+
+// h = sigmoid(linear(x, 4))                                                                      tiny-solo.mt:9
+// y_hat = sigmoid(linear(h, 1))                                                                 tiny-solo.mt:10
+// loss = mse(y_hat, y)                                                                          tiny-solo.mt:14
+constexpr int h_to_d_h_pre_tiles = divide_up(BATCH, Warp::rows);
+constexpr int h_to_d_h_pre_row_floats = H + 1 + 1; // that a row keeps from stage to stage
+constexpr int h_to_d_h_pre_shared_bytes = team_shared<Warp>(h_to_d_h_pre_row_floats);
+static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    int64_t example = row(batch, i);
+    float row_share = share(batch, i);
+    gate();
+    if (i >= BATCH)
+        return;
+    float *h = row_memory(team, shared, h_to_d_h_pre_row_floats);
+    float *d_y_hat_pre = h + H;
+    float *y_hat = d_y_hat_pre + 1;
+
+    // h[i, j] = sigmoid((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
+    auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
+    auto store = [&](int j, float sum) { h[j] = t.h[i * H + j] = sigmoid(sum + t.h_bias[j]); };
+    team_product<H, X>(team, term, store);
+    team.sync();
+
+    // y_hat[i, 0] = sigmoid((sum over k of h[i, k] * y_hat.weight[0, k]) + y_hat.bias[0])
+    // d_y_hat[i, 0] = share(i) * (y_hat[i, 0] - y[i, 0]) + share(i) * (y_hat[i, 0] - y[i, 0])
+    // d_y_hat_pre[i, 0] = d_y_hat[i, 0] * (y_hat[i, 0] * (1 - y_hat[i, 0]))
+    float y_hat_bias = t.y_hat_bias[0];
+    float y = t.y[example];
+    auto term_2 = [&](int j, int k) { return h[k] * t.y_hat_weight[k]; };
+    auto store_2 = [&](int j, float sum) {
+        float y_hat_2 = sigmoid(sum + y_hat_bias);
+        float d_loss_part_pre_mul = row_share * (y_hat_2 - y);
+        float d_y_hat_pre_2 = (d_loss_part_pre_mul + d_loss_part_pre_mul) * (y_hat_2 * (1.0f - y_hat_2));
+        d_y_hat_pre[j] = d_y_hat_pre_2;
+        y_hat[j] = y_hat_2;
+        t.d_y_hat_pre[i] = d_y_hat_pre_2;
+    };
+    team_product<1, H>(team, term_2, store_2);
+    team.sync();
+
+    // d_h[i, j] = sum over k of d_y_hat_pre[i, 0] * y_hat.weight[0, j]
+    // d_h_pre[i, j] = d_h[i, j] * (h[i, j] * (1 - h[i, j]))
+    auto term_3 = [&](int j, int k) { return d_y_hat_pre[0] * t.y_hat_weight[k * H + j]; };
+    auto store_3 = [&](int j, float sum) { t.d_h_pre[i * H + j] = sum * (h[j] * (1.0f - h[j])); };
+    team_product<H, 1>(team, term_3, store_3);
+
+    // loss_part[i] = (y_hat[i, 0] - y[i, 0]) * (y_hat[i, 0] - y[i, 0]) * share(i)
+    if (leads(team)) {
+        float y_hat_sub = y_hat[0] - t.y[example];
+        t.loss_part[i] = y_hat_sub * y_hat_sub * row_share;
+    }
+}
+
+// gradient of y_hat = sigmoid(linear(h, 1))                                                     tiny-solo.mt:10
+// optimizer = sgd(0.5)                                                                          tiny-solo.mt:15
+//
+//     d_y_hat.weight[0, j] = sum over k of d_y_hat_pre[k, 0] * h[k, j]
+//     y_hat.weight[0, j] = y_hat.weight[0, j] - 0.5 * d_y_hat.weight[0, j]
+//     d_y_hat.bias[0] = sum over j of d_y_hat_pre[j, 0]
+//     y_hat.bias[0] = y_hat.bias[0] - 0.5 * d_y_hat.bias[0]
+// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
+using d_y_hat_weight_product = Product<1, H, BATCH>;
+using d_y_hat_weight_tile = Tile<16, 16, 1, 1, 1>;
+constexpr int d_y_hat_weight_tiles = product_tiles<d_y_hat_weight_product, d_y_hat_weight_tile>();
+static __device__ void d_y_hat_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
+    auto left = transposed(matrix<1>(t.d_y_hat_pre));
+    auto right = matrix<H>(t.h);
+    struct Ahead {
+        float y_hat_weight;
+    };
+    auto read = [&](int i, int j) { return Ahead{t.y_hat_weight[j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+        t.y_hat_weight[j] = ahead.y_hat_weight - 0.5f * sum;
+    };
+    // the same for the sums over k of left(i, k)
+    struct RowAhead {
+        float y_hat_bias;
+    };
+    auto read_row = [&](int i) { return RowAhead{t.y_hat_bias[i]}; };
+    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.y_hat_bias[i] = ahead.y_hat_bias - 0.5f * sum; };
+    matmul<d_y_hat_weight_product, d_y_hat_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
+                                                        sum_of_a(preloaded_early(read_row, row_out)));
+}
+
+// gradient of h = sigmoid(linear(x, 4))                                                          tiny-solo.mt:9
+// optimizer = sgd(0.5)                                                                          tiny-solo.mt:15
+//
+//     d_h.weight[i, j] = sum over k of d_h_pre[k, i] * x[k, j]
+//     h.weight[i, j] = h.weight[i, j] - 0.5 * d_h.weight[i, j]
+//     d_h.bias[i] = sum over j of d_h_pre[j, i]
+//     h.bias[i] = h.bias[i] - 0.5 * d_h.bias[i]
+// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
+using d_h_weight_product = Product<H, X, BATCH>;
+using d_h_weight_tile = Tile<16, 16, 1, 1, 1, 1>; // the last: its first warp
+constexpr int d_h_weight_tiles = product_tiles<d_h_weight_product, d_h_weight_tile>();
+static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    auto left = transposed(matrix<H>(t.d_h_pre));
+    auto right = gathered<X>(t.x, batch, [](float v) { return v; });
+    struct Ahead {
+        float h_weight;
+    };
+    auto read = [&](int i, int j) { return Ahead{t.h_weight[i * X + j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+        t.h_weight[i * X + j] = ahead.h_weight - 0.5f * sum;
+    };
+    // the same for the sums over k of left(i, k)
+    struct RowAhead {
+        float h_bias;
+    };
+    auto read_row = [&](int i) { return RowAhead{t.h_bias[i]}; };
+    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.h_bias[i] = ahead.h_bias - 0.5f * sum; };
+    matmul<d_h_weight_product, d_h_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
+                                                sum_of_a(preloaded_early(read_row, row_out)));
+}
+
+// loss = mse(y_hat, y)                                                                          tiny-solo.mt:14
+constexpr int report_loss_tiles = 1;
+constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
+static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row < WARPS - 1)
+        return;
+
+    // loss = sum over i of loss_part[i]
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (leads(team))
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+// ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
+
+// phase 1 of 2: 1 tile
+constexpr int train_1_tiles = h_to_d_h_pre_tiles;
+static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    h_to_d_h_pre(t, batch, tile, shared, gate);
+}
+
+// phase 2 of 2: 3 tiles
+constexpr int train_2_tiles = d_y_hat_weight_tiles + d_h_weight_tiles + report_loss_tiles;
+constexpr int train_2_sharing = 0; // of them use shared memory
+static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < d_y_hat_weight_tiles)
+        return d_y_hat_weight(t, tile, shared, gate);
+    tile -= d_y_hat_weight_tiles;
+    if (tile < d_h_weight_tiles)
+        return d_h_weight(t, batch, tile, shared, gate);
+    tile -= d_h_weight_tiles;
+    report_loss(t, batch, shared, gate);
+}
+
+// bytes of shared memory: the most that any kernel takes
+constexpr int TRAIN_SHARED = std::max({
+    h_to_d_h_pre_shared_bytes,
+    report_loss_shared_bytes,
+});
+using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>,
+                   Phase<train_2, train_2_tiles, train_2_sharing>>;
+
+// ---- the step -----------------------------------------------------------------------------------------------
+
+constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
+static Persistent<Train, Form::solo> schedule;
+
+// of kernel_table: phase, tiles
+static const Part parts[] = {
+    {0, h_to_d_h_pre_tiles},   // kernel 1
+    {1, d_y_hat_weight_tiles}, // kernel 2
+    {1, d_h_weight_tiles},     // kernel 3
+    {1, report_loss_tiles},    // kernel 4
+};
+static Repeated<Train> repeated;
+
+static const char *train(const MtcRun *run, int64_t steps) {
+    return schedule.train(run, steps);
+}
+
+// phases 0 .. phase of one step
+static const char *train_until(const MtcRun *run, int phase) {
+    return launch_until<Train>(run, phase);
+}
+
+static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t epochs) {
+    return launch_shuffle(run, order, epoch, epochs);
+}
+
+static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
+    return repeated.run(run, parts, kernel, times);
+}
+
+static const char *prepare(const MtcRun *) {
+    return schedule.prepare(BLOCKS);
+}
+
+static void release() {
+    schedule.release();
+    repeated.release();
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------------------
+
+// h = sigmoid(linear(x, 4))                                                                      tiny-solo.mt:9
+// y_hat = sigmoid(linear(h, 1))                                                                 tiny-solo.mt:10
+// loss = mse(y_hat, y)                                                                          tiny-solo.mt:14
+constexpr int eval_h_to_loss_part_tiles = divide_up(BATCH, Warp::rows);
+constexpr int eval_h_to_loss_part_row_floats = H + 1; // that a row keeps from stage to stage
+constexpr int eval_h_to_loss_part_shared_bytes = team_shared<Warp>(eval_h_to_loss_part_row_floats);
+static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    int64_t example = row(batch, i);
+    float row_share = share(batch, i);
+    gate();
+    if (i >= BATCH)
+        return;
+    float *h = row_memory(team, shared, eval_h_to_loss_part_row_floats);
+    float *y_hat_mul = h + H;
+
+    // h[i, j] = sigmoid((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
+    auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
+    auto store = [&](int j, float sum) { h[j] = sigmoid(sum + t.h_bias[j]); };
+    team_product<H, X>(team, term, store);
+    team.sync();
+
+    // y_hat[i, 0] = sigmoid((sum over k of h[i, k] * y_hat.weight[0, k]) + y_hat.bias[0])
+    float y_hat_bias = t.y_hat_bias[0];
+    float y = t.y[example];
+    auto term_2 = [&](int j, int k) { return h[k] * t.y_hat_weight[k]; };
+    auto store_2 = [&](int j, float sum) {
+        float y_hat = sigmoid(sum + y_hat_bias);
+        float y_hat_sub = y_hat - y;
+        y_hat_mul[j] = y_hat_sub * y_hat_sub;
+        t.eval_y_hat[i] = y_hat;
+    };
+    team_product<1, H>(team, term_2, store_2);
+    team.sync();
+
+    // loss_part[i] = (y_hat[i, 0] - y[i, 0]) * (y_hat[i, 0] - y[i, 0]) * share(i)
+    if (leads(team))
+        t.eval_loss_part[i] = y_hat_mul[0] * row_share;
+}
+
+// loss = mse(y_hat, y)                                                                          tiny-solo.mt:14
+constexpr int eval_report_loss_tiles = 1;
+constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
+static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row < WARPS - 1)
+        return;
+
+    // loss = sum over i of loss_part[i]
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.eval_loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (leads(team))
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+// phase 1 of 2: 1 tile
+constexpr int eval_1_tiles = eval_h_to_loss_part_tiles;
+static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_h_to_loss_part(t, batch, tile, shared, gate);
+}
+
+// phase 2 of 2: 1 tile
+constexpr int eval_2_tiles = eval_report_loss_tiles;
+constexpr int eval_2_sharing = 0; // of them use shared memory
+static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_report_loss(t, batch, shared, gate);
+}
+
+// bytes of shared memory: the most that any kernel takes
+constexpr int EVAL_SHARED = std::max({
+    eval_h_to_loss_part_shared_bytes,
+    eval_report_loss_shared_bytes,
+});
+using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>,
+                  Phase<eval_2, eval_2_tiles, eval_2_sharing>>;
+
+static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
+    return launch_evaluation<Eval>(run, first, rows, slot);
+}
+
+// ---- tables for the runtime ---------------------------------------------------------------------------------
+
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
+static const MtcTensor tensor_table[] = {
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 2}, 0, MTC_UNIFORM, -0.7071067811865475, 0.7071067811865475, 9, -1},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.7071067811865475, 0.7071067811865475, 9, -1},
+    {"y_hat.weight",
+     MTC_WEIGHT,
+     MTC_F32,
+     2,
+     {1, 4},
+     512,
+     MTC_UNIFORM,
+     -0.49999999999999994,
+     0.49999999999999994,
+     10,
+     -1},
+    {"y_hat.bias", MTC_WEIGHT, MTC_F32, 1, {1}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1536, MTC_ZEROS, 0, 0, 9, 0},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 14, 0},
+    {"d_y_hat_pre", MTC_VALUE, MTC_F32, 2, {4, 1}, 1280, MTC_ZEROS, 0, 0, 10, 0},
+    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 0},
+};
+static const MtcField field_table[] = {
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {2}, .elements = 2, .classes = 0, .predicts = true},
+    {.name = "y", .type = MTC_F32, .rank = 1, .dim = {1}, .elements = 1, .classes = 0, .predicts = false},
+};
+static const char *const paths[] = {"x", "y"};
+static const MtcOrigin origin_table[] = {
+    {.format = "idx", .paths = 2, .path = paths},
+};
+static const MtcSplit split_table[] = {
+    {.name = "train", .origin = 0, .from = 0, .to = 1},
+};
+static const char *const report_table[] = {"loss"};
+static const bool rises_table[] = {false};
+// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+static const MtcKernel kernel_table[] = {
+    {"h_to_d_h_pre", 9, 0, 248, 276},   // phase 1
+    {"d_y_hat_weight", 10, 1, 32, 120}, // phase 2
+    {"d_h_weight", 9, 1, 64, 192},      // phase 2
+    {"report_loss", 14, 1, 4, 20},      // phase 2
+};
+static const MtcStatement statement_table[] = {
+    {.line = 9, .text = "h = sigmoid(linear(x, 4))"},      // h.weight
+    {.line = 10, .text = "y_hat = sigmoid(linear(h, 1))"}, // y_hat.weight
+    {.line = 14, .text = "loss = mse(y_hat, y)"},          // eval_loss_part
+};
+
+const MtcModel mtc_model = {
+    .abi = MTC_ABI,
+    .name = "tiny-solo",
+    .source = "tiny-solo.mt",
+    .target = "cuda",
+    .architectures = "",
+    .schedule = "persistent",
+    .model_hash = "b2a6e1b6d67d5365105064fec9c0b4e5dcbf1174c112daf0e7b1e1d8bc758bfa",
+    .training = "loss = mse(y_hat, y)\n"
+                "optimizer = sgd(0.5)\n"
+                "batch = 4",
+    .batch = BATCH,
+    .epochs = 10,
+    .seed = 0u,
+    .parameters = 17,
+    .flops_per_step = 348,
+    .arena_bytes = 2048,
+    .unshared_bytes = 2560,
+    .train_phases = 2,
+    .eval_phases = 2,
+    .tensors = 8,
+    .fields = 2,
+    .origins = 1,
+    .splits = 1,
+    .knobs = 0,
+    .fixed = 0,
+    .reports = REPORTS,
+    .kernels = 4,
+    .tensor = tensor_table,
+    .field = field_table,
+    .origin = origin_table,
+    .split = split_table,
+    .knob = NULL,
+    .fixed_param = NULL,
+    .report = report_table,
+    .report_rises = rises_table,
+    .monitor = 0,
+    .patience = 0,
+    .kernel = kernel_table,
+    .prediction_offset = 1280,
+    .prediction_rank = 1,
+    .prediction_dim = {1},
+    .prediction_is_classes = false,
+    .statements = 3,
+    .statement = statement_table,
+    .train = train,
+    .train_until = train_until,
+    .eval = evaluate,
+    .shuffle = shuffle,
+    .run_kernel = run_kernel,
+    .prepare = prepare,
+    .release = release,
+};
+
+// ---- main ---------------------------------------------------------------------------------------------------
+
+int main(int argc, char **argv) {
+    return mtc_main(&mtc_model, argc, argv);
+}

@@ -1,0 +1,112 @@
+/* Loaded before the C library: makes the n-th call that writes below a folder fail.
+ *
+ *     FAIL_BELOW   absolute path of the folder
+ *     FAIL_AT      which call fails, from 1; 0: none
+ *     FAIL_ERRNO   with which error
+ *     FAIL_ON      1: and every one after it
+ *     FAIL_LINKS   1: every link, as on a file system that has none
+ *     FAIL_COUNT   a file that is told how many such calls there were
+ *
+ * Calls are open (for writing, or of a folder), write, fsync, rename and link. A write that fails for want of
+ * space has written half of its bytes before. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+enum { DESCRIPTORS = 1024 };
+static char watched[DESCRIPTORS];
+static int calls;
+
+static long number(const char *name) {
+    const char *text = getenv(name);
+    return text ? atol(text) : 0;
+}
+
+static int is_below(const char *path) {
+    const char *folder = getenv("FAIL_BELOW");
+    return folder && strncmp(path, folder, strlen(folder)) == 0;
+}
+
+static int fails(void) {
+    long at = number("FAIL_AT");
+    calls++;
+    if (at == 0 || (number("FAIL_ON") ? calls < at : calls != at))
+        return 0;
+    errno = (int)number("FAIL_ERRNO");
+    return 1;
+}
+
+__attribute__((destructor)) static void tell(void) {
+    const char *path = getenv("FAIL_COUNT");
+    FILE *file = path ? fopen(path, "w") : NULL;
+    if (file) {
+        fprintf(file, "%d", calls);
+        fclose(file);
+    }
+}
+
+static int is_watched(int file) {
+    return file >= 0 && file < DESCRIPTORS && watched[file];
+}
+
+int open(const char *path, int flags, ...) {
+    static int (*real)(const char *, int, ...);
+    va_list args;
+    va_start(args, flags);
+    int mode = flags & O_CREAT ? va_arg(args, int) : 0;
+    va_end(args);
+    if (!real)
+        real = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
+    int watch = is_below(path) && flags & (O_WRONLY | O_RDWR | O_DIRECTORY);
+    if (watch && fails())
+        return -1;
+    int file = real(path, flags, mode);
+    if (file >= 0 && file < DESCRIPTORS)
+        watched[file] = (char)(watch != 0);
+    return file;
+}
+
+ssize_t write(int file, const void *bytes, size_t size) {
+    static ssize_t (*real)(int, const void *, size_t);
+    if (!real)
+        real = (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+    if (is_watched(file) && fails()) {
+        int error = errno;
+        ssize_t written = error == ENOSPC ? real(file, bytes, size / 2) : 0;
+        errno = error;
+        return written < 0 ? written : -1;
+    }
+    return real(file, bytes, size);
+}
+
+int fsync(int file) {
+    static int (*real)(int);
+    if (!real)
+        real = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
+    return is_watched(file) && fails() ? -1 : real(file);
+}
+
+int rename(const char *from, const char *to) {
+    static int (*real)(const char *, const char *);
+    if (!real)
+        real = (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename");
+    return is_below(to) && fails() ? -1 : real(from, to);
+}
+
+int link(const char *from, const char *to) {
+    static int (*real)(const char *, const char *);
+    if (!real)
+        real = (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "link");
+    if (number("FAIL_LINKS")) {
+        errno = EPERM;
+        return -1;
+    }
+    return is_below(to) && fails() ? -1 : real(from, to);
+}

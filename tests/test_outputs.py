@@ -1,0 +1,77 @@
+"""Files that a program writes are none that it reads, not itself, and not one another: refused before anything is done."""
+
+import os
+import shutil
+
+import pytest
+
+pytest_plugins = ["fake_model"]
+
+CANT_CREATE = 73
+DATA = "fake/train-images"
+
+
+def refused(fake, folder, *args):
+    before = {path: path.read_bytes() for path in folder.path.rglob("*") if path.is_file()}
+    message = fake(folder, *args, code=CANT_CREATE)
+    assert {path: path.read_bytes() for path in folder.path.rglob("*") if path.is_file()} == before
+    return message
+
+
+@pytest.mark.parametrize("link", [None, os.symlink, os.link], ids=["path", "symbolic", "hard"])
+@pytest.mark.parametrize("flag", ["--log", "--save"])
+def test_data(flag, link, fake, folder):
+    path = f"{folder.path}/fake/../{DATA}"
+    if link:
+        link(folder / DATA, folder / "other")
+        path = "other"
+    message = refused(fake, folder, flag, path)
+    assert f"fake/train-images, data of the model, and {flag} {path} are the same file: it would be overwritten" in message
+
+
+def test_data_that_best_weights_would_replace(fake, folder):
+    (folder / "w-best.safetensors").symlink_to(DATA)
+    message = refused(fake, folder, "--save", "w.safetensors")
+    assert "data of the model" in message and "w-best.safetensors, the best weights beside --save" in message
+
+
+def test_log_of_the_name_of_a_numbered_checkpoint(fake, folder):
+    (folder / "w-26.safetensors").write_text("")
+    message = refused(fake, folder, "--save", "w.safetensors", "--keep", 2, "--log", "w-26.safetensors")
+    assert "--log w-26.safetensors has the name of a numbered checkpoint of --save w.safetensors" in message
+
+
+@pytest.mark.parametrize("flag", ["--resume", "--init-from"])
+def test_weights_that_training_begins_with(flag, fake, folder):
+    fake(folder, "--save", "w", "--quiet")
+    assert f"{flag} w and --log w are the same file" in refused(fake, folder, flag, "w", "--log", "w")
+    fake(folder, flag, "w", "--save", "w", "--quiet")
+
+
+def test_predict(fake, folder):
+    fake(folder, "--save", "w", "--quiet")
+    os.link(folder / "w", folder / "v")
+    for path, other in (("v", "--load w"), (DATA, "data of the model"), ("fake/test-images", "fake/test-images")):
+        assert other in refused(fake, folder, "predict", "--load", "w", "--input", "fake/test-images", "--output", path)
+
+
+def test_the_program_and_its_model(fake, folder):
+    shutil.copy(fake.program, folder / "prog")
+    (folder / "fake.mt").write_text("data")
+    program = type(fake)(folder / "prog")
+    for flag in ("--log", "--save"):
+        assert "prog, the running program, and" in refused(program, folder, flag, "prog")
+        assert "the model fake.mt and" in refused(program, folder, flag, "fake.mt")
+
+
+def test_two_outputs(fake, folder):
+    (folder / "here").symlink_to(".")
+    for log, save in (("a", "./a"), ("here/a", "a"), ("a-best.safetensors", "a")):
+        assert "each would overwrite the other" in refused(fake, folder, "--log", log, "--save", save)
+    (folder / "b").write_text("")
+    (folder / "c").symlink_to("b")
+    assert "--log b and --save c are the same file" in refused(fake, folder, "--log", "b", "--save", "c")
+
+
+def test_what_is_no_file_is_not_destroyed(fake, folder):
+    fake(folder, "--log", "/dev/null", "--save", "/dev/null", "--quiet")

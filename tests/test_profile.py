@@ -1,0 +1,73 @@
+"""profile: a row for each kernel of a training step, with the line of the model that it comes from."""
+
+import json
+import re
+
+import pytest
+
+from conftest import ROOT
+
+MODEL = ROOT / "models" / "mnist.mt"
+FLAGS = ["--runs", 2, "--steps", 5]
+
+
+def kernels(program, *flags):
+    """The parsed line of JSON."""
+    return json.loads(program("profile", "--json", *FLAGS, *flags).stdout)
+
+
+def check(profile, lines):
+    assert [kernel["phase"] for kernel in profile["kernels"]] == sorted(kernel["phase"] for kernel in profile["kernels"])
+    assert sum(kernel["share"] for kernel in profile["kernels"]) == pytest.approx(1, rel=1e-3)
+    assert sum(kernel["us"] for kernel in profile["kernels"]) == pytest.approx(profile["us_sum"], rel=1e-3)
+    for kernel in profile["kernels"]:
+        text = lines[kernel["line"] - 1].partition("#")[0].split()
+        assert kernel["us"] > 0 and kernel["bytes"] > 0 and kernel["text"].split() == text
+
+
+def test_json(compile_model):
+    profile = kernels(compile_model(MODEL))
+    check(profile, MODEL.read_text().splitlines())
+    assert profile["event"] == "profile" and profile["model"] == "mnist" and profile["us_per_step"] > 0
+    names = [kernel["name"] for kernel in profile["kernels"]]
+    assert "h" in names and "d_h_weight" in names and len(set(names)) == len(names)
+
+
+def test_table(compile_model):
+    text = compile_model(MODEL)("profile", *FLAGS).stdout
+    profile = kernels(compile_model(MODEL))
+    rows = re.findall(r"^(\w+) +(\d+) +[\d.]+ +\d+% .*  (\d+): (.*)$", text, re.M)
+    assert [(kernel["name"], str(kernel["phase"]), str(kernel["line"]), kernel["text"]) for kernel in profile["kernels"]] == rows
+    assert re.search(r"^sum +[\d.]+  of the kernels, each launched alone$", text, re.M)
+    assert re.search(r"^step as trained +[\d.]+  all phases, openmp$", text, re.M)
+
+
+def test_kernels_are_those_of_the_schedule(compile_model, mtc):
+    dump = mtc("--emit=fused", MODEL, "--target", "cpu").stdout
+    assert [kernel["name"] for kernel in kernels(compile_model(MODEL))["kernels"]] != []
+    for kernel in kernels(compile_model(MODEL))["kernels"]:
+        assert re.search(rf"\b{kernel['name']}\b", dump)
+
+
+@pytest.mark.nvcc
+def test_cuda_programs_have_ranges(compile_model):
+    program = compile_model(MODEL, "--arch", "sm_90", target="cuda")
+    assert b"NVTX_INJECTION64_PATH" in program.path.read_bytes() and b"enqueue steps" in program.path.read_bytes()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("schedule", ["persistent", "graph"])
+def test_gpu(compile_model, schedule):
+    profile = kernels(compile_model(MODEL, "--schedule", schedule, target="cuda"))
+    check(profile, MODEL.read_text().splitlines())
+    assert profile["schedule"] == schedule and profile["bandwidth"] > 1e11 and profile["flops"] > 1e12
+    for kernel in profile["kernels"]:
+        assert kernel["bound"] in ("memory", "arithmetic", "latency")
+        assert kernel["of_bandwidth"] < 20 and kernel["of_flops"] < 1  # what fits the cache may exceed the memory's rate
+    assert 0.1 < profile["us_sum"] / profile["us_per_step"] < 20
+
+
+@pytest.mark.gpu
+def test_table_gpu(compile_model):
+    text = compile_model(MODEL, target="cuda")("profile", *FLAGS).stdout
+    assert re.search(r"at most \d+ GB/s, [\d.]+ TFLOP/s in fp32", text) and re.search(r"^kernel .* bound +line$", text, re.M)
