@@ -165,7 +165,7 @@ struct Work {
     bool training;
     int64_t at;         // steps ahead of the clock; or the first example
     int64_t rows, slot; // evaluation only
-    int tile;           // of block 0
+    int tile, end;      // of block 0; after the last block's
 };
 
 static inline __device__ Batch batch_of(const Work &work, int size, int reports) {
@@ -188,8 +188,11 @@ template <class Step, class Phase> __global__ void __launch_bounds__(THREADS) ph
     extern __shared__ __align__(16) char shared[];
     await_previous_launch();
     Gate open;
-    Phase::run_tile(typename Step::Tensors(current_run, current_run.arena), batch_of(work, Step::batch, Step::reports),
-                    work.tile + blockIdx.x, shared, open);
+    const typename Step::Tensors tensors(current_run, current_run.arena);
+    const Batch batch = batch_of(work, Step::batch, Step::reports);
+    // one tile a block; as a loop, nvcc reads what does not depend on the tile first, and 1.2 us of a step are saved
+    for (int tile = work.tile + blockIdx.x; tile < work.end; tile += gridDim.x)
+        Phase::run_tile(tensors, batch, tile, shared, open);
 }
 
 static __global__ void advance_clock(int64_t steps) {
@@ -208,6 +211,7 @@ template <class Step, class Phase> cudaError_t launch_tiles(Work work, int tiles
     config.dynamicSmemBytes = Step::shared;
     config.stream = stream;
     config.attrs = &early;
+    work.end = work.tile + tiles;
     return Attempt()
         .then([&] { return cudaGetDevice(&device); })
         .then([&] { return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device); })
@@ -236,7 +240,7 @@ template <class Step> const char *launch_until(const MtcRun *run, int last) {
     return Attempt()
         .then([&] { return set_run(run); })
         .then([&] {
-            return launch_phases(Step(), Work{true, 0, 0, 0, 0}, last, nullptr);
+            return launch_phases(Step(), Work{true, 0, 0, 0, 0, 0}, last, nullptr);
         })
         .text();
 }
@@ -251,7 +255,7 @@ cudaError_t launch_part(Step<Tensors, BATCH, REPORTS, SHARED, Phases...>, const 
                         cudaStream_t stream) {
     using Whole = Step<Tensors, BATCH, REPORTS, SHARED, Phases...>;
     const Part &part = parts[kernel];
-    Work work = {true, 0, 0, 0, 0};
+    Work work = {true, 0, 0, 0, 0, 0};
     for (int before = 0; before < kernel; before++)
         work.tile += parts[before].phase == part.phase ? parts[before].tiles : 0;
     Attempt attempt;
@@ -266,7 +270,7 @@ template <class Step> const char *launch_evaluation(const MtcRun *run, int64_t f
     return Attempt()
         .then([&] { return set_run(run); })
         .then([&] {
-            return launch_phases(Step(), Work{false, first, rows, slot, 0}, Step::phases, nullptr);
+            return launch_phases(Step(), Work{false, first, rows, slot, 0, 0}, Step::phases, nullptr);
         })
         .text();
 }
@@ -332,7 +336,9 @@ template <class Step> class Replayed {
         return capture(executable, [&](cudaStream_t stream) {
             Attempt attempt;
             for (int ahead = 0; ahead < steps; ahead++)
-                attempt.then([&] { return launch_phases(Step(), Work{true, ahead, 0, 0, 0}, Step::phases, stream); });
+                attempt.then([&] {
+                    return launch_phases(Step(), Work{true, ahead, 0, 0, 0, 0}, Step::phases, stream);
+                });
             attempt.then([&] {
                 advance_clock<<<1, 3, 0, stream>>>(steps);
                 return cudaGetLastError();
