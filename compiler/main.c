@@ -4,7 +4,10 @@
 #include "front/front.h"
 #include "op/reference.h"
 #include "options.h"
+#include "pass/layout.h"
+#include "pass/precision.h"
 #include "pass/simplify.h"
+#include "pass/split.h"
 #include "pass/update.h"
 #include "plan/plan.h"
 #include "summary.h"
@@ -70,8 +73,16 @@ static void verify_graphs(const Module *module, const char *after) {
 
 static void simplify_graphs(const Module *module) {
     Graph *graphs[MAX_GRAPHS];
-    for (int i = 0, count = module_graphs(module, graphs); i < count; i++)
+    for (int i = 0, count = module_graphs(module, graphs); i < count; i++) {
         simplify(graphs[i]);
+        round_operands(graphs[i]);
+    }
+}
+
+static void split_graphs(const Module *module, const Machine *machine) {
+    Graph *graphs[MAX_GRAPHS];
+    for (int i = 0, count = module_graphs(module, graphs); i < count; i++)
+        split_sums(graphs[i], machine);
 }
 
 static Programs fuse_graphs(const Module *module, const Machine *machine) {
@@ -82,18 +93,25 @@ static Programs fuse_graphs(const Module *module, const Machine *machine) {
     return programs;
 }
 
-static void schedule_programs(const Programs *programs, Schedule wanted) {
+static bool schedule_programs(const Programs *programs, Schedule wanted) {
+    bool fit = true;
     for (int i = 0; i < programs->count; i++) {
         schedule(programs->at[i], wanted);
         program_verify(programs->at[i]);
+        fit = fit && program_fits(programs->at[i]);
     }
+    return fit;
 }
 
 /* ---- the model ---- */
 
 static bool lower(Compilation *c, Ast *ast, Lowered *model) {
     const Options *o = c->options;
-    FrontOptions front = {.settings = o->settings.at, .setting_count = o->settings.count};
+    bool exact = o->real == REAL_F64 || o->gradcheck; /* gradients are checked in the precision of their differences */
+    Precision asked = exact ? PRECISION_FP32 : (Precision)(o->precision - 1);
+    FrontOptions front = {.settings = o->settings.at,
+                          .setting_count = o->settings.count,
+                          .precision = exact || o->precision ? &asked : NULL};
     return front_check(c->diag, ast) && front_lower(c->diag, ast, &front, model);
 }
 
@@ -172,11 +190,17 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
     const Options *o = c->options;
     bool cuda = for_cuda(c);
     const Machine *machine = cuda ? &machine_cuda : &machine_cpu;
+    split_graphs(module, machine);
+    verify_graphs(module, "split");
+    if (wanted(c, "split", EMIT_SPLIT))
+        return print_graphs(c, module);
+
     Programs programs = fuse_graphs(module, machine);
     if (wanted(c, "fuse", EMIT_FUSED))
         return print_programs(c, fused_print, &programs);
 
-    schedule_programs(&programs, o->schedule);
+    if (!schedule_programs(&programs, o->schedule))
+        return EXIT_MODEL;
     if (wanted(c, "schedule", EMIT_SCHEDULE))
         return print_programs(c, schedule_print, &programs);
 
@@ -215,6 +239,11 @@ static int compile(Compilation *c) {
     verify_graphs(module, "lower");
     if (wanted(c, "lower", EMIT_GRAPH))
         return print_graphs(c, module);
+
+    model.train_loss = layout(module->train, model.train_loss);
+    layout(module->eval, NULL);
+    graph_compact(module->eval);
+    stage_ended(c, "layout");
 
     bool gradients = c->options->gradcheck;
     if (!(gradients ? add_gradients(module, model.train_loss) : add_updates(module, model.train_loss, &model.training)))

@@ -35,13 +35,15 @@ static const char OUTPUT[] = "Output", TARGETS[] = "Target", MODEL[] = "Model", 
 
 static const Flag flags[] = {
     VALUE("--output", 'o', "FILE", FLAG_STRING, output, OUTPUT, "the program to write [the model's name]"),
-    CHOICE("--emit", "ast|graph|grad|simple|fused|schedule|plan|plan.svg|cu|c", emit, EMIT_AST, OUTPUT,
+    CHOICE("--emit", "ast|graph|grad|simple|split|fused|schedule|plan|plan.svg|cu|c", emit, EMIT_AST, OUTPUT,
            "print a stage of the compilation instead of making a program"),
     SWITCH("--shared", 0, shared, OUTPUT, "make a shared library with the C interface of mtc.h"),
     SWITCH("--standalone", 0, standalone, OUTPUT, "put runtime and kernels into the one generated source file"),
     VALUE("--keep", 0, "DIR", FLAG_STRING, keep, OUTPUT, "folder for the generated source [build]"),
 
     VALUE("--set", 0, "NAME=VALUE", FLAG_SETTING, settings, MODEL, "value of a param of the model"),
+    CHOICE("--precision", "fp32|tf32|bf16", precision, 1, MODEL,
+           "what products are computed in [what the train block says, else fp32]"),
     CHOICE("--schedule", "auto|graph|persistent", schedule, SCHEDULE_AUTO, MODEL,
            "how a training step is launched: as a CUDA graph, or in one persistent kernel [auto: the faster estimate]"),
 
@@ -278,6 +280,7 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {o->check && !o->format, "--check goes with --format"},
         {o->in_place && o->input && strcmp(o->input, "/dev/stdin") == 0, "--in-place needs a file, not standard input"},
         {o->in_place && o->check, "choose one of --in-place and --check"},
+        {o->summary && o->output, "--summary prints, and makes no program; it does not take --output"},
         {o->format && o->output, "--format prints, or rewrites the file with --in-place; it does not take --output"},
     };
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)

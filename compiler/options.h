@@ -17,6 +17,7 @@ typedef enum Emit {
     EMIT_GRAPH,
     EMIT_GRAD,
     EMIT_SIMPLE,
+    EMIT_SPLIT,
     EMIT_FUSED,
     EMIT_SCHEDULE,
     EMIT_PLAN,
@@ -33,6 +34,7 @@ typedef struct Options {
     int emit;           /* Emit */
     int schedule;       /* Schedule */
     int real;           /* Real */
+    int precision;      /* 1 + Precision; 0: as the text says */
     const char *arch;   /* NULL: the GPU that is present, else a portable list */
     const char *keep;   /* folder for the generated source */
     int jobs;

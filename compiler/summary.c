@@ -32,6 +32,31 @@ static int64_t node_flops(const Node *n) {
     }
 }
 
+static bool same_place(Span a, Span b) {
+    return a.source == b.source && a.begin == b.begin;
+}
+
+/* As the text has it. */
+static Type type_in_text(const Module *module, const Node *n) {
+    for (int i = 0; i < module->named.count; i++) {
+        const NamedValue *value = &module->named.at[i];
+        if (strcmp(value->name, n->name) == 0 && same_place(value->src, n->src))
+            return value->type;
+    }
+    return n->type;
+}
+
+/* Called after a weight, "h.weight.bf16": part of its layer. */
+static bool is_of_weight(const Module *module, const char *name) {
+    for (int i = 0; i < module->weights.count; i++) {
+        const char *weight = module->weights.at[i].name;
+        size_t length = strlen(weight);
+        if (strncmp(name, weight, length) == 0 && name[length] == '.')
+            return true;
+    }
+    return false;
+}
+
 /* Evaluation is the forward pass and nothing else. What a report needs is counted under the report's name. */
 static void gather_layers(Summary *s) {
     const Graph *g = s->module->eval;
@@ -43,9 +68,10 @@ static void gather_layers(Summary *s) {
         if (n->op->cls == OP_LEAF || n->op->cls == OP_ROOT)
             continue;
         flops += node_flops(n);
-        if (!n->name)
+        if (!n->name || is_of_weight(s->module, n->name))
             continue;
-        Layer layer = {.name = n->name, .type = n->type, .src = n->src, .flops = flops / s->module->batch};
+        Layer layer = {
+            .name = n->name, .type = type_in_text(s->module, n), .src = n->src, .flops = flops / s->module->batch};
         VEC_PUSH(s->arena, &s->layers, layer);
         flops = 0;
     }
@@ -71,8 +97,10 @@ static Layer *owner(Summary *s, const char *label) {
 static void gather_memory(Summary *s) {
     for (int i = 0; i < s->plan->buffers.count; i++) {
         const Buffer *buffer = &s->plan->buffers.at[i];
-        if (buffer->kind == BUFFER_WEIGHT && !owner(s, buffer->label))
-            VEC_PUSH(s->arena, &s->layers, ((Layer){.name = buffer->label, .type = buffer->type, .src = buffer->src}));
+        if (buffer->kind == BUFFER_WEIGHT && !owner(s, buffer->label)) {
+            Type type = weight_type_in_files(&s->module->weights.at[buffer->index]);
+            VEC_PUSH(s->arena, &s->layers, ((Layer){.name = buffer->label, .type = type, .src = buffer->src}));
+        }
         Layer *layer = buffer->program <= PROGRAM_TRAIN ? owner(s, buffer->label) : NULL;
         if (!layer)
             continue;
@@ -126,6 +154,11 @@ static void print_knobs(Summary *s, Text *out) {
 static void print_schedule(Summary *s, Text *out) {
     const Program *train = s->plan->programs[PROGRAM_TRAIN];
     const double *us = train->estimate;
+    if (!train->machine->blocks) {
+        text_printf(out, "  schedule   openmp: %d phases a step; no estimate of a processor's time\n",
+                    train->phases.count);
+        return;
+    }
     text_printf(out, "  schedule   %s: %d phases a step, %.1f us estimated (graph %.1f us, persistent %.1f us)\n",
                 train->schedule == SCHEDULE_PERSISTENT ? "persistent" : "graph", train->phases.count,
                 1e6 * us[train->schedule], 1e6 * us[SCHEDULE_GRAPH], 1e6 * us[SCHEDULE_PERSISTENT]);

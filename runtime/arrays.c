@@ -1,10 +1,12 @@
 /* Origins of examples that are arrays, one for each field: IDX and npy files, npz archives, rows of the model file. */
 #include "dataset.h"
+#include "image.h"
 #include "parallel.h"
 #include "zip.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* An array of a field, and how reading it went. */
 typedef struct FieldLoad {
@@ -129,8 +131,12 @@ int mtc_read_field_files(MtcFault *fault, const MtcModel *model, const char *con
 
 int mtc_file_kind(MtcFault *fault, const char *path, MtcFileKind *kind) {
     MtcInput *input;
-    uint8_t first[4] = {0};
-    size_t got;
+    struct stat status;
+    uint8_t first[MTC_IMAGE_MAGIC] = {0};
+    size_t got = 0;
+    *kind = MTC_FILE_IMAGES;
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        return 0;
     int code = mtc_input_open(fault, path, &input);
     if (code)
         return code;
@@ -138,7 +144,8 @@ int mtc_file_kind(MtcFault *fault, const char *path, MtcFileKind *kind) {
     mtc_input_close(input);
     *kind = memcmp(first, "\x93NUM", 4) == 0             ? MTC_FILE_NPY
             : memcmp(first, "PK\3\4", 4) == 0            ? MTC_FILE_ZIP
-            : got == 4 && first[0] == 0 && first[1] == 0 ? MTC_FILE_IDX
+            : got >= 4 && first[0] == 0 && first[1] == 0 ? MTC_FILE_IDX
+            : mtc_image_format(first, got)               ? MTC_FILE_IMAGES
                                                          : MTC_FILE_TEXT;
     return code;
 }
@@ -199,6 +206,8 @@ int mtc_read_arrays(MtcFault *fault, const MtcModel *model, const MtcOrigin *ori
                     MtcExamples *examples) {
     if (strcmp(origin->format, "rows") == 0)
         return copy_rows(model, origin, examples);
+    if (strcmp(origin->format, "cifar10") == 0)
+        return mtc_read_cifar(fault, model, origin, folder, examples);
     if (strcmp(origin->format, "npz") != 0)
         return read_files(fault, model, origin, folder, examples);
     char *path;

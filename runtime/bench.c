@@ -1,5 +1,6 @@
 /* bench: how fast a training step is. One line of JSON. */
 #include "bench.h"
+#include "feed.h"
 #include "random.h"
 #include "train.h"
 
@@ -7,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WARM_UP_STEPS = 50, BENCH_EXAMPLES_MOST = 1 << 16 };
+enum { WARM_UP_STEPS = 50, BENCH_EXAMPLES_MOST = 1 << 16, BENCH_BYTES_MOST = 1 << 28 };
 
 /* Random examples, where the data files are not at hand: zeros would flatter, since they cost less power. */
 static void *random_field(const MtcField *field, int stream, int64_t count) {
@@ -26,11 +27,19 @@ static void *random_field(const MtcField *field, int stream, int64_t count) {
     return values;
 }
 
+/* 64 batches, unless that is very much. */
+static int64_t random_examples(const MtcModel *model) {
+    int64_t bytes = 0, count = 64 * model->batch;
+    for (int i = 0; i < model->fields; i++)
+        bytes += model->field[i].elements * (int64_t)mtc_type_size(model->field[i].type);
+    return count < BENCH_EXAMPLES_MOST && bytes * count < BENCH_BYTES_MOST ? count : model->batch;
+}
+
 static int set_random_data(MtcSession *session) {
     const MtcModel *model = session->model;
     MtcExamples examples;
     memset(&examples, 0, sizeof examples);
-    examples.count = 64 * model->batch < BENCH_EXAMPLES_MOST ? 64 * model->batch : model->batch;
+    examples.count = random_examples(model);
     int code = 0;
     for (int i = 0; i < model->fields && !code; i++)
         if (!(examples.field[i] = random_field(&model->field[i], i, examples.count)))
@@ -47,7 +56,8 @@ static bool data_at_hand(const MtcModel *model) {
     MtcFault fault;
     char *found;
     for (int i = 0; origin && i < origin->paths; i++) {
-        if (mtc_find_data(&fault, model->source, NULL, origin->path[i], &found))
+        bool folder = strcmp(origin->format, "images") == 0;
+        if ((folder ? mtc_find_folder : mtc_find_data)(&fault, model->source, NULL, origin->path[i], &found))
             return false;
         free(found);
     }
@@ -56,7 +66,7 @@ static bool data_at_hand(const MtcModel *model) {
 
 int mtc_open_trial(MtcFault *fault, const MtcModel *model, const MtcOptions *options, MtcSession **session,
                    bool *real_data) {
-    *real_data = options->data || data_at_hand(model);
+    *real_data = !options->random_data && (options->data || data_at_hand(model));
     int code = mtc_open_session(fault, model, options, *real_data ? "train" : NULL, NULL, session);
     if (code)
         return code;
@@ -76,10 +86,26 @@ double mtc_median(double *values, int64_t count) {
     return values[count / 2];
 }
 
+/* `steps` forward passes over batches of the training data, one batch after the other. */
+static int run_forward(MtcSession *session, int64_t rows, int64_t steps) {
+    MtcRun run = mtc_run(session, &session->data[MTC_TRAIN], session->evaluation);
+    int64_t batches = run.data.examples / rows, ready;
+    const char *error = NULL;
+    run.order = NULL;
+    if (session->feed) { /* its first window again and again */
+        error = mtc_feed_ready(session, 0, 0, &ready);
+        run.data = mtc_feed_data(session);
+        batches = ready * session->model->batch < run.data.examples ? ready : batches;
+    }
+    for (int64_t step = 0; step < steps && !error; step++)
+        error = session->model->eval(&run, step % batches * rows, rows, 0);
+    return mtc_device_fault(session, error ? error : mtc_synchronize(), "the forward pass");
+}
+
 /* Seconds of one run. */
-static int time_run(MtcSession *session, int64_t steps, double *seconds) {
+static int time_run(MtcSession *session, const MtcOptions *options, int64_t steps, double *seconds) {
     double start = mtc_seconds();
-    int code = mtc_train(session, steps, NULL);
+    int code = options->forward ? run_forward(session, options->batch, steps) : mtc_train(session, steps, NULL);
     *seconds = mtc_seconds() - start;
     return code;
 }
@@ -87,9 +113,9 @@ static int time_run(MtcSession *session, int64_t steps, double *seconds) {
 /* As many steps as take about half a second, unless they are given. */
 static int steps_per_run(MtcSession *session, const MtcOptions *options, int64_t *steps) {
     double seconds = 0;
-    int code = time_run(session, WARM_UP_STEPS, &seconds);
+    int code = time_run(session, options, WARM_UP_STEPS, &seconds);
     if (!code)
-        code = time_run(session, WARM_UP_STEPS, &seconds);
+        code = time_run(session, options, WARM_UP_STEPS, &seconds);
     *steps = options->steps ? options->steps : 1 + (int64_t)(0.5 * WARM_UP_STEPS / (seconds > 1e-6 ? seconds : 1e-6));
     return code;
 }
@@ -101,7 +127,7 @@ int mtc_time_steps(MtcSession *session, const MtcOptions *options, MtcStepTimes 
     times->runs = options->runs;
     int code = steps_per_run(session, options, &times->steps);
     for (int64_t i = 0; i < times->runs && !code; i++)
-        code = time_run(session, times->steps, &seconds[i]);
+        code = time_run(session, options, times->steps, &seconds[i]);
     times->median = mtc_median(seconds, times->runs) / (double)times->steps;
     times->best = seconds[0] / (double)times->steps;
     times->worst = seconds[times->runs - 1] / (double)times->steps;
@@ -109,7 +135,24 @@ int mtc_time_steps(MtcSession *session, const MtcOptions *options, MtcStepTimes 
     return code;
 }
 
-static void print_bench(const MtcSession *session, const MtcStepTimes *times, bool real_data) {
+static void add_step_times(MtcText *text, const MtcModel *model, const MtcStepTimes *times) {
+    mtc_add_number(text, "us_per_step", 1e6 * times->median);
+    mtc_add_number(text, "us_per_step_best", 1e6 * times->best);
+    mtc_add_number(text, "us_per_step_worst", 1e6 * times->worst);
+    mtc_add_number(text, "steps_per_second", 1 / times->median);
+    mtc_add_number(text, "examples_per_second", (double)model->batch / times->median);
+    mtc_add_number(text, "gflops", 1e-9 * model->flops_per_step / times->median);
+}
+
+static void add_forward_times(MtcText *text, int64_t batch, const MtcStepTimes *times) {
+    mtc_add_number(text, "us_per_batch", 1e6 * times->median);
+    mtc_add_number(text, "us_per_batch_best", 1e6 * times->best);
+    mtc_add_number(text, "us_per_batch_worst", 1e6 * times->worst);
+    mtc_add_number(text, "examples_per_second", (double)batch / times->median);
+}
+
+static void print_bench(const MtcSession *session, const MtcOptions *options, const MtcStepTimes *times,
+                        bool real_data) {
     const MtcModel *model = session->model;
     MtcText text = {NULL, 0, 0};
     mtc_text_add(&text, "{\"event\":\"bench\"");
@@ -118,31 +161,58 @@ static void print_bench(const MtcSession *session, const MtcStepTimes *times, bo
     mtc_add_field(&text, "schedule", model->schedule);
     mtc_add_field(&text, "device", session->device.name);
     mtc_add_field(&text, "data", real_data ? "train" : "random");
-    mtc_add_count(&text, "batch", model->batch);
+    mtc_add_field(&text, "pass", options->forward ? "forward" : "training");
+    mtc_add_count(&text, "batch", options->forward ? options->batch : model->batch);
     mtc_add_count(&text, "steps", times->steps);
     mtc_add_count(&text, "runs", times->runs);
-    mtc_add_number(&text, "us_per_step", 1e6 * times->median);
-    mtc_add_number(&text, "us_per_step_best", 1e6 * times->best);
-    mtc_add_number(&text, "us_per_step_worst", 1e6 * times->worst);
-    mtc_add_number(&text, "steps_per_second", 1 / times->median);
-    mtc_add_number(&text, "examples_per_second", (double)model->batch / times->median);
-    mtc_add_number(&text, "gflops", 1e-9 * model->flops_per_step / times->median);
+    if (options->forward)
+        add_forward_times(&text, options->batch, times);
+    else
+        add_step_times(&text, model, times);
+    mtc_add_count(&text, "planned_bytes", (int64_t)model->arena_bytes);
+    mtc_add_count(&text, "device_bytes", (int64_t)mtc_device_bytes(&session->device));
     mtc_add_start(&text, session);
     printf("%s}\n", text.at);
     free(text.at);
 }
 
-int mtc_command_bench(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
-    MtcSession *session;
+/* The model's prepared steps are for a fixed number of examples, of which a forward pass may have fewer. */
+static int check_batch(MtcFault *fault, const MtcModel *model, MtcOptions *options) {
+    if (options->batch && !options->forward)
+        return mtc_fail(fault, MTC_USAGE, "--batch is of the forward pass: bench --forward --batch %lld",
+                        (long long)options->batch);
+    if (options->batch > model->batch)
+        return mtc_fail(fault, MTC_USAGE, "--batch is at most %lld, which 'batch' of the model's train block says",
+                        (long long)model->batch);
+    options->batch = options->batch ? options->batch : model->batch;
+    return 0;
+}
+
+static int check_examples(MtcFault *fault, const MtcSession *session, const MtcOptions *options) {
+    const int64_t examples = session->data[MTC_TRAIN].examples;
+    return !options->forward || examples >= options->batch
+               ? 0
+               : mtc_fail(fault, MTC_USAGE,
+                          "there are %lld examples, fewer than the batch of %lld: --batch, or --random-data",
+                          (long long)examples, (long long)options->batch);
+}
+
+int mtc_command_bench(MtcFault *fault, const MtcModel *model, const MtcOptions *given) {
+    MtcSession *session = NULL;
+    MtcOptions options = *given;
     MtcStepTimes times;
     bool real_data;
-    int code = mtc_open_trial(fault, model, options, &session, &real_data);
+    int code = check_batch(fault, model, &options);
+    if (!code)
+        code = mtc_open_trial(fault, model, &options, &session, &real_data);
+    if (!code)
+        code = check_examples(fault, session, &options);
     if (!code) {
-        code = mtc_time_steps(session, options, &times);
+        code = mtc_time_steps(session, &options, &times);
         if (code)
             *fault = session->fault;
         else
-            print_bench(session, &times, real_data);
+            print_bench(session, &options, &times, real_data);
     }
     mtc_destroy(session);
     return code;

@@ -120,7 +120,7 @@ static int check_finite(MtcFault *fault, const MtcModel *model, const MtcTensor 
     if (!bad.found)
         return 0;
     mtc_fail(fault, MTC_BAD_DATA, "the weights are not saved, for '%s' is not finite: %s", tensor->name,
-             mtc_bad_text(&bad, tensor->rank, tensor->dim));
+             mtc_bad_element_text(&bad, tensor));
     mtc_note_line(fault, model, tensor->line);
     return fault->code;
 }
@@ -129,17 +129,34 @@ static void describe_blob(MtcBlob *blob, const MtcTensor *tensor, const void *by
     blob->name = tensor->name;
     blob->dtype = mtc_dtype(tensor->type);
     blob->rank = tensor->rank;
-    memcpy(blob->dim, tensor->dim, sizeof blob->dim);
+    mtc_file_dim(tensor, blob->dim);
     blob->size = mtc_tensor_bytes(tensor);
     blob->bytes = bytes;
 }
 
-int mtc_checkpoint_write(MtcFault *fault, const MtcModel *model, const char *path, const char *base,
-                         const char *metadata, const MtcKept *kept, const char *copy) {
-    int count = 0, code = 0;
-    MtcBlob *blob = (MtcBlob *)calloc((size_t)model->tensors + 1, sizeof *blob);
-    if (!blob)
-        return mtc_no_memory(fault, sizeof *blob, path);
+/* Memory for the tensors that files have in another order. */
+static char *reserve_permuted(const MtcModel *model) {
+    size_t bytes = 1;
+    for (int i = 0; i < model->tensors; i++)
+        if (model->tensor[i].role != MTC_VALUE && mtc_is_permuted(&model->tensor[i]))
+            bytes += mtc_tensor_bytes(&model->tensor[i]);
+    return (char *)malloc(bytes);
+}
+
+/* The tensor's bytes in the order of files: themselves, or what is written to *next. */
+static const char *in_file_order(const MtcTensor *tensor, const char *bytes, char **next) {
+    if (!mtc_is_permuted(tensor))
+        return bytes;
+    const char *permuted = *next;
+    mtc_to_file(tensor, bytes, *next);
+    *next += mtc_tensor_bytes(tensor);
+    return permuted;
+}
+
+/* Weights, buffers, then states; how many, in *count. */
+static int describe_blobs(MtcFault *fault, const MtcModel *model, const MtcKept *kept, const char *copy, char *permuted,
+                          MtcBlob *blob, int *count) {
+    int code = 0;
     for (int role = MTC_WEIGHT; role <= MTC_STATE; role++)
         for (int i = 0; i < model->tensors && !code; i++) {
             const MtcTensor *tensor = &model->tensor[i];
@@ -147,12 +164,23 @@ int mtc_checkpoint_write(MtcFault *fault, const MtcModel *model, const char *pat
                 continue;
             const char *bytes = mtc_kept_at(kept, copy, tensor->offset);
             code = check_finite(fault, model, tensor, bytes);
-            describe_blob(&blob[count++], tensor, bytes);
+            describe_blob(&blob[(*count)++], tensor, in_file_order(tensor, bytes, &permuted));
         }
+    return code;
+}
+
+int mtc_checkpoint_write(MtcFault *fault, const MtcModel *model, const char *path, const char *base,
+                         const char *metadata, const MtcKept *kept, const char *copy) {
+    int count = 0;
+    MtcBlob *blob = (MtcBlob *)calloc((size_t)model->tensors + 1, sizeof *blob);
+    char *permuted = reserve_permuted(model);
+    int code = blob && permuted ? describe_blobs(fault, model, kept, copy, permuted, blob, &count)
+                                : mtc_no_memory(fault, kept->bytes, path);
     mtc_range_begin("write checkpoint");
     if (!code)
         code = mtc_archive_write(fault, path, base, metadata, blob, count);
     mtc_range_end();
+    free(permuted);
     free(blob);
     return code;
 }

@@ -30,7 +30,7 @@ static const struct Command {
     {"eval", "loss and metrics of trained weights over a data set", CLI_EVAL, true, mtc_command_eval},
     {"predict", "the model's answer for each example", CLI_PREDICT, true, mtc_command_predict},
     {"info", "what this program is; info FILE: what is in a checkpoint", CLI_INFO, false, mtc_command_info},
-    {"bench", "how fast a training step is, as a line of JSON", CLI_BENCH, false, mtc_command_bench},
+    {"bench", "how fast a training step or a forward pass is, as a line of JSON", CLI_BENCH, false, mtc_command_bench},
     {"profile", "how long each kernel of a training step takes, and what bounds it", CLI_PROFILE, false,
      mtc_command_profile},
     {"gradcheck", "gradients against finite differences (programs of mtc gradcheck)", CLI_GRADCHECK, false,

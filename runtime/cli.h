@@ -12,14 +12,15 @@ typedef struct MtcList {
 
 typedef struct MtcOptions {
     const char *program;
-    int64_t epochs, steps, every, log_every, runs, seed, device; /* steps, every, log_every: 0: not given */
-    int64_t keep, patience, limit_steps;                         /* 0: not given */
+    int64_t epochs, steps, every, log_every, runs, seed, device,
+        batch;                           /* steps, every, log_every, batch: 0: not given */
+    int64_t keep, patience, limit_steps; /* 0: not given */
     const char *data, *log, *save, *load, *split, *output;
-    const char *save_every, *resume, *init_from, *monitor, *bad_rows, *tensorboard; /* NULL: not given */
+    const char *save_every, *resume, *init_from, *monitor, *bad_rows, *tensorboard, *data_on; /* NULL: not given */
     int64_t samples;  /* elements of each tensor that gradcheck looks at */
     const char *file; /* info: the checkpoint to look at; NULL: the program */
     MtcList input;    /* a file for each field, as far as given */
-    bool quiet, json, partial, overfit_batch, dry_run, no_cache;
+    bool quiet, json, partial, overfit_batch, dry_run, no_cache, resize, forward, random_data;
     bool epochs_given, seed_given, split_given; /* else they are the model's */
     bool knob_given[MTC_MAX_KNOBS];
     double knob[MTC_MAX_KNOBS];
@@ -48,8 +49,11 @@ void mtc_warn_bad_rows(const MtcOptions *options, const MtcReading *reading); /*
 typedef struct MtcOpening {
     const char *split[MTC_SPLITS]; /* names of the splits that become its data sets; NULL: none */
     int64_t examples;              /* result: of the training split, before --overfit-batch took one batch of it */
-    MtcText notes;                 /* result: lines about what came from a checkpoint; free notes.at */
+    MtcText notes;                 /* result: lines about what came from a checkpoint */
+    int paths;                     /* result: of test data that are images, the file of each */
+    char **path;
 } MtcOpening;
+void mtc_opening_free(MtcOpening *opening); /* its results */
 
 /* A session with the options' device, seed, parameters and weights, and the splits on the device. The files are read while
  * the device starts, in the way that the checkpoint says, if there is one. */

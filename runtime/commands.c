@@ -53,6 +53,7 @@ int mtc_reading_of(MtcFault *fault, const MtcOptions *options, MtcReading *readi
     reading->seed = (uint64_t)options->seed;
     reading->skip_bad_rows = strcmp(bad_rows, "skip") == 0;
     reading->cache = !options->no_cache;
+    reading->resize = options->resize;
     return reading->skip_bad_rows || strcmp(bad_rows, "error") == 0
                ? 0
                : mtc_fail(fault, MTC_USAGE, "--bad-rows is error or skip, not '%s'", bad_rows);
@@ -60,8 +61,9 @@ int mtc_reading_of(MtcFault *fault, const MtcOptions *options, MtcReading *readi
 
 void mtc_warn_bad_rows(const MtcOptions *options, const MtcReading *reading) {
     if (reading->skipped)
-        fprintf(stderr, "%s: warning: %lld bad row%s left out; the first: %s\n", options->program,
-                (long long)reading->skipped, reading->skipped == 1 ? " was" : "s were", reading->first_bad);
+        fprintf(stderr, "%s: warning: %lld bad %s%s left out; the first: %s\n", options->program,
+                (long long)reading->skipped, reading->images ? "image" : "row",
+                reading->skipped == 1 ? " was" : "s were", reading->first_bad);
 }
 
 static int check_splits(MtcFault *fault, const MtcModel *model, const char *const *split) {
@@ -92,6 +94,9 @@ static void wait_for(DataLoad *load) {
 static void keep_one_batch(MtcExamples *examples, const MtcModel *model, uint64_t seed) {
     uint32_t count = (uint32_t)examples->count, rows = count < model->batch ? count : (uint32_t)model->batch;
     uint64_t key = mtc_shuffle_key(seed, 0);
+    if (examples->path)
+        mtc_free_strings(examples->path, (int)examples->count);
+    examples->path = NULL;
     for (int f = 0; f < model->fields; f++) {
         size_t size = (size_t)model->field[f].elements * mtc_type_size(model->field[f].type);
         char *batch = (char *)mtc_memory(NULL, rows * size), *all = (char *)examples->field[f];
@@ -106,13 +111,18 @@ static void keep_one_batch(MtcExamples *examples, const MtcModel *model, uint64_
 static int give_data(MtcSession *session, const MtcOptions *options, MtcOpening *opening, DataLoad *load) {
     int code = 0;
     opening->examples = load->examples[MTC_TRAIN].count;
-    if (options->overfit_batch)
+    if (options->overfit_batch) {
         keep_one_batch(&load->examples[MTC_TRAIN], session->model, session->seed);
+        code = mtc_session_set_data(session, MTC_TEST, &load->examples[MTC_TRAIN]);
+    }
     for (int which = 0; which < MTC_SPLITS && !code; which++)
         if (load->examples[which].count)
             code = mtc_session_set_data(session, which, &load->examples[which]);
-    if (!code && options->overfit_batch)
-        code = mtc_session_set_data(session, MTC_TEST, &load->examples[MTC_TRAIN]);
+    if (load->examples[MTC_TEST].path) {
+        opening->paths = (int)load->examples[MTC_TEST].count;
+        opening->path = load->examples[MTC_TEST].path;
+        load->examples[MTC_TEST].path = NULL;
+    }
     return code;
 }
 
@@ -142,10 +152,22 @@ static void set_seed(MtcSession *session, const MtcOptions *options, MtcText *no
                  (unsigned long long)given);
 }
 
+static int choose_place(MtcSession *session, const MtcOptions *options) {
+    const char *place = options->data_on;
+    if (!place)
+        return 0;
+    session->data_on = strcmp(place, "host") == 0 ? MTC_DATA_ON_HOST : MTC_DATA_ON_DEVICE;
+    return session->data_on == MTC_DATA_ON_HOST || strcmp(place, "device") == 0
+               ? 0
+               : mtc_fail(&session->fault, MTC_USAGE, "--data-on is host or device, not '%s'", place);
+}
+
 static int start_device(MtcFault *fault, const MtcModel *model, const MtcOptions *options,
                         const MtcCheckpoint *checkpoint, MtcText *notes, MtcSession **session) {
     MtcTake take = options->resume ? MTC_TAKE_ALL : options->init_from ? MTC_TAKE_INITIAL : MTC_TAKE_LOAD;
     int code = mtc_session_new(model, options->program, (uint64_t)options->seed, (int)options->device, session);
+    if (!code)
+        code = choose_place(*session, options);
     if (!code && checkpoint->path)
         code = mtc_checkpoint_apply(*session, checkpoint, take, options->partial, notes);
     if (!code)
@@ -222,6 +244,11 @@ int mtc_open_splits(MtcFault *fault, const MtcModel *model, const MtcOptions *op
     return code;
 }
 
+void mtc_opening_free(MtcOpening *opening) {
+    free(opening->notes.at);
+    mtc_free_strings(opening->path, opening->paths);
+}
+
 int mtc_open_session(MtcFault *fault, const MtcModel *model, const MtcOptions *options, const char *train,
                      const char *test, MtcSession **session) {
     MtcOpening opening;
@@ -229,7 +256,7 @@ int mtc_open_session(MtcFault *fault, const MtcModel *model, const MtcOptions *o
     opening.split[MTC_TRAIN] = train;
     opening.split[MTC_TEST] = test;
     int code = mtc_open_splits(fault, model, options, &opening, session);
-    free(opening.notes.at);
+    mtc_opening_free(&opening);
     return code;
 }
 

@@ -161,6 +161,8 @@ int mtc_read_field(MtcFault *fault, MtcInput *input, const char *format, const M
 void mtc_examples_free(MtcExamples *examples) {
     for (int i = 0; i < MTC_MAX_FIELDS; i++)
         free(examples->field[i]);
+    if (examples->path)
+        mtc_free_strings(examples->path, (int)(examples->row ? examples->rows : examples->count));
     free(examples->row);
     memset(examples, 0, sizeof *examples);
 }

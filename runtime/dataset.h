@@ -9,6 +9,7 @@ typedef struct MtcExamples {
     int64_t count;
     void *field[MTC_MAX_FIELDS];
     int64_t rows, *row; /* examples to predict: how many rows their table has, and which of them each is; NULL: all */
+    char **path;        /* of images: the file of each row, or example where there are no rows; else NULL */
 } MtcExamples;
 
 void mtc_examples_free(MtcExamples *examples);
@@ -30,9 +31,11 @@ void mtc_encoding_free(MtcEncoding *encoding);
 typedef struct MtcReading {
     const char *folder;  /* where the files are, as --data says; NULL: where the model file says */
     uint64_t seed;       /* decides which examples a part gets */
-    bool skip_bad_rows;  /* rows that are wrong are left out and counted; else the first one is a fault */
-    bool cache;          /* parsed tables are kept beside the file and used again */
+    bool skip_bad_rows;  /* rows, or images, that are wrong are left out and counted; else the first one is a fault */
+    bool cache;          /* parsed tables and decoded images are kept beside their files and used again */
+    bool resize;         /* images to predict of other sizes are scaled */
     int64_t skipped;     /* result: bad rows left out */
+    bool images;         /* result: they were images */
     char first_bad[512]; /* result: what was wrong with the first of them */
 } MtcReading;
 
@@ -41,11 +44,12 @@ typedef struct MtcReading {
 int mtc_read_splits(MtcFault *fault, const MtcModel *model, MtcReading *reading, MtcEncoding *encoding,
                     const char *const *name, int count, MtcExamples *examples);
 /* A file of examples to predict, in the format of the model's data (tsv, csv, npz) or, one file for each field, npy and
- * IDX. Fields that the prediction does not depend on may be missing. */
+ * IDX; an image or a folder of images. Fields that the prediction does not depend on may be missing. */
 int mtc_read_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, const MtcEncoding *encoding,
                    const char *const *path, int paths, MtcExamples *examples);
 
-int mtc_check_inputs(MtcFault *fault, const MtcModel *model, int paths); /* before any is read: are there too many? */
+/* Before any is read: are there too many? */
+int mtc_check_inputs(MtcFault *fault, const MtcModel *model, const char *const *path, int paths);
 
 /* The rows of an origin that is no table, whole: files, a thread for each; an archive; rows of the model file. */
 int mtc_read_arrays(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, const char *folder,
@@ -54,8 +58,9 @@ int mtc_read_arrays(MtcFault *fault, const MtcModel *model, const MtcOrigin *ori
 int mtc_read_npz(MtcFault *fault, const MtcModel *model, const char *path, const bool *wanted, MtcExamples *examples);
 /* path[f]: the npy or IDX file of field f, or NULL. */
 int mtc_read_field_files(MtcFault *fault, const MtcModel *model, const char *const *path, MtcExamples *examples);
-typedef enum MtcFileKind { MTC_FILE_NPY, MTC_FILE_IDX, MTC_FILE_ZIP, MTC_FILE_TEXT } MtcFileKind;
-int mtc_file_kind(MtcFault *fault, const char *path, MtcFileKind *kind); /* as its first bytes say */
+typedef enum MtcFileKind { MTC_FILE_NPY, MTC_FILE_IDX, MTC_FILE_ZIP, MTC_FILE_IMAGES, MTC_FILE_TEXT } MtcFileKind;
+int mtc_file_kind(MtcFault *fault, const char *path,
+                  MtcFileKind *kind); /* as its first bytes say; IMAGES: a folder too */
 
 const MtcSplit *mtc_split(const MtcModel *model, const char *name); /* NULL: none */
 /* The split that eval and predict use unless another is named: "test", else "validation", else NULL. */

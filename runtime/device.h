@@ -7,7 +7,8 @@
 
 #include "common.h"
 
-typedef struct MtcEvent MtcEvent; /* a point in the order of the work */
+typedef struct MtcEvent MtcEvent;   /* a point in the order of the work */
+typedef struct MtcStream MtcStream; /* copies in an order of their own, beside that work */
 
 /* What the device can do at most: bytes of memory and fp32 operations (a multiply-add is two) a second. 0: not known. */
 typedef struct MtcPeaks {
@@ -20,6 +21,7 @@ typedef struct MtcDeviceInfo {
     char name[256];
     int major, minor; /* compute capability; cpu: 0 */
     size_t free_bytes, total_bytes;
+    size_t free_at_start; /* when it was opened */
 } MtcDeviceInfo;
 
 /* The first thing that a program does: what the device's libraries must find in the environment, which they read before
@@ -34,6 +36,9 @@ void mtc_range_end(void);
 
 /* Selects the device and checks that the program was built for it; `program` is named in the advice. */
 int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program, int index, MtcDeviceInfo *info);
+
+/* Memory that the program has on the device, as the device says; cpu: the memory of the process. */
+size_t mtc_device_bytes(const MtcDeviceInfo *info);
 
 const char *mtc_device_alloc(void **memory, size_t bytes);
 void mtc_device_free(void *memory);
@@ -53,7 +58,14 @@ const char *mtc_event_new(MtcEvent **event);
 void mtc_event_free(MtcEvent *event);
 const char *mtc_event_record(MtcEvent *event);
 const char *mtc_event_wait(MtcEvent *event);            /* until all work before it is done */
+const char *mtc_event_before_work(MtcEvent *event);     /* work enqueued from now on comes after it */
 double mtc_event_seconds(MtcEvent *from, MtcEvent *to); /* of device time; both are done */
+
+const char *mtc_stream_new(MtcStream **stream);
+void mtc_stream_free(MtcStream *stream);                         /* when its copies are done */
+const char *mtc_stream_wait(MtcStream *stream, MtcEvent *event); /* copies from now on come after the event */
+const char *mtc_stream_upload(MtcStream *stream, void *device, const void *host, size_t bytes);
+const char *mtc_stream_record(MtcStream *stream, MtcEvent *event);
 
 #pragma GCC visibility pop
 #endif

@@ -75,7 +75,19 @@ int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program,
     info->free_bytes = cpu_meminfo("MemAvailable:");
     if (info->total_bytes == 0)
         info->total_bytes = info->free_bytes = SIZE_MAX;
+    info->free_at_start = info->free_bytes;
     return 0;
+}
+
+size_t mtc_device_bytes(const MtcDeviceInfo *info) {
+    unsigned long long whole = 0, resident = 0;
+    FILE *file = fopen("/proc/self/statm", "r");
+    (void)info;
+    if (file && fscanf(file, "%llu %llu", &whole, &resident) != 2)
+        resident = 0;
+    if (file)
+        fclose(file);
+    return (size_t)resident * (size_t)sysconf(_SC_PAGESIZE);
 }
 
 MtcPeaks mtc_device_peaks(int index) {
@@ -156,4 +168,36 @@ const char *mtc_event_wait(MtcEvent *event) {
 
 double mtc_event_seconds(MtcEvent *from, MtcEvent *to) {
     return to->time - from->time;
+}
+
+/* ---- copies beside the work: done at once ---- */
+
+const char *mtc_event_before_work(MtcEvent *event) {
+    (void)event;
+    return NULL;
+}
+
+const char *mtc_stream_new(MtcStream **stream) {
+    *stream = NULL;
+    return NULL;
+}
+
+void mtc_stream_free(MtcStream *stream) {
+    (void)stream;
+}
+
+const char *mtc_stream_wait(MtcStream *stream, MtcEvent *event) {
+    (void)stream, (void)event;
+    return NULL;
+}
+
+const char *mtc_stream_upload(MtcStream *stream, void *device, const void *host, size_t bytes) {
+    (void)stream;
+    memcpy(device, host, bytes);
+    return NULL;
+}
+
+const char *mtc_stream_record(MtcStream *stream, MtcEvent *event) {
+    (void)stream;
+    return mtc_event_record(event);
 }

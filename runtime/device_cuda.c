@@ -75,9 +75,16 @@ int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program,
     }
     if (error == cudaSuccess)
         error = cudaMemGetInfo(&info->free_bytes, &info->total_bytes);
+    info->free_at_start = info->free_bytes;
     if (error != cudaSuccess)
         return mtc_fail(fault, MTC_UNAVAILABLE, "device %d: %s", index, cudaGetErrorString(error));
     return 0;
+}
+
+size_t mtc_device_bytes(const MtcDeviceInfo *info) {
+    size_t left = 0, total = 0;
+    bool known = cudaMemGetInfo(&left, &total) == cudaSuccess && left < info->free_at_start;
+    return known ? info->free_at_start - left : 0;
 }
 
 static double attribute(enum cudaDeviceAttr which, int index) {
@@ -180,4 +187,39 @@ double mtc_event_seconds(MtcEvent *from, MtcEvent *to) {
     float milliseconds = 0;
     cudaEventElapsedTime(&milliseconds, from->event, to->event);
     return 1e-3 * (double)milliseconds;
+}
+
+/* ---- copies beside the work ---- */
+
+struct MtcStream {
+    cudaStream_t stream;
+};
+
+const char *mtc_event_before_work(MtcEvent *event) {
+    return cuda_text(cudaStreamWaitEvent(0, event->event, 0));
+}
+
+const char *mtc_stream_new(MtcStream **stream) {
+    *stream = (MtcStream *)calloc(1, sizeof **stream);
+    return *stream ? cuda_text(cudaStreamCreateWithFlags(&(*stream)->stream, cudaStreamNonBlocking)) : "out of memory";
+}
+
+void mtc_stream_free(MtcStream *stream) {
+    if (stream && stream->stream) {
+        cudaStreamSynchronize(stream->stream);
+        cudaStreamDestroy(stream->stream);
+    }
+    free(stream);
+}
+
+const char *mtc_stream_wait(MtcStream *stream, MtcEvent *event) {
+    return cuda_text(cudaStreamWaitEvent(stream->stream, event->event, 0));
+}
+
+const char *mtc_stream_upload(MtcStream *stream, void *device, const void *host, size_t bytes) {
+    return cuda_text(cudaMemcpyAsync(device, host, bytes, cudaMemcpyHostToDevice, stream->stream));
+}
+
+const char *mtc_stream_record(MtcStream *stream, MtcEvent *event) {
+    return cuda_text(cudaEventRecord(event->event, stream->stream));
 }

@@ -7,6 +7,7 @@
  *     step n + 1  loss NaN
  *
  * so the step before the bad loss is examined first, then the step itself, phase by phase. */
+#include "feed.h"
 #include "finite.h"
 #include "train.h"
 
@@ -36,7 +37,7 @@ static void add_culprit(Culprit *culprit, const MtcTensor *tensor, const MtcBadN
 
 static int examine_tensor(MtcSession *session, const MtcTensor *tensor, Culprit *culprit) {
     MtcBadNumber bad = {false, 0, 0};
-    bool floats = tensor->type == MTC_F32 || tensor->type == MTC_F64;
+    bool floats = tensor->type == MTC_F32 || tensor->type == MTC_F64 || tensor->type == MTC_BF16;
     int code = floats ? mtc_examine_tensor(session, tensor, &bad) : 0;
     if (bad.found)
         add_culprit(culprit, tensor, &bad);
@@ -56,20 +57,36 @@ static int examine_phase(MtcSession *session, int phase, Culprit *culprit) {
 
 /* ---- replaying ---- */
 
-static int set_position(MtcSession *session, const MtcPosition *at) {
-    const int64_t clock[3] = {at->step, at->epoch_step, 0};
+static int set_order(MtcSession *session, const MtcPosition *at) {
     int64_t examples = session->data[MTC_TRAIN].examples;
     int *order = (int *)malloc((size_t)examples * sizeof *order);
     if (!order)
         return mtc_no_memory(&session->fault, (size_t)examples * sizeof *order, "the order");
     mtc_fill_order(session, at->epoch, order);
     const char *error = mtc_upload(session->order, order, (size_t)examples * sizeof *order);
-    error = error ? error : mtc_upload(session->clock, clock, sizeof clock);
+    error = error ? error : mtc_synchronize();
     free(order);
+    return mtc_device_fault(session, error, "replaying");
+}
+
+static int set_position(MtcSession *session, const MtcPosition *at) {
+    const int64_t clock[3] = {at->step, at->epoch_step, 0};
+    int64_t steps;
+    const char *error = session->feed ? mtc_synchronize() : NULL; /* both windows are free */
+    if (session->feed && !error)
+        error = mtc_feed_ready(session, at->epoch, at->epoch_step, &steps);
+    int code = session->feed ? mtc_device_fault(session, error, "replaying") : set_order(session, at);
+    if (!code)
+        code = mtc_device_fault(session, mtc_upload(session->clock, clock, sizeof clock), "replaying");
     session->at = *at;
     session->order_epoch = at->epoch;
     session->orders = 1;
-    return mtc_device_fault(session, error, "replaying");
+    return code;
+}
+
+/* With the data of the position that was set. */
+static MtcRun run_here(const MtcSession *session) {
+    return mtc_run(session, &session->data[MTC_TRAIN], session->trainer->reports);
 }
 
 static void advance(MtcPosition *at, int64_t steps_per_epoch) {
@@ -82,10 +99,10 @@ static void advance(MtcPosition *at, int64_t steps_per_epoch) {
 }
 
 static int replay_until(MtcSession *session, MtcPosition at, int64_t step) {
-    MtcRun run = mtc_run(session, &session->data[MTC_TRAIN], session->trainer->reports);
     int code = 0;
     while (at.step < step && !code) {
         code = set_position(session, &at);
+        MtcRun run = run_here(session);
         if (!code)
             code = mtc_device_fault(session, session->model->train(&run, 1), "replaying");
         advance(&at, session->trainer->steps_per_epoch);
@@ -95,12 +112,12 @@ static int replay_until(MtcSession *session, MtcPosition at, int64_t step) {
 
 /* One step from `before`, phase by phase, each time from the start, since updates change what earlier phases read. */
 static int examine_step(MtcSession *session, const MtcSnapshot *before, Culprit *culprit) {
-    MtcRun run = mtc_run(session, &session->data[MTC_TRAIN], session->trainer->reports);
     int code = 0, phases = session->model->train_phases;
     for (int phase = 0; phase < phases && !code && !culprit->tensor; phase++) {
         code = mtc_device_fault(session, mtc_snapshot_restore(session, before), "replaying");
         if (!code)
             code = set_position(session, &before->at);
+        MtcRun run = run_here(session);
         if (!code)
             code = mtc_device_fault(session, session->model->train_until(&run, phase), "replaying");
         if (!code)
@@ -140,7 +157,7 @@ static void note_culprit(MtcSession *session, const Culprit *culprit, int64_t st
         return;
     }
     mtc_note(&session->fault, "the first bad tensor is the %s '%s': %s, in step %lld", role[tensor->role], tensor->name,
-             mtc_bad_text(&culprit->bad, tensor->rank, tensor->dim), (long long)step + 1);
+             mtc_bad_element_text(&culprit->bad, tensor), (long long)step + 1);
     mtc_note_line(&session->fault, session->model, tensor->line);
     if (culprit->others)
         mtc_note(&session->fault, "computed together with it, and bad too:");

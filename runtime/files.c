@@ -23,9 +23,9 @@ static char *folder_of(const char *path) {
     return text.at;
 }
 
-static bool is_file(const char *path) {
+static bool is_of_kind(const char *path, bool folder) {
     struct stat status;
-    return stat(path, &status) == 0 && S_ISREG(status.st_mode);
+    return stat(path, &status) == 0 && (folder ? S_ISDIR(status.st_mode) : S_ISREG(status.st_mode));
 }
 
 /* What a message calls the path: absolute, whether it exists or not. */
@@ -36,18 +36,19 @@ static void add_absolute(MtcText *text, const char *path) {
     mtc_text_add(text, "%s", path);
 }
 
-/* A search: the places tried so far, one a line, and the file once it is found. */
+/* A search: the places tried so far, one a line, and the file or folder once it is found. */
 typedef struct DataSearch {
+    bool for_folder;
     MtcText tried;
     char *found;
 } DataSearch;
 
 static void try_place(DataSearch *search, const char *folder, const char *path) {
     static const char *const ending[] = {"", ".gz"};
-    for (int i = 0; i < 2 && !search->found; i++) {
+    for (int i = 0; i < (search->for_folder ? 1 : 2) && !search->found; i++) {
         MtcText candidate = {NULL, 0, 0};
         mtc_text_add(&candidate, "%s%s%s%s", folder ? folder : "", folder ? "/" : "", path, ending[i]);
-        if (is_file(candidate.at)) {
+        if (is_of_kind(candidate.at, search->for_folder)) {
             search->found = candidate.at;
             return;
         }
@@ -79,8 +80,9 @@ static void try_default_places(DataSearch *search, const char *source, const cha
     free(beside);
 }
 
-int mtc_find_data(MtcFault *fault, const char *source, const char *folder, const char *path, char **found) {
-    DataSearch search = {{NULL, 0, 0}, NULL};
+static int find(MtcFault *fault, const char *source, const char *folder, const char *path, bool for_folder,
+                char **found) {
+    DataSearch search = {for_folder, {NULL, 0, 0}, NULL};
     const char *slash = strrchr(path, '/');
     if (path[0] == '/')
         try_place(&search, NULL, path);
@@ -93,11 +95,20 @@ int mtc_find_data(MtcFault *fault, const char *source, const char *folder, const
     }
     *found = search.found;
     if (!search.found) {
-        mtc_fail(fault, MTC_NO_INPUT, "no data file '%s'; tried%s", path, search.tried.at);
+        mtc_fail(fault, MTC_NO_INPUT, "no data %s '%s'; tried%s", for_folder ? "folder" : "file", path,
+                 search.tried.at);
         mtc_note(fault, "say where it is with --data FOLDER or $MTC_DATA_DIR");
     }
     free(search.tried.at);
     return search.found ? 0 : fault->code;
+}
+
+int mtc_find_data(MtcFault *fault, const char *source, const char *folder, const char *path, char **found) {
+    return find(fault, source, folder, path, false, found);
+}
+
+int mtc_find_folder(MtcFault *fault, const char *source, const char *folder, const char *path, char **found) {
+    return find(fault, source, folder, path, true, found);
 }
 
 /* ---- writing ---- */

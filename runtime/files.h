@@ -20,6 +20,7 @@ int mtc_read_file(MtcFault *fault, const char *path, uint8_t **bytes, size_t *si
 /* Finds a data file that the model names by `path`: in `folder` when it is given, else beside the model file, in
  * $MTC_DATA_DIR and in the user's cache; with or without ".gz". The fault lists every place tried. Free *found. */
 int mtc_find_data(MtcFault *fault, const char *source, const char *folder, const char *path, char **found);
+int mtc_find_folder(MtcFault *fault, const char *source, const char *folder, const char *path, char **found);
 
 /* Writes beside `path` under another name, "<path>.<process>.tmp"; commit makes it `path` in one move, durably, and
  * discard removes it. What is no plain file (a device, a pipe) is written in place. */

@@ -1,4 +1,5 @@
 #include "finite.h"
+#include "feed.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,13 +14,20 @@ static double real_at(MtcType type, const void *values, int64_t i) {
         memcpy(&wide, (const char *)values + (size_t)i * sizeof wide, sizeof wide);
         return wide;
     }
+    if (type == MTC_BF16) { /* the upper half of a float */
+        uint16_t half;
+        memcpy(&half, (const char *)values + (size_t)i * sizeof half, sizeof half);
+        uint32_t bits = (uint32_t)half << 16;
+        memcpy(&single, &bits, sizeof single);
+        return (double)single;
+    }
     memcpy(&single, (const char *)values + (size_t)i * sizeof single, sizeof single);
     return (double)single;
 }
 
 MtcBadNumber mtc_find_bad(MtcType type, const void *values, int64_t count) {
     MtcBadNumber bad = {false, 0, 0};
-    bool floats = type == MTC_F32 || type == MTC_F64;
+    bool floats = type == MTC_F32 || type == MTC_F64 || type == MTC_BF16;
     for (int64_t i = 0; i < count && floats && !bad.found; i++)
         if (!isfinite(real_at(type, values, i))) {
             bad.found = true;
@@ -43,6 +51,20 @@ const char *mtc_bad_text(const MtcBadNumber *bad, int rank, const int64_t *dim) 
     snprintf(text, sizeof text, rank ? "element %s is %s" : "%sit is %s",
              rank ? mtc_index(bad->element, rank, dim) : "", mtc_number(bad->value));
     return text;
+}
+
+const char *mtc_tensor_index(const MtcTensor *tensor, int64_t element) {
+    int64_t dim[8];
+    mtc_file_dim(tensor, dim);
+    return mtc_index(mtc_file_element(tensor, element), tensor->rank, dim);
+}
+
+const char *mtc_bad_element_text(const MtcBadNumber *bad, const MtcTensor *tensor) {
+    MtcBadNumber shown = *bad;
+    int64_t dim[8];
+    mtc_file_dim(tensor, dim);
+    shown.element = mtc_file_element(tensor, bad->element);
+    return mtc_bad_text(&shown, tensor->rank, dim);
 }
 
 int mtc_examine_tensor(MtcSession *session, const MtcTensor *tensor, MtcBadNumber *bad) {
@@ -83,6 +105,17 @@ static void note_example(MtcSession *session, const char *split, int index, int6
                  part->from > 0 || part->to < 1 ? "; examples are counted in the part that the split gives" : "");
 }
 
+static int read_example(MtcSession *session, const MtcData *data, int index, int64_t example, void *values) {
+    const MtcField *field = &session->model->field[index];
+    const size_t bytes = (size_t)field->elements * mtc_type_size(field->type);
+    if (session->feed && data == &session->data[MTC_TRAIN]) {
+        memcpy(values, mtc_feed_example(session, index, example), bytes);
+        return 0;
+    }
+    const char *error = mtc_download(values, (const char *)data->field[index] + (size_t)example * bytes, bytes);
+    return mtc_device_fault(session, error ? error : mtc_synchronize(), field->name);
+}
+
 static int examine_field(MtcSession *session, const MtcData *data, const char *split, int index, const int *example,
                          int64_t count, bool *found) {
     const MtcField *field = &session->model->field[index];
@@ -91,8 +124,7 @@ static int examine_field(MtcSession *session, const MtcData *data, const char *s
     int code = values ? 0 : mtc_no_memory(&session->fault, bytes, field->name);
     for (int64_t i = 0; i < count && !code && !*found; i++) {
         int64_t at = example ? example[i] : i;
-        const char *error = mtc_download(values, (const char *)data->field[index] + (size_t)at * bytes, bytes);
-        code = mtc_device_fault(session, error ? error : mtc_synchronize(), field->name);
+        code = read_example(session, data, index, at, values);
         if (code)
             break;
         MtcBadNumber bad = mtc_find_bad(field->type, values, field->elements);
@@ -128,7 +160,7 @@ static int note_bad_weight(MtcSession *session, bool *found) {
         *found = mtc_is_kept(tensor) && !code && bad.found;
         if (*found) {
             mtc_note(&session->fault, "the weight '%s' is not finite: %s", tensor->name,
-                     mtc_bad_text(&bad, tensor->rank, tensor->dim));
+                     mtc_bad_element_text(&bad, tensor));
             mtc_note_line(&session->fault, session->model, tensor->line);
         }
     }

@@ -13,6 +13,9 @@ typedef struct MtcBadNumber {
 MtcBadNumber mtc_find_bad(MtcType type, const void *values, int64_t count);      /* the first one */
 const char *mtc_index(int64_t element, int rank, const int64_t *dim);            /* "[3, 17]" of an element */
 const char *mtc_bad_text(const MtcBadNumber *bad, int rank, const int64_t *dim); /* "element [3, 17] is NaN" */
+/* The same of a tensor's element in memory, shown with the axes that it has in files. */
+const char *mtc_tensor_index(const MtcTensor *tensor, int64_t element);
+const char *mtc_bad_element_text(const MtcBadNumber *bad, const MtcTensor *tensor);
 
 int mtc_examine_tensor(MtcSession *session, const MtcTensor *tensor, MtcBadNumber *bad);
 /* The line of the model file that a tensor or kernel comes from; "" where it is not known. */

@@ -456,7 +456,7 @@ int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *
     else if (!code)
         code = train_session(fault, fit, opening.examples, &opening.notes);
     mtc_destroy(fit->session);
-    free(opening.notes.at);
+    mtc_opening_free(&opening);
     free(fit);
     return code;
 }

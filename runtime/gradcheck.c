@@ -24,7 +24,7 @@
 
 static const double TOLERANCE = 1e-5, LEAST_SCALE = 1e-3;
 static const double STEP[] = {1e-5, 1e-6}; /* times max(1, |w|) */
-enum { STEPS = sizeof STEP / sizeof STEP[0] };
+enum { STEP_SIZES = sizeof STEP / sizeof STEP[0] };
 
 typedef struct Checker {
     MtcSession *session;
@@ -110,7 +110,7 @@ static int check_element(Checker *c, const MtcTensor *tensor, double least, Find
     size_t at = tensor->offset + (size_t)finding->element * sizeof w;
     const char *error = mtc_download(&w, c->session->arena + at, sizeof w);
     int code = mtc_device_fault(c->session, error ? error : mtc_synchronize(), tensor->name);
-    for (int i = 0; i < STEPS && !code && finding->error > TOLERANCE; i++) {
+    for (int i = 0; i < STEP_SIZES && !code && finding->error > TOLERANCE; i++) {
         Slopes slopes;
         code = measure_slopes(c, tensor, finding->element, w, STEP[i] * fmax(1, fabs(w)), &slopes);
         consider(&slopes, least, finding);
@@ -193,10 +193,9 @@ static int tensor_width(const MtcModel *model) {
 }
 
 static void print_finding(const Checker *c, const MtcTensor *tensor, const Finding *worst, int width) {
-    printf("%-*s  %-16s %7lld  %8.1e  %-16s %13.6g %13.6g  %d: %s\n", width, tensor->name,
-           mtc_shape(tensor->rank, tensor->dim), (long long)samples_of(c, tensor), worst->error,
-           mtc_index(worst->element, tensor->rank, tensor->dim), worst->analytic, worst->numeric, tensor->line,
-           mtc_line_text(c->session->model, tensor->line));
+    printf("%-*s  %-16s %7lld  %8.1e  %-16s %13.6g %13.6g  %d: %s\n", width, tensor->name, mtc_tensor_shape(tensor),
+           (long long)samples_of(c, tensor), worst->error, mtc_tensor_index(tensor, worst->element), worst->analytic,
+           worst->numeric, tensor->line, mtc_line_text(c->session->model, tensor->line));
 }
 
 static void print_skipped(const MtcModel *model) {
@@ -213,7 +212,7 @@ static void note_wrong(Checker *c, const MtcTensor *tensor, const Finding *worst
     if (wrong == 0)
         mtc_fail(fault, MTC_BAD_DATA, "gradients differ from finite differences by more than %g", TOLERANCE);
     mtc_note(fault, "'%s' at %s: the gradient is %.6g, the difference %.6g", tensor->name,
-             mtc_index(worst->element, tensor->rank, tensor->dim), worst->analytic, worst->numeric);
+             mtc_tensor_index(tensor, worst->element), worst->analytic, worst->numeric);
     mtc_note_line(fault, c->session->model, tensor->line);
 }
 
@@ -293,7 +292,9 @@ int mtc_command_gradcheck(MtcFault *fault, const MtcModel *model, const MtcOptio
             model->source);
     int code = mtc_open_trial(fault, model, options, &session, &real_data);
     if (!code) {
-        code = check(session, options, real_data);
+        code = mtc_needs_device_data(session);
+        if (!code)
+            code = check(session, options, real_data);
         if (code)
             *fault = session->fault;
     }

@@ -45,7 +45,7 @@ static void print_tensors(const MtcModel *model) {
     for (int i = 0; i < model->tensors; i++) {
         const MtcTensor *tensor = &model->tensor[i];
         printf("  %-28s %-7s %-5s %-20s at %zu", tensor->name, role[tensor->role], mtc_type_name(tensor->type),
-               mtc_shape(tensor->rank, tensor->dim), tensor->offset);
+               mtc_tensor_shape(tensor), tensor->offset);
         if (tensor->phase >= 0)
             printf(", phase %d", tensor->phase + 1);
         printf("\n");

@@ -202,14 +202,10 @@ static void difference(int *count, const char *name, const char *what) {
 
 static void compare_tensor(const MtcTensor *tensor, const MtcBlob *blob, int *count) {
     char what[400];
-    bool same_shape = blob && tensor->rank == blob->rank &&
-                      memcmp(tensor->dim, blob->dim, (size_t)blob->rank * sizeof *blob->dim) == 0;
-    if (same_shape && (strcmp(mtc_dtype(tensor->type), blob->dtype) == 0 ||
-                       (tensor->type == MTC_F64 && strcmp(blob->dtype, "F32") == 0)))
+    if (mtc_blob_fits(tensor, blob))
         return;
-    snprintf(what, sizeof what, "expected %s of type %s, found %s of type %s", mtc_shape(tensor->rank, tensor->dim),
-             mtc_dtype(tensor->type), blob ? mtc_shape(blob->rank, blob->dim) : "", blob ? blob->dtype : "");
-    difference(count, tensor->name, blob ? what : "is missing");
+    mtc_misfit_text(tensor, blob, what, sizeof what);
+    difference(count, tensor->name, what);
 }
 
 static void print_fit(const MtcModel *model, const MtcArchive *archive) {
@@ -219,7 +215,7 @@ static void print_fit(const MtcModel *model, const MtcArchive *archive) {
             compare_tensor(&model->tensor[i], mtc_archive_find(archive, model->tensor[i].name), &differences);
     for (int i = 0; i < archive->count; i++) {
         const MtcTensor *tensor = mtc_find_tensor(model, archive->blob[i].name);
-        if (!tensor || tensor->role == MTC_VALUE)
+        if ((!tensor || tensor->role == MTC_VALUE) && !mtc_is_batch_count(&archive->blob[i]))
             difference(&differences, archive->blob[i].name, "is no tensor of this program");
     }
     if (!differences)

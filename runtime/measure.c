@@ -1,5 +1,6 @@
 /* What the buffers of a model describe: mean and standard deviation of the fields that it normalises, over the training
  * examples, in the order of the file. The device computes them. */
+#include "feed.h"
 #include "finite.h"
 
 #include <stdio.h>
@@ -10,10 +11,17 @@ static int enqueue(MtcSession *session) {
     int64_t batch = session->model->batch;
     MtcRun run = mtc_run(session, data, session->evaluation);
     const char *error = NULL;
+    int64_t ready = 0; /* of a feed: batches that are on the device */
     run.order = NULL;
     for (int64_t first = 0; first < data->examples && !error; first += batch) {
         int64_t left = data->examples - first;
-        error = session->model->measure(&run, first, left < batch ? left : batch);
+        if (session->feed && ready-- == 0) {
+            error = mtc_feed_pass(session, first / batch, &ready, &run.data);
+            ready--;
+        }
+        error = error ? error : session->model->measure(&run, first, left < batch ? left : batch);
+        if (session->feed && ready == 0 && !error)
+            error = mtc_feed_ahead(session);
     }
     return mtc_device_fault(session, error, "measuring the training data");
 }
@@ -24,7 +32,7 @@ static int not_finite(MtcSession *session, const MtcTensor *tensor, const MtcBad
     const MtcData *data = &session->data[MTC_TRAIN];
     bool found;
     mtc_fail(&session->fault, MTC_BAD_DATA, "'%s' of the training data: %s", tensor->name,
-             mtc_bad_text(bad, tensor->rank, tensor->dim));
+             mtc_bad_element_text(bad, tensor));
     mtc_note_line(&session->fault, session->model, tensor->line);
     int code = mtc_note_bad_data(session, data, "train", NULL, data->examples, &found);
     if (!code && !found)

@@ -17,9 +17,9 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
-#define MTC_ABI 2
+#define MTC_ABI 3
 
-typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64 } MtcType;
+typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64, MTC_BF16 } MtcType;
 
 /* A tensor in the arena: a weight; a buffer, which is kept with the weights but not trained by gradients (the mean that
  * a field is normalised by); an optimizer state; or a value of a step (for the NaN diagnosis). */
@@ -36,6 +36,8 @@ typedef struct MtcTensor {
     double a, b; /* of the initialiser */
     int line;    /* in the model file */
     int phase;   /* value: the training phase that writes it; else -1 */
+    int file_axis
+        [8]; /* its axis k in files, as users and PyTorch have it, is axis file_axis[k] here; all 0: the same */
 } MtcTensor;
 
 /* Where examples are rows of a table: the columns that a field is made of, and how. */
@@ -66,7 +68,9 @@ typedef struct MtcField {
 
 /* Files, or rows written in the model file. */
 typedef struct MtcOrigin {
-    const char *format; /* "idx", "npy": a path for each field; "npz": one path; "tsv", "csv": one path; "rows": none */
+    const char
+        *format; /* "idx", "npy": a path for each field; "npz", "tsv", "csv": one path; "cifar10": some paths, one
+                           set; "images": a folder; "rows": none */
     int paths;
     const char *const *path;   /* as written in the model file */
     bool header;               /* tsv, csv: the first line names the columns */
@@ -75,6 +79,7 @@ typedef struct MtcOrigin {
     char separator, quote;     /* tsv, csv; quote 0: none */
     int64_t rows;              /* "rows": how many, with the elements of all fields one after the other */
     const double *row;
+    bool resize; /* images: of other sizes than the field's are scaled */
 } MtcOrigin;
 
 /* A set of examples: the part [from, to) of the origin's, in an order that the seed decides; all of them, in the origin's
@@ -216,7 +221,7 @@ int mtc_set_knob(MtcSession *session, const char *name, double value);
 int mtc_train(MtcSession *session, int64_t steps, double *reports);
 int mtc_evaluate(MtcSession *session, int which, double *reports); /* model->reports means over every example */
 int mtc_predict(MtcSession *session, int64_t examples, const void *const *fields, float *out); /* NULL fields: zeros */
-/* Reads or writes a tensor by name, as it lies (row-major). bytes must match. */
+/* Reads or writes a tensor by name, row-major, with the axes that it has in files. bytes must match. */
 int mtc_get(MtcSession *session, const char *name, void *values, size_t bytes);
 int mtc_set(MtcSession *session, const char *name, const void *values, size_t bytes);
 /* A checkpoint, in one safetensors file: weights and buffers, optimizer states, where training stands, params, what the

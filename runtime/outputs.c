@@ -1,5 +1,6 @@
 /* Before anything is done: would a file that is written destroy one that is read, the program itself, or another output? */
 #include "cli.h"
+#include "image.h"
 #include "keeper.h"
 
 #include <stdlib.h>
@@ -72,16 +73,119 @@ static void add_use(FileUses *uses, FilePurpose purpose, const char *path, const
     uses->use[uses->count++] = use;
 }
 
-static void add_data_files(FileUses *uses, const MtcModel *model, const char *folder) {
-    for (int i = 0; i < model->origins; i++)
-        for (int p = 0; p < model->origin[i].paths; p++) {
+/* ---- folders of images ----
+ *
+ * Each file in them is read, and each folder in them is a class: whatever is written there would be the next image, in a
+ * place of any depth. */
+
+typedef struct ImageFolder {
+    FileUses *uses; /* NULL: files are of no interest */
+    MtcFault *fault;
+    const MtcOptions *options;
+    const char *path;
+    int code;
+} ImageFolder;
+
+/* Does the path, or the nearest folder above it that exists, lie in the folder? */
+static bool lies_in(const char *path, const struct stat *folder) {
+    struct stat status;
+    char *at = mtc_resolved(path), *slash;
+    bool found = false, relative = at[0] != '/';
+    while (!found && (slash = strrchr(at, '/')) != NULL && slash > at) {
+        *slash = '\0';
+        if (relative && stat(at, &status) == 0) { /* from here on, without links and dots */
+            char *whole = mtc_resolved(at);
+            free(at);
+            at = whole;
+            relative = false;
+        }
+        found = stat(at, &status) == 0 && status.st_dev == folder->st_dev && status.st_ino == folder->st_ino;
+    }
+    free(at);
+    return found;
+}
+
+static int refuse_in(ImageFolder *images, const char *flag, const char *output, const struct stat *folder) {
+    MtcText path = {NULL, 0, 0};
+    if (!output)
+        return 0;
+    mtc_text_add(&path, "%s%s%s", output[0] == '/' ? "" : "./", output, strcmp(flag, "--tensorboard") ? "" : "/events");
+    bool inside = lies_in(path.at, folder);
+    free(path.at);
+    if (!inside)
+        return 0;
+    mtc_fail(images->fault, MTC_CANT_CREATE, "%s %s lies in %s, a folder of images", flag, output, images->path);
+    mtc_note(images->fault, "it would be read as an image of it, or replace one: choose a place outside");
+    return images->fault->code;
+}
+
+static void visit_image(void *context, const char *path, bool is_folder) {
+    ImageFolder *images = (ImageFolder *)context;
+    const MtcOptions *options = images->options;
+    struct stat folder;
+    if (!is_folder && images->uses)
+        add_use(images->uses, FILE_READ, path, "", ", an image that is read,");
+    if (images->code || !is_folder || stat(path, &folder) != 0)
+        return;
+    images->code = refuse_in(images, "--save", options->save, &folder);
+    if (!images->code)
+        images->code = refuse_in(images, "--log", options->log, &folder);
+    if (!images->code)
+        images->code = refuse_in(images, "--output", options->output, &folder);
+    if (!images->code)
+        images->code = refuse_in(images, "--tensorboard", options->tensorboard, &folder);
+}
+
+static bool exists(const char *path) {
+    struct stat status;
+    return path && stat(path, &status) == 0;
+}
+
+/* A file that is new cannot be an image under another name: the images need no look then. */
+static bool may_replace(const MtcOptions *options) {
+    char *best = options->save ? mtc_best_path(options->save) : NULL;
+    bool any = exists(options->save) || exists(best) || exists(options->log) || exists(options->output);
+    free(best);
+    return any;
+}
+
+static int add_image_folder(MtcFault *fault, FileUses *uses, const MtcOptions *options, const char *path) {
+    ImageFolder images = {may_replace(options) ? uses : NULL, fault, options, path, 0};
+    mtc_visit_images(path, visit_image, &images);
+    return images.code;
+}
+
+/* ---- what a command uses ---- */
+
+static int add_data_files(MtcFault *fault, FileUses *uses, const MtcModel *model, const MtcOptions *options) {
+    int code = 0;
+    for (int i = 0; i < model->origins; i++) {
+        const MtcOrigin *origin = &model->origin[i];
+        const bool images = strcmp(origin->format, "images") == 0;
+        for (int p = 0; p < origin->paths && !code; p++) {
             MtcFault missing; /* reading it will say so */
             char *path;
-            if (mtc_find_data(&missing, model->source, folder, model->origin[i].path[p], &path))
+            if ((images ? mtc_find_folder : mtc_find_data)(&missing, model->source, options->data, origin->path[p],
+                                                           &path))
                 continue;
-            add_use(uses, FILE_READ, path, "", ", data of the model,");
+            if (images)
+                code = add_image_folder(fault, uses, options, path);
+            else
+                add_use(uses, FILE_READ, path, "", ", data of the model,");
             free(path);
         }
+    }
+    return code;
+}
+
+static int add_inputs(MtcFault *fault, FileUses *uses, const MtcOptions *options) {
+    int code = 0;
+    for (int i = 0; i < options->input.count && !code; i++) {
+        add_use(uses, FILE_READ, options->input.at[i], "--input ", "");
+        if (mtc_is_folder(options->input.at[i]))
+            code = add_image_folder(fault, uses, options, options->input.at[i]);
+    }
+    return code;
 }
 
 static void add_outputs(FileUses *uses, const MtcOptions *options) {
@@ -126,20 +230,21 @@ static int compare_uses(MtcFault *fault, const FileUses *uses, const MtcOptions 
 
 int mtc_check_outputs(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
     FileUses uses = {0, 0, NULL};
-    if (!options->log && !options->output && !options->save)
+    if (!options->log && !options->output && !options->save && !options->tensorboard)
         return 0;
     char *program = mtc_resolved("/proc/self/exe");
     add_use(&uses, FILE_READ, program, "", ", the running program,");
     free(program);
     add_use(&uses, FILE_READ, model->source, "the model ", "");
-    add_data_files(&uses, model, options->data);
-    for (int i = 0; i < options->input.count; i++)
-        add_use(&uses, FILE_READ, options->input.at[i], "--input ", "");
+    int code = add_data_files(fault, &uses, model, options);
+    if (!code)
+        code = add_inputs(fault, &uses, options);
     add_use(&uses, FILE_WEIGHTS, options->load, "--load ", "");
     add_use(&uses, FILE_WEIGHTS, options->resume, "--resume ", "");
     add_use(&uses, FILE_WEIGHTS, options->init_from, "--init-from ", "");
     add_outputs(&uses, options);
-    int code = compare_uses(fault, &uses, options);
+    if (!code)
+        code = compare_uses(fault, &uses, options);
     for (int i = 0; i < uses.count; i++)
         free_use(&uses.use[i]);
     free(uses.use);

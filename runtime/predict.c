@@ -25,25 +25,32 @@ static void print_class(const MtcMeaning *words, const float *row, int64_t class
         if (row[j] > row[best])
             best = j;
     if (isnan(row[best]))
-        printf("nan\tnan\n");
+        printf("nan\tnan");
     else if (!words)
-        printf("%lld\t%.6g\n", (long long)best, (double)row[best]);
+        printf("%lld\t%.6g", (long long)best, (double)row[best]);
     else /* a class without a word is the one of words that training does not have */
-        printf("%s\t%.6g\n", best < words->words ? words->word[best] : "other", (double)row[best]);
+        printf("%s\t%.6g", best < words->words ? words->word[best] : "other", (double)row[best]);
 }
 
-static void print_predictions(const MtcSession *session, const float *values, int64_t count) {
+static void print_numbers(const float *row, int64_t elements) {
+    for (int64_t j = 0; j < elements; j++)
+        printf(j ? "\t%.9g" : "%.9g", (double)row[j]);
+}
+
+/* With `path`, the file of each example comes last. */
+static void print_predictions(const MtcSession *session, const float *values, int64_t count, char *const *path) {
     const MtcModel *model = session->model;
     int64_t elements = mtc_prediction_elements(model);
     const MtcMeaning *words = model->prediction_is_classes ? class_words(session) : NULL;
     if (model->prediction_is_classes)
-        printf("class\tprobability\n");
-    for (int64_t i = 0; i < count; i++, values += elements)
+        printf("class\tprobability%s\n", path ? "\tfile" : "");
+    for (int64_t i = 0; i < count; i++, values += elements) {
         if (model->prediction_is_classes)
             print_class(words, values, elements);
         else
-            for (int64_t j = 0; j < elements; j++)
-                printf("%.9g%c", (double)values[j], j + 1 < elements ? '\t' : '\n');
+            print_numbers(values, elements);
+        printf(path ? "\t%s\n" : "%s\n", path ? path[i] : "");
+    }
 }
 
 static int write_predictions(MtcFault *fault, const MtcModel *model, const char *path, const float *values,
@@ -64,7 +71,15 @@ static void place_predictions(const MtcExamples *input, int64_t elements, float 
     }
 }
 
-static int predict_examples(MtcFault *fault, MtcSession *session, const MtcOptions *options, const MtcExamples *input) {
+/* Beside the predictions, which go to stdout. */
+static void print_speed(int64_t images, double seconds) {
+    fprintf(stderr, "%lld image%s predicted in %.3g s: %.4g a second\n", (long long)images, images == 1 ? "" : "s",
+            seconds, (double)images / fmax(seconds, 1e-9));
+}
+
+/* `path`: of a data set of images, the file of each; NULL: the input says. */
+static int predict_examples(MtcFault *fault, MtcSession *session, const MtcOptions *options, const MtcExamples *input,
+                            char *const *path) {
     const MtcModel *model = session->model;
     int64_t count = input->count ? input->count : session->data[MTC_TEST].examples;
     int64_t rows = input->row ? input->rows : count;
@@ -72,16 +87,19 @@ static int predict_examples(MtcFault *fault, MtcSession *session, const MtcOptio
     float *values = (float *)malloc(bytes);
     if (!values)
         return mtc_no_memory(fault, bytes, "predictions");
+    const double start = mtc_seconds();
     int code = input->count ? mtc_predict(session, count, (const void *const *)input->field, values)
                             : mtc_predict_data(session, &session->data[MTC_TEST], values);
     if (input->row && !code)
         place_predictions(input, mtc_prediction_elements(model), values);
+    if (input->path && !code)
+        print_speed(count, mtc_seconds() - start);
     if (code)
         *fault = session->fault;
     else if (options->output)
         code = write_predictions(fault, model, options->output, values, rows);
     else
-        print_predictions(session, values, rows);
+        print_predictions(session, values, rows, input->count ? input->path : path);
     free(values);
     return code;
 }
@@ -100,17 +118,21 @@ static int read_input(MtcFault *fault, const MtcSession *session, const MtcOptio
 int mtc_command_predict(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
     MtcSession *session = NULL;
     MtcExamples input;
+    MtcOpening opening;
     memset(&input, 0, sizeof input);
-    int code = mtc_check_inputs(fault, model, options->input.count);
+    memset(&opening, 0, sizeof opening);
+    opening.split[MTC_TEST] = options->input.count ? NULL : options->split;
+    int code = mtc_check_inputs(fault, model, options->input.at, options->input.count);
     if (!code && options->output)
         code = mtc_output_check(fault, options->output);
     if (!code)
-        code = mtc_open_session(fault, model, options, NULL, options->input.count ? NULL : options->split, &session);
+        code = mtc_open_splits(fault, model, options, &opening, &session);
     if (!code && options->input.count)
         code = read_input(fault, session, options, &input);
     if (!code)
-        code = predict_examples(fault, session, options, &input);
+        code = predict_examples(fault, session, options, &input, opening.path);
     mtc_destroy(session);
     mtc_examples_free(&input);
+    mtc_opening_free(&opening);
     return code;
 }

@@ -218,6 +218,10 @@ int mtc_command_profile(MtcFault *fault, const MtcModel *model, const MtcOptions
     Profile profile;
     memset(&profile, 0, sizeof profile);
     int code = mtc_open_trial(fault, model, options, &profile.session, &profile.real_data);
+    if (!code && mtc_needs_device_data(profile.session)) {
+        *fault = profile.session->fault;
+        code = fault->code;
+    }
     if (!code) {
         code = measure_kernels(&profile, options);
         if (code)

@@ -2,24 +2,101 @@
 #include "checkpoint.h"
 #include "finite.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* ---- numbers of other types ---- */
+
+/* Of 16 bits: 1 sign, 5 exponent, 10 mantissa. */
+static float from_half(uint16_t bits) {
+    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    float size = exponent == 31 ? (mantissa ? NAN : INFINITY)
+                 : exponent     ? ldexpf((float)(1024 + mantissa), exponent - 25)
+                                : ldexpf((float)mantissa, -24);
+    return bits >> 15 ? -size : size;
+}
+
+/* The upper half of a float. */
+static float from_bfloat16(uint16_t bits) {
+    const uint32_t whole = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &whole, sizeof value);
+    return value;
+}
+
+static double number_in_blob(const MtcBlob *blob, int64_t i) {
+    const char *bytes = (const char *)blob->bytes;
+    uint16_t half;
+    float value; /* the file's data need not be aligned */
+    double wide;
+    if (strcmp(blob->dtype, "F64") == 0) {
+        memcpy(&wide, bytes + (size_t)i * sizeof wide, sizeof wide);
+        return wide;
+    }
+    if (strcmp(blob->dtype, "F32") == 0) {
+        memcpy(&value, bytes + (size_t)i * sizeof value, sizeof value);
+        return (double)value;
+    }
+    memcpy(&half, bytes + (size_t)i * sizeof half, sizeof half);
+    return (double)(strcmp(blob->dtype, "F16") == 0 ? from_half(half) : from_bfloat16(half));
+}
+
+/* The blob's numbers, as many as the tensor has, in the tensor's type and the file's order. */
+static void *values_of(MtcFault *fault, const MtcTensor *tensor, const MtcBlob *blob) {
+    void *values = malloc(mtc_tensor_bytes(tensor) + 1);
+    if (!values)
+        mtc_no_memory(fault, mtc_tensor_bytes(tensor), tensor->name);
+    else if (strcmp(mtc_dtype(tensor->type), blob->dtype) == 0)
+        memcpy(values, blob->bytes, blob->size);
+    else
+        for (int64_t i = 0; i < mtc_elements(blob->rank, blob->dim); i++)
+            if (tensor->type == MTC_F64)
+                ((double *)values)[i] = number_in_blob(blob, i);
+            else
+                ((float *)values)[i] = (float)number_in_blob(blob, i);
+    return values;
+}
+
 /* ---- does it fit the model? ---- */
 
 static bool same_shape(const MtcTensor *tensor, const MtcBlob *blob) {
-    return tensor->rank == blob->rank && memcmp(tensor->dim, blob->dim, (size_t)blob->rank * sizeof *blob->dim) == 0;
+    int64_t dim[8];
+    mtc_file_dim(tensor, dim);
+    return tensor->rank == blob->rank && memcmp(dim, blob->dim, (size_t)blob->rank * sizeof *dim) == 0;
 }
 
-/* A double program takes the weights of a single one. */
+/* Weights and buffers take floats of any width; states, with which a training goes on to the bit, none that are wider. */
 static bool same_type(const MtcTensor *tensor, const MtcBlob *blob) {
-    return strcmp(mtc_dtype(tensor->type), blob->dtype) == 0 ||
-           (tensor->type == MTC_F64 && strcmp(blob->dtype, "F32") == 0);
+    static const char *const floats[] = {"BF16", "F16", "F32", "F64"};
+    const int most = tensor->type == MTC_F64 || (tensor->type == MTC_F32 && mtc_is_kept(tensor)) ? 4
+                     : tensor->type == MTC_F32                                                   ? 2
+                                                                                                 : 0;
+    bool same = strcmp(mtc_dtype(tensor->type), blob->dtype) == 0;
+    for (int i = 0; i < most && !same; i++)
+        same = strcmp(floats[i], blob->dtype) == 0;
+    return same;
 }
 
-static bool fits(const MtcTensor *tensor, const MtcBlob *blob) {
+bool mtc_blob_fits(const MtcTensor *tensor, const MtcBlob *blob) {
     return blob && same_shape(tensor, blob) && same_type(tensor, blob);
+}
+
+void mtc_misfit_text(const MtcTensor *tensor, const MtcBlob *blob, char *text, size_t size) {
+    if (!blob)
+        snprintf(text, size, "is missing");
+    else
+        snprintf(text, size, "expected %s of type %s, found %s of type %s", mtc_tensor_shape(tensor),
+                 mtc_dtype(tensor->type), mtc_shape(blob->rank, blob->dim), blob->dtype);
+}
+
+/* PyTorch counts the batches that a running mean has seen; nothing here is computed from that. */
+bool mtc_is_batch_count(const MtcBlob *blob) {
+    static const char ending[] = ".num_batches_tracked";
+    size_t length = strlen(blob->name), skip = sizeof ending - 1;
+    return length > skip && strcmp(blob->name + length - skip, ending) == 0 && strcmp(blob->dtype, "I64") == 0 &&
+           mtc_elements(blob->rank, blob->dim) == 1;
 }
 
 /* States that are copies of weights serve evaluations: they are taken where there are any. */
@@ -37,24 +114,49 @@ static bool is_wanted(const MtcCheckpoint *checkpoint, const MtcTensor *tensor, 
 /* Of the tensors in a file of ours, those behind the weights are states, known to this model or not. */
 static bool is_expected(const MtcCheckpoint *checkpoint, const MtcModel *model, int blob, MtcTake take) {
     const MtcTensor *tensor = mtc_find_tensor(model, checkpoint->archive.blob[blob].name);
+    if (!checkpoint->ours && mtc_is_batch_count(&checkpoint->archive.blob[blob]))
+        return true;
     if (checkpoint->ours && take != MTC_TAKE_ALL && blob >= checkpoint->weights)
         return true;
     return tensor && tensor->role != MTC_VALUE && (checkpoint->ours || tensor->role != MTC_STATE);
 }
 
-enum { LISTED_MOST = 12 }; /* differences named in one message */
-
-/* Differences between file and model, one a line; how many there are. */
+/* Differences between file and model, by kind: the first of each, one a line, and how many there are. */
+enum { LISTED_MOST = 5 };
+typedef enum Difference { DIFF_MISSING, DIFF_UNEXPECTED, DIFF_OTHER, DIFF_KINDS } Difference;
 typedef struct Differences {
-    MtcText text;
-    int count;
+    MtcText text[DIFF_KINDS];
+    int count[DIFF_KINDS];
 } Differences;
 
-static void add_difference(Differences *differences, const char *name, const char *what) {
-    if (differences->count++ < LISTED_MOST)
-        mtc_text_add(&differences->text, "\n  %s: %s", name, what);
-    else if (differences->count == LISTED_MOST + 1)
-        mtc_text_add(&differences->text, "\n  and more");
+static int count_differences(const Differences *differences) {
+    return differences->count[DIFF_MISSING] + differences->count[DIFF_UNEXPECTED] + differences->count[DIFF_OTHER];
+}
+
+static void free_differences(Differences *differences) {
+    for (int kind = 0; kind < DIFF_KINDS; kind++)
+        free(differences->text[kind].at);
+}
+
+static void add_difference(Differences *differences, Difference kind, const char *name, const char *what) {
+    if (differences->count[kind]++ < LISTED_MOST)
+        mtc_text_add(&differences->text[kind], "\n  %.120s: %s", name, what);
+}
+
+/* "2 missing, 1 unexpected", then a line for each of some. */
+static char *differences_text(const Differences *differences) {
+    static const char *const kinds[] = {"missing", "unexpected", "different"};
+    MtcText text = {NULL, 0, 0};
+    for (int kind = 0; kind < DIFF_KINDS; kind++)
+        if (differences->count[kind])
+            mtc_text_add(&text, "%s%d %s", text.length ? ", " : "", differences->count[kind], kinds[kind]);
+    for (int kind = 0; kind < DIFF_KINDS; kind++) {
+        if (differences->count[kind])
+            mtc_text_add(&text, "%s", differences->text[kind].at);
+        if (differences->count[kind] > LISTED_MOST)
+            mtc_text_add(&text, "\n  and %d more that are %s", differences->count[kind] - LISTED_MOST, kinds[kind]);
+    }
+    return text.at;
 }
 
 static void compare_tensors(const MtcCheckpoint *checkpoint, const MtcModel *model, MtcTake take,
@@ -63,37 +165,95 @@ static void compare_tensors(const MtcCheckpoint *checkpoint, const MtcModel *mod
     for (int i = 0; i < model->tensors; i++) {
         const MtcTensor *tensor = &model->tensor[i];
         const MtcBlob *blob = mtc_archive_find(&checkpoint->archive, tensor->name);
-        if (!is_wanted(checkpoint, tensor, take) || fits(tensor, blob) ||
+        if (!is_wanted(checkpoint, tensor, take) || mtc_blob_fits(tensor, blob) ||
             (!blob && is_optional(checkpoint, tensor, take)))
             continue;
-        snprintf(what, sizeof what, "expected %s of type %s, found %s of type %s", mtc_shape(tensor->rank, tensor->dim),
-                 mtc_dtype(tensor->type), blob ? mtc_shape(blob->rank, blob->dim) : "", blob ? blob->dtype : "");
-        add_difference(differences, tensor->name, blob ? what : "is missing");
+        mtc_misfit_text(tensor, blob, what, sizeof what);
+        add_difference(differences, blob ? DIFF_OTHER : DIFF_MISSING, tensor->name, what);
     }
     for (int i = 0; i < checkpoint->archive.count; i++)
         if (!is_expected(checkpoint, model, i, take))
-            add_difference(differences, checkpoint->archive.blob[i].name,
+            add_difference(differences, DIFF_UNEXPECTED, checkpoint->archive.blob[i].name,
                            take == MTC_TAKE_ALL ? "is nothing that this model has" : "is no weight of this model");
+}
+
+/* A name of the file that is the tensor's behind a prefix "model."; the length of that, 0: none. */
+static size_t prefix_before(const char *name, const MtcTensor *tensor) {
+    const size_t length = strlen(name), end = strlen(tensor->name);
+    return length > end + 1 && name[length - end - 1] == '.' && strcmp(name + length - end, tensor->name) == 0
+               ? length - end
+               : 0;
+}
+
+/* How many weights and buffers the file has behind a prefix. */
+static int fit_behind(const MtcArchive *archive, const MtcModel *model, const char *prefix, size_t length) {
+    int fit = 0;
+    for (int i = 0; i < model->tensors; i++)
+        for (int j = 0; j < archive->count && mtc_is_kept(&model->tensor[i]); j++)
+            fit += prefix_before(archive->blob[j].name, &model->tensor[i]) == length &&
+                   strncmp(archive->blob[j].name, prefix, length) == 0 &&
+                   mtc_blob_fits(&model->tensor[i], &archive->blob[j]);
+    return fit;
+}
+
+static void note_prefix(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model) {
+    const MtcArchive *archive = &checkpoint->archive;
+    for (int i = 0; i < model->tensors; i++)
+        for (int j = 0; j < archive->count && mtc_is_kept(&model->tensor[i]); j++) {
+            const char *name = archive->blob[j].name;
+            const int length = (int)prefix_before(name, &model->tensor[i]);
+            if (!length || mtc_find_tensor(model, name) || mtc_archive_find(archive, model->tensor[i].name) ||
+                !mtc_blob_fits(&model->tensor[i], &archive->blob[j]))
+                continue;
+            mtc_note(fault, "the file's names begin with '%.*s': without it, %d of them fit", length, name,
+                     fit_behind(archive, model, name, (size_t)length));
+            mtc_note(fault, "in Python: {name.removeprefix(\"%.*s\"): value for name, value in weights.items()}",
+                     length, name);
+            return;
+        }
+}
+
+static int count_fitting(const MtcCheckpoint *checkpoint, const MtcModel *model, MtcTake take) {
+    int fit = 0;
+    for (int i = 0; i < model->tensors; i++)
+        fit += is_wanted(checkpoint, &model->tensor[i], take) &&
+               mtc_blob_fits(&model->tensor[i], mtc_archive_find(&checkpoint->archive, model->tensor[i].name));
+    return fit;
+}
+
+static int refuse_tensors(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model, MtcTake take,
+                          bool partial, const char *differences) {
+    const char *name = mtc_checkpoint_text(checkpoint, "model");
+    if (partial)
+        mtc_fail(fault, MTC_BAD_DATA, "nothing of %s fits this model: %s", checkpoint->path, differences);
+    else
+        mtc_fail(fault, MTC_BAD_DATA, "%s: does not hold the weights of this model: %s", checkpoint->path, differences);
+    note_prefix(fault, checkpoint, model);
+    if (take == MTC_TAKE_ALL && !checkpoint->ours)
+        mtc_note(fault, "it is no checkpoint of a training: --init-from begins one with its weights");
+    else if (take != MTC_TAKE_LOAD && !partial && count_fitting(checkpoint, model, take))
+        mtc_note(fault, "--partial takes what fits");
+    if (name && strcmp(name, model->name) != 0)
+        mtc_note(fault, "it is a checkpoint of '%s', and this is '%s'", name, model->name);
+    return fault->code;
 }
 
 static int check_tensors(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model, MtcTake take,
                          bool partial, MtcText *notes) {
-    Differences differences = {{NULL, 0, 0}, 0};
-    const char *name = mtc_checkpoint_text(checkpoint, "model");
+    Differences differences;
+    int code = 0;
+    memset(&differences, 0, sizeof differences);
     compare_tensors(checkpoint, model, take, &differences);
-    if (differences.count && !partial) {
-        mtc_fail(fault, MTC_BAD_DATA, "%s: does not hold the weights of this model%s", checkpoint->path,
-                 differences.text.at);
-        if (take == MTC_TAKE_ALL && !checkpoint->ours)
-            mtc_note(fault, "it is no checkpoint of a training: --init-from begins one with its weights");
-        else if (take != MTC_TAKE_LOAD)
-            mtc_note(fault, "--partial takes what fits");
-        if (name && strcmp(name, model->name) != 0)
-            mtc_note(fault, "it is a checkpoint of '%s', and this is '%s'", name, model->name);
-    } else if (differences.count)
-        mtc_text_add(notes, "  not taken, or not found:%s\n", differences.text.at);
-    free(differences.text.at);
-    return differences.count && !partial ? fault->code : 0;
+    if (count_differences(&differences)) {
+        char *text = differences_text(&differences);
+        if (!partial || count_fitting(checkpoint, model, take) == 0)
+            code = refuse_tensors(fault, checkpoint, model, take, partial, text);
+        else
+            mtc_text_add(notes, "  not taken, or not found: %s\n", text);
+        free(text);
+    }
+    free_differences(&differences);
+    return code;
 }
 
 static int check_hash(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model, MtcTake take,
@@ -119,38 +279,34 @@ static int check_hash(MtcFault *fault, const MtcCheckpoint *checkpoint, const Mt
     return fault->code;
 }
 
+static int check_blob_finite(MtcFault *fault, const char *path, const MtcTensor *tensor, const MtcBlob *blob) {
+    void *values = values_of(fault, tensor, blob);
+    if (!values)
+        return fault->code;
+    MtcBadNumber bad = mtc_find_bad(tensor->type, values, mtc_elements(blob->rank, blob->dim));
+    free(values);
+    return bad.found ? mtc_fail(fault, MTC_BAD_DATA, "%s: '%s' is not finite: %s", path, tensor->name,
+                                mtc_bad_text(&bad, blob->rank, blob->dim))
+                     : 0;
+}
+
 static int check_blobs_finite(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model) {
-    for (int i = 0; i < model->tensors; i++) {
+    int code = 0;
+    for (int i = 0; i < model->tensors && !code; i++) {
         const MtcTensor *tensor = &model->tensor[i];
         const MtcBlob *blob = mtc_archive_find(&checkpoint->archive, tensor->name);
-        if ((tensor->role != MTC_WEIGHT && tensor->role != MTC_BUFFER) || !fits(tensor, blob))
-            continue;
-        bool narrow = tensor->type == MTC_F64 && strcmp(blob->dtype, "F32") == 0;
-        MtcBadNumber bad =
-            mtc_find_bad(narrow ? MTC_F32 : tensor->type, blob->bytes, mtc_elements(tensor->rank, tensor->dim));
-        if (bad.found)
-            return mtc_fail(fault, MTC_BAD_DATA, "%s: '%s' is not finite: %s", checkpoint->path, tensor->name,
-                            mtc_bad_text(&bad, tensor->rank, tensor->dim));
+        if (mtc_is_kept(tensor) && mtc_blob_fits(tensor, blob))
+            code = check_blob_finite(fault, checkpoint->path, tensor, blob);
     }
-    return 0;
+    return code;
 }
 
 /* ---- taking it ---- */
 
 static int take_tensor(MtcSession *session, const MtcTensor *tensor, const MtcBlob *blob) {
-    size_t bytes = mtc_tensor_bytes(tensor);
-    if (blob->size == bytes)
-        return mtc_write_tensor(session, tensor, blob->bytes);
-    double *wide = (double *)malloc(bytes);
-    if (!wide)
-        return mtc_no_memory(&session->fault, bytes, tensor->name);
-    for (size_t i = 0; i < bytes / sizeof *wide; i++) {
-        float value; /* the file's data need not be aligned */
-        memcpy(&value, (const char *)blob->bytes + i * sizeof value, sizeof value);
-        wide[i] = (double)value;
-    }
-    int code = mtc_write_tensor(session, tensor, wide);
-    free(wide);
+    void *values = values_of(&session->fault, tensor, blob);
+    int code = values ? mtc_write_file_values(session, tensor, values) : session->fault.code;
+    free(values);
     return code;
 }
 
@@ -162,7 +318,8 @@ static int take_roles(MtcSession *session, const MtcCheckpoint *checkpoint, MtcT
     for (int i = 0; i < model->tensors && !code; i++) {
         const MtcTensor *tensor = &model->tensor[i];
         const MtcBlob *blob = mtc_archive_find(&checkpoint->archive, tensor->name);
-        if (tensor->role < first || tensor->role > last || !is_wanted(checkpoint, tensor, take) || !fits(tensor, blob))
+        if (tensor->role < first || tensor->role > last || !is_wanted(checkpoint, tensor, take) ||
+            !mtc_blob_fits(tensor, blob))
             continue;
         code = take_tensor(session, tensor, blob);
         taken[tensor->role]++;
@@ -244,8 +401,15 @@ static int take_encoding(MtcSession *session, const MtcCheckpoint *checkpoint) {
 }
 
 static void add_number_of(MtcText *text, const char *before, int count, const char *what) {
-    if (count)
+    if (count || before[0] == ':') /* the first of them always */
         mtc_text_add(text, "%s%d %s%s", before, count, what, count == 1 ? "" : "s");
+}
+
+static int count_batch_counts(const MtcCheckpoint *checkpoint) {
+    int count = 0;
+    for (int i = 0; i < checkpoint->archive.count && !checkpoint->ours; i++)
+        count += mtc_is_batch_count(&checkpoint->archive.blob[i]);
+    return count;
 }
 
 static void add_taken(MtcText *notes, const MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take,
@@ -255,6 +419,8 @@ static void add_taken(MtcText *notes, const MtcSession *session, const MtcCheckp
     add_number_of(&text, ": ", taken[MTC_WEIGHT], "weight");
     add_number_of(&text, ", ", taken[MTC_BUFFER], "buffer");
     add_number_of(&text, ", ", taken[MTC_STATE], "optimizer state");
+    if (count_batch_counts(checkpoint))
+        mtc_text_add(&text, "; %d num_batches_tracked left out", count_batch_counts(checkpoint));
     if (take == MTC_TAKE_ALL && checkpoint->ours)
         mtc_text_add(&text, "; step %lld, epoch %lld", (long long)session->at.step, (long long)session->at.epoch + 1);
     mtc_text_add(&text, "\n%s", notes->at ? notes->at : "");

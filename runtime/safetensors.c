@@ -171,6 +171,30 @@ static bool checksum_matches(const uint8_t *bytes, size_t size, size_t header) {
     return memcmp(expected, digits, CHECKSUM_DIGITS) == 0;
 }
 
+/* What else weights are kept in, as the first bytes say; NULL: nothing that is known. */
+static const char *other_format(const uint8_t *bytes, size_t size) {
+    static const struct {
+        const char *magic, *name;
+    } formats[] = {{"PK\3\4", "a zip archive, as torch.save writes it (.pt, .pth)"},
+                   {"\x80\2", "a Python pickle, as older versions of torch.save write it (.pt, .pth)"},
+                   {"\x80\3", "a Python pickle"},
+                   {"\x80\4", "a Python pickle"},
+                   {"\x80\5", "a Python pickle"},
+                   {"\x89HDF\r\n\x1a\n", "an HDF5 file, as Keras writes it (.h5)"},
+                   {"\x93NUMPY", "an array of NumPy (.npy)"},
+                   {"GGUF", "a GGUF file"}};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (size >= strlen(formats[i].magic) && memcmp(bytes, formats[i].magic, strlen(formats[i].magic)) == 0)
+            return formats[i].name;
+    return NULL;
+}
+
+static int no_safetensors(MtcFault *fault, const char *path, const char *format) {
+    mtc_fail(fault, MTC_BAD_DATA, "%s: is not a safetensors file, but %s", path, format);
+    mtc_note(fault, "from PyTorch: safetensors.torch.save_file(model.state_dict(), \"x.safetensors\")");
+    return fault->code;
+}
+
 int mtc_archive_parse(MtcFault *fault, const char *path, uint8_t *bytes, size_t size, MtcArchive *archive) {
     uint64_t length = 0;
     memset(archive, 0, sizeof *archive);
@@ -181,6 +205,8 @@ int mtc_archive_parse(MtcFault *fault, const char *path, uint8_t *bytes, size_t 
             size);
     for (int i = 0; i < 8; i++)
         length |= (uint64_t)bytes[i] << 8 * i;
+    if (length > MAX_HEADER && other_format(bytes, size))
+        return no_safetensors(fault, path, other_format(bytes, size));
     if (length > MAX_HEADER)
         return mtc_fail(
             fault, MTC_BAD_DATA,
@@ -239,7 +265,7 @@ const MtcBlob *mtc_archive_find(const MtcArchive *archive, const char *name) {
 /* ---- writing ---- */
 
 const char *mtc_dtype(MtcType type) {
-    static const char *const names[] = {"F32", "I32", "U8", "BOOL", "F64"};
+    static const char *const names[] = {"F32", "I32", "U8", "BOOL", "F64", "BF16"};
     return names[type];
 }
 

@@ -1,5 +1,6 @@
 #include "session.h"
 
+#include "feed.h"
 #include "hash.h"
 #include "init.h"
 #include "train.h"
@@ -53,7 +54,11 @@ MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports) 
     memset(&run, 0, sizeof run);
     run.arena = session->arena;
     run.data = *data;
-    run.order = data == &session->data[MTC_TRAIN] ? session->order : NULL;
+    if (data == &session->data[MTC_TRAIN]) {
+        run.order = session->order;
+        if (session->feed)
+            run.data = mtc_feed_data(session);
+    }
     run.clock = session->clock;
     run.reports = reports;
     run.steps_per_epoch = mtc_batches(session, &session->data[MTC_TRAIN]);
@@ -112,6 +117,7 @@ static void drop_data(MtcSession *session, int which) {
         session->orders = 0;
         mtc_session_free(session, session->order, order_bytes(data->examples));
         session->order = NULL;
+        mtc_feed_free(session);
     }
     free_data(session, data);
 }
@@ -221,12 +227,13 @@ int64_t mtc_batches(const MtcSession *session, const MtcData *data) {
 }
 
 /* Memory for another number of examples, and for what depends on it: all of it, or none. */
-static int resize_data(MtcSession *session, int which, int64_t examples) {
+static int resize_data(MtcSession *session, int which, int64_t examples, bool on_host) {
     MtcData *data = &session->data[which];
     int code = mtc_device_fault(session, mtc_synchronize(), "the work before");
     mtc_trainer_free(session);
     drop_data(session, which);
-    if (!code)
+    data->examples = examples;
+    if (!code && !on_host)
         code = alloc_data(session, data, examples);
     if (!code)
         code = reserve_evaluation(session, mtc_batches(session, data));
@@ -260,9 +267,45 @@ static int check_which(MtcSession *session, int which) {
                           which);
 }
 
-int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *const *fields) {
+static bool wants_host(const MtcSession *session, int which, int64_t examples) {
+    size_t bytes = 0;
+    for (int i = 0; i < session->model->fields; i++)
+        bytes += field_bytes(&session->model->field[i], examples);
+    return which == MTC_TRAIN && (session->data_on == MTC_DATA_ON_HOST ||
+                                  (session->data_on == MTC_DATA_AUTO && bytes > session->device.free_bytes / 2));
+}
+
+int mtc_needs_device_data(MtcSession *session) {
+    return !session->feed ? 0
+                          : mtc_fail(&session->fault, MTC_UNAVAILABLE,
+                                     "the training data do not fit on %s, where this needs them", session->device.name);
+}
+
+static int feed_from_host(MtcSession *session, MtcExamples *arrays) {
+    int code = resize_data(session, MTC_TRAIN, arrays->count, true);
+    if (!code)
+        code = mtc_feed_new(session, arrays);
+    if (code)
+        drop_data(session, MTC_TRAIN);
+    return code;
+}
+
+static int upload_fields(MtcSession *session, int which, int64_t examples, const void *const *fields) {
     const MtcModel *model = session->model;
+    const MtcData *data = &session->data[which];
     int code = 0;
+    if (data->examples != examples || (which == MTC_TRAIN && session->feed))
+        code = resize_data(session, which, examples, false);
+    for (int i = 0; i < model->fields && !code; i++) {
+        size_t bytes = field_bytes(&model->field[i], examples);
+        code = mtc_device_fault(session, mtc_upload((void *)data->field[i], fields[i], bytes), model->field[i].name);
+    }
+    return code;
+}
+
+/* arrays: those of `fields`, which may be taken. NULL: they are the caller's, and are copied to the device. */
+static int set_data(MtcSession *session, int which, int64_t examples, const void *const *fields, MtcExamples *arrays) {
+    const MtcModel *model = session->model;
     if (check_which(session, which))
         return session->fault.code;
     if (examples < 1 || examples > INT32_MAX)
@@ -271,22 +314,23 @@ int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *c
     for (int i = 0; i < model->fields; i++)
         if (!fields || !fields[i])
             return mtc_fail(&session->fault, MTC_USAGE, "there is no array for the field '%s'", model->field[i].name);
-    MtcData *data = &session->data[which];
-    if (data->examples != examples)
-        code = resize_data(session, which, examples);
-    for (int i = 0; i < model->fields && !code; i++) {
-        size_t bytes = field_bytes(&model->field[i], examples);
-        code = mtc_device_fault(session, mtc_upload((void *)data->field[i], fields[i], bytes), model->field[i].name);
-    }
+    const void *array[MTC_MAX_FIELDS]; /* where the arrays are, whoever has them then */
+    memcpy(array, fields, (size_t)model->fields * sizeof *array);
+    int code = arrays && wants_host(session, which, examples) ? feed_from_host(session, arrays)
+                                                              : upload_fields(session, which, examples, fields);
     if (which != MTC_TRAIN || code)
         return code;
-    begin_epoch(session, fields);
+    begin_epoch(session, array);
     return session->measured ? 0 : mtc_measure(session);
 }
 
-int mtc_session_set_data(MtcSession *session, int which, const MtcExamples *examples) {
+int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *const *fields) {
+    return set_data(session, which, examples, fields, NULL);
+}
+
+int mtc_session_set_data(MtcSession *session, int which, MtcExamples *examples) {
     mtc_range_begin("upload examples");
-    int code = mtc_set_data(session, which, examples->count, (const void *const *)examples->field);
+    int code = set_data(session, which, examples->count, (const void *const *)examples->field, examples);
     mtc_range_end();
     return code;
 }

@@ -8,6 +8,10 @@
 enum { MTC_TRAIN = 0, MTC_TEST = 1, MTC_VALIDATION = 2, MTC_SPLITS = 3 }; /* `which` of the C ABI */
 
 typedef struct MtcTrainer MtcTrainer;
+typedef struct MtcFeed MtcFeed;
+
+/* Where training data lie. AUTO: on the device, if they take no more than half of what is free there. */
+typedef enum MtcDataOn { MTC_DATA_AUTO, MTC_DATA_ON_DEVICE, MTC_DATA_ON_HOST } MtcDataOn;
 
 /* Where training stands: steps done in all; the epoch of the next step, and its steps done. */
 typedef struct MtcPosition {
@@ -44,6 +48,8 @@ struct MtcSession {
 
     char *arena;
     int64_t *clock;
+    MtcDataOn data_on;
+    MtcFeed *feed; /* of training data that lie in host memory: data[MTC_TRAIN] has no arrays then; else NULL */
     MtcData data[MTC_SPLITS];
     MtcData batch; /* memory for one batch of examples that are no data set, to predict */
     int *order;    /* of the training examples in mtc_most_orders() epochs */
@@ -79,7 +85,10 @@ int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, i
 /* Computes the buffers from the training data; warns of fields that are the same in all of them. A fault where the result
  * is not finite. */
 int mtc_measure(MtcSession *session);
-int mtc_session_set_data(MtcSession *session, int which, const MtcExamples *examples);
+/* May take the arrays: they are NULL then. */
+int mtc_session_set_data(MtcSession *session, int which, MtcExamples *examples);
+/* A fault where the training data are not on the device, for what needs them there. */
+int mtc_needs_device_data(MtcSession *session);
 
 int64_t mtc_batches(const MtcSession *session, const MtcData *data);
 int64_t mtc_most_orders(
@@ -95,8 +104,19 @@ int64_t mtc_prediction_elements(const MtcModel *model); /* of one example */
 bool mtc_is_kept(const MtcTensor *tensor); /* in checkpoints, as what the model is: a weight or a buffer */
 const MtcTensor *mtc_find_tensor(const MtcModel *model, const char *name); /* NULL: none */
 size_t mtc_tensor_bytes(const MtcTensor *tensor);
+/* Files have a tensor's axes in an order of their own. Its shape there, in one of the buffers of mtc_shape; where an element
+ * is there; its values in the one order from those in the other. */
+bool mtc_is_permuted(const MtcTensor *tensor);
+void mtc_file_dim(const MtcTensor *tensor, int64_t dim[8]);
+const char *mtc_tensor_shape(const MtcTensor *tensor);
+int64_t mtc_file_element(const MtcTensor *tensor, int64_t element);
+void mtc_to_file(const MtcTensor *tensor, const void *values, void *file);
+void mtc_from_file(const MtcTensor *tensor, const void *file, void *values);
+
+/* As it lies on the device. */
 int mtc_read_tensor(MtcSession *session, const MtcTensor *tensor, void *values);
 int mtc_write_tensor(MtcSession *session, const MtcTensor *tensor, const void *values);
+int mtc_write_file_values(MtcSession *session, const MtcTensor *tensor, const void *values); /* in the order of files */
 /* Tensors that begin as a copy of another one (MTC_COPY) become it again. */
 int mtc_copy_states(MtcSession *session);
 

@@ -1,4 +1,5 @@
 /* The data sets of a model: each origin is read once, and divided. */
+#include "image.h"
 #include "table_fields.h"
 
 #include "random.h"
@@ -11,10 +12,15 @@ static bool is_table(const MtcOrigin *origin) {
     return strcmp(origin->format, "tsv") == 0 || strcmp(origin->format, "csv") == 0;
 }
 
+static bool is_images(const MtcOrigin *origin) {
+    return strcmp(origin->format, "images") == 0;
+}
+
 /* An origin that was read. */
 typedef struct Source {
     bool read, table;
     MtcExamples arrays;
+    MtcMeaning classes; /* images: the names that labels stand for, until the encoding has given them its own */
     MtcFieldTable fields;
     const char *name; /* of the file, for messages */
 } Source;
@@ -27,7 +33,9 @@ static int read_source(MtcFault *fault, const MtcModel *model, MtcReading *readi
         return 0;
     source->table = is_table(origin);
     source->name = origin->paths ? origin->path[0] : model->source;
-    if (!source->table)
+    if (is_images(origin))
+        code = mtc_read_images(fault, model, origin, reading, &source->arrays, &source->classes);
+    else if (!source->table)
         code = mtc_read_arrays(fault, model, origin, reading->folder, &source->arrays);
     else {
         code = mtc_find_data(fault, model->source, reading->folder, origin->path[0], &path);
@@ -43,6 +51,7 @@ static int read_source(MtcFault *fault, const MtcModel *model, MtcReading *readi
 static void free_sources(Source *source, int count) {
     for (int i = 0; i < count; i++) {
         mtc_examples_free(&source[i].arrays);
+        mtc_free_strings(source[i].classes.word, source[i].classes.words);
         if (source[i].read && source[i].table)
             mtc_field_table_free(&source[i].fields);
     }
@@ -87,6 +96,9 @@ static void gather(const MtcModel *model, const MtcExamples *from, const int64_t
         for (int64_t i = 0; i < rows; i++)
             memcpy((char *)to->field[f] + (size_t)i * size, (const char *)from->field[f] + (size_t)row[i] * size, size);
     }
+    to->path = from->path ? (char **)mtc_memory(NULL, (size_t)rows * sizeof *to->path) : NULL;
+    for (int64_t i = 0; i < rows && from->path; i++)
+        to->path[i] = strdup(from->path[row[i]]);
 }
 
 static int take_part(MtcFault *fault, const MtcModel *model, Source *source, const MtcSplit *split, bool last,
@@ -109,17 +121,65 @@ static int take_part(MtcFault *fault, const MtcModel *model, Source *source, con
 
 /* ---- what training data decide ---- */
 
-static bool has_meaning(const MtcModel *model) {
+static bool has_meaning(const MtcModel *model, const MtcSplit *train) {
+    if (is_images(&model->origin[train->origin]))
+        return true;
     for (int f = 0; f < model->fields; f++)
         if (model->field[f].columns.count)
             return true;
     return false;
 }
 
+static int label_of_images(const MtcModel *model) {
+    int f = 0;
+    while (f < model->fields && !model->field[f].classes)
+        f++;
+    return f; /* without labels: no field */
+}
+
+/* The classes are the folders' names, in their order. */
+static void learn_classes(const MtcModel *model, const Source *source, MtcEncoding *encoding) {
+    const int label = label_of_images(model), words = source->classes.words;
+    if (label == model->fields)
+        return;
+    encoding->field[label].words = words;
+    encoding->field[label].word = (char **)mtc_memory(NULL, (size_t)words * sizeof(char *));
+    for (int k = 0; k < words; k++)
+        encoding->field[label].word[k] = strdup(source->classes.word[k]);
+}
+
+/* Labels as the encoding has the classes' names. Where it has none, they are numbers, in the order of the names. */
+static int encode_classes(MtcFault *fault, const MtcModel *model, const MtcEncoding *encoding, Source *source) {
+    const int label = label_of_images(model);
+    const MtcMeaning *known = &encoding->field[label == model->fields ? 0 : label];
+    if (label == model->fields || !source->classes.words || !known->words)
+        return 0;
+    int *code = (int *)mtc_memory(NULL, (size_t)source->classes.words * sizeof *code);
+    for (int k = 0; k < source->classes.words; k++) {
+        code[k] = mtc_find_word((const char *const *)known->word, known->words, source->classes.word[k]);
+        if (code[k] < 0) {
+            mtc_fail(fault, MTC_BAD_DATA, "%s: '%s' is no class of the training images", source->name,
+                     source->classes.word[k]);
+            free(code);
+            return fault->code;
+        }
+    }
+    void *labels = source->arrays.field[label];
+    for (int64_t i = 0; i < source->arrays.count; i++)
+        if (model->field[label].type == MTC_U8)
+            ((uint8_t *)labels)[i] = (uint8_t)code[((uint8_t *)labels)[i]];
+        else
+            ((int32_t *)labels)[i] = code[((int32_t *)labels)[i]];
+    free(code);
+    mtc_free_strings(source->classes.word, source->classes.words);
+    memset(&source->classes, 0, sizeof source->classes);
+    return 0;
+}
+
 static int learn(MtcFault *fault, const MtcModel *model, MtcReading *reading, Source *sources, MtcEncoding *encoding) {
     const MtcSplit *split = mtc_split(model, "train");
     int64_t *row = NULL, rows;
-    if (encoding->known || !split || !has_meaning(model))
+    if (encoding->known || !split || !has_meaning(model, split))
         return 0;
     Source *source = &sources[split->origin];
     int code = read_source(fault, model, reading, split->origin, source);
@@ -129,6 +189,8 @@ static int learn(MtcFault *fault, const MtcModel *model, MtcReading *reading, So
             code = mtc_field_table_learn(fault, &source->fields, row, rows, encoding);
         free(row);
     }
+    if (!code && source->classes.words)
+        learn_classes(model, source, encoding);
     if (code)
         mtc_encoding_free(encoding);
     encoding->known = !code;
@@ -166,6 +228,8 @@ int mtc_read_splits(MtcFault *fault, const MtcModel *model, MtcReading *reading,
             continue;
         code = read_source(fault, model, reading, split->origin, &source[split->origin]);
         if (!code)
+            code = encode_classes(fault, model, encoding, &source[split->origin]);
+        if (!code)
             code = take_part(fault, model, &source[split->origin], split, is_last(model, name, count, i), reading,
                              encoding, &examples[i]);
     }
@@ -202,7 +266,14 @@ static int wrong_number_of_inputs(MtcFault *fault, const MtcModel *model, int gi
     return fault->code;
 }
 
-int mtc_check_inputs(MtcFault *fault, const MtcModel *model, int paths) {
+/* The message of reading says more where the file cannot be read. */
+int mtc_check_inputs(MtcFault *fault, const MtcModel *model, const char *const *path, int paths) {
+    MtcFault unreadable;
+    MtcFileKind kind;
+    if (paths > 1 && !mtc_file_kind(&unreadable, path[0], &kind) && kind == MTC_FILE_IMAGES)
+        return mtc_fail(fault, MTC_USAGE,
+                        "%s is an input of its own: to predict many images, put them in a folder: --input FOLDER",
+                        path[0]);
     return paths > model->fields ? wrong_number_of_inputs(fault, model, paths) : 0;
 }
 
@@ -317,6 +388,11 @@ static bool has_rows(const MtcModel *model) {
     return split && strcmp(model->origin[split->origin].format, "rows") == 0;
 }
 
+static bool resizes(const MtcModel *model) {
+    const MtcSplit *split = mtc_split(model, "train");
+    return split && model->origin[split->origin].resize;
+}
+
 int mtc_read_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, const MtcEncoding *encoding,
                    const char *const *path, int paths, MtcExamples *examples) {
     const MtcOrigin *origin = table_origin(model);
@@ -326,15 +402,17 @@ int mtc_read_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, 
         wanted[f] = model->field[f].predicts;
     reading->skipped = 0;
     memset(examples, 0, sizeof *examples);
-    int code = mtc_check_inputs(fault, model, paths);
+    int code = mtc_check_inputs(fault, model, path, paths);
     if (!code)
         code = mtc_file_kind(fault, path[0], &kind);
     if (code)
         return code;
     bool rows = kind == MTC_FILE_TEXT && has_rows(model);
-    bool one = kind == MTC_FILE_ZIP || rows || (kind == MTC_FILE_TEXT && origin);
+    bool one = kind == MTC_FILE_ZIP || kind == MTC_FILE_IMAGES || rows || (kind == MTC_FILE_TEXT && origin);
     if (one && paths > 1)
         return mtc_fail(fault, MTC_USAGE, "%s holds all fields: give --input once", path[0]);
+    if (kind == MTC_FILE_IMAGES)
+        return mtc_read_image_input(fault, model, path[0], reading->resize || resizes(model), reading, examples);
     if (kind == MTC_FILE_ZIP)
         return mtc_read_npz(fault, model, path[0], wanted, examples);
     if (rows)

@@ -8,9 +8,20 @@
 #ifndef MTC_TABLE_H
 #define MTC_TABLE_H
 
+#include "cache.h"
 #include "files.h"
 
+#include <string.h>
 #include <time.h>
+
+/* AVX2 where the processor has it; the same in plain C elsewhere, and where MTC_PORTABLE asks for it. */
+#if defined(__x86_64__) && !defined(MTC_PORTABLE)
+#include <immintrin.h>
+#define MTC_AVX2 __attribute__((target("avx2,bmi,popcnt")))
+static inline bool mtc_has_avx2(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") && __builtin_cpu_supports("popcnt");
+}
+#endif
 
 /* What a column's cells are, four bytes each: f32, NaN where the column is empty; or i32, MTC_EMPTY there. */
 typedef enum MtcCell { MTC_CELL_NUMBER, MTC_CELL_INTEGER, MTC_CELL_DATE, MTC_CELL_WORD } MtcCell;
@@ -54,6 +65,8 @@ int mtc_text_unpack(MtcFault *fault, MtcTableText *text); /* sets bytes and size
 void mtc_text_close(MtcTableText *text);
 /* The first `size` bytes of an open file, read by all processors. Free them. NULL: *why says why not. */
 char *mtc_file_bytes(int file, size_t size, const char **why);
+/* Memory in large pages, of which there are few to fault in: reading is twice as fast. Free it. NULL: there is none. */
+void *mtc_large_memory(size_t size);
 /* The first byte of a text that is not UTF-8, or is 0; NULL: there is none. */
 const char *mtc_text_bad(const char *begin, const char *end);
 
@@ -94,24 +107,38 @@ const char *mtc_shown(const char *word);
 /* "sales.tsv:1234:17: ": line, and character in it, of a place in the text. */
 void mtc_place_text(const MtcTableText *text, const char *at, char *place, size_t size);
 
+/* Breaks, separators and line ends, are found in so many bytes at a time. */
+enum { MTC_SCAN_BYTES = 4096 };
+
 /* Goes through rows: `at` is where the next one begins. */
 typedef struct MtcScan {
     const char *at, *end;
     char separator, quote;
-    const char *block; /* the 64 bytes whose separators and line ends are in mask, those before the scan taken away */
-    uint64_t mask;
+    const char *base, *known; /* where breaks were found last */
+    int next, count;
+    uint16_t stop[MTC_SCAN_BYTES + 64]; /* the breaks, counted from `base`; those before `next` are passed */
 } MtcScan;
 
 typedef struct MtcRow {
     const char *begin, *end; /* without the line end */
-    int fields;              /* how many the row has; the first `capacity` are at `field` */
+    int fields;              /* how many the row has; the first `capacity` can be asked for */
     int capacity;
-    MtcSpan *field; /* memory for one more */
-    MtcFlaw flaw;   /* of its quotes */
+    MtcSpan *field;       /* memory for one more; not set in a plain row, without quotes: */
+    const char *base;     /* its field i ends at base + stop[i], in the scan's memory */
+    const uint16_t *stop; /* NULL: the row is not plain */
+    MtcFlaw flaw;         /* of its quotes */
 } MtcRow;
 
 void mtc_scan_begin(MtcScan *scan, const MtcTableForm *form, const char *begin, const char *end);
 bool mtc_scan_row(MtcScan *scan, MtcRow *row); /* false: there are no more */
+/* A field of the row that was scanned last. */
+static inline MtcSpan mtc_row_field(const MtcRow *row, int i) {
+    if (!row->stop)
+        return row->field[i];
+    const char *end = row->base + row->stop[i];
+    MtcSpan span = {i ? row->base + row->stop[i - 1] + 1 : row->begin, end < row->end ? end : row->end, false};
+    return span;
+}
 /* Cuts a text into chunks of about `size` bytes that end where rows end: (*cut)[0] = 0 .. (*cut)[count] = end, offsets. */
 int mtc_cut_chunks(const MtcTableForm *form, const char *bytes, size_t length, size_t size, size_t **cut);
 /* A field as it is meant, in *buffer where it has doubled quotes: no longer than it is written. */
@@ -121,14 +148,24 @@ MtcSpan mtc_span_plain(const MtcSpan *span, char quote, char **buffer, size_t *c
 
 /* Spaces around these do not count. Spans are passed where they are: copies of what was just written are slow. */
 bool mtc_is_missing(const MtcSpan *span); /* empty, NA, NaN, null, in capitals or not */
-/* A decimal number, correctly rounded: the nearest double. Its own grammar: no hexadecimal, no names. */
-bool mtc_parse_number(const MtcSpan *span, double *value);
+/* A decimal number, correctly rounded: the nearest double. Its own grammar: no hexadecimal, no names. Bytes below `limit`
+ * can be read: at least the span's. */
+bool mtc_parse_number(const MtcSpan *span, const char *limit, double *value);
 MtcFlawKind mtc_parse_date(const MtcSpan *span, const char *format, int32_t *day); /* days since 1970-01-01 */
 static inline void mtc_trim(const char **begin, const char **end) {
     while (*begin < *end && **begin == ' ')
         ++*begin;
     while (*begin < *end && (*end)[-1] == ' ')
         --*end;
+}
+/* Eight bytes as a number, the first one lowest. */
+static inline uint64_t mtc_load_eight(const char *at) {
+    uint64_t bytes;
+    memcpy(&bytes, at, 8);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    bytes = __builtin_bswap64(bytes);
+#endif
+    return bytes;
 }
 /* Of such a day: the day of the year from 1, the month from 1, the day of the week from Monday, 1. */
 typedef struct MtcDay {
@@ -137,16 +174,21 @@ typedef struct MtcDay {
 MtcDay mtc_day(int32_t day);
 
 /* Words and their codes: 0, 1, 2 ... in the order in which they came. All zero: none yet. */
+typedef struct MtcDictionaryWord {
+    uint64_t hash;
+    size_t begin, length; /* in the dictionary's bytes */
+} MtcDictionaryWord;
+
 typedef struct MtcDictionary {
     char *bytes; /* the words, each with a 0 after it */
     size_t used, capacity;
     int count, most;
-    size_t *begin;  /* of each word in bytes */
-    uint64_t *hash; /* of each word */
-    int32_t *slot;  /* codes by hash, -1: free */
+    MtcDictionaryWord *word;
+    int32_t *slot; /* codes by hash, -1: free */
     uint64_t slots;
 } MtcDictionary;
-int32_t mtc_dictionary_code(MtcDictionary *dictionary, const char *word, size_t length);
+/* Bytes below `limit` can be read: at least the word's. */
+int32_t mtc_dictionary_code(MtcDictionary *dictionary, const char *word, size_t length, const char *limit);
 void mtc_dictionary_free(MtcDictionary *dictionary);
 
 /* Words in the order of their bytes. */
@@ -174,7 +216,8 @@ typedef struct MtcTable {
     int64_t bad;        /* rows that were wrong and left out */
     uint64_t *bad_at;   /* where each of them begins in the text; NULL: there are none, or the table was kept */
     char first_bad[512];
-    void *cache; /* what was kept: then `at` and the cells lie in it */
+    void *memory; /* `at` and the cells lie in it, */
+    void *cache;  /* or in what was kept */
     size_t cache_size;
 } MtcTable;
 
@@ -187,10 +230,6 @@ void mtc_table_free(MtcTable *table);
 void mtc_table_place(MtcTable *table, const MtcTableForm *form, int64_t row, int column, char *place, size_t size);
 
 /* Kept tables. Neither can fail: what cannot be read or written is not used. */
-typedef struct MtcDigest {
-    uint64_t at[2];
-} MtcDigest;
-MtcDigest mtc_digest(const void *bytes, size_t size);
 bool mtc_cache_load(MtcTable *table, const MtcTableForm *form, MtcDigest content, bool skip_bad);
 void mtc_cache_store(const MtcTable *table, const MtcTableForm *form, MtcDigest content);
 

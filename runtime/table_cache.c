@@ -1,8 +1,7 @@
-/* Parsed tables, kept beside their files: `.sales.tsv.mtc-cache`; where that folder cannot be written, in the user's cache.
+/* Parsed tables, kept (cache.h).
  *
  * A kept table is used for the very bytes and columns that it was made of: its header holds digests of both, and of what
  * follows the header, so that a file that was cut or damaged is not used either. Numbers are in this machine's order. */
-#include "parallel.h"
 #include "table.h"
 
 #include <fcntl.h>
@@ -12,60 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- digests ---- */
-
-static const size_t DIGEST_BLOCK = 1 << 20;
-
-static uint64_t stir(uint64_t state, uint64_t word) {
-    state = (state ^ word) * 0xD6E8FEB86659FD93u;
-    return state << 29 | state >> 35;
-}
-
-static uint64_t finish(uint64_t state) {
-    state = (state ^ state >> 32) * 0x9E3779B97F4A7C15u;
-    state = (state ^ state >> 29) * 0xD6E8FEB86659FD93u;
-    return state ^ state >> 32;
-}
-
-/* Four lanes take eight bytes each in turn; they do not wait for each other. */
-static MtcDigest digest_block(const char *bytes, size_t size) {
-    uint64_t lane[4] = {0x243F6A8885A308D3u, 0x13198A2E03707344u, 0xA4093822299F31D0u, 0x082EFA98EC4E6C89u}, word[4];
-    size_t left = size;
-    for (; left >= 32; bytes += 32, left -= 32) {
-        memcpy(word, bytes, 32);
-        for (int i = 0; i < 4; i++)
-            lane[i] = stir(lane[i], word[i]);
-    }
-    memset(word, 0, sizeof word);
-    memcpy(word, bytes, left);
-    for (int i = 0; i < 4; i++)
-        lane[i] = stir(lane[i], word[i]);
-    MtcDigest digest;
-    digest.at[0] = finish(stir(stir(stir(stir(size, lane[0]), lane[1]), lane[2]), lane[3]));
-    digest.at[1] = finish(stir(stir(stir(stir(~size, lane[3]), lane[1]), lane[0]), lane[2]));
-    return digest;
-}
-
-typedef struct DigestJob {
-    const char *bytes;
-    size_t size;
-    MtcDigest *block;
-} DigestJob;
-
-static void digest_task(void *context, int64_t task) {
-    const DigestJob *job = (const DigestJob *)context;
-    size_t begin = (size_t)task * DIGEST_BLOCK, left = job->size - begin;
-    job->block[task] = digest_block(job->bytes + begin, left < DIGEST_BLOCK ? left : DIGEST_BLOCK);
-}
-
-MtcDigest mtc_digest(const void *bytes, size_t size) {
-    size_t blocks = size / DIGEST_BLOCK + 1;
-    DigestJob job = {(const char *)bytes, size, (MtcDigest *)mtc_memory(NULL, blocks * sizeof(MtcDigest))};
-    mtc_parallel((int64_t)blocks, digest_task, &job);
-    MtcDigest digest = digest_block((const char *)job.block, blocks * sizeof *job.block);
-    free(job.block);
-    return digest;
-}
+/* ---- what decides what is kept ---- */
 
 /* Of everything that decides what a table's cells are. */
 static MtcDigest digest_form(const MtcTableForm *form) {
@@ -82,29 +28,6 @@ static MtcDigest digest_form(const MtcTableForm *form) {
     MtcDigest digest = mtc_digest(text.at, text.length);
     free(text.at);
     return digest;
-}
-
-/* ---- places ---- */
-
-/* A cache file's path: 0 beside the table; 1 in the user's cache, where tables of one name are told apart by a digest of
- * their folders. NULL: there is no such place. */
-static char *cache_path(const char *table, int place) {
-    const char *slash = strrchr(table, '/'), *name = slash ? slash + 1 : table;
-    const char *cache = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
-    MtcText path = {NULL, 0, 0};
-    if (place == 0) {
-        mtc_text_add(&path, "%.*s.%s.mtc-cache", (int)(name - table), table, name);
-        return path.at;
-    }
-    char *whole = realpath(table, NULL);
-    if (whole && cache && *cache)
-        mtc_text_add(&path, "%s/mtc/", cache);
-    else if (whole && home && *home)
-        mtc_text_add(&path, "%s/.cache/mtc/", home);
-    if (path.at)
-        mtc_text_add(&path, "%s.%016llx.mtc-cache", name, (unsigned long long)mtc_digest(whole, strlen(whole)).at[0]);
-    free(whole);
-    return path.at;
 }
 
 /* ---- the file: header, then rows, cells of each column, words of each column, each padded to eight bytes ---- */
@@ -229,8 +152,8 @@ static bool load_from(const char *path, MtcTable *table, const MtcTableForm *for
 
 bool mtc_cache_load(MtcTable *table, const MtcTableForm *form, MtcDigest content, bool skip_bad) {
     bool loaded = false;
-    for (int place = 0; place < 2 && !loaded; place++) {
-        char *path = cache_path(table->text.path, place);
+    for (int place = 0; place < MTC_CACHE_PLACES && !loaded; place++) {
+        char *path = mtc_cache_path(table->text.path, place);
         loaded = path && load_from(path, table, form, content, skip_bad);
         free(path);
     }
@@ -263,22 +186,10 @@ static void put_table(Cursor *cursor, const MtcTable *table, const MtcTableForm 
     }
 }
 
-static bool write_whole(const char *path, const void *bytes, size_t size) {
-    MtcFault unused;
-    MtcOutput *output;
-    if (mtc_output_open(&unused, path, &output))
-        return false;
-    if (mtc_output_write(&unused, output, bytes, size)) {
-        mtc_output_discard(output);
-        return false;
-    }
-    return mtc_output_commit(&unused, output) == 0;
-}
-
 void mtc_cache_store(const MtcTable *table, const MtcTableForm *form, MtcDigest content) {
     size_t size = rest_size(table, form), path_length = strlen(table->text.path);
-    char *bytes = (char *)mtc_zeroed(sizeof(CacheHeader) + size);
-    Cursor cursor = {bytes + sizeof(CacheHeader), size};
+    char *bytes = (char *)mtc_zeroed(size);
+    Cursor cursor = {bytes, size};
     CacheHeader header;
     memset(&header, 0, sizeof header);
     put_table(&cursor, table, form);
@@ -287,36 +198,22 @@ void mtc_cache_store(const MtcTable *table, const MtcTableForm *form, MtcDigest 
     header.columns = (uint32_t)form->columns;
     header.content = content;
     header.form = digest_form(form);
-    header.rest = mtc_digest(bytes + sizeof header, size);
+    header.rest = mtc_digest(bytes, size);
     header.rest_size = size;
     header.rows = table->rows;
     header.bad = table->bad;
     if (table->bad && strlen(table->first_bad) > path_length)
         strcpy(header.first_bad, table->first_bad + path_length);
-    memcpy(bytes, &header, sizeof header);
-    for (int place = 0; place < 2; place++) {
-        char *path = cache_path(table->text.path, place);
-        if (path && place == 1)
-            mtc_make_folders(path);
-        bool written = path && write_whole(path, bytes, sizeof header + size);
-        free(path);
-        if (written)
-            break;
-    }
+    mtc_cache_keep(table->text.path, &header, sizeof header, bytes, size);
     free(bytes);
 }
 
 /* ---- the end of a table ---- */
 
 void mtc_table_free(MtcTable *table) {
-    for (int c = 0; c < table->columns; c++) {
-        if (table->cell && !table->cache)
-            free(table->cell[c]);
-        if (table->words)
-            mtc_word_list_free(&table->words[c]);
-    }
-    if (!table->cache)
-        free(table->at);
+    for (int c = 0; c < table->columns && table->words; c++)
+        mtc_word_list_free(&table->words[c]);
+    free(table->memory);
     free(table->cell);
     free(table->words);
     free(table->bad_at);

@@ -27,23 +27,42 @@ static int take_number(const char **at, const char *end, int most) {
     return digits ? value : -1;
 }
 
-MtcFlawKind mtc_parse_date(const MtcSpan *span, const char *format, int32_t *day) {
-    int part[3] = {-1, 1, 1}; /* year, month, day */
-    const char *at = span->begin, *end = span->end;
+/* "2024-09-30", as most dates are written: false where it is not. */
+static inline bool take_iso(const char *at, int part[3]) {
+    uint64_t bytes = mtc_load_eight(at) ^ 0x2D30302D30303030u;
+    uint64_t others = ((bytes + 0x7F76767F76767676u) | bytes) & 0x8080808080808080u;
+    unsigned ten = (unsigned char)(at[8] - '0'), one = (unsigned char)(at[9] - '0');
+    if (others || ten > 9 || one > 9)
+        return false;
+    bytes = 10 * bytes + (bytes >> 8); /* pairs of digits, in bytes 0, 2, 5 */
+    part[0] = 100 * (int)(bytes & 0xFF) + (int)(bytes >> 16 & 0xFF);
+    part[1] = (int)(bytes >> 40 & 0xFF);
+    part[2] = (int)(10 * ten + one);
+    return true;
+}
+
+/* As the format says; a time may follow. */
+static bool take_date(const char *at, const char *end, const char *format, int part[3]) {
     mtc_trim(&at, &end);
     for (const char *f = format; *f; f++) {
         if (*f != '%' || !f[1]) {
             if (at == end || *at++ != *f)
-                return MTC_FLAW_DATE;
+                return false;
             continue;
         }
         int which = *++f == 'Y' ? 0 : *f == 'm' ? 1 : 2;
         const char *begin = at;
         part[which] = take_number(&at, end, which == 0 ? 4 : 2);
         if (part[which] < 0 || (which == 0 && at - begin != 4))
-            return MTC_FLAW_DATE;
+            return false;
     }
-    if (at < end && *at != ' ' && *at != 'T') /* a time may follow */
+    return at == end || *at == ' ' || *at == 'T';
+}
+
+MtcFlawKind mtc_parse_date(const MtcSpan *span, const char *format, int32_t *day) {
+    int part[3] = {-1, 1, 1}; /* year, month, day */
+    bool iso = span->end - span->begin == 10 && strcmp(format, "%Y-%m-%d") == 0 && take_iso(span->begin, part);
+    if (!iso && !take_date(span->begin, span->end, format, part))
         return MTC_FLAW_DATE;
     if (part[0] < 1 || part[1] < 1 || part[1] > 12 || part[2] < 1 || part[2] > days_in_month(part[0], part[1]))
         return MTC_FLAW_NO_DAY;

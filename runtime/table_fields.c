@@ -164,7 +164,9 @@ void mtc_field_table_free(MtcFieldTable *fields) {
 int mtc_label_of(const char *word, int classes) {
     MtcSpan span = {word, word + strlen(word), false};
     double value;
-    return mtc_parse_number(&span, &value) && value == floor(value) && value >= 0 && value < classes ? (int)value : -1;
+    return mtc_parse_number(&span, span.end, &value) && value == floor(value) && value >= 0 && value < classes
+               ? (int)value
+               : -1;
 }
 
 int mtc_word_classes(const MtcField *field) {

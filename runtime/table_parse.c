@@ -30,6 +30,7 @@ typedef struct Parse {
     const int *position;
     int fields;
     const MtcTableText *text;
+    const char *limit; /* the text's end */
     bool skip_bad;
     int chunks;
     Chunk *chunk;
@@ -39,9 +40,9 @@ typedef struct Parse {
 
 /* ---- a cell ---- */
 
-static MtcFlawKind parse_number(const MtcSpan *span, float *cell) {
+static MtcFlawKind parse_number(const Parse *parse, const MtcSpan *span, float *cell) {
     double value;
-    if (!mtc_parse_number(span, &value)) {
+    if (!mtc_parse_number(span, parse->limit, &value)) {
         *cell = NAN;
         return mtc_is_missing(span) ? MTC_FLAW_EMPTY : MTC_FLAW_NUMBER;
     }
@@ -49,10 +50,10 @@ static MtcFlawKind parse_number(const MtcSpan *span, float *cell) {
     return fabsf(*cell) <= FLT_MAX ? MTC_FLAW_NONE : MTC_FLAW_LARGE;
 }
 
-static MtcFlawKind parse_integer(const MtcTableColumn *column, const MtcSpan *span, int32_t *cell) {
+static MtcFlawKind parse_integer(const Parse *parse, const MtcTableColumn *column, const MtcSpan *span, int32_t *cell) {
     double value;
     *cell = MTC_EMPTY;
-    if (!mtc_parse_number(span, &value))
+    if (!mtc_parse_number(span, parse->limit, &value))
         return mtc_is_missing(span) ? MTC_FLAW_EMPTY : MTC_FLAW_INTEGER;
     if (value != floor(value))
         return MTC_FLAW_INTEGER;
@@ -80,7 +81,8 @@ static MtcFlawKind parse_word(const Parse *parse, Chunk *chunk, int column, cons
         return MTC_FLAW_EMPTY;
     if (length > LONGEST_WORD)
         return MTC_FLAW_LONG;
-    *cell = mtc_dictionary_code(&chunk->dictionary[column], plain.begin, length);
+    *cell =
+        mtc_dictionary_code(&chunk->dictionary[column], plain.begin, length, span->doubled ? plain.end : parse->limit);
     return MTC_FLAW_NONE;
 }
 
@@ -89,8 +91,8 @@ static MtcFlawKind parse_cell(const Parse *parse, Chunk *chunk, int index, const
     int32_t *cell = (int32_t *)chunk->cell[index] + chunk->rows;
     MtcFlawKind flaw;
     switch (column->cell) {
-    case MTC_CELL_NUMBER: flaw = parse_number(span, (float *)chunk->cell[index] + chunk->rows); break;
-    case MTC_CELL_INTEGER: flaw = parse_integer(column, span, cell); break;
+    case MTC_CELL_NUMBER: flaw = parse_number(parse, span, (float *)chunk->cell[index] + chunk->rows); break;
+    case MTC_CELL_INTEGER: flaw = parse_integer(parse, column, span, cell); break;
     case MTC_CELL_DATE: flaw = parse_date(column, span, cell); break;
     default: flaw = parse_word(parse, chunk, index, span, cell); break;
     }
@@ -119,10 +121,10 @@ static bool parse_row(const Parse *parse, Chunk *chunk, MtcRow *row) {
     if (!check_row(parse, chunk, row))
         return false;
     for (int c = 0; c < parse->form->columns; c++) {
-        const MtcSpan *span = &row->field[parse->position[c]];
-        row->flaw.kind = parse_cell(parse, chunk, c, span);
+        MtcSpan span = mtc_row_field(row, parse->position[c]);
+        row->flaw.kind = parse_cell(parse, chunk, c, &span);
         if (row->flaw.kind != MTC_FLAW_NONE) {
-            row->flaw.span = *span;
+            row->flaw.span = span;
             row->flaw.column = &parse->form->column[c];
             return false;
         }
@@ -130,10 +132,13 @@ static bool parse_row(const Parse *parse, Chunk *chunk, MtcRow *row) {
     return true;
 }
 
-static void reserve_row(const Parse *parse, Chunk *chunk) {
+/* Memory for a row at `at`: for some at first, then for as many as the chunk seems to have. */
+static void reserve_row(const Parse *parse, Chunk *chunk, const char *at) {
     if (chunk->rows < chunk->capacity)
         return;
-    chunk->capacity = chunk->capacity ? 2 * chunk->capacity : 1024;
+    double part = (double)(at - chunk->begin) / (double)(chunk->end - chunk->begin);
+    double times = part < 1.1 / 16 ? 16 : part > 1.1 / 2 ? 2 : 1.1 / part;
+    chunk->capacity = chunk->rows ? (int64_t)(times * (double)chunk->rows) : 1024;
     chunk->at = (uint64_t *)mtc_memory(chunk->at, (size_t)chunk->capacity * sizeof *chunk->at);
     for (int c = 0; c < parse->form->columns; c++)
         chunk->cell[c] = mtc_memory(chunk->cell[c], (size_t)chunk->capacity * 4);
@@ -163,7 +168,7 @@ static void parse_chunk(void *context, int64_t task) {
     chunk->good_text = mtc_text_bad(chunk->begin, chunk->end) == NULL;
     mtc_scan_begin(&scan, parse->form, chunk->begin, chunk->end);
     while ((parse->skip_bad || chunk->bad == 0) && mtc_scan_row(&scan, &row)) {
-        reserve_row(parse, chunk);
+        reserve_row(parse, chunk, row.begin);
         chunk->at[chunk->rows] = (uint64_t)(row.begin - parse->text->bytes);
         if (parse_row(parse, chunk, &row))
             chunk->rows++;
@@ -237,13 +242,21 @@ static void join_bad(Parse *parse) {
         }
 }
 
+static void reserve_table(MtcTable *table, size_t columns) {
+    size_t rows = (size_t)table->rows, size = rows * (sizeof *table->at + 4 * columns);
+    table->memory = mtc_large_memory(size);
+    if (!table->memory)
+        table->memory = mtc_memory(NULL, size);
+    table->at = (uint64_t *)table->memory;
+    for (size_t c = 0; c < columns; c++)
+        table->cell[c] = (char *)(table->at + rows) + 4 * rows * c;
+}
+
 static void join_chunks(Parse *parse) {
     MtcTable *table = parse->table;
     size_t columns = (size_t)parse->form->columns;
     parse->code = (int32_t ***)mtc_zeroed(columns * sizeof *parse->code);
-    table->at = (uint64_t *)mtc_memory(NULL, (size_t)table->rows * sizeof *table->at);
-    for (int c = 0; c < parse->form->columns; c++)
-        table->cell[c] = mtc_memory(NULL, (size_t)table->rows * 4);
+    reserve_table(table, columns);
     mtc_parallel(parse->form->columns, merge_column, parse);
     mtc_parallel(parse->chunks, copy_chunk, parse);
     join_bad(parse);
@@ -281,10 +294,10 @@ static size_t chunk_bytes(void) {
 
 int mtc_table_parse(MtcFault *fault, const MtcTableForm *form, const int *position, int fields, const char *begin,
                     bool skip_bad, MtcTable *table) {
-    Parse parse = {form, position, fields, &table->text, skip_bad, 0, NULL, table, NULL};
+    Parse parse = {form,     position, fields, &table->text, table->text.bytes + table->text.size,
+                   skip_bad, 0,        NULL,   table,        NULL};
     size_t *cut, columns = (size_t)form->columns;
-    parse.chunks =
-        mtc_cut_chunks(form, begin, (size_t)(table->text.bytes + table->text.size - begin), chunk_bytes(), &cut);
+    parse.chunks = mtc_cut_chunks(form, begin, (size_t)(parse.limit - begin), chunk_bytes(), &cut);
     parse.chunk = (Chunk *)mtc_zeroed((size_t)parse.chunks * sizeof(Chunk));
     for (int k = 0; k < parse.chunks; k++) {
         parse.chunk[k].begin = begin + cut[k];

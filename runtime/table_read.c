@@ -7,27 +7,26 @@
 
 /* ---- the header ---- */
 
-/* Scans the first row into row->field, memory for so many fields and one; where the next one begins. */
-static const char *scan_first(const MtcTableText *text, const MtcTableForm *form, int capacity, MtcSpan *field,
-                              MtcRow *row) {
-    MtcScan scan;
+/* Scans the first row, into memory for so many fields and one. */
+static void scan_first(const MtcTableText *text, const MtcTableForm *form, int capacity, MtcSpan *field, MtcScan *scan,
+                       MtcRow *row) {
     memset(row, 0, sizeof *row);
     row->capacity = capacity;
     row->field = field;
-    mtc_scan_begin(&scan, form, text->bytes, text->bytes + text->size);
-    mtc_scan_row(&scan, row);
-    return scan.at;
+    mtc_scan_begin(scan, form, text->bytes, text->bytes + text->size);
+    mtc_scan_row(scan, row);
 }
 
 /* The texts of the first row's fields; free each and the array. */
 static char **header_names(const MtcTableText *text, const MtcTableForm *form, int count) {
+    MtcScan scan;
     MtcRow row;
     MtcSpan *field = (MtcSpan *)mtc_memory(NULL, (size_t)(count + 1) * sizeof *field);
     char *plain = NULL, **name = (char **)mtc_memory(NULL, (size_t)count * sizeof *name);
     size_t plain_size = 0;
-    scan_first(text, form, count, field, &row);
+    scan_first(text, form, count, field, &scan, &row);
     for (int i = 0; i < count; i++) {
-        MtcSpan span = mtc_span_plain(&field[i], form->quote, &plain, &plain_size);
+        MtcSpan written = mtc_row_field(&row, i), span = mtc_span_plain(&written, form->quote, &plain, &plain_size);
         size_t length = (size_t)(span.end - span.begin);
         name[i] = (char *)mtc_memory(NULL, length + 1);
         memcpy(name[i], span.begin, length);
@@ -77,8 +76,8 @@ static int check_names(MtcFault *fault, const char *path, const MtcTableForm *fo
     return 0;
 }
 
-static int find_columns(MtcFault *fault, const char *path, const MtcTableForm *form, const char *const *name, int count,
-                        int *position) {
+static int find_positions(MtcFault *fault, const char *path, const MtcTableForm *form, const char *const *name,
+                          int count, int *position) {
     bool given = form->header && form->names && !form->shorter;
     int code = given ? check_names(fault, path, form, name, count) : 0;
     for (int c = 0; c < form->columns && !code; c++)
@@ -119,7 +118,7 @@ static int layout_by_header(MtcFault *fault, const MtcTableText *text, const Mtc
     if (code)
         return code;
     char **name = header_names(text, form, row->fields);
-    code = find_columns(fault, text->path, form, (const char *const *)name, row->fields, position);
+    code = find_positions(fault, text->path, form, (const char *const *)name, row->fields, position);
     mtc_free_strings(name, row->fields);
     if (!code && begin >= text->bytes + text->size)
         code = mtc_fail(fault, MTC_BAD_DATA, "%s: has a header, but no rows", text->path);
@@ -129,14 +128,15 @@ static int layout_by_header(MtcFault *fault, const MtcTableText *text, const Mtc
 int mtc_table_layout(MtcFault *fault, const MtcTableText *text, const MtcTableForm *form, int **position, int *fields,
                      const char **begin) {
     MtcSpan unused;
+    MtcScan scan;
     MtcRow row;
-    const char *second = scan_first(text, form, 0, &unused, &row);
+    scan_first(text, form, 0, &unused, &scan, &row);
     *position = (int *)mtc_memory(NULL, (size_t)form->columns * sizeof **position);
-    *begin = form->header ? second : text->bytes;
+    *begin = form->header ? scan.at : text->bytes;
     *fields = form->header || (form->shorter && row.fields < form->names) ? row.fields : form->names;
     if (form->header)
-        return layout_by_header(fault, text, form, &row, second, *position);
-    int code = find_columns(fault, text->path, form, form->name, form->names, *position);
+        return layout_by_header(fault, text, form, &row, *begin, *position);
+    int code = find_positions(fault, text->path, form, form->name, form->names, *position);
     return code ? code : count_fields(fault, text, form, *position, row.fields);
 }
 
@@ -146,8 +146,9 @@ int mtc_table_layout(MtcFault *fault, const MtcTableText *text, const MtcTableFo
 static void note_separator(MtcFault *fault, const MtcTableText *text, const MtcTableForm *form) {
     static const char *const shown[] = {";", ",", "\\t"};
     MtcSpan unused;
+    MtcScan scan;
     MtcRow row;
-    scan_first(text, form, 0, &unused, &row);
+    scan_first(text, form, 0, &unused, &scan, &row);
     for (int i = 0; i < 3 && row.fields == 1; i++) {
         char other = shown[i][0] == '\\' ? '\t' : shown[i][0];
         if (other != form->separator && memchr(row.begin, other, (size_t)(row.end - row.begin))) {
@@ -167,8 +168,9 @@ static bool is_name(const char *text, const MtcTableColumn *column) {
 /* Of a table without a header: has its first row names where there should be numbers and dates? */
 static void note_header(MtcFault *fault, const MtcTableText *text, const MtcTableForm *form, const int *position) {
     MtcSpan unused;
+    MtcScan scan;
     MtcRow row;
-    scan_first(text, form, 0, &unused, &row);
+    scan_first(text, form, 0, &unused, &scan, &row);
     char **name = header_names(text, form, row.fields);
     int names = 0;
     bool all = row.fields == form->names;
@@ -239,7 +241,7 @@ void mtc_table_place(MtcTable *table, const MtcTableForm *form, int64_t row, int
     fields.field = (MtcSpan *)mtc_memory(NULL, (size_t)(count + 1) * sizeof *fields.field);
     mtc_scan_begin(&scan, form, at, end);
     if (mtc_scan_row(&scan, &fields) && fields.fields == count)
-        at = fields.field[position[column]].begin;
+        at = mtc_row_field(&fields, position[column]).begin;
     mtc_place_text(&table->text, at, place, size);
     free(fields.field);
     free(position);

@@ -6,55 +6,93 @@
 
 #include <stdlib.h>
 #include <string.h>
-#ifdef __SSE2__
-#include <emmintrin.h>
-#endif
 
 /* ---- breaks: separators and line ends ---- */
 
+/* Bit i: byte i of eight is this one. */
+static inline uint64_t equal_bytes(uint64_t bytes, char wanted) {
+    const uint64_t each = 0x0101010101010101u, low = 0x7F * each;
+    uint64_t other = bytes ^ (unsigned char)wanted * each;
+    uint64_t equal = ~(((other & low) + low) | other | low) >> 7;
+    return equal * 0x0102040810204080u >> 56;
+}
+
 /* Bit i: at[i] is a break. */
-static uint64_t break_mask(const char *at, char separator) {
+static inline uint64_t break_mask(const char *at, char separator) {
     uint64_t mask = 0;
-#ifdef __SSE2__
-    const __m128i separators = _mm_set1_epi8(separator), lines = _mm_set1_epi8('\n');
-    for (int i = 0; i < 4; i++) {
-        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + 16 * i));
-        __m128i breaks = _mm_or_si128(_mm_cmpeq_epi8(bytes, separators), _mm_cmpeq_epi8(bytes, lines));
-        mask |= (uint64_t)(uint32_t)_mm_movemask_epi8(breaks) << 16 * i;
+    for (int i = 0; i < 64; i += 8) {
+        uint64_t bytes = mtc_load_eight(at + i);
+        mask |= (equal_bytes(bytes, separator) | equal_bytes(bytes, '\n')) << i;
     }
-#else
-    for (int i = 0; i < 64; i++)
-        mask |= (uint64_t)(at[i] == separator || at[i] == '\n') << i;
-#endif
     return mask;
 }
 
-static uint64_t block_mask(const MtcScan *scan, const char *block) {
-    char rest[64] = {0};
-    if (scan->end - block >= 64)
-        return break_mask(block, scan->separator);
-    size_t left = (size_t)(scan->end - block);
-    memcpy(rest, block, left); /* nothing beyond the end is read */
-    return break_mask(rest, scan->separator) & (((uint64_t)1 << left) - 1);
+/* Adds where the bits of a block's mask are: by eights, some of them for nothing, so that few branches depend on the text. */
+static inline __attribute__((always_inline)) void add_breaks(MtcScan *scan, unsigned block, uint64_t mask) {
+    const uint64_t last = (uint64_t)1 << 63; /* the zeros of 0 cannot be counted */
+    uint16_t *to = scan->stop + scan->count;
+    scan->count += __builtin_popcountll(mask);
+    do {
+        for (int i = 0; i < 8; i++, mask &= mask - 1)
+            *to++ = (uint16_t)(block + (unsigned)__builtin_ctzll(mask | last));
+    } while (mask);
 }
 
-/* Breaks are looked for from `at` on. */
-static void scan_from(MtcScan *scan, const char *at) {
-    scan->block = at;
-    scan->mask = block_mask(scan, at);
+#ifdef MTC_AVX2
+MTC_AVX2 static inline uint64_t wide_mask(const char *at, char separator) {
+    const __m256i separators = _mm256_set1_epi8(separator), lines = _mm256_set1_epi8('\n');
+    uint64_t mask = 0;
+    for (int i = 0; i < 64; i += 32) {
+        __m256i bytes = _mm256_loadu_si256((const __m256i *)(const void *)(at + i));
+        __m256i breaks = _mm256_or_si256(_mm256_cmpeq_epi8(bytes, separators), _mm256_cmpeq_epi8(bytes, lines));
+        mask |= (uint64_t)(uint32_t)_mm256_movemask_epi8(breaks) << i;
+    }
+    return mask;
+}
+
+MTC_AVX2 static unsigned add_wide(MtcScan *scan, unsigned size) {
+    unsigned at = 0;
+    for (; at + 64 <= size; at += 64)
+        add_breaks(scan, at, wide_mask(scan->base + at, scan->separator));
+    return at;
+}
+#endif
+
+/* Finds the breaks from `from` on, in so many bytes. */
+static void find_breaks(MtcScan *scan, const char *from) {
+    unsigned size = scan->end - from < MTC_SCAN_BYTES ? (unsigned)(scan->end - from) : MTC_SCAN_BYTES, at = 0;
+    scan->base = from;
+    scan->known = from + size;
+    scan->next = scan->count = 0;
+#ifdef MTC_AVX2
+    if (mtc_has_avx2())
+        at = add_wide(scan, size);
+#endif
+    for (; at + 64 <= size; at += 64)
+        add_breaks(scan, at, break_mask(from + at, scan->separator));
+    if (at < size) {
+        char rest[64] = {0}; /* nothing beyond the end is read */
+        memcpy(rest, from + at, size - at);
+        add_breaks(scan, at, break_mask(rest, scan->separator));
+    }
 }
 
 /* The next break, which is passed; or the end. */
 static inline const char *next_break(MtcScan *scan) {
-    while (!scan->mask) {
-        if (scan->end - scan->block <= 64)
+    while (scan->next == scan->count) {
+        if (scan->known == scan->end)
             return scan->end;
-        scan->block += 64;
-        scan->mask = block_mask(scan, scan->block);
+        find_breaks(scan, scan->known);
     }
-    const char *at = scan->block + __builtin_ctzll(scan->mask);
-    scan->mask &= scan->mask - 1;
-    return at;
+    return scan->base + scan->stop[scan->next++];
+}
+
+/* Passes the breaks before `at`. */
+static void pass_breaks(MtcScan *scan, const char *at) {
+    if (at > scan->known)
+        find_breaks(scan, at);
+    while (scan->next < scan->count && scan->base + scan->stop[scan->next] < at)
+        scan->next++;
 }
 
 /* ---- quotes ---- */
@@ -88,12 +126,12 @@ static const char *quoted_field(MtcScan *scan, MtcRow *row, const char *at, MtcS
         row_flaw(row, MTC_FLAW_QUOTE_OPEN, at);
         span->begin = span->end = at;
         span->doubled = false;
-        scan_from(scan, line ? line : scan->end);
+        pass_breaks(scan, line ? line : scan->end);
         return next_break(scan);
     }
     span->begin = at + 1;
     span->end = close;
-    scan_from(scan, close + 1);
+    pass_breaks(scan, close + 1);
     const char *stop = next_break(scan), *rest = close + 1;
     bool line_ends = stop == scan->end || *stop == '\n';
     if (rest < stop && !(line_ends && stop - rest == 1 && *rest == '\r'))
@@ -109,17 +147,37 @@ void mtc_scan_begin(MtcScan *scan, const MtcTableForm *form, const char *begin, 
     scan->end = end;
     scan->separator = form->separator;
     scan->quote = (char)(quotes ? form->quote : 0);
-    scan_from(scan, begin);
+    find_breaks(scan, begin);
 }
 
-/* Takes the carriage return of a line end away. */
-static void end_row(MtcRow *row, const char *stop) {
-    row->end = stop;
-    if (stop == row->begin || stop[-1] != '\r')
-        return;
-    row->end--;
-    if (row->fields <= row->capacity && row->field[row->fields - 1].end == stop)
-        row->field[row->fields - 1].end--;
+/* Where the row ends, without the carriage return of its line end. */
+static const char *row_end(const MtcRow *row, const char *stop) {
+    return stop - (stop > row->begin && stop[-1] == '\r');
+}
+
+/* A row of as many fields as there is room for, without quotes, whose breaks are all known: as most are. */
+static inline bool plain_row(MtcScan *scan, MtcRow *row) {
+    const int fields = row->capacity;
+    if (scan->quote || fields == 0)
+        return false;
+    if (scan->count - scan->next < fields && scan->base < scan->at && scan->known < scan->end)
+        find_breaks(scan, scan->at);
+    if (scan->count - scan->next < fields)
+        return false;
+    const char *base = scan->base;
+    const uint16_t *stop = scan->stop + scan->next;
+    int line = 0;
+    while (line < fields && base[stop[line]] != '\n')
+        line++;
+    if (line != fields - 1)
+        return false;
+    row->base = base;
+    row->stop = stop;
+    row->fields = fields;
+    row->end = row_end(row, base + stop[line]);
+    scan->at = base + stop[line] + 1;
+    scan->next += fields;
+    return true;
 }
 
 bool mtc_scan_row(MtcScan *scan, MtcRow *row) {
@@ -127,8 +185,11 @@ bool mtc_scan_row(MtcScan *scan, MtcRow *row) {
     if (begin >= scan->end)
         return false;
     row->begin = begin;
-    row->fields = 0;
     row->flaw.kind = MTC_FLAW_NONE;
+    if (plain_row(scan, row))
+        return true;
+    row->stop = NULL;
+    row->fields = 0;
     do {
         MtcSpan *span = &row->field[row->fields < row->capacity ? row->fields : row->capacity];
         if (scan->quote && begin < scan->end && *begin == scan->quote)
@@ -142,7 +203,9 @@ bool mtc_scan_row(MtcScan *scan, MtcRow *row) {
         begin = stop + 1;
     } while (stop < scan->end && *stop == scan->separator);
     scan->at = stop < scan->end ? stop + 1 : stop;
-    end_row(row, stop);
+    row->end = row_end(row, stop);
+    if (row->fields <= row->capacity && row->field[row->fields - 1].end == stop)
+        row->field[row->fields - 1].end = row->end;
     return true;
 }
 

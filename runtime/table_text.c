@@ -1,5 +1,5 @@
-/* The text of a table: a file read into memory, unpacked if it is gzip; and whether bytes are UTF-8. Files are not mapped:
- * one that is cut short while it is used would end the program with SIGBUS. */
+/* The text of a table: a file read into memory, unpacked if it is gzip. Files are not mapped: one that is cut short while it
+ * is used would end the program with SIGBUS. */
 #include "parallel.h"
 #include "table.h"
 
@@ -13,9 +13,6 @@
 #ifndef MADV_HUGEPAGE /* strict C hides these */
 #define MADV_HUGEPAGE 14
 int madvise(void *memory, size_t size, int advice);
-#endif
-#ifdef __SSE2__
-#include <emmintrin.h>
 #endif
 
 /* ---- the file ---- */
@@ -44,20 +41,19 @@ static void load_block(void *context, int64_t task) {
     }
 }
 
-/* Memory in large pages, of which there are few to fault in: reading is twice as fast. */
-static char *large_memory(size_t size) {
+void *mtc_large_memory(size_t size) {
     const size_t page = 2 << 20;
     void *memory = NULL;
     if (size < page)
-        return (char *)malloc(size ? size : 1);
+        return malloc(size ? size : 1);
     if (posix_memalign(&memory, page, size) != 0)
         return NULL;
     madvise(memory, size, MADV_HUGEPAGE);
-    return (char *)memory;
+    return memory;
 }
 
 char *mtc_file_bytes(int file, size_t size, const char **why) {
-    Load load = {file, large_memory(size), size, 0};
+    Load load = {file, (char *)mtc_large_memory(size), size, 0};
     if (!load.bytes)
         load.problem = ENOMEM;
     else
@@ -157,54 +153,4 @@ int mtc_text_unpack(MtcFault *fault, MtcTableText *text) {
     text->bytes = bytes;
     text->size = (size_t)(end - bytes);
     return text->size ? 0 : mtc_fail(fault, MTC_BAD_DATA, "%s: is empty", text->path);
-}
-
-/* ---- UTF-8 ---- */
-
-/* How many bytes the character at `at` has; 0: it is none. The ranges of the second byte keep out what could be written
- * shorter, surrogates, and what lies beyond U+10FFFF. */
-static int character_length(const unsigned char *at, const unsigned char *end) {
-    unsigned char first = at[0], low = 0x80, high = 0xBF;
-    int length = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
-    if (first == 0 || length > end - at)
-        return 0;
-    low = first == 0xE0 ? 0xA0 : first == 0xF0 ? 0x90 : low;
-    high = first == 0xED ? 0x9F : first == 0xF4 ? 0x8F : high;
-    for (int i = 1; i < length; i++, low = 0x80, high = 0xBF)
-        if (at[i] < low || at[i] > high)
-            return 0;
-    return length;
-}
-
-/* How many characters that are ASCII and not 0 come next, as far as whole words of memory show. */
-static size_t plain_bytes(const unsigned char *at, const unsigned char *end) {
-    const unsigned char *begin = at;
-#ifdef __SSE2__
-    for (; end - at >= 16; at += 16) {
-        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
-        int others = _mm_movemask_epi8(_mm_or_si128(bytes, _mm_cmpeq_epi8(bytes, _mm_setzero_si128())));
-        if (others)
-            return (size_t)(at - begin) + (size_t)__builtin_ctz((unsigned)others);
-    }
-#endif
-    for (uint64_t word; end - at >= 8; at += 8) {
-        memcpy(&word, at, 8);
-        if (((word - 0x0101010101010101u) | word) & 0x8080808080808080u)
-            break;
-    }
-    return (size_t)(at - begin);
-}
-
-const char *mtc_text_bad(const char *begin, const char *end) {
-    const unsigned char *at = (const unsigned char *)begin, *stop = (const unsigned char *)end;
-    while (at < stop) {
-        at += plain_bytes(at, stop);
-        for (bool more = at < stop; more; more = at < stop && *at >= 0x80) {
-            int length = character_length(at, stop);
-            if (length == 0)
-                return (const char *)at;
-            at += length;
-        }
-    }
-    return NULL;
 }

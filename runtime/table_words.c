@@ -6,26 +6,42 @@
 
 /* ---- a chunk's dictionary: a hash table with linear probing ---- */
 
-static uint64_t hash_word(const char *word, size_t length) {
-    const uint64_t factor = 0x9E3779B97F4A7C15u;
-    uint64_t hash = length * factor, part;
-    for (; length >= 8; word += 8, length -= 8) {
-        memcpy(&part, word, 8);
-        hash = (hash ^ part) * factor;
-        hash ^= hash >> 29;
+/* The first 16 bytes of a word, then 0. */
+typedef struct Head {
+    uint64_t at[2];
+} Head;
+
+static inline uint64_t low_bytes(uint64_t bytes, size_t count) {
+    return count < 8 ? bytes & (((uint64_t)1 << 8 * count) - 1) : bytes;
+}
+
+/* Without a branch that depends on the length, where 16 bytes can be read. */
+static inline Head word_head(const char *word, size_t length, const char *limit) {
+    char copy[16] = {0};
+    if (limit - word < 16) {
+        memcpy(copy, word, length < 16 ? length : 16);
+        word = copy;
     }
-    part = 0;
-    memcpy(&part, word, length);
-    hash = (hash ^ part) * factor;
+    Head head = {
+        {low_bytes(mtc_load_eight(word), length), low_bytes(mtc_load_eight(word + 8), length > 8 ? length - 8 : 0)}};
+    return head;
+}
+
+static inline uint64_t hash_word(Head head, const char *word, size_t length) {
+    const uint64_t factor = 0x9E3779B97F4A7C15u;
+    uint64_t hash = (head.at[0] ^ length) * factor;
+    hash = (hash ^ hash >> 32 ^ head.at[1]) * factor;
+    for (size_t at = 16; at < length; at += 8)
+        hash = (hash ^ hash >> 32 ^ mtc_load_eight(word + (at + 8 < length ? at : length - 8))) * factor;
     return hash ^ hash >> 32;
 }
 
 static void rehash(MtcDictionary *d) {
-    d->slots = d->slots ? 2 * d->slots : 64;
+    d->slots = d->slots ? 2 * d->slots : 256;
     d->slot = (int32_t *)mtc_memory(d->slot, d->slots * sizeof *d->slot);
     memset(d->slot, -1, d->slots * sizeof *d->slot);
     for (int code = 0; code < d->count; code++) {
-        uint64_t at = d->hash[code] & (d->slots - 1);
+        uint64_t at = d->word[code].hash & (d->slots - 1);
         while (d->slot[at] >= 0)
             at = (at + 1) & (d->slots - 1);
         d->slot[at] = code;
@@ -33,42 +49,49 @@ static void rehash(MtcDictionary *d) {
 }
 
 static int32_t add_word(MtcDictionary *d, const char *word, size_t length, uint64_t hash) {
-    if (d->used + length + 1 > d->capacity)
-        d->bytes = (char *)mtc_memory(d->bytes, d->capacity = 2 * (d->used + length + 1));
+    if (d->used + length + 16 > d->capacity)
+        d->bytes = (char *)mtc_memory(d->bytes, d->capacity = 2 * (d->used + length + 16));
     if (d->count == d->most) {
         d->most = d->most ? 2 * d->most : 64;
-        d->begin = (size_t *)mtc_memory(d->begin, (size_t)d->most * sizeof *d->begin);
-        d->hash = (uint64_t *)mtc_memory(d->hash, (size_t)d->most * sizeof *d->hash);
+        d->word = (MtcDictionaryWord *)mtc_memory(d->word, (size_t)d->most * sizeof *d->word);
     }
+    MtcDictionaryWord *added = &d->word[d->count];
+    added->hash = hash;
+    added->begin = d->used;
+    added->length = length;
     memcpy(d->bytes + d->used, word, length);
     d->bytes[d->used + length] = 0;
-    d->begin[d->count] = d->used;
-    d->hash[d->count] = hash;
     d->used += length + 1;
     return d->count++;
 }
 
-static bool is_word(const MtcDictionary *d, int32_t code, const char *word, size_t length, uint64_t hash) {
-    const char *known = d->bytes + d->begin[code];
-    size_t end = code + 1 < d->count ? d->begin[code + 1] : d->used;
-    return d->hash[code] == hash && end - d->begin[code] == length + 1 && memcmp(known, word, length) == 0;
+static inline bool is_word(const MtcDictionary *d, int32_t code, Head head, const char *word, size_t length,
+                           uint64_t hash) {
+    const MtcDictionaryWord *known = &d->word[code];
+    const char *bytes = d->bytes + known->begin;
+    if (known->hash != hash || known->length != length)
+        return false;
+    if (length > 16)
+        return memcmp(bytes, word, length) == 0;
+    Head other = word_head(bytes, length, d->bytes + d->capacity);
+    return head.at[0] == other.at[0] && head.at[1] == other.at[1];
 }
 
-int32_t mtc_dictionary_code(MtcDictionary *d, const char *word, size_t length) {
-    uint64_t hash = hash_word(word, length);
+int32_t mtc_dictionary_code(MtcDictionary *d, const char *word, size_t length, const char *limit) {
+    Head head = word_head(word, length, limit);
+    uint64_t hash = hash_word(head, word, length);
     if (2 * (uint64_t)d->count >= d->slots)
         rehash(d);
     uint64_t at = hash & (d->slots - 1);
     for (; d->slot[at] >= 0; at = (at + 1) & (d->slots - 1))
-        if (is_word(d, d->slot[at], word, length, hash))
+        if (is_word(d, d->slot[at], head, word, length, hash))
             return d->slot[at];
     return d->slot[at] = add_word(d, word, length, hash);
 }
 
 void mtc_dictionary_free(MtcDictionary *d) {
     free(d->bytes);
-    free(d->begin);
-    free(d->hash);
+    free(d->word);
     free(d->slot);
     memset(d, 0, sizeof *d);
 }
@@ -123,7 +146,7 @@ static Entry *sorted_entries(MtcDictionary *const *dictionary, int count, int32_
         const MtcDictionary *from = dictionary[d];
         code[d] = (int32_t *)mtc_memory(NULL, (size_t)from->count * sizeof *code[d]);
         for (int i = 0; i < from->count; i++, next++) {
-            next->word = from->bytes + from->begin[i];
+            next->word = from->bytes + from->word[i].begin;
             next->first = first_bytes(next->word);
             next->code = &code[d][i];
         }

@@ -1,6 +1,7 @@
 #include "train.h"
 
 #include "checkpoint.h"
+#include "feed.h"
 #include "finite.h"
 
 #include "random.h"
@@ -164,7 +165,9 @@ static const char *renew_orders(MtcSession *session, MtcChunk *chunk, int64_t st
     int64_t needed = (session->at.epoch_step + steps - 1) / trainer->steps_per_epoch + 1;
     int64_t room = trainer->most_orders - chunk->orders, epochs = needed < room ? needed : room;
     session->order_epoch = session->at.epoch;
-    session->orders = epochs;
+    session->orders = session->feed ? 1 : epochs;
+    if (session->feed) /* that of a window, whatever the epoch */
+        return NULL;
     if (session->model->shuffle)
         return session->model->shuffle(&run, session->order, session->at.epoch, epochs);
     return upload_orders(session, chunk, epochs);
@@ -190,15 +193,20 @@ static int64_t steps_ahead(const MtcSession *session, const MtcTraining *trainin
 static const char *enqueue_segment(MtcSession *session, const MtcTraining *training, MtcChunk *chunk, int64_t most) {
     MtcPosition *at = &session->at;
     MtcTrainer *trainer = session->trainer;
-    MtcRun run = mtc_run(session, &session->data[MTC_TRAIN], trainer->reports);
     const char *error = has_order(session) ? NULL : renew_orders(session, chunk, most);
-    int64_t *clock = chunk->clock + 3 * chunk->segments++, left = steps_ahead(session, training);
+    int64_t *clock = chunk->clock + 3 * chunk->segments++, left = steps_ahead(session, training), ready = left;
+    if (session->feed && !error)
+        error = mtc_feed_ready(session, at->epoch, at->epoch_step, &ready);
+    MtcRun run = mtc_run(session, &session->data[MTC_TRAIN], trainer->reports);
+    left = ready < left ? ready : left;
     int64_t steps = most < left ? most : left;
     clock[0] = at->step;
     clock[1] = (at->epoch - session->order_epoch) * trainer->steps_per_epoch + at->epoch_step;
     clock[2] = chunk->steps;
     error = error ? error : mtc_upload(session->clock, clock, 3 * sizeof *clock);
     error = error ? error : session->model->train(&run, steps);
+    if (session->feed && !error)
+        error = mtc_feed_ahead(session);
     chunk->steps += steps;
     at->step += steps;
     at->epoch_step += steps;

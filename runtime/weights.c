@@ -16,6 +16,77 @@ const MtcTensor *mtc_find_tensor(const MtcModel *model, const char *name) {
     return NULL;
 }
 
+/* ---- the order of axes in files ---- */
+
+bool mtc_is_permuted(const MtcTensor *tensor) {
+    bool any = false;
+    for (int k = 0; k < tensor->rank; k++)
+        any |= tensor->file_axis[k] != 0;
+    return any;
+}
+
+static int axis_in_memory(const MtcTensor *tensor, int file_axis) {
+    return mtc_is_permuted(tensor) ? tensor->file_axis[file_axis] : file_axis;
+}
+
+void mtc_file_dim(const MtcTensor *tensor, int64_t dim[8]) {
+    for (int k = 0; k < tensor->rank; k++)
+        dim[k] = tensor->dim[axis_in_memory(tensor, k)];
+}
+
+const char *mtc_tensor_shape(const MtcTensor *tensor) {
+    int64_t dim[8];
+    mtc_file_dim(tensor, dim);
+    return mtc_shape(tensor->rank, dim);
+}
+
+/* How far apart neighbours along each axis of the file lie in memory. */
+static void file_strides(const MtcTensor *tensor, int64_t stride[8]) {
+    for (int k = 0; k < tensor->rank; k++) {
+        stride[k] = 1;
+        for (int axis = axis_in_memory(tensor, k) + 1; axis < tensor->rank; axis++)
+            stride[k] *= tensor->dim[axis];
+    }
+}
+
+int64_t mtc_file_element(const MtcTensor *tensor, int64_t element) {
+    int64_t stride[8], at = 0;
+    file_strides(tensor, stride);
+    for (int k = 0; k < tensor->rank; k++) {
+        int64_t size = tensor->dim[axis_in_memory(tensor, k)];
+        at = at * size + element / stride[k] % size;
+    }
+    return at;
+}
+
+/* Goes through the file's elements in order; `at` is where each is in memory. */
+static void permute(const MtcTensor *tensor, const char *from, char *to, bool to_file) {
+    const size_t size = mtc_type_size(tensor->type);
+    int64_t dim[8], stride[8], index[8] = {0}, at = 0;
+    mtc_file_dim(tensor, dim);
+    file_strides(tensor, stride);
+    for (int64_t i = 0, count = mtc_elements(tensor->rank, dim); i < count; i++) {
+        memcpy(to + (size_t)(to_file ? i : at) * size, from + (size_t)(to_file ? at : i) * size, size);
+        for (int k = tensor->rank - 1; k >= 0; k--) {
+            at += stride[k];
+            if (++index[k] < dim[k])
+                break;
+            at -= stride[k] * dim[k];
+            index[k] = 0;
+        }
+    }
+}
+
+void mtc_to_file(const MtcTensor *tensor, const void *values, void *file) {
+    permute(tensor, (const char *)values, (char *)file, true);
+}
+
+void mtc_from_file(const MtcTensor *tensor, const void *file, void *values) {
+    permute(tensor, (const char *)file, (char *)values, false);
+}
+
+/* ---- by name ---- */
+
 static int locate(MtcSession *session, const char *name, size_t bytes, const MtcTensor **tensor) {
     const MtcModel *model = session->model;
     *tensor = mtc_find_tensor(model, name);
@@ -30,8 +101,7 @@ static int locate(MtcSession *session, const char *name, size_t bytes, const Mtc
     }
     if (bytes != mtc_tensor_bytes(*tensor))
         return mtc_fail(&session->fault, MTC_USAGE, "tensor '%s' is %s of type %s, %zu bytes; given %zu", name,
-                        mtc_shape((*tensor)->rank, (*tensor)->dim), mtc_type_name((*tensor)->type),
-                        mtc_tensor_bytes(*tensor), bytes);
+                        mtc_tensor_shape(*tensor), mtc_type_name((*tensor)->type), mtc_tensor_bytes(*tensor), bytes);
     return 0;
 }
 
@@ -45,16 +115,36 @@ int mtc_write_tensor(MtcSession *session, const MtcTensor *tensor, const void *v
     return mtc_device_fault(session, error, tensor->name);
 }
 
+int mtc_write_file_values(MtcSession *session, const MtcTensor *tensor, const void *values) {
+    size_t bytes = mtc_tensor_bytes(tensor);
+    if (!mtc_is_permuted(tensor))
+        return mtc_write_tensor(session, tensor, values);
+    void *stored = malloc(bytes);
+    if (!stored)
+        return mtc_no_memory(&session->fault, bytes, tensor->name);
+    mtc_from_file(tensor, values, stored);
+    int code = mtc_write_tensor(session, tensor, stored);
+    free(stored);
+    return code;
+}
+
 int mtc_get(MtcSession *session, const char *name, void *values, size_t bytes) {
     const MtcTensor *tensor;
     int code = locate(session, name, bytes, &tensor);
-    return code ? code : mtc_read_tensor(session, tensor, values);
+    if (code || !mtc_is_permuted(tensor))
+        return code ? code : mtc_read_tensor(session, tensor, values);
+    void *stored = malloc(bytes);
+    code = stored ? mtc_read_tensor(session, tensor, stored) : mtc_no_memory(&session->fault, bytes, name);
+    if (!code)
+        mtc_to_file(tensor, stored, values);
+    free(stored);
+    return code;
 }
 
 int mtc_set(MtcSession *session, const char *name, const void *values, size_t bytes) {
     const MtcTensor *tensor;
     int code = locate(session, name, bytes, &tensor);
-    return code ? code : mtc_write_tensor(session, tensor, values);
+    return code ? code : mtc_write_file_values(session, tensor, values);
 }
 
 int mtc_set_knob(MtcSession *session, const char *name, double value) {

@@ -19,7 +19,7 @@ LINE = re.compile(
     r" : (?P<dtype>\w+)(?:\[(?P<dims>[^\]]*)\])?(?: (?P<name>\S+))?(?:  # (?P<place>.*))?"
 )
 ATTR = re.compile(r"(\w+)=(\[[^\]]*\]|\S+)|(\w+)")
-DTYPES = {"f32": np.float64, "i32": np.int64, "u8": np.float64, "bool": np.bool_}
+DTYPES = {"f32": np.float64, "i32": np.int64, "u8": np.float64, "bool": np.bool_, "bf16": np.float64}
 
 
 @dataclass
@@ -79,6 +79,13 @@ def sigmoid(x):
     return 0.5 * (1 + np.tanh(0.5 * x))
 
 
+def to_bf16(x):
+    """The nearest number of 8 significant bits, halves to even."""
+    bits = np.asarray(x, dtype=np.float32).view(np.uint32).astype(np.uint64)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+    return rounded.astype(np.uint32).view(np.float32).astype(np.float64)
+
+
 def expand(node, x):
     for axis in node.attrs["axes"]:
         x = np.expand_dims(x, axis)
@@ -94,6 +101,64 @@ def pad(node, x):
     out = np.zeros(node.shape)
     out[placed(node, x.shape)] = x
     return out
+
+
+def swept(node, axis, size):
+    """Along rows (0) or columns (1): for each output and tap, the operand's index, and whether there is one."""
+    out, kernel, stride, dilation, before, spread = node.attrs[("rows", "columns")[axis]]
+    place = np.arange(out)[:, None] * stride + np.arange(kernel) * dilation - before
+    inside = (place >= 0) & (place % spread == 0) & (place // spread < size)
+    return np.where(inside, place // spread, 0), inside
+
+
+def sweep(node, x, fill, *taps):
+    """x at all outputs and taps: [N, OH, OW, KH, KW, C]."""
+    (rows, row_inside), (columns, column_inside) = swept(node, 0, x.shape[1]), swept(node, 1, x.shape[2])
+    index = (slice(None), rows[:, None, :, None], columns[None, :, None, :], *taps)
+    inside = row_inside[:, None, :, None] & column_inside[None, :, None, :]
+    return np.where(inside[None, ..., None], x[index], fill)
+
+
+def window(node, x):
+    return sweep(node, x, node.attrs.get("value", 0))
+
+
+def unwindow(node, y):
+    return sweep(node, y, 0, np.arange(y.shape[3])[:, None], np.arange(y.shape[4]))
+
+
+def conv2d(node, x, w):
+    return np.einsum("nijklc,oklc->nijo", window(node, x), w)
+
+
+def depthwise_conv2d(node, x, w):
+    return np.einsum("nijklc,klc->nijc", window(node, x), w[:, :, 0])
+
+
+def max_pool(node, x):
+    return sweep(node, x, -np.inf).max((3, 4))
+
+
+def to_bf16(x):
+    """Rounded to the nearest number of 8 bits, of two equally near ones to the even."""
+    bits = np.ascontiguousarray(x, np.float32).view(np.uint32).astype(np.uint64)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
+    return np.where(np.isnan(x), np.nan, rounded.astype(np.uint32).view(np.float32)).astype(np.float64)
+
+
+def random_crop(node, x, u):
+    """u: two numbers in [0, 1) for each example."""
+    out = np.zeros(x.shape)
+    padding = [int(p) for p in node.attrs["offset"][2:]]
+    padded = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding)))
+    for n in range(len(x)):
+        i, j = (int(u[n, k] * (2 * padding[k] + 1)) for k in range(2))
+        out[n] = padded[n, :, i : i + x.shape[2], j : j + x.shape[3]]
+    return out
+
+
+def random_flip(node, x, u):
+    return np.where(u[:, None, None, None] < 0.5, x[..., ::-1], x)
 
 
 def matmul(node, a, b):
@@ -145,6 +210,8 @@ OPS = {
     "not": function(np.logical_not),
     "where": function(np.where),
     "cast": lambda node, x: np.trunc(x).astype(DTYPES[node.dtype]) if node.dtype == "i32" else x.astype(DTYPES[node.dtype]),
+    "to_bf16": lambda node, x: to_bf16(x),
+    "to_float": lambda node, x: x,
     "stop_gradient": lambda node, x: x,
     "reshape": lambda node, x: x.reshape(node.shape),
     "expand": expand,
@@ -155,7 +222,18 @@ OPS = {
     "max": reduction(np.max),
     "min": reduction(np.min),
     "matmul": matmul,
+    "window": window,
+    "unwindow": unwindow,
+    "conv2d": conv2d,
+    "depthwise_conv2d": depthwise_conv2d,
+    "max_pool": max_pool,
+    "standardize": function(lambda x, mean, inverse: (x - mean) * inverse),
+    "to_bf16": function(to_bf16),
+    "to_float": function(lambda x: x),
 }
+
+# Views by chance, and how many numbers each example draws.
+DRAWS = {"random_crop": (random_crop, (2,)), "random_flip": (random_flip, ())}
 
 
 class Step:
@@ -200,6 +278,9 @@ def evaluate(nodes, leaves, step=1, rows=None, random=None, before=0):
                 result.reports[node.name] = value = float(operands[0])
             elif node.op == "output":
                 result.output = value = operands[0]
+            elif node.op in DRAWS:
+                view, numbers_each = DRAWS[node.op]
+                value = view(node, *operands, random(int(node.attrs["index"]), (node.shape[0], *numbers_each)))
             elif node.op in OPS:
                 value = OPS[node.op](node, *operands)
             else:

@@ -77,6 +77,19 @@ def fake_double(built):
 
 
 @pytest.fixture(scope="session")
+def fake_filters(built):
+    """The same model, whose weights have another order of axes in files: [3, 4, 2, 2] in memory is [3, 2, 4, 2] there."""
+    return Fake(build_fake(built / "filters", "-DFAKE_MAIN", "-DFAKE_FILTERS", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"))
+
+
+@pytest.fixture(scope="session")
+def fake_filters_library(built):
+    library = ctypes.CDLL(str(build_fake(built / "libfilters.so", "-shared", "-DFAKE_FILTERS")))
+    library.mtc_error.restype = ctypes.c_char_p
+    return library
+
+
+@pytest.fixture(scope="session")
 def fake_other(built):
     """The same model by another text."""
     return Fake(build_fake(built / "other", "-DFAKE_MAIN", '-DFAKE_HASH="4567cdef"'))

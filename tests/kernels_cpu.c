@@ -7,9 +7,8 @@ typedef REAL real;
 
 enum { TILE_M = 24, TILE_N = 80 };
 
-/* c[m, n] = a b, with a stored [k, m] when ta, b stored [n, k] when tb, in tiles as in generated programs. */
-void product(int m, int n, int k, int ta, int tb, const real *a, const real *b, real *c) {
-    Matrix left = ta ? transposed(matrix(a, m)) : matrix(a, k), right = tb ? transposed(matrix(b, k)) : matrix(b, n);
+/* c[m, n] = left right, in tiles as in generated programs. */
+static void tiles(int m, int n, int k, Matrix left, Matrix right, real *c) {
     int tile_columns = (n + TILE_N - 1) / TILE_N, tiles = (m + TILE_M - 1) / TILE_M * tile_columns;
 #pragma omp parallel for
     for (int tile = 0; tile < tiles; tile++) {
@@ -20,6 +19,46 @@ void product(int m, int n, int k, int ta, int tb, const real *a, const real *b, 
         for (int i = 0; i < rows; i++)
             memcpy(c + (ptrdiff_t)(i0 + i) * n + j0, sum + i * TILE_N, sizeof(real) * (size_t)columns);
     }
+}
+
+/* With a stored [k, m] when ta, b stored [n, k] when tb. */
+void product(int m, int n, int k, int ta, int tb, const real *a, const real *b, real *c) {
+    Matrix left = ta ? transposed(matrix(a, m)) : matrix(a, k), right = tb ? transposed(matrix(b, k)) : matrix(b, n);
+    tiles(m, n, k, left, right, c);
+}
+
+/* The same of numbers of 16 bits. */
+void narrow_product(int m, int n, int k, int ta, int tb, const bfloat16 *a, const bfloat16 *b, real *c) {
+    Matrix left = ta ? transposed(matrix(a, m)) : matrix(a, k), right = tb ? transposed(matrix(b, k)) : matrix(b, n);
+    tiles(m, n, k, left, right, c);
+}
+
+static Axis axis(const int *from) {
+    return (Axis){from[0], from[1], from[2], from[3], from[4], from[5]};
+}
+
+/* The product of windows or filters s, transposed if `turned`, and a matrix: s x[k, n] when s is on the `left`, x[m, k] s
+ * else. `shape`: height, width, channels and two axes of the windows, or outputs, taps, channels of filters; then the first
+ * row and column of s. */
+void seen_product(int windows, int narrow, int turned, int left, const int *shape, int m, int n, int k,
+                  const void *seen, const real *x, real *c) {
+    const bfloat16 *small = seen;
+    const real *wide = seen;
+    Matrix s;
+    if (windows && narrow)
+        s = window(small, shape[0], shape[1], shape[2], axis(shape + 3), axis(shape + 9));
+    else if (windows)
+        s = window(wide, shape[0], shape[1], shape[2], axis(shape + 3), axis(shape + 9));
+    else
+        s = narrow ? filter(small, shape[0], shape[1], shape[2]) : filter(wide, shape[0], shape[1], shape[2]);
+    s = columns_from(rows_from(s, shape[windows ? 15 : 3]), shape[windows ? 16 : 4]);
+    s = turned ? transposed(s) : s;
+    tiles(m, n, k, left ? s : matrix(x, k), left ? matrix(x, n) : s, c);
+}
+
+void round_to_bf16(int n, const float *from, bfloat16 *to, float *back) {
+    for (int i = 0; i < n; i++)
+        back[i] = to_float(to[i] = to_bf16(from[i]));
 }
 
 /* a b as it comes out in a step, and after it. */

@@ -27,8 +27,10 @@ class Case:
     classes: bool = False  # reads the field `label`
     target: tuple = None  # shape of the field `target`; None: none
     target_range: tuple = (0, 1)
-    weights: dict = field(default_factory=dict)  # other weights of the expression: name -> shape
+    weights: dict = field(default_factory=dict)  # other weights of the expression: name -> shape, as in files
+    memory: dict = field(default_factory=dict)  # of those that lie otherwise: name -> the order of their axes
     gradient: bool = True
+    grows: bool = False  # simplified, it may have more nodes: one stood for several, a factor is taken out of a sum
 
 
 def erf(x):
@@ -70,6 +72,59 @@ def bce(p, t):
 
 def smooth(q, e):
     return q * (1 - e) + e / q.shape[-1]
+
+
+def pair(size):
+    return size if isinstance(size, tuple) else (size, size)
+
+
+def taps(x, kernel, stride=1, padding=0, dilation=1, fill=0.0):
+    """What each output of a sweep over [N, C, H, W] sees at each tap: [N, C, OH, OW, taps]."""
+    (kh, kw), (sh, sw), (ph, pw), (dh, dw) = map(pair, (kernel, stride, padding, dilation))
+    padded = np.pad(x, ((0, 0), (0, 0), (ph, ph), (pw, pw)), constant_values=fill)
+    rows = (padded.shape[2] - dh * (kh - 1) - 1) // sh + 1
+    columns = (padded.shape[3] - dw * (kw - 1) - 1) // sw + 1
+    return np.stack([
+        padded[:, :, i * dh : i * dh + sh * (rows - 1) + 1 : sh, j * dw : j * dw + sw * (columns - 1) + 1 : sw]
+        for i in range(kh) for j in range(kw)
+    ], axis=-1)
+
+
+def conv2d(x, w, stride=1, padding=0, dilation=1, groups=1):
+    seen = taps(x, w.shape[2:], stride, padding, dilation)
+    parts = zip(np.split(seen, groups, 1), np.split(w.reshape(*w.shape[:2], -1), groups, 0))
+    return np.concatenate([np.einsum("ncijt,oct->noij", part, filters) for part, filters in parts], 1)
+
+
+def adaptive(x, out):
+    for axis, bins in ((2, out[0]), (3, out[1])):
+        size = x.shape[axis]
+        parts = [np.arange(i * size // bins, -((i + 1) * size // -bins)) for i in range(bins)]
+        x = np.concatenate([x.take(part, axis).mean(axis, keepdims=True) for part in parts], axis)
+    return x
+
+
+def standardized(x, axes, eps=1e-5):
+    return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
+
+
+# What filters [O, C, KH, KW] are in memory.
+CHANNELS_LAST, DEPTHWISE = (0, 2, 3, 1), (2, 3, 1, 0)
+
+
+def convolution(id, arguments, filters, x=(2, 5, 4), bias=True, memory=CHANNELS_LAST, **options):
+    weights = {"y.weight": filters} | ({"y.bias": filters[:1]} if bias else {})
+
+    def value(x, z, e):
+        y = conv2d(x, e["y.weight"], **options)
+        return y + e["y.bias"][:, None, None] if bias else y
+
+    y = f"conv2d(x, {arguments}{'' if bias else ', bias = false'})"
+    return Case(id, y, value, x=x, weights=weights, memory={"y.weight": memory}, grows=True)
+
+
+def pooling(id, y, function, x=(2, 5, 4), **options):
+    return Case(id, y, lambda x, z, e: function(taps(x, **options)), x=x, grows=True)
 
 
 def unary(name, function, *domain):
@@ -115,7 +170,8 @@ CASES = [
     unary("erf", erf),
     unary("sin", np.sin, -4, 4),
     unary("cos", np.cos, -4, 4),
-    Case("exp_of_integers", "x * exp(iota(3)) / (1 + iota(3))", lambda x, z, e: x * np.exp(np.arange(3)) / (1 + np.arange(3))),
+    Case("exp_of_integers", "x * exp(iota(3)) / (1 + iota(3))", lambda x, z, e: x * np.exp(np.arange(3)) / (1 + np.arange(3)),
+         grows=True),
     Case("sign", "x * sign(x)", lambda x, z, e: np.abs(x)),
     Case("floor", "x * floor(3 * x)", lambda x, z, e: x * np.floor(3 * x)),
     Case("stop_gradient", "x * stop_gradient(x)", lambda x, z, e: x * x, gradient=False),
@@ -200,6 +256,56 @@ CASES = [
     Case(
         "linear_no_bias", "linear(x, 4, bias = false)", lambda x, z, e: x @ e["y.weight"].T, weights={"y.weight": (4, 3)}
     ),
+    # images
+    convolution("conv2d", "3, 3", (3, 2, 3, 3)),
+    convolution("conv2d_padded", "3, 3, padding = 1", (3, 2, 3, 3), bias=False, padding=1),
+    convolution("conv2d_stride", "3, 3, stride = 2, padding = 1", (3, 2, 3, 3), x=(2, 7, 4), stride=2, padding=1),
+    convolution("conv2d_colours", "2, 2, padding = 1", (2, 3, 2, 2), x=(3, 3, 2), padding=1),
+    convolution("conv2d_dilated", "2, 2, dilation = 2", (2, 2, 2, 2), dilation=2),
+    convolution("conv2d_uneven", "2, [3, 2], stride = [2, 1], padding = [1, 0], dilation = [1, 2]", (2, 2, 3, 2),
+                stride=(2, 1), padding=(1, 0), dilation=(1, 2)),
+    convolution("conv2d_pixels", "3, 1", (3, 2, 1, 1)),
+    convolution("conv2d_some_pixels", "3, 1, stride = 2", (3, 2, 1, 1), bias=False, stride=2),
+    convolution("conv2d_unseen", "2, 2, stride = 3", (2, 2, 2, 2), x=(2, 7, 6), stride=3),
+    convolution("conv2d_groups", "4, 3, groups = 2, padding = 1", (4, 2, 3, 3), x=(4, 4, 3), groups=2, padding=1),
+    convolution("conv2d_depthwise", "3, 3, groups = 3, padding = 1", (3, 1, 3, 3), x=(3, 4, 3), memory=DEPTHWISE,
+                groups=3, padding=1),
+    convolution("conv2d_multiplied", "4, 2, groups = 2, stride = 2", (4, 1, 2, 2), x=(2, 5, 4), memory=DEPTHWISE,
+                groups=2, stride=2),
+    Case("conv2d_twice", "conv2d(relu(conv2d(x, 3, 3, padding = 1, bias = false)), 2, 3, stride = 2, bias = false)",
+         lambda x, z, e: conv2d(np.maximum(conv2d(x, e["y.0.weight"], padding=1), 0), e["y.1.weight"], 2),
+         x=(2, 5, 4), weights={"y.0.weight": (3, 2, 3, 3), "y.1.weight": (2, 3, 3, 3)},
+         memory={"y.0.weight": CHANNELS_LAST, "y.1.weight": CHANNELS_LAST}, grows=True),
+    Case("conv2d_residual", "relu(conv2d(x, 2, 3, padding = 1, bias = false) + x) * z",
+         lambda x, z, e: np.maximum(conv2d(x, e["y.weight"], padding=1) + x, 0) * z,
+         x=(2, 4, 3), z=(2, 1, 3), weights={"y.weight": (2, 2, 3, 3)}, memory={"y.weight": CHANNELS_LAST}, grows=True),
+    Case("conv2d_views", "sum(pad(slice(conv2d(x, 3, 1, bias = false), 0, 1, 3), 1, 1, 2), axis = 2)",
+         lambda x, z, e: np.pad(conv2d(x, e["y.weight"])[:, 1:3], ((0, 0), (0, 0), (1, 2), (0, 0))).sum(3),
+         x=(2, 4, 3), weights={"y.weight": (3, 2, 1, 1)}, memory={"y.weight": CHANNELS_LAST}, grows=True),
+    pooling("max_pool", "max_pool(x, 2)", lambda t: t.max(-1), kernel=2, stride=2),
+    pooling("max_pool_padded", "max_pool(x, 3, stride = 2, padding = 1)", lambda t: t.max(-1), kernel=3, stride=2, padding=1,
+            fill=-np.inf),
+    pooling("max_pool_uneven", "max_pool(x, [2, 3], stride = 1, dilation = [2, 1])", lambda t: t.max(-1), kernel=(2, 3),
+            dilation=(2, 1)),
+    pooling("avg_pool", "avg_pool(x, 2)", lambda t: t.mean(-1), kernel=2, stride=2),
+    pooling("avg_pool_padded", "avg_pool(x, 3, stride = 2, padding = 1)", lambda t: t.mean(-1), kernel=3, stride=2, padding=1),
+    Case("global_avg_pool", "global_avg_pool(x)", lambda x, z, e: x.mean((2, 3)), x=(2, 5, 4)),
+    Case("adaptive_avg_pool", "adaptive_avg_pool(x, [2, 3])", lambda x, z, e: adaptive(x, (2, 3)), x=(2, 4, 6)),
+    Case("adaptive_avg_pool_uneven", "adaptive_avg_pool(x, 3)", lambda x, z, e: adaptive(x, (3, 3)), x=(2, 5, 4)),
+    Case("adaptive_avg_pool_larger", "adaptive_avg_pool(x, [5, 2])", lambda x, z, e: adaptive(x, (5, 2)), x=(2, 3, 2)),
+    Case("upsample", "upsample(x, [2, 3])", lambda x, z, e: x.repeat(2, 2).repeat(3, 3), x=(2, 3, 2)),
+    Case("layer_norm", "layer_norm(x)", lambda x, z, e: standardized(x, 2) * e["y.weight"] + e["y.bias"],
+         weights={"y.weight": (3,), "y.bias": (3,)}, grows=True),
+    Case("layer_norm_plain", "layer_norm(x, axes = 2, eps = 0.1, affine = false)",
+         lambda x, z, e: standardized(x, (1, 2), 0.1), grows=True),
+    Case("layer_norm_image", "layer_norm(conv2d(x, 2, 1, bias = false), axes = 3)",
+         lambda x, z, e: standardized(conv2d(x, e["y.0.weight"]), (1, 2, 3)) * e["y.1.weight"] + e["y.1.bias"],
+         x=(2, 3, 4), weights={"y.0.weight": (2, 2, 1, 1), "y.1.weight": (2, 3, 4), "y.1.bias": (2, 3, 4)},
+         memory={"y.0.weight": CHANNELS_LAST}, grows=True),
+    Case("group_norm", "group_norm(x, 2)",
+         lambda x, z, e: standardized(x.reshape(-1, 2, 2, 3, 2), (2, 3, 4)).reshape(x.shape) * e["y.weight"][:, None, None]
+         + e["y.bias"][:, None, None],
+         x=(4, 3, 2), weights={"y.weight": (4,), "y.bias": (4,)}, grows=True),
     # losses
     Case("mse", "mse(x, target)", lambda x, z, e: example_mean((x - e["target"]) ** 2), target=(2, 3)),
     Case("mse_number", "mse(x, target)", lambda x, z, e: ((x - e["target"]) ** 2)[:, 0], x=(1,), target=(1,)),
@@ -238,7 +344,8 @@ CASES = [
     # shapes of chains
     Case("residual", "x + relu(x) * z", lambda x, z, e: x + np.maximum(x, 0) * z),
     Case("norm", "(x - mean(x)) / sqrt(mean(square(x - mean(x))) + 0.1)",
-         lambda x, z, e: (x - x.mean((1, 2), keepdims=True)) / np.sqrt(x.var((1, 2), keepdims=True) + 0.1)),
+         lambda x, z, e: (x - x.mean((1, 2), keepdims=True)) / np.sqrt(x.var((1, 2), keepdims=True) + 0.1),
+         grows=True),
     Case("attention", "matmul(softmax(matmul(x, z, transpose_b = true)), z)",
          lambda x, z, e: softmax(x @ z.transpose(0, 2, 1)) @ z, x=(4, 3), z=(5, 3)),
 ]
@@ -253,6 +360,7 @@ class Piece:
 
     def __init__(self, case, pool, random):
         self.case, self.pool, self.weights, self.parts, self.lines = case, pool, {}, {}, []
+        self.memory = {f"{case.id}_{name}": axes for name, axes in case.memory.items()}
         text = case.y
         for name, shape, domain in (("x", case.x, case.x_range), ("z", case.z, case.z_range)):
             if re.search(rf"\b{name}\b", text):
@@ -329,6 +437,7 @@ class Group:
         self.pieces = [Piece(case, self.pool, random) for case in cases]
         self.pool.add(np.zeros((BATCH, 1)))
         self.weights = {name: value for piece in self.pieces for name, value in piece.weights.items()}
+        self.memory = {name: axes for piece in self.pieces for name, axes in piece.memory.items()}
         self.labels = any(piece.case.classes for piece in self.pieces)
 
     def fields(self):
@@ -339,7 +448,14 @@ class Group:
         return fields
 
     def leaves(self):
-        return {**self.fields(), **{name: value.astype(np.float64) for name, value in self.weights.items()}}
+        return {**self.fields(), **{name: self.in_memory(name, value) for name, value in self.weights.items()}}
+
+    def in_memory(self, name, value):
+        """The tensor as graphs have it."""
+        return value.astype(np.float64).transpose(self.memory.get(name, range(value.ndim)))
+
+    def in_files(self, name, value):
+        return value.transpose(np.argsort(self.memory.get(name, range(value.ndim))))
 
     def losses(self):
         return np.stack([piece.loss() for piece in self.pieces], axis=1)

@@ -19,6 +19,15 @@ def block(seed, stream, step, number):
     return philox(seed, [number & MASK, step & MASK, (number >> 32 & 0xFFFF) | (step >> 32 & 0xFFFF) << 16, stream])
 
 
+def uniform(seed, stream, step, shape):
+    """In [0, 1), for the elements of a tensor."""
+    def unit(element):
+        words = block(seed, stream, step, element >> 2)
+        return (words[element & 3] >> 8) * 2.0**-24
+
+    return np.array([unit(element) for element in range(np.prod(shape))]).reshape(shape)
+
+
 def shuffle_key(seed, epoch):
     words = block(seed, MASK, epoch, 0)
     return words[1] << 32 | words[0]

@@ -156,7 +156,14 @@ def test_partial(fake, folder):
     message = fake(folder, "--init-from", "half", code=BAD_DATA)
     assert "logits.bias: is missing" in message and "logits.offset: is no weight of this model" in message
     text = fake(folder, "--init-from", "half", "--partial")
-    assert "weights from half: 1 weight\n  not taken, or not found:\n  logits.bias: is missing\n" in text
+    assert "weights from half: 1 weight\n  not taken, or not found: 1 missing, 1 unexpected\n  logits.bias: is missing\n" in text
+
+
+def test_partial_that_takes_nothing(fake, folder):
+    other = {"a.weight": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}
+    (folder / "other").write_bytes(pack(other, b"\0" * 8))
+    for flag in ("--init-from", "--resume"):
+        assert "nothing of other fits this model: " in fake(folder, flag, "other", "--partial", code=BAD_DATA)
 
 
 def test_checkpoint_of_another_model(fake, folder):
@@ -170,10 +177,10 @@ def test_checkpoint_of_another_model(fake, folder):
 
 def test_checkpoint_of_another_program(fake, fake_stranger, folder):
     fake_stranger(folder, "--save", "w", "--quiet")
-    for flag in ("--init-from", "--resume"):
-        message = fake(folder, flag, "w", code=BAD_DATA)
-        assert "logits.bias: expected [3] of type F32, found [3] of type F64" in message
-        assert message.rstrip().endswith("it is a checkpoint of 'stranger', and this is 'fake'")
+    message = fake(folder, "--resume", "w", code=BAD_DATA)
+    assert "logits.weight.momentum: expected [3, 16] of type F32, found [3, 16] of type F64" in message
+    assert message.rstrip().endswith("it is a checkpoint of 'stranger', and this is 'fake'")
+    assert "weights from w: 2 weights\n" in fake(folder, "--init-from", "w", "--limit-steps", 1)
 
 
 def test_nan_in_a_file(fake, folder):

@@ -79,6 +79,7 @@ def refused(done, code, message):
         (["--emit=cu", "--target", "cpu", "small.mt"], "--emit=cu is of --target cuda"),
         (["--emit=c", "--target", "cuda", "small.mt"], "--emit=c of --target cpu"),
         (["--emit=ast", "--summary", "small.mt"], "choose one of"),
+        (["--summary", "small.mt", "-o", "program"], "--summary prints, and makes no program"),
         (["--in-place", "small.mt"], "--in-place goes with --format"),
         (["--check", "small.mt"], "--check goes with --format"),
         (["--format", "-i", "--check", "small.mt"], "choose one of --in-place and --check"),

@@ -1,5 +1,6 @@
 """Generated sources are read by people: formatted, free of warnings, the same wherever and whenever they are made."""
 
+import re
 import shutil
 import subprocess
 
@@ -133,3 +134,33 @@ def test_a_condition_in_a_condition(target, mtc, tmp_path):
     (tmp_path / "model.mt").write_text(CONDITIONS)
     done = mtc(f"--emit={target}", tmp_path / "model.mt")
     assert done.returncode == 0, done.stderr
+
+
+STATISTICS = """data {
+  train = idx("images", "labels")
+  image : u8[3, 16, 16]
+  label : class[10]
+}
+model {
+  bn1 = batch_norm(conv2d(image / 255, 16, 3, padding = 1, bias = false))
+  bn2 = batch_norm(conv2d(relu(bn1), 16, 3, padding = 1, bias = false))
+  out = linear(global_avg_pool(relu(bn2)), 10)
+}
+train {
+  loss      = cross_entropy(out, label)
+  optimizer = sgd(0.1, momentum = 0.9)
+  precision = bf16
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["c", "cu"])
+def test_an_equation_defines_what_no_other_of_its_kernel_does(target, mtc, tmp_path):
+    """Mean and variance are of two sums of one value; a layer's weight and bias have a momentum each."""
+    (tmp_path / "model.mt").write_text(STATISTICS)
+    done = mtc(f"--emit={target}", tmp_path / "model.mt")
+    assert done.returncode == 0, done.stderr
+    assert "bn1_mean" in done.stdout and "bn2_inverse" in done.stdout
+    for kernel in done.stdout.split("\n}\n"):
+        defined = re.findall(r"^ *// +([\w.]+\[[^\]]*\]) = ", kernel, re.M)
+        assert len(defined) == len(set(defined)), defined

@@ -53,6 +53,101 @@ def test_matmul(kernels, shape):
         assert result.tobytes() == results[0].tobytes()
 
 
+def rounded(x):
+    """To bf16, as its 16 bits and as numbers."""
+    bits = x.astype(np.float32).view(np.uint32).astype(np.uint64)
+    upper = (bits + 0x7FFF + (bits >> 16 & 1) >> 16).astype(np.uint16)
+    upper = np.where(np.isnan(x), (bits >> 16 | 0x40).astype(np.uint16), upper)
+    return upper, (upper.astype(np.uint32) << 16).view(np.float32)
+
+
+def test_rounding_to_bf16(kernels):
+    rng = np.random.default_rng(1)
+    any_bits = rng.integers(0, 1 << 32, 200_000, np.uint64).astype(np.uint32).view(np.float32)
+    ties = (rng.integers(0, 1 << 16, 10_000).astype(np.uint32) << 16 | 0x8000).view(np.float32)
+    x = np.concatenate([any_bits, ties, np.array([0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, 1e-40], np.float32)])
+    bits, numbers = np.empty(x.size, np.uint16), np.empty_like(x)
+    kernels[0].round_to_bf16(x.size, pointer(x), pointer(bits), pointer(numbers))
+    with np.errstate(invalid="ignore"):
+        expected = rounded(x)
+    assert np.array_equal(bits, expected[0])
+    assert np.array_equal(numbers, expected[1], equal_nan=True)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))
+def test_product_of_bf16(kernels, shape):
+    a, b = (rounded(x) for x in operands(np.float32, *shape))
+    exact = a[1].astype(np.float64) @ b[1].astype(np.float64)
+    for ta, tb in itertools.product((0, 1), repeat=2):
+        stored_a, stored_b = (np.ascontiguousarray(x[0].T if t else x[0]) for x, t in ((a, ta), (b, tb)))
+        c = np.full(exact.shape, np.nan, kernels[1])
+        kernels[0].narrow_product(*exact.shape, shape[2], ta, tb, pointer(stored_a), pointer(stored_b), pointer(c))
+        assert np.abs(c - exact).max() < 20 * np.finfo(kernels[1]).eps
+
+
+def seen_along(size, outputs, taps, stride, dilation, pad, spread):
+    """Element [o, k] is the one that output o sees at tap k; -1: none."""
+    p = np.arange(outputs)[:, None] * stride + np.arange(taps) * dilation - pad
+    return np.where((p >= 0) & (p % spread == 0) & (p // spread < size), p // spread, -1)
+
+
+def windows(images, rows, columns):
+    """[N, H, W, C] -> [N * OH * OW, KH * KW * C]"""
+    n, height, width, channels = images.shape
+    h, w = seen_along(height, *rows), seen_along(width, *columns)
+    seen = images[:, h[:, None, :, None], w[None, :, None, :]]
+    seen = np.where((h >= 0)[:, None, :, None, None] & (w >= 0)[:, None, :, None], seen, 0)
+    return seen.reshape(n * rows[0] * columns[0], rows[1] * columns[1] * channels)
+
+
+# N, H, W, C, then outputs, taps, stride, dilation, pad, spread along the rows and the columns
+WINDOWS = {
+    "3x3": (2, 7, 9, 5, (7, 3, 1, 1, 1, 1), (9, 3, 1, 1, 1, 1)),
+    "one channel": (3, 28, 28, 1, (26, 3, 1, 1, 0, 1), (26, 3, 1, 1, 0, 1)),
+    "1x1, strided": (2, 8, 8, 40, (4, 1, 2, 1, 0, 1), (4, 1, 2, 1, 0, 1)),
+    "7x7, strided": (1, 21, 20, 3, (11, 7, 2, 1, 3, 1), (10, 7, 2, 1, 3, 1)),
+    "dilated": (2, 9, 11, 4, (9, 3, 1, 2, 2, 1), (7, 3, 1, 2, 0, 1)),
+    "not square": (2, 5, 12, 17, (4, 2, 1, 1, 0, 1), (10, 5, 1, 1, 1, 1)),
+    "of a gradient": (2, 7, 9, 5, (7, 3, 1, -1, -1, 1), (9, 3, 1, -1, -1, 1)),
+    "of a gradient, strided": (2, 4, 5, 6, (8, 3, 1, -1, -1, 2), (9, 3, 1, -1, -1, 2)),
+    "more padding than image": (1, 2, 2, 3, (8, 5, 1, 1, 5, 1), (6, 3, 1, 1, 3, 1)),
+}
+
+
+def seen_product(kernels, is_window, shape, stored, seen, part=(0, 0)):
+    """Every way in which what is seen can be an operand, of reals and of bf16."""
+    library, dtype = kernels
+    seen = seen[part[0] :, part[1] :]
+    options = np.array([*shape, *part], np.int32)
+    for narrow, turned, left in itertools.product((0, 1), repeat=3):
+        s = seen.T if turned else seen
+        rng = np.random.default_rng(5)
+        x = rng.uniform(-1, 1, (s.shape[1], 70) if left else (21, s.shape[0])).astype(dtype)
+        exact = s.astype(np.float64) @ x if left else x.astype(np.float64) @ s
+        c = np.full(exact.shape, np.nan, dtype)
+        source = rounded(stored)[0] if narrow else stored.astype(dtype)
+        m, n = exact.shape
+        library.seen_product(is_window, narrow, turned, left, pointer(options), m, n, s.shape[1] if left else s.shape[0],
+                             pointer(source), pointer(x), pointer(c))
+        bound = np.abs(s).astype(np.float64) @ np.abs(x) if left else np.abs(x).astype(np.float64) @ np.abs(s)
+        assert (np.abs(c - exact) <= 20 * np.finfo(dtype).eps * bound).all(), (narrow, turned, left)
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+@pytest.mark.parametrize("part", [(0, 0), (7, 4)], ids=["whole", "part"])
+def test_windows(kernels, name, part):
+    n, height, width, channels, rows, columns = WINDOWS[name]
+    images = rounded(np.random.default_rng(3).uniform(-1, 1, (n, height, width, channels)))[1]
+    seen_product(kernels, 1, (height, width, channels, *rows, *columns), images, windows(images, rows, columns), part)
+
+
+@pytest.mark.parametrize("shape, part", [((4, 9, 5), (0, 0)), ((4, 9, 5), (3, 1)), ((70, 9, 33), (0, 0)), ((70, 9, 33), (69, 32)),
+                                         ((1, 1, 1), (0, 0)), ((300, 25, 3), (301, 0))], ids=str)
+def test_filters(kernels, shape, part):
+    filters = rounded(np.random.default_rng(4).uniform(-1, 1, shape))[1]
+    seen_product(kernels, 0, shape, filters, filters.transpose(1, 0, 2).reshape(-1, shape[2]), part)
+
+
 def test_matmul_keeps_infinities_and_nans(kernels):
     a, b = operands(kernels[1], 20, 40, 300)
     a[3, 7], a[11, 290] = np.inf, np.nan

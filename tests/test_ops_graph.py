@@ -20,7 +20,7 @@ def dump(tmp_path, text, stage):
     return parse(run.stdout)
 
 
-def finite_differences(nodes, leaves, name):
+def finite_differences(nodes, leaves, name, rows=None):
     """d loss / d leaf, element by element, by central differences."""
     gradient = np.zeros(leaves[name].shape)
     for index in np.ndindex(gradient.shape):
@@ -28,7 +28,7 @@ def finite_differences(nodes, leaves, name):
         for sign in (1, -1):
             moved = leaves[name].copy()
             moved[index] += sign * STEP
-            losses.append(evaluate(nodes, {**leaves, name: moved}).reports["loss"])
+            losses.append(evaluate(nodes, {**leaves, name: moved}, rows=rows).reports["loss"])
         gradient[index] = (losses[0] - losses[1]) / (2 * STEP)
     return gradient
 
@@ -63,7 +63,7 @@ def test_simplify_keeps_the_numbers(sample, tmp_path):
     full = dump(tmp_path, sample.model(), "grad")["train"]
     simple = dump(tmp_path, sample.model(), "simple")["train"]
     before, after = evaluate(full, leaves), evaluate(simple, leaves)
-    assert len(simple) <= len(full)
+    assert len(simple) <= len(full) or sample.case.grows
     assert after.reports["loss"] == pytest.approx(before.reports["loss"], rel=1e-12, abs=1e-14)
     for name, value in before.assigned.items():
         np.testing.assert_allclose(after.assigned[name], value, rtol=1e-10, atol=1e-14, err_msg=name)

@@ -125,3 +125,15 @@ def test_bench(fake, folder):
 def test_bench_without_data(fake, folder):
     folder.file("train-images").unlink()
     assert '"data":"random"' in fake(folder, "bench", "--steps", "10", "--runs", "1")
+
+
+def test_bench_of_the_forward_pass(fake, folder):
+    line = json.loads(fake(folder, "bench", "--forward", "--batch", "3", "--steps", "10", "--runs", "1"))
+    assert line["pass"] == "forward" and line["batch"] == 3 and line["data"] == "train"
+    assert line["us_per_batch"] > 0 and line["examples_per_second"] > 0 and "us_per_step" not in line
+    assert line["planned_bytes"] == 4096 and line["device_bytes"] > 0
+    assert json.loads(fake(folder, "bench", "--forward", "--steps", "10", "--runs", "1"))["batch"] == 8
+    line = json.loads(fake(folder, "bench", "--random-data", "--steps", "10", "--runs", "1"))
+    assert line["data"] == "random" and line["pass"] == "training"
+    assert "--batch is at most 8" in fake(folder, "bench", "--forward", "--batch", "9", code=64)
+    assert "--batch is of the forward pass" in fake(folder, "bench", "--batch", "3", code=64)

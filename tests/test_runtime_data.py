@@ -101,7 +101,7 @@ def test_folder_in_place_of_a_file(fake, folder):
 def test_unreadable_input(fake, folder):
     fake(folder, "--save", "w", "--quiet")
     assert "nothing.npy: cannot open: No such file" in fake(folder, "predict", "--load", "w", "--input", "nothing.npy", code=NO_INPUT)
-    assert "fake: is not a file" in fake(folder, "predict", "--load", "w", "--input", "fake", code=NO_INPUT)
+    assert "fake/test-images: is no image" in fake(folder, "predict", "--load", "w", "--input", "fake", code=BAD_DATA)
 
 
 def losses(text):

@@ -7,6 +7,7 @@ import gzip
 import io
 import os
 import random
+import re
 import struct
 import subprocess
 from pathlib import Path
@@ -18,17 +19,27 @@ ROOT = Path(__file__).resolve().parent.parent
 BAD_DATA, NO_INPUT, USAGE = 65, 66, 64
 FIELDS = ("table_fields.c", "table_learn.c", "table_encode.c")
 SOURCES = [path for path in sorted((ROOT / "runtime").glob("table_*.c")) if path.name not in FIELDS] + [
-    ROOT / "runtime" / name for name in ("parallel.c", "common.c", "files.c", "input.c")]
+    ROOT / "runtime" / name for name in ("cache.c", "parallel.c", "common.c", "files.c", "input.c")]
+
+
+def build_table_program(folder, *flags):
+    program = folder / "table"
+    subprocess.run(["cc", "-std=c11", "-D_XOPEN_SOURCE=700", "-O1", "-g", "-fsanitize=address,undefined",
+                    "-fno-sanitize-recover=all", *flags, f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib",
+                    ROOT / "tests/runtime/table.c", ROOT / "tests/runtime/changing_file.c", *SOURCES, "-Wl,--wrap=pread", "-o",
+                    program, "-lm", "-ldl", "-lpthread"], check=True)
+    return program
 
 
 @pytest.fixture(scope="session")
 def table_program(tmp_path_factory):
-    program = tmp_path_factory.mktemp("table") / "table"
-    subprocess.run(["cc", "-std=c11", "-D_XOPEN_SOURCE=700", "-O1", "-g", "-fsanitize=address,undefined",
-                    "-fno-sanitize-recover=all", f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib", ROOT / "tests/runtime/table.c",
-                    ROOT / "tests/runtime/changing_file.c", *SOURCES, "-Wl,--wrap=pread", "-o", program, "-lm", "-ldl",
-                    "-lpthread"], check=True)
-    return program
+    return build_table_program(tmp_path_factory.mktemp("table"))
+
+
+@pytest.fixture(scope="session")
+def portable_program(tmp_path_factory):
+    """Without AVX2, on any processor."""
+    return build_table_program(tmp_path_factory.mktemp("portable"), "-DMTC_PORTABLE")
 
 
 class Table:
@@ -63,6 +74,11 @@ class Table:
 @pytest.fixture
 def table(table_program, tmp_path):
     return Table(table_program, tmp_path)
+
+
+@pytest.fixture(params=["table_program", "portable_program"], ids=["avx2", "portable"])
+def either_table(request, tmp_path):
+    return Table(request.getfixturevalue(request.param), tmp_path)
 
 
 def words(rows):
@@ -103,6 +119,40 @@ def test_quotes_inside_a_field_are_text(table):
     assert got == words([['5" pipe', 'a "b" c'], ['x "y"', 'z"']])
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_of_any_length(seed, either_table):
+    """Rows and fields lie across the borders of the pieces in which breaks are found."""
+    rng = random.Random(seed)
+    rows = [["é" * rng.choice([0, 1, 2, 30, 700, 2000]) + rng.choice("abc"), rng.choice("xyz") * rng.choice([1, 50, 3000])]
+            for _ in range(300)]
+    text = "".join(f"{a}\t{b}" + rng.choice(["\n", "\r\n"]) for a, b in rows)
+    assert either_table.cells(text, "w:a", "w:b", chunk=rng.choice([None, 100, 9999])) == words(rows)
+
+
+def is_text(row):
+    try:
+        row.decode()
+    except UnicodeDecodeError:
+        return False
+    return 0 not in row
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_that_are_not_utf8_are_bad(seed, either_table):
+    rng = random.Random(seed)
+    characters = "aé\u07ff\u0800日\ud7ff\ue000\uffff\U00010000\U0010ffff"
+    pieces = [bytes([first, second]) + rest for first in (0xC0, 0xC1, 0xC2, 0xE0, 0xED, 0xF0, 0xF4, 0xF5, 0xFF)
+              for second in (0x7F, 0x80, 0x8F, 0x90, 0x9F, 0xA0, 0xBF, 0xC0) for rest in (b"", b"\x80", b"\x80\xbf")]
+    pieces += [bytes([byte]) for byte in (0, 0x7F, 0x80, 0xBF, 0xC2, 0xE1, 0xF1)]
+    rows = []
+    for piece in pieces:
+        row = "".join(rng.choice(characters) for _ in range(rng.choice([2, 40, 150]))).encode()
+        at = rng.choice([0, len(row), rng.randrange(len(row))])
+        rows.append(row[:at] + piece + row[at:])
+    got = either_table.cells(b"".join(row + b"\tx\n" for row in rows) + b"last\tx\n", "w:a", "--skip")
+    assert [word.partition("=")[2] for word, in got] == [row.decode() for row in rows if is_text(row)] + ["last"]
+
+
 def test_no_quotes_in_tsv(table):
     assert table.cells('"a\tb"\n"\t"\n', "w:a", "w:b") == words([['"a', 'b"'], ['"', '"']])
 
@@ -130,6 +180,18 @@ def test_numbers_are_correctly_rounded(seed, table):
     got = table.cells("".join(f"{text}\tx\n" for text in texts), "n:a", chunk=rng.randrange(50, 5000))
     for text, (cell,) in zip(texts, got, strict=True):
         assert float.fromhex(cell) == struct.unpack("f", struct.pack("f", float(text)))[0], text
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_what_a_short_number_is(seed, table):
+    rng = random.Random(seed)
+    texts = ["".join(rng.choice("00123456789..-+e ") for _ in range(rng.randrange(1, 11))) for _ in range(5000)]
+    number = re.compile(r" *[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)? *")
+    with np.errstate(over="ignore"):
+        good = [text for text in texts if number.fullmatch(text) and np.isfinite(np.float32(float(text)))]
+    got = table.cells("".join(f"{text}\t{text}x\n" for text in texts), "n:a", "w:b", "--skip")
+    assert [word.partition("=")[2] for _, word in got] == [text + "x" for text in good]
+    assert [float.fromhex(cell) for cell, _ in got] == [np.float32(float(text)) for text in good]
 
 
 def test_missing_numbers(table):
@@ -388,7 +450,7 @@ def test_cache_in_the_users_folder(table):
 
 # ---- data sets ----
 
-READING = SOURCES + [ROOT / "runtime" / name for name in (
+READING = SOURCES + sorted((ROOT / "runtime").glob("image*.c")) + [ROOT / "runtime" / name for name in (
     *FIELDS, "splits.c", "arrays.c", "dataset.c", "zip.c", "npy.c", "idx.c")]
 
 

@@ -114,11 +114,12 @@ static bool break_arguments(const Breaker *b, int columns, const char *before, c
     if (!open)
         return false;
     const char *head = arena_printf(arena, "%s%.*s", before, (int)open, text), *rest = text + open;
-    if (text[open - 1] == '[') {
+    int aligned = columns + (int)strlen(head);
+    bool lone = aligned + strlen(rest) > LONGEST_LINE && !up_to_comma(text, open - 1, length);
+    if (text[open - 1] == '[' || lone) {
         break_expression(b, columns, head, rest);
         return true;
     }
-    int aligned = columns + (int)strlen(head);
     bool fit_below = columns + 4 + strlen(rest) <= LONGEST_LINE;
     if (fit_below && lines_of_arguments(b, rest, aligned) > 2) {
         put(b, columns, head);

@@ -12,7 +12,7 @@ Index product_index(Emitter *e, const Kernel *kernel) {
     return at;
 }
 
-Index operand_index(Emitter *e, const Node *product, int operand, const Index *at, const char *k) {
+Index operand_index(Emitter *e, const Node *product, int operand, const Index *at, const Index *k) {
     Shape out = sizes_shape(e->sizes, product);
     int rank = out.type.rank, extra = product->in[operand]->type.rank - 2;
     bool transposed = operand == 0 ? product->attr.ta : product->attr.tb;
@@ -21,7 +21,7 @@ Index operand_index(Emitter *e, const Node *product, int operand, const Index *a
     bool own_first = (operand == 0) != transposed;
     if (own_first)
         index_append(&index, &own);
-    index_push(&index, 1, k);
+    index_append(&index, k);
     if (!own_first)
         index_append(&index, &own);
     return index;
@@ -33,9 +33,17 @@ const char *product_depth(Emitter *e, const Node *product) {
 }
 
 const char *product_term(Body *body, const Node *product, const Index *at) {
-    Index a = operand_index(body->e, product, 0, at, "k"), b = operand_index(body->e, product, 1, at, "k");
+    Index k = index_along("k"), a = operand_index(body->e, product, 0, at, &k),
+          b = operand_index(body->e, product, 1, at, &k);
     const char *factors[] = {body_expression(body, product->in[0], &a), body_expression(body, product->in[1], &b)};
     return substitute(body->e->arena, "$0 * $1", factors, 2);
+}
+
+int fold_of(const Kernel *kernel, const Node *n) {
+    for (int f = 0; f < kernel->folds.count; f++)
+        if (kernel->folds.at[f] == n)
+            return f;
+    return -1;
 }
 
 Outputs product_outputs(Body *body, const Kernel *kernel) {
@@ -43,10 +51,10 @@ Outputs product_outputs(Body *body, const Kernel *kernel) {
     Outputs outputs = {0};
     Index at = product_index(e, kernel);
     Shape from = sizes_shape(e->sizes, kernel->contraction);
-    body_know(body, kernel->contraction, "sum");
+    body_know(body, kernel->contraction, body->lanes > 1 ? "sum[v]" : "sum");
     for (int s = 0; s < kernel->stores.count; s++) {
         const Node *stored = kernel->stores.at[s];
-        if (kernel_stores_side(kernel, stored))
+        if (kernel_stores_side(kernel, stored) || fold_of(kernel, stored) >= 0)
             continue;
         Shape to = sizes_shape(e->sizes, stored);
         Index stored_at = index_reshape(e->arena, &at, &from, &to);

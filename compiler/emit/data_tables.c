@@ -186,6 +186,8 @@ static void write_origin(Emitter *e, const Origin *origin, const OriginArrays *a
         add_item(e, &items, "separator", character(e, origin->separator));
         add_item(e, &items, "quote", origin->quote ? character(e, origin->quote) : "0");
     }
+    if (origin->resize)
+        add_item(e, &items, "resize", "true");
     if (origin->row_count) {
         add_item(e, &items, "rows", integer(e->arena, origin->row_count));
         add_item(e, &items, "row", arrays->rows);

@@ -25,6 +25,8 @@ static const char *digits(Arena *arena, double value, bool f64) {
 }
 
 const char *literal(const Emitter *e, double value, DType dtype) {
+    if (dtype == DT_BF16 && !e->mathematics)
+        return arena_printf(e->arena, "to_bf16(%s)", literal(e, value, DT_F32));
     if (isnan(value))
         return "NAN";
     if (isinf(value))
@@ -51,7 +53,8 @@ bool is_one_statement(const Writer *lines) {
 }
 
 void write_block(Writer *out, const char *head, const Writer *lines) {
-    bool braces = !is_one_statement(lines);
+    bool directive = strstr(text_string(&lines->text), "#pragma") != NULL;
+    bool braces = directive || !is_one_statement(lines);
     write_open(out, "%s%s", head, braces ? " {" : "");
     write_all(out, lines);
     if (braces)

@@ -15,6 +15,12 @@ typedef struct Function {
     const char *name, *call;
 } Function;
 
+/* What a kernel folds into: equations and code say the same. */
+typedef struct FoldName {
+    const Node *node;
+    const char *name;
+} FoldName;
+
 /* Numbers that a row keeps between its stages. */
 typedef struct RowVector {
     const Node *node;
@@ -29,6 +35,7 @@ typedef struct Target {
     const char *member; /* "t.": how a kernel reaches its tensors */
     const char *report; /* "batch.reports" */
     const char *real;   /* the type of an f32 */
+    const char *stored_condition; /* "truth($0)": how one is read; NULL: as it lies */
 
     /* How a program runs, for who reads it. */
     const char *(*execution)(const Emitter *e);
@@ -50,8 +57,9 @@ typedef struct Target {
     /* A product: the body of its kernel. */
     void (*contract)(Body *kernel);
 
-    /* A kernel of rows. Element-wise, it may be two loops: along the first axis, and along the others. */
-    bool nests;
+    /* A kernel whose neighbouring rows are neighbours in memory; NULL: like any other. */
+    void (*nest)(Body *kernel);
+    /* A kernel of rows. */
     void (*rows)(Body *row, const char *rows, const Writer *lines, Writer *out);
     void (*row_vectors)(Body *row, const RowVector *vectors, int count);
     /* "for (...)" over an extent, `variable` counting. */
@@ -79,6 +87,7 @@ struct Emitter {
     Sizes *sizes;
     Names globals; /* functions and constants of the file */
     VEC(Function) functions;
+    VEC(FoldName) folds;
     const char **tensor; /* member of Tensors, by row of plan->buffers */
     const char **field, **knob, **report;
 };
@@ -89,7 +98,7 @@ const char *literal(const Emitter *e, double value, DType dtype);
 const char *c_type(const Emitter *e, DType dtype);
 
 bool is_one_statement(const Writer *lines);
-/* A loop or a condition: braces only around several statements. */
+/* A loop or a condition: braces only around several statements, or a directive (else clang-format indents what follows). */
 void write_block(Writer *out, const char *head, const Writer *lines);
 Writer writer_like(const Writer *out);
 

@@ -1,5 +1,5 @@
 /* What becomes of the sums of a product, in CUDA: what an epilogue reads from memory is read ahead of it, for many
- * outputs at once. */
+ * outputs at once. Where numbers of 16 bits are read or written, a call takes so many neighbours in j as fill 16 bytes. */
 #include "emit/program.h"
 
 typedef struct Epilogue {
@@ -14,10 +14,49 @@ static const Epilogue of_rows = {"row_out", "read_row", "RowAhead", "int i",
 static const Epilogue of_columns = {"column_out", "read_column", "ColumnAhead", "int j",
                                     "the same for the sums over k of right(k, j)"};
 
+/* ---- vectors ---- */
+
+static bool has_half_numbers(const Kernel *kernel) {
+    bool found = false;
+    for (int k = 0; k < kernel->stores.count; k++)
+        found |= kernel->stores.at[k]->type.dtype == DT_BF16;
+    for (int k = 0; k < kernel->loads.count; k++)
+        found |= kernel->loads.at[k]->type.dtype == DT_BF16;
+    return found;
+}
+
+/* Neighbours in j of all that the product stores are neighbours in memory. */
+static bool stores_vectors(Emitter *e, const Kernel *kernel, int lanes) {
+    Body body = body_new(e, kernel, NULL, NULL);
+    Lanes along = {e->sizes, "j", lanes};
+    Outputs outputs = product_outputs(&body, kernel);
+    for (int k = 0; k < outputs.count; k++) {
+        Shape shape = sizes_shape(e->sizes, outputs.at[k].node);
+        if (lane_step(&along, index_offset(e->arena, &outputs.at[k].at, &shape)) != LANES_NEIGHBOURS)
+            return false;
+    }
+    return true;
+}
+
+int epilogue_lanes(Emitter *e, const Kernel *kernel) {
+    int lanes = has_half_numbers(kernel) ? 8 : kernel->tile.warps_m ? 4 : 1;
+    bool divides = kernel->n % lanes == 0 && kernel->tile.n % lanes == 0 && product_feed(kernel) != FEED_THIN;
+    return lanes > 1 && divides && stores_vectors(e, kernel, lanes) ? lanes : 1;
+}
+
+/* "float", "Pack<float, 8>" */
+static const char *lanes_type(Arena *arena, const char *type, int lanes) {
+    int length = (int)strcspn(type, " ");
+    return lanes > 1 ? arena_printf(arena, "Pack<%.*s, %d>", length, type, lanes) : type;
+}
+
+/* ---- what is read ahead ---- */
+
 static void write_struct(Emitter *e, const char *name, const Reads *reads, Writer *out) {
     write_open(out, "struct %s {", name);
     for (int k = 0; k < reads->count; k++)
-        write_line(out, "%s %s;", c_type(e, reads->at[k].node->type.dtype), reads->at[k].name);
+        write_line(out, "%s %s;", lanes_type(e->arena, c_type(e, reads->at[k].node->type.dtype), reads->at[k].lanes),
+                   reads->at[k].name);
     write_close(out, "};");
 }
 
@@ -41,37 +80,117 @@ static const Read *incomplete(const Emitter *e, const Kernel *kernel, const Read
     return NULL;
 }
 
-static const char *write_epilogue(Body *kernel, const char *variable, const char *variable_2, const Epilogue *epilogue,
-                                  Outputs (*outputs_of)(Body *, const Kernel *)) {
-    Emitter *e = kernel->e;
+/* ---- the callbacks ---- */
+
+/* "auto out = [&](int i, int j, float sum" */
+static const char *head_of(Body *body, const Epilogue *epilogue) {
+    Arena *arena = body->e->arena;
+    const char *sum = "float ";
+    if (body->lanes > 1)
+        sum = arena_printf(arena, "const %s &", lanes_type(arena, "float", body->lanes));
+    return arena_printf(arena, "auto %s = [&](%s, %ssum", epilogue->name, epilogue->index, sum);
+}
+
+/* Writes the callback whose lines are in `lines`; returns it with what it reads ahead: "preloaded(read, out)". */
+static const char *write_callback(Body *kernel, const Epilogue *epilogue, const char *head, const char *terms,
+                                  const Reads *reads, const Writer *lines) {
+    Arena *arena = kernel->e->arena;
+    if (epilogue->about)
+        write_line(kernel->out, "// %s", epilogue->about);
+    if (reads->count == 0) {
+        write_lambda(kernel->out, arena_printf(arena, "%s%s)", head, terms), lines);
+        return epilogue->name;
+    }
+    const Read *late = incomplete(kernel->e, kernel->kernel, reads);
+    if (late)
+        write_line(kernel->out, "// read behind the gate, not early: the phase before writes %s", late->name);
+    write_reads(kernel->e, epilogue, reads, kernel->out);
+    write_lambda(kernel->out, arena_printf(arena, "%s, const %s &ahead%s)", head, epilogue->ahead, terms), lines);
+    return arena_printf(arena, "preloaded%s(%s, %s)", late ? "" : "_early", epilogue->read, epilogue->name);
+}
+
+static const char *write_side(Body *kernel) {
+    bool of_b = kernel->kernel->side_of_b;
+    const Epilogue *epilogue = of_b ? &of_columns : &of_rows;
     Writer lines = writer_like(kernel->out);
-    Body body = body_inside(kernel, &lines, variable, variable_2);
+    Body body = body_inside(kernel, &lines, of_b ? "j" : "i", NULL);
     Reads reads = {0};
     body.reads = &reads;
     body.read_from = "ahead.";
-    Outputs outputs = outputs_of(&body, kernel->kernel);
+    Outputs outputs = side_outputs(&body, kernel->kernel);
     body_write(&body, &outputs);
-    const char *head = arena_printf(e->arena, "auto %s = [&](%s, float sum", epilogue->name, epilogue->index);
-    if (epilogue->about)
-        write_line(kernel->out, "// %s", epilogue->about);
-    if (reads.count == 0) {
-        write_lambda(kernel->out, arena_printf(e->arena, "%s)", head), &lines);
-        return epilogue->name;
+    const char *out = write_callback(kernel, epilogue, head_of(&body, epilogue), "", &reads, &lines);
+    return arena_printf(kernel->e->arena, "sum_of_%s(%s)", of_b ? "b" : "a", out);
+}
+
+/* ---- sums over the rows of a tile ---- */
+
+/* The terms of output (i, j): term[0] = ... */
+static void push_terms(Body *body, const Kernel *kernel, Outputs *outputs) {
+    Emitter *e = body->e;
+    Index at = product_index(e, kernel);
+    Shape from = sizes_shape(e->sizes, kernel->contraction);
+    for (int f = 0; f < kernel->folds.count; f++) {
+        const Node *term = kernel->folds.at[f]->in[0];
+        Shape to = sizes_shape(e->sizes, term);
+        Output output = {.node = term, .at = index_reshape(e->arena, &at, &from, &to)};
+        output.to = arena_printf(e->arena, body->lanes > 1 ? "term[%d][v]" : "term[%d]", f);
+        VEC_PUSH(e->arena, outputs, output);
     }
-    const Read *late = incomplete(e, kernel->kernel, &reads);
-    if (late)
-        write_line(kernel->out, "// read behind the gate, not early: the phase before writes %s", late->name);
-    write_reads(e, epilogue, &reads, kernel->out);
-    write_lambda(kernel->out, arena_printf(e->arena, "%s, const %s &ahead)", head, epilogue->ahead), &lines);
-    return arena_printf(e->arena, "preloaded%s(%s, %s)", late ? "" : "_early", epilogue->read, epilogue->name);
+}
+
+/* Writes what becomes of the sums of the terms over the rows of a tile; returns `out` with that. */
+static const char *write_folds(Body *kernel, const char *out) {
+    const Kernel *k = kernel->kernel;
+    Arena *arena = kernel->e->arena;
+    Writer lines = writer_like(kernel->out);
+    Body body = body_inside(kernel, &lines, "group", "j");
+    Outputs outputs = {0};
+    for (int f = 0; f < k->folds.count; f++) {
+        Index at = {0};
+        Shape shape = sizes_shape(kernel->e->sizes, k->folds.at[f]);
+        Shape groups = {{.rank = 2, .dim = {type_elements(&shape.type) / k->n, k->n}}, {"GROUPS", "COLUMNS"}};
+        index_push(&at, 1, "group");
+        index_push(&at, 1, "j");
+        at = index_reshape(arena, &at, &groups, &shape);
+        body_know(&body, k->folds.at[f], arena_printf(arena, "total[%d]", f));
+        output_store(&body, k->folds.at[f], &at, &outputs);
+    }
+    body_write(&body, &outputs);
+    write_line(kernel->out, "// the sums of the terms over the rows of a tile, which are group `group`");
+    write_lambda(kernel->out,
+                 arena_printf(arena, "auto store = [&](int group, int j, const float (&total)[%d])", k->folds.count),
+                 &lines);
+    return arena_printf(arena, "folded<%d>(%s, store)", k->folds.count, out);
+}
+
+static const char *write_out(Body *kernel) {
+    const Kernel *k = kernel->kernel;
+    Arena *arena = kernel->e->arena;
+    Writer lines = writer_like(kernel->out);
+    Body body = body_inside(kernel, &lines, "i", "j");
+    Reads reads = {0};
+    body.reads = &reads;
+    body.read_from = "ahead.";
+    body.lanes = epilogue_lanes(kernel->e, k);
+    body.along = "j";
+    Outputs outputs = product_outputs(&body, k);
+    push_terms(&body, k, &outputs);
+    body_write(&body, &outputs);
+    const char *terms = "";
+    if (k->folds.count)
+        terms = arena_printf(arena, ", %s(&term)[%d]", lanes_type(arena, "float ", body.lanes), k->folds.count);
+    const char *out = write_callback(kernel, &of_product, head_of(&body, &of_product), terms, &reads, &lines);
+    if (body.lanes > 1)
+        out = arena_printf(arena, "vectorized<%d>(%s)", body.lanes, out);
+    return k->folds.count ? write_folds(kernel, out) : out;
 }
 
 const char *write_epilogues(Body *kernel) {
-    const Kernel *k = kernel->kernel;
-    const char *out = write_epilogue(kernel, "i", "j", &of_product, product_outputs);
-    if (!k->side)
-        return out;
-    const char *side = k->side_of_b ? write_epilogue(kernel, "j", NULL, &of_columns, side_outputs)
-                                    : write_epilogue(kernel, "i", NULL, &of_rows, side_outputs);
-    return arena_printf(kernel->e->arena, "%s, sum_of_%s(%s)", out, k->side_of_b ? "b" : "a", side);
+    const char *out = write_out(kernel);
+    if (strstr(out, "vectorized<") || strstr(out, "folded<")) {
+        write_line(kernel->out, "auto results = %s;", out);
+        out = "results";
+    }
+    return kernel->kernel->side ? arena_printf(kernel->e->arena, "%s, %s", out, write_side(kernel)) : out;
 }

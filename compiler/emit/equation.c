@@ -1,6 +1,8 @@
 /* The equations above a kernel: h[i, j] = relu(sum over k of x[i, k] * h.weight[j, k] + h.bias[j]) */
 #include "emit/program.h"
 
+#include <ctype.h>
+
 enum { DEEPEST = 6, LONGEST_EQUATION = 220 };
 
 typedef struct Equation {
@@ -8,6 +10,7 @@ typedef struct Equation {
     const Kernel *kernel;
     const Node *defined;
     int letters; /* index letters in use */
+    Body *row;   /* that the equations stand in; NULL: above the kernel */
 } Equation;
 
 static const char *const letters[] = {"i", "j", "k", "l", "m", "n", "o", "p", "q", "r", "s"};
@@ -26,6 +29,49 @@ static bool is_own(const Kernel *kernel, const Node *n) {
     return false;
 }
 
+/* "h_1" is an identifier for "h.1". */
+static bool spells(const char *identifier, const char *name) {
+    for (; *identifier && *name; identifier++, name++)
+        if (isalnum((unsigned char)*name) ? tolower((unsigned char)*identifier) != tolower((unsigned char)*name)
+                                          : *identifier != '_')
+            return false;
+    return *identifier == *name;
+}
+
+static bool has_namesake(const Plan *plan, const Buffer *buffer) {
+    int count = 0;
+    for (int k = 0; k < plan->buffers.count; k++)
+        count += strcmp(plan->buffers.at[k].label, buffer->label) == 0;
+    return count > 1;
+}
+
+/* As the model calls it, where that is said of nothing else; else as the code does. */
+static const char *stored_name(const Equation *q, const Buffer *buffer, const Node *n) {
+    const char *member = tensor_name(q->e, buffer);
+    if (!spells(member, buffer->label) && has_namesake(q->e->plan, buffer))
+        return member;
+    return n->name && buffer->kind == BUFFER_VALUE ? n->name : buffer->label;
+}
+
+/* "momentum[i]" of each of the weights that the kernel updates. */
+static bool names_several(const Kernel *kernel, const Node *n) {
+    int count = 0;
+    for (int k = 0; k < kernel->nodes.count && n->name; k++) {
+        const Node *other = kernel->nodes.at[k];
+        count += other->name && strcmp(other->name, n->name) == 0 && other->type.rank == n->type.rank;
+    }
+    return count > 1;
+}
+
+static const char *folded_name(const Equation *q, const Node *reduction) {
+    if (q->row)
+        return fold_name(q->row, reduction);
+    for (int k = 0; k < q->e->folds.count; k++)
+        if (q->e->folds.at[k].node == reduction)
+            return q->e->folds.at[k].name;
+    return local_name(q->e->arena, reduction);
+}
+
 static const char *value_name(const Equation *q, const Node *n) {
     const Module *module = q->e->module;
     switch (n->op->table) {
@@ -35,12 +81,12 @@ static const char *value_name(const Equation *q, const Node *n) {
     case TABLE_KNOB: return module->knobs.at[n->attr.index].name;
     default: break;
     }
-    if (n->op->cls == OP_REDUCE && is_own(q->kernel, n))
-        return local_name(q->e->arena, n);
-    if (n->op->cls == OP_INDEX || n->name)
-        return n->op->cls == OP_INDEX ? NULL : n->name;
+    if (n->op->cls == OP_INDEX)
+        return NULL;
     const Buffer *buffer = plan_buffer(q->e->plan, n);
-    return buffer && buffer->kind == BUFFER_VALUE ? buffer->label : NULL;
+    if (buffer && (buffer->kind == BUFFER_VALUE || names_several(q->kernel, n)))
+        return stored_name(q, buffer, n);
+    return !n->name && n->op->cls == OP_REDUCE && is_own(q->kernel, n) ? folded_name(q, n) : n->name;
 }
 
 static const char *element(const Equation *q, const Node *n, const char *name, const Index *at) {
@@ -75,22 +121,68 @@ static const char *reduction_text(Equation *q, const Node *n, const Index *at, i
     return sum_over(q, n->op->name, &folded, text_of(q, n->in[0], &inner, depth));
 }
 
+/* The axis of `value`, its first or its last; of windows, the axes that a reshape made it of. */
+static Shape axis_parts(Equation *q, const Node *value, int axis) {
+    Shape shape = sizes_shape(q->e->sizes, value), whole = shape_slice(&shape, axis, 1);
+    while (value->op->cls == OP_MAP && value->inputs == 1)
+        value = value->in[0];
+    if (!(value->op->flags & OP_CONTIGUOUS) || !(value->in[0]->op->attrs & ATTR_SWEEP))
+        return whole;
+    Shape from = sizes_shape(q->e->sizes, value->in[0]);
+    int rank = from.type.rank, count = 0;
+    int64_t product = 1;
+    while (product < whole.type.dim[0] && count < rank)
+        product *= from.type.dim[axis == 0 ? count++ : rank - ++count];
+    return product == whole.type.dim[0] ? shape_slice(&from, axis == 0 ? 0 : rank - count, count) : whole;
+}
+
+/* What is folded, in as many axes as either operand has for it. */
+static Shape folded_axes(Equation *q, const Node *n) {
+    const Node *a = n->in[0], *b = n->in[1];
+    if (n->type.rank > 2 || a->type.rank > 2)
+        return axis_parts(q, a, n->attr.ta ? a->type.rank - 2 : a->type.rank - 1);
+    Shape of_a = axis_parts(q, a, n->attr.ta ? 0 : 1), of_b = axis_parts(q, b, n->attr.tb ? 1 : 0);
+    return of_a.type.rank >= of_b.type.rank ? of_a : of_b;
+}
+
 static const char *product_text(Equation *q, const Node *n, const Index *at, int depth) {
-    const char *k = letter(q, q->letters++);
-    Index folded = {0}, a = operand_index(q->e, n, 0, at, k), b = operand_index(q->e, n, 1, at, k);
-    index_push(&folded, 1, k);
+    Shape shape = folded_axes(q, n), line = {.type = {.rank = 1, .dim = {type_elements(&shape.type)}}};
+    line.symbol[0] = shape_product(q->e->arena, &shape, 0, shape.type.rank);
+    Index folded = {0}, counted = {0};
+    for (int axis = 0; axis < shape.type.rank; axis++) {
+        bool counts = shape.type.dim[axis] > 1 || shape.type.rank == 1;
+        index_push(&counted, 1, counts ? letter(q, q->letters++) : "0");
+        if (counts)
+            folded.group[folded.groups++] = counted.group[axis];
+    }
+    Index k = index_reshape(q->e->arena, &counted, &shape, &line);
+    Index a = operand_index(q->e, n, 0, at, &k), b = operand_index(q->e, n, 1, at, &k);
     const char *factors[] = {text_of(q, n->in[0], &a, depth), text_of(q, n->in[1], &b, depth)};
     return sum_over(q, "sum", &folded, substitute(q->e->arena, "$0 * $1", factors, 2));
 }
 
+/* "1" for "0 + 1": an axis of one element is at 0. */
+static void add_zeros(Index *index) {
+    for (int g = 0; g < index->groups; g++) {
+        const char *at = index->group[g].at;
+        if (strncmp(at, "0 + ", 4) == 0 && !at[4 + strspn(at + 4, "0123456789")])
+            index->group[g].at = at + 4;
+    }
+}
+
+/* What windows see outside of an image goes without saying. */
 static const char *view_text(Equation *q, const Node *n, const Index *at, int depth) {
     Index from = *at;
-    const char *guard = through_view(q->e, n, &from), *text = text_of(q, n->in[0], &from, depth);
-    return guard ? arena_printf(q->e->arena, "(%s ? %s : 0)", guard, text) : text;
+    const char *guard = through_view(q->e, n, &from);
+    add_zeros(&from);
+    const char *text = text_of(q, n->in[0], &from, depth);
+    if (!guard || n->op->attrs & ATTR_SWEEP)
+        return text;
+    return arena_printf(q->e->arena, "(%s ? %s : %s)", guard, text, literal(q->e, n->attr.value, n->type.dtype));
 }
 
 static bool is_conversion(const OpDef *op) {
-    return op->c && strncmp(op->c, "($t)", 4) == 0;
+    return op->c && (strncmp(op->c, "($t)", 4) == 0 || strncmp(op->c, "to_", 3) == 0);
 }
 
 static const char *text_of(Equation *q, const Node *n, const Index *at, int depth) {
@@ -112,7 +204,7 @@ static const char *text_of(Equation *q, const Node *n, const Index *at, int dept
     const char *operands[MAX_INPUTS];
     for (int k = 0; k < n->inputs; k++)
         operands[k] = text_of(q, n->in[k], at, depth + 1);
-    return substitute(q->e->arena, template_at(q->e, n, at), operands, MAX_INPUTS);
+    return substitute(q->e->arena, template_at(q->e, n, at, NULL), operands, MAX_INPUTS);
 }
 
 /* Functions of the batch are functions of the row: "share(i)", "step". */
@@ -147,11 +239,11 @@ static const char *defined_name(const Equation *q, const Node *n) {
             return q->e->module->reports.at[q->kernel->roots.at[k]->attr.index].name;
     const char *name = value_name(q, n);
     const Buffer *buffer = name ? NULL : plan_buffer(q->e->plan, n);
-    return buffer ? buffer->label : name;
+    return buffer ? stored_name(q, buffer, n) : name;
 }
 
-static void write_equation(Emitter *e, const Kernel *kernel, const Node *n, Writer *out) {
-    Equation q = {e, kernel, n, n->type.rank};
+static void write_equation(Emitter *e, const Kernel *kernel, Body *row, const Node *n, Writer *out) {
+    Equation q = {e, kernel, n, n->type.rank, row};
     const char *name = defined_name(&q, n);
     if (!name)
         return;
@@ -172,15 +264,15 @@ static bool is_stored(const Kernel *kernel, const Node *n) {
 }
 
 /* The equations of `n` and of what it comes from, in the order of computation, as far as they are not `written`. */
-static void write_up_to(Emitter *e, const Kernel *kernel, const Node *n, bool *written, Writer *out) {
+static void write_up_to(Emitter *e, const Kernel *kernel, Body *row, const Node *n, bool *written, Writer *out) {
     bool own = is_own(kernel, n);
     if (written[n->id] || n->op->cls == OP_LEAF || (!own && plan_buffer(e->plan, n)))
         return;
     written[n->id] = true;
     for (int k = 0; k < n->inputs; k++)
-        write_up_to(e, kernel, n->in[k], written, out);
+        write_up_to(e, kernel, row, n->in[k], written, out);
     if (n->name || (own && (n->op->cls == OP_REDUCE || is_stored(kernel, n))))
-        write_equation(e, kernel, n, out);
+        write_equation(e, kernel, row, n, out);
 }
 
 static Emitter mathematical(const Emitter *e) {
@@ -194,15 +286,15 @@ void write_equations(Emitter *e, const Kernel *kernel, Writer *out) {
     bool *written = NEW_ARRAY(e->arena, bool, program_of(e, kernel)->graph->nodes.count);
     write_line(out, "//");
     for (int k = 0; k < kernel->nodes.count; k++)
-        write_up_to(&plain, kernel, kernel->nodes.at[k], written, out);
+        write_up_to(&plain, kernel, NULL, kernel->nodes.at[k], written, out);
 }
 
-void write_stage_equations(const Body *row, const Stage *stage, Writer *out) {
+void write_stage_equations(Body *row, const Stage *stage, Writer *out) {
     Emitter plain = mathematical(row->e);
     for (int k = 0; k < stage->reduces.count; k++)
-        write_up_to(&plain, row->kernel, stage->reduces.at[k], row->written, out);
+        write_up_to(&plain, row->kernel, row, stage->reduces.at[k], row->written, out);
     for (int k = 0; k < stage->vectors.count; k++)
-        write_up_to(&plain, row->kernel, stage->vectors.at[k], row->written, out);
+        write_up_to(&plain, row->kernel, row, stage->vectors.at[k], row->written, out);
     for (int k = 0; k < stage->stores.count; k++)
-        write_up_to(&plain, row->kernel, stage->stores.at[k], row->written, out);
+        write_up_to(&plain, row->kernel, row, stage->stores.at[k], row->written, out);
 }

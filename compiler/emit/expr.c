@@ -11,6 +11,7 @@ struct Term {
     int operands, uses;
     const Buffer *buffer; /* loaded from there; NULL: from a data field */
     bool loaded;
+    bool pack;             /* the pattern loads it for all lanes */
     bool plain;            /* a name or a constant: as short as a local would be */
     bool uniform;          /* the same number for each element of the kernel */
     bool costly;           /* worth computing once */
@@ -107,6 +108,10 @@ static const char *vector_element(Emitter *e, const Known *known, const Index *a
 
 static Term *term_of(Body *body, const Node *n, const Index *at, const char *guard);
 
+static const char *in_lane(Arena *arena, const Lanes *lanes, const char *text) {
+    return text && lanes && lanes->count ? lane_text(arena, lanes, text) : text;
+}
+
 static bool is_loaded(const Kernel *kernel, const Node *n) {
     if (n->op->flags & OP_BUFFER)
         return true;
@@ -116,7 +121,7 @@ static bool is_loaded(const Kernel *kernel, const Node *n) {
     return false;
 }
 
-const char *template_at(Emitter *e, const Node *n, const Index *at) {
+const char *template_at(Emitter *e, const Node *n, const Index *at, const Lanes *lanes) {
     enum { FIRST = MAX_INPUTS };
     Arena *arena = e->arena;
     const char *values[10] = {"$0", "$1", "$2"};
@@ -132,8 +137,8 @@ const char *template_at(Emitter *e, const Node *n, const Index *at) {
         case 'v': values[count] = literal(e, n->attr.value, n->type.dtype); break;
         case 'n': values[count] = arena_printf(arena, "%d", n->attr.index); break;
         case 't': values[count] = c_type(e, n->type.dtype); break;
-        case 'l': values[count] = index_offset(arena, at, &shape); break;
-        case 'i': values[count] = index_axis(arena, at, &shape, *++c - '0'); break;
+        case 'l': values[count] = in_lane(arena, lanes, index_offset(arena, at, &shape)); break;
+        case 'i': values[count] = in_lane(arena, lanes, index_axis(arena, at, &shape, *++c - '0')); break;
         default: ICE("unknown '$%c' in the template of %s", *c, n->op->name);
         }
         text_printf(&pattern, "$%d", count++);
@@ -143,7 +148,7 @@ const char *template_at(Emitter *e, const Node *n, const Index *at) {
 
 static void describe_map(Body *body, Term *term, const Index *at) {
     const Node *n = term->node;
-    term->pattern = template_at(body->e, n, at);
+    term->pattern = template_at(body->e, n, at, &body->lane);
     term->operands = n->inputs;
     for (int k = 0; k < n->inputs; k++)
         term->operand[k] = term_of(body, n->in[k], at, term->guard);
@@ -163,9 +168,9 @@ static const char *joined(Arena *arena, const char *a, const char *infix, const 
                         parenthesised(arena, b, PREC_EQUAL));
 }
 
-static const char *guarded(const Emitter *e, const char *guard, const char *text, DType dtype) {
+static const char *guarded(const Emitter *e, const char *guard, const char *text, double otherwise, DType dtype) {
     return arena_printf(e->arena, "%s ? %s : %s", parenthesised(e->arena, guard, PREC_OR),
-                        parenthesised(e->arena, text, PREC_COND), literal(e, 0, dtype));
+                        parenthesised(e->arena, text, PREC_COND), literal(e, otherwise, dtype));
 }
 
 /* The condition under which the operands of a term are read, if the term itself is under `guard`. */
@@ -178,7 +183,7 @@ static const char *guard_below(Arena *arena, const Term *term, const char *guard
 static void describe_guarded(Body *body, Term *term, const Index *from) {
     const char *guard = guard_below(body->e->arena, term, term->guard);
     term->operand[term->operands++] = term_of(body, term->node->in[0], from, guard);
-    term->pattern = guarded(body->e, term->own_guard, "$0", term->node->type.dtype);
+    term->pattern = guarded(body->e, term->own_guard, "$0", term->node->attr.value, term->node->type.dtype);
 }
 
 /* The term is also read under another condition, or without one. */
@@ -190,17 +195,93 @@ static void widen(Arena *arena, Term *term, const char *guard) {
         widen(arena, term->operand[k], guard_below(arena, term, term->guard));
 }
 
+/* "i * H + j" of "t.h[i * H + j]", and "t.h + i * H + j" */
+static const char *offset_in(Arena *arena, const char *element) {
+    const char *from = strchr(element, '[') + 1;
+    return arena_strndup(arena, from, strlen(from) - 1);
+}
+
+static const char *address_of(Arena *arena, const char *element) {
+    const char *offset = offset_in(arena, element);
+    int name = (int)(strchr(element, '[') - element);
+    return strcmp(offset, "0") == 0 ? arena_printf(arena, "%.*s", name, element)
+                                    : arena_printf(arena, "%.*s + %s", name, element, offset);
+}
+
+/* The lanes' elements lie side by side. */
+static bool is_pack(const Body *body, const char *element) {
+    return body->lane.count && lane_step(&body->lane, offset_in(body->e->arena, element)) == LANES_NEIGHBOURS;
+}
+
+static bool differs_by_lane(const Body *body, const char *text) {
+    return body->lane.count && has_word(text, "v");
+}
+
+static bool depends_on(const Body *body, const char *text) {
+    for (int k = 0; body->variables[k]; k++)
+        if (has_word(text, body->variables[k]))
+            return true;
+    return false;
+}
+
+/* Vector code says conditions and places often: those of more than `most` bytes get names, as far outside as they are the
+ * same. A name is as much a matter of the body's variables as its text. */
+static const char *named(Body *lane, const char *text, size_t most, const char *type, const char *wanted) {
+    if (!lane->lane.count || strlen(text) <= most || differs_by_lane(lane, text))
+        return text;
+    Body *owner = lane->outer;
+    while (owner->outer->outer && !depends_on(owner, text))
+        owner = owner->outer;
+    for (int k = 0; k < owner->named.count; k++)
+        if (strcmp(owner->named.at[k].text, text) == 0)
+            return owner->named.at[k].name;
+    int variables = 0;
+    while (owner->variables[variables])
+        variables++;
+    if (variables + 1 == MAX_VARIABLES)
+        return text;
+    const char *name = names_claim(&lane->outer->names, wanted);
+    names_take(&owner->names, name);
+    write_line(owner->out, "%s %s = %s;", type, name, text);
+    VEC_PUSH(lane->e->arena, &owner->named, ((Read){.name = name, .text = text}));
+    owner->variables[variables] = name;
+    return name;
+}
+
+/* What is read ahead of the body is a member of what that made. */
+static void read_ahead(Body *body, Term *term, const char *text, int lanes) {
+    Arena *arena = body->e->arena;
+    const char *name = names_claim(&body->names, local_name(arena, term->node));
+    VEC_PUSH(arena, body->reads, ((Read){term->node, name, text, lanes}));
+    term->pattern = arena_printf(arena, "%s%s%s", body->read_from, name, lanes ? "[v]" : "");
+}
+
+/* "t.h[at]" for "t.h[i * H + j]" */
+static const char *with_named_place(Body *lane, const char *element) {
+    const char *offset = offset_in(lane->e->arena, element);
+    const char *type = strstr(offset, "int64_t") || strstr(offset, "row(") ? "int64_t" : "int";
+    int name = (int)(strchr(element, '[') - element);
+    return arena_printf(lane->e->arena, "%.*s[%s]", name, element, named(lane, offset, 48, type, "at"));
+}
+
 static void describe_load(Body *body, Term *term, const Index *at) {
     const Node *n = term->node;
-    Emitter *e = body->e;
-    term->pattern = loaded_element(body, n, at);
-    if (body->reads && !term->guard) {
-        const char *name = names_claim(&body->names, local_name(e->arena, n));
-        VEC_PUSH(e->arena, body->reads, ((Read){n, name, term->pattern}));
-        term->pattern = arena_printf(e->arena, "%s%s", body->read_from, name);
+    Arena *arena = body->e->arena;
+    const char *element = loaded_element(body, n, at);
+    bool pack = is_pack(body, element) && !(term->guard && differs_by_lane(body, term->guard));
+    if (pack && !body->reads)
+        element = with_named_place(body, element);
+    const char *text = pack ? arena_printf(arena, "load_pack<%d>(%s)", body->lane.count, address_of(arena, element))
+                            : in_lane(arena, &body->lane, element);
+    if (n->type.dtype == DT_BOOL && body->e->target->stored_condition)
+        text = substitute(arena, body->e->target->stored_condition, &text, 1);
+    if (body->reads && !term->guard && !(!pack && differs_by_lane(body, text))) {
+        read_ahead(body, term, text, pack ? body->lane.count : 0);
         return;
     }
-    term->buffer = n->op->table == TABLE_FIELD ? NULL : plan_buffer(e->plan, n);
+    term->pattern = text;
+    term->pack = pack;
+    term->buffer = n->op->table == TABLE_FIELD ? NULL : plan_buffer(body->e->plan, n);
     term->loaded = true;
     term->plain = false;
 }
@@ -250,6 +331,16 @@ static void judge(Term *term) {
     }
 }
 
+/* The condition holds for the whole body: 1; it does not: 0; that depends: -1. */
+static int assumed(const Body *body, const char *condition) {
+    Assumption *assumption = body->assumption;
+    if (!assumption || depends_on(body, condition))
+        return -1;
+    if (!assumption->condition && !assumption->wanted)
+        assumption->wanted = condition;
+    return assumption->condition && strcmp(assumption->condition, condition) == 0 ? assumption->holds : -1;
+}
+
 /* A view is the term of what it reads, unless it does so under a condition. */
 static Term *term_of(Body *body, const Node *n, const Index *at, const char *guard) {
     const char *key = index_key(body->e->arena, at);
@@ -259,12 +350,18 @@ static Term *term_of(Body *body, const Node *n, const Index *at, const char *gua
         widen(body->e->arena, term, guard);
     } else if (n->op->cls == OP_VIEW && !known && !is_loaded(body->kernel, n)) {
         Index from = *at;
-        const char *own_guard = through_view(body->e, n, &from);
-        if (!own_guard)
+        const char *own_guard = in_lane(body->e->arena, &body->lane, through_view(body->e, n, &from));
+        int holds = own_guard ? assumed(body, own_guard) : 1;
+        if (holds == 1)
             return term_of(body, n->in[0], &from, guard);
         term = new_term(body, n, key, guard);
-        term->own_guard = own_guard;
-        describe_guarded(body, term, &from);
+        if (holds == 0) {
+            term->pattern = literal(body->e, n->attr.value, n->type.dtype);
+            term->plain = true;
+        } else {
+            term->own_guard = named(body, own_guard, 24, "bool", "inside");
+            describe_guarded(body, term, &from);
+        }
         judge(term);
     } else {
         term = new_term(body, n, key, guard);
@@ -277,28 +374,6 @@ static Term *term_of(Body *body, const Node *n, const Index *at, const char *gua
 
 /* ---- text ---- */
 
-const char *local_name(Arena *arena, const Node *n) {
-    if (!n->name && n->hint)
-        return n->hint;
-    const Node *from = n;
-    while (!from->name && from->inputs) {
-        int k = 0;
-        while (k + 1 < from->inputs && !from->in[k]->name && !from->in[k]->inputs)
-            k++;
-        from = from->in[k];
-    }
-    return from == n    ? n->name ? n->name : n->op->name
-           : from->name ? arena_printf(arena, "%s_%s", from->name, n->op->name)
-                        : n->op->name;
-}
-
-static bool depends_on(const Body *body, const char *text) {
-    for (int k = 0; body->variables[k]; k++)
-        if (has_word(text, body->variables[k]))
-            return true;
-    return false;
-}
-
 /* A statement of the outermost body may run before what it would read is complete: see `schedules`. */
 static bool may_load_around(const Body *body) {
     return !body->once && (body->outer->outer || !body->e->target->schedules);
@@ -310,10 +385,22 @@ static bool is_invariant(const Body *body, const Term *term, const char *text) {
     return term->uniform || (term->loaded && may_load_around(body));
 }
 
+static const char *pack_type(const Body *body, const Node *n, int lanes) {
+    return arena_printf(body->e->arena, "Pack<%s, %d>", c_type(body->e, n->type.dtype), lanes);
+}
+
+static const char *guarded_local(const Body *body, const Term *term, const char *text) {
+    if (!term->guard)
+        return text;
+    if (!term->pack)
+        return guarded(body->e, term->guard, text, 0, term->node->type.dtype);
+    return arena_printf(body->e->arena, "%s ? %s : %s{}", parenthesised(body->e->arena, term->guard, PREC_OR), text,
+                        pack_type(body, term->node, body->lane.count));
+}
+
 static const char *keep(Body *body, Term *term, const char *text) {
     Body *owner = body;
-    if (term->guard)
-        text = guarded(body->e, term->guard, text, term->node->type.dtype);
+    text = guarded_local(body, term, text);
     while (is_invariant(owner, term, text))
         owner = owner->outer;
     term->local = names_claim(&body->names, local_name(body->e->arena, term->node));
@@ -322,7 +409,12 @@ static const char *keep(Body *body, Term *term, const char *text) {
     bool reads_data = term->loaded && !term->buffer;
     Writer *out = reads_data && owner->before_gate ? owner->before_gate : owner->out;
     out->at = term->node->src;
-    write_line(out, "%s %s = %s;", c_type(body->e, term->node->type.dtype), term->local, text);
+    const char *type = c_type(body->e, term->node->type.dtype), *name = term->local;
+    if (term->pack) {
+        type = pack_type(body, term->node, body->lane.count);
+        term->local = arena_printf(body->e->arena, "%s[v]", name);
+    }
+    write_line(out, "%s %s = %s;", type, name, text);
     if (owner != body && !term->guard)
         VEC_PUSH(body->e->arena, &owner->known, ((Known){term->node, term->key, term->local, 0}));
     return term->local;
@@ -334,12 +426,16 @@ static bool is_shared(const Term *term) {
 
 static bool worth_a_local(const Body *body, const Term *term, const char *text) {
     bool read_outside = term->loaded && !term->guard && is_invariant(body, term, text);
-    return is_shared(term) || read_outside;
+    bool scattered = term->loaded && differs_by_lane(body, text);
+    return term->pack || scattered || is_shared(term) || read_outside;
 }
 
-/* An operand becomes a local when it would make the line too long, and when it is the same for all elements but its user
- * is not. */
-static bool stands_alone(const Term *user, const Term *operand, const char *text) {
+/* An operand becomes a local when it would make the line too long, when it is the same for all elements but its user is
+ * not, and when it would be loaded under a condition where that keeps a loop from being vector code. */
+static bool stands_alone(const Body *body, const Term *user, const Term *operand, const char *text) {
+    bool conditional = user->node->op->prec == PREC_COND && operand != user->operand[0];
+    if (operand->loaded && !operand->guard && !operand->local && conditional && body->e->target->nest)
+        return true;
     if (operand->plain || operand->loaded || operand->local)
         return false;
     return strlen(text) > LONGEST_OPERAND || (operand->uniform && !user->uniform && operand->costly);
@@ -351,7 +447,7 @@ static const char *text_of(Body *body, Term *term) {
     const char *operands[MAX_INPUTS], *text = term->pattern;
     for (int k = 0; k < term->operands; k++) {
         operands[k] = text_of(body, term->operand[k]);
-        if (stands_alone(term, term->operand[k], operands[k]))
+        if (stands_alone(body, term, term->operand[k], operands[k]))
             operands[k] = keep(body, term->operand[k], operands[k]);
     }
     if (term->operands)
@@ -410,7 +506,7 @@ static void find_terms(Body *body, const Outputs *outputs, Term **terms) {
 }
 
 /* Outputs in a row of one value are one statement: a = b = value. */
-void body_write(Body *body, const Outputs *outputs) {
+static void write_statements(Body *body, const Outputs *outputs) {
     Arena *arena = body->e->arena;
     Term **terms = NEW_ARRAY(arena, Term *, outputs->count);
     const char **texts = NEW_ARRAY(arena, const char *, outputs->count);
@@ -426,4 +522,68 @@ void body_write(Body *body, const Outputs *outputs) {
         body->out->at = outputs->at[k].node->src;
         write_line(body->out, "%s", statement(arena, &outputs->at[k], texts[k]));
     }
+}
+
+/* A pack, and where it goes. */
+typedef struct PackStore {
+    const Node *node;
+    const char *name, *to;
+    bool filled; /* by the lanes; else it is there already */
+} PackStore;
+typedef VEC(PackStore) PackStores;
+
+/* The pack that the value is the lanes' elements of; NULL: there is none. */
+static const char *known_pack(Body *lane, const Output *output) {
+    const Known *known = find_known(lane, output->node, index_key(lane->e->arena, &output->at));
+    size_t length = known ? strlen(known->text) : 0;
+    bool is_element = length > 3 && strcmp(known->text + length - 3, "[v]") == 0 && !strchr(known->text, '.');
+    return is_element ? arena_strndup(lane->e->arena, known->text, length - 3) : NULL;
+}
+
+/* What becomes of an output in each lane: it goes to an element of a pack, where the lanes' places are neighbours. */
+static void add_lane_output(Body *lane, const Output *output, Outputs *of_lane, PackStores *stores) {
+    Arena *arena = lane->e->arena;
+    Output result = *output;
+    if (!output->fold && is_pack(lane, output->to)) {
+        const char *there = known_pack(lane, output), *name = there;
+        if (!there)
+            name = names_claim(&lane->outer->names, local_name(arena, output->node));
+        VEC_PUSH(arena, stores, ((PackStore){output->node, name, address_of(arena, output->to), !there}));
+        if (there)
+            return;
+        result.to = arena_printf(arena, "%s[v]", name);
+        result.written = NULL; /* only behind the loop */
+    } else if (!output->fold) {
+        result.to = in_lane(arena, &lane->lane, output->to);
+    }
+    VEC_PUSH(arena, of_lane, result);
+}
+
+static void write_vector(Body *body, const Outputs *outputs) {
+    Arena *arena = body->e->arena;
+    Writer lines = writer_like(body->out);
+    names_take(&body->names, "v");
+    Body lane = body_inside(body, &lines, "v", NULL);
+    lane.lane = (Lanes){body->e->sizes, body->along, body->lanes};
+    lane.reads = body->reads;
+    lane.read_from = body->read_from;
+    Outputs of_lane = {0};
+    PackStores stores = {0};
+    for (int k = 0; k < outputs->count; k++)
+        add_lane_output(&lane, &outputs->at[k], &of_lane, &stores);
+    write_statements(&lane, &of_lane);
+    for (int k = 0; k < stores.count; k++)
+        if (stores.at[k].filled)
+            write_line(body->out, "%s %s;", pack_type(body, stores.at[k].node, body->lanes), stores.at[k].name);
+    if (of_lane.count)
+        write_block(body->out, arena_printf(arena, "for (int v = 0; v < %d; v++)", body->lanes), &lines);
+    for (int k = 0; k < stores.count; k++)
+        write_line(body->out, "store_pack(%s, %s);", stores.at[k].to, stores.at[k].name);
+}
+
+void body_write(Body *body, const Outputs *outputs) {
+    if (body->lanes > 1)
+        write_vector(body, outputs);
+    else
+        write_statements(body, outputs);
 }

@@ -3,11 +3,22 @@
  * A body is a piece of straight code: one iteration of a loop, or the epilogue of a product. Its outputs are described
  * as terms, a graph of templates in which equal values at equal indices are one term; then each output becomes one
  * statement. A value that is used once is written where it is used; one that is used twice, or that would make a line
- * too long, becomes a local that bears the name of the value in the model. */
+ * too long, becomes a local that bears the name of the value in the model.
+ *
+ * Vector code is a loop over the lanes, v counting them, between loads and stores of packs:
+ *
+ *     Pack<bfloat16, 8> y = load_pack<8>(t.y + i);
+ *     Pack<bfloat16, 8> z;
+ *     for (int v = 0; v < 8; v++)
+ *         z[v] = to_bf16(relu(to_float(y[v])));
+ *     store_pack(t.z + i, z);
+ *
+ * What is the same in all lanes is read before, what lies elsewhere for each lane is read in the loop, at i + v. */
 #ifndef MTC_EXPR_H
 #define MTC_EXPR_H
 
 #include "emit/emitter.h"
+#include "emit/lanes.h"
 
 /* A value that a kernel already has: a row's scalar, a row's vector, the sum of a product, a local. */
 typedef struct Known {
@@ -23,23 +34,37 @@ typedef struct Term Term;
 typedef struct Read {
     const Node *node;
     const char *name, *text; /* "h_bias", "t.h_bias[j]" */
+    int lanes;               /* a pack of so many: "load_pack<8>(t.h_bias + j)"; 0: one number */
 } Read;
 typedef VEC(Read) Reads;
 
+/* The condition of a view that is the same for all elements of a body: it holds, or does not, and is asked no more. */
+typedef struct Assumption {
+    const char *condition; /* NULL: then `wanted` becomes the first one that there is */
+    bool holds;
+    const char *wanted;
+} Assumption;
+
 /* A kernel, its rows, their loops: inner bodies know what outer ones do. What depends on none of a body's own variables
  * and is read from memory is read in the body around it; what is the same for all elements, at the start of the kernel. */
+enum { MAX_VARIABLES = 12 };
 struct Body {
     Emitter *e;
     const Kernel *kernel;
     const char *name; /* of the function */
     Body *outer;
-    const char *variables[6]; /* then NULL */
-    bool once;                /* runs once in a body around it: reading ahead gains nothing */
+    const char *variables[MAX_VARIABLES]; /* then NULL */
+    int lanes;         /* vector code: computed for so many neighbours along `along` at once; 0, 1: for one */
+    const char *along; /* "i"; a multiple of `lanes` */
+    Reads named;       /* vector code: conditions and places that have names here */
+    Lanes lane;        /* of the loop over the lanes, v counting them; count 0: this is no such loop */
+    bool once;         /* runs once in a body around it: reading ahead gains nothing */
     Writer *out;
-    Writer *before_gate;   /* what reads the data set, which is always complete, goes here; NULL: it goes to `out` */
-    Reads *per_row;        /* calls that are the same in all of a row, and what they are called; NULL: none */
-    Reads *reads;          /* collects what is read; NULL: it is read where it is used */
-    const char *read_from; /* "ahead.": how what was read is reached */
+    Writer *before_gate;    /* what reads the data set, which is always complete, goes here; NULL: it goes to `out` */
+    Reads *per_row;         /* calls that are the same in all of a row, and what they are called; NULL: none */
+    Assumption *assumption; /* what is known of a condition; NULL: nothing */
+    Reads *reads;           /* collects what is read; NULL: it is read where it is used */
+    const char *read_from;  /* "ahead.": how what was read is reached */
     Names names;
     VEC(Known) known;
     VEC(RowVector) vectors;
@@ -67,8 +92,6 @@ int written_in(const Program *program, const Node *n);
 /* Writes the locals that the outputs need, then the outputs' statements. */
 void body_write(Body *body, const Outputs *outputs);
 
-/* What to call a value: as the model does, or after what it is computed from. */
-const char *local_name(Arena *arena, const Node *n);
 /* Where an element of a weight, a state or a stored value lies: "t.h[i * H + j]". */
 const char *stored_element(Emitter *e, const Node *n, const Index *at);
 /* The expression alone; for places where no statement can come before. */
@@ -76,12 +99,12 @@ const char *body_expression(Body *body, const Node *n, const Index *at);
 
 /* What a view's result at `at` is an element of, and which. Returns the condition of that, or NULL. */
 const char *through_view(Emitter *e, const Node *view, Index *at);
-/* The operator's template with everything but its operands filled in. */
-const char *template_at(Emitter *e, const Node *n, const Index *at);
+/* The operator's template with everything but its operands filled in, in each lane its own (NULL: there is one). */
+const char *template_at(Emitter *e, const Node *n, const Index *at, const Lanes *lanes);
 
 /* equation.c: "h[i, j] = relu(...)" as comments: what a kernel computes; or one of several stages, as far as none above
  * did. */
 void write_equations(Emitter *e, const Kernel *kernel, Writer *out);
-void write_stage_equations(const Body *row, const Stage *stage, Writer *out);
+void write_stage_equations(Body *row, const Stage *stage, Writer *out);
 
 #endif

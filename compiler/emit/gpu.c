@@ -39,7 +39,8 @@ const char *gpu_architectures(Arena *arena) {
         int major, minor;
         if (nvml.device(i, &device) != NVML_SUCCESS || nvml.capability(device, &major, &minor) != NVML_SUCCESS)
             continue;
-        const char *name = arena_printf(arena, "sm_%d%d", major, minor);
+        const char *own = major == 9 ? "a" : ""; /* instructions of its own: products of groups of warps */
+        const char *name = arena_printf(arena, "sm_%d%d%s", major, minor, own);
         if (!strstr(text_string(&list), name))
             text_printf(&list, "%s%s", list.length ? "," : "", name);
     }

@@ -7,13 +7,25 @@ Index index_linear(const Shape *shape, const char *at) {
     return index;
 }
 
+Index index_along(const char *at) {
+    Index index = {0};
+    index_push(&index, 1, at);
+    return index;
+}
+
 void index_push(Index *index, int axes, const char *at) {
-    index->group[index->groups++] = (IndexGroup){axes, at};
+    index->group[index->groups++] = (IndexGroup){axes, at, NULL};
 }
 
 void index_append(Index *index, const Index *more) {
     for (int g = 0; g < more->groups; g++)
         index->group[index->groups++] = more->group[g];
+}
+
+/* A group like another one, of the same elements. */
+static void push_like(Index *index, int axes, const IndexGroup *group) {
+    index_push(index, axes, group->at);
+    index->group[index->groups - 1].merged = group->merged;
 }
 
 static int64_t extent(const Shape *shape, int first, int count) {
@@ -42,13 +54,43 @@ static const char *part_of(Arena *arena, const IndexGroup *group, const Shape *s
     return at;
 }
 
+/* No group has more than one element on both sides of the axis. */
+static bool cuts_nothing(const Index *index, const Shape *shape, int axis) {
+    for (int g = 0, start = 0; g < index->groups; start += index->group[g++].axes) {
+        int end = start + index->group[g].axes;
+        if (start < axis && axis < end && extent(shape, start, axis - start) > 1 && extent(shape, axis, end - axis) > 1)
+            return false;
+    }
+    return true;
+}
+
+/* `count` axes from the `skip`-th on of a group that starts at axis `first`, by what the group was merged of; false: that
+ * has no such part. */
+static bool push_merged(Arena *arena, Index *slice, const IndexGroup *group, const Shape *shape, int first, int skip,
+                        int count) {
+    if (!group->merged)
+        return false;
+    Shape own = shape_slice(shape, first, group->axes);
+    Index whole = index_reshape(arena, &group->merged->index, &group->merged->shape, &own);
+    if (!cuts_nothing(&whole, &own, skip) || !cuts_nothing(&whole, &own, skip + count))
+        return false;
+    Index part = index_slice(arena, &whole, &own, skip, count);
+    index_append(slice, &part);
+    return true;
+}
+
 Index index_slice(Arena *arena, const Index *index, const Shape *shape, int first, int count) {
     Index slice = {0};
     int last = first + count;
     for (int g = 0, start = 0; g < index->groups; start += index->group[g++].axes) {
         const IndexGroup *group = &index->group[g];
         int from = start < first ? first : start, to = start + group->axes < last ? start + group->axes : last;
-        if (from < to)
+        if (from >= to)
+            continue;
+        int64_t elements = extent(shape, from, to - from);
+        if (elements > 1 && elements == extent(shape, start, group->axes))
+            push_like(&slice, to - from, group);
+        else if (elements == 1 || !push_merged(arena, &slice, group, shape, start, from - start, to - from))
             index_push(&slice, to - from, part_of(arena, group, shape, start, from - start, to - from));
     }
     return slice;
@@ -112,7 +154,7 @@ static Index squeezed_index(const Index *index, const Shape *shape) {
         for (int end = axis + index->group[g].axes; axis < end; axis++)
             axes += shape->type.dim[axis] > 1;
         if (axes)
-            index_push(&result, axes, index->group[g].at);
+            push_like(&result, axes, &index->group[g]);
     }
     return result;
 }
@@ -124,7 +166,7 @@ static Index unsqueezed_index(const Index *index, const Shape *shape) {
         int first = axis;
         for (int axes = index->group[g].axes; axes; axis++)
             axes -= shape->type.dim[axis] > 1;
-        index_push(&result, (g + 1 < index->groups ? axis : shape->type.rank) - first, index->group[g].at);
+        push_like(&result, (g + 1 < index->groups ? axis : shape->type.rank) - first, &index->group[g]);
     }
     if (!index->groups && shape->type.rank)
         index_push(&result, shape->type.rank, "0");
@@ -149,13 +191,26 @@ static void extend_segment(const Index *index, const Shape *from, const Shape *t
     } while (p != q || !ends_group(index, *f));
 }
 
+/* One group of `axes` axes for the elements of `part`. */
+static void push_merger(Arena *arena, Index *index, int axes, const Index *part, const Shape *from, int first,
+                        int count) {
+    if (part->groups == 1) {
+        push_like(index, axes, &part->group[0]);
+        return;
+    }
+    index_push(index, axes, offset_of(arena, part, from, first, count));
+    Merged *merged = NEW(arena, Merged);
+    *merged = (Merged){*part, shape_slice(from, first, count)};
+    index->group[index->groups - 1].merged = merged;
+}
+
 static Index reshape_squeezed(Arena *arena, const Index *index, const Shape *from, const Shape *to) {
     Index result = {0};
     for (int f = 0, t = 0; t < to->type.rank;) {
         int f_end = f, t_end = t;
         extend_segment(index, from, to, &f_end, &t_end);
         Index part = index_slice(arena, index, from, f, f_end - f);
-        index_push(&result, t_end - t, offset_of(arena, &part, from, f, f_end - f));
+        push_merger(arena, &result, t_end - t, &part, from, f, f_end - f);
         f = f_end;
         t = t_end;
     }

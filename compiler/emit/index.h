@@ -12,6 +12,7 @@
 typedef struct IndexGroup {
     int axes;
     const char *at;
+    const struct Merged *merged; /* of which `at` was put together; or NULL */
 } IndexGroup;
 
 typedef struct Index {
@@ -19,8 +20,16 @@ typedef struct Index {
     IndexGroup group[MAX_RANK];
 } Index;
 
+/* The same elements by several groups: a group that a reshape made of them need not be divided again by another. */
+typedef struct Merged {
+    Index index;
+    Shape shape;
+} Merged;
+
 /* All axes of the shape counted by one expression. */
 Index index_linear(const Shape *shape, const char *at);
+/* One axis. */
+Index index_along(const char *at);
 /* A further group of `axes` axes. */
 void index_push(Index *index, int axes, const char *at);
 /* The index along one axis. */

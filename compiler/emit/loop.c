@@ -1,4 +1,5 @@
 /* Kernels of rows: stage after stage, each a loop over the row's extent. */
+#include "emit/chains.h"
 #include "emit/program.h"
 
 /* ---- indices ---- */
@@ -33,39 +34,34 @@ const char *stage_extent(Emitter *e, const Stage *stage) {
     return shape_product(e->arena, &inner, 0, inner.type.rank);
 }
 
-/* Where a row is one element and a thread has many of them, i counts along the first axis and j along the others: no
- * division, and vector code along j. */
-static bool nested(const Body *body, const Shape *kept) {
-    const Kernel *kernel = body->kernel;
-    return body->e->target->nests && kernel->team == TEAM_THREAD && kept->type.rank > 1 && kept->type.dim[0] > 1;
+Shape stage_inner(Emitter *e, const Stage *stage) {
+    Shape domain = stage_domain(e, stage);
+    return axes_where(&domain, stage->inner, true);
 }
 
-static Index row_index(const Body *body, const Shape *kept) {
-    Index index = {0};
-    if (!nested(body, kept))
-        return index_linear(kept, body->kernel->rows > 1 ? "i" : "0");
-    index_push(&index, 1, "i");
-    index_push(&index, kept->type.rank - 1, "j");
-    return index;
-}
-
-/* i counts the rows, j the elements of the row. */
-Index stage_index(Body *body, const Stage *stage, const char *j) {
-    Arena *arena = body->e->arena;
-    Shape domain = stage_domain(body->e, stage);
+Index index_in_stage(Emitter *e, const Stage *stage, const Index *row, const Index *element) {
+    Shape domain = stage_domain(e, stage);
     Shape kept = axes_where(&domain, stage->inner, false), inner = axes_where(&domain, stage->inner, true);
-    Index row = row_index(body, &kept), element = index_linear(&inner, j), at = {0};
+    Index at = {0};
     for (int axis = 0, k = 0, l = 0; axis < domain.type.rank;) {
         bool loops = stage->inner >> axis & 1;
         int count = 1;
         while (axis + count < domain.type.rank && (stage->inner >> (axis + count) & 1) == loops)
             count++;
-        Index part = loops ? index_slice(arena, &element, &inner, l, count) : index_slice(arena, &row, &kept, k, count);
+        Index part =
+            loops ? index_slice(e->arena, element, &inner, l, count) : index_slice(e->arena, row, &kept, k, count);
         index_append(&at, &part);
         axis += count;
         *(loops ? &l : &k) += count;
     }
     return at;
+}
+
+Index stage_index(Body *body, const Stage *stage, const char *j) {
+    Shape domain = stage_domain(body->e, stage), inner = stage_inner(body->e, stage);
+    Shape kept = axes_where(&domain, stage->inner, false);
+    Index row = index_linear(&kept, body->kernel->rows > 1 ? "i" : "0"), element = index_linear(&inner, j);
+    return index_in_stage(body->e, stage, &row, &element);
 }
 
 /* ---- outputs ---- */
@@ -79,7 +75,7 @@ static const char *vector_name(const Body *body, const Node *n) {
 }
 
 /* "sum += $0;" or "peak = fmax(peak, $0);" */
-static const char *fold_statement(Arena *arena, const Node *reduction, const char *name) {
+const char *fold_statement(Arena *arena, const Node *reduction, const char *name) {
     const char *combine = reduction->op->combine;
     bool infix = strlen(combine) == strlen("$0 + $1") && combine[2] == ' ';
     if (infix)
@@ -119,7 +115,8 @@ static void depend_on_row(Body *body, const Body *row) {
 static void claim_per_row(Body *row) {
     static const char *const calls[][2] = {{"example", "row(batch, i)"}, {"row_share", "share(batch, i)"}};
     for (int k = 0; k < 2; k++)
-        VEC_PUSH(row->e->arena, row->per_row, ((Read){NULL, names_claim(&row->names, calls[k][0]), calls[k][1]}));
+        VEC_PUSH(row->e->arena, row->per_row,
+                 ((Read){.name = names_claim(&row->names, calls[k][0]), .text = calls[k][1]}));
 }
 
 /* "int64_t example = row(batch, i);" where `lines` or `more` need it. */
@@ -134,6 +131,19 @@ static void write_per_row(const Body *row, const Writer *lines, const Writer *mo
 
 /* ---- stages ---- */
 
+/* Code inside of a row, or of all rows that the thread computes at once. */
+static Body body_of_rows(Body *row, Writer *out, const char *variable) {
+    Body body = body_inside(row, out, variable, NULL);
+    body.lanes = row->kernel->lanes;
+    body.along = "i";
+    return body;
+}
+
+/* The row's number of that name, or its element of a pack of the rows'. */
+static const char *row_number(const Body *row, const char *name) {
+    return row->kernel->lanes > 1 ? arena_printf(row->e->arena, "%s[v]", name) : name;
+}
+
 /* What the stage computes, above it; a lone stage's equations stand above the kernel. */
 static void introduce(Body *row, const Stage *stage) {
     Writer equations = writer_like(row->out);
@@ -145,11 +155,26 @@ static void introduce(Body *row, const Stage *stage) {
     }
 }
 
+const char *fold_name(Body *row, const Node *reduction) {
+    Emitter *e = row->e;
+    for (int k = 0; k < e->folds.count; k++)
+        if (e->folds.at[k].node == reduction)
+            return e->folds.at[k].name;
+    const char *name = names_claim(&row->names, local_name(e->arena, reduction));
+    VEC_PUSH(e->arena, &e->folds, ((FoldName){reduction, name}));
+    return name;
+}
+
 static void declare_folds(Body *row, const Stage *stage, const char **names) {
     for (int k = 0; k < stage->reduces.count; k++) {
         const Node *n = stage->reduces.at[k];
-        names[k] = names_claim(&row->names, local_name(row->e->arena, n));
-        write_line(row->out, "%s %s = %s;", c_type(row->e, n->type.dtype), names[k], n->op->identity);
+        names[k] = fold_name(row, n);
+        const char *type = c_type(row->e, n->type.dtype);
+        if (row->kernel->lanes > 1)
+            write_line(row->out, "auto %s = fill_pack<%d, %s>(%s);", names[k], row->kernel->lanes, type,
+                       n->op->identity);
+        else
+            write_line(row->out, "%s %s = %s;", type, names[k], n->op->identity);
     }
 }
 
@@ -157,7 +182,7 @@ static void finish_folds(Body *row, const Stage *stage, const char **names) {
     for (int k = 0; k < stage->reduces.count; k++) {
         if (row->e->target->fold)
             row->e->target->fold(row, stage->reduces.at[k], names[k]);
-        body_know(row, stage->reduces.at[k], names[k]);
+        body_know(row, stage->reduces.at[k], row_number(row, names[k]));
     }
 }
 
@@ -174,11 +199,21 @@ static void write_sum(Body *element, const Node *product, const Index *at, const
     body_know(element, product, name);
 }
 
+/* Of each row that a thread asks for: then it may be read before that is known. */
+bool every_row_exists(const Kernel *kernel) {
+    enum { THREADS = 256, WARPS = 8 };
+    if (kernel->team == TEAM_COLUMN)
+        return kernel->rows == kernel->tiles * (THREADS / kernel->depth * kernel->lanes);
+    bool whole_tiles = kernel->team == TEAM_WARP && kernel->rows > 1 && kernel->rows % WARPS == 0;
+    return kernel->team == TEAM_BLOCK || kernel->team == TEAM_HALF || whole_tiles;
+}
+
 static void write_elements(Body *row, const Stage *stage, const char *const *folds, const char *extent) {
     Arena *arena = row->e->arena;
     Writer lines = writer_like(row->out);
-    bool may_not_exist = row->kernel->team == TEAM_COLUMN; /* then nothing is read at i but in the loop */
-    Body element = body_inside(row, &lines, "j", NULL);
+    bool may_not_exist = row->kernel->team == TEAM_COLUMN &&
+                         !every_row_exists(row->kernel); /* then nothing is read at i but in the loop */
+    Body element = body_of_rows(row, &lines, "j");
     if (may_not_exist)
         depend_on_row(&element, row);
     Index at = stage_index(row, stage, "j");
@@ -187,7 +222,8 @@ static void write_elements(Body *row, const Stage *stage, const char *const *fol
     Outputs outputs = stage_outputs(&element, stage, &at);
     for (int k = 0; k < stage->reduces.count; k++) {
         const Node *n = stage->reduces.at[k];
-        VEC_PUSH(arena, &outputs, ((Output){.node = n->in[0], .at = at, .fold = fold_statement(arena, n, folds[k])}));
+        const char *fold = fold_statement(arena, n, row_number(row, folds[k]));
+        VEC_PUSH(arena, &outputs, ((Output){.node = n->in[0], .at = at, .fold = fold}));
     }
     body_write(&element, &outputs);
     write_block(row->out, row->e->target->loop(row, "j", extent), &lines);
@@ -196,7 +232,7 @@ static void write_elements(Body *row, const Stage *stage, const char *const *fol
 /* What happens once in a row: stores of its scalars. */
 static void write_once(Body *row, const Stage *stage) {
     Writer lines = writer_like(row->out);
-    Body once = body_inside(row, &lines, NULL, NULL);
+    Body once = body_of_rows(row, &lines, NULL);
     once.once = true;
     Index at = stage_index(row, stage, "0");
     Outputs outputs = stage_outputs(&once, stage, &at);
@@ -276,7 +312,7 @@ static void claim_vectors(Body *row) {
     }
 }
 
-static Shape row_shape(Emitter *e, const Kernel *kernel) {
+Shape row_shape(Emitter *e, const Kernel *kernel) {
     const Stage *stage = &kernel->stages.at[0];
     Shape domain = stage_domain(e, stage);
     return axes_where(&domain, stage->inner, false);
@@ -287,30 +323,21 @@ const char *row_count(Emitter *e, const Kernel *kernel) {
     return shape_product(e->arena, &kept, 0, kept.type.rank);
 }
 
-/* Of each row that a thread asks for: then it may be read before that is known. */
-static bool every_row_exists(const Kernel *kernel) {
-    enum { WARPS = 8 };
-    bool whole_tiles = kernel->team == TEAM_WARP && kernel->rows > 1 && kernel->rows % WARPS == 0;
-    return kernel->team == TEAM_BLOCK || kernel->team == TEAM_HALF || whole_tiles;
-}
-
 void write_rows(Body *kernel) {
     Arena *arena = kernel->e->arena;
     const Target *target = kernel->e->target;
-    Shape kept = row_shape(kernel->e, kernel->kernel);
-    bool nests = nested(kernel, &kept);
-    Writer lines = writer_like(kernel->out), elements = writer_like(kernel->out);
-    Body row = body_inside(kernel, &lines, nests ? "j" : NULL, NULL);
+    Writer lines = writer_like(kernel->out);
+    Body row = body_inside(kernel, &lines, NULL, NULL);
     Writer before_gate = writer_like(kernel->out), first = writer_like(kernel->out);
     Reads per_row = {0};
     row.per_row = &per_row;
-    claim_per_row(&row);
+    if (kernel->kernel->lanes == 1)
+        claim_per_row(&row);
     depend_on_row(&row, &row);
     if (target->schedules && every_row_exists(kernel->kernel))
         row.before_gate = &before_gate;
     row.written = NEW_ARRAY(arena, bool, program_of(kernel->e, kernel->kernel)->graph->nodes.count);
     claim_vectors(&row);
-    row.out = nests ? &elements : &lines;
     if (row.vectors.count)
         target->row_vectors(&row, row.vectors.at, row.vectors.count);
     for (int s = 0; s < kernel->kernel->stages.count; s++) {
@@ -320,12 +347,12 @@ void write_rows(Body *kernel) {
         else
             write_once(&row, stage);
     }
-    row.out = &lines;
-    if (nests)
-        write_block(&lines, target->loop(&row, "j", shape_product(arena, &kept, 1, kept.type.rank - 1)), &elements);
+    if (target->schedules) {
+        Shape shape = row_shape(kernel->e, kernel->kernel);
+        name_chains(&row, &shape, &lines);
+    }
     write_per_row(&row, &lines, &before_gate, &first);
     write_all(&first, target->schedules ? &before_gate : &lines);
     row.before_gate = &first;
-    target->rows(&row, shape_product(arena, &kept, 0, nests ? 1 : kept.type.rank), target->schedules ? &lines : &first,
-                 kernel->out);
+    target->rows(&row, row_count(kernel->e, kernel->kernel), target->schedules ? &lines : &first, kernel->out);
 }

@@ -10,7 +10,8 @@ static const char reserved[] =
     "mutable namespace new noexcept not nullptr operator or private protected public real register restrict "
     "return short signed sizeof static struct switch template this throw true try typedef typename union "
     "unsigned using virtual void volatile while xor i j k b c t sum sums tile batch shared team run steps row "
-    "share product uniform matmul matrix transposed gathered tensors train eval min max linux unix "
+    "share product uniform random_shift random_mirror matmul matrix transposed gathered tensors train eval min max "
+    "linux unix "
     "schedule prepare release evaluate left right out convert gate Gate read ahead Ahead row_out read_row "
     "RowAhead read_column column_out ColumnAhead row_sums column_sums leads BLOCKS rows columns ROWS COLUMNS "
     "Train Eval Tensors Batch Matrix Team complex I NULL NAN INFINITY EOF BUFSIZ RAND_MAX BATCH REPORTS TRAIN "
@@ -88,4 +89,23 @@ const char *names_claim(Names *names, const char *wanted) {
 
 const char *names_claim_constant(Names *names, const char *wanted) {
     return claim(names, names_upper(names->arena, identifier(names->arena, wanted)));
+}
+
+/* What is computed from an index alone is one value for all of a graph, whoever named it. */
+static const char *given_name(const Node *n) {
+    return n->name && n->op->cls == OP_INDEX ? n->op->name : n->name;
+}
+
+const char *local_name(Arena *arena, const Node *n) {
+    if (!n->name && n->hint)
+        return n->hint;
+    const Node *from = n;
+    while (!given_name(from) && from->inputs) {
+        int k = 0;
+        while (k + 1 < from->inputs && !given_name(from->in[k]) && !from->in[k]->inputs)
+            k++;
+        from = from->in[k];
+    }
+    const char *name = given_name(from);
+    return !name || from == n ? name ? name : n->op->name : arena_printf(arena, "%s_%s", name, n->op->name);
 }

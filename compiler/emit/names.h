@@ -2,7 +2,7 @@
 #ifndef MTC_NAMES_H
 #define MTC_NAMES_H
 
-#include "support/arena.h"
+#include "ir/graph.h"
 
 #include <stdbool.h>
 
@@ -21,6 +21,9 @@ const char *names_claim_constant(Names *names, const char *wanted);
 /* A name that was claimed in a scope inside of this one stands for something of this one. */
 void names_take(Names *names, const char *name);
 const char *names_upper(Arena *arena, const char *name); /* in capitals */
+
+/* What to call a value: as the model does, or after what it is computed from. */
+const char *local_name(Arena *arena, const Node *n);
 
 /* True when `word` occurs in `text` as a whole identifier. */
 bool has_word(const char *text, const char *word);

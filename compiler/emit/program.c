@@ -46,6 +46,8 @@ static void write_kernel(Emitter *e, const Kernel *kernel, const char *name, Wri
     out->at = lines.at = kernel->nodes.at[0]->src;
     if (kernel->cls == KERNEL_CONTRACT)
         e->target->contract(&body);
+    else if (e->target->nest && kernel_nests(kernel))
+        e->target->nest(&body);
     else
         write_rows(&body);
     const char *text = text_string(&lines.text);

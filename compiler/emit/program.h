@@ -28,10 +28,17 @@ int line_of(Span src);
 /* Line `number` without its comment, with single spaces. */
 const char *line_text(Arena *arena, const Source *source, int number);
 
+/* ---- product_cuda.c: products in CUDA ---- */
+
+void declare_product(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
+void write_product(Body *kernel);
+
 /* ---- epilogue.c: what becomes of the sums of a product, in CUDA ---- */
 
 /* Writes the callbacks that matmul takes; returns them: "preloaded(read, out), sum_of_a(side)". */
 const char *write_epilogues(Body *kernel);
+/* Neighbours in j that a call of the epilogue takes; 1: no vectors. */
+int epilogue_lanes(Emitter *e, const Kernel *kernel);
 /* "auto out = [&](int i, int j, float sum) { ... };", on one line if it has one statement. */
 void write_lambda(Writer *out, const char *head, const Writer *lines);
 

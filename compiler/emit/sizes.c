@@ -2,12 +2,22 @@
 
 const char *const index_symbols[MAX_RANK] = {"$0", "$1", "$2", "$3", "$4", "$5", "$6", "$7"};
 
-/* One axis of one node; a forest of them says which are the same size. */
+/* What an axis of an image is. */
+typedef enum Role { ROLE_NONE, ROLE_ROWS, ROLE_COLUMNS, ROLE_TAPS } Role;
+
+/* An axis that a reshape makes of several, or takes apart: BATCH * ROWS * COLUMNS. */
+typedef struct Composite {
+    int axis, count, factor[MAX_RANK];
+} Composite;
+
+/* One axis of one node; a forest of them says which are the same size. The rest is said of the root. */
 typedef struct Axis {
     int parent;
     int64_t extent;
-    const char *wanted; /* of the root: the name to ask for */
-    const char *symbol; /* of the root: the name it got, once somebody asked */
+    Role role;
+    const Composite *composite; /* or NULL */
+    const char *wanted;         /* the name to ask for */
+    const char *symbol;         /* the name it got, once somebody asked */
 } Axis;
 
 struct Sizes {
@@ -16,6 +26,8 @@ struct Sizes {
     const Module *module;
     Axis *axes; /* MAX_RANK for each node of the module's graphs, one after the other */
     int count;
+    VEC(Composite *) composites;
+    VEC(int) named; /* axes that have symbols */
 };
 
 static int axis_of(const Sizes *s, const Node *n, int axis) {
@@ -33,15 +45,20 @@ static int root_of(const Sizes *s, int axis) {
     return axis;
 }
 
-/* The earlier root stays, so that numbering follows the text. */
+/* The earlier root stays, so that numbering follows the text. False: they were tied already, or are different sizes. */
+static bool tie_axis(Sizes *s, int a, int b) {
+    int p = root_of(s, a), q = root_of(s, b);
+    if (p == q || s->axes[p].extent != s->axes[q].extent)
+        return false;
+    int root = p < q ? p : q, other = p < q ? q : p;
+    s->axes[other].parent = root;
+    if (!s->axes[root].role)
+        s->axes[root].role = s->axes[other].role;
+    return true;
+}
+
 static void tie(Sizes *s, const Node *a, int a_axis, const Node *b, int b_axis) {
-    int p = root_of(s, axis_of(s, a, a_axis)), q = root_of(s, axis_of(s, b, b_axis));
-    if (s->axes[p].extent != s->axes[q].extent)
-        return;
-    if (p < q)
-        s->axes[q].parent = p;
-    else
-        s->axes[p].parent = q;
+    tie_axis(s, axis_of(s, a, a_axis), axis_of(s, b, b_axis));
 }
 
 static void tie_view(Sizes *s, const Node *n) {
@@ -51,6 +68,91 @@ static void tie_view(Sizes *s, const Node *n) {
         for (int from = 0; from < n->type.rank; from++)
             if (map.index[axis] && strcmp(map.index[axis], index_symbols[from]) == 0)
                 tie(s, n, from, n->in[0], axis);
+}
+
+/* ---- axes of axes ---- */
+
+/* The next axis of the node that has more than one element, from `axis` on. */
+static int next_axis(const Node *n, int axis) {
+    while (axis < n->type.rank && n->type.dim[axis] == 1)
+        axis++;
+    return axis;
+}
+
+/* Adds the axis to those of a segment. */
+static void take_axis(Sizes *s, const Node *n, int *axis, int64_t *product, Composite *segment) {
+    segment->factor[segment->count++] = axis_of(s, n, *axis);
+    *product *= n->type.dim[*axis];
+    *axis = next_axis(n, *axis + 1);
+}
+
+static void add_composite(Sizes *s, int axis, const Composite *of) {
+    Composite *composite = NEW(s->arena, Composite);
+    *composite = *of;
+    composite->axis = axis;
+    VEC_PUSH(s->arena, &s->composites, composite);
+}
+
+/* A reshape cuts both shapes into segments of as many elements; a segment that is one axis of one of them is the product
+ * of the axes of the other. */
+static void tie_reshape(Sizes *s, const Node *n) {
+    const Node *from = n->in[0];
+    for (int a = next_axis(from, 0), b = next_axis(n, 0); a < from->type.rank && b < n->type.rank;) {
+        Composite left = {0}, right = {0};
+        int64_t p = 1, q = 1;
+        do {
+            if (p <= q)
+                take_axis(s, from, &a, &p, &left);
+            else
+                take_axis(s, n, &b, &q, &right);
+        } while (p != q);
+        if (left.count == 1 && right.count == 1)
+            tie_axis(s, left.factor[0], right.factor[0]);
+        else if (left.count == 1)
+            add_composite(s, left.factor[0], &right);
+        else if (right.count == 1)
+            add_composite(s, right.factor[0], &left);
+    }
+}
+
+static bool same_extents(const Sizes *s, const Composite *a, const Composite *b) {
+    for (int k = 0; k < a->count && a->count == b->count; k++)
+        if (s->axes[a->factor[k]].extent != s->axes[b->factor[k]].extent)
+            return false;
+    return a->count == b->count;
+}
+
+/* One size that is a product of sizes in two ways: the factors are the same sizes too. */
+static bool tie_factors(Sizes *s) {
+    bool tied = false;
+    for (int k = 0; k < s->composites.count; k++) {
+        const Composite *composite = s->composites.at[k];
+        Axis *root = &s->axes[root_of(s, composite->axis)];
+        if (!root->composite)
+            root->composite = composite;
+        if (same_extents(s, composite, root->composite))
+            for (int f = 0; f < composite->count; f++)
+                tied |= tie_axis(s, composite->factor[f], root->composite->factor[f]);
+    }
+    return tied;
+}
+
+/* ---- images ---- */
+
+static void set_role(Sizes *s, const Node *n, int axis, Role role) {
+    s->axes[root_of(s, axis_of(s, n, axis))].role = role;
+}
+
+/* Windows [N, OH, OW, KH, KW, ...] of images [N, H, W, ...]. With padding that keeps its size, an image has one. */
+static void tie_windows(Sizes *s, const Node *n) {
+    const Node *image = n->in[0];
+    for (int axis = 1; axis <= 2; axis++) {
+        Role role = axis == 1 ? ROLE_ROWS : ROLE_COLUMNS;
+        tie(s, image, axis, n, axis);
+        set_role(s, image, axis, role);
+        set_role(s, n, axis, role);
+        set_role(s, n, 2 + axis, ROLE_TAPS);
+    }
 }
 
 static void tie_reduce(Sizes *s, const Node *n) {
@@ -83,9 +185,17 @@ static void tie_map(Sizes *s, const Node *n) {
         tie_axes(s, n, n->in[k]);
 }
 
+static void tie_views(Sizes *s, const Node *n) {
+    tie_view(s, n);
+    if (n->op->attrs & ATTR_SWEEP)
+        tie_windows(s, n);
+    if (n->op->flags & OP_CONTIGUOUS)
+        tie_reshape(s, n);
+}
+
 static void tie_node(Sizes *s, const Node *n) {
     switch (n->op->cls) {
-    case OP_VIEW: tie_view(s, n); break;
+    case OP_VIEW: tie_views(s, n); break;
     case OP_REDUCE: tie_reduce(s, n); break;
     case OP_CONTRACT: tie_contract(s, n); break;
     default: tie_map(s, n);
@@ -124,10 +234,27 @@ static const char *axis_name(const Sizes *s, const char *name, int axis, int ran
     return arena_printf(s->arena, "%s_%d", name, axis);
 }
 
+/* The axis of an image [N, H, W, C], or [N, C, H, W] at the ends of a network: "conv1_rows"; NULL: it is of no image. */
+static const char *image_axis_name(const Sizes *s, const Node *n, const char *name, int axis) {
+    static const char *const last[] = {"rows", "columns", "channels"}, *const first[] = {"channels", "rows", "columns"};
+    if (!n->type.batched || n->type.rank != 4 || axis == 0)
+        return NULL;
+    Role role[4];
+    for (int k = 0; k < 4; k++)
+        role[k] = s->axes[root_of(s, axis_of(s, n, k))].role;
+    bool channels_last = role[1] == ROLE_ROWS && role[2] == ROLE_COLUMNS;
+    bool channels_first = role[2] == ROLE_ROWS && role[3] == ROLE_COLUMNS;
+    if (!channels_last && !channels_first)
+        return NULL;
+    return arena_printf(s->arena, "%s_%s", name, channels_last ? last[axis - 1] : first[axis - 1]);
+}
+
 static void want_value(Sizes *s, const Node *n, const char *name) {
     int first = n->type.batched ? 1 : 0, rank = n->type.rank - first;
-    for (int axis = 0; axis < rank; axis++)
-        want(s, n, first + axis, axis_name(s, name, axis, rank));
+    for (int axis = 0; axis < rank; axis++) {
+        const char *of_image = image_axis_name(s, n, name, first + axis);
+        want(s, n, first + axis, of_image ? of_image : axis_name(s, name, axis, rank));
+    }
 }
 
 /* The axis that a whole field is flattened into bears the field's name. */
@@ -155,8 +282,8 @@ static void want_all(Sizes *s, const Graph *g) {
             for (int k = 0; k < g->nodes.count; k++) {
                 const Node *n = g->nodes.at[k];
                 int rank = n->type.rank - n->type.batched;
-                int weight = n->op->cls == OP_LEAF && !is_field(n);
                 const char *name = leaf_name(s->module, n);
+                int weight = name && (strchr(name, '.') || (n->op->cls == OP_LEAF && !is_field(n)));
                 if (weight == leaves && rank <= most && name)
                     want_value(s, n, name);
             }
@@ -175,7 +302,7 @@ static void add_graph(Sizes *s, const Graph *g) {
 static void tie_batches(Sizes *s, const Graph *g, const Node **first) {
     for (int k = 0; k < g->nodes.count; k++) {
         const Node *n = g->nodes.at[k];
-        if (!n->type.batched)
+        if (!n->type.batched || n->type.dim[0] != g->module->batch)
             continue;
         *first = *first ? *first : n;
         tie(s, *first, 0, n, 0);
@@ -185,6 +312,11 @@ static void tie_batches(Sizes *s, const Graph *g, const Node **first) {
 static void tie_graph(Sizes *s, const Graph *g) {
     for (int k = 0; k < g->nodes.count; k++)
         tie_node(s, g->nodes.at[k]);
+}
+
+static void name_axis(Sizes *s, int root, const char *symbol) {
+    s->axes[root].symbol = symbol;
+    VEC_PUSH(s->arena, &s->named, root);
 }
 
 Sizes *sizes_new(Names *names, const Module *module) {
@@ -204,22 +336,45 @@ Sizes *sizes_new(Names *names, const Module *module) {
         for (int k = 0; k < i; k++)
             tie_graphs(s, graphs[k], graphs[i]);
     }
+    while (tie_factors(s))
+        ;
     if (batched)
-        s->axes[root_of(s, axis_of(s, batched, 0))].symbol = "BATCH";
+        name_axis(s, root_of(s, axis_of(s, batched, 0)), "BATCH");
     for (int i = count - 1; i >= 0; i--)
         want_all(s, graphs[i]); /* training last: the names of its gradients would only echo those of values */
     return s;
 }
 
+static const char *symbol_of(Sizes *s, int axis);
+
+/* "BATCH * CONV1_ROWS * CONV1_COLUMNS" */
+static const char *product_symbol(Sizes *s, const Composite *composite) {
+    const char *product = symbol_of(s, composite->factor[0]);
+    for (int k = 1; k < composite->count; k++)
+        product = arena_printf(s->arena, "%s * %s", product, symbol_of(s, composite->factor[k]));
+    return product;
+}
+
 static const char *symbol_of(Sizes *s, int axis) {
     Axis *root = &s->axes[root_of(s, axis)];
-    if (root->extent == 1)
-        return "1";
+    if (root->extent == 1 || (root->role == ROLE_TAPS && !root->symbol))
+        return arena_printf(s->arena, "%lld", (long long)root->extent);
+    if (!root->symbol && !root->wanted && root->composite)
+        return product_symbol(s, root->composite);
     if (!root->symbol) {
         const char *size = arena_printf(s->arena, "size_%lld", (long long)root->extent);
-        root->symbol = names_claim_constant(s->names, root->wanted ? root->wanted : size);
+        name_axis(s, root_of(s, axis), names_claim_constant(s->names, root->wanted ? root->wanted : size));
     }
     return root->symbol;
+}
+
+int64_t sizes_value(const Sizes *s, const char *symbol, size_t length) {
+    for (int k = 0; k < s->named.count; k++) {
+        const Axis *axis = &s->axes[s->named.at[k]];
+        if (strncmp(axis->symbol, symbol, length) == 0 && axis->symbol[length] == '\0')
+            return axis->extent;
+    }
+    return 0;
 }
 
 Shape sizes_shape(Sizes *s, const Node *n) {
@@ -227,6 +382,16 @@ Shape sizes_shape(Sizes *s, const Node *n) {
     for (int axis = 0; axis < n->type.rank; axis++)
         shape.symbol[axis] = symbol_of(s, axis_of(s, n, axis));
     return shape;
+}
+
+Shape shape_slice(const Shape *shape, int first, int count) {
+    Shape slice = {.type = shape->type};
+    slice.type.rank = count;
+    for (int axis = 0; axis < count; axis++) {
+        slice.type.dim[axis] = shape->type.dim[first + axis];
+        slice.symbol[axis] = shape->symbol[first + axis];
+    }
+    return slice;
 }
 
 const char *shape_product(Arena *arena, const Shape *shape, int first, int count) {

@@ -18,6 +18,11 @@ typedef struct Shape {
 } Shape;
 Shape sizes_shape(Sizes *sizes, const Node *n);
 
+/* The size with that symbol; 0: there is none. */
+int64_t sizes_value(const Sizes *sizes, const char *symbol, size_t length);
+
+/* The axes from `first` on, `count` of them. */
+Shape shape_slice(const Shape *shape, int first, int count);
 /* "IMAGE_ROWS * IMAGE_COLUMNS" of the axes from `first` on, `count` of them; "1" of none. A field flattened somewhere in
  * the model has a symbol for that: "IMAGE". */
 const char *shape_product(Arena *arena, const Shape *shape, int first, int count);

@@ -36,6 +36,24 @@ static Init init_of(const Emitter *e, const Buffer *buffer) {
     return init;
 }
 
+/* A state's is its weight's: it has the same shape. */
+static const int *file_order(const Emitter *e, const Buffer *buffer) {
+    const Module *module = e->module;
+    if (buffer->kind == BUFFER_VALUE)
+        return NULL;
+    return module->weights.at[buffer->kind == BUFFER_WEIGHT ? buffer->index : module->states.at[buffer->index].of]
+        .file_order;
+}
+
+/* "{0, 3, 1, 2}"; "{0}": as in memory. */
+static const char *file_axes(const Emitter *e, const Buffer *buffer) {
+    const int *order = file_order(e, buffer);
+    Text text = TEXT(e->arena);
+    for (int k = 0; order && k < buffer->type.rank; k++)
+        text_printf(&text, "%s%d", k ? ", " : "", order[k]);
+    return arena_printf(e->arena, "{%s}", text.length ? text_string(&text) : "0");
+}
+
 static void write_tensor(Emitter *e, const Buffer *buffer, Writer *out) {
     static const char *const inits[] = {[INIT_ZEROS] = "MTC_ZEROS",
                                         [INIT_CONSTANT] = "MTC_CONSTANT",
@@ -48,7 +66,7 @@ static void write_tensor(Emitter *e, const Buffer *buffer, Writer *out) {
     WRITE_ROW(out, quoted(arena, buffer->label), role_of(e, buffer), runtime_type(e, buffer->type.dtype, true),
               integer(arena, buffer->type.rank), dims(arena, &buffer->type, 0), integer(arena, buffer->offset),
               inits[init.kind], number(arena, init.a), number(arena, init.b), integer(arena, line_of(buffer->src)),
-              integer(arena, phase));
+              integer(arena, phase), file_axes(e, buffer));
 }
 
 /* Those of `rows` that are in the plan: how many. */
@@ -65,7 +83,8 @@ static int write_tensors_of(Emitter *e, const int *rows, int count, Writer *out)
 /* Weights and states in the order of the model, then the values of a training step in the order of their computation. */
 static int write_tensors(Emitter *e, Writer *out) {
     const Plan *plan = e->plan;
-    write_line(out, "// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on");
+    write_line(out, "// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, "
+                    "order of axes in files");
     write_open(out, "static const MtcTensor tensor_table[] = {");
     int count = write_tensors_of(e, plan->of_weight, e->module->weights.count, out);
     count += write_tensors_of(e, plan->of_state, e->module->states.count, out);

@@ -175,15 +175,43 @@ static void measuring(Emitter *e, Writer *out) {
 
 /* ---- products ---- */
 
+/* "(Axis){CONV1_0, 3, 1, 1, 0, 1}": outputs, taps, stride, dilation, pad, spread. */
+static const char *axis_text(Emitter *e, const Shape *windows, const Attr *attr, int along) {
+    const Sweep *sweep = &attr->sweep[along];
+    return arena_printf(e->arena, "(Axis){%s, %s, %d, %d, %d, %d}", windows->symbol[1 + along],
+                        windows->symbol[3 + along], (int)sweep->stride, (int)sweep->dilation, (int)sweep->pad,
+                        (int)sweep->spread);
+}
+
+/* "window(t->x, X_0, X_1, X_2, (Axis){...}, (Axis){...})" */
+static const char *window_text(Emitter *e, const Node *view, const char *at) {
+    Shape windows = sizes_shape(e->sizes, view), images = sizes_shape(e->sizes, view->in[0]);
+    return arena_printf(e->arena, "window(%s, %s, %s, %s, %s, %s)", at, images.symbol[1], images.symbol[2],
+                        images.symbol[3], axis_text(e, &windows, &view->attr, 0),
+                        axis_text(e, &windows, &view->attr, 1));
+}
+
+/* "filter(t->conv_weight, CONV, 3 * 3, X_2)" */
+static const char *filter_text(Emitter *e, const Node *view, const char *at) {
+    Shape filters = sizes_shape(e->sizes, view->in[0]);
+    return arena_printf(e->arena, "filter(%s, %s, %s, %s)", at, filters.symbol[0],
+                        shape_product(e->arena, &filters, 1, 2), filters.symbol[3]);
+}
+
 /* "transposed(matrix(t->h_weight, IMAGE))" */
 static const char *operand_text(Emitter *e, const Operand *operand) {
     Shape shape = sizes_shape(e->sizes, operand->value);
     int rank = shape.type.rank;
     const char *at = arena_printf(e->arena, "t->%s", tensor_name(e, plan_buffer(e->plan, operand->buffer)));
+    const char *text;
+    switch (operand->kind) {
+    case OPERAND_WINDOW: text = window_text(e, operand->view, at); break;
+    case OPERAND_FILTER: text = filter_text(e, operand->view, at); break;
+    default: text = arena_printf(e->arena, "matrix(%s, %s)", at, shape.symbol[rank - 1]);
+    }
     if (operand->batched)
-        at = arena_printf(e->arena, "%s + b * %s", at, shape_product(e->arena, &shape, rank - 2, 2));
-    const char *matrix = arena_printf(e->arena, "matrix(%s, %s)", at, shape.symbol[rank - 1]);
-    return operand->transposed ? arena_printf(e->arena, "transposed(%s)", matrix) : matrix;
+        text = arena_printf(e->arena, "rows_from(%s, b * %s)", text, shape.symbol[rank - 2]);
+    return operand->transposed ? arena_printf(e->arena, "transposed(%s)", text) : text;
 }
 
 /* The sums over k of one operand, by the tiles of the first column (or row). */
@@ -195,7 +223,8 @@ static void write_side(Body *kernel, Writer *out) {
                                     k->side_of_b ? "columns" : "rows", line);
     Writer all = writer_like(out), sums = writer_like(out), terms = writer_like(out), lines = writer_like(out);
     Body body = body_inside(kernel, &lines, line, NULL), term = body_inside(kernel, &terms, line, "k");
-    Index at = product_index(e, k), operand = operand_index(e, k->contraction, k->side_of_b, &at, "k");
+    Index at = product_index(e, k), depth = index_along("k"),
+          operand = operand_index(e, k->contraction, k->side_of_b, &at, &depth);
     const char *value = body_expression(&term, k->contraction->in[k->side_of_b], &operand);
     write_line(&terms, "%s[%s - %s0] += %s;", name, line, line, value);
     write_block(&sums, head, &terms);
@@ -215,7 +244,7 @@ static void write_epilogue(Body *kernel, Writer *out) {
     Outputs outputs = product_outputs(&body, kernel->kernel);
     body_write(&body, &outputs);
     write_open(out, "for (int i = i0; i < i0 + rows; i++)");
-    write_block(out, "for (int j = j0; j < j0 + columns; j++)", &lines);
+    write_block(out, "#pragma omp simd\nfor (int j = j0; j < j0 + columns; j++)", &lines);
     out->indent--;
 }
 
@@ -225,6 +254,8 @@ static void write_tile(Body *kernel, const char *m, const char *n, Writer *out) 
     write_line(out, "%s sums[ROWS * COLUMNS];", e->target->real);
     write_line(out, "int rows = %s - i0 < ROWS ? %s - i0 : ROWS;", m, m);
     write_line(out, "int columns = %s - j0 < COLUMNS ? %s - j0 : COLUMNS;", n, n);
+    if (k->a.kind == OPERAND_WINDOW || k->b.kind == OPERAND_WINDOW)
+        write_line(out, "// Axis: outputs, taps, stride, dilation, pad, spread");
     write_line(out, "Matrix left = %s;", operand_text(e, &k->a));
     write_line(out, "Matrix right = %s;", operand_text(e, &k->b));
     write_line(out, "matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, %s);", product_depth(e, k->contraction));
@@ -319,9 +350,10 @@ const Target target_c = {
     .member = "t->",
     .report = "batch->reports",
     .real = "real",
+    .stored_condition = "truth($0)",
     .signature = signature,
     .contract = contract,
-    .nests = true,
+    .nest = write_nest,
     .rows = rows,
     .row_vectors = row_vectors,
     .loop = loop,

@@ -1,5 +1,6 @@
 /* CUDA C++. A kernel is a function of a tile, which a block of 256 threads computes. */
 #include "emit/row.h"
+#include "pass/tile.h"
 
 static const char *arguments(Emitter *e, const char *text, bool declared) {
     static const char *const all[][2] = {{"t", "const Tensors &"},
@@ -36,67 +37,12 @@ void write_lambda(Writer *out, const char *head, const Writer *lines) {
 
 /* ---- launch shapes ---- */
 
-static const char *const team_names[] = {[TEAM_THREAD] = "Thread",
-                                         [TEAM_WARP] = "Warp",
-                                         [TEAM_HALF] = "Half",
-                                         [TEAM_BLOCK] = "Whole",
-                                         [TEAM_COLUMN] = "Column"};
-
-/* "128 tiles of 16 x 4 outputs, 4 x 4 a thread, 64 slices of k; no panels ..." */
-static void write_cut(Emitter *e, const Kernel *kernel, Writer *out) {
-    static const char *const ways[] = {[FEED_STAGED] = "panels in shared memory (cuda/staged.cuh)",
-                                       [FEED_PIPELINED] = "panels copied ahead to shared memory (cuda/pipelined.cuh)",
-                                       [FEED_THIN] = "straight from memory (cuda/thin.cuh)",
-                                       [FEED_DIRECT] = "no panels in shared memory (cuda/direct.cuh)"};
-    const Tile *tile = &kernel->tile;
-    const char *slices = tile->slices > 1 ? arena_printf(e->arena, ", %d slices of k", tile->slices) : "";
-    write_comment(out, 0,
-                  arena_printf(e->arena, "%s of %d x %d outputs, %d x %d a thread%s; %s",
-                               tile_text(e->arena, kernel->tiles), tile->m, tile->n, tile->tm, tile->tn, slices,
-                               ways[product_feed(kernel)]));
-}
-
-/* Warps that the only tile of a product without panels keeps busy; 0: it has several tiles, or panels. */
-static int busy_warps(const Kernel *kernel) {
-    enum { LANES = 32 };
-    if (kernel->cls != KERNEL_CONTRACT || product_feed(kernel) != FEED_THIN || kernel->tiles > 1)
-        return 0;
-    int outputs = (int)((kernel->m - 1) * kernel->tile.n + kernel->n);
-    return (outputs * kernel->tile.slices + LANES - 1) / LANES;
-}
-
-/* Where a single block runs a phase: behind the warps of the products before it, so that they run side by side. */
-static int first_warp(Emitter *e, const Kernel *kernel) {
-    enum { WARPS = 8 };
-    const Program *program = program_of(e, kernel);
-    const Phase *phase = &program->phases.at[kernel->phase];
-    int warps = 0;
-    if (program->machine->form != FORM_SOLO || !busy_warps(kernel))
-        return 0;
-    for (int k = 0; k < phase->kernels.count && phase->kernels.at[k] != kernel; k++)
-        warps += busy_warps(phase->kernels.at[k]);
-    return warps % WARPS;
-}
-
-static void declare_product(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
-    Shape shape = sizes_shape(e->sizes, kernel->contraction);
-    int rank = shape.type.rank;
-    const Tile *tile = &kernel->tile;
-    write_cut(e, kernel, out);
-    write_line(out, "using %s_product = Product<%s, %s, %s>;", name, shape.symbol[rank - 2], shape.symbol[rank - 1],
-               product_depth(e, kernel->contraction));
-    int warp = first_warp(e, kernel);
-    const char *begins = warp ? arena_printf(e->arena, ", %d", warp) : "",
-               *why = warp ? " // the last: its first warp" : "";
-    write_line(out, "using %s_tile = Tile<%d, %d, %d, %d, %d%s>;%s", name, tile->m, tile->n, tile->k, tile->tm,
-               tile->tn, begins, why);
-    const char *tiles = kernel->batches > 1 ? "each" : "tiles";
-    write_line(out, "constexpr int %s_%s = product_tiles<%s_product, %s_tile>();", name, tiles, name, name);
-    if (kernel->batches > 1)
-        write_line(out, "constexpr int %s_tiles = %s * %s_each;", name, shape_product(e->arena, &shape, 0, rank - 2),
-                   name);
-    if (product_feed(kernel) != FEED_THIN)
-        write_line(out, "constexpr int %s_shared_bytes = product_shared<%s_product, %s_tile>();", name, name, name);
+static const char *team_name(Emitter *e, const Kernel *kernel) {
+    static const char *const names[] = {
+        [TEAM_THREAD] = "Thread", [TEAM_WARP] = "Warp", [TEAM_HALF] = "Half", [TEAM_BLOCK] = "Whole"};
+    if (kernel->team == TEAM_COLUMN)
+        return arena_printf(e->arena, "Column<%d, %d>", kernel->lanes, kernel->depth);
+    return names[kernel->team];
 }
 
 /* NULL: none. */
@@ -116,10 +62,12 @@ static bool keeps_vectors(const Kernel *kernel) {
 }
 
 static void declare_rows(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
-    const char *rows = row_count(e, kernel), *team = team_names[kernel->team];
+    const char *rows = row_count(e, kernel), *team = team_name(e, kernel);
     const char *tiles = rows;
+    bool packs = kernel->team == TEAM_THREAD && kernel->lanes > 1;
     if (kernel->rows > 1 && kernel->team != TEAM_BLOCK)
-        tiles = arena_printf(e->arena, "divide_up(%s, %s::rows)", rows, team);
+        tiles = arena_printf(e->arena, "divide_up(%s, %s%s::rows)", rows,
+                             packs ? arena_printf(e->arena, "%d * ", kernel->lanes) : "", team);
     write_line(out, "constexpr int %s_tiles = %s;", name, tiles);
     const char *floats = vector_floats(e, kernel);
     if (kernel->team == TEAM_THREAD)
@@ -151,7 +99,7 @@ static const char *execution(const Emitter *e) {
         [FORM_SOLO] = "one launch of a single block, which keeps the arena in its shared memory: it loops over the "
                       "steps, in a step over the phases, and in a phase over the tiles"};
     const char *persistent = arena_printf(e->arena, "All steps are %s", forms[train->machine->form]);
-    const char *graph = "A step is a CUDA graph of a launch per phase, with a block for each tile";
+    const char *graph = "A step is a CUDA graph of a launch or more per phase, with a block for each tile";
     return arena_printf(e->arena,
                         "How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: "
                         "a call of the kernel's function. Phases run one after the other; the tiles of a phase, of all "
@@ -168,6 +116,7 @@ static void includes(Emitter *e, Writer *out) {
                "#include \"cuda/batch.cuh\"    // row: the example in a row of the batch; share: its part in a mean\n"
                "#include \"cuda/math.cuh\"     // relu, sigmoid ...\n"
                "#include \"cuda/matmul.cuh\"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)\n"
+               "#include \"cuda/pack.cuh\"     // neighbouring numbers that a thread moves at once\n"
                "#include \"cuda/schedule.cuh\" // phases as one persistent kernel or as a CUDA graph\n"
                "#include \"cuda/team.cuh\"     // the threads of a row\n\n"
                "#include <algorithm>");
@@ -230,74 +179,140 @@ static const char *tiles_of(Emitter *e, const Phase *phase, int count) {
     return count ? text_string(&sum) : "0";
 }
 
-static void write_tiles(Emitter *e, const Phase *phase, const char *name, Writer *out) {
-    write_line(out, "constexpr int %s_tiles = %s;", name, tiles_of(e, phase, phase->kernels.count));
-    if (sharing_kernels(phase) < phase->kernels.count)
-        write_line(out, "constexpr int %s_sharing = %s; // of them use shared memory", name,
-                   tiles_of(e, phase, sharing_kernels(phase)));
-}
-
-static void write_shared(Emitter *e, const Program *program, const char *name, Writer *out) {
-    bool any = false;
-    for (int k = 0; k < program->kernels.count; k++)
-        any |= takes_shared(program->kernels.at[k]);
-    write_line(out, "// bytes of shared memory: the most that any kernel takes");
-    if (!any) {
-        write_line(out, "constexpr int %s = 0;", name);
+/* Bytes of shared memory: what the kernel takes that takes most. */
+static void write_shared(Emitter *e, const Phase *phase, const char *name, Writer *out) {
+    const char **all = NEW_ARRAY(e->arena, const char *, phase->kernels.count);
+    int count = 0;
+    for (int k = 0; k < phase->kernels.count; k++)
+        if (takes_shared(phase->kernels.at[k]))
+            all[count++] = arena_printf(e->arena, "%s_shared_bytes", kernel_name(e, phase->kernels.at[k]));
+    const char *head = arena_printf(e->arena, "constexpr int %s_shared_bytes =", name);
+    Text list = TEXT(e->arena);
+    for (int k = 0; k < count; k++)
+        text_printf(&list, "%s%s", k ? ", " : "", all[k]);
+    const char *most = arena_printf(e->arena, count > 1 ? "std::max({%s})" : "%s", count ? text_string(&list) : "0");
+    if (strlen(most) + 5 <= LONGEST_LINE) {
+        write_line(out, "%s %s;", head, most);
         return;
     }
-    write_open(out, "constexpr int %s = std::max({", name);
-    for (int k = 0; k < program->kernels.count; k++)
-        if (takes_shared(program->kernels.at[k]))
-            write_line(out, "%s_shared_bytes,", kernel_name(e, program->kernels.at[k]));
+    write_open(out, "%s std::max({", head);
+    for (int k = 0; k < count; k++)
+        write_line(out, "%s,", all[k]);
     write_close(out, "});");
 }
 
-/* "using Train = Step<...>;", below the "=" where that makes one line of the arguments. */
+static void write_needs(Emitter *e, const Phase *phase, const char *name, bool all_share, Writer *out) {
+    write_line(out, "constexpr int %s_tiles = %s;", name, tiles_of(e, phase, phase->kernels.count));
+    write_shared(e, phase, name, out);
+    if (!all_share)
+        write_line(out, "constexpr int %s_sharing = %s; // of the tiles use shared memory", name,
+                   tiles_of(e, phase, sharing_kernels(phase)));
+}
+
+/* "using Train = Step<...>;", below the "=" where that takes fewer lines of the arguments. */
 static void write_step_type(Emitter *e, const char *head, const char *const *arguments, int count, Writer *out) {
-    Text step = TEXT(e->arena);
-    for (int k = 0; k < count; k++)
-        text_printf(&step, "%s%s", k ? ", " : "Step<", arguments[k]);
-    text_puts(&step, ">;");
-    bool fits = strlen(head) + 1 + step.length <= LONGEST_LINE;
-    if (!fits && 4 + step.length <= LONGEST_LINE)
-        write_line(out, "%s\n    %s", head, text_string(&step));
-    else
-        write_list(out, arena_printf(e->arena, "%s Step<", head), arguments, count, ">;");
+    Writer beside = writer_like(out), below = writer_like(out);
+    write_list(&beside, arena_printf(e->arena, "%s Step<", head), arguments, count, ">;");
+    write_line(&below, "%s", head);
+    below.indent++;
+    write_list(&below, "Step<", arguments, count, ">;");
+    below.indent--;
+    write_all(out, below.lines.count <= beside.lines.count ? &below : &beside);
+}
+
+/* ---- launches ---- */
+
+/* A launch of its own costs 2 us where nothing hides it; in one with others, a kernel has the registers and the shared
+ * memory of the one that needs most. */
+static const double long_kernel = 5e-6;
+
+static bool is_persistent(const Emitter *e, const Program *program) {
+    return program == e->programs[PROGRAM_TRAIN] && program->schedule == SCHEDULE_PERSISTENT;
+}
+
+/* In a graph, the phase's long kernels are launches of their own, and the others one more; in a persistent kernel there is
+ * only one. */
+static int launches_of(Emitter *e, const Program *program, const Phase *phase, Phase *launches) {
+    int count = 0;
+    Phase rest = {0};
+    for (int k = 0; k < phase->kernels.count; k++) {
+        Kernel *kernel = phase->kernels.at[k];
+        bool alone = !is_persistent(e, program) && kernel_seconds(kernel, program->machine) >= long_kernel;
+        Phase *launch = alone ? &launches[count++] : &rest;
+        VEC_PUSH(e->arena, &launch->kernels, kernel);
+        launch->tiles += kernel->tiles;
+    }
+    if (rest.kernels.count)
+        launches[count++] = rest;
+    return count;
+}
+
+static Phase *launches_new(Emitter *e, const Phase *phase) {
+    return NEW_ARRAY(e->arena, Phase, phase->kernels.count + 1);
+}
+
+/* Writes the function of a launch; returns what describes it among the arguments of Step. Only a persistent kernel asks
+ * which tiles share memory: it runs several one after the other. */
+static const char *write_launch(Emitter *e, const Phase *launch, const char *name, const char *kind, bool persistent,
+                                Writer *out) {
+    bool all_share = !persistent || sharing_kernels(launch) == launch->kernels.count;
+    write_needs(e, launch, name, all_share, out);
+    write_phase(e, launch, name, out);
+    write_blank(out);
+    const char *sharing = all_share ? "" : arena_printf(e->arena, ", %s_sharing", name);
+    return arena_printf(e->arena, "%s<%s, %s_tiles, %s_shared_bytes%s>", kind, name, name, name, sharing);
 }
 
 static void phases(Emitter *e, const Program *program, Writer *out) {
-    int count = program->phases.count;
-    const char **parts = NEW_ARRAY(e->arena, const char *, count + 4), *prefix = program->prefix;
-    const char *upper = names_upper(e->arena, prefix), *shared = arena_printf(e->arena, "%s_SHARED", upper);
+    enum { FIRST = 3 };
+    int count = program->phases.count, parts_count = FIRST;
+    const char **parts = NEW_ARRAY(e->arena, const char *, program->kernels.count + count + FIRST),
+               *prefix = program->prefix;
     parts[0] = "Tensors";
     parts[1] = "BATCH";
     parts[2] = "REPORTS";
-    parts[3] = shared;
     for (int p = 0; p < count; p++) {
-        const char *name = arena_printf(e->arena, "%s_%d", program->prefix, p + 1);
-        write_line(out, "// phase %d of %d: %s", p + 1, count, tile_text(e->arena, program->phases.at[p].tiles));
-        write_tiles(e, &program->phases.at[p], name, out);
-        write_phase(e, &program->phases.at[p], name, out);
-        write_blank(out);
-        bool all_share = sharing_kernels(&program->phases.at[p]) == program->phases.at[p].kernels.count;
-        const char *sharing = all_share ? "" : arena_printf(e->arena, ", %s_sharing", name);
-        parts[p + 4] = arena_printf(e->arena, "Phase<%s, %s_tiles%s>", name, name, sharing);
+        const Phase *phase = &program->phases.at[p];
+        Phase *launches = launches_new(e, phase);
+        int several = launches_of(e, program, phase, launches);
+        for (int l = 0; l < several; l++) {
+            const char *name = arena_printf(e->arena, "%s_%d", prefix, p + 1);
+            name = l ? arena_printf(e->arena, "%s_beside_%d", name, l) : name;
+            write_line(out, "// phase %d of %d%s: %s", p + 1, count, l ? ", beside" : "",
+                       tile_text(e->arena, launches[l].tiles));
+            parts[parts_count++] =
+                write_launch(e, &launches[l], name, l ? "Beside" : "Phase", is_persistent(e, program), out);
+        }
     }
-    write_shared(e, program, shared, out);
-    write_step_type(e, arena_printf(e->arena, "using %c%s =", *upper, prefix + 1), parts, count + 4, out);
+    const char *head = arena_printf(e->arena, "using %c%s =", *names_upper(e->arena, prefix), prefix + 1);
+    write_step_type(e, head, parts, parts_count, out);
+}
+
+static bool has_kernel(const Phase *launch, const Kernel *kernel) {
+    for (int k = 0; k < launch->kernels.count; k++)
+        if (launch->kernels.at[k] == kernel)
+            return true;
+    return false;
 }
 
 static void write_parts(Emitter *e, Writer *out) {
     const Program *train = e->programs[PROGRAM_TRAIN];
     Notes notes = {0};
-    for (int p = 0; p < train->phases.count; p++)
-        for (int k = 0; k < train->phases.at[p].kernels.count; k++) {
-            const char *name = kernel_name(e, train->phases.at[p].kernels.at[k]);
-            const char *row = arena_printf(e->arena, "{%d, %s_tiles},", p, name);
+    for (int p = 0, before = 0; p < train->phases.count; p++) {
+        const Phase *phase = &train->phases.at[p];
+        Phase *launches = launches_new(e, phase);
+        int several = launches_of(e, train, phase, launches);
+        for (int k = 0; k < phase->kernels.count; k++) {
+            int launch = 0;
+            while (!has_kernel(&launches[launch], phase->kernels.at[k]))
+                launch++;
+            const char *name = kernel_name(e, phase->kernels.at[k]);
+            const char *row = arena_printf(e->arena, "{%d, %s_tiles},", before + launch, name);
             VEC_PUSH(e->arena, &notes, ((Note){row, arena_printf(e->arena, "kernel %d", notes.count)}));
         }
-    write_line(out, "// of kernel_table: phase, tiles");
+        before += several;
+    }
+    write_line(out, "// of kernel_table: launch, tiles");
     write_notes(out, "static const Part parts[]", &notes);
     write_line(out, "static Repeated<Train> repeated;\n");
 }
@@ -360,94 +375,20 @@ static void measuring(Emitter *e, Writer *out) {
                     "}");
 }
 
-/* ---- products ---- */
-
-/* n is the field, perhaps in another shape and as floats. */
-static bool is_raw(const Node *n, const Node *field) {
-    while (n != field && n->inputs == 1 && (n->op->flags & OP_CONTIGUOUS || n->in[0]->type.dtype != n->type.dtype))
-        n = n->in[0];
-    return n == field;
-}
-
-typedef VEC(const Node *) NodeList;
-
-static bool is_in(const NodeList *list, const Node *n) {
-    for (int i = 0; i < list->count; i++)
-        if (list->at[i] == n)
-            return true;
-    return false;
-}
-
-/* Calls the operand's field, and the same as a float, v. */
-static void know_raw(Body *body, const Node *n, const Node *field, NodeList *seen) {
-    if (is_in(seen, n))
-        return;
-    VEC_PUSH(body->e->arena, seen, n);
-    if (is_raw(n, field))
-        body_know(body, n, "v");
-    for (int k = 0; k < n->inputs; k++)
-        know_raw(body, n->in[k], field, seen);
-}
-
-/* "[](float v) { return v / 255.0f; }" */
-static const char *conversion(Body *kernel, const Operand *operand) {
-    Writer lines = writer_like(kernel->out);
-    Body body = body_inside(kernel, &lines, "v", NULL);
-    NodeList seen = {0};
-    know_raw(&body, operand->value, operand->buffer, &seen);
-    Index at = {0};
-    for (int axis = 0; axis < operand->value->type.rank; axis++)
-        index_push(&at, 1, "0");
-    const char *value = body_expression(&body, operand->value, &at);
-    bool captures = strstr(value, "t.") || kernel->known.count > 0;
-    if (lines.lines.count == 0)
-        return arena_printf(kernel->e->arena, "[%s](float v) { return %s; }", captures ? "&" : "", value);
-    const char *name = names_claim(&kernel->names, "convert");
-    write_line(&lines, "return %s;", value);
-    write_lambda(kernel->out, arena_printf(kernel->e->arena, "auto %s = [&](float v)", name), &lines);
-    return name;
-}
-
-/* "transposed(matrix<IMAGE>(t.h_weight))" */
-static const char *operand_text(Body *kernel, const Operand *operand) {
-    Emitter *e = kernel->e;
-    Shape shape = sizes_shape(e->sizes, operand->value);
-    int rank = shape.type.rank;
-    const char *columns = shape.symbol[rank - 1], *matrix;
-    if (operand->computed) {
-        const char *field = e->field[operand->buffer->attr.index];
-        matrix = arena_printf(e->arena, "gathered<%s>(t.%s, batch, %s)", columns, field, conversion(kernel, operand));
-    } else {
-        const char *at = tensor_name(e, plan_buffer(e->plan, operand->buffer));
-        const char *place =
-            operand->batched ? arena_printf(e->arena, " + b * %s", shape_product(e->arena, &shape, rank - 2, 2)) : "";
-        matrix = arena_printf(e->arena, "matrix<%s>(t.%s%s)", columns, at, place);
-    }
-    return operand->transposed ? arena_printf(e->arena, "transposed(%s)", matrix) : matrix;
-}
-
-static void contract(Body *kernel) {
-    const Kernel *k = kernel->kernel;
-    const char *name = kernel->name, *tile = "tile", *left = operand_text(kernel, &k->a),
-               *right = operand_text(kernel, &k->b);
-    if (k->batches > 1) {
-        write_line(kernel->out, "int b = tile / %s_each;", name);
-        tile = arena_printf(kernel->e->arena, "tile %% %s_each", name);
-    }
-    write_line(kernel->out, "auto left = %s;", left);
-    write_line(kernel->out, "auto right = %s;", right);
-    const char *epilogues = write_epilogues(kernel);
-    write_line(kernel->out, "matmul<%s_product, %s_tile>(%s, left, right, shared, gate, %s);", name, name, tile,
-               epilogues);
-}
-
 /* ---- rows ---- */
+
+/* All threads of a column's tile stay to the end; those without a row do nothing. */
+static bool is_checked(const Kernel *kernel) {
+    return kernel->team == TEAM_COLUMN && !every_row_exists(kernel);
+}
 
 /* Who computes which row, i the calling thread's; all threads of a block go through the gate together. */
 static void open_rows(const Body *row, const char *rows, Writer *out) {
     const Kernel *kernel = row->kernel;
-    const char *team = team_names[kernel->team];
-    if (kernel->team == TEAM_THREAD)
+    const char *team = team_name(row->e, kernel);
+    if (kernel->team == TEAM_THREAD && kernel->lanes > 1)
+        write_line(out, "int i = %d * (tile * THREADS + threadIdx.x);", kernel->lanes);
+    else if (kernel->team == TEAM_THREAD)
         write_line(out, "int i = tile * THREADS + threadIdx.x;");
     else
         write_line(out, "%s team(shared);", team);
@@ -455,7 +396,7 @@ static void open_rows(const Body *row, const char *rows, Writer *out) {
         write_line(out, "int i = tile;");
     if (kernel->team == TEAM_COLUMN || kernel->team == TEAM_HALF || (kernel->team == TEAM_WARP && kernel->rows > 1))
         write_line(out, "int i = tile * %s::rows + team.row;", team);
-    if (kernel->team == TEAM_COLUMN)
+    if (is_checked(kernel))
         write_line(out, "bool exists = i < %s;", rows);
     if (row->before_gate)
         write_all(out, row->before_gate);
@@ -487,7 +428,7 @@ static const char *loop(const Body *row, const char *variable, const char *exten
     const char *v = variable;
     if (team == TEAM_THREAD)
         return arena_printf(row->e->arena, "for (int %s = 0; %s < %s; %s++)", v, v, extent, v);
-    const char *exists = team == TEAM_COLUMN ? "exists && " : "";
+    const char *exists = is_checked(row->kernel) ? "exists && " : "";
     return arena_printf(row->e->arena, "for (int %s = team.first; %s%s < %s; %s += team.stride)", v, exists, v, extent,
                         v);
 }
@@ -500,7 +441,7 @@ static void fold(Body *row, const Node *reduction, const char *name) {
 static const char *once(const Body *row) {
     if (row->kernel->team == TEAM_THREAD)
         return NULL;
-    return row->kernel->team == TEAM_COLUMN ? "if (exists && leads(team))" : "if (leads(team))";
+    return is_checked(row->kernel) ? "if (exists && leads(team))" : "if (leads(team))";
 }
 
 static void sync(Body *row) {
@@ -545,7 +486,7 @@ const Target target_cuda = {
     .real = "float",
     .declare = declare,
     .signature = signature,
-    .contract = contract,
+    .contract = write_product,
     .rows = rows,
     .row_vectors = row_vectors,
     .loop = loop,

@@ -100,15 +100,23 @@ Members tensors_members(Emitter *e, const char *arrow, const char *of) {
     return members;
 }
 
+static int declared_width(const Member *member) {
+    return (int)(strlen(member->type) + strlen(member->name)) + 1;
+}
+
+/* Behind the declaration; one that is too long for that goes above it. */
 static bool has_note(const Members *members, int k) {
-    return members->at[k].note && *members->at[k].note;
+    enum { INDENT = 4, SLASHES = 4 };
+    const Member *member = &members->at[k];
+    int length = member->note ? (int)strlen(member->note) : 0;
+    return length && INDENT + declared_width(member) + SLASHES + length <= LONGEST_LINE;
 }
 
 /* Of the declarations from k on that have notes, up to one that has none. */
 static int note_column(const Members *members, int k) {
     int width = 0;
     for (; k < members->count && has_note(members, k); k++) {
-        int length = (int)(strlen(members->at[k].type) + strlen(members->at[k].name)) + 1;
+        int length = declared_width(&members->at[k]);
         width = length > width ? length : width;
     }
     return width;
@@ -121,9 +129,13 @@ void write_members(Emitter *e, const Members *members, Writer *out) {
         const char *declaration = arena_printf(e->arena, "%s%s;", member->type, member->name);
         if (k == 0 || !has_note(members, k - 1))
             width = note_column(members, k);
-        if (has_note(members, k))
-            write_line(out, "%-*s // %s", width, declaration, member->note);
-        else
-            write_line(out, "%s", declaration);
+        const char *line = arena_printf(e->arena, "%-*s // %s", width, declaration, member->note ? member->note : "");
+        if (has_note(members, k) && 4 + strlen(line) <= LONGEST_LINE) {
+            write_line(out, "%s", line);
+            continue;
+        }
+        if (member->note && *member->note)
+            write_comment(out, 0, member->note);
+        write_line(out, "%s", declaration);
     }
 }

@@ -107,7 +107,7 @@ static bool is_architecture(const char *name) {
 
 /* One of each generation that this toolkit still compiles for, and PTX of the last for those to come. */
 static const char *portable_list(Arena *arena, const char *known) {
-    static const char *const generations[] = {"sm_75", "sm_80", "sm_90", "sm_100", "sm_120"};
+    static const char *const generations[] = {"sm_75", "sm_80", "sm_90a", "sm_100", "sm_120"};
     Text list = TEXT(arena);
     for (size_t i = 0; i < sizeof generations / sizeof *generations; i++)
         if (is_known(arena, known, generations[i]))

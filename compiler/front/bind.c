@@ -149,12 +149,42 @@ static int find_parameter(const Signature *signature, const char *name) {
     return -1;
 }
 
-static void unknown_parameter(Binder *b, const Name *name) {
+/* What PyTorch calls a parameter, and what this language does. */
+static const struct {
+    const char *foreign, *ours;
+} parameters_elsewhere[] = {
+    {"out_channels", "out"},
+    {"out_features", "out"},
+    {"output_size", "out"},
+    {"kernel_size", "kernel"},
+    {"num_groups", "groups"},
+    {"dim", "axis"},
+    {"dim", "axes"},
+    {"scale_factor", "factor"},
+    {"negative_slope", "slope"},
+    {"num_classes", "classes"},
+    {"normalized_shape", "axes"},
+};
+static const char *const inferred_elsewhere[] = {"in_channels", "in_features", "num_features", "num_channels"};
+
+/* The signature's parameter that is meant, or what there is to say of a foreign name. */
+static const char *advice_on(const Binder *b, const char *name) {
+    for (size_t i = 0; i < sizeof parameters_elsewhere / sizeof *parameters_elsewhere; i++)
+        if (strcmp(name, parameters_elsewhere[i].foreign) == 0 &&
+            find_parameter(b->signature, parameters_elsewhere[i].ours) >= 0)
+            return arena_printf(b->arena, "; it is called '%s' here", parameters_elsewhere[i].ours);
+    for (size_t i = 0; i < sizeof inferred_elsewhere / sizeof *inferred_elsewhere; i++)
+        if (strcmp(name, inferred_elsewhere[i]) == 0)
+            return "; leave it out, the size is that of the argument";
     const char **names = NEW_ARRAY(b->arena, const char *, b->signature->count);
     for (int i = 0; i < b->signature->count; i++)
         names[i] = b->signature->at[i].name;
+    return suggestion(b->arena, name, names, b->signature->count);
+}
+
+static void unknown_parameter(Binder *b, const Name *name) {
     diag_error(b->diag, name->span, "'%s' has no parameter '%s'%s", b->call->name.text, name->text,
-               suggestion(b->arena, name->text, names, b->signature->count));
+               advice_on(b, name->text));
     show_signature(b);
 }
 

@@ -127,35 +127,45 @@ unsigned call_axes(Call *call, int arg, const Node *of) {
 static int next_weight(const Call *call) {
     const Module *module = call->module;
     int index = *call->weights;
-    while (index < module->weights.count && module->weights.at[index].kind == WEIGHT_BUFFER)
+    while (index < module->weights.count && module->weights.at[index].shared)
         index++;
     return index;
 }
 
-Node *call_weight(Call *call, const char *name, const Type *type, Init init) {
+static Node *make_weight(Call *call, Weight weight) {
     Module *module = call->module;
-    if (!type_fits(type)) {
-        diag_error(module->diag, call->src, "a weight %s is too large", type_user_text(module->arena, type));
+    Type type = weight_type_in_files(&weight);
+    if (!type_fits(&type)) {
+        diag_error(module->diag, call->src, "a weight %s is too large", type_user_text(module->arena, &type));
         return NULL;
     }
     int index = next_weight(call);
-    if (index == module->weights.count) {
-        Weight weight = {.name = name, .type = *type, .init = init, .src = call->src, .of = -1};
+    weight.src = call->src;
+    weight.of = -1;
+    if (index == module->weights.count)
         VEC_PUSH(module->arena, &module->weights, weight);
-    }
     *call->weights = index + 1;
-    ENSURE(type_same_shape(&module->weights.at[index].type, type));
+    ENSURE(type_same_shape(&module->weights.at[index].type, &weight.type));
     return graph_weight(call->g, index);
+}
+
+Node *call_weight(Call *call, const char *name, const Type *type, Init init, const int *file_order) {
+    return make_weight(call, (Weight){.name = name, .type = *type, .init = init, .file_order = file_order});
+}
+
+Node *call_statistic(Call *call, const char *name, const Type *type, Init init) {
+    return make_weight(call, (Weight){.name = name, .kind = WEIGHT_BUFFER, .type = *type, .init = init});
 }
 
 Node *call_buffer(Call *call, const char *name, const Type *type, Init init) {
     Module *module = call->module;
     int index = 0;
     while (index < module->weights.count &&
-           (module->weights.at[index].kind != WEIGHT_BUFFER || strcmp(module->weights.at[index].name, name) != 0))
+           (!module->weights.at[index].shared || strcmp(module->weights.at[index].name, name) != 0))
         index++;
     if (index == module->weights.count) {
         Weight buffer = {.name = name, .kind = WEIGHT_BUFFER, .type = *type, .init = init, .src = call->src, .of = -1};
+        buffer.shared = true;
         VEC_PUSH(module->arena, &module->weights, buffer);
     }
     return graph_weight(call->g, index);

@@ -6,9 +6,9 @@ static const char *const program_flags[] = {
 #define FLAG(field, name, ...) name,
 #include "../../runtime/flags.def"
     "help"};
-static const char *const train_keys[] = {"loss",   "metric",   "optimizer",  "batch",      "epochs",
-                                         "seed",   "predict",  "clip_norm",  "clip_value", "ema",
-                                         "freeze", "no_decay", "accumulate", "monitor",    "patience"};
+static const char *const train_keys[] = {"loss",       "metric",    "optimizer",  "batch",    "epochs", "seed",
+                                         "predict",    "clip_norm", "clip_value", "ema",      "freeze", "no_decay",
+                                         "accumulate", "monitor",   "patience",   "precision"};
 
 enum { MAX_PARAMS = 32, MAX_CALLS = 100 };
 
@@ -126,12 +126,18 @@ static void add_fields(Scope *scope, const Block *data) {
     }
 }
 
+/* Its value is a word of the language, not a name of the model: `precision = bf16`. */
+static bool takes_word(const char *key) {
+    return strcmp(key, "precision") == 0;
+}
+
 static void check_train_key(Diag *diag, Scope *scope, const Block *train, const Stmt *s) {
     if (s->kind != STMT_ASSIGN) {
         diag_error(diag, s->span, "a train block holds settings: loss = ..., optimizer = ..., batch = 64");
         return;
     }
-    resolve_expr(scope, s->value);
+    if (!takes_word(s->name.text))
+        resolve_expr(scope, s->value);
     if (!is_one_of(train_keys, COUNT(train_keys), s->name.text))
         report_unknown(diag, scope->arena, "setting", s->name, train_keys, COUNT(train_keys));
     else if (block_find(train, s->name.text) != s)

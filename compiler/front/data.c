@@ -219,6 +219,17 @@ static void push_strings(Arena *arena, const Expr *list, Origin *origin) {
         VEC_PUSH(arena, &origin->columns, list->args.at[i].value->name.text);
 }
 
+/* The files of CIFAR-10, as they are published. */
+static void add_cifar(Arena *arena, const Expr *call, Origin *origin) {
+    enum { TRAINING_FILES = 5 };
+    const char *folder = bound_argument(call, "folder")->name.text;
+    bool test = strcmp(bound_argument(call, "part")->name.text, "test") == 0;
+    if (test)
+        VEC_PUSH(arena, &origin->paths, arena_printf(arena, "%s/test_batch.bin", folder));
+    for (int i = 1; !test && i <= TRAINING_FILES; i++)
+        VEC_PUSH(arena, &origin->paths, arena_printf(arena, "%s/data_batch_%d.bin", folder, i));
+}
+
 static void add_paths(Arena *arena, const Expr *call, Origin *origin) {
     const Expr *path = bound_argument(call, "path"), *paths = bound_argument(call, "paths");
     if (path)
@@ -260,12 +271,67 @@ static void add_table(Lowering *l, const Stmt *s, const SourceDef *source, Origi
     }
 }
 
+/* ---- fields of images ---- */
+
+static bool is_image(const Field *field) {
+    const Type *type = &field->type;
+    bool channels = type->rank == 4 && (type->dim[1] == 1 || type->dim[1] == 3);
+    return field->kind == FIELD_ARRAY && field->stored == DT_U8 && (type->rank == 3 || channels);
+}
+
+static bool is_cifar_image(const Field *field) {
+    const Type *type = &field->type;
+    return is_image(field) && type->rank == 4 && type->dim[1] == 3 && type->dim[2] == 32 && type->dim[3] == 32;
+}
+
+static void no_image(Lowering *l, const Stmt *s, const Field *field, bool cifar) {
+    diag_error(l->diag, field->src,
+               cifar ? "the images of CIFAR-10 are u8[3, 32, 32]: %s : u8[3, 32, 32]"
+                     : "'%s' is no image: u8[3, height, width], u8[1, height, width] or u8[height, width]",
+               field->name);
+    diag_note(l->diag, s->value->span, "'%s' reads images", s->value->name.text);
+}
+
+/* One image, and at most one class. */
+static void check_image_fields(Lowering *l, const Stmt *s, bool cifar) {
+    int images = 0, classes = 0;
+    for (int i = 0; i < l->module->fields.count; i++) {
+        const Field *field = &l->module->fields.at[i];
+        if (field->kind == FIELD_CLASS) {
+            if (classes++)
+                diag_error(l->diag, field->src, "an image has one class, and '%s' is a second", field->name);
+            else if (cifar && field->classes < 10)
+                diag_error(l->diag, field->src, "CIFAR-10 has 10 classes: %s : class[10]", field->name);
+        } else if (images++)
+            diag_error(l->diag, field->src, "'%s' reads one image for each example, and '%s' is a second field",
+                       s->value->name.text, field->name);
+        else if (!(cifar ? is_cifar_image : is_image)(field))
+            no_image(l, s, field, cifar);
+    }
+    if (!images)
+        diag_error(l->diag, s->value->span, "'%s' reads images, and no field is one: image : u8[3, 32, 32]",
+                   s->value->name.text);
+}
+
+static void add_images(Lowering *l, const Stmt *s, Origin *origin) {
+    const Expr *resize = bound_argument(s->value, "resize");
+    bool cifar = bound_argument(s->value, "part") != NULL;
+    check_image_fields(l, s, cifar);
+    origin->resize = resize && resize->number != 0;
+    if (cifar)
+        add_cifar(l->arena, s->value, origin);
+    else
+        VEC_PUSH(l->arena, &origin->paths, bound_argument(s->value, "folder")->name.text);
+}
+
 /* Returns its row of the module's table. */
 static int add_origin(Lowering *l, Frame *frame, const Stmt *s) {
     const SourceDef *source = source_find(s->value->name.text);
     const Expr *rows = bound_argument(s->value, "rows");
     Origin origin = {.format = source->format, .src = s->span};
     add_paths(l->arena, s->value, &origin);
+    if (source->images)
+        add_images(l, s, &origin);
     if (rows)
         add_rows(l, frame, &origin, rows);
     if (source->columns)

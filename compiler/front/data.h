@@ -14,6 +14,7 @@ typedef struct SourceDef {
     const char *format;    /* as Origin.format */
     bool file_per_field;   /* else one file, or none */
     bool columns;          /* rows of a table whose columns have names: fields may say which they are made of */
+    bool images;           /* one field is an image, and one at most a class */
     char separator, quote; /* where the call does not say */
 } SourceDef;
 

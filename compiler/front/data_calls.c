@@ -8,12 +8,14 @@
 #define DATE_PARAMETERS "name: string, missing = \"error\", format: string = \"%Y-%m-%d\""
 
 static const SourceDef sources[] = {
-    {"idx", "paths...: string", "idx", true, false, 0, 0},
-    {"npy", "paths...: string", "npy", true, false, 0, 0},
-    {"npz", "path: string", "npz", false, false, 0, 0},
-    {"tsv", TABLE_PARAMETERS("\\t", ""), "tsv", false, true, '\t', 0},
-    {"csv", TABLE_PARAMETERS(",", "\\\""), "csv", false, true, ',', '"'},
-    {"table", "rows: list", "rows", false, false, 0, 0},
+    {"idx", "paths...: string", "idx", true, false, false, 0, 0},
+    {"npy", "paths...: string", "npy", true, false, false, 0, 0},
+    {"npz", "path: string", "npz", false, false, false, 0, 0},
+    {"tsv", TABLE_PARAMETERS("\\t", ""), "tsv", false, true, false, '\t', 0},
+    {"csv", TABLE_PARAMETERS(",", "\\\""), "csv", false, true, false, ',', '"'},
+    {"table", "rows: list", "rows", false, false, false, 0, 0},
+    {"cifar10", "folder: string, part: string", "cifar10", false, false, true, 0, 0},
+    {"images", "folder: string, resize: bool = false", "images", false, false, true, 0, 0},
 };
 
 static const FieldSourceDef field_sources[] = {
@@ -70,6 +72,24 @@ static void check_paths(Scope *scope, Expr *e) {
         diag_error(scope->diag, e->span, "'paths' is a list of files: [\"images\", \"labels\"]");
     for (int i = 0; i < e->args.count; i++)
         check_path(scope, e->args.at[i].value);
+}
+
+static void check_folder(Scope *scope, Expr *e) {
+    if (is_string(scope, e, "a folder's path is a string in double quotes") && !*e->name.text)
+        diag_error(scope->diag, e->span, "the path of a folder is missing");
+}
+
+static void check_part(Scope *scope, Expr *e) {
+    static const char *const valid[] = {"train", "test"};
+    if (is_string(scope, e, "the part of the set is \"train\" or \"test\"") &&
+        !is_one_of(valid, COUNT(valid), e->name.text))
+        report_unknown(scope->diag, scope->arena, "part of CIFAR-10", (Name){e->name.text, e->span}, valid,
+                       COUNT(valid));
+}
+
+static void check_resize(Scope *scope, Expr *e) {
+    if (e->kind != EXPR_BOOL)
+        diag_error(scope->diag, e->span, "'resize' is true or false: whether images of other sizes are scaled");
 }
 
 static void check_header(Scope *scope, Expr *e) {
@@ -193,12 +213,21 @@ static const struct {
     const char *parameter;
     void (*check)(Scope *scope, Expr *e);
 } arguments[] = {
-    {"path", check_path},        {"paths", check_paths},
-    {"header", check_header},    {"columns", check_column_names},
-    {"quote", check_quote},      {"separator", check_separator},
-    {"rows", check_rows},        {"name", check_used_name},
-    {"names", check_used_names}, {"missing", check_missing},
-    {"unseen", check_unseen},    {"format", check_format},
+    {"path", check_path},
+    {"paths", check_paths},
+    {"folder", check_folder},
+    {"part", check_part},
+    {"resize", check_resize},
+    {"header", check_header},
+    {"columns", check_column_names},
+    {"quote", check_quote},
+    {"separator", check_separator},
+    {"rows", check_rows},
+    {"name", check_used_name},
+    {"names", check_used_names},
+    {"missing", check_missing},
+    {"unseen", check_unseen},
+    {"format", check_format},
 };
 
 /* Matches the call with the parameters of what it calls, and checks each argument. */

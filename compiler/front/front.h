@@ -18,6 +18,7 @@ typedef struct ParamSetting {
 typedef struct FrontOptions {
     const ParamSetting *settings;
     int setting_count;
+    const Precision *precision; /* instead of the text's; or NULL */
 } FrontOptions;
 
 typedef struct Lowered {

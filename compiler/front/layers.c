@@ -20,7 +20,7 @@ const char *scope_join(Arena *arena, const char *path, const char *name) {
 void layers_prefix(Lowering *l, LayerRange range, const char *path) {
     for (int i = range.begin; i < range.end && l->naming; i++) {
         Weight *w = &l->module->weights.at[i];
-        if (w->kind != WEIGHT_BUFFER)
+        if (!w->shared)
             w->name = scope_join(l->arena, path, w->name);
     }
 }

@@ -85,6 +85,8 @@ static void add_settings(Lowering *l, Frame *frame) {
     m->epochs = (int)whole_setting(frame, "epochs", DEFAULT_EPOCHS, 1, 1 << 24);
     m->seed = (uint64_t)whole_setting(frame, "seed", 0, 0, (int64_t)1 << 53);
     m->patience = (int)whole_setting(frame, "patience", 0, 1, 1 << 24);
+    Precision written = training_precision(l->diag, ast_find_block(l->ast, "train"));
+    m->precision = l->precision ? *l->precision : written;
 }
 
 /* ---- loss, metrics, prediction ---- */
@@ -339,7 +341,12 @@ bool front_lower(Diag *diag, Ast *ast, const FrontOptions *options, Lowered *out
     if (diag_errors(diag) > errors)
         return false;
     do {
-        Lowering l = {.diag = diag, .arena = ast->arena, .ast = ast, .fixed = found, .naming = true};
+        Lowering l = {.diag = diag,
+                      .arena = ast->arena,
+                      .ast = ast,
+                      .precision = options->precision,
+                      .fixed = found,
+                      .naming = true};
         fixed = found;
         lower_round(&l, values, out);
         found = fixed_mask(out->module);

@@ -23,6 +23,7 @@ typedef struct Lowering {
     Diag *diag;
     Arena *arena;
     const Ast *ast;
+    const Precision *precision; /* instead of the text's; or NULL */
     Module *module;
     Graph *g;
     uint64_t fixed;   /* params that earlier rounds found to decide a shape: constants in this round */
@@ -98,6 +99,8 @@ int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, int64_t l
 
 /* ---- training.c ---- */
 
+/* What products are computed in; the training and the evaluation alike. */
+Precision training_precision(Diag *diag, const Block *train);
 /* The optimizer and what comes before and after it, in the training graph. */
 /* What the block says, for logs: "loss = ...\noptimizer = ..."; without comments, in single spaces. */
 const char *training_text(Arena *arena, const Block *train);

@@ -50,6 +50,23 @@ void training_numbers(Frame *frame, const Block *train, Training *out) {
     frame->l->scheduling = false;
 }
 
+/* ---- words ---- */
+
+Precision training_precision(Diag *diag, const Block *train) {
+    static const char *const names[] = {"fp32", "tf32", "bf16"};
+    enum { COUNT = sizeof names / sizeof *names };
+    const Stmt *s = block_find(train, "precision");
+    if (!s)
+        return PRECISION_FP32;
+    const Expr *e = s->value;
+    const char *word = e->kind == EXPR_NAME ? e->name.text : "";
+    for (int i = 0; i < COUNT; i++)
+        if (strcmp(word, names[i]) == 0)
+            return (Precision)i;
+    diag_error(diag, e->span, "precision is fp32, tf32 or bf16%s", suggestion(diag_arena(diag), word, names, COUNT));
+    return PRECISION_FP32;
+}
+
 /* ---- patterns of names ---- */
 
 /* `*` stands for any characters, also none. What the last star stands for grows until the rest fits. */

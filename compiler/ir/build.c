@@ -95,6 +95,21 @@ Node *graph_expand(Graph *g, Node *a, const Type *shape) {
     return graph_node(g, "expand", attr, 1, &operand);
 }
 
+Node *graph_repeated(Graph *g, const Node *expansion, unsigned axes) {
+    const Type *type = &expansion->type;
+    Type kept = {.dtype = type->dtype, .batched = type->batched && !(axes & 1)};
+    unsigned repeated = 0;
+    for (int k = 0; k < type->rank; k++)
+        if (!(axes >> k & 1)) {
+            repeated |= (expansion->attr.axes >> k & 1) << kept.rank;
+            kept.dim[kept.rank++] = type->dim[k];
+        }
+    Attr attr = attr_shape(&kept);
+    attr.axes = repeated;
+    Node *operand = expansion->in[0];
+    return repeated ? graph_node(g, expansion->op->name, attr, 1, &operand) : operand;
+}
+
 static Node *make(Graph *g, const char *name, int inputs, Node **in) {
     const OpDef *op = op_find(name);
     for (int k = 0; k < inputs; k++)
@@ -217,7 +232,7 @@ bool graph_constant_value(const Node *n, double *value) {
     while (n->op->flags & (OP_REPEATS | OP_CONTIGUOUS))
         n = n->in[0];
     *value = n->attr.value;
-    return n->op->attrs & ATTR_VALUE;
+    return n->op->cls == OP_LEAF && n->op->attrs & ATTR_VALUE;
 }
 
 /* A leaf comes from where its row of the table was declared. */

@@ -33,6 +33,11 @@ static unsigned hash(const Node *n) {
     return (unsigned)(h >> 7 ^ h >> 33 ^ h) % GRAPH_HASH;
 }
 
+static bool same_sweep(const Sweep *a, const Sweep *b) {
+    return a->out == b->out && a->kernel == b->kernel && a->stride == b->stride && a->dilation == b->dilation &&
+           a->pad == b->pad && a->spread == b->spread;
+}
+
 static bool same_attr(const Attr *a, const Attr *b) {
     if (memcmp(&a->value, &b->value, sizeof a->value) != 0) /* by bits: 0 is not -0 */
         return false;
@@ -40,7 +45,8 @@ static bool same_attr(const Attr *a, const Attr *b) {
         if (a->dims[k] != b->dims[k] || a->offset[k] != b->offset[k])
             return false;
     return a->index == b->index && a->axes == b->axes && a->rank == b->rank && a->batched == b->batched &&
-           a->ta == b->ta && a->tb == b->tb && a->dtype == b->dtype;
+           a->ta == b->ta && a->tb == b->tb && a->dtype == b->dtype && same_sweep(&a->sweep[0], &b->sweep[0]) &&
+           same_sweep(&a->sweep[1], &b->sweep[1]);
 }
 
 static bool same_inputs(const Node *a, const Node *b) {

@@ -16,6 +16,13 @@ typedef struct Module Module;
 
 enum { MAX_INPUTS = 3, GRAPH_HASH = 1024 };
 
+/* How a window moves along an axis of an image: output o sees at tap k the position p = o * stride + k * dilation - pad of the
+ * image spread out by `spread`: element p / spread where that is whole and inside, else a fill value. */
+typedef struct Sweep {
+    int64_t out, kernel; /* extents of the result: outputs, taps */
+    int64_t stride, dilation, pad, spread;
+} Sweep;
+
 /* What an operator needs beside its inputs; OpDef.attrs says which fields it reads, the others are zero. */
 typedef struct Attr {
     double value;             /* a constant's value */
@@ -23,10 +30,11 @@ typedef struct Attr {
     unsigned axes;            /* bit k: graph axis k of the operand is reduced / of the result is expanded */
     int rank;                 /* dims in use */
     int64_t dims[MAX_RANK];   /* target shape; transpose: result axis k is operand axis dims[k] */
-    bool batched;             /* dims[0] is the batch axis */
+    bool batched;             /* dims[0] is the batch axis, or begins with it */
     int64_t offset[MAX_RANK]; /* slice, pad: where the smaller tensor begins in the larger */
     bool ta, tb;              /* matmul: operand is stored transposed */
     DType dtype;              /* cast: to this type */
+    Sweep sweep[2];           /* window, unwindow, conv2d: along the rows and the columns of images [N, H, W, C] */
 } Attr;
 
 struct Node {
@@ -68,6 +76,8 @@ typedef struct Weight {
     WeightKind kind;
     Type type;
     Init init;
+    const int *file_order; /* axis k of the tensor in files is axis file_order[k] in memory; NULL: the same */
+    bool shared;           /* a buffer that is the same wherever its name is asked for; else it belongs to one layer */
     Span src;
     int of; /* state: the weight it belongs to; weight: -1 */
 } Weight;
@@ -99,13 +109,14 @@ typedef struct Field {
 /* Where examples come from: idx("images", "labels"), one file per field in the order of the fields; tsv("sales.tsv"); rows
  * written in the text. As MtcOrigin of runtime/mtc.h. */
 typedef struct Origin {
-    const char *format;      /* "idx", "npy", "npz", "tsv", "csv", "rows" */
+    const char *format;      /* "idx", "npy", "npz", "tsv", "csv", "rows", "cifar10", "images" */
     VEC(const char *) paths; /* as written */
     bool header;
     VEC(const char *) columns; /* where the text names them: of a file without header, or what its header must be */
     char separator, quote;     /* quote 0: none */
     int64_t row_count;
     VEC(double) rows;
+    bool resize; /* images: of other sizes than the field's are scaled */
     Span src;
 } Origin;
 
@@ -136,6 +147,16 @@ typedef struct Report {
     Span src;
 } Report;
 
+/* A value of the evaluation as the text has it: images with their channels first, whatever lies in memory. */
+typedef struct NamedValue {
+    const char *name;
+    Span src;
+    Type type;
+} NamedValue;
+
+/* What products are computed in: strict fp32; fp32 numbers rounded to tf32 on their way in; numbers stored as bf16. Sums are fp32. */
+typedef enum Precision { PRECISION_FP32, PRECISION_TF32, PRECISION_BF16 } Precision;
+
 struct Module {
     Arena *arena;
     Diag *diag;
@@ -144,6 +165,7 @@ struct Module {
     int64_t batch;
     int epochs; /* defaults of the program's flags */
     uint64_t seed;
+    Precision precision;
     const char *training; /* the train block: a line "optimizer = adam(lr)" for each of its settings */
     VEC(Weight) weights;
     VEC(Weight) states;
@@ -152,6 +174,7 @@ struct Module {
     VEC(Split) splits;
     VEC(Knob) knobs;
     VEC(Report) reports;
+    VEC(NamedValue) named;
     int monitor, patience; /* the report that decides what is best; evaluations without a better one, 0: any number */
     bool prediction_is_classes; /* prediction is a distribution over classes: predict prints the arg max */
     Graph *train;               /* forward, gradients, updates, one `report` per report */
@@ -163,6 +186,7 @@ Module *module_new(Arena *arena, Diag *diag);
 /* The graphs that the module has, in the order train, eval, measure; returns how many. */
 enum { MAX_GRAPHS = 3 };
 int module_graphs(const Module *module, Graph **graphs);
+Type weight_type_in_files(const Weight *weight);
 int64_t module_parameters(const Module *module); /* elements of all weights, buffers left out */
 Graph *graph_new(Module *module, bool training);
 
@@ -186,6 +210,8 @@ Node *op3(Graph *g, const char *op, Node *a, Node *b, Node *c);
 Node *graph_constant(Graph *g, double value);             /* f32 scalar */
 bool graph_constant_value(const Node *n, double *value);  /* n is a constant, perhaps expanded */
 Node *graph_expand(Graph *g, Node *a, const Type *shape); /* broadcast to the shape; identity when equal */
+/* What an expansion repeats, in its shape without `axes`, all of which are new in it. */
+Node *graph_repeated(Graph *g, const Node *expansion, unsigned axes);
 Node *graph_reshape(Graph *g, Node *a, const Type *shape);
 /* Reduced axes are removed; `_keep`: the result is expanded to a's shape again. */
 Node *graph_reduce(Graph *g, const char *op, Node *a, unsigned axes);

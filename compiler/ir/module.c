@@ -14,6 +14,13 @@ int module_graphs(const Module *module, Graph **graphs) {
     return module->measure ? 3 : 2;
 }
 
+Type weight_type_in_files(const Weight *weight) {
+    Type type = weight->type;
+    for (int k = 0; weight->file_order && k < type.rank; k++)
+        type.dim[k] = weight->type.dim[weight->file_order[k]];
+    return type;
+}
+
 int64_t module_parameters(const Module *module) {
     int64_t count = 0;
     for (int i = 0; i < module->weights.count; i++)

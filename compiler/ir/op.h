@@ -30,7 +30,9 @@ enum {
     OP_REPEATS = 1 << 6,    /* view: the operand again and again along attr.axes (expand) */
     OP_REAL = 1 << 7,       /* map, reduce: the constructors convert its operands to f32 */
     OP_LOGIC = 1 << 8,      /* map: the constructors convert no operand (conditions, casts) */
-    OP_RISES = 1 << 9       /* library: a metric that is better when it is higher */
+    OP_RISES = 1 << 9,      /* library: a metric that is better when it is higher */
+    OP_WIDENS = 1 << 10,    /* map: the operand as a larger element type, exactly; memory holds the operand */
+    OP_DRAWS = 1 << 11      /* index, view: by random numbers of stream attr.index */
 };
 
 /* Which fields of Attr an operator reads; the others are zero. */
@@ -42,7 +44,8 @@ enum {
     ATTR_ORDER = 1 << 4, /* dims, rank: the operand's axes in the result's order */
     ATTR_OFFSET = 1 << 5,
     ATTR_TRANSPOSED = 1 << 6, /* ta, tb */
-    ATTR_DTYPE = 1 << 7
+    ATTR_DTYPE = 1 << 7,
+    ATTR_SWEEP = 1 << 8
 };
 
 /* Which table of the module attr.index is a row of. */
@@ -63,7 +66,8 @@ enum {
 };
 
 /* Index expressions of a view: from the index of an element of the result to that of the operand, both as C
- * expressions, one per axis. `guard`, when it is set, is a condition under which the operand is read at all (else 0). */
+ * expressions, one per axis. `guard`, when it is set, is a condition under which the operand is read at all (else the result
+ * is attr.value: 0, or what the operator fills with). */
 typedef struct IndexMap {
     const char *index[MAX_RANK];
     const char *guard;
@@ -151,8 +155,10 @@ bool call_bool(Call *call, int arg);                              /* false */
 int call_axis(Call *call, int arg, const Node *of);               /* a graph axis; -1 */
 unsigned call_axes(Call *call, int arg, const Node *of);          /* a number, a list, or none: all user axes; 0 */
 void call_error(Call *call, int arg, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* A new weight "<scope>.<name>". */
-Node *call_weight(Call *call, const char *name, const Type *type, Init init);
+/* A new weight "<scope>.<name>"; file_order as in Weight. */
+Node *call_weight(Call *call, const char *name, const Type *type, Init init, const int *file_order);
+/* A new buffer "<scope>.<name>", which the layer itself assigns in training. */
+Node *call_statistic(Call *call, const char *name, const Type *type, Init init);
 /* The buffer of that name, the same one wherever it is asked for. */
 Node *call_buffer(Call *call, const char *name, const Type *type, Init init);
 /* NULL gives VALUE_ERROR. */
@@ -186,7 +192,7 @@ struct OpDef {
      *   $0 $1 $2  operands         $i0 $i1 ..  the element's index    $l  its position in memory order
      *   $v        attr.value       $n          attr.index             $t  the result's element type
      * Beside the C library they call only what the math headers of kernels_lib define for both targets: relu, sigmoid,
-     * softplus, sign; share(batch, row), uniform(batch, stream, position), knob(batch, row), step(batch), every(batch, n),
+     * softplus, sign; to_bf16(x), to_float(x); share(batch, row), uniform(batch, stream, position), knob(batch, row), step(batch), every(batch, n),
      * steps_per_epoch(batch), total_steps(batch).
      * An infix template groups to the left: operand 1 of equal strength is parenthesised, operand 0 is not. */
     const char *c;        /* MAP, INDEX, scalar LEAF: "$0 + $1", "exp($0)" */

@@ -26,6 +26,11 @@ static void print_axes(Text *out, unsigned axes) {
     print_list(out, "axes", list, count);
 }
 
+static void print_sweep(Text *out, const char *name, const Sweep *s) {
+    const int64_t items[] = {s->out, s->kernel, s->stride, s->dilation, s->pad, s->spread};
+    print_list(out, name, items, 6);
+}
+
 static void print_attr(const Node *n, Text *out) {
     unsigned attrs = n->op->attrs;
     if (attrs & ATTR_VALUE) {
@@ -40,6 +45,10 @@ static void print_attr(const Node *n, Text *out) {
         print_list(out, "order", n->attr.dims, n->attr.rank);
     if (attrs & ATTR_OFFSET)
         print_list(out, "offset", n->attr.offset, n->attr.rank);
+    if (attrs & ATTR_SWEEP) {
+        print_sweep(out, "rows", &n->attr.sweep[0]);
+        print_sweep(out, "columns", &n->attr.sweep[1]);
+    }
     if (n->attr.ta)
         text_puts(out, " ta");
     if (n->attr.tb)

@@ -25,7 +25,8 @@ bool dtype_from_name(const char *name, DType *dtype);
 enum { MAX_RANK = 8 };
 
 /* A tensor's type. `batched` says that dim[0] is the batch axis, which the language leaves unsaid: user-visible axis k
- * is then dim[k + 1]. Row-major; rank 0 is a scalar. */
+ * is then dim[k + 1]. In matrices made of images it is the batch axis and those of the pixels. Row-major; rank 0 is a
+ * scalar. */
 typedef struct Type {
     DType dtype;
     int rank;

@@ -25,13 +25,14 @@ static void verify_attr(const Graph *g, const Node *n, const char *after) {
     HOLDS(reads & ATTR_AXES || a->axes == 0);
     HOLDS(reads & (ATTR_DIMS | ATTR_ORDER) || a->rank == 0);
     HOLDS(reads & ATTR_TRANSPOSED || (!a->ta && !a->tb));
+    HOLDS(reads & ATTR_SWEEP || !a->sweep[0].kernel);
     HOLDS(a->index >= 0 && a->index < table_rows(g->module, n->op->table));
     HOLDS(a->rank >= 0 && a->rank <= MAX_RANK);
 }
 
 static void verify_type(const Graph *g, const Node *n, const char *after) {
     HOLDS(n->type.rank >= 0 && n->type.rank <= MAX_RANK);
-    HOLDS(!n->type.batched || (n->type.rank > 0 && n->type.dim[0] == g->module->batch));
+    HOLDS(!n->type.batched || (n->type.rank > 0 && n->type.dim[0] % g->module->batch == 0));
     int64_t elements = 1;
     for (int k = 0; k < n->type.rank; k++) {
         HOLDS(n->type.dim[k] > 0 && n->type.dim[k] <= INT32_MAX);

@@ -81,9 +81,16 @@ bool infer_real(Graph *g, Node *n);                         /* f32 inputs give f
 bool infer_number(Graph *g, Node *n);                       /* numbers of one type give a number of that type */
 bool is_condition(Graph *g, const Node *n, const Node *in); /* or a user error */
 
+/* view.c: index expressions. An operand of * / % is parenthesised unless it is a name, a number or a place "$1". */
+const char *view_factor(Arena *arena, const char *expression);
+const char *view_shifted(Arena *arena, const char *index, int64_t by); /* "i + 2" */
+Attr attr_placed(const Type *shape, const int64_t *offset);            /* of slice and pad */
+
 /* Parts of one family that another uses. */
-Node *build_shifted(Graph *g, Node *x, unsigned axes);              /* activation.c: x - max(x) */
-Node *build_arg_max(Graph *g, Node *x, int axis, const char *hint); /* reduce.c: i32 */
+Node *build_stack(Graph *g, Node *const *parts, int count, int axis); /* view.c: one after the other */
+Node *build_shifted(Graph *g, Node *x, unsigned axes);                /* activation.c: x - max(x) */
+int next_stream(const Graph *g);                                      /* random.c: one that nobody draws from yet */
+Node *build_arg_max(Graph *g, Node *x, int axis, const char *hint);   /* reduce.c: i32 */
 
 /* init.c: the initialiser that the argument asks for in a layer with these fans; false after a user error. */
 bool read_init(Call *call, int arg, int64_t fan_in, int64_t fan_out, Init *init);

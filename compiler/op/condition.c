@@ -26,6 +26,18 @@ INFER(cast) {
     return true;
 }
 
+INFER(to_bf16) {
+    n->type = n->in[0]->type;
+    n->type.dtype = DT_BF16;
+    return n->in[0]->type.dtype == DT_F32;
+}
+
+INFER(to_float) {
+    n->type = n->in[0]->type;
+    n->type.dtype = DT_F32;
+    return n->in[0]->type.dtype == DT_BF16;
+}
+
 GRAD(where) {
     Node *zero = graph_constant(g, 0);
     din[1] = select(g, n->in[0], dy, zero);
@@ -105,6 +117,30 @@ const OpDef op_cast = {
     .simplify = simplify_cast,
     .c = "($t)$0",
     .prec = PREC_UNARY,
+};
+
+const OpDef op_to_bf16 = {
+    .name = "to_bf16",
+    .cls = OP_MAP,
+    .flags = OP_LOGIC | OP_CHEAP | OP_NO_GRAD,
+    .arity = 1,
+    .doc = "x rounded to the nearest number of 8 significant bits, halves to even. The compiler writes it where "
+           "`precision` is "
+           "bf16.",
+    .infer = infer_to_bf16,
+    .c = "to_bf16($0)",
+    .prec = PREC_PRIMARY,
+};
+
+const OpDef op_to_float = {
+    .name = "to_float",
+    .cls = OP_MAP,
+    .flags = OP_LOGIC | OP_CHEAP | OP_NO_GRAD | OP_WIDENS,
+    .arity = 1,
+    .doc = "The f32 number that a bf16 number is.",
+    .infer = infer_to_float,
+    .c = "to_float($0)",
+    .prec = PREC_PRIMARY,
 };
 
 const OpDef op_stop_gradient = {

@@ -46,7 +46,8 @@ INFER(matmul) {
     n->type.batched = n->type.rank > 2 ? n->type.batched : a->batched && !ta;
     n->type.dim[n->type.rank - 2] = rows_of(a, ta);
     n->type.dim[n->type.rank - 1] = cols_of(b, tb);
-    return a->dtype == DT_F32 && b->dtype == DT_F32;
+    n->type.dtype = DT_F32;
+    return a->dtype == b->dtype && (a->dtype == DT_F32 || a->dtype == DT_BF16);
 }
 
 /* The gradient of a matrix that served a whole stack is the sum over the stack. */
@@ -133,7 +134,7 @@ const OpDef op_matmul = {
     .arity = 2,
     .attrs = ATTR_TRANSPOSED,
     .doc = "The matrix product, y[i, j] = sum over k of a[i, k] * b[k, j], of each pair in stacks of matrices. "
-           "A vector on the left is a row, on the right a column.",
+           "A vector on the left is a row, on the right a column. Operands in bf16 give sums in f32.",
     .example = "y = matmul(x, weight([6, 3]))",
     .infer = infer_matmul,
     .grad = grad_matmul,

@@ -17,10 +17,10 @@ static Value build_linear(Call *call) {
         return value_tensor(NULL);
     Type matrix = type_make(DT_F32, false, 2, (int64_t[]){out, in});
     Type vector = type_make(DT_F32, false, 1, (int64_t[]){out});
-    Node *y = graph_matmul(g, x, call_weight(call, "weight", &matrix, init), false, true);
+    Node *y = graph_matmul(g, x, call_weight(call, "weight", &matrix, init, NULL), false, true);
     if (!call_bool(call, 2))
         return value_tensor(y);
-    return value_tensor(add(g, y, call_weight(call, "bias", &vector, bias_init)));
+    return value_tensor(add(g, y, call_weight(call, "bias", &vector, bias_init, NULL)));
 }
 
 const OpDef op_linear = {

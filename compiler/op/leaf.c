@@ -64,7 +64,7 @@ static Value build_weight(Call *call) {
     int64_t fan_in = type.rank ? type.dim[type.rank - 1] : 1;
     if (!read_init(call, 1, fan_in, type_elements(&type) / fan_in, &init))
         return value_tensor(NULL);
-    return value_tensor(call_weight(call, "", &type, init));
+    return value_tensor(call_weight(call, "", &type, init, NULL));
 }
 
 const OpDef op_const = {

@@ -163,7 +163,7 @@ static Node *find_statistic(Graph *g, const Field *field, const char *statistic)
     const Module *module = g->module;
     const char *name = statistic_name(g->arena, field, statistic);
     for (int i = 0; i < module->weights.count; i++)
-        if (module->weights.at[i].kind == WEIGHT_BUFFER && strcmp(module->weights.at[i].name, name) == 0)
+        if (module->weights.at[i].shared && strcmp(module->weights.at[i].name, name) == 0)
             return graph_weight(g, i);
     return NULL;
 }

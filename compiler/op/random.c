@@ -4,7 +4,7 @@
 const OpDef op_random = {
     .name = "random",
     .cls = OP_INDEX,
-    .flags = OP_NO_GRAD,
+    .flags = OP_NO_GRAD | OP_DRAWS,
     .attrs = ATTR_DIMS | ATTR_INDEX,
     .doc = "Uniform in [0, 1), by counters: seed, stream attr.index, step, element.",
     .infer = infer_shape_attr,
@@ -12,10 +12,10 @@ const OpDef op_random = {
     .prec = PREC_PRIMARY,
 };
 
-static int next_stream(const Graph *g) {
+int next_stream(const Graph *g) {
     int streams = 0;
     for (int i = 0; i < g->nodes.count; i++)
-        streams += g->nodes.at[i]->op == &op_random;
+        streams += !!(g->nodes.at[i]->op->flags & OP_DRAWS);
     return streams;
 }
 

@@ -4,7 +4,7 @@
 
 static const char *const class_title[] = {
     [OP_LEAF] = "Leaves",  [OP_INDEX] = "Values by index", [OP_MAP] = "Element by element",
-    [OP_VIEW] = "Views",   [OP_REDUCE] = "Reductions",     [OP_CONTRACT] = "Matrix products",
+    [OP_VIEW] = "Views",   [OP_REDUCE] = "Reductions",     [OP_CONTRACT] = "Products",
     [OP_ROOT] = "Effects", [OP_LIBRARY] = "Library",
 };
 
@@ -16,7 +16,9 @@ static const char *const class_text[] = {
     [OP_VIEW] = "Another way to index the operand; no memory moves.",
     [OP_REDUCE] = "Axes folded in a fixed order. `axis` is a number or a list of numbers, negative ones count from the "
                   "last axis; `none` is all axes of one example.",
-    [OP_CONTRACT] = "The one operator that multiplies matrices; its gradients are two more of it.",
+    [OP_CONTRACT] =
+        "`matmul` is the one operator that multiplies matrices. Its gradients are two more of it, and a convolution "
+        "becomes one of windows.",
     [OP_ROOT] = "What a step leaves behind.",
     [OP_LIBRARY] = "Functions of the language that are made of the operators above: their gradients follow.",
 };

@@ -1,7 +1,7 @@
 /* Algebra: the equal, simpler node that may stand in place of a node, or NULL. The inputs are simple already. */
 #include "op/compose.h"
 
-extern const OpDef op_neg, op_cast, op_not, op_expand, op_transpose;
+extern const OpDef op_neg, op_mul, op_cast, op_not, op_expand, op_transpose;
 
 /* The operand when n is `op` of one. */
 static Node *operand_of(const Node *n, const OpDef *op) {
@@ -182,9 +182,24 @@ Node *simplify_expand(Graph *g, Node *n) {
     return graph_node(g, "expand", attr, 1, &inner);
 }
 
+/* Only axes of size 1 change their places. */
+static bool keeps_memory_order(const Node *transpose) {
+    int64_t last = -1;
+    for (int k = 0; k < transpose->type.rank; k++) {
+        if (transpose->type.dim[k] == 1)
+            continue;
+        if (transpose->attr.dims[k] < last)
+            return false;
+        last = transpose->attr.dims[k];
+    }
+    return true;
+}
+
 Node *simplify_transpose(Graph *g, Node *n) {
     Node *inner = operand_of(n->in[0], n->op);
     int permutation[MAX_RANK];
+    if (keeps_memory_order(n))
+        return graph_reshape(g, n->in[0], &n->type);
     if (!inner)
         return NULL;
     for (int k = 0; k < n->type.rank; k++)
@@ -208,14 +223,43 @@ Node *simplify_reduce(Graph *g, Node *n) {
 
 /* The sum of `count` equal elements. */
 static Node *sum_of_expansion(Graph *g, Node *n) {
-    Node *expansion = n->in[0];
-    double count = (double)type_elements(&expansion->type) / (double)type_elements(&n->type);
-    Attr attr = attr_shape(&n->type);
-    for (int k = 0, axis = 0; k < expansion->type.rank; k++)
-        if (!(n->attr.axes >> k & 1))
-            attr.axes |= (expansion->attr.axes >> k & 1) << axis++;
-    Node *one = expansion->in[0];
-    return scale(g, attr.axes ? graph_node(g, "expand", attr, 1, &one) : one, count);
+    double count = (double)type_elements(&n->in[0]->type) / (double)type_elements(&n->type);
+    return scale(g, graph_repeated(g, n->in[0], n->attr.axes), count);
+}
+
+/* A factor of the product, at any depth, that is the same along all of `axes`, but is no constant; or NULL. */
+static Node *common_factor(Node *n, unsigned axes) {
+    double constant;
+    if (n->op == &op_expand && !(axes & ~n->attr.axes) && !graph_constant_value(n, &constant))
+        return n;
+    Node *found = NULL;
+    for (int k = 0; k < 2 && n->op == &op_mul && !found; k++)
+        found = common_factor(n->in[k], axes);
+    return found;
+}
+
+/* The product without one of its factors; NULL: nothing is left. */
+static Node *without_factor(Graph *g, Node *n, const Node *factor) {
+    if (n == factor)
+        return NULL;
+    if (n->op != &op_mul)
+        return n;
+    for (int k = 0; k < 2; k++) {
+        Node *rest = without_factor(g, n->in[k], factor);
+        if (rest != n->in[k])
+            return rest ? mul(g, rest, n->in[1 - k]) : n->in[1 - k];
+    }
+    return n;
+}
+
+/* sum of a c over axes along which c only repeats itself = c times the sum of a: equal sums are found to be equal, and what is
+ * folded does not wait for c. */
+static Node *sum_of_multiples(Graph *g, Node *n) {
+    Node *factor = n->in[0]->op == &op_mul ? common_factor(n->in[0], n->attr.axes) : NULL;
+    if (!factor)
+        return NULL;
+    Node *sum = graph_reduce(g, "sum", without_factor(g, n->in[0], factor), n->attr.axes);
+    return mul(g, sum, graph_repeated(g, factor, n->attr.axes));
 }
 
 /* Sums of sums over all of their axes at once; sums along axes that were only broadcast. */
@@ -226,6 +270,8 @@ Node *simplify_sum(Graph *g, Node *n) {
         return simple;
     if (operand_of(x, &op_expand) && !(n->attr.axes & ~x->attr.axes))
         return sum_of_expansion(g, n);
+    if ((simple = sum_of_multiples(g, n)))
+        return simple;
     if (!inner)
         return NULL;
     unsigned axes = x->attr.axes;

@@ -5,15 +5,14 @@
 
 /* ---- index expressions ---- */
 
-/* `expression` as an operand of * / %: parenthesised unless it is a name or a number. */
-static const char *factor(Arena *arena, const char *expression) {
+const char *view_factor(Arena *arena, const char *expression) {
     for (const char *c = expression; *c; c++)
-        if (!isalnum((unsigned char)*c) && *c != '_')
+        if (!isalnum((unsigned char)*c) && *c != '_' && *c != '$')
             return arena_printf(arena, "(%s)", expression);
     return expression;
 }
 
-static const char *shifted(Arena *arena, const char *index, int64_t by) {
+const char *view_shifted(Arena *arena, const char *index, int64_t by) {
     if (by == 0)
         return index;
     return arena_printf(arena, "%s %c %lld", index, by < 0 ? '-' : '+', (long long)(by < 0 ? -by : by));
@@ -51,7 +50,8 @@ static const char *run_position(Arena *arena, const Type *t, Run run, const char
         if (t->dim[k] == 1)
             continue;
         long long size = t->dim[k];
-        position = position ? arena_printf(arena, "%s * %lld + %s", factor(arena, position), size, index[k]) : index[k];
+        position =
+            position ? arena_printf(arena, "%s * %lld + %s", view_factor(arena, position), size, index[k]) : index[k];
     }
     return position ? position : "0";
 }
@@ -68,9 +68,9 @@ static void split_position(Arena *arena, const char *position, const Type *t, Ru
         }
         index[k] = position;
         if (stride > 1)
-            index[k] = arena_printf(arena, "%s / %lld", factor(arena, index[k]), (long long)stride);
+            index[k] = arena_printf(arena, "%s / %lld", view_factor(arena, index[k]), (long long)stride);
         if (outer < run.elements)
-            index[k] = arena_printf(arena, "%s %% %lld", factor(arena, index[k]), (long long)t->dim[k]);
+            index[k] = arena_printf(arena, "%s %% %lld", view_factor(arena, index[k]), (long long)t->dim[k]);
     }
 }
 
@@ -96,7 +96,7 @@ static void view_transpose(UNUSED Arena *arena, const Node *n, const char *const
 
 static void view_slice(Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
     for (int k = 0; k < n->type.rank; k++)
-        map->index[k] = shifted(arena, index[k], n->attr.offset[k]);
+        map->index[k] = view_shifted(arena, index[k], n->attr.offset[k]);
 }
 
 /* Where the operand lies along axis k of the result: "j >= 2 && j < 7". */
@@ -111,7 +111,7 @@ static void inside(Text *guard, const Node *n, int k, const char *index) {
 static void view_pad(Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
     Text guard = TEXT(arena);
     for (int k = 0; k < n->type.rank; k++) {
-        map->index[k] = shifted(arena, index[k], -n->attr.offset[k]);
+        map->index[k] = view_shifted(arena, index[k], -n->attr.offset[k]);
         inside(&guard, n, k, index[k]);
     }
     map->guard = guard.length ? text_string(&guard) : NULL;
@@ -175,7 +175,7 @@ INFER(pad) {
 
 /* ---- gradients ---- */
 
-static Attr placed(const Type *shape, const int64_t *offset) {
+Attr attr_placed(const Type *shape, const int64_t *offset) {
     Attr attr = attr_shape(shape);
     memcpy(attr.offset, offset, sizeof attr.offset);
     return attr;
@@ -197,11 +197,11 @@ GRAD(transpose) {
 }
 
 GRAD(slice) {
-    din[0] = graph_node(g, "pad", placed(&n->in[0]->type, n->attr.offset), 1, &dy);
+    din[0] = graph_node(g, "pad", attr_placed(&n->in[0]->type, n->attr.offset), 1, &dy);
 }
 
 GRAD(pad) {
-    din[0] = graph_node(g, "slice", placed(&n->in[0]->type, n->attr.offset), 1, &dy);
+    din[0] = graph_node(g, "slice", attr_placed(&n->in[0]->type, n->attr.offset), 1, &dy);
 }
 
 /* ---- in the language ---- */
@@ -283,7 +283,7 @@ static Value build_slice(Call *call) {
     offset[axis] = begin;
     if (end - begin == size)
         return value_tensor(x);
-    return value_tensor(graph_node(call->g, "slice", placed(&shape, offset), 1, &x));
+    return value_tensor(graph_node(call->g, "slice", attr_placed(&shape, offset), 1, &x));
 }
 
 static Value build_pad(Call *call) {
@@ -301,7 +301,7 @@ static Value build_pad(Call *call) {
     offset[axis] = before;
     if (before + after == 0)
         return value_tensor(x);
-    return value_tensor(graph_node(call->g, "pad", placed(&shape, offset), 1, &x));
+    return value_tensor(graph_node(call->g, "pad", attr_placed(&shape, offset), 1, &x));
 }
 
 /* Equal but for the size of one axis. */
@@ -315,14 +315,14 @@ static bool stacks_on(const Type *a, const Type *b, int axis) {
 }
 
 /* The parts lie one after the other in the sum of their paddings. */
-static Node *concat(Graph *g, Node *const *parts, int count, int axis) {
+Node *build_stack(Graph *g, Node *const *parts, int count, int axis) {
     Type shape = parts[0]->type;
     for (int i = 1; i < count; i++)
         shape.dim[axis] += parts[i]->type.dim[axis];
     int64_t offset[MAX_RANK] = {0};
     Node *whole = NULL;
     for (int i = 0; i < count; i++) {
-        Node *part = graph_node(g, "pad", placed(&shape, offset), 1, &parts[i]);
+        Node *part = graph_node(g, "pad", attr_placed(&shape, offset), 1, &parts[i]);
         whole = whole ? op2(g, "add", whole, part) : part;
         offset[axis] += parts[i]->type.dim[axis];
     }
@@ -361,7 +361,7 @@ static Value build_concat(Call *call) {
             note_classes(call->module, list->items[i].node);
             return value_tensor(NULL);
         }
-    return value_tensor(list->count == 1 ? parts[0] : concat(g, parts, list->count, axis));
+    return value_tensor(list->count == 1 ? parts[0] : build_stack(g, parts, list->count, axis));
 }
 
 const OpDef op_reshape = {

@@ -1,6 +1,6 @@
 /* Fusion: nodes, in topological order, join the last kernel that they read from, when its rows (LOOP) or its outputs
- * (CONTRACT) are theirs too; otherwise they start one. Since a node joins only the last of its producers, kernel ids
- * stay a topological order and no cycle can arise. */
+ * (CONTRACT) are theirs too; otherwise they start one. Since a node joins only the last of its producers, or a kernel behind
+ * it (`sibling`), kernel ids stay a topological order and no cycle can arise. */
 #include "pass/fuse.h"
 
 enum {
@@ -9,7 +9,8 @@ enum {
     ROW_FLOATS = 4096,   /* that a row may keep for its products: 16 KB, of the 48 that a block has for sure */
     LONE_ROW = 4096,     /* elements that one block may handle alone */
     MANY_ROWS = 16384,
-    MAX_FOLDS = 32 /* in one kernel: each stage computes again what lies between it and memory */
+    HIGH_COLUMNS = 1 << 18, /* elements */
+    MAX_FOLDS = 32          /* in one kernel: each stage computes again what lies between it and memory */
 };
 
 /* ---- what a kernel reads ---- */
@@ -178,16 +179,6 @@ static Walk read_in_row(void *context, Node *n, const Access *at) {
     return at_own_row(home, at, n->type.rank) ? WALK_STOP : WALK_FAIL;
 }
 
-/* Inside a CONTRACT kernel: everything of its own is read at the output's own index. */
-static Walk read_in_epilogue(void *context, Node *n, const Access *at) {
-    Reading *reading = context;
-    const Kernel *home = reading->f->home[n->id];
-    if (home != reading->kernel)
-        return fusion_stored_before(reading->f, reading->kernel, n) ? WALK_STOP : WALK_DEEPER;
-    bool same = n->type.rank == home->contraction->type.rank && access_equal(at, &own_element, n->type.rank);
-    return same ? WALK_STOP : WALK_FAIL;
-}
-
 static bool reads_fit_rows(Fusion *f, Kernel *kernel, Node *n, const Access *at) {
     Reading reading = {f, kernel};
     return access_walk(f->arena, n, at, read_in_row, &reading);
@@ -211,16 +202,17 @@ static void set_rows(Kernel *kernel, const Type *full, unsigned inner) {
     kernel->rows = type_elements(&kernel->kept);
 }
 
+/* One block may handle a few short rows alone. Rows that are columns of a matrix, few and high, would keep few blocks busy
+ * with what is element-wise work: it is a kernel of its own then. */
 static bool affordable_row(const Kernel *kernel, const Type *shape) {
-    return kernel->rows > 16 || type_elements(shape) <= LONE_ROW;
+    int64_t elements = type_elements(shape);
+    bool high_columns = !inner_is_trailing(kernel) && kernel->rows < MANY_ROWS && elements > HIGH_COLUMNS;
+    return kernel->rows > 16 ? !high_columns : elements <= LONE_ROW;
 }
 
 static bool map_fits(Fusion *f, Kernel *kernel, Node *n) {
-    if (kernel->cls == KERNEL_CONTRACT) {
-        Reading reading = {f, kernel};
-        return type_same_shape(&n->type, &kernel->contraction->type) &&
-               access_walk(f->arena, n, &own_element, read_in_epilogue, &reading);
-    }
+    if (kernel->cls == KERNEL_CONTRACT)
+        return epilogue_fits(f, kernel, n);
     Access at;
     return affordable_row(kernel, &n->type) && access_rows(kernel, &n->type, &at) && reads_fit_rows(f, kernel, n, &at);
 }
@@ -236,7 +228,9 @@ static int count_folds(const Kernel *kernel) {
  * over. Along slow axes alone it does not: few rows would then also have to write the operand. */
 static bool reduce_fits(Fusion *f, Kernel *kernel, Node *n) {
     const Type *operand = &n->in[0]->type;
-    if (kernel->cls == KERNEL_CONTRACT || count_folds(kernel) == MAX_FOLDS)
+    if (kernel->cls == KERNEL_CONTRACT)
+        return fold_fits(f, kernel, n);
+    if (count_folds(kernel) == MAX_FOLDS)
         return false;
     Kernel trial = *kernel;
     if (all_element_wise(kernel) && type_same_shape(operand, &kernel->full)) {
@@ -246,7 +240,8 @@ static bool reduce_fits(Fusion *f, Kernel *kernel, Node *n) {
             return false;
     }
     unsigned inner;
-    if (!inner_axes(&trial, operand, &inner) || inner != n->attr.axes || !affordable_row(&trial, operand))
+    bool few_long = trial.rows <= 16 && type_elements(operand) > LONE_ROW;
+    if (!inner_axes(&trial, operand, &inner) || inner != n->attr.axes || few_long)
         return false;
     Kernel saved = *kernel;
     *kernel = trial;
@@ -259,10 +254,16 @@ static bool reduce_fits(Fusion *f, Kernel *kernel, Node *n) {
     return false;
 }
 
-/* A product with a weight so small that each row may read all of it. */
-static bool is_thin(const Node *n) {
+/* Rows of windows overlap: a tile reads each of their numbers from memory only once. */
+static bool is_swept(const Node *n) {
+    while (n->op->cls == OP_VIEW && n->op->flags & OP_CONTIGUOUS)
+        n = n->in[0];
+    return n->op->cls == OP_VIEW && n->op->attrs & ATTR_SWEEP;
+}
+
+bool product_is_thin(const Node *n) {
     const Type *a = &n->in[0]->type, *b = &n->in[1]->type;
-    if (n->attr.ta || b->rank != 2 || b->batched || !a->batched)
+    if (n->attr.ta || b->rank != 2 || b->batched || !a->batched || a->dtype != DT_F32 || is_swept(n->in[0]))
         return false;
     int64_t weight = type_elements(b), rows = type_elements(&n->type) / n->type.dim[n->type.rank - 1];
     return weight <= THIN_WEIGHT && rows * weight <= THIN_WORK && b->dim[0] + b->dim[1] <= ROW_FLOATS;
@@ -352,6 +353,11 @@ static void absorb(Fusion *f, Kernel *kernel, Node *n) {
     Sources sources = fusion_sources(f, kernel, n);
     for (int i = 0; i < sources.count; i++)
         load_source(f, kernel, sources.at[i]);
+    if (kernel->cls == KERNEL_CONTRACT && n->op->cls == OP_REDUCE) {
+        VEC_PUSH(f->arena, &kernel->folds, n);
+        kernel->fold_rows = kernel->m * kernel->n / type_elements(&n->type);
+        store(f, n);
+    }
 }
 
 static Kernel *loop_kernel(Fusion *f, Node *n, const Type *full, unsigned inner) {
@@ -361,8 +367,7 @@ static Kernel *loop_kernel(Fusion *f, Node *n, const Type *full, unsigned inner)
     return kernel;
 }
 
-/* Makes a free node or a view exist in memory. */
-static Node *in_memory(Fusion *f, Node *n) {
+Node *fusion_in_memory(Fusion *f, Node *n) {
     if (!f->home[n->id] && !(n->op->flags & OP_BUFFER && !n->type.batched))
         loop_kernel(f, n, &n->type, 0);
     if (f->home[n->id])
@@ -370,52 +375,17 @@ static Node *in_memory(Fusion *f, Node *n) {
     return n;
 }
 
-static Node *through_reshapes(const Fusion *f, Node *n) {
-    while (n->op->cls == OP_VIEW && (n->op->flags & OP_CONTIGUOUS) && !f->home[n->id])
-        n = n->in[0];
-    return n;
-}
-
-static bool computed_while_loading(const Fusion *f, Node *value) {
-    return f->program->machine->computed_operands && !f->home[value->id] && value->type.rank == 2 &&
-           value->type.batched && f->field[value->id];
-}
-
-static Operand operand(Fusion *f, Node *contraction, int k) {
-    Node *value = contraction->in[k];
-    const Type *type = &value->type;
-    Operand result = {.value = value,
-                      .batched = type->rank > 2,
-                      .rows = type->dim[type->rank - 2],
-                      .cols = type->dim[type->rank - 1],
-                      .transposed = k == 0 ? contraction->attr.ta : contraction->attr.tb};
-    Node *base = through_reshapes(f, value);
-    if (computed_while_loading(f, value)) {
-        result.computed = true;
-        result.buffer = f->field[value->id];
-    } else if (f->home[base->id] || (base->op->flags & OP_BUFFER && !base->type.batched)) {
-        result.buffer = in_memory(f, base);
-    } else {
-        result.buffer = in_memory(f, value);
-    }
-    return result;
-}
-
 static void contract_kernel(Fusion *f, Node *n) {
-    Operand a = operand(f, n, 0), b = operand(f, n, 1);
+    Kernel description = {0};
+    product_describe(f, &description, n); /* before the kernel: operands may need kernels of their own */
     Kernel *kernel = new_kernel(f, KERNEL_CONTRACT);
-    const Type *out = &n->type;
-    kernel->contraction = n;
-    kernel->a = a;
-    kernel->b = b;
-    kernel->m = out->dim[out->rank - 2];
-    kernel->n = out->dim[out->rank - 1];
-    kernel->k = a.transposed ? a.rows : a.cols;
-    kernel->batches = type_elements(out) / (kernel->m * kernel->n);
+    description.id = kernel->id;
+    description.cls = kernel->cls;
+    *kernel = description;
     f->home[n->id] = kernel;
     VEC_PUSH(f->arena, &kernel->nodes, n);
-    load_source(f, kernel, a.buffer);
-    load_source(f, kernel, b.buffer);
+    load_source(f, kernel, kernel->a.buffer);
+    load_source(f, kernel, kernel->b.buffer);
 }
 
 static Kernel *latest_producer(Fusion *f, const Node *n) {
@@ -433,14 +403,33 @@ static unsigned last_axis(const Type *type) {
     return 1u << (type->rank - 1);
 }
 
-/* A map of leaves alone has no home: whoever reads it computes it. */
+/* Sums over the same axes of values of the same shape are stages of one kernel, when none waits for the other. */
+static Kernel *sibling(Fusion *f, const Kernel *latest, Node *n) {
+    enum { NEAR = 8 };
+    const Program *program = f->program;
+    int first = latest ? latest->id + 1 : 0, last = program->kernels.count - 1;
+    for (int i = last; i >= first && i > last - NEAR; i--) {
+        Kernel *kernel = program->kernels.at[i];
+        if (kernel->cls == KERNEL_LOOP && kernel->inner == n->attr.axes &&
+            type_same_shape(&kernel->full, &n->in[0]->type) && fits(f, kernel, n))
+            return kernel;
+    }
+    return NULL;
+}
+
+/* A map of leaves alone has no home: whoever reads it computes it. So does whoever reads a narrow number as a wide one. */
 static void place(Fusion *f, Node *n) {
-    bool wide = n->op->cls == OP_CONTRACT && !is_thin(n);
+    if (n->op->flags & OP_WIDENS)
+        return;
+    bool wide = n->op->cls == OP_CONTRACT && !product_is_thin(n);
     Kernel *latest = wide ? NULL : latest_producer(f, n);
     if (!latest && n->op->cls == OP_MAP)
         return;
-    if (latest && fits(f, latest, n))
-        absorb(f, latest, n);
+    bool joins = latest && fits(f, latest, n);
+    bool may_ride = n->op->cls == OP_REDUCE && f->factor[n->in[0]->id];
+    Kernel *other = joins || may_ride || n->op->cls != OP_REDUCE ? NULL : sibling(f, latest, n);
+    if (joins || other)
+        absorb(f, joins ? latest : other, n);
     else if (wide)
         contract_kernel(f, n);
     else if (n->op->cls == OP_REDUCE)
@@ -452,8 +441,9 @@ static void place(Fusion *f, Node *n) {
 static void place_root(Fusion *f, Node *root) {
     Node *value = root->in[root->inputs - 1];
     ENSURE(value->op->cls != OP_LEAF);
-    in_memory(f, value);
+    fusion_in_memory(f, value);
     VEC_PUSH(f->arena, &f->home[value->id]->roots, root);
+    f->root_value[value->id] = true;
 }
 
 static void find_assigned(Program *program) {
@@ -480,6 +470,31 @@ static void number_kernels(Program *program) {
     }
 }
 
+/* By node id: an operand of some product. */
+static bool *factors(const Graph *g) {
+    bool *factor = NEW_ARRAY(g->arena, bool, g->nodes.count);
+    for (int i = 0; i < g->nodes.count; i++)
+        for (int k = 0; g->nodes.at[i]->op->cls == OP_CONTRACT && k < g->nodes.at[i]->inputs; k++)
+            factor[g->nodes.at[i]->in[k]->id] = true;
+    return factor;
+}
+
+static void place_node(Fusion *f, Node *n) {
+    OpClass cls = n->op->cls;
+    if (cls == OP_ROOT)
+        place_root(f, n);
+    else if (cls == OP_MAP || cls == OP_REDUCE || cls == OP_CONTRACT)
+        place(f, n);
+}
+
+/* Behind the last sum there are only updates, which overwrite what the kernels before them read. */
+static int first_update(const Graph *g) {
+    int first = g->nodes.count;
+    while (first > 0 && g->nodes.at[first - 1]->op->cls != OP_REDUCE && g->nodes.at[first - 1]->op->cls != OP_CONTRACT)
+        first--;
+    return first;
+}
+
 Program *fuse(Graph *graph, const Machine *machine) {
     Arena *arena = graph->arena;
     Program *program = NEW(arena, Program);
@@ -489,17 +504,18 @@ Program *fuse(Graph *graph, const Machine *machine) {
                 .graph = graph,
                 .home = NEW_ARRAY(arena, Kernel *, graph->nodes.count),
                 .field = access_single_fields(graph),
-                .visit = NEW_ARRAY(arena, int, graph->nodes.count)};
+                .root_value = NEW_ARRAY(arena, bool, graph->nodes.count),
+                .factor = factors(graph),
+                .visit = NEW_ARRAY(arena, int, graph->nodes.count),
+                .elsewhere = NEW_ARRAY(arena, int, graph->nodes.count)};
     find_assigned(program);
+    int updates = first_update(graph);
     for (int i = 0; i < graph->nodes.count; i++) {
-        Node *n = graph->nodes.at[i];
-        OpClass cls = n->op->cls;
-        if (cls == OP_ROOT)
-            place_root(&f, n);
-        else if (cls == OP_MAP || cls == OP_REDUCE || cls == OP_CONTRACT)
-            place(&f, n);
+        if (i == updates)
+            fusion_recompute(&f, false);
+        place_node(&f, graph->nodes.at[i]);
     }
-    fusion_recompute(&f);
+    fusion_recompute(&f, true);
     fusion_ride(&f);
     number_kernels(program);
     fusion_stages(&f);

@@ -11,10 +11,13 @@ typedef struct Fusion {
     Arena *arena;
     Program *program;
     Graph *graph;
-    Kernel **home; /* the kernel that computes it; NULL: a leaf, a root, a view, or a map that each of its readers
+    Kernel **home;    /* the kernel that computes it; NULL: a leaf, a root, a view, or a map that each of its readers
                       computes */
-    Node **field;  /* access_single_fields */
-    int *visit;    /* the last walk that came to the node, so that each comes to it once */
+    Node **field;     /* access_single_fields */
+    bool *root_value; /* a root carries it out */
+    bool *factor;     /* a product reads it: sums over it may ride along (ride.c) */
+    int *visit;       /* the last walk that came to the node, so that each comes to it once */
+    int *elsewhere;   /* ... at another element than its own */
     int visits;
 } Fusion;
 
@@ -45,8 +48,18 @@ bool inner_axes(const Kernel *kernel, const Type *shape, unsigned *inner);
 /* The kernel may overwrite the leaf: no kernel that reads the leaf must run after this one. */
 bool fusion_may_overwrite(const Fusion *f, const Kernel *kernel, const Node *leaf);
 
+/* Makes a free node or a view exist in memory; returns it. */
+Node *fusion_in_memory(Fusion *f, Node *n);
+
+/* operand.c: the contraction, its operands, extents and math. */
+void product_describe(Fusion *f, Kernel *kernel, Node *contraction);
+
+/* epilogue.c: may join a CONTRACT kernel: a map; a sum, as one of its folds. */
+bool epilogue_fits(Fusion *f, const Kernel *kernel, const Node *map);
+bool fold_fits(Fusion *f, const Kernel *kernel, const Node *sum);
+
 /* Takes the home from stored maps of values that their readers load anyway: each reader computes them. */
-void fusion_recompute(Fusion *f);
+void fusion_recompute(Fusion *f, bool complete); /* `complete`: no kernel will grow any more */
 /* Moves reductions over the contracted axis of a product's operand into the product's kernel. */
 void fusion_ride(Fusion *f);
 /* Fills `stages` of the LOOP kernels, whose nodes and stores are known. */

@@ -30,7 +30,7 @@ typedef enum Team {
     TEAM_WARP,   /* 8 rows a tile */
     TEAM_HALF,   /* half a warp a row, 16 rows a tile: short rows on few blocks */
     TEAM_BLOCK,  /* 1 row a tile */
-    TEAM_COLUMN  /* reduction over a slow axis: 32 rows a tile (neighbours in memory), 8 threads a row */
+    TEAM_COLUMN /* reduction over a slow axis: neighbours in memory, so that a warp reads whole lines; `depth` threads a row */
 } Team;
 
 /* One pass over a row's extent. Values of earlier stages are row scalars (reductions) or row vectors (`vectors`);
@@ -45,22 +45,38 @@ typedef struct Stage {
     VEC(Node *) stores;  /* written to their buffer (or, for an assign's value, to the assigned leaf) */
 } Stage;
 
+/* How a product reads an operand. */
+typedef enum OperandKind {
+    OPERAND_MATRIX,   /* the buffer, seen through reshapes only */
+    OPERAND_COMPUTED, /* a map of a data field, applied as it is loaded */
+    OPERAND_WINDOW,   /* windows of images: rows (n, oh, ow), columns (kh, kw, c); `view` is the window of the buffer */
+    OPERAND_FILTER    /* filters [o, kh, kw, c]: rows (kh, kw, o), columns c; `view` is the transpose of the buffer */
+} OperandKind;
+
 /* An operand of a CONTRACT kernel as it lies in memory: [batch,] rows x cols, row-major, of `buffer`. */
 typedef struct Operand {
-    Node *value;   /* the contraction's input */
-    Node *buffer;  /* what is read: a leaf or a stored node, seen through reshapes only; batch stride 0 if unbatched */
-    bool computed; /* value is a map of a data field, applied as it is loaded */
-    bool batched;  /* has the contraction's batch axes */
+    OperandKind kind;
+    Node *value;        /* the contraction's input */
+    Node *buffer;       /* what is read: a leaf or a stored node; batch stride 0 if unbatched */
+    Node *view;         /* WINDOW, FILTER: between the reshapes; or NULL */
+    bool batched;       /* has the contraction's batch axes */
     int64_t rows, cols; /* as stored */
     bool transposed;    /* stored as [k, m] (operand a) or [n, k] (operand b) */
 } Operand;
+
+/* A map of a data field, or windows of one, applied as it is loaded. */
+bool operand_is_computed(const Operand *operand);
 
 /* How a product is cut: a block computes m x n outputs in steps of k; a thread tm x tn of them. When fewer than 256
  * threads cover the tile, the others take slices of k, and the slices are added in order. */
 typedef struct Tile {
     int m, n, k, tm, tn;
-    int slices; /* 256 * tm * tn / (m * n) */
+    int slices;                   /* 256 * tm * tn / (m * n) */
+    int warps_m, warps_n, stages; /* on tensor cores: how its 8 warps share the tile, panels under way; else 0 */
 } Tile;
+
+/* What multiplies. */
+typedef enum Math { MATH_FP32, MATH_TF32, MATH_BF16 } Math;
 
 typedef struct Kernel Kernel;
 struct Kernel {
@@ -78,12 +94,19 @@ struct Kernel {
     Tile tile;
     Node *side;     /* reduction over k of one operand, or NULL */
     bool side_of_b; /* [n] from operand b; else [m] from operand a */
+    Math math;
+    /* Sums over each tile.m rows of what the epilogue computes, stored as [m / tile.m, n]: the first half of a sum over
+     * all rows, such as a batch norm's statistics, or one over the pixels of each example. In `nodes` and `stores` too. */
+    VEC(Node *) folds;
+    int64_t fold_rows; /* that one such sum is over: tile.m; 0: there are none */
 
     int64_t rows;   /* LOOP */
     Type full;      /* the index space it grew from: that of its element-wise nodes, or of what is reduced */
     unsigned inner; /* axes of `full` that a row loops over */
     Type kept;      /* index space of the rows: `full` without them */
     Team team;
+    int lanes; /* rows, neighbours in memory, that a thread computes at once, as vector code; 1: it is none */
+    int depth; /* TEAM_COLUMN: threads that share a row */
     VEC(Stage) stages;
 
     int64_t tiles;
@@ -141,9 +164,14 @@ typedef struct Programs {
     int count;
 } Programs;
 
+/* A product with a weight so small that each row may read all of it: a stage of a LOOP kernel. */
+bool product_is_thin(const Node *n);
+
 Program *fuse(Graph *graph, const Machine *machine);
 void schedule(Program *program, Schedule wanted);
 void program_verify(const Program *program);
+/* Indices inside of a kernel are 32-bit on a GPU; false after reporting the value that is too large for them. */
+bool program_fits(const Program *program);
 void fused_print(const Program *program, Text *out);
 void schedule_print(const Program *program, Text *out);
 
@@ -154,6 +182,8 @@ bool kernel_stores_side(const Kernel *kernel, const Node *stored);
 typedef enum Feed { FEED_STAGED, FEED_PIPELINED, FEED_DIRECT, FEED_THIN } Feed;
 Feed product_feed(const Kernel *kernel);
 
+/* "bn1.mean" of a value that the text does not name, by what it is and what it serves; NULL: nobody said what it is. */
+const char *value_title(const Program *program, const Node *n);
 /* The kernel that stores `n`, or NULL (leaf, or computed where it is used). */
 const Kernel *program_producer(const Program *program, const Node *n);
 /* The leaf that the stored node is assigned to, or NULL: then it has a buffer of its own. */

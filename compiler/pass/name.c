@@ -38,6 +38,22 @@ static const char *viewed_name(const Node *n) {
     return n->name;
 }
 
+const char *value_title(const Program *program, const Node *n) {
+    const Graph *g = program->graph;
+    if (n->name || !n->hint || n->op->cls == OP_CONTRACT)
+        return NULL;
+    bool *serves = NEW_ARRAY(program->arena, bool, g->nodes.count);
+    serves[n->id] = true;
+    for (int i = n->id + 1; i < g->nodes.count; i++) {
+        const Node *user = g->nodes.at[i];
+        for (int k = 0; k < user->inputs; k++)
+            serves[i] |= serves[user->in[k]->id] && user->op->cls != OP_ROOT;
+        if (serves[i] && user->name)
+            return arena_printf(program->arena, "%s.%s", user->name, n->hint);
+    }
+    return NULL;
+}
+
 /* "q_times_k": a product that the text does not name. */
 static const char *factors_name(const Program *program, const Node *product) {
     const char *a = viewed_name(product->in[0]), *b = viewed_name(product->in[1]);
@@ -46,13 +62,40 @@ static const char *factors_name(const Program *program, const Node *product) {
     return arena_printf(program->arena, "%s%stimes_%s", a ? a : "", a ? "_" : "", b ? b : "values");
 }
 
+/* "conv1" of "conv1.weight", or of its copy "conv1.weight.bf16"; NULL: the operand is no layer's weight. */
+static const char *layer_name(const Program *program, const Operand *operand) {
+    const char *name = operand->buffer->name, *weight = name ? strstr(name, ".weight") : NULL;
+    return weight ? arena_strndup(program->arena, name, (size_t)(weight - name)) : NULL;
+}
+
+/* The product's name, that of a reshape of it which the epilogue reads, or what it is to be called; or NULL. */
+static const char *own_name(const Kernel *kernel) {
+    const Node *product = kernel->contraction;
+    for (int i = 0; i < kernel->nodes.count && !product->name; i++)
+        for (int k = 0; k < kernel->nodes.at[i]->inputs; k++) {
+            const Node *in = kernel->nodes.at[i]->in[k];
+            if (in->op->flags & OP_CONTIGUOUS && in->in[0] == kernel->contraction && in->name)
+                return in->name;
+        }
+    return product->name ? product->name : product->hint;
+}
+
+/* A product that stores nothing the text names: the gradient of a weight, `d_conv1_weight`; what a layer makes of its input,
+ * `conv1_layer`; what its gradient makes of that of its output, `d_conv1_input`. */
+static const char *product_name(const Program *program, const Kernel *kernel) {
+    const char *name = own_name(kernel), *layer = layer_name(program, &kernel->b);
+    if (name || !layer)
+        return name ? name : factors_name(program, kernel->contraction);
+    return arena_printf(program->arena, kernel->b.transposed ? "%s_layer" : "d_%s_input", layer);
+}
+
 static const char *contract_name(const Program *program, const Kernel *kernel) {
     for (int i = kernel->stores.count - 1; i >= 0; i--) {
         const Node *n = kernel->stores.at[i];
         if (n->name && !is_update(program, n) && !kernel_stores_side(kernel, n))
             return n->name;
     }
-    return kernel->contraction->name ? kernel->contraction->name : factors_name(program, kernel->contraction);
+    return product_name(program, kernel);
 }
 
 static const char *loop_name(const Program *program, const Kernel *kernel) {
@@ -67,6 +110,8 @@ static const char *loop_name(const Program *program, const Kernel *kernel) {
         if (big || !last)
             last = n->name;
     }
+    for (int i = 0; i < kernel->stores.count && !first; i++)
+        first = last = value_title(program, kernel->stores.at[i]);
     if (!first)
         return "values";
     return strcmp(first, last) == 0 ? first : arena_printf(program->arena, "%s_to_%s", first, last);

@@ -43,11 +43,42 @@ static void verify_overwrites(const Program *program, const Kernel *kernel) {
     }
 }
 
+/* Every effect is carried out: a kernel of the program stores its value. */
+static void verify_roots(const Program *program) {
+    const Graph *g = program->graph;
+    for (int i = 0; i < g->roots.count; i++) {
+        const Node *root = g->roots.at[i], *value = root->in[root->inputs - 1];
+        const Kernel *kernel = program_producer(program, value);
+        bool carried = false;
+        for (int r = 0; kernel && r < kernel->roots.count; r++)
+            carried |= kernel->roots.at[r] == root;
+        if (!carried || program->kernels.at[kernel->id] != kernel)
+            ICE("no kernel carries out %%%d %s", root->id, root->op->name);
+    }
+}
+
 void program_verify(const Program *program) {
+    verify_roots(program);
     for (int i = 0; i < program->kernels.count; i++) {
         verify_kernel(program, program->kernels.at[i]);
         verify_overwrites(program, program->kernels.at[i]);
     }
+}
+
+bool program_fits(const Program *program) {
+    const Module *module = program->graph->module;
+    int errors = diag_errors(module->diag);
+    for (int i = 0; program->machine->blocks && i < program->kernels.count; i++)
+        for (int k = 0; k < program->kernels.at[i]->nodes.count; k++) {
+            const Node *n = program->kernels.at[i]->nodes.at[k];
+            if (type_elements(&n->type) <= INT32_MAX || diag_errors(module->diag) > errors)
+                continue;
+            diag_error(
+                module->diag, n->src,
+                "a value of %lld elements in a batch of %lld; on a GPU one has at most %d: make the batch smaller",
+                (long long)type_elements(&n->type), (long long)module->batch, INT32_MAX);
+        }
+    return diag_errors(module->diag) == errors;
 }
 
 /* ---- dumps ---- */
@@ -68,10 +99,14 @@ static void print_nodes(Text *out, const char *label, Node *const *nodes, int co
 }
 
 static void print_operand(Text *out, const char *label, const Operand *operand) {
+    static const char *const kinds[] = {[OPERAND_MATRIX] = "",
+                                        [OPERAND_COMPUTED] = ", computed while loading",
+                                        [OPERAND_WINDOW] = ", windows",
+                                        [OPERAND_FILTER] = ", filters"};
     text_printf(out, "    %s", label);
     print_node(out, " ", operand->buffer);
     text_printf(out, " [%lld, %lld]%s%s\n", (long long)operand->rows, (long long)operand->cols,
-                operand->transposed ? " transposed" : "", operand->computed ? ", computed while loading" : "");
+                operand->transposed ? " transposed" : "", kinds[operand->kind]);
 }
 
 static void print_product(Text *out, const Kernel *kernel) {
@@ -83,6 +118,9 @@ static void print_product(Text *out, const Kernel *kernel) {
         print_node(out, "    rides along ", kernel->side);
         text_printf(out, " = sum over k of %s\n", kernel->side_of_b ? "b" : "a");
     }
+    if (kernel->folds.count)
+        print_nodes(out, arena_printf(out->arena, "adds up each %lld rows:", (long long)kernel->fold_rows),
+                    kernel->folds.at, kernel->folds.count);
 }
 
 static void print_stage(Text *out, Arena *arena, int number, const Stage *stage) {
@@ -116,16 +154,24 @@ void fused_print(const Program *program, Text *out) {
         print_kernel(out, program, program->kernels.at[i]);
 }
 
+static void print_tile(Text *out, const Kernel *kernel) {
+    static const char *const maths[] = {[MATH_TF32] = "tf32", [MATH_BF16] = "bf16"};
+    const Tile *tile = &kernel->tile;
+    text_printf(out, "tile %dx%dx%d, ", tile->m, tile->n, tile->k);
+    if (tile->warps_m)
+        text_printf(out, "%s, %dx%d warps, %d panels", maths[kernel->math], tile->warps_m, tile->warps_n, tile->stages);
+    else
+        text_printf(out, "%dx%d a thread, %d slices of k", tile->tm, tile->tn, tile->slices);
+}
+
 static void print_cut(Text *out, const Kernel *kernel) {
     static const char *const teams[] = {[TEAM_THREAD] = "a thread",
                                         [TEAM_WARP] = "a warp",
                                         [TEAM_HALF] = "half a warp",
                                         [TEAM_BLOCK] = "a block",
                                         [TEAM_COLUMN] = "8 threads"};
-    const Tile *tile = &kernel->tile;
     if (kernel->cls == KERNEL_CONTRACT)
-        text_printf(out, "tile %dx%dx%d, %dx%d a thread, %d slices of k", tile->m, tile->n, tile->k, tile->tm, tile->tn,
-                    tile->slices);
+        print_tile(out, kernel);
     else
         text_printf(out, "%lld rows, %s each", (long long)kernel->rows, teams[kernel->team]);
 }

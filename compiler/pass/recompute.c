@@ -1,6 +1,16 @@
-/* Storing a map of values that its readers load anyway only costs memory and traffic: a ReLU's mask is a comparison of
- * the activation, which the backward pass reads as well. Such maps lose their home, and each reader computes them. */
+/* Maps that are not worth their memory. A kernel that computes a map stores it when other kernels read it; often each reader
+ * could as well compute it from what is stored anyway. A ReLU's mask is a comparison of the activation, which the backward pass
+ * reads too; a batch norm's normalised value is a few operations on the 16-bit result of the convolution.
+ *
+ *      y ---> a kernel:  d = y - mean, d stored  ---> a reader of d            y --+--> a kernel
+ *                                                                      ==>         `--> d = y - mean, a reader of d
+ *
+ * The map loses its home, and each reader computes it, when that takes no more traffic than storing and loading it. */
 #include "pass/fuse.h"
+
+#include <limits.h>
+
+enum { MAX_SOURCES = 16 };
 
 bool nodes_contain(Node *const *nodes, int count, const Node *n) {
     for (int i = 0; i < count; i++)
@@ -17,64 +27,152 @@ static void drop(Node **nodes, int *count, const Node *n) {
     *count = kept;
 }
 
-static bool is_root_value(const Graph *g, const Node *n) {
-    for (int i = 0; i < g->roots.count; i++)
-        if (g->roots.at[i]->in[g->roots.at[i]->inputs - 1] == n)
-            return true;
-    return false;
+static bool is_root_value(const Fusion *f, const Node *n) {
+    return f->root_value[n->id];
 }
 
 static bool is_operand(const Kernel *kernel, const Node *n) {
     return kernel->cls == KERNEL_CONTRACT && (kernel->a.buffer == n || kernel->b.buffer == n);
 }
 
-/* The sources are there without it: leaves, or stored for another reason. */
-static bool is_available(const Fusion *f, const Node *source) {
-    const Kernel *home = f->home[source->id];
-    return !home || nodes_contain(home->stores.at, home->stores.count, source);
+static bool is_stored(const Fusion *f, const Node *n) {
+    const Kernel *home = f->home[n->id];
+    return home && nodes_contain(home->stores.at, home->stores.count, n);
 }
 
-static bool reader_has(const Kernel *reader, const Sources *sources) {
-    for (int i = 0; i < sources->count; i++)
-        if (!kernel_reads(reader, sources->at[i]))
+/* What a map is made of in memory, and the nodes between. */
+typedef struct Cone {
+    Sources sources;
+    VEC(Node *) between;
+    int overwritten; /* id of the first kernel that overwrites one of the sources */
+} Cone;
+
+static void note_overwriter(const Fusion *f, const Node *leaf, Cone *cone) {
+    const Node *next = f->program->next[leaf->id];
+    const Kernel *overwriter = next ? f->home[next->id] : NULL;
+    if (overwriter && overwriter->id < cone->overwritten)
+        cone->overwritten = overwriter->id;
+}
+
+/* False: something below is complete only inside of its own kernel. */
+static bool add_cone(Fusion *f, Node *n, Cone *cone) {
+    for (int k = 0; k < n->inputs; k++) {
+        Node *in = n->in[k];
+        bool leaf = in->op->flags & OP_BUFFER;
+        if (!fusion_first_visit(f, in))
+            continue;
+        if (cone->sources.count > MAX_SOURCES)
             return false;
+        if (leaf)
+            note_overwriter(f, in, cone);
+        bool narrow = n->op->flags & OP_WIDENS; /* may be stored in place of what is made of it */
+        if (leaf || is_stored(f, in) || (narrow && f->home[in->id])) {
+            VEC_PUSH(f->arena, &cone->sources, in);
+            continue;
+        }
+        if (f->home[in->id]) {
+            if (in->op->cls != OP_MAP)
+                return false;
+            VEC_PUSH(f->arena, &cone->between, in);
+        }
+        if (!add_cone(f, in, cone))
+            return false;
+    }
     return true;
 }
 
-static bool readers_have_sources(const Fusion *f, const Node *n, const Sources *sources) {
+/* Bytes that the reader would load for it that it does not load anyway. */
+static double added_bytes(const Kernel *reader, const Cone *cone) {
+    double bytes = 0;
+    for (int i = 0; i < cone->sources.count; i++)
+        if (!kernel_reads(reader, cone->sources.at[i]))
+            bytes += (double)type_bytes(&cone->sources.at[i]->type);
+    return bytes;
+}
+
+/* The reader finds the sources as they were: it precedes what overwrites them, whatever the order of phases. */
+static bool comes_in_time(const Kernel *reader, const Cone *cone) {
+    bool overwrites = false;
+    for (int i = 0; i < reader->roots.count; i++)
+        overwrites |= reader->roots.at[i]->inputs == 2;
+    return cone->overwritten == INT_MAX || (reader->id < cone->overwritten && !overwrites);
+}
+
+static bool saves_traffic(const Fusion *f, const Node *n, const Cone *cone) {
+    double bytes = (double)type_bytes(&n->type), saved = bytes, added = 0;
+    for (int i = 0; i < cone->sources.count; i++)
+        if (f->home[cone->sources.at[i]->id] && !is_stored(f, cone->sources.at[i]))
+            added += (double)type_bytes(&cone->sources.at[i]->type);
     for (int i = 0; i < f->program->kernels.count; i++) {
         const Kernel *reader = f->program->kernels.at[i];
-        if (kernel_reads(reader, n) && (is_operand(reader, n) || !reader_has(reader, sources)))
+        if (!kernel_reads(reader, n))
+            continue;
+        if (is_operand(reader, n) || !comes_in_time(reader, cone))
             return false;
+        saved += bytes;
+        added += added_bytes(reader, cone);
     }
-    return true;
+    return added <= saved;
 }
 
-static bool should_recompute(Fusion *f, const Node *n) {
-    if (n->op->cls != OP_MAP || is_root_value(f->graph, n))
-        return false;
-    Sources sources = fusion_sources(f, NULL, n);
-    for (int i = 0; i < sources.count; i++)
-        if (!is_available(f, sources.at[i]))
-            return false;
-    return readers_have_sources(f, n, &sources);
-}
-
-static void forget(Fusion *f, Kernel *home, const Node *n) {
-    f->home[n->id] = NULL;
+static void lose_home(Fusion *f, Node *n) {
+    Kernel *home = f->home[n->id];
     drop(home->nodes.at, &home->nodes.count, n);
-    drop(home->stores.at, &home->stores.count, n);
+    f->home[n->id] = NULL;
+}
+
+/* Its readers read the sources; what lies between is computed wherever it is needed, in the old home too. */
+static void forget(Fusion *f, Node *n, const Cone *cone) {
+    Kernel *home = f->home[n->id];
     for (int i = 0; i < f->program->kernels.count; i++) {
         Kernel *reader = f->program->kernels.at[i];
+        if (!kernel_reads(reader, n))
+            continue;
         drop(reader->loads.at, &reader->loads.count, n);
+        for (int s = 0; s < cone->sources.count; s++)
+            if (!kernel_reads(reader, cone->sources.at[s]))
+                VEC_PUSH(f->arena, &reader->loads, cone->sources.at[s]);
     }
+    for (int s = 0; s < cone->sources.count; s++) {
+        Node *source = cone->sources.at[s];
+        if (f->home[source->id] && !is_stored(f, source))
+            VEC_PUSH(f->arena, &f->home[source->id]->stores, source);
+    }
+    drop(home->stores.at, &home->stores.count, n);
+    lose_home(f, n);
+    for (int i = 0; i < cone->between.count; i++)
+        if (f->home[cone->between.at[i]->id])
+            lose_home(f, cone->between.at[i]);
 }
 
-void fusion_recompute(Fusion *f) {
+static void recompute(Fusion *f, Node *n) {
+    Cone cone = {.overwritten = INT_MAX};
+    if (n->op->cls != OP_MAP || is_root_value(f, n))
+        return;
+    fusion_walk(f);
+    if (add_cone(f, n, &cone) && saves_traffic(f, n, &cone))
+        forget(f, n, &cone);
+}
+
+/* A kernel that has nothing left to compute, or in the end to store, is gone. */
+static void drop_empty(Fusion *f, bool complete) {
+    Program *program = f->program;
+    int kept = 0;
+    for (int i = 0; i < program->kernels.count; i++) {
+        Kernel *kernel = program->kernels.at[i];
+        if (!kernel->nodes.count || (complete && !kernel->stores.count))
+            continue;
+        kernel->id = kept;
+        program->kernels.at[kept++] = kernel;
+    }
+    program->kernels.count = kept;
+}
+
+void fusion_recompute(Fusion *f, bool complete) {
     for (int i = f->program->kernels.count - 1; i >= 0; i--) {
         Kernel *kernel = f->program->kernels.at[i];
-        for (int s = kernel->stores.count - 1; s >= 0 && kernel->nodes.count > 1; s--)
-            if (should_recompute(f, kernel->stores.at[s]))
-                forget(f, kernel, kernel->stores.at[s]);
+        for (int s = kernel->stores.count - 1; s >= 0; s--)
+            recompute(f, kernel->stores.at[s]);
     }
+    drop_empty(f, complete);
 }

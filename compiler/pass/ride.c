@@ -83,7 +83,8 @@ static bool ride(Fusion *f, Kernel *rider) {
         return false;
     for (int i = 0; i < f->program->kernels.count; i++) {
         Kernel *product = f->program->kernels.at[i];
-        if (product->cls != KERNEL_CONTRACT || product->side || product->batches != 1)
+        if (product->cls != KERNEL_CONTRACT || product->math != MATH_FP32 || product->side || product->folds.count ||
+            product->batches != 1)
             continue;
         bool of_a = folds_operand(reduction, &product->a, product->a.transposed);
         bool of_b = folds_operand(reduction, &product->b, !product->b.transposed);

@@ -115,7 +115,7 @@ static double phase_seconds(const Phase *phase, const Machine *machine) {
         longest = own > longest ? own : longest;
         dealt += (double)kernel->tiles * kernel_tile_seconds(kernel, machine) / machine->multiprocessors;
         traffic += kernel->bytes / machine->bandwidth;
-        arithmetic += kernel->flops / machine->flops;
+        arithmetic += kernel_arithmetic(kernel, machine);
     }
     double floor = traffic > arithmetic ? traffic : arithmetic, latency = longest > dealt ? longest : dealt;
     return latency > floor ? latency : floor;
@@ -168,31 +168,44 @@ static int64_t arena_bytes(const Program *program) {
     return bytes;
 }
 
-/* The tiles are those of the fastest form, whatever the schedule, so that all schedules compute the same bits. Only training
- * runs persistently. */
-static void choose_form(Program *program) {
-    const Machine *whole = program->machine, *best = whole;
-    bool trains = program->graph == program->graph->module->train;
-    double least = 0;
-    for (int form = FORM_GRID; form < FORMS; form++) {
-        if (form != FORM_GRID && (!trains || !whole->blocks))
-            continue;
-        if (form == FORM_SOLO && arena_bytes(program) > SOLO_BYTES)
-            continue;
-        const Machine *machine = machine_in_form(program->arena, whole, form);
-        cut_for(program, machine, whole);
-        double seconds = program->estimate[SCHEDULE_PERSISTENT];
-        best = form == FORM_GRID || seconds < least ? machine : best;
-        least = form == FORM_GRID || seconds < least ? seconds : least;
-    }
-    cut_for(program, best, whole);
-}
-
 /* The persistent kernel holds the registers and shared memory of its hungriest phase on every multiprocessor; it is for
  * steps whose phases are a few waves of small tiles. */
 static bool is_tiny(const Program *program) {
     return program->machine->form != FORM_GRID ||
            widest_phase(program) <= PERSISTENT_WAVES * (int64_t)program->machine->multiprocessors;
+}
+
+static bool uses_tensor_cores(const Program *program) {
+    bool found = false;
+    for (int k = 0; k < program->kernels.count; k++)
+        found |= program->kernels.at[k]->cls == KERNEL_CONTRACT && program->kernels.at[k]->math != MATH_FP32;
+    return found;
+}
+
+/* Tensor cores are fed by copies from memory: their operands cannot be in an arena in shared memory. */
+static bool fits_form(const Program *program, Form form) {
+    bool trains = program->graph == program->graph->module->train;
+    bool solo = arena_bytes(program) <= SOLO_BYTES && !uses_tensor_cores(program);
+    return trains && program->machine->blocks && (form != FORM_SOLO || solo);
+}
+
+/* The tiles are those of the fastest form, whatever the schedule, so that all schedules compute the same bits: of the grid,
+ * where a graph is faster than a persistent kernel. Only training runs persistently. */
+static void choose_form(Program *program) {
+    const Machine *whole = program->machine, *best = machine_in_form(program->arena, whole, FORM_GRID);
+    cut_for(program, best, whole);
+    double persistent = program->estimate[SCHEDULE_PERSISTENT], graph = program->estimate[SCHEDULE_GRAPH];
+    double least = graph < persistent ? graph : persistent;
+    for (int form = FORM_GRID + 1; form < FORMS && is_tiny(program); form++) {
+        if (!fits_form(program, form))
+            continue;
+        const Machine *machine = machine_in_form(program->arena, whole, form);
+        cut_for(program, machine, whole);
+        bool faster = program->estimate[SCHEDULE_PERSISTENT] < least;
+        best = faster ? machine : best;
+        least = faster ? program->estimate[SCHEDULE_PERSISTENT] : least;
+    }
+    cut_for(program, best, whole);
 }
 
 void schedule(Program *program, Schedule wanted) {

@@ -23,25 +23,6 @@ static unsigned repeated_axes(const Node *n) {
     return n->inputs ? axes : 0;
 }
 
-static Type without_axes(const Type *t, unsigned axes) {
-    Type kept = {.dtype = t->dtype, .batched = t->batched && !(axes & 1)};
-    for (int k = 0; k < t->rank; k++)
-        if (!(axes >> k & 1))
-            kept.dim[kept.rank++] = t->dim[k];
-    return kept;
-}
-
-/* What an expansion repeats, in the shape without `axes` (all of them its own). */
-static Node *before_axes(Graph *g, const Node *expansion, unsigned axes) {
-    Type type = without_axes(&expansion->type, axes);
-    Attr attr = attr_shape(&type);
-    for (int k = 0, axis = 0; k < expansion->type.rank; k++)
-        if (!(axes >> k & 1))
-            attr.axes |= (expansion->attr.axes >> k & 1) << axis++;
-    Node *operand = expansion->in[0];
-    return attr.axes ? graph_node(g, expansion->op->name, attr, 1, &operand) : operand;
-}
-
 /* A map of expansions is the expansion of a smaller map. */
 static Node *hoist_expansion(Graph *g, Node *n) {
     unsigned axes = n->op->cls == OP_MAP ? repeated_axes(n) : 0;
@@ -49,7 +30,7 @@ static Node *hoist_expansion(Graph *g, Node *n) {
         return NULL;
     Node *in[MAX_INPUTS];
     for (int k = 0; k < n->inputs; k++)
-        in[k] = before_axes(g, n->in[k], axes);
+        in[k] = graph_repeated(g, n->in[k], axes);
     Node *small = graph_node(g, n->op->name, n->attr, n->inputs, in);
     Attr attr = attr_shape(&n->type);
     attr.axes = axes;

@@ -132,16 +132,24 @@ static Node *kept_form(const Staging *s, Node *product) {
 typedef struct Later {
     const Staging *s;
     const Node *kept;
-    int level; /* of what is evaluated */
+    const Type *written; /* kept is a leaf, overwritten in a loop over this shape: one over another may come later */
+    const Type *domain;  /* of the loop that evaluates */
+    int level;           /* of what is evaluated */
     bool read;
 } Later;
+
+static bool reads_later(const Later *later) {
+    int level = later->s->level[later->kept->id];
+    bool beside = later->written && later->level == level && !type_same_shape(later->written, later->domain);
+    return later->level > level || beside;
+}
 
 static void walk_reads(Later *later, const Node *n) {
     for (int k = 0; k < n->inputs && !later->read; k++) {
         const Node *in = n->in[k];
         bool other = fusion_stored_before(later->s->f, later->s->kernel, in);
         if (in == later->kept)
-            later->read = later->level > later->s->level[in->id];
+            later->read = reads_later(later);
         else if (!other && in->op->cls != OP_REDUCE && in->op->cls != OP_CONTRACT && !is_vector(later->s, in) &&
                  fusion_first_visit(later->s->f, in))
             walk_reads(later, in);
@@ -150,6 +158,7 @@ static void walk_reads(Later *later, const Node *n) {
 
 static void find_later_read(Later *later, const Node *evaluated) {
     later->level = later->s->level[evaluated->id];
+    later->domain = evaluated->op->cls == OP_REDUCE ? &evaluated->in[0]->type : &evaluated->type;
     fusion_walk(later->s->f);
     if (evaluated != later->kept)
         walk_reads(later, evaluated);
@@ -159,8 +168,8 @@ static bool is_stored(const Kernel *kernel, const Node *n) {
     return nodes_contain(kernel->stores.at, kernel->stores.count, n);
 }
 
-static bool is_read_later(const Staging *s, const Node *kept) {
-    Later later = {s, kept, 0, false};
+static bool is_read_later(const Staging *s, const Node *kept, const Type *written) {
+    Later later = {.s = s, .kept = kept, .written = written};
     for (int i = 0; i < s->kernel->nodes.count; i++) {
         const Node *n = s->kernel->nodes.at[i];
         if (n->op->cls == OP_REDUCE || n->op->cls == OP_CONTRACT || is_stored(s->kernel, n))
@@ -177,7 +186,7 @@ static void keep_products(Staging *s) {
         if (n->op->cls != OP_CONTRACT)
             continue;
         Node *kept = kept_form(s, n);
-        if (!is_vector(s, kept) && is_read_later(s, kept))
+        if (!is_vector(s, kept) && is_read_later(s, kept, NULL))
             VEC_PUSH(s->f->arena, &s->vectors, kept);
     }
 }
@@ -229,7 +238,7 @@ static bool overwrites_early(const Staging *s) {
         if (!leaf)
             continue;
         s->level[leaf->id] = store_level(s, n);
-        if (is_read_later(s, leaf))
+        if (is_read_later(s, leaf, &n->type))
             return true;
     }
     return false;
@@ -250,7 +259,7 @@ static void stage_stores(Staging *s, Levels *levels) {
     for (int i = 0; i < s->kernel->stores.count; i++) {
         Node *n = s->kernel->stores.at[i];
         bool overwrites = s->f->program->assigned[n->id];
-        Stage *stage = find_stage(s, levels, late && overwrites ? last : store_level(s, n), &n->type);
+        Stage *stage = find_stage(s, levels, late && overwrites ? last + 1 : store_level(s, n), &n->type);
         VEC_PUSH(s->f->arena, &stage->stores, n);
     }
 }

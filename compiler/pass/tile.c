@@ -6,24 +6,42 @@
  * tall tiles better. The models below are coarse and only rank: cycles of the slowest multiprocessor (core). */
 #include "pass/tile.h"
 
-enum { THREADS = 256, WARPS = 8, LANES = 32, COLUMN_ROWS = 32, WARP_FLOATS = 1024 };
+enum { THREADS = 256, WARPS = 8, LANES = 32, COLUMN_ROWS = 32, WARP_FLOATS = 1024, DEEPEST_COLUMN = 32 };
+
+#define COUNT(array) (int)(sizeof(array) / sizeof *(array))
+
+/* {m, n, k, outputs of a thread, slices of k} */
+#define TILE(m_, n_, k_, tm_, tn_, slices_)                                                                            \
+    { .m = (m_), .n = (n_), .k = (k_), .tm = (tm_), .tn = (tn_), .slices = (slices_) }
 
 static const Tile tiles[] = {
-    {256, 128, 16, 16, 8, 1}, {128, 128, 16, 8, 8, 1}, {128, 64, 16, 8, 4, 1},
-    {64, 64, 32, 8, 4, 2},    {64, 64, 16, 4, 4, 1},   {32, 64, 32, 4, 4, 2},
-    {32, 32, 64, 4, 4, 4},    {16, 64, 64, 4, 4, 4},   {16, 4, 64, 4, 4, 64},
+    TILE(256, 128, 16, 16, 8, 1), TILE(128, 128, 16, 8, 8, 1), TILE(128, 64, 16, 8, 4, 1), TILE(64, 64, 32, 8, 4, 2),
+    TILE(64, 64, 16, 4, 4, 1),    TILE(32, 64, 32, 4, 4, 2),   TILE(32, 32, 64, 4, 4, 4),  TILE(16, 64, 64, 4, 4, 4),
+    TILE(16, 4, 64, 4, 4, 64),    TILE(256, 8, 16, 4, 2, 1),   TILE(128, 16, 16, 4, 2, 1), TILE(128, 32, 16, 4, 4, 1),
 };
 
 /* Where blocks are few, or memory is near: a panel that holds all of k; an output for each thread, or for a few lanes. */
 static const Tile small_tiles[] = {
-    {16, 16, 128, 2, 2, 4}, {8, 8, 256, 2, 2, 16}, {16, 16, 1, 1, 1, 1}, {8, 8, 1, 1, 1, 4},
-    {1, 32, 1, 1, 1, 8},    {4, 4, 1, 1, 1, 16},   {1, 16, 1, 1, 1, 16},
+    TILE(16, 16, 128, 2, 2, 4), TILE(8, 8, 256, 2, 2, 16), TILE(16, 16, 1, 1, 1, 1), TILE(8, 8, 1, 1, 1, 4),
+    TILE(1, 32, 1, 1, 1, 8),    TILE(4, 4, 1, 1, 1, 16),   TILE(1, 16, 1, 1, 1, 16),
 };
 
+/* On tensor cores: {m, n, how the 8 warps share the tile, panels under way}; a panel's lines have 128 bytes. With three panels
+ * of 128 x 128, or two of 256 x 64, two blocks fit on a multiprocessor. */
+#define TENSOR(m_, n_, k_, warps_m_, warps_n_, stages_)                                                                \
+    { .m = (m_), .n = (n_), .k = (k_), .slices = 1, .warps_m = (warps_m_), .warps_n = (warps_n_), .stages = (stages_) }
+#define TENSOR_TILES(k)                                                                                                \
+    TENSOR(128, 256, k, 2, 4, 4), TENSOR(256, 128, k, 4, 2, 4), TENSOR(128, 192, k, 2, 4, 4),                          \
+        TENSOR(128, 128, k, 2, 4, 3), TENSOR(256, 64, k, 4, 2, 2), TENSOR(64, 256, k, 2, 4, 4),                        \
+        TENSOR(128, 64, k, 4, 2, 4), TENSOR(64, 128, k, 2, 4, 4), TENSOR(64, 64, k, 4, 2, 4)
+
+static const Tile bf16_tiles[] = {TENSOR_TILES(64)}, tf32_tiles[] = {TENSOR_TILES(32)};
+
 /* Multiples of the 8 rows and 16 columns that kernels_lib/cpu/matmul.h computes at a time. */
-static const Tile core_tiles[] = {{.m = 128, .n = 96, .slices = 1}, {.m = 64, .n = 64, .slices = 1},
-                                  {.m = 64, .n = 32, .slices = 1},  {.m = 32, .n = 32, .slices = 1},
-                                  {.m = 16, .n = 32, .slices = 1},  {.m = 8, .n = 16, .slices = 1}};
+static const Tile core_tiles[] = {
+    {.m = 128, .n = 96, .slices = 1}, {.m = 128, .n = 64, .slices = 1}, {.m = 128, .n = 32, .slices = 1},
+    {.m = 128, .n = 16, .slices = 1}, {.m = 64, .n = 64, .slices = 1},  {.m = 64, .n = 32, .slices = 1},
+    {.m = 32, .n = 32, .slices = 1},  {.m = 16, .n = 32, .slices = 1},  {.m = 8, .n = 16, .slices = 1}};
 
 /* Slices of at least a warp feed themselves from memory, without panels; their operands must lie along k. */
 static bool is_direct(const Tile *tile) {
@@ -35,18 +53,38 @@ static bool is_thin(const Tile *tile) {
     return tile->tm * tile->tn == 1;
 }
 
-static bool suits(const Kernel *kernel, const Tile *tile) {
-    return !is_direct(tile) || (!kernel->a.transposed && kernel->b.transposed && !kernel->side);
+static bool is_tensor(const Tile *tile) {
+    return tile->warps_m > 0;
+}
+
+/* Both operands lie in memory along k. */
+static bool runs_along_k(const Kernel *kernel) {
+    bool windows = kernel->a.kind == OPERAND_WINDOW || kernel->b.kind == OPERAND_WINDOW;
+    return !kernel->a.transposed && kernel->b.transposed && !windows;
+}
+
+/* Panels are copied by the hardware, from memory that is not shared memory. */
+static bool is_pipelined(const Kernel *kernel, const Tile *tile) {
+    bool floats = !operand_is_computed(&kernel->a) && !operand_is_computed(&kernel->b);
+    return is_tensor(tile) || (!is_thin(tile) && tile->slices == 1 && floats && kernel->k > tile->k);
+}
+
+static bool suits(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    bool whole_columns = (tile->n & (tile->n - 1)) == 0; /* each thread adds up its own */
+    if (kernel->fold_rows && (kernel->fold_rows != tile->m || !whole_columns || is_thin(tile)))
+        return false;
+    if (machine->form == FORM_SOLO && is_pipelined(kernel, tile))
+        return false;
+    return !is_direct(tile) || (runs_along_k(kernel) && !kernel->side);
 }
 
 Feed product_feed(const Kernel *kernel) {
     const Tile *tile = &kernel->tile;
+    if (is_pipelined(kernel, tile))
+        return FEED_PIPELINED;
     if (is_thin(tile))
         return FEED_THIN;
-    if (is_direct(tile) && suits(kernel, tile))
-        return FEED_DIRECT;
-    bool floats = !kernel->a.computed && !kernel->b.computed;
-    return tile->slices == 1 && floats && kernel->k > tile->k ? FEED_PIPELINED : FEED_STAGED;
+    return is_direct(tile) && runs_along_k(kernel) && !kernel->side ? FEED_DIRECT : FEED_STAGED;
 }
 
 static int64_t divide_up(int64_t a, int64_t b) {
@@ -68,10 +106,13 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-/* Cycles: 32 multiply-adds a cycle; three elements of b copied in one; the call and the epilogue. */
+/* Cycles: 32 multiply-adds a cycle; three elements of b copied in one, eight of windows; the sums, cleared; the
+ * call and the epilogue. */
 static double core_tile_cycles(const Kernel *kernel, const Tile *tile) {
     double rows = (double)smaller(tile->m, kernel->m), columns = (double)smaller(tile->n, kernel->n);
-    return (double)kernel->k * (rows * columns / 32 + columns / 3) + rows * columns / 4 + 300;
+    double copied = columns / 3 + (kernel->a.kind == OPERAND_WINDOW ? rows / 8 : 0);
+    double cleared = (double)tile->m * tile->n / 16;
+    return (double)kernel->k * (rows * columns / 32 + copied) + cleared + rows * columns / 4 + 300;
 }
 
 /* Cycles: numbers of an operand that lies along k are turned round on their way into a panel. Where the panel is narrower
@@ -91,9 +132,20 @@ static double thin_tile_cycles(const Kernel *kernel, const Tile *tile, const Mac
     return machine->latency + step * (double)divide_up(kernel->k, tile->slices) + 30 * exchanges;
 }
 
+/* Cycles: as measured with warp-group instructions on an H200, a multiprocessor's multiply-adds of bf16 in a cycle grow with
+ * the use that a tile makes of what it copies, 1060 of 128 x 256 and 540 of 128 x 64; of tf32 half as many. Filling the
+ * pipeline and the epilogue are not overlapped. */
+static double tensor_tile_cycles(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    double depth = (double)(divide_up(kernel->k, tile->k) * tile->k), outputs = (double)tile->m * tile->n;
+    double rate = (kernel->math == MATH_BF16 ? 12.5 : 6.25) * outputs / (tile->m + tile->n);
+    return machine->latency + depth * outputs / rate + outputs / 32;
+}
+
 /* Cycles: 128 multiply-adds and 64 bytes from L2 a cycle and multiprocessor; the first load and the epilogue; an
  * ordered sum over slices. Panels are filled up. */
 static double block_tile_cycles(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    if (is_tensor(tile))
+        return tensor_tile_cycles(kernel, tile, machine);
     if (is_thin(tile))
         return thin_tile_cycles(kernel, tile, machine);
     int64_t depth = is_direct(tile) ? kernel->k : divide_up(kernel->k, tile->k) * tile->k;
@@ -123,11 +175,13 @@ static bool is_better(const Kernel *kernel, const Tile *a, const Tile *b, const 
     return cycles_a < cycles_b || (cycles_a == cycles_b && covered_a < covered_b);
 }
 
-/* Tile `i` of those that kernels of the machine can have; NULL: there are no more. */
-static const Tile *tile_choice(const Machine *machine, int i) {
-    enum { LARGE = sizeof tiles / sizeof *tiles, SMALL = sizeof small_tiles / sizeof *small_tiles };
+/* Tile `i` of those that the kernel can have on the machine; NULL: there are no more. */
+static const Tile *tile_choice(const Kernel *kernel, const Machine *machine, int i) {
+    enum { LARGE = COUNT(tiles), SMALL = COUNT(small_tiles) };
     if (!machine->blocks)
-        return i < (int)(sizeof core_tiles / sizeof *core_tiles) ? &core_tiles[i] : NULL;
+        return i < COUNT(core_tiles) ? &core_tiles[i] : NULL;
+    if (kernel->math != MATH_FP32)
+        return i >= COUNT(bf16_tiles) ? NULL : kernel->math == MATH_BF16 ? &bf16_tiles[i] : &tf32_tiles[i];
     if (i < LARGE)
         return &tiles[i];
     return machine->form != FORM_GRID && i < LARGE + SMALL ? &small_tiles[i - LARGE] : NULL;
@@ -139,10 +193,11 @@ static void set_tile(Kernel *kernel, const Tile *tile) {
 }
 
 static void cut_product(Kernel *kernel, const Machine *machine) {
-    const Tile *best = tile_choice(machine, 0), *tile;
-    for (int i = 1; (tile = tile_choice(machine, i)); i++)
-        if (suits(kernel, tile) && is_better(kernel, tile, best, machine))
+    const Tile *best = NULL, *tile;
+    for (int i = 0; (tile = tile_choice(kernel, machine, i)); i++)
+        if (suits(kernel, tile, machine) && (!best || is_better(kernel, tile, best, machine)))
             best = tile;
+    ENSURE(best);
     set_tile(kernel, best);
     kernel->flops = 2.0 * (double)kernel->batches * (double)kernel->m * (double)kernel->n * (double)kernel->k;
 }
@@ -207,18 +262,61 @@ static Team choose_team(const Kernel *kernel, const Machine *machine) {
     return are_short_and_many(kernel, machine) ? TEAM_HALF : TEAM_WARP;
 }
 
-static int64_t rows_per_tile(Team team) {
-    static const int64_t rows[] = {[TEAM_THREAD] = THREADS,
-                                   [TEAM_WARP] = WARPS,
-                                   [TEAM_HALF] = 2 * WARPS,
-                                   [TEAM_BLOCK] = 1,
-                                   [TEAM_COLUMN] = COLUMN_ROWS};
-    return rows[team];
+/* ---- vector code ---- */
+
+/* Threads that hide the time of their loads: half of what the multiprocessors hold. */
+static int64_t threads_wanted(const Machine *machine) {
+    return 1024 * (int64_t)machine->multiprocessors;
+}
+
+/* Elements in many threads hide the time of their loads. Columns are read by many threads each: half of the
+ * multiprocessors with one tile are enough. */
+static bool keeps_busy(const Kernel *kernel, int lanes, const Machine *machine) {
+    int64_t threads = kernel->rows / lanes;
+    if (kernel->team == TEAM_COLUMN)
+        return threads * DEEPEST_COLUMN >= THREADS * (int64_t)machine->multiprocessors / 2;
+    return threads >= threads_wanted(machine);
+}
+
+/* Neighbours within the last axis for one thread: 16 bytes of floats, if none of the axis is left over; more of smaller
+ * numbers gain nothing. */
+static int choose_lanes(const Kernel *kernel, const Machine *machine) {
+    bool alone = kernel->team == TEAM_THREAD || kernel->team == TEAM_COLUMN;
+    if (!alone || !machine->blocks || machine->form != FORM_GRID)
+        return 1;
+    int64_t last = kernel->kept.rank ? kernel->kept.dim[kernel->kept.rank - 1] : 1;
+    for (int lanes = 4; lanes > 1; lanes /= 2)
+        if (last % lanes == 0 && keeps_busy(kernel, lanes, machine))
+            return lanes;
+    return 1;
+}
+
+/* Threads for a row that is a column: until there are enough, or no numbers for them. */
+static int choose_depth(const Kernel *kernel, const Machine *machine) {
+    int64_t rows = kernel->rows / kernel->lanes, extent = longest_stage(kernel);
+    int depth = 1;
+    while (depth < DEEPEST_COLUMN && depth < extent && rows * depth < threads_wanted(machine))
+        depth *= 2;
+    return depth;
+}
+
+static int64_t rows_per_tile(const Kernel *kernel) {
+    switch (kernel->team) {
+    case TEAM_WARP: return WARPS;
+    case TEAM_HALF: return 2 * WARPS;
+    case TEAM_BLOCK: return 1;
+    case TEAM_COLUMN: return THREADS / kernel->depth * kernel->lanes;
+    default: return THREADS * kernel->lanes;
+    }
 }
 
 static void cut_loop(Kernel *kernel, const Machine *machine) {
     kernel->team = choose_team(kernel, machine);
-    kernel->tiles = divide_up(kernel->rows, rows_per_tile(kernel->team));
+    kernel->lanes = choose_lanes(kernel, machine);
+    kernel->depth = choose_depth(kernel, machine);
+    if (kernel->team == TEAM_COLUMN && kernel->depth == 1)
+        kernel->team = TEAM_THREAD;
+    kernel->tiles = divide_up(kernel->rows, rows_per_tile(kernel));
     kernel->flops = row_work(kernel) * (double)kernel->rows;
 }
 
@@ -240,9 +338,9 @@ void kernel_cut(Kernel *kernel, const Machine *machine) {
 
 /* A stage's chain: a load, the loop, a reduction across the team and a barrier. */
 static double loop_cycles(const Kernel *kernel, const Machine *machine) {
-    static const double threads_per_row[] = {
-        [TEAM_THREAD] = 1, [TEAM_WARP] = 32, [TEAM_HALF] = 16, [TEAM_BLOCK] = THREADS, [TEAM_COLUMN] = WARPS};
-    double serial = row_work(kernel) / threads_per_row[kernel->team];
+    const double threads_per_row[] = {
+        [TEAM_THREAD] = 1, [TEAM_WARP] = 32, [TEAM_HALF] = 16, [TEAM_BLOCK] = THREADS, [TEAM_COLUMN] = kernel->depth};
+    double serial = row_work(kernel) * kernel->lanes / threads_per_row[kernel->team];
     double stage = 100 + machine->latency / 8;
     return machine->latency + stage * kernel->stages.count + 4 * serial;
 }
@@ -251,9 +349,9 @@ void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine) {
     if (kernel->cls != KERNEL_CONTRACT)
         return;
     const Tile *tile;
-    for (int i = 0; (tile = tile_choice(machine, i)); i++) {
+    for (int i = 0; (tile = tile_choice(kernel, machine, i)); i++) {
         bool fast_enough = tile_cycles(kernel, tile, machine) / machine->clock <= seconds;
-        if (fast_enough && suits(kernel, tile) && tile_count(kernel, tile) < kernel->tiles)
+        if (fast_enough && suits(kernel, tile, machine) && tile_count(kernel, tile) < kernel->tiles)
             set_tile(kernel, tile);
     }
 }
@@ -264,9 +362,14 @@ double kernel_tile_seconds(const Kernel *kernel, const Machine *machine) {
     return cycles / machine->clock;
 }
 
+double kernel_arithmetic(const Kernel *kernel, const Machine *machine) {
+    static const double speedup[] = {[MATH_FP32] = 1, [MATH_TF32] = 5.5, [MATH_BF16] = 11};
+    return kernel->flops / machine->flops / (machine->blocks ? speedup[kernel->math] : 1);
+}
+
 double kernel_seconds(const Kernel *kernel, const Machine *machine) {
     double latency = waves(machine, kernel->tiles) * kernel_tile_seconds(kernel, machine);
-    double traffic = kernel->bytes / machine->bandwidth, arithmetic = kernel->flops / machine->flops;
+    double traffic = kernel->bytes / machine->bandwidth, arithmetic = kernel_arithmetic(kernel, machine);
     double floor = traffic > arithmetic ? traffic : arithmetic;
     return latency > floor ? latency : floor;
 }

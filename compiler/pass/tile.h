@@ -11,6 +11,9 @@ void kernel_cut(Kernel *kernel, const Machine *machine);
  * leaves multiprocessors free at no cost. */
 void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine);
 
+/* Seconds that its arithmetic alone takes the machine. */
+double kernel_arithmetic(const Kernel *kernel, const Machine *machine);
+
 /* Estimated time of one of its tiles, and of the kernel alone on the machine, without launch. */
 double kernel_tile_seconds(const Kernel *kernel, const Machine *machine);
 double kernel_seconds(const Kernel *kernel, const Machine *machine);

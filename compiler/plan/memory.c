@@ -50,9 +50,9 @@ static void add_tensors(Module *module, Plan *plan, BufferKind kind, int64_t *to
     }
 }
 
-/* The user's name; for what has none, the kernel's and the operator's. Values of other programs than train say so. */
+/* The user's name; for what has none, what it is to a value that has, or the kernel's and the operator's. Values of other programs than train say so. */
 static const char *value_label(Arena *arena, const Program *program, const Node *node, bool trains) {
-    const char *label = node->name;
+    const char *label = node->name ? node->name : value_title(program, node);
     if (!label)
         label = arena_printf(arena, "%s_%s", program_producer(program, node)->name, node->op->name);
     return trains ? label : arena_printf(arena, "%s_%s", program->prefix, label);

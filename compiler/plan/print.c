@@ -12,18 +12,23 @@ static bool share_bytes(const Buffer *a, const Buffer *b) {
     return a != b && a->program == b->program && buffers_meet(a, b);
 }
 
+enum { SHARERS_NAMED = 4 };
+
 static void print_sharers(const Plan *plan, const Buffer *buffer, Text *out) {
     if (buffer->in_place_of)
         text_printf(out, "  in place of %s", buffer->in_place_of);
     const char *before = buffer->in_place_of ? "; shares " : "  shares ";
+    int sharers = 0;
     for (int i = 0; i < plan->buffers.count; i++) {
         const Buffer *other = &plan->buffers.at[i];
         bool told = buffer->in_place_of && strcmp(buffer->in_place_of, other->name) == 0;
-        if (!share_bytes(buffer, other) || told)
+        if (!share_bytes(buffer, other) || told || ++sharers > SHARERS_NAMED)
             continue;
         text_printf(out, "%s%s", before, other->name);
         before = ", ";
     }
+    if (sharers > SHARERS_NAMED)
+        text_printf(out, " and %d more", sharers - SHARERS_NAMED);
 }
 
 static void print_buffer(const Plan *plan, const Buffer *buffer, Text *out) {

@@ -75,4 +75,14 @@ static inline real uniform(const Batch *batch, int stream, int64_t element) {
     return mtc_uniform(batch->run->seed, (uint32_t)stream, (uint64_t)batch->step, (uint64_t)element);
 }
 
+/* A whole number from -reach to reach. */
+static inline int random_shift(const Batch *batch, int stream, int64_t element, int reach) {
+    return (int)(uniform(batch, stream, element) * (real)(2 * reach + 1)) - reach;
+}
+
+/* The index, or in half of all cases that counted from the other end. */
+static inline int random_mirror(const Batch *batch, int stream, int64_t element, int index, int size) {
+    return uniform(batch, stream, element) < 0.5f ? size - 1 - index : index;
+}
+
 #endif

@@ -7,6 +7,7 @@
 
 #include <math.h>
 
+#include "bfloat16.h"
 #include "random.h"
 
 static inline float float_bits(uint32_t bits) {
@@ -50,21 +51,21 @@ static inline float float_tanh(float x) {
     return a < 0.625f ? p : far;
 }
 
-/* As in C, the other operand when one is not a number. */
+/* As in C, the other operand when one is not a number. Without a branch, for vector code. */
 static inline float float_max(float a, float b) {
-    return a > b || b != b ? a : b;
+    return ((a <= b) | (a != a)) ? b : a;
 }
 
 static inline float float_min(float a, float b) {
-    return a < b || b != b ? a : b;
+    return ((a >= b) | (a != a)) ? b : a;
 }
 
 static inline double double_max(double a, double b) {
-    return a > b || b != b ? a : b;
+    return ((a <= b) | (a != a)) ? b : a;
 }
 
 static inline double double_min(double a, double b) {
-    return a < b || b != b ? a : b;
+    return ((a >= b) | (a != a)) ? b : a;
 }
 
 #define exp(x) _Generic((x), float : float_exp, default : exp)(x)
@@ -82,6 +83,9 @@ static inline double double_min(double a, double b) {
 #define sin(x) _Generic((x), float : sinf, default : sin)(x)
 #define cos(x) _Generic((x), float : cosf, default : cos)(x)
 #define pow(x, y) _Generic((x) + (y), float : powf, default : pow)(x, y)
+
+/* A stored condition. GCC 12 makes no vector code of loads of type bool. */
+#define truth(x) (*(const unsigned char *)&(x))
 
 static inline real sign(real x) {
     return (real)((x > 0) - (x < 0));

@@ -18,8 +18,7 @@
 #ifndef MTC_CPU_MATMUL_H
 #define MTC_CPU_MATMUL_H
 
-#include <stddef.h>
-#include <string.h>
+#include "operand.h"
 
 /* ROWS x VECTORS sums, VECTORS of b and one of a fill the 32 or 16 vector registers. */
 #if defined __AVX512F__
@@ -39,22 +38,9 @@ enum {
     MATMUL_VECTORS = 3,
     MATMUL_LANES = MATMUL_VECTOR_BYTES / sizeof(real),
     MATMUL_PANEL = MATMUL_VECTORS * MATMUL_LANES,
-    MATMUL_DEPTH = 256 /* a panel of this depth stays in the first-level cache */
+    MATMUL_DEPTH = WIDEST_BLOCK, /* a panel of this depth stays in the first-level cache */
+    MATMUL_TALLEST = 128         /* rows of a tile */
 };
-
-/* Element (i, j) is at[i * row + j * column]; one of the two strides is 1. */
-typedef struct Matrix {
-    const real *at;
-    ptrdiff_t row, column;
-} Matrix;
-
-static inline Matrix matrix(const real *at, ptrdiff_t columns) {
-    return (Matrix){at, columns, 1};
-}
-
-static inline Matrix transposed(Matrix m) {
-    return (Matrix){m.at, m.column, m.row};
-}
 
 static inline MatmulVector matmul_load(const real *at) {
     MatmulVector v;
@@ -66,17 +52,13 @@ static inline void matmul_store(real *at, MatmulVector v) {
     memcpy(at, &v, sizeof v);
 }
 
-static inline int matmul_min(int a, int b) {
-    return a < b ? a : b;
-}
-
 /* The sums of MATMUL_ROWS rows x `vectors` vectors; rows from `rows` on repeat the last one. */
 static inline __attribute__((always_inline)) void matmul_registers(int vectors, real *sum, int stride, int rows,
-                                                                   int depth, Matrix a, const real *panel) {
+                                                                   int depth, Block a, const real *panel) {
     MatmulVector acc[MATMUL_ROWS][MATMUL_VECTORS];
     const real *row[MATMUL_ROWS];
     for (int i = 0; i < MATMUL_ROWS; i++) {
-        row[i] = a.at + matmul_min(i, rows - 1) * a.row;
+        row[i] = a.at + least(i, rows - 1) * a.row;
         for (int v = 0; v < vectors; v++)
             acc[i][v] = matmul_load(sum + i * stride + v * MATMUL_LANES);
     }
@@ -108,7 +90,7 @@ static inline void matmul_transpose(real *panel, int width, const real *at, ptrd
 }
 
 /* panel[k, j] = b(k, j) for a block of at most LANES columns and any depth; columns that are missing become zeros. */
-static inline void matmul_pack(real *panel, int width, int columns, int depth, Matrix b) {
+static inline void matmul_pack(real *panel, int width, int columns, int depth, Block b) {
     int k = 0;
     if (b.row == 1 && columns == MATMUL_LANES)
         for (; k + MATMUL_LANES <= depth; k += MATMUL_LANES)
@@ -123,33 +105,40 @@ static inline void matmul_pack(real *panel, int width, int columns, int depth, M
 
 /* One panel of `vectors` vectors: all rows of the tile run over it. */
 static inline __attribute__((always_inline)) void matmul_panel(int vectors, real *sum, int stride, int rows,
-                                                               int columns, int depth, Matrix a, Matrix b) {
+                                                               int columns, int depth, Block a, Block b) {
     real panel[MATMUL_DEPTH * MATMUL_PANEL] __attribute__((aligned(64)));
     for (int v = 0; v < vectors; v++)
-        matmul_pack(panel + v * MATMUL_LANES, vectors * MATMUL_LANES,
-                    matmul_min(columns - v * MATMUL_LANES, MATMUL_LANES), depth,
-                    (Matrix){b.at + v * MATMUL_LANES * b.column, b.row, b.column});
+        matmul_pack(panel + v * MATMUL_LANES, vectors * MATMUL_LANES, least(columns - v * MATMUL_LANES, MATMUL_LANES),
+                    depth, (Block){b.at + v * MATMUL_LANES * b.column, b.row, b.column});
     for (int i = 0; i < rows; i += MATMUL_ROWS)
-        matmul_registers(vectors, sum + i * stride, stride, rows - i, depth,
-                         (Matrix){a.at + i * a.row, a.row, a.column}, panel);
+        matmul_registers(vectors, sum + i * stride, stride, rows - i, depth, (Block){a.at + i * a.row, a.row, a.column},
+                         panel);
 }
 
-/* The tile: sum[(i - i0) * stride + j - j0] for the rows and columns from (i0, j0) on. `sum` has room for `rows`
- * rounded up to 8 and `columns` rounded up to 16 (the sums there are of no use), and stride is a multiple of 16. */
+/* One panel of at most MATMUL_PANEL columns. */
+static inline void matmul_any_panel(real *sum, int stride, int rows, int columns, int depth, Block a, Block b) {
+    switch ((columns + MATMUL_LANES - 1) / MATMUL_LANES) { /* a constant in each call: the sums are registers */
+    case 1: matmul_panel(1, sum, stride, rows, columns, depth, a, b); break;
+    case 2: matmul_panel(2, sum, stride, rows, columns, depth, a, b); break;
+    default: matmul_panel(3, sum, stride, rows, columns, depth, a, b);
+    }
+}
+
+/* The tile: sum[(i - i0) * stride + j - j0] for the rows and columns from (i0, j0) on. `sum` has room for `rows`, at most
+ * MATMUL_TALLEST, rounded up to 8 and `columns` rounded up to 16 (the sums there are of no use), and stride is a multiple
+ * of 16. */
 static inline void matmul(real *sum, int stride, Matrix a, Matrix b, int i0, int j0, int rows, int columns, int depth) {
+    real left_room[MATMUL_TALLEST * MATMUL_DEPTH] __attribute__((aligned(64)));
+    real right_room[MATMUL_DEPTH * MATMUL_PANEL] __attribute__((aligned(64)));
+    bool may_stay = !a.transposed || a.columns <= MATMUL_TALLEST; /* else its lines meet in the cache */
     memset(sum, 0, sizeof(real) * (size_t)(stride * ((rows + 7) / 8 * 8)));
     for (int k = 0; k < depth; k += MATMUL_DEPTH) {
-        int steps = matmul_min(depth - k, MATMUL_DEPTH);
-        Matrix left = {a.at + i0 * a.row + k * a.column, a.row, a.column};
-        for (int j = 0; j < columns;) {
-            int vectors = matmul_min((columns - j + MATMUL_LANES - 1) / MATMUL_LANES, MATMUL_VECTORS);
-            Matrix right = {b.at + k * b.row + (j0 + j) * b.column, b.row, b.column};
-            switch (vectors) { /* a constant in each call: the sums are registers */
-            case 1: matmul_panel(1, sum + j, stride, rows, columns - j, steps, left, right); break;
-            case 2: matmul_panel(2, sum + j, stride, rows, columns - j, steps, left, right); break;
-            default: matmul_panel(3, sum + j, stride, rows, columns - j, steps, left, right);
-            }
-            j += vectors * MATMUL_LANES;
+        int steps = least(depth - k, MATMUL_DEPTH);
+        Block left = block_of(&a, i0, k, rows, steps, may_stay, left_room);
+        for (int j = 0; j < columns; j += MATMUL_PANEL) {
+            int width = least(columns - j, MATMUL_PANEL);
+            Block right = block_of(&b, k, j0 + j, steps, width, true, right_room);
+            matmul_any_panel(sum + j, stride, rows, width, steps, left, right);
         }
     }
 }

@@ -48,7 +48,7 @@ template <class Lines, int COUNT, int TOTAL, int TILE, int WIDTH, int STEPS> str
     __device__ Strip(const Lines &lines, int line0) {
 #pragma unroll
         for (int i = 0; i < COUNT; i++)
-            from[i] = lines.at(TOTAL % TILE == 0 || line0 + i < TOTAL ? line0 + i : 0, 0);
+            from[i] = lines.at(lines.line(TOTAL % TILE == 0 || line0 + i < TOTAL ? line0 + i : 0), lines.step(0));
     }
     __device__ void fetch(int step, int k) {
 #pragma unroll
@@ -77,6 +77,28 @@ __device__ void multiply_strips(const A &a, const B &b, const RawA (&raw_a)[TM],
     }
 }
 
+/* Sums of which each warp of a slice has left a part: [place][warp][output of a thread]. */
+template <class Tile> struct StripSums {
+    const float *parts;
+
+    __device__ float sum(int i, int j) const {
+        constexpr int outputs = Tile::tm * Tile::tn, warps = Tile::slices / LANES;
+        int place = i / Tile::tm * Tile::across + j / Tile::tn;
+        const float *first = parts + place * warps * outputs + i % Tile::tm * Tile::tn + j % Tile::tn;
+        float total = first[0];
+        for (int warp = 1; warp < warps; warp++)
+            total += first[warp * outputs];
+        return total;
+    }
+    template <int WIDTH> __device__ Pack<float, WIDTH> at(int row, int column) const {
+        Pack<float, WIDTH> total;
+#pragma unroll
+        for (int v = 0; v < WIDTH; v++)
+            total[v] = sum(row, column + v);
+        return total;
+    }
+};
+
 template <class Product, class Tile, class A, class B, class Out, class Gate>
 __device__ void matmul_direct(int i0, int j0, const A &a, const B &b, float *shared, Gate &gate, const Out &out) {
     constexpr int width = A::aligned && B::aligned && Product::K % 4 == 0 ? 4 : 1, stride = width * Tile::slices;
@@ -89,7 +111,7 @@ __device__ void matmul_direct(int i0, int j0, const A &a, const B &b, float *sha
     int place = threadIdx.x / Tile::slices, slice = threadIdx.x % Tile::slices, lane = threadIdx.x % LANES;
     Strip<A, Tile::tm, Product::M, Tile::m, width, held> strip_a(a, i0 + place / Tile::across * Tile::tm);
     Strip<B, Tile::tn, Product::N, Tile::n, width, held> strip_b(b, j0 + place % Tile::across * Tile::tn);
-    Outputs<Product, Tile, Tile::m * Tile::n, Out> finished{i0, j0};
+    Outputs<Product, Tile, Tile::m, Out> finished{i0, j0};
     if constexpr (is_early<Out>)
         finished.read(out, 0, identity);
 
@@ -129,14 +151,8 @@ __device__ void matmul_direct(int i0, int j0, const A &a, const B &b, float *sha
         for (int e = 0; e < each; e++)
             partial[lane / copies * each + e] = sum[e];
     __syncthreads();
-    finished.write(out, 0, identity, [=](int e) {
-        int i = e / Tile::n, j = e % Tile::n, place = i / Tile::tm * Tile::across + j / Tile::tn;
-        const float *first = shared + place * warps * outputs + i % Tile::tm * Tile::tn + j % Tile::tn;
-        float total = first[0];
-        for (int warp = 1; warp < warps; warp++)
-            total += first[warp * outputs];
-        return total;
-    });
+    finished.write(out, 0, identity, StripSums<Tile>{shared});
+    finished.fold(out, shared);
 }
 
 #endif

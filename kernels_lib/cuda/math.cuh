@@ -2,6 +2,28 @@
 #ifndef MTC_CUDA_MATH_CUH
 #define MTC_CUDA_MATH_CUH
 
+/* The upper half of a float: 8 bits of exponent, 7 of mantissa. */
+struct bfloat16 {
+    unsigned short bits;
+};
+
+static inline __device__ float to_float(bfloat16 x) {
+    return __uint_as_float((unsigned)x.bits << 16);
+}
+
+/* To the nearest; of two as near, to the even one. */
+static inline __device__ bfloat16 to_bf16(float x) {
+    bfloat16 result;
+#if __CUDA_ARCH__ >= 800
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(x));
+#else
+    unsigned bits = __float_as_uint(x);
+    unsigned rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    result.bits = (unsigned short)(x == x ? rounded : 0x7fff);
+#endif
+    return result;
+}
+
 static inline __device__ float relu(float x) {
     return x < 0 ? 0 : x;
 }

@@ -1,26 +1,32 @@
-/* Matrix product, strict fp32, any size, deterministic:
+/* Matrix product, any size, deterministic; of floats in strict fp32, or on tensor cores:
  *
  *     out(i, j) = sum over k of a(i, k) * b(k, j)             i < M, j < N, k < K
  *
  *     matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(tile, a, b, shared, gate, out [, side])
+ *     matmul<Product<M, N, K>, TensorTile<m, n, k, warps_m, warps_n, stages, bfloat16 or float>>(...)      see tensor.cuh
  *
  * One call by the THREADS threads of a block computes tile `tile` of product_tiles<Product, Tile>(), m x n outputs,
- * counted along the rows. a is M x K, b is K x N; see operand.cuh. `out` is either
+ * counted along the rows. a is M x K, b is K x N; see operand.cuh, and window.cuh for convolutions. `out` is either
  *
  *     [&](int i, int j, float sum) { ... }                    called once per output, by neighbouring threads for
  *                                                             neighbouring j
  *     preloaded([&](int i, int j) { return Ahead{...}; },     the same, and what it reads from memory is read ahead,
  *               [&](int i, int j, float sum, Ahead ahead) {})  for many outputs at once; preloaded_early: before the gate
+ *     vectorized<V>(either)                                   called once for V neighbours from j on, a multiple of V, with
+ *                                                             const Pack<float, V> &sum; V divides N and n
+ *     folded<COUNT>(any of these,                             also gets a last argument, float (&term)[COUNT] (or of packs),
+ *                   [&](int group, int j,                     and sets it; the sums of the terms over the rows of a tile,
+ *                       const float (&total)[COUNT]) {})      which are row group i0 / m, are given to this, once a column
  *
  * `side`, sum_of_a(out) or sum_of_b(out), also gives the sum over k of a(i, k), or of b(k, j), with an `out` of (i, sum)
- * or (j, sum). `shared` has product_shared<Product, Tile>() bytes, aligned to 16. `gate()` returns when the operands are
- * complete, but for data sets, which always are; see schedule.cuh.
+ * or (j, sum). `shared` has product_shared<Product, Tile>() bytes, product_shared<Product, Tile, V * COUNT>() where it folds,
+ * aligned to 16, on tensor cores to 1024. `gate()` returns when the operands are complete, but for data sets, which always are; see schedule.cuh.
  *
- * A thread holds tm x tn outputs. When m x n outputs leave threads over, they form SLICES of the block, and each slice
- * takes every SLICES-th step of k; the slices are added in a fixed order. There are four ways to feed them:
+ * In fp32, a thread holds tm x tn outputs. When m x n outputs leave threads over, they form SLICES of the block, and each
+ * slice takes every SLICES-th step of k; the slices are added in a fixed order. There are four ways to feed them:
  *
  *     staged      panels of m (or n) lines by k pass through registers to shared memory
- *     pipelined   they are copied there: for matrices of floats, and tiles of one slice
+ *     pipelined   they are copied there: for floats in memory, and tiles of one slice
  *     direct      few outputs and long k: from memory to the registers of the one thread that uses them
  *     thin        a thread, or a few lanes, for each output: from memory, a number as often as it is used */
 #ifndef MTC_CUDA_MATMUL_CUH
@@ -29,7 +35,9 @@
 #include "cuda/direct.cuh"
 #include "cuda/pipelined.cuh"
 #include "cuda/staged.cuh"
+#include "cuda/tensor.cuh"
 #include "cuda/thin.cuh"
+#include "cuda/window.cuh"
 
 /* For operands that are complete when the kernel starts. */
 struct NoGate {
@@ -37,16 +45,14 @@ struct NoGate {
     }
 };
 
-template <class Product, class Tile, class A, class B, class Gate, class Out, class Side = NoSide>
-__device__ void matmul(int tile, const A &a, const B &b, char *shared, Gate &&gate, const Out &out,
-                       const Side &side = {}) {
+template <class Product, class Tile, class A, class B, class Gate, class Out, class Side>
+__device__ void matmul_on_cores(int i0, int j0, const A &a, const B &b, char *shared, Gate &gate, const Out &out,
+                                const Side &side) {
     auto lines_a = lines_of_a(a);
     auto lines_b = lines_of_b(b);
-    constexpr int across = divide_up(Product::N, Tile::n);
-    constexpr bool has_side = Side::of_a || Side::of_b, floats = !lines_a.data_set && !lines_b.data_set;
-    constexpr bool direct = Tile::slices >= LANES && lines_a.along_k && lines_b.along_k && !has_side;
+    constexpr bool has_side = Side::of_a || Side::of_b, floats = lines_a.floats && lines_b.floats;
+    constexpr bool direct = Tile::slices >= LANES && lines_a.runs_along_k && lines_b.runs_along_k && !has_side;
     constexpr bool pipelined = Tile::slices == 1 && floats && Product::K > Tile::k;
-    int i0 = tile / across * Tile::m, j0 = tile % across * Tile::n;
     if constexpr (Tile::tm * Tile::tn == 1)
         matmul_thin<Product, Tile>(i0, j0, lines_a, lines_b, gate, out, side);
     else if constexpr (direct)
@@ -54,7 +60,18 @@ __device__ void matmul(int tile, const A &a, const B &b, char *shared, Gate &&ga
     else if constexpr (pipelined)
         matmul_pipelined<Product, Tile>(i0, j0, lines_a, lines_b, (float *)shared, gate, out, side);
     else
-        matmul_staged<Product, Tile>(i0, j0, lines_a, lines_b, (float *)shared, gate, out, side);
+        matmul_staged<Product, Fitted<Product, Tile>>(i0, j0, lines_a, lines_b, (float *)shared, gate, out, side);
+}
+
+template <class Product, class Tile, class A, class B, class Gate, class Out, class Side = NoSide>
+__device__ void matmul(int tile, const A &a, const B &b, char *shared, Gate &&gate, const Out &out,
+                       const Side &side = {}) {
+    constexpr int across = divide_up(Product::N, Tile::n);
+    int i0 = tile / across * Tile::m, j0 = tile % across * Tile::n;
+    if constexpr (is_tensor<Tile>)
+        matmul_tensor<Product, Tile>(i0, j0, lines_of_a(a), lines_of_b(b), shared, gate, out, side);
+    else
+        matmul_on_cores<Product, Tile>(i0, j0, a, b, shared, gate, out, side);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* Products whose panels are copied from memory to shared memory without passing through registers: STAGES - 1 panels are
- * on their way while one is multiplied. For matrices of floats and tiles that need the whole block.
+ * on their way while one is multiplied. For floats in memory and tiles that need the whole block.
  *
  *     panel            0   1   2   3   4   5
  *     copies begin     |---|---|---|
@@ -11,52 +11,79 @@
 #include "cuda/outputs.cuh"
 #include <cuda_pipeline.h>
 
-/* WIDTH lines of an operand by DEPTH steps of k. Lines that lie along k are transposed on the way, a number at a time:
- * neighbouring lanes copy GROUP neighbours of a line, and steps of k lie PAD apart so that they meet other banks. Longer
- * groups would meet fewer banks, shorter ones would take more requests to memory for the same numbers. */
-template <class Lines, int COUNT, int K, int WIDTH, int DEPTH> struct Stream {
-    static constexpr int GROUP = DEPTH % 16 == 0 ? 16 : 8;
-    static constexpr bool along_k = Lines::along_k, four = !along_k && Lines::aligned && COUNT % 4 == 0;
-    static constexpr int width = four ? 4 : 1, pitch = WIDTH + (along_k ? PAD : 0);
+/* WIDTH lines of an operand by DEPTH steps of k, in one of three ways:
+ *
+ *     lines lie side by side in memory    so do they in shared memory, [k][line]; copied four at a time
+ *     they lie along k, aligned           so do they in shared memory, [line][k]: as LINE_MAJOR; copied four at a time
+ *     they lie along k                    transposed on the way, [k][line], a number at a time: neighbouring lanes copy
+ *                                         GROUP neighbours of a line, and steps of k lie PAD apart so that they meet
+ *                                         other banks. Of windows, a lane copies for a line of its own */
+template <class Lines, int COUNT, int K, int WIDTH, int DEPTH, bool LINE_MAJOR> struct Stream {
+    static constexpr bool along_k = Lines::along_k, line_major = LINE_MAJOR && along_k && Lines::aligned && K % 4 == 0;
+    static constexpr bool by_k = line_major || (along_k && Lines::runs_along_k);
+    static constexpr bool four = line_major || (!along_k && Lines::aligned && COUNT % 4 == 0);
+    static constexpr int width = four ? 4 : 1, GROUP = line_major ? DEPTH / 4 : DEPTH % 16 == 0 ? 16 : 8;
+    static constexpr int pitch = line_major ? DEPTH + PAD : WIDTH + (by_k ? PAD : 0);
+    static constexpr int floats = pitch * (line_major ? WIDTH : DEPTH);
     static constexpr int vectors = WIDTH * DEPTH / width, copies = divide_up(vectors, THREADS);
-    static_assert((along_k ? WIDTH % (THREADS / GROUP) : THREADS % (WIDTH / width)) == 0 && DEPTH % GROUP == 0,
-                  "all threads copy the same way");
 
-    static __device__ int rotation(int) {
+    static __device__ constexpr int rotation(int) {
         return 0;
     }
-    /* Copy q of the calling thread: line and k of its first copy, and how far copy q lies from that. */
-    static constexpr int row = along_k ? GROUP : WIDTH / width, rows = THREADS / row; // rows of a copy of all threads
+    static __device__ constexpr int place(int line, int k) {
+        return line_major ? line * pitch + k : k * pitch + line;
+    }
+    /* The threads copy a block of `lines` lines by `steps` steps at a time. Copy q of the calling thread: line and k of
+     * its first copy, and how far copy q lies from that. */
+    static constexpr int line_width = by_k ? 1 : width, k_width = by_k ? width : 1;
+    static constexpr int all = WIDTH / line_width, most = by_k ? THREADS / GROUP : THREADS;
+    static constexpr int lines = all < most ? all : most, steps = THREADS / lines * k_width;
+    static_assert(THREADS % lines == 0 && all % lines == 0 && DEPTH % (by_k ? GROUP * k_width : 1) == 0,
+                  "all threads copy the same way");
     static __device__ int first_line() {
-        return along_k ? threadIdx.x / GROUP : threadIdx.x % row * width;
+        return by_k ? threadIdx.x / GROUP % lines : threadIdx.x % lines * line_width;
     }
     static __device__ int first_k() {
-        return along_k ? threadIdx.x % GROUP : threadIdx.x / row;
+        return by_k ? (threadIdx.x % GROUP + threadIdx.x / GROUP / lines * GROUP) * k_width : threadIdx.x / lines;
     }
     static __device__ constexpr int further_lines(int q) {
-        return along_k ? q * rows % WIDTH : 0;
+        return q % (all / lines) * lines * line_width;
     }
     static __device__ constexpr int further_k(int q) {
-        return along_k ? q * rows / WIDTH * GROUP : q * rows;
+        return q / (all / lines) * steps;
     }
 
-    const float *from; // the first copy's
-    float *to;         // in panel 0
+    static constexpr int own_lines = Lines::linear ? 1 : all / lines;
+    typename Lines::Line line[own_lines]; // the first copy's, and further ones' where they cannot be told from that
+    const Lines &from;
+    float *to; // the first copy's, in panel 0
 
-    __device__ Stream(const Lines &lines, int line0, float *shared)
-        : from(lines.at(line0 + first_line(), first_k())), to(shared + first_k() * pitch + first_line()) {
+    __device__ Stream(const Lines &from, int line0, float *shared)
+        : from(from), to(shared + place(first_line(), first_k())) {
+#pragma unroll
+        for (int q = 0; q < own_lines; q++)
+            line[q] = from.line(line0 + first_line() + further_lines(q));
     }
     /* Begins to copy the panel at step k0 of k to `panel`, an offset in shared memory. */
     __device__ void copy(int line0, int k0, int panel) const {
+        const float *first = from.at(line[0], from.step(k0 + first_k()));
 #pragma unroll
         for (int q = 0; q < copies; q++) {
-            int line = first_line() + further_lines(q), k = first_k() + further_k(q);
+            int k = first_k() + further_k(q);
             if (vectors % THREADS != 0 && k >= DEPTH)
                 continue;
-            bool inside = (COUNT % WIDTH == 0 || line0 + line < COUNT) && (K % DEPTH == 0 || k0 + k < K);
+            bool inside = (COUNT % WIDTH == 0 || line0 + first_line() + further_lines(q) < COUNT) &&
+                          (K % DEPTH == 0 || k0 + k < K);
+            const float *number;
+            if constexpr (Lines::linear) {
+                number = first + further_lines(q) * Lines::to_next_line() + further_k(q) * Lines::to_next_step();
+            } else {
+                typename Lines::Step step = from.step(k0 + k);
+                number = from.at(line[q % own_lines], step);
+                inside = inside && from.inside(line[q % own_lines], step);
+            }
             constexpr size_t bytes = width * sizeof(float);
-            int64_t at = k0 * Lines::k_stride + further_lines(q) * Lines::line_stride + further_k(q) * Lines::k_stride;
-            __pipeline_memcpy_async(to + panel + further_k(q) * pitch + further_lines(q), inside ? from + at : from,
+            __pipeline_memcpy_async(to + panel + place(further_lines(q), further_k(q)), inside ? number : from.any(),
                                     bytes, inside ? 0 : bytes);
         }
     }
@@ -65,11 +92,14 @@ template <class Lines, int COUNT, int K, int WIDTH, int DEPTH> struct Stream {
 template <class Product, class Tile, class A, class B, class Out, class Side, class Gate>
 __device__ void matmul_pipelined(int i0, int j0, const A &a, const B &b, float *shared, Gate &gate, const Out &out,
                                  const Side &side) {
-    using StreamA = Stream<A, Product::M, Product::K, Tile::m, Tile::k>;
-    using StreamB = Stream<B, Product::N, Product::K, Tile::n, Tile::k>;
-    constexpr int chunks = divide_up(Product::K, Tile::k), panel_a = StreamA::pitch * Tile::k;
-    constexpr int buffer = panel_a + StreamB::pitch * Tile::k;
-    Place<Tile> place;
+    // four steps of k at a time take registers: larger tiles have them for one operand, or for none
+    constexpr bool deep = Tile::k % 16 == 0, lines_a = deep && Tile::tm * Tile::tn <= 64;
+    constexpr bool lines_b = deep && Tile::tm * Tile::tn <= 32;
+    using StreamA = Stream<A, Product::M, Product::K, Tile::m, Tile::k, lines_a>;
+    using StreamB = Stream<B, Product::N, Product::K, Tile::n, Tile::k, lines_b>;
+    constexpr int chunks = divide_up(Product::K, Tile::k), panel_a = StreamA::floats;
+    constexpr int buffer = panel_a + StreamB::floats;
+    Place<Tile, StreamA::line_major, StreamB::line_major> place;
     Results<Product, Tile, Out, Side> results(out, side, i0, j0);
     StreamA stream_a(a, i0, shared);
     StreamB stream_b(b, j0, shared + panel_a);
@@ -92,7 +122,10 @@ __device__ void matmul_pipelined(int i0, int j0, const A &a, const B &b, float *
         __pipeline_wait_prior(STAGES - 2);
         __syncthreads();
         begin_copy(chunk + STAGES - 1); // over the panel that was multiplied before the barrier
-        multiply<Tile, StreamA, StreamB>(place, laid, laid + panel_a, sum);
+        if constexpr (StreamA::line_major || StreamB::line_major)
+            multiply_lines<Tile, StreamA, StreamB>(place, laid, laid + panel_a, sum);
+        else
+            multiply<Tile, StreamA, StreamB>(place, laid, laid + panel_a, sum);
         results.template add_lines<StreamA, StreamB>(laid, laid + panel_a);
     }
     results.write(place, sum, shared);

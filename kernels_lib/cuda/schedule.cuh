@@ -2,9 +2,9 @@
  *
  * A generated program names its phases once for training and once for evaluation,
  *
- *     using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, 128>, Phase<train_2, 64>, ...>;
+ *     using Train = Step<Tensors, BATCH, REPORTS, Phase<train_1, 128, 16384>, Phase<train_2, 64, 0>, ...>;
  *
- * where train_1(tensors, batch, tile, shared, gate) computes tile `tile` of its phase's tiles with TRAIN_SHARED bytes of
+ * where train_1(tensors, batch, tile, shared, gate) computes tile `tile` of its phase's 128 tiles with 16384 bytes of
  * shared memory, and Tensors is made from a MtcRun and the arena. All tiles of a phase may run at the same time. The phase before is
  * done when gate() returns; what it does not write may be read ahead of that. There are two schedules:
  *
@@ -15,8 +15,8 @@
  *                      block 1   | h | logits |  update  | h | logits |
  *                      block 2   | h |        |  update  | h |        |
  *
- *     Replayed     a CUDA graph of UNROLLED steps with a node per phase, replayed; one of a single step for the rest. A
- *                  node is launched while the one before still runs, and waits for its end.
+ *     Replayed     a CUDA graph with a node per phase, replayed: of several steps where they are short, and of a single
+ *                  one for the rest. A node is launched while the one before still runs, and waits for its end.
  *
  * Everything is enqueued on the default stream. What can fail returns NULL or the device's error text. */
 #ifndef MTC_CUDA_SCHEDULE_CUH
@@ -24,6 +24,8 @@
 
 #include "cuda/batch.cuh"
 #include "cuda/team.cuh"
+
+#include <algorithm>
 
 /* The blocks of a persistent launch. */
 enum class Form {
@@ -92,12 +94,17 @@ public:
     }
 };
 
+/* Of the shared memory that tiles get: panels of tensor cores want it so. */
+constexpr int SHARED_ALIGNMENT = 1024;
+
 /* A single block runs so many tiles of a phase without a loop. */
 constexpr int UNROLLED_TILES = 8;
 
-/* The first SHARING tiles use shared memory. A block goes on to the others while some of its threads are still busy. */
-template <auto BODY, int TILES, int SHARING = TILES> struct Phase {
-    static constexpr int tiles = TILES;
+/* The first SHARING tiles use the SHARED bytes of shared memory. A block goes on to the others while some of its threads
+ * are still busy. */
+template <auto BODY, int TILES, int SHARED, int SHARING = TILES> struct Phase {
+    static constexpr int tiles = TILES, shared = SHARED;
+    static constexpr bool beside = false;
 
     template <class Tensors>
     static __device__ void run_tile(const Tensors &tensors, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -119,15 +126,27 @@ template <auto BODY, int TILES, int SHARING = TILES> struct Phase {
     }
 };
 
-template <class Tensors_, int BATCH, int REPORTS, int SHARED, class... Phases> struct Step {
+/* In a graph, long kernels of a phase are launches of their own, each with the registers and the shared memory that it
+ * needs; all but the first are this. */
+template <auto BODY, int TILES, int SHARED> struct Beside : Phase<BODY, TILES, SHARED> {
+    static constexpr bool beside = true;
+};
+
+/* What the launches of all phases have in common. */
+template <class Tensors_, int BATCH, int REPORTS> struct Common {
     using Tensors = Tensors_;
-    static constexpr int batch = BATCH, reports = REPORTS, shared = SHARED, phases = sizeof...(Phases);
+    static constexpr int batch = BATCH, reports = REPORTS;
+};
+
+template <class Tensors, int BATCH, int REPORTS, class... Phases> struct Step : Common<Tensors, BATCH, REPORTS> {
+    static constexpr int launches = sizeof...(Phases), shared = std::max({Phases::shared...});
 
     /* All phases, each behind the gate that the one before closes; `last` is called before the last gate closes. */
     template <Form FORM, class Last>
     static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared, Gate &gate, Last last) {
         int phase = 0;
-        ((Phases::template run<FORM>(tensors, batch, shared, gate), ++phase == phases ? last() : (void)0, gate.close()),
+        ((Phases::template run<FORM>(tensors, batch, shared, gate), ++phase == launches ? last() : (void)0,
+          gate.close()),
          ...);
     }
 };
@@ -166,6 +185,7 @@ struct Work {
     int64_t at;         // steps ahead of the clock; or the first example
     int64_t rows, slot; // evaluation only
     int tile, end;      // of block 0; after the last block's
+    bool beside;        // the launch before belongs to the same phase
 };
 
 static inline __device__ Batch batch_of(const Work &work, int size, int reports) {
@@ -176,31 +196,57 @@ static inline __device__ Batch batch_of(const Work &work, int size, int reports)
     return batch_of_step(run, clock, work.at, size, reports);
 }
 
-/* Waits until the launch before has ended and its writes are seen; then lets the launch after start waiting. */
+/* Until the launch before has ended and its writes are seen. */
 static inline __device__ void await_previous_launch() {
 #if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* The launch after may start once all blocks of this one are here. */
+static inline __device__ void admit_next_launch() {
+#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 
-template <class Step, class Phase> __global__ void __launch_bounds__(THREADS) phase_kernel(Work work) {
-    extern __shared__ __align__(16) char shared[];
-    await_previous_launch();
+/* A launch beside another starts when all blocks of that one run, so that the phase before is complete; and ends only when
+ * that one has ended, so that who waits for this one waits for both. */
+template <class Common, class Phase> __global__ void __launch_bounds__(THREADS) phase_kernel(Work work) {
+    extern __shared__ __align__(SHARED_ALIGNMENT) char shared[];
+    if (!work.beside)
+        await_previous_launch();
+    admit_next_launch();
     Gate open;
-    const typename Step::Tensors tensors(current_run, current_run.arena);
-    const Batch batch = batch_of(work, Step::batch, Step::reports);
+    const typename Common::Tensors tensors(current_run, current_run.arena);
+    const Batch batch = batch_of(work, Common::batch, Common::reports);
     // one tile a block; as a loop, nvcc reads what does not depend on the tile first, and 1.2 us of a step are saved
     for (int tile = work.tile + blockIdx.x; tile < work.end; tile += gridDim.x)
         Phase::run_tile(tensors, batch, tile, shared, open);
+    if (work.beside)
+        await_previous_launch();
 }
 
 static __global__ void advance_clock(int64_t steps) {
     current_run.clock[threadIdx.x] += steps;
 }
 
+/* What the host knows of a phase. */
+struct Launch {
+    const void *kernel;
+    int tiles, shared;
+    bool beside;
+};
+
+template <class Tensors, int BATCH, int REPORTS, class... Phases>
+const Launch *launches_of(Step<Tensors, BATCH, REPORTS, Phases...>) {
+    static const Launch launches[] = {{(const void *)phase_kernel<Common<Tensors, BATCH, REPORTS>, Phases>,
+                                       Phases::tiles, Phases::shared, Phases::beside}...};
+    return launches;
+}
+
 /* A block for each of `tiles` tiles. The launch may begin while the one before still runs, where the device can do so. */
-template <class Step, class Phase> cudaError_t launch_tiles(Work work, int tiles, cudaStream_t stream) {
+static inline cudaError_t launch_tiles(const Launch &launch, Work work, int tiles, cudaStream_t stream) {
     int device = 0, major = 0;
     cudaLaunchAttribute early = {};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -208,30 +254,32 @@ template <class Step, class Phase> cudaError_t launch_tiles(Work work, int tiles
     cudaLaunchConfig_t config = {};
     config.gridDim = tiles;
     config.blockDim = THREADS;
-    config.dynamicSmemBytes = Step::shared;
+    config.dynamicSmemBytes = launch.shared;
     config.stream = stream;
     config.attrs = &early;
     work.end = work.tile + tiles;
+    void *arguments[] = {&work};
     return Attempt()
         .then([&] { return cudaGetDevice(&device); })
         .then([&] { return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device); })
-        .then([&] { return allow_shared(phase_kernel<Step, Phase>, Step::shared); })
+        .then([&] { return allow_shared(launch.kernel, launch.shared); })
         .then([&] {
             config.numAttrs = major >= 9;
-            return cudaLaunchKernelEx(&config, phase_kernel<Step, Phase>, work);
+            return cudaLaunchKernelExC(&config, launch.kernel, arguments);
         })
         .error;
 }
 
 /* Phases 0 .. last. */
-template <class Tensors, int BATCH, int REPORTS, int SHARED, class... Phases>
-cudaError_t launch_phases(Step<Tensors, BATCH, REPORTS, SHARED, Phases...>, Work work, int last, cudaStream_t stream) {
-    using Whole = Step<Tensors, BATCH, REPORTS, SHARED, Phases...>;
+template <class Step> cudaError_t launch_phases(Work work, int last, cudaStream_t stream) {
+    const Launch *launches = launches_of(Step());
     Attempt attempt;
-    int phase = 0;
-    (attempt.then(
-         [&] { return phase++ <= last ? launch_tiles<Whole, Phases>(work, Phases::tiles, stream) : cudaSuccess; }),
-     ...);
+    for (int k = 0, phase = -1; k < Step::launches; k++) {
+        work.beside = launches[k].beside;
+        phase += !work.beside;
+        if (phase <= last)
+            attempt.then([&] { return launch_tiles(launches[k], work, launches[k].tiles, stream); });
+    }
     return attempt.error;
 }
 
@@ -239,38 +287,28 @@ cudaError_t launch_phases(Step<Tensors, BATCH, REPORTS, SHARED, Phases...>, Work
 template <class Step> const char *launch_until(const MtcRun *run, int last) {
     return Attempt()
         .then([&] { return set_run(run); })
-        .then([&] {
-            return launch_phases(Step(), Work{true, 0, 0, 0, 0, 0}, last, nullptr);
-        })
+        .then([&] { return launch_phases<Step>(Work{true}, last, nullptr); })
         .text();
 }
 
-/* A kernel: its share of the tiles of a phase, behind those of the kernels before it in a table of all. */
+/* A kernel: its share of the tiles of a launch, behind those of the kernels before it in a table of all. */
 struct Part {
-    int phase, tiles;
+    int launch, tiles;
 };
 
-template <class Tensors, int BATCH, int REPORTS, int SHARED, class... Phases>
-cudaError_t launch_part(Step<Tensors, BATCH, REPORTS, SHARED, Phases...>, const Part *parts, int kernel,
-                        cudaStream_t stream) {
-    using Whole = Step<Tensors, BATCH, REPORTS, SHARED, Phases...>;
+template <class Step> cudaError_t launch_part(const Part *parts, int kernel, cudaStream_t stream) {
     const Part &part = parts[kernel];
-    Work work = {true, 0, 0, 0, 0, 0};
+    Work work = {true};
     for (int before = 0; before < kernel; before++)
-        work.tile += parts[before].phase == part.phase ? parts[before].tiles : 0;
-    Attempt attempt;
-    int phase = 0;
-    (attempt.then(
-         [&] { return phase++ == part.phase ? launch_tiles<Whole, Phases>(work, part.tiles, stream) : cudaSuccess; }),
-     ...);
-    return attempt.error;
+        work.tile += parts[before].launch == part.launch ? parts[before].tiles : 0;
+    return launch_tiles(launches_of(Step())[part.launch], work, part.tiles, stream);
 }
 
 template <class Step> const char *launch_evaluation(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return Attempt()
         .then([&] { return set_run(run); })
         .then([&] {
-            return launch_phases(Step(), Work{false, first, rows, slot, 0, 0}, Step::phases, nullptr);
+            return launch_phases<Step>(Work{false, first, rows, slot}, Step::launches, nullptr);
         })
         .text();
 }
@@ -303,7 +341,7 @@ template <class Step> class Repeated {
         return capture(&graph, [&](cudaStream_t stream) {
             Attempt attempt;
             for (int64_t n = 0; n < times; n++)
-                attempt.then([&] { return launch_part(Step(), parts, kernel, stream); });
+                attempt.then([&] { return launch_part<Step>(parts, kernel, stream); });
             return attempt.error;
         });
     }
@@ -329,16 +367,16 @@ public:
 };
 
 template <class Step> class Replayed {
-    static constexpr int UNROLLED = 16;
+    /* A graph's launch costs more than a short step takes; the nodes of a long one, more memory and time than that. */
+    static constexpr int MOST_NODES = 256, MOST_STEPS = 16;
+    static constexpr int UNROLLED = std::max(1, std::min(MOST_STEPS, MOST_NODES / Step::launches));
     cudaGraphExec_t many = nullptr, one = nullptr;
 
     static cudaError_t capture_steps(int steps, cudaGraphExec_t *executable) {
         return capture(executable, [&](cudaStream_t stream) {
             Attempt attempt;
             for (int ahead = 0; ahead < steps; ahead++)
-                attempt.then([&] {
-                    return launch_phases(Step(), Work{true, ahead, 0, 0, 0, 0}, Step::phases, stream);
-                });
+                attempt.then([&] { return launch_phases<Step>(Work{true, ahead}, Step::launches, stream); });
             attempt.then([&] {
                 advance_clock<<<1, 3, 0, stream>>>(steps);
                 return cudaGetLastError();
@@ -350,7 +388,7 @@ template <class Step> class Replayed {
 public:
     const char *prepare() {
         return Attempt()
-            .then([&] { return capture_steps(UNROLLED, &many); })
+            .then([&] { return UNROLLED > 1 ? capture_steps(UNROLLED, &many) : cudaSuccess; })
             .then([&] { return capture_steps(1, &one); })
             .text();
     }
@@ -358,7 +396,7 @@ public:
     const char *train(const MtcRun *run, int64_t steps) {
         Attempt attempt;
         attempt.then([&] { return set_run(run); });
-        for (; steps >= UNROLLED; steps -= UNROLLED)
+        for (; many && steps >= UNROLLED; steps -= UNROLLED)
             attempt.then([&] { return cudaGraphLaunch(many, nullptr); });
         for (; steps > 0; steps--)
             attempt.then([&] { return cudaGraphLaunch(one, nullptr); });
@@ -422,20 +460,24 @@ static inline __device__ void copy_by_block(void *to, const void *from, int byte
 }
 
 /* Bytes of shared memory; the arena comes first. */
+template <class Step, Form FORM> __host__ __device__ constexpr int persistent_arena() {
+    constexpr int bytes = (int)Step::Tensors::arena_bytes;
+    return FORM == Form::solo ? (bytes + SHARED_ALIGNMENT - 1) / SHARED_ALIGNMENT * SHARED_ALIGNMENT : 0;
+}
 template <class Step, Form FORM> constexpr int persistent_shared() {
-    return Step::shared + (FORM == Form::solo ? (int)Step::Tensors::arena_bytes : 0);
+    return Step::shared + persistent_arena<Step, FORM>();
 }
 
 template <class Step, Form FORM> __global__ void __launch_bounds__(THREADS, 1) persistent_kernel(int64_t steps) {
-    extern __shared__ __align__(16) char memory[];
+    extern __shared__ __align__(SHARED_ALIGNMENT) char memory[];
     __shared__ typename Listing<Step::batch>::List examples; // of this step and the next
     constexpr bool solo = FORM == Form::solo;
-    constexpr int arena_bytes = solo ? (int)Step::Tensors::arena_bytes : 0;
+    constexpr int arena_bytes = persistent_arena<Step, FORM>();
     const MtcRun &run = current_run;
     const int64_t clock[3] = {run.clock[0], run.clock[1], run.clock[2]};
     char *shared = memory + arena_bytes;
     if (solo)
-        copy_by_block(memory, run.arena, arena_bytes);
+        copy_by_block(memory, run.arena, (int)Step::Tensors::arena_bytes);
     typename Step::Tensors tensors(run, solo ? memory : run.arena);
     Listing<Step::batch> listing(examples);
     Gate gate(FORM);
@@ -456,7 +498,7 @@ template <class Step, Form FORM> __global__ void __launch_bounds__(THREADS, 1) p
     }
     gate();
     if (solo)
-        copy_by_block(run.arena, memory, arena_bytes);
+        copy_by_block(run.arena, memory, (int)Step::Tensors::arena_bytes);
     if (blockIdx.x == 0 && threadIdx.x < 3)
         run.clock[threadIdx.x] += steps;
 }

@@ -13,48 +13,66 @@
 template <class Lines, int COUNT, int K, int WIDTH, int DEPTH> struct Panel {
     static constexpr bool four =
         Lines::aligned && (Lines::along_k ? K % 4 == 0 && DEPTH % 4 == 0 : COUNT % 4 == 0 && WIDTH % 4 == 0);
+    static constexpr bool by_k = Lines::along_k && (four || Lines::runs_along_k); // so do neighbouring threads go
     static constexpr int width = four ? 4 : 1, vectors = WIDTH * DEPTH / width, loads = divide_up(vectors, THREADS);
     static constexpr int pitch = WIDTH, groups = DEPTH / width < 8 ? floor_power(DEPTH / width) : 8;
-    static constexpr bool rotated = Lines::along_k && WIDTH % LANES == 0;
+    static constexpr bool rotated = by_k && WIDTH % LANES == 0;
     using Raw = std::conditional_t<four, typename Lines::Four, typename Lines::One>;
     Raw raw[loads];
 
+    static __device__ int place(int line, int k) {
+        return k * pitch + (line ^ rotation(k));
+    }
     static __device__ int rotation(int k) {
         return rotated ? k / width % groups * (LANES / groups) : 0;
     }
     static __device__ int line_of(int e) {
-        return Lines::along_k ? e / (DEPTH / width) : e % (WIDTH / width) * width;
+        return by_k ? e / (DEPTH / width) : e % (WIDTH / width) * width;
     }
     static __device__ int k_of(int e) {
-        return Lines::along_k ? e % (DEPTH / width) * width : e / (WIDTH / width);
+        return by_k ? e % (DEPTH / width) * width : e / (WIDTH / width);
     }
     static __device__ bool inside(int e, int line0, int k0) {
         return (vectors % THREADS == 0 || e < vectors) && (COUNT % WIDTH == 0 || line0 + line_of(e) < COUNT) &&
                (K % DEPTH == 0 || k0 + k_of(e) < K);
     }
 
+    /* Of one line are all that a thread fetches, or each of its own. */
+    static constexpr bool one_line = !by_k && THREADS % (WIDTH / width) == 0;
+    static_assert(loads <= 32, "a bit of `valid` for each");
+    typename Lines::Line line[one_line ? 1 : loads];
+    unsigned valid; // bit q: raw[q] is an element, not beyond the edge of something
+
+    __device__ Panel(const Lines &lines, int line0) {
+#pragma unroll
+        for (int q = 0; q < (one_line ? 1 : loads); q++)
+            line[q] = lines.line(line0 + line_of(threadIdx.x + q * THREADS));
+    }
     __device__ void fetch(const Lines &lines, int line0, int k0) {
         const typename Lines::One *from[loads];
+        valid = 0;
 #pragma unroll
         for (int q = 0, e = threadIdx.x; q < loads; q++, e += THREADS)
-            if (inside(e, line0, k0))
-                from[q] = lines.at(line0 + line_of(e), k0 + k_of(e));
+            if (inside(e, line0, k0)) {
+                typename Lines::Step step = lines.step(k0 + k_of(e));
+                from[q] = lines.at(line[one_line ? 0 : q], step);
+                valid |= lines.inside(line[one_line ? 0 : q], step) ? 1u << q : 0;
+            }
 #pragma unroll
-        for (int q = 0, e = threadIdx.x; q < loads; q++, e += THREADS)
-            if (inside(e, line0, k0))
+        for (int q = 0; q < loads; q++)
+            if (valid >> q & 1)
                 raw[q] = *(const Raw *)from[q];
     }
-    __device__ void lay(const Lines &lines, int line0, int k0, float *shared) const {
+    __device__ void lay(const Lines &lines, float *shared) const {
 #pragma unroll
         for (int q = 0; q < loads; q++) {
             int e = threadIdx.x + q * THREADS, line = line_of(e), k = k_of(e);
             if (vectors % THREADS != 0 && e >= vectors)
                 continue;
-            bool valid = inside(e, line0, k0);
             if constexpr (!four)
-                shared[k * WIDTH + (line ^ rotation(k))] = valid ? lines.value(raw[q]) : 0;
+                shared[k * WIDTH + (line ^ rotation(k))] = valid >> q & 1 ? lines.value(raw[q]) : 0;
             else {
-                float4 v = valid ? lines.value(raw[q]) : make_float4(0, 0, 0, 0);
+                float4 v = valid >> q & 1 ? lines.value(raw[q]) : make_float4(0, 0, 0, 0);
                 if constexpr (!Lines::along_k)
                     *(float4 *)(shared + k * WIDTH + line) = v;
                 else {
@@ -78,8 +96,8 @@ __device__ void matmul_staged(int i0, int j0, const A &a, const B &b, float *sha
     using PanelB = Panel<B, Product::N, Product::K, Tile::n, Tile::k>;
     Place<Tile> place;
     Results<Product, Tile, Out, Side> results(out, side, i0, j0);
-    PanelA panel_a;
-    PanelB panel_b;
+    PanelA panel_a(a, i0);
+    PanelB panel_b(b, j0);
     float sum[Tile::tm][Tile::tn] = {};
 
     results.template read_ahead<true>();
@@ -95,8 +113,8 @@ __device__ void matmul_staged(int i0, int j0, const A &a, const B &b, float *sha
     results.template read_ahead<false>();
     for (int chunk = 0; chunk < chunks; chunk++) {
         float *laid_a = shared + chunk % 2 * buffer, *laid_b = laid_a + Tile::m * Tile::k;
-        panel_a.lay(a, i0, chunk * Tile::k, laid_a);
-        panel_b.lay(b, j0, chunk * Tile::k, laid_b);
+        panel_a.lay(a, laid_a);
+        panel_b.lay(b, laid_b);
         __syncthreads();
         if (chunk + 1 < chunks) {
             panel_a.fetch(a, i0, (chunk + 1) * Tile::k);

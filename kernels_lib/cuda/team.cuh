@@ -6,7 +6,7 @@
  *     Warp      32 threads a row            8 rows a tile
  *     Half      16 threads a row            16 rows a tile, all of which exist
  *     Whole     the whole block a row       1 row a tile
- *     Column    8 threads a row             32 rows a tile, neighbours in memory: for reductions over a slow axis
+ *     Column<V, DEPTH>   DEPTH threads for V rows   for reductions over a slow axis: rows are neighbours in memory
  *
  * A team loops over its row's extent with `for (int k = team.first; k < N; k += team.stride)` and folds what its
  * threads found with team_sum, team_max, team_min or team_reduce: every thread of the team gets the result, combined in
@@ -14,6 +14,8 @@
  * not. A team is made from `scratch` bytes of the tile's shared memory, its alone. */
 #ifndef MTC_CUDA_TEAM_CUH
 #define MTC_CUDA_TEAM_CUH
+
+#include "cuda/pack.cuh"
 
 constexpr int THREADS = 256, LANES = 32, WARPS = THREADS / LANES;
 
@@ -96,10 +98,20 @@ struct Whole {
     }
 };
 
-struct Column {
-    static constexpr int rows = LANES, size = WARPS, lanes = 1, scratch = THREADS * sizeof(double);
-    static constexpr int stride = WARPS;
-    int first = threadIdx.x / LANES, row = threadIdx.x % LANES;
+/* Rows are columns of memory. ACROSS threads side by side have V of them each, and what is folded is dealt to DEPTH such
+ * rows of threads; a warp reads whole lines:
+ *
+ *         V columns
+ *     | thread 0  | thread 1  | ... | ACROSS - 1 |    element 0 of the columns, then DEPTH, 2 DEPTH ...
+ *     | ACROSS    | ...                          |    element 1, ...
+ *       ...
+ */
+template <int V, int DEPTH> struct Column {
+    static constexpr int across = THREADS / DEPTH, rows = across * V, size = DEPTH, lanes = 1;
+    static constexpr int parts = DEPTH < WARPS ? DEPTH : WARPS; // that shared memory puts together
+    static constexpr int scratch = parts * rows * (int)sizeof(float);
+    static constexpr int stride = DEPTH;
+    int first = threadIdx.x / across, row = threadIdx.x % across * V;
     char *shared;
 
     __device__ explicit Column(char *shared) : shared(shared) {
@@ -107,16 +119,32 @@ struct Column {
     __device__ void sync() const {
         __syncthreads();
     }
-    template <class T, class Combine> __device__ T reduce(T value, Combine combine) const {
-        T *partial = (T *)shared;
-        __syncthreads();
-        partial[first * LANES + row] = value;
-        __syncthreads();
-        value = partial[row];
+    template <class T, class Combine> __device__ Pack<T, V> reduce(Pack<T, V> value, Combine combine) const {
+        if constexpr (DEPTH > 1) {
+            static_assert(sizeof(T) <= sizeof(float), "scratch");
+            T *partial = (T *)shared;
 #pragma unroll
-        for (int part = 1; part < WARPS; part++)
-            value = combine(value, partial[part * LANES + row]);
+            for (int distance = LANES / 2; distance >= across; distance /= 2)
+#pragma unroll
+                for (int v = 0; v < V; v++)
+                    value[v] = combine(value[v], __shfl_xor_sync(~0u, value[v], distance));
+            __syncthreads();
+            if (across >= LANES || threadIdx.x % LANES < across)
+                store_pack(partial + first * parts / DEPTH * rows + row, value);
+            __syncthreads();
+            value = load_pack<V>(partial + row);
+#pragma unroll
+            for (int part = 1; part < parts; part++) {
+                Pack<T, V> more = load_pack<V>(partial + part * rows + row);
+#pragma unroll
+                for (int v = 0; v < V; v++)
+                    value[v] = combine(value[v], more[v]);
+            }
+        }
         return value;
+    }
+    template <class T, class Combine> __device__ T reduce(T value, Combine combine) const {
+        return reduce(fill_pack<V>(value), combine)[0];
     }
 };
 
@@ -137,12 +165,12 @@ template <class Team, class T, class Combine> __device__ T team_reduce(const Tea
     return team.reduce(value, combine);
 }
 template <class Team, class T> __device__ T team_sum(const Team &team, T value) {
-    return team.reduce(value, [](T a, T b) { return a + b; });
+    return team.reduce(value, [](auto a, auto b) { return a + b; });
 }
-template <class Team> __device__ float team_max(const Team &team, float value) {
+template <class Team, class T> __device__ T team_max(const Team &team, T value) {
     return team.reduce(value, [](float a, float b) { return fmaxf(a, b); });
 }
-template <class Team> __device__ float team_min(const Team &team, float value) {
+template <class Team, class T> __device__ T team_min(const Team &team, T value) {
     return team.reduce(value, [](float a, float b) { return fminf(a, b); });
 }
 

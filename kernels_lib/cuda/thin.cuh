@@ -6,6 +6,11 @@
 #include "cuda/operand.cuh"
 #include "cuda/outputs.cuh"
 
+template <class Lines> __device__ float number_at(const Lines &lines, const typename Lines::Line &line, int k) {
+    typename Lines::Step step = lines.step(k);
+    return lines.inside(line, step) ? lines.value(*lines.at(line, step)) : 0;
+}
+
 template <class Product, class Tile, class A, class B, class Out, class Side, class Gate>
 __device__ void matmul_thin(int i0, int j0, const A &a, const B &b, Gate &gate, const Out &out, const Side &side) {
     constexpr bool has_side = Side::of_a || Side::of_b;
@@ -28,20 +33,22 @@ __device__ void matmul_thin(int i0, int j0, const A &a, const B &b, Gate &gate, 
     if (!is_early<decltype(side.out)> && stores_line)
         line_ahead = load_ahead(side.out, line);
 
+    typename A::Line line_a = a.line(i);
+    typename B::Line line_b = b.line(j);
     float sum = 0, line_sum = 0;
 #pragma unroll 8
     for (int k = slice; exists && k < Product::K; k += Tile::slices) {
-        float x = a.value(*a.at(i, k)), y = b.value(*b.at(j, k));
+        float x = number_at(a, line_a, k), y = number_at(b, line_b, k);
         sum = fmaf(x, y, sum);
         line_sum += Side::of_a ? x : y;
     }
     sum = lanes_reduce<Tile::slices>(sum, add);
     if (stores)
-        store_sum(out, ahead, sum, i, j);
+        store_sum(out, ahead, i, j, sum);
     if constexpr (has_side) {
         line_sum = lanes_reduce<Tile::slices>(line_sum, add);
         if (stores_line)
-            store_sum(side.out, line_ahead, line_sum, line);
+            store_line(side.out, line_ahead, line, line_sum);
     }
 }
 

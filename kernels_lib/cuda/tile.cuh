@@ -33,31 +33,84 @@ template <int m_, int n_, int k_, int tm_, int tn_, int first_warp_ = 0> struct 
     static_assert(down % lanes_m == 0 && across % lanes_n == 0, "warps must cover a slice");
 };
 
+/* Of a product on tensor cores: 8 warps share the tile, and `stages` panels of k numbers are on their way or in use. k is 128
+ * bytes of Element: bfloat16, or float, which is multiplied as tf32. Sums lie in shared memory with a pitch that lets the
+ * eight rows of a fragment meet different banks. */
+template <int m_, int n_, int k_, int warps_m_, int warps_n_, int stages_, class Element_> struct TensorTile {
+    using Element = Element_;
+    static constexpr int m = m_, n = n_, k = k_, warps_m = warps_m_, warps_n = warps_n_, stages = stages_;
+    static constexpr int pitch = n + 8;
+    static_assert(k * sizeof(Element) == 128, "a panel is 128 bytes deep");
+};
+
+template <class Tile> constexpr bool is_tensor = false;
+template <int m, int n, int k, int warps_m, int warps_n, int stages, class Element>
+constexpr bool is_tensor<TensorTile<m, n, k, warps_m, warps_n, stages, Element>> = true;
+
 template <class Product, class Tile> __host__ __device__ constexpr int product_tiles() {
     return divide_up(Product::M, Tile::m) * divide_up(Product::N, Tile::n);
 }
 
-/* Panels of a pipelined product: so many are on their way or in use, and lines that were transposed lie apart by PAD. */
+/* Panels of a pipelined product: so many are on their way or in use, and their lines, or steps of k, lie PAD apart. */
 constexpr int STAGES = 4, PAD = 4;
 
-template <class Product, class Tile> __host__ __device__ constexpr int product_shared() {
+/* Floats of a panel of WIDTH lines by DEPTH steps of k, whichever way it lies. */
+__host__ __device__ constexpr int padded_panel(int width, int depth) {
+    return width * depth + PAD * (width > depth ? width : depth);
+}
+
+template <class Tile> __host__ __device__ constexpr int tensor_shared() {
+    constexpr int panels = Tile::stages * (Tile::m + Tile::n) * Tile::k * (int)sizeof(typename Tile::Element);
+    constexpr int sums = (Tile::m * Tile::pitch + THREADS) * (int)sizeof(float); // and those of a side
+    return panels > sums ? panels : sums;
+}
+
+template <class Product, class Tile> __host__ __device__ constexpr int block_shared() {
     constexpr bool pipelined = Tile::slices == 1 && Product::K > Tile::k;
-    constexpr int buffers = Product::K <= Tile::k ? 1 : pipelined ? STAGES : 2;
-    constexpr int panels = buffers * (Tile::m + Tile::n + 2 * PAD) * Tile::k;
+    constexpr int padded = STAGES * (padded_panel(Tile::m, Tile::k) + padded_panel(Tile::n, Tile::k));
+    constexpr int panels = pipelined ? padded : (Product::K <= Tile::k ? 1 : 2) * (Tile::m + Tile::n) * Tile::k;
     constexpr int sums = Tile::slices * Tile::part_rows * Tile::n + THREADS; // and those of a side
     return (panels > sums ? panels : sums) * (int)sizeof(float);
 }
 
-/* Where the calling thread stands in its tile. */
-template <class Tile> struct Place {
-    int slice, row, column; // first row and column; further ones by row_of, column_of
+/* FOLDED: numbers that a call of `out` gives to sums over rows. */
+template <class Product, class Tile, int FOLDED = 0> __host__ __device__ constexpr int product_shared() {
+    constexpr int totals = THREADS * FOLDED * (int)sizeof(float);
+    int bytes = 0;
+    if constexpr (is_tensor<Tile>)
+        bytes = tensor_shared<Tile>();
+    else
+        bytes = block_shared<Product, Tile>();
+    return bytes > totals ? bytes : totals;
+}
+
+/* The tile with panels no deeper than the product; in steps of k that its slices share, and that keep vectors whole. */
+template <class Product, class Tile> constexpr int fitted_depth() {
+    constexpr int step = Product::K % 4 == 0 && Tile::slices % 4 != 0 ? 4 * Tile::slices : Tile::slices;
+    return divide_up(Product::K, step) * step < Tile::k ? divide_up(Product::K, step) * step : Tile::k;
+}
+template <class Product, class Of>
+using Fitted = Tile<Of::m, Of::n, fitted_depth<Product, Of>(), Of::tm, Of::tn, Of::first_warp>;
+
+/* Where the calling thread stands in its tile. Its rows (columns) lie in runs, as above; or APART: those of neighbouring
+ * lanes lie side by side, and a thread's own as many rows apart as there are lanes. */
+template <class Tile, bool ROWS_APART = false, bool COLUMNS_APART = false> struct Place {
+    static constexpr int run_m = ROWS_APART ? 1 : Tile::run_m, run_n = COLUMNS_APART ? 1 : Tile::run_n;
+    int slice, row, column; // the first row and column
 
     __device__ Place() {
         constexpr int warp = Tile::lanes_m * Tile::lanes_n, warps_across = Tile::across / Tile::lanes_n;
         int thread = threadIdx.x % (Tile::down * Tile::across), lane = thread % warp, group = thread / warp;
         slice = threadIdx.x / (Tile::down * Tile::across);
-        row = group / warps_across * Tile::lanes_m * Tile::tm + lane / Tile::lanes_n * Tile::run_m;
-        column = group % warps_across * Tile::lanes_n * Tile::tn + lane % Tile::lanes_n * Tile::run_n;
+        row = group / warps_across * Tile::lanes_m * Tile::tm + lane / Tile::lanes_n * run_m;
+        column = group % warps_across * Tile::lanes_n * Tile::tn + lane % Tile::lanes_n * run_n;
+    }
+    /* How far the thread's further rows and columns are from its first. */
+    static __device__ constexpr int to_row(int r) {
+        return r / run_m * Tile::lanes_m * run_m + r % run_m;
+    }
+    static __device__ constexpr int to_column(int c) {
+        return c / run_n * Tile::lanes_n * run_n + c % run_n;
     }
 };
 
@@ -97,12 +150,47 @@ __device__ void multiply(const Place<Tile> &place, const float *a, const float *
     }
 }
 
+/* v[step][r]: numbers of a thread's lines at four steps of k from `k` on. Line r is the first and STEP times r more, of a
+ * panel that lies as [line][k]; or else in runs as above. */
+template <class Panel, int COUNT, int RUN, int STEP>
+__device__ void load_steps(const float *panel, int first, int k, float (&v)[4][COUNT]) {
+    if constexpr (Panel::line_major) {
+#pragma unroll
+        for (int r = 0; r < COUNT; r++) {
+            float4 four = *(const float4 *)(panel + (first + r * STEP) * Panel::pitch + k);
+            v[0][r] = four.x, v[1][r] = four.y, v[2][r] = four.z, v[3][r] = four.w;
+        }
+    } else {
+#pragma unroll
+        for (int step = 0; step < 4; step++)
+            load_runs<COUNT, RUN, STEP * RUN>(panel + (k + step) * Panel::pitch, first, 0, v[step]);
+    }
+}
+
+/* The same as `multiply` where a panel lies as [line][k]. */
+template <class Tile, class PanelA, class PanelB, class Place>
+__device__ void multiply_lines(const Place &place, const float *a, const float *b, float (&sum)[Tile::tm][Tile::tn]) {
+#pragma unroll
+    for (int k = 0; k < Tile::k; k += 4) {
+        alignas(16) float x[4][Tile::tm], y[4][Tile::tn];
+        load_steps<PanelA, Tile::tm, Tile::run_m, Tile::lanes_m>(a, place.row, k, x);
+        load_steps<PanelB, Tile::tn, Tile::run_n, Tile::lanes_n>(b, place.column, k, y);
+#pragma unroll
+        for (int step = 0; step < 4; step++)
+#pragma unroll
+            for (int i = 0; i < Tile::tm; i++)
+#pragma unroll
+                for (int j = 0; j < Tile::tn; j++)
+                    sum[i][j] = fmaf(x[step][i], y[step][j], sum[i][j]);
+    }
+}
+
 /* The sum over k of the lines of a panel, as it stands in shared memory: THREADS / WIDTH threads a line. */
 template <class Panel, int WIDTH, int DEPTH> __device__ float sum_lines(const float *panel, float sum) {
     static_assert(THREADS % WIDTH == 0, "a line's sum takes whole threads");
     int line = threadIdx.x % WIDTH;
     for (int k = threadIdx.x / WIDTH; k < DEPTH; k += THREADS / WIDTH)
-        sum += panel[k * Panel::pitch + (line ^ Panel::rotation(k))];
+        sum += panel[Panel::place(line, k)];
     return sum;
 }
 

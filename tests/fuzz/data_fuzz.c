@@ -1,7 +1,8 @@
 /* libFuzzer harness: files of examples. The first byte of an input selects the format and the field, the rest is the
- * file; FUZZ_READER=table|npz|npy|idx holds to one reader. A file is refused with a message or read whole, labels in range; a table is the same however it is cut into
+ * file; FUZZ_READER=table|images|npz|npy|idx holds to one reader. A file is refused with a message or read whole, labels in range; a table is the same however it is cut into
  * chunks; anything else is a find. */
 #include "dataset.h"
+#include "image.h"
 #include "table.h"
 #include "zip.h"
 
@@ -19,7 +20,7 @@ static const MtcField fields[] = {
 static const struct Reader {
     const char *name;
     uint8_t mask, bits;
-} readers[] = {{"table", 128, 128}, {"npz", 192, 64}, {"npy", 196, 4}, {"idx", 196, 0}};
+} readers[] = {{"table", 128, 128}, {"npz", 192, 64}, {"images", 200, 8}, {"npy", 204, 4}, {"idx", 204, 0}};
 static const struct Reader *only; /* the one that $FUZZ_READER names; NULL: each input chooses */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
@@ -78,6 +79,22 @@ static void read_archive(const MtcField *field, const uint8_t *data, size_t size
     }
     if (code && (!fault.code || !fault.text[0]))
         abort();
+}
+
+/* ---- images ---- */
+
+static void read_image(uint8_t kind, const uint8_t *data, size_t size) {
+    enum { HEIGHT = 6, WIDTH = 9 };
+    MtcImageForm form = {kind & 1 ? 1 : 3, HEIGHT, WIDTH, kind & 2};
+    MtcFault fault;
+    uint8_t *copy = (uint8_t *)malloc(size ? size : 1); /* nothing lies behind it */
+    uint8_t *planes = (uint8_t *)malloc((size_t)form.channels * HEIGHT * WIDTH);
+    memcpy(copy, data, size);
+    memset(&fault, 0, sizeof fault);
+    if (mtc_image_decode(&fault, "input", copy, size, &form, planes) && (!fault.code || !fault.text[0]))
+        abort();
+    free(copy);
+    free(planes);
 }
 
 /* ---- tables ---- */
@@ -158,6 +175,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         read_tables(kind, data + 1, size - 1);
     else if (kind & 64)
         read_archive(field, data + 1, size - 1);
+    else if (kind & 8)
+        read_image(kind, data + 1, size - 1);
     else
         read_array(kind & 4 ? "npy" : "idx", field, data + 1, size - 1);
     return 0;

@@ -3,18 +3,21 @@
 
 import io
 import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from fake_data import idx_bytes  # noqa: E402
+from image_files import PALETTE, chunk, jpeg_maker, png  # noqa: E402
 
 ARRAYS = {"image": np.zeros((3, 2, 3), "u1"), "label": np.arange(3, dtype="u1"), "word": np.zeros((3, 4), "i4"),
           "signal": np.zeros((3, 5), "f4")}
 TSV = b"1\tx\t2020-01-02\n2.5\ty\t2020-02-29 10:00\nNA\t\t\n"
 CSV = b'1,"x ""y"", z",2020-01-02\r\n2e3,"y\nz",2021-01-01\r\n'
 HEADER, COMMA, SKIP, TINY, ZIP, TABLE = 1, 4, 8, 16, 64, 128
+GREY, RESIZE, IMAGE = 1, 2, 8
 
 
 def packed(write, *args, **arrays):
@@ -23,7 +26,23 @@ def packed(write, *args, **arrays):
     return file.getvalue()
 
 
+def images():
+    colours = np.arange(6 * 9 * 3, dtype=np.uint8).reshape(6, 9, 3)
+    grey = colours[:, :, :1]
+    yield IMAGE, png(colours)
+    yield IMAGE | GREY, png(grey >> 6, bits=2, interlaced=True)
+    yield IMAGE, png(grey & 3, PALETTE, 8, chunk(b"PLTE", bytes(range(12))) + chunk(b"tRNS", b"\0"))
+    yield IMAGE | RESIZE, png(np.concatenate([colours, grey], 2)[:, :4])
+    with tempfile.TemporaryDirectory() as folder:
+        jpeg = jpeg_maker(Path(folder))
+        yield IMAGE, jpeg(colours)
+        yield IMAGE | GREY, jpeg(grey, 50)
+        yield IMAGE | RESIZE, jpeg(colours[:, :4], 90, "progressive")
+        yield IMAGE | RESIZE, jpeg(np.concatenate([colours, grey], 2))
+
+
 def seeds():
+    yield from images()
     yield TABLE, TSV
     yield TABLE | HEADER, b"b\tc\ta\nx\t2020-01-01\t4\n"
     yield TABLE | COMMA, CSV

@@ -27,6 +27,7 @@
 #include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
 #include "cuda/math.cuh"     // relu, sigmoid ...
 #include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
+#include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
 #include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
 #include "cuda/team.cuh"     // the threads of a row
 
@@ -258,41 +259,47 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 
 // phase 1 of 6: 1 tile
 constexpr int train_1_tiles = a_tiles;
-constexpr int train_1_sharing = 0; // of them use shared memory
+constexpr int train_1_shared_bytes = 0;
+constexpr int train_1_sharing = 0; // of the tiles use shared memory
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     a(t, batch, tile, gate);
 }
 
 // phase 2 of 6: 4 tiles
 constexpr int train_2_tiles = a_times_a_tiles;
-constexpr int train_2_sharing = 0; // of them use shared memory
+constexpr int train_2_shared_bytes = 0;
+constexpr int train_2_sharing = 0; // of the tiles use shared memory
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     a_times_a(t, tile, shared, gate);
 }
 
 // phase 3 of 6: 2 tiles
 constexpr int train_3_tiles = s_tiles;
-constexpr int train_3_sharing = 0; // of them use shared memory
+constexpr int train_3_shared_bytes = s_shared_bytes;
+constexpr int train_3_sharing = 0; // of the tiles use shared memory
 static __device__ void train_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     s(t, tile, shared, gate);
 }
 
 // phase 4 of 6: 4 tiles
 constexpr int train_4_tiles = s_times_a_tiles;
-constexpr int train_4_sharing = 0; // of them use shared memory
+constexpr int train_4_shared_bytes = 0;
+constexpr int train_4_sharing = 0; // of the tiles use shared memory
 static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     s_times_a(t, tile, shared, gate);
 }
 
 // phase 5 of 6: 1 tile
 constexpr int train_5_tiles = y_to_d_y_tiles;
+constexpr int train_5_shared_bytes = y_to_d_y_shared_bytes;
 static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     y_to_d_y(t, batch, tile, shared, gate);
 }
 
 // phase 6 of 6: 2 tiles
 constexpr int train_6_tiles = d_y_weight_tiles + report_loss_tiles;
-constexpr int train_6_sharing = 0; // of them use shared memory
+constexpr int train_6_shared_bytes = report_loss_shared_bytes;
+constexpr int train_6_sharing = 0; // of the tiles use shared memory
 static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_y_weight_tiles)
         return d_y_weight(t, tile, shared, gate);
@@ -300,23 +307,19 @@ static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, c
     report_loss(t, batch, shared, gate);
 }
 
-// bytes of shared memory: the most that any kernel takes
-constexpr int TRAIN_SHARED = std::max({
-    s_shared_bytes,
-    y_to_d_y_shared_bytes,
-    report_loss_shared_bytes,
-});
-using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles, train_1_sharing>,
-                   Phase<train_2, train_2_tiles, train_2_sharing>, Phase<train_3, train_3_tiles, train_3_sharing>,
-                   Phase<train_4, train_4_tiles, train_4_sharing>, Phase<train_5, train_5_tiles>,
-                   Phase<train_6, train_6_tiles, train_6_sharing>>;
+using Train = Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_1_shared_bytes, train_1_sharing>,
+                   Phase<train_2, train_2_tiles, train_2_shared_bytes, train_2_sharing>,
+                   Phase<train_3, train_3_tiles, train_3_shared_bytes, train_3_sharing>,
+                   Phase<train_4, train_4_tiles, train_4_shared_bytes, train_4_sharing>,
+                   Phase<train_5, train_5_tiles, train_5_shared_bytes>,
+                   Phase<train_6, train_6_tiles, train_6_shared_bytes, train_6_sharing>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
 constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train, Form::solo> schedule;
 
-// of kernel_table: phase, tiles
+// of kernel_table: launch, tiles
 static const Part parts[] = {
     {0, a_tiles},           // kernel 1
     {1, a_times_a_tiles},   // kernel 2
@@ -417,9 +420,9 @@ static __device__ void eval_s(const Tensors &t, int tile, char *shared, Gate &ga
 // y = linear(flatten(matmul(s, a)), 3)                                                          attention.mt:11
 //
 //     eval_s_times_a_matmul[i, j, k] = sum over l of s[i, j, l] * a[i, l, k]
-// 4 tiles of 64 x 64 outputs, 4 x 4 a thread; panels in shared memory (cuda/staged.cuh)
+// 4 tiles of 256 x 8 outputs, 4 x 2 a thread; panels in shared memory (cuda/staged.cuh)
 using eval_s_times_a_product = Product<A_ROWS, A_COLUMNS, A_ROWS>;
-using eval_s_times_a_tile = Tile<64, 64, 16, 4, 4>;
+using eval_s_times_a_tile = Tile<256, 8, 16, 4, 2>;
 constexpr int eval_s_times_a_each = product_tiles<eval_s_times_a_product, eval_s_times_a_tile>();
 constexpr int eval_s_times_a_tiles = BATCH * eval_s_times_a_each;
 constexpr int eval_s_times_a_shared_bytes = product_shared<eval_s_times_a_product, eval_s_times_a_tile>();
@@ -504,54 +507,50 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, ch
 
 // phase 1 of 6: 1 tile
 constexpr int eval_1_tiles = eval_a_tiles;
-constexpr int eval_1_sharing = 0; // of them use shared memory
+constexpr int eval_1_shared_bytes = 0;
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_a(t, batch, tile, gate);
 }
 
 // phase 2 of 6: 4 tiles
 constexpr int eval_2_tiles = eval_a_times_a_tiles;
+constexpr int eval_2_shared_bytes = eval_a_times_a_shared_bytes;
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_a_times_a(t, tile, shared, gate);
 }
 
 // phase 3 of 6: 2 tiles
 constexpr int eval_3_tiles = eval_s_tiles;
-constexpr int eval_3_sharing = 0; // of them use shared memory
+constexpr int eval_3_shared_bytes = eval_s_shared_bytes;
 static __device__ void eval_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_s(t, tile, shared, gate);
 }
 
 // phase 4 of 6: 4 tiles
 constexpr int eval_4_tiles = eval_s_times_a_tiles;
+constexpr int eval_4_shared_bytes = eval_s_times_a_shared_bytes;
 static __device__ void eval_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_s_times_a(t, tile, shared, gate);
 }
 
 // phase 5 of 6: 1 tile
 constexpr int eval_5_tiles = eval_y_to_prediction_tiles;
+constexpr int eval_5_shared_bytes = eval_y_to_prediction_shared_bytes;
 static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_y_to_prediction(t, batch, tile, shared, gate);
 }
 
 // phase 6 of 6: 1 tile
 constexpr int eval_6_tiles = eval_report_loss_tiles;
-constexpr int eval_6_sharing = 0; // of them use shared memory
+constexpr int eval_6_shared_bytes = eval_report_loss_shared_bytes;
 static __device__ void eval_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_report_loss(t, batch, shared, gate);
 }
 
-// bytes of shared memory: the most that any kernel takes
-constexpr int EVAL_SHARED = std::max({
-    eval_a_times_a_shared_bytes,
-    eval_s_shared_bytes,
-    eval_s_times_a_shared_bytes,
-    eval_y_to_prediction_shared_bytes,
-    eval_report_loss_shared_bytes,
-});
-using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles, eval_1_sharing>,
-                  Phase<eval_2, eval_2_tiles>, Phase<eval_3, eval_3_tiles, eval_3_sharing>, Phase<eval_4, eval_4_tiles>,
-                  Phase<eval_5, eval_5_tiles>, Phase<eval_6, eval_6_tiles, eval_6_sharing>>;
+using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_1, eval_1_tiles, eval_1_shared_bytes>,
+                  Phase<eval_2, eval_2_tiles, eval_2_shared_bytes>, Phase<eval_3, eval_3_tiles, eval_3_shared_bytes>,
+                  Phase<eval_4, eval_4_tiles, eval_4_shared_bytes>, Phase<eval_5, eval_5_tiles, eval_5_shared_bytes>,
+                  Phase<eval_6, eval_6_tiles, eval_6_shared_bytes>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -559,16 +558,27 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 11, -1},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 11, -1},
-    {"a", MTC_VALUE, MTC_F32, 3, {4, 3, 2}, 512, MTC_ZEROS, 0, 0, 9, 0},
-    {"a_times_a_mul", MTC_VALUE, MTC_F32, 3, {4, 3, 3}, 768, MTC_ZEROS, 0, 0, 10, 1},
-    {"s", MTC_VALUE, MTC_F32, 3, {4, 3, 3}, 1024, MTC_ZEROS, 0, 0, 10, 2},
-    {"s_times_a_matmul", MTC_VALUE, MTC_F32, 3, {4, 3, 2}, 768, MTC_ZEROS, 0, 0, 11, 3},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 15, 4},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1024, MTC_ZEROS, 0, 0, 15, 4},
+    {"y.weight",
+     MTC_WEIGHT,
+     MTC_F32,
+     2,
+     {3, 6},
+     0,
+     MTC_UNIFORM,
+     -0.40824829046386296,
+     0.40824829046386296,
+     11,
+     -1,
+     {0}},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 11, -1, {0}},
+    {"a", MTC_VALUE, MTC_F32, 3, {4, 3, 2}, 512, MTC_ZEROS, 0, 0, 9, 0, {0}},
+    {"a_times_a_mul", MTC_VALUE, MTC_F32, 3, {4, 3, 3}, 768, MTC_ZEROS, 0, 0, 10, 1, {0}},
+    {"s", MTC_VALUE, MTC_F32, 3, {4, 3, 3}, 1024, MTC_ZEROS, 0, 0, 10, 2, {0}},
+    {"s_times_a_matmul", MTC_VALUE, MTC_F32, 3, {4, 3, 2}, 768, MTC_ZEROS, 0, 0, 11, 3, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 15, 4, {0}},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1024, MTC_ZEROS, 0, 0, 15, 4, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},

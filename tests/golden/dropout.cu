@@ -24,6 +24,7 @@
 #include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
 #include "cuda/math.cuh"     // relu, sigmoid ...
 #include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
+#include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
 #include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
 #include "cuda/team.cuh"     // the threads of a row
 
@@ -182,7 +183,8 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 
 // phase 1 of 2: 2 tiles
 constexpr int train_1_tiles = y_to_d_y_tiles + values_tiles;
-constexpr int train_1_sharing = y_to_d_y_tiles; // of them use shared memory
+constexpr int train_1_shared_bytes = y_to_d_y_shared_bytes;
+constexpr int train_1_sharing = y_to_d_y_tiles; // of the tiles use shared memory
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < y_to_d_y_tiles)
         return y_to_d_y(t, batch, tile, shared, gate);
@@ -192,7 +194,8 @@ static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, c
 
 // phase 2 of 2: 2 tiles
 constexpr int train_2_tiles = d_y_weight_tiles + report_loss_tiles;
-constexpr int train_2_sharing = 0; // of them use shared memory
+constexpr int train_2_shared_bytes = report_loss_shared_bytes;
+constexpr int train_2_sharing = 0; // of the tiles use shared memory
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_y_weight_tiles)
         return d_y_weight(t, tile, shared, gate);
@@ -200,20 +203,15 @@ static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, c
     report_loss(t, batch, shared, gate);
 }
 
-// bytes of shared memory: the most that any kernel takes
-constexpr int TRAIN_SHARED = std::max({
-    y_to_d_y_shared_bytes,
-    report_loss_shared_bytes,
-});
-using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles, train_1_sharing>,
-                   Phase<train_2, train_2_tiles, train_2_sharing>>;
+using Train = Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_1_shared_bytes, train_1_sharing>,
+                   Phase<train_2, train_2_tiles, train_2_shared_bytes, train_2_sharing>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
 constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train, Form::solo> schedule;
 
-// of kernel_table: phase, tiles
+// of kernel_table: launch, tiles
 static const Part parts[] = {
     {0, y_to_d_y_tiles},    // kernel 1
     {0, values_tiles},      // kernel 2
@@ -323,24 +321,20 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, ch
 
 // phase 1 of 2: 1 tile
 constexpr int eval_1_tiles = eval_y_to_prediction_tiles;
+constexpr int eval_1_shared_bytes = eval_y_to_prediction_shared_bytes;
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_y_to_prediction(t, batch, tile, shared, gate);
 }
 
 // phase 2 of 2: 1 tile
 constexpr int eval_2_tiles = eval_report_loss_tiles;
-constexpr int eval_2_sharing = 0; // of them use shared memory
+constexpr int eval_2_shared_bytes = eval_report_loss_shared_bytes;
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_report_loss(t, batch, shared, gate);
 }
 
-// bytes of shared memory: the most that any kernel takes
-constexpr int EVAL_SHARED = std::max({
-    eval_y_to_prediction_shared_bytes,
-    eval_report_loss_shared_bytes,
-});
-using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>,
-                  Phase<eval_2, eval_2_tiles, eval_2_sharing>>;
+using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_1, eval_1_tiles, eval_1_shared_bytes>,
+                  Phase<eval_2, eval_2_tiles, eval_2_shared_bytes>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -348,13 +342,13 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
-    {"values_where", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 9, 0},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 13, 0},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 13, 0},
+    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"values_where", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 9, 0, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 13, 0, {0}},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 13, 0, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},

@@ -44,7 +44,7 @@ typedef struct Tensors {
     real *loss_part;       // [BATCH], shares bytes of eval_loss_part
     real *d_y;             // [BATCH, 1]
     real *eval_prediction; // [BATCH, 1], shares bytes of d_y
-    real *values_reshape;  // [BATCH, X]
+    real *values_mul;      // [BATCH, X_ROWS, X_COLUMNS]
 } Tensors;
 
 static Tensors tensors(const MtcRun *run) {
@@ -61,7 +61,7 @@ static Tensors tensors(const MtcRun *run) {
         .loss_part = (real *)(run->arena + 1536),
         .d_y = (real *)(run->arena + 1792),
         .eval_prediction = (real *)(run->arena + 1792),
-        .values_reshape = (real *)(run->arena + 2048),
+        .values_mul = (real *)(run->arena + 2048),
     };
 }
 
@@ -84,7 +84,7 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
             x_reshape[j] = ((real)t->x[example * X + j] - t->x_mean[j]) * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
         }
 
-        // y[i, 0] = (sum over k of values_reshape[i, k] * y.weight[0, k]) + y.bias[0]
+        // y[i, 0] = (sum over k of values_mul[i, k / X_COLUMNS, k % X_COLUMNS] * y.weight[0, k]) + y.bias[0]
         // d_y[i, 0] = share(i) * (y[i, 0] - (price[i] - price.mean) * (... / ...)) + share(i) *
         //         (y[i, 0] - (price[i] - price.mean) * (... / ...))
         real price = t->price[example];
@@ -95,9 +95,9 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
                 sum += x_reshape[k] * t->y_weight[k];
             real price_mul = (price - price_mean) * (1.0f / (price_std > 0.0f ? price_std : 1.0f));
             real y_sub_2 = sum + y_bias - price_mul;
-            real d_loss_part_pre_mul = row_share * y_sub_2;
+            real share_mul = row_share * y_sub_2;
             y_sub[j] = y_sub_2;
-            t->d_y[i] = d_loss_part_pre_mul + d_loss_part_pre_mul;
+            t->d_y[i] = share_mul + share_mul;
         }
 
         // loss_part[i] = (y[i, 0] - (price[i] - ...) * ...) * (y[i, 0] - (price[i] - ...) * ...) * share(i)
@@ -107,16 +107,15 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
 
 // y = linear(flatten(normalize(x)), 1)                                                           normalize.mt:9
 //
-//     values_reshape[i, j] = (x[i, j / X_COLUMNS, j % X_COLUMNS] - x.mean[j / X_COLUMNS, j % X_COLUMNS]) *
-//         (1 / (x.std[j / X_COLUMNS, j % X_COLUMNS] > ... ? x.std[j / X_COLUMNS, j % X_COLUMNS] : 1))
+//     values_mul[i, j, k] = (x[i, j, k] - x.mean[j, k]) * (1 / (x.std[j, k] > 0 ? x.std[j, k] : 1))
 static void values(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
-        int64_t example = row(batch, i);
-        for (int j = 0; j < X; j++) {
+#pragma omp simd
+        for (int j = 0; j < X_ROWS * X_COLUMNS; j++) {
             real x_std = t->x_std[j];
-            t->values_reshape[i * X + j] =
-                ((real)t->x[example * X + j] - t->x_mean[j]) * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
+            t->values_mul[i * X_ROWS * X_COLUMNS + j] =
+                ((real)t->x[row(batch, i) * X + j] - t->x_mean[j]) * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
         }
     }
 }
@@ -124,7 +123,7 @@ static void values(const Tensors *t, const Batch *batch) {
 // gradient of y = linear(flatten(normalize(x)), 1)                                               normalize.mt:9
 // optimizer = sgd(0.1)                                                                          normalize.mt:15
 //
-//     d_y.weight[0, j] = sum over k of d_y[k, 0] * values_reshape[k, j]
+//     d_y.weight[0, j] = sum over k of d_y[k, 0] * values_mul[k, j / X_COLUMNS, j % X_COLUMNS]
 //     y.weight[0, j] = y.weight[0, j] - 0.1 * d_y.weight[0, j]
 //     d_y.bias[0] = sum over j of d_y[j, 0]
 //     y.bias[0] = y.bias[0] - 0.1 * d_y.bias[0]
@@ -137,9 +136,10 @@ static void d_y_weight(const Tensors *t) {
             int rows = 1 - i0 < ROWS ? 1 - i0 : ROWS;
             int columns = X - j0 < COLUMNS ? X - j0 : COLUMNS;
             Matrix left = transposed(matrix(t->d_y, 1));
-            Matrix right = matrix(t->values_reshape, X);
+            Matrix right = matrix(t->values_mul, X);
             matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);
             for (int i = i0; i < i0 + rows; i++)
+#pragma omp simd
                 for (int j = j0; j < j0 + columns; j++) {
                     real sum = sums[(i - i0) * COLUMNS + j - j0];
                     t->y_weight[j] -= 0.1f * sum;
@@ -339,38 +339,51 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 static void measure_x(const Tensors *t, const Batch *batch) {
     bool some_before = examples_before(batch) > 0.0f;
     real part = examples(batch) / (examples_before(batch) + examples(batch));
-#pragma omp for nowait
-    for (int i = 0; i < X_ROWS * X_COLUMNS; i++) {
-
+#pragma omp single nowait
+    {
         // first[i, j] = sum over k of (k == 0 ? x[k, i, j] : 0)
-        real first = 0;
-        for (int j = 0; j < BATCH; j++)
-            first += (real)j == 0.0f ? (real)t->x[row(batch, j) * X + i] : 0.0f;
+        real first[X_ROWS * X_COLUMNS] = {0};
+        for (int k = 0; k < BATCH; k++) {
+#pragma omp simd
+            for (int j = 0; j < X_ROWS * X_COLUMNS; j++)
+                first[j] += (real)k == 0.0f ? (real)t->x[row(batch, k) * X + j] : 0.0f;
+        }
 
         // offset[i, j] = sum over k of (x[k, i, j] - first[i, j]) * share(k)
-        real offset = 0;
-        for (int j = 0; j < BATCH; j++)
-            offset += ((real)t->x[row(batch, j) * X + i] - first) * share(batch, j);
+        real offset[X_ROWS * X_COLUMNS] = {0};
+        for (int k = 0; k < BATCH; k++) {
+#pragma omp simd
+            for (int j = 0; j < X_ROWS * X_COLUMNS; j++)
+                offset[j] += ((real)t->x[row(batch, k) * X + j] - first[j]) * share(batch, k);
+        }
 
         // x_batch_mean[i, j] = first[i, j] + offset[i, j]
         // batch_variance[i, j] = sum over k of (x[k, i, j] - x_batch_mean[i, j]) * (x[k, i, j] - x_batch_mean[i, j]) *
         //         share(k)
-        real batch_variance = 0;
-        for (int j = 0; j < BATCH; j++) {
-            real difference = (real)t->x[row(batch, j) * X + i] - (first + offset);
-            batch_variance += difference * difference * share(batch, j);
+        real batch_variance[X_ROWS * X_COLUMNS] = {0};
+        for (int k = 0; k < BATCH; k++) {
+#pragma omp simd
+            for (int j = 0; j < X_ROWS * X_COLUMNS; j++) {
+                real difference = (real)t->x[row(batch, k) * X + j] - (first[j] + offset[j]);
+                batch_variance[j] += difference * difference * share(batch, k);
+            }
         }
 
         // x.mean[i, j] = (examples_before > 0 ? x.mean[i, j] : 0) + examples / (examples_before + examples) *
         //         (x_batch_mean[i, j] - (examples_before > 0 ? x.mean[i, j] : 0))
-        real mean_before = some_before ? t->x_mean[i] : 0.0f;
-        real shift = first + offset - mean_before;
-        real std_before = some_before ? t->x_std[i] : 0.0f;
-        real variance = std_before * std_before;
-        real change = part * (batch_variance - variance + (1.0f - part) * (shift * shift));
-        real both_std = std_before + sqrt(variance + change);
-        t->x_mean[i] = mean_before + part * shift;
-        t->x_std[i] = std_before + change / (both_std > 0.0f ? both_std : 1.0f);
+#pragma omp simd
+        for (int j = 0; j < X_ROWS * X_COLUMNS; j++) {
+            real x_mean = t->x_mean[j];
+            real mean_before = some_before ? x_mean : 0.0f;
+            real shift = first[j] + offset[j] - mean_before;
+            real x_std = t->x_std[j];
+            real std_before = some_before ? x_std : 0.0f;
+            real variance = std_before * std_before;
+            real change = part * (batch_variance[j] - variance + (1.0f - part) * (shift * shift));
+            real both_std = std_before + sqrt(variance + change);
+            t->x_mean[j] = mean_before + part * shift;
+            t->x_std[j] = std_before + change / (both_std > 0.0f ? both_std : 1.0f);
+        }
     }
 }
 
@@ -383,8 +396,10 @@ static void measure_price(const Tensors *t, const Batch *batch) {
 
         // first = sum over i of (i == 0 ? price[i] : 0)
         real first = 0;
-        for (int j = 0; j < BATCH; j++)
-            first += (real)j == 0.0f ? t->price[row(batch, j)] : 0.0f;
+        for (int j = 0; j < BATCH; j++) {
+            real price = t->price[row(batch, j)];
+            first += (real)j == 0.0f ? price : 0.0f;
+        }
 
         // offset = sum over i of (price[i] - first) * share(i)
         real offset = 0;
@@ -401,9 +416,11 @@ static void measure_price(const Tensors *t, const Batch *batch) {
 
         // price.mean = (examples_before > 0 ? price.mean : 0) + examples / (examples_before + examples) *
         //         (price_batch_mean - (examples_before > 0 ? price.mean : 0))
-        real mean_before = some_before ? t->price_mean[0] : 0.0f;
+        real price_mean = t->price_mean[0];
+        real mean_before = some_before ? price_mean : 0.0f;
         real shift = first + offset - mean_before;
-        real std_before = some_before ? t->price_std[0] : 0.0f;
+        real price_std = t->price_std[0];
+        real std_before = some_before ? price_std : 0.0f;
         real variance = std_before * std_before;
         real change = part * (batch_variance - variance + (1.0f - part) * (shift * shift));
         real both_std = std_before + sqrt(variance + change);
@@ -437,17 +454,28 @@ static const char *measure(const MtcRun *run, int64_t first, int64_t rows) {
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"x.mean", MTC_BUFFER, MTC_F32, 2, {2, 3}, 0, MTC_ZEROS, 0, 0, 9, -1},
-    {"x.std", MTC_BUFFER, MTC_F32, 2, {2, 3}, 256, MTC_CONSTANT, 1, 0, 9, -1},
-    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {1, 6}, 512, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {1}, 768, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
-    {"price.mean", MTC_BUFFER, MTC_F32, 0, {0}, 1024, MTC_ZEROS, 0, 0, 13, -1},
-    {"price.std", MTC_BUFFER, MTC_F32, 0, {0}, 1280, MTC_CONSTANT, 1, 0, 13, -1},
-    {"values_reshape", MTC_VALUE, MTC_F32, 2, {4, 6}, 2048, MTC_ZEROS, 0, 0, 9, 0},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1536, MTC_ZEROS, 0, 0, 13, 0},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 1}, 1792, MTC_ZEROS, 0, 0, 13, 0},
+    {"x.mean", MTC_BUFFER, MTC_F32, 2, {2, 3}, 0, MTC_ZEROS, 0, 0, 9, -1, {0}},
+    {"x.std", MTC_BUFFER, MTC_F32, 2, {2, 3}, 256, MTC_CONSTANT, 1, 0, 9, -1, {0}},
+    {"y.weight",
+     MTC_WEIGHT,
+     MTC_F32,
+     2,
+     {1, 6},
+     512,
+     MTC_UNIFORM,
+     -0.40824829046386296,
+     0.40824829046386296,
+     9,
+     -1,
+     {0}},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {1}, 768, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"price.mean", MTC_BUFFER, MTC_F32, 0, {0}, 1024, MTC_ZEROS, 0, 0, 13, -1, {0}},
+    {"price.std", MTC_BUFFER, MTC_F32, 0, {0}, 1280, MTC_CONSTANT, 1, 0, 13, -1, {0}},
+    {"values_mul", MTC_VALUE, MTC_F32, 3, {4, 2, 3}, 2048, MTC_ZEROS, 0, 0, 9, 0, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1536, MTC_ZEROS, 0, 0, 13, 0, {0}},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 1}, 1792, MTC_ZEROS, 0, 0, 13, 0, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_U8, .rank = 2, .dim = {2, 3}, .elements = 6, .classes = 0, .predicts = true},

@@ -24,6 +24,7 @@
 #include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
 #include "cuda/math.cuh"     // relu, sigmoid ...
 #include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
+#include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
 #include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
 #include "cuda/team.cuh"     // the threads of a row
 
@@ -51,7 +52,7 @@ struct Tensors {
     float *loss_part;       // [BATCH], shares bytes of eval_loss_part
     float *d_y;             // [BATCH, 1]
     float *eval_prediction; // [BATCH, 1], shares bytes of d_y
-    float *values_reshape;  // [BATCH, X]
+    float *values_mul;      // [BATCH, X_ROWS, X_COLUMNS]
 
     __device__ Tensors(const MtcRun &run, char *arena) {
         x = (const unsigned char *)run.data.field[0];
@@ -66,7 +67,7 @@ struct Tensors {
         loss_part = (float *)(arena + 1536);
         d_y = (float *)(arena + 1792);
         eval_prediction = (float *)(arena + 1792);
-        values_reshape = (float *)(arena + 2048);
+        values_mul = (float *)(arena + 2048);
     }
 };
 
@@ -93,7 +94,7 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
     }
     team.sync();
 
-    // y[i, 0] = (sum over k of values_reshape[i, k] * y.weight[0, k]) + y.bias[0]
+    // y[i, 0] = (sum over k of values_mul[i, k / X_COLUMNS, k % X_COLUMNS] * y.weight[0, k]) + y.bias[0]
     // d_y[i, 0] = share(i) * (y[i, 0] - (price[i] - price.mean) * (... / ...)) + share(i) *
     //         (y[i, 0] - (price[i] - price.mean) * (... / ...))
     float y_bias = t.y_bias[0];
@@ -104,9 +105,9 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
     auto store = [&](int j, float sum) {
         float price_mul = (price - price_mean) * (1.0f / (price_std > 0.0f ? price_std : 1.0f));
         float y_sub_2 = sum + y_bias - price_mul;
-        float d_loss_part_pre_mul = row_share * y_sub_2;
+        float share_mul = row_share * y_sub_2;
         y_sub[j] = y_sub_2;
-        t.d_y[i] = d_loss_part_pre_mul + d_loss_part_pre_mul;
+        t.d_y[i] = share_mul + share_mul;
     };
     team_product<1, X>(team, term, store);
     team.sync();
@@ -118,23 +119,23 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
 
 // y = linear(flatten(normalize(x)), 1)                                                           normalize.mt:9
 //
-//     values_reshape[i, j] = (x[i, j / X_COLUMNS, j % X_COLUMNS] - x.mean[j / X_COLUMNS, j % X_COLUMNS]) *
-//         (1 / (x.std[j / X_COLUMNS, j % X_COLUMNS] > ... ? x.std[j / X_COLUMNS, j % X_COLUMNS] : 1))
-constexpr int values_tiles = divide_up(BATCH * X, Thread::rows);
+//     values_mul[i, j, k] = (x[i, j, k] - x.mean[j, k]) * (1 / (x.std[j, k] > 0 ? x.std[j, k] : 1))
+constexpr int values_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS, Thread::rows);
 static __device__ void values(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
     int i = tile * THREADS + threadIdx.x;
     gate();
-    if (i >= BATCH * X)
+    if (i >= BATCH * X_ROWS * X_COLUMNS)
         return;
-    float x_sub = (float)t.x[row(batch, i / X) * X + i % X] - t.x_mean[i % (X_ROWS * X_COLUMNS)];
-    float x_std = t.x_std[i % (X_ROWS * X_COLUMNS)];
-    t.values_reshape[i] = x_sub * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
+    int place = i % (X_ROWS * X_COLUMNS);
+    float x_sub = (float)t.x[row(batch, i / X) * X + i % X] - t.x_mean[place];
+    float x_std = t.x_std[place];
+    t.values_mul[i] = x_sub * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
 }
 
 // gradient of y = linear(flatten(normalize(x)), 1)                                               normalize.mt:9
 // optimizer = sgd(0.1)                                                                          normalize.mt:15
 //
-//     d_y.weight[0, j] = sum over k of d_y[k, 0] * values_reshape[k, j]
+//     d_y.weight[0, j] = sum over k of d_y[k, 0] * values_mul[k, j / X_COLUMNS, j % X_COLUMNS]
 //     y.weight[0, j] = y.weight[0, j] - 0.1 * d_y.weight[0, j]
 //     d_y.bias[0] = sum over j of d_y[j, 0]
 //     y.bias[0] = y.bias[0] - 0.1 * d_y.bias[0]
@@ -144,7 +145,7 @@ using d_y_weight_tile = Tile<16, 16, 1, 1, 1>;
 constexpr int d_y_weight_tiles = product_tiles<d_y_weight_product, d_y_weight_tile>();
 static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<1>(t.d_y));
-    auto right = matrix<X>(t.values_reshape);
+    auto right = matrix<X>(t.values_mul);
     struct Ahead {
         float y_weight;
     };
@@ -182,7 +183,8 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 
 // phase 1 of 2: 2 tiles
 constexpr int train_1_tiles = y_to_d_y_tiles + values_tiles;
-constexpr int train_1_sharing = y_to_d_y_tiles; // of them use shared memory
+constexpr int train_1_shared_bytes = y_to_d_y_shared_bytes;
+constexpr int train_1_sharing = y_to_d_y_tiles; // of the tiles use shared memory
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < y_to_d_y_tiles)
         return y_to_d_y(t, batch, tile, shared, gate);
@@ -192,7 +194,8 @@ static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, c
 
 // phase 2 of 2: 2 tiles
 constexpr int train_2_tiles = d_y_weight_tiles + report_loss_tiles;
-constexpr int train_2_sharing = 0; // of them use shared memory
+constexpr int train_2_shared_bytes = report_loss_shared_bytes;
+constexpr int train_2_sharing = 0; // of the tiles use shared memory
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_y_weight_tiles)
         return d_y_weight(t, tile, shared, gate);
@@ -200,20 +203,15 @@ static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, c
     report_loss(t, batch, shared, gate);
 }
 
-// bytes of shared memory: the most that any kernel takes
-constexpr int TRAIN_SHARED = std::max({
-    y_to_d_y_shared_bytes,
-    report_loss_shared_bytes,
-});
-using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles, train_1_sharing>,
-                   Phase<train_2, train_2_tiles, train_2_sharing>>;
+using Train = Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_1_shared_bytes, train_1_sharing>,
+                   Phase<train_2, train_2_tiles, train_2_shared_bytes, train_2_sharing>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
 constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train, Form::solo> schedule;
 
-// of kernel_table: phase, tiles
+// of kernel_table: launch, tiles
 static const Part parts[] = {
     {0, y_to_d_y_tiles},    // kernel 1
     {0, values_tiles},      // kernel 2
@@ -315,24 +313,20 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, ch
 
 // phase 1 of 2: 1 tile
 constexpr int eval_1_tiles = eval_y_to_prediction_tiles;
+constexpr int eval_1_shared_bytes = eval_y_to_prediction_shared_bytes;
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_y_to_prediction(t, batch, tile, shared, gate);
 }
 
 // phase 2 of 2: 1 tile
 constexpr int eval_2_tiles = eval_report_loss_tiles;
-constexpr int eval_2_sharing = 0; // of them use shared memory
+constexpr int eval_2_shared_bytes = eval_report_loss_shared_bytes;
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_report_loss(t, batch, shared, gate);
 }
 
-// bytes of shared memory: the most that any kernel takes
-constexpr int EVAL_SHARED = std::max({
-    eval_y_to_prediction_shared_bytes,
-    eval_report_loss_shared_bytes,
-});
-using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>,
-                  Phase<eval_2, eval_2_tiles, eval_2_sharing>>;
+using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_1, eval_1_tiles, eval_1_shared_bytes>,
+                  Phase<eval_2, eval_2_tiles, eval_2_shared_bytes>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -436,7 +430,7 @@ static __device__ void measure_price(const Tensors &t, const Batch &batch, char 
 
 // phase 1 of 1: 2 tiles
 constexpr int measure_1_tiles = measure_x_tiles + measure_price_tiles;
-constexpr int measure_1_sharing = 0; // of them use shared memory
+constexpr int measure_1_shared_bytes = std::max({measure_x_shared_bytes, measure_price_shared_bytes});
 static __device__ void measure_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < measure_x_tiles)
         return measure_x(t, batch, tile, shared, gate);
@@ -444,12 +438,7 @@ static __device__ void measure_1(const Tensors &t, const Batch &batch, int tile,
     measure_price(t, batch, shared, gate);
 }
 
-// bytes of shared memory: the most that any kernel takes
-constexpr int MEASURE_SHARED = std::max({
-    measure_x_shared_bytes,
-    measure_price_shared_bytes,
-});
-using Measure = Step<Tensors, BATCH, REPORTS, MEASURE_SHARED, Phase<measure_1, measure_1_tiles, measure_1_sharing>>;
+using Measure = Step<Tensors, BATCH, REPORTS, Phase<measure_1, measure_1_tiles, measure_1_shared_bytes>>;
 
 static const char *measure(const MtcRun *run, int64_t first, int64_t rows) {
     return launch_evaluation<Measure>(run, first, rows, 0);
@@ -457,17 +446,28 @@ static const char *measure(const MtcRun *run, int64_t first, int64_t rows) {
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"x.mean", MTC_BUFFER, MTC_F32, 2, {2, 3}, 0, MTC_ZEROS, 0, 0, 9, -1},
-    {"x.std", MTC_BUFFER, MTC_F32, 2, {2, 3}, 256, MTC_CONSTANT, 1, 0, 9, -1},
-    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {1, 6}, 512, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {1}, 768, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
-    {"price.mean", MTC_BUFFER, MTC_F32, 0, {0}, 1024, MTC_ZEROS, 0, 0, 13, -1},
-    {"price.std", MTC_BUFFER, MTC_F32, 0, {0}, 1280, MTC_CONSTANT, 1, 0, 13, -1},
-    {"values_reshape", MTC_VALUE, MTC_F32, 2, {4, 6}, 2048, MTC_ZEROS, 0, 0, 9, 0},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1536, MTC_ZEROS, 0, 0, 13, 0},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 1}, 1792, MTC_ZEROS, 0, 0, 13, 0},
+    {"x.mean", MTC_BUFFER, MTC_F32, 2, {2, 3}, 0, MTC_ZEROS, 0, 0, 9, -1, {0}},
+    {"x.std", MTC_BUFFER, MTC_F32, 2, {2, 3}, 256, MTC_CONSTANT, 1, 0, 9, -1, {0}},
+    {"y.weight",
+     MTC_WEIGHT,
+     MTC_F32,
+     2,
+     {1, 6},
+     512,
+     MTC_UNIFORM,
+     -0.40824829046386296,
+     0.40824829046386296,
+     9,
+     -1,
+     {0}},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {1}, 768, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"price.mean", MTC_BUFFER, MTC_F32, 0, {0}, 1024, MTC_ZEROS, 0, 0, 13, -1, {0}},
+    {"price.std", MTC_BUFFER, MTC_F32, 0, {0}, 1280, MTC_CONSTANT, 1, 0, 13, -1, {0}},
+    {"values_mul", MTC_VALUE, MTC_F32, 3, {4, 2, 3}, 2048, MTC_ZEROS, 0, 0, 9, 0, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1536, MTC_ZEROS, 0, 0, 13, 0, {0}},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 1}, 1792, MTC_ZEROS, 0, 0, 13, 0, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_U8, .rank = 2, .dim = {2, 3}, .elements = 6, .classes = 0, .predicts = true},

@@ -2,13 +2,12 @@
 //
 //   step      920 FLOP in 2 phases
 //   memory    2.2 KB arena (3.0 KB without sharing): weights 1.0 KB, optimizer state 0 B, values 1.2 KB
-//   schedule  persistent: 1.6 us a step estimated (graph: 5.4 us)
+//   schedule  persistent: 1.3 us a step estimated (graph: 5.4 us)
 //
-//   phase 1   h_to_d_h_pre     1 tile
-//   phase 2   d_y_weight       1 tile
-//             d_h_weight       1 tile
-//             report_loss      1 tile
-//             report_accuracy  1 tile
+//   phase 1   h_to_d_h_pre  1 tile
+//   phase 2   d_y_weight    1 tile
+//             d_h_weight    1 tile
+//             report_loss   1 tile
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
@@ -25,6 +24,7 @@
 #include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
 #include "cuda/math.cuh"     // relu, sigmoid ...
 #include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
+#include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
 #include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
 #include "cuda/team.cuh"     // the threads of a row
 
@@ -211,6 +211,7 @@ static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile
 }
 
 // loss = cross_entropy(y, label)                                                               perceptron.mt:14
+// metric = accuracy(y, label)                                                                  perceptron.mt:17
 constexpr int report_loss_tiles = 1;
 constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
 static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
@@ -220,43 +221,34 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
         return;
 
     // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
-
-// metric = accuracy(y, label)                                                                  perceptron.mt:17
-constexpr int report_accuracy_tiles = 1;
-constexpr int report_accuracy_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_accuracy(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
-
     // accuracy = sum over i of accuracy_part[i]
+    float loss_part_sum = 0;
     float accuracy_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
+    for (int j = team.first; j < BATCH; j += team.stride) {
+        loss_part_sum += t.loss_part[j];
         accuracy_part_sum += t.accuracy_part[j];
+    }
+    loss_part_sum = team_sum(team, loss_part_sum);
     accuracy_part_sum = team_sum(team, accuracy_part_sum);
-    if (leads(team))
+    if (leads(team)) {
+        batch.reports[REPORT_LOSS] = loss_part_sum;
         batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
+    }
 }
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 2: 1 tile
 constexpr int train_1_tiles = h_to_d_h_pre_tiles;
+constexpr int train_1_shared_bytes = h_to_d_h_pre_shared_bytes;
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     h_to_d_h_pre(t, batch, tile, shared, gate);
 }
 
-// phase 2 of 2: 4 tiles
-constexpr int train_2_tiles = d_y_weight_tiles + d_h_weight_tiles + report_loss_tiles + report_accuracy_tiles;
-constexpr int train_2_sharing = 0; // of them use shared memory
+// phase 2 of 2: 3 tiles
+constexpr int train_2_tiles = d_y_weight_tiles + d_h_weight_tiles + report_loss_tiles;
+constexpr int train_2_shared_bytes = report_loss_shared_bytes;
+constexpr int train_2_sharing = 0; // of the tiles use shared memory
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_y_weight_tiles)
         return d_y_weight(t, tile, shared, gate);
@@ -264,33 +256,23 @@ static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, c
     if (tile < d_h_weight_tiles)
         return d_h_weight(t, batch, tile, shared, gate);
     tile -= d_h_weight_tiles;
-    if (tile < report_loss_tiles)
-        return report_loss(t, batch, shared, gate);
-    tile -= report_loss_tiles;
-    report_accuracy(t, batch, shared, gate);
+    report_loss(t, batch, shared, gate);
 }
 
-// bytes of shared memory: the most that any kernel takes
-constexpr int TRAIN_SHARED = std::max({
-    h_to_d_h_pre_shared_bytes,
-    report_loss_shared_bytes,
-    report_accuracy_shared_bytes,
-});
-using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>,
-                   Phase<train_2, train_2_tiles, train_2_sharing>>;
+using Train = Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_1_shared_bytes>,
+                   Phase<train_2, train_2_tiles, train_2_shared_bytes, train_2_sharing>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
 constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train, Form::solo> schedule;
 
-// of kernel_table: phase, tiles
+// of kernel_table: launch, tiles
 static const Part parts[] = {
-    {0, h_to_d_h_pre_tiles},    // kernel 1
-    {1, d_y_weight_tiles},      // kernel 2
-    {1, d_h_weight_tiles},      // kernel 3
-    {1, report_loss_tiles},     // kernel 4
-    {1, report_accuracy_tiles}, // kernel 5
+    {0, h_to_d_h_pre_tiles}, // kernel 1
+    {1, d_y_weight_tiles},   // kernel 2
+    {1, d_h_weight_tiles},   // kernel 3
+    {1, report_loss_tiles},  // kernel 4
 };
 static Repeated<Train> repeated;
 
@@ -388,6 +370,7 @@ static __device__ void eval_h_to_prediction(const Tensors &t, const Batch &batch
 }
 
 // loss = cross_entropy(y, label)                                                               perceptron.mt:14
+// metric = accuracy(y, label)                                                                  perceptron.mt:17
 constexpr int eval_report_loss_tiles = 1;
 constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
 static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
@@ -397,56 +380,37 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, ch
         return;
 
     // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.eval_loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
-
-// metric = accuracy(y, label)                                                                  perceptron.mt:17
-constexpr int eval_report_accuracy_tiles = 1;
-constexpr int eval_report_accuracy_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_report_accuracy(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
-
     // accuracy = sum over i of accuracy_part[i]
+    float loss_part_sum = 0;
     float accuracy_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
+    for (int j = team.first; j < BATCH; j += team.stride) {
+        loss_part_sum += t.eval_loss_part[j];
         accuracy_part_sum += t.eval_accuracy_part[j];
+    }
+    loss_part_sum = team_sum(team, loss_part_sum);
     accuracy_part_sum = team_sum(team, accuracy_part_sum);
-    if (leads(team))
+    if (leads(team)) {
+        batch.reports[REPORT_LOSS] = loss_part_sum;
         batch.reports[REPORT_ACCURACY] = accuracy_part_sum;
+    }
 }
 
 // phase 1 of 2: 1 tile
 constexpr int eval_1_tiles = eval_h_to_prediction_tiles;
+constexpr int eval_1_shared_bytes = eval_h_to_prediction_shared_bytes;
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_h_to_prediction(t, batch, tile, shared, gate);
 }
 
-// phase 2 of 2: 2 tiles
-constexpr int eval_2_tiles = eval_report_loss_tiles + eval_report_accuracy_tiles;
-constexpr int eval_2_sharing = 0; // of them use shared memory
+// phase 2 of 2: 1 tile
+constexpr int eval_2_tiles = eval_report_loss_tiles;
+constexpr int eval_2_shared_bytes = eval_report_loss_shared_bytes;
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < eval_report_loss_tiles)
-        return eval_report_loss(t, batch, shared, gate);
-    tile -= eval_report_loss_tiles;
-    eval_report_accuracy(t, batch, shared, gate);
+    eval_report_loss(t, batch, shared, gate);
 }
 
-// bytes of shared memory: the most that any kernel takes
-constexpr int EVAL_SHARED = std::max({
-    eval_h_to_prediction_shared_bytes,
-    eval_report_loss_shared_bytes,
-    eval_report_accuracy_shared_bytes,
-});
-using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>,
-                  Phase<eval_2, eval_2_tiles, eval_2_sharing>>;
+using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_1, eval_1_tiles, eval_1_shared_bytes>,
+                  Phase<eval_2, eval_2_tiles, eval_2_shared_bytes>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -454,17 +418,28 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
-    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
-    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 4}, 512, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
-    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 0},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 14, 0},
-    {"accuracy_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 17, 0},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1536, MTC_ZEROS, 0, 0, 14, 0},
-    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 9, 0},
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"y.weight",
+     MTC_WEIGHT,
+     MTC_F32,
+     2,
+     {3, 4},
+     512,
+     MTC_UNIFORM,
+     -0.49999999999999994,
+     0.49999999999999994,
+     10,
+     -1,
+     {0}},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1, {0}},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 0, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 14, 0, {0}},
+    {"accuracy_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 17, 0, {0}},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1536, MTC_ZEROS, 0, 0, 14, 0, {0}},
+    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 9, 0, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
@@ -481,11 +456,10 @@ static const char *const report_table[] = {"loss", "accuracy"};
 static const bool rises_table[] = {false, true};
 // name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"h_to_d_h_pre", 9, 0, 624, 492},  // phase 1
-    {"d_y_weight", 10, 1, 96, 232},    // phase 2
-    {"d_h_weight", 9, 1, 192, 384},    // phase 2
-    {"report_loss", 14, 1, 4, 20},     // phase 2
-    {"report_accuracy", 17, 1, 4, 20}, // phase 2
+    {"h_to_d_h_pre", 9, 0, 624, 492}, // phase 1
+    {"d_y_weight", 10, 1, 96, 232},   // phase 2
+    {"d_h_weight", 9, 1, 192, 384},   // phase 2
+    {"report_loss", 14, 1, 8, 40},    // phase 2
 };
 static const MtcStatement statement_table[] = {
     {.line = 9, .text = "h = relu(linear(x, 4))"},          // h.weight
@@ -522,7 +496,7 @@ const MtcModel mtc_model = {
     .knobs = 0,
     .fixed = 0,
     .reports = REPORTS,
-    .kernels = 5,
+    .kernels = 4,
     .tensor = tensor_table,
     .field = field_table,
     .origin = origin_table,

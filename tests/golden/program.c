@@ -73,9 +73,9 @@ static Tensors tensors(const MtcRun *run) {
 static void x(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
-        int64_t example = row(batch, i);
+#pragma omp simd
         for (int j = 0; j < X; j++)
-            t->x_2[i * X + j] = t->x[example * X + j];
+            t->x_2[i * X + j] = t->x[row(batch, i) * X + j];
     }
 }
 
@@ -108,8 +108,8 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
             for (int k = 0; k < H; k++)
                 sum += h[k] * t->z_weight[j * H + k];
             real z_sub_2 = sum + t->z_bias[j] - t->y[example * Y + j];
-            real d_loss_part_pre_mul = row_share * 0.5f * z_sub_2;
-            real d_z_2 = d_loss_part_pre_mul + d_loss_part_pre_mul;
+            real share_mul = row_share * 0.5f * z_sub_2;
+            real d_z_2 = share_mul + share_mul;
             d_z[j] = d_z_2;
             z_sub[j] = z_sub_2;
             t->d_z[i * Y + j] = d_z_2;
@@ -153,6 +153,7 @@ static void d_z_weight(const Tensors *t) {
             Matrix right = matrix(t->h, H);
             matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);
             for (int i = i0; i < i0 + rows; i++)
+#pragma omp simd
                 for (int j = j0; j < j0 + columns; j++) {
                     real sum = sums[(i - i0) * COLUMNS + j - j0];
                     t->z_weight[i * H + j] -= 0.1f * sum;
@@ -189,6 +190,7 @@ static void d_h_weight(const Tensors *t) {
             Matrix right = matrix(t->x_2, X);
             matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);
             for (int i = i0; i < i0 + rows; i++)
+#pragma omp simd
                 for (int j = j0; j < j0 + columns; j++) {
                     real sum = sums[(i - i0) * COLUMNS + j - j0];
                     t->h_weight[i * X + j] -= 0.1f * sum;
@@ -393,17 +395,28 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
-    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
-    {"z.weight", MTC_WEIGHT, MTC_F32, 2, {2, 4}, 512, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
-    {"z.bias", MTC_WEIGHT, MTC_F32, 1, {2}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
-    {"x", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 4, 0},
-    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 1},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 14, 1},
-    {"d_z", MTC_VALUE, MTC_F32, 2, {4, 2}, 1536, MTC_ZEROS, 0, 0, 14, 1},
-    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 9, 1},
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"z.weight",
+     MTC_WEIGHT,
+     MTC_F32,
+     2,
+     {2, 4},
+     512,
+     MTC_UNIFORM,
+     -0.49999999999999994,
+     0.49999999999999994,
+     10,
+     -1,
+     {0}},
+    {"z.bias", MTC_WEIGHT, MTC_F32, 1, {2}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1, {0}},
+    {"x", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 4, 0, {0}},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 1, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 14, 1, {0}},
+    {"d_z", MTC_VALUE, MTC_F32, 2, {4, 2}, 1536, MTC_ZEROS, 0, 0, 14, 1, {0}},
+    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 9, 1, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},

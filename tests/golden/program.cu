@@ -24,6 +24,7 @@
 #include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
 #include "cuda/math.cuh"     // relu, sigmoid ...
 #include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
+#include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
 #include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
 #include "cuda/team.cuh"     // the threads of a row
 
@@ -99,8 +100,8 @@ static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int ti
     auto term_2 = [&](int j, int k) { return h[k] * t.z_weight[j * H + k]; };
     auto store_2 = [&](int j, float sum) {
         float z_sub_2 = sum + t.z_bias[j] - t.y[example * Y + j];
-        float d_loss_part_pre_mul = row_share * 0.5f * z_sub_2;
-        float d_z_2 = d_loss_part_pre_mul + d_loss_part_pre_mul;
+        float share_mul = row_share * 0.5f * z_sub_2;
+        float d_z_2 = share_mul + share_mul;
         d_z[j] = d_z_2;
         z_sub[j] = z_sub_2;
         t.d_z[i * Y + j] = d_z_2;
@@ -209,13 +210,15 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 
 // phase 1 of 2: 1 tile
 constexpr int train_1_tiles = h_to_d_h_pre_tiles;
+constexpr int train_1_shared_bytes = h_to_d_h_pre_shared_bytes;
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     h_to_d_h_pre(t, batch, tile, shared, gate);
 }
 
 // phase 2 of 2: 3 tiles
 constexpr int train_2_tiles = d_z_weight_tiles + d_h_weight_tiles + report_loss_tiles;
-constexpr int train_2_sharing = 0; // of them use shared memory
+constexpr int train_2_shared_bytes = report_loss_shared_bytes;
+constexpr int train_2_sharing = 0; // of the tiles use shared memory
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_z_weight_tiles)
         return d_z_weight(t, tile, shared, gate);
@@ -226,20 +229,15 @@ static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, c
     report_loss(t, batch, shared, gate);
 }
 
-// bytes of shared memory: the most that any kernel takes
-constexpr int TRAIN_SHARED = std::max({
-    h_to_d_h_pre_shared_bytes,
-    report_loss_shared_bytes,
-});
-using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>,
-                   Phase<train_2, train_2_tiles, train_2_sharing>>;
+using Train = Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_1_shared_bytes>,
+                   Phase<train_2, train_2_tiles, train_2_shared_bytes, train_2_sharing>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
 constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train, Form::solo> schedule;
 
-// of kernel_table: phase, tiles
+// of kernel_table: launch, tiles
 static const Part parts[] = {
     {0, h_to_d_h_pre_tiles}, // kernel 1
     {1, d_z_weight_tiles},   // kernel 2
@@ -341,24 +339,20 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, ch
 
 // phase 1 of 2: 1 tile
 constexpr int eval_1_tiles = eval_h_to_loss_part_tiles;
+constexpr int eval_1_shared_bytes = eval_h_to_loss_part_shared_bytes;
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_h_to_loss_part(t, batch, tile, shared, gate);
 }
 
 // phase 2 of 2: 1 tile
 constexpr int eval_2_tiles = eval_report_loss_tiles;
-constexpr int eval_2_sharing = 0; // of them use shared memory
+constexpr int eval_2_shared_bytes = eval_report_loss_shared_bytes;
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_report_loss(t, batch, shared, gate);
 }
 
-// bytes of shared memory: the most that any kernel takes
-constexpr int EVAL_SHARED = std::max({
-    eval_h_to_loss_part_shared_bytes,
-    eval_report_loss_shared_bytes,
-});
-using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>,
-                  Phase<eval_2, eval_2_tiles, eval_2_sharing>>;
+using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_1, eval_1_tiles, eval_1_shared_bytes>,
+                  Phase<eval_2, eval_2_tiles, eval_2_shared_bytes>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -366,16 +360,27 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
-    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1},
-    {"z.weight", MTC_WEIGHT, MTC_F32, 2, {2, 4}, 512, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
-    {"z.bias", MTC_WEIGHT, MTC_F32, 1, {2}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
-    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1536, MTC_ZEROS, 0, 0, 9, 0},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 14, 0},
-    {"d_z", MTC_VALUE, MTC_F32, 2, {4, 2}, 1280, MTC_ZEROS, 0, 0, 14, 0},
-    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 0},
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"z.weight",
+     MTC_WEIGHT,
+     MTC_F32,
+     2,
+     {2, 4},
+     512,
+     MTC_UNIFORM,
+     -0.49999999999999994,
+     0.49999999999999994,
+     10,
+     -1,
+     {0}},
+    {"z.bias", MTC_WEIGHT, MTC_F32, 1, {2}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1, {0}},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1536, MTC_ZEROS, 0, 0, 9, 0, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 14, 0, {0}},
+    {"d_z", MTC_VALUE, MTC_F32, 2, {4, 2}, 1280, MTC_ZEROS, 0, 0, 14, 0, {0}},
+    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 0, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},

@@ -1,13 +1,12 @@
 // reductions: a model of 12 parameters, compiled by mtc from reductions.mt
 //
-//   step      372 FLOP in 4 phases
-//   memory    1.5 KB arena (3.2 KB without sharing): weights 512 B, optimizer state 0 B, values 1.0 KB
+//   step      360 FLOP in 3 phases
+//   memory    1.8 KB arena (2.8 KB without sharing): weights 512 B, optimizer state 0 B, values 1.2 KB
 //
 //   phase 1   values
 //             values_2
-//   phase 2   values_3
-//   phase 3   b_to_d_y
-//   phase 4   d_y_weight
+//   phase 2   b_to_d_y
+//   phase 3   d_y_weight
 //             report_loss
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
@@ -38,14 +37,12 @@ typedef struct Tensors {
     const unsigned char *label; // data set: [examples]
     real *y_weight;             // [Y, A_2]
     real *y_bias;               // [Y]
-    real *eval_values_3_add;    // [BATCH, 1, A_2]
-    real *eval_values_sum;      // [BATCH, 1, A_2], shares bytes of eval_values_3_add
-    real *values_3_add;         // [BATCH, 1, A_2], shares bytes of eval_values_3_add
-    real *values_sum;           // [BATCH, 1, A_2], shares bytes of eval_values_3_add
+    real *eval_values_sum;      // [BATCH, 1, A_2]
+    real *values_sum;           // [BATCH, 1, A_2], shares bytes of eval_values_sum
+    real *eval_values_2_max;    // [BATCH, A_2]
+    real *values_2_max;         // [BATCH, A_2], shares bytes of eval_values_2_max
     real *eval_loss_part;       // [BATCH]
-    real *eval_values_2_max;    // [BATCH, A_2], shares bytes of eval_loss_part
     real *loss_part;            // [BATCH], shares bytes of eval_loss_part
-    real *values_2_max;         // [BATCH, A_2], shares bytes of eval_loss_part
     real *d_y;                  // [BATCH, Y]
     real *eval_prediction;      // [BATCH, Y], shares bytes of d_y
     real *b_2;                  // [BATCH, 1, A_2]
@@ -57,17 +54,15 @@ static Tensors tensors(const MtcRun *run) {
         .label = (const unsigned char *)run->data.field[1],
         .y_weight = (real *)(run->arena + 0),
         .y_bias = (real *)(run->arena + 256),
-        .eval_values_3_add = (real *)(run->arena + 512),
         .eval_values_sum = (real *)(run->arena + 512),
-        .values_3_add = (real *)(run->arena + 512),
         .values_sum = (real *)(run->arena + 512),
-        .eval_loss_part = (real *)(run->arena + 768),
         .eval_values_2_max = (real *)(run->arena + 768),
-        .loss_part = (real *)(run->arena + 768),
         .values_2_max = (real *)(run->arena + 768),
-        .d_y = (real *)(run->arena + 1024),
-        .eval_prediction = (real *)(run->arena + 1024),
-        .b_2 = (real *)(run->arena + 1280),
+        .eval_loss_part = (real *)(run->arena + 1024),
+        .loss_part = (real *)(run->arena + 1024),
+        .d_y = (real *)(run->arena + 1280),
+        .eval_prediction = (real *)(run->arena + 1280),
+        .b_2 = (real *)(run->arena + 1536),
     };
 }
 
@@ -76,39 +71,40 @@ static Tensors tensors(const MtcRun *run) {
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
 static void values(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
-    for (int i = 0; i < BATCH * A_2; i++) {
-
+    for (int i = 0; i < BATCH; i++) {
         // a[i, 0, k, l] = x[i, k * A_2 + l]
-        // a_sum[i, 0, k] = sum over l of a[i, 0, l, k]
-        real a_sum = 0;
-        for (int j = 0; j < A_1; j++)
-            a_sum += t->x[row(batch, i / A_2) * X + j * A_2 + i % A_2];
-        t->values_sum[i] = a_sum;
+        // values_sum[i, 0, k] = sum over l of a[i, 0, l, k]
+        real a_sum[A_2] = {0};
+        for (int k = 0; k < A_1; k++) {
+#pragma omp simd
+            for (int j = 0; j < A_2; j++)
+                a_sum[j] += t->x[row(batch, i) * X + k * A_2 + j];
+        }
+#pragma omp simd
+        for (int j = 0; j < A_2; j++)
+            t->values_sum[i * A_2 + j] = a_sum[j];
     }
 }
 
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
 static void values_2(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
-    for (int i = 0; i < BATCH * A_2; i++) {
-
+    for (int i = 0; i < BATCH; i++) {
         // a[i, 0, k, l] = x[i, k * A_2 + l]
-        // a_max[i, j] = max over k, l of a[i, 0, l, j]
-        real a_max = -INFINITY;
-        for (int j = 0; j < A_1; j++)
-            a_max = fmax(a_max, t->x[row(batch, i / A_2) * X + j * A_2 + i % A_2]);
-        t->values_2_max[i] = a_max;
-    }
-}
-
-// b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
-//
-//     values_3_add[i, 0, k] = values_sum[i, 0, k] + values_2_max[i, k]
-static void values_3(const Tensors *t) {
-#pragma omp for nowait
-    for (int i = 0; i < BATCH; i++)
+        // values_2_max[i, j] = max over k, l of a[i, 0, l, j]
+        real a_max[A_2];
+#pragma omp simd
         for (int j = 0; j < A_2; j++)
-            t->values_3_add[i * A_2 + j] = t->values_sum[i * A_2 + j] + t->values_2_max[i * A_2 + j];
+            a_max[j] = -INFINITY;
+        for (int k = 0; k < A_1; k++) {
+#pragma omp simd
+            for (int j = 0; j < A_2; j++)
+                a_max[j] = fmax(a_max[j], t->x[row(batch, i) * X + k * A_2 + j]);
+        }
+#pragma omp simd
+        for (int j = 0; j < A_2; j++)
+            t->values_2_max[i * A_2 + j] = a_max[j];
+    }
 }
 
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
@@ -128,11 +124,11 @@ static void b_to_d_y(const Tensors *t, const Batch *batch) {
         for (int j = 0; j < A_1 * A_2; j++)
             a_sum += t->x[example * X + j];
 
-        // b[i, 0, k] = values_3_add[i, 0, k] + a_sum[i] * 0.16666667
+        // b[i, 0, k] = values_sum[i, 0, k] + values_2_max[i, k] + a_sum[i] * 0.16666667
         for (int j = 0; j < A_2; j++)
-            b_reshape[j] = t->values_3_add[i * A_2 + j] + a_sum * 0.16666667f;
+            b_reshape[j] = t->values_sum[i * A_2 + j] + t->values_2_max[i * A_2 + j] + a_sum * 0.16666667f;
         for (int j = 0; j < A_2; j++)
-            t->b_2[i * A_2 + j] = t->values_3_add[i * A_2 + j] + a_sum * 0.16666667f;
+            t->b_2[i * A_2 + j] = t->values_sum[i * A_2 + j] + t->values_2_max[i * A_2 + j] + a_sum * 0.16666667f;
 
         // y[i, j] = (sum over k of b[i, 0, k] * y.weight[j, k]) + y.bias[j]
         for (int j = 0; j < Y; j++) {
@@ -187,6 +183,7 @@ static void d_y_weight(const Tensors *t) {
             Matrix right = matrix(t->b_2, A_2);
             matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);
             for (int i = i0; i < i0 + rows; i++)
+#pragma omp simd
                 for (int j = j0; j < j0 + columns; j++) {
                     real sum = sums[(i - i0) * COLUMNS + j - j0];
                     t->y_weight[i * A_2 + j] -= 0.1f * sum;
@@ -226,14 +223,10 @@ static void train_phases(const Tensors *t, const Batch *batch, Team *team, int c
         team_wait(team);
     }
     if (count > 1) {
-        values_3(t);
-        team_wait(team);
-    }
-    if (count > 2) {
         b_to_d_y(t, batch);
         team_wait(team);
     }
-    if (count > 3) {
+    if (count > 2) {
         d_y_weight(t);
         report_loss(t, batch);
         team_wait(team);
@@ -247,14 +240,13 @@ static void run_one(const Tensors *t, const Batch *batch, int kernel) {
     switch (kernel) {
     case 0: values(t, batch); break;
     case 1: values_2(t, batch); break;
-    case 2: values_3(t); break;
-    case 3: b_to_d_y(t, batch); break;
-    case 4: d_y_weight(t); break;
-    case 5: report_loss(t, batch); break;
+    case 2: b_to_d_y(t, batch); break;
+    case 3: d_y_weight(t); break;
+    case 4: report_loss(t, batch); break;
     }
 }
 
-enum { TRAIN_PHASES = 4 };
+enum { TRAIN_PHASES = 3 };
 
 static const char *train(const MtcRun *run, int64_t steps) {
     Tensors t = tensors(run);
@@ -316,39 +308,40 @@ static void release(void) {
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
 static void eval_values(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
-    for (int i = 0; i < BATCH * A_2; i++) {
-
+    for (int i = 0; i < BATCH; i++) {
         // a[i, 0, k, l] = x[i, k * A_2 + l]
-        // a_sum[i, 0, k] = sum over l of a[i, 0, l, k]
-        real a_sum = 0;
-        for (int j = 0; j < A_1; j++)
-            a_sum += t->x[row(batch, i / A_2) * X + j * A_2 + i % A_2];
-        t->eval_values_sum[i] = a_sum;
+        // eval_values_sum[i, 0, k] = sum over l of a[i, 0, l, k]
+        real a_sum[A_2] = {0};
+        for (int k = 0; k < A_1; k++) {
+#pragma omp simd
+            for (int j = 0; j < A_2; j++)
+                a_sum[j] += t->x[row(batch, i) * X + k * A_2 + j];
+        }
+#pragma omp simd
+        for (int j = 0; j < A_2; j++)
+            t->eval_values_sum[i * A_2 + j] = a_sum[j];
     }
 }
 
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
 static void eval_values_2(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
-    for (int i = 0; i < BATCH * A_2; i++) {
-
+    for (int i = 0; i < BATCH; i++) {
         // a[i, 0, k, l] = x[i, k * A_2 + l]
-        // a_max[i, j] = max over k, l of a[i, 0, l, j]
-        real a_max = -INFINITY;
-        for (int j = 0; j < A_1; j++)
-            a_max = fmax(a_max, t->x[row(batch, i / A_2) * X + j * A_2 + i % A_2]);
-        t->eval_values_2_max[i] = a_max;
-    }
-}
-
-// b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
-//
-//     eval_values_3_add[i, 0, k] = eval_values_sum[i, 0, k] + eval_values_2_max[i, k]
-static void eval_values_3(const Tensors *t) {
-#pragma omp for nowait
-    for (int i = 0; i < BATCH; i++)
+        // eval_values_2_max[i, j] = max over k, l of a[i, 0, l, j]
+        real a_max[A_2];
+#pragma omp simd
         for (int j = 0; j < A_2; j++)
-            t->eval_values_3_add[i * A_2 + j] = t->eval_values_sum[i * A_2 + j] + t->eval_values_2_max[i * A_2 + j];
+            a_max[j] = -INFINITY;
+        for (int k = 0; k < A_1; k++) {
+#pragma omp simd
+            for (int j = 0; j < A_2; j++)
+                a_max[j] = fmax(a_max[j], t->x[row(batch, i) * X + k * A_2 + j]);
+        }
+#pragma omp simd
+        for (int j = 0; j < A_2; j++)
+            t->eval_values_2_max[i * A_2 + j] = a_max[j];
+    }
 }
 
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
@@ -368,9 +361,11 @@ static void eval_b_to_prediction(const Tensors *t, const Batch *batch) {
         for (int j = 0; j < A_1 * A_2; j++)
             a_sum += t->x[example * X + j];
 
-        // b[i, 0, k] = eval_values_3_add[i, 0, k] + a_sum[i] * 0.16666667
-        for (int j = 0; j < A_2; j++)
-            b_reshape[j] = t->eval_values_3_add[i * A_2 + j] + a_sum * 0.16666667f;
+        // b[i, 0, k] = eval_values_sum[i, 0, k] + eval_values_2_max[i, k] + a_sum[i] * 0.16666667
+        for (int j = 0; j < A_2; j++) {
+            real a_add = t->eval_values_sum[i * A_2 + j] + t->eval_values_2_max[i * A_2 + j];
+            b_reshape[j] = a_add + a_sum * 0.16666667f;
+        }
 
         // y[i, j] = (sum over k of b[i, 0, k] * y.weight[j, k]) + y.bias[j]
         for (int j = 0; j < Y; j++) {
@@ -426,20 +421,16 @@ static void eval_phases(const Tensors *t, const Batch *batch, Team *team, int co
         team_wait(team);
     }
     if (count > 1) {
-        eval_values_3(t);
-        team_wait(team);
-    }
-    if (count > 2) {
         eval_b_to_prediction(t, batch);
         team_wait(team);
     }
-    if (count > 3) {
+    if (count > 2) {
         eval_report_loss(t, batch);
         team_wait(team);
     }
 }
 
-enum { EVAL_PHASES = 4 };
+enum { EVAL_PHASES = 3 };
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     Tensors t = tensors(run);
@@ -456,16 +447,15 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 3}, 0, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 11, -1},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 11, -1},
-    {"values_sum", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 512, MTC_ZEROS, 0, 0, 10, 0},
-    {"values_2_max", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 10, 0},
-    {"values_3_add", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 512, MTC_ZEROS, 0, 0, 10, 1},
-    {"b", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 1280, MTC_ZEROS, 0, 0, 10, 2},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 768, MTC_ZEROS, 0, 0, 15, 2},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1024, MTC_ZEROS, 0, 0, 15, 2},
+    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 3}, 0, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 11, -1, {0}},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 11, -1, {0}},
+    {"values_sum", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 512, MTC_ZEROS, 0, 0, 10, 0, {0}},
+    {"values_2_max", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 10, 0, {0}},
+    {"b", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 1536, MTC_ZEROS, 0, 0, 10, 1, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 15, 1, {0}},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1280, MTC_ZEROS, 0, 0, 15, 1, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
@@ -484,10 +474,9 @@ static const bool rises_table[] = {false};
 static const MtcKernel kernel_table[] = {
     {"values", 10, 0, 24, 144},     // phase 1
     {"values_2", 10, 0, 24, 144},   // phase 1
-    {"values_3", 10, 1, 12, 144},   // phase 2
-    {"b_to_d_y", 10, 2, 236, 320},  // phase 3
-    {"d_y_weight", 11, 3, 72, 192}, // phase 4
-    {"report_loss", 15, 3, 4, 20},  // phase 4
+    {"b_to_d_y", 10, 1, 236, 368},  // phase 2
+    {"d_y_weight", 11, 2, 72, 192}, // phase 3
+    {"report_loss", 15, 2, 4, 20},  // phase 3
 };
 static const MtcStatement statement_table[] = {
     {.line = 10, .text = "b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)"},
@@ -510,19 +499,19 @@ const MtcModel mtc_model = {
     .epochs = 10,
     .seed = 0u,
     .parameters = 12,
-    .flops_per_step = 372,
-    .arena_bytes = 1536,
-    .unshared_bytes = 3328,
-    .train_phases = 4,
-    .eval_phases = 4,
-    .tensors = 8,
+    .flops_per_step = 360,
+    .arena_bytes = 1792,
+    .unshared_bytes = 2816,
+    .train_phases = 3,
+    .eval_phases = 3,
+    .tensors = 7,
     .fields = 2,
     .origins = 1,
     .splits = 1,
     .knobs = 0,
     .fixed = 0,
     .reports = REPORTS,
-    .kernels = 6,
+    .kernels = 5,
     .tensor = tensor_table,
     .field = field_table,
     .origin = origin_table,
@@ -534,7 +523,7 @@ const MtcModel mtc_model = {
     .monitor = 0,
     .patience = 0,
     .kernel = kernel_table,
-    .prediction_offset = 1024,
+    .prediction_offset = 1280,
     .prediction_rank = 1,
     .prediction_dim = {3},
     .prediction_is_classes = true,

@@ -1,7 +1,7 @@
 // tiny-solo: a model of 17 parameters, compiled by mtc from tiny-solo.mt
 //
 //   step      348 FLOP in 2 phases
-//   memory    2.0 KB arena (2.5 KB without sharing): weights 1.0 KB, optimizer state 0 B, values 1.0 KB
+//   memory    2.0 KB arena (2.2 KB without sharing): weights 1.0 KB, optimizer state 0 B, values 1.0 KB
 //   schedule  persistent: 1.1 us a step estimated (graph: 5.0 us)
 //
 //   phase 1   h_to_d_h_pre    1 tile
@@ -24,6 +24,7 @@
 #include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
 #include "cuda/math.cuh"     // relu, sigmoid ...
 #include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
+#include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
 #include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
 #include "cuda/team.cuh"     // the threads of a row
 
@@ -39,18 +40,17 @@ enum { REPORT_LOSS, REPORTS };
 struct Tensors {
     static constexpr int64_t arena_bytes = 2048;
 
-    const float *x;        // data set: [examples, X]
-    const float *y;        // data set: [examples, 1]
-    float *h_weight;       // [H, X]
-    float *h_bias;         // [H]
-    float *y_hat_weight;   // [1, H]
-    float *y_hat_bias;     // [1]
-    float *eval_loss_part; // [BATCH]
-    float *loss_part;      // [BATCH], shares bytes of eval_loss_part
-    float *d_y_hat_pre;    // [BATCH, 1]
-    float *eval_y_hat;     // [BATCH, 1], shares bytes of d_y_hat_pre
-    float *h;              // [BATCH, H]
-    float *d_h_pre;        // [BATCH, H]
+    const float *x;      // data set: [examples, X]
+    const float *y;      // data set: [examples, 1]
+    float *h_weight;     // [H, X]
+    float *h_bias;       // [H]
+    float *y_hat_weight; // [1, H]
+    float *y_hat_bias;   // [1]
+    float *eval_y_hat;   // [BATCH, 1]
+    float *loss_part;    // [BATCH], shares bytes of eval_y_hat
+    float *d_y_hat_pre;  // [BATCH, 1]
+    float *h;            // [BATCH, H]
+    float *d_h_pre;      // [BATCH, H]
 
     __device__ Tensors(const MtcRun &run, char *arena) {
         x = (const float *)run.data.field[0];
@@ -59,10 +59,9 @@ struct Tensors {
         h_bias = (float *)(arena + 256);
         y_hat_weight = (float *)(arena + 512);
         y_hat_bias = (float *)(arena + 768);
-        eval_loss_part = (float *)(arena + 1024);
+        eval_y_hat = (float *)(arena + 1024);
         loss_part = (float *)(arena + 1024);
         d_y_hat_pre = (float *)(arena + 1280);
-        eval_y_hat = (float *)(arena + 1280);
         h = (float *)(arena + 1536);
         d_h_pre = (float *)(arena + 1792);
     }
@@ -102,8 +101,8 @@ static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int ti
     auto term_2 = [&](int j, int k) { return h[k] * t.y_hat_weight[k]; };
     auto store_2 = [&](int j, float sum) {
         float y_hat_2 = sigmoid(sum + y_hat_bias);
-        float d_loss_part_pre_mul = row_share * (y_hat_2 - y);
-        float d_y_hat_pre_2 = (d_loss_part_pre_mul + d_loss_part_pre_mul) * (y_hat_2 * (1.0f - y_hat_2));
+        float share_mul = row_share * (y_hat_2 - y);
+        float d_y_hat_pre_2 = (share_mul + share_mul) * (y_hat_2 * (1.0f - y_hat_2));
         d_y_hat_pre[j] = d_y_hat_pre_2;
         y_hat[j] = y_hat_2;
         t.d_y_hat_pre[i] = d_y_hat_pre_2;
@@ -208,13 +207,15 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 
 // phase 1 of 2: 1 tile
 constexpr int train_1_tiles = h_to_d_h_pre_tiles;
+constexpr int train_1_shared_bytes = h_to_d_h_pre_shared_bytes;
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     h_to_d_h_pre(t, batch, tile, shared, gate);
 }
 
 // phase 2 of 2: 3 tiles
 constexpr int train_2_tiles = d_y_hat_weight_tiles + d_h_weight_tiles + report_loss_tiles;
-constexpr int train_2_sharing = 0; // of them use shared memory
+constexpr int train_2_shared_bytes = report_loss_shared_bytes;
+constexpr int train_2_sharing = 0; // of the tiles use shared memory
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_y_hat_weight_tiles)
         return d_y_hat_weight(t, tile, shared, gate);
@@ -225,20 +226,15 @@ static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, c
     report_loss(t, batch, shared, gate);
 }
 
-// bytes of shared memory: the most that any kernel takes
-constexpr int TRAIN_SHARED = std::max({
-    h_to_d_h_pre_shared_bytes,
-    report_loss_shared_bytes,
-});
-using Train = Step<Tensors, BATCH, REPORTS, TRAIN_SHARED, Phase<train_1, train_1_tiles>,
-                   Phase<train_2, train_2_tiles, train_2_sharing>>;
+using Train = Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_1_shared_bytes>,
+                   Phase<train_2, train_2_tiles, train_2_shared_bytes, train_2_sharing>>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
 constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train, Form::solo> schedule;
 
-// of kernel_table: phase, tiles
+// of kernel_table: launch, tiles
 static const Part parts[] = {
     {0, h_to_d_h_pre_tiles},   // kernel 1
     {1, d_y_hat_weight_tiles}, // kernel 2
@@ -277,20 +273,17 @@ static void release() {
 
 // h = sigmoid(linear(x, 4))                                                                      tiny-solo.mt:9
 // y_hat = sigmoid(linear(h, 1))                                                                 tiny-solo.mt:10
-// loss = mse(y_hat, y)                                                                          tiny-solo.mt:14
-constexpr int eval_h_to_loss_part_tiles = divide_up(BATCH, Warp::rows);
-constexpr int eval_h_to_loss_part_row_floats = H + 1; // that a row keeps from stage to stage
-constexpr int eval_h_to_loss_part_shared_bytes = team_shared<Warp>(eval_h_to_loss_part_row_floats);
-static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+constexpr int eval_output_y_hat_tiles = divide_up(BATCH, Warp::rows);
+constexpr int eval_output_y_hat_row_floats = H; // that a row keeps from stage to stage
+constexpr int eval_output_y_hat_shared_bytes = team_shared<Warp>(eval_output_y_hat_row_floats);
+static __device__ void eval_output_y_hat(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
     int64_t example = row(batch, i);
-    float row_share = share(batch, i);
     gate();
     if (i >= BATCH)
         return;
-    float *h = row_memory(team, shared, eval_h_to_loss_part_row_floats);
-    float *y_hat_mul = h + H;
+    float *h = row_memory(team, shared, eval_output_y_hat_row_floats);
 
     // h[i, j] = sigmoid((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
     auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
@@ -300,20 +293,9 @@ static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch,
 
     // y_hat[i, 0] = sigmoid((sum over k of h[i, k] * y_hat.weight[0, k]) + y_hat.bias[0])
     float y_hat_bias = t.y_hat_bias[0];
-    float y = t.y[example];
     auto term_2 = [&](int j, int k) { return h[k] * t.y_hat_weight[k]; };
-    auto store_2 = [&](int j, float sum) {
-        float y_hat = sigmoid(sum + y_hat_bias);
-        float y_hat_sub = y_hat - y;
-        y_hat_mul[j] = y_hat_sub * y_hat_sub;
-        t.eval_y_hat[i] = y_hat;
-    };
+    auto store_2 = [&](int j, float sum) { t.eval_y_hat[i] = sigmoid(sum + y_hat_bias); };
     team_product<1, H>(team, term_2, store_2);
-    team.sync();
-
-    // loss_part[i] = (y_hat[i, 0] - y[i, 0]) * (y_hat[i, 0] - y[i, 0]) * share(i)
-    if (leads(team))
-        t.eval_loss_part[i] = y_hat_mul[0] * row_share;
 }
 
 // loss = mse(y_hat, y)                                                                          tiny-solo.mt:14
@@ -325,35 +307,34 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, ch
     if (team.row < WARPS - 1)
         return;
 
+    // loss_part[i] = (y_hat[i, 0] - y[i, 0]) * (y_hat[i, 0] - y[i, 0]) * share(i)
     // loss = sum over i of loss_part[i]
     float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.eval_loss_part[j];
+    for (int j = team.first; j < BATCH; j += team.stride) {
+        float y_hat_sub = t.eval_y_hat[j] - t.y[row(batch, j)];
+        loss_part_sum += y_hat_sub * y_hat_sub * share(batch, j);
+    }
     loss_part_sum = team_sum(team, loss_part_sum);
     if (leads(team))
         batch.reports[REPORT_LOSS] = loss_part_sum;
 }
 
 // phase 1 of 2: 1 tile
-constexpr int eval_1_tiles = eval_h_to_loss_part_tiles;
+constexpr int eval_1_tiles = eval_output_y_hat_tiles;
+constexpr int eval_1_shared_bytes = eval_output_y_hat_shared_bytes;
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_h_to_loss_part(t, batch, tile, shared, gate);
+    eval_output_y_hat(t, batch, tile, shared, gate);
 }
 
 // phase 2 of 2: 1 tile
 constexpr int eval_2_tiles = eval_report_loss_tiles;
-constexpr int eval_2_sharing = 0; // of them use shared memory
+constexpr int eval_2_shared_bytes = eval_report_loss_shared_bytes;
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_report_loss(t, batch, shared, gate);
 }
 
-// bytes of shared memory: the most that any kernel takes
-constexpr int EVAL_SHARED = std::max({
-    eval_h_to_loss_part_shared_bytes,
-    eval_report_loss_shared_bytes,
-});
-using Eval = Step<Tensors, BATCH, REPORTS, EVAL_SHARED, Phase<eval_1, eval_1_tiles>,
-                  Phase<eval_2, eval_2_tiles, eval_2_sharing>>;
+using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_1, eval_1_tiles, eval_1_shared_bytes>,
+                  Phase<eval_2, eval_2_tiles, eval_2_shared_bytes>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -361,10 +342,10 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 2}, 0, MTC_UNIFORM, -0.7071067811865475, 0.7071067811865475, 9, -1},
-    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.7071067811865475, 0.7071067811865475, 9, -1},
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 2}, 0, MTC_UNIFORM, -0.7071067811865475, 0.7071067811865475, 9, -1, {0}},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.7071067811865475, 0.7071067811865475, 9, -1, {0}},
     {"y_hat.weight",
      MTC_WEIGHT,
      MTC_F32,
@@ -375,12 +356,24 @@ static const MtcTensor tensor_table[] = {
      -0.49999999999999994,
      0.49999999999999994,
      10,
-     -1},
-    {"y_hat.bias", MTC_WEIGHT, MTC_F32, 1, {1}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1},
-    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1536, MTC_ZEROS, 0, 0, 9, 0},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 14, 0},
-    {"d_y_hat_pre", MTC_VALUE, MTC_F32, 2, {4, 1}, 1280, MTC_ZEROS, 0, 0, 10, 0},
-    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 0},
+     -1,
+     {0}},
+    {"y_hat.bias",
+     MTC_WEIGHT,
+     MTC_F32,
+     1,
+     {1},
+     768,
+     MTC_UNIFORM,
+     -0.49999999999999994,
+     0.49999999999999994,
+     10,
+     -1,
+     {0}},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1536, MTC_ZEROS, 0, 0, 9, 0, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 14, 0, {0}},
+    {"d_y_hat_pre", MTC_VALUE, MTC_F32, 2, {4, 1}, 1280, MTC_ZEROS, 0, 0, 10, 0, {0}},
+    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 0, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {2}, .elements = 2, .classes = 0, .predicts = true},
@@ -405,7 +398,7 @@ static const MtcKernel kernel_table[] = {
 static const MtcStatement statement_table[] = {
     {.line = 9, .text = "h = sigmoid(linear(x, 4))"},      // h.weight
     {.line = 10, .text = "y_hat = sigmoid(linear(h, 1))"}, // y_hat.weight
-    {.line = 14, .text = "loss = mse(y_hat, y)"},          // eval_loss_part
+    {.line = 14, .text = "loss = mse(y_hat, y)"},          // loss_part
 };
 
 const MtcModel mtc_model = {
@@ -425,7 +418,7 @@ const MtcModel mtc_model = {
     .parameters = 17,
     .flops_per_step = 348,
     .arena_bytes = 2048,
-    .unshared_bytes = 2560,
+    .unshared_bytes = 2304,
     .train_phases = 2,
     .eval_phases = 2,
     .tensors = 8,
@@ -447,7 +440,7 @@ const MtcModel mtc_model = {
     .monitor = 0,
     .patience = 0,
     .kernel = kernel_table,
-    .prediction_offset = 1280,
+    .prediction_offset = 1024,
     .prediction_rank = 1,
     .prediction_dim = {1},
     .prediction_is_classes = false,

@@ -115,10 +115,10 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
 static void values(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
-        int64_t example = row(batch, i);
+#pragma omp simd
         for (int j = 0; j < Y_WEIGHT_COLUMNS; j++) {
-            real b_pad = j >= 2 ? t->x[example * X + (j - 2) % B_COLUMNS * B_ROWS + (j - 2) / B_COLUMNS] : 0.0f;
-            t->values_add[i * Y_WEIGHT_COLUMNS + j] = (j < 2 ? t->x[example * X + j] : 0.0f) + b_pad;
+            real b_pad = j >= 2 ? t->x[row(batch, i) * X + (j - 2) % B_COLUMNS * B_ROWS + (j - 2) / B_COLUMNS] : 0.0f;
+            t->values_add[i * Y_WEIGHT_COLUMNS + j] = (j < 2 ? t->x[row(batch, i) * X + j] : 0.0f) + b_pad;
         }
     }
 }
@@ -142,6 +142,7 @@ static void d_y_weight(const Tensors *t) {
             Matrix right = matrix(t->values_add, Y_WEIGHT_COLUMNS);
             matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);
             for (int i = i0; i < i0 + rows; i++)
+#pragma omp simd
                 for (int j = j0; j < j0 + columns; j++) {
                     real sum = sums[(i - i0) * COLUMNS + j - j0];
                     t->y_weight[i * Y_WEIGHT_COLUMNS + j] -= 0.1f * sum;
@@ -351,13 +352,24 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 8}, 0, MTC_UNIFORM, -0.35355339059327373, 0.35355339059327373, 11, -1},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.35355339059327373, 0.35355339059327373, 11, -1},
-    {"values_add", MTC_VALUE, MTC_F32, 2, {4, 8}, 1024, MTC_ZEROS, 0, 0, 11, 0},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 15, 0},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 15, 0},
+    {"y.weight",
+     MTC_WEIGHT,
+     MTC_F32,
+     2,
+     {3, 8},
+     0,
+     MTC_UNIFORM,
+     -0.35355339059327373,
+     0.35355339059327373,
+     11,
+     -1,
+     {0}},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.35355339059327373, 0.35355339059327373, 11, -1, {0}},
+    {"values_add", MTC_VALUE, MTC_F32, 2, {4, 8}, 1024, MTC_ZEROS, 0, 0, 11, 0, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 15, 0, {0}},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 15, 0, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},

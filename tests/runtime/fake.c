@@ -17,6 +17,19 @@ enum { BATCH = 8, IMAGE = 16, CLASSES = 3 };
 #ifndef FAKE_ARENA
 #define FAKE_ARENA 4096
 #endif
+#ifdef FAKE_FILTERS /* the weights as files have filters: [3, 4, 2, 2] here is [3, 2, 4, 2] there */
+#define WEIGHT_RANK 4
+#define WEIGHT_SHAPE                                                                                                   \
+    { CLASSES, 4, 2, 2 }
+#define WEIGHT_AXES                                                                                                    \
+    { 0, 3, 1, 2 }
+#else
+#define WEIGHT_RANK 2
+#define WEIGHT_SHAPE                                                                                                   \
+    { CLASSES, IMAGE }
+#define WEIGHT_AXES                                                                                                    \
+    { 0 }
+#endif
 #ifndef REAL
 #define REAL float
 #define REAL_TYPE MTC_F32
@@ -34,31 +47,13 @@ typedef struct Arena {
 } Arena;
 
 static const MtcTensor tensors[] = {
-    {"logits.weight",
-     MTC_WEIGHT,
-     REAL_TYPE,
-     2,
-     {CLASSES, IMAGE},
-     offsetof(Arena, weight),
-     MTC_UNIFORM,
-     -0.25,
-     0.25,
-     9,
-     -1},
-    {"logits.bias", MTC_WEIGHT, REAL_TYPE, 1, {CLASSES}, offsetof(Arena, bias), MTC_NORMAL, 0, 0.1, 9, -1},
-    {"logits.weight.momentum",
-     MTC_STATE,
-     REAL_TYPE,
-     2,
-     {CLASSES, IMAGE},
-     offsetof(Arena, momentum),
-     MTC_ZEROS,
-     0,
-     0,
-     14,
-     -1},
-    {"logits", MTC_VALUE, REAL_TYPE, 2, {BATCH, CLASSES}, offsetof(Arena, logits), MTC_ZEROS, 0, 0, 9, 0},
-    {"d_logits", MTC_VALUE, REAL_TYPE, 2, {BATCH, CLASSES}, offsetof(Arena, d_logits), MTC_ZEROS, 0, 0, 13, 1},
+    {"logits.weight", MTC_WEIGHT, REAL_TYPE, WEIGHT_RANK, WEIGHT_SHAPE, offsetof(Arena, weight), MTC_UNIFORM, -0.25,
+     0.25, 9, -1, WEIGHT_AXES},
+    {"logits.bias", MTC_WEIGHT, REAL_TYPE, 1, {CLASSES}, offsetof(Arena, bias), MTC_NORMAL, 0, 0.1, 9, -1, {0}},
+    {"logits.weight.momentum", MTC_STATE, REAL_TYPE, WEIGHT_RANK, WEIGHT_SHAPE, offsetof(Arena, momentum), MTC_ZEROS, 0,
+     0, 14, -1, WEIGHT_AXES},
+    {"logits", MTC_VALUE, REAL_TYPE, 2, {BATCH, CLASSES}, offsetof(Arena, logits), MTC_ZEROS, 0, 0, 9, 0, {0}},
+    {"d_logits", MTC_VALUE, REAL_TYPE, 2, {BATCH, CLASSES}, offsetof(Arena, d_logits), MTC_ZEROS, 0, 0, 13, 1, {0}},
 };
 
 static const MtcField fields[] = {

@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""What PyTorch needs for the vision models of bench/vision: data on the device, channels last, the best of its modes.
+
+    python3 bench/peers_vision.py [--work cnn,forward,train] [--device cuda|cpu]
+
+cnn: a training step of models/cnn.mt. forward: ResNet-18 at 224 x 224, by batch and precision. train: ResNet-18 steps,
+for 32 x 32 and 224 x 224. Prints a JSON line per figure: microseconds of the median, images per second, peak memory.
+"""
+import argparse
+import json
+import statistics
+import time
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+PRECISIONS = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
+
+
+class Cnn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(1, 8, 3, padding=1)
+        self.conv2 = nn.Conv2d(8, 16, 3, padding=1)
+        self.fc1 = nn.Linear(784, 64)
+        self.fc2 = nn.Linear(64, 10)
+
+    def forward(self, x):
+        x = F.max_pool2d(F.relu(self.conv1(x)), 2)
+        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
+        return self.fc2(F.relu(self.fc1(x.flatten(1))))
+
+
+class Basic(nn.Module):
+    def __init__(self, channels, width, stride):
+        super().__init__()
+        self.conv1 = nn.Conv2d(channels, width, 3, stride, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.conv2 = nn.Conv2d(width, width, 3, 1, 1, bias=False)
+        self.bn2 = nn.BatchNorm2d(width)
+        self.downsample = None
+        if stride != 1 or channels != width:
+            self.downsample = nn.Sequential(nn.Conv2d(channels, width, 1, stride, bias=False), nn.BatchNorm2d(width))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + (self.downsample(x) if self.downsample else x))
+
+
+class ResNet18(nn.Module):
+    """With torchvision's names of weights; `small`: for images of 32 x 32."""
+
+    def __init__(self, classes, small=False):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 64, 3, 1, 1, bias=False) if small else nn.Conv2d(3, 64, 7, 2, 3, bias=False)
+        self.bn1 = nn.BatchNorm2d(64)
+        self.pool = nn.Identity() if small else nn.MaxPool2d(3, 2, 1)
+        channels = 64
+        for stage, width in enumerate((64, 128, 256, 512), 1):
+            stride = 1 if stage == 1 else 2
+            setattr(self, f"layer{stage}", nn.Sequential(Basic(channels, width, stride), Basic(width, width, 1)))
+            channels = width
+        self.fc = nn.Linear(512, classes)
+
+    def forward(self, x):
+        x = self.pool(F.relu(self.bn1(self.conv1(x))))
+        for stage in range(1, 5):
+            x = getattr(self, f"layer{stage}")(x)
+        return self.fc(x.mean((2, 3)))
+
+
+def wait(device):
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def median_us(call, device, repeats=30, warm=8):
+    for _ in range(warm):
+        call()
+    times = []
+    for _ in range(repeats):
+        wait(device)
+        began = time.perf_counter()
+        call()
+        wait(device)
+        times.append(time.perf_counter() - began)
+    return 1e6 * statistics.median(times)
+
+
+def captured(call):
+    """The call as a CUDA graph."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(5):
+            call()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return graph.replay
+
+
+def set_precision(precision):
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = precision == "tf32"
+
+
+def report(work, peer, precision, batch, us, **more):
+    print(json.dumps({"work": work, "peer": peer, "precision": precision, "batch": batch, "us": round(us, 2),
+                      "images_per_second": round(1e6 * batch / us), **more}), flush=True)
+
+
+def training_step(net, optimizer, x, y, precision, device):
+    def step():
+        optimizer.zero_grad(set_to_none=True)
+        with torch.autocast(device, torch.bfloat16, enabled=precision == "bf16"):
+            loss = F.cross_entropy(net(x), y)
+        loss.backward()
+        optimizer.step()
+    return step
+
+
+def measure_cnn(device):
+    set_precision("fp32")
+    x, y = torch.randn(64, 1, 28, 28, device=device), torch.randint(0, 10, (64,), device=device)
+    for mode in ("eager", "graph", "compile and graph") if device == "cuda" else ("eager",):
+        model = Cnn().to(device)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, **({"fused": True, "capturable": True} if device == "cuda" else {}))
+        step = training_step(torch.compile(model) if "compile" in mode else model, optimizer, x, y, "fp32", device)
+        call = captured(step) if "graph" in mode else step
+        inner = 20
+        us = median_us(lambda: [call() for _ in range(inner)], device) / inner
+        report("cnn train", f"PyTorch {mode}", "fp32", 64, us)
+
+
+def measure_forward(device, batches):
+    for precision in ("fp32", "tf32", "bf16") if device == "cuda" else ("fp32",):
+        set_precision(precision)
+        model = ResNet18(1000).to(device).to(memory_format=torch.channels_last).to(PRECISIONS[precision]).eval()
+        for batch in batches:
+            x = torch.randn(batch, 3, 224, 224, device=device, dtype=PRECISIONS[precision])
+            x = x.to(memory_format=torch.channels_last)
+            with torch.no_grad():
+                if device == "cpu":
+                    report("resnet18 forward", "PyTorch eager", precision, batch, median_us(lambda: model(x), device, 5, 1))
+                    continue
+                report("resnet18 forward", "PyTorch graph", precision, batch, median_us(captured(lambda: model(x)), device))
+                if batch in (1, 64):
+                    fast = torch.compile(model, mode="reduce-overhead")
+                    report("resnet18 forward", "PyTorch compile", precision, batch, median_us(lambda: fast(x), device))
+
+
+def measure_training(device, precisions):
+    for work, small, size, classes, batch in (("resnet18_cifar train", True, 32, 10, 512), ("resnet18 train", False, 224, 1000, 256)):
+        for precision in precisions:
+            set_precision(precision)
+            torch.cuda.reset_peak_memory_stats()
+            model = ResNet18(classes, small).to(device).to(memory_format=torch.channels_last).train()
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, fused=True)
+            x = torch.randn(batch, 3, size, size, device=device).to(memory_format=torch.channels_last)
+            y = torch.randint(0, classes, (batch,), device=device)
+            step = training_step(torch.compile(model), optimizer, x, y, precision, device)
+            us = median_us(step, device, 20)
+            report(work, "PyTorch compile", precision, batch, us, memory=torch.cuda.max_memory_allocated())
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--work", default="cnn,forward,train")
+    parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    parser.add_argument("--batches", default="1,4,16,32,64,256")
+    parser.add_argument("--precisions", default="fp32,tf32,bf16", help="of train")
+    args = parser.parse_args()
+    torch.backends.cudnn.benchmark = True
+    work = args.work.split(",")
+    if "cnn" in work:
+        measure_cnn(args.device)
+    if "forward" in work:
+        measure_forward(args.device, [int(batch) for batch in args.batches.split(",")])
+    if "train" in work and args.device == "cuda":
+        measure_training(args.device, args.precisions.split(","))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+// Products on tensor cores (kernels_lib/cuda/tensor.cuh) for bench/tensor.py, which has PyTorch beside it: the products of
+// convolutions and plain ones, each with a tile.
+//
+//     nvcc -std=c++17 -O3 -gencode=arch=compute_90a,code=sm_90a -DCASES='"tensor_speed.inc"' -shared -Xcompiler -fPIC
+//         -Ikernels_lib -Iruntime -Ibench bench/tensor.cu -o build/bench_tensor.so
+//
+// tensor_check.inc has small cases of all kinds, tensor_speed.inc those of ResNet-18.
+#include <cstdio>
+
+#include "cuda/matmul.cuh"
+#include "cuda/window.cuh"
+
+enum Kind { FORWARD, DATA, WEIGHTS, NN, NT, TN };
+
+template <int N_, int SIZE, int C_, int O_, int KERNEL, int STRIDE> struct Shape {
+    static constexpr int n = N_, size = SIZE, c = C_, o = O_, kernel = KERNEL, stride = STRIDE, pad = KERNEL / 2;
+    static constexpr int out = (SIZE + 2 * pad - KERNEL) / STRIDE + 1, taps = KERNEL * KERNEL;
+    using Forward = Axis<out, KERNEL, STRIDE, 1, pad, 1>;
+    using Backward = Axis<SIZE, KERNEL, 1, -1, -pad, STRIDE>;
+};
+
+template <Kind KIND, class S, int SLICES> struct ProductOf;
+template <class S, int SLICES> struct ProductOf<FORWARD, S, SLICES> {
+    using Type = Product<S::n * S::out * S::out, S::o, S::taps * S::c>;
+};
+template <class S, int SLICES> struct ProductOf<DATA, S, SLICES> {
+    using Type = Product<S::n * S::size * S::size, S::c, S::taps * S::o>;
+};
+template <class S, int SLICES> struct ProductOf<WEIGHTS, S, SLICES> {
+    static_assert(S::n * S::out * S::out % SLICES == 0, "");
+    using Type = Product<S::o, S::taps * S::c, S::n * S::out * S::out / SLICES>;
+};
+// A plain product: n x c times c x o.
+template <class S, int SLICES> struct ProductOf<NN, S, SLICES> { using Type = Product<S::n, S::o, S::c>; };
+template <class S, int SLICES> struct ProductOf<NT, S, SLICES> { using Type = Product<S::n, S::o, S::c>; };
+template <class S, int SLICES> struct ProductOf<TN, S, SLICES> { using Type = Product<S::n, S::o, S::c>; };
+
+template <class P, class Tile, Kind KIND, bool SIDE, class A, class B>
+__device__ void multiply_and_store(const A &a, const B &b, char *shared, void *out, float *side) {
+    using T = typename Tile::Element;
+    if constexpr (KIND == WEIGHTS) {
+        float *sums = (float *)out + (int64_t)blockIdx.y * P::M * P::N, *lines = side + blockIdx.y * P::M;
+        constexpr int width = P::N % 4 == 0 ? 4 : 1;
+        auto out = vectorized<width>([=](int i, int j, const auto &sum) {
+            *(Pack<float, width> *)(sums + (int64_t)i * P::N + j) = (const Pack<float, width> &)sum;
+        });
+        if constexpr (SIDE)
+            matmul<P, Tile>(blockIdx.x, a, b, shared, NoGate(), out,
+                            sum_of_a([=](int i, float sum) { lines[i] = sum; }));
+        else
+            matmul<P, Tile>(blockIdx.x, a, b, shared, NoGate(), out);
+    } else if constexpr (P::N % 8 == 0)
+        matmul<P, Tile>(blockIdx.x, a, b, shared, NoGate(), vectorized<8>([=](int i, int j, const Pack<float, 8> &sum) {
+                            Pack<T, 8> y;
+                            for (int v = 0; v < 8; v++)
+                                y[v] = rounded_to<T>(sum[v]);
+                            store_pack((T *)out + (int64_t)i * P::N + j, y);
+                        }));
+    else
+        matmul<P, Tile>(blockIdx.x, a, b, shared, NoGate(),
+                        [=](int i, int j, float sum) { ((T *)out)[(int64_t)i * P::N + j] = rounded_to<T>(sum); });
+}
+
+template <Kind KIND, class S, class Tile, int SLICES>
+__global__ void __launch_bounds__(THREADS) product_kernel(const void *a, const void *b, void *out, float *side) {
+    using T = typename Tile::Element;
+    using P = typename ProductOf<KIND, S, SLICES>::Type;
+    extern __shared__ __align__(1024) char shared[];
+    const T *x = (const T *)a, *y = (const T *)b;
+    if constexpr (KIND == FORWARD)
+        multiply_and_store<P, Tile, KIND, (S::n < 64)>(
+            window<S::size, S::size, S::c, typename S::Forward, typename S::Forward>(x), transposed(matrix<P::K>(y)),
+            shared, out, side);
+    else if constexpr (KIND == DATA)
+        multiply_and_store<P, Tile, KIND, (S::n < 64)>(
+            window<S::out, S::out, S::o, typename S::Backward, typename S::Backward>(x), filter<S::o, S::taps, S::c>(y),
+            shared, out, side);
+    else if constexpr (KIND == WEIGHTS) {
+        auto images = window<S::size, S::size, S::c, typename S::Forward, typename S::Forward>(y);
+        int first = blockIdx.y * P::K;
+        multiply_and_store<P, Tile, KIND, (S::n < 64)>(transposed(rows_from(matrix<S::o>(x), first)),
+                                                       rows_from(images, first), shared, out, side);
+    } else if constexpr (KIND == NN)
+        multiply_and_store<P, Tile, KIND, (S::n < 64)>(matrix<P::K>(x), matrix<P::N>(y), shared, out, side);
+    else if constexpr (KIND == NT)
+        multiply_and_store<P, Tile, KIND, (S::n < 64)>(matrix<P::K>(x), transposed(matrix<P::K>(y)), shared, out, side);
+    else
+        multiply_and_store<P, Tile, KIND, (S::n < 64)>(transposed(matrix<P::M>(x)), matrix<P::N>(y), shared, out, side);
+}
+
+template <Kind KIND, class S, class Tile, int SLICES>
+static int launch(const void *a, const void *b, void *out, float *side, cudaStream_t stream) {
+    using P = typename ProductOf<KIND, S, SLICES>::Type;
+    constexpr int shared = product_shared<P, Tile>();
+    auto kernel = product_kernel<KIND, S, Tile, SLICES>;
+    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    kernel<<<dim3(product_tiles<P, Tile>(), SLICES), THREADS, shared, stream>>>(a, b, out, side);
+    return cudaGetLastError();
+}
+
+struct Case {
+    int kind, n, size, c, o, kernel, stride, slices, bytes, tile_m, tile_n, warps_m, warps_n, stages;
+    int (*launch)(const void *, const void *, void *, float *, cudaStream_t);
+};
+
+template <Kind KIND, class S, class Tile, int SLICES = 1> static constexpr Case make() {
+    return {KIND,          S::n,         S::size,
+            S::c,          S::o,         S::kernel,
+            S::stride,     SLICES,       sizeof(typename Tile::Element),
+            Tile::m,       Tile::n,      Tile::warps_m,
+            Tile::warps_n, Tile::stages, launch<KIND, S, Tile, SLICES>};
+}
+
+template <int M, int N, int WM, int WN, int STAGES> using Bf16 = TensorTile<M, N, 64, WM, WN, STAGES, bfloat16>;
+template <int M, int N, int WM, int WN, int STAGES> using Tf32 = TensorTile<M, N, 32, WM, WN, STAGES, float>;
+
+static const Case cases[] = {
+#include CASES
+};
+
+extern "C" int case_count() {
+    return sizeof cases / sizeof *cases;
+}
+extern "C" const Case *case_at(int i) {
+    return &cases[i];
+}

@@ -1,0 +1,24 @@
+/* Vector code: a thread computes `lanes` neighbours at once, at the places variable + 0, variable + 1, ... of which the first
+ * is a multiple of `lanes`. What becomes of an index then? */
+#ifndef MTC_LANES_H
+#define MTC_LANES_H
+
+#include "emit/sizes.h"
+
+typedef struct Lanes {
+    Sizes *sizes;
+    const char *variable; /* "i" */
+    int count;
+} Lanes;
+
+typedef enum LaneStep {
+    LANES_SAME,       /* all lanes have the same: i / CHANNELS */
+    LANES_NEIGHBOURS, /* each lane has one more than the lane before, the first a multiple of `count`: i % CHANNELS */
+    LANES_SCATTERED   /* anything else: i * CHANNELS */
+} LaneStep;
+LaneStep lane_step(const Lanes *lanes, const char *expression);
+
+/* The expression in lane v: "(i + v) * CHANNELS"; of one that all lanes have, as it is. */
+const char *lane_text(Arena *arena, const Lanes *lanes, const char *expression);
+
+#endif

@@ -1,0 +1,267 @@
+/* Rows that are neighbours in memory, on a processor: the loop over them is the innermost, where it becomes vector code.
+ *
+ *     for i: for j: y[i, j] = relu(x[i, j])
+ *
+ *     for i: for j0, by 64:
+ *         float sum[64] = {0};
+ *         for k: for j from j0: sum[j - j0] += x[i, k, j]
+ *         for j from j0: y[i, j] = sum[j - j0]
+ *
+ * j counts the last axes of the rows, i the others, k what is folded; where that takes divisions to find an element, there
+ * is a loop for each axis instead. */
+#include "emit/program.h"
+
+enum { TOGETHER = 64 };
+
+/* Rows are independent of each other. Said so, since a compiler unrolls short loops before it finds out. */
+#define SIMD "#pragma omp simd\n"
+
+typedef struct Nest {
+    Body *row;
+    Shape kept;
+    int outer;          /* axes of `kept` that the outer loops count */
+    bool apart;         /* each axis by a loop of its own */
+    const char *loop;   /* "#pragma omp simd", "for (int j = 0; j < POOL; j++)" */
+    const char *number; /* "[j]", "[j - j0]": of a column */
+    const char *room;   /* for the numbers of the columns */
+} Nest;
+
+bool kernel_nests(const Kernel *kernel) {
+    unsigned last = kernel->full.rank ? 1u << (kernel->full.rank - 1) : 0;
+    for (int s = 0; s < kernel->stages.count; s++)
+        if (kernel->stages.at[s].contractions.count || kernel->stages.at[s].vectors.count)
+            return false;
+    if (kernel->inner)
+        return !(kernel->inner & last);
+    return kernel->kept.rank > 1 && kernel->kept.dim[0] > 1 && kernel->stages.count == 1 && !kernel->stages.at[0].inner;
+}
+
+/* ---- loops and indices ---- */
+
+static const char *counter(Arena *arena, const char *name, int axis) {
+    return axis ? arena_printf(arena, "%s%d", name, axis) : name;
+}
+
+/* Counts the axes of the shape from 0 to `count`: by one variable, or each by its own. */
+static Index counted(const Nest *nest, const char *name, const Shape *shape, int count) {
+    Index index = {0};
+    if (!nest->apart && count)
+        index_push(&index, count, name);
+    for (int axis = 0; axis < count && nest->apart; axis++)
+        index_push(&index, 1, shape->type.dim[axis] > 1 ? counter(nest->row->e->arena, name, axis) : "0");
+    return index;
+}
+
+/* "for (int i = 0; i < CONV_0; i++)" around `lines`, for each variable that counts the first axes of the shape. */
+static void write_loops(const Nest *nest, const char *name, const Shape *shape, int count, const Writer *lines,
+                        Writer *out) {
+    Arena *arena = nest->row->e->arena;
+    const Writer *inside = lines;
+    for (int axis = nest->apart ? count - 1 : 0; axis >= 0; axis--) {
+        const char *variable = counter(arena, name, axis);
+        const char *extent = nest->apart ? shape->symbol[axis] : shape_product(arena, shape, 0, count);
+        if (strcmp(extent, "1") == 0)
+            continue;
+        Writer *around = NEW(arena, Writer);
+        *around = writer_like(out);
+        write_block(around,
+                    arena_printf(arena, "for (int %s = 0; %s < %s; %s++)", variable, variable, extent, variable),
+                    inside);
+        inside = around;
+    }
+    write_all(out, inside);
+}
+
+static int loops_over(const Nest *nest) {
+    int loops = 0;
+    for (int axis = 0; axis < nest->outer; axis++)
+        loops += nest->kept.type.dim[axis] > 1;
+    return nest->apart || loops < 2 ? loops : 1;
+}
+
+static Index element_index(const Nest *nest, const Stage *stage) {
+    Shape inner = stage_inner(nest->row->e, stage);
+    Index row = counted(nest, "i", &nest->kept, nest->outer), element = counted(nest, "k", &inner, inner.type.rank);
+    index_push(&row, nest->kept.type.rank - nest->outer, "j");
+    return index_in_stage(nest->row->e, stage, &row, &element);
+}
+
+/* ---- stages ---- */
+
+static void introduce(const Nest *nest, const Stage *stage) {
+    Body *row = nest->row;
+    Writer equations = writer_like(row->out);
+    if (row->kernel->stages.count > 1)
+        write_stage_equations(row, stage, &equations);
+    if (!equations.lines.count)
+        return;
+    if (row->out->lines.count)
+        write_blank(row->out);
+    write_all(row->out, &equations);
+}
+
+/* A number of each column, from the identity on; returns that of column j: "sum[j - j0]". */
+static const char *declare_fold(const Nest *nest, const Node *n) {
+    Body *row = nest->row;
+    const char *name = fold_name(row, n), *identity = n->op->identity;
+    const char *number = arena_printf(row->e->arena, "%s%s", name, nest->number);
+    bool zero = strcmp(identity, "0") == 0;
+    write_line(row->out, "%s %s[%s]%s;", c_type(row->e, n->type.dtype), name, nest->room, zero ? " = {0}" : "");
+    if (!zero) {
+        Writer lines = writer_like(row->out);
+        write_line(&lines, "%s = %s;", number, identity);
+        write_block(row->out, nest->loop, &lines);
+    }
+    return number;
+}
+
+/* What the stage computes for each column; folded into `numbers`. */
+static void write_column(const Nest *nest, Body *around, const Stage *stage, const char *const *numbers,
+                         Assumption *assumption, Writer *out) {
+    Arena *arena = nest->row->e->arena;
+    Writer lines = writer_like(out);
+    Body column = body_inside(around, &lines, "j", NULL);
+    column.assumption = assumption;
+    Index at = element_index(nest, stage);
+    Outputs outputs = stage_outputs(&column, stage, &at);
+    for (int k = 0; k < stage->reduces.count; k++) {
+        const Node *n = stage->reduces.at[k];
+        VEC_PUSH(arena, &outputs, ((Output){.node = n->in[0], .at = at, .fold = fold_statement(arena, n, numbers[k])}));
+    }
+    body_write(&column, &outputs);
+    write_block(out, nest->loop, &lines);
+}
+
+/* The loop over the columns; where a view reads under a condition that is the same for all of them, one for each case. */
+static void write_columns(const Nest *nest, Body *around, const Stage *stage, const char *const *numbers) {
+    Assumption assumption = {0};
+    Writer lines = writer_like(around->out), inside = writer_like(around->out), outside = writer_like(around->out);
+    write_column(nest, around, stage, numbers, &assumption, &lines);
+    if (!assumption.wanted) {
+        write_all(around->out, &lines);
+        return;
+    }
+    assumption.condition = assumption.wanted;
+    assumption.holds = true;
+    write_column(nest, around, stage, numbers, &assumption, &inside);
+    assumption.holds = false;
+    write_column(nest, around, stage, numbers, &assumption, &outside);
+    write_open(around->out, "if (%s) {", assumption.condition);
+    write_all(around->out, &inside);
+    around->out->indent--;
+    write_open(around->out, "} else {");
+    write_all(around->out, &outside);
+    write_close(around->out, "}");
+}
+
+static void write_folds(const Nest *nest, const Stage *stage) {
+    Body *row = nest->row;
+    Writer lines = writer_like(row->out);
+    Body fold = body_inside(row, &lines, NULL, NULL);
+    Shape inner = stage_inner(row->e, stage);
+    for (int axis = 0; axis < inner.type.rank; axis++)
+        fold.variables[axis] = counter(row->e->arena, "k", axis);
+    const char **numbers = NEW_ARRAY(row->e->arena, const char *, stage->reduces.count);
+    for (int k = 0; k < stage->reduces.count; k++)
+        numbers[k] = declare_fold(nest, stage->reduces.at[k]);
+    write_columns(nest, &fold, stage, numbers);
+    write_loops(nest, "k", &inner, inner.type.rank, &lines, row->out);
+    for (int k = 0; k < stage->reduces.count; k++)
+        body_know(row, stage->reduces.at[k], numbers[k]);
+}
+
+/* ---- kernels ---- */
+
+/* The axes at the end of the rows that are neighbours in memory wherever the kernel goes: those behind all that is folded;
+ * of single elements, all but the first, or the last alone. */
+static int outer_axes(const Kernel *kernel, bool apart) {
+    int axis = kernel->full.rank, rank = kernel->kept.rank;
+    if (!kernel->inner) {
+        int last = rank - 1;
+        while (apart && last > 1 && kernel->kept.dim[last] == 1)
+            last--;
+        return apart ? last : 1;
+    }
+    while (!(kernel->inner >> (axis - 1) & 1))
+        axis--;
+    return rank - (kernel->full.rank - axis);
+}
+
+static bool cuts_columns(const Nest *nest) {
+    int64_t columns = 1;
+    for (int axis = nest->outer; axis < nest->kept.type.rank; axis++)
+        columns *= nest->kept.type.dim[axis];
+    return nest->row->kernel->inner && columns > TOGETHER;
+}
+
+static Nest nest_of(Body *row, bool apart) {
+    Emitter *e = row->e;
+    Nest nest = {
+        .row = row, .kept = row_shape(e, row->kernel), .outer = outer_axes(row->kernel, apart), .apart = apart};
+    const char *columns = shape_product(e->arena, &nest.kept, nest.outer, nest.kept.type.rank - nest.outer);
+    bool cuts = cuts_columns(&nest);
+    nest.loop = cuts ? SIMD "for (int j = j0; j < end; j++)"
+                     : arena_printf(e->arena, SIMD "for (int j = 0; j < %s; j++)", columns);
+    nest.number = cuts ? "[j - j0]" : "[j]";
+    nest.room = cuts ? "COLUMNS" : columns;
+    if (cuts)
+        write_line(row->out, "int end = %s - j0 < COLUMNS ? %s : j0 + COLUMNS;", columns, columns);
+    for (int axis = 0; axis < nest.outer; axis++)
+        row->variables[axis] = counter(e->arena, "i", axis);
+    return nest;
+}
+
+/* Finding an element takes a remainder. */
+static bool divides(const Writer *lines) {
+    for (const char *line = text_string(&lines->text); *line; line = strchr(line, '\n') + 1) {
+        const char *end = strchr(line, '\n'), *remainder = strstr(line, " % "), *comment = strstr(line, "//");
+        if (remainder && remainder < end && !(comment && comment < remainder))
+            return true;
+    }
+    return false;
+}
+
+static void write_shared(const Nest *nest, const Writer *lines, Writer *out) {
+    Arena *arena = nest->row->e->arena;
+    bool cuts = cuts_columns(nest);
+    int loops = loops_over(nest) + cuts;
+    Writer chunk = writer_like(out);
+    const char *columns = shape_product(arena, &nest->kept, nest->outer, nest->kept.type.rank - nest->outer);
+    if (cuts) {
+        write_line(out, "enum { COLUMNS = %d };", TOGETHER);
+        write_block(&chunk, arena_printf(arena, "for (int j0 = 0; j0 < %s; j0 += COLUMNS)", columns), lines);
+    }
+    if (loops > 1)
+        write_line(out, "#pragma omp for collapse(%d) nowait", loops);
+    else
+        write_line(out, loops ? "#pragma omp for nowait" : "#pragma omp single nowait\n{");
+    out->indent += loops == 0;
+    write_loops(nest, "i", &nest->kept, nest->outer, cuts ? &chunk : lines, out);
+    if (loops == 0)
+        write_close(out, "}");
+}
+
+/* Returns false, having written nothing but what is the same for all elements, where that takes divisions. */
+static bool write_nest_as(Body *kernel, bool apart) {
+    Writer lines = writer_like(kernel->out);
+    Body row = body_inside(kernel, &lines, NULL, NULL);
+    row.written = NEW_ARRAY(kernel->e->arena, bool, program_of(kernel->e, kernel->kernel)->graph->nodes.count);
+    Nest nest = nest_of(&row, apart);
+    for (int s = 0; s < kernel->kernel->stages.count; s++) {
+        const Stage *stage = &kernel->kernel->stages.at[s];
+        introduce(&nest, stage);
+        if (stage->inner)
+            write_folds(&nest, stage);
+        else
+            write_columns(&nest, &row, stage, NULL);
+    }
+    if (!apart && divides(&lines))
+        return false;
+    write_shared(&nest, &lines, kernel->out);
+    return true;
+}
+
+void write_nest(Body *kernel) {
+    if (!write_nest_as(kernel, false))
+        write_nest_as(kernel, true);
+}

@@ -1,0 +1,218 @@
+/* Products in CUDA C++: how they are cut, how their operands are read, the call of matmul.cuh. What becomes of the sums is
+ * said in epilogue.c. */
+#include "emit/row.h"
+
+/* ---- how it is cut ---- */
+
+static bool on_tensor_cores(const Kernel *kernel) {
+    return kernel->tile.warps_m > 0;
+}
+
+static bool reads_images(const Kernel *kernel) {
+    return kernel->a.kind == OPERAND_WINDOW || kernel->b.kind == OPERAND_WINDOW;
+}
+
+/* "128 tiles of 16 x 4 outputs, 4 x 4 a thread, 64 slices of k; no panels ..." */
+static void write_cut(Emitter *e, const Kernel *kernel, Writer *out) {
+    static const char *const ways[] = {[FEED_STAGED] = "panels in shared memory (cuda/staged.cuh)",
+                                       [FEED_PIPELINED] = "panels copied ahead to shared memory (cuda/pipelined.cuh)",
+                                       [FEED_THIN] = "straight from memory (cuda/thin.cuh)",
+                                       [FEED_DIRECT] = "no panels in shared memory (cuda/direct.cuh)"};
+    const Tile *tile = &kernel->tile;
+    const char *slices = tile->slices > 1 ? arena_printf(e->arena, ", %d slices of k", tile->slices) : "";
+    const char *share = arena_printf(e->arena, "%d x %d a thread%s", tile->tm, tile->tn, slices);
+    const char *way = ways[product_feed(kernel)];
+    if (on_tensor_cores(kernel)) {
+        share = arena_printf(e->arena, "%d x %d a warp", tile->m / tile->warps_m, tile->n / tile->warps_n);
+        way = arena_printf(e->arena, "%s on tensor cores, panels copied ahead to shared memory (cuda/tensor.cuh)",
+                           kernel->math == MATH_BF16 ? "bf16" : "tf32");
+    }
+    write_comment(
+        out, 0,
+        arena_printf(e->arena, "%s of %d x %d outputs, %s; %s%s", tile_text(e->arena, kernel->tiles), tile->m, tile->n,
+                     share, way,
+                     reads_images(kernel) ? "; windows are read straight from the image (cuda/window.cuh)" : ""));
+}
+
+/* Warps that the only tile of a product without panels keeps busy; 0: it has several tiles, or panels. */
+static int busy_warps(const Kernel *kernel) {
+    enum { LANES = 32 };
+    if (kernel->cls != KERNEL_CONTRACT || product_feed(kernel) != FEED_THIN || kernel->tiles > 1)
+        return 0;
+    int outputs = (int)((kernel->m - 1) * kernel->tile.n + kernel->n);
+    return (outputs * kernel->tile.slices + LANES - 1) / LANES;
+}
+
+/* Where a single block runs a phase: behind the warps of the products before it, so that they run side by side. */
+static int first_warp(Emitter *e, const Kernel *kernel) {
+    enum { WARPS = 8 };
+    const Program *program = program_of(e, kernel);
+    const Phase *phase = &program->phases.at[kernel->phase];
+    int warps = 0;
+    if (program->machine->form != FORM_SOLO || !busy_warps(kernel))
+        return 0;
+    for (int k = 0; k < phase->kernels.count && phase->kernels.at[k] != kernel; k++)
+        warps += busy_warps(phase->kernels.at[k]);
+    return warps % WARPS;
+}
+
+/* "Tile<128, 64, 16, 8, 4>", "TensorTile<128, 128, 64, 2, 4, 4, bfloat16>" */
+static const char *tile_type(Emitter *e, const Kernel *kernel, int warp) {
+    const Tile *tile = &kernel->tile;
+    if (on_tensor_cores(kernel))
+        return arena_printf(e->arena, "TensorTile<%d, %d, %d, %d, %d, %d, %s>", tile->m, tile->n, tile->k,
+                            tile->warps_m, tile->warps_n, tile->stages,
+                            kernel->math == MATH_BF16 ? "bfloat16" : "float");
+    const char *begins = warp ? arena_printf(e->arena, ", %d", warp) : "";
+    return arena_printf(e->arena, "Tile<%d, %d, %d, %d, %d%s>", tile->m, tile->n, tile->k, tile->tm, tile->tn, begins);
+}
+
+void declare_product(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
+    Shape shape = sizes_shape(e->sizes, kernel->contraction);
+    int rank = shape.type.rank, warp = first_warp(e, kernel);
+    write_cut(e, kernel, out);
+    write_line(out, "using %s_product = Product<%s, %s, %s>;", name, shape.symbol[rank - 2], shape.symbol[rank - 1],
+               product_depth(e, kernel->contraction));
+    write_line(out, "using %s_tile = %s;%s", name, tile_type(e, kernel, warp),
+               warp ? " // the last: its first warp" : "");
+    const char *tiles = kernel->batches > 1 ? "each" : "tiles";
+    write_line(out, "constexpr int %s_%s = product_tiles<%s_product, %s_tile>();", name, tiles, name, name);
+    if (kernel->batches > 1)
+        write_line(out, "constexpr int %s_tiles = %s * %s_each;", name, shape_product(e->arena, &shape, 0, rank - 2),
+                   name);
+    int folded = kernel->folds.count * epilogue_lanes(e, kernel);
+    const char *totals = folded ? arena_printf(e->arena, ", %d", folded) : "";
+    if (product_feed(kernel) != FEED_THIN)
+        write_line(out, "constexpr int %s_shared_bytes = product_shared<%s_product, %s_tile%s>();", name, name, name,
+                   totals);
+}
+
+/* ---- operands computed as they are loaded ---- */
+
+/* n is the field, perhaps in another shape and as floats. */
+static bool is_raw(const Node *n, const Node *field) {
+    while (n != field && n->inputs == 1 && (n->op->flags & OP_CONTIGUOUS || n->in[0]->type.dtype != n->type.dtype))
+        n = n->in[0];
+    return n == field;
+}
+
+typedef VEC(const Node *) NodeList;
+
+static bool is_in(const NodeList *list, const Node *n) {
+    for (int i = 0; i < list->count; i++)
+        if (list->at[i] == n)
+            return true;
+    return false;
+}
+
+/* Calls the operand's field, and the same as a float, v. */
+static void know_raw(Body *body, const Node *n, const Node *field, NodeList *seen) {
+    if (is_in(seen, n))
+        return;
+    VEC_PUSH(body->e->arena, seen, n);
+    if (is_raw(n, field))
+        body_know(body, n, "v");
+    for (int k = 0; k < n->inputs; k++)
+        know_raw(body, n->in[k], field, seen);
+}
+
+/* "[](float v) { return v / 255.0f; }" */
+static const char *conversion(Body *kernel, const Node *of, const Node *field) {
+    Writer lines = writer_like(kernel->out);
+    Body body = body_inside(kernel, &lines, "v", NULL);
+    NodeList seen = {0};
+    know_raw(&body, of, field, &seen);
+    Index at = {0};
+    for (int axis = 0; axis < of->type.rank; axis++)
+        index_push(&at, 1, "0");
+    const char *value = body_expression(&body, of, &at);
+    bool captures = strstr(value, "t.") || kernel->known.count > 0;
+    if (lines.lines.count == 0)
+        return arena_printf(kernel->e->arena, "[%s](float v) { return %s; }", captures ? "&" : "", value);
+    const char *name = names_claim(&kernel->names, "convert");
+    write_line(&lines, "return %s;", value);
+    write_lambda(kernel->out, arena_printf(kernel->e->arena, "auto %s = [&](float v)", name), &lines);
+    return name;
+}
+
+/* "gathered<IMAGE>(t.image, batch, [](float v) { return v / 255.0f; })" */
+static const char *gathered_text(Body *kernel, const Node *value, const Node *field, const char *columns) {
+    return arena_printf(kernel->e->arena, "gathered<%s>(t.%s, batch, %s)", columns, kernel->e->field[field->attr.index],
+                        conversion(kernel, value, field));
+}
+
+/* ---- operands ---- */
+
+/* Writes "using Rows = Axis<CONV1_ROWS, 3, 1, 1, 1, 1>;"; returns the name. */
+static const char *write_axis(Body *kernel, const char *wanted, const Shape *windows, const Sweep *sweep, int axis) {
+    const char *name = names_claim(&kernel->names, wanted);
+    write_line(kernel->out, "using %s = Axis<%s, %s, %lld, %lld, %lld, %lld>;", name, windows->symbol[axis],
+               windows->symbol[2 + axis], (long long)sweep->stride, (long long)sweep->dilation, (long long)sweep->pad,
+               (long long)sweep->spread);
+    return name;
+}
+
+/* "window<X_ROWS, X_COLUMNS, X_CHANNELS, Rows, Columns>(t.x)", Rows and Columns being said before. */
+static const char *window_text(Body *kernel, const Operand *operand, const char *at) {
+    Emitter *e = kernel->e;
+    const Node *view = operand->view;
+    Shape windows = sizes_shape(e->sizes, view), images = sizes_shape(e->sizes, view->in[0]);
+    write_line(kernel->out, "// outputs, taps, stride, dilation, pad, spread");
+    const char *rows = write_axis(kernel, "Rows", &windows, &view->attr.sweep[0], 1);
+    const char *columns = write_axis(kernel, "Columns", &windows, &view->attr.sweep[1], 2);
+    if (operand_is_computed(operand)) {
+        const char *image = shape_product(e->arena, &images, 1, 3);
+        const char *of_field = gathered_text(kernel, view->in[0], operand->buffer, image);
+        at = names_claim(&kernel->names, "images");
+        write_line(kernel->out, "auto %s = %s;", at, of_field);
+    }
+    return arena_printf(e->arena, "window<%s, %s, %s, %s, %s>(%s)", images.symbol[1], images.symbol[2],
+                        images.symbol[3], rows, columns, at);
+}
+
+/* "filter<CONV, KERNEL_ROWS * KERNEL_COLUMNS, X_CHANNELS>(t.conv_weight)" */
+static const char *filter_text(Emitter *e, const Node *view, const char *at) {
+    Shape filters = sizes_shape(e->sizes, view->in[0]);
+    return arena_printf(e->arena, "filter<%s, %s, %s>(%s)", filters.symbol[0], shape_product(e->arena, &filters, 1, 2),
+                        filters.symbol[3], at);
+}
+
+/* "matrix<IMAGE>(t.h_weight)", of part b of a batch "matrix<IMAGE>(t.h_weight + b * H * IMAGE)". */
+static const char *matrix_text(Emitter *e, const Operand *operand, const Shape *shape, const char *at) {
+    const char *part =
+        operand->batched ? arena_printf(e->arena, " + b * %s", shape_product(e->arena, shape, 0, 2)) : "";
+    return arena_printf(e->arena, "matrix<%s>(%s%s)", shape->symbol[1], at, part);
+}
+
+/* "transposed(matrix<IMAGE>(t.h_weight))" */
+static const char *operand_text(Body *kernel, const Operand *operand) {
+    Emitter *e = kernel->e;
+    Shape value = sizes_shape(e->sizes, operand->value), shape = shape_slice(&value, value.type.rank - 2, 2);
+    const Buffer *buffer = operand_is_computed(operand) ? NULL : plan_buffer(e->plan, operand->buffer);
+    const char *at = buffer ? arena_printf(e->arena, "t.%s", tensor_name(e, buffer)) : NULL, *text;
+    switch (operand->kind) {
+    case OPERAND_COMPUTED: text = gathered_text(kernel, operand->value, operand->buffer, shape.symbol[1]); break;
+    case OPERAND_WINDOW: text = window_text(kernel, operand, at); break;
+    case OPERAND_FILTER: text = filter_text(e, operand->view, at); break;
+    default: text = matrix_text(e, operand, &shape, at);
+    }
+    if (operand->batched && operand->kind != OPERAND_MATRIX)
+        text =
+            arena_printf(e->arena, "rows_from(%s, b * %s)", text, parenthesised(e->arena, shape.symbol[0], PREC_UNARY));
+    return operand->transposed ? arena_printf(e->arena, "transposed(%s)", text) : text;
+}
+
+void write_product(Body *kernel) {
+    const Kernel *k = kernel->kernel;
+    const char *name = kernel->name, *tile = "tile", *left = operand_text(kernel, &k->a),
+               *right = operand_text(kernel, &k->b);
+    if (k->batches > 1) {
+        write_line(kernel->out, "int b = tile / %s_each;", name);
+        tile = arena_printf(kernel->e->arena, "tile %% %s_each", name);
+    }
+    write_line(kernel->out, "auto left = %s;", left);
+    write_line(kernel->out, "auto right = %s;", right);
+    const char *epilogues = write_epilogues(kernel);
+    write_line(kernel->out, "matmul<%s_product, %s_tile>(%s, left, right, shared, gate, %s);", name, name, tile,
+               epilogues);
+}

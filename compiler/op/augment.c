@@ -1,0 +1,147 @@
+/* Images changed by chance, anew in each step of training. What is drawn depends on seed, stream, step and example only: nothing
+ * is stored, and a run can be repeated. */
+#include "op/compose.h"
+
+enum { ROWS = 2, COLUMNS = 3 }; /* of [N, C, H, W] */
+
+/* ---- views that draw where they look ---- */
+
+/* The image looks at itself from `reach` pixels up to `reach` pixels down, and from left to right. */
+static void view_random_crop(Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+    Text guard = TEXT(arena);
+    memcpy(map->index, index, (size_t)n->type.rank * sizeof *index);
+    for (int k = ROWS; k <= COLUMNS; k++) {
+        const char *element =
+            view_shifted(arena, arena_printf(arena, "%s * 2", view_factor(arena, index[0])), k - ROWS);
+        const char *place = arena_printf(arena, "%s + random_shift(batch, %d, %s, %lld)", index[k], n->attr.index,
+                                         element, (long long)n->attr.offset[k]);
+        text_printf(&guard, "%s%s >= 0 && %s < %lld", guard.length ? " && " : "", place, place,
+                    (long long)n->type.dim[k]);
+        map->index[k] = place;
+    }
+    map->guard = text_string(&guard);
+}
+
+static void view_random_flip(Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+    memcpy(map->index, index, (size_t)n->type.rank * sizeof *index);
+    map->index[COLUMNS] = arena_printf(arena, "random_mirror(batch, %d, %s, %s, %lld)", n->attr.index, index[0],
+                                       index[COLUMNS], (long long)n->type.dim[COLUMNS]);
+}
+
+INFER(augmented) {
+    n->type = n->in[0]->type;
+    return n->type.batched && n->type.rank == 4;
+}
+
+/* ---- in the language ---- */
+
+/* On a weight that is `statistic`: of a field, which normalize keeps with the weights; or on one of a layer. */
+static bool depends_on(const Graph *g, const Node *x, bool statistic) {
+    bool *depends = NEW_ARRAY(g->arena, bool, x->id + 1);
+    for (int i = 0; i <= x->id; i++) {
+        const Node *n = g->nodes.at[i];
+        depends[i] = n->op->table == TABLE_WEIGHT && g->module->weights.at[n->attr.index].shared == statistic;
+        for (int k = 0; k < n->inputs; k++)
+            depends[i] |= depends[n->in[k]->id];
+    }
+    return depends[x->id];
+}
+
+/* The image of the data that is to be changed; NULL after a user error. */
+static Node *read_data(Call *call, const char *function) {
+    Node *x = call_tensor(call, 0);
+    if (!x)
+        return NULL;
+    if (!x->type.batched || x->type.rank != 4)
+        call_error(call, 0, "%s needs an image [channels, rows, columns] for each example, found %s", function,
+                   type_user_text(call->g->arena, &x->type));
+    else if (depends_on(call->g, x, false))
+        call_error(call, 0, "%s changes the data, before the first layer; this depends on weights", function);
+    else if (depends_on(call->g, x, true))
+        call_error(
+            call, 0,
+            "%s changes the data itself, before normalize, whose statistics are kept with the weights; scale with "
+            "constants instead: %s(image / 255 - 0.5)",
+            function, function);
+    else
+        return x;
+    return NULL;
+}
+
+/* In evaluation, the image as it is. */
+static Value augmented(Call *call, const char *op, Node *x, int64_t reach) {
+    Attr attr = attr_placed(&x->type, (int64_t[MAX_RANK]){[ROWS] = reach, [COLUMNS] = reach});
+    attr.index = next_stream(call->g);
+    return value_tensor(call->g->training ? graph_node(call->g, op, attr, 1, &x) : x);
+}
+
+static Value build_random_crop(Call *call) {
+    Node *x = read_data(call, "random_crop");
+    int64_t padding = x ? call_int(call, 1, 0, INT16_MAX) : -1;
+    return padding < 0 ? value_tensor(NULL) : augmented(call, "random_crop", x, padding);
+}
+
+static Value build_random_flip(Call *call) {
+    Node *x = read_data(call, "random_flip");
+    return x ? augmented(call, "random_flip", x, 0) : value_tensor(NULL);
+}
+
+/* Whether a pixel's index along the axis is one of `size` around a random one. */
+static Node *is_near(Graph *g, const Type *image, int axis, int64_t size) {
+    Attr each = {.index = next_stream(g), .rank = 1, .batched = true, .dims = {image->dim[0]}};
+    int64_t half = size / 2;
+    Node *centre = op1(g, "floor", scale(g, op0(g, "random", each), (double)image->dim[axis]));
+    Node *first = plus(g, centre, (double)-half), *end = plus(g, first, (double)size);
+    Attr attr = attr_shape(image);
+    attr.axes = ((1u << image->rank) - 1) & ~1u;
+    first->hint = "first";
+    end->hint = "end";
+    Node *index = graph_cast(g, graph_iota(g, image, axis), DT_F32);
+    Node *not_before = op2(g, "ge", index, graph_node(g, "expand", attr, 1, &first));
+    return op2(g, "and", not_before, op2(g, "lt", index, graph_node(g, "expand", attr, 1, &end)));
+}
+
+static Value build_cutout(Call *call) {
+    Graph *g = call->g;
+    Node *x = read_data(call, "cutout");
+    int64_t size = x ? call_int(call, 1, 1, INT16_MAX) : 0;
+    if (size < 1)
+        return value_tensor(NULL);
+    if (!g->training)
+        return value_tensor(x);
+    Node *rows = is_near(g, &x->type, ROWS, size), *columns = is_near(g, &x->type, COLUMNS, size);
+    return value_tensor(select(g, op2(g, "and", rows, columns), graph_constant(g, 0), graph_cast(g, x, DT_F32)));
+}
+
+#define AUGMENTATION(name_)                                                                                            \
+    .name = #name_, .cls = OP_VIEW, .flags = OP_DRAWS | OP_NO_GRAD, .arity = 1,                                        \
+    .attrs = ATTR_INDEX | ATTR_DIMS | ATTR_OFFSET, .infer = infer_augmented, .view = view_##name_,                     \
+    .build = build_##name_
+
+const OpDef op_random_crop = {
+    AUGMENTATION(random_crop),
+    .doc = "In training, an image [C, H, W] of the data with `padding` zeros on each side, cut at a random place to "
+           "its size "
+           "again; in evaluation the image.",
+    .example = "y = random_crop(image, 1)",
+    .signature = "x, padding: size",
+};
+
+const OpDef op_random_flip = {
+    AUGMENTATION(random_flip),
+    .doc = "In training, an image [C, H, W] of the data, mirrored left to right in half of all cases; in evaluation "
+           "the image.",
+    .example = "y = random_flip(image)",
+    .signature = "x",
+};
+
+const OpDef op_cutout = {
+    .name = "cutout",
+    .cls = OP_LIBRARY,
+    .doc = "In training, an image [C, H, W] of the data with 0 in a square of `size` around a random pixel, as far as "
+           "it lies "
+           "inside; in evaluation the image.",
+    .example = "y = cutout(image, 2)",
+    .signature = "x, size: size",
+    .build = build_cutout,
+};

@@ -1,0 +1,334 @@
+/* Convolution. It stays one node until it is differentiated; then each of its three products reads windows of images as the
+ * rows of a matrix (an implicit product: nobody stores the windows):
+ *
+ *     y  [N OH OW, O] = window(x)  [N OH OW, KH KW C]   times w  [O, KH KW C] transposed
+ *     dx [N H W, C]   = window(dy) [N H W, KH KW O]     times w with its taps in front, [KH KW O, C]
+ *     dw [O, KH KW C] = dy [N OH OW, O] transposed      times window(x) [N OH OW, KH KW C]
+ *
+ * Filters are [O, KH, KW, C] in memory and [O, C, KH, KW] in files. */
+#include "op/window.h"
+
+static Type matrix_type(bool batched, int64_t rows, int64_t columns) {
+    return type_make(DT_F32, batched, 2, (int64_t[]){rows, columns});
+}
+
+/* Images as the matrix of their pixels: [N H W, C]. */
+static Node *pixels(Graph *g, Node *image) {
+    int64_t channels = image->type.dim[IMAGE_CHANNELS];
+    Type type = matrix_type(true, type_elements(&image->type) / channels, channels);
+    return graph_reshape(g, image, &type);
+}
+
+/* What each output sees of the images, as the matrix [N OH OW, KH KW C]. */
+static Node *window_rows(Graph *g, Node *image, const Sweep *sweep) {
+    Node *seen = window(g, image, sweep, 0);
+    int64_t columns = sweep[0].kernel * sweep[1].kernel * image->type.dim[IMAGE_CHANNELS];
+    Type type = matrix_type(true, type_elements(&seen->type) / columns, columns);
+    return graph_reshape(g, seen, &type);
+}
+
+static Node *filter_rows(Graph *g, Node *w) {
+    Type type = matrix_type(false, w->type.dim[0], type_elements(&w->type) / w->type.dim[0]);
+    return graph_reshape(g, w, &type);
+}
+
+/* [KH KW O, C]: what the outputs that see a pixel send back to its channels. */
+static Node *filter_back(Graph *g, Node *w) {
+    Node *taps = graph_transpose(g, w, (int[]){1, 2, 0, 3});
+    int64_t channels = w->type.dim[3];
+    Type type = matrix_type(false, type_elements(&w->type) / channels, channels);
+    return graph_reshape(g, taps, &type);
+}
+
+INFER(conv2d) {
+    const Type *x = &n->in[0]->type, *w = &n->in[1]->type;
+    const Sweep *sweep = n->attr.sweep;
+    if (x->rank != IMAGE_RANK || w->rank != IMAGE_RANK || !x->batched)
+        return false;
+    n->type = swept_type(x, sweep, w->dim[0]);
+    return x->dim[IMAGE_CHANNELS] == w->dim[3] && w->dim[1] == sweep[0].kernel && w->dim[2] == sweep[1].kernel;
+}
+
+/* The gradients of the pixels, as those of the outputs that see them: [N H W, C]. */
+static Node *sent_back(Graph *g, Node *dy, const Sweep *sweep, Node *w) {
+    return graph_matmul(g, window_rows(g, dy, sweep), filter_back(g, w), false, false);
+}
+
+/* ---- the gradient behind a stride ---- */
+
+/* Along an axis, the pixels at, at + stride, at + 2 stride ... are seen through the taps first, first + step, ... only: with
+ * stride 2 and kernel 3, every other pixel through two taps and the rest through one. A product for each of these phases
+ * multiplies no zeros between the outputs. */
+typedef struct PixelPhase {
+    Sweep outputs; /* over the outputs that see them */
+    Sweep taps;    /* over the filter */
+    Sweep place;   /* over the phase, where its pixels are in the image */
+} PixelPhase;
+
+enum { MOST_PHASES = 4 };
+
+static int64_t common_divisor(int64_t a, int64_t b) {
+    return b ? common_divisor(b, a % b) : a;
+}
+
+/* False: there are no such pixels, or nobody sees them. */
+static bool find_phase(const Sweep *s, int64_t size, int64_t at, PixelPhase *phase) {
+    int64_t first = 0, step = s->stride / common_divisor(s->stride, s->dilation);
+    while (first < s->kernel && (at + s->pad - first * s->dilation) % s->stride)
+        first++;
+    if (first == s->kernel || at >= size)
+        return false;
+    int64_t taps = (s->kernel - first + step - 1) / step, pixels = (size - at + s->stride - 1) / s->stride;
+    int64_t output = (at + s->pad - first * s->dilation) / s->stride; /* that sees pixel `at` through the tap `first` */
+    phase->outputs = (Sweep){pixels, taps, 1, -step * s->dilation / s->stride, -output, 1};
+    phase->taps = (Sweep){taps, 1, step, 1, -first, 1};
+    phase->place = (Sweep){size, 1, 1, 1, at, s->stride};
+    return true;
+}
+
+/* What a view of windows of a single tap shows, without axes for the tap. */
+static Node *single_taps(Graph *g, Node *image, const Sweep *sweep) {
+    Type type = swept_type(&image->type, sweep, image->type.dim[IMAGE_CHANNELS]);
+    return graph_reshape(g, window(g, image, sweep, 0), &type);
+}
+
+/* In the shape of the image, 0 at the pixels of other phases. */
+static Node *phase_gradient(Graph *g, const Type *image, Node *dy, Node *w, const PixelPhase *rows,
+                            const PixelPhase *columns) {
+    const Sweep outputs[] = {rows->outputs, columns->outputs}, taps[] = {rows->taps, columns->taps};
+    const Sweep place[] = {rows->place, columns->place};
+    Type type = swept_type(image, outputs, image->dim[IMAGE_CHANNELS]);
+    return single_taps(g, graph_reshape(g, sent_back(g, dy, outputs, single_taps(g, w, taps)), &type), place);
+}
+
+static Node *strided_gradient(Graph *g, const Type *image, Node *dy, Node *w, const Sweep *sweep) {
+    PixelPhase rows, columns;
+    Node *sum = NULL;
+    for (int64_t i = 0; i < sweep[0].stride; i++)
+        for (int64_t j = 0; j < sweep[1].stride; j++) {
+            if (!find_phase(&sweep[0], image->dim[1], i, &rows) || !find_phase(&sweep[1], image->dim[2], j, &columns))
+                continue;
+            Node *part = phase_gradient(g, image, dy, w, &rows, &columns);
+            sum = sum ? add(g, sum, part) : part;
+        }
+    return sum;
+}
+
+/* On tensor cores one product over outputs spread out by the stride is better: cuda/tensor_walk.cuh leaves out the zeros. */
+static Node *image_gradient(Graph *g, const Type *image, Node *dy, Node *w, const Sweep *sweep) {
+    int64_t phases = sweep[0].stride * sweep[1].stride;
+    if (phases > 1 && phases <= MOST_PHASES && g->module->precision == PRECISION_FP32)
+        return strided_gradient(g, image, dy, w, sweep);
+    Sweeps back = sweeps_adjoint(sweep, image);
+    return graph_reshape(g, sent_back(g, dy, back.axis, w), image);
+}
+
+GRAD(conv2d) {
+    Node *x = n->in[0], *w = n->in[1];
+    Node *dw = graph_matmul(g, pixels(g, dy), window_rows(g, x, n->attr.sweep), true, false);
+    din[0] = image_gradient(g, &x->type, dy, w, n->attr.sweep);
+    din[1] = graph_reshape(g, dw, &w->type);
+}
+
+static Node *simplify_conv2d(Graph *g, Node *n) {
+    Node *rows = window_rows(g, n->in[0], n->attr.sweep);
+    return graph_reshape(g, graph_matmul(g, rows, filter_rows(g, n->in[1]), false, true), &n->type);
+}
+
+/* ---- a filter for each channel ---- */
+
+/* Filters [KH, KW, 1, C] at all outputs. */
+static Node *at_all_outputs(Graph *g, Node *w, const Type *windows) {
+    Type taps = type_make(DT_F32, false, 3, (int64_t[]){w->type.dim[0], w->type.dim[1], w->type.dim[3]});
+    return graph_expand(g, graph_reshape(g, w, &taps), windows);
+}
+
+/* sum over the taps of window(image) * w */
+static Node *tap_by_tap(Graph *g, Node *image, const Sweep *sweep, Node *w) {
+    Node *seen = window(g, image, sweep, 0);
+    return graph_reduce(g, "sum", mul(g, seen, at_all_outputs(g, w, &seen->type)), TAP_AXES);
+}
+
+INFER(depthwise_conv2d) {
+    const Type *x = &n->in[0]->type, *w = &n->in[1]->type;
+    const Sweep *sweep = n->attr.sweep;
+    if (x->rank != IMAGE_RANK || w->rank != IMAGE_RANK)
+        return false;
+    n->type = swept_type(x, sweep, w->dim[3]);
+    return x->dim[IMAGE_CHANNELS] == w->dim[3] && w->dim[0] == sweep[0].kernel && w->dim[1] == sweep[1].kernel;
+}
+
+GRAD(depthwise_conv2d) {
+    Node *x = n->in[0], *w = n->in[1], *seen = window(g, x, n->attr.sweep, 0);
+    Sweeps back = sweeps_adjoint(n->attr.sweep, &x->type);
+    Attr everywhere = attr_shape(&seen->type);
+    everywhere.axes = TAP_AXES;
+    Node *dw = graph_reduce(g, "sum", mul(g, seen, graph_node(g, "expand", everywhere, 1, &dy)), PIXEL_AXES);
+    din[0] = tap_by_tap(g, dy, back.axis, w);
+    din[1] = graph_reshape(g, dw, &w->type);
+}
+
+static Node *simplify_depthwise_conv2d(Graph *g, Node *n) {
+    return tap_by_tap(g, n->in[0], n->attr.sweep, n->in[1]);
+}
+
+/* ---- in the language ---- */
+
+enum {
+    ARG_X,
+    ARG_OUT,
+    ARG_KERNEL,
+    ARG_STRIDE,
+    ARG_PADDING,
+    ARG_DILATION,
+    ARG_GROUPS,
+    ARG_BIAS,
+    ARG_INIT,
+    ARG_BIAS_INIT
+};
+
+typedef struct Conv {
+    Node *x;                       /* [N, H, W, C] */
+    int64_t out, groups, channels; /* channels: that one filter sees */
+    Sweeps sweeps;
+    Init init, bias_init;
+} Conv;
+
+static Node *convolve(Graph *g, const char *op, const Sweeps *sweeps, Node *x, Node *w) {
+    Attr attr = {.sweep = {sweeps->axis[0], sweeps->axis[1]}};
+    return graph_node(g, op, attr, 2, (Node *[]){x, w});
+}
+
+/* The elements [from, from + count) along an axis. */
+static Node *part(Graph *g, Node *x, int axis, int64_t from, int64_t count) {
+    Type shape = x->type;
+    int64_t offset[MAX_RANK] = {0};
+    shape.dim[axis] = count;
+    offset[axis] = from;
+    return graph_node(g, "slice", attr_placed(&shape, offset), 1, &x);
+}
+
+/* Each group of channels has filters of its own. */
+static Node *grouped(Call *call, const Conv *c, Node *w) {
+    Graph *g = call->g;
+    int64_t filters = c->out / c->groups;
+    Node **parts = NEW_ARRAY(g->arena, Node *, c->groups);
+    for (int i = 0; i < c->groups; i++)
+        parts[i] = convolve(g, "conv2d", &c->sweeps, part(g, c->x, IMAGE_CHANNELS, i * c->channels, c->channels),
+                            part(g, w, 0, i * filters, filters));
+    return build_stack(g, parts, (int)c->groups, IMAGE_CHANNELS);
+}
+
+/* With zeros behind the last channel. */
+static Node *with_channels(Graph *g, Node *x, int64_t channels) {
+    Type type = x->type;
+    type.dim[IMAGE_CHANNELS] = channels;
+    return graph_node(g, "pad", attr_placed(&type, (int64_t[MAX_RANK]){0}), 1, &x);
+}
+
+/* Products read four neighbours at once where a pixel has a multiple of four channels: three, as of colours, become four. */
+static Node *whole_fours(Graph *g, const Conv *c, Node *w) {
+    int64_t fours = (c->channels + 3) / 4 * 4, added = fours - c->channels;
+    if (!added || 3 * added > c->channels)
+        return convolve(g, "conv2d", &c->sweeps, c->x, w);
+    return convolve(g, "conv2d", &c->sweeps, with_channels(g, c->x, fours), with_channels(g, w, fours));
+}
+
+static Node *dense(Call *call, const Conv *c) {
+    static const int file_order[] = {0, 3, 1, 2};
+    const Sweep *sweep = c->sweeps.axis;
+    Type filters = type_make(DT_F32, false, 4, (int64_t[]){c->out, sweep[0].kernel, sweep[1].kernel, c->channels});
+    Node *w = call_weight(call, "weight", &filters, c->init, file_order);
+    if (!w)
+        return NULL;
+    return c->groups > 1 ? grouped(call, c, w) : whole_fours(call->g, c, w);
+}
+
+/* Each channel, as often as there are filters for it. */
+static Node *channels_repeated(Graph *g, Node *x, int64_t times) {
+    const int64_t *dim = x->type.dim;
+    if (times == 1)
+        return x;
+    Type copies = type_make(DT_F32, true, IMAGE_RANK + 1, (int64_t[]){dim[0], dim[1], dim[2], dim[3], times});
+    Type image = type_make(DT_F32, true, IMAGE_RANK, (int64_t[]){dim[0], dim[1], dim[2], dim[3] * times});
+    Attr attr = attr_shape(&copies);
+    attr.axes = 1u << IMAGE_RANK;
+    return graph_reshape(g, graph_node(g, "expand", attr, 1, &x), &image);
+}
+
+static Node *depthwise(Call *call, const Conv *c) {
+    static const int file_order[] = {3, 2, 0, 1};
+    const Sweep *sweep = c->sweeps.axis;
+    Type filters = type_make(DT_F32, false, 4, (int64_t[]){sweep[0].kernel, sweep[1].kernel, 1, c->out});
+    Node *w = call_weight(call, "weight", &filters, c->init, file_order);
+    if (!w)
+        return NULL;
+    return convolve(call->g, "depthwise_conv2d", &c->sweeps, channels_repeated(call->g, c->x, c->out / c->groups), w);
+}
+
+static bool read_groups(Call *call, Conv *c) {
+    int64_t channels = c->x->type.dim[IMAGE_CHANNELS];
+    if ((c->groups = call_size(call, ARG_GROUPS)) < 0)
+        return false;
+    if (channels % c->groups || c->out % c->groups) {
+        call_error(call, ARG_GROUPS, "%lld channels do not divide into %lld groups",
+                   (long long)(channels % c->groups ? channels : c->out), (long long)c->groups);
+        return false;
+    }
+    c->channels = channels / c->groups;
+    return true;
+}
+
+static bool read_conv(Call *call, Conv *c) {
+    const SweepArgs args = {ARG_KERNEL, ARG_STRIDE, ARG_PADDING, ARG_DILATION};
+    c->x = call_image(call, ARG_X, "conv2d");
+    c->out = call_size(call, ARG_OUT);
+    if (!c->x || c->out < 0 || !read_groups(call, c) || !call_sweeps(call, &args, &c->x->type, &c->sweeps))
+        return false;
+    int64_t taps = c->sweeps.axis[0].kernel * c->sweeps.axis[1].kernel;
+    return read_init(call, ARG_INIT, taps * c->channels, taps * c->out, &c->init) &&
+           read_init(call, ARG_BIAS_INIT, taps * c->channels, taps * c->out, &c->bias_init);
+}
+
+static Value build_conv2d(Call *call) {
+    Conv c = {0};
+    if (!read_conv(call, &c))
+        return value_tensor(NULL);
+    Type vector = type_make(DT_F32, false, 1, &c.out);
+    bool one_each = c.groups > 1 && c.channels == 1;
+    Node *y = one_each ? depthwise(call, &c) : dense(call, &c);
+    if (call_bool(call, ARG_BIAS))
+        y = add(call->g, y, call_weight(call, "bias", &vector, c.bias_init, NULL));
+    return value_tensor(image_value(call->g, y));
+}
+
+const OpDef op_conv2d = {
+    .name = "conv2d",
+    .cls = OP_CONTRACT,
+    .arity = 2,
+    .attrs = ATTR_SWEEP,
+    .doc =
+        "Convolution of images [C, H, W] with `out` filters, `weight` [out, C / groups, KH, KW], and `bias` [out]: "
+        "y[o, i, j] = bias[o] + sum over c, p, q of weight[o, c, p, q] * x[c, i stride + p dilation - padding, "
+        "j stride + q dilation - padding], with 0 outside of x. kernel, stride, padding and dilation are a number, or "
+        "[rows, columns]. With groups, the filters of each group see the channels of that group only; groups = C is a "
+        "depthwise convolution. Weights start evenly within 1 / sqrt(inputs of a filter).",
+    .example = "y = conv2d(image, 4, 3, padding = 1)",
+    .infer = infer_conv2d,
+    .grad = grad_conv2d,
+    .simplify = simplify_conv2d,
+    .signature = "x, out: size, kernel: sizes, stride: sizes = 1, padding: sizes = 0, dilation: sizes = 1, "
+                 "groups: size = 1, bias: bool = true, init: init = none, bias_init: init = none",
+    .build = build_conv2d,
+};
+
+const OpDef op_depthwise_conv2d = {
+    .name = "depthwise_conv2d",
+    .cls = OP_CONTRACT,
+    .arity = 2,
+    .attrs = ATTR_SWEEP,
+    .doc = "The convolution in which each channel has a filter of its own, which sees only that channel.",
+    .infer = infer_depthwise_conv2d,
+    .grad = grad_depthwise_conv2d,
+    .simplify = simplify_depthwise_conv2d,
+};

@@ -1,0 +1,299 @@
+/* Normalisation by statistics of the values themselves. */
+#include "op/window.h"
+
+/* ---- (x - mean) / deviation ---- */
+
+/* The part of an element in the mean over `axes`: examples that fill up a batch have none. */
+static Node *part_in_mean(Graph *g, const Type *type, unsigned axes) {
+    double count = 1;
+    bool over_batch = type->batched && axes & 1;
+    for (int k = over_batch; k < type->rank; k++)
+        count *= axes >> k & 1 ? (double)type->dim[k] : 1;
+    if (!over_batch)
+        return graph_constant(g, 1 / count);
+    Node *share = scale(g, op0(g, "share", (Attr){.rank = 1, .batched = true, .dims = {type->dim[0]}}), 1 / count);
+    Attr attr = attr_shape(type);
+    attr.axes = ((1u << type->rank) - 1) & ~1u;
+    return graph_node(g, "expand", attr, 1, &share);
+}
+
+/* y = (x - mean) inverse, where mean and inverse are those of x: they move with each x, by its part w in them.
+ *
+ *     dx = inverse (dy - w sum(dy) - w y sum(dy y)) */
+GRAD(standardize) {
+    unsigned axes = n->attr.axes;
+    Node *level = graph_reduce_keep(g, "sum", dy, axes);
+    Node *slope = mul(g, n, graph_reduce_keep(g, "sum", mul(g, dy, n), axes));
+    Node *moved = mul(g, part_in_mean(g, &n->type, axes), add(g, level, slope));
+    din[0] = mul(g, n->in[2], sub(g, dy, moved));
+}
+
+static Node *simplify_standardize(Graph *g, Node *n) {
+    return mul(g, sub(g, n->in[0], n->in[1]), n->in[2]);
+}
+
+/* A value for each combination of the axes that are not in `axes`, at all elements of `like`. */
+static Node *repeated(Graph *g, Node *value, const Type *like, unsigned axes) {
+    Attr attr = attr_shape(like);
+    attr.axes = axes;
+    return value ? graph_node(g, "expand", attr, 1, &value) : NULL;
+}
+
+/* 1 / sqrt(variance + eps) */
+static Node *inverse_deviation(Graph *g, Node *variance, double eps) {
+    return divide(g, graph_constant(g, 1), op1(g, "sqrt", plus(g, variance, eps)));
+}
+
+/* Mean and variance are those over `axes`. */
+static Node *standardize(Graph *g, Node *x, Node *mean, Node *variance, double eps, unsigned axes) {
+    mean->hint = "mean";
+    Node *inverse = inverse_deviation(g, variance, eps);
+    inverse->hint = "inverse";
+    Node *in[] = {x, repeated(g, mean, &x->type, axes), repeated(g, inverse, &x->type, axes)};
+    return graph_node(g, "standardize", (Attr){.axes = axes}, 3, in);
+}
+
+/* With the mean and the variance over `axes`, none of which is the batch. */
+static Node *standardize_examples(Graph *g, Node *x, double eps, unsigned axes) {
+    Node *part = part_in_mean(g, &x->type, axes);
+    Node *mean = mul(g, graph_reduce(g, "sum", x, axes), part);
+    Node *difference = sub(g, x, repeated(g, mean, &x->type, axes));
+    Node *variance = mul(g, graph_reduce(g, "sum", mul(g, difference, difference), axes), part);
+    return standardize(g, x, mean, variance, eps, axes);
+}
+
+const OpDef op_standardize = {
+    .name = "standardize",
+    .cls = OP_MAP,
+    .flags = OP_REAL,
+    .arity = 3,
+    .attrs = ATTR_AXES,
+    .doc = "(a - b) c, where b is the mean of a over attr.axes and c its inverse deviation: the gradient knows that "
+           "they move "
+           "with a.",
+    .infer = infer_real,
+    .grad = grad_standardize,
+    .simplify = simplify_standardize,
+};
+
+/* ---- what the three layers share ---- */
+
+static Node *affine_weight(Call *call, const char *name, const Type *type, double initial) {
+    return call_weight(call, name, type, (Init){.kind = initial == 0 ? INIT_ZEROS : INIT_CONSTANT, .a = initial}, NULL);
+}
+
+/* y * weight + bias, where weights have a value for each combination of the axes that are not in `axes`. */
+static Node *affine(Call *call, Node *y, const Type *type, unsigned axes) {
+    Graph *g = call->g;
+    Node *weight = affine_weight(call, "weight", type, 1), *bias = affine_weight(call, "bias", type, 0);
+    return add(g, mul(g, y, repeated(g, weight, &y->type, axes)), repeated(g, bias, &y->type, axes));
+}
+
+static Type vector_type(int64_t size) {
+    return type_make(DT_F32, false, 1, &size);
+}
+
+/* A small positive number; NaN after a user error. */
+static double read_eps(Call *call, int arg) {
+    double eps = call_number(call, arg);
+    if (eps > 0 || isnan(eps))
+        return eps;
+    call_error(call, arg, "eps is above 0, not %g", eps);
+    return NAN;
+}
+
+static bool has_channels(Call *call, const Node *x, const char *function) {
+    bool fits = x->type.batched && x->type.rank >= 2;
+    if (!fits)
+        call_error(call, 0, "%s needs channels for each example, found %s", function,
+                   type_user_text(call->g->arena, &x->type));
+    return fits;
+}
+
+/* ---- batch norm ---- */
+
+typedef struct BatchNorm {
+    Node *x, *momentum;
+    unsigned axes; /* all but the channels */
+    double eps;
+    bool affine;
+    Node *weight, *bias, *running_mean, *running_var; /* [C]; weight and bias NULL: none */
+} BatchNorm;
+
+/* How many values of a channel the batch has, as the program counts them. */
+static Node *values_of_channel(Graph *g, const Type *type) {
+    double pixels = (double)type_elements(type) / ((double)type->dim[0] * (double)type->dim[1]);
+    return scale(g, op0(g, "examples", (Attr){0}), pixels);
+}
+
+/* The variance of all values that these are a sample of, as PyTorch keeps it. */
+static Node *unbiased(Graph *g, Node *variance, const Type *type) {
+    Node *count = values_of_channel(g, type), *one = graph_constant(g, 1);
+    return mul(g, variance, divide(g, count, op2(g, "maximum", sub(g, count, one), one)));
+}
+
+static Node *weighted_sum(Graph *g, const BatchNorm *b, Node *x) {
+    return graph_reduce(g, "sum", mul(g, x, part_in_mean(g, &x->type, b->axes)), b->axes);
+}
+
+/* Mean and variance of x, from sums of d = x - running_mean with the parts w of the elements:
+ *
+ *     mean = running_mean + sum w d,  variance = sum w (x - mean)^2
+ *
+ * bf16 takes the variance from the same pass over x as the mean, sum w d^2 - (sum w d)^2. What that loses before the running
+ * mean has come near the mean is less than what x has lost when it was rounded to 8 bits. */
+static Node *shift_and_variance(Graph *g, const BatchNorm *b, Node **variance) {
+    const Type *type = &b->x->type;
+    Node *d = sub(g, b->x, repeated(g, b->running_mean, type, b->axes)), *shift = weighted_sum(g, b, d);
+    if (g->module->precision == PRECISION_BF16) {
+        Node *square = weighted_sum(g, b, mul(g, d, d));
+        *variance = op2(g, "maximum", sub(g, square, mul(g, shift, shift)), graph_constant(g, 0));
+    } else {
+        Node *difference = sub(g, d, repeated(g, shift, type, b->axes));
+        *variance = weighted_sum(g, b, mul(g, difference, difference));
+    }
+    return shift;
+}
+
+static Node *trained_batch_norm(Graph *g, const BatchNorm *b) {
+    const Type *type = &b->x->type;
+    Node *variance, *shift = shift_and_variance(g, b, &variance), *mean = add(g, b->running_mean, shift);
+    Node *kept = sub(g, graph_constant(g, 1), b->momentum);
+    Node *seen = mul(g, b->momentum, unbiased(g, variance, type));
+    variance->hint = "variance";
+    graph_assign(g, b->running_mean, add(g, b->running_mean, mul(g, b->momentum, shift)));
+    graph_assign(g, b->running_var, add(g, mul(g, kept, b->running_var), seen));
+    Node *y = standardize(g, b->x, mean, variance, b->eps, b->axes);
+    if (!b->weight)
+        return y;
+    return add(g, mul(g, y, repeated(g, b->weight, type, b->axes)), repeated(g, b->bias, type, b->axes));
+}
+
+/* x scale + shift, with one of each for a channel. */
+static Node *applied_batch_norm(Graph *g, const BatchNorm *b) {
+    const Type *type = &b->x->type;
+    Node *factor = inverse_deviation(g, b->running_var, b->eps);
+    factor = b->weight ? mul(g, factor, b->weight) : factor;
+    Node *offset = mul(g, b->running_mean, factor);
+    offset = b->bias ? sub(g, b->bias, offset) : op1(g, "neg", offset);
+    factor->hint = "scale";
+    offset->hint = "shift";
+    return add(g, mul(g, b->x, repeated(g, factor, type, b->axes)), repeated(g, offset, type, b->axes));
+}
+
+static bool has_statistics(Call *call, const Node *x) {
+    if (type_elements(&x->type) > x->type.dim[1])
+        return true;
+    call_error(call, 0, "batch_norm needs more than one value of each channel, and a batch of 1 example %s has one",
+               type_user_text(call->g->arena, &x->type));
+    return false;
+}
+
+static bool is_part(Call *call, int arg, const char *what) {
+    const Value *v = &call->args[arg];
+    bool fits = v->varies || (v->number >= 0 && v->number <= 1);
+    if (!fits)
+        call_error(call, arg, "%s is from 0 to 1, not %g", what, v->number);
+    return fits;
+}
+
+static bool read_batch_norm(Call *call, BatchNorm *b) {
+    b->x = graph_cast(call->g, call_tensor(call, 0), DT_F32);
+    b->momentum = call_scalar(call, 1);
+    b->eps = read_eps(call, 2);
+    b->affine = call_bool(call, 3);
+    if (!b->x || !b->momentum || isnan(b->eps) || !is_part(call, 1, "the momentum"))
+        return false;
+    return has_channels(call, b->x, "batch_norm") && has_statistics(call, b->x);
+}
+
+static Value build_batch_norm(Call *call) {
+    BatchNorm b = {0};
+    if (!read_batch_norm(call, &b))
+        return value_tensor(NULL);
+    Type type = vector_type(b.x->type.dim[1]);
+    b.axes = ((1u << b.x->type.rank) - 1) & ~2u;
+    b.weight = b.affine ? affine_weight(call, "weight", &type, 1) : NULL;
+    b.bias = b.affine ? affine_weight(call, "bias", &type, 0) : NULL;
+    b.running_mean = call_statistic(call, "running_mean", &type, (Init){.kind = INIT_ZEROS});
+    b.running_var = call_statistic(call, "running_var", &type, (Init){.kind = INIT_CONSTANT, .a = 1});
+    return value_tensor(call->g->training ? trained_batch_norm(call->g, &b) : applied_batch_norm(call->g, &b));
+}
+
+/* ---- layer norm, group norm ---- */
+
+static Value build_layer_norm(Call *call) {
+    Node *x = graph_cast(call->g, call_tensor(call, 0), DT_F32);
+    int rank = x ? x->type.rank - x->type.batched : 0;
+    if (!x || !has_channels(call, x, "layer_norm"))
+        return value_tensor(NULL);
+    int64_t last = call_int(call, 1, 1, rank);
+    double eps = read_eps(call, 2);
+    if (last < 1 || isnan(eps))
+        return value_tensor(NULL);
+    int first = x->type.rank - (int)last;
+    Type type = type_make(DT_F32, false, (int)last, x->type.dim + first);
+    unsigned leading = (1u << first) - 1, axes = ((1u << x->type.rank) - 1) & ~leading;
+    Node *y = standardize_examples(call->g, x, eps, axes);
+    return value_tensor(call_bool(call, 3) ? affine(call, y, &type, leading) : y);
+}
+
+/* [N, H, W, C] as [N, H, W, G, C / G], each group standardised. */
+static Node *standardize_groups(Graph *g, Node *x, int64_t groups, double eps) {
+    const int64_t *dim = x->type.dim;
+    Type type = type_make(DT_F32, true, 5, (int64_t[]){dim[0], dim[1], dim[2], groups, dim[3] / groups});
+    unsigned axes = 1u << IMAGE_ROWS | 1u << IMAGE_COLUMNS | 1u << 4;
+    return graph_reshape(g, standardize_examples(g, graph_reshape(g, x, &type), eps, axes), &x->type);
+}
+
+static Value build_group_norm(Call *call) {
+    Node *x = call_image(call, 0, "group_norm");
+    int64_t groups = call_size(call, 1), channels = x ? x->type.dim[IMAGE_CHANNELS] : 0;
+    double eps = read_eps(call, 2);
+    if (!x || groups < 0 || isnan(eps))
+        return value_tensor(NULL);
+    if (channels % groups) {
+        call_error(call, 1, "%lld channels do not divide into %lld groups", (long long)channels, (long long)groups);
+        return value_tensor(NULL);
+    }
+    Type type = vector_type(channels);
+    Node *y = standardize_groups(call->g, x, groups, eps);
+    return value_tensor(image_value(call->g, call_bool(call, 3) ? affine(call, y, &type, PIXEL_AXES) : y));
+}
+
+const OpDef op_batch_norm = {
+    .name = "batch_norm",
+    .cls = OP_LIBRARY,
+    .doc = "(x - mean) / sqrt(variance + eps) * weight + bias for each channel, the first axis. In training, mean and "
+           "variance "
+           "are those of the batch, over its examples and all other axes, and `running_mean` and `running_var` move "
+           "towards "
+           "them: running = (1 - momentum) running + momentum batch, with the unbiased variance. In evaluation the "
+           "running "
+           "ones are used. Without affine, there are no `weight` and `bias`, which start as 1 and 0.",
+    .example = "y = batch_norm(conv2d(image, 4, 3, bias = false))",
+    .signature = "x, momentum: number = 0.1, eps: number = 1e-5, affine: bool = true",
+    .build = build_batch_norm,
+};
+
+const OpDef op_layer_norm = {
+    .name = "layer_norm",
+    .cls = OP_LIBRARY,
+    .doc = "(x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance of each example over its last "
+           "`axes` "
+           "axes; `weight` and `bias` have their shape, and start as 1 and 0.",
+    .example = "y = layer_norm(x)",
+    .signature = "x, axes: size = 1, eps: number = 1e-5, affine: bool = true",
+    .build = build_layer_norm,
+};
+
+const OpDef op_group_norm = {
+    .name = "group_norm",
+    .cls = OP_LIBRARY,
+    .doc = "(x - mean) / sqrt(variance + eps) * weight + bias of an image [C, H, W], with mean and variance of each "
+           "example over "
+           "the pixels of C / groups neighbouring channels; `weight` [C] and `bias` [C] start as 1 and 0.",
+    .example = "y = group_norm(image, 3)",
+    .signature = "x, groups: size, eps: number = 1e-5, affine: bool = true",
+    .build = build_group_norm,
+};

@@ -1,0 +1,38 @@
+/* Windows that sweep over images. Inside mtc an image is [N, H, W, C]; the language speaks of [C, H, W]. */
+#ifndef MTC_WINDOW_H
+#define MTC_WINDOW_H
+
+#include "op/compose.h"
+
+/* Axes of images [N, H, W, C], and of their windows [N, OH, OW, KH, KW, C]. */
+enum { IMAGE_ROWS = 1, IMAGE_COLUMNS = 2, IMAGE_CHANNELS = 3, IMAGE_RANK = 4, TAP_ROWS = 3, TAP_COLUMNS = 4 };
+enum { TAP_AXES = 1 << TAP_ROWS | 1 << TAP_COLUMNS, PIXEL_AXES = 1 << 0 | 1 << IMAGE_ROWS | 1 << IMAGE_COLUMNS };
+
+/* A sweep along the rows and one along the columns. */
+typedef struct Sweeps {
+    Sweep axis[2];
+} Sweeps;
+
+/* The sweeps in which the image sees the outputs that see it: output o sees at tap k of the image what the image sees at
+ * tap k of output o. `image` is [N, H, W, C]. */
+Sweeps sweeps_adjoint(const Sweep *sweep, const Type *image);
+Node *window(Graph *g, Node *image, const Sweep *sweep, double fill);
+/* Of an image of this type: [N, OH, OW, channels]. */
+Type swept_type(const Type *image, const Sweep *sweep, int64_t channels);
+
+/* ---- in the language (image.c) ---- */
+
+/* The argument, an image [C, H, W] for each example, as [N, H, W, C] of f32; NULL after a user error. */
+Node *call_image(Call *call, int arg, const char *function);
+/* [N, H, W, C] as the language sees it. */
+Node *image_value(Graph *g, Node *image);
+/* A number for both directions, or a list of rows and columns; false after a user error. */
+bool call_pair(Call *call, int arg, int64_t low, int64_t *pair);
+/* The arguments kernel, stride, padding, dilation, of which stride may be none: the kernel. */
+typedef struct SweepArgs {
+    int kernel, stride, padding, dilation; /* -1: there is none */
+} SweepArgs;
+/* How they sweep over the image; false after a user error. */
+bool call_sweeps(Call *call, const SweepArgs *args, const Type *image, Sweeps *sweeps);
+
+#endif

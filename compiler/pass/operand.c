@@ -1,0 +1,124 @@
+/* How a product's operand lies in memory. What is no matrix there is still read where it is, when it is windows of images
+ * or a filter seen from its outputs:
+ *
+ *     [P, KH KW C] = reshape(window(reshape(image)))           rows (n, oh, ow), columns (kh, kw, c)
+ *     [KH KW O, C] = reshape(transpose(reshape(filter)))       rows (kh, kw, o), of the filter [O, KH, KW, C]
+ *
+ * Everything else is stored first, as a matrix. */
+#include "pass/fuse.h"
+
+static Node *through_reshapes(const Fusion *f, Node *n) {
+    while (n->op->cls == OP_VIEW && (n->op->flags & OP_CONTIGUOUS) && !f->home[n->id])
+        n = n->in[0];
+    return n;
+}
+
+/* Numbers that tensor cores take are stored as such first. */
+static bool is_of_field(const Fusion *f, const Node *value) {
+    return value->type.dtype == DT_F32 && f->graph->module->precision != PRECISION_TF32 &&
+           f->program->machine->computed_operands && !f->home[value->id] && value->type.batched && f->field[value->id];
+}
+
+static bool computed_while_loading(const Fusion *f, const Node *value) {
+    return value->type.rank == 2 && is_of_field(f, value);
+}
+
+/* The images, one for each example, lie in the field as windows see them. */
+static bool image_computed_while_loading(const Fusion *f, const Node *image) {
+    return is_of_field(f, image) && image->type.dim[0] == f->field[image->id]->type.dim[0];
+}
+
+static int64_t product_of(const int64_t *dim, int first, int end) {
+    int64_t product = 1;
+    for (int k = first; k < end; k++)
+        product *= dim[k];
+    return product;
+}
+
+/* [.., rows, cols] has the axes of the view from `first_column` on as its columns. */
+static bool columns_are(const Operand *operand, const Node *view, int first_column) {
+    return operand->cols == product_of(view->type.dim, first_column, view->type.rank);
+}
+
+/* Outside of the image is 0. */
+static bool is_window(const Fusion *f, const Node *n) {
+    unsigned attrs = ATTR_SWEEP | ATTR_VALUE;
+    return n->op->cls == OP_VIEW && !f->home[n->id] && (n->op->attrs & attrs) == attrs && n->attr.value == 0;
+}
+
+static bool is_filter(const Fusion *f, const Node *n) {
+    static const int64_t order[] = {1, 2, 0, 3};
+    if (n->op->cls != OP_VIEW || f->home[n->id] || !(n->op->attrs & ATTR_ORDER) || n->type.rank != 4)
+        return false;
+    for (int k = 0; k < 4; k++)
+        if (n->attr.dims[k] != order[k])
+            return false;
+    return true;
+}
+
+static OperandKind kind_of_view(const Fusion *f, const Operand *operand, const Node *base) {
+    if (is_window(f, base) && columns_are(operand, base, 3))
+        return OPERAND_WINDOW;
+    if (is_filter(f, base) && columns_are(operand, base, 3) && !operand->batched)
+        return OPERAND_FILTER;
+    return OPERAND_MATRIX;
+}
+
+/* Of reshapes of it: the value itself, unless what lies below exists anyway, or is shared as it is by other readers. */
+static Node *to_store(const Fusion *f, Node *value) {
+    Node *base = through_reshapes(f, value);
+    bool field = base->op->flags & OP_BUFFER && base->type.batched;
+    bool leaf = base->op->flags & OP_BUFFER && !field;
+    return f->home[base->id] || base->op->cls == OP_MAP || leaf ? base : value;
+}
+
+bool operand_is_computed(const Operand *operand) {
+    return operand->buffer->op->table == TABLE_FIELD;
+}
+
+static Operand operand_of(Fusion *f, Node *contraction, int k) {
+    Node *value = contraction->in[k];
+    const Type *type = &value->type;
+    Operand operand = {.value = value,
+                       .batched = type->rank > 2,
+                       .rows = type->dim[type->rank - 2],
+                       .cols = type->dim[type->rank - 1],
+                       .transposed = k == 0 ? contraction->attr.ta : contraction->attr.tb};
+    Node *base = through_reshapes(f, value);
+    operand.kind = kind_of_view(f, &operand, base);
+    if (computed_while_loading(f, value)) {
+        operand.kind = OPERAND_COMPUTED;
+        operand.buffer = f->field[value->id];
+    } else if (operand.kind == OPERAND_WINDOW && image_computed_while_loading(f, base->in[0])) {
+        operand.view = base;
+        operand.buffer = f->field[base->in[0]->id];
+    } else if (operand.kind == OPERAND_MATRIX) {
+        operand.buffer = fusion_in_memory(f, to_store(f, value));
+    } else {
+        operand.view = base;
+        operand.buffer = fusion_in_memory(f, to_store(f, base->in[0]));
+    }
+    return operand;
+}
+
+/* Sums that tensor cores would mostly fill with filler stay on the others, in full fp32 where tf32 would do. */
+static Math product_math(const Kernel *kernel, Precision precision) {
+    enum { LEAST_EXTENT = 16 };
+    bool computed = operand_is_computed(&kernel->a) || operand_is_computed(&kernel->b);
+    bool large = kernel->m >= LEAST_EXTENT && kernel->n >= LEAST_EXTENT && kernel->k >= LEAST_EXTENT;
+    if (kernel->a.value->type.dtype == DT_BF16)
+        return MATH_BF16;
+    return precision == PRECISION_TF32 && large && !computed ? MATH_TF32 : MATH_FP32;
+}
+
+void product_describe(Fusion *f, Kernel *kernel, Node *contraction) {
+    const Type *out = &contraction->type;
+    kernel->contraction = contraction;
+    kernel->a = operand_of(f, contraction, 0);
+    kernel->b = operand_of(f, contraction, 1);
+    kernel->m = out->dim[out->rank - 2];
+    kernel->n = out->dim[out->rank - 1];
+    kernel->k = kernel->a.transposed ? kernel->a.rows : kernel->a.cols;
+    kernel->batches = type_elements(out) / (kernel->m * kernel->n);
+    kernel->math = product_math(kernel, f->graph->module->precision);
+}

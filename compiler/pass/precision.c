@@ -1,0 +1,120 @@
+/* Products in bf16: the roundings are nodes of the graph, so that every target, dump and test sees the same numbers.
+ *
+ *      h ----> matmul          h -> to_bf16 ----> matmul        only the 16-bit value is stored, and whoever reads h
+ *       \                                \                      reads what the product reads
+ *        `---> relu's mask                `-> to_float -> ..
+ *
+ * Rounded are the operands of products, and in training the batched results of products where they first have several
+ * readers: such a value (a batch norm's input, a residual block's gradient) is stored between the passes over it. Weights
+ * stay f32: their bf16 copies are values of the step. Products add up in f32. What thin products read is left alone. */
+#include "pass/precision.h"
+
+#include "pass/kernel.h"
+
+/* Extents below a tensor core's own tile of 16 x 8 x 16 would mostly multiply filler. */
+enum { LEAST_EXTENT = 16 };
+
+typedef struct Rounding {
+    Graph *g;
+    int count;     /* of the nodes that there were before */
+    int *readers;  /* by node id */
+    Node **reader; /* the last of them */
+    Node **narrow; /* the value as bf16, or NULL */
+    bool *rounded; /* all readers read the bf16 value */
+} Rounding;
+
+static bool is_rounded_product(const Node *n) {
+    if (n->op->cls != OP_CONTRACT || product_is_thin(n))
+        return false;
+    const Type *a = &n->in[0]->type, *out = &n->type;
+    int64_t k = a->dim[a->rank - (n->attr.ta ? 2 : 1)];
+    return k >= LEAST_EXTENT && out->dim[out->rank - 2] >= LEAST_EXTENT && out->dim[out->rank - 1] >= LEAST_EXTENT;
+}
+
+static void count_readers(Rounding *r) {
+    for (int i = 0; i < r->count; i++) {
+        Node *n = r->g->nodes.at[i];
+        for (int k = 0; k < n->inputs; k++) {
+            r->readers[n->in[k]->id]++;
+            r->reader[n->in[k]->id] = n;
+        }
+    }
+}
+
+static Node *narrowed(Rounding *r, Node *n) {
+    Node **narrow = &r->narrow[n->id];
+    if (!*narrow) {
+        bool kept = n->op->cls == OP_LEAF && n->name;
+        graph_at(r->g, n->src);
+        *narrow = graph_name(op1(r->g, "to_bf16", n), kept ? arena_printf(r->g->arena, "%s.bf16", n->name) : n->name);
+    }
+    return *narrow;
+}
+
+/* The same views of the bf16 value. */
+static Node *narrow_operand(Rounding *r, Node *operand) {
+    if (operand->op->cls != OP_VIEW) {
+        bool computed = operand->op->cls != OP_LEAF && operand->type.batched;
+        r->rounded[operand->id] |= computed;
+        return narrowed(r, operand);
+    }
+    Node *below = narrow_operand(r, operand->in[0]);
+    graph_at(r->g, operand->src);
+    return graph_node(r->g, operand->op->name, operand->attr, 1, &below);
+}
+
+/* From a product through its epilogue, to where there is more than one reader. */
+static Node *branch_point(const Rounding *r, Node *product) {
+    Node *n = product;
+    while (r->readers[n->id] == 1) {
+        Node *next = r->reader[n->id];
+        bool repeats = next->op->flags & OP_REPEATS;
+        if ((next->op->cls != OP_MAP && next->op->cls != OP_VIEW) || repeats || next->type.dtype != DT_F32)
+            return NULL;
+        n = next;
+    }
+    return n;
+}
+
+static void round_product(Rounding *r, Node *product) {
+    for (int k = 0; k < product->inputs; k++)
+        product->in[k] = narrow_operand(r, product->in[k]);
+    Node *result = r->g->training && product->type.batched ? branch_point(r, product) : NULL;
+    if (result && r->readers[result->id])
+        r->rounded[result->id] = narrowed(r, result);
+}
+
+/* Each reader of a rounded value that was there before reads what is stored of it. */
+static void round_readers(Rounding *r) {
+    Node **wide = NEW_ARRAY(r->g->arena, Node *, r->count);
+    for (int i = 0; i < r->count; i++)
+        if (r->rounded[i])
+            wide[i] = op1(r->g, "to_float", r->narrow[i]);
+    for (int i = 0; i < r->count; i++) {
+        Node *n = r->g->nodes.at[i];
+        for (int k = 0; k < n->inputs; k++)
+            if (n->in[k]->id < r->count && wide[n->in[k]->id])
+                n->in[k] = wide[n->in[k]->id];
+    }
+    for (int i = 0; i < r->count; i++)
+        if (wide[i])
+            r->g->nodes.at[i]->name = NULL; /* it is the stored value's now */
+}
+
+void round_operands(Graph *g) {
+    int count = g->nodes.count;
+    Rounding r = {.g = g,
+                  .count = count,
+                  .readers = NEW_ARRAY(g->arena, int, count),
+                  .reader = NEW_ARRAY(g->arena, Node *, count),
+                  .narrow = NEW_ARRAY(g->arena, Node *, count),
+                  .rounded = NEW_ARRAY(g->arena, bool, count)};
+    if (g->module->precision != PRECISION_BF16)
+        return;
+    count_readers(&r);
+    for (int i = 0; i < count; i++)
+        if (is_rounded_product(g->nodes.at[i]))
+            round_product(&r, g->nodes.at[i]);
+    round_readers(&r);
+    graph_compact(g);
+}

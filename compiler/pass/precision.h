@@ -1,0 +1,10 @@
+/* The precision of products, written into the graph as conversions: see precision.c. */
+#ifndef MTC_PRECISION_H
+#define MTC_PRECISION_H
+
+#include "ir/graph.h"
+
+/* After simplify; changes nothing unless the module's precision is bf16. */
+void round_operands(Graph *g);
+
+#endif

@@ -1,0 +1,156 @@
+/* A sum over very many elements with few results would keep few blocks busy. It is made two, each in a fixed order:
+ *
+ *     sum over r of x[r, c]              ->  sum over s of (sum over g of x[s, g, c])             r = s GROUP + g
+ *     sum over k of a[k, m] b[k, n]      ->  sum over s of (sum over k of a[s, k, m] b[s, k, n])  slices of k
+ *
+ * The first is a batch norm's statistics, or a bias gradient. Its groups have as many rows as a tile of a product may have, so
+ * that the product that computes x can take the inner sums from its own tiles (epilogue.c). The second is the gradient of
+ * a weight, where k runs over the examples of the batch and the pixels of their images: split-K, as a stack of products. */
+#include "pass/split.h"
+
+#include "pass/tile.h"
+
+enum {
+    LONG_SUM = 2048,   /* rows of a sum, or k of a product, that may be split */
+    GROUP = 128,       /* rows of an inner sum where that divides them; the rows of a tile .. */
+    TALL_COLUMNS = 64, /* .. and twice as many where bf16 has so many columns: cuda/tensor_resident.cuh */
+    LEAST_GROUP = 32,  /* else: their largest divisor from here */
+    MOST_GROUP = 512,  /* to here */
+    LEAST_DEPTH = 256, /* of k for a slice */
+    MOST_SLICES = 512
+};
+
+/* The largest divisor of n from `least` to `most`; 0: none. */
+static int64_t divisor(int64_t n, int64_t least, int64_t most) {
+    for (int64_t d = most < n ? most : n; d >= least; d--)
+        if (n % d == 0)
+            return d;
+    return 0;
+}
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static int64_t product_of(const Type *t, int first, int end) {
+    int64_t product = 1;
+    for (int k = first; k < end; k++)
+        product *= t->dim[k];
+    return product;
+}
+
+/* ---- reductions over leading axes ---- */
+
+/* How many leading axes the reduction folds, if it folds no others; else 0. */
+static int leading_axes(const Node *n) {
+    int count = 0;
+    while (n->attr.axes >> count & 1)
+        count++;
+    return n->attr.axes == (1u << count) - 1 ? count : 0;
+}
+
+/* 0: none. */
+static int64_t group_of(const Graph *g, int64_t rows, int64_t columns) {
+    bool tall = g->module->precision == PRECISION_BF16 && columns == TALL_COLUMNS;
+    int64_t tile = tall ? 2 * GROUP : GROUP;
+    return rows % tile == 0 ? tile : rows % GROUP == 0 ? GROUP : divisor(rows, LEAST_GROUP, MOST_GROUP);
+}
+
+static Node *split_reduction(Graph *g, Node *n) {
+    int folded = n->op->cls == OP_REDUCE ? leading_axes(n) : 0;
+    const Type *in = n->inputs ? &n->in[0]->type : NULL;
+    int64_t rows = folded ? product_of(in, 0, folded) : 0;
+    if (rows < LONG_SUM || folded == in->rank)
+        return NULL;
+    int64_t columns = product_of(in, folded, in->rank), group = group_of(g, rows, columns);
+    if (!group)
+        return NULL;
+    int64_t dims[] = {rows / group, group, columns};
+    Type grouped = type_make(in->dtype, false, 3, dims);
+    Node *inner = graph_reduce(g, n->op->name, graph_reshape(g, n->in[0], &grouped), 1u << 1);
+    return graph_reshape(g, graph_reduce(g, n->op->name, inner, 1u << 0), &n->type);
+}
+
+/* ---- products over the batch ---- */
+
+static double larger(double a, double b) {
+    return a > b ? a : b;
+}
+
+/* Seconds of the product in slices, each stored, and of their sum. Other kernels of its phase fill about half of what its last
+ * wave leaves free. */
+static double seconds_in_slices(const Node *n, int64_t depth, int64_t slices, const Machine *machine) {
+    Kernel product = {.cls = KERNEL_CONTRACT,
+                      .batches = slices,
+                      .m = n->type.dim[0],
+                      .n = n->type.dim[1],
+                      .k = depth / slices,
+                      .a = {.transposed = true}};
+    product.math = n->in[0]->type.dtype == DT_BF16 ? MATH_BF16 : MATH_FP32;
+    kernel_cut(&product, machine);
+    double bytes = slices > 1 ? 2.0 * (double)slices * (double)type_bytes(&n->type) : 0;
+    double tile = kernel_tile_seconds(&product, machine), whole_waves = kernel_seconds(&product, machine);
+    double dealt = tile * larger(1, (double)product.tiles / machine->multiprocessors);
+    return (dealt + whole_waves) / 2 + bytes / machine->bandwidth + (slices > 1 ? machine->launch : 0);
+}
+
+/* Slices are memory too: twice as many must save something. 1: whole, it is as fast. */
+static int64_t slices_of(const Node *n, int64_t depth, const Machine *machine) {
+    int64_t best = 1, most = smaller(MOST_SLICES, depth / LEAST_DEPTH);
+    double least = seconds_in_slices(n, depth, 1, machine);
+    for (int64_t slices = 2; slices <= most; slices++) {
+        double seconds = depth % slices ? least : seconds_in_slices(n, depth, slices, machine);
+        if (seconds > 0.93 * least)
+            continue;
+        best = slices;
+        least = seconds;
+    }
+    return best;
+}
+
+static Node *in_slices(Graph *g, Node *operand, int64_t slices) {
+    const Type *t = &operand->type;
+    int64_t dims[] = {slices, t->dim[0] / slices, t->dim[1]};
+    Type stack = type_make(t->dtype, false, 3, dims);
+    return graph_reshape(g, operand, &stack);
+}
+
+/* Both operands are stored with k, the rows of the batch, first. */
+static Node *split_product(Graph *g, Node *n, const Machine *machine) {
+    bool over_rows = n->op->cls == OP_CONTRACT && n->type.rank == 2 && n->attr.ta && !n->attr.tb &&
+                     n->in[0]->type.rank == 2 && n->in[1]->type.rank == 2;
+    int64_t depth = over_rows ? n->in[0]->type.dim[0] : 0;
+    int64_t slices = depth < LONG_SUM ? 1 : slices_of(n, depth, machine);
+    if (slices == 1)
+        return NULL;
+    Node *in[] = {in_slices(g, n->in[0], slices), in_slices(g, n->in[1], slices)};
+    return graph_reduce(g, "sum", graph_node(g, n->op->name, n->attr, 2, in), 1u << 0);
+}
+
+/* The sum of the slices in the shape that it is read in, [O, KH, KW, C] and not [O, KH KW C]: so it is one kernel with the
+ * update of the weight. */
+static Node *sum_as_read(Graph *g, Node *n) {
+    const Node *sum = n->op->flags & OP_CONTIGUOUS ? n->in[0] : NULL;
+    if (!sum || sum->op->cls != OP_REDUCE || sum->attr.axes != 1u << 0 || sum->in[0]->op->cls != OP_CONTRACT ||
+        n->type.rank == MAX_RANK)
+        return NULL;
+    int64_t dims[MAX_RANK] = {sum->in[0]->type.dim[0]};
+    for (int axis = 0; axis < n->type.rank; axis++)
+        dims[1 + axis] = n->type.dim[axis];
+    Type stack = type_make(n->type.dtype, false, n->type.rank + 1, dims);
+    if (n->name)
+        sum->in[0]->hint = arena_printf(g->arena, "%s_slices", n->name);
+    return graph_reduce(g, sum->op->name, graph_reshape(g, sum->in[0], &stack), 1u << 0);
+}
+
+/* Rules of graph_rewrite, on each target's machine. */
+static Node *rule_of_blocks(Graph *g, Node *n) {
+    Node *split = split_reduction(g, n);
+    split = split ? split : sum_as_read(g, n);
+    return split ? split : split_product(g, n, &machine_cuda);
+}
+
+void split_sums(Graph *g, const Machine *machine) {
+    graph_rewrite(g, machine->blocks ? rule_of_blocks : split_reduction);
+    graph_compact(g);
+}

@@ -1,0 +1,61 @@
+/* Packs: neighbouring numbers that one thread moves with one instruction. Memory is fastest when each thread moves 16
+ * bytes: four floats, eight bf16 numbers.
+ *
+ *     Pack<bfloat16, 8> x = load_pack<8>(t.x + i);       i is a multiple of 8
+ *     for (int v = 0; v < 8; v++)
+ *         x[v] = to_bf16(relu(to_float(x[v])));
+ *     store_pack(t.x + i, x);
+ */
+#ifndef MTC_CUDA_PACK_CUH
+#define MTC_CUDA_PACK_CUH
+
+#include "cuda/math.cuh"
+
+constexpr int PACK_BYTES = 16; // that one instruction moves, at most
+
+/* `bytes` of a pack as instructions move them. */
+template <int BYTES> struct Word;
+template <> struct Word<1> { using type = unsigned char; };
+template <> struct Word<2> { using type = unsigned short; };
+template <> struct Word<4> { using type = unsigned; };
+template <> struct Word<8> { using type = uint2; };
+template <> struct Word<16> { using type = uint4; };
+
+template <class T, int N> struct Pack {
+    static constexpr int bytes = N * (int)sizeof(T), words = bytes > PACK_BYTES ? bytes / PACK_BYTES : 1;
+    using Word = typename ::Word<bytes / words>::type;
+
+    alignas(bytes / words) T value[N];
+
+    __device__ T &operator[](int v) {
+        return value[v];
+    }
+    __device__ const T &operator[](int v) const {
+        return value[v];
+    }
+};
+
+/* N times the same. */
+template <int N, class T> __device__ Pack<T, N> fill_pack(T value) {
+    Pack<T, N> pack;
+#pragma unroll
+    for (int v = 0; v < N; v++)
+        pack[v] = value;
+    return pack;
+}
+
+/* From and to an address that is a multiple of the pack's size, or of 16 bytes. */
+template <int N, class T> __device__ Pack<T, N> load_pack(const T *from) {
+    Pack<T, N> pack;
+#pragma unroll
+    for (int word = 0; word < Pack<T, N>::words; word++)
+        ((typename Pack<T, N>::Word *)pack.value)[word] = ((const typename Pack<T, N>::Word *)from)[word];
+    return pack;
+}
+template <int N, class T> __device__ void store_pack(T *to, const Pack<T, N> &pack) {
+#pragma unroll
+    for (int word = 0; word < Pack<T, N>::words; word++)
+        ((typename Pack<T, N>::Word *)to)[word] = ((const typename Pack<T, N>::Word *)pack.value)[word];
+}
+
+#endif

@@ -1,0 +1,146 @@
+/* Products on tensor cores: of numbers of bf16, or of floats rounded to tf32; sums are floats. Panels are copied to shared
+ * memory while others are multiplied, as in pipelined.cuh; the sums of the whole tile pass through shared memory on their
+ * way to `out`, so that neighbouring threads have neighbouring j. */
+#ifndef MTC_CUDA_TENSOR_CUH
+#define MTC_CUDA_TENSOR_CUH
+
+#include "cuda/outputs.cuh"
+#include "cuda/tensor_resident.cuh"
+#include "cuda/tensor_walk.cuh"
+#include "cuda/tensor_warp.cuh"
+
+/* A side: sums over k of the lines of one operand, by the tiles of the first column, or row, of the product. */
+template <class Product, class Tile, class Side, class Panel> class TensorSide {
+    static constexpr int width = Side::of_a ? Tile::m : Tile::n, lines = Side::of_a ? Product::M : Product::N;
+    static constexpr int shares = width < THREADS ? THREADS / width : 1; // threads of a line
+    static constexpr int rounds = divide_up(width, THREADS);
+    const Side &side;
+    int line0;
+    bool summing;
+    float sum[rounds] = {};
+
+public:
+    __device__ TensorSide(const Side &side, int i0, int j0)
+        : side(side), line0(Side::of_a ? i0 : j0), summing((Side::of_a ? j0 : i0) == 0) {
+    }
+    __device__ void add(const char *panel) {
+        if (summing)
+#pragma unroll
+            for (int r = 0; r < rounds; r++)
+                for (int k = threadIdx.x / width; k < Panel::depth; k += shares)
+                    sum[r] += Panel::at(panel, threadIdx.x % width + r * THREADS, k);
+    }
+    __device__ void lay(float *sums) const {
+#pragma unroll
+        for (int r = 0; r < rounds; r++)
+            sums[threadIdx.x + r * THREADS] = sum[r];
+    }
+    __device__ void write(const float *sums) const {
+        for (int line = threadIdx.x; summing && line < width && line0 + line < lines; line += THREADS)
+            store_line(side.out, load_ahead(side.out, line0 + line), line0 + line,
+                       sum_strided<shares, width>(sums + line));
+    }
+};
+template <class Product, class Tile, class Panel> struct TensorSide<Product, Tile, NoSide, Panel> {
+    __device__ TensorSide(const NoSide &, int, int) {
+    }
+    __device__ void add(const char *) {
+    }
+    __device__ void lay(float *) const {
+    }
+    __device__ void write(const float *) const {
+    }
+};
+
+/* Who multiplies: groups of warps where the device has instructions for them. */
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+template <class Tile, bool A_ALONG_K, bool B_ALONG_K>
+using TensorSums = std::conditional_t<sizeof(typename Tile::Element) == 2 || (A_ALONG_K && B_ALONG_K),
+                                      GroupSums<Tile, A_ALONG_K, B_ALONG_K>, WarpSums<Tile, A_ALONG_K, B_ALONG_K>>;
+template <class Product, class Tile, class A, class Side>
+constexpr bool is_resident = Resident<Product, Tile, A>::is_possible() && std::is_same_v<Side, NoSide>;
+#else
+template <class Product, class Tile, class A, class Side> constexpr bool is_resident = false;
+template <class Tile, bool A_ALONG_K, bool B_ALONG_K> using TensorSums = WarpSums<Tile, A_ALONG_K, B_ALONG_K>;
+#endif
+
+template <class Product, class Tile, class A, class B, class Out, class Side, class Gate>
+__device__ void matmul_streamed(int i0, int j0, const A &a, const B &b, char *shared, Gate &gate, const Out &out,
+                                const Side &side) {
+    using T = typename Tile::Element;
+    using PanelA = TensorPanel<A, Product::M, Product::K, Tile::m, T>;
+    using PanelB = TensorPanel<B, Product::N, Product::K, Tile::n, T>;
+    using Sums = TensorSums<Tile, PanelA::along_k, PanelB::along_k>;
+    static_assert(Tile::k == PanelA::depth, "a line of a panel is 128 bytes");
+    using Walk = typename WalkOf<Product, Tile, A>::Type;
+    constexpr int buffer = PanelA::bytes + PanelB::bytes;
+    constexpr int ahead = Tile::stages - 1 - Sums::behind; // panels on their way
+    static_assert(ahead > 0, "a panel must be on its way while another is multiplied");
+
+    unsigned base = shared_address(shared);
+    const Walk walk(i0);
+    PanelA panel_a(a, i0, base, [](int i) { return Walk::line(i); });
+    PanelB panel_b(b, j0, base + PanelA::bytes, [](int j) { return j; });
+    TensorSide<Product, Tile, Side, std::conditional_t<Side::of_a, PanelA, PanelB>> line_sums(side, i0, j0);
+    Sums sums;
+    auto fetch = [&](int panel) {
+        if (panel < walk.panels) {
+            panel_a.fetch(walk.step(panel), panel % Tile::stages * buffer);
+            panel_b.fetch(walk.step(panel), panel % Tile::stages * buffer);
+        }
+        end_copies();
+    };
+    auto lay = [&](int panel) {
+        if (panel < walk.panels) {
+            panel_a.lay(shared + panel % Tile::stages * buffer);
+            panel_b.lay(shared + panel % Tile::stages * buffer + PanelA::bytes);
+        }
+    };
+
+    gate();
+    for (int panel = 0; panel < ahead; panel++) {
+        fetch(panel);
+        lay(panel);
+    }
+    int panel = 0;
+#pragma unroll 1
+    do { // at least once, which the compiler must know: otherwise it lets every multiplication wait for the one before
+        int laid = panel % Tile::stages * buffer;
+        await_copies<ahead - 1>();
+        panel_a.round(shared + laid);
+        panel_b.round(shared + laid + PanelA::bytes);
+        show_to_tensor_cores();
+        __syncthreads();
+        fetch(panel + ahead); // over a panel that was multiplied before the barrier
+        sums.multiply(base + laid, base + laid + PanelA::bytes);
+        line_sums.add(shared + laid + (Side::of_a ? 0 : PanelA::bytes));
+        lay(panel + ahead);
+    } while (++panel < walk.panels);
+    sums.finish();
+
+    float *tile_sums = (float *)shared, *side_sums = tile_sums + Tile::m * Tile::pitch;
+    __syncthreads();
+    sums.lay(tile_sums);
+    line_sums.lay(side_sums);
+    __syncthreads();
+    Outputs<Product, Tile, Tile::m, Out> outputs{i0, j0};
+    outputs.read_and_write(
+        out, [=](int row) { return Walk::line(i0 + row) - i0; }, TileSums{tile_sums, Tile::pitch});
+    outputs.fold(out, tile_sums);
+    line_sums.write(side_sums);
+}
+
+template <class Product, class Tile, class A, class B, class Out, class Side, class Gate>
+__device__ void matmul_tensor(int i0, int j0, const A &a, const B &b, char *shared, Gate &gate, const Out &out,
+                              const Side &side) {
+#if __CUDA_ARCH__ >= 800
+    if constexpr (is_resident<Product, Tile, A, Side>)
+        matmul_resident<Product, Tile>(i0, j0, a, b, shared, gate, out);
+    else
+        matmul_streamed<Product, Tile>(i0, j0, a, b, shared, gate, out, side);
+#else
+    __trap(); // no copies to shared memory, and no bf16
+#endif
+}
+
+#endif

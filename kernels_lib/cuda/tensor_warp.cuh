@@ -1,0 +1,123 @@
+/* Tensor cores by warps, mma.sync: bf16 in steps of 16 along k, tf32 in steps of 8; both are 32 bytes of a line, two chunks.
+ *
+ * A warp's share of a tile is made of blocks of 16 lines of a by 8 lines of b; fragments of them come from panels in shared memory,
+ * eight rows of a chunk at a time (ldmatrix), transposed on the way where the panel does not lie along k. */
+#ifndef MTC_CUDA_TENSOR_WARP_CUH
+#define MTC_CUDA_TENSOR_WARP_CUH
+
+#include "cuda/tensor_panel.cuh"
+
+constexpr int STEP_CHUNKS = 2, STEPS = CHUNKS / STEP_CHUNKS; // chunks of a step, steps of a panel
+
+template <bool TRANSPOSED> __device__ void load_fragments(unsigned address, unsigned (&v)[4]) {
+    if constexpr (TRANSPOSED)
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+                     : "r"(address)
+                     : "memory");
+    else
+        asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(v[0]), "=r"(v[1]), "=r"(v[2]), "=r"(v[3])
+                     : "r"(address)
+                     : "memory");
+}
+
+static inline __device__ unsigned load_word(unsigned address) {
+    unsigned word;
+    asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(address) : "memory");
+    return word;
+}
+
+/* 16 lines by one step, from line `line` (a multiple of 16) of a panel. The four 8 x 1-chunk parts come in the order
+ *
+ *     BY_LINES: lines 0-7, 8-15 of the first chunk, then of the second (operand a)
+ *     else:     first, second chunk of lines 0-7, then of lines 8-15   (operand b: two blocks of 8 lines) */
+template <class T, bool ALONG_K, bool BY_LINES>
+__device__ void load_lines(unsigned panel, int line, int step, unsigned (&v)[4]) {
+    constexpr int depth = PANEL_ROW / sizeof(T), per_chunk = CHUNK / sizeof(T);
+    int lane = threadIdx.x % LANES, part = lane / 8, of_line = BY_LINES ? part % 2 : part / 2;
+    int of_chunk = BY_LINES ? part / 2 : part % 2;
+    if constexpr (ALONG_K)
+        load_fragments<false>(
+            panel + chunk_offset_of<T, ALONG_K>(line + of_line * 8 + lane % 8, step * STEP_CHUNKS + of_chunk), v);
+    else if constexpr (sizeof(T) == 2) {
+        int row = line / depth * depth + (step * STEP_CHUNKS + of_chunk) * per_chunk + lane % 8;
+        load_fragments<true>(panel + chunk_offset_of<T, ALONG_K>(row, line % depth / per_chunk + of_line), v);
+    } else
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            int l = line + (BY_LINES ? e % 2 : e / 2) * 8 + lane / 4;
+            int row = line / depth * depth + (step * STEP_CHUNKS + (BY_LINES ? e / 2 : e % 2)) * per_chunk + lane % 4;
+            v[e] =
+                load_word(panel + chunk_offset_of<T, ALONG_K>(row, l % depth / per_chunk) + l % per_chunk * sizeof(T));
+        }
+}
+
+template <class T>
+__device__ void multiply_fragments(const unsigned (&a)[4], unsigned b0, unsigned b1, float (&sum)[4]) {
+    if constexpr (sizeof(T) == 2)
+        asm volatile(
+            "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+            "{%0, %1, %2, %3};"
+            : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    else
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                     "{%0, %1, %2, %3};"
+                     : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/* The calling warp's sums of a tile. */
+template <class Tile, bool A_ALONG_K, bool B_ALONG_K> class WarpSums {
+    using T = typename Tile::Element;
+    static constexpr int down = Tile::m / Tile::warps_m / 16, across = Tile::n / Tile::warps_n / 8;
+    static_assert(Tile::warps_m * Tile::warps_n == WARPS && down > 0 && across % 2 == 0, "warps must cover the tile");
+
+    float sum[down][across][4] = {};
+
+    static __device__ int row() {
+        return threadIdx.x / LANES / Tile::warps_n * (down * 16);
+    }
+    static __device__ int column() {
+        return threadIdx.x / LANES % Tile::warps_n * (across * 8);
+    }
+
+public:
+    static constexpr int behind = 0; // panels that are still read when `multiply` returns
+
+    __device__ void multiply(unsigned a, unsigned b) {
+#pragma unroll
+        for (int step = 0; step < STEPS; step++) {
+            unsigned x[down][4], y[across / 2][4];
+#pragma unroll
+            for (int i = 0; i < down; i++)
+                load_lines<T, A_ALONG_K, true>(a, row() + i * 16, step, x[i]);
+#pragma unroll
+            for (int j = 0; j < across / 2; j++)
+                load_lines<T, B_ALONG_K, false>(b, column() + j * 16, step, y[j]);
+#pragma unroll
+            for (int i = 0; i < down; i++)
+#pragma unroll
+                for (int j = 0; j < across; j++)
+                    multiply_fragments<T>(x[i], y[j / 2][j % 2 * 2], y[j / 2][j % 2 * 2 + 1], sum[i][j]);
+        }
+    }
+    __device__ void finish() {
+    }
+    /* Lays the sums out as [m][PITCH]. */
+    __device__ void lay(float *sums) const {
+        int lane = threadIdx.x % LANES;
+        float *first = sums + (row() + lane / 4) * Tile::pitch + column() + lane % 4 * 2;
+#pragma unroll
+        for (int i = 0; i < down; i++)
+#pragma unroll
+            for (int j = 0; j < across; j++) {
+                float *at = first + i * 16 * Tile::pitch + j * 8;
+                *(float2 *)at = make_float2(sum[i][j][0], sum[i][j][1]);
+                *(float2 *)(at + 8 * Tile::pitch) = make_float2(sum[i][j][2], sum[i][j][3]);
+            }
+    }
+};
+
+#endif

@@ -1,0 +1,219 @@
+#include "feed.h"
+
+#include "parallel.h"
+#include "random.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WINDOWS = 2, IN_ORDER = -1, ROWS_PER_TASK = 256 };
+static const size_t WINDOW_BYTES = (size_t)64 << 20;
+
+typedef struct FeedWindow {
+    bool filled;
+    uint64_t seed; /* what is in it */
+    int64_t epoch, index;
+    MtcData data; /* on the device */
+    char *host;   /* the arrays, one after the other */
+    MtcEvent *copied, *used;
+} FeedWindow;
+
+struct MtcFeed {
+    MtcExamples examples;
+    size_t example_bytes;
+    int64_t window_steps, steps; /* of a window, of an epoch */
+    MtcStream *stream;
+    int current;
+    FeedWindow window[WINDOWS];
+};
+
+static size_t row_size(const MtcField *field) {
+    return (size_t)field->elements * mtc_type_size(field->type);
+}
+
+static int64_t window_rows(const MtcSession *session) {
+    return session->feed->window_steps * session->model->batch;
+}
+
+/* ---- filling a window ---- */
+
+typedef struct GatherJob {
+    const MtcSession *session;
+    const FeedWindow *window;
+    int64_t first, rows; /* of the epoch's order */
+    uint64_t key;
+} GatherJob;
+
+static void gather_task(void *context, int64_t task) {
+    const GatherJob *job = (const GatherJob *)context;
+    const MtcModel *model = job->session->model;
+    const MtcFeed *feed = job->session->feed;
+    const int64_t end = (task + 1) * ROWS_PER_TASK < job->rows ? (task + 1) * ROWS_PER_TASK : job->rows;
+    const uint32_t count = (uint32_t)feed->examples.count;
+    for (int64_t i = task * ROWS_PER_TASK; i < end; i++) {
+        const uint32_t position = (uint32_t)(job->first + i);
+        const size_t from = job->window->epoch == IN_ORDER ? position : mtc_permute(job->key, count, position);
+        char *array = job->window->host;
+        for (int f = 0; f < model->fields; f++) {
+            const size_t size = row_size(&model->field[f]);
+            memcpy(array + (size_t)i * size, (const char *)feed->examples.field[f] + from * size, size);
+            array += (size_t)job->rows * size;
+        }
+    }
+}
+
+static const char *upload_window(MtcSession *session, FeedWindow *window, int64_t rows) {
+    const MtcModel *model = session->model;
+    const char *array = window->host, *error = mtc_stream_wait(session->feed->stream, window->used);
+    for (int f = 0; f < model->fields && !error; f++) {
+        const size_t size = (size_t)rows * row_size(&model->field[f]);
+        error = mtc_stream_upload(session->feed->stream, (void *)window->data.field[f], array, size);
+        array += size;
+    }
+    return error ? error : mtc_stream_record(session->feed->stream, window->copied);
+}
+
+static const char *fill_window(MtcSession *session, FeedWindow *window, int64_t epoch, int64_t index) {
+    GatherJob job = {session, window, index * window_rows(session), window_rows(session), 0};
+    const int64_t left = session->feed->examples.count - job.first;
+    const char *error = mtc_event_wait(window->copied); /* its host memory is free */
+    job.rows = job.rows < left ? job.rows : left;
+    if (epoch != IN_ORDER)
+        job.key = mtc_shuffle_key(session->seed, (uint64_t)epoch);
+    window->epoch = epoch;
+    window->index = index;
+    window->seed = session->seed;
+    window->filled = !error;
+    if (error)
+        return error;
+    mtc_range_begin("gather examples");
+    mtc_parallel((job.rows + ROWS_PER_TASK - 1) / ROWS_PER_TASK, gather_task, &job);
+    mtc_range_end();
+    return upload_window(session, window, job.rows);
+}
+
+static bool holds_window(const MtcSession *session, const FeedWindow *window, int64_t epoch, int64_t index) {
+    return window->filled && window->epoch == epoch && window->index == index && window->seed == session->seed;
+}
+
+const char *mtc_feed_ready(MtcSession *session, int64_t epoch, int64_t epoch_step, int64_t *steps) {
+    MtcFeed *feed = session->feed;
+    const int64_t index = epoch_step / feed->window_steps, end = (index + 1) * feed->window_steps;
+    const char *error = NULL;
+    *steps = (end < feed->steps ? end : feed->steps) - epoch_step;
+    if (!holds_window(session, &feed->window[feed->current], epoch, index)) {
+        feed->current = (feed->current + 1) % WINDOWS;
+        if (!holds_window(session, &feed->window[feed->current], epoch, index))
+            error = fill_window(session, &feed->window[feed->current], epoch, index);
+    }
+    return error ? error : mtc_event_before_work(feed->window[feed->current].copied);
+}
+
+const char *mtc_feed_ahead(MtcSession *session) {
+    MtcFeed *feed = session->feed;
+    const FeedWindow *window = &feed->window[feed->current];
+    FeedWindow *next = &feed->window[(feed->current + 1) % WINDOWS];
+    const bool last = (window->index + 1) * feed->window_steps >= feed->steps;
+    const int64_t epoch = last && window->epoch != IN_ORDER ? window->epoch + 1 : window->epoch;
+    const int64_t index = last ? 0 : window->index + 1;
+    const char *error = mtc_event_record(window->used);
+    if (!error && !holds_window(session, next, epoch, index))
+        error = fill_window(session, next, epoch, index);
+    return error;
+}
+
+MtcData mtc_feed_data(const MtcSession *session) {
+    MtcData data = session->feed->window[session->feed->current].data;
+    data.examples = session->feed->examples.count;
+    return data;
+}
+
+const char *mtc_feed_pass(MtcSession *session, int64_t epoch_step, int64_t *steps, MtcData *data) {
+    const MtcModel *model = session->model;
+    const char *error = mtc_feed_ready(session, IN_ORDER, epoch_step, steps);
+    const FeedWindow *window = &session->feed->window[session->feed->current];
+    *data = mtc_feed_data(session);
+    for (int f = 0; f < model->fields; f++) { /* where example 0 would lie */
+        const size_t before = (size_t)(window->index * window_rows(session)) * row_size(&model->field[f]);
+        data->field[f] = (const void *)((uintptr_t)data->field[f] - before);
+    }
+    return error;
+}
+
+const void *mtc_feed_example(const MtcSession *session, int field, int64_t example) {
+    return (const char *)session->feed->examples.field[field] +
+           (size_t)example * row_size(&session->model->field[field]);
+}
+
+/* ---- beginning and end ---- */
+
+/* $MTC_WINDOW: bytes of a window, for tests. */
+static void choose_window(const MtcSession *session, MtcFeed *feed) {
+    const MtcModel *model = session->model;
+    const char *wanted = getenv("MTC_WINDOW");
+    const size_t bytes = wanted ? (size_t)strtoull(wanted, NULL, 10) : WINDOW_BYTES;
+    for (int f = 0; f < model->fields; f++)
+        feed->example_bytes += row_size(&model->field[f]);
+    feed->steps = (feed->examples.count + model->batch - 1) / model->batch;
+    const int64_t most = (int64_t)(bytes / (feed->example_bytes * (size_t)model->batch));
+    feed->window_steps = most < 1 ? 1 : most < feed->steps ? most : feed->steps;
+}
+
+static int new_window(MtcSession *session, FeedWindow *window) {
+    const MtcModel *model = session->model;
+    const int64_t rows = window_rows(session);
+    const char *error = mtc_event_new(&window->copied);
+    error = error ? error : mtc_event_new(&window->used);
+    error = error ? error : mtc_host_alloc((void **)&window->host, (size_t)rows * session->feed->example_bytes);
+    int code = mtc_device_fault(session, error, "host memory for examples");
+    for (int f = 0; f < model->fields && !code; f++)
+        code = mtc_session_alloc(session, (void **)&window->data.field[f], (size_t)rows * row_size(&model->field[f]),
+                                 model->field[f].name);
+    return code;
+}
+
+/* The same in every epoch. */
+static int upload_positions(MtcSession *session) {
+    const int64_t examples = session->feed->examples.count;
+    int *position = (int *)mtc_memory(NULL, (size_t)examples * sizeof *position);
+    for (int64_t i = 0; i < examples; i++)
+        position[i] = (int)(i % window_rows(session));
+    const char *error = mtc_upload(session->order, position, (size_t)examples * sizeof *position);
+    error = error ? error : mtc_synchronize();
+    free(position);
+    return mtc_device_fault(session, error, "the order");
+}
+
+int mtc_feed_new(MtcSession *session, MtcExamples *arrays) {
+    MtcFeed *feed = session->feed = (MtcFeed *)mtc_zeroed(sizeof *feed);
+    feed->examples = *arrays;
+    memset(arrays->field, 0, sizeof arrays->field);
+    feed->examples.row = NULL;
+    feed->examples.path = NULL;
+    choose_window(session, feed);
+    int code = mtc_device_fault(session, mtc_stream_new(&feed->stream), "copies of examples");
+    for (int i = 0; i < WINDOWS && !code; i++)
+        code = new_window(session, &feed->window[i]);
+    if (!code)
+        code = upload_positions(session);
+    return code;
+}
+
+void mtc_feed_free(MtcSession *session) {
+    MtcFeed *feed = session->feed;
+    if (!feed)
+        return;
+    mtc_stream_free(feed->stream);
+    for (int i = 0; i < WINDOWS; i++) {
+        FeedWindow *window = &feed->window[i];
+        for (int f = 0; f < session->model->fields; f++)
+            mtc_session_free(session, (void *)window->data.field[f],
+                             (size_t)window_rows(session) * row_size(&session->model->field[f]));
+        mtc_host_free(window->host);
+        mtc_event_free(window->copied);
+        mtc_event_free(window->used);
+    }
+    mtc_examples_free(&feed->examples);
+    free(feed);
+    session->feed = NULL;
+}

@@ -1,0 +1,14 @@
+data {
+  train = cifar10("cifar-10-batches-bin", "train")
+  image : u8[32, 32, 3]
+  label : class[10]
+}
+model {
+  logits = linear(flatten(image) / 255, 10)
+}
+train {
+  loss      = cross_entropy(logits, label)
+  optimizer = sgd(0.1)
+  batch     = 8
+  epochs    = 1
+}

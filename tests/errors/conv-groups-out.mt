@@ -1,0 +1,15 @@
+data {
+  train = idx("images", "labels")
+  image : u8[4, 8, 8]
+  label : class[10]
+}
+
+model {
+  h      = conv2d(image, 10, 3, groups = 4)
+  scores = linear(flatten(h), 10)
+}
+
+train {
+  loss      = cross_entropy(scores, label)
+  optimizer = sgd(0.1)
+}

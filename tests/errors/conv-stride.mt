@@ -1,0 +1,15 @@
+data {
+  train = idx("images", "labels")
+  image : u8[3, 8, 8]
+  label : class[10]
+}
+
+model {
+  h      = conv2d(image, 16, 3, stride = [1, 0])
+  scores = linear(flatten(h), 10)
+}
+
+train {
+  loss      = cross_entropy(scores, label)
+  optimizer = sgd(0.1)
+}

@@ -1,0 +1,999 @@
+// vectors: a model of 4,224 parameters, compiled by mtc from vectors.mt
+//
+//   step      4.7 GFLOP in 7 phases
+//   memory    117 MB arena (247 MB without sharing): weights 16.5 KB, optimizer state 0 B, values 117 MB
+//   schedule  graph: 321.0 us a step estimated (persistent: 316.9 us)
+//
+//   phase 1   values                16,384 tiles
+//             seen_weight_bf16      16 tiles
+//   phase 2   seen                  1,024 tiles
+//   phase 3   pool                  4,096 tiles
+//   phase 4   z                     1,024 tiles
+//   phase 5   loss_part             128 tiles
+//             values_2              512 tiles
+//             d_seen_to_d_seen_pre  16,384 tiles
+//   phase 6   values_3              8 tiles
+//             values_4              1,024 tiles
+//             d_seen_weight_slices  128 tiles
+//             report_loss           1 tile
+//   phase 7   update_seen_bias      8 tiles
+//             update_seen_weight    128 tiles
+//             update_scale          1 tile
+//
+// From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
+// group them; the step; evaluation; tables for the runtime; main.
+//
+// How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
+// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
+// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
+// has ended. What that phase does not write may be read ahead of the gate, and is. A step is a CUDA graph of a
+// launch or more per phase, with a block for each tile (cuda/schedule.cuh).
+
+#include "mtc.h" // the runtime: data, command line, checkpoints
+
+#include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
+#include "cuda/math.cuh"     // relu, sigmoid ...
+#include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
+#include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
+#include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
+#include "cuda/team.cuh"     // the threads of a row
+
+#include <algorithm>
+
+// ---- sizes --------------------------------------------------------------------------------------------------
+
+enum {
+    BATCH = 1024,
+    X_CHANNELS = 64,
+    X_ROWS = 16,
+    X_COLUMNS = 16,
+    Y = 64,
+    POOL_ROWS = 8,
+    POOL_COLUMNS = 8,
+    SIZE_256 = 256,
+    SIZE_256_2 = 256,
+    SIZE_128 = 128,
+    SIZE_2048 = 2048
+};
+enum { REPORT_LOSS, REPORTS };
+
+// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+
+struct Tensors {
+    static constexpr int64_t arena_bytes = 122245632;
+
+    const float *x;                     // data set: [examples, X_CHANNELS, X_ROWS, X_COLUMNS]
+    const float *y;                     // data set: [examples, Y]
+    float *seen_weight;                 // [Y, 1, 1, X_CHANNELS]
+    float *seen_bias;                   // [Y]
+    float *scale;                       // [Y, 1, 1]
+    float *eval_seen;                   // [BATCH, X_ROWS, X_COLUMNS, Y]
+    float *eval_z;                      // [BATCH, Y], shares bytes of eval_seen
+    bfloat16 *values_reshape;           // [BATCH * X_ROWS * X_COLUMNS, X_CHANNELS], shares bytes of eval_seen
+    float *eval_loss_part;              // [BATCH], shares bytes of eval_seen
+    float *d_seen_weight_slices_matmul; // [SIZE_128, Y, X_CHANNELS], shares bytes of eval_seen
+    bfloat16 *seen;                     // [BATCH, X_ROWS, X_COLUMNS, Y], shares bytes of eval_seen
+    float *values_4_sum;                // [BATCH, Y], shares bytes of eval_seen
+    float *values_3_sum;                // [Y], shares bytes of eval_seen
+    bfloat16 *d_seen_pre;               // [BATCH, X_ROWS, X_COLUMNS, Y]
+    float *eval_pool;                   // [BATCH, POOL_ROWS, POOL_COLUMNS, Y], shares bytes of d_seen_pre
+    bfloat16 *eval_values_reshape;      // [BATCH * X_ROWS * X_COLUMNS, X_CHANNELS], shares bytes of d_seen_pre
+    float *pool;                        // [BATCH, POOL_ROWS, POOL_COLUMNS, Y], shares bytes of d_seen_pre
+    bfloat16 *seen_weight_bf16;         // [Y, 1, 1, X_CHANNELS], shares bytes of d_seen_pre
+    bfloat16 *eval_seen_weight_bf16;    // [Y, 1, 1, X_CHANNELS]
+    float *z_mul_2;                     // [BATCH, POOL_ROWS, POOL_COLUMNS, Y], shares bytes of eval_seen_weight_bf16
+    unsigned char *pool_cast;           // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
+    float *z_mul;                       // [BATCH, Y]
+    float *z_mul_3;                     // [BATCH, Y]
+    float *values_2_sum;                // [SIZE_256, Y]
+    float *loss_part;                   // [BATCH]
+
+    __device__ Tensors(const MtcRun &run, char *arena) {
+        x = (const float *)run.data.field[0];
+        y = (const float *)run.data.field[1];
+        seen_weight = (float *)(arena + 0);
+        seen_bias = (float *)(arena + 16384);
+        scale = (float *)(arena + 16640);
+        eval_seen = (float *)(arena + 16896);
+        eval_z = (float *)(arena + 16896);
+        values_reshape = (bfloat16 *)(arena + 16896);
+        eval_loss_part = (float *)(arena + 279040);
+        d_seen_weight_slices_matmul = (float *)(arena + 33571328);
+        seen = (bfloat16 *)(arena + 33571328);
+        values_4_sum = (float *)(arena + 35668480);
+        values_3_sum = (float *)(arena + 35930624);
+        d_seen_pre = (bfloat16 *)(arena + 67125760);
+        eval_pool = (float *)(arena + 67125760);
+        eval_values_reshape = (bfloat16 *)(arena + 67125760);
+        pool = (float *)(arena + 67125760);
+        seen_weight_bf16 = (bfloat16 *)(arena + 67125760);
+        eval_seen_weight_bf16 = (bfloat16 *)(arena + 100680192);
+        z_mul_2 = (float *)(arena + 100680192);
+        pool_cast = (unsigned char *)(arena + 117457408);
+        z_mul = (float *)(arena + 121651712);
+        z_mul_3 = (float *)(arena + 121913856);
+        values_2_sum = (float *)(arena + 122176000);
+        loss_part = (float *)(arena + 122241536);
+    }
+};
+
+// ---- training step ------------------------------------------------------------------------------------------
+
+// seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
+//
+//     x.bf16[i, j, k, l] = x[i, j, k, l]
+//     values_reshape[i, j] = x.bf16[i / (X_ROWS * X_COLUMNS), j, i % (X_ROWS * X_COLUMNS) / X_COLUMNS, i %
+//         (X_ROWS * X_COLUMNS) % X_COLUMNS]
+constexpr int values_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * X_CHANNELS, 4 * Thread::rows);
+static __device__ void values(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+    int i = 4 * (tile * THREADS + threadIdx.x);
+    gate();
+    if (i >= BATCH * X_ROWS * X_COLUMNS * X_CHANNELS)
+        return;
+    Pack<bfloat16, 4> x_bf16_reshape;
+    for (int v = 0; v < 4; v++) {
+        float x = t.x[row(batch, i / (X_ROWS * X_COLUMNS * X_CHANNELS)) * X_CHANNELS * X_ROWS * X_COLUMNS +
+                      (i % X_CHANNELS + v) * X_ROWS * X_COLUMNS + i / X_CHANNELS % (X_ROWS * X_COLUMNS)];
+        x_bf16_reshape[v] = to_bf16(x);
+    }
+    store_pack(t.values_reshape + i, x_bf16_reshape);
+}
+
+// seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
+//
+//     seen.weight.bf16[i, 0, 0, l] = seen.weight[i, 0, 0, l]
+constexpr int seen_weight_bf16_tiles = divide_up(Y * X_CHANNELS, Thread::rows);
+static __device__ void seen_weight_bf16(const Tensors &t, int tile, Gate &gate) {
+    int i = tile * THREADS + threadIdx.x;
+    gate();
+    if (i >= Y * X_CHANNELS)
+        return;
+    t.seen_weight_bf16[i] = to_bf16(t.seen_weight[i]);
+}
+
+// seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
+//
+//     seen[i, j, k, l] = relu((sum over m of values_reshape[i * X_ROWS * X_COLUMNS + j * X_COLUMNS + k, m] *
+//         seen.weight.bf16[l, 0, 0, m]) + seen.bias[l])
+// 1,024 tiles of 256 x 64 outputs, 64 x 32 a warp; bf16 on tensor cores, panels copied ahead to shared memory
+// (cuda/tensor.cuh)
+using seen_product = Product<BATCH * X_ROWS * X_COLUMNS, Y, X_CHANNELS>;
+using seen_tile = TensorTile<256, 64, 64, 4, 2, 2, bfloat16>;
+constexpr int seen_tiles = product_tiles<seen_product, seen_tile>();
+constexpr int seen_shared_bytes = product_shared<seen_product, seen_tile>();
+static __device__ void seen(const Tensors &t, int tile, char *shared, Gate &gate) {
+    auto left = matrix<X_CHANNELS>(t.values_reshape);
+    auto right = transposed(matrix<X_CHANNELS>(t.seen_weight_bf16));
+    struct Ahead {
+        Pack<float, 8> seen_bias;
+    };
+    auto read = [&](int i, int j) { return Ahead{load_pack<8>(t.seen_bias + j)}; };
+    auto out = [&](int i, int j, const Pack<float, 8> &sum, const Ahead &ahead) {
+        Pack<bfloat16, 8> seen;
+        for (int v = 0; v < 8; v++)
+            seen[v] = to_bf16(relu(sum[v] + ahead.seen_bias[v]));
+        store_pack(t.seen + i * Y + j, seen);
+    };
+    auto results = vectorized<8>(preloaded_early(read, out));
+    matmul<seen_product, seen_tile>(tile, left, right, shared, gate, results);
+}
+
+// pool = max_pool(seen, 2)                                                                        vectors.mt:11
+constexpr int pool_tiles = divide_up(BATCH * POOL_ROWS * POOL_COLUMNS * Y, 4 * Thread::rows);
+static __device__ void pool(const Tensors &t, int tile, Gate &gate) {
+    int i = 4 * (tile * THREADS + threadIdx.x);
+    gate();
+    if (i >= BATCH * POOL_ROWS * POOL_COLUMNS * Y)
+        return;
+    int n = i / Y / (POOL_ROWS * POOL_COLUMNS);
+    int line = i / Y / POOL_COLUMNS % POOL_ROWS;
+    int column = i / Y % POOL_COLUMNS;
+    int channel = i % Y;
+
+    // pool[i, j, k, l] = max over m, n of seen[i, j * 2 + m, k * 2 + n, l]
+    auto pool = fill_pack<4, float>(-INFINITY);
+    for (int j = 0; j < 2 * 2; j++) {
+        int at = n * X_ROWS * X_COLUMNS * Y + (line * 2 + j / 2) * X_COLUMNS * Y + (column * 2 + j % 2) * Y + channel;
+        Pack<bfloat16, 4> seen = load_pack<4>(t.seen + at);
+        for (int v = 0; v < 4; v++)
+            pool[v] = fmax(pool[v], to_float(seen[v]));
+    }
+
+    // first[i, j, k, l] = min over m, n of (seen[i, j * 2 + m, k * 2 + n, l] == pool[i, j, k, l] ? m * 2 + n : 4)
+    auto first = fill_pack<4, float>(INFINITY);
+    for (int j = 0; j < 2 * 2; j++) {
+        int at = n * X_ROWS * X_COLUMNS * Y + (line * 2 + j / 2) * X_COLUMNS * Y + (column * 2 + j % 2) * Y + channel;
+        Pack<bfloat16, 4> seen = load_pack<4>(t.seen + at);
+        for (int v = 0; v < 4; v++)
+            first[v] = fmin(first[v], to_float(seen[v]) == pool[v] ? (float)j : 4.0f);
+    }
+    store_pack(t.pool + i, pool);
+
+    // pool_cast[i, j, k, l] = first[i, j, k, l]
+    Pack<unsigned char, 4> seen_cast;
+    for (int v = 0; v < 4; v++)
+        seen_cast[v] = (unsigned char)first[v];
+    store_pack(t.pool_cast + i, seen_cast);
+}
+
+// z = global_avg_pool(pool * scale)                                                               vectors.mt:12
+// loss = mse(z, y)                                                                                vectors.mt:16
+constexpr int z_tiles = divide_up(BATCH * Y, Column<4, 16>::rows);
+constexpr int z_shared_bytes = team_shared<Column<4, 16>>(0);
+static __device__ void z(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Column<4, 16> team(shared);
+    int i = tile * Column<4, 16>::rows + team.row;
+    Pack<float, 4> y = load_pack<4>(t.y + row(batch, i / Y) * Y + i % Y);
+    gate();
+    int line = i / Y;
+    int column = i % Y;
+
+    // pool_sum[i, j] = sum over k, l of pool[i, k, l, j]
+    auto pool_sum = fill_pack<4, float>(0);
+    for (int j = team.first; j < POOL_ROWS * POOL_COLUMNS; j += team.stride) {
+        int at = line * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column;
+        Pack<float, 4> pool = load_pack<4>(t.pool + at);
+        for (int v = 0; v < 4; v++)
+            pool_sum[v] += pool[v];
+    }
+    pool_sum = team_sum(team, pool_sum);
+
+    // z[i, j] = pool_sum[i, j] * scale[j, 0, 0] * 0.015625
+    // z_mul[i, j] = (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
+    // d_z[i, j] = share(i) * 0.015625 * (z[i, j] - y[i, j]) + share(i) * 0.015625 * (z[i, j] - y[i, j])
+    // d_z_pre[i, j] = d_z[i, j] * 0.015625
+    // z_mul_3[i, j] = d_z_pre[i, j] * scale[j, 0, 0]
+    if (leads(team)) {
+        Pack<float, 4> scale = load_pack<4>(t.scale + column);
+        Pack<float, 4> y = load_pack<4>(t.y + row(batch, line) * Y + column);
+        Pack<float, 4> z_mul;
+        Pack<float, 4> d_z_pre_mul;
+        for (int v = 0; v < 4; v++) {
+            float z_sub = pool_sum[v] * scale[v] * 0.015625f - y[v];
+            float share_mul = share(batch, line) * 0.015625f * z_sub;
+            z_mul[v] = z_sub * z_sub;
+            d_z_pre_mul[v] = (share_mul + share_mul) * 0.015625f * scale[v];
+        }
+        store_pack(t.z_mul + i, z_mul);
+        store_pack(t.z_mul_3 + i, d_z_pre_mul);
+    }
+
+    // z_mul_2[i, j, k, l] = d_z_pre[i, l] * pool[i, j, k, l]
+    Pack<float, 4> scale = load_pack<4>(t.scale + column);
+    for (int j = team.first; j < POOL_ROWS * POOL_COLUMNS; j += team.stride) {
+        int at = line * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column;
+        Pack<float, 4> pool = load_pack<4>(t.pool + at);
+        Pack<float, 4> d_z_pre_mul;
+        for (int v = 0; v < 4; v++) {
+            float share_mul = share(batch, line) * 0.015625f * (pool_sum[v] * scale[v] * 0.015625f - y[v]);
+            d_z_pre_mul[v] = (share_mul + share_mul) * 0.015625f * pool[v];
+        }
+        store_pack(t.z_mul_2 + line * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column, d_z_pre_mul);
+    }
+}
+
+// loss = mse(z, y)                                                                                vectors.mt:16
+constexpr int loss_part_tiles = divide_up(BATCH, Warp::rows);
+constexpr int loss_part_shared_bytes = team_shared<Warp>(0);
+static __device__ void loss_part(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    float row_share = share(batch, i);
+    gate();
+    if (i >= BATCH)
+        return;
+
+    // z_sum[i] = sum over j of z_mul[i, j]
+    float z_sum = 0;
+    for (int j = team.first; j < Y; j += team.stride)
+        z_sum += t.z_mul[i * Y + j];
+    z_sum = team_sum(team, z_sum);
+
+    // loss_part[i] = z_sum[i] * 0.015625 * share(i)
+    if (leads(team))
+        t.loss_part[i] = z_sum * 0.015625f * row_share;
+}
+
+// gradient of z = global_avg_pool(pool * scale)                                                   vectors.mt:12
+constexpr int values_2_tiles = divide_up(SIZE_256 * Y, Column<4, 32>::rows);
+constexpr int values_2_shared_bytes = team_shared<Column<4, 32>>(0);
+static __device__ void values_2(const Tensors &t, int tile, char *shared, Gate &gate) {
+    Column<4, 32> team(shared);
+    int i = tile * Column<4, 32>::rows + team.row;
+    gate();
+
+    // values_2_sum[i, j] = sum over k of z_mul_2[(i * SIZE_256_2 + k) / (POOL_ROWS * POOL_COLUMNS),
+    //         (i * SIZE_256_2 + k) / POOL_COLUMNS % POOL_ROWS, (i * SIZE_256_2 + k) % POOL_COLUMNS, j]
+    auto d_z_pre_sum = fill_pack<4, float>(0);
+    for (int j = team.first; j < SIZE_256_2; j += team.stride) {
+        Pack<float, 4> d_z_pre_mul = load_pack<4>(t.z_mul_2 + (i / Y * SIZE_256_2 + j) * Y + i % Y);
+        for (int v = 0; v < 4; v++)
+            d_z_pre_sum[v] += d_z_pre_mul[v];
+    }
+    d_z_pre_sum = team_sum(team, d_z_pre_sum);
+    if (leads(team))
+        store_pack(t.values_2_sum + i, d_z_pre_sum);
+}
+
+// gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
+// gradient of pool = max_pool(seen, 2)                                                            vectors.mt:11
+constexpr int d_seen_to_d_seen_pre_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * Y, 4 * Thread::rows);
+static __device__ void d_seen_to_d_seen_pre(const Tensors &t, int tile, Gate &gate) {
+    int i = 4 * (tile * THREADS + threadIdx.x);
+    gate();
+    if (i >= BATCH * X_ROWS * X_COLUMNS * Y)
+        return;
+    int line = i / Y / X_COLUMNS % X_ROWS;
+    int column = i / Y % X_COLUMNS;
+    int n = i / Y / (X_ROWS * X_COLUMNS);
+    int channel = i % Y;
+
+    // d_pool[i, j, k, l] = z_mul_3[i, l]
+    // d_seen[i, j, k, l] = sum over m, n of (pool_cast[i, (j - m) / 2, (k - n) / 2, l] == m * 2 + n ?
+    //         d_pool[i, (j - m) / 2, (k - n) / 2, l] : 0)
+    auto d_seen = fill_pack<4, float>(0);
+    for (int j = 0; j < 2 * 2; j++) {
+        bool inside = line - j / 2 >= 0 && (line - j / 2) % 2 == 0 && column - j % 2 >= 0 && (column - j % 2) % 2 == 0;
+        int at = n * POOL_ROWS * POOL_COLUMNS * Y + (line - j / 2) / 2 * POOL_COLUMNS * Y + (column - j % 2) / 2 * Y +
+                 channel;
+        Pack<unsigned char, 4> seen_cast = inside ? load_pack<4>(t.pool_cast + at) : Pack<unsigned char, 4>{};
+        Pack<float, 4> d_z_pre_mul = inside ? load_pack<4>(t.z_mul_3 + n * Y + channel) : Pack<float, 4>{};
+        for (int v = 0; v < 4; v++)
+            d_seen[v] += (float)(inside ? seen_cast[v] : 0) == (float)j ? (inside ? d_z_pre_mul[v] : 0.0f) : 0.0f;
+    }
+
+    // d_seen_pre[i, j, k, l] = seen[i, j, k, l] > 0 ? d_seen[i, j, k, l] : 0
+    Pack<bfloat16, 4> seen = load_pack<4>(t.seen + i);
+    Pack<bfloat16, 4> d_seen_pre;
+    for (int v = 0; v < 4; v++)
+        d_seen_pre[v] = to_bf16(to_float(seen[v]) > 0.0f ? d_seen[v] : 0.0f);
+    store_pack(t.d_seen_pre + i, d_seen_pre);
+}
+
+// gradient of z = global_avg_pool(pool * scale)                                                   vectors.mt:12
+constexpr int values_3_tiles = divide_up(Y, Column<1, 32>::rows);
+constexpr int values_3_shared_bytes = team_shared<Column<1, 32>>(0);
+static __device__ void values_3(const Tensors &t, int tile, char *shared, Gate &gate) {
+    Column<1, 32> team(shared);
+    int i = tile * Column<1, 32>::rows + team.row;
+    gate();
+
+    // values_3_sum[i] = sum over j of values_2_sum[j, i]
+    float d_z_pre_sum = 0;
+    for (int j = team.first; j < SIZE_256; j += team.stride)
+        d_z_pre_sum += t.values_2_sum[j * Y + i];
+    d_z_pre_sum = team_sum(team, d_z_pre_sum);
+    if (leads(team))
+        t.values_3_sum[i] = d_z_pre_sum;
+}
+
+// gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
+constexpr int values_4_tiles = divide_up(BATCH * Y, Column<4, 16>::rows);
+constexpr int values_4_shared_bytes = team_shared<Column<4, 16>>(0);
+static __device__ void values_4(const Tensors &t, int tile, char *shared, Gate &gate) {
+    Column<4, 16> team(shared);
+    int i = tile * Column<4, 16>::rows + team.row;
+    gate();
+
+    // values_4_sum[i, j] = sum over k of d_seen_pre[i, k / X_COLUMNS, k % X_COLUMNS, j]
+    auto d_seen_pre_sum = fill_pack<4, float>(0);
+    for (int j = team.first; j < X_ROWS * X_COLUMNS; j += team.stride) {
+        Pack<bfloat16, 4> d_seen_pre = load_pack<4>(t.d_seen_pre + i / Y * X_ROWS * X_COLUMNS * Y + j * Y + i % Y);
+        for (int v = 0; v < 4; v++)
+            d_seen_pre_sum[v] += to_float(d_seen_pre[v]);
+    }
+    d_seen_pre_sum = team_sum(team, d_seen_pre_sum);
+    if (leads(team))
+        store_pack(t.values_4_sum + i, d_seen_pre_sum);
+}
+
+// gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
+//
+// 128 tiles of 64 x 64 outputs, 16 x 32 a warp; bf16 on tensor cores, panels copied ahead to shared memory
+// (cuda/tensor.cuh)
+using d_seen_weight_slices_product = Product<Y, X_CHANNELS, SIZE_2048>;
+using d_seen_weight_slices_tile = TensorTile<64, 64, 64, 4, 2, 4, bfloat16>;
+constexpr int d_seen_weight_slices_each = product_tiles<d_seen_weight_slices_product, d_seen_weight_slices_tile>();
+constexpr int d_seen_weight_slices_tiles = SIZE_128 * d_seen_weight_slices_each;
+constexpr int d_seen_weight_slices_shared_bytes =
+    product_shared<d_seen_weight_slices_product, d_seen_weight_slices_tile>();
+static __device__ void d_seen_weight_slices(const Tensors &t, int tile, char *shared, Gate &gate) {
+    int b = tile / d_seen_weight_slices_each;
+    auto left = transposed(matrix<Y>(t.d_seen_pre + b * SIZE_2048 * Y));
+    auto right = matrix<X_CHANNELS>(t.values_reshape + b * SIZE_2048 * X_CHANNELS);
+    auto out = [&](int i, int j, const Pack<float, 8> &sum) {
+        store_pack(t.d_seen_weight_slices_matmul + b * Y * X_CHANNELS + i * X_CHANNELS + j, sum);
+    };
+    auto results = vectorized<8>(out);
+    matmul<d_seen_weight_slices_product, d_seen_weight_slices_tile>(tile % d_seen_weight_slices_each, left, right,
+                                                                    shared, gate, results);
+}
+
+// loss = mse(z, y)                                                                                vectors.mt:16
+constexpr int report_loss_tiles = 1;
+constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
+static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row < WARPS - 1)
+        return;
+
+    // loss = sum over i of loss_part[i]
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (leads(team))
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+// gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
+// optimizer = sgd(0.1)                                                                            vectors.mt:17
+constexpr int update_seen_bias_tiles = divide_up(Y, Column<1, 32>::rows);
+constexpr int update_seen_bias_shared_bytes = team_shared<Column<1, 32>>(0);
+static __device__ void update_seen_bias(const Tensors &t, int tile, char *shared, Gate &gate) {
+    Column<1, 32> team(shared);
+    int i = tile * Column<1, 32>::rows + team.row;
+    gate();
+
+    // d_seen.bias[i] = sum over j of values_4_sum[j, i]
+    float d_seen_bias = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        d_seen_bias += t.values_4_sum[j * Y + i];
+    d_seen_bias = team_sum(team, d_seen_bias);
+
+    // seen.bias[i] = seen.bias[i] - 0.1 * d_seen.bias[i]
+    if (leads(team))
+        t.seen_bias[i] -= 0.1f * d_seen_bias;
+}
+
+// gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
+// optimizer = sgd(0.1)                                                                            vectors.mt:17
+constexpr int update_seen_weight_tiles = divide_up(Y * X_CHANNELS, Column<4, 32>::rows);
+constexpr int update_seen_weight_shared_bytes = team_shared<Column<4, 32>>(0);
+static __device__ void update_seen_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
+    Column<4, 32> team(shared);
+    int i = tile * Column<4, 32>::rows + team.row;
+    gate();
+
+    // d_seen.weight[i, 0, 0, l] = sum over m of d_seen_weight_slices_matmul[m, i, l]
+    auto d_seen_weight = fill_pack<4, float>(0);
+    for (int j = team.first; j < SIZE_128; j += team.stride) {
+        Pack<float, 4> d_seen_weight_slices = load_pack<4>(t.d_seen_weight_slices_matmul + j * Y * X_CHANNELS + i);
+        for (int v = 0; v < 4; v++)
+            d_seen_weight[v] += d_seen_weight_slices[v];
+    }
+    d_seen_weight = team_sum(team, d_seen_weight);
+
+    // seen.weight[i, 0, 0, l] = seen.weight[i, 0, 0, l] - 0.1 * d_seen.weight[i, 0, 0, l]
+    if (leads(team)) {
+        Pack<float, 4> seen_weight = load_pack<4>(t.seen_weight + i);
+        Pack<float, 4> seen_weight_sub;
+        for (int v = 0; v < 4; v++)
+            seen_weight_sub[v] = seen_weight[v] - 0.1f * d_seen_weight[v];
+        store_pack(t.seen_weight + i, seen_weight_sub);
+    }
+}
+
+// optimizer = sgd(0.1)                                                                            vectors.mt:17
+//
+//     d_scale[i, 0, 0] = values_3_sum[i]
+//     scale[i, 0, 0] = scale[i, 0, 0] - 0.1 * d_scale[i, 0, 0]
+constexpr int update_scale_tiles = divide_up(Y, Thread::rows);
+static __device__ void update_scale(const Tensors &t, int tile, Gate &gate) {
+    int i = tile * THREADS + threadIdx.x;
+    gate();
+    if (i >= Y)
+        return;
+    t.scale[i] -= 0.1f * t.values_3_sum[i];
+}
+
+// ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
+
+// phase 1 of 7: 16,384 tiles
+constexpr int train_1_tiles = values_tiles;
+constexpr int train_1_shared_bytes = 0;
+static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    values(t, batch, tile, gate);
+}
+
+// phase 1 of 7, beside: 16 tiles
+constexpr int train_1_beside_1_tiles = seen_weight_bf16_tiles;
+constexpr int train_1_beside_1_shared_bytes = 0;
+static __device__ void train_1_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    seen_weight_bf16(t, tile, gate);
+}
+
+// phase 2 of 7: 1,024 tiles
+constexpr int train_2_tiles = seen_tiles;
+constexpr int train_2_shared_bytes = seen_shared_bytes;
+static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    seen(t, tile, shared, gate);
+}
+
+// phase 3 of 7: 4,096 tiles
+constexpr int train_3_tiles = pool_tiles;
+constexpr int train_3_shared_bytes = 0;
+static __device__ void train_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    pool(t, tile, gate);
+}
+
+// phase 4 of 7: 1,024 tiles
+constexpr int train_4_tiles = z_tiles;
+constexpr int train_4_shared_bytes = z_shared_bytes;
+static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    z(t, batch, tile, shared, gate);
+}
+
+// phase 5 of 7: 16,384 tiles
+constexpr int train_5_tiles = d_seen_to_d_seen_pre_tiles;
+constexpr int train_5_shared_bytes = 0;
+static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    d_seen_to_d_seen_pre(t, tile, gate);
+}
+
+// phase 5 of 7, beside: 640 tiles
+constexpr int train_5_beside_1_tiles = loss_part_tiles + values_2_tiles;
+constexpr int train_5_beside_1_shared_bytes = std::max({loss_part_shared_bytes, values_2_shared_bytes});
+static __device__ void train_5_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < loss_part_tiles)
+        return loss_part(t, batch, tile, shared, gate);
+    tile -= loss_part_tiles;
+    values_2(t, tile, shared, gate);
+}
+
+// phase 6 of 7: 1,024 tiles
+constexpr int train_6_tiles = values_4_tiles;
+constexpr int train_6_shared_bytes = values_4_shared_bytes;
+static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    values_4(t, tile, shared, gate);
+}
+
+// phase 6 of 7, beside: 128 tiles
+constexpr int train_6_beside_1_tiles = d_seen_weight_slices_tiles;
+constexpr int train_6_beside_1_shared_bytes = d_seen_weight_slices_shared_bytes;
+static __device__ void train_6_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    d_seen_weight_slices(t, tile, shared, gate);
+}
+
+// phase 6 of 7, beside: 9 tiles
+constexpr int train_6_beside_2_tiles = values_3_tiles + report_loss_tiles;
+constexpr int train_6_beside_2_shared_bytes = std::max({values_3_shared_bytes, report_loss_shared_bytes});
+static __device__ void train_6_beside_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < values_3_tiles)
+        return values_3(t, tile, shared, gate);
+    tile -= values_3_tiles;
+    report_loss(t, batch, shared, gate);
+}
+
+// phase 7 of 7: 137 tiles
+constexpr int train_7_tiles = update_seen_bias_tiles + update_seen_weight_tiles + update_scale_tiles;
+constexpr int train_7_shared_bytes = std::max({update_seen_bias_shared_bytes, update_seen_weight_shared_bytes});
+static __device__ void train_7(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < update_seen_bias_tiles)
+        return update_seen_bias(t, tile, shared, gate);
+    tile -= update_seen_bias_tiles;
+    if (tile < update_seen_weight_tiles)
+        return update_seen_weight(t, tile, shared, gate);
+    tile -= update_seen_weight_tiles;
+    update_scale(t, tile, gate);
+}
+
+using Train =
+    Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_1_shared_bytes>,
+         Beside<train_1_beside_1, train_1_beside_1_tiles, train_1_beside_1_shared_bytes>,
+         Phase<train_2, train_2_tiles, train_2_shared_bytes>, Phase<train_3, train_3_tiles, train_3_shared_bytes>,
+         Phase<train_4, train_4_tiles, train_4_shared_bytes>, Phase<train_5, train_5_tiles, train_5_shared_bytes>,
+         Beside<train_5_beside_1, train_5_beside_1_tiles, train_5_beside_1_shared_bytes>,
+         Phase<train_6, train_6_tiles, train_6_shared_bytes>,
+         Beside<train_6_beside_1, train_6_beside_1_tiles, train_6_beside_1_shared_bytes>,
+         Beside<train_6_beside_2, train_6_beside_2_tiles, train_6_beside_2_shared_bytes>,
+         Phase<train_7, train_7_tiles, train_7_shared_bytes>>;
+
+// ---- the step -----------------------------------------------------------------------------------------------
+
+static Replayed<Train> schedule;
+
+// of kernel_table: launch, tiles
+static const Part parts[] = {
+    {0, values_tiles},               // kernel 1
+    {1, seen_weight_bf16_tiles},     // kernel 2
+    {2, seen_tiles},                 // kernel 3
+    {3, pool_tiles},                 // kernel 4
+    {4, z_tiles},                    // kernel 5
+    {6, loss_part_tiles},            // kernel 6
+    {6, values_2_tiles},             // kernel 7
+    {5, d_seen_to_d_seen_pre_tiles}, // kernel 8
+    {9, values_3_tiles},             // kernel 9
+    {7, values_4_tiles},             // kernel 10
+    {8, d_seen_weight_slices_tiles}, // kernel 11
+    {9, report_loss_tiles},          // kernel 12
+    {10, update_seen_bias_tiles},    // kernel 13
+    {10, update_seen_weight_tiles},  // kernel 14
+    {10, update_scale_tiles},        // kernel 15
+};
+static Repeated<Train> repeated;
+
+static const char *train(const MtcRun *run, int64_t steps) {
+    return schedule.train(run, steps);
+}
+
+// phases 0 .. phase of one step
+static const char *train_until(const MtcRun *run, int phase) {
+    return launch_until<Train>(run, phase);
+}
+
+static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t epochs) {
+    return launch_shuffle(run, order, epoch, epochs);
+}
+
+static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
+    return repeated.run(run, parts, kernel, times);
+}
+
+static const char *prepare(const MtcRun *) {
+    return schedule.prepare();
+}
+
+static void release() {
+    schedule.release();
+    repeated.release();
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------------------
+
+// seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
+//
+//     x.bf16[i, j, k, l] = x[i, j, k, l]
+//     eval_values_reshape[i, j] = x.bf16[i / (X_ROWS * X_COLUMNS), j, i % (X_ROWS * X_COLUMNS) / X_COLUMNS, i %
+//         (X_ROWS * X_COLUMNS) % X_COLUMNS]
+constexpr int eval_values_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * X_CHANNELS, 4 * Thread::rows);
+static __device__ void eval_values(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+    int i = 4 * (tile * THREADS + threadIdx.x);
+    gate();
+    if (i >= BATCH * X_ROWS * X_COLUMNS * X_CHANNELS)
+        return;
+    Pack<bfloat16, 4> x_bf16_reshape;
+    for (int v = 0; v < 4; v++) {
+        float x = t.x[row(batch, i / (X_ROWS * X_COLUMNS * X_CHANNELS)) * X_CHANNELS * X_ROWS * X_COLUMNS +
+                      (i % X_CHANNELS + v) * X_ROWS * X_COLUMNS + i / X_CHANNELS % (X_ROWS * X_COLUMNS)];
+        x_bf16_reshape[v] = to_bf16(x);
+    }
+    store_pack(t.eval_values_reshape + i, x_bf16_reshape);
+}
+
+// seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
+//
+//     seen.weight.bf16[i, 0, 0, l] = seen.weight[i, 0, 0, l]
+constexpr int eval_seen_weight_bf16_tiles = divide_up(Y * X_CHANNELS, Thread::rows);
+static __device__ void eval_seen_weight_bf16(const Tensors &t, int tile, Gate &gate) {
+    int i = tile * THREADS + threadIdx.x;
+    gate();
+    if (i >= Y * X_CHANNELS)
+        return;
+    t.eval_seen_weight_bf16[i] = to_bf16(t.seen_weight[i]);
+}
+
+// seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
+//
+//     seen[i, j, k, l] = relu((sum over m of eval_values_reshape[i * X_ROWS * X_COLUMNS + j * X_COLUMNS + k, m]
+//         * seen.weight.bf16[l, 0, 0, m]) + seen.bias[l])
+// 1,024 tiles of 256 x 64 outputs, 64 x 32 a warp; bf16 on tensor cores, panels copied ahead to shared memory
+// (cuda/tensor.cuh)
+using eval_seen_product = Product<BATCH * X_ROWS * X_COLUMNS, Y, X_CHANNELS>;
+using eval_seen_tile = TensorTile<256, 64, 64, 4, 2, 2, bfloat16>;
+constexpr int eval_seen_tiles = product_tiles<eval_seen_product, eval_seen_tile>();
+constexpr int eval_seen_shared_bytes = product_shared<eval_seen_product, eval_seen_tile>();
+static __device__ void eval_seen(const Tensors &t, int tile, char *shared, Gate &gate) {
+    auto left = matrix<X_CHANNELS>(t.eval_values_reshape);
+    auto right = transposed(matrix<X_CHANNELS>(t.eval_seen_weight_bf16));
+    struct Ahead {
+        Pack<float, 8> seen_bias;
+    };
+    auto read = [&](int i, int j) { return Ahead{load_pack<8>(t.seen_bias + j)}; };
+    auto out = [&](int i, int j, const Pack<float, 8> &sum, const Ahead &ahead) {
+        Pack<float, 8> seen;
+        for (int v = 0; v < 8; v++)
+            seen[v] = relu(sum[v] + ahead.seen_bias[v]);
+        store_pack(t.eval_seen + i * Y + j, seen);
+    };
+    auto results = vectorized<8>(preloaded_early(read, out));
+    matmul<eval_seen_product, eval_seen_tile>(tile, left, right, shared, gate, results);
+}
+
+// pool = max_pool(seen, 2)                                                                        vectors.mt:11
+constexpr int eval_pool_tiles = divide_up(BATCH * POOL_ROWS * POOL_COLUMNS * Y, 4 * Thread::rows);
+static __device__ void eval_pool(const Tensors &t, int tile, Gate &gate) {
+    int i = 4 * (tile * THREADS + threadIdx.x);
+    gate();
+    if (i >= BATCH * POOL_ROWS * POOL_COLUMNS * Y)
+        return;
+
+    // pool[i, j, k, l] = max over m, n of seen[i, j * 2 + m, k * 2 + n, l]
+    auto pool = fill_pack<4, float>(-INFINITY);
+    for (int j = 0; j < 2 * 2; j++) {
+        int at = i / Y / (POOL_ROWS * POOL_COLUMNS) * X_ROWS * X_COLUMNS * Y +
+                 (i / Y / POOL_COLUMNS % POOL_ROWS * 2 + j / 2) * X_COLUMNS * Y +
+                 (i / Y % POOL_COLUMNS * 2 + j % 2) * Y + i % Y;
+        Pack<float, 4> seen = load_pack<4>(t.eval_seen + at);
+        for (int v = 0; v < 4; v++)
+            pool[v] = fmax(pool[v], seen[v]);
+    }
+    store_pack(t.eval_pool + i, pool);
+}
+
+// z = global_avg_pool(pool * scale)                                                               vectors.mt:12
+constexpr int eval_output_z_tiles = divide_up(BATCH * Y, Column<4, 16>::rows);
+constexpr int eval_output_z_shared_bytes = team_shared<Column<4, 16>>(0);
+static __device__ void eval_output_z(const Tensors &t, int tile, char *shared, Gate &gate) {
+    Column<4, 16> team(shared);
+    int i = tile * Column<4, 16>::rows + team.row;
+    gate();
+    int column = i % Y;
+
+    // pool_sum[i, j] = sum over k, l of pool[i, k, l, j]
+    auto pool_sum = fill_pack<4, float>(0);
+    for (int j = team.first; j < POOL_ROWS * POOL_COLUMNS; j += team.stride) {
+        int at = i / Y * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column;
+        Pack<float, 4> pool = load_pack<4>(t.eval_pool + at);
+        for (int v = 0; v < 4; v++)
+            pool_sum[v] += pool[v];
+    }
+    pool_sum = team_sum(team, pool_sum);
+
+    // z[i, j] = pool_sum[i, j] * scale[j, 0, 0] * 0.015625
+    if (leads(team)) {
+        Pack<float, 4> scale = load_pack<4>(t.scale + column);
+        Pack<float, 4> z;
+        for (int v = 0; v < 4; v++)
+            z[v] = pool_sum[v] * scale[v] * 0.015625f;
+        store_pack(t.eval_z + i, z);
+    }
+}
+
+// loss = mse(z, y)                                                                                vectors.mt:16
+constexpr int eval_loss_part_tiles = divide_up(BATCH, Warp::rows);
+constexpr int eval_loss_part_shared_bytes = team_shared<Warp>(0);
+static __device__ void eval_loss_part(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    int64_t example = row(batch, i);
+    float row_share = share(batch, i);
+    gate();
+    if (i >= BATCH)
+        return;
+
+    // z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
+    float z_sum = 0;
+    for (int j = team.first; j < Y; j += team.stride) {
+        float z_sub = t.eval_z[i * Y + j] - t.y[example * Y + j];
+        z_sum += z_sub * z_sub;
+    }
+    z_sum = team_sum(team, z_sum);
+
+    // loss_part[i] = z_sum[i] * 0.015625 * share(i)
+    if (leads(team))
+        t.eval_loss_part[i] = z_sum * 0.015625f * row_share;
+}
+
+// loss = mse(z, y)                                                                                vectors.mt:16
+constexpr int eval_report_loss_tiles = 1;
+constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
+static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row < WARPS - 1)
+        return;
+
+    // loss = sum over i of loss_part[i]
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.eval_loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (leads(team))
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+// phase 1 of 6: 16,384 tiles
+constexpr int eval_1_tiles = eval_values_tiles;
+constexpr int eval_1_shared_bytes = 0;
+static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_values(t, batch, tile, gate);
+}
+
+// phase 1 of 6, beside: 16 tiles
+constexpr int eval_1_beside_1_tiles = eval_seen_weight_bf16_tiles;
+constexpr int eval_1_beside_1_shared_bytes = 0;
+static __device__ void eval_1_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_seen_weight_bf16(t, tile, gate);
+}
+
+// phase 2 of 6: 1,024 tiles
+constexpr int eval_2_tiles = eval_seen_tiles;
+constexpr int eval_2_shared_bytes = eval_seen_shared_bytes;
+static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_seen(t, tile, shared, gate);
+}
+
+// phase 3 of 6: 4,096 tiles
+constexpr int eval_3_tiles = eval_pool_tiles;
+constexpr int eval_3_shared_bytes = 0;
+static __device__ void eval_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_pool(t, tile, gate);
+}
+
+// phase 4 of 6: 1,024 tiles
+constexpr int eval_4_tiles = eval_output_z_tiles;
+constexpr int eval_4_shared_bytes = eval_output_z_shared_bytes;
+static __device__ void eval_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_output_z(t, tile, shared, gate);
+}
+
+// phase 5 of 6: 128 tiles
+constexpr int eval_5_tiles = eval_loss_part_tiles;
+constexpr int eval_5_shared_bytes = eval_loss_part_shared_bytes;
+static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_loss_part(t, batch, tile, shared, gate);
+}
+
+// phase 6 of 6: 1 tile
+constexpr int eval_6_tiles = eval_report_loss_tiles;
+constexpr int eval_6_shared_bytes = eval_report_loss_shared_bytes;
+static __device__ void eval_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_report_loss(t, batch, shared, gate);
+}
+
+using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_1, eval_1_tiles, eval_1_shared_bytes>,
+                  Beside<eval_1_beside_1, eval_1_beside_1_tiles, eval_1_beside_1_shared_bytes>,
+                  Phase<eval_2, eval_2_tiles, eval_2_shared_bytes>, Phase<eval_3, eval_3_tiles, eval_3_shared_bytes>,
+                  Phase<eval_4, eval_4_tiles, eval_4_shared_bytes>, Phase<eval_5, eval_5_tiles, eval_5_shared_bytes>,
+                  Phase<eval_6, eval_6_tiles, eval_6_shared_bytes>>;
+
+static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
+    return launch_evaluation<Eval>(run, first, rows, slot);
+}
+
+// ---- tables for the runtime ---------------------------------------------------------------------------------
+
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+static const MtcTensor tensor_table[] = {
+    {"seen.weight",
+     MTC_WEIGHT,
+     MTC_F32,
+     4,
+     {64, 1, 1, 64},
+     0,
+     MTC_UNIFORM,
+     -0.12499999999999999,
+     0.12499999999999999,
+     9,
+     -1,
+     {0, 3, 1, 2}},
+    {"seen.bias",
+     MTC_WEIGHT,
+     MTC_F32,
+     1,
+     {64},
+     16384,
+     MTC_UNIFORM,
+     -0.12499999999999999,
+     0.12499999999999999,
+     9,
+     -1,
+     {0}},
+    {"scale", MTC_WEIGHT, MTC_F32, 3, {64, 1, 1}, 16640, MTC_NORMAL, 0, 1, 10, -1, {0}},
+    {"values_reshape", MTC_VALUE, MTC_BF16, 2, {262144, 64}, 16896, MTC_ZEROS, 0, 0, 9, 0, {0}},
+    {"seen.weight.bf16", MTC_VALUE, MTC_BF16, 4, {64, 1, 1, 64}, 67125760, MTC_ZEROS, 0, 0, 9, 0, {0}},
+    {"seen", MTC_VALUE, MTC_BF16, 4, {1024, 16, 16, 64}, 33571328, MTC_ZEROS, 0, 0, 9, 1, {0}},
+    {"pool", MTC_VALUE, MTC_F32, 4, {1024, 8, 8, 64}, 67125760, MTC_ZEROS, 0, 0, 11, 2, {0}},
+    {"z_mul", MTC_VALUE, MTC_F32, 2, {1024, 64}, 121651712, MTC_ZEROS, 0, 0, 16, 3, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {1024}, 122241536, MTC_ZEROS, 0, 0, 16, 4, {0}},
+    {"z_mul", MTC_VALUE, MTC_F32, 2, {1024, 64}, 121913856, MTC_ZEROS, 0, 0, 12, 3, {0}},
+    {"z_mul", MTC_VALUE, MTC_F32, 4, {1024, 8, 8, 64}, 100680192, MTC_ZEROS, 0, 0, 12, 3, {0}},
+    {"values_2_sum", MTC_VALUE, MTC_F32, 2, {256, 64}, 122176000, MTC_ZEROS, 0, 0, 12, 4, {0}},
+    {"values_3_sum", MTC_VALUE, MTC_F32, 1, {64}, 35930624, MTC_ZEROS, 0, 0, 12, 5, {0}},
+    {"pool_cast", MTC_VALUE, MTC_U8, 4, {1024, 8, 8, 64}, 117457408, MTC_ZEROS, 0, 0, 11, 2, {0}},
+    {"d_seen_pre", MTC_VALUE, MTC_BF16, 4, {1024, 16, 16, 64}, 67125760, MTC_ZEROS, 0, 0, 9, 4, {0}},
+    {"values_4_sum", MTC_VALUE, MTC_F32, 2, {1024, 64}, 35668480, MTC_ZEROS, 0, 0, 9, 5, {0}},
+    {"d_seen_weight_slices_matmul", MTC_VALUE, MTC_F32, 3, {128, 64, 64}, 33571328, MTC_ZEROS, 0, 0, 9, 5, {0}},
+};
+static const MtcField field_table[] = {
+    {.name = "x", .type = MTC_F32, .rank = 3, .dim = {64, 16, 16}, .elements = 16384, .classes = 0, .predicts = true},
+    {.name = "y", .type = MTC_F32, .rank = 1, .dim = {64}, .elements = 64, .classes = 0, .predicts = false},
+};
+static const char *const paths[] = {"x", "y"};
+static const MtcOrigin origin_table[] = {
+    {.format = "idx", .paths = 2, .path = paths},
+};
+static const MtcSplit split_table[] = {
+    {.name = "train", .origin = 0, .from = 0, .to = 1},
+};
+static const char *const report_table[] = {"loss"};
+static const bool rises_table[] = {false};
+// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+static const MtcKernel kernel_table[] = {
+    {"values", 9, 0, 16777216, 100663296},                // phase 1
+    {"seen_weight_bf16", 9, 0, 4096, 24576},              // phase 1
+    {"seen", 9, 1, 2147483648, 67117312},                 // phase 2
+    {"pool", 11, 2, 71303168, 54525952},                  // phase 3
+    {"z", 12, 3, 8912896, 34341120},                      // phase 4
+    {"loss_part", 16, 4, 67584, 266240},                  // phase 5
+    {"values_2", 12, 4, 4194304, 16842752},               // phase 5
+    {"d_seen_to_d_seen_pre", 11, 4, 301989888, 71565312}, // phase 5
+    {"values_3", 12, 5, 16384, 65792},                    // phase 6
+    {"values_4", 9, 5, 16777216, 33816576},               // phase 6
+    {"d_seen_weight_slices", 9, 5, 2147483648, 69206016}, // phase 6
+    {"report_loss", 16, 5, 1024, 4100},                   // phase 6
+    {"update_seen_bias", 9, 6, 65664, 262656},            // phase 7
+    {"update_seen_weight", 9, 6, 532480, 2129920},        // phase 7
+    {"update_scale", 17, 6, 128, 768},                    // phase 7
+};
+static const MtcStatement statement_table[] = {
+    {.line = 9, .text = "seen = relu(conv2d(x, 64, 1))"},
+    {.line = 10, .text = "scale = weight([64, 1, 1], init = normal(0, 1))"},
+    {.line = 11, .text = "pool = max_pool(seen, 2)"},
+    {.line = 12, .text = "z = global_avg_pool(pool * scale)"},
+    {.line = 16, .text = "loss = mse(z, y)"},
+    {.line = 17, .text = "optimizer = sgd(0.1)"},
+};
+
+const MtcModel mtc_model = {
+    .abi = MTC_ABI,
+    .name = "vectors",
+    .source = "vectors.mt",
+    .target = "cuda",
+    .architectures = "",
+    .schedule = "graph",
+    .model_hash = "2a6d016035c86a3c2e1beead0ec2945e6fb98d700fcc59b953f273f9c211c1ff",
+    .training = "loss = mse(z, y)\n"
+                "optimizer = sgd(0.1)\n"
+                "precision = bf16\n"
+                "batch = 1024",
+    .batch = BATCH,
+    .epochs = 10,
+    .seed = 0u,
+    .parameters = 4224,
+    .flops_per_step = 4715609344,
+    .arena_bytes = 122245632,
+    .unshared_bytes = 259105536,
+    .train_phases = 7,
+    .eval_phases = 6,
+    .tensors = 17,
+    .fields = 2,
+    .origins = 1,
+    .splits = 1,
+    .knobs = 0,
+    .fixed = 0,
+    .reports = REPORTS,
+    .kernels = 15,
+    .tensor = tensor_table,
+    .field = field_table,
+    .origin = origin_table,
+    .split = split_table,
+    .knob = NULL,
+    .fixed_param = NULL,
+    .report = report_table,
+    .report_rises = rises_table,
+    .monitor = 0,
+    .patience = 0,
+    .kernel = kernel_table,
+    .prediction_offset = 16896,
+    .prediction_rank = 1,
+    .prediction_dim = {64},
+    .prediction_is_classes = false,
+    .statements = 6,
+    .statement = statement_table,
+    .train = train,
+    .train_until = train_until,
+    .eval = evaluate,
+    .shuffle = shuffle,
+    .run_kernel = run_kernel,
+    .prepare = prepare,
+    .release = release,
+};
+
+// ---- main ---------------------------------------------------------------------------------------------------
+
+int main(int argc, char **argv) {
+    return mtc_main(&mtc_model, argc, argv);
+}

@@ -1,0 +1,42 @@
+"""Batch norm of numbers that lie far from 0, as raw columns of a table do: a year, a price in cents."""
+
+import numpy as np
+import pytest
+
+from library import Library
+
+BATCH = 64
+MODEL = f"""data {{
+  train = npy("x.npy", "y.npy")
+  x : f32[4]
+  y : f32[1]
+}}
+model {{
+  b      = batch_norm(x, affine = false)
+  h      = linear(b, 1)
+  square = mean(b * b)
+}}
+train {{
+  loss      = mse(h, y)
+  metric    = square
+  optimizer = sgd(0.01)
+  batch     = {BATCH}
+}}
+"""
+
+
+@pytest.mark.parametrize("mean", [0, 1e3, 1e5])
+@pytest.mark.parametrize("target", ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)])
+def test_far_from_zero(target, mean, compile_model):
+    rng = np.random.default_rng(5)
+    x = (mean + rng.normal(0, 1, (BATCH, 4))).astype(np.float32)
+    library = Library(compile_model(MODEL, "--shared", target=target).path)
+    library.set_data([x, rng.normal(size=(BATCH, 1)).astype(np.float32)])
+    squares = library.train(20, 2)[:, 1]
+    mean_kept, variance_kept = library.get("b.running_mean", 4), library.get("b.running_var", 4)
+    library.close()
+    exact = x.astype(np.float64)
+    assert squares == pytest.approx(np.ones(20), rel=1e-3)  # of what has mean 0 and variance 1
+    kept = 0.9**20
+    assert mean_kept == pytest.approx((1 - kept) * exact.mean(0), rel=1e-5, abs=1e-5)
+    assert variance_kept == pytest.approx(kept + (1 - kept) * exact.var(0, ddof=1), rel=1e-3)

@@ -1,0 +1,122 @@
+"""Convolutions of compiled programs against NumPy in float64: the outputs, and the gradients of the image and of the filters,
+which are products that read windows of images. Odd sizes, strides, paddings, dilations, and 1 to 64 channels."""
+
+import numpy as np
+import pytest
+from library import Library
+from test_ops_compiled import mtc
+
+#        batch, channels, rows, columns; outputs, kernel; stride, padding, dilation
+CASES = {
+    "grey": (5, (1, 9, 7), (8, (3, 3)), (1, 1), (1, 1), (1, 1)),
+    "stem": (3, (3, 15, 14), (16, (7, 7)), (2, 2), (3, 3), (1, 1)),
+    "odd": (3, (5, 7, 9), (7, (3, 3)), (2, 1), (1, 1), (1, 1)),
+    "dilated": (2, (8, 11, 9), (12, (3, 3)), (1, 1), (0, 2), (2, 3)),
+    "wide": (2, (3, 6, 10), (5, (1, 5)), (1, 3), (0, 2), (1, 1)),
+    "pixel": (4, (16, 5, 5), (24, (1, 1)), (2, 2), (0, 0), (1, 1)),
+    "deep": (2, (64, 8, 8), (64, (3, 3)), (1, 1), (1, 1), (1, 1)),
+    "halved": (2, (64, 8, 8), (128, (3, 3)), (2, 2), (1, 1), (1, 1)),
+    "resident": (32, (64, 24, 24), (64, (3, 3)), (1, 1), (1, 1), (1, 1)),  # tiles of 288 pixels divide the images' (cuda/tensor_resident.cuh)
+    "far": (2, (4, 4, 4), (8, (3, 3)), (3, 3), (2, 2), (1, 1)),
+}
+#        precision: largest error, of results that are about 1
+PRECISIONS = {"fp32": 1e-5, "tf32": 4e-3, "bf16": 4e-2}
+TARGETS = [("cpu", "fp32"), *(pytest.param(("cuda", p), marks=pytest.mark.gpu) for p in PRECISIONS)]
+
+
+def taps(case):
+    """For each axis, the positions [outputs, taps] in the padded image."""
+    _, (_, *size), (_, kernel), stride, padding, dilation = case
+    for n, k, s, p, d in zip(size, kernel, stride, padding, dilation):
+        outputs = (n + 2 * p - d * (k - 1) - 1) // s + 1
+        yield np.arange(outputs)[:, None] * s + np.arange(k)[None, :] * d
+
+
+def convolve(x, w, probe, case):
+    """y, and the gradients of sum(y * probe) by the image and by the filters."""
+    padding = case[4]
+    padded = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding)))
+    rows, columns = taps(case)
+    index = rows[:, None, :, None], columns[None, :, None, :]
+    seen = padded[:, :, *index]
+    y = np.einsum("nchwij,ocij->nohw", seen, w, optimize=True)
+    dw = np.einsum("nchwij,nohw->ocij", seen, probe, optimize=True)
+    d_padded = np.zeros_like(padded)
+    np.add.at(d_padded, (slice(None), slice(None), *index), np.einsum("nohw,ocij->nchwij", probe, w, optimize=True))
+    (p, q), (h, v) = padding, x.shape[2:]
+    return y, d_padded[:, :, p : p + h, q : q + v], dw
+
+
+def model(case, outputs):
+    batch, shape, (out, kernel), stride, padding, dilation = case
+    c, h, w = shape
+    return f"""data {{
+  train = idx("x", "probe")
+  x : f32[{c}, {h}, {w}]
+  probe : f32[{out}, {outputs[0]}, {outputs[1]}]
+}}
+model {{
+  shift = weight([{c}, {h}, {w}], init = zeros())
+  y = conv2d(x + shift, {out}, {list(kernel)}, stride = {list(stride)}, padding = {list(padding)}, dilation = {list(dilation)}, bias = false)
+}}
+train {{
+  loss = sum(y * probe)
+  predict = flatten(y)
+  optimizer = sgd(0, momentum = 0.9)
+  batch = {batch}
+}}
+"""
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: "-".join(target))
+def test_convolution(target, case, tmp_path):
+    target, precision = target
+    batch, shape, (out, kernel), *_ = case
+    rows, columns = taps(case)
+    outputs = len(rows), len(columns)
+    path = tmp_path / "conv.mt"
+    path.write_text(model(case, outputs))
+    flags = ["--precision", precision] if precision != "fp32" else []
+    mtc(path, "--shared", "-o", tmp_path / "conv.so", "--keep", tmp_path, "--target", target, *flags)
+    library = Library(tmp_path / "conv.so")
+    random = np.random.default_rng(6)
+    depth = shape[0] * kernel[0] * kernel[1]
+    x = random.uniform(-1, 1, (batch, *shape)).astype(np.float32)
+    w = (random.uniform(-1, 1, (out, shape[0], *kernel)) / depth**0.5).astype(np.float32)
+    probe = random.uniform(-1, 1, (batch, out, *outputs)).astype(np.float32)
+    library.set("y.weight", w)
+    library.set_data([x, probe])
+    y = library.predict([x, probe], out * outputs[0] * outputs[1]).reshape(batch, out, *outputs)
+    library.train(1, 1)
+    d_shift = library.get("shift.momentum", shape) * batch
+    d_w = library.get("y.weight.momentum", w.shape) * batch
+    library.close()
+    expected, dx, dw = convolve(*(values.astype(np.float64) for values in (x, w, probe)), case)
+    limit = PRECISIONS[precision]
+    for got, exact in (y, expected), (d_shift, dx.sum(0)), (d_w, dw):
+        assert abs(got - exact).max() < limit * max(1, abs(exact).max())
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: "-".join(target))
+def test_convolution_of_a_data_field(target, tmp_path):
+    """In fp32 on a GPU, the bytes of the data set become numbers as the product loads them; around the image are zeros."""
+    target, precision = target
+    case = 6, (1, 9, 8), (8, (3, 3)), (1, 1), (1, 1), (1, 1)
+    path = tmp_path / "conv.mt"
+    text = model(case, (9, 8)).replace("x : f32[1, 9, 8]", "x : u8[1, 9, 8]").replace("x + shift", "1 - x / 255")
+    path.write_text("".join(line for line in text.splitlines(True) if "shift" not in line))
+    mtc(path, "--shared", "-o", tmp_path / "conv.so", "--keep", tmp_path, "--target", target, "--precision", precision)
+    library = Library(tmp_path / "conv.so")
+    random = np.random.default_rng(7)
+    x = random.integers(0, 256, (6, 1, 9, 8), dtype=np.uint8)
+    w, probe = (random.uniform(-1, 1, shape).astype(np.float32) / 3 for shape in ((8, 1, 3, 3), (6, 8, 9, 8)))
+    library.set("y.weight", w)
+    library.set_data([x, probe])
+    y = library.predict([x, probe], 8 * 9 * 8).reshape(probe.shape)
+    library.train(1, 1)
+    d_w = library.get("y.weight.momentum", w.shape) * 6
+    library.close()
+    expected, _, dw = convolve(1 - x / 255, w.astype(np.float64), probe.astype(np.float64), case)
+    for got, exact in (y, expected), (d_w, dw):
+        assert abs(got - exact).max() < PRECISIONS[precision] * max(1, abs(exact).max())

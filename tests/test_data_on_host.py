@@ -1,0 +1,97 @@
+"""Training data that stay in host memory: the same bytes come out, whatever is cut from an epoch at a time."""
+
+import numpy as np
+import pytest
+
+from fake_data import unpack
+
+pytest_plugins = ["fake_model"]
+
+USAGE, BAD_DATA = 64, 65
+EXAMPLE, BATCH = 17, 8
+
+
+def window(steps):
+    return {"MTC_WINDOW": str(steps * EXAMPLE * BATCH)}
+
+
+def saved(folder, name):
+    return unpack((folder / name).read_bytes())[1]
+
+
+@pytest.fixture
+def expected(fake, folder):
+    fake(folder, "--save", "device", "--data-on", "device", "--quiet")
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 7, 25, 26, 1000])
+def test_same_bytes(fake, folder, expected, steps):
+    """203 examples are 26 steps, the last one of 3."""
+    fake(folder, "--save", "host", "--data-on", "host", "--quiet", env=window(steps))
+    assert saved(folder, "host") == saved(folder, "device")
+
+
+def test_same_bytes_across_a_resume_in_an_epoch(fake, folder, expected):
+    for limit, steps in ((31, 3), (45, 2), (60, 26)):
+        resume = ["--resume", "part"] if limit > 31 else []
+        fake(folder, *resume, "--save", "part", "--data-on", "host", "--limit-steps", limit, "--quiet", env=window(steps))
+    fake(folder, "--resume", "part", "--save", "host", "--data-on", "device", "--quiet")
+    assert saved(folder, "host") == saved(folder, "device")
+
+
+def test_divergence_is_found(fake, folder):
+    device = fake(folder, "--poison", "27", code=BAD_DATA)
+    assert fake(folder, "--poison", "27", "--data-on", "host", code=BAD_DATA, env=window(2)) == device
+
+
+def test_overfitting_one_batch(fake, folder):
+    fake(folder, "--overfit-batch", "--data-on", "host", "--save", "host", "--quiet", env=window(1))
+    fake(folder, "--overfit-batch", "--save", "device", "--quiet")
+    assert saved(folder, "host") == saved(folder, "device")
+
+
+def test_what_needs_data_on_the_device(fake, folder):
+    assert '"pass":"forward"' in fake(folder, "bench", "--forward", "--data-on", "host", "--steps", "5", "--runs", "1", env=window(2))
+    assert '"pass":"training"' in fake(folder, "bench", "--data-on", "host", "--steps", "50", "--runs", "1", env=window(2))
+    assert "--data-on is host or device, not 'disk'" in fake(folder, "--data-on", "disk", code=USAGE)
+
+
+MODEL = """data {
+  train = npy("x.npy", "y.npy")
+  x : f32[3]
+  y : f32[1]
+}
+model { p = linear(tanh(linear(normalize(x), 8)), 1) }
+train {
+  loss      = mse(p, y)
+  optimizer = adam(0.01)
+  batch     = 16
+  epochs    = 5
+}
+"""
+
+
+def test_statistics_of_fields(compile_model, tmp_path, monkeypatch):
+    random = np.random.default_rng(0)
+    np.save(tmp_path / "x.npy", random.normal(5, 3, (333, 3)).astype(np.float32))
+    np.save(tmp_path / "y.npy", random.normal(0, 1, (333, 1)).astype(np.float32))
+    program = compile_model(MODEL)
+    program("--data", tmp_path, "--save", tmp_path / "device", "--quiet")
+    for steps in (1, 4, 21):
+        monkeypatch.setenv("MTC_WINDOW", str(steps * 16 * 16))
+        program("--data", tmp_path, "--save", tmp_path / "host", "--data-on", "host", "--quiet")
+        assert saved(tmp_path, "host") == saved(tmp_path, "device")
+
+
+@pytest.mark.gpu
+def test_same_bytes_on_a_gpu(compile_model, tmp_path, monkeypatch):
+    random = np.random.default_rng(0)
+    np.save(tmp_path / "x.npy", random.normal(5, 3, (3333, 3)).astype(np.float32))
+    np.save(tmp_path / "y.npy", random.normal(0, 1, (3333, 1)).astype(np.float32))
+    for schedule in ("graph", "persistent"):
+        program = compile_model(MODEL, "--schedule", schedule, target="cuda")
+        program("--data", tmp_path, "--save", tmp_path / "device", "--quiet")
+        for steps in (1, 40, 300):
+            monkeypatch.setenv("MTC_WINDOW", str(steps * 16 * 16))
+            program("--data", tmp_path, "--save", tmp_path / "host", "--data-on", "host", "--quiet")
+            assert saved(tmp_path, "host") == saved(tmp_path, "device")

@@ -1,0 +1,265 @@
+"""Images: what the layout pass takes out, batch norm and its running statistics, ties of pooling, chance. As graphs, and in
+compiled programs against their graphs."""
+
+import re
+
+import numpy as np
+import pytest
+from conftest import ROOT, run_mtc
+from library import Library
+from random_port import permutation, shuffle_key, uniform
+from evaluator import evaluate, parse
+from ops_cases import conv2d
+from test_ops_graph import dump, finite_differences
+
+BATCH = 4
+
+
+def model(lines, image="f32[2, 5, 4]", out=3, optimizer="sgd(0, momentum = 0.9)", batch=BATCH):
+    """A model whose last statement makes a vector h of each example; its loss is the sum of h times the field `probe`."""
+    body = "\n".join(f"  {line}" for line in lines)
+    return f"""data {{
+  train = idx("images", "probes")
+  image : {image}
+  probe : f32[{out}]
+}}
+model {{
+{body}
+}}
+train {{
+  loss      = sum(h * probe)
+  predict   = h
+  optimizer = {optimizer}
+  batch     = {batch}
+}}
+"""
+
+
+def leaves_of(graph, seed=1):
+    """Random values for all leaves; states are 0, variances positive."""
+    random, leaves = np.random.default_rng(seed), {}
+    for node in graph:
+        if node.op in ("field", "weight"):
+            leaves[node.name] = random.normal(size=node.shape) + (3 if node.op == "field" and len(node.shape) > 2 else 0)
+            if node.name.endswith("running_var"):
+                leaves[node.name] = random.uniform(0.5, 2, node.shape)
+        if node.op == "state":
+            leaves[node.name] = np.zeros(node.shape)
+    return leaves
+
+
+def in_files(w):
+    """Filters [O, KH, KW, C] of a graph as files have them."""
+    return w.transpose(0, 3, 1, 2)
+
+
+# ---- layout ----
+
+RESIDUAL = ["x = relu(batch_norm(conv2d(image, 6, 3, padding = 1, bias = false)))",
+            "y = batch_norm(conv2d(dropout(x, 0.1), 6, 3, padding = 1, bias = false))",
+            "z = relu(y + batch_norm(conv2d(x, 6, 1, bias = false)))",
+            "p = relu(group_norm(max_pool(z * weight([6, 1, 1]), 3, stride = 2, padding = 1), 2))",
+            "h = linear(global_avg_pool(upsample(p, 2)), 3)"]
+
+
+def image_transposes(graph):
+    return [node for node in graph if node.op == "transpose" and len(node.shape) == 4 and node.shape[0] == BATCH]
+
+
+@pytest.mark.parametrize("kind, transposed", [("train", ["field", "random"]), ("eval", ["field"])])
+def test_images_stay_channels_last(kind, transposed, tmp_path):
+    """Only the first layer's input is transposed, and the numbers of a dropout, which lie nowhere."""
+    graphs = {stage: dump(tmp_path, model(RESIDUAL), stage)[kind] for stage in ("graph", "simple")}
+    assert len(image_transposes(graphs["graph"])) > 10
+    assert [graphs["simple"][node.inputs[0]].op for node in image_transposes(graphs["simple"])] == transposed
+
+
+def test_layout_keeps_the_numbers(tmp_path):
+    text = model(RESIDUAL)
+    random = np.random.default_rng(2).uniform(size=(BATCH, 6, 5, 4))
+    results = []
+    for stage in ("graph", "grad", "simple"):
+        graph = dump(tmp_path, text, stage)["train"]
+        leaves = leaves_of(dump(tmp_path, text, "grad")["train"])
+        results.append(evaluate(graph, leaves, random=lambda stream, shape: random).reports["loss"])
+    assert results == pytest.approx([results[0]] * 3, rel=1e-9)
+
+
+def test_flatten_has_the_order_of_the_language(tmp_path):
+    lines = ["c = relu(conv2d(image, 3, 3, bias = false))", "h = linear(flatten(c), 3, bias = false)"]
+    graph = dump(tmp_path, model(lines), "simple")["eval"]
+    leaves = leaves_of(graph)
+    c = np.maximum(conv2d(leaves["image"], in_files(leaves["c.weight"])), 0)
+    np.testing.assert_allclose(evaluate(graph, leaves).output, c.reshape(BATCH, -1) @ leaves["h.weight"].T, rtol=1e-9)
+
+
+# ---- batch norm ----
+
+NORMED = ["y = batch_norm(conv2d(image, 3, 3, bias = false), momentum = 0.2)", "h = global_avg_pool(square(relu(y)))"]
+
+
+@pytest.mark.parametrize("rows", [BATCH, BATCH - 1])
+def test_batch_norm_in_training(rows, tmp_path):
+    """The examples that fill up a batch take no part in it."""
+    for stage in ("graph", "simple"):
+        graph = dump(tmp_path, model(NORMED), stage)["train"]
+        leaves = leaves_of(dump(tmp_path, model(NORMED), "grad")["train"])
+        result = evaluate(graph, leaves, rows=rows)
+        x = conv2d(leaves["image"][:rows], in_files(leaves["y.0.weight"]))
+        mean, var = x.mean((0, 2, 3)), x.var((0, 2, 3))
+        y = (x - mean[:, None, None]) / np.sqrt(var + 1e-5)[:, None, None]
+        y = y * leaves["y.1.weight"][:, None, None] + leaves["y.1.bias"][:, None, None]
+        h = (np.maximum(y, 0) ** 2).mean((2, 3))
+        assert result.reports["loss"] == pytest.approx((h * leaves["probe"][:rows]).sum() / rows, rel=1e-9)
+        running = {"running_mean": mean, "running_var": x.transpose(1, 0, 2, 3).reshape(3, -1).var(1, ddof=1)}
+        for name, batch in running.items():
+            expected = 0.8 * leaves[f"y.1.{name}"] + 0.2 * batch
+            np.testing.assert_allclose(result.assigned[f"y.1.{name}"], expected, rtol=1e-9, err_msg=name)
+
+
+def test_batch_norm_in_evaluation(tmp_path):
+    graph = dump(tmp_path, model(NORMED), "simple")["eval"]
+    leaves = leaves_of(graph)
+    x = conv2d(leaves["image"], in_files(leaves["y.0.weight"]))
+    column = {name: leaves[f"y.1.{name}"][:, None, None] for name in ("weight", "bias", "running_mean", "running_var")}
+    y = (x - column["running_mean"]) / np.sqrt(column["running_var"] + 1e-5) * column["weight"] + column["bias"]
+    np.testing.assert_allclose(evaluate(graph, leaves).output, (np.maximum(y, 0) ** 2).mean((2, 3)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("lines", [NORMED, ["h = batch_norm(linear(flatten(image), 3), affine = false)"],
+                                   ["h = global_avg_pool(square(batch_norm(image)))"]])
+@pytest.mark.parametrize("rows", [BATCH, BATCH - 1])
+def test_batch_norm_gradient(lines, rows, tmp_path):
+    lines = [*lines[:-1], lines[-1] + " * weight([3])" if "image)))" not in lines[-1] else lines[-1] + " * weight([2])"]
+    text = model(lines, out=2 if "image)))" in lines[-1] else 3)
+    graph, simple = (dump(tmp_path, text, stage)["train"] for stage in ("grad", "simple"))
+    leaves = leaves_of(graph)
+    result, after = evaluate(graph, leaves, rows=rows), evaluate(simple, leaves, rows=rows)
+    for name in [name.removesuffix(".momentum") for name in leaves if name.endswith(".momentum")]:
+        expected = finite_differences(graph, leaves, name, rows)
+        for assigned in (result.assigned, after.assigned):
+            np.testing.assert_allclose(assigned[f"{name}.momentum"], expected, rtol=1e-5, atol=1e-7, err_msg=name)
+
+
+def test_batch_norm_sums(tmp_path):
+    """Of each batch norm there are four sums over the pixels of the batch: two of values, two of gradients."""
+    lines = ["a = relu(batch_norm(conv2d(image, 6, 3, padding = 1, bias = false)))",
+             "b = relu(batch_norm(conv2d(a, 6, 3, padding = 1, bias = false)) + a)", "h = linear(global_avg_pool(b), 3)"]
+    graph = dump(tmp_path, model(lines), "simple")["train"]
+    over_pixels = [n for n in graph if n.op == "sum" and n.attrs["axes"] == [0, 1, 2] and len(graph[n.inputs[0]].shape) == 4]
+    assert len(over_pixels) == 4 * 2
+
+
+# ---- pooling ----
+
+def test_the_first_of_equal_elements_gets_the_gradient(tmp_path):
+    lines = ["x = image * 0 + weight([1, 3, 3])", "h = flatten(max_pool(x, 2, stride = 1))"]
+    graph = dump(tmp_path, model(lines, image="f32[1, 3, 3]", out=4), "simple")["train"]
+    leaves = leaves_of(graph) | {"x.weight": np.array([[[1, 1, 0], [1, 1, 2], [0, 2, 2]]]) * 1.0}
+    name = next(name for name in leaves if name.endswith(".momentum"))
+    leaves[name.removesuffix(".momentum")] = np.array([[[1.0, 1, 0], [1, 1, 2], [0, 2, 2]]])
+    a, b, c, d = leaves["probe"].mean(0)  # of the four outputs
+    np.testing.assert_allclose(evaluate(graph, leaves).assigned[name], [[[a, 0, 0], [0, 0, b + d], [0, c, 0]]], atol=1e-12)
+
+
+# ---- chance ----
+
+CHANCE = ["x = cutout(random_flip(random_crop(image, 1)), 2)", "h = linear(flatten(x), 3)"]
+
+
+def test_images_change_in_training_only(tmp_path):
+    graphs = dump(tmp_path, model(CHANCE), "simple")
+    drawn = [(node.op, node.attrs["index"]) for node in graphs["train"] if node.op in ("random_crop", "random_flip", "random")]
+    assert drawn == [("random_crop", 0), ("random_flip", 1), ("random", 2), ("random", 3)]
+    assert not {node.op for node in graphs["eval"]} & {"random_crop", "random_flip", "random"}
+
+
+def test_cutout(tmp_path):
+    graph = dump(tmp_path, model(["x = cutout(image, 3)", "h = linear(flatten(x), 3, bias = false)"]), "simple")["train"]
+    leaves, u = leaves_of(graph), np.random.default_rng(4).uniform(size=(2, BATCH))
+    x = leaves["image"].copy()
+    for n in range(BATCH):
+        rows, columns = (max(int(u[k, n] * size) - 1, 0) for k, size in enumerate((5, 4)))
+        ends = [int(u[k, n] * size) + 2 for k, size in enumerate((5, 4))]
+        x[n, :, rows : ends[0], columns : ends[1]] = 0
+    loss = ((x.reshape(BATCH, -1) @ leaves["h.weight"].T) * leaves["probe"]).sum() / BATCH
+    assert evaluate(graph, leaves, random=lambda stream, shape: u[stream]).reports["loss"] == pytest.approx(loss)
+
+
+# ---- compiled ----
+
+COMPILED = ["x = cutout(random_flip(random_crop(image, 2)), 3)", "y = conv2d(x, 4, 3, padding = 1, bias = false)",
+            "z = max_pool(relu(batch_norm(y, momentum = 0.3)), 2)",
+            "r = relu(batch_norm(conv2d(z, 6, 3, stride = 2, padding = 1)) + conv2d(z, 6, 1, stride = 2, bias = false))",
+            "h = linear(global_avg_pool(group_norm(r, 2)), 3)"]
+
+
+def shown(value):
+    """A tensor as files and the C interface have it."""
+    return in_files(value) if value.ndim == 4 else value
+
+
+TARGETS = [pytest.param(["--target", "cpu", "--real", "f64"], np.float64, 1e-5, id="cpu-f64"),
+           pytest.param(["--target", "cpu"], np.float32, 1e-3, id="cpu"),
+           pytest.param(["--target", "cuda"], np.float32, 1e-3, id="cuda", marks=pytest.mark.gpu)]
+
+
+@pytest.mark.parametrize("flags, real, tolerance", TARGETS)
+def test_a_step_of_training(flags, real, tolerance, tmp_path):
+    """Each tensor after a step on a partial batch, and what it predicts then, as the graph has it. The first examples of an
+    epoch are those that its permutation begins with."""
+    text, path, rows = model(COMPILED, image="f32[2, 7, 6]", optimizer="sgd(0.1)", batch=8), tmp_path / "library.so", 5
+    graphs = dump(tmp_path, text, "grad")
+    leaves = leaves_of(graphs["train"])
+    made = run_mtc(tmp_path / "case.mt", "--shared", "-o", path, *flags)
+    assert made.returncode == 0, made.stderr
+    library = Library(path, real)
+    data = {name: leaves[name][:rows].astype(np.float32) for name in ("image", "probe")}
+    library.set_data(list(data.values()))
+    weights = [name for name in leaves if name not in data]
+    leaves = {name: value.astype(np.float32) for name, value in leaves.items()}
+    for name in weights:
+        library.set(name, shown(leaves[name]))
+    order = permutation(shuffle_key(1, 0), rows)
+    batch = {name: np.concatenate([values[order], np.repeat(values[order][:1], 8 - rows, 0)]) for name, values in data.items()}
+    loss = library.train(1, 1)[0, 0]
+    result = evaluate(graphs["train"], leaves | batch, rows=rows, random=lambda stream, shape: uniform(1, stream, 1, shape))
+    assert loss == pytest.approx(result.reports["loss"], rel=tolerance)
+    for name in weights:
+        expected = shown(result.assigned[name])
+        np.testing.assert_allclose(library.get(name, expected.shape), expected, rtol=tolerance, atol=tolerance, err_msg=name)
+    images = np.concatenate([data["image"], np.zeros((8 - rows, 2, 7, 6))])
+    expected = evaluate(graphs["eval"], leaves | result.assigned | {"image": images, "probe": batch["probe"]}, rows=rows).output
+    predicted = library.predict(list(data.values()), 3)
+    np.testing.assert_allclose(predicted, expected[:rows], rtol=tolerance, atol=tolerance)
+    library.close()
+
+
+# ---- what the user sees ----
+
+def test_summary_has_the_shapes_of_the_language(tmp_path):
+    lines = ["a = relu(conv2d(image, 6, 3, padding = 1, stride = 2))", "b = batch_norm(conv2d(a, 4, 2))", "w = weight([4, 1, 1])",
+             "h = linear(flatten(b * w), 3)"]
+    dump(tmp_path, model(lines), "simple")
+    for flags in ([], ["--precision", "bf16"]):
+        shown = run_mtc("--summary", *flags, tmp_path / "case.mt").stdout
+        shapes = {name: shape for name, shape in re.findall(r"^ +\d+  (\S+) +(f32(?:\[[^]]*\])?)", shown, re.M)}
+        assert {name: shapes[name] for name in "abwh"} == {"a": "f32[6, 3, 2]", "b": "f32[4, 2, 1]", "w": "f32[4, 1, 1]", "h": "f32[3]"}
+        assert "bf16[" not in shown
+
+
+def test_names_of_torchvision():
+    """The tensors of the state dict of resnet18, in its order."""
+    done = run_mtc("--emit=graph", "models/resnet18.mt", cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    made = dict.fromkeys(re.findall(r"= weight index=\d+ : \S+(?: \d+\])* (\S+)", re.sub(r", ", ",", done.stdout)))
+    norm = ["weight", "bias", "running_mean", "running_var"]
+    expected = ["conv1.weight", *(f"bn1.{n}" for n in norm)]
+    for stage in range(1, 5):
+        for block in range(2):
+            prefix = f"layer{stage}.{block}"
+            for k in (1, 2):
+                expected += [f"{prefix}.conv{k}.weight", *(f"{prefix}.bn{k}.{n}" for n in norm)]
+            if stage > 1 and block == 0:
+                expected += [f"{prefix}.downsample.0.weight", *(f"{prefix}.downsample.1.{n}" for n in norm)]
+    assert set(made) == {*expected, "fc.weight", "fc.bias"}

@@ -1,0 +1,127 @@
+"""Precision, splitting and fusion of convolutions: the same numbers before and after, and what is stored of them."""
+
+import re
+
+import numpy as np
+import pytest
+from conftest import run_mtc
+from evaluator import evaluate, parse, to_bf16
+from library import Library
+from random_port import permutation, shuffle_key
+from test_images import leaves_of, model, shown
+
+LINES = ["a = relu(batch_norm(conv2d(image, 16, 3, padding = 1, bias = false)))",
+         "b = batch_norm(conv2d(a, 32, 3, padding = 1, stride = 2, bias = false))",
+         "c = relu(b + conv2d(a, 32, 1, stride = 2))",
+         "h = linear(relu(linear(flatten(max_pool(c, 2)), 32)), 3)"]
+IMAGE, BATCH = "f32[16, 8, 8]", 64  # 4096 pixels: sums over them are split
+
+
+@pytest.fixture
+def emit(tmp_path):
+    """emit(stage, *flags): what mtc prints of the model above."""
+    path = tmp_path / "case.mt"
+    path.write_text(model(LINES, image=IMAGE, batch=BATCH))
+
+    def run(stage, *flags):
+        done = run_mtc(f"--emit={stage}", *flags, path)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return run
+
+
+def step(text):
+    graph = parse(text)["train"]
+    return evaluate(graph, leaves_of(graph), rows=BATCH)
+
+
+@pytest.mark.parametrize("target", ["cuda", "cpu"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+def test_split_keeps_the_numbers(emit, target, precision):
+    flags = ["--target", target, "--precision", precision]
+    before, after = step(emit("simple", *flags)), step(emit("split", *flags))
+    assert len(after.values) > len(before.values)
+    assert after.reports["loss"] == pytest.approx(before.reports["loss"], rel=1e-9)
+    for name, value in before.assigned.items():
+        # A number at the edge between two of bf16 may fall to the other side.
+        tolerance = 1e-9 if precision == "fp32" else 1e-2 * np.abs(value).max()
+        np.testing.assert_allclose(after.assigned[name], value, rtol=1e-9, atol=tolerance, err_msg=name)
+
+
+def test_bf16_is_close_to_fp32(emit):
+    exact, rounded = step(emit("simple")), step(emit("simple", "--precision", "bf16"))
+    assert rounded.reports["loss"] == pytest.approx(exact.reports["loss"], rel=0.05)
+    for name, value in exact.assigned.items():
+        error = np.linalg.norm(rounded.assigned[name] - value) / (np.linalg.norm(value) + 1e-9)
+        assert error < 0.2, name
+
+
+def test_rounding_to_bf16():
+    """Halves go to the even neighbour; 8 bits are kept."""
+    x = np.array([1, 1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, -3.1415927, 0])
+    assert to_bf16(x).tolist() == [1, 1, 1 + 2**-6, 1 + 2**-7, -3.140625, 0]
+
+
+def test_only_operands_and_results_are_rounded(emit):
+    """Products read bf16 on both sides or on none, and what bf16 numbers are made of is f32."""
+    graph = parse(emit("simple", "--precision", "bf16"))["train"]
+    products = [node for node in graph if node.op == "matmul"]
+    kinds = {tuple(graph[k].dtype for k in node.inputs) for node in products}
+    assert kinds <= {("bf16", "bf16"), ("f32", "f32")} and ("bf16", "bf16") in kinds
+    assert all(node.dtype == "f32" for node in products)
+    assert {node.op for node in graph if node.dtype == "bf16"} <= {"to_bf16", "reshape", "transpose", "window", "pad", "slice"}
+
+
+def test_convolutions_read_images_where_they_lie(emit):
+    """Forward and gradients: windows of images and filters seen from their outputs, no matrix of windows in memory."""
+    fused = emit("fused", "--precision", "bf16").partition("\neval:")[0]
+    assert fused.count(", windows") >= 5 and ", filters" in fused
+    stored = re.findall(r"(?:bf16|f32)\[(\d+(?:, \d+)*)\]", emit("plan", "--precision", "bf16"))
+    assert max(np.prod([int(d) for d in dims.split(", ")]) for dims in stored) <= BATCH * 8 * 8 * 16 * 2
+
+
+def test_statistics_are_summed_in_the_convolution(emit):
+    fused = emit("fused", "--precision", "bf16", "--target", "cuda")
+    assert fused.count("adds up each 128 rows") == 2  # of the first norm, forward and backward; the second has few pixels
+    assert "adds up" not in emit("fused", "--precision", "bf16", "--target", "cpu")
+
+
+def test_activations_are_stored_in_two_bytes(emit):
+    """Of what has as many elements as an activation, only the image and gradients that products just made are f32."""
+    plan = emit("plan", "--precision", "bf16").partition("train: values")[2].partition("eval: values")[0]
+    large = re.findall(r"^ +\d+ +(\d+)  (f32|bf16)\[64, 8, 8, 16\] +(\S+)", plan, re.M)
+    assert sum(kind == "bf16" for _, kind, _ in large) >= 3
+    assert sum(kind == "f32" for _, kind, _ in large) <= 1
+
+
+@pytest.mark.parametrize("precision, tolerance", [("fp32", 2e-4), ("bf16", 2e-2)])
+def test_a_compiled_step(precision, tolerance, emit, tmp_path):
+    """The program on the processor against the graph, roundings included."""
+    graph = parse(emit("grad" if precision == "fp32" else "simple", "--precision", precision))["train"]
+    leaves = leaves_of(graph)
+    path = tmp_path / "library.so"
+    made = run_mtc(tmp_path / "case.mt", "--shared", "-o", path, "--target", "cpu", "--precision", precision)
+    assert made.returncode == 0, made.stderr
+    library = Library(path, np.float32)
+    data = {name: leaves[name].astype(np.float32) for name in ("image", "probe")}
+    library.set_data(list(data.values()))
+    for name, value in leaves.items():
+        if name not in data:
+            library.set(name, shown(value.astype(np.float32)))
+    order = permutation(shuffle_key(1, 0), BATCH)
+    result = evaluate(graph, leaves | {name: values[order] for name, values in data.items()}, rows=BATCH)
+    assert library.train(1, 1)[0, 0] == pytest.approx(result.reports["loss"], rel=tolerance)
+    for name, value in result.assigned.items():
+        expected = shown(value)
+        scale = np.abs(expected).max() + 1e-3
+        np.testing.assert_allclose(library.get(name, expected.shape), expected, atol=tolerance * scale, rtol=0, err_msg=name)
+    library.close()
+
+
+@pytest.mark.parametrize("value, message", [("fp16", "did you mean"), ("16", "precision is fp32, tf32 or bf16")])
+def test_unknown_precision(value, message, tmp_path):
+    path = tmp_path / "case.mt"
+    path.write_text(model(LINES, image=IMAGE).replace("  batch", f"  precision = {value}\n  batch"))
+    done = run_mtc("--emit=plan", path)
+    assert done.returncode == 65 and message in done.stderr and "^" in done.stderr

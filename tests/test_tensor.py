@@ -1,0 +1,24 @@
+"""Products on tensor cores, kernels_lib/cuda/tensor.cuh, against PyTorch in float64: plain ones in every orientation, and the
+three products of a convolution, in bf16 and tf32, of sizes that fill tiles and of odd ones. bench/tensor.cu has them."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+# sm_90: by warps, as on every device since sm_80; sm_90a: by groups of warps
+ARCHITECTURES = ["sm_90", "sm_90a"]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_products(architecture, tmp_path):
+    pytest.importorskip("torch")
+    library, number = tmp_path / "tensor.so", architecture[3:]
+    includes = [f"-I{ROOT / folder}" for folder in ("kernels_lib", "runtime", "bench")]
+    target = f"-gencode=arch=compute_{number},code={architecture}"
+    subprocess.run(["nvcc", "-std=c++17", "-O3", target, "-shared", "-Xcompiler", "-fPIC", *includes,
+                    '-DCASES="tensor_check.inc"', ROOT / "bench/tensor.cu", "-o", library], check=True)
+    subprocess.run([sys.executable, ROOT / "bench/tensor.py", library, "--check"], check=True)

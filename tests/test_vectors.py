@@ -1,0 +1,84 @@
+"""Kernels in which a thread computes neighbouring channels, on a GPU against the CPU target: maps, windows and sums over
+slow axes, of float and bf16 numbers, with channels that fill vectors, fill half of them, and do not. Run by `make
+check-gpu`."""
+
+import subprocess
+
+import numpy as np
+import pytest
+from fake_data import idx_bytes, tensors, unpack
+
+pytestmark = pytest.mark.gpu
+
+BATCH = 320
+#           channels; rows and columns
+SHAPES = {"whole": (64, 12), "half": (66, 12), "odd": (63, 13), "few": (8, 16)}
+MODEL = """data {{
+  train = idx("x", "y")
+  x : f32[{size}, {size}, {channels}]
+  y : f32[{channels}]
+}}
+
+model {{
+  seen  = transpose(x, 0, 2)
+  scale = weight([{channels}, 1, 1], init = normal(0, 1))
+  shift = weight([{channels}, 1, 1], init = normal(0, 1))
+  h     = conv2d(seen * scale, {channels}, 1)
+  g     = h * sigmoid(h + shift) + seen
+  pool  = max_pool(g, 3, stride = 2, padding = 1)
+  z     = global_avg_pool(relu(pool)) + max(reshape(g, [{channels}, {area}]), axis = 1)
+}}
+
+train {{
+  loss      = mse(z, y)
+  optimizer = sgd(0.05, momentum = 0.9)
+  precision = {precision}
+  batch     = {batch}
+}}
+"""
+
+
+@pytest.fixture(scope="module", params=SHAPES)
+def data(request, tmp_path_factory):
+    channels, size = SHAPES[request.param]
+    folder = tmp_path_factory.mktemp(request.param)
+    random = np.random.default_rng(1)
+    x = random.standard_normal((BATCH + 100, size, size, channels)).astype(np.float32)
+    (folder / "x").write_bytes(idx_bytes(x))
+    (folder / "y").write_bytes(idx_bytes(x.mean(axis=(1, 2))))
+    return folder, SHAPES[request.param]
+
+
+def model(data, precision):
+    folder, (channels, size) = data
+    path = folder / f"{precision}.mt"
+    path.write_text(MODEL.format(channels=channels, size=size, area=size * size, precision=precision, batch=BATCH))
+    return path
+
+
+def checkpoint(program, folder, name):
+    path = folder / f"{name}.safetensors"
+    program("--data", folder, "--epochs", 2, "--save", path, "--quiet")
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("precision, error", [("fp32", 1e-4), ("bf16", 2e-2)])
+def test_weights_are_those_of_the_cpu(data, precision, error, compile_model):
+    path = model(data, precision)
+    cpu = tensors(checkpoint(compile_model(path), path.parent, "cpu"))
+    gpu = tensors(checkpoint(compile_model(path, target="cuda"), path.parent, "gpu"))
+    for name in cpu:
+        assert np.abs(cpu[name] - gpu[name]).max() < error * np.abs(cpu[name]).max(), name
+
+
+def test_same_bits_in_every_run(data, compile_model):
+    program = compile_model(model(data, "bf16"), target="cuda")
+    assert len({unpack(checkpoint(program, data[0], "run"))[1] for _ in range(3)}) == 1
+
+
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck"])
+def test_sanitizer_finds_nothing(data, tool, compile_model, tmp_path):
+    program = compile_model(model(data, "bf16"), target="cuda")
+    command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "3", program.path, "--data", data[0]]
+    done = subprocess.run([*map(str, command), "--epochs", "1", "--quiet"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:]
