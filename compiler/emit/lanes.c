@@ -24,10 +24,6 @@ static Linear number_of(int64_t value) {
     return (Linear){.multiple = value, .value = value, .known = true};
 }
 
-static int64_t common(int64_t a, int64_t b) {
-    return b ? common(b, a % b) : a;
-}
-
 static Linear linear_of(const Lanes *lanes, const char *text, size_t length);
 
 /* The last operator of the given strength outside of all parentheses, behind its space; NULL: none. */
@@ -48,7 +44,7 @@ static Linear divided(const Lanes *lanes, char op, Linear a, int64_t by) {
     if (!together)
         return unknown;
     if (op == '%')
-        return (Linear){.step = 1, .multiple = common(a.multiple, by), .known = true};
+        return (Linear){.step = 1, .multiple = common_divisor(a.multiple, by), .known = true};
     return (Linear){.step = 0, .multiple = a.multiple % by ? 1 : a.multiple / by, .known = true};
 }
 
@@ -57,7 +53,7 @@ static Linear combined(const Lanes *lanes, char op, Linear a, Linear b) {
         return unknown;
     if (op == '+' || op == '-')
         return (Linear){.step = op == '+' ? a.step + b.step : a.step - b.step,
-                        .multiple = common(a.multiple, b.multiple),
+                        .multiple = common_divisor(a.multiple, b.multiple),
                         .known = true};
     if (op == '*' && (!a.step || !b.step))
         return (Linear){.step = a.step * b.value + b.step * a.value,
@@ -65,7 +61,7 @@ static Linear combined(const Lanes *lanes, char op, Linear a, Linear b) {
                         .value = a.value * b.value,
                         .known = (!a.step || b.value) && (!b.step || a.value)};
     if (!a.step && !b.step)
-        return (Linear){.multiple = op == '%' ? common(a.multiple, b.multiple) : 1, .known = true};
+        return (Linear){.multiple = op == '%' ? common_divisor(a.multiple, b.multiple) : 1, .known = true};
     return strchr("/%", op) ? divided(lanes, op, a, b.value) : unknown;
 }
 

@@ -85,3 +85,14 @@ int64_t size_product(int64_t a, int64_t b) {
     int64_t product;
     return __builtin_mul_overflow(a, b, &product) || product > MAX_ELEMENTS ? -1 : product;
 }
+
+int64_t type_extent(const Type *type, int first, int end) {
+    int64_t extent = 1;
+    for (int axis = first; axis < end; axis++)
+        extent *= type->dim[axis];
+    return extent;
+}
+
+int64_t common_divisor(int64_t a, int64_t b) {
+    return b ? common_divisor(b, a % b) : a;
+}

@@ -38,8 +38,9 @@ Type type_scalar(DType dtype);
 Type type_make(DType dtype, bool batched, int rank, const int64_t *dim);
 int64_t type_elements(const Type *type); /* MAX_ELEMENTS when there are more */
 int64_t type_bytes(const Type *type);
-bool type_same_shape(const Type *a, const Type *b); /* rank and every dim; not dtype, not batched */
-int64_t type_stride(const Type *type, int axis);    /* in elements */
+int64_t type_extent(const Type *type, int first, int end); /* of the axes from `first` to before `end` together */
+bool type_same_shape(const Type *a, const Type *b);        /* rank and every dim; not dtype, not batched */
+int64_t type_stride(const Type *type, int axis);           /* in elements */
 
 /* "f32[28, 28]" as the user thinks of it (batch axis left out) / "f32[64, 28, 28]" as the graph has it. */
 const char *type_user_text(Arena *arena, const Type *type);
@@ -50,6 +51,8 @@ const char *type_graph_text(Arena *arena, const Type *type);
 
 /* a * b, or -1 when that is above MAX_ELEMENTS. */
 int64_t size_product(int64_t a, int64_t b);
+/* Greatest common divisor; of a and 0: a. */
+int64_t common_divisor(int64_t a, int64_t b);
 bool type_fits(const Type *type); /* within both limits */
 
 #endif

@@ -67,10 +67,6 @@ typedef struct PixelPhase {
 
 enum { MOST_PHASES = 4 };
 
-static int64_t common_divisor(int64_t a, int64_t b) {
-    return b ? common_divisor(b, a % b) : a;
-}
-
 /* False: there are no such pixels, or nobody sees them. */
 static bool find_phase(const Sweep *s, int64_t size, int64_t at, PixelPhase *phase) {
     int64_t first = 0, step = s->stride / common_divisor(s->stride, s->dilation);

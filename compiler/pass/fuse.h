@@ -33,6 +33,8 @@ static inline bool fusion_first_visit(Fusion *f, const Node *n) {
     return first;
 }
 
+/* The reduction adds. */
+bool is_sum(const OpDef *op);
 bool nodes_contain(Node *const *nodes, int count, const Node *n);
 
 /* The buffers that n reads from outside of `kernel` (NULL: from anywhere), through nodes without a home; each once. */

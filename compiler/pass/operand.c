@@ -28,16 +28,9 @@ static bool image_computed_while_loading(const Fusion *f, const Node *image) {
     return is_of_field(f, image) && image->type.dim[0] == f->field[image->id]->type.dim[0];
 }
 
-static int64_t product_of(const int64_t *dim, int first, int end) {
-    int64_t product = 1;
-    for (int k = first; k < end; k++)
-        product *= dim[k];
-    return product;
-}
-
 /* [.., rows, cols] has the axes of the view from `first_column` on as its columns. */
 static bool columns_are(const Operand *operand, const Node *view, int first_column) {
-    return operand->cols == product_of(view->type.dim, first_column, view->type.rank);
+    return operand->cols == type_extent(&view->type, first_column, view->type.rank);
 }
 
 /* Outside of the image is 0. */

@@ -19,7 +19,7 @@ static Node *only_reduction(const Kernel *kernel) {
     return reduction;
 }
 
-static bool is_sum(const OpDef *op) {
+bool is_sum(const OpDef *op) {
     return strcmp(op->combine, "$0 + $1") == 0;
 }
 

@@ -32,13 +32,6 @@ static int64_t smaller(int64_t a, int64_t b) {
     return a < b ? a : b;
 }
 
-static int64_t product_of(const Type *t, int first, int end) {
-    int64_t product = 1;
-    for (int k = first; k < end; k++)
-        product *= t->dim[k];
-    return product;
-}
-
 /* ---- reductions over leading axes ---- */
 
 /* How many leading axes the reduction folds, if it folds no others; else 0. */
@@ -59,10 +52,10 @@ static int64_t group_of(const Graph *g, int64_t rows, int64_t columns) {
 static Node *split_reduction(Graph *g, Node *n) {
     int folded = n->op->cls == OP_REDUCE ? leading_axes(n) : 0;
     const Type *in = n->inputs ? &n->in[0]->type : NULL;
-    int64_t rows = folded ? product_of(in, 0, folded) : 0;
+    int64_t rows = folded ? type_extent(in, 0, folded) : 0;
     if (rows < LONG_SUM || folded == in->rank)
         return NULL;
-    int64_t columns = product_of(in, folded, in->rank), group = group_of(g, rows, columns);
+    int64_t columns = type_extent(in, folded, in->rank), group = group_of(g, rows, columns);
     if (!group)
         return NULL;
     int64_t dims[] = {rows / group, group, columns};
