@@ -81,6 +81,7 @@ check-gpu: all  ## run the tests that need a GPU
 bench: all  ## measure kernels and models
 	bench/run
 	bench/vision
+	bench/language
 
 bless: all  ## rewrite the expected outputs of the tests and show what changed
 	$(PYTEST) -q -m "not gpu" tests --bless

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
 """What PyTorch needs for the vision models of bench/vision: data on the device, channels last, the best of its modes.
 
-    python3 bench/peers_vision.py [--work cnn,forward,train] [--device cuda|cpu]
+    python3 bench/peers_vision.py [--work cnn,forward,train] [--device cuda|cpu] [--batches 1,4] [--precisions bf16]
 
 cnn: a training step of models/cnn.mt. forward: ResNet-18 at 224 x 224, by batch and precision. train: ResNet-18 steps,
-for 32 x 32 and 224 x 224. Prints a JSON line per figure: microseconds of the median, images per second, peak memory.
+for 32 x 32 and 224 x 224. Prints a JSON line per figure: microseconds of the median, images per second, peak memory; and
+on stderr how far it is.
 """
 import argparse
+import gc
+import itertools
 import json
 import statistics
+import sys
 import time
 
 import torch
@@ -16,6 +20,8 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 PRECISIONS = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
+#          for images of 32 x 32, their size, classes, batch
+TRAINED = {"resnet18_cifar": (True, 32, 10, 512), "resnet18": (False, 224, 1000, 256)}
 
 
 class Cnn(nn.Module):
@@ -75,8 +81,8 @@ def wait(device):
         torch.cuda.synchronize()
 
 
-def median_us(call, device, repeats=30, warm=8):
-    for _ in range(warm):
+def median_us(call, device, repeats):
+    for _ in range(min(8, repeats)):
         call()
     times = []
     for _ in range(repeats):
@@ -107,6 +113,7 @@ def set_precision(precision):
 
 
 def report(work, peer, precision, batch, us, **more):
+    print(f"{peer}: {work}, {precision}, batch {batch}: {us:.0f} us", file=sys.stderr)
     print(json.dumps({"work": work, "peer": peer, "precision": precision, "batch": batch, "us": round(us, 2),
                       "images_per_second": round(1e6 * batch / us), **more}), flush=True)
 
@@ -121,65 +128,77 @@ def training_step(net, optimizer, x, y, precision, device):
     return step
 
 
-def measure_cnn(device):
+def measure_cnn(device, repeats):
     set_precision("fp32")
     x, y = torch.randn(64, 1, 28, 28, device=device), torch.randint(0, 10, (64,), device=device)
     for mode in ("eager", "graph", "compile and graph") if device == "cuda" else ("eager",):
         model = Cnn().to(device)
-        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, **({"fused": True, "capturable": True} if device == "cuda" else {}))
+        on_device = {"fused": True, "capturable": True} if device == "cuda" else {}
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, **on_device)
         step = training_step(torch.compile(model) if "compile" in mode else model, optimizer, x, y, "fp32", device)
         call = captured(step) if "graph" in mode else step
         inner = 20
-        us = median_us(lambda: [call() for _ in range(inner)], device) / inner
+        us = median_us(lambda: [call() for _ in range(inner)], device, repeats) / inner
         report("cnn train", f"PyTorch {mode}", "fp32", 64, us)
 
 
-def measure_forward(device, batches):
-    for precision in ("fp32", "tf32", "bf16") if device == "cuda" else ("fp32",):
-        set_precision(precision)
-        model = ResNet18(1000).to(device).to(memory_format=torch.channels_last).to(PRECISIONS[precision]).eval()
-        for batch in batches:
-            x = torch.randn(batch, 3, 224, 224, device=device, dtype=PRECISIONS[precision])
-            x = x.to(memory_format=torch.channels_last)
-            with torch.no_grad():
-                if device == "cpu":
-                    report("resnet18 forward", "PyTorch eager", precision, batch, median_us(lambda: model(x), device, 5, 1))
-                    continue
-                report("resnet18 forward", "PyTorch graph", precision, batch, median_us(captured(lambda: model(x)), device))
-                if batch in (1, 64):
-                    fast = torch.compile(model, mode="reduce-overhead")
-                    report("resnet18 forward", "PyTorch compile", precision, batch, median_us(lambda: fast(x), device))
+def measure_forward(device, precision, batches, repeats):
+    """A network compiled for each batch, and the plain one as a CUDA graph."""
+    set_precision(precision)
+    model = ResNet18(1000).to(device).to(memory_format=torch.channels_last).to(PRECISIONS[precision]).eval()
+    fast = torch.compile(model, mode="reduce-overhead", dynamic=False)
+    for batch in batches:
+        x = torch.randn(batch, 3, 224, 224, device=device, dtype=PRECISIONS[precision]).to(memory_format=torch.channels_last)
+        with torch.no_grad():
+            if device == "cpu":
+                report("resnet18 forward", "PyTorch eager", precision, batch, median_us(lambda: model(x), device, min(repeats, 5)))
+                continue
+            report("resnet18 forward", "PyTorch graph", precision, batch, median_us(captured(lambda: model(x)), device, repeats))
+            report("resnet18 forward", "PyTorch compile", precision, batch, median_us(lambda: fast(x), device, repeats))
 
 
-def measure_training(device, precisions):
-    for work, small, size, classes, batch in (("resnet18_cifar train", True, 32, 10, 512), ("resnet18 train", False, 224, 1000, 256)):
-        for precision in precisions:
-            set_precision(precision)
-            torch.cuda.reset_peak_memory_stats()
-            model = ResNet18(classes, small).to(device).to(memory_format=torch.channels_last).train()
-            optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, fused=True)
-            x = torch.randn(batch, 3, size, size, device=device).to(memory_format=torch.channels_last)
-            y = torch.randint(0, classes, (batch,), device=device)
-            step = training_step(torch.compile(model), optimizer, x, y, precision, device)
-            us = median_us(step, device, 20)
-            report(work, "PyTorch compile", precision, batch, us, memory=torch.cuda.max_memory_allocated())
+def measure_training(work, precision, repeats):
+    set_precision(precision)
+    small, size, classes, batch = TRAINED[work]
+    model = ResNet18(classes, small).to("cuda").to(memory_format=torch.channels_last).train()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=5e-4, fused=True)
+    x = torch.randn(batch, 3, size, size, device="cuda").to(memory_format=torch.channels_last)
+    y = torch.randint(0, classes, (batch,), device="cuda")
+    step = training_step(torch.compile(model), optimizer, x, y, precision, "cuda")
+    for _ in range(2):  # cuDNN tries its algorithms in the first
+        step()
+    torch.cuda.reset_peak_memory_stats()
+    us = median_us(step, "cuda", repeats)
+    report(f"{work} train", "PyTorch compile", precision, batch, us, memory=torch.cuda.max_memory_allocated())
+
+
+def forget():
+    """Compiled networks and their memory."""
+    torch.compiler.reset()
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work", default="cnn,forward,train")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
-    parser.add_argument("--batches", default="1,4,16,32,64,256")
-    parser.add_argument("--precisions", default="fp32,tf32,bf16", help="of train")
+    parser.add_argument("--batches", default="1,4,16,32,64,256", help="of forward")
+    parser.add_argument("--precisions", default="fp32,tf32,bf16", help="of forward and train; on the CPU, fp32")
+    parser.add_argument("--repeats", type=int, default=30, help="calls of which the median is reported")
     args = parser.parse_args()
     torch.backends.cudnn.benchmark = True
-    work = args.work.split(",")
+    work, cuda = args.work.split(","), args.device == "cuda"
+    precisions = args.precisions.split(",") if cuda else ["fp32"]
     if "cnn" in work:
-        measure_cnn(args.device)
-    if "forward" in work:
-        measure_forward(args.device, [int(batch) for batch in args.batches.split(",")])
-    if "train" in work and args.device == "cuda":
-        measure_training(args.device, args.precisions.split(","))
+        measure_cnn(args.device, args.repeats)
+    for precision in precisions if "forward" in work else ():
+        measure_forward(args.device, precision, [int(batch) for batch in args.batches.split(",")], args.repeats)
+        forget()
+    for name, precision in itertools.product(TRAINED, precisions) if "train" in work and cuda else ():
+        measure_training(name, precision, args.repeats)
+        forget()
 
 
 if __name__ == "__main__":

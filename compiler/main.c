@@ -4,6 +4,7 @@
 #include "front/front.h"
 #include "op/reference.h"
 #include "options.h"
+#include "pass/decode.h"
 #include "pass/layout.h"
 #include "pass/precision.h"
 #include "pass/simplify.h"
@@ -236,6 +237,7 @@ static int compile(Compilation *c) {
     if (!lower(c, ast, &model))
         return EXIT_MODEL;
     Module *module = model.module;
+    module->decode = decode_graph(module);
     verify_graphs(module, "lower");
     if (wanted(c, "lower", EMIT_GRAPH))
         return print_graphs(c, module);

@@ -28,6 +28,7 @@ static int64_t node_flops(const Node *n) {
     case OP_MAP: return type_elements(&n->type);
     case OP_REDUCE: return type_elements(&n->in[0]->type);
     case OP_CONTRACT: return 2 * type_elements(&n->type) * contracted(n);
+    case OP_CALL: return n->op->flags & OP_PART ? 0 : (int64_t)n->op->call->flops(n);
     default: return 0;
     }
 }

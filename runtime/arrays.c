@@ -179,6 +179,8 @@ int mtc_read_npz(MtcFault *fault, const MtcModel *model, const char *path, const
 static void put_number(const MtcField *field, void *values, int64_t at, double value) {
     if (field->type == MTC_F32)
         ((float *)values)[at] = (float)value;
+    else if (field->classes)
+        mtc_put_class(field, values, at, (int64_t)value);
     else if (field->type == MTC_I32)
         ((int32_t *)values)[at] = (int32_t)value;
     else

@@ -19,6 +19,8 @@ static void *random_field(const MtcField *field, int stream, int64_t count) {
         uint32_t small = word % (field->classes ? (uint32_t)field->classes : 256);
         if (field->type == MTC_F32)
             ((float *)values)[i] = mtc_unit(word);
+        else if (field->classes)
+            mtc_put_class(field, values, i, small);
         else if (field->type == MTC_I32)
             ((int32_t *)values)[i] = (int32_t)small;
         else
@@ -31,7 +33,7 @@ static void *random_field(const MtcField *field, int stream, int64_t count) {
 static int64_t random_examples(const MtcModel *model) {
     int64_t bytes = 0, count = 64 * model->batch;
     for (int i = 0; i < model->fields; i++)
-        bytes += model->field[i].elements * (int64_t)mtc_type_size(model->field[i].type);
+        bytes += (int64_t)mtc_example_bytes(&model->field[i]);
     return count < BENCH_EXAMPLES_MOST && bytes * count < BENCH_BYTES_MOST ? count : model->batch;
 }
 

@@ -56,7 +56,8 @@ int mtc_checkpoint_apply(MtcSession *session, const MtcCheckpoint *checkpoint, M
 /* Has a file the tensor, with the shape and a type that can be taken? If not, what is the matter. */
 bool mtc_blob_fits(const MtcTensor *tensor, const MtcBlob *blob);
 void mtc_misfit_text(const MtcTensor *tensor, const MtcBlob *blob, char *text, size_t size);
-bool mtc_is_batch_count(const MtcBlob *blob); /* of somebody else's batch norm: not needed */
+const char *
+mtc_needless(const MtcBlob *blob); /* what it is of somebody else's that is not needed; NULL: it is none of these */
 
 /* Once the training data are there: are they those of the checkpoint? With `partial` a training on others begins an epoch. */
 int mtc_check_resumed(MtcSession *session, bool partial, MtcText *notes);

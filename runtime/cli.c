@@ -17,7 +17,8 @@ enum {
     CLI_BENCH = 16,
     CLI_PROFILE = 32,
     CLI_GRADCHECK = 64,
-    CLI_RUNS = CLI_TRAIN | CLI_EVAL | CLI_PREDICT | CLI_BENCH | CLI_PROFILE
+    CLI_GENERATE = 128,
+    CLI_RUNS = CLI_TRAIN | CLI_EVAL | CLI_PREDICT | CLI_GENERATE | CLI_BENCH | CLI_PROFILE
 };
 
 static const struct Command {
@@ -29,6 +30,7 @@ static const struct Command {
     {"train", "train, and evaluate after each epoch (the default)", CLI_TRAIN, false, mtc_command_train},
     {"eval", "loss and metrics of trained weights over a data set", CLI_EVAL, true, mtc_command_eval},
     {"predict", "the model's answer for each example", CLI_PREDICT, true, mtc_command_predict},
+    {"generate", "text that goes on from a prompt, by a language model", CLI_GENERATE, true, mtc_command_generate},
     {"info", "what this program is; info FILE: what is in a checkpoint", CLI_INFO, false, mtc_command_info},
     {"bench", "how fast a training step or a forward pass is, as a line of JSON", CLI_BENCH, false, mtc_command_bench},
     {"profile", "how long each kernel of a training step takes, and what bounds it", CLI_PROFILE, false,
@@ -38,7 +40,7 @@ static const struct Command {
 };
 enum { CLI_COMMANDS = sizeof command_table / sizeof command_table[0] };
 
-typedef enum FlagKind { FLAG_COUNT, FLAG_TEXT, FLAG_LIST, FLAG_SWITCH } FlagKind;
+typedef enum FlagKind { FLAG_COUNT, FLAG_NUMBER, FLAG_TEXT, FLAG_LIST, FLAG_SWITCH } FlagKind;
 
 static const struct Flag {
     const char *name, *argument, *help;
@@ -152,6 +154,14 @@ static int parse_count(Parser *parser, const struct Flag *flag, const char *text
     return 0;
 }
 
+static int parse_real(Parser *parser, const struct Flag *flag, const char *text, double *value) {
+    char *end;
+    *value = strtod(text, &end);
+    if (end == text || *end || !isfinite(*value))
+        return usage_error(parser, "--%s needs a number, not '%s'", flag->name, text);
+    return 0;
+}
+
 static int parse_knob(Parser *parser, int index, const char *text) {
     const MtcKnob *knob = &parser->model->knob[index];
     char *end;
@@ -198,7 +208,9 @@ static int parse_flag(Parser *parser, const struct Flag *flag, const char *text)
     parser->options->split_given |= flag->offset == offsetof(MtcOptions, split);
     if (flag->kind == FLAG_COUNT)
         return parse_count(parser, flag, text, (int64_t *)(void *)field);
-    if (flag->kind != FLAG_SWITCH && !*text)
+    if (flag->kind == FLAG_NUMBER)
+        return parse_real(parser, flag, text, (double *)(void *)field);
+    if (flag->kind != FLAG_SWITCH && !*text && flag->offset != offsetof(MtcOptions, prompt))
         return usage_error(parser, "--%s needs a value: --%s %s", flag->name, flag->name, flag->argument);
     if (flag->kind == FLAG_LIST)
         return add_to_list(parser, flag, text, (MtcList *)(void *)field);
@@ -303,6 +315,8 @@ static void set_defaults(MtcOptions *options, const MtcModel *model, const char 
     options->seed = (int64_t)model->seed;
     options->runs = 5;
     options->samples = 64;
+    options->tokens = 200;
+    options->temperature = options->top_p = 1;
     options->split = mtc_test_split(model) ? mtc_test_split(model) : "train";
 }
 

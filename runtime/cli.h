@@ -17,9 +17,14 @@ typedef struct MtcOptions {
     int64_t keep, patience, limit_steps; /* 0: not given */
     const char *data, *log, *save, *load, *split, *output;
     const char *save_every, *resume, *init_from, *monitor, *bad_rows, *tensorboard, *data_on; /* NULL: not given */
-    int64_t samples;  /* elements of each tensor that gradcheck looks at */
-    const char *file; /* info: the checkpoint to look at; NULL: the program */
-    MtcList input;    /* a file for each field, as far as given */
+    int64_t samples;    /* elements of each tensor that gradcheck looks at */
+    const char *file;   /* info: the checkpoint to look at; NULL: the program */
+    MtcList input;      /* a file for each field, as far as given */
+    const char *prompt; /* generate: NULL: not given */
+    int64_t tokens, top_k;
+    const char *sample_prompt; /* train: NULL: not given */
+    int64_t sample;            /* tokens that are shown after each line of an epoch; 0: none */
+    double temperature, top_p;
     bool quiet, json, partial, overfit_batch, dry_run, no_cache, resize, forward, random_data;
     bool epochs_given, seed_given, split_given; /* else they are the model's */
     bool knob_given[MTC_MAX_KNOBS];
@@ -31,6 +36,7 @@ typedef struct MtcOptions {
 int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_eval(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_predict(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
+int mtc_command_generate(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_info(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_bench(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_profile(MtcFault *fault, const MtcModel *model, const MtcOptions *options);

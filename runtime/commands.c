@@ -98,14 +98,17 @@ static void keep_one_batch(MtcExamples *examples, const MtcModel *model, uint64_
         mtc_free_strings(examples->path, (int)examples->count);
     examples->path = NULL;
     for (int f = 0; f < model->fields; f++) {
-        size_t size = (size_t)model->field[f].elements * mtc_type_size(model->field[f].type);
+        const MtcField *field = &model->field[f];
+        size_t size = mtc_example_bytes(field);
+        size_t step = (size_t)mtc_field_stride(field, examples->stride) * mtc_type_size(field->type);
         char *batch = (char *)mtc_memory(NULL, rows * size), *all = (char *)examples->field[f];
         for (uint32_t i = 0; i < rows; i++)
-            memcpy(batch + i * size, all + mtc_permute(key, count, i) * size, size);
+            memcpy(batch + i * size, all + mtc_permute(key, count, i) * step, size);
         free(all);
         examples->field[f] = batch;
     }
     examples->count = rows;
+    examples->stride = 0;
 }
 
 static int give_data(MtcSession *session, const MtcOptions *options, MtcOpening *opening, DataLoad *load) {

@@ -112,12 +112,12 @@ double mtc_shortest(float value) {
 }
 
 size_t mtc_type_size(MtcType type) {
-    static const size_t sizes[] = {4, 4, 1, 1, 8, 2};
+    static const size_t sizes[] = {4, 4, 1, 1, 8, 2, 2};
     return sizes[type];
 }
 
 const char *mtc_type_name(MtcType type) {
-    static const char *const names[] = {"f32", "i32", "u8", "bool", "f64", "bf16"};
+    static const char *const names[] = {"f32", "i32", "u8", "bool", "f64", "bf16", "u16"};
     return names[type];
 }
 

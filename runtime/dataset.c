@@ -126,10 +126,7 @@ static int convert_labels(MtcFault *fault, const char *path, const MtcField *fie
                             (long long)(i / field->elements), (long long)label, field->name, field->classes,
                             field->classes - 1);
         }
-        if (field->type == MTC_U8)
-            ((uint8_t *)labels)[i] = (uint8_t)label;
-        else
-            ((int32_t *)labels)[i] = (int32_t)label;
+        mtc_put_class(field, labels, i, label);
     }
     free(*values);
     *values = labels;
@@ -156,6 +153,35 @@ int mtc_read_field(MtcFault *fault, MtcInput *input, const char *format, const M
     } else
         *count = array.dim[0];
     return code;
+}
+
+int64_t mtc_field_stride(const MtcField *field, int64_t stride) {
+    return stride ? stride : field->elements;
+}
+
+size_t mtc_field_bytes(const MtcField *field, int64_t examples, int64_t stride) {
+    int64_t elements = examples ? (examples - 1) * mtc_field_stride(field, stride) + field->elements : 0;
+    return (size_t)elements * mtc_type_size(field->type);
+}
+
+size_t mtc_example_bytes(const MtcField *field) {
+    return mtc_field_bytes(field, 1, 0);
+}
+
+void mtc_put_class(const MtcField *field, void *values, int64_t at, int64_t class_) {
+    switch (field->type) {
+    case MTC_U8: ((uint8_t *)values)[at] = (uint8_t)class_; break;
+    case MTC_U16: ((uint16_t *)values)[at] = (uint16_t)class_; break;
+    default: ((int32_t *)values)[at] = (int32_t)class_; break;
+    }
+}
+
+int64_t mtc_class_at(const MtcField *field, const void *values, int64_t at) {
+    switch (field->type) {
+    case MTC_U8: return ((const uint8_t *)values)[at];
+    case MTC_U16: return ((const uint16_t *)values)[at];
+    default: return ((const int32_t *)values)[at];
+    }
 }
 
 void mtc_examples_free(MtcExamples *examples) {

@@ -8,16 +8,24 @@
 typedef struct MtcExamples {
     int64_t count;
     void *field[MTC_MAX_FIELDS];
+    int64_t stride;     /* of windows: elements from one to the next; 0: examples lie one behind the other */
     int64_t rows, *row; /* examples to predict: how many rows their table has, and which of them each is; NULL: all */
     char **path;        /* of images: the file of each row, or example where there are no rows; else NULL */
 } MtcExamples;
 
 void mtc_examples_free(MtcExamples *examples);
+/* Elements from one example of the field to the next, and the bytes of so many examples; `stride` as above. */
+int64_t mtc_field_stride(const MtcField *field, int64_t stride);
+size_t mtc_field_bytes(const MtcField *field, int64_t examples, int64_t stride);
+size_t mtc_example_bytes(const MtcField *field);
+/* A class of the field, in the field's type. */
+void mtc_put_class(const MtcField *field, void *values, int64_t at, int64_t class_);
+int64_t mtc_class_at(const MtcField *field, const void *values, int64_t at);
 
 /* What the training data decided about the meaning of the fields: learned with them, kept in checkpoints, and from then on
  * given. Owns its words; one per field. */
 typedef struct MtcMeaning {
-    int words;    /* of a class field made of words: how many classes are in use; 0: labels are numbers */
+    int words;    /* of a class field made of words or characters: how many classes are in use; 0: labels are numbers */
     char **word;  /* class k is word[k]: sorted, UTF-8 */
     double *mean; /* of each element, where an empty column stands for it; else NULL */
 } MtcMeaning;

@@ -27,10 +27,6 @@ struct MtcFeed {
     FeedWindow window[WINDOWS];
 };
 
-static size_t row_size(const MtcField *field) {
-    return (size_t)field->elements * mtc_type_size(field->type);
-}
-
 static int64_t window_rows(const MtcSession *session) {
     return session->feed->window_steps * session->model->batch;
 }
@@ -55,8 +51,8 @@ static void gather_task(void *context, int64_t task) {
         const size_t from = job->window->epoch == IN_ORDER ? position : mtc_permute(job->key, count, position);
         char *array = job->window->host;
         for (int f = 0; f < model->fields; f++) {
-            const size_t size = row_size(&model->field[f]);
-            memcpy(array + (size_t)i * size, (const char *)feed->examples.field[f] + from * size, size);
+            const size_t size = mtc_example_bytes(&model->field[f]);
+            memcpy(array + (size_t)i * size, mtc_feed_example(job->session, f, (int64_t)from), size);
             array += (size_t)job->rows * size;
         }
     }
@@ -66,7 +62,7 @@ static const char *upload_window(MtcSession *session, FeedWindow *window, int64_
     const MtcModel *model = session->model;
     const char *array = window->host, *error = mtc_stream_wait(session->feed->stream, window->used);
     for (int f = 0; f < model->fields && !error; f++) {
-        const size_t size = (size_t)rows * row_size(&model->field[f]);
+        const size_t size = (size_t)rows * mtc_example_bytes(&model->field[f]);
         error = mtc_stream_upload(session->feed->stream, (void *)window->data.field[f], array, size);
         array += size;
     }
@@ -134,15 +130,17 @@ const char *mtc_feed_pass(MtcSession *session, int64_t epoch_step, int64_t *step
     const FeedWindow *window = &session->feed->window[session->feed->current];
     *data = mtc_feed_data(session);
     for (int f = 0; f < model->fields; f++) { /* where example 0 would lie */
-        const size_t before = (size_t)(window->index * window_rows(session)) * row_size(&model->field[f]);
+        const size_t before = (size_t)(window->index * window_rows(session)) * mtc_example_bytes(&model->field[f]);
         data->field[f] = (const void *)((uintptr_t)data->field[f] - before);
     }
     return error;
 }
 
 const void *mtc_feed_example(const MtcSession *session, int field, int64_t example) {
-    return (const char *)session->feed->examples.field[field] +
-           (size_t)example * row_size(&session->model->field[field]);
+    const MtcExamples *examples = &session->feed->examples;
+    const MtcField *of = &session->model->field[field];
+    const size_t step = (size_t)mtc_field_stride(of, examples->stride) * mtc_type_size(of->type);
+    return (const char *)examples->field[field] + (size_t)example * step;
 }
 
 /* ---- beginning and end ---- */
@@ -153,22 +151,24 @@ static void choose_window(const MtcSession *session, MtcFeed *feed) {
     const char *wanted = getenv("MTC_WINDOW");
     const size_t bytes = wanted ? (size_t)strtoull(wanted, NULL, 10) : WINDOW_BYTES;
     for (int f = 0; f < model->fields; f++)
-        feed->example_bytes += row_size(&model->field[f]);
+        feed->example_bytes += mtc_example_bytes(&model->field[f]);
     feed->steps = (feed->examples.count + model->batch - 1) / model->batch;
     const int64_t most = (int64_t)(bytes / (feed->example_bytes * (size_t)model->batch));
     feed->window_steps = most < 1 ? 1 : most < feed->steps ? most : feed->steps;
 }
 
+/* Examples are gathered: in a window they lie one behind the other. */
 static int new_window(MtcSession *session, FeedWindow *window) {
     const MtcModel *model = session->model;
     const int64_t rows = window_rows(session);
+    mtc_data_strides(model, 0, &window->data);
     const char *error = mtc_event_new(&window->copied);
     error = error ? error : mtc_event_new(&window->used);
     error = error ? error : mtc_host_alloc((void **)&window->host, (size_t)rows * session->feed->example_bytes);
     int code = mtc_device_fault(session, error, "host memory for examples");
     for (int f = 0; f < model->fields && !code; f++)
-        code = mtc_session_alloc(session, (void **)&window->data.field[f], (size_t)rows * row_size(&model->field[f]),
-                                 model->field[f].name);
+        code = mtc_session_alloc(session, (void **)&window->data.field[f],
+                                 (size_t)rows * mtc_example_bytes(&model->field[f]), model->field[f].name);
     return code;
 }
 
@@ -208,7 +208,7 @@ void mtc_feed_free(MtcSession *session) {
         FeedWindow *window = &feed->window[i];
         for (int f = 0; f < session->model->fields; f++)
             mtc_session_free(session, (void *)window->data.field[f],
-                             (size_t)window_rows(session) * row_size(&session->model->field[f]));
+                             (size_t)window_rows(session) * mtc_example_bytes(&session->model->field[f]));
         mtc_host_free(window->host);
         mtc_event_free(window->copied);
         mtc_event_free(window->used);

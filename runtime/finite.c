@@ -107,19 +107,20 @@ static void note_example(MtcSession *session, const char *split, int index, int6
 
 static int read_example(MtcSession *session, const MtcData *data, int index, int64_t example, void *values) {
     const MtcField *field = &session->model->field[index];
-    const size_t bytes = (size_t)field->elements * mtc_type_size(field->type);
+    const size_t bytes = mtc_example_bytes(field);
+    const size_t from = (size_t)(example * data->stride[index]) * mtc_type_size(field->type);
     if (session->feed && data == &session->data[MTC_TRAIN]) {
         memcpy(values, mtc_feed_example(session, index, example), bytes);
         return 0;
     }
-    const char *error = mtc_download(values, (const char *)data->field[index] + (size_t)example * bytes, bytes);
+    const char *error = mtc_download(values, (const char *)data->field[index] + from, bytes);
     return mtc_device_fault(session, error ? error : mtc_synchronize(), field->name);
 }
 
 static int examine_field(MtcSession *session, const MtcData *data, const char *split, int index, const int *example,
                          int64_t count, bool *found) {
     const MtcField *field = &session->model->field[index];
-    size_t bytes = (size_t)field->elements * mtc_type_size(field->type);
+    size_t bytes = mtc_example_bytes(field);
     void *values = malloc(bytes);
     int code = values ? 0 : mtc_no_memory(&session->fault, bytes, field->name);
     for (int64_t i = 0; i < count && !code && !*found; i++) {

@@ -1,6 +1,7 @@
 /* train: the command. It steers the training of train.c: what is shown, saved, watched, and when it ends. */
 #include "checkpoint.h"
 #include "finite.h"
+#include "generate.h"
 #include "keeper.h"
 #include "progress.h"
 
@@ -19,7 +20,7 @@ typedef struct Fit {
     MtcKeeper *keeper; /* NULL: nothing is saved */
     int monitor;       /* the report that decides which weights are best */
     int64_t patience;  /* 0: without end */
-    bool best_due, save_due, enough;
+    bool best_due, save_due, sample_due, enough;
 } Fit;
 
 /* ---- signals ---- */
@@ -119,6 +120,7 @@ static void fit_summary(void *user, const MtcPosition *at, const double *means) 
     Fit *fit = (Fit *)user;
     bool planned = at->epoch_step == 0 && at->epoch % fit->training.every == 0;
     mtc_progress_summary(&fit->progress, at, means);
+    fit->sample_due = fit->options.sample && !fit->options.quiet;
     if (means && (planned || at->step == fit->session->last_step))
         judge(fit, at, means[fit->monitor]);
 }
@@ -146,11 +148,18 @@ static int save_now(Fit *fit) {
     return mtc_keeper_save(fit->keeper, fit->session);
 }
 
+/* What the model says now, with the same random numbers each time. */
+static int print_sample(Fit *fit) {
+    const MtcSampling sampling = {1, 0, 1, fit->session->seed};
+    fit->sample_due = false;
+    return mtc_print_generated(fit->session, &sampling, fit->options.sample_prompt, fit->options.sample);
+}
+
 static int fit_paused(void *user, const MtcPosition *at) {
     Fit *fit = (Fit *)user;
-    int code = 0;
-    if (!fit->keeper)
-        return 0;
+    int code = fit->sample_due ? print_sample(fit) : 0;
+    if (code || !fit->keeper)
+        return code;
     record_sums(fit);
     if (fit->best_due)
         code = mtc_keeper_save_best(fit->keeper, fit->session);
@@ -211,9 +220,21 @@ static int plan_watching(MtcFault *fault, Fit *fit) {
     if (fit->options.patience && !evaluated)
         return mtc_fail(fault, MTC_USAGE,
                         "--patience needs data to evaluate: the model has neither validation nor test");
-    fit->training.pauses = evaluated && (fit->keeper || fit->patience);
+    fit->training.pauses = (evaluated && (fit->keeper || fit->patience)) || fit->options.sample;
     fit->enough = fit->patience && fit->session->record.since_best >= fit->patience && knows_best(fit);
     return 0;
+}
+
+/* Before training, rather than after its first epoch. */
+static int check_sample(MtcFault *fault, Fit *fit) {
+    if (!fit->options.sample && !fit->options.sample_prompt)
+        return 0;
+    int code = mtc_generator_check(fit->session, fit->options.sample_prompt);
+    if (code)
+        *fault = fit->session->fault;
+    else if (!fit->options.sample)
+        code = mtc_fail(fault, MTC_USAGE, "--sample-prompt needs --sample N");
+    return code;
 }
 
 static int plan_saving(MtcFault *fault, Fit *fit) {
@@ -339,6 +360,8 @@ static int train_session(MtcFault *fault, Fit *fit, int64_t examples, MtcText *n
     if (!code)
         code = plan_watching(fault, fit);
     if (!code)
+        code = check_sample(fault, fit);
+    if (!code)
         code = mtc_progress_open(fault, &fit->progress, session, &fit->options, fit->training.until);
     if (code) {
         abandon_saving(fault, fit);
@@ -378,8 +401,7 @@ static void print_dry_data(const MtcSession *session) {
     for (int which = 0; which < MTC_SPLITS; which++) {
         const MtcData *data = &session->data[which];
         for (int i = 0; i < session->model->fields; i++)
-            bytes += (double)(data->examples * session->model->field[i].elements) *
-                     (double)mtc_type_size(session->model->field[i].type);
+            bytes += (double)mtc_field_bytes(&session->model->field[i], data->examples, data->stride[i]);
         if (data->examples)
             printf("  %s %lld examples", mtc_split_name(which), (long long)data->examples);
     }

@@ -28,13 +28,6 @@ static int label_field(const MtcModel *model) {
     return -1;
 }
 
-static void put_label(const MtcField *field, void *labels, int64_t i, int label) {
-    if (field->type == MTC_U8)
-        ((uint8_t *)labels)[i] = (uint8_t)label;
-    else
-        ((int32_t *)labels)[i] = label;
-}
-
 /* ---- decoding, with all processors ---- */
 
 enum { FILES_PER_TASK = 16, BAD_FILES_LISTED = 5 };
@@ -278,7 +271,7 @@ static int check_classes(MtcFault *fault, const char *folder, const MtcField *fi
 static void give_labels(const MtcField *field, const MtcImageFiles *files, void **labels) {
     *labels = mtc_memory(NULL, (size_t)files->count * mtc_type_size(field->type));
     for (int64_t i = 0; i < files->count; i++)
-        put_label(field, *labels, i, files->label[i]);
+        mtc_put_class(field, *labels, i, files->label[i]);
 }
 
 /* Files that were left out are gone from the list. */
@@ -370,7 +363,7 @@ static void add_records(const MtcModel *model, const uint8_t *bytes, size_t reco
         const MtcField *field = &model->field[label];
         examples->field[label] = mtc_memory(examples->field[label], count * mtc_type_size(field->type));
         for (size_t i = 0; i < records; i++)
-            put_label(field, examples->field[label], (int64_t)(first + i), bytes[i * CIFAR_RECORD]);
+            mtc_put_class(field, examples->field[label], (int64_t)(first + i), bytes[i * CIFAR_RECORD]);
     }
     examples->count = (int64_t)count;
 }

@@ -34,6 +34,8 @@ static void print_data(const MtcModel *model) {
             printf(" %s", origin->path[p]);
         if (!origin->paths)
             printf(" %lld in the model file", (long long)origin->rows);
+        if (origin->stride)
+            printf(", a window every %lld", (long long)origin->stride);
         if (split->to - split->from < 1)
             printf(", %.4g%%", 100 * (split->to - split->from));
         printf("\n");

@@ -150,17 +150,34 @@ size_t mtc_input_bound(const MtcInput *input, bool *exact) {
     return input->file_size < SIZE_MAX / deflate ? input->file_size * deflate : SIZE_MAX;
 }
 
+/* To the input's end, in memory that grows as long as it is full; free *bytes, also after a fault. */
+static int read_rest(MtcFault *fault, MtcInput *input, size_t capacity, uint8_t **bytes, size_t *size) {
+    int code = 0;
+    *bytes = NULL;
+    *size = 0;
+    for (bool full = true; full && !code; capacity *= 2) {
+        size_t got;
+        uint8_t *larger = (uint8_t *)realloc(*bytes, capacity);
+        if (!larger)
+            return mtc_no_memory(fault, capacity, input->path);
+        *bytes = larger;
+        code = mtc_input_read(fault, input, *bytes + *size, capacity - *size, &got);
+        *size += code ? 0 : got;
+        full = *size == capacity;
+    }
+    return code;
+}
+
 int mtc_read_file(MtcFault *fault, const char *path, uint8_t **bytes, size_t *size) {
+    const size_t unpacked = (size_t)1 << 20; /* at first: how long it is, its end tells */
     MtcInput *input;
     int code = mtc_input_open(fault, path, &input);
     if (code)
         return code;
     bool exact;
-    size_t bound = mtc_input_bound(input, &exact);
-    *bytes = (uint8_t *)malloc(bound + 1);
-    if (!*bytes)
-        code = mtc_no_memory(fault, bound, path);
-    else if ((code = mtc_input_read(fault, input, *bytes, bound, size)) != 0)
+    const size_t bound = mtc_input_bound(input, &exact);
+    code = read_rest(fault, input, exact ? bound + 1 : unpacked, bytes, size);
+    if (code)
         free(*bytes);
     mtc_input_close(input);
     return code;

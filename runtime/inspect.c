@@ -1,6 +1,7 @@
 #include "inspect.h"
 
 #include "checkpoint.h"
+#include "vocabulary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -113,7 +114,7 @@ static void print_meaning(const MtcJson *list, const char *name, const char *bef
     for (const MtcJson *item = list->first; item; item = item->next, k++) {
         MtcText text = {NULL, 0, 0};
         if (item->kind == MTC_JSON_STRING)
-            mtc_text_add(&text, "%d %s", k, item->string);
+            mtc_text_add(&text, strcmp(item->string, " ") ? "%d %s" : "%d '%s'", k, mtc_visible(item->string));
         else
             mtc_text_add(&text, "%s", mtc_number(item->number));
         print_listed(&column, INDENT, text.at, k == 0);
@@ -122,8 +123,21 @@ static void print_meaning(const MtcJson *list, const char *name, const char *bef
     printf("\n");
 }
 
+/* "65 of 96 classes: ", where a text has fewer characters than the field has classes; else nothing. */
+static char *classes_in_use(const MtcModel *model, const char *name, const MtcJson *words) {
+    MtcText text = {NULL, 0, 0};
+    int count = 0;
+    for (const MtcJson *item = words->first; item; item = item->next)
+        count++;
+    mtc_text_add(&text, "%s", "");
+    for (int f = 0; f < model->fields; f++)
+        if (model->field[f].windows && strcmp(model->field[f].name, name) == 0 && count < model->field[f].classes)
+            mtc_text_add(&text, "%d of %d classes: ", count, model->field[f].classes);
+    return text.at;
+}
+
 /* What the training data decided, of this model's fields or another's. */
-static void print_encoding(const MtcCheckpoint *checkpoint) {
+static void print_encoding(const MtcModel *model, const MtcCheckpoint *checkpoint) {
     const char *text = mtc_checkpoint_text(checkpoint, "encoding");
     char *copy = strdup(text ? text : "{}"); /* reading changes it */
     MtcJsonDocument *document;
@@ -134,8 +148,11 @@ static void print_encoding(const MtcCheckpoint *checkpoint) {
             printf("\nlearned from the training data\n");
         for (const MtcJson *field = first; field; field = field->next) {
             const MtcJson *words = mtc_json_member(field, "words"), *mean = mtc_json_member(field, "mean");
-            if (words)
-                print_meaning(words, field->key, "");
+            if (words) {
+                char *in_use = classes_in_use(model, field->key, words);
+                print_meaning(words, field->key, in_use);
+                free(in_use);
+            }
             if (mean)
                 print_meaning(mean, field->key, "where missing: ");
         }
@@ -215,7 +232,7 @@ static void print_fit(const MtcModel *model, const MtcArchive *archive) {
             compare_tensor(&model->tensor[i], mtc_archive_find(archive, model->tensor[i].name), &differences);
     for (int i = 0; i < archive->count; i++) {
         const MtcTensor *tensor = mtc_find_tensor(model, archive->blob[i].name);
-        if ((!tensor || tensor->role == MTC_VALUE) && !mtc_is_batch_count(&archive->blob[i]))
+        if ((!tensor || tensor->role == MTC_VALUE) && !mtc_needless(&archive->blob[i]))
             difference(&differences, archive->blob[i].name, "is no tensor of this program");
     }
     if (!differences)
@@ -250,7 +267,7 @@ int mtc_inspect(MtcFault *fault, const MtcModel *model, const char *path) {
         print_size(path, &checkpoint.archive);
         print_origin(model, &checkpoint);
         print_metadata(&checkpoint.archive);
-        print_encoding(&checkpoint);
+        print_encoding(model, &checkpoint);
         print_blobs(&checkpoint.archive);
         print_fit(model, &checkpoint.archive);
     }

@@ -17,9 +17,9 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
-#define MTC_ABI 3
+#define MTC_ABI 4
 
-typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64, MTC_BF16 } MtcType;
+typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64, MTC_BF16, MTC_U16 } MtcType;
 
 /* A tensor in the arena: a weight; a buffer, which is kept with the weights but not trained by gradients (the mean that
  * a field is normalised by); an optimizer state; or a value of a step (for the NaN diagnosis). */
@@ -61,8 +61,9 @@ typedef struct MtcField {
     int rank; /* without the batch axis */
     int64_t dim[7];
     int64_t elements;
-    int classes;   /* 0: not a class label */
+    int classes;   /* 0: no classes. With a rank above 0 the classes are numbers in files, or the tokens of windows */
     bool predicts; /* the prediction depends on it */
+    bool windows;  /* its steps read MtcData.stride; of other fields examples lie one behind the other */
     MtcColumns columns;
 } MtcField;
 
@@ -70,7 +71,7 @@ typedef struct MtcField {
 typedef struct MtcOrigin {
     const char
         *format; /* "idx", "npy": a path for each field; "npz", "tsv", "csv": one path; "cifar10": some paths, one
-                           set; "images": a folder; "rows": none */
+                           set; "images": a folder; "rows": none; windows of "characters", "bytes", "tokens": one path */
     int paths;
     const char *const *path;   /* as written in the model file */
     bool header;               /* tsv, csv: the first line names the columns */
@@ -79,11 +80,12 @@ typedef struct MtcOrigin {
     char separator, quote;     /* tsv, csv; quote 0: none */
     int64_t rows;              /* "rows": how many, with the elements of all fields one after the other */
     const double *row;
-    bool resize; /* images: of other sizes than the field's are scaled */
+    bool resize;    /* images: of other sizes than the field's are scaled */
+    int64_t stride; /* windows: tokens from the beginning of one to that of the next */
 } MtcOrigin;
 
 /* A set of examples: the part [from, to) of the origin's, in an order that the seed decides; all of them, in the origin's
- * order, when that is 0 to 1. */
+ * order, when that is 0 to 1. Of windows: those within that part of the tokens. */
 typedef struct MtcSplit {
     const char *name;
     int origin;
@@ -116,12 +118,15 @@ typedef struct MtcStatement {
     const char *text;
 } MtcStatement;
 
-/* A data set on the device: one array per field, `examples` rows each. */
+/* A data set on the device: one array per field, of `examples` rows. */
 enum { MTC_MAX_FIELDS = 64, MTC_MAX_KNOBS = 32, MTC_MAX_REPORTS = 8 };
 typedef struct MtcData {
     const void *field[MTC_MAX_FIELDS]; /* device pointers */
+    int64_t stride[MTC_MAX_FIELDS];    /* elements from the beginning of an example to that of the next */
     int64_t examples;
 } MtcData;
+
+enum { MTC_POSITION = 3, MTC_TOKEN = 4, MTC_CLOCKS = 5 };
 
 /* Everything a step reads beside the arena; passed to each launch. All pointers are device pointers. */
 typedef struct MtcRun {
@@ -129,7 +134,8 @@ typedef struct MtcRun {
     MtcData data;
     const int *order; /* of each of some epochs, one after the other: its row i is example order[i]; NULL: i */
     int64_t *
-        clock; /* [0]: steps done since the start of training; [1]: of them, since the first of those epochs began; [2]: reports written in this chunk */
+        clock; /* [0]: steps done since the start of training; [1]: of them, since the first of those epochs began; [2]: reports written in this chunk;
+                  MTC_POSITION, MTC_TOKEN: what decode reads */
     double *reports;                    /* reports[slot * count + r]: batch mean of report r */
     int64_t steps_per_epoch, last_step; /* of the whole training, which schedules of the learning rate refer to */
     float knob[MTC_MAX_KNOBS];
@@ -172,6 +178,10 @@ typedef struct MtcModel {
     int prediction_rank;
     int64_t prediction_dim[7];
     bool prediction_is_classes;
+    /* Generation: a value of decode, [vocabulary]; positions from 0 to context - 1. */
+    size_t scores_offset;
+    int64_t context, vocabulary;
+    const char *no_decode; /* why there is no decode; NULL: the data are no windows of tokens */
     int statements;
     const MtcStatement *statement; /* the lines that tensors come from */
 
@@ -190,6 +200,9 @@ typedef struct MtcModel {
     /* Takes the examples [first, first + rows) of a data set into the buffers that describe it (means, deviations), after
      * the `first` examples before; NULL: the model has none. */
     const char *(*measure)(const MtcRun *run, int64_t first, int64_t rows);
+    /* The prediction at the position and for the token that the clock has, in the bytes of scores; the tokens at the
+     * positions before it were given in their order, and nothing else ran since. NULL: the model generates no text. */
+    const char *(*decode)(const MtcRun *run);
     /* One kernel of a training step, row of `kernel`, alone and `times` times: for profile. The clock does not advance.
      * The first call with other numbers than the call before may take longer: it prepares. */
     const char *(*run_kernel)(const MtcRun *run, int kernel, int64_t times);
@@ -221,6 +234,9 @@ int mtc_set_knob(MtcSession *session, const char *name, double value);
 int mtc_train(MtcSession *session, int64_t steps, double *reports);
 int mtc_evaluate(MtcSession *session, int which, double *reports); /* model->reports means over every example */
 int mtc_predict(MtcSession *session, int64_t examples, const void *const *fields, float *out); /* NULL fields: zeros */
+/* The model's prediction of the token that follows `token` at `position`, `vocabulary` numbers; scores may be NULL. Tokens
+ * are given in their order, from position 0 on, with no other call in between. */
+int mtc_decode(MtcSession *session, int64_t position, int32_t token, float *scores);
 /* Reads or writes a tensor by name, row-major, with the axes that it has in files. bytes must match. */
 int mtc_get(MtcSession *session, const char *name, void *values, size_t bytes);
 int mtc_set(MtcSession *session, const char *name, const void *values, size_t bytes);

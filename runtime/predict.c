@@ -1,5 +1,6 @@
 /* predict: the model's answer for each example of a data set or of files. */
 #include "cli.h"
+#include "vocabulary.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -8,28 +9,57 @@
 
 /* ---- predictions ---- */
 
+static int64_t predicted_classes(const MtcModel *model) {
+    return model->prediction_rank ? model->prediction_dim[model->prediction_rank - 1] : 1;
+}
+
 /* The words of the predicted classes: those of the label, the field of so many classes that the prediction does not depend
- * on. NULL: its labels are numbers. */
+ * on; or the characters of a text. NULL: its labels are numbers. */
 static const MtcMeaning *class_words(const MtcSession *session) {
     const MtcModel *model = session->model;
-    int64_t classes = mtc_prediction_elements(model);
-    for (int f = 0; f < model->fields; f++)
-        if (!model->field[f].predicts && model->field[f].classes == classes)
+    for (int f = 0; f < model->fields; f++) {
+        const MtcField *field = &model->field[f];
+        if ((!field->predicts || field->windows) && field->classes == predicted_classes(model))
             return session->encoding.field[f].words ? &session->encoding.field[f] : NULL;
+    }
     return NULL;
 }
 
-static void print_class(const MtcMeaning *words, const float *row, int64_t classes) {
+static int64_t likeliest(const float *row, int64_t classes) {
     int64_t best = 0;
     for (int64_t j = 1; j < classes; j++)
         if (row[j] > row[best])
             best = j;
-    if (isnan(row[best]))
-        printf("nan\tnan");
-    else if (!words)
-        printf("%lld\t%.6g", (long long)best, (double)row[best]);
+    return best;
+}
+
+static void print_class(const MtcMeaning *words, int64_t class_) {
+    if (!words)
+        printf("%lld", (long long)class_);
     else /* a class without a word is the one of words that training does not have */
-        printf("%s\t%.6g", best < words->words ? words->word[best] : "other", (double)row[best]);
+        printf("%s", class_ < words->words ? mtc_visible(words->word[class_]) : "other");
+}
+
+static void print_likeliest(const MtcMeaning *words, const float *row, int64_t classes) {
+    const int64_t best = likeliest(row, classes);
+    if (isnan(row[best])) {
+        printf("nan\tnan");
+        return;
+    }
+    print_class(words, best);
+    printf("\t%.6g", (double)row[best]);
+}
+
+/* Of an example that has several: the class of each position. */
+static void print_sequence(const MtcMeaning *words, const float *row, int64_t positions, int64_t classes) {
+    for (int64_t i = 0; i < positions; i++, row += classes) {
+        const int64_t best = likeliest(row, classes);
+        printf(i ? "\t" : "");
+        if (isnan(row[best]))
+            printf("nan");
+        else
+            print_class(words, best);
+    }
 }
 
 static void print_numbers(const float *row, int64_t elements) {
@@ -42,11 +72,14 @@ static void print_predictions(const MtcSession *session, const float *values, in
     const MtcModel *model = session->model;
     int64_t elements = mtc_prediction_elements(model);
     const MtcMeaning *words = model->prediction_is_classes ? class_words(session) : NULL;
-    if (model->prediction_is_classes)
+    const int64_t classes = predicted_classes(model);
+    if (model->prediction_is_classes && classes == elements)
         printf("class\tprobability%s\n", path ? "\tfile" : "");
     for (int64_t i = 0; i < count; i++, values += elements) {
-        if (model->prediction_is_classes)
-            print_class(words, values, elements);
+        if (model->prediction_is_classes && classes == elements)
+            print_likeliest(words, values, classes);
+        else if (model->prediction_is_classes)
+            print_sequence(words, values, elements / classes, classes);
         else
             print_numbers(values, elements);
         printf(path ? "\t%s\n" : "%s\n", path ? path[i] : "");

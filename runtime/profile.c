@@ -12,6 +12,10 @@
 static const double RUN_SECONDS = 0.005;
 static const int64_t TRIAL_LAUNCHES = 10, MOST_LAUNCHES = 1000;
 
+/* Where a step takes longer, it is made once for so many kernels, not before each of their runs. */
+static const double LONG_STEP = 0.002;
+enum { KERNELS_A_REFRESH = 32 };
+
 /* Below this part of both peaks, a kernel waits for something else: launch, barriers, too little work to fill the device. */
 static const double BUSY = 0.25;
 
@@ -32,16 +36,18 @@ static const char *set_clock(MtcSession *session) {
     return mtc_upload(session->clock, clock, sizeof clock);
 }
 
-/* Every value as a step leaves it: a kernel that works in place drifts away when it runs again and again. */
-static const char *refresh(MtcSession *session, const MtcRun *run) {
-    return session->model->train_until(run, session->model->train_phases - 1);
+/* Every value as a step leaves it: a kernel that works in place drifts away when it runs again and again. A step that is
+ * long is made before some kernels only. */
+static const char *refresh(const Profile *profile, const MtcRun *run, int kernel, bool first) {
+    const MtcModel *model = profile->session->model;
+    const bool due = profile->step.median < LONG_STEP || (first && kernel % KERNELS_A_REFRESH == 0);
+    return due ? model->train_until(run, model->train_phases - 1) : NULL;
 }
 
 /* Seconds of device time for each of `times` launches. */
 static const char *time_launches(MtcSession *session, const MtcRun *run, int kernel, int64_t times,
                                  MtcEvent *const *event, double *seconds) {
-    const char *error = refresh(session, run);
-    error = error ? error : mtc_event_record(event[0]);
+    const char *error = mtc_event_record(event[0]);
     error = error ? error : session->model->run_kernel(run, kernel, times);
     error = error ? error : mtc_event_record(event[1]);
     error = error ? error : mtc_event_wait(event[1]);
@@ -55,17 +61,18 @@ static int64_t launches(double seconds) {
     return wanted < 1 ? 1 : wanted > MOST_LAUNCHES ? MOST_LAUNCHES : (int64_t)wanted;
 }
 
-/* The median of several runs, after one that prepares. */
-static const char *time_kernel(MtcSession *session, const MtcRun *run, int kernel, MtcEvent *const *event,
-                               double *seconds, int64_t runs) {
+/* The times of several runs, after two that find out how many launches make one, and one that prepares. */
+static const char *time_kernel(Profile *profile, const MtcRun *run, int kernel, MtcEvent *const *event,
+                               double *seconds) {
+    enum { TRIALS = 2, BEFORE = TRIALS + 1 };
+    int64_t times = TRIAL_LAUNCHES;
     const char *error = NULL;
-    for (int trial = 0; trial < 2 && !error; trial++)
-        error = time_launches(session, run, kernel, TRIAL_LAUNCHES, event, seconds);
-    int64_t times = launches(*seconds);
-    if (!error)
-        error = time_launches(session, run, kernel, times, event, seconds);
-    for (int64_t i = 0; i < runs && !error; i++)
-        error = time_launches(session, run, kernel, times, event, &seconds[i]);
+    for (int64_t i = 0; i < BEFORE + profile->step.runs && !error; i++) {
+        times = i == TRIALS ? launches(*seconds) : times;
+        double *result = &seconds[i > BEFORE ? i - BEFORE : 0];
+        error = refresh(profile, run, kernel, i == 0);
+        error = error ? error : time_launches(profile->session, run, kernel, times, event, result);
+    }
     return error;
 }
 
@@ -77,7 +84,7 @@ static const char *time_kernels(Profile *profile, double *seconds) {
     error = error ? error : mtc_event_new(&event[1]);
     error = error ? error : set_clock(session);
     for (int k = 0; k < session->model->kernels && !error; k++) {
-        error = time_kernel(session, &run, k, event, seconds, profile->step.runs);
+        error = time_kernel(profile, &run, k, event, seconds);
         profile->seconds[k] = mtc_median(seconds, profile->step.runs);
         profile->sum += profile->seconds[k];
     }

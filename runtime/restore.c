@@ -91,12 +91,25 @@ void mtc_misfit_text(const MtcTensor *tensor, const MtcBlob *blob, char *text, s
                  mtc_dtype(tensor->type), mtc_shape(blob->rank, blob->dim), blob->dtype);
 }
 
-/* PyTorch counts the batches that a running mean has seen; nothing here is computed from that. */
-bool mtc_is_batch_count(const MtcBlob *blob) {
-    static const char ending[] = ".num_batches_tracked";
-    size_t length = strlen(blob->name), skip = sizeof ending - 1;
-    return length > skip && strcmp(blob->name + length - skip, ending) == 0 && strcmp(blob->dtype, "I64") == 0 &&
+static bool ends_with(const char *name, const char *ending) {
+    size_t length = strlen(name), end = strlen(ending);
+    return length > end && strcmp(name + length - end, ending) == 0;
+}
+
+/* PyTorch counts the batches that a running mean has seen. */
+static bool is_batch_count(const MtcBlob *blob) {
+    return ends_with(blob->name, ".num_batches_tracked") && strcmp(blob->dtype, "I64") == 0 &&
            mtc_elements(blob->rank, blob->dim) == 1;
+}
+
+/* Published files of GPT-2 hold which positions see which, in every layer: [1, 1, context, context]. */
+static bool is_causal_mask(const MtcBlob *blob) {
+    return ends_with(blob->name, ".attn.bias") && blob->rank == 4 && blob->dim[0] == 1 && blob->dim[1] == 1 &&
+           blob->dim[2] == blob->dim[3];
+}
+
+const char *mtc_needless(const MtcBlob *blob) {
+    return is_batch_count(blob) ? "num_batches_tracked" : is_causal_mask(blob) ? "causal masks" : NULL;
 }
 
 /* States that are copies of weights serve evaluations: they are taken where there are any. */
@@ -114,7 +127,7 @@ static bool is_wanted(const MtcCheckpoint *checkpoint, const MtcTensor *tensor, 
 /* Of the tensors in a file of ours, those behind the weights are states, known to this model or not. */
 static bool is_expected(const MtcCheckpoint *checkpoint, const MtcModel *model, int blob, MtcTake take) {
     const MtcTensor *tensor = mtc_find_tensor(model, checkpoint->archive.blob[blob].name);
-    if (!checkpoint->ours && mtc_is_batch_count(&checkpoint->archive.blob[blob]))
+    if (!checkpoint->ours && !tensor && mtc_needless(&checkpoint->archive.blob[blob]))
         return true;
     if (checkpoint->ours && take != MTC_TAKE_ALL && blob >= checkpoint->weights)
         return true;
@@ -405,11 +418,17 @@ static void add_number_of(MtcText *text, const char *before, int count, const ch
         mtc_text_add(text, "%s%d %s%s", before, count, what, count == 1 ? "" : "s");
 }
 
-static int count_batch_counts(const MtcCheckpoint *checkpoint) {
+/* "; 12 causal masks left out" */
+static void add_needless(MtcText *text, const MtcCheckpoint *checkpoint) {
+    const char *what = NULL;
     int count = 0;
     for (int i = 0; i < checkpoint->archive.count && !checkpoint->ours; i++)
-        count += mtc_is_batch_count(&checkpoint->archive.blob[i]);
-    return count;
+        if (mtc_needless(&checkpoint->archive.blob[i])) {
+            what = mtc_needless(&checkpoint->archive.blob[i]);
+            count++;
+        }
+    if (count)
+        mtc_text_add(text, "; %d %s left out", count, what);
 }
 
 static void add_taken(MtcText *notes, const MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take,
@@ -419,8 +438,7 @@ static void add_taken(MtcText *notes, const MtcSession *session, const MtcCheckp
     add_number_of(&text, ": ", taken[MTC_WEIGHT], "weight");
     add_number_of(&text, ", ", taken[MTC_BUFFER], "buffer");
     add_number_of(&text, ", ", taken[MTC_STATE], "optimizer state");
-    if (count_batch_counts(checkpoint))
-        mtc_text_add(&text, "; %d num_batches_tracked left out", count_batch_counts(checkpoint));
+    add_needless(&text, checkpoint);
     if (take == MTC_TAKE_ALL && checkpoint->ours)
         mtc_text_add(&text, "; step %lld, epoch %lld", (long long)session->at.step, (long long)session->at.epoch + 1);
     mtc_text_add(&text, "\n%s", notes->at ? notes->at : "");

@@ -81,8 +81,14 @@ static int reserve_evaluation(MtcSession *session, int64_t rows) {
     return code;
 }
 
-static size_t field_bytes(const MtcField *field, int64_t examples) {
-    return (size_t)(examples * field->elements) * mtc_type_size(field->type);
+void mtc_data_strides(const MtcModel *model, int64_t stride, MtcData *data) {
+    for (int i = 0; i < model->fields; i++)
+        data->stride[i] = mtc_field_stride(&model->field[i], stride);
+}
+
+/* Of a data set's field. */
+static size_t data_bytes(const MtcSession *session, const MtcData *data, int field) {
+    return mtc_field_bytes(&session->model->field[field], data->examples, data->stride[field]);
 }
 
 int64_t mtc_most_orders(int64_t examples) {
@@ -95,19 +101,19 @@ static size_t order_bytes(int64_t examples) {
 }
 
 /* One array per field. */
-static int alloc_data(MtcSession *session, MtcData *data, int64_t examples) {
+static int alloc_data(MtcSession *session, MtcData *data, int64_t examples, int64_t stride) {
     const MtcModel *model = session->model;
     int code = 0;
     data->examples = examples;
+    mtc_data_strides(model, stride, data);
     for (int i = 0; i < model->fields && !code; i++)
-        code = mtc_session_alloc(session, (void **)&data->field[i], field_bytes(&model->field[i], examples),
-                                 model->field[i].name);
+        code = mtc_session_alloc(session, (void **)&data->field[i], data_bytes(session, data, i), model->field[i].name);
     return code;
 }
 
 static void free_data(MtcSession *session, MtcData *data) {
     for (int i = 0; i < session->model->fields; i++)
-        mtc_session_free(session, (void *)data->field[i], field_bytes(&session->model->field[i], data->examples));
+        mtc_session_free(session, (void *)data->field[i], data_bytes(session, data, i));
     memset(data, 0, sizeof *data);
 }
 
@@ -167,10 +173,10 @@ static int alloc_session(MtcSession *session) {
     if (code && session->device.free_bytes < model->arena_bytes)
         note_smaller_batch(session);
     if (!code)
-        code = mtc_session_alloc(session, (void **)&session->clock, 3 * sizeof *session->clock, "the clock");
+        code = mtc_session_alloc(session, (void **)&session->clock, MTC_CLOCKS * sizeof *session->clock, "the clock");
     if (!code)
         code = reserve_evaluation(session, 1);
-    return code ? code : alloc_data(session, &session->batch, model->batch);
+    return code ? code : alloc_data(session, &session->batch, model->batch, 0);
 }
 
 int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, int device, MtcSession **result) {
@@ -227,14 +233,15 @@ int64_t mtc_batches(const MtcSession *session, const MtcData *data) {
 }
 
 /* Memory for another number of examples, and for what depends on it: all of it, or none. */
-static int resize_data(MtcSession *session, int which, int64_t examples, bool on_host) {
+static int resize_data(MtcSession *session, int which, int64_t examples, int64_t stride, bool on_host) {
     MtcData *data = &session->data[which];
     int code = mtc_device_fault(session, mtc_synchronize(), "the work before");
     mtc_trainer_free(session);
     drop_data(session, which);
     data->examples = examples;
+    mtc_data_strides(session->model, stride, data);
     if (!code && !on_host)
-        code = alloc_data(session, data, examples);
+        code = alloc_data(session, data, examples, stride);
     if (!code)
         code = reserve_evaluation(session, mtc_batches(session, data));
     if (!code && which == MTC_TRAIN)
@@ -244,17 +251,17 @@ static int resize_data(MtcSession *session, int which, int64_t examples, bool on
     return code;
 }
 
-static uint64_t hash_examples(const MtcModel *model, int64_t examples, const void *const *fields) {
+static uint64_t hash_examples(const MtcSession *session, const MtcData *data, const void *const *fields) {
     MtcHash hash;
     mtc_hash_begin(&hash);
-    for (int i = 0; i < model->fields; i++)
-        mtc_hash_add(&hash, fields[i], field_bytes(&model->field[i], examples));
+    for (int i = 0; i < session->model->fields; i++)
+        mtc_hash_add(&hash, fields[i], data_bytes(session, data, i));
     return mtc_hash_end(&hash);
 }
 
 /* With new training examples an epoch begins, unless they are those that a resumed training had. */
 static void begin_epoch(MtcSession *session, const void *const *fields) {
-    session->train_hash = hash_examples(session->model, session->data[MTC_TRAIN].examples, fields);
+    session->train_hash = hash_examples(session, &session->data[MTC_TRAIN], fields);
     session->orders = 0;
     if (!session->resumed)
         session->at.epoch_step = 0;
@@ -267,10 +274,10 @@ static int check_which(MtcSession *session, int which) {
                           which);
 }
 
-static bool wants_host(const MtcSession *session, int which, int64_t examples) {
+static bool wants_host(const MtcSession *session, int which, const MtcExamples *arrays) {
     size_t bytes = 0;
     for (int i = 0; i < session->model->fields; i++)
-        bytes += field_bytes(&session->model->field[i], examples);
+        bytes += mtc_field_bytes(&session->model->field[i], arrays->count, arrays->stride);
     return which == MTC_TRAIN && (session->data_on == MTC_DATA_ON_HOST ||
                                   (session->data_on == MTC_DATA_AUTO && bytes > session->device.free_bytes / 2));
 }
@@ -282,7 +289,7 @@ int mtc_needs_device_data(MtcSession *session) {
 }
 
 static int feed_from_host(MtcSession *session, MtcExamples *arrays) {
-    int code = resize_data(session, MTC_TRAIN, arrays->count, true);
+    int code = resize_data(session, MTC_TRAIN, arrays->count, arrays->stride, true);
     if (!code)
         code = mtc_feed_new(session, arrays);
     if (code)
@@ -290,15 +297,16 @@ static int feed_from_host(MtcSession *session, MtcExamples *arrays) {
     return code;
 }
 
-static int upload_fields(MtcSession *session, int which, int64_t examples, const void *const *fields) {
+static int upload_fields(MtcSession *session, int which, int64_t examples, int64_t stride, const void *const *fields) {
     const MtcModel *model = session->model;
     const MtcData *data = &session->data[which];
+    bool same = data->examples == examples && data->stride[0] == mtc_field_stride(&model->field[0], stride);
     int code = 0;
-    if (data->examples != examples || (which == MTC_TRAIN && session->feed))
-        code = resize_data(session, which, examples, false);
+    if (!same || (which == MTC_TRAIN && session->feed))
+        code = resize_data(session, which, examples, stride, false);
     for (int i = 0; i < model->fields && !code; i++) {
-        size_t bytes = field_bytes(&model->field[i], examples);
-        code = mtc_device_fault(session, mtc_upload((void *)data->field[i], fields[i], bytes), model->field[i].name);
+        const char *error = mtc_upload((void *)data->field[i], fields[i], data_bytes(session, data, i));
+        code = mtc_device_fault(session, error, model->field[i].name);
     }
     return code;
 }
@@ -316,8 +324,9 @@ static int set_data(MtcSession *session, int which, int64_t examples, const void
             return mtc_fail(&session->fault, MTC_USAGE, "there is no array for the field '%s'", model->field[i].name);
     const void *array[MTC_MAX_FIELDS]; /* where the arrays are, whoever has them then */
     memcpy(array, fields, (size_t)model->fields * sizeof *array);
-    int code = arrays && wants_host(session, which, examples) ? feed_from_host(session, arrays)
-                                                              : upload_fields(session, which, examples, fields);
+    int code = arrays && wants_host(session, which, arrays)
+                   ? feed_from_host(session, arrays)
+                   : upload_fields(session, which, examples, arrays ? arrays->stride : 0, fields);
     if (which != MTC_TRAIN || code)
         return code;
     begin_epoch(session, array);
@@ -465,7 +474,7 @@ static int upload_rows(MtcSession *session, int64_t first, int64_t rows, const v
     const char *error = NULL;
     for (int i = 0; i < session->model->fields && !error; i++) {
         const MtcField *field = &session->model->field[i];
-        size_t size = (size_t)field->elements * mtc_type_size(field->type);
+        size_t size = mtc_example_bytes(field);
         void *to = (void *)session->batch.field[i];
         if (fields && fields[i])
             error = mtc_upload(to, (const char *)fields[i] + (size_t)first * size, (size_t)rows * size);

@@ -77,6 +77,9 @@ int mtc_device_fault(MtcSession *session, const char *error, const char *what);
 int mtc_session_alloc(MtcSession *session, void **memory, size_t bytes, const char *what);
 void mtc_session_free(MtcSession *session, void *memory, size_t bytes); /* of that allocation */
 
+/* As the examples lie: `stride` as in MtcExamples. */
+void mtc_data_strides(const MtcModel *model, int64_t stride, MtcData *data);
+
 /* What a step reads; reports are written to `reports`. */
 MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports);
 

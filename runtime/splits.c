@@ -1,6 +1,8 @@
 /* The data sets of a model: each origin is read once, and divided. */
 #include "image.h"
 #include "table_fields.h"
+#include "vocabulary.h"
+#include "windows.h"
 
 #include "random.h"
 
@@ -22,7 +24,8 @@ typedef struct Source {
     MtcExamples arrays;
     MtcMeaning classes; /* images: the names that labels stand for, until the encoding has given them its own */
     MtcFieldTable fields;
-    const char *name; /* of the file, for messages */
+    MtcTokenRow tokens; /* windows */
+    const char *name;   /* of the file, for messages */
 } Source;
 
 static int read_source(MtcFault *fault, const MtcModel *model, MtcReading *reading, int index, Source *source) {
@@ -35,13 +38,14 @@ static int read_source(MtcFault *fault, const MtcModel *model, MtcReading *readi
     source->name = origin->paths ? origin->path[0] : model->source;
     if (is_images(origin))
         code = mtc_read_images(fault, model, origin, reading, &source->arrays, &source->classes);
-    else if (!source->table)
+    else if (!source->table && !mtc_is_windows(origin))
         code = mtc_read_arrays(fault, model, origin, reading->folder, &source->arrays);
     else {
         code = mtc_find_data(fault, model->source, reading->folder, origin->path[0], &path);
         if (code)
             return code;
-        code = mtc_field_table_open(fault, model, origin, path, reading, NULL, false, &source->fields);
+        code = source->table ? mtc_field_table_open(fault, model, origin, path, reading, NULL, false, &source->fields)
+                             : mtc_token_row_read(fault, model, origin, path, &source->tokens);
         free(path);
     }
     source->read = !code;
@@ -51,6 +55,7 @@ static int read_source(MtcFault *fault, const MtcModel *model, MtcReading *readi
 static void free_sources(Source *source, int count) {
     for (int i = 0; i < count; i++) {
         mtc_examples_free(&source[i].arrays);
+        mtc_token_row_free(&source[i].tokens);
         mtc_free_strings(source[i].classes.word, source[i].classes.words);
         if (source[i].read && source[i].table)
             mtc_field_table_free(&source[i].fields);
@@ -91,7 +96,7 @@ static int select_part(MtcFault *fault, const Source *source, const MtcSplit *sp
 static void gather(const MtcModel *model, const MtcExamples *from, const int64_t *row, int64_t rows, MtcExamples *to) {
     to->count = rows;
     for (int f = 0; f < model->fields; f++) {
-        size_t size = (size_t)model->field[f].elements * mtc_type_size(model->field[f].type);
+        size_t size = mtc_example_bytes(&model->field[f]);
         to->field[f] = mtc_memory(NULL, (size_t)rows * size);
         for (int64_t i = 0; i < rows; i++)
             memcpy((char *)to->field[f] + (size_t)i * size, (const char *)from->field[f] + (size_t)row[i] * size, size);
@@ -105,6 +110,8 @@ static int take_part(MtcFault *fault, const MtcModel *model, Source *source, con
                      MtcReading *reading, const MtcEncoding *encoding, MtcExamples *examples) {
     int64_t *row = NULL, rows;
     memset(examples, 0, sizeof *examples);
+    if (mtc_is_windows(&model->origin[split->origin]))
+        return mtc_token_row_part(fault, model, &model->origin[split->origin], split, last, &source->tokens, examples);
     if (!source->table && last && split->from <= 0 && split->to >= 1) { /* nobody else needs the arrays */
         *examples = source->arrays;
         memset(&source->arrays, 0, sizeof source->arrays);
@@ -122,7 +129,8 @@ static int take_part(MtcFault *fault, const MtcModel *model, Source *source, con
 /* ---- what training data decide ---- */
 
 static bool has_meaning(const MtcModel *model, const MtcSplit *train) {
-    if (is_images(&model->origin[train->origin]))
+    const char *format = model->origin[train->origin].format;
+    if (strcmp(format, "images") == 0 || strcmp(format, "characters") == 0)
         return true;
     for (int f = 0; f < model->fields; f++)
         if (model->field[f].columns.count)
@@ -166,14 +174,25 @@ static int encode_classes(MtcFault *fault, const MtcModel *model, const MtcEncod
     }
     void *labels = source->arrays.field[label];
     for (int64_t i = 0; i < source->arrays.count; i++)
-        if (model->field[label].type == MTC_U8)
-            ((uint8_t *)labels)[i] = (uint8_t)code[((uint8_t *)labels)[i]];
-        else
-            ((int32_t *)labels)[i] = code[((int32_t *)labels)[i]];
+        mtc_put_class(&model->field[label], labels, i, code[mtc_class_at(&model->field[label], labels, i)]);
     free(code);
     mtc_free_strings(source->classes.word, source->classes.words);
     memset(&source->classes, 0, sizeof source->classes);
     return 0;
+}
+
+/* The characters of the whole text, however it is split. */
+static int learn_text(MtcFault *fault, const MtcModel *model, const MtcTokenRow *text, MtcEncoding *encoding) {
+    const MtcField *field = mtc_window_field(model);
+    return mtc_learn_characters(fault, field, text->path, (const char *)text->text, text->size,
+                                &encoding->field[field - model->field]);
+}
+
+/* Classes by the meaning that they have. */
+static int encode_source(MtcFault *fault, const MtcModel *model, const MtcEncoding *encoding, const MtcOrigin *origin,
+                         Source *source) {
+    return mtc_is_windows(origin) ? mtc_token_row_encode(fault, model, encoding, &source->tokens)
+                                  : encode_classes(fault, model, encoding, source);
 }
 
 static int learn(MtcFault *fault, const MtcModel *model, MtcReading *reading, Source *sources, MtcEncoding *encoding) {
@@ -191,6 +210,8 @@ static int learn(MtcFault *fault, const MtcModel *model, MtcReading *reading, So
     }
     if (!code && source->classes.words)
         learn_classes(model, source, encoding);
+    if (!code && source->tokens.text)
+        code = learn_text(fault, model, &source->tokens, encoding);
     if (code)
         mtc_encoding_free(encoding);
     encoding->known = !code;
@@ -228,7 +249,7 @@ int mtc_read_splits(MtcFault *fault, const MtcModel *model, MtcReading *reading,
             continue;
         code = read_source(fault, model, reading, split->origin, &source[split->origin]);
         if (!code)
-            code = encode_classes(fault, model, encoding, &source[split->origin]);
+            code = encode_source(fault, model, encoding, &model->origin[split->origin], &source[split->origin]);
         if (!code)
             code = take_part(fault, model, &source[split->origin], split, is_last(model, name, count, i), reading,
                              encoding, &examples[i]);
@@ -383,6 +404,22 @@ static int read_rows_input(MtcFault *fault, const MtcModel *model, MtcReading *r
     return code;
 }
 
+/* A text or a file of tokens, as the training data are. */
+static int read_windows_input(MtcFault *fault, const MtcModel *model, const MtcEncoding *encoding, const char *path,
+                              MtcExamples *examples) {
+    const MtcOrigin *origin = mtc_windows_origin(model);
+    MtcTokenRow row;
+    int code = mtc_token_row_read(fault, model, origin, path, &row);
+    if (!code)
+        code = mtc_token_row_encode(fault, model, encoding, &row);
+    if (!code)
+        code = mtc_token_row_part(fault, model, origin, NULL, true, &row, examples);
+    if (!code)
+        mtc_windows_apart(model, examples);
+    mtc_token_row_free(&row);
+    return code;
+}
+
 static bool has_rows(const MtcModel *model) {
     const MtcSplit *split = mtc_split(model, "train");
     return split && strcmp(model->origin[split->origin].format, "rows") == 0;
@@ -407,14 +444,16 @@ int mtc_read_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, 
         code = mtc_file_kind(fault, path[0], &kind);
     if (code)
         return code;
-    bool rows = kind == MTC_FILE_TEXT && has_rows(model);
-    bool one = kind == MTC_FILE_ZIP || kind == MTC_FILE_IMAGES || rows || (kind == MTC_FILE_TEXT && origin);
+    bool text = kind == MTC_FILE_TEXT, rows = text && has_rows(model), windows = text && mtc_windows_origin(model);
+    bool one = kind == MTC_FILE_ZIP || kind == MTC_FILE_IMAGES || rows || windows || (text && origin);
     if (one && paths > 1)
         return mtc_fail(fault, MTC_USAGE, "%s holds all fields: give --input once", path[0]);
     if (kind == MTC_FILE_IMAGES)
         return mtc_read_image_input(fault, model, path[0], reading->resize || resizes(model), reading, examples);
     if (kind == MTC_FILE_ZIP)
         return mtc_read_npz(fault, model, path[0], wanted, examples);
+    if (windows)
+        return read_windows_input(fault, model, encoding, path[0], examples);
     if (rows)
         return read_rows_input(fault, model, reading, encoding, path[0], wanted, examples);
     return one ? read_table_input(fault, model, origin, reading, encoding, path[0], wanted, examples)

@@ -2,7 +2,7 @@
  *
  *     file -> text -> chunks, cut at line ends -> rows -> cells of the wanted columns -> one table
  *
- * A chunk is parsed by one thread, with dictionaries of its own for words; the chunks' cells are then joined in the order
+ * A chunk is read and parsed by one thread, with dictionaries of its own for words; the chunks' cells are then joined in the order
  * of the file, and words get codes in the order of their bytes, so that the table does not depend on threads or chunks.
  * Rows that are wrong are found in the order of the file too. A parsed table is kept beside its file (table_cache.c). */
 #ifndef MTC_TABLE_H
@@ -49,22 +49,31 @@ typedef struct MtcTableForm {
 
 /* ---- text ---- */
 
-/* The bytes of a file, unpacked: `bytes` begins after a byte order mark and ends before blank lines. */
+/* The text of a file begins after a byte order mark and ends before blank lines. It is read in pieces, of which each thread
+ * holds one, and is in memory as a whole only where that is needed: where quotes are, of gzip, and for messages. */
 typedef struct MtcTableText {
     char *path;
-    const char *bytes;
-    size_t size;
-    char *file; /* the file as it is */
+    int file; /* open, if there is a path */
     size_t file_size;
     struct timespec changed; /* when the file last was, as it was opened */
-    char *unpacked;          /* of gzip; NULL until mtc_text_unpack, and for other files */
+    size_t start, size;      /* where the text begins in the file, and how long it is */
+    const char *bytes;       /* its first `known` bytes */
+    size_t known;
+    char *memory; /* where they lie */
+    int problem;  /* of a piece that could not be read: an errno; -1: the file ends too early */
 } MtcTableText;
 
 int mtc_text_open(MtcFault *fault, const char *path, MtcTableText *text);
-int mtc_text_unpack(MtcFault *fault, MtcTableText *text); /* sets bytes and size */
+int mtc_text_digest(MtcFault *fault, MtcTableText *text, MtcDigest *content); /* of the file */
+int mtc_text_measure(MtcFault *fault, MtcTableText *text);           /* start and size; of gzip, also the bytes */
+int mtc_text_know(MtcFault *fault, MtcTableText *text, size_t size); /* at least so many bytes */
+/* A piece of the text, in `buffer` where it is not known. NULL: `problem` is set. */
+const char *mtc_text_piece(MtcTableText *text, size_t from, size_t size, char *buffer);
+size_t mtc_text_line(MtcTableText *text, size_t at); /* where the line after the one at `at` begins; or the end */
+int mtc_text_check(MtcFault *fault, const MtcTableText *text); /* are all pieces read, and of the same file? */
 void mtc_text_close(MtcTableText *text);
-/* The first `size` bytes of an open file, read by all processors. Free them. NULL: *why says why not. */
-char *mtc_file_bytes(int file, size_t size, const char **why);
+/* `size` bytes of an open file, read by all processors. Free them. NULL: *why says why not. */
+char *mtc_file_bytes(int file, size_t from, size_t size, const char **why);
 /* Memory in large pages, of which there are few to fault in: reading is twice as fast. Free it. NULL: there is none. */
 void *mtc_large_memory(size_t size);
 /* The first byte of a text that is not UTF-8, or is 0; NULL: there is none. */
@@ -139,8 +148,9 @@ static inline MtcSpan mtc_row_field(const MtcRow *row, int i) {
     MtcSpan span = {i ? row->base + row->stop[i - 1] + 1 : row->begin, end < row->end ? end : row->end, false};
     return span;
 }
-/* Cuts a text into chunks of about `size` bytes that end where rows end: (*cut)[0] = 0 .. (*cut)[count] = end, offsets. */
-int mtc_cut_chunks(const MtcTableForm *form, const char *bytes, size_t length, size_t size, size_t **cut);
+/* Cuts a text from `begin` into chunks of about `size` bytes that end where rows end: (*cut)[0] = begin .. (*cut)[count] = end.
+ * A text that is not known as a whole has no quotes. */
+int mtc_cut_chunks(const MtcTableForm *form, MtcTableText *text, size_t begin, size_t size, size_t **cut);
 /* A field as it is meant, in *buffer where it has doubled quotes: no longer than it is written. */
 MtcSpan mtc_span_plain(const MtcSpan *span, char quote, char **buffer, size_t *capacity);
 
@@ -151,6 +161,7 @@ bool mtc_is_missing(const MtcSpan *span); /* empty, NA, NaN, null, in capitals o
 /* A decimal number, correctly rounded: the nearest double. Its own grammar: no hexadecimal, no names. Bytes below `limit`
  * can be read: at least the span's. */
 bool mtc_parse_number(const MtcSpan *span, const char *limit, double *value);
+bool mtc_parse_float(const MtcSpan *span, const char *limit, float *value); /* that double as the nearest float */
 MtcFlawKind mtc_parse_date(const MtcSpan *span, const char *format, int32_t *day); /* days since 1970-01-01 */
 static inline void mtc_trim(const char **begin, const char **end) {
     while (*begin < *end && **begin == ' ')
@@ -174,8 +185,13 @@ typedef struct MtcDay {
 MtcDay mtc_day(int32_t day);
 
 /* Words and their codes: 0, 1, 2 ... in the order in which they came. All zero: none yet. */
+typedef struct MtcWordHead {
+    uint64_t at[2]; /* the first 16 bytes, then 0 */
+} MtcWordHead;
+
 typedef struct MtcDictionaryWord {
     uint64_t hash;
+    MtcWordHead head;
     size_t begin, length; /* in the dictionary's bytes */
 } MtcDictionaryWord;
 
@@ -233,12 +249,12 @@ void mtc_table_place(MtcTable *table, const MtcTableForm *form, int64_t row, int
 bool mtc_cache_load(MtcTable *table, const MtcTableForm *form, MtcDigest content, bool skip_bad);
 void mtc_cache_store(const MtcTable *table, const MtcTableForm *form, MtcDigest content);
 
-/* Which column of the file each wanted column is, and how many the file has; `begin`: where the rows begin. Free
- * *position. */
+/* Which column of the file each wanted column is, and how many the file has; `begin`: where the rows begin. The first line
+ * is known. Free *position. */
 int mtc_table_layout(MtcFault *fault, const MtcTableText *text, const MtcTableForm *form, int **position, int *fields,
-                     const char **begin);
+                     size_t *begin);
 /* Parses the rows from `begin`. */
-int mtc_table_parse(MtcFault *fault, const MtcTableForm *form, const int *position, int fields, const char *begin,
+int mtc_table_parse(MtcFault *fault, const MtcTableForm *form, const int *position, int fields, size_t begin,
                     bool skip_bad, MtcTable *table);
 
 #endif

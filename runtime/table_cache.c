@@ -32,7 +32,7 @@ static MtcDigest digest_form(const MtcTableForm *form) {
 
 /* ---- the file: header, then rows, cells of each column, words of each column, each padded to eight bytes ---- */
 
-enum { FORMAT_VERSION = 1 };
+enum { FORMAT_VERSION = 2 };
 static const char magic[8] = {'m', 't', 'c', 't', 'a', 'b', 'l', 'e'};
 
 typedef struct CacheHeader {
@@ -115,7 +115,7 @@ static bool read_cache(const char *path, MtcTable *table) {
     if (file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
         (size_t)status.st_size > sizeof(CacheHeader)) {
         table->cache_size = (size_t)status.st_size;
-        table->cache = mtc_file_bytes(file, table->cache_size, &unused);
+        table->cache = mtc_file_bytes(file, 0, table->cache_size, &unused);
     }
     if (file >= 0)
         close(file);
@@ -125,8 +125,14 @@ static bool read_cache(const char *path, MtcTable *table) {
 /* Everything but the text. */
 static void forget_table(MtcTable *table) {
     MtcTableText text = table->text;
-    memset(&table->text, 0, sizeof text);
-    mtc_table_free(table);
+    for (int c = 0; c < table->columns && table->words; c++)
+        mtc_word_list_free(&table->words[c]);
+    free(table->memory);
+    free(table->cell);
+    free(table->words);
+    free(table->bad_at);
+    free(table->cache);
+    memset(table, 0, sizeof *table);
     table->text = text;
 }
 
@@ -211,13 +217,6 @@ void mtc_cache_store(const MtcTable *table, const MtcTableForm *form, MtcDigest 
 /* ---- the end of a table ---- */
 
 void mtc_table_free(MtcTable *table) {
-    for (int c = 0; c < table->columns && table->words; c++)
-        mtc_word_list_free(&table->words[c]);
-    free(table->memory);
-    free(table->cell);
-    free(table->words);
-    free(table->bad_at);
-    free(table->cache);
+    forget_table(table);
     mtc_text_close(&table->text);
-    memset(table, 0, sizeof *table);
 }

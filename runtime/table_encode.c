@@ -38,11 +38,14 @@ static double missing_value(const Encoder *encoder, int element) {
 }
 
 static void put_value(const Encoder *encoder, int64_t at, double value) {
-    switch (encoder->field->type) {
-    case MTC_F32: ((float *)encoder->values)[at] = (float)value; break;
-    case MTC_I32: ((int32_t *)encoder->values)[at] = (int32_t)value; break;
-    default: ((uint8_t *)encoder->values)[at] = (uint8_t)value; break;
-    }
+    if (encoder->field->type == MTC_F32)
+        ((float *)encoder->values)[at] = (float)value;
+    else if (encoder->field->classes)
+        mtc_put_class(encoder->field, encoder->values, at, (int64_t)value);
+    else if (encoder->field->type == MTC_I32)
+        ((int32_t *)encoder->values)[at] = (int32_t)value;
+    else
+        ((uint8_t *)encoder->values)[at] = (uint8_t)value;
 }
 
 static bool encode_word(const Encoder *encoder, int64_t at, int64_t row) {
@@ -57,7 +60,7 @@ static bool encode_word(const Encoder *encoder, int64_t at, int64_t row) {
 static bool encode_value(const Encoder *encoder, int64_t at, int element, int64_t row) {
     bool empty = mtc_cell_empty(encoder->fields, encoder->f, element, row);
     double value = empty ? missing_value(encoder, element) : mtc_cell_value(encoder->fields, encoder->f, element, row);
-    if (encoder->field->classes && !empty)
+    if (encoder->field->columns.part != MTC_PART_VALUE && encoder->field->classes && !empty)
         value -= 1;
     bool good = !encoder->field->classes || (value >= 0 && value < encoder->field->classes);
     put_value(encoder, at, good ? value : 0);

@@ -8,7 +8,7 @@
 /* ---- which columns ---- */
 
 bool mtc_is_words(const MtcField *field) {
-    return field->classes && field->columns.part == MTC_PART_VALUE;
+    return field->classes && field->rank == 0 && field->columns.part == MTC_PART_VALUE;
 }
 
 static MtcTableColumn column_of(const MtcField *field, int i) {
@@ -17,9 +17,12 @@ static MtcTableColumn column_of(const MtcField *field, int i) {
     if (columns->part != MTC_PART_VALUE) {
         column.cell = MTC_CELL_DATE;
         column.date_format = columns->date_format;
-    } else if (field->classes)
+    } else if (mtc_is_words(field))
         column.cell = MTC_CELL_WORD;
-    else if (field->type != MTC_F32) {
+    else if (field->classes) {
+        column.cell = MTC_CELL_INTEGER;
+        column.high = field->classes - 1;
+    } else if (field->type != MTC_F32) {
         column.cell = MTC_CELL_INTEGER;
         column.low = field->type == MTC_I32 ? -INT32_MAX : 0;
         column.high = field->type == MTC_I32 ? INT32_MAX : field->type == MTC_BOOL ? 1 : UINT8_MAX;

@@ -108,31 +108,68 @@ static inline uint32_t join_digits(uint64_t digits) {
     return (uint32_t)(((digits & pairs) * upper + (digits >> 16 & pairs) * lower) >> 32);
 }
 
+/* digits / 10^power, each of these below 2^27 and 9. */
+typedef struct Short {
+    uint32_t digits;
+    int power;
+} Short;
+
 /* Up to eight digits and a point; false: something else. */
-static inline bool parse_short(const char *begin, size_t length, double *value) {
+static inline bool take_short(const char *begin, size_t length, Short *number) {
     uint64_t bytes = mtc_load_eight(begin);
     bytes = (bytes ^ 0x3030303030303030u) << 8 * (8 - length); /* zeros first, then digits */
     uint64_t others = ((bytes + 0x7676767676767676u) | bytes) & 0x8080808080808080u;
     if (!others) {
-        *value = join_digits(bytes);
+        number->digits = join_digits(bytes);
+        number->power = 0;
         return true;
     }
     int point = __builtin_ctzll(others) - 7; /* the bit where it begins, if it is one */
     if ((others & (others - 1)) || (bytes >> point & 0xFF) != ('.' ^ '0') || length == 1)
         return false;
     uint64_t below = ((uint64_t)1 << point) - 1;
-    *value = join_digits((bytes & below) << 8 | (bytes & ~below << 8)) / power_of_ten(7 - point / 8);
+    number->digits = join_digits((bytes & below) << 8 | (bytes & ~below << 8));
+    number->power = 7 - point / 8;
     return true;
 }
 
-bool mtc_parse_number(const MtcSpan *span, const char *limit, double *value) {
+/* A sign, then that. */
+static inline bool take_signed(const MtcSpan *span, const char *limit, bool *negative, Short *number) {
     const char *begin = span->begin;
-    bool negative = begin < span->end && *begin == '-';
-    begin += negative;
+    *negative = begin < span->end && *begin == '-';
+    begin += *negative;
     size_t length = (size_t)(span->end - begin);
-    if (length - 1 >= 8 || limit - begin < 8 || !parse_short(begin, length, value))
+    return length - 1 < 8 && limit - begin >= 8 && take_short(begin, length, number);
+}
+
+bool mtc_parse_number(const MtcSpan *span, const char *limit, double *value) {
+    bool negative;
+    Short number;
+    if (!take_signed(span, limit, &negative, &number))
         return parse_any(span->begin, span->end, value);
-    if (negative)
-        *value = -*value;
+    double size = number.digits / power_of_ten(number.power);
+    *value = negative ? -size : size;
+    return true;
+}
+
+static __attribute__((noinline)) bool any_float(const MtcSpan *span, float *value) {
+    double exact;
+    bool good = parse_any(span->begin, span->end, &exact);
+    if (good)
+        *value = (float)exact;
+    return good;
+}
+
+/* A product is faster than a quotient. As a double it may be another one, but as a float never: what lies halfway between two
+ * floats is further away from such a number than that, unless it is the number, and then the product is exact enough too.
+ * tests/runtime/short_numbers.c tries all of them. */
+bool mtc_parse_float(const MtcSpan *span, const char *limit, float *value) {
+    static const double parts[] = {1e0, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7};
+    bool negative;
+    Short number;
+    if (!take_signed(span, limit, &negative, &number))
+        return any_float(span, value);
+    float size = (float)(number.digits * parts[number.power]);
+    *value = negative ? -size : size;
     return true;
 }

@@ -13,7 +13,7 @@ static void scan_first(const MtcTableText *text, const MtcTableForm *form, int c
     memset(row, 0, sizeof *row);
     row->capacity = capacity;
     row->field = field;
-    mtc_scan_begin(scan, form, text->bytes, text->bytes + text->size);
+    mtc_scan_begin(scan, form, text->bytes, text->bytes + text->known);
     mtc_scan_row(scan, row);
 }
 
@@ -113,26 +113,26 @@ static int count_fields(MtcFault *fault, const MtcTableText *text, const MtcTabl
 }
 
 static int layout_by_header(MtcFault *fault, const MtcTableText *text, const MtcTableForm *form, const MtcRow *row,
-                            const char *begin, int *position) {
+                            size_t begin, int *position) {
     int code = check_header(fault, text, row);
     if (code)
         return code;
     char **name = header_names(text, form, row->fields);
     code = find_positions(fault, text->path, form, (const char *const *)name, row->fields, position);
     mtc_free_strings(name, row->fields);
-    if (!code && begin >= text->bytes + text->size)
+    if (!code && begin >= text->size)
         code = mtc_fail(fault, MTC_BAD_DATA, "%s: has a header, but no rows", text->path);
     return code;
 }
 
 int mtc_table_layout(MtcFault *fault, const MtcTableText *text, const MtcTableForm *form, int **position, int *fields,
-                     const char **begin) {
+                     size_t *begin) {
     MtcSpan unused;
     MtcScan scan;
     MtcRow row;
     scan_first(text, form, 0, &unused, &scan, &row);
     *position = (int *)mtc_memory(NULL, (size_t)form->columns * sizeof **position);
-    *begin = form->header ? scan.at : text->bytes;
+    *begin = form->header ? (size_t)(scan.at - text->bytes) : 0;
     *fields = form->header || (form->shorter && row.fields < form->names) ? row.fields : form->names;
     if (form->header)
         return layout_by_header(fault, text, form, &row, *begin, *position);
@@ -186,9 +186,19 @@ static void note_header(MtcFault *fault, const MtcTableText *text, const MtcTabl
 
 /* ---- tables ---- */
 
+/* Knows the first row: a line, unless it has quotes. */
+static int know_row(MtcFault *fault, MtcTableText *text, const MtcTableForm *form) {
+    int code = mtc_text_measure(fault, text);
+    if (!code)
+        code = mtc_text_know(fault, text, mtc_text_line(text, 0));
+    if (!code && form->quote && memchr(text->bytes, form->quote, text->known))
+        code = mtc_text_know(fault, text, text->size);
+    return code;
+}
+
 static int parse_text(MtcFault *fault, const MtcTableForm *form, bool skip_bad, MtcTable *table) {
-    int *position = NULL, fields, code = mtc_text_unpack(fault, &table->text);
-    const char *begin;
+    int *position = NULL, fields, code = know_row(fault, &table->text, form);
+    size_t begin;
     if (code)
         return code;
     code = mtc_table_layout(fault, &table->text, form, &position, &fields, &begin);
@@ -208,11 +218,10 @@ int mtc_table_read(MtcFault *fault, const char *path, const MtcTableForm *form, 
     MtcDigest content = {{0, 0}};
     memset(table, 0, sizeof *table);
     int code = mtc_text_open(fault, path, &table->text);
-    if (!code && cache) {
-        content = mtc_digest(table->text.file, table->text.file_size);
-        if (mtc_cache_load(table, form, content, skip_bad))
-            return 0;
-    }
+    if (!code && cache)
+        code = mtc_text_digest(fault, &table->text, &content);
+    if (!code && cache && mtc_cache_load(table, form, content, skip_bad))
+        return 0;
     if (!code)
         code = parse_text(fault, form, skip_bad, table);
     if (code)
@@ -227,15 +236,16 @@ void mtc_table_place(MtcTable *table, const MtcTableForm *form, int64_t row, int
     MtcScan scan;
     MtcRow fields;
     int *position = NULL, count;
-    const char *begin, *end, *at;
+    size_t begin;
     snprintf(place, size, "%s: row %lld: ", table->text.path, (long long)row + 1);
-    if (mtc_text_unpack(&unused, &table->text) ||
+    if (mtc_text_measure(&unused, &table->text) || mtc_text_know(&unused, &table->text, table->text.size) ||
         mtc_table_layout(&unused, &table->text, form, &position, &count, &begin)) {
         free(position);
         return;
     }
-    end = table->text.bytes + table->text.size;
-    at = table->text.bytes + (table->at[row] < table->text.size ? table->at[row] : 0); /* a kept one might lie */
+    const char *end = table->text.bytes + table->text.size;
+    const char *at =
+        table->text.bytes + (table->at[row] < table->text.size ? table->at[row] : 0); /* a kept one might lie */
     memset(&fields, 0, sizeof fields);
     fields.capacity = count;
     fields.field = (MtcSpan *)mtc_memory(NULL, (size_t)(count + 1) * sizeof *fields.field);

@@ -244,19 +244,32 @@ static const char *pass(const MtcTableForm *form, const char *begin, const char 
     return outside < target ? target : outside;
 }
 
-int mtc_cut_chunks(const MtcTableForm *form, const char *bytes, size_t length, size_t size, size_t **cut) {
+static int cut_known(const MtcTableForm *form, const char *bytes, size_t length, size_t size, size_t begin,
+                     size_t *cut) {
     const char *end = bytes + length, *at = bytes, *line = bytes;
     const char *quote = form->quote ? find_byte(bytes, end, form->quote) : NULL;
     int count = 0;
-    *cut = (size_t *)mtc_memory(NULL, (length / size + 2) * sizeof **cut);
-    (*cut)[0] = 0;
     while (line < end) {
         const char *target = (size_t)(end - line) > size ? line + size : end;
         at = pass(form, bytes, end, target, at, &quote);
         while ((line = find_byte(at, end, '\n')) != NULL && quote && quote < line)
             at = pass(form, bytes, end, quote + 1, at, &quote);
         line = line ? line + 1 : end;
-        (*cut)[++count] = (size_t)(line - bytes);
+        cut[++count] = begin + (size_t)(line - bytes);
+    }
+    return count;
+}
+
+int mtc_cut_chunks(const MtcTableForm *form, MtcTableText *text, size_t begin, size_t size, size_t **cut) {
+    size_t length = text->size - begin;
+    int count = 0;
+    *cut = (size_t *)mtc_memory(NULL, (length / size + 2) * sizeof **cut);
+    (*cut)[0] = begin;
+    if (text->known == text->size)
+        return cut_known(form, text->bytes + begin, length, size, begin, *cut);
+    while ((*cut)[count] < text->size) {
+        size_t line = (*cut)[count++];
+        (*cut)[count] = text->size - line > size ? mtc_text_line(text, line + size) : text->size;
     }
     return count;
 }

@@ -6,28 +6,23 @@
 
 /* ---- a chunk's dictionary: a hash table with linear probing ---- */
 
-/* The first 16 bytes of a word, then 0. */
-typedef struct Head {
-    uint64_t at[2];
-} Head;
-
 static inline uint64_t low_bytes(uint64_t bytes, size_t count) {
     return count < 8 ? bytes & (((uint64_t)1 << 8 * count) - 1) : bytes;
 }
 
 /* Without a branch that depends on the length, where 16 bytes can be read. */
-static inline Head word_head(const char *word, size_t length, const char *limit) {
+static inline MtcWordHead word_head(const char *word, size_t length, const char *limit) {
     char copy[16] = {0};
     if (limit - word < 16) {
         memcpy(copy, word, length < 16 ? length : 16);
         word = copy;
     }
-    Head head = {
+    MtcWordHead head = {
         {low_bytes(mtc_load_eight(word), length), low_bytes(mtc_load_eight(word + 8), length > 8 ? length - 8 : 0)}};
     return head;
 }
 
-static inline uint64_t hash_word(Head head, const char *word, size_t length) {
+static inline uint64_t hash_word(MtcWordHead head, const char *word, size_t length) {
     const uint64_t factor = 0x9E3779B97F4A7C15u;
     uint64_t hash = (head.at[0] ^ length) * factor;
     hash = (hash ^ hash >> 32 ^ head.at[1]) * factor;
@@ -48,15 +43,16 @@ static void rehash(MtcDictionary *d) {
     }
 }
 
-static int32_t add_word(MtcDictionary *d, const char *word, size_t length, uint64_t hash) {
-    if (d->used + length + 16 > d->capacity)
-        d->bytes = (char *)mtc_memory(d->bytes, d->capacity = 2 * (d->used + length + 16));
+static int32_t add_word(MtcDictionary *d, MtcWordHead head, const char *word, size_t length, uint64_t hash) {
+    if (d->used + length + 1 > d->capacity)
+        d->bytes = (char *)mtc_memory(d->bytes, d->capacity = 2 * (d->used + length + 1));
     if (d->count == d->most) {
         d->most = d->most ? 2 * d->most : 64;
         d->word = (MtcDictionaryWord *)mtc_memory(d->word, (size_t)d->most * sizeof *d->word);
     }
     MtcDictionaryWord *added = &d->word[d->count];
     added->hash = hash;
+    added->head = head;
     added->begin = d->used;
     added->length = length;
     memcpy(d->bytes + d->used, word, length);
@@ -65,28 +61,23 @@ static int32_t add_word(MtcDictionary *d, const char *word, size_t length, uint6
     return d->count++;
 }
 
-static inline bool is_word(const MtcDictionary *d, int32_t code, Head head, const char *word, size_t length,
-                           uint64_t hash) {
+static inline bool is_word(const MtcDictionary *d, int32_t code, MtcWordHead head, const char *word, size_t length) {
     const MtcDictionaryWord *known = &d->word[code];
-    const char *bytes = d->bytes + known->begin;
-    if (known->hash != hash || known->length != length)
+    if (known->head.at[0] != head.at[0] || known->head.at[1] != head.at[1] || known->length != length)
         return false;
-    if (length > 16)
-        return memcmp(bytes, word, length) == 0;
-    Head other = word_head(bytes, length, d->bytes + d->capacity);
-    return head.at[0] == other.at[0] && head.at[1] == other.at[1];
+    return length <= 16 || memcmp(d->bytes + known->begin + 16, word + 16, length - 16) == 0;
 }
 
 int32_t mtc_dictionary_code(MtcDictionary *d, const char *word, size_t length, const char *limit) {
-    Head head = word_head(word, length, limit);
+    MtcWordHead head = word_head(word, length, limit);
     uint64_t hash = hash_word(head, word, length);
     if (2 * (uint64_t)d->count >= d->slots)
         rehash(d);
     uint64_t at = hash & (d->slots - 1);
     for (; d->slot[at] >= 0; at = (at + 1) & (d->slots - 1))
-        if (is_word(d, d->slot[at], head, word, length, hash))
+        if (is_word(d, d->slot[at], head, word, length))
             return d->slot[at];
-    return d->slot[at] = add_word(d, word, length, hash);
+    return d->slot[at] = add_word(d, head, word, length, hash);
 }
 
 void mtc_dictionary_free(MtcDictionary *d) {

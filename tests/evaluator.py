@@ -161,10 +161,72 @@ def random_flip(node, x, u):
     return np.where(u[:, None, None, None] < 0.5, x[..., ::-1], x)
 
 
+class Heads:
+    """The packed operand of an attention [B, T, rows] as q, k, v [B, heads, T, size], each query with a key of its own."""
+
+    def __init__(self, node, packed):
+        self.queries, self.keys, self.size = node.attrs["heads"]
+        self.scale = node.attrs["value"]
+        cut = np.cumsum([self.queries * self.size, self.keys * self.size])
+        q, k, v = (self.split(part) for part in np.split(packed, cut, axis=-1))
+        self.q, self.k, self.v = q, *(np.repeat(part, self.queries // self.keys, axis=1) for part in (k, v))
+        i, j = np.arange(packed.shape[1])[:, None], np.arange(packed.shape[1])
+        seen = (i >= j) | (not node.attrs.get("causal"))
+        if "window" in node.attrs:
+            seen = seen & (i - j < node.attrs["window"])
+        self.scores = np.where(seen, self.scale * self.q @ self.k.swapaxes(-1, -2), -np.inf)
+        peak = self.scores.max(-1, keepdims=True)
+        self.sums = peak + np.log(np.exp(self.scores - peak).sum(-1, keepdims=True))
+
+    def split(self, rows):
+        return rows.reshape(*rows.shape[:2], -1, self.size).swapaxes(1, 2)
+
+    @staticmethod
+    def merge(heads):
+        return heads.swapaxes(1, 2).reshape(heads.shape[0], heads.shape[2], -1)
+
+    def of_keys(self, heads):
+        """Of queries, summed over those that share a key."""
+        batch, _, length, size = heads.shape
+        return self.merge(heads.reshape(batch, self.keys, -1, length, size).sum(2))
+
+
+def rounded(node, x):
+    return to_bf16(x) if node.dtype == "bf16" else x
+
+
+def attend(node, packed):
+    heads = Heads(node, packed)
+    return rounded(node, heads.merge(np.exp(heads.scores - heads.sums) @ heads.v))
+
+
+def attend_step(node, packed, cache, at):
+    """Attention's row at one position: the others' keys and values are in the cache, and their queries do not matter."""
+    width = int(node.attrs["heads"][0] * node.attrs["heads"][2])
+    cache[at] = packed[0, 0, width:]
+    queries = np.broadcast_to(packed[0, 0, :width], (at + 1, width))
+    return attend(node, np.concatenate([queries, cache[:at + 1]], axis=1)[None])[:, -1:]
+
+
+def attend_grad(node, packed, sums, dots, dy):
+    heads = Heads(node, packed)
+    weights = np.exp(heads.scores - sums.swapaxes(1, 2)[..., None])
+    dy = heads.split(dy)
+    scores = heads.scale * weights * (dy @ heads.v.swapaxes(-1, -2) - dots.swapaxes(1, 2)[..., None])
+    dq, dk, dv = scores @ heads.k, scores.swapaxes(-1, -2) @ heads.q, weights.swapaxes(-1, -2) @ dy
+    return rounded(node, np.concatenate([heads.merge(dq), heads.of_keys(dk), heads.of_keys(dv)], axis=-1))
+
+
 def matmul(node, a, b):
     return np.matmul(
         np.swapaxes(a, -1, -2) if node.attrs.get("ta") else a, np.swapaxes(b, -1, -2) if node.attrs.get("tb") else b
     )
+
+
+def gather_grad(node, index, dy):
+    table = np.zeros(node.shape)
+    np.add.at(table, index, dy)
+    return table
 
 
 def reduction(function):
@@ -218,10 +280,16 @@ OPS = {
     "transpose": lambda node, x: x.transpose(node.attrs["order"]),
     "slice": lambda node, x: x[placed(node, node.shape)],
     "pad": pad,
+    "clamped": lambda node, x: np.clip(x, 0, node.attrs["index"] - 1).astype(np.int64),
+    "gather": function(lambda table, index: table[index]),
+    "gather_grad": gather_grad,
     "sum": reduction(np.sum),
     "max": reduction(np.max),
     "min": reduction(np.min),
     "matmul": matmul,
+    "attend": attend,
+    "attend_step": attend_step,
+    "attend_grad": attend_grad,
     "window": window,
     "unwindow": unwindow,
     "conv2d": conv2d,
@@ -251,6 +319,10 @@ class Step:
             return np.bool_(self.step % node.attrs["index"] == 0)
         if node.op in ("steps_per_epoch", "total_steps"):
             return np.float64(self.leaves[node.op])
+        if node.op in ("position", "token"):
+            return np.int64(self.leaves[node.op])
+        if node.op == "cache":
+            return self.leaves["caches"].setdefault(node.attrs["index"], np.full(node.shape, np.nan))
         if node.op == "examples":
             return np.float64(self.rows)
         if node.op == "examples_before":
@@ -278,6 +350,9 @@ def evaluate(nodes, leaves, step=1, rows=None, random=None, before=0):
                 result.reports[node.name] = value = float(operands[0])
             elif node.op == "output":
                 result.output = value = operands[0]
+            elif node.op == "attend_sums":  # another result of its operand
+                call = nodes[node.inputs[0]]
+                value = Heads(call, result.values[call.inputs[0]]).sums[..., 0].swapaxes(1, 2)
             elif node.op in DRAWS:
                 view, numbers_each = DRAWS[node.op]
                 value = view(node, *operands, random(int(node.attrs["index"]), (node.shape[0], *numbers_each)))

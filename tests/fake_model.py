@@ -9,17 +9,14 @@ from pathlib import Path
 import pytest
 
 from fake_data import examples, idx_bytes
+from runtime_library import SANITIZERS, build_program
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def build_fake(output, *flags):
-    sources = sorted(path for path in (ROOT / "runtime").glob("*.c") if path.name != "device_cuda.c")
-    command = ["cc", "-std=c11", "-D_XOPEN_SOURCE=700", "-O1", "-g", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fPIC",
-               f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib", *flags, ROOT / "tests/runtime/fake.c", *sources,
-               "-o", output, "-lm", "-ldl", "-lpthread"]
-    subprocess.run(command, check=True)
-    return output
+def build_fake(output, *flags, library_flags=()):
+    sources = [ROOT / "tests/runtime/fake.c", ROOT / "runtime/device_cpu.c"]
+    return build_program(output, sources, *flags, library_flags=library_flags)
 
 
 class Folder:
@@ -68,7 +65,7 @@ def built(tmp_path_factory):
 @pytest.fixture(scope="session")
 def fake(built):
     """fake(folder, *args, code): runs the program; its stdout, or its stderr where it must fail."""
-    return Fake(build_fake(built / "fake", "-DFAKE_MAIN", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"))
+    return Fake(build_fake(built / "fake", "-DFAKE_MAIN", library_flags=SANITIZERS))
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +76,7 @@ def fake_double(built):
 @pytest.fixture(scope="session")
 def fake_filters(built):
     """The same model, whose weights have another order of axes in files: [3, 4, 2, 2] in memory is [3, 2, 4, 2] there."""
-    return Fake(build_fake(built / "filters", "-DFAKE_MAIN", "-DFAKE_FILTERS", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"))
+    return Fake(build_fake(built / "filters", "-DFAKE_MAIN", "-DFAKE_FILTERS", library_flags=SANITIZERS))
 
 
 @pytest.fixture(scope="session")
@@ -104,7 +101,7 @@ def fake_plain(built):
 @pytest.fixture(scope="session")
 def fake_other_text(built):
     """The same model, with another hash."""
-    return Fake(build_fake(built / "other", "-DFAKE_MAIN", '-DFAKE_HASH="ffff0000"'))
+    return Fake(build_fake(built / "other_text", "-DFAKE_MAIN", '-DFAKE_HASH="ffff0000"'))
 
 
 @pytest.fixture(scope="session")

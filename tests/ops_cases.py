@@ -96,6 +96,33 @@ def conv2d(x, w, stride=1, padding=0, dilation=1, groups=1):
     return np.concatenate([np.einsum("ncijt,oct->noij", part, filters) for part, filters in parts], 1)
 
 
+def attention(q, k, v, heads, kv_heads=None, causal=False, scale=None, window=0):
+    """One head after the other, as the definition has it."""
+    size, kv_heads = q.shape[2] // heads, kv_heads or heads
+    i, j = np.indices((q.shape[1], q.shape[1]))
+    unseen = (causal & (j > i)) | ((window > 0) & (i - j >= window))
+    parts = []
+    for head in range(heads):
+        key = head * kv_heads // heads
+        of_q, of_k = slice(head * size, (head + 1) * size), slice(key * size, (key + 1) * size)
+        scores = (scale or size**-0.5) * np.einsum("bic,bjc->bij", q[..., of_q], k[..., of_k])
+        parts.append(softmax(np.where(unseen, -np.inf, scores)) @ v[..., of_k])
+    return np.concatenate(parts, axis=2)
+
+
+def packed_attention(id, length, heads, size, arguments="", kv_heads=None, **options):
+    """Of neighbouring slices of x."""
+    queries, keys = heads * size, (kv_heads or heads) * size
+    cuts = [0, queries, queries + keys, queries + 2 * keys]
+    parts = ", ".join(f"slice(x, 1, {a}, {b})" for a, b in zip(cuts, cuts[1:]))
+    shared = f", kv_heads = {kv_heads}" if kv_heads else ""
+
+    def value(x, z, e):
+        return attention(*np.split(x, cuts[1:3], axis=2), heads, kv_heads, **options)
+
+    return Case(id, f"attention({parts}, heads = {heads}{shared}{arguments})", value, x=(length, cuts[3]))
+
+
 def adaptive(x, out):
     for axis, bins in ((2, out[0]), (3, out[1])):
         size = x.shape[axis]
@@ -106,6 +133,23 @@ def adaptive(x, out):
 
 def standardized(x, axes, eps=1e-5):
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
+
+
+def waves(length, count, base=1e4):
+    """Angles of positions [length, count]."""
+    return np.arange(length)[:, None] * base ** (-np.arange(count) / count)
+
+
+def rotary(x, heads, base=1e4):
+    """Pairs of a head as complex numbers, turned."""
+    a, b = np.split(x.reshape(*x.shape[:2], heads, -1), 2, axis=3)
+    turned = (a + 1j * b) * np.exp(1j * waves(x.shape[1], a.shape[3], base))[:, None]
+    return np.concatenate([turned.real, turned.imag], axis=3).reshape(x.shape)
+
+
+def sinusoid(length, width):
+    angle = np.arange(length)[:, None] / 1e4 ** (np.arange(width) // 2 * 2 / width)
+    return np.where(np.arange(width) % 2, np.cos(angle), np.sin(angle))
 
 
 # What filters [O, C, KH, KW] are in memory.
@@ -221,6 +265,15 @@ CASES = [
     Case("slice", "slice(x, 1, 1, 3)", lambda x, z, e: x[:, :, 1:3]),
     Case("pad", "pad(x, 0, before = 1, after = 2)", lambda x, z, e: np.pad(x, ((0, 0), (1, 2), (0, 0)))),
     Case("concat", "concat([x, z, x], axis = 1)", lambda x, z, e: np.concatenate([x, z, x], 2), z=(2, 2)),
+    Case("concat_neighbours", "concat([slice(x, 1, 0, 2), slice(x, 1, 2, 3)], axis = 1) * z", lambda x, z, e: x * z),
+    Case("concat_part", "concat([slice(x, 1, 1, 2), slice(x, 1, 2, 4)], axis = 1) * z", lambda x, z, e: x[:, :, 1:4] * z,
+         x=(2, 5)),
+    Case("concat_corner", "concat([slice(slice(x, 0, 1, 3), 1, 0, 2), slice(slice(x, 0, 1, 3), 1, 2, 3)], axis = 1) * z",
+         lambda x, z, e: x[:, 1:, :3] * z, x=(3, 4)),
+    Case("concat_exchanged", "concat([slice(x, 1, 2, 3), slice(x, 1, 0, 2)], axis = 1) * z",
+         lambda x, z, e: x[:, :, [2, 0, 1]] * z),
+    Case("concat_diagonal", "concat([slice(x, 1, 0, 2), slice(x, 0, 0, 2)], axis = 1)",
+         lambda x, z, e: np.concatenate([x[:, :, :2], x], 2), x=(2, 3)),
     Case("iota", "x * iota(3)", lambda x, z, e: x * np.arange(3)),
     # products
     Case("matmul", "matmul(x, z)", lambda x, z, e: x @ z, z=(3, 4)),
@@ -256,6 +309,29 @@ CASES = [
     Case(
         "linear_no_bias", "linear(x, 4, bias = false)", lambda x, z, e: x @ e["y.weight"].T, weights={"y.weight": (4, 3)}
     ),
+    Case("linear_transposed", "linear(x, 4, transposed = true)", lambda x, z, e: x @ e["y.weight"] + e["y.bias"],
+         weights={"y.weight": (3, 4), "y.bias": (4,)}, memory={"y.weight": (1, 0)}),
+    Case("unembed", "unembed(x, m)", lambda x, z, e: x @ e["m"].T, weights={"m": (5, 3)}),
+    # attention; odd lengths, a single position, a single number
+    packed_attention("attention", 5, 2, 3),
+    packed_attention("attention_causal", 7, 2, 4, ", causal = true", causal=True),
+    packed_attention("attention_grouped", 6, 4, 2, ", causal = true", kv_heads=2, causal=True),
+    packed_attention("attention_one_key", 3, 3, 3, kv_heads=1),
+    packed_attention("attention_window", 9, 1, 3, ", causal = true, window = 3", causal=True, window=3),
+    packed_attention("attention_wide_window", 4, 2, 2, ", causal = true, window = 4", causal=True),
+    packed_attention("attention_scale", 4, 2, 1, ", scale = 1.5", scale=1.5),
+    packed_attention("attention_single", 1, 2, 2, ", causal = true", causal=True),
+    Case("attention_apart", "attention(x, z, z * 2, heads = 2, kv_heads = 1, causal = true)",
+         lambda x, z, e: attention(x, z, z * 2, 2, 1, True), x=(5, 6), z=(5, 3)),
+    Case("attention_of_weights", "x * attention(m, m, m, heads = 2)",
+         lambda x, z, e: x * attention(e["m"][None], e["m"][None], e["m"][None], 2), x=(3, 4), weights={"m": (3, 4)}),
+    # positions
+    Case("sinusoid", "x * sinusoid(7, 6)", lambda x, z, e: x * sinusoid(7, 6), x=(7, 6)),
+    Case("sinusoid_odd", "x * sinusoid(5, 3)", lambda x, z, e: x * sinusoid(5, 3), x=(5, 3)),
+    Case("rotary", "rotary(x, 3)", lambda x, z, e: rotary(x, 3), x=(5, 12), grows=True),
+    Case("rotary_base", "rotary(x, heads = 1, base = 100)", lambda x, z, e: rotary(x, 1, 100), x=(9, 2), grows=True),
+    Case("rotary_attention", "attention(rotary(x, 2), rotary(z, 1), 2 * z, heads = 2, kv_heads = 1, causal = true)",
+         lambda x, z, e: attention(rotary(x, 2), rotary(z, 1), 2 * z, 2, 1, True), x=(5, 8), z=(5, 4), grows=True),
     # images
     convolution("conv2d", "3, 3", (3, 2, 3, 3)),
     convolution("conv2d_padded", "3, 3, padding = 1", (3, 2, 3, 3), bias=False, padding=1),
@@ -302,10 +378,40 @@ CASES = [
          lambda x, z, e: standardized(conv2d(x, e["y.0.weight"]), (1, 2, 3)) * e["y.1.weight"] + e["y.1.bias"],
          x=(2, 3, 4), weights={"y.0.weight": (2, 2, 1, 1), "y.1.weight": (2, 3, 4), "y.1.bias": (2, 3, 4)},
          memory={"y.0.weight": CHANNELS_LAST}, grows=True),
+    Case("rms_norm", "rms_norm(x)", lambda x, z, e: x / np.sqrt((x**2).mean(2, keepdims=True) + 1e-5) * e["y.weight"],
+         weights={"y.weight": (3,)}, grows=True),
+    Case("rms_norm_axes", "rms_norm(x, axes = 2, eps = 0.1)",
+         lambda x, z, e: x / np.sqrt((x**2).mean((1, 2), keepdims=True) + 0.1) * e["y.weight"],
+         weights={"y.weight": (2, 3)}, grows=True),
     Case("group_norm", "group_norm(x, 2)",
          lambda x, z, e: standardized(x.reshape(-1, 2, 2, 3, 2), (2, 3, 4)).reshape(x.shape) * e["y.weight"][:, None, None]
          + e["y.bias"][:, None, None],
          x=(4, 3, 2), weights={"y.weight": (4,), "y.bias": (4,)}, grows=True),
+    # lookups
+    Case("gather", "x * gather(m, label)", lambda x, z, e: x * e["m"][e["label"]][:, None], classes=True, weights={"m": (5, 3)}),
+    Case("gather_numbers", "x * gather(m, label)", lambda x, z, e: x * e["m"][e["label"]][:, None, None], classes=True,
+         weights={"m": (5,)}),
+    Case("gather_matrices", "matmul(x, gather(m, label))", lambda x, z, e: x @ e["m"][e["label"]], classes=True,
+         weights={"m": (6, 3, 5)}),
+    Case("gather_computed", "gather(m, argmax(x, axis = 0)) * z + mean(x)",
+         lambda x, z, e: e["m"][x.argmax(1)] * z + x.mean((1, 2), keepdims=True), z=(3, 1), weights={"m": (2, 7)}),
+    Case("gather_clamped", "gather(m, argmax(x, axis = 1)) * z + gather(w, iota(2)) + mean(x)",
+         lambda x, z, e: e["m"][np.minimum(x.argmax(2), 1)] * z + e["w"][0] + x.mean((1, 2), keepdims=True), x=(2, 9), z=(2, 3), weights={"m": (2, 3), "w": (1, 3)}),
+    Case("gather_same", "x * gather(m, iota(2)) + gather(m, label)",
+         lambda x, z, e: x * e["m"][:2] + e["m"][e["label"]][:, None], classes=True, weights={"m": (5, 3)}),
+    Case("gather_tied", "matmul(relu(x + gather(m, label)), m, transpose_b = true)",
+         lambda x, z, e: np.maximum(x + e["m"][e["label"]][:, None], 0) @ e["m"].T, classes=True, weights={"m": (5, 3)}),
+    Case("gather_of_values", "x * gather(softmax(m), label) + gather(2 * relu(m), label)",
+         lambda x, z, e: x * softmax(e["m"])[e["label"]][:, None] + 2 * np.maximum(e["m"], 0)[e["label"]][:, None],
+         classes=True, weights={"m": (5, 3)}, grows=True),
+    Case("gather_of_views", "x * gather(transpose(m), label) + gather(pad(slice(transpose(m), 0, 1, 3), 0, 2, 1), label)",
+         lambda x, z, e: x * e["m"].T[e["label"]][:, None] + np.pad(e["m"].T[1:3], ((2, 1), (0, 0)))[e["label"]][:, None],
+         classes=True, weights={"m": (3, 5)}),
+    Case("gather_in_views", "sum(slice(pad(transpose(gather(m, argmax(x, axis = 0))), 1, 1, 2), 1, 0, 6) * x, axis = 0)",
+         lambda x, z, e: (np.pad(e["m"][x.argmax(1)].transpose(0, 2, 1), ((0, 0), (0, 0), (1, 2)))[:, :, :6] * x).sum(1),
+         x=(2, 6), weights={"m": (4, 2)}),
+    Case("embedding", "x * embedding(label, 7, 3)", lambda x, z, e: x * e["y.weight"][e["label"]][:, None], classes=True,
+         weights={"y.weight": (7, 3)}),
     # losses
     Case("mse", "mse(x, target)", lambda x, z, e: example_mean((x - e["target"]) ** 2), target=(2, 3)),
     Case("mse_number", "mse(x, target)", lambda x, z, e: ((x - e["target"]) ** 2)[:, 0], x=(1,), target=(1,)),
@@ -317,6 +423,10 @@ CASES = [
     Case(
         "cross_entropy", "cross_entropy(x, label)", lambda x, z, e: cross_entropy(x, one_hot(e["label"], 5)), x=(5,), classes=True
     ),
+    Case("cross_entropy_filler", "cross_entropy(slice(x, 0, 0, 5), label)",
+         lambda x, z, e: cross_entropy(x[:, :5], one_hot(e["label"], 5)), x=(8,), classes=True, grows=True),
+    Case("cross_entropy_sliced", "cross_entropy(slice(x, 0, 1, 6), label)",
+         lambda x, z, e: cross_entropy(x[:, 1:6], one_hot(e["label"], 5)), x=(8,), classes=True),
     Case(
         "cross_entropy_smooth",
         "cross_entropy(x, label, label_smoothing = 0.1)",
@@ -346,7 +456,7 @@ CASES = [
     Case("norm", "(x - mean(x)) / sqrt(mean(square(x - mean(x))) + 0.1)",
          lambda x, z, e: (x - x.mean((1, 2), keepdims=True)) / np.sqrt(x.var((1, 2), keepdims=True) + 0.1),
          grows=True),
-    Case("attention", "matmul(softmax(matmul(x, z, transpose_b = true)), z)",
+    Case("attention_written_out", "matmul(softmax(matmul(x, z, transpose_b = true)), z)",
          lambda x, z, e: softmax(x @ z.transpose(0, 2, 1)) @ z, x=(4, 3), z=(5, 3)),
 ]
 
@@ -372,7 +482,7 @@ class Piece:
             if "." not in name:
                 self.lines.append(f"{case.id}_{name} = weight({dims(shape)})")
             self.weights[f"{case.id}_{name}"] = random.uniform(-1, 1, shape).astype(np.float32)
-        text = re.sub(r"\b(x|z|m|target)\b", rf"{case.id}_\1", text)
+        text = re.sub(r"\b(x|z|m|w|target)\b", rf"{case.id}_\1", text)
         self.parts["probe"] = pool.add(random.uniform(-1, 1, self.y().shape[:1] + (self.y().shape[1:] or (1,))))
         self.lines.append(f"{case.id}_y = {text}")
         self.lines.append(f"{case.id}_loss = sum({case.id}_y * {pool.text(self.parts['probe'])})")

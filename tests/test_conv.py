@@ -1,8 +1,10 @@
 """Convolutions of compiled programs against NumPy in float64: the outputs, and the gradients of the image and of the filters,
-which are products that read windows of images. Odd sizes, strides, paddings, dilations, and 1 to 64 channels."""
+which are products that read windows of images. Odd sizes, strides, paddings, dilations, and 1 to 64 channels. And sums over
+the pixels of each example beside them, which tiles of such products may compute."""
 
 import numpy as np
 import pytest
+from evaluator import evaluate, parse
 from library import Library
 from test_ops_compiled import mtc
 
@@ -120,3 +122,67 @@ def test_convolution_of_a_data_field(target, tmp_path):
     expected, _, dw = convolve(1 - x / 255, w.astype(np.float64), probe.astype(np.float64), case)
     for got, exact in (y, expected), (d_w, dw):
         assert abs(got - exact).max() < PRECISIONS[precision] * max(1, abs(exact).max())
+
+
+EXCITED = """data {{
+  train = idx("x", "probe")
+  x : f32[16, {rows}, {columns}]
+  probe : f32[16, {less_rows}, {less_columns}]
+}}
+model {{
+  h    = silu(conv2d(x, 64, 3, stride = 2, padding = 1))
+  gate = sigmoid(linear(relu(linear(global_avg_pool(h), 4)), 64))
+  y    = conv2d(h * reshape(gate, [64, 1, 1]), 16, 3, stride = 2, padding = 1)
+}}
+train {{
+  loss = sum(y * probe)
+  predict = flatten(y)
+  optimizer = sgd(0, momentum = 0.9)
+  batch = 6
+}}
+"""
+
+
+def in_files(weight):
+    """Filters lie channels last in a graph."""
+    return np.moveaxis(weight, -1, 1) if weight.ndim == 4 else weight
+
+
+def excited_leaves(graph):
+    """Weights and fields. Examples of different brightness tell the sums of one from those of another."""
+    random = np.random.default_rng(8)
+    shapes = {node.name: node.shape for node in graph if node.op in ("weight", "field")}
+    leaves = {name: random.uniform(-1, 1, shape) / np.prod(shape[1:]) ** 0.5 for name, shape in shapes.items()}
+    brightness = np.array([0.1, 2, 0.5, 4, 1, 0.2]).reshape(6, 1, 1, 1)
+    leaves["x"] = brightness * random.uniform(0, 1, shapes["x"])
+    return {name: value.astype(np.float32).astype(np.float64) for name, value in leaves.items()}
+
+
+@pytest.mark.parametrize("size", [(16, 16), (16, 32), (32, 32)], ids=["64-pixels", "128-pixels", "256-pixels"])
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: "-".join(target))
+def test_sums_of_each_example(target, size, tmp_path):
+    """Squeeze and excite between strides: the mean of what a product computes, and the gate's gradient from a data gradient, whose
+    tiles need not have the pixels of one example."""
+    target, precision = target
+    rows, columns = size
+    less_rows, less_columns = rows // 4, columns // 4
+    path = tmp_path / "excited.mt"
+    path.write_text(EXCITED.format(rows=rows, columns=columns, less_rows=less_rows, less_columns=less_columns))
+    mtc(path, "--shared", "-o", tmp_path / "excited.so", "--keep", tmp_path, "--target", target, "--precision", precision)
+    graph = parse(mtc("--emit=grad", path))["train"]
+    leaves = excited_leaves(graph)
+    weights = {name: value for name, value in leaves.items() if name not in ("x", "probe")}
+    fields = [leaves[name].astype(np.float32) for name in ("x", "probe")]
+    library = Library(tmp_path / "excited.so")
+    for name, value in weights.items():
+        library.set(name, in_files(value))
+    library.set_data(fields)
+    y = library.predict(fields, fields[1][0].size).reshape(fields[1].shape)
+    library.train(1, 1)
+    gradients = {name: library.get(f"{name}.momentum", in_files(value).shape) for name, value in weights.items()}
+    library.close()
+    step = evaluate(graph, leaves | {f"{name}.momentum": np.zeros_like(value) for name, value in weights.items()})
+    exact = {name: in_files(step.assigned[f"{name}.momentum"]) for name in weights}
+    exact_y = next(value for node, value in zip(graph, step.values) if node.name == "y" and node.shape == y.shape)
+    for got, wanted in (y, exact_y), *((gradients[name], exact[name]) for name in weights):
+        assert np.linalg.norm(got - wanted) < PRECISIONS[precision] * np.linalg.norm(wanted)

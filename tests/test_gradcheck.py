@@ -88,6 +88,31 @@ def test_what_training_does_with_gradients_does_not_matter(gradcheck):
     assert "gradients agree" in table
 
 
+LOOKUPS = """data {
+  train  = table([[0, 3, 1, 6, 2], [5, 5, 0, 4, 1]])
+  window : class[7][5]
+}
+fn activated(index, rows) {
+  x = embedding(index, rows, 8, init = normal(0, 1))
+  return x * sigmoid(x)
+}
+model {
+  seen   = slice(window, 0, 0, 4)
+  logits = linear(activated(seen, 7) + activated(seen, 9), 7)
+}
+train {
+  loss      = cross_entropy(logits, slice(window, 0, 1, 5))
+  optimizer = sgd(0.1)
+  batch     = 2
+}
+"""
+
+
+def test_maps_of_two_lookups(gradcheck):
+    """Who computes the maps again does so from the field, not from the index that is put in memory later, for the tables' gradients."""
+    assert "gradients agree" in gradcheck(LOOKUPS)[0]
+
+
 def test_wrong_gradient(gradcheck):
     """Half of the gradient of a square gets lost."""
     table, complaint = gradcheck(model(WRONG), code=BAD_DATA)
@@ -123,7 +148,7 @@ def test_one_gradient_for_two_weights(gradcheck):
 
 def test_options(gradcheck):
     assert "gradcheck has no option --target" in gradcheck(model(), "--target", "cuda", code=USAGE)[1]
-    assert "did you mean --samples?" in gradcheck(model(), "--", "--sample", 3, code=USAGE)[1]
+    assert "did you mean --samples?" in gradcheck(model(), "--", "--sampels", 3, code=USAGE)[1]
 
 
 def test_other_programs_refuse(compile_model):

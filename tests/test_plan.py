@@ -159,6 +159,67 @@ def test_product_operand_is_not_overwritten(plan_of):
     assert next(b for b in buffers if b.name == "eval_r").in_place_of is None
 
 
+ROWS = """
+data {{
+  train = npy("x", "y")
+  x : f32[{x}]
+  y : {y}
+}}
+model {{
+  {model}
+}}
+train {{
+  {predict}
+  loss      = {loss}
+  optimizer = adam(1e-3)
+  batch     = 64
+}}
+"""
+
+
+@pytest.fixture
+def rows_of(mtc, tmp_path):
+    def plan(model, x="16, 256", y=None, loss="mse(z, y)", predict=""):
+        path = tmp_path / "m.mt"
+        path.write_text(ROWS.format(model="\n  ".join(model), x=x, y=y or f"f32[{x}]", loss=loss, predict=predict))
+        done = mtc("--emit=plan", path)
+        assert done.returncode == 0, done.stderr
+        buffers, _ = parse(done.stdout)
+        return {b.name: b for b in buffers}
+
+    return plan
+
+
+def test_the_gradient_of_scores_is_written_over_them(rows_of):
+    """Softmax and cross-entropy fold a row of scores before they write its gradient; so does softmax before its result."""
+    plan = rows_of(["h = relu(linear(x, 64))", "z = linear(h, 8192)"], "64", "class[8192]", "cross_entropy(z, y)")
+    for written, scores in ((plan["d_z"], plan["z"]), (plan["eval_prediction"], plan["eval_z"])):
+        assert written.in_place_of == scores.name and written.offset == scores.offset
+
+
+def test_scores_that_are_read_later_stay(rows_of):
+    """A layer behind them needs them for its weight's gradient."""
+    model = ["h = relu(linear(x, 64))", "z = linear(h, 8192)", "g = linear(z, 32)"]
+    plan = rows_of(model, "64", "class[8192]", "cross_entropy(z, y) + mean(g * g)", "predict = softmax(z)")
+    assert plan["z"].last > plan["z"].first + 1
+    assert plan["z"].name not in [b.in_place_of for b in plan.values()]
+
+
+@pytest.mark.parametrize("value, in_place", [("layer_norm(h)", True), ("softmax(h)", True), ("softmax(h, axis = 0)", False)])
+def test_only_folds_along_the_last_axes_are_of_the_own_row(rows_of, value, in_place):
+    """A sum over rows is not complete when the first row is written."""
+    plan = rows_of(["h = linear(x, 256)", f"z = {value}"])
+    assert (plan["eval_z"].in_place_of == "eval_h") == in_place
+
+
+@pytest.mark.parametrize("value, in_place", [("table", True), ("gather(table, argmax(a))", False)])
+def test_rows_that_are_looked_up_are_not_overwritten(rows_of, value, in_place):
+    """Another row may look up the same one."""
+    table = 'table = matmul(a, weight([16, 256], name = "b"))'
+    plan = rows_of(["a = weight([16, 16])", table, f"s = softmax({value})", "z = x + s"])
+    assert ("eval_table" in [b.in_place_of for b in plan.values()]) == in_place
+
+
 def test_f64_doubles_the_reals(plan_of):
     single, double = plan_of(TWO_LAYERS, "--target", "cpu"), plan_of(TWO_LAYERS, "--target", "cpu", "--real", "f64")
     sizes = [{b.name: b.size for b in buffers} for buffers, _ in (single, double)]

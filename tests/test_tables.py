@@ -15,20 +15,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from runtime_library import SANITIZERS, build_program
+
 ROOT = Path(__file__).resolve().parent.parent
 BAD_DATA, NO_INPUT, USAGE = 65, 66, 64
-FIELDS = ("table_fields.c", "table_learn.c", "table_encode.c")
-SOURCES = [path for path in sorted((ROOT / "runtime").glob("table_*.c")) if path.name not in FIELDS] + [
-    ROOT / "runtime" / name for name in ("cache.c", "parallel.c", "common.c", "files.c", "input.c")]
-
-
-def build_table_program(folder, *flags):
-    program = folder / "table"
-    subprocess.run(["cc", "-std=c11", "-D_XOPEN_SOURCE=700", "-O1", "-g", "-fsanitize=address,undefined",
-                    "-fno-sanitize-recover=all", *flags, f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib",
-                    ROOT / "tests/runtime/table.c", ROOT / "tests/runtime/changing_file.c", *SOURCES, "-Wl,--wrap=pread", "-o",
-                    program, "-lm", "-ldl", "-lpthread"], check=True)
-    return program
+def build_table_program(folder, *sources):
+    return build_program(folder / "table", [ROOT / "tests/runtime/table.c", ROOT / "tests/runtime/changing_file.c", *sources],
+                         "-Wl,--wrap=pread", library_flags=SANITIZERS)
 
 
 @pytest.fixture(scope="session")
@@ -38,8 +31,9 @@ def table_program(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def portable_program(tmp_path_factory):
-    """Without AVX2, on any processor."""
-    return build_table_program(tmp_path_factory.mktemp("portable"), "-DMTC_PORTABLE")
+    """Without AVX2, on any processor: with its own objects of what uses it."""
+    return build_table_program(tmp_path_factory.mktemp("portable"), "-DMTC_PORTABLE", ROOT / "runtime/table_scan.c",
+                               ROOT / "runtime/table_utf8.c")
 
 
 class Table:
@@ -182,6 +176,16 @@ def test_numbers_are_correctly_rounded(seed, table):
         assert float.fromhex(cell) == struct.unpack("f", struct.pack("f", float(text)))[0], text
 
 
+def test_short_numbers_are_correctly_rounded(tmp_path):
+    """All that have a point: their floats are made by a product that is near the quotient."""
+    program = tmp_path / "short_numbers"
+    subprocess.run(["cc", "-std=c11", "-D_XOPEN_SOURCE=700", "-O2", f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib",
+                    ROOT / "tests/runtime/short_numbers.c", ROOT / "runtime/table_number.c", ROOT / "runtime/common.c", "-o",
+                    program, "-lm"], check=True)
+    done = subprocess.run([program], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_what_a_short_number_is(seed, table):
     rng = random.Random(seed)
@@ -261,7 +265,7 @@ BAD = {
     "long line of letters": ("é" * 5_000_000 + "\n", ["n:a"], "t.tsv:1:1: the row has 1 column, expected 2"),
     "long word": ("x" * 5000 + "\ty\n", ["w:a"],
                   f"t.tsv:1:1: the word in column 'a' is longer than 4096 bytes: '{'x' * 44}...'"),
-    "long line of separators": ("\t" * 10_000_000 + "\n", ["n:a"], "t.tsv:1:1: the row has 10000001 columns, expected 2"),
+    "long line of separators": ("\t" * 2_000_000 + "\n", ["n:a"], "t.tsv:1:1: the row has 2000001 columns, expected 2"),
     "empty file": ("", ["n:a"], "t.tsv: is empty"),
     "only line ends": ("\r\n\n", ["n:a"], "t.tsv: is empty"),
     "only a byte order mark": ("\ufeff", ["n:a"], "t.tsv: is empty"),
@@ -450,17 +454,10 @@ def test_cache_in_the_users_folder(table):
 
 # ---- data sets ----
 
-READING = SOURCES + sorted((ROOT / "runtime").glob("image*.c")) + [ROOT / "runtime" / name for name in (
-    *FIELDS, "splits.c", "arrays.c", "dataset.c", "zip.c", "npy.c", "idx.c")]
-
-
 @pytest.fixture(scope="session")
 def splits_program(tmp_path_factory):
     program = tmp_path_factory.mktemp("splits") / "splits"
-    subprocess.run(["cc", "-std=c11", "-D_XOPEN_SOURCE=700", "-O1", "-g", "-fsanitize=address,undefined",
-                    "-fno-sanitize-recover=all", f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib", ROOT / "tests/runtime/splits.c",
-                    *READING, "-o", program, "-lm", "-ldl", "-lpthread"], check=True)
-    return program
+    return build_program(program, [ROOT / "tests/runtime/splits.c"], library_flags=SANITIZERS)
 
 
 @pytest.fixture

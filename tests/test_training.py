@@ -509,6 +509,13 @@ def test_dumped_graph(stage, mtc, tmp_path):
         np.testing.assert_allclose(leaves[f"{name}.ema"], reference.averages[name], 1e-9, 1e-12)
 
 
+@pytest.mark.nvcc
+@pytest.mark.parametrize("schedule", ["graph", "persistent"])
+def test_cuda_compiles(schedule, compile_model):
+    """For one architecture; no GPU is needed."""
+    compile_model(model(EVERYTHING), "--shared", "--schedule", schedule, "--arch", "sm_90a", target="cuda")
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("schedule", ["graph", "persistent"])
 def test_on_a_gpu(schedule, compile_model):

@@ -1,14 +1,14 @@
 """Kernels in which a thread computes neighbouring channels, on a GPU against the CPU target: maps, windows and sums over
-slow axes, of float and bf16 numbers, with channels that fill vectors, fill half of them, and do not. Run by `make
-check-gpu`."""
+slow axes, of float and bf16 numbers, with channels that fill vectors, fill half of them, and do not; and those in which it
+computes neighbouring elements of a row. Mostly run by `make check-gpu`."""
 
+import re
 import subprocess
 
 import numpy as np
 import pytest
 from fake_data import idx_bytes, tensors, unpack
-
-pytestmark = pytest.mark.gpu
+from library import Library
 
 BATCH = 320
 #           channels; rows and columns
@@ -62,6 +62,7 @@ def checkpoint(program, folder, name):
     return path.read_bytes()
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("precision, error", [("fp32", 1e-4), ("bf16", 2e-2)])
 def test_weights_are_those_of_the_cpu(data, precision, error, compile_model):
     path = model(data, precision)
@@ -71,14 +72,69 @@ def test_weights_are_those_of_the_cpu(data, precision, error, compile_model):
         assert np.abs(cpu[name] - gpu[name]).max() < error * np.abs(cpu[name]).max(), name
 
 
+@pytest.mark.gpu
 def test_same_bits_in_every_run(data, compile_model):
     program = compile_model(model(data, "bf16"), target="cuda")
     assert len({unpack(checkpoint(program, data[0], "run"))[1] for _ in range(3)}) == 1
 
 
+@pytest.mark.gpu
 @pytest.mark.parametrize("tool", ["memcheck", "racecheck"])
 def test_sanitizer_finds_nothing(data, tool, compile_model, tmp_path):
     program = compile_model(model(data, "bf16"), target="cuda")
     command = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "3", program.path, "--data", data[0]]
     done = subprocess.run([*map(str, command), "--epochs", "1", "--quiet"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout[-2000:]
+
+
+# ---- elements of a row ----
+
+ROWS = """data {{
+  train = npy("x", "y")
+  x : f32[64, {width}]
+  y : f32[64, {width}]
+}}
+
+model {{
+  h = linear(x, {width})
+  n = layer_norm(h)
+  z = linear(n, {width})
+}}
+
+train {{
+  loss      = mse(z, y)
+  optimizer = sgd(0.05)
+  batch     = 64
+}}
+"""
+
+
+def loops(mtc, path, name):
+    """The loops over a row of a kernel, as text."""
+    done = mtc("--emit=cu", path, "--schedule", "graph")
+    assert done.returncode == 0, done.stderr
+    body = re.search(rf"^static __device__ void {name}\(.*?^}}", done.stdout, re.M | re.S).group()
+    return re.findall(r"^    for \(int j = .*?^    }", body, re.M | re.S)
+
+
+def test_threads_take_packs_of_a_row(mtc, tmp_path):
+    """Four elements at once, where 4096 rows of 512 leave enough threads; not where the last pack of a row would be cut."""
+    for width, packed in ((512, True), (510, False)):
+        path = tmp_path / f"{width}.mt"
+        path.write_text(ROWS.format(width=width))
+        found = loops(mtc, path, "n")
+        assert found and all(("load_pack<4>" in loop and "j = 4 * team.first" in loop) == packed for loop in found)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("width", [512, 510])
+def test_rows_on_a_gpu(width, compile_model):
+    random = np.random.default_rng(2)
+    x = random.standard_normal((128, 64, width)).astype(np.float32)
+    losses = []
+    for target in ("cpu", "cuda"):
+        program = Library(compile_model(ROWS.format(width=width), "--shared", target=target).path, np.float32)
+        program.set_data([x, np.cos(x)])
+        losses.append(program.train(4, 1)[:, 0])
+        program.close()
+    np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)

@@ -31,18 +31,25 @@ const char *tile_text(Arena *arena, int64_t tiles) {
     return arena_printf(arena, "%s tile%s", grouped(arena, tiles), tiles == 1 ? "" : "s");
 }
 
+/* "h_0_ln_1", "h_0_ln_1 for h_3_ln_1": the function, and whose tensors it is given. */
+static const char *function_for(const Emitter *e, const Kernel *kernel) {
+    const Function *own = function_of(e, kernel);
+    const char *name = kernel_name(e, kernel);
+    return own->name == name ? name : arena_printf(e->arena, "%s for %s", name, own->name);
+}
+
 /* A line for each kernel of a training step. */
 static void write_phases(Emitter *e, Writer *out) {
     const Program *train = e->programs[PROGRAM_TRAIN];
     int width = 0;
     for (int k = 0; k < train->kernels.count; k++) {
-        int length = (int)strlen(kernel_name(e, train->kernels.at[k]));
+        int length = (int)strlen(function_for(e, train->kernels.at[k]));
         width = length > width ? length : width;
     }
     for (int p = 0; p < train->phases.count; p++)
         for (int k = 0; k < train->phases.at[p].kernels.count; k++) {
             const Kernel *kernel = train->phases.at[p].kernels.at[k];
-            const char *phase = k ? "" : arena_printf(e->arena, "phase %d", p + 1), *name = kernel_name(e, kernel);
+            const char *phase = k ? "" : arena_printf(e->arena, "phase %d", p + 1), *name = function_for(e, kernel);
             if (e->target->schedules)
                 write_line(out, "//   %-9s %-*s  %s", phase, width, name, tile_text(e->arena, kernel->tiles));
             else
@@ -83,13 +90,13 @@ void write_banner(Emitter *e, Writer *out) {
     write_line(out, "//");
     write_phases(e, out);
     write_line(out, "//");
-    const char *measuring = plan->program_count > PROGRAM_MEASURE ? "measuring; " : "";
+    const char *measuring = e->module->measure ? "measuring; " : "", *decoding = e->module->decode ? "decoding; " : "";
     write_comment(out, 0,
                   arena_printf(arena,
                                "From top to bottom: sizes; tensors; one function per kernel, in the order of a "
-                               "training step; the phases that group them; the step; evaluation; %stables for the "
+                               "training step; the phases that group them; the step; evaluation; %s%stables for the "
                                "runtime; main.",
-                               measuring));
+                               measuring, decoding));
     write_line(out, "//");
     write_comment(out, 0, e->target->execution(e));
 }

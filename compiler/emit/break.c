@@ -90,13 +90,17 @@ static void put(const Breaker *b, int columns, const char *text) {
 
 static void break_expression(const Breaker *b, int columns, const char *before, const char *text);
 
-/* Bytes of the next arguments that fit on a line that starts at `columns`, with their comma; all of the rest if it fits. */
+/* Bytes of the next arguments that fit on a line that starts at `columns`, with their comma; all of the rest if it fits; one,
+ * if that is too long. */
 static size_t next_arguments(const Breaker *b, const char *text, int columns) {
-    size_t room = columns < LONGEST_LINE ? LONGEST_LINE - (size_t)columns : 0;
-    if (strlen(text) <= room)
-        return strlen(text);
-    size_t length = up_to_comma(arena_printf(b->w->text.arena, "(%s", text), 0, room + 1);
-    return length ? length - 1 : strlen(text);
+    size_t room = columns < LONGEST_LINE ? LONGEST_LINE - (size_t)columns : 0, all = strlen(text);
+    if (all <= room)
+        return all;
+    const char *inside = arena_printf(b->w->text.arena, "(%s", text);
+    size_t length = up_to_comma(inside, 0, room + 1);
+    for (size_t k = room + 2; !length && k <= all; k++)
+        length = up_to_comma(inside, 0, k);
+    return length ? length - 1 : all;
 }
 
 static int lines_of_arguments(const Breaker *b, const char *text, int columns) {
@@ -106,7 +110,38 @@ static int lines_of_arguments(const Breaker *b, const char *text, int columns) {
     return lines;
 }
 
-/* The arguments of a call below its "(", aligned with the first; or, if that saves a line, all on a line of their own. */
+static bool arguments_fit(const Breaker *b, const char *text, int columns) {
+    size_t length;
+    for (; text[length = next_arguments(b, text, columns)]; text += length + 1)
+        if (columns + length > LONGEST_LINE)
+            return false;
+    return columns + length <= LONGEST_LINE;
+}
+
+static bool break_arguments(const Breaker *b, int columns, const char *before, const char *text);
+
+/* `before` and some arguments; a single one that is too long goes on below, indented, so that it is told from the next. */
+static void put_piece(const Breaker *b, int columns, const char *before, const char *piece) {
+    int aligned = columns + (int)strlen(before);
+    size_t room = aligned < LONGEST_LINE ? LONGEST_LINE - (size_t)aligned : 0;
+    size_t length = strlen(piece) > room ? up_to_operator(piece, precedence(piece), room) : 0;
+    if (length) {
+        put(b, columns, arena_printf(b->w->text.arena, "%s%.*s", before, (int)length, piece));
+        put_piece(b, aligned + 4, "", piece + length + 1);
+    } else if (strlen(piece) <= room || !break_arguments(b, columns, before, piece))
+        put(b, columns, arena_printf(b->w->text.arena, "%s%s", before, piece));
+}
+
+static void put_arguments(const Breaker *b, const char *before, const char *text, int columns) {
+    for (size_t length; *text; text += length + (text[length] != 0), before = "") {
+        length = next_arguments(b, text, columns + (int)strlen(before));
+        put_piece(b, columns, before, arena_strndup(b->w->text.arena, text, length));
+        columns += (int)strlen(before);
+    }
+}
+
+/* The arguments of a call below its "(", aligned with the first; or on lines of their own, if that saves one or if they
+ * are too long for the other. */
 static bool break_arguments(const Breaker *b, int columns, const char *before, const char *text) {
     Arena *arena = b->w->text.arena;
     size_t length = strlen(text), tail = length > 2 && strcmp(text + length - 2, " {") == 0 ? 2 : 0;
@@ -120,18 +155,13 @@ static bool break_arguments(const Breaker *b, int columns, const char *before, c
         break_expression(b, columns, head, rest);
         return true;
     }
-    bool fit_below = columns + 4 + strlen(rest) <= LONGEST_LINE;
-    if (fit_below && lines_of_arguments(b, rest, aligned) > 2) {
+    bool one_below = columns + 4 + strlen(rest) <= LONGEST_LINE && lines_of_arguments(b, rest, aligned) > 2;
+    if (one_below || (!arguments_fit(b, rest, aligned) && arguments_fit(b, rest, columns + 4))) {
         put(b, columns, head);
-        put(b, columns + 4, rest);
+        put_arguments(b, "", rest, columns + 4);
         return true;
     }
-    size_t first = next_arguments(b, rest, aligned);
-    put(b, columns, arena_printf(arena, "%s%.*s", head, (int)first, rest));
-    for (rest += first; *rest; rest += first) {
-        first = next_arguments(b, ++rest, aligned);
-        b->put(b->w, aligned, rest, first);
-    }
+    put_arguments(b, head, rest, columns);
     return true;
 }
 
@@ -186,30 +216,26 @@ static void break_expression(const Breaker *b, int columns, const char *before, 
     put_or_break(b, aligned, "", text + length + 1);
 }
 
-static bool pieces_fit(const char *text, int columns) {
-    int prec = precedence(text);
-    while (columns + strlen(text) > LONGEST_LINE) {
-        size_t length = columns < LONGEST_LINE ? up_to_operator(text, prec, LONGEST_LINE - (size_t)columns) : 0;
+/* Lines of a sum, or of another chain of operators, that starts at `columns`; 0: a piece is too long. */
+static int lines_of_pieces(const char *text, int columns) {
+    int prec = precedence(text), lines = 1;
+    for (size_t length; columns + strlen(text) > LONGEST_LINE; text += length + 1, lines++) {
+        length = columns < LONGEST_LINE ? up_to_operator(text, prec, LONGEST_LINE - (size_t)columns) : 0;
         if (!length)
-            return false;
-        text += length + 1;
+            return 0;
     }
-    return true;
+    return lines;
 }
 
 static void break_assignment(const Breaker *b, int columns, const char *line, const char *value) {
     const char *before = arena_strndup(b->w->text.arena, line, (size_t)(value - line));
-    bool fits_below = columns + 4 + strlen(value) <= LONGEST_LINE;
-    bool fits_aligned = pieces_fit(value, columns + (int)strlen(before));
-    if (!fits_below && (fits_aligned || !pieces_fit(value, columns + 4))) {
+    int aligned = lines_of_pieces(value, columns + (int)strlen(before)), below = lines_of_pieces(value, columns + 4);
+    if (below != 1 && ((aligned && aligned <= below + 1) || !below)) {
         break_expression(b, columns, before, value);
         return;
     }
     b->put(b->w, columns, before, strlen(before) - 1);
-    if (fits_below)
-        put(b, columns + 4, value);
-    else
-        break_expression(b, columns + 4, "", value);
+    put_or_break(b, columns + 4, "", value);
 }
 
 /* "auto out = [&](int i) { x; };" */
@@ -246,6 +272,19 @@ static void break_row(const Breaker *b, int columns, const char *line) {
     put(b, columns + 1, line);
 }
 
+/* "static __device__ void f(...) {" whose parameters have room only where the name begins the line. */
+static bool break_declaration(const Breaker *b, const char *line) {
+    static const char type[] = "static __device__ void ";
+    enum { TYPE = sizeof type - 1 };
+    const char *open = strchr(line, '(');
+    if (strncmp(line, type, TYPE) != 0 || !open || arguments_fit(b, open + 1, (int)(open + 1 - line)) ||
+        !arguments_fit(b, open + 1, (int)(open + 1 - line) - TYPE))
+        return false;
+    b->put(b->w, 0, type, TYPE - 1);
+    break_expression(b, 0, "", line + TYPE);
+    return true;
+}
+
 void break_line(Writer *w, int columns, const char *line, PutLine put_line) {
     Breaker b = {w, put_line};
     const char *value = assigned(line);
@@ -255,7 +294,7 @@ void break_line(Writer *w, int columns, const char *line, PutLine put_line) {
         put(&b, columns, line);
     else if (members)
         break_row(&b, columns, line);
-    else if (break_lambda(&b, columns, line))
+    else if (break_lambda(&b, columns, line) || break_declaration(&b, line))
         return;
     else if (strncmp(line, "return ", 7) == 0)
         break_expression(&b, columns, "return ", line + 7);

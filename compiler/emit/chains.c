@@ -24,9 +24,19 @@ static size_t divisor_at(const char *text) {
     return text[1 + length] == ')' ? length + 2 : 0;
 }
 
+/* Equations have an i of their own: an axis, not a row. */
+static bool in_comment(const char *start, const char *text) {
+    for (; text > start && text[-1] != '\n'; text--)
+        if (text[-1] == '/' && text[0] == '/')
+            return true;
+    return false;
+}
+
 /* Length of the chain that begins here; 0: there is none. */
 static size_t chain_at(const char *start, const char *text) {
     if (text[0] != 'i' || text[1] != ' ' || (text > start && (is_name(text[-1]) || text[-1] == '.')))
+        return 0;
+    if (in_comment(start, text))
         return 0;
     if (text - start >= 2 && strchr("*/%", text[-2]) && text[-1] == ' ')
         return 0;
@@ -123,8 +133,8 @@ static void replace(const Chains *c, const char *text, Text *out) {
     for (const char *at = text; *at;) {
         bool enclosed = at > text && at[-1] == ')' && *at == '(';
         size_t length = chain_at(text, at + enclosed);
-        const char *name = length ? find_name(c, at + enclosed, length) : NULL;
-        enclosed &= at[1 + length] == ')';
+        bool whole = !enclosed || at[1 + length] == ')';
+        const char *name = length && whole ? find_name(c, at + enclosed, length) : NULL;
         if (name)
             text_puts(out, name);
         else

@@ -114,6 +114,8 @@ static void write_field(Emitter *e, const Field *field, const char *columns, boo
     add_item(e, &items, "elements", integer(arena, type_elements(&field->type) / field->type.dim[0]));
     add_item(e, &items, "classes", integer(arena, field->classes));
     add_item(e, &items, "predicts", predicts ? "true" : "false");
+    if (field->windows)
+        add_item(e, &items, "windows", "true");
     if (field->columns.names.count)
         VEC_PUSH(arena, &items, columns_row(e, &field->columns, columns));
     write_row(out, items.at, items.count);
@@ -188,6 +190,8 @@ static void write_origin(Emitter *e, const Origin *origin, const OriginArrays *a
     }
     if (origin->resize)
         add_item(e, &items, "resize", "true");
+    if (origin->stride)
+        add_item(e, &items, "stride", integer(e->arena, origin->stride));
     if (origin->row_count) {
         add_item(e, &items, "rows", integer(e->arena, origin->row_count));
         add_item(e, &items, "row", arrays->rows);

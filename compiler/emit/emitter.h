@@ -8,11 +8,16 @@
 
 typedef struct Emitter Emitter;
 typedef struct Body Body;
+typedef struct Launch Launch; /* launches.c */
 
-/* The function of a kernel, once it has been written. */
+/* The function of a kernel. */
 typedef struct Function {
     const Kernel *kernel;
     const char *name, *call;
+    Writer comments, declarations, lines; /* what stands above it, and its body */
+    int like, place;  /* the first function that is the same but for its tensors; where it stands among those */
+    int places;       /* of the first: how many there are */
+    VEC(int) buffers; /* its tensors, rows of plan->buffers, as they are first mentioned */
 } Function;
 
 /* What a kernel folds into: equations and code say the same. */
@@ -33,8 +38,11 @@ typedef struct Target {
     const char *name;   /* "cuda" */
     bool schedules;     /* graph or persistent; a kernel starts before the phase before it has ended, and waits */
     const char *member; /* "t.": how a kernel reaches its tensors */
+    bool places;        /* a function can be given the tensors of one of several places */
     const char *report; /* "batch.reports" */
     const char *real;   /* the type of an f32 */
+    const char *header; /* "cuda/%s.cuh": the file with a function of the library */
+    const char *null;   /* a null pointer */
     const char *stored_condition; /* "truth($0)": how one is read; NULL: as it lies */
 
     /* How a program runs, for who reads it. */
@@ -44,26 +52,29 @@ typedef struct Target {
     void (*tensors)(Emitter *e, Writer *out);
     /* The kernels of a program by phases. */
     void (*phases)(Emitter *e, const Program *program, Writer *out);
-    /* train, train_until, shuffle where it schedules, prepare, release; evaluate; measure. */
+    /* train, train_until, shuffle where it schedules, prepare, release; evaluate; measure; decode. */
     void (*step)(Emitter *e, Writer *out);
     void (*evaluation)(Emitter *e, Writer *out);
     void (*measuring)(Emitter *e, Writer *out);
+    void (*decoding)(Emitter *e, Writer *out);
 
     /* Lines before a kernel's function; NULL: none. */
     void (*declare)(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
-    /* "static void h(const Tensors *t)", the parameters being those that `text` uses; and "h(t)". */
-    const char *(*signature)(Emitter *e, const char *name, const char *text);
+    /* "static void h(const Tensors *t)", the parameters being those that `text` uses, t of type `tensors`; and "h(t)". */
+    const char *(*signature)(Emitter *e, const char *name, const char *tensors, const char *text);
     const char *(*call)(Emitter *e, const char *name, const char *text);
     /* A product: the body of its kernel. */
     void (*contract)(Body *kernel);
+    /* A call of the library: the same. */
+    void (*library)(Body *kernel);
 
     /* A kernel whose neighbouring rows are neighbours in memory; NULL: like any other. */
     void (*nest)(Body *kernel);
     /* A kernel of rows. */
     void (*rows)(Body *row, const char *rows, const Writer *lines, Writer *out);
     void (*row_vectors)(Body *row, const RowVector *vectors, int count);
-    /* "for (...)" over an extent, `variable` counting. */
-    const char *(*loop)(const Body *row, const char *variable, const char *extent);
+    /* "for (...)" over an extent, `variable` counting by `lanes`. */
+    const char *(*loop)(const Body *row, const char *variable, const char *extent, int lanes);
     /* Before the loop over the terms of the sum `name`; NULL: nothing to do. */
     void (*sum)(Body *element, const char *name);
     /* After a loop: puts together what the threads of the row folded into `name`. NULL: nothing to do. */
@@ -87,9 +98,11 @@ struct Emitter {
     Sizes *sizes;
     Names globals; /* functions and constants of the file */
     VEC(Function) functions;
+    VEC(Launch) launches; /* of the training step first */
     VEC(FoldName) folds;
     const char **tensor; /* member of Tensors, by row of plan->buffers */
     const char **field, **knob, **report;
+    const char **stride; /* of a field of windows: the member that says where examples begin; else NULL */
 };
 
 const char *tensor_name(const Emitter *e, const Buffer *buffer);

@@ -70,13 +70,40 @@ static void write_reads(Emitter *e, const Epilogue *epilogue, const Reads *reads
                text_string(&values));
 }
 
+/* A search for what the phase writes, among what says where lookups read. */
+typedef struct Places {
+    const Program *program;
+    const Kernel *kernel;
+    int phase;
+    char *seen; /* by node: 1 as a value, 2 as what says where */
+} Places;
+
+/* NULL: there is none below n, which itself says where a lookup reads if `says`. */
+static const Node *written_place(Places *places, const Node *n, bool says) {
+    const Node *found = NULL;
+    if (is_loaded(places->kernel, n))
+        return says && written_in(places->program, n) == places->phase ? n : NULL;
+    if (places->seen[n->id] > says)
+        return NULL;
+    places->seen[n->id] = (char)(says + 1);
+    for (int k = 0; k < n->inputs && !found; k++)
+        found = written_place(places, n->in[k], says || (k == 1 && n->op->flags & OP_LOOKUP));
+    return found;
+}
+
 /* What the phase before the kernel's writes of it; if nothing, NULL, all may be read while that one is still running. */
-static const Read *incomplete(const Emitter *e, const Kernel *kernel, const Reads *reads) {
+static const char *incomplete(const Emitter *e, const Kernel *kernel, const Reads *reads) {
     const Program *program = program_of(e, kernel);
     int count = program->phases.count, before = (kernel->phase + count - 1) % count;
     for (int k = 0; k < reads->count; k++)
         if (written_in(program, reads->at[k].node) == before)
-            return &reads->at[k];
+            return reads->at[k].name;
+    Places places = {program, kernel, before, NEW_ARRAY(e->arena, char, program->graph->nodes.count)};
+    for (int k = 0; k < kernel->nodes.count; k++) {
+        const Node *place = written_place(&places, kernel->nodes.at[k], false);
+        if (place)
+            return tensor_name(e, plan_buffer(e->plan, place));
+    }
     return NULL;
 }
 
@@ -101,9 +128,9 @@ static const char *write_callback(Body *kernel, const Epilogue *epilogue, const 
         write_lambda(kernel->out, arena_printf(arena, "%s%s)", head, terms), lines);
         return epilogue->name;
     }
-    const Read *late = incomplete(kernel->e, kernel->kernel, reads);
+    const char *late = incomplete(kernel->e, kernel->kernel, reads);
     if (late)
-        write_line(kernel->out, "// read behind the gate, not early: the phase before writes %s", late->name);
+        write_line(kernel->out, "// read behind the gate, not early: the phase before writes %s", late);
     write_reads(kernel->e, epilogue, reads, kernel->out);
     write_lambda(kernel->out, arena_printf(arena, "%s, const %s &ahead%s)", head, epilogue->ahead, terms), lines);
     return arena_printf(arena, "preloaded%s(%s, %s)", late ? "" : "_early", epilogue->read, epilogue->name);
@@ -159,7 +186,7 @@ static const char *write_folds(Body *kernel, const char *out) {
     body_write(&body, &outputs);
     write_line(kernel->out, "// the sums of the terms over the rows of a tile, which are group `group`");
     write_lambda(kernel->out,
-                 arena_printf(arena, "auto store = [&](int group, int j, const float (&total)[%d])", k->folds.count),
+                 arena_printf(arena, "auto store = [&](int group, int j, const float(&total)[%d])", k->folds.count),
                  &lines);
     return arena_printf(arena, "folded<%d>(%s, store)", k->folds.count, out);
 }
@@ -179,7 +206,7 @@ static const char *write_out(Body *kernel) {
     body_write(&body, &outputs);
     const char *terms = "";
     if (k->folds.count)
-        terms = arena_printf(arena, ", %s(&term)[%d]", lanes_type(arena, "float ", body.lanes), k->folds.count);
+        terms = arena_printf(arena, ", %s(&term)[%d]", lanes_type(arena, "float", body.lanes), k->folds.count);
     const char *out = write_callback(kernel, &of_product, head_of(&body, &of_product), terms, &reads, &lines);
     if (body.lanes > 1)
         out = arena_printf(arena, "vectorized<%d>(%s)", body.lanes, out);

@@ -173,7 +173,12 @@ static void add_zeros(Index *index) {
 /* What windows see outside of an image goes without saying. */
 static const char *view_text(Equation *q, const Node *n, const Index *at, int depth) {
     Index from = *at;
-    const char *guard = through_view(q->e, n, &from);
+    const char *looked_up = NULL;
+    if (n->op->flags & OP_LOOKUP) {
+        Index index = lookup_index(q->e, n, at);
+        looked_up = text_of(q, n->in[1], &index, depth);
+    }
+    const char *guard = through_view(q->e, n, &from, looked_up);
     add_zeros(&from);
     const char *text = text_of(q, n->in[0], &from, depth);
     if (!guard || n->op->attrs & ATTR_SWEEP)

@@ -1,4 +1,4 @@
-#include "emit/expr.h"
+#include "emit/element.h"
 
 enum { LONGEST_OPERAND = 64 };
 
@@ -42,109 +42,9 @@ void body_know_vector(Body *body, const Node *n, const char *text, unsigned inne
     VEC_PUSH(body->e->arena, &body->known, ((Known){.node = n, .text = text, .inner = inner}));
 }
 
-static const Known *find_known(const Body *body, const Node *n, const char *key) {
-    for (; body; body = body->outer)
-        for (int k = 0; k < body->known.count; k++) {
-            const Known *known = &body->known.at[k];
-            if (known->node == n && (!known->key || strcmp(known->key, key) == 0))
-                return known;
-        }
-    return NULL;
-}
-
-/* ---- where values lie ---- */
-
-/* The name of what a row computes once, or the text itself. */
-static const char *once_in_row(const Body *body, const char *text) {
-    for (; body; body = body->outer)
-        for (int k = 0; body->per_row && k < body->per_row->count; k++)
-            if (strcmp(body->per_row->at[k].text, text) == 0)
-                return body->per_row->at[k].name;
-    return text;
-}
-
-/* "t.image[row(batch, i) * IMAGE + j]" */
-static const char *field_element(const Body *body, const Node *n, const Index *at, const Shape *shape) {
-    Emitter *e = body->e;
-    Arena *arena = e->arena;
-    int64_t batch = shape->type.dim[0], elements = type_elements(&shape->type) / batch;
-    Shape flat = {{.rank = 2, .dim = {batch, elements}}, {shape->symbol[0], sizes_example(e->sizes, n)}};
-    Index index = index_reshape(arena, at, shape, &flat), rows = {0};
-    const char *row = arena_printf(arena, "row(batch, %s)", index_axis(arena, &index, &flat, 0));
-    index_push(&rows, 1, once_in_row(body, row));
-    index_push(&rows, 1, index_axis(arena, &index, &flat, 1));
-    const char *name = e->field[n->attr.index];
-    return arena_printf(arena, "%s%s[%s]", e->target->member, name, index_offset(arena, &rows, &flat));
-}
-
-const char *stored_element(Emitter *e, const Node *n, const Index *at) {
-    Shape shape = sizes_shape(e->sizes, n);
-    const char *name = tensor_name(e, plan_buffer(e->plan, n));
-    return arena_printf(e->arena, "%s%s[%s]", e->target->member, name, index_offset(e->arena, at, &shape));
-}
-
-static const char *loaded_element(const Body *body, const Node *n, const Index *at) {
-    Shape shape = sizes_shape(body->e->sizes, n);
-    return n->op->table == TABLE_FIELD ? field_element(body, n, at, &shape) : stored_element(body->e, n, at);
-}
-
-/* The element of a row's vector: the index along the inner axes only. */
-static const char *vector_element(Emitter *e, const Known *known, const Index *at) {
-    Shape domain = sizes_shape(e->sizes, known->node), shape = {0};
-    Index inner = {0};
-    for (int axis = 0; axis < domain.type.rank; axis++) {
-        int first = axis;
-        for (; known->inner >> axis & 1; axis++) {
-            shape.type.dim[shape.type.rank] = domain.type.dim[axis];
-            shape.symbol[shape.type.rank++] = domain.symbol[axis];
-        }
-        Index part = index_slice(e->arena, at, &domain, first, axis - first);
-        index_append(&inner, &part);
-    }
-    return arena_printf(e->arena, "%s[%s]", known->text, index_offset(e->arena, &inner, &shape));
-}
-
 /* ---- terms ---- */
 
 static Term *term_of(Body *body, const Node *n, const Index *at, const char *guard);
-
-static const char *in_lane(Arena *arena, const Lanes *lanes, const char *text) {
-    return text && lanes && lanes->count ? lane_text(arena, lanes, text) : text;
-}
-
-static bool is_loaded(const Kernel *kernel, const Node *n) {
-    if (n->op->flags & OP_BUFFER)
-        return true;
-    for (int k = 0; k < kernel->loads.count; k++)
-        if (kernel->loads.at[k] == n)
-            return true;
-    return false;
-}
-
-const char *template_at(Emitter *e, const Node *n, const Index *at, const Lanes *lanes) {
-    enum { FIRST = MAX_INPUTS };
-    Arena *arena = e->arena;
-    const char *values[10] = {"$0", "$1", "$2"};
-    Text pattern = TEXT(arena);
-    Shape shape = sizes_shape(e->sizes, n);
-    int count = FIRST;
-    for (const char *c = n->op->c; *c; c++) {
-        if (c[0] != '$' || (c[1] >= '0' && c[1] <= '9')) {
-            text_putc(&pattern, *c);
-            continue;
-        }
-        switch (*++c) {
-        case 'v': values[count] = literal(e, n->attr.value, n->type.dtype); break;
-        case 'n': values[count] = arena_printf(arena, "%d", n->attr.index); break;
-        case 't': values[count] = c_type(e, n->type.dtype); break;
-        case 'l': values[count] = in_lane(arena, lanes, index_offset(arena, at, &shape)); break;
-        case 'i': values[count] = in_lane(arena, lanes, index_axis(arena, at, &shape, *++c - '0')); break;
-        default: ICE("unknown '$%c' in the template of %s", *c, n->op->name);
-        }
-        text_printf(&pattern, "$%d", count++);
-    }
-    return substitute(arena, text_string(&pattern), values, count);
-}
 
 static void describe_map(Body *body, Term *term, const Index *at) {
     const Node *n = term->node;
@@ -154,23 +54,10 @@ static void describe_map(Body *body, Term *term, const Index *at) {
         term->operand[k] = term_of(body, n->in[k], at, term->guard);
 }
 
-const char *through_view(Emitter *e, const Node *view, Index *at) {
-    Shape shape = sizes_shape(e->sizes, view), operand = sizes_shape(e->sizes, view->in[0]);
-    const char *guard = NULL;
-    *at = view->op->flags & OP_CONTIGUOUS ? index_reshape(e->arena, at, &shape, &operand)
-                                          : index_view(e->arena, view, at, &shape, &guard);
-    return guard;
-}
-
 /* "a && b", "a || b" */
 static const char *joined(Arena *arena, const char *a, const char *infix, const char *b) {
     return arena_printf(arena, "%s %s %s", parenthesised(arena, a, PREC_EQUAL), infix,
                         parenthesised(arena, b, PREC_EQUAL));
-}
-
-static const char *guarded(const Emitter *e, const char *guard, const char *text, double otherwise, DType dtype) {
-    return arena_printf(e->arena, "%s ? %s : %s", parenthesised(e->arena, guard, PREC_OR),
-                        parenthesised(e->arena, text, PREC_COND), literal(e, otherwise, dtype));
 }
 
 /* The condition under which the operands of a term are read, if the term itself is under `guard`. */
@@ -224,13 +111,11 @@ static bool depends_on(const Body *body, const char *text) {
     return false;
 }
 
-/* Vector code says conditions and places often: those of more than `most` bytes get names, as far outside as they are the
- * same. A name is as much a matter of the body's variables as its text. */
-static const char *named(Body *lane, const char *text, size_t most, const char *type, const char *wanted) {
-    if (!lane->lane.count || strlen(text) <= most || differs_by_lane(lane, text))
-        return text;
-    Body *owner = lane->outer;
-    while (owner->outer->outer && !depends_on(owner, text))
+/* A local as far outside of what the body writes as the text is the same. A name is as much a matter of the body's variables as
+ * its text. */
+static const char *name_outside(Body *body, const char *text, const char *type, const char *wanted, bool reads_data) {
+    Body *owner = body;
+    while (owner->outer && owner->outer->outer && !depends_on(owner, text))
         owner = owner->outer;
     for (int k = 0; k < owner->named.count; k++)
         if (strcmp(owner->named.at[k].text, text) == 0)
@@ -240,12 +125,19 @@ static const char *named(Body *lane, const char *text, size_t most, const char *
         variables++;
     if (variables + 1 == MAX_VARIABLES)
         return text;
-    const char *name = names_claim(&lane->outer->names, wanted);
+    const char *name = names_claim(&body->names, wanted);
     names_take(&owner->names, name);
-    write_line(owner->out, "%s %s = %s;", type, name, text);
-    VEC_PUSH(lane->e->arena, &owner->named, ((Read){.name = name, .text = text}));
+    write_line(reads_data && owner->before_gate ? owner->before_gate : owner->out, "%s %s = %s;", type, name, text);
+    VEC_PUSH(body->e->arena, &owner->named, ((Read){.name = name, .text = text}));
     owner->variables[variables] = name;
     return name;
+}
+
+/* Vector code says conditions and places often: those of more than `most` bytes get names. */
+static const char *named(Body *lane, const char *text, size_t most, const char *type, const char *wanted) {
+    if (!lane->lane.count || strlen(text) <= most || differs_by_lane(lane, text))
+        return text;
+    return name_outside(lane->outer, text, type, wanted, false);
 }
 
 /* What is read ahead of the body is a member of what that made. */
@@ -269,7 +161,8 @@ static void describe_load(Body *body, Term *term, const Index *at) {
     Arena *arena = body->e->arena;
     const char *element = loaded_element(body, n, at);
     bool pack = is_pack(body, element) && !(term->guard && differs_by_lane(body, term->guard));
-    if (pack && !body->reads)
+    bool reads_place = strchr(offset_in(arena, element), '[');
+    if (pack && !body->reads && !(term->guard && reads_place))
         element = with_named_place(body, element);
     const char *text = pack ? arena_printf(arena, "load_pack<%d>(%s)", body->lane.count, address_of(arena, element))
                             : in_lane(arena, &body->lane, element);
@@ -295,7 +188,7 @@ static void describe(Body *body, Term *term, const Known *known, const Index *at
     } else if (is_loaded(body->kernel, n)) {
         describe_load(body, term, at);
     } else if (n->op->table == TABLE_KNOB) {
-        term->pattern = arena_printf(e->arena, "%s%s", e->target->member, e->knob[n->attr.index]);
+        term->pattern = knob_member(e, n);
     } else if (n->op->c) {
         describe_map(body, term, at);
         if (!term->operands)
@@ -341,6 +234,31 @@ static int assumed(const Body *body, const char *condition) {
     return assumption->condition && strcmp(assumption->condition, condition) == 0 ? assumption->holds : -1;
 }
 
+/* ---- lookups ---- */
+
+static bool is_of_data(const Node *index) {
+    while (index->op->cls == OP_VIEW && !(index->op->flags & OP_LOOKUP))
+        index = index->in[0];
+    return index->op->table == TABLE_FIELD;
+}
+
+/* What is loaded gets a name, where a statement can stand before and needs no condition. */
+static const char *name_place(Body *body, const Node *index, const char *text) {
+    bool lanes = body->lane.count;
+    if (body->reads || !strchr(text, '[') || (lanes && lane_step(&body->lane, text) != LANES_SAME))
+        return text;
+    const char *wanted = local_name(body->e->arena, index);
+    return name_outside(lanes ? body->outer : body, text, "int", wanted, is_of_data(index));
+}
+
+/* What the view's result at `at` is an element of, and which. Returns the condition of that, or NULL. */
+static const char *go_through(Body *body, const Node *view, Index *at, const char *guard) {
+    const char *place = lookup_value(body, view, at);
+    if (place && !guard)
+        place = name_place(body, view->in[1], place);
+    return in_lane(body->e->arena, &body->lane, through_view(body->e, view, at, place));
+}
+
 /* A view is the term of what it reads, unless it does so under a condition. */
 static Term *term_of(Body *body, const Node *n, const Index *at, const char *guard) {
     const char *key = index_key(body->e->arena, at);
@@ -350,7 +268,7 @@ static Term *term_of(Body *body, const Node *n, const Index *at, const char *gua
         widen(body->e->arena, term, guard);
     } else if (n->op->cls == OP_VIEW && !known && !is_loaded(body->kernel, n)) {
         Index from = *at;
-        const char *own_guard = in_lane(body->e->arena, &body->lane, through_view(body->e, n, &from));
+        const char *own_guard = go_through(body, n, &from, guard);
         int holds = own_guard ? assumed(body, own_guard) : 1;
         if (holds == 1)
             return term_of(body, n->in[0], &from, guard);

@@ -87,6 +87,8 @@ typedef struct Output {
 } Output;
 typedef VEC(Output) Outputs;
 
+/* The kernel finds the value in memory. */
+bool is_loaded(const Kernel *kernel, const Node *n);
 /* Phase of the program that writes the weight, state or value; -1: none. */
 int written_in(const Program *program, const Node *n);
 /* Writes the locals that the outputs need, then the outputs' statements. */
@@ -97,8 +99,11 @@ const char *stored_element(Emitter *e, const Node *n, const Index *at);
 /* The expression alone; for places where no statement can come before. */
 const char *body_expression(Body *body, const Node *n, const Index *at);
 
-/* What a view's result at `at` is an element of, and which. Returns the condition of that, or NULL. */
-const char *through_view(Emitter *e, const Node *view, Index *at);
+/* What a view's result at `at` is an element of, and which; of a lookup, given the value of operand 1 there. Returns the
+ * condition of that, or NULL. */
+const char *through_view(Emitter *e, const Node *view, Index *at, const char *looked_up);
+/* The element of a lookup's operand 1 that its result at `at` depends on. */
+Index lookup_index(Emitter *e, const Node *lookup, const Index *at);
 /* The operator's template with everything but its operands filled in, in each lane its own (NULL: there is one). */
 const char *template_at(Emitter *e, const Node *n, const Index *at, const Lanes *lanes);
 

@@ -234,7 +234,8 @@ static int symbol_axis(const char *text) {
 /* Axes of the operand, from `axis` on, that are neighbouring axes of the result in the same order and of the same extents. */
 static int passed_on(const IndexMap *map, const Shape *from, const Type *to, int axis) {
     int first = symbol_axis(map->index[axis]), count = 0;
-    while (first >= 0 && axis + count < to->rank && symbol_axis(map->index[axis + count]) == first + count &&
+    while (first >= 0 && first + count < from->type.rank && axis + count < to->rank &&
+           symbol_axis(map->index[axis + count]) == first + count &&
            from->type.dim[first + count] == to->dim[axis + count])
         count++;
     return count;
@@ -245,12 +246,14 @@ static void axis_texts(Arena *arena, const Index *index, const Shape *shape, con
         texts[axis] = index_axis(arena, index, shape, axis);
 }
 
-Index index_view(Arena *arena, const Node *view, const Index *index, const Shape *shape, const char **guard) {
+Index index_view(Arena *arena, const Node *view, const Index *index, const Shape *shape, const char *looked_up,
+                 const char **guard) {
     IndexMap map = {0};
     view->op->view(arena, view, index_symbols, &map);
     const Type *operand = &view->in[0]->type;
-    const char *at[MAX_RANK];
+    const char *at[MAX_RANK + 1];
     axis_texts(arena, index, shape, at);
+    at[shape->type.rank] = looked_up;
     Index result = {0};
     for (int axis = 0; axis < operand->rank;) {
         int count = passed_on(&map, shape, operand, axis);
@@ -258,7 +261,7 @@ Index index_view(Arena *arena, const Node *view, const Index *index, const Shape
             Index part = index_slice(arena, index, shape, symbol_axis(map.index[axis]), count);
             index_append(&result, &part);
         } else {
-            index_push(&result, 1, substitute(arena, map.index[axis], at, shape->type.rank));
+            index_push(&result, 1, substitute(arena, map.index[axis], at, shape->type.rank + 1));
         }
         axis += count > 0 ? count : 1;
     }

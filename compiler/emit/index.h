@@ -41,8 +41,10 @@ void index_append(Index *index, const Index *more);
 Index index_reshape(Arena *arena, const Index *index, const Shape *from, const Shape *to);
 /* Of the element counted in row-major order: "i * H + j". */
 const char *index_offset(Arena *arena, const Index *index, const Shape *shape);
-/* What a view reads: its operand's index. `*guard` is the condition under which it reads at all, or NULL. */
-Index index_view(Arena *arena, const Node *view, const Index *index, const Shape *shape, const char **guard);
+/* What a view reads: its operand's index. `looked_up` is the value of a lookup's operand 1 there, else NULL; `*guard` is the
+ * condition under which the view reads at all, or NULL. */
+Index index_view(Arena *arena, const Node *view, const Index *index, const Shape *shape, const char *looked_up,
+                 const char **guard);
 /* Equal for equal indices. */
 const char *index_key(Arena *arena, const Index *index);
 

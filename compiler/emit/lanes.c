@@ -83,7 +83,10 @@ static Linear called(const Lanes *lanes, const char *text, size_t length) {
     return same_in_all ? same(0) : unknown;
 }
 
+/* v is the number of a lane, in what is a lane's already. */
 static Linear name_of(const Lanes *lanes, const char *text, size_t length) {
+    if (length == 1 && *text == 'v')
+        return unknown;
     if (strlen(lanes->variable) == length && strncmp(text, lanes->variable, length) == 0)
         return (Linear){.step = 1, .multiple = lanes->count, .known = true};
     return same(sizes_value(lanes->sizes, text, length));

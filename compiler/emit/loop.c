@@ -158,8 +158,10 @@ static void introduce(Body *row, const Stage *stage) {
 const char *fold_name(Body *row, const Node *reduction) {
     Emitter *e = row->e;
     for (int k = 0; k < e->folds.count; k++)
-        if (e->folds.at[k].node == reduction)
+        if (e->folds.at[k].node == reduction) {
+            names_take(&row->names, e->folds.at[k].name); /* an equation may have given it */
             return e->folds.at[k].name;
+        }
     const char *name = names_claim(&row->names, local_name(e->arena, reduction));
     VEC_PUSH(e->arena, &e->folds, ((FoldName){reduction, name}));
     return name;
@@ -208,12 +210,22 @@ bool every_row_exists(const Kernel *kernel) {
     return kernel->team == TEAM_BLOCK || kernel->team == TEAM_HALF || whole_tiles;
 }
 
+/* A loop that only adds up is a sum like a product's. */
+static bool only_adds_up(const Stage *stage, const Writer *lines) {
+    const Node *n = stage->reduces.count == 1 ? stage->reduces.at[0] : NULL;
+    return n && strcmp(n->op->combine, "$0 + $1") == 0 && n->type.dtype == DT_F32 && is_one_statement(lines);
+}
+
 static void write_elements(Body *row, const Stage *stage, const char *const *folds, const char *extent) {
     Arena *arena = row->e->arena;
     Writer lines = writer_like(row->out);
     bool may_not_exist = row->kernel->team == TEAM_COLUMN &&
                          !every_row_exists(row->kernel); /* then nothing is read at i but in the loop */
     Body element = body_of_rows(row, &lines, "j");
+    if (stage->lanes > 1) {
+        element.lanes = stage->lanes;
+        element.along = "j";
+    }
     if (may_not_exist)
         depend_on_row(&element, row);
     Index at = stage_index(row, stage, "j");
@@ -226,7 +238,9 @@ static void write_elements(Body *row, const Stage *stage, const char *const *fol
         VEC_PUSH(arena, &outputs, ((Output){.node = n->in[0], .at = at, .fold = fold}));
     }
     body_write(&element, &outputs);
-    write_block(row->out, row->e->target->loop(row, "j", extent), &lines);
+    if (row->e->target->sum && only_adds_up(stage, &lines))
+        row->e->target->sum(row, folds[0]);
+    write_block(row->out, row->e->target->loop(row, "j", extent, stage->lanes), &lines);
 }
 
 /* What happens once in a row: stores of its scalars. */

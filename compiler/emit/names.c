@@ -18,7 +18,7 @@ static const char reserved[] =
     "EVAL run_one repeated parts Part Repeated run_kernel measure Measure MEASURE capture arena arena_bytes "
     "shuffle Form tensor_table field_table origin_table split_table knob_table fixed_table report_table "
     "rises_table kernel_table statement_table train_until train_phases eval_phases measure_phases TRAIN_PHASES "
-    "EVAL_PHASES MEASURE_PHASES TRAIN_SHARED EVAL_SHARED MEASURE_SHARED";
+    "EVAL_PHASES MEASURE_PHASES TRAIN_SHARED EVAL_SHARED MEASURE_SHARED begins";
 
 bool has_word(const char *text, const char *word) {
     size_t length = strlen(word);
@@ -31,12 +31,17 @@ bool has_word(const char *text, const char *word) {
     return false;
 }
 
-static bool is_reserved(const char *name) {
+/* A function of the library, or the type that it is called with. */
+static bool is_called(const OpDef *op, const char *name) {
+    return op->call && (strcmp(op->name, name) == 0 || strcmp(op->call->shape, name) == 0);
+}
+
+bool names_reserved(const char *name) {
     if (has_word(reserved, name))
         return true;
     for (int k = 0; k < op_count; k++)
         if ((op_table[k]->c && has_word(op_table[k]->c, name)) ||
-            (op_table[k]->combine && has_word(op_table[k]->combine, name)))
+            (op_table[k]->combine && has_word(op_table[k]->combine, name)) || is_called(op_table[k], name))
             return true;
     return false;
 }
@@ -46,7 +51,7 @@ static bool is_taken(const Names *names, const char *name) {
         for (int k = 0; k < names->taken.count; k++)
             if (strcmp(names->taken.at[k], name) == 0)
                 return true;
-    return is_reserved(name);
+    return names_reserved(name);
 }
 
 static char *identifier(Arena *arena, const char *name) {

@@ -25,6 +25,9 @@ const char *names_upper(Arena *arena, const char *name); /* in capitals */
 /* What to call a value: as the model does, or after what it is computed from. */
 const char *local_name(Arena *arena, const Node *n);
 
+/* A word that no name of the program can be. */
+bool names_reserved(const char *name);
+
 /* True when `word` occurs in `text` as a whole identifier. */
 bool has_word(const char *text, const char *word);
 

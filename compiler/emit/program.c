@@ -1,9 +1,9 @@
 /* The sections of a generated program, in their order. */
-#include "emit/program.h"
+#include "emit/repeat.h"
 
 /* ---- kernels ---- */
 
-static const Function *function_of(const Emitter *e, const Kernel *kernel) {
+const Function *function_of(const Emitter *e, const Kernel *kernel) {
     for (int k = 0; k < e->functions.count; k++)
         if (e->functions.at[k].kernel == kernel)
             return &e->functions.at[k];
@@ -15,14 +15,13 @@ const char *kernel_call(const Emitter *e, const Kernel *kernel) {
 }
 
 const char *kernel_name(const Emitter *e, const Kernel *kernel) {
-    return function_of(e, kernel)->name;
+    return written_function(e, kernel)->name;
 }
 
 const Program *program_of(const Emitter *e, const Kernel *kernel) {
     for (int p = 0; p < e->plan->program_count; p++)
-        for (int k = 0; k < e->programs[p]->kernels.count; k++)
-            if (e->programs[p]->kernels.at[k] == kernel)
-                return e->programs[p];
+        if (kernel->id < e->programs[p]->kernels.count && e->programs[p]->kernels.at[kernel->id] == kernel)
+            return e->programs[p];
     ICE("kernel %s is of no program", kernel->name);
 }
 
@@ -40,38 +39,72 @@ double program_bytes(const Program *program) {
     return bytes;
 }
 
-static void write_kernel(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
-    Writer lines = WRITER(e->arena);
-    Body body = body_new(e, kernel, name, &lines);
-    out->at = lines.at = kernel->nodes.at[0]->src;
+static void make_body(Emitter *e, Function *f) {
+    const Kernel *kernel = f->kernel;
+    Body body = body_new(e, kernel, f->name, &f->lines);
     if (kernel->cls == KERNEL_CONTRACT)
         e->target->contract(&body);
+    else if (kernel->cls == KERNEL_CALL)
+        e->target->library(&body);
     else if (e->target->nest && kernel_nests(kernel))
         e->target->nest(&body);
     else
         write_rows(&body);
-    const char *text = text_string(&lines.text);
-    write_statements_of(e, kernel, out);
-    if (kernel->stages.count < 2)
-        write_equations(e, kernel, out);
-    if (e->target->declare)
-        e->target->declare(e, kernel, name, out);
-    write_open(out, "%s {", e->target->signature(e, name, text));
-    write_all(out, &lines);
-    write_close(out, "}");
-    VEC_PUSH(e->arena, &e->functions, ((Function){kernel, name, e->target->call(e, name, text)}));
 }
 
-static void write_kernels(Emitter *e, const Program *program, Writer *out) {
+static void make_function(Emitter *e, const Kernel *kernel, const char *name) {
+    Function f = {.kernel = kernel,
+                  .name = name,
+                  .comments = WRITER(e->arena),
+                  .declarations = WRITER(e->arena),
+                  .lines = WRITER(e->arena)};
+    f.comments.at = f.declarations.at = f.lines.at = kernel->nodes.at[0]->src;
+    make_body(e, &f);
+    write_statements_of(e, kernel, &f.comments);
+    if (kernel->cls == KERNEL_CALL)
+        write_library_equations(e, kernel, &f.comments);
+    else if (kernel->stages.count < 2)
+        write_equations(e, kernel, &f.comments);
+    if (e->target->declare)
+        e->target->declare(e, kernel, name, &f.declarations);
+    f.call = e->target->call(e, name, text_string(&f.lines.text));
+    VEC_PUSH(e->arena, &e->functions, f);
+}
+
+static void make_functions(Emitter *e, const Program *program) {
+    bool train = program == e->programs[PROGRAM_TRAIN];
     for (int p = 0; p < program->phases.count; p++)
         for (int k = 0; k < program->phases.at[p].kernels.count; k++) {
             const Kernel *kernel = program->phases.at[p].kernels.at[k];
-            bool first = p == 0 && k == 0, train = program == e->programs[PROGRAM_TRAIN];
             const char *wanted = train ? kernel->name : arena_printf(e->arena, "%s_%s", program->prefix, kernel->name);
-            if (!first)
-                write_blank(out);
-            write_kernel(e, kernel, names_claim(&e->globals, wanted), out);
+            make_function(e, kernel, names_claim(&e->globals, wanted));
         }
+}
+
+static void write_function(Emitter *e, const Function *f, Writer *out) {
+    write_all(out, &f->comments);
+    out->at = f->lines.at;
+    if (f->places > 1)
+        write_places(e, f, out);
+    write_all(out, &f->declarations);
+    out->at = f->lines.at;
+    write_open(out, "%s {", e->target->signature(e, f->name, places_type(e, f), text_string(&f->lines.text)));
+    write_all(out, &f->lines);
+    write_close(out, "}");
+}
+
+/* What is written already, for this program or one before, is not written again. */
+static void write_kernels(Emitter *e, const Program *program, Writer *out) {
+    bool first = true;
+    for (int k = 0; k < e->functions.count; k++) {
+        const Function *f = &e->functions.at[k];
+        if (f->like != k || program_of(e, f->kernel) != program)
+            continue;
+        if (!first)
+            write_blank(out);
+        write_function(e, f, out);
+        first = false;
+    }
 }
 
 /* ---- sizes ---- */
@@ -116,7 +149,10 @@ static void write_program(Emitter *e, const Program *program, const char *title,
 /* Sizes are known when everything that uses them has been written, kernels before what is above them. */
 static void write_file(Emitter *e, Writer *out) {
     Writer tensors = WRITER(e->arena), step = WRITER(e->arena), evaluation = WRITER(e->arena),
-           measuring = WRITER(e->arena), code = WRITER(e->arena);
+           measuring = WRITER(e->arena), decoding = WRITER(e->arena), code = WRITER(e->arena);
+    for (int p = 0; p < e->plan->program_count; p++)
+        make_functions(e, e->programs[p]);
+    find_repeats(e);
     write_rule(&step, "training step");
     write_kernels(e, e->programs[PROGRAM_TRAIN], &step);
     write_rule(&step, "phases: one after the other; the kernels of a phase run at the same time");
@@ -124,16 +160,20 @@ static void write_file(Emitter *e, Writer *out) {
     write_rule(&step, "the step");
     e->target->step(e, &step);
     write_program(e, e->programs[PROGRAM_EVAL], "evaluation", e->target->evaluation, &evaluation);
-    if (e->plan->program_count > PROGRAM_MEASURE)
-        write_program(e, e->programs[PROGRAM_MEASURE],
+    if (e->module->measure)
+        write_program(e, plan_program(e->plan, e->module->measure),
                       "measuring: mean and deviation of the fields that are normalized", e->target->measuring,
                       &measuring);
+    if (e->module->decode)
+        write_program(e, plan_program(e->plan, e->module->decode), "decoding: the scores of the token after a position",
+                      e->target->decoding, &decoding);
     write_rule(&tensors, "tensors: where each lies in the arena");
     e->target->tensors(e, &tensors);
     write_all(&code, &tensors);
     write_all(&code, &step);
     write_all(&code, &evaluation);
     write_all(&code, &measuring);
+    write_all(&code, &decoding);
 
     write_banner(e, out);
     write_blank(out);

@@ -11,6 +11,7 @@ Emission *emit_program(const Module *module, const Plan *plan, const EmitOptions
 /* "h(t, batch, tile)": a call of the kernel's function, once it has been written. */
 const char *kernel_call(const Emitter *e, const Kernel *kernel);
 const char *kernel_name(const Emitter *e, const Kernel *kernel);
+const Function *function_of(const Emitter *e, const Kernel *kernel);
 
 const Program *program_of(const Emitter *e, const Kernel *kernel);
 double program_flops(const Program *program); /* per step: sums of the kernels' */
@@ -33,6 +34,19 @@ const char *line_text(Arena *arena, const Source *source, int number);
 void declare_product(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
 void write_product(Body *kernel);
 
+/* ---- library.c: kernels of kernels_lib ---- */
+
+/* "BATCH, POSITIONS, 4, 4, 16, true, 0": what Shape is made of. */
+const char *library_shape(Emitter *e, const Kernel *kernel);
+/* "t.qkv, t.y, t.y_sums, 0.25f" */
+const char *library_arguments(Emitter *e, const Kernel *kernel);
+void write_library_equations(Emitter *e, const Kernel *kernel, Writer *out);
+/* Lines for these headers and those of the functions that kernels call, by name. */
+typedef struct Include {
+    const char *file, *note; /* "cuda/batch.cuh" */
+} Include;
+void write_includes(Emitter *e, const Include *includes, int count, Writer *out);
+
 /* ---- epilogue.c: what becomes of the sums of a product, in CUDA ---- */
 
 /* Writes the callbacks that matmul takes; returns them: "preloaded(read, out), sum_of_a(side)". */
@@ -53,6 +67,8 @@ typedef VEC(Member) Members;
 void tensors_name(Emitter *e);
 /* `arrow`: how `run`'s members are reached; `of`: "run->", or "" where the arena is a parameter of its own. */
 Members tensors_members(Emitter *e, const char *arrow, const char *of);
+/* Those of them that are no tensors of the arena: fields, flags. */
+Members shared_members(Emitter *e);
 /* "type name; // note" for each, notes aligned. */
 void write_members(Emitter *e, const Members *members, Writer *out);
 

@@ -1,6 +1,6 @@
 #include "emit/sizes.h"
 
-const char *const index_symbols[MAX_RANK] = {"$0", "$1", "$2", "$3", "$4", "$5", "$6", "$7"};
+const char *const index_symbols[MAX_RANK + 1] = {"$0", "$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8"};
 
 /* What an axis of an image is. */
 typedef enum Role { ROLE_NONE, ROLE_ROWS, ROLE_COLUMNS, ROLE_TAPS } Role;
@@ -185,8 +185,23 @@ static void tie_map(Sizes *s, const Node *n) {
         tie_axes(s, n, n->in[k]);
 }
 
+/* Examples and positions, where operand and result have them. */
+static void tie_call(Sizes *s, const Node *n) {
+    for (int k = 0; k < n->inputs; k++)
+        if (n->in[k]->type.batched == n->type.batched)
+            tie_axes(s, n, n->in[k]);
+}
+
+/* The result has the axes of the index, then those of the table's rows. */
+static void tie_lookup(Sizes *s, const Node *n) {
+    for (int axis = 0; axis < n->in[1]->type.rank; axis++)
+        tie(s, n, axis, n->in[1], axis);
+}
+
 static void tie_views(Sizes *s, const Node *n) {
     tie_view(s, n);
+    if (n->op->flags & OP_LOOKUP)
+        tie_lookup(s, n);
     if (n->op->attrs & ATTR_SWEEP)
         tie_windows(s, n);
     if (n->op->flags & OP_CONTIGUOUS)
@@ -198,6 +213,7 @@ static void tie_node(Sizes *s, const Node *n) {
     case OP_VIEW: tie_views(s, n); break;
     case OP_REDUCE: tie_reduce(s, n); break;
     case OP_CONTRACT: tie_contract(s, n); break;
+    case OP_CALL: tie_call(s, n); break;
     default: tie_map(s, n);
     }
 }

@@ -33,6 +33,6 @@ const char *sizes_example(Sizes *sizes, const Node *field);
 void sizes_write(const Sizes *sizes, const char *code, Writer *w);
 
 /* The index symbols "$0", "$1" ... that views are asked with. */
-extern const char *const index_symbols[MAX_RANK];
+extern const char *const index_symbols[MAX_RANK + 1];
 
 #endif

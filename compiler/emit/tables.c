@@ -93,12 +93,16 @@ static int write_tensors(Emitter *e, Writer *out) {
     return count;
 }
 
-const Node *prediction(const Emitter *e) {
-    const Graph *g = e->programs[PROGRAM_EVAL]->graph;
+static const Node *output_of(const Program *program) {
+    const Graph *g = program->graph;
     for (int k = 0; k < g->roots.count; k++)
         if (g->roots.at[k]->inputs == 1 && g->roots.at[k]->op->table == TABLE_NONE)
             return g->roots.at[k]->in[0];
     return NULL;
+}
+
+const Node *prediction(const Emitter *e) {
+    return output_of(e->programs[PROGRAM_EVAL]);
 }
 
 static int write_knobs(Emitter *e, Writer *out) {
@@ -227,6 +231,19 @@ static void write_prediction(Emitter *e, Writer *out) {
     write_line(out, ".prediction_is_classes = %s,", e->module->prediction_is_classes ? "true" : "false");
 }
 
+/* Of the token after a position; or why there are none. */
+static void write_generation(Emitter *e, Writer *out) {
+    const Module *module = e->module;
+    if (module->no_decode)
+        write_line(out, ".no_decode = %s,", quoted(e->arena, module->no_decode));
+    if (!module->decode)
+        return;
+    const Node *scores = output_of(plan_program(e->plan, module->decode));
+    write_line(out, ".scores_offset = %lld,", (long long)plan_buffer(e->plan, scores)->offset);
+    write_line(out, ".context = %lld,", (long long)module->context);
+    write_line(out, ".vocabulary = %d,", module->tokens->classes);
+}
+
 typedef struct Counts {
     int tensors, knobs, fixed, statements;
 } Counts;
@@ -308,12 +325,15 @@ void write_tables(Emitter *e, Writer *out) {
     write_what(e, out);
     write_sizes_of_tables(e, &counts, out);
     write_prediction(e, out);
+    write_generation(e, out);
     write_line(out, ".statements = %d,\n.statement = statement_table,", counts.statements);
     write_line(out, ".train = train,\n.train_until = train_until,\n.eval = evaluate,");
     if (e->target->schedules)
         write_line(out, ".shuffle = shuffle,");
-    if (e->plan->program_count > PROGRAM_MEASURE)
+    if (e->module->measure)
         write_line(out, ".measure = measure,");
+    if (e->module->decode)
+        write_line(out, ".decode = decode,");
     write_line(out, ".run_kernel = run_kernel,");
     write_line(out, ".prepare = prepare,\n.release = release,");
     write_close(out, "};");

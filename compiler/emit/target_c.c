@@ -9,7 +9,8 @@ static const char *arguments(Emitter *e, const char *text, const char *tensors, 
                         uses_batch ? batch : "");
 }
 
-static const char *signature(Emitter *e, const char *name, const char *text) {
+static const char *signature(Emitter *e, const char *name, const char *tensors, const char *text) {
+    (void)tensors;
     const char *parameters = arguments(e, text, "const Tensors *t", "const Batch *batch", "void");
     return arena_printf(e->arena, "static void %s(%s)", name, parameters);
 }
@@ -29,12 +30,15 @@ static const char *execution(const Emitter *e) {
 }
 
 static void includes(Emitter *e, Writer *out) {
+    static const Include all[] = {
+        {"cpu/batch.h", "row: the example in a row of the batch; share: its part in a mean"},
+        {"cpu/math.h", "exp, relu, sigmoid ... of a real"},
+        {"cpu/matmul.h", "matmul(sums, stride, left, right, i0, j0, rows, columns, depth)"},
+        {"cpu/team.h", "the barrier between phases, subnormal numbers"},
+    };
     write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
     write_line(out, "typedef %s real;\n", e->options->f64 ? "double" : "float");
-    write_line(out, "#include \"cpu/batch.h\"  // row: the example in a row of the batch; share: its part in a mean\n"
-                    "#include \"cpu/math.h\"   // exp, relu, sigmoid ... of a real\n"
-                    "#include \"cpu/matmul.h\" // matmul(sums, stride, left, right, i0, j0, rows, columns, depth)\n"
-                    "#include \"cpu/team.h\"   // the barrier between phases, subnormal numbers");
+    write_includes(e, all, sizeof all / sizeof *all, out);
 }
 
 static void tensors(Emitter *e, Writer *out) {
@@ -154,23 +158,30 @@ static void step_section(Emitter *e, Writer *out) {
                     "}");
 }
 
-/* A function that runs a program for some examples; `parameter` and `slot`: where the reports go. */
-static void write_run(const Program *program, const char *name, const char *parameter, const char *slot, Writer *out) {
+/* A function that runs a program for some examples, with these parameters; `examples`: which they are, and where their
+ * reports go. */
+static void write_run(const Program *program, const char *name, const char *parameters, const char *examples,
+                      Writer *out) {
     Arena *arena = program->arena;
     const char *prefix = program->prefix, *phases = names_upper(arena, prefix);
     write_line(out, "\nenum { %s_PHASES = %d };\n", phases, program->phases.count);
-    write_region(
-        arena_printf(arena, "static const char *%s(const MtcRun *run, int64_t first, int64_t rows%s)", name, parameter),
-        arena_printf(arena, "batch_of_examples(run, first, rows, %s, REPORTS)", slot), parallel(program),
-        arena_printf(arena, "        %s_phases(&t, &batch, &team, %s_PHASES);", prefix, phases), out);
+    write_region(arena_printf(arena, "static const char *%s(const MtcRun *run%s)", name, parameters),
+                 arena_printf(arena, "batch_of_examples(run, %s, REPORTS)", examples), parallel(program),
+                 arena_printf(arena, "        %s_phases(&t, &batch, &team, %s_PHASES);", prefix, phases), out);
 }
 
 static void evaluation(Emitter *e, Writer *out) {
-    write_run(e->programs[PROGRAM_EVAL], "evaluate", ", int64_t slot", "slot", out);
+    write_run(e->programs[PROGRAM_EVAL], "evaluate", ", int64_t first, int64_t rows, int64_t slot", "first, rows, slot",
+              out);
 }
 
 static void measuring(Emitter *e, Writer *out) {
-    write_run(e->programs[PROGRAM_MEASURE], "measure", "", "0", out);
+    write_run(plan_program(e->plan, e->module->measure), "measure", ", int64_t first, int64_t rows", "first, rows, 0",
+              out);
+}
+
+static void decoding(Emitter *e, Writer *out) {
+    write_run(plan_program(e->plan, e->module->decode), "decode", "", "0, 1, 0", out);
 }
 
 /* ---- products ---- */
@@ -282,6 +293,15 @@ static void contract(Body *kernel) {
     out->indent -= k->batches > 1 ? 2 : 1;
 }
 
+/* ---- calls of the library ---- */
+
+static void library(Body *kernel) {
+    const OpDef *op = kernel->kernel->call->op;
+    write_comment(kernel->out, 0, op->call->meaning);
+    write_line(kernel->out, "const %s shape = {%s};", op->call->shape, library_shape(kernel->e, kernel->kernel));
+    write_line(kernel->out, "%s(&shape, %s);", op->name, library_arguments(kernel->e, kernel->kernel));
+}
+
 /* ---- rows ---- */
 
 static void rows(Body *row, const char *rows, const Writer *lines, Writer *out) {
@@ -304,7 +324,8 @@ static void row_vectors(Body *row, const RowVector *vectors, int count) {
                    vectors[k].extent);
 }
 
-static const char *loop(const Body *row, const char *variable, const char *extent) {
+static const char *loop(const Body *row, const char *variable, const char *extent, int lanes) {
+    (void)lanes;
     return arena_printf(row->e->arena, "for (int %s = 0; %s < %s; %s++)", variable, variable, extent, variable);
 }
 
@@ -328,12 +349,12 @@ static bool product(Body *row, const Stage *stage, const char *extent) {
     const char *factors = product_term(&term, n, &at);
     write_line(&terms, "%s[j] += %s;", sums, factors);
     write_line(row->out, "%s %s[%s] = {0};", e->target->real, sums, extent);
-    write_block(&outer, loop(row, "j", extent), &terms);
-    write_block(row->out, loop(row, "k", product_depth(e, n)), &outer);
+    write_block(&outer, loop(row, "j", extent, 1), &terms);
+    write_block(row->out, loop(row, "k", product_depth(e, n), 1), &outer);
     body_know_vector(&element, n, sums, stage->inner);
     Outputs outputs = stage_outputs(&element, stage, &at);
     body_write(&element, &outputs);
-    write_block(row->out, loop(row, "j", extent), &lines);
+    write_block(row->out, loop(row, "j", extent, 1), &lines);
     return true;
 }
 
@@ -346,13 +367,17 @@ const Target target_c = {
     .step = step_section,
     .evaluation = evaluation,
     .measuring = measuring,
+    .decoding = decoding,
     .call = call,
     .member = "t->",
     .report = "batch->reports",
     .real = "real",
+    .header = "cpu/%s.h",
+    .null = "NULL",
     .stored_condition = "truth($0)",
     .signature = signature,
     .contract = contract,
+    .library = library,
     .nest = write_nest,
     .rows = rows,
     .row_vectors = row_vectors,

@@ -1,26 +1,31 @@
 /* CUDA C++. A kernel is a function of a tile, which a block of 256 threads computes. */
+#include "emit/launches.h"
 #include "emit/row.h"
-#include "pass/tile.h"
 
-static const char *arguments(Emitter *e, const char *text, bool declared) {
-    static const char *const all[][2] = {{"t", "const Tensors &"},
-                                         {"batch", "const Batch &"},
-                                         {"tile", "int "},
-                                         {"shared", "char *"},
-                                         {"gate", "Gate &"}};
+/* Those of the five that the text of the function uses. */
+static const char *arguments(Emitter *e, const char *text, const char *const *given) {
+    static const char *const names[] = {"t", "batch", "tile", "shared", "gate"};
     Text result = TEXT(e->arena);
-    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
-        if (has_word(text, all[k][0]))
-            text_printf(&result, "%s%s%s", result.length ? ", " : "", declared ? all[k][1] : "", all[k][0]);
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (has_word(text, names[k]))
+            text_printf(&result, "%s%s", result.length ? ", " : "", given[k]);
     return text_string(&result);
 }
 
-static const char *signature(Emitter *e, const char *name, const char *text) {
-    return arena_printf(e->arena, "static __device__ void %s(%s)", name, arguments(e, text, true));
+static const char *signature(Emitter *e, const char *name, const char *tensors, const char *text) {
+    const char *const declared[] = {arena_printf(e->arena, "const %s &t", tensors), "const Batch &batch", "int tile",
+                                    "char *shared", "Gate &gate"};
+    return arena_printf(e->arena, "static __device__ void %s(%s)", name, arguments(e, text, declared));
 }
 
 static const char *call(Emitter *e, const char *name, const char *text) {
-    return arena_printf(e->arena, "%s(%s)", name, arguments(e, text, false));
+    static const char *const own[] = {"t", "batch", "tile", "shared", "gate"};
+    return arena_printf(e->arena, "%s(%s)", name, arguments(e, text, own));
+}
+
+const char *call_with(Emitter *e, const Function *f, const char *tensors, const char *tile) {
+    const char *const given[] = {tensors, "batch", tile, "shared", "gate"};
+    return arena_printf(e->arena, "%s(%s)", f->name, arguments(e, text_string(&f->lines.text), given));
 }
 
 /* "auto out = [&](int i, int j, float sum) { ... };", on one line if it has one statement. */
@@ -54,7 +59,7 @@ static const char *vector_floats(Emitter *e, const Kernel *kernel) {
     return sum.length ? text_string(&sum) : NULL;
 }
 
-static bool keeps_vectors(const Kernel *kernel) {
+bool keeps_vectors(const Kernel *kernel) {
     for (int s = 0; s < kernel->stages.count; s++)
         if (kernel->stages.at[s].vectors.count)
             return true;
@@ -78,9 +83,29 @@ static void declare_rows(Emitter *e, const Kernel *kernel, const char *name, Wri
                floats ? arena_printf(e->arena, "%s_row_floats", name) : "0");
 }
 
+/* ---- calls of the library ---- */
+
+static void declare_library(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
+    const OpDef *op = kernel->call->op;
+    const Node *number = kernel->operands[op->call->number];
+    const char *shape = library_shape(e, kernel);
+    write_comment(out, 0, arena_printf(e->arena, "shape: type of numbers, %s", op->call->meaning));
+    write_line(out, "using %s_shape = %s<%s, %s>;", name, op->call->shape, c_type(e, number->type.dtype), shape);
+    write_line(out, "constexpr int %s_tiles = %s_tiles<%s_shape>();", name, op->name, name);
+    write_line(out, "constexpr int %s_shared_bytes = %s_shared<%s_shape>();", name, op->name, name);
+}
+
+static void library(Body *kernel) {
+    write_line(kernel->out, "gate();");
+    write_line(kernel->out, "%s<%s_shape>(%s, tile, shared);", kernel->kernel->call->op->name, kernel->name,
+               library_arguments(kernel->e, kernel->kernel));
+}
+
 static void declare(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
     if (kernel->cls == KERNEL_CONTRACT)
         declare_product(e, kernel, name, out);
+    else if (kernel->cls == KERNEL_CALL)
+        declare_library(e, kernel, name, out);
     else
         declare_rows(e, kernel, name, out);
 }
@@ -110,16 +135,20 @@ static const char *execution(const Emitter *e) {
 }
 
 static void includes(Emitter *e, Writer *out) {
-    (void)e;
-    write_line(out,
-               "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n\n"
-               "#include \"cuda/batch.cuh\"    // row: the example in a row of the batch; share: its part in a mean\n"
-               "#include \"cuda/math.cuh\"     // relu, sigmoid ...\n"
-               "#include \"cuda/matmul.cuh\"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)\n"
-               "#include \"cuda/pack.cuh\"     // neighbouring numbers that a thread moves at once\n"
-               "#include \"cuda/schedule.cuh\" // phases as one persistent kernel or as a CUDA graph\n"
-               "#include \"cuda/team.cuh\"     // the threads of a row\n\n"
-               "#include <algorithm>");
+    static const Include all[] = {
+        {"cuda/batch.cuh", "row: the example in a row of the batch; share: its part in a mean"},
+        {"cuda/math.cuh", "relu, sigmoid ..."},
+        {"cuda/matmul.cuh", "matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)"},
+        {"cuda/pack.cuh", "neighbouring numbers that a thread moves at once"},
+        {"cuda/schedule.cuh", "phases as one persistent kernel or as a CUDA graph"},
+        {"cuda/team.cuh", "the threads of a row"},
+        {"cuda/repeated.cuh", "a kernel again and again, alone"},
+        {"cuda/recorded.cuh", "the launches of a token as a CUDA graph"},
+    };
+    int count = (int)(sizeof all / sizeof *all) - !e->module->decode; /* the last one is for tokens */
+    write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
+    write_includes(e, all, count, out);
+    write_line(out, "\n#include <algorithm>");
 }
 
 static void tensors(Emitter *e, Writer *out) {
@@ -136,187 +165,6 @@ static void tensors(Emitter *e, Writer *out) {
     write_close(out, "};");
 }
 
-static void write_phase(Emitter *e, const Phase *phase, const char *name, Writer *out) {
-    write_open(out,
-               "static __device__ void %s(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {",
-               name);
-    int count = phase->kernels.count;
-    for (int k = 0; k < count; k++) {
-        const Kernel *kernel = phase->kernels.at[k];
-        if (k + 1 < count)
-            write_line(out, "if (tile < %s_tiles)\n    return %s;\ntile -= %s_tiles;", kernel_name(e, kernel),
-                       kernel_call(e, kernel), kernel_name(e, kernel));
-        else
-            write_line(out, "%s;", kernel_call(e, kernel));
-    }
-    write_close(out, "}");
-}
-
-static bool takes_shared(const Kernel *kernel) {
-    if (kernel->cls == KERNEL_CONTRACT)
-        return product_feed(kernel) != FEED_THIN;
-    return kernel->team != TEAM_THREAD;
-}
-
-static bool uses_shared(const Kernel *kernel) {
-    bool warps = kernel->cls == KERNEL_LOOP && (kernel->team == TEAM_WARP || kernel->team == TEAM_HALF);
-    return takes_shared(kernel) && !(warps && !keeps_vectors(kernel));
-}
-
-/* The kernels of the phase up to the last that uses shared memory: their tiles must not do so at the same time. */
-static int sharing_kernels(const Phase *phase) {
-    int count = phase->kernels.count;
-    while (count > 0 && !uses_shared(phase->kernels.at[count - 1]))
-        count--;
-    return count;
-}
-
-/* "h_tiles + logits_tiles": of the first `count` kernels of the phase. */
-static const char *tiles_of(Emitter *e, const Phase *phase, int count) {
-    Text sum = TEXT(e->arena);
-    for (int k = 0; k < count; k++)
-        text_printf(&sum, "%s%s_tiles", k ? " + " : "", kernel_name(e, phase->kernels.at[k]));
-    return count ? text_string(&sum) : "0";
-}
-
-/* Bytes of shared memory: what the kernel takes that takes most. */
-static void write_shared(Emitter *e, const Phase *phase, const char *name, Writer *out) {
-    const char **all = NEW_ARRAY(e->arena, const char *, phase->kernels.count);
-    int count = 0;
-    for (int k = 0; k < phase->kernels.count; k++)
-        if (takes_shared(phase->kernels.at[k]))
-            all[count++] = arena_printf(e->arena, "%s_shared_bytes", kernel_name(e, phase->kernels.at[k]));
-    const char *head = arena_printf(e->arena, "constexpr int %s_shared_bytes =", name);
-    Text list = TEXT(e->arena);
-    for (int k = 0; k < count; k++)
-        text_printf(&list, "%s%s", k ? ", " : "", all[k]);
-    const char *most = arena_printf(e->arena, count > 1 ? "std::max({%s})" : "%s", count ? text_string(&list) : "0");
-    if (strlen(most) + 5 <= LONGEST_LINE) {
-        write_line(out, "%s %s;", head, most);
-        return;
-    }
-    write_open(out, "%s std::max({", head);
-    for (int k = 0; k < count; k++)
-        write_line(out, "%s,", all[k]);
-    write_close(out, "});");
-}
-
-static void write_needs(Emitter *e, const Phase *phase, const char *name, bool all_share, Writer *out) {
-    write_line(out, "constexpr int %s_tiles = %s;", name, tiles_of(e, phase, phase->kernels.count));
-    write_shared(e, phase, name, out);
-    if (!all_share)
-        write_line(out, "constexpr int %s_sharing = %s; // of the tiles use shared memory", name,
-                   tiles_of(e, phase, sharing_kernels(phase)));
-}
-
-/* "using Train = Step<...>;", below the "=" where that takes fewer lines of the arguments. */
-static void write_step_type(Emitter *e, const char *head, const char *const *arguments, int count, Writer *out) {
-    Writer beside = writer_like(out), below = writer_like(out);
-    write_list(&beside, arena_printf(e->arena, "%s Step<", head), arguments, count, ">;");
-    write_line(&below, "%s", head);
-    below.indent++;
-    write_list(&below, "Step<", arguments, count, ">;");
-    below.indent--;
-    write_all(out, below.lines.count <= beside.lines.count ? &below : &beside);
-}
-
-/* ---- launches ---- */
-
-/* A launch of its own costs 2 us where nothing hides it; in one with others, a kernel has the registers and the shared
- * memory of the one that needs most. */
-static const double long_kernel = 5e-6;
-
-static bool is_persistent(const Emitter *e, const Program *program) {
-    return program == e->programs[PROGRAM_TRAIN] && program->schedule == SCHEDULE_PERSISTENT;
-}
-
-/* In a graph, the phase's long kernels are launches of their own, and the others one more; in a persistent kernel there is
- * only one. */
-static int launches_of(Emitter *e, const Program *program, const Phase *phase, Phase *launches) {
-    int count = 0;
-    Phase rest = {0};
-    for (int k = 0; k < phase->kernels.count; k++) {
-        Kernel *kernel = phase->kernels.at[k];
-        bool alone = !is_persistent(e, program) && kernel_seconds(kernel, program->machine) >= long_kernel;
-        Phase *launch = alone ? &launches[count++] : &rest;
-        VEC_PUSH(e->arena, &launch->kernels, kernel);
-        launch->tiles += kernel->tiles;
-    }
-    if (rest.kernels.count)
-        launches[count++] = rest;
-    return count;
-}
-
-static Phase *launches_new(Emitter *e, const Phase *phase) {
-    return NEW_ARRAY(e->arena, Phase, phase->kernels.count + 1);
-}
-
-/* Writes the function of a launch; returns what describes it among the arguments of Step. Only a persistent kernel asks
- * which tiles share memory: it runs several one after the other. */
-static const char *write_launch(Emitter *e, const Phase *launch, const char *name, const char *kind, bool persistent,
-                                Writer *out) {
-    bool all_share = !persistent || sharing_kernels(launch) == launch->kernels.count;
-    write_needs(e, launch, name, all_share, out);
-    write_phase(e, launch, name, out);
-    write_blank(out);
-    const char *sharing = all_share ? "" : arena_printf(e->arena, ", %s_sharing", name);
-    return arena_printf(e->arena, "%s<%s, %s_tiles, %s_shared_bytes%s>", kind, name, name, name, sharing);
-}
-
-static void phases(Emitter *e, const Program *program, Writer *out) {
-    enum { FIRST = 3 };
-    int count = program->phases.count, parts_count = FIRST;
-    const char **parts = NEW_ARRAY(e->arena, const char *, program->kernels.count + count + FIRST),
-               *prefix = program->prefix;
-    parts[0] = "Tensors";
-    parts[1] = "BATCH";
-    parts[2] = "REPORTS";
-    for (int p = 0; p < count; p++) {
-        const Phase *phase = &program->phases.at[p];
-        Phase *launches = launches_new(e, phase);
-        int several = launches_of(e, program, phase, launches);
-        for (int l = 0; l < several; l++) {
-            const char *name = arena_printf(e->arena, "%s_%d", prefix, p + 1);
-            name = l ? arena_printf(e->arena, "%s_beside_%d", name, l) : name;
-            write_line(out, "// phase %d of %d%s: %s", p + 1, count, l ? ", beside" : "",
-                       tile_text(e->arena, launches[l].tiles));
-            parts[parts_count++] =
-                write_launch(e, &launches[l], name, l ? "Beside" : "Phase", is_persistent(e, program), out);
-        }
-    }
-    const char *head = arena_printf(e->arena, "using %c%s =", *names_upper(e->arena, prefix), prefix + 1);
-    write_step_type(e, head, parts, parts_count, out);
-}
-
-static bool has_kernel(const Phase *launch, const Kernel *kernel) {
-    for (int k = 0; k < launch->kernels.count; k++)
-        if (launch->kernels.at[k] == kernel)
-            return true;
-    return false;
-}
-
-static void write_parts(Emitter *e, Writer *out) {
-    const Program *train = e->programs[PROGRAM_TRAIN];
-    Notes notes = {0};
-    for (int p = 0, before = 0; p < train->phases.count; p++) {
-        const Phase *phase = &train->phases.at[p];
-        Phase *launches = launches_new(e, phase);
-        int several = launches_of(e, train, phase, launches);
-        for (int k = 0; k < phase->kernels.count; k++) {
-            int launch = 0;
-            while (!has_kernel(&launches[launch], phase->kernels.at[k]))
-                launch++;
-            const char *name = kernel_name(e, phase->kernels.at[k]);
-            const char *row = arena_printf(e->arena, "{%d, %s_tiles},", before + launch, name);
-            VEC_PUSH(e->arena, &notes, ((Note){row, arena_printf(e->arena, "kernel %d", notes.count)}));
-        }
-        before += several;
-    }
-    write_line(out, "// of kernel_table: launch, tiles");
-    write_notes(out, "static const Part parts[]", &notes);
-    write_line(out, "static Repeated<Train> repeated;\n");
-}
-
 static void write_schedule(const Program *train, Writer *out) {
     static const char *const forms[] = {[FORM_GRID] = "grid", [FORM_CLUSTER] = "cluster", [FORM_SOLO] = "solo"};
     if (train->schedule != SCHEDULE_PERSISTENT) {
@@ -329,11 +177,11 @@ static void write_schedule(const Program *train, Writer *out) {
 }
 
 static void step_section(Emitter *e, Writer *out) {
-    bool persistent = e->programs[PROGRAM_TRAIN]->schedule == SCHEDULE_PERSISTENT;
+    bool persistent = e->programs[PROGRAM_TRAIN]->schedule == SCHEDULE_PERSISTENT, decodes = e->module->decode;
     write_schedule(e->programs[PROGRAM_TRAIN], out);
     write_parts(e, out);
     write_line(out,
-               "static const char *train(const MtcRun *run, int64_t steps) {\n"
+               "%sstatic const char *train(const MtcRun *run, int64_t steps) {\n"
                "    return schedule.train(run, steps);\n"
                "}\n"
                "\n"
@@ -357,8 +205,9 @@ static void step_section(Emitter *e, Writer *out) {
                "static void release() {\n"
                "    schedule.release();\n"
                "    repeated.release();\n"
-               "}",
-               persistent ? "BLOCKS" : "");
+               "%s}",
+               decodes ? "static Recorded recorded; // the launches of a token\n\n" : "", persistent ? "BLOCKS" : "",
+               decodes ? "    recorded.release();\n" : "");
 }
 
 static void evaluation(Emitter *e, Writer *out) {
@@ -372,6 +221,13 @@ static void measuring(Emitter *e, Writer *out) {
     (void)e;
     write_line(out, "\nstatic const char *measure(const MtcRun *run, int64_t first, int64_t rows) {\n"
                     "    return launch_evaluation<Measure>(run, first, rows, 0);\n"
+                    "}");
+}
+
+static void decoding(Emitter *e, Writer *out) {
+    (void)e;
+    write_line(out, "\nstatic const char *decode(const MtcRun *run) {\n"
+                    "    return recorded.replay<Decode>(run);\n"
                     "}");
 }
 
@@ -423,14 +279,15 @@ static void row_vectors(Body *row, const RowVector *vectors, int count) {
         write_line(row->out, "float *%s = %s + %s;", vectors[k].name, vectors[k - 1].name, vectors[k - 1].extent);
 }
 
-static const char *loop(const Body *row, const char *variable, const char *extent) {
+static const char *loop(const Body *row, const char *variable, const char *extent, int lanes) {
     Team team = row->kernel->team;
     const char *v = variable;
     if (team == TEAM_THREAD)
         return arena_printf(row->e->arena, "for (int %s = 0; %s < %s; %s++)", v, v, extent, v);
     const char *exists = is_checked(row->kernel) ? "exists && " : "";
-    return arena_printf(row->e->arena, "for (int %s = team.first; %s%s < %s; %s += team.stride)", v, exists, v, extent,
-                        v);
+    const char *times = lanes > 1 ? arena_printf(row->e->arena, "%d * ", lanes) : "";
+    return arena_printf(row->e->arena, "for (int %s = %steam.first; %s%s < %s; %s += %steam.stride)", v, times, exists,
+                        v, extent, v, times);
 }
 
 static void fold(Body *row, const Node *reduction, const char *name) {
@@ -476,17 +333,22 @@ const Target target_cuda = {
     .execution = execution,
     .includes = includes,
     .tensors = tensors,
-    .phases = phases,
+    .phases = write_launches,
     .step = step_section,
     .evaluation = evaluation,
     .measuring = measuring,
+    .decoding = decoding,
     .call = call,
     .member = "t.",
+    .places = true,
     .report = "batch.reports",
     .real = "float",
+    .header = "cuda/%s.cuh",
+    .null = "nullptr",
     .declare = declare,
     .signature = signature,
     .contract = write_product,
+    .library = library,
     .rows = rows,
     .row_vectors = row_vectors,
     .loop = loop,

@@ -4,10 +4,14 @@ void tensors_name(Emitter *e) {
     Names members = {.arena = e->arena};
     const Module *module = e->module;
     e->field = NEW_ARRAY(e->arena, const char *, module->fields.count);
+    e->stride = NEW_ARRAY(e->arena, const char *, module->fields.count);
     e->tensor = NEW_ARRAY(e->arena, const char *, e->plan->buffers.count);
     e->knob = NEW_ARRAY(e->arena, const char *, module->knobs.count);
     for (int k = 0; k < module->fields.count; k++)
         e->field[k] = names_claim(&members, module->fields.at[k].name);
+    for (int k = 0; k < module->fields.count; k++)
+        if (module->fields.at[k].windows)
+            e->stride[k] = names_claim(&members, arena_printf(e->arena, "%s_stride", e->field[k]));
     for (int k = 0; k < e->plan->buffers.count; k++)
         e->tensor[k] = names_claim(&members, e->plan->buffers.at[k].name);
     for (int k = 0; k < module->knobs.count; k++)
@@ -47,6 +51,12 @@ static const char *extents(Emitter *e, const Node *n, const char *first) {
     return text_string(&text);
 }
 
+static void add_stride(Emitter *e, const char *arrow, int field, Members *members) {
+    const char *value = arena_printf(e->arena, "run%sdata.stride[%d]", arrow, field);
+    const char *note = arena_printf(e->arena, "elements from an example of %s to the next", e->field[field]);
+    VEC_PUSH(e->arena, members, ((Member){"int64_t ", e->stride[field], value, note}));
+}
+
 static void add_fields(Emitter *e, const char *arrow, Members *members) {
     for (int k = 0; k < e->module->fields.count; k++) {
         const Node *n = field_node(e, k);
@@ -54,31 +64,46 @@ static void add_fields(Emitter *e, const char *arrow, Members *members) {
             continue;
         const char *type = arena_printf(e->arena, "const %s *", dtype_info[e->module->fields.at[k].stored].c_name);
         const char *value = arena_printf(e->arena, "(%s)run%sdata.field[%d]", type, arrow, k);
-        const char *note = arena_printf(e->arena, "data set: %s", extents(e, n, "examples"));
+        const char *note =
+            arena_printf(e->arena, "data set: %s%s", extents(e, n, "examples"), e->stride[k] ? ", which overlap" : "");
         VEC_PUSH(e->arena, members, ((Member){type, e->field[k], value, note}));
+        if (e->stride[k])
+            add_stride(e, arrow, k, members);
     }
 }
 
 /* "[BATCH, H], in the bytes of eval_h": the first member above that it shares them with. */
-static const char *buffer_note(Emitter *e, int buffer, const Node *n) {
+static const char *buffer_note(Emitter *e, int buffer, const Node *n, const bool *mentioned) {
     const char *note = extents(e, n, NULL);
     const Buffer *all = e->plan->buffers.at;
     for (int k = 0; k < buffer; k++)
-        if (buffers_meet(&all[k], &all[buffer]))
+        if (mentioned[k] && buffers_meet(&all[k], &all[buffer]))
             return arena_printf(e->arena, "%s, shares bytes of %s", note, e->tensor[k]);
     return note;
 }
 
+/* By row of plan->buffers: some function reaches it as a tensor of all; one with several places has its own. */
+static bool *mentioned_buffers(const Emitter *e) {
+    bool *mentioned = NEW_ARRAY(e->arena, bool, e->plan->buffers.count);
+    for (int k = 0; k < e->plan->buffers.count; k++)
+        mentioned[k] = !e->target->places;
+    for (int k = 0; k < e->functions.count; k++)
+        for (int b = 0; b < e->functions.at[k].buffers.count; b++)
+            mentioned[e->functions.at[k].buffers.at[b]] |= e->functions.at[e->functions.at[k].like].places == 1;
+    return mentioned;
+}
+
 static void add_buffers(Emitter *e, const char *of, Members *members) {
     const Node **nodes = nodes_in_buffers(e);
+    const bool *mentioned = mentioned_buffers(e);
     for (int k = 0; k < e->plan->buffers.count; k++) {
         const Buffer *buffer = &e->plan->buffers.at[k];
         const Node *n = nodes[k];
-        if (!n)
+        if (!n || !mentioned[k])
             continue;
         const char *type = arena_printf(e->arena, "%s *", c_type(e, buffer->type.dtype));
         const char *value = arena_printf(e->arena, "(%s)(%sarena + %lld)", type, of, (long long)buffer->offset);
-        VEC_PUSH(e->arena, members, ((Member){type, e->tensor[k], value, buffer_note(e, k, n)}));
+        VEC_PUSH(e->arena, members, ((Member){type, e->tensor[k], value, buffer_note(e, k, n, mentioned)}));
     }
 }
 
@@ -90,6 +115,13 @@ static void add_knobs(Emitter *e, const char *arrow, Members *members) {
         const char *value = arena_printf(e->arena, "run%sknob[%d]", arrow, flag++);
         VEC_PUSH(e->arena, members, ((Member){"float ", e->knob[k], value, module->knobs.at[k].help}));
     }
+}
+
+Members shared_members(Emitter *e) {
+    Members members = {0};
+    add_fields(e, ".", &members);
+    add_knobs(e, ".", &members);
+    return members;
 }
 
 Members tensors_members(Emitter *e, const char *arrow, const char *of) {
@@ -104,33 +136,40 @@ static int declared_width(const Member *member) {
     return (int)(strlen(member->type) + strlen(member->name)) + 1;
 }
 
-/* Behind the declaration; one that is too long for that goes above it. */
-static bool has_note(const Members *members, int k) {
+/* So wide may the declaration be for its note to stand behind it. */
+static int widest_declaration(const Member *member) {
     enum { INDENT = 4, SLASHES = 4 };
-    const Member *member = &members->at[k];
-    int length = member->note ? (int)strlen(member->note) : 0;
-    return length && INDENT + declared_width(member) + SLASHES + length <= LONGEST_LINE;
+    return LONGEST_LINE - INDENT - SLASHES - (int)strlen(member->note);
 }
 
-/* Of the declarations from k on that have notes, up to one that has none. */
-static int note_column(const Members *members, int k) {
-    int width = 0;
-    for (; k < members->count && has_note(members, k); k++) {
-        int length = declared_width(&members->at[k]);
-        width = length > width ? length : width;
+/* Behind the declaration; one that is too long for that goes above it. */
+static bool has_note(const Members *members, int k) {
+    const Member *member = &members->at[k];
+    return member->note && *member->note && declared_width(member) <= widest_declaration(member);
+}
+
+/* Notes stand below one another, in a run that begins at k and ends before the first that has no room there. */
+static int aligned_notes(const Members *members, int k, int *width) {
+    int widest = LONGEST_LINE;
+    for (*width = 0; k < members->count && has_note(members, k); k++) {
+        int own = declared_width(&members->at[k]), room = widest_declaration(&members->at[k]);
+        if (own > widest || room < *width)
+            break;
+        *width = own > *width ? own : *width;
+        widest = room < widest ? room : widest;
     }
-    return width;
+    return k;
 }
 
 void write_members(Emitter *e, const Members *members, Writer *out) {
-    int width = 0;
+    int width = 0, end = 0;
     for (int k = 0; k < members->count; k++) {
         const Member *member = &members->at[k];
         const char *declaration = arena_printf(e->arena, "%s%s;", member->type, member->name);
-        if (k == 0 || !has_note(members, k - 1))
-            width = note_column(members, k);
+        if (k >= end)
+            end = aligned_notes(members, k, &width);
         const char *line = arena_printf(e->arena, "%-*s // %s", width, declaration, member->note ? member->note : "");
-        if (has_note(members, k) && 4 + strlen(line) <= LONGEST_LINE) {
+        if (has_note(members, k)) {
             write_line(out, "%s", line);
             continue;
         }

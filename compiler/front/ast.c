@@ -77,16 +77,26 @@ Stmt *stmt_value(Arena *arena, StmtKind kind, Span span, Expr *value, Expr *mess
     return s;
 }
 
-Stmt *stmt_field(Arena *arena, Span span, Name name, Name type, ExprList dims, Expr *source) {
-    Stmt *s = stmt_new(arena, STMT_FIELD, span);
-    s->name = name;
+static int deepest(int depth, const ExprList *list) {
+    for (int i = 0; i < list->count; i++)
+        depth = deeper(depth, list->at[i]);
+    return depth;
+}
+
+Stmt *stmt_field(Arena *arena, Name type, ExprList dims, ExprList shape) {
+    Stmt *s = stmt_new(arena, STMT_FIELD, type.span);
     s->type = type;
     s->dims = dims;
-    s->value = source;
-    s->depth = deeper(1, source);
-    for (int i = 0; i < dims.count; i++)
-        s->depth = deeper(s->depth, dims.at[i]);
+    s->shape = shape;
+    s->depth = deepest(deepest(1, &dims), &shape);
     return s;
+}
+
+void field_from(Stmt *field, Span span, Name name, Expr *source) {
+    field->span = span;
+    field->name = name;
+    field->value = source;
+    field->depth = deeper(field->depth, source);
 }
 
 static void enclose(Stmt *s, const StmtList *body) {

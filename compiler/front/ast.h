@@ -62,7 +62,8 @@ struct Stmt {
     int depth;      /* as in Expr */
     Name name;      /* ASSIGN, FIELD, REPEAT */
     Name type;      /* FIELD: "u8", "class" */
-    ExprList dims;  /* FIELD */
+    ExprList dims;  /* FIELD: its axes; of "class" the number of classes */
+    ExprList shape; /* FIELD, "class": class[10][28, 28]: the axes */
     Expr *value;    /* ASSIGN, RETURN; source of FIELD, or NULL; condition of IF and ASSERT; first index of REPEAT */
     Expr *end;      /* REPEAT: the index after the last */
     Expr *message;  /* ASSERT: a string, or NULL */
@@ -144,7 +145,9 @@ Stmt *stmt_new(Arena *arena, StmtKind kind, Span span);
 Stmt *stmt_assign(Arena *arena, Span span, Name name, Expr *value);
 Stmt *stmt_value(Arena *arena, StmtKind kind, Span span, Expr *value, Expr *message);
 /* `source` is NULL where the text does not say what the field is made of. */
-Stmt *stmt_field(Arena *arena, Span span, Name name, Name type, ExprList dims, Expr *source);
+Stmt *stmt_field(Arena *arena, Name type, ExprList dims, ExprList shape);
+/* Completes it: the statement's place, the field's name, what it is made of or NULL. */
+void field_from(Stmt *field, Span span, Name name, Expr *source);
 Stmt *stmt_repeat(Arena *arena, Span span, Name index, Expr *first, Expr *end, StmtList body);
 Stmt *stmt_if(Arena *arena, Span span, Expr *condition, StmtList body, StmtList other);
 

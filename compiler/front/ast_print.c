@@ -95,6 +95,7 @@ static void print_stmt(Printer *p, const Stmt *s) {
         text_printf(p->out, " : %s", s->type.text);
     text_putc(p->out, '\n');
     print_exprs(p, &s->dims);
+    print_exprs(p, &s->shape);
     print_under(p, s->kind == STMT_FIELD ? "from" : NULL, s->value);
     print_under(p, NULL, s->end);
     print_under(p, NULL, s->message);

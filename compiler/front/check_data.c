@@ -52,13 +52,16 @@ static void check_source(Scope *scope, const Block *data, const Stmt *s) {
 /* ---- fields ---- */
 
 static void check_type(Scope *scope, const Stmt *s) {
-    for (int i = 0; i < s->dims.count; i++)
-        resolve_expr(scope, s->dims.at[i]);
+    resolve_exprs(scope, &s->dims);
+    resolve_exprs(scope, &s->shape);
+    bool class = strcmp(s->type.text, "class") == 0;
     if (!is_one_of(field_types, COUNT(field_types), s->type.text))
         report_unknown(scope->diag, scope->arena, "field type", s->type, field_types, COUNT(field_types));
-    else if (strcmp(s->type.text, "class") == 0 && s->dims.count != 1)
+    else if (class && s->dims.count != 1)
         diag_error(scope->diag, s->span, "a class field says how many classes there are: %s : class[10]", s->name.text);
-    else if (s->dims.count >= MAX_RANK)
+    else if (!class && s->shape.count)
+        diag_error(scope->diag, s->shape.at[0]->span, "only a class field has two lists of sizes: class[10][28, 28]");
+    else if (s->dims.count >= MAX_RANK || s->shape.count >= MAX_RANK)
         diag_error(scope->diag, s->span, "a field has at most %d axes", MAX_RANK - 1);
 }
 
@@ -89,6 +92,32 @@ static void check_field_source(Scope *scope, const Block *data, const Stmt *s) {
                    other->name.text);
         diag_note(scope->diag, other->value->span, "tsv(...) and csv(...) have named columns, this has not");
     }
+}
+
+/* ---- windows of a text ---- */
+
+static bool reads_windows(const Stmt *s) {
+    const SourceDef *source =
+        s->kind == STMT_ASSIGN && s->value->kind == EXPR_CALL ? source_find(s->value->name.text) : NULL;
+    return source && source->windows;
+}
+
+/* Tokens mean the same in all sets of examples. */
+static void check_same_source(Scope *scope, const Stmt *windows, const Stmt *s) {
+    if (s->kind != STMT_ASSIGN || strcmp(s->name.text, "split") == 0 || s->value->kind != EXPR_CALL ||
+        !source_find(s->value->name.text) || strcmp(source_format(s->value), source_format(windows->value)) == 0)
+        return;
+    diag_error(scope->diag, s->value->span, "'%s' and '%s' are read in different ways: their tokens are not the same",
+               windows->name.text, s->name.text);
+    diag_note(scope->diag, windows->value->span, "'%s' is here", windows->name.text);
+}
+
+static void check_windows(Scope *scope, const Block *data) {
+    const Stmt *windows = NULL;
+    for (int i = 0; i < data->body.count && !windows; i++)
+        windows = reads_windows(data->body.at[i]) ? data->body.at[i] : NULL;
+    for (int i = 0; i < data->body.count && windows; i++)
+        check_same_source(scope, windows, data->body.at[i]);
 }
 
 /* ---- splits ---- */
@@ -188,11 +217,14 @@ static void check_statement(Scope *scope, const Block *data, const Stmt *s) {
 
 void check_data(Diag *diag, Ast *ast, const Block *data) {
     Scope scope = scope_new(diag, ast, NULL);
+    int errors = diag_errors(diag);
     for (int i = 0; i < data->body.count; i++)
         check_statement(&scope, data, data->body.at[i]);
     if (count_fields(data) == 0)
         diag_error(diag, data->keyword.span, "the data block declares no field");
     if (count_fields(data) > MAX_FIELDS)
         diag_error(diag, data->keyword.span, "the data block declares more than %d fields", MAX_FIELDS);
+    if (diag_errors(diag) == errors)
+        check_windows(&scope, data);
     check_splits(&scope, data);
 }

@@ -5,7 +5,12 @@
 #include <math.h>
 
 static int64_t elements_of(const Field *field) {
-    return field->kind == FIELD_CLASS ? 1 : type_elements(&field->type) / field->type.dim[0];
+    return type_elements(&field->type) / field->type.dim[0];
+}
+
+/* class[V][L]: classes that are numbers in the files, never words. */
+static bool is_sequence(const Field *field) {
+    return field->kind == FIELD_CLASS && field->type.rank > 1;
 }
 
 static bool eval_number(Frame *frame, Expr *e, double *number) {
@@ -36,10 +41,10 @@ static bool holds(Lowering *l, const Field *field, Span at, double value) {
 
 /* ---- types of fields ---- */
 
-static bool field_shape(Lowering *l, Frame *frame, const Stmt *s, Type *type) {
-    type->rank = s->dims.count + 1;
-    for (int i = 0; i < s->dims.count; i++)
-        if (!eval_whole(frame, s->dims.at[i], 1, INT32_MAX, &type->dim[i + 1]))
+static bool field_shape(Lowering *l, Frame *frame, const Stmt *s, const ExprList *dims, Type *type) {
+    type->rank = dims->count + 1;
+    for (int i = 0; i < dims->count; i++)
+        if (!eval_whole(frame, dims->at[i], 1, INT32_MAX, &type->dim[i + 1]))
             return false;
     if (type_fits(type))
         return true;
@@ -55,13 +60,15 @@ static bool field_type(Lowering *l, Frame *frame, const Stmt *s, Field *field) {
             return false;
         field->kind = FIELD_CLASS;
         field->classes = (int)classes;
-        field->stored = classes <= 256 ? DT_U8 : DT_I32;
+        field->stored = classes <= UINT8_MAX + 1                          ? DT_U8
+                        : classes <= UINT16_MAX + 1 && s->shape.count > 0 ? DT_U16
+                                                                          : DT_I32;
         field->type.dtype = DT_I32;
-        return true;
+        return field_shape(l, frame, s, &s->shape, &field->type);
     }
     dtype_from_name(s->type.text, &field->stored);
     field->type.dtype = field->stored;
-    return field_shape(l, frame, s, &field->type);
+    return field_shape(l, frame, s, &s->dims, &field->type);
 }
 
 /* ---- columns of fields ---- */
@@ -70,7 +77,7 @@ static bool field_type(Lowering *l, Frame *frame, const Stmt *s, Field *field) {
 static void missing_word(Lowering *l, const Field *field, const Expr *e, Columns *columns) {
     static const char *const names[] = {"error", "skip", "mean"};
     static const Missing meaning[] = {MISSING_ERROR, MISSING_SKIP, MISSING_MEAN};
-    bool words = field->kind == FIELD_CLASS && columns->part == PART_VALUE;
+    bool words = field->kind == FIELD_CLASS && !is_sequence(field) && columns->part == PART_VALUE;
     bool has_mean = field->kind != FIELD_CLASS && field->stored == DT_F32;
     for (int i = 0; i < COUNT(names); i++)
         if (strcmp(e->name.text, names[i]) == 0) {
@@ -103,6 +110,8 @@ static void add_unseen(Lowering *l, const Field *field, const Expr *e, Columns *
     columns->unseen_other = strcmp(e->name.text, "other") == 0;
     if (field->kind != FIELD_CLASS)
         diag_error(l->diag, e->span, "'unseen' is of words, and '%s' is no class field", field->name);
+    else if (is_sequence(field))
+        diag_error(l->diag, e->span, "'unseen' is of words, and the classes of '%s' are numbers", field->name);
 }
 
 static void check_date(Lowering *l, const Stmt *s, const Field *field, const FieldSourceDef *source) {
@@ -138,7 +147,7 @@ static bool count_columns(Lowering *l, const Stmt *s, const Field *field) {
     else if (bound_argument(s->value, "name"))
         diag_error(l->diag, s->value->span, "'%s' is one number, and '%s' has %lld elements", s->value->name.text,
                    field->name, (long long)elements);
-    else if (field->kind == FIELD_CLASS)
+    else if (field->kind == FIELD_CLASS && !is_sequence(field))
         diag_error(l->diag, s->value->span, "class '%s' is one column, this is %d", field->name, count);
     else
         diag_error(l->diag, s->value->span, "%d column%s for the %lld element%s of '%s'; each has its own", count,
@@ -324,14 +333,49 @@ static void add_images(Lowering *l, const Stmt *s, Origin *origin) {
         VEC_PUSH(l->arena, &origin->paths, bound_argument(s->value, "folder")->name.text);
 }
 
+/* ---- windows of a text ---- */
+
+static void check_window_field(Lowering *l, const Stmt *s, const char *format) {
+    const Field *field = &l->module->fields.at[0];
+    if (l->module->fields.count > 1)
+        diag_error(l->diag, l->module->fields.at[1].src,
+                   "'%s' reads windows of tokens: one field, and '%s' is a second", s->value->name.text,
+                   l->module->fields.at[1].name);
+    else if (field->kind != FIELD_CLASS || field->type.rank != 2)
+        diag_error(l->diag, field->src, "'%s' reads windows of tokens, and '%s' is none: %s : class[256][129]",
+                   s->value->name.text, field->name, field->name);
+    else if (strcmp(format, "bytes") == 0 && field->classes != UINT8_MAX + 1)
+        diag_error(l->diag, field->src, "there are 256 bytes: %s : class[256][%lld]", field->name,
+                   (long long)field->type.dim[1]);
+    else
+        return;
+    diag_note(l->diag, s->value->span, "'%s' is read here", s->name.text);
+}
+
+/* Neighbouring windows share one token, the last of the one and the first of the other, unless the text says else. */
+static void add_windows(Lowering *l, Frame *frame, const Stmt *s, Origin *origin) {
+    int errors = diag_errors(l->diag);
+    Expr *stride = bound_argument(s->value, "stride");
+    check_window_field(l, s, origin->format);
+    if (diag_errors(l->diag) > errors)
+        return;
+    int64_t length = l->module->fields.at[0].type.dim[1];
+    origin->stride = length > 1 ? length - 1 : 1;
+    if (stride)
+        eval_whole(frame, stride, 1, INT32_MAX, &origin->stride);
+    l->module->fields.at[0].windows = true;
+}
+
 /* Returns its row of the module's table. */
 static int add_origin(Lowering *l, Frame *frame, const Stmt *s) {
     const SourceDef *source = source_find(s->value->name.text);
     const Expr *rows = bound_argument(s->value, "rows");
-    Origin origin = {.format = source->format, .src = s->span};
+    Origin origin = {.format = source_format(s->value), .src = s->span};
     add_paths(l->arena, s->value, &origin);
     if (source->images)
         add_images(l, s, &origin);
+    if (source->windows)
+        add_windows(l, frame, s, &origin);
     if (rows)
         add_rows(l, frame, &origin, rows);
     if (source->columns)

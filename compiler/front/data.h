@@ -15,6 +15,7 @@ typedef struct SourceDef {
     bool file_per_field;   /* else one file, or none */
     bool columns;          /* rows of a table whose columns have names: fields may say which they are made of */
     bool images;           /* one field is an image, and one at most a class */
+    bool windows;          /* the one field is windows of a row of tokens */
     char separator, quote; /* where the call does not say */
 } SourceDef;
 
@@ -28,6 +29,9 @@ typedef struct FieldSourceDef {
 /* NULL: there is no such function. */
 const SourceDef *source_find(const char *name);
 const FieldSourceDef *field_source_find(const char *name);
+
+/* Origin.format of the call, which was checked: text has one for each level. */
+const char *source_format(const Expr *call);
 
 /* What the call calls, its arguments bound and each checked by itself; NULL after reporting. */
 const SourceDef *check_source_call(Scope *scope, Expr *call);

@@ -8,14 +8,24 @@
 #define DATE_PARAMETERS "name: string, missing = \"error\", format: string = \"%Y-%m-%d\""
 
 static const SourceDef sources[] = {
-    {"idx", "paths...: string", "idx", true, false, false, 0, 0},
-    {"npy", "paths...: string", "npy", true, false, false, 0, 0},
-    {"npz", "path: string", "npz", false, false, false, 0, 0},
-    {"tsv", TABLE_PARAMETERS("\\t", ""), "tsv", false, true, false, '\t', 0},
-    {"csv", TABLE_PARAMETERS(",", "\\\""), "csv", false, true, false, ',', '"'},
-    {"table", "rows: list", "rows", false, false, false, 0, 0},
-    {"cifar10", "folder: string, part: string", "cifar10", false, false, true, 0, 0},
-    {"images", "folder: string, resize: bool = false", "images", false, false, true, 0, 0},
+    {.name = "idx", .parameters = "paths...: string", .format = "idx", .file_per_field = true},
+    {.name = "npy", .parameters = "paths...: string", .format = "npy", .file_per_field = true},
+    {.name = "npz", .parameters = "path: string", .format = "npz"},
+    {.name = "tsv", .parameters = TABLE_PARAMETERS("\\t", ""), .format = "tsv", .columns = true, .separator = '\t'},
+    {.name = "csv",
+     .parameters = TABLE_PARAMETERS(",", "\\\""),
+     .format = "csv",
+     .columns = true,
+     .separator = ',',
+     .quote = '"'},
+    {.name = "table", .parameters = "rows: list", .format = "rows"},
+    {.name = "cifar10", .parameters = "folder: string, part: string", .format = "cifar10", .images = true},
+    {.name = "images", .parameters = "folder: string, resize: bool = false", .format = "images", .images = true},
+    {.name = "text",
+     .parameters = "path: string, level: string = \"char\", stride: size = none",
+     .format = "characters",
+     .windows = true},
+    {.name = "tokens", .parameters = "path: string, stride: size = none", .format = "tokens", .windows = true},
 };
 
 static const FieldSourceDef field_sources[] = {
@@ -38,6 +48,11 @@ const FieldSourceDef *field_source_find(const char *name) {
         if (strcmp(field_sources[i].name, name) == 0)
             return &field_sources[i];
     return NULL;
+}
+
+const char *source_format(const Expr *call) {
+    const Expr *level = bound_argument(call, "level");
+    return level && strcmp(level->name.text, "byte") == 0 ? "bytes" : source_find(call->name.text)->format;
 }
 
 static void unknown_source(Scope *scope, const Expr *call) {
@@ -161,6 +176,21 @@ static void check_quote(Scope *scope, Expr *e) {
         diag_error(scope->diag, e->span, expected);
 }
 
+static void check_level(Scope *scope, Expr *e) {
+    static const char *const valid[] = {"char", "byte"};
+    if (is_string(scope, e, "'level' is \"char\" or \"byte\": what a token of the text is") &&
+        !is_one_of(valid, COUNT(valid), e->name.text))
+        report_unknown(scope->diag, scope->arena, "level of a text", (Name){e->name.text, e->span}, valid,
+                       COUNT(valid));
+}
+
+static void check_stride(Scope *scope, Expr *e) {
+    if (e->kind == EXPR_STRING)
+        diag_error(scope->diag, e->span, "'stride' is a whole number; another file is another set: validation = ...");
+    else
+        resolve_expr(scope, e);
+}
+
 static void check_rows(Scope *scope, Expr *e) {
     if (e->kind != EXPR_LIST || e->args.count == 0)
         diag_error(scope->diag, e->span, "expected rows of numbers: table([[0, 1], [1, 0]])");
@@ -222,6 +252,8 @@ static const struct {
     {"columns", check_column_names},
     {"quote", check_quote},
     {"separator", check_separator},
+    {"level", check_level},
+    {"stride", check_stride},
     {"rows", check_rows},
     {"name", check_used_name},
     {"names", check_used_names},

@@ -151,7 +151,7 @@ static bool space_between(const Formatter *f, const Line *line, int token) {
     int before = kind_at(f, token - 1), kind = kind_at(f, token);
     if (opens(before) || closes(kind) || kind == ',')
         return false;
-    if (opens(kind) && is_name(before))
+    if (opens(kind) && (is_name(before) || before == ']')) /* class[65][129] */
         return false;
     if (before == T_DOTDOT || kind == T_DOTDOT || before == '^' || kind == '^')
         return false;

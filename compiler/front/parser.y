@@ -63,7 +63,7 @@ static const char *comment_after(Parser *parser, Span span);
 %nterm <ExprList> exprs dims
 %nterm <Arg> arg
 %nterm <ArgList> arguments args
-%nterm <Stmt *> stmt assign_or_field if
+%nterm <Stmt *> stmt assign_or_field field_type if
 %nterm <StmtList> block lines else
 %nterm <FnParam> fn_param
 %nterm <FnParamList> parameters fn_params
@@ -141,8 +141,12 @@ stmt: assign_or_field
     ;
 
 assign_or_field: name '=' expr              { $$ = stmt_assign(parser->arena, @$, $name, $expr); }
-    | name ':' name[type] source            { $$ = stmt_field(parser->arena, @$, $1, $type, (ExprList){0}, $source); }
-    | name ':' name[type] dims source       { $$ = stmt_field(parser->arena, @$, $1, $type, $dims, $source); }
+    | name ':' field_type[type] source      { $$ = $type; field_from($$, @$, $1, $source); }
+    ;
+
+field_type: name                            { $$ = stmt_field(parser->arena, $1, (ExprList){0}, (ExprList){0}); }
+    | name dims                             { $$ = stmt_field(parser->arena, $1, $dims, (ExprList){0}); }
+    | name dims[classes] dims[shape]        { $$ = stmt_field(parser->arena, $1, $classes, $shape); }
     ;
 
 source: %empty                              { $$ = NULL; }

@@ -211,7 +211,7 @@ void resolve_expr(Scope *scope, Expr *e) {
 
 /* ---- statements ---- */
 
-static void resolve_exprs(Scope *scope, const ExprList *list) {
+void resolve_exprs(Scope *scope, const ExprList *list) {
     for (int i = 0; i < list->count; i++)
         resolve_expr(scope, list->at[i]);
 }

@@ -203,7 +203,8 @@ Node *graph_batch_mean(Graph *g, Node *per_example) {
 /* [B, M, K] times one [K, N] is one product of [B M, K]. */
 static Node *flat_product(Graph *g, Node *a, Node *b, bool tb) {
     int last = a->type.rank - 1;
-    Type flat = {.dtype = DT_F32, .rank = 2, .dim = {type_elements(&a->type) / a->type.dim[last], a->type.dim[last]}};
+    Type flat = type_make(DT_F32, a->type.batched, 2,
+                          (int64_t[]){type_elements(&a->type) / a->type.dim[last], a->type.dim[last]});
     Node *product = graph_matmul(g, graph_reshape(g, a, &flat), b, false, tb);
     if (!product)
         return NULL;

@@ -38,6 +38,11 @@ static bool same_sweep(const Sweep *a, const Sweep *b) {
            a->pad == b->pad && a->spread == b->spread;
 }
 
+static bool same_heads(const Heads *a, const Heads *b) {
+    return a->queries == b->queries && a->keys == b->keys && a->size == b->size && a->causal == b->causal &&
+           a->window == b->window;
+}
+
 static bool same_attr(const Attr *a, const Attr *b) {
     if (memcmp(&a->value, &b->value, sizeof a->value) != 0) /* by bits: 0 is not -0 */
         return false;
@@ -46,7 +51,7 @@ static bool same_attr(const Attr *a, const Attr *b) {
             return false;
     return a->index == b->index && a->axes == b->axes && a->rank == b->rank && a->batched == b->batched &&
            a->ta == b->ta && a->tb == b->tb && a->dtype == b->dtype && same_sweep(&a->sweep[0], &b->sweep[0]) &&
-           same_sweep(&a->sweep[1], &b->sweep[1]);
+           same_sweep(&a->sweep[1], &b->sweep[1]) && same_heads(&a->heads, &b->heads);
 }
 
 static bool same_inputs(const Node *a, const Node *b) {

@@ -14,7 +14,7 @@ typedef struct Node Node;
 typedef struct Graph Graph;
 typedef struct Module Module;
 
-enum { MAX_INPUTS = 3, GRAPH_HASH = 1024 };
+enum { MAX_INPUTS = 4, GRAPH_HASH = 1024 };
 
 /* How a window moves along an axis of an image: output o sees at tap k the position p = o * stride + k * dilation - pad of the
  * image spread out by `spread`: element p / spread where that is whole and inside, else a fill value. */
@@ -22,6 +22,13 @@ typedef struct Sweep {
     int64_t out, kernel; /* extents of the result: outputs, taps */
     int64_t stride, dilation, pad, spread;
 } Sweep;
+
+/* Attention: rows of `queries` heads, then `keys` heads of keys, then as many of values, each of `size` numbers. */
+typedef struct Heads {
+    int64_t queries, keys, size;
+    bool causal;    /* a position sees itself and those before */
+    int64_t window; /* of them the last so many; 0: all */
+} Heads;
 
 /* What an operator needs beside its inputs; OpDef.attrs says which fields it reads, the others are zero. */
 typedef struct Attr {
@@ -35,6 +42,7 @@ typedef struct Attr {
     bool ta, tb;              /* matmul: operand is stored transposed */
     DType dtype;              /* cast: to this type */
     Sweep sweep[2];           /* window, unwindow, conv2d: along the rows and the columns of images [N, H, W, C] */
+    Heads heads;              /* attend; `value` is the scale of its scores */
 } Attr;
 
 struct Node {
@@ -99,9 +107,10 @@ typedef struct Columns {
 typedef struct Field {
     const char *name;
     FieldKind kind;
-    Type type;    /* batched; dim[0] = batch. Class: i32[B] in the graph, stored as `stored` */
-    DType stored; /* element type in the device's copy of the data set: u8, i32 or f32 */
+    Type type;    /* batched; dim[0] = batch. Class: i32[B, ...] in the graph, stored as `stored` */
+    DType stored; /* element type in the device's copy of the data set: u8, u16, i32 or f32 */
     int classes;  /* FIELD_CLASS: number of classes */
+    bool windows; /* examples overlap in the data set: where each begins is known at run time */
     Columns columns;
     Span src;
 } Field;
@@ -109,14 +118,16 @@ typedef struct Field {
 /* Where examples come from: idx("images", "labels"), one file per field in the order of the fields; tsv("sales.tsv"); rows
  * written in the text. As MtcOrigin of runtime/mtc.h. */
 typedef struct Origin {
-    const char *format;      /* "idx", "npy", "npz", "tsv", "csv", "rows", "cifar10", "images" */
+    const char *format;      /* "idx", "npy", "npz", "tsv", "csv", "rows", "cifar10", "images", "characters", "bytes",
+                           "tokens" */
     VEC(const char *) paths; /* as written */
     bool header;
     VEC(const char *) columns; /* where the text names them: of a file without header, or what its header must be */
     char separator, quote;     /* quote 0: none */
     int64_t row_count;
     VEC(double) rows;
-    bool resize; /* images: of other sizes than the field's are scaled */
+    bool resize;    /* images: of other sizes than the field's are scaled */
+    int64_t stride; /* characters, bytes, tokens: from the beginning of a window to that of the next */
     Span src;
 } Origin;
 
@@ -180,11 +191,15 @@ struct Module {
     Graph *train;               /* forward, gradients, updates, one `report` per report */
     Graph *eval;                /* forward without dropout; `report`s; one `output`: the prediction */
     Graph *measure;             /* a batch of the training data goes into the buffers that describe them; NULL: none */
+    Graph *decode;              /* eval at one position of a sequence of tokens; NULL: the model generates no text */
+    const char *no_decode;      /* why not; NULL: the data are no tokens */
+    const Field *tokens;        /* of decode: the field */
+    int64_t context;            /* of decode: how many positions there are */
 };
 
 Module *module_new(Arena *arena, Diag *diag);
-/* The graphs that the module has, in the order train, eval, measure; returns how many. */
-enum { MAX_GRAPHS = 3 };
+/* The graphs that the module has, in the order train, eval, measure, decode; returns how many. */
+enum { MAX_GRAPHS = 4 };
 int module_graphs(const Module *module, Graph **graphs);
 Type weight_type_in_files(const Weight *weight);
 int64_t module_parameters(const Module *module); /* elements of all weights, buffers left out */
@@ -239,6 +254,6 @@ void graph_compact(Graph *g);
 /* Every invariant above, or an internal error naming the pass that broke it. */
 void graph_verify(const Graph *g, const char *after);
 void graph_print(const Graph *g, Text *out);
-const char *graph_kind(const Graph *g); /* "train", "eval", "measure" */
+const char *graph_kind(const Graph *g); /* "train", "eval", "measure", "decode" */
 
 #endif

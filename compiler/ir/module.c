@@ -8,10 +8,12 @@ Module *module_new(Arena *arena, Diag *diag) {
 }
 
 int module_graphs(const Module *module, Graph **graphs) {
-    graphs[0] = module->train;
-    graphs[1] = module->eval;
-    graphs[2] = module->measure;
-    return module->measure ? 3 : 2;
+    Graph *const all[] = {module->train, module->eval, module->measure, module->decode};
+    int count = 0;
+    for (int i = 0; i < MAX_GRAPHS; i++)
+        if (all[i])
+            graphs[count++] = all[i];
+    return count;
 }
 
 Type weight_type_in_files(const Weight *weight) {

@@ -16,6 +16,7 @@ typedef enum OpClass {
     OP_VIEW,     /* element i of the result is one element of the operand (or a fill value): an index transformation */
     OP_REDUCE,   /* folds axes `attr.axes` with an associative combination, in a fixed order */
     OP_CONTRACT, /* batched matrix product */
+    OP_CALL,     /* whole buffers from whole buffers, by a kernel of its own in kernels_lib (attention) */
     OP_ROOT,     /* an effect: assign, report, output */
     OP_LIBRARY   /* a function of the language only: builds nodes of the other classes (linear, cross_entropy) */
 } OpClass;
@@ -32,7 +33,9 @@ enum {
     OP_LOGIC = 1 << 8,      /* map: the constructors convert no operand (conditions, casts) */
     OP_RISES = 1 << 9,      /* library: a metric that is better when it is higher */
     OP_WIDENS = 1 << 10,    /* map: the operand as a larger element type, exactly; memory holds the operand */
-    OP_DRAWS = 1 << 11      /* index, view: by random numbers of stream attr.index */
+    OP_DRAWS = 1 << 11,     /* index, view: by random numbers of stream attr.index */
+    OP_PART = 1 << 12,      /* call: one more result of the call in[0], stored by the same kernel */
+    OP_LOOKUP = 1 << 13     /* view of two operands: the elements of the second are indices of the first's axis 0 */
 };
 
 /* Which fields of Attr an operator reads; the others are zero. */
@@ -45,7 +48,8 @@ enum {
     ATTR_OFFSET = 1 << 5,
     ATTR_TRANSPOSED = 1 << 6, /* ta, tb */
     ATTR_DTYPE = 1 << 7,
-    ATTR_SWEEP = 1 << 8
+    ATTR_SWEEP = 1 << 8,
+    ATTR_HEADS = 1 << 9
 };
 
 /* Which table of the module attr.index is a row of. */
@@ -67,11 +71,32 @@ enum {
 
 /* Index expressions of a view: from the index of an element of the result to that of the operand, both as C
  * expressions, one per axis. `guard`, when it is set, is a condition under which the operand is read at all (else the result
- * is attr.value: 0, or what the operator fills with). */
+ * is attr.value: 0, or what the operator fills with). Of a lookup, the result's index has one entry more, behind its axes: the
+ * value of operand 1 there. */
 typedef struct IndexMap {
     const char *index[MAX_RANK];
     const char *guard;
 } IndexMap;
+
+/* How an OP_CALL is computed: functions of one header of kernels_lib for each target, cuda/HEADER.cuh and cpu/HEADER.h. In
+ * CUDA C++ `name<Shape>(operands..., results..., tile, shared)`, Shape being a type named after the kernel, with
+ * constexpr functions NAME_tiles<Shape>() and NAME_shared<Shape>() beside it; in C `name(&shape, operands..., results...)`,
+ * called by all threads of the team. Behind the results stands attr.value, where the operator has ATTR_VALUE. */
+typedef struct CallDef {
+    const char *header, *about; /* "attention", and what its functions compute */
+    unsigned narrow;            /* bit k: with bf16, operand k is stored so; the result as infer says */
+    const char *part;           /* operator of its further result; a null pointer where nobody reads that; NULL: none */
+    /* Shape: a type of the name, "Attention", of arguments such as "$00, $01, 4": template arguments in CUDA C++, behind the
+     * element type of operand `number`; members of a struct in C. $ka is the extent of axis a of operand k, $ra of the
+     * result. */
+    const char *shape, *meaning; /* of the arguments, for who reads them */
+    int number;
+    const char *(*arguments)(Arena *arena, const Node *n);
+    int64_t (*tiles)(const Node *n); /* about as many as NAME_tiles<Shape>() */
+    double (*flops)(const Node *n);
+    /* Lines of a comment: $k is the name of operand k, $r the result's, $v the value. */
+    const char *(*equation)(Arena *arena, const Node *n);
+} CallDef;
 
 /* ---- a call in the language ---- */
 
@@ -200,6 +225,11 @@ struct OpDef {
     const char *combine;  /* REDUCE: combination of $0 and $1: "$0 + $1" */
     const char *identity; /* REDUCE: its neutral element, "0" or "-INFINITY" */
     void (*view)(Arena *arena, const Node *n, const char *const *index, IndexMap *map); /* VIEW */
+    const CallDef *call;                                                                /* CALL */
+
+    /* CALL, INDEX: element `at`, an i32 scalar, of n along the axis, in a graph of one example (pass/decode.c); `in` are
+     * n's operands, narrowed like it. NULL, or NULL returned: it needs other elements too. */
+    Node *(*narrow)(Graph *g, const Node *n, int axis, Node *at, Node *const *in);
 
     /* Evaluation at compile time: the value of a map on constants (constant folding); NULL: never folded. */
     double (*fold)(const double *in);

@@ -31,6 +31,14 @@ static void print_sweep(Text *out, const char *name, const Sweep *s) {
     print_list(out, name, items, 6);
 }
 
+static void print_heads(Text *out, const Heads *h) {
+    print_list(out, "heads", (const int64_t[]){h->queries, h->keys, h->size}, 3);
+    if (h->causal)
+        text_puts(out, " causal");
+    if (h->window)
+        text_printf(out, " window=%lld", (long long)h->window);
+}
+
 static void print_attr(const Node *n, Text *out) {
     unsigned attrs = n->op->attrs;
     if (attrs & ATTR_VALUE) {
@@ -49,6 +57,8 @@ static void print_attr(const Node *n, Text *out) {
         print_sweep(out, "rows", &n->attr.sweep[0]);
         print_sweep(out, "columns", &n->attr.sweep[1]);
     }
+    if (attrs & ATTR_HEADS)
+        print_heads(out, &n->attr.heads);
     if (n->attr.ta)
         text_puts(out, " ta");
     if (n->attr.tb)
@@ -65,7 +75,8 @@ static void print_place(Span src, Text *out) {
 }
 
 const char *graph_kind(const Graph *g) {
-    return g->training ? "train" : g == g->module->measure ? "measure" : "eval";
+    const Module *module = g->module;
+    return g->training ? "train" : g == module->measure ? "measure" : g == module->decode ? "decode" : "eval";
 }
 
 void graph_print(const Graph *g, Text *out) {

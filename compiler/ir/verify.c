@@ -26,6 +26,7 @@ static void verify_attr(const Graph *g, const Node *n, const char *after) {
     HOLDS(reads & (ATTR_DIMS | ATTR_ORDER) || a->rank == 0);
     HOLDS(reads & ATTR_TRANSPOSED || (!a->ta && !a->tb));
     HOLDS(reads & ATTR_SWEEP || !a->sweep[0].kernel);
+    HOLDS(reads & ATTR_HEADS || !a->heads.queries);
     HOLDS(a->index >= 0 && a->index < table_rows(g->module, n->op->table));
     HOLDS(a->rank >= 0 && a->rank <= MAX_RANK);
 }
@@ -58,6 +59,7 @@ static void verify_inputs(const Graph *g, const Node *n, const char *after) {
         const Node *in = n->in[k];
         HOLDS(in && in->id >= 0 && in->id < n->id && g->nodes.at[in->id] == in);
         HOLDS(in->op->cls != OP_ROOT);
+        HOLDS(!(n->op->flags & OP_PART) || (in->op->cls == OP_CALL && !(in->op->flags & OP_PART)));
         HOLDS(n->op->cls != OP_MAP || (type_same_shape(&in->type, &n->type) && in->type.batched == n->type.batched));
     }
 }

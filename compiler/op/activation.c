@@ -53,11 +53,11 @@ static Node *gelu_exact(Graph *g, Node *x) {
     return mul(g, scale(g, x, 0.5), plus(g, op1(g, "erf", scale(g, x, sqrt(0.5))), 1));
 }
 
-/* x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) */
+/* x / 2 (1 + tanh(u)) with u = sqrt(2 / pi) (x + 0.044715 x^3), as x sigmoid(2 u), which is equal. */
 static Node *gelu_tanh(Graph *g, Node *x) {
-    Node *cube = mul(g, mul(g, x, x), x);
-    Node *inner = scale(g, add(g, x, scale(g, cube, 0.044715)), 0.7978845608028654);
-    return mul(g, scale(g, x, 0.5), plus(g, op1(g, "tanh", inner), 1));
+    const double slope = 2 * 0.7978845608028654;
+    Node *twice_u = mul(g, x, plus(g, scale(g, mul(g, x, x), slope * 0.044715), slope));
+    return mul(g, x, op1(g, "sigmoid", twice_u));
 }
 
 static Value build_gelu(Call *call) {

@@ -92,6 +92,9 @@ Node *build_shifted(Graph *g, Node *x, unsigned axes);                /* activat
 int next_stream(const Graph *g);                                      /* random.c: one that nobody draws from yet */
 Node *build_arg_max(Graph *g, Node *x, int axis, const char *hint);   /* reduce.c: i32 */
 
+/* attention_step.c: `attend` at one position. */
+Node *narrow_attend(Graph *g, const Node *n, int axis, Node *at, Node *const *in);
+
 /* init.c: the initialiser that the argument asks for in a layer with these fans; false after a user error. */
 bool read_init(Call *call, int arg, int64_t fan_in, int64_t fan_out, Init *init);
 
@@ -109,6 +112,8 @@ Node *simplify_stop_gradient(Graph *g, Node *n);
 Node *simplify_reshape(Graph *g, Node *n);
 Node *simplify_expand(Graph *g, Node *n);
 Node *simplify_transpose(Graph *g, Node *n);
+Node *simplify_slice(Graph *g, Node *n);
+Node *simplify_pad(Graph *g, Node *n);
 Node *simplify_sum(Graph *g, Node *n);
 Node *simplify_reduce(Graph *g, Node *n);
 Node *simplify_matmul(Graph *g, Node *n);

@@ -21,6 +21,11 @@ INFER(every) {
     return true;
 }
 
+INFER(place) {
+    n->type = type_scalar(DT_I32);
+    return true;
+}
+
 INFER(iota) {
     infer_shape_attr(g, n);
     n->type.dtype = DT_I32;
@@ -31,6 +36,10 @@ INFER(assign) {
     const Type *value = &n->in[1]->type;
     n->type = n->in[0]->type;
     return n->in[0]->op->flags & OP_BUFFER && type_same_shape(&n->type, value) && n->type.dtype == value->dtype;
+}
+
+static Node *narrow_iota(Graph *g, UNUSED const Node *n, UNUSED int axis, Node *at, UNUSED Node *const *in) {
+    return graph_expand(g, at, &(Type){.dtype = DT_I32, .rank = 1, .dim = {1}});
 }
 
 static Value build_iota(Call *call) {
@@ -151,6 +160,26 @@ const OpDef op_examples_before = {
     .prec = PREC_PRIMARY,
 };
 
+const OpDef op_position = {
+    .name = "position",
+    .cls = OP_LEAF,
+    .flags = OP_SCALAR | OP_CHEAP,
+    .doc = "The position of the token that is generated from, the first being 0.",
+    .infer = infer_place,
+    .c = "position(batch)",
+    .prec = PREC_PRIMARY,
+};
+
+const OpDef op_token = {
+    .name = "token",
+    .cls = OP_LEAF,
+    .flags = OP_SCALAR | OP_CHEAP,
+    .doc = "The token at that position.",
+    .infer = infer_place,
+    .c = "token(batch)",
+    .prec = PREC_PRIMARY,
+};
+
 const OpDef op_weight = {
     .name = "weight",
     .cls = OP_LEAF,
@@ -192,6 +221,7 @@ const OpDef op_iota = {
     .doc = "0, 1, ..., n - 1.",
     .example = "y = sum(x * iota(6))",
     .infer = infer_iota,
+    .narrow = narrow_iota,
     .c = "$i0",
     .prec = PREC_PRIMARY,
     .signature = "n: size",

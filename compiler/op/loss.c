@@ -2,6 +2,7 @@
 #include "op/compose.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- shapes of prediction and target ---- */
 
@@ -104,8 +105,10 @@ static Node *one_hot(Graph *g, Node *label, int64_t classes) {
     return graph_cast(g, op2(g, "eq", column, graph_iota(g, &shape, shape.rank - 1)), DT_F32);
 }
 
-/* The field that the labels are, or NULL: computed. */
+/* The field that the labels are, or are a part of; NULL: computed. */
 static const Field *class_field(const Module *module, const Node *label) {
+    while (label->op->cls == OP_VIEW)
+        label = label->in[0];
     const Field *field = label->op->table == TABLE_FIELD ? &module->fields.at[label->attr.index] : NULL;
     return field && field->kind == FIELD_CLASS ? field : NULL;
 }
@@ -136,12 +139,12 @@ static bool labels_fit(const Type *scores, const Type *label) {
     return label->dtype == DT_I32 && label->batched == scores->batched && type_same_shape(&without_classes, label);
 }
 
-/* A field's labels know how many classes there are. */
+/* A field's labels know how many classes there are. Vocabularies of sequences may be padded. */
 static bool classes_agree(Call *call, const Node *scores, const Node *label) {
     const Module *module = call->module;
     const Field *field = class_field(module, label);
     int64_t scored = scores->type.dim[last_axis(scores)];
-    if (!field || scored == field->classes)
+    if (!field || scored == field->classes || (field->type.rank > 1 && scored > field->classes))
         return true;
     call_error(call, 0, "%s scores %lld classes, but '%s' is one of %d", type_user_text(call->g->arena, &scores->type),
                (long long)scored, field->name, field->classes);
@@ -174,10 +177,14 @@ static bool read_scores(Call *call, Node **scores, Node **target) {
     return distribution || classes_agree(call, s, t);
 }
 
+static bool is_zero(const Node *n) {
+    double value;
+    return graph_constant_value(n, &value) && value == 0;
+}
+
 /* (1 - e) q + e / classes */
 static Node *smoothed(Graph *g, Node *q, Node *smoothing, int64_t classes) {
-    double e;
-    if (graph_constant_value(smoothing, &e) && e == 0)
+    if (is_zero(smoothing))
         return q;
     Node *kept = mul(g, q, sub(g, graph_constant(g, 1), smoothing));
     return add(g, kept, scale(g, smoothing, 1 / (double)classes));
@@ -196,13 +203,31 @@ static Node *cross_entropy(Graph *g, Node *x, Node *q, bool sums_to_one) {
     return sub(g, log_sum, score);
 }
 
+/* Scores that are the first of a few more, which a product has for tensor cores' sake (unembed): all of them, the others far
+ * below any score. So what is read and the gradient that is written have the product's own rows. */
+static Node *with_filler(Graph *g, Node *x) {
+    enum { MOST_FILLER = 64 };
+    const double far_below = -1e30; /* not infinite: it is multiplied by the target's 0 */
+    int axis = last_axis(x);
+    Node *wide = !strcmp(x->op->name, "slice") ? x->in[0] : x;
+    int64_t filler = wide->type.dim[axis] - x->type.dim[axis];
+    for (int k = 0; k < axis; k++)
+        filler = wide->type.dim[k] == x->type.dim[k] ? filler : 0;
+    if (filler <= 0 || filler >= MOST_FILLER || x->attr.offset[axis] != 0)
+        return x;
+    Node *count = graph_cast(g, graph_constant(g, (double)x->type.dim[axis]), DT_I32);
+    Node *is_score = op2(g, "lt", graph_iota(g, &wide->type, axis), count);
+    return select(g, is_score, wide, graph_constant(g, far_below));
+}
+
 static Value build_cross_entropy(Call *call) {
     Graph *g = call->g;
     Node *x, *t, *smoothing = call_scalar(call, 2);
     if (!read_scores(call, &x, &t) || !smoothing || !check_below(call, 2, "label smoothing", 1))
         return value_tensor(NULL);
-    int64_t classes = x->type.dim[last_axis(x)];
     bool labels = t->type.dtype == DT_I32;
+    x = labels && is_zero(smoothing) ? with_filler(g, x) : x;
+    int64_t classes = x->type.dim[last_axis(x)];
     Node *q = smoothed(g, labels ? one_hot(g, t, classes) : t, smoothing, classes);
     return value_tensor(mean_over_example(g, cross_entropy(g, x, q, labels)));
 }

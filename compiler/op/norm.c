@@ -220,22 +220,51 @@ static Value build_batch_norm(Call *call) {
     return value_tensor(call->g->training ? trained_batch_norm(call->g, &b) : applied_batch_norm(call->g, &b));
 }
 
-/* ---- layer norm, group norm ---- */
+/* ---- layer norm, RMS norm, group norm ---- */
+
+/* A norm over the last axes of x, arguments (x, axes, eps, ...). */
+typedef struct LastAxes {
+    Node *x;
+    unsigned leading, axes; /* the others, those */
+    Type type;              /* of the weights: the extents of the last axes */
+    double eps;
+} LastAxes;
+
+static bool read_last_axes(Call *call, const char *function, LastAxes *norm) {
+    Node *x = norm->x = graph_cast(call->g, call_tensor(call, 0), DT_F32);
+    if (!x || !has_channels(call, x, function))
+        return false;
+    int64_t last = call_int(call, 1, 1, x->type.rank - x->type.batched);
+    norm->eps = read_eps(call, 2);
+    if (last < 1 || isnan(norm->eps))
+        return false;
+    int first = x->type.rank - (int)last;
+    norm->type = type_make(DT_F32, false, (int)last, x->type.dim + first);
+    norm->leading = (1u << first) - 1;
+    norm->axes = ((1u << x->type.rank) - 1) & ~norm->leading;
+    return true;
+}
 
 static Value build_layer_norm(Call *call) {
-    Node *x = graph_cast(call->g, call_tensor(call, 0), DT_F32);
-    int rank = x ? x->type.rank - x->type.batched : 0;
-    if (!x || !has_channels(call, x, "layer_norm"))
+    LastAxes norm = {0};
+    if (!read_last_axes(call, "layer_norm", &norm))
         return value_tensor(NULL);
-    int64_t last = call_int(call, 1, 1, rank);
-    double eps = read_eps(call, 2);
-    if (last < 1 || isnan(eps))
+    Node *y = standardize_examples(call->g, norm.x, norm.eps, norm.axes);
+    return value_tensor(call_bool(call, 3) ? affine(call, y, &norm.type, norm.leading) : y);
+}
+
+static Value build_rms_norm(Call *call) {
+    LastAxes norm = {0};
+    Graph *g = call->g;
+    if (!read_last_axes(call, "rms_norm", &norm))
         return value_tensor(NULL);
-    int first = x->type.rank - (int)last;
-    Type type = type_make(DT_F32, false, (int)last, x->type.dim + first);
-    unsigned leading = (1u << first) - 1, axes = ((1u << x->type.rank) - 1) & ~leading;
-    Node *y = standardize_examples(call->g, x, eps, axes);
-    return value_tensor(call_bool(call, 3) ? affine(call, y, &type, leading) : y);
+    Node *x = norm.x, *part = part_in_mean(g, &x->type, norm.axes);
+    Node *square = mul(g, graph_reduce(g, "sum", mul(g, x, x), norm.axes), part);
+    Node *inverse = inverse_deviation(g, square, norm.eps);
+    inverse->hint = "inverse";
+    Node *weight = affine_weight(call, "weight", &norm.type, 1);
+    Node *y = mul(g, x, repeated(g, inverse, &x->type, norm.axes));
+    return value_tensor(mul(g, y, repeated(g, weight, &x->type, norm.leading)));
 }
 
 /* [N, H, W, C] as [N, H, W, G, C / G], each group standardised. */
@@ -285,6 +314,17 @@ const OpDef op_layer_norm = {
     .example = "y = layer_norm(x)",
     .signature = "x, axes: size = 1, eps: number = 1e-5, affine: bool = true",
     .build = build_layer_norm,
+};
+
+const OpDef op_rms_norm = {
+    .name = "rms_norm",
+    .cls = OP_LIBRARY,
+    .doc = "x / sqrt(mean of x^2 + eps) * weight, with the mean of each example over its last `axes` axes; `weight` "
+           "has their "
+           "shape, and starts as 1.",
+    .example = "y = rms_norm(x)",
+    .signature = "x, axes: size = 1, eps: number = 1e-5",
+    .build = build_rms_norm,
 };
 
 const OpDef op_group_norm = {

@@ -3,9 +3,9 @@
 #include "ir/op.h"
 
 static const char *const class_title[] = {
-    [OP_LEAF] = "Leaves",  [OP_INDEX] = "Values by index", [OP_MAP] = "Element by element",
-    [OP_VIEW] = "Views",   [OP_REDUCE] = "Reductions",     [OP_CONTRACT] = "Products",
-    [OP_ROOT] = "Effects", [OP_LIBRARY] = "Library",
+    [OP_LEAF] = "Leaves", [OP_INDEX] = "Values by index", [OP_MAP] = "Element by element",
+    [OP_VIEW] = "Views",  [OP_REDUCE] = "Reductions",     [OP_CONTRACT] = "Products",
+    [OP_CALL] = "Calls",  [OP_ROOT] = "Effects",          [OP_LIBRARY] = "Library",
 };
 
 static const char *const class_text[] = {
@@ -19,6 +19,9 @@ static const char *const class_text[] = {
     [OP_CONTRACT] =
         "`matmul` is the one operator that multiplies matrices. Its gradients are two more of it, and a convolution "
         "becomes one of windows.",
+    [OP_CALL] =
+        "Whole tensors from whole tensors, by a function of kernels_lib that is written by hand. Nothing is fused "
+        "into its kernel.",
     [OP_ROOT] = "What a step leaves behind.",
     [OP_LIBRARY] = "Functions of the language that are made of the operators above: their gradients follow.",
 };
@@ -41,7 +44,7 @@ static void print_op(const OpDef *op, Text *out) {
 
 void reference_print(Text *out) {
     text_puts(out, preface);
-    const OpClass order[] = {OP_LIBRARY, OP_MAP, OP_REDUCE, OP_CONTRACT, OP_VIEW, OP_LEAF, OP_INDEX, OP_ROOT};
+    const OpClass order[] = {OP_LIBRARY, OP_MAP, OP_REDUCE, OP_CONTRACT, OP_CALL, OP_VIEW, OP_LEAF, OP_INDEX, OP_ROOT};
     for (size_t c = 0; c < sizeof order / sizeof *order; c++) {
         text_printf(out, "\n## %s\n\n%s\n", class_title[order[c]], class_text[order[c]]);
         for (int i = 0; i < op_count; i++)

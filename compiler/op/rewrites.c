@@ -1,7 +1,7 @@
 /* Algebra: the equal, simpler node that may stand in place of a node, or NULL. The inputs are simple already. */
 #include "op/compose.h"
 
-extern const OpDef op_neg, op_mul, op_cast, op_not, op_expand, op_transpose;
+extern const OpDef op_neg, op_mul, op_cast, op_not, op_expand, op_transpose, op_slice, op_pad;
 
 /* The operand when n is `op` of one. */
 static Node *operand_of(const Node *n, const OpDef *op) {
@@ -28,11 +28,86 @@ static Node *negated(Graph *g, const Node *n) {
     return expanded && positive ? expand_again(g, n, positive) : positive;
 }
 
+static bool same_type(const Node *a, const Node *b) {
+    return a->type.batched == b->type.batched && type_same_shape(&a->type, &b->type);
+}
+
+/* ---- neighbours ---- */
+
+/* The elements of `of` from `from` on, in the shape of the operand of a pad, which stand in its result from `to` on. */
+typedef struct Piece {
+    Node *of;
+    Type shape;
+    int64_t from[MAX_RANK], to[MAX_RANK];
+} Piece;
+
+static Piece piece_of(const Node *pad) {
+    Node *part = pad->in[0];
+    bool slice = part->op == &op_slice;
+    Piece piece = {.of = slice ? part->in[0] : part, .shape = part->type};
+    for (int k = 0; k < pad->type.rank; k++) {
+        piece.from[k] = slice ? part->attr.offset[k] : 0;
+        piece.to[k] = pad->attr.offset[k];
+    }
+    return piece;
+}
+
+/* The axis along which b goes on where a ends, in what both are of and in what both stand in; -1: it does not. */
+static int continued_along(const Piece *a, const Piece *b) {
+    int along = -1;
+    for (int k = 0; k < a->shape.rank; k++) {
+        int64_t step = b->from[k] - a->from[k];
+        if (step != b->to[k] - a->to[k])
+            return -1;
+        if (step == 0 && a->shape.dim[k] == b->shape.dim[k])
+            continue;
+        if (step != a->shape.dim[k] || along >= 0)
+            return -1;
+        along = k;
+    }
+    return along;
+}
+
+/* The sum of two pads of neighbouring slices of a value, neighbours there too: the pad of one slice. */
+static Node *joined(Graph *g, const Node *first, const Node *second) {
+    Piece a = piece_of(first), b = piece_of(second);
+    int axis = a.of == b.of ? continued_along(&a, &b) : -1;
+    if (axis < 0)
+        return NULL;
+    a.shape.dim[axis] += b.shape.dim[axis];
+    Node *whole = graph_node(g, "slice", attr_placed(&a.shape, a.from), 1, &a.of);
+    return graph_node(g, "pad", attr_placed(&first->type, a.to), 1, &whole);
+}
+
+static Node *joined_neighbours(Graph *g, const Node *a, const Node *b) {
+    if (a->op != &op_pad || b->op != &op_pad)
+        return NULL;
+    Node *pad = joined(g, a, b);
+    return pad ? pad : joined(g, b, a);
+}
+
+Node *simplify_slice(Graph *g, Node *n) {
+    Node *inner = operand_of(n->in[0], n->op);
+    int64_t offset[MAX_RANK] = {0};
+    if (same_type(n->in[0], n))
+        return n->in[0];
+    for (int k = 0; inner && k < n->type.rank; k++)
+        offset[k] = n->attr.offset[k] + n->in[0]->attr.offset[k];
+    return inner ? graph_node(g, "slice", attr_placed(&n->type, offset), 1, &inner) : NULL;
+}
+
+Node *simplify_pad(Graph *g, Node *n) {
+    (void)g;
+    return same_type(n->in[0], n) ? n->in[0] : NULL;
+}
+
 /* ---- arithmetic ---- */
 
 /* x + 0 = x;  x + -y = x - y;  -x + y = y - x */
 Node *simplify_add(Graph *g, Node *n) {
-    Node *positive;
+    Node *positive, *one = joined_neighbours(g, n->in[0], n->in[1]);
+    if (one)
+        return one;
     if (is_constant(n->in[1], 0))
         return n->in[0];
     if (is_constant(n->in[0], 0))
@@ -158,10 +233,6 @@ Node *simplify_stop_gradient(Graph *g, Node *n) {
 }
 
 /* ---- views ---- */
-
-static bool same_type(const Node *a, const Node *b) {
-    return a->type.batched == b->type.batched && type_same_shape(&a->type, &b->type);
-}
 
 Node *simplify_reshape(Graph *g, Node *n) {
     Node *inner = operand_of(n->in[0], n->op);

@@ -7,9 +7,26 @@ static Access through_map(const Node *n, const Access *at) {
     return *at;
 }
 
-static Access through_view(Arena *arena, const Node *n, const Access *at) {
+/* Where a lookup reads, only the running program knows: at no other index than the same lookup elsewhere. */
+static const char *looked_up(Arena *arena, const Node *n, const Access *at) {
+    Text text = TEXT(arena);
+    text_printf(&text, "%%%d[", n->in[1]->id);
+    for (int axis = 0; axis < n->in[1]->type.rank; axis++)
+        text_printf(&text, "%s%s", axis ? ", " : "", at->index[axis]);
+    text_putc(&text, ']');
+    return text_string(&text);
+}
+
+/* Operand 1, of a lookup, has the leading axes of the result. */
+static Access through_view(Arena *arena, const Node *n, int k, const Access *at) {
+    if (k == 1)
+        return *at;
     IndexMap map = {0};
-    n->op->view(arena, n, at->index, &map);
+    const char *index[MAX_RANK + 1];
+    memcpy(index, at->index, sizeof at->index);
+    if (n->op->flags & OP_LOOKUP)
+        index[n->type.rank] = looked_up(arena, n, at);
+    n->op->view(arena, n, index, &map);
     Access result = {{0}};
     for (int axis = 0; axis < n->in[0]->type.rank; axis++)
         result.index[axis] = map.index[axis];
@@ -39,13 +56,22 @@ static Access through_contract(const Node *n, int k, const Access *at) {
     return result;
 }
 
+/* All of it. */
+static Access through_call(const Node *operand) {
+    Access result = {{0}};
+    for (int axis = 0; axis < operand->type.rank; axis++)
+        result.index[axis] = ANY_INDEX;
+    return result;
+}
+
 Access access_input(Arena *arena, const Node *n, int k, const Access *at) {
     switch (n->op->cls) {
     case OP_MAP:
     case OP_ROOT: return through_map(n, at);
-    case OP_VIEW: return through_view(arena, n, at);
+    case OP_VIEW: return through_view(arena, n, k, at);
     case OP_REDUCE: return through_reduce(n, at);
     case OP_CONTRACT: return through_contract(n, k, at);
+    case OP_CALL: return through_call(n->in[k]);
     default: ICE("%%%d %s has no inputs", n->id, n->op->name);
     }
 }

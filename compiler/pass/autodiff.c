@@ -29,6 +29,8 @@ static void name_gradient(Tape *tape, const Node *n) {
         return;
     if (n->name)
         graph_name(gradient, arena_printf(tape->g->arena, "d_%s", n->name));
+    else if (user && gradient->op->cls == OP_CALL)
+        gradient->hint = arena_printf(tape->g->arena, "d_%s_pre", user); /* packed: it may be all of d_qkv */
     else if (user)
         graph_name(gradient, arena_printf(tape->g->arena, "d_%s_pre", user));
 }

@@ -261,9 +261,17 @@ static bool is_swept(const Node *n) {
     return n->op->cls == OP_VIEW && n->op->attrs & ATTR_SWEEP;
 }
 
+/* Rows [B T, width] of sequences [B, T, width]: no row of a kernel is theirs, for what is computed before and behind has the
+ * other shape. */
+static bool is_of_sequences(const Node *n) {
+    const Node *whole = n->op->flags & OP_CONTIGUOUS ? n->in[0] : n;
+    return whole->type.rank == 3 && whole->type.batched && whole->type.dim[0] != n->type.dim[0];
+}
+
 bool product_is_thin(const Node *n) {
     const Type *a = &n->in[0]->type, *b = &n->in[1]->type;
-    if (n->attr.ta || b->rank != 2 || b->batched || !a->batched || a->dtype != DT_F32 || is_swept(n->in[0]))
+    if (n->attr.ta || b->rank != 2 || b->batched || !a->batched || a->dtype != DT_F32 || is_swept(n->in[0]) ||
+        is_of_sequences(n->in[0]))
         return false;
     int64_t weight = type_elements(b), rows = type_elements(&n->type) / n->type.dim[n->type.rank - 1];
     return weight <= THIN_WEIGHT && rows * weight <= THIN_WORK && b->dim[0] + b->dim[1] <= ROW_FLOATS;
@@ -328,6 +336,8 @@ static bool may_overwrite(Fusion *f, Kernel *kernel, Node *n, const Node *leaf) 
 
 static bool fits(Fusion *f, Kernel *kernel, Node *n) {
     const Node *leaf = f->program->assigned[n->id];
+    if (kernel->cls == KERNEL_CALL)
+        return false;
     if (leaf && !may_overwrite(f, kernel, n, leaf))
         return false;
     switch (n->op->cls) {
@@ -388,6 +398,38 @@ static void contract_kernel(Fusion *f, Node *n) {
     load_source(f, kernel, kernel->b.buffer);
 }
 
+/* A run-time number, which a function takes as such. */
+static bool is_number(const Node *n) {
+    return n->op->cls == OP_LEAF && n->op->flags & OP_SCALAR;
+}
+
+/* Its result is stored whether it is read or not: the function of the library writes it. */
+static void call_kernel(Fusion *f, Node *n) {
+    Kernel description = {.cls = KERNEL_CALL, .call = n};
+    for (int k = 0; k < n->inputs; k++) /* before the kernel: operands may need kernels of their own */
+        description.operands[k] = is_number(n->in[k]) ? n->in[k] : fusion_stored_whole(f, n->in[k]);
+    description.math = n->in[n->op->call->number]->type.dtype == DT_BF16 ? MATH_BF16 : MATH_FP32;
+    Kernel *kernel = new_kernel(f, KERNEL_CALL);
+    description.id = kernel->id;
+    *kernel = description;
+    f->home[n->id] = kernel;
+    VEC_PUSH(f->arena, &kernel->nodes, n);
+    for (int k = 0; k < n->inputs; k++)
+        if (!is_number(n->in[k]))
+            load_source(f, kernel, kernel->operands[k]);
+    store(f, n);
+}
+
+static void place_call(Fusion *f, Node *n) {
+    if (!(n->op->flags & OP_PART)) {
+        call_kernel(f, n);
+        return;
+    }
+    f->home[n->id] = f->home[n->in[0]->id];
+    VEC_PUSH(f->arena, &f->home[n->id]->nodes, n);
+    store(f, n);
+}
+
 static Kernel *latest_producer(Fusion *f, const Node *n) {
     Sources sources = fusion_sources(f, NULL, n);
     Kernel *latest = NULL;
@@ -417,13 +459,26 @@ static Kernel *sibling(Fusion *f, const Kernel *latest, Node *n) {
     return NULL;
 }
 
-/* A map of leaves alone has no home: whoever reads it computes it. So does whoever reads a narrow number as a wide one. */
+/* n reads rows of a table: from all over memory. */
+static bool reads_lookup(const Node *n) {
+    for (int k = 0; k < n->inputs; k++) {
+        const Node *in = n->in[k];
+        while (in->op->cls == OP_VIEW && !(in->op->flags & OP_LOOKUP))
+            in = in->in[0];
+        if (in->op->flags & OP_LOOKUP)
+            return true;
+    }
+    return false;
+}
+
+/* A map of leaves alone has no home: whoever reads it computes it; but what is looked up is looked up once. So does whoever
+ * reads a narrow number as a wide one. */
 static void place(Fusion *f, Node *n) {
     if (n->op->flags & OP_WIDENS)
         return;
     bool wide = n->op->cls == OP_CONTRACT && !product_is_thin(n);
     Kernel *latest = wide ? NULL : latest_producer(f, n);
-    if (!latest && n->op->cls == OP_MAP)
+    if (!latest && n->op->cls == OP_MAP && !reads_lookup(n))
         return;
     bool joins = latest && fits(f, latest, n);
     bool may_ride = n->op->cls == OP_REDUCE && f->factor[n->in[0]->id];
@@ -440,7 +495,7 @@ static void place(Fusion *f, Node *n) {
 
 static void place_root(Fusion *f, Node *root) {
     Node *value = root->in[root->inputs - 1];
-    ENSURE(value->op->cls != OP_LEAF);
+    ENSURE(value->op->cls != OP_LEAF && !(value->op->cls == OP_CALL && root->inputs == 2));
     fusion_in_memory(f, value);
     VEC_PUSH(f->arena, &f->home[value->id]->roots, root);
     f->root_value[value->id] = true;
@@ -485,12 +540,15 @@ static void place_node(Fusion *f, Node *n) {
         place_root(f, n);
     else if (cls == OP_MAP || cls == OP_REDUCE || cls == OP_CONTRACT)
         place(f, n);
+    else if (cls == OP_CALL)
+        place_call(f, n);
 }
 
 /* Behind the last sum there are only updates, which overwrite what the kernels before them read. */
 static int first_update(const Graph *g) {
     int first = g->nodes.count;
-    while (first > 0 && g->nodes.at[first - 1]->op->cls != OP_REDUCE && g->nodes.at[first - 1]->op->cls != OP_CONTRACT)
+    while (first > 0 && g->nodes.at[first - 1]->op->cls != OP_REDUCE &&
+           g->nodes.at[first - 1]->op->cls != OP_CONTRACT && g->nodes.at[first - 1]->op->cls != OP_CALL)
         first--;
     return first;
 }

@@ -53,7 +53,9 @@ bool fusion_may_overwrite(const Fusion *f, const Kernel *kernel, const Node *lea
 /* Makes a free node or a view exist in memory; returns it. */
 Node *fusion_in_memory(Fusion *f, Node *n);
 
-/* operand.c: the contraction, its operands, extents and math. */
+/* operand.c: makes the elements of the value, in their order, exist in memory; returns the node that is stored. */
+Node *fusion_stored_whole(Fusion *f, Node *value);
+/* The contraction, its operands, extents and math. */
 void product_describe(Fusion *f, Kernel *kernel, Node *contraction);
 
 /* epilogue.c: may join a CONTRACT kernel: a map; a sum, as one of its folds. */

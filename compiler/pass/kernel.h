@@ -4,7 +4,7 @@
  * its kernels share one grid. The step is a list of phases: captured as one CUDA graph with a node per phase, or called
  * from one persistent kernel with a grid barrier between phases.
  *
- * There are two classes, and every fusion is a composition of them:
+ * There are two classes that fusion composes:
  *
  *   CONTRACT   out[i, j] = epilogue(sum over k of a[i, k] * b[k, j])
  *              The epilogue is any chain of maps at the output's own index, other buffers read at the same index or
@@ -16,13 +16,18 @@
  *              stage loops over the row's own extent: maps are computed where they are used, reductions fold into row
  *              scalars, thin products (a small weight matrix times the row) fill row vectors. Softmax, cross-entropy,
  *              its gradient, the product with a 10-column weight before it and its backward after it: one kernel.
- *              No reduction and no product: an element-wise kernel, one row per element. */
+ *              No reduction and no product: an element-wise kernel, one row per element.
+ *
+ * Beside them stands
+ *
+ *   CALL       A function of kernels_lib, written by hand, computes whole buffers from whole buffers (attention): its
+ *              operands are in memory, nothing joins it, and its results, of the call and of its parts, are stored. */
 #ifndef MTC_KERNEL_H
 #define MTC_KERNEL_H
 
 #include "ir/op.h"
 
-typedef enum KernelClass { KERNEL_CONTRACT, KERNEL_LOOP } KernelClass;
+typedef enum KernelClass { KERNEL_CONTRACT, KERNEL_LOOP, KERNEL_CALL } KernelClass;
 
 /* Who computes a row of a LOOP kernel, and how many rows a tile of 256 threads holds. */
 typedef enum Team {
@@ -43,6 +48,7 @@ typedef struct Stage {
     VEC(Node *) reduces; /* folded over the inner axes; afterwards row scalars */
     VEC(Node *) vectors; /* kept for later stages in row-local memory, one float per inner index */
     VEC(Node *) stores;  /* written to their buffer (or, for an assign's value, to the assigned leaf) */
+    int lanes; /* elements, neighbours in memory, that a thread of the row's team takes at once, as vector code; 1: it is none */
 } Stage;
 
 /* How a product reads an operand. */
@@ -100,6 +106,9 @@ struct Kernel {
     VEC(Node *) folds;
     int64_t fold_rows; /* that one such sum is over: tile.m; 0: there are none */
 
+    Node *call;                 /* CALL */
+    Node *operands[MAX_INPUTS]; /* where its inputs lie in memory */
+
     int64_t rows;   /* LOOP */
     Type full;      /* the index space it grew from: that of its element-wise nodes, or of what is reduced */
     unsigned inner; /* axes of `full` that a row loops over */
@@ -144,7 +153,7 @@ typedef struct Program {
     Graph *graph;
     Arena *arena;
     const Machine *machine; /* once scheduled, the form of it that is the fastest */
-    const char *prefix;     /* "train", "eval", "measure" */
+    const char *prefix;     /* "train", "eval", "measure", "decode" */
     VEC(Kernel *) kernels;
     VEC(Phase) phases;
     Schedule schedule;  /* resolved */
@@ -157,8 +166,8 @@ typedef struct Program {
     Node **next;             /* of a leaf: its new value */
 } Program;
 
-/* Those of a module's graphs, in their order. */
-enum { PROGRAM_TRAIN, PROGRAM_EVAL, PROGRAM_MEASURE };
+/* Those of a module's graphs, in their order; behind these two come those that not every module has. */
+enum { PROGRAM_TRAIN, PROGRAM_EVAL };
 typedef struct Programs {
     Program *at[MAX_GRAPHS];
     int count;

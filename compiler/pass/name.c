@@ -40,7 +40,8 @@ static const char *viewed_name(const Node *n) {
 
 const char *value_title(const Program *program, const Node *n) {
     const Graph *g = program->graph;
-    if (n->name || !n->hint || n->op->cls == OP_CONTRACT)
+    bool whole_name = n->op->cls == OP_CONTRACT || (n->op->cls == OP_CALL && !(n->op->flags & OP_PART));
+    if (n->name || !n->hint || whole_name)
         return NULL;
     bool *serves = NEW_ARRAY(program->arena, bool, g->nodes.count);
     serves[n->id] = true;
@@ -98,6 +99,10 @@ static const char *contract_name(const Program *program, const Kernel *kernel) {
     return product_name(program, kernel);
 }
 
+static const char *call_name(const Node *call) {
+    return call->name ? call->name : call->hint ? call->hint : call->op->name;
+}
+
 static const char *loop_name(const Program *program, const Kernel *kernel) {
     const char *first = NULL, *last = NULL;
     for (int i = 0; i < kernel->nodes.count; i++) {
@@ -120,6 +125,8 @@ static const char *loop_name(const Program *program, const Kernel *kernel) {
 static const char *base_name(const Program *program, const Kernel *kernel) {
     if (kernel->cls == KERNEL_CONTRACT)
         return contract_name(program, kernel);
+    if (kernel->cls == KERNEL_CALL)
+        return call_name(kernel->call);
     bool only_effects = kernel->roots.count > 0 && kernel->stores.count <= kernel->roots.count;
     return only_effects ? effect_name(program, kernel) : loop_name(program, kernel);
 }

@@ -16,16 +16,17 @@ static Node *through_reshapes(const Fusion *f, Node *n) {
 /* Numbers that tensor cores take are stored as such first. */
 static bool is_of_field(const Fusion *f, const Node *value) {
     return value->type.dtype == DT_F32 && f->graph->module->precision != PRECISION_TF32 &&
-           f->program->machine->computed_operands && !f->home[value->id] && value->type.batched && f->field[value->id];
+           f->program->machine->computed_operands && !f->home[value->id] && value->type.batched &&
+           f->field[value->id] && !f->graph->module->fields.at[f->field[value->id]->attr.index].windows;
+}
+
+/* A row, or an image as windows see it, is an example of the field. */
+static bool has_examples(const Fusion *f, const Node *value) {
+    return is_of_field(f, value) && value->type.dim[0] == f->field[value->id]->type.dim[0];
 }
 
 static bool computed_while_loading(const Fusion *f, const Node *value) {
-    return value->type.rank == 2 && is_of_field(f, value);
-}
-
-/* The images, one for each example, lie in the field as windows see them. */
-static bool image_computed_while_loading(const Fusion *f, const Node *image) {
-    return is_of_field(f, image) && image->type.dim[0] == f->field[image->id]->type.dim[0];
+    return value->type.rank == 2 && has_examples(f, value);
 }
 
 /* [.., rows, cols] has the axes of the view from `first_column` on as its columns. */
@@ -65,6 +66,10 @@ static Node *to_store(const Fusion *f, Node *value) {
     return f->home[base->id] || base->op->cls == OP_MAP || leaf ? base : value;
 }
 
+Node *fusion_stored_whole(Fusion *f, Node *value) {
+    return fusion_in_memory(f, to_store(f, value));
+}
+
 bool operand_is_computed(const Operand *operand) {
     return operand->buffer->op->table == TABLE_FIELD;
 }
@@ -82,14 +87,14 @@ static Operand operand_of(Fusion *f, Node *contraction, int k) {
     if (computed_while_loading(f, value)) {
         operand.kind = OPERAND_COMPUTED;
         operand.buffer = f->field[value->id];
-    } else if (operand.kind == OPERAND_WINDOW && image_computed_while_loading(f, base->in[0])) {
+    } else if (operand.kind == OPERAND_WINDOW && has_examples(f, base->in[0])) {
         operand.view = base;
         operand.buffer = f->field[base->in[0]->id];
     } else if (operand.kind == OPERAND_MATRIX) {
-        operand.buffer = fusion_in_memory(f, to_store(f, value));
+        operand.buffer = fusion_stored_whole(f, value);
     } else {
         operand.view = base;
-        operand.buffer = fusion_in_memory(f, to_store(f, base->in[0]));
+        operand.buffer = fusion_stored_whole(f, base->in[0]);
     }
     return operand;
 }

@@ -4,8 +4,10 @@
  *       \                                \                      reads what the product reads
  *        `---> relu's mask                `-> to_float -> ..
  *
- * Rounded are the operands of products, and in training the batched results of products where they first have several
- * readers: such a value (a batch norm's input, a residual block's gradient) is stored between the passes over it. Weights
+ * Rounded are the operands of products and those that a call's kernel takes so (`CallDef.narrow`), whose result is then a bf16
+ * value too; and in training the batched results of products where they first have several readers, or are part of another
+ * tensor: such a value (a batch norm's input, a residual block's gradient, keys beside queries) is stored between the passes
+ * over it. Weights
  * stay f32: their bf16 copies are values of the step. Products add up in f32. What thin products read is left alone. */
 #include "pass/precision.h"
 
@@ -51,9 +53,9 @@ static Node *narrowed(Rounding *r, Node *n) {
     return *narrow;
 }
 
-/* The same views of the bf16 value. */
+/* The same views of the bf16 value. What is looked up is rounded, not the whole table. */
 static Node *narrow_operand(Rounding *r, Node *operand) {
-    if (operand->op->cls != OP_VIEW) {
+    if (operand->op->cls != OP_VIEW || operand->op->flags & OP_LOOKUP) {
         bool computed = operand->op->cls != OP_LEAF && operand->type.batched;
         r->rounded[operand->id] |= computed;
         return narrowed(r, operand);
@@ -63,14 +65,21 @@ static Node *narrow_operand(Rounding *r, Node *operand) {
     return graph_node(r->g, operand->op->name, operand->attr, 1, &below);
 }
 
-/* From a product through its epilogue, to where there is more than one reader. */
+/* The elements are read in another order, from memory. */
+static bool is_moved(const Node *view) {
+    return view->op->cls == OP_VIEW && !(view->op->flags & (OP_CONTIGUOUS | OP_REPEATS | OP_LOOKUP));
+}
+
+/* From a product through its epilogue, to where there is more than one reader, or one that moves elements. */
 static Node *branch_point(const Rounding *r, Node *product) {
     Node *n = product;
     while (r->readers[n->id] == 1) {
         Node *next = r->reader[n->id];
-        bool repeats = next->op->flags & OP_REPEATS;
+        bool repeats = next->op->flags & (OP_REPEATS | OP_LOOKUP);
         if ((next->op->cls != OP_MAP && next->op->cls != OP_VIEW) || repeats || next->type.dtype != DT_F32)
             return NULL;
+        if (is_moved(next))
+            return n;
         n = next;
     }
     return n;
@@ -92,13 +101,29 @@ static void round_readers(Rounding *r) {
             wide[i] = op1(r->g, "to_float", r->narrow[i]);
     for (int i = 0; i < r->count; i++) {
         Node *n = r->g->nodes.at[i];
+        Node **instead = n->op->flags & OP_PART ? r->narrow : wide;
         for (int k = 0; k < n->inputs; k++)
-            if (n->in[k]->id < r->count && wide[n->in[k]->id])
-                n->in[k] = wide[n->in[k]->id];
+            if (n->in[k]->id < r->count && instead[n->in[k]->id])
+                n->in[k] = instead[n->in[k]->id];
     }
     for (int i = 0; i < r->count; i++)
         if (wide[i])
             r->g->nodes.at[i]->name = NULL; /* it is the stored value's now */
+}
+
+/* The call with the operands that its kernel takes as bf16, and the result that it makes of them. */
+static void round_call(Rounding *r, Node *call) {
+    Node *in[MAX_INPUTS];
+    for (int k = 0; k < call->inputs; k++)
+        in[k] = call->op->call->narrow >> k & 1 ? narrow_operand(r, call->in[k]) : call->in[k];
+    graph_at(r->g, call->src);
+    Node *narrow = graph_name(graph_node(r->g, call->op->name, call->attr, call->inputs, in), call->name);
+    narrow->hint = call->hint;
+    r->rounded[call->id] = narrow->type.dtype == DT_BF16;
+    if (r->rounded[call->id])
+        r->narrow[call->id] = narrow;
+    else if (narrow != call)
+        call->replaced = narrow;
 }
 
 void round_operands(Graph *g) {
@@ -115,6 +140,8 @@ void round_operands(Graph *g) {
     for (int i = 0; i < count; i++)
         if (is_rounded_product(g->nodes.at[i]))
             round_product(&r, g->nodes.at[i]);
+        else if (g->nodes.at[i]->op->cls == OP_CALL && !(g->nodes.at[i]->op->flags & OP_PART))
+            round_call(&r, g->nodes.at[i]);
     round_readers(&r);
     graph_compact(g);
 }

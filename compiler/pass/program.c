@@ -123,6 +123,13 @@ static void print_product(Text *out, const Kernel *kernel) {
                     kernel->folds.at, kernel->folds.count);
 }
 
+static void print_call(Text *out, const Kernel *kernel) {
+    text_printf(out, "    %s of", kernel->call->op->name);
+    for (int k = 0; k < kernel->call->inputs; k++)
+        print_node(out, " ", kernel->operands[k]);
+    text_putc(out, '\n');
+}
+
 static void print_stage(Text *out, Arena *arena, int number, const Stage *stage) {
     text_printf(out, "    stage %d over %s, inner axes", number, type_graph_text(arena, &stage->domain));
     for (int axis = 0; axis < stage->domain.rank; axis++)
@@ -136,12 +143,16 @@ static void print_stage(Text *out, Arena *arena, int number, const Stage *stage)
 }
 
 static void print_kernel(Text *out, const Program *program, const Kernel *kernel) {
-    text_printf(out, "  %s %s\n", kernel->cls == KERNEL_CONTRACT ? "contract" : "loop", kernel->name);
+    static const char *const classes[] = {
+        [KERNEL_CONTRACT] = "contract", [KERNEL_LOOP] = "loop", [KERNEL_CALL] = "call"};
+    text_printf(out, "  %s %s\n", classes[kernel->cls], kernel->name);
     print_nodes(out, "computes", kernel->nodes.at, kernel->nodes.count);
     print_nodes(out, "loads", kernel->loads.at, kernel->loads.count);
     print_nodes(out, "stores", kernel->stores.at, kernel->stores.count);
     if (kernel->cls == KERNEL_CONTRACT)
         print_product(out, kernel);
+    else if (kernel->cls == KERNEL_CALL)
+        print_call(out, kernel);
     else
         text_printf(out, "    rows %lld\n", (long long)kernel->rows);
     for (int i = 0; i < kernel->stages.count; i++)
@@ -172,6 +183,8 @@ static void print_cut(Text *out, const Kernel *kernel) {
                                         [TEAM_COLUMN] = "8 threads"};
     if (kernel->cls == KERNEL_CONTRACT)
         print_tile(out, kernel);
+    else if (kernel->cls == KERNEL_CALL)
+        text_puts(out, kernel->call->op->name);
     else
         text_printf(out, "%lld rows, %s each", (long long)kernel->rows, teams[kernel->team]);
 }

@@ -32,7 +32,8 @@ static bool is_root_value(const Fusion *f, const Node *n) {
 }
 
 static bool is_operand(const Kernel *kernel, const Node *n) {
-    return kernel->cls == KERNEL_CONTRACT && (kernel->a.buffer == n || kernel->b.buffer == n);
+    return kernel->cls == KERNEL_CALL ||
+           (kernel->cls == KERNEL_CONTRACT && (kernel->a.buffer == n || kernel->b.buffer == n));
 }
 
 static bool is_stored(const Fusion *f, const Node *n) {
@@ -42,6 +43,7 @@ static bool is_stored(const Fusion *f, const Node *n) {
 
 /* What a map is made of in memory, and the nodes between. */
 typedef struct Cone {
+    const Kernel *home; /* of the map */
     Sources sources;
     VEC(Node *) between;
     int overwritten; /* id of the first kernel that overwrites one of the sources */
@@ -54,10 +56,18 @@ static void note_overwriter(const Fusion *f, const Node *leaf, Cone *cone) {
         cone->overwritten = overwriter->id;
 }
 
+/* The kernel that makes the node's value, if it comes no later than the map's. A view, or a map of leaves, that a later one puts
+ * in memory is not there yet for kernels between the two: they compute it. */
+static const Kernel *home_before(const Fusion *f, const Node *n, const Cone *cone) {
+    const Kernel *home = f->home[n->id];
+    return home && home->id <= cone->home->id ? home : NULL;
+}
+
 /* False: something below is complete only inside of its own kernel. */
 static bool add_cone(Fusion *f, Node *n, Cone *cone) {
     for (int k = 0; k < n->inputs; k++) {
         Node *in = n->in[k];
+        const Kernel *home = home_before(f, in, cone);
         bool leaf = in->op->flags & OP_BUFFER;
         if (!fusion_first_visit(f, in))
             continue;
@@ -66,11 +76,11 @@ static bool add_cone(Fusion *f, Node *n, Cone *cone) {
         if (leaf)
             note_overwriter(f, in, cone);
         bool narrow = n->op->flags & OP_WIDENS; /* may be stored in place of what is made of it */
-        if (leaf || is_stored(f, in) || (narrow && f->home[in->id])) {
+        if (leaf || (home && (narrow || is_stored(f, in)))) {
             VEC_PUSH(f->arena, &cone->sources, in);
             continue;
         }
-        if (f->home[in->id]) {
+        if (home) {
             if (in->op->cls != OP_MAP)
                 return false;
             VEC_PUSH(f->arena, &cone->between, in);
@@ -146,7 +156,7 @@ static void forget(Fusion *f, Node *n, const Cone *cone) {
 }
 
 static void recompute(Fusion *f, Node *n) {
-    Cone cone = {.overwritten = INT_MAX};
+    Cone cone = {.home = f->home[n->id], .overwritten = INT_MAX};
     if (n->op->cls != OP_MAP || is_root_value(f, n))
         return;
     fusion_walk(f);

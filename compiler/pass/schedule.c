@@ -168,11 +168,20 @@ static int64_t arena_bytes(const Program *program) {
     return bytes;
 }
 
+/* Functions of the library take as much shared memory as they can use, and know memory of the device only. */
+static bool has_calls(const Program *program) {
+    for (int k = 0; k < program->kernels.count; k++)
+        if (program->kernels.at[k]->cls == KERNEL_CALL)
+            return true;
+    return false;
+}
+
 /* The persistent kernel holds the registers and shared memory of its hungriest phase on every multiprocessor; it is for
  * steps whose phases are a few waves of small tiles. */
 static bool is_tiny(const Program *program) {
-    return program->machine->form != FORM_GRID ||
-           widest_phase(program) <= PERSISTENT_WAVES * (int64_t)program->machine->multiprocessors;
+    return !has_calls(program) &&
+           (program->machine->form != FORM_GRID ||
+            widest_phase(program) <= PERSISTENT_WAVES * (int64_t)program->machine->multiprocessors);
 }
 
 static bool uses_tensor_cores(const Program *program) {

@@ -291,6 +291,20 @@ static int choose_lanes(const Kernel *kernel, const Machine *machine) {
     return 1;
 }
 
+/* Neighbours in a row for one thread of its team: 16 bytes of floats, where there is work for many threads. */
+static int stage_lanes(const Kernel *kernel, const Stage *stage, const Machine *machine) {
+    enum { TAKEN = 4 };
+    const Type *domain = &stage->domain;
+    bool shared = kernel->team == TEAM_WARP || kernel->team == TEAM_BLOCK;
+    bool along_fast = domain->rank > 0 && stage->inner >> (domain->rank - 1) & 1;
+    if (!machine->blocks || machine->form != FORM_GRID || !shared || !along_fast || stage->contractions.count ||
+        stage->vectors.count)
+        return 1;
+    int64_t elements = type_elements(domain), threads = kernel->team == TEAM_WARP ? LANES : THREADS;
+    bool enough = elements / TAKEN >= threads_wanted(machine) && elements / kernel->rows >= TAKEN * threads;
+    return enough && domain->dim[domain->rank - 1] % TAKEN == 0 ? TAKEN : 1;
+}
+
 /* Threads for a row that is a column: until there are enough, or no numbers for them. */
 static int choose_depth(const Kernel *kernel, const Machine *machine) {
     int64_t rows = kernel->rows / kernel->lanes, extent = longest_stage(kernel);
@@ -314,6 +328,8 @@ static void cut_loop(Kernel *kernel, const Machine *machine) {
     kernel->team = choose_team(kernel, machine);
     kernel->lanes = choose_lanes(kernel, machine);
     kernel->depth = choose_depth(kernel, machine);
+    for (int s = 0; s < kernel->stages.count; s++)
+        kernel->stages.at[s].lanes = stage_lanes(kernel, &kernel->stages.at[s], machine);
     if (kernel->team == TEAM_COLUMN && kernel->depth == 1)
         kernel->team = TEAM_THREAD;
     kernel->tiles = divide_up(kernel->rows, rows_per_tile(kernel));
@@ -328,9 +344,17 @@ static void count_bytes(Kernel *kernel) {
         kernel->bytes += (double)type_bytes(&kernel->stores.at[i]->type);
 }
 
+static void cut_call(Kernel *kernel) {
+    const CallDef *call = kernel->call->op->call;
+    kernel->tiles = call->tiles(kernel->call);
+    kernel->flops = call->flops(kernel->call);
+}
+
 void kernel_cut(Kernel *kernel, const Machine *machine) {
     if (kernel->cls == KERNEL_CONTRACT)
         cut_product(kernel, machine);
+    else if (kernel->cls == KERNEL_CALL)
+        cut_call(kernel);
     else
         cut_loop(kernel, machine);
     count_bytes(kernel);
@@ -345,6 +369,12 @@ static double loop_cycles(const Kernel *kernel, const Machine *machine) {
     return machine->latency + stage * kernel->stages.count + 4 * serial;
 }
 
+/* A tile's share of the arithmetic, at half of the rate that a multiprocessor could have. */
+static double call_cycles(const Kernel *kernel, const Machine *machine) {
+    double alone = kernel_arithmetic(kernel, machine) * machine->multiprocessors * machine->clock;
+    return machine->latency + 2 * alone / (double)kernel->tiles;
+}
+
 void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine) {
     if (kernel->cls != KERNEL_CONTRACT)
         return;
@@ -357,8 +387,9 @@ void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine) {
 }
 
 double kernel_tile_seconds(const Kernel *kernel, const Machine *machine) {
-    double cycles =
-        kernel->cls == KERNEL_CONTRACT ? tile_cycles(kernel, &kernel->tile, machine) : loop_cycles(kernel, machine);
+    double cycles = kernel->cls == KERNEL_CONTRACT ? tile_cycles(kernel, &kernel->tile, machine)
+                    : kernel->cls == KERNEL_CALL   ? call_cycles(kernel, machine)
+                                                   : loop_cycles(kernel, machine);
     return cycles / machine->clock;
 }
 

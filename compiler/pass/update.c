@@ -171,6 +171,11 @@ static Node *averaged(Graph *g, Node *n) {
     return trained ? graph_state(g, module_state(g->module, n->attr.index, "ema")) : NULL;
 }
 
+static void use_averages(Graph *g) {
+    graph_rewrite(g, averaged);
+    graph_compact(g);
+}
+
 bool add_updates(Module *module, Node *loss, const Training *training) {
     Graph *g = module->train;
     Updates u = {g, module, training, NEW_ARRAY(module->arena, Node *, module->weights.count)};
@@ -187,8 +192,9 @@ bool add_updates(Module *module, Node *loss, const Training *training) {
     update_weights(&u, &optimizer);
     graph_compact(g);
     if (training->ema.value) {
-        graph_rewrite(module->eval, averaged);
-        graph_compact(module->eval);
+        use_averages(module->eval);
+        if (module->decode)
+            use_averages(module->decode);
     }
     return true;
 }

@@ -62,14 +62,24 @@ typedef struct InPlace {
     const Kernel *kernel;
     const Node *operand;
     Access own; /* index of the element that is being written */
+    int axes;   /* so many of its first must be those of what is read */
 } InPlace;
 
-/* The operand must be read at the written index only; a product's operands are checked apart. */
+static bool is_own(const InPlace *check, const Access *at, const Node *read) {
+    return access_equal(at, &check->own, check->axes < read->type.rank ? check->axes : read->type.rank);
+}
+
+static bool is_fold(const Kernel *kernel, const Node *n) {
+    return kernel->cls == KERNEL_LOOP && n->op->cls == OP_REDUCE && !loads(kernel, n);
+}
+
+/* A product's operands and a row's folds are checked apart. */
 static Walk visit_read(void *context, Node *n, const Access *at) {
     const InPlace *check = context;
     if (n == check->operand)
-        return access_equal(at, &check->own, n->type.rank) ? WALK_STOP : WALK_FAIL;
-    return n == check->kernel->contraction || loads(check->kernel, n) ? WALK_STOP : WALK_DEEPER;
+        return is_own(check, at, n) ? WALK_STOP : WALK_FAIL;
+    bool apart = n == check->kernel->contraction || is_fold(check->kernel, n);
+    return apart || loads(check->kernel, n) ? WALK_STOP : WALK_DEEPER;
 }
 
 static Access own_index(Arena *arena, int rank) {
@@ -79,12 +89,29 @@ static Access own_index(Arena *arena, int rank) {
     return at;
 }
 
-/* Each element is computed by one thread from values at its own index, and from a product. */
-static bool is_elementwise(const Kernel *kernel) {
-    if (kernel->cls == KERNEL_CONTRACT)
-        return true;
-    const Stage *stage = kernel->stages.at;
-    return kernel->stages.count == 1 && !stage->reduces.count && !stage->contractions.count;
+static bool folds_trailing_axes(const Kernel *kernel) {
+    return kernel->inner >> kernel->kept.rank && !(kernel->inner & ((1u << kernel->kept.rank) - 1));
+}
+
+/* The threads of a row have read all that the folds of a stage need when the next stage begins: the last one, if it folds
+ * nothing itself, may write over it. */
+static bool writes_last(const Kernel *kernel, const Node *value) {
+    const Stage *last = &kernel->stages.at[kernel->stages.count - 1];
+    bool stored = false;
+    for (int i = 0; i < last->stores.count; i++)
+        stored |= last->stores.at[i] == value;
+    for (int s = 0; s + 1 < kernel->stages.count; s++) {
+        const Stage *stage = &kernel->stages.at[s];
+        if (stage->contractions.count || (stage->inner && !stage->reduces.count))
+            return false;
+    }
+    return stored && !last->reduces.count && !last->contractions.count &&
+           (kernel->stages.count == 1 || folds_trailing_axes(kernel));
+}
+
+/* Each element is written by one thread, from values at its own index, a product, or folds of its row. */
+static bool may_write_in_place(const Kernel *kernel, const Node *value) {
+    return kernel->cls == KERNEL_CONTRACT || (kernel->cls == KERNEL_LOOP && writes_last(kernel, value));
 }
 
 static bool product_reads(const Kernel *kernel, const Node *operand) {
@@ -94,13 +121,25 @@ static bool product_reads(const Kernel *kernel, const Node *operand) {
 /* Only the stored value itself, and only at its own index: another value might be stored before it is read. */
 static bool reads_at_own_index(Arena *arena, const Kernel *kernel, const Node *value, const Node *operand) {
     static const Access nowhere = {{"", "", "", "", "", "", "", ""}}; /* equals no index */
-    InPlace check = {kernel, operand, own_index(arena, operand->type.rank)};
-    const Access own = check.own;
+    const Access own = own_index(arena, operand->type.rank);
     for (int i = 0; i < kernel->stores.count; i++) {
         Node *stored = kernel->stores.at[i];
         Access at = own_index(arena, stored->type.rank);
-        check.own = stored == value ? own : nowhere;
+        InPlace check = {kernel, operand, stored == value ? own : nowhere, MAX_RANK};
         if (!access_walk(arena, stored, &at, visit_read, &check))
+            return false;
+    }
+    return true;
+}
+
+/* Folds read the row that is being written, and no other. */
+static bool folds_own_row(Arena *arena, const Kernel *kernel, const Node *operand) {
+    const Access own = own_index(arena, operand->type.rank);
+    for (int i = 0; i < kernel->nodes.count; i++) {
+        Node *fold = kernel->nodes.at[i];
+        InPlace check = {kernel, operand, own, kernel->kept.rank};
+        Access row = own_index(arena, fold->type.rank);
+        if (is_fold(kernel, fold) && !access_walk(arena, fold, &row, visit_read, &check))
             return false;
     }
     return true;
@@ -124,7 +163,7 @@ static bool may_overwrite(Arena *arena, const Program *program, const Kernel *ke
            type_same_shape(&from->type, &value->type) &&
            element_bytes(from, real_bytes) == element_bytes(value, real_bytes) && !product_reads(kernel, from) &&
            !read_by_another(&program->phases.at[kernel->phase], kernel, from) &&
-           reads_at_own_index(arena, kernel, value, from);
+           reads_at_own_index(arena, kernel, value, from) && folds_own_row(arena, kernel, from);
 }
 
 /* Of the operands that die with the value's kernel, the one that was written first. */
@@ -133,7 +172,7 @@ static void find_in_place(Arena *arena, const Program *program, Liveness *live, 
     for (int i = 0; i < live->values.count; i++) {
         LiveValue *value = &live->values.at[i];
         const Kernel *kernel = program_producer(program, value->node);
-        for (int k = 0; k < kernel->loads.count && is_elementwise(kernel); k++) {
+        for (int k = 0; k < kernel->loads.count && may_write_in_place(kernel, value->node); k++) {
             int j = live->of_node[kernel->loads.at[k]->id];
             bool better = j >= 0 && !taken[j] && (value->over < 0 || j < value->over);
             if (better && may_overwrite(arena, program, kernel, value->node, &live->values.at[j], real_bytes))
@@ -144,11 +183,23 @@ static void find_in_place(Arena *arena, const Program *program, Liveness *live, 
     }
 }
 
+/* What a program keeps from run to run, in bytes that nothing else of it has. */
+static void add_kept(Arena *arena, const Program *program, Liveness *live) {
+    for (int i = 0; i < program->graph->nodes.count; i++) {
+        Node *n = program->graph->nodes.at[i];
+        if (!(n->op->flags & OP_BUFFER) || n->op->table != TABLE_NONE)
+            continue;
+        live->of_node[n->id] = live->values.count;
+        VEC_PUSH(arena, &live->values, ((LiveValue){n, 0, program->phases.count - 1, -1}));
+    }
+}
+
 Liveness liveness(Arena *arena, const Program *program, int real_bytes) {
     Liveness live = {.of_node = NEW_ARRAY(arena, int, program->graph->nodes.count)};
     memset(live.of_node, -1, (size_t)program->graph->nodes.count * sizeof *live.of_node);
     for (int i = 0; i < program->phases.count; i++)
         add_phase(arena, program, &program->phases.at[i], &live);
     find_in_place(arena, program, &live, real_bytes);
+    add_kept(arena, program, &live);
     return live;
 }

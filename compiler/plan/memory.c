@@ -53,6 +53,8 @@ static void add_tensors(Module *module, Plan *plan, BufferKind kind, int64_t *to
 /* The user's name; for what has none, what it is to a value that has, or the kernel's and the operator's. Values of other programs than train say so. */
 static const char *value_label(Arena *arena, const Program *program, const Node *node, bool trains) {
     const char *label = node->name ? node->name : value_title(program, node);
+    if (!label && program_producer(program, node)->call == node)
+        label = program_producer(program, node)->name;
     if (!label)
         label = arena_printf(arena, "%s_%s", program_producer(program, node)->name, node->op->name);
     return trains ? label : arena_printf(arena, "%s_%s", program->prefix, label);
@@ -145,6 +147,13 @@ const Buffer *plan_buffer(const Plan *plan, const Node *n) {
             return plan_buffer(plan, leaf);
     }
     return row < 0 ? NULL : &plan->buffers.at[row];
+}
+
+const Program *plan_program(const Plan *plan, const Graph *graph) {
+    for (int i = 0; i < plan->program_count; i++)
+        if (plan->programs[i]->graph == graph)
+            return plan->programs[i];
+    return NULL;
 }
 
 /* ---- verifying ---- */

@@ -31,7 +31,7 @@ typedef struct Buffer {
 
 typedef struct Plan {
     VEC(Buffer) buffers;                 /* by offset, then name */
-    const Program *programs[MAX_GRAPHS]; /* as PROGRAM_TRAIN ... name them */
+    const Program *programs[MAX_GRAPHS]; /* in the order of the module's graphs */
     int program_count;
     int64_t arena_bytes;    /* with sharing */
     int64_t unshared_bytes; /* every buffer on its own */
@@ -55,5 +55,8 @@ void plan_svg(const Plan *plan, Text *out);
 /* The buffer of a weight, a state or a stored node of a program (of an assigned value: the leaf's). NULL for a data
  * field, which lies outside the arena, and for a value that only reports read. */
 const Buffer *plan_buffer(const Plan *plan, const Node *n);
+
+/* That of the graph; NULL: the module has no such graph. */
+const Program *plan_program(const Plan *plan, const Graph *graph);
 
 #endif

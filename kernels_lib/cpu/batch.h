@@ -70,6 +70,15 @@ static inline real knob(const Batch *batch, int index) {
     return batch->run->knob[index];
 }
 
+/* Of the token that is generated from: its position, and itself. */
+static inline int position(const Batch *batch) {
+    return (int)batch->run->clock[MTC_POSITION];
+}
+
+static inline int token(const Batch *batch) {
+    return (int)batch->run->clock[MTC_TOKEN];
+}
+
 /* Uniform in [0, 1), a function of seed, stream, step and element alone. */
 static inline real uniform(const Batch *batch, int stream, int64_t element) {
     return mtc_uniform(batch->run->seed, (uint32_t)stream, (uint64_t)batch->step, (uint64_t)element);

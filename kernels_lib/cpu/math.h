@@ -87,6 +87,11 @@ static inline double double_min(double a, double b) {
 /* A stored condition. GCC 12 makes no vector code of loads of type bool. */
 #define truth(x) (*(const unsigned char *)&(x))
 
+/* The whole number from 0 to size - 1 that is nearest to x. */
+static inline int clamped(int x, int size) {
+    return x < 0 ? 0 : x < size ? x : size - 1;
+}
+
 static inline real sign(real x) {
     return (real)((x > 0) - (x < 0));
 }

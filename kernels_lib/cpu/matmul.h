@@ -75,18 +75,18 @@ static inline __attribute__((always_inline)) void matmul_registers(int vectors, 
  * of the flat array exchange its rows and columns. */
 static inline void matmul_transpose(real *panel, int width, const real *at, ptrdiff_t stride) {
     enum { HALF = MATMUL_LANES * MATMUL_LANES / 2 };
-    real cards[2 * HALF], shuffled[2 * HALF];
+    real cards[2][2 * HALF];
+    int now = 0;
     for (int j = 0; j < MATMUL_LANES; j++)
-        matmul_store(cards + j * MATMUL_LANES, matmul_load(at + j * stride));
-    for (int round = 1; round < MATMUL_LANES; round *= 2) {
+        matmul_store(cards[0] + j * MATMUL_LANES, matmul_load(at + j * stride));
+#pragma GCC unroll 4
+    for (int round = 1; round < MATMUL_LANES; round *= 2, now = 1 - now)
         for (int x = 0; x < HALF; x++) {
-            shuffled[2 * x] = cards[x];
-            shuffled[2 * x + 1] = cards[x + HALF];
+            cards[1 - now][2 * x] = cards[now][x];
+            cards[1 - now][2 * x + 1] = cards[now][x + HALF];
         }
-        memcpy(cards, shuffled, sizeof cards);
-    }
     for (int k = 0; k < MATMUL_LANES; k++)
-        matmul_store(panel + k * width, matmul_load(cards + k * MATMUL_LANES));
+        matmul_store(panel + k * width, matmul_load(cards[now] + k * MATMUL_LANES));
 }
 
 /* panel[k, j] = b(k, j) for a block of at most LANES columns and any depth; columns that are missing become zeros. */
@@ -124,14 +124,14 @@ static inline void matmul_any_panel(real *sum, int stride, int rows, int columns
     }
 }
 
-/* The tile: sum[(i - i0) * stride + j - j0] for the rows and columns from (i0, j0) on. `sum` has room for `rows`, at most
- * MATMUL_TALLEST, rounded up to 8 and `columns` rounded up to 16 (the sums there are of no use), and stride is a multiple
- * of 16. */
-static inline void matmul(real *sum, int stride, Matrix a, Matrix b, int i0, int j0, int rows, int columns, int depth) {
+/* Adds the tile to sum[(i - i0) * stride + j - j0], for the rows and columns from (i0, j0) on. `sum` has room for `rows`,
+ * at most MATMUL_TALLEST, rounded up to 8 and `columns` rounded up to 16 (the sums there are of no use), and stride is a
+ * multiple of 16. */
+static inline void matmul_add(real *sum, int stride, Matrix a, Matrix b, int i0, int j0, int rows, int columns,
+                              int depth) {
     real left_room[MATMUL_TALLEST * MATMUL_DEPTH] __attribute__((aligned(64)));
     real right_room[MATMUL_DEPTH * MATMUL_PANEL] __attribute__((aligned(64)));
     bool may_stay = !a.transposed || a.columns <= MATMUL_TALLEST; /* else its lines meet in the cache */
-    memset(sum, 0, sizeof(real) * (size_t)(stride * ((rows + 7) / 8 * 8)));
     for (int k = 0; k < depth; k += MATMUL_DEPTH) {
         int steps = least(depth - k, MATMUL_DEPTH);
         Block left = block_of(&a, i0, k, rows, steps, may_stay, left_room);
@@ -141,6 +141,12 @@ static inline void matmul(real *sum, int stride, Matrix a, Matrix b, int i0, int
             matmul_any_panel(sum + j, stride, rows, width, steps, left, right);
         }
     }
+}
+
+/* The tile itself. */
+static inline void matmul(real *sum, int stride, Matrix a, Matrix b, int i0, int j0, int rows, int columns, int depth) {
+    zero_numbers(sum, stride * ((rows + 7) / 8 * 8));
+    matmul_add(sum, stride, a, b, i0, j0, rows, columns, depth);
 }
 
 #endif

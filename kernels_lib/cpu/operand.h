@@ -120,7 +120,7 @@ static inline void copy_clipped(real *to, const Matrix *m, ptrdiff_t line, int f
 }
 
 /* The element of the image that output `o` sees at tap `k`; -1: none. */
-static inline int position(const Axis *axis, int size, int o, int k) {
+static inline int seen_at(const Axis *axis, int size, int o, int k) {
     int p = o * axis->stride + k * axis->dilation - axis->pad;
     if (axis->spread > 1) {
         if (p % axis->spread)
@@ -137,9 +137,9 @@ static inline void copy_window(real *to, const Matrix *m, const int output[3], i
     int pixels = m->width * m->channels;
     while (count > 0) {
         int run = least(count, (whole_line ? across->taps - kw : 1) * m->channels - c);
-        int h = position(&m->along_rows, m->height, output[1], kh);
+        int h = seen_at(&m->along_rows, m->height, output[1], kh);
         ptrdiff_t line = ((ptrdiff_t)output[0] * m->height + h) * pixels;
-        int w = whole_line ? output[2] * across->stride + kw - across->pad : position(across, m->width, output[2], kw);
+        int w = whole_line ? output[2] * across->stride + kw - across->pad : seen_at(across, m->width, output[2], kw);
         if (h < 0 || (w < 0 && !whole_line))
             zero_numbers(to, run);
         else

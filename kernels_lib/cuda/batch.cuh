@@ -13,6 +13,7 @@ struct Batch {
     int ordered;      // rows that `order` has: the real ones, or all
     int64_t step;     // 1 for the first update
     double *reports;  // where this step's means go
+    int again = 0;    // of a launch that a step makes several times, with other tensors: how often before
 };
 
 /* The batch of the training step `ahead` steps after the one that the clock shows. */
@@ -85,6 +86,15 @@ static inline __device__ float total_steps(const Batch &batch) {
 
 static inline __device__ float knob(const Batch &batch, int index) {
     return batch.run->knob[index];
+}
+
+/* Of the token that is generated from: its position, and itself. */
+static inline __device__ int position(const Batch &batch) {
+    return (int)batch.run->clock[MTC_POSITION];
+}
+
+static inline __device__ int token(const Batch &batch) {
+    return (int)batch.run->clock[MTC_TOKEN];
 }
 
 /* Uniform in [0, 1), a function of seed, stream, step and element alone. */

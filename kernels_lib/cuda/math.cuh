@@ -41,4 +41,9 @@ static inline __device__ float sign(float x) {
     return (float)(x > 0) - (float)(x < 0);
 }
 
+/* The whole number from 0 to size - 1 that is nearest to x. */
+static inline __device__ int clamped(int x, int size) {
+    return x < 0 ? 0 : x < size ? x : size - 1;
+}
+
 #endif

@@ -103,7 +103,8 @@ constexpr int UNROLLED_TILES = 8;
 /* The first SHARING tiles use the SHARED bytes of shared memory. A block goes on to the others while some of its threads
  * are still busy. */
 template <auto BODY, int TILES, int SHARED, int SHARING = TILES> struct Phase {
-    static constexpr int tiles = TILES, shared = SHARED;
+    using Kernel = Phase; // what is launched
+    static constexpr int tiles = TILES, shared = SHARED, again = 0;
     static constexpr bool beside = false;
 
     template <class Tensors>
@@ -129,7 +130,14 @@ template <auto BODY, int TILES, int SHARED, int SHARING = TILES> struct Phase {
 /* In a graph, long kernels of a phase are launches of their own, each with the registers and the shared memory that it
  * needs; all but the first are this. */
 template <auto BODY, int TILES, int SHARED> struct Beside : Phase<BODY, TILES, SHARED> {
+    using Kernel = Beside;
     static constexpr bool beside = true;
+};
+
+/* The same launch once more, AGAIN of them before. */
+template <class First, int AGAIN> struct Again : First {
+    using Kernel = typename First::Kernel;
+    static constexpr int again = AGAIN;
 };
 
 /* What the launches of all phases have in common. */
@@ -153,6 +161,11 @@ template <class Tensors, int BATCH, int REPORTS, class... Phases> struct Step : 
 
 /* What the launches that follow work on; set on their stream. */
 static __constant__ MtcRun current_run;
+
+/* A tensor that begins `units` of 256 bytes behind the arena's start. */
+template <class T> __device__ T *at_place(unsigned units) {
+    return (T *)(current_run.arena + (int64_t)units * 256);
+}
 
 /* The first error of a sequence of calls: nothing runs after it. */
 struct Attempt {
@@ -186,6 +199,7 @@ struct Work {
     int64_t rows, slot; // evaluation only
     int tile, end;      // of block 0; after the last block's
     bool beside;        // the launch before belongs to the same phase
+    int again;          // launches of the same kernel before it
 };
 
 static inline __device__ Batch batch_of(const Work &work, int size, int reports) {
@@ -219,7 +233,8 @@ template <class Common, class Phase> __global__ void __launch_bounds__(THREADS) 
     admit_next_launch();
     Gate open;
     const typename Common::Tensors tensors(current_run, current_run.arena);
-    const Batch batch = batch_of(work, Common::batch, Common::reports);
+    Batch batch = batch_of(work, Common::batch, Common::reports);
+    batch.again = work.again;
     // one tile a block; as a loop, nvcc reads what does not depend on the tile first, and 1.2 us of a step are saved
     for (int tile = work.tile + blockIdx.x; tile < work.end; tile += gridDim.x)
         Phase::run_tile(tensors, batch, tile, shared, open);
@@ -236,12 +251,14 @@ struct Launch {
     const void *kernel;
     int tiles, shared;
     bool beside;
+    int again;
 };
 
 template <class Tensors, int BATCH, int REPORTS, class... Phases>
 const Launch *launches_of(Step<Tensors, BATCH, REPORTS, Phases...>) {
-    static const Launch launches[] = {{(const void *)phase_kernel<Common<Tensors, BATCH, REPORTS>, Phases>,
-                                       Phases::tiles, Phases::shared, Phases::beside}...};
+    static const Launch launches[] = {
+        {(const void *)phase_kernel<Common<Tensors, BATCH, REPORTS>, typename Phases::Kernel>, Phases::tiles,
+         Phases::shared, Phases::beside, Phases::again}...};
     return launches;
 }
 
@@ -258,6 +275,7 @@ static inline cudaError_t launch_tiles(const Launch &launch, Work work, int tile
     config.stream = stream;
     config.attrs = &early;
     work.end = work.tile + tiles;
+    work.again = launch.again;
     void *arguments[] = {&work};
     return Attempt()
         .then([&] { return cudaGetDevice(&device); })
@@ -291,19 +309,6 @@ template <class Step> const char *launch_until(const MtcRun *run, int last) {
         .text();
 }
 
-/* A kernel: its share of the tiles of a launch, behind those of the kernels before it in a table of all. */
-struct Part {
-    int launch, tiles;
-};
-
-template <class Step> cudaError_t launch_part(const Part *parts, int kernel, cudaStream_t stream) {
-    const Part &part = parts[kernel];
-    Work work = {true};
-    for (int before = 0; before < kernel; before++)
-        work.tile += parts[before].launch == part.launch ? parts[before].tiles : 0;
-    return launch_tiles(launches_of(Step())[part.launch], work, part.tiles, stream);
-}
-
 template <class Step> const char *launch_evaluation(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return Attempt()
         .then([&] { return set_run(run); })
@@ -329,42 +334,6 @@ template <class Enqueue> cudaError_t capture(cudaGraphExec_t *executable, Enqueu
         cudaStreamDestroy(stream);
     return attempt.error;
 }
-
-/* One kernel of a training step again and again, the clock standing still: a graph of its launches, which is kept while
- * the same is asked for, so that its making is not measured. */
-template <class Step> class Repeated {
-    cudaGraphExec_t graph = nullptr;
-    int kernel = 0;
-    int64_t times = 0; // 0: there is no graph
-
-    cudaError_t make(const Part *parts) {
-        return capture(&graph, [&](cudaStream_t stream) {
-            Attempt attempt;
-            for (int64_t n = 0; n < times; n++)
-                attempt.then([&] { return launch_part<Step>(parts, kernel, stream); });
-            return attempt.error;
-        });
-    }
-
-public:
-    const char *run(const MtcRun *run, const Part *parts, int wanted_kernel, int64_t wanted_times) {
-        Attempt attempt;
-        if (kernel != wanted_kernel || times != wanted_times) {
-            release();
-            kernel = wanted_kernel;
-            times = wanted_times;
-            attempt.then([&] { return make(parts); });
-        }
-        return attempt.then([&] { return set_run(run); }).then([&] { return cudaGraphLaunch(graph, nullptr); }).text();
-    }
-
-    void release() {
-        if (graph)
-            cudaGraphExecDestroy(graph);
-        graph = nullptr;
-        times = 0;
-    }
-};
 
 template <class Step> class Replayed {
     /* A graph's launch costs more than a short step takes; the nodes of a long one, more memory and time than that. */

@@ -64,6 +64,21 @@ template <class Product, class Tile, class A, class Side> constexpr bool is_resi
 template <class Tile, bool A_ALONG_K, bool B_ALONG_K> using TensorSums = WarpSums<Tile, A_ALONG_K, B_ALONG_K>;
 #endif
 
+/* The sums go through shared memory, where the panels have been, so that neighbouring outputs are written together. */
+template <class Product, class Tile, class Walk, class Sums, class LineSums, class Out>
+__device__ void write_streamed(int i0, int j0, char *shared, Sums &sums, LineSums &line_sums, const Out &out) {
+    float *tile_sums = (float *)shared, *side_sums = tile_sums + Tile::m * Tile::pitch;
+    __syncthreads();
+    sums.lay(tile_sums);
+    line_sums.lay(side_sums);
+    __syncthreads();
+    Outputs<Product, Tile, Tile::m, Out> outputs{i0, j0};
+    outputs.read_and_write(
+        out, [=](int row) { return Walk::line(i0 + row) - i0; }, TileSums{tile_sums, Tile::pitch});
+    outputs.fold(out, tile_sums);
+    line_sums.write(side_sums);
+}
+
 template <class Product, class Tile, class A, class B, class Out, class Side, class Gate>
 __device__ void matmul_streamed(int i0, int j0, const A &a, const B &b, char *shared, Gate &gate, const Out &out,
                                 const Side &side) {
@@ -118,16 +133,7 @@ __device__ void matmul_streamed(int i0, int j0, const A &a, const B &b, char *sh
     } while (++panel < walk.panels);
     sums.finish();
 
-    float *tile_sums = (float *)shared, *side_sums = tile_sums + Tile::m * Tile::pitch;
-    __syncthreads();
-    sums.lay(tile_sums);
-    line_sums.lay(side_sums);
-    __syncthreads();
-    Outputs<Product, Tile, Tile::m, Out> outputs{i0, j0};
-    outputs.read_and_write(
-        out, [=](int row) { return Walk::line(i0 + row) - i0; }, TileSums{tile_sums, Tile::pitch});
-    outputs.fold(out, tile_sums);
-    line_sums.write(side_sums);
+    write_streamed<Product, Tile, Walk>(i0, j0, shared, sums, line_sums, out);
 }
 
 template <class Product, class Tile, class A, class B, class Out, class Side, class Gate>

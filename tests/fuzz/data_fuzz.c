@@ -1,13 +1,19 @@
 /* libFuzzer harness: files of examples. The first byte of an input selects the format and the field, the rest is the
- * file; FUZZ_READER=table|images|npz|npy|idx holds to one reader. A file is refused with a message or read whole, labels in range; a table is the same however it is cut into
+ * file; FUZZ_READER=table|npz|windows|images|npy|idx holds to one reader. A file is refused with a message or read whole, labels in range; a table is the same however it is cut into
  * chunks; anything else is a find. */
+#define _GNU_SOURCE /* memfd_create */
 #include "dataset.h"
 #include "image.h"
 #include "table.h"
+#include "vocabulary.h"
+#include "windows.h"
 #include "zip.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static const MtcField fields[] = {
     {.name = "image", .type = MTC_U8, .rank = 2, .dim = {2, 3}, .elements = 6},
@@ -20,7 +26,8 @@ static const MtcField fields[] = {
 static const struct Reader {
     const char *name;
     uint8_t mask, bits;
-} readers[] = {{"table", 128, 128}, {"npz", 192, 64}, {"images", 200, 8}, {"npy", 204, 4}, {"idx", 204, 0}};
+} readers[] = {{"table", 128, 128}, {"npz", 192, 64}, {"windows", 224, 32},
+               {"images", 232, 8},  {"npy", 236, 4},  {"idx", 236, 0}};
 static const struct Reader *only; /* the one that $FUZZ_READER names; NULL: each input chooses */
 
 int LLVMFuzzerInitialize(int *argc, char ***argv) {
@@ -97,6 +104,69 @@ static void read_image(uint8_t kind, const uint8_t *data, size_t size) {
     free(planes);
 }
 
+/* ---- windows ---- */
+
+static void check_fault(const MtcFault *fault) {
+    if (!fault->code || !fault->text[0])
+        abort();
+}
+
+static void read_tokens(const MtcField *field, const uint8_t *data, size_t size) {
+    MtcFault fault;
+    void *token;
+    int64_t count;
+    memset(&fault, 0, sizeof fault);
+    if (mtc_parse_tokens(&fault, field, "input", data, size, &token, &count)) {
+        check_fault(&fault);
+        return;
+    }
+    for (int64_t i = 0; i < count; i++)
+        if (mtc_class_at(field, token, i) >= field->classes)
+            abort();
+    free(token);
+}
+
+/* What is encoded and decoded again is the text. */
+static void read_characters(const MtcField *field, const char *data, size_t size) {
+    MtcFault fault;
+    MtcMeaning meaning;
+    void *token;
+    int64_t count;
+    size_t at = 0;
+    memset(&fault, 0, sizeof fault);
+    memset(&meaning, 0, sizeof meaning);
+    if (mtc_learn_characters(&fault, field, "input", data, size, &meaning)) {
+        check_fault(&fault);
+        return;
+    }
+    MtcVocabulary vocabulary = {MTC_LEVEL_CHARACTERS, 0, meaning.words, meaning.word};
+    if (mtc_encode_characters(&fault, field, &vocabulary, "input", data, size, &token, &count))
+        abort();
+    for (int64_t i = 0; i < count; i++) {
+        char bytes[MTC_TOKEN_BYTES];
+        size_t length = mtc_decode_token(&vocabulary, (int32_t)mtc_class_at(field, token, i), bytes);
+        if (at + length > size || memcmp(data + at, bytes, length) != 0)
+            abort();
+        at += length;
+    }
+    if (at != size)
+        abort();
+    mtc_free_strings(meaning.word, meaning.words);
+    free(token);
+}
+
+static void read_windows(uint8_t kind, const uint8_t *data, size_t size) {
+    MtcField few = {.name = "window", .type = MTC_U8, .rank = 1, .dim = {3}, .elements = 3, .classes = 40};
+    MtcField many = {.name = "window", .type = MTC_U16, .rank = 1, .dim = {3}, .elements = 3, .classes = 3000};
+    uint8_t *copy = (uint8_t *)malloc(size ? size : 1); /* nothing lies behind it */
+    memcpy(copy, data, size);
+    if (kind & 1)
+        read_tokens(kind & 2 ? &few : &many, copy, size);
+    else
+        read_characters(kind & 2 ? &few : &many, (const char *)copy, size);
+    free(copy);
+}
+
 /* ---- tables ---- */
 
 static const MtcTableColumn columns[] = {{"b", MTC_CELL_WORD, "", true, 0, 0},
@@ -105,22 +175,11 @@ static const MtcTableColumn columns[] = {{"b", MTC_CELL_WORD, "", true, 0, 0},
                                          {"a", MTC_CELL_INTEGER, "", true, -1000, 1000}};
 static const char *const names[] = {"a", "b", "c"};
 
-static int read_table(MtcFault *fault, const MtcTableForm *form, const uint8_t *data, size_t size, bool skip,
-                      const char *chunk, MtcTable *table) {
-    int *position = NULL, count;
-    const char *begin;
+static int read_table(MtcFault *fault, const char *path, const MtcTableForm *form, bool skip, const char *chunk,
+                      MtcTable *table) {
     memset(fault, 0, sizeof *fault);
-    memset(table, 0, sizeof *table);
     setenv("MTC_TABLE_CHUNK", chunk, 1);
-    table->text.path = strdup("input");
-    table->text.file = (void *)data;
-    table->text.file_size = size;
-    int code = mtc_text_unpack(fault, &table->text);
-    if (!code)
-        code = mtc_table_layout(fault, &table->text, form, &position, &count, &begin);
-    if (!code)
-        code = mtc_table_parse(fault, form, position, count, begin, skip, table);
-    free(position);
+    int code = mtc_table_read(fault, path, form, skip, false, table);
     if (code && (!fault->code || !fault->text[0]))
         abort();
     return code;
@@ -138,32 +197,35 @@ static void compare(const MtcTable *a, const MtcTable *b) {
     }
 }
 
-static void free_table(MtcTable *table) {
-    table->text.file = NULL; /* the fuzzer's memory */
-    mtc_table_free(table);
+/* A file in memory, of these bytes: its path. */
+static void memory_file(int *file, char *path, size_t path_size, const uint8_t *data, size_t size) {
+    *file = memfd_create("input", 0);
+    if (*file < 0 || write(*file, data, size) != (ssize_t)size)
+        abort();
+    snprintf(path, path_size, "/proc/self/fd/%d", *file);
 }
 
-/* Whole, and in chunks of a few bytes. */
+/* In one piece, and in pieces of a few bytes. */
 static void read_tables(uint8_t kind, const uint8_t *data, size_t size) {
     MtcTableForm form = {kind & 1, kind & 1 ? 0 : 3, names, kind & 2, kind & 4 ? ',' : '\t', kind & 4 ? '"' : 0,
                          4,        columns};
     MtcFault whole_fault, cut_fault;
     MtcTable whole, cut;
-    char place[512];
-    uint8_t *copy = (uint8_t *)malloc(size ? size : 1);
-    memcpy(copy, data, size); /* nothing lies behind it */
-    int code = read_table(&whole_fault, &form, copy, size, kind & 8, "1000000", &whole);
-    int other = read_table(&cut_fault, &form, copy, size, kind & 8, kind & 16 ? "1" : "5", &cut);
+    char path[64], place[512];
+    int file;
+    memory_file(&file, path, sizeof path, data, size);
+    int code = read_table(&whole_fault, path, &form, kind & 8, "1000000", &whole);
+    int other = read_table(&cut_fault, path, &form, kind & 8, kind & 16 ? "1" : "5", &cut);
     if (code != other || (code && strcmp(whole_fault.text, cut_fault.text) != 0))
         abort();
     if (!code) {
         compare(&whole, &cut);
         for (int64_t row = 0; row < whole.rows && row < 50; row++)
             mtc_table_place(&whole, &form, row, (int)(row % 4), place, sizeof place);
+        mtc_table_free(&whole);
+        mtc_table_free(&cut);
     }
-    free_table(&whole);
-    free_table(&cut);
-    free(copy);
+    close(file);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -175,6 +237,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         read_tables(kind, data + 1, size - 1);
     else if (kind & 64)
         read_archive(field, data + 1, size - 1);
+    else if (kind & 32)
+        read_windows(kind, data + 1, size - 1);
     else if (kind & 8)
         read_image(kind, data + 1, size - 1);
     else

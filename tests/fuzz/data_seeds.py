@@ -18,6 +18,7 @@ TSV = b"1\tx\t2020-01-02\n2.5\ty\t2020-02-29 10:00\nNA\t\t\n"
 CSV = b'1,"x ""y"", z",2020-01-02\r\n2e3,"y\nz",2021-01-01\r\n'
 HEADER, COMMA, SKIP, TINY, ZIP, TABLE = 1, 4, 8, 16, 64, 128
 GREY, RESIZE, IMAGE = 1, 2, 8
+TOKENS, FEW, WINDOWS = 1, 2, 32
 
 
 def packed(write, *args, **arrays):
@@ -41,8 +42,19 @@ def images():
         yield IMAGE | RESIZE, jpeg(np.concatenate([colours, grey], 2))
 
 
+def windows():
+    yield WINDOWS, "to be,\nor nöt to be\t☃🙂".encode()
+    yield WINDOWS | FEW, b"to be"
+    yield WINDOWS | TOKENS, np.arange(2990, 3000, dtype="<u2").tobytes()
+    for width, magic, version in (("<u2", 20240520, 1), ("<u4", 20240801, 7)):
+        header = np.zeros(256, "<i4")
+        header[:3] = magic, version, 10
+        yield WINDOWS | TOKENS | FEW, header.tobytes() + np.arange(10, dtype=width).tobytes()
+
+
 def seeds():
     yield from images()
+    yield from windows()
     yield TABLE, TSV
     yield TABLE | HEADER, b"b\tc\ta\nx\t2020-01-01\t4\n"
     yield TABLE | COMMA, CSV

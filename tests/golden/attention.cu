@@ -28,6 +28,7 @@
 #include "cuda/math.cuh"     // relu, sigmoid ...
 #include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
 #include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
+#include "cuda/repeated.cuh" // a kernel again and again, alone
 #include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
 #include "cuda/team.cuh"     // the threads of a row
 
@@ -52,13 +53,13 @@ struct Tensors {
     float *eval_loss_part;        // [BATCH], shares bytes of a
     float *loss_part;             // [BATCH], shares bytes of a
     float *a_times_a_mul;         // [BATCH, A_ROWS, A_ROWS]
+    float *d_y;                   // [BATCH, Y], shares bytes of a_times_a_mul
     float *eval_a_times_a_mul;    // [BATCH, A_ROWS, A_ROWS], shares bytes of a_times_a_mul
-    float *eval_s_times_a_matmul; // [BATCH, A_ROWS, A_COLUMNS], shares bytes of a_times_a_mul
-    float *s_times_a_matmul;      // [BATCH, A_ROWS, A_COLUMNS], shares bytes of a_times_a_mul
-    float *d_y;                   // [BATCH, Y]
-    float *eval_prediction;       // [BATCH, Y], shares bytes of d_y
-    float *eval_s;                // [BATCH, A_ROWS, A_ROWS], shares bytes of d_y
-    float *s;                     // [BATCH, A_ROWS, A_ROWS], shares bytes of d_y
+    float *eval_prediction;       // [BATCH, Y], shares bytes of a_times_a_mul
+    float *eval_s;                // [BATCH, A_ROWS, A_ROWS], shares bytes of a_times_a_mul
+    float *s;                     // [BATCH, A_ROWS, A_ROWS], shares bytes of a_times_a_mul
+    float *eval_s_times_a_matmul; // [BATCH, A_ROWS, A_COLUMNS]
+    float *s_times_a_matmul;      // [BATCH, A_ROWS, A_COLUMNS], shares bytes of eval_s_times_a_matmul
 
     __device__ Tensors(const MtcRun &run, char *arena) {
         x = (const float *)run.data.field[0];
@@ -70,13 +71,13 @@ struct Tensors {
         eval_loss_part = (float *)(arena + 512);
         loss_part = (float *)(arena + 512);
         a_times_a_mul = (float *)(arena + 768);
+        d_y = (float *)(arena + 768);
         eval_a_times_a_mul = (float *)(arena + 768);
-        eval_s_times_a_matmul = (float *)(arena + 768);
-        s_times_a_matmul = (float *)(arena + 768);
-        d_y = (float *)(arena + 1024);
-        eval_prediction = (float *)(arena + 1024);
-        eval_s = (float *)(arena + 1024);
-        s = (float *)(arena + 1024);
+        eval_prediction = (float *)(arena + 768);
+        eval_s = (float *)(arena + 768);
+        s = (float *)(arena + 768);
+        eval_s_times_a_matmul = (float *)(arena + 1024);
+        s_times_a_matmul = (float *)(arena + 1024);
     }
 };
 
@@ -319,15 +320,15 @@ using Train = Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_
 constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train, Form::solo> schedule;
 
-// of kernel_table: launch, tiles
+// the row of kernel_table, the launch, its tiles there: those of a launch one after the other
 static const Part parts[] = {
-    {0, a_tiles},           // kernel 1
-    {1, a_times_a_tiles},   // kernel 2
-    {2, s_tiles},           // kernel 3
-    {3, s_times_a_tiles},   // kernel 4
-    {4, y_to_d_y_tiles},    // kernel 5
-    {5, d_y_weight_tiles},  // kernel 6
-    {5, report_loss_tiles}, // kernel 7
+    {0, 0, a_tiles},           // train_1
+    {1, 1, a_times_a_tiles},   // train_2
+    {2, 2, s_tiles},           // train_3
+    {3, 3, s_times_a_tiles},   // train_4
+    {4, 4, y_to_d_y_tiles},    // train_5
+    {5, 5, d_y_weight_tiles},  // train_6
+    {6, 5, report_loss_tiles}, // train_6
 };
 static Repeated<Train> repeated;
 
@@ -575,10 +576,10 @@ static const MtcTensor tensor_table[] = {
     {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 11, -1, {0}},
     {"a", MTC_VALUE, MTC_F32, 3, {4, 3, 2}, 512, MTC_ZEROS, 0, 0, 9, 0, {0}},
     {"a_times_a_mul", MTC_VALUE, MTC_F32, 3, {4, 3, 3}, 768, MTC_ZEROS, 0, 0, 10, 1, {0}},
-    {"s", MTC_VALUE, MTC_F32, 3, {4, 3, 3}, 1024, MTC_ZEROS, 0, 0, 10, 2, {0}},
-    {"s_times_a_matmul", MTC_VALUE, MTC_F32, 3, {4, 3, 2}, 768, MTC_ZEROS, 0, 0, 11, 3, {0}},
+    {"s", MTC_VALUE, MTC_F32, 3, {4, 3, 3}, 768, MTC_ZEROS, 0, 0, 10, 2, {0}},
+    {"s_times_a_matmul", MTC_VALUE, MTC_F32, 3, {4, 3, 2}, 1024, MTC_ZEROS, 0, 0, 11, 3, {0}},
     {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 15, 4, {0}},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1024, MTC_ZEROS, 0, 0, 15, 4, {0}},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 15, 4, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
@@ -649,7 +650,7 @@ const MtcModel mtc_model = {
     .monitor = 0,
     .patience = 0,
     .kernel = kernel_table,
-    .prediction_offset = 1024,
+    .prediction_offset = 768,
     .prediction_rank = 1,
     .prediction_dim = {3},
     .prediction_is_classes = true,

@@ -164,6 +164,7 @@ static void report_loss(const Tensors *t, const Batch *batch) {
 
         // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
+#pragma omp simd reduction(+ : loss_part_sum)
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->loss_part[j];
         batch->reports[REPORT_LOSS] = loss_part_sum;
@@ -301,6 +302,7 @@ static void eval_report_loss(const Tensors *t, const Batch *batch) {
 
         // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
+#pragma omp simd reduction(+ : loss_part_sum)
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->eval_loss_part[j];
         batch->reports[REPORT_LOSS] = loss_part_sum;
@@ -403,6 +405,7 @@ static void measure_price(const Tensors *t, const Batch *batch) {
 
         // offset = sum over i of (price[i] - first) * share(i)
         real offset = 0;
+#pragma omp simd reduction(+ : offset)
         for (int j = 0; j < BATCH; j++)
             offset += (t->price[row(batch, j)] - first) * share(batch, j);
 

@@ -25,6 +25,7 @@
 #include "cuda/math.cuh"     // relu, sigmoid ...
 #include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
 #include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
+#include "cuda/repeated.cuh" // a kernel again and again, alone
 #include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
 #include "cuda/team.cuh"     // the threads of a row
 
@@ -267,12 +268,12 @@ using Train = Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_
 constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
 static Persistent<Train, Form::solo> schedule;
 
-// of kernel_table: launch, tiles
+// the row of kernel_table, the launch, its tiles there: those of a launch one after the other
 static const Part parts[] = {
-    {0, h_to_d_h_pre_tiles}, // kernel 1
-    {1, d_y_weight_tiles},   // kernel 2
-    {1, d_h_weight_tiles},   // kernel 3
-    {1, report_loss_tiles},  // kernel 4
+    {0, 0, h_to_d_h_pre_tiles}, // train_1
+    {1, 1, d_y_weight_tiles},   // train_2
+    {2, 1, d_h_weight_tiles},   // train_2
+    {3, 1, report_loss_tiles},  // train_2
 };
 static Repeated<Train> repeated;
 

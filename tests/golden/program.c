@@ -117,6 +117,7 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
 
         // z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
         real z_sum = 0;
+#pragma omp simd reduction(+ : z_sum)
         for (int j = 0; j < Y; j++)
             z_sum += z_sub[j] * z_sub[j];
 
@@ -215,6 +216,7 @@ static void report_loss(const Tensors *t, const Batch *batch) {
 
         // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
+#pragma omp simd reduction(+ : loss_part_sum)
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->loss_part[j];
         batch->reports[REPORT_LOSS] = loss_part_sum;
@@ -346,6 +348,7 @@ static void eval_h_to_loss_part(const Tensors *t, const Batch *batch) {
 
         // z_sum[i] = sum over j of (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
         real z_sum = 0;
+#pragma omp simd reduction(+ : z_sum)
         for (int j = 0; j < Y; j++)
             z_sum += z_mul[j];
 
@@ -361,6 +364,7 @@ static void eval_report_loss(const Tensors *t, const Batch *batch) {
 
         // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
+#pragma omp simd reduction(+ : loss_part_sum)
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->eval_loss_part[j];
         batch->reports[REPORT_LOSS] = loss_part_sum;

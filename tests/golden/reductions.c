@@ -121,6 +121,7 @@ static void b_to_d_y(const Tensors *t, const Batch *batch) {
         // a[i, 0, k, l] = x[i, k * A_2 + l]
         // a_sum[i] = sum over j, k, l of a[i, 0, k, l]
         real a_sum = 0;
+#pragma omp simd reduction(+ : a_sum)
         for (int j = 0; j < A_1 * A_2; j++)
             a_sum += t->x[example * X + j];
 
@@ -208,6 +209,7 @@ static void report_loss(const Tensors *t, const Batch *batch) {
 
         // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
+#pragma omp simd reduction(+ : loss_part_sum)
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->loss_part[j];
         batch->reports[REPORT_LOSS] = loss_part_sum;
@@ -358,6 +360,7 @@ static void eval_b_to_prediction(const Tensors *t, const Batch *batch) {
         // a[i, 0, k, l] = x[i, k * A_2 + l]
         // a_sum[i] = sum over j, k, l of a[i, 0, k, l]
         real a_sum = 0;
+#pragma omp simd reduction(+ : a_sum)
         for (int j = 0; j < A_1 * A_2; j++)
             a_sum += t->x[example * X + j];
 
@@ -408,6 +411,7 @@ static void eval_report_loss(const Tensors *t, const Batch *batch) {
 
         // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
+#pragma omp simd reduction(+ : loss_part_sum)
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->eval_loss_part[j];
         batch->reports[REPORT_LOSS] = loss_part_sum;

@@ -35,6 +35,7 @@
 #include "cuda/math.cuh"     // relu, sigmoid ...
 #include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
 #include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
+#include "cuda/repeated.cuh" // a kernel again and again, alone
 #include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
 #include "cuda/team.cuh"     // the threads of a row
 
@@ -124,8 +125,24 @@ struct Tensors {
 //     x.bf16[i, j, k, l] = x[i, j, k, l]
 //     values_reshape[i, j] = x.bf16[i / (X_ROWS * X_COLUMNS), j, i % (X_ROWS * X_COLUMNS) / X_COLUMNS, i %
 //         (X_ROWS * X_COLUMNS) % X_COLUMNS]
+// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
+// the order of the struct below.
+static __constant__ unsigned values_places[2][1] = {
+    {66},     // values
+    {262210}, // values
+};
+struct values_tensors {
+    const float *x;
+    bfloat16 *values_reshape;
+
+    __device__ values_tensors(const Tensors &t, int row) {
+        x = t.x;
+        const unsigned *begins = values_places[row];
+        values_reshape = at_place<bfloat16>(begins[0]);
+    }
+};
 constexpr int values_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * X_CHANNELS, 4 * Thread::rows);
-static __device__ void values(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+static __device__ void values(const values_tensors &t, const Batch &batch, int tile, Gate &gate) {
     int i = 4 * (tile * THREADS + threadIdx.x);
     gate();
     if (i >= BATCH * X_ROWS * X_COLUMNS * X_CHANNELS)
@@ -142,8 +159,24 @@ static __device__ void values(const Tensors &t, const Batch &batch, int tile, Ga
 // seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
 //
 //     seen.weight.bf16[i, 0, 0, l] = seen.weight[i, 0, 0, l]
+// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
+// the order of the struct below.
+static __constant__ unsigned seen_weight_bf16_places[2][2] = {
+    {262210, 0}, // seen_weight_bf16
+    {393282, 0}, // seen_weight_bf16
+};
+struct seen_weight_bf16_tensors {
+    bfloat16 *seen_weight_bf16;
+    float *seen_weight;
+
+    __device__ seen_weight_bf16_tensors(const Tensors &t, int row) {
+        const unsigned *begins = seen_weight_bf16_places[row];
+        seen_weight_bf16 = at_place<bfloat16>(begins[0]);
+        seen_weight = at_place<float>(begins[1]);
+    }
+};
 constexpr int seen_weight_bf16_tiles = divide_up(Y * X_CHANNELS, Thread::rows);
-static __device__ void seen_weight_bf16(const Tensors &t, int tile, Gate &gate) {
+static __device__ void seen_weight_bf16(const seen_weight_bf16_tensors &t, int tile, Gate &gate) {
     int i = tile * THREADS + threadIdx.x;
     gate();
     if (i >= Y * X_CHANNELS)
@@ -410,9 +443,23 @@ static __device__ void d_seen_weight_slices(const Tensors &t, int tile, char *sh
 }
 
 // loss = mse(z, y)                                                                                vectors.mt:16
+// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
+// the order of the struct below.
+static __constant__ unsigned report_loss_places[2][1] = {
+    {477506}, // report_loss
+    {1090},   // report_loss
+};
+struct report_loss_tensors {
+    float *loss_part;
+
+    __device__ report_loss_tensors(const Tensors &t, int row) {
+        const unsigned *begins = report_loss_places[row];
+        loss_part = at_place<float>(begins[0]);
+    }
+};
 constexpr int report_loss_tiles = 1;
 constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+static __device__ void report_loss(const report_loss_tensors &t, const Batch &batch, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row < WARPS - 1)
@@ -490,19 +537,31 @@ static __device__ void update_scale(const Tensors &t, int tile, Gate &gate) {
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-// phase 1 of 7: 16,384 tiles
+// phase 1 of 7: 16,384 tiles, launched 2 times
 constexpr int train_1_tiles = values_tiles;
 constexpr int train_1_shared_bytes = 0;
+static __constant__ unsigned short train_1_places[2][1] = {
+    {0}, // train_1
+    {1}, // eval_1
+};
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    values(t, batch, tile, gate);
+    const unsigned short *place = train_1_places[batch.again];
+    values(values_tensors(t, place[0]), batch, tile, gate);
 }
+using train_1_launch = Phase<train_1, train_1_tiles, train_1_shared_bytes>;
 
-// phase 1 of 7, beside: 16 tiles
+// phase 1 of 7, beside: 16 tiles, launched 2 times
 constexpr int train_1_beside_1_tiles = seen_weight_bf16_tiles;
 constexpr int train_1_beside_1_shared_bytes = 0;
+static __constant__ unsigned short train_1_beside_1_places[2][1] = {
+    {0}, // train_1_beside_1
+    {1}, // eval_1_beside_1
+};
 static __device__ void train_1_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    seen_weight_bf16(t, tile, gate);
+    const unsigned short *place = train_1_beside_1_places[batch.again];
+    seen_weight_bf16(seen_weight_bf16_tensors(t, place[0]), tile, gate);
 }
+using train_1_beside_1_launch = Beside<train_1_beside_1, train_1_beside_1_tiles, train_1_beside_1_shared_bytes>;
 
 // phase 2 of 7: 1,024 tiles
 constexpr int train_2_tiles = seen_tiles;
@@ -563,7 +622,7 @@ static __device__ void train_6_beside_2(const Tensors &t, const Batch &batch, in
     if (tile < values_3_tiles)
         return values_3(t, tile, shared, gate);
     tile -= values_3_tiles;
-    report_loss(t, batch, shared, gate);
+    report_loss(report_loss_tensors(t, 0), batch, shared, gate);
 }
 
 // phase 7 of 7: 137 tiles
@@ -580,8 +639,7 @@ static __device__ void train_7(const Tensors &t, const Batch &batch, int tile, c
 }
 
 using Train =
-    Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_1_shared_bytes>,
-         Beside<train_1_beside_1, train_1_beside_1_tiles, train_1_beside_1_shared_bytes>,
+    Step<Tensors, BATCH, REPORTS, train_1_launch, train_1_beside_1_launch,
          Phase<train_2, train_2_tiles, train_2_shared_bytes>, Phase<train_3, train_3_tiles, train_3_shared_bytes>,
          Phase<train_4, train_4_tiles, train_4_shared_bytes>, Phase<train_5, train_5_tiles, train_5_shared_bytes>,
          Beside<train_5_beside_1, train_5_beside_1_tiles, train_5_beside_1_shared_bytes>,
@@ -594,23 +652,23 @@ using Train =
 
 static Replayed<Train> schedule;
 
-// of kernel_table: launch, tiles
+// the row of kernel_table, the launch, its tiles there: those of a launch one after the other
 static const Part parts[] = {
-    {0, values_tiles},               // kernel 1
-    {1, seen_weight_bf16_tiles},     // kernel 2
-    {2, seen_tiles},                 // kernel 3
-    {3, pool_tiles},                 // kernel 4
-    {4, z_tiles},                    // kernel 5
-    {6, loss_part_tiles},            // kernel 6
-    {6, values_2_tiles},             // kernel 7
-    {5, d_seen_to_d_seen_pre_tiles}, // kernel 8
-    {9, values_3_tiles},             // kernel 9
-    {7, values_4_tiles},             // kernel 10
-    {8, d_seen_weight_slices_tiles}, // kernel 11
-    {9, report_loss_tiles},          // kernel 12
-    {10, update_seen_bias_tiles},    // kernel 13
-    {10, update_seen_weight_tiles},  // kernel 14
-    {10, update_scale_tiles},        // kernel 15
+    {0, 0, values_tiles},                // train_1
+    {1, 1, seen_weight_bf16_tiles},      // train_1_beside_1
+    {2, 2, seen_tiles},                  // train_2
+    {3, 3, pool_tiles},                  // train_3
+    {4, 4, z_tiles},                     // train_4
+    {7, 5, d_seen_to_d_seen_pre_tiles},  // train_5
+    {5, 6, loss_part_tiles},             // train_5_beside_1
+    {6, 6, values_2_tiles},              // train_5_beside_1
+    {9, 7, values_4_tiles},              // train_6
+    {10, 8, d_seen_weight_slices_tiles}, // train_6_beside_1
+    {8, 9, values_3_tiles},              // train_6_beside_2
+    {11, 9, report_loss_tiles},          // train_6_beside_2
+    {12, 10, update_seen_bias_tiles},    // train_7
+    {13, 10, update_seen_weight_tiles},  // train_7
+    {14, 10, update_scale_tiles},        // train_7
 };
 static Repeated<Train> repeated;
 
@@ -641,38 +699,6 @@ static void release() {
 }
 
 // ---- evaluation ---------------------------------------------------------------------------------------------
-
-// seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
-//
-//     x.bf16[i, j, k, l] = x[i, j, k, l]
-//     eval_values_reshape[i, j] = x.bf16[i / (X_ROWS * X_COLUMNS), j, i % (X_ROWS * X_COLUMNS) / X_COLUMNS, i %
-//         (X_ROWS * X_COLUMNS) % X_COLUMNS]
-constexpr int eval_values_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * X_CHANNELS, 4 * Thread::rows);
-static __device__ void eval_values(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
-    int i = 4 * (tile * THREADS + threadIdx.x);
-    gate();
-    if (i >= BATCH * X_ROWS * X_COLUMNS * X_CHANNELS)
-        return;
-    Pack<bfloat16, 4> x_bf16_reshape;
-    for (int v = 0; v < 4; v++) {
-        float x = t.x[row(batch, i / (X_ROWS * X_COLUMNS * X_CHANNELS)) * X_CHANNELS * X_ROWS * X_COLUMNS +
-                      (i % X_CHANNELS + v) * X_ROWS * X_COLUMNS + i / X_CHANNELS % (X_ROWS * X_COLUMNS)];
-        x_bf16_reshape[v] = to_bf16(x);
-    }
-    store_pack(t.eval_values_reshape + i, x_bf16_reshape);
-}
-
-// seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
-//
-//     seen.weight.bf16[i, 0, 0, l] = seen.weight[i, 0, 0, l]
-constexpr int eval_seen_weight_bf16_tiles = divide_up(Y * X_CHANNELS, Thread::rows);
-static __device__ void eval_seen_weight_bf16(const Tensors &t, int tile, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= Y * X_CHANNELS)
-        return;
-    t.eval_seen_weight_bf16[i] = to_bf16(t.seen_weight[i]);
-}
 
 // seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
 //
@@ -776,38 +802,6 @@ static __device__ void eval_loss_part(const Tensors &t, const Batch &batch, int 
         t.eval_loss_part[i] = z_sum * 0.015625f * row_share;
 }
 
-// loss = mse(z, y)                                                                                vectors.mt:16
-constexpr int eval_report_loss_tiles = 1;
-constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
-    Warp team(shared);
-    gate();
-    if (team.row < WARPS - 1)
-        return;
-
-    // loss = sum over i of loss_part[i]
-    float loss_part_sum = 0;
-    for (int j = team.first; j < BATCH; j += team.stride)
-        loss_part_sum += t.eval_loss_part[j];
-    loss_part_sum = team_sum(team, loss_part_sum);
-    if (leads(team))
-        batch.reports[REPORT_LOSS] = loss_part_sum;
-}
-
-// phase 1 of 6: 16,384 tiles
-constexpr int eval_1_tiles = eval_values_tiles;
-constexpr int eval_1_shared_bytes = 0;
-static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_values(t, batch, tile, gate);
-}
-
-// phase 1 of 6, beside: 16 tiles
-constexpr int eval_1_beside_1_tiles = eval_seen_weight_bf16_tiles;
-constexpr int eval_1_beside_1_shared_bytes = 0;
-static __device__ void eval_1_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_seen_weight_bf16(t, tile, gate);
-}
-
 // phase 2 of 6: 1,024 tiles
 constexpr int eval_2_tiles = eval_seen_tiles;
 constexpr int eval_2_shared_bytes = eval_seen_shared_bytes;
@@ -837,14 +831,13 @@ static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, ch
 }
 
 // phase 6 of 6: 1 tile
-constexpr int eval_6_tiles = eval_report_loss_tiles;
-constexpr int eval_6_shared_bytes = eval_report_loss_shared_bytes;
+constexpr int eval_6_tiles = report_loss_tiles;
+constexpr int eval_6_shared_bytes = report_loss_shared_bytes;
 static __device__ void eval_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_report_loss(t, batch, shared, gate);
+    report_loss(report_loss_tensors(t, 1), batch, shared, gate);
 }
 
-using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_1, eval_1_tiles, eval_1_shared_bytes>,
-                  Beside<eval_1_beside_1, eval_1_beside_1_tiles, eval_1_beside_1_shared_bytes>,
+using Eval = Step<Tensors, BATCH, REPORTS, Again<train_1_launch, 1>, Again<train_1_beside_1_launch, 1>,
                   Phase<eval_2, eval_2_tiles, eval_2_shared_bytes>, Phase<eval_3, eval_3_tiles, eval_3_shared_bytes>,
                   Phase<eval_4, eval_4_tiles, eval_4_shared_bytes>, Phase<eval_5, eval_5_tiles, eval_5_shared_bytes>,
                   Phase<eval_6, eval_6_tiles, eval_6_shared_bytes>>;

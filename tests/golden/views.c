@@ -167,6 +167,7 @@ static void report_loss(const Tensors *t, const Batch *batch) {
 
         // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
+#pragma omp simd reduction(+ : loss_part_sum)
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->loss_part[j];
         batch->reports[REPORT_LOSS] = loss_part_sum;
@@ -318,6 +319,7 @@ static void eval_report_loss(const Tensors *t, const Batch *batch) {
 
         // loss = sum over i of loss_part[i]
         real loss_part_sum = 0;
+#pragma omp simd reduction(+ : loss_part_sum)
         for (int j = 0; j < BATCH; j++)
             loss_part_sum += t->eval_loss_part[j];
         batch->reports[REPORT_LOSS] = loss_part_sum;

@@ -1,0 +1,100 @@
+"""What the scripts that measure models share: programs that are compiled before anything is measured, and lines of JSON."""
+
+import concurrent.futures
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+OUT = ROOT / "build" / "bench"
+MTC = ROOT / "build" / "mtc"
+
+
+def progress(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def run(command, stderr=subprocess.PIPE, **options):
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=stderr, text=True, cwd=ROOT, **options)
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr or ''}")
+    return done.stdout
+
+
+def json_lines(text):
+    return [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+
+
+def has_gpu():
+    return bool(shutil.which("nvidia-smi")) and subprocess.run(["nvidia-smi", "-L"], capture_output=True).returncode == 0
+
+
+def device_name(cuda):
+    if cuda:
+        return run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]).strip().splitlines()[0]
+    return next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), "CPU")
+
+
+# ---- programs ----
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A model compiled for a precision, or for the CPU, and a batch (None: the model's own)."""
+
+    model: str
+    precision: str
+    batch: int | None = None
+
+    @property
+    def name(self):
+        return f"{self.model}-{self.precision}-{self.batch or 'own'}"
+
+    @property
+    def program(self):
+        return OUT / self.name
+
+    def is_current(self):
+        made_from = [MTC, *(ROOT / "models").glob("*.mt")]
+        return self.program.exists() and self.program.stat().st_mtime > max(path.stat().st_mtime for path in made_from)
+
+    def compile(self, arch):
+        cpu = self.precision == "cpu"
+        target = ["--target", "cpu" if cpu else "cuda", "--precision", "fp32" if cpu else self.precision]
+        target += ["--arch", arch] if arch and not cpu else []
+        size = ["--set", f"examples={self.batch}"] if self.batch else []
+        run([MTC, f"models/{self.model}.mt", "-o", self.program, "--keep", OUT / f"{self.name}.parts", *target, *size])
+        progress(f"compiled {self.name}")
+
+    def bench(self, *flags):
+        progress(f"measuring {self.name}")
+        return json_lines(run([self.program, "bench", "--runs", 5, *flags]))[-1]
+
+
+def compile_all(variants, arch, warm_ups=()):
+    """The programs that are not there yet, and meanwhile what PyTorch compiles, which it keeps in caches."""
+    missing = sorted((variant for variant in variants if not variant.is_current()), key=lambda variant: variant.name)
+    progress(f"{len(missing)} of {len(variants)} programs to compile")
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() + len(warm_ups)) as pool:
+        jobs = [pool.submit(warm_up) for warm_up in warm_ups] + [pool.submit(variant.compile, arch) for variant in missing]
+        for job in concurrent.futures.as_completed(jobs):
+            job.result()
+
+
+# ---- numbers in a table ----
+
+
+def number(value):
+    return "" if value is None else f"{value:,.0f}"
+
+
+def megabytes(value):
+    return "" if value is None else f"{number(value / 1e6)} MB"
+
+
+def ratio(ours, theirs):
+    return "" if not ours or not theirs else f"{ours / theirs:.2f}"

@@ -1,0 +1,335 @@
+#include "emit/launches.h"
+
+#include "emit/row.h"
+#include "pass/tile.h"
+
+/* A launch of its own costs 2 us where nothing hides it; in one with others, a kernel has the registers and the shared
+ * memory of the one that needs most. */
+static const double long_kernel = 5e-6;
+
+/* A launch. Those that have the same kernels, with other tensors, are one function: `like` is the first of them. */
+struct Launch {
+    const Program *program;
+    int phase, beside; /* 0: the first of its phase */
+    Phase kernels;
+    Groups groups;
+    const char *name;
+    int like, again, times; /* the first one: how many there are; any: where it stands among them */
+};
+
+/* ---- which kernels are launched together ---- */
+
+static bool is_persistent(const Emitter *e, const Program *program) {
+    return program == e->programs[PROGRAM_TRAIN] && program->schedule == SCHEDULE_PERSISTENT;
+}
+
+static Launch *add_launch(Emitter *e, const Program *program, int phase, int beside) {
+    const char *name = arena_printf(e->arena, "%s_%d", program->prefix, phase + 1);
+    name = beside ? arena_printf(e->arena, "%s_beside_%d", name, beside) : name;
+    const Launch launch = {
+        .program = program, .phase = phase, .beside = beside, .name = name, .like = e->launches.count};
+    VEC_PUSH(e->arena, &e->launches, launch);
+    return &e->launches.at[launch.like];
+}
+
+static void add_kernel(Emitter *e, Launch *launch, Kernel *kernel) {
+    VEC_PUSH(e->arena, &launch->kernels.kernels, kernel);
+    launch->kernels.tiles += kernel->tiles;
+}
+
+/* The launch of the phase, from row `first` on, of the same function; NULL: there is none yet. */
+static Launch *launch_with(Emitter *e, int first, const Kernel *kernel) {
+    for (int k = first; k < e->launches.count; k++)
+        if (written_function(e, e->launches.at[k].kernels.kernels.at[0]) == written_function(e, kernel))
+            return &e->launches.at[k];
+    return NULL;
+}
+
+/* Kernels that are one function go together: what is long is said of the one that is written. */
+static bool is_long(const Emitter *e, const Kernel *kernel, const Machine *machine) {
+    return kernel_seconds(written_function(e, kernel)->kernel, machine) >= long_kernel;
+}
+
+/* In a graph, the phase's long kernels are launches of their own, those of one function together, and the others one more;
+ * in a persistent kernel there is only one. */
+static void add_phase(Emitter *e, const Program *program, int phase) {
+    const Phase *all = &program->phases.at[phase];
+    Launch rest = {0};
+    int count = 0, first = e->launches.count;
+    for (int k = 0; k < all->kernels.count; k++) {
+        Kernel *kernel = all->kernels.at[k];
+        bool alone = !is_persistent(e, program) && is_long(e, kernel, program->machine);
+        Launch *same = alone ? launch_with(e, first, kernel) : &rest;
+        add_kernel(e, same ? same : add_launch(e, program, phase, count++), kernel);
+    }
+    if (rest.kernels.kernels.count)
+        add_launch(e, program, phase, count)->kernels = rest.kernels;
+}
+
+static bool same_groups(const Groups *a, const Groups *b) {
+    bool same = a->count == b->count;
+    for (int k = 0; k < a->count && same; k++)
+        same = a->at[k].function == b->at[k].function && a->at[k].count == b->at[k].count;
+    return same;
+}
+
+/* A persistent kernel has all its tensors at hand. */
+static bool may_be_like(const Emitter *e, const Launch *launch, const Launch *other) {
+    return other->like == other - e->launches.at && !launch->beside == !other->beside &&
+           !is_persistent(e, launch->program) && !is_persistent(e, other->program) &&
+           same_groups(&launch->groups, &other->groups);
+}
+
+static void find_launches(Emitter *e) {
+    for (int p = 0; p < e->plan->program_count; p++)
+        for (int phase = 0; phase < e->programs[p]->phases.count; phase++)
+            add_phase(e, e->programs[p], phase);
+    for (int k = 0; k < e->launches.count; k++) {
+        Launch *launch = &e->launches.at[k];
+        launch->groups = groups_of(e, &launch->kernels);
+        for (int other = 0; other < k && launch->like == k; other++)
+            if (may_be_like(e, launch, &e->launches.at[other]))
+                launch->like = other;
+        launch->again = e->launches.at[launch->like].times++;
+    }
+}
+
+/* ---- the function of a launch ---- */
+
+/* "h_tiles", "12 * h_tiles" */
+static const char *group_tiles(Emitter *e, const Group *group) {
+    const char *times = group->count > 1 ? arena_printf(e->arena, "%d * ", group->count) : "";
+    return arena_printf(e->arena, "%s%s_tiles", times, group->function->name);
+}
+
+/* The place of the group's tile: "3", "place[1]", "place[1] + tile / h_tiles". */
+static const char *place_of(Emitter *e, const Launch *launch, int group) {
+    const Group *g = &launch->groups.at[group];
+    const char *first = launch->times > 1 ? arena_printf(e->arena, "place[%d]", group)
+                        : g->first        ? arena_printf(e->arena, "%d", g->first)
+                                          : "";
+    if (g->count == 1)
+        return *first ? first : "0";
+    return arena_printf(e->arena, "%s%stile / %s_tiles", first, *first ? " + " : "", g->function->name);
+}
+
+static const char *group_call(Emitter *e, const Launch *launch, int group) {
+    const Group *g = &launch->groups.at[group];
+    if (g->function->places == 1)
+        return g->function->call;
+    const char *tensors = arena_printf(e->arena, "%s(t, %s)", places_type(e, g->function), place_of(e, launch, group));
+    const char *tile = g->count > 1 ? arena_printf(e->arena, "tile %% %s_tiles", g->function->name) : "tile";
+    return call_with(e, g->function, tensors, tile);
+}
+
+/* For each time that the launch is made, the first place of each group. */
+static void write_first_places(Emitter *e, const Launch *launch, Writer *out) {
+    Notes notes = {0};
+    for (int k = 0; k < e->launches.count; k++) {
+        const Launch *at = &e->launches.at[k];
+        Text row = TEXT(e->arena);
+        if (&e->launches.at[at->like] != launch)
+            continue;
+        for (int g = 0; g < at->groups.count; g++)
+            text_printf(&row, "%s%d", g ? ", " : "{", at->groups.at[g].first);
+        text_puts(&row, "},");
+        VEC_PUSH(e->arena, &notes, ((Note){text_string(&row), at->name}));
+    }
+    write_notes(out,
+                arena_printf(e->arena, "static __constant__ unsigned short %s_places[%d][%d]", launch->name,
+                             launch->times, launch->groups.count),
+                &notes);
+}
+
+static void write_function(Emitter *e, const Launch *launch, Writer *out) {
+    write_open(out,
+               "static __device__ void %s(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {",
+               launch->name);
+    if (launch->times > 1)
+        write_line(out, "const unsigned short *place = %s_places[batch.again];", launch->name);
+    for (int g = 0; g < launch->groups.count; g++) {
+        const char *tiles = group_tiles(e, &launch->groups.at[g]), *call = group_call(e, launch, g);
+        if (g + 1 < launch->groups.count)
+            write_line(out, "if (tile < %s)\n    return %s;\ntile -= %s;", tiles, call, tiles);
+        else
+            write_line(out, "%s;", call);
+    }
+    write_close(out, "}");
+}
+
+/* ---- what it needs ---- */
+
+static bool takes_shared(const Kernel *kernel) {
+    if (kernel->cls == KERNEL_CALL)
+        return true;
+    if (kernel->cls == KERNEL_CONTRACT)
+        return product_feed(kernel) != FEED_THIN;
+    return kernel->team != TEAM_THREAD;
+}
+
+static bool uses_shared(const Kernel *kernel) {
+    bool warps = kernel->cls == KERNEL_LOOP && (kernel->team == TEAM_WARP || kernel->team == TEAM_HALF);
+    return takes_shared(kernel) && !(warps && !keeps_vectors(kernel));
+}
+
+/* The groups up to the last that uses shared memory: their tiles must not do so at the same time. */
+static int sharing_groups(const Launch *launch) {
+    int count = launch->groups.count;
+    while (count > 0 && !uses_shared(launch->groups.at[count - 1].function->kernel))
+        count--;
+    return count;
+}
+
+/* "h_tiles + 12 * logits_tiles": of the first `count` groups. */
+static const char *tiles_of(Emitter *e, const Launch *launch, int count) {
+    Text sum = TEXT(e->arena);
+    for (int g = 0; g < count; g++)
+        text_printf(&sum, "%s%s", g ? " + " : "", group_tiles(e, &launch->groups.at[g]));
+    return count ? text_string(&sum) : "0";
+}
+
+/* Bytes of shared memory: what the kernel takes that takes most. */
+static void write_shared(Emitter *e, const Launch *launch, Writer *out) {
+    const char **all = NEW_ARRAY(e->arena, const char *, launch->groups.count);
+    int count = 0;
+    for (int g = 0; g < launch->groups.count; g++)
+        if (takes_shared(launch->groups.at[g].function->kernel))
+            all[count++] = arena_printf(e->arena, "%s_shared_bytes", launch->groups.at[g].function->name);
+    const char *head = arena_printf(e->arena, "constexpr int %s_shared_bytes =", launch->name);
+    Text list = TEXT(e->arena);
+    for (int k = 0; k < count; k++)
+        text_printf(&list, "%s%s", k ? ", " : "", all[k]);
+    const char *most = arena_printf(e->arena, count > 1 ? "std::max({%s})" : "%s", count ? text_string(&list) : "0");
+    if (strlen(most) + 5 <= LONGEST_LINE) {
+        write_line(out, "%s %s;", head, most);
+        return;
+    }
+    write_open(out, "%s std::max({", head);
+    for (int k = 0; k < count; k++)
+        write_line(out, "%s,", all[k]);
+    write_close(out, "});");
+}
+
+/* Only a persistent kernel asks which tiles share memory: it runs several one after the other. */
+static bool all_share(const Emitter *e, const Launch *launch) {
+    return !is_persistent(e, launch->program) || sharing_groups(launch) == launch->groups.count;
+}
+
+static void write_needs(Emitter *e, const Launch *launch, Writer *out) {
+    write_line(out, "constexpr int %s_tiles = %s;", launch->name, tiles_of(e, launch, launch->groups.count));
+    write_shared(e, launch, out);
+    if (!all_share(e, launch))
+        write_line(out, "constexpr int %s_sharing = %s; // of the tiles use shared memory", launch->name,
+                   tiles_of(e, launch, sharing_groups(launch)));
+}
+
+/* ---- the step ---- */
+
+/* "Phase<train_9, train_9_tiles, train_9_shared_bytes>", "Again<train_9_launch, 2>" */
+static const char *launch_type(Emitter *e, const Launch *launch) {
+    const Launch *first = &e->launches.at[launch->like];
+    if (launch->again)
+        return arena_printf(e->arena, "Again<%s_launch, %d>", first->name, launch->again);
+    if (first->times > 1)
+        return arena_printf(e->arena, "%s_launch", first->name);
+    const char *sharing = all_share(e, launch) ? "" : arena_printf(e->arena, ", %s_sharing", launch->name);
+    return arena_printf(e->arena, "%s<%s, %s_tiles, %s_shared_bytes%s>", launch->beside ? "Beside" : "Phase",
+                        launch->name, launch->name, launch->name, sharing);
+}
+
+/* "using Train = Step<...>;", below the "=" where that takes fewer lines of the arguments. */
+static void write_step_type(Emitter *e, const char *head, const char *const *arguments, int count, Writer *out) {
+    Writer beside = writer_like(out), below = writer_like(out);
+    write_list(&beside, arena_printf(e->arena, "%s Step<", head), arguments, count, ">;");
+    write_line(&below, "%s", head);
+    below.indent++;
+    write_list(&below, "Step<", arguments, count, ">;");
+    below.indent--;
+    write_all(out, below.lines.count <= beside.lines.count ? &below : &beside);
+}
+
+/* ": 128 tiles"; of functions of the library only they know how many. */
+static const char *tiles_note(Emitter *e, const Launch *launch) {
+    for (int k = 0; k < launch->kernels.kernels.count; k++)
+        if (launch->kernels.kernels.at[k]->cls == KERNEL_CALL)
+            return "";
+    return arena_printf(e->arena, ": %s", tile_text(e->arena, launch->kernels.tiles));
+}
+
+static void write_launch(Emitter *e, const Launch *launch, Writer *out) {
+    const char *times = launch->times > 1 ? arena_printf(e->arena, ", launched %d times", launch->times) : "";
+    write_line(out, "// phase %d of %d%s%s%s", launch->phase + 1, launch->program->phases.count,
+               launch->beside ? ", beside" : "", tiles_note(e, launch), times);
+    write_needs(e, launch, out);
+    if (launch->times > 1)
+        write_first_places(e, launch, out);
+    write_function(e, launch, out);
+    if (launch->times > 1)
+        write_line(out, "using %s_launch = %s<%s, %s_tiles, %s_shared_bytes>;", launch->name,
+                   launch->beside ? "Beside" : "Phase", launch->name, launch->name, launch->name);
+    write_blank(out);
+}
+
+void write_launches(Emitter *e, const Program *program, Writer *out) {
+    enum { FIRST = 3 };
+    if (!e->launches.count)
+        find_launches(e);
+    int count = FIRST;
+    const char **parts = NEW_ARRAY(e->arena, const char *, e->launches.count + FIRST), *prefix = program->prefix;
+    parts[0] = "Tensors";
+    parts[1] = "BATCH";
+    parts[2] = "REPORTS";
+    for (int k = 0; k < e->launches.count; k++) {
+        const Launch *launch = &e->launches.at[k];
+        if (launch->program != program)
+            continue;
+        if (launch->like == k)
+            write_launch(e, launch, out);
+        parts[count++] = launch_type(e, launch);
+    }
+    const char *head = arena_printf(e->arena, "using %c%s =", *names_upper(e->arena, prefix), prefix + 1);
+    write_step_type(e, head, parts, count, out);
+}
+
+/* ---- kernels alone ---- */
+
+/* The kernel at a place of a group of the launch. */
+static const Kernel *kernel_at(const Emitter *e, const Launch *launch, const Function *written, int place) {
+    for (int k = 0; k < launch->kernels.kernels.count; k++) {
+        const Function *own = function_of(e, launch->kernels.kernels.at[k]);
+        if (&e->functions.at[own->like] == written && own->place == place)
+            return own->kernel;
+    }
+    ICE("%s has no place %d of %s", launch->name, place, written->name);
+}
+
+/* Where kernel_table has the kernel. */
+static int kernel_row(const Program *program, const Kernel *kernel) {
+    for (int p = 0, row = 0; p < program->phases.count; p++)
+        for (int k = 0; k < program->phases.at[p].kernels.count; k++, row++)
+            if (program->phases.at[p].kernels.at[k] == kernel)
+                return row;
+    ICE("no phase has kernel %s", kernel->name);
+}
+
+/* The parts of a launch in the order of its tiles. */
+static void add_parts(Emitter *e, int row, Notes *parts) {
+    const Launch *launch = &e->launches.at[row];
+    for (int g = 0; g < launch->groups.count; g++)
+        for (int n = 0; n < launch->groups.at[g].count; n++) {
+            const Group *group = &launch->groups.at[g];
+            const Kernel *kernel = kernel_at(e, launch, group->function, group->first + n);
+            const char *part = arena_printf(e->arena, "{%d, %d, %s_tiles},", kernel_row(launch->program, kernel), row,
+                                            group->function->name);
+            VEC_PUSH(e->arena, parts, ((Note){part, launch->name}));
+        }
+}
+
+void write_parts(Emitter *e, Writer *out) {
+    Notes parts = {0};
+    for (int k = 0; k < e->launches.count && e->launches.at[k].program == e->programs[PROGRAM_TRAIN]; k++)
+        add_parts(e, k, &parts); /* those of the training step come first */
+    write_line(out, "// the row of kernel_table, the launch, its tiles there: those of a launch one after the other");
+    write_notes(out, "static const Part parts[]", &parts);
+    write_line(out, "static Repeated<Train> repeated;\n");
+}

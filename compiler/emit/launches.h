@@ -1,0 +1,16 @@
+/* Launches of a program in CUDA C++: the kernels of each, and which of them are the same with other tensors. */
+#ifndef MTC_LAUNCHES_H
+#define MTC_LAUNCHES_H
+
+#include "emit/repeat.h"
+
+/* The functions of a program's launches, and its type: "using Train = Step<...>;". */
+void write_launches(Emitter *e, const Program *program, Writer *out);
+/* Which launch each kernel of the training step is in, and where. */
+void write_parts(Emitter *e, Writer *out);
+
+/* target_cuda.c: "h(h_tensors(t, 3), batch, tile, shared, gate)", with these instead of t and tile. */
+const char *call_with(Emitter *e, const Function *f, const char *tensors, const char *tile);
+bool keeps_vectors(const Kernel *kernel);
+
+#endif

@@ -1,0 +1,283 @@
+#include "emit/repeat.h"
+
+#include "emit/row.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+
+/* ---- tensors by name ---- */
+
+typedef struct NamedBuffer {
+    const char *name;
+    int row; /* of plan->buffers */
+} NamedBuffer;
+
+typedef struct Repeats {
+    Emitter *e;
+    NamedBuffer *buffers; /* by name */
+    int buffer_count;
+} Repeats;
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const NamedBuffer *)a)->name, ((const NamedBuffer *)b)->name);
+}
+
+static Repeats repeats_of(Emitter *e) {
+    int count = e->plan->buffers.count;
+    Repeats r = {e, NEW_ARRAY(e->arena, NamedBuffer, count), count};
+    for (int k = 0; k < count; k++)
+        r.buffers[k] = (NamedBuffer){e->tensor[k], k};
+    qsort(r.buffers, (size_t)count, sizeof *r.buffers, by_name);
+    return r;
+}
+
+/* -1: a field of the data, a flag. */
+static int buffer_named(const Repeats *r, const char *name) {
+    const NamedBuffer key = {name, 0};
+    const NamedBuffer *found = bsearch(&key, r->buffers, (size_t)r->buffer_count, sizeof key, by_name);
+    return found ? found->row : -1;
+}
+
+/* ---- words ---- */
+
+typedef struct Word {
+    const char *at;
+    size_t length; /* 0: the text has ended */
+} Word;
+
+static bool in_word(char c) {
+    return isalnum((unsigned char)c) || c == '_';
+}
+
+/* The first identifier from `at` on. */
+static Word next_word(const char *at) {
+    while (*at && !isalpha((unsigned char)*at) && *at != '_') {
+        if (isdigit((unsigned char)*at))
+            while (in_word(*at) || *at == '.')
+                at++;
+        else
+            at++;
+    }
+    Word word = {at, 0};
+    while (in_word(at[word.length]))
+        word.length++;
+    return word;
+}
+
+static bool is_constant(Word word) {
+    for (size_t k = 0; k < word.length; k++)
+        if (islower((unsigned char)word.at[k]))
+            return false;
+    return true;
+}
+
+/* "float x =", "auto &x;", "Pack<float, 4> x," and so on: behind a type, and no call. */
+static bool is_declared(const char *text, Word word) {
+    const char *before = word.at, *after = word.at + word.length;
+    while (before > text && before[-1] == ' ')
+        before--;
+    while (*after == ' ')
+        after++;
+    bool typed = before > text && ((before < word.at && in_word(before[-1])) || strchr("*&>", before[-1]));
+    return typed && *after && strchr("=;,)[{:", *after) && strncmp(after, "==", 2) != 0;
+}
+
+/* ---- the text of a function, without what may differ ---- */
+
+typedef VEC(const char *) Words;
+
+static int word_row(const Words *words, const char *word) {
+    for (int k = 0; k < words->count; k++)
+        if (strcmp(words->at[k], word) == 0)
+            return k;
+    return -1;
+}
+
+static Words declared_words(const Repeats *r, const char *text) {
+    Words words = {0};
+    for (Word word = next_word(text); word.length; word = next_word(word.at + word.length)) {
+        const char *name = arena_strndup(r->e->arena, word.at, word.length);
+        if (!is_constant(word) && is_declared(text, word) && word_row(&words, name) < 0 && !names_reserved(name))
+            VEC_PUSH(r->e->arena, &words, name);
+    }
+    return words;
+}
+
+static void replace_tensor(const Repeats *r, Function *f, int row, Text *out) {
+    int mention = 0;
+    while (mention < f->buffers.count && f->buffers.at[mention] != row)
+        mention++;
+    if (mention == f->buffers.count)
+        VEC_PUSH(r->e->arena, &f->buffers, row);
+    text_printf(out, "%%%d %s", mention, c_type(r->e, r->e->plan->buffers.at[row].type.dtype));
+}
+
+static void replace_word(const Repeats *r, Function *f, const Words *declared, const char *text, Word word, Text *out) {
+    const char *name = arena_strndup(r->e->arena, word.at, word.length);
+    bool member =
+        word.at - text >= 2 && strncmp(word.at - 2, "t.", 2) == 0 && (word.at - text == 2 || !in_word(word.at[-3]));
+    int buffer = member ? buffer_named(r, name) : -1, row = member ? -1 : word_row(declared, name);
+    int64_t size = !member && is_constant(word) ? sizes_value(r->e->sizes, word.at, word.length) : 0;
+    if (buffer >= 0)
+        replace_tensor(r, f, buffer, out);
+    else if (row >= 0)
+        text_printf(out, "$%d", row);
+    else if (size)
+        text_printf(out, "#%lld", (long long)size);
+    else
+        text_puts(out, name);
+}
+
+/* Comments say nothing to the compiler. */
+static const char *without_comments(Arena *arena, const char *text) {
+    Text code = TEXT(arena);
+    while (*text) {
+        if (strncmp(text, "//", 2) == 0)
+            text += strcspn(text, "\n");
+        else
+            text_putc(&code, *text++);
+    }
+    return text_string(&code);
+}
+
+static const char *pattern_of(const Repeats *r, Function *f) {
+    Arena *arena = r->e->arena;
+    const char *text = without_comments(
+        arena, arena_printf(arena, "%s%s", text_string(&f->declarations.text), text_string(&f->lines.text)));
+    const Words declared = declared_words(r, text);
+    Text out = TEXT(arena);
+    const char *from = text;
+    for (Word word = next_word(text); word.length; word = next_word(from)) {
+        text_append(&out, from, (size_t)(word.at - from));
+        replace_word(r, f, &declared, text, word, &out);
+        from = word.at + word.length;
+    }
+    text_puts(&out, from);
+    return text_string(&out);
+}
+
+/* ---- equal functions ---- */
+
+static bool may_repeat(const Emitter *e, const Kernel *kernel) {
+    const Program *program = program_of(e, kernel);
+    return !(program == e->programs[PROGRAM_TRAIN] && program->schedule == SCHEDULE_PERSISTENT);
+}
+
+void find_repeats(Emitter *e) {
+    for (int k = 0; k < e->functions.count && !e->target->places; k++)
+        e->functions.at[k].like = k;
+    if (!e->target->places)
+        return;
+    const Repeats r = repeats_of(e);
+    const char **patterns = NEW_ARRAY(e->arena, const char *, e->functions.count);
+    for (int k = 0; k < e->functions.count; k++) {
+        Function *f = &e->functions.at[k];
+        patterns[k] = pattern_of(&r, f);
+        f->like = k;
+        for (int other = 0; other < k && f->like == k && may_repeat(e, f->kernel); other++)
+            if (e->functions.at[other].like == other && may_repeat(e, e->functions.at[other].kernel) &&
+                strcmp(patterns[k], patterns[other]) == 0)
+                f->like = other;
+        f->place = e->functions.at[f->like].places++;
+    }
+}
+
+const Function *written_function(const Emitter *e, const Kernel *kernel) {
+    const Function *f = function_of(e, kernel);
+    return &e->functions.at[f->like];
+}
+
+/* ---- places ---- */
+
+const char *places_type(Emitter *e, const Function *f) {
+    return f->places > 1 ? arena_printf(e->arena, "%s_tensors", f->name) : "Tensors";
+}
+
+/* Bytes of constant memory that tables may take, of 64 KB. */
+static bool fits_constant_memory(const Emitter *e) {
+    enum { MOST = 40 * 1024 };
+    size_t bytes = 0;
+    for (int k = 0; k < e->functions.count; k++) {
+        const Function *written = &e->functions.at[e->functions.at[k].like];
+        bytes += written->places > 1 ? (size_t)written->buffers.count * sizeof(unsigned) : 0;
+    }
+    return bytes <= MOST;
+}
+
+/* "{3, 7}," of two tensors of the function's place. */
+static const char *table_row(Emitter *e, const Function *at) {
+    Text row = TEXT(e->arena);
+    for (int b = 0; b < at->buffers.count; b++)
+        text_printf(&row, "%s%lld", b ? ", " : "{",
+                    (long long)(e->plan->buffers.at[at->buffers.at[b]].offset / ARENA_ALIGN));
+    text_puts(&row, "},");
+    return text_string(&row);
+}
+
+static void write_table(Emitter *e, const Function *f, Writer *out) {
+    const char *memory = fits_constant_memory(e) ? "__constant__" : "__device__ const";
+    Notes notes = {0};
+    for (int k = 0; k < e->functions.count; k++) {
+        const Function *at = &e->functions.at[k];
+        if (&e->functions.at[at->like] == f)
+            VEC_PUSH(e->arena, &notes, ((Note){table_row(e, at), at->kernel->name}));
+    }
+    write_notes(
+        out,
+        arena_printf(e->arena, "static %s unsigned %s_places[%d][%d]", memory, f->name, f->places, f->buffers.count),
+        &notes);
+}
+
+/* Fields and flags that the function mentions: the same at all places. */
+static void write_shared_members(Emitter *e, const Function *f, bool declared, Writer *out) {
+    Members members = shared_members(e);
+    const char *text = text_string(&f->lines.text);
+    for (int k = 0; k < members.count; k++)
+        if (has_word(text, arena_printf(e->arena, "t.%s", members.at[k].name))) {
+            if (declared)
+                write_line(out, "%s%s;", members.at[k].type, members.at[k].name);
+            else
+                write_line(out, "%s = t.%s;", members.at[k].name, members.at[k].name);
+        }
+}
+
+void write_places(Emitter *e, const Function *f, Writer *out) {
+    const char *type = places_type(e, f);
+    write_comment(out, 0,
+                  arena_printf(e->arena,
+                               "It works at %d places, each with tensors of its own: a row says where those begin, "
+                               "in units of %d bytes, in the order of the struct below.",
+                               f->places, ARENA_ALIGN));
+    write_table(e, f, out);
+    write_open(out, "struct %s {", type);
+    write_shared_members(e, f, true, out);
+    for (int b = 0; b < f->buffers.count; b++)
+        write_line(out, "%s *%s;", c_type(e, e->plan->buffers.at[f->buffers.at[b]].type.dtype),
+                   e->tensor[f->buffers.at[b]]);
+    write_blank(out);
+    write_open(out, "__device__ %s(const Tensors &t, int row) {", type);
+    write_shared_members(e, f, false, out);
+    write_line(out, "const unsigned *begins = %s_places[row];", f->name);
+    for (int b = 0; b < f->buffers.count; b++)
+        write_line(out, "%s = at_place<%s>(begins[%d]);", e->tensor[f->buffers.at[b]],
+                   c_type(e, e->plan->buffers.at[f->buffers.at[b]].type.dtype), b);
+    write_close(out, "}");
+    write_close(out, "};");
+}
+
+/* ---- groups ---- */
+
+Groups groups_of(Emitter *e, const Phase *launch) {
+    Groups groups = {0};
+    for (int k = 0; k < launch->kernels.count; k++) {
+        const Function *own = function_of(e, launch->kernels.at[k]), *written = &e->functions.at[own->like];
+        int row = 0;
+        while (row < groups.count && groups.at[row].function != written)
+            row++;
+        if (row == groups.count)
+            VEC_PUSH(e->arena, &groups, ((Group){written, own->place, 0}));
+        ENSURE(own->place == groups.at[row].first + groups.at[row].count);
+        groups.at[row].count++;
+    }
+    return groups;
+}

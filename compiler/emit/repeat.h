@@ -1,0 +1,30 @@
+/* Kernels that say the same of other tensors, as the layers of a network do, are written once.
+ *
+ * Two functions are equal when their texts are, after what may differ has been replaced: a tensor by the number of its first
+ * mention and its type, a name that the function itself declares by a number, a size by its value. The first is written, with
+ * a table of where the tensors of each lie: its places. */
+#ifndef MTC_REPEAT_H
+#define MTC_REPEAT_H
+
+#include "emit/program.h"
+
+/* Sets `like`, `place`, `places` and `buffers` of all functions. */
+void find_repeats(Emitter *e);
+
+/* The function that is written for the kernel's. */
+const Function *written_function(const Emitter *e, const Kernel *kernel);
+
+/* Before a function with several places: the table of them, and the struct of the tensors of one. `type` is the struct's
+ * name, which the function's parameter t has. */
+void write_places(Emitter *e, const Function *f, Writer *out);
+const char *places_type(Emitter *e, const Function *f);
+
+/* Kernels of a launch that are the same function, at places one after the other. */
+typedef struct Group {
+    const Function *function; /* the one that is written */
+    int first, count;         /* places */
+} Group;
+typedef VEC(Group) Groups;
+Groups groups_of(Emitter *e, const Phase *launch);
+
+#endif

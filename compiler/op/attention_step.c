@@ -1,0 +1,110 @@
+/* Attention at one position: its query looks at the keys of the positions before it, which earlier runs left in a cache.
+ *
+ *     cache [T, keys, values]     row j: the key heads and the value heads of position j, written when j was decoded
+ *
+ * The cache is memory of the program that lasts from run to run, but no part of the model: it is in no checkpoint, and
+ * what training leaves in its bytes is never read, for position p reads the rows up to p, which were written before. */
+#include "op/compose.h"
+
+/* The caches of a graph are told apart by their numbers. */
+static int next_cache(const Graph *g) {
+    int count = 0;
+    for (int i = 0; i < g->nodes.count; i++)
+        count += g->nodes.at[i]->op->flags & OP_BUFFER && g->nodes.at[i]->op->table == TABLE_NONE;
+    return count;
+}
+
+/* In the type of the keys and values that evaluation reads. */
+static Node *cache_of(Graph *g, const Node *attend) {
+    const Heads *h = &attend->attr.heads;
+    Attr attr = {.index = next_cache(g),
+                 .rank = 2,
+                 .dims = {attend->type.dim[1], 2 * h->keys * h->size},
+                 .dtype = g->module->precision == PRECISION_BF16 ? DT_BF16 : DT_F32};
+    const char *name = attend->name ? arena_printf(g->arena, "%s.cache", attend->name) : "cache";
+    return graph_name(op0(g, "cache", attr), name);
+}
+
+Node *narrow_attend(Graph *g, const Node *n, int axis, Node *at, Node *const *in) {
+    if (!n->attr.heads.causal || axis != 1)
+        return NULL;
+    Attr attr = {.heads = n->attr.heads, .value = n->attr.value};
+    return graph_node(g, "attend_step", attr, 3, (Node *[]){in[0], cache_of(g, n), at});
+}
+
+INFER(cache) {
+    n->type = type_make(n->attr.dtype, false, n->attr.rank, n->attr.dims);
+    return true;
+}
+
+INFER(attend_step) {
+    const Heads *h = &n->attr.heads;
+    const Type *qkv = &n->in[0]->type, *cache = &n->in[1]->type, *at = &n->in[2]->type;
+    n->type = *qkv;
+    n->type.dim[2] = h->queries * h->size;
+    return qkv->rank == 3 && qkv->dtype == DT_F32 && qkv->dim[2] == (h->queries + 2 * h->keys) * h->size &&
+           cache->rank == 2 && cache->dim[1] == 2 * h->keys * h->size && at->rank == 0 && at->dtype == DT_I32;
+}
+
+static const char *step_arguments(Arena *arena, const Node *n) {
+    const Heads *h = &n->attr.heads;
+    return arena_printf(arena, "$10, %lld, %lld, %lld, %lld", (long long)h->queries, (long long)h->keys,
+                        (long long)h->size, (long long)h->window);
+}
+
+/* A tile for each head of keys. */
+static int64_t step_tiles(const Node *n) {
+    return n->attr.heads.keys;
+}
+
+/* At half of the positions, as the mean over all. */
+static double step_flops(const Node *n) {
+    const Heads *h = &n->attr.heads;
+    int64_t length = n->in[1]->type.dim[0], seen = h->window && h->window < length ? h->window : length / 2;
+    return 4.0 * (double)(h->queries * h->size) * (double)seen;
+}
+
+static const char *step_equation(Arena *arena, const Node *n) {
+    const Heads *h = &n->attr.heads;
+    const char *from = h->window ? arena_printf(arena, "p - %lld < ", (long long)h->window) : "";
+    return arena_printf(arena,
+                        "$1[p] = k, v of position p\n"
+                        "w[j] = softmax over %sj <= p of $v * (q . k[j])\n"
+                        "$r = sum over j of w[j] * v[j]\n"
+                        "for each of %lld heads; $0 is q, k, v of all heads, %lld numbers each",
+                        from, (long long)h->queries, (long long)h->size);
+}
+
+static const CallDef step_call = {
+    .header = "attention_step",
+    .about = "attention of one position, over a cache of those before it",
+    .shape = "AttentionStep",
+    .meaning = "positions, heads of queries, of keys, size of a head, window",
+    .number = 1,
+    .arguments = step_arguments,
+    .tiles = step_tiles,
+    .flops = step_flops,
+    .equation = step_equation,
+};
+
+const OpDef op_cache = {
+    .name = "cache",
+    .cls = OP_LEAF,
+    .flags = OP_BUFFER,
+    .attrs = ATTR_INDEX | ATTR_DIMS | ATTR_DTYPE,
+    .doc = "Keys and values of the positions that were decoded, a row each.",
+    .infer = infer_cache,
+};
+
+const OpDef op_attend_step = {
+    .name = "attend_step",
+    .cls = OP_CALL,
+    .flags = OP_NO_GRAD,
+    .arity = 3,
+    .attrs = ATTR_HEADS | ATTR_VALUE,
+    .doc =
+        "attend of the one row at a position (the third operand), packed as there. It writes the row's keys and values "
+        "to the cache (the second), and looks at all that lie there up to itself.",
+    .infer = infer_attend_step,
+    .call = &step_call,
+};

@@ -1,0 +1,237 @@
+/* Lookups: rows of a table, by numbers that say which.
+ *
+ *     y[i.., c..] = table[index[i..], c..]
+ *     d_table[v, c..] = sum over i.. with index[i..] = v of dy[i.., c..]
+ *
+ * The lookup is a view: whoever reads y reads the table. Its gradient is a kernel of its own, which adds up the rows of dy for
+ * each row of the table in the order of the indices, and writes 0 where no index says the row. */
+#include "op/compose.h"
+
+/* ---- which rows an index can say ---- */
+
+/* What the index is a view of. */
+static const Node *source(const Node *index) {
+    while (index->op->cls == OP_VIEW && !(index->op->flags & OP_LOOKUP))
+        index = index->in[0];
+    return index;
+}
+
+/* The field whose classes the index says; NULL: it says something else. */
+static const Field *class_field(const Module *module, const Node *index) {
+    const Node *from = source(index);
+    const Field *field = from->op->table == TABLE_FIELD ? &module->fields.at[from->attr.index] : NULL;
+    return field && field->kind == FIELD_CLASS ? field : NULL;
+}
+
+/* It says rows of the table only: classes of the data, which are checked when they are read, or 0, 1, 2 ... */
+static bool is_within(const Module *module, const Node *index, int64_t rows) {
+    const Node *from = source(index);
+    const Field *field = class_field(module, index);
+    bool counts = from->op->cls == OP_INDEX && from->type.dtype == DT_I32 && from->type.dim[0] <= rows;
+    return counts || (field && field->classes <= rows);
+}
+
+INFER(clamped) {
+    n->type = n->in[0]->type;
+    return n->type.dtype == DT_I32 && n->attr.index > 0;
+}
+
+/* ---- the view ---- */
+
+INFER(gather) {
+    const Type *table = &n->in[0]->type, *index = &n->in[1]->type;
+    n->type = *index;
+    n->type.dtype = table->dtype;
+    for (int k = 1; k < table->rank; k++)
+        n->type.dim[n->type.rank++] = table->dim[k];
+    return table->rank > 0 && !table->batched && index->dtype == DT_I32;
+}
+
+static void view_gather(UNUSED Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+    int columns = n->in[1]->type.rank; /* the axis of the result where they begin */
+    map->index[0] = index[n->type.rank];
+    for (int k = 1; k < n->in[0]->type.rank; k++)
+        map->index[k] = index[columns + k - 1];
+}
+
+GRAD(gather) {
+    din[0] = graph_node(g, "gather_grad", attr_shape(&n->in[0]->type), 2, (Node *[]){n->in[1], dy});
+}
+
+/* ---- its gradient ---- */
+
+INFER(gather_grad) {
+    const Type *index = &n->in[0]->type, *dy = &n->in[1]->type;
+    bool fits = index->dtype == DT_I32 && dy->rank == index->rank + n->attr.rank - 1;
+    n->type = type_make(DT_F32, false, n->attr.rank, n->attr.dims);
+    for (int k = 0; fits && k < dy->rank; k++)
+        fits = dy->dim[k] == (k < index->rank ? index->dim[k] : n->attr.dims[k - index->rank + 1]);
+    return fits && (dy->dtype == DT_F32 || dy->dtype == DT_BF16);
+}
+
+/* Extents of the axes [first, end) of operand `of`, 'r' for the result: "$r1 * $r2". */
+static const char *extents(Arena *arena, char of, int first, int end) {
+    Text text = TEXT(arena);
+    for (int axis = first; axis < end; axis++)
+        text_printf(&text, "%s$%c%d", axis > first ? " * " : "", of, axis);
+    return first < end ? text_string(&text) : "1";
+}
+
+static const char *gather_grad_arguments(Arena *arena, const Node *n) {
+    return arena_printf(arena, "%s, $r0, %s", extents(arena, '0', 0, n->in[0]->type.rank),
+                        extents(arena, 'r', 1, n->type.rank));
+}
+
+/* As in cuda/gather.cuh: columns are dealt to LANES lanes of PACK each, rows to as many slices as make TILES tiles. */
+static int64_t gather_grad_tiles(const Node *n) {
+    enum { TILES = 512, FEWEST = 128, LANES = 32, LEAST_LANES = 4, MOST_ROWS = 1024 };
+    int64_t rows = n->type.dim[0], width = type_extent(&n->type, 1, n->type.rank);
+    int64_t packs = width % 4 ? width : width / 4, lanes = LANES;
+    while (lanes > 1 && (lanes / 2 >= packs || (lanes > LEAST_LANES && rows * ((packs + lanes - 1) / lanes) < FEWEST)))
+        lanes /= 2;
+    int64_t columns = (packs + lanes - 1) / lanes, slices = TILES / columns;
+    int64_t least = (rows + MOST_ROWS - 1) / MOST_ROWS;
+    slices = slices < least ? least : slices;
+    return columns * (slices < rows ? slices : rows);
+}
+
+static double gather_grad_flops(const Node *n) {
+    return (double)type_elements(&n->in[1]->type);
+}
+
+static const char *gather_grad_equation(UNUSED Arena *arena, UNUSED const Node *n) {
+    return "$r[i] = sum over k with $0[k] = i of $1[k]";
+}
+
+static const CallDef gather_grad_call = {
+    .header = "gather",
+    .about = "the gradient of a table that was looked up",
+    .narrow = 1u << 1,
+    .shape = "GatherGrad",
+    .meaning = "indices, rows of the table, numbers in a row",
+    .number = 1,
+    .arguments = gather_grad_arguments,
+    .tiles = gather_grad_tiles,
+    .flops = gather_grad_flops,
+    .equation = gather_grad_equation,
+};
+
+/* ---- in the language ---- */
+
+/* Every class of the field must be a row of a table with `rows`, the argument `arg` of the call. */
+static bool has_all_classes(Call *call, int arg, int64_t rows, const Node *index) {
+    const Field *field = class_field(call->module, index);
+    if (!field || field->classes <= rows)
+        return true;
+    call_error(call, arg, "a table of %lld rows, but '%s' is one of %d classes", (long long)rows, field->name,
+               field->classes);
+    diag_note(call->module->diag, field->src, "'%s' is declared here", field->name);
+    return false;
+}
+
+/* Whole numbers; NULL after a user error. */
+static Node *read_index(Call *call, int arg) {
+    Node *index = call_tensor(call, arg);
+    if (!index || index->type.dtype == DT_I32)
+        return index;
+    if (index->type.dtype == DT_U8)
+        return graph_cast(call->g, index, DT_I32);
+    call_error(call, arg, "an index is a whole number: a class of the data, iota or argmax; found %s",
+               type_user_text(call->g->arena, &index->type));
+    return NULL;
+}
+
+static Node *gather(Graph *g, Node *table, Node *index) {
+    int64_t rows = table->type.dim[0];
+    if (!is_within(g->module, index, rows))
+        index = graph_node(g, "clamped", (Attr){.index = (int)rows}, 1, &index);
+    return graph_node(g, "gather", (Attr){0}, 2, (Node *[]){table, index});
+}
+
+static Value build_gather(Call *call) {
+    Arena *arena = call->g->arena;
+    Node *table = call_tensor(call, 0), *index = read_index(call, 1);
+    if (!table || !index)
+        return value_tensor(NULL);
+    if (table->type.batched) {
+        call_error(call, 0, "a table is the same for all examples; this %s depends on the example",
+                   type_user_text(arena, &table->type));
+    } else if (!table->type.rank) {
+        call_error(call, 0, "a table has rows: at least one axis; found one number");
+    } else if (index->type.rank + table->type.rank - 1 > MAX_RANK) {
+        call_error(call, 1, "%s rows of %s have more than %d axes", type_user_text(arena, &index->type),
+                   type_user_text(arena, &table->type), MAX_RANK - 1);
+    } else if (has_all_classes(call, 0, table->type.dim[0], index)) {
+        return value_tensor(gather(call->g, table, index));
+    }
+    return value_tensor(NULL);
+}
+
+static Value build_embedding(Call *call) {
+    Node *index = read_index(call, 0);
+    int64_t count = call_size(call, 1), width = count < 0 ? -1 : call_size(call, 2);
+    Init init = {INIT_NORMAL, 0, 0.02};
+    if (!index || width < 0 || (call->args[3].kind != VALUE_NONE && !read_init(call, 3, width, count, &init)))
+        return value_tensor(NULL);
+    if (index->type.rank == MAX_RANK) {
+        call_error(call, 0, "%s has no room for one more axis", type_user_text(call->g->arena, &index->type));
+        return value_tensor(NULL);
+    }
+    if (!has_all_classes(call, 1, count, index))
+        return value_tensor(NULL);
+    Type table = type_make(DT_F32, false, 2, (int64_t[]){count, width});
+    return value_tensor(gather(call->g, call_weight(call, "weight", &table, init, NULL), index));
+}
+
+const OpDef op_clamped = {
+    .name = "clamped",
+    .cls = OP_MAP,
+    .flags = OP_CHEAP | OP_NO_GRAD,
+    .arity = 1,
+    .attrs = ATTR_INDEX,
+    .doc = "The whole number from 0 to attr.index - 1 that is nearest to a.",
+    .infer = infer_clamped,
+    .c = "clamped($0, $n)",
+    .prec = PREC_PRIMARY,
+};
+
+const OpDef op_gather = {
+    .name = "gather",
+    .cls = OP_VIEW,
+    .flags = OP_LOOKUP,
+    .arity = 2,
+    .doc =
+        "Rows of a table: y[i.., c..] = table[index[i..], c..]. The table is the same for all examples and has at "
+        "least one "
+        "axis; the index is whole numbers of any shape. Classes of the data are checked when they are read; a computed "
+        "index outside of the table is taken for the nearest row.",
+    .example = "y = gather(weight([3, 2]), label)",
+    .infer = infer_gather,
+    .grad = grad_gather,
+    .view = view_gather,
+    .signature = "table, index",
+    .build = build_gather,
+};
+
+const OpDef op_gather_grad = {
+    .name = "gather_grad",
+    .cls = OP_CALL,
+    .flags = OP_NO_GRAD,
+    .arity = 2,
+    .attrs = ATTR_DIMS,
+    .doc = "The gradient of a table that was looked up: row v is the sum of dy[i..] over the places where index[i..] "
+           "is v, in "
+           "their order; 0 where there is none.",
+    .infer = infer_gather_grad,
+    .call = &gather_grad_call,
+};
+
+const OpDef op_embedding = {
+    .name = "embedding",
+    .cls = OP_LIBRARY,
+    .doc = "A learned vector for each class: gather(`weight`, index), with `weight` [count, width]. It starts normally "
+           "distributed with deviation 0.02.",
+    .example = "y = embedding(label, 3, 4)",
+    .signature = "index, count: size, width: size, init: init = none",
+    .build = build_embedding,
+};

@@ -1,0 +1,98 @@
+/* Attention of one position p over the keys and values of those before it, which lie in a cache, a row for each position:
+ *
+ *     cache[p]  = keys and values of qkv
+ *     scores[j] = scale * sum over c of q[c] * k[j, c]           j <= p; p - j < window if any
+ *     out[c]    = sum over j of softmax(scores)[j] * v[j, c]
+ *
+ * qkv and out are of type real, the cache real or bfloat16; then q is rounded too, as where all positions are computed. A
+ * thread computes a head of keys, and the queries that share it, in the order of the positions. */
+#ifndef MTC_CPU_ATTENTION_STEP_H
+#define MTC_CPU_ATTENTION_STEP_H
+
+#include "math.h"
+#include "operand.h"
+
+typedef struct AttentionStep {
+    int64_t length, queries, keys, size; /* size: at most STEP_WIDEST */
+    int64_t window;                      /* 0: none */
+} AttentionStep;
+
+enum { STEP_WIDEST = 256 };
+
+#define attend_step(shape, qkv, cache, position, out, scale)                                                           \
+    attend_step_heads(shape, qkv, cache, is_narrow(cache), position, out, scale)
+
+/* Numbers of a cache, from one of them on. */
+typedef struct Cached {
+    void *at;
+    bool narrow;
+} Cached;
+
+static inline Cached cached_from(Cached cache, int64_t first) {
+    cache.at = (char *)cache.at + first * (int64_t)(cache.narrow ? sizeof(bfloat16) : sizeof(real));
+    return cache;
+}
+
+static inline real cached_number(Cached cache, int64_t c) {
+    return cache.narrow ? to_float(((const bfloat16 *)cache.at)[c]) : ((const real *)cache.at)[c];
+}
+
+static inline void keep_numbers(Cached cache, const real *from, int64_t count) {
+    for (int64_t c = 0; c < count; c++)
+        if (cache.narrow)
+            ((bfloat16 *)cache.at)[c] = to_bf16((float)from[c]);
+        else
+            ((real *)cache.at)[c] = from[c];
+}
+
+/* What one query has seen so far: its sums are of weights exp(score - top). */
+typedef struct StepSums {
+    real top, weights, values[STEP_WIDEST];
+} StepSums;
+
+static inline void add_position(StepSums *sums, real score, Cached value, int64_t size) {
+    real top = score > sums->top ? score : sums->top;
+    real before = exp(sums->top - top), weight = exp(score - top);
+    sums->top = top;
+    sums->weights = sums->weights * before + weight;
+    for (int64_t c = 0; c < size; c++)
+        sums->values[c] = sums->values[c] * before + weight * cached_number(value, c);
+}
+
+/* One query over the positions first .. last; `keys` and `values` are those of its head at position 0. */
+static inline void attend_query(const AttentionStep *shape, const real *query, Cached keys, Cached values,
+                                int64_t first, int64_t last, real *out, real scale) {
+    const int64_t row = 2 * shape->keys * shape->size;
+    StepSums sums = {.top = -INFINITY};
+    real q[STEP_WIDEST];
+    for (int64_t c = 0; c < shape->size; c++)
+        q[c] = keys.narrow ? to_float(to_bf16((float)query[c])) : query[c];
+    for (int64_t j = first; j <= last; j++) {
+        Cached key = cached_from(keys, j * row);
+        real score = 0;
+#pragma omp simd reduction(+ : score)
+        for (int64_t c = 0; c < shape->size; c++)
+            score += q[c] * cached_number(key, c);
+        add_position(&sums, scale * score, cached_from(values, j * row), shape->size);
+    }
+    for (int64_t c = 0; c < shape->size; c++)
+        out[c] = sums.values[c] / sums.weights;
+}
+
+static inline void attend_step_heads(const AttentionStep *shape, const real *qkv, void *cache, bool narrow,
+                                     int position, real *out, real scale) {
+    const int64_t size = shape->size, group = shape->queries / shape->keys, width = shape->keys * size;
+    const int64_t first = shape->window && position >= shape->window ? position - shape->window + 1 : 0;
+    const Cached all = {cache, narrow};
+#pragma omp for nowait
+    for (int64_t h = 0; h < shape->keys; h++) {
+        Cached keys = cached_from(all, h * size), values = cached_from(keys, width);
+        const real *key = qkv + (shape->queries + h) * size;
+        keep_numbers(cached_from(keys, position * 2 * width), key, size);
+        keep_numbers(cached_from(values, position * 2 * width), key + width, size);
+        for (int64_t q = h * group; q < (h + 1) * group; q++)
+            attend_query(shape, qkv + q * size, keys, values, first, position, out + q * size, scale);
+    }
+}
+
+#endif

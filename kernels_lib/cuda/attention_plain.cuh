@@ -1,0 +1,559 @@
+/* Attention on CUDA cores: all sizes up to 256, floats or bf16 numbers, every product and sum in f32.
+ *
+ * A tile owns `rows` positions of one head, which lie in shared memory; those that they meet pass by in blocks of `columns`,
+ * the next on its way while one is in use where there is room. Each warp has 4 x ROWS rows of its own, and a thread ROWS x
+ * COLUMNS scores of theirs. Its lanes stand 4 down and 8 across:
+ *
+ *     row    0   lane 0  lane 1 ... lane 7 | lane 0 ...     a thread's rows are 4 apart, its columns 8: a load of four
+ *            1   lane 8  lane 9 ...        |                neighbouring numbers of 4 rows, or 8 columns, meets every
+ *            2                             |                bank of shared memory once
+ *            3
+ *            4   lane 0 ...
+ *
+ *                       s        g             weights                      results
+ *     attend            q k'                   exp(scale s - max so far)    out += w v, divided by the sum of w at the end
+ *     grad of queries   q k'     d_out v'      exp(scale s - sum)           d_q += h k            h = scale w (g - dot)
+ *     grad of keys      k q'     v d_out'      exp(scale s - sum)           d_k += h q,  d_v += w d_out
+ *
+ * where ' transposes, `sum` is the logarithm that attend has kept, and dot = d_out . out of the query. The gradient computes
+ * the weights twice, for tiles of queries and for tiles of keys: no tile adds to what another has written.
+ *
+ * Operands begin at multiples of 16 bytes, and so does the shared memory. `sums` may be null in attend. */
+#ifndef MTC_CUDA_ATTENTION_PLAIN_CUH
+#define MTC_CUDA_ATTENTION_PLAIN_CUH
+
+#include "cuda/attention_shape.cuh"
+#include <cuda_pipeline.h>
+
+/* ---- sizes ---- */
+
+/* Blocks that fill a device: below, tiles are smaller than they could be. */
+constexpr int PLAIN_FILL = 128, PLAIN_SHARED = 99 << 10;
+
+/* The rows of a tile, 128, 64 or 32: no more than there is shared memory for, and than leave tiles for every multiprocessor. */
+template <class Shape> __host__ __device__ constexpr int plain_rows() {
+    int rows = Shape::size <= 64 ? 128 : Shape::size <= 128 ? 64 : 32;
+    while (rows > 32 &&
+           (rows / 2 >= Shape::length || Shape::batch * Shape::queries * divide_up(Shape::length, rows) < PLAIN_FILL))
+        rows /= 2;
+    return rows;
+}
+
+/* How a tile is worked on. It has OWNED blocks of own rows: `attend` one, a gradient two. */
+template <class Shape, int OWNED> struct PlainForm {
+    static constexpr int down = 4, across = 8; // the lanes of a warp
+    static constexpr int size = Shape::size, wide = size <= 64 ? 4 : size <= 128 ? 2 : 1;
+    static constexpr int rows = plain_rows<Shape>(), columns = across * wide * (OWNED == 1 ? 2 : 1);
+    static constexpr int tm = rows / WARPS / down, tn = columns / across, warp_rows = tm * down;
+    static_assert(size <= 256, "a block of rows fits in shared memory");
+
+    /* Rows as they lie in shared memory: `depth` numbers, the last ones zeros, of which mixing makes `width` sums. */
+    static constexpr int depth = divide_up(size, 4) * 4, width = size <= across ? across : divide_up(size, 16) * 16;
+    static constexpr int pitch = (width / 4 | 1) * 4; // of an odd number of vectors
+    static constexpr int own_floats = rows * pitch, passing_floats = columns * pitch;
+
+    /* Sums of few columns: each thread mixes what it has weights of, and what all have found is added at the end. Else
+     * weights pass through shared memory, `turn` columns of a warp at a time. */
+    static constexpr bool held = width <= 16;
+    static constexpr int share = width / across; // of the columns, in the end
+    static constexpr int run = vector_width(share), runs = share / run;
+    static constexpr int turn = columns < 16 ? columns : 16, turn_pitch = turn + 8;
+    static constexpr int turn_floats = held ? 0 : WARPS * warp_rows * turn_pitch;
+
+    /* Blocks that pass by, two at a time, and the sums and dots of their queries. */
+    static constexpr int buffer = 2 * passing_floats + (OWNED == 1 ? 0 : 2 * columns);
+    static constexpr int fixed = OWNED * own_floats + turn_floats;
+    static constexpr int buffers = (fixed + 2 * buffer) * (int)sizeof(float) <= PLAIN_SHARED ? 2 : 1;
+    static constexpr int shared = (fixed + buffers * buffer) * (int)sizeof(float);
+    static_assert(shared <= PLAIN_SHARED, "as much as a block of most devices may have");
+};
+
+/* ---- who meets whom ---- */
+
+struct PlainSpan {
+    int first, end;
+};
+
+/* The keys that queries `first` .. `first` + `count` see, the queries that see such keys; from a multiple of `step` on. */
+template <class Shape> __device__ PlainSpan keys_seen(int first, int count, int step) {
+    int begin = Shape::window > 0 ? max(first - Shape::window + 1, 0) : 0;
+    return {begin / step * step, Shape::causal ? min(first + count, Shape::length) : Shape::length};
+}
+template <class Shape> __device__ PlainSpan queries_seeing(int first, int count, int step) {
+    int end = Shape::window > 0 ? min(first + count - 1 + Shape::window, Shape::length) : Shape::length;
+    return {Shape::causal ? first / step * step : 0, end};
+}
+
+/* Whether any of `queries` queries from `query` on sees any of `keys` keys from `key` on. */
+template <class Shape> __device__ bool any_sees(int query, int queries, int key, int keys) {
+    return (!Shape::causal || key < query + queries) &&
+           (Shape::window == 0 || query - (key + keys - 1) < Shape::window);
+}
+
+/* A query that exists, a key that exists, seen; blocks that begin at a multiple of STEP. */
+template <class Shape, int STEP> __device__ bool plain_sees(int query, int key) {
+    bool exist = Shape::length % STEP == 0 || (query < Shape::length && key < Shape::length);
+    return exist && Shape::sees(query, key);
+}
+
+/* ---- rows in shared memory ---- */
+
+/* Begins to bring ROWS rows of a head, STRIDE numbers apart, from row `first` on; what does not exist is 0. */
+template <class Form, int ROWS, int STRIDE, int LENGTH, class Number>
+__device__ void fetch_rows(float *to, const Number *head, int first) {
+    constexpr int size = Form::size, vector = size % 4 == 0 ? 4 : 1, per_row = Form::depth / vector;
+#pragma unroll 4
+    for (int piece = threadIdx.x; piece < ROWS * per_row; piece += THREADS) {
+        int row = piece / per_row, c = piece % per_row * vector;
+        bool inside = first + row < LENGTH && c < size;
+        const Number *from = head + (inside ? (int64_t)(first + row) * STRIDE + c : 0);
+        float *place = to + row * Form::pitch + c;
+        if constexpr (sizeof(Number) == sizeof(float)) {
+            constexpr size_t bytes = vector * sizeof(float);
+            __pipeline_memcpy_async(place, from, bytes, inside ? 0 : bytes);
+        } else {
+            auto numbers = load_pack<vector>(from);
+            Pack<float, vector> floats;
+#pragma unroll
+            for (int v = 0; v < vector; v++)
+                floats[v] = inside ? to_float(numbers[v]) : 0;
+            store_pack(place, floats);
+        }
+    }
+}
+
+/* Where the calling thread stands in its tile. */
+template <class Form> struct PlainPlace {
+    int warp = threadIdx.x / LANES, down = threadIdx.x % LANES / Form::across, across = threadIdx.x % Form::across;
+
+    __device__ int row(int i) const { // i < tm
+        return warp * Form::warp_rows + down + i * Form::down;
+    }
+    __device__ int column(int j) const { // j < tn
+        return across + j * Form::across;
+    }
+};
+
+/* ---- products ---- */
+
+/* score[i][j] = own row i . passing row j */
+template <class Form>
+__device__ void dot_plain(const PlainPlace<Form> &place, const float *own, const float *passing,
+                          float (&score)[Form::tm][Form::tn]) {
+    own += place.row(0) * Form::pitch;
+    passing += place.column(0) * Form::pitch;
+#pragma unroll
+    for (int i = 0; i < Form::tm; i++)
+#pragma unroll
+        for (int j = 0; j < Form::tn; j++)
+            score[i][j] = 0;
+#pragma unroll 1
+    for (int k = 0; k < Form::depth; k += 4) {
+        Pack<float, 4> x[Form::tm];
+#pragma unroll
+        for (int i = 0; i < Form::tm; i++)
+            x[i] = load_pack<4>(own + i * Form::down * Form::pitch + k);
+#pragma unroll
+        for (int j = 0; j < Form::tn; j++) {
+            auto y = load_pack<4>(passing + j * Form::across * Form::pitch + k);
+#pragma unroll
+            for (int v = 0; v < 4; v++)
+#pragma unroll
+                for (int i = 0; i < Form::tm; i++)
+                    score[i][j] = fmaf(x[i][v], y[v], score[i][j]);
+        }
+    }
+}
+
+/* Sums of passing rows, weighted, for each own row of a thread: of all columns where they are held, else of its share. */
+template <class Form> struct PlainSums {
+    static constexpr int columns = Form::held ? Form::width : Form::share;
+    float sum[Form::tm][columns] = {};
+
+    __device__ void scale(int i, float factor) {
+#pragma unroll
+        for (int c = 0; c < columns; c++)
+            sum[i][c] *= factor;
+    }
+
+    /* sum += weight . passing. `turns` is the shared memory for weights. */
+    __device__ void mix(const PlainPlace<Form> &place, const float (&weight)[Form::tm][Form::tn], const float *passing,
+                        float *turns) {
+        if constexpr (Form::held) {
+            mix_own(place, weight, passing);
+        } else {
+            turns += place.warp * Form::warp_rows * Form::turn_pitch + place.down * Form::turn_pitch;
+#pragma unroll
+            for (int first = 0; first < Form::columns; first += Form::turn) {
+                __syncwarp(); // those of the turn before have been read
+#pragma unroll
+                for (int i = 0; i < Form::tm; i++)
+#pragma unroll
+                    for (int j = 0; j < Form::turn / Form::across; j++)
+                        turns[i * Form::down * Form::turn_pitch + place.column(j)] =
+                            weight[i][first / Form::across + j];
+                __syncwarp();
+                mix_turn(place, turns, passing + first * Form::pitch);
+            }
+        }
+    }
+
+    /* What all lanes have found, added: of the share of the columns that the calling thread then has. */
+    __device__ void finish(const PlainPlace<Form> &place) {
+        if constexpr (Form::held)
+            fold<columns / 2>(place);
+    }
+
+private:
+    /* Two lanes halve their columns: one goes on with the first LEFT, the other with those after them. */
+    template <int LEFT> __device__ void fold(const PlainPlace<Form> &place) {
+        constexpr int distance = LEFT / Form::share;
+        bool upper = place.across & distance;
+#pragma unroll
+        for (int i = 0; i < Form::tm; i++)
+#pragma unroll
+            for (int c = 0; c < LEFT; c++) {
+                float kept = upper ? sum[i][c + LEFT] : sum[i][c], given = upper ? sum[i][c] : sum[i][c + LEFT];
+                sum[i][c] = kept + __shfl_xor_sync(~0u, given, distance);
+            }
+        if constexpr (distance > 1)
+            fold<LEFT / 2>(place);
+    }
+    __device__ void mix_own(const PlainPlace<Form> &place, const float (&weight)[Form::tm][Form::tn],
+                            const float *passing) {
+#pragma unroll
+        for (int j = 0; j < Form::tn; j++)
+#pragma unroll
+            for (int c = 0; c < columns; c += 4) {
+                auto y = load_pack<4>(passing + place.column(j) * Form::pitch + c);
+#pragma unroll
+                for (int i = 0; i < Form::tm; i++)
+#pragma unroll
+                    for (int v = 0; v < 4; v++)
+                        sum[i][c + v] = fmaf(weight[i][j], y[v], sum[i][c + v]);
+            }
+    }
+    __device__ void mix_turn(const PlainPlace<Form> &place, const float *turns, const float *passing) {
+        passing += place.across * Form::run;
+#pragma unroll 2
+        for (int k = 0; k < Form::turn; k += 4) {
+            Pack<float, 4> x[Form::tm];
+#pragma unroll
+            for (int i = 0; i < Form::tm; i++)
+                x[i] = load_pack<4>(turns + i * Form::down * Form::turn_pitch + k);
+#pragma unroll
+            for (int v = 0; v < 4; v++)
+#pragma unroll
+                for (int r = 0; r < Form::runs; r++) {
+                    auto y = load_pack<Form::run>(passing + (k + v) * Form::pitch + r * Form::across * Form::run);
+#pragma unroll
+                    for (int i = 0; i < Form::tm; i++)
+#pragma unroll
+                        for (int c = 0; c < Form::run; c++)
+                            sum[i][r * Form::run + c] = fmaf(x[i][v], y[c], sum[i][r * Form::run + c]);
+                }
+        }
+    }
+};
+
+static inline __device__ void to_number(float *to, float x) {
+    *to = x;
+}
+static inline __device__ void to_number(bfloat16 *to, float x) {
+    *to = to_bf16(x);
+}
+
+/* The finished sums of a thread to rows of a head, STRIDE numbers apart. */
+template <class Form, int STRIDE, int LENGTH, class Number>
+__device__ void store_rows(const PlainPlace<Form> &place, const PlainSums<Form> &sums, Number *head, int first) {
+#pragma unroll
+    for (int i = 0; i < Form::tm; i++)
+#pragma unroll
+        for (int r = 0; r < Form::runs; r++) {
+            int c = (r * Form::across + place.across) * Form::run;
+            Number *to = head + (int64_t)(first + place.row(i)) * STRIDE + c;
+            Pack<Number, Form::run> numbers;
+#pragma unroll
+            for (int v = 0; v < Form::run; v++)
+                to_number(&numbers[v], sums.sum[i][r * Form::run + v]);
+            if (first + place.row(i) >= LENGTH)
+                continue;
+            if constexpr (Form::size % Form::run == 0) {
+                if (c < Form::size)
+                    store_pack(to, numbers);
+            } else {
+#pragma unroll
+                for (int v = 0; v < Form::run; v++)
+                    if (c + v < Form::size)
+                        to[v] = numbers[v];
+            }
+        }
+}
+
+/* Calls fetch(step, buffer) and use(step, buffer) for every step, once what was fetched has arrived. */
+template <class Form, class Fetch, class Use> __device__ void pass_by(int steps, Fetch fetch, Use use) {
+    auto begin = [&](int step) {
+        if (step < steps)
+            fetch(step, step % Form::buffers);
+        __pipeline_commit();
+    };
+    if (Form::buffers > 1)
+        begin(0);
+    for (int step = 0; step < steps; step++) {
+        if (Form::buffers == 1) {
+            __syncthreads(); // the block before has been used
+            begin(step);
+        }
+        __pipeline_wait_prior(0);
+        __syncthreads();
+        if (Form::buffers > 1)
+            begin(step + 1); // over the block that was used before the barrier
+        use(step, step % Form::buffers);
+    }
+}
+
+/* ---- attend ---- */
+
+template <class Shape> __host__ __device__ constexpr int attend_plain_tiles() {
+    return Shape::batch * Shape::queries * divide_up(Shape::length, plain_rows<Shape>());
+}
+template <class Shape> __host__ __device__ constexpr int attend_plain_shared() {
+    return PlainForm<Shape, 1>::shared;
+}
+
+/* The largest score so far and the sum of weights of each own row of a thread; the sum is of its own columns. */
+template <class Form> struct PlainSeen {
+    float top[Form::tm], total[Form::tm];
+
+    __device__ PlainSeen() {
+#pragma unroll
+        for (int i = 0; i < Form::tm; i++)
+            top[i] = -INFINITY, total[i] = 0;
+    }
+    /* Scores of row i become weights. Returns by what earlier sums are to be multiplied. */
+    __device__ float weigh(int i, float (&score)[Form::tn]) {
+        float before = top[i], largest = before;
+#pragma unroll
+        for (int j = 0; j < Form::tn; j++)
+            largest = fmaxf(largest, score[j]);
+        top[i] = lanes_reduce<Form::across>(largest, [](float a, float b) { return fmaxf(a, b); });
+        float base = top[i] == -INFINITY ? 0 : top[i], factor = __expf(before - base);
+        total[i] *= factor;
+#pragma unroll
+        for (int j = 0; j < Form::tn; j++) {
+            score[j] = __expf(score[j] - base);
+            total[i] += score[j];
+        }
+        return factor;
+    }
+};
+
+template <class Shape>
+__device__ void attend_plain(const typename Shape::Number *qkv, typename Shape::Number *out, float *sums, float scale,
+                             int tile, char *shared) {
+    using Form = PlainForm<Shape, 1>;
+    constexpr int blocks = divide_up(Shape::length, Form::rows), length = Shape::length;
+    int first = (blocks - 1 - tile % blocks) * Form::rows; // those that see the most keys begin
+    int head = tile / blocks % Shape::queries, example = tile / blocks / Shape::queries;
+    const auto *rows = qkv + (int64_t)example * length * Shape::row;
+    float *own = (float *)shared, *passing = own + Form::own_floats, *turns = passing + Form::buffers * Form::buffer;
+    PlainPlace<Form> place;
+    PlainSums<Form> mixed;
+    PlainSeen<Form> seen;
+    PlainSpan keys = keys_seen<Shape>(first, Form::rows, Form::columns);
+
+    auto fetch = [&](int step, int buffer) {
+        float *block = passing + buffer * Form::buffer;
+        int key = keys.first + step * Form::columns;
+        fetch_rows<Form, Form::columns, Shape::row, length>(block, rows + Shape::key_head(head / Shape::group), key);
+        fetch_rows<Form, Form::columns, Shape::row, length>(block + Form::passing_floats,
+                                                            rows + Shape::value_head(head / Shape::group), key);
+    };
+    auto use = [&](int step, int buffer) {
+        const float *block = passing + buffer * Form::buffer;
+        int key = keys.first + step * Form::columns, query = first + place.row(0);
+        if (!any_sees<Shape>(first + place.warp * Form::warp_rows, Form::warp_rows, key, Form::columns))
+            return;
+        float score[Form::tm][Form::tn];
+        dot_plain(place, own, block, score);
+#pragma unroll
+        for (int i = 0; i < Form::tm; i++) {
+#pragma unroll
+            for (int j = 0; j < Form::tn; j++) {
+                bool sees = plain_sees<Shape, Form::columns>(query + i * Form::down, key + place.column(j));
+                score[i][j] = sees ? scale * score[i][j] : -INFINITY;
+            }
+            mixed.scale(i, seen.weigh(i, score[i]));
+        }
+        mixed.mix(place, score, block + Form::passing_floats, turns);
+    };
+
+    fetch_rows<Form, Form::rows, Shape::row, length>(own, rows + Shape::query_head(head), first);
+    pass_by<Form>(divide_up(keys.end - keys.first, Form::columns), fetch, use);
+    mixed.finish(place);
+#pragma unroll
+    for (int i = 0; i < Form::tm; i++) {
+        float total = lanes_reduce<Form::across>(seen.total[i], [](float a, float b) { return a + b; });
+        int query = first + place.row(i);
+        mixed.scale(i, 1 / total);
+        if (sums && place.across == 0 && query < length)
+            sums[((int64_t)example * length + query) * Shape::queries + head] = seen.top[i] + logf(total);
+    }
+    store_rows<Form, Shape::out_row, length>(
+        place, mixed, out + (int64_t)example * length * Shape::out_row + Shape::query_head(head), first);
+}
+
+/* ---- gradient ---- */
+
+template <class Shape> __host__ __device__ constexpr int attend_plain_grad_tiles() {
+    return Shape::batch * (Shape::queries + Shape::keys) * divide_up(Shape::length, plain_rows<Shape>());
+}
+template <class Shape> __host__ __device__ constexpr int attend_plain_grad_shared() {
+    return PlainForm<Shape, 2>::shared;
+}
+
+/* Query and key heads of one example. */
+template <class Shape> struct PlainExample {
+    using Number = typename Shape::Number;
+    const Number *rows, *d_rows; // of qkv and of d_out
+    const float *sums, *dots;
+
+    __device__ PlainExample(const Number *qkv, const float *sums, const float *dots, const Number *d_out, int example)
+        : rows(qkv + (int64_t)example * Shape::length * Shape::row),
+          d_rows(d_out + (int64_t)example * Shape::length * Shape::out_row),
+          sums(sums + (int64_t)example * Shape::length * Shape::queries),
+          dots(dots + (int64_t)example * Shape::length * Shape::queries) {
+    }
+    /* A block of rows of a query head and of its d_out; of a key head and its value. */
+    template <class Form, int ROWS> __device__ void fetch_queries(float *q, float *d, int head, int first) const {
+        fetch_rows<Form, ROWS, Shape::row, Shape::length>(q, rows + Shape::query_head(head), first);
+        fetch_rows<Form, ROWS, Shape::out_row, Shape::length>(d, d_rows + Shape::query_head(head), first);
+    }
+    template <class Form, int ROWS> __device__ void fetch_keys(float *k, float *v, int head, int first) const {
+        fetch_rows<Form, ROWS, Shape::row, Shape::length>(k, rows + Shape::key_head(head), first);
+        fetch_rows<Form, ROWS, Shape::row, Shape::length>(v, rows + Shape::value_head(head), first);
+    }
+    /* The sums of COUNT queries of a head, then their dots. */
+    template <int COUNT> __device__ void fetch_numbers(float *to, int head, int first) const {
+        for (int e = threadIdx.x; e < 2 * COUNT; e += THREADS) {
+            int query = first + e % COUNT;
+            bool inside = query < Shape::length;
+            const float *from = (e < COUNT ? sums : dots) + (inside ? query * Shape::queries + head : 0);
+            __pipeline_memcpy_async(to + e, from, sizeof(float), inside ? 0 : sizeof(float));
+        }
+    }
+};
+
+/* The gradient of a score by way of its weight: scores become weights, and gradients of weights those of scores times scale,
+ * both 0 where a query does not see. */
+static inline __device__ void unweigh(bool sees, float scale, float sum, float dot, float &score, float &gradient) {
+    float weight = sees ? __expf(fmaf(scale, score, -sum)) : 0;
+    gradient = sees ? scale * weight * (gradient - dot) : 0;
+    score = weight;
+}
+
+template <class Shape>
+__device__ void attend_plain_grad_queries(const PlainExample<Shape> &from, typename Shape::Number *d_rows, float scale,
+                                          int head, int first, float *shared) {
+    using Form = PlainForm<Shape, 2>;
+    float *own = shared, *passing = own + 2 * Form::own_floats, *turns = passing + Form::buffers * Form::buffer;
+    PlainPlace<Form> place;
+    PlainSums<Form> d_q;
+    PlainSpan keys = keys_seen<Shape>(first, Form::rows, Form::columns);
+    float sum[Form::tm], dot[Form::tm];
+#pragma unroll
+    for (int i = 0; i < Form::tm; i++) {
+        int query = first + place.row(i), at = query * Shape::queries + head;
+        sum[i] = query < Shape::length ? from.sums[at] : 0;
+        dot[i] = query < Shape::length ? from.dots[at] : 0;
+    }
+
+    auto fetch = [&](int step, int buffer) {
+        float *block = passing + buffer * Form::buffer;
+        from.template fetch_keys<Form, Form::columns>(block, block + Form::passing_floats, head / Shape::group,
+                                                      keys.first + step * Form::columns);
+    };
+    auto use = [&](int step, int buffer) {
+        const float *block = passing + buffer * Form::buffer;
+        int key = keys.first + step * Form::columns, query = first + place.row(0);
+        if (!any_sees<Shape>(first + place.warp * Form::warp_rows, Form::warp_rows, key, Form::columns))
+            return;
+        float score[Form::tm][Form::tn], gradient[Form::tm][Form::tn];
+        dot_plain(place, own, block, score);
+        dot_plain(place, own + Form::own_floats, block + Form::passing_floats, gradient);
+#pragma unroll
+        for (int i = 0; i < Form::tm; i++)
+#pragma unroll
+            for (int j = 0; j < Form::tn; j++)
+                unweigh(plain_sees<Shape, Form::columns>(query + i * Form::down, key + place.column(j)), scale, sum[i],
+                        dot[i], score[i][j], gradient[i][j]);
+        d_q.mix(place, gradient, block, turns);
+    };
+
+    from.template fetch_queries<Form, Form::rows>(own, own + Form::own_floats, head, first);
+    pass_by<Form>(divide_up(keys.end - keys.first, Form::columns), fetch, use);
+    d_q.finish(place);
+    store_rows<Form, Shape::row, Shape::length>(place, d_q, d_rows + Shape::query_head(head), first);
+}
+
+template <class Shape>
+__device__ void attend_plain_grad_keys(const PlainExample<Shape> &from, typename Shape::Number *d_rows, float scale,
+                                       int head, int first, float *shared) {
+    using Form = PlainForm<Shape, 2>;
+    float *own = shared, *passing = own + 2 * Form::own_floats, *turns = passing + Form::buffers * Form::buffer;
+    PlainPlace<Form> place;
+    PlainSums<Form> d_k, d_v;
+    PlainSpan queries = queries_seeing<Shape>(first, Form::rows, Form::columns);
+    int steps = divide_up(queries.end - queries.first, Form::columns); // of each head of the group
+
+    auto fetch = [&](int step, int buffer) {
+        float *block = passing + buffer * Form::buffer;
+        int query = queries.first + step % steps * Form::columns, query_head = head * Shape::group + step / steps;
+        from.template fetch_queries<Form, Form::columns>(block, block + Form::passing_floats, query_head, query);
+        from.template fetch_numbers<Form::columns>(block + 2 * Form::passing_floats, query_head, query);
+    };
+    auto use = [&](int step, int buffer) {
+        const float *block = passing + buffer * Form::buffer, *numbers = block + 2 * Form::passing_floats;
+        int query = queries.first + step % steps * Form::columns, key = first + place.row(0);
+        if (!any_sees<Shape>(query, Form::columns, first + place.warp * Form::warp_rows, Form::warp_rows))
+            return;
+        float score[Form::tm][Form::tn], gradient[Form::tm][Form::tn];
+        dot_plain(place, own, block, score);
+        dot_plain(place, own + Form::own_floats, block + Form::passing_floats, gradient);
+#pragma unroll
+        for (int j = 0; j < Form::tn; j++) {
+            float sum = numbers[place.column(j)], dot = numbers[Form::columns + place.column(j)];
+#pragma unroll
+            for (int i = 0; i < Form::tm; i++)
+                unweigh(plain_sees<Shape, Form::columns>(query + place.column(j), key + i * Form::down), scale, sum,
+                        dot, score[i][j], gradient[i][j]);
+        }
+        d_v.mix(place, score, block + Form::passing_floats, turns);
+        d_k.mix(place, gradient, block, turns);
+    };
+
+    from.template fetch_keys<Form, Form::rows>(own, own + Form::own_floats, head, first);
+    pass_by<Form>(Shape::group * steps, fetch, use);
+    d_k.finish(place);
+    d_v.finish(place);
+    store_rows<Form, Shape::row, Shape::length>(place, d_k, d_rows + Shape::key_head(head), first);
+    store_rows<Form, Shape::row, Shape::length>(place, d_v, d_rows + Shape::value_head(head), first);
+}
+
+/* Tiles of an example: its key heads', which take longer, then its query heads'. */
+template <class Shape>
+__device__ void attend_plain_grad(const typename Shape::Number *qkv, const float *sums, const float *dots,
+                                  const typename Shape::Number *d_out, typename Shape::Number *d_qkv, float scale,
+                                  int tile, char *shared) {
+    constexpr int rows = PlainForm<Shape, 2>::rows, blocks = divide_up(Shape::length, rows);
+    int head = tile / blocks % (Shape::queries + Shape::keys), example = tile / blocks / (Shape::queries + Shape::keys);
+    PlainExample<Shape> from(qkv, sums, dots, d_out, example);
+    auto *d_rows = d_qkv + (int64_t)example * Shape::length * Shape::row;
+    if (head < Shape::keys)
+        attend_plain_grad_keys(from, d_rows, scale, head, tile % blocks * rows, (float *)shared);
+    else
+        attend_plain_grad_queries(from, d_rows, scale, head - Shape::keys, (blocks - 1 - tile % blocks) * rows,
+                                  (float *)shared);
+}
+
+#endif

@@ -1,0 +1,429 @@
+/* Attention on tensor cores: bf16, sums in f32; the scores live in registers and never reach memory.
+ *
+ * A tile owns 128 positions of one head, which lie in shared memory all the time; those that they meet pass by in blocks of
+ * LINES rows, the next on its way while one is in use. A warp owns 16 rows:
+ *
+ *                                      keys that pass by
+ *                              0..63     64..127   128..191
+ *                            +---------+---------+---------+
+ *     warp 0  queries 128..  | 16 x 64 |         | \  hidden
+ *     warp 1          144..  |         |         |   \             from there on: a block that no row of
+ *      ...                   |         |         |     \            a warp sees is skipped (causal, window)
+ *     warp 7          240..  |         |         |       \
+ *
+ *                       s             p = weights           results
+ *     attend            q k'          exp(scale s - max)    out += p v, divided by the sum of p at the end
+ *     grad of queries   q k'          exp(scale s - sum)    ds = p (dout v' - dot),   dq += ds k
+ *     grad of keys      k q'          exp(scale s - sum)'   ds' = p' (v dout' - dot), dk += ds' q,  dv += p' dout
+ *
+ * where ' transposes, sum is the logarithm that the forward pass has kept, and dot = dout . out of the query. The gradient
+ * computes the weights twice, once for tiles of queries and once for tiles of keys: no tile ever waits for another, or adds to
+ * what another has written.
+ *
+ * All of it is two kinds of product, by warps here and by groups of warps in attention_group.cuh:
+ *
+ *     dot_rows   sum = own rows . passing rows       both along `size`
+ *     mix_rows   sum += weights . passing rows       the weights come straight from the registers of dot_rows: the fragments
+ *                                                    that it leaves are those of an operand a, two blocks of 8 for 16 of k
+ *
+ * The tensor cores get the products of two blocks at once, so that they need not wait for the softmax: the scores of a block,
+ * and what the weights of the block before add to the results.
+ *
+ *     products   s(0)         s(1) out += p(0) v(0)        s(2) out += p(1) v(1)   ...
+ *     softmax         p(0)                           p(1)                     p(2) ...
+ *
+ * A thread's sums[i] of either belong to row lane / 4 + i % 4 / 2 * 8 of its warp, column i / 4 * 8 + lane % 4 * 2 + i % 2. */
+#ifndef MTC_CUDA_ATTENTION_TENSOR_CUH
+#define MTC_CUDA_ATTENTION_TENSOR_CUH
+
+#include "cuda/attention_shape.cuh"
+#include "cuda/tensor_group.cuh"
+#include "cuda/tensor_warp.cuh"
+
+constexpr int OWN_ROWS = 128, WARP_ROWS = 16;
+constexpr float LOG2_E = 1.44269504088896341f, LN_2 = 0.69314718055994531f;
+
+static inline __device__ float exp2_approximate(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+static inline __device__ unsigned to_bf16_pair(float low, float high) {
+    unsigned pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
+/* ---- blocks of rows in shared memory ---- */
+
+/* ROWS positions of a head: panels of 64 numbers of each (tensor_panel.cuh). A head whose size is no multiple of 16 ends in
+ * a chunk of zeros. */
+template <int ROWS, int SIZE> struct HeadBlock {
+    static constexpr int steps = divide_up(SIZE, 16), width = steps * 16; // of 16 numbers; numbers of a row
+    static constexpr int chunks = steps * STEP_CHUNKS, panel = ROWS * PANEL_ROW;
+    static constexpr int bytes = divide_up(chunks, CHUNKS) * panel;
+
+    static __device__ unsigned offset(int row, int chunk) {
+        return chunk / CHUNKS * panel + chunk_offset(row, chunk % CHUNKS);
+    }
+    /* Begins to bring rows `first`, `first` + 1 ..., STRIDE numbers apart; those from COUNT on are zeros. `first` is a multiple
+     * of ROWS. */
+    template <int COUNT, int STRIDE> static __device__ void fetch(unsigned block, const bfloat16 *head, int first) {
+        constexpr int pieces = ROWS * chunks, per_chunk = CHUNK / (int)sizeof(bfloat16);
+#pragma unroll
+        for (int q = 0; q < divide_up(pieces, THREADS); q++) {
+            int piece = threadIdx.x + q * THREADS, row = piece / chunks, chunk = piece % chunks;
+            bool inside = (COUNT % ROWS == 0 || first + row < COUNT) && (chunk + 1) * per_chunk <= SIZE;
+            if (pieces % THREADS == 0 || piece < pieces)
+                copy_piece<CHUNK>(block + offset(row, chunk),
+                                  head + (int64_t)(first + row) * STRIDE + chunk * per_chunk, inside);
+        }
+    }
+};
+
+/* Operand a of dot_rows: the calling warp's rows of a block that stays. HELD: their fragments stay in registers. */
+template <int SIZE, bool HELD> class OwnRows {
+    using Block = HeadBlock<OWN_ROWS, SIZE>;
+    unsigned block;
+    unsigned held[HELD ? Block::steps : 1][4];
+
+    __device__ void load(int step, unsigned (&v)[4]) const {
+        int first = threadIdx.x / LANES * WARP_ROWS;
+        load_lines<bfloat16, true, true>(block + step / STEPS * Block::panel, first, step % STEPS, v);
+    }
+
+public:
+    static constexpr int steps = Block::steps;
+
+    __device__ explicit OwnRows(unsigned block) : block(block) {
+        if constexpr (HELD)
+#pragma unroll
+            for (int step = 0; step < steps; step++)
+                load(step, held[step]);
+    }
+    __device__ void fragment(int step, unsigned (&v)[4]) const {
+        if constexpr (HELD)
+#pragma unroll
+            for (int e = 0; e < 4; e++)
+                v[e] = held[step][e];
+        else
+            load(step, v);
+    }
+    __device__ unsigned address(int row) const {
+        return block + row * PANEL_ROW;
+    }
+};
+
+/* ---- the two products, by warps ---- */
+
+struct WarpProducts {
+    static constexpr int rows = WARP_ROWS; // that decide together what they skip
+    template <int SIZE> static constexpr bool holds = SIZE <= 64;
+
+    static __device__ int first_row() {
+        return threadIdx.x / LANES * WARP_ROWS;
+    }
+    template <int LINES, int SIZE, bool HELD>
+    static __device__ void dot_rows(const OwnRows<SIZE, HELD> &own, unsigned block, float (&sum)[LINES / 2]) {
+#pragma unroll
+        for (int i = 0; i < LINES / 2; i++)
+            sum[i] = 0;
+#pragma unroll
+        for (int step = 0; step < own.steps; step++) {
+            unsigned x[4], y[4];
+            own.fragment(step, x);
+#pragma unroll
+            for (int line = 0; line < LINES; line += 16) {
+                unsigned panel = block + step / STEPS * HeadBlock<LINES, SIZE>::panel;
+                load_lines<bfloat16, true, false>(panel, line, step % STEPS, y);
+                multiply_fragments<bfloat16>(x, y[0], y[1], (float(&)[4])sum[line / 2]);
+                multiply_fragments<bfloat16>(x, y[2], y[3], (float(&)[4])sum[line / 2 + 4]);
+            }
+        }
+    }
+    template <int SIZE, int STEPS_, int WIDTH>
+    static __device__ void mix_rows(const unsigned (&weight)[STEPS_][4], unsigned block, float (&sum)[WIDTH]) {
+        constexpr int depth = PANEL_ROW / sizeof(bfloat16), width = HeadBlock<1, SIZE>::width;
+#pragma unroll
+        for (int step = 0; step < STEPS_; step++)
+#pragma unroll
+            for (int column = 0; column < width; column += 16) {
+                unsigned y[4], panel = block + column / depth * HeadBlock<STEPS_ * 16, SIZE>::panel;
+                load_lines<bfloat16, false, false>(panel, column % depth, step, y);
+                multiply_fragments<bfloat16>(weight[step], y[0], y[1], (float(&)[4])sum[column / 2]);
+                multiply_fragments<bfloat16>(weight[step], y[2], y[3], (float(&)[4])sum[column / 2 + 4]);
+            }
+    }
+    /* Until all products but the last PENDING are done, those that gave `settled` among them. */
+    template <int PENDING, class... Settled> static __device__ void await(Settled &...settled) {
+    }
+};
+
+/* ---- scores and weights ---- */
+
+/* Do all of `rows` queries from `query` on see all of `lines` keys from `key` on? */
+template <class Shape> __device__ bool all_seen(int query, int rows, int key, int lines) {
+    return (Shape::length % lines == 0 || key + lines <= Shape::length) &&
+           (!Shape::causal || key + lines - 1 <= query) &&
+           (Shape::window == 0 || query + rows - 1 - key < Shape::window);
+}
+/* Does none of them see any? */
+template <class Shape> __device__ bool none_seen(int query, int rows, int key, int lines) {
+    return (Shape::causal && key > query + rows - 1) ||
+           (Shape::window > 0 && query - (key + lines - 1) >= Shape::window);
+}
+
+/* Scores of keys that the query does not see become -infinity. BY_KEYS: own rows, from `own` on, are keys, and queries pass by. */
+template <class Shape, bool BY_KEYS, int COUNT> __device__ void hide(float (&score)[COUNT], int own, int passing) {
+    int lane = threadIdx.x % LANES, column = passing + lane % 4 * 2;
+    int row = own + threadIdx.x / LANES * WARP_ROWS + lane / 4;
+#pragma unroll
+    for (int i = 0; i < COUNT; i++) {
+        int r = row + i % 4 / 2 * 8, c = column + i / 4 * 8 + i % 2, query = BY_KEYS ? c : r, key = BY_KEYS ? r : c;
+        if (!Shape::sees(query, key) || key >= Shape::length)
+            score[i] = -INFINITY;
+    }
+}
+
+/* Fragments of operand a, rounded to bf16. */
+template <int COUNT> __device__ void to_weights(const float (&value)[COUNT], unsigned (&weight)[COUNT / 8][4]) {
+#pragma unroll
+    for (int i = 0; i < COUNT; i += 2)
+        weight[i / 8][i % 8 / 2] = to_bf16_pair(value[i], value[i + 1]);
+}
+
+template <int COUNT> __device__ void clear(unsigned (&weight)[COUNT][4]) {
+#pragma unroll
+    for (int i = 0; i < COUNT * 4; i++)
+        weight[i / 4][i % 4] = 0;
+}
+
+template <int COUNT> __device__ void scale_rows(float (&sum)[COUNT], const float (&factor)[2]) {
+#pragma unroll
+    for (int i = 0; i < COUNT; i++)
+        sum[i] *= factor[i % 4 / 2];
+}
+
+/* The softmax over keys of which ever more become known: weights are relative to the largest score so far, and what has
+ * been summed shrinks when that grows. Four neighbouring lanes share a row. */
+class RunningSoftmax {
+    float most[2] = {-INFINITY, -INFINITY}; // the largest raw score of each row
+    float sum[4] = {}; // of this thread's weights, two sums a row: an addition waits for the one before
+
+    static __device__ float most_of_row(float x) {
+        x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
+        return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
+    }
+    template <int COUNT> __device__ float most_with(int row, const float (&score)[COUNT]) const {
+        float even = most[row], odd = most[row];
+#pragma unroll
+        for (int i = row * 2; i < COUNT; i += 4) {
+            even = fmaxf(even, score[i]);
+            odd = fmaxf(odd, score[i + 1]);
+        }
+        return most_of_row(fmaxf(even, odd));
+    }
+
+public:
+    /* score = 2^(unit (score - most)); `factor` is what earlier weights shrink by. unit > 0. */
+    template <int COUNT> __device__ void weigh(float (&score)[COUNT], float unit, float (&factor)[2]) {
+        float shift[2];
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            float before = most[r];
+            most[r] = most_with(r, score);
+            shift[r] = most[r] == -INFINITY ? 0 : most[r] * unit; // nothing seen as yet: all weights are 0
+            factor[r] = exp2_approximate(before * unit - shift[r]);
+            sum[r * 2] *= factor[r];
+            sum[r * 2 + 1] *= factor[r];
+        }
+#pragma unroll
+        for (int i = 0; i < COUNT; i++) {
+            score[i] = exp2_approximate(score[i] * unit - shift[i % 4 / 2]);
+            sum[i % 4] += score[i];
+        }
+    }
+    /* The sum of all weights of a row, and the logarithm of the sum of exp(scale score). */
+    __device__ void finish(float unit, float (&total)[2], float (&logarithm)[2]) const {
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            float own = sum[r * 2] + sum[r * 2 + 1], two = own + __shfl_xor_sync(~0u, own, 1);
+            total[r] = two + __shfl_xor_sync(~0u, two, 2);
+            logarithm[r] = (most[r] * unit + __log2f(total[r])) * LN_2;
+        }
+    }
+};
+
+/* ---- tiles ---- */
+
+/* Where tile `tile` works. Heads that run side by side are few, so that what they read stays in L2; among these, the longest
+ * work comes first: `rank` counts it. */
+struct TilePlace {
+    int head, rank;
+};
+template <int HEADS, int RANKS, int SECTION> __device__ TilePlace place_of_tile(int tile) {
+    int first = tile / (SECTION * RANKS) * SECTION, inside = tile % (SECTION * RANKS);
+    int heads = HEADS - first < SECTION ? HEADS - first : SECTION;
+    return {first + inside % heads, inside / heads};
+}
+
+/* Blocks of LINES positions that a tile meets: [first, end). */
+struct BlockRange {
+    int first, end;
+};
+template <class Shape, int LINES> __device__ BlockRange keys_seen_from(int query) {
+    int first = Shape::window > 0 ? max(query - Shape::window + 1, 0) : 0;
+    int end = Shape::causal ? min(query + OWN_ROWS, Shape::length) : Shape::length;
+    return {first / LINES, divide_up(end, LINES)};
+}
+template <class Shape, int LINES> __device__ BlockRange queries_that_see(int key) {
+    int first = Shape::causal ? key : 0;
+    int end = Shape::window > 0 ? min(key + OWN_ROWS - 1 + Shape::window, Shape::length) : Shape::length;
+    return {first / LINES, divide_up(end, LINES)};
+}
+
+/* What a block copies has arrived, for all its threads and the tensor cores; and what they have read may be overwritten. */
+template <int AHEAD> __device__ void meet_copies() {
+    await_copies<AHEAD - 1>();
+    show_to_tensor_cores();
+    __syncthreads();
+}
+
+/* Writes factor * sum, the calling warp's rows, to rows `first` + ... of a head, by way of the warp's rows of a block of shared
+ * memory: so that 16 bytes leave at a time. */
+template <int SIZE, int COUNT, int STRIDE, int SUMS>
+__device__ void store_rows(float (&sum)[SUMS], const float (&factor)[2], char *block, bfloat16 *head, int first) {
+    using Block = HeadBlock<OWN_ROWS, SIZE>;
+    constexpr int chunks = SIZE / 8, pieces = WARP_ROWS * chunks;
+    int lane = threadIdx.x % LANES, warp_row = threadIdx.x / LANES * WARP_ROWS;
+    scale_rows(sum, factor);
+#pragma unroll
+    for (int i = 0; i < SUMS; i += 2)
+        *(unsigned *)(block + Block::offset(warp_row + lane / 4 + i % 4 / 2 * 8, i / 4) + lane % 4 * 4) =
+            to_bf16_pair(sum[i], sum[i + 1]);
+    __syncwarp();
+#pragma unroll
+    for (int piece = lane; piece < pieces; piece += LANES) {
+        int row = warp_row + piece / chunks, chunk = piece % chunks;
+        if (first + row < COUNT)
+            *(uint4 *)(head + (int64_t)(first + row) * STRIDE + chunk * 8) =
+                *(const uint4 *)(block + Block::offset(row, chunk));
+    }
+}
+
+/* The calling thread's two rows: visit(r, position) for those that exist. */
+template <class Shape, class Visit> __device__ void visit_rows(int first, Visit visit) {
+#pragma unroll
+    for (int r = 0; r < 2; r++) {
+        int position = first + threadIdx.x / LANES * WARP_ROWS + threadIdx.x % LANES / 4 + r * 8;
+        if (position < Shape::length)
+            visit(r, position);
+    }
+}
+
+constexpr int HEADS_AT_A_TIME = 32;
+
+/* How a tile keeps blocks that pass by: in a ring, where the block in use and the one before lie, and AHEAD that come. */
+template <class Shape> constexpr int blocks_ahead = Shape::size <= 64 ? 2 : 1;
+
+template <class Shape> struct ForwardTile {
+    static constexpr int lines = 64, ahead = blocks_ahead<Shape>, stages = ahead + 2;
+    static constexpr int blocks = divide_up(Shape::length, OWN_ROWS), heads = Shape::batch * Shape::queries;
+    static constexpr int tiles = heads * blocks;
+    using Own = HeadBlock<OWN_ROWS, Shape::size>;
+    using Passing = HeadBlock<lines, Shape::size>;
+    static constexpr int buffer = 2 * Passing::bytes, shared = Own::bytes + stages * buffer;
+};
+
+/* The keys and values that the queries from `query0` on see, as they pass by in a ring in shared memory. */
+template <class Shape, class Tile> class PassingKeys {
+    using Block = typename Tile::Passing;
+    const bfloat16 *keys, *values;
+    unsigned ring;
+
+public:
+    BlockRange seen;
+
+    __device__ PassingKeys(const bfloat16 *rows, int head, int query0, unsigned ring)
+        : keys(rows + Shape::key_head(head)), values(rows + Shape::value_head(head)), ring(ring),
+          seen(keys_seen_from<Shape, Tile::lines>(query0)) {
+    }
+    __device__ unsigned keys_of(int block) const {
+        return ring + block % Tile::stages * Tile::buffer;
+    }
+    __device__ unsigned values_of(int block) const {
+        return keys_of(block) + Block::bytes;
+    }
+    /* Begins to bring a block, if there is one. */
+    __device__ void fetch(int block) const {
+        if (block < seen.end) {
+            Block::template fetch<Shape::length, Shape::row>(keys_of(block), keys, block * Tile::lines);
+            Block::template fetch<Shape::length, Shape::row>(values_of(block), values, block * Tile::lines);
+        }
+        end_copies();
+    }
+    __device__ void begin() const {
+        for (int block = seen.first; block < seen.first + Tile::ahead; block++)
+            fetch(block);
+    }
+};
+
+template <class Shape, class Products>
+__device__ void attend_tensor_tile(const bfloat16 *qkv, bfloat16 *out, float *sums, float scale, int tile,
+                                   char *memory) {
+    using Tile = ForwardTile<Shape>;
+    constexpr int lines = Tile::lines, row = Shape::row, length = Shape::length, width = Tile::Own::width;
+    TilePlace place = place_of_tile<Tile::heads, Tile::blocks, HEADS_AT_A_TIME>(tile);
+    int example = place.head / Shape::queries, head = place.head % Shape::queries;
+    int query0 = (Tile::blocks - 1 - place.rank) * OWN_ROWS, query = query0 + Products::first_row(); // longest first
+    const bfloat16 *rows = qkv + (int64_t)example * length * row;
+    unsigned own = shared_address(memory);
+    const PassingKeys<Shape, Tile> passing(rows, head / Shape::group, query0, own + Tile::Own::bytes);
+    Tile::Own::template fetch<length, row>(own, rows + Shape::query_head(head), query0);
+    passing.begin();
+    meet_copies<Tile::ahead>();
+    const OwnRows<Shape::size, Products::template holds<Shape::size>> queries(own);
+    const float unit = scale * LOG2_E;
+    RunningSoftmax softmax;
+    float sum[width / 2] = {}, score[lines / 2], factor[2];
+    unsigned weight[lines / 16][4] = {}; // of the values that lie at `before`
+    unsigned before = passing.values_of(passing.seen.first);
+    int block = passing.seen.first;
+#pragma unroll 1
+    do { // at least once, which the compiler must know: else it lets every product wait for the one before
+        passing.fetch(block + Tile::ahead);
+        if (none_seen<Shape>(query, Products::rows, block * lines, lines)) {
+            Products::template mix_rows<Shape::size>(weight, before, sum);
+            Products::template await<0>(sum, weight);
+            clear(weight);
+        } else {
+            Products::template dot_rows<lines>(queries, passing.keys_of(block), score);
+            Products::template mix_rows<Shape::size>(weight, before, sum);
+            Products::template await<1>(score);
+            if (!all_seen<Shape>(query, Products::rows, block * lines, lines))
+                hide<Shape, false>(score, query0, block * lines);
+            softmax.weigh(score, unit, factor);
+            Products::template await<0>(sum, weight);
+            if (__any_sync(~0u, factor[0] < 1 || factor[1] < 1))
+                scale_rows(sum, factor);
+            to_weights(score, weight);
+        }
+        before = passing.values_of(block);
+        meet_copies<Tile::ahead>();
+    } while (++block < passing.seen.end);
+    Products::template mix_rows<Shape::size>(weight, before, sum);
+    Products::template await<0>(sum, weight);
+
+    float total[2], logarithm[2];
+    softmax.finish(unit, total, logarithm);
+    factor[0] = 1 / total[0], factor[1] = 1 / total[1];
+    visit_rows<Shape>(query0, [&](int r, int position) {
+        if (threadIdx.x % 4 == 0)
+            sums[((int64_t)example * length + position) * Shape::queries + head] = logarithm[r];
+    });
+    store_rows<Shape::size, length, Shape::out_row>(
+        sum, factor, memory, out + (int64_t)example * length * Shape::out_row + Shape::query_head(head), query0);
+}
+
+#endif

@@ -1,0 +1,56 @@
+/* The kernels of a step one by one, for who measures them. */
+#ifndef MTC_CUDA_REPEATED_CUH
+#define MTC_CUDA_REPEATED_CUH
+
+#include "cuda/schedule.cuh"
+
+/* What a kernel has of a launch: its tiles come behind those of the parts of that launch that are listed before it. */
+struct Part {
+    int kernel, launch, tiles;
+};
+
+template <class Step> cudaError_t launch_part(const Part *parts, int kernel, cudaStream_t stream) {
+    const Part *part = parts;
+    Work work = {true};
+    for (; part->kernel != kernel; part++)
+        work.tile = part[1].launch == part->launch ? work.tile + part->tiles : 0;
+    return launch_tiles(launches_of(Step())[part->launch], work, part->tiles, stream);
+}
+
+/* One kernel of a training step again and again, the clock standing still: a graph of its launches, which is kept while
+ * the same is asked for, so that its making is not measured. */
+template <class Step> class Repeated {
+    cudaGraphExec_t graph = nullptr;
+    int kernel = 0;
+    int64_t times = 0; // 0: there is no graph
+
+    cudaError_t make(const Part *parts) {
+        return capture(&graph, [&](cudaStream_t stream) {
+            Attempt attempt;
+            for (int64_t n = 0; n < times; n++)
+                attempt.then([&] { return launch_part<Step>(parts, kernel, stream); });
+            return attempt.error;
+        });
+    }
+
+public:
+    const char *run(const MtcRun *run, const Part *parts, int wanted_kernel, int64_t wanted_times) {
+        Attempt attempt;
+        if (kernel != wanted_kernel || times != wanted_times) {
+            release();
+            kernel = wanted_kernel;
+            times = wanted_times;
+            attempt.then([&] { return make(parts); });
+        }
+        return attempt.then([&] { return set_run(run); }).then([&] { return cudaGraphLaunch(graph, nullptr); }).text();
+    }
+
+    void release() {
+        if (graph)
+            cudaGraphExecDestroy(graph);
+        graph = nullptr;
+        times = 0;
+    }
+};
+
+#endif

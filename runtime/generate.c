@@ -1,0 +1,231 @@
+/* generate: text that goes on from a prompt. */
+#include "generate.h"
+
+#include "cli.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- one token through the model ---- */
+
+static int generates_nothing(MtcFault *fault, const MtcModel *model) {
+    return mtc_fail(fault, MTC_USAGE, "%s generates no text: %s", model->name,
+                    model->no_decode ? model->no_decode : "its data are not windows of tokens");
+}
+
+int mtc_decode(MtcSession *session, int64_t position, int32_t token, float *scores) {
+    const MtcModel *model = session->model;
+    const int64_t place[] = {position, token};
+    if (!model->decode)
+        return generates_nothing(&session->fault, model);
+    if (position < 0 || position >= model->context || token < 0 || token >= model->vocabulary)
+        return mtc_fail(&session->fault, MTC_USAGE,
+                        "token %d at position %lld: there are %lld tokens and %lld positions", (int)token,
+                        (long long)position, (long long)model->vocabulary, (long long)model->context);
+    MtcRun run = mtc_run(session, &session->batch, session->evaluation);
+    const char *error = mtc_upload(session->clock + MTC_POSITION, place, sizeof place);
+    error = error ? error : model->decode(&run);
+    if (!error && scores)
+        error = mtc_download(scores, session->arena + model->scores_offset, (size_t)model->vocabulary * sizeof *scores);
+    return mtc_device_fault(session, error, "generating");
+}
+
+/* ---- tokens one after the other ---- */
+
+static void append(MtcGenerator *g, int32_t token) {
+    if (g->count == g->capacity) {
+        g->capacity = g->capacity ? 2 * g->capacity : 256;
+        g->token = (int32_t *)mtc_memory(g->token, (size_t)g->capacity * sizeof *g->token);
+    }
+    g->token[g->count++] = token;
+}
+
+/* Brings the tokens [from, count) into the cache, from its beginning on. */
+static int refill(MtcGenerator *g, int64_t from) {
+    int code = 0;
+    g->position = 0;
+    for (int64_t i = from; i < g->count && !code; i++)
+        code = mtc_decode(g->session, g->position++, g->token[i], i + 1 == g->count ? g->prediction : NULL);
+    return code;
+}
+
+/* The last token joins the cache. A full one begins again with the last half of its tokens: keys and values know the
+ * positions that they were computed at, and cannot move. */
+static int feed_last(MtcGenerator *g) {
+    int64_t context = g->session->model->context;
+    if (g->position == context)
+        return refill(g, g->count - 1 - context / 2);
+    return mtc_decode(g->session, g->position++, g->token[g->count - 1], g->prediction);
+}
+
+static int append_prompt(MtcGenerator *g, const char *prompt, size_t length) {
+    int32_t *token = NULL;
+    int64_t count = 0;
+    int code = mtc_encode_text(&g->session->fault, &g->vocabulary, "prompt", prompt, length, &token, &count);
+    for (int64_t i = 0; i < count && !code; i++)
+        append(g, token[i]);
+    free(token);
+    return code;
+}
+
+/* Behind a line end, where the vocabulary has one. */
+static int begin_without_prompt(MtcGenerator *g) {
+    MtcFault *fault = &g->session->fault, before = *fault;
+    if (g->vocabulary.level != MTC_LEVEL_NUMBERS && append_prompt(g, "\n", 1) == 0)
+        return 0;
+    *fault = before;
+    return mtc_fail(fault, MTC_USAGE, "this model needs a beginning: --prompt (in training --sample-prompt) %s",
+                    g->vocabulary.level == MTC_LEVEL_NUMBERS ? "\"17 4 ...\"" : "TEXT");
+}
+
+static int read_prompt(MtcGenerator *g, const char *prompt) {
+    int64_t context = g->session->model->context;
+    int code = prompt ? append_prompt(g, prompt, strlen(prompt)) : 0;
+    if (!code && g->count > context)
+        return mtc_fail(&g->session->fault, MTC_USAGE, "the prompt has %lld tokens, the model sees %lld at most",
+                        (long long)g->count, (long long)context);
+    g->prompt = g->count;
+    return code || g->count ? code : begin_without_prompt(g);
+}
+
+int mtc_generator_open(MtcGenerator *g, MtcSession *session, const MtcSampling *sampling, const char *prompt) {
+    const MtcModel *model = session->model;
+    memset(g, 0, sizeof *g);
+    g->session = session;
+    g->sampling = *sampling;
+    g->prediction = (float *)mtc_zeroed((size_t)model->vocabulary * sizeof *g->prediction);
+    g->scores = (double *)mtc_zeroed((size_t)model->vocabulary * sizeof *g->scores);
+    int code = mtc_vocabulary_of(&session->fault, model, &session->encoding, &g->vocabulary);
+    if (!code)
+        code = read_prompt(g, prompt);
+    return code ? code : refill(g, 0);
+}
+
+/* A prediction is a distribution: its logarithms are scores, but for what is the same in all. Tokens that no data had, behind
+ * those in use, are never drawn. */
+int mtc_generator_next(MtcGenerator *g) {
+    for (int64_t i = 0; i < g->vocabulary.tokens; i++)
+        g->scores[i] = log((double)g->prediction[i]);
+    int64_t token = mtc_sample(&g->sampling, g->scores, g->vocabulary.tokens, (uint64_t)g->count);
+    if (token < 0)
+        return mtc_fail(&g->session->fault, MTC_BAD_DATA,
+                        "the scores of token %lld are not finite: the weights have diverged or are damaged",
+                        (long long)g->count);
+    append(g, (int32_t)token);
+    return feed_last(g);
+}
+
+void mtc_generator_close(MtcGenerator *g) {
+    free(g->token);
+    free(g->prediction);
+    free(g->scores);
+}
+
+/* ---- printing ---- */
+
+/* Bytes of the character of UTF-8 that begins with this one; of what is no beginning: 1. */
+static size_t character_bytes(unsigned char first) {
+    return first >= 0xF0 && first < 0xF8   ? 4
+           : first >= 0xE0 && first < 0xF0 ? 3
+           : first >= 0xC0 && first < 0xE0 ? 2
+                                           : 1;
+}
+
+static void print_bytes(MtcPrinter *printer, const char *bytes, size_t count) {
+    if (count)
+        printer->line_ended = bytes[count - 1] == '\n';
+    fwrite(bytes, 1, count, stdout);
+}
+
+static void print_byte(MtcPrinter *printer, char byte) {
+    bool goes_on = ((unsigned char)byte & 0xC0) == 0x80;
+    if (!goes_on) { /* whatever waited is no character, and comes as it is */
+        print_bytes(printer, printer->pending, printer->waiting);
+        printer->waiting = 0;
+    }
+    printer->pending[printer->waiting++] = byte;
+    if (printer->waiting >= character_bytes((unsigned char)printer->pending[0])) {
+        print_bytes(printer, printer->pending, printer->waiting);
+        printer->waiting = 0;
+    }
+}
+
+void mtc_print_token(MtcPrinter *printer, int32_t token) {
+    char bytes[MTC_TOKEN_BYTES];
+    size_t count = mtc_decode_token(printer->vocabulary, token, bytes);
+    for (size_t i = 0; i < count; i++)
+        print_byte(printer, bytes[i]);
+    fflush(stdout);
+}
+
+/* Of a character whose end did not come, nothing is printed. */
+void mtc_print_end(MtcPrinter *printer) {
+    if (!printer->line_ended)
+        fwrite("\n", 1, 1, stdout);
+    fflush(stdout);
+}
+
+/* ---- the command ---- */
+
+int mtc_generator_check(MtcSession *session, const char *prompt) {
+    const MtcSampling sampling = {0, 0, 1, 0};
+    MtcGenerator generator;
+    if (!session->model->decode)
+        return generates_nothing(&session->fault, session->model);
+    int code = mtc_generator_open(&generator, session, &sampling, prompt);
+    mtc_generator_close(&generator);
+    return code;
+}
+
+static int check_sampling(MtcFault *fault, const MtcOptions *options) {
+    if (options->temperature < 0)
+        return mtc_fail(fault, MTC_USAGE, "--temperature is at least 0, not %g", options->temperature);
+    if (options->top_p <= 0 || options->top_p > 1)
+        return mtc_fail(fault, MTC_USAGE, "--top-p is above 0 and at most 1, not %g", options->top_p);
+    return 0;
+}
+
+int mtc_print_generated(MtcSession *session, const MtcSampling *sampling, const char *prompt, int64_t tokens) {
+    MtcGenerator generator;
+    int code = mtc_generator_open(&generator, session, sampling, prompt);
+    MtcPrinter printer = {&generator.vocabulary, {0}, 0, true};
+    for (int64_t i = 0; i < generator.prompt && !code; i++)
+        mtc_print_token(&printer, generator.token[i]);
+    for (int64_t n = 0; n < tokens && !code; n++) {
+        code = mtc_generator_next(&generator);
+        if (!code)
+            mtc_print_token(&printer, generator.token[generator.count - 1]);
+    }
+    mtc_print_end(&printer);
+    mtc_generator_close(&generator);
+    return code;
+}
+
+static int generate(MtcSession *session, const MtcOptions *options) {
+    MtcSampling sampling = {options->temperature, options->top_k, options->top_p, (uint64_t)options->seed};
+    const double start = mtc_seconds();
+    int code = mtc_print_generated(session, &sampling, options->prompt, options->tokens);
+    double seconds = fmax(mtc_seconds() - start, 1e-9);
+    if (!code)
+        fprintf(stderr, "%lld token%s in %.3g s: %.4g a second\n", (long long)options->tokens,
+                options->tokens == 1 ? "" : "s", seconds, (double)options->tokens / seconds);
+    return code;
+}
+
+int mtc_command_generate(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
+    MtcSession *session = NULL;
+    int code = check_sampling(fault, options);
+    if (!code && !model->decode)
+        code = generates_nothing(fault, model);
+    if (!code)
+        code = mtc_open_session(fault, model, options, NULL, NULL, &session);
+    if (!code) {
+        code = generate(session, options);
+        if (code)
+            *fault = session->fault;
+    }
+    mtc_destroy(session);
+    return code;
+}

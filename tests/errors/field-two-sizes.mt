@@ -1,0 +1,12 @@
+data {
+  train  = idx("x", "y")
+  window : class[32][9]
+  x      : u8[3][2]
+}
+model {
+  logits = linear(one_hot(slice(window, 0, 0, 8), 32), 32)
+}
+train {
+  loss      = cross_entropy(logits, slice(window, 0, 1, 9))
+  optimizer = sgd(0.1)
+}

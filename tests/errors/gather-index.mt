@@ -1,0 +1,16 @@
+data {
+  train = idx("x", "label")
+  x     : f32[6]
+  label : class[7]
+}
+
+model {
+  e = embedding(x, 7, 8)
+  y = linear(x, 7)
+}
+
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+  batch     = 4
+}

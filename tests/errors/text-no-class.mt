@@ -1,0 +1,11 @@
+data {
+  train  = text("input.txt")
+  window : u8[9]
+}
+model {
+  logits = linear(one_hot(slice(window, 0, 0, 8), 32), 32)
+}
+train {
+  loss      = cross_entropy(logits, slice(window, 0, 1, 9))
+  optimizer = sgd(0.1)
+}

@@ -1,0 +1,12 @@
+data {
+  train = idx("x", "y")
+  x : f32[7, 12]
+  y : f32[5, 12]
+}
+model {
+  a = unembed(x, weight([12, 7]))
+}
+train {
+  loss = mean(a)
+  optimizer = sgd(0.1)
+}

@@ -1,0 +1,757 @@
+// attend: a model of 339 parameters, compiled by mtc from attend.mt
+//
+//   step      33.9 KFLOP in 7 phases
+//   memory    9.8 KB arena (16.2 KB without sharing): weights 2.0 KB, optimizer state 0 B, values 7.8 KB
+//   schedule  graph: 16.4 us a step estimated (persistent: 12.3 us)
+//
+//   phase 1   values           1 tile
+//   phase 2   qkv              12 tiles
+//   phase 3   mixed            8 tiles
+//   phase 4   logits           1 tile
+//   phase 5   d_logits_weight  4 tiles
+//             d_qkv_dots       7 tiles
+//             report_loss      1 tile
+//   phase 6   d_qkv            8 tiles
+//   phase 7   update_qkv_bias  3 tiles
+//             d_qkv_weight     1 tile
+//
+// From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
+// group them; the step; evaluation; tables for the runtime; main.
+//
+// How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
+// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
+// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
+// has ended. What that phase does not write may be read ahead of the gate, and is. A step is a CUDA graph of a
+// launch or more per phase, with a block for each tile (cuda/schedule.cuh).
+
+#include "mtc.h" // the runtime: data, command line, checkpoints
+
+#include "cuda/attention.cuh" // softmax(scale q k^T) v of heads, and its gradient
+#include "cuda/batch.cuh"     // row: the example in a row of the batch; share: its part in a mean
+#include "cuda/math.cuh"      // relu, sigmoid ...
+#include "cuda/matmul.cuh"    // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
+#include "cuda/pack.cuh"      // neighbouring numbers that a thread moves at once
+#include "cuda/repeated.cuh"  // a kernel again and again, alone
+#include "cuda/schedule.cuh"  // phases as one persistent kernel or as a CUDA graph
+#include "cuda/team.cuh"      // the threads of a row
+
+#include <algorithm>
+
+// ---- sizes --------------------------------------------------------------------------------------------------
+
+enum {
+    BATCH = 4,
+    TOKENS_ROWS = 7,
+    TOKENS = 6,
+    QKV_COLUMNS = 24,
+    MIXED_COLUMNS = 8,
+    LOGITS_WEIGHT_COLUMNS = 56,
+    LOGITS = 3,
+    MIXED_SUMS_COLUMNS = 2,
+    SIZE_2 = 2,
+    SIZE_4 = 4
+};
+enum { REPORT_LOSS, REPORTS };
+
+// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+
+struct Tensors {
+    static constexpr int64_t arena_bytes = 9984;
+
+    const float *tokens;        // data set: [examples, TOKENS_ROWS, TOKENS]
+    const unsigned char *label; // data set: [examples]
+    float *qkv_weight;          // [QKV_COLUMNS, TOKENS]
+    float *qkv_bias;            // [QKV_COLUMNS]
+    float *logits_weight;       // [LOGITS, LOGITS_WEIGHT_COLUMNS]
+    float *logits_bias;         // [LOGITS]
+    float *eval_loss_part;      // [BATCH]
+    float *eval_qkv;            // [BATCH, TOKENS_ROWS, QKV_COLUMNS], shares bytes of eval_loss_part
+    float *qkv;                 // [BATCH, TOKENS_ROWS, QKV_COLUMNS], shares bytes of eval_loss_part
+    float *eval_prediction;     // [BATCH, LOGITS], shares bytes of eval_qkv
+    float *d_qkv;               // [BATCH, TOKENS_ROWS, QKV_COLUMNS]
+    float *eval_mixed;          // [BATCH, TOKENS_ROWS, MIXED_COLUMNS], shares bytes of d_qkv
+    float *mixed;               // [BATCH, TOKENS_ROWS, MIXED_COLUMNS], shares bytes of d_qkv
+    float *loss_part;           // [BATCH], shares bytes of d_qkv
+    float *d_logits;            // [BATCH, LOGITS], shares bytes of d_qkv
+    float *logits_matmul;       // [BATCH, LOGITS_WEIGHT_COLUMNS]
+    float *values_reshape;      // [BATCH * TOKENS_ROWS, TOKENS]
+    float *mixed_sums;          // [BATCH, TOKENS_ROWS, MIXED_SUMS_COLUMNS]
+    float *d_qkv_dots;          // [BATCH, TOKENS_ROWS, SIZE_2]
+
+    __device__ Tensors(const MtcRun &run, char *arena) {
+        tokens = (const float *)run.data.field[0];
+        label = (const unsigned char *)run.data.field[1];
+        qkv_weight = (float *)(arena + 0);
+        qkv_bias = (float *)(arena + 768);
+        logits_weight = (float *)(arena + 1024);
+        logits_bias = (float *)(arena + 1792);
+        eval_loss_part = (float *)(arena + 2048);
+        eval_qkv = (float *)(arena + 2048);
+        qkv = (float *)(arena + 2048);
+        eval_prediction = (float *)(arena + 2304);
+        d_qkv = (float *)(arena + 4864);
+        eval_mixed = (float *)(arena + 4864);
+        mixed = (float *)(arena + 4864);
+        loss_part = (float *)(arena + 5888);
+        d_logits = (float *)(arena + 6144);
+        logits_matmul = (float *)(arena + 7680);
+        values_reshape = (float *)(arena + 8704);
+        mixed_sums = (float *)(arena + 9472);
+        d_qkv_dots = (float *)(arena + 9728);
+    }
+};
+
+// ---- training step ------------------------------------------------------------------------------------------
+
+// qkv = linear(tokens, 24)                                                                          attend.mt:9
+//
+//     values_reshape[i, j] = tokens[i / TOKENS_ROWS, i % TOKENS_ROWS, j]
+// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
+// the order of the struct below.
+static __constant__ unsigned values_places[2][1] = {
+    {34}, // values
+    {19}, // values
+};
+struct values_tensors {
+    const float *tokens;
+    float *values_reshape;
+
+    __device__ values_tensors(const Tensors &t, int row) {
+        tokens = t.tokens;
+        const unsigned *begins = values_places[row];
+        values_reshape = at_place<float>(begins[0]);
+    }
+};
+constexpr int values_tiles = divide_up(BATCH * TOKENS_ROWS * TOKENS, Thread::rows);
+static __device__ void values(const values_tensors &t, const Batch &batch, int tile, Gate &gate) {
+    int i = tile * THREADS + threadIdx.x;
+    gate();
+    if (i >= BATCH * TOKENS_ROWS * TOKENS)
+        return;
+    t.values_reshape[i] =
+        t.tokens[row(batch, i / (TOKENS_ROWS * TOKENS)) * TOKENS_ROWS * TOKENS + i % (TOKENS_ROWS * TOKENS)];
+}
+
+// qkv = linear(tokens, 24)                                                                          attend.mt:9
+//
+//     qkv[i, j, k] = (sum over l of values_reshape[i * TOKENS_ROWS + j, l] * qkv.weight[k, l]) + qkv.bias[k]
+// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
+// the order of the struct below.
+static __constant__ unsigned qkv_places[2][4] = {
+    {34, 0, 3, 8}, // qkv
+    {19, 0, 3, 8}, // qkv
+};
+struct qkv_tensors {
+    float *values_reshape;
+    float *qkv_weight;
+    float *qkv_bias;
+    float *qkv;
+
+    __device__ qkv_tensors(const Tensors &t, int row) {
+        const unsigned *begins = qkv_places[row];
+        values_reshape = at_place<float>(begins[0]);
+        qkv_weight = at_place<float>(begins[1]);
+        qkv_bias = at_place<float>(begins[2]);
+        qkv = at_place<float>(begins[3]);
+    }
+};
+// 12 tiles of 16 x 4 outputs, 4 x 4 a thread, 64 slices of k; no panels in shared memory (cuda/direct.cuh)
+using qkv_product = Product<BATCH * TOKENS_ROWS, QKV_COLUMNS, TOKENS>;
+using qkv_tile = Tile<16, 4, 64, 4, 4>;
+constexpr int qkv_tiles = product_tiles<qkv_product, qkv_tile>();
+constexpr int qkv_shared_bytes = product_shared<qkv_product, qkv_tile>();
+static __device__ void qkv(const qkv_tensors &t, int tile, char *shared, Gate &gate) {
+    auto left = matrix<TOKENS>(t.values_reshape);
+    auto right = transposed(matrix<TOKENS>(t.qkv_weight));
+    struct Ahead {
+        float qkv_bias;
+    };
+    auto read = [&](int i, int j) { return Ahead{t.qkv_bias[j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) { t.qkv[i * QKV_COLUMNS + j] = sum + ahead.qkv_bias; };
+    matmul<qkv_product, qkv_tile>(tile, left, right, shared, gate, preloaded_early(read, out));
+}
+
+// mixed = attention(q, k, v, heads = 2, causal = true)                                             attend.mt:13
+//
+//     w[i, j] = softmax over j <= i of 0.5 * (q[i] . k[j])
+//     mixed[i] = sum over j of w[i, j] * v[j]
+//     where q, k, v are heads in the rows of qkv, 2 of each
+// shape: type of numbers, examples, positions, heads of queries, of keys, numbers of a head, causal, window
+using mixed_shape = Attention<float, BATCH, TOKENS_ROWS, 2, 2, 4, true, 0>;
+constexpr int mixed_tiles = attend_tiles<mixed_shape>();
+constexpr int mixed_shared_bytes = attend_shared<mixed_shape>();
+static __device__ void mixed(const Tensors &t, int tile, char *shared, Gate &gate) {
+    gate();
+    attend<mixed_shape>(t.qkv, t.mixed, t.mixed_sums, 0.5f, tile, shared);
+}
+
+// logits = linear(flatten(mixed), 3)                                                               attend.mt:14
+// loss = cross_entropy(logits, label)                                                              attend.mt:18
+constexpr int logits_tiles = divide_up(BATCH, Warp::rows);
+constexpr int logits_row_floats = LOGITS + LOGITS; // that a row keeps from stage to stage
+constexpr int logits_shared_bytes = team_shared<Warp>(logits_row_floats);
+static __device__ void logits(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    int64_t example = row(batch, i);
+    float row_share = share(batch, i);
+    gate();
+    if (i >= BATCH)
+        return;
+    float *logits = row_memory(team, shared, logits_row_floats);
+    float *d_logits = logits + LOGITS;
+
+    // logits[i, j] = (sum over k of mixed[i, k / MIXED_COLUMNS, k % MIXED_COLUMNS] * logits.weight[j, k]) +
+    //         logits.bias[j]
+    auto term = [&](int j, int k) {
+        return t.mixed[i * TOKENS_ROWS * MIXED_COLUMNS + k] * t.logits_weight[j * LOGITS_WEIGHT_COLUMNS + k];
+    };
+    auto store = [&](int j, float sum) { logits[j] = sum + t.logits_bias[j]; };
+    team_product<LOGITS, LOGITS_WEIGHT_COLUMNS>(team, term, store);
+    team.sync();
+
+    // logits_max[i] = max over j of logits[i, j]
+    float logits_max = -INFINITY;
+    for (int j = team.first; j < LOGITS; j += team.stride)
+        logits_max = fmax(logits_max, logits[j]);
+    logits_max = team_max(team, logits_max);
+
+    // logits_sum[i] = sum over j of exp(logits[i, j] - logits_max[i])
+    // target_score[i] = sum over j of (label[i] == j) * (logits[i, j] - logits_max[i])
+    float logits_sum = 0;
+    float target_score = 0;
+    int label = t.label[example];
+    for (int j = team.first; j < LOGITS; j += team.stride) {
+        float logits_sub = logits[j] - logits_max;
+        logits_sum += exp(logits_sub);
+        target_score += (float)(label == j) * logits_sub;
+    }
+    logits_sum = team_sum(team, logits_sum);
+    target_score = team_sum(team, target_score);
+
+    // d_logits[i, j] = share(i) / logits_sum[i] * exp(logits[i, j] - logits_max[i]) - share(i) * (label[i] == j)
+    for (int j = team.first; j < LOGITS; j += team.stride)
+        d_logits[j] = t.d_logits[i * LOGITS + j] =
+            row_share / logits_sum * exp(logits[j] - logits_max) - row_share * (float)(label == j);
+    team.sync();
+
+    // loss_part[i] = (log(logits_sum[i]) - target_score[i]) * share(i)
+    if (leads(team))
+        t.loss_part[i] = (log(logits_sum) - target_score) * row_share;
+
+    // logits_matmul[i, j] = sum over k of d_logits[i, k] * logits.weight[k, j]
+    auto term_2 = [&](int j, int k) { return d_logits[k] * t.logits_weight[k * LOGITS_WEIGHT_COLUMNS + j]; };
+    auto store_2 = [&](int j, float sum) { t.logits_matmul[i * LOGITS_WEIGHT_COLUMNS + j] = sum; };
+    team_product<LOGITS_WEIGHT_COLUMNS, LOGITS>(team, term_2, store_2);
+}
+
+// gradient of logits = linear(flatten(mixed), 3)                                                   attend.mt:14
+// optimizer = sgd(0.1)                                                                             attend.mt:19
+//
+//     d_logits.weight[i, j] = sum over k of d_logits[k, i] * mixed[k, j / MIXED_COLUMNS, j % MIXED_COLUMNS]
+//     logits.weight[i, j] = logits.weight[i, j] - 0.1 * d_logits.weight[i, j]
+//     d_logits.bias[i] = sum over j of d_logits[j, i]
+//     logits.bias[i] = logits.bias[i] - 0.1 * d_logits.bias[i]
+// 4 tiles of 128 x 16 outputs, 4 x 2 a thread; panels in shared memory (cuda/staged.cuh)
+using d_logits_weight_product = Product<LOGITS, LOGITS_WEIGHT_COLUMNS, BATCH>;
+using d_logits_weight_tile = Tile<128, 16, 16, 4, 2>;
+constexpr int d_logits_weight_tiles = product_tiles<d_logits_weight_product, d_logits_weight_tile>();
+constexpr int d_logits_weight_shared_bytes = product_shared<d_logits_weight_product, d_logits_weight_tile>();
+static __device__ void d_logits_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
+    auto left = transposed(matrix<LOGITS>(t.d_logits));
+    auto right = matrix<LOGITS_WEIGHT_COLUMNS>(t.mixed);
+    struct Ahead {
+        float logits_weight;
+    };
+    auto read = [&](int i, int j) { return Ahead{t.logits_weight[i * LOGITS_WEIGHT_COLUMNS + j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+        t.logits_weight[i * LOGITS_WEIGHT_COLUMNS + j] = ahead.logits_weight - 0.1f * sum;
+    };
+    // the same for the sums over k of left(i, k)
+    struct RowAhead {
+        float logits_bias;
+    };
+    auto read_row = [&](int i) { return RowAhead{t.logits_bias[i]}; };
+    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.logits_bias[i] = ahead.logits_bias - 0.1f * sum; };
+    matmul<d_logits_weight_product, d_logits_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
+                                                          sum_of_a(preloaded_early(read_row, row_out)));
+}
+
+// gradient of mixed = attention(q, k, v, heads = 2, causal = true)                                 attend.mt:13
+constexpr int d_qkv_dots_tiles = divide_up(BATCH * TOKENS_ROWS * SIZE_2, Warp::rows);
+constexpr int d_qkv_dots_shared_bytes = team_shared<Warp>(0);
+static __device__ void d_qkv_dots(const Tensors &t, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    gate();
+    if (i >= BATCH * TOKENS_ROWS * SIZE_2)
+        return;
+
+    // d_mixed[i, j, k] = logits_matmul[i, j * MIXED_COLUMNS + k]
+    // d_qkv.dots[i, j, k] = sum over l of d_mixed[i, j, k * SIZE_4 + l] * mixed[i, j, k * SIZE_4 + l]
+    float dots = 0;
+    for (int j = team.first; j < SIZE_4; j += team.stride)
+        dots += t.logits_matmul[i * SIZE_4 + j] * t.mixed[i * SIZE_4 + j];
+    dots = team_sum(team, dots);
+    if (leads(team))
+        t.d_qkv_dots[i] = dots;
+}
+
+// loss = cross_entropy(logits, label)                                                              attend.mt:18
+// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
+// the order of the struct below.
+static __constant__ unsigned report_loss_places[2][1] = {
+    {23}, // report_loss
+    {8},  // report_loss
+};
+struct report_loss_tensors {
+    float *loss_part;
+
+    __device__ report_loss_tensors(const Tensors &t, int row) {
+        const unsigned *begins = report_loss_places[row];
+        loss_part = at_place<float>(begins[0]);
+    }
+};
+constexpr int report_loss_tiles = 1;
+constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
+static __device__ void report_loss(const report_loss_tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row < WARPS - 1)
+        return;
+
+    // loss = sum over i of loss_part[i]
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (leads(team))
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+// gradient of mixed = attention(q, k, v, heads = 2, causal = true)                                 attend.mt:13
+//
+//     w[i, j] = softmax over j <= i of 0.5 * (q[i] . k[j]), from the sums
+//     d[i, j] = 0.5 * w[i, j] * (d_mixed[i] . v[j] - d_qkv.dots[i])
+//     dq[i] = sum over j of d[i, j] * k[j]
+//     dk[j] = sum over i of d[i, j] * q[i]
+//     dv[j] = sum over i of w[i, j] * d_mixed[i]
+//     where q, k, v are heads in the rows of qkv, 2 of each; dq, dk, dv in those of d_qkv
+// shape: type of numbers, examples, positions, heads of queries, of keys, numbers of a head, causal, window
+using d_qkv_shape = Attention<float, BATCH, TOKENS_ROWS, 2, 2, 4, true, 0>;
+constexpr int d_qkv_tiles = attend_grad_tiles<d_qkv_shape>();
+constexpr int d_qkv_shared_bytes = attend_grad_shared<d_qkv_shape>();
+static __device__ void d_qkv(const Tensors &t, int tile, char *shared, Gate &gate) {
+    gate();
+    attend_grad<d_qkv_shape>(t.qkv, t.mixed_sums, t.d_qkv_dots, t.logits_matmul, t.d_qkv, 0.5f, tile, shared);
+}
+
+// gradient of qkv = linear(tokens, 24)                                                              attend.mt:9
+// optimizer = sgd(0.1)                                                                             attend.mt:19
+constexpr int update_qkv_bias_tiles = divide_up(QKV_COLUMNS, Warp::rows);
+constexpr int update_qkv_bias_shared_bytes = team_shared<Warp>(0);
+static __device__ void update_qkv_bias(const Tensors &t, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    gate();
+    if (i >= QKV_COLUMNS)
+        return;
+
+    // d_qkv.bias[i] = sum over j, k of d_qkv[j, k, i]
+    float d_qkv_bias = 0;
+    for (int j = team.first; j < BATCH * TOKENS_ROWS; j += team.stride)
+        d_qkv_bias += t.d_qkv[j * QKV_COLUMNS + i];
+    d_qkv_bias = team_sum(team, d_qkv_bias);
+
+    // qkv.bias[i] = qkv.bias[i] - 0.1 * d_qkv.bias[i]
+    if (leads(team))
+        t.qkv_bias[i] -= 0.1f * d_qkv_bias;
+}
+
+// gradient of qkv = linear(tokens, 24)                                                              attend.mt:9
+// optimizer = sgd(0.1)                                                                             attend.mt:19
+//
+//     d_qkv.weight[i, j] = sum over k of d_qkv[k / TOKENS_ROWS, k % TOKENS_ROWS, i] * values_reshape[k, j]
+//     qkv.weight[i, j] = qkv.weight[i, j] - 0.1 * d_qkv.weight[i, j]
+// 1 tile of 256 x 8 outputs, 4 x 2 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
+using d_qkv_weight_product = Product<QKV_COLUMNS, TOKENS, BATCH * TOKENS_ROWS>;
+using d_qkv_weight_tile = Tile<256, 8, 16, 4, 2>;
+constexpr int d_qkv_weight_tiles = product_tiles<d_qkv_weight_product, d_qkv_weight_tile>();
+constexpr int d_qkv_weight_shared_bytes = product_shared<d_qkv_weight_product, d_qkv_weight_tile>();
+static __device__ void d_qkv_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
+    auto left = transposed(matrix<QKV_COLUMNS>(t.d_qkv));
+    auto right = matrix<TOKENS>(t.values_reshape);
+    struct Ahead {
+        float qkv_weight;
+    };
+    auto read = [&](int i, int j) { return Ahead{t.qkv_weight[i * TOKENS + j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+        t.qkv_weight[i * TOKENS + j] = ahead.qkv_weight - 0.1f * sum;
+    };
+    matmul<d_qkv_weight_product, d_qkv_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out));
+}
+
+// ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
+
+// phase 1 of 7: 1 tile, launched 2 times
+constexpr int train_1_tiles = values_tiles;
+constexpr int train_1_shared_bytes = 0;
+static __constant__ unsigned short train_1_places[2][1] = {
+    {0}, // train_1
+    {1}, // eval_1
+};
+static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    const unsigned short *place = train_1_places[batch.again];
+    values(values_tensors(t, place[0]), batch, tile, gate);
+}
+using train_1_launch = Phase<train_1, train_1_tiles, train_1_shared_bytes>;
+
+// phase 2 of 7: 12 tiles, launched 2 times
+constexpr int train_2_tiles = qkv_tiles;
+constexpr int train_2_shared_bytes = qkv_shared_bytes;
+static __constant__ unsigned short train_2_places[2][1] = {
+    {0}, // train_2
+    {1}, // eval_2
+};
+static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    const unsigned short *place = train_2_places[batch.again];
+    qkv(qkv_tensors(t, place[0]), tile, shared, gate);
+}
+using train_2_launch = Phase<train_2, train_2_tiles, train_2_shared_bytes>;
+
+// phase 3 of 7
+constexpr int train_3_tiles = mixed_tiles;
+constexpr int train_3_shared_bytes = mixed_shared_bytes;
+static __device__ void train_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    mixed(t, tile, shared, gate);
+}
+
+// phase 4 of 7: 1 tile
+constexpr int train_4_tiles = logits_tiles;
+constexpr int train_4_shared_bytes = logits_shared_bytes;
+static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    logits(t, batch, tile, shared, gate);
+}
+
+// phase 5 of 7: 12 tiles
+constexpr int train_5_tiles = d_logits_weight_tiles + d_qkv_dots_tiles + report_loss_tiles;
+constexpr int train_5_shared_bytes =
+    std::max({d_logits_weight_shared_bytes, d_qkv_dots_shared_bytes, report_loss_shared_bytes});
+static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < d_logits_weight_tiles)
+        return d_logits_weight(t, tile, shared, gate);
+    tile -= d_logits_weight_tiles;
+    if (tile < d_qkv_dots_tiles)
+        return d_qkv_dots(t, tile, shared, gate);
+    tile -= d_qkv_dots_tiles;
+    report_loss(report_loss_tensors(t, 0), batch, shared, gate);
+}
+
+// phase 6 of 7
+constexpr int train_6_tiles = d_qkv_tiles;
+constexpr int train_6_shared_bytes = d_qkv_shared_bytes;
+static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    d_qkv(t, tile, shared, gate);
+}
+
+// phase 7 of 7: 4 tiles
+constexpr int train_7_tiles = update_qkv_bias_tiles + d_qkv_weight_tiles;
+constexpr int train_7_shared_bytes = std::max({update_qkv_bias_shared_bytes, d_qkv_weight_shared_bytes});
+static __device__ void train_7(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < update_qkv_bias_tiles)
+        return update_qkv_bias(t, tile, shared, gate);
+    tile -= update_qkv_bias_tiles;
+    d_qkv_weight(t, tile, shared, gate);
+}
+
+using Train =
+    Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch, Phase<train_3, train_3_tiles, train_3_shared_bytes>,
+         Phase<train_4, train_4_tiles, train_4_shared_bytes>, Phase<train_5, train_5_tiles, train_5_shared_bytes>,
+         Phase<train_6, train_6_tiles, train_6_shared_bytes>, Phase<train_7, train_7_tiles, train_7_shared_bytes>>;
+
+// ---- the step -----------------------------------------------------------------------------------------------
+
+static Replayed<Train> schedule;
+
+// the row of kernel_table, the launch, its tiles there: those of a launch one after the other
+static const Part parts[] = {
+    {0, 0, values_tiles},          // train_1
+    {1, 1, qkv_tiles},             // train_2
+    {2, 2, mixed_tiles},           // train_3
+    {3, 3, logits_tiles},          // train_4
+    {4, 4, d_logits_weight_tiles}, // train_5
+    {5, 4, d_qkv_dots_tiles},      // train_5
+    {6, 4, report_loss_tiles},     // train_5
+    {7, 5, d_qkv_tiles},           // train_6
+    {8, 6, update_qkv_bias_tiles}, // train_7
+    {9, 6, d_qkv_weight_tiles},    // train_7
+};
+static Repeated<Train> repeated;
+
+static const char *train(const MtcRun *run, int64_t steps) {
+    return schedule.train(run, steps);
+}
+
+// phases 0 .. phase of one step
+static const char *train_until(const MtcRun *run, int phase) {
+    return launch_until<Train>(run, phase);
+}
+
+static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t epochs) {
+    return launch_shuffle(run, order, epoch, epochs);
+}
+
+static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
+    return repeated.run(run, parts, kernel, times);
+}
+
+static const char *prepare(const MtcRun *) {
+    return schedule.prepare();
+}
+
+static void release() {
+    schedule.release();
+    repeated.release();
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------------------
+
+// mixed = attention(q, k, v, heads = 2, causal = true)                                             attend.mt:13
+//
+//     w[i, j] = softmax over j <= i of 0.5 * (q[i] . k[j])
+//     mixed[i] = sum over j of w[i, j] * v[j]
+//     where q, k, v are heads in the rows of qkv, 2 of each
+// shape: type of numbers, examples, positions, heads of queries, of keys, numbers of a head, causal, window
+using eval_mixed_shape = Attention<float, BATCH, TOKENS_ROWS, 2, 2, 4, true, 0>;
+constexpr int eval_mixed_tiles = attend_tiles<eval_mixed_shape>();
+constexpr int eval_mixed_shared_bytes = attend_shared<eval_mixed_shape>();
+static __device__ void eval_mixed(const Tensors &t, int tile, char *shared, Gate &gate) {
+    gate();
+    attend<eval_mixed_shape>(t.eval_qkv, t.eval_mixed, nullptr, 0.5f, tile, shared);
+}
+
+// logits = linear(flatten(mixed), 3)                                                               attend.mt:14
+// loss = cross_entropy(logits, label)                                                              attend.mt:18
+constexpr int eval_logits_to_prediction_tiles = divide_up(BATCH, Warp::rows);
+constexpr int eval_logits_to_prediction_row_floats = LOGITS; // that a row keeps from stage to stage
+constexpr int eval_logits_to_prediction_shared_bytes = team_shared<Warp>(eval_logits_to_prediction_row_floats);
+static __device__ void eval_logits_to_prediction(const Tensors &t, const Batch &batch, int tile, char *shared,
+                                                 Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    int64_t example = row(batch, i);
+    float row_share = share(batch, i);
+    gate();
+    if (i >= BATCH)
+        return;
+    float *logits = row_memory(team, shared, eval_logits_to_prediction_row_floats);
+
+    // logits[i, j] = (sum over k of mixed[i, k / MIXED_COLUMNS, k % MIXED_COLUMNS] * logits.weight[j, k]) +
+    //         logits.bias[j]
+    auto term = [&](int j, int k) {
+        return t.eval_mixed[i * TOKENS_ROWS * MIXED_COLUMNS + k] * t.logits_weight[j * LOGITS_WEIGHT_COLUMNS + k];
+    };
+    auto store = [&](int j, float sum) { logits[j] = sum + t.logits_bias[j]; };
+    team_product<LOGITS, LOGITS_WEIGHT_COLUMNS>(team, term, store);
+    team.sync();
+
+    // logits_max[i] = max over j of logits[i, j]
+    float logits_max = -INFINITY;
+    for (int j = team.first; j < LOGITS; j += team.stride)
+        logits_max = fmax(logits_max, logits[j]);
+    logits_max = team_max(team, logits_max);
+
+    // logits_sum[i] = sum over j of exp(logits[i, j] - logits_max[i])
+    // target_score[i] = sum over j of (label[i] == j) * (logits[i, j] - logits_max[i])
+    float logits_sum = 0;
+    float target_score = 0;
+    int label = t.label[example];
+    for (int j = team.first; j < LOGITS; j += team.stride) {
+        float logits_sub = logits[j] - logits_max;
+        logits_sum += exp(logits_sub);
+        target_score += (float)(label == j) * logits_sub;
+    }
+    logits_sum = team_sum(team, logits_sum);
+    target_score = team_sum(team, target_score);
+
+    // loss_part[i] = (log(logits_sum[i]) - target_score[i]) * share(i)
+    if (leads(team))
+        t.eval_loss_part[i] = (log(logits_sum) - target_score) * row_share;
+
+    // prediction[i, j] = exp(logits[i, j] - logits_max[i]) * (1 / logits_sum[i])
+    for (int j = team.first; j < LOGITS; j += team.stride)
+        t.eval_prediction[i * LOGITS + j] = exp(logits[j] - logits_max) * (1.0f / logits_sum);
+}
+
+// phase 3 of 5
+constexpr int eval_3_tiles = eval_mixed_tiles;
+constexpr int eval_3_shared_bytes = eval_mixed_shared_bytes;
+static __device__ void eval_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_mixed(t, tile, shared, gate);
+}
+
+// phase 4 of 5: 1 tile
+constexpr int eval_4_tiles = eval_logits_to_prediction_tiles;
+constexpr int eval_4_shared_bytes = eval_logits_to_prediction_shared_bytes;
+static __device__ void eval_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_logits_to_prediction(t, batch, tile, shared, gate);
+}
+
+// phase 5 of 5: 1 tile
+constexpr int eval_5_tiles = report_loss_tiles;
+constexpr int eval_5_shared_bytes = report_loss_shared_bytes;
+static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    report_loss(report_loss_tensors(t, 1), batch, shared, gate);
+}
+
+using Eval = Step<Tensors, BATCH, REPORTS, Again<train_1_launch, 1>, Again<train_2_launch, 1>,
+                  Phase<eval_3, eval_3_tiles, eval_3_shared_bytes>, Phase<eval_4, eval_4_tiles, eval_4_shared_bytes>,
+                  Phase<eval_5, eval_5_tiles, eval_5_shared_bytes>>;
+
+static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
+    return launch_evaluation<Eval>(run, first, rows, slot);
+}
+
+// ---- tables for the runtime ---------------------------------------------------------------------------------
+
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+static const MtcTensor tensor_table[] = {
+    {"qkv.weight",
+     MTC_WEIGHT,
+     MTC_F32,
+     2,
+     {24, 6},
+     0,
+     MTC_UNIFORM,
+     -0.40824829046386296,
+     0.40824829046386296,
+     9,
+     -1,
+     {0}},
+    {"qkv.bias", MTC_WEIGHT, MTC_F32, 1, {24}, 768, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"logits.weight",
+     MTC_WEIGHT,
+     MTC_F32,
+     2,
+     {3, 56},
+     1024,
+     MTC_UNIFORM,
+     -0.1336306209562122,
+     0.1336306209562122,
+     14,
+     -1,
+     {0}},
+    {"logits.bias",
+     MTC_WEIGHT,
+     MTC_F32,
+     1,
+     {3},
+     1792,
+     MTC_UNIFORM,
+     -0.1336306209562122,
+     0.1336306209562122,
+     14,
+     -1,
+     {0}},
+    {"values_reshape", MTC_VALUE, MTC_F32, 2, {28, 6}, 8704, MTC_ZEROS, 0, 0, 9, 0, {0}},
+    {"qkv", MTC_VALUE, MTC_F32, 3, {4, 7, 24}, 2048, MTC_ZEROS, 0, 0, 9, 1, {0}},
+    {"mixed", MTC_VALUE, MTC_F32, 3, {4, 7, 8}, 4864, MTC_ZEROS, 0, 0, 13, 2, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 5888, MTC_ZEROS, 0, 0, 18, 3, {0}},
+    {"d_logits", MTC_VALUE, MTC_F32, 2, {4, 3}, 6144, MTC_ZEROS, 0, 0, 18, 3, {0}},
+    {"logits_matmul", MTC_VALUE, MTC_F32, 2, {4, 56}, 7680, MTC_ZEROS, 0, 0, 14, 3, {0}},
+    {"mixed.sums", MTC_VALUE, MTC_F32, 3, {4, 7, 2}, 9472, MTC_ZEROS, 0, 0, 13, 2, {0}},
+    {"d_qkv.dots", MTC_VALUE, MTC_F32, 3, {4, 7, 2}, 9728, MTC_ZEROS, 0, 0, 13, 4, {0}},
+    {"d_qkv", MTC_VALUE, MTC_F32, 3, {4, 7, 24}, 4864, MTC_ZEROS, 0, 0, 13, 5, {0}},
+};
+static const MtcField field_table[] = {
+    {.name = "tokens", .type = MTC_F32, .rank = 2, .dim = {7, 6}, .elements = 42, .classes = 0, .predicts = true},
+    {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},
+};
+static const char *const paths[] = {"tokens", "label"};
+static const MtcOrigin origin_table[] = {
+    {.format = "idx", .paths = 2, .path = paths},
+};
+static const MtcSplit split_table[] = {
+    {.name = "train", .origin = 0, .from = 0, .to = 1},
+};
+static const char *const report_table[] = {"loss"};
+static const bool rises_table[] = {false};
+// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+static const MtcKernel kernel_table[] = {
+    {"values", 9, 0, 168, 1344},            // phase 1
+    {"qkv", 9, 1, 8064, 4032},              // phase 2
+    {"mixed", 13, 2, 3584, 3808},           // phase 3
+    {"logits", 14, 3, 2812, 2556},          // phase 4
+    {"d_logits_weight", 14, 4, 1344, 2312}, // phase 5
+    {"d_qkv_dots", 13, 4, 224, 2016},       // phase 5
+    {"report_loss", 18, 4, 4, 20},          // phase 5
+    {"d_qkv", 13, 5, 8960, 6720},           // phase 6
+    {"update_qkv_bias", 9, 6, 720, 2880},   // phase 7
+    {"d_qkv_weight", 9, 6, 8064, 4512},     // phase 7
+};
+static const MtcStatement statement_table[] = {
+    {.line = 9, .text = "qkv = linear(tokens, 24)"},
+    {.line = 13, .text = "mixed = attention(q, k, v, heads = 2, causal = true)"},
+    {.line = 14, .text = "logits = linear(flatten(mixed), 3)"},
+    {.line = 18, .text = "loss = cross_entropy(logits, label)"},
+};
+
+const MtcModel mtc_model = {
+    .abi = MTC_ABI,
+    .name = "attend",
+    .source = "attend.mt",
+    .target = "cuda",
+    .architectures = "",
+    .schedule = "graph",
+    .model_hash = "b890da68b4072fa8c0f62f5819707a5baafcb1f079c8aa8f1d1990cdb4e0b0f1",
+    .training = "loss = cross_entropy(logits, label)\n"
+                "optimizer = sgd(0.1)\n"
+                "batch = 4",
+    .batch = BATCH,
+    .epochs = 10,
+    .seed = 0u,
+    .parameters = 339,
+    .flops_per_step = 33944,
+    .arena_bytes = 9984,
+    .unshared_bytes = 16640,
+    .train_phases = 7,
+    .eval_phases = 5,
+    .tensors = 13,
+    .fields = 2,
+    .origins = 1,
+    .splits = 1,
+    .knobs = 0,
+    .fixed = 0,
+    .reports = REPORTS,
+    .kernels = 10,
+    .tensor = tensor_table,
+    .field = field_table,
+    .origin = origin_table,
+    .split = split_table,
+    .knob = NULL,
+    .fixed_param = NULL,
+    .report = report_table,
+    .report_rises = rises_table,
+    .monitor = 0,
+    .patience = 0,
+    .kernel = kernel_table,
+    .prediction_offset = 2304,
+    .prediction_rank = 1,
+    .prediction_dim = {3},
+    .prediction_is_classes = true,
+    .statements = 4,
+    .statement = statement_table,
+    .train = train,
+    .train_until = train_until,
+    .eval = evaluate,
+    .shuffle = shuffle,
+    .run_kernel = run_kernel,
+    .prepare = prepare,
+    .release = release,
+};
+
+// ---- main ---------------------------------------------------------------------------------------------------
+
+int main(int argc, char **argv) {
+    return mtc_main(&mtc_model, argc, argv);
+}

@@ -1,0 +1,848 @@
+// embedding: a model of 6,208 parameters, compiled by mtc from embedding.mt
+//
+//   step      211 MFLOP in 6 phases
+//   memory    6.9 MB arena (15.0 MB without sharing): weights 24.2 KB, optimizer state 0 B, values 6.9 MB
+//   schedule  graph: 34.4 us a step estimated (persistent: 30.9 us)
+//
+//   phase 1   x                          1,024 tiles
+//             tokens                     32 tiles
+//   phase 2   times_table                128 tiles
+//   phase 3   d_scores                   1,024 tiles
+//   phase 4   loss_part                  32 tiles
+//             d_x                        128 tiles
+//             d_scores_pre_times_values  80 tiles
+//   phase 5   values                     65 tiles
+//             update_x                   128 tiles
+//             gather_grad_2              130 tiles
+//             report_loss                1 tile
+//   phase 6   update_table               17 tiles
+//
+// From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
+// group them; the step; evaluation; decoding; tables for the runtime; main.
+//
+// How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
+// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
+// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
+// has ended. What that phase does not write may be read ahead of the gate, and is. A step is a CUDA graph of a
+// launch or more per phase, with a block for each tile (cuda/schedule.cuh).
+
+#include "mtc.h" // the runtime: data, command line, checkpoints
+
+#include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
+#include "cuda/gather.cuh"   // the gradient of a table that was looked up
+#include "cuda/math.cuh"     // relu, sigmoid ...
+#include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
+#include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
+#include "cuda/recorded.cuh" // the launches of a token as a CUDA graph
+#include "cuda/repeated.cuh" // a kernel again and again, alone
+#include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
+#include "cuda/team.cuh"     // the threads of a row
+
+#include <algorithm>
+
+// ---- sizes --------------------------------------------------------------------------------------------------
+
+enum { BATCH = 256, WINDOW = 33, X_ROWS = 32, SCORES_2 = 65, X_2 = 64, SIZE_16 = 16, SIZE_512 = 512 };
+enum { REPORT_LOSS, REPORTS };
+
+// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+
+struct Tensors {
+    static constexpr int64_t arena_bytes = 7237888;
+
+    const unsigned char *window;             // data set: [examples, WINDOW], which overlap
+    int64_t window_stride;                   // elements from an example of window to the next
+    float *table;                            // [SCORES_2, X_2]
+    float *x;                                // [X_ROWS, X_2]
+    float *decode_prediction;                // [1, 1, SCORES_2]
+    float *decode_scores;                    // [1, 1, SCORES_2], shares bytes of decode_prediction
+    float *eval_times_table_matmul;          // [BATCH * X_ROWS, SCORES_2], shares bytes of decode_prediction
+    float *values_sum;                       // [SCORES_2, X_2], shares bytes of decode_prediction
+    float *x_relu;                           // [BATCH, X_ROWS, X_2], shares bytes of decode_prediction
+    float *decode_x_relu;                    // [1, 1, X_2], shares bytes of eval_times_table_matmul
+    float *gather_grad_2;                    // [SCORES_2, X_2], shares bytes of eval_times_table_matmul
+    float *d_x;                              // [BATCH, X_ROWS, X_2], shares bytes of eval_times_table_matmul
+    float *times_table_matmul;               // [BATCH * X_ROWS, SCORES_2], shares bytes of eval_times_table_matmul
+    float *eval_prediction;                  // [BATCH, X_ROWS, SCORES_2], shares bytes of d_x
+    float *eval_x_relu;                      // [BATCH, X_ROWS, X_2], shares bytes of d_x
+    float *d_scores;                         // [BATCH, X_ROWS, SCORES_2], shares bytes of eval_prediction
+    float *eval_prediction_sub;              // [BATCH, X_ROWS], shares bytes of d_scores
+    bool *x_gt;                              // [BATCH, X_ROWS, X_2]
+    float *d_scores_pre_times_values_matmul; // [SIZE_16, SCORES_2, X_2]
+    int *tokens;                             // [BATCH, X_ROWS]
+    float *d_scores_sub;                     // [BATCH, X_ROWS]
+
+    __device__ Tensors(const MtcRun &run, char *arena) {
+        window = (const unsigned char *)run.data.field[0];
+        window_stride = run.data.stride[0];
+        table = (float *)(arena + 0);
+        x = (float *)(arena + 16640);
+        decode_prediction = (float *)(arena + 24832);
+        decode_scores = (float *)(arena + 24832);
+        eval_times_table_matmul = (float *)(arena + 24832);
+        values_sum = (float *)(arena + 24832);
+        x_relu = (float *)(arena + 24832);
+        decode_x_relu = (float *)(arena + 25344);
+        gather_grad_2 = (float *)(arena + 41472);
+        d_x = (float *)(arena + 2121984);
+        times_table_matmul = (float *)(arena + 2121984);
+        eval_prediction = (float *)(arena + 2154752);
+        eval_x_relu = (float *)(arena + 2154752);
+        d_scores = (float *)(arena + 4251904);
+        eval_prediction_sub = (float *)(arena + 4284672);
+        x_gt = (bool *)(arena + 6381824);
+        d_scores_pre_times_values_matmul = (float *)(arena + 6906112);
+        tokens = (int *)(arena + 7172352);
+        d_scores_sub = (float *)(arena + 7205120);
+    }
+};
+
+// ---- training step ------------------------------------------------------------------------------------------
+
+// x = gather(table, tokens) + weight([32, 64])                                                  embedding.mt:11
+// scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
+//
+//     x[i, j, k] = table[tokens[i, j], k] + x[j, k]
+//     x_relu[i, j, k] = relu(x[i, j, k])
+//     x_gt[i, j, k] = x_relu[i, j, k] > 0
+constexpr int x_tiles = divide_up(BATCH * X_ROWS * X_2, 2 * Thread::rows);
+static __device__ void x(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+    int i = 2 * (tile * THREADS + threadIdx.x);
+    gate();
+    if (i >= BATCH * X_ROWS * X_2)
+        return;
+    int tokens = t.window[row(batch, i / X_2 / X_ROWS) * t.window_stride + i / X_2 % X_ROWS];
+    Pack<float, 2> table = load_pack<2>(t.table + tokens * X_2 + i % X_2);
+    Pack<float, 2> x = load_pack<2>(t.x + i % (X_ROWS * X_2));
+    Pack<float, 2> x_relu;
+    Pack<bool, 2> x_gt;
+    for (int v = 0; v < 2; v++) {
+        float x_relu_2 = relu(table[v] + x[v]);
+        x_relu[v] = x_relu_2;
+        x_gt[v] = x_relu_2 > 0.0f;
+    }
+    store_pack(t.x_relu + i, x_relu);
+    store_pack(t.x_gt + i, x_gt);
+}
+
+// tokens = slice(window, 0, begin = 0, end = 32)                                                 embedding.mt:8
+//
+//     tokens[i, j] = window[i, j]
+constexpr int tokens_tiles = divide_up(BATCH * X_ROWS, Thread::rows);
+static __device__ void tokens(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+    int i = tile * THREADS + threadIdx.x;
+    gate();
+    if (i >= BATCH * X_ROWS)
+        return;
+    t.tokens[i] = t.window[row(batch, i / X_ROWS) * t.window_stride + i % X_ROWS];
+}
+
+// scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
+//
+//     times_table_matmul[i, j] = sum over k of x_relu[i / X_ROWS, i % X_ROWS, k] * table[j, k]
+// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
+// the order of the struct below.
+static __constant__ unsigned times_table_places[2][3] = {
+    {97, 0, 8289}, // times_table
+    {8417, 0, 97}, // times_table
+};
+struct times_table_tensors {
+    float *x_relu;
+    float *table;
+    float *times_table_matmul;
+
+    __device__ times_table_tensors(const Tensors &t, int row) {
+        const unsigned *begins = times_table_places[row];
+        x_relu = at_place<float>(begins[0]);
+        table = at_place<float>(begins[1]);
+        times_table_matmul = at_place<float>(begins[2]);
+    }
+};
+// 128 tiles of 128 x 64 outputs, 8 x 4 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
+using times_table_product = Product<BATCH * X_ROWS, SCORES_2, X_2>;
+using times_table_tile = Tile<128, 64, 16, 8, 4>;
+constexpr int times_table_tiles = product_tiles<times_table_product, times_table_tile>();
+constexpr int times_table_shared_bytes = product_shared<times_table_product, times_table_tile>();
+static __device__ void times_table(const times_table_tensors &t, int tile, char *shared, Gate &gate) {
+    auto left = matrix<X_2>(t.x_relu);
+    auto right = transposed(matrix<X_2>(t.table));
+    auto out = [&](int i, int j, float sum) { t.times_table_matmul[i * SCORES_2 + j] = sum; };
+    matmul<times_table_product, times_table_tile>(tile, left, right, shared, gate, out);
+}
+
+// loss = cross_entropy(scores, target)                                                          embedding.mt:16
+constexpr int d_scores_tiles = divide_up(BATCH * X_ROWS, Warp::rows);
+constexpr int d_scores_shared_bytes = team_shared<Warp>(0);
+static __device__ void d_scores(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    int window = t.window[row(batch, i / X_ROWS) * t.window_stride + i % X_ROWS + 1];
+    gate();
+    if (i >= BATCH * X_ROWS)
+        return;
+
+    // scores[i, j, k] = times_table_matmul[i * X_ROWS + j, k]
+    // scores_max[i, j] = max over k of scores[i, j, k]
+    float scores_max = -INFINITY;
+    for (int j = team.first; j < SCORES_2; j += team.stride)
+        scores_max = fmax(scores_max, t.times_table_matmul[i * SCORES_2 + j]);
+    scores_max = team_max(team, scores_max);
+
+    // scores_sum[i, j] = sum over k of exp(scores[i, j, k] - scores_max[i, j])
+    // target[i, j] = window[i, j + 1]
+    // target_score[i, j] = sum over k of (target[i, j] == k) * (scores[i, j, k] - scores_max[i, j])
+    float scores_sum = 0;
+    float target_score = 0;
+    for (int j = team.first; j < SCORES_2; j += team.stride) {
+        float scores_sub = t.times_table_matmul[i * SCORES_2 + j] - scores_max;
+        scores_sum += exp(scores_sub);
+        target_score += (float)(window == j) * scores_sub;
+    }
+    scores_sum = team_sum(team, scores_sum);
+    target_score = team_sum(team, target_score);
+
+    // d_scores_sub[i, j] = log(scores_sum[i, j]) - target_score[i, j]
+    if (leads(team))
+        t.d_scores_sub[i] = log(scores_sum) - target_score;
+
+    // d_scores[i, j, k] = share(i) * ... / scores_sum[i, j] * exp(scores[i, j, k] - scores_max[i, j]) - share(i) *
+    //         0.03125 * (target[i, j] == k)
+    for (int j = team.first; j < SCORES_2; j += team.stride) {
+        float share_mul = share(batch, i / X_ROWS) * 0.03125f;
+        float share_mul_2 = share_mul / scores_sum * exp(t.times_table_matmul[i * SCORES_2 + j] - scores_max);
+        t.d_scores[i * SCORES_2 + j] = share_mul_2 - share_mul * (float)(window == j);
+    }
+}
+
+// loss = cross_entropy(scores, target)                                                          embedding.mt:16
+// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
+// the order of the struct below.
+static __constant__ unsigned loss_part_places[2][2] = {
+    {28145, 16481}, // loss_part
+    {16737, 97},    // loss_part
+};
+struct loss_part_tensors {
+    float *d_scores_sub;
+    float *loss_part;
+
+    __device__ loss_part_tensors(const Tensors &t, int row) {
+        const unsigned *begins = loss_part_places[row];
+        d_scores_sub = at_place<float>(begins[0]);
+        loss_part = at_place<float>(begins[1]);
+    }
+};
+constexpr int loss_part_tiles = divide_up(BATCH, Warp::rows);
+constexpr int loss_part_shared_bytes = team_shared<Warp>(0);
+static __device__ void loss_part(const loss_part_tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    float row_share = share(batch, i);
+    gate();
+    if (i >= BATCH)
+        return;
+
+    // scores_sum[i] = sum over j of d_scores_sub[i, j]
+    float scores_sum = 0;
+    for (int j = team.first; j < X_ROWS; j += team.stride)
+        scores_sum += t.d_scores_sub[i * X_ROWS + j];
+    scores_sum = team_sum(team, scores_sum);
+
+    // loss_part[i] = scores_sum[i] * 0.03125 * share(i)
+    if (leads(team))
+        t.loss_part[i] = scores_sum * 0.03125f * row_share;
+}
+
+// gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
+//
+//     d_scores_pre[i, j] = d_scores[i / X_ROWS, i % X_ROWS, j]
+//     d_x[i, j, k] = x_gt[i, j, k] ? (sum over l of d_scores_pre[i * X_ROWS + j, l] * table[l, k]) : 0
+// 128 tiles of 64 x 64 outputs, 4 x 4 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
+using d_x_product = Product<BATCH * X_ROWS, X_2, SCORES_2>;
+using d_x_tile = Tile<64, 64, 16, 4, 4>;
+constexpr int d_x_tiles = product_tiles<d_x_product, d_x_tile>();
+constexpr int d_x_shared_bytes = product_shared<d_x_product, d_x_tile>();
+static __device__ void d_x(const Tensors &t, int tile, char *shared, Gate &gate) {
+    auto left = matrix<SCORES_2>(t.d_scores);
+    auto right = matrix<X_2>(t.table);
+    struct Ahead {
+        bool x_gt;
+    };
+    auto read = [&](int i, int j) { return Ahead{t.x_gt[i * X_2 + j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) { t.d_x[i * X_2 + j] = ahead.x_gt ? sum : 0.0f; };
+    matmul<d_x_product, d_x_tile>(tile, left, right, shared, gate, preloaded_early(read, out));
+}
+
+// gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
+//
+//     d_scores_pre[i, j] = d_scores[i / X_ROWS, i % X_ROWS, j]
+//     d_scores_pre_times_values_matmul[i, j, k] = sum over l of d_scores_pre[i * SIZE_512 + l, j] *
+//         x_relu[(i * SIZE_512 + l) / X_ROWS, (i * SIZE_512 + l) % X_ROWS, k]
+// 80 tiles of 16 x 64 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
+using d_scores_pre_times_values_product = Product<SCORES_2, X_2, SIZE_512>;
+using d_scores_pre_times_values_tile = Tile<16, 64, 64, 4, 4>;
+constexpr int d_scores_pre_times_values_each =
+    product_tiles<d_scores_pre_times_values_product, d_scores_pre_times_values_tile>();
+constexpr int d_scores_pre_times_values_tiles = SIZE_16 * d_scores_pre_times_values_each;
+constexpr int d_scores_pre_times_values_shared_bytes =
+    product_shared<d_scores_pre_times_values_product, d_scores_pre_times_values_tile>();
+static __device__ void d_scores_pre_times_values(const Tensors &t, int tile, char *shared, Gate &gate) {
+    int b = tile / d_scores_pre_times_values_each;
+    auto left = transposed(matrix<SCORES_2>(t.d_scores + b * SIZE_512 * SCORES_2));
+    auto right = matrix<X_2>(t.x_relu + b * SIZE_512 * X_2);
+    auto out = [&](int i, int j, float sum) {
+        t.d_scores_pre_times_values_matmul[b * SCORES_2 * X_2 + i * X_2 + j] = sum;
+    };
+    matmul<d_scores_pre_times_values_product, d_scores_pre_times_values_tile>(tile % d_scores_pre_times_values_each,
+                                                                              left, right, shared, gate, out);
+}
+
+// gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
+constexpr int values_tiles = divide_up(SCORES_2 * X_2, Column<4, 16>::rows);
+constexpr int values_shared_bytes = team_shared<Column<4, 16>>(0);
+static __device__ void values(const Tensors &t, int tile, char *shared, Gate &gate) {
+    Column<4, 16> team(shared);
+    int i = tile * Column<4, 16>::rows + team.row;
+    gate();
+
+    // values_sum[i, j] = sum over k of d_scores_pre_times_values_matmul[k, i, j]
+    auto d_scores_pre_sum = fill_pack<4, float>(0);
+    for (int j = team.first; j < SIZE_16; j += team.stride) {
+        Pack<float, 4> d_scores_pre_matmul = load_pack<4>(t.d_scores_pre_times_values_matmul + j * SCORES_2 * X_2 + i);
+        for (int v = 0; v < 4; v++)
+            d_scores_pre_sum[v] += d_scores_pre_matmul[v];
+    }
+    d_scores_pre_sum = team_sum(team, d_scores_pre_sum);
+    if (leads(team))
+        store_pack(t.values_sum + i, d_scores_pre_sum);
+}
+
+// gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11
+// optimizer = sgd(0.1)                                                                          embedding.mt:17
+constexpr int update_x_tiles = divide_up(X_ROWS * X_2, Column<2, 32>::rows);
+constexpr int update_x_shared_bytes = team_shared<Column<2, 32>>(0);
+static __device__ void update_x(const Tensors &t, int tile, char *shared, Gate &gate) {
+    Column<2, 32> team(shared);
+    int i = tile * Column<2, 32>::rows + team.row;
+    gate();
+
+    // d_x[i, j] = sum over k of d_x[k, i, j]
+    auto d_x = fill_pack<2, float>(0);
+    for (int j = team.first; j < BATCH; j += team.stride) {
+        Pack<float, 2> d_x_2 = load_pack<2>(t.d_x + j * X_ROWS * X_2 + i);
+        for (int v = 0; v < 2; v++)
+            d_x[v] += d_x_2[v];
+    }
+    d_x = team_sum(team, d_x);
+
+    // x[i, j] = x[i, j] - 0.1 * d_x[i, j]
+    if (leads(team)) {
+        Pack<float, 2> x = load_pack<2>(t.x + i);
+        Pack<float, 2> x_sub;
+        for (int v = 0; v < 2; v++)
+            x_sub[v] = x[v] - 0.1f * d_x[v];
+        store_pack(t.x + i, x_sub);
+    }
+}
+
+// gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11
+//
+//     gather_grad[i] = sum over k with tokens[k] = i of d_x[k]
+// shape: type of numbers, indices, rows of the table, numbers in a row
+using gather_grad_2_shape = GatherGrad<float, BATCH * X_ROWS, SCORES_2, X_2>;
+constexpr int gather_grad_2_tiles = gather_grad_tiles<gather_grad_2_shape>();
+constexpr int gather_grad_2_shared_bytes = gather_grad_shared<gather_grad_2_shape>();
+static __device__ void gather_grad_2(const Tensors &t, int tile, char *shared, Gate &gate) {
+    gate();
+    gather_grad<gather_grad_2_shape>(t.tokens, t.d_x, t.gather_grad_2, tile, shared);
+}
+
+// loss = cross_entropy(scores, target)                                                          embedding.mt:16
+// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
+// the order of the struct below.
+static __constant__ unsigned report_loss_places[2][1] = {
+    {16481}, // report_loss
+    {97},    // report_loss
+};
+struct report_loss_tensors {
+    float *loss_part;
+
+    __device__ report_loss_tensors(const Tensors &t, int row) {
+        const unsigned *begins = report_loss_places[row];
+        loss_part = at_place<float>(begins[0]);
+    }
+};
+constexpr int report_loss_tiles = 1;
+constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
+static __device__ void report_loss(const report_loss_tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row < WARPS - 1)
+        return;
+
+    // loss = sum over i of loss_part[i]
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (leads(team))
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+// gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11
+// optimizer = sgd(0.1)                                                                          embedding.mt:17
+//
+//     d_table[i, j] = values_sum[i, j] + gather_grad[i, j]
+//     table[i, j] = table[i, j] - 0.1 * d_table[i, j]
+constexpr int update_table_tiles = divide_up(SCORES_2 * X_2, Thread::rows);
+static __device__ void update_table(const Tensors &t, int tile, Gate &gate) {
+    int i = tile * THREADS + threadIdx.x;
+    gate();
+    if (i >= SCORES_2 * X_2)
+        return;
+    t.table[i] -= 0.1f * (t.values_sum[i] + t.gather_grad_2[i]);
+}
+
+// ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
+
+// phase 1 of 6: 1,024 tiles
+constexpr int train_1_tiles = x_tiles;
+constexpr int train_1_shared_bytes = 0;
+static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    x(t, batch, tile, gate);
+}
+
+// phase 1 of 6, beside: 32 tiles
+constexpr int train_1_beside_1_tiles = tokens_tiles;
+constexpr int train_1_beside_1_shared_bytes = 0;
+static __device__ void train_1_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    tokens(t, batch, tile, gate);
+}
+
+// phase 2 of 6: 128 tiles, launched 2 times
+constexpr int train_2_tiles = times_table_tiles;
+constexpr int train_2_shared_bytes = times_table_shared_bytes;
+static __constant__ unsigned short train_2_places[2][1] = {
+    {0}, // train_2
+    {1}, // eval_2
+};
+static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    const unsigned short *place = train_2_places[batch.again];
+    times_table(times_table_tensors(t, place[0]), tile, shared, gate);
+}
+using train_2_launch = Phase<train_2, train_2_tiles, train_2_shared_bytes>;
+
+// phase 3 of 6: 1,024 tiles
+constexpr int train_3_tiles = d_scores_tiles;
+constexpr int train_3_shared_bytes = d_scores_shared_bytes;
+static __device__ void train_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    d_scores(t, batch, tile, shared, gate);
+}
+
+// phase 4 of 6: 240 tiles
+constexpr int train_4_tiles = loss_part_tiles + d_x_tiles + d_scores_pre_times_values_tiles;
+constexpr int train_4_shared_bytes =
+    std::max({loss_part_shared_bytes, d_x_shared_bytes, d_scores_pre_times_values_shared_bytes});
+static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < loss_part_tiles)
+        return loss_part(loss_part_tensors(t, 0), batch, tile, shared, gate);
+    tile -= loss_part_tiles;
+    if (tile < d_x_tiles)
+        return d_x(t, tile, shared, gate);
+    tile -= d_x_tiles;
+    d_scores_pre_times_values(t, tile, shared, gate);
+}
+
+// phase 5 of 6
+constexpr int train_5_tiles = values_tiles + update_x_tiles + gather_grad_2_tiles + report_loss_tiles;
+constexpr int train_5_shared_bytes =
+    std::max({values_shared_bytes, update_x_shared_bytes, gather_grad_2_shared_bytes, report_loss_shared_bytes});
+static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < values_tiles)
+        return values(t, tile, shared, gate);
+    tile -= values_tiles;
+    if (tile < update_x_tiles)
+        return update_x(t, tile, shared, gate);
+    tile -= update_x_tiles;
+    if (tile < gather_grad_2_tiles)
+        return gather_grad_2(t, tile, shared, gate);
+    tile -= gather_grad_2_tiles;
+    report_loss(report_loss_tensors(t, 0), batch, shared, gate);
+}
+
+// phase 6 of 6: 17 tiles
+constexpr int train_6_tiles = update_table_tiles;
+constexpr int train_6_shared_bytes = 0;
+static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    update_table(t, tile, gate);
+}
+
+using Train =
+    Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_1_shared_bytes>,
+         Beside<train_1_beside_1, train_1_beside_1_tiles, train_1_beside_1_shared_bytes>, train_2_launch,
+         Phase<train_3, train_3_tiles, train_3_shared_bytes>, Phase<train_4, train_4_tiles, train_4_shared_bytes>,
+         Phase<train_5, train_5_tiles, train_5_shared_bytes>, Phase<train_6, train_6_tiles, train_6_shared_bytes>>;
+
+// ---- the step -----------------------------------------------------------------------------------------------
+
+static Replayed<Train> schedule;
+
+// the row of kernel_table, the launch, its tiles there: those of a launch one after the other
+static const Part parts[] = {
+    {0, 0, x_tiles},                         // train_1
+    {1, 1, tokens_tiles},                    // train_1_beside_1
+    {2, 2, times_table_tiles},               // train_2
+    {3, 3, d_scores_tiles},                  // train_3
+    {4, 4, loss_part_tiles},                 // train_4
+    {5, 4, d_x_tiles},                       // train_4
+    {6, 4, d_scores_pre_times_values_tiles}, // train_4
+    {7, 5, values_tiles},                    // train_5
+    {8, 5, update_x_tiles},                  // train_5
+    {9, 5, gather_grad_2_tiles},             // train_5
+    {10, 5, report_loss_tiles},              // train_5
+    {11, 6, update_table_tiles},             // train_6
+};
+static Repeated<Train> repeated;
+
+static Recorded recorded; // the launches of a token
+
+static const char *train(const MtcRun *run, int64_t steps) {
+    return schedule.train(run, steps);
+}
+
+// phases 0 .. phase of one step
+static const char *train_until(const MtcRun *run, int phase) {
+    return launch_until<Train>(run, phase);
+}
+
+static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t epochs) {
+    return launch_shuffle(run, order, epoch, epochs);
+}
+
+static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
+    return repeated.run(run, parts, kernel, times);
+}
+
+static const char *prepare(const MtcRun *) {
+    return schedule.prepare();
+}
+
+static void release() {
+    schedule.release();
+    repeated.release();
+    recorded.release();
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------------------
+
+// x = gather(table, tokens) + weight([32, 64])                                                  embedding.mt:11
+// scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
+//
+//     tokens[i, j] = window[i, j]
+//     x[i, j, k] = table[tokens[i, j], k] + x[j, k]
+//     eval_x_relu[i, j, k] = relu(x[i, j, k])
+constexpr int eval_x_tiles = divide_up(BATCH * X_ROWS * X_2, 2 * Thread::rows);
+static __device__ void eval_x(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+    int i = 2 * (tile * THREADS + threadIdx.x);
+    gate();
+    if (i >= BATCH * X_ROWS * X_2)
+        return;
+    int tokens = t.window[row(batch, i / X_2 / X_ROWS) * t.window_stride + i / X_2 % X_ROWS];
+    Pack<float, 2> table = load_pack<2>(t.table + tokens * X_2 + i % X_2);
+    Pack<float, 2> x = load_pack<2>(t.x + i % (X_ROWS * X_2));
+    Pack<float, 2> x_relu;
+    for (int v = 0; v < 2; v++)
+        x_relu[v] = relu(table[v] + x[v]);
+    store_pack(t.eval_x_relu + i, x_relu);
+}
+
+// loss = cross_entropy(scores, target)                                                          embedding.mt:16
+constexpr int eval_prediction_tiles = divide_up(BATCH * X_ROWS, Warp::rows);
+constexpr int eval_prediction_shared_bytes = team_shared<Warp>(0);
+static __device__ void eval_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    int window = t.window[row(batch, i / X_ROWS) * t.window_stride + i % X_ROWS + 1];
+    gate();
+    if (i >= BATCH * X_ROWS)
+        return;
+
+    // scores[i, j, k] = eval_times_table_matmul[i * X_ROWS + j, k]
+    // scores_max[i, j] = max over k of scores[i, j, k]
+    float scores_max = -INFINITY;
+    for (int j = team.first; j < SCORES_2; j += team.stride)
+        scores_max = fmax(scores_max, t.eval_times_table_matmul[i * SCORES_2 + j]);
+    scores_max = team_max(team, scores_max);
+
+    // scores_sum[i, j] = sum over k of exp(scores[i, j, k] - scores_max[i, j])
+    // target[i, j] = window[i, j + 1]
+    // target_score[i, j] = sum over k of (target[i, j] == k) * (scores[i, j, k] - scores_max[i, j])
+    float scores_sum = 0;
+    float target_score = 0;
+    for (int j = team.first; j < SCORES_2; j += team.stride) {
+        float scores_sub = t.eval_times_table_matmul[i * SCORES_2 + j] - scores_max;
+        scores_sum += exp(scores_sub);
+        target_score += (float)(window == j) * scores_sub;
+    }
+    scores_sum = team_sum(team, scores_sum);
+    target_score = team_sum(team, target_score);
+
+    // eval_prediction_sub[i, j] = log(scores_sum[i, j]) - target_score[i, j]
+    if (leads(team))
+        t.eval_prediction_sub[i] = log(scores_sum) - target_score;
+
+    // prediction[i, j, k] = exp(scores[i, j, k] - scores_max[i, j]) * (1 / scores_sum[i, j])
+    for (int j = team.first; j < SCORES_2; j += team.stride)
+        t.eval_prediction[i * SCORES_2 + j] =
+            exp(t.eval_times_table_matmul[i * SCORES_2 + j] - scores_max) * (1.0f / scores_sum);
+}
+
+// phase 1 of 5: 1,024 tiles
+constexpr int eval_1_tiles = eval_x_tiles;
+constexpr int eval_1_shared_bytes = 0;
+static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_x(t, batch, tile, gate);
+}
+
+// phase 3 of 5: 1,024 tiles
+constexpr int eval_3_tiles = eval_prediction_tiles;
+constexpr int eval_3_shared_bytes = eval_prediction_shared_bytes;
+static __device__ void eval_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_prediction(t, batch, tile, shared, gate);
+}
+
+// phase 4 of 5: 32 tiles
+constexpr int eval_4_tiles = loss_part_tiles;
+constexpr int eval_4_shared_bytes = loss_part_shared_bytes;
+static __device__ void eval_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    loss_part(loss_part_tensors(t, 1), batch, tile, shared, gate);
+}
+
+// phase 5 of 5: 1 tile
+constexpr int eval_5_tiles = report_loss_tiles;
+constexpr int eval_5_shared_bytes = report_loss_shared_bytes;
+static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    report_loss(report_loss_tensors(t, 1), batch, shared, gate);
+}
+
+using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_1, eval_1_tiles, eval_1_shared_bytes>, Again<train_2_launch, 1>,
+                  Phase<eval_3, eval_3_tiles, eval_3_shared_bytes>, Phase<eval_4, eval_4_tiles, eval_4_shared_bytes>,
+                  Phase<eval_5, eval_5_tiles, eval_5_shared_bytes>>;
+
+static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
+    return launch_evaluation<Eval>(run, first, rows, slot);
+}
+
+// ---- decoding: the scores of the token after a position -----------------------------------------------------
+
+// x = gather(table, tokens) + weight([32, 64])                                                  embedding.mt:11
+// scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
+//
+//     tokens[0, 0] = token
+//     x[0, 0, k] = table[tokens[0, 0], k] + x[position, k]
+//     decode_x_relu[0, 0, k] = relu(x[0, 0, k])
+constexpr int decode_x_tiles = divide_up(X_2, Thread::rows);
+static __device__ void decode_x(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+    int i = tile * THREADS + threadIdx.x;
+    gate();
+    if (i >= X_2)
+        return;
+    t.decode_x_relu[i] = relu(t.table[token(batch) * X_2 + i] + t.x[position(batch) * X_2 + i]);
+}
+
+// scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
+constexpr int decode_scores_tiles = divide_up(SCORES_2, Warp::rows);
+constexpr int decode_scores_shared_bytes = team_shared<Warp>(0);
+static __device__ void decode_scores(const Tensors &t, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    gate();
+    if (i >= SCORES_2)
+        return;
+
+    // scores[0, 0, k] = sum over l of decode_x_relu[0, 0, l] * table[k, l]
+    float scores = 0;
+    for (int j = team.first; j < X_2; j += team.stride)
+        scores += t.decode_x_relu[j] * t.table[i * X_2 + j];
+    scores = team_sum(team, scores);
+    if (leads(team))
+        t.decode_scores[i] = scores;
+}
+
+// loss = cross_entropy(scores, target)                                                          embedding.mt:16
+constexpr int decode_output_prediction_tiles = 1;
+constexpr int decode_output_prediction_shared_bytes = team_shared<Warp>(0);
+static __device__ void decode_output_prediction(const Tensors &t, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row < WARPS - 1)
+        return;
+
+    // scores_max[0, 0] = max over k of scores[0, 0, k]
+    float scores_max = -INFINITY;
+    for (int j = team.first; j < SCORES_2; j += team.stride)
+        scores_max = fmax(scores_max, t.decode_scores[j]);
+    scores_max = team_max(team, scores_max);
+
+    // scores_sum[0, 0] = sum over k of exp(scores[0, 0, k] - scores_max[0, 0])
+    float scores_sum = 0;
+    for (int j = team.first; j < SCORES_2; j += team.stride)
+        scores_sum += exp(t.decode_scores[j] - scores_max);
+    scores_sum = team_sum(team, scores_sum);
+
+    // prediction[0, 0, k] = exp(scores[0, 0, k] - scores_max[0, 0]) * (1 / scores_sum[0, 0])
+    for (int j = team.first; j < SCORES_2; j += team.stride)
+        t.decode_prediction[j] = exp(t.decode_scores[j] - scores_max) * (1.0f / scores_sum);
+}
+
+// phase 1 of 3: 1 tile
+constexpr int decode_1_tiles = decode_x_tiles;
+constexpr int decode_1_shared_bytes = 0;
+static __device__ void decode_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    decode_x(t, batch, tile, gate);
+}
+
+// phase 2 of 3: 9 tiles
+constexpr int decode_2_tiles = decode_scores_tiles;
+constexpr int decode_2_shared_bytes = decode_scores_shared_bytes;
+static __device__ void decode_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    decode_scores(t, tile, shared, gate);
+}
+
+// phase 3 of 3: 1 tile
+constexpr int decode_3_tiles = decode_output_prediction_tiles;
+constexpr int decode_3_shared_bytes = decode_output_prediction_shared_bytes;
+static __device__ void decode_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    decode_output_prediction(t, shared, gate);
+}
+
+using Decode = Step<Tensors, BATCH, REPORTS, Phase<decode_1, decode_1_tiles, decode_1_shared_bytes>,
+                    Phase<decode_2, decode_2_tiles, decode_2_shared_bytes>,
+                    Phase<decode_3, decode_3_tiles, decode_3_shared_bytes>>;
+
+static const char *decode(const MtcRun *run) {
+    return recorded.replay<Decode>(run);
+}
+
+// ---- tables for the runtime ---------------------------------------------------------------------------------
+
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+static const MtcTensor tensor_table[] = {
+    {"table", MTC_WEIGHT, MTC_F32, 2, {65, 64}, 0, MTC_NORMAL, 0, 0.02, 10, -1, {0}},
+    {"x", MTC_WEIGHT, MTC_F32, 2, {32, 64}, 16640, MTC_UNIFORM, -0.12499999999999999, 0.12499999999999999, 11, -1, {0}},
+    {"tokens", MTC_VALUE, MTC_I32, 2, {256, 32}, 7172352, MTC_ZEROS, 0, 0, 8, 0, {0}},
+    {"x_relu", MTC_VALUE, MTC_F32, 3, {256, 32, 64}, 24832, MTC_ZEROS, 0, 0, 12, 0, {0}},
+    {"times_table_matmul", MTC_VALUE, MTC_F32, 2, {8192, 65}, 2121984, MTC_ZEROS, 0, 0, 12, 1, {0}},
+    {"d_scores_sub", MTC_VALUE, MTC_F32, 2, {256, 32}, 7205120, MTC_ZEROS, 0, 0, 16, 2, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {256}, 4219136, MTC_ZEROS, 0, 0, 16, 3, {0}},
+    {"d_scores", MTC_VALUE, MTC_F32, 3, {256, 32, 65}, 4251904, MTC_ZEROS, 0, 0, 16, 2, {0}},
+    {"d_scores_pre_times_values_matmul", MTC_VALUE, MTC_F32, 3, {16, 65, 64}, 6906112, MTC_ZEROS, 0, 0, 12, 3, {0}},
+    {"values_sum", MTC_VALUE, MTC_F32, 2, {65, 64}, 24832, MTC_ZEROS, 0, 0, 12, 4, {0}},
+    {"x_gt", MTC_VALUE, MTC_BOOL, 3, {256, 32, 64}, 6381824, MTC_ZEROS, 0, 0, 12, 0, {0}},
+    {"d_x", MTC_VALUE, MTC_F32, 3, {256, 32, 64}, 2121984, MTC_ZEROS, 0, 0, 12, 3, {0}},
+    {"gather_grad", MTC_VALUE, MTC_F32, 2, {65, 64}, 41472, MTC_ZEROS, 0, 0, 11, 4, {0}},
+};
+static const MtcField field_table[] = {
+    {.name = "window",
+     .type = MTC_U8,
+     .rank = 1,
+     .dim = {33},
+     .elements = 33,
+     .classes = 65,
+     .predicts = true,
+     .windows = true},
+};
+static const char *const paths[] = {"input.txt"};
+static const MtcOrigin origin_table[] = {
+    {.format = "characters", .paths = 1, .path = paths, .stride = 32},
+};
+static const MtcSplit split_table[] = {
+    {.name = "train", .origin = 0, .from = 0, .to = 1},
+};
+static const char *const report_table[] = {"loss"};
+static const bool rises_table[] = {false};
+// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+static const MtcKernel kernel_table[] = {
+    {"x", 11, 0, 1572864, 2680064},                          // phase 1
+    {"tokens", 8, 0, 8192, 66560},                           // phase 1
+    {"times_table", 12, 1, 68157440, 4243712},               // phase 2
+    {"d_scores", 16, 2, 4284416, 4326400},                   // phase 3
+    {"loss_part", 16, 3, 8704, 33792},                       // phase 4
+    {"d_x", 12, 3, 68157440, 4768000},                       // phase 4
+    {"d_scores_pre_times_values", 12, 3, 68157440, 4493312}, // phase 4
+    {"values", 12, 4, 66560, 282880},                        // phase 5
+    {"update_x", 11, 4, 528384, 2113536},                    // phase 5
+    {"gather_grad", 11, 4, 524288, 2146560},                 // phase 5
+    {"report_loss", 16, 4, 256, 1028},                       // phase 5
+    {"update_table", 11, 5, 12480, 66560},                   // phase 6
+};
+static const MtcStatement statement_table[] = {
+    {.line = 8, .text = "tokens = slice(window, 0, begin = 0, end = 32)"},
+    {.line = 10, .text = "table = weight([65, 64], init = normal(0, 0.02))"},
+    {.line = 11, .text = "x = gather(table, tokens) + weight([32, 64])"},
+    {.line = 12, .text = "scores = matmul(relu(x), table, transpose_b = true)"},
+    {.line = 16, .text = "loss = cross_entropy(scores, target)"},
+};
+
+const MtcModel mtc_model = {
+    .abi = MTC_ABI,
+    .name = "embedding",
+    .source = "embedding.mt",
+    .target = "cuda",
+    .architectures = "",
+    .schedule = "graph",
+    .model_hash = "56cb88cb226864e8c6b34e574ae11863af6b2a8572ba64f36a6a59ae09f27960",
+    .training = "loss = cross_entropy(scores, target)\n"
+                "optimizer = sgd(0.1)\n"
+                "batch = 256",
+    .batch = BATCH,
+    .epochs = 10,
+    .seed = 0u,
+    .parameters = 6208,
+    .flops_per_step = 211478464,
+    .arena_bytes = 7237888,
+    .unshared_bytes = 15761408,
+    .train_phases = 6,
+    .eval_phases = 5,
+    .tensors = 13,
+    .fields = 1,
+    .origins = 1,
+    .splits = 1,
+    .knobs = 0,
+    .fixed = 0,
+    .reports = REPORTS,
+    .kernels = 12,
+    .tensor = tensor_table,
+    .field = field_table,
+    .origin = origin_table,
+    .split = split_table,
+    .knob = NULL,
+    .fixed_param = NULL,
+    .report = report_table,
+    .report_rises = rises_table,
+    .monitor = 0,
+    .patience = 0,
+    .kernel = kernel_table,
+    .prediction_offset = 2154752,
+    .prediction_rank = 2,
+    .prediction_dim = {32, 65},
+    .prediction_is_classes = true,
+    .scores_offset = 24832,
+    .context = 32,
+    .vocabulary = 65,
+    .statements = 5,
+    .statement = statement_table,
+    .train = train,
+    .train_until = train_until,
+    .eval = evaluate,
+    .shuffle = shuffle,
+    .decode = decode,
+    .run_kernel = run_kernel,
+    .prepare = prepare,
+    .release = release,
+};
+
+// ---- main ---------------------------------------------------------------------------------------------------
+
+int main(int argc, char **argv) {
+    return mtc_main(&mtc_model, argc, argv);
+}

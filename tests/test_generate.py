@@ -1,0 +1,429 @@
+"""Generation: the decode graph against the evaluation, position by position; greedy text against repeated predictions; the
+choice of tokens against NumPy; what is refused."""
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluator import evaluate, parse
+from library import Library, pointer
+
+ROOT = Path(__file__).resolve().parent.parent
+USAGE, BAD_DATA = 64, 65
+T, V, B = 12, 19, 3
+
+HEAD = """param T = 12
+data {{
+  train  = {data}
+  window : class[19][T + 1]
+}}
+model {{
+  seen = slice(window, 0, 0, T)
+  next = slice(window, 0, 1, T + 1)
+"""
+TAIL = """}}
+train {{
+  loss      = cross_entropy(logits, next)
+  optimizer = adam(1e-3)
+  batch     = 3
+  epochs    = 1
+  {more}
+}}
+"""
+
+MODELS = {
+    "one_hot": """
+  x      = linear(one_hot(seen, 19), 8) + weight([T, 8], init = normal(0, 1))
+  h      = x + linear(gelu(linear(layer_norm(x), 32)), 8)
+  logits = linear(h, 19)
+""",
+    "embedding": """
+  x      = embedding(seen, 19, 8) * (iota(8) + 1) + reshape(iota(T) / 12, [T, 1])
+  logits = linear(x, 19)
+""",
+    "columns": """
+  place  = weight([8, T], init = normal(0, 1))
+  x      = embedding(seen, 19, 8) + transpose(place)
+  logits = linear(relu(x), 19)
+""",
+    "attention": """
+  x      = embedding(seen, 19, 16) + weight([T, 16], init = normal(0, 1))
+  n      = layer_norm(x)
+  a      = attention(linear(n, 16), linear(n, 16), linear(n, 16), heads = 2, causal = true)
+  h      = x + linear(a, 16)
+  logits = linear(layer_norm(h), 19)
+""",
+    "two_layers": """
+  x = embedding(seen, 19, 24)
+  n = layer_norm(x)
+  a = x + linear(attention(rotary(linear(n, 24), heads = 6), rotary(linear(n, 12), heads = 3), linear(n, 12), heads = 6, kv_heads = 3, causal = true), 24)
+  m = a + linear(gelu(linear(layer_norm(a), 48)), 24)
+  o = layer_norm(m)
+  p = linear(o, 72)
+  b = m + linear(attention(slice(p, 1, 0, 24), slice(p, 1, 24, 48), slice(p, 1, 48, 72), heads = 4, causal = true, window = 5), 24)
+  logits = linear(b, 19)
+""",
+    "reshaped": """
+  x      = embedding(seen, 19, 6)
+  y      = reshape(x, [T, 2, 3]) * weight([2, 3], init = normal(0, 1))
+  logits = linear(reshape(max(y, 1), [T, 3]), 19)
+""",
+}
+
+
+def model_of(layers, data="rows([[%s]])" % ", ".join("0" * 13), more=""):
+    return HEAD.format(data=data) + layers.strip("\n") + "\n" + TAIL.format(more=more)
+
+
+TEXT = 'text("input.txt")'
+
+
+class Decoder(Library):
+    def decode(self, tokens, scores=V):
+        """The prediction after each of the tokens, in their order."""
+        out = np.empty((len(tokens), scores), np.float32)
+        for position, token in enumerate(tokens):
+            self.call("decode", ctypes.c_int64(position), ctypes.c_int32(int(token)), pointer(out[position]))
+        return out.astype(float)
+
+    def predictions(self, tokens):
+        """Of the evaluation, which sees whole windows: those of the tokens given, however few."""
+        window = np.zeros((1, T + 1), np.uint8)
+        window[0, :len(tokens)] = tokens
+        return self.predict([window], T * V).reshape(T, V)[:len(tokens)]
+
+
+def library(mtc, folder, model, *flags, target="cpu"):
+    (folder / "m.mt").write_text(model)
+    done = mtc(folder / "m.mt", "--shared", "-o", folder / "m.so", "--keep", folder, "--target", target, *flags)
+    assert done.returncode == 0, done.stderr
+    return Decoder(folder / "m.so")
+
+
+def tokens_of(seed, count=T):
+    return np.random.default_rng(seed).integers(0, V, count)
+
+
+def check_decode(model, tolerance):
+    tokens = tokens_of(0)
+    assert np.allclose(model.decode(tokens), model.predictions(tokens), rtol=tolerance, atol=tolerance * 1e-2)
+
+
+# ---- decode = eval ----
+
+
+@pytest.fixture(scope="module")
+def input_text(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("data")
+    draw = np.random.default_rng(5)
+    words = ["abc", "dé", "fgh", "ij", "klmno", "pq"]
+    (folder / "input.txt").write_text("".join(words[i] + " \n"[draw.integers(0, 2)] for i in draw.integers(0, 6, 300)))
+    return folder
+
+
+@pytest.mark.parametrize("stage", ["graph", "simple"])
+@pytest.mark.parametrize("name", MODELS)
+def test_the_graph_of_one_position(name, stage, mtc, tmp_path):
+    (tmp_path / "m.mt").write_text(model_of(MODELS[name], TEXT))
+    graphs, draw = parse(mtc(tmp_path / "m.mt", f"--emit={stage}").stdout), np.random.default_rng(3)
+    leaves = {node.name: draw.normal(size=node.shape) for node in graphs["eval"] if node.op == "weight"}
+    window = draw.integers(0, V, (B, T + 1))
+    expected = evaluate(graphs["eval"], {**leaves, "window": window}).output
+    for example in range(B):
+        caches = {}
+        for position in range(T):
+            place = {"position": position, "token": window[example, position], "caches": caches}
+            found = evaluate(graphs["decode"], {**leaves, **place}).output
+            assert np.allclose(found[0, 0], expected[example, position], rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_each_position_is_that_of_the_evaluation(name, mtc, tmp_path):
+    model = library(mtc, tmp_path, model_of(MODELS[name], TEXT))
+    check_decode(model, 1e-5)
+    # a second sequence, from its beginning on: what the first left in the cache does not matter
+    tokens = tokens_of(1, 7)
+    assert np.allclose(model.decode(tokens), model.predictions(tokens), rtol=1e-5, atol=1e-7)
+
+
+def test_bf16_rounds_what_the_cache_keeps(mtc, tmp_path):
+    check_decode(library(mtc, tmp_path, model_of(MODELS["two_layers"], TEXT), "--precision", "bf16"), 0.05)
+    assert "bfloat16 *decode_cache;" in (tmp_path / "m.c").read_text()
+
+
+def test_averaged_weights_are_those_of_the_evaluation(mtc, tmp_path):
+    model = library(mtc, tmp_path, model_of(MODELS["attention"], TEXT, "ema = 0.9"))
+    model.set_data([np.random.default_rng(2).integers(0, V, (6, T + 1)).astype(np.uint8)])
+    model.train(5, 1)
+    check_decode(model, 1e-5)
+
+
+def test_training_between_tokens_needs_only_a_new_beginning(mtc, tmp_path):
+    model = library(mtc, tmp_path, model_of(MODELS["two_layers"], TEXT))
+    model.set_data([np.random.default_rng(2).integers(0, V, (6, T + 1)).astype(np.uint8)])
+    for _ in range(2):
+        model.train(2, 1)
+        check_decode(model, 1e-5)
+
+
+def test_places_that_do_not_exist(mtc, tmp_path):
+    model = library(mtc, tmp_path, model_of(MODELS["one_hot"], TEXT))
+    for position, token in ((T, 0), (-1, 0), (0, V), (0, -1)):
+        with pytest.raises(AssertionError, match="there are 19 tokens and 12 positions"):
+            model.call("decode", ctypes.c_int64(position), ctypes.c_int32(token), None)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("flags", [(), ("--precision", "bf16")], ids=["fp32", "bf16"])
+@pytest.mark.parametrize("name", ["attention", "two_layers"])
+def test_gpu_decodes_what_the_cpu_does(name, flags, mtc, tmp_path):
+    models = {}
+    for target in ("cpu", "cuda"):
+        (tmp_path / target).mkdir()
+        models[target] = library(mtc, tmp_path / target, model_of(MODELS[name], TEXT), *flags, target=target)
+    tokens, tolerance = tokens_of(0), 0.05 if flags else 2e-4
+    expected = models["cpu"].decode(tokens)
+    for _ in range(2):  # the recorded launches, and again
+        assert np.allclose(models["cuda"].decode(tokens), expected, rtol=tolerance, atol=tolerance * 1e-2)
+    check_decode(models["cuda"], tolerance)
+
+
+# ---- text ----
+
+
+@pytest.fixture(scope="module")
+def trained(compile_model, input_text):
+    """The program of a trained model, and its weights."""
+    program = compile_model(model_of(MODELS["two_layers"], TEXT))
+    weights = input_text / "w.safetensors"
+    program("--data", input_text, "--epochs", "3", "--save", weights, "--quiet")
+    return program, weights
+
+
+def generate(trained, *flags, code=0):
+    program, weights = trained
+    done = program("generate", "--load", weights, *flags, check=False)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stderr if code else done.stdout
+
+
+def greedy(model, tokens, count):
+    """A full window slides by half of the context: its last tokens are seen from position 0 on."""
+    begin = 0
+    for _ in range(count):
+        if len(tokens) - begin > T:
+            begin = len(tokens) - 1 - T // 2
+        tokens = [*tokens, int(model.predictions(tokens[begin:])[-1][:len(CHARACTERS)].argmax())]
+    return tokens
+
+
+CHARACTERS = sorted(set("abc dé fgh ij klmno pq\n"))
+
+
+def test_greedy_text_is_that_of_repeated_predictions(trained, input_text, mtc, tmp_path):
+    model = library(mtc, tmp_path, model_of(MODELS["two_layers"], TEXT))
+    model.call("load", str(trained[1]).encode())
+    prompt = "abc d"
+    expected = greedy(model, [CHARACTERS.index(c) for c in prompt], 40)
+    shown = generate(trained, "--prompt", prompt, "--tokens", "40", "--temperature", "0")
+    assert shown.removesuffix("\n") == "".join(CHARACTERS[token] for token in expected).removesuffix("\n")
+
+
+def test_seeds_reproduce_and_differ(trained):
+    texts = [generate(trained, "--prompt", "fg", "--tokens", "60", "--seed", seed) for seed in (1, 1, 2)]
+    assert texts[0] == texts[1] != texts[2]
+    assert texts[0].startswith("fg") and len(texts[0].removesuffix("\n")) in (61, 62)
+
+
+def test_one_likeliest_token_is_greedy(trained):
+    greedy_text = generate(trained, "--prompt", "ij", "--temperature", "0", "--tokens", "30")
+    assert generate(trained, "--prompt", "ij", "--top-k", "1", "--tokens", "30") == greedy_text
+    assert generate(trained, "--prompt", "ij", "--top-p", "1e-9", "--tokens", "30") == greedy_text
+
+
+def test_without_a_prompt_text_begins_behind_a_line_end(trained):
+    flags = ("--tokens", "20", "--seed", "4")
+    assert generate(trained, *flags) == generate(trained, "--prompt", "", *flags)
+    assert generate(trained, "--prompt", "\n", *flags).endswith(generate(trained, *flags))
+
+
+def test_a_full_context_begins_again_with_its_half(trained):
+    assert generate(trained, "--prompt", "abc dé fgh i", "--tokens", "1").startswith("abc dé fgh i")
+    assert len(generate(trained, "--prompt", "abc", "--tokens", "100").removesuffix("\n")) >= 102
+
+
+@pytest.mark.parametrize("flags, message", [
+    (("--prompt", "abcZ"), "prompt:1:4: 'Z' is none of the"),
+    (("--prompt", "abc abc abc abc"), "the prompt has 15 tokens, the model sees 12 at most"),
+    (("--temperature", "-0.5"), "--temperature is at least 0, not -0.5"),
+    (("--temperature", "warm"), "--temperature needs a number, not 'warm'"),
+    (("--temperature", "nan"), "--temperature needs a number, not 'nan'"),
+    (("--top-p", "0"), "--top-p is above 0 and at most 1, not 0"),
+    (("--top-p", "1.5"), "--top-p is above 0 and at most 1, not 1.5"),
+    (("--top-k", "-1"), "--top-k is from 0 to"),
+    (("--tokens", "0"), "--tokens is from 1 to"),
+])
+def test_bad_flags(flags, message, trained):
+    code = BAD_DATA if "is none of" in message else USAGE
+    assert message in generate(trained, *flags, code=code)
+
+
+def test_weights_are_needed(trained):
+    done = trained[0]("generate", check=False)
+    assert done.returncode == USAGE and "generate needs trained weights: --load FILE" in done.stderr
+
+
+def test_scores_that_overflow(trained, mtc, tmp_path):
+    model = library(mtc, tmp_path, model_of(MODELS["two_layers"], TEXT))
+    model.call("load", str(trained[1]).encode())
+    model.set("logits.weight", np.full((V, 24), 3e38))
+    model.call("save", str(tmp_path / "large").encode())
+    message = generate((trained[0], tmp_path / "large"), "--prompt", "ab", code=BAD_DATA)
+    assert "the scores of token 2 are not finite: the weights have diverged or are damaged" in message
+
+
+def test_bytes_of_a_character_stay_together(compile_model, tmp_path):
+    """A model of bytes that has learned one line by heart."""
+    (tmp_path / "input.txt").write_text("größe ☃ 𝄞 " * 60)
+    layers = MODELS["attention"].replace("19", "256")
+    model = model_of(layers, 'text("input.txt", level = "byte")').replace("class[19]", "class[256]").replace("1e-3", "1e-2")
+    program = compile_model(model)
+    program("--data", tmp_path, "--epochs", "30", "--save", tmp_path / "w", "--quiet")
+    done = program("generate", "--load", tmp_path / "w", "--prompt", "größe", "--tokens", "40", "--temperature", "0")
+    assert done.stdout.startswith("größe ☃ 𝄞 größe ☃")
+
+
+def test_numbers_as_tokens(compile_model, tmp_path):
+    np.array([3, 1, 4, 1, 5] * 60, np.uint16).tofile(tmp_path / "tokens.bin")
+    program = compile_model(model_of(MODELS["embedding"], 'tokens("tokens.bin")'))
+    program("--data", tmp_path, "--epochs", "1", "--save", tmp_path / "w", "--quiet")
+    done = program("generate", "--load", tmp_path / "w", "--prompt", "3 1 4", "--tokens", "5")
+    numbers = [int(word) for word in done.stdout.split()]
+    assert numbers[:3] == [3, 1, 4] and len(numbers) == 8 and max(numbers) < V
+    refused = program("generate", "--load", tmp_path / "w", check=False)
+    assert refused.returncode == USAGE and "this model needs a beginning: --prompt" in refused.stderr
+
+
+# ---- samples during training ----
+
+
+def test_samples_change_nothing_but_what_is_shown(trained, input_text, tmp_path):
+    program, weights = trained
+    flags = ("--data", input_text, "--epochs", "3")
+    shown = program(*flags, "--save", tmp_path / "w", "--sample", "30", "--sample-prompt", "abc").stdout
+    assert (tmp_path / "w").read_bytes() == weights.read_bytes()
+    last = generate(trained, "--prompt", "abc", "--tokens", "30", "--seed", "0")
+    assert shown.count("abc") >= 3 and last in shown
+
+
+@pytest.mark.parametrize("flags, message", [
+    (("--sample", "5", "--sample-prompt", "Z"), "prompt:1:1: 'Z' is none of the"),
+    (("--sample-prompt", "a"), "--sample-prompt needs --sample N"),
+    (("--sample", "0"), "--sample is from 1 to"),
+])
+def test_bad_samples(flags, message, trained, input_text):
+    done = trained[0]("--data", input_text, *flags, check=False)
+    assert done.returncode in (USAGE, BAD_DATA) and message in done.stderr and "epoch" not in done.stdout
+
+
+def test_no_samples_of_other_models(compile_model):
+    done = compile_model(ROOT / "models/xor.mt")("--sample", "5", check=False)
+    assert done.returncode == USAGE and "generates no text: its data are not windows of tokens" in done.stderr
+
+
+# ---- models that generate no text ----
+
+REASONS = {
+    "logits = linear(embedding(seen, 19, 4) + mean(embedding(seen, 19, 4), 0), 19)": "needs those at others",
+    "x = embedding(seen, 19, 8)\n  logits = linear(attention(x, x, x, heads = 2), 19)": "needs those at others",
+    "x = embedding(seen, 19, 4)\n  logits = linear(pad(slice(x, 0, 1, T), 0, after = 1), 19)": "needs those at others",
+    "x = embedding(slice(window, 0, 1, T + 1), 19, 4)\n  logits = linear(x, 19)": "reads token p + 1 of 'window'",
+    "w = weight([T, T])\n  logits = linear(matmul(w, embedding(seen, 19, 4)), 19)": "needs those at others",
+    # three examples of three rows: their rows are as many as the examples times the rows before an axis of [12, 4]
+    "x = reshape(embedding(seen, 19, 4), [3, 4, 4]) + weight([3, 4, 4])\n  logits = linear(reshape(x, [T, 4]), 19)": "needs those at others",
+}
+
+
+@pytest.mark.parametrize("layers", REASONS)
+def test_models_that_generate_no_text(layers, mtc, tmp_path):
+    (tmp_path / "m.mt").write_text(model_of("  " + layers, TEXT))
+    done = mtc(tmp_path / "m.mt", "--emit=c")
+    assert done.returncode == 0, done.stderr
+    reason = next(line for line in done.stdout.splitlines() if ".no_decode" in line)
+    assert REASONS[layers] in reason and "m.mt:" in reason
+    assert "decode_phases" not in done.stdout
+
+
+def test_the_program_says_why(compile_model, tmp_path, input_text):
+    program = compile_model(model_of("  logits = linear(embedding(seen, 19, 4) + mean(embedding(seen, 19, 4), 0), 19)", TEXT))
+    done = program("generate", "--load", tmp_path / "none", check=False)
+    assert done.returncode == USAGE
+    assert "generates no text: " in done.stderr and ":9: sum: the value at one position needs those at others" in done.stderr
+    program = compile_model(ROOT / "models/xor.mt")
+    done = program("generate", "--load", tmp_path / "none", check=False)
+    assert done.returncode == USAGE and "its data are not windows of tokens" in done.stderr
+
+
+# ---- the choice of a token ----
+
+
+@pytest.fixture(scope="module")
+def sampler(tmp_path_factory):
+    path = tmp_path_factory.mktemp("sample") / "sample.so"
+    subprocess.run(["cc", "-std=c11", "-D_XOPEN_SOURCE=700", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
+                    f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib", ROOT / "tests/sample_test.c", ROOT / "runtime/sample.c",
+                    ROOT / "runtime/common.c", "-o", path, "-lm"], check=True)
+    function = ctypes.CDLL(str(path)).samples
+
+    def sample(scores, draws, temperature=1.0, top_k=0, top_p=1.0, seed=1):
+        scores, out = np.ascontiguousarray(scores, float), np.empty(draws, np.int64)
+        function(ctypes.c_double(temperature), ctypes.c_int64(top_k), ctypes.c_double(top_p), ctypes.c_uint64(seed),
+                 pointer(scores), ctypes.c_int64(len(scores)), ctypes.c_int64(draws), pointer(out))
+        return out
+
+    return sample
+
+
+def distribution(scores, temperature=1.0, top_k=0, top_p=1.0):
+    order = np.argsort(-scores, kind="stable")[:top_k or None]
+    p = np.exp((scores[order] - scores.max()) / temperature)
+    p /= p.sum()
+    kept = np.searchsorted(np.cumsum(p), top_p * (1 - 1e-12)) + 1 if top_p < 1 else len(p)
+    out = np.zeros(len(scores))
+    out[order[:kept]] = p[:kept] / p[:kept].sum()
+    return out
+
+
+SCORES = np.array([0.3, -1.0, 2.0, 2.0, -4.0, 0.9, 1.5, -0.2])
+
+
+@pytest.mark.parametrize("how", [{}, {"temperature": 0.5}, {"temperature": 3.0}, {"top_k": 3}, {"top_p": 0.7}, {"top_k": 100},
+                                 {"top_k": 5, "top_p": 0.8, "temperature": 1.5}, {"top_p": 0.01}, {"top_k": 1}], ids=str)
+def test_frequencies(how, sampler):
+    draws, expected = 200_000, distribution(SCORES, **how)
+    found = np.bincount(sampler(SCORES, draws, **how), minlength=len(SCORES)) / draws
+    assert ((found > 0) <= (expected > 0)).all()
+    assert np.abs(found - expected).max() < 4 * np.sqrt(0.25 / draws)
+
+
+def test_temperature_zero_takes_the_first_of_the_highest(sampler):
+    assert (sampler(SCORES, 50, temperature=0) == 2).all()
+
+
+def test_draws_are_those_of_their_seed(sampler):
+    first, again, other = (sampler(SCORES, 100, seed=seed) for seed in (7, 7, 8))
+    assert (first == again).all() and (first != other).any()
+
+
+def test_impossible_tokens_are_never_drawn(sampler):
+    scores = np.array([-np.inf, 0.0, -np.inf, 1.0, -np.inf])
+    assert set(sampler(scores, 2000)) == {1, 3}
+    assert set(sampler(scores, 2000, top_k=4)) == {1, 3}
+
+
+@pytest.mark.parametrize("scores", [[0, np.nan, 1], [np.inf, 0], [-np.inf, -np.inf]])
+def test_scores_that_are_no_numbers(scores, sampler):
+    assert (sampler(scores, 3) == -1).all()

@@ -1,0 +1,165 @@
+"""Layers that are equal are compiled once: their kernels are one function, which is told the place of its tensors."""
+
+import re
+import subprocess
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from library import Library
+
+MODEL = """
+param layers = 4
+data {{
+  train = npy("x", "y")
+  x : f32[16, 128]
+  y : f32[16, 128]
+}}
+fn block(x[t, width], hidden) {{
+  n = layer_norm(x)
+  u = linear(gelu(linear(n, hidden)), width)
+  return x + u
+}}
+model {{
+  h = linear(x, 128)
+  repeat i in 0..layers {{
+    h = block(h, {hidden}, name = "b.{{i}}")
+  }}
+}}
+train {{
+  loss      = mse(h, y)
+  optimizer = adam(1e-3)
+  batch     = 64
+}}
+"""
+EQUAL, GROWING = MODEL.format(hidden="256"), MODEL.format(hidden="128 * (i + 1)")
+LAYERS = 4
+
+
+@pytest.fixture
+def emit(mtc, tmp_path):
+    def emit(stage, model, *flags):
+        path = tmp_path / "m.mt"
+        path.write_text(model)
+        done = mtc(f"--emit={stage}", path, "--schedule", "graph", *flags)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    return emit
+
+
+def functions(source):
+    return re.findall(r"^static __device__ void (\w+)\(", source, re.M)
+
+
+def tables(source):
+    """Of each function of several places: the places, a row each with where its tensors begin, by their names at the first."""
+    found = {}
+    for name, rows in re.findall(r"unsigned (\w+)_places\[\d+\]\[\d+\] = \{\n(.*?)\n\};", source, re.S):
+        tensors = re.search(rf"^struct {name}_tensors .*?^}};", source, re.M | re.S).group()
+        members = re.findall(r"(\w+) = at_place<\w+>\(begins\[\d+\]\);", tensors)
+        numbers = [[int(number) for number in row.split(",")] for row in re.findall(r"\{([\d, ]+)\}", rows)]
+        found[name] = [dict(zip(members, row, strict=True)) for row in numbers]
+    return found
+
+
+def offsets(plan):
+    return {name: int(offset) for offset, name in re.findall(r"^ +(\d+) +\d+ +\S.*?(?:always|\d-?\d*)  +(\w+)", plan, re.M)}
+
+
+def test_equal_blocks_are_one_function(emit):
+    source = emit("cu", EQUAL)
+    names = functions(source)
+    assert not [name for name in names if re.match(r"(eval_)?b_[1-3]_u", name)], "one function each for all blocks"
+    for name, tensors in tables(source).items():
+        assert names.count(name) == 1 and f"static __device__ void {name}(const {name}_tensors &t" in source
+        assert len(tensors) > 1 and source.count(f"{name}_tensors(t, ") >= 1
+
+
+def test_places_are_those_of_the_plan(emit):
+    """The first product of a block reads the weights of the block that it is called for."""
+    tensors = next(rows for name, rows in tables(emit("cu", EQUAL)).items() if name.startswith("b_0_u_0"))
+    plan = offsets(emit("plan", EQUAL))
+    assert len(tensors) == LAYERS
+    for layer, place in enumerate(tensors):
+        for name in ("b_0_u_0_weight", "b_0_u_0_bias", "b_0_n"):
+            assert place[name] * 256 == plan[name.replace("b_0", f"b_{layer}")]
+
+
+def test_the_number_of_functions_is_that_of_the_kinds_of_layers(emit):
+    counts = {layers: len(functions(emit("cu", EQUAL, "--set", f"layers={layers}"))) for layers in (2, 6)}
+    assert counts[2] == counts[6]
+
+
+def test_different_blocks_are_apart(emit):
+    """What differs in a size is another function, with other tiles."""
+    source = emit("cu", GROWING)
+    names = functions(source)
+    for layer in range(LAYERS):
+        assert [name for name in names if name.startswith(f"b_{layer}_u_0")]
+    assert not [name for name in tables(source) if re.match(r"b_\d_u_0", name) and len(tables(source)[name]) >= LAYERS]
+
+
+def test_a_persistent_kernel_has_all_tensors_at_hand(emit):
+    """It is a single kernel, for which the addresses of all tensors are parameters."""
+    source = emit("cu", EQUAL, "--schedule", "persistent")
+    assert [name for name in functions(source) if name.startswith("b_3_u_0")]
+
+
+@pytest.mark.nvcc
+def test_compiles_without_warnings(emit, tmp_path):
+    source = tmp_path / "m.cu"
+    source.write_text(emit("cu", EQUAL))
+    command = ["nvcc", "-std=c++17", "-arch=sm_90", "-c", "-Xcompiler", "-Wall,-Wextra,-Wno-missing-field-initializers",
+               "-Werror", "all-warnings", "-I", ROOT / "runtime", "-I", ROOT / "kernels_lib", source, "-o", tmp_path / "m.o"]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert done.returncode == 0 and not done.stderr, done.stderr
+
+
+def losses(path):
+    random = np.random.default_rng(3)
+    x = random.standard_normal((256, 16, 128)).astype(np.float32)
+    program = Library(path, np.float32)
+    program.set_data([x, np.sin(x)])
+    values = program.train(4, 1)[:, 0]
+    program.close()
+    return values
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("model", [EQUAL, GROWING], ids=["equal", "growing"])
+def test_losses_on_a_gpu(model, compile_model):
+    graph, persistent = (losses(compile_model(model, "--shared", "--schedule", schedule, target="cuda").path)
+                         for schedule in ("graph", "persistent"))
+    np.testing.assert_array_equal(graph, persistent)
+    np.testing.assert_allclose(graph, losses(compile_model(model, "--shared").path), rtol=1e-5)
+
+
+TABLES = """
+data {
+  train  = npy("window")
+  window : class[100][257]
+}
+fn part(seen, rows) {
+  h = relu(linear(one_hot(seen, 100), 64))
+  return linear(h, 64) + embedding(seen, rows, 64)
+}
+model {
+  seen = slice(window, 0, 0, 256)
+  a = part(seen, 100)
+  b = part(seen, 1000000)
+  c = part(seen, 101)
+  logits = linear(concat([a, b, c], 1), 100)
+}
+train {
+  loss      = cross_entropy(logits, slice(window, 0, 1, 257))
+  optimizer = sgd(1e-3)
+  batch     = 4
+}
+"""
+
+
+def test_kernels_of_one_function_are_launched_together(emit):
+    """However long each of them is taken to be: by the bytes of the tables that they look into."""
+    source = emit("cu", TABLES)
+    assert "constexpr int train_3_tiles = 3 * a_tiles;" in source
