@@ -1,0 +1,191 @@
+"""char_gpt and gpt2 against PyTorch from the same weights and windows: a step's gradients tensor by tensor and the losses of
+fifty steps of the models' own train blocks, on the CPU in float64, on a GPU in each precision; and weights as they are published."""
+
+import json
+import math
+import re
+import sys
+
+import numpy as np
+import pytest
+
+from conftest import ROOT
+from fake_data import pack
+from library import Library
+from random_port import permutation, shuffle_key
+from test_language_models import SMALL, data, model_text, settings  # noqa: F401
+
+torch = pytest.importorskip("torch")
+sys.path.append(str(ROOT / "bench"))
+import peers_language as peers  # noqa: E402
+
+WINDOWS, STEPS, SEED = 30, 50, 1  # four steps in an epoch, the last with six windows
+BETA2 = {"char_gpt": 0.99, "gpt2": 0.95}
+# On a GPU, heads and widths that its kernels are made for; the text's own vocabulary, and one that needs no padding in memory.
+MEDIUM = {
+    "char_gpt": {"layers": 2, "heads": 4, "width": 64, "context": 128, "examples": 8},
+    "gpt2": {"layers": 3, "heads": 4, "width": 256, "context": 256, "vocab": 5003, "examples": 8},
+}
+
+
+def vocabulary(sizes):
+    return sizes.get("vocab", 65)
+
+
+def peer(sizes, spread=1.0):
+    """Deviations are larger than initially, so that gradients of all weights count."""
+    torch.manual_seed(0)
+    net = peers.GPT(**{name: sizes[name] for name in ("layers", "heads", "width", "context")}, vocab=vocabulary(sizes))
+    with torch.no_grad():
+        for name, weight in net.named_parameters():
+            if name.endswith("bias") or "ln_" in name:
+                weight.add_(0.1 * spread * torch.randn_like(weight))
+            else:
+                weight.mul_(1 + 4 * spread)
+    return net.double()
+
+
+def windows_of(sizes):
+    random = np.random.default_rng(2)
+    stored = np.uint8 if vocabulary(sizes) <= 256 else np.uint16
+    return random.integers(0, vocabulary(sizes), (WINDOWS, sizes["context"] + 1)).astype(stored)
+
+
+def batches_of(windows, sizes, device):
+    """Of STEPS steps, in the order of the program."""
+    found, epoch = [], 0
+    while len(found) < STEPS:
+        order = permutation(shuffle_key(SEED, epoch), WINDOWS)
+        parts = np.split(order, range(sizes["examples"], WINDOWS, sizes["examples"]))
+        found += [torch.tensor(windows[part].astype(np.int64), device=device) for part in parts]
+        epoch += 1
+    return found[:STEPS]
+
+
+def open_library(compile_model, model, sizes, net, target, real, precision="fp32", train_block=None):
+    text = model_text(model)
+    if train_block:
+        text = text.partition("train {\n")[0] + train_block
+    flags = ["--real", "f64"] if real == np.float64 else []
+    path = compile_model(text, "--shared", *flags, *settings(sizes), "--precision", precision, target=target).path
+    library = Library(path, real, SEED)
+    for name, weight in net.named_parameters():
+        library.set(name, weight.detach().numpy())
+    return library
+
+
+GRADIENT = """train {
+  loss      = cross_entropy(logits, next)
+  optimizer = sgd(0, momentum = 0.9)
+  batch     = examples
+}
+"""
+
+
+def relative(found, expected):
+    return np.linalg.norm(found - expected) / np.linalg.norm(expected)
+
+
+def gradient_errors(compile_model, model, sizes, target, real, precision):
+    """Of the loss and of each tensor, relative: the momentum after one step is the gradient."""
+    net, windows = peer(sizes), windows_of(sizes)[: sizes["examples"]]
+    loss = net(torch.tensor(windows.astype(np.int64)))
+    loss.backward()
+    library = open_library(compile_model, model, sizes, net, target, real, precision, GRADIENT)
+    library.set_data([windows])
+    errors = {"loss": abs(library.train(1, 1)[0, 0] / loss.item() - 1)}
+    for name, weight in net.named_parameters():
+        errors[name] = relative(library.get(f"{name}.momentum", tuple(weight.shape)), weight.grad.numpy())
+    library.close()
+    return errors
+
+
+@pytest.mark.parametrize("model", ["char_gpt", "gpt2"])
+def test_gradients_in_float64(compile_model, model):
+    errors = gradient_errors(compile_model, model, SMALL[model], "cpu", np.float64, "fp32")
+    assert max(errors.values()) < 1e-8, errors
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision, bound", [("fp32", 1e-4), ("tf32", 5e-3), ("bf16", 5e-2)])
+@pytest.mark.parametrize("model", ["char_gpt", "gpt2"])
+def test_gradients_on_a_gpu(compile_model, model, precision, bound):
+    errors = gradient_errors(compile_model, model, MEDIUM[model], "cuda", np.float32, precision)
+    assert max(errors.values()) < bound, errors
+
+
+def loss_errors(compile_model, model, sizes, target, real, precision, dtype):
+    """Of fifty steps as the model's train block has them, from small initial weights."""
+    net, windows, device = peer(sizes, spread=0), windows_of(sizes), "cuda" if target == "cuda" else "cpu"
+    library = open_library(compile_model, model, sizes, net, target, real, precision)
+    library.set_data([windows])
+    reports = 2 if model == "char_gpt" else 1
+    found = library.train(STEPS, reports)[:, 0]
+    library.close()
+    expected = peers.train(net.to(device, dtype), batches_of(windows, sizes, device), rates_of(model, sizes), BETA2[model],
+                           precision, device)
+    return np.abs(found / expected - 1)
+
+
+def rates_of(model, sizes):
+    per_epoch = math.ceil(WINDOWS / sizes["examples"])
+    total = per_epoch * (8 if model == "char_gpt" else 1)
+    lr, final, warmup = (3e-3, 0, 100) if model == "char_gpt" else (6e-4, 6e-5, 0.02 * total)
+    return [peers.cosine_lr(step, total, lr, final, warmup) for step in range(1, STEPS + 1)]
+
+
+@pytest.mark.parametrize("model", ["char_gpt", "gpt2"])
+def test_fifty_steps_in_float64(compile_model, model):
+    errors = loss_errors(compile_model, model, SMALL[model], "cpu", np.float64, "fp32", torch.float64)
+    assert errors.max() < 1e-8, errors
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("precision, bound", [("fp32", 1e-4), ("tf32", 1e-3), ("bf16", 1e-2)])
+@pytest.mark.parametrize("model", ["char_gpt", "gpt2"])
+def test_fifty_steps_on_a_gpu(compile_model, model, precision, bound):
+    errors = loss_errors(compile_model, model, MEDIUM[model], "cuda", np.float32, precision, torch.float32)
+    assert errors.max() < bound, errors
+
+
+# ---- published weights ----
+
+
+def published(net, masks):
+    """A safetensors file with the names and shapes of the published GPT-2, which has a mask in each layer too."""
+    tensors = {name: weight.detach().numpy().astype("<f4") for name, weight in net.named_parameters()}
+    context = len(tensors["wpe.weight"])
+    for layer in range(len(net.h) if masks else 0):
+        tensors[f"h.{layer}.attn.bias"] = np.tril(np.ones((1, 1, context, context), "<f4"))
+    header, parts, end = {}, [], 0
+    for name, values in tensors.items():
+        parts.append(values.tobytes())
+        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [end, end + len(parts[-1])]}
+        end += len(parts[-1])
+    return pack(header, b"".join(parts))
+
+
+@pytest.mark.parametrize("masks", [False, True])
+def test_published_weights_load(compile_model, data, tmp_path, masks):
+    sizes = SMALL["gpt2"]
+    net = peer(sizes)
+    (tmp_path / "w").write_bytes(published(net, masks))
+    program = compile_model(ROOT / "models/gpt2.mt", *settings(sizes), "--precision", "fp32")
+    begun = program("--init-from", "w", "--data", data, "--limit-steps", 1, cwd=tmp_path)
+    assert ("28 weights; 2 causal masks left out" in begun.stdout) == masks
+    done = program("eval", "--load", "w", "--data", data, cwd=tmp_path)
+    tokens = np.fromfile(data / "gpt2/val.bin", "<u2").astype(np.int64)
+    count, step = (len(tokens) - 1) // sizes["context"], sizes["context"]
+    windows = np.stack([tokens[i * step : i * step + step + 1] for i in range(count)])
+    with torch.no_grad():
+        expected = net(torch.tensor(windows)).item()
+    assert float(re.search(r"loss\s+(\S+)", done.stdout)[1]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_other_weights_are_refused(compile_model, data, tmp_path):
+    sizes = SMALL["gpt2"]
+    net = peer(sizes | {"layers": 3})
+    (tmp_path / "w").write_bytes(published(net, True))
+    program = compile_model(ROOT / "models/gpt2.mt", *settings(sizes), "--precision", "fp32")
+    done = program("eval", "--load", "w", "--data", data, check=False, cwd=tmp_path)
+    assert done.returncode == 65 and "12 unexpected" in done.stderr
