@@ -23,6 +23,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from peers_graph import captured
+
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 from random_port import permutation, shuffle_key  # noqa: E402
 
@@ -159,20 +161,6 @@ def train(net, batches, rates, beta2, precision="fp32", device="cpu"):
 
 
 # ---- measuring ----
-
-
-def captured(step):
-    """The step as a CUDA graph."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
 
 
 def median_us(call, repeats, inner=1):

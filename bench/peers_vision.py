@@ -19,6 +19,8 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+from peers_graph import captured
+
 PRECISIONS = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
 #          for images of 32 x 32, their size, classes, batch
 TRAINED = {"resnet18_cifar": (True, 32, 10, 512), "resnet18": (False, 224, 1000, 256)}
@@ -92,20 +94,6 @@ def median_us(call, device, repeats):
         wait(device)
         times.append(time.perf_counter() - began)
     return 1e6 * statistics.median(times)
-
-
-def captured(call):
-    """The call as a CUDA graph."""
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(5):
-            call()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        call()
-    return graph.replay
 
 
 def set_precision(precision):

@@ -1,5 +1,5 @@
 /* What a reader sees first. */
-#include "emit/program.h"
+#include "emit/repeat.h"
 
 #include <stdio.h>
 
@@ -31,30 +31,52 @@ const char *tile_text(Arena *arena, int64_t tiles) {
     return arena_printf(arena, "%s tile%s", grouped(arena, tiles), tiles == 1 ? "" : "s");
 }
 
-/* "h_0_ln_1", "h_0_ln_1 for h_3_ln_1": the function, and whose tensors it is given. */
-static const char *function_for(const Emitter *e, const Kernel *kernel) {
-    const Function *own = function_of(e, kernel);
-    const char *name = kernel_name(e, kernel);
-    return own->name == name ? name : arena_printf(e->arena, "%s for %s", name, own->name);
+/* "h_0_ln_1", "h_0_ln_1 for h_3_ln_1", "h_0_ln_1, 4 times": a function, and whose tensors it is given. */
+static const char *group_title(const Emitter *e, const Phase *phase, const Group *group) {
+    const char *name = group->function->name;
+    if (group->count > 1)
+        return arena_printf(e->arena, "%s, %d times", name, group->count);
+    for (int k = 0; k < phase->kernels.count; k++) {
+        const Function *own = function_of(e, phase->kernels.at[k]);
+        if (written_function(e, phase->kernels.at[k]) == group->function && own != group->function)
+            return arena_printf(e->arena, "%s for %s", name, own->name);
+    }
+    return name;
 }
 
-/* A line for each kernel of a training step. */
+/* Longer titles than this do not move the column behind them. */
+enum { WIDEST_TITLE = 64 };
+
+static int title_width(Emitter *e, const Program *program) {
+    int width = 0;
+    for (int p = 0; p < program->phases.count; p++) {
+        const Groups groups = groups_of(e, &program->phases.at[p]);
+        for (int g = 0; g < groups.count; g++) {
+            int length = (int)strlen(group_title(e, &program->phases.at[p], &groups.at[g]));
+            width = length > width && length <= WIDEST_TITLE ? length : width;
+        }
+    }
+    return width;
+}
+
+/* A line for each function that a phase of a training step calls. */
 static void write_phases(Emitter *e, Writer *out) {
     const Program *train = e->programs[PROGRAM_TRAIN];
-    int width = 0;
-    for (int k = 0; k < train->kernels.count; k++) {
-        int length = (int)strlen(function_for(e, train->kernels.at[k]));
-        width = length > width ? length : width;
-    }
-    for (int p = 0; p < train->phases.count; p++)
-        for (int k = 0; k < train->phases.at[p].kernels.count; k++) {
-            const Kernel *kernel = train->phases.at[p].kernels.at[k];
-            const char *phase = k ? "" : arena_printf(e->arena, "phase %d", p + 1), *name = function_for(e, kernel);
+    const int width = title_width(e, train);
+    for (int p = 0; p < train->phases.count; p++) {
+        const Phase *phase = &train->phases.at[p];
+        const Groups groups = groups_of(e, phase);
+        for (int g = 0; g < groups.count; g++) {
+            const Group *group = &groups.at[g];
+            const char *number = g ? "" : arena_printf(e->arena, "phase %d", p + 1),
+                       *title = group_title(e, phase, group);
             if (e->target->schedules)
-                write_line(out, "//   %-9s %-*s  %s", phase, width, name, tile_text(e->arena, kernel->tiles));
+                write_line(out, "//   %-9s %-*s  %s", number, width, title,
+                           tile_text(e->arena, group->count * group->function->kernel->tiles));
             else
-                write_line(out, "//   %-9s %s", phase, name);
+                write_line(out, "//   %-9s %s", number, title);
         }
+    }
 }
 
 static void write_schedule(Emitter *e, Writer *out) {

@@ -19,10 +19,6 @@ struct Launch {
 
 /* ---- which kernels are launched together ---- */
 
-static bool is_persistent(const Emitter *e, const Program *program) {
-    return program == e->programs[PROGRAM_TRAIN] && program->schedule == SCHEDULE_PERSISTENT;
-}
-
 static Launch *add_launch(Emitter *e, const Program *program, int phase, int beside) {
     const char *name = arena_printf(e->arena, "%s_%d", program->prefix, phase + 1);
     name = beside ? arena_printf(e->arena, "%s_beside_%d", name, beside) : name;
@@ -58,7 +54,7 @@ static void add_phase(Emitter *e, const Program *program, int phase) {
     int count = 0, first = e->launches.count;
     for (int k = 0; k < all->kernels.count; k++) {
         Kernel *kernel = all->kernels.at[k];
-        bool alone = !is_persistent(e, program) && is_long(e, kernel, program->machine);
+        bool alone = !program_is_persistent(e, program) && is_long(e, kernel, program->machine);
         Launch *same = alone ? launch_with(e, first, kernel) : &rest;
         add_kernel(e, same ? same : add_launch(e, program, phase, count++), kernel);
     }
@@ -76,7 +72,7 @@ static bool same_groups(const Groups *a, const Groups *b) {
 /* A persistent kernel has all its tensors at hand. */
 static bool may_be_like(const Emitter *e, const Launch *launch, const Launch *other) {
     return other->like == other - e->launches.at && !launch->beside == !other->beside &&
-           !is_persistent(e, launch->program) && !is_persistent(e, other->program) &&
+           !program_is_persistent(e, launch->program) && !program_is_persistent(e, other->program) &&
            same_groups(&launch->groups, &other->groups);
 }
 
@@ -212,7 +208,7 @@ static void write_shared(Emitter *e, const Launch *launch, Writer *out) {
 
 /* Only a persistent kernel asks which tiles share memory: it runs several one after the other. */
 static bool all_share(const Emitter *e, const Launch *launch) {
-    return !is_persistent(e, launch->program) || sharing_groups(launch) == launch->groups.count;
+    return !program_is_persistent(e, launch->program) || sharing_groups(launch) == launch->groups.count;
 }
 
 static void write_needs(Emitter *e, const Launch *launch, Writer *out) {

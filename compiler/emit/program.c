@@ -25,6 +25,10 @@ const Program *program_of(const Emitter *e, const Kernel *kernel) {
     ICE("kernel %s is of no program", kernel->name);
 }
 
+bool program_is_persistent(const Emitter *e, const Program *program) {
+    return program == e->programs[PROGRAM_TRAIN] && program->schedule == SCHEDULE_PERSISTENT;
+}
+
 double program_flops(const Program *program) {
     double flops = 0;
     for (int k = 0; k < program->kernels.count; k++)

@@ -14,6 +14,8 @@ const char *kernel_name(const Emitter *e, const Kernel *kernel);
 const Function *function_of(const Emitter *e, const Kernel *kernel);
 
 const Program *program_of(const Emitter *e, const Kernel *kernel);
+/* One launch runs all phases, and has all tensors at hand. */
+bool program_is_persistent(const Emitter *e, const Program *program);
 double program_flops(const Program *program); /* per step: sums of the kernels' */
 double program_bytes(const Program *program);
 

@@ -158,26 +158,22 @@ static const char *pattern_of(const Repeats *r, Function *f) {
 
 /* ---- equal functions ---- */
 
-static bool may_repeat(const Emitter *e, const Kernel *kernel) {
-    const Program *program = program_of(e, kernel);
-    return !(program == e->programs[PROGRAM_TRAIN] && program->schedule == SCHEDULE_PERSISTENT);
+/* The first function with the pattern of function `row`, or that one itself. NULL is the pattern of those that may not repeat. */
+static int first_like(const Emitter *e, const char *const *patterns, int row) {
+    for (int k = 0; k < row && patterns[row]; k++)
+        if (e->functions.at[k].like == k && patterns[k] && strcmp(patterns[k], patterns[row]) == 0)
+            return k;
+    return row;
 }
 
 void find_repeats(Emitter *e) {
-    for (int k = 0; k < e->functions.count && !e->target->places; k++)
-        e->functions.at[k].like = k;
-    if (!e->target->places)
-        return;
     const Repeats r = repeats_of(e);
     const char **patterns = NEW_ARRAY(e->arena, const char *, e->functions.count);
     for (int k = 0; k < e->functions.count; k++) {
         Function *f = &e->functions.at[k];
-        patterns[k] = pattern_of(&r, f);
-        f->like = k;
-        for (int other = 0; other < k && f->like == k && may_repeat(e, f->kernel); other++)
-            if (e->functions.at[other].like == other && may_repeat(e, e->functions.at[other].kernel) &&
-                strcmp(patterns[k], patterns[other]) == 0)
-                f->like = other;
+        const char *pattern = e->target->places ? pattern_of(&r, f) : NULL;
+        patterns[k] = program_is_persistent(e, program_of(e, f->kernel)) ? NULL : pattern;
+        f->like = first_like(e, patterns, k);
         f->place = e->functions.at[f->like].places++;
     }
 }
