@@ -7,6 +7,7 @@
 #include "pass/decode.h"
 #include "pass/layout.h"
 #include "pass/precision.h"
+#include "pass/rematerialize.h"
 #include "pass/simplify.h"
 #include "pass/split.h"
 #include "pass/update.h"
@@ -104,6 +105,16 @@ static bool schedule_programs(const Programs *programs, Schedule wanted) {
     return fit;
 }
 
+/* The backward pass computes again what it would have kept. Returns the plan as it was to be. */
+static Plan *recompute(const Compilation *c, Module *module, const Machine *machine) {
+    Programs kept = fuse_graphs(module, machine);
+    schedule_programs(&kept, c->options->schedule);
+    Plan *plan = plan_memory(module, &kept, c->options->real == REAL_F64 ? 8 : 4);
+    rematerialize(module->train, kept.at[PROGRAM_TRAIN]);
+    verify_graphs(module, "rematerialize");
+    return plan;
+}
+
 /* ---- the model ---- */
 
 static bool lower(Compilation *c, Ast *ast, Lowered *model) {
@@ -186,6 +197,20 @@ static int build(Compilation *c, const Toolchain *tools, const Module *module, c
 
 /* ---- the way of the data ---- */
 
+static int compile(Compilation *c);
+
+/* The model once more, since what is computed again would not have waited in memory at the worst moment. */
+static int without_recompute(Compilation *c) {
+    const Options *asked = c->options;
+    Options options = *asked;
+    options.recompute = false;
+    c->options = &options;
+    diag_note(c->diag, nowhere, "--recompute would not make the arena smaller: it is left out");
+    int status = compile(c);
+    c->options = asked;
+    return status;
+}
+
 /* Graphs to program. */
 static int generate(Compilation *c, const Ast *ast, Module *module) {
     const Options *o = c->options;
@@ -196,6 +221,7 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
     if (wanted(c, "split", EMIT_SPLIT))
         return print_graphs(c, module);
 
+    Plan *kept = o->recompute ? recompute(c, module, machine) : NULL;
     Programs programs = fuse_graphs(module, machine);
     if (wanted(c, "fuse", EMIT_FUSED))
         return print_programs(c, fused_print, &programs);
@@ -207,6 +233,9 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
 
     Plan *plan = plan_memory(module, &programs, o->real == REAL_F64 ? 8 : 4);
     plan_verify(plan);
+    plan->kept = kept;
+    if (kept && plan->arena_bytes >= kept->arena_bytes)
+        return without_recompute(c);
     if (wanted(c, "plan", EMIT_PLAN))
         return plan_print(plan, &c->out), EXIT_SUCCESS;
     if (o->emit == EMIT_PLAN_SVG)

@@ -44,6 +44,10 @@ static const Flag flags[] = {
     VALUE("--set", 0, "NAME=VALUE", FLAG_SETTING, settings, MODEL, "value of a param of the model"),
     CHOICE("--precision", "fp32|tf32|bf16", precision, 1, MODEL,
            "what products are computed in [what the train block says, else fp32]"),
+    SWITCH(
+        "--recompute", 0, recompute, MODEL,
+        "less memory, more time: the backward pass computes again what it can without products; --emit=plan says how "
+        "much"),
     CHOICE("--schedule", "auto|graph|persistent", schedule, SCHEDULE_AUTO, MODEL,
            "how a training step is launched: as a CUDA graph, or in one persistent kernel [auto: the faster estimate]"),
 

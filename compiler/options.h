@@ -32,6 +32,7 @@ typedef struct Options {
     const char *output; /* NULL: named after the model; plot: curves.svg */
     int target;         /* Target */
     int emit;           /* Emit */
+    bool recompute;     /* the backward pass computes values again rather than keep them */
     int schedule;       /* Schedule */
     int real;           /* Real */
     int precision;      /* 1 + Precision; 0: as the text says */

@@ -1,4 +1,5 @@
 #include "summary.h"
+#include "support/file.h"
 
 /* A named value of the model, with what is computed for it after the named value before; or a weight that none has. */
 typedef struct Layer {
@@ -13,7 +14,10 @@ typedef struct Summary {
     const Plan *plan;
     const Module *module;
     VEC(Layer) layers; /* in the order of computation */
+    int *of_weight;    /* rows of layers, or NONE */
 } Summary;
+
+enum { NONE = -1 };
 
 /* ---- gathering ---- */
 
@@ -58,12 +62,14 @@ static bool is_of_weight(const Module *module, const char *name) {
     return false;
 }
 
-/* Evaluation is the forward pass and nothing else. What a report needs is counted under the report's name. */
-static void gather_layers(Summary *s) {
+/* Evaluation is the forward pass and nothing else. What a report needs is counted under the report's name. Sets the row of
+ * each node that is a layer. */
+static void gather_layers(Summary *s, int *row) {
     const Graph *g = s->module->eval;
     int64_t flops = 0;
     for (int i = 0; i < g->nodes.count; i++) {
         const Node *n = g->nodes.at[i];
+        row[i] = NONE;
         if (n->op->table == TABLE_REPORT && s->layers.count)
             s->layers.at[s->layers.count - 1].name = s->module->reports.at[n->attr.index].name;
         if (n->op->cls == OP_LEAF || n->op->cls == OP_ROOT)
@@ -71,6 +77,7 @@ static void gather_layers(Summary *s) {
         flops += node_flops(n);
         if (!n->name || is_of_weight(s->module, n->name))
             continue;
+        row[i] = s->layers.count;
         Layer layer = {
             .name = n->name, .type = type_in_text(s->module, n), .src = n->src, .flops = flops / s->module->batch};
         VEC_PUSH(s->arena, &s->layers, layer);
@@ -78,33 +85,105 @@ static void gather_layers(Summary *s) {
     }
 }
 
-/* "h", "h.weight", "h.weight.m", "d_h" and "d_h.weight" belong to h. */
-static bool belongs_to(const char *label, const Layer *layer) {
-    size_t length = strlen(layer->name);
-    if (strncmp(label, "d_", 2) == 0 && strncmp(layer->name, "d_", 2) != 0)
-        label += 2;
-    return strncmp(label, layer->name, length) == 0 && (label[length] == '\0' || label[length] == '.');
+/* Evaluation reads averages of weights where there are any. */
+static int weight_of(const Module *module, const Node *n) {
+    return n->op->table == TABLE_WEIGHT  ? n->attr.index
+           : n->op->table == TABLE_STATE ? module->states.at[n->attr.index].of
+                                         : NONE;
 }
 
-/* The layer with the longest name: "a.b.weight" is of "a.b", not of "a". */
-static Layer *owner(Summary *s, const char *label) {
-    Layer *best = NULL;
-    for (int i = 0; i < s->layers.count; i++)
-        if (belongs_to(label, &s->layers.at[i]) && (!best || strlen(s->layers.at[i].name) > strlen(best->name)))
-            best = &s->layers.at[i];
+static int line_of(Span src) {
+    int line = 0, column;
+    if (src.source)
+        span_position(src, &line, &column);
+    return line;
+}
+
+static bool is_made_in(const Weight *weight, const Layer *layer) {
+    const Span *made = &weight->src, *whole = &layer->src;
+    if (!made->source || made->source != whole->source)
+        return false;
+    return (made->begin >= whole->begin && made->end <= whole->end) || line_of(*made) == line_of(*whole);
+}
+
+/* Of each node, the first layer that is computed with it: itself, or one of those who read it. `row`: of nodes that are layers. */
+static int *first_layers(const Summary *s, const int *row) {
+    const Graph *g = s->module->eval;
+    int *first = NEW_ARRAY(s->arena, int, g->nodes.count);
+    memcpy(first, row, (size_t)g->nodes.count * sizeof *first);
+    for (int i = g->nodes.count - 1; i >= 0; i--)
+        for (int k = 0; k < g->nodes.at[i]->inputs; k++) {
+            int id = g->nodes.at[i]->in[k]->id;
+            if (first[i] != NONE && row[id] == NONE && (first[id] == NONE || first[i] < first[id]))
+                first[id] = first[i];
+        }
+    return first;
+}
+
+/* A weight is of the first layer that is computed with it, if the same line of the text makes both. */
+static void gather_weights(Summary *s, const int *row) {
+    const Graph *g = s->module->eval;
+    const int *first = first_layers(s, row);
+    s->of_weight = NEW_ARRAY(s->arena, int, s->module->weights.count);
+    for (int w = 0; w < s->module->weights.count; w++)
+        s->of_weight[w] = NONE;
+    for (int i = 0; i < g->nodes.count; i++) {
+        int weight = weight_of(s->module, g->nodes.at[i]);
+        if (weight != NONE && first[i] != NONE && is_made_in(&s->module->weights.at[weight], &s->layers.at[first[i]]))
+            s->of_weight[weight] = first[i];
+    }
+}
+
+/* The others have rows of their own. */
+static void add_weights(Summary *s) {
+    for (int w = 0; w < s->module->weights.count; w++) {
+        const Weight *weight = &s->module->weights.at[w];
+        if (s->plan->of_weight[w] < 0 || s->of_weight[w] != NONE)
+            continue;
+        s->of_weight[w] = s->layers.count;
+        Layer layer = {.name = weight->name, .type = weight_type_in_files(weight), .src = weight->src};
+        VEC_PUSH(s->arena, &s->layers, layer);
+    }
+}
+
+/* "h", "h.weight.bf16", "d_h" and "d_h.weight" are called after h. */
+static size_t called_after(const char *label, const char *name) {
+    size_t length = strlen(name);
+    if (strncmp(label, "d_", 2) == 0 && strncmp(name, "d_", 2) != 0)
+        label += 2;
+    return strncmp(label, name, length) == 0 && (label[length] == '\0' || label[length] == '.') ? length : 0;
+}
+
+/* What a step stores belongs to the value or the weight that it is called after; the longest name counts. */
+static int layer_of_value(const Summary *s, const char *label) {
+    size_t longest = 0;
+    int best = NONE;
+    for (int i = 0; i < s->layers.count; i++) {
+        size_t length = called_after(label, s->layers.at[i].name);
+        best = length > longest ? i : best;
+        longest = length > longest ? length : longest;
+    }
+    for (int w = 0; w < s->module->weights.count; w++) {
+        size_t length = called_after(label, s->module->weights.at[w].name);
+        best = length > longest ? s->of_weight[w] : best;
+        longest = length > longest ? length : longest;
+    }
     return best;
+}
+
+static int layer_of_buffer(const Summary *s, const Buffer *buffer) {
+    if (buffer->kind == BUFFER_VALUE)
+        return buffer->program == PROGRAM_TRAIN ? layer_of_value(s, buffer->label) : NONE;
+    return s->of_weight[buffer->kind == BUFFER_WEIGHT ? buffer->index : s->module->states.at[buffer->index].of];
 }
 
 static void gather_memory(Summary *s) {
     for (int i = 0; i < s->plan->buffers.count; i++) {
         const Buffer *buffer = &s->plan->buffers.at[i];
-        if (buffer->kind == BUFFER_WEIGHT && !owner(s, buffer->label)) {
-            Type type = weight_type_in_files(&s->module->weights.at[buffer->index]);
-            VEC_PUSH(s->arena, &s->layers, ((Layer){.name = buffer->label, .type = type, .src = buffer->src}));
-        }
-        Layer *layer = buffer->program <= PROGRAM_TRAIN ? owner(s, buffer->label) : NULL;
-        if (!layer)
+        int row = layer_of_buffer(s, buffer);
+        if (row == NONE)
             continue;
+        Layer *layer = &s->layers.at[row];
         layer->bytes += buffer->bytes;
         if (buffer->kind == BUFFER_WEIGHT && s->module->weights.at[buffer->index].kind != WEIGHT_BUFFER)
             layer->parameters += type_elements(&buffer->type);
@@ -113,32 +192,44 @@ static void gather_memory(Summary *s) {
 
 /* ---- printing ---- */
 
-static void print_row(Text *out, const char *line, const char *name, const char *shape, const Layer *layer) {
-    Arena *arena = out->arena;
-    text_printf(out, "  %5s  %-24s %-16s %14s %16s %10s\n", line, name, shape, text_grouped(arena, layer->parameters),
-                text_grouped(arena, layer->flops), text_bytes(arena, layer->bytes));
-}
-
-static const char *line_text(Arena *arena, Span src) {
-    int line, column;
+/* "31", "gpt.mt:31" in a file that is included. */
+static const char *line_text(const Summary *s, Span src) {
+    const Source *own = s->module->source;
     if (!src.source)
         return "";
-    span_position(src, &line, &column);
-    return arena_printf(arena, "%d", line);
+    const char *file = src.source == own ? "" : arena_printf(s->arena, "%s:", path_beside(src.source->path, own->path));
+    return arena_printf(s->arena, "%s%d", file, line_of(src));
+}
+
+static int line_width(const Summary *s) {
+    size_t width = strlen(" line");
+    for (int i = 0; i < s->layers.count; i++) {
+        size_t length = strlen(line_text(s, s->layers.at[i].src));
+        width = length > width ? length : width;
+    }
+    return (int)width;
+}
+
+static void print_row(Text *out, int width, const char *line, const char *name, const char *shape, const Layer *layer) {
+    Arena *arena = out->arena;
+    text_printf(out, "  %*s  %-24s %-16s %14s %16s %10s\n", width, line, name, shape,
+                text_grouped(arena, layer->parameters), text_grouped(arena, layer->flops),
+                text_bytes(arena, layer->bytes));
 }
 
 static void print_layers(Summary *s, Text *out) {
     Layer total = {0};
-    text_printf(out, "  %5s  %-24s %-16s %14s %16s %10s\n", "line", "value", "shape", "parameters", "FLOP/example",
-                "memory");
+    int width = line_width(s);
+    text_printf(out, "  %*s  %-24s %-16s %14s %16s %10s\n", width, "line", "value", "shape", "parameters",
+                "FLOP/example", "memory");
     for (int i = 0; i < s->layers.count; i++) {
         const Layer *layer = &s->layers.at[i];
-        print_row(out, line_text(s->arena, layer->src), layer->name, type_user_text(s->arena, &layer->type), layer);
+        print_row(out, width, line_text(s, layer->src), layer->name, type_user_text(s->arena, &layer->type), layer);
         total.parameters += layer->parameters;
         total.flops += layer->flops;
         total.bytes += layer->bytes;
     }
-    print_row(out, "", "total", "", &total);
+    print_row(out, width, "", "total", "", &total);
 }
 
 static void print_knobs(Summary *s, Text *out) {
@@ -166,8 +257,11 @@ static void print_schedule(Summary *s, Text *out) {
 }
 
 void summary_print(const Plan *plan, Text *out) {
-    Summary s = {out->arena, plan, plan->programs[PROGRAM_TRAIN]->graph->module, {0}};
-    gather_layers(&s);
+    Summary s = {out->arena, plan, plan->programs[PROGRAM_TRAIN]->graph->module, {0}, NULL};
+    int *row = NEW_ARRAY(s.arena, int, s.module->eval->nodes.count);
+    gather_layers(&s, row);
+    gather_weights(&s, row);
+    add_weights(&s);
     gather_memory(&s);
     text_printf(out, "%s\n\n", s.module->name);
     print_layers(&s, out);

@@ -1,6 +1,7 @@
 /* bench: how fast a training step is. One line of JSON. */
 #include "bench.h"
 #include "feed.h"
+#include "library.h"
 #include "random.h"
 #include "train.h"
 
@@ -100,7 +101,7 @@ static int run_forward(MtcSession *session, int64_t rows, int64_t steps) {
         batches = ready * session->model->batch < run.data.examples ? ready : batches;
     }
     for (int64_t step = 0; step < steps && !error; step++)
-        error = session->model->eval(&run, step % batches * rows, rows, 0);
+        error = mtc_model_eval(session->model, &run, step % batches * rows, rows, 0);
     return mtc_device_fault(session, error ? error : mtc_synchronize(), "the forward pass");
 }
 

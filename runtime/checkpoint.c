@@ -121,7 +121,7 @@ static int check_finite(MtcFault *fault, const MtcModel *model, const MtcTensor 
         return 0;
     mtc_fail(fault, MTC_BAD_DATA, "the weights are not saved, for '%s' is not finite: %s", tensor->name,
              mtc_bad_element_text(&bad, tensor));
-    mtc_note_line(fault, model, tensor->line);
+    mtc_note_statement(fault, model, tensor->statement);
     return fault->code;
 }
 
@@ -185,7 +185,14 @@ int mtc_checkpoint_write(MtcFault *fault, const MtcModel *model, const char *pat
     return code;
 }
 
-int mtc_save(MtcSession *session, const char *path) {
+typedef struct Saving {
+    MtcSession *session;
+    const char *path;
+} Saving;
+
+static int save_checkpoint(void *context) {
+    MtcSession *session = ((const Saving *)context)->session;
+    const char *path = ((const Saving *)context)->path;
     MtcText metadata = {NULL, 0, 0};
     MtcKept kept;
     int code = mtc_kept_ranges(&session->fault, session->model, &kept);
@@ -201,4 +208,10 @@ int mtc_save(MtcSession *session, const char *path) {
     free(copy);
     free(kept.range);
     return code;
+}
+
+int mtc_save(MtcSession *session, const char *path) {
+    Saving saving = {session, path};
+    int code = mtc_enter(session);
+    return code ? code : mtc_guard(&session->fault, save_checkpoint, &saving);
 }

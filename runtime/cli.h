@@ -12,7 +12,7 @@ typedef struct MtcList {
 
 typedef struct MtcOptions {
     const char *program;
-    int64_t epochs, steps, every, log_every, runs, seed, device,
+    int64_t epochs, steps, every, log_every, runs, top, seed, device,
         batch;                           /* steps, every, log_every, batch: 0: not given */
     int64_t keep, patience, limit_steps; /* 0: not given */
     const char *data, *log, *save, *load, *split, *output;
@@ -72,6 +72,8 @@ int mtc_open_session(MtcFault *fault, const MtcModel *model, const MtcOptions *o
 /* The first line of a log but for its last brace. */
 void mtc_add_config(MtcText *text, const MtcSession *session, const MtcOptions *options, int64_t last_step,
                     int64_t log_every);
+/* ,"train":{"loss":"cross_entropy(logits, label)","optimizer":"adam(lr)"} */
+void mtc_add_training(MtcText *text, const MtcModel *model);
 /* ,"lr":0.001,"hidden":128 */
 void mtc_add_params(MtcText *text, const MtcModel *model, const MtcSession *session);
 void mtc_add_field(MtcText *text, const char *key, const char *value); /* ,"key":"value" */

@@ -1,6 +1,8 @@
 #include "common.h"
 
 #include <limits.h>
+#include <locale.h>
+#include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,12 +38,34 @@ int mtc_no_memory(MtcFault *fault, size_t bytes, const char *what) {
     return mtc_fail(fault, MTC_UNAVAILABLE, "not enough memory: %s needs %s", what, mtc_bytes((double)bytes));
 }
 
+static __thread jmp_buf *way_out; /* of the thread's innermost guard */
+
+void mtc_out_of_memory(void) {
+    if (way_out)
+        longjmp(*way_out, 1);
+    fputs("out of memory\n", stderr);
+    exit(MTC_UNAVAILABLE);
+}
+
+int mtc_guard(MtcFault *fault, int (*call)(void *context), void *context) {
+    jmp_buf here, *const outer = way_out;
+    const locale_t callers = uselocale(newlocale(LC_ALL_MASK, "C", (locale_t)0));
+    int code;
+    if (setjmp(here) != 0)
+        code = fault ? mtc_fail(fault, MTC_UNAVAILABLE, "out of memory") : MTC_UNAVAILABLE;
+    else {
+        way_out = &here;
+        code = call(context);
+    }
+    way_out = outer;
+    uselocale(callers);
+    return code;
+}
+
 void *mtc_memory(void *old, size_t bytes) {
     void *memory = realloc(old, bytes ? bytes : 1);
-    if (!memory) {
-        fputs("out of memory\n", stderr);
-        exit(MTC_UNAVAILABLE);
-    }
+    if (!memory)
+        mtc_out_of_memory();
     return memory;
 }
 

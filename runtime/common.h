@@ -26,9 +26,14 @@ int mtc_fail(MtcFault *fault, int code, const char *format, ...) __attribute__((
 void mtc_note(MtcFault *fault, const char *format, ...) __attribute__((format(printf, 2, 3)));
 int mtc_no_memory(MtcFault *fault, size_t bytes, const char *what);
 
-/* Memory of another size, or the end of the program: for what has no way on without it. */
+/* Memory of another size, or no return: for what has no way on without it. */
 void *mtc_memory(void *old, size_t bytes);
 void *mtc_zeroed(size_t bytes);
+/* What `call` returns. Where it finds no memory, it is left right there, with what it held lost, and the fault (which may be
+ * NULL) says so: no library ends the program that it is in. Elsewhere the program ends. And files and JSON have their numbers
+ * with a point, whatever that program's locale says. */
+int mtc_guard(MtcFault *fault, int (*call)(void *context), void *context);
+void mtc_out_of_memory(void);
 void mtc_free_strings(char **string, int count); /* each, and the array */
 
 double mtc_seconds(void); /* monotonic */

@@ -20,8 +20,7 @@ static void add_param_object(MtcText *text, const MtcModel *model, const MtcSess
     free(params.at);
 }
 
-/* ,"train":{"loss":"cross_entropy(logits, label)","optimizer":"adam(lr)"} */
-static void add_training(MtcText *text, const MtcModel *model) {
+void mtc_add_training(MtcText *text, const MtcModel *model) {
     char *lines = strdup(model->training ? model->training : ""), *rest = lines;
     const char *comma = "";
     mtc_text_add(text, ",\"train\":{");
@@ -110,6 +109,6 @@ void mtc_add_config(MtcText *text, const MtcSession *session, const MtcOptions *
     add_what(text, session);
     add_course(text, session, options, last_step, log_every);
     add_data(text, session, options->data);
-    add_training(text, session->model);
+    mtc_add_training(text, session->model);
     add_param_object(text, session->model, session);
 }

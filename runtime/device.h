@@ -34,8 +34,19 @@ MtcPeaks mtc_device_peaks(int index);
 void mtc_range_begin(const char *name);
 void mtc_range_end(void);
 
-/* Selects the device and checks that the program was built for it; `program` is named in the advice. */
+/* Selects the device and checks that the program was built for it; `program` is named in the advice, NULL: a library. */
 int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program, int index, MtcDeviceInfo *info);
+
+/* For the calling thread, which may have worked on another one. */
+const char *mtc_device_choose(int index);
+/* Between these two, no other thread gives work to the device by the functions of the same library's model. */
+void mtc_device_lock(void);
+void mtc_device_unlock(void);
+
+void mtc_device_refresh(MtcDeviceInfo *info); /* what is free there now */
+
+/* Why the model's steps could not use memory of somebody else's; NULL: they can. */
+const char *mtc_device_reaches(const void *memory, int index);
 
 /* Memory that the program has on the device, as the device says; cpu: the memory of the process. */
 size_t mtc_device_bytes(const MtcDeviceInfo *info);

@@ -66,10 +66,10 @@ static void cpu_name(char *name, size_t size) {
 
 int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program, int index, MtcDeviceInfo *info) {
     (void)model;
-    (void)program;
     memset(info, 0, sizeof *info);
     if (index != 0)
-        return mtc_fail(fault, MTC_UNAVAILABLE, "no device %d: this program runs on the CPU, which is device 0", index);
+        return mtc_fail(fault, MTC_UNAVAILABLE, "no device %d: this %s runs on the CPU, which is device 0", index,
+                        program ? "program" : "library");
     cpu_name(info->name, sizeof info->name);
     info->total_bytes = cpu_meminfo("MemTotal:");
     info->free_bytes = cpu_meminfo("MemAvailable:");
@@ -77,6 +77,28 @@ int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program,
         info->total_bytes = info->free_bytes = SIZE_MAX;
     info->free_at_start = info->free_bytes;
     return 0;
+}
+
+const char *mtc_device_choose(int index) {
+    (void)index;
+    return NULL;
+}
+
+/* What a step keeps is the session's. */
+void mtc_device_lock(void) {
+}
+
+void mtc_device_unlock(void) {
+}
+
+void mtc_device_refresh(MtcDeviceInfo *info) {
+    size_t now = cpu_meminfo("MemAvailable:");
+    info->free_bytes = now ? now : info->free_bytes;
+}
+
+const char *mtc_device_reaches(const void *memory, int index) {
+    (void)memory, (void)index;
+    return NULL;
 }
 
 size_t mtc_device_bytes(const MtcDeviceInfo *info) {

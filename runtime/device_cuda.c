@@ -6,6 +6,7 @@
 #include <nvtx3/nvToolsExt.h>
 #define MTC_NVTX
 #endif
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,17 +42,34 @@ void mtc_device_start(char **argv) {
     (void)argv;
 }
 
+/* Of a library nobody here knows the file. */
+static const char *output_flag(const char *program) {
+    static __thread char flag[4096];
+    snprintf(flag, sizeof flag, "%s%s", program ? "-o " : "--shared", program ? program : "");
+    return flag;
+}
+
+/* CUDA calls a driver that is not there one that is too old. */
+static const char *why_none(cudaError_t error) {
+    int version = 0;
+    bool driver = cudaDriverGetVersion(&version) == cudaSuccess && version > 0;
+    return error == cudaSuccess ? "none is visible"
+           : driver             ? cudaGetErrorString(error)
+                                : "there is no NVIDIA driver here";
+}
+
 static int no_gpu(MtcFault *fault, const MtcModel *model, const char *program, const char *why) {
     mtc_fail(fault, MTC_UNAVAILABLE, "no CUDA device: %s", why);
-    mtc_note(fault, "to train on the CPU: mtc %s --target cpu -o %s", model->source, program);
+    mtc_note(fault, "to train on the CPU: mtc %s --target cpu %s", model->source, output_flag(program));
     return fault->code;
 }
 
 static int wrong_gpu(MtcFault *fault, const MtcModel *model, const char *program, int index,
                      const MtcDeviceInfo *info) {
-    mtc_fail(fault, MTC_UNAVAILABLE, "this program was built for %s; device %d, %s, is sm_%d%d", model->architectures,
-             index, info->name, info->major, info->minor);
-    mtc_note(fault, "rebuild it: mtc %s --arch sm_%d%d -o %s", model->source, info->major, info->minor, program);
+    mtc_fail(fault, MTC_UNAVAILABLE, "this %s was built for %s; device %d, %s, is sm_%d%d",
+             program ? "program" : "library", model->architectures, index, info->name, info->major, info->minor);
+    mtc_note(fault, "rebuild it: mtc %s --arch sm_%d%d %s", model->source, info->major, info->minor,
+             output_flag(program));
     return fault->code;
 }
 
@@ -60,7 +78,7 @@ int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program,
     cudaError_t error = cudaGetDeviceCount(&count);
     memset(info, 0, sizeof *info);
     if (error != cudaSuccess || count == 0)
-        return no_gpu(fault, model, program, error != cudaSuccess ? cudaGetErrorString(error) : "none is visible");
+        return no_gpu(fault, model, program, why_none(error));
     if (index < 0 || index >= count)
         return mtc_fail(fault, MTC_UNAVAILABLE, "no device %d: there %s %d, numbered from 0", index,
                         count == 1 ? "is" : "are", count);
@@ -79,6 +97,40 @@ int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program,
     if (error != cudaSuccess)
         return mtc_fail(fault, MTC_UNAVAILABLE, "device %d: %s", index, cudaGetErrorString(error));
     return 0;
+}
+
+const char *mtc_device_choose(int index) {
+    return cuda_text(cudaSetDevice(index));
+}
+
+static pthread_mutex_t giving_work = PTHREAD_MUTEX_INITIALIZER;
+
+void mtc_device_lock(void) {
+    pthread_mutex_lock(&giving_work);
+}
+
+void mtc_device_unlock(void) {
+    pthread_mutex_unlock(&giving_work);
+}
+
+void mtc_device_refresh(MtcDeviceInfo *info) {
+    size_t now = 0, total = 0;
+    if (cudaMemGetInfo(&now, &total) == cudaSuccess)
+        info->free_bytes = now;
+}
+
+const char *mtc_device_reaches(const void *memory, int index) {
+    struct cudaPointerAttributes attributes;
+    cudaError_t error = cudaPointerGetAttributes(&attributes, memory);
+    if (error != cudaSuccess) {
+        cudaGetLastError(); /* is no error of what follows */
+        return cudaGetErrorString(error);
+    }
+    if (attributes.type == cudaMemoryTypeManaged)
+        return NULL;
+    if (attributes.type != cudaMemoryTypeDevice)
+        return "it is memory of the host";
+    return attributes.device == index ? NULL : "it is memory of another device";
 }
 
 size_t mtc_device_bytes(const MtcDeviceInfo *info) {

@@ -9,6 +9,7 @@
  * so the step before the bad loss is examined first, then the step itself, phase by phase. */
 #include "feed.h"
 #include "finite.h"
+#include "library.h"
 #include "train.h"
 
 #include <stdlib.h>
@@ -19,7 +20,7 @@ enum { OTHERS = 4 };
 typedef struct Culprit {
     const MtcTensor *tensor; /* NULL: none of the stored tensors */
     MtcBadNumber bad;
-    int others, other_line[OTHERS]; /* of tensors that the same phase wrote and that are bad too */
+    int others, other[OTHERS]; /* statements of tensors that the same phase wrote and that are bad too */
 } Culprit;
 
 static void add_culprit(Culprit *culprit, const MtcTensor *tensor, const MtcBadNumber *bad) {
@@ -28,11 +29,11 @@ static void add_culprit(Culprit *culprit, const MtcTensor *tensor, const MtcBadN
         culprit->bad = *bad;
         return;
     }
-    bool known = culprit->others == OTHERS || tensor->line == culprit->tensor->line;
+    bool known = culprit->others == OTHERS || tensor->statement == culprit->tensor->statement;
     for (int i = 0; i < culprit->others; i++)
-        known |= culprit->other_line[i] == tensor->line;
+        known |= culprit->other[i] == tensor->statement;
     if (!known)
-        culprit->other_line[culprit->others++] = tensor->line;
+        culprit->other[culprit->others++] = tensor->statement;
 }
 
 static int examine_tensor(MtcSession *session, const MtcTensor *tensor, Culprit *culprit) {
@@ -104,7 +105,7 @@ static int replay_until(MtcSession *session, MtcPosition at, int64_t step) {
         code = set_position(session, &at);
         MtcRun run = run_here(session);
         if (!code)
-            code = mtc_device_fault(session, session->model->train(&run, 1), "replaying");
+            code = mtc_device_fault(session, mtc_model_train(session->model, &run, 1), "replaying");
         advance(&at, session->trainer->steps_per_epoch);
     }
     return code ? code : set_position(session, &at);
@@ -119,7 +120,7 @@ static int examine_step(MtcSession *session, const MtcSnapshot *before, Culprit 
             code = set_position(session, &before->at);
         MtcRun run = run_here(session);
         if (!code)
-            code = mtc_device_fault(session, session->model->train_until(&run, phase), "replaying");
+            code = mtc_device_fault(session, mtc_model_train_until(session->model, &run, phase), "replaying");
         if (!code)
             code = examine_phase(session, phase, culprit);
     }
@@ -158,18 +159,18 @@ static void note_culprit(MtcSession *session, const Culprit *culprit, int64_t st
     }
     mtc_note(&session->fault, "the first bad tensor is the %s '%s': %s, in step %lld", role[tensor->role], tensor->name,
              mtc_bad_element_text(&culprit->bad, tensor), (long long)step + 1);
-    mtc_note_line(&session->fault, session->model, tensor->line);
+    mtc_note_statement(&session->fault, session->model, tensor->statement);
     if (culprit->others)
         mtc_note(&session->fault, "computed together with it, and bad too:");
     for (int i = 0; i < culprit->others; i++)
-        mtc_note_line(&session->fault, session->model, culprit->other_line[i]);
+        mtc_note_statement(&session->fault, session->model, culprit->other[i]);
 }
 
 static void note_advice(MtcSession *session) {
     for (int i = 0; i < session->model->knobs; i++)
         if (strstr(session->model->knob[i].name, "lr") || strstr(session->model->knob[i].name, "rate")) {
-            mtc_note(&session->fault, "try a smaller learning rate: --%s %g", session->model->knob[i].name,
-                     (double)session->knob[i] / 10);
+            mtc_note(&session->fault, "try a smaller learning rate: %s%s%s %g", session->program ? "--" : "",
+                     session->model->knob[i].name, session->program ? "" : " =", mtc_shortest(session->knob[i] / 10));
             return;
         }
     mtc_note(

@@ -175,7 +175,9 @@ static int new_window(MtcSession *session, FeedWindow *window) {
 /* The same in every epoch. */
 static int upload_positions(MtcSession *session) {
     const int64_t examples = session->feed->examples.count;
-    int *position = (int *)mtc_memory(NULL, (size_t)examples * sizeof *position);
+    int *position = (int *)malloc((size_t)examples * sizeof *position);
+    if (!position)
+        return mtc_no_memory(&session->fault, (size_t)examples * sizeof *position, "the order");
     for (int64_t i = 0; i < examples; i++)
         position[i] = (int)(i % window_rows(session));
     const char *error = mtc_upload(session->order, position, (size_t)examples * sizeof *position);
@@ -185,7 +187,9 @@ static int upload_positions(MtcSession *session) {
 }
 
 int mtc_feed_new(MtcSession *session, MtcExamples *arrays) {
-    MtcFeed *feed = session->feed = (MtcFeed *)mtc_zeroed(sizeof *feed);
+    MtcFeed *feed = session->feed = (MtcFeed *)calloc(1, sizeof *feed);
+    if (!feed)
+        return mtc_no_memory(&session->fault, sizeof *feed, "the training data");
     feed->examples = *arrays;
     memset(arrays->field, 0, sizeof arrays->field);
     feed->examples.row = NULL;

@@ -116,7 +116,7 @@ int mtc_find_folder(MtcFault *fault, const char *source, const char *folder, con
 /* Written as `temporary`, "<path>.<number of the process>.tmp", under a lock as long as its process lives: what a killed
  * program left is told apart by having none. A path that is no plain file, such as /dev/null, is written in place. */
 struct MtcOutput {
-    char *path, *temporary;
+    char *path, *temporary, *folder;
     int file;
 };
 
@@ -150,6 +150,7 @@ static MtcOutput *output_new(const char *path, const char *base) {
         output->temporary = strdup(output->path);
     else
         output->temporary = temporary_name(base ? base : output->path);
+    output->folder = folder_of(output->path);
     return output;
 }
 
@@ -215,14 +216,12 @@ int mtc_output_write(MtcFault *fault, MtcOutput *output, const void *bytes, size
 }
 
 /* Makes a move durable: a directory is synchronised like a file, where it may be read and the file system can. */
-static int synchronise_folder(MtcFault *fault, const char *path) {
-    char *folder = folder_of(path);
+static int synchronise_folder(MtcFault *fault, const char *path, const char *folder) {
     int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool bad = directory < 0 ? errno != EACCES : fsync(directory) != 0 && errno != EINVAL;
     int code = bad ? cannot_write(fault, path, MTC_IO) : 0;
     if (directory >= 0)
         close(directory);
-    free(folder);
     return code;
 }
 
@@ -235,7 +234,7 @@ int mtc_output_commit(MtcFault *fault, MtcOutput *output) {
     } else if (fsync(output->file) != 0 || rename(output->temporary, output->path) != 0)
         code = cannot_write(fault, output->path, MTC_IO);
     else
-        code = synchronise_folder(fault, output->path);
+        code = synchronise_folder(fault, output->path, output->folder);
     mtc_output_discard(output);
     return code;
 }
@@ -248,17 +247,19 @@ void mtc_output_discard(MtcOutput *output) {
     }
     free(output->path);
     free(output->temporary);
+    free(output->folder);
     free(output);
 }
 
 int mtc_output_link(MtcFault *fault, const char *existing, const char *path) {
-    char *temporary = temporary_name(path);
+    char *temporary = temporary_name(path), *folder = folder_of(path);
     unlink(temporary);
     bool linked = link(existing, temporary) == 0;
     bool moved = linked && rename(temporary, path) == 0;
-    int code = moved ? synchronise_folder(fault, path) : cannot_write(fault, path, MTC_IO);
+    int code = moved ? synchronise_folder(fault, path, folder) : cannot_write(fault, path, MTC_IO);
     if (linked)
         unlink(temporary); /* still there when `path` was that file already */
+    free(folder);
     free(temporary);
     return code;
 }

@@ -80,16 +80,21 @@ int mtc_examine_tensor(MtcSession *session, const MtcTensor *tensor, MtcBadNumbe
     return code;
 }
 
-const char *mtc_line_text(const MtcModel *model, int line) {
-    for (int i = 0; i < model->statements; i++)
-        if (model->statement[i].line == line)
-            return model->statement[i].text;
-    return "";
+void mtc_print_statement(const MtcModel *model, int statement) {
+    if (statement < 0)
+        return;
+    const MtcStatement *from = &model->statement[statement];
+    printf("  %s%s%d: %s", from->file ? from->file : "", from->file ? ":" : "", from->line, from->text);
 }
 
-void mtc_note_line(MtcFault *fault, const MtcModel *model, int line) {
-    if (line > 0)
-        mtc_note(fault, "%s:%d: %s", model->source, line, mtc_line_text(model, line));
+void mtc_note_statement(MtcFault *fault, const MtcModel *model, int statement) {
+    if (statement < 0)
+        return;
+    const MtcStatement *from = &model->statement[statement];
+    const char *slash = strrchr(model->source, '/');
+    int folder = slash && from->file && from->file[0] != '/' ? (int)(slash - model->source) + 1 : 0;
+    mtc_note(fault, "%.*s%s:%d: %s", folder, model->source, from->file ? from->file : model->source, from->line,
+             from->text);
 }
 
 /* ---- in the data ---- */
@@ -162,7 +167,7 @@ static int note_bad_weight(MtcSession *session, bool *found) {
         if (*found) {
             mtc_note(&session->fault, "the weight '%s' is not finite: %s", tensor->name,
                      mtc_bad_element_text(&bad, tensor));
-            mtc_note_line(&session->fault, session->model, tensor->line);
+            mtc_note_statement(&session->fault, session->model, tensor->statement);
         }
     }
     return code;

@@ -18,10 +18,10 @@ const char *mtc_tensor_index(const MtcTensor *tensor, int64_t element);
 const char *mtc_bad_element_text(const MtcBadNumber *bad, const MtcTensor *tensor);
 
 int mtc_examine_tensor(MtcSession *session, const MtcTensor *tensor, MtcBadNumber *bad);
-/* The line of the model file that a tensor or kernel comes from; "" where it is not known. */
-const char *mtc_line_text(const MtcModel *model, int line);
-/* A note with the line of the model file. */
-void mtc_note_line(MtcFault *fault, const MtcModel *model, int line);
+/* "  14: h = relu(x)", "  gpt.mt:31: ...": the line that a tensor or kernel comes from; nothing for statement -1. */
+void mtc_print_statement(const MtcModel *model, int statement);
+/* A note with that line. */
+void mtc_note_statement(MtcFault *fault, const MtcModel *model, int statement);
 /* Notes the first bad number among the examples of a split; `example` lists them, NULL: all, from 0 on. */
 int mtc_note_bad_data(MtcSession *session, const MtcData *data, const char *split, const int *example, int64_t count,
                       bool *found);

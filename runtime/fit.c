@@ -198,9 +198,7 @@ static void plan_training(Fit *fit) {
     MtcSession *session = fit->session;
     const MtcOptions *options = &fit->options;
     MtcTraining *training = &fit->training;
-    int64_t per_epoch = mtc_batches(session, &session->data[MTC_TRAIN]);
-    training->until = session->at.step - session->at.epoch_step + (options->epochs - session->at.epoch) * per_epoch;
-    session->last_step = training->until;
+    session->last_step = training->until = mtc_last_step(session, options->epochs);
     if (options->limit_steps && options->limit_steps < training->until)
         training->until = options->limit_steps;
     training->every = summary_interval(options, session->model);
@@ -269,7 +267,7 @@ static int evaluate_test(Fit *fit) {
 static void print_best(const Fit *fit) {
     const MtcRecord *record = &fit->session->record;
     const MtcOptions *options = &fit->options;
-    bool ours = record->best_step > fit->progress.first.step ||
+    bool ours = record->best_step > fit->progress.course.first.step ||
                 (options->resume && strcmp(options->resume, options->save) == 0);
     char *best = mtc_best_path(options->save);
     struct stat status;

@@ -2,6 +2,7 @@
 #include "generate.h"
 
 #include "cli.h"
+#include "library.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -18,6 +19,9 @@ static int generates_nothing(MtcFault *fault, const MtcModel *model) {
 int mtc_decode(MtcSession *session, int64_t position, int32_t token, float *scores) {
     const MtcModel *model = session->model;
     const int64_t place[] = {position, token};
+    int code = mtc_enter(session);
+    if (code)
+        return code;
     if (!model->decode)
         return generates_nothing(&session->fault, model);
     if (position < 0 || position >= model->context || token < 0 || token >= model->vocabulary)
@@ -26,7 +30,7 @@ int mtc_decode(MtcSession *session, int64_t position, int32_t token, float *scor
                         (long long)position, (long long)model->vocabulary, (long long)model->context);
     MtcRun run = mtc_run(session, &session->batch, session->evaluation);
     const char *error = mtc_upload(session->clock + MTC_POSITION, place, sizeof place);
-    error = error ? error : model->decode(&run);
+    error = error ? error : mtc_model_decode(model, &run);
     if (!error && scores)
         error = mtc_download(scores, session->arena + model->scores_offset, (size_t)model->vocabulary * sizeof *scores);
     return mtc_device_fault(session, error, "generating");

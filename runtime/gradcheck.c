@@ -13,6 +13,7 @@
  * kink they differ by h L'', so that a wrong gradient does not get through.) */
 #include "bench.h"
 #include "finite.h"
+#include "library.h"
 #include "random.h"
 #include "train.h"
 
@@ -46,7 +47,7 @@ typedef struct Finding {
 /* The clock stands, so that each step sees the same batch and the same random numbers. */
 static int read_loss(Checker *c, double *loss) {
     const MtcModel *model = c->session->model;
-    const char *error = model->train_until(&c->run, model->train_phases - 1);
+    const char *error = mtc_model_train_until(model, &c->run, model->train_phases - 1);
     error = error ? error : mtc_download(loss, c->run.reports, sizeof *loss);
     error = error ? error : mtc_synchronize();
     return mtc_device_fault(c->session, error, "a step");
@@ -193,9 +194,11 @@ static int tensor_width(const MtcModel *model) {
 }
 
 static void print_finding(const Checker *c, const MtcTensor *tensor, const Finding *worst, int width) {
-    printf("%-*s  %-16s %7lld  %8.1e  %-16s %13.6g %13.6g  %d: %s\n", width, tensor->name, mtc_tensor_shape(tensor),
+    printf("%-*s  %-16s %7lld  %8.1e  %-16s %13.6g %13.6g", width, tensor->name, mtc_tensor_shape(tensor),
            (long long)samples_of(c, tensor), worst->error, mtc_tensor_index(tensor, worst->element), worst->analytic,
-           worst->numeric, tensor->line, mtc_line_text(c->session->model, tensor->line));
+           worst->numeric);
+    mtc_print_statement(c->session->model, tensor->statement);
+    printf("\n");
 }
 
 static void print_skipped(const MtcModel *model) {
@@ -213,7 +216,7 @@ static void note_wrong(Checker *c, const MtcTensor *tensor, const Finding *worst
         mtc_fail(fault, MTC_BAD_DATA, "gradients differ from finite differences by more than %g", TOLERANCE);
     mtc_note(fault, "'%s' at %s: the gradient is %.6g, the difference %.6g", tensor->name,
              mtc_tensor_index(tensor, worst->element), worst->analytic, worst->numeric);
-    mtc_note_line(fault, c->session->model, tensor->line);
+    mtc_note_statement(fault, c->session->model, tensor->statement);
 }
 
 static int check_all(Checker *c) {

@@ -2,6 +2,7 @@
  * examples, in the order of the file. The device computes them. */
 #include "feed.h"
 #include "finite.h"
+#include "library.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@ static int enqueue(MtcSession *session) {
             error = mtc_feed_pass(session, first / batch, &ready, &run.data);
             ready--;
         }
-        error = error ? error : session->model->measure(&run, first, left < batch ? left : batch);
+        error = error ? error : mtc_model_measure(session->model, &run, first, left < batch ? left : batch);
         if (session->feed && ready == 0 && !error)
             error = mtc_feed_ahead(session);
     }
@@ -33,7 +34,7 @@ static int not_finite(MtcSession *session, const MtcTensor *tensor, const MtcBad
     bool found;
     mtc_fail(&session->fault, MTC_BAD_DATA, "'%s' of the training data: %s", tensor->name,
              mtc_bad_element_text(bad, tensor));
-    mtc_note_line(&session->fault, session->model, tensor->line);
+    mtc_note_statement(&session->fault, session->model, tensor->statement);
     int code = mtc_note_bad_data(session, data, "train", NULL, data->examples, &found);
     if (!code && !found)
         mtc_note(&session->fault, "the data are finite: their squares are too large for this type of number");
@@ -72,7 +73,7 @@ static int check_deviation(MtcSession *session, const MtcField *field, const Mtc
             first = i;
         }
     free(values);
-    if (constant)
+    if (constant && session->program)
         warn_constant(session, field, constant, first);
     return code;
 }

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
-#define MTC_ABI 4
+#define MTC_ABI 5
 
 typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64, MTC_BF16, MTC_U16 } MtcType;
 
@@ -33,9 +33,9 @@ typedef struct MtcTensor {
     int64_t dim[8];
     size_t offset; /* bytes from the arena's start */
     MtcInit init;
-    double a, b; /* of the initialiser */
-    int line;    /* in the model file */
-    int phase;   /* value: the training phase that writes it; else -1 */
+    double a, b;   /* of the initialiser */
+    int statement; /* row of MtcModel.statement: where it comes from; -1: nowhere */
+    int phase;     /* value: the training phase that writes it; else -1 */
     int file_axis
         [8]; /* its axis k in files, as users and PyTorch have it, is axis file_axis[k] here; all 0: the same */
 } MtcTensor;
@@ -95,8 +95,8 @@ typedef struct MtcSplit {
 /* A kernel of a training step, for `profile`. */
 typedef struct MtcKernel {
     const char *name;
-    int line, phase;     /* line of the model file that it begins with */
-    double flops, bytes; /* arithmetic; traffic if every buffer is touched once */
+    int statement, phase; /* row of MtcModel.statement: what it begins with; -1: nothing */
+    double flops, bytes;  /* arithmetic; traffic if every buffer is touched once */
 } MtcKernel;
 
 /* A `param` that is a flag of the program. */
@@ -112,8 +112,9 @@ typedef struct MtcFixed {
     double value;
 } MtcFixed;
 
-/* A line of the model file, for messages. */
+/* A line of the model file or of one that it includes, for messages. */
 typedef struct MtcStatement {
+    const char *file; /* of a file that is included, beside the model file: "gpt.mt"; NULL: the model file */
     int line;
     const char *text;
 } MtcStatement;
@@ -183,7 +184,7 @@ typedef struct MtcModel {
     int64_t context, vocabulary;
     const char *no_decode; /* why there is no decode; NULL: the data are no windows of tokens */
     int statements;
-    const MtcStatement *statement; /* the lines that tensors come from */
+    const MtcStatement *statement; /* the lines that tensors and kernels come from */
 
     /* Steps on the target. `train` advances run->clock by `steps` and writes one report row per step; it enqueues work
      * on the default stream and returns (cuda) or runs it (cpu). `run` may differ between calls. 0, or an error text of
@@ -218,7 +219,8 @@ int mtc_main(const MtcModel *model, int argc, char **argv);
 
 /* ---- C ABI of the library: the same functions, for programs and languages that embed a model ----
  *
- * A session belongs to the thread that made it: a device is chosen for a thread, and nothing here takes a lock. */
+ * A session is used by one thread at a time, whichever; sessions of one library may be used by different threads at once.
+ * All sessions of a library that are open at a time are on one device. "The device's memory" is the host's for target "cpu". */
 
 typedef struct MtcSession MtcSession;
 /* Each function that can fail returns 0, or a code of sysexits.h; mtc_error() then says why. */
@@ -226,20 +228,57 @@ const char *mtc_error(const MtcSession *session);
 int mtc_create(const MtcModel *model, uint64_t seed, int device,
                MtcSession **session); /* *session is set even on failure, for mtc_error */
 void mtc_destroy(MtcSession *session);
-/* Copies host arrays (rows x elements of each field's type, in order) to the device. which: 0 train, 1 test, 2 validation. */
+/* What the model is, and where a session stands, as JSON (docs/program.md); the caller's, for mtc_free. NULL: out of memory. */
+char *mtc_describe(const MtcModel *model);
+char *mtc_status(const MtcSession *session);
+void mtc_free(void *text);
+
+/* Copies host arrays (rows x elements of each field's type, in order) to the device. which: 0 train, 1 test, 2 validation.
+ * Refused where a class is none of its field's; a set that is refused is empty then. */
 int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *const *fields);
+/* The same; but where lent[i], fields[i] is in the device's memory, MTC_LENT_ALIGNMENT bytes aligned, and is read where it
+ * lies until mtc_drop_data, other data of that set or mtc_destroy. It is the caller's, who changes it at their own risk. */
+enum { MTC_LENT_ALIGNMENT = 16 };
+int mtc_lend_data(MtcSession *session, int which, int64_t examples, const void *const *fields, const bool *lent);
 int mtc_load_data(MtcSession *session, int which, const char *folder); /* the model's own split; folder may be NULL */
+int mtc_drop_data(MtcSession *session, int which);
 int mtc_set_knob(MtcSession *session, const char *name, double value);
 /* Trains n steps from where the session stands, epochs reshuffled as they begin. reports: n x model->reports, or NULL. */
 int mtc_train(MtcSession *session, int64_t steps, double *reports);
+
+/* A training in epochs. Each function may be NULL; true ends training, after the steps in flight. */
+typedef struct MtcFitting {
+    int64_t epochs; /* the last, counted from the first that the weights ever saw: more than those done go on */
+    int64_t every;  /* `epoch` is called after each epoch whose number is a multiple, and after the last; 0: as 1 */
+    bool pauses; /* then with nothing in flight: the session may be saved or evaluated, and training ends right there */
+    void *user;
+    /* Some 20 times a second, or after each step where steps are longer: steps done in all, and the means of the reports over
+     * the running epoch. */
+    bool (*steps)(void *user, int64_t step, const double *means);
+    /* Epochs done in all; means over the epoch's steps; means over validation data, else test data, else NULL. */
+    bool (*epoch)(void *user, int64_t epoch, const double *means, const double *watched);
+} MtcFitting;
+int mtc_fit(MtcSession *session, const MtcFitting *fitting);
+
 int mtc_evaluate(MtcSession *session, int which, double *reports); /* model->reports means over every example */
 int mtc_predict(MtcSession *session, int64_t examples, const void *const *fields, float *out); /* NULL fields: zeros */
+/* The same from and to the device's memory: fields[i] where lent[i], as for mtc_lend_data; out, where out_lent. */
+int mtc_predict_lent(MtcSession *session, int64_t examples, const void *const *fields, const bool *lent, float *out,
+                     bool out_lent);
 /* The model's prediction of the token that follows `token` at `position`, `vocabulary` numbers; scores may be NULL. Tokens
  * are given in their order, from position 0 on, with no other call in between. */
 int mtc_decode(MtcSession *session, int64_t position, int32_t token, float *scores);
 /* Reads or writes a tensor by name, row-major, with the axes that it has in files. bytes must match. */
 int mtc_get(MtcSession *session, const char *name, void *values, size_t bytes);
 int mtc_set(MtcSession *session, const char *name, const void *values, size_t bytes);
+/* A tensor where it lies in the device's memory, until mtc_destroy, after all work in flight; mtc_describe has its strides. */
+int mtc_locate(MtcSession *session, const char *name, void **tensor);
+/* Memory of the device for the caller, who frees it before mtc_destroy, and copies between it and the host's, done on return.
+ * These may be called beside another function of the session, by another thread. */
+int mtc_memory_new(MtcSession *session, size_t bytes, void **memory);
+int mtc_memory_free(MtcSession *session, void *memory);
+int mtc_memory_read(MtcSession *session, void *host, const void *memory, size_t bytes);
+int mtc_memory_write(MtcSession *session, void *memory, const void *host, size_t bytes);
 /* A checkpoint, in one safetensors file: weights and buffers, optimizer states, where training stands, params, what the
  * training data decided (vocabularies). The file is the old one or the whole new one. Load or resume before mtc_load_data:
  * the file also decides how data are split. */

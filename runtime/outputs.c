@@ -1,8 +1,10 @@
-/* Before anything is done: would a file that is written destroy one that is read, the program itself, or another output? */
+/* Before anything is done: would a file that is written destroy one that is read, the program itself, or another output? Or
+ * one that is something else than what is written: a mistyped name? */
 #include "cli.h"
 #include "image.h"
 #include "keeper.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -228,6 +230,58 @@ static int compare_uses(MtcFault *fault, const FileUses *uses, const MtcOptions 
     return 0;
 }
 
+/* ---- what is there already ---- */
+
+enum { HEAD = 9 }; /* bytes that tell */
+
+/* The length of its JSON, as 8 bytes, then the JSON. */
+static bool is_safetensors(const unsigned char *head, size_t bytes) {
+    uint64_t length = 0;
+    for (int i = 7; i >= 0; i--)
+        length = length << 8 | head[i];
+    return bytes == HEAD && head[8] == '{' && length < (uint64_t)1 << 40;
+}
+
+static bool is_log(const unsigned char *head, size_t bytes) {
+    static const char event[] = "{\"event\"";
+    return memcmp(head, event, bytes < sizeof event - 1 ? bytes : sizeof event - 1) == 0;
+}
+
+static bool is_npy(const unsigned char *head, size_t bytes) {
+    return bytes >= 6 && memcmp(head, "\x93NUMPY", 6) == 0;
+}
+
+/* A file of another kind is not replaced; one without content is. */
+static int check_kind(MtcFault *fault, const char *flag, const char *path,
+                      bool (*is_kind)(const unsigned char *head, size_t bytes), const char *kind) {
+    unsigned char head[HEAD] = {0};
+    struct stat status;
+    if (!path || stat(path, &status) != 0 || !S_ISREG(status.st_mode))
+        return 0;
+    FILE *file = fopen(path, "rb");
+    size_t bytes = file ? fread(head, 1, sizeof head, file) : 0;
+    if (file)
+        fclose(file);
+    if (bytes == 0 || is_kind(head, bytes))
+        return 0;
+    mtc_fail(fault, MTC_CANT_CREATE, "%s %s would replace a file that is no %s", flag, path, kind);
+    mtc_note(fault, "choose another name, or remove the file");
+    return fault->code;
+}
+
+static int check_kinds(MtcFault *fault, const MtcOptions *options) {
+    char *best = options->save ? mtc_best_path(options->save) : NULL;
+    int code = check_kind(fault, "--save", options->save, is_safetensors, "checkpoint (safetensors)");
+    if (!code)
+        code = check_kind(fault, "--save: its best weights", best, is_safetensors, "checkpoint (safetensors)");
+    if (!code)
+        code = check_kind(fault, "--log", options->log, is_log, "log of a run (JSON lines)");
+    if (!code)
+        code = check_kind(fault, "--output", options->output, is_npy, "array of predictions (npy)");
+    free(best);
+    return code;
+}
+
 int mtc_check_outputs(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
     FileUses uses = {0, 0, NULL};
     if (!options->log && !options->output && !options->save && !options->tensorboard)
@@ -245,6 +299,8 @@ int mtc_check_outputs(MtcFault *fault, const MtcModel *model, const MtcOptions *
     add_outputs(&uses, options);
     if (!code)
         code = compare_uses(fault, &uses, options);
+    if (!code)
+        code = check_kinds(fault, options);
     for (int i = 0; i < uses.count; i++)
         free_use(&uses.use[i]);
     free(uses.use);

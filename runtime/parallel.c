@@ -22,18 +22,27 @@ typedef struct Crew {
     void (*work)(void *context, int64_t task);
     void *context;
     int64_t tasks, next;
+    bool out_of_memory;
 } Crew;
 
-static void *work_on(void *argument) {
+static int take_tasks(void *argument) {
     Crew *crew = (Crew *)argument;
     int64_t task;
     while ((task = __atomic_fetch_add(&crew->next, 1, __ATOMIC_RELAXED)) < crew->tasks)
         crew->work(crew->context, task);
+    return 0;
+}
+
+/* A thread that finds no memory leaves the rest to the others; in the end the caller has found none either. */
+static void *work_on(void *argument) {
+    Crew *crew = (Crew *)argument;
+    if (mtc_guard(NULL, take_tasks, crew))
+        __atomic_store_n(&crew->out_of_memory, true, __ATOMIC_RELAXED);
     return NULL;
 }
 
 void mtc_parallel(int64_t tasks, void (*work)(void *context, int64_t task), void *context) {
-    Crew crew = {work, context, tasks, 0};
+    Crew crew = {work, context, tasks, 0, false};
     pthread_t thread[MOST_THREADS];
     int processors = mtc_processors(), others = 0;
     while (others + 1 < processors && others + 1 < tasks && pthread_create(&thread[others], NULL, work_on, &crew) == 0)
@@ -41,4 +50,6 @@ void mtc_parallel(int64_t tasks, void (*work)(void *context, int64_t task), void
     work_on(&crew);
     for (int i = 0; i < others; i++)
         pthread_join(thread[i], NULL);
+    if (crew.out_of_memory)
+        mtc_out_of_memory();
 }

@@ -2,6 +2,7 @@
  * the device it comes nearest to. */
 #include "bench.h"
 #include "finite.h"
+#include "library.h"
 #include "train.h"
 
 #include <stdio.h>
@@ -28,6 +29,12 @@ typedef struct Profile {
     double sum;
 } Profile;
 
+/* A row of the table: a kernel, or those that are the same in layer after layer. */
+typedef struct Row {
+    int first, count; /* the first kernel, and how many */
+    double seconds, flops, bytes;
+} Row;
+
 /* ---- measuring ---- */
 
 /* The clock at the first step of an epoch, whose order is on the device: a whole batch, wherever training stands. */
@@ -41,14 +48,14 @@ static const char *set_clock(MtcSession *session) {
 static const char *refresh(const Profile *profile, const MtcRun *run, int kernel, bool first) {
     const MtcModel *model = profile->session->model;
     const bool due = profile->step.median < LONG_STEP || (first && kernel % KERNELS_A_REFRESH == 0);
-    return due ? model->train_until(run, model->train_phases - 1) : NULL;
+    return due ? mtc_model_train_until(model, run, model->train_phases - 1) : NULL;
 }
 
 /* Seconds of device time for each of `times` launches. */
 static const char *time_launches(MtcSession *session, const MtcRun *run, int kernel, int64_t times,
                                  MtcEvent *const *event, double *seconds) {
     const char *error = mtc_event_record(event[0]);
-    error = error ? error : session->model->run_kernel(run, kernel, times);
+    error = error ? error : mtc_model_run_kernel(session->model, run, kernel, times);
     error = error ? error : mtc_event_record(event[1]);
     error = error ? error : mtc_event_wait(event[1]);
     if (!error)
@@ -114,10 +121,9 @@ typedef struct Rates {
     const char *bound;             /* NULL: not known */
 } Rates;
 
-static Rates rates_of(const Profile *profile, int k) {
-    const MtcKernel *kernel = &profile->session->model->kernel[k];
+static Rates rates_of(const Profile *profile, const Row *row) {
     const MtcPeaks *peaks = &profile->peaks;
-    Rates rates = {kernel->bytes / profile->seconds[k], kernel->flops / profile->seconds[k], 0, 0, NULL};
+    Rates rates = {row->bytes / row->seconds, row->flops / row->seconds, 0, 0, NULL};
     if (peaks->bandwidth <= 0 || peaks->flops <= 0)
         return rates;
     rates.of_bandwidth = rates.bandwidth / peaks->bandwidth;
@@ -128,12 +134,93 @@ static Rates rates_of(const Profile *profile, int k) {
     return rates;
 }
 
+/* ---- rows ---- */
+
+static Row row_of(const Profile *profile, int k) {
+    const MtcKernel *kernel = &profile->session->model->kernel[k];
+    Row row = {k, 1, profile->seconds[k], kernel->flops, kernel->bytes};
+    return row;
+}
+
+static bool is_decimal(char c) {
+    return c >= '0' && c <= '9';
+}
+
+static const char *skip_decimals(const char *text) {
+    while (is_decimal(*text))
+        text++;
+    return text;
+}
+
+/* "h_0_attn_seen" and "h_11_attn_seen": but for numbers, the same. */
+static bool same_but_numbers(const char *a, const char *b) {
+    for (; *a && *b; a++, b++) {
+        bool numbers = is_decimal(*a) && is_decimal(*b);
+        a = numbers ? skip_decimals(a) - 1 : a;
+        b = numbers ? skip_decimals(b) - 1 : b;
+        if (!numbers && *a != *b)
+            return false;
+    }
+    return *a == *b;
+}
+
+/* One line of the model makes both, and they do the same. */
+static bool is_like(const MtcKernel *a, const MtcKernel *b) {
+    return a->statement == b->statement && a->flops == b->flops && a->bytes == b->bytes &&
+           same_but_numbers(a->name, b->name);
+}
+
+static void add_to_row(Row *row, const Row *more) {
+    row->count += more->count;
+    row->seconds += more->seconds;
+    row->flops += more->flops;
+    row->bytes += more->bytes;
+}
+
+static int gather_rows(const Profile *profile, Row *rows) {
+    const MtcModel *model = profile->session->model;
+    int count = 0;
+    for (int k = 0; k < model->kernels; k++) {
+        Row row = row_of(profile, k);
+        int like = 0;
+        while (like < count && !is_like(&model->kernel[rows[like].first], &model->kernel[k]))
+            like++;
+        if (like < count)
+            add_to_row(&rows[like], &row);
+        else
+            rows[count++] = row;
+    }
+    return count;
+}
+
+/* The longest first; of two that took as long, the first of a step. */
+static int by_time(const void *a, const void *b) {
+    const Row *x = (const Row *)a, *y = (const Row *)b;
+    return x->seconds != y->seconds ? (x->seconds < y->seconds ? 1 : -1) : x->first - y->first;
+}
+
 /* ---- the table ---- */
 
-static int kernel_width(const MtcModel *model) {
+/* "h_*_attn_seen x12" */
+static void add_row_name(MtcText *text, const MtcModel *model, const Row *row) {
+    const char *name = model->kernel[row->first].name;
+    if (row->count == 1) {
+        mtc_text_add(text, "%s", name);
+        return;
+    }
+    for (; *name; name = is_decimal(*name) ? skip_decimals(name) : name + 1)
+        mtc_text_add(text, "%c", is_decimal(*name) ? '*' : *name);
+    mtc_text_add(text, " x%d", row->count);
+}
+
+static int name_width(const MtcModel *model, const Row *rows, int count) {
     size_t width = strlen("step as trained");
-    for (int k = 0; k < model->kernels; k++)
-        width = strlen(model->kernel[k].name) > width ? strlen(model->kernel[k].name) : width;
+    for (int i = 0; i < count; i++) {
+        MtcText text = {NULL, 0, 0};
+        add_row_name(&text, model, &rows[i]);
+        width = text.length > width ? text.length : width;
+        free(text.at);
+    }
     return (int)width;
 }
 
@@ -149,39 +236,82 @@ static void print_head(const Profile *profile, int width) {
     printf("  line\n");
 }
 
-static void print_kernel(const Profile *profile, int k, int width) {
-    const MtcModel *model = profile->session->model;
-    const MtcKernel *kernel = &model->kernel[k];
-    Rates rates = rates_of(profile, k);
-    printf("%-*s  %5d %9.2f  %4.0f%% %8.1f", width, kernel->name, kernel->phase + 1, 1e6 * profile->seconds[k],
-           100 * profile->seconds[k] / profile->sum, 1e-9 * rates.bandwidth);
+/* The last columns depend on what is known of the device. */
+static void print_rates(const Profile *profile, const Row *row) {
+    Rates rates = rates_of(profile, row);
+    printf(" %9.2f  %4.0f%% %8.1f", 1e6 * row->seconds, 100 * row->seconds / profile->sum, 1e-9 * rates.bandwidth);
     if (rates.bound)
         printf("  %3.0f%%  %8.4f  %3.0f%%  %-10s", 100 * rates.of_bandwidth, 1e-12 * rates.flops, 100 * rates.of_flops,
                rates.bound);
     else
         printf("  %8.2f", 1e-9 * rates.flops);
-    if (kernel->line)
-        printf("  %d: %s", kernel->line, mtc_line_text(model, kernel->line));
+}
+
+static void print_row(const Profile *profile, const Row *row, int width) {
+    const MtcModel *model = profile->session->model;
+    const MtcKernel *kernel = &model->kernel[row->first];
+    MtcText name = {NULL, 0, 0};
+    add_row_name(&name, model, row);
+    printf("%-*s  %5d", width, name.at ? name.at : kernel->name, kernel->phase + 1);
+    free(name.at);
+    print_rates(profile, row);
+    mtc_print_statement(model, kernel->statement);
     printf("\n");
 }
 
-static void print_table(const Profile *profile) {
-    const MtcModel *model = profile->session->model;
-    int width = kernel_width(model);
+/* Those that are not shown. */
+static void print_others(const Profile *profile, const Row *rows, int count, int width) {
+    Row others = {0, 0, 0, 0, 0};
+    for (int i = 0; i < count; i++)
+        add_to_row(&others, &rows[i]);
+    char name[64];
+    snprintf(name, sizeof name, "%d others", others.count);
+    printf("%-*s       ", width, name);
+    print_rates(profile, &others);
+    printf("  ('--top %d' shows all)\n", profile->session->model->kernels);
+}
+
+/* All rows in the order of a step, if they are few; else the longest. */
+static void print_rows(const Profile *profile, Row *rows, int count, int64_t top) {
+    enum { FEW = 40 };
+    int shown = top > 0 && top < count ? (int)top : top == 0 && count > FEW ? FEW : count;
+    if (top > 0 || shown < count)
+        qsort(rows, (size_t)count, sizeof *rows, by_time);
+    int width = name_width(profile->session->model, rows, shown);
     print_head(profile, width);
-    for (int k = 0; k < model->kernels; k++)
-        print_kernel(profile, k, width);
+    for (int i = 0; i < shown; i++)
+        print_row(profile, &rows[i], width);
+    if (shown < count)
+        print_others(profile, rows + shown, count - shown, width);
     printf("\n%-*s        %9.2f  of the kernels, each launched alone\n", width, "sum", 1e6 * profile->sum);
     printf("%-*s        %9.2f  all phases, %s\n", width, "step as trained", 1e6 * profile->step.median,
-           model->schedule);
+           profile->session->model->schedule);
+}
+
+static int print_table(const Profile *profile, int64_t top) {
+    size_t bytes = (size_t)profile->session->model->kernels * sizeof(Row);
+    Row *rows = (Row *)malloc(bytes);
+    if (!rows)
+        return mtc_no_memory(&profile->session->fault, bytes, "the table");
+    print_rows(profile, rows, gather_rows(profile, rows), top);
+    free(rows);
+    return 0;
 }
 
 /* ---- JSON ---- */
 
+static void add_statement(MtcText *text, const MtcStatement *statement) {
+    if (statement->file)
+        mtc_add_field(text, "file", statement->file);
+    mtc_add_count(text, "line", statement->line);
+    mtc_add_field(text, "text", statement->text);
+}
+
 static void add_kernel(MtcText *text, const Profile *profile, int k) {
     const MtcModel *model = profile->session->model;
     const MtcKernel *kernel = &model->kernel[k];
-    Rates rates = rates_of(profile, k);
+    const Row row = row_of(profile, k);
+    Rates rates = rates_of(profile, &row);
     mtc_text_add(text, "%s{\"name\":\"%s\"", k ? "," : "", kernel->name);
     mtc_add_count(text, "phase", kernel->phase + 1);
     mtc_add_number(text, "us", 1e6 * profile->seconds[k]);
@@ -193,8 +323,8 @@ static void add_kernel(MtcText *text, const Profile *profile, int k) {
         mtc_add_number(text, "of_flops", rates.of_flops);
         mtc_add_field(text, "bound", rates.bound);
     }
-    mtc_add_count(text, "line", kernel->line);
-    mtc_add_field(text, "text", mtc_line_text(model, kernel->line));
+    if (kernel->statement >= 0)
+        add_statement(text, &model->statement[kernel->statement]);
     mtc_text_add(text, "}");
 }
 
@@ -221,6 +351,14 @@ static void print_json(const Profile *profile) {
     free(text.at);
 }
 
+static int print_profile(Profile *profile, const MtcOptions *options) {
+    profile->peaks = mtc_device_peaks((int)options->device);
+    if (!options->json)
+        return print_table(profile, options->top);
+    print_json(profile);
+    return 0;
+}
+
 int mtc_command_profile(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
     Profile profile;
     memset(&profile, 0, sizeof profile);
@@ -231,15 +369,10 @@ int mtc_command_profile(MtcFault *fault, const MtcModel *model, const MtcOptions
     }
     if (!code) {
         code = measure_kernels(&profile, options);
+        if (!code)
+            code = print_profile(&profile, options);
         if (code)
             *fault = profile.session->fault;
-    }
-    if (!code) {
-        profile.peaks = mtc_device_peaks((int)options->device);
-        if (options->json)
-            print_json(&profile);
-        else
-            print_table(&profile);
     }
     free(profile.seconds);
     mtc_destroy(profile.session);

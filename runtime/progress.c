@@ -57,31 +57,7 @@ static void log_config(MtcProgress *progress, const MtcSession *session) {
     log_line(progress, &text);
 }
 
-/* ---- sums ---- */
-
-/* The epoch of a step of this run, and the steps of that epoch before it. A training that was resumed with other data has
- * done another number of steps than its epochs have now. */
-static MtcPosition place_of_step(const MtcProgress *progress, int64_t step) {
-    const MtcPosition *first = &progress->first;
-    int64_t steps = first->epoch_step + step - first->step;
-    MtcPosition at = {step, first->epoch + steps / progress->steps_per_epoch, steps % progress->steps_per_epoch};
-    return at;
-}
-
-static int64_t rows_of_step(const MtcProgress *progress, int64_t epoch_step) {
-    int64_t batch = progress->model->batch, left = progress->examples - epoch_step * batch;
-    return left < batch ? left : batch;
-}
-
-static void add_row(MtcSums *sums, int reports, const double *row, double rows) {
-    for (int r = 0; r < reports; r++)
-        sums->report[r] += row[r] * rows;
-    sums->examples += rows;
-}
-
-static double sums_mean(const MtcSums *sums, int report) {
-    return sums->report[report] / sums->examples;
-}
+/* ---- means ---- */
 
 /* Adds a mean to a line of the log and to the event for TensorBoard. */
 static void add_mean(MtcProgress *progress, MtcText *text, const char *group, const char *prefix, int report,
@@ -96,10 +72,10 @@ static void log_interval(MtcProgress *progress, int64_t step) {
     MtcText text = {NULL, 0, 0};
     mtc_text_add(&text, "{\"event\":\"train\"");
     mtc_add_count(&text, "step", step + 1);
-    mtc_add_count(&text, "epoch", place_of_step(progress, step).epoch + 1);
+    mtc_add_count(&text, "epoch", mtc_place_of_step(&progress->course, step).epoch + 1);
     mtc_events_begin(progress->events, step + 1);
     for (int r = 0; r < progress->model->reports; r++)
-        add_mean(progress, &text, "train", "", r, sums_mean(&progress->interval, r));
+        add_mean(progress, &text, "train", "", r, mtc_sums_mean(&progress->interval, r));
     mtc_events_end(progress->events);
     mtc_add_number(&text, "seconds", mtc_seconds() - progress->began);
     log_line(progress, &text);
@@ -123,8 +99,8 @@ static int terminal_width(void) {
 /* [=====>    ], where there is room for it. */
 static void add_cells(MtcText *text, const MtcProgress *progress, int64_t done, int room) {
     enum { MOST = 24, FEWEST = 3 };
-    int64_t in_epoch = place_of_step(progress, done - 1).epoch_step + 1;
-    int cells = room < MOST ? room : MOST, full = (int)(cells * in_epoch / progress->steps_per_epoch);
+    int64_t in_epoch = mtc_place_of_step(&progress->course, done - 1).epoch_step + 1;
+    int cells = room < MOST ? room : MOST, full = (int)(cells * in_epoch / progress->course.steps_per_epoch);
     if (cells < FEWEST)
         return;
     mtc_text_add(text, " [");
@@ -135,7 +111,7 @@ static void add_cells(MtcText *text, const MtcProgress *progress, int64_t done, 
 
 static void draw_bar(MtcProgress *progress, int64_t done) {
     const MtcModel *model = progress->model;
-    double now = mtc_seconds(), rate = (double)(done - progress->first.step) / (now - progress->began);
+    double now = mtc_seconds(), rate = (double)(done - progress->course.first.step) / (now - progress->began);
     long left = (long)((double)(progress->last_step - done) / rate + 0.5);
     int width = terminal_width();
     MtcText text = {NULL, 0, 0}, numbers = {NULL, 0, 0};
@@ -143,9 +119,9 @@ static void draw_bar(MtcProgress *progress, int64_t done) {
         return;
     progress->drawn = now;
     for (int r = 0; r < model->reports && r < 3; r++)
-        mtc_text_add(&numbers, " %s %.4f", model->report[r], sums_mean(&progress->epoch, r));
+        mtc_text_add(&numbers, " %s %.4f", model->report[r], mtc_sums_mean(&progress->epoch, r));
     mtc_text_add(&numbers, "  %.0f examples/s  %ld:%02ld left", rate * (double)model->batch, left / 60, left % 60);
-    mtc_text_add(&text, "epoch %lld/%lld", (long long)place_of_step(progress, done - 1).epoch + 1,
+    mtc_text_add(&text, "epoch %lld/%lld", (long long)mtc_place_of_step(&progress->course, done - 1).epoch + 1,
                  (long long)progress->options->epochs);
     add_cells(&text, progress, done, width - (int)(text.length + numbers.length) - 3);
     mtc_text_add(&text, "%s", numbers.at);
@@ -178,11 +154,9 @@ int mtc_progress_open(MtcFault *fault, MtcProgress *progress, const MtcSession *
     progress->model = session->model;
     progress->options = options;
     progress->test = options->overfit_batch ? "batch" : mtc_split_name(mtc_watched(session));
-    progress->first = session->at;
-    progress->examples = session->data[MTC_TRAIN].examples;
-    progress->steps_per_epoch = mtc_batches(session, &session->data[MTC_TRAIN]);
+    progress->course = mtc_course(session); /* from where this run begins */
     progress->last_step = last_step;
-    progress->log_every = options->log_every ? options->log_every : (progress->steps_per_epoch + 9) / 10;
+    progress->log_every = options->log_every ? options->log_every : (progress->course.steps_per_epoch + 9) / 10;
     progress->bar = !options->quiet && isatty(STDERR_FILENO);
     if (options->log) {
         progress->log = options->resume ? open_to_go_on(options->log) : fopen(options->log, "w");
@@ -198,12 +172,12 @@ void mtc_progress_steps(void *user, int64_t first, int64_t count, const double *
     MtcProgress *progress = (MtcProgress *)user;
     int width = progress->model->reports;
     for (int64_t i = 0; i < count; i++) {
-        int64_t epoch_step = place_of_step(progress, first + i).epoch_step;
-        double rows = (double)rows_of_step(progress, epoch_step);
+        int64_t epoch_step = mtc_place_of_step(&progress->course, first + i).epoch_step;
+        double rows = (double)mtc_rows_of_step(&progress->course, epoch_step);
         if (epoch_step == 0)
             memset(&progress->epoch, 0, sizeof progress->epoch);
-        add_row(&progress->epoch, width, reports + i * width, rows);
-        add_row(&progress->interval, width, reports + i * width, rows);
+        mtc_sums_add(&progress->epoch, width, reports + i * width, rows);
+        mtc_sums_add(&progress->interval, width, reports + i * width, rows);
         if ((first + i + 1) % progress->log_every == 0)
             end_interval(progress, first + i);
     }
@@ -231,7 +205,7 @@ static void print_summary(const MtcProgress *progress, int64_t epoch, const doub
     clear_bar(progress);
     printf("epoch %*lld/%lld ", digits, (long long)epoch, (long long)progress->options->epochs);
     for (int r = 0; r < model->reports; r++)
-        print_report(model->report[r], sums_mean(&progress->epoch, r));
+        print_report(model->report[r], mtc_sums_mean(&progress->epoch, r));
     if (test)
         printf("  | %s", progress->test);
     for (int r = 0; r < model->reports && test; r++)
@@ -249,7 +223,7 @@ static void log_summary(MtcProgress *progress, const MtcPosition *at, int64_t ep
     mtc_add_count(&text, "step", at->step);
     mtc_events_begin(progress->events, at->step);
     for (int r = 0; r < progress->model->reports; r++)
-        add_mean(progress, &text, "train_epoch", "", r, sums_mean(&progress->epoch, r));
+        add_mean(progress, &text, "train_epoch", "", r, mtc_sums_mean(&progress->epoch, r));
     for (int r = 0; r < progress->model->reports && test; r++)
         add_mean(progress, &text, progress->test, prefix, r, test[r]);
     mtc_events_end(progress->events);
@@ -310,7 +284,7 @@ void mtc_progress_abandon(MtcProgress *progress, const MtcFault *fault) {
 
 int mtc_progress_close(MtcFault *fault, MtcProgress *progress, const MtcSession *session, const MtcTraining *training) {
     double now = mtc_seconds(), process = now - progress->options->started;
-    int64_t steps = session->at.step - progress->first.step;
+    int64_t steps = session->at.step - progress->course.first.step;
     double step_us = steps ? 1e6 * training->train_seconds / (double)steps : 0;
     clear_bar(progress);
     if (!progress->options->quiet && steps)

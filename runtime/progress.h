@@ -3,6 +3,7 @@
 #define MTC_PROGRESS_H
 
 #include "cli.h"
+#include "sums.h"
 #include "tensorboard.h"
 #include "train.h"
 
@@ -12,8 +13,8 @@ typedef struct MtcProgress {
     const MtcModel *model;
     const MtcOptions *options;
     const char *test; /* name of the evaluated split */
-    int64_t examples, steps_per_epoch, last_step, log_every;
-    MtcPosition first; /* where this run began */
+    int64_t last_step, log_every;
+    MtcCourse course;
     bool bar;
     FILE *log;
     int log_error;       /* the first errno of writing it; 0: none */

@@ -234,8 +234,16 @@ static int count_fitting(const MtcCheckpoint *checkpoint, const MtcModel *model,
     return fit;
 }
 
-static int refuse_tensors(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model, MtcTake take,
-                          bool partial, const char *differences) {
+/* Flags are a program's; who embeds the model has functions, whatever they are called in their language. */
+static void note_advice_of(MtcSession *session, const char *flags) {
+    mtc_note(&session->fault, "%s",
+             session->program ? flags : "its weights alone can be loaded, to begin a training anew with them");
+}
+
+static int refuse_tensors(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take, bool partial,
+                          const char *differences) {
+    MtcFault *fault = &session->fault;
+    const MtcModel *model = session->model;
     const char *name = mtc_checkpoint_text(checkpoint, "model");
     if (partial)
         mtc_fail(fault, MTC_BAD_DATA, "nothing of %s fits this model: %s", checkpoint->path, differences);
@@ -243,16 +251,17 @@ static int refuse_tensors(MtcFault *fault, const MtcCheckpoint *checkpoint, cons
         mtc_fail(fault, MTC_BAD_DATA, "%s: does not hold the weights of this model: %s", checkpoint->path, differences);
     note_prefix(fault, checkpoint, model);
     if (take == MTC_TAKE_ALL && !checkpoint->ours)
-        mtc_note(fault, "it is no checkpoint of a training: --init-from begins one with its weights");
-    else if (take != MTC_TAKE_LOAD && !partial && count_fitting(checkpoint, model, take))
+        note_advice_of(session, "it is no checkpoint of a training: --init-from begins one with its weights");
+    else if (session->program && take != MTC_TAKE_LOAD && !partial && count_fitting(checkpoint, model, take))
         mtc_note(fault, "--partial takes what fits");
     if (name && strcmp(name, model->name) != 0)
         mtc_note(fault, "it is a checkpoint of '%s', and this is '%s'", name, model->name);
     return fault->code;
 }
 
-static int check_tensors(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model, MtcTake take,
-                         bool partial, MtcText *notes) {
+static int check_tensors(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take, bool partial,
+                         MtcText *notes) {
+    const MtcModel *model = session->model;
     Differences differences;
     int code = 0;
     memset(&differences, 0, sizeof differences);
@@ -260,7 +269,7 @@ static int check_tensors(MtcFault *fault, const MtcCheckpoint *checkpoint, const
     if (count_differences(&differences)) {
         char *text = differences_text(&differences);
         if (!partial || count_fitting(checkpoint, model, take) == 0)
-            code = refuse_tensors(fault, checkpoint, model, take, partial, text);
+            code = refuse_tensors(session, checkpoint, take, partial, text);
         else
             mtc_text_add(notes, "  not taken, or not found: %s\n", text);
         free(text);
@@ -269,15 +278,20 @@ static int check_tensors(MtcFault *fault, const MtcCheckpoint *checkpoint, const
     return code;
 }
 
-static int check_hash(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model, MtcTake take,
-                      bool partial, MtcText *notes) {
+static int check_hash(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take, bool partial,
+                      MtcText *notes) {
+    MtcFault *fault = &session->fault;
+    const MtcModel *model = session->model;
     const char *hash = mtc_checkpoint_text(checkpoint, "model_hash");
     if (!checkpoint->ours) {
-        if (take == MTC_TAKE_ALL && !partial)
-            return mtc_fail(fault, MTC_BAD_DATA,
-                            "%s: says nothing about where a training stands\n  begin with its weights: --init-from %s",
-                            checkpoint->path, checkpoint->path);
-        return 0;
+        if (take != MTC_TAKE_ALL || partial)
+            return 0;
+        mtc_fail(fault, MTC_BAD_DATA, "%s: says nothing about where a training stands", checkpoint->path);
+        if (session->program)
+            mtc_note(fault, "begin with its weights: --init-from %s", checkpoint->path);
+        else
+            note_advice_of(session, NULL);
+        return fault->code;
     }
     if (hash && strcmp(hash, model->model_hash) == 0)
         return 0;
@@ -288,7 +302,7 @@ static int check_hash(MtcFault *fault, const MtcCheckpoint *checkpoint, const Mt
     }
     mtc_fail(fault, MTC_BAD_DATA, "%s: the model's text has changed since: its hash was %s, and is %s",
              checkpoint->path, hash ? hash : "unknown", model->model_hash);
-    mtc_note(fault, "--partial goes on all the same; --init-from begins anew with its weights");
+    note_advice_of(session, "--partial goes on all the same; --init-from begins anew with its weights");
     return fault->code;
 }
 
@@ -376,6 +390,7 @@ static int take_training(MtcSession *session, const MtcCheckpoint *checkpoint) {
     session->seed = checkpoint->seed;
     session->resumed = !code;
     session->orders = 0;
+    session->last_step = 0;
     return code;
 }
 
@@ -452,9 +467,9 @@ int mtc_checkpoint_apply(MtcSession *session, const MtcCheckpoint *checkpoint, M
     MtcFault *fault = &session->fault;
     MtcText notes = {NULL, 0, 0};
     int taken[MTC_VALUE] = {0};
-    int code = check_tensors(fault, checkpoint, model, take, partial, &notes);
+    int code = check_tensors(session, checkpoint, take, partial, &notes);
     if (!code)
-        code = check_hash(fault, checkpoint, model, take, partial, &notes);
+        code = check_hash(session, checkpoint, take, partial, &notes);
     if (!code && take != MTC_TAKE_LOAD)
         code = check_blobs_finite(fault, checkpoint, model);
     if (!code)
@@ -482,7 +497,7 @@ int mtc_check_resumed(MtcSession *session, bool partial, MtcText *notes) {
         mtc_fail(&session->fault, MTC_BAD_DATA,
                  "the training data are not those of the checkpoint: it has seen %lld examples, and there are %lld%s",
                  (long long)before, (long long)examples, before == examples ? " others" : "");
-        mtc_note(&session->fault, "--partial goes on with them; --init-from begins anew with the weights");
+        note_advice_of(session, "--partial goes on with them; --init-from begins anew with the weights");
         return session->fault.code;
     }
     mtc_text_add(notes, "  other training data: %lld examples, there were %lld; an epoch begins\n", (long long)examples,
@@ -494,13 +509,26 @@ int mtc_check_resumed(MtcSession *session, bool partial, MtcText *notes) {
 
 /* ---- the C ABI ---- */
 
-static int take_file(MtcSession *session, const char *path, MtcTake take) {
+typedef struct Taking {
+    MtcSession *session;
+    const char *path;
+    MtcTake take;
+} Taking;
+
+static int take_checkpoint(void *context) {
+    const Taking *taking = (const Taking *)context;
     MtcCheckpoint checkpoint;
-    int code = mtc_checkpoint_open(&session->fault, path, &checkpoint);
+    int code = mtc_checkpoint_open(&taking->session->fault, taking->path, &checkpoint);
     if (!code)
-        code = mtc_checkpoint_apply(session, &checkpoint, take, false, NULL);
+        code = mtc_checkpoint_apply(taking->session, &checkpoint, taking->take, false, NULL);
     mtc_checkpoint_close(&checkpoint);
     return code;
+}
+
+static int take_file(MtcSession *session, const char *path, MtcTake take) {
+    Taking taking = {session, path, take};
+    int code = mtc_enter_idle(session);
+    return code ? code : mtc_guard(&session->fault, take_checkpoint, &taking);
 }
 
 int mtc_load(MtcSession *session, const char *path) {

@@ -299,10 +299,12 @@ int mtc_archive_write(MtcFault *fault, const char *path, const char *base, const
     MtcOutput *output;
     MtcHash hash;
     char checksum[CHECKSUM_DIGITS + 1];
+    make_header(&header, metadata, blob, count); /* while no file is open: it may find no memory */
     int code = mtc_output_open_as(fault, path, base, &output);
-    if (code)
+    if (code) {
+        free(header.at);
         return code;
-    make_header(&header, metadata, blob, count);
+    }
     char *digits = find_checksum(header.at, header.length);
     if (digits) {
         begin_checksum(&hash, header.at, header.length, digits);

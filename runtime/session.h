@@ -39,10 +39,14 @@ typedef struct MtcStart {
 
 struct MtcSession {
     const MtcModel *model;
-    const char *program; /* what advice calls the executable */
+    const char *program; /* what advice calls the executable; NULL: a library, of which advice names functions */
     MtcFault fault;
+    int failed; /* the code that it could not be made with: nothing else can be done then */
     MtcDeviceInfo device;
+    int device_index;
     bool open, prepared;
+    bool busy;    /* training calls functions of the caller's */
+    size_t bytes; /* of the device's memory */
     uint64_t seed;
     float knob[MTC_MAX_KNOBS];
 
@@ -51,8 +55,9 @@ struct MtcSession {
     MtcDataOn data_on;
     MtcFeed *feed; /* of training data that lie in host memory: data[MTC_TRAIN] has no arrays then; else NULL */
     MtcData data[MTC_SPLITS];
-    MtcData batch; /* memory for one batch of examples that are no data set, to predict */
-    int *order;    /* of the training examples in mtc_most_orders() epochs */
+    bool lent[MTC_SPLITS][MTC_MAX_FIELDS]; /* the field's memory is the caller's */
+    MtcData batch;                         /* memory for one batch of examples that are no data set, to predict */
+    int *order;                            /* of the training examples in mtc_most_orders() epochs */
     MtcEncoding encoding;
     uint64_t split_seed; /* decided which examples the splits got */
     uint64_t train_hash; /* of the training examples, when there are any */
@@ -77,8 +82,19 @@ int mtc_device_fault(MtcSession *session, const char *error, const char *what);
 int mtc_session_alloc(MtcSession *session, void **memory, size_t bytes, const char *what);
 void mtc_session_free(MtcSession *session, void *memory, size_t bytes); /* of that allocation */
 
+/* What each function of the C ABI begins with: the calling thread works on the session's device. IDLE: and no training is
+ * running that the function would disturb. */
+int mtc_enter(MtcSession *session);
+int mtc_enter_idle(MtcSession *session);
+
 /* As the examples lie: `stride` as in MtcExamples. */
 void mtc_data_strides(const MtcModel *model, int64_t stride, MtcData *data);
+/* One array for each field, but for those that are lent (NULL: none is). */
+int mtc_alloc_data(MtcSession *session, MtcData *data, int64_t examples, int64_t stride, const bool *lent);
+void mtc_free_data(MtcSession *session, MtcData *data, const bool *lent);
+void mtc_release_data(MtcSession *session, int which); /* with everything that belongs to it */
+/* Room for the reports of so many batches at least. */
+int mtc_reserve_evaluation(MtcSession *session, int64_t rows);
 
 /* What a step reads; reports are written to `reports`. */
 MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports);
@@ -90,6 +106,10 @@ int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, i
 int mtc_measure(MtcSession *session);
 /* May take the arrays: they are NULL then. */
 int mtc_session_set_data(MtcSession *session, int which, MtcExamples *examples);
+/* Arrays of the caller's, on the host or, where lent[i], on the device; NULL fields are not looked at. Do the kernels reach
+ * those that are lent? Are all classes those of their fields? */
+int mtc_check_lent(MtcSession *session, const void *const *fields, const bool *lent);
+int mtc_check_classes(MtcSession *session, int64_t examples, const void *const *fields, const bool *lent);
 /* A fault where the training data are not on the device, for what needs them there. */
 int mtc_needs_device_data(MtcSession *session);
 
@@ -111,6 +131,7 @@ size_t mtc_tensor_bytes(const MtcTensor *tensor);
  * is there; its values in the one order from those in the other. */
 bool mtc_is_permuted(const MtcTensor *tensor);
 void mtc_file_dim(const MtcTensor *tensor, int64_t dim[8]);
+void mtc_file_strides(const MtcTensor *tensor, int64_t stride[8]); /* elements in memory between neighbours there */
 const char *mtc_tensor_shape(const MtcTensor *tensor);
 int64_t mtc_file_element(const MtcTensor *tensor, int64_t element);
 void mtc_to_file(const MtcTensor *tensor, const void *values, void *file);

@@ -3,6 +3,7 @@
 #include "checkpoint.h"
 #include "feed.h"
 #include "finite.h"
+#include "library.h"
 
 #include "random.h"
 
@@ -127,7 +128,7 @@ static int ready(MtcSession *session) {
     if (code || session->prepared)
         return code;
     MtcRun run = mtc_run(session, &session->data[MTC_TRAIN], session->trainer->reports);
-    code = mtc_device_fault(session, session->model->prepare(&run), "preparing the step");
+    code = mtc_device_fault(session, mtc_model_prepare(session->model, &run), "preparing the step");
     session->prepared = !code;
     return code;
 }
@@ -169,7 +170,7 @@ static const char *renew_orders(MtcSession *session, MtcChunk *chunk, int64_t st
     if (session->feed) /* that of a window, whatever the epoch */
         return NULL;
     if (session->model->shuffle)
-        return session->model->shuffle(&run, session->order, session->at.epoch, epochs);
+        return mtc_model_shuffle(session->model, &run, session->order, session->at.epoch, epochs);
     return upload_orders(session, chunk, epochs);
 }
 
@@ -204,7 +205,7 @@ static const char *enqueue_segment(MtcSession *session, const MtcTraining *train
     clock[1] = (at->epoch - session->order_epoch) * trainer->steps_per_epoch + at->epoch_step;
     clock[2] = chunk->steps;
     error = error ? error : mtc_upload(session->clock, clock, 3 * sizeof *clock);
-    error = error ? error : session->model->train(&run, steps);
+    error = error ? error : mtc_model_train(session->model, &run, steps);
     if (session->feed && !error)
         error = mtc_feed_ahead(session);
     chunk->steps += steps;
@@ -335,6 +336,11 @@ int mtc_train_run(MtcSession *session, MtcTraining *training) {
     return code;
 }
 
+int64_t mtc_last_step(const MtcSession *session, int64_t epochs) {
+    const MtcPosition *at = &session->at;
+    return at->step - at->epoch_step + (epochs - at->epoch) * mtc_batches(session, &session->data[MTC_TRAIN]);
+}
+
 /* ---- the C ABI ---- */
 
 typedef struct ReportCopy {
@@ -351,6 +357,9 @@ static void copy_reports(void *user, int64_t first, int64_t count, const double 
 int mtc_train(MtcSession *session, int64_t steps, double *reports) {
     ReportCopy copy = {session->model->reports, session->at.step, reports};
     MtcTraining training;
+    int code = mtc_enter_idle(session);
+    if (code)
+        return code;
     if (steps < 0 || steps > INT64_MAX - session->at.step)
         return mtc_fail(&session->fault, MTC_USAGE, "cannot train %lld steps", (long long)steps);
     memset(&training, 0, sizeof training);

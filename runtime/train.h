@@ -30,6 +30,8 @@ typedef struct MtcTraining {
 } MtcTraining;
 
 int mtc_train_run(MtcSession *session, MtcTraining *training);
+/* Where a training of so many epochs ends, as far as data and position say now. */
+int64_t mtc_last_step(const MtcSession *session, int64_t epochs);
 void mtc_trainer_free(MtcSession *session);
 
 /* The bytes of the arena that hold weights, buffers and states, in order; a copy has them one after the other. */

@@ -40,8 +40,7 @@ const char *mtc_tensor_shape(const MtcTensor *tensor) {
     return mtc_shape(tensor->rank, dim);
 }
 
-/* How far apart neighbours along each axis of the file lie in memory. */
-static void file_strides(const MtcTensor *tensor, int64_t stride[8]) {
+void mtc_file_strides(const MtcTensor *tensor, int64_t stride[8]) {
     for (int k = 0; k < tensor->rank; k++) {
         stride[k] = 1;
         for (int axis = axis_in_memory(tensor, k) + 1; axis < tensor->rank; axis++)
@@ -51,7 +50,7 @@ static void file_strides(const MtcTensor *tensor, int64_t stride[8]) {
 
 int64_t mtc_file_element(const MtcTensor *tensor, int64_t element) {
     int64_t stride[8], at = 0;
-    file_strides(tensor, stride);
+    mtc_file_strides(tensor, stride);
     for (int k = 0; k < tensor->rank; k++) {
         int64_t size = tensor->dim[axis_in_memory(tensor, k)];
         at = at * size + element / stride[k] % size;
@@ -64,7 +63,7 @@ static void permute(const MtcTensor *tensor, const char *from, char *to, bool to
     const size_t size = mtc_type_size(tensor->type);
     int64_t dim[8], stride[8], index[8] = {0}, at = 0;
     mtc_file_dim(tensor, dim);
-    file_strides(tensor, stride);
+    mtc_file_strides(tensor, stride);
     for (int64_t i = 0, count = mtc_elements(tensor->rank, dim); i < count; i++) {
         memcpy(to + (size_t)(to_file ? i : at) * size, from + (size_t)(to_file ? at : i) * size, size);
         for (int k = tensor->rank - 1; k >= 0; k--) {
@@ -87,22 +86,27 @@ void mtc_from_file(const MtcTensor *tensor, const void *file, void *values) {
 
 /* ---- by name ---- */
 
-static int locate(MtcSession *session, const char *name, size_t bytes, const MtcTensor **tensor) {
+static int find_tensor(MtcSession *session, const char *name, const MtcTensor **tensor) {
     const MtcModel *model = session->model;
+    int code = mtc_enter(session);
     *tensor = mtc_find_tensor(model, name);
-    if (!*tensor) {
-        const char **names = (const char **)malloc((size_t)(model->tensors + 1) * sizeof *names);
-        for (int i = 0; names && i < model->tensors; i++)
-            names[i] = model->tensor[i].name;
-        const char *nearest = names ? mtc_nearest(name, names, model->tensors) : NULL;
-        free(names);
-        return mtc_fail(&session->fault, MTC_USAGE, "there is no tensor '%s'%s%s%s", name,
-                        nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
-    }
-    if (bytes != mtc_tensor_bytes(*tensor))
-        return mtc_fail(&session->fault, MTC_USAGE, "tensor '%s' is %s of type %s, %zu bytes; given %zu", name,
+    if (code || *tensor)
+        return code;
+    const char **names = (const char **)malloc((size_t)(model->tensors + 1) * sizeof *names);
+    for (int i = 0; names && i < model->tensors; i++)
+        names[i] = model->tensor[i].name;
+    const char *nearest = names ? mtc_nearest(name, names, model->tensors) : NULL;
+    free(names);
+    return mtc_fail(&session->fault, MTC_USAGE, "there is no tensor '%s'%s%s%s", name,
+                    nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+static int find_values(MtcSession *session, const char *name, size_t bytes, const MtcTensor **tensor) {
+    int code = find_tensor(session, name, tensor);
+    if (!code && bytes != mtc_tensor_bytes(*tensor))
+        code = mtc_fail(&session->fault, MTC_USAGE, "tensor '%s' is %s of type %s, %zu bytes; given %zu", name,
                         mtc_tensor_shape(*tensor), mtc_type_name((*tensor)->type), mtc_tensor_bytes(*tensor), bytes);
-    return 0;
+    return code;
 }
 
 int mtc_read_tensor(MtcSession *session, const MtcTensor *tensor, void *values) {
@@ -130,7 +134,7 @@ int mtc_write_file_values(MtcSession *session, const MtcTensor *tensor, const vo
 
 int mtc_get(MtcSession *session, const char *name, void *values, size_t bytes) {
     const MtcTensor *tensor;
-    int code = locate(session, name, bytes, &tensor);
+    int code = find_values(session, name, bytes, &tensor);
     if (code || !mtc_is_permuted(tensor))
         return code ? code : mtc_read_tensor(session, tensor, values);
     void *stored = malloc(bytes);
@@ -143,13 +147,24 @@ int mtc_get(MtcSession *session, const char *name, void *values, size_t bytes) {
 
 int mtc_set(MtcSession *session, const char *name, const void *values, size_t bytes) {
     const MtcTensor *tensor;
-    int code = locate(session, name, bytes, &tensor);
+    int code = find_values(session, name, bytes, &tensor);
     return code ? code : mtc_write_file_values(session, tensor, values);
+}
+
+int mtc_locate(MtcSession *session, const char *name, void **memory) {
+    const MtcTensor *tensor;
+    int code = find_tensor(session, name, &tensor);
+    if (!code)
+        code = mtc_device_fault(session, mtc_synchronize(), "the work before");
+    *memory = code ? NULL : session->arena + tensor->offset;
+    return code;
 }
 
 int mtc_set_knob(MtcSession *session, const char *name, double value) {
     const MtcModel *model = session->model;
     const char *names[MTC_MAX_KNOBS];
+    if (session->failed)
+        return session->failed;
     for (int i = 0; i < model->knobs; i++) {
         const MtcKnob *knob = &model->knob[i];
         names[i] = knob->name;

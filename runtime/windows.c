@@ -81,9 +81,25 @@ static int check_token_header(MtcFault *fault, const char *path, const TokenForm
     return 0;
 }
 
+/* Tokens of 32 bits read as those of 16: every second number is the upper half of a class, 0 below 65536 classes. */
+static bool looks_wide(const MtcField *field, const uint8_t *bytes, size_t size) {
+    enum { PAIR = 4, LEAST = 128, MOST = 65536 };
+    const size_t pairs = size / PAIR < MOST ? size / PAIR : MOST;
+    const uint32_t largest = (uint32_t)(field->classes - 1) >> 16;
+    uint32_t lower = 0;
+    if (size % PAIR || pairs < LEAST)
+        return false;
+    for (size_t i = 0; i < pairs; i++) {
+        lower |= read_little_endian(bytes + PAIR * i, 2);
+        if (read_little_endian(bytes + PAIR * i + 2, 2) > largest)
+            return false;
+    }
+    return lower > largest; /* else neither half of them says anything */
+}
+
 /* Where the tokens begin and how wide they are; without a header, 16 bits. */
-static int token_layout(MtcFault *fault, const char *path, const uint8_t *bytes, size_t size, size_t *begin,
-                        size_t *width) {
+static int token_layout(MtcFault *fault, const MtcField *field, const char *path, const uint8_t *bytes, size_t size,
+                        size_t *begin, size_t *width) {
     const TokenFormat *format = size >= 4 ? token_format_of(read_little_endian(bytes, 4)) : NULL;
     *begin = format ? TOKEN_HEADER_BYTES : 0;
     *width = format ? format->width : sizeof(uint16_t);
@@ -95,13 +111,23 @@ static int token_layout(MtcFault *fault, const char *path, const uint8_t *bytes,
                         read_little_endian(bytes, 4), token_formats[0].magic, token_formats[1].magic);
     if (size % sizeof(uint16_t))
         return mtc_fail(fault, MTC_BAD_DATA, "%s: has %zu bytes: without a header tokens have two each", path, size);
+    if (looks_wide(field, bytes, size)) {
+        mtc_fail(
+            fault, MTC_BAD_DATA,
+            "%s: every second number of 16 bits is %s: these look like tokens of 32 or 64 bits, and without a header "
+            "tokens have 16",
+            path, field->classes > UINT16_MAX + 1 ? "tiny" : "0");
+        mtc_note(fault, "write 16 bits (NumPy: '<u2'), or 32 behind the header that has the magic %u",
+                 token_formats[1].magic);
+        return fault->code;
+    }
     return 0;
 }
 
 int mtc_parse_tokens(MtcFault *fault, const MtcField *field, const char *path, const uint8_t *bytes, size_t size,
                      void **token, int64_t *count) {
     size_t begin, width;
-    if (token_layout(fault, path, bytes, size, &begin, &width))
+    if (token_layout(fault, field, path, bytes, size, &begin, &width))
         return fault->code;
     *count = (int64_t)((size - begin) / width);
     *token = malloc((size_t)*count * mtc_type_size(field->type) + 1);

@@ -145,6 +145,31 @@ def test_product_that_is_read_in_another_order_is_kept(compiled, statements):
     compiled(statements, "--emit=c", width=6)
 
 
+@pytest.mark.parametrize("flag", ["--emit=cu", "--emit=c"])
+def test_field_that_is_put_in_memory_late(mtc, tmp_path, flag):
+    """A gradient needs x as it lies in memory; the kernel that puts it there comes before all that read x, so nothing joins it."""
+    path = tmp_path / "m.mt"
+    path.write_text("""data {
+  train = npy("x", "y")
+  x : f32[32]
+  y : f32[32]
+}
+model {
+  a = rms_norm(rms_norm(x))
+  b = linear(x, 32)
+  c = rms_norm(b)
+  out = linear(a * b + rms_norm(b) + c, 32)
+}
+train {
+  loss = mse(out, y)
+  optimizer = sgd(0.1)
+  batch = 8
+}
+""")
+    done = mtc(flag, path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_rider_loads_nothing_twice(mtc):
     """The bias gradient reads the product's operand, not what the operand was computed from."""
     product = kernels(mtc, GOLDEN / "fuse-columns.mt")["d_h_weight"]

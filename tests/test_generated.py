@@ -90,14 +90,14 @@ def test_names_of_the_program_are_no_names_of_values(name, mtc, tmp_path):
 
 
 def test_long_strings_stay_whole(mtc, tmp_path):
-    """Lines that are too long are broken, but never in a string."""
+    """Lines that are too long are broken, in a string only into pieces that are the same string."""
     path = "a folder, .b = (1), " * 9 + "x"
     optimizer = "adamw(cosine_lr(1e-3, final = 1e-6, warmup = 0.05 * total_steps), weight_decay = 0.01 * steps_per_epoch, eps = 0.1)"
     text = MODEL.format(source=f'idx("{path}", "{path}")', field="x", value="h", optimizer=optimizer)
     statement = "h = tanh(linear(normalize(x), 3, init = normal(0, 0.02), bias = true, name = \"a_long_name_of_a_layer\"), )"
     source = compiles(mtc, tmp_path / "model.mt", text.replace("h = tanh(linear(normalize(x), 3))", statement))
     assert source.count(f'"{path}"') == 2
-    assert f'"optimizer = {optimizer}\\n"' in source or f'"optimizer = {optimizer}"' in source
+    assert f"optimizer = {optimizer}" in re.sub(r'"\n +"', "", source)
 
 
 def test_a_scalar_weight_of_the_same_name(mtc, tmp_path):

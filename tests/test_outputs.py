@@ -75,3 +75,30 @@ def test_two_outputs(fake, folder):
 
 def test_what_is_no_file_is_not_destroyed(fake, folder):
     fake(folder, "--log", "/dev/null", "--save", "/dev/null", "--quiet")
+
+
+@pytest.mark.parametrize("flag, kind", [("--save", "no checkpoint (safetensors)"), ("--log", "no log of a run (JSON lines)")])
+@pytest.mark.parametrize("content", ["notes, and more notes\n", "{}", "x"])
+def test_files_of_another_kind(content, flag, kind, fake, folder):
+    (folder / "notes.txt").write_text(content)
+    message = refused(fake, folder, flag, "notes.txt")
+    assert f"{flag} notes.txt would replace a file that is {kind}" in message and "choose another name" in message
+    (folder / "empty").write_text("")
+    fake(folder, flag, "empty", "--quiet")
+    fake(folder, flag, "empty", "--quiet")  # what it wrote itself
+
+
+def test_a_log_that_is_no_checkpoint_and_the_other_way_round(fake, folder):
+    fake(folder, "--log", "a", "--save", "b", "--quiet")
+    assert "--save a would replace" in refused(fake, folder, "--save", "a")
+    assert "--log b would replace" in refused(fake, folder, "--log", "b")
+    (folder / "w-best.safetensors").write_text("no weights")
+    assert "its best weights w-best.safetensors would replace" in refused(fake, folder, "--save", "w")
+
+
+def test_predictions_replace_predictions_only(fake, folder):
+    fake(folder, "--save", "w", "--quiet")
+    (folder / "p.txt").write_text("0.5 0.5")
+    assert "is no array of predictions (npy)" in refused(fake, folder, "predict", "--load", "w", "--output", "p.txt")
+    for _ in range(2):
+        fake(folder, "predict", "--load", "w", "--output", "p.npy")

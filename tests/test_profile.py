@@ -42,6 +42,59 @@ def test_table(compile_model):
     assert re.search(r"^step as trained +[\d.]+  all phases, openmp$", text, re.M)
 
 
+DEEP = """data {
+  train = table([[0.5, 1, 0], [1, -2, 1]])
+  x     : f32[2]
+  label : class[2]
+}
+model {
+  h = linear(x, 8)
+  repeat i in 0..DEPTH {
+    h = tanh(linear(h, 8, name = "layers.{i}"))
+  }
+  y = linear(h, 2)
+}
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+  batch     = 2
+}
+"""
+
+
+def rows_of(text):
+    """name, phase, us, share, the line"""
+    return re.findall(r"^(\S+(?: x\d+)?) +(\d+) +([\d.]+) +(\d+)% .*  (\d+): .*$", text, re.M)
+
+
+def test_equal_kernels_of_layers_are_one_row(compile_model):
+    program = compile_model(DEEP.replace("DEPTH", "6"))
+    names = [row[0] for row in rows_of(program("profile", *FLAGS).stdout)]
+    assert any(re.fullmatch(r"\w*\*\w* x[3-6]", name) for name in names) and len(names) == len(set(names))
+    counts = [int(name.partition(" x")[2] or 1) for name in names]
+    assert sum(counts) == len(kernels(program)["kernels"]) > len(names)
+
+
+def test_the_longest(compile_model):
+    text = compile_model(MODEL)("profile", *FLAGS, "--top", 2).stdout
+    rows = rows_of(text)
+    others = re.search(r"^(\d+) others +([\d.]+) ", text, re.M)
+    assert len(rows) == 2 and float(rows[0][2]) >= float(rows[1][2])
+    assert int(others[1]) + 2 == len(kernels(compile_model(MODEL))["kernels"])
+    total = float(re.search(r"^sum +([\d.]+) ", text, re.M)[1])
+    assert sum(float(row[2]) for row in rows) + float(others[2]) == pytest.approx(total, abs=0.05)
+
+
+def test_many_rows(compile_model):
+    """Layers of different widths are different kernels: more than are shown."""
+    layers = "\n".join(f"  h{n} = tanh(linear({f'h{n - 1}' if n else 'h'}, {9 + n}))" for n in range(40))
+    text = re.sub(r"  repeat.*?\n  \}", lambda _: layers, DEEP, flags=re.S).replace("linear(h, 2)", "linear(h39, 2)")
+    shown = compile_model(text)("profile", *FLAGS).stdout
+    rows = rows_of(shown)
+    assert len(rows) == 40 and [float(row[2]) for row in rows] == sorted((float(row[2]) for row in rows), reverse=True)
+    assert re.search(r"^\d+ others .*'--top \d+' shows all", shown, re.M)
+
+
 def test_kernels_are_those_of_the_schedule(compile_model, mtc):
     dump = mtc("--emit=fused", MODEL, "--target", "cpu").stdout
     assert [kernel["name"] for kernel in kernels(compile_model(MODEL))["kernels"]] != []

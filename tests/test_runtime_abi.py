@@ -1,12 +1,16 @@
 """The C ABI, as another language calls it."""
 
 import ctypes
+import os
 import resource
+import subprocess
 
 import numpy as np
 import pytest
 
 from fake_data import examples, unpack
+from conftest import ROOT
+from runtime_library import SANITIZERS, build_program
 
 pytest_plugins = ["fake_model"]
 
@@ -194,3 +198,29 @@ def test_bad_weights_are_not_saved(trained, tmp_path):
     assert trained.set(b"logits.bias", bias.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(bias.nbytes)) == 0
     assert trained.save(str(tmp_path / "w").encode()) == BAD_DATA and not list(tmp_path.iterdir())
     assert "'logits.bias' is not finite: element [1] is inf\n  fake.mt:9: logits = " in trained.message()
+
+
+# ---- a program in C ----
+
+WRAPPED = [f"-Wl,--wrap={name}" for name in ("malloc", "calloc", "realloc", "posix_memalign")]
+
+
+def run_embed(built, folder, name, command, *flags, library_flags=(), **environment):
+    sources = [ROOT / "tests" / "runtime" / name for name in ("embed.c", "fake.c")] + [ROOT / "runtime" / "device_cpu.c"]
+    program = build_program(built / name, sources, *flags, library_flags=library_flags)
+    done = subprocess.run([program, command, folder.path], capture_output=True, text=True, env={**os.environ, **environment})
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+@pytest.mark.parametrize("sanitizers", [SANITIZERS, ["-fsanitize=thread"]], ids=["address", "thread"])
+def test_threads_under_sanitizers(sanitizers, built, folder):
+    name = "embed-" + sanitizers[0].partition("=")[2].replace(",", "-")
+    done = run_embed(built, folder, name, "sessions", library_flags=sanitizers)
+    assert not done.stdout and not done.stderr
+
+
+def test_allocations_that_fail(built, folder):
+    """Each of them in turn: the library says so, and the process lives."""
+    done = run_embed(built, folder, "embed-short", "short", "-DSHORT", *WRAPPED, OMP_NUM_THREADS="2")
+    assert int(done.stdout.split()[0]) > 100 and not done.stderr

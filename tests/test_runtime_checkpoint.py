@@ -235,7 +235,7 @@ def test_full_disk_keeps_the_old_file(fake, folder):
 
 def test_links_are_followed(fake, folder, saved):
     (folder / "link").symlink_to("target")
-    (folder / "target").write_bytes(b"old")
+    (folder / "target").write_bytes(b"")
     fake(folder, "--save", "link", "--quiet")
     assert (folder / "link").is_symlink() and (folder / "target").read_bytes() == saved
 

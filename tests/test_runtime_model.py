@@ -145,8 +145,9 @@ def test_library_of_the_documentation(digits, mtc, tmp_path):
                     "-o", tmp_path / "user", f"-Wl,-rpath,{tmp_path}"], check=True)
     environment = {**os.environ, "MTC_DATA_DIR": str(digits), "OMP_NUM_THREADS": "2"}
     done = subprocess.run([tmp_path / "user"], cwd=tmp_path, env=environment, capture_output=True, text=True)
-    first, last, test = re.fullmatch(r"loss ([\d.]+), then ([\d.]+); test loss ([\d.]+)\n", done.stdout).groups()
-    assert float(first) > 2 * float(last) and float(test) < float(first) and (tmp_path / "model.safetensors").exists()
+    told = [re.fullmatch(r"epoch (\d): loss ([\d.]+), test loss ([\d.]+)", line).groups() for line in done.stdout.splitlines()]
+    assert [row[0] for row in told] == ["1", "2", "3"] and float(told[0][1]) > 2 * float(told[2][1])
+    assert float(told[2][2]) < float(told[0][1]) and (tmp_path / "model.safetensors").exists()
 
 
 def test_library_offers_only_its_interface(mtc, tmp_path):

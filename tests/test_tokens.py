@@ -206,3 +206,19 @@ BAD_TOKENS = {
 def test_bad_tokens(case, read):
     content, says = BAD_TOKENS[case]
     assert says in read(content, "tokens", 50257, 65, 64, code=BAD_DATA)
+
+
+@pytest.mark.parametrize("dtype", ["<u4", "<i8"])
+@pytest.mark.parametrize("classes", [50257, 128256])
+def test_wide_tokens_without_a_header(dtype, classes, read):
+    tokens = np.random.default_rng(0).integers(0, classes, 4000)
+    message = read(tokens.astype(dtype).tobytes(), "tokens", classes, 9, 8, code=BAD_DATA)
+    assert "look like tokens of 32 or 64 bits, and without a header tokens have 16" in message
+    assert "write 16 bits (NumPy: '<u2'), or 32 behind the header that has the magic 20240801" in message
+
+
+@pytest.mark.parametrize("tokens", [[0] * 4000, [7, 0] * 60, [1, 0] * 2000 + [3, 2], [5] * 4000])
+def test_narrow_tokens_without_a_header(tokens, read):
+    """All the same, few, or one that breaks the rule: no reason to doubt them."""
+    sets, _ = read(np.array(tokens, "<u2").tobytes(), "tokens", 10, 9, 8)
+    assert sets["train"] == windows(tokens, 9, 8)

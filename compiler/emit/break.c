@@ -36,6 +36,18 @@ static size_t up_to_operator(const char *text, int prec, size_t room) {
     return end;
 }
 
+/* The same of the first operator of that strength that something stands behind. */
+static size_t up_to_first_operator(const char *text, int prec) {
+    int depth = 0;
+    for (const char *at = text; *at; at++) {
+        depth += nesting(*at);
+        size_t length = (size_t)(at + 1 - text) + strcspn(at + 1, " ");
+        if (depth == 0 && *at == ' ' && infix_at(at + 1) == prec && text[length])
+            return length;
+    }
+    return 0;
+}
+
 /* Bytes before the ":" of the text's first "?". Between them may stand other conditions. */
 static size_t up_to_colon(const char *text) {
     int depth = 0, open = 0;
@@ -165,11 +177,90 @@ static bool break_arguments(const Breaker *b, int columns, const char *before, c
     return true;
 }
 
+/* ---- trying ---- */
+
+enum { MAX_NESTING = 64 };
+
+/* Counts lines instead of writing them. */
+typedef struct Probe {
+    Writer w; /* first: what is put is told by it */
+    int lines;
+    bool overflows;
+} Probe;
+
+static void count_line(Writer *w, int columns, const char *text, size_t length) {
+    Probe *probe = (Probe *)w;
+    (void)text;
+    probe->lines++;
+    probe->overflows |= columns + length > LONGEST_LINE;
+}
+
+typedef void Layout(const Breaker *b, int columns, const char *line, const char *value);
+
+/* Lines that the layout takes; 0: one of them is too long. */
+static int try_layout(const Breaker *b, Layout *layout, int columns, const char *line, const char *value) {
+    Probe probe = {.w = {.text = TEXT(b->w->text.arena)}};
+    Breaker trial = {&probe.w, count_line};
+    layout(&trial, columns, line, value);
+    return probe.overflows ? 0 : probe.lines;
+}
+
+/* ---- subscripts ---- */
+
+/* The innermost subscript that ends behind `room` bytes and begins before: where it opens and closes; 0: there is none. */
+static size_t long_subscript(const char *text, size_t room, size_t *close) {
+    size_t open[MAX_NESTING], found = 0;
+    int depth = 0;
+    for (size_t k = 0; text[k] && !found; k++) {
+        if (nesting(text[k]) > 0 && depth < MAX_NESTING)
+            open[depth] = k;
+        if (nesting(text[k]) < 0 && depth <= MAX_NESTING && text[k] == ']' && open[depth - 1] < room && k >= room) {
+            *close = k;
+            found = open[depth - 1];
+        }
+        depth += nesting(text[k]);
+    }
+    return found;
+}
+
+/* "x[a +\n  b] = c;": the terms of an index below one another, and behind its bracket what is left. */
+static bool break_subscript(const Breaker *b, int columns, const char *text) {
+    Arena *arena = b->w->text.arena;
+    size_t close = 0, open = columns < LONGEST_LINE ? long_subscript(text, LONGEST_LINE - (size_t)columns, &close) : 0;
+    if (!open)
+        return false;
+    const char *index = arena_strndup(arena, text + open + 1, close - open - 1);
+    int aligned = columns + (int)open + 1, prec = precedence(index);
+    for (const char *before = arena_strndup(arena, text, open + 1); *index; before = "") {
+        size_t room = aligned < LONGEST_LINE ? LONGEST_LINE - (size_t)aligned : 0;
+        bool last = strlen(index) + 1 <= room;
+        size_t length = last ? strlen(index) : up_to_operator(index, prec, room);
+        if (!length)
+            return false;
+        const char *end = last ? text + close : "";
+        put(b, *before ? columns : aligned, arena_printf(arena, "%s%.*s%s", before, (int)length, index, end));
+        index += length + !last;
+    }
+    return true;
+}
+
+static void lay_expression(const Breaker *b, int columns, const char *before, const char *text) {
+    break_expression(b, columns, before, text);
+}
+
+static void lay_subscript(const Breaker *b, int columns, const char *before, const char *text) {
+    if (!break_subscript(b, columns, arena_printf(b->w->text.arena, "%s%s", before, text)))
+        lay_expression(b, columns, before, text);
+}
+
 static void put_or_break(const Breaker *b, int columns, const char *before, const char *text) {
-    if (columns + strlen(before) + strlen(text) > LONGEST_LINE)
-        break_expression(b, columns, before, text);
-    else
+    if (columns + strlen(before) + strlen(text) <= LONGEST_LINE)
         put(b, columns, arena_printf(b->w->text.arena, "%s%s", before, text));
+    else if (try_layout(b, lay_expression, columns, before, text) ||
+             !try_layout(b, lay_subscript, columns, before, text))
+        lay_expression(b, columns, before, text);
+    else
+        lay_subscript(b, columns, before, text);
 }
 
 /* "a ? b * c : d" where "? b * c" needs two lines: they begin beside the condition, and ":" stands below the "?". */
@@ -184,20 +275,66 @@ static bool break_choice(const Breaker *b, int columns, const char *head, const 
     return true;
 }
 
-/* "a ? b : c": clang-format puts its parts on lines of their own, below the condition and indented. */
+/* A part of "a ? b : c", whose further lines are indented by `extra`. */
+static void put_part(const Breaker *b, int columns, const char *before, const char *text, int extra) {
+    int prec = precedence(text), aligned = columns + (int)strlen(before);
+    bool fits = aligned + strlen(text) <= LONGEST_LINE || aligned >= LONGEST_LINE || prec == PREC_COND;
+    size_t length = fits ? 0 : up_to_operator(text, prec, LONGEST_LINE - (size_t)aligned);
+    if (!length) {
+        put_or_break(b, columns, before, text);
+        return;
+    }
+    put(b, columns, arena_printf(b->w->text.arena, "%s%.*s", before, (int)length, text));
+    put_or_break(b, aligned + extra, "", text + length + 1);
+}
+
+/* "a ? b : c" as three parts. */
+typedef struct Choice {
+    const char *condition, *yes, *no;
+} Choice;
+
+static Choice choice_of(Arena *arena, const char *text) {
+    size_t question = up_to_question(text), colon = up_to_colon(text);
+    return (Choice){arena_strndup(arena, text, question - 1),
+                    arena_strndup(arena, text + question + 2, colon - question - 3), text + colon + 2};
+}
+
+/* Its parts on lines of their own, below the condition and indented. */
+static void lay_parts(const Breaker *b, int columns, const char *before, const char *text) {
+    Choice choice = choice_of(b->w->text.arena, text);
+    int inner = columns + (int)strlen(before) + 4;
+    put_part(b, columns, before, choice.condition, 8);
+    put_part(b, inner, "? ", choice.yes, 4);
+    put_part(b, inner, ": ", choice.no, 4);
+}
+
+/* "a ? b" on a line, and ": c" below the "?". */
+static void lay_beside(const Breaker *b, int columns, const char *before, const char *text) {
+    Arena *arena = b->w->text.arena;
+    Choice choice = choice_of(arena, text);
+    const char *head = arena_printf(arena, "%s%s ? ", before, choice.condition);
+    if (columns + strlen(head) + strlen(choice.yes) <= LONGEST_LINE ||
+        !break_subscript(b, columns, arena_printf(arena, "%s%s", head, choice.yes)))
+        put(b, columns, arena_printf(arena, "%s%s", head, choice.yes));
+    put_part(b, columns + (int)strlen(head) - 2, ": ", choice.no, 4);
+}
+
 static bool break_condition(const Breaker *b, int columns, const char *before, const char *text) {
     if (precedence(text) != PREC_COND)
         return false;
-    size_t question = up_to_question(text), colon = up_to_colon(text);
-    int inner = columns + (int)strlen(before) + 4;
     Arena *arena = b->w->text.arena;
-    const char *yes = arena_strndup(arena, text + question + 2, colon - question - 3), *no = text + colon + 2;
-    bool fits = inner + strlen("? ") + strlen(yes) <= LONGEST_LINE;
-    if (!fits && break_choice(b, columns, arena_printf(arena, "%s%.*s? ", before, (int)question, text), yes, no))
+    Choice choice = choice_of(arena, text);
+    int inner = columns + (int)strlen(before) + 4;
+    bool fits = inner + strlen("? ") + strlen(choice.yes) <= LONGEST_LINE;
+    const char *head = arena_printf(arena, "%s%s ? ", before, choice.condition);
+    if (!fits && break_choice(b, columns, head, choice.yes, choice.no))
         return true;
-    put(b, columns, arena_printf(arena, "%s%.*s", before, (int)question - 1, text));
-    put_or_break(b, inner, "? ", yes);
-    put_or_break(b, inner, ": ", no);
+    int parts = try_layout(b, lay_parts, columns, before, text),
+        beside = try_layout(b, lay_beside, columns, before, text);
+    if (beside && (!parts || beside < parts))
+        lay_beside(b, columns, before, text);
+    else
+        lay_parts(b, columns, before, text);
     return true;
 }
 
@@ -207,12 +344,16 @@ static void break_expression(const Breaker *b, int columns, const char *before, 
         return;
     int prec = precedence(text), aligned = columns + (int)strlen(before);
     size_t length = aligned < LONGEST_LINE ? up_to_operator(text, prec, LONGEST_LINE - (size_t)aligned) : 0;
-    if (!length) {
+    size_t first = *text == '(' ? up_to_first_operator(text, prec) : 0;
+    if (!length && !first) {
         if (!break_arguments(b, columns, before, text))
             put(b, columns, arena_printf(b->w->text.arena, "%s%s", before, text));
         return;
     }
-    put(b, columns, arena_printf(b->w->text.arena, "%s%.*s", before, (int)length, text));
+    if (length)
+        put(b, columns, arena_printf(b->w->text.arena, "%s%.*s", before, (int)length, text));
+    else
+        put_or_break(b, columns, before, arena_strndup(b->w->text.arena, text, length = first));
     put_or_break(b, aligned, "", text + length + 1);
 }
 
@@ -227,7 +368,22 @@ static int lines_of_pieces(const char *text, int columns) {
     return lines;
 }
 
-static void break_assignment(const Breaker *b, int columns, const char *line, const char *value) {
+/* What is assigned stands behind the last line of a subscript, here or on the left. */
+static void lay_behind(const Breaker *b, int columns, const char *line, const char *value) {
+    (void)value;
+    if (!break_subscript(b, columns, line))
+        put(b, columns, line);
+}
+
+/* It stands below. */
+static void lay_below(const Breaker *b, int columns, const char *line, const char *value) {
+    const char *before = arena_strndup(b->w->text.arena, line, (size_t)(value - line) - 1);
+    if (columns + strlen(before) <= LONGEST_LINE || !break_subscript(b, columns, before))
+        put(b, columns, before);
+    put_or_break(b, columns + 4, "", value);
+}
+
+static void lay_out(const Breaker *b, int columns, const char *line, const char *value) {
     const char *before = arena_strndup(b->w->text.arena, line, (size_t)(value - line));
     int aligned = lines_of_pieces(value, columns + (int)strlen(before)), below = lines_of_pieces(value, columns + 4);
     if (below != 1 && ((aligned && aligned <= below + 1) || !below)) {
@@ -236,6 +392,20 @@ static void break_assignment(const Breaker *b, int columns, const char *line, co
     }
     b->put(b->w, columns, before, strlen(before) - 1);
     put_or_break(b, columns + 4, "", value);
+}
+
+/* Where a subscript is too long for a line, the way that takes the fewest. */
+static void break_assignment(const Breaker *b, int columns, const char *line, const char *value) {
+    static Layout *const layouts[] = {lay_out, lay_behind, lay_below};
+    Layout *best = lay_out;
+    int fewest = try_layout(b, best, columns, line, value);
+    for (size_t k = 1, fits = fewest > 0; !fits && k < sizeof layouts / sizeof *layouts; k++) {
+        int lines = try_layout(b, layouts[k], columns, line, value);
+        bool better = lines && (!fewest || lines < fewest);
+        fewest = better ? lines : fewest;
+        best = better ? layouts[k] : best;
+    }
+    best(b, columns, line, value);
 }
 
 /* "auto out = [&](int i) { x; };" */

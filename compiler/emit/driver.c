@@ -133,8 +133,8 @@ static Command build_command(Driver *d, const char *source, const char *output) 
 
 /* ---- the cache's key ---- */
 
-/* Another version of a compiler is another file. */
-static void hash_compiler(Sha256 *hash, const char *path) {
+/* Another version of a compiler is another file; and the runtime's library may be older than its sources. */
+static void hash_file(Sha256 *hash, const char *path) {
     struct stat status = {0};
     stat(path, &status);
     sha256_add(hash, &status.st_size, sizeof status.st_size);
@@ -161,7 +161,9 @@ static const char *program_key(Driver *d, const Emission *whole) {
     Command command = build_command(d, "", "");
     for (int i = 0; command.at[i]; i++)
         sha256_add_string(&hash, command.at[i]);
-    hash_compiler(&hash, command.at[0]);
+    hash_file(&hash, command.at[0]);
+    if (!d->build->standalone)
+        hash_file(&hash, d->tools->library);
     if (!d->tools->cuda)
         hash_processor(&hash, d->arena);
     return sha256_hex(&hash, d->arena);

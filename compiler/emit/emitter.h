@@ -87,6 +87,14 @@ typedef struct Target {
     bool (*product)(Body *row, const Stage *stage, const char *extent);
 } Target;
 
+/* A line of the model file, or of one that it includes. */
+typedef struct Statement {
+    const Source *source;
+    const char *file; /* as it is shown; NULL: the model file */
+    int line;
+    const char *made; /* the first tensor or kernel that comes from it */
+} Statement;
+
 struct Emitter {
     Arena *arena;
     const Module *module;
@@ -100,6 +108,7 @@ struct Emitter {
     VEC(Function) functions;
     VEC(Launch) launches; /* of the training step first */
     VEC(FoldName) folds;
+    VEC(Statement) statements;
     const char **tensor; /* member of Tensors, by row of plan->buffers */
     const char **field, **knob, **report;
     const char **stride; /* of a field of windows: the member that says where examples begin; else NULL */

@@ -1,4 +1,5 @@
 #include "emit/element.h"
+#include "emit/guard.h"
 
 enum { LONGEST_OPERAND = 64 };
 
@@ -54,17 +55,9 @@ static void describe_map(Body *body, Term *term, const Index *at) {
         term->operand[k] = term_of(body, n->in[k], at, term->guard);
 }
 
-/* "a && b", "a || b" */
-static const char *joined(Arena *arena, const char *a, const char *infix, const char *b) {
-    return arena_printf(arena, "%s %s %s", parenthesised(arena, a, PREC_EQUAL), infix,
-                        parenthesised(arena, b, PREC_EQUAL));
-}
-
 /* The condition under which the operands of a term are read, if the term itself is under `guard`. */
 static const char *guard_below(Arena *arena, const Term *term, const char *guard) {
-    if (!guard || !term->own_guard)
-        return guard ? guard : term->own_guard;
-    return joined(arena, guard, "&&", term->own_guard);
+    return guard_and(arena, guard, term->own_guard);
 }
 
 static void describe_guarded(Body *body, Term *term, const Index *from) {
@@ -75,9 +68,10 @@ static void describe_guarded(Body *body, Term *term, const Index *from) {
 
 /* The term is also read under another condition, or without one. */
 static void widen(Arena *arena, Term *term, const char *guard) {
-    if (!term->guard || (guard && strstr(term->guard, guard)))
+    const char *wider = guard_or(arena, term->guard, guard);
+    if (!term->guard || (wider && strcmp(wider, term->guard) == 0))
         return;
-    term->guard = guard ? joined(arena, term->guard, "||", guard) : NULL;
+    term->guard = wider;
     for (int k = 0; k < term->operands; k++)
         widen(arena, term->operand[k], guard_below(arena, term, term->guard));
 }

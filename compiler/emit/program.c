@@ -171,7 +171,7 @@ static void write_file(Emitter *e, Writer *out) {
     if (e->module->decode)
         write_program(e, plan_program(e->plan, e->module->decode), "decoding: the scores of the token after a position",
                       e->target->decoding, &decoding);
-    write_rule(&tensors, "tensors: where each lies in the arena");
+    write_rule(&tensors, "tensors: where each lies in the arena; values share bytes by turns");
     e->target->tensors(e, &tensors);
     write_all(&code, &tensors);
     write_all(&code, &step);

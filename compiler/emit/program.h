@@ -74,6 +74,13 @@ Members shared_members(Emitter *e);
 /* "type name; // note" for each, notes aligned. */
 void write_members(Emitter *e, const Members *members, Writer *out);
 
+/* ---- statements.c: the lines that tensors and kernels come from ---- */
+
+void gather_statements(Emitter *e);
+void write_statements(Emitter *e, Writer *out);
+int row_of_statement(const Emitter *e, Span src); /* -1: it comes from no line */
+Span source_of_kernel(const Kernel *kernel);      /* of the first of its nodes that comes from a line */
+
 /* ---- tables.c: what the runtime knows about the model ---- */
 
 void write_tables(Emitter *e, Writer *out);

@@ -1,5 +1,6 @@
 /* The statements of the model above the kernel that carries them out. */
 #include "emit/program.h"
+#include "support/file.h"
 
 enum { MOST_QUOTED = 4 };
 
@@ -87,7 +88,10 @@ static bool has_forward_part(const Graph *g, const Place *place) {
 }
 
 static void quote(const Emitter *e, const Graph *g, const Place *place, Writer *out) {
-    const char *path = place->source == e->module->source ? source_path(e->module) : place->source->path;
+    const char *path = source_path(e->module);
+    if (place->source != e->module->source)
+        path =
+            path_in(e->arena, path_folder(e->arena, path), path_beside(place->source->path, e->module->source->path));
     const char *at = arena_printf(e->arena, "%s:%d", path, place->line);
     const char *what = !place->forward && has_forward_part(g, place) ? "gradient of " : "";
     const char *text = arena_printf(e->arena, "%s%s", what, line_text(e->arena, place->source, place->line));

@@ -17,8 +17,17 @@ typedef struct Axis {
     Role role;
     const Composite *composite; /* or NULL */
     const char *wanted;         /* the name to ask for */
+    bool shared;                /* with other sizes that are equal and want the same name */
     const char *symbol;         /* the name it got, once somebody asked */
+    bool owner;                 /* it got it first */
 } Axis;
+
+/* "c_fc" of "h.0.mlp.c_fc": good for all layers if it means one extent in all of them. */
+typedef struct ShortName {
+    const char *name;
+    int64_t extent;
+    bool ambiguous;
+} ShortName;
 
 struct Sizes {
     Arena *arena;
@@ -27,7 +36,8 @@ struct Sizes {
     Axis *axes; /* MAX_RANK for each node of the module's graphs, one after the other */
     int count;
     VEC(Composite *) composites;
-    VEC(int) named; /* axes that have symbols */
+    VEC(int) named;        /* axes that have symbols */
+    VEC(ShortName) shorts; /* names without the path to their layer */
 };
 
 static int axis_of(const Sizes *s, const Node *n, int axis) {
@@ -232,10 +242,65 @@ static void tie_graphs(Sizes *s, const Graph *a, const Graph *b) {
                 tie_axes(s, a->nodes.at[p], b->nodes.at[q]);
 }
 
-static void want(Sizes *s, const Node *n, int axis, const char *name) {
+static void want(Sizes *s, const Node *n, int axis, const char *name, bool shared) {
     Axis *root = &s->axes[root_of(s, axis_of(s, n, axis))];
-    if (!root->wanted)
-        root->wanted = name;
+    if (root->wanted)
+        return;
+    root->wanted = name;
+    root->shared = shared;
+}
+
+/* ---- params ---- */
+
+static bool same_target(const NamedSize *a, const NamedSize *b) {
+    return a->weight == b->weight && (!a->value || strcmp(a->value->name, b->value->name) == 0);
+}
+
+/* Another param has the same extent there. */
+static bool is_ambiguous(const Module *module, const NamedSize *size) {
+    for (int k = 0; k < module->sizes.count; k++) {
+        const NamedSize *other = &module->sizes.at[k];
+        bool named = !other->value || other->value->name;
+        if (named && same_target(size, other) && size->extent == other->extent &&
+            strcmp(size->param, other->param) != 0)
+            return true;
+    }
+    return false;
+}
+
+/* The axis that has the extent, if there is one only; else below 0. */
+static int only_axis(const Node *n, int64_t extent) {
+    int found = -1;
+    for (int axis = n->type.batched; axis < n->type.rank; axis++)
+        if (n->type.dim[axis] == extent)
+            found = found == -1 ? axis : -2;
+    return found;
+}
+
+static bool is_target(const NamedSize *size, const Node *n) {
+    if (size->weight >= 0)
+        return n->op->table == TABLE_WEIGHT && n->attr.index == size->weight;
+    return n->name && strcmp(n->name, size->value->name) == 0;
+}
+
+/* A size that the text gives by a param bears its name. */
+static void want_param(Sizes *s, const NamedSize *size, const Graph *g) {
+    for (int k = 0; k < g->nodes.count; k++) {
+        const Node *n = g->nodes.at[k];
+        int axis = is_target(size, n) ? only_axis(n, size->extent) : -1;
+        if (axis >= 0)
+            want(s, n, axis, size->param, true);
+    }
+}
+
+static void want_params(Sizes *s, Graph *const *graphs, int count) {
+    for (int k = 0; k < s->module->sizes.count; k++) {
+        const NamedSize *size = &s->module->sizes.at[k];
+        if ((size->value && !size->value->name) || is_ambiguous(s->module, size))
+            continue;
+        for (int i = 0; i < count; i++)
+            want_param(s, size, graphs[i]);
+    }
 }
 
 static bool is_field(const Node *n) {
@@ -250,27 +315,39 @@ static const char *axis_name(const Sizes *s, const char *name, int axis, int ran
     return arena_printf(s->arena, "%s_%d", name, axis);
 }
 
-/* The axis of an image [N, H, W, C], or [N, C, H, W] at the ends of a network: "conv1_rows"; NULL: it is of no image. */
+static bool is_side(Role role) {
+    return role == ROLE_ROWS || role == ROLE_COLUMNS;
+}
+
+/* The axis of an image [N, H, W, C], or [N, C, H, W] at the ends of a network: "conv1_rows", or "conv1_side" where rows and
+ * columns are one size; NULL: it is of no image. */
 static const char *image_axis_name(const Sizes *s, const Node *n, const char *name, int axis) {
     static const char *const last[] = {"rows", "columns", "channels"}, *const first[] = {"channels", "rows", "columns"};
     if (!n->type.batched || n->type.rank != 4 || axis == 0)
         return NULL;
-    Role role[4];
+    int root[4];
     for (int k = 0; k < 4; k++)
-        role[k] = s->axes[root_of(s, axis_of(s, n, k))].role;
-    bool channels_last = role[1] == ROLE_ROWS && role[2] == ROLE_COLUMNS;
-    bool channels_first = role[2] == ROLE_ROWS && role[3] == ROLE_COLUMNS;
+        root[k] = root_of(s, axis_of(s, n, k));
+    bool channels_last = is_side(s->axes[root[1]].role) && is_side(s->axes[root[2]].role);
+    bool channels_first = is_side(s->axes[root[2]].role) && is_side(s->axes[root[3]].role);
     if (!channels_last && !channels_first)
         return NULL;
-    return arena_printf(s->arena, "%s_%s", name, channels_last ? last[axis - 1] : first[axis - 1]);
+    int channels = channels_last ? 3 : 1;
+    bool square = channels_last ? root[1] == root[2] : root[2] == root[3];
+    const char *what = square && axis != channels ? "side" : channels_last ? last[axis - 1] : first[axis - 1];
+    return arena_printf(s->arena, "%s_%s", name, what);
 }
 
-static void want_value(Sizes *s, const Node *n, const char *name) {
-    int first = n->type.batched ? 1 : 0, rank = n->type.rank - first;
-    for (int axis = 0; axis < rank; axis++) {
-        const char *of_image = image_axis_name(s, n, name, first + axis);
-        want(s, n, first + axis, of_image ? of_image : axis_name(s, name, axis, rank));
-    }
+static bool is_weight(const Node *n) {
+    return n->op->table == TABLE_WEIGHT;
+}
+
+static const char *wanted_name(const Sizes *s, const Node *n, const char *name, int axis) {
+    int first = n->type.batched;
+    if (is_weight(n) && n->type.rank == 4 && (axis == 0 || axis == 3)) /* [O, KH, KW, C] */
+        return arena_printf(s->arena, "%s_%s", name, axis == 0 ? "filters" : "channels");
+    const char *of_image = image_axis_name(s, n, name, axis);
+    return of_image ? of_image : axis_name(s, name, axis - first, n->type.rank - first);
 }
 
 /* The axis that a whole field is flattened into bears the field's name. */
@@ -279,30 +356,96 @@ static void want_flattened(Sizes *s, const Node *n) {
     while (from->op->cls == OP_MAP)
         from = from->in[0];
     if (is_field(from) && n->type.batched && n->type.rank == 2 && from->type.rank > 2)
-        want(s, n, 1, s->module->fields.at[from->attr.index].name);
+        want(s, n, 1, s->module->fields.at[from->attr.index].name, false);
 }
 
-static const char *leaf_name(const Module *module, const Node *n) {
-    if (is_field(n))
-        return module->fields.at[n->attr.index].name;
-    return n->name;
+static bool is_layer_vector(const Node *n, const char *name) {
+    return is_weight(n) && n->type.rank <= 1 && strchr(name, '.');
 }
 
-/* First comes who names an axis best: a field, a vector that the text names, any value that it names, a hint, a weight. */
+/* A layer's vector is as long as the layer is wide: "h.0.ln_1" of "h.0.ln_1.bias". */
+static const char *value_name(const Sizes *s, const Node *n) {
+    const char *name = is_field(n) ? s->module->fields.at[n->attr.index].name : n->name;
+    return name && is_layer_vector(n, name) ? arena_strndup(s->arena, name, (size_t)(strrchr(name, '.') - name)) : name;
+}
+
+/* ---- short names ---- */
+
+static size_t last_part(const char *name, size_t length) {
+    while (length > 0 && name[length - 1] != '.')
+        length--;
+    return length;
+}
+
+/* "c_fc" of "h.0.mlp.c_fc", "h" of "h.0", "c_fc.weight" of that weight; NULL: the name has no path, or is not of the text. */
+static const char *short_name(const Sizes *s, const Node *n, const char *name) {
+    size_t end = strlen(name), begin = last_part(name, end);
+    while (begin > 0 && strspn(name + begin, "0123456789") >= end - begin) {
+        end = begin - 1;
+        begin = last_part(name, end);
+    }
+    if (is_weight(n) && n->type.rank > 1 && begin > 0)
+        begin = last_part(name, begin - 1);
+    bool whole = begin == 0 && end == strlen(name);
+    return whole ? NULL : arena_strndup(s->arena, name + begin, end - begin);
+}
+
+static void add_short(Sizes *s, const char *name, int64_t extent) {
+    for (int k = 0; k < s->shorts.count; k++)
+        if (strcmp(s->shorts.at[k].name, name) == 0) {
+            s->shorts.at[k].ambiguous |= s->shorts.at[k].extent != extent;
+            return;
+        }
+    VEC_PUSH(s->arena, &s->shorts, ((ShortName){name, extent, false}));
+}
+
+static void gather_shorts(Sizes *s, const Graph *eval) {
+    for (int k = 0; k < eval->nodes.count; k++) {
+        const Node *n = eval->nodes.at[k];
+        const char *name = value_name(s, n), *brief = name ? short_name(s, n, name) : NULL;
+        for (int axis = n->type.batched; name && axis < n->type.rank; axis++)
+            add_short(s, wanted_name(s, n, brief ? brief : name, axis), n->type.dim[axis]);
+    }
+}
+
+static bool is_good_short(const Sizes *s, const char *name) {
+    for (int k = 0; k < s->shorts.count; k++)
+        if (strcmp(s->shorts.at[k].name, name) == 0)
+            return !s->shorts.at[k].ambiguous;
+    return false;
+}
+
+static void want_value(Sizes *s, const Node *n) {
+    const char *name = value_name(s, n), *brief = short_name(s, n, name);
+    for (int axis = n->type.batched; axis < n->type.rank; axis++) {
+        const char *wanted = brief ? wanted_name(s, n, brief, axis) : NULL;
+        bool good = wanted && is_good_short(s, wanted);
+        want(s, n, axis, good ? wanted : wanted_name(s, n, name, axis), good);
+    }
+}
+
+/* First comes who names an axis best: a field or a vector that the text names, any value that it names, a vector of a layer,
+ * a value in it, a weight. */
+enum { NONE = -1, PRIORITIES = 5 };
+
+static int priority(const Node *n, const char *name) {
+    bool of_weight = n->op->cls == OP_MAP && is_weight(n->in[0]); /* "h.weight.bf16" */
+    bool vector = n->type.rank - n->type.batched <= 1, leaf = n->op->cls == OP_LEAF && !is_field(n);
+    if (!leaf && !strchr(name, '.'))
+        return vector ? 0 : 1;
+    return of_weight ? NONE : vector ? 2 : leaf ? 4 : 3;
+}
+
 static void want_all(Sizes *s, const Graph *g) {
     for (int k = 0; k < g->nodes.count; k++)
         if (g->nodes.at[k]->op->flags & OP_CONTIGUOUS)
             want_flattened(s, g->nodes.at[k]);
-    for (int leaves = 0; leaves < 2; leaves++)
-        for (int most = 1; most <= MAX_RANK; most += MAX_RANK - 1)
-            for (int k = 0; k < g->nodes.count; k++) {
-                const Node *n = g->nodes.at[k];
-                int rank = n->type.rank - n->type.batched;
-                const char *name = leaf_name(s->module, n);
-                int weight = name && (strchr(name, '.') || (n->op->cls == OP_LEAF && !is_field(n)));
-                if (weight == leaves && rank <= most && name)
-                    want_value(s, n, name);
-            }
+    for (int turn = 0; turn < PRIORITIES; turn++)
+        for (int k = 0; k < g->nodes.count; k++) {
+            const char *name = value_name(s, g->nodes.at[k]);
+            if (name && priority(g->nodes.at[k], name) == turn)
+                want_value(s, g->nodes.at[k]);
+        }
 }
 
 static void add_graph(Sizes *s, const Graph *g) {
@@ -332,6 +475,7 @@ static void tie_graph(Sizes *s, const Graph *g) {
 
 static void name_axis(Sizes *s, int root, const char *symbol) {
     s->axes[root].symbol = symbol;
+    s->axes[root].owner = true;
     VEC_PUSH(s->arena, &s->named, root);
 }
 
@@ -356,8 +500,9 @@ Sizes *sizes_new(Names *names, const Module *module) {
         ;
     if (batched)
         name_axis(s, root_of(s, axis_of(s, batched, 0)), "BATCH");
-    for (int i = count - 1; i >= 0; i--)
-        want_all(s, graphs[i]); /* training last: the names of its gradients would only echo those of values */
+    want_params(s, graphs, count);
+    gather_shorts(s, module->eval);
+    want_all(s, module->eval); /* the names of other graphs would only echo those of its values */
     return s;
 }
 
@@ -371,17 +516,29 @@ static const char *product_symbol(Sizes *s, const Composite *composite) {
     return product;
 }
 
-static const char *symbol_of(Sizes *s, int axis) {
-    Axis *root = &s->axes[root_of(s, axis)];
-    if (root->extent == 1 || (root->role == ROLE_TAPS && !root->symbol))
-        return arena_printf(s->arena, "%lld", (long long)root->extent);
-    if (!root->symbol && !root->wanted && root->composite)
-        return product_symbol(s, root->composite);
-    if (!root->symbol) {
-        const char *size = arena_printf(s->arena, "size_%lld", (long long)root->extent);
-        name_axis(s, root_of(s, axis), names_claim_constant(s->names, root->wanted ? root->wanted : size));
+/* The symbol of an equal size that wants the same name; NULL: there is none. */
+static const char *shared_symbol(const Sizes *s, const Axis *axis) {
+    for (int k = 0; k < s->named.count; k++) {
+        const Axis *other = &s->axes[s->named.at[k]];
+        if (other->shared && other->extent == axis->extent && strcmp(other->wanted, axis->wanted) == 0)
+            return other->symbol;
     }
-    return root->symbol;
+    return NULL;
+}
+
+static const char *symbol_of(Sizes *s, int axis) {
+    int root = root_of(s, axis);
+    Axis *size = &s->axes[root];
+    if (size->symbol)
+        return size->symbol;
+    if (size->extent > 1 && size->role != ROLE_TAPS && !size->wanted && size->composite)
+        return product_symbol(s, size->composite);
+    if (size->extent == 1 || size->role == ROLE_TAPS || !size->wanted)
+        return arena_printf(s->arena, "%lld", (long long)size->extent);
+    size->symbol = size->shared ? shared_symbol(s, size) : NULL;
+    if (!size->symbol)
+        name_axis(s, root, names_claim_constant(s->names, size->wanted));
+    return size->symbol;
 }
 
 int64_t sizes_value(const Sizes *s, const char *symbol, size_t length) {
@@ -434,7 +591,7 @@ void sizes_write(const Sizes *s, const char *code, Writer *w) {
     VEC(const char *) constants = {0};
     for (int axis = 0; axis < s->count; axis++) {
         const Axis *a = &s->axes[axis];
-        if (a->symbol && (strcmp(a->symbol, "BATCH") == 0 || has_word(code, a->symbol)))
+        if (a->owner && (strcmp(a->symbol, "BATCH") == 0 || has_word(code, a->symbol)))
             VEC_PUSH(s->arena, &constants, arena_printf(s->arena, "%s = %lld", a->symbol, (long long)a->extent));
     }
     write_enumeration(w, constants.at, constants.count);

@@ -65,8 +65,8 @@ static void write_tensor(Emitter *e, const Buffer *buffer, Writer *out) {
     int phase = buffer->kind == BUFFER_VALUE ? buffer->first : -1;
     WRITE_ROW(out, quoted(arena, buffer->label), role_of(e, buffer), runtime_type(e, buffer->type.dtype, true),
               integer(arena, buffer->type.rank), dims(arena, &buffer->type, 0), integer(arena, buffer->offset),
-              inits[init.kind], number(arena, init.a), number(arena, init.b), integer(arena, line_of(buffer->src)),
-              integer(arena, phase), file_axes(e, buffer));
+              inits[init.kind], number(arena, init.a), number(arena, init.b),
+              integer(arena, row_of_statement(e, buffer->src)), integer(arena, phase), file_axes(e, buffer));
 }
 
 /* Those of `rows` that are in the plan: how many. */
@@ -83,8 +83,9 @@ static int write_tensors_of(Emitter *e, const int *rows, int count, Writer *out)
 /* Weights and states in the order of the model, then the values of a training step in the order of their computation. */
 static int write_tensors(Emitter *e, Writer *out) {
     const Plan *plan = e->plan;
-    write_line(out, "// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, "
-                    "order of axes in files");
+    write_line(out,
+               "// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, "
+               "order of axes in files");
     write_open(out, "static const MtcTensor tensor_table[] = {");
     int count = write_tensors_of(e, plan->of_weight, e->module->weights.count, out);
     count += write_tensors_of(e, plan->of_state, e->module->states.count, out);
@@ -149,24 +150,11 @@ static void write_reports(Emitter *e, Writer *out) {
     write_list(out, "static const bool rises_table[] = {", names, e->module->reports.count, "};");
 }
 
-/* In the model's own file; 0: in another. */
-static int own_line(const Emitter *e, Span src) {
-    return src.source == e->module->source ? line_of(src) : 0;
-}
-
-/* The line of the first of its nodes that comes from the model's own file; 0: none does. */
-static int line_of_kernel(const Emitter *e, const Kernel *kernel) {
-    int line = 0;
-    for (int k = 0; k < kernel->nodes.count && !line; k++)
-        line = own_line(e, kernel->nodes.at[k]->src);
-    return line;
-}
-
 static Note kernel_row(const Emitter *e, const Kernel *kernel) {
     Arena *arena = e->arena;
-    const char *row =
-        arena_printf(arena, "{%s, %d, %d, %s, %s},", quoted(arena, kernel->name), line_of_kernel(e, kernel),
-                     kernel->phase, number(arena, kernel->flops), number(arena, kernel->bytes));
+    const char *row = arena_printf(arena, "{%s, %d, %d, %s, %s},", quoted(arena, kernel->name),
+                                   row_of_statement(e, source_of_kernel(kernel)), kernel->phase,
+                                   number(arena, kernel->flops), number(arena, kernel->bytes));
     return (Note){row, arena_printf(arena, "phase %d", kernel->phase + 1)};
 }
 
@@ -176,47 +164,8 @@ static void write_kernel_table(Emitter *e, Writer *out) {
     for (int p = 0; p < train->phases.count; p++)
         for (int k = 0; k < train->phases.at[p].kernels.count; k++)
             VEC_PUSH(e->arena, &notes, kernel_row(e, train->phases.at[p].kernels.at[k]));
-    write_line(out, "// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once");
+    write_line(out, "// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once");
     write_notes(out, "static const MtcKernel kernel_table[]", &notes);
-}
-
-/* The first of two lines after `line`; 0: neither is. */
-static int nearer(int line, int a, int b) {
-    return a > line && (b <= line || a < b) ? a : b > line ? b : 0;
-}
-
-/* Messages name the line of a tensor, profiles that of a kernel. Returns the first such line after `line`, or 0. */
-static int next_line(const Emitter *e, int line) {
-    const Program *train = e->programs[PROGRAM_TRAIN];
-    int next = 0;
-    for (int k = 0; k < e->plan->buffers.count; k++)
-        next = nearer(line, own_line(e, e->plan->buffers.at[k].src), next);
-    for (int k = 0; k < train->kernels.count; k++)
-        next = nearer(line, line_of_kernel(e, train->kernels.at[k]), next);
-    return next;
-}
-
-/* The first tensor that comes from the line, or the first kernel. */
-static const char *made_by(const Emitter *e, int line) {
-    const Program *train = e->programs[PROGRAM_TRAIN];
-    for (int k = 0; k < e->plan->buffers.count; k++)
-        if (own_line(e, e->plan->buffers.at[k].src) == line)
-            return e->plan->buffers.at[k].label;
-    for (int k = 0; k < train->kernels.count; k++)
-        if (line_of_kernel(e, train->kernels.at[k]) == line)
-            return train->kernels.at[k]->name;
-    ICE("nothing comes from line %d", line);
-}
-
-static int write_statements(Emitter *e, Writer *out) {
-    Notes notes = {0};
-    for (int line = next_line(e, 0); line; line = next_line(e, line)) {
-        const char *text = quoted(e->arena, line_text(e->arena, e->module->source, line));
-        add_note(e, &notes, is(e->arena, "line", integer(e->arena, line)), is(e->arena, "text", text),
-                 made_by(e, line));
-    }
-    write_notes(out, "static const MtcStatement statement_table[]", &notes);
-    return notes.count;
 }
 
 /* ---- the model ---- */
@@ -245,22 +194,39 @@ static void write_generation(Emitter *e, Writer *out) {
 }
 
 typedef struct Counts {
-    int tensors, knobs, fixed, statements;
+    int tensors, knobs, fixed;
 } Counts;
 
 static const char *table_of(int count, const char *name) {
     return count ? name : "NULL";
 }
 
+/* "text" as literals that fit into lines, cut behind spaces. */
+static void write_literal(Emitter *e, const char *text, const char *member, const char *tail, Writer *out) {
+    int indent = (int)strlen(member);
+    size_t room = (size_t)(LONGEST_LINE - 4 * out->indent - indent);
+    const char *literal = quoted(e->arena, text);
+    while (strlen(literal) + strlen(tail) > room) {
+        size_t end = room - 1;
+        while (end > 1 && literal[end - 1] != ' ')
+            end--;
+        if (end <= 1)
+            break;
+        write_line(out, "%*s%.*s\"", indent, member, (int)end, literal);
+        literal = arena_printf(e->arena, "\"%s", literal + end);
+        member = "";
+    }
+    write_line(out, "%*s%s%s", indent, member, literal, tail);
+}
+
 /* What the train block says, a setting on each line. */
 static void write_training(Emitter *e, Writer *out) {
     static const char member[] = ".training = ";
-    const char *text = e->module->training, *end;
-    for (const char *line = text; *line; line = end) {
+    const char *text = e->module->training, *end, *before = member;
+    for (const char *line = text; *line; line = end, before = "            ") {
         end = line + strcspn(line, "\n");
         end += *end == '\n';
-        const char *literal = quoted(e->arena, arena_strndup(e->arena, line, (size_t)(end - line)));
-        write_line(out, "%*s%s%s", (int)strlen(member), line == text ? member : "", literal, *end ? "" : ",");
+        write_literal(e, arena_strndup(e->arena, line, (size_t)(end - line)), before, *end ? "" : ",", out);
     }
 }
 
@@ -313,20 +279,21 @@ static void write_sizes_of_tables(Emitter *e, const Counts *counts, Writer *out)
 }
 
 void write_tables(Emitter *e, Writer *out) {
+    gather_statements(e);
+    write_statements(e, out);
     Counts counts = {.tensors = write_tensors(e, out)};
     write_data_tables(e, out);
     counts.knobs = write_knobs(e, out);
     counts.fixed = write_fixed(e, out);
     write_reports(e, out);
     write_kernel_table(e, out);
-    counts.statements = write_statements(e, out);
     write_blank(out);
     write_open(out, "const MtcModel mtc_model = {");
     write_what(e, out);
     write_sizes_of_tables(e, &counts, out);
     write_prediction(e, out);
     write_generation(e, out);
-    write_line(out, ".statements = %d,\n.statement = statement_table,", counts.statements);
+    write_line(out, ".statements = %d,\n.statement = statement_table,", e->statements.count);
     write_line(out, ".train = train,\n.train_until = train_until,\n.eval = evaluate,");
     if (e->target->schedules)
         write_line(out, ".shuffle = shuffle,");

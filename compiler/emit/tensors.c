@@ -72,13 +72,12 @@ static void add_fields(Emitter *e, const char *arrow, Members *members) {
     }
 }
 
-/* "[BATCH, H], in the bytes of eval_h": the first member above that it shares them with. */
-static const char *buffer_note(Emitter *e, int buffer, const Node *n, const bool *mentioned) {
+/* "[BATCH, H], in place of h_pre": a member too. */
+static const char *buffer_note(Emitter *e, const Buffer *buffer, const Node *n, const bool *mentioned) {
     const char *note = extents(e, n, NULL);
-    const Buffer *all = e->plan->buffers.at;
-    for (int k = 0; k < buffer; k++)
-        if (mentioned[k] && buffers_meet(&all[k], &all[buffer]))
-            return arena_printf(e->arena, "%s, shares bytes of %s", note, e->tensor[k]);
+    for (int k = 0; buffer->in_place_of && k < e->plan->buffers.count; k++)
+        if (mentioned[k] && strcmp(e->plan->buffers.at[k].name, buffer->in_place_of) == 0)
+            return arena_printf(e->arena, "%s, in place of %s", note, e->tensor[k]);
     return note;
 }
 
@@ -103,7 +102,7 @@ static void add_buffers(Emitter *e, const char *of, Members *members) {
             continue;
         const char *type = arena_printf(e->arena, "%s *", c_type(e, buffer->type.dtype));
         const char *value = arena_printf(e->arena, "(%s)(%sarena + %lld)", type, of, (long long)buffer->offset);
-        VEC_PUSH(e->arena, members, ((Member){type, e->tensor[k], value, buffer_note(e, k, n, mentioned)}));
+        VEC_PUSH(e->arena, members, ((Member){type, e->tensor[k], value, buffer_note(e, buffer, n, mentioned)}));
     }
 }
 

@@ -31,6 +31,7 @@ static int find_knob(const Module *module, const char *name) {
 static Value eval_param(Lowering *l, int index) {
     const Knob *knob = &l->module->knobs.at[index];
     Value value = value_number(knob->value);
+    value.param = knob->name;
     if (l->fixed >> index & 1)
         return value;
     value.knobs = 1ull << index;
@@ -122,15 +123,50 @@ static bool varies_out_of_place(Lowering *l, Span at, const OpDef *op, const Val
     return true;
 }
 
+static bool has_extent(const Node *n, int64_t extent) {
+    for (int axis = n->type.batched; axis < n->type.rank; axis++)
+        if (n->type.dim[axis] == extent)
+            return true;
+    return false;
+}
+
+/* What a call makes of a param has its size, unless it comes from another argument that has the same. */
+static void note_size(Lowering *l, const Call *call, const Value *result, int first_weight, const Value *size) {
+    Module *module = l->module;
+    if (size->kind != VALUE_NUMBER || !size->param || size->number < 2)
+        return;
+    NamedSize named = {-1, NULL, (int64_t)size->number, size->param};
+    for (int i = 0; i < call->count; i++)
+        if (call->args[i].kind == VALUE_TENSOR && has_extent(call->args[i].node, named.extent))
+            return;
+    for (named.weight = first_weight; named.weight < l->weights; named.weight++)
+        VEC_PUSH(l->arena, &module->sizes, named);
+    named.weight = -1;
+    named.value = result->node;
+    if (result->kind == VALUE_TENSOR && has_extent(result->node, named.extent))
+        VEC_PUSH(l->arena, &module->sizes, named);
+}
+
+static void note_sizes(Lowering *l, const Call *call, const Value *result, int first_weight) {
+    for (int i = 0; i < call->count; i++) {
+        const Value *arg = &call->args[i];
+        note_size(l, call, result, first_weight, arg);
+        for (int k = 0; arg->kind == VALUE_LIST && k < arg->count; k++)
+            note_size(l, call, result, first_weight, &arg->items[k]);
+    }
+}
+
 static Value build_op(Frame *frame, Span at, Span callee, const char *scope, const OpDef *op, Value *args, int count) {
     Lowering *l = frame->l;
     Call call = {l->g, l->module, at, count, args, scope, &l->weights};
     if (op->cls == OP_MAP && !op->build && op->fold)
         return value_apply(l, at, (Name){op->name, callee}, args, count);
     Span before = graph_at(l->g, at);
+    int first_weight = l->weights;
     Value value = op->build ? op->build(&call) : build_default(op, &call);
     value.rises = op->flags & OP_RISES;
     graph_at(l->g, before);
+    note_sizes(l, &call, &value, first_weight);
     return varies_out_of_place(l, at, op, &value) ? value_error() : value;
 }
 

@@ -55,6 +55,8 @@ static bool same_attr(const Attr *a, const Attr *b) {
 }
 
 static bool same_inputs(const Node *a, const Node *b) {
+    if (a->after != b->after)
+        return false;
     if (a->op->flags & OP_COMMUTES && a->in[0] == b->in[1] && a->in[1] == b->in[0])
         return true;
     for (int k = 0; k < a->inputs; k++)
@@ -125,6 +127,19 @@ Node *graph_node(Graph *g, const char *op, Attr attr, int inputs, Node *const *i
     return n;
 }
 
+Node *graph_again(Graph *g, const Node *n, Node *const *in, Node *after) {
+    Node draft = {.op = n->op, .type = n->type, .attr = n->attr, .inputs = n->inputs, .src = n->src, .after = after};
+    for (int k = 0; k < n->inputs; k++)
+        draft.in[k] = in[k];
+    Node *existing = find_shared(g, &draft);
+    if (existing)
+        return existing;
+    Node *again = NEW(g->arena, Node);
+    *again = draft;
+    append(g, again);
+    return again;
+}
+
 /* ---- rewriting ---- */
 
 static void clear_nodes(Graph *g) {
@@ -142,6 +157,7 @@ static Node *resolve(Node *n) {
 static Node *readmit(Graph *g, Node *n) {
     for (int k = 0; k < n->inputs; k++)
         n->in[k] = resolve(n->in[k]);
+    n->after = n->after ? resolve(n->after) : NULL;
     Node *existing = find_shared(g, n);
     if (!existing)
         append(g, n);
@@ -184,6 +200,8 @@ static void mark(Node *n) {
     n->id = LIVE;
     for (int k = 0; k < n->inputs; k++)
         mark(n->in[k] = resolve(n->in[k]));
+    if (n->after)
+        mark(n->after = resolve(n->after));
 }
 
 static void place(Graph *g, Node *n) {
@@ -191,6 +209,8 @@ static void place(Graph *g, Node *n) {
         return;
     for (int k = 0; k < n->inputs; k++)
         place(g, n->in[k]);
+    if (n->after)
+        place(g, n->after);
     append(g, n);
 }
 

@@ -56,6 +56,7 @@ struct Node {
     const char *hint;    /* what generated code calls it where it has no name: `predicted`; or NULL */
     const char *meaning; /* for equations, where rounding made the formula another one: `1 - 0.9^step`; or NULL */
     Span src;            /* the statement or call that it comes from */
+    Node *after;         /* computed no earlier than the value of this one is there; NULL: at any time */
     Node *replaced;      /* simplify: what stands in its place */
     Node *same_hash;     /* value numbering: next in its chain */
 };
@@ -165,6 +166,14 @@ typedef struct NamedValue {
     Type type;
 } NamedValue;
 
+/* An axis of a weight or of a named value whose extent is a param: `linear(x, width)`. */
+typedef struct NamedSize {
+    int weight;        /* row of module->weights; -1: of a value */
+    const Node *value; /* as it was made; its name is the one to look for */
+    int64_t extent;
+    const char *param;
+} NamedSize;
+
 /* What products are computed in: strict fp32; fp32 numbers rounded to tf32 on their way in; numbers stored as bf16. Sums are fp32. */
 typedef enum Precision { PRECISION_FP32, PRECISION_TF32, PRECISION_BF16 } Precision;
 
@@ -186,6 +195,7 @@ struct Module {
     VEC(Knob) knobs;
     VEC(Report) reports;
     VEC(NamedValue) named;
+    VEC(NamedSize) sizes;
     int monitor, patience; /* the report that decides what is best; evaluations without a better one, 0: any number */
     bool prediction_is_classes; /* prediction is a distribution over classes: predict prints the arg max */
     Graph *train;               /* forward, gradients, updates, one `report` per report */
@@ -214,6 +224,8 @@ Span graph_at(Graph *g, Span src);
  * gives NULL silently, so that one mistake is reported once. Identical pure nodes are shared (value numbering). */
 Node *graph_node(Graph *g, const char *op, Attr attr, int inputs, Node *const *in);
 Node *graph_name(Node *n, const char *name); /* names n unless it has a name; returns n */
+/* n once more, of other operands of the same types, behind `after`; nameless. */
+Node *graph_again(Graph *g, const Node *n, Node *const *in, Node *after);
 
 Attr attr_shape(const Type *shape); /* dims, rank, batched */
 

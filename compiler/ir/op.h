@@ -117,6 +117,7 @@ struct Value {
     double number;      /* NUMBER, BOOL; of a knob expression: its value with the knobs as resolved */
     Node *node;         /* TENSOR; NUMBER that depends on a knob: its run-time scalar. Else NULL */
     uint64_t knobs;     /* bit k: the number depends on knob k */
+    const char *param;  /* NUMBER: the param that it is; NULL: it is computed, or written as a number */
     bool varies;        /* NUMBER, BOOL: only the running program knows it; `node` is all there is of it */
     bool rises;         /* TENSOR: a metric that is better when it is higher, under whatever name */
     const char *string; /* STRING */

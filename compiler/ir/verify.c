@@ -55,6 +55,7 @@ static void verify_inferred(const Graph *g, const Node *n, const char *after) {
 static void verify_inputs(const Graph *g, const Node *n, const char *after) {
     HOLDS(n->op->cls != OP_LIBRARY);
     HOLDS(n->inputs == n->op->arity);
+    HOLDS(!n->after || (n->after->id >= 0 && n->after->id < n->id));
     for (int k = 0; k < n->inputs; k++) {
         const Node *in = n->in[k];
         HOLDS(in && in->id >= 0 && in->id < n->id && g->nodes.at[in->id] == in);

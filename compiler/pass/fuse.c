@@ -61,6 +61,11 @@ Sources fusion_sources(Fusion *f, const Kernel *kernel, const Node *n) {
     return sources;
 }
 
+/* The kernel that n comes behind, whatever it reads; or NULL. */
+static Kernel *awaited(const Fusion *f, const Node *n) {
+    return n->after ? f->home[n->after->id] : NULL;
+}
+
 /* ---- order ---- */
 
 static bool overwrites(const Fusion *f, const Kernel *kernel, const Node *leaf) {
@@ -71,6 +76,9 @@ static bool overwrites(const Fusion *f, const Kernel *kernel, const Node *leaf) 
 static bool must_follow(const Fusion *f, const Kernel *later, const Kernel *earlier) {
     for (int i = 0; i < later->loads.count; i++)
         if (f->home[later->loads.at[i]->id] == earlier)
+            return true;
+    for (int i = 0; i < later->behind.count; i++)
+        if (later->behind.at[i] == earlier)
             return true;
     for (int i = 0; i < earlier->loads.count; i++)
         if ((earlier->loads.at[i]->op->flags & OP_BUFFER) && overwrites(f, later, earlier->loads.at[i]))
@@ -334,9 +342,14 @@ static bool may_overwrite(Fusion *f, Kernel *kernel, Node *n, const Node *leaf) 
     return true;
 }
 
+/* It puts a data field in memory, where kernels before it read the field too: they wait for it, so it waits for none. */
+static bool copies_field(const Kernel *kernel) {
+    return kernel->nodes.count && kernel->nodes.at[0]->op->cls == OP_LEAF;
+}
+
 static bool fits(Fusion *f, Kernel *kernel, Node *n) {
     const Node *leaf = f->program->assigned[n->id];
-    if (kernel->cls == KERNEL_CALL)
+    if (kernel->cls == KERNEL_CALL || copies_field(kernel))
         return false;
     if (leaf && !may_overwrite(f, kernel, n, leaf))
         return false;
@@ -363,6 +376,8 @@ static void absorb(Fusion *f, Kernel *kernel, Node *n) {
     Sources sources = fusion_sources(f, kernel, n);
     for (int i = 0; i < sources.count; i++)
         load_source(f, kernel, sources.at[i]);
+    if (awaited(f, n) && awaited(f, n) != kernel)
+        VEC_PUSH(f->arena, &kernel->behind, awaited(f, n));
     if (kernel->cls == KERNEL_CONTRACT && n->op->cls == OP_REDUCE) {
         VEC_PUSH(f->arena, &kernel->folds, n);
         kernel->fold_rows = kernel->m * kernel->n / type_elements(&n->type);
@@ -432,7 +447,7 @@ static void place_call(Fusion *f, Node *n) {
 
 static Kernel *latest_producer(Fusion *f, const Node *n) {
     Sources sources = fusion_sources(f, NULL, n);
-    Kernel *latest = NULL;
+    Kernel *latest = awaited(f, n);
     for (int i = 0; i < sources.count; i++) {
         Kernel *producer = f->home[sources.at[i]->id];
         if (producer && (!latest || producer->id > latest->id))
@@ -472,9 +487,9 @@ static bool reads_lookup(const Node *n) {
 }
 
 /* A map of leaves alone has no home: whoever reads it computes it; but what is looked up is looked up once. So does whoever
- * reads a narrow number as a wide one. */
+ * reads a narrow number as a wide one, or a map that is computed again (rematerialize.c) from what lies in memory. */
 static void place(Fusion *f, Node *n) {
-    if (n->op->flags & OP_WIDENS)
+    if (n->op->flags & OP_WIDENS || (n->after && n->op->cls == OP_MAP))
         return;
     bool wide = n->op->cls == OP_CONTRACT && !product_is_thin(n);
     Kernel *latest = wide ? NULL : latest_producer(f, n);

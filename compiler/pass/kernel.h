@@ -89,10 +89,11 @@ struct Kernel {
     int id;           /* topological */
     const char *name; /* a C identifier, unique in the program: "h", "d_h_weight", "logits_to_d_h" */
     KernelClass cls;
-    VEC(Node *) nodes;  /* what it computes, topological; not leaves, not index nodes (those are free everywhere) */
-    VEC(Node *) loads;  /* buffers it reads: OP_BUFFER leaves and stores of earlier kernels; each once */
-    VEC(Node *) stores; /* nodes it writes to memory; kernel_stores_side tells those of the side reduction */
-    VEC(Node *) roots;  /* assign, report and output roots that it carries out; their value is in `stores` */
+    VEC(Node *) nodes;    /* what it computes, topological; not leaves, not index nodes (those are free everywhere) */
+    VEC(Node *) loads;    /* buffers it reads: OP_BUFFER leaves and stores of earlier kernels; each once */
+    VEC(Node *) stores;   /* nodes it writes to memory; kernel_stores_side tells those of the side reduction */
+    VEC(Kernel *) behind; /* kernels that come before it, whether it reads what they write or not: Node.after */
+    VEC(Node *) roots;    /* assign, report and output roots that it carries out; their value is in `stores` */
 
     Node *contraction; /* CONTRACT */
     Operand a, b;

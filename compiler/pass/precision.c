@@ -5,10 +5,10 @@
  *        `---> relu's mask                `-> to_float -> ..
  *
  * Rounded are the operands of products and those that a call's kernel takes so (`CallDef.narrow`), whose result is then a bf16
- * value too; and in training the batched results of products where they first have several readers, or are part of another
- * tensor: such a value (a batch norm's input, a residual block's gradient, keys beside queries) is stored between the passes
- * over it. Weights
- * stay f32: their bf16 copies are values of the step. Products add up in f32. What thin products read is left alone. */
+ * value too; and the batched results of products where they first have several readers, or are part of another
+ * tensor: such a value (a batch norm's input, a residual block's gradient, keys beside queries, the scores of a large
+ * vocabulary) is stored between the passes over it. Evaluation rounds where training does. Weights stay f32: their bf16 copies
+ * are values of the step. Products add up in f32. What thin products read is left alone. */
 #include "pass/precision.h"
 
 #include "pass/kernel.h"
@@ -88,7 +88,7 @@ static Node *branch_point(const Rounding *r, Node *product) {
 static void round_product(Rounding *r, Node *product) {
     for (int k = 0; k < product->inputs; k++)
         product->in[k] = narrow_operand(r, product->in[k]);
-    Node *result = r->g->training && product->type.batched ? branch_point(r, product) : NULL;
+    Node *result = product->type.batched ? branch_point(r, product) : NULL;
     if (result && r->readers[result->id])
         r->rounded[result->id] = narrowed(r, result);
 }

@@ -49,6 +49,8 @@ static bool follow(Kernel *later, const Kernel *earlier) {
 /* The kernel comes after those that store what it reads, and before those that overwrite it. */
 static bool raise_levels(Program *program, Kernel *kernel) {
     bool raised = false;
+    for (int i = 0; i < kernel->behind.count; i++)
+        raised |= follow(kernel, kernel->behind.at[i]);
     for (int i = 0; i < kernel->loads.count; i++) {
         const Kernel *overwriter = program_overwriter(program, kernel->loads.at[i]);
         raised |= follow(kernel, program_producer(program, kernel->loads.at[i]));

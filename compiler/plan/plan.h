@@ -36,8 +36,9 @@ typedef struct Plan {
     int64_t arena_bytes;    /* with sharing */
     int64_t unshared_bytes; /* every buffer on its own */
     int64_t weight_bytes, state_bytes, value_bytes;
-    int64_t floor_bytes; /* the largest sum of live bytes over all phases: no plan can do with less */
-    int real_bytes;      /* of an f32 of the graph */
+    int64_t floor_bytes;     /* the largest sum of live bytes over all phases: no plan can do with less */
+    int real_bytes;          /* of an f32 of the graph */
+    const struct Plan *kept; /* of the same model, did the backward pass not compute values again; NULL: it does not */
     /* Rows of `buffers`, or -1: by node of each program, by weight, by state. */
     int *of_node[MAX_GRAPHS], *of_weight, *of_state;
 } Plan;

@@ -55,6 +55,22 @@ static void print_total(const char *what, int64_t bytes, Text *out) {
     text_printf(out, "  %-16s %12lld\n", what, (long long)bytes);
 }
 
+static double step_seconds(const Plan *plan) {
+    const Program *train = plan->programs[PROGRAM_TRAIN];
+    return train->estimate[train->schedule];
+}
+
+/* What memory for time gives, and what it takes. */
+static void print_recompute(const Plan *plan, Text *out) {
+    const Plan *kept = plan->kept;
+    if (!kept)
+        return;
+    text_printf(out, "recompute: arena %lld instead of %lld (%.1f%%); a step about %.2f ms instead of %.2f (%+.1f%%)\n",
+                (long long)plan->arena_bytes, (long long)kept->arena_bytes,
+                100.0 * (double)plan->arena_bytes / (double)kept->arena_bytes, 1e3 * step_seconds(plan),
+                1e3 * step_seconds(kept), 100 * (step_seconds(plan) / step_seconds(kept) - 1));
+}
+
 void plan_print(const Plan *plan, Text *out) {
     text_printf(out, "plan %s\n", plan->programs[PROGRAM_TRAIN]->graph->module->name);
     text_printf(out, "  %12s %12s  %-20s %-8s %s\n", "offset", "bytes", "type", "phases", "buffer");
@@ -69,4 +85,5 @@ void plan_print(const Plan *plan, Text *out) {
     print_total("arena", plan->arena_bytes, out);
     print_total("without sharing", plan->unshared_bytes, out);
     print_total("floor", plan->floor_bytes, out);
+    print_recompute(plan, out);
 }

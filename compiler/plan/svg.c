@@ -4,7 +4,7 @@
  * above the part that is drawn to scale. */
 #include "plan/plan.h"
 
-enum { WIDTH = 960, LEFT = 96, TOP = 72, BAND = 34, SCALE = 420, COLUMN_GAP = 28, RIGHT = 16, BOTTOM = 64 };
+enum { WIDTH = 960, LEFT = 96, TOP = 72, BAND = 34, SCALE = 420, COLUMN_GAP = 28, RIGHT = 16, BOTTOM = 64, LABEL = 24 };
 
 typedef struct Picture {
     const Plan *plan;
@@ -68,13 +68,25 @@ static void value(const Picture *p, const Buffer *buffer, int colour) {
     text_puts(p->out, "</g>\n");
 }
 
+/* Every how many phases there is room for a number: 1, 2, 5, 10, 20, 50, ... */
+static int label_step(const Picture *p) {
+    static const int factor[] = {1, 2, 5};
+    int step = 1, power = 1;
+    for (int i = 1; step * p->column < LABEL; i++) {
+        power *= i % 3 == 0 ? 10 : 1;
+        step = power * factor[i % 3];
+    }
+    return step;
+}
+
 /* The phases of a program along the bottom, each with the kernels that it runs as a tooltip. */
 static void axis(const Picture *p, int which) {
     const Program *program = p->plan->programs[which];
     double bottom = TOP + 2 * BAND + SCALE;
+    int step = label_step(p);
     text_printf(p->out, "  <text x=\"%.1f\" y=\"%.1f\">%s: phase</text>\n", left_of(p, which, 0), bottom + 36,
                 program->prefix);
-    for (int i = 0; i < program->phases.count; i++) {
+    for (int i = step - 1; i < program->phases.count; i += step) {
         double x = left_of(p, which, i);
         text_printf(p->out, "  <line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%.1f\"/>\n", x, TOP + 2 * BAND, x, bottom);
         text_printf(p->out, "  <text class=\"small\" x=\"%.1f\" y=\"%.1f\">%d<title>", x + p->column / 2 - 3,
@@ -85,12 +97,13 @@ static void axis(const Picture *p, int which) {
     }
 }
 
-/* Offsets at quarters of the values' part, as bytes from the start of the arena. */
+/* Offsets at quarters of the values' part, in bytes from its start: behind large weights those from the start of the arena
+ * would all read the same. */
 static void ruler(const Picture *p) {
     for (int i = 0; i <= 4; i++) {
         int64_t offset = values_offset(p->plan) + p->plan->value_bytes * i / 4;
-        text_printf(p->out, "  <text class=\"small\" x=\"8\" y=\"%.1f\">%s</text>\n", top_of(p, offset) + 4,
-                    text_bytes(p->out->arena, offset));
+        text_printf(p->out, "  <text class=\"small\" x=\"8\" y=\"%.1f\">+ %s</text>\n", top_of(p, offset) + 4,
+                    text_bytes(p->out->arena, offset - values_offset(p->plan)));
     }
 }
 

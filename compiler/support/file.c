@@ -150,6 +150,11 @@ const char *path_in(Arena *arena, const char *folder, const char *name) {
     return arena_printf(arena, "%s%s%s", folder, slash, name);
 }
 
+const char *path_beside(const char *path, const char *other) {
+    size_t folder = (size_t)(path_base(other) - other);
+    return strncmp(path, other, folder) == 0 ? path + folder : path;
+}
+
 bool path_same(const char *a, const char *b) {
     struct stat x, y;
     return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;

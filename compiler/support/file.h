@@ -25,6 +25,8 @@ void folder_remove(Arena *arena, const char *path); /* with the files in it */
 const char *path_folder(Arena *arena, const char *path); /* "a/b" of "a/b/c", "." of "c" */
 const char *path_base(const char *path);                 /* "c" */
 const char *path_in(Arena *arena, const char *folder, const char *name);
+/* "gpt.mt" of "models/gpt.mt" beside "models/gpt2.mt": without the folder of the other file, where it lies in there. */
+const char *path_beside(const char *path, const char *other);
 bool path_same(const char *a, const char *b); /* both exist and are one file */
 
 #endif

@@ -46,14 +46,11 @@ enum {
     QKV_COLUMNS = 24,
     MIXED_COLUMNS = 8,
     LOGITS_WEIGHT_COLUMNS = 56,
-    LOGITS = 3,
-    MIXED_SUMS_COLUMNS = 2,
-    SIZE_2 = 2,
-    SIZE_4 = 4
+    LOGITS = 3
 };
 enum { REPORT_LOSS, REPORTS };
 
-// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+// ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
 struct Tensors {
     static constexpr int64_t arena_bytes = 9984;
@@ -65,18 +62,18 @@ struct Tensors {
     float *logits_weight;       // [LOGITS, LOGITS_WEIGHT_COLUMNS]
     float *logits_bias;         // [LOGITS]
     float *eval_loss_part;      // [BATCH]
-    float *eval_qkv;            // [BATCH, TOKENS_ROWS, QKV_COLUMNS], shares bytes of eval_loss_part
-    float *qkv;                 // [BATCH, TOKENS_ROWS, QKV_COLUMNS], shares bytes of eval_loss_part
-    float *eval_prediction;     // [BATCH, LOGITS], shares bytes of eval_qkv
+    float *eval_qkv;            // [BATCH, TOKENS_ROWS, QKV_COLUMNS]
+    float *qkv;                 // [BATCH, TOKENS_ROWS, QKV_COLUMNS]
+    float *eval_prediction;     // [BATCH, LOGITS]
     float *d_qkv;               // [BATCH, TOKENS_ROWS, QKV_COLUMNS]
-    float *eval_mixed;          // [BATCH, TOKENS_ROWS, MIXED_COLUMNS], shares bytes of d_qkv
-    float *mixed;               // [BATCH, TOKENS_ROWS, MIXED_COLUMNS], shares bytes of d_qkv
-    float *loss_part;           // [BATCH], shares bytes of d_qkv
-    float *d_logits;            // [BATCH, LOGITS], shares bytes of d_qkv
+    float *eval_mixed;          // [BATCH, TOKENS_ROWS, MIXED_COLUMNS]
+    float *mixed;               // [BATCH, TOKENS_ROWS, MIXED_COLUMNS]
+    float *loss_part;           // [BATCH]
+    float *d_logits;            // [BATCH, LOGITS]
     float *logits_matmul;       // [BATCH, LOGITS_WEIGHT_COLUMNS]
     float *values_reshape;      // [BATCH * TOKENS_ROWS, TOKENS]
-    float *mixed_sums;          // [BATCH, TOKENS_ROWS, MIXED_SUMS_COLUMNS]
-    float *d_qkv_dots;          // [BATCH, TOKENS_ROWS, SIZE_2]
+    float *mixed_sums;          // [BATCH, TOKENS_ROWS, 2]
+    float *d_qkv_dots;          // [BATCH, TOKENS_ROWS, 2]
 
     __device__ Tensors(const MtcRun &run, char *arena) {
         tokens = (const float *)run.data.field[0];
@@ -278,20 +275,20 @@ static __device__ void d_logits_weight(const Tensors &t, int tile, char *shared,
 }
 
 // gradient of mixed = attention(q, k, v, heads = 2, causal = true)                                 attend.mt:13
-constexpr int d_qkv_dots_tiles = divide_up(BATCH * TOKENS_ROWS * SIZE_2, Warp::rows);
+constexpr int d_qkv_dots_tiles = divide_up(BATCH * TOKENS_ROWS * 2, Warp::rows);
 constexpr int d_qkv_dots_shared_bytes = team_shared<Warp>(0);
 static __device__ void d_qkv_dots(const Tensors &t, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
     gate();
-    if (i >= BATCH * TOKENS_ROWS * SIZE_2)
+    if (i >= BATCH * TOKENS_ROWS * 2)
         return;
 
     // d_mixed[i, j, k] = logits_matmul[i, j * MIXED_COLUMNS + k]
-    // d_qkv.dots[i, j, k] = sum over l of d_mixed[i, j, k * SIZE_4 + l] * mixed[i, j, k * SIZE_4 + l]
+    // d_qkv.dots[i, j, k] = sum over l of d_mixed[i, j, k * 4 + l] * mixed[i, j, k * 4 + l]
     float dots = 0;
-    for (int j = team.first; j < SIZE_4; j += team.stride)
-        dots += t.logits_matmul[i * SIZE_4 + j] * t.mixed[i * SIZE_4 + j];
+    for (int j = team.first; j < 4; j += team.stride)
+        dots += t.logits_matmul[i * 4 + j] * t.mixed[i * 4 + j];
     dots = team_sum(team, dots);
     if (leads(team))
         t.d_qkv_dots[i] = dots;
@@ -614,7 +611,14 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+// file, NULL: this model's own; line; text
+static const MtcStatement statement_table[] = {
+    {NULL, 9, "qkv = linear(tokens, 24)"},
+    {NULL, 13, "mixed = attention(q, k, v, heads = 2, causal = true)"},
+    {NULL, 14, "logits = linear(flatten(mixed), 3)"},
+    {NULL, 18, "loss = cross_entropy(logits, label)"},
+};
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
     {"qkv.weight",
      MTC_WEIGHT,
@@ -625,10 +629,10 @@ static const MtcTensor tensor_table[] = {
      MTC_UNIFORM,
      -0.40824829046386296,
      0.40824829046386296,
-     9,
+     0,
      -1,
      {0}},
-    {"qkv.bias", MTC_WEIGHT, MTC_F32, 1, {24}, 768, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"qkv.bias", MTC_WEIGHT, MTC_F32, 1, {24}, 768, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
     {"logits.weight",
      MTC_WEIGHT,
      MTC_F32,
@@ -638,7 +642,7 @@ static const MtcTensor tensor_table[] = {
      MTC_UNIFORM,
      -0.1336306209562122,
      0.1336306209562122,
-     14,
+     2,
      -1,
      {0}},
     {"logits.bias",
@@ -650,18 +654,18 @@ static const MtcTensor tensor_table[] = {
      MTC_UNIFORM,
      -0.1336306209562122,
      0.1336306209562122,
-     14,
+     2,
      -1,
      {0}},
-    {"values_reshape", MTC_VALUE, MTC_F32, 2, {28, 6}, 8704, MTC_ZEROS, 0, 0, 9, 0, {0}},
-    {"qkv", MTC_VALUE, MTC_F32, 3, {4, 7, 24}, 2048, MTC_ZEROS, 0, 0, 9, 1, {0}},
-    {"mixed", MTC_VALUE, MTC_F32, 3, {4, 7, 8}, 4864, MTC_ZEROS, 0, 0, 13, 2, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 5888, MTC_ZEROS, 0, 0, 18, 3, {0}},
-    {"d_logits", MTC_VALUE, MTC_F32, 2, {4, 3}, 6144, MTC_ZEROS, 0, 0, 18, 3, {0}},
-    {"logits_matmul", MTC_VALUE, MTC_F32, 2, {4, 56}, 7680, MTC_ZEROS, 0, 0, 14, 3, {0}},
-    {"mixed.sums", MTC_VALUE, MTC_F32, 3, {4, 7, 2}, 9472, MTC_ZEROS, 0, 0, 13, 2, {0}},
-    {"d_qkv.dots", MTC_VALUE, MTC_F32, 3, {4, 7, 2}, 9728, MTC_ZEROS, 0, 0, 13, 4, {0}},
-    {"d_qkv", MTC_VALUE, MTC_F32, 3, {4, 7, 24}, 4864, MTC_ZEROS, 0, 0, 13, 5, {0}},
+    {"values_reshape", MTC_VALUE, MTC_F32, 2, {28, 6}, 8704, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"qkv", MTC_VALUE, MTC_F32, 3, {4, 7, 24}, 2048, MTC_ZEROS, 0, 0, 0, 1, {0}},
+    {"mixed", MTC_VALUE, MTC_F32, 3, {4, 7, 8}, 4864, MTC_ZEROS, 0, 0, 1, 2, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 5888, MTC_ZEROS, 0, 0, 3, 3, {0}},
+    {"d_logits", MTC_VALUE, MTC_F32, 2, {4, 3}, 6144, MTC_ZEROS, 0, 0, 3, 3, {0}},
+    {"logits_matmul", MTC_VALUE, MTC_F32, 2, {4, 56}, 7680, MTC_ZEROS, 0, 0, 2, 3, {0}},
+    {"mixed.sums", MTC_VALUE, MTC_F32, 3, {4, 7, 2}, 9472, MTC_ZEROS, 0, 0, 1, 2, {0}},
+    {"d_qkv.dots", MTC_VALUE, MTC_F32, 3, {4, 7, 2}, 9728, MTC_ZEROS, 0, 0, 1, 4, {0}},
+    {"d_qkv", MTC_VALUE, MTC_F32, 3, {4, 7, 24}, 4864, MTC_ZEROS, 0, 0, 1, 5, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "tokens", .type = MTC_F32, .rank = 2, .dim = {7, 6}, .elements = 42, .classes = 0, .predicts = true},
@@ -676,24 +680,18 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"values", 9, 0, 168, 1344},            // phase 1
-    {"qkv", 9, 1, 8064, 4032},              // phase 2
-    {"mixed", 13, 2, 3584, 3808},           // phase 3
-    {"logits", 14, 3, 2812, 2556},          // phase 4
-    {"d_logits_weight", 14, 4, 1344, 2312}, // phase 5
-    {"d_qkv_dots", 13, 4, 224, 2016},       // phase 5
-    {"report_loss", 18, 4, 4, 20},          // phase 5
-    {"d_qkv", 13, 5, 8960, 6720},           // phase 6
-    {"update_qkv_bias", 9, 6, 720, 2880},   // phase 7
-    {"d_qkv_weight", 9, 6, 8064, 4512},     // phase 7
-};
-static const MtcStatement statement_table[] = {
-    {.line = 9, .text = "qkv = linear(tokens, 24)"},
-    {.line = 13, .text = "mixed = attention(q, k, v, heads = 2, causal = true)"},
-    {.line = 14, .text = "logits = linear(flatten(mixed), 3)"},
-    {.line = 18, .text = "loss = cross_entropy(logits, label)"},
+    {"values", 0, 0, 168, 1344},           // phase 1
+    {"qkv", 0, 1, 8064, 4032},             // phase 2
+    {"mixed", 1, 2, 3584, 3808},           // phase 3
+    {"logits", 2, 3, 2812, 2556},          // phase 4
+    {"d_logits_weight", 2, 4, 1344, 2312}, // phase 5
+    {"d_qkv_dots", 1, 4, 224, 2016},       // phase 5
+    {"report_loss", 3, 4, 4, 20},          // phase 5
+    {"d_qkv", 1, 5, 8960, 6720},           // phase 6
+    {"update_qkv_bias", 0, 6, 720, 2880},  // phase 7
+    {"d_qkv_weight", 0, 6, 8064, 4512},    // phase 7
 };
 
 const MtcModel mtc_model = {

@@ -39,7 +39,7 @@
 enum { BATCH = 4, X = 6, A_ROWS = 3, A_COLUMNS = 2, Y_WEIGHT_COLUMNS = 6, Y = 3 };
 enum { REPORT_LOSS, REPORTS };
 
-// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+// ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
 struct Tensors {
     static constexpr int64_t arena_bytes = 1280;
@@ -49,17 +49,17 @@ struct Tensors {
     float *y_weight;              // [Y, Y_WEIGHT_COLUMNS]
     float *y_bias;                // [Y]
     float *a;                     // [BATCH, A_ROWS, A_COLUMNS]
-    float *eval_a;                // [BATCH, A_ROWS, A_COLUMNS], shares bytes of a
-    float *eval_loss_part;        // [BATCH], shares bytes of a
-    float *loss_part;             // [BATCH], shares bytes of a
+    float *eval_a;                // [BATCH, A_ROWS, A_COLUMNS]
+    float *eval_loss_part;        // [BATCH]
+    float *loss_part;             // [BATCH]
     float *a_times_a_mul;         // [BATCH, A_ROWS, A_ROWS]
-    float *d_y;                   // [BATCH, Y], shares bytes of a_times_a_mul
-    float *eval_a_times_a_mul;    // [BATCH, A_ROWS, A_ROWS], shares bytes of a_times_a_mul
-    float *eval_prediction;       // [BATCH, Y], shares bytes of a_times_a_mul
-    float *eval_s;                // [BATCH, A_ROWS, A_ROWS], shares bytes of a_times_a_mul
-    float *s;                     // [BATCH, A_ROWS, A_ROWS], shares bytes of a_times_a_mul
+    float *d_y;                   // [BATCH, Y]
+    float *eval_a_times_a_mul;    // [BATCH, A_ROWS, A_ROWS]
+    float *eval_prediction;       // [BATCH, Y]
+    float *eval_s;                // [BATCH, A_ROWS, A_ROWS], in place of eval_a_times_a_mul
+    float *s;                     // [BATCH, A_ROWS, A_ROWS], in place of a_times_a_mul
     float *eval_s_times_a_matmul; // [BATCH, A_ROWS, A_COLUMNS]
-    float *s_times_a_matmul;      // [BATCH, A_ROWS, A_COLUMNS], shares bytes of eval_s_times_a_matmul
+    float *s_times_a_matmul;      // [BATCH, A_ROWS, A_COLUMNS]
 
     __device__ Tensors(const MtcRun &run, char *arena) {
         x = (const float *)run.data.field[0];
@@ -559,27 +559,23 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+// file, NULL: this model's own; line; text
+static const MtcStatement statement_table[] = {
+    {NULL, 9, "a = reshape(x, [3, 2])"},
+    {NULL, 10, "s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))"},
+    {NULL, 11, "y = linear(flatten(matmul(s, a)), 3)"},
+    {NULL, 15, "loss = cross_entropy(y, label)"},
+};
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"y.weight",
-     MTC_WEIGHT,
-     MTC_F32,
-     2,
-     {3, 6},
-     0,
-     MTC_UNIFORM,
-     -0.40824829046386296,
-     0.40824829046386296,
-     11,
-     -1,
-     {0}},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 11, -1, {0}},
-    {"a", MTC_VALUE, MTC_F32, 3, {4, 3, 2}, 512, MTC_ZEROS, 0, 0, 9, 0, {0}},
-    {"a_times_a_mul", MTC_VALUE, MTC_F32, 3, {4, 3, 3}, 768, MTC_ZEROS, 0, 0, 10, 1, {0}},
-    {"s", MTC_VALUE, MTC_F32, 3, {4, 3, 3}, 768, MTC_ZEROS, 0, 0, 10, 2, {0}},
-    {"s_times_a_matmul", MTC_VALUE, MTC_F32, 3, {4, 3, 2}, 1024, MTC_ZEROS, 0, 0, 11, 3, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 15, 4, {0}},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 15, 4, {0}},
+    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 2, -1, {0}},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 2, -1, {0}},
+    {"a", MTC_VALUE, MTC_F32, 3, {4, 3, 2}, 512, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"a_times_a_mul", MTC_VALUE, MTC_F32, 3, {4, 3, 3}, 768, MTC_ZEROS, 0, 0, 1, 1, {0}},
+    {"s", MTC_VALUE, MTC_F32, 3, {4, 3, 3}, 768, MTC_ZEROS, 0, 0, 1, 2, {0}},
+    {"s_times_a_matmul", MTC_VALUE, MTC_F32, 3, {4, 3, 2}, 1024, MTC_ZEROS, 0, 0, 2, 3, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 3, 4, {0}},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 3, 4, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
@@ -594,21 +590,15 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"a", 9, 0, 24, 192},            // phase 1
-    {"a_times_a", 10, 1, 144, 240},  // phase 2
-    {"s", 10, 2, 192, 288},          // phase 3
-    {"s_times_a", 11, 3, 144, 336},  // phase 4
-    {"y_to_d_y", 11, 4, 268, 260},   // phase 5
-    {"d_y_weight", 11, 5, 144, 312}, // phase 6
-    {"report_loss", 15, 5, 4, 20},   // phase 6
-};
-static const MtcStatement statement_table[] = {
-    {.line = 9, .text = "a = reshape(x, [3, 2])"},
-    {.line = 10, .text = "s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))"},
-    {.line = 11, .text = "y = linear(flatten(matmul(s, a)), 3)"},
-    {.line = 15, .text = "loss = cross_entropy(y, label)"},
+    {"a", 0, 0, 24, 192},           // phase 1
+    {"a_times_a", 1, 1, 144, 240},  // phase 2
+    {"s", 1, 2, 192, 288},          // phase 3
+    {"s_times_a", 2, 3, 144, 336},  // phase 4
+    {"y_to_d_y", 2, 4, 268, 260},   // phase 5
+    {"d_y_weight", 2, 5, 144, 312}, // phase 6
+    {"report_loss", 3, 5, 4, 20},   // phase 6
 };
 
 const MtcModel mtc_model = {

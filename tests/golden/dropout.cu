@@ -36,7 +36,7 @@
 enum { BATCH = 4, X = 6, Y = 3 };
 enum { REPORT_LOSS, REPORTS };
 
-// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+// ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
 struct Tensors {
     static constexpr int64_t arena_bytes = 1280;
@@ -46,9 +46,9 @@ struct Tensors {
     float *y_weight;            // [Y, X]
     float *y_bias;              // [Y]
     float *eval_loss_part;      // [BATCH]
-    float *loss_part;           // [BATCH], shares bytes of eval_loss_part
+    float *loss_part;           // [BATCH]
     float *d_y;                 // [BATCH, Y]
-    float *eval_prediction;     // [BATCH, Y], shares bytes of d_y
+    float *eval_prediction;     // [BATCH, Y]
     float *values_where;        // [BATCH, X]
 
     __device__ Tensors(const MtcRun &run, char *arena) {
@@ -343,13 +343,18 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+// file, NULL: this model's own; line; text
+static const MtcStatement statement_table[] = {
+    {NULL, 9, "y = linear(dropout(relu(x), 0.25), 3)"}, // 0: y.weight
+    {NULL, 13, "loss = cross_entropy(y, label)"},       // 1: eval_loss_part
+};
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
-    {"values_where", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 9, 0, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 13, 0, {0}},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 13, 0, {0}},
+    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
+    {"values_where", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 1, 0, {0}},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 1, 0, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
@@ -364,16 +369,12 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"y_to_d_y", 9, 0, 268, 260},   // phase 1
-    {"values", 9, 0, 24, 192},      // phase 1
-    {"d_y_weight", 9, 1, 144, 312}, // phase 2
-    {"report_loss", 13, 1, 4, 20},  // phase 2
-};
-static const MtcStatement statement_table[] = {
-    {.line = 9, .text = "y = linear(dropout(relu(x), 0.25), 3)"},
-    {.line = 13, .text = "loss = cross_entropy(y, label)"},
+    {"y_to_d_y", 0, 0, 268, 260},   // phase 1
+    {"values", 0, 0, 24, 192},      // phase 1
+    {"d_y_weight", 0, 1, 144, 312}, // phase 2
+    {"report_loss", 1, 1, 4, 20},   // phase 2
 };
 
 const MtcModel mtc_model = {

@@ -42,35 +42,35 @@
 
 // ---- sizes --------------------------------------------------------------------------------------------------
 
-enum { BATCH = 256, WINDOW = 33, X_ROWS = 32, SCORES_2 = 65, X_2 = 64, SIZE_16 = 16, SIZE_512 = 512 };
+enum { BATCH = 256, WINDOW = 33, TOKENS = 32, SCORES_COLUMNS = 65, X_COLUMNS = 64 };
 enum { REPORT_LOSS, REPORTS };
 
-// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+// ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
 struct Tensors {
     static constexpr int64_t arena_bytes = 7237888;
 
     const unsigned char *window;             // data set: [examples, WINDOW], which overlap
     int64_t window_stride;                   // elements from an example of window to the next
-    float *table;                            // [SCORES_2, X_2]
-    float *x;                                // [X_ROWS, X_2]
-    float *decode_prediction;                // [1, 1, SCORES_2]
-    float *decode_scores;                    // [1, 1, SCORES_2], shares bytes of decode_prediction
-    float *eval_times_table_matmul;          // [BATCH * X_ROWS, SCORES_2], shares bytes of decode_prediction
-    float *values_sum;                       // [SCORES_2, X_2], shares bytes of decode_prediction
-    float *x_relu;                           // [BATCH, X_ROWS, X_2], shares bytes of decode_prediction
-    float *decode_x_relu;                    // [1, 1, X_2], shares bytes of eval_times_table_matmul
-    float *gather_grad_2;                    // [SCORES_2, X_2], shares bytes of eval_times_table_matmul
-    float *d_x;                              // [BATCH, X_ROWS, X_2], shares bytes of eval_times_table_matmul
-    float *times_table_matmul;               // [BATCH * X_ROWS, SCORES_2], shares bytes of eval_times_table_matmul
-    float *eval_prediction;                  // [BATCH, X_ROWS, SCORES_2], shares bytes of d_x
-    float *eval_x_relu;                      // [BATCH, X_ROWS, X_2], shares bytes of d_x
-    float *d_scores;                         // [BATCH, X_ROWS, SCORES_2], shares bytes of eval_prediction
-    float *eval_prediction_sub;              // [BATCH, X_ROWS], shares bytes of d_scores
-    bool *x_gt;                              // [BATCH, X_ROWS, X_2]
-    float *d_scores_pre_times_values_matmul; // [SIZE_16, SCORES_2, X_2]
-    int *tokens;                             // [BATCH, X_ROWS]
-    float *d_scores_sub;                     // [BATCH, X_ROWS]
+    float *table;                            // [SCORES_COLUMNS, X_COLUMNS]
+    float *x;                                // [TOKENS, X_COLUMNS]
+    float *decode_prediction;                // [1, 1, SCORES_COLUMNS], in place of decode_scores
+    float *decode_scores;                    // [1, 1, SCORES_COLUMNS]
+    float *eval_times_table_matmul;          // [BATCH * TOKENS, SCORES_COLUMNS]
+    float *values_sum;                       // [SCORES_COLUMNS, X_COLUMNS]
+    float *x_relu;                           // [BATCH, TOKENS, X_COLUMNS]
+    float *decode_x_relu;                    // [1, 1, X_COLUMNS]
+    float *gather_grad_2;                    // [SCORES_COLUMNS, X_COLUMNS]
+    float *d_x;                              // [BATCH, TOKENS, X_COLUMNS]
+    float *times_table_matmul;               // [BATCH * TOKENS, SCORES_COLUMNS]
+    float *eval_prediction;                  // [BATCH, TOKENS, SCORES_COLUMNS]
+    float *eval_x_relu;                      // [BATCH, TOKENS, X_COLUMNS]
+    float *d_scores;                         // [BATCH, TOKENS, SCORES_COLUMNS]
+    float *eval_prediction_sub;              // [BATCH, TOKENS]
+    bool *x_gt;                              // [BATCH, TOKENS, X_COLUMNS]
+    float *d_scores_pre_times_values_matmul; // [16, SCORES_COLUMNS, X_COLUMNS]
+    int *tokens;                             // [BATCH, TOKENS]
+    float *d_scores_sub;                     // [BATCH, TOKENS]
 
     __device__ Tensors(const MtcRun &run, char *arena) {
         window = (const unsigned char *)run.data.field[0];
@@ -105,15 +105,15 @@ struct Tensors {
 //     x[i, j, k] = table[tokens[i, j], k] + x[j, k]
 //     x_relu[i, j, k] = relu(x[i, j, k])
 //     x_gt[i, j, k] = x_relu[i, j, k] > 0
-constexpr int x_tiles = divide_up(BATCH * X_ROWS * X_2, 2 * Thread::rows);
+constexpr int x_tiles = divide_up(BATCH * TOKENS * X_COLUMNS, 2 * Thread::rows);
 static __device__ void x(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
     int i = 2 * (tile * THREADS + threadIdx.x);
     gate();
-    if (i >= BATCH * X_ROWS * X_2)
+    if (i >= BATCH * TOKENS * X_COLUMNS)
         return;
-    int tokens = t.window[row(batch, i / X_2 / X_ROWS) * t.window_stride + i / X_2 % X_ROWS];
-    Pack<float, 2> table = load_pack<2>(t.table + tokens * X_2 + i % X_2);
-    Pack<float, 2> x = load_pack<2>(t.x + i % (X_ROWS * X_2));
+    int tokens = t.window[row(batch, i / X_COLUMNS / TOKENS) * t.window_stride + i / X_COLUMNS % TOKENS];
+    Pack<float, 2> table = load_pack<2>(t.table + tokens * X_COLUMNS + i % X_COLUMNS);
+    Pack<float, 2> x = load_pack<2>(t.x + i % (TOKENS * X_COLUMNS));
     Pack<float, 2> x_relu;
     Pack<bool, 2> x_gt;
     for (int v = 0; v < 2; v++) {
@@ -128,18 +128,18 @@ static __device__ void x(const Tensors &t, const Batch &batch, int tile, Gate &g
 // tokens = slice(window, 0, begin = 0, end = 32)                                                 embedding.mt:8
 //
 //     tokens[i, j] = window[i, j]
-constexpr int tokens_tiles = divide_up(BATCH * X_ROWS, Thread::rows);
+constexpr int tokens_tiles = divide_up(BATCH * TOKENS, Thread::rows);
 static __device__ void tokens(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
     int i = tile * THREADS + threadIdx.x;
     gate();
-    if (i >= BATCH * X_ROWS)
+    if (i >= BATCH * TOKENS)
         return;
-    t.tokens[i] = t.window[row(batch, i / X_ROWS) * t.window_stride + i % X_ROWS];
+    t.tokens[i] = t.window[row(batch, i / TOKENS) * t.window_stride + i % TOKENS];
 }
 
 // scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
 //
-//     times_table_matmul[i, j] = sum over k of x_relu[i / X_ROWS, i % X_ROWS, k] * table[j, k]
+//     times_table_matmul[i, j] = sum over k of x_relu[i / TOKENS, i % TOKENS, k] * table[j, k]
 // It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
 // the order of the struct below.
 static __constant__ unsigned times_table_places[2][3] = {
@@ -159,33 +159,33 @@ struct times_table_tensors {
     }
 };
 // 128 tiles of 128 x 64 outputs, 8 x 4 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
-using times_table_product = Product<BATCH * X_ROWS, SCORES_2, X_2>;
+using times_table_product = Product<BATCH * TOKENS, SCORES_COLUMNS, X_COLUMNS>;
 using times_table_tile = Tile<128, 64, 16, 8, 4>;
 constexpr int times_table_tiles = product_tiles<times_table_product, times_table_tile>();
 constexpr int times_table_shared_bytes = product_shared<times_table_product, times_table_tile>();
 static __device__ void times_table(const times_table_tensors &t, int tile, char *shared, Gate &gate) {
-    auto left = matrix<X_2>(t.x_relu);
-    auto right = transposed(matrix<X_2>(t.table));
-    auto out = [&](int i, int j, float sum) { t.times_table_matmul[i * SCORES_2 + j] = sum; };
+    auto left = matrix<X_COLUMNS>(t.x_relu);
+    auto right = transposed(matrix<X_COLUMNS>(t.table));
+    auto out = [&](int i, int j, float sum) { t.times_table_matmul[i * SCORES_COLUMNS + j] = sum; };
     matmul<times_table_product, times_table_tile>(tile, left, right, shared, gate, out);
 }
 
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
-constexpr int d_scores_tiles = divide_up(BATCH * X_ROWS, Warp::rows);
+constexpr int d_scores_tiles = divide_up(BATCH * TOKENS, Warp::rows);
 constexpr int d_scores_shared_bytes = team_shared<Warp>(0);
 static __device__ void d_scores(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
-    int window = t.window[row(batch, i / X_ROWS) * t.window_stride + i % X_ROWS + 1];
+    int window = t.window[row(batch, i / TOKENS) * t.window_stride + i % TOKENS + 1];
     gate();
-    if (i >= BATCH * X_ROWS)
+    if (i >= BATCH * TOKENS)
         return;
 
-    // scores[i, j, k] = times_table_matmul[i * X_ROWS + j, k]
+    // scores[i, j, k] = times_table_matmul[i * TOKENS + j, k]
     // scores_max[i, j] = max over k of scores[i, j, k]
     float scores_max = -INFINITY;
-    for (int j = team.first; j < SCORES_2; j += team.stride)
-        scores_max = fmax(scores_max, t.times_table_matmul[i * SCORES_2 + j]);
+    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
+        scores_max = fmax(scores_max, t.times_table_matmul[i * SCORES_COLUMNS + j]);
     scores_max = team_max(team, scores_max);
 
     // scores_sum[i, j] = sum over k of exp(scores[i, j, k] - scores_max[i, j])
@@ -193,8 +193,8 @@ static __device__ void d_scores(const Tensors &t, const Batch &batch, int tile, 
     // target_score[i, j] = sum over k of (target[i, j] == k) * (scores[i, j, k] - scores_max[i, j])
     float scores_sum = 0;
     float target_score = 0;
-    for (int j = team.first; j < SCORES_2; j += team.stride) {
-        float scores_sub = t.times_table_matmul[i * SCORES_2 + j] - scores_max;
+    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
+        float scores_sub = t.times_table_matmul[i * SCORES_COLUMNS + j] - scores_max;
         scores_sum += exp(scores_sub);
         target_score += (float)(window == j) * scores_sub;
     }
@@ -207,10 +207,10 @@ static __device__ void d_scores(const Tensors &t, const Batch &batch, int tile, 
 
     // d_scores[i, j, k] = share(i) * ... / scores_sum[i, j] * exp(scores[i, j, k] - scores_max[i, j]) - share(i) *
     //         0.03125 * (target[i, j] == k)
-    for (int j = team.first; j < SCORES_2; j += team.stride) {
-        float share_mul = share(batch, i / X_ROWS) * 0.03125f;
-        float share_mul_2 = share_mul / scores_sum * exp(t.times_table_matmul[i * SCORES_2 + j] - scores_max);
-        t.d_scores[i * SCORES_2 + j] = share_mul_2 - share_mul * (float)(window == j);
+    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
+        float share_mul = share(batch, i / TOKENS) * 0.03125f;
+        float share_mul_2 = share_mul / scores_sum * exp(t.times_table_matmul[i * SCORES_COLUMNS + j] - scores_max);
+        t.d_scores[i * SCORES_COLUMNS + j] = share_mul_2 - share_mul * (float)(window == j);
     }
 }
 
@@ -243,8 +243,8 @@ static __device__ void loss_part(const loss_part_tensors &t, const Batch &batch,
 
     // scores_sum[i] = sum over j of d_scores_sub[i, j]
     float scores_sum = 0;
-    for (int j = team.first; j < X_ROWS; j += team.stride)
-        scores_sum += t.d_scores_sub[i * X_ROWS + j];
+    for (int j = team.first; j < TOKENS; j += team.stride)
+        scores_sum += t.d_scores_sub[i * TOKENS + j];
     scores_sum = team_sum(team, scores_sum);
 
     // loss_part[i] = scores_sum[i] * 0.03125 * share(i)
@@ -254,50 +254,50 @@ static __device__ void loss_part(const loss_part_tensors &t, const Batch &batch,
 
 // gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
 //
-//     d_scores_pre[i, j] = d_scores[i / X_ROWS, i % X_ROWS, j]
-//     d_x[i, j, k] = x_gt[i, j, k] ? (sum over l of d_scores_pre[i * X_ROWS + j, l] * table[l, k]) : 0
+//     d_scores_pre[i, j] = d_scores[i / TOKENS, i % TOKENS, j]
+//     d_x[i, j, k] = x_gt[i, j, k] ? (sum over l of d_scores_pre[i * TOKENS + j, l] * table[l, k]) : 0
 // 128 tiles of 64 x 64 outputs, 4 x 4 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
-using d_x_product = Product<BATCH * X_ROWS, X_2, SCORES_2>;
+using d_x_product = Product<BATCH * TOKENS, X_COLUMNS, SCORES_COLUMNS>;
 using d_x_tile = Tile<64, 64, 16, 4, 4>;
 constexpr int d_x_tiles = product_tiles<d_x_product, d_x_tile>();
 constexpr int d_x_shared_bytes = product_shared<d_x_product, d_x_tile>();
 static __device__ void d_x(const Tensors &t, int tile, char *shared, Gate &gate) {
-    auto left = matrix<SCORES_2>(t.d_scores);
-    auto right = matrix<X_2>(t.table);
+    auto left = matrix<SCORES_COLUMNS>(t.d_scores);
+    auto right = matrix<X_COLUMNS>(t.table);
     struct Ahead {
         bool x_gt;
     };
-    auto read = [&](int i, int j) { return Ahead{t.x_gt[i * X_2 + j]}; };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) { t.d_x[i * X_2 + j] = ahead.x_gt ? sum : 0.0f; };
+    auto read = [&](int i, int j) { return Ahead{t.x_gt[i * X_COLUMNS + j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) { t.d_x[i * X_COLUMNS + j] = ahead.x_gt ? sum : 0.0f; };
     matmul<d_x_product, d_x_tile>(tile, left, right, shared, gate, preloaded_early(read, out));
 }
 
 // gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
 //
-//     d_scores_pre[i, j] = d_scores[i / X_ROWS, i % X_ROWS, j]
-//     d_scores_pre_times_values_matmul[i, j, k] = sum over l of d_scores_pre[i * SIZE_512 + l, j] *
-//         x_relu[(i * SIZE_512 + l) / X_ROWS, (i * SIZE_512 + l) % X_ROWS, k]
+//     d_scores_pre[i, j] = d_scores[i / TOKENS, i % TOKENS, j]
+//     d_scores_pre_times_values_matmul[i, j, k] = sum over l of d_scores_pre[i * 512 + l, j] *
+//         x_relu[(i * 512 + l) / TOKENS, (i * 512 + l) % TOKENS, k]
 // 80 tiles of 16 x 64 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
-using d_scores_pre_times_values_product = Product<SCORES_2, X_2, SIZE_512>;
+using d_scores_pre_times_values_product = Product<SCORES_COLUMNS, X_COLUMNS, 512>;
 using d_scores_pre_times_values_tile = Tile<16, 64, 64, 4, 4>;
 constexpr int d_scores_pre_times_values_each =
     product_tiles<d_scores_pre_times_values_product, d_scores_pre_times_values_tile>();
-constexpr int d_scores_pre_times_values_tiles = SIZE_16 * d_scores_pre_times_values_each;
+constexpr int d_scores_pre_times_values_tiles = 16 * d_scores_pre_times_values_each;
 constexpr int d_scores_pre_times_values_shared_bytes =
     product_shared<d_scores_pre_times_values_product, d_scores_pre_times_values_tile>();
 static __device__ void d_scores_pre_times_values(const Tensors &t, int tile, char *shared, Gate &gate) {
     int b = tile / d_scores_pre_times_values_each;
-    auto left = transposed(matrix<SCORES_2>(t.d_scores + b * SIZE_512 * SCORES_2));
-    auto right = matrix<X_2>(t.x_relu + b * SIZE_512 * X_2);
+    auto left = transposed(matrix<SCORES_COLUMNS>(t.d_scores + b * 512 * SCORES_COLUMNS));
+    auto right = matrix<X_COLUMNS>(t.x_relu + b * 512 * X_COLUMNS);
     auto out = [&](int i, int j, float sum) {
-        t.d_scores_pre_times_values_matmul[b * SCORES_2 * X_2 + i * X_2 + j] = sum;
+        t.d_scores_pre_times_values_matmul[b * SCORES_COLUMNS * X_COLUMNS + i * X_COLUMNS + j] = sum;
     };
     matmul<d_scores_pre_times_values_product, d_scores_pre_times_values_tile>(tile % d_scores_pre_times_values_each,
                                                                               left, right, shared, gate, out);
 }
 
 // gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
-constexpr int values_tiles = divide_up(SCORES_2 * X_2, Column<4, 16>::rows);
+constexpr int values_tiles = divide_up(SCORES_COLUMNS * X_COLUMNS, Column<4, 16>::rows);
 constexpr int values_shared_bytes = team_shared<Column<4, 16>>(0);
 static __device__ void values(const Tensors &t, int tile, char *shared, Gate &gate) {
     Column<4, 16> team(shared);
@@ -306,8 +306,9 @@ static __device__ void values(const Tensors &t, int tile, char *shared, Gate &ga
 
     // values_sum[i, j] = sum over k of d_scores_pre_times_values_matmul[k, i, j]
     auto d_scores_pre_sum = fill_pack<4, float>(0);
-    for (int j = team.first; j < SIZE_16; j += team.stride) {
-        Pack<float, 4> d_scores_pre_matmul = load_pack<4>(t.d_scores_pre_times_values_matmul + j * SCORES_2 * X_2 + i);
+    for (int j = team.first; j < 16; j += team.stride) {
+        Pack<float, 4> d_scores_pre_matmul =
+            load_pack<4>(t.d_scores_pre_times_values_matmul + j * SCORES_COLUMNS * X_COLUMNS + i);
         for (int v = 0; v < 4; v++)
             d_scores_pre_sum[v] += d_scores_pre_matmul[v];
     }
@@ -318,7 +319,7 @@ static __device__ void values(const Tensors &t, int tile, char *shared, Gate &ga
 
 // gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11
 // optimizer = sgd(0.1)                                                                          embedding.mt:17
-constexpr int update_x_tiles = divide_up(X_ROWS * X_2, Column<2, 32>::rows);
+constexpr int update_x_tiles = divide_up(TOKENS * X_COLUMNS, Column<2, 32>::rows);
 constexpr int update_x_shared_bytes = team_shared<Column<2, 32>>(0);
 static __device__ void update_x(const Tensors &t, int tile, char *shared, Gate &gate) {
     Column<2, 32> team(shared);
@@ -328,7 +329,7 @@ static __device__ void update_x(const Tensors &t, int tile, char *shared, Gate &
     // d_x[i, j] = sum over k of d_x[k, i, j]
     auto d_x = fill_pack<2, float>(0);
     for (int j = team.first; j < BATCH; j += team.stride) {
-        Pack<float, 2> d_x_2 = load_pack<2>(t.d_x + j * X_ROWS * X_2 + i);
+        Pack<float, 2> d_x_2 = load_pack<2>(t.d_x + j * TOKENS * X_COLUMNS + i);
         for (int v = 0; v < 2; v++)
             d_x[v] += d_x_2[v];
     }
@@ -348,7 +349,7 @@ static __device__ void update_x(const Tensors &t, int tile, char *shared, Gate &
 //
 //     gather_grad[i] = sum over k with tokens[k] = i of d_x[k]
 // shape: type of numbers, indices, rows of the table, numbers in a row
-using gather_grad_2_shape = GatherGrad<float, BATCH * X_ROWS, SCORES_2, X_2>;
+using gather_grad_2_shape = GatherGrad<float, BATCH * TOKENS, SCORES_COLUMNS, X_COLUMNS>;
 constexpr int gather_grad_2_tiles = gather_grad_tiles<gather_grad_2_shape>();
 constexpr int gather_grad_2_shared_bytes = gather_grad_shared<gather_grad_2_shape>();
 static __device__ void gather_grad_2(const Tensors &t, int tile, char *shared, Gate &gate) {
@@ -393,11 +394,11 @@ static __device__ void report_loss(const report_loss_tensors &t, const Batch &ba
 //
 //     d_table[i, j] = values_sum[i, j] + gather_grad[i, j]
 //     table[i, j] = table[i, j] - 0.1 * d_table[i, j]
-constexpr int update_table_tiles = divide_up(SCORES_2 * X_2, Thread::rows);
+constexpr int update_table_tiles = divide_up(SCORES_COLUMNS * X_COLUMNS, Thread::rows);
 static __device__ void update_table(const Tensors &t, int tile, Gate &gate) {
     int i = tile * THREADS + threadIdx.x;
     gate();
-    if (i >= SCORES_2 * X_2)
+    if (i >= SCORES_COLUMNS * X_COLUMNS)
         return;
     t.table[i] -= 0.1f * (t.values_sum[i] + t.gather_grad_2[i]);
 }
@@ -540,15 +541,15 @@ static void release() {
 //     tokens[i, j] = window[i, j]
 //     x[i, j, k] = table[tokens[i, j], k] + x[j, k]
 //     eval_x_relu[i, j, k] = relu(x[i, j, k])
-constexpr int eval_x_tiles = divide_up(BATCH * X_ROWS * X_2, 2 * Thread::rows);
+constexpr int eval_x_tiles = divide_up(BATCH * TOKENS * X_COLUMNS, 2 * Thread::rows);
 static __device__ void eval_x(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
     int i = 2 * (tile * THREADS + threadIdx.x);
     gate();
-    if (i >= BATCH * X_ROWS * X_2)
+    if (i >= BATCH * TOKENS * X_COLUMNS)
         return;
-    int tokens = t.window[row(batch, i / X_2 / X_ROWS) * t.window_stride + i / X_2 % X_ROWS];
-    Pack<float, 2> table = load_pack<2>(t.table + tokens * X_2 + i % X_2);
-    Pack<float, 2> x = load_pack<2>(t.x + i % (X_ROWS * X_2));
+    int tokens = t.window[row(batch, i / X_COLUMNS / TOKENS) * t.window_stride + i / X_COLUMNS % TOKENS];
+    Pack<float, 2> table = load_pack<2>(t.table + tokens * X_COLUMNS + i % X_COLUMNS);
+    Pack<float, 2> x = load_pack<2>(t.x + i % (TOKENS * X_COLUMNS));
     Pack<float, 2> x_relu;
     for (int v = 0; v < 2; v++)
         x_relu[v] = relu(table[v] + x[v]);
@@ -556,21 +557,21 @@ static __device__ void eval_x(const Tensors &t, const Batch &batch, int tile, Ga
 }
 
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
-constexpr int eval_prediction_tiles = divide_up(BATCH * X_ROWS, Warp::rows);
+constexpr int eval_prediction_tiles = divide_up(BATCH * TOKENS, Warp::rows);
 constexpr int eval_prediction_shared_bytes = team_shared<Warp>(0);
 static __device__ void eval_prediction(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
-    int window = t.window[row(batch, i / X_ROWS) * t.window_stride + i % X_ROWS + 1];
+    int window = t.window[row(batch, i / TOKENS) * t.window_stride + i % TOKENS + 1];
     gate();
-    if (i >= BATCH * X_ROWS)
+    if (i >= BATCH * TOKENS)
         return;
 
-    // scores[i, j, k] = eval_times_table_matmul[i * X_ROWS + j, k]
+    // scores[i, j, k] = eval_times_table_matmul[i * TOKENS + j, k]
     // scores_max[i, j] = max over k of scores[i, j, k]
     float scores_max = -INFINITY;
-    for (int j = team.first; j < SCORES_2; j += team.stride)
-        scores_max = fmax(scores_max, t.eval_times_table_matmul[i * SCORES_2 + j]);
+    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
+        scores_max = fmax(scores_max, t.eval_times_table_matmul[i * SCORES_COLUMNS + j]);
     scores_max = team_max(team, scores_max);
 
     // scores_sum[i, j] = sum over k of exp(scores[i, j, k] - scores_max[i, j])
@@ -578,8 +579,8 @@ static __device__ void eval_prediction(const Tensors &t, const Batch &batch, int
     // target_score[i, j] = sum over k of (target[i, j] == k) * (scores[i, j, k] - scores_max[i, j])
     float scores_sum = 0;
     float target_score = 0;
-    for (int j = team.first; j < SCORES_2; j += team.stride) {
-        float scores_sub = t.eval_times_table_matmul[i * SCORES_2 + j] - scores_max;
+    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
+        float scores_sub = t.eval_times_table_matmul[i * SCORES_COLUMNS + j] - scores_max;
         scores_sum += exp(scores_sub);
         target_score += (float)(window == j) * scores_sub;
     }
@@ -591,9 +592,10 @@ static __device__ void eval_prediction(const Tensors &t, const Batch &batch, int
         t.eval_prediction_sub[i] = log(scores_sum) - target_score;
 
     // prediction[i, j, k] = exp(scores[i, j, k] - scores_max[i, j]) * (1 / scores_sum[i, j])
-    for (int j = team.first; j < SCORES_2; j += team.stride)
-        t.eval_prediction[i * SCORES_2 + j] =
-            exp(t.eval_times_table_matmul[i * SCORES_2 + j] - scores_max) * (1.0f / scores_sum);
+    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
+        float scores_exp = exp(t.eval_times_table_matmul[i * SCORES_COLUMNS + j] - scores_max);
+        t.eval_prediction[i * SCORES_COLUMNS + j] = scores_exp * (1.0f / scores_sum);
+    }
 }
 
 // phase 1 of 5: 1,024 tiles
@@ -640,29 +642,30 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 //     tokens[0, 0] = token
 //     x[0, 0, k] = table[tokens[0, 0], k] + x[position, k]
 //     decode_x_relu[0, 0, k] = relu(x[0, 0, k])
-constexpr int decode_x_tiles = divide_up(X_2, Thread::rows);
+constexpr int decode_x_tiles = divide_up(X_COLUMNS, Thread::rows);
 static __device__ void decode_x(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
     int i = tile * THREADS + threadIdx.x;
     gate();
-    if (i >= X_2)
+    if (i >= X_COLUMNS)
         return;
-    t.decode_x_relu[i] = relu(t.table[token(batch) * X_2 + i] + t.x[position(batch) * X_2 + i]);
+    float x = t.table[token(batch) * X_COLUMNS + i] + t.x[position(batch) * X_COLUMNS + i];
+    t.decode_x_relu[i] = relu(x);
 }
 
 // scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
-constexpr int decode_scores_tiles = divide_up(SCORES_2, Warp::rows);
+constexpr int decode_scores_tiles = divide_up(SCORES_COLUMNS, Warp::rows);
 constexpr int decode_scores_shared_bytes = team_shared<Warp>(0);
 static __device__ void decode_scores(const Tensors &t, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
     gate();
-    if (i >= SCORES_2)
+    if (i >= SCORES_COLUMNS)
         return;
 
     // scores[0, 0, k] = sum over l of decode_x_relu[0, 0, l] * table[k, l]
     float scores = 0;
-    for (int j = team.first; j < X_2; j += team.stride)
-        scores += t.decode_x_relu[j] * t.table[i * X_2 + j];
+    for (int j = team.first; j < X_COLUMNS; j += team.stride)
+        scores += t.decode_x_relu[j] * t.table[i * X_COLUMNS + j];
     scores = team_sum(team, scores);
     if (leads(team))
         t.decode_scores[i] = scores;
@@ -679,18 +682,18 @@ static __device__ void decode_output_prediction(const Tensors &t, char *shared, 
 
     // scores_max[0, 0] = max over k of scores[0, 0, k]
     float scores_max = -INFINITY;
-    for (int j = team.first; j < SCORES_2; j += team.stride)
+    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
         scores_max = fmax(scores_max, t.decode_scores[j]);
     scores_max = team_max(team, scores_max);
 
     // scores_sum[0, 0] = sum over k of exp(scores[0, 0, k] - scores_max[0, 0])
     float scores_sum = 0;
-    for (int j = team.first; j < SCORES_2; j += team.stride)
+    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
         scores_sum += exp(t.decode_scores[j] - scores_max);
     scores_sum = team_sum(team, scores_sum);
 
     // prediction[0, 0, k] = exp(scores[0, 0, k] - scores_max[0, 0]) * (1 / scores_sum[0, 0])
-    for (int j = team.first; j < SCORES_2; j += team.stride)
+    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
         t.decode_prediction[j] = exp(t.decode_scores[j] - scores_max) * (1.0f / scores_sum);
 }
 
@@ -725,21 +728,29 @@ static const char *decode(const MtcRun *run) {
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+// file, NULL: this model's own; line; text
+static const MtcStatement statement_table[] = {
+    {NULL, 8, "tokens = slice(window, 0, begin = 0, end = 32)"},
+    {NULL, 10, "table = weight([65, 64], init = normal(0, 0.02))"},
+    {NULL, 11, "x = gather(table, tokens) + weight([32, 64])"},
+    {NULL, 12, "scores = matmul(relu(x), table, transpose_b = true)"},
+    {NULL, 16, "loss = cross_entropy(scores, target)"},
+};
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"table", MTC_WEIGHT, MTC_F32, 2, {65, 64}, 0, MTC_NORMAL, 0, 0.02, 10, -1, {0}},
-    {"x", MTC_WEIGHT, MTC_F32, 2, {32, 64}, 16640, MTC_UNIFORM, -0.12499999999999999, 0.12499999999999999, 11, -1, {0}},
-    {"tokens", MTC_VALUE, MTC_I32, 2, {256, 32}, 7172352, MTC_ZEROS, 0, 0, 8, 0, {0}},
-    {"x_relu", MTC_VALUE, MTC_F32, 3, {256, 32, 64}, 24832, MTC_ZEROS, 0, 0, 12, 0, {0}},
-    {"times_table_matmul", MTC_VALUE, MTC_F32, 2, {8192, 65}, 2121984, MTC_ZEROS, 0, 0, 12, 1, {0}},
-    {"d_scores_sub", MTC_VALUE, MTC_F32, 2, {256, 32}, 7205120, MTC_ZEROS, 0, 0, 16, 2, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {256}, 4219136, MTC_ZEROS, 0, 0, 16, 3, {0}},
-    {"d_scores", MTC_VALUE, MTC_F32, 3, {256, 32, 65}, 4251904, MTC_ZEROS, 0, 0, 16, 2, {0}},
-    {"d_scores_pre_times_values_matmul", MTC_VALUE, MTC_F32, 3, {16, 65, 64}, 6906112, MTC_ZEROS, 0, 0, 12, 3, {0}},
-    {"values_sum", MTC_VALUE, MTC_F32, 2, {65, 64}, 24832, MTC_ZEROS, 0, 0, 12, 4, {0}},
-    {"x_gt", MTC_VALUE, MTC_BOOL, 3, {256, 32, 64}, 6381824, MTC_ZEROS, 0, 0, 12, 0, {0}},
-    {"d_x", MTC_VALUE, MTC_F32, 3, {256, 32, 64}, 2121984, MTC_ZEROS, 0, 0, 12, 3, {0}},
-    {"gather_grad", MTC_VALUE, MTC_F32, 2, {65, 64}, 41472, MTC_ZEROS, 0, 0, 11, 4, {0}},
+    {"table", MTC_WEIGHT, MTC_F32, 2, {65, 64}, 0, MTC_NORMAL, 0, 0.02, 1, -1, {0}},
+    {"x", MTC_WEIGHT, MTC_F32, 2, {32, 64}, 16640, MTC_UNIFORM, -0.12499999999999999, 0.12499999999999999, 2, -1, {0}},
+    {"tokens", MTC_VALUE, MTC_I32, 2, {256, 32}, 7172352, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"x_relu", MTC_VALUE, MTC_F32, 3, {256, 32, 64}, 24832, MTC_ZEROS, 0, 0, 3, 0, {0}},
+    {"times_table_matmul", MTC_VALUE, MTC_F32, 2, {8192, 65}, 2121984, MTC_ZEROS, 0, 0, 3, 1, {0}},
+    {"d_scores_sub", MTC_VALUE, MTC_F32, 2, {256, 32}, 7205120, MTC_ZEROS, 0, 0, 4, 2, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {256}, 4219136, MTC_ZEROS, 0, 0, 4, 3, {0}},
+    {"d_scores", MTC_VALUE, MTC_F32, 3, {256, 32, 65}, 4251904, MTC_ZEROS, 0, 0, 4, 2, {0}},
+    {"d_scores_pre_times_values_matmul", MTC_VALUE, MTC_F32, 3, {16, 65, 64}, 6906112, MTC_ZEROS, 0, 0, 3, 3, {0}},
+    {"values_sum", MTC_VALUE, MTC_F32, 2, {65, 64}, 24832, MTC_ZEROS, 0, 0, 3, 4, {0}},
+    {"x_gt", MTC_VALUE, MTC_BOOL, 3, {256, 32, 64}, 6381824, MTC_ZEROS, 0, 0, 3, 0, {0}},
+    {"d_x", MTC_VALUE, MTC_F32, 3, {256, 32, 64}, 2121984, MTC_ZEROS, 0, 0, 3, 3, {0}},
+    {"gather_grad", MTC_VALUE, MTC_F32, 2, {65, 64}, 41472, MTC_ZEROS, 0, 0, 2, 4, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "window",
@@ -760,27 +771,20 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"x", 11, 0, 1572864, 2680064},                          // phase 1
-    {"tokens", 8, 0, 8192, 66560},                           // phase 1
-    {"times_table", 12, 1, 68157440, 4243712},               // phase 2
-    {"d_scores", 16, 2, 4284416, 4326400},                   // phase 3
-    {"loss_part", 16, 3, 8704, 33792},                       // phase 4
-    {"d_x", 12, 3, 68157440, 4768000},                       // phase 4
-    {"d_scores_pre_times_values", 12, 3, 68157440, 4493312}, // phase 4
-    {"values", 12, 4, 66560, 282880},                        // phase 5
-    {"update_x", 11, 4, 528384, 2113536},                    // phase 5
-    {"gather_grad", 11, 4, 524288, 2146560},                 // phase 5
-    {"report_loss", 16, 4, 256, 1028},                       // phase 5
-    {"update_table", 11, 5, 12480, 66560},                   // phase 6
-};
-static const MtcStatement statement_table[] = {
-    {.line = 8, .text = "tokens = slice(window, 0, begin = 0, end = 32)"},
-    {.line = 10, .text = "table = weight([65, 64], init = normal(0, 0.02))"},
-    {.line = 11, .text = "x = gather(table, tokens) + weight([32, 64])"},
-    {.line = 12, .text = "scores = matmul(relu(x), table, transpose_b = true)"},
-    {.line = 16, .text = "loss = cross_entropy(scores, target)"},
+    {"x", 2, 0, 1572864, 2680064},                          // phase 1
+    {"tokens", 0, 0, 8192, 66560},                          // phase 1
+    {"times_table", 3, 1, 68157440, 4243712},               // phase 2
+    {"d_scores", 4, 2, 4284416, 4326400},                   // phase 3
+    {"loss_part", 4, 3, 8704, 33792},                       // phase 4
+    {"d_x", 3, 3, 68157440, 4768000},                       // phase 4
+    {"d_scores_pre_times_values", 3, 3, 68157440, 4493312}, // phase 4
+    {"values", 3, 4, 66560, 282880},                        // phase 5
+    {"update_x", 2, 4, 528384, 2113536},                    // phase 5
+    {"gather_grad", 2, 4, 524288, 2146560},                 // phase 5
+    {"report_loss", 4, 4, 256, 1028},                       // phase 5
+    {"update_table", 2, 5, 12480, 66560},                   // phase 6
 };
 
 const MtcModel mtc_model = {

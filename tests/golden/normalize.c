@@ -29,7 +29,7 @@ typedef float real;
 enum { BATCH = 4, X_ROWS = 2, X_COLUMNS = 3, X = 6 };
 enum { REPORT_LOSS, REPORTS };
 
-// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+// ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
 typedef struct Tensors {
     const unsigned char *x; // data set: [examples, X_ROWS, X_COLUMNS]
@@ -41,9 +41,9 @@ typedef struct Tensors {
     real *price_mean;
     real *price_std;
     real *eval_loss_part;  // [BATCH]
-    real *loss_part;       // [BATCH], shares bytes of eval_loss_part
+    real *loss_part;       // [BATCH]
     real *d_y;             // [BATCH, 1]
-    real *eval_prediction; // [BATCH, 1], shares bytes of d_y
+    real *eval_prediction; // [BATCH, 1]
     real *values_mul;      // [BATCH, X_ROWS, X_COLUMNS]
 } Tensors;
 
@@ -457,10 +457,16 @@ static const char *measure(const MtcRun *run, int64_t first, int64_t rows) {
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+// file, NULL: this model's own; line; text
+static const MtcStatement statement_table[] = {
+    {NULL, 9, "y = linear(flatten(normalize(x)), 1)"}, // 0: x.mean
+    {NULL, 13, "loss = mse(y, normalize(price))"},     // 1: price.mean
+    {NULL, 14, "predict = denormalize(y, price)"},     // 2: eval_prediction
+};
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"x.mean", MTC_BUFFER, MTC_F32, 2, {2, 3}, 0, MTC_ZEROS, 0, 0, 9, -1, {0}},
-    {"x.std", MTC_BUFFER, MTC_F32, 2, {2, 3}, 256, MTC_CONSTANT, 1, 0, 9, -1, {0}},
+    {"x.mean", MTC_BUFFER, MTC_F32, 2, {2, 3}, 0, MTC_ZEROS, 0, 0, 0, -1, {0}},
+    {"x.std", MTC_BUFFER, MTC_F32, 2, {2, 3}, 256, MTC_CONSTANT, 1, 0, 0, -1, {0}},
     {"y.weight",
      MTC_WEIGHT,
      MTC_F32,
@@ -470,15 +476,15 @@ static const MtcTensor tensor_table[] = {
      MTC_UNIFORM,
      -0.40824829046386296,
      0.40824829046386296,
-     9,
+     0,
      -1,
      {0}},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {1}, 768, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
-    {"price.mean", MTC_BUFFER, MTC_F32, 0, {0}, 1024, MTC_ZEROS, 0, 0, 13, -1, {0}},
-    {"price.std", MTC_BUFFER, MTC_F32, 0, {0}, 1280, MTC_CONSTANT, 1, 0, 13, -1, {0}},
-    {"values_mul", MTC_VALUE, MTC_F32, 3, {4, 2, 3}, 2048, MTC_ZEROS, 0, 0, 9, 0, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1536, MTC_ZEROS, 0, 0, 13, 0, {0}},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 1}, 1792, MTC_ZEROS, 0, 0, 13, 0, {0}},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {1}, 768, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
+    {"price.mean", MTC_BUFFER, MTC_F32, 0, {0}, 1024, MTC_ZEROS, 0, 0, 1, -1, {0}},
+    {"price.std", MTC_BUFFER, MTC_F32, 0, {0}, 1280, MTC_CONSTANT, 1, 0, 1, -1, {0}},
+    {"values_mul", MTC_VALUE, MTC_F32, 3, {4, 2, 3}, 2048, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1536, MTC_ZEROS, 0, 0, 1, 0, {0}},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 1}, 1792, MTC_ZEROS, 0, 0, 1, 0, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_U8, .rank = 2, .dim = {2, 3}, .elements = 6, .classes = 0, .predicts = true},
@@ -493,17 +499,12 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"y_to_d_y", 9, 0, 72, 156},   // phase 1
-    {"values", 9, 0, 24, 168},     // phase 1
-    {"d_y_weight", 9, 1, 48, 168}, // phase 2
-    {"report_loss", 13, 1, 4, 20}, // phase 2
-};
-static const MtcStatement statement_table[] = {
-    {.line = 9, .text = "y = linear(flatten(normalize(x)), 1)"},
-    {.line = 13, .text = "loss = mse(y, normalize(price))"},
-    {.line = 14, .text = "predict = denormalize(y, price)"},
+    {"y_to_d_y", 0, 0, 72, 156},   // phase 1
+    {"values", 0, 0, 24, 168},     // phase 1
+    {"d_y_weight", 0, 1, 48, 168}, // phase 2
+    {"report_loss", 1, 1, 4, 20},  // phase 2
 };
 
 const MtcModel mtc_model = {

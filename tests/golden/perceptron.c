@@ -30,7 +30,7 @@ typedef float real;
 enum { BATCH = 4, X = 6, H = 4, Y = 3 };
 enum { REPORT_LOSS, REPORT_ACCURACY, REPORTS };
 
-// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+// ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
 typedef struct Tensors {
     const float *x;             // data set: [examples, X]
@@ -40,11 +40,11 @@ typedef struct Tensors {
     real *y_weight;             // [Y, H]
     real *y_bias;               // [Y]
     real *eval_loss_part;       // [BATCH]
-    real *x_2;                  // [BATCH, X], shares bytes of eval_loss_part
+    real *x_2;                  // [BATCH, X]
     real *eval_accuracy_part;   // [BATCH]
-    real *loss_part;            // [BATCH], shares bytes of eval_accuracy_part
+    real *loss_part;            // [BATCH]
     real *accuracy_part;        // [BATCH]
-    real *eval_prediction;      // [BATCH, Y], shares bytes of accuracy_part
+    real *eval_prediction;      // [BATCH, Y]
     real *d_y;                  // [BATCH, Y]
     real *h;                    // [BATCH, H]
     real *d_h_pre;              // [BATCH, H]
@@ -444,10 +444,18 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+// file, NULL: this model's own; line; text
+static const MtcStatement statement_table[] = {
+    {NULL, 4, "x : f32[6]"},                      // 0: x
+    {NULL, 9, "h = relu(linear(x, 4))"},          // 1: h.weight
+    {NULL, 10, "y = linear(h, 3)"},               // 2: y.weight
+    {NULL, 14, "loss = cross_entropy(y, label)"}, // 3: eval_loss_part
+    {NULL, 17, "metric = accuracy(y, label)"},    // 4: eval_accuracy_part
+};
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
-    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 1, -1, {0}},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 1, -1, {0}},
     {"y.weight",
      MTC_WEIGHT,
      MTC_F32,
@@ -457,16 +465,16 @@ static const MtcTensor tensor_table[] = {
      MTC_UNIFORM,
      -0.49999999999999994,
      0.49999999999999994,
-     10,
+     2,
      -1,
      {0}},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1, {0}},
-    {"x", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 4, 0, {0}},
-    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 9, 1, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 14, 1, {0}},
-    {"accuracy_part", MTC_VALUE, MTC_F32, 1, {4}, 1536, MTC_ZEROS, 0, 0, 17, 1, {0}},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1792, MTC_ZEROS, 0, 0, 14, 1, {0}},
-    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2304, MTC_ZEROS, 0, 0, 9, 1, {0}},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 2, -1, {0}},
+    {"x", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 1, 1, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 3, 1, {0}},
+    {"accuracy_part", MTC_VALUE, MTC_F32, 1, {4}, 1536, MTC_ZEROS, 0, 0, 4, 1, {0}},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1792, MTC_ZEROS, 0, 0, 3, 1, {0}},
+    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2304, MTC_ZEROS, 0, 0, 1, 1, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
@@ -481,20 +489,13 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss", "accuracy"};
 static const bool rises_table[] = {false, true};
-// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"x", 4, 0, 24, 96},              // phase 1
-    {"h_to_d_h_pre", 9, 1, 624, 492}, // phase 2
-    {"d_y_weight", 10, 2, 96, 232},   // phase 3
-    {"d_h_weight", 9, 2, 192, 384},   // phase 3
-    {"report_loss", 14, 2, 8, 40},    // phase 3
-};
-static const MtcStatement statement_table[] = {
-    {.line = 4, .text = "x : f32[6]"},                      // x
-    {.line = 9, .text = "h = relu(linear(x, 4))"},          // h.weight
-    {.line = 10, .text = "y = linear(h, 3)"},               // y.weight
-    {.line = 14, .text = "loss = cross_entropy(y, label)"}, // eval_loss_part
-    {.line = 17, .text = "metric = accuracy(y, label)"},    // eval_accuracy_part
+    {"x", 0, 0, 24, 96},              // phase 1
+    {"h_to_d_h_pre", 1, 1, 624, 492}, // phase 2
+    {"d_y_weight", 2, 2, 96, 232},    // phase 3
+    {"d_h_weight", 1, 2, 192, 384},   // phase 3
+    {"report_loss", 3, 2, 8, 40},     // phase 3
 };
 
 const MtcModel mtc_model = {

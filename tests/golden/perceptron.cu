@@ -36,7 +36,7 @@
 enum { BATCH = 4, X = 6, H = 4, Y = 3 };
 enum { REPORT_LOSS, REPORT_ACCURACY, REPORTS };
 
-// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+// ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
 struct Tensors {
     static constexpr int64_t arena_bytes = 2304;
@@ -48,11 +48,11 @@ struct Tensors {
     float *y_weight;            // [Y, H]
     float *y_bias;              // [Y]
     float *eval_loss_part;      // [BATCH]
-    float *loss_part;           // [BATCH], shares bytes of eval_loss_part
+    float *loss_part;           // [BATCH]
     float *accuracy_part;       // [BATCH]
-    float *eval_accuracy_part;  // [BATCH], shares bytes of accuracy_part
+    float *eval_accuracy_part;  // [BATCH]
     float *d_y;                 // [BATCH, Y]
-    float *eval_prediction;     // [BATCH, Y], shares bytes of d_y
+    float *eval_prediction;     // [BATCH, Y]
     float *h;                   // [BATCH, H]
     float *d_h_pre;             // [BATCH, H]
 
@@ -419,10 +419,17 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+// file, NULL: this model's own; line; text
+static const MtcStatement statement_table[] = {
+    {NULL, 9, "h = relu(linear(x, 4))"},          // 0: h.weight
+    {NULL, 10, "y = linear(h, 3)"},               // 1: y.weight
+    {NULL, 14, "loss = cross_entropy(y, label)"}, // 2: eval_loss_part
+    {NULL, 17, "metric = accuracy(y, label)"},    // 3: accuracy_part
+};
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
-    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
     {"y.weight",
      MTC_WEIGHT,
      MTC_F32,
@@ -432,15 +439,15 @@ static const MtcTensor tensor_table[] = {
      MTC_UNIFORM,
      -0.49999999999999994,
      0.49999999999999994,
-     10,
+     1,
      -1,
      {0}},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1, {0}},
-    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 0, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 14, 0, {0}},
-    {"accuracy_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 17, 0, {0}},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1536, MTC_ZEROS, 0, 0, 14, 0, {0}},
-    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 9, 0, {0}},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 1, -1, {0}},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 2, 0, {0}},
+    {"accuracy_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 3, 0, {0}},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1536, MTC_ZEROS, 0, 0, 2, 0, {0}},
+    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 0, 0, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
@@ -455,18 +462,12 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss", "accuracy"};
 static const bool rises_table[] = {false, true};
-// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"h_to_d_h_pre", 9, 0, 624, 492}, // phase 1
-    {"d_y_weight", 10, 1, 96, 232},   // phase 2
-    {"d_h_weight", 9, 1, 192, 384},   // phase 2
-    {"report_loss", 14, 1, 8, 40},    // phase 2
-};
-static const MtcStatement statement_table[] = {
-    {.line = 9, .text = "h = relu(linear(x, 4))"},          // h.weight
-    {.line = 10, .text = "y = linear(h, 3)"},               // y.weight
-    {.line = 14, .text = "loss = cross_entropy(y, label)"}, // eval_loss_part
-    {.line = 17, .text = "metric = accuracy(y, label)"},    // accuracy_part
+    {"h_to_d_h_pre", 0, 0, 624, 492}, // phase 1
+    {"d_y_weight", 1, 1, 96, 232},    // phase 2
+    {"d_h_weight", 0, 1, 192, 384},   // phase 2
+    {"report_loss", 2, 1, 8, 40},     // phase 2
 };
 
 const MtcModel mtc_model = {

@@ -30,7 +30,7 @@ typedef float real;
 enum { BATCH = 4, X = 6, Y = 2, H = 4 };
 enum { REPORT_LOSS, REPORTS };
 
-// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+// ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
 typedef struct Tensors {
     const float *x;       // data set: [examples, X]
@@ -40,9 +40,9 @@ typedef struct Tensors {
     real *z_weight;       // [Y, H]
     real *z_bias;         // [Y]
     real *eval_loss_part; // [BATCH]
-    real *x_2;            // [BATCH, X], shares bytes of eval_loss_part
+    real *x_2;            // [BATCH, X]
     real *eval_z;         // [BATCH, Y]
-    real *loss_part;      // [BATCH], shares bytes of eval_z
+    real *loss_part;      // [BATCH]
     real *d_z;            // [BATCH, Y]
     real *h;              // [BATCH, H]
     real *d_h_pre;        // [BATCH, H]
@@ -399,10 +399,17 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+// file, NULL: this model's own; line; text
+static const MtcStatement statement_table[] = {
+    {NULL, 4, "x : f32[6]"},             // 0: x
+    {NULL, 9, "h = tanh(linear(x, 4))"}, // 1: h.weight
+    {NULL, 10, "z = linear(h, 2)"},      // 2: z.weight
+    {NULL, 14, "loss = mse(z, y)"},      // 3: eval_loss_part
+};
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
-    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 1, -1, {0}},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 1, -1, {0}},
     {"z.weight",
      MTC_WEIGHT,
      MTC_F32,
@@ -412,15 +419,15 @@ static const MtcTensor tensor_table[] = {
      MTC_UNIFORM,
      -0.49999999999999994,
      0.49999999999999994,
-     10,
+     2,
      -1,
      {0}},
-    {"z.bias", MTC_WEIGHT, MTC_F32, 1, {2}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1, {0}},
-    {"x", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 4, 0, {0}},
-    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 1, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 14, 1, {0}},
-    {"d_z", MTC_VALUE, MTC_F32, 2, {4, 2}, 1536, MTC_ZEROS, 0, 0, 14, 1, {0}},
-    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 9, 1, {0}},
+    {"z.bias", MTC_WEIGHT, MTC_F32, 1, {2}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 2, -1, {0}},
+    {"x", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 1, 1, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 3, 1, {0}},
+    {"d_z", MTC_VALUE, MTC_F32, 2, {4, 2}, 1536, MTC_ZEROS, 0, 0, 3, 1, {0}},
+    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 1, 1, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
@@ -435,19 +442,13 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"x", 4, 0, 24, 96},              // phase 1
-    {"h_to_d_h_pre", 9, 1, 456, 456}, // phase 2
-    {"d_z_weight", 10, 2, 64, 176},   // phase 3
-    {"d_h_weight", 9, 2, 192, 384},   // phase 3
-    {"report_loss", 14, 2, 4, 20},    // phase 3
-};
-static const MtcStatement statement_table[] = {
-    {.line = 4, .text = "x : f32[6]"},             // x
-    {.line = 9, .text = "h = tanh(linear(x, 4))"}, // h.weight
-    {.line = 10, .text = "z = linear(h, 2)"},      // z.weight
-    {.line = 14, .text = "loss = mse(z, y)"},      // eval_loss_part
+    {"x", 0, 0, 24, 96},              // phase 1
+    {"h_to_d_h_pre", 1, 1, 456, 456}, // phase 2
+    {"d_z_weight", 2, 2, 64, 176},    // phase 3
+    {"d_h_weight", 1, 2, 192, 384},   // phase 3
+    {"report_loss", 3, 2, 4, 20},     // phase 3
 };
 
 const MtcModel mtc_model = {

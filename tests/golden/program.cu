@@ -36,7 +36,7 @@
 enum { BATCH = 4, X = 6, Y = 2, H = 4 };
 enum { REPORT_LOSS, REPORTS };
 
-// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+// ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
 struct Tensors {
     static constexpr int64_t arena_bytes = 2048;
@@ -48,9 +48,9 @@ struct Tensors {
     float *z_weight;       // [Y, H]
     float *z_bias;         // [Y]
     float *eval_loss_part; // [BATCH]
-    float *loss_part;      // [BATCH], shares bytes of eval_loss_part
+    float *loss_part;      // [BATCH]
     float *d_z;            // [BATCH, Y]
-    float *eval_z;         // [BATCH, Y], shares bytes of d_z
+    float *eval_z;         // [BATCH, Y]
     float *h;              // [BATCH, H]
     float *d_h_pre;        // [BATCH, H]
 
@@ -361,10 +361,16 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+// file, NULL: this model's own; line; text
+static const MtcStatement statement_table[] = {
+    {NULL, 9, "h = tanh(linear(x, 4))"}, // 0: h.weight
+    {NULL, 10, "z = linear(h, 2)"},      // 1: z.weight
+    {NULL, 14, "loss = mse(z, y)"},      // 2: eval_loss_part
+};
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
-    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 9, -1, {0}},
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
     {"z.weight",
      MTC_WEIGHT,
      MTC_F32,
@@ -374,14 +380,14 @@ static const MtcTensor tensor_table[] = {
      MTC_UNIFORM,
      -0.49999999999999994,
      0.49999999999999994,
-     10,
+     1,
      -1,
      {0}},
-    {"z.bias", MTC_WEIGHT, MTC_F32, 1, {2}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 10, -1, {0}},
-    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1536, MTC_ZEROS, 0, 0, 9, 0, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 14, 0, {0}},
-    {"d_z", MTC_VALUE, MTC_F32, 2, {4, 2}, 1280, MTC_ZEROS, 0, 0, 14, 0, {0}},
-    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 0, {0}},
+    {"z.bias", MTC_WEIGHT, MTC_F32, 1, {2}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 1, -1, {0}},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1536, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 2, 0, {0}},
+    {"d_z", MTC_VALUE, MTC_F32, 2, {4, 2}, 1280, MTC_ZEROS, 0, 0, 2, 0, {0}},
+    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 0, 0, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
@@ -396,17 +402,12 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"h_to_d_h_pre", 9, 0, 456, 456}, // phase 1
-    {"d_z_weight", 10, 1, 64, 176},   // phase 2
-    {"d_h_weight", 9, 1, 192, 384},   // phase 2
-    {"report_loss", 14, 1, 4, 20},    // phase 2
-};
-static const MtcStatement statement_table[] = {
-    {.line = 9, .text = "h = tanh(linear(x, 4))"}, // h.weight
-    {.line = 10, .text = "z = linear(h, 2)"},      // z.weight
-    {.line = 14, .text = "loss = mse(z, y)"},      // eval_loss_part
+    {"h_to_d_h_pre", 0, 0, 456, 456}, // phase 1
+    {"d_z_weight", 1, 1, 64, 176},    // phase 2
+    {"d_h_weight", 0, 1, 192, 384},   // phase 2
+    {"report_loss", 2, 1, 4, 20},     // phase 2
 };
 
 const MtcModel mtc_model = {

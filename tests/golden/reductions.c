@@ -30,7 +30,7 @@ typedef float real;
 enum { BATCH = 4, X = 6, A_1 = 2, A_2 = 3, Y = 3 };
 enum { REPORT_LOSS, REPORTS };
 
-// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+// ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
 typedef struct Tensors {
     const float *x;             // data set: [examples, X]
@@ -38,13 +38,13 @@ typedef struct Tensors {
     real *y_weight;             // [Y, A_2]
     real *y_bias;               // [Y]
     real *eval_values_sum;      // [BATCH, 1, A_2]
-    real *values_sum;           // [BATCH, 1, A_2], shares bytes of eval_values_sum
+    real *values_sum;           // [BATCH, 1, A_2]
     real *eval_values_2_max;    // [BATCH, A_2]
-    real *values_2_max;         // [BATCH, A_2], shares bytes of eval_values_2_max
+    real *values_2_max;         // [BATCH, A_2]
     real *eval_loss_part;       // [BATCH]
-    real *loss_part;            // [BATCH], shares bytes of eval_loss_part
+    real *loss_part;            // [BATCH]
     real *d_y;                  // [BATCH, Y]
-    real *eval_prediction;      // [BATCH, Y], shares bytes of d_y
+    real *eval_prediction;      // [BATCH, Y]
     real *b_2;                  // [BATCH, 1, A_2]
 } Tensors;
 
@@ -451,15 +451,21 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+// file, NULL: this model's own; line; text
+static const MtcStatement statement_table[] = {
+    {NULL, 10, "b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)"},
+    {NULL, 11, "y = linear(flatten(b), 3)"},
+    {NULL, 15, "loss = cross_entropy(y, label)"},
+};
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 3}, 0, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 11, -1, {0}},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 11, -1, {0}},
-    {"values_sum", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 512, MTC_ZEROS, 0, 0, 10, 0, {0}},
-    {"values_2_max", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 10, 0, {0}},
-    {"b", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 1536, MTC_ZEROS, 0, 0, 10, 1, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 15, 1, {0}},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1280, MTC_ZEROS, 0, 0, 15, 1, {0}},
+    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 3}, 0, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 1, -1, {0}},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 1, -1, {0}},
+    {"values_sum", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 512, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"values_2_max", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"b", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 1536, MTC_ZEROS, 0, 0, 0, 1, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 2, 1, {0}},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1280, MTC_ZEROS, 0, 0, 2, 1, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
@@ -474,18 +480,13 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"values", 10, 0, 24, 144},     // phase 1
-    {"values_2", 10, 0, 24, 144},   // phase 1
-    {"b_to_d_y", 10, 1, 236, 368},  // phase 2
-    {"d_y_weight", 11, 2, 72, 192}, // phase 3
-    {"report_loss", 15, 2, 4, 20},  // phase 3
-};
-static const MtcStatement statement_table[] = {
-    {.line = 10, .text = "b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)"},
-    {.line = 11, .text = "y = linear(flatten(b), 3)"},
-    {.line = 15, .text = "loss = cross_entropy(y, label)"},
+    {"values", 0, 0, 24, 144},     // phase 1
+    {"values_2", 0, 0, 24, 144},   // phase 1
+    {"b_to_d_y", 0, 1, 236, 368},  // phase 2
+    {"d_y_weight", 1, 2, 72, 192}, // phase 3
+    {"report_loss", 2, 2, 4, 20},  // phase 3
 };
 
 const MtcModel mtc_model = {

@@ -36,7 +36,7 @@
 enum { BATCH = 4, X = 2, H = 4 };
 enum { REPORT_LOSS, REPORTS };
 
-// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+// ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
 struct Tensors {
     static constexpr int64_t arena_bytes = 2048;
@@ -48,7 +48,7 @@ struct Tensors {
     float *y_hat_weight; // [1, H]
     float *y_hat_bias;   // [1]
     float *eval_y_hat;   // [BATCH, 1]
-    float *loss_part;    // [BATCH], shares bytes of eval_y_hat
+    float *loss_part;    // [BATCH]
     float *d_y_hat_pre;  // [BATCH, 1]
     float *h;            // [BATCH, H]
     float *d_h_pre;      // [BATCH, H]
@@ -343,10 +343,16 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+// file, NULL: this model's own; line; text
+static const MtcStatement statement_table[] = {
+    {NULL, 9, "h = sigmoid(linear(x, 4))"},      // 0: h.weight
+    {NULL, 10, "y_hat = sigmoid(linear(h, 1))"}, // 1: y_hat.weight
+    {NULL, 14, "loss = mse(y_hat, y)"},          // 2: loss_part
+};
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 2}, 0, MTC_UNIFORM, -0.7071067811865475, 0.7071067811865475, 9, -1, {0}},
-    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.7071067811865475, 0.7071067811865475, 9, -1, {0}},
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 2}, 0, MTC_UNIFORM, -0.7071067811865475, 0.7071067811865475, 0, -1, {0}},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.7071067811865475, 0.7071067811865475, 0, -1, {0}},
     {"y_hat.weight",
      MTC_WEIGHT,
      MTC_F32,
@@ -356,7 +362,7 @@ static const MtcTensor tensor_table[] = {
      MTC_UNIFORM,
      -0.49999999999999994,
      0.49999999999999994,
-     10,
+     1,
      -1,
      {0}},
     {"y_hat.bias",
@@ -368,13 +374,13 @@ static const MtcTensor tensor_table[] = {
      MTC_UNIFORM,
      -0.49999999999999994,
      0.49999999999999994,
-     10,
+     1,
      -1,
      {0}},
-    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1536, MTC_ZEROS, 0, 0, 9, 0, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 14, 0, {0}},
-    {"d_y_hat_pre", MTC_VALUE, MTC_F32, 2, {4, 1}, 1280, MTC_ZEROS, 0, 0, 10, 0, {0}},
-    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 9, 0, {0}},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1536, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 2, 0, {0}},
+    {"d_y_hat_pre", MTC_VALUE, MTC_F32, 2, {4, 1}, 1280, MTC_ZEROS, 0, 0, 1, 0, {0}},
+    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 0, 0, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {2}, .elements = 2, .classes = 0, .predicts = true},
@@ -389,17 +395,12 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"h_to_d_h_pre", 9, 0, 248, 276},   // phase 1
-    {"d_y_hat_weight", 10, 1, 32, 120}, // phase 2
-    {"d_h_weight", 9, 1, 64, 192},      // phase 2
-    {"report_loss", 14, 1, 4, 20},      // phase 2
-};
-static const MtcStatement statement_table[] = {
-    {.line = 9, .text = "h = sigmoid(linear(x, 4))"},      // h.weight
-    {.line = 10, .text = "y_hat = sigmoid(linear(h, 1))"}, // y_hat.weight
-    {.line = 14, .text = "loss = mse(y_hat, y)"},          // loss_part
+    {"h_to_d_h_pre", 0, 0, 248, 276},  // phase 1
+    {"d_y_hat_weight", 1, 1, 32, 120}, // phase 2
+    {"d_h_weight", 0, 1, 64, 192},     // phase 2
+    {"report_loss", 2, 1, 4, 20},      // phase 2
 };
 
 const MtcModel mtc_model = {

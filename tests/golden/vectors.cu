@@ -1,7 +1,7 @@
 // vectors: a model of 4,224 parameters, compiled by mtc from vectors.mt
 //
 //   step      4.7 GFLOP in 7 phases
-//   memory    117 MB arena (247 MB without sharing): weights 16.5 KB, optimizer state 0 B, values 117 MB
+//   memory    117 MB arena (215 MB without sharing): weights 16.5 KB, optimizer state 0 B, values 117 MB
 //   schedule  graph: 321.0 us a step estimated (persistent: 316.9 us)
 //
 //   phase 1   values                16,384 tiles
@@ -43,22 +43,10 @@
 
 // ---- sizes --------------------------------------------------------------------------------------------------
 
-enum {
-    BATCH = 1024,
-    X_CHANNELS = 64,
-    X_ROWS = 16,
-    X_COLUMNS = 16,
-    Y = 64,
-    POOL_ROWS = 8,
-    POOL_COLUMNS = 8,
-    SIZE_256 = 256,
-    SIZE_256_2 = 256,
-    SIZE_128 = 128,
-    SIZE_2048 = 2048
-};
+enum { BATCH = 1024, X_CHANNELS = 64, X_ROWS = 16, X_COLUMNS = 16, Y = 64, POOL_ROWS = 8, POOL_COLUMNS = 8 };
 enum { REPORT_LOSS, REPORTS };
 
-// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+// ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
 struct Tensors {
     static constexpr int64_t arena_bytes = 122245632;
@@ -68,25 +56,22 @@ struct Tensors {
     float *seen_weight;                 // [Y, 1, 1, X_CHANNELS]
     float *seen_bias;                   // [Y]
     float *scale;                       // [Y, 1, 1]
-    float *eval_seen;                   // [BATCH, X_ROWS, X_COLUMNS, Y]
-    float *eval_z;                      // [BATCH, Y], shares bytes of eval_seen
-    bfloat16 *values_reshape;           // [BATCH * X_ROWS * X_COLUMNS, X_CHANNELS], shares bytes of eval_seen
-    float *eval_loss_part;              // [BATCH], shares bytes of eval_seen
-    float *d_seen_weight_slices_matmul; // [SIZE_128, Y, X_CHANNELS], shares bytes of eval_seen
-    bfloat16 *seen;                     // [BATCH, X_ROWS, X_COLUMNS, Y], shares bytes of eval_seen
-    float *values_4_sum;                // [BATCH, Y], shares bytes of eval_seen
-    float *values_3_sum;                // [Y], shares bytes of eval_seen
+    float *eval_loss_part;              // [BATCH]
+    float *eval_pool;                   // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
+    bfloat16 *values_reshape;           // [BATCH * X_ROWS * X_COLUMNS, X_CHANNELS]
+    float *eval_z;                      // [BATCH, Y]
+    float *d_seen_weight_slices_matmul; // [128, Y, X_CHANNELS]
+    bfloat16 *eval_seen;                // [BATCH, X_ROWS, X_COLUMNS, Y]
+    bfloat16 *seen;                     // [BATCH, X_ROWS, X_COLUMNS, Y]
+    float *values_4_sum;                // [BATCH, Y]
+    float *values_3_sum;                // [Y]
     bfloat16 *d_seen_pre;               // [BATCH, X_ROWS, X_COLUMNS, Y]
-    float *eval_pool;                   // [BATCH, POOL_ROWS, POOL_COLUMNS, Y], shares bytes of d_seen_pre
-    bfloat16 *eval_values_reshape;      // [BATCH * X_ROWS * X_COLUMNS, X_CHANNELS], shares bytes of d_seen_pre
-    float *pool;                        // [BATCH, POOL_ROWS, POOL_COLUMNS, Y], shares bytes of d_seen_pre
-    bfloat16 *seen_weight_bf16;         // [Y, 1, 1, X_CHANNELS], shares bytes of d_seen_pre
-    bfloat16 *eval_seen_weight_bf16;    // [Y, 1, 1, X_CHANNELS]
-    float *z_mul_2;                     // [BATCH, POOL_ROWS, POOL_COLUMNS, Y], shares bytes of eval_seen_weight_bf16
+    float *pool;                        // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
+    float *z_mul_2;                     // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
     unsigned char *pool_cast;           // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
     float *z_mul;                       // [BATCH, Y]
     float *z_mul_3;                     // [BATCH, Y]
-    float *values_2_sum;                // [SIZE_256, Y]
+    float *values_2_sum;                // [256, Y]
     float *loss_part;                   // [BATCH]
 
     __device__ Tensors(const MtcRun &run, char *arena) {
@@ -95,20 +80,17 @@ struct Tensors {
         seen_weight = (float *)(arena + 0);
         seen_bias = (float *)(arena + 16384);
         scale = (float *)(arena + 16640);
-        eval_seen = (float *)(arena + 16896);
-        eval_z = (float *)(arena + 16896);
+        eval_loss_part = (float *)(arena + 16896);
+        eval_pool = (float *)(arena + 16896);
         values_reshape = (bfloat16 *)(arena + 16896);
-        eval_loss_part = (float *)(arena + 279040);
+        eval_z = (float *)(arena + 16794112);
         d_seen_weight_slices_matmul = (float *)(arena + 33571328);
+        eval_seen = (bfloat16 *)(arena + 33571328);
         seen = (bfloat16 *)(arena + 33571328);
         values_4_sum = (float *)(arena + 35668480);
         values_3_sum = (float *)(arena + 35930624);
         d_seen_pre = (bfloat16 *)(arena + 67125760);
-        eval_pool = (float *)(arena + 67125760);
-        eval_values_reshape = (bfloat16 *)(arena + 67125760);
         pool = (float *)(arena + 67125760);
-        seen_weight_bf16 = (bfloat16 *)(arena + 67125760);
-        eval_seen_weight_bf16 = (bfloat16 *)(arena + 100680192);
         z_mul_2 = (float *)(arena + 100680192);
         pool_cast = (unsigned char *)(arena + 117457408);
         z_mul = (float *)(arena + 121651712);
@@ -128,8 +110,8 @@ struct Tensors {
 // It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
 // the order of the struct below.
 static __constant__ unsigned values_places[2][1] = {
-    {66},     // values
-    {262210}, // values
+    {66}, // values
+    {66}, // values
 };
 struct values_tensors {
     const float *x;
@@ -163,7 +145,7 @@ static __device__ void values(const values_tensors &t, const Batch &batch, int t
 // the order of the struct below.
 static __constant__ unsigned seen_weight_bf16_places[2][2] = {
     {262210, 0}, // seen_weight_bf16
-    {393282, 0}, // seen_weight_bf16
+    {262210, 0}, // seen_weight_bf16
 };
 struct seen_weight_bf16_tensors {
     bfloat16 *seen_weight_bf16;
@@ -188,13 +170,33 @@ static __device__ void seen_weight_bf16(const seen_weight_bf16_tensors &t, int t
 //
 //     seen[i, j, k, l] = relu((sum over m of values_reshape[i * X_ROWS * X_COLUMNS + j * X_COLUMNS + k, m] *
 //         seen.weight.bf16[l, 0, 0, m]) + seen.bias[l])
+// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
+// the order of the struct below.
+static __constant__ unsigned seen_places[2][4] = {
+    {66, 262210, 64, 131138}, // seen
+    {66, 262210, 64, 131138}, // seen
+};
+struct seen_tensors {
+    bfloat16 *values_reshape;
+    bfloat16 *seen_weight_bf16;
+    float *seen_bias;
+    bfloat16 *seen;
+
+    __device__ seen_tensors(const Tensors &t, int row) {
+        const unsigned *begins = seen_places[row];
+        values_reshape = at_place<bfloat16>(begins[0]);
+        seen_weight_bf16 = at_place<bfloat16>(begins[1]);
+        seen_bias = at_place<float>(begins[2]);
+        seen = at_place<bfloat16>(begins[3]);
+    }
+};
 // 1,024 tiles of 256 x 64 outputs, 64 x 32 a warp; bf16 on tensor cores, panels copied ahead to shared memory
 // (cuda/tensor.cuh)
 using seen_product = Product<BATCH * X_ROWS * X_COLUMNS, Y, X_CHANNELS>;
 using seen_tile = TensorTile<256, 64, 64, 4, 2, 2, bfloat16>;
 constexpr int seen_tiles = product_tiles<seen_product, seen_tile>();
 constexpr int seen_shared_bytes = product_shared<seen_product, seen_tile>();
-static __device__ void seen(const Tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void seen(const seen_tensors &t, int tile, char *shared, Gate &gate) {
     auto left = matrix<X_CHANNELS>(t.values_reshape);
     auto right = transposed(matrix<X_CHANNELS>(t.seen_weight_bf16));
     struct Ahead {
@@ -328,18 +330,18 @@ static __device__ void loss_part(const Tensors &t, const Batch &batch, int tile,
 }
 
 // gradient of z = global_avg_pool(pool * scale)                                                   vectors.mt:12
-constexpr int values_2_tiles = divide_up(SIZE_256 * Y, Column<4, 32>::rows);
+constexpr int values_2_tiles = divide_up(256 * Y, Column<4, 32>::rows);
 constexpr int values_2_shared_bytes = team_shared<Column<4, 32>>(0);
 static __device__ void values_2(const Tensors &t, int tile, char *shared, Gate &gate) {
     Column<4, 32> team(shared);
     int i = tile * Column<4, 32>::rows + team.row;
     gate();
 
-    // values_2_sum[i, j] = sum over k of z_mul_2[(i * SIZE_256_2 + k) / (POOL_ROWS * POOL_COLUMNS),
-    //         (i * SIZE_256_2 + k) / POOL_COLUMNS % POOL_ROWS, (i * SIZE_256_2 + k) % POOL_COLUMNS, j]
+    // values_2_sum[i, j] = sum over k of z_mul_2[(i * 256 + k) / (POOL_ROWS * POOL_COLUMNS), (i * 256 + k) /
+    //         POOL_COLUMNS % POOL_ROWS, (i * 256 + k) % POOL_COLUMNS, j]
     auto d_z_pre_sum = fill_pack<4, float>(0);
-    for (int j = team.first; j < SIZE_256_2; j += team.stride) {
-        Pack<float, 4> d_z_pre_mul = load_pack<4>(t.z_mul_2 + (i / Y * SIZE_256_2 + j) * Y + i % Y);
+    for (int j = team.first; j < 256; j += team.stride) {
+        Pack<float, 4> d_z_pre_mul = load_pack<4>(t.z_mul_2 + (i / Y * 256 + j) * Y + i % Y);
         for (int v = 0; v < 4; v++)
             d_z_pre_sum[v] += d_z_pre_mul[v];
     }
@@ -393,7 +395,7 @@ static __device__ void values_3(const Tensors &t, int tile, char *shared, Gate &
 
     // values_3_sum[i] = sum over j of values_2_sum[j, i]
     float d_z_pre_sum = 0;
-    for (int j = team.first; j < SIZE_256; j += team.stride)
+    for (int j = team.first; j < 256; j += team.stride)
         d_z_pre_sum += t.values_2_sum[j * Y + i];
     d_z_pre_sum = team_sum(team, d_z_pre_sum);
     if (leads(team))
@@ -422,18 +424,21 @@ static __device__ void values_4(const Tensors &t, int tile, char *shared, Gate &
 
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
 //
+//     d_seen_weight_slices_matmul[i, j, k] = sum over l of
+//         d_seen_pre[(i * 2048 + l) / (X_ROWS * X_COLUMNS), (i * 2048 + l) / X_COLUMNS % X_ROWS, (i * 2048 + l)
+//         % X_COLUMNS, j] * values_reshape[i * 2048 + l, k]
 // 128 tiles of 64 x 64 outputs, 16 x 32 a warp; bf16 on tensor cores, panels copied ahead to shared memory
 // (cuda/tensor.cuh)
-using d_seen_weight_slices_product = Product<Y, X_CHANNELS, SIZE_2048>;
+using d_seen_weight_slices_product = Product<Y, X_CHANNELS, 2048>;
 using d_seen_weight_slices_tile = TensorTile<64, 64, 64, 4, 2, 4, bfloat16>;
 constexpr int d_seen_weight_slices_each = product_tiles<d_seen_weight_slices_product, d_seen_weight_slices_tile>();
-constexpr int d_seen_weight_slices_tiles = SIZE_128 * d_seen_weight_slices_each;
+constexpr int d_seen_weight_slices_tiles = 128 * d_seen_weight_slices_each;
 constexpr int d_seen_weight_slices_shared_bytes =
     product_shared<d_seen_weight_slices_product, d_seen_weight_slices_tile>();
 static __device__ void d_seen_weight_slices(const Tensors &t, int tile, char *shared, Gate &gate) {
     int b = tile / d_seen_weight_slices_each;
-    auto left = transposed(matrix<Y>(t.d_seen_pre + b * SIZE_2048 * Y));
-    auto right = matrix<X_CHANNELS>(t.values_reshape + b * SIZE_2048 * X_CHANNELS);
+    auto left = transposed(matrix<Y>(t.d_seen_pre + b * 2048 * Y));
+    auto right = matrix<X_CHANNELS>(t.values_reshape + b * 2048 * X_CHANNELS);
     auto out = [&](int i, int j, const Pack<float, 8> &sum) {
         store_pack(t.d_seen_weight_slices_matmul + b * Y * X_CHANNELS + i * X_CHANNELS + j, sum);
     };
@@ -447,7 +452,7 @@ static __device__ void d_seen_weight_slices(const Tensors &t, int tile, char *sh
 // the order of the struct below.
 static __constant__ unsigned report_loss_places[2][1] = {
     {477506}, // report_loss
-    {1090},   // report_loss
+    {66},     // report_loss
 };
 struct report_loss_tensors {
     float *loss_part;
@@ -505,7 +510,7 @@ static __device__ void update_seen_weight(const Tensors &t, int tile, char *shar
 
     // d_seen.weight[i, 0, 0, l] = sum over m of d_seen_weight_slices_matmul[m, i, l]
     auto d_seen_weight = fill_pack<4, float>(0);
-    for (int j = team.first; j < SIZE_128; j += team.stride) {
+    for (int j = team.first; j < 128; j += team.stride) {
         Pack<float, 4> d_seen_weight_slices = load_pack<4>(t.d_seen_weight_slices_matmul + j * Y * X_CHANNELS + i);
         for (int v = 0; v < 4; v++)
             d_seen_weight[v] += d_seen_weight_slices[v];
@@ -563,12 +568,18 @@ static __device__ void train_1_beside_1(const Tensors &t, const Batch &batch, in
 }
 using train_1_beside_1_launch = Beside<train_1_beside_1, train_1_beside_1_tiles, train_1_beside_1_shared_bytes>;
 
-// phase 2 of 7: 1,024 tiles
+// phase 2 of 7: 1,024 tiles, launched 2 times
 constexpr int train_2_tiles = seen_tiles;
 constexpr int train_2_shared_bytes = seen_shared_bytes;
+static __constant__ unsigned short train_2_places[2][1] = {
+    {0}, // train_2
+    {1}, // eval_2
+};
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    seen(t, tile, shared, gate);
+    const unsigned short *place = train_2_places[batch.again];
+    seen(seen_tensors(t, place[0]), tile, shared, gate);
 }
+using train_2_launch = Phase<train_2, train_2_tiles, train_2_shared_bytes>;
 
 // phase 3 of 7: 4,096 tiles
 constexpr int train_3_tiles = pool_tiles;
@@ -639,9 +650,9 @@ static __device__ void train_7(const Tensors &t, const Batch &batch, int tile, c
 }
 
 using Train =
-    Step<Tensors, BATCH, REPORTS, train_1_launch, train_1_beside_1_launch,
-         Phase<train_2, train_2_tiles, train_2_shared_bytes>, Phase<train_3, train_3_tiles, train_3_shared_bytes>,
-         Phase<train_4, train_4_tiles, train_4_shared_bytes>, Phase<train_5, train_5_tiles, train_5_shared_bytes>,
+    Step<Tensors, BATCH, REPORTS, train_1_launch, train_1_beside_1_launch, train_2_launch,
+         Phase<train_3, train_3_tiles, train_3_shared_bytes>, Phase<train_4, train_4_tiles, train_4_shared_bytes>,
+         Phase<train_5, train_5_tiles, train_5_shared_bytes>,
          Beside<train_5_beside_1, train_5_beside_1_tiles, train_5_beside_1_shared_bytes>,
          Phase<train_6, train_6_tiles, train_6_shared_bytes>,
          Beside<train_6_beside_1, train_6_beside_1_tiles, train_6_beside_1_shared_bytes>,
@@ -700,33 +711,6 @@ static void release() {
 
 // ---- evaluation ---------------------------------------------------------------------------------------------
 
-// seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
-//
-//     seen[i, j, k, l] = relu((sum over m of eval_values_reshape[i * X_ROWS * X_COLUMNS + j * X_COLUMNS + k, m]
-//         * seen.weight.bf16[l, 0, 0, m]) + seen.bias[l])
-// 1,024 tiles of 256 x 64 outputs, 64 x 32 a warp; bf16 on tensor cores, panels copied ahead to shared memory
-// (cuda/tensor.cuh)
-using eval_seen_product = Product<BATCH * X_ROWS * X_COLUMNS, Y, X_CHANNELS>;
-using eval_seen_tile = TensorTile<256, 64, 64, 4, 2, 2, bfloat16>;
-constexpr int eval_seen_tiles = product_tiles<eval_seen_product, eval_seen_tile>();
-constexpr int eval_seen_shared_bytes = product_shared<eval_seen_product, eval_seen_tile>();
-static __device__ void eval_seen(const Tensors &t, int tile, char *shared, Gate &gate) {
-    auto left = matrix<X_CHANNELS>(t.eval_values_reshape);
-    auto right = transposed(matrix<X_CHANNELS>(t.eval_seen_weight_bf16));
-    struct Ahead {
-        Pack<float, 8> seen_bias;
-    };
-    auto read = [&](int i, int j) { return Ahead{load_pack<8>(t.seen_bias + j)}; };
-    auto out = [&](int i, int j, const Pack<float, 8> &sum, const Ahead &ahead) {
-        Pack<float, 8> seen;
-        for (int v = 0; v < 8; v++)
-            seen[v] = relu(sum[v] + ahead.seen_bias[v]);
-        store_pack(t.eval_seen + i * Y + j, seen);
-    };
-    auto results = vectorized<8>(preloaded_early(read, out));
-    matmul<eval_seen_product, eval_seen_tile>(tile, left, right, shared, gate, results);
-}
-
 // pool = max_pool(seen, 2)                                                                        vectors.mt:11
 constexpr int eval_pool_tiles = divide_up(BATCH * POOL_ROWS * POOL_COLUMNS * Y, 4 * Thread::rows);
 static __device__ void eval_pool(const Tensors &t, int tile, Gate &gate) {
@@ -741,9 +725,9 @@ static __device__ void eval_pool(const Tensors &t, int tile, Gate &gate) {
         int at = i / Y / (POOL_ROWS * POOL_COLUMNS) * X_ROWS * X_COLUMNS * Y +
                  (i / Y / POOL_COLUMNS % POOL_ROWS * 2 + j / 2) * X_COLUMNS * Y +
                  (i / Y % POOL_COLUMNS * 2 + j % 2) * Y + i % Y;
-        Pack<float, 4> seen = load_pack<4>(t.eval_seen + at);
+        Pack<bfloat16, 4> seen = load_pack<4>(t.eval_seen + at);
         for (int v = 0; v < 4; v++)
-            pool[v] = fmax(pool[v], seen[v]);
+            pool[v] = fmax(pool[v], to_float(seen[v]));
     }
     store_pack(t.eval_pool + i, pool);
 }
@@ -802,13 +786,6 @@ static __device__ void eval_loss_part(const Tensors &t, const Batch &batch, int 
         t.eval_loss_part[i] = z_sum * 0.015625f * row_share;
 }
 
-// phase 2 of 6: 1,024 tiles
-constexpr int eval_2_tiles = eval_seen_tiles;
-constexpr int eval_2_shared_bytes = eval_seen_shared_bytes;
-static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_seen(t, tile, shared, gate);
-}
-
 // phase 3 of 6: 4,096 tiles
 constexpr int eval_3_tiles = eval_pool_tiles;
 constexpr int eval_3_shared_bytes = 0;
@@ -837,10 +814,10 @@ static __device__ void eval_6(const Tensors &t, const Batch &batch, int tile, ch
     report_loss(report_loss_tensors(t, 1), batch, shared, gate);
 }
 
-using Eval = Step<Tensors, BATCH, REPORTS, Again<train_1_launch, 1>, Again<train_1_beside_1_launch, 1>,
-                  Phase<eval_2, eval_2_tiles, eval_2_shared_bytes>, Phase<eval_3, eval_3_tiles, eval_3_shared_bytes>,
-                  Phase<eval_4, eval_4_tiles, eval_4_shared_bytes>, Phase<eval_5, eval_5_tiles, eval_5_shared_bytes>,
-                  Phase<eval_6, eval_6_tiles, eval_6_shared_bytes>>;
+using Eval =
+    Step<Tensors, BATCH, REPORTS, Again<train_1_launch, 1>, Again<train_1_beside_1_launch, 1>, Again<train_2_launch, 1>,
+         Phase<eval_3, eval_3_tiles, eval_3_shared_bytes>, Phase<eval_4, eval_4_tiles, eval_4_shared_bytes>,
+         Phase<eval_5, eval_5_tiles, eval_5_shared_bytes>, Phase<eval_6, eval_6_tiles, eval_6_shared_bytes>>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -848,7 +825,16 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+// file, NULL: this model's own; line; text
+static const MtcStatement statement_table[] = {
+    {NULL, 9, "seen = relu(conv2d(x, 64, 1))"},
+    {NULL, 10, "scale = weight([64, 1, 1], init = normal(0, 1))"},
+    {NULL, 11, "pool = max_pool(seen, 2)"},
+    {NULL, 12, "z = global_avg_pool(pool * scale)"},
+    {NULL, 16, "loss = mse(z, y)"},
+    {NULL, 17, "optimizer = sgd(0.1)"},
+};
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
     {"seen.weight",
      MTC_WEIGHT,
@@ -859,7 +845,7 @@ static const MtcTensor tensor_table[] = {
      MTC_UNIFORM,
      -0.12499999999999999,
      0.12499999999999999,
-     9,
+     0,
      -1,
      {0, 3, 1, 2}},
     {"seen.bias",
@@ -871,24 +857,24 @@ static const MtcTensor tensor_table[] = {
      MTC_UNIFORM,
      -0.12499999999999999,
      0.12499999999999999,
-     9,
+     0,
      -1,
      {0}},
-    {"scale", MTC_WEIGHT, MTC_F32, 3, {64, 1, 1}, 16640, MTC_NORMAL, 0, 1, 10, -1, {0}},
-    {"values_reshape", MTC_VALUE, MTC_BF16, 2, {262144, 64}, 16896, MTC_ZEROS, 0, 0, 9, 0, {0}},
-    {"seen.weight.bf16", MTC_VALUE, MTC_BF16, 4, {64, 1, 1, 64}, 67125760, MTC_ZEROS, 0, 0, 9, 0, {0}},
-    {"seen", MTC_VALUE, MTC_BF16, 4, {1024, 16, 16, 64}, 33571328, MTC_ZEROS, 0, 0, 9, 1, {0}},
-    {"pool", MTC_VALUE, MTC_F32, 4, {1024, 8, 8, 64}, 67125760, MTC_ZEROS, 0, 0, 11, 2, {0}},
-    {"z_mul", MTC_VALUE, MTC_F32, 2, {1024, 64}, 121651712, MTC_ZEROS, 0, 0, 16, 3, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {1024}, 122241536, MTC_ZEROS, 0, 0, 16, 4, {0}},
-    {"z_mul", MTC_VALUE, MTC_F32, 2, {1024, 64}, 121913856, MTC_ZEROS, 0, 0, 12, 3, {0}},
-    {"z_mul", MTC_VALUE, MTC_F32, 4, {1024, 8, 8, 64}, 100680192, MTC_ZEROS, 0, 0, 12, 3, {0}},
-    {"values_2_sum", MTC_VALUE, MTC_F32, 2, {256, 64}, 122176000, MTC_ZEROS, 0, 0, 12, 4, {0}},
-    {"values_3_sum", MTC_VALUE, MTC_F32, 1, {64}, 35930624, MTC_ZEROS, 0, 0, 12, 5, {0}},
-    {"pool_cast", MTC_VALUE, MTC_U8, 4, {1024, 8, 8, 64}, 117457408, MTC_ZEROS, 0, 0, 11, 2, {0}},
-    {"d_seen_pre", MTC_VALUE, MTC_BF16, 4, {1024, 16, 16, 64}, 67125760, MTC_ZEROS, 0, 0, 9, 4, {0}},
-    {"values_4_sum", MTC_VALUE, MTC_F32, 2, {1024, 64}, 35668480, MTC_ZEROS, 0, 0, 9, 5, {0}},
-    {"d_seen_weight_slices_matmul", MTC_VALUE, MTC_F32, 3, {128, 64, 64}, 33571328, MTC_ZEROS, 0, 0, 9, 5, {0}},
+    {"scale", MTC_WEIGHT, MTC_F32, 3, {64, 1, 1}, 16640, MTC_NORMAL, 0, 1, 1, -1, {0}},
+    {"values_reshape", MTC_VALUE, MTC_BF16, 2, {262144, 64}, 16896, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"seen.weight.bf16", MTC_VALUE, MTC_BF16, 4, {64, 1, 1, 64}, 67125760, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"seen", MTC_VALUE, MTC_BF16, 4, {1024, 16, 16, 64}, 33571328, MTC_ZEROS, 0, 0, 0, 1, {0}},
+    {"pool", MTC_VALUE, MTC_F32, 4, {1024, 8, 8, 64}, 67125760, MTC_ZEROS, 0, 0, 2, 2, {0}},
+    {"z_mul", MTC_VALUE, MTC_F32, 2, {1024, 64}, 121651712, MTC_ZEROS, 0, 0, 4, 3, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {1024}, 122241536, MTC_ZEROS, 0, 0, 4, 4, {0}},
+    {"z_mul", MTC_VALUE, MTC_F32, 2, {1024, 64}, 121913856, MTC_ZEROS, 0, 0, 3, 3, {0}},
+    {"z_mul", MTC_VALUE, MTC_F32, 4, {1024, 8, 8, 64}, 100680192, MTC_ZEROS, 0, 0, 3, 3, {0}},
+    {"values_2_sum", MTC_VALUE, MTC_F32, 2, {256, 64}, 122176000, MTC_ZEROS, 0, 0, 3, 4, {0}},
+    {"values_3_sum", MTC_VALUE, MTC_F32, 1, {64}, 35930624, MTC_ZEROS, 0, 0, 3, 5, {0}},
+    {"pool_cast", MTC_VALUE, MTC_U8, 4, {1024, 8, 8, 64}, 117457408, MTC_ZEROS, 0, 0, 2, 2, {0}},
+    {"d_seen_pre", MTC_VALUE, MTC_BF16, 4, {1024, 16, 16, 64}, 67125760, MTC_ZEROS, 0, 0, 0, 4, {0}},
+    {"values_4_sum", MTC_VALUE, MTC_F32, 2, {1024, 64}, 35668480, MTC_ZEROS, 0, 0, 0, 5, {0}},
+    {"d_seen_weight_slices_matmul", MTC_VALUE, MTC_F32, 3, {128, 64, 64}, 33571328, MTC_ZEROS, 0, 0, 0, 5, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 3, .dim = {64, 16, 16}, .elements = 16384, .classes = 0, .predicts = true},
@@ -903,31 +889,23 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"values", 9, 0, 16777216, 100663296},                // phase 1
-    {"seen_weight_bf16", 9, 0, 4096, 24576},              // phase 1
-    {"seen", 9, 1, 2147483648, 67117312},                 // phase 2
-    {"pool", 11, 2, 71303168, 54525952},                  // phase 3
-    {"z", 12, 3, 8912896, 34341120},                      // phase 4
-    {"loss_part", 16, 4, 67584, 266240},                  // phase 5
-    {"values_2", 12, 4, 4194304, 16842752},               // phase 5
-    {"d_seen_to_d_seen_pre", 11, 4, 301989888, 71565312}, // phase 5
-    {"values_3", 12, 5, 16384, 65792},                    // phase 6
-    {"values_4", 9, 5, 16777216, 33816576},               // phase 6
-    {"d_seen_weight_slices", 9, 5, 2147483648, 69206016}, // phase 6
-    {"report_loss", 16, 5, 1024, 4100},                   // phase 6
-    {"update_seen_bias", 9, 6, 65664, 262656},            // phase 7
-    {"update_seen_weight", 9, 6, 532480, 2129920},        // phase 7
-    {"update_scale", 17, 6, 128, 768},                    // phase 7
-};
-static const MtcStatement statement_table[] = {
-    {.line = 9, .text = "seen = relu(conv2d(x, 64, 1))"},
-    {.line = 10, .text = "scale = weight([64, 1, 1], init = normal(0, 1))"},
-    {.line = 11, .text = "pool = max_pool(seen, 2)"},
-    {.line = 12, .text = "z = global_avg_pool(pool * scale)"},
-    {.line = 16, .text = "loss = mse(z, y)"},
-    {.line = 17, .text = "optimizer = sgd(0.1)"},
+    {"values", 0, 0, 16777216, 100663296},                // phase 1
+    {"seen_weight_bf16", 0, 0, 4096, 24576},              // phase 1
+    {"seen", 0, 1, 2147483648, 67117312},                 // phase 2
+    {"pool", 2, 2, 71303168, 54525952},                   // phase 3
+    {"z", 3, 3, 8912896, 34341120},                       // phase 4
+    {"loss_part", 4, 4, 67584, 266240},                   // phase 5
+    {"values_2", 3, 4, 4194304, 16842752},                // phase 5
+    {"d_seen_to_d_seen_pre", 2, 4, 301989888, 71565312},  // phase 5
+    {"values_3", 3, 5, 16384, 65792},                     // phase 6
+    {"values_4", 0, 5, 16777216, 33816576},               // phase 6
+    {"d_seen_weight_slices", 0, 5, 2147483648, 69206016}, // phase 6
+    {"report_loss", 4, 5, 1024, 4100},                    // phase 6
+    {"update_seen_bias", 0, 6, 65664, 262656},            // phase 7
+    {"update_seen_weight", 0, 6, 532480, 2129920},        // phase 7
+    {"update_scale", 5, 6, 128, 768},                     // phase 7
 };
 
 const MtcModel mtc_model = {
@@ -948,7 +926,7 @@ const MtcModel mtc_model = {
     .parameters = 4224,
     .flops_per_step = 4715609344,
     .arena_bytes = 122245632,
-    .unshared_bytes = 259105536,
+    .unshared_bytes = 225551104,
     .train_phases = 7,
     .eval_phases = 6,
     .tensors = 17,
@@ -970,7 +948,7 @@ const MtcModel mtc_model = {
     .monitor = 0,
     .patience = 0,
     .kernel = kernel_table,
-    .prediction_offset = 16896,
+    .prediction_offset = 16794112,
     .prediction_rank = 1,
     .prediction_dim = {64},
     .prediction_is_classes = false,

@@ -29,7 +29,7 @@ typedef float real;
 enum { BATCH = 4, X = 6, B_COLUMNS = 2, B_ROWS = 3, Y_WEIGHT_COLUMNS = 8, Y = 3 };
 enum { REPORT_LOSS, REPORTS };
 
-// ---- tensors: where each lies in the arena ------------------------------------------------------------------
+// ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
 typedef struct Tensors {
     const float *x;             // data set: [examples, X]
@@ -37,9 +37,9 @@ typedef struct Tensors {
     real *y_weight;             // [Y, Y_WEIGHT_COLUMNS]
     real *y_bias;               // [Y]
     real *eval_loss_part;       // [BATCH]
-    real *loss_part;            // [BATCH], shares bytes of eval_loss_part
+    real *loss_part;            // [BATCH]
     real *d_y;                  // [BATCH, Y]
-    real *eval_prediction;      // [BATCH, Y], shares bytes of d_y
+    real *eval_prediction;      // [BATCH, Y]
     real *values_add;           // [BATCH, Y_WEIGHT_COLUMNS]
 } Tensors;
 
@@ -354,24 +354,18 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // ---- tables for the runtime ---------------------------------------------------------------------------------
 
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, line, phase from 0 on, order of axes in files
+// file, NULL: this model's own; line; text
+static const MtcStatement statement_table[] = {
+    {NULL, 11, "y = linear(concat([a, flatten(b)], axis = 0), 3)"},
+    {NULL, 15, "loss = cross_entropy(y, label)"},
+};
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
 static const MtcTensor tensor_table[] = {
-    {"y.weight",
-     MTC_WEIGHT,
-     MTC_F32,
-     2,
-     {3, 8},
-     0,
-     MTC_UNIFORM,
-     -0.35355339059327373,
-     0.35355339059327373,
-     11,
-     -1,
-     {0}},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.35355339059327373, 0.35355339059327373, 11, -1, {0}},
-    {"values_add", MTC_VALUE, MTC_F32, 2, {4, 8}, 1024, MTC_ZEROS, 0, 0, 11, 0, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 15, 0, {0}},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 15, 0, {0}},
+    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 8}, 0, MTC_UNIFORM, -0.35355339059327373, 0.35355339059327373, 0, -1, {0}},
+    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.35355339059327373, 0.35355339059327373, 0, -1, {0}},
+    {"values_add", MTC_VALUE, MTC_F32, 2, {4, 8}, 1024, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 1, 0, {0}},
+    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 1, 0, {0}},
 };
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
@@ -386,16 +380,12 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, line, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"y_to_d_y", 11, 0, 316, 284},   // phase 1
-    {"values", 11, 0, 32, 224},      // phase 1
-    {"d_y_weight", 11, 1, 192, 392}, // phase 2
-    {"report_loss", 15, 1, 4, 20},   // phase 2
-};
-static const MtcStatement statement_table[] = {
-    {.line = 11, .text = "y = linear(concat([a, flatten(b)], axis = 0), 3)"},
-    {.line = 15, .text = "loss = cross_entropy(y, label)"},
+    {"y_to_d_y", 0, 0, 316, 284},   // phase 1
+    {"values", 0, 0, 32, 224},      // phase 1
+    {"d_y_weight", 0, 1, 192, 392}, // phase 2
+    {"report_loss", 1, 1, 4, 20},   // phase 2
 };
 
 const MtcModel mtc_model = {

@@ -48,12 +48,12 @@ typedef struct Arena {
 
 static const MtcTensor tensors[] = {
     {"logits.weight", MTC_WEIGHT, REAL_TYPE, WEIGHT_RANK, WEIGHT_SHAPE, offsetof(Arena, weight), MTC_UNIFORM, -0.25,
-     0.25, 9, -1, WEIGHT_AXES},
-    {"logits.bias", MTC_WEIGHT, REAL_TYPE, 1, {CLASSES}, offsetof(Arena, bias), MTC_NORMAL, 0, 0.1, 9, -1, {0}},
+     0.25, 0, -1, WEIGHT_AXES},
+    {"logits.bias", MTC_WEIGHT, REAL_TYPE, 1, {CLASSES}, offsetof(Arena, bias), MTC_NORMAL, 0, 0.1, 0, -1, {0}},
     {"logits.weight.momentum", MTC_STATE, REAL_TYPE, WEIGHT_RANK, WEIGHT_SHAPE, offsetof(Arena, momentum), MTC_ZEROS, 0,
-     0, 14, -1, WEIGHT_AXES},
-    {"logits", MTC_VALUE, REAL_TYPE, 2, {BATCH, CLASSES}, offsetof(Arena, logits), MTC_ZEROS, 0, 0, 9, 0, {0}},
-    {"d_logits", MTC_VALUE, REAL_TYPE, 2, {BATCH, CLASSES}, offsetof(Arena, d_logits), MTC_ZEROS, 0, 0, 13, 1, {0}},
+     0, 2, -1, WEIGHT_AXES},
+    {"logits", MTC_VALUE, REAL_TYPE, 2, {BATCH, CLASSES}, offsetof(Arena, logits), MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"d_logits", MTC_VALUE, REAL_TYPE, 2, {BATCH, CLASSES}, offsetof(Arena, d_logits), MTC_ZEROS, 0, 0, 1, 1, {0}},
 };
 
 static const MtcField fields[] = {
@@ -76,9 +76,9 @@ static const MtcFixed fixed[] = {{"side", 4}};
 static const char *const reports[] = {"loss", "accuracy"};
 static const bool rises[] = {false, true};
 static const MtcStatement statements[] = {
-    {9, "logits = linear(image / 255, 3)"},
-    {13, "loss = cross_entropy(logits, label)"},
-    {14, "optimizer = sgd(lr)"},
+    {NULL, 9, "logits = linear(image / 255, 3)"},
+    {NULL, 13, "loss = cross_entropy(logits, label)"},
+    {NULL, 14, "optimizer = sgd(lr)"},
 };
 
 static void forward(const MtcRun *run, const int *order, int64_t first, int64_t rows, double *report) {

@@ -1,0 +1,191 @@
+/* Evaluation and prediction. */
+#include "library.h"
+#include "session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- evaluation ---- */
+
+static int no_data(MtcSession *session, const char *what) {
+    return mtc_fail(&session->fault, MTC_USAGE, "there are no data to %s: set or load them first", what);
+}
+
+int mtc_enqueue_evaluation(MtcSession *session, const MtcData *data) {
+    int64_t batch = session->model->batch, slot = 0;
+    MtcRun run = mtc_run(session, data, session->evaluation);
+    run.order = NULL;
+    const char *error = NULL;
+    mtc_range_begin("enqueue evaluation");
+    for (int64_t first = 0; first < data->examples && !error; first += batch, slot++) {
+        int64_t left = data->examples - first;
+        error = mtc_model_eval(session->model, &run, first, left < batch ? left : batch, slot);
+    }
+    mtc_range_end();
+    return mtc_device_fault(session, error, "evaluation");
+}
+
+void mtc_mean_reports(const MtcSession *session, const MtcData *data, const double *rows, double *reports) {
+    int count = session->model->reports;
+    int64_t batch = session->model->batch, batches = mtc_batches(session, data);
+    for (int r = 0; r < count; r++) {
+        double sum = 0;
+        for (int64_t b = 0; b < batches; b++) {
+            int64_t left = data->examples - b * batch;
+            sum += rows[b * count + r] * (double)(left < batch ? left : batch);
+        }
+        reports[r] = sum / (double)data->examples;
+    }
+}
+
+int mtc_evaluate(MtcSession *session, int which, double *reports) {
+    int code = mtc_enter(session);
+    if (code)
+        return code;
+    if (which < 0 || which >= MTC_SPLITS || session->data[which].examples == 0)
+        return no_data(session, "evaluate");
+    if (which == MTC_TRAIN && mtc_needs_device_data(session))
+        return session->fault.code;
+    const MtcData *data = &session->data[which];
+    size_t bytes = (size_t)(mtc_batches(session, data) * session->model->reports) * sizeof(double);
+    double *rows = (double *)malloc(bytes);
+    if (!rows)
+        return mtc_no_memory(&session->fault, bytes, "reports");
+    code = mtc_enqueue_evaluation(session, data);
+    if (!code)
+        code = mtc_device_fault(session, mtc_download(rows, session->evaluation, bytes), "reading the reports");
+    if (!code)
+        code = mtc_device_fault(session, mtc_synchronize(), "evaluation");
+    if (!code)
+        mtc_mean_reports(session, data, rows, reports);
+    free(rows);
+    return code;
+}
+
+/* ---- prediction ---- */
+
+int64_t mtc_prediction_elements(const MtcModel *model) {
+    return mtc_elements(model->prediction_rank, model->prediction_dim);
+}
+
+/* Programs of `mtc --real f64` compute in double throughout. */
+static bool computes_in_double(const MtcModel *model) {
+    for (int i = 0; i < model->tensors; i++)
+        if (model->tensor[i].type == MTC_F64)
+            return true;
+    return false;
+}
+
+/* Where predictions go: to the host's memory, or to the device's. */
+typedef struct Predictions {
+    float *to;
+    bool lent;
+} Predictions;
+
+static const char *give_floats(const Predictions *out, int64_t at, const float *from, int64_t count) {
+    const size_t bytes = (size_t)count * sizeof *from;
+    if (out->lent)
+        return mtc_upload(out->to + at, from, bytes);
+    memcpy(out->to + at, from, bytes);
+    return NULL;
+}
+
+static const char *give_doubles(const Predictions *out, int64_t at, const void *from, int64_t count) {
+    double *wide = (double *)malloc((size_t)count * (sizeof *wide + sizeof(float)));
+    float *narrow = (float *)(void *)(wide + count);
+    const char *error = wide ? mtc_download(wide, from, (size_t)count * sizeof *wide) : "out of memory";
+    error = error ? error : mtc_synchronize();
+    for (int64_t i = 0; i < count && !error; i++)
+        narrow[i] = (float)wide[i];
+    error = error ? error : give_floats(out, at, narrow, count);
+    free(wide);
+    return error;
+}
+
+/* `count` numbers of the batch that was predicted become those from `at` on. */
+static const char *give(MtcSession *session, const Predictions *out, int64_t at, int64_t count) {
+    const char *from = session->arena + session->model->prediction_offset;
+    if (computes_in_double(session->model))
+        return give_doubles(out, at, from, count);
+    return out->lent ? mtc_copy(out->to + at, from, (size_t)count * sizeof *out->to)
+                     : mtc_download(out->to + at, from, (size_t)count * sizeof *out->to);
+}
+
+static int predict_rows(MtcSession *session, const MtcRun *run, int64_t first, int64_t rows, const Predictions *out,
+                        int64_t at) {
+    const int64_t elements = mtc_prediction_elements(session->model);
+    const char *error = mtc_model_eval(session->model, run, first, rows, 0);
+    error = error ? error : give(session, out, at * elements, rows * elements);
+    return mtc_device_fault(session, error, "prediction");
+}
+
+/* The numbers are there when it returns. */
+static int end_prediction(MtcSession *session, int code) {
+    return code ? code : mtc_device_fault(session, mtc_synchronize(), "prediction");
+}
+
+int mtc_predict_data(MtcSession *session, const MtcData *data, float *to) {
+    const Predictions out = {to, false};
+    const int64_t batch = session->model->batch;
+    MtcRun run = mtc_run(session, data, session->evaluation);
+    int code = 0;
+    run.order = NULL;
+    for (int64_t first = 0; first < data->examples && !code; first += batch) {
+        int64_t left = data->examples - first;
+        code = predict_rows(session, &run, first, left < batch ? left : batch, &out, first);
+    }
+    return end_prediction(session, code);
+}
+
+/* Of the examples to predict, a batch; its memory is the session's, and aligned wherever theirs begins. */
+static int gather_batch(MtcSession *session, int64_t first, int64_t rows, const void *const *fields, const bool *lent) {
+    const char *error = NULL;
+    for (int i = 0; i < session->model->fields && !error; i++) {
+        const size_t size = mtc_example_bytes(&session->model->field[i]);
+        void *to = (void *)session->batch.field[i];
+        const char *from = fields && fields[i] ? (const char *)fields[i] + (size_t)first * size : NULL;
+        if (!from)
+            error = mtc_zero(to, (size_t)rows * size);
+        else if (lent && lent[i])
+            error = mtc_copy(to, from, (size_t)rows * size);
+        else
+            error = mtc_upload(to, from, (size_t)rows * size);
+    }
+    return mtc_device_fault(session, error, "copying the examples");
+}
+
+static int check_prediction(MtcSession *session, int64_t examples, const void *const *fields, const bool *lent,
+                            const Predictions *out) {
+    int code = mtc_enter(session);
+    if (code)
+        return code;
+    if (examples < 0)
+        return mtc_fail(&session->fault, MTC_USAGE, "cannot predict %lld examples", (long long)examples);
+    const char *wrong = out->lent && examples ? mtc_device_reaches(out->to, session->device_index) : NULL;
+    if (wrong)
+        return mtc_fail(&session->fault, MTC_USAGE, "the memory for predictions is not on %s: %s", session->device.name,
+                        wrong);
+    code = mtc_check_lent(session, fields, lent);
+    return code ? code : mtc_check_classes(session, examples, fields, lent);
+}
+
+int mtc_predict_lent(MtcSession *session, int64_t examples, const void *const *fields, const bool *lent, float *to,
+                     bool out_lent) {
+    const Predictions out = {to, out_lent};
+    const int64_t batch = session->model->batch;
+    int code = check_prediction(session, examples, fields, lent, &out);
+    if (code)
+        return code;
+    MtcRun run = mtc_run(session, &session->batch, session->evaluation);
+    for (int64_t first = 0; first < examples && !code; first += batch) {
+        int64_t rows = examples - first < batch ? examples - first : batch;
+        code = gather_batch(session, first, rows, fields, lent);
+        if (!code)
+            code = predict_rows(session, &run, 0, rows, &out, first);
+    }
+    return end_prediction(session, code);
+}
+
+int mtc_predict(MtcSession *session, int64_t examples, const void *const *fields, float *out) {
+    return mtc_predict_lent(session, examples, fields, NULL, out, false);
+}

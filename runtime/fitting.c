@@ -1,0 +1,142 @@
+/* A training in epochs for programs that embed a model: what the command `train` does, without files and without a word. */
+#include "checkpoint.h"
+#include "sums.h"
+#include "train.h"
+
+#include <string.h>
+
+/* Between two calls of `steps`. */
+static const double STEPS_SECONDS = 0.04;
+
+typedef struct Fitting {
+    MtcSession *session;
+    const MtcFitting *asked;
+    MtcTraining training;
+    MtcCourse course;
+    double called; /* when `steps` was, last */
+    bool enough;
+    int fault; /* of going on with the device */
+    /* Of the last summary, until its pause. */
+    bool due, evaluated;
+    MtcPosition at;
+    double watched[MTC_MAX_REPORTS];
+} Fitting;
+
+/* ---- what the caller hears ---- */
+
+/* Whatever the caller did meanwhile, training goes on with the session's device. */
+static void heard(Fitting *fitting, bool enough) {
+    fitting->fault = mtc_enter(fitting->session);
+    fitting->enough |= enough || fitting->fault;
+}
+
+static void epoch_means(const Fitting *fitting, double *means) {
+    for (int r = 0; r < fitting->session->model->reports; r++)
+        means[r] = mtc_sums_mean(&fitting->session->record.epoch, r);
+}
+
+static void tell_steps(Fitting *fitting, int64_t step) {
+    const double now = mtc_seconds();
+    double means[MTC_MAX_REPORTS];
+    if (!fitting->asked->steps || (now - fitting->called < STEPS_SECONDS && step < fitting->training.until))
+        return;
+    fitting->called = now;
+    epoch_means(fitting, means);
+    heard(fitting, fitting->asked->steps(fitting->asked->user, step, means));
+}
+
+static void tell_epoch(Fitting *fitting) {
+    double means[MTC_MAX_REPORTS];
+    epoch_means(fitting, means);
+    fitting->due = false;
+    heard(fitting, fitting->asked->epoch(fitting->asked->user, fitting->at.epoch, means,
+                                         fitting->evaluated ? fitting->watched : NULL));
+}
+
+/* ---- the training's events ---- */
+
+/* The sums are the record's at once: a checkpoint that the caller writes in a pause has them. */
+static void fitting_steps(void *user, int64_t first, int64_t count, const double *reports) {
+    Fitting *fitting = (Fitting *)user;
+    MtcSums *epoch = &fitting->session->record.epoch;
+    const int width = fitting->session->model->reports;
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t epoch_step = mtc_place_of_step(&fitting->course, first + i).epoch_step;
+        if (epoch_step == 0)
+            memset(epoch, 0, sizeof *epoch);
+        mtc_sums_add(epoch, width, reports + i * width, (double)mtc_rows_of_step(&fitting->course, epoch_step));
+    }
+    tell_steps(fitting, first + count);
+}
+
+static void fitting_summary(void *user, const MtcPosition *at, const double *means) {
+    Fitting *fitting = (Fitting *)user;
+    fitting->due = true;
+    fitting->at = *at;
+    fitting->evaluated = means != NULL;
+    if (means)
+        memcpy(fitting->watched, means, (size_t)fitting->session->model->reports * sizeof *means);
+    if (!fitting->training.pauses)
+        tell_epoch(fitting);
+}
+
+static int fitting_paused(void *user, const MtcPosition *at) {
+    Fitting *fitting = (Fitting *)user;
+    (void)at;
+    if (fitting->due)
+        tell_epoch(fitting);
+    return 0;
+}
+
+static bool fitting_stopped(void *user) {
+    return ((Fitting *)user)->enough;
+}
+
+/* ---- the plan ---- */
+
+static int check_fitting(MtcSession *session, const MtcFitting *asked) {
+    int code = mtc_enter_idle(session);
+    if (code)
+        return code;
+    if (session->data[MTC_TRAIN].examples == 0)
+        return mtc_fail(&session->fault, MTC_USAGE, "there are no data to train on: set or load them first");
+    if (asked->epochs < 0 || asked->every < 0)
+        return mtc_fail(&session->fault, MTC_USAGE, "cannot train %lld epochs, and tell of every %lldth",
+                        (long long)asked->epochs, (long long)asked->every);
+    if (asked->epochs > (INT64_MAX - session->at.step) / mtc_batches(session, &session->data[MTC_TRAIN]))
+        return mtc_fail(&session->fault, MTC_USAGE, "%lld epochs have more steps than can be counted",
+                        (long long)asked->epochs);
+    return 0;
+}
+
+static void plan_fitting(Fitting *fitting, MtcSession *session, const MtcFitting *asked) {
+    MtcTraining *training = &fitting->training;
+    memset(fitting, 0, sizeof *fitting);
+    fitting->session = session;
+    fitting->asked = asked;
+    fitting->course = mtc_course(session);
+    session->record.epochs = asked->epochs;
+    session->last_step = training->until = mtc_last_step(session, asked->epochs);
+    training->every = !asked->epoch ? 0 : asked->every ? asked->every : 1;
+    training->pauses = asked->epoch && asked->pauses;
+    training->user = fitting;
+    training->steps = fitting_steps;
+    training->summary = asked->epoch ? fitting_summary : NULL;
+    training->stopped = fitting_stopped;
+    training->paused = training->pauses ? fitting_paused : NULL;
+    memset(&session->record.interval, 0, sizeof session->record.interval); /* there is no log */
+}
+
+int mtc_fit(MtcSession *session, const MtcFitting *asked) {
+    Fitting fitting;
+    int code = check_fitting(session, asked);
+    if (!code)
+        code = mtc_check_resumed(session, false, NULL);
+    if (code || asked->epochs <= session->at.epoch)
+        return code;
+    plan_fitting(&fitting, session, asked);
+    session->busy = true;
+    code = mtc_train_run(session, &fitting.training);
+    session->busy = false;
+    return code ? code : fitting.fault;
+}

@@ -1,0 +1,407 @@
+/* The data sets of a session: memory on the device, or lent by the caller, or in the host's for a feed. */
+#include "feed.h"
+#include "hash.h"
+#include "session.h"
+#include "train.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- memory ---- */
+
+void mtc_data_strides(const MtcModel *model, int64_t stride, MtcData *data) {
+    for (int i = 0; i < model->fields; i++)
+        data->stride[i] = mtc_field_stride(&model->field[i], stride);
+}
+
+/* Of a data set's field. */
+static size_t data_bytes(const MtcSession *session, const MtcData *data, int field) {
+    return mtc_field_bytes(&session->model->field[field], data->examples, data->stride[field]);
+}
+
+int64_t mtc_most_orders(int64_t examples) {
+    const int64_t many = 1 << 16;
+    return examples < many ? many / examples : 1;
+}
+
+static size_t order_bytes(int64_t examples) {
+    return examples ? (size_t)(mtc_most_orders(examples) * examples) * sizeof(int) : 0;
+}
+
+int mtc_alloc_data(MtcSession *session, MtcData *data, int64_t examples, int64_t stride, const bool *lent) {
+    const MtcModel *model = session->model;
+    int code = 0;
+    data->examples = examples;
+    mtc_data_strides(model, stride, data);
+    for (int i = 0; i < model->fields && !code; i++)
+        if (!lent || !lent[i])
+            code = mtc_session_alloc(session, (void **)&data->field[i], data_bytes(session, data, i),
+                                     model->field[i].name);
+    return code;
+}
+
+void mtc_free_data(MtcSession *session, MtcData *data, const bool *lent) {
+    for (int i = 0; i < session->model->fields; i++)
+        if (!lent || !lent[i])
+            mtc_session_free(session, (void *)data->field[i], data_bytes(session, data, i));
+    memset(data, 0, sizeof *data);
+}
+
+void mtc_release_data(MtcSession *session, int which) {
+    MtcData *data = &session->data[which];
+    if (which == MTC_TRAIN) {
+        session->orders = 0;
+        mtc_session_free(session, session->order, order_bytes(data->examples));
+        session->order = NULL;
+        mtc_feed_free(session);
+    }
+    mtc_free_data(session, data, session->lent[which]);
+    memset(session->lent[which], 0, sizeof session->lent[which]);
+}
+
+int mtc_reserve_evaluation(MtcSession *session, int64_t rows) {
+    size_t row = (size_t)session->model->reports * sizeof *session->evaluation;
+    if (rows <= session->evaluation_rows)
+        return 0;
+    double *larger = NULL; /* other data sets are evaluated with the one that is there */
+    int code = mtc_session_alloc(session, (void **)&larger, (size_t)rows * row, "reports");
+    if (code)
+        return code;
+    mtc_session_free(session, session->evaluation, (size_t)session->evaluation_rows * row);
+    session->evaluation = larger;
+    session->evaluation_rows = rows;
+    return 0;
+}
+
+int64_t mtc_batches(const MtcSession *session, const MtcData *data) {
+    return (data->examples + session->model->batch - 1) / session->model->batch;
+}
+
+/* Nothing is under way that reads the data set, and no trainer remembers its size. */
+static int empty_data(MtcSession *session, int which) {
+    int code = mtc_device_fault(session, mtc_synchronize(), "the work before");
+    mtc_trainer_free(session);
+    mtc_release_data(session, which);
+    return code;
+}
+
+/* Memory for another number of examples, and for what depends on it: all of it, or none. */
+static int resize_data(MtcSession *session, int which, int64_t examples, int64_t stride, bool on_host,
+                       const bool *lent) {
+    MtcData *data = &session->data[which];
+    int code = empty_data(session, which);
+    data->examples = examples;
+    mtc_data_strides(session->model, stride, data);
+    if (lent)
+        memcpy(session->lent[which], lent, (size_t)session->model->fields * sizeof *lent);
+    if (!code && !on_host)
+        code = mtc_alloc_data(session, data, examples, stride, lent);
+    if (!code)
+        code = mtc_reserve_evaluation(session, mtc_batches(session, data));
+    if (!code && which == MTC_TRAIN)
+        code = mtc_session_alloc(session, (void **)&session->order, order_bytes(examples), "the order");
+    if (code)
+        mtc_release_data(session, which);
+    return code;
+}
+
+/* ---- arrays of the caller's ---- */
+
+/* A field's bytes, in pieces: of the host's memory a single one, of the device's as many as are read one after the other. */
+typedef int VisitBytes(MtcSession *session, void *user, const void *bytes, size_t from, size_t size);
+
+static int visit_lent(MtcSession *session, const void *field, size_t bytes, VisitBytes *visit, void *user) {
+    enum { PIECE = 1 << 22 };
+    size_t size = bytes < PIECE ? bytes : PIECE;
+    char *piece = (char *)malloc(size + 1);
+    int code = piece ? 0 : mtc_no_memory(&session->fault, size, "reading the data back");
+    for (size_t from = 0; from < bytes && !code; from += size) {
+        size = bytes - from < size ? bytes - from : size;
+        const char *error = mtc_download(piece, (const char *)field + from, size);
+        code = mtc_device_fault(session, error ? error : mtc_synchronize(), "reading the data back");
+        if (!code)
+            code = visit(session, user, piece, from, size);
+    }
+    free(piece);
+    return code;
+}
+
+static int visit_field(MtcSession *session, const void *field, size_t bytes, bool lent, VisitBytes *visit, void *user) {
+    return lent ? visit_lent(session, field, bytes, visit, user) : visit(session, user, field, 0, bytes);
+}
+
+/* The first of `count` classes that the field does not have; `count`: none. */
+static int64_t find_class(const MtcField *field, const void *values, int64_t count) {
+    int64_t most = 0, least = 0;
+    const int32_t *wide = (const int32_t *)values;
+    const uint16_t *half = (const uint16_t *)values;
+    const uint8_t *byte = (const uint8_t *)values;
+    for (int64_t i = 0; i < count && field->type == MTC_I32; i++) {
+        most = wide[i] > most ? wide[i] : most;
+        least = wide[i] < least ? wide[i] : least;
+    }
+    for (int64_t i = 0; i < count && field->type == MTC_U16; i++)
+        most = half[i] > most ? half[i] : most;
+    for (int64_t i = 0; i < count && field->type == MTC_U8; i++)
+        most = byte[i] > most ? byte[i] : most;
+    if (least >= 0 && most < field->classes)
+        return count;
+    for (int64_t i = 0;; i++)
+        if (mtc_class_at(field, values, i) < 0 || mtc_class_at(field, values, i) >= field->classes)
+            return i;
+}
+
+static int visit_classes(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
+    const MtcField *field = (const MtcField *)user;
+    const int64_t width = (int64_t)mtc_type_size(field->type), count = (int64_t)size / width;
+    const int64_t bad = find_class(field, bytes, count), at = (int64_t)from / width + bad;
+    if (bad == count)
+        return 0;
+    return mtc_fail(&session->fault, MTC_BAD_DATA,
+                    "field '%s' of example %lld is %lld: it has %d classes, numbered from 0 to %d", field->name,
+                    (long long)(at / field->elements), (long long)mtc_class_at(field, bytes, bad), field->classes,
+                    field->classes - 1);
+}
+
+static int check_lent(MtcSession *session, const MtcField *field, const void *memory) {
+    const char *wrong = mtc_device_reaches(memory, session->device_index);
+    if (wrong)
+        return mtc_fail(&session->fault, MTC_USAGE, "field '%s' is lent at %p, which is not on %s: %s", field->name,
+                        memory, session->device.name, wrong);
+    return (uintptr_t)memory % MTC_LENT_ALIGNMENT == 0
+               ? 0
+               : mtc_fail(&session->fault, MTC_USAGE, "field '%s' is lent at %p, which is no multiple of %d bytes",
+                          field->name, memory, MTC_LENT_ALIGNMENT);
+}
+
+int mtc_check_lent(MtcSession *session, const void *const *fields, const bool *lent) {
+    int code = 0;
+    for (int i = 0; i < session->model->fields && fields && lent && !code; i++)
+        if (fields[i] && lent[i])
+            code = check_lent(session, &session->model->field[i], fields[i]);
+    return code;
+}
+
+int mtc_check_classes(MtcSession *session, int64_t examples, const void *const *fields, const bool *lent) {
+    int code = 0;
+    for (int i = 0; i < session->model->fields && fields && !code; i++) {
+        const MtcField *field = &session->model->field[i];
+        if (fields[i] && field->classes)
+            code = visit_field(session, fields[i], (size_t)examples * mtc_example_bytes(field), lent && lent[i],
+                               visit_classes, (void *)field);
+    }
+    return code;
+}
+
+static int visit_hash(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
+    (void)session, (void)from;
+    mtc_hash_add((MtcHash *)user, bytes, size);
+    return 0;
+}
+
+static int hash_examples(MtcSession *session, const void *const *fields, const bool *lent) {
+    const MtcData *data = &session->data[MTC_TRAIN];
+    MtcHash hash;
+    int code = 0;
+    mtc_hash_begin(&hash);
+    for (int i = 0; i < session->model->fields && !code; i++)
+        code = visit_field(session, fields[i], data_bytes(session, data, i), lent && lent[i], visit_hash, &hash);
+    session->train_hash = mtc_hash_end(&hash);
+    return code;
+}
+
+/* ---- setting ---- */
+
+/* With new training examples an epoch begins, unless they are those that a resumed training had. */
+static int begin_epoch(MtcSession *session, const void *const *fields, const bool *lent) {
+    session->orders = 0;
+    session->last_step = 0;
+    if (!session->resumed)
+        session->at.epoch_step = 0;
+    return hash_examples(session, fields, lent);
+}
+
+static int check_which(MtcSession *session, int which) {
+    return which >= 0 && which < MTC_SPLITS
+               ? 0
+               : mtc_fail(&session->fault, MTC_USAGE, "data sets are 0 (train), 1 (test) and 2 (validation), not %d",
+                          which);
+}
+
+static bool wants_host(const MtcSession *session, int which, const MtcExamples *arrays) {
+    size_t bytes = 0;
+    for (int i = 0; i < session->model->fields; i++)
+        bytes += mtc_field_bytes(&session->model->field[i], arrays->count, arrays->stride);
+    return which == MTC_TRAIN && (session->data_on == MTC_DATA_ON_HOST ||
+                                  (session->data_on == MTC_DATA_AUTO && bytes > session->device.free_bytes / 2));
+}
+
+int mtc_needs_device_data(MtcSession *session) {
+    return !session->feed ? 0
+                          : mtc_fail(&session->fault, MTC_UNAVAILABLE,
+                                     "the training data do not fit on %s, where this needs them", session->device.name);
+}
+
+static int feed_from_host(MtcSession *session, MtcExamples *arrays) {
+    int code = resize_data(session, MTC_TRAIN, arrays->count, arrays->stride, true, NULL);
+    if (!code)
+        code = mtc_feed_new(session, arrays);
+    if (code)
+        mtc_release_data(session, MTC_TRAIN);
+    return code;
+}
+
+/* Has the data set memory for these already? */
+static bool fits_data(const MtcSession *session, int which, int64_t examples, int64_t stride, const bool *lent) {
+    const MtcData *data = &session->data[which];
+    bool same = data->examples == examples && data->stride[0] == mtc_field_stride(&session->model->field[0], stride);
+    for (int i = 0; i < session->model->fields; i++)
+        same &= session->lent[which][i] == (lent && lent[i]);
+    return same && !(which == MTC_TRAIN && session->feed);
+}
+
+/* Copies the arrays of the caller's into the data set's memory; where that is lent, it is theirs. */
+static int upload_fields(MtcSession *session, int which, const void *const *fields) {
+    MtcData *data = &session->data[which];
+    const char *error = NULL;
+    int i = 0;
+    for (; i < session->model->fields && !error; i++)
+        if (session->lent[which][i])
+            data->field[i] = fields[i];
+        else
+            error = mtc_upload((void *)data->field[i], fields[i], data_bytes(session, data, i));
+    return error ? mtc_device_fault(session, error, session->model->field[i - 1].name) : 0;
+}
+
+static int check_arrays(MtcSession *session, int which, int64_t examples, const void *const *fields) {
+    const MtcModel *model = session->model;
+    if (check_which(session, which))
+        return session->fault.code;
+    if (examples < 1 || examples > INT32_MAX)
+        return mtc_fail(&session->fault, MTC_BAD_DATA, "a data set has 1 to %d examples, not %lld", INT32_MAX,
+                        (long long)examples);
+    for (int i = 0; i < model->fields; i++)
+        if (!fields || !fields[i])
+            return mtc_fail(&session->fault, MTC_USAGE, "there is no array for the field '%s'", model->field[i].name);
+    return 0;
+}
+
+/* What new training data decide. Those that weights were trained on before decided what the buffers are. */
+static int begin_training_data(MtcSession *session, const void *const *fields, const bool *lent) {
+    bool trained = session->at.step > 0 && !session->resumed;
+    int code = begin_epoch(session, fields, lent);
+    return code || session->measured || trained ? code : mtc_measure(session);
+}
+
+/* Memory for the examples, which may be there already. */
+static int reserve_data(MtcSession *session, int which, int64_t examples, int64_t stride, const bool *lent) {
+    return fits_data(session, which, examples, stride, lent)
+               ? 0
+               : resize_data(session, which, examples, stride, false, lent);
+}
+
+/* Classes that are none leave no data set: memory comes first, so that arrays too large for it are not read. */
+static int set_arrays(MtcSession *session, int which, int64_t examples, const void *const *fields, const bool *lent) {
+    int code = reserve_data(session, which, examples, 0, lent);
+    if (!code)
+        code = mtc_check_classes(session, examples, fields, lent);
+    if (!code)
+        code = upload_fields(session, which, fields);
+    if (!code && which == MTC_TRAIN)
+        code = begin_training_data(session, fields, lent);
+    if (code && session->data[which].examples)
+        empty_data(session, which);
+    return code;
+}
+
+int mtc_lend_data(MtcSession *session, int which, int64_t examples, const void *const *fields, const bool *lent) {
+    int code = mtc_enter_idle(session);
+    if (!code)
+        code = check_arrays(session, which, examples, fields);
+    if (!code)
+        code = mtc_check_lent(session, fields, lent);
+    return code ? code : set_arrays(session, which, examples, fields, lent);
+}
+
+int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *const *fields) {
+    return mtc_lend_data(session, which, examples, fields, NULL);
+}
+
+int mtc_session_set_data(MtcSession *session, int which, MtcExamples *examples) {
+    const void *array[MTC_MAX_FIELDS]; /* where the arrays are, whoever has them then */
+    memcpy(array, examples->field, sizeof array);
+    int code = check_arrays(session, which, examples->count, array);
+    if (code)
+        return code;
+    mtc_range_begin("upload examples");
+    if (wants_host(session, which, examples))
+        code = feed_from_host(session, examples);
+    else {
+        code = reserve_data(session, which, examples->count, examples->stride, NULL);
+        if (!code)
+            code = upload_fields(session, which, array);
+    }
+    if (!code && which == MTC_TRAIN)
+        code = begin_training_data(session, array, NULL);
+    if (code && session->data[which].examples)
+        empty_data(session, which);
+    mtc_range_end();
+    return code;
+}
+
+/* A split that is read, and what its fields mean then. */
+typedef struct SplitLoad {
+    MtcSession *session;
+    const char *split;
+    MtcReading reading;
+    MtcExamples examples;
+    MtcEncoding learned; /* where the session knew nothing */
+} SplitLoad;
+
+static int read_split(void *context) {
+    SplitLoad *load = (SplitLoad *)context;
+    MtcSession *session = load->session;
+    return mtc_read_splits(&session->fault, session->model, &load->reading,
+                           session->encoding.known ? &session->encoding : &load->learned, &load->split, 1,
+                           &load->examples);
+}
+
+int mtc_load_data(MtcSession *session, int which, const char *folder) {
+    SplitLoad load;
+    int code = mtc_enter_idle(session);
+    if (!code)
+        code = check_which(session, which);
+    memset(&load, 0, sizeof load);
+    load.session = session;
+    load.split = mtc_split_name(which);
+    load.reading.folder = folder;
+    load.reading.seed = session->split_seed;
+    load.reading.cache = true;
+    if (!code && !mtc_split(session->model, load.split))
+        code = mtc_fail(&session->fault, MTC_USAGE, "the model has no split '%s'", load.split);
+    if (!code)
+        code = mtc_guard(&session->fault, read_split, &load);
+    if (code)
+        return code;
+    if (load.learned.known)
+        session->encoding = load.learned;
+    mtc_device_refresh(&session->device); /* a program that embeds the model may have used, or freed, some since */
+    code = mtc_session_set_data(session, which, &load.examples);
+    mtc_examples_free(&load.examples);
+    return code;
+}
+
+int mtc_drop_data(MtcSession *session, int which) {
+    int code = mtc_enter_idle(session);
+    if (!code)
+        code = check_which(session, which);
+    return code ? code : empty_data(session, which);
+}
+
+int mtc_watched(const MtcSession *session) {
+    return session->data[MTC_VALIDATION].examples ? MTC_VALIDATION : MTC_TEST;
+}
+
+const char *mtc_split_name(int which) {
+    return which == MTC_TRAIN ? "train" : which == MTC_TEST ? "test" : "validation";
+}

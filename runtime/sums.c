@@ -1,0 +1,29 @@
+#include "sums.h"
+
+MtcCourse mtc_course(const MtcSession *session) {
+    const MtcData *data = &session->data[MTC_TRAIN];
+    MtcCourse course = {session->at, data->examples, session->model->batch, mtc_batches(session, data)};
+    return course;
+}
+
+MtcPosition mtc_place_of_step(const MtcCourse *course, int64_t step) {
+    const MtcPosition *first = &course->first;
+    int64_t steps = first->epoch_step + step - first->step;
+    MtcPosition at = {step, first->epoch + steps / course->steps_per_epoch, steps % course->steps_per_epoch};
+    return at;
+}
+
+int64_t mtc_rows_of_step(const MtcCourse *course, int64_t epoch_step) {
+    int64_t left = course->examples - epoch_step * course->batch;
+    return left < course->batch ? left : course->batch;
+}
+
+void mtc_sums_add(MtcSums *sums, int reports, const double *row, double rows) {
+    for (int r = 0; r < reports; r++)
+        sums->report[r] += row[r] * rows;
+    sums->examples += rows;
+}
+
+double mtc_sums_mean(const MtcSums *sums, int report) {
+    return sums->report[report] / sums->examples;
+}

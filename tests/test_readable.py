@@ -1,0 +1,75 @@
+"""What generated code calls sizes, and conditions under which it reads."""
+
+import re
+
+import pytest
+
+MODEL = """param width   = 8
+param context = 6
+
+data {
+  train  = tokens("train.bin")
+  window : class[11][context + 1]
+}
+
+fn block(x) {
+  q    = rotary(linear(x, width, bias = false), heads = 2)
+  k    = rotary(linear(x, 4, bias = false), heads = 1)
+  v    = linear(x, 4, bias = false)
+  seen = attention(q, k, v, heads = 2, kv_heads = 1, causal = true)
+  wide = relu(linear(seen, 20))
+  return x + linear(wide, width)
+}
+
+model {
+  token = slice(window, 0, 0, context)
+  table = weight([11, width], normal(0, 0.02))
+  h     = gather(table, token)
+  repeat i in 0..2 {
+    h = block(h, name = "layers.{i}")
+  }
+  scores = linear(h, 11)
+}
+
+train {
+  loss      = cross_entropy(scores, slice(window, 0, 1, context + 1))
+  optimizer = sgd(0.1)
+  batch     = 4
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def code(mtc, tmp_path_factory):
+    """code(target): the generated text."""
+    path = tmp_path_factory.mktemp("readable") / "rotary.mt"
+    path.write_text(MODEL)
+    texts = {stage: mtc(f"--emit={stage}", path).stdout for stage in ("c", "cu")}
+    return texts.get
+
+
+@pytest.mark.parametrize("stage", ["c", "cu"])
+def test_sizes(stage, code):
+    """Of a param, its name, wherever it decides; of a layer that repeats, its name once; else the number."""
+    sizes = dict(re.findall(r"(\w+) = (\d+)", re.search(r"^enum \{(.*?)\};", code(stage), re.M | re.S)[1]))
+    assert (sizes["BATCH"], sizes["WINDOW"], sizes["CONTEXT"], sizes["WIDTH"], sizes["WIDE"]) == ("4", "7", "6", "8", "20")
+    assert not any(re.match(r"SIZE_|LAYERS_|D_", name) for name in sizes)
+    assert "SIZE_" not in code(stage) and "[BATCH, CONTEXT, WIDTH]" in code(stage)
+
+
+@pytest.mark.parametrize("stage", ["c", "cu"])
+def test_a_param_that_is_computed_with_names_nothing(stage, mtc, tmp_path):
+    """24 is no param; the value gives the name."""
+    (tmp_path / "case.mt").write_text(MODEL.replace("relu(linear(seen, 20))", "relu(linear(seen, 3 * width))"))
+    text = mtc(f"--emit={stage}", tmp_path / "case.mt").stdout
+    assert "WIDE = 24" in text and "WIDTH = 8" in text
+
+
+def test_two_halves_are_one_condition(code):
+    """Rotary embeddings read the first and the second half of each head, in both halves of the result."""
+    conditions = re.findall(r" = (.*) \? (?:cos|sin)\(", code("c"))
+    assert conditions and {condition.replace("i", "j") for condition in conditions} == {"j < 8", "j >= 8 && j < 12"}
+    for text in code("c"), code("cu"):
+        for condition in re.findall(r"= ([^?;=]* \|\| [^?;=]*) \?", text):
+            parts = [part.strip("() ") for part in condition.split(" || ")]
+            assert len(parts) == len(set(parts)), condition
