@@ -4,9 +4,10 @@ BUILD     ?= build
 PREFIX    ?= /usr/local
 FLEX      ?= flex
 BISON     ?= bison
-PYTEST    ?= python3 -m pytest
+PYTHON    ?= python3
+PYTEST    ?= $(PYTHON) -m pytest
 # Tests run side by side, one worker a processor, where pytest-xdist is installed.
-WORKERS   ?= $(shell python3 -c 'import xdist, os; print("-n", len(os.sched_getaffinity(0)))' 2>/dev/null)
+WORKERS   ?= $(shell $(PYTHON) -c 'import xdist, os; print("-n", len(os.sched_getaffinity(0)))' 2>/dev/null)
 CFLAGS    ?= -O2 -g
 SANITIZE  := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
@@ -82,6 +83,7 @@ bench: all  ## measure kernels and models
 	bench/run
 	bench/vision
 	bench/language
+	bench/python
 
 bless: all  ## rewrite the expected outputs of the tests and show what changed
 	$(PYTEST) -q -m "not gpu" tests --bless
@@ -90,7 +92,7 @@ bless: all  ## rewrite the expected outputs of the tests and show what changed
 format:  ## rewrite our C, C++ and CUDA files with clang-format
 	clang-format -i $(C_FILES)
 
-lint: all  ## check format, warnings of gcc and clang, clang-tidy, import arrows, generated code
+lint: all  ## check format, warnings of gcc and clang, clang-tidy, mypy, import arrows, generated code
 	tools/lint
 
 asan:  ## build build/asan/mtc with AddressSanitizer and UndefinedBehaviorSanitizer
@@ -116,14 +118,25 @@ LIBRARY = $(DESTDIR)$(PREFIX)/lib/mtc
 MAN     = $(DESTDIR)$(PREFIX)/share/man/man1/mtc.1
 BASH    = $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mtc
 
-install: all  ## install under $(DESTDIR)$(PREFIX)
-	install -d $(DESTDIR)$(PREFIX)/bin $(LIBRARY)/runtime $(dir $(MAN)) $(dir $(BASH))
+install: install-toolchain  ## install under $(DESTDIR)$(PREFIX)
+	install -d $(dir $(MAN)) $(dir $(BASH))
+	tools/man $(BUILD)/mtc > $(MAN)
+	tools/completion $(BUILD)/mtc > $(BASH)
+
+# What compiling a model takes; the Python package carries the same.
+install-toolchain: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(LIBRARY)/runtime
 	install $(BUILD)/mtc $(DESTDIR)$(PREFIX)/bin/mtc
 	install -m 644 $(BUILD)/libmtc_runtime.a $(LIBRARY)
 	install -m 644 runtime/*.[ch] runtime/*.def $(LIBRARY)/runtime
 	cd kernels_lib && find . -type f -name '*.*h' -exec install -D -m 644 {} $(abspath $(LIBRARY))/kernels_lib/{} \;
-	tools/man $(BUILD)/mtc > $(MAN)
-	tools/completion $(BUILD)/mtc > $(BASH)
+
+wheel: all  ## make the Python package, with mtc in it: build/wheel/mtc-VERSION-py3-none-linux_MACHINE.whl
+	$(PYTHON) -c 'import setuptools, wheel, pip' 2>/dev/null || { echo "make wheel needs pip, setuptools and wheel for $(PYTHON):" \
+	  "apt-get install python3-pip python3-setuptools python3-wheel, or $(PYTHON) -m pip install setuptools wheel" >&2; exit 1; }
+	echo "  wheel  $(BUILD)/wheel"
+	$(RM) -r $(BUILD)/wheel
+	$(PYTHON) -m pip --disable-pip-version-check wheel --quiet --no-build-isolation --no-deps --wheel-dir $(BUILD)/wheel ./python
 
 uninstall:  ## remove what install wrote
 	$(RM) -r $(LIBRARY)
@@ -135,5 +148,5 @@ clean:  ## remove build/
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
 
-.PHONY: all check check-gpu bench bless format lint asan fuzz install uninstall clean help
+.PHONY: all check check-gpu bench bless format lint asan fuzz install install-toolchain wheel uninstall clean help
 .DELETE_ON_ERROR:

@@ -8,12 +8,14 @@ import hashlib
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MTC = ROOT / "build" / "mtc"
+sys.path.insert(0, str(ROOT / "python"))  # here, for pytest-xdist's controller names the package's warnings too
 ANY_BYTES = {"encoding": "utf-8", "errors": "surrogateescape"}
 
 

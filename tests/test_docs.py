@@ -5,9 +5,15 @@ Fenced blocks of docs/*.md and README.md:   ```mt         a whole model, or a pa
 A comment before a fence says where the block is from, and `make bless` writes it anew:
     <!-- models/mnist.mt -->         the file
     <!-- mnist.cu: h, logits -->     functions of the program that mtc makes of models/mnist.mt
+The blocks ```python of README.md and docs/python.md run one after the other, those with a second word, as ```python torch, where
+that module is installed.
 """
 
+import importlib.util
+import os
 import re
+import subprocess
+import sys
 
 import pytest
 
@@ -96,6 +102,51 @@ def test_copies(mtc, check_text):
     page = ROOT / "README.md"
     text = COPY.sub(lambda match: match[1] + original(mtc, match[2], match[3]) + match[5], page.read_text())
     check_text(page, text)
+
+
+PYTHON = re.compile(r"^```python(?: (\w+))?\n(.*?)^```", re.M | re.S)
+WITH_PYTHON = [ROOT / "docs" / "python.md", ROOT / "README.md"]
+
+# What the pages take for granted: images of digits and their labels. Here they are few, and a bright row says which digit it is.
+DIGITS = """\
+import numpy as np
+
+def _digits(count, seed):
+    random = np.random.default_rng(seed)
+    label = random.integers(0, 10, count).astype(np.uint8)
+    image = random.integers(0, 60, (count, 28, 28)).astype(np.uint8)
+    image[np.arange(count), 2 + 2 * label] += 150
+    return image, label
+
+X_train, y_train = _digits(1280, 1)
+X_test, y_test = _digits(256, 2)
+"""
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.name)
+def test_python(page, tmp_path):
+    text = page.read_text()
+    parts = [DIGITS]
+    for match in PYTHON.finditer(text):
+        if match[1] is None or importlib.util.find_spec(match[1]):
+            parts.append(f"# {page.name}:{text.count(chr(10), 0, match.start()) + 2}\n{match[2]}")
+    script = tmp_path / "page.py"
+    script.write_text("\n".join(parts))
+    (tmp_path / "models").symlink_to(ROOT / "models")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "CUDA_VISIBLE_DEVICES": ""}
+    done = subprocess.run([sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_python_names():
+    """The guide of the package names every layer, loss, optimizer, schedule and exception that there is."""
+    text = (ROOT / "docs" / "python.md").read_text()
+    names = "from mtc import errors, layers, losses, optimizers; " \
+            "print(*layers.__all__, *losses.__all__, *optimizers.__all__, *(name for name in vars(errors) if name.endswith('Error')))"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
+    listed = subprocess.run([sys.executable, "-c", names], env=environment, capture_output=True, text=True, check=True).stdout.split()
+    bases = {"Layer", "Loss", "Optimizer", "Schedule"}
+    assert [name for name in listed if name not in bases and not re.search(rf"`(mtc\.)?{name}`", text)] == []
 
 
 def test_links():

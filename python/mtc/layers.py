@@ -1,0 +1,599 @@
+"""The layers of mtc.Sequential, by the names and with the arguments that PyTorch has. layer.py has what a layer is."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Dict, Optional, Tuple, Union
+
+from .errors import UsageError
+from .layer import Layer, Sizes, Value, Writer, known_shape, nested
+from .spec import (
+    Axis, Extents, Flag, Init, Kernel, OptionalKernel, Padding, Pair, Positive, Real, Shape, Share, Size,
+    Words, both, number_text, shape_text, value_text,
+)
+
+__all__ = [
+    "Layer", "Linear", "Conv2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d", "AdaptiveAvgPool2d", "Upsample",
+    "Flatten", "Reshape", "Transpose", "Mean", "ReLU", "LeakyReLU", "ELU", "GELU", "SiLU", "Mish", "Sigmoid", "Tanh",
+    "Softplus", "Softmax", "LogSoftmax", "Dropout", "Rescaling", "Normalize", "BatchNorm1d", "BatchNorm2d",
+    "LayerNorm", "RMSNorm", "GroupNorm", "Embedding", "OneHot", "PositionalEmbedding", "SinusoidalEncoding",
+    "SelfAttention", "RandomCrop", "RandomFlip", "Cutout", "Residual",
+]
+
+
+# ---- products ----
+
+
+class Linear(Layer):
+    """x W^T + b over the last axis: [..., in_features] -> [..., out_features]. Weights `weight` [out_features,
+    in_features] and `bias` [out_features]."""
+
+    in_features: Size
+    out_features: Size
+    bias: Flag = True
+    init: Init = None
+    bias_init: Init = None
+
+    takes = "... in_features"
+    gives = "... out_features"
+    trained = True
+    text = "linear({x}, {out_features}, bias={bias}, init={init}, bias_init={bias_init})"
+
+
+class Windowed(Layer, abstract=True):
+    """A layer that looks through windows at images [channels, rows, columns]."""
+
+    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
+        """How many windows fit."""
+        fields = vars(self)
+        stride = fields["stride"] if fields["stride"] is not None else fields["kernel_size"]
+        sizes = fields["kernel_size"], stride, fields["padding"], fields.get("dilation", 1)
+        settings = [both(size) for size in sizes]
+        for axis, (kernel, step, padding, dilation) in zip(("rows", "columns"), zip(*settings)):
+            room = found[axis][0] + 2 * padding - dilation * (kernel - 1) - 1
+            if room < 0:
+                extent = dilation * (kernel - 1) + 1
+                size = found[axis][0]
+                return f"has a kernel of {extent} {axis}, which {size} with a padding of {padding} do not hold"
+            found[axis] = (room // step + 1,)
+        return None
+
+
+class SamePadding:
+    """The padding of a convolution: sizes, "valid" (none), or "same" (as many rows and columns as before)."""
+
+    def __call__(self, value: Any, what: str) -> Any:
+        return Words("same", "valid")(value, what) if isinstance(value, str) else Pair(0)(value, what)
+
+
+class Conv2d(Windowed):
+    """Convolution of images [in_channels, rows, columns]; sizes are a number or (rows, columns). padding="same" keeps
+    rows and columns. Weights `weight` [out_channels, in_channels / groups, rows, columns] and `bias` [out_channels]."""
+
+    in_channels: Size
+    out_channels: Size
+    kernel_size: Kernel
+    stride: Kernel = 1
+    padding: Annotated[Union[int, str, Tuple[int, ...]], SamePadding()] = 0
+    dilation: Kernel = 1
+    groups: Size = 1
+    bias: Flag = True
+    init: Init = None
+    bias_init: Init = None
+
+    takes = "in_channels rows columns"
+    gives = "out_channels rows columns"
+    kind = "conv"
+    trained = True
+    text = (
+        "conv2d({x}, {out_channels}, {kernel_size}, stride={stride}, padding={padding}, dilation={dilation}, "
+        "groups={groups}, bias={bias}, init={init}, bias_init={bias_init})"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for what in ("in_channels", "out_channels"):
+            if getattr(self, what) % self.groups:
+                raise UsageError(f"Conv2d: groups, {self.groups}, do not divide {what}, {getattr(self, what)}")
+        if isinstance(self.padding, str):
+            object.__setattr__(self, "padding", self._named_padding())
+
+    def _named_padding(self) -> Union[int, Sizes]:
+        extents = [dilation * (kernel - 1) for dilation, kernel in zip(both(self.dilation), both(self.kernel_size))]
+        if self.padding == "valid":
+            return 0
+        if both(self.stride) != (1, 1) or any(extent % 2 for extent in extents):
+            raise UsageError("Conv2d: padding='same' needs a stride of 1 and a kernel of odd size; give a number")
+        half: Sizes = tuple(extent // 2 for extent in extents)
+        return half[0] if half[0] == half[1] else half
+
+
+# ---- pooling and sizes of images ----
+
+
+class MaxPool2d(Windowed):
+    """The largest number of each window; stride is kernel_size unless it is given."""
+
+    kernel_size: Kernel
+    stride: OptionalKernel = None
+    padding: Padding = 0
+    dilation: Kernel = 1
+
+    takes = gives = "channels rows columns"
+    text = "max_pool({x}, {kernel_size}, stride={stride}, padding={padding}, dilation={dilation})"
+
+
+class AvgPool2d(Windowed):
+    """The mean of each window, padding counted as 0; stride is kernel_size unless it is given."""
+
+    kernel_size: Kernel
+    stride: OptionalKernel = None
+    padding: Padding = 0
+
+    takes = gives = "channels rows columns"
+    text = "avg_pool({x}, {kernel_size}, stride={stride}, padding={padding})"
+
+
+class GlobalAvgPool2d(Layer):
+    """The mean of each channel: [channels, rows, columns] -> [channels]."""
+
+    takes = "channels rows columns"
+    gives = "channels"
+    text = "global_avg_pool({x})"
+
+
+class AdaptiveAvgPool2d(Layer):
+    """Images of output_size rows and columns, each pixel the mean of its part."""
+
+    output_size: Kernel
+
+    takes = gives = "channels rows columns"
+    text = "adaptive_avg_pool({x}, {output_size})"
+
+    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
+        """Rows and columns as asked for."""
+        rows, columns = both(self.output_size)
+        found.update(rows=(rows,), columns=(columns,))
+        return None
+
+
+class Upsample(Layer):
+    """Each pixel scale_factor times along rows and columns: the nearest neighbour."""
+
+    scale_factor: Kernel
+
+    takes = gives = "channels rows columns"
+    text = "upsample({x}, {scale_factor})"
+
+    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
+        """Rows and columns, multiplied."""
+        for axis, factor in zip(("rows", "columns"), both(self.scale_factor)):
+            found[axis] = (found[axis][0] * factor,)
+        return None
+
+
+# ---- shapes ----
+
+
+class Flatten(Layer):
+    """All of an example's numbers as one vector."""
+
+    views = True
+    text = "flatten({x})"
+
+    def output(self, writer: Writer, x: Value) -> Sizes:
+        """One axis."""
+        return (math.prod(x.shape),)
+
+
+class Reshape(Layer):
+    """The same numbers in the same order in another shape: mtc.Reshape((1, 28, 28)). One size may be -1: the rest."""
+
+    shape: Annotated[Union[int, Sizes], Shape(-1)]
+
+    views = True
+    text = "reshape({x}, {shape})"
+
+    def output(self, writer: Writer, x: Value) -> Sizes:
+        """The shape, with the number for -1."""
+        shape = self._sizes("shape")
+        numbers, known = math.prod(x.shape), math.prod(size for size in shape if size != -1)
+        if numbers % known or (-1 not in shape and numbers != known):
+            given = f"{x.maker} gives {shape_text(x.shape)}, {numbers} numbers"
+            raise writer.fail(f"makes {shape_text(shape)}, but {given}")
+        return tuple(numbers // known if size == -1 else size for size in shape)
+
+
+class Transpose(Layer):
+    """Two axes exchanged; -1 is the last."""
+
+    dim0: Axis = -2
+    dim1: Axis = -1
+
+    views = True
+    text = "transpose({x}, a={dim0}, b={dim1})"
+
+    def output(self, writer: Writer, x: Value) -> Sizes:
+        """The sizes of the axes, exchanged."""
+        shape, rank = list(x.shape), len(x.shape)
+        if any(not -rank <= axis < rank for axis in (self.dim0, self.dim1)):
+            raise writer.fail(f"exchanges axes {self.dim0} and {self.dim1}, but {x.maker} gives {shape_text(x.shape)}")
+        shape[self.dim0], shape[self.dim1] = shape[self.dim1], shape[self.dim0]
+        return tuple(shape)
+
+
+class Mean(Layer):
+    """The mean over an axis: of a sequence [length, features], axis 0 gives [features]."""
+
+    dim: Axis = 0
+
+    text = "mean({x}, axis = {dim})"
+
+    def output(self, writer: Writer, x: Value) -> Sizes:
+        """Without that axis."""
+        rank = len(x.shape)
+        if not -rank <= self.dim < rank:
+            raise writer.fail(f"takes the mean over axis {self.dim}, but {x.maker} gives {shape_text(x.shape)}")
+        return tuple(size for axis, size in enumerate(x.shape) if axis != self.dim % rank)
+
+
+# ---- element by element ----
+
+
+class ReLU(Layer):
+    """max(x, 0)"""
+
+    text = "relu({x})"
+
+
+class LeakyReLU(Layer):
+    """x where it is above 0, negative_slope * x elsewhere."""
+
+    negative_slope: Real = 0.01
+
+    text = "leaky_relu({x}, slope={negative_slope})"
+
+
+class ELU(Layer):
+    """x where it is above 0, alpha (exp(x) - 1) elsewhere."""
+
+    alpha: Real = 1.0
+
+    kind = "elu"
+
+    def expression(self, x: Value) -> str:
+        """A choice for each element."""
+        below = f"expm1({x.name})" if self.alpha == 1 else f"{number_text(self.alpha)} * expm1({x.name})"
+        return f"where({x.name} > 0, {x.name}, {below})"
+
+
+class GELU(Layer):
+    """x times the normal distribution's share below x; approximate="tanh" is the common approximation."""
+
+    approximate: Annotated[str, Words("none", "tanh")] = "none"
+
+    text = "gelu({x}, exact={exact})"
+    omitted = {"exact": False}
+
+    @property
+    def exact(self) -> bool:
+        """By the error function."""
+        return self.approximate == "none"
+
+
+class SiLU(Layer):
+    """x * sigmoid(x)"""
+
+    text = "silu({x})"
+
+
+class Mish(Layer):
+    """x * tanh(softplus(x))"""
+
+    kind = "mish"
+    text = "{x} * tanh(softplus({x}))"
+
+
+class Sigmoid(Layer):
+    """1 / (1 + exp(-x))"""
+
+    text = "sigmoid({x})"
+
+
+class Tanh(Layer):
+    """The hyperbolic tangent."""
+
+    text = "tanh({x})"
+
+
+class Softplus(Layer):
+    """log(1 + exp(x))"""
+
+    text = "softplus({x})"
+
+
+class Softmax(Layer):
+    """exp(x) / sum(exp(x)) along an axis. The loss "cross_entropy" contains it: it wants scores."""
+
+    dim: Axis = -1
+
+    text = "softmax({x}, axis={dim})"
+
+
+class LogSoftmax(Layer):
+    """log(softmax(x)) along an axis."""
+
+    dim: Axis = -1
+
+    text = "log_softmax({x}, axis={dim})"
+
+
+class Dropout(Layer):
+    """In training 0 with probability p, else x / (1 - p); in evaluation x."""
+
+    p: Share = 0.5
+
+    text = "dropout({x}, {p})"
+
+
+class Rescaling(Layer):
+    """x * scale + offset: mtc.Rescaling(1 / 255) makes numbers from 0 to 1 of bytes."""
+
+    scale: Real
+    offset: Real = 0.0
+
+    kind = "rescaling"
+
+    def expression(self, x: Value) -> str:
+        """A division, where the scale is one part of a whole number."""
+        parts = 1 / self.scale if self.scale else 0
+        divides = abs(parts) > 1 and abs(parts - round(parts)) < 1e-9
+        scaled = f"{x.name} / {number_text(round(parts))}" if divides else f"{x.name} * {number_text(self.scale)}"
+        scaled = x.name if self.scale == 1 else scaled
+        if not self.offset:
+            return scaled
+        return f"{scaled} {'-' if self.offset < 0 else '+'} {number_text(abs(self.offset))}"
+
+
+# ---- normalisation ----
+
+
+class Normalize(Layer):
+    """(x - mean) / std of the input, element by element, with mean and std of the training examples, which the program
+    finds before the first step and keeps with the weights. Only Flatten, Reshape and Transpose may stand before it."""
+
+    text = "normalize({x})"
+
+    def build(self, writer: Writer, x: Value) -> Value:
+        """Checks that x is the input."""
+        if not x.from_data:
+            raise writer.fail(f"normalizes the input, not what a layer computes, but {x.maker} comes before it")
+        return super().build(writer, x)
+
+
+class _BatchNorm(Layer, abstract=True):
+    kind = "batch_norm"
+    trained = True
+    text = "batch_norm({x}, momentum={momentum}, eps={eps}, affine={affine})"
+
+
+class BatchNorm1d(_BatchNorm):
+    """Batch normalisation of vectors [num_features]. Weights `weight`, `bias`; statistics `running_mean`,
+    `running_var`."""
+
+    num_features: Size
+    eps: Positive = 1e-5
+    momentum: Share = 0.1
+    affine: Flag = True
+
+    takes = gives = "num_features"
+
+
+class BatchNorm2d(_BatchNorm):
+    """Batch normalisation of images [num_features, rows, columns]. Weights `weight`, `bias`; statistics `running_mean`,
+    `running_var`."""
+
+    num_features: Size
+    eps: Positive = 1e-5
+    momentum: Share = 0.1
+    affine: Flag = True
+
+    takes = gives = "num_features rows columns"
+
+
+class _LastAxesNorm(Layer, abstract=True):
+    takes = gives = "... normalized_shape"
+    trained = True
+    omitted = {"axes": 1}
+
+    @property
+    def axes(self) -> int:
+        """How many axes one norm is over."""
+        return len(vars(self)["normalized_shape"])
+
+
+class LayerNorm(_LastAxesNorm):
+    """(x - mean) / std * weight + bias over the last axes, those of normalized_shape."""
+
+    normalized_shape: Extents
+    eps: Positive = 1e-5
+    elementwise_affine: Flag = True
+
+    kind = "layer_norm"
+    text = "layer_norm({x}, axes={axes}, eps={eps}, affine={elementwise_affine})"
+
+
+class RMSNorm(_LastAxesNorm):
+    """x / sqrt(mean of x^2 + eps) * weight over the last axes, those of normalized_shape."""
+
+    normalized_shape: Extents
+    eps: Positive = 1e-5
+
+    kind = "rms_norm"
+    text = "rms_norm({x}, axes={axes}, eps={eps})"
+
+
+class GroupNorm(Layer):
+    """Normalisation of images over groups of neighbouring channels."""
+
+    num_groups: Size
+    num_channels: Size
+    eps: Positive = 1e-5
+    affine: Flag = True
+
+    takes = gives = "num_channels rows columns"
+    trained = True
+    text = "group_norm({x}, {num_groups}, eps={eps}, affine={affine})"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.num_channels % self.num_groups:
+            sizes = f"num_groups, {self.num_groups}, do not divide num_channels, {self.num_channels}"
+            raise UsageError(f"GroupNorm: {sizes}")
+
+
+# ---- classes and sequences ----
+
+
+class Embedding(Layer):
+    """A learned vector for each class: whole numbers below num_embeddings of any shape -> [..., embedding_dim]. The
+    first layer; it makes the input whole numbers. Weight `weight` [num_embeddings, embedding_dim]."""
+
+    num_embeddings: Size
+    embedding_dim: Size
+    init: Init = None
+
+    gives = "... embedding_dim"
+    trained = True
+    text = "embedding({x}, {num_embeddings}, {embedding_dim}, init={init})"
+
+    @property
+    def classes(self) -> Optional[int]:
+        """Rows of the table."""
+        return self.num_embeddings
+
+
+class OneHot(Layer):
+    """1 at the class, 0 elsewhere: whole numbers below num_classes of any shape -> [..., num_classes]. The first layer;
+    it makes the input whole numbers."""
+
+    num_classes: Size
+
+    gives = "... num_classes"
+    text = "one_hot({x}, {num_classes})"
+
+    @property
+    def classes(self) -> Optional[int]:
+        """The size of the new axis."""
+        return self.num_classes
+
+
+class PositionalEmbedding(Layer):
+    """x + a learned vector for each position of a sequence [length, features]."""
+
+    takes = gives = "length features"
+    kind = "positions"
+    trained = True
+
+    def expression(self, x: Value) -> str:
+        """A sum with a weight, which has the statement's name."""
+        return f"{x.name} + weight({value_text(x.shape)}, init = normal(0, 0.02))"
+
+
+class SinusoidalEncoding(Layer):
+    """x + waves that tell the positions of a sequence [length, features] apart; nothing is learned."""
+
+    takes = gives = "length features"
+    kind = "positions"
+
+    def expression(self, x: Value) -> str:
+        """A sum with the waves."""
+        return f"{x.name} + sinusoid({x.shape[0]}, {x.shape[1]})"
+
+
+class SelfAttention(Layer):
+    """Attention of a sequence [length, embed_dim] to itself with num_heads heads; causal: to no later positions.
+    Weights `qkv` (queries, keys and values one after the other) and `proj`, each with `weight` and `bias`."""
+
+    embed_dim: Size
+    num_heads: Size
+    causal: Flag = False
+
+    takes = gives = "length embed_dim"
+    kind = "attention"
+    trained = True
+    text = "self_attention({x}, {num_heads}, causal={causal})"
+    definition = """\
+fn self_attention(x[t, width], heads, causal = false) {
+  qkv  = linear(x, 3 * width)
+  q    = slice(qkv, 1, 0, width)
+  k    = slice(qkv, 1, width, 2 * width)
+  v    = slice(qkv, 1, 2 * width, 3 * width)
+  proj = linear(attention(q, k, v, heads, causal = causal), width)
+  return proj
+}
+"""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.embed_dim % self.num_heads:
+            raise UsageError(f"SelfAttention: num_heads, {self.num_heads}, do not divide embed_dim, {self.embed_dim}")
+
+
+# ---- images of the data, changed at random in training ----
+
+
+class RandomCrop(Layer):
+    """In training, an image with `padding` zeros on each side, cut at a random place to its size again."""
+
+    padding: Size
+
+    takes = gives = "channels rows columns"
+    text = "random_crop({x}, {padding})"
+
+
+class RandomFlip(Layer):
+    """In training, an image mirrored left to right in half of all cases."""
+
+    takes = gives = "channels rows columns"
+    text = "random_flip({x})"
+
+
+class Cutout(Layer):
+    """In training, an image with 0 in a square of `size` around a random pixel."""
+
+    size: Size
+
+    takes = gives = "channels rows columns"
+    text = "cutout({x}, {size})"
+
+
+# ---- layers of layers ----
+
+
+class Residual(Layer):
+    """x + layers(x), or shortcut(x) + layers(x). Both sides have one shape."""
+
+    layers: Any
+    shortcut: Any = ()
+
+    gives = ""
+    kind = "residual"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for what in ("layers", "shortcut"):
+            object.__setattr__(self, what, nested(getattr(self, what), f"Residual: {what}"))
+
+    def input_shape(self) -> Optional[Sizes]:
+        """That of its first layer."""
+        return known_shape(self.layers)
+
+    def build(self, writer: Writer, x: Value) -> Value:
+        """The layers' statements, the shortcut's, and the sum."""
+        inner = writer.stack(self.layers, x)
+        outer = writer.stack(self.shortcut, x)
+        if inner.shape != outer.shape:
+            sides = f"{shape_text(inner.shape)} and {'its shortcut' if self.shortcut else x.maker}"
+            raise writer.fail(f"adds equal shapes, but its layers give {sides} gives {shape_text(outer.shape)}")
+        return writer.statement(f"{outer.name} + {inner.name}", inner.shape, inner)

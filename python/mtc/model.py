@@ -1,0 +1,664 @@
+"""A compiled model: trained, asked, saved."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import math
+import operator
+import os
+import re
+import tempfile
+import threading
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NoReturn, Optional, Sequence, Union
+
+import numpy as np
+
+from . import dlpack, lending, toolchain
+from .arrays import Column, Field, to_field, to_numpy
+from .assignment import Given, check_columns, everything, inputs_only, label_of, unnamed_columns
+from .errors import CompileError, DataError, DeviceError, UsageError, users_frame
+from .feeding import SPLITS, columns_of, divide, give, load, row_bytes, words_of
+from .library import LENT_ALIGNMENT, TEST, TRAIN, VALIDATION, Library, Session, nearest, unknown
+from .library import load as load_library
+from .training import Callback, EarlyStopping, History, PathLike, Plan, Training, as_callback, as_early_stopping
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from .parameters import LoadResult, Parameters, Rename
+
+_CHUNK = 1 << 26  # bytes of predictions that are held at a time where only their classes are asked for
+
+
+def compile(model: PathLike, *, target: Optional[str] = None, arch: Optional[str] = None,
+            precision: Optional[str] = None, schedule: Optional[str] = None, recompute: bool = False, device: int = 0,
+            seed: Optional[int] = None, **params: float) -> Model:
+    """Compiles a model file, or the text of one, and opens it on a device.
+
+    model      the path of a model file (ends in .mt), or its text (has several lines)
+    target     "cuda" or "cpu"; None: CUDA where a GPU and nvcc are, else the CPU
+    arch       GPUs to compile for, "native" or "sm_80,sm_90"; None: the one that is present
+    precision  "fp32", "tf32" or "bf16": what products are computed in; None: as the model says
+    schedule   "graph" or "persistent": how a step is launched on a GPU; None: the faster estimate
+    recompute  less memory for more time: the backward pass computes values again rather than keep them
+    device     the number of the GPU
+    seed       of initial weights, order of examples and dropout; None: the model's
+    params     values for the ``param``s of the model: those that shapes depend on are compiled in, ``set`` changes the
+               others
+
+    mtc's cache serves what was compiled before. Raises CompileError with the compiler's text, DeviceError where there
+    is no such device.
+    """
+    made = Model(model, target=target, arch=arch, precision=precision, schedule=schedule, recompute=recompute,
+                 device=device, seed=seed, params=params)
+    made.session  # what is wrong is told here
+    return made
+
+
+def _nearest_option(name: str) -> str:
+    own = [*inspect.signature(compile).parameters, "X", "y", "data", "log", "self", "unknown"]
+    if name in inspect.signature(Model.fit).parameters and name not in own:
+        return f"; {name} is an argument of fit: model.fit(X, y, {name}=...)"
+    return nearest(name, [each for each in inspect.signature(compile).parameters if each not in ("model", "params")])
+
+
+def _whole(value: Any, name: str, least: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise UsageError(f"{name} is a whole number from {least} on, not {value!r}")
+    if number >= 2**63:
+        raise UsageError(f"{name} is at most 2^63 - 1, not {value!r}")
+    return number
+
+
+class Model:
+    """A network with its training, on a device. Made by :func:`mtc.compile`, or by :class:`mtc.Sequential`.
+
+    Any thread may use it: each method waits until those before have ended. Models are independent of each other.
+    """
+
+    def __init__(self, model: Optional[PathLike] = None, *, target: Optional[str] = None, arch: Optional[str] = None,
+                 precision: Optional[str] = None, schedule: Optional[str] = None, recompute: bool = False,
+                 device: int = 0,
+                 seed: Optional[int] = None, params: Mapping[str, float] = {}, name: str = "model"):
+        self.lock = threading.RLock()
+        self.history: Optional[History] = None
+        """Of the last training, also where it was interrupted."""
+        self._source = None if model is None else toolchain.source_of(model, name)
+        self._name = name
+        self._options: dict[str, Any] = {"target": target, "arch": arch, "precision": precision, "schedule": schedule,
+                                         "recompute": recompute}
+        self._device = _whole(device, "device", 0)
+        self._seed = None if seed is None else _whole(seed, "seed", 0)
+        self._params = {name: self._number(name, value) for name, value in params.items()}
+        self._knobs: dict[str, float] = {}  # set at run time
+        self._library: Optional[Library] = None
+        self._session: Optional[Session] = None
+        self._closed = False
+        self._columns: Optional[list[str]] = None  # of the data frame that it was fitted with
+        self._held: set[int] = set()  # data sets of the training that runs
+
+    # ---- what it is ----
+
+    @property
+    def source(self) -> str:
+        """The text of the model."""
+        return self._source.text if self._source else ""
+
+    def _compiled(self) -> toolchain.Source:
+        """What is compiled: a file, or the text of ``source``."""
+        return self._source or toolchain.Source(None, self.source, f"<{self._name}>")
+
+    @property
+    def library(self) -> Library:
+        """The compiled library; compiled when this is first read."""
+        with self.lock:
+            if self._library is None:
+                self._library = self._compile()
+            return self._library
+
+    def _compile(self) -> Library:
+        source = self._compiled()
+        self._knobs = {}
+        if self._params:
+            changeable = self._changeable(source)
+            self._knobs = {name: float(value) for name, value in self._params.items() if name in changeable}
+        path = toolchain.compile_library(source, **self._compile_options())
+        return load_library(path, self._device)
+
+    def _compile_options(self) -> dict[str, Any]:
+        fixed = {name: value for name, value in self._params.items() if name not in self._knobs}
+        return {**self._options, "set": fixed}
+
+    def _changeable(self, source: toolchain.Source) -> frozenset[str]:
+        try:
+            return toolchain.changeable(source, **self._options, set=self._params)
+        except CompileError as error:
+            strange = [name for name in self._params if f"--set {name}: the model has no param" in str(error)]
+            if not strange:
+                raise
+            raise UsageError(self._unknown_param(strange[0], str(error))) from None
+
+    @staticmethod
+    def _number(name: str, value: Any) -> float:
+        try:
+            return float(toolchain.number_text(value, name))
+        except UsageError as error:
+            raise UsageError(f"{error}{_nearest_option(name)}") from None
+
+    @staticmethod
+    def _unknown_param(name: str, text: str) -> str:
+        """What the compiler said of a param; and, since they are given together, which option may have been meant."""
+        lines = text.replace(f"mtc: error: --set {name}: ", "").replace("mtc: note: ", "  ").split("\n")
+        return "\n".join([lines[0] + ("" if "did you mean" in lines[0] else _nearest_option(name)), *lines[1:]])
+
+    @property
+    def session(self) -> Session:
+        """The program's session. Raises UsageError where the model is closed."""
+        with self.lock:
+            if self._closed:
+                raise UsageError("the model is closed")
+            if self._session is None:
+                self._session = self._open()
+            return self._session
+
+    def _open(self) -> Session:
+        library = self.library
+        try:
+            session = Session(library, library.description["seed"] if self._seed is None else self._seed, self._device)
+        except DeviceError as error:
+            text = re.sub(r"mtc \S+ --target cpu --shared", "mtc.compile(..., target='cpu')", str(error))
+            raise DeviceError(text) from None
+        try:
+            for name, value in self._knobs.items():
+                session.set_knob(name, value)
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """What the program says of itself: fields, tensors, params, memory, ... (mtc_describe, docs/program.md)."""
+        return self.library.description
+
+    @property
+    def status(self) -> dict[str, Any]:
+        """Where it stands: device, seed, steps and epochs done, params, bytes of the device's memory."""
+        with self.lock:
+            return self.session.status()
+
+    @property
+    def path(self) -> Path:
+        """The compiled library, a file of this process."""
+        return self.library.path
+
+    @property
+    def generated(self) -> str:
+        """The CUDA C++ or C that it was compiled from."""
+        return self.emit("cu" if self.description["target"] == "cuda" else "c")
+
+    @property
+    def batch(self) -> int:
+        """Examples of a step."""
+        return int(self.description["batch"])
+
+    @property
+    def precision(self) -> str:
+        """What products are computed in: "fp32", "tf32" or "bf16"."""
+        return str(self._options["precision"] or self.description["train"].get("precision", "fp32"))
+
+    @property
+    def fields(self) -> list[Field]:
+        """The fields of an example: name, type, shape, classes."""
+        return list(self.description["fields"])
+
+    @property
+    def metrics(self) -> list[str]:
+        """What is reported: "loss", and the names of the metrics."""
+        return [str(report["name"]) for report in self.description["reports"]]
+
+    @property
+    def params(self) -> Parameters:
+        """Weights and buffers by name: ``model.params["h.weight"]``."""
+        from .parameters import Parameters
+
+        return Parameters(self)
+
+    def emit(self, stage: str) -> str:
+        """A stage of the compilation as text, as ``mtc --emit=STAGE`` prints it: "graph", "plan.svg", ..."""
+        with self.lock:
+            return toolchain.emit(stage, self._compiled(), **self._emit_options())
+
+    def summary_text(self) -> str:
+        """Layers with shapes, parameters, arithmetic and memory."""
+        with self.lock:
+            return toolchain.summary(self._compiled(), **self._emit_options())
+
+    def _emit_options(self) -> dict[str, Any]:
+        return {**self._options, "set": self._params}
+
+    def summary(self, print_fn: Callable[[str], object] = print) -> None:
+        """Prints layers with shapes, parameters, arithmetic and memory."""
+        print_fn(self.summary_text().rstrip("\n"))
+
+    def __repr__(self) -> str:
+        if self._library is None:
+            return f"<{type(self).__name__}, not compiled yet>"
+        from .display import model_repr
+
+        return model_repr(self)
+
+    def _repr_html_(self) -> str:
+        from .display import model_html
+
+        return model_html(self)
+
+    # ---- beginning and end ----
+
+    def reset(self, seed: Optional[int] = None) -> Model:
+        """Begins anew, with the initial weights of a seed; None: of the one before. Params stay. Returns the model."""
+        with self._not_training("reset"):
+            if seed is not None:
+                self._seed = _whole(seed, "seed", 0)
+            elif self._session is not None:
+                self._seed = int(self._session.status()["seed"])
+            self._columns = None
+            self._drop_session()
+        return self
+
+    def close(self) -> None:
+        """Ends the model, and frees the device's memory; tensors that share it keep it until they are gone."""
+        with self._not_training("close"):
+            self._drop_session()
+            self._closed = True
+
+    def _drop_session(self) -> None:
+        if self._session is not None:
+            self._session.close()
+            self._session = None
+
+    @contextlib.contextmanager
+    def _not_training(self, what: str) -> Iterator[None]:
+        with self.lock:
+            if self._held:
+                raise UsageError(f"{what} was called by a callback, while the model is training")
+            yield
+
+    def __enter__(self) -> Model:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {type(self).__name__} cannot be pickled or copied: save its weights (save, or state_dict) "
+                        "and compile it again; mtc.Classifier and mtc.Regressor can be pickled")
+
+    def set(self, **params: float) -> Model:
+        """Sets params that are not compiled in, such as a learning rate: ``model.set(lr=1e-4)``. Returns the model."""
+        with self.lock:
+            known = {each["name"]: each for each in self.description["params"]}
+            fixed = {each["name"]: each for each in self.description["fixed"]}
+            for name, value in params.items():
+                if name in fixed:
+                    value = fixed[name]["value"]
+                    raise UsageError(f"the param '{name}' is compiled in, as {value:g}: give it to mtc.compile")
+                if name not in known:
+                    raise UsageError(unknown("param", name, {**known, **fixed}))
+                toolchain.number_text(value, name)
+                self.session.set_knob(name, float(value))
+                self._knobs[name] = float(value)
+        return self
+
+    # ---- training ----
+
+    def fit(self, X: Any = None, y: Any = None, *, epochs: Optional[int] = None, validation_data: Any = None,
+            validation_split: float = 0.0, callbacks: Union[Callback, Callable[..., Any], Sequence[Any]] = (),
+            verbose: Union[int, str] = "auto", early_stopping: Union[None, bool, int, EarlyStopping] = None,
+            checkpoint: Optional[PathLike] = None, save_best: Union[bool, PathLike] = False,
+            resume: Optional[PathLike] = None, log: Optional[PathLike] = None, seed: Optional[int] = None,
+            data: Optional[PathLike] = None, **unknown: NoReturn) -> History:
+        """Trains: the data are uploaded once, and the program trains by itself. Another ``fit`` goes on from there.
+
+        X, y              arrays: X for the field that the prediction depends on (several: a dict by name, a tuple, a
+                          data frame), y for the other one. Without X: the model's own data, of the folder ``data``
+        epochs            so many; with ``resume`` in all, those before included. None: as the model says
+        validation_data   (X, y), evaluated after each epoch: "val_loss", ... Own data: the split validation, else test
+        validation_split  a part of X and y to take for that instead, drawn by the seed
+        callbacks         mtc.Callback objects, or functions (model, epoch, logs) that return True to end the training
+        verbose           0 nothing, 1 a bar, 2 a line for each epoch, "auto": a bar on terminals and in notebooks
+        early_stopping    epochs without a better one after which training ends, or mtc.EarlyStopping(...); the best
+                          weights are restored
+        checkpoint        a file that is written after each epoch, whole or not at all
+        save_best         True: the best epoch's, as FILE-best.safetensors beside it; or a file of its own
+        resume            a checkpoint to go on from, as if training had not stopped
+        log               a file of JSON lines, which ``mtc plot`` and mtc.plot draw; with ``resume`` it goes on
+        seed              begins anew with this seed
+
+        Returns a History. Ctrl-C ends training after the steps in flight with KeyboardInterrupt; the model stays
+        usable, and ``model.history`` has what was done. Raises DataError for what does not fit, DivergedError where the
+        loss is NaN. ``reset`` begins anew.
+        """
+        if unknown:
+            raise TypeError(self._unknown_argument(list(unknown)[0]))
+        with self._not_training("fit"):
+            if seed is not None and resume is not None:
+                raise UsageError("seed begins a training anew, resume goes on with one: give one of them")
+            if X is None and (y is not None or validation_split):
+                raise UsageError("y and validation_split belong to X, which is missing")
+            if X is not None and data is not None:
+                raise UsageError("data is the folder of the model's own data: leave it out, or X and y")
+            asked = None if epochs is None else _whole(epochs, "epochs", 1)
+            watchers = [as_callback(each) for each in (callbacks if isinstance(callbacks, Sequence) else [callbacks])]
+            stopping = as_early_stopping(early_stopping)
+            if seed is not None:
+                self.reset(seed)
+            if resume is not None:
+                self.resume(resume)
+            try:
+                examples, watched = self._prepare(X, y, validation_data, validation_split, data)
+                plan = Plan(self._last_epoch(asked, resume is not None), examples, watched, verbose, watchers,
+                            stopping, checkpoint, save_best, log, resume)
+                training = Training(self, plan)
+                self.history = training.history
+                return training.run()
+            finally:
+                self._drop_data()
+
+    def _unknown_argument(self, name: str) -> str:
+        """What Python would say, and what else users of other packages look for."""
+        known = [each for each in inspect.signature(Model.fit).parameters if each not in ("self", "unknown")]
+        hint = nearest(name, known)
+        if name == "batch_size":
+            hint = (f": a batch has {self.batch} examples, which the model's train block says ('batch'; "
+                    "mtc.Sequential: batch=)")
+        if name in ("sample_weight", "class_weight"):
+            hint = ": weights of examples or classes are not supported"
+        return f"fit() got an unexpected keyword argument '{name}'{hint}"
+
+    def _last_epoch(self, asked: Optional[int], resumed: bool) -> int:
+        status = self.session.status()
+        if resumed:
+            last, done = asked or int(status["epochs"]) or int(self.description["epochs"]), int(status["epoch"])
+            if asked and done >= last:
+                warnings.warn(f"nothing to train: the checkpoint has {done} epoch{'s' * (done > 1)} already, and "
+                              f"epochs={last} counts them", stacklevel=users_frame()[0])
+            return last
+        return int(status["epoch"]) + (asked or int(self.description["epochs"]))
+
+    def _prepare(self, X: Any, y: Any, validation: Any, part: float,
+                 folder: Optional[PathLike]) -> tuple[int, Optional[str]]:
+        """Gives the session its data. Returns how many examples train, and what is evaluated after each epoch."""
+        if validation is not None and part:
+            raise UsageError("validation_data or validation_split, not both")
+        check_columns(self._columns, unnamed_columns(self.fields, X), "X")
+        before, self._columns = self._columns, unnamed_columns(self.fields, X) or self._columns
+        try:
+            return self._give_all(X, y, validation, part, folder)
+        except BaseException:
+            self._columns = before
+            raise
+
+    def _give_all(self, X: Any, y: Any, validation: Any, part: float,
+                  folder: Optional[PathLike]) -> tuple[int, Optional[str]]:
+        rest = None if validation is None else self._validation(validation)
+        watched = None
+        if X is None:
+            examples = self._hold("train", folder)
+            own = [each for each in ("validation", "test") if each in self.description["splits"]]
+            if own and rest is None:
+                watched = own[0]
+                self._hold(watched, folder)
+        else:
+            given = self._given(X, y)
+            if part:
+                given, rest = divide(self.session, given, part)
+            self._held.add(TRAIN)
+            examples = give(self.session, TRAIN, given)
+        if rest is not None:
+            watched = "validation"
+            self._held.add(VALIDATION)
+            give(self.session, VALIDATION, rest)
+        return examples, watched
+
+    def _hold(self, split: str, folder: Optional[PathLike]) -> int:
+        """Loads a split of the model's own data for a training; returns how many examples."""
+        self._held.add(SPLITS[split])
+        return load(self.session, split, folder)
+
+    def _validation(self, given: Any) -> Given:
+        pair = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, None)
+        if isinstance(given, (tuple, list)) and len(given) == 1:
+            pair = (given[0], None)
+        return self._given(pair[0], pair[1], ("validation X", "validation y"))
+
+    def _given(self, X: Any, y: Any, what: tuple[str, str] = ("X", "y")) -> Given:
+        """What was given for each field."""
+        check_columns(self._columns, unnamed_columns(self.fields, X), what[0])
+        return everything(self.fields, X, y, what)
+
+    def _drop_data(self) -> None:
+        held, self._held = self._held, set()
+        with contextlib.ExitStack() as last:  # the others too, where one fails
+            if self._session is not None:
+                for which in held:
+                    last.callback(self._session.drop_data, which)
+
+    # ---- evaluation and prediction ----
+
+    def evaluate(self, X: Any = None, y: Any = None, *, split: str = "test",
+                 data: Optional[PathLike] = None) -> dict[str, float]:
+        """The means of loss and metrics over all examples of X and y, or of a split of the model's own data, of the
+        folder ``data`` where given."""
+        with self.lock:
+            if X is None and y is not None:
+                raise UsageError("y belongs to X, which is missing")
+            given = None if X is None else self._given(X, y)
+            if X is None and SPLITS.get(split) in self._held:
+                return self._reports(self.session, SPLITS[split])
+            with self._beside() as session:
+                which = TEST if given is not None else SPLITS.get(split, TEST)
+                try:
+                    if given is None:
+                        load(session, split, data)
+                    else:
+                        give(session, which, given)
+                    return self._reports(session, which)
+                finally:
+                    session.drop_data(which)
+
+    def _reports(self, session: Session, which: int) -> dict[str, float]:
+        return dict(zip(self.metrics, session.evaluate(which)))
+
+    @contextlib.contextmanager
+    def _beside(self) -> Iterator[Session]:
+        """A session that data can be given to: the model's own or, while it is training, another with its weights."""
+        if not self._held:
+            yield self.session
+            return
+        with Session(self.library, self.session.status()["seed"], self._device) as other, _temporary_file() as file:
+            self.session.save(file)
+            other.load(file)
+            for name, value in self.session.status()["params"].items():
+                other.set_knob(name, value)
+            yield other
+
+    def predict(self, X: Any) -> Any:
+        """The prediction for each example: class numbers [N] where the model tells classes apart, of each position
+        [N, T] where there are several; else its numbers, f32 [N, ...]. A tensor of another library gives one of that
+        library, on the same device."""
+        return self._answer(X, classes=bool(self.description["prediction"]["classes"]))
+
+    def predict_proba(self, X: Any) -> Any:
+        """The probability of each class, f32 [N, classes]; of a model that ends in ``bce``, [N, 2] for one output, else
+        [N, outputs]. Raises UsageError for a model that predicts numbers."""
+        prediction = self.description["prediction"]
+        if prediction["classes"]:
+            return self._answer(X, classes=False)
+        if not self._is_binary():
+            raise UsageError(f"the model predicts numbers {prediction['shape']}, not classes: predict has them")
+        with self.lock:
+            answer = self._answer(X, classes=False)
+            if len(answer) != to_numpy(answer, "X").size:
+                return answer
+            yes = to_numpy(answer, "X").reshape(-1)
+            return lending.as_given(self.session, np.stack([1 - yes, yes], 1), answer)
+
+    def _is_binary(self) -> bool:
+        return str(self.description["train"].get("loss", "")).startswith("bce(")
+
+    def _answer(self, X: Any, classes: bool) -> Any:
+        with self.lock:
+            check_columns(self._columns, unnamed_columns(self.fields, X), "X")
+            given = inputs_only(self.fields, X)
+            columns = columns_of(self.session, given)
+            values = [value for value, _ in given.values() if not isinstance(value, np.ndarray)]
+            tensors = [value for value in values if dlpack.has_dlpack(value)]
+            on_device = tensors and not dlpack.device_of(tensors[0]).is_host and self.description["target"] == "cuda"
+            if on_device:
+                answer = dlpack.like(self._numbers_on_device(columns), tensors[0])
+                return answer.argmax(-1) if classes else answer
+            numbers = self._classes(columns) if classes else self._numbers(columns)
+            return dlpack.like(numbers, tensors[0]) if tensors else numbers
+
+    def _writes(self, array: NDArray[Any]) -> bool:
+        """Whether the program writes its predictions where the array lies."""
+        return self.description["target"] == "cpu" and array.ctypes.data % LENT_ALIGNMENT == 0
+
+    def _pointers(self, columns: Mapping[str, Column], first: int) -> tuple[list[Optional[int]], list[bool]]:
+        """Of the examples from ``first`` on."""
+        pointers: list[Optional[int]] = []
+        for field in self.fields:
+            column = columns.get(field["name"]) if field["predicts"] else None
+            pointers.append(None if column is None else column.pointer + first * row_bytes(field))
+        return pointers, [bool(field["name"] in columns and columns[field["name"]].lent) for field in self.fields]
+
+    def _classes(self, columns: Mapping[str, Column]) -> NDArray[np.int64]:
+        """The most probable class of each example. Of the probabilities, a part at a time is held."""
+        shape = tuple(self.description["prediction"]["shape"])
+        count = next(iter(columns.values())).examples
+        row = 4 * math.prod(shape)
+        rows = min(count, max(16, _CHUNK // row // 16 * 16))  # of 16: then each part begins at an aligned address
+        answer = np.empty((count, *shape[:-1]), np.int64)
+        part = np.empty((rows, *shape), np.float32)
+        for first in range(0, count, rows):
+            now = min(rows, count - first)
+            self._predict(columns, first, now, part.ctypes.data, self._writes(part))
+            answer[first : first + now] = part[:now].argmax(-1)
+        return answer
+
+    def _numbers(self, columns: Mapping[str, Column]) -> NDArray[np.float32]:
+        count = next(iter(columns.values())).examples
+        answer = np.empty((count, *self.description["prediction"]["shape"]), np.float32)
+        self._predict(columns, 0, count, answer.ctypes.data, self._writes(answer))
+        return answer
+
+    def _numbers_on_device(self, columns: Mapping[str, Column]) -> dlpack.DeviceArray:
+        count = next(iter(columns.values())).examples
+        answer = lending.new_array(self.session, (count, *self.description["prediction"]["shape"]))
+        self._predict(columns, 0, count, answer.pointer, True)
+        return answer
+
+    def _predict(self, columns: Mapping[str, Column], first: int, count: int, out: int, out_lent: bool) -> None:
+        pointers, lent = self._pointers(columns, first)
+        self.session.predict(count, pointers, lent, out, out_lent)
+
+    def score(self, X: Any, y: Any) -> float:
+        """Accuracy of a model that tells classes apart, else the coefficient of determination R^2, the mean over its
+        outputs."""
+        with self.lock:
+            label = label_of(self.fields)
+            answer = to_numpy(self.predict(X), "X")
+            truth = to_field(label, y, "y", words_of(self.session, label)) if label else to_numpy(y, "y")
+        if truth.size != answer.size or len(truth) != len(answer):
+            shapes = f"y is {list(truth.shape)}, the predictions for X are {list(answer.shape)}"
+            raise DataError(f"{shapes}: expected as many")
+        truth = truth.reshape(answer.shape)
+        if self.description["prediction"]["classes"]:
+            return float((answer == truth).mean())
+        if self._is_binary():
+            return float(((answer > 0.5) == (truth > 0.5)).mean())
+        return _determination(*(each.reshape(len(each), -1).astype(np.float64) for each in (truth, answer)))
+
+    # ---- weights ----
+
+    def save(self, path: PathLike) -> None:
+        """Writes a checkpoint, in safetensors: weights, and all that a training needs to go on. The file is the old one
+        or the whole new one. Raises DataError where a weight is NaN or infinite, FileError where it cannot be
+        written."""
+        with self.lock:
+            self.session.save(path)
+
+    def load(self, path: PathLike, partial: bool = False) -> Model:
+        """Reads weights and buffers from a safetensors file, of mtc or not; optimizer states begin anew.
+
+        partial: takes what fits by name and shape. Else raises DataError, and changes nothing, where the file lacks a
+        weight or has another; FileError where it cannot be read. Returns the model.
+        """
+        with self.lock:
+            if partial:
+                self._load_partly(path)
+            else:
+                self.session.load(path)
+                self._columns = None
+        return self
+
+    def _load_partly(self, path: PathLike) -> None:
+        from .weightfile import read_weights
+
+        own = self.params
+        found = read_weights(path)
+        fitting = {name: found[name] for name in found if name in own and own[name].shape == found[name].shape}
+        if not fitting:
+            raise DataError(f"{os.fspath(path)}: none of its tensors has the name and shape of one of the model's")
+        own.load_state_dict(fitting, strict=False)
+
+    def resume(self, path: PathLike) -> Model:
+        """Reads all of a checkpoint, params included: the next ``fit`` goes on as if training had not stopped."""
+        with self._not_training("resume"):
+            self.session.resume(path)
+            self._columns = None
+        return self
+
+    def state_dict(self, rename: Rename = None) -> dict[str, NDArray[Any]]:
+        """Copies of all weights and buffers, by name."""
+        return self.params.state_dict(rename)
+
+    def load_state_dict(self, mapping: Mapping[str, Any], rename: Rename = None, strict: bool = True) -> LoadResult:
+        """Writes weights and buffers from arrays or tensors (see Parameters.load_state_dict)."""
+        return self.params.load_state_dict(mapping, rename, strict)
+
+    def dumps(self) -> bytes:
+        """A checkpoint as bytes."""
+        with _temporary_file() as file:
+            self.save(file)
+            return file.read_bytes()
+
+    def loads(self, checkpoint: bytes) -> Model:
+        """Resumes from the bytes of a checkpoint."""
+        with _temporary_file() as file:
+            file.write_bytes(checkpoint)
+            return self.resume(file)
+
+
+@contextlib.contextmanager
+def _temporary_file() -> Iterator[Path]:
+    """The path of a file that is gone afterwards."""
+    with tempfile.TemporaryDirectory(dir=toolchain.scratch()) as folder:
+        yield Path(folder, "weights")
+
+
+def _determination(truth: NDArray[np.float64], answer: NDArray[np.float64]) -> float:
+    """R^2 of each output, and their mean. An output that is always the same counts 1 where it is hit, else 0."""
+    wrong = ((truth - answer) ** 2).sum(0)
+    spread = ((truth - truth.mean(0)) ** 2).sum(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        scores = np.where(spread > 0, 1 - wrong / spread, np.where(wrong > 0, 0.0, 1.0))
+    return float(scores.mean())

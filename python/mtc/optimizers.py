@@ -1,0 +1,262 @@
+"""Optimizers and schedules of the learning rate: every one that the language has, with its defaults.
+
+    mtc.Adam(1e-3)
+    mtc.SGD(mtc.OneCycle(0.4), momentum=0.9, nesterov=True, weight_decay=5e-4)
+    mtc.AdamW(mtc.Cosine(1e-3, warmup=0.05))
+
+Their formulas are those of the page of operators.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, ClassVar, Dict, List, NamedTuple, Optional, Type, Union
+
+from .errors import UsageError
+from .spec import Flag, Number, OptionalPositive, Positive, Share, Spec, number_text, value_text, whole
+
+
+__all__ = [
+    "Optimizer", "SGD", "Adam", "AdamW", "RMSProp", "Lion", "Schedule", "Constant", "Step", "Cosine",
+    "LinearDecay", "OneCycle", "WSD", "Epochs",
+]
+
+
+class Knob(NamedTuple):
+    """A number that is a flag of the program: it may change without a new compile. `usual` is what the compiled program
+    has in its place: networks that differ in this number only are compiled once."""
+
+    name: str
+    value: float
+    usual: float
+    help: str
+
+    def text(self, value: float) -> str:
+        """A value, and what is allowed: 1e-3 in 0..1"""
+        number = value_text(value)
+        high = 1.0 if self.value <= 1 else 10.0 ** math.ceil(math.log10(self.value))
+        return f"{number}{'' if 'e' in number or '.' in number else '.0'} in 0..{number_text(high)}"
+
+
+# ---- how long ----
+
+
+class Epochs(Spec):
+    """A time in epochs, for `warmup` of a schedule and `every` of Step: mtc.Step(0.1, every=mtc.Epochs(30))."""
+
+    count: Positive
+
+    def mt(self) -> str:
+        """In steps, as the program counts them."""
+        return "steps_per_epoch" if self.count == 1 else f"{number_text(self.count)} * steps_per_epoch"
+
+
+class TrainingShare(float):
+    """A time as a part of the whole training."""
+
+    def mt(self) -> str:
+        """In steps, as the program counts them."""
+        return f"{number_text(self)} * total_steps"
+
+
+class Duration:
+    """A whole number of steps, a part of the training (a number below 1), or Epochs."""
+
+    def __init__(self, least: int) -> None:
+        self.least = least
+
+    def __call__(self, value: Any, what: str) -> Union[int, TrainingShare, Epochs]:
+        if isinstance(value, Epochs):
+            return value
+        if isinstance(value, float) and 0 < value < 1:
+            return TrainingShare(value)
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        try:
+            return whole(value, what, self.least)
+        except UsageError:
+            raise UsageError(
+                f"{what} is a number of steps, a part of the training between 0 and 1, or mtc.Epochs(n), not {value!r}"
+            ) from None
+
+
+Time = Annotated[Union[int, float, Epochs], Duration(0)]
+LongerTime = Annotated[Union[int, float, Epochs], Duration(1)]
+
+# ---- schedules ----
+
+
+class Schedule(Spec, abstract=True):
+    """A learning rate that changes from step to step. `lr` is the highest; it stays a knob of the compiled model."""
+
+    rate: ClassVar[str] = "lr"
+
+
+class Constant(Schedule):
+    """lr, after a linear `warmup`."""
+
+    lr: Positive
+    warmup: Time = 0
+
+    text = "constant_lr({rate}, warmup={warmup})"
+
+
+class Step(Schedule):
+    """lr, times `factor` after each `every`: mtc.Step(0.1, every=mtc.Epochs(30))."""
+
+    lr: Positive
+    every: LongerTime
+    factor: Positive = 0.1
+    warmup: Time = 0
+
+    text = "step_lr({rate}, {every}, factor={factor}, warmup={warmup})"
+
+
+class Cosine(Schedule):
+    """Half a cosine from lr down to `final`, after a linear `warmup`."""
+
+    lr: Positive
+    final: Positive = 0
+    warmup: Time = 0
+
+    text = "cosine_lr({rate}, final={final}, warmup={warmup})"
+
+
+class LinearDecay(Schedule):
+    """A straight line from lr to `final`, after a linear `warmup`."""
+
+    lr: Positive
+    final: Positive = 0
+    warmup: Time = 0
+
+    text = "linear_lr({rate}, final={final}, warmup={warmup})"
+
+
+class OneCycle(Schedule):
+    """Up from `start` (lr / 25) to lr in the part `rise` of the training, then down to `final` (lr / 250000)."""
+
+    lr: Positive
+    rise: Share = 0.3
+    start: OptionalPositive = None
+    final: OptionalPositive = None
+
+    text = "one_cycle_lr({rate}, rise={rise}, start={start}, final={final})"
+
+
+class WSD(Schedule):
+    """Warm-up, stable, decay: lr, and in the last part `decay` of the training a straight line to `final`."""
+
+    lr: Positive
+    decay: Share = 0.2
+    final: Positive = 0
+    warmup: Time = 0
+
+    text = "wsd_lr({rate}, decay={decay}, final={final}, warmup={warmup})"
+
+
+class Rate:
+    """A learning rate: a number from 0 on, or a schedule."""
+
+    def __call__(self, value: Any, what: str) -> Union[float, Schedule]:
+        if isinstance(value, Schedule):
+            return value
+        try:
+            number = Number(0)(value, what)
+        except UsageError:
+            known = "a number from 0 on, or a schedule such as mtc.Cosine(1e-3)"
+            raise UsageError(f"{what} is {known}, not {value!r}") from None
+        assert number is not None
+        return number
+
+
+LearningRate = Annotated[Union[float, Schedule], Rate()]
+
+# ---- optimizers ----
+
+
+class Optimizer(Spec, abstract=True):
+    """Makes new weights of gradients. Its learning rate, and a weight decay that is given, are knobs of the compiled
+    model: `model.set(lr=1e-4)` needs no compile."""
+
+    omitted = {"decay": None}
+
+    @property
+    def rate(self) -> str:
+        """The learning rate in the words of the language."""
+        lr = vars(self)["lr"]
+        return lr.render() if isinstance(lr, Schedule) else "lr"
+
+    @property
+    def decay(self) -> Optional[str]:
+        """The weight decay in the words of the language; None: it is the language's default."""
+        return "weight_decay" if vars(self)["weight_decay"] != getattr(type(self), "weight_decay") else None
+
+    @property
+    def knobs(self) -> List[Knob]:
+        """The numbers that are flags of the program."""
+        lr, decay = vars(self)["lr"], vars(self)["weight_decay"]
+        peak = vars(lr)["lr"] if isinstance(lr, Schedule) else lr
+        knobs = [Knob("lr", peak, 1e-3, "highest learning rate" if isinstance(lr, Schedule) else "learning rate")]
+        return [*knobs, Knob("weight_decay", decay, 0.01, "weight decay")] if self.decay else knobs
+
+
+class SGD(Optimizer):
+    """Stochastic gradient descent, with momentum."""
+
+    lr: LearningRate = 0.01
+    momentum: Share = 0.0
+    weight_decay: Positive = 0.0
+    nesterov: Flag = False
+
+    text = "sgd({rate}, momentum={momentum}, weight_decay={decay}, nesterov={nesterov})"
+
+
+class Adam(Optimizer):
+    """Adam. Its weight decay is part of the gradient; AdamW's is not."""
+
+    lr: LearningRate = 1e-3
+    beta1: Share = 0.9
+    beta2: Share = 0.999
+    eps: Positive = 1e-8
+    weight_decay: Positive = 0.0
+
+    text = "adam({rate}, beta1={beta1}, beta2={beta2}, eps={eps}, weight_decay={decay})"
+
+
+class AdamW(Optimizer):
+    """Adam with decoupled weight decay."""
+
+    lr: LearningRate = 1e-3
+    beta1: Share = 0.9
+    beta2: Share = 0.999
+    eps: Positive = 1e-8
+    weight_decay: Positive = 0.01
+
+    text = "adamw({rate}, beta1={beta1}, beta2={beta2}, eps={eps}, weight_decay={decay})"
+
+
+class RMSProp(Optimizer):
+    """RMSProp, by default with PyTorch's numbers."""
+
+    lr: LearningRate = 0.01
+    rho: Share = 0.99
+    eps: Positive = 1e-8
+    momentum: Share = 0.0
+    weight_decay: Positive = 0.0
+    centered: Flag = False
+
+    text = "rmsprop({rate}, rho={rho}, eps={eps}, momentum={momentum}, weight_decay={decay}, centered={centered})"
+
+
+class Lion(Optimizer):
+    """Lion: the sign of a moving average of the gradient."""
+
+    lr: LearningRate = 1e-4
+    beta1: Share = 0.9
+    beta2: Share = 0.99
+    weight_decay: Positive = 0.0
+
+    text = "lion({rate}, beta1={beta1}, beta2={beta2}, weight_decay={decay})"
+
+
+OPTIMIZERS: Dict[str, Type[Optimizer]] = {"sgd": SGD, "adam": Adam, "adamw": AdamW, "rmsprop": RMSProp, "lion": Lion}

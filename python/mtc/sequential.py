@@ -1,0 +1,234 @@
+"""Networks from lists of layers, as Keras and PyTorch write them.
+
+    nn = mtc.Sequential([mtc.Linear(784, 128), mtc.ReLU(), mtc.Linear(128, 10)], optimizer=mtc.Adam(1e-3), batch=64)
+    nn.fit(X_train, y_train, epochs=10, validation_data=(X_test, y_test))
+    print(nn.source)
+
+A Sequential writes a model file, `source`, and is the Model that mtc makes of it. The file works from the command line,
+too, with the arrays x and y in train.npz and test.npz.
+"""
+
+from __future__ import annotations
+
+from typing import Any, FrozenSet, Iterator, Optional, Sequence, Tuple, Union
+
+from .arrays import to_numpy
+from .assignment import Given
+from .errors import DataError, UsageError
+from .layer import Layer, nested
+from .losses import ALIASES, LOSSES, CrossEntropy, Loss
+from .model import Model
+from .optimizers import OPTIMIZERS, Optimizer
+from .spec import chosen, nearest, told_arguments, whole
+from .toolchain import Source
+from .writing import Network, Training, parts
+
+# Names of NumPy, PyTorch and the language for the numbers of x.
+INPUT_TYPES = {"float32": "f32", "f32": "f32", "uint8": "u8", "u8": "u8", "int32": "i32", "i32": "i32"}
+
+
+def _refuse_layers(kind: type, values: Tuple[Any, ...]) -> None:
+    if values and isinstance(values[0], Layer):
+        shown = ", ".join(f"{type(value).__name__}(...)" for value in values if isinstance(value, Layer))
+        raise UsageError(f"{kind.__name__} is a list of layers, not {values[0]!r}: {kind.__name__}([{shown}])")
+
+
+class Sequential(Model):
+    """A network whose layers follow each other, with its training. Compiled when that is first needed.
+
+    layers           layers; lists in the list, and other networks, stand for their layers
+    loss             "cross_entropy" (y: classes), "bce" (y: numbers from 0 to 1), "mse", "mae", "huber" (y: numbers),
+                     "soft_cross_entropy" (y: distributions), or an object such as mtc.Huber(delta=2)
+    optimizer        mtc.Adam(1e-3), mtc.SGD(mtc.OneCycle(0.4), momentum=0.9), ..., or its name, "adam"
+    batch            examples of a step
+    metrics          what is reported beside the loss; None: "accuracy" of classes, "mae" of numbers
+    input_shape      the shape of one example of x, where the first layer does not tell it: (1, 28, 28) for Conv2d
+    input_dtype      how x is stored: "f32", "u8" or "i32". Where an Embedding or OneHot comes first, x is classes
+    normalize_target the network learns (y - mean) / std of the training examples, and predicts in y's own scale
+    label_smoothing  of "cross_entropy"
+    epochs           fit's default
+    seed             of initial weights, order of examples and dropout
+    accumulate       steps whose gradients make one update
+    clip_value, clip_norm   limits of each element of a gradient, and of the length of all together
+    ema              decay of the moving average of the weights that evaluation uses
+    freeze, no_decay patterns of names of weights that are not trained, or have no weight decay: "linear1.*"
+    monitor          the report that decides which weights are best: "loss", or a metric
+    patience         training ends after so many evaluations without a better one
+    precision        "fp32", "tf32" or "bf16": what products are computed in
+    target, arch, schedule, recompute, device   as for mtc.compile
+
+    The learning rate, and a weight decay that is given, are changed by `set(lr=...)` and need no new compile; sizes do.
+    Raises UsageError for layers that do not fit each other, before anything is compiled.
+    """
+
+    @told_arguments({"batch_size": "batch", "lr": "optimizer", "learning_rate": "optimizer"}, refuse=_refuse_layers)
+    def __init__(
+        self,
+        layers: Sequence[Any],
+        loss: Union[str, Loss] = "cross_entropy",
+        optimizer: Union[str, Optimizer] = "adam",
+        batch: int = 64,
+        *,
+        metrics: Union[None, str, Sequence[str]] = None,
+        input_shape: Union[None, int, Sequence[int]] = None,
+        input_dtype: Any = "f32",
+        normalize_target: bool = False,
+        label_smoothing: float = 0.0,
+        epochs: int = 10,
+        seed: Optional[int] = None,
+        accumulate: int = 1,
+        clip_value: Optional[float] = None,
+        clip_norm: Optional[float] = None,
+        ema: Optional[float] = None,
+        freeze: Union[str, Sequence[str]] = (),
+        no_decay: Union[str, Sequence[str]] = (),
+        monitor: Optional[str] = None,
+        patience: Optional[int] = None,
+        precision: Optional[str] = None,
+        target: Optional[str] = None,
+        arch: Optional[str] = None,
+        schedule: Optional[str] = None,
+        recompute: bool = False,
+        device: int = 0,
+    ) -> None:
+        training = Training(
+            batch=batch,
+            epochs=epochs,
+            seed=seed,
+            accumulate=accumulate,
+            clip_value=clip_value,
+            clip_norm=clip_norm,
+            ema=ema,
+            freeze=freeze,
+            no_decay=no_decay,
+            monitor=monitor,
+            patience=patience,
+            precision=precision,
+        )
+        self._network = Network(
+            layers=_layers(layers),
+            loss=_loss(loss, label_smoothing, normalize_target),
+            optimizer=chosen(OPTIMIZERS, optimizer, Optimizer, "optimizer"),
+            metrics=None if metrics is None else _words(metrics),
+            training=training,
+            input_shape=None if input_shape is None else _shape(input_shape),
+            input_type=_input_type(input_dtype),
+            normalize_target=bool(normalize_target),
+        )
+        if self._network.shape is None:  # it may be a part of another network, which tells the shape
+            self._network.names()
+        else:
+            self._network.text()
+        knobs = {knob.name: knob.value for knob in self._network.optimizer.knobs}
+        super().__init__(
+            target=target,
+            arch=arch,
+            schedule=schedule,
+            recompute=recompute,
+            device=device,
+            seed=training.seed,
+            params=knobs,
+            name="sequential",
+        )
+
+    @property
+    def source(self) -> str:
+        """The model file that it wrote, in the layout of `mtc --format`."""
+        return self._network.text()
+
+    def _compiled(self) -> Source:
+        return Source(None, self._network.text(compiled=True), f"<{self._name}>")
+
+    def _changeable(self, source: Source) -> FrozenSet[str]:
+        return frozenset(self._params)  # its params are written as flags of the program
+
+    def _given(self, X: Any, y: Any, what: Tuple[str, str] = ("X", "y")) -> Given:
+        """Checks that y is what the loss takes. What is no such array at all is told where it is converted."""
+        given = super()._given(X, y, what)
+        if self.loss.targets is None or "y" not in given:
+            return given
+        values, name = given["y"]
+        try:
+            numbers = to_numpy(values, name)
+        except DataError:
+            return given
+        shape = next(tuple(field["shape"]) for field in self.fields if field["name"] == "y")
+        if numbers.size and numbers.dtype.kind in "biuf" and (numbers.shape[1:] or (1,)) == shape:
+            self.loss.targets.check(numbers, name)
+        return given
+
+    @property
+    def layers(self) -> Tuple[Layer, ...]:
+        """The layers, in order."""
+        return self._network.layers
+
+    @property
+    def loss(self) -> Loss:
+        """The loss."""
+        return self._network.loss
+
+    @property
+    def optimizer(self) -> Optimizer:
+        """The optimizer, with the learning rate that it began with."""
+        return self._network.optimizer
+
+    def __len__(self) -> int:
+        return len(self.layers)
+
+    def __iter__(self) -> Iterator[Layer]:
+        return iter(self.layers)
+
+    def __getitem__(self, index: int) -> Layer:
+        return self.layers[index]
+
+    def __repr__(self) -> str:
+        settings = f"loss={self.loss!r}, optimizer={self.optimizer!r}, batch={self._network.training.batch}"
+        rows = [*_tree(self.layers, iter(self._network.names())), settings]
+        return "Sequential(\n" + "".join(f"  {row}\n" for row in rows) + ")"
+
+
+def _tree(layers: Sequence[Layer], names: Iterator[str]) -> Iterator[str]:
+    """A row for each layer; layers in layers are indented."""
+    for layer in layers:
+        name, inner = next(names), parts(layer)
+        yield f"({name}): {type(layer).__name__ + '(' if inner else repr(layer)}"
+        if inner:
+            yield from (f"  {row}" for row in _tree(inner, names))
+            yield ")"
+
+
+def _layers(layers: Any) -> Tuple[Layer, ...]:
+    flat = nested(layers, "Sequential")
+    if not flat:
+        raise UsageError("Sequential has no layers: give a list of them, such as [mtc.Linear(784, 10)]")
+    return flat
+
+
+def _loss(loss: Any, label_smoothing: float, normalize_target: bool) -> Loss:
+    made: Loss = chosen(LOSSES, loss, Loss, "loss", ALIASES)
+    if label_smoothing:
+        if not isinstance(made, CrossEntropy):
+            raise UsageError(f"label_smoothing belongs to the loss 'cross_entropy', not to {made!r}")
+        made = CrossEntropy(label_smoothing)
+    if normalize_target and not made.measures:
+        raise UsageError(f"normalize_target is for y that are numbers, with 'mse', 'mae' or 'huber', not for {made!r}")
+    return made
+
+
+def _words(metrics: Union[str, Sequence[str]]) -> Tuple[str, ...]:
+    words = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    if len(set(words)) != len(words):
+        raise UsageError(f"metrics names one twice: {', '.join(map(repr, words))}")
+    return words
+
+
+def _shape(shape: Union[int, Sequence[int]]) -> Tuple[int, ...]:
+    sizes = shape if hasattr(shape, "__iter__") else (shape,)
+    return tuple(whole(size, "each size of input_shape, the shape of one example,", 1) for size in sizes)
+
+
+def _input_type(dtype: Any) -> str:
+    word = str(getattr(dtype, "__name__", None) or dtype).rsplit(".", 1)[-1]
+    if word not in INPUT_TYPES:
+        raise UsageError(f"input_dtype is 'f32', 'u8' or 'i32', not {dtype!r}{nearest(word, INPUT_TYPES)}")
+    return INPUT_TYPES[word]
