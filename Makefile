@@ -100,11 +100,12 @@ asan:  ## build build/asan/mtc with AddressSanitizer and UndefinedBehaviorSaniti
 
 FUZZ_FLAGS := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
-fuzz:  ## fuzz the compiler and the runtime's readers under the sanitizers, each for FUZZ_SECONDS (600)
+fuzz: all  ## fuzz the compiler and the runtime's readers under the sanitizers, each for FUZZ_SECONDS (600)
 	$(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="$(FUZZ_FLAGS)" $(addprefix $(BUILD)/fuzz/,front_fuzz data_fuzz checkpoint_fuzz)
 	tools/fuzz $(BUILD)/fuzz/front_fuzz
 	tools/fuzz $(BUILD)/fuzz/data_fuzz
 	tools/fuzz $(BUILD)/fuzz/checkpoint_fuzz
+	tools/fuzz_models --seconds $${FUZZ_SECONDS:-600}
 
 $(BUILD)/front_fuzz: tests/fuzz/front_fuzz.c $(OBJECTS)
 	$(CC) $(COMPILER_FLAGS) -D_GNU_SOURCE $(CFLAGS) -fsanitize=fuzzer -Icompiler -o $@ \
