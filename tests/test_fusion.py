@@ -171,6 +171,13 @@ train {
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("flag", ["--emit=cu", "--emit=c"])
+def test_fold_of_a_map_that_lies_nowhere(compiled, flag):
+    """A fold of squares of a product's result: they are computed again by each reader, and the fold waits for the product."""
+    statements = "v = linear(x, 32)\na = batch_norm(v * x / (1 + x^2))\nh = v * v / (1 + v^2) + a + rms_norm(v)"
+    compiled(statements, flag, width=32)
+
+
 def test_random_models():
     """Some of those that `make fuzz` compiles for longer."""
     done = subprocess.run([ROOT / "tools" / "fuzz_models", "--models", "30"], capture_output=True, text=True)

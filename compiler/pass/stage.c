@@ -32,6 +32,19 @@ static bool is_vector(const Staging *s, const Node *n) {
 
 static int level_of(Staging *s, const Node *n);
 
+/* n is a product, or a map at its index and level: its epilogue. */
+static bool is_of_product(const Staging *s, const Node *n) {
+    if (n->op->cls == OP_CONTRACT)
+        return true;
+    for (int k = 0; n->op->cls == OP_MAP && k < n->inputs; k++) {
+        const Node *in = n->in[k];
+        bool computed = is_own(s, in) || !fusion_stored_before(s->f, s->kernel, in);
+        if (computed && s->of_product[in->id] && s->level[in->id] == s->level[n->id])
+            return true;
+    }
+    return false;
+}
+
 /* A product's own maps belong to its stage; everything else waits for the stage to be complete, so that a team can
  * share the work of each sum.
  *
@@ -42,25 +55,13 @@ static int level_read(Staging *s, const Node *reader, const Node *in) {
             return 0;
         if (fusion_first_visit(s->f, in)) {
             s->level[in->id] = level_of(s, in);
+            s->of_product[in->id] = is_of_product(s, in);
             VEC_PUSH(s->f->arena, &s->carried, in);
         }
-        return s->level[in->id];
     }
     bool same_element = reader->op->cls == OP_MAP && type_same_shape(&reader->type, &in->type);
     bool complete_later = in->op->cls == OP_REDUCE || (s->of_product[in->id] && !same_element);
     return s->level[in->id] + complete_later;
-}
-
-/* n is a product, or a map at its index and level: its epilogue. */
-static bool is_of_product(const Staging *s, const Node *n) {
-    if (n->op->cls == OP_CONTRACT)
-        return true;
-    for (int k = 0; n->op->cls == OP_MAP && k < n->inputs; k++) {
-        const Node *in = n->in[k];
-        if (is_own(s, in) && s->of_product[in->id] && s->level[in->id] == s->level[n->id])
-            return true;
-    }
-    return false;
 }
 
 static int level_of(Staging *s, const Node *n) {
