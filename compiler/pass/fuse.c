@@ -15,10 +15,6 @@ enum {
 
 /* ---- what a kernel reads ---- */
 
-bool kernel_reads(const Kernel *kernel, const Node *buffer) {
-    return nodes_contain(kernel->loads.at, kernel->loads.count, buffer);
-}
-
 bool fusion_stored_before(const Fusion *f, const Kernel *kernel, const Node *n) {
     const Kernel *home = f->home[n->id];
     return n->op->cls == OP_LEAF || (home && home->id < kernel->id);

@@ -41,7 +41,6 @@ bool nodes_contain(Node *const *nodes, int count, const Node *n);
 typedef VEC(Node *) Sources;
 Sources fusion_sources(Fusion *f, const Kernel *kernel, const Node *n);
 
-bool kernel_reads(const Kernel *kernel, const Node *buffer);
 /* The kernel finds n in memory. A view that a later kernel stores is for this one what it was: something to compute. */
 bool fusion_stored_before(const Fusion *f, const Kernel *kernel, const Node *n);
 

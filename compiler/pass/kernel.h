@@ -185,6 +185,9 @@ bool program_fits(const Program *program);
 void fused_print(const Program *program, Text *out);
 void schedule_print(const Program *program, Text *out);
 
+/* The buffer is among the kernel's loads. */
+bool kernel_reads(const Kernel *kernel, const Node *buffer);
+
 /* CONTRACT: the stored node belongs to the side reduction's epilogue (shape [m] or [n]), not to the product's. */
 bool kernel_stores_side(const Kernel *kernel, const Node *stored);
 

@@ -14,6 +14,13 @@ const Kernel *program_overwriter(const Program *program, const Node *leaf) {
     return next ? program->producer[next->id] : NULL;
 }
 
+bool kernel_reads(const Kernel *kernel, const Node *buffer) {
+    for (int i = 0; i < kernel->loads.count; i++)
+        if (kernel->loads.at[i] == buffer)
+            return true;
+    return false;
+}
+
 bool kernel_stores_side(const Kernel *kernel, const Node *stored) {
     return kernel->side && type_same_shape(&stored->type, &kernel->side->type);
 }

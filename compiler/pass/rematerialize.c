@@ -50,20 +50,13 @@ static bool computes(const Remat *r, const Kernel *kernel, bool forward) {
     return false;
 }
 
-static bool loads(const Kernel *kernel, const Node *n) {
-    for (int i = 0; i < kernel->loads.count; i++)
-        if (kernel->loads.at[i] == n)
-            return true;
-    return false;
-}
-
 /* The first kernel of the backward pass that reads the value; NULL: none does, or one of both passes, which needs the value
  * while the forward pass still has it. */
 static const Kernel *first_backward_reader(const Remat *r, const Node *n) {
     const Kernel *first = NULL;
     for (int i = 0; i < r->kept->kernels.count; i++) {
         const Kernel *kernel = r->kept->kernels.at[i];
-        if (!loads(kernel, n) || !computes(r, kernel, false))
+        if (!kernel_reads(kernel, n) || !computes(r, kernel, false))
             continue;
         if (computes(r, kernel, true))
             return NULL;
@@ -100,7 +93,7 @@ static void mark_made(Remat *r, const Kernel *kernel, const Node *n) {
             continue;
         if (!is_stored(r, in))
             mark_made(r, kernel, in);
-        else if (!loads(kernel, in))
+        else if (!kernel_reads(kernel, in))
             r->made[in->id] = true;
     }
 }

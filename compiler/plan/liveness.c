@@ -19,17 +19,10 @@ static bool feeds(const Graph *g, const Node *value, bool (*which)(const Node *r
     return false;
 }
 
-static bool loads(const Kernel *kernel, const Node *value) {
-    for (int i = 0; i < kernel->loads.count; i++)
-        if (kernel->loads.at[i] == value)
-            return true;
-    return false;
-}
-
 static int last_reader(const Program *program, const Node *value, int written) {
     int last = written;
     for (int i = 0; i < program->kernels.count; i++)
-        if (program->kernels.at[i]->phase > last && loads(program->kernels.at[i], value))
+        if (program->kernels.at[i]->phase > last && kernel_reads(program->kernels.at[i], value))
             last = program->kernels.at[i]->phase;
     return last;
 }
@@ -70,7 +63,7 @@ static bool is_own(const InPlace *check, const Access *at, const Node *read) {
 }
 
 static bool is_fold(const Kernel *kernel, const Node *n) {
-    return kernel->cls == KERNEL_LOOP && n->op->cls == OP_REDUCE && !loads(kernel, n);
+    return kernel->cls == KERNEL_LOOP && n->op->cls == OP_REDUCE && !kernel_reads(kernel, n);
 }
 
 /* A product's operands and a row's folds are checked apart. */
@@ -79,7 +72,7 @@ static Walk visit_read(void *context, Node *n, const Access *at) {
     if (n == check->operand)
         return is_own(check, at, n) ? WALK_STOP : WALK_FAIL;
     bool apart = n == check->kernel->contraction || is_fold(check->kernel, n);
-    return apart || loads(check->kernel, n) ? WALK_STOP : WALK_DEEPER;
+    return apart || kernel_reads(check->kernel, n) ? WALK_STOP : WALK_DEEPER;
 }
 
 static Access own_index(Arena *arena, int rank) {
@@ -147,7 +140,7 @@ static bool folds_own_row(Arena *arena, const Kernel *kernel, const Node *operan
 
 static bool read_by_another(const Phase *phase, const Kernel *kernel, const Node *operand) {
     for (int i = 0; i < phase->kernels.count; i++)
-        if (phase->kernels.at[i] != kernel && loads(phase->kernels.at[i], operand))
+        if (phase->kernels.at[i] != kernel && kernel_reads(phase->kernels.at[i], operand))
             return true;
     return false;
 }

@@ -79,7 +79,7 @@ def _find(name: str) -> Any:
 def _nearest(name: str) -> str:
     if name.startswith("_"):  # what packages ask every module for
         return ""
-    from .library import nearest
+    from .spec import nearest
 
     return nearest(name, __dir__())
 

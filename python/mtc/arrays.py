@@ -15,7 +15,8 @@ import numpy as np
 
 from . import dlpack, lending
 from .errors import ConversionNotice, DataError, users_frame
-from .library import DTYPES, LENT_ALIGNMENT, Session, nearest
+from .library import DTYPES, LENT_ALIGNMENT, Session
+from .spec import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

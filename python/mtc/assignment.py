@@ -6,7 +6,7 @@ from typing import Any, Mapping, Optional, Sequence
 
 from .arrays import Field, refuse_batches, shape_text, to_numpy, type_text
 from .errors import DataError, UsageError
-from .library import nearest
+from .spec import nearest
 
 Given = dict[str, tuple[Any, str]]
 """For fields by name: what was given, and what to call it in messages."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import math
 import sys
 from typing import TYPE_CHECKING, Any, Callable, Dict, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -247,10 +248,7 @@ class DeviceArray:
     @property
     def size(self) -> int:
         """The number of elements."""
-        size = 1
-        for extent in self.shape:
-            size *= extent
-        return size
+        return math.prod(self.shape)
 
     @property
     def item_bytes(self) -> int:

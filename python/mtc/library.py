@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Un
 import numpy as np
 
 from .errors import InternalError, MtcError, UsageError, by_code
+from .spec import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -343,14 +344,6 @@ class Session:
 
 def _columns(fields: Sequence[Optional[int]], lent: Sequence[bool]) -> tuple[Any, Any]:
     return (c_void_p * len(fields))(*fields), (c_bool * len(lent))(*lent)
-
-
-def nearest(name: str, names: Any) -> str:
-    """``"; did you mean 'this'?"``, or nothing."""
-    import difflib
-
-    close = difflib.get_close_matches(str(name), [str(each) for each in names], 1)
-    return f"; did you mean '{close[0]}'?" if close else ""
 
 
 def unknown(what: str, name: object, names: Mapping[str, Any]) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import math
-import operator
 import os
 import re
 import tempfile
@@ -21,8 +20,9 @@ from .arrays import Column, Field, to_field, to_numpy
 from .assignment import Given, check_columns, everything, inputs_only, label_of, unnamed_columns
 from .errors import CompileError, DataError, DeviceError, UsageError, users_frame
 from .feeding import SPLITS, columns_of, divide, give, load, row_bytes, words_of
-from .library import LENT_ALIGNMENT, TEST, TRAIN, VALIDATION, Library, Session, nearest, unknown
+from .library import LENT_ALIGNMENT, TEST, TRAIN, VALIDATION, Library, Session, unknown
 from .library import load as load_library
+from .spec import nearest, whole
 from .training import Callback, EarlyStopping, History, PathLike, Plan, Training, as_callback, as_early_stopping
 
 if TYPE_CHECKING:
@@ -65,18 +65,6 @@ def _nearest_option(name: str) -> str:
     return nearest(name, [each for each in inspect.signature(compile).parameters if each not in ("model", "params")])
 
 
-def _whole(value: Any, name: str, least: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if number < least or isinstance(value, bool):
-        raise UsageError(f"{name} is a whole number from {least} on, not {value!r}")
-    if number >= 2**63:
-        raise UsageError(f"{name} is at most 2^63 - 1, not {value!r}")
-    return number
-
-
 class Model:
     """A network with its training, on a device. Made by :func:`mtc.compile`, or by :class:`mtc.Sequential`.
 
@@ -94,8 +82,8 @@ class Model:
         self._name = name
         self._options: dict[str, Any] = {"target": target, "arch": arch, "precision": precision, "schedule": schedule,
                                          "recompute": recompute}
-        self._device = _whole(device, "device", 0)
-        self._seed = None if seed is None else _whole(seed, "seed", 0)
+        self._device = whole(device, "device", 0)
+        self._seed = None if seed is None else whole(seed, "seed", 0)
         self._params = {name: self._number(name, value) for name, value in params.items()}
         self._knobs: dict[str, float] = {}  # set at run time
         self._library: Optional[Library] = None
@@ -266,7 +254,7 @@ class Model:
         """Begins anew, with the initial weights of a seed; None: of the one before. Params stay. Returns the model."""
         with self._not_training("reset"):
             if seed is not None:
-                self._seed = _whole(seed, "seed", 0)
+                self._seed = whole(seed, "seed", 0)
             elif self._session is not None:
                 self._seed = int(self._session.status()["seed"])
             self._columns = None
@@ -355,7 +343,7 @@ class Model:
                 raise UsageError("y and validation_split belong to X, which is missing")
             if X is not None and data is not None:
                 raise UsageError("data is the folder of the model's own data: leave it out, or X and y")
-            asked = None if epochs is None else _whole(epochs, "epochs", 1)
+            asked = None if epochs is None else whole(epochs, "epochs", 1)
             watchers = [as_callback(each) for each in (callbacks if isinstance(callbacks, Sequence) else [callbacks])]
             stopping = as_early_stopping(early_stopping)
             if seed is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, MutableMapping, NamedTuple, Optional,
                     Sequence, Tuple, Union)
 
@@ -60,10 +61,7 @@ class Parameter:
     @property
     def size(self) -> int:
         """The number of elements."""
-        size = 1
-        for extent in self.shape:
-            size *= extent
-        return size
+        return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:

@@ -105,9 +105,11 @@ def shape_text(shape: Iterable[Any]) -> str:
 
 
 def whole(value: Any, what: str, least: int) -> int:
-    """A whole number that is at least `least`; UsageError names `what`."""
+    """A whole number that is at least `least` and fits 64 bits; UsageError names `what`."""
     try:
-        if not isinstance(value, bool) and least <= operator.index(value) < 2**63:
+        if not isinstance(value, bool) and operator.index(value) >= 2**63:
+            raise UsageError(f"{what} is at most 2^63 - 1, not {value!r}")
+        if not isinstance(value, bool) and operator.index(value) >= least:
             return operator.index(value)
     except TypeError:
         pass

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
 
 from .errors import FileError, MtcError, UsageError
-from .library import nearest
+from .spec import nearest
 
 if TYPE_CHECKING:
     from .model import Model
