@@ -9,7 +9,6 @@ tools/mnist.py draws.
 """
 
 import argparse
-import gzip
 import struct
 import subprocess
 import sys
@@ -33,17 +32,9 @@ def data_folder():
     return Path(done.stdout.strip())
 
 
-def read_idx(path):
-    """An array of bytes from a file in MNIST's format, compressed with gzip or not."""
-    content = path.read_bytes() if path.exists() else gzip.decompress(path.with_name(path.name + ".gz").read_bytes())
-    rank = content[3]
-    shape = struct.unpack_from(f">{rank}I", content, 4)
-    return np.frombuffer(content, np.uint8, offset=4 + 4 * rank).reshape(shape)
-
-
 def read_digits(folder, split):
     """Images [N, 28, 28] and labels [N]; split: "train" or "t10k"."""
-    return read_idx(folder / f"{split}-images-idx3-ubyte"), read_idx(folder / f"{split}-labels-idx1-ubyte")
+    return mtc.read_idx(folder / f"{split}-images-idx3-ubyte"), mtc.read_idx(folder / f"{split}-labels-idx1-ubyte")
 
 
 # ---- networks ----

@@ -77,11 +77,15 @@ static int append_prompt(MtcGenerator *g, const char *prompt, size_t length) {
 /* Behind a line end, where the vocabulary has one. */
 static int begin_without_prompt(MtcGenerator *g) {
     MtcFault *fault = &g->session->fault, before = *fault;
-    if (g->vocabulary.level != MTC_LEVEL_NUMBERS && append_prompt(g, "\n", 1) == 0)
+    const bool numbers = g->vocabulary.level == MTC_LEVEL_NUMBERS;
+    if (!numbers && append_prompt(g, "\n", 1) == 0)
         return 0;
     *fault = before;
+    if (!g->session->program)
+        return mtc_fail(fault, MTC_USAGE, "this model needs a beginning: a prompt%s",
+                        numbers ? ", of numbers with spaces between" : "");
     return mtc_fail(fault, MTC_USAGE, "this model needs a beginning: --prompt (in training --sample-prompt) %s",
-                    g->vocabulary.level == MTC_LEVEL_NUMBERS ? "\"17 4 ...\"" : "TEXT");
+                    numbers ? "\"17 4 ...\"" : "TEXT");
 }
 
 static int read_prompt(MtcGenerator *g, const char *prompt) {
@@ -127,7 +131,65 @@ void mtc_generator_close(MtcGenerator *g) {
     free(g->scores);
 }
 
+/* ---- the C ABI ---- */
+
+static int check_sampling(MtcFault *fault, const MtcSampling *sampling, const char *temperature, const char *top_p) {
+    if (!(sampling->temperature >= 0))
+        return mtc_fail(fault, MTC_USAGE, "%s is at least 0, not %g", temperature, sampling->temperature);
+    if (!(sampling->top_p > 0 && sampling->top_p <= 1))
+        return mtc_fail(fault, MTC_USAGE, "%s is above 0 and at most 1, not %g", top_p, sampling->top_p);
+    return 0;
+}
+
+typedef struct Generating {
+    MtcSession *session;
+    const MtcSampling *sampling;
+    const char *prompt;
+    int64_t tokens;
+    MtcTokenTaker take;
+    void *user;
+} Generating;
+
+static bool give_token(const Generating *generating, const MtcGenerator *g, int64_t at) {
+    char bytes[MTC_TOKEN_BYTES];
+    size_t count = mtc_decode_token(&g->vocabulary, g->token[at], bytes);
+    return generating->take(generating->user, g->token[at], bytes, count);
+}
+
+static int generate_tokens(void *context) {
+    const Generating *generating = (const Generating *)context;
+    MtcGenerator generator;
+    int code = mtc_generator_open(&generator, generating->session, generating->sampling, generating->prompt);
+    bool enough = false;
+    for (int64_t i = 0; i < generator.prompt && !code && !enough; i++)
+        enough = give_token(generating, &generator, i);
+    for (int64_t n = 0; n < generating->tokens && !code && !enough; n++) {
+        code = mtc_generator_next(&generator);
+        enough = !code && give_token(generating, &generator, generator.count - 1);
+    }
+    mtc_generator_close(&generator);
+    return code;
+}
+
+int mtc_generate(MtcSession *session, const MtcSampling *sampling, const char *prompt, int64_t tokens,
+                 MtcTokenTaker take, void *user) {
+    Generating generating = {session, sampling, prompt, tokens, take, user};
+    int code = mtc_enter(session);
+    if (!code && !session->model->decode)
+        code = generates_nothing(&session->fault, session->model);
+    if (!code)
+        code = check_sampling(&session->fault, sampling, "temperature", "top_p");
+    return code ? code : mtc_guard(&session->fault, generate_tokens, &generating);
+}
+
 /* ---- printing ---- */
+
+/* The text of tokens on stdout as they come; bytes that begin a character wait for its others. */
+typedef struct Printer {
+    char pending[8];
+    size_t waiting;
+    bool line_ended;
+} Printer;
 
 /* Bytes of the character of UTF-8 that begins with this one; of what is no beginning: 1. */
 static size_t character_bytes(unsigned char first) {
@@ -137,13 +199,13 @@ static size_t character_bytes(unsigned char first) {
                                            : 1;
 }
 
-static void print_bytes(MtcPrinter *printer, const char *bytes, size_t count) {
+static void print_bytes(Printer *printer, const char *bytes, size_t count) {
     if (count)
         printer->line_ended = bytes[count - 1] == '\n';
     fwrite(bytes, 1, count, stdout);
 }
 
-static void print_byte(MtcPrinter *printer, char byte) {
+static void print_byte(Printer *printer, char byte) {
     bool goes_on = ((unsigned char)byte & 0xC0) == 0x80;
     if (!goes_on) { /* whatever waited is no character, and comes as it is */
         print_bytes(printer, printer->pending, printer->waiting);
@@ -156,19 +218,22 @@ static void print_byte(MtcPrinter *printer, char byte) {
     }
 }
 
-void mtc_print_token(MtcPrinter *printer, int32_t token) {
-    char bytes[MTC_TOKEN_BYTES];
-    size_t count = mtc_decode_token(printer->vocabulary, token, bytes);
+static bool print_token(void *user, int32_t token, const char *bytes, size_t count) {
+    (void)token;
     for (size_t i = 0; i < count; i++)
-        print_byte(printer, bytes[i]);
+        print_byte((Printer *)user, bytes[i]);
     fflush(stdout);
+    return false;
 }
 
 /* Of a character whose end did not come, nothing is printed. */
-void mtc_print_end(MtcPrinter *printer) {
-    if (!printer->line_ended)
+int mtc_print_generated(MtcSession *session, const MtcSampling *sampling, const char *prompt, int64_t tokens) {
+    Printer printer = {{0}, 0, true};
+    int code = mtc_generate(session, sampling, prompt, tokens, print_token, &printer);
+    if (!printer.line_ended)
         fwrite("\n", 1, 1, stdout);
     fflush(stdout);
+    return code;
 }
 
 /* ---- the command ---- */
@@ -183,34 +248,9 @@ int mtc_generator_check(MtcSession *session, const char *prompt) {
     return code;
 }
 
-static int check_sampling(MtcFault *fault, const MtcOptions *options) {
-    if (options->temperature < 0)
-        return mtc_fail(fault, MTC_USAGE, "--temperature is at least 0, not %g", options->temperature);
-    if (options->top_p <= 0 || options->top_p > 1)
-        return mtc_fail(fault, MTC_USAGE, "--top-p is above 0 and at most 1, not %g", options->top_p);
-    return 0;
-}
-
-int mtc_print_generated(MtcSession *session, const MtcSampling *sampling, const char *prompt, int64_t tokens) {
-    MtcGenerator generator;
-    int code = mtc_generator_open(&generator, session, sampling, prompt);
-    MtcPrinter printer = {&generator.vocabulary, {0}, 0, true};
-    for (int64_t i = 0; i < generator.prompt && !code; i++)
-        mtc_print_token(&printer, generator.token[i]);
-    for (int64_t n = 0; n < tokens && !code; n++) {
-        code = mtc_generator_next(&generator);
-        if (!code)
-            mtc_print_token(&printer, generator.token[generator.count - 1]);
-    }
-    mtc_print_end(&printer);
-    mtc_generator_close(&generator);
-    return code;
-}
-
-static int generate(MtcSession *session, const MtcOptions *options) {
-    MtcSampling sampling = {options->temperature, options->top_k, options->top_p, (uint64_t)options->seed};
+static int generate(MtcSession *session, const MtcSampling *sampling, const MtcOptions *options) {
     const double start = mtc_seconds();
-    int code = mtc_print_generated(session, &sampling, options->prompt, options->tokens);
+    int code = mtc_print_generated(session, sampling, options->prompt, options->tokens);
     double seconds = fmax(mtc_seconds() - start, 1e-9);
     if (!code)
         fprintf(stderr, "%lld token%s in %.3g s: %.4g a second\n", (long long)options->tokens,
@@ -220,13 +260,14 @@ static int generate(MtcSession *session, const MtcOptions *options) {
 
 int mtc_command_generate(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
     MtcSession *session = NULL;
-    int code = check_sampling(fault, options);
+    const MtcSampling sampling = {options->temperature, options->top_k, options->top_p, (uint64_t)options->seed};
+    int code = check_sampling(fault, &sampling, "--temperature", "--top-p");
     if (!code && !model->decode)
         code = generates_nothing(fault, model);
     if (!code)
         code = mtc_open_session(fault, model, options, NULL, NULL, &session);
     if (!code) {
-        code = generate(session, options);
+        code = generate(session, &sampling, options);
         if (code)
             *fault = session->fault;
     }

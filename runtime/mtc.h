@@ -268,6 +268,19 @@ int mtc_predict_lent(MtcSession *session, int64_t examples, const void *const *f
 /* The model's prediction of the token that follows `token` at `position`, `vocabulary` numbers; scores may be NULL. Tokens
  * are given in their order, from position 0 on, with no other call in between. */
 int mtc_decode(MtcSession *session, int64_t position, int32_t token, float *scores);
+/* How the next token is drawn from what the model says of it. */
+typedef struct MtcSampling {
+    double temperature; /* scores are divided by it; 0: the token of the highest score */
+    int64_t top_k;      /* only the so many highest; 0: all */
+    double top_p;       /* of those, only the highest that together have this probability; 1: all */
+    uint64_t seed;
+} MtcSampling;
+/* Gets a token, and its text: so many bytes, not terminated, which may be a part of a character of UTF-8. True ends the text. */
+typedef bool (*MtcTokenTaker)(void *user, int32_t token, const char *bytes, size_t count);
+/* Gives the prompt's tokens, then as many after it, each as it is drawn. The prompt is text; numbers with spaces between, where
+ * tokens are no text; NULL or "": text begins behind a line end. */
+int mtc_generate(MtcSession *session, const MtcSampling *sampling, const char *prompt, int64_t tokens,
+                 MtcTokenTaker take, void *user);
 /* Reads or writes a tensor by name, row-major, with the axes that it has in files. bytes must match. */
 int mtc_get(MtcSession *session, const char *name, void *values, size_t bytes);
 int mtc_set(MtcSession *session, const char *name, const void *values, size_t bytes);

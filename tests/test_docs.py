@@ -133,7 +133,9 @@ def test_python(page, tmp_path):
     script = tmp_path / "page.py"
     script.write_text("\n".join(parts))
     (tmp_path / "models").symlink_to(ROOT / "models")
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "CUDA_VISIBLE_DEVICES": ""}
+    (tmp_path / "tinyshakespeare").mkdir()
+    (tmp_path / "tinyshakespeare" / "input.txt").write_text("ROMEO:\nBut, soft! what light through yonder window breaks?\n" * 200)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "CUDA_VISIBLE_DEVICES": "", "MTC_DATA_DIR": str(tmp_path)}
     done = subprocess.run([sys.executable, script], cwd=tmp_path, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -1,5 +1,6 @@
 """What the Python package says when something is wrong. The texts are a product: they are compared here."""
 
+import json
 import os
 import pickle
 import re
@@ -15,6 +16,7 @@ from python_package import BLOBS, LINE, blobs, line
 
 import mtc
 from conftest import MTC, ROOT
+from mtc.errors import by_code
 
 pytestmark = pytest.mark.skipif(not MTC.exists(), reason="run 'make' first")
 
@@ -182,8 +184,36 @@ def test_compile_error_is_the_compilers_text(tmp_path, mtc, monkeypatch):
 
 
 def test_param_out_of_range():
-    with pytest.raises(mtc.CompileError, match=r"^<model>:3:1: error: --set lr=3: outside the range 0..1\n +3 \| param lr "):
+    with pytest.raises(mtc.CompileError, match=r"^<model>:3:1: error: lr=3: outside the range 0..1\n +3 \| param lr "):
         mtc.compile(BLOBS, target="cpu", lr=3)
+
+
+@pytest.mark.parametrize("options, text", [
+    ({"target": "cpu", "arch": "sm_90"}, "arch names GPUs; it does not go with the cpu target"),
+    ({"target": "cpu", "schedule": "graph"}, "schedule is of the cuda target; it does not go with the cpu target"),
+    ({"target": "cpu", "hidden": 2.5}, "hidden=2.5: 'hidden' is a whole number")])
+def test_arguments_are_called_as_in_python(options, text):
+    with pytest.raises(mtc.CompileError) as caught:
+        mtc.compile(BLOBS, **options)
+    assert f"error: {text}" in str(caught.value) and "--" not in str(caught.value)
+
+
+@pytest.mark.parametrize("said, told", [
+    ("no CUDA device: none is visible\n  to train on the CPU: mtc my models/m.mt --target cpu --shared",
+     "no CUDA device: none is visible\n  to train on the CPU: mtc.compile(..., target='cpu')"),
+    ("this library was built for sm_75; device 0, H200, is sm_90\n  rebuild it: mtc m.mt --arch sm_90 --shared",
+     "this library was built for sm_75; device 0, H200, is sm_90\n  rebuild it: mtc.compile(..., arch='sm_90')"),
+    ("images of other sizes are scaled with resize = true in the model, or with predict --resize",
+     "images of other sizes are scaled with resize = true in the model"),
+    ("2 of 9 files cannot be used; --bad-rows skip leaves such files out", "2 of 9 files cannot be used")])
+def test_what_programs_advise(said, told):
+    assert str(by_code(69, said)) == told
+
+
+def test_a_line_of_the_model_stays_as_it_is():
+    text = BLOBS.replace("linear(h, 3)", "linaer(h, 3)  # --set hidden=3, --target cpu")
+    with pytest.raises(mtc.CompileError, match=re.escape("# --set hidden=3, --target cpu\n")):
+        mtc.compile(text, target="cpu")
 
 
 def test_no_such_model():
@@ -223,10 +253,16 @@ def test_no_library_of_a_model(tmp_path):
 # ---- devices ----
 
 
-def test_no_such_device():
-    with pytest.raises(mtc.DeviceError, match="^no device 3: this library runs on the CPU, which is device 0$") as caught:
-        mtc.compile(BLOBS, target="cpu", device=3)
-    assert isinstance(caught.value, RuntimeError)
+def test_no_such_device(capsys):
+    """Told by what needs it, each time; what describes the model does not."""
+    model = mtc.compile(BLOBS, target="cpu", device=3)
+    model.summary()
+    assert "scores" in capsys.readouterr().out and "x f32[2, 3]" in repr(model) and model.batch == 16
+    for call in (lambda: model.fit(X, Y), lambda: model.predict(X), lambda: model.score(X, Y), lambda: model.state_dict(),
+                 lambda: model.save("w"), lambda: model.load("w"), lambda: model.status, lambda: model.set(lr=0.1)):
+        with pytest.raises(mtc.DeviceError, match="^no device 3: this library runs on the CPU, which is device 0$") as caught:
+            call()
+        assert isinstance(caught.value, RuntimeError) and caught.value.code == 69
 
 
 @pytest.mark.nvcc
@@ -236,16 +272,18 @@ def test_no_gpu():
 import sys
 sys.path.insert(0, {str(ROOT / "tests")!r})
 import python_package, mtc
+model = mtc.compile(python_package.BLOBS, target="cuda", arch="sm_80")
+print(model)
 try:
-    mtc.compile(python_package.BLOBS, target="cuda", arch="sm_80")
+    model.fit(*python_package.blobs(20))
 except mtc.DeviceError as error:
     print(error)
 print(mtc.compile(python_package.BLOBS).description["target"])
 """
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, timeout=300)
-    first, hint, target = done.stdout.splitlines()
-    assert first.startswith("no CUDA device: ") and target == "cpu", done.stdout + done.stderr
+    shown, first, hint, target = done.stdout.splitlines()
+    assert "batch 16, cuda sm_80" in shown and first.startswith("no CUDA device: ") and target == "cpu", done.stdout + done.stderr
     assert hint == "  to train on the CPU: mtc.compile(..., target='cpu')"
 
 
@@ -266,10 +304,62 @@ def test_files(model, of_line, tmp_path):
             (lambda: model.fit(X, Y, resume=tmp_path / "other"), mtc.DataError, "does not hold the weights of this model"),
             (lambda: model.save(tmp_path / "no" / "w"), mtc.FileError, "cannot write: No such file or directory"),
             (lambda: model.fit(X, Y, log=tmp_path / "no" / "l", verbose=0), mtc.FileError, "cannot write: No such file or directory"),
-            (lambda: model.fit(data=tmp_path), mtc.FileError, "no data file 'train.npz'; tried\n")):
-        with pytest.raises(kind, match=text):
+            (lambda: model.fit(data=tmp_path), mtc.FileError,
+             "no data file 'train.npz'; tried\n.*\n  say where it is with data='FOLDER' or .MTC_DATA_DIR$")):
+        with pytest.raises(kind, match=f"(?s){text}"):
             call()
     assert all(np.array_equal(before[name], values) for name, values in model.state_dict().items())
+
+
+@pytest.mark.parametrize("value, shown", [(np.nan, "NaN"), (np.inf, "inf"), (-np.inf, "-inf")])
+def test_weights_of_files_are_finite(model, value, shown, tmp_path):
+    """The first bad one is that of the last tensor: none before it was taken."""
+    model.fit(X, Y, epochs=1, verbose=0)
+    before = model.state_dict()
+    write_weights(tmp_path / "w", {**before, "scores.weight": changed(before["scores.weight"], (2, 1), value)})
+    for partial, text in ((False, f"{tmp_path / 'w'}: 'scores.weight' is not finite: element [2, 1] is {shown}"),
+                          (True, f"'scores.weight': element [2, 1] is {shown}; weights are finite numbers; nothing was changed")):
+        with pytest.raises(mtc.DataError) as caught:
+            model.load(tmp_path / "w", partial=partial)
+        assert str(caught.value) == text
+    assert all(np.array_equal(before[name], values) for name, values in model.state_dict().items())
+    write_weights(tmp_path / "w", {name: values + 1 for name, values in before.items()})
+    model.load(tmp_path / "w")
+    assert np.array_equal(model.params["h.weight"], before["h.weight"] + 1)
+    model.load_state_dict(before)
+
+
+def write_weights(path, arrays):
+    """A safetensors file, as other programs write it."""
+    header, at = {}, 0
+    for name, values in arrays.items():
+        header[name] = {"dtype": "F32", "shape": list(values.shape), "data_offsets": [at, at + values.nbytes]}
+        at += values.nbytes
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + b"".join(values.tobytes() for values in arrays.values()))
+
+
+ROWS = """
+data {
+  train = csv("rows.csv")
+  size : f32[1] = column("size")
+  kind : class[2] = column("kind")
+}
+model { scores = linear(size, 2) }
+train {
+  loss = cross_entropy(scores, kind)
+  optimizer = sgd(0.1)
+}
+"""
+
+
+@pytest.mark.parametrize("rows", ["size,kind\n1,a\n2,b\n3\n", "size,kind\n1,a\n2,b\nlarge,a\n"])
+def test_bad_rows(rows, tmp_path):
+    """Without advice that only programs can take."""
+    (tmp_path / "rows.csv").write_text(rows)
+    with mtc.compile(ROWS, target="cpu") as of_rows, pytest.raises(mtc.DataError, match="rows.csv:4:1: ") as caught:
+        of_rows.fit(data=tmp_path)
+    assert "--" not in str(caught.value)
 
 
 def test_checkpoint_that_cannot_be_written(tmp_path):
@@ -358,7 +448,7 @@ def test_no_c_compiler(tmp_path, monkeypatch):
 def test_no_nvcc(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CUDA_HOME", str(tmp_path))
-    with pytest.raises(mtc.CompilerMissing, match="no nvcc in PATH .*\n  install NVIDIA's CUDA toolkit"):
+    with pytest.raises(mtc.CompilerMissing, match="no nvcc in PATH .*; target='cpu' needs none\n  install NVIDIA's CUDA toolkit"):
         mtc.compile(BLOBS, target="cuda", hidden=9)
 
 

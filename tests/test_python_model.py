@@ -490,7 +490,9 @@ def test_what_a_model_says_of_itself(model, capsys, tmp_path):
     assert [field["name"] for field in model.fields] == ["x", "y"] and of_file.description["name"] == "own"
     assert "mtc_main(&mtc_model" in model.generated and "graph train" in model.emit("graph")
     model.summary()
-    assert "scores" in capsys.readouterr().out and of_file.path.exists()
+    shown = capsys.readouterr().out
+    assert "scores" in shown and "hidden = 8, fixed when compiling: mtc.compile(..., hidden=...)\n" in shown
+    assert "lr = 0.05, changed by set(lr=...)\n" in shown and "--" not in shown and of_file.path.exists()
     assert mtc.compile(tmp_path / "own.mt", target="cpu").path == of_file.path
     assert "x f32[2, 3]" in repr(model)
 
@@ -520,6 +522,53 @@ train {
         assert model.evaluate(size, ["cat"] * 6) == numbers and model.evaluate(size, np.array(["cat"] * 6, object)) == numbers
         with pytest.raises(mtc.DataError, match="'dig' is none of the 2 words of field 'kind'; did you mean 'dog'?"):
             model.evaluate(size, ["cat", "dig"] * 3)
+
+
+# ---- when the device is opened ----
+
+
+@pytest.fixture
+def opened(monkeypatch):
+    """The sessions that models open."""
+    from mtc import model
+
+    made = []
+
+    class Counted(model.Session):
+        def __init__(self, *arguments):
+            made.append(self)
+            time.sleep(0.05)  # a device takes its time, in which other threads may come
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(model, "Session", Counted)
+    return made
+
+
+def test_what_describes_a_model_opens_no_device(opened, data, capsys):
+    with compile_blobs(hidden=5, lr=0.25, seed=3) as model:
+        model.summary()
+        str(model), model._repr_html_(), model.source, model.generated, model.emit("plan"), model.fields, model.metrics
+        assert model.params["h.weight"].shape == (5, 6) and len(model.params.states()) == 8 and model.path.exists()
+        assert "Parameter('h.bias', f32[5]" in repr(model.params) and model.reset(seed=4) is model and not opened
+        assert model.status["params"] == {"lr": 0.25} and model.status["seed"] == 4 and len(opened) == 1
+        model.fit(*data, verbose=0)
+        model.predict(data[0])
+        assert len(opened) == 1
+    closed = compile_blobs()
+    closed.close()
+    with pytest.raises(mtc.UsageError, match="^the model is closed$"):
+        closed.predict(data[0])
+    assert len(opened) == 1
+
+
+def test_the_first_use_by_many_threads_opens_one_device(opened, data):
+    model, answers = compile_blobs(), []
+    threads = [threading.Thread(target=lambda: answers.append(model.predict_proba(data[0]))) for _ in range(8)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert len(opened) == 1 and len(answers) == 8 and all(np.array_equal(each, answers[0]) for each in answers)
 
 
 # ---- several at once, and none left behind ----

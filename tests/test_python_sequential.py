@@ -610,7 +610,7 @@ def shares():
 ])
 def test_targets_of_bce(yes_or_no, y, text):
     before = yes_or_no.state_dict()
-    for call in (yes_or_no.fit, yes_or_no.evaluate):
+    for call in (yes_or_no.fit, yes_or_no.evaluate, yes_or_no.score):
         with pytest.raises(mtc.DataError) as refused:
             call(POINTS, y)
         assert str(refused.value) == text
@@ -622,6 +622,7 @@ def test_targets_of_bce(yes_or_no, y, text):
 def test_targets_of_bce_that_are_taken(yes_or_no):
     for y in (SIGN > 0, (SIGN > 0).tolist(), (SIGN > 0).astype("f8")[:, None], np.full(40, 0.25)):
         assert yes_or_no.fit(POINTS, y, epochs=1, verbose=0)["loss"][0] > 0
+        assert yes_or_no.evaluate(POINTS, y)["loss"] > 0 and 0 <= yes_or_no.score(POINTS, y) <= 1
     with pytest.raises(mtc.DataError, match="^y: example 0, element .0. is NaN, and 39 more"):
         yes_or_no.fit(POINTS, np.full(40, np.nan))
 

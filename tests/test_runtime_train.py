@@ -202,13 +202,14 @@ def test_never_minus_nan(fake, folder):
     assert done.returncode == BAD_DATA and "| test  loss NaN" in done.stdout and "-nan" not in done.stdout + done.stderr
 
 
-def test_eval_of_bad_weights(fake, folder):
+@pytest.mark.parametrize("command", ["eval", "predict"])
+def test_bad_weights_are_not_loaded(command, fake, folder):
     fake(folder, "--save", "w", "--quiet")
     content = weights_alone((folder / "w").read_bytes())
     (folder / "w").write_bytes(content[:-4] + struct.pack("<f", -np.nan))
-    done = subprocess.run([fake.program, "eval", "--load", "w"], cwd=folder.path, capture_output=True, text=True)
-    assert done.returncode == BAD_DATA and done.stdout.startswith("test: 50 examples   loss NaN")
-    assert "the loss over the data set 'test' is NaN\n  the weight 'logits." in done.stderr and "is not finite: element [" in done.stderr
+    done = subprocess.run([fake.program, command, "--load", "w"], cwd=folder.path, capture_output=True, text=True)
+    assert done.returncode == BAD_DATA and not done.stdout
+    assert "w: 'logits." in done.stderr and "is not finite: element [" in done.stderr
 
 
 def test_nan_keeps_the_old_checkpoint(fake, folder):

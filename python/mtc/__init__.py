@@ -25,6 +25,7 @@ _MODULES = {
     "network": "NeuralNetworkGPU",
     "estimators": "Classifier Regressor",
     "plotting": "plot",
+    "idxfile": "read_idx",
 }
 _HOME = {name: module for module, names in _MODULES.items() for name in names.split()}
 _LISTS = ("layers", "losses", "optimizers")  # modules whose __all__ is offered here too
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from .errors import *  # noqa: F403
     from .estimators import Classifier as Classifier
     from .estimators import Regressor as Regressor
+    from .idxfile import read_idx as read_idx
     from .layers import *  # noqa: F403
     from .losses import *  # noqa: F403
     from .model import Model as Model

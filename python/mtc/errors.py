@@ -10,6 +10,8 @@ import os
 import re
 import sys
 
+from .flags import of_program
+
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -109,7 +111,8 @@ _BY_CODE: dict[int, type[MtcError]] = {
 
 
 def by_code(code: int, text: str) -> MtcError:
-    """The exception for a code of sysexits.h and its text."""
+    """The exception for a code of sysexits.h and the text that a compiled model has for it."""
+    text = of_program(text)
     kind = _BY_CODE.get(code, InternalError)
     if kind is DataError and text.startswith("training diverged"):
         kind = DivergedError

@@ -10,7 +10,7 @@ import numpy as np
 
 from .arrays import Column, Field, to_column, to_field
 from .assignment import Given
-from .errors import DataError, FileError, UsageError
+from .errors import DataError, UsageError
 from .library import DTYPES, TEST, TRAIN, VALIDATION, Session
 
 if TYPE_CHECKING:
@@ -62,10 +62,7 @@ def load(session: Session, split: str, folder: Union[str, os.PathLike[str], None
     if split not in own or split not in SPLITS:
         names = ", ".join(map(repr, own)) or "none"
         raise UsageError(f"the model's own data have no split '{split}'; they have {names}")
-    try:
-        session.load_data(SPLITS[split], folder)
-    except FileError as error:
-        raise FileError(str(error).replace("--data FOLDER", "data='FOLDER'")) from None
+    session.load_data(SPLITS[split], folder)
     return int(session.status()["examples"][split])
 
 

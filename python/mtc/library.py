@@ -33,6 +33,7 @@ LENT_ALIGNMENT = 16
 
 STEPS = ctypes.CFUNCTYPE(c_bool, c_void_p, c_int64, POINTER(c_double))
 EPOCH = ctypes.CFUNCTYPE(c_bool, c_void_p, c_int64, POINTER(c_double), POINTER(c_double))
+TOKEN = ctypes.CFUNCTYPE(c_bool, c_void_p, c_int32, c_void_p, c_size_t)
 
 
 class Fitting(ctypes.Structure):
@@ -40,6 +41,12 @@ class Fitting(ctypes.Structure):
 
     _fields_ = [("epochs", c_int64), ("every", c_int64), ("pauses", c_bool), ("user", c_void_p), ("steps", STEPS),
                 ("epoch", EPOCH)]
+
+
+class Sampling(ctypes.Structure):
+    """MtcSampling."""
+
+    _fields_ = [("temperature", c_double), ("top_k", c_int64), ("top_p", c_double), ("seed", c_uint64)]
 
 
 _POINTERS, _FLAGS = POINTER(c_void_p), POINTER(c_bool)
@@ -55,6 +62,7 @@ _WITH_SESSION: dict[str, list[Any]] = {
     "predict": [c_int64, _POINTERS, c_void_p],
     "predict_lent": [c_int64, _POINTERS, _FLAGS, c_void_p, c_bool],
     "decode": [c_int64, c_int32, c_void_p],
+    "generate": [POINTER(Sampling), c_char_p, c_int64, TOKEN, c_void_p],
     "get": [c_char_p, c_void_p, c_size_t],
     "set": [c_char_p, c_void_p, c_size_t],
     "locate": [c_char_p, _POINTERS],
@@ -271,6 +279,11 @@ class Session:
                 out_lent: bool) -> None:
         """Writes the predictions of so many examples to ``out``; ``lent`` tells which addresses are of the device."""
         self.call("predict_lent", examples, *_columns(fields, lent), out, out_lent)
+
+    def generate(self, sampling: Sampling, prompt: bytes, tokens: int, token: Callable[..., bool]) -> None:
+        """``token(None, number, address, bytes)`` gets the tokens of the prompt and those after it, and ends the text by
+        True; it must not raise."""
+        self.call("generate", byref(sampling), prompt, tokens, TOKEN(token), None)
 
     # ---- tensors ----
 

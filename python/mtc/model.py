@@ -6,7 +6,6 @@ import contextlib
 import inspect
 import math
 import os
-import re
 import tempfile
 import threading
 import warnings
@@ -18,7 +17,7 @@ import numpy as np
 from . import dlpack, lending, toolchain
 from .arrays import Column, Field, to_field, to_numpy
 from .assignment import Given, check_columns, everything, inputs_only, label_of, unnamed_columns
-from .errors import CompileError, DataError, DeviceError, UsageError, users_frame
+from .errors import CompileError, DataError, UsageError, users_frame
 from .feeding import SPLITS, columns_of, divide, give, load, row_bytes, words_of
 from .library import LENT_ALIGNMENT, TEST, TRAIN, VALIDATION, Library, Session, unknown
 from .library import load as load_library
@@ -36,7 +35,7 @@ _CHUNK = 1 << 26  # bytes of predictions that are held at a time where only thei
 def compile(model: PathLike, *, target: Optional[str] = None, arch: Optional[str] = None,
             precision: Optional[str] = None, schedule: Optional[str] = None, recompute: bool = False, device: int = 0,
             seed: Optional[int] = None, **params: float) -> Model:
-    """Compiles a model file, or the text of one, and opens it on a device.
+    """Compiles a model file, or the text of one, for a device, which is opened by what first needs it.
 
     model      the path of a model file (ends in .mt), or its text (has several lines)
     target     "cuda" or "cpu"; None: CUDA where a GPU and nvcc are, else the CPU
@@ -49,12 +48,13 @@ def compile(model: PathLike, *, target: Optional[str] = None, arch: Optional[str
     params     values for the ``param``s of the model: those that shapes depend on are compiled in, ``set`` changes the
                others
 
-    mtc's cache serves what was compiled before. Raises CompileError with the compiler's text, DeviceError where there
-    is no such device.
+    mtc's cache serves what was compiled before. Raises CompileError with the compiler's text. What only describes the
+    model (summary, source, generated, fields, ...) needs no device; where there is no such device, or too little
+    memory, the first use that needs it raises DeviceError.
     """
     made = Model(model, target=target, arch=arch, precision=precision, schedule=schedule, recompute=recompute,
                  device=device, seed=seed, params=params)
-    made.session  # what is wrong is told here
+    made.library  # what is wrong with the model is told here
     return made
 
 
@@ -128,7 +128,7 @@ class Model:
         try:
             return toolchain.changeable(source, **self._options, set=self._params)
         except CompileError as error:
-            strange = [name for name in self._params if f"--set {name}: the model has no param" in str(error)]
+            strange = [name for name in self._params if f"error: {name}: the model has no param" in str(error)]
             if not strange:
                 raise
             raise UsageError(self._unknown_param(strange[0], str(error))) from None
@@ -143,12 +143,13 @@ class Model:
     @staticmethod
     def _unknown_param(name: str, text: str) -> str:
         """What the compiler said of a param; and, since they are given together, which option may have been meant."""
-        lines = text.replace(f"mtc: error: --set {name}: ", "").replace("mtc: note: ", "  ").split("\n")
+        lines = text.replace(f"mtc: error: {name}: ", "").replace("mtc: note: ", "  ").split("\n")
         return "\n".join([lines[0] + ("" if "did you mean" in lines[0] else _nearest_option(name)), *lines[1:]])
 
     @property
     def session(self) -> Session:
-        """The program's session. Raises UsageError where the model is closed."""
+        """The program's session; the device is opened when this is first read. Raises UsageError where the model is
+        closed, DeviceError where there is no such device or too little memory."""
         with self.lock:
             if self._closed:
                 raise UsageError("the model is closed")
@@ -158,11 +159,7 @@ class Model:
 
     def _open(self) -> Session:
         library = self.library
-        try:
-            session = Session(library, library.description["seed"] if self._seed is None else self._seed, self._device)
-        except DeviceError as error:
-            text = re.sub(r"mtc \S+ --target cpu --shared", "mtc.compile(..., target='cpu')", str(error))
-            raise DeviceError(text) from None
+        session = Session(library, library.description["seed"] if self._seed is None else self._seed, self._device)
         try:
             for name, value in self._knobs.items():
                 session.set_knob(name, value)
@@ -432,6 +429,9 @@ class Model:
         check_columns(self._columns, unnamed_columns(self.fields, X), what[0])
         return everything(self.fields, X, y, what)
 
+    def _check_targets(self, y: Any, what: str) -> None:
+        """That y is what the loss takes, where that is more than its field says: a Sequential knows its loss."""
+
     def _drop_data(self) -> None:
         held, self._held = self._held, set()
         with contextlib.ExitStack() as last:  # the others too, where one fails
@@ -558,11 +558,31 @@ class Model:
         pointers, lent = self._pointers(columns, first)
         self.session.predict(count, pointers, lent, out, out_lent)
 
+    def generate(self, prompt: str = "", tokens: int = 200, *, temperature: float = 1.0, top_k: int = 0,
+                 top_p: float = 1.0, seed: Optional[int] = None) -> str:
+        """Text of a language model: the prompt and so many tokens after it, as the program's ``generate`` has them.
+
+        prompt       what the text begins with; numbers with spaces between, where tokens are no text. "": it begins
+                     behind a line end, if the model knows that character
+        temperature  below 1 the likelier tokens become likelier still; 0: always the likeliest one
+        top_k        only the so many likeliest tokens are drawn from; 0: all
+        top_p        of those, only the likeliest that have this probability together; 1: all
+        seed         of the draws: the same seed gives the same text; None: the model's
+
+        Raises UsageError for a model that generates no text, DataError for a character that it does not know.
+        """
+        from .generation import generate, sampling_of
+
+        with self.lock:
+            drawn = self.session.status()["seed"] if seed is None else whole(seed, "seed", 0)
+            return generate(self.session, prompt, tokens, sampling_of(temperature, top_k, top_p, drawn))
+
     def score(self, X: Any, y: Any) -> float:
         """Accuracy of a model that tells classes apart, else the coefficient of determination R^2, the mean over its
         outputs."""
         with self.lock:
             label = label_of(self.fields)
+            self._check_targets(y, "y")
             answer = to_numpy(self.predict(X), "X")
             truth = to_field(label, y, "y", words_of(self.session, label)) if label else to_numpy(y, "y")
         if truth.size != answer.size or len(truth) != len(answer):
@@ -587,8 +607,9 @@ class Model:
     def load(self, path: PathLike, partial: bool = False) -> Model:
         """Reads weights and buffers from a safetensors file, of mtc or not; optimizer states begin anew.
 
-        partial: takes what fits by name and shape. Else raises DataError, and changes nothing, where the file lacks a
-        weight or has another; FileError where it cannot be read. Returns the model.
+        partial: takes what fits by name and shape. Else raises DataError where the file lacks a weight or has another;
+        in any case where a number is NaN or infinite; FileError where it cannot be read. Nothing is changed then.
+        Returns the model.
         """
         with self.lock:
             if partial:

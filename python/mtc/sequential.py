@@ -143,19 +143,22 @@ class Sequential(Model):
         return frozenset(self._params)  # its params are written as flags of the program
 
     def _given(self, X: Any, y: Any, what: Tuple[str, str] = ("X", "y")) -> Given:
-        """Checks that y is what the loss takes. What is no such array at all is told where it is converted."""
         given = super()._given(X, y, what)
-        if self.loss.targets is None or "y" not in given:
-            return given
-        values, name = given["y"]
+        if "y" in given:
+            self._check_targets(*given["y"])
+        return given
+
+    def _check_targets(self, y: Any, what: str) -> None:
+        """That y is what the loss takes. What is no such array at all is told where it is converted."""
+        if self.loss.targets is None:
+            return
         try:
-            numbers = to_numpy(values, name)
+            numbers = to_numpy(y, what)
         except DataError:
-            return given
+            return
         shape = next(tuple(field["shape"]) for field in self.fields if field["name"] == "y")
         if numbers.size and numbers.dtype.kind in "biuf" and (numbers.shape[1:] or (1,)) == shape:
-            self.loss.targets.check(numbers, name)
-        return given
+            self.loss.targets.check(numbers, what)
 
     @property
     def layers(self) -> Tuple[Layer, ...]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Mapping, NamedTuple, Optional, Union
 
 from .errors import CompileError, CompilerMissing, CompileWarning, FileError, UsageError, users_frame
+from .flags import of_mtc, of_summary
 
 _HERE = Path(__file__).resolve().parent
 _names = itertools.count()
@@ -108,16 +109,17 @@ def run(arguments: list[str], *, cwd: Optional[Path] = None) -> subprocess.Compl
                               encoding="utf-8", errors="surrogateescape", env=environment, cwd=cwd)
     except OSError as error:
         raise CompilerMissing(f"the compiler '{compiler}' cannot be run: {error.strerror}") from None
+    said = of_mtc(done.stderr.strip("\n"))
     if done.returncode:
-        raise _fault(done.stderr.strip("\n") or f"mtc ended with {done.returncode} and said nothing")
-    if "warning:" in done.stderr:
-        warnings.warn(done.stderr.strip("\n"), CompileWarning, stacklevel=users_frame()[0])
+        raise _fault(said or f"mtc ended with {done.returncode} and said nothing")
+    if "warning:" in said:
+        warnings.warn(said, CompileWarning, stacklevel=users_frame()[0])
     return done
 
 
 _INSTALLED_BY = {
     "C compiler": "install gcc or clang (Debian, Ubuntu: apt install gcc), or set CC",
-    "nvcc": "install NVIDIA's CUDA toolkit, or set CUDA_HOME to the folder that it is in; target='cpu' needs none",
+    "nvcc": "install NVIDIA's CUDA toolkit, or set CUDA_HOME to the folder that it is in",
 }
 
 
@@ -228,14 +230,18 @@ def generated(model: AnyModel, *, target: str, name: str = "model", **chosen: ob
     return emit("cu" if target == "cuda" else "c", model, name=name, target=target, **chosen)
 
 
-def summary(model: AnyModel, *, name: str = "model", **chosen: object) -> str:
-    """What ``mtc --summary`` prints: layers, shapes, parameters, arithmetic and memory."""
+def _summary(model: AnyModel, name: str, chosen: Mapping[str, object]) -> str:
     return _run_on(source_of(model, name), ["--summary", *options(**chosen)]).stdout  # type: ignore[arg-type]
+
+
+def summary(model: AnyModel, *, name: str = "model", **chosen: object) -> str:
+    """What ``mtc --summary`` prints: layers, shapes, parameters, arithmetic and memory. Params are called as in Python."""
+    return of_summary(_summary(model, name, chosen))
 
 
 def changeable(model: AnyModel, *, name: str = "model", **chosen: object) -> frozenset[str]:
     """The params of a model that are not fixed when compiling: a change of them needs no new library."""
-    text = summary(model, name=name, **chosen)
+    text = _summary(model, name, chosen)
     return frozenset(re.findall(r"^ +(?:params +)?(\w+) = \S+, a flag of the program", text, re.MULTILINE))
 
 

@@ -314,7 +314,7 @@ class Training:
     def _train(self) -> None:
         plan = self.plan
         pauses = bool(plan.callbacks or plan.early_stopping or plan.checkpoint or plan.save_best)
-        with _deferred_interrupt(self._interrupt):
+        with deferred_interrupt(self._interrupt):
             try:
                 self.session.fit(plan.epochs, self._guard(self._on_steps), self._guard(self._on_epoch), pauses=pauses)
             except MtcError:
@@ -482,7 +482,7 @@ class Training:
 
 
 @contextlib.contextmanager
-def _deferred_interrupt(interrupt: Callable[[], None]) -> Iterator[None]:
+def deferred_interrupt(interrupt: Callable[[], None]) -> Iterator[None]:
     """Ctrl-C calls ``interrupt`` meanwhile: a KeyboardInterrupt could come between two lines that belong together. A
     handler that the user set stays; threads other than the main one get no signals."""
     main = threading.current_thread() is threading.main_thread()

@@ -1,0 +1,49 @@
+"""What the compiler and its programs say of their flags, in the words of Python: arguments of functions and methods."""
+
+from __future__ import annotations
+
+import re
+from typing import Sequence
+
+Words = Sequence[tuple[str, str]]  # a regular expression and what stands for it
+
+_MESSAGE = re.compile(r"^(?:mtc|.+:\d+:\d+): (?:error|warning|note): .*$", re.MULTILINE)
+_OF_MTC: Words = (
+    (r"--set (\w+)", r"\1"),
+    (r"--(target|arch|precision|schedule) (cpu|cuda|native|sm_\w+|fp32|tf32|bf16|graph|persistent)\b", r"\1='\2'"),
+    (r"--(target|arch|precision|schedule|recompute|x)\b", r"\1"),
+)
+_OF_SUMMARY: Words = (
+    (r", fixed when compiling \(mtc --set (\w+)=\.\.\.\)$", r", fixed when compiling: mtc.compile(..., \1=...)"),
+    (r", a flag of the program \(--(\w+)\)$", r", changed by set(\1=...)"),
+)
+_OF_PROGRAM: Words = (
+    (r"mtc .+ --target cpu --shared$", "mtc.compile(..., target='cpu')"),
+    (r"mtc .+ --arch (sm_\w+) --shared$", r"mtc.compile(..., arch='\1')"),
+    (r"--data FOLDER", "data='FOLDER'"),
+    # What only programs do.
+    (r"\n  --bad-rows skip leaves out rows that are wrong", ""),
+    (r"; --bad-rows skip leaves such files out", ""),
+    (r", or with predict --resize", ""),
+)
+
+
+def _said(text: str, words: Words) -> str:
+    for flag, argument in words:
+        text = re.sub(flag, argument, text, flags=re.MULTILINE)
+    return text
+
+
+def of_mtc(text: str) -> str:
+    """What the compiler said, errors or warnings; the lines of the model that it shows stay as they are."""
+    return _MESSAGE.sub(lambda line: _said(line[0], _OF_MTC), text)
+
+
+def of_summary(text: str) -> str:
+    """What ``mtc --summary`` prints."""
+    return _said(text, _OF_SUMMARY)
+
+
+def of_program(text: str) -> str:
+    """The fault of a compiled model."""
+    return _said(text, _OF_PROGRAM)
