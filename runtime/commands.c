@@ -91,32 +91,24 @@ static void wait_for(DataLoad *load) {
 }
 
 /* The first batch of the first epoch, alone, to train on and to evaluate. */
-static void keep_one_batch(MtcExamples *examples, const MtcModel *model, uint64_t seed) {
-    uint32_t count = (uint32_t)examples->count, rows = count < model->batch ? count : (uint32_t)model->batch;
-    uint64_t key = mtc_shuffle_key(seed, 0);
-    if (examples->path)
-        mtc_free_strings(examples->path, (int)examples->count);
-    examples->path = NULL;
-    for (int f = 0; f < model->fields; f++) {
-        const MtcField *field = &model->field[f];
-        size_t size = mtc_example_bytes(field);
-        size_t step = (size_t)mtc_field_stride(field, examples->stride) * mtc_type_size(field->type);
-        char *batch = (char *)mtc_memory(NULL, rows * size), *all = (char *)examples->field[f];
-        for (uint32_t i = 0; i < rows; i++)
-            memcpy(batch + i * size, all + mtc_permute(key, count, i) * step, size);
-        free(all);
-        examples->field[f] = batch;
-    }
-    examples->count = rows;
-    examples->stride = 0;
+static int keep_one_batch(MtcFault *fault, MtcExamples *examples, const MtcModel *model, uint64_t seed) {
+    const uint32_t count = (uint32_t)examples->count, rows = count < model->batch ? count : (uint32_t)model->batch;
+    const uint64_t key = mtc_shuffle_key(seed, 0);
+    int64_t *which = (int64_t *)mtc_memory(NULL, rows * sizeof *which);
+    for (uint32_t i = 0; i < rows; i++)
+        which[i] = mtc_permute(key, count, i);
+    int code = mtc_keep_examples(fault, model, which, rows, examples);
+    free(which);
+    return code;
 }
 
 static int give_data(MtcSession *session, const MtcOptions *options, MtcOpening *opening, DataLoad *load) {
     int code = 0;
     opening->examples = load->examples[MTC_TRAIN].count;
     if (options->overfit_batch) {
-        keep_one_batch(&load->examples[MTC_TRAIN], session->model, session->seed);
-        code = mtc_session_set_data(session, MTC_TEST, &load->examples[MTC_TRAIN]);
+        code = keep_one_batch(&session->fault, &load->examples[MTC_TRAIN], session->model, session->seed);
+        if (!code)
+            code = mtc_session_set_data(session, MTC_TEST, &load->examples[MTC_TRAIN]);
     }
     for (int which = 0; which < MTC_SPLITS && !code; which++)
         if (load->examples[which].count)

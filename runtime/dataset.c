@@ -1,5 +1,7 @@
 #include "dataset.h"
 
+#include "tokens.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +22,7 @@ size_t mtc_stored_size(MtcStored stored) {
     return stored_types[stored].size;
 }
 
-static bool host_is_big_endian(void) {
+bool mtc_host_is_big_endian(void) {
     const uint16_t one = 1;
     return *(const uint8_t *)&one == 0;
 }
@@ -105,7 +107,7 @@ static int read_values(MtcFault *fault, MtcInput *input, const MtcField *field, 
         return code ? code
                     : mtc_fail(fault, MTC_BAD_DATA, "%s: is longer than its header %s promises (%zu bytes of data)",
                                path, mtc_shape(array->rank, array->dim), promised);
-    if (array->big_endian != host_is_big_endian())
+    if (array->big_endian != mtc_host_is_big_endian())
         swap_bytes((uint8_t *)*values, promised / size, size);
     return 0;
 }
@@ -184,9 +186,65 @@ int64_t mtc_class_at(const MtcField *field, const void *values, int64_t at) {
     }
 }
 
+int64_t mtc_find_bad_class(const MtcField *field, const void *values, int64_t count) {
+    int64_t most = 0, least = 0;
+    const int32_t *wide = (const int32_t *)values;
+    const uint16_t *half = (const uint16_t *)values;
+    const uint8_t *byte = (const uint8_t *)values;
+    for (int64_t i = 0; i < count && field->type == MTC_I32; i++) {
+        most = wide[i] > most ? wide[i] : most;
+        least = wide[i] < least ? wide[i] : least;
+    }
+    for (int64_t i = 0; i < count && field->type == MTC_U16; i++)
+        most = half[i] > most ? half[i] : most;
+    for (int64_t i = 0; i < count && field->type == MTC_U8; i++)
+        most = byte[i] > most ? byte[i] : most;
+    if (least >= 0 && most < field->classes)
+        return count;
+    for (int64_t i = 0;; i++)
+        if (mtc_class_at(field, values, i) < 0 || mtc_class_at(field, values, i) >= field->classes)
+            return i;
+}
+
+int mtc_read_elements(MtcFault *fault, const MtcModel *model, const MtcExamples *examples, int field, int64_t from,
+                      int64_t count, void *values) {
+    const size_t size = mtc_type_size(model->field[field].type);
+    if (examples->tokens)
+        return mtc_tokens_read(fault, examples->tokens, examples->first_token + from, count, values);
+    memcpy(values, (const char *)examples->field[field] + (size_t)from * size, (size_t)count * size);
+    return 0;
+}
+
+int mtc_read_example(MtcFault *fault, const MtcModel *model, const MtcExamples *examples, int field, int64_t example,
+                     void *values) {
+    const MtcField *of = &model->field[field];
+    return mtc_read_elements(fault, model, examples, field, example * mtc_field_stride(of, examples->stride),
+                             of->elements, values);
+}
+
+int mtc_keep_examples(MtcFault *fault, const MtcModel *model, const int64_t *which, int64_t count,
+                      MtcExamples *examples) {
+    MtcExamples kept;
+    int code = 0;
+    memset(&kept, 0, sizeof kept);
+    kept.count = count;
+    for (int f = 0; f < model->fields && !code; f++) {
+        const size_t size = mtc_example_bytes(&model->field[f]);
+        char *array = (char *)mtc_memory(NULL, (size_t)count * size);
+        kept.field[f] = array;
+        for (int64_t i = 0; i < count && !code; i++)
+            code = mtc_read_example(fault, model, examples, f, which ? which[i] : i, array + (size_t)i * size);
+    }
+    mtc_examples_free(code ? &kept : examples);
+    if (!code)
+        *examples = kept;
+    return code;
+}
+
 void mtc_examples_free(MtcExamples *examples) {
     for (int i = 0; i < MTC_MAX_FIELDS; i++)
         free(examples->field[i]);
+    mtc_tokens_free(examples->tokens);
     if (examples->path)
         mtc_free_strings(examples->path, (int)(examples->row ? examples->rows : examples->count));
     free(examples->row);

@@ -4,13 +4,17 @@
 
 #include "files.h"
 
+typedef struct MtcTokens MtcTokens;
+
 /* One array per field, in the field's type; free with mtc_examples_free. */
 typedef struct MtcExamples {
     int64_t count;
     void *field[MTC_MAX_FIELDS];
-    int64_t stride;     /* of windows: elements from one to the next; 0: examples lie one behind the other */
-    int64_t rows, *row; /* examples to predict: how many rows their table has, and which of them each is; NULL: all */
-    char **path;        /* of images: the file of each row, or example where there are no rows; else NULL */
+    MtcTokens *tokens;   /* windows of a file: the only field is not in an array but there, see tokens.h; else NULL */
+    int64_t first_token; /* of the first window */
+    int64_t stride;      /* of windows: elements from one to the next; 0: examples lie one behind the other */
+    int64_t rows, *row;  /* examples to predict: how many rows their table has, and which of them each is; NULL: all */
+    char **path;         /* of images: the file of each row, or example where there are no rows; else NULL */
 } MtcExamples;
 
 void mtc_examples_free(MtcExamples *examples);
@@ -21,6 +25,18 @@ size_t mtc_example_bytes(const MtcField *field);
 /* A class of the field, in the field's type. */
 void mtc_put_class(const MtcField *field, void *values, int64_t at, int64_t class_);
 int64_t mtc_class_at(const MtcField *field, const void *values, int64_t at);
+/* The first of `count` values that is no class of the field; `count`: all are. */
+int64_t mtc_find_bad_class(const MtcField *field, const void *values, int64_t count);
+
+/* So many elements of a field, `from` on, as the examples lie one after the other; one example. A fault: tokens of a file
+ * that are no classes, or a file that was changed; arrays have none. */
+int mtc_read_elements(MtcFault *fault, const MtcModel *model, const MtcExamples *examples, int field, int64_t from,
+                      int64_t count, void *values);
+int mtc_read_example(MtcFault *fault, const MtcModel *model, const MtcExamples *examples, int field, int64_t example,
+                     void *values);
+/* Leaves `count` of the examples, which[i] (NULL: the first ones), one behind the other in arrays. After a fault, all. */
+int mtc_keep_examples(MtcFault *fault, const MtcModel *model, const int64_t *which, int64_t count,
+                      MtcExamples *examples);
 
 /* What the training data decided about the meaning of the fields: learned with them, kept in checkpoints, and from then on
  * given. Owns its words; one per field. */
@@ -88,6 +104,7 @@ int mtc_idx_header(MtcFault *fault, MtcInput *input, MtcArray *array);
 int mtc_npy_header(MtcFault *fault, MtcInput *input, MtcArray *array);
 const char *mtc_stored_name(MtcStored stored);
 size_t mtc_stored_size(MtcStored stored);
+bool mtc_host_is_big_endian(void);
 
 /* The field of every example in a file. `format` is "idx" or "npy". Free *values. */
 int mtc_read_field(MtcFault *fault, MtcInput *input, const char *format, const MtcField *field, int64_t *count,

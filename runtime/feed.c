@@ -34,14 +34,22 @@ static int64_t window_rows(const MtcSession *session) {
 /* ---- filling a window ---- */
 
 typedef struct GatherJob {
-    const MtcSession *session;
+    MtcSession *session;
     const FeedWindow *window;
     int64_t first, rows; /* of the epoch's order */
     uint64_t key;
+    bool failed; /* the first that did has left its fault in the session */
 } GatherJob;
 
+static void gather_example(GatherJob *job, int field, int64_t example, char *values) {
+    MtcFault fault;
+    if (mtc_read_example(&fault, job->session->model, &job->session->feed->examples, field, example, values) &&
+        !__atomic_exchange_n(&job->failed, true, __ATOMIC_RELAXED))
+        job->session->fault = fault;
+}
+
 static void gather_task(void *context, int64_t task) {
-    const GatherJob *job = (const GatherJob *)context;
+    GatherJob *job = (GatherJob *)context;
     const MtcModel *model = job->session->model;
     const MtcFeed *feed = job->session->feed;
     const int64_t end = (task + 1) * ROWS_PER_TASK < job->rows ? (task + 1) * ROWS_PER_TASK : job->rows;
@@ -52,7 +60,7 @@ static void gather_task(void *context, int64_t task) {
         char *array = job->window->host;
         for (int f = 0; f < model->fields; f++) {
             const size_t size = mtc_example_bytes(&model->field[f]);
-            memcpy(array + (size_t)i * size, mtc_feed_example(job->session, f, (int64_t)from), size);
+            gather_example(job, f, (int64_t)from, array + (size_t)i * size);
             array += (size_t)job->rows * size;
         }
     }
@@ -70,7 +78,7 @@ static const char *upload_window(MtcSession *session, FeedWindow *window, int64_
 }
 
 static const char *fill_window(MtcSession *session, FeedWindow *window, int64_t epoch, int64_t index) {
-    GatherJob job = {session, window, index * window_rows(session), window_rows(session), 0};
+    GatherJob job = {session, window, index * window_rows(session), window_rows(session), 0, false};
     const int64_t left = session->feed->examples.count - job.first;
     const char *error = mtc_event_wait(window->copied); /* its host memory is free */
     job.rows = job.rows < left ? job.rows : left;
@@ -85,7 +93,8 @@ static const char *fill_window(MtcSession *session, FeedWindow *window, int64_t 
     mtc_range_begin("gather examples");
     mtc_parallel((job.rows + ROWS_PER_TASK - 1) / ROWS_PER_TASK, gather_task, &job);
     mtc_range_end();
-    return upload_window(session, window, job.rows);
+    window->filled = !job.failed;
+    return job.failed ? session->fault.text : upload_window(session, window, job.rows);
 }
 
 static bool holds_window(const MtcSession *session, const FeedWindow *window, int64_t epoch, int64_t index) {
@@ -136,11 +145,8 @@ const char *mtc_feed_pass(MtcSession *session, int64_t epoch_step, int64_t *step
     return error;
 }
 
-const void *mtc_feed_example(const MtcSession *session, int field, int64_t example) {
-    const MtcExamples *examples = &session->feed->examples;
-    const MtcField *of = &session->model->field[field];
-    const size_t step = (size_t)mtc_field_stride(of, examples->stride) * mtc_type_size(of->type);
-    return (const char *)examples->field[field] + (size_t)example * step;
+int mtc_feed_example(MtcSession *session, int field, int64_t example, void *values) {
+    return mtc_read_example(&session->fault, session->model, &session->feed->examples, field, example, values);
 }
 
 /* ---- beginning and end ---- */
@@ -186,12 +192,13 @@ static int upload_positions(MtcSession *session) {
     return mtc_device_fault(session, error, "the order");
 }
 
-int mtc_feed_new(MtcSession *session, MtcExamples *arrays) {
+int mtc_feed_new(MtcSession *session, MtcExamples *examples) {
     MtcFeed *feed = session->feed = (MtcFeed *)calloc(1, sizeof *feed);
     if (!feed)
         return mtc_no_memory(&session->fault, sizeof *feed, "the training data");
-    feed->examples = *arrays;
-    memset(arrays->field, 0, sizeof arrays->field);
+    feed->examples = *examples;
+    memset(examples->field, 0, sizeof examples->field);
+    examples->tokens = NULL;
     feed->examples.row = NULL;
     feed->examples.path = NULL;
     choose_window(session, feed);

@@ -12,11 +12,14 @@
 
 #include "session.h"
 
-/* The training examples become the feed's, and the session's data. `arrays` are taken: its fields are NULL then. */
-int mtc_feed_new(MtcSession *session, MtcExamples *arrays);
+/* The training examples become the feed's, and the session's data; `examples` has none then. */
+int mtc_feed_new(MtcSession *session, MtcExamples *examples);
 void mtc_feed_free(MtcSession *session);
 
-/* The window of that step is on the device for the steps enqueued next; so many of them are in it. */
+/* The errors of those below are the device's, or the text of the session's fault: of examples that stay in a file, see
+ * mtc_read_example. mtc_device_fault knows which.
+ *
+ * The window of that step is on the device for the steps enqueued next; so many of them are in it. */
 const char *mtc_feed_ready(MtcSession *session, int64_t epoch, int64_t epoch_step, int64_t *steps);
 /* Steps of that window were enqueued: the next window is copied meanwhile. */
 const char *mtc_feed_ahead(MtcSession *session);
@@ -25,7 +28,6 @@ MtcData mtc_feed_data(const MtcSession *session);
 /* The examples that begin with step `epoch_step` of a pass in the order of the data, as if all lay on the device: those of
  * the steps that are ready may be read. */
 const char *mtc_feed_pass(MtcSession *session, int64_t epoch_step, int64_t *steps, MtcData *data);
-/* An example's field, in host memory. */
-const void *mtc_feed_example(const MtcSession *session, int field, int64_t example);
+int mtc_feed_example(MtcSession *session, int field, int64_t example, void *values);
 
 #endif

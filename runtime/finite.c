@@ -114,10 +114,8 @@ static int read_example(MtcSession *session, const MtcData *data, int index, int
     const MtcField *field = &session->model->field[index];
     const size_t bytes = mtc_example_bytes(field);
     const size_t from = (size_t)(example * data->stride[index]) * mtc_type_size(field->type);
-    if (session->feed && data == &session->data[MTC_TRAIN]) {
-        memcpy(values, mtc_feed_example(session, index, example), bytes);
-        return 0;
-    }
+    if (session->feed && data == &session->data[MTC_TRAIN])
+        return mtc_feed_example(session, index, example, values);
     const char *error = mtc_download(values, (const char *)data->field[index] + from, bytes);
     return mtc_device_fault(session, error ? error : mtc_synchronize(), field->name);
 }

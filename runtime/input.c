@@ -55,16 +55,20 @@ static int open_gzip(MtcFault *fault, MtcInput *input) {
     return 0;
 }
 
+bool mtc_is_gzip(const uint8_t *bytes, size_t size) {
+    return size >= 2 && bytes[0] == 0x1F && bytes[1] == 0x8B;
+}
+
 static int open_file(MtcFault *fault, MtcInput *input) {
     struct stat status;
-    unsigned char magic[2];
+    uint8_t magic[2];
     input->plain = fopen(input->path, "rb");
     if (!input->plain)
         return mtc_fail(fault, MTC_NO_INPUT, "%s: cannot open: %s", input->path, strerror(errno));
     if (fstat(fileno(input->plain), &status) != 0 || !S_ISREG(status.st_mode))
         return mtc_fail(fault, MTC_NO_INPUT, "%s: is not a file", input->path);
     input->left = input->file_size = (size_t)status.st_size;
-    if (fread(magic, 1, 2, input->plain) == 2 && magic[0] == 0x1F && magic[1] == 0x8B) {
+    if (mtc_is_gzip(magic, fread(magic, 1, sizeof magic, input->plain))) {
         fclose(input->plain);
         input->plain = NULL;
         return open_gzip(fault, input);

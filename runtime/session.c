@@ -11,6 +11,8 @@
 int mtc_device_fault(MtcSession *session, const char *error, const char *what) {
     if (!error)
         return 0;
+    if (error == session->fault.text) /* no error of the device: a feed's examples cannot be had */
+        return session->fault.code;
     return mtc_fail(&session->fault, MTC_UNAVAILABLE, "%s: %s: %s", session->device.name, what, error);
 }
 

@@ -76,7 +76,7 @@ struct MtcSession {
     MtcTrainer *trainer; /* NULL before the first training */
 };
 
-/* 0, or a fault that says what could not be done and the device's reason. */
+/* 0, or a fault that says what could not be done and the device's reason; or the session's, if the error is its text. */
 int mtc_device_fault(MtcSession *session, const char *error, const char *what);
 /* Refused with need and free, before it is tried, when it is more than the device has. */
 int mtc_session_alloc(MtcSession *session, void **memory, size_t bytes, const char *what);

@@ -130,31 +130,10 @@ static int visit_field(MtcSession *session, const void *field, size_t bytes, boo
     return lent ? visit_lent(session, field, bytes, visit, user) : visit(session, user, field, 0, bytes);
 }
 
-/* The first of `count` classes that the field does not have; `count`: none. */
-static int64_t find_class(const MtcField *field, const void *values, int64_t count) {
-    int64_t most = 0, least = 0;
-    const int32_t *wide = (const int32_t *)values;
-    const uint16_t *half = (const uint16_t *)values;
-    const uint8_t *byte = (const uint8_t *)values;
-    for (int64_t i = 0; i < count && field->type == MTC_I32; i++) {
-        most = wide[i] > most ? wide[i] : most;
-        least = wide[i] < least ? wide[i] : least;
-    }
-    for (int64_t i = 0; i < count && field->type == MTC_U16; i++)
-        most = half[i] > most ? half[i] : most;
-    for (int64_t i = 0; i < count && field->type == MTC_U8; i++)
-        most = byte[i] > most ? byte[i] : most;
-    if (least >= 0 && most < field->classes)
-        return count;
-    for (int64_t i = 0;; i++)
-        if (mtc_class_at(field, values, i) < 0 || mtc_class_at(field, values, i) >= field->classes)
-            return i;
-}
-
 static int visit_classes(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
     const MtcField *field = (const MtcField *)user;
     const int64_t width = (int64_t)mtc_type_size(field->type), count = (int64_t)size / width;
-    const int64_t bad = find_class(field, bytes, count), at = (int64_t)from / width + bad;
+    const int64_t bad = mtc_find_bad_class(field, bytes, count), at = (int64_t)from / width + bad;
     if (bad == count)
         return 0;
     return mtc_fail(&session->fault, MTC_BAD_DATA,
@@ -213,12 +192,11 @@ static int hash_examples(MtcSession *session, const void *const *fields, const b
 /* ---- setting ---- */
 
 /* With new training examples an epoch begins, unless they are those that a resumed training had. */
-static int begin_epoch(MtcSession *session, const void *const *fields, const bool *lent) {
+static void begin_epoch(MtcSession *session) {
     session->orders = 0;
     session->last_step = 0;
     if (!session->resumed)
         session->at.epoch_step = 0;
-    return hash_examples(session, fields, lent);
 }
 
 static int check_which(MtcSession *session, int which) {
@@ -273,13 +251,19 @@ static int upload_fields(MtcSession *session, int which, const void *const *fiel
     return error ? mtc_device_fault(session, error, session->model->field[i - 1].name) : 0;
 }
 
-static int check_arrays(MtcSession *session, int which, int64_t examples, const void *const *fields) {
-    const MtcModel *model = session->model;
+static int check_example_count(MtcSession *session, int which, int64_t examples) {
     if (check_which(session, which))
         return session->fault.code;
-    if (examples < 1 || examples > INT32_MAX)
-        return mtc_fail(&session->fault, MTC_BAD_DATA, "a data set has 1 to %d examples, not %lld", INT32_MAX,
-                        (long long)examples);
+    return examples >= 1 && examples <= INT32_MAX
+               ? 0
+               : mtc_fail(&session->fault, MTC_BAD_DATA, "a data set has 1 to %d examples, not %lld", INT32_MAX,
+                          (long long)examples);
+}
+
+static int check_arrays(MtcSession *session, int which, int64_t examples, const void *const *fields) {
+    const MtcModel *model = session->model;
+    if (check_example_count(session, which, examples))
+        return session->fault.code;
     for (int i = 0; i < model->fields; i++)
         if (!fields || !fields[i])
             return mtc_fail(&session->fault, MTC_USAGE, "there is no array for the field '%s'", model->field[i].name);
@@ -287,10 +271,10 @@ static int check_arrays(MtcSession *session, int which, int64_t examples, const 
 }
 
 /* What new training data decide. Those that weights were trained on before decided what the buffers are. */
-static int begin_training_data(MtcSession *session, const void *const *fields, const bool *lent) {
+static int begin_training_data(MtcSession *session) {
     bool trained = session->at.step > 0 && !session->resumed;
-    int code = begin_epoch(session, fields, lent);
-    return code || session->measured || trained ? code : mtc_measure(session);
+    begin_epoch(session);
+    return session->measured || trained ? 0 : mtc_measure(session);
 }
 
 /* Memory for the examples, which may be there already. */
@@ -308,7 +292,9 @@ static int set_arrays(MtcSession *session, int which, int64_t examples, const vo
     if (!code)
         code = upload_fields(session, which, fields);
     if (!code && which == MTC_TRAIN)
-        code = begin_training_data(session, fields, lent);
+        code = hash_examples(session, fields, lent);
+    if (!code && which == MTC_TRAIN)
+        code = begin_training_data(session);
     if (code && session->data[which].examples)
         empty_data(session, which);
     return code;
@@ -327,22 +313,53 @@ int mtc_set_data(MtcSession *session, int which, int64_t examples, const void *c
     return mtc_lend_data(session, which, examples, fields, NULL);
 }
 
+/* ---- data that were read ---- */
+
+/* Tokens of a file: each is looked at. They go to the device, unless a feed has them; those of training are hashed. */
+static int take_tokens(MtcSession *session, int which, const MtcExamples *examples) {
+    enum { PIECE = 1 << 20 };
+    const MtcField *field = session->model->field;
+    const int64_t size = (int64_t)mtc_type_size(field->type);
+    const int64_t count = (int64_t)data_bytes(session, &session->data[which], 0) / size;
+    char *device = (char *)(uintptr_t)session->data[which].field[0];
+    char *piece = (char *)malloc((size_t)(PIECE * size));
+    MtcHash hash;
+    int code = piece ? 0 : mtc_no_memory(&session->fault, (size_t)(PIECE * size), field->name);
+    mtc_hash_begin(&hash);
+    for (int64_t from = 0; from < count && !code; from += PIECE) {
+        const int64_t tokens = count - from < PIECE ? count - from : PIECE;
+        code = mtc_read_elements(&session->fault, session->model, examples, 0, from, tokens, piece);
+        if (!code && which == MTC_TRAIN)
+            mtc_hash_add(&hash, piece, (size_t)(tokens * size));
+        if (!code && device)
+            code = mtc_device_fault(session, mtc_upload(device + from * size, piece, (size_t)(tokens * size)),
+                                    field->name);
+    }
+    free(piece);
+    if (which == MTC_TRAIN)
+        session->train_hash = mtc_hash_end(&hash);
+    return code;
+}
+
+static int take_arrays(MtcSession *session, int which, const MtcExamples *examples) {
+    const void *const *array = (const void *const *)examples->field;
+    int code = which == MTC_TRAIN && session->feed ? 0 : upload_fields(session, which, array);
+    return code || which != MTC_TRAIN ? code : hash_examples(session, array, NULL);
+}
+
 int mtc_session_set_data(MtcSession *session, int which, MtcExamples *examples) {
-    const void *array[MTC_MAX_FIELDS]; /* where the arrays are, whoever has them then */
-    memcpy(array, examples->field, sizeof array);
-    int code = check_arrays(session, which, examples->count, array);
+    const MtcExamples given = *examples; /* where the values are, whoever has them then */
+    int code = given.tokens ? check_example_count(session, which, given.count)
+                            : check_arrays(session, which, given.count, (const void *const *)given.field);
     if (code)
         return code;
     mtc_range_begin("upload examples");
-    if (wants_host(session, which, examples))
-        code = feed_from_host(session, examples);
-    else {
-        code = reserve_data(session, which, examples->count, examples->stride, NULL);
-        if (!code)
-            code = upload_fields(session, which, array);
-    }
+    code = wants_host(session, which, examples) ? feed_from_host(session, examples)
+                                                : reserve_data(session, which, given.count, given.stride, NULL);
+    if (!code)
+        code = given.tokens ? take_tokens(session, which, &given) : take_arrays(session, which, &given);
     if (!code && which == MTC_TRAIN)
-        code = begin_training_data(session, array, NULL);
+        code = begin_training_data(session);
     if (code && session->data[which].examples)
         empty_data(session, which);
     mtc_range_end();

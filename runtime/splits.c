@@ -415,7 +415,7 @@ static int read_windows_input(MtcFault *fault, const MtcModel *model, const MtcE
     if (!code)
         code = mtc_token_row_part(fault, model, origin, NULL, true, &row, examples);
     if (!code)
-        mtc_windows_apart(model, examples);
+        code = mtc_keep_examples(fault, model, NULL, examples->count, examples);
     mtc_token_row_free(&row);
     return code;
 }

@@ -1,6 +1,6 @@
 /* Examples that are windows of a row of tokens: of the characters or the bytes of a text, or of a file of tokens.
  *
- *     file -> text or tokens -> tokens in the field's type -> a part of them -> windows, which begin every `stride` tokens */
+ *     file -> text, or tokens that stay in it -> a part of the tokens -> windows, which begin every `stride` tokens */
 #ifndef MTC_WINDOWS_H
 #define MTC_WINDOWS_H
 
@@ -12,7 +12,8 @@ typedef struct MtcTokenRow {
     uint8_t *text; /* characters, until the vocabulary is known: the file's bytes; else NULL */
     size_t size;
     int64_t count;
-    void *token; /* `count` of them, in the field's type */
+    void *token;     /* `count` of them, in the field's type; or NULL, and */
+    MtcTokens *file; /* they stay in the file */
 } MtcTokenRow;
 void mtc_token_row_free(MtcTokenRow *row);
 
@@ -29,12 +30,5 @@ int mtc_token_row_encode(MtcFault *fault, const MtcModel *model, const MtcEncodi
 /* The windows within the part of the row that the split has (NULL: all of it). `last`: nobody else needs the row. */
 int mtc_token_row_part(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, const MtcSplit *split,
                        bool last, MtcTokenRow *row, MtcExamples *examples);
-
-/* Each window with tokens of its own, one behind the other. */
-void mtc_windows_apart(const MtcModel *model, MtcExamples *examples);
-
-/* The bytes of a file of tokens in the field's type; `path` for messages. */
-int mtc_parse_tokens(MtcFault *fault, const MtcField *field, const char *path, const uint8_t *bytes, size_t size,
-                     void **token, int64_t *count);
 
 #endif

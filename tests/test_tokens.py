@@ -11,7 +11,7 @@ import pytest
 from conftest import ROOT
 from runtime_library import SANITIZERS, build_program
 
-BAD_DATA = 65
+BAD_DATA, NO_INPUT = 65, 66
 
 
 @pytest.fixture(scope="session")
@@ -206,6 +206,34 @@ BAD_TOKENS = {
 def test_bad_tokens(case, read):
     content, says = BAD_TOKENS[case]
     assert says in read(content, "tokens", 50257, 65, 64, code=BAD_DATA)
+
+
+@pytest.mark.parametrize("size", [0, 1024, 5000, 5022], ids=["all", "all tokens", "a page", "within a page"])
+def test_a_file_that_becomes_shorter(size, read):
+    """Once it is open. Behind its new end, the last page reads as 0, which is a token too; further pages stop the program."""
+    message = read(file_of([*TOKENS] * 2), "tokens", 50257, 65, 64, "--cut", size, code=NO_INPUT)
+    assert message == "./data: was changed while it was read"
+
+
+def test_bytes_that_become_fewer(read):
+    assert read(bytes(20_000), "bytes", 256, 65, 64, "--cut", 10_000, code=NO_INPUT) == "./data: was changed while it was read"
+
+
+def test_a_token_that_becomes_too_large(read):
+    """Where nothing else tells that the file was changed: a token is looked at whenever it is used."""
+    says = "./data: token 500, counted from 0, is 65535; field 'window' is class[50257][65], so expected 0 to 50256"
+    assert read(file_of(TOKENS), "tokens", 50257, 65, 64, "--put", 1024 + 1000, code=BAD_DATA) == says
+
+
+def test_tokens_are_looked_at_where_they_are_used(read):
+    content = file_of([*TOKENS, 50257])
+    assert len(read(content, "tokens", 50257, 65, 64, "train:0:0.9")[0]["train"]) == 14
+    assert "token 1000" in read(content, "tokens", 50257, 65, 1, "train:0:0.9", "test:0.9:1", code=BAD_DATA)
+
+
+def test_a_compressed_file_is_in_memory(read):
+    content = gzip.compress(file_of(TOKENS))
+    assert read(content, "tokens", 50257, 65, 64, "--cut", 100)[0]["train"] == windows(TOKENS, 65, 64)
 
 
 @pytest.mark.parametrize("dtype", ["<u4", "<i8"])

@@ -5,8 +5,8 @@
 #include "dataset.h"
 #include "image.h"
 #include "table.h"
+#include "tokens.h"
 #include "vocabulary.h"
-#include "windows.h"
 #include "zip.h"
 
 #include <stdio.h>
@@ -111,19 +111,40 @@ static void check_fault(const MtcFault *fault) {
         abort();
 }
 
-static void read_tokens(const MtcField *field, const uint8_t *data, size_t size) {
-    MtcFault fault;
-    void *token;
-    int64_t count;
+/* Read in two pieces they are the same as at once. */
+static void check_tokens(const MtcField *field, const MtcTokens *tokens) {
+    const int64_t count = mtc_tokens_count(tokens), half = count / 2;
+    const size_t size = mtc_type_size(field->type);
+    uint8_t *all = (uint8_t *)malloc((size_t)count * size + 1), *pieces = (uint8_t *)malloc((size_t)count * size + 1);
+    MtcFault fault, same;
     memset(&fault, 0, sizeof fault);
-    if (mtc_parse_tokens(&fault, field, "input", data, size, &token, &count)) {
+    int code = mtc_tokens_read(&fault, tokens, 0, count, all);
+    int parts = mtc_tokens_read(&same, tokens, 0, half, pieces);
+    if (!parts)
+        parts = mtc_tokens_read(&same, tokens, half, count - half, pieces + (size_t)half * size);
+    if (code != parts || (code ? strcmp(fault.text, same.text) : memcmp(all, pieces, (size_t)count * size)))
+        abort();
+    if (code)
+        check_fault(&fault);
+    for (int64_t i = 0; i < count && !code; i++)
+        if (mtc_class_at(field, all, i) >= field->classes)
+            abort();
+    free(all);
+    free(pieces);
+}
+
+/* `data`: malloced, and taken. */
+static void read_tokens(const MtcField *field, uint8_t *data, size_t size) {
+    MtcMapped mapped = {.bytes = data, .size = size, .memory = data, .file = -1};
+    MtcTokens *tokens;
+    MtcFault fault;
+    memset(&fault, 0, sizeof fault);
+    if (mtc_tokens_new(&fault, field, "tokens", "input", &mapped, &tokens)) {
         check_fault(&fault);
         return;
     }
-    for (int64_t i = 0; i < count; i++)
-        if (mtc_class_at(field, token, i) >= field->classes)
-            abort();
-    free(token);
+    check_tokens(field, tokens);
+    mtc_tokens_free(tokens);
 }
 
 /* What is encoded and decoded again is the text. */
@@ -160,10 +181,11 @@ static void read_windows(uint8_t kind, const uint8_t *data, size_t size) {
     MtcField many = {.name = "window", .type = MTC_U16, .rank = 1, .dim = {3}, .elements = 3, .classes = 3000};
     uint8_t *copy = (uint8_t *)malloc(size ? size : 1); /* nothing lies behind it */
     memcpy(copy, data, size);
-    if (kind & 1)
+    if (kind & 1) {
         read_tokens(kind & 2 ? &few : &many, copy, size);
-    else
-        read_characters(kind & 2 ? &few : &many, (const char *)copy, size);
+        return;
+    }
+    read_characters(kind & 2 ? &few : &many, (const char *)copy, size);
     free(copy);
 }
 

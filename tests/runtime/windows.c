@@ -1,14 +1,18 @@
 /* Reads windows of a text or of tokens by a model that its arguments describe, and prints them.
  *
- *     windows FORMAT PATH CLASSES LENGTH STRIDE [--input FILE | --encode TEXT] [SPLIT:FROM:TO]...
+ *     windows FORMAT PATH CLASSES LENGTH STRIDE [--input FILE | --encode TEXT | --cut SIZE | --put AT] [SPLIT:FROM:TO]...
  *
  * Prints a line for each window: the split, then its tokens; then, on stderr, the characters. --encode prints the tokens of
- * a text, and what is decoded from them. */
+ * a text, and what is decoded from them. What another program might do to the file once it is open: --cut makes it as long
+ * as that, --put writes 65535 there and leaves its time as it was. */
 #include "vocabulary.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static MtcField field = {.name = "window", .rank = 1, .windows = true, .predicts = true};
 static MtcOrigin origin = {.paths = 1};
@@ -22,14 +26,32 @@ static void add_split(char *text) {
     split[model.splits++] = (MtcSplit){text, 0, atof(from + 1), atof(to + 1)};
 }
 
-static void print_windows(const char *name, const MtcExamples *examples) {
-    for (int64_t e = 0; e < examples->count; e++) {
-        printf("%s", name);
-        for (int64_t i = 0; i < field.elements; i++)
-            printf(" %lld", (long long)mtc_class_at(&field, examples->field[0],
-                                                    e * mtc_field_stride(&field, examples->stride) + i));
+static int print_windows(MtcFault *fault, const char *name, const MtcExamples *examples) {
+    void *window = malloc(mtc_example_bytes(&field));
+    int code = 0;
+    for (int64_t e = 0; e < examples->count && !code; e++) {
+        code = mtc_read_example(fault, &model, examples, 0, e, window);
+        printf("%s", code ? "" : name);
+        for (int64_t i = 0; i < field.elements && !code; i++)
+            printf(" %lld", (long long)mtc_class_at(&field, window, i));
         printf("\n");
     }
+    free(window);
+    return code;
+}
+
+/* What is done to the file once it is open; -1: nothing. */
+static long cut = -1, put = -1;
+
+static void change_file(const char *path) {
+    struct stat status;
+    int file = open(path, O_RDWR);
+    if (fstat(file, &status) != 0 || (cut >= 0 && ftruncate(file, cut) != 0))
+        abort();
+    const struct timespec times[] = {status.st_atim, status.st_mtim};
+    if (put >= 0 && (pwrite(file, "\xff\xff", 2, put) != 2 || futimens(file, times) != 0))
+        abort();
+    close(file);
 }
 
 static int read_splits(MtcFault *fault, MtcReading *reading, MtcEncoding *encoding, bool shown) {
@@ -39,10 +61,13 @@ static int read_splits(MtcFault *fault, MtcReading *reading, MtcEncoding *encodi
         name[i] = split[i].name;
     int code = mtc_read_splits(fault, &model, reading, encoding, name, model.splits, examples);
     for (int i = 0; i < model.splits && !code; i++) {
+        if (i == 0 && (cut >= 0 || put >= 0))
+            change_file(origin.path[0]);
         if (shown)
-            print_windows(name[i], &examples[i]);
-        mtc_examples_free(&examples[i]);
+            code = print_windows(fault, name[i], &examples[i]);
     }
+    for (int i = 0; i < model.splits; i++)
+        mtc_examples_free(&examples[i]);
     for (int k = 0; k < encoding->field[0].words && !code && shown; k++)
         fprintf(stderr, "%s\n", mtc_visible(encoding->field[0].word[k]));
     return code;
@@ -72,7 +97,7 @@ static int read_input(MtcFault *fault, MtcReading *reading, const MtcEncoding *e
     MtcExamples examples;
     int code = mtc_read_input(fault, &model, reading, encoding, &path, 1, &examples);
     if (!code)
-        print_windows("input", &examples);
+        code = print_windows(fault, "input", &examples);
     mtc_examples_free(&examples);
     return code;
 }
@@ -93,6 +118,10 @@ int main(int argc, char **argv) {
             input = argv[++i];
         else if (strcmp(argv[i], "--encode") == 0)
             text = argv[++i];
+        else if (strcmp(argv[i], "--cut") == 0)
+            cut = atol(argv[++i]);
+        else if (strcmp(argv[i], "--put") == 0)
+            put = atol(argv[++i]);
         else
             add_split(argv[i]);
     int code = read_splits(&fault, &reading, &encoding, !input && !text);
