@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "cuda/matmul.cuh"
+#include "cuda/schedule.cuh"
 #include "cuda/window.cuh"
 
 enum Kind { FORWARD, DATA, WEIGHTS, NN, NT, TN };
@@ -62,7 +63,7 @@ __device__ void multiply_and_store(const A &a, const B &b, char *shared, void *o
 }
 
 template <Kind KIND, class S, class Tile, int SLICES>
-__global__ void __launch_bounds__(THREADS) product_kernel(const void *a, const void *b, void *out, float *side) {
+__device__ void compute_product(const void *a, const void *b, void *out, float *side) {
     using T = typename Tile::Element;
     using P = typename ProductOf<KIND, S, SLICES>::Type;
     extern __shared__ __align__(1024) char shared[];
@@ -89,13 +90,42 @@ __global__ void __launch_bounds__(THREADS) product_kernel(const void *a, const v
 }
 
 template <Kind KIND, class S, class Tile, int SLICES>
+__global__ void __launch_bounds__(THREADS) product_kernel(const void *a, const void *b, void *out, float *side) {
+    compute_product<KIND, S, Tile, SLICES>(a, b, out, side);
+}
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+template <Kind KIND, class S, class Tile, int SLICES>
+__global__ void __cluster_dims__(TURN_BLOCKS) __launch_bounds__(TURN_THREADS, 1)
+    product_in_turns(const void *a, const void *b, void *out, float *side) {
+    compute_product<KIND, S, Tile, SLICES>(a, b, out, side);
+}
+#else
+template <Kind KIND, class S, class Tile, int SLICES>
+__global__ void __launch_bounds__(THREADS) product_in_turns(const void *a, const void *b, void *out, float *side) {
+    compute_product<KIND, S, Tile, SLICES>(a, b, out, side);
+}
+#endif
+
+template <Kind KIND, class S, class Tile, int SLICES>
 static int launch(const void *a, const void *b, void *out, float *side, cudaStream_t stream) {
     using P = typename ProductOf<KIND, S, SLICES>::Type;
-    constexpr int shared = product_shared<P, Tile>();
-    auto kernel = product_kernel<KIND, S, Tile, SLICES>;
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
-    kernel<<<dim3(product_tiles<P, Tile>(), SLICES), THREADS, shared, stream>>>(a, b, out, side);
-    return cudaGetLastError();
+    constexpr int tiles = product_tiles<P, Tile>(), shared = product_shared<P, Tile>();
+    const void *kernel;
+    if constexpr (takes_turns<Tile>)
+        kernel = (const void *)product_in_turns<KIND, S, Tile, SLICES>;
+    else
+        kernel = (const void *)product_kernel<KIND, S, Tile, SLICES>;
+    const Launch launch = {kernel, tiles, shared, shared, false, takes_turns<Tile>};
+    void *arguments[] = {&a, &b, &out, &side};
+    cudaLaunchConfig_t config = {};
+    config.stream = stream;
+    return Attempt()
+        .then([&] { return size_launch(launch, tiles, &config); })
+        .then([&] {
+            config.gridDim.y = SLICES;
+            return cudaLaunchKernelExC(&config, kernel, arguments);
+        })
+        .error;
 }
 
 struct Case {
@@ -103,15 +133,21 @@ struct Case {
     int (*launch)(const void *, const void *, void *, float *, cudaStream_t);
 };
 
+template <class Tile> struct Alone { using Type = Tile; };
+template <int M, int N, int K, int STAGES> struct Alone<TurnTile<M, N, K, STAGES>> {
+    using Type = typename TurnTile<M, N, K, STAGES>::Alone;
+};
 template <Kind KIND, class S, class Tile, int SLICES = 1> static constexpr Case make() {
-    return {KIND,          S::n,         S::size,
-            S::c,          S::o,         S::kernel,
-            S::stride,     SLICES,       sizeof(typename Tile::Element),
-            Tile::m,       Tile::n,      Tile::warps_m,
-            Tile::warps_n, Tile::stages, launch<KIND, S, Tile, SLICES>};
+    using Warps = typename Alone<Tile>::Type;
+    return {KIND,           S::n,         S::size,
+            S::c,           S::o,         S::kernel,
+            S::stride,      SLICES,       sizeof(typename Tile::Element),
+            Tile::m,        Tile::n,      Warps::warps_m,
+            Warps::warps_n, Tile::stages, launch<KIND, S, Tile, SLICES>};
 }
 
 template <int M, int N, int WM, int WN, int STAGES> using Bf16 = TensorTile<M, N, 64, WM, WN, STAGES, bfloat16>;
+using Turns = TurnTile<128, 128, 64, 6>;
 template <int M, int N, int WM, int WN, int STAGES> using Tf32 = TensorTile<M, N, 32, WM, WN, STAGES, float>;
 
 static const Case cases[] = {

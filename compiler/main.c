@@ -29,7 +29,8 @@ typedef struct Compilation {
     Arena *arena;
     Diag *diag;
     const Options *options;
-    Text out; /* what is printed instead of making a program */
+    InputFiles inputs; /* what is read: not to be overwritten */
+    Text out;          /* what is printed instead of making a program */
     double stage_start;
 } Compilation;
 
@@ -123,7 +124,8 @@ static bool lower(Compilation *c, Ast *ast, Lowered *model) {
     Precision asked = exact ? PRECISION_FP32 : (Precision)(o->precision - 1);
     FrontOptions front = {.settings = o->settings.at,
                           .setting_count = o->settings.count,
-                          .precision = exact || o->precision ? &asked : NULL};
+                          .precision = exact || o->precision ? &asked : NULL,
+                          .recompute = o->recompute || o->no_recompute ? &o->recompute : NULL};
     return front_check(c->diag, ast) && front_lower(c->diag, ast, &front, model);
 }
 
@@ -161,7 +163,8 @@ static Emission *emit(Compilation *c, const Ast *ast, const Plan *plan, bool cud
                            .stores_gradients = c->options->gradcheck,
                            .shared = c->options->shared,
                            .architectures = architectures,
-                           .model_hash = model_hash(c, ast, module)};
+                           .model_hash = model_hash(c, ast, module),
+                           .command = options_command(c->options, c->arena)};
     return cuda ? emit_cuda(module, plan, &options) : emit_c(module, plan, &options);
 }
 
@@ -181,10 +184,9 @@ static int build(Compilation *c, const Toolchain *tools, const Module *module, c
     const char *output = o->output   ? o->output
                          : o->shared ? arena_printf(c->arena, "%s.so", module->name)
                                      : module->name;
-    if (!driver_can_write(c->diag, output, o->input))
+    if (!output_allowed(c->diag, output, OUTPUT_PROGRAM, &c->inputs))
         return EXIT_CANT_CREATE;
     Build job = {.name = module->name,
-                 .input = o->input,
                  .output = output,
                  .keep = o->keep,
                  .jobs = o->jobs,
@@ -204,8 +206,9 @@ static int without_recompute(Compilation *c) {
     const Options *asked = c->options;
     Options options = *asked;
     options.recompute = false;
+    options.no_recompute = true;
     c->options = &options;
-    diag_note(c->diag, nowhere, "--recompute would not make the arena smaller: it is left out");
+    diag_note(c->diag, nowhere, "recompute would not make the arena smaller: it is left out");
     int status = compile(c);
     c->options = asked;
     return status;
@@ -221,7 +224,7 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
     if (wanted(c, "split", EMIT_SPLIT))
         return print_graphs(c, module);
 
-    Plan *kept = o->recompute ? recompute(c, module, machine) : NULL;
+    Plan *kept = module->recompute ? recompute(c, module, machine) : NULL;
     Programs programs = fuse_graphs(module, machine);
     if (wanted(c, "fuse", EMIT_FUSED))
         return print_programs(c, fused_print, &programs);
@@ -259,6 +262,7 @@ static int compile(Compilation *c) {
     Ast *ast = front_parse(c->diag, c->arena, c->options->input);
     if (!ast)
         return file_exists(c->options->input) ? EXIT_MODEL : EXIT_NO_INPUT;
+    front_inputs(ast, &c->inputs);
     if (wanted(c, "parse", EMIT_AST))
         return front_print(ast, &c->out), EXIT_SUCCESS;
 
@@ -303,7 +307,7 @@ static int put(Compilation *c) {
     if (!c->out.length)
         return EXIT_SUCCESS;
     if (o->output) {
-        bool may = driver_can_write(c->diag, o->output, o->input);
+        bool may = output_allowed(c->diag, o->output, OUTPUT_TEXT, &c->inputs);
         return !may                                                   ? EXIT_CANT_CREATE
                : file_write(c->arena, o->output, text, c->out.length) ? EXIT_SUCCESS
                                                                       : cannot_write(c, o->output);
@@ -333,11 +337,10 @@ static int draw_curves(Compilation *c) {
     const char *output = o->output ? o->output : "curves.svg";
     PlotRequest request = {.logs = o->logs.count, .log = o->logs.at, .axis = (PlotAxis)o->axis, .title = o->title};
     int status = plot(c->diag, &request, &c->out);
-    for (int i = 0; i < o->logs.count && !status; i++)
-        if (!driver_can_write(c->diag, output, o->logs.at[i]))
-            status = EXIT_CANT_CREATE;
     if (status)
         return status;
+    if (!output_allowed(c->diag, output, OUTPUT_SVG, &c->inputs))
+        return EXIT_CANT_CREATE;
     return file_write(c->arena, output, c->out.at, c->out.length) ? EXIT_SUCCESS : cannot_write(c, output);
 }
 
@@ -371,8 +374,16 @@ static int gradcheck(Compilation *c) {
     return status;
 }
 
+static void add_input(Compilation *c, const char *path) {
+    VEC_PUSH(c->arena, &c->inputs, ((InputFile){path, "it is the input"}));
+}
+
 static int run(Compilation *c) {
     const Options *o = c->options;
+    if (o->input)
+        add_input(c, o->input);
+    for (int i = 0; i < o->logs.count; i++)
+        add_input(c, o->logs.at[i]);
     if (o->help)
         options_help(o, &c->out);
     else if (o->plot)

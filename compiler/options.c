@@ -44,10 +44,10 @@ static const Flag flags[] = {
     VALUE("--set", 0, "NAME=VALUE", FLAG_SETTING, settings, MODEL, "value of a param of the model"),
     CHOICE("--precision", "fp32|tf32|bf16", precision, 1, MODEL,
            "what products are computed in [what the train block says, else fp32]"),
-    SWITCH(
-        "--recompute", 0, recompute, MODEL,
-        "less memory, more time: the backward pass computes again what it can without products; --emit=plan says how "
-        "much"),
+    SWITCH("--recompute", 0, recompute, MODEL,
+           "less memory, more time: the backward pass computes again what it can without products; --emit=plan says "
+           "how much [what the train block says, else no]"),
+    SWITCH("--no-recompute", 0, no_recompute, MODEL, "the backward pass keeps what it needs"),
     CHOICE("--schedule", "auto|graph|persistent", schedule, SCHEDULE_AUTO, MODEL,
            "how a training step is launched: as a CUDA graph, or in one persistent kernel [auto: the faster estimate]"),
 
@@ -280,6 +280,7 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {o->schedule != SCHEDULE_AUTO && for_cpu,
          "--schedule is of the cuda target; it does not go with the cpu target"},
         {o->summary + o->format + (o->emit != EMIT_PROGRAM) > 1, "choose one of --emit, --summary and --format"},
+        {o->recompute && o->no_recompute, "choose one of --recompute and --no-recompute"},
         {o->in_place && !o->format, "--in-place goes with --format"},
         {o->check && !o->format, "--check goes with --format"},
         {o->in_place && o->input && strcmp(o->input, "/dev/stdin") == 0, "--in-place needs a file, not standard input"},
@@ -302,6 +303,34 @@ int options_parse(Options *options, Diag *diag, int argc, char **argv) {
     }
     good = good && combinations_hold(options, diag);
     return good ? EXIT_SUCCESS : EXIT_USAGE;
+}
+
+/* ---- as they were given ---- */
+
+static void put_choice(const Flag *flag, int value, Text *out) {
+    const char *name = flag->argument;
+    for (int skipped = flag->first; skipped < value; skipped++)
+        name += strcspn(name, "|") + 1;
+    text_printf(out, " %s %.*s", flag->name, (int)strcspn(name, "|"), name);
+}
+
+static void put_flag(const Options *options, const Flag *flag, Text *out) {
+    const void *field = (const char *)options + flag->field;
+    if (flag->kind == FLAG_SWITCH && *(const bool *)field)
+        text_printf(out, " %s", flag->name);
+    else if (flag->kind == FLAG_CHOICE && *(const int *)field)
+        put_choice(flag, *(const int *)field, out);
+    for (int i = 0; flag->kind == FLAG_SETTING && i < options->settings.count; i++)
+        text_printf(out, " %s %s=%s", flag->name, options->settings.at[i].name, options->settings.at[i].value);
+}
+
+const char *options_command(const Options *options, Arena *arena) {
+    Text out = TEXT(arena);
+    text_puts(&out, options->gradcheck ? "mtc gradcheck" : "mtc");
+    for (const Flag *flag = flags; flag < flags + FLAGS; flag++)
+        if (flag->group == MODEL || (flag->field == offsetof(Options, real) && !options->gradcheck))
+            put_flag(options, flag, &out);
+    return text_string(&out);
 }
 
 /* ---- help ---- */

@@ -33,6 +33,7 @@ typedef struct Options {
     int target;         /* Target */
     int emit;           /* Emit */
     bool recompute;     /* the backward pass computes values again rather than keep them */
+    bool no_recompute;  /* it keeps them; neither: as the text says */
     int schedule;       /* Schedule */
     int real;           /* Real */
     int precision;      /* 1 + Precision; 0: as the text says */
@@ -52,6 +53,8 @@ typedef struct Options {
 
 /* Parses and checks; a wrong command line is reported. Returns 0 or EXIT_USAGE. */
 int options_parse(Options *options, Diag *diag, int argc, char **argv);
+/* "mtc --recompute --set n=3": with the flags that decide what a program computes and how. */
+const char *options_command(const Options *options, Arena *arena);
 void options_help(const Options *options, Text *out);
 /* Flag, letter, argument, group and help of each option, separated by tabs: for completion and manual page. */
 void options_list(Text *out);

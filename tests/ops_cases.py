@@ -425,6 +425,9 @@ CASES = [
     ),
     Case("cross_entropy_filler", "cross_entropy(slice(x, 0, 0, 5), label)",
          lambda x, z, e: cross_entropy(x[:, :5], one_hot(e["label"], 5)), x=(8,), classes=True, grows=True),
+    Case("cross_entropy_filler_product", "cross_entropy(slice(unembed(x, m), 0, 0, 5), label)",
+         lambda x, z, e: cross_entropy((x @ e["m"].T)[:, :5], one_hot(e["label"], 5)), x=(3,), classes=True,
+         weights={"m": (8, 3)}, grows=True),
     Case("cross_entropy_sliced", "cross_entropy(slice(x, 0, 1, 6), label)",
          lambda x, z, e: cross_entropy(x[:, 1:6], one_hot(e["label"], 5)), x=(8,), classes=True),
     Case(

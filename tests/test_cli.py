@@ -74,6 +74,7 @@ def refused(done, code, message):
         (["small.mt", "other.mt"], "two model files"),
         (["--real", "f64", "small.mt"], "--real f64 is of the cpu target"),
         (["--real", "f64", "--target", "cuda", "small.mt"], "--real f64 is of the cpu target"),
+        (["--recompute", "--no-recompute", "small.mt"], "choose one of --recompute and --no-recompute"),
         (["--schedule", "graph", "--target", "cpu", "small.mt"], "--schedule is of the cuda target"),
         (["--arch", "sm_90", "--target", "cpu", "small.mt"], "--arch names GPUs"),
         (["--emit=cu", "--target", "cpu", "small.mt"], "--emit=cu is of --target cuda"),
@@ -233,6 +234,77 @@ def test_unwritable_output(run, model, output, why):
     assert model.read_text() == MODEL
 
 
+DUMPS = ["--emit=ast", "--emit=plan", "--emit=c"]
+BUILDS = [["--target=cpu"], ["--target=cpu", "--shared"]]
+
+
+def test_a_program_replaces_programs_only(run, tmp_path):
+    (tmp_path / "notes.txt").write_text("thesis")
+    for flags in BUILDS:
+        done = run(*flags, "small.mt", "-o", "notes.txt")
+        refused(done, CANT_CREATE, "cannot write 'notes.txt': it would replace a file that is no program")
+        assert done.stderr.endswith("; choose another name with -o\n")
+    assert (tmp_path / "notes.txt").read_text() == "thesis" and not (tmp_path / "build").exists()
+    (tmp_path / "prog").write_text("")
+    for _ in "empty", "a program":
+        assert run("--target=cpu", "small.mt", "-o", "prog").returncode == 0
+        assert (tmp_path / "prog").read_bytes().startswith(b"\x7fELF")
+
+
+@pytest.mark.parametrize("flags, name", [(BUILDS[0], "small"), (BUILDS[1], "small.so")])
+def test_the_name_that_a_program_has_of_itself(flags, name, run, tmp_path):
+    (tmp_path / name).write_text("thesis")
+    refused(run(*flags, "small.mt"), CANT_CREATE, f"'{name}': it would replace a file that is no program")
+    (tmp_path / name).unlink()
+    (tmp_path / name).mkdir()
+    refused(run(*flags, "small.mt"), CANT_CREATE, f"'{name}': it is a folder; choose another name with -o")
+
+
+@pytest.mark.parametrize("flag", [*DUMPS, "--help"])
+@pytest.mark.parametrize("content", [b"\x89PNG\r\n\x1a\n\0\0", b"\x7fELF", b"x" * 5000 + b"\0"])
+def test_a_dump_replaces_text_only(content, flag, run, tmp_path):
+    (tmp_path / "other").write_bytes(content)
+    refused(run(flag, "small.mt", "-o", "other"), CANT_CREATE, "'other': it would replace a file that is no text; choose")
+    assert (tmp_path / "other").read_bytes() == content
+    (tmp_path / "other").write_text("an older dump")
+    assert run(flag, "small.mt", "-o", "other").returncode == 0
+    assert (tmp_path / "other").read_text() == run(flag, "small.mt").stdout
+
+
+READS = """include "layers.mt"
+data {
+  train = csv("rows.csv")
+  test  = csv(path = "test.csv")
+  x     : f32[2] = columns("a", "b")
+  label : class[3]
+}
+model { logits = layer(x) }
+train {
+  loss      = cross_entropy(logits, label)
+  optimizer = sgd(0.1)
+  batch     = 8
+}
+"""
+
+
+@pytest.mark.parametrize("flags", [*([dump] for dump in DUMPS), *BUILDS])
+def test_what_is_read_is_not_overwritten(flags, run, tmp_path):
+    """Files that the model includes, and its data, beside it and in the working folder, by whatever path or link."""
+    data = "it is data of the model"
+    files = {"net/model.mt": (READS, "it is the input"),
+             "net/layers.mt": ("fn layer(x) { return linear(x, 3) }\n", "the model includes it"),
+             "net/rows.csv": ("a,b,label\n", data), "rows.csv": ("a,b,label\n", data), "net/test.csv": ("a,b,label\n", data)}
+    (tmp_path / "net").mkdir()
+    for name, (text, _) in files.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "link").symlink_to("net/rows.csv")
+    for name, (text, why) in {**files, "link": files["rows.csv"], "net/../net/test.csv": files["net/test.csv"]}.items():
+        refused(run(*flags, "net/model.mt", "-o", name), CANT_CREATE, f"'{name}': {why}; choose another name with -o")
+        assert (tmp_path / name).read_text() == text
+    (tmp_path / "other.csv").write_text("")
+    assert run(*flags, "net/model.mt", "-o", "other.csv").returncode == 0
+
+
 def test_unwritable_keep(run):
     refused(run("--target", "cpu", "--keep", "/proc/none", "small.mt"), CANT_CREATE, "cannot write '/proc/none/small.c'")
 
@@ -242,10 +314,10 @@ def test_failed_compilation_keeps_the_program(run, tmp_path):
     broken = tmp_path / "broken-cc"
     broken.write_text("#!/bin/sh\necho \"$0: out of luck\"\nexit 3\n")
     broken.chmod(0o755)
-    (tmp_path / "prog").write_text("the old one")
+    (tmp_path / "prog").write_bytes(b"\x7fELF, the old one")
     done = run("--target", "cpu", "small.mt", "-o", "prog", CC=str(broken))
     refused(done, TOOL, "broken-cc: out of luck")
-    assert (tmp_path / "prog").read_text() == "the old one"
+    assert (tmp_path / "prog").read_bytes() == b"\x7fELF, the old one"
     assert "out of luck" in (tmp_path / "build/small.c.log").read_text()
     assert sorted(p.name for p in (tmp_path / "build").iterdir()) == ["small.c", "small.c.log"]
 

@@ -19,6 +19,7 @@ CASES = {
     "deep": (2, (64, 8, 8), (64, (3, 3)), (1, 1), (1, 1), (1, 1)),
     "halved": (2, (64, 8, 8), (128, (3, 3)), (2, 2), (1, 1), (1, 1)),
     "resident": (32, (64, 24, 24), (64, (3, 3)), (1, 1), (1, 1), (1, 1)),  # tiles of 288 pixels divide the images' (cuda/tensor_resident.cuh)
+    "few": (40, (3, 10, 11), (6, (5, 5)), (1, 1), (2, 2), (1, 1)),  # outputs of the filters' gradient, and a long sum
     "far": (2, (4, 4, 4), (8, (3, 3)), (3, 3), (2, 2), (1, 1)),
 }
 #        precision: largest error, of results that are about 1
@@ -100,24 +101,34 @@ def test_convolution(target, case, tmp_path):
         assert abs(got - exact).max() < limit * max(1, abs(exact).max())
 
 
+# the second: few outputs of its filters' gradient, and a long sum over pixels, which is split (cuda/deep.cuh)
+OF_FIELDS = {
+    "short": (6, (1, 9, 8), (8, (3, 3)), (1, 1), (1, 1), (1, 1)),
+    "long": (64, (1, 12, 10), (6, (5, 5)), (1, 1), (2, 2), (1, 1)),
+}
+
+
+@pytest.mark.parametrize("case", OF_FIELDS.values(), ids=OF_FIELDS)
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: "-".join(target))
-def test_convolution_of_a_data_field(target, tmp_path):
+def test_convolution_of_a_data_field(target, case, tmp_path):
     """In fp32 on a GPU, the bytes of the data set become numbers as the product loads them; around the image are zeros."""
     target, precision = target
-    case = 6, (1, 9, 8), (8, (3, 3)), (1, 1), (1, 1), (1, 1)
+    batch, (channels, rows, columns), (out, kernel), *_ = case
     path = tmp_path / "conv.mt"
-    text = model(case, (9, 8)).replace("x : f32[1, 9, 8]", "x : u8[1, 9, 8]").replace("x + shift", "1 - x / 255")
+    shape = f"[{channels}, {rows}, {columns}]"
+    text = model(case, (rows, columns)).replace(f"x : f32{shape}", f"x : u8{shape}").replace("x + shift", "1 - x / 255")
     path.write_text("".join(line for line in text.splitlines(True) if "shift" not in line))
     mtc(path, "--shared", "-o", tmp_path / "conv.so", "--keep", tmp_path, "--target", target, "--precision", precision)
     library = Library(tmp_path / "conv.so")
     random = np.random.default_rng(7)
-    x = random.integers(0, 256, (6, 1, 9, 8), dtype=np.uint8)
-    w, probe = (random.uniform(-1, 1, shape).astype(np.float32) / 3 for shape in ((8, 1, 3, 3), (6, 8, 9, 8)))
+    x = random.integers(0, 256, (batch, channels, rows, columns), dtype=np.uint8)
+    sizes = (out, channels, *kernel), (batch, out, rows, columns)
+    w, probe = (random.uniform(-1, 1, size).astype(np.float32) / 3 for size in sizes)
     library.set("y.weight", w)
     library.set_data([x, probe])
-    y = library.predict([x, probe], 8 * 9 * 8).reshape(probe.shape)
+    y = library.predict([x, probe], out * rows * columns).reshape(probe.shape)
     library.train(1, 1)
-    d_w = library.get("y.weight.momentum", w.shape) * 6
+    d_w = library.get("y.weight.momentum", w.shape) * batch
     library.close()
     expected, _, dw = convolve(1 - x / 255, w.astype(np.float64), probe.astype(np.float64), case)
     for got, exact in (y, expected), (d_w, dw):

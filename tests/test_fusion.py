@@ -67,6 +67,38 @@ def test_chain_of_maps_is_computed_where_it_is_used(mtc):
     assert list(kernels(mtc, GOLDEN / "fuse-chain.mt")) == ["loss_part", "report_loss", "update_w"]
 
 
+def test_reports_are_kernels_side_by_side(mtc):
+    """As stages of one kernel they would be computed one after another, and all would wait for the loss."""
+    reports = [[name for name in phase if name.startswith("report_")] for phase in phases(mtc, "models/sales.mt")]
+    assert reports == [["report_baseline"], ["report_loss", "report_mae"]]
+
+
+TWO_REPORTS = """\
+data {{
+  train = idx("x", "y")
+  x : f32[2]
+  y : f32[1]
+}}
+model {{
+  p = sigmoid(linear(sigmoid(linear(x, 4)), 1))
+}}
+train {{
+  loss      = mse(p, y)
+  metric    = mae(p, y)
+  optimizer = sgd(0.1)
+  batch     = {batch}
+}}
+"""
+
+
+@pytest.mark.parametrize("batch, reports", [(4, ["report_loss"]), (32, ["report_loss"]), (33, ["report_loss", "report_mae"])])
+def test_reports_of_few_examples(mtc, tmp_path, batch, reports):
+    """They are one kernel while each lane of a warp loads one number of each report."""
+    path = tmp_path / "m.mt"
+    path.write_text(TWO_REPORTS.format(batch=batch))
+    assert [name for name in kernels(mtc, path) if name.startswith("report_")] == reports
+
+
 @pytest.mark.parametrize("model", ["models/mnist.mt", GOLDEN / "plan-sharing.mt", GOLDEN / "fuse-residual.mt"], ids=str)
 def test_arena(mtc, model):
     bytes_ = totals(mtc, model)
@@ -107,6 +139,12 @@ def compiled(mtc, tmp_path):
         return done.stdout
 
     return run
+
+
+def test_sums_over_the_same_rows_are_one_kernel(compiled):
+    """The gradients of a layer norm's scale and shift."""
+    text = compiled("h = layer_norm(linear(x, 64))", "--emit=fused")
+    assert re.search(r"folds %\d+:d_h\.1\.weight %\d+:d_h\.1\.bias$", text, re.M)
 
 
 @pytest.mark.parametrize("flag", ["--emit=cu", "--emit=c"])

@@ -33,6 +33,23 @@ def test_formatted(path):
     assert run("clang-format", f"--style=file:{ROOT / '.clang-format'}", path) == path.read_text()
 
 
+@pytest.mark.parametrize("model", ["char_gpt", "cnn", "gpt2", "resnet18_cifar", "vit_tiny"])
+@pytest.mark.parametrize("stage", ["c", "cu"])
+def test_long_lines_are_broken(model, stage, mtc):
+    """All but comments and strings."""
+    lines = mtc(f"--emit={stage}", f"models/{model}.mt").stdout.splitlines()
+    assert not [line for line in lines if len(line) > 120 and '"' not in line and "//" not in line]
+
+
+@pytest.mark.parametrize("model", ["char_gpt", "cnn", "gpt2", "resnet18_cifar", "vit_tiny"])
+def test_models_are_formatted(model, mtc, tmp_path):
+    if shutil.which("clang-format") is None:
+        pytest.skip("no clang-format here")
+    path = tmp_path / "m.cu"
+    path.write_text(mtc("--emit=cu", f"models/{model}.mt").stdout)
+    assert run("clang-format", f"--style=file:{ROOT / '.clang-format'}", path) == path.read_text()
+
+
 @pytest.mark.parametrize("path", [path for path in SOURCES if path.suffix == ".c"], ids=lambda path: path.name)
 def test_c_compiles_without_warnings(path):
     run("cc", "-std=gnu11", "-fopenmp", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *INCLUDES, path)
@@ -45,6 +62,21 @@ def test_cuda_compiles_without_warnings(path, tmp_path):
     warnings = "-Wall,-Wextra,-Wno-missing-field-initializers"
     run("nvcc", "-std=c++17", "-arch=sm_90", "-c", "-Xcompiler", warnings, "-Werror", "all-warnings", *INCLUDES, path,
         "-o", tmp_path / "out.o")
+
+
+@pytest.mark.parametrize("model", sorted(path.name for path in (ROOT / "models").glob("*.mt") if "\ntrain {" in path.read_text()))
+@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+def test_other_precisions(precision, model, mtc):
+    """Every tensor that is read has a name: of tf32, also a field whose numbers a product takes as they are."""
+    done = mtc("--emit=cu", "--precision", precision, f"models/{model}")
+    assert done.returncode == 0, done.stderr
+    assert "(null)" not in done.stdout
+
+
+@pytest.mark.nvcc
+def test_tf32_compiles(mtc, tmp_path):
+    done = mtc("--precision", "tf32", "--arch", "sm_80,sm_90a", "models/xor.mt", "-o", tmp_path / "xor")
+    assert done.returncode == 0, done.stderr
 
 
 @by_name

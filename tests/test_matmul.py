@@ -8,7 +8,7 @@ import pytest
 from library import Library
 from test_ops_compiled import mtc
 
-SIZES = [(1, 1, 1), (16, 16, 16), (17, 17, 17), (1000, 1, 77), (3000, 8, 5), (256, 512, 128), (1024, 1024, 1024)]
+SIZES = [(1, 1, 1), (16, 16, 16), (17, 17, 17), (1000, 1, 77), (3000, 8, 5), (5000, 25, 6), (256, 512, 128), (1024, 1024, 1024)]
 LARGE = pytest.param((4096, 4096, 4096), marks=pytest.mark.gpu)
 TARGETS = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 LIMIT = 1e-4

@@ -242,6 +242,18 @@ def test_output_that_cannot_be_written(log, plot):
     assert "it is the input" in plot("a.jsonl", "-o", "a.jsonl", code=CANT_CREATE)
 
 
+@pytest.mark.parametrize("content", ["thesis", " <svg", "PK\0"])
+def test_only_drawings_are_replaced(content, log, plot, tmp_path):
+    log("a.jsonl", training())
+    log("thesis.odt", content)
+    message = plot("a.jsonl", "-o", "thesis.odt", code=CANT_CREATE)
+    assert "'thesis.odt': it would replace a file that is no SVG; choose another name with -o" in message
+    assert (tmp_path / "thesis.odt").read_text() == content
+    for drawing in ("", "<svg/>", "<?xml version='1.0'?><svg/>"):
+        log("curves.svg", drawing)
+        assert plot("a.jsonl", "-o", "curves.svg").tag == SVG + "svg"
+
+
 def test_help(mtc):
     text = mtc("plot", "--help").stdout
     assert text.startswith("usage: mtc plot LOG...") and "--x step|epoch|seconds" in text and "--target" not in text

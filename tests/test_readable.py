@@ -73,3 +73,20 @@ def test_two_halves_are_one_condition(code):
         for condition in re.findall(r"= ([^?;=]* \|\| [^?;=]*) \?", text):
             parts = [part.strip("() ") for part in condition.split(" || ")]
             assert len(parts) == len(set(parts)), condition
+
+
+@pytest.mark.parametrize("model", ["cnn", "char_gpt", "gpt2", "llama_tiny", "resnet18_cifar", "vit_tiny"])
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_every_kernel_has_a_name(mtc, model, target):
+    """After what it computes, or what that is for."""
+    fused = mtc("--emit=fused", f"models/{model}.mt", "--target", target).stdout
+    names = re.findall(r"^  (?:loop|contract|call) (\w+)$", fused, re.M)
+    assert len(names) > 20 and not [name for name in names if re.search(r"(^|_)(values|product)(_\d+)?$", name)]
+
+
+def test_names_of_what_the_text_does_not_name(mtc):
+    names = mtc("--emit=fused", "models/cnn.mt").stdout
+    for name in ("d_conv2_bias_partial", "conv2_reshape", "to_d_conv2_bias"):
+        assert f"  loop {name}\n" in names
+    assert "  loop to_fc\n" in mtc("--emit=fused", "models/resnet18_cifar.mt").stdout
+    assert "  contract d_h_1_mlp_c_proj_weight_slices\n" in mtc("--emit=fused", "models/char_gpt.mt").stdout

@@ -1,4 +1,4 @@
-"""--recompute: the backward pass computes values of the forward pass again. Less memory, the same numbers but for the last bit of
+"""recompute = true: the backward pass computes values of the forward pass again. Less memory, the same numbers but for the last bit of
 some: a product that is stored no more may be fused with the sum that it is added to."""
 
 import re
@@ -170,6 +170,42 @@ def test_less_memory(mtc, tmp_path, model, target):
     assert float(told[3]) == pytest.approx(100 * arena(again) / arena(kept), abs=0.05)
 
 
+@pytest.mark.parametrize("written, flags, again", [
+    ("true", [], True), ("2 > 1", [], True), ("true", ["--no-recompute"], False),
+    ("false", [], False), ("false", ["--recompute"], True),
+])
+def test_setting(mtc, tmp_path, written, flags, again):
+    """The train block says it, a flag overrides it."""
+    text = SEQUENCES.replace("PRECISION", "bf16")
+    with_setting = text.replace("  precision", f"  recompute = {written}\n  precision")
+    assert plan(mtc, tmp_path, with_setting, *flags) == plan(mtc, tmp_path, text, *["--recompute"] * again)
+
+
+def first_lines(mtc, path, *flags):
+    """What the generated program says of itself, to the list of its phases."""
+    done = mtc("--emit=c", path, *flags)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.partition("\n//   phase")[0]
+
+
+def test_the_program_says_so(mtc, tmp_path):
+    """Also the flags that it was made with: those that decide what it computes and how."""
+    path = tmp_path / "m.mt"
+    path.write_text(SEQUENCES.replace("precision = PRECISION", "recompute = true"))
+    plain, again, kept = (first_lines(mtc, path, *flags) for flags in ([], ["--recompute", "--precision", "tf32"], ["--no-recompute"]))
+    assert "compiled by mtc from" in plain and "recompute the backward pass" in plain
+    assert "compiled by mtc --precision tf32 --recompute from" in again and "products in tf32" in again
+    assert "compiled by mtc --no-recompute from" in kept and "backward pass" not in kept
+
+
+def test_gradients_are_checked(mtc, tmp_path):
+    """Those that are made of values computed again."""
+    path = tmp_path / "m.mt"
+    path.write_text(SEQUENCES.replace("precision = PRECISION", "recompute = true"))
+    done = mtc("gradcheck", path, "--", "--samples", 3)
+    assert done.returncode == 0 and "left out" not in done.stderr, done.stdout + done.stderr
+
+
 def test_what_is_kept_and_what_is_not(mtc, tmp_path):
     """Of a layer the results of products and calls wait for the backward pass; what maps make of them is made again there."""
     text = plan(mtc, tmp_path, SEQUENCES.replace("PRECISION", "bf16"), "--recompute")
@@ -199,4 +235,4 @@ def test_every_model(mtc, model, precision, target):
     assert again.returncode == 0, again.stderr
     saved = arena(again.stdout) < arena(kept.stdout)
     assert saved == ("recompute: arena" in again.stdout)
-    assert saved or (again.stdout == kept.stdout and "--recompute would not make the arena smaller" in again.stderr)
+    assert saved or (again.stdout == kept.stdout and "recompute would not make the arena smaller" in again.stderr)

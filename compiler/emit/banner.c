@@ -79,6 +79,30 @@ static void write_phases(Emitter *e, Writer *out) {
     }
 }
 
+static const char *step_text(const Emitter *e) {
+    const Program *train = e->programs[PROGRAM_TRAIN];
+    const Precision precision = e->module->precision;
+    return arena_printf(e->arena, "  step      %s in %d phase%s%s%s",
+                        scaled(e->arena, program_flops(train), 1000, "FLOP"), train->phases.count,
+                        train->phases.count == 1 ? "" : "s", precision == PRECISION_FP32 ? "" : ", products in ",
+                        precision == PRECISION_FP32 ? "" : precision_names[precision]);
+}
+
+static void write_memory(const Emitter *e, Writer *out) {
+    Arena *arena = e->arena;
+    const Plan *plan = e->plan;
+    write_comment(out, 12,
+                  arena_printf(arena,
+                               "  memory    %s arena (%s without sharing): weights %s, optimizer state %s, values %s",
+                               bytes(arena, plan->arena_bytes), bytes(arena, plan->unshared_bytes),
+                               bytes(arena, plan->weight_bytes), bytes(arena, plan->state_bytes),
+                               bytes(arena, plan->value_bytes)));
+    if (plan->kept)
+        write_comment(out, 12,
+                      arena_printf(arena, "  recompute the backward pass makes values again: %s arena without",
+                                   bytes(arena, plan->kept->arena_bytes)));
+}
+
 static void write_schedule(Emitter *e, Writer *out) {
     const Program *train = e->programs[PROGRAM_TRAIN];
     if (!e->target->schedules)
@@ -93,21 +117,13 @@ static void write_schedule(Emitter *e, Writer *out) {
 
 void write_banner(Emitter *e, Writer *out) {
     Arena *arena = e->arena;
-    const Plan *plan = e->plan;
-    const Program *train = e->programs[PROGRAM_TRAIN];
     write_comment(out, 0,
-                  arena_printf(arena, "%s: a model of %s parameters, compiled by mtc from %s", e->module->name,
-                               grouped(arena, module_parameters(e->module)), source_path(e->module)));
+                  arena_printf(arena, "%s: a model of %s parameters, compiled by %s from %s", e->module->name,
+                               grouped(arena, module_parameters(e->module)), e->options->command,
+                               source_path(e->module)));
     write_line(out, "//");
-    write_comment(out, 12,
-                  arena_printf(arena, "  step      %s in %d phase%s", scaled(arena, program_flops(train), 1000, "FLOP"),
-                               train->phases.count, train->phases.count == 1 ? "" : "s"));
-    write_comment(out, 12,
-                  arena_printf(arena,
-                               "  memory    %s arena (%s without sharing): weights %s, optimizer state %s, values %s",
-                               bytes(arena, plan->arena_bytes), bytes(arena, plan->unshared_bytes),
-                               bytes(arena, plan->weight_bytes), bytes(arena, plan->state_bytes),
-                               bytes(arena, plan->value_bytes)));
+    write_comment(out, 12, step_text(e));
+    write_memory(e, out);
     write_schedule(e, out);
     write_line(out, "//");
     write_phases(e, out);

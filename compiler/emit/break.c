@@ -5,10 +5,19 @@
 typedef struct Breaker {
     Writer *w;
     PutLine put;
+    int indent; /* of arguments that do not begin beside their "(" */
+    bool apart; /* each argument on a line of its own, as clang-format has lists of more than five */
+    int trials; /* that this one is in */
 } Breaker;
 
-static int nesting(char c) {
-    return strchr("([{", c) ? 1 : strchr(")]}", c) ? -1 : 0;
+/* 1, -1: byte k opens or closes parentheses, or the arguments of a template, inside of which no space stands beside "<" and ">". */
+static int nesting(const char *text, size_t k) {
+    char c = text[k];
+    if (c == '<')
+        return !strchr(" =<", text[k + 1]);
+    if (c == '>')
+        return k == 0 || strchr("- ", text[k - 1]) || (text[k - 1] == '>' && k > 1 && text[k - 2] == ' ') ? 0 : -1;
+    return c && strchr("([{", c) ? 1 : c && strchr(")]}", c) ? -1 : 0;
 }
 
 /* Behind the last "= " outside of all parentheses; NULL: no assignment. */
@@ -16,7 +25,7 @@ static const char *assigned(const char *text) {
     const char *last = NULL;
     int depth = 0;
     for (const char *at = text; *at; at++) {
-        depth += nesting(*at);
+        depth += nesting(text, (size_t)(at - text));
         if (depth == 0 && at > text && strncmp(at, "= ", 2) == 0 && !strchr("<>!=", at[-1]))
             last = at + 2;
     }
@@ -28,7 +37,7 @@ static size_t up_to_operator(const char *text, int prec, size_t room) {
     size_t end = 0;
     int depth = 0;
     for (const char *at = text; *at; at++) {
-        depth += nesting(*at);
+        depth += nesting(text, (size_t)(at - text));
         size_t length = (size_t)(at + 1 - text) + strcspn(at + 1, " ");
         if (depth == 0 && *at == ' ' && infix_at(at + 1) == prec && length <= room)
             end = length;
@@ -40,7 +49,7 @@ static size_t up_to_operator(const char *text, int prec, size_t room) {
 static size_t up_to_first_operator(const char *text, int prec) {
     int depth = 0;
     for (const char *at = text; *at; at++) {
-        depth += nesting(*at);
+        depth += nesting(text, (size_t)(at - text));
         size_t length = (size_t)(at + 1 - text) + strcspn(at + 1, " ");
         if (depth == 0 && *at == ' ' && infix_at(at + 1) == prec && text[length])
             return length;
@@ -52,7 +61,7 @@ static size_t up_to_first_operator(const char *text, int prec) {
 static size_t up_to_colon(const char *text) {
     int depth = 0, open = 0;
     for (const char *at = text; *at; at++) {
-        depth += nesting(*at);
+        depth += nesting(text, (size_t)(at - text));
         bool opens = depth == 0 && strncmp(at, " ? ", 3) == 0, closes = depth == 0 && strncmp(at, " : ", 3) == 0;
         open += opens - closes;
         if (closes && !open)
@@ -65,32 +74,35 @@ static size_t up_to_colon(const char *text) {
 static size_t up_to_question(const char *text) {
     int depth = 0;
     for (const char *at = text; *at; at++) {
-        depth += nesting(*at);
+        depth += nesting(text, (size_t)(at - text));
         if (depth == 0 && strncmp(at, " ? ", 3) == 0)
             return (size_t)(at + 1 - text);
     }
     ICE("'%s' has no ?", text);
 }
 
-/* Bytes up to and with the last comma within `room` that stands directly in the parentheses opened at `open`. */
+/* Bytes up to and with the last comma, or semicolon, within `room` that stands directly in the parentheses opened at `open`. */
 static size_t up_to_comma(const char *text, size_t open, size_t room) {
     size_t end = 0;
     int depth = 0;
     for (size_t k = open; text[k] && k < room; k++) {
-        depth += nesting(text[k]);
-        if (depth == 1 && text[k] == ',')
+        depth += nesting(text, k);
+        if (depth == 1 && (text[k] == ',' || text[k] == ';'))
             end = k + 1;
     }
     return end;
 }
 
-/* Where the arguments of the last call of the expression begin: behind its "(". */
+/* Where the arguments of the last call of the expression begin, or those of its template, if it has no others: behind "(". */
 static size_t arguments(const char *text) {
     size_t length = strlen(text);
-    int depth = 0;
+    int depth = 0, outside = 0; /* what is closed behind the call was opened before the text */
+    for (size_t k = 0; k < length; k++)
+        outside += nesting(text, k);
     for (size_t k = length; k > 0; k--) {
-        depth += nesting(text[k - 1]);
-        if (depth == 0 && strchr("([{", text[k - 1]))
+        depth += nesting(text, k - 1);
+        bool empty = text[k - 1] == '(' && text[k] == ')';
+        if (depth == outside && nesting(text, k - 1) > 0 && !empty)
             return k;
     }
     return 0;
@@ -100,12 +112,91 @@ static void put(const Breaker *b, int columns, const char *text) {
     b->put(b->w, columns, text, strlen(text));
 }
 
+/* ---- trying ---- */
+
+enum { MAX_NESTING = 64, TOO_LONG = 1 << 30 };
+
+/* Adds up what clang-format would be charged for the breaks, instead of writing lines. */
+typedef struct Probe {
+    Writer w; /* first: what is put is told by it */
+    int cost;
+    const char *end; /* the last word of the line before, with a space; NULL: there is none */
+    int depth, strength[MAX_NESTING];
+    unsigned broken[MAX_NESTING]; /* charges of the breaks there were, as bits */
+} Probe;
+
+/* Of a break between a word and the text that is to begin a line, as the two alone decide it; clang-format's own numbers. */
+static int charge(const char *end, const char *next) {
+    enum { OPENING = 19, CHOICE = 3, ASSIGNMENT = 2, COMMA = 1 };
+    static const int of_operator[] = {[PREC_COND] = CHOICE, [PREC_OR] = 4,   [PREC_AND] = 5,     [PREC_EQUAL] = 9,
+                                      [PREC_RELATION] = 10, [PREC_SUM] = 13, [PREC_PRODUCT] = 14};
+    int prec = infix_at(end);
+    size_t last = strlen(end) > 1 ? strlen(end) - 2 : 0;
+    if (*next == '?' || *next == ':')
+        return CHOICE;
+    if (prec >= 0)
+        return of_operator[prec];
+    return strchr(",;", end[last]) ? COMMA : nesting(end, last) > 0 ? OPENING : ASSIGNMENT;
+}
+
+static void charge_break(Probe *probe, const char *next) {
+    enum { LEVEL = 20, FIRST = 15 };
+    int within = 0, own = charge(probe->end, next);
+    unsigned *broken = &probe->broken[probe->depth];
+    for (int k = 0; k < probe->depth; k++)
+        within += probe->strength[k];
+    probe->cost += LEVEL * within + own + (*broken >> own & 1 ? 0 : FIRST);
+    *broken |= 1u << own;
+}
+
+static void count_line(Writer *w, int columns, const char *text, size_t length) {
+    Probe *probe = (Probe *)w;
+    if (probe->end)
+        charge_break(probe, text);
+    for (size_t k = 0; k < length; k++) {
+        int change = nesting(text, k);
+        if (change > 0 && probe->depth + 1 < MAX_NESTING) {
+            probe->strength[probe->depth++] = strchr("[<", text[k]) ? 10 : 1;
+            probe->broken[probe->depth] = 0;
+        } else if (change < 0 && probe->depth > 0)
+            probe->depth--;
+    }
+    const char *word = text + length;
+    while (word > text && word[-1] != ' ')
+        word--;
+    probe->end = arena_printf(w->text.arena, "%.*s ", (int)(text + length - word), word);
+    if (columns + length > LONGEST_LINE || probe->cost > TOO_LONG)
+        probe->cost = TOO_LONG;
+}
+
+typedef void Layout(const Breaker *b, int columns, const char *line, const char *value);
+
+/* What the layout's breaks cost; TOO_LONG or more: one of its lines is too long. */
+static int try_layout(const Breaker *b, Layout *layout, int columns, const char *line, const char *value) {
+    Probe probe = {.w = {.text = TEXT(b->w->text.arena)}};
+    Breaker trial = {&probe.w, count_line, b->indent, b->apart, b->trials + 1};
+    layout(&trial, columns, line, value);
+    return probe.cost;
+}
+
+/* ---- expressions ---- */
+
 static void break_expression(const Breaker *b, int columns, const char *before, const char *text);
+
+/* Between the arguments that the text begins with. */
+static int commas(const char *text) {
+    int count = 0, depth = 0;
+    for (size_t k = 0; text[k] && depth >= 0; k++) {
+        count += depth == 0 && text[k] == ',';
+        depth += nesting(text, k);
+    }
+    return count;
+}
 
 /* Bytes of the next arguments that fit on a line that starts at `columns`, with their comma; all of the rest if it fits; one,
  * if that is too long. */
 static size_t next_arguments(const Breaker *b, const char *text, int columns) {
-    size_t room = columns < LONGEST_LINE ? LONGEST_LINE - (size_t)columns : 0, all = strlen(text);
+    size_t room = columns < LONGEST_LINE && !b->apart ? LONGEST_LINE - (size_t)columns : 0, all = strlen(text);
     if (all <= room)
         return all;
     const char *inside = arena_printf(b->w->text.arena, "(%s", text);
@@ -113,13 +204,6 @@ static size_t next_arguments(const Breaker *b, const char *text, int columns) {
     for (size_t k = room + 2; !length && k <= all; k++)
         length = up_to_comma(inside, 0, k);
     return length ? length - 1 : all;
-}
-
-static int lines_of_arguments(const Breaker *b, const char *text, int columns) {
-    int lines = 1;
-    for (size_t length; text[length = next_arguments(b, text, columns)]; text += length + 1)
-        lines++;
-    return lines;
 }
 
 static bool arguments_fit(const Breaker *b, const char *text, int columns) {
@@ -130,7 +214,7 @@ static bool arguments_fit(const Breaker *b, const char *text, int columns) {
     return columns + length <= LONGEST_LINE;
 }
 
-static bool break_arguments(const Breaker *b, int columns, const char *before, const char *text);
+static bool break_arguments(const Breaker *outer, int columns, int start, const char *before, const char *text);
 
 /* `before` and some arguments; a single one that is too long goes on below, indented, so that it is told from the next. */
 static void put_piece(const Breaker *b, int columns, const char *before, const char *piece) {
@@ -140,7 +224,7 @@ static void put_piece(const Breaker *b, int columns, const char *before, const c
     if (length) {
         put(b, columns, arena_printf(b->w->text.arena, "%s%.*s", before, (int)length, piece));
         put_piece(b, aligned + 4, "", piece + length + 1);
-    } else if (strlen(piece) <= room || !break_arguments(b, columns, before, piece))
+    } else if (strlen(piece) <= room || !break_arguments(b, columns, aligned, before, piece))
         put(b, columns, arena_printf(b->w->text.arena, "%s%s", before, piece));
 }
 
@@ -152,94 +236,105 @@ static void put_arguments(const Breaker *b, const char *before, const char *text
     }
 }
 
-/* The arguments of a call below its "(", aligned with the first; or on lines of their own, if that saves one or if they
- * are too long for the other. */
-static bool break_arguments(const Breaker *b, int columns, const char *before, const char *text) {
+/* "f<a,\n  b>(" where the template's arguments have no room on one line. */
+static bool break_template(const Breaker *b, int columns, const char *head) {
+    Arena *arena = b->w->text.arena;
+    size_t open = columns + strlen(head) > LONGEST_LINE ? arguments(arena_printf(arena, "%s)", head)) : 0;
+    if (!open || head[open - 1] != '<')
+        return false;
+    put_arguments(b, arena_strndup(arena, head, open), head + open, columns);
+    return true;
+}
+
+static void lay_aligned(const Breaker *b, int columns, const char *head, const char *rest) {
+    put_arguments(b, head, rest, columns);
+}
+
+static void lay_indented(const Breaker *b, int columns, const char *head, const char *rest) {
+    if (!break_template(b, columns, head))
+        put(b, columns, head);
+    put_arguments(b, "", rest, b->indent);
+}
+
+static void lay_lone(const Breaker *b, int columns, const char *head, const char *rest) {
+    break_expression(b, columns, head, rest);
+}
+
+/* The arguments of a call below its "(", aligned with the first; or on lines of their own, indented from `start`: what costs less. */
+static bool break_arguments(const Breaker *outer, int columns, int start, const char *before, const char *text) {
+    Breaker own = {outer->w, outer->put, start + 4, false, outer->trials}, *b = &own;
     Arena *arena = b->w->text.arena;
     size_t length = strlen(text), tail = length > 2 && strcmp(text + length - 2, " {") == 0 ? 2 : 0;
     size_t open = arguments(arena_strndup(arena, text, length - tail));
     if (!open)
         return false;
     const char *head = arena_printf(arena, "%s%.*s", before, (int)open, text), *rest = text + open;
-    int aligned = columns + (int)strlen(head);
-    bool lone = aligned + strlen(rest) > LONGEST_LINE && !up_to_comma(text, open - 1, length);
-    if (text[open - 1] == '[' || lone) {
-        break_expression(b, columns, head, rest);
-        return true;
-    }
-    bool one_below = columns + 4 + strlen(rest) <= LONGEST_LINE && lines_of_arguments(b, rest, aligned) > 2;
-    if (one_below || (!arguments_fit(b, rest, aligned) && arguments_fit(b, rest, columns + 4))) {
-        put(b, columns, head);
-        put_arguments(b, "", rest, columns + 4);
-        return true;
-    }
-    put_arguments(b, head, rest, columns);
+    bool lone = columns + strlen(head) + strlen(rest) > LONGEST_LINE && !up_to_comma(text, open - 1, length);
+    own.apart = text[open - 1] == '{' && commas(rest) >= 5;
+    Layout *beside = lone || text[open - 1] == '[' ? lay_lone : lay_aligned;
+    bool call = open > 1 && (text[open - 1] == '{' || (text[open - 1] == '(' && !strchr(" ([!-", text[open - 2])));
+    bool indented =
+        call && try_layout(b, lay_indented, columns, head, rest) < try_layout(b, beside, columns, head, rest);
+    (indented ? lay_indented : beside)(b, columns, head, rest);
     return true;
-}
-
-/* ---- trying ---- */
-
-enum { MAX_NESTING = 64 };
-
-/* Counts lines instead of writing them. */
-typedef struct Probe {
-    Writer w; /* first: what is put is told by it */
-    int lines;
-    bool overflows;
-} Probe;
-
-static void count_line(Writer *w, int columns, const char *text, size_t length) {
-    Probe *probe = (Probe *)w;
-    (void)text;
-    probe->lines++;
-    probe->overflows |= columns + length > LONGEST_LINE;
-}
-
-typedef void Layout(const Breaker *b, int columns, const char *line, const char *value);
-
-/* Lines that the layout takes; 0: one of them is too long. */
-static int try_layout(const Breaker *b, Layout *layout, int columns, const char *line, const char *value) {
-    Probe probe = {.w = {.text = TEXT(b->w->text.arena)}};
-    Breaker trial = {&probe.w, count_line};
-    layout(&trial, columns, line, value);
-    return probe.overflows ? 0 : probe.lines;
 }
 
 /* ---- subscripts ---- */
 
-/* The innermost subscript that ends behind `room` bytes and begins before: where it opens and closes; 0: there is none. */
+/* The innermost subscript that ends, with an assignment behind it, behind `room` bytes and begins before: where it opens and
+ * closes; 0: there is none. */
 static size_t long_subscript(const char *text, size_t room, size_t *close) {
-    size_t open[MAX_NESTING], found = 0;
+    size_t open[MAX_NESTING];
     int depth = 0;
-    for (size_t k = 0; text[k] && !found; k++) {
-        if (nesting(text[k]) > 0 && depth < MAX_NESTING)
+    for (size_t k = 0; text[k]; k++) {
+        int change = nesting(text, k);
+        size_t end = k + (strncmp(text + k, "] =", 3) == 0 ? strlen(" =") : 0);
+        if (change < 0 && depth > 0 && depth <= MAX_NESTING && text[k] == ']' && open[depth - 1] < room && end >= room)
+            return *close = k, open[depth - 1];
+        if (change > 0 && depth < MAX_NESTING)
             open[depth] = k;
-        if (nesting(text[k]) < 0 && depth <= MAX_NESTING && text[k] == ']' && open[depth - 1] < room && k >= room) {
-            *close = k;
-            found = open[depth - 1];
-        }
-        depth += nesting(text[k]);
+        depth = depth + change > 0 ? depth + change : 0;
     }
-    return found;
+    return 0;
+}
+
+/* Bytes of an index that fit into `room`: some of its terms, with the operator behind them; else, a part of the first. */
+static size_t next_terms(Arena *arena, const char *index, int prec, bool in_term, size_t room) {
+    size_t first = up_to_first_operator(index, prec), whole = first ? first : strlen(index);
+    size_t length = in_term ? (whole <= room ? whole : 0) : up_to_operator(index, prec, room);
+    if (length)
+        return length;
+    const char *term = arena_strndup(arena, index, first ? first - strlen(" +") : whole);
+    return up_to_operator(term, precedence(term), room);
+}
+
+/* "] * c": an operator, before which a line cannot begin that a subscript was broken in. */
+static bool operator_behind(const char *text) {
+    for (; *text && strncmp(text, "= ", 2) != 0; text++)
+        if (*text == ' ' && (infix_at(text + 1) == PREC_COND || infix_at(text + 1) >= PREC_SUM))
+            return true;
+    return false;
 }
 
 /* "x[a +\n  b] = c;": the terms of an index below one another, and behind its bracket what is left. */
 static bool break_subscript(const Breaker *b, int columns, const char *text) {
     Arena *arena = b->w->text.arena;
     size_t close = 0, open = columns < LONGEST_LINE ? long_subscript(text, LONGEST_LINE - (size_t)columns, &close) : 0;
-    if (!open)
+    if (!open || operator_behind(text + close))
         return false;
-    const char *index = arena_strndup(arena, text + open + 1, close - open - 1);
+    size_t tail = strncmp(text + close, "] =", 3) == 0 ? 3 : 1;
+    const char *index = arena_strndup(arena, text + open + 1, close - open - 1),
+               *before = arena_strndup(arena, text, open + 1);
     int aligned = columns + (int)open + 1, prec = precedence(index);
-    for (const char *before = arena_strndup(arena, text, open + 1); *index; before = "") {
-        size_t room = aligned < LONGEST_LINE ? LONGEST_LINE - (size_t)aligned : 0;
-        bool last = strlen(index) + 1 <= room;
-        size_t length = last ? strlen(index) : up_to_operator(index, prec, room);
-        if (!length)
-            return false;
-        const char *end = last ? text + close : "";
-        put(b, *before ? columns : aligned, arena_printf(arena, "%s%.*s%s", before, (int)length, index, end));
-        index += length + !last;
+    for (int at = aligned; *index; before = "") {
+        size_t room = at < LONGEST_LINE ? LONGEST_LINE - (size_t)at : 0, all = strlen(index);
+        bool fits = all + tail <= room;
+        size_t length = fits ? all : next_terms(arena, index, prec, at != aligned, room);
+        bool last = fits || !length;
+        put(b, *before ? columns : at,
+            arena_printf(arena, "%s%.*s%s", before, (int)(last ? all : length), index, last ? text + close : ""));
+        at = !last && up_to_operator(index, prec, length) == length ? aligned : aligned + 4;
+        index += last ? all : length + 1;
     }
     return true;
 }
@@ -253,26 +348,26 @@ static void lay_subscript(const Breaker *b, int columns, const char *before, con
         lay_expression(b, columns, before, text);
 }
 
+/* Trials within trials would take time that doubles with each line. */
+static bool may_try(const Breaker *b) {
+    enum { MOST_TRIALS = 3 };
+    return b->trials < MOST_TRIALS;
+}
+
+static bool subscript_is_cheaper(const Breaker *b, int columns, const char *before, const char *text) {
+    const char *line = arena_printf(b->w->text.arena, "%s%s", before, text);
+    size_t close, room = columns < LONGEST_LINE ? LONGEST_LINE - (size_t)columns : 0;
+    return may_try(b) && room && long_subscript(line, room, &close) &&
+           try_layout(b, lay_subscript, columns, before, text) < try_layout(b, lay_expression, columns, before, text);
+}
+
 static void put_or_break(const Breaker *b, int columns, const char *before, const char *text) {
     if (columns + strlen(before) + strlen(text) <= LONGEST_LINE)
         put(b, columns, arena_printf(b->w->text.arena, "%s%s", before, text));
-    else if (try_layout(b, lay_expression, columns, before, text) ||
-             !try_layout(b, lay_subscript, columns, before, text))
-        lay_expression(b, columns, before, text);
-    else
+    else if (subscript_is_cheaper(b, columns, before, text))
         lay_subscript(b, columns, before, text);
-}
-
-/* "a ? b * c : d" where "? b * c" needs two lines: they begin beside the condition, and ":" stands below the "?". */
-static bool break_choice(const Breaker *b, int columns, const char *head, const char *yes, const char *no) {
-    int aligned = columns + (int)strlen(head), prec = precedence(yes);
-    size_t length = aligned < LONGEST_LINE ? up_to_operator(yes, prec, LONGEST_LINE - (size_t)aligned) : 0;
-    if (!length || prec == PREC_COND)
-        return false;
-    put(b, columns, arena_printf(b->w->text.arena, "%s%.*s", head, (int)length, yes));
-    put_or_break(b, aligned + 4, "", yes + length + 1);
-    put_or_break(b, aligned - 2, ": ", no);
-    return true;
+    else
+        lay_expression(b, columns, before, text);
 }
 
 /* A part of "a ? b : c", whose further lines are indented by `extra`. */
@@ -319,22 +414,46 @@ static void lay_beside(const Breaker *b, int columns, const char *before, const 
     put_part(b, columns + (int)strlen(head) - 2, ": ", choice.no, 4);
 }
 
-static bool break_condition(const Breaker *b, int columns, const char *before, const char *text) {
-    if (precedence(text) != PREC_COND)
-        return false;
+/* "a ? b *" on a line, the rest of "b * c" below it, indented, and ": d" below the "?". */
+static void lay_choice(const Breaker *b, int columns, const char *before, const char *text) {
     Arena *arena = b->w->text.arena;
     Choice choice = choice_of(arena, text);
-    int inner = columns + (int)strlen(before) + 4;
-    bool fits = inner + strlen("? ") + strlen(choice.yes) <= LONGEST_LINE;
     const char *head = arena_printf(arena, "%s%s ? ", before, choice.condition);
-    if (!fits && break_choice(b, columns, head, choice.yes, choice.no))
-        return true;
-    int parts = try_layout(b, lay_parts, columns, before, text),
-        beside = try_layout(b, lay_beside, columns, before, text);
-    if (beside && (!parts || beside < parts))
-        lay_beside(b, columns, before, text);
-    else
-        lay_parts(b, columns, before, text);
+    int aligned = columns + (int)strlen(head), prec = precedence(choice.yes);
+    bool apart = aligned < LONGEST_LINE && prec != PREC_COND;
+    size_t length = apart ? up_to_operator(choice.yes, prec, LONGEST_LINE - (size_t)aligned) : 0;
+    if (!length) {
+        put(b, columns, arena_printf(arena, "%s%s", before, text));
+        return;
+    }
+    put(b, columns, arena_printf(arena, "%s%.*s", head, (int)length, choice.yes));
+    put_or_break(b, aligned + 4, "", choice.yes + length + 1);
+    put_or_break(b, aligned - 2, ": ", choice.no);
+}
+
+/* The layout that costs least, of equal ones the first. */
+static Layout *cheapest(const Breaker *b, Layout *const *layouts, int count, int columns, const char *line,
+                        const char *value) {
+    Layout *best = layouts[0];
+    if (!may_try(b))
+        return best;
+    int least = try_layout(b, best, columns, line, value);
+    for (int k = 1; k < count; k++) {
+        int cost = try_layout(b, layouts[k], columns, line, value);
+        best = cost < least ? layouts[k] : best;
+        least = cost < least ? cost : least;
+    }
+    return best;
+}
+
+#define CHEAPEST(b, layouts, columns, line, value)                                                                     \
+    cheapest(b, layouts, (int)(sizeof(layouts) / sizeof *(layouts)), columns, line, value)
+
+static bool break_condition(const Breaker *b, int columns, const char *before, const char *text) {
+    static Layout *const layouts[] = {lay_parts, lay_beside, lay_choice};
+    if (precedence(text) != PREC_COND)
+        return false;
+    CHEAPEST(b, layouts, columns, before, text)(b, columns, before, text);
     return true;
 }
 
@@ -344,29 +463,21 @@ static void break_expression(const Breaker *b, int columns, const char *before, 
         return;
     int prec = precedence(text), aligned = columns + (int)strlen(before);
     size_t length = aligned < LONGEST_LINE ? up_to_operator(text, prec, LONGEST_LINE - (size_t)aligned) : 0;
-    size_t first = *text == '(' ? up_to_first_operator(text, prec) : 0;
+    size_t first = up_to_first_operator(text, prec);
     if (!length && !first) {
-        if (!break_arguments(b, columns, before, text))
+        int start = columns + (*before == '?' || *before == ':' ? 2 : 0);
+        if (!break_arguments(b, columns, start, before, text))
             put(b, columns, arena_printf(b->w->text.arena, "%s%s", before, text));
         return;
     }
     if (length)
         put(b, columns, arena_printf(b->w->text.arena, "%s%.*s", before, (int)length, text));
     else
-        put_or_break(b, columns, before, arena_strndup(b->w->text.arena, text, length = first));
+        put_part(b, columns, before, arena_strndup(b->w->text.arena, text, length = first), 4);
     put_or_break(b, aligned, "", text + length + 1);
 }
 
-/* Lines of a sum, or of another chain of operators, that starts at `columns`; 0: a piece is too long. */
-static int lines_of_pieces(const char *text, int columns) {
-    int prec = precedence(text), lines = 1;
-    for (size_t length; columns + strlen(text) > LONGEST_LINE; text += length + 1, lines++) {
-        length = columns < LONGEST_LINE ? up_to_operator(text, prec, LONGEST_LINE - (size_t)columns) : 0;
-        if (!length)
-            return 0;
-    }
-    return lines;
-}
+/* ---- statements ---- */
 
 /* What is assigned stands behind the last line of a subscript, here or on the left. */
 static void lay_behind(const Breaker *b, int columns, const char *line, const char *value) {
@@ -383,29 +494,15 @@ static void lay_below(const Breaker *b, int columns, const char *line, const cha
     put_or_break(b, columns + 4, "", value);
 }
 
-static void lay_out(const Breaker *b, int columns, const char *line, const char *value) {
-    const char *before = arena_strndup(b->w->text.arena, line, (size_t)(value - line));
-    int aligned = lines_of_pieces(value, columns + (int)strlen(before)), below = lines_of_pieces(value, columns + 4);
-    if (below != 1 && ((aligned && aligned <= below + 1) || !below)) {
-        break_expression(b, columns, before, value);
-        return;
-    }
-    b->put(b->w, columns, before, strlen(before) - 1);
-    put_or_break(b, columns + 4, "", value);
+/* It stands beside what it is assigned to. */
+static void lay_beside_it(const Breaker *b, int columns, const char *line, const char *value) {
+    break_expression(b, columns, arena_strndup(b->w->text.arena, line, (size_t)(value - line)), value);
 }
 
-/* Where a subscript is too long for a line, the way that takes the fewest. */
+/* The cheapest way. */
 static void break_assignment(const Breaker *b, int columns, const char *line, const char *value) {
-    static Layout *const layouts[] = {lay_out, lay_behind, lay_below};
-    Layout *best = lay_out;
-    int fewest = try_layout(b, best, columns, line, value);
-    for (size_t k = 1, fits = fewest > 0; !fits && k < sizeof layouts / sizeof *layouts; k++) {
-        int lines = try_layout(b, layouts[k], columns, line, value);
-        bool better = lines && (!fewest || lines < fewest);
-        fewest = better ? lines : fewest;
-        best = better ? layouts[k] : best;
-    }
-    best(b, columns, line, value);
+    static Layout *const layouts[] = {lay_beside_it, lay_behind, lay_below};
+    CHEAPEST(b, layouts, columns, line, value)(b, columns, line, value);
 }
 
 /* "auto out = [&](int i) { x; };" */
@@ -456,7 +553,7 @@ static bool break_declaration(const Breaker *b, const char *line) {
 }
 
 void break_line(Writer *w, int columns, const char *line, PutLine put_line) {
-    Breaker b = {w, put_line};
+    Breaker b = {w, put_line, columns + 4, false, 0};
     const char *value = assigned(line);
     bool fits = columns + strlen(line) <= LONGEST_LINE, comment = strncmp(line, "//", 2) == 0;
     bool members = *line == '{' && between_members(line), string = strchr(line, '"');

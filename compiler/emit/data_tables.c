@@ -4,7 +4,6 @@
 /* Writes an array of strings, called `name` or the like; returns what it is called, NULL (in C) when it is empty. Lists of
  * several lines, which clang-format would put into columns, have an item a line and its number behind it. */
 static const char *write_strings(Emitter *e, const char *name, const char *const *strings, int count, Writer *out) {
-    enum { FEW = 5 };
     if (!count)
         return "NULL";
     const char **items = NEW_ARRAY(e->arena, const char *, count);
@@ -18,7 +17,7 @@ static const char *write_strings(Emitter *e, const char *name, const char *const
         VEC_PUSH(e->arena, &notes,
                  ((Note){arena_printf(e->arena, "%s,", items[k]), arena_printf(e->arena, "%d", k + 1)}));
     }
-    if (count <= FEW || length <= LONGEST_LINE)
+    if (length <= LONGEST_LINE)
         write_list(out, arena_printf(e->arena, "%s = {", head), items, count, "};");
     else
         write_notes(out, head, &notes);

@@ -36,23 +36,6 @@ static bool cannot_write(Diag *diag, const char *path, const char *why) {
     return false;
 }
 
-bool driver_can_write(Diag *diag, const char *path, const char *input) {
-    Arena *arena = diag_arena(diag);
-    struct stat status;
-    bool exists = stat(path, &status) == 0;
-    if (exists && S_ISDIR(status.st_mode))
-        return cannot_write(diag, path, "it is a folder");
-    if (exists && path_same(path, input))
-        return cannot_write(diag, path, "it is the input");
-    if (exists && !S_ISREG(status.st_mode))
-        return cannot_write(diag, path, "it is no regular file");
-    const char *trial = file_temporary(arena, path);
-    if (!trial)
-        return cannot_write(diag, path, strerror(errno));
-    unlink(trial);
-    return true;
-}
-
 /* ---- the command ---- */
 
 /* "sm_80;sm_90+ptx": machine code for each, and PTX of the last. */

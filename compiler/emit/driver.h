@@ -9,15 +9,11 @@
 
 typedef struct Build {
     const char *name;   /* of the generated source, without ending: "mnist" */
-    const char *input;  /* the model file: never overwritten */
-    const char *output; /* the program */
+    const char *output; /* the program: output_allowed */
     const char *keep;   /* folder for the generated source */
     int jobs;           /* 0: one per processor */
     bool shared, standalone, cached, verbose;
 } Build;
-
-/* Can `path` be written? Reported before the work begins. */
-bool driver_can_write(Diag *diag, const char *path, const char *input);
 
 /* `emission`: what emit/ wrote; a standalone build compiles it as one file. Returns the exit code. */
 int driver_build(Diag *diag, const Toolchain *tools, const Build *build, const Emission *emission);

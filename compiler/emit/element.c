@@ -53,6 +53,18 @@ const char *stored_element(Emitter *e, const Node *n, const Index *at) {
     return arena_printf(e->arena, "%s%s[%s]", e->target->member, name, index_offset(e->arena, at, &shape));
 }
 
+const char *element_offset(Arena *arena, const char *element) {
+    const char *from = strchr(element, '[') + 1;
+    return arena_strndup(arena, from, strlen(from) - 1);
+}
+
+const char *element_address(Arena *arena, const char *element) {
+    const char *offset = element_offset(arena, element);
+    int name = (int)(strchr(element, '[') - element);
+    return strcmp(offset, "0") == 0 ? arena_printf(arena, "%.*s", name, element)
+                                    : arena_printf(arena, "%.*s + %s", name, element, offset);
+}
+
 const char *loaded_element(const Body *body, const Node *n, const Index *at) {
     Shape shape = sizes_shape(body->e->sizes, n);
     return n->op->table == TABLE_FIELD ? field_element(body, n, at, &shape) : stored_element(body->e, n, at);

@@ -10,6 +10,9 @@ const Known *find_known(const Body *body, const Node *n, const char *key);
 const char *once_in_row(const Body *body, const char *text);
 /* Of what is_loaded: "t.h[i * H + j]", "t.image[row(batch, i) * IMAGE + j]". */
 const char *loaded_element(const Body *body, const Node *n, const Index *at);
+/* "i * H + j" of "t.h[i * H + j]", and "t.h + i * H + j" */
+const char *element_offset(Arena *arena, const char *element);
+const char *element_address(Arena *arena, const char *element);
 /* Of a row's vector: the index along its inner axes only. */
 const char *vector_element(Emitter *e, const Known *known, const Index *at);
 const char *knob_member(const Emitter *e, const Node *knob);

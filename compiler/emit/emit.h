@@ -13,6 +13,7 @@ typedef struct EmitOptions {
     bool shared;               /* a library: no main */
     const char *architectures; /* CUDA: "sm_90" or "sm_75;sm_80+ptx"; C: "" */
     const char *model_hash;    /* hex */
+    const char *command;       /* "mtc --recompute": with the flags that decide what is computed and how */
 } EmitOptions;
 
 typedef struct Emission {

@@ -33,6 +33,14 @@ typedef struct RowVector {
     unsigned inner;
 } RowVector;
 
+/* A row of an operand that stages read from shared memory. */
+typedef struct HeldRow {
+    const char *name, *type, *extent; /* logits_row, bfloat16, 50304 */
+    const char *address;              /* where it lies: "t.logits + i * 50304" */
+    const char *stages;               /* what the stages are called */
+    const char *bytes;                /* of shared memory, the team's and the row's: "h_wanted_bytes" */
+} HeldRow;
+
 /* Where C and CUDA C++ differ. Everything else is the same text. */
 typedef struct Target {
     const char *name;   /* "cuda" */
@@ -73,6 +81,8 @@ typedef struct Target {
     /* A kernel of rows. */
     void (*rows)(Body *row, const char *rows, const Writer *lines, Writer *out);
     void (*row_vectors)(Body *row, const RowVector *vectors, int count);
+    /* The stages, which read a row where it is held. Targets whose blocks have memory of their own. */
+    void (*hold)(const HeldRow *held, const Writer *stages, Writer *out);
     /* "for (...)" over an extent, `variable` counting by `lanes`. */
     const char *(*loop)(const Body *row, const char *variable, const char *extent, int lanes);
     /* Before the loop over the terms of the sum `name`; NULL: nothing to do. */

@@ -76,22 +76,9 @@ static void widen(Arena *arena, Term *term, const char *guard) {
         widen(arena, term->operand[k], guard_below(arena, term, term->guard));
 }
 
-/* "i * H + j" of "t.h[i * H + j]", and "t.h + i * H + j" */
-static const char *offset_in(Arena *arena, const char *element) {
-    const char *from = strchr(element, '[') + 1;
-    return arena_strndup(arena, from, strlen(from) - 1);
-}
-
-static const char *address_of(Arena *arena, const char *element) {
-    const char *offset = offset_in(arena, element);
-    int name = (int)(strchr(element, '[') - element);
-    return strcmp(offset, "0") == 0 ? arena_printf(arena, "%.*s", name, element)
-                                    : arena_printf(arena, "%.*s + %s", name, element, offset);
-}
-
 /* The lanes' elements lie side by side. */
 static bool is_pack(const Body *body, const char *element) {
-    return body->lane.count && lane_step(&body->lane, offset_in(body->e->arena, element)) == LANES_NEIGHBOURS;
+    return body->lane.count && lane_step(&body->lane, element_offset(body->e->arena, element)) == LANES_NEIGHBOURS;
 }
 
 static bool differs_by_lane(const Body *body, const char *text) {
@@ -144,22 +131,23 @@ static void read_ahead(Body *body, Term *term, const char *text, int lanes) {
 
 /* "t.h[at]" for "t.h[i * H + j]" */
 static const char *with_named_place(Body *lane, const char *element) {
-    const char *offset = offset_in(lane->e->arena, element);
+    const char *offset = element_offset(lane->e->arena, element);
     const char *type = strstr(offset, "int64_t") || strstr(offset, "row(") ? "int64_t" : "int";
     int name = (int)(strchr(element, '[') - element);
     return arena_printf(lane->e->arena, "%.*s[%s]", name, element, named(lane, offset, 48, type, "at"));
 }
 
-static void describe_load(Body *body, Term *term, const Index *at) {
+/* Of an element of memory, or of a row that is held in shared memory. */
+static void describe_load(Body *body, Term *term, const char *element) {
     const Node *n = term->node;
     Arena *arena = body->e->arena;
-    const char *element = loaded_element(body, n, at);
     bool pack = is_pack(body, element) && !(term->guard && differs_by_lane(body, term->guard));
-    bool reads_place = strchr(offset_in(arena, element), '[');
+    bool reads_place = strchr(element_offset(arena, element), '[');
     if (pack && !body->reads && !(term->guard && reads_place))
         element = with_named_place(body, element);
-    const char *text = pack ? arena_printf(arena, "load_pack<%d>(%s)", body->lane.count, address_of(arena, element))
-                            : in_lane(arena, &body->lane, element);
+    const char *text = in_lane(arena, &body->lane, element);
+    if (pack)
+        text = arena_printf(arena, "load_pack<%d>(%s)", body->lane.count, element_address(arena, element));
     if (n->type.dtype == DT_BOOL && body->e->target->stored_condition)
         text = substitute(arena, body->e->target->stored_condition, &text, 1);
     if (body->reads && !term->guard && !(!pack && differs_by_lane(body, text))) {
@@ -177,10 +165,12 @@ static void describe(Body *body, Term *term, const Known *known, const Index *at
     Emitter *e = body->e;
     const Node *n = term->node;
     term->plain = true;
-    if (known) {
+    if (known && known->inner && n == body->kernel->held) {
+        describe_load(body, term, vector_element(e, known, at));
+    } else if (known) {
         term->pattern = known->inner ? vector_element(e, known, at) : known->text;
     } else if (is_loaded(body->kernel, n)) {
-        describe_load(body, term, at);
+        describe_load(body, term, loaded_element(body, n, at));
     } else if (n->op->table == TABLE_KNOB) {
         term->pattern = knob_member(e, n);
     } else if (n->op->c) {
@@ -460,7 +450,7 @@ static void add_lane_output(Body *lane, const Output *output, Outputs *of_lane, 
         const char *there = known_pack(lane, output), *name = there;
         if (!there)
             name = names_claim(&lane->outer->names, local_name(arena, output->node));
-        VEC_PUSH(arena, stores, ((PackStore){output->node, name, address_of(arena, output->to), !there}));
+        VEC_PUSH(arena, stores, ((PackStore){output->node, name, element_address(arena, output->to), !there}));
         if (there)
             return;
         result.to = arena_printf(arena, "%s[v]", name);

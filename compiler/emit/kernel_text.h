@@ -40,6 +40,8 @@ Index index_in_stage(Emitter *e, const Stage *stage, const Index *row, const Ind
 const char *fold_statement(Arena *arena, const Node *reduction, const char *name);
 /* What the reduction is folded into: claimed by who asks first, its equation or its declaration. */
 const char *fold_name(Body *row, const Node *reduction);
+/* Symbol of the number of elements of a row of what the kernel holds. */
+const char *held_extent(Emitter *e, const Kernel *kernel);
 bool every_row_exists(const Kernel *kernel);
 /* i counts the rows, j the elements of a row. */
 Index stage_index(Body *body, const Stage *stage, const char *j);

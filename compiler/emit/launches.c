@@ -3,10 +3,6 @@
 #include "emit/row.h"
 #include "pass/tile.h"
 
-/* A launch of its own costs 2 us where nothing hides it; in one with others, a kernel has the registers and the shared
- * memory of the one that needs most. */
-static const double long_kernel = 5e-6;
-
 /* A launch. Those that have the same kernels, with other tensors, are one function: `like` is the first of them. */
 struct Launch {
     const Program *program;
@@ -43,19 +39,20 @@ static Launch *launch_with(Emitter *e, int first, const Kernel *kernel) {
 
 /* Kernels that are one function go together: what is long is said of the one that is written. */
 static bool is_long(const Emitter *e, const Kernel *kernel, const Machine *machine) {
-    return kernel_seconds(written_function(e, kernel)->kernel, machine) >= long_kernel;
+    return kernel_is_long(written_function(e, kernel)->kernel, machine);
 }
 
 /* In a graph, the phase's long kernels are launches of their own, those of one function together, and the others one more;
- * in a persistent kernel there is only one. */
+ * in a persistent kernel there is only one. Products in turns have blocks of their own. */
 static void add_phase(Emitter *e, const Program *program, int phase) {
     const Phase *all = &program->phases.at[phase];
     Launch rest = {0};
     int count = 0, first = e->launches.count;
     for (int k = 0; k < all->kernels.count; k++) {
         Kernel *kernel = all->kernels.at[k];
-        bool alone = !program_is_persistent(e, program) && is_long(e, kernel, program->machine);
-        Launch *same = alone ? launch_with(e, first, kernel) : &rest;
+        bool turns = takes_turns(e, kernel);
+        bool alone = turns || (!program_is_persistent(e, program) && is_long(e, kernel, program->machine));
+        Launch *same = turns ? NULL : alone ? launch_with(e, first, kernel) : &rest;
         add_kernel(e, same ? same : add_launch(e, program, phase, count++), kernel);
     }
     if (rest.kernels.kernels.count)
@@ -184,14 +181,23 @@ static const char *tiles_of(Emitter *e, const Launch *launch, int count) {
     return count ? text_string(&sum) : "0";
 }
 
-/* Bytes of shared memory: what the kernel takes that takes most. */
-static void write_shared(Emitter *e, const Launch *launch, Writer *out) {
+static bool holds_rows(const Launch *launch) {
+    for (int g = 0; g < launch->groups.count; g++)
+        if (launch->groups.at[g].function->kernel->held)
+            return true;
+    return false;
+}
+
+/* Bytes of shared memory, of what the kernel takes that takes most: "shared", or with rows that are held, "wanted". */
+static void write_bytes(Emitter *e, const Launch *launch, bool wanted, Writer *out) {
     const char **all = NEW_ARRAY(e->arena, const char *, launch->groups.count);
     int count = 0;
     for (int g = 0; g < launch->groups.count; g++)
         if (takes_shared(launch->groups.at[g].function->kernel))
-            all[count++] = arena_printf(e->arena, "%s_shared_bytes", launch->groups.at[g].function->name);
-    const char *head = arena_printf(e->arena, "constexpr int %s_shared_bytes =", launch->name);
+            all[count++] = arena_printf(e->arena, "%s_%s_bytes", launch->groups.at[g].function->name,
+                                        wanted && launch->groups.at[g].function->kernel->held ? "wanted" : "shared");
+    const char *head =
+        arena_printf(e->arena, "constexpr int %s_%s_bytes =", launch->name, wanted ? "wanted" : "shared");
     Text list = TEXT(e->arena);
     for (int k = 0; k < count; k++)
         text_printf(&list, "%s%s", k ? ", " : "", all[k]);
@@ -213,7 +219,9 @@ static bool all_share(const Emitter *e, const Launch *launch) {
 
 static void write_needs(Emitter *e, const Launch *launch, Writer *out) {
     write_line(out, "constexpr int %s_tiles = %s;", launch->name, tiles_of(e, launch, launch->groups.count));
-    write_shared(e, launch, out);
+    write_bytes(e, launch, false, out);
+    if (holds_rows(launch))
+        write_bytes(e, launch, true, out);
     if (!all_share(e, launch))
         write_line(out, "constexpr int %s_sharing = %s; // of the tiles use shared memory", launch->name,
                    tiles_of(e, launch, sharing_groups(launch)));
@@ -221,12 +229,43 @@ static void write_needs(Emitter *e, const Launch *launch, Writer *out) {
 
 /* ---- the step ---- */
 
+static bool in_turns(Emitter *e, const Launch *launch) {
+    return takes_turns(e, launch->kernels.kernels.at[0]);
+}
+
+/* It has a name for its type, apart from the step's. */
+static bool has_type(Emitter *e, const Launch *launch) {
+    return launch->times > 1 || holds_rows(launch) || in_turns(e, launch);
+}
+
+/* "using train_9_launch = InTurns<Phase<train_9, train_9_tiles, train_9_shared_bytes>>;" */
+static void write_turns_type(Emitter *e, const Launch *launch, Writer *out) {
+    const char *name = launch->name, *phase = launch->beside ? "Beside" : "Phase";
+    const char *type = arena_printf(e->arena, "InTurns<%s<%s, %s_tiles, %s_shared_bytes>>;", phase, name, name, name);
+    const char *whole = arena_printf(e->arena, "using %s_launch = %s", name, type);
+    if (strlen(whole) <= LONGEST_LINE)
+        write_line(out, "%s", whole);
+    else
+        write_line(out, "using %s_launch =\n    %s", name, type);
+}
+
+/* "using train_9_launch = Phase<train_9, train_9_tiles, train_9_shared_bytes>;" */
+static void write_type(Emitter *e, const Launch *launch, Writer *out) {
+    const char *name = launch->name, *phase = launch->beside ? "Beside" : "Phase";
+    const char *sharing = all_share(e, launch) ? "tiles" : "sharing";
+    const char *arguments[] = {
+        name, arena_printf(e->arena, "%s_tiles", name), arena_printf(e->arena, "%s_shared_bytes", name),
+        arena_printf(e->arena, "%s_%s", name, sharing), arena_printf(e->arena, "%s_wanted_bytes", name)};
+    int count = holds_rows(launch) ? 5 : all_share(e, launch) ? 3 : 4;
+    write_list(out, arena_printf(e->arena, "using %s_launch = %s<", name, phase), arguments, count, ">;");
+}
+
 /* "Phase<train_9, train_9_tiles, train_9_shared_bytes>", "Again<train_9_launch, 2>" */
 static const char *launch_type(Emitter *e, const Launch *launch) {
     const Launch *first = &e->launches.at[launch->like];
     if (launch->again)
         return arena_printf(e->arena, "Again<%s_launch, %d>", first->name, launch->again);
-    if (first->times > 1)
+    if (has_type(e, first))
         return arena_printf(e->arena, "%s_launch", first->name);
     const char *sharing = all_share(e, launch) ? "" : arena_printf(e->arena, ", %s_sharing", launch->name);
     return arena_printf(e->arena, "%s<%s, %s_tiles, %s_shared_bytes%s>", launch->beside ? "Beside" : "Phase",
@@ -260,9 +299,10 @@ static void write_launch(Emitter *e, const Launch *launch, Writer *out) {
     if (launch->times > 1)
         write_first_places(e, launch, out);
     write_function(e, launch, out);
-    if (launch->times > 1)
-        write_line(out, "using %s_launch = %s<%s, %s_tiles, %s_shared_bytes>;", launch->name,
-                   launch->beside ? "Beside" : "Phase", launch->name, launch->name, launch->name);
+    if (in_turns(e, launch))
+        write_turns_type(e, launch, out);
+    else if (has_type(e, launch))
+        write_type(e, launch, out);
     write_blank(out);
 }
 

@@ -1,5 +1,6 @@
 /* Kernels of rows: stage after stage, each a loop over the row's extent. */
 #include "emit/chains.h"
+#include "emit/element.h"
 #include "emit/program.h"
 
 /* ---- indices ---- */
@@ -150,7 +151,9 @@ static void introduce(Body *row, const Stage *stage) {
     if (row->kernel->stages.count > 1)
         write_stage_equations(row, stage, &equations);
     if (equations.lines.count) {
-        write_blank(row->out);
+        bool begins_braces = row->kernel->held && !row->out->lines.count;
+        if (!begins_braces)
+            write_blank(row->out);
         write_all(row->out, &equations);
     }
 }
@@ -337,6 +340,59 @@ const char *row_count(Emitter *e, const Kernel *kernel) {
     return shape_product(e->arena, &kept, 0, kept.type.rank);
 }
 
+static void write_stages(Body *row) {
+    for (int s = 0; s < row->kernel->stages.count; s++) {
+        const Stage *stage = &row->kernel->stages.at[s];
+        if (stage->inner)
+            write_loop_stage(row, stage);
+        else
+            write_once(row, stage);
+    }
+    if (row->e->target->schedules) {
+        Shape shape = row_shape(row->e, row->kernel);
+        name_chains(row, &shape, row->out);
+    }
+}
+
+/* ---- a row in shared memory ---- */
+
+const char *held_extent(Emitter *e, const Kernel *kernel) {
+    Shape shape = sizes_shape(e->sizes, kernel->held);
+    int rows = kernel_row_axes(kernel, &shape.type);
+    return shape_product(e->arena, &shape, rows, shape.type.rank - rows);
+}
+
+static HeldRow claim_held(Body *row) {
+    Emitter *e = row->e;
+    const Kernel *kernel = row->kernel;
+    Shape shape = sizes_shape(e->sizes, kernel->held);
+    int axes = kernel_row_axes(kernel, &shape.type), inner = shape.type.rank - axes;
+    Shape rows = shape_slice(&shape, 0, axes);
+    Index first = index_linear(&rows, "i");
+    index_push(&first, inner, "0");
+    const char *name = names_claim(&row->names, arena_printf(e->arena, "%s_row", local_name(e->arena, kernel->held)));
+    const char *element = stored_element(e, kernel->held, &first);
+    body_know_vector(row, kernel->held, name, ((1u << inner) - 1) << axes);
+    return (HeldRow){.name = name,
+                     .stages = names_claim(&row->names, "stages"),
+                     .type = c_type(e, kernel->held->type.dtype),
+                     .extent = held_extent(e, kernel),
+                     .bytes = arena_printf(e->arena, "%s_wanted_bytes", row->name),
+                     .address = element_address(e->arena, element)};
+}
+
+/* The stages as a function of where the row is held. */
+static void write_held(Body *row) {
+    HeldRow held = claim_held(row);
+    Writer *out = row->out, stages = writer_like(out);
+    row->out = &stages;
+    write_stages(row);
+    row->out = out;
+    row->e->target->hold(&held, &stages, out);
+}
+
+/* ---- kernels ---- */
+
 void write_rows(Body *kernel) {
     Arena *arena = kernel->e->arena;
     const Target *target = kernel->e->target;
@@ -354,17 +410,10 @@ void write_rows(Body *kernel) {
     claim_vectors(&row);
     if (row.vectors.count)
         target->row_vectors(&row, row.vectors.at, row.vectors.count);
-    for (int s = 0; s < kernel->kernel->stages.count; s++) {
-        const Stage *stage = &kernel->kernel->stages.at[s];
-        if (stage->inner)
-            write_loop_stage(&row, stage);
-        else
-            write_once(&row, stage);
-    }
-    if (target->schedules) {
-        Shape shape = row_shape(kernel->e, kernel->kernel);
-        name_chains(&row, &shape, &lines);
-    }
+    if (kernel->kernel->held)
+        write_held(&row);
+    else
+        write_stages(&row);
     write_per_row(&row, &lines, &before_gate, &first);
     write_all(&first, target->schedules ? &before_gate : &lines);
     row.before_gate = &first;

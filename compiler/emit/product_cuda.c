@@ -8,6 +8,12 @@ static bool on_tensor_cores(const Kernel *kernel) {
     return kernel->tile.warps_m > 0;
 }
 
+/* A persistent kernel has blocks of another size. */
+bool takes_turns(Emitter *e, const Kernel *kernel) {
+    return kernel->cls == KERNEL_CONTRACT && kernel->tile.turns && epilogue_lanes(e, kernel) > 1 &&
+           !program_is_persistent(e, program_of(e, kernel));
+}
+
 static bool reads_images(const Kernel *kernel) {
     return kernel->a.kind == OPERAND_WINDOW || kernel->b.kind == OPERAND_WINDOW;
 }
@@ -17,12 +23,16 @@ static void write_cut(Emitter *e, const Kernel *kernel, Writer *out) {
     static const char *const ways[] = {[FEED_STAGED] = "panels in shared memory (cuda/staged.cuh)",
                                        [FEED_PIPELINED] = "panels copied ahead to shared memory (cuda/pipelined.cuh)",
                                        [FEED_THIN] = "straight from memory (cuda/thin.cuh)",
-                                       [FEED_DIRECT] = "no panels in shared memory (cuda/direct.cuh)"};
+                                       [FEED_DIRECT] = "no panels in shared memory (cuda/direct.cuh)",
+                                       [FEED_DEEP] = "a thread has steps of k of its own (cuda/deep.cuh)"};
     const Tile *tile = &kernel->tile;
     const char *slices = tile->slices > 1 ? arena_printf(e->arena, ", %d slices of k", tile->slices) : "";
     const char *share = arena_printf(e->arena, "%d x %d a thread%s", tile->tm, tile->tn, slices);
     const char *way = ways[product_feed(kernel)];
-    if (on_tensor_cores(kernel)) {
+    if (takes_turns(e, kernel)) {
+        share = "one a group of four warps, in turns";
+        way = "bf16 on tensor cores, panels copied ahead by the hardware (cuda/tensor_turns.cuh)";
+    } else if (on_tensor_cores(kernel)) {
         share = arena_printf(e->arena, "%d x %d a warp", tile->m / tile->warps_m, tile->n / tile->warps_n);
         way = arena_printf(e->arena, "%s on tensor cores, panels copied ahead to shared memory (cuda/tensor.cuh)",
                            kernel->math == MATH_BF16 ? "bf16" : "tf32");
@@ -56,9 +66,13 @@ static int first_warp(Emitter *e, const Kernel *kernel) {
     return warps % WARPS;
 }
 
-/* "Tile<128, 64, 16, 8, 4>", "TensorTile<128, 128, 64, 2, 4, 4, bfloat16>" */
+/* "Tile<128, 64, 16, 8, 4>", "TensorTile<128, 128, 64, 2, 4, 4, bfloat16>", "TurnTile<128, 128, 64, 6>" */
 static const char *tile_type(Emitter *e, const Kernel *kernel, int warp) {
     const Tile *tile = &kernel->tile;
+    if (tile->turns) {
+        const char *type = arena_printf(e->arena, "TurnTile<%d, %d, %d, %d>", tile->m, tile->n, tile->k, tile->stages);
+        return takes_turns(e, kernel) ? type : arena_printf(e->arena, "%s::Alone", type);
+    }
     if (on_tensor_cores(kernel))
         return arena_printf(e->arena, "TensorTile<%d, %d, %d, %d, %d, %d, %s>", tile->m, tile->n, tile->k,
                             tile->warps_m, tile->warps_n, tile->stages,
@@ -160,7 +174,7 @@ static const char *window_text(Body *kernel, const Operand *operand, const char 
     write_line(kernel->out, "// outputs, taps, stride, dilation, pad, spread");
     const char *rows = write_axis(kernel, "Rows", &windows, &view->attr.sweep[0], 1);
     const char *columns = write_axis(kernel, "Columns", &windows, &view->attr.sweep[1], 2);
-    if (operand_is_computed(operand)) {
+    if (operand->computed) {
         const char *image = shape_product(e->arena, &images, 1, 3);
         const char *of_field = gathered_text(kernel, view->in[0], operand->buffer, image);
         at = names_claim(&kernel->names, "images");
@@ -188,7 +202,7 @@ static const char *matrix_text(Emitter *e, const Operand *operand, const Shape *
 static const char *operand_text(Body *kernel, const Operand *operand) {
     Emitter *e = kernel->e;
     Shape value = sizes_shape(e->sizes, operand->value), shape = shape_slice(&value, value.type.rank - 2, 2);
-    const Buffer *buffer = operand_is_computed(operand) ? NULL : plan_buffer(e->plan, operand->buffer);
+    const Buffer *buffer = operand->computed ? NULL : plan_buffer(e->plan, operand->buffer);
     const char *at = buffer ? arena_printf(e->arena, "t.%s", tensor_name(e, buffer)) : NULL, *text;
     switch (operand->kind) {
     case OPERAND_COMPUTED: text = gathered_text(kernel, operand->value, operand->buffer, shape.symbol[1]); break;

@@ -55,6 +55,8 @@ void write_includes(Emitter *e, const Include *includes, int count, Writer *out)
 const char *write_epilogues(Body *kernel);
 /* Neighbours in j that a call of the epilogue takes; 1: no vectors. */
 int epilogue_lanes(Emitter *e, const Kernel *kernel);
+/* product_cuda.c: a product in turns, in a launch of its own. */
+bool takes_turns(Emitter *e, const Kernel *kernel);
 /* "auto out = [&](int i, int j, float sum) { ... };", on one line if it has one statement. */
 void write_lambda(Writer *out, const char *head, const Writer *lines);
 

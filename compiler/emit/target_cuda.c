@@ -81,6 +81,9 @@ static void declare_rows(Emitter *e, const Kernel *kernel, const char *name, Wri
         write_line(out, "constexpr int %s_row_floats = %s; // that a row keeps from stage to stage", name, floats);
     write_line(out, "constexpr int %s_shared_bytes = team_shared<%s>(%s);", name, team,
                floats ? arena_printf(e->arena, "%s_row_floats", name) : "0");
+    if (kernel->held)
+        write_line(out, "constexpr int %s_wanted_bytes = with_row<%s>(%s_shared_bytes, %s);", name,
+                   c_type(e, kernel->held->type.dtype), name, held_extent(e, kernel));
 }
 
 /* ---- calls of the library ---- */
@@ -134,8 +137,17 @@ static const char *execution(const Emitter *e) {
                         train->schedule == SCHEDULE_PERSISTENT ? persistent : graph);
 }
 
+static bool holds_rows(const Emitter *e) {
+    for (int p = 0; p < e->plan->program_count; p++)
+        for (int k = 0; k < e->programs[p]->kernels.count; k++)
+            if (e->programs[p]->kernels.at[k]->held)
+                return true;
+    return false;
+}
+
 static void includes(Emitter *e, Writer *out) {
-    static const Include all[] = {
+    enum { ALWAYS = 7, MOST = ALWAYS + 2 };
+    Include all[MOST] = {
         {"cuda/batch.cuh", "row: the example in a row of the batch; share: its part in a mean"},
         {"cuda/math.cuh", "relu, sigmoid ..."},
         {"cuda/matmul.cuh", "matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)"},
@@ -143,9 +155,12 @@ static void includes(Emitter *e, Writer *out) {
         {"cuda/schedule.cuh", "phases as one persistent kernel or as a CUDA graph"},
         {"cuda/team.cuh", "the threads of a row"},
         {"cuda/repeated.cuh", "a kernel again and again, alone"},
-        {"cuda/recorded.cuh", "the launches of a token as a CUDA graph"},
     };
-    int count = (int)(sizeof all / sizeof *all) - !e->module->decode; /* the last one is for tokens */
+    int count = ALWAYS;
+    if (e->module->decode)
+        all[count++] = (Include){"cuda/recorded.cuh", "the launches of a token as a CUDA graph"};
+    if (holds_rows(e))
+        all[count++] = (Include){"cuda/hold.cuh", "rows that are read from shared memory"};
     write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
     write_includes(e, all, count, out);
     write_line(out, "\n#include <algorithm>");
@@ -279,6 +294,13 @@ static void row_vectors(Body *row, const RowVector *vectors, int count) {
         write_line(row->out, "float *%s = %s + %s;", vectors[k].name, vectors[k - 1].name, vectors[k - 1].extent);
 }
 
+static void hold(const HeldRow *held, const Writer *stages, Writer *out) {
+    Arena *arena = out->text.arena;
+    write_line(out, "// they all read the row: from shared memory, if a block may have so much");
+    write_lambda(out, arena_printf(arena, "auto %s = [&](const %s *%s)", held->stages, held->type, held->name), stages);
+    write_line(out, "hold_row<%s>(%s, shared, %s, %s);", held->extent, held->address, held->bytes, held->stages);
+}
+
 static const char *loop(const Body *row, const char *variable, const char *extent, int lanes) {
     Team team = row->kernel->team;
     const char *v = variable;
@@ -351,6 +373,7 @@ const Target target_cuda = {
     .library = library,
     .rows = rows,
     .row_vectors = row_vectors,
+    .hold = hold,
     .loop = loop,
     .fold = fold,
     .once = once,

@@ -6,9 +6,9 @@ static const char *const program_flags[] = {
 #define FLAG(field, name, ...) name,
 #include "../../runtime/flags.def"
     "help"};
-static const char *const train_keys[] = {"loss",       "metric",    "optimizer",  "batch",    "epochs", "seed",
-                                         "predict",    "clip_norm", "clip_value", "ema",      "freeze", "no_decay",
-                                         "accumulate", "monitor",   "patience",   "precision"};
+static const char *const train_keys[] = {"loss",       "metric",    "optimizer",  "batch",     "epochs",   "seed",
+                                         "predict",    "clip_norm", "clip_value", "ema",       "freeze",   "no_decay",
+                                         "accumulate", "monitor",   "patience",   "precision", "recompute"};
 
 enum { MAX_PARAMS = 32, MAX_CALLS = 100 };
 

@@ -7,6 +7,7 @@
 #define MTC_FRONT_H
 
 #include "ir/op.h"
+#include "support/output.h"
 
 typedef struct Ast Ast;
 
@@ -19,6 +20,7 @@ typedef struct FrontOptions {
     const ParamSetting *settings;
     int setting_count;
     const Precision *precision; /* instead of the text's; or NULL */
+    const bool *recompute;      /* likewise */
 } FrontOptions;
 
 typedef struct Lowered {
@@ -29,6 +31,9 @@ typedef struct Lowered {
 
 /* Reads the file and what it includes. NULL when it cannot be read or has syntax errors (all reported). */
 Ast *front_parse(Diag *diag, Arena *arena, const char *path);
+
+/* Adds the files that it includes, and those of its data where they may lie: some of these paths name none. */
+void front_inputs(const Ast *ast, InputFiles *inputs);
 
 /* Blocks, names, calls. False when something is wrong. */
 bool front_check(Diag *diag, Ast *ast);

@@ -85,8 +85,11 @@ static void add_settings(Lowering *l, Frame *frame) {
     m->epochs = (int)whole_setting(frame, "epochs", DEFAULT_EPOCHS, 1, 1 << 24);
     m->seed = (uint64_t)whole_setting(frame, "seed", 0, 0, (int64_t)1 << 53);
     m->patience = (int)whole_setting(frame, "patience", 0, 1, 1 << 24);
-    Precision written = training_precision(l->diag, ast_find_block(l->ast, "train"));
-    m->precision = l->precision ? *l->precision : written;
+    const Block *train = ast_find_block(l->ast, "train");
+    Precision precision = training_precision(l->diag, train);
+    bool recompute = training_recompute(frame, train);
+    m->precision = l->precision ? *l->precision : precision;
+    m->recompute = l->recompute ? *l->recompute : recompute;
 }
 
 /* ---- loss, metrics, prediction ---- */
@@ -345,6 +348,7 @@ bool front_lower(Diag *diag, Ast *ast, const FrontOptions *options, Lowered *out
                       .arena = ast->arena,
                       .ast = ast,
                       .precision = options->precision,
+                      .recompute = options->recompute,
                       .fixed = found,
                       .naming = true};
         fixed = found;

@@ -24,6 +24,7 @@ typedef struct Lowering {
     Arena *arena;
     const Ast *ast;
     const Precision *precision; /* instead of the text's; or NULL */
+    const bool *recompute;      /* likewise */
     Module *module;
     Graph *g;
     uint64_t fixed;   /* params that earlier rounds found to decide a shape: constants in this round */
@@ -101,9 +102,11 @@ int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, int64_t l
 
 /* What products are computed in; the training and the evaluation alike. */
 Precision training_precision(Diag *diag, const Block *train);
-/* The optimizer and what comes before and after it, in the training graph. */
+/* The backward pass is to compute values again: the truth of `recompute`, false without it. */
+bool training_recompute(Frame *frame, const Block *train);
 /* What the block says, for logs: "loss = ...\noptimizer = ..."; without comments, in single spaces. */
 const char *training_text(Arena *arena, const Block *train);
+/* The optimizer and what comes before and after it, in the training graph. */
 void training_numbers(Frame *frame, const Block *train, Training *out);
 /* What the settings choose by name: weights that are frozen or not decayed, the report that is watched. Requires the names
  * of weights and reports. */

@@ -50,21 +50,33 @@ void training_numbers(Frame *frame, const Block *train, Training *out) {
     frame->l->scheduling = false;
 }
 
-/* ---- words ---- */
+/* ---- how it is compiled ---- */
 
 Precision training_precision(Diag *diag, const Block *train) {
-    static const char *const names[] = {"fp32", "tf32", "bf16"};
-    enum { COUNT = sizeof names / sizeof *names };
     const Stmt *s = block_find(train, "precision");
     if (!s)
         return PRECISION_FP32;
     const Expr *e = s->value;
     const char *word = e->kind == EXPR_NAME ? e->name.text : "";
-    for (int i = 0; i < COUNT; i++)
-        if (strcmp(word, names[i]) == 0)
+    for (int i = 0; i < PRECISIONS; i++)
+        if (strcmp(word, precision_names[i]) == 0)
             return (Precision)i;
-    diag_error(diag, e->span, "precision is fp32, tf32 or bf16%s", suggestion(diag_arena(diag), word, names, COUNT));
+    diag_error(diag, e->span, "precision is fp32, tf32 or bf16%s",
+               suggestion(diag_arena(diag), word, precision_names, PRECISIONS));
     return PRECISION_FP32;
+}
+
+bool training_recompute(Frame *frame, const Block *train) {
+    Stmt *s = block_find(train, "recompute");
+    if (!s)
+        return false;
+    Value v = eval_setting(frame, s->value);
+    bool known = v.kind == VALUE_BOOL && !v.varies;
+    if (!known && v.kind != VALUE_ERROR)
+        diag_error(frame->l->diag, s->value->span, "recompute is true or false, not %s",
+                   value_kind_text(frame->l->arena, &v));
+    value_fix(frame->l->module, &v);
+    return known && v.number != 0;
 }
 
 /* ---- patterns of names ---- */

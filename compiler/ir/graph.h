@@ -175,7 +175,8 @@ typedef struct NamedSize {
 } NamedSize;
 
 /* What products are computed in: strict fp32; fp32 numbers rounded to tf32 on their way in; numbers stored as bf16. Sums are fp32. */
-typedef enum Precision { PRECISION_FP32, PRECISION_TF32, PRECISION_BF16 } Precision;
+typedef enum Precision { PRECISION_FP32, PRECISION_TF32, PRECISION_BF16, PRECISIONS } Precision;
+extern const char *const precision_names[PRECISIONS]; /* as the text has them */
 
 struct Module {
     Arena *arena;
@@ -186,6 +187,7 @@ struct Module {
     int epochs; /* defaults of the program's flags */
     uint64_t seed;
     Precision precision;
+    bool recompute;       /* the backward pass computes values again rather than keep them */
     const char *training; /* the train block: a line "optimizer = adam(lr)" for each of its settings */
     VEC(Weight) weights;
     VEC(Weight) states;

@@ -1,5 +1,7 @@
 #include "ir/op.h"
 
+const char *const precision_names[PRECISIONS] = {"fp32", "tf32", "bf16"};
+
 Module *module_new(Arena *arena, Diag *diag) {
     Module *module = NEW(arena, Module);
     module->arena = arena;

@@ -203,6 +203,20 @@ static Node *cross_entropy(Graph *g, Node *x, Node *q, bool sums_to_one) {
     return sub(g, log_sum, score);
 }
 
+static bool is_product(const Node *n) {
+    while (n->op->flags & OP_CONTIGUOUS)
+        n = n->in[0];
+    return n->op->cls == OP_CONTRACT;
+}
+
+/* `wide` where it is a score, elsewhere a number far below any. A product's columns are all finite if the scores are, so that
+ * the others can be lowered instead of replaced: their gradient is 0 as it is, and no element is asked for. */
+static Node *lower_others(Graph *g, Node *wide, Node *is_score, double far_below) {
+    Node *low = graph_constant(g, far_below);
+    return is_product(wide) ? add(g, wide, select(g, is_score, graph_constant(g, 0), low))
+                            : select(g, is_score, wide, low);
+}
+
 /* Scores that are the first of a few more, which a product has for tensor cores' sake (unembed): all of them, the others far
  * below any score. So what is read and the gradient that is written have the product's own rows. */
 static Node *with_filler(Graph *g, Node *x) {
@@ -217,7 +231,7 @@ static Node *with_filler(Graph *g, Node *x) {
         return x;
     Node *count = graph_cast(g, graph_constant(g, (double)x->type.dim[axis]), DT_I32);
     Node *is_score = op2(g, "lt", graph_iota(g, &wide->type, axis), count);
-    return select(g, is_score, wide, graph_constant(g, far_below));
+    return lower_others(g, wide, is_score, far_below);
 }
 
 static Value build_cross_entropy(Call *call) {

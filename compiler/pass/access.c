@@ -76,6 +76,13 @@ Access access_input(Arena *arena, const Node *n, int k, const Access *at) {
     }
 }
 
+Access access_own(Arena *arena, int rank) {
+    Access at = {{0}};
+    for (int axis = 0; axis < rank; axis++)
+        at.index[axis] = arena_printf(arena, "i%d", axis);
+    return at;
+}
+
 bool access_equal(const Access *a, const Access *b, int rank) {
     for (int axis = 0; axis < rank; axis++)
         if (strcmp(a->index[axis], b->index[axis]) != 0)

@@ -15,6 +15,8 @@ typedef struct Access {
 
 /* The elements of input k that element `at` of n reads. A view may also have a guard, which does not matter here. */
 Access access_input(Arena *arena, const Node *n, int k, const Access *at);
+/* "i0", "i1", ...: an element of a node of that rank. */
+Access access_own(Arena *arena, int rank);
 bool access_equal(const Access *a, const Access *b, int rank);
 
 typedef enum Walk { WALK_DEEPER, WALK_STOP, WALK_FAIL } Walk;

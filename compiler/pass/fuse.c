@@ -8,6 +8,7 @@ enum {
     THIN_WORK = 4 << 20, /* ... times rows: what re-reading it from cache may cost */
     ROW_FLOATS = 4096,   /* that a row may keep for its products: 16 KB, of the 48 that a block has for sure */
     LONE_ROW = 4096,     /* elements that one block may handle alone */
+    SHORT_ROW = 32,      /* elements: one for each lane of a warp */
     MANY_ROWS = 16384,
     HIGH_COLUMNS = 1 << 18, /* elements */
     MAX_FOLDS = 32          /* in one kernel: each stage computes again what lies between it and memory */
@@ -456,6 +457,12 @@ static unsigned last_axis(const Type *type) {
     return 1u << (type->rank - 1);
 }
 
+/* A lone row, as of the reports of a step, belongs to one warp, which would compute several sums one after another, where kernels
+ * run side by side; but numbers that its lanes load at once are summed together in the time of one sum. */
+static bool takes_siblings(const Kernel *kernel) {
+    return kernel->cls == KERNEL_LOOP && (kernel->rows > 1 || type_elements(&kernel->full) <= SHORT_ROW);
+}
+
 /* Sums over the same axes of values of the same shape are stages of one kernel, when none waits for the other. */
 static Kernel *sibling(Fusion *f, const Kernel *latest, Node *n) {
     enum { NEAR = 8 };
@@ -463,7 +470,7 @@ static Kernel *sibling(Fusion *f, const Kernel *latest, Node *n) {
     int first = latest ? latest->id + 1 : 0, last = program->kernels.count - 1;
     for (int i = last; i >= first && i > last - NEAR; i--) {
         Kernel *kernel = program->kernels.at[i];
-        if (kernel->cls == KERNEL_LOOP && kernel->inner == n->attr.axes &&
+        if (takes_siblings(kernel) && kernel->inner == n->attr.axes &&
             type_same_shape(&kernel->full, &n->in[0]->type) && fits(f, kernel, n))
             return kernel;
     }
@@ -581,10 +588,10 @@ Program *fuse(Graph *graph, const Machine *machine) {
     int updates = first_update(graph);
     for (int i = 0; i < graph->nodes.count; i++) {
         if (i == updates)
-            fusion_recompute(&f, false);
+            fusion_inline(&f, false);
         place_node(&f, graph->nodes.at[i]);
     }
-    fusion_recompute(&f, true);
+    fusion_inline(&f, true);
     fusion_ride(&f);
     number_kernels(program);
     fusion_stages(&f);

@@ -62,7 +62,7 @@ bool epilogue_fits(Fusion *f, const Kernel *kernel, const Node *map);
 bool fold_fits(Fusion *f, const Kernel *kernel, const Node *sum);
 
 /* Takes the home from stored maps of values that their readers load anyway: each reader computes them. */
-void fusion_recompute(Fusion *f, bool complete); /* `complete`: no kernel will grow any more */
+void fusion_inline(Fusion *f, bool complete); /* `complete`: no kernel will grow any more */
 /* Moves reductions over the contracted axis of a product's operand into the product's kernel. */
 void fusion_ride(Fusion *f);
 /* Fills `stages` of the LOOP kernels, whose nodes and stores are known. */

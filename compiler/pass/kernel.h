@@ -65,13 +65,11 @@ typedef struct Operand {
     Node *value;        /* the contraction's input */
     Node *buffer;       /* what is read: a leaf or a stored node; batch stride 0 if unbatched */
     Node *view;         /* WINDOW, FILTER: between the reshapes; or NULL */
+    bool computed;      /* a map of the data field `buffer`, or windows of one, applied as it is loaded */
     bool batched;       /* has the contraction's batch axes */
     int64_t rows, cols; /* as stored */
     bool transposed;    /* stored as [k, m] (operand a) or [n, k] (operand b) */
 } Operand;
-
-/* A map of a data field, or windows of one, applied as it is loaded. */
-bool operand_is_computed(const Operand *operand);
 
 /* How a product is cut: a block computes m x n outputs in steps of k; a thread tm x tn of them. When fewer than 256
  * threads cover the tile, the others take slices of k, and the slices are added in order. */
@@ -79,6 +77,7 @@ typedef struct Tile {
     int m, n, k, tm, tn;
     int slices;                   /* 256 * tm * tn / (m * n) */
     int warps_m, warps_n, stages; /* on tensor cores: how its 8 warps share the tile, panels under way; else 0 */
+    bool turns;                   /* cuda/tensor_turns.cuh: blocks stay for many tiles */
 } Tile;
 
 /* What multiplies. */
@@ -118,6 +117,7 @@ struct Kernel {
     int lanes; /* rows, neighbours in memory, that a thread computes at once, as vector code; 1: it is none */
     int depth; /* TEAM_COLUMN: threads that share a row */
     VEC(Stage) stages;
+    const Node *held; /* TEAM_BLOCK: the operand whose row the block copies to shared memory, for its stages; or NULL */
 
     int64_t tiles;
     double flops, bytes; /* per step: arithmetic, and memory traffic if every buffer is touched once */
@@ -140,12 +140,16 @@ typedef struct Machine {
     const char *name;        /* "cuda", "cpu" */
     Form form;               /* the part of it that is used */
     int multiprocessors;     /* 132 */
+    int resident;            /* blocks of a multiprocessor that work while another waits for memory, at most */
     bool blocks;             /* a tile is the work of a block of 256 threads, not of one thread */
     bool computed_operands;  /* contractions can compute an operand while loading it */
     double clock;            /* cycles per second */
     double flops, bandwidth; /* per second: fp32 FMA counted as two; bytes */
     double barrier, launch;  /* seconds: barrier over all blocks; CUDA graph node */
     double latency;          /* cycles of a tile until its first numbers are there and its last are stored */
+    double cache;            /* bytes that all multiprocessors share */
+    int block_memory;        /* bytes of shared memory that a block can have */
+    int most_blocks;         /* at a time, of a multiprocessor */
 } Machine;
 extern const Machine machine_cuda, machine_cpu;
 
@@ -188,11 +192,17 @@ void schedule_print(const Program *program, Text *out);
 /* The buffer is among the kernel's loads. */
 bool kernel_reads(const Kernel *kernel, const Node *buffer);
 
+/* LOOP: a row is a piece of memory, of what has the kernel's full shape. */
+bool kernel_folds_trailing_axes(const Kernel *kernel);
+
+/* LOOP: so many of the first axes of a value of this type count the kernel's rows; -1: none do. */
+int kernel_row_axes(const Kernel *kernel, const Type *type);
+
 /* CONTRACT: the stored node belongs to the side reduction's epilogue (shape [m] or [n]), not to the product's. */
 bool kernel_stores_side(const Kernel *kernel, const Node *stored);
 
 /* How the operands of a product reach the threads: as kernels_lib/cuda/matmul.cuh decides. */
-typedef enum Feed { FEED_STAGED, FEED_PIPELINED, FEED_DIRECT, FEED_THIN } Feed;
+typedef enum Feed { FEED_STAGED, FEED_PIPELINED, FEED_DIRECT, FEED_DEEP, FEED_THIN } Feed;
 Feed product_feed(const Kernel *kernel);
 
 /* "bn1.mean" of a value that the text does not name, by what it is and what it serves; NULL: nobody said what it is. */

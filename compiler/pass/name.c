@@ -1,4 +1,5 @@
-/* Kernels are named after what they store: `h`, `d_h_weight`, `logits_to_d_h`, `update_w`, `report_loss`. */
+/* Kernels are named after what they store: `h`, `d_h_weight`, `logits_to_d_h`, `update_w`, `report_loss`. What the text does not
+ * name is called after what it is made for: `d_h_bias_partial`, `to_logits`. */
 #include "pass/fuse.h"
 
 #include <ctype.h>
@@ -38,29 +39,43 @@ static const char *viewed_name(const Node *n) {
     return n->name;
 }
 
-const char *value_title(const Program *program, const Node *n) {
+/* The first value with a name that is made of n, or NULL; `views`: through views alone, so that it is n in another shape. */
+static const char *served_name(const Program *program, const Node *n, bool views) {
     const Graph *g = program->graph;
-    bool whole_name = n->op->cls == OP_CONTRACT || (n->op->cls == OP_CALL && !(n->op->flags & OP_PART));
-    if (n->name || !n->hint || whole_name)
-        return NULL;
     bool *serves = NEW_ARRAY(program->arena, bool, g->nodes.count);
     serves[n->id] = true;
     for (int i = n->id + 1; i < g->nodes.count; i++) {
         const Node *user = g->nodes.at[i];
         for (int k = 0; k < user->inputs; k++)
-            serves[i] |= serves[user->in[k]->id] && user->op->cls != OP_ROOT;
+            serves[i] |= serves[user->in[k]->id] && (views ? user->op->cls == OP_VIEW : user->op->cls != OP_ROOT);
         if (serves[i] && user->name)
-            return arena_printf(program->arena, "%s.%s", user->name, n->hint);
+            return user->name;
     }
     return NULL;
+}
+
+const char *value_title(const Program *program, const Node *n) {
+    bool whole_name = n->op->cls == OP_CONTRACT || (n->op->cls == OP_CALL && !(n->op->flags & OP_PART));
+    bool view = n->op->cls == OP_VIEW;
+    if (n->name || whole_name)
+        return NULL;
+    const char *of = n->hint ? served_name(program, n, false) : view ? viewed_name(n) : NULL;
+    return of ? arena_printf(program->arena, "%s.%s", of, n->hint ? n->hint : n->op->name) : NULL;
+}
+
+/* Of a value without a name: what it is in another shape; else what it is for, "to_d_fc"; or NULL. */
+static const char *purpose_name(const Program *program, const Node *n) {
+    const char *same = served_name(program, n, true), *served = same ? same : served_name(program, n, false);
+    return same || !served ? same : arena_printf(program->arena, "to_%s", served);
 }
 
 /* "q_times_k": a product that the text does not name. */
 static const char *factors_name(const Program *program, const Node *product) {
     const char *a = viewed_name(product->in[0]), *b = viewed_name(product->in[1]);
-    if (!a && !b)
-        return "product";
-    return arena_printf(program->arena, "%s%stimes_%s", a ? a : "", a ? "_" : "", b ? b : "values");
+    const char *purpose = a && b ? NULL : purpose_name(program, product);
+    if (a && b)
+        return arena_printf(program->arena, "%s_times_%s", a, b);
+    return purpose ? purpose : product->op->name;
 }
 
 /* "conv1" of "conv1.weight", or of its copy "conv1.weight.bf16"; NULL: the operand is no layer's weight. */
@@ -103,6 +118,18 @@ static const char *call_name(const Node *call) {
     return call->name ? call->name : call->hint ? call->hint : call->op->name;
 }
 
+/* Of a kernel that computes nothing with a name: what one of the stored values is, or is for; else the operation. */
+static const char *stored_name(const Program *program, const Kernel *kernel) {
+    const char *name = NULL;
+    for (int i = 0; i < kernel->stores.count && !name; i++)
+        name = value_title(program, kernel->stores.at[i]);
+    for (int i = 0; i < kernel->stores.count && !name; i++)
+        name = purpose_name(program, kernel->stores.at[i]);
+    return name ? name : kernel->nodes.at[kernel->nodes.count - 1]->op->name;
+}
+
+enum { LONGEST_RANGE = 64 }; /* "a_to_b" of longer names says less than it takes to read */
+
 static const char *loop_name(const Program *program, const Kernel *kernel) {
     const char *first = NULL, *last = NULL;
     for (int i = 0; i < kernel->nodes.count; i++) {
@@ -115,11 +142,10 @@ static const char *loop_name(const Program *program, const Kernel *kernel) {
         if (big || !last)
             last = n->name;
     }
-    for (int i = 0; i < kernel->stores.count && !first; i++)
-        first = last = value_title(program, kernel->stores.at[i]);
     if (!first)
-        return "values";
-    return strcmp(first, last) == 0 ? first : arena_printf(program->arena, "%s_to_%s", first, last);
+        return stored_name(program, kernel);
+    bool alone = strcmp(first, last) == 0 || strlen(first) + strlen(last) > LONGEST_RANGE;
+    return alone ? first : arena_printf(program->arena, "%s_to_%s", first, last);
 }
 
 static const char *base_name(const Program *program, const Kernel *kernel) {

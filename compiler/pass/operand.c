@@ -70,10 +70,6 @@ Node *fusion_stored_whole(Fusion *f, Node *value) {
     return fusion_in_memory(f, to_store(f, value));
 }
 
-bool operand_is_computed(const Operand *operand) {
-    return operand->buffer->op->table == TABLE_FIELD;
-}
-
 static Operand operand_of(Fusion *f, Node *contraction, int k) {
     Node *value = contraction->in[k];
     const Type *type = &value->type;
@@ -86,9 +82,11 @@ static Operand operand_of(Fusion *f, Node *contraction, int k) {
     operand.kind = kind_of_view(f, &operand, base);
     if (computed_while_loading(f, value)) {
         operand.kind = OPERAND_COMPUTED;
+        operand.computed = true;
         operand.buffer = f->field[value->id];
     } else if (operand.kind == OPERAND_WINDOW && has_examples(f, base->in[0])) {
         operand.view = base;
+        operand.computed = true;
         operand.buffer = f->field[base->in[0]->id];
     } else if (operand.kind == OPERAND_MATRIX) {
         operand.buffer = fusion_stored_whole(f, value);
@@ -102,7 +100,7 @@ static Operand operand_of(Fusion *f, Node *contraction, int k) {
 /* Sums that tensor cores would mostly fill with filler stay on the others, in full fp32 where tf32 would do. */
 static Math product_math(const Kernel *kernel, Precision precision) {
     enum { LEAST_EXTENT = 16 };
-    bool computed = operand_is_computed(&kernel->a) || operand_is_computed(&kernel->b);
+    bool computed = kernel->a.computed || kernel->b.computed;
     bool large = kernel->m >= LEAST_EXTENT && kernel->n >= LEAST_EXTENT && kernel->k >= LEAST_EXTENT;
     if (kernel->a.value->type.dtype == DT_BF16)
         return MATH_BF16;

@@ -21,6 +21,18 @@ bool kernel_reads(const Kernel *kernel, const Node *buffer) {
     return false;
 }
 
+bool kernel_folds_trailing_axes(const Kernel *kernel) {
+    return kernel->inner >> kernel->kept.rank && !(kernel->inner & ((1u << kernel->kept.rank) - 1));
+}
+
+int kernel_row_axes(const Kernel *kernel, const Type *type) {
+    int64_t rows = 1;
+    int axes = 0;
+    while (axes < type->rank && rows < kernel->rows)
+        rows *= type->dim[axes++];
+    return rows == kernel->rows && axes < type->rank ? axes : -1;
+}
+
 bool kernel_stores_side(const Kernel *kernel, const Node *stored) {
     return kernel->side && type_same_shape(&stored->type, &kernel->side->type);
 }

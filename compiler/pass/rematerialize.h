@@ -1,4 +1,4 @@
-/* Memory for time: values of the forward pass that the backward pass computes again (`mtc --recompute`). */
+/* Memory for time: values of the forward pass that the backward pass computes again (`recompute = true`). */
 #ifndef MTC_REMATERIALIZE_H
 #define MTC_REMATERIALIZE_H
 

@@ -3,19 +3,25 @@
 #include "pass/kernel.h"
 #include "pass/tile.h"
 
-/* Measured on an H200 by bench/limits: a grid-wide barrier, a node of a CUDA graph. */
+/* Measured on an H200: the barrier by bench/limits; a launch as what a step of mnist.mt or autoencoder.mt takes longer as a
+ * graph than as a persistent kernel of the same tiles, and a barrier. */
 const Machine machine_cuda = {.name = "cuda",
                               .multiprocessors = 132,
+                              .resident = 3,
                               .blocks = true,
                               .computed_operands = true,
                               .clock = 1.98e9,
                               .flops = 60e12,
                               .bandwidth = 4.3e12,
                               .barrier = 0.92e-6,
-                              .launch = 1.5e-6,
-                              .latency = 1200};
+                              .launch = 1.7e-6,
+                              .latency = 1200,
+                              .cache = 50e6,
+                              .block_memory = 227 * 1024,
+                              .most_blocks = 8};
 const Machine machine_cpu = {.name = "cpu",
                              .multiprocessors = 4,
+                             .resident = 1,
                              .clock = 3e9,
                              .flops = 1e11,
                              .bandwidth = 2e10,
@@ -26,12 +32,14 @@ const Machine machine_cpu = {.name = "cpu",
 /* Measured there too: the barriers of a cluster and of a block; a load of shared memory. */
 enum { PERSISTENT_WAVES = 4, CLUSTER_BLOCKS = 16, SOLO_BYTES = 32 * 1024 };
 
+/* A persistent launch has one block on each multiprocessor. */
 static const Machine *machine_in_form(Arena *arena, const Machine *machine, Form form) {
-    if (form == FORM_GRID)
-        return machine;
     Machine *part = NEW(arena, Machine);
     *part = *machine;
     part->form = form;
+    part->resident = 1;
+    if (form == FORM_GRID)
+        return part;
     part->multiprocessors = form == FORM_SOLO ? 1 : CLUSTER_BLOCKS;
     part->barrier = form == FORM_SOLO ? 0.02e-6 : 0.19e-6;
     part->latency = form == FORM_SOLO ? 300 : machine->latency;
@@ -73,20 +81,30 @@ static int assign_levels(Program *program) {
     return count ? deepest + 1 : 0;
 }
 
-/* When a phase has more tiles than there are multiprocessors, its short kernels use fewer and longer ones. */
+/* Until each multiprocessor has a tile at most, short kernels get the fewest tiles of which none takes longer than `seconds`. */
+static void shrink(Phase *phase, double seconds, const Machine *machine) {
+    for (int i = 0; i < phase->kernels.count && phase->tiles > machine->multiprocessors; i++) {
+        Kernel *kernel = phase->kernels.at[i];
+        phase->tiles -= kernel->tiles;
+        kernel_shrink(kernel, seconds, machine);
+        phase->tiles += kernel->tiles;
+    }
+}
+
+/* When a phase has more tiles than there are multiprocessors, its short kernels use fewer and longer ones. A second round of
+ * tiles, where each multiprocessor has one at a time, costs more than tiles that take half as long again. */
 static void balance(Phase *phase, const Machine *machine) {
     phase->tiles = 0;
-    int64_t tiles = 0;
     double longest = 0;
     for (int i = 0; i < phase->kernels.count; i++) {
         double own = kernel_seconds(phase->kernels.at[i], machine);
         longest = own > longest ? own : longest;
-        tiles += phase->kernels.at[i]->tiles;
-    }
-    for (int i = 0; machine->blocks && tiles > machine->multiprocessors && i < phase->kernels.count; i++)
-        kernel_shrink(phase->kernels.at[i], longest, machine);
-    for (int i = 0; i < phase->kernels.count; i++)
         phase->tiles += phase->kernels.at[i]->tiles;
+    }
+    if (machine->blocks)
+        shrink(phase, longest, machine);
+    if (machine->blocks && machine->resident == 1)
+        shrink(phase, 1.5 * longest, machine);
 }
 
 /* A kernel of one row, such as a report, is soon done: some warp takes it while others are busy with what came before. */
@@ -94,16 +112,36 @@ static bool is_one_row(const Kernel *kernel) {
     return kernel->cls == KERNEL_LOOP && kernel->rows == 1;
 }
 
+/* Of kernels in one launch, those whose tiles take longest come first, so that none of these begins when the others end, and
+ * those of one row last. Long ones are launches of their own. */
+static bool comes_before(const Kernel *a, const Kernel *b, const Machine *machine) {
+    if (is_one_row(a) || is_one_row(b))
+        return !is_one_row(a);
+    if (!machine->blocks || kernel_is_long(a, machine) || kernel_is_long(b, machine))
+        return false;
+    return kernel_tile_seconds(a, machine) > kernel_tile_seconds(b, machine);
+}
+
+static void put_in_order(Phase *phase, const Machine *machine) {
+    for (int i = 1; i < phase->kernels.count; i++) {
+        Kernel *kernel = phase->kernels.at[i];
+        int at = i;
+        for (; at > 0 && comes_before(kernel, phase->kernels.at[at - 1], machine); at--)
+            phase->kernels.at[at] = phase->kernels.at[at - 1];
+        phase->kernels.at[at] = kernel;
+    }
+}
+
 static void make_phases(Program *program) {
     int levels = assign_levels(program);
     program->phases.count = 0;
     for (int level = 0; level < levels; level++) {
         Phase phase = {0};
-        for (int last = 0; last < 2; last++)
-            for (int i = 0; i < program->kernels.count; i++)
-                if (program->kernels.at[i]->phase == level && is_one_row(program->kernels.at[i]) == last)
-                    VEC_PUSH(program->arena, &phase.kernels, program->kernels.at[i]);
+        for (int i = 0; i < program->kernels.count; i++)
+            if (program->kernels.at[i]->phase == level)
+                VEC_PUSH(program->arena, &phase.kernels, program->kernels.at[i]);
         balance(&phase, program->machine);
+        put_in_order(&phase, program->machine);
         VEC_PUSH(program->arena, &program->phases, phase);
     }
 }
@@ -115,7 +153,7 @@ static double phase_seconds(const Phase *phase, const Machine *machine) {
         const Kernel *kernel = phase->kernels.at[i];
         double own = kernel_seconds(kernel, machine);
         longest = own > longest ? own : longest;
-        dealt += (double)kernel->tiles * kernel_tile_seconds(kernel, machine) / machine->multiprocessors;
+        dealt += kernel_dealt_seconds(kernel, machine);
         traffic += kernel->bytes / machine->bandwidth;
         arithmetic += kernel_arithmetic(kernel, machine);
     }
@@ -135,13 +173,24 @@ static double barrier_seconds(const Program *program) {
     return program->grid == 1 ? 0.02e-6 : program->machine->barrier;
 }
 
-/* `whole`: what the launches of a graph run on. */
+/* Each long kernel is one, and the others together one more. */
+static int launches_of(const Phase *phase, const Machine *machine) {
+    int launches = 0;
+    for (int i = 0; i < phase->kernels.count; i++)
+        launches += kernel_is_long(phase->kernels.at[i], machine);
+    return launches < phase->kernels.count ? launches + 1 : launches;
+}
+
+/* `whole`: what the launches of a graph run on. A persistent launch has one block on each multiprocessor. */
 static void estimate(Program *program, const Machine *whole) {
-    program->estimate[SCHEDULE_GRAPH] = program->phases.count * whole->launch;
+    Machine persistent = *program->machine;
+    persistent.resident = 1;
+    program->estimate[SCHEDULE_GRAPH] = 0;
     program->estimate[SCHEDULE_PERSISTENT] = program->phases.count * barrier_seconds(program);
     for (int i = 0; i < program->phases.count; i++) {
-        program->estimate[SCHEDULE_GRAPH] += phase_seconds(&program->phases.at[i], whole);
-        program->estimate[SCHEDULE_PERSISTENT] += phase_seconds(&program->phases.at[i], program->machine);
+        const Phase *phase = &program->phases.at[i];
+        program->estimate[SCHEDULE_GRAPH] += phase_seconds(phase, whole) + launches_of(phase, whole) * whole->launch;
+        program->estimate[SCHEDULE_PERSISTENT] += phase_seconds(phase, &persistent);
     }
 }
 
@@ -151,8 +200,10 @@ static int64_t smaller(int64_t a, int64_t b) {
 
 static void cut_for(Program *program, const Machine *machine, const Machine *whole) {
     program->machine = machine;
-    for (int i = 0; i < program->kernels.count; i++)
+    for (int i = 0; i < program->kernels.count; i++) {
         kernel_cut(program->kernels.at[i], machine);
+        kernel_hold_row(program->arena, program->kernels.at[i], machine);
+    }
     make_phases(program);
     program->grid = smaller(widest_phase(program), machine->multiprocessors);
     estimate(program, whole);
@@ -200,18 +251,19 @@ static bool fits_form(const Program *program, Form form) {
     return trains && program->machine->blocks && (form != FORM_SOLO || solo);
 }
 
-/* The tiles are those of the fastest form, whatever the schedule, so that all schedules compute the same bits: of the grid,
- * where a graph is faster than a persistent kernel. Only training runs persistently. */
+/* The tiles are those of the fastest schedule and form, whichever runs, so that all schedules compute the same bits. Only
+ * training runs in a form of its own. */
 static void choose_form(Program *program) {
-    const Machine *whole = program->machine, *best = machine_in_form(program->arena, whole, FORM_GRID);
-    cut_for(program, best, whole);
-    double persistent = program->estimate[SCHEDULE_PERSISTENT], graph = program->estimate[SCHEDULE_GRAPH];
-    double least = graph < persistent ? graph : persistent;
-    for (int form = FORM_GRID + 1; form < FORMS && is_tiny(program); form++) {
-        if (!fits_form(program, form))
+    const Machine *whole = program->machine, *best = whole;
+    cut_for(program, whole, whole);
+    double least = program->estimate[SCHEDULE_GRAPH];
+    for (int form = FORM_GRID; form < FORMS; form++) {
+        if (form != FORM_GRID && !fits_form(program, form))
             continue;
         const Machine *machine = machine_in_form(program->arena, whole, form);
         cut_for(program, machine, whole);
+        if (!is_tiny(program))
+            break;
         bool faster = program->estimate[SCHEDULE_PERSISTENT] < least;
         best = faster ? machine : best;
         least = faster ? program->estimate[SCHEDULE_PERSISTENT] : least;

@@ -61,6 +61,7 @@ static Node *split_reduction(Graph *g, Node *n) {
     int64_t dims[] = {rows / group, group, columns};
     Type grouped = type_make(in->dtype, false, 3, dims);
     Node *inner = graph_reduce(g, n->op->name, graph_reshape(g, n->in[0], &grouped), 1u << 1);
+    inner->hint = "partial";
     return graph_reshape(g, graph_reduce(g, n->op->name, inner, 1u << 0), &n->type);
 }
 
@@ -68,6 +69,16 @@ static Node *split_reduction(Graph *g, Node *n) {
 
 static double larger(double a, double b) {
     return a > b ? a : b;
+}
+
+/* Operand b as it will lie in memory: windows of images are read where they are. */
+static Operand operand_over_rows(Node *value) {
+    Node *view = value;
+    while (view->op->cls == OP_VIEW && view->op->flags & OP_CONTIGUOUS)
+        view = view->in[0];
+    bool windows = view->op->cls == OP_VIEW && view->op->attrs & ATTR_SWEEP;
+    return (Operand){
+        .kind = windows ? OPERAND_WINDOW : OPERAND_MATRIX, .view = windows ? view : NULL, .cols = value->type.dim[1]};
 }
 
 /* Seconds of the product in slices, each stored, and of their sum. Other kernels of its phase fill about half of what its last
@@ -78,12 +89,13 @@ static double seconds_in_slices(const Node *n, int64_t depth, int64_t slices, co
                       .m = n->type.dim[0],
                       .n = n->type.dim[1],
                       .k = depth / slices,
-                      .a = {.transposed = true}};
+                      .a = {.cols = n->type.dim[0], .transposed = true},
+                      .b = operand_over_rows(n->in[1])};
     product.math = n->in[0]->type.dtype == DT_BF16 ? MATH_BF16 : MATH_FP32;
     kernel_cut(&product, machine);
     double bytes = slices > 1 ? 2.0 * (double)slices * (double)type_bytes(&n->type) : 0;
     double tile = kernel_tile_seconds(&product, machine), whole_waves = kernel_seconds(&product, machine);
-    double dealt = tile * larger(1, (double)product.tiles / machine->multiprocessors);
+    double dealt = larger(tile, kernel_dealt_seconds(&product, machine));
     return (dealt + whole_waves) / 2 + bytes / machine->bandwidth + (slices > 1 ? machine->launch : 0);
 }
 
@@ -108,6 +120,13 @@ static Node *in_slices(Graph *g, Node *operand, int64_t slices) {
     return graph_reshape(g, operand, &stack);
 }
 
+/* The product in slices, called after their sum. */
+static Node *called_slices(Graph *g, Node *product, const Node *sum) {
+    if (sum->name)
+        product->hint = arena_printf(g->arena, "%s_slices", sum->name);
+    return product;
+}
+
 /* Both operands are stored with k, the rows of the batch, first. */
 static Node *split_product(Graph *g, Node *n, const Machine *machine) {
     bool over_rows = n->op->cls == OP_CONTRACT && n->type.rank == 2 && n->attr.ta && !n->attr.tb &&
@@ -117,7 +136,7 @@ static Node *split_product(Graph *g, Node *n, const Machine *machine) {
     if (slices == 1)
         return NULL;
     Node *in[] = {in_slices(g, n->in[0], slices), in_slices(g, n->in[1], slices)};
-    return graph_reduce(g, "sum", graph_node(g, n->op->name, n->attr, 2, in), 1u << 0);
+    return graph_reduce(g, "sum", called_slices(g, graph_node(g, n->op->name, n->attr, 2, in), n), 1u << 0);
 }
 
 /* The sum of the slices in the shape that it is read in, [O, KH, KW, C] and not [O, KH KW C]: so it is one kernel with the
@@ -131,9 +150,7 @@ static Node *sum_as_read(Graph *g, Node *n) {
     for (int axis = 0; axis < n->type.rank; axis++)
         dims[1 + axis] = n->type.dim[axis];
     Type stack = type_make(n->type.dtype, false, n->type.rank + 1, dims);
-    if (n->name)
-        sum->in[0]->hint = arena_printf(g->arena, "%s_slices", n->name);
-    return graph_reduce(g, sum->op->name, graph_reshape(g, sum->in[0], &stack), 1u << 0);
+    return graph_reduce(g, sum->op->name, graph_reshape(g, called_slices(g, sum->in[0], n), &stack), 1u << 0);
 }
 
 /* Rules of graph_rewrite, on each target's machine. */

@@ -1,10 +1,10 @@
-/* How kernels are cut into tiles, and what a tile costs.
- *
- * On a GPU, a block has 256 threads and a tile is one block's work. A product's tile of m x n outputs takes per step of k
- * (m + n) loads and m * n multiply-adds; small products are bound by latency and want many tiles, large ones by
- * arithmetic and want large tiles. On a CPU, a tile is one thread's work; copying a panel of operand b for each tile makes
- * tall tiles better. The models below are coarse and only rank: cycles of the slowest multiprocessor (core). */
+/* How kernels are cut into tiles. On a GPU, a block has 256 threads and a tile is one block's work; on a CPU, it is one
+ * thread's. Of the tiles that a product can have, the one that is fastest by cost.c. */
 #include "pass/tile.h"
+
+#include "pass/cost.h"
+
+#include <math.h>
 
 enum { THREADS = 256, WARPS = 8, LANES = 32, COLUMN_ROWS = 32, WARP_FLOATS = 1024, DEEPEST_COLUMN = 32 };
 
@@ -17,7 +17,9 @@ enum { THREADS = 256, WARPS = 8, LANES = 32, COLUMN_ROWS = 32, WARP_FLOATS = 102
 static const Tile tiles[] = {
     TILE(256, 128, 16, 16, 8, 1), TILE(128, 128, 16, 8, 8, 1), TILE(128, 64, 16, 8, 4, 1), TILE(64, 64, 32, 8, 4, 2),
     TILE(64, 64, 16, 4, 4, 1),    TILE(32, 64, 32, 4, 4, 2),   TILE(32, 32, 64, 4, 4, 4),  TILE(16, 64, 64, 4, 4, 4),
-    TILE(16, 4, 64, 4, 4, 64),    TILE(256, 8, 16, 4, 2, 1),   TILE(128, 16, 16, 4, 2, 1), TILE(128, 32, 16, 4, 4, 1),
+    TILE(256, 8, 16, 4, 2, 1),    TILE(128, 16, 16, 4, 2, 1),  TILE(128, 32, 16, 4, 4, 1), TILE(128, 8, 48, 4, 4, 4),
+    TILE(64, 16, 64, 4, 4, 4),    TILE(32, 16, 64, 4, 2, 4),   TILE(16, 32, 64, 4, 4, 8),  TILE(16, 16, 256, 4, 4, 16),
+    TILE(16, 4, 64, 4, 4, 64),    TILE(8, 4, 64, 4, 4, 128),   TILE(8, 16, 1, 8, 16, 256),
 };
 
 /* Where blocks are few, or memory is near: a panel that holds all of k; an output for each thread, or for a few lanes. */
@@ -30,12 +32,15 @@ static const Tile small_tiles[] = {
  * of 128 x 128, or two of 256 x 64, two blocks fit on a multiprocessor. */
 #define TENSOR(m_, n_, k_, warps_m_, warps_n_, stages_)                                                                \
     { .m = (m_), .n = (n_), .k = (k_), .slices = 1, .warps_m = (warps_m_), .warps_n = (warps_n_), .stages = (stages_) }
+/* In turns: one group multiplies 128 x 128 while the other writes out its own. */
+#define TURNS(k_, stages_)                                                                                             \
+    { .m = 128, .n = 128, .k = (k_), .slices = 1, .warps_m = 2, .warps_n = 4, .stages = (stages_), .turns = true }
 #define TENSOR_TILES(k)                                                                                                \
     TENSOR(128, 256, k, 2, 4, 4), TENSOR(256, 128, k, 4, 2, 4), TENSOR(128, 192, k, 2, 4, 4),                          \
         TENSOR(128, 128, k, 2, 4, 3), TENSOR(256, 64, k, 4, 2, 2), TENSOR(64, 256, k, 2, 4, 4),                        \
         TENSOR(128, 64, k, 4, 2, 4), TENSOR(64, 128, k, 2, 4, 4), TENSOR(64, 64, k, 4, 2, 4)
 
-static const Tile bf16_tiles[] = {TENSOR_TILES(64)}, tf32_tiles[] = {TENSOR_TILES(32)};
+static const Tile bf16_tiles[] = {TURNS(64, 6), TENSOR_TILES(64)}, tf32_tiles[] = {TENSOR_TILES(32)};
 
 /* Multiples of the 8 rows and 16 columns that kernels_lib/cpu/matmul.h computes at a time. */
 static const Tile core_tiles[] = {
@@ -43,48 +48,10 @@ static const Tile core_tiles[] = {
     {.m = 128, .n = 16, .slices = 1}, {.m = 64, .n = 64, .slices = 1},  {.m = 64, .n = 32, .slices = 1},
     {.m = 32, .n = 32, .slices = 1},  {.m = 16, .n = 32, .slices = 1},  {.m = 8, .n = 16, .slices = 1}};
 
-/* Slices of at least a warp feed themselves from memory, without panels; their operands must lie along k. */
-static bool is_direct(const Tile *tile) {
-    return tile->slices >= LANES;
-}
-
-/* Without panels, and straight from memory: the outputs of a thread share nothing. */
-static bool is_thin(const Tile *tile) {
-    return tile->tm * tile->tn == 1;
-}
-
-static bool is_tensor(const Tile *tile) {
-    return tile->warps_m > 0;
-}
-
-/* Both operands lie in memory along k. */
-static bool runs_along_k(const Kernel *kernel) {
-    bool windows = kernel->a.kind == OPERAND_WINDOW || kernel->b.kind == OPERAND_WINDOW;
-    return !kernel->a.transposed && kernel->b.transposed && !windows;
-}
-
-/* Panels are copied by the hardware, from memory that is not shared memory. */
-static bool is_pipelined(const Kernel *kernel, const Tile *tile) {
-    bool floats = !operand_is_computed(&kernel->a) && !operand_is_computed(&kernel->b);
-    return is_tensor(tile) || (!is_thin(tile) && tile->slices == 1 && floats && kernel->k > tile->k);
-}
-
-static bool suits(const Kernel *kernel, const Tile *tile, const Machine *machine) {
-    bool whole_columns = (tile->n & (tile->n - 1)) == 0; /* each thread adds up its own */
-    if (kernel->fold_rows && (kernel->fold_rows != tile->m || !whole_columns || is_thin(tile)))
-        return false;
-    if (machine->form == FORM_SOLO && is_pipelined(kernel, tile))
-        return false;
-    return !is_direct(tile) || (runs_along_k(kernel) && !kernel->side);
-}
-
-Feed product_feed(const Kernel *kernel) {
-    const Tile *tile = &kernel->tile;
-    if (is_pipelined(kernel, tile))
-        return FEED_PIPELINED;
-    if (is_thin(tile))
-        return FEED_THIN;
-    return is_direct(tile) && runs_along_k(kernel) && !kernel->side ? FEED_DIRECT : FEED_STAGED;
+/* Four steps of k of a thread's lines need registers beside its sums. */
+static bool has_registers(const Tile *tile) {
+    enum { MOST_OUTPUTS = 32 };
+    return tile->tm * tile->tn <= MOST_OUTPUTS;
 }
 
 static int64_t divide_up(int64_t a, int64_t b) {
@@ -95,69 +62,44 @@ static int64_t tile_count(const Kernel *kernel, const Tile *tile) {
     return kernel->batches * divide_up(kernel->m, tile->m) * divide_up(kernel->n, tile->n);
 }
 
-/* Share of the multiply-add rate that a thread's tm x tn outputs can reach: each needs tm + tn operands from shared
- * memory. */
-static double register_reuse(const Tile *tile) {
-    double per_load = (double)(tile->tm * tile->tn) / (tile->tm + tile->tn);
-    return per_load / (per_load + 0.6);
+/* Copies by the hardware take whole matrices of bf16 whose rows begin at multiples of 16 bytes. Of an operand that is only
+ * thought of, nobody knows. */
+static bool is_copied_by_hardware(const Operand *operand) {
+    bool halves = operand->buffer && operand->buffer->type.dtype == DT_BF16;
+    return halves && operand->kind == OPERAND_MATRIX && operand->cols % 8 == 0;
 }
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
+/* Pairs of tiles, so many that a block has several: only then one is written out while another is multiplied. A persistent
+ * kernel has blocks of another size. */
+static bool may_take_turns(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    enum { TILES_OF_A_BLOCK = 4 };
+    bool many = tile_count(kernel, tile) >= TILES_OF_A_BLOCK * (int64_t)machine->multiprocessors;
+    bool pairs = kernel->m % (2 * tile->m) == 0 && kernel->n % 8 == 0 && kernel->batches == 1 && !kernel->side;
+    return machine->resident > 1 && many && pairs && is_copied_by_hardware(&kernel->a) &&
+           is_copied_by_hardware(&kernel->b);
 }
 
-/* Cycles: 32 multiply-adds a cycle; three elements of b copied in one, eight of windows; the sums, cleared; the
- * call and the epilogue. */
-static double core_tile_cycles(const Kernel *kernel, const Tile *tile) {
-    double rows = (double)smaller(tile->m, kernel->m), columns = (double)smaller(tile->n, kernel->n);
-    double copied = columns / 3 + (kernel->a.kind == OPERAND_WINDOW ? rows / 8 : 0);
-    double cleared = (double)tile->m * tile->n / 16;
-    return (double)kernel->k * (rows * columns / 32 + copied) + cleared + rows * columns / 4 + 300;
+static bool suits(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    bool whole_columns = (tile->n & (tile->n - 1)) == 0; /* each thread adds up its own */
+    Feed feed = tile_feed(kernel, tile);
+    if (kernel->fold_rows && (kernel->fold_rows != tile->m || !whole_columns || feed == FEED_THIN))
+        return false;
+    if (machine->form == FORM_SOLO && feed == FEED_PIPELINED)
+        return false;
+    if (tile->turns)
+        return may_take_turns(kernel, tile, machine);
+    if (feed == FEED_DIRECT)
+        return !kernel->side && has_registers(tile);
+    return feed != FEED_DEEP || !kernel->side;
 }
 
-/* Cycles: numbers of an operand that lies along k are turned round on their way into a panel. Where the panel is narrower
- * than the banks of shared memory are many, those of a warp all meet in one bank. */
-static double turning_cycles(const Kernel *kernel, const Tile *tile) {
-    static const double per_number = 1.35;
-    int narrow_a = !kernel->a.transposed && tile->m < LANES ? tile->m : 0;
-    int narrow_b = kernel->b.transposed && tile->n < LANES ? tile->n : 0;
-    return is_direct(tile) ? 0 : per_number * (double)kernel->k * (narrow_a + narrow_b);
-}
-
-/* Cycles: the loads of eight steps of k are under way at a time; an exchange between lanes takes 30. */
-static double thin_tile_cycles(const Kernel *kernel, const Tile *tile, const Machine *machine) {
-    double step = machine->latency / 40, exchanges = 0;
-    for (int lanes = tile->slices; lanes > 1; lanes /= 2)
-        exchanges++;
-    return machine->latency + step * (double)divide_up(kernel->k, tile->slices) + 30 * exchanges;
-}
-
-/* Cycles: as measured with warp-group instructions on an H200, a multiprocessor's multiply-adds of bf16 in a cycle grow with
- * the use that a tile makes of what it copies, 1060 of 128 x 256 and 540 of 128 x 64; of tf32 half as many. Filling the
- * pipeline and the epilogue are not overlapped. */
-static double tensor_tile_cycles(const Kernel *kernel, const Tile *tile, const Machine *machine) {
-    double depth = (double)(divide_up(kernel->k, tile->k) * tile->k), outputs = (double)tile->m * tile->n;
-    double rate = (kernel->math == MATH_BF16 ? 12.5 : 6.25) * outputs / (tile->m + tile->n);
-    return machine->latency + depth * outputs / rate + outputs / 32;
-}
-
-/* Cycles: 128 multiply-adds and 64 bytes from L2 a cycle and multiprocessor; the first load and the epilogue; an
- * ordered sum over slices. Panels are filled up. */
-static double block_tile_cycles(const Kernel *kernel, const Tile *tile, const Machine *machine) {
-    if (is_tensor(tile))
-        return tensor_tile_cycles(kernel, tile, machine);
-    if (is_thin(tile))
-        return thin_tile_cycles(kernel, tile, machine);
-    int64_t depth = is_direct(tile) ? kernel->k : divide_up(kernel->k, tile->k) * tile->k;
-    double steps = (double)depth, outputs = (double)tile->m * tile->n;
-    double arithmetic = steps * outputs / 128 / register_reuse(tile);
-    double traffic = steps * (tile->m + tile->n) * sizeof(float) / 64;
-    double combine = tile->slices > 1 ? 40 + 4.0 * tile->slices * outputs / THREADS : 0;
-    return machine->latency + (arithmetic > traffic ? arithmetic : traffic) + combine + turning_cycles(kernel, tile);
+Feed product_feed(const Kernel *kernel) {
+    return tile_feed(kernel, &kernel->tile);
 }
 
 static double tile_cycles(const Kernel *kernel, const Tile *tile, const Machine *machine) {
-    return machine->blocks ? block_tile_cycles(kernel, tile, machine) : core_tile_cycles(kernel, tile);
+    Cost cost = tile_cost(kernel, tile, machine);
+    return cost.waiting + cost.working;
 }
 
 static double waves(const Machine *machine, int64_t count) {
@@ -165,7 +107,9 @@ static double waves(const Machine *machine, int64_t count) {
 }
 
 static double product_cycles(const Kernel *kernel, const Tile *tile, const Machine *machine) {
-    return waves(machine, tile_count(kernel, tile)) * tile_cycles(kernel, tile, machine);
+    Cost cost = tile_cost(kernel, tile, machine);
+    double count = waves(machine, tile_count(kernel, tile));
+    return ceil(count / tile_resident(tile, machine)) * cost.waiting + count * cost.working;
 }
 
 /* Faster, or as fast with less hanging over the product's edges. */
@@ -180,8 +124,10 @@ static const Tile *tile_choice(const Kernel *kernel, const Machine *machine, int
     enum { LARGE = COUNT(tiles), SMALL = COUNT(small_tiles) };
     if (!machine->blocks)
         return i < COUNT(core_tiles) ? &core_tiles[i] : NULL;
-    if (kernel->math != MATH_FP32)
-        return i >= COUNT(bf16_tiles) ? NULL : kernel->math == MATH_BF16 ? &bf16_tiles[i] : &tf32_tiles[i];
+    if (kernel->math == MATH_BF16)
+        return i < COUNT(bf16_tiles) ? &bf16_tiles[i] : NULL;
+    if (kernel->math == MATH_TF32)
+        return i < COUNT(tf32_tiles) ? &tf32_tiles[i] : NULL;
     if (i < LARGE)
         return &tiles[i];
     return machine->form != FORM_GRID && i < LARGE + SMALL ? &small_tiles[i - LARGE] : NULL;
@@ -376,7 +322,8 @@ static double call_cycles(const Kernel *kernel, const Machine *machine) {
 }
 
 void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine) {
-    if (kernel->cls != KERNEL_CONTRACT)
+    bool shared = machine->resident > 1 && kernel->math == MATH_FP32; /* multiprocessors, by small blocks */
+    if (kernel->cls != KERNEL_CONTRACT || shared || kernel->tile.turns)
         return;
     const Tile *tile;
     for (int i = 0; (tile = tile_choice(kernel, machine, i)); i++) {
@@ -398,9 +345,27 @@ double kernel_arithmetic(const Kernel *kernel, const Machine *machine) {
     return kernel->flops / machine->flops / (machine->blocks ? speedup[kernel->math] : 1);
 }
 
+double kernel_dealt_seconds(const Kernel *kernel, const Machine *machine) {
+    double tile = kernel_tile_seconds(kernel, machine);
+    if (kernel->cls == KERNEL_CONTRACT) {
+        Cost cost = tile_cost(kernel, &kernel->tile, machine);
+        tile = (cost.waiting / tile_resident(&kernel->tile, machine) + cost.working) / machine->clock;
+    }
+    return (double)kernel->tiles * tile / machine->multiprocessors;
+}
+
 double kernel_seconds(const Kernel *kernel, const Machine *machine) {
-    double latency = waves(machine, kernel->tiles) * kernel_tile_seconds(kernel, machine);
+    double latency = kernel->cls == KERNEL_CONTRACT
+                         ? product_cycles(kernel, &kernel->tile, machine) / machine->clock
+                         : waves(machine, kernel->tiles) * kernel_tile_seconds(kernel, machine);
     double traffic = kernel->bytes / machine->bandwidth, arithmetic = kernel_arithmetic(kernel, machine);
     double floor = traffic > arithmetic ? traffic : arithmetic;
     return latency > floor ? latency : floor;
+}
+
+bool kernel_is_long(const Kernel *kernel, const Machine *machine) {
+    /* A launch of its own costs 2 us where nothing hides it; in one with others, a kernel has the registers and the shared
+     * memory of the one that needs most. */
+    static const double long_kernel = 5e-6;
+    return kernel_seconds(kernel, machine) >= long_kernel;
 }

@@ -7,8 +7,12 @@
 /* Sets tile or team, tiles, flops and bytes. */
 void kernel_cut(Kernel *kernel, const Machine *machine);
 
+/* Sets `held`: of a kernel of long rows, the operand that is most of what it reads, if several stages read its rows, which would
+ * come from memory each time and fit into a block's shared memory. */
+void kernel_hold_row(Arena *arena, Kernel *kernel, const Machine *machine);
+
 /* Gives a product the fewest tiles of which none takes longer than `seconds`: beside a longer kernel of its phase it then
- * leaves multiprocessors free at no cost. */
+ * leaves multiprocessors free at no cost. Small ones share a multiprocessor where several blocks fit, and stay as they are. */
 void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine);
 
 /* Seconds that its arithmetic alone takes the machine. */
@@ -17,5 +21,11 @@ double kernel_arithmetic(const Kernel *kernel, const Machine *machine);
 /* Estimated time of one of its tiles, and of the kernel alone on the machine, without launch. */
 double kernel_tile_seconds(const Kernel *kernel, const Machine *machine);
 double kernel_seconds(const Kernel *kernel, const Machine *machine);
+
+/* In a graph it is a launch of its own. */
+bool kernel_is_long(const Kernel *kernel, const Machine *machine);
+
+/* Of its share, where its tiles are dealt to multiprocessors that have others too and never idle. */
+double kernel_dealt_seconds(const Kernel *kernel, const Machine *machine);
 
 #endif

@@ -75,17 +75,6 @@ static Walk visit_read(void *context, Node *n, const Access *at) {
     return apart || kernel_reads(check->kernel, n) ? WALK_STOP : WALK_DEEPER;
 }
 
-static Access own_index(Arena *arena, int rank) {
-    Access at = {{0}};
-    for (int axis = 0; axis < rank; axis++)
-        at.index[axis] = arena_printf(arena, "i%d", axis);
-    return at;
-}
-
-static bool folds_trailing_axes(const Kernel *kernel) {
-    return kernel->inner >> kernel->kept.rank && !(kernel->inner & ((1u << kernel->kept.rank) - 1));
-}
-
 /* The threads of a row have read all that the folds of a stage need when the next stage begins: the last one, if it folds
  * nothing itself, may write over it. */
 static bool writes_last(const Kernel *kernel, const Node *value) {
@@ -99,7 +88,7 @@ static bool writes_last(const Kernel *kernel, const Node *value) {
             return false;
     }
     return stored && !last->reduces.count && !last->contractions.count &&
-           (kernel->stages.count == 1 || folds_trailing_axes(kernel));
+           (kernel->stages.count == 1 || kernel_folds_trailing_axes(kernel));
 }
 
 /* Each element is written by one thread, from values at its own index, a product, or folds of its row. */
@@ -114,10 +103,10 @@ static bool product_reads(const Kernel *kernel, const Node *operand) {
 /* Only the stored value itself, and only at its own index: another value might be stored before it is read. */
 static bool reads_at_own_index(Arena *arena, const Kernel *kernel, const Node *value, const Node *operand) {
     static const Access nowhere = {{"", "", "", "", "", "", "", ""}}; /* equals no index */
-    const Access own = own_index(arena, operand->type.rank);
+    const Access own = access_own(arena, operand->type.rank);
     for (int i = 0; i < kernel->stores.count; i++) {
         Node *stored = kernel->stores.at[i];
-        Access at = own_index(arena, stored->type.rank);
+        Access at = access_own(arena, stored->type.rank);
         InPlace check = {kernel, operand, stored == value ? own : nowhere, MAX_RANK};
         if (!access_walk(arena, stored, &at, visit_read, &check))
             return false;
@@ -127,11 +116,11 @@ static bool reads_at_own_index(Arena *arena, const Kernel *kernel, const Node *v
 
 /* Folds read the row that is being written, and no other. */
 static bool folds_own_row(Arena *arena, const Kernel *kernel, const Node *operand) {
-    const Access own = own_index(arena, operand->type.rank);
+    const Access own = access_own(arena, operand->type.rank);
     for (int i = 0; i < kernel->nodes.count; i++) {
         Node *fold = kernel->nodes.at[i];
         InPlace check = {kernel, operand, own, kernel->kept.rank};
-        Access row = own_index(arena, fold->type.rank);
+        Access row = access_own(arena, fold->type.rank);
         if (is_fold(kernel, fold) && !access_walk(arena, fold, &row, visit_read, &check))
             return false;
     }

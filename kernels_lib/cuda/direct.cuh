@@ -77,17 +77,25 @@ __device__ void multiply_strips(const A &a, const B &b, const RawA (&raw_a)[TM],
     }
 }
 
-/* Sums of which each warp of a slice has left a part: [place][warp][output of a thread]. */
-template <class Tile> struct StripSums {
+/* So many that fold_lanes can deal them to lanes: COUNT, and zeros. */
+template <int COUNT> __host__ __device__ constexpr int padded_outputs() {
+    int padded = 1;
+    while (padded < COUNT && padded < LANES)
+        padded *= 2;
+    return padded < COUNT ? divide_up(COUNT, LANES) * LANES : padded;
+}
+
+/* Sums of which each warp of a slice has left a part: [place][warp][output of a thread], OUTPUTS of a thread in rows of TN. */
+template <class Tile, int OUTPUTS, int TN> struct StripSums {
     const float *parts;
 
     __device__ float sum(int i, int j) const {
-        constexpr int outputs = Tile::tm * Tile::tn, warps = Tile::slices / LANES;
+        constexpr int warps = Tile::slices / LANES;
         int place = i / Tile::tm * Tile::across + j / Tile::tn;
-        const float *first = parts + place * warps * outputs + i % Tile::tm * Tile::tn + j % Tile::tn;
+        const float *first = parts + place * warps * OUTPUTS + i % Tile::tm * TN + j % Tile::tn;
         float total = first[0];
         for (int warp = 1; warp < warps; warp++)
-            total += first[warp * outputs];
+            total += first[warp * OUTPUTS];
         return total;
     }
     template <int WIDTH> __device__ Pack<float, WIDTH> at(int row, int column) const {
@@ -99,16 +107,34 @@ template <class Tile> struct StripSums {
     }
 };
 
+/* The threads' sums, in rows of TN, become the tile's outputs. */
+template <class Tile, int TN, int OUTPUTS, class Finished, class Out>
+__device__ void finish_strips(Finished &finished, const Out &out, float (&sum)[OUTPUTS], float *shared) {
+    constexpr int each = divide_up(OUTPUTS, LANES);
+    constexpr int copies = OUTPUTS < LANES ? LANES / OUTPUTS : 1; // lanes that hold the same total
+    int lane = threadIdx.x % LANES;
+    fold_lanes(sum, lane);
+    float *partial = shared + threadIdx.x / LANES * OUTPUTS;
+    if (lane % copies == 0)
+#pragma unroll
+        for (int e = 0; e < each; e++)
+            partial[lane / copies * each + e] = sum[e];
+    __syncthreads();
+    finished.write(
+        out, 0, [](int row) { return row; }, StripSums<Tile, OUTPUTS, TN>{shared});
+    finished.fold(out, shared);
+}
+
 template <class Product, class Tile, class A, class B, class Out, class Gate>
 __device__ void matmul_direct(int i0, int j0, const A &a, const B &b, float *shared, Gate &gate, const Out &out) {
     constexpr int width = A::aligned && B::aligned && Product::K % 4 == 0 ? 4 : 1, stride = width * Tile::slices;
     constexpr int steps = divide_up(Product::K, stride);
     constexpr int bytes = width * (Tile::tm * sizeof(typename A::One) + Tile::tn * sizeof(typename B::One));
     constexpr int room = 384 / bytes, held = room < 1 ? 1 : room < steps ? room : steps; // steps fetched at a time
-    constexpr int outputs = Tile::tm * Tile::tn, warps = Tile::slices / LANES, each = divide_up(outputs, LANES);
+    constexpr int outputs = Tile::tm * Tile::tn;
     auto identity = [](int row) { return row; };
 
-    int place = threadIdx.x / Tile::slices, slice = threadIdx.x % Tile::slices, lane = threadIdx.x % LANES;
+    int place = threadIdx.x / Tile::slices, slice = threadIdx.x % Tile::slices;
     Strip<A, Tile::tm, Product::M, Tile::m, width, held> strip_a(a, i0 + place / Tile::across * Tile::tm);
     Strip<B, Tile::tn, Product::N, Tile::n, width, held> strip_b(b, j0 + place % Tile::across * Tile::tn);
     Outputs<Product, Tile, Tile::m, Out> finished{i0, j0};
@@ -143,16 +169,7 @@ __device__ void matmul_direct(int i0, int j0, const A &a, const B &b, float *sha
                 multiply_strips<width>(a, b, strip_a.raw[q], strip_b.raw[q], sum);
     }
 
-    fold_lanes(sum, lane);
-    constexpr int copies = outputs < LANES ? LANES / outputs : 1; // lanes that hold the same total
-    float *partial = shared + threadIdx.x / LANES * outputs;
-    if (lane % copies == 0)
-#pragma unroll
-        for (int e = 0; e < each; e++)
-            partial[lane / copies * each + e] = sum[e];
-    __syncthreads();
-    finished.write(out, 0, identity, StripSums<Tile>{shared});
-    finished.fold(out, shared);
+    finish_strips<Tile, Tile::tn>(finished, out, sum, shared);
 }
 
 #endif

@@ -4,9 +4,11 @@
  *
  *     matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(tile, a, b, shared, gate, out [, side])
  *     matmul<Product<M, N, K>, TensorTile<m, n, k, warps_m, warps_n, stages, bfloat16 or float>>(...)      see tensor.cuh
+ *     matmul<Product<M, N, K>, TurnTile<m, n, k, stages>>(...)                                     see tensor_turns.cuh
  *
  * One call by the THREADS threads of a block computes tile `tile` of product_tiles<Product, Tile>(), m x n outputs,
- * counted along the rows. a is M x K, b is K x N; see operand.cuh, and window.cuh for convolutions. `out` is either
+ * counted along the rows; of TurnTiles, see there. a is M x K, b is K x N; see operand.cuh, and window.cuh for
+ * convolutions. `out` is either
  *
  *     [&](int i, int j, float sum) { ... }                    called once per output, by neighbouring threads for
  *                                                             neighbouring j
@@ -20,22 +22,27 @@
  *
  * `side`, sum_of_a(out) or sum_of_b(out), also gives the sum over k of a(i, k), or of b(k, j), with an `out` of (i, sum)
  * or (j, sum). `shared` has product_shared<Product, Tile>() bytes, product_shared<Product, Tile, V * COUNT>() where it folds,
- * aligned to 16, on tensor cores to 1024. `gate()` returns when the operands are complete, but for data sets, which always are; see schedule.cuh.
+ * aligned to 16, on tensor cores to 1024. `gate()` returns when the operands are complete, but for data sets, which
+ * always are; see schedule.cuh.
  *
  * In fp32, a thread holds tm x tn outputs. When m x n outputs leave threads over, they form SLICES of the block, and each
- * slice takes every SLICES-th step of k; the slices are added in a fixed order. There are four ways to feed them:
+ * slice takes every SLICES-th step of k; the slices are added in a fixed order. There are five ways to feed them:
  *
  *     staged      panels of m (or n) lines by k pass through registers to shared memory
  *     pipelined   they are copied there: for floats in memory, and tiles of one slice
- *     direct      few outputs and long k: from memory to the registers of the one thread that uses them
+ *     direct      few outputs and long k, along which both operands lie: from memory to the registers of the one thread
+ *                 that uses them, four steps of k at a time
+ *     deep        the same of any operands, a step of k at a time
  *     thin        a thread, or a few lanes, for each output: from memory, a number as often as it is used */
 #ifndef MTC_CUDA_MATMUL_CUH
 #define MTC_CUDA_MATMUL_CUH
 
+#include "cuda/deep.cuh"
 #include "cuda/direct.cuh"
 #include "cuda/pipelined.cuh"
 #include "cuda/staged.cuh"
 #include "cuda/tensor.cuh"
+#include "cuda/tensor_turns.cuh"
 #include "cuda/thin.cuh"
 #include "cuda/window.cuh"
 
@@ -50,17 +57,31 @@ __device__ void matmul_on_cores(int i0, int j0, const A &a, const B &b, char *sh
                                 const Side &side) {
     auto lines_a = lines_of_a(a);
     auto lines_b = lines_of_b(b);
-    constexpr bool has_side = Side::of_a || Side::of_b, floats = lines_a.floats && lines_b.floats;
-    constexpr bool direct = Tile::slices >= LANES && lines_a.runs_along_k && lines_b.runs_along_k && !has_side;
+    constexpr bool floats = lines_a.floats && lines_b.floats;
+    static_assert(Tile::slices < LANES || !(Side::of_a || Side::of_b) || Tile::tm * Tile::tn == 1, "no sums of lines");
+    constexpr bool direct = lines_a.runs_along_k && lines_b.runs_along_k;
     constexpr bool pipelined = Tile::slices == 1 && floats && Product::K > Tile::k;
     if constexpr (Tile::tm * Tile::tn == 1)
         matmul_thin<Product, Tile>(i0, j0, lines_a, lines_b, gate, out, side);
-    else if constexpr (direct)
+    else if constexpr (Tile::slices >= LANES && direct)
         matmul_direct<Product, Tile>(i0, j0, lines_a, lines_b, (float *)shared, gate, out);
+    else if constexpr (Tile::slices >= LANES)
+        matmul_deep<Product, Tile>(i0, j0, lines_a, lines_b, (float *)shared, gate, out);
     else if constexpr (pipelined)
         matmul_pipelined<Product, Tile>(i0, j0, lines_a, lines_b, (float *)shared, gate, out, side);
     else
         matmul_staged<Product, Fitted<Product, Tile>>(i0, j0, lines_a, lines_b, (float *)shared, gate, out, side);
+}
+
+/* In turns: also every gridDim.x-th tile after it. */
+template <class Product, class Tile, class A, class B, class Gate, class Out>
+__device__ void matmul_turns(int tile, int i0, int j0, const A &a, const B &b, char *shared, Gate &gate,
+                             const Out &out) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+    matmul_in_turns<Product, Tile>(tile, a, b, shared, gate, out);
+#else
+    matmul_tensor<Product, typename Tile::Alone>(i0, j0, a, b, shared, gate, out, NoSide{});
+#endif
 }
 
 template <class Product, class Tile, class A, class B, class Gate, class Out, class Side = NoSide>
@@ -68,7 +89,9 @@ __device__ void matmul(int tile, const A &a, const B &b, char *shared, Gate &&ga
                        const Side &side = {}) {
     constexpr int across = divide_up(Product::N, Tile::n);
     int i0 = tile / across * Tile::m, j0 = tile % across * Tile::n;
-    if constexpr (is_tensor<Tile>)
+    if constexpr (takes_turns<Tile>)
+        matmul_turns<Product, Tile>(tile, i0, j0, lines_of_a(a), lines_of_b(b), shared, gate, out);
+    else if constexpr (is_tensor<Tile>)
         matmul_tensor<Product, Tile>(i0, j0, lines_of_a(a), lines_of_b(b), shared, gate, out, side);
     else
         matmul_on_cores<Product, Tile>(i0, j0, a, b, shared, gate, out, side);

@@ -184,6 +184,10 @@ template <class Stored, bool ALONG_K> struct Lines {
     __device__ const One *any() const {
         return stored.numbers;
     }
+    /* Elements from one row of the matrix in memory to the next. */
+    static __device__ constexpr int pitch() {
+        return Stored::pitch;
+    }
     /* Elements from one line, or step of k, to the next. */
     static __device__ constexpr int64_t to_next_line() {
         return ALONG_K ? Stored::pitch : 1;

@@ -23,76 +23,10 @@
 #define MTC_CUDA_SCHEDULE_CUH
 
 #include "cuda/batch.cuh"
-#include "cuda/team.cuh"
+#include "cuda/gate.cuh"
+#include "cuda/tile.cuh"
 
 #include <algorithm>
-
-/* The blocks of a persistent launch. */
-enum class Form {
-    grid,    // as many as there are multiprocessors, at most; they meet at a counter in memory
-    cluster, // up to 16 neighbours with a barrier in hardware: sm_90 and later
-    solo     // a single one, with the arena in its shared memory while it runs
-};
-
-static __device__ unsigned grid_arrivals; // at the barriers of the running persistent kernel
-
-static inline __device__ void arrive_at_cluster() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.release;" ::: "memory");
-#endif
-}
-static inline __device__ void await_cluster() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
-#endif
-}
-
-/* Between two phases: a barrier over all blocks of a launch, in two halves. A block closes its gate when it
- * is done with a phase, and gate() returns when all have; at a gate that was never closed, at once. What needs no other
- * block's writes may be done between, for nothing. Arrivals are only ever added, so no block can take one round for
- * another; differences stay right when the count wraps. Behind the gate, plain loads see what any block wrote before. */
-class Gate {
-    Form form = Form::grid;
-    unsigned target = 0;
-    bool closed = false;
-
-    __device__ bool all_arrived() const {
-        unsigned arrived;
-        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(arrived) : "l"(&grid_arrivals) : "memory");
-        return (int)(arrived - target) >= 0;
-    }
-
-    __device__ void arrive_at_grid() {
-        target += gridDim.x;
-        if (threadIdx.x == 0)
-            asm volatile("red.release.gpu.global.add.u32 [%0], 1;" ::"l"(&grid_arrivals) : "memory");
-    }
-    __device__ void await_grid() const {
-        while (threadIdx.x == 0 && !all_arrived())
-            __nanosleep(20); // many waiting blocks hinder those that arrive
-        __syncthreads();
-    }
-
-public:
-    Gate() = default;
-    __device__ explicit Gate(Form form) : form(form) {
-    }
-    __device__ void close() {
-        __syncthreads();
-        closed = form != Form::solo && gridDim.x > 1;
-        if (closed && form == Form::cluster)
-            arrive_at_cluster();
-        else if (closed)
-            arrive_at_grid();
-    }
-    __device__ void operator()() {
-        if (closed && form == Form::cluster)
-            await_cluster();
-        else if (closed)
-            await_grid();
-        closed = false;
-    }
-};
 
 /* Of the shared memory that tiles get: panels of tensor cores want it so. */
 constexpr int SHARED_ALIGNMENT = 1024;
@@ -101,11 +35,11 @@ constexpr int SHARED_ALIGNMENT = 1024;
 constexpr int UNROLLED_TILES = 8;
 
 /* The first SHARING tiles use the SHARED bytes of shared memory. A block goes on to the others while some of its threads
- * are still busy. */
-template <auto BODY, int TILES, int SHARED, int SHARING = TILES> struct Phase {
+ * are still busy. In a launch of its own, it gets WANTED bytes where the device has so many (cuda/hold.cuh). */
+template <auto BODY, int TILES, int SHARED, int SHARING = TILES, int WANTED = SHARED> struct Phase {
     using Kernel = Phase; // what is launched
-    static constexpr int tiles = TILES, shared = SHARED, again = 0;
-    static constexpr bool beside = false;
+    static constexpr int tiles = TILES, shared = SHARED, wanted = WANTED, again = 0;
+    static constexpr bool beside = false, in_turns = false;
 
     template <class Tensors>
     static __device__ void run_tile(const Tensors &tensors, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -129,9 +63,16 @@ template <auto BODY, int TILES, int SHARED, int SHARING = TILES> struct Phase {
 
 /* In a graph, long kernels of a phase are launches of their own, each with the registers and the shared memory that it
  * needs; all but the first are this. */
-template <auto BODY, int TILES, int SHARED> struct Beside : Phase<BODY, TILES, SHARED> {
+template <auto BODY, int TILES, int SHARED, int SHARING = TILES, int WANTED = SHARED>
+struct Beside : Phase<BODY, TILES, SHARED, SHARING, WANTED> {
     using Kernel = Beside;
     static constexpr bool beside = true;
+};
+
+/* The launch of one product whose tiles are TurnTiles. */
+template <class First> struct InTurns : First {
+    using Kernel = InTurns;
+    static constexpr bool in_turns = true;
 };
 
 /* The same launch once more, AGAIN of them before. */
@@ -190,6 +131,13 @@ template <class Kernel> cudaError_t allow_shared(Kernel kernel, int bytes) {
     return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
 }
 
+/* Compiled for sm_90 or later. What was compiled for an older one, as PTX, runs on newer devices too, without the
+ * instructions that wait for another launch, or for a cluster. */
+static inline bool has_instructions_of_sm_90(const void *kernel) {
+    cudaFuncAttributes compiled = {};
+    return cudaFuncGetAttributes(&compiled, kernel) == cudaSuccess && compiled.ptxVersion >= 90;
+}
+
 /* ---- a launch per phase ---- */
 
 /* What a launch works on: a training step, or examples to evaluate; all tiles of a phase from one on. */
@@ -210,37 +158,43 @@ static inline __device__ Batch batch_of(const Work &work, int size, int reports)
     return batch_of_step(run, clock, work.at, size, reports);
 }
 
-/* Until the launch before has ended and its writes are seen. */
-static inline __device__ void await_previous_launch() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");
-#endif
-}
-
-/* The launch after may start once all blocks of this one are here. */
-static inline __device__ void admit_next_launch() {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.launch_dependents;");
-#endif
-}
-
-/* A launch beside another starts when all blocks of that one run, so that the phase before is complete; and ends only when
- * that one has ended, so that who waits for this one waits for both. */
-template <class Common, class Phase> __global__ void __launch_bounds__(THREADS) phase_kernel(Work work) {
+/* The calling block's tiles of a launch: those that it works on IN_TURNS, it takes in one go. A launch beside another starts
+ * when all blocks of that one run, so that the phase before is complete; and ends only when that one has ended, so that who
+ * waits for this one waits for both. */
+template <class Common, class Phase, bool IN_TURNS> __device__ void run_launch(const Work &work) {
     extern __shared__ __align__(SHARED_ALIGNMENT) char shared[];
-    if (!work.beside)
-        await_previous_launch();
-    admit_next_launch();
-    Gate open;
+    if (work.beside)
+        admit_next_launch();
+    Gate gate = work.beside ? Gate() : Gate::of_launch();
     const typename Common::Tensors tensors(current_run, current_run.arena);
     Batch batch = batch_of(work, Common::batch, Common::reports);
     batch.again = work.again;
-    // one tile a block; as a loop, nvcc reads what does not depend on the tile first, and 1.2 us of a step are saved
-    for (int tile = work.tile + blockIdx.x; tile < work.end; tile += gridDim.x)
-        Phase::run_tile(tensors, batch, tile, shared, open);
+    int tile = work.tile + blockIdx.x;
+    if constexpr (IN_TURNS)
+        Phase::run_tile(tensors, batch, tile, shared, gate);
+    else // one tile a block; as a loop, nvcc reads what does not depend on the tile first, and 1.2 us of a step are saved
+        for (; tile < work.end; tile += gridDim.x)
+            Phase::run_tile(tensors, batch, tile, shared, gate);
     if (work.beside)
         await_previous_launch();
 }
+
+template <class Common, class Phase> __global__ void __launch_bounds__(THREADS) phase_kernel(Work work) {
+    run_launch<Common, Phase, false>(work);
+}
+
+/* Where the architecture has the instructions, clusters of larger blocks stay for many tiles; the host sees by the cluster
+ * that the kernel asks for which of the two was compiled for its device. */
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+template <class Common, class Phase>
+__global__ void __cluster_dims__(TURN_BLOCKS) __launch_bounds__(TURN_THREADS, 1) turns_kernel(Work work) {
+    run_launch<Common, Phase, true>(work);
+}
+#else
+template <class Common, class Phase> __global__ void __launch_bounds__(THREADS) turns_kernel(Work work) {
+    run_launch<Common, Phase, false>(work);
+}
+#endif
 
 static __global__ void advance_clock(int64_t steps) {
     current_run.clock[threadIdx.x] += steps;
@@ -249,40 +203,76 @@ static __global__ void advance_clock(int64_t steps) {
 /* What the host knows of a phase. */
 struct Launch {
     const void *kernel;
-    int tiles, shared;
-    bool beside;
+    int tiles, shared, wanted;
+    bool beside, in_turns;
     int again;
 };
 
+template <class Common, class Phase> const void *kernel_of() {
+    if constexpr (Phase::in_turns)
+        return (const void *)turns_kernel<Common, typename Phase::Kernel>;
+    else
+        return (const void *)phase_kernel<Common, typename Phase::Kernel>;
+}
+
 template <class Tensors, int BATCH, int REPORTS, class... Phases>
 const Launch *launches_of(Step<Tensors, BATCH, REPORTS, Phases...>) {
-    static const Launch launches[] = {
-        {(const void *)phase_kernel<Common<Tensors, BATCH, REPORTS>, typename Phases::Kernel>, Phases::tiles,
-         Phases::shared, Phases::beside, Phases::again}...};
+    static const Launch launches[] = {{kernel_of<Common<Tensors, BATCH, REPORTS>, Phases>(), Phases::tiles,
+                                       Phases::shared, Phases::wanted, Phases::beside, Phases::in_turns,
+                                       Phases::again}...};
     return launches;
 }
 
-/* A block for each of `tiles` tiles. The launch may begin while the one before still runs, where the device can do so. */
+/* Bytes of shared memory: as many as the launch wants, or where the device has less, as it needs. */
+static inline cudaError_t choose_shared(const Launch &launch, size_t *bytes) {
+    *bytes = launch.wanted;
+    cudaError_t error = allow_shared(launch.kernel, launch.wanted);
+    if (error == cudaSuccess || launch.wanted == launch.shared)
+        return error;
+    cudaGetLastError(); // too much is no error of what follows
+    *bytes = launch.shared;
+    return allow_shared(launch.kernel, launch.shared);
+}
+
+/* Blocks, threads and shared memory of a launch of `tiles` tiles: a block for each; or, in turns, as many clusters as the
+ * device holds at a time. */
+static inline cudaError_t size_launch(const Launch &launch, int tiles, cudaLaunchConfig_t *config) {
+    cudaFuncAttributes compiled = {};
+    int clusters = 0;
+    config->gridDim = tiles;
+    config->blockDim = THREADS;
+    if (!launch.in_turns)
+        return choose_shared(launch, &config->dynamicSmemBytes);
+    Attempt attempt;
+    attempt.then([&] { return cudaFuncGetAttributes(&compiled, launch.kernel); });
+    if (!compiled.requiredClusterWidth) {
+        config->dynamicSmemBytes = TURN_SHARED_ALONE;
+        return attempt.then([&] { return allow_shared(launch.kernel, TURN_SHARED_ALONE); }).error;
+    }
+    config->blockDim = TURN_THREADS;
+    config->dynamicSmemBytes = launch.shared;
+    attempt.then([&] { return allow_shared(launch.kernel, launch.shared); }).then([&] {
+        return cudaOccupancyMaxActiveClusters(&clusters, launch.kernel, config);
+    });
+    config->gridDim = std::min(tiles, clusters * TURN_BLOCKS);
+    return attempt.error;
+}
+
+/* `tiles` tiles. The launch may begin while the one before still runs, where it can wait for its end. */
 static inline cudaError_t launch_tiles(const Launch &launch, Work work, int tiles, cudaStream_t stream) {
-    int device = 0, major = 0;
     cudaLaunchAttribute early = {};
     early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
     early.val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = {};
-    config.gridDim = tiles;
-    config.blockDim = THREADS;
-    config.dynamicSmemBytes = launch.shared;
     config.stream = stream;
-    config.attrs = &early;
     work.end = work.tile + tiles;
     work.again = launch.again;
     void *arguments[] = {&work};
     return Attempt()
-        .then([&] { return cudaGetDevice(&device); })
-        .then([&] { return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device); })
-        .then([&] { return allow_shared(launch.kernel, launch.shared); })
+        .then([&] { return size_launch(launch, tiles, &config); })
         .then([&] {
-            config.numAttrs = major >= 9;
+            config.attrs = &early;
+            config.numAttrs = has_instructions_of_sm_90(launch.kernel);
             return cudaLaunchKernelExC(&config, launch.kernel, arguments);
         })
         .error;
@@ -495,11 +485,6 @@ template <class Step, Form FORM> class Persistent {
         return cudaLaunchKernelExC(&config, (void *)persistent_kernel<Step, F>, arguments);
     }
 
-    static bool has_clusters(int device) {
-        int major = 0;
-        return cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) == cudaSuccess && major >= 9;
-    }
-
     /* As many blocks as wanted, or as the device holds at a time. */
     template <Form F> cudaError_t prepare_form(int wanted, int device) {
         int processors = 0, each = 0;
@@ -521,7 +506,9 @@ public:
         int device = 0;
         cudaError_t error = cudaGetDevice(&device);
         if (FORM != Form::grid && error == cudaSuccess) {
-            if ((FORM != Form::cluster || has_clusters(device)) && prepare_form<FORM>(wanted, device) == cudaSuccess)
+            const auto *kernel = (const void *)persistent_kernel<Step, FORM>;
+            if ((FORM != Form::cluster || has_instructions_of_sm_90(kernel)) &&
+                prepare_form<FORM>(wanted, device) == cudaSuccess)
                 return nullptr;
             cudaGetLastError(); // what FORM needed is no error of what follows
             form = Form::grid;

@@ -10,6 +10,10 @@ __host__ __device__ constexpr int divide_up(int a, int b) {
     return (a + b - 1) / b;
 }
 
+__host__ __device__ constexpr int smaller(int a, int b) {
+    return a < b ? a : b;
+}
+
 /* The largest vector, 4, 2 or 1, that divides n. */
 __host__ __device__ constexpr int vector_width(int n) {
     return n % 4 == 0 ? 4 : n % 2 == 0 ? 2 : 1;
@@ -47,6 +51,30 @@ template <class Tile> constexpr bool is_tensor = false;
 template <int m, int n, int k, int warps_m, int warps_n, int stages, class Element>
 constexpr bool is_tensor<TensorTile<m, n, k, warps_m, warps_n, stages, Element>> = true;
 
+/* Of a large product of bf16 matrices: one of two groups of four warps multiplies it while the other writes out its own, see
+ * tensor_turns.cuh. `stages` panels are on their way or in use. Where there are no instructions for that, it is worked on
+ * Alone. */
+template <int m_, int n_, int k_, int stages_> struct TurnTile {
+    using Element = bfloat16;
+    using Alone = TensorTile<m_, n_, k_, 2, 4, 3, bfloat16>;
+    static constexpr int m = m_, n = n_, k = k_, stages = stages_;
+};
+template <class Tile> constexpr bool takes_turns = false;
+template <int m, int n, int k, int stages> constexpr bool takes_turns<TurnTile<m, n, k, stages>> = true;
+
+/* Of a block that works on TurnTiles, two groups and one that copies; and of a cluster, whose tiles lie below each other. */
+constexpr int TURN_THREADS = THREADS + THREADS / 2, TURN_BLOCKS = 2;
+
+/* The shared memory of such a block, as offsets: panels, each of a and then of b; what a warp is writing out, 16 rows of half of
+ * the columns; a barrier for each panel that is full, and that is empty. */
+template <class Tile> struct TurnMemory {
+    static constexpr int panel_a = Tile::m * 128, panel = panel_a + Tile::n * 128;
+    static constexpr int rows = 16, columns = Tile::n / 2;
+    static constexpr int sums = Tile::stages * panel, warp_sums = rows * columns * (int)sizeof(float);
+    static constexpr int full = sums + WARPS * warp_sums, empty = full + Tile::stages * 8;
+    static constexpr int bytes = empty + Tile::stages * 8;
+};
+
 template <class Product, class Tile> __host__ __device__ constexpr int product_tiles() {
     return divide_up(Product::M, Tile::m) * divide_up(Product::N, Tile::n);
 }
@@ -65,11 +93,16 @@ template <class Tile> __host__ __device__ constexpr int tensor_shared() {
     return panels > sums ? panels : sums;
 }
 
+/* Of any TurnTile alone, its sums over rows among it. */
+constexpr int TURN_SHARED_ALONE = tensor_shared<TurnTile<128, 128, 64, 6>::Alone>();
+
 template <class Product, class Tile> __host__ __device__ constexpr int block_shared() {
     constexpr bool pipelined = Tile::slices == 1 && Product::K > Tile::k;
     constexpr int padded = STAGES * (padded_panel(Tile::m, Tile::k) + padded_panel(Tile::n, Tile::k));
     constexpr int panels = pipelined ? padded : (Product::K <= Tile::k ? 1 : 2) * (Tile::m + Tile::n) * Tile::k;
     constexpr int sums = Tile::slices * Tile::part_rows * Tile::n + THREADS; // and those of a side
+    if (Tile::slices >= LANES) // no panels: each warp leaves a part of its outputs
+        return THREADS / LANES * divide_up(Tile::tm * Tile::tn, LANES) * LANES * (int)sizeof(float);
     return (panels > sums ? panels : sums) * (int)sizeof(float);
 }
 
@@ -79,6 +112,8 @@ template <class Product, class Tile, int FOLDED = 0> __host__ __device__ constex
     int bytes = 0;
     if constexpr (is_tensor<Tile>)
         bytes = tensor_shared<Tile>();
+    else if constexpr (takes_turns<Tile>)
+        bytes = TurnMemory<Tile>::bytes;
     else
         bytes = block_shared<Product, Tile>();
     return bytes > totals ? bytes : totals;

@@ -2,18 +2,18 @@
 //
 //   step      33.9 KFLOP in 7 phases
 //   memory    9.8 KB arena (16.2 KB without sharing): weights 2.0 KB, optimizer state 0 B, values 7.8 KB
-//   schedule  graph: 16.4 us a step estimated (persistent: 12.3 us)
+//   schedule  graph: 17.8 us a step estimated (persistent: 12.3 us)
 //
-//   phase 1   values           1 tile
-//   phase 2   qkv              12 tiles
+//   phase 1   tokens_reshape   1 tile
+//   phase 2   qkv              24 tiles
 //   phase 3   mixed            8 tiles
 //   phase 4   logits           1 tile
-//   phase 5   d_logits_weight  4 tiles
-//             d_qkv_dots       7 tiles
+//   phase 5   d_qkv_dots       7 tiles
+//             d_logits_weight  4 tiles
 //             report_loss      1 tile
 //   phase 6   d_qkv            8 tiles
-//   phase 7   update_qkv_bias  3 tiles
-//             d_qkv_weight     1 tile
+//   phase 7   d_qkv_weight     2 tiles
+//             update_qkv_bias  3 tiles
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; tables for the runtime; main.
@@ -71,7 +71,7 @@ struct Tensors {
     float *loss_part;           // [BATCH]
     float *d_logits;            // [BATCH, LOGITS]
     float *logits_matmul;       // [BATCH, LOGITS_WEIGHT_COLUMNS]
-    float *values_reshape;      // [BATCH * TOKENS_ROWS, TOKENS]
+    float *tokens_reshape;      // [BATCH * TOKENS_ROWS, TOKENS]
     float *mixed_sums;          // [BATCH, TOKENS_ROWS, 2]
     float *d_qkv_dots;          // [BATCH, TOKENS_ROWS, 2]
 
@@ -92,7 +92,7 @@ struct Tensors {
         loss_part = (float *)(arena + 5888);
         d_logits = (float *)(arena + 6144);
         logits_matmul = (float *)(arena + 7680);
-        values_reshape = (float *)(arena + 8704);
+        tokens_reshape = (float *)(arena + 8704);
         mixed_sums = (float *)(arena + 9472);
         d_qkv_dots = (float *)(arena + 9728);
     }
@@ -102,36 +102,36 @@ struct Tensors {
 
 // qkv = linear(tokens, 24)                                                                          attend.mt:9
 //
-//     values_reshape[i, j] = tokens[i / TOKENS_ROWS, i % TOKENS_ROWS, j]
+//     tokens.reshape[i, j] = tokens[i / TOKENS_ROWS, i % TOKENS_ROWS, j]
 // It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
 // the order of the struct below.
-static __constant__ unsigned values_places[2][1] = {
-    {34}, // values
-    {19}, // values
+static __constant__ unsigned tokens_reshape_places[2][1] = {
+    {34}, // tokens_reshape
+    {19}, // tokens_reshape
 };
-struct values_tensors {
+struct tokens_reshape_tensors {
     const float *tokens;
-    float *values_reshape;
+    float *tokens_reshape;
 
-    __device__ values_tensors(const Tensors &t, int row) {
+    __device__ tokens_reshape_tensors(const Tensors &t, int row) {
         tokens = t.tokens;
-        const unsigned *begins = values_places[row];
-        values_reshape = at_place<float>(begins[0]);
+        const unsigned *begins = tokens_reshape_places[row];
+        tokens_reshape = at_place<float>(begins[0]);
     }
 };
-constexpr int values_tiles = divide_up(BATCH * TOKENS_ROWS * TOKENS, Thread::rows);
-static __device__ void values(const values_tensors &t, const Batch &batch, int tile, Gate &gate) {
+constexpr int tokens_reshape_tiles = divide_up(BATCH * TOKENS_ROWS * TOKENS, Thread::rows);
+static __device__ void tokens_reshape(const tokens_reshape_tensors &t, const Batch &batch, int tile, Gate &gate) {
     int i = tile * THREADS + threadIdx.x;
     gate();
     if (i >= BATCH * TOKENS_ROWS * TOKENS)
         return;
-    t.values_reshape[i] =
+    t.tokens_reshape[i] =
         t.tokens[row(batch, i / (TOKENS_ROWS * TOKENS)) * TOKENS_ROWS * TOKENS + i % (TOKENS_ROWS * TOKENS)];
 }
 
 // qkv = linear(tokens, 24)                                                                          attend.mt:9
 //
-//     qkv[i, j, k] = (sum over l of values_reshape[i * TOKENS_ROWS + j, l] * qkv.weight[k, l]) + qkv.bias[k]
+//     qkv[i, j, k] = (sum over l of tokens.reshape[i * TOKENS_ROWS + j, l] * qkv.weight[k, l]) + qkv.bias[k]
 // It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
 // the order of the struct below.
 static __constant__ unsigned qkv_places[2][4] = {
@@ -139,26 +139,26 @@ static __constant__ unsigned qkv_places[2][4] = {
     {19, 0, 3, 8}, // qkv
 };
 struct qkv_tensors {
-    float *values_reshape;
+    float *tokens_reshape;
     float *qkv_weight;
     float *qkv_bias;
     float *qkv;
 
     __device__ qkv_tensors(const Tensors &t, int row) {
         const unsigned *begins = qkv_places[row];
-        values_reshape = at_place<float>(begins[0]);
+        tokens_reshape = at_place<float>(begins[0]);
         qkv_weight = at_place<float>(begins[1]);
         qkv_bias = at_place<float>(begins[2]);
         qkv = at_place<float>(begins[3]);
     }
 };
-// 12 tiles of 16 x 4 outputs, 4 x 4 a thread, 64 slices of k; no panels in shared memory (cuda/direct.cuh)
+// 24 tiles of 8 x 4 outputs, 4 x 4 a thread, 128 slices of k; no panels in shared memory (cuda/direct.cuh)
 using qkv_product = Product<BATCH * TOKENS_ROWS, QKV_COLUMNS, TOKENS>;
-using qkv_tile = Tile<16, 4, 64, 4, 4>;
+using qkv_tile = Tile<8, 4, 64, 4, 4>;
 constexpr int qkv_tiles = product_tiles<qkv_product, qkv_tile>();
 constexpr int qkv_shared_bytes = product_shared<qkv_product, qkv_tile>();
 static __device__ void qkv(const qkv_tensors &t, int tile, char *shared, Gate &gate) {
-    auto left = matrix<TOKENS>(t.values_reshape);
+    auto left = matrix<TOKENS>(t.tokens_reshape);
     auto right = transposed(matrix<TOKENS>(t.qkv_weight));
     struct Ahead {
         float qkv_bias;
@@ -242,6 +242,26 @@ static __device__ void logits(const Tensors &t, const Batch &batch, int tile, ch
     team_product<LOGITS_WEIGHT_COLUMNS, LOGITS>(team, term_2, store_2);
 }
 
+// gradient of mixed = attention(q, k, v, heads = 2, causal = true)                                 attend.mt:13
+constexpr int d_qkv_dots_tiles = divide_up(BATCH * TOKENS_ROWS * 2, Warp::rows);
+constexpr int d_qkv_dots_shared_bytes = team_shared<Warp>(0);
+static __device__ void d_qkv_dots(const Tensors &t, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    gate();
+    if (i >= BATCH * TOKENS_ROWS * 2)
+        return;
+
+    // d_mixed[i, j, k] = logits_matmul[i, j * MIXED_COLUMNS + k]
+    // d_qkv.dots[i, j, k] = sum over l of d_mixed[i, j, k * 4 + l] * mixed[i, j, k * 4 + l]
+    float dots = 0;
+    for (int j = team.first; j < 4; j += team.stride)
+        dots += t.logits_matmul[i * 4 + j] * t.mixed[i * 4 + j];
+    dots = team_sum(team, dots);
+    if (leads(team))
+        t.d_qkv_dots[i] = dots;
+}
+
 // gradient of logits = linear(flatten(mixed), 3)                                                   attend.mt:14
 // optimizer = sgd(0.1)                                                                             attend.mt:19
 //
@@ -249,9 +269,9 @@ static __device__ void logits(const Tensors &t, const Batch &batch, int tile, ch
 //     logits.weight[i, j] = logits.weight[i, j] - 0.1 * d_logits.weight[i, j]
 //     d_logits.bias[i] = sum over j of d_logits[j, i]
 //     logits.bias[i] = logits.bias[i] - 0.1 * d_logits.bias[i]
-// 4 tiles of 128 x 16 outputs, 4 x 2 a thread; panels in shared memory (cuda/staged.cuh)
+// 4 tiles of 16 x 16 outputs, 4 x 4 a thread, 16 slices of k; panels in shared memory (cuda/staged.cuh)
 using d_logits_weight_product = Product<LOGITS, LOGITS_WEIGHT_COLUMNS, BATCH>;
-using d_logits_weight_tile = Tile<128, 16, 16, 4, 2>;
+using d_logits_weight_tile = Tile<16, 16, 256, 4, 4>;
 constexpr int d_logits_weight_tiles = product_tiles<d_logits_weight_product, d_logits_weight_tile>();
 constexpr int d_logits_weight_shared_bytes = product_shared<d_logits_weight_product, d_logits_weight_tile>();
 static __device__ void d_logits_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
@@ -272,26 +292,6 @@ static __device__ void d_logits_weight(const Tensors &t, int tile, char *shared,
     auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.logits_bias[i] = ahead.logits_bias - 0.1f * sum; };
     matmul<d_logits_weight_product, d_logits_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
                                                           sum_of_a(preloaded_early(read_row, row_out)));
-}
-
-// gradient of mixed = attention(q, k, v, heads = 2, causal = true)                                 attend.mt:13
-constexpr int d_qkv_dots_tiles = divide_up(BATCH * TOKENS_ROWS * 2, Warp::rows);
-constexpr int d_qkv_dots_shared_bytes = team_shared<Warp>(0);
-static __device__ void d_qkv_dots(const Tensors &t, int tile, char *shared, Gate &gate) {
-    Warp team(shared);
-    int i = tile * Warp::rows + team.row;
-    gate();
-    if (i >= BATCH * TOKENS_ROWS * 2)
-        return;
-
-    // d_mixed[i, j, k] = logits_matmul[i, j * MIXED_COLUMNS + k]
-    // d_qkv.dots[i, j, k] = sum over l of d_mixed[i, j, k * 4 + l] * mixed[i, j, k * 4 + l]
-    float dots = 0;
-    for (int j = team.first; j < 4; j += team.stride)
-        dots += t.logits_matmul[i * 4 + j] * t.mixed[i * 4 + j];
-    dots = team_sum(team, dots);
-    if (leads(team))
-        t.d_qkv_dots[i] = dots;
 }
 
 // loss = cross_entropy(logits, label)                                                              attend.mt:18
@@ -345,6 +345,29 @@ static __device__ void d_qkv(const Tensors &t, int tile, char *shared, Gate &gat
 
 // gradient of qkv = linear(tokens, 24)                                                              attend.mt:9
 // optimizer = sgd(0.1)                                                                             attend.mt:19
+//
+//     d_qkv.weight[i, j] = sum over k of d_qkv[k / TOKENS_ROWS, k % TOKENS_ROWS, i] * tokens.reshape[k, j]
+//     qkv.weight[i, j] = qkv.weight[i, j] - 0.1 * d_qkv.weight[i, j]
+// 2 tiles of 16 x 16 outputs, 4 x 4 a thread, 16 slices of k; panels in shared memory (cuda/staged.cuh)
+using d_qkv_weight_product = Product<QKV_COLUMNS, TOKENS, BATCH * TOKENS_ROWS>;
+using d_qkv_weight_tile = Tile<16, 16, 256, 4, 4>;
+constexpr int d_qkv_weight_tiles = product_tiles<d_qkv_weight_product, d_qkv_weight_tile>();
+constexpr int d_qkv_weight_shared_bytes = product_shared<d_qkv_weight_product, d_qkv_weight_tile>();
+static __device__ void d_qkv_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
+    auto left = transposed(matrix<QKV_COLUMNS>(t.d_qkv));
+    auto right = matrix<TOKENS>(t.tokens_reshape);
+    struct Ahead {
+        float qkv_weight;
+    };
+    auto read = [&](int i, int j) { return Ahead{t.qkv_weight[i * TOKENS + j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+        t.qkv_weight[i * TOKENS + j] = ahead.qkv_weight - 0.1f * sum;
+    };
+    matmul<d_qkv_weight_product, d_qkv_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out));
+}
+
+// gradient of qkv = linear(tokens, 24)                                                              attend.mt:9
+// optimizer = sgd(0.1)                                                                             attend.mt:19
 constexpr int update_qkv_bias_tiles = divide_up(QKV_COLUMNS, Warp::rows);
 constexpr int update_qkv_bias_shared_bytes = team_shared<Warp>(0);
 static __device__ void update_qkv_bias(const Tensors &t, int tile, char *shared, Gate &gate) {
@@ -365,33 +388,10 @@ static __device__ void update_qkv_bias(const Tensors &t, int tile, char *shared,
         t.qkv_bias[i] -= 0.1f * d_qkv_bias;
 }
 
-// gradient of qkv = linear(tokens, 24)                                                              attend.mt:9
-// optimizer = sgd(0.1)                                                                             attend.mt:19
-//
-//     d_qkv.weight[i, j] = sum over k of d_qkv[k / TOKENS_ROWS, k % TOKENS_ROWS, i] * values_reshape[k, j]
-//     qkv.weight[i, j] = qkv.weight[i, j] - 0.1 * d_qkv.weight[i, j]
-// 1 tile of 256 x 8 outputs, 4 x 2 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
-using d_qkv_weight_product = Product<QKV_COLUMNS, TOKENS, BATCH * TOKENS_ROWS>;
-using d_qkv_weight_tile = Tile<256, 8, 16, 4, 2>;
-constexpr int d_qkv_weight_tiles = product_tiles<d_qkv_weight_product, d_qkv_weight_tile>();
-constexpr int d_qkv_weight_shared_bytes = product_shared<d_qkv_weight_product, d_qkv_weight_tile>();
-static __device__ void d_qkv_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
-    auto left = transposed(matrix<QKV_COLUMNS>(t.d_qkv));
-    auto right = matrix<TOKENS>(t.values_reshape);
-    struct Ahead {
-        float qkv_weight;
-    };
-    auto read = [&](int i, int j) { return Ahead{t.qkv_weight[i * TOKENS + j]}; };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
-        t.qkv_weight[i * TOKENS + j] = ahead.qkv_weight - 0.1f * sum;
-    };
-    matmul<d_qkv_weight_product, d_qkv_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out));
-}
-
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 7: 1 tile, launched 2 times
-constexpr int train_1_tiles = values_tiles;
+constexpr int train_1_tiles = tokens_reshape_tiles;
 constexpr int train_1_shared_bytes = 0;
 static __constant__ unsigned short train_1_places[2][1] = {
     {0}, // train_1
@@ -399,11 +399,11 @@ static __constant__ unsigned short train_1_places[2][1] = {
 };
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     const unsigned short *place = train_1_places[batch.again];
-    values(values_tensors(t, place[0]), batch, tile, gate);
+    tokens_reshape(tokens_reshape_tensors(t, place[0]), batch, tile, gate);
 }
 using train_1_launch = Phase<train_1, train_1_tiles, train_1_shared_bytes>;
 
-// phase 2 of 7: 12 tiles, launched 2 times
+// phase 2 of 7: 24 tiles, launched 2 times
 constexpr int train_2_tiles = qkv_tiles;
 constexpr int train_2_shared_bytes = qkv_shared_bytes;
 static __constant__ unsigned short train_2_places[2][1] = {
@@ -431,16 +431,16 @@ static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, c
 }
 
 // phase 5 of 7: 12 tiles
-constexpr int train_5_tiles = d_logits_weight_tiles + d_qkv_dots_tiles + report_loss_tiles;
+constexpr int train_5_tiles = d_qkv_dots_tiles + d_logits_weight_tiles + report_loss_tiles;
 constexpr int train_5_shared_bytes =
-    std::max({d_logits_weight_shared_bytes, d_qkv_dots_shared_bytes, report_loss_shared_bytes});
+    std::max({d_qkv_dots_shared_bytes, d_logits_weight_shared_bytes, report_loss_shared_bytes});
 static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < d_logits_weight_tiles)
-        return d_logits_weight(t, tile, shared, gate);
-    tile -= d_logits_weight_tiles;
     if (tile < d_qkv_dots_tiles)
         return d_qkv_dots(t, tile, shared, gate);
     tile -= d_qkv_dots_tiles;
+    if (tile < d_logits_weight_tiles)
+        return d_logits_weight(t, tile, shared, gate);
+    tile -= d_logits_weight_tiles;
     report_loss(report_loss_tensors(t, 0), batch, shared, gate);
 }
 
@@ -451,14 +451,14 @@ static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, c
     d_qkv(t, tile, shared, gate);
 }
 
-// phase 7 of 7: 4 tiles
-constexpr int train_7_tiles = update_qkv_bias_tiles + d_qkv_weight_tiles;
-constexpr int train_7_shared_bytes = std::max({update_qkv_bias_shared_bytes, d_qkv_weight_shared_bytes});
+// phase 7 of 7: 5 tiles
+constexpr int train_7_tiles = d_qkv_weight_tiles + update_qkv_bias_tiles;
+constexpr int train_7_shared_bytes = std::max({d_qkv_weight_shared_bytes, update_qkv_bias_shared_bytes});
 static __device__ void train_7(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < update_qkv_bias_tiles)
-        return update_qkv_bias(t, tile, shared, gate);
-    tile -= update_qkv_bias_tiles;
-    d_qkv_weight(t, tile, shared, gate);
+    if (tile < d_qkv_weight_tiles)
+        return d_qkv_weight(t, tile, shared, gate);
+    tile -= d_qkv_weight_tiles;
+    update_qkv_bias(t, tile, shared, gate);
 }
 
 using Train =
@@ -472,16 +472,16 @@ static Replayed<Train> schedule;
 
 // the row of kernel_table, the launch, its tiles there: those of a launch one after the other
 static const Part parts[] = {
-    {0, 0, values_tiles},          // train_1
+    {0, 0, tokens_reshape_tiles},  // train_1
     {1, 1, qkv_tiles},             // train_2
     {2, 2, mixed_tiles},           // train_3
     {3, 3, logits_tiles},          // train_4
-    {4, 4, d_logits_weight_tiles}, // train_5
-    {5, 4, d_qkv_dots_tiles},      // train_5
+    {4, 4, d_qkv_dots_tiles},      // train_5
+    {5, 4, d_logits_weight_tiles}, // train_5
     {6, 4, report_loss_tiles},     // train_5
     {7, 5, d_qkv_tiles},           // train_6
-    {8, 6, update_qkv_bias_tiles}, // train_7
-    {9, 6, d_qkv_weight_tiles},    // train_7
+    {8, 6, d_qkv_weight_tiles},    // train_7
+    {9, 6, update_qkv_bias_tiles}, // train_7
 };
 static Repeated<Train> repeated;
 
@@ -657,7 +657,7 @@ static const MtcTensor tensor_table[] = {
      2,
      -1,
      {0}},
-    {"values_reshape", MTC_VALUE, MTC_F32, 2, {28, 6}, 8704, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"tokens.reshape", MTC_VALUE, MTC_F32, 2, {28, 6}, 8704, MTC_ZEROS, 0, 0, 0, 0, {0}},
     {"qkv", MTC_VALUE, MTC_F32, 3, {4, 7, 24}, 2048, MTC_ZEROS, 0, 0, 0, 1, {0}},
     {"mixed", MTC_VALUE, MTC_F32, 3, {4, 7, 8}, 4864, MTC_ZEROS, 0, 0, 1, 2, {0}},
     {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 5888, MTC_ZEROS, 0, 0, 3, 3, {0}},
@@ -682,16 +682,16 @@ static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
 // name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"values", 0, 0, 168, 1344},           // phase 1
+    {"tokens_reshape", 0, 0, 168, 1344},   // phase 1
     {"qkv", 0, 1, 8064, 4032},             // phase 2
     {"mixed", 1, 2, 3584, 3808},           // phase 3
     {"logits", 2, 3, 2812, 2556},          // phase 4
-    {"d_logits_weight", 2, 4, 1344, 2312}, // phase 5
     {"d_qkv_dots", 1, 4, 224, 2016},       // phase 5
+    {"d_logits_weight", 2, 4, 1344, 2312}, // phase 5
     {"report_loss", 3, 4, 4, 20},          // phase 5
     {"d_qkv", 1, 5, 8960, 6720},           // phase 6
-    {"update_qkv_bias", 0, 6, 720, 2880},  // phase 7
     {"d_qkv_weight", 0, 6, 8064, 4512},    // phase 7
+    {"update_qkv_bias", 0, 6, 720, 2880},  // phase 7
 };
 
 const MtcModel mtc_model = {

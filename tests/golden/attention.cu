@@ -2,7 +2,7 @@
 //
 //   step      920 FLOP in 6 phases
 //   memory    1.2 KB arena (3.5 KB without sharing): weights 512 B, optimizer state 0 B, values 768 B
-//   schedule  persistent: 3.3 us a step estimated (graph: 14.1 us)
+//   schedule  persistent: 3.3 us a step estimated (graph: 15.3 us)
 //
 //   phase 1   a            1 tile
 //   phase 2   a_times_a    4 tiles
@@ -375,9 +375,9 @@ static __device__ void eval_a(const Tensors &t, const Batch &batch, int tile, Ga
 // s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))                                       attention.mt:10
 //
 //     eval_a_times_a_mul[i, j, k] = (sum over l of a[i, j, l] * a[i, k, l]) * 0.70710678
-// 4 tiles of 16 x 4 outputs, 4 x 4 a thread, 64 slices of k; no panels in shared memory (cuda/direct.cuh)
+// 4 tiles of 8 x 4 outputs, 4 x 4 a thread, 128 slices of k; no panels in shared memory (cuda/direct.cuh)
 using eval_a_times_a_product = Product<A_ROWS, A_ROWS, A_COLUMNS>;
-using eval_a_times_a_tile = Tile<16, 4, 64, 4, 4>;
+using eval_a_times_a_tile = Tile<8, 4, 64, 4, 4>;
 constexpr int eval_a_times_a_each = product_tiles<eval_a_times_a_product, eval_a_times_a_tile>();
 constexpr int eval_a_times_a_tiles = BATCH * eval_a_times_a_each;
 constexpr int eval_a_times_a_shared_bytes = product_shared<eval_a_times_a_product, eval_a_times_a_tile>();
@@ -421,9 +421,9 @@ static __device__ void eval_s(const Tensors &t, int tile, char *shared, Gate &ga
 // y = linear(flatten(matmul(s, a)), 3)                                                          attention.mt:11
 //
 //     eval_s_times_a_matmul[i, j, k] = sum over l of s[i, j, l] * a[i, l, k]
-// 4 tiles of 256 x 8 outputs, 4 x 2 a thread; panels in shared memory (cuda/staged.cuh)
+// 4 tiles of 8 x 4 outputs, 4 x 4 a thread, 128 slices of k; a thread has steps of k of its own (cuda/deep.cuh)
 using eval_s_times_a_product = Product<A_ROWS, A_COLUMNS, A_ROWS>;
-using eval_s_times_a_tile = Tile<256, 8, 16, 4, 2>;
+using eval_s_times_a_tile = Tile<8, 4, 64, 4, 4>;
 constexpr int eval_s_times_a_each = product_tiles<eval_s_times_a_product, eval_s_times_a_tile>();
 constexpr int eval_s_times_a_tiles = BATCH * eval_s_times_a_each;
 constexpr int eval_s_times_a_shared_bytes = product_shared<eval_s_times_a_product, eval_s_times_a_tile>();

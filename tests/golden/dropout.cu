@@ -2,10 +2,10 @@
 //
 //   step      440 FLOP in 2 phases
 //   memory    1.2 KB arena (1.8 KB without sharing): weights 512 B, optimizer state 0 B, values 768 B
-//   schedule  persistent: 1.3 us a step estimated (graph: 5.2 us)
+//   schedule  persistent: 1.3 us a step estimated (graph: 5.6 us)
 //
 //   phase 1   y_to_d_y     1 tile
-//             values       1 tile
+//             to_y         1 tile
 //   phase 2   d_y_weight   1 tile
 //             report_loss  1 tile
 //
@@ -49,7 +49,7 @@ struct Tensors {
     float *loss_part;           // [BATCH]
     float *d_y;                 // [BATCH, Y]
     float *eval_prediction;     // [BATCH, Y]
-    float *values_where;        // [BATCH, X]
+    float *to_y_where;          // [BATCH, X]
 
     __device__ Tensors(const MtcRun &run, char *arena) {
         x = (const float *)run.data.field[0];
@@ -60,7 +60,7 @@ struct Tensors {
         loss_part = (float *)(arena + 512);
         d_y = (float *)(arena + 768);
         eval_prediction = (float *)(arena + 768);
-        values_where = (float *)(arena + 1024);
+        to_y_where = (float *)(arena + 1024);
     }
 };
 
@@ -85,7 +85,7 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
         where[j] = uniform(batch, 0, i * X + j) >= 0.25f ? relu(t.x[example * X + j]) * 1.33333333f : 0.0f;
     team.sync();
 
-    // y[i, j] = (sum over k of values_where[i, k] * y.weight[j, k]) + y.bias[j]
+    // y[i, j] = (sum over k of to_y_where[i, k] * y.weight[j, k]) + y.bias[j]
     auto term = [&](int j, int k) { return where[k] * t.y_weight[j * X + k]; };
     auto store = [&](int j, float sum) { y[j] = sum + t.y_bias[j]; };
     team_product<Y, X>(team, term, store);
@@ -121,20 +121,20 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
 
 // y = linear(dropout(relu(x), 0.25), 3)                                                            dropout.mt:9
 //
-//     values_where[i, j] = uniform(0, i * X + j) >= 0.25 ? relu(x[i, j]) * 1.33333333 : 0
-constexpr int values_tiles = divide_up(BATCH * X, Thread::rows);
-static __device__ void values(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+//     to_y_where[i, j] = uniform(0, i * X + j) >= 0.25 ? relu(x[i, j]) * 1.33333333 : 0
+constexpr int to_y_tiles = divide_up(BATCH * X, Thread::rows);
+static __device__ void to_y(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
     int i = tile * THREADS + threadIdx.x;
     gate();
     if (i >= BATCH * X)
         return;
-    t.values_where[i] = uniform(batch, 0, i) >= 0.25f ? relu(t.x[row(batch, i / X) * X + i % X]) * 1.33333333f : 0.0f;
+    t.to_y_where[i] = uniform(batch, 0, i) >= 0.25f ? relu(t.x[row(batch, i / X) * X + i % X]) * 1.33333333f : 0.0f;
 }
 
 // gradient of y = linear(dropout(relu(x), 0.25), 3)                                                dropout.mt:9
 // optimizer = sgd(0.1)                                                                            dropout.mt:14
 //
-//     d_y.weight[i, j] = sum over k of d_y[k, i] * values_where[k, j]
+//     d_y.weight[i, j] = sum over k of d_y[k, i] * to_y_where[k, j]
 //     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]
 //     y.bias[i] = y.bias[i] - 0.1 * d_y.bias[i]
@@ -144,7 +144,7 @@ using d_y_weight_tile = Tile<16, 16, 1, 1, 1>;
 constexpr int d_y_weight_tiles = product_tiles<d_y_weight_product, d_y_weight_tile>();
 static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<Y>(t.d_y));
-    auto right = matrix<X>(t.values_where);
+    auto right = matrix<X>(t.to_y_where);
     struct Ahead {
         float y_weight;
     };
@@ -183,14 +183,14 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 2: 2 tiles
-constexpr int train_1_tiles = y_to_d_y_tiles + values_tiles;
+constexpr int train_1_tiles = y_to_d_y_tiles + to_y_tiles;
 constexpr int train_1_shared_bytes = y_to_d_y_shared_bytes;
 constexpr int train_1_sharing = y_to_d_y_tiles; // of the tiles use shared memory
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < y_to_d_y_tiles)
         return y_to_d_y(t, batch, tile, shared, gate);
     tile -= y_to_d_y_tiles;
-    values(t, batch, tile, gate);
+    to_y(t, batch, tile, gate);
 }
 
 // phase 2 of 2: 2 tiles
@@ -215,7 +215,7 @@ static Persistent<Train, Form::solo> schedule;
 // the row of kernel_table, the launch, its tiles there: those of a launch one after the other
 static const Part parts[] = {
     {0, 0, y_to_d_y_tiles},    // train_1
-    {1, 0, values_tiles},      // train_1
+    {1, 0, to_y_tiles},        // train_1
     {2, 1, d_y_weight_tiles},  // train_2
     {3, 1, report_loss_tiles}, // train_2
 };
@@ -352,7 +352,7 @@ static const MtcStatement statement_table[] = {
 static const MtcTensor tensor_table[] = {
     {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
     {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
-    {"values_where", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"to_y_where", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 0, 0, {0}},
     {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 1, 0, {0}},
     {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 1, 0, {0}},
 };
@@ -372,7 +372,7 @@ static const bool rises_table[] = {false};
 // name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
     {"y_to_d_y", 0, 0, 268, 260},   // phase 1
-    {"values", 0, 0, 24, 192},      // phase 1
+    {"to_y", 0, 0, 24, 192},        // phase 1
     {"d_y_weight", 0, 1, 144, 312}, // phase 2
     {"report_loss", 1, 1, 4, 20},   // phase 2
 };

@@ -2,20 +2,20 @@
 //
 //   step      211 MFLOP in 6 phases
 //   memory    6.9 MB arena (15.0 MB without sharing): weights 24.2 KB, optimizer state 0 B, values 6.9 MB
-//   schedule  graph: 34.4 us a step estimated (persistent: 30.9 us)
+//   schedule  graph: 42.0 us a step estimated (persistent: 37.6 us)
 //
-//   phase 1   x                          1,024 tiles
-//             tokens                     32 tiles
-//   phase 2   times_table                128 tiles
-//   phase 3   d_scores                   1,024 tiles
-//   phase 4   loss_part                  32 tiles
-//             d_x                        128 tiles
-//             d_scores_pre_times_values  80 tiles
-//   phase 5   values                     65 tiles
-//             update_x                   128 tiles
-//             gather_grad_2              130 tiles
-//             report_loss                1 tile
-//   phase 6   update_table               17 tiles
+//   phase 1   x              1,024 tiles
+//             tokens         32 tiles
+//   phase 2   scores         128 tiles
+//   phase 3   d_scores       1,024 tiles
+//   phase 4   d_x            128 tiles
+//             to_d_table     320 tiles
+//             loss_part      32 tiles
+//   phase 5   update_x       128 tiles
+//             to_d_table_2   65 tiles
+//             gather_grad_2  130 tiles
+//             report_loss    1 tile
+//   phase 6   update_table   17 tiles
 //
 // From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
 // group them; the step; evaluation; decoding; tables for the runtime; main.
@@ -50,27 +50,27 @@ enum { REPORT_LOSS, REPORTS };
 struct Tensors {
     static constexpr int64_t arena_bytes = 7237888;
 
-    const unsigned char *window;             // data set: [examples, WINDOW], which overlap
-    int64_t window_stride;                   // elements from an example of window to the next
-    float *table;                            // [SCORES_COLUMNS, X_COLUMNS]
-    float *x;                                // [TOKENS, X_COLUMNS]
-    float *decode_prediction;                // [1, 1, SCORES_COLUMNS], in place of decode_scores
-    float *decode_scores;                    // [1, 1, SCORES_COLUMNS]
-    float *eval_times_table_matmul;          // [BATCH * TOKENS, SCORES_COLUMNS]
-    float *values_sum;                       // [SCORES_COLUMNS, X_COLUMNS]
-    float *x_relu;                           // [BATCH, TOKENS, X_COLUMNS]
-    float *decode_x_relu;                    // [1, 1, X_COLUMNS]
-    float *gather_grad_2;                    // [SCORES_COLUMNS, X_COLUMNS]
-    float *d_x;                              // [BATCH, TOKENS, X_COLUMNS]
-    float *times_table_matmul;               // [BATCH * TOKENS, SCORES_COLUMNS]
-    float *eval_prediction;                  // [BATCH, TOKENS, SCORES_COLUMNS]
-    float *eval_x_relu;                      // [BATCH, TOKENS, X_COLUMNS]
-    float *d_scores;                         // [BATCH, TOKENS, SCORES_COLUMNS]
-    float *eval_prediction_sub;              // [BATCH, TOKENS]
-    bool *x_gt;                              // [BATCH, TOKENS, X_COLUMNS]
-    float *d_scores_pre_times_values_matmul; // [16, SCORES_COLUMNS, X_COLUMNS]
-    int *tokens;                             // [BATCH, TOKENS]
-    float *d_scores_sub;                     // [BATCH, TOKENS]
+    const unsigned char *window; // data set: [examples, WINDOW], which overlap
+    int64_t window_stride;       // elements from an example of window to the next
+    float *table;                // [SCORES_COLUMNS, X_COLUMNS]
+    float *x;                    // [TOKENS, X_COLUMNS]
+    float *decode_prediction;    // [1, 1, SCORES_COLUMNS], in place of decode_scores
+    float *decode_scores;        // [1, 1, SCORES_COLUMNS]
+    float *eval_scores_matmul;   // [BATCH * TOKENS, SCORES_COLUMNS]
+    float *to_d_table_2_sum;     // [SCORES_COLUMNS, X_COLUMNS]
+    float *x_relu;               // [BATCH, TOKENS, X_COLUMNS]
+    float *decode_x_relu;        // [1, 1, X_COLUMNS]
+    float *gather_grad_2;        // [SCORES_COLUMNS, X_COLUMNS]
+    float *d_x;                  // [BATCH, TOKENS, X_COLUMNS]
+    float *scores_matmul;        // [BATCH * TOKENS, SCORES_COLUMNS]
+    float *eval_prediction;      // [BATCH, TOKENS, SCORES_COLUMNS]
+    float *eval_x_relu;          // [BATCH, TOKENS, X_COLUMNS]
+    float *d_scores;             // [BATCH, TOKENS, SCORES_COLUMNS]
+    float *eval_prediction_sub;  // [BATCH, TOKENS]
+    bool *x_gt;                  // [BATCH, TOKENS, X_COLUMNS]
+    float *to_d_table_matmul;    // [16, SCORES_COLUMNS, X_COLUMNS]
+    int *tokens;                 // [BATCH, TOKENS]
+    float *d_scores_sub;         // [BATCH, TOKENS]
 
     __device__ Tensors(const MtcRun &run, char *arena) {
         window = (const unsigned char *)run.data.field[0];
@@ -79,19 +79,19 @@ struct Tensors {
         x = (float *)(arena + 16640);
         decode_prediction = (float *)(arena + 24832);
         decode_scores = (float *)(arena + 24832);
-        eval_times_table_matmul = (float *)(arena + 24832);
-        values_sum = (float *)(arena + 24832);
+        eval_scores_matmul = (float *)(arena + 24832);
+        to_d_table_2_sum = (float *)(arena + 24832);
         x_relu = (float *)(arena + 24832);
         decode_x_relu = (float *)(arena + 25344);
         gather_grad_2 = (float *)(arena + 41472);
         d_x = (float *)(arena + 2121984);
-        times_table_matmul = (float *)(arena + 2121984);
+        scores_matmul = (float *)(arena + 2121984);
         eval_prediction = (float *)(arena + 2154752);
         eval_x_relu = (float *)(arena + 2154752);
         d_scores = (float *)(arena + 4251904);
         eval_prediction_sub = (float *)(arena + 4284672);
         x_gt = (bool *)(arena + 6381824);
-        d_scores_pre_times_values_matmul = (float *)(arena + 6906112);
+        to_d_table_matmul = (float *)(arena + 6906112);
         tokens = (int *)(arena + 7172352);
         d_scores_sub = (float *)(arena + 7205120);
     }
@@ -139,35 +139,35 @@ static __device__ void tokens(const Tensors &t, const Batch &batch, int tile, Ga
 
 // scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
 //
-//     times_table_matmul[i, j] = sum over k of x_relu[i / TOKENS, i % TOKENS, k] * table[j, k]
+//     scores_matmul[i, j] = sum over k of x_relu[i / TOKENS, i % TOKENS, k] * table[j, k]
 // It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
 // the order of the struct below.
-static __constant__ unsigned times_table_places[2][3] = {
-    {97, 0, 8289}, // times_table
-    {8417, 0, 97}, // times_table
+static __constant__ unsigned scores_places[2][3] = {
+    {97, 0, 8289}, // scores
+    {8417, 0, 97}, // scores
 };
-struct times_table_tensors {
+struct scores_tensors {
     float *x_relu;
     float *table;
-    float *times_table_matmul;
+    float *scores_matmul;
 
-    __device__ times_table_tensors(const Tensors &t, int row) {
-        const unsigned *begins = times_table_places[row];
+    __device__ scores_tensors(const Tensors &t, int row) {
+        const unsigned *begins = scores_places[row];
         x_relu = at_place<float>(begins[0]);
         table = at_place<float>(begins[1]);
-        times_table_matmul = at_place<float>(begins[2]);
+        scores_matmul = at_place<float>(begins[2]);
     }
 };
 // 128 tiles of 128 x 64 outputs, 8 x 4 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
-using times_table_product = Product<BATCH * TOKENS, SCORES_COLUMNS, X_COLUMNS>;
-using times_table_tile = Tile<128, 64, 16, 8, 4>;
-constexpr int times_table_tiles = product_tiles<times_table_product, times_table_tile>();
-constexpr int times_table_shared_bytes = product_shared<times_table_product, times_table_tile>();
-static __device__ void times_table(const times_table_tensors &t, int tile, char *shared, Gate &gate) {
+using scores_product = Product<BATCH * TOKENS, SCORES_COLUMNS, X_COLUMNS>;
+using scores_tile = Tile<128, 64, 16, 8, 4>;
+constexpr int scores_tiles = product_tiles<scores_product, scores_tile>();
+constexpr int scores_shared_bytes = product_shared<scores_product, scores_tile>();
+static __device__ void scores(const scores_tensors &t, int tile, char *shared, Gate &gate) {
     auto left = matrix<X_COLUMNS>(t.x_relu);
     auto right = transposed(matrix<X_COLUMNS>(t.table));
-    auto out = [&](int i, int j, float sum) { t.times_table_matmul[i * SCORES_COLUMNS + j] = sum; };
-    matmul<times_table_product, times_table_tile>(tile, left, right, shared, gate, out);
+    auto out = [&](int i, int j, float sum) { t.scores_matmul[i * SCORES_COLUMNS + j] = sum; };
+    matmul<scores_product, scores_tile>(tile, left, right, shared, gate, out);
 }
 
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
@@ -181,11 +181,11 @@ static __device__ void d_scores(const Tensors &t, const Batch &batch, int tile, 
     if (i >= BATCH * TOKENS)
         return;
 
-    // scores[i, j, k] = times_table_matmul[i * TOKENS + j, k]
+    // scores[i, j, k] = scores_matmul[i * TOKENS + j, k]
     // scores_max[i, j] = max over k of scores[i, j, k]
     float scores_max = -INFINITY;
     for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
-        scores_max = fmax(scores_max, t.times_table_matmul[i * SCORES_COLUMNS + j]);
+        scores_max = fmax(scores_max, t.scores_matmul[i * SCORES_COLUMNS + j]);
     scores_max = team_max(team, scores_max);
 
     // scores_sum[i, j] = sum over k of exp(scores[i, j, k] - scores_max[i, j])
@@ -194,7 +194,7 @@ static __device__ void d_scores(const Tensors &t, const Batch &batch, int tile, 
     float scores_sum = 0;
     float target_score = 0;
     for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
-        float scores_sub = t.times_table_matmul[i * SCORES_COLUMNS + j] - scores_max;
+        float scores_sub = t.scores_matmul[i * SCORES_COLUMNS + j] - scores_max;
         scores_sum += exp(scores_sub);
         target_score += (float)(window == j) * scores_sub;
     }
@@ -209,9 +209,50 @@ static __device__ void d_scores(const Tensors &t, const Batch &batch, int tile, 
     //         0.03125 * (target[i, j] == k)
     for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
         float share_mul = share(batch, i / TOKENS) * 0.03125f;
-        float share_mul_2 = share_mul / scores_sum * exp(t.times_table_matmul[i * SCORES_COLUMNS + j] - scores_max);
+        float share_mul_2 = share_mul / scores_sum * exp(t.scores_matmul[i * SCORES_COLUMNS + j] - scores_max);
         t.d_scores[i * SCORES_COLUMNS + j] = share_mul_2 - share_mul * (float)(window == j);
     }
+}
+
+// gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
+//
+//     d_scores_pre[i, j] = d_scores[i / TOKENS, i % TOKENS, j]
+//     d_x[i, j, k] = x_gt[i, j, k] ? (sum over l of d_scores_pre[i * TOKENS + j, l] * table[l, k]) : 0
+// 128 tiles of 64 x 64 outputs, 4 x 4 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
+using d_x_product = Product<BATCH * TOKENS, X_COLUMNS, SCORES_COLUMNS>;
+using d_x_tile = Tile<64, 64, 16, 4, 4>;
+constexpr int d_x_tiles = product_tiles<d_x_product, d_x_tile>();
+constexpr int d_x_shared_bytes = product_shared<d_x_product, d_x_tile>();
+static __device__ void d_x(const Tensors &t, int tile, char *shared, Gate &gate) {
+    auto left = matrix<SCORES_COLUMNS>(t.d_scores);
+    auto right = matrix<X_COLUMNS>(t.table);
+    struct Ahead {
+        bool x_gt;
+    };
+    auto read = [&](int i, int j) { return Ahead{t.x_gt[i * X_COLUMNS + j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) { t.d_x[i * X_COLUMNS + j] = ahead.x_gt ? sum : 0.0f; };
+    matmul<d_x_product, d_x_tile>(tile, left, right, shared, gate, preloaded_early(read, out));
+}
+
+// gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
+//
+//     d_scores_pre[i, j] = d_scores[i / TOKENS, i % TOKENS, j]
+//     to_d_table_matmul[i, j, k] = sum over l of d_scores_pre[i * 512 + l, j] *
+//         x_relu[(i * 512 + l) / TOKENS, (i * 512 + l) % TOKENS, k]
+// 320 tiles of 16 x 16 outputs, 4 x 4 a thread, 16 slices of k; panels in shared memory (cuda/staged.cuh)
+using to_d_table_product = Product<SCORES_COLUMNS, X_COLUMNS, 512>;
+using to_d_table_tile = Tile<16, 16, 256, 4, 4>;
+constexpr int to_d_table_each = product_tiles<to_d_table_product, to_d_table_tile>();
+constexpr int to_d_table_tiles = 16 * to_d_table_each;
+constexpr int to_d_table_shared_bytes = product_shared<to_d_table_product, to_d_table_tile>();
+static __device__ void to_d_table(const Tensors &t, int tile, char *shared, Gate &gate) {
+    int b = tile / to_d_table_each;
+    auto left = transposed(matrix<SCORES_COLUMNS>(t.d_scores + b * 512 * SCORES_COLUMNS));
+    auto right = matrix<X_COLUMNS>(t.x_relu + b * 512 * X_COLUMNS);
+    auto out = [&](int i, int j, float sum) {
+        t.to_d_table_matmul[b * SCORES_COLUMNS * X_COLUMNS + i * X_COLUMNS + j] = sum;
+    };
+    matmul<to_d_table_product, to_d_table_tile>(tile % to_d_table_each, left, right, shared, gate, out);
 }
 
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
@@ -252,71 +293,6 @@ static __device__ void loss_part(const loss_part_tensors &t, const Batch &batch,
         t.loss_part[i] = scores_sum * 0.03125f * row_share;
 }
 
-// gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
-//
-//     d_scores_pre[i, j] = d_scores[i / TOKENS, i % TOKENS, j]
-//     d_x[i, j, k] = x_gt[i, j, k] ? (sum over l of d_scores_pre[i * TOKENS + j, l] * table[l, k]) : 0
-// 128 tiles of 64 x 64 outputs, 4 x 4 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
-using d_x_product = Product<BATCH * TOKENS, X_COLUMNS, SCORES_COLUMNS>;
-using d_x_tile = Tile<64, 64, 16, 4, 4>;
-constexpr int d_x_tiles = product_tiles<d_x_product, d_x_tile>();
-constexpr int d_x_shared_bytes = product_shared<d_x_product, d_x_tile>();
-static __device__ void d_x(const Tensors &t, int tile, char *shared, Gate &gate) {
-    auto left = matrix<SCORES_COLUMNS>(t.d_scores);
-    auto right = matrix<X_COLUMNS>(t.table);
-    struct Ahead {
-        bool x_gt;
-    };
-    auto read = [&](int i, int j) { return Ahead{t.x_gt[i * X_COLUMNS + j]}; };
-    auto out = [&](int i, int j, float sum, const Ahead &ahead) { t.d_x[i * X_COLUMNS + j] = ahead.x_gt ? sum : 0.0f; };
-    matmul<d_x_product, d_x_tile>(tile, left, right, shared, gate, preloaded_early(read, out));
-}
-
-// gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
-//
-//     d_scores_pre[i, j] = d_scores[i / TOKENS, i % TOKENS, j]
-//     d_scores_pre_times_values_matmul[i, j, k] = sum over l of d_scores_pre[i * 512 + l, j] *
-//         x_relu[(i * 512 + l) / TOKENS, (i * 512 + l) % TOKENS, k]
-// 80 tiles of 16 x 64 outputs, 4 x 4 a thread, 4 slices of k; panels in shared memory (cuda/staged.cuh)
-using d_scores_pre_times_values_product = Product<SCORES_COLUMNS, X_COLUMNS, 512>;
-using d_scores_pre_times_values_tile = Tile<16, 64, 64, 4, 4>;
-constexpr int d_scores_pre_times_values_each =
-    product_tiles<d_scores_pre_times_values_product, d_scores_pre_times_values_tile>();
-constexpr int d_scores_pre_times_values_tiles = 16 * d_scores_pre_times_values_each;
-constexpr int d_scores_pre_times_values_shared_bytes =
-    product_shared<d_scores_pre_times_values_product, d_scores_pre_times_values_tile>();
-static __device__ void d_scores_pre_times_values(const Tensors &t, int tile, char *shared, Gate &gate) {
-    int b = tile / d_scores_pre_times_values_each;
-    auto left = transposed(matrix<SCORES_COLUMNS>(t.d_scores + b * 512 * SCORES_COLUMNS));
-    auto right = matrix<X_COLUMNS>(t.x_relu + b * 512 * X_COLUMNS);
-    auto out = [&](int i, int j, float sum) {
-        t.d_scores_pre_times_values_matmul[b * SCORES_COLUMNS * X_COLUMNS + i * X_COLUMNS + j] = sum;
-    };
-    matmul<d_scores_pre_times_values_product, d_scores_pre_times_values_tile>(tile % d_scores_pre_times_values_each,
-                                                                              left, right, shared, gate, out);
-}
-
-// gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
-constexpr int values_tiles = divide_up(SCORES_COLUMNS * X_COLUMNS, Column<4, 16>::rows);
-constexpr int values_shared_bytes = team_shared<Column<4, 16>>(0);
-static __device__ void values(const Tensors &t, int tile, char *shared, Gate &gate) {
-    Column<4, 16> team(shared);
-    int i = tile * Column<4, 16>::rows + team.row;
-    gate();
-
-    // values_sum[i, j] = sum over k of d_scores_pre_times_values_matmul[k, i, j]
-    auto d_scores_pre_sum = fill_pack<4, float>(0);
-    for (int j = team.first; j < 16; j += team.stride) {
-        Pack<float, 4> d_scores_pre_matmul =
-            load_pack<4>(t.d_scores_pre_times_values_matmul + j * SCORES_COLUMNS * X_COLUMNS + i);
-        for (int v = 0; v < 4; v++)
-            d_scores_pre_sum[v] += d_scores_pre_matmul[v];
-    }
-    d_scores_pre_sum = team_sum(team, d_scores_pre_sum);
-    if (leads(team))
-        store_pack(t.values_sum + i, d_scores_pre_sum);
-}
-
 // gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11
 // optimizer = sgd(0.1)                                                                          embedding.mt:17
 constexpr int update_x_tiles = divide_up(TOKENS * X_COLUMNS, Column<2, 32>::rows);
@@ -343,6 +319,26 @@ static __device__ void update_x(const Tensors &t, int tile, char *shared, Gate &
             x_sub[v] = x[v] - 0.1f * d_x[v];
         store_pack(t.x + i, x_sub);
     }
+}
+
+// gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
+constexpr int to_d_table_2_tiles = divide_up(SCORES_COLUMNS * X_COLUMNS, Column<4, 16>::rows);
+constexpr int to_d_table_2_shared_bytes = team_shared<Column<4, 16>>(0);
+static __device__ void to_d_table_2(const Tensors &t, int tile, char *shared, Gate &gate) {
+    Column<4, 16> team(shared);
+    int i = tile * Column<4, 16>::rows + team.row;
+    gate();
+
+    // to_d_table_2_sum[i, j] = sum over k of to_d_table_matmul[k, i, j]
+    auto d_scores_pre_sum = fill_pack<4, float>(0);
+    for (int j = team.first; j < 16; j += team.stride) {
+        Pack<float, 4> d_scores_pre_matmul = load_pack<4>(t.to_d_table_matmul + j * SCORES_COLUMNS * X_COLUMNS + i);
+        for (int v = 0; v < 4; v++)
+            d_scores_pre_sum[v] += d_scores_pre_matmul[v];
+    }
+    d_scores_pre_sum = team_sum(team, d_scores_pre_sum);
+    if (leads(team))
+        store_pack(t.to_d_table_2_sum + i, d_scores_pre_sum);
 }
 
 // gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11
@@ -392,7 +388,7 @@ static __device__ void report_loss(const report_loss_tensors &t, const Batch &ba
 // gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11
 // optimizer = sgd(0.1)                                                                          embedding.mt:17
 //
-//     d_table[i, j] = values_sum[i, j] + gather_grad[i, j]
+//     d_table[i, j] = to_d_table_2_sum[i, j] + gather_grad[i, j]
 //     table[i, j] = table[i, j] - 0.1 * d_table[i, j]
 constexpr int update_table_tiles = divide_up(SCORES_COLUMNS * X_COLUMNS, Thread::rows);
 static __device__ void update_table(const Tensors &t, int tile, Gate &gate) {
@@ -400,7 +396,7 @@ static __device__ void update_table(const Tensors &t, int tile, Gate &gate) {
     gate();
     if (i >= SCORES_COLUMNS * X_COLUMNS)
         return;
-    t.table[i] -= 0.1f * (t.values_sum[i] + t.gather_grad_2[i]);
+    t.table[i] -= 0.1f * (t.to_d_table_2_sum[i] + t.gather_grad_2[i]);
 }
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
@@ -420,15 +416,15 @@ static __device__ void train_1_beside_1(const Tensors &t, const Batch &batch, in
 }
 
 // phase 2 of 6: 128 tiles, launched 2 times
-constexpr int train_2_tiles = times_table_tiles;
-constexpr int train_2_shared_bytes = times_table_shared_bytes;
+constexpr int train_2_tiles = scores_tiles;
+constexpr int train_2_shared_bytes = scores_shared_bytes;
 static __constant__ unsigned short train_2_places[2][1] = {
     {0}, // train_2
     {1}, // eval_2
 };
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     const unsigned short *place = train_2_places[batch.again];
-    times_table(times_table_tensors(t, place[0]), tile, shared, gate);
+    scores(scores_tensors(t, place[0]), tile, shared, gate);
 }
 using train_2_launch = Phase<train_2, train_2_tiles, train_2_shared_bytes>;
 
@@ -439,31 +435,30 @@ static __device__ void train_3(const Tensors &t, const Batch &batch, int tile, c
     d_scores(t, batch, tile, shared, gate);
 }
 
-// phase 4 of 6: 240 tiles
-constexpr int train_4_tiles = loss_part_tiles + d_x_tiles + d_scores_pre_times_values_tiles;
-constexpr int train_4_shared_bytes =
-    std::max({loss_part_shared_bytes, d_x_shared_bytes, d_scores_pre_times_values_shared_bytes});
+// phase 4 of 6: 480 tiles
+constexpr int train_4_tiles = d_x_tiles + to_d_table_tiles + loss_part_tiles;
+constexpr int train_4_shared_bytes = std::max({d_x_shared_bytes, to_d_table_shared_bytes, loss_part_shared_bytes});
 static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < loss_part_tiles)
-        return loss_part(loss_part_tensors(t, 0), batch, tile, shared, gate);
-    tile -= loss_part_tiles;
     if (tile < d_x_tiles)
         return d_x(t, tile, shared, gate);
     tile -= d_x_tiles;
-    d_scores_pre_times_values(t, tile, shared, gate);
+    if (tile < to_d_table_tiles)
+        return to_d_table(t, tile, shared, gate);
+    tile -= to_d_table_tiles;
+    loss_part(loss_part_tensors(t, 0), batch, tile, shared, gate);
 }
 
 // phase 5 of 6
-constexpr int train_5_tiles = values_tiles + update_x_tiles + gather_grad_2_tiles + report_loss_tiles;
+constexpr int train_5_tiles = update_x_tiles + to_d_table_2_tiles + gather_grad_2_tiles + report_loss_tiles;
 constexpr int train_5_shared_bytes =
-    std::max({values_shared_bytes, update_x_shared_bytes, gather_grad_2_shared_bytes, report_loss_shared_bytes});
+    std::max({update_x_shared_bytes, to_d_table_2_shared_bytes, gather_grad_2_shared_bytes, report_loss_shared_bytes});
 static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < values_tiles)
-        return values(t, tile, shared, gate);
-    tile -= values_tiles;
     if (tile < update_x_tiles)
         return update_x(t, tile, shared, gate);
     tile -= update_x_tiles;
+    if (tile < to_d_table_2_tiles)
+        return to_d_table_2(t, tile, shared, gate);
+    tile -= to_d_table_2_tiles;
     if (tile < gather_grad_2_tiles)
         return gather_grad_2(t, tile, shared, gate);
     tile -= gather_grad_2_tiles;
@@ -489,18 +484,18 @@ static Replayed<Train> schedule;
 
 // the row of kernel_table, the launch, its tiles there: those of a launch one after the other
 static const Part parts[] = {
-    {0, 0, x_tiles},                         // train_1
-    {1, 1, tokens_tiles},                    // train_1_beside_1
-    {2, 2, times_table_tiles},               // train_2
-    {3, 3, d_scores_tiles},                  // train_3
-    {4, 4, loss_part_tiles},                 // train_4
-    {5, 4, d_x_tiles},                       // train_4
-    {6, 4, d_scores_pre_times_values_tiles}, // train_4
-    {7, 5, values_tiles},                    // train_5
-    {8, 5, update_x_tiles},                  // train_5
-    {9, 5, gather_grad_2_tiles},             // train_5
-    {10, 5, report_loss_tiles},              // train_5
-    {11, 6, update_table_tiles},             // train_6
+    {0, 0, x_tiles},             // train_1
+    {1, 1, tokens_tiles},        // train_1_beside_1
+    {2, 2, scores_tiles},        // train_2
+    {3, 3, d_scores_tiles},      // train_3
+    {4, 4, d_x_tiles},           // train_4
+    {5, 4, to_d_table_tiles},    // train_4
+    {6, 4, loss_part_tiles},     // train_4
+    {7, 5, update_x_tiles},      // train_5
+    {8, 5, to_d_table_2_tiles},  // train_5
+    {9, 5, gather_grad_2_tiles}, // train_5
+    {10, 5, report_loss_tiles},  // train_5
+    {11, 6, update_table_tiles}, // train_6
 };
 static Repeated<Train> repeated;
 
@@ -567,11 +562,11 @@ static __device__ void eval_prediction(const Tensors &t, const Batch &batch, int
     if (i >= BATCH * TOKENS)
         return;
 
-    // scores[i, j, k] = eval_times_table_matmul[i * TOKENS + j, k]
+    // scores[i, j, k] = eval_scores_matmul[i * TOKENS + j, k]
     // scores_max[i, j] = max over k of scores[i, j, k]
     float scores_max = -INFINITY;
     for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
-        scores_max = fmax(scores_max, t.eval_times_table_matmul[i * SCORES_COLUMNS + j]);
+        scores_max = fmax(scores_max, t.eval_scores_matmul[i * SCORES_COLUMNS + j]);
     scores_max = team_max(team, scores_max);
 
     // scores_sum[i, j] = sum over k of exp(scores[i, j, k] - scores_max[i, j])
@@ -580,7 +575,7 @@ static __device__ void eval_prediction(const Tensors &t, const Batch &batch, int
     float scores_sum = 0;
     float target_score = 0;
     for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
-        float scores_sub = t.eval_times_table_matmul[i * SCORES_COLUMNS + j] - scores_max;
+        float scores_sub = t.eval_scores_matmul[i * SCORES_COLUMNS + j] - scores_max;
         scores_sum += exp(scores_sub);
         target_score += (float)(window == j) * scores_sub;
     }
@@ -592,10 +587,9 @@ static __device__ void eval_prediction(const Tensors &t, const Batch &batch, int
         t.eval_prediction_sub[i] = log(scores_sum) - target_score;
 
     // prediction[i, j, k] = exp(scores[i, j, k] - scores_max[i, j]) * (1 / scores_sum[i, j])
-    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
-        float scores_exp = exp(t.eval_times_table_matmul[i * SCORES_COLUMNS + j] - scores_max);
-        t.eval_prediction[i * SCORES_COLUMNS + j] = scores_exp * (1.0f / scores_sum);
-    }
+    for (int j = team.first; j < SCORES_COLUMNS; j += team.stride)
+        t.eval_prediction[i * SCORES_COLUMNS + j] =
+            exp(t.eval_scores_matmul[i * SCORES_COLUMNS + j] - scores_max) * (1.0f / scores_sum);
 }
 
 // phase 1 of 5: 1,024 tiles
@@ -742,12 +736,12 @@ static const MtcTensor tensor_table[] = {
     {"x", MTC_WEIGHT, MTC_F32, 2, {32, 64}, 16640, MTC_UNIFORM, -0.12499999999999999, 0.12499999999999999, 2, -1, {0}},
     {"tokens", MTC_VALUE, MTC_I32, 2, {256, 32}, 7172352, MTC_ZEROS, 0, 0, 0, 0, {0}},
     {"x_relu", MTC_VALUE, MTC_F32, 3, {256, 32, 64}, 24832, MTC_ZEROS, 0, 0, 3, 0, {0}},
-    {"times_table_matmul", MTC_VALUE, MTC_F32, 2, {8192, 65}, 2121984, MTC_ZEROS, 0, 0, 3, 1, {0}},
+    {"scores_matmul", MTC_VALUE, MTC_F32, 2, {8192, 65}, 2121984, MTC_ZEROS, 0, 0, 3, 1, {0}},
     {"d_scores_sub", MTC_VALUE, MTC_F32, 2, {256, 32}, 7205120, MTC_ZEROS, 0, 0, 4, 2, {0}},
     {"loss_part", MTC_VALUE, MTC_F32, 1, {256}, 4219136, MTC_ZEROS, 0, 0, 4, 3, {0}},
     {"d_scores", MTC_VALUE, MTC_F32, 3, {256, 32, 65}, 4251904, MTC_ZEROS, 0, 0, 4, 2, {0}},
-    {"d_scores_pre_times_values_matmul", MTC_VALUE, MTC_F32, 3, {16, 65, 64}, 6906112, MTC_ZEROS, 0, 0, 3, 3, {0}},
-    {"values_sum", MTC_VALUE, MTC_F32, 2, {65, 64}, 24832, MTC_ZEROS, 0, 0, 3, 4, {0}},
+    {"to_d_table_matmul", MTC_VALUE, MTC_F32, 3, {16, 65, 64}, 6906112, MTC_ZEROS, 0, 0, 3, 3, {0}},
+    {"to_d_table_2_sum", MTC_VALUE, MTC_F32, 2, {65, 64}, 24832, MTC_ZEROS, 0, 0, 3, 4, {0}},
     {"x_gt", MTC_VALUE, MTC_BOOL, 3, {256, 32, 64}, 6381824, MTC_ZEROS, 0, 0, 3, 0, {0}},
     {"d_x", MTC_VALUE, MTC_F32, 3, {256, 32, 64}, 2121984, MTC_ZEROS, 0, 0, 3, 3, {0}},
     {"gather_grad", MTC_VALUE, MTC_F32, 2, {65, 64}, 41472, MTC_ZEROS, 0, 0, 2, 4, {0}},
@@ -773,18 +767,18 @@ static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
 // name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"x", 2, 0, 1572864, 2680064},                          // phase 1
-    {"tokens", 0, 0, 8192, 66560},                          // phase 1
-    {"times_table", 3, 1, 68157440, 4243712},               // phase 2
-    {"d_scores", 4, 2, 4284416, 4326400},                   // phase 3
-    {"loss_part", 4, 3, 8704, 33792},                       // phase 4
-    {"d_x", 3, 3, 68157440, 4768000},                       // phase 4
-    {"d_scores_pre_times_values", 3, 3, 68157440, 4493312}, // phase 4
-    {"values", 3, 4, 66560, 282880},                        // phase 5
-    {"update_x", 2, 4, 528384, 2113536},                    // phase 5
-    {"gather_grad", 2, 4, 524288, 2146560},                 // phase 5
-    {"report_loss", 4, 4, 256, 1028},                       // phase 5
-    {"update_table", 2, 5, 12480, 66560},                   // phase 6
+    {"x", 2, 0, 1572864, 2680064},           // phase 1
+    {"tokens", 0, 0, 8192, 66560},           // phase 1
+    {"scores", 3, 1, 68157440, 4243712},     // phase 2
+    {"d_scores", 4, 2, 4284416, 4326400},    // phase 3
+    {"d_x", 3, 3, 68157440, 4768000},        // phase 4
+    {"to_d_table", 3, 3, 68157440, 4493312}, // phase 4
+    {"loss_part", 4, 3, 8704, 33792},        // phase 4
+    {"update_x", 2, 4, 528384, 2113536},     // phase 5
+    {"to_d_table_2", 3, 4, 66560, 282880},   // phase 5
+    {"gather_grad", 2, 4, 524288, 2146560},  // phase 5
+    {"report_loss", 4, 4, 256, 1028},        // phase 5
+    {"update_table", 2, 5, 12480, 66560},    // phase 6
 };
 
 const MtcModel mtc_model = {

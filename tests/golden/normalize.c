@@ -4,7 +4,7 @@
 //   memory    2.2 KB arena (2.8 KB without sharing): weights 1.5 KB, optimizer state 0 B, values 768 B
 //
 //   phase 1   y_to_d_y
-//             values
+//             to_y
 //   phase 2   d_y_weight
 //             report_loss
 //
@@ -44,7 +44,7 @@ typedef struct Tensors {
     real *loss_part;       // [BATCH]
     real *d_y;             // [BATCH, 1]
     real *eval_prediction; // [BATCH, 1]
-    real *values_mul;      // [BATCH, X_ROWS, X_COLUMNS]
+    real *to_y_mul;        // [BATCH, X_ROWS, X_COLUMNS]
 } Tensors;
 
 static Tensors tensors(const MtcRun *run) {
@@ -61,7 +61,7 @@ static Tensors tensors(const MtcRun *run) {
         .loss_part = (real *)(run->arena + 1536),
         .d_y = (real *)(run->arena + 1792),
         .eval_prediction = (real *)(run->arena + 1792),
-        .values_mul = (real *)(run->arena + 2048),
+        .to_y_mul = (real *)(run->arena + 2048),
     };
 }
 
@@ -84,7 +84,7 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
             x_reshape[j] = ((real)t->x[example * X + j] - t->x_mean[j]) * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
         }
 
-        // y[i, 0] = (sum over k of values_mul[i, k / X_COLUMNS, k % X_COLUMNS] * y.weight[0, k]) + y.bias[0]
+        // y[i, 0] = (sum over k of to_y_mul[i, k / X_COLUMNS, k % X_COLUMNS] * y.weight[0, k]) + y.bias[0]
         // d_y[i, 0] = share(i) * (y[i, 0] - (price[i] - price.mean) * (... / ...)) + share(i) *
         //         (y[i, 0] - (price[i] - price.mean) * (... / ...))
         real price = t->price[example];
@@ -107,14 +107,14 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
 
 // y = linear(flatten(normalize(x)), 1)                                                           normalize.mt:9
 //
-//     values_mul[i, j, k] = (x[i, j, k] - x.mean[j, k]) * (1 / (x.std[j, k] > 0 ? x.std[j, k] : 1))
-static void values(const Tensors *t, const Batch *batch) {
+//     to_y_mul[i, j, k] = (x[i, j, k] - x.mean[j, k]) * (1 / (x.std[j, k] > 0 ? x.std[j, k] : 1))
+static void to_y(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
 #pragma omp simd
         for (int j = 0; j < X_ROWS * X_COLUMNS; j++) {
             real x_std = t->x_std[j];
-            t->values_mul[i * X_ROWS * X_COLUMNS + j] =
+            t->to_y_mul[i * X_ROWS * X_COLUMNS + j] =
                 ((real)t->x[row(batch, i) * X + j] - t->x_mean[j]) * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
         }
     }
@@ -123,7 +123,7 @@ static void values(const Tensors *t, const Batch *batch) {
 // gradient of y = linear(flatten(normalize(x)), 1)                                               normalize.mt:9
 // optimizer = sgd(0.1)                                                                          normalize.mt:15
 //
-//     d_y.weight[0, j] = sum over k of d_y[k, 0] * values_mul[k, j / X_COLUMNS, j % X_COLUMNS]
+//     d_y.weight[0, j] = sum over k of d_y[k, 0] * to_y_mul[k, j / X_COLUMNS, j % X_COLUMNS]
 //     y.weight[0, j] = y.weight[0, j] - 0.1 * d_y.weight[0, j]
 //     d_y.bias[0] = sum over j of d_y[j, 0]
 //     y.bias[0] = y.bias[0] - 0.1 * d_y.bias[0]
@@ -136,7 +136,7 @@ static void d_y_weight(const Tensors *t) {
             int rows = 1 - i0 < ROWS ? 1 - i0 : ROWS;
             int columns = X - j0 < COLUMNS ? X - j0 : COLUMNS;
             Matrix left = transposed(matrix(t->d_y, 1));
-            Matrix right = matrix(t->values_mul, X);
+            Matrix right = matrix(t->to_y_mul, X);
             matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);
             for (int i = i0; i < i0 + rows; i++)
 #pragma omp simd
@@ -176,7 +176,7 @@ static void report_loss(const Tensors *t, const Batch *batch) {
 static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
     if (count > 0) {
         y_to_d_y(t, batch);
-        values(t, batch);
+        to_y(t, batch);
         team_wait(team);
     }
     if (count > 1) {
@@ -192,7 +192,7 @@ static void train_phases(const Tensors *t, const Batch *batch, Team *team, int c
 static void run_one(const Tensors *t, const Batch *batch, int kernel) {
     switch (kernel) {
     case 0: y_to_d_y(t, batch); break;
-    case 1: values(t, batch); break;
+    case 1: to_y(t, batch); break;
     case 2: d_y_weight(t); break;
     case 3: report_loss(t, batch); break;
     }
@@ -482,7 +482,7 @@ static const MtcTensor tensor_table[] = {
     {"y.bias", MTC_WEIGHT, MTC_F32, 1, {1}, 768, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
     {"price.mean", MTC_BUFFER, MTC_F32, 0, {0}, 1024, MTC_ZEROS, 0, 0, 1, -1, {0}},
     {"price.std", MTC_BUFFER, MTC_F32, 0, {0}, 1280, MTC_CONSTANT, 1, 0, 1, -1, {0}},
-    {"values_mul", MTC_VALUE, MTC_F32, 3, {4, 2, 3}, 2048, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"to_y_mul", MTC_VALUE, MTC_F32, 3, {4, 2, 3}, 2048, MTC_ZEROS, 0, 0, 0, 0, {0}},
     {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1536, MTC_ZEROS, 0, 0, 1, 0, {0}},
     {"d_y", MTC_VALUE, MTC_F32, 2, {4, 1}, 1792, MTC_ZEROS, 0, 0, 1, 0, {0}},
 };
@@ -502,7 +502,7 @@ static const bool rises_table[] = {false};
 // name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
     {"y_to_d_y", 0, 0, 72, 156},   // phase 1
-    {"values", 0, 0, 24, 168},     // phase 1
+    {"to_y", 0, 0, 24, 168},       // phase 1
     {"d_y_weight", 0, 1, 48, 168}, // phase 2
     {"report_loss", 1, 1, 4, 20},  // phase 2
 };

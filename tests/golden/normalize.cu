@@ -2,10 +2,10 @@
 //
 //   step      148 FLOP in 2 phases
 //   memory    2.2 KB arena (2.8 KB without sharing): weights 1.5 KB, optimizer state 0 B, values 768 B
-//   schedule  persistent: 1.1 us a step estimated (graph: 4.8 us)
+//   schedule  persistent: 1.1 us a step estimated (graph: 5.2 us)
 //
 //   phase 1   y_to_d_y     1 tile
-//             values       1 tile
+//             to_y         1 tile
 //   phase 2   d_y_weight   1 tile
 //             report_loss  1 tile
 //
@@ -53,7 +53,7 @@ struct Tensors {
     float *loss_part;       // [BATCH]
     float *d_y;             // [BATCH, 1]
     float *eval_prediction; // [BATCH, 1]
-    float *values_mul;      // [BATCH, X_ROWS, X_COLUMNS]
+    float *to_y_mul;        // [BATCH, X_ROWS, X_COLUMNS]
 
     __device__ Tensors(const MtcRun &run, char *arena) {
         x = (const unsigned char *)run.data.field[0];
@@ -68,7 +68,7 @@ struct Tensors {
         loss_part = (float *)(arena + 1536);
         d_y = (float *)(arena + 1792);
         eval_prediction = (float *)(arena + 1792);
-        values_mul = (float *)(arena + 2048);
+        to_y_mul = (float *)(arena + 2048);
     }
 };
 
@@ -95,7 +95,7 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
     }
     team.sync();
 
-    // y[i, 0] = (sum over k of values_mul[i, k / X_COLUMNS, k % X_COLUMNS] * y.weight[0, k]) + y.bias[0]
+    // y[i, 0] = (sum over k of to_y_mul[i, k / X_COLUMNS, k % X_COLUMNS] * y.weight[0, k]) + y.bias[0]
     // d_y[i, 0] = share(i) * (y[i, 0] - (price[i] - price.mean) * (... / ...)) + share(i) *
     //         (y[i, 0] - (price[i] - price.mean) * (... / ...))
     float y_bias = t.y_bias[0];
@@ -120,9 +120,9 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
 
 // y = linear(flatten(normalize(x)), 1)                                                           normalize.mt:9
 //
-//     values_mul[i, j, k] = (x[i, j, k] - x.mean[j, k]) * (1 / (x.std[j, k] > 0 ? x.std[j, k] : 1))
-constexpr int values_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS, Thread::rows);
-static __device__ void values(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+//     to_y_mul[i, j, k] = (x[i, j, k] - x.mean[j, k]) * (1 / (x.std[j, k] > 0 ? x.std[j, k] : 1))
+constexpr int to_y_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS, Thread::rows);
+static __device__ void to_y(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
     int i = tile * THREADS + threadIdx.x;
     gate();
     if (i >= BATCH * X_ROWS * X_COLUMNS)
@@ -130,13 +130,13 @@ static __device__ void values(const Tensors &t, const Batch &batch, int tile, Ga
     int place = i % (X_ROWS * X_COLUMNS);
     float x_sub = (float)t.x[row(batch, i / X) * X + i % X] - t.x_mean[place];
     float x_std = t.x_std[place];
-    t.values_mul[i] = x_sub * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
+    t.to_y_mul[i] = x_sub * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
 }
 
 // gradient of y = linear(flatten(normalize(x)), 1)                                               normalize.mt:9
 // optimizer = sgd(0.1)                                                                          normalize.mt:15
 //
-//     d_y.weight[0, j] = sum over k of d_y[k, 0] * values_mul[k, j / X_COLUMNS, j % X_COLUMNS]
+//     d_y.weight[0, j] = sum over k of d_y[k, 0] * to_y_mul[k, j / X_COLUMNS, j % X_COLUMNS]
 //     y.weight[0, j] = y.weight[0, j] - 0.1 * d_y.weight[0, j]
 //     d_y.bias[0] = sum over j of d_y[j, 0]
 //     y.bias[0] = y.bias[0] - 0.1 * d_y.bias[0]
@@ -146,7 +146,7 @@ using d_y_weight_tile = Tile<16, 16, 1, 1, 1>;
 constexpr int d_y_weight_tiles = product_tiles<d_y_weight_product, d_y_weight_tile>();
 static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<1>(t.d_y));
-    auto right = matrix<X>(t.values_mul);
+    auto right = matrix<X>(t.to_y_mul);
     struct Ahead {
         float y_weight;
     };
@@ -183,14 +183,14 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 2: 2 tiles
-constexpr int train_1_tiles = y_to_d_y_tiles + values_tiles;
+constexpr int train_1_tiles = y_to_d_y_tiles + to_y_tiles;
 constexpr int train_1_shared_bytes = y_to_d_y_shared_bytes;
 constexpr int train_1_sharing = y_to_d_y_tiles; // of the tiles use shared memory
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < y_to_d_y_tiles)
         return y_to_d_y(t, batch, tile, shared, gate);
     tile -= y_to_d_y_tiles;
-    values(t, batch, tile, gate);
+    to_y(t, batch, tile, gate);
 }
 
 // phase 2 of 2: 2 tiles
@@ -215,7 +215,7 @@ static Persistent<Train, Form::solo> schedule;
 // the row of kernel_table, the launch, its tiles there: those of a launch one after the other
 static const Part parts[] = {
     {0, 0, y_to_d_y_tiles},    // train_1
-    {1, 0, values_tiles},      // train_1
+    {1, 0, to_y_tiles},        // train_1
     {2, 1, d_y_weight_tiles},  // train_2
     {3, 1, report_loss_tiles}, // train_2
 };
@@ -472,7 +472,7 @@ static const MtcTensor tensor_table[] = {
     {"y.bias", MTC_WEIGHT, MTC_F32, 1, {1}, 768, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
     {"price.mean", MTC_BUFFER, MTC_F32, 0, {0}, 1024, MTC_ZEROS, 0, 0, 1, -1, {0}},
     {"price.std", MTC_BUFFER, MTC_F32, 0, {0}, 1280, MTC_CONSTANT, 1, 0, 1, -1, {0}},
-    {"values_mul", MTC_VALUE, MTC_F32, 3, {4, 2, 3}, 2048, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"to_y_mul", MTC_VALUE, MTC_F32, 3, {4, 2, 3}, 2048, MTC_ZEROS, 0, 0, 0, 0, {0}},
     {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1536, MTC_ZEROS, 0, 0, 1, 0, {0}},
     {"d_y", MTC_VALUE, MTC_F32, 2, {4, 1}, 1792, MTC_ZEROS, 0, 0, 1, 0, {0}},
 };
@@ -492,7 +492,7 @@ static const bool rises_table[] = {false};
 // name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
     {"y_to_d_y", 0, 0, 72, 156},   // phase 1
-    {"values", 0, 0, 24, 168},     // phase 1
+    {"to_y", 0, 0, 24, 168},       // phase 1
     {"d_y_weight", 0, 1, 48, 168}, // phase 2
     {"report_loss", 1, 1, 4, 20},  // phase 2
 };

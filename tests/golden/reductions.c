@@ -3,8 +3,8 @@
 //   step      360 FLOP in 3 phases
 //   memory    1.8 KB arena (2.8 KB without sharing): weights 512 B, optimizer state 0 B, values 1.2 KB
 //
-//   phase 1   values
-//             values_2
+//   phase 1   to_b
+//             to_b_2
 //   phase 2   b_to_d_y
 //   phase 3   d_y_weight
 //             report_loss
@@ -37,10 +37,10 @@ typedef struct Tensors {
     const unsigned char *label; // data set: [examples]
     real *y_weight;             // [Y, A_2]
     real *y_bias;               // [Y]
-    real *eval_values_sum;      // [BATCH, 1, A_2]
-    real *values_sum;           // [BATCH, 1, A_2]
-    real *eval_values_2_max;    // [BATCH, A_2]
-    real *values_2_max;         // [BATCH, A_2]
+    real *eval_to_b_sum;        // [BATCH, 1, A_2]
+    real *to_b_sum;             // [BATCH, 1, A_2]
+    real *eval_to_b_2_max;      // [BATCH, A_2]
+    real *to_b_2_max;           // [BATCH, A_2]
     real *eval_loss_part;       // [BATCH]
     real *loss_part;            // [BATCH]
     real *d_y;                  // [BATCH, Y]
@@ -54,10 +54,10 @@ static Tensors tensors(const MtcRun *run) {
         .label = (const unsigned char *)run->data.field[1],
         .y_weight = (real *)(run->arena + 0),
         .y_bias = (real *)(run->arena + 256),
-        .eval_values_sum = (real *)(run->arena + 512),
-        .values_sum = (real *)(run->arena + 512),
-        .eval_values_2_max = (real *)(run->arena + 768),
-        .values_2_max = (real *)(run->arena + 768),
+        .eval_to_b_sum = (real *)(run->arena + 512),
+        .to_b_sum = (real *)(run->arena + 512),
+        .eval_to_b_2_max = (real *)(run->arena + 768),
+        .to_b_2_max = (real *)(run->arena + 768),
         .eval_loss_part = (real *)(run->arena + 1024),
         .loss_part = (real *)(run->arena + 1024),
         .d_y = (real *)(run->arena + 1280),
@@ -69,11 +69,11 @@ static Tensors tensors(const MtcRun *run) {
 // ---- training step ------------------------------------------------------------------------------------------
 
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
-static void values(const Tensors *t, const Batch *batch) {
+static void to_b(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
         // a[i, 0, k, l] = x[i, k * A_2 + l]
-        // values_sum[i, 0, k] = sum over l of a[i, 0, l, k]
+        // to_b_sum[i, 0, k] = sum over l of a[i, 0, l, k]
         real a_sum[A_2] = {0};
         for (int k = 0; k < A_1; k++) {
 #pragma omp simd
@@ -82,16 +82,16 @@ static void values(const Tensors *t, const Batch *batch) {
         }
 #pragma omp simd
         for (int j = 0; j < A_2; j++)
-            t->values_sum[i * A_2 + j] = a_sum[j];
+            t->to_b_sum[i * A_2 + j] = a_sum[j];
     }
 }
 
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
-static void values_2(const Tensors *t, const Batch *batch) {
+static void to_b_2(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
         // a[i, 0, k, l] = x[i, k * A_2 + l]
-        // values_2_max[i, j] = max over k, l of a[i, 0, l, j]
+        // to_b_2_max[i, j] = max over k, l of a[i, 0, l, j]
         real a_max[A_2];
 #pragma omp simd
         for (int j = 0; j < A_2; j++)
@@ -103,7 +103,7 @@ static void values_2(const Tensors *t, const Batch *batch) {
         }
 #pragma omp simd
         for (int j = 0; j < A_2; j++)
-            t->values_2_max[i * A_2 + j] = a_max[j];
+            t->to_b_2_max[i * A_2 + j] = a_max[j];
     }
 }
 
@@ -125,11 +125,11 @@ static void b_to_d_y(const Tensors *t, const Batch *batch) {
         for (int j = 0; j < A_1 * A_2; j++)
             a_sum += t->x[example * X + j];
 
-        // b[i, 0, k] = values_sum[i, 0, k] + values_2_max[i, k] + a_sum[i] * 0.16666667
+        // b[i, 0, k] = to_b_sum[i, 0, k] + to_b_2_max[i, k] + a_sum[i] * 0.16666667
         for (int j = 0; j < A_2; j++)
-            b_reshape[j] = t->values_sum[i * A_2 + j] + t->values_2_max[i * A_2 + j] + a_sum * 0.16666667f;
+            b_reshape[j] = t->to_b_sum[i * A_2 + j] + t->to_b_2_max[i * A_2 + j] + a_sum * 0.16666667f;
         for (int j = 0; j < A_2; j++)
-            t->b_2[i * A_2 + j] = t->values_sum[i * A_2 + j] + t->values_2_max[i * A_2 + j] + a_sum * 0.16666667f;
+            t->b_2[i * A_2 + j] = t->to_b_sum[i * A_2 + j] + t->to_b_2_max[i * A_2 + j] + a_sum * 0.16666667f;
 
         // y[i, j] = (sum over k of b[i, 0, k] * y.weight[j, k]) + y.bias[j]
         for (int j = 0; j < Y; j++) {
@@ -220,8 +220,8 @@ static void report_loss(const Tensors *t, const Batch *batch) {
 
 static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
     if (count > 0) {
-        values(t, batch);
-        values_2(t, batch);
+        to_b(t, batch);
+        to_b_2(t, batch);
         team_wait(team);
     }
     if (count > 1) {
@@ -240,8 +240,8 @@ static void train_phases(const Tensors *t, const Batch *batch, Team *team, int c
 // row `kernel` of kernel_table
 static void run_one(const Tensors *t, const Batch *batch, int kernel) {
     switch (kernel) {
-    case 0: values(t, batch); break;
-    case 1: values_2(t, batch); break;
+    case 0: to_b(t, batch); break;
+    case 1: to_b_2(t, batch); break;
     case 2: b_to_d_y(t, batch); break;
     case 3: d_y_weight(t); break;
     case 4: report_loss(t, batch); break;
@@ -308,11 +308,11 @@ static void release(void) {
 // ---- evaluation ---------------------------------------------------------------------------------------------
 
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
-static void eval_values(const Tensors *t, const Batch *batch) {
+static void eval_to_b(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
         // a[i, 0, k, l] = x[i, k * A_2 + l]
-        // eval_values_sum[i, 0, k] = sum over l of a[i, 0, l, k]
+        // eval_to_b_sum[i, 0, k] = sum over l of a[i, 0, l, k]
         real a_sum[A_2] = {0};
         for (int k = 0; k < A_1; k++) {
 #pragma omp simd
@@ -321,16 +321,16 @@ static void eval_values(const Tensors *t, const Batch *batch) {
         }
 #pragma omp simd
         for (int j = 0; j < A_2; j++)
-            t->eval_values_sum[i * A_2 + j] = a_sum[j];
+            t->eval_to_b_sum[i * A_2 + j] = a_sum[j];
     }
 }
 
 // b = sum(a, axis = 1) + max(a, axis = [0, 1]) + mean(a)                                       reductions.mt:10
-static void eval_values_2(const Tensors *t, const Batch *batch) {
+static void eval_to_b_2(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
         // a[i, 0, k, l] = x[i, k * A_2 + l]
-        // eval_values_2_max[i, j] = max over k, l of a[i, 0, l, j]
+        // eval_to_b_2_max[i, j] = max over k, l of a[i, 0, l, j]
         real a_max[A_2];
 #pragma omp simd
         for (int j = 0; j < A_2; j++)
@@ -342,7 +342,7 @@ static void eval_values_2(const Tensors *t, const Batch *batch) {
         }
 #pragma omp simd
         for (int j = 0; j < A_2; j++)
-            t->eval_values_2_max[i * A_2 + j] = a_max[j];
+            t->eval_to_b_2_max[i * A_2 + j] = a_max[j];
     }
 }
 
@@ -364,11 +364,9 @@ static void eval_b_to_prediction(const Tensors *t, const Batch *batch) {
         for (int j = 0; j < A_1 * A_2; j++)
             a_sum += t->x[example * X + j];
 
-        // b[i, 0, k] = eval_values_sum[i, 0, k] + eval_values_2_max[i, k] + a_sum[i] * 0.16666667
-        for (int j = 0; j < A_2; j++) {
-            real a_add = t->eval_values_sum[i * A_2 + j] + t->eval_values_2_max[i * A_2 + j];
-            b_reshape[j] = a_add + a_sum * 0.16666667f;
-        }
+        // b[i, 0, k] = eval_to_b_sum[i, 0, k] + eval_to_b_2_max[i, k] + a_sum[i] * 0.16666667
+        for (int j = 0; j < A_2; j++)
+            b_reshape[j] = t->eval_to_b_sum[i * A_2 + j] + t->eval_to_b_2_max[i * A_2 + j] + a_sum * 0.16666667f;
 
         // y[i, j] = (sum over k of b[i, 0, k] * y.weight[j, k]) + y.bias[j]
         for (int j = 0; j < Y; j++) {
@@ -420,8 +418,8 @@ static void eval_report_loss(const Tensors *t, const Batch *batch) {
 
 static void eval_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
     if (count > 0) {
-        eval_values(t, batch);
-        eval_values_2(t, batch);
+        eval_to_b(t, batch);
+        eval_to_b_2(t, batch);
         team_wait(team);
     }
     if (count > 1) {
@@ -461,8 +459,8 @@ static const MtcStatement statement_table[] = {
 static const MtcTensor tensor_table[] = {
     {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 3}, 0, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 1, -1, {0}},
     {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 1, -1, {0}},
-    {"values_sum", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 512, MTC_ZEROS, 0, 0, 0, 0, {0}},
-    {"values_2_max", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"to_b_sum", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 512, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"to_b_2_max", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 0, 0, {0}},
     {"b", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 1536, MTC_ZEROS, 0, 0, 0, 1, {0}},
     {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 2, 1, {0}},
     {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1280, MTC_ZEROS, 0, 0, 2, 1, {0}},
@@ -482,8 +480,8 @@ static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
 // name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"values", 0, 0, 24, 144},     // phase 1
-    {"values_2", 0, 0, 24, 144},   // phase 1
+    {"to_b", 0, 0, 24, 144},       // phase 1
+    {"to_b_2", 0, 0, 24, 144},     // phase 1
     {"b_to_d_y", 0, 1, 236, 368},  // phase 2
     {"d_y_weight", 1, 2, 72, 192}, // phase 3
     {"report_loss", 2, 2, 4, 20},  // phase 3

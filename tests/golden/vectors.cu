@@ -1,19 +1,19 @@
 // vectors: a model of 4,224 parameters, compiled by mtc from vectors.mt
 //
-//   step      4.7 GFLOP in 7 phases
+//   step      4.7 GFLOP in 7 phases, products in bf16
 //   memory    117 MB arena (215 MB without sharing): weights 16.5 KB, optimizer state 0 B, values 117 MB
-//   schedule  graph: 321.0 us a step estimated (persistent: 316.9 us)
+//   schedule  graph: 329.2 us a step estimated (persistent: 316.9 us)
 //
-//   phase 1   values                16,384 tiles
+//   phase 1   x_bf16_reshape        16,384 tiles
 //             seen_weight_bf16      16 tiles
-//   phase 2   seen                  1,024 tiles
+//   phase 2   seen                  2,048 tiles
 //   phase 3   pool                  4,096 tiles
 //   phase 4   z                     1,024 tiles
-//   phase 5   loss_part             128 tiles
-//             values_2              512 tiles
+//   phase 5   d_scale_partial       512 tiles
+//             loss_part             128 tiles
 //             d_seen_to_d_seen_pre  16,384 tiles
-//   phase 6   values_3              8 tiles
-//             values_4              1,024 tiles
+//   phase 6   d_scale               8 tiles
+//             d_seen_bias_partial   1,024 tiles
 //             d_seen_weight_slices  128 tiles
 //             report_loss           1 tile
 //   phase 7   update_seen_bias      8 tiles
@@ -58,20 +58,20 @@ struct Tensors {
     float *scale;                       // [Y, 1, 1]
     float *eval_loss_part;              // [BATCH]
     float *eval_pool;                   // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
-    bfloat16 *values_reshape;           // [BATCH * X_ROWS * X_COLUMNS, X_CHANNELS]
+    bfloat16 *x_bf16_reshape;           // [BATCH * X_ROWS * X_COLUMNS, X_CHANNELS]
     float *eval_z;                      // [BATCH, Y]
     float *d_seen_weight_slices_matmul; // [128, Y, X_CHANNELS]
     bfloat16 *eval_seen;                // [BATCH, X_ROWS, X_COLUMNS, Y]
     bfloat16 *seen;                     // [BATCH, X_ROWS, X_COLUMNS, Y]
-    float *values_4_sum;                // [BATCH, Y]
-    float *values_3_sum;                // [Y]
+    float *d_seen_bias_partial;         // [BATCH, Y]
+    float *d_scale_sum;                 // [Y]
     bfloat16 *d_seen_pre;               // [BATCH, X_ROWS, X_COLUMNS, Y]
     float *pool;                        // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
     float *z_mul_2;                     // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
     unsigned char *pool_cast;           // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
     float *z_mul;                       // [BATCH, Y]
     float *z_mul_3;                     // [BATCH, Y]
-    float *values_2_sum;                // [256, Y]
+    float *d_scale_partial;             // [256, Y]
     float *loss_part;                   // [BATCH]
 
     __device__ Tensors(const MtcRun &run, char *arena) {
@@ -82,20 +82,20 @@ struct Tensors {
         scale = (float *)(arena + 16640);
         eval_loss_part = (float *)(arena + 16896);
         eval_pool = (float *)(arena + 16896);
-        values_reshape = (bfloat16 *)(arena + 16896);
+        x_bf16_reshape = (bfloat16 *)(arena + 16896);
         eval_z = (float *)(arena + 16794112);
         d_seen_weight_slices_matmul = (float *)(arena + 33571328);
         eval_seen = (bfloat16 *)(arena + 33571328);
         seen = (bfloat16 *)(arena + 33571328);
-        values_4_sum = (float *)(arena + 35668480);
-        values_3_sum = (float *)(arena + 35930624);
+        d_seen_bias_partial = (float *)(arena + 35668480);
+        d_scale_sum = (float *)(arena + 35930624);
         d_seen_pre = (bfloat16 *)(arena + 67125760);
         pool = (float *)(arena + 67125760);
         z_mul_2 = (float *)(arena + 100680192);
         pool_cast = (unsigned char *)(arena + 117457408);
         z_mul = (float *)(arena + 121651712);
         z_mul_3 = (float *)(arena + 121913856);
-        values_2_sum = (float *)(arena + 122176000);
+        d_scale_partial = (float *)(arena + 122176000);
         loss_part = (float *)(arena + 122241536);
     }
 };
@@ -105,26 +105,26 @@ struct Tensors {
 // seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
 //
 //     x.bf16[i, j, k, l] = x[i, j, k, l]
-//     values_reshape[i, j] = x.bf16[i / (X_ROWS * X_COLUMNS), j, i % (X_ROWS * X_COLUMNS) / X_COLUMNS, i %
+//     x.bf16.reshape[i, j] = x.bf16[i / (X_ROWS * X_COLUMNS), j, i % (X_ROWS * X_COLUMNS) / X_COLUMNS, i %
 //         (X_ROWS * X_COLUMNS) % X_COLUMNS]
 // It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
 // the order of the struct below.
-static __constant__ unsigned values_places[2][1] = {
-    {66}, // values
-    {66}, // values
+static __constant__ unsigned x_bf16_reshape_places[2][1] = {
+    {66}, // x_bf16_reshape
+    {66}, // x_bf16_reshape
 };
-struct values_tensors {
+struct x_bf16_reshape_tensors {
     const float *x;
-    bfloat16 *values_reshape;
+    bfloat16 *x_bf16_reshape;
 
-    __device__ values_tensors(const Tensors &t, int row) {
+    __device__ x_bf16_reshape_tensors(const Tensors &t, int row) {
         x = t.x;
-        const unsigned *begins = values_places[row];
-        values_reshape = at_place<bfloat16>(begins[0]);
+        const unsigned *begins = x_bf16_reshape_places[row];
+        x_bf16_reshape = at_place<bfloat16>(begins[0]);
     }
 };
-constexpr int values_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * X_CHANNELS, 4 * Thread::rows);
-static __device__ void values(const values_tensors &t, const Batch &batch, int tile, Gate &gate) {
+constexpr int x_bf16_reshape_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * X_CHANNELS, 4 * Thread::rows);
+static __device__ void x_bf16_reshape(const x_bf16_reshape_tensors &t, const Batch &batch, int tile, Gate &gate) {
     int i = 4 * (tile * THREADS + threadIdx.x);
     gate();
     if (i >= BATCH * X_ROWS * X_COLUMNS * X_CHANNELS)
@@ -135,7 +135,7 @@ static __device__ void values(const values_tensors &t, const Batch &batch, int t
                       (i % X_CHANNELS + v) * X_ROWS * X_COLUMNS + i / X_CHANNELS % (X_ROWS * X_COLUMNS)];
         x_bf16_reshape[v] = to_bf16(x);
     }
-    store_pack(t.values_reshape + i, x_bf16_reshape);
+    store_pack(t.x_bf16_reshape + i, x_bf16_reshape);
 }
 
 // seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
@@ -168,7 +168,7 @@ static __device__ void seen_weight_bf16(const seen_weight_bf16_tensors &t, int t
 
 // seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
 //
-//     seen[i, j, k, l] = relu((sum over m of values_reshape[i * X_ROWS * X_COLUMNS + j * X_COLUMNS + k, m] *
+//     seen[i, j, k, l] = relu((sum over m of x.bf16.reshape[i * X_ROWS * X_COLUMNS + j * X_COLUMNS + k, m] *
 //         seen.weight.bf16[l, 0, 0, m]) + seen.bias[l])
 // It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
 // the order of the struct below.
@@ -177,27 +177,27 @@ static __constant__ unsigned seen_places[2][4] = {
     {66, 262210, 64, 131138}, // seen
 };
 struct seen_tensors {
-    bfloat16 *values_reshape;
+    bfloat16 *x_bf16_reshape;
     bfloat16 *seen_weight_bf16;
     float *seen_bias;
     bfloat16 *seen;
 
     __device__ seen_tensors(const Tensors &t, int row) {
         const unsigned *begins = seen_places[row];
-        values_reshape = at_place<bfloat16>(begins[0]);
+        x_bf16_reshape = at_place<bfloat16>(begins[0]);
         seen_weight_bf16 = at_place<bfloat16>(begins[1]);
         seen_bias = at_place<float>(begins[2]);
         seen = at_place<bfloat16>(begins[3]);
     }
 };
-// 1,024 tiles of 256 x 64 outputs, 64 x 32 a warp; bf16 on tensor cores, panels copied ahead to shared memory
-// (cuda/tensor.cuh)
+// 2,048 tiles of 128 x 128 outputs, one a group of four warps, in turns; bf16 on tensor cores, panels copied
+// ahead by the hardware (cuda/tensor_turns.cuh)
 using seen_product = Product<BATCH * X_ROWS * X_COLUMNS, Y, X_CHANNELS>;
-using seen_tile = TensorTile<256, 64, 64, 4, 2, 2, bfloat16>;
+using seen_tile = TurnTile<128, 128, 64, 6>;
 constexpr int seen_tiles = product_tiles<seen_product, seen_tile>();
 constexpr int seen_shared_bytes = product_shared<seen_product, seen_tile>();
 static __device__ void seen(const seen_tensors &t, int tile, char *shared, Gate &gate) {
-    auto left = matrix<X_CHANNELS>(t.values_reshape);
+    auto left = matrix<X_CHANNELS>(t.x_bf16_reshape);
     auto right = transposed(matrix<X_CHANNELS>(t.seen_weight_bf16));
     struct Ahead {
         Pack<float, 8> seen_bias;
@@ -307,6 +307,27 @@ static __device__ void z(const Tensors &t, const Batch &batch, int tile, char *s
     }
 }
 
+// gradient of z = global_avg_pool(pool * scale)                                                   vectors.mt:12
+constexpr int d_scale_partial_tiles = divide_up(256 * Y, Column<4, 32>::rows);
+constexpr int d_scale_partial_shared_bytes = team_shared<Column<4, 32>>(0);
+static __device__ void d_scale_partial(const Tensors &t, int tile, char *shared, Gate &gate) {
+    Column<4, 32> team(shared);
+    int i = tile * Column<4, 32>::rows + team.row;
+    gate();
+
+    // d_scale.partial[i, j] = sum over k of z_mul_2[(i * 256 + k) / (POOL_ROWS * POOL_COLUMNS), (i * 256 + k) /
+    //         POOL_COLUMNS % POOL_ROWS, (i * 256 + k) % POOL_COLUMNS, j]
+    auto partial = fill_pack<4, float>(0);
+    for (int j = team.first; j < 256; j += team.stride) {
+        Pack<float, 4> d_z_pre_mul = load_pack<4>(t.z_mul_2 + (i / Y * 256 + j) * Y + i % Y);
+        for (int v = 0; v < 4; v++)
+            partial[v] += d_z_pre_mul[v];
+    }
+    partial = team_sum(team, partial);
+    if (leads(team))
+        store_pack(t.d_scale_partial + i, partial);
+}
+
 // loss = mse(z, y)                                                                                vectors.mt:16
 constexpr int loss_part_tiles = divide_up(BATCH, Warp::rows);
 constexpr int loss_part_shared_bytes = team_shared<Warp>(0);
@@ -327,27 +348,6 @@ static __device__ void loss_part(const Tensors &t, const Batch &batch, int tile,
     // loss_part[i] = z_sum[i] * 0.015625 * share(i)
     if (leads(team))
         t.loss_part[i] = z_sum * 0.015625f * row_share;
-}
-
-// gradient of z = global_avg_pool(pool * scale)                                                   vectors.mt:12
-constexpr int values_2_tiles = divide_up(256 * Y, Column<4, 32>::rows);
-constexpr int values_2_shared_bytes = team_shared<Column<4, 32>>(0);
-static __device__ void values_2(const Tensors &t, int tile, char *shared, Gate &gate) {
-    Column<4, 32> team(shared);
-    int i = tile * Column<4, 32>::rows + team.row;
-    gate();
-
-    // values_2_sum[i, j] = sum over k of z_mul_2[(i * 256 + k) / (POOL_ROWS * POOL_COLUMNS), (i * 256 + k) /
-    //         POOL_COLUMNS % POOL_ROWS, (i * 256 + k) % POOL_COLUMNS, j]
-    auto d_z_pre_sum = fill_pack<4, float>(0);
-    for (int j = team.first; j < 256; j += team.stride) {
-        Pack<float, 4> d_z_pre_mul = load_pack<4>(t.z_mul_2 + (i / Y * 256 + j) * Y + i % Y);
-        for (int v = 0; v < 4; v++)
-            d_z_pre_sum[v] += d_z_pre_mul[v];
-    }
-    d_z_pre_sum = team_sum(team, d_z_pre_sum);
-    if (leads(team))
-        store_pack(t.values_2_sum + i, d_z_pre_sum);
 }
 
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
@@ -386,47 +386,47 @@ static __device__ void d_seen_to_d_seen_pre(const Tensors &t, int tile, Gate &ga
 }
 
 // gradient of z = global_avg_pool(pool * scale)                                                   vectors.mt:12
-constexpr int values_3_tiles = divide_up(Y, Column<1, 32>::rows);
-constexpr int values_3_shared_bytes = team_shared<Column<1, 32>>(0);
-static __device__ void values_3(const Tensors &t, int tile, char *shared, Gate &gate) {
+constexpr int d_scale_tiles = divide_up(Y, Column<1, 32>::rows);
+constexpr int d_scale_shared_bytes = team_shared<Column<1, 32>>(0);
+static __device__ void d_scale(const Tensors &t, int tile, char *shared, Gate &gate) {
     Column<1, 32> team(shared);
     int i = tile * Column<1, 32>::rows + team.row;
     gate();
 
-    // values_3_sum[i] = sum over j of values_2_sum[j, i]
+    // d_scale_sum[i] = sum over j of d_scale.partial[j, i]
     float d_z_pre_sum = 0;
     for (int j = team.first; j < 256; j += team.stride)
-        d_z_pre_sum += t.values_2_sum[j * Y + i];
+        d_z_pre_sum += t.d_scale_partial[j * Y + i];
     d_z_pre_sum = team_sum(team, d_z_pre_sum);
     if (leads(team))
-        t.values_3_sum[i] = d_z_pre_sum;
+        t.d_scale_sum[i] = d_z_pre_sum;
 }
 
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
-constexpr int values_4_tiles = divide_up(BATCH * Y, Column<4, 16>::rows);
-constexpr int values_4_shared_bytes = team_shared<Column<4, 16>>(0);
-static __device__ void values_4(const Tensors &t, int tile, char *shared, Gate &gate) {
+constexpr int d_seen_bias_partial_tiles = divide_up(BATCH * Y, Column<4, 16>::rows);
+constexpr int d_seen_bias_partial_shared_bytes = team_shared<Column<4, 16>>(0);
+static __device__ void d_seen_bias_partial(const Tensors &t, int tile, char *shared, Gate &gate) {
     Column<4, 16> team(shared);
     int i = tile * Column<4, 16>::rows + team.row;
     gate();
 
-    // values_4_sum[i, j] = sum over k of d_seen_pre[i, k / X_COLUMNS, k % X_COLUMNS, j]
-    auto d_seen_pre_sum = fill_pack<4, float>(0);
+    // d_seen.bias.partial[i, j] = sum over k of d_seen_pre[i, k / X_COLUMNS, k % X_COLUMNS, j]
+    auto partial = fill_pack<4, float>(0);
     for (int j = team.first; j < X_ROWS * X_COLUMNS; j += team.stride) {
         Pack<bfloat16, 4> d_seen_pre = load_pack<4>(t.d_seen_pre + i / Y * X_ROWS * X_COLUMNS * Y + j * Y + i % Y);
         for (int v = 0; v < 4; v++)
-            d_seen_pre_sum[v] += to_float(d_seen_pre[v]);
+            partial[v] += to_float(d_seen_pre[v]);
     }
-    d_seen_pre_sum = team_sum(team, d_seen_pre_sum);
+    partial = team_sum(team, partial);
     if (leads(team))
-        store_pack(t.values_4_sum + i, d_seen_pre_sum);
+        store_pack(t.d_seen_bias_partial + i, partial);
 }
 
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
 //
 //     d_seen_weight_slices_matmul[i, j, k] = sum over l of
 //         d_seen_pre[(i * 2048 + l) / (X_ROWS * X_COLUMNS), (i * 2048 + l) / X_COLUMNS % X_ROWS, (i * 2048 + l)
-//         % X_COLUMNS, j] * values_reshape[i * 2048 + l, k]
+//         % X_COLUMNS, j] * x.bf16.reshape[i * 2048 + l, k]
 // 128 tiles of 64 x 64 outputs, 16 x 32 a warp; bf16 on tensor cores, panels copied ahead to shared memory
 // (cuda/tensor.cuh)
 using d_seen_weight_slices_product = Product<Y, X_CHANNELS, 2048>;
@@ -438,7 +438,7 @@ constexpr int d_seen_weight_slices_shared_bytes =
 static __device__ void d_seen_weight_slices(const Tensors &t, int tile, char *shared, Gate &gate) {
     int b = tile / d_seen_weight_slices_each;
     auto left = transposed(matrix<Y>(t.d_seen_pre + b * 2048 * Y));
-    auto right = matrix<X_CHANNELS>(t.values_reshape + b * 2048 * X_CHANNELS);
+    auto right = matrix<X_CHANNELS>(t.x_bf16_reshape + b * 2048 * X_CHANNELS);
     auto out = [&](int i, int j, const Pack<float, 8> &sum) {
         store_pack(t.d_seen_weight_slices_matmul + b * Y * X_CHANNELS + i * X_CHANNELS + j, sum);
     };
@@ -488,10 +488,10 @@ static __device__ void update_seen_bias(const Tensors &t, int tile, char *shared
     int i = tile * Column<1, 32>::rows + team.row;
     gate();
 
-    // d_seen.bias[i] = sum over j of values_4_sum[j, i]
+    // d_seen.bias[i] = sum over j of d_seen.bias.partial[j, i]
     float d_seen_bias = 0;
     for (int j = team.first; j < BATCH; j += team.stride)
-        d_seen_bias += t.values_4_sum[j * Y + i];
+        d_seen_bias += t.d_seen_bias_partial[j * Y + i];
     d_seen_bias = team_sum(team, d_seen_bias);
 
     // seen.bias[i] = seen.bias[i] - 0.1 * d_seen.bias[i]
@@ -529,7 +529,7 @@ static __device__ void update_seen_weight(const Tensors &t, int tile, char *shar
 
 // optimizer = sgd(0.1)                                                                            vectors.mt:17
 //
-//     d_scale[i, 0, 0] = values_3_sum[i]
+//     d_scale[i, 0, 0] = d_scale_sum[i]
 //     scale[i, 0, 0] = scale[i, 0, 0] - 0.1 * d_scale[i, 0, 0]
 constexpr int update_scale_tiles = divide_up(Y, Thread::rows);
 static __device__ void update_scale(const Tensors &t, int tile, Gate &gate) {
@@ -537,13 +537,13 @@ static __device__ void update_scale(const Tensors &t, int tile, Gate &gate) {
     gate();
     if (i >= Y)
         return;
-    t.scale[i] -= 0.1f * t.values_3_sum[i];
+    t.scale[i] -= 0.1f * t.d_scale_sum[i];
 }
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 7: 16,384 tiles, launched 2 times
-constexpr int train_1_tiles = values_tiles;
+constexpr int train_1_tiles = x_bf16_reshape_tiles;
 constexpr int train_1_shared_bytes = 0;
 static __constant__ unsigned short train_1_places[2][1] = {
     {0}, // train_1
@@ -551,7 +551,7 @@ static __constant__ unsigned short train_1_places[2][1] = {
 };
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     const unsigned short *place = train_1_places[batch.again];
-    values(values_tensors(t, place[0]), batch, tile, gate);
+    x_bf16_reshape(x_bf16_reshape_tensors(t, place[0]), batch, tile, gate);
 }
 using train_1_launch = Phase<train_1, train_1_tiles, train_1_shared_bytes>;
 
@@ -568,7 +568,7 @@ static __device__ void train_1_beside_1(const Tensors &t, const Batch &batch, in
 }
 using train_1_beside_1_launch = Beside<train_1_beside_1, train_1_beside_1_tiles, train_1_beside_1_shared_bytes>;
 
-// phase 2 of 7: 1,024 tiles, launched 2 times
+// phase 2 of 7: 2,048 tiles, launched 2 times
 constexpr int train_2_tiles = seen_tiles;
 constexpr int train_2_shared_bytes = seen_shared_bytes;
 static __constant__ unsigned short train_2_places[2][1] = {
@@ -579,7 +579,7 @@ static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, c
     const unsigned short *place = train_2_places[batch.again];
     seen(seen_tensors(t, place[0]), tile, shared, gate);
 }
-using train_2_launch = Phase<train_2, train_2_tiles, train_2_shared_bytes>;
+using train_2_launch = InTurns<Phase<train_2, train_2_tiles, train_2_shared_bytes>>;
 
 // phase 3 of 7: 4,096 tiles
 constexpr int train_3_tiles = pool_tiles;
@@ -603,20 +603,20 @@ static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, c
 }
 
 // phase 5 of 7, beside: 640 tiles
-constexpr int train_5_beside_1_tiles = loss_part_tiles + values_2_tiles;
-constexpr int train_5_beside_1_shared_bytes = std::max({loss_part_shared_bytes, values_2_shared_bytes});
+constexpr int train_5_beside_1_tiles = d_scale_partial_tiles + loss_part_tiles;
+constexpr int train_5_beside_1_shared_bytes = std::max({d_scale_partial_shared_bytes, loss_part_shared_bytes});
 static __device__ void train_5_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < loss_part_tiles)
-        return loss_part(t, batch, tile, shared, gate);
-    tile -= loss_part_tiles;
-    values_2(t, tile, shared, gate);
+    if (tile < d_scale_partial_tiles)
+        return d_scale_partial(t, tile, shared, gate);
+    tile -= d_scale_partial_tiles;
+    loss_part(t, batch, tile, shared, gate);
 }
 
 // phase 6 of 7: 1,024 tiles
-constexpr int train_6_tiles = values_4_tiles;
-constexpr int train_6_shared_bytes = values_4_shared_bytes;
+constexpr int train_6_tiles = d_seen_bias_partial_tiles;
+constexpr int train_6_shared_bytes = d_seen_bias_partial_shared_bytes;
 static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    values_4(t, tile, shared, gate);
+    d_seen_bias_partial(t, tile, shared, gate);
 }
 
 // phase 6 of 7, beside: 128 tiles
@@ -627,12 +627,12 @@ static __device__ void train_6_beside_1(const Tensors &t, const Batch &batch, in
 }
 
 // phase 6 of 7, beside: 9 tiles
-constexpr int train_6_beside_2_tiles = values_3_tiles + report_loss_tiles;
-constexpr int train_6_beside_2_shared_bytes = std::max({values_3_shared_bytes, report_loss_shared_bytes});
+constexpr int train_6_beside_2_tiles = d_scale_tiles + report_loss_tiles;
+constexpr int train_6_beside_2_shared_bytes = std::max({d_scale_shared_bytes, report_loss_shared_bytes});
 static __device__ void train_6_beside_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < values_3_tiles)
-        return values_3(t, tile, shared, gate);
-    tile -= values_3_tiles;
+    if (tile < d_scale_tiles)
+        return d_scale(t, tile, shared, gate);
+    tile -= d_scale_tiles;
     report_loss(report_loss_tensors(t, 0), batch, shared, gate);
 }
 
@@ -665,17 +665,17 @@ static Replayed<Train> schedule;
 
 // the row of kernel_table, the launch, its tiles there: those of a launch one after the other
 static const Part parts[] = {
-    {0, 0, values_tiles},                // train_1
+    {0, 0, x_bf16_reshape_tiles},        // train_1
     {1, 1, seen_weight_bf16_tiles},      // train_1_beside_1
     {2, 2, seen_tiles},                  // train_2
     {3, 3, pool_tiles},                  // train_3
     {4, 4, z_tiles},                     // train_4
     {7, 5, d_seen_to_d_seen_pre_tiles},  // train_5
-    {5, 6, loss_part_tiles},             // train_5_beside_1
-    {6, 6, values_2_tiles},              // train_5_beside_1
-    {9, 7, values_4_tiles},              // train_6
+    {5, 6, d_scale_partial_tiles},       // train_5_beside_1
+    {6, 6, loss_part_tiles},             // train_5_beside_1
+    {9, 7, d_seen_bias_partial_tiles},   // train_6
     {10, 8, d_seen_weight_slices_tiles}, // train_6_beside_1
-    {8, 9, values_3_tiles},              // train_6_beside_2
+    {8, 9, d_scale_tiles},               // train_6_beside_2
     {11, 9, report_loss_tiles},          // train_6_beside_2
     {12, 10, update_seen_bias_tiles},    // train_7
     {13, 10, update_seen_weight_tiles},  // train_7
@@ -861,7 +861,7 @@ static const MtcTensor tensor_table[] = {
      -1,
      {0}},
     {"scale", MTC_WEIGHT, MTC_F32, 3, {64, 1, 1}, 16640, MTC_NORMAL, 0, 1, 1, -1, {0}},
-    {"values_reshape", MTC_VALUE, MTC_BF16, 2, {262144, 64}, 16896, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"x.bf16.reshape", MTC_VALUE, MTC_BF16, 2, {262144, 64}, 16896, MTC_ZEROS, 0, 0, 0, 0, {0}},
     {"seen.weight.bf16", MTC_VALUE, MTC_BF16, 4, {64, 1, 1, 64}, 67125760, MTC_ZEROS, 0, 0, 0, 0, {0}},
     {"seen", MTC_VALUE, MTC_BF16, 4, {1024, 16, 16, 64}, 33571328, MTC_ZEROS, 0, 0, 0, 1, {0}},
     {"pool", MTC_VALUE, MTC_F32, 4, {1024, 8, 8, 64}, 67125760, MTC_ZEROS, 0, 0, 2, 2, {0}},
@@ -869,11 +869,11 @@ static const MtcTensor tensor_table[] = {
     {"loss_part", MTC_VALUE, MTC_F32, 1, {1024}, 122241536, MTC_ZEROS, 0, 0, 4, 4, {0}},
     {"z_mul", MTC_VALUE, MTC_F32, 2, {1024, 64}, 121913856, MTC_ZEROS, 0, 0, 3, 3, {0}},
     {"z_mul", MTC_VALUE, MTC_F32, 4, {1024, 8, 8, 64}, 100680192, MTC_ZEROS, 0, 0, 3, 3, {0}},
-    {"values_2_sum", MTC_VALUE, MTC_F32, 2, {256, 64}, 122176000, MTC_ZEROS, 0, 0, 3, 4, {0}},
-    {"values_3_sum", MTC_VALUE, MTC_F32, 1, {64}, 35930624, MTC_ZEROS, 0, 0, 3, 5, {0}},
+    {"d_scale.partial", MTC_VALUE, MTC_F32, 2, {256, 64}, 122176000, MTC_ZEROS, 0, 0, 3, 4, {0}},
+    {"d_scale_sum", MTC_VALUE, MTC_F32, 1, {64}, 35930624, MTC_ZEROS, 0, 0, 3, 5, {0}},
     {"pool_cast", MTC_VALUE, MTC_U8, 4, {1024, 8, 8, 64}, 117457408, MTC_ZEROS, 0, 0, 2, 2, {0}},
     {"d_seen_pre", MTC_VALUE, MTC_BF16, 4, {1024, 16, 16, 64}, 67125760, MTC_ZEROS, 0, 0, 0, 4, {0}},
-    {"values_4_sum", MTC_VALUE, MTC_F32, 2, {1024, 64}, 35668480, MTC_ZEROS, 0, 0, 0, 5, {0}},
+    {"d_seen.bias.partial", MTC_VALUE, MTC_F32, 2, {1024, 64}, 35668480, MTC_ZEROS, 0, 0, 0, 5, {0}},
     {"d_seen_weight_slices_matmul", MTC_VALUE, MTC_F32, 3, {128, 64, 64}, 33571328, MTC_ZEROS, 0, 0, 0, 5, {0}},
 };
 static const MtcField field_table[] = {
@@ -891,16 +891,16 @@ static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
 // name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"values", 0, 0, 16777216, 100663296},                // phase 1
+    {"x_bf16_reshape", 0, 0, 16777216, 100663296},        // phase 1
     {"seen_weight_bf16", 0, 0, 4096, 24576},              // phase 1
     {"seen", 0, 1, 2147483648, 67117312},                 // phase 2
     {"pool", 2, 2, 71303168, 54525952},                   // phase 3
     {"z", 3, 3, 8912896, 34341120},                       // phase 4
+    {"d_scale_partial", 3, 4, 4194304, 16842752},         // phase 5
     {"loss_part", 4, 4, 67584, 266240},                   // phase 5
-    {"values_2", 3, 4, 4194304, 16842752},                // phase 5
     {"d_seen_to_d_seen_pre", 2, 4, 301989888, 71565312},  // phase 5
-    {"values_3", 3, 5, 16384, 65792},                     // phase 6
-    {"values_4", 0, 5, 16777216, 33816576},               // phase 6
+    {"d_scale", 3, 5, 16384, 65792},                      // phase 6
+    {"d_seen_bias_partial", 0, 5, 16777216, 33816576},    // phase 6
     {"d_seen_weight_slices", 0, 5, 2147483648, 69206016}, // phase 6
     {"report_loss", 4, 5, 1024, 4100},                    // phase 6
     {"update_seen_bias", 0, 6, 65664, 262656},            // phase 7

@@ -4,7 +4,7 @@
 //   memory    1.2 KB arena (1.8 KB without sharing): weights 512 B, optimizer state 0 B, values 768 B
 //
 //   phase 1   y_to_d_y
-//             values
+//             to_y
 //   phase 2   d_y_weight
 //             report_loss
 //
@@ -40,7 +40,7 @@ typedef struct Tensors {
     real *loss_part;            // [BATCH]
     real *d_y;                  // [BATCH, Y]
     real *eval_prediction;      // [BATCH, Y]
-    real *values_add;           // [BATCH, Y_WEIGHT_COLUMNS]
+    real *to_y_add;             // [BATCH, Y_WEIGHT_COLUMNS]
 } Tensors;
 
 static Tensors tensors(const MtcRun *run) {
@@ -53,7 +53,7 @@ static Tensors tensors(const MtcRun *run) {
         .loss_part = (real *)(run->arena + 512),
         .d_y = (real *)(run->arena + 768),
         .eval_prediction = (real *)(run->arena + 768),
-        .values_add = (real *)(run->arena + 1024),
+        .to_y_add = (real *)(run->arena + 1024),
     };
 }
 
@@ -73,7 +73,7 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
             a_add[j] = (j < 2 ? t->x[example * X + j] : 0.0f) + b_pad;
         }
 
-        // y[i, j] = (sum over k of values_add[i, k] * y.weight[j, k]) + y.bias[j]
+        // y[i, j] = (sum over k of to_y_add[i, k] * y.weight[j, k]) + y.bias[j]
         for (int j = 0; j < Y; j++) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -111,14 +111,14 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
 //
 //     a[i, j] = x[i, j]
 //     b[i, j, k] = x[i, k * B_ROWS + j]
-//     values_add[i, j] = (j < 2 ? a[i, j] : 0) + (j >= 2 ? b[i, (j - 2) / B_COLUMNS, (j - 2) % B_COLUMNS] : 0)
-static void values(const Tensors *t, const Batch *batch) {
+//     to_y_add[i, j] = (j < 2 ? a[i, j] : 0) + (j >= 2 ? b[i, (j - 2) / B_COLUMNS, (j - 2) % B_COLUMNS] : 0)
+static void to_y(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
 #pragma omp simd
         for (int j = 0; j < Y_WEIGHT_COLUMNS; j++) {
             real b_pad = j >= 2 ? t->x[row(batch, i) * X + (j - 2) % B_COLUMNS * B_ROWS + (j - 2) / B_COLUMNS] : 0.0f;
-            t->values_add[i * Y_WEIGHT_COLUMNS + j] = (j < 2 ? t->x[row(batch, i) * X + j] : 0.0f) + b_pad;
+            t->to_y_add[i * Y_WEIGHT_COLUMNS + j] = (j < 2 ? t->x[row(batch, i) * X + j] : 0.0f) + b_pad;
         }
     }
 }
@@ -126,7 +126,7 @@ static void values(const Tensors *t, const Batch *batch) {
 // gradient of y = linear(concat([a, flatten(b)], axis = 0), 3)                                      views.mt:11
 // optimizer = sgd(0.1)                                                                              views.mt:16
 //
-//     d_y.weight[i, j] = sum over k of d_y[k, i] * values_add[k, j]
+//     d_y.weight[i, j] = sum over k of d_y[k, i] * to_y_add[k, j]
 //     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]
 //     y.bias[i] = y.bias[i] - 0.1 * d_y.bias[i]
@@ -139,7 +139,7 @@ static void d_y_weight(const Tensors *t) {
             int rows = Y - i0 < ROWS ? Y - i0 : ROWS;
             int columns = Y_WEIGHT_COLUMNS - j0 < COLUMNS ? Y_WEIGHT_COLUMNS - j0 : COLUMNS;
             Matrix left = transposed(matrix(t->d_y, Y));
-            Matrix right = matrix(t->values_add, Y_WEIGHT_COLUMNS);
+            Matrix right = matrix(t->to_y_add, Y_WEIGHT_COLUMNS);
             matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, BATCH);
             for (int i = i0; i < i0 + rows; i++)
 #pragma omp simd
@@ -179,7 +179,7 @@ static void report_loss(const Tensors *t, const Batch *batch) {
 static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
     if (count > 0) {
         y_to_d_y(t, batch);
-        values(t, batch);
+        to_y(t, batch);
         team_wait(team);
     }
     if (count > 1) {
@@ -195,7 +195,7 @@ static void train_phases(const Tensors *t, const Batch *batch, Team *team, int c
 static void run_one(const Tensors *t, const Batch *batch, int kernel) {
     switch (kernel) {
     case 0: y_to_d_y(t, batch); break;
-    case 1: values(t, batch); break;
+    case 1: to_y(t, batch); break;
     case 2: d_y_weight(t); break;
     case 3: report_loss(t, batch); break;
     }
@@ -363,7 +363,7 @@ static const MtcStatement statement_table[] = {
 static const MtcTensor tensor_table[] = {
     {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 8}, 0, MTC_UNIFORM, -0.35355339059327373, 0.35355339059327373, 0, -1, {0}},
     {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.35355339059327373, 0.35355339059327373, 0, -1, {0}},
-    {"values_add", MTC_VALUE, MTC_F32, 2, {4, 8}, 1024, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"to_y_add", MTC_VALUE, MTC_F32, 2, {4, 8}, 1024, MTC_ZEROS, 0, 0, 0, 0, {0}},
     {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 1, 0, {0}},
     {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 1, 0, {0}},
 };
@@ -383,7 +383,7 @@ static const bool rises_table[] = {false};
 // name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
     {"y_to_d_y", 0, 0, 316, 284},   // phase 1
-    {"values", 0, 0, 32, 224},      // phase 1
+    {"to_y", 0, 0, 32, 224},        // phase 1
     {"d_y_weight", 0, 1, 192, 392}, // phase 2
     {"report_loss", 1, 1, 4, 20},   // phase 2
 };

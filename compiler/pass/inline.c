@@ -155,7 +155,7 @@ static void forget(Fusion *f, Node *n, const Cone *cone) {
             lose_home(f, cone->between.at[i]);
 }
 
-static void recompute(Fusion *f, Node *n) {
+static void inline_map(Fusion *f, Node *n) {
     Cone cone = {.home = f->home[n->id], .overwritten = INT_MAX};
     if (n->op->cls != OP_MAP || is_root_value(f, n))
         return;
@@ -178,11 +178,11 @@ static void drop_empty(Fusion *f, bool complete) {
     program->kernels.count = kept;
 }
 
-void fusion_recompute(Fusion *f, bool complete) {
+void fusion_inline(Fusion *f, bool complete) {
     for (int i = f->program->kernels.count - 1; i >= 0; i--) {
         Kernel *kernel = f->program->kernels.at[i];
         for (int s = kernel->stores.count - 1; s >= 0; s--)
-            recompute(f, kernel->stores.at[s]);
+            inline_map(f, kernel->stores.at[s]);
     }
     drop_empty(f, complete);
 }

@@ -1,0 +1,226 @@
+/* What a product's tile costs.
+ *
+ * On a GPU, a tile of m x n outputs takes per step of k (m + n) loads and m * n multiply-adds; small products are bound by
+ * latency and want many tiles, large ones by arithmetic and want large tiles. On a CPU, copying a panel of operand b for
+ * each tile makes tall tiles better. The models below are coarse and only rank: cycles of the slowest multiprocessor
+ * (core). Those of fp32 on a GPU were fitted to 43 measured pairs of a product and a tile on an H200, from 1.7 to 14 us, of
+ * which they are off by a sixth. */
+#include "pass/cost.h"
+
+enum { THREADS = 256, LANES = 32, LANES_A_CYCLE = 128 };
+
+/* Slices of at least a warp feed themselves from memory, without panels. */
+static bool is_direct(const Tile *tile) {
+    return tile->slices >= LANES;
+}
+
+/* Without panels, and straight from memory: the outputs of a thread share nothing. */
+static bool is_thin(const Tile *tile) {
+    return tile->tm * tile->tn == 1;
+}
+
+static bool is_tensor(const Tile *tile) {
+    return tile->warps_m > 0;
+}
+
+/* Both operands lie in memory along k. */
+static bool runs_along_k(const Kernel *kernel) {
+    bool windows = kernel->a.kind == OPERAND_WINDOW || kernel->b.kind == OPERAND_WINDOW;
+    return !kernel->a.transposed && kernel->b.transposed && !windows;
+}
+
+/* Panels are copied by the hardware, from memory that is not shared memory. */
+static bool is_pipelined(const Kernel *kernel, const Tile *tile) {
+    bool floats = !kernel->a.computed && !kernel->b.computed;
+    return is_tensor(tile) || (!is_thin(tile) && tile->slices == 1 && floats && kernel->k > tile->k);
+}
+
+Feed tile_feed(const Kernel *kernel, const Tile *tile) {
+    if (is_pipelined(kernel, tile))
+        return FEED_PIPELINED;
+    if (is_thin(tile))
+        return FEED_THIN;
+    if (is_direct(tile))
+        return runs_along_k(kernel) ? FEED_DIRECT : FEED_DEEP;
+    return FEED_STAGED;
+}
+
+static int64_t divide_up(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+static double larger(double a, double b) {
+    return a > b ? a : b;
+}
+
+/* Share of the multiply-add rate that a thread's tm x tn outputs can reach: each needs tm + tn operands from shared
+ * memory. */
+static double register_reuse(const Tile *tile) {
+    double per_load = (double)(tile->tm * tile->tn) / (tile->tm + tile->tn);
+    return per_load / (per_load + 0.6);
+}
+
+/* Cycles: 32 multiply-adds a cycle; three elements of b copied in one, eight of windows; the sums, cleared; the
+ * call and the epilogue. */
+static double core_tile_cycles(const Kernel *kernel, const Tile *tile) {
+    double rows = (double)smaller(tile->m, kernel->m), columns = (double)smaller(tile->n, kernel->n);
+    double copied = columns / 3 + (kernel->a.kind == OPERAND_WINDOW ? rows / 8 : 0);
+    double cleared = (double)tile->m * tile->n / 16;
+    return (double)kernel->k * (rows * columns / 32 + copied) + cleared + rows * columns / 4 + 300;
+}
+
+/* Cycles: numbers of an operand that lies along k are turned round on their way into a panel. Where the panel is narrower
+ * than the banks of shared memory are many, those of a warp all meet in one bank. */
+static double turning_cycles(const Kernel *kernel, const Tile *tile) {
+    static const double per_number = 0.71;
+    int narrow_a = !kernel->a.transposed && tile->m < LANES ? tile->m : 0;
+    int narrow_b = kernel->b.transposed && tile->n < LANES ? tile->n : 0;
+    return per_number * (double)kernel->k * (narrow_a + narrow_b);
+}
+
+/* Numbers of an operand that lie together: of a row, or of a pixel. */
+static int64_t floats_together(const Operand *operand) {
+    const Type *view = operand->view ? &operand->view->type : NULL;
+    return view ? view->dim[view->rank - 1] : operand->cols;
+}
+
+/* Neighbours of an operand that a thread fetches at a time. */
+static int fetched_at_once(const Operand *operand) {
+    return floats_together(operand) % 4 == 0 ? 4 : 1;
+}
+
+/* Instructions of a thread until a number, or four, are on their way to a panel of `lines` lines. `along_k`: of a window the
+ * thread knows where it begins, and finds the tap, which is the same for all threads and no work where the panel has a line
+ * for each; else it finds out about another window each time. */
+static double fetch_work(const Operand *operand, bool along_k, int lines) {
+    if (operand->kind != OPERAND_WINDOW)
+        return 6;
+    bool one_tap = lines % THREADS == 0 && fetched_at_once(operand) == 1;
+    return !along_k ? 88 : one_tap ? 15 : 43;
+}
+
+static double work_of_a(const Kernel *kernel, const Tile *tile) {
+    return fetch_work(&kernel->a, !kernel->a.transposed, tile->m);
+}
+
+static double work_of_b(const Kernel *kernel, const Tile *tile) {
+    return fetch_work(&kernel->b, kernel->b.transposed, tile->n);
+}
+
+/* Numbers that the epilogue moves for each output: what it stores, and what it reads that lies like its outputs. */
+static double epilogue_numbers(const Kernel *kernel) {
+    int64_t outputs = kernel->batches * kernel->m * kernel->n;
+    int numbers = kernel->stores.count ? 0 : 1; /* not known yet: the product itself */
+    for (int i = 0; i < kernel->stores.count; i++)
+        numbers += type_elements(&kernel->stores.at[i]->type) == outputs;
+    for (int i = 0; i < kernel->loads.count; i++)
+        numbers += type_elements(&kernel->loads.at[i]->type) == outputs && kernel->loads.at[i] != kernel->a.buffer &&
+                   kernel->loads.at[i] != kernel->b.buffer;
+    return numbers;
+}
+
+/* Cycles: 24 instructions of a thread for an output, and for each number that belongs to it. */
+static double epilogue_cycles(const Kernel *kernel, const Tile *tile) {
+    return 24.0 / LANES_A_CYCLE * (1 + epilogue_numbers(kernel)) * tile->m * tile->n;
+}
+
+/* Cycles: the loads of eight steps of k are under way at a time; an exchange between lanes takes 30. */
+static Cost thin_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    double step = machine->latency / 40, exchanges = 0;
+    for (int lanes = tile->slices; lanes > 1; lanes /= 2)
+        exchanges++;
+    return (Cost){.working = machine->latency + step * (double)divide_up(kernel->k, tile->slices) + 30 * exchanges};
+}
+
+/* Cycles: as measured with warp-group instructions on an H200, a multiprocessor's multiply-adds of bf16 in a cycle grow with
+ * the use that a tile makes of what it copies, 1060 of 128 x 256 and 540 of 128 x 64; of tf32 half as many. Filling the
+ * pipeline and the epilogue are not overlapped, but where tiles are worked on in turns; there two blocks share what they
+ * copy, as if their tiles were one. */
+static Cost tensor_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    double depth = (double)(divide_up(kernel->k, tile->k) * tile->k), outputs = (double)tile->m * tile->n;
+    if (tile->turns)
+        return (Cost){.working = depth * outputs / 1060};
+    double rate = (kernel->math == MATH_BF16 ? 12.5 : 6.25) * outputs / (tile->m + tile->n);
+    return (Cost){.working = machine->latency + depth * outputs / rate + outputs / 32};
+}
+
+/* Steps of k that a slice without panels fetches at a time: as direct.cuh and deep.cuh have registers for them. */
+static int64_t steps_at_once(const Tile *tile, int width, int64_t steps) {
+    int64_t room = width == 4 ? 24 / (tile->tm + tile->tn) : 2;
+    return smaller(room < 1 ? 1 : room, steps);
+}
+
+/* Loads that follow others wait for so much of the memory's latency. */
+static const double FURTHER_ROUND = 0.64;
+
+/* Instructions until a thread knows where its next step of k lies. */
+static double step_work(const Operand *operand, bool along_k) {
+    return operand->kind == OPERAND_WINDOW && !along_k ? 88 : 15;
+}
+
+/* Instructions' worth of a thread's loads of `lines` lines at a step of k of its own: 4, and 4 for each line of the cache that
+ * a load of a warp touches beyond the first. Its 32 steps of k lie side by side, or as far apart as the lines are many. */
+static double loads_work(const Operand *operand, bool along_k, double lines) {
+    int width = fetched_at_once(operand);
+    int64_t apart = operand->kind == OPERAND_FILTER ? LANES : smaller(LANES, floats_together(operand));
+    return along_k ? 4 * lines : 4 * lines / width * (double)apart;
+}
+
+/* Without panels: 40 bytes from L2 a cycle and multiprocessor. A thread finds out where a step of k lies once, for all of
+ * its lines. Every further round of loads waits for most of the memory's latency again; then the sums of all threads are
+ * folded. */
+static Cost direct_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    int width = runs_along_k(kernel) ? 4 : 1;
+    int64_t steps = divide_up(kernel->k, (int64_t)width * tile->slices), at_once = steps_at_once(tile, width, steps);
+    double lines_a = (double)smaller(tile->tm, kernel->m), lines_b = (double)smaller(tile->tn, kernel->n);
+    double loads =
+        loads_work(&kernel->a, !kernel->a.transposed, lines_a) + loads_work(&kernel->b, kernel->b.transposed, lines_b);
+    double place = larger(step_work(&kernel->a, !kernel->a.transposed), step_work(&kernel->b, kernel->b.transposed));
+    double outputs = lines_a * lines_b;
+    double thread = (double)steps * (place + loads + width * outputs) + 6 * outputs;
+    double traffic = (double)kernel->k * (tile->m + tile->n) * sizeof(float) / 40;
+    return (Cost){.waiting = machine->latency * (1 + FURTHER_ROUND * (double)(divide_up(steps, at_once) - 1)),
+                  .working = larger(thread * THREADS / LANES_A_CYCLE, traffic) + epilogue_cycles(kernel, tile)};
+}
+
+/* The depth of a panel, no deeper than the product: fitted_depth in cuda/tile.cuh. */
+static int64_t panel_depth(const Kernel *kernel, const Tile *tile) {
+    int64_t step = kernel->k % 4 == 0 && tile->slices % 4 != 0 ? 4 * tile->slices : tile->slices;
+    return smaller(divide_up(kernel->k, step) * step, tile->k);
+}
+
+/* 64 bytes from L2 a cycle and multiprocessor; the panels' numbers on their way, filled up; an ordered sum over slices.
+ * Copies ahead hide the time of further panels; those that pass through registers are waited for. */
+static Cost panel_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    bool ahead = is_pipelined(kernel, tile);
+    int64_t deep = ahead ? tile->k : panel_depth(kernel, tile), panels = divide_up(kernel->k, deep);
+    double steps = (double)(panels * deep), outputs = (double)tile->m * tile->n;
+    double fetches = tile->m * work_of_a(kernel, tile) / fetched_at_once(&kernel->a) +
+                     tile->n * work_of_b(kernel, tile) / fetched_at_once(&kernel->b);
+    double arithmetic = steps * (outputs / register_reuse(tile) + fetches) / LANES_A_CYCLE;
+    double traffic = steps * (tile->m + tile->n) * sizeof(float) / 64;
+    double combine = tile->slices > 1 ? 40 + 4.0 * tile->slices * outputs / THREADS : 0;
+    double turning = ahead ? 0 : turning_cycles(kernel, tile), barriers = 145.0 * (double)panels;
+    return (Cost){.waiting = machine->latency * (1 + (ahead ? 0 : FURTHER_ROUND * (double)(panels - 1))),
+                  .working =
+                      larger(arithmetic, traffic) + combine + turning + barriers + epilogue_cycles(kernel, tile)};
+}
+
+Cost tile_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    if (!machine->blocks)
+        return (Cost){.working = core_tile_cycles(kernel, tile)};
+    if (is_tensor(tile))
+        return tensor_cost(kernel, tile, machine);
+    if (is_thin(tile))
+        return thin_cost(kernel, tile, machine);
+    return is_direct(tile) ? direct_cost(kernel, tile, machine) : panel_cost(kernel, tile, machine);
+}
+
+int tile_resident(const Tile *tile, const Machine *machine) {
+    int outputs = tile->tm * tile->tn, room = outputs >= 64 ? 1 : outputs >= 32 ? 2 : machine->resident;
+    return room < machine->resident ? room : machine->resident;
+}

@@ -1,0 +1,98 @@
+#include "support/output.h"
+
+#include "support/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const Span nowhere = {0};
+
+/* ---- kinds of files ---- */
+
+/* The beginning of a file. */
+typedef struct Head {
+    const char *at;
+    size_t size;
+} Head;
+
+static bool begins(const Head *head, const char *with) {
+    return head->size >= strlen(with) && memcmp(head->at, with, strlen(with)) == 0;
+}
+
+static bool is_program(const Head *head) {
+    return begins(head, "\x7f"
+                        "ELF");
+}
+
+static bool is_text(const Head *head) {
+    return !is_program(head) && !memchr(head->at, '\0', head->size);
+}
+
+static bool is_svg(const Head *head) {
+    return begins(head, "<svg") || begins(head, "<?xml");
+}
+
+static const struct {
+    bool (*is)(const Head *head);
+    const char *otherwise;
+} kinds[] = {
+    [OUTPUT_PROGRAM] = {is_program, "it would replace a file that is no program or shared library"},
+    [OUTPUT_TEXT] = {is_text, "it would replace a file that is no text"},
+    [OUTPUT_SVG] = {is_svg, "it would replace a file that is no SVG"},
+};
+
+/* Long enough for a zero among the pixels or tokens of a file of data. NULL when it cannot be read, with errno. */
+static const Head *read_head(Arena *arena, const char *path) {
+    enum { LONGEST = 1 << 16 };
+    FILE *file = fopen(path, "rb");
+    if (!file)
+        return NULL;
+    char *bytes = arena_alloc(arena, LONGEST);
+    Head *head = NEW(arena, Head);
+    *head = (Head){bytes, fread(bytes, 1, LONGEST, file)};
+    bool good = !ferror(file);
+    int reason = errno;
+    fclose(file);
+    errno = reason;
+    return good ? head : NULL;
+}
+
+/* ---- the output ---- */
+
+static bool failed(Diag *diag, const char *path) {
+    diag_error(diag, nowhere, "cannot write '%s': %s", path, strerror(errno));
+    return false;
+}
+
+static bool refused(Diag *diag, const char *path, const char *why) {
+    diag_error(diag, nowhere, "cannot write '%s': %s; choose another name with -o", path, why);
+    return false;
+}
+
+static bool may_replace(Diag *diag, const char *path, OutputKind kind) {
+    const Head *head = read_head(diag_arena(diag), path);
+    if (!head)
+        return failed(diag, path);
+    return head->size == 0 || kinds[kind].is(head) || refused(diag, path, kinds[kind].otherwise);
+}
+
+bool output_allowed(Diag *diag, const char *path, OutputKind kind, const InputFiles *inputs) {
+    struct stat status;
+    bool exists = stat(path, &status) == 0;
+    if (exists && S_ISDIR(status.st_mode))
+        return refused(diag, path, "it is a folder");
+    for (int i = 0; exists && i < inputs->count; i++)
+        if (path_same(path, inputs->at[i].path))
+            return refused(diag, path, inputs->at[i].why);
+    if (exists && !S_ISREG(status.st_mode))
+        return refused(diag, path, "it is no regular file");
+    if (exists && !may_replace(diag, path, kind))
+        return false;
+    const char *trial = file_temporary(diag_arena(diag), path);
+    if (!trial)
+        return failed(diag, path);
+    unlink(trial);
+    return true;
+}

@@ -1,0 +1,48 @@
+/* Rows that are read several times, and from memory once: a block copies its row to shared memory first.
+ *
+ *     auto stages = [&](const bfloat16 *logits_row) { ... logits_row[j] ... };
+ *     hold_row<50304>(t.logits + i * 50304, shared, logits_wanted_bytes, stages);
+ *
+ * All of the row is on its way at a time, without passing through registers. Where a launch did not get the memory, the
+ * stages read the row where it lies: the same numbers, in the same order. */
+#ifndef MTC_CUDA_HOLD_CUH
+#define MTC_CUDA_HOLD_CUH
+
+#include "cuda/team.cuh"
+#include <cuda_pipeline.h>
+
+/* Bytes of shared memory: what a tile needs, and behind that a row. */
+template <class T> constexpr int with_row(int needed, int numbers) {
+    return (needed + PACK_BYTES - 1) / PACK_BYTES * PACK_BYTES + numbers * (int)sizeof(T);
+}
+
+/* Bytes of shared memory that the launch got, without its own arrays. */
+static inline __device__ int dynamic_shared_bytes() {
+    int bytes;
+    asm("mov.u32 %0, %%dynamic_smem_size;" : "=r"(bytes));
+    return bytes;
+}
+
+/* A row of N numbers, whose bytes and whose place are multiples of 16, to `to`; by all threads of the block. */
+template <int N, class T> __device__ void copy_row(T *to, const T *from) {
+    constexpr int each = PACK_BYTES / sizeof(T);
+    static_assert(N % each == 0, "whole packs");
+    for (int j = each * threadIdx.x; j < N; j += each * THREADS)
+        __pipeline_memcpy_async(to + j, from + j, PACK_BYTES);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    __syncthreads();
+}
+
+/* Calls stages(row) of the row that lies at `from`: held at the end of the first `wanted` bytes of `shared`, which is where the
+ * launch's shared memory begins, or where it lies. Two calls, so that in each it is known which memory that is. */
+template <int N, class T, class Stages>
+__device__ void hold_row(const T *from, char *shared, int wanted, const Stages &stages) {
+    if (dynamic_shared_bytes() < wanted)
+        return stages(from);
+    T *row = (T *)(shared + wanted - N * sizeof(T));
+    copy_row<N>(row, from);
+    stages((const T *)row);
+}
+
+#endif

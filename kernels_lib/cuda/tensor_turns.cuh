@@ -1,0 +1,338 @@
+/* Large products of bf16 matrices by two groups of warps in turns (sm_90a): while one group multiplies, the other writes out
+ * what it has multiplied before, so that neither the tensor cores nor the memory wait for an epilogue. A block stays for
+ * many tiles; a ninth warp lets the hardware copy panels for both groups, one stream of them through all tiles:
+ *
+ *     copies    | panels of tile 0 | of tile 1 | of tile 2 | of tile 3 |
+ *     group 0     | multiplies 0 | writes 0 out | multiplies 2 | ...
+ *     group 1                    | multiplies 1 | writes 1 out | ...
+ *
+ * Two blocks, a cluster, work on neighbouring tiles of the same columns: each brings half of the panel of b, for both. */
+#ifndef MTC_CUDA_TENSOR_TURNS_CUH
+#define MTC_CUDA_TENSOR_TURNS_CUH
+
+#include "cuda/bulk.cuh"
+#include "cuda/cluster.cuh"
+#include "cuda/outputs.cuh"
+#include "cuda/tensor_group.cuh"
+
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+
+/* The tiles in the order in which they are worked on: pairs, one below the other, in bands of BAND pairs, a band column by
+ * column: what all blocks work on at a time is about square, and its operands stay in L2. */
+template <class Product, class Tile> struct TurnOrder {
+    static constexpr int BAND = 8, down = Product::M / Tile::m / TURN_BLOCKS, across = divide_up(Product::N, Tile::n);
+    static constexpr int pairs = down * across;
+    static_assert(Product::M % (Tile::m * TURN_BLOCKS) == 0, "pairs of whole tiles");
+
+    int i0, j0; // of the calling block's tile
+
+    __device__ explicit TurnOrder(int pair) {
+        int band = pair / (BAND * across), place = pair % (BAND * across), height = min(BAND, down - band * BAND);
+        i0 = ((band * BAND + place % height) * TURN_BLOCKS + block_of_cluster()) * Tile::m;
+        j0 = place / height * Tile::n;
+    }
+};
+
+/* Where a stream of panels stands. */
+template <int STAGES> struct TurnPlace {
+    int stage = 0, phase = 0;
+
+    __device__ void advance() {
+        if (++stage == STAGES)
+            stage = 0, phase ^= 1;
+    }
+    __device__ void advance(int panels) {
+        int end = stage + panels;
+        stage = end % STAGES;
+        phase = (phase + end / STAGES) % 2;
+    }
+};
+
+/* The ninth warp's only busy thread: all panels of all tiles of its block. */
+template <class Product, class Tile, bool A_ALONG_K, bool B_ALONG_K>
+__device__ void fetch_in_turns(int pair, int stride, const MatrixMap *maps, unsigned shared) {
+    using Memory = TurnMemory<Tile>;
+    using Order = TurnOrder<Product, Tile>;
+    TurnPlace<Tile::stages> place;
+    const int half = block_of_cluster() * BOX;
+    for (; pair < Order::pairs; pair += stride) {
+        Order order(pair);
+        for (int k = 0; k < Product::K; k += Tile::k, place.advance()) {
+            unsigned full = shared + Memory::full + place.stage * 8, a = shared + place.stage * Memory::panel;
+            await_phase(shared + Memory::empty + place.stage * 8, place.phase ^ 1);
+            expect_bytes(full, Memory::panel);
+            for (int line = 0; line < Tile::m; line += BOX)
+                copy_box(a + line * PANEL_ROW, &maps[0], A_ALONG_K ? k : order.i0 + line,
+                         A_ALONG_K ? order.i0 + line : k, full);
+            copy_box_to_both(a + Memory::panel_a + half * PANEL_ROW, &maps[1], B_ALONG_K ? k : order.j0 + half,
+                             B_ALONG_K ? order.j0 + half : k, full);
+        }
+    }
+}
+
+/* A group's tile: its sums, and what becomes of them. */
+template <class Product, class Tile, bool A_ALONG_K, bool B_ALONG_K, class Out> class TurnSums {
+    using Memory = TurnMemory<Tile>;
+    static constexpr int width = width_of<Out>, folds = folds_of<Out>, row = Memory::columns / width;
+    static constexpr int rows = LANES / row, halves = Tile::m / GROUP_LINES, parts = 2 * halves;
+    static_assert(width > 1 && Product::N % width == 0, "a warp has whole rows, and no vector reaches over an edge");
+    using Sum = Pack<float, width>;
+
+public:
+    using Ahead = decltype(load_ahead(std::declval<Out>(), 0, 0));
+    static constexpr int passes = Memory::rows / rows; // a part takes
+
+private:
+    float sum[halves][Tile::n / 2] = {};
+    int last = 0; // the stage of the panel that is still being multiplied
+
+    static __device__ constexpr int step_bytes(bool along_k) {
+        return along_k ? GROUP_STEP : GROUP_STEP / (int)sizeof(bfloat16) * PANEL_ROW;
+    }
+    static __device__ int lane() {
+        return threadIdx.x % LANES;
+    }
+    /* The calling thread's first row, and its column, in part `part`. */
+    static __device__ int row_of(int i0, int part) {
+        return i0 + part % halves * GROUP_LINES + warp() * Memory::rows + lane() / row;
+    }
+    static __device__ int column_of(int j0, int part) {
+        return j0 + part / halves * Memory::columns + lane() % row * width;
+    }
+    static __device__ bool exists(int j) {
+        return Product::N % Tile::n == 0 || j < Product::N;
+    }
+    static __device__ int warp() {
+        return threadIdx.x % GROUP_THREADS / LANES;
+    }
+    /* By all warps of the group: both blocks may bring a new panel. */
+    static __device__ void release(unsigned shared, int stage) {
+        if (lane() < TURN_BLOCKS)
+            arrive_in(lane(), shared + Memory::empty + stage * 8);
+    }
+    __device__ void multiply_panel(unsigned a) {
+        uint64_t x = panel_descriptor(a, A_ALONG_K), y = panel_descriptor(a + Memory::panel_a, B_ALONG_K);
+        asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+        for (int step = 0; step < PANEL_ROW / GROUP_STEP; step++)
+#pragma unroll
+            for (int half = 0; half < halves; half++)
+                multiply_group<bfloat16, Tile::n, A_ALONG_K, B_ALONG_K>(
+                    x + (half * GROUP_LINES * PANEL_ROW + step * step_bytes(A_ALONG_K)) / 16,
+                    y + step * step_bytes(B_ALONG_K) / 16, sum[half]);
+        asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+    }
+    static __device__ float *own_sums(char *shared) {
+        return (float *)(shared + Memory::sums + threadIdx.x / LANES * Memory::warp_sums);
+    }
+    /* Where a warp's sums lie: eight neighbours change places with others, so that rows meet different banks. */
+    static __device__ int place_of(int row, int column) {
+        return row * Memory::columns + (column ^ row % 4 * 8);
+    }
+    /* Part `part`, half of the columns of 16 rows, to the warp's shared memory. */
+    __device__ void lay(int part, float *sums) const {
+#pragma unroll
+        for (int p = 0; p < parts; p++)
+            if (p == part)
+#pragma unroll
+                for (int e = 0; e < Tile::n / 4; e += 2) {
+                    const float *two = &sum[p % halves][p / halves * (Tile::n / 4) + e];
+                    int place = place_of(lane() / 4 + e / 2 % 2 * 8, lane() % 4 * 2 + e / 4 * 8);
+                    *(float2 *)(sums + place) = make_float2(two[0], two[1]);
+                }
+    }
+    static __device__ void write_part(const Out &out, int i, int j, const float *sums, const Ahead (&ahead)[passes],
+                                      Sum (&rest)[folds + 1]) {
+#pragma unroll
+        for (int pass = 0; pass < passes; pass++) {
+            Sum pack = load_pack<width>(sums + place_of(lane() / row + pass * rows, lane() % row * width));
+            if (!exists(j))
+                continue;
+            if constexpr (folds > 0) {
+                Sum term[folds];
+                store_sum(out, ahead[pass], i + pass * rows, j, pack, term);
+#pragma unroll
+                for (int f = 0; f < folds; f++)
+#pragma unroll
+                    for (int v = 0; v < width; v++)
+                        rest[f][v] += term[f][v];
+            } else {
+                store_sum(out, ahead[pass], i + pass * rows, j, pack);
+            }
+        }
+    }
+    /* When the rows of half of the columns are written: registers have no index, so that both halves are asked for. */
+    static __device__ void keep_totals(Sum (&total)[2][folds + 1], Sum (&rest)[folds + 1], int side) {
+#pragma unroll
+        for (int f = 0; f < folds; f++) {
+            if (side == 0)
+                total[0][f] = rest[f];
+            else
+                total[1][f] = rest[f];
+            rest[f] = Sum{};
+        }
+    }
+    /* The threads' totals of all rows of the tile become those of columns. */
+    static __device__ void fold(const Out &out, int i0, int j0, Sum (&total)[2][folds + 1], char *shared) {
+        constexpr int of_a_warp = Memory::rows * Memory::columns;
+        float *own = own_sums(shared);
+#pragma unroll
+        for (int side = 0; side < 2; side++)
+#pragma unroll
+            for (int f = 0; f < folds; f++)
+#pragma unroll
+                for (int v = 0; v < width; v++) {
+                    float value = total[side][f][v];
+#pragma unroll
+                    for (int distance = row; distance < LANES; distance *= 2)
+                        value += __shfl_xor_sync(~0u, value, distance);
+                    if (lane() < row)
+                        own[f * Tile::n + side * Memory::columns + lane() * width + v] = value;
+                }
+        sync_group();
+        float totals[folds + 1];
+#pragma unroll
+        for (int f = 0; f < folds; f++)
+            totals[f] = sum_strided<4, of_a_warp>(own - warp() * of_a_warp + f * Tile::n + threadIdx.x % Tile::n);
+        if (j0 + (int)threadIdx.x % Tile::n < Product::N)
+            out.store(i0 / Tile::m, j0 + threadIdx.x % Tile::n, (const float(&)[folds])totals);
+        sync_group();
+    }
+    static __device__ void sync_group() {
+        asm volatile("bar.sync %0, %1;" ::"r"(1 + (int)threadIdx.x / GROUP_THREADS), "n"(GROUP_THREADS) : "memory");
+    }
+
+public:
+    template <class Place> __device__ void multiply(unsigned shared, Place &place) {
+        int panel = 0;
+#pragma unroll 1
+        do { // at least once, as in tensor.cuh
+            await_phase(shared + Memory::full + place.stage * 8, place.phase);
+            multiply_panel(shared + place.stage * Memory::panel);
+            asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+            if (panel > 0)
+                release(shared, last);
+            last = place.stage;
+            place.advance();
+        } while (++panel < divide_up(Product::K, Tile::k));
+    }
+    __device__ void finish(unsigned shared) {
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        release(shared, last);
+    }
+    /* What `out` reads for part `part` is read ahead, that of the first part while panels are still being multiplied. */
+    __device__ void read_ahead(const Out &out, int i0, int j0, int part, Ahead (&ahead)[passes]) const {
+        const int i = row_of(i0, part), j = column_of(j0, part);
+#pragma unroll
+        for (int pass = 0; pass < passes; pass++)
+            if (exists(j))
+                ahead[pass] = load_ahead(out, i + pass * rows, j);
+    }
+    __device__ void write(const Out &out, int i0, int j0, char *shared, Ahead (&ahead)[passes]) const {
+        Sum total[2][folds + 1] = {}, rest[folds + 1] = {};
+#pragma unroll 1
+        for (int part = 0; part < parts; part++) {
+            Ahead next[passes];
+            if (part + 1 < parts)
+                read_ahead(out, i0, j0, part + 1, next);
+            __syncwarp();
+            lay(part, own_sums(shared));
+            __syncwarp();
+            write_part(out, row_of(i0, part), column_of(j0, part), own_sums(shared), ahead, rest);
+#pragma unroll
+            for (int pass = 0; pass < passes; pass++)
+                ahead[pass] = next[pass];
+            if (part % halves == halves - 1)
+                keep_totals(total, rest, part / halves);
+        }
+        __syncwarp();
+        if constexpr (folds > 0)
+            fold(out, i0, j0, total, shared);
+    }
+};
+
+/* A group multiplies when it is its turn: a barrier of panels tells two phases from each other, but not three. */
+static inline __device__ void await_turn(int group) {
+    asm volatile("bar.sync %0, %1;" ::"r"(3 + group), "n"(THREADS) : "memory");
+}
+static inline __device__ void give_turn(int group) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(3 + group), "n"(THREADS) : "memory");
+}
+
+template <class Product, class Tile, bool A_ALONG_K, bool B_ALONG_K, class Out>
+__device__ void multiply_in_turns(int pair, int stride, char *shared, const Out &out) {
+    using Order = TurnOrder<Product, Tile>;
+    using Sums = TurnSums<Product, Tile, A_ALONG_K, B_ALONG_K, Out>;
+    const int group = __shfl_sync(~0u, threadIdx.x / GROUP_THREADS, 0);
+    TurnPlace<Tile::stages> place;
+    for (int turn = 0; pair < Order::pairs; pair += stride, turn++)
+        if (turn % 2 == group) {
+            Order order(pair);
+            Sums sums;
+            if (turn > 0)
+                await_turn(group);
+            sums.multiply(shared_address(shared), place);
+            if (pair + stride < Order::pairs)
+                give_turn(1 - group);
+            typename Sums::Ahead ahead[Sums::passes];
+            sums.read_ahead(out, order.i0, order.j0, 0, ahead);
+            sums.finish(shared_address(shared));
+            sums.write(out, order.i0, order.j0, shared, ahead);
+        } else {
+            place.advance(divide_up(Product::K, Tile::k));
+        }
+}
+
+template <class Tile> __device__ void make_barriers(unsigned shared) {
+    using Memory = TurnMemory<Tile>;
+    for (int stage = 0; stage < Tile::stages; stage++) {
+        make_barrier(shared + Memory::full + stage * 8, 1);
+        make_barrier(shared + Memory::empty + stage * 8, TURN_BLOCKS * GROUP_THREADS / LANES);
+    }
+    show_barriers();
+}
+
+/* By a warp: the maps of both operands; `own` is shared memory for them. */
+template <class Product, class A, class B>
+__device__ void make_maps(MatrixMap *maps, MatrixMap *own, const A &a, const B &b) {
+    constexpr int M = Product::M, N = Product::N, K = Product::K;
+    if (threadIdx.x % LANES == 0) {
+        describe_matrix(&own[0], a.any(), A::along_k ? K : M, A::along_k ? M : K, A::pitch());
+        describe_matrix(&own[1], b.any(), B::along_k ? K : N, B::along_k ? N : K, B::pitch());
+    }
+    publish_map(&maps[0], &own[0]);
+    publish_map(&maps[1], &own[1]);
+}
+
+/* By the TURN_THREADS threads of a block that has its multiprocessor alone: tile `tile` and every gridDim.x-th after it.
+ * a and b are Lines of Matrix of bf16; tiles 2 p and 2 p + 1 go to the blocks of a cluster. */
+template <class Product, class Tile, class A, class B, class Gate, class Out>
+__device__ void matmul_in_turns(int tile, const A &a, const B &b, char *shared, Gate &gate, const Out &out) {
+    static_assert(Tile::m == 2 * GROUP_LINES && Tile::n == TURN_BLOCKS * BOX && Tile::k == BOX,
+                  "a box of b for each block");
+    const int pair = tile / TURN_BLOCKS, stride = gridDim.x / TURN_BLOCKS;
+    const unsigned base = shared_address(shared);
+    MatrixMap *maps = operand_maps[multiprocessor()];
+    if (threadIdx.x == 0)
+        make_barriers<Tile>(base);
+    if (threadIdx.x / LANES == WARPS)
+        make_maps<Product>(maps, (MatrixMap *)(shared + TurnMemory<Tile>::sums), a, b);
+    __syncwarp();
+    arrive_at_cluster();
+    await_cluster();
+    gate();
+    if (threadIdx.x < THREADS) { // the registers that copying leaves over go to those who hold sums
+        asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
+        multiply_in_turns<Product, Tile, A::along_k, B::along_k>(pair, stride, shared, out);
+    } else {
+        asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        if (threadIdx.x == THREADS)
+            fetch_in_turns<Product, Tile, A::along_k, B::along_k>(pair, stride, maps, base);
+    }
+    __syncwarp();
+    arrive_at_cluster(); // what the other block copies, or arrives at, must be here until then
+    await_cluster();
+}
+
+#endif
+#endif

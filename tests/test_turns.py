@@ -1,0 +1,69 @@
+"""Large products of bf16 in turns (kernels_lib/cuda/tensor_turns.cuh) in a whole program: beside the same program for an
+architecture without them, and the same bits in every run. The products alone: test_tensor.py."""
+
+import json
+
+import numpy as np
+import pytest
+
+BATCH, WIDTH = 8448, 1000  # 66 x 8 tiles of 128 x 128: more than four for each multiprocessor, and none of the widths is full
+MODEL = f"""
+data {{
+  train = npy("x.npy", "y.npy")
+  x : f32[64]
+  y : f32[8]
+}}
+model {{
+  h1  = gelu(linear(x, {WIDTH}))
+  h2  = gelu(linear(h1, {WIDTH}))
+  h3  = h2 + linear(h2, {WIDTH})
+  out = linear(h3, 8)
+}}
+train {{
+  loss      = mse(out, y)
+  optimizer = adamw(1e-3)
+  batch     = {BATCH}
+  precision = bf16
+}}
+"""
+
+
+@pytest.fixture(scope="module")
+def examples(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("examples")
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=(2 * BATCH, 64)).astype(np.float32)
+    np.save(folder / "x.npy", x)
+    np.save(folder / "y.npy", np.tanh(x @ rng.normal(size=(64, 8)) / 8).astype(np.float32))
+    return folder
+
+
+def train(program, examples, folder):
+    """The losses of twelve steps, the bytes of the weights."""
+    folder.mkdir()
+    log, weights = folder / "log.jsonl", folder / "weights.safetensors"
+    program("--data", examples, "--epochs", 6, "--log", log, "--log-every", 1, "--save", weights, "--quiet")
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    return np.array([event["loss"] for event in events if event["event"] == "train"]), weights.read_bytes()
+
+
+def test_it_takes_turns(mtc, tmp_path):
+    model = tmp_path / "m.mt"
+    model.write_text(MODEL)
+    source = mtc(model, "--emit", "cu").stdout
+    assert source.count("= TurnTile<128, 128, 64, 6>;") >= 4  # two products forward, two gradients of inputs
+    assert source.count("InTurns<") >= 4
+
+
+@pytest.mark.nvcc
+def test_it_compiles_with_and_without_turns(compile_model):
+    compile_model(MODEL, "--arch", "sm_80,sm_90a", target="cuda")
+
+
+@pytest.mark.gpu
+def test_training(compile_model, examples, tmp_path):
+    turns, again, alone = (train(compile_model(MODEL, "--arch", arch, target="cuda"), examples, tmp_path / name)
+                           for arch, name in (("sm_90a", "turns"), ("sm_90a", "again"), ("sm_90", "alone")))
+    assert turns[1] == again[1]
+    assert len(turns[0]) == 12 and turns[0][-1] < 0.8 * turns[0][0]
+    assert turns[0] == pytest.approx(alone[0], rel=2e-3)
