@@ -136,6 +136,10 @@ void mtc_generator_close(MtcGenerator *g) {
 static int check_sampling(MtcFault *fault, const MtcSampling *sampling, const char *temperature, const char *top_p) {
     if (!(sampling->temperature >= 0))
         return mtc_fail(fault, MTC_USAGE, "%s is at least 0, not %g", temperature, sampling->temperature);
+    if (isinf(sampling->temperature)) /* minus infinity divided by it is no number */
+        return mtc_fail(fault, MTC_USAGE, "%s is finite, not %g", temperature, sampling->temperature);
+    if (sampling->top_k < 0) /* flags cannot say so */
+        return mtc_fail(fault, MTC_USAGE, "top_k is at least 0, not %lld", (long long)sampling->top_k);
     if (!(sampling->top_p > 0 && sampling->top_p <= 1))
         return mtc_fail(fault, MTC_USAGE, "%s is above 0 and at most 1, not %g", top_p, sampling->top_p);
     return 0;

@@ -261,6 +261,7 @@ def test_a_full_context_begins_again_with_its_half(trained):
     (("--temperature", "-0.5"), "--temperature is at least 0, not -0.5"),
     (("--temperature", "warm"), "--temperature needs a number, not 'warm'"),
     (("--temperature", "nan"), "--temperature needs a number, not 'nan'"),
+    (("--temperature", "inf"), "--temperature needs a number, not 'inf'"),
     (("--top-p", "0"), "--top-p is above 0 and at most 1, not 0"),
     (("--top-p", "1.5"), "--top-p is above 0 and at most 1, not 1.5"),
     (("--top-k", "-1"), "--top-k is from 0 to"),

@@ -10,6 +10,7 @@ import pytest
 
 import mtc
 from conftest import MTC
+from mtc.library import Sampling
 from test_generate import MODELS, TEXT, generate, input_text, model_of, trained  # noqa: F401 (fixtures)
 
 pytestmark = pytest.mark.skipif(not MTC.exists(), reason="run 'make' first")
@@ -90,10 +91,36 @@ def test_faults(arguments, kind, text, model):
     assert str(caught.value).startswith(text)
 
 
+@pytest.mark.parametrize("temperature, top_k, text", [
+    (float("inf"), 0, "temperature is finite, not inf"),
+    (1, -1, "top_k is at least 0, not -1")])
+def test_what_only_other_callers_of_the_library_can_give(temperature, top_k, text, model):
+    with pytest.raises(mtc.UsageError) as caught:
+        model.session.generate(Sampling(temperature, top_k, 1, 0), b"ab", 1, lambda *_: False)
+    assert str(caught.value) == text
+
+
 def test_models_that_generate_no_text():
     with mtc.Sequential([mtc.Linear(3, 2)], target="cpu") as other:
         with pytest.raises(mtc.UsageError, match="generates no text: its data are not windows of tokens$"):
             other.generate("a")
+
+
+def test_characters_that_nobody_has_told(tmp_path):
+    """Of a model that has neither trained nor loaded."""
+    with mtc.compile(sources(tmp_path, "char"), target="cpu") as untrained:
+        with pytest.raises(mtc.DataError, match="which characters the classes of '.*' are is not known: call fit or load first, ") as caught:
+            untrained.generate("a")
+        assert "saved" not in str(caught.value)
+        untrained.fit(data=tmp_path, epochs=1, verbose=0)
+        assert untrained.generate("g", 2).startswith("g")
+
+
+@pytest.mark.parametrize("name, hint", [("topk", "; did you mean 'top_k'?"), ("beams", "")])
+def test_unknown_arguments(name, hint, model):
+    with pytest.raises(TypeError) as caught:
+        model.generate("ab", **{name: 3})
+    assert str(caught.value) == f"generate() got an unexpected keyword argument '{name}'{hint}"
 
 
 def test_ctrl_c_ends_it(model):

@@ -62,6 +62,7 @@ PACKED = gzip.compress(WHOLE)
     (WHOLE[:-1], "its header says [2, 3, 4], 24 bytes of elements, but 23 follow it"),
     (WHOLE + b"\0", "its header says [2, 3, 4], 24 bytes of elements, but 25 follow it"),
     (b"\0\0\x0e\2" + b"\xff" * 8, "its header says [4294967295, 4294967295], 147573952520956936200 bytes of elements, but 0 follow it"),
+    (b"\0\0\x08\3" + bytes(4) + b"\xff" * 8, "its header says [0, 4294967295, 4294967295]: array is too big"),
     (PACKED[:-9], "is not a whole gzip file: "),
     (PACKED[:5], "is not a whole gzip file: "),
     (PACKED[:20] + b"\xff\xff\xff" + PACKED[23:], "is not a whole gzip file: "),
@@ -78,3 +79,7 @@ def test_files_that_cannot_be_read(tmp_path):
         with pytest.raises(mtc.FileError) as caught:
             mtc.read_idx(path)
         assert str(caught.value) == f"{path}: cannot read: {why}"
+    with pytest.raises(mtc.FileError, match="cannot read: File name too long"):
+        mtc.read_idx(tmp_path / ("a" * 300))
+    with pytest.raises(mtc.FileError, match="is no path: embedded null byte"):
+        mtc.read_idx("a\0b")

@@ -97,6 +97,8 @@ def test_history_names_what_it_has(model, data):
     history = model.fit(*data, epochs=1, verbose=0)
     with pytest.raises(KeyError, match="did you mean 'accuracy'"):
         history["acuracy"]
+    with pytest.raises(KeyError, match="'epochs' is not recorded; recorded are loss, accuracy; it is an attribute: history.epochs"):
+        history["epochs"]
 
 
 def test_validation_split(model, data):
@@ -683,3 +685,8 @@ def test_recompute():
     x = np.random.default_rng(0).normal(size=(20, 16, 32)).astype(np.float32)
     losses = [model.fit(x, -x, epochs=3, verbose=0)["loss"] for model in (plain, again)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+@pytest.mark.parametrize("asked, flags", [(None, []), (True, ["--recompute"]), (False, ["--no-recompute"])])
+def test_recompute_as_a_flag(asked, flags):
+    assert mtc.toolchain.options(target="cpu", recompute=asked) == ["--target", "cpu", *flags]

@@ -21,6 +21,8 @@ _OF_PROGRAM: Words = (
     (r"mtc .+ --target cpu --shared$", "mtc.compile(..., target='cpu')"),
     (r"mtc .+ --arch (sm_\w+) --shared$", r"mtc.compile(..., arch='\1')"),
     (r"--data FOLDER", "data='FOLDER'"),
+    (r"the weights were saved without them$", "call fit or load first, which take them from the "
+                                              "model's own data or a checkpoint of it"),
     # What only programs do.
     (r"\n  --bad-rows skip leaves out rows that are wrong", ""),
     (r"; --bad-rows skip leaves such files out", ""),

@@ -31,7 +31,7 @@ def read_idx(path: Union[str, os.PathLike[str]]) -> NDArray[Any]:
     """
     found = Path(path)
     compressed = Path(f"{os.fspath(path)}.gz")
-    if not found.exists() and compressed.exists():
+    if not os.path.exists(found) and os.path.exists(compressed):
         found = compressed
     content = _content(found)
     kind, shape, begin = _header(found, content)
@@ -39,7 +39,10 @@ def read_idx(path: Union[str, os.PathLike[str]]) -> NDArray[Any]:
     if len(content) - begin != elements * size:
         raise DataError(f"{found}: its header says {list(shape)}, {elements * size} bytes of elements, but "
                         f"{len(content) - begin} follow it")
-    values = np.frombuffer(content, kind, elements, begin).reshape(shape)
+    try:
+        values = np.frombuffer(content, kind, elements, begin).reshape(shape)
+    except ValueError as error:  # no elements, of sizes that no array has
+        raise DataError(f"{found}: its header says {list(shape)}: {error}") from None
     return values.astype(values.dtype.newbyteorder("="))  # the caller's own, to be written to
 
 
@@ -48,6 +51,8 @@ def _content(path: Path) -> bytes:
         content = path.read_bytes()
     except OSError as error:
         raise FileError(f"{path}: cannot read: {error.strerror}") from None
+    except ValueError as error:  # a character of code 0
+        raise FileError(f"'{path}' is no path: {error}") from None
     if not content.startswith(_GZIP):
         return content
     try:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Un
 
 import numpy as np
 
+from . import outputs
 from .errors import InternalError, MtcError, UsageError, by_code
 from .spec import nearest
 
@@ -343,7 +344,8 @@ class Session:
     # ---- files ----
 
     def save(self, path: Union[str, os.PathLike[str]]) -> None:
-        """Writes a checkpoint: the file is the old one or the whole new one."""
+        """Writes a checkpoint: the file is the old one or the whole new one. A file that is none is not replaced."""
+        outputs.check(path, outputs.CHECKPOINT)
         self.call("save", os.fsencode(path))
 
     def load(self, path: Union[str, os.PathLike[str]]) -> None:

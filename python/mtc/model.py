@@ -22,7 +22,8 @@ from .feeding import SPLITS, columns_of, divide, give, load, row_bytes, words_of
 from .library import LENT_ALIGNMENT, TEST, TRAIN, VALIDATION, Library, Session, unknown
 from .library import load as load_library
 from .spec import nearest, whole
-from .training import Callback, EarlyStopping, History, PathLike, Plan, Training, as_callback, as_early_stopping
+from .training import (Callback, EarlyStopping, History, PathLike, Plan, Training, as_callback, as_early_stopping,
+                       best_file, check_outputs)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,8 +34,8 @@ _CHUNK = 1 << 26  # bytes of predictions that are held at a time where only thei
 
 
 def compile(model: PathLike, *, target: Optional[str] = None, arch: Optional[str] = None,
-            precision: Optional[str] = None, schedule: Optional[str] = None, recompute: bool = False, device: int = 0,
-            seed: Optional[int] = None, **params: float) -> Model:
+            precision: Optional[str] = None, schedule: Optional[str] = None, recompute: Optional[bool] = None,
+            device: int = 0, seed: Optional[int] = None, **params: float) -> Model:
     """Compiles a model file, or the text of one, for a device, which is opened by what first needs it.
 
     model      the path of a model file (ends in .mt), or its text (has several lines)
@@ -42,7 +43,8 @@ def compile(model: PathLike, *, target: Optional[str] = None, arch: Optional[str
     arch       GPUs to compile for, "native" or "sm_80,sm_90"; None: the one that is present
     precision  "fp32", "tf32" or "bf16": what products are computed in; None: as the model says
     schedule   "graph" or "persistent": how a step is launched on a GPU; None: the faster estimate
-    recompute  less memory for more time: the backward pass computes values again rather than keep them
+    recompute  less memory for more time: the backward pass computes values again rather than keep them; None: as the
+               model says
     device     the number of the GPU
     seed       of initial weights, order of examples and dropout; None: the model's
     params     values for the ``param``s of the model: those that shapes depend on are compiled in, ``set`` changes the
@@ -65,6 +67,12 @@ def _nearest_option(name: str) -> str:
     return nearest(name, [each for each in inspect.signature(compile).parameters if each not in ("model", "params")])
 
 
+def _unexpected(method: Callable[..., Any], name: str, hint: str = "") -> str:
+    """What Python would say of an argument, and which was meant: the hint, or the one whose name is near."""
+    known = [each for each in inspect.signature(method).parameters if each not in ("self", "unknown")]
+    return f"{method.__name__}() got an unexpected keyword argument '{name}'{hint or nearest(name, known)}"
+
+
 class Model:
     """A network with its training, on a device. Made by :func:`mtc.compile`, or by :class:`mtc.Sequential`.
 
@@ -72,9 +80,8 @@ class Model:
     """
 
     def __init__(self, model: Optional[PathLike] = None, *, target: Optional[str] = None, arch: Optional[str] = None,
-                 precision: Optional[str] = None, schedule: Optional[str] = None, recompute: bool = False,
-                 device: int = 0,
-                 seed: Optional[int] = None, params: Mapping[str, float] = {}, name: str = "model"):
+                 precision: Optional[str] = None, schedule: Optional[str] = None, recompute: Optional[bool] = None,
+                 device: int = 0, seed: Optional[int] = None, params: Mapping[str, float] = {}, name: str = "model"):
         self.lock = threading.RLock()
         self.history: Optional[History] = None
         """Of the last training, also where it was interrupted."""
@@ -329,7 +336,7 @@ class Model:
 
         Returns a History. Ctrl-C ends training after the steps in flight with KeyboardInterrupt; the model stays
         usable, and ``model.history`` has what was done. Raises DataError for what does not fit, DivergedError where the
-        loss is NaN. ``reset`` begins anew.
+        loss is NaN, FileError where checkpoint, save_best or log is a file of another kind. ``reset`` begins anew.
         """
         if unknown:
             raise TypeError(self._unknown_argument(list(unknown)[0]))
@@ -343,6 +350,8 @@ class Model:
             asked = None if epochs is None else whole(epochs, "epochs", 1)
             watchers = [as_callback(each) for each in (callbacks if isinstance(callbacks, Sequence) else [callbacks])]
             stopping = as_early_stopping(early_stopping)
+            best = best_file(save_best, checkpoint)
+            check_outputs(checkpoint, best, log)
             if seed is not None:
                 self.reset(seed)
             if resume is not None:
@@ -350,7 +359,7 @@ class Model:
             try:
                 examples, watched = self._prepare(X, y, validation_data, validation_split, data)
                 plan = Plan(self._last_epoch(asked, resume is not None), examples, watched, verbose, watchers,
-                            stopping, checkpoint, save_best, log, resume)
+                            stopping, checkpoint, best, log, resume)
                 training = Training(self, plan)
                 self.history = training.history
                 return training.run()
@@ -359,14 +368,13 @@ class Model:
 
     def _unknown_argument(self, name: str) -> str:
         """What Python would say, and what else users of other packages look for."""
-        known = [each for each in inspect.signature(Model.fit).parameters if each not in ("self", "unknown")]
-        hint = nearest(name, known)
+        hint = ""
         if name == "batch_size":
             hint = (f": a batch has {self.batch} examples, which the model's train block says ('batch'; "
                     "mtc.Sequential: batch=)")
         if name in ("sample_weight", "class_weight"):
             hint = ": weights of examples or classes are not supported"
-        return f"fit() got an unexpected keyword argument '{name}'{hint}"
+        return _unexpected(Model.fit, name, hint)
 
     def _last_epoch(self, asked: Optional[int], resumed: bool) -> int:
         status = self.session.status()
@@ -559,7 +567,7 @@ class Model:
         self.session.predict(count, pointers, lent, out, out_lent)
 
     def generate(self, prompt: str = "", tokens: int = 200, *, temperature: float = 1.0, top_k: int = 0,
-                 top_p: float = 1.0, seed: Optional[int] = None) -> str:
+                 top_p: float = 1.0, seed: Optional[int] = None, **unknown: NoReturn) -> str:
         """Text of a language model: the prompt and so many tokens after it, as the program's ``generate`` has them.
 
         prompt       what the text begins with; numbers with spaces between, where tokens are no text. "": it begins
@@ -573,6 +581,8 @@ class Model:
         """
         from .generation import generate, sampling_of
 
+        if unknown:
+            raise TypeError(_unexpected(Model.generate, list(unknown)[0]))
         with self.lock:
             drawn = self.session.status()["seed"] if seed is None else whole(seed, "seed", 0)
             return generate(self.session, prompt, tokens, sampling_of(temperature, top_k, top_p, drawn))
@@ -600,7 +610,7 @@ class Model:
     def save(self, path: PathLike) -> None:
         """Writes a checkpoint, in safetensors: weights, and all that a training needs to go on. The file is the old one
         or the whole new one. Raises DataError where a weight is NaN or infinite, FileError where it cannot be
-        written."""
+        written, or is a file of another kind."""
         with self.lock:
             self.session.save(path)
 

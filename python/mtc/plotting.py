@@ -37,13 +37,10 @@ class Svg:
         return f"<SVG of {len(self.text)} characters; .save(path) writes it>"
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the file. FileError: it cannot."""
-        from .errors import FileError
+        """Writes the file. FileError: it cannot, or the file is one of another kind."""
+        from .outputs import PICTURE, write_text
 
-        try:
-            Path(path).write_text(self.text, encoding="utf-8")
-        except OSError as error:
-            raise FileError(f"cannot write '{os.fspath(path)}': {error.strerror}") from error
+        write_text(path, self.text, PICTURE)
 
 
 def plot(
@@ -62,7 +59,8 @@ def plot(
         mtc.plot(history)
         mtc.plot({"Adam": history, "SGD": other}, output="curves.png")
 
-    UsageError: nothing to draw, or no such x. FileError, DataError: a log cannot be read, or is none.
+    UsageError: nothing to draw, or no such x. FileError, DataError: a log cannot be read, or is none. FileError: output
+    cannot be written, or is a file that is no picture.
     """
     from .errors import UsageError
 
@@ -132,7 +130,9 @@ def notebook_figure() -> type[Figure]:
 
 def save_figure(figure: Figure, output: str | os.PathLike[str]) -> None:
     from .errors import FileError, UsageError
+    from .outputs import PICTURE, check
 
+    check(output, PICTURE)
     try:
         figure.savefig(os.fspath(output), dpi=150)
     except OSError as error:

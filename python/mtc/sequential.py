@@ -88,7 +88,7 @@ class Sequential(Model):
         target: Optional[str] = None,
         arch: Optional[str] = None,
         schedule: Optional[str] = None,
-        recompute: bool = False,
+        recompute: Optional[bool] = None,
         device: int = 0,
     ) -> None:
         training = Training(

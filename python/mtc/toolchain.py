@@ -178,7 +178,7 @@ _CHOICES = {"target": ("cuda", "cpu"), "precision": ("fp32", "tf32", "bf16"), "s
 
 
 def options(*, target: Optional[str] = None, arch: Optional[str] = None, precision: Optional[str] = None,
-            schedule: Optional[str] = None, recompute: bool = False, set: Mapping[str, object] = {}) -> list[str]:
+            schedule: Optional[str] = None, recompute: Optional[bool] = None, set: Mapping[str, object] = {}) -> list[str]:
     """The compiler's flags. ``target=None``: a GPU where there is one, else the CPU."""
     flags: list[str] = []
     chosen = target if target is not None else default_target()
@@ -187,8 +187,8 @@ def options(*, target: Optional[str] = None, arch: Optional[str] = None, precisi
             raise UsageError(f"{name} is {' or '.join(map(repr, _CHOICES[name]))}, not {value!r}")
         if value is not None:
             flags += [f"--{name}", str(value)]
-    if recompute:
-        flags.append("--recompute")
+    if recompute is not None:
+        flags.append("--recompute" if recompute else "--no-recompute")
     for name, number in set.items():
         flags += ["--set", f"{name}={number_text(number, name)}"]
     return flags
@@ -198,7 +198,7 @@ def options(*, target: Optional[str] = None, arch: Optional[str] = None, precisi
 
 
 def compile_library(model: AnyModel, *, target: Optional[str] = None, arch: Optional[str] = None,
-                    precision: Optional[str] = None, schedule: Optional[str] = None, recompute: bool = False,
+                    precision: Optional[str] = None, schedule: Optional[str] = None, recompute: Optional[bool] = None,
                     set: Mapping[str, object] = {}, name: str = "model") -> Path:
     """Compiles a model (a path, or a text that messages call ``<name>``). The same library has the same path.
 

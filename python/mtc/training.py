@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
 
+from . import outputs
 from .errors import FileError, MtcError, UsageError
 from .spec import nearest
 
@@ -43,7 +44,8 @@ class History(dict[str, list[float]]):
         self.best_epoch: Optional[int] = None
 
     def __missing__(self, name: str) -> list[float]:
-        raise KeyError(f"{name!r} is not recorded; recorded are {', '.join(self)}{nearest(name, self)}")
+        hint = f"; it is an attribute: history.{name}" if name in vars(self) else nearest(name, self)
+        raise KeyError(f"{name!r} is not recorded; recorded are {', '.join(self)}{hint}")
 
     def __repr__(self) -> str:
         from .display import history_repr
@@ -56,10 +58,11 @@ class History(dict[str, list[float]]):
         return history_html(self)
 
     def to_jsonl(self, path: PathLike) -> None:
-        """Writes it as a log that ``mtc plot`` reads."""
+        """Writes it as a log that ``mtc plot`` reads. Raises FileError: it cannot, or the file is one of another
+        kind."""
         from .plotting import log_of
 
-        Path(path).write_text(log_of(self), encoding="utf-8")
+        outputs.write_text(path, log_of(self), outputs.LOG)
 
     def append(self, epoch: int, logs: Mapping[str, float]) -> None:
         """Adds an epoch."""
@@ -191,6 +194,23 @@ def best_path(checkpoint: PathLike) -> Path:
     return path.with_name(f"{path.stem}-best.safetensors")
 
 
+def best_file(save_best: Union[bool, PathLike], checkpoint: Optional[PathLike]) -> Optional[Path]:
+    """Where ``fit`` keeps the best epoch's weights. Raises UsageError: beside a checkpoint that there is not."""
+    if save_best is True and checkpoint is None:
+        raise UsageError("save_best=True writes beside the checkpoint: give checkpoint='m.safetensors', or "
+                         "save_best='best.safetensors'")
+    if save_best is True and checkpoint is not None:
+        return best_path(checkpoint)
+    return None if isinstance(save_best, bool) else Path(save_best)
+
+
+def check_outputs(checkpoint: Optional[PathLike], best: Optional[PathLike], log: Optional[PathLike]) -> None:
+    """Raises FileError where a training would replace a file of another kind; before it has done anything."""
+    for path, kind in ((checkpoint, outputs.CHECKPOINT), (best, outputs.CHECKPOINT), (log, outputs.LOG)):
+        if path is not None:
+            outputs.check(path, kind)
+
+
 # ---- the log ----
 
 
@@ -247,7 +267,7 @@ class Plan(NamedTuple):
     callbacks: Sequence[Callback] = ()
     early_stopping: Optional[EarlyStopping] = None
     checkpoint: Optional[PathLike] = None
-    save_best: Union[bool, PathLike] = False
+    best_file: Optional[PathLike] = None
     log: Optional[PathLike] = None
     resumed: Optional[PathLike] = None
 
@@ -268,20 +288,10 @@ class Training:
         self.interrupted = False
         rule, watched = plan.early_stopping, bool(plan.watched)
         self.stopping = judge_of(about, rule.monitor, watched, rule.min_delta) if rule else None
-        self.saving = judge_of(about, rule.monitor if rule else None, watched) if plan.save_best else None
+        self.saving = judge_of(about, rule.monitor if rule else None, watched) if plan.best_file else None
         self.best: dict[str, Any] = {}  # tensors of the best epoch
         self.best_step = 0
-        self.best_file = self._best_file()
         self.log: Optional[Log] = None
-
-    def _best_file(self) -> Optional[Path]:
-        plan = self.plan
-        if plan.save_best is True and plan.checkpoint is None:
-            raise UsageError("save_best=True writes beside the checkpoint: give checkpoint='m.safetensors', or "
-                             "save_best='best.safetensors'")
-        if plan.save_best is True and plan.checkpoint is not None:
-            return best_path(plan.checkpoint)
-        return None if isinstance(plan.save_best, bool) else Path(plan.save_best)
 
     # ---- from the first step to the last ----
 
@@ -313,7 +323,7 @@ class Training:
 
     def _train(self) -> None:
         plan = self.plan
-        pauses = bool(plan.callbacks or plan.early_stopping or plan.checkpoint or plan.save_best)
+        pauses = bool(plan.callbacks or plan.early_stopping or plan.checkpoint or plan.best_file)
         with deferred_interrupt(self._interrupt):
             try:
                 self.session.fit(plan.epochs, self._guard(self._on_steps), self._guard(self._on_epoch), pauses=pauses)
@@ -402,7 +412,7 @@ class Training:
     def _judge(self, epoch: int, logs: Mapping[str, float]) -> bool:
         if self.saving and self.saving.better(epoch, logs):
             self.history.best_epoch = epoch
-            self.session.save(self.best_file)  # type: ignore[arg-type]
+            self.session.save(self.plan.best_file)  # type: ignore[arg-type]
         stopping, rule = self.stopping, self.plan.early_stopping
         if not stopping or not rule:
             return False
