@@ -229,6 +229,10 @@ static void write_needs(Emitter *e, const Launch *launch, Writer *out) {
 
 /* ---- the step ---- */
 
+static const char *phase_type(const Launch *launch) {
+    return launch->beside ? "Beside" : "Phase";
+}
+
 static bool in_turns(Emitter *e, const Launch *launch) {
     return takes_turns(e, launch->kernels.kernels.at[0]);
 }
@@ -240,7 +244,7 @@ static bool has_type(Emitter *e, const Launch *launch) {
 
 /* "using train_9_launch = InTurns<Phase<train_9, train_9_tiles, train_9_shared_bytes>>;" */
 static void write_turns_type(Emitter *e, const Launch *launch, Writer *out) {
-    const char *name = launch->name, *phase = launch->beside ? "Beside" : "Phase";
+    const char *name = launch->name, *phase = phase_type(launch);
     const char *type = arena_printf(e->arena, "InTurns<%s<%s, %s_tiles, %s_shared_bytes>>;", phase, name, name, name);
     const char *whole = arena_printf(e->arena, "using %s_launch = %s", name, type);
     if (strlen(whole) <= LONGEST_LINE)
@@ -251,7 +255,7 @@ static void write_turns_type(Emitter *e, const Launch *launch, Writer *out) {
 
 /* "using train_9_launch = Phase<train_9, train_9_tiles, train_9_shared_bytes>;" */
 static void write_type(Emitter *e, const Launch *launch, Writer *out) {
-    const char *name = launch->name, *phase = launch->beside ? "Beside" : "Phase";
+    const char *name = launch->name, *phase = phase_type(launch);
     const char *sharing = all_share(e, launch) ? "tiles" : "sharing";
     const char *arguments[] = {
         name, arena_printf(e->arena, "%s_tiles", name), arena_printf(e->arena, "%s_shared_bytes", name),
@@ -268,8 +272,8 @@ static const char *launch_type(Emitter *e, const Launch *launch) {
     if (has_type(e, first))
         return arena_printf(e->arena, "%s_launch", first->name);
     const char *sharing = all_share(e, launch) ? "" : arena_printf(e->arena, ", %s_sharing", launch->name);
-    return arena_printf(e->arena, "%s<%s, %s_tiles, %s_shared_bytes%s>", launch->beside ? "Beside" : "Phase",
-                        launch->name, launch->name, launch->name, sharing);
+    return arena_printf(e->arena, "%s<%s, %s_tiles, %s_shared_bytes%s>", phase_type(launch), launch->name, launch->name,
+                        launch->name, sharing);
 }
 
 /* "using Train = Step<...>;", below the "=" where that takes fewer lines of the arguments. */

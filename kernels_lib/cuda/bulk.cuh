@@ -6,7 +6,7 @@
 
 #include "cuda/tensor_panel.cuh"
 
-constexpr int MAP_BYTES = 128, BOX = 64, BOX_BYTES = BOX * PANEL_ROW; // a copy: 64 rows of 64 numbers
+constexpr int MAP_BYTES = 128, BOX = 64; // a copy is 64 rows of 64 numbers
 
 struct alignas(MAP_BYTES) MatrixMap {
     unsigned words[MAP_BYTES / 4];
