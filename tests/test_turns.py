@@ -2,6 +2,8 @@
 architecture without them, and the same bits in every run. The products alone: test_tensor.py."""
 
 import json
+import shutil
+import subprocess
 
 import numpy as np
 import pytest
@@ -67,3 +69,13 @@ def test_training(compile_model, examples, tmp_path):
     assert turns[1] == again[1]
     assert len(turns[0]) == 12 and turns[0][-1] < 0.8 * turns[0][0]
     assert turns[0] == pytest.approx(alone[0], rel=2e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="compute-sanitizer is not installed")
+@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck", "synccheck"])
+def test_sanitizer(compile_model, examples, tmp_path, tool):
+    program = compile_model(MODEL, "--arch", "sm_90a", target="cuda")
+    done = subprocess.run(["compute-sanitizer", "--tool", tool, "--error-exitcode", "9", program.path, "--data", examples,
+                           "--limit-steps", "2", "--quiet"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
