@@ -34,12 +34,15 @@ template <class S, int SLICES> struct ProductOf<WEIGHTS, S, SLICES> {
 // A plain product: n x c times c x o.
 template <class S, int SLICES> struct ProductOf<NN, S, SLICES> { using Type = Product<S::n, S::o, S::c>; };
 template <class S, int SLICES> struct ProductOf<NT, S, SLICES> { using Type = Product<S::n, S::o, S::c>; };
-template <class S, int SLICES> struct ProductOf<TN, S, SLICES> { using Type = Product<S::n, S::o, S::c>; };
+// As the gradient of a weight: slices below each other.
+template <class S, int SLICES> struct ProductOf<TN, S, SLICES> {
+    using Type = Product<S::n, S::o, S::c / SLICES, SLICES>;
+};
 
 template <class P, class Tile, Kind KIND, bool SIDE, class A, class B>
 __device__ void multiply_and_store(const A &a, const B &b, char *shared, void *out, float *side) {
     using T = typename Tile::Element;
-    if constexpr (KIND == WEIGHTS) {
+    if constexpr (KIND == WEIGHTS || P::slices > 1) {
         float *sums = (float *)out + (int64_t)blockIdx.y * P::M * P::N, *lines = side + blockIdx.y * P::M;
         constexpr int width = P::N % 4 == 0 ? 4 : 1;
         auto out = vectorized<width>([=](int i, int j, const auto &sum) {
@@ -86,7 +89,8 @@ __device__ void compute_product(const void *a, const void *b, void *out, float *
     else if constexpr (KIND == NT)
         multiply_and_store<P, Tile, KIND, (S::n < 64)>(matrix<P::K>(x), transposed(matrix<P::K>(y)), shared, out, side);
     else
-        multiply_and_store<P, Tile, KIND, (S::n < 64)>(transposed(matrix<P::M>(x)), matrix<P::N>(y), shared, out, side);
+        multiply_and_store<P, Tile, KIND, (S::n < 64)>(transposed(matrix<P::rows>(x)), matrix<P::N>(y), shared, out,
+                                                       side);
 }
 
 template <Kind KIND, class S, class Tile, int SLICES>
@@ -122,7 +126,7 @@ static int launch(const void *a, const void *b, void *out, float *side, cudaStre
     return Attempt()
         .then([&] { return size_launch(launch, tiles, &config); })
         .then([&] {
-            config.gridDim.y = SLICES;
+            config.gridDim.y = SLICES / P::slices;
             return cudaLaunchKernelExC(&config, kernel, arguments);
         })
         .error;

@@ -72,7 +72,7 @@ def main():
         torch.manual_seed(number)
         a, b, call = (plain if case.kind > 2 else convolution)(case)
         expected = stored(case, call(a.double(), b.double()) if checking else call().double())
-        slices = kind == "weights"
+        slices = kind == "weights" or case.slices > 1
         out = torch.full((case.slices if slices else 1, expected.numel()), float("nan"), device="cuda",
                          dtype=torch.float32 if slices else a.dtype)
         side = torch.full((case.slices, case.o), float("nan"), device="cuda")
@@ -82,7 +82,7 @@ def main():
         torch.cuda.synchronize()
         result = out.double().sum(0).reshape(expected.shape)
         error = ((result - expected).norm() / expected.norm()).item()
-        if slices and case.n < 64:
+        if kind == "weights" and case.n < 64:
             bias = a.double().sum((0, 2, 3))
             error = max(error, ((side.double().sum(0) - bias).norm() / bias.norm()).item())
         first = out.clone()

@@ -1,8 +1,23 @@
 /* Products: what happens to the sums. How the sums come about is the target's and its library's. */
 #include "emit/kernel_text.h"
 
+bool product_is_stacked(const Kernel *kernel) {
+    return kernel->tile.turns && kernel->batches > 1;
+}
+
+/* Row i of the outputs of all products, which lie below each other. */
+static Index stacked_index(Emitter *e, const Kernel *kernel) {
+    Shape to = sizes_shape(e->sizes, kernel->contraction);
+    Shape from = {{.rank = 2, .dim = {kernel->batches * kernel->m, kernel->n}}, {"ROWS", "COLUMNS"}};
+    Index at = {0};
+    index_push(&at, 1, "i");
+    index_push(&at, 1, "j");
+    return index_reshape(e->arena, &at, &from, &to);
+}
+
 Index product_index(Emitter *e, const Kernel *kernel) {
-    (void)e;
+    if (product_is_stacked(kernel))
+        return stacked_index(e, kernel);
     int batch_axes = kernel->contraction->type.rank - 2;
     Index at = {0};
     if (batch_axes > 0)

@@ -15,6 +15,8 @@ Index operand_index(Emitter *e, const Node *product, int operand, const Index *a
 const char *product_term(Body *body, const Node *product, const Index *at);
 /* Symbol of the extent of the folded axis. */
 const char *product_depth(Emitter *e, const Node *product);
+/* Several products whose outputs are counted as those of one, below each other: cuda/tile.cuh. */
+bool product_is_stacked(const Kernel *kernel);
 /* The index of an output, counted by b (when there are several products), i and j. */
 Index product_index(Emitter *e, const Kernel *kernel);
 /* Outputs of a product's kernel: the epilogue at every (i, j); the side reduction's at every i or j. */

@@ -85,15 +85,16 @@ void declare_product(Emitter *e, const Kernel *kernel, const char *name, Writer 
     Shape shape = sizes_shape(e->sizes, kernel->contraction);
     int rank = shape.type.rank, warp = first_warp(e, kernel);
     write_cut(e, kernel, out);
-    write_line(out, "using %s_product = Product<%s, %s, %s>;", name, shape.symbol[rank - 2], shape.symbol[rank - 1],
-               product_depth(e, kernel->contraction));
+    const char *stack = shape_product(e->arena, &shape, 0, rank - 2); /* products */
+    bool stacked = product_is_stacked(kernel), apart = kernel->batches > 1 && !stacked;
+    write_line(out, "using %s_product = Product<%s, %s, %s%s>;", name, shape.symbol[rank - 2], shape.symbol[rank - 1],
+               product_depth(e, kernel->contraction), stacked ? arena_printf(e->arena, ", %s", stack) : "");
     write_line(out, "using %s_tile = %s;%s", name, tile_type(e, kernel, warp),
                warp ? " // the last: its first warp" : "");
-    const char *tiles = kernel->batches > 1 ? "each" : "tiles";
+    const char *tiles = apart ? "each" : "tiles";
     write_line(out, "constexpr int %s_%s = product_tiles<%s_product, %s_tile>();", name, tiles, name, name);
-    if (kernel->batches > 1)
-        write_line(out, "constexpr int %s_tiles = %s * %s_each;", name, shape_product(e->arena, &shape, 0, rank - 2),
-                   name);
+    if (apart)
+        write_line(out, "constexpr int %s_tiles = %s * %s_each;", name, stack, name);
     int folded = kernel->folds.count * epilogue_lanes(e, kernel);
     const char *totals = folded ? arena_printf(e->arena, ", %d", folded) : "";
     if (product_feed(kernel) != FEED_THIN)
@@ -192,9 +193,8 @@ static const char *filter_text(Emitter *e, const Node *view, const char *at) {
 }
 
 /* "matrix<IMAGE>(t.h_weight)", of part b of a batch "matrix<IMAGE>(t.h_weight + b * H * IMAGE)". */
-static const char *matrix_text(Emitter *e, const Operand *operand, const Shape *shape, const char *at) {
-    const char *part =
-        operand->batched ? arena_printf(e->arena, " + b * %s", shape_product(e->arena, shape, 0, 2)) : "";
+static const char *matrix_text(Emitter *e, const Shape *shape, const char *at, bool part_b) {
+    const char *part = part_b ? arena_printf(e->arena, " + b * %s", shape_product(e->arena, shape, 0, 2)) : "";
     return arena_printf(e->arena, "matrix<%s>(%s%s)", shape->symbol[1], at, part);
 }
 
@@ -204,13 +204,14 @@ static const char *operand_text(Body *kernel, const Operand *operand) {
     Shape value = sizes_shape(e->sizes, operand->value), shape = shape_slice(&value, value.type.rank - 2, 2);
     const Buffer *buffer = operand->computed ? NULL : plan_buffer(e->plan, operand->buffer);
     const char *at = buffer ? arena_printf(e->arena, "t.%s", tensor_name(e, buffer)) : NULL, *text;
+    bool part_b = operand->batched && !product_is_stacked(kernel->kernel);
     switch (operand->kind) {
     case OPERAND_COMPUTED: text = gathered_text(kernel, operand->value, operand->buffer, shape.symbol[1]); break;
     case OPERAND_WINDOW: text = window_text(kernel, operand, at); break;
     case OPERAND_FILTER: text = filter_text(e, operand->view, at); break;
-    default: text = matrix_text(e, operand, &shape, at);
+    default: text = matrix_text(e, &shape, at, part_b);
     }
-    if (operand->batched && operand->kind != OPERAND_MATRIX)
+    if (part_b && operand->kind != OPERAND_MATRIX)
         text =
             arena_printf(e->arena, "rows_from(%s, b * %s)", text, parenthesised(e->arena, shape.symbol[0], PREC_UNARY));
     return operand->transposed ? arena_printf(e->arena, "transposed(%s)", text) : text;
@@ -220,7 +221,7 @@ void write_product(Body *kernel) {
     const Kernel *k = kernel->kernel;
     const char *name = kernel->name, *tile = "tile", *left = operand_text(kernel, &k->a),
                *right = operand_text(kernel, &k->b);
-    if (k->batches > 1) {
+    if (k->batches > 1 && !product_is_stacked(k)) {
         write_line(kernel->out, "int b = tile / %s_each;", name);
         tile = arena_printf(kernel->e->arena, "tile %% %s_each", name);
     }

@@ -71,14 +71,16 @@ static double larger(double a, double b) {
     return a > b ? a : b;
 }
 
-/* Operand b as it will lie in memory: windows of images are read where they are. */
+/* An operand as it will lie in memory: windows of images are read where they are. */
 static Operand operand_over_rows(Node *value) {
     Node *view = value;
     while (view->op->cls == OP_VIEW && view->op->flags & OP_CONTIGUOUS)
         view = view->in[0];
     bool windows = view->op->cls == OP_VIEW && view->op->attrs & ATTR_SWEEP;
-    return (Operand){
-        .kind = windows ? OPERAND_WINDOW : OPERAND_MATRIX, .view = windows ? view : NULL, .cols = value->type.dim[1]};
+    return (Operand){.kind = windows ? OPERAND_WINDOW : OPERAND_MATRIX,
+                     .view = windows ? view : NULL,
+                     .buffer = value,
+                     .cols = value->type.dim[1]};
 }
 
 /* Seconds of the product in slices, each stored, and of their sum. Other kernels of its phase fill about half of what its last
@@ -89,8 +91,10 @@ static double seconds_in_slices(const Node *n, int64_t depth, int64_t slices, co
                       .m = n->type.dim[0],
                       .n = n->type.dim[1],
                       .k = depth / slices,
-                      .a = {.cols = n->type.dim[0], .transposed = true},
+                      .a = operand_over_rows(n->in[0]),
                       .b = operand_over_rows(n->in[1])};
+    product.a.transposed = true;
+    product.a.batched = product.b.batched = slices > 1;
     product.math = n->in[0]->type.dtype == DT_BF16 ? MATH_BF16 : MATH_FP32;
     kernel_cut(&product, machine);
     double bytes = slices > 1 ? 2.0 * (double)slices * (double)type_bytes(&n->type) : 0;

@@ -69,14 +69,20 @@ static bool is_copied_by_hardware(const Operand *operand) {
     return halves && operand->kind == OPERAND_MATRIX && operand->cols % 8 == 0;
 }
 
+/* Both operands of a stack of products lie with k first, so that it goes on from one to the next; in whole panels. */
+static bool is_in_slices(const Kernel *kernel, const Tile *tile) {
+    return kernel->a.batched && kernel->b.batched && kernel->a.transposed && !kernel->b.transposed &&
+           kernel->k % tile->k == 0;
+}
+
 /* Pairs of tiles, so many that a block has several: only then one is written out while another is multiplied. A persistent
  * kernel has blocks of another size. */
 static bool may_take_turns(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     enum { TILES_OF_A_BLOCK = 4 };
     bool many = tile_count(kernel, tile) >= TILES_OF_A_BLOCK * (int64_t)machine->multiprocessors;
-    bool pairs = kernel->m % (2 * tile->m) == 0 && kernel->n % 8 == 0 && kernel->batches == 1 && !kernel->side;
-    return machine->resident > 1 && many && pairs && is_copied_by_hardware(&kernel->a) &&
-           is_copied_by_hardware(&kernel->b);
+    bool pairs = kernel->m % (2 * tile->m) == 0 && kernel->n % 8 == 0 && !kernel->side;
+    return machine->resident > 1 && many && pairs && (kernel->batches == 1 || is_in_slices(kernel, tile)) &&
+           is_copied_by_hardware(&kernel->a) && is_copied_by_hardware(&kernel->b);
 }
 
 static bool suits(const Kernel *kernel, const Tile *tile, const Machine *machine) {
@@ -186,10 +192,20 @@ static int64_t row_memory(const Kernel *kernel) {
     return floats;
 }
 
-/* More than the machine's blocks have warps, and no longer than half a warp is good for. Every half has a row. */
+/* Threads that hide the time of their loads: half of what the multiprocessors hold. */
+static int64_t threads_wanted(const Machine *machine) {
+    return 1024 * (int64_t)machine->multiprocessors;
+}
+
+/* More than the machine's blocks have warps, and no longer than half a warp is good for; in a grid, which has blocks for all
+ * rows, long enough to be read in packs, and several rows for each of its halves. Every half has a row. */
 static bool are_short_and_many(const Kernel *kernel, const Machine *machine) {
-    return machine->form != FORM_GRID && kernel->rows > WARPS * (int64_t)machine->multiprocessors &&
-           kernel->rows % (2 * WARPS) == 0 && longest_stage(kernel) <= 2 * LANES;
+    enum { HALF = LANES / 2, PACK = 4 };
+    bool grid = machine->form == FORM_GRID;
+    int64_t halves = grid ? 4 * threads_wanted(machine) / HALF : WARPS * (int64_t)machine->multiprocessors;
+    int64_t extent = longest_stage(kernel);
+    return kernel->rows > halves && kernel->rows % (2 * WARPS) == 0 && extent <= 2 * LANES &&
+           (!grid || (machine->blocks && extent == PACK * HALF && !has_products(kernel)));
 }
 
 /* Few rows, long ones and those with much to keep get a block each, others a warp. Rows that are neighbours in memory,
@@ -209,11 +225,6 @@ static Team choose_team(const Kernel *kernel, const Machine *machine) {
 }
 
 /* ---- vector code ---- */
-
-/* Threads that hide the time of their loads: half of what the multiprocessors hold. */
-static int64_t threads_wanted(const Machine *machine) {
-    return 1024 * (int64_t)machine->multiprocessors;
-}
 
 /* Elements in many threads hide the time of their loads. Columns are read by many threads each: half of the
  * multiprocessors with one tile are enough. */
@@ -237,16 +248,26 @@ static int choose_lanes(const Kernel *kernel, const Machine *machine) {
     return 1;
 }
 
+static int64_t threads_of_row(const Kernel *kernel) {
+    switch (kernel->team) {
+    case TEAM_WARP: return LANES;
+    case TEAM_HALF: return LANES / 2;
+    case TEAM_COLUMN: return kernel->depth;
+    case TEAM_BLOCK: return THREADS;
+    default: return 1;
+    }
+}
+
 /* Neighbours in a row for one thread of its team: 16 bytes of floats, where there is work for many threads. */
 static int stage_lanes(const Kernel *kernel, const Stage *stage, const Machine *machine) {
     enum { TAKEN = 4 };
     const Type *domain = &stage->domain;
-    bool shared = kernel->team == TEAM_WARP || kernel->team == TEAM_BLOCK;
+    bool shared = kernel->team == TEAM_WARP || kernel->team == TEAM_HALF || kernel->team == TEAM_BLOCK;
     bool along_fast = domain->rank > 0 && stage->inner >> (domain->rank - 1) & 1;
     if (!machine->blocks || machine->form != FORM_GRID || !shared || !along_fast || stage->contractions.count ||
         stage->vectors.count)
         return 1;
-    int64_t elements = type_elements(domain), threads = kernel->team == TEAM_WARP ? LANES : THREADS;
+    int64_t elements = type_elements(domain), threads = threads_of_row(kernel);
     bool enough = elements / TAKEN >= threads_wanted(machine) && elements / kernel->rows >= TAKEN * threads;
     return enough && domain->dim[domain->rank - 1] % TAKEN == 0 ? TAKEN : 1;
 }
@@ -308,9 +329,7 @@ void kernel_cut(Kernel *kernel, const Machine *machine) {
 
 /* A stage's chain: a load, the loop, a reduction across the team and a barrier. */
 static double loop_cycles(const Kernel *kernel, const Machine *machine) {
-    const double threads_per_row[] = {
-        [TEAM_THREAD] = 1, [TEAM_WARP] = 32, [TEAM_HALF] = 16, [TEAM_BLOCK] = THREADS, [TEAM_COLUMN] = kernel->depth};
-    double serial = row_work(kernel) * kernel->lanes / threads_per_row[kernel->team];
+    double serial = row_work(kernel) * kernel->lanes / (double)threads_of_row(kernel);
     double stage = 100 + machine->latency / 8;
     return machine->latency + stage * kernel->stages.count + 4 * serial;
 }

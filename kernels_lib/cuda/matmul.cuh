@@ -5,6 +5,7 @@
  *     matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(tile, a, b, shared, gate, out [, side])
  *     matmul<Product<M, N, K>, TensorTile<m, n, k, warps_m, warps_n, stages, bfloat16 or float>>(...)      see tensor.cuh
  *     matmul<Product<M, N, K>, TurnTile<m, n, k, stages>>(...)                                     see tensor_turns.cuh
+ *     matmul<Product<ROWS, N, K, SLICES>, TensorTile or TurnTile<...>>(...)       the outputs of all slices, see tile.cuh
  *
  * One call by the THREADS threads of a block computes tile `tile` of product_tiles<Product, Tile>(), m x n outputs,
  * counted along the rows; of TurnTiles, see there. a is M x K, b is K x N; see operand.cuh, and window.cuh for
@@ -73,14 +74,28 @@ __device__ void matmul_on_cores(int i0, int j0, const A &a, const B &b, char *sh
         matmul_staged<Product, Fitted<Product, Tile>>(i0, j0, lines_a, lines_b, (float *)shared, gate, out, side);
 }
 
+/* On tensor cores; in slices, both operands lie with k first. */
+template <class Product, class Tile, class A, class B, class Gate, class Out, class Side>
+__device__ void matmul_alone(int i0, int j0, const A &a, const B &b, char *shared, Gate &gate, const Out &out,
+                             const Side &side) {
+    if constexpr (Product::slices > 1) {
+        int slice = i0 / Product::rows;
+        auto left = transposed(part_of(a.stored, slice * Product::K, -slice * Product::rows));
+        auto right = part_of(b, slice * Product::K, 0);
+        matmul_tensor<Product, Tile>(i0, j0, lines_of_a(left), lines_of_b(right), shared, gate, out, side);
+    } else {
+        matmul_tensor<Product, Tile>(i0, j0, lines_of_a(a), lines_of_b(b), shared, gate, out, side);
+    }
+}
+
 /* In turns: also every gridDim.x-th tile after it. */
 template <class Product, class Tile, class A, class B, class Gate, class Out>
 __device__ void matmul_turns(int tile, int i0, int j0, const A &a, const B &b, char *shared, Gate &gate,
                              const Out &out) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    matmul_in_turns<Product, Tile>(tile, a, b, shared, gate, out);
+    matmul_in_turns<Product, Tile>(tile, lines_of_a(a), lines_of_b(b), shared, gate, out);
 #else
-    matmul_tensor<Product, typename Tile::Alone>(i0, j0, a, b, shared, gate, out, NoSide{});
+    matmul_alone<Product, typename Tile::Alone>(i0, j0, a, b, shared, gate, out, NoSide{});
 #endif
 }
 
@@ -90,9 +105,9 @@ __device__ void matmul(int tile, const A &a, const B &b, char *shared, Gate &&ga
     constexpr int across = divide_up(Product::N, Tile::n);
     int i0 = tile / across * Tile::m, j0 = tile % across * Tile::n;
     if constexpr (takes_turns<Tile>)
-        matmul_turns<Product, Tile>(tile, i0, j0, lines_of_a(a), lines_of_b(b), shared, gate, out);
+        matmul_turns<Product, Tile>(tile, i0, j0, a, b, shared, gate, out);
     else if constexpr (is_tensor<Tile>)
-        matmul_tensor<Product, Tile>(i0, j0, lines_of_a(a), lines_of_b(b), shared, gate, out, side);
+        matmul_alone<Product, Tile>(i0, j0, a, b, shared, gate, out, side);
     else
         matmul_on_cores<Product, Tile>(i0, j0, a, b, shared, gate, out, side);
 }

@@ -139,6 +139,10 @@ template <int MULTIPLE, class Stored>
 __device__ Section<Stored, MULTIPLE> columns_from(const Stored &stored, int first) {
     return {stored, 0, first};
 }
+/* Where rows and columns begin elsewhere: before the first, too. */
+template <class Stored> __device__ Section<Stored, 0> part_of(const Stored &stored, int first_row, int first_column) {
+    return {stored, first_row, first_column};
+}
 template <class Stored> __device__ Transposed<Stored> transposed(const Stored &stored) {
     return {stored};
 }

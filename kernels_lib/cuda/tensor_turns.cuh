@@ -17,19 +17,23 @@
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
-/* The tiles in the order in which they are worked on: pairs, one below the other, in bands of BAND pairs, a band column by
- * column: what all blocks work on at a time is about square, and its operands stay in L2. */
+/* The tiles in the order in which they are worked on: slice by slice, pairs, one below the other, in bands of BAND pairs, a
+ * band column by column: what all blocks work on at a time is about square, and its operands stay in L2. */
 template <class Product, class Tile> struct TurnOrder {
-    static constexpr int BAND = 8, down = Product::M / Tile::m / TURN_BLOCKS, across = divide_up(Product::N, Tile::n);
-    static constexpr int pairs = down * across;
-    static_assert(Product::M % (Tile::m * TURN_BLOCKS) == 0, "pairs of whole tiles");
+    static constexpr int BAND = 8, down = Product::rows / Tile::m / TURN_BLOCKS;
+    static constexpr int across = divide_up(Product::N, Tile::n), pairs = Product::slices * down * across;
+    static_assert(Product::rows % (Tile::m * TURN_BLOCKS) == 0, "pairs of whole tiles");
 
-    int i0, j0; // of the calling block's tile
+    int slice, line, j0; // of the calling block's tile: its first row in its slice, and its first column
 
-    __device__ explicit TurnOrder(int pair) {
-        int band = pair / (BAND * across), place = pair % (BAND * across), height = min(BAND, down - band * BAND);
-        i0 = ((band * BAND + place % height) * TURN_BLOCKS + block_of_cluster()) * Tile::m;
+    __device__ explicit TurnOrder(int pair) : slice(pair / (down * across)) {
+        int own = pair % (down * across), band = own / (BAND * across), place = own % (BAND * across);
+        int height = min(BAND, down - band * BAND);
+        line = ((band * BAND + place % height) * TURN_BLOCKS + block_of_cluster()) * Tile::m;
         j0 = place / height * Tile::n;
+    }
+    __device__ int i0() const {
+        return slice * Product::rows + line;
     }
 };
 
@@ -57,13 +61,14 @@ __device__ void fetch_in_turns(int pair, int stride, const MatrixMap *maps, unsi
     const int half = block_of_cluster() * BOX;
     for (; pair < Order::pairs; pair += stride) {
         Order order(pair);
-        for (int k = 0; k < Product::K; k += Tile::k, place.advance()) {
+        const int first = order.slice * Product::K;
+        for (int k = first; k < first + Product::K; k += Tile::k, place.advance()) {
             unsigned full = shared + Memory::full + place.stage * 8, a = shared + place.stage * Memory::panel;
             await_phase(shared + Memory::empty + place.stage * 8, place.phase ^ 1);
             expect_bytes(full, Memory::panel);
             for (int line = 0; line < Tile::m; line += BOX)
-                copy_box(a + line * PANEL_ROW, &maps[0], A_ALONG_K ? k : order.i0 + line,
-                         A_ALONG_K ? order.i0 + line : k, full);
+                copy_box(a + line * PANEL_ROW, &maps[0], A_ALONG_K ? k : order.line + line,
+                         A_ALONG_K ? order.line + line : k, full);
             copy_box_to_both(a + Memory::panel_a + half * PANEL_ROW, &maps[1], B_ALONG_K ? k : order.j0 + half,
                              B_ALONG_K ? order.j0 + half : k, full);
         }
@@ -275,9 +280,9 @@ __device__ void multiply_in_turns(int pair, int stride, char *shared, const Out 
             if (pair + stride < Order::pairs)
                 give_turn(1 - group);
             typename Sums::Ahead ahead[Sums::passes];
-            sums.read_ahead(out, order.i0, order.j0, 0, ahead);
+            sums.read_ahead(out, order.i0(), order.j0, 0, ahead);
             sums.finish(shared_address(shared));
-            sums.write(out, order.i0, order.j0, shared, ahead);
+            sums.write(out, order.i0(), order.j0, shared, ahead);
         } else {
             place.advance(divide_up(Product::K, Tile::k));
         }
@@ -293,9 +298,11 @@ template <class Tile> __device__ void make_barriers(unsigned shared) {
 }
 
 /* By a warp: the maps of both operands; `own` is shared memory for them. */
-template <class Product, class A, class B>
+template <class Product, class Tile, class A, class B>
 __device__ void make_maps(MatrixMap *maps, MatrixMap *own, const A &a, const B &b) {
-    constexpr int M = Product::M, N = Product::N, K = Product::K;
+    constexpr int M = Product::rows, N = Product::N, K = Product::slices * Product::K;
+    static_assert(Product::slices == 1 || (Product::K % Tile::k == 0 && !A::along_k && !B::along_k),
+                  "panels of one slice, k first");
     if (threadIdx.x % LANES == 0) {
         describe_matrix(&own[0], a.any(), A::along_k ? K : M, A::along_k ? M : K, A::pitch());
         describe_matrix(&own[1], b.any(), B::along_k ? K : N, B::along_k ? N : K, B::pitch());
@@ -316,7 +323,7 @@ __device__ void matmul_in_turns(int tile, const A &a, const B &b, char *shared, 
     if (threadIdx.x == 0)
         make_barriers<Tile>(base);
     if (threadIdx.x / LANES == WARPS)
-        make_maps<Product>(maps, (MatrixMap *)(shared + TurnMemory<Tile>::sums), a, b);
+        make_maps<Product, Tile>(maps, (MatrixMap *)(shared + TurnMemory<Tile>::sums), a, b);
     __syncwarp();
     arrive_at_cluster();
     await_cluster();

@@ -4,7 +4,11 @@
 
 #include "cuda/team.cuh"
 
-template <int M_, int N_, int K_> struct Product { static constexpr int M = M_, N = N_, K = K_; };
+/* ROWS x K times K x N. In SLICES, as many of them: k goes on from one to the next in both operands, and their outputs lie
+ * below each other, M rows in all. */
+template <int ROWS, int N_, int K_, int SLICES = 1> struct Product {
+    static constexpr int M = SLICES * ROWS, N = N_, K = K_, rows = ROWS, slices = SLICES;
+};
 
 __host__ __device__ constexpr int divide_up(int a, int b) {
     return (a + b - 1) / b;
