@@ -10,9 +10,9 @@
 typedef struct MtcEvent MtcEvent;   /* a point in the order of the work */
 typedef struct MtcStream MtcStream; /* copies in an order of their own, beside that work */
 
-/* What the device can do at most: bytes of memory and fp32 operations (a multiply-add is two) a second. 0: not known. */
+/* What the device can do at most in a second: bytes of memory, cycles of all its multiprocessors together. 0: not known. */
 typedef struct MtcPeaks {
-    double bandwidth, flops;
+    double bandwidth, cycles;
 } MtcPeaks;
 
 #pragma GCC visibility push(hidden) /* compiled with the program, not with the runtime */

@@ -144,21 +144,12 @@ static double attribute(enum cudaDeviceAttr which, int index) {
     return cudaDeviceGetAttribute(&value, which, index) == cudaSuccess ? (double)value : 0;
 }
 
-/* fp32 lanes of a multiprocessor, by compute capability. */
-static double lanes(int major, int minor) {
-    bool half = major == 7 || (major == 8 && minor == 0) || (major == 6 && minor == 0);
-    return half ? 64 : 128;
-}
-
-/* Clocks are in kHz. Memory moves its bus width twice a cycle; a lane does a multiply-add a cycle. */
+/* Clocks are in kHz. Memory moves its bus width twice a cycle. */
 MtcPeaks mtc_device_peaks(int index) {
-    double cores = lanes((int)attribute(cudaDevAttrComputeCapabilityMajor, index),
-                         (int)attribute(cudaDevAttrComputeCapabilityMinor, index));
     MtcPeaks peaks;
     peaks.bandwidth =
         2 * 1e3 * attribute(cudaDevAttrMemoryClockRate, index) * attribute(cudaDevAttrGlobalMemoryBusWidth, index) / 8;
-    peaks.flops =
-        2 * 1e3 * attribute(cudaDevAttrClockRate, index) * cores * attribute(cudaDevAttrMultiProcessorCount, index);
+    peaks.cycles = 1e3 * attribute(cudaDevAttrClockRate, index) * attribute(cudaDevAttrMultiProcessorCount, index);
     return peaks;
 }
 

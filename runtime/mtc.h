@@ -17,7 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
-#define MTC_ABI 5
+#define MTC_ABI 6
 
 typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64, MTC_BF16, MTC_U16 } MtcType;
 
@@ -92,11 +92,15 @@ typedef struct MtcSplit {
     double from, to;
 } MtcSplit;
 
+/* What the products of a kernel run in: on a GPU, fp32 on its CUDA cores, the others on its tensor cores. */
+typedef enum MtcMath { MTC_MATH_FP32, MTC_MATH_TF32, MTC_MATH_BF16, MTC_MATHS } MtcMath;
+
 /* A kernel of a training step, for `profile`. */
 typedef struct MtcKernel {
     const char *name;
     int statement, phase; /* row of MtcModel.statement: what it begins with; -1: nothing */
-    double flops, bytes;  /* arithmetic; traffic if every buffer is touched once */
+    MtcMath math;
+    double flops, bytes; /* arithmetic; traffic if every buffer is touched once */
 } MtcKernel;
 
 /* A `param` that is a flag of the program. */

@@ -3,6 +3,7 @@
 #include "bench.h"
 #include "finite.h"
 #include "library.h"
+#include "rates.h"
 #include "train.h"
 
 #include <stdio.h>
@@ -23,7 +24,7 @@ static const double BUSY = 0.25;
 typedef struct Profile {
     MtcSession *session;
     MtcStepTimes step;
-    MtcPeaks peaks;
+    double bandwidth, flops[MTC_MATHS]; /* the device's peaks, a second; 0: not known */
     bool real_data;
     double *seconds; /* of each kernel */
     double sum;
@@ -33,6 +34,7 @@ typedef struct Profile {
 typedef struct Row {
     int first, count; /* the first kernel, and how many */
     double seconds, flops, bytes;
+    double arithmetic; /* seconds that its arithmetic takes at the peak; below 0: not known */
 } Row;
 
 /* ---- measuring ---- */
@@ -115,19 +117,38 @@ static int measure_kernels(Profile *profile, const MtcOptions *options) {
 
 /* ---- what bounds a kernel ---- */
 
+static bool uses(const MtcModel *model, int math) {
+    for (int k = 0; k < model->kernels; k++)
+        if ((int)model->kernel[k].math == math)
+            return true;
+    return false;
+}
+
+/* Of what the program's products run in. */
+static void find_peaks(Profile *profile, int device) {
+    const MtcPeaks peaks = mtc_device_peaks(device);
+    const MtcDeviceInfo *info = &profile->session->device;
+    profile->bandwidth = peaks.bandwidth;
+    for (int m = 0; m < MTC_MATHS; m++)
+        if (uses(profile->session->model, m))
+            profile->flops[m] =
+                peaks.cycles * mtc_operations_per_cycle(info->major, info->minor, info->name, (MtcMath)m);
+}
+
 typedef struct Rates {
     double bandwidth, flops;       /* a second */
-    double of_bandwidth, of_flops; /* of the peak; 0: it is not known */
-    const char *bound;             /* NULL: not known */
+    double of_bandwidth, of_flops; /* of the peak; below 0: it is not known */
+    const char *bound;             /* "": not known */
 } Rates;
 
 static Rates rates_of(const Profile *profile, const Row *row) {
-    const MtcPeaks *peaks = &profile->peaks;
-    Rates rates = {row->bytes / row->seconds, row->flops / row->seconds, 0, 0, NULL};
-    if (peaks->bandwidth <= 0 || peaks->flops <= 0)
+    Rates rates = {row->bytes / row->seconds, row->flops / row->seconds, -1, -1, ""};
+    if (profile->bandwidth > 0)
+        rates.of_bandwidth = rates.bandwidth / profile->bandwidth;
+    if (row->arithmetic >= 0)
+        rates.of_flops = row->arithmetic / row->seconds;
+    if (rates.of_bandwidth < 0 || rates.of_flops < 0)
         return rates;
-    rates.of_bandwidth = rates.bandwidth / peaks->bandwidth;
-    rates.of_flops = rates.flops / peaks->flops;
     bool memory = rates.of_bandwidth >= rates.of_flops;
     double most = memory ? rates.of_bandwidth : rates.of_flops;
     rates.bound = most < BUSY ? "latency" : memory ? "memory" : "arithmetic";
@@ -138,7 +159,8 @@ static Rates rates_of(const Profile *profile, const Row *row) {
 
 static Row row_of(const Profile *profile, int k) {
     const MtcKernel *kernel = &profile->session->model->kernel[k];
-    Row row = {k, 1, profile->seconds[k], kernel->flops, kernel->bytes};
+    double peak = profile->flops[kernel->math];
+    Row row = {k, 1, profile->seconds[k], kernel->flops, kernel->bytes, peak > 0 ? kernel->flops / peak : -1};
     return row;
 }
 
@@ -166,7 +188,7 @@ static bool same_but_numbers(const char *a, const char *b) {
 
 /* One line of the model makes both, and they do the same. */
 static bool is_like(const MtcKernel *a, const MtcKernel *b) {
-    return a->statement == b->statement && a->flops == b->flops && a->bytes == b->bytes &&
+    return a->statement == b->statement && a->math == b->math && a->flops == b->flops && a->bytes == b->bytes &&
            same_but_numbers(a->name, b->name);
 }
 
@@ -175,6 +197,7 @@ static void add_to_row(Row *row, const Row *more) {
     row->seconds += more->seconds;
     row->flops += more->flops;
     row->bytes += more->bytes;
+    row->arithmetic = row->arithmetic < 0 || more->arithmetic < 0 ? -1 : row->arithmetic + more->arithmetic;
 }
 
 static int gather_rows(const Profile *profile, Row *rows) {
@@ -224,27 +247,56 @@ static int name_width(const MtcModel *model, const Row *rows, int count) {
     return (int)width;
 }
 
+/* ": at most 4814 GB/s, 66.9 TFLOP/s in fp32, 1071 in bf16" */
+static void print_peaks(const Profile *profile) {
+    const char *unit = " TFLOP/s";
+    printf(": at most %.0f GB/s", 1e-9 * profile->bandwidth);
+    for (int m = 0; m < MTC_MATHS; m++) {
+        double peak = 1e-12 * profile->flops[m];
+        if (peak > 0) {
+            printf(", %.*f%s in %s", peak < 100 ? 1 : 0, peak, unit, mtc_math_name((MtcMath)m));
+            unit = "";
+        }
+    }
+}
+
 static void print_head(const Profile *profile, int width) {
     const MtcSession *session = profile->session;
-    const MtcPeaks *peaks = &profile->peaks;
     printf("%s", session->device.name);
-    if (peaks->bandwidth > 0)
-        printf(": at most %.0f GB/s, %.1f TFLOP/s in fp32", 1e-9 * peaks->bandwidth, 1e-12 * peaks->flops);
+    if (profile->bandwidth > 0)
+        print_peaks(profile);
     printf("; batch of %lld, %s data\n\n", (long long)session->model->batch, profile->real_data ? "real" : "random");
     printf("%-*s  phase        us  share     GB/s", width, "kernel");
-    printf(peaks->bandwidth > 0 ? "  peak   TFLOP/s  peak  bound     " : "   GFLOP/s");
+    printf(profile->bandwidth > 0 ? "  peak   TFLOP/s  peak  bound     " : "   GFLOP/s");
     printf("  line\n");
+}
+
+/* "  42%", or as many spaces where the part is not known. */
+static void print_part(double part) {
+    if (part < 0)
+        printf("      ");
+    else
+        printf(" %4.0f%%", 100 * part);
+}
+
+/* Small numbers with more decimals. */
+static void print_tflops(double flops) {
+    double tflops = 1e-12 * flops;
+    printf("  %8.*f", tflops < 1 ? 4 : tflops < 10 ? 2 : 1, tflops);
 }
 
 /* The last columns depend on what is known of the device. */
 static void print_rates(const Profile *profile, const Row *row) {
     Rates rates = rates_of(profile, row);
     printf(" %9.2f  %4.0f%% %8.1f", 1e6 * row->seconds, 100 * row->seconds / profile->sum, 1e-9 * rates.bandwidth);
-    if (rates.bound)
-        printf("  %3.0f%%  %8.4f  %3.0f%%  %-10s", 100 * rates.of_bandwidth, 1e-12 * rates.flops, 100 * rates.of_flops,
-               rates.bound);
-    else
+    if (profile->bandwidth <= 0) {
         printf("  %8.2f", 1e-9 * rates.flops);
+        return;
+    }
+    print_part(rates.of_bandwidth);
+    print_tflops(rates.flops);
+    print_part(rates.of_flops);
+    printf("  %-10s", rates.bound);
 }
 
 static void print_row(const Profile *profile, const Row *row, int width) {
@@ -261,7 +313,7 @@ static void print_row(const Profile *profile, const Row *row, int width) {
 
 /* Those that are not shown. */
 static void print_others(const Profile *profile, const Row *rows, int count, int width) {
-    Row others = {0, 0, 0, 0, 0};
+    Row others = {0, 0, 0, 0, 0, 0};
     for (int i = 0; i < count; i++)
         add_to_row(&others, &rows[i]);
     char name[64];
@@ -318,13 +370,29 @@ static void add_kernel(MtcText *text, const Profile *profile, int k) {
     mtc_add_number(text, "share", profile->seconds[k] / profile->sum);
     mtc_add_number(text, "flops", kernel->flops);
     mtc_add_number(text, "bytes", kernel->bytes);
-    if (rates.bound) {
+    if (rates.of_bandwidth >= 0) {
+        mtc_add_field(text, "math", mtc_math_name(kernel->math));
         mtc_add_number(text, "of_bandwidth", rates.of_bandwidth);
-        mtc_add_number(text, "of_flops", rates.of_flops);
-        mtc_add_field(text, "bound", rates.bound);
     }
+    if (rates.of_flops >= 0)
+        mtc_add_number(text, "of_flops", rates.of_flops);
+    if (*rates.bound)
+        mtc_add_field(text, "bound", rates.bound);
     if (kernel->statement >= 0)
         add_statement(text, &model->statement[kernel->statement]);
+    mtc_text_add(text, "}");
+}
+
+/* ,"bandwidth":4.8e12,"flops":{"fp32":6.7e13,"bf16":1.1e15} */
+static void add_peaks(MtcText *text, const Profile *profile) {
+    const char *comma = "";
+    mtc_add_number(text, "bandwidth", profile->bandwidth);
+    mtc_text_add(text, ",\"flops\":{");
+    for (int m = 0; m < MTC_MATHS; m++)
+        if (profile->flops[m] > 0) {
+            mtc_text_add(text, "%s\"%s\":%.9g", comma, mtc_math_name((MtcMath)m), profile->flops[m]);
+            comma = ",";
+        }
     mtc_text_add(text, "}");
 }
 
@@ -338,10 +406,8 @@ static void print_json(const Profile *profile) {
     mtc_add_field(&text, "device", session->device.name);
     mtc_add_field(&text, "data", profile->real_data ? "train" : "random");
     mtc_add_count(&text, "batch", session->model->batch);
-    if (profile->peaks.bandwidth > 0) {
-        mtc_add_number(&text, "bandwidth", profile->peaks.bandwidth);
-        mtc_add_number(&text, "flops", profile->peaks.flops);
-    }
+    if (profile->bandwidth > 0)
+        add_peaks(&text, profile);
     mtc_add_number(&text, "us_per_step", 1e6 * profile->step.median);
     mtc_add_number(&text, "us_sum", 1e6 * profile->sum);
     mtc_text_add(&text, ",\"kernels\":[");
@@ -352,7 +418,7 @@ static void print_json(const Profile *profile) {
 }
 
 static int print_profile(Profile *profile, const MtcOptions *options) {
-    profile->peaks = mtc_device_peaks((int)options->device);
+    find_peaks(profile, (int)options->device);
     if (!options->json)
         return print_table(profile, options->top);
     print_json(profile);

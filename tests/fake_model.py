@@ -69,6 +69,15 @@ def fake(built):
 
 
 @pytest.fixture(scope="session")
+def fake_on_gpu(built):
+    """fake_on_gpu("NVIDIA H200, 9.0"): the same, which takes its device for that one and its kernels for known times."""
+    sources = [ROOT / "tests/runtime/fake.c", ROOT / "tests/runtime/peaks.c", ROOT / "runtime/device_cpu.c"]
+    wrapped = [f"-Wl,--wrap=mtc_{name}" for name in ("device_open", "device_peaks", "event_seconds")]
+    fake = Fake(build_program(built / "gpu", sources, "-DFAKE_MAIN", *wrapped, library_flags=SANITIZERS))
+    return lambda gpu: lambda folder, *args: fake(folder, *args, env={"GPU": gpu})
+
+
+@pytest.fixture(scope="session")
 def fake_double(built):
     return Fake(build_fake(built / "fake64", "-DFAKE_MAIN", "-DREAL=double", "-DREAL_TYPE=MTC_F64"))
 

@@ -138,3 +138,57 @@ def test_rows_on_a_gpu(width, compile_model):
         losses.append(program.train(4, 1)[:, 0])
         program.close()
     np.testing.assert_allclose(losses[1], losses[0], rtol=1e-5)
+
+
+# ---- long columns ----
+
+COLUMNS = """data {
+  train = npy("x", "y")
+  x : f32[256, 64]
+  y : f32[256, 512]
+}
+
+model {
+  qkv = linear(x, 1536)
+  z   = attention(slice(qkv, 1, 0, 512), slice(qkv, 1, 512, 1024), slice(qkv, 1, 1024, 1536), heads = 8)
+}
+
+train {
+  loss      = mse(z, y)
+  optimizer = sgd(20)
+  precision = bf16
+  batch     = 64
+}
+"""
+
+
+def test_long_columns_of_bf16_are_read_by_16_bytes(mtc, tmp_path):
+    """The gradient of a bias: a sum over 16,384 rows of 1,536 numbers, in a launch that knows how many blocks it is."""
+    path = tmp_path / "m.mt"
+    path.write_text(COLUMNS)
+    source = mtc("--emit=cu", path, "--schedule", "graph").stdout
+    assert re.search(r"Column<8, \d+> team\(shared\);", source) and re.search(r"_launch = Reading<\d, Phase<", source)
+    floats = mtc("--emit=cu", path, "--schedule", "graph", "--precision", "fp32").stdout
+    assert "Column<4," in floats and "Column<8," not in floats and "Reading<" not in floats
+
+
+@pytest.mark.nvcc
+def test_long_columns_compile(compile_model):
+    compile_model(COLUMNS, "--arch", "sm_80,sm_90a", "--schedule", "graph", target="cuda")
+
+
+@pytest.mark.gpu
+def test_long_columns(compile_model):
+    random = np.random.default_rng(3)
+    x = random.standard_normal((128, 256, 64)).astype(np.float32)
+    y = np.tanh(x @ random.standard_normal((64, 512)).astype(np.float32)) + 1
+    moved = []
+    for target in ("cpu", "cuda"):
+        flags = ["--schedule", "graph"] if target == "cuda" else []
+        program = Library(compile_model(COLUMNS, "--shared", *flags, target=target).path, np.float32)
+        program.set_data([x, y])
+        start = program.get("qkv.bias", (1536,))
+        program.train(4, 1)
+        moved.append(program.get("qkv.bias", (1536,)) - start)
+        program.close()
+    np.testing.assert_allclose(moved[1], moved[0], atol=2e-2 * np.abs(moved[0]).max())

@@ -237,15 +237,36 @@ static bool in_turns(Emitter *e, const Launch *launch) {
     return takes_turns(e, launch->kernels.kernels.at[0]);
 }
 
-/* It has a name for its type, apart from the step's. */
-static bool has_type(Emitter *e, const Launch *launch) {
-    return launch->times > 1 || holds_rows(launch) || in_turns(e, launch);
+/* Blocks that a multiprocessor gets of a launch of columns and nothing else, whose threads take more lanes than others, for they
+ * mostly wait for memory. 0: it is none, or of so many blocks that each has few registers in any case. */
+static int reading_blocks(const Emitter *e, const Launch *launch) {
+    enum { FLOATS = 4, MOST = 6 };
+    for (int g = 0; g < launch->groups.count; g++) {
+        const Kernel *kernel = launch->groups.at[g].function->kernel;
+        if (kernel->cls != KERNEL_LOOP || kernel->team != TEAM_COLUMN || kernel->lanes <= FLOATS)
+            return 0;
+    }
+    int multiprocessors = launch->program->machine->multiprocessors;
+    int64_t blocks = (launch->kernels.tiles + multiprocessors - 1) / multiprocessors;
+    return blocks <= MOST && !program_is_persistent(e, launch->program) ? (int)blocks : 0;
 }
 
-/* "using train_9_launch = InTurns<Phase<train_9, train_9_tiles, train_9_shared_bytes>>;" */
-static void write_turns_type(Emitter *e, const Launch *launch, Writer *out) {
+/* What its type is within: "InTurns<"; "": nothing. */
+static const char *wrapper(Emitter *e, const Launch *launch) {
+    int blocks = reading_blocks(e, launch);
+    return in_turns(e, launch) ? "InTurns<" : blocks ? arena_printf(e->arena, "Reading<%d, ", blocks) : "";
+}
+
+/* It has a name for its type, apart from the step's. */
+static bool has_type(Emitter *e, const Launch *launch) {
+    return launch->times > 1 || holds_rows(launch) || *wrapper(e, launch);
+}
+
+/* "using train_9_launch = InTurns<Phase<train_9, train_9_tiles, train_9_shared_bytes>>;", or Reading<5, ... */
+static void write_wrapped_type(Emitter *e, const Launch *launch, Writer *out) {
     const char *name = launch->name, *phase = phase_type(launch);
-    const char *type = arena_printf(e->arena, "InTurns<%s<%s, %s_tiles, %s_shared_bytes>>;", phase, name, name, name);
+    const char *type =
+        arena_printf(e->arena, "%s%s<%s, %s_tiles, %s_shared_bytes>>;", wrapper(e, launch), phase, name, name, name);
     const char *whole = arena_printf(e->arena, "using %s_launch = %s", name, type);
     if (strlen(whole) <= LONGEST_LINE)
         write_line(out, "%s", whole);
@@ -303,8 +324,8 @@ static void write_launch(Emitter *e, const Launch *launch, Writer *out) {
     if (launch->times > 1)
         write_first_places(e, launch, out);
     write_function(e, launch, out);
-    if (in_turns(e, launch))
-        write_turns_type(e, launch, out);
+    if (*wrapper(e, launch))
+        write_wrapped_type(e, launch, out);
     else if (has_type(e, launch))
         write_type(e, launch, out);
     write_blank(out);

@@ -151,9 +151,11 @@ static void write_reports(Emitter *e, Writer *out) {
 }
 
 static Note kernel_row(const Emitter *e, const Kernel *kernel) {
+    static const char *const maths[] = {
+        [MATH_FP32] = "MTC_MATH_FP32", [MATH_TF32] = "MTC_MATH_TF32", [MATH_BF16] = "MTC_MATH_BF16"};
     Arena *arena = e->arena;
-    const char *row = arena_printf(arena, "{%s, %d, %d, %s, %s},", quoted(arena, kernel->name),
-                                   row_of_statement(e, source_of_kernel(kernel)), kernel->phase,
+    const char *row = arena_printf(arena, "{%s, %d, %d, %s, %s, %s},", quoted(arena, kernel->name),
+                                   row_of_statement(e, source_of_kernel(kernel)), kernel->phase, maths[kernel->math],
                                    number(arena, kernel->flops), number(arena, kernel->bytes));
     return (Note){row, arena_printf(arena, "phase %d", kernel->phase + 1)};
 }
@@ -164,7 +166,9 @@ static void write_kernel_table(Emitter *e, Writer *out) {
     for (int p = 0; p < train->phases.count; p++)
         for (int k = 0; k < train->phases.at[p].kernels.count; k++)
             VEC_PUSH(e->arena, &notes, kernel_row(e, train->phases.at[p].kernels.at[k]));
-    write_line(out, "// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once");
+    write_line(
+        out,
+        "// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once");
     write_notes(out, "static const MtcKernel kernel_table[]", &notes);
 }
 

@@ -94,6 +94,7 @@ typedef struct CallDef {
     const char *(*arguments)(Arena *arena, const Node *n);
     int64_t (*tiles)(const Node *n); /* about as many as NAME_tiles<Shape>() */
     double (*flops)(const Node *n);
+    bool (*on_tensor_cores)(const Node *n); /* where its numbers are bf16, tensor cores do its products; NULL: never */
     /* Lines of a comment: $k is the name of operand k, $r the result's, $v the value. */
     const char *(*equation)(Arena *arena, const Node *n);
 } CallDef;

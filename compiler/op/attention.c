@@ -101,6 +101,11 @@ static double attend_grad_flops(const Node *n) {
     return pair_flops(n, 5);
 }
 
+/* As attends_on_tensor_cores in kernels_lib/cuda/attention.cuh. */
+static bool on_tensor_cores(const Node *n) {
+    return n->attr.heads.size % 8 == 0 && n->attr.heads.size <= 128;
+}
+
 enum { TILE_ROWS = 64 }; /* positions of one head that a tile computes */
 
 static int64_t row_tiles(const Node *n, int64_t heads) {
@@ -159,6 +164,7 @@ static const CallDef attend_call = {
     .arguments = shape_arguments,
     .tiles = attend_tiles,
     .flops = attend_flops,
+    .on_tensor_cores = on_tensor_cores,
     .equation = attend_equation,
 };
 
@@ -171,6 +177,7 @@ static const CallDef attend_grad_call = {
     .arguments = shape_arguments,
     .tiles = attend_tiles,
     .flops = attend_grad_flops,
+    .on_tensor_cores = on_tensor_cores,
     .equation = attend_grad_equation,
 };
 

@@ -420,7 +420,7 @@ static void call_kernel(Fusion *f, Node *n) {
     Kernel description = {.cls = KERNEL_CALL, .call = n};
     for (int k = 0; k < n->inputs; k++) /* before the kernel: operands may need kernels of their own */
         description.operands[k] = is_number(n->in[k]) ? n->in[k] : fusion_stored_whole(f, n->in[k]);
-    description.math = n->in[n->op->call->number]->type.dtype == DT_BF16 ? MATH_BF16 : MATH_FP32;
+    description.math = call_math(n);
     Kernel *kernel = new_kernel(f, KERNEL_CALL);
     description.id = kernel->id;
     *kernel = description;

@@ -56,6 +56,8 @@ Node *fusion_in_memory(Fusion *f, Node *n);
 Node *fusion_stored_whole(Fusion *f, Node *value);
 /* The contraction, its operands, extents and math. */
 void product_describe(Fusion *f, Kernel *kernel, Node *contraction);
+/* What the products of a call run in. */
+Math call_math(const Node *n);
 
 /* epilogue.c: may join a CONTRACT kernel: a map; a sum, as one of its folds. */
 bool epilogue_fits(Fusion *f, const Kernel *kernel, const Node *map);

@@ -107,6 +107,12 @@ static Math product_math(const Kernel *kernel, Precision precision) {
     return precision == PRECISION_TF32 && large && !computed ? MATH_TF32 : MATH_FP32;
 }
 
+Math call_math(const Node *n) {
+    const CallDef *call = n->op->call;
+    bool narrow = n->in[call->number]->type.dtype == DT_BF16;
+    return narrow && call->on_tensor_cores && call->on_tensor_cores(n) ? MATH_BF16 : MATH_FP32;
+}
+
 void product_describe(Fusion *f, Kernel *kernel, Node *contraction) {
     const Type *out = &contraction->type;
     kernel->contraction = contraction;

@@ -235,14 +235,36 @@ static bool keeps_busy(const Kernel *kernel, int lanes, const Machine *machine) 
     return threads >= threads_wanted(machine);
 }
 
-/* Neighbours within the last axis for one thread: 16 bytes of floats, if none of the axis is left over; more of smaller
- * numbers gain nothing. */
+/* All that it does is to fold numbers of two bytes: it reads no others that are more than one for each row, and writes none so. */
+static bool folds_narrow(const Kernel *kernel) {
+    bool narrow = true;
+    for (int i = 0; i < kernel->loads.count; i++) {
+        const Type *type = &kernel->loads.at[i]->type;
+        narrow &= type_elements(type) <= kernel->rows || type_bytes(type) <= 2 * type_elements(type);
+    }
+    for (int i = 0; i < kernel->stores.count; i++)
+        narrow &= type_elements(&kernel->stores.at[i]->type) <= kernel->rows;
+    return narrow;
+}
+
+/* Long columns whose threads do little else than wait for what they read: with more lanes each waits for more at a time, where
+ * enough threads still have some loads each. */
+static bool waits_for_columns(const Kernel *kernel, int lanes, const Machine *machine) {
+    enum { LOADS = 4 };
+    int64_t extent = longest_stage(kernel), loads = kernel->rows / lanes * extent;
+    return kernel->team == TEAM_COLUMN && extent >= DEEPEST_COLUMN && folds_narrow(kernel) &&
+           loads >= LOADS * threads_wanted(machine);
+}
+
+/* Neighbours within the last axis for one thread, if none of the axis is left over: 16 bytes of floats. More of smaller numbers
+ * gain nothing, but in some columns. */
 static int choose_lanes(const Kernel *kernel, const Machine *machine) {
+    enum { TAKEN = 4 };
     bool alone = kernel->team == TEAM_THREAD || kernel->team == TEAM_COLUMN;
     if (!alone || !machine->blocks || machine->form != FORM_GRID)
         return 1;
     int64_t last = kernel->kept.rank ? kernel->kept.dim[kernel->kept.rank - 1] : 1;
-    for (int lanes = 4; lanes > 1; lanes /= 2)
+    for (int lanes = waits_for_columns(kernel, 2 * TAKEN, machine) ? 2 * TAKEN : TAKEN; lanes > 1; lanes /= 2)
         if (last % lanes == 0 && keeps_busy(kernel, lanes, machine))
             return lanes;
     return 1;

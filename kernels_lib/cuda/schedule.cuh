@@ -40,6 +40,7 @@ template <auto BODY, int TILES, int SHARED, int SHARING = TILES, int WANTED = SH
     using Kernel = Phase; // what is launched
     static constexpr int tiles = TILES, shared = SHARED, wanted = WANTED, again = 0;
     static constexpr bool beside = false, in_turns = false;
+    static constexpr int resident = 0; // blocks that a multiprocessor must have registers for; 0: as nvcc decides
 
     template <class Tensors>
     static __device__ void run_tile(const Tensors &tensors, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -73,6 +74,14 @@ struct Beside : Phase<BODY, TILES, SHARED, SHARING, WANTED> {
 template <class First> struct InTurns : First {
     using Kernel = InTurns;
     static constexpr bool in_turns = true;
+};
+
+/* A launch that does little else than read, of so few tiles that a multiprocessor gets BLOCKS of them. Left alone, nvcc leaves
+ * registers for more blocks, and has a thread wait for a few loads before it makes the next; but it is loads under way that
+ * keep the memory busy. */
+template <int BLOCKS, class First> struct Reading : First {
+    using Kernel = Reading;
+    static constexpr int resident = BLOCKS;
 };
 
 /* The same launch once more, AGAIN of them before. */
@@ -179,7 +188,8 @@ template <class Common, class Phase, bool IN_TURNS> __device__ void run_launch(c
         await_previous_launch();
 }
 
-template <class Common, class Phase> __global__ void __launch_bounds__(THREADS) phase_kernel(Work work) {
+template <class Common, class Phase>
+__global__ void __launch_bounds__(THREADS, Phase::resident) phase_kernel(Work work) {
     run_launch<Common, Phase, false>(work);
 }
 

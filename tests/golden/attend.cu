@@ -680,18 +680,18 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"tokens_reshape", 0, 0, 168, 1344},   // phase 1
-    {"qkv", 0, 1, 8064, 4032},             // phase 2
-    {"mixed", 1, 2, 3584, 3808},           // phase 3
-    {"logits", 2, 3, 2812, 2556},          // phase 4
-    {"d_qkv_dots", 1, 4, 224, 2016},       // phase 5
-    {"d_logits_weight", 2, 4, 1344, 2312}, // phase 5
-    {"report_loss", 3, 4, 4, 20},          // phase 5
-    {"d_qkv", 1, 5, 8960, 6720},           // phase 6
-    {"d_qkv_weight", 0, 6, 8064, 4512},    // phase 7
-    {"update_qkv_bias", 0, 6, 720, 2880},  // phase 7
+    {"tokens_reshape", 0, 0, MTC_MATH_FP32, 168, 1344},   // phase 1
+    {"qkv", 0, 1, MTC_MATH_FP32, 8064, 4032},             // phase 2
+    {"mixed", 1, 2, MTC_MATH_FP32, 3584, 3808},           // phase 3
+    {"logits", 2, 3, MTC_MATH_FP32, 2812, 2556},          // phase 4
+    {"d_qkv_dots", 1, 4, MTC_MATH_FP32, 224, 2016},       // phase 5
+    {"d_logits_weight", 2, 4, MTC_MATH_FP32, 1344, 2312}, // phase 5
+    {"report_loss", 3, 4, MTC_MATH_FP32, 4, 20},          // phase 5
+    {"d_qkv", 1, 5, MTC_MATH_FP32, 8960, 6720},           // phase 6
+    {"d_qkv_weight", 0, 6, MTC_MATH_FP32, 8064, 4512},    // phase 7
+    {"update_qkv_bias", 0, 6, MTC_MATH_FP32, 720, 2880},  // phase 7
 };
 
 const MtcModel mtc_model = {

@@ -590,15 +590,15 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"a", 0, 0, 24, 192},           // phase 1
-    {"a_times_a", 1, 1, 144, 240},  // phase 2
-    {"s", 1, 2, 192, 288},          // phase 3
-    {"s_times_a", 2, 3, 144, 336},  // phase 4
-    {"y_to_d_y", 2, 4, 268, 260},   // phase 5
-    {"d_y_weight", 2, 5, 144, 312}, // phase 6
-    {"report_loss", 3, 5, 4, 20},   // phase 6
+    {"a", 0, 0, MTC_MATH_FP32, 24, 192},           // phase 1
+    {"a_times_a", 1, 1, MTC_MATH_FP32, 144, 240},  // phase 2
+    {"s", 1, 2, MTC_MATH_FP32, 192, 288},          // phase 3
+    {"s_times_a", 2, 3, MTC_MATH_FP32, 144, 336},  // phase 4
+    {"y_to_d_y", 2, 4, MTC_MATH_FP32, 268, 260},   // phase 5
+    {"d_y_weight", 2, 5, MTC_MATH_FP32, 144, 312}, // phase 6
+    {"report_loss", 3, 5, MTC_MATH_FP32, 4, 20},   // phase 6
 };
 
 const MtcModel mtc_model = {

@@ -765,20 +765,20 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"x", 2, 0, 1572864, 2680064},           // phase 1
-    {"tokens", 0, 0, 8192, 66560},           // phase 1
-    {"scores", 3, 1, 68157440, 4243712},     // phase 2
-    {"d_scores", 4, 2, 4284416, 4326400},    // phase 3
-    {"d_x", 3, 3, 68157440, 4768000},        // phase 4
-    {"to_d_table", 3, 3, 68157440, 4493312}, // phase 4
-    {"loss_part", 4, 3, 8704, 33792},        // phase 4
-    {"update_x", 2, 4, 528384, 2113536},     // phase 5
-    {"to_d_table_2", 3, 4, 66560, 282880},   // phase 5
-    {"gather_grad", 2, 4, 524288, 2146560},  // phase 5
-    {"report_loss", 4, 4, 256, 1028},        // phase 5
-    {"update_table", 2, 5, 12480, 66560},    // phase 6
+    {"x", 2, 0, MTC_MATH_FP32, 1572864, 2680064},           // phase 1
+    {"tokens", 0, 0, MTC_MATH_FP32, 8192, 66560},           // phase 1
+    {"scores", 3, 1, MTC_MATH_FP32, 68157440, 4243712},     // phase 2
+    {"d_scores", 4, 2, MTC_MATH_FP32, 4284416, 4326400},    // phase 3
+    {"d_x", 3, 3, MTC_MATH_FP32, 68157440, 4768000},        // phase 4
+    {"to_d_table", 3, 3, MTC_MATH_FP32, 68157440, 4493312}, // phase 4
+    {"loss_part", 4, 3, MTC_MATH_FP32, 8704, 33792},        // phase 4
+    {"update_x", 2, 4, MTC_MATH_FP32, 528384, 2113536},     // phase 5
+    {"to_d_table_2", 3, 4, MTC_MATH_FP32, 66560, 282880},   // phase 5
+    {"gather_grad", 2, 4, MTC_MATH_FP32, 524288, 2146560},  // phase 5
+    {"report_loss", 4, 4, MTC_MATH_FP32, 256, 1028},        // phase 5
+    {"update_table", 2, 5, MTC_MATH_FP32, 12480, 66560},    // phase 6
 };
 
 const MtcModel mtc_model = {

@@ -442,13 +442,13 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"x", 0, 0, 24, 96},              // phase 1
-    {"h_to_d_h_pre", 1, 1, 456, 456}, // phase 2
-    {"d_z_weight", 2, 2, 64, 176},    // phase 3
-    {"d_h_weight", 1, 2, 192, 384},   // phase 3
-    {"report_loss", 3, 2, 4, 20},     // phase 3
+    {"x", 0, 0, MTC_MATH_FP32, 24, 96},              // phase 1
+    {"h_to_d_h_pre", 1, 1, MTC_MATH_FP32, 456, 456}, // phase 2
+    {"d_z_weight", 2, 2, MTC_MATH_FP32, 64, 176},    // phase 3
+    {"d_h_weight", 1, 2, MTC_MATH_FP32, 192, 384},   // phase 3
+    {"report_loss", 3, 2, MTC_MATH_FP32, 4, 20},     // phase 3
 };
 
 const MtcModel mtc_model = {

@@ -478,13 +478,13 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"to_b", 0, 0, 24, 144},       // phase 1
-    {"to_b_2", 0, 0, 24, 144},     // phase 1
-    {"b_to_d_y", 0, 1, 236, 368},  // phase 2
-    {"d_y_weight", 1, 2, 72, 192}, // phase 3
-    {"report_loss", 2, 2, 4, 20},  // phase 3
+    {"to_b", 0, 0, MTC_MATH_FP32, 24, 144},       // phase 1
+    {"to_b_2", 0, 0, MTC_MATH_FP32, 24, 144},     // phase 1
+    {"b_to_d_y", 0, 1, MTC_MATH_FP32, 236, 368},  // phase 2
+    {"d_y_weight", 1, 2, MTC_MATH_FP32, 72, 192}, // phase 3
+    {"report_loss", 2, 2, MTC_MATH_FP32, 4, 20},  // phase 3
 };
 
 const MtcModel mtc_model = {

@@ -395,12 +395,12 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"h_to_d_h_pre", 0, 0, 248, 276},  // phase 1
-    {"d_y_hat_weight", 1, 1, 32, 120}, // phase 2
-    {"d_h_weight", 0, 1, 64, 192},     // phase 2
-    {"report_loss", 2, 1, 4, 20},      // phase 2
+    {"h_to_d_h_pre", 0, 0, MTC_MATH_FP32, 248, 276},  // phase 1
+    {"d_y_hat_weight", 1, 1, MTC_MATH_FP32, 32, 120}, // phase 2
+    {"d_h_weight", 0, 1, MTC_MATH_FP32, 64, 192},     // phase 2
+    {"report_loss", 2, 1, MTC_MATH_FP32, 4, 20},      // phase 2
 };
 
 const MtcModel mtc_model = {

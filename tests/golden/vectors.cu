@@ -403,18 +403,18 @@ static __device__ void d_scale(const Tensors &t, int tile, char *shared, Gate &g
 }
 
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
-constexpr int d_seen_bias_partial_tiles = divide_up(BATCH * Y, Column<4, 16>::rows);
-constexpr int d_seen_bias_partial_shared_bytes = team_shared<Column<4, 16>>(0);
+constexpr int d_seen_bias_partial_tiles = divide_up(BATCH * Y, Column<8, 32>::rows);
+constexpr int d_seen_bias_partial_shared_bytes = team_shared<Column<8, 32>>(0);
 static __device__ void d_seen_bias_partial(const Tensors &t, int tile, char *shared, Gate &gate) {
-    Column<4, 16> team(shared);
-    int i = tile * Column<4, 16>::rows + team.row;
+    Column<8, 32> team(shared);
+    int i = tile * Column<8, 32>::rows + team.row;
     gate();
 
     // d_seen.bias.partial[i, j] = sum over k of d_seen_pre[i, k / X_COLUMNS, k % X_COLUMNS, j]
-    auto partial = fill_pack<4, float>(0);
+    auto partial = fill_pack<8, float>(0);
     for (int j = team.first; j < X_ROWS * X_COLUMNS; j += team.stride) {
-        Pack<bfloat16, 4> d_seen_pre = load_pack<4>(t.d_seen_pre + i / Y * X_ROWS * X_COLUMNS * Y + j * Y + i % Y);
-        for (int v = 0; v < 4; v++)
+        Pack<bfloat16, 8> d_seen_pre = load_pack<8>(t.d_seen_pre + i / Y * X_ROWS * X_COLUMNS * Y + j * Y + i % Y);
+        for (int v = 0; v < 8; v++)
             partial[v] += to_float(d_seen_pre[v]);
     }
     partial = team_sum(team, partial);
@@ -889,23 +889,23 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"x_bf16_reshape", 0, 0, 16777216, 100663296},        // phase 1
-    {"seen_weight_bf16", 0, 0, 4096, 24576},              // phase 1
-    {"seen", 0, 1, 2147483648, 67117312},                 // phase 2
-    {"pool", 2, 2, 71303168, 54525952},                   // phase 3
-    {"z", 3, 3, 8912896, 34341120},                       // phase 4
-    {"d_scale_partial", 3, 4, 4194304, 16842752},         // phase 5
-    {"loss_part", 4, 4, 67584, 266240},                   // phase 5
-    {"d_seen_to_d_seen_pre", 2, 4, 301989888, 71565312},  // phase 5
-    {"d_scale", 3, 5, 16384, 65792},                      // phase 6
-    {"d_seen_bias_partial", 0, 5, 16777216, 33816576},    // phase 6
-    {"d_seen_weight_slices", 0, 5, 2147483648, 69206016}, // phase 6
-    {"report_loss", 4, 5, 1024, 4100},                    // phase 6
-    {"update_seen_bias", 0, 6, 65664, 262656},            // phase 7
-    {"update_seen_weight", 0, 6, 532480, 2129920},        // phase 7
-    {"update_scale", 5, 6, 128, 768},                     // phase 7
+    {"x_bf16_reshape", 0, 0, MTC_MATH_FP32, 16777216, 100663296},
+    {"seen_weight_bf16", 0, 0, MTC_MATH_FP32, 4096, 24576},
+    {"seen", 0, 1, MTC_MATH_BF16, 2147483648, 67117312},
+    {"pool", 2, 2, MTC_MATH_FP32, 71303168, 54525952},
+    {"z", 3, 3, MTC_MATH_FP32, 8912896, 34341120},
+    {"d_scale_partial", 3, 4, MTC_MATH_FP32, 4194304, 16842752},
+    {"loss_part", 4, 4, MTC_MATH_FP32, 67584, 266240},
+    {"d_seen_to_d_seen_pre", 2, 4, MTC_MATH_FP32, 301989888, 71565312},
+    {"d_scale", 3, 5, MTC_MATH_FP32, 16384, 65792},
+    {"d_seen_bias_partial", 0, 5, MTC_MATH_FP32, 16777216, 33816576},
+    {"d_seen_weight_slices", 0, 5, MTC_MATH_BF16, 2147483648, 69206016},
+    {"report_loss", 4, 5, MTC_MATH_FP32, 1024, 4100},
+    {"update_seen_bias", 0, 6, MTC_MATH_FP32, 65664, 262656},
+    {"update_seen_weight", 0, 6, MTC_MATH_FP32, 532480, 2129920},
+    {"update_scale", 5, 6, MTC_MATH_FP32, 128, 768},
 };
 
 const MtcModel mtc_model = {

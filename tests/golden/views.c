@@ -380,12 +380,12 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, arithmetic, bytes if every buffer is touched once
+// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
 static const MtcKernel kernel_table[] = {
-    {"y_to_d_y", 0, 0, 316, 284},   // phase 1
-    {"to_y", 0, 0, 32, 224},        // phase 1
-    {"d_y_weight", 0, 1, 192, 392}, // phase 2
-    {"report_loss", 1, 1, 4, 20},   // phase 2
+    {"y_to_d_y", 0, 0, MTC_MATH_FP32, 316, 284},   // phase 1
+    {"to_y", 0, 0, MTC_MATH_FP32, 32, 224},        // phase 1
+    {"d_y_weight", 0, 1, MTC_MATH_FP32, 192, 392}, // phase 2
+    {"report_loss", 1, 1, MTC_MATH_FP32, 4, 20},   // phase 2
 };
 
 const MtcModel mtc_model = {

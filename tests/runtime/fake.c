@@ -81,6 +81,13 @@ static const MtcStatement statements[] = {
     {NULL, 14, "optimizer = sgd(lr)"},
 };
 
+/* For `profile`: what a step of a larger model might have; run_kernel does nothing. */
+static const MtcKernel kernels[] = {
+    {"x", 0, 0, MTC_MATH_FP32, 4e8, 2.4e8},         {"h_0_logits", 0, 0, MTC_MATH_BF16, 5e10, 1e8},
+    {"h_1_logits", 0, 0, MTC_MATH_BF16, 5e10, 1e8}, {"h_2_logits", 0, 0, MTC_MATH_FP32, 5e10, 1e8},
+    {"d_logits", 1, 1, MTC_MATH_TF32, 2e10, 1.2e8}, {"update_weight", 2, 2, MTC_MATH_FP32, 1e3, 1e4},
+};
+
 static void forward(const MtcRun *run, const int *order, int64_t first, int64_t rows, double *report) {
     Arena *a = (Arena *)(void *)run->arena;
     report[0] = report[1] = 0;
@@ -165,6 +172,16 @@ static const char *eval(const MtcRun *run, int64_t first, int64_t rows, int64_t 
     return NULL;
 }
 
+int fake_kernel;       /* that ran last */
+int64_t fake_launches; /* of it, in that run */
+
+static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
+    (void)run;
+    fake_kernel = kernel;
+    fake_launches = times;
+    return NULL;
+}
+
 static const char *prepare(const MtcRun *run) {
     (void)run;
     return NULL;
@@ -198,6 +215,7 @@ const MtcModel mtc_model = {
     .knobs = 3,
     .fixed = 1,
     .reports = 2,
+    .kernels = sizeof kernels / sizeof *kernels,
     .tensor = tensors,
     .field = fields,
     .origin = origins,
@@ -206,6 +224,7 @@ const MtcModel mtc_model = {
     .fixed_param = fixed,
     .report = reports,
     .report_rises = rises,
+    .kernel = kernels,
     .prediction_offset = offsetof(Arena, probability),
     .prediction_rank = 1,
     .prediction_dim = {CLASSES},
@@ -215,6 +234,7 @@ const MtcModel mtc_model = {
     .train = train,
     .train_until = train_until,
     .eval = eval,
+    .run_kernel = run_kernel,
     .prepare = prepare,
     .release = release,
 };

@@ -1,0 +1,54 @@
+/* By NVIDIA's white papers of each architecture and the data sheets of cards: what those give for a whole card, divided by its
+ * multiprocessors and the clock that they name for it. */
+#include "rates.h"
+
+#include <string.h>
+
+typedef struct Architecture {
+    int major, minor;
+    double operations[MTC_MATHS]; /* fp32, tf32, bf16 */
+} Architecture;
+
+static const Architecture architectures[] = {
+    {7, 0, {128, 0, 0}},        /* V100 */
+    {7, 5, {128, 0, 0}},        /* T4, RTX 20: their tensor cores have neither type */
+    {8, 0, {128, 1024, 2048}},  /* A100 */
+    {8, 6, {256, 512, 1024}},   /* A10, A40, RTX A6000, RTX 30 */
+    {8, 7, {256, 0, 0}},        /* Orin */
+    {8, 9, {256, 512, 1024}},   /* L4, L40S, RTX 6000 Ada, RTX 40 */
+    {9, 0, {256, 2048, 4096}},  /* H100, H200 */
+    {10, 0, {256, 4096, 8192}}, /* B200 */
+    {10, 3, {256, 0, 0}},       /* B300 */
+    {12, 0, {256, 512, 1024}},  /* RTX PRO 6000, RTX 50 */
+    {12, 1, {256, 0, 0}},       /* GB10 */
+};
+
+/* Cards that are sold with a part of what their tensor cores could do. */
+typedef struct Limited {
+    const char *name; /* or what it begins with, up to a space */
+    double part;      /* 0: the data sheet's number is no plain part of the others' */
+} Limited;
+
+static const Limited limited[] = {
+    {"NVIDIA GeForce", 0.5}, {"NVIDIA A10G", 0.5}, {"NVIDIA L40", 0.5}, {"NVIDIA H20", 0}};
+
+static double share_sold(const char *name) {
+    for (size_t i = 0; i < sizeof limited / sizeof *limited; i++) {
+        size_t length = strlen(limited[i].name);
+        if (strncmp(name, limited[i].name, length) == 0 && (name[length] == '\0' || name[length] == ' '))
+            return limited[i].part;
+    }
+    return 1;
+}
+
+double mtc_operations_per_cycle(int major, int minor, const char *name, MtcMath math) {
+    for (size_t i = 0; i < sizeof architectures / sizeof *architectures; i++)
+        if (architectures[i].major == major && architectures[i].minor == minor)
+            return architectures[i].operations[math] * (math == MTC_MATH_FP32 ? 1 : share_sold(name));
+    return 0;
+}
+
+const char *mtc_math_name(MtcMath math) {
+    static const char *const names[MTC_MATHS] = {"fp32", "tf32", "bf16"};
+    return names[math];
+}
