@@ -31,6 +31,7 @@ from random_port import permutation, shuffle_key  # noqa: E402
 CHAR = {"layers": 2, "heads": 4, "width": 64, "context": 128, "vocab": 65}
 GPT2 = {"layers": 12, "heads": 12, "width": 768, "context": 1024, "vocab": 50257}
 EXAMPLES = {"char": 64, "gpt2": 32}
+HEATING_STEPS = 45  # of gpt2, about as long as mtc's own runs: a card at its power limit slows down in the first seconds
 
 
 class Matrix(nn.Module):
@@ -284,7 +285,7 @@ def main():
     for precision in precisions if "char" in work else ():
         measure_char(precision, args.repeats)
     if "gpt2" in work:
-        measure_gpt2("bf16", args.examples, min(args.repeats, 15))
+        measure_gpt2("bf16", args.examples, max(args.repeats, HEATING_STEPS))
 
 
 if __name__ == "__main__":

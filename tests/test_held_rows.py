@@ -65,15 +65,18 @@ def test_long_rows_are_held_where_they_fit(classes, precision, types, mtc, tmp_p
     assert set(held(source(mtc, tmp_path, model(classes, precision)))) == types
 
 
-def test_stages_read_the_row_only_where_it_is_held(mtc, tmp_path):
-    text = source(mtc, tmp_path, model(49152, "bf16"))
+@pytest.mark.parametrize("classes, precision, type, pack", [(24576, "fp32", "float", 4), (49152, "bf16", "bfloat16", 8)])
+def test_stages_read_the_row_only_where_it_is_held(classes, precision, type, pack, mtc, tmp_path):
+    """In packs of 16 bytes, but for rows that become floats as they are stored."""
+    text = source(mtc, tmp_path, model(classes, precision))
     kernels = re.findall(r"^static __device__ void \w+\(.*?^}", text, re.M | re.S)
     holding = [kernel for kernel in kernels if "hold_row<" in kernel]
     assert holding
+    assert sum(f"load_pack<{pack}>(" in kernel for kernel in holding) >= 1
     for kernel in holding:
-        row, tensor = re.search(r"const bfloat16 \*(\w+)\) {", kernel)[1], re.search(r"hold_row<\w+>\(t\.(\w+)", kernel)[1]
-        assert len(re.findall(rf"load_pack<4>\({row} \+ j\)", kernel)) >= 2
-        assert not re.search(rf"(load_pack<4>\(|= |\()t\.{tensor}\b(?! \+ i \* \w+, shared)", kernel)
+        row, tensor = re.search(rf"const {type} \*(\w+)\) {{", kernel)[1], re.search(r"hold_row<\w+>\(t\.(\w+)", kernel)[1]
+        assert len(re.findall(rf"load_pack<[48]>\({row} \+ j\)", kernel)) >= 2
+        assert not re.search(rf"(load_pack<[48]>\(|= |\()t\.{tensor}\b(?! \+ i \* \w+, shared)", kernel)
 
 
 def test_launches_ask_for_room(mtc, tmp_path):

@@ -192,3 +192,91 @@ def test_long_columns(compile_model):
         moved.append(program.get("qkv.bias", (1536,)) - start)
         program.close()
     np.testing.assert_allclose(moved[1], moved[0], atol=2e-2 * np.abs(moved[0]).max())
+
+
+# ---- roundings, comparisons and folds of lanes ----
+
+ACTIVATION = """data {{
+  train = npy("x", "y")
+  x : f32[64, 256]
+  y : f32[64, 256]
+}}
+
+model {{
+  h = {function}(linear(x, 256))
+  z = linear(h, 256)
+}}
+
+train {{
+  loss      = mse(z, y)
+  optimizer = sgd(0.05)
+  precision = bf16
+  batch     = 64
+}}
+"""
+
+
+def emitted(mtc, tmp_path, text, stage="cu"):
+    path = tmp_path / "m.mt"
+    path.write_text(text)
+    done = mtc(f"--emit={stage}", path, *(["--schedule", "graph"] if stage == "cu" else []))
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_packs_are_rounded_as_they_are_stored(mtc, tmp_path):
+    """Pairs at a time: the lanes compute floats. What is read again as a float is one instruction, without the 16 bits."""
+    text = emitted(mtc, tmp_path, ACTIVATION.format(function="gelu"))
+    lanes = re.findall(r"for \(int v = 0; v < 8; v\+\+\).*?\n        [^ ]", text, re.S)
+    assert len(lanes) > 3 and not any("to_bf16(" in loop for loop in lanes)
+    assert re.search(r"store_pack\(t\.\w+ \+ i \* \w+ \+ j, to_bf16\(\w+\)\);", text)
+    again = re.search(r"float (\w+) = round_bf16\(sum\[v\] \+ ahead", text)[1]
+    assert re.search(rf"\[v\] = {again};", text) and "to_float(to_bf16(" not in text
+
+
+def test_a_pack_that_is_there_is_not_copied(mtc, tmp_path):
+    """Weights as bf16: what was loaded is stored."""
+    text = emitted(mtc, tmp_path, ACTIVATION.format(function="relu").replace("256", "2048"))
+    assert re.search(r"Pack<float, 4> (\w+) = load_pack<4>\(t\.\1 \+ i\);\n    store_pack\(t\.\w+ \+ i, to_bf16\(\1\)\);", text)
+
+
+CHOICES = """data {{
+  train = npy("x", "label")
+  x     : f32[256, 32]
+  label : class[2048][256]
+}}
+
+model {{
+  scores = linear(x, 2048)
+}}
+
+train {{
+  loss      = {loss}
+  optimizer = sgd(0.05)
+  batch     = 16
+}}
+"""
+
+
+def test_lanes_compare_and_fold_what_they_choose(mtc, tmp_path):
+    """One subtraction for a pack's comparisons, and a fold under a condition, where it would be of 0 otherwise."""
+    text = emitted(mtc, tmp_path, CHOICES.format(loss="cross_entropy(scores, label)"))
+    folds = re.findall(r"if \(label - j == v\)\n +target_score \+= scores_sub;", text)
+    assert len(folds) == 2 and "(float)(label" not in text and "== j + v" not in text
+
+
+def test_what_is_chosen_for_others_too_is_folded_as_it_is(mtc, tmp_path):
+    text = CHOICES.format(loss="cross_entropy(scores, label)").replace("32]", "2048]")
+    text = text.replace("linear(x", "linear(layer_norm(where(x > 0.5, x, 0))")
+    assert " += x[v] > 0.5f ? x[v] : 0.0f;" in emitted(mtc, tmp_path, text)
+
+
+def test_conditions_choose_instead_of_multiplying(mtc, tmp_path):
+    """In the simplified graph no number that was a condition is a factor; before, in the text's own, it is."""
+    model = CHOICES.format(loss="cross_entropy((scores > 0.25) * exp(scores) + scores * (scores < 0.5) * 3, label)")
+    factor = re.compile(r"(%\d+) = cast\((%\d+)\)")
+    for stage, multiplies in (("graph", True), ("simple", False)):
+        text = emitted(mtc, tmp_path, model, stage)
+        casts = {name for name, _ in factor.findall(text)}
+        products = re.findall(r"mul\((%\d+), (%\d+)\)", text)
+        assert any(casts & set(pair) for pair in products) == multiplies, stage

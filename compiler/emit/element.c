@@ -98,6 +98,12 @@ bool is_loaded(const Kernel *kernel, const Node *n) {
     return false;
 }
 
+/* What meets rounded numbers need not be more exact than those. */
+static const char *template_of(const Emitter *e, const OpDef *op) {
+    bool rounded = e->module->precision != PRECISION_FP32 && !e->mathematics;
+    return op->near && e->target->near && rounded ? op->near : op->c;
+}
+
 const char *template_at(Emitter *e, const Node *n, const Index *at, const Lanes *lanes) {
     enum { FIRST = MAX_INPUTS };
     Arena *arena = e->arena;
@@ -105,7 +111,7 @@ const char *template_at(Emitter *e, const Node *n, const Index *at, const Lanes 
     Text pattern = TEXT(arena);
     Shape shape = sizes_shape(e->sizes, n);
     int count = FIRST;
-    for (const char *c = n->op->c; *c; c++) {
+    for (const char *c = template_of(e, n->op); *c; c++) {
         if (c[0] != '$' || (c[1] >= '0' && c[1] <= '9')) {
             text_putc(&pattern, *c);
             continue;

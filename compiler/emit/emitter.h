@@ -51,6 +51,7 @@ typedef struct Target {
     const char *real;   /* the type of an f32 */
     const char *header; /* "cuda/%s.cuh": the file with a function of the library */
     const char *null;   /* a null pointer */
+    bool near;          /* the library has functions that are near enough where products are rounded: OpDef.near */
     const char *stored_condition; /* "truth($0)": how one is read; NULL: as it lies */
 
     /* How a program runs, for who reads it. */

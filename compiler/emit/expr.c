@@ -47,9 +47,17 @@ void body_know_vector(Body *body, const Node *n, const char *text, unsigned inne
 
 static Term *term_of(Body *body, const Node *n, const Index *at, const char *guard);
 
+/* The kernel computes the value at the index; it has it from nowhere. */
+static bool is_computed(const Body *body, const Node *n, const Index *at) {
+    return !is_loaded(body->kernel, n) && !find_known(body, n, index_key(body->e->arena, at));
+}
+
+/* In vector code, what is rounded to a narrower type and back does not pass through that. */
 static void describe_map(Body *body, Term *term, const Index *at) {
-    const Node *n = term->node;
-    term->pattern = template_at(body->e, n, at, &body->lane);
+    const Node *n = term->node, *narrow = n->op->flags & OP_WIDENS ? n->in[0] : NULL;
+    bool rounds = narrow && narrow->op->rounds && body->lane.count && is_computed(body, narrow, at);
+    term->pattern = rounds ? narrow->op->rounds : template_at(body->e, n, at, &body->lane);
+    n = rounds ? narrow : n;
     term->operands = n->inputs;
     for (int k = 0; k < n->inputs; k++)
         term->operand[k] = term_of(body, n->in[k], at, term->guard);
@@ -287,8 +295,8 @@ static bool is_invariant(const Body *body, const Term *term, const char *text) {
     return term->uniform || (term->loaded && may_load_around(body));
 }
 
-static const char *pack_type(const Body *body, const Node *n, int lanes) {
-    return arena_printf(body->e->arena, "Pack<%s, %d>", c_type(body->e, n->type.dtype), lanes);
+static const char *pack_type(const Body *body, DType dtype, int lanes) {
+    return arena_printf(body->e->arena, "Pack<%s, %d>", c_type(body->e, dtype), lanes);
 }
 
 static const char *guarded_local(const Body *body, const Term *term, const char *text) {
@@ -297,7 +305,7 @@ static const char *guarded_local(const Body *body, const Term *term, const char 
     if (!term->pack)
         return guarded(body->e, term->guard, text, 0, term->node->type.dtype);
     return arena_printf(body->e->arena, "%s ? %s : %s{}", parenthesised(body->e->arena, term->guard, PREC_OR), text,
-                        pack_type(body, term->node, body->lane.count));
+                        pack_type(body, term->node->type.dtype, body->lane.count));
 }
 
 static const char *keep(Body *body, Term *term, const char *text) {
@@ -313,7 +321,7 @@ static const char *keep(Body *body, Term *term, const char *text) {
     out->at = term->node->src;
     const char *type = c_type(body->e, term->node->type.dtype), *name = term->local;
     if (term->pack) {
-        type = pack_type(body, term->node, body->lane.count);
+        type = pack_type(body, term->node->type.dtype, body->lane.count);
         term->local = arena_printf(body->e->arena, "%s[v]", name);
     }
     write_line(out, "%s %s = %s;", type, name, text);
@@ -343,6 +351,20 @@ static bool stands_alone(const Body *body, const Term *user, const Term *operand
     return strlen(text) > LONGEST_OPERAND || (operand->uniform && !user->uniform && operand->costly);
 }
 
+/* "window - j == v" for "window == j + v", of whole numbers: what the lanes have in common is computed once. */
+static const char *compared(Body *body, const Term *term, const char *const *operands) {
+    Arena *arena = body->e->arena;
+    bool compares = term->node->op->prec == PREC_EQUAL && term->node->in[0]->type.dtype == DT_I32;
+    for (int k = 0; k < 2 && compares && body->lane.count; k++) {
+        const char *first = first_lane(arena, operands[k]), *other = operands[1 - k];
+        if (first && !differs_by_lane(body, other)) {
+            const char *difference = substitute(arena, "$0 - $1", (const char *[]){other, first}, 2);
+            return substitute(arena, term->pattern, (const char *[]){difference, "v"}, 2);
+        }
+    }
+    return substitute(arena, term->pattern, operands, term->operands);
+}
+
 static const char *text_of(Body *body, Term *term) {
     if (term->local)
         return term->local;
@@ -353,7 +375,7 @@ static const char *text_of(Body *body, Term *term) {
             operands[k] = keep(body, term->operand[k], operands[k]);
     }
     if (term->operands)
-        text = substitute(body->e->arena, text, operands, term->operands);
+        text = compared(body, term, operands);
     return worth_a_local(body, term, text) ? keep(body, term, text) : text;
 }
 
@@ -384,81 +406,138 @@ static const char *assignment(Arena *arena, const char *to, const char *value) {
                  : arena_printf(arena, "%s = %s;", to, value);
 }
 
-static const char *statement(Arena *arena, const Output *output, const char *value) {
-    if (output->fold)
-        return substitute(arena, output->fold, &value, 1);
-    return assignment(arena, output->to, value);
+/* An output with the terms and the texts of what it depends on. */
+typedef struct Effect {
+    const Output *output;
+    Term *term, *condition;  /* condition NULL: there is none */
+    const char *text, *test; /* test NULL */
+} Effect;
+typedef VEC(Effect) Effects;
+
+static const char *statement(Arena *arena, const Effect *effect) {
+    if (!effect->output->fold)
+        return assignment(arena, effect->output->to, effect->text);
+    const char *fold = substitute(arena, effect->output->fold, &effect->text, 1);
+    return effect->test ? arena_printf(arena, "if (%s)\n    %s", effect->test, fold) : fold;
 }
 
 /* One statement carries out both this output and the one before. */
-static bool joins(const Outputs *outputs, Term *const *terms, int k) {
-    return k > 0 && terms[k] == terms[k - 1] && !outputs->at[k].fold && !outputs->at[k - 1].fold;
+static bool joins(const Effects *effects, int k) {
+    const Effect *effect = &effects->at[k];
+    return k > 0 && effect->term == effect[-1].term && !effect->output->fold && !effect[-1].output->fold;
 }
 
-static void find_terms(Body *body, const Outputs *outputs, Term **terms) {
-    for (int k = 0; k < outputs->count; k++) {
-        terms[k] = term_of(body, outputs->at[k].node, &outputs->at[k].at, NULL);
-        if (joins(outputs, terms, k))
-            terms[k]->uses--;
+/* Where lanes read the rounded value, the pack is made of that: it rounds to itself, and a register less is in use. */
+static void take_rounded(const Body *body, Effect *effect) {
+    const PackStore *pack = effect->output->pack;
+    const char *key = index_key(body->e->arena, &effect->output->at);
+    for (int k = 0; pack && pack->rounded && k < body->terms.count; k++) {
+        Term *term = body->terms.at[k];
+        if (!(term->node->op->flags & OP_WIDENS) || term->node->in[0] != pack->rounded || strcmp(term->key, key) != 0)
+            continue;
+        effect->term->uses--;
+        effect->term = term;
+        term->uses++;
+        widen(body->e->arena, term, NULL);
+        return;
     }
-    for (int k = 0; k < outputs->count; k++)
-        for (int later = k + 1; later < outputs->count && outputs->at[k].written; later++)
-            if (terms[later] != terms[k])
-                mark_overwritten(terms[later], outputs->at[k].written);
+}
+
+static void find_terms(Body *body, const Outputs *outputs, Effects *effects) {
+    for (int k = 0; k < outputs->count; k++) {
+        const Output *output = &outputs->at[k];
+        Effect effect = {.output = output};
+        if (output->condition)
+            effect.condition = term_of(body, output->condition, &output->at, NULL);
+        effect.term = term_of(body, output->node, &output->at, NULL);
+        VEC_PUSH(body->e->arena, effects, effect);
+    }
+    for (int k = 0; k < effects->count; k++) {
+        take_rounded(body, &effects->at[k]);
+        if (joins(effects, k))
+            effects->at[k].term->uses--;
+    }
+    for (int k = 0; k < effects->count; k++)
+        for (int later = k + 1; later < effects->count && outputs->at[k].written; later++)
+            if (effects->at[later].term != effects->at[k].term)
+                mark_overwritten(effects->at[later].term, outputs->at[k].written);
+}
+
+static void find_texts(Body *body, Effects *effects) {
+    for (int k = 0; k < effects->count; k++) {
+        Effect *effect = &effects->at[k];
+        effect->test = effect->condition ? text_of(body, effect->condition) : NULL;
+        effect->text = text_of(body, effect->term);
+    }
+}
+
+/* "sum" for "sum[v]"; NULL: the text is something else. */
+static const char *whole_pack(Arena *arena, const char *text) {
+    size_t name = strcspn(text, "[ (.");
+    return strcmp(text + name, "[v]") == 0 ? arena_strndup(arena, text, name) : NULL;
+}
+
+/* A pack that is there already needs no statement: takes it out. */
+static void take_out_whole(Body *body, Effects *effects) {
+    int left = 0;
+    for (int k = 0; k < effects->count; k++) {
+        PackStore *pack = effects->at[k].output->pack;
+        const char *there = pack ? whole_pack(body->e->arena, effects->at[k].text) : NULL;
+        if (there)
+            *pack = (PackStore){pack->dtype, there, pack->to, false, pack->rounded};
+        else
+            effects->at[left++] = effects->at[k];
+    }
+    effects->count = left;
 }
 
 /* Outputs in a row of one value are one statement: a = b = value. */
 static void write_statements(Body *body, const Outputs *outputs) {
     Arena *arena = body->e->arena;
-    Term **terms = NEW_ARRAY(arena, Term *, outputs->count);
-    const char **texts = NEW_ARRAY(arena, const char *, outputs->count);
-    find_terms(body, outputs, terms);
-    for (int k = 0; k < outputs->count; k++)
-        texts[k] = text_of(body, terms[k]);
-    for (int k = outputs->count - 1; k > 0; k--)
-        if (joins(outputs, terms, k))
-            texts[k - 1] = arena_printf(arena, "%s = %s", outputs->at[k].to, texts[k]);
-    for (int k = 0; k < outputs->count; k++) {
-        if (joins(outputs, terms, k))
+    Effects effects = {0};
+    find_terms(body, outputs, &effects);
+    find_texts(body, &effects);
+    take_out_whole(body, &effects);
+    for (int k = effects.count - 1; k > 0; k--)
+        if (joins(&effects, k))
+            effects.at[k - 1].text = arena_printf(arena, "%s = %s", effects.at[k].output->to, effects.at[k].text);
+    for (int k = 0; k < effects.count; k++) {
+        if (joins(&effects, k))
             continue;
-        body->out->at = outputs->at[k].node->src;
-        write_line(body->out, "%s", statement(arena, &outputs->at[k], texts[k]));
+        body->out->at = effects.at[k].output->node->src;
+        write_line(body->out, "%s", statement(arena, &effects.at[k]));
     }
 }
 
-/* A pack, and where it goes. */
-typedef struct PackStore {
-    const Node *node;
-    const char *name, *to;
-    bool filled; /* by the lanes; else it is there already */
-} PackStore;
-typedef VEC(PackStore) PackStores;
-
-/* The pack that the value is the lanes' elements of; NULL: there is none. */
-static const char *known_pack(Body *lane, const Output *output) {
-    const Known *known = find_known(lane, output->node, index_key(lane->e->arena, &output->at));
-    size_t length = known ? strlen(known->text) : 0;
-    bool is_element = length > 3 && strcmp(known->text + length - 3, "[v]") == 0 && !strchr(known->text, '.');
-    return is_element ? arena_strndup(lane->e->arena, known->text, length - 3) : NULL;
+/* Rounded as a pack, in half the instructions: lanes compute what is rounded. */
+static bool is_rounded_whole(const Body *lane, const Output *output) {
+    return output->node->op->rounds && is_computed(lane, output->node, &output->at);
 }
 
 /* What becomes of an output in each lane: it goes to an element of a pack, where the lanes' places are neighbours. */
-static void add_lane_output(Body *lane, const Output *output, Outputs *of_lane, PackStores *stores) {
+static Output lane_output(Body *lane, const Output *output) {
     Arena *arena = lane->e->arena;
     Output result = *output;
-    if (!output->fold && is_pack(lane, output->to)) {
-        const char *there = known_pack(lane, output), *name = there;
-        if (!there)
-            name = names_claim(&lane->outer->names, local_name(arena, output->node));
-        VEC_PUSH(arena, stores, ((PackStore){output->node, name, element_address(arena, output->to), !there}));
-        if (there)
-            return;
-        result.to = arena_printf(arena, "%s[v]", name);
-        result.written = NULL; /* only behind the loop */
-    } else if (!output->fold) {
+    if (output->fold)
+        return result;
+    if (!is_pack(lane, output->to)) {
         result.to = in_lane(arena, &lane->lane, output->to);
+        return result;
     }
-    VEC_PUSH(arena, of_lane, result);
+    const Node *rounded = is_rounded_whole(lane, output) ? output->node : NULL;
+    const char *name = names_claim(&lane->outer->names, local_name(arena, output->node));
+    result.node = rounded ? rounded->in[0] : output->node;
+    result.to = arena_printf(arena, "%s[v]", name);
+    result.written = NULL; /* only behind the loop */
+    result.pack = NEW(arena, PackStore);
+    *result.pack = (PackStore){result.node->type.dtype, name, element_address(arena, output->to), true, rounded};
+    return result;
+}
+
+static void write_pack_store(Body *body, const PackStore *pack) {
+    const char *conversion = pack->rounded ? pack->rounded->op->c : "$0";
+    const char *value = substitute(body->e->arena, conversion, &pack->name, 1);
+    write_line(body->out, "store_pack(%s, %s);", pack->to, value);
 }
 
 static void write_vector(Body *body, const Outputs *outputs) {
@@ -470,17 +549,21 @@ static void write_vector(Body *body, const Outputs *outputs) {
     lane.reads = body->reads;
     lane.read_from = body->read_from;
     Outputs of_lane = {0};
-    PackStores stores = {0};
-    for (int k = 0; k < outputs->count; k++)
-        add_lane_output(&lane, &outputs->at[k], &of_lane, &stores);
+    VEC(PackStore *) packs = {0};
+    for (int k = 0; k < outputs->count; k++) {
+        Output output = lane_output(&lane, &outputs->at[k]);
+        VEC_PUSH(arena, &of_lane, output);
+        if (output.pack)
+            VEC_PUSH(arena, &packs, output.pack);
+    }
     write_statements(&lane, &of_lane);
-    for (int k = 0; k < stores.count; k++)
-        if (stores.at[k].filled)
-            write_line(body->out, "%s %s;", pack_type(body, stores.at[k].node, body->lanes), stores.at[k].name);
-    if (of_lane.count)
+    for (int k = 0; k < packs.count; k++)
+        if (packs.at[k]->filled)
+            write_line(body->out, "%s %s;", pack_type(body, packs.at[k]->dtype, body->lanes), packs.at[k]->name);
+    if (lines.lines.count)
         write_block(body->out, arena_printf(arena, "for (int v = 0; v < %d; v++)", body->lanes), &lines);
-    for (int k = 0; k < stores.count; k++)
-        write_line(body->out, "store_pack(%s, %s);", stores.at[k].to, stores.at[k].name);
+    for (int k = 0; k < packs.count; k++)
+        write_pack_store(body, packs.at[k]);
 }
 
 void body_write(Body *body, const Outputs *outputs) {

@@ -8,10 +8,10 @@
  * Vector code is a loop over the lanes, v counting them, between loads and stores of packs:
  *
  *     Pack<bfloat16, 8> y = load_pack<8>(t.y + i);
- *     Pack<bfloat16, 8> z;
+ *     Pack<float, 8> z;
  *     for (int v = 0; v < 8; v++)
- *         z[v] = to_bf16(relu(to_float(y[v])));
- *     store_pack(t.z + i, z);
+ *         z[v] = relu(to_float(y[v]));
+ *     store_pack(t.z + i, to_bf16(z));
  *
  * What is the same in all lanes is read before, what lies elsewhere for each lane is read in the loop, at i + v. */
 #ifndef MTC_EXPR_H
@@ -77,13 +77,23 @@ Body body_inside(Body *outer, Writer *out, const char *variable, const char *var
 void body_know(Body *body, const Node *n, const char *text);
 void body_know_vector(Body *body, const Node *n, const char *text, unsigned inner);
 
+/* Vector code: a pack, and where it goes. */
+typedef struct PackStore {
+    DType dtype;
+    const char *name, *to;
+    bool filled;         /* by the lanes; else it is there already */
+    const Node *rounded; /* to_bf16(name) is stored: the node of that; NULL: the pack is stored as it is */
+} PackStore;
+
 /* What becomes of the value of `node` at `at`. */
 typedef struct Output {
     const Node *node;
     Index at;
     const char *to;        /* it is assigned to this: "t.h[i * H + j]" */
     const char *fold;      /* or folded by this, with it for $0: "sum += $0;" */
+    const Node *condition; /* of a fold: under which it is folded at all; NULL: always */
     const Buffer *written; /* or NULL */
+    PackStore *pack;       /* that `to` is the lane's element of; NULL: of none */
 } Output;
 typedef VEC(Output) Outputs;
 

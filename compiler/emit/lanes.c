@@ -193,3 +193,10 @@ const char *lane_text(Arena *arena, const Lanes *lanes, const char *expression) 
     }
     return primary_in_lane(arena, lanes, expression);
 }
+
+const char *first_lane(Arena *arena, const char *in_lane) {
+    static const char lane[] = " + v";
+    size_t length = strlen(in_lane), end = sizeof lane - 1;
+    bool sum = length > end && strcmp(in_lane + length - end, lane) == 0 && precedence(in_lane) == PREC_SUM;
+    return sum ? arena_strndup(arena, in_lane, length - end) : NULL;
+}

@@ -21,4 +21,7 @@ LaneStep lane_step(const Lanes *lanes, const char *expression);
 /* The expression in lane v: "(i + v) * CHANNELS"; of one that all lanes have, as it is. */
 const char *lane_text(Arena *arena, const Lanes *lanes, const char *expression);
 
+/* "i" for "i + v", NULL for what is no such sum: the first lane's of an expression in lane v. */
+const char *first_lane(Arena *arena, const char *in_lane);
+
 #endif

@@ -219,6 +219,37 @@ static bool only_adds_up(const Stage *stage, const Writer *lines) {
     return n && strcmp(n->op->combine, "$0 + $1") == 0 && n->type.dtype == DT_F32 && is_one_statement(lines);
 }
 
+static bool contains(Node *const *nodes, int count, const Node *n) {
+    for (int k = 0; k < count; k++)
+        if (nodes[k] == n)
+            return true;
+    return false;
+}
+
+/* Nobody but the reduction reads the value. */
+static bool is_only_folded(const Kernel *kernel, const Node *value) {
+    int readers = 0;
+    for (int k = 0; k < kernel->nodes.count; k++)
+        for (int i = 0; i < kernel->nodes.at[k]->inputs; i++)
+            readers += kernel->nodes.at[k]->in[i] == value;
+    return readers == 1 && !contains(kernel->stores.at, kernel->stores.count, value) && !kernel_reads(kernel, value);
+}
+
+/* The reduction begins with the number, and goes on from it as if there had been nothing. */
+static bool is_neutral(const Node *reduction, const Node *n) {
+    double value;
+    return strcmp(reduction->op->identity, "0") == 0 && graph_constant_value(n, &value) && value == 0;
+}
+
+/* In vector code, "sum += c ? x : 0" is "if (c) sum += x": one instruction instead of two. */
+static Output fold_output(const Body *element, const Node *reduction, const Index *at, const char *fold) {
+    const Node *value = reduction->in[0];
+    bool chooses = value->op->prec == PREC_COND && is_neutral(reduction, value->in[2]);
+    if (element->lanes > 1 && chooses && is_only_folded(element->kernel, value))
+        return (Output){.node = value->in[1], .condition = value->in[0], .at = *at, .fold = fold};
+    return (Output){.node = value, .at = *at, .fold = fold};
+}
+
 static void write_elements(Body *row, const Stage *stage, const char *const *folds, const char *extent) {
     Arena *arena = row->e->arena;
     Writer lines = writer_like(row->out);
@@ -238,7 +269,7 @@ static void write_elements(Body *row, const Stage *stage, const char *const *fol
     for (int k = 0; k < stage->reduces.count; k++) {
         const Node *n = stage->reduces.at[k];
         const char *fold = fold_statement(arena, n, row_number(row, folds[k]));
-        VEC_PUSH(arena, &outputs, ((Output){.node = n->in[0], .at = at, .fold = fold}));
+        VEC_PUSH(arena, &outputs, fold_output(&element, n, &at, fold));
     }
     body_write(&element, &outputs);
     if (row->e->target->sum && only_adds_up(stage, &lines))
@@ -260,13 +291,6 @@ static void write_once(Body *row, const Stage *stage) {
         write_block(row->out, head, &lines);
     else
         write_all(row->out, &lines);
-}
-
-static bool contains(Node *const *nodes, int count, const Node *n) {
-    for (int k = 0; k < count; k++)
-        if (nodes[k] == n)
-            return true;
-    return false;
 }
 
 /* `n` is computed from a product of the stage that is not kept, or from one before it is. */

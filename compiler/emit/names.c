@@ -41,6 +41,8 @@ bool names_reserved(const char *name) {
         return true;
     for (int k = 0; k < op_count; k++)
         if ((op_table[k]->c && has_word(op_table[k]->c, name)) ||
+            (op_table[k]->near && has_word(op_table[k]->near, name)) ||
+            (op_table[k]->rounds && has_word(op_table[k]->rounds, name)) ||
             (op_table[k]->combine && has_word(op_table[k]->combine, name)) || is_called(op_table[k], name))
             return true;
     return false;

@@ -17,7 +17,8 @@ void output_store(Body *body, const Node *stored, const Index *at, Outputs *outp
     Emitter *e = body->e;
     const Buffer *buffer = plan_buffer(e->plan, stored);
     if (buffer)
-        VEC_PUSH(e->arena, outputs, ((Output){stored, *at, stored_element(e, stored, at), NULL, buffer}));
+        VEC_PUSH(e->arena, outputs,
+                 ((Output){.node = stored, .at = *at, .to = stored_element(e, stored, at), .written = buffer}));
     for (int k = 0; k < body->kernel->roots.count; k++) {
         const Node *root = body->kernel->roots.at[k];
         if (root->op->table != TABLE_REPORT || root->in[0] != stored)

@@ -367,6 +367,7 @@ const Target target_cuda = {
     .real = "float",
     .header = "cuda/%s.cuh",
     .null = "nullptr",
+    .near = true,
     .declare = declare,
     .signature = signature,
     .contract = write_product,

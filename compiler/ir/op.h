@@ -219,11 +219,14 @@ struct OpDef {
      *   $0 $1 $2  operands         $i0 $i1 ..  the element's index    $l  its position in memory order
      *   $v        attr.value       $n          attr.index             $t  the result's element type
      * Beside the C library they call only what the math headers of kernels_lib define for both targets: relu, sigmoid,
-     * softplus, sign; to_bf16(x), to_float(x); share(batch, row), uniform(batch, stream, position), knob(batch, row), step(batch), every(batch, n),
-     * steps_per_epoch(batch), total_steps(batch).
+     * softplus, sign; to_bf16(x), to_float(x); share(batch, row), uniform(batch, stream, position),
+     * knob(batch, row), step(batch), every(batch, n), steps_per_epoch(batch), total_steps(batch). `near` and `rounds` are for
+     * CUDA alone: near_exp, round_bf16.
      * An infix template groups to the left: operand 1 of equal strength is parenthesised, operand 0 is not. */
     const char *c;        /* MAP, INDEX, scalar LEAF: "$0 + $1", "exp($0)" */
     int prec;             /* binding strength of `c` */
+    const char *near;     /* MAP: what CUDA says for it where products are rounded, in fewer instructions; NULL: `c` */
+    const char *rounds;   /* MAP to a narrower type: that number in the operand's type, "round_bf16($0)"; else NULL */
     const char *combine;  /* REDUCE: combination of $0 and $1: "$0 + $1" */
     const char *identity; /* REDUCE: its neutral element, "0" or "-INFINITY" */
     void (*view)(Arena *arena, const Node *n, const char *const *index, IndexMap *map); /* VIEW */

@@ -27,11 +27,11 @@ FOLD(sigmoid, 1 / (1 + exp(-in[0])))
 FOLD(tanh, tanh(in[0]))
 FOLD(softplus, fmax(in[0], 0) + log1p(exp(-fabs(in[0]))))
 
-/*       name, gradient, flags, in C, meaning */
-FUNCTION(relu, grad_relu, OP_CHEAP, "relu($0)", "max(x, 0). The gradient at 0 is 0.");
-FUNCTION(sigmoid, grad_sigmoid, 0, "sigmoid($0)", "1 / (1 + exp(-x))");
-FUNCTION(tanh, grad_tanh, 0, "tanh($0)", "The hyperbolic tangent.");
-FUNCTION(softplus, grad_softplus, 0, "softplus($0)", "log(1 + exp(x)), without overflow.");
+/*       name, gradient, flags, in C, near it, meaning */
+FUNCTION(relu, grad_relu, OP_CHEAP, "relu($0)", NULL, "max(x, 0). The gradient at 0 is 0.");
+FUNCTION(sigmoid, grad_sigmoid, 0, "sigmoid($0)", NULL, "1 / (1 + exp(-x))");
+FUNCTION(tanh, grad_tanh, 0, "tanh($0)", NULL, "The hyperbolic tangent.");
+FUNCTION(softplus, grad_softplus, 0, "softplus($0)", NULL, "log(1 + exp(x)), without overflow.");
 
 /* ---- formulas ---- */
 

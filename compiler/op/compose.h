@@ -58,7 +58,7 @@ int last_axis(const Node *n);
     }
 
 /* Defines the operator of a function of one number, in the language `name(x)`; fold_name must precede. */
-#define FUNCTION(name_, grad_, flags_, c_, doc_)                                                                       \
+#define FUNCTION(name_, grad_, flags_, c_, near_, doc_)                                                                \
     const OpDef op_##name_ = {                                                                                         \
         .name = #name_,                                                                                                \
         .cls = OP_MAP,                                                                                                 \
@@ -70,6 +70,7 @@ int last_axis(const Node *n);
         .grad = grad_,                                                                                                 \
         .c = c_,                                                                                                       \
         .prec = PREC_PRIMARY,                                                                                          \
+        .near = near_,                                                                                                 \
         .fold = fold_##name_,                                                                                          \
         .signature = "x",                                                                                              \
     }

@@ -130,6 +130,7 @@ const OpDef op_to_bf16 = {
     .infer = infer_to_bf16,
     .c = "to_bf16($0)",
     .prec = PREC_PRIMARY,
+    .rounds = "round_bf16($0)",
 };
 
 const OpDef op_to_float = {

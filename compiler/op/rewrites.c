@@ -147,8 +147,18 @@ static Node *simplify_factor(Graph *g, Node *n, int factor) {
     return NULL;
 }
 
-/* ... and x * -y = -(x * y) */
+/* The condition that n is as a number, perhaps expanded; NULL: it is none. */
+static Node *as_condition(Graph *g, Node *n) {
+    Node *expanded = operand_of(n, &op_expand);
+    Node *condition = operand_of(expanded ? expanded : n, &op_cast);
+    if (!condition || condition->type.dtype != DT_BOOL)
+        return NULL;
+    return expanded ? expand_again(g, n, condition) : condition;
+}
+
+/* ... and x * -y = -(x * y);  x * (1 if c, else 0) = c ? x : 0, which is 0 where x is no number, too */
 Node *simplify_mul(Graph *g, Node *n) {
+    Node *condition;
     for (int k = 0; k < 2; k++) {
         Node *simple = simplify_factor(g, n, k), *positive;
         if (simple)
@@ -156,6 +166,9 @@ Node *simplify_mul(Graph *g, Node *n) {
         if ((positive = negated(g, n->in[k])))
             return op1(g, "neg", mul(g, positive, n->in[1 - k]));
     }
+    for (int k = 0; k < 2; k++)
+        if ((condition = as_condition(g, n->in[k])))
+            return masked(g, condition, n->in[1 - k]);
     return NULL;
 }
 

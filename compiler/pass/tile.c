@@ -280,18 +280,39 @@ static int64_t threads_of_row(const Kernel *kernel) {
     }
 }
 
-/* Neighbours in a row for one thread of its team: 16 bytes of floats, where there is work for many threads. */
+/* What lies along the axis is numbers of 16 bits, all that is loaded and all that is stored. */
+static bool are_halves(Node *const *nodes, int count, int64_t axis) {
+    for (int k = 0; k < count; k++) {
+        const Type *type = &nodes[k]->type;
+        if (type->rank > 0 && type->dim[type->rank - 1] == axis && type->dtype != DT_BF16)
+            return false;
+    }
+    return true;
+}
+
+/* Each thread of the team has some, and there are many threads. */
+static bool has_work(const Kernel *kernel, const Stage *stage, int lanes, const Machine *machine) {
+    const Type *domain = &stage->domain;
+    int64_t elements = type_elements(domain), threads = threads_of_row(kernel);
+    return elements / lanes >= threads_wanted(machine) && elements / kernel->rows >= lanes * threads &&
+           domain->dim[domain->rank - 1] % lanes == 0;
+}
+
+/* Neighbours in a row for one thread of its team: 16 bytes, where there is work for many threads. */
 static int stage_lanes(const Kernel *kernel, const Stage *stage, const Machine *machine) {
-    enum { TAKEN = 4 };
+    enum { FLOATS = 4, HALVES = 8 };
     const Type *domain = &stage->domain;
     bool shared = kernel->team == TEAM_WARP || kernel->team == TEAM_HALF || kernel->team == TEAM_BLOCK;
     bool along_fast = domain->rank > 0 && stage->inner >> (domain->rank - 1) & 1;
     if (!machine->blocks || machine->form != FORM_GRID || !shared || !along_fast || stage->contractions.count ||
         stage->vectors.count)
         return 1;
-    int64_t elements = type_elements(domain), threads = threads_of_row(kernel);
-    bool enough = elements / TAKEN >= threads_wanted(machine) && elements / kernel->rows >= TAKEN * threads;
-    return enough && domain->dim[domain->rank - 1] % TAKEN == 0 ? TAKEN : 1;
+    int64_t axis = domain->dim[domain->rank - 1];
+    bool halves = are_halves(kernel->loads.at, kernel->loads.count, axis) &&
+                  are_halves(kernel->stores.at, kernel->stores.count, axis);
+    if (halves && has_work(kernel, stage, HALVES, machine))
+        return HALVES;
+    return has_work(kernel, stage, FLOATS, machine) ? FLOATS : 1;
 }
 
 /* Threads for a row that is a column: until there are enough, or no numbers for them. */

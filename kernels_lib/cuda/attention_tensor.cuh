@@ -43,18 +43,6 @@
 constexpr int OWN_ROWS = 128, WARP_ROWS = 16;
 constexpr float LOG2_E = 1.44269504088896341f, LN_2 = 0.69314718055994531f;
 
-static inline __device__ float exp2_approximate(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-
-static inline __device__ unsigned to_bf16_pair(float low, float high) {
-    unsigned pair;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
-    return pair;
-}
-
 /* ---- blocks of rows in shared memory ---- */
 
 /* ROWS positions of a head: panels of 64 numbers of each (tensor_panel.cuh). A head whose size is no multiple of 16 ends in

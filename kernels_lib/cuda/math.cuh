@@ -14,32 +14,55 @@ static inline __device__ float to_float(bfloat16 x) {
     return result;
 }
 
-/* To the nearest; of two as near, to the even one. */
-static inline __device__ bfloat16 to_bf16(float x) {
-    bfloat16 result;
-#if __CUDA_ARCH__ >= 800
-    unsigned upper; // the conversion of a pair is an instruction of the adders, that of one number a slow one
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(upper) : "f"(x), "f"(0.0f));
-    result.bits = (unsigned short)(upper >> 16);
-#else
+/* The bits of the nearest bf16 number, of two the even one, are the upper half of the word; the lower half is a remainder. */
+static inline __device__ unsigned upper_bf16(float x) {
     unsigned bits = __float_as_uint(x);
-    unsigned rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    result.bits = (unsigned short)(x == x ? rounded : 0x7fff);
+    return x == x ? bits + 0x7fff + (bits >> 16 & 1) : 0x7fffffff;
+}
+
+/* Two numbers to the nearest, of two the even one, in the halves of a word: an instruction of the adders. That of one number
+ * is a slow one. */
+static inline __device__ unsigned to_bf16_pair(float low, float high) {
+#if __CUDA_ARCH__ >= 800
+    unsigned pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+#else
+    return (upper_bf16(high) & 0xffff0000) | upper_bf16(low) >> 16;
 #endif
-    return result;
+}
+
+static inline __device__ bfloat16 to_bf16(float x) {
+    return {(unsigned short)(to_bf16_pair(0, x) >> 16)};
+}
+
+/* The nearest bf16 number as a float. */
+static inline __device__ float round_bf16(float x) {
+    return __uint_as_float(to_bf16_pair(0, x));
 }
 
 static inline __device__ float relu(float x) {
     return x < 0 ? 0 : x;
 }
 
+/* 2^x in one instruction: within 2^-22 of the value; 0 where that is below 2^-126. */
+static inline __device__ float exp2_approximate(float x) {
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+    return result;
+}
+
+/* exp(x) in two instructions: within 2^-22 + 1.25 |x| 2^-24 of the value; 0 where that is below 2^-126. */
+static inline __device__ float near_exp(float x) {
+    constexpr float log2_e = 1.44269504f;
+    return exp2_approximate(log2_e * x);
+}
+
 /* 1 / (1 + exp(-x)), by the instructions for 2^x and 1 / x, without the branch of a division: within 2e-7, of small values
  * within (4 + 2 |x|) units in the last place. */
 static inline __device__ float sigmoid(float x) {
-    constexpr float log2_e = 1.44269504f;
-    float power, result;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(power) : "f"(-log2_e * x));
-    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(1 + power));
+    float result;
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(1 + near_exp(-x)));
     return result;
 }
 

@@ -2,9 +2,10 @@
  * bytes: four floats, eight bf16 numbers.
  *
  *     Pack<bfloat16, 8> x = load_pack<8>(t.x + i);       i is a multiple of 8
+ *     Pack<float, 8> y;
  *     for (int v = 0; v < 8; v++)
- *         x[v] = to_bf16(relu(to_float(x[v])));
- *     store_pack(t.x + i, x);
+ *         y[v] = relu(to_float(x[v]));
+ *     store_pack(t.y + i, to_bf16(y));
  */
 #ifndef MTC_CUDA_PACK_CUH
 #define MTC_CUDA_PACK_CUH
@@ -42,6 +43,16 @@ template <int N, class T> __device__ Pack<T, N> fill_pack(T value) {
     for (int v = 0; v < N; v++)
         pack[v] = value;
     return pack;
+}
+
+/* Each number to the nearest, two with one instruction. */
+template <int N> __device__ Pack<bfloat16, N> to_bf16(const Pack<float, N> &pack) {
+    static_assert(N % 2 == 0, "pairs");
+    Pack<bfloat16, N> result;
+#pragma unroll
+    for (int v = 0; v < N; v += 2)
+        ((unsigned *)result.value)[v / 2] = to_bf16_pair(pack[v], pack[v + 1]);
+    return result;
 }
 
 /* From and to an address that is a multiple of the pack's size, or of 16 bytes. */

@@ -214,22 +214,23 @@ static __device__ void logits(const Tensors &t, const Batch &batch, int tile, ch
     logits_max = team_max(team, logits_max);
 
     // logits_sum[i] = sum over j of exp(logits[i, j] - logits_max[i])
-    // target_score[i] = sum over j of (label[i] == j) * (logits[i, j] - logits_max[i])
+    // target_score[i] = sum over j of (label[i] == j ? logits[i, j] - logits_max[i] : 0)
     float logits_sum = 0;
     float target_score = 0;
     int label = t.label[example];
     for (int j = team.first; j < LOGITS; j += team.stride) {
         float logits_sub = logits[j] - logits_max;
         logits_sum += exp(logits_sub);
-        target_score += (float)(label == j) * logits_sub;
+        target_score += label == j ? logits_sub : 0.0f;
     }
     logits_sum = team_sum(team, logits_sum);
     target_score = team_sum(team, target_score);
 
-    // d_logits[i, j] = share(i) / logits_sum[i] * exp(logits[i, j] - logits_max[i]) - share(i) * (label[i] == j)
+    // d_logits[i, j] = share(i) / logits_sum[i] * exp(logits[i, j] - logits_max[i]) -
+    //         (label[i] == j ? share(i) : 0)
     for (int j = team.first; j < LOGITS; j += team.stride)
         d_logits[j] = t.d_logits[i * LOGITS + j] =
-            row_share / logits_sum * exp(logits[j] - logits_max) - row_share * (float)(label == j);
+            row_share / logits_sum * exp(logits[j] - logits_max) - (label == j ? row_share : 0.0f);
     team.sync();
 
     // loss_part[i] = (log(logits_sum[i]) - target_score[i]) * share(i)
@@ -559,14 +560,14 @@ static __device__ void eval_logits_to_prediction(const Tensors &t, const Batch &
     logits_max = team_max(team, logits_max);
 
     // logits_sum[i] = sum over j of exp(logits[i, j] - logits_max[i])
-    // target_score[i] = sum over j of (label[i] == j) * (logits[i, j] - logits_max[i])
+    // target_score[i] = sum over j of (label[i] == j ? logits[i, j] - logits_max[i] : 0)
     float logits_sum = 0;
     float target_score = 0;
     int label = t.label[example];
     for (int j = team.first; j < LOGITS; j += team.stride) {
         float logits_sub = logits[j] - logits_max;
         logits_sum += exp(logits_sub);
-        target_score += (float)(label == j) * logits_sub;
+        target_score += label == j ? logits_sub : 0.0f;
     }
     logits_sum = team_sum(team, logits_sum);
     target_score = team_sum(team, target_score);

@@ -98,14 +98,14 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
     y_max = team_max(team, y_max);
 
     // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-    // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+    // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
     float y_sum = 0;
     float target_score = 0;
     int label = t.label[example];
     for (int j = team.first; j < Y; j += team.stride) {
         float y_sub = y[j] - y_max;
         y_sum += exp(y_sub);
-        target_score += (float)(label == j) * y_sub;
+        target_score += label == j ? y_sub : 0.0f;
     }
     y_sum = team_sum(team, y_sum);
     target_score = team_sum(team, target_score);
@@ -114,9 +114,9 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
     if (leads(team))
         t.loss_part[i] = (log(y_sum) - target_score) * row_share;
 
-    // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
+    // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - (label[i] == j ? share(i) : 0)
     for (int j = team.first; j < Y; j += team.stride)
-        t.d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - row_share * (float)(label == j);
+        t.d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - (label == j ? row_share : 0.0f);
 }
 
 // y = linear(dropout(relu(x), 0.25), 3)                                                            dropout.mt:9
@@ -281,14 +281,14 @@ static __device__ void eval_y_to_prediction(const Tensors &t, const Batch &batch
     y_max = team_max(team, y_max);
 
     // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-    // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+    // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
     float y_sum = 0;
     float target_score = 0;
     int label = t.label[example];
     for (int j = team.first; j < Y; j += team.stride) {
         float y_sub = y[j] - y_max;
         y_sum += exp(y_sub);
-        target_score += (float)(label == j) * y_sub;
+        target_score += label == j ? y_sub : 0.0f;
     }
     y_sum = team_sum(team, y_sum);
     target_score = team_sum(team, target_score);

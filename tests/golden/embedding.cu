@@ -190,13 +190,13 @@ static __device__ void d_scores(const Tensors &t, const Batch &batch, int tile, 
 
     // scores_sum[i, j] = sum over k of exp(scores[i, j, k] - scores_max[i, j])
     // target[i, j] = window[i, j + 1]
-    // target_score[i, j] = sum over k of (target[i, j] == k) * (scores[i, j, k] - scores_max[i, j])
+    // target_score[i, j] = sum over k of (target[i, j] == k ? scores[i, j, k] - scores_max[i, j] : 0)
     float scores_sum = 0;
     float target_score = 0;
     for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
         float scores_sub = t.scores_matmul[i * SCORES_COLUMNS + j] - scores_max;
         scores_sum += exp(scores_sub);
-        target_score += (float)(window == j) * scores_sub;
+        target_score += window == j ? scores_sub : 0.0f;
     }
     scores_sum = team_sum(team, scores_sum);
     target_score = team_sum(team, target_score);
@@ -205,12 +205,12 @@ static __device__ void d_scores(const Tensors &t, const Batch &batch, int tile, 
     if (leads(team))
         t.d_scores_sub[i] = log(scores_sum) - target_score;
 
-    // d_scores[i, j, k] = share(i) * ... / scores_sum[i, j] * exp(scores[i, j, k] - scores_max[i, j]) - share(i) *
-    //         0.03125 * (target[i, j] == k)
+    // d_scores[i, j, k] = share(i) * ... / scores_sum[i, j] * exp(scores[i, j, k] - scores_max[i, j]) -
+    //         (target[i, j] == k ? share(i) * 0.03125 : 0)
     for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
         float share_mul = share(batch, i / TOKENS) * 0.03125f;
         float share_mul_2 = share_mul / scores_sum * exp(t.scores_matmul[i * SCORES_COLUMNS + j] - scores_max);
-        t.d_scores[i * SCORES_COLUMNS + j] = share_mul_2 - share_mul * (float)(window == j);
+        t.d_scores[i * SCORES_COLUMNS + j] = share_mul_2 - (window == j ? share_mul : 0.0f);
     }
 }
 
@@ -571,13 +571,13 @@ static __device__ void eval_prediction(const Tensors &t, const Batch &batch, int
 
     // scores_sum[i, j] = sum over k of exp(scores[i, j, k] - scores_max[i, j])
     // target[i, j] = window[i, j + 1]
-    // target_score[i, j] = sum over k of (target[i, j] == k) * (scores[i, j, k] - scores_max[i, j])
+    // target_score[i, j] = sum over k of (target[i, j] == k ? scores[i, j, k] - scores_max[i, j] : 0)
     float scores_sum = 0;
     float target_score = 0;
     for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
         float scores_sub = t.eval_scores_matmul[i * SCORES_COLUMNS + j] - scores_max;
         scores_sum += exp(scores_sub);
-        target_score += (float)(window == j) * scores_sub;
+        target_score += window == j ? scores_sub : 0.0f;
     }
     scores_sum = team_sum(team, scores_sum);
     target_score = team_sum(team, target_score);

@@ -146,22 +146,22 @@ static void b_to_d_y(const Tensors *t, const Batch *batch) {
             y_max = fmax(y_max, y[j]);
 
         // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-        // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+        // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
         real y_sum = 0;
         real target_score = 0;
         int label = t->label[example];
         for (int j = 0; j < Y; j++) {
             real y_sub = y[j] - y_max;
             y_sum += exp(y_sub);
-            target_score += (real)(label == j) * y_sub;
+            target_score += label == j ? y_sub : 0.0f;
         }
 
         // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)
         t->loss_part[i] = (log(y_sum) - target_score) * row_share;
 
-        // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - share(i) * (label[i] == j)
+        // d_y[i, j] = share(i) / y_sum[i] * exp(y[i, j] - y_max[i]) - (label[i] == j ? share(i) : 0)
         for (int j = 0; j < Y; j++)
-            t->d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - row_share * (real)(label == j);
+            t->d_y[i * Y + j] = row_share / y_sum * exp(y[j] - y_max) - (label == j ? row_share : 0.0f);
     }
 }
 
@@ -383,14 +383,14 @@ static void eval_b_to_prediction(const Tensors *t, const Batch *batch) {
             y_max = fmax(y_max, y[j]);
 
         // y_sum[i] = sum over j of exp(y[i, j] - y_max[i])
-        // target_score[i] = sum over j of (label[i] == j) * (y[i, j] - y_max[i])
+        // target_score[i] = sum over j of (label[i] == j ? y[i, j] - y_max[i] : 0)
         real y_sum = 0;
         real target_score = 0;
         int label = t->label[example];
         for (int j = 0; j < Y; j++) {
             real y_sub = y[j] - y_max;
             y_sum += exp(y_sub);
-            target_score += (real)(label == j) * y_sub;
+            target_score += label == j ? y_sub : 0.0f;
         }
 
         // loss_part[i] = (log(y_sum[i]) - target_score[i]) * share(i)

@@ -204,10 +204,10 @@ static __device__ void seen(const seen_tensors &t, int tile, char *shared, Gate 
     };
     auto read = [&](int i, int j) { return Ahead{load_pack<8>(t.seen_bias + j)}; };
     auto out = [&](int i, int j, const Pack<float, 8> &sum, const Ahead &ahead) {
-        Pack<bfloat16, 8> seen;
+        Pack<float, 8> seen;
         for (int v = 0; v < 8; v++)
-            seen[v] = to_bf16(relu(sum[v] + ahead.seen_bias[v]));
-        store_pack(t.seen + i * Y + j, seen);
+            seen[v] = relu(sum[v] + ahead.seen_bias[v]);
+        store_pack(t.seen + i * Y + j, to_bf16(seen));
     };
     auto results = vectorized<8>(preloaded_early(read, out));
     matmul<seen_product, seen_tile>(tile, left, right, shared, gate, results);
@@ -374,15 +374,16 @@ static __device__ void d_seen_to_d_seen_pre(const Tensors &t, int tile, Gate &ga
         Pack<unsigned char, 4> seen_cast = inside ? load_pack<4>(t.pool_cast + at) : Pack<unsigned char, 4>{};
         Pack<float, 4> d_z_pre_mul = inside ? load_pack<4>(t.z_mul_3 + n * Y + channel) : Pack<float, 4>{};
         for (int v = 0; v < 4; v++)
-            d_seen[v] += (float)(inside ? seen_cast[v] : 0) == (float)j ? (inside ? d_z_pre_mul[v] : 0.0f) : 0.0f;
+            if ((float)(inside ? seen_cast[v] : 0) == (float)j)
+                d_seen[v] += inside ? d_z_pre_mul[v] : 0.0f;
     }
 
     // d_seen_pre[i, j, k, l] = seen[i, j, k, l] > 0 ? d_seen[i, j, k, l] : 0
     Pack<bfloat16, 4> seen = load_pack<4>(t.seen + i);
-    Pack<bfloat16, 4> d_seen_pre;
+    Pack<float, 4> d_seen_pre;
     for (int v = 0; v < 4; v++)
-        d_seen_pre[v] = to_bf16(to_float(seen[v]) > 0.0f ? d_seen[v] : 0.0f);
-    store_pack(t.d_seen_pre + i, d_seen_pre);
+        d_seen_pre[v] = to_float(seen[v]) > 0.0f ? d_seen[v] : 0.0f;
+    store_pack(t.d_seen_pre + i, to_bf16(d_seen_pre));
 }
 
 // gradient of z = global_avg_pool(pool * scale)                                                   vectors.mt:12
