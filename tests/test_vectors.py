@@ -240,6 +240,12 @@ def test_a_pack_that_is_there_is_not_copied(mtc, tmp_path):
     assert re.search(r"Pack<float, 4> (\w+) = load_pack<4>\(t\.\1 \+ i\);\n    store_pack\(t\.\w+ \+ i, to_bf16\(\1\)\);", text)
 
 
+def test_what_is_computed_of_a_pack_is_no_pack(mtc, tmp_path):
+    """A pack has no operators: the sign of what was loaded is changed in each lane."""
+    text = emitted(mtc, tmp_path, ACTIVATION.format(function="").replace("linear(x", "linear(-x"))
+    assert re.search(r"(\w+)\[v\] = -x\[v\];\n    store_pack\(t\.\w+ \+ i, to_bf16\(\1\)\);", text)
+
+
 CHOICES = """data {{
   train = npy("x", "label")
   x     : f32[256, 32]

@@ -52,6 +52,8 @@ typedef struct Target {
     const char *header; /* "cuda/%s.cuh": the file with a function of the library */
     const char *null;   /* a null pointer */
     bool near;          /* the library has functions that are near enough where products are rounded: OpDef.near */
+    bool (*defines)(
+        const char *name); /* a name that no kernel can have; NULL: kernels can be called like others' functions */
     const char *stored_condition; /* "truth($0)": how one is read; NULL: as it lies */
 
     /* How a program runs, for who reads it. */

@@ -421,6 +421,14 @@ static const char *statement(Arena *arena, const Effect *effect) {
     return effect->test ? arena_printf(arena, "if (%s)\n    %s", effect->test, fold) : fold;
 }
 
+/* What a later effect loads of what an earlier one writes. */
+static void mark_overwritten_by(Effect *later, const Effect *earlier) {
+    if (later->term != earlier->term)
+        mark_overwritten(later->term, earlier->output->written);
+    if (later->condition)
+        mark_overwritten(later->condition, earlier->output->written);
+}
+
 /* One statement carries out both this output and the one before. */
 static bool joins(const Effects *effects, int k) {
     const Effect *effect = &effects->at[k];
@@ -459,8 +467,7 @@ static void find_terms(Body *body, const Outputs *outputs, Effects *effects) {
     }
     for (int k = 0; k < effects->count; k++)
         for (int later = k + 1; later < effects->count && outputs->at[k].written; later++)
-            if (effects->at[later].term != effects->at[k].term)
-                mark_overwritten(effects->at[later].term, outputs->at[k].written);
+            mark_overwritten_by(&effects->at[later], &effects->at[k]);
 }
 
 static void find_texts(Body *body, Effects *effects) {
@@ -471,9 +478,9 @@ static void find_texts(Body *body, Effects *effects) {
     }
 }
 
-/* "sum" for "sum[v]"; NULL: the text is something else. */
+/* "sum" for "sum[v]"; NULL: the text is something else, as "-sum[v]" is. */
 static const char *whole_pack(Arena *arena, const char *text) {
-    size_t name = strcspn(text, "[ (.");
+    size_t name = strcspn(text, "[ (.-!");
     return strcmp(text + name, "[v]") == 0 ? arena_strndup(arena, text, name) : NULL;
 }
 

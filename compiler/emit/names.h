@@ -28,6 +28,9 @@ const char *local_name(Arena *arena, const Node *n);
 /* A word that no name of the program can be. */
 bool names_reserved(const char *name);
 
+/* A C program's headers define it for the whole file, or a function that calls kernels has a parameter of this name. */
+bool defined_in_c(const char *name);
+
 /* True when `word` occurs in `text` as a whole identifier. */
 bool has_word(const char *text, const char *word);
 

@@ -75,13 +75,20 @@ static void make_function(Emitter *e, const Kernel *kernel, const char *name) {
     VEC_PUSH(e->arena, &e->functions, f);
 }
 
+/* "count" is called count_kernel where a function cannot have that name. */
+static const char *claim_function(Emitter *e, const char *wanted) {
+    const char *name = names_claim(&e->globals, wanted);
+    bool defined = e->target->defines && e->target->defines(name);
+    return defined ? names_claim(&e->globals, arena_printf(e->arena, "%s_kernel", wanted)) : name;
+}
+
 static void make_functions(Emitter *e, const Program *program) {
     bool train = program == e->programs[PROGRAM_TRAIN];
     for (int p = 0; p < program->phases.count; p++)
         for (int k = 0; k < program->phases.at[p].kernels.count; k++) {
             const Kernel *kernel = program->phases.at[p].kernels.at[k];
             const char *wanted = train ? kernel->name : arena_printf(e->arena, "%s_%s", program->prefix, kernel->name);
-            make_function(e, kernel, names_claim(&e->globals, wanted));
+            make_function(e, kernel, claim_function(e, wanted));
         }
 }
 

@@ -374,6 +374,7 @@ const Target target_c = {
     .real = "real",
     .header = "cpu/%s.h",
     .null = "NULL",
+    .defines = defined_in_c,
     .stored_condition = "truth($0)",
     .signature = signature,
     .contract = contract,

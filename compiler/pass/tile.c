@@ -62,10 +62,9 @@ static int64_t tile_count(const Kernel *kernel, const Tile *tile) {
     return kernel->batches * divide_up(kernel->m, tile->m) * divide_up(kernel->n, tile->n);
 }
 
-/* Copies by the hardware take whole matrices of bf16 whose rows begin at multiples of 16 bytes. Of an operand that is only
- * thought of, nobody knows. */
+/* Copies by the hardware take whole matrices of bf16 whose rows begin at multiples of 16 bytes. */
 static bool is_copied_by_hardware(const Operand *operand) {
-    bool halves = operand->buffer && operand->buffer->type.dtype == DT_BF16;
+    bool halves = operand->buffer->type.dtype == DT_BF16;
     return halves && operand->kind == OPERAND_MATRIX && operand->cols % 8 == 0;
 }
 

@@ -1,0 +1,54 @@
+/* What a C program's headers define for the whole file, so that no function of it can have the name: C has one function of a
+ * name. And the parameters of the functions that call kernels, which would hide one. */
+#include "emit/names.h"
+
+/* Each with f and l behind it, too. */
+static const char mathematics[] = "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh drem erf erfc "
+                                  "exp exp2 expm1 fabs fdim finite floor "
+                                  "fma fmax fmin fmod frexp gamma hypot ilogb isinf isnan j0 j1 jn ldexp lgamma llrint "
+                                  "llround log log10 log1p log2 logb "
+                                  "lrint lround modf nan nearbyint nextafter nexttoward pow remainder remquo rint "
+                                  "round scalb scalbln scalbn significand "
+                                  "sin sinh sqrt tan tanh tgamma trunc y0 y1 yn";
+
+static const char system_words[] = "asctime bcmp bcopy bzero clock ctime daylight difftime dysize explicit_bzero ffs "
+                                   "ffsl ffsll fpclassify gmtime index "
+                                   "isgreater isgreaterequal isless islessequal islessgreater isunordered "
+                                   "kill_dependency lgamma_r lgammaf_r lgammal_r "
+                                   "localtime math_errhandling mktime nanosleep offsetof rindex signgam stpcpy stpncpy "
+                                   "time timegm timelocal timespec_get "
+                                   "timezone tzname tzset asctime_r ctime_r gmtime_r localtime_r";
+
+/* Of kernels_lib, and parameters. */
+static const char library_words[] =
+    "Axis Block FloatMode MatmulVector MatrixKind Run batch_of_examples batch_of_step bfloat16 block_of columns_from "
+    "copy_block copy_clipped copy_inside copy_numbers copy_window copy_windows count double_max double_min filter "
+    "filter_of "
+    "find_runs float_bits float_exp float_log float_max float_min float_mode float_tanh flush_subnormals is_narrow "
+    "kernel "
+    "least part_of row_at rows_from seen_at sees_inside set_float_mode truth window window_of zero_numbers";
+
+static const char *const prefixes[] = {"mtc_",   "Mtc",    "MTC_", "pthread_", "atomic_", "memory_", "sched_",
+                                       "timer_", "clock_", "omp_", "str",      "mem",     "matmul",  "team_"};
+
+static bool has_prefix(const char *name) {
+    for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++)
+        if (strncmp(name, prefixes[k], strlen(prefixes[k])) == 0)
+            return true;
+    return false;
+}
+
+static bool is_mathematics(const char *name) {
+    size_t length = strlen(name);
+    char stem[32] = "";
+    if (length > 1 && length < sizeof stem && strchr("fl", name[length - 1]))
+        memcpy(stem, name, length - 1);
+    return has_word(mathematics, name) || (*stem && has_word(mathematics, stem));
+}
+
+bool defined_in_c(const char *name) {
+    size_t length = strlen(name);
+    bool type = length > 2 && strcmp(name + length - 2, "_t") == 0;
+    return type || has_prefix(name) || is_mathematics(name) || has_word(system_words, name) ||
+           has_word(library_words, name);
+}
