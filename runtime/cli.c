@@ -96,7 +96,7 @@ static void help_examples(const MtcModel *model, const char *program) {
     printf("  %s eval --load %s.safetensors\n", program, model->name);
     printf("  %s predict --load %s.safetensors --input examples.npy\n", program, model->name);
     for (int i = 0; i < model->fixed && i < 1; i++)
-        printf("\n'%s' decides a size, so it is set when compiling: mtc %s --set %s=%g -o %s\n",
+        printf("\n%s'%s' is set when compiling: mtc %s --set %s=%g -o %s\n", model->fixed > 1 ? "Like others, " : "",
                model->fixed_param[i].name, model->source, model->fixed_param[i].name, model->fixed_param[i].value,
                program);
 }
