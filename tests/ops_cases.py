@@ -395,7 +395,7 @@ CASES = [
          weights={"m": (6, 3, 5)}),
     Case("gather_computed", "gather(m, argmax(x, axis = 0)) * z + mean(x)",
          lambda x, z, e: e["m"][x.argmax(1)] * z + x.mean((1, 2), keepdims=True), z=(3, 1), weights={"m": (2, 7)}),
-    Case("gather_clamped", "gather(m, argmax(x, axis = 1)) * z + gather(w, iota(2)) + mean(x)",
+    Case("gather_clamped", "gather(m, argmax(x, axis = 1)) * z + gather(w, slice(iota(3), 0, 1, 3)) + mean(x)",
          lambda x, z, e: e["m"][np.minimum(x.argmax(2), 1)] * z + e["w"][0] + x.mean((1, 2), keepdims=True), x=(2, 9), z=(2, 3), weights={"m": (2, 3), "w": (1, 3)}),
     Case("gather_same", "x * gather(m, iota(2)) + gather(m, label)",
          lambda x, z, e: x * e["m"][:2] + e["m"][e["label"]][:, None], classes=True, weights={"m": (5, 3)}),

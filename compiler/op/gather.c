@@ -135,14 +135,9 @@ static bool has_all_positions(Call *call, int arg, int64_t rows, const Node *ind
         index = index->in[0];
     if (index->op->cls != OP_INDEX || index->type.dim[0] <= rows)
         return true;
-    call_error(call, arg, "a table of %lld rows, but the positions go on to %lld", (long long)rows,
-               (long long)index->type.dim[0] - 1);
-    diag_note(call->module->diag, index->src, "the positions are made here");
+    call_error(call, arg, "positions up to %lld, but the table has %lld rows", (long long)index->type.dim[0] - 1,
+               (long long)rows);
     return false;
-}
-
-static bool has_all_rows(Call *call, int arg, int64_t rows, const Node *index) {
-    return has_all_classes(call, arg, rows, index) && has_all_positions(call, arg, rows, index);
 }
 
 /* Whole numbers; NULL after a user error. */
@@ -177,7 +172,8 @@ static Value build_gather(Call *call) {
     } else if (index->type.rank + table->type.rank - 1 > MAX_RANK) {
         call_error(call, 1, "%s rows of %s have more than %d axes", type_user_text(arena, &index->type),
                    type_user_text(arena, &table->type), MAX_RANK - 1);
-    } else if (has_all_rows(call, 0, table->type.dim[0], index)) {
+    } else if (has_all_classes(call, 0, table->type.dim[0], index) &&
+               has_all_positions(call, 1, table->type.dim[0], index)) {
         return value_tensor(gather(call->g, table, index));
     }
     return value_tensor(NULL);
@@ -193,7 +189,7 @@ static Value build_embedding(Call *call) {
         call_error(call, 0, "%s has no room for one more axis", type_user_text(call->g->arena, &index->type));
         return value_tensor(NULL);
     }
-    if (!has_all_rows(call, 1, count, index))
+    if (!has_all_classes(call, 1, count, index) || !has_all_positions(call, 0, count, index))
         return value_tensor(NULL);
     Type table = type_make(DT_F32, false, 2, (int64_t[]){count, width});
     return value_tensor(gather(call->g, call_weight(call, "weight", &table, init, NULL), index));
