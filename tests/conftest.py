@@ -2,11 +2,15 @@
 
     pytest --bless      rewrite the expected output of golden and error tests
     pytest -m gpu       only what needs a GPU (the others run everywhere)
+    pytest --limit 60   what a test may take at most, in seconds [300]
 """
 
+import collections
+import faulthandler
 import hashlib
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -21,6 +25,7 @@ ANY_BYTES = {"encoding": "utf-8", "errors": "surrogateescape"}
 
 def pytest_addoption(parser):
     parser.addoption("--bless", action="store_true", help="rewrite the expected output instead of comparing with it")
+    parser.addoption("--limit", type=int, default=300, metavar="SECONDS", help="what a test may take at most [300]")
 
 
 def pytest_configure(config):
@@ -39,12 +44,67 @@ def nvcc_present():
     return shutil.which("nvcc") is not None or Path("/usr/local/cuda/bin/nvcc").exists()
 
 
+def pytest_make_parametrize_id(val, argname):
+    """A test is never called by bytes: those of a gzip file hold the second it was made in, and pytest-xdist refuses to run
+    tests whose names differ from process to process."""
+    return argname if isinstance(val, bytes) else None
+
+
 def pytest_collection_modifyitems(config, items):
     missing = {"gpu": not (gpu_present() and nvcc_present()), "nvcc": not nvcc_present()}
     for item in items:
         for need, absent in missing.items():
             if absent and item.get_closest_marker(need):
                 item.add_marker(pytest.mark.skip(reason=f"no {need} here"))
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Why tests were skipped, and how many for each reason."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    reasons = collections.Counter(report.longrepr[2].removeprefix("Skipped: ") for report in skipped)
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"skipped {count}: {reason}")
+
+
+# ---- signals ----
+
+
+@pytest.fixture(scope="session", autouse=True)
+def programs_hear_signals():
+    """What comes ignored (nohup, a shell's background jobs) stays ignored in programs, which is right, and would not be
+    tested. A handler is not inherited: this process goes on ignoring, and those that it starts begin as usual."""
+    for number in signal.SIGINT, signal.SIGHUP, signal.SIGTERM:
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
+
+
+@pytest.fixture
+def hears_ctrl_c():
+    """For a test that interrupts this process."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+# ---- time ----
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    """A test that takes longer than its limit fails where it waits, and what it runs is ended by what waits for it. A call into
+    C that does not return ends the process, a minute later."""
+    seconds = item.config.getoption("--limit")
+
+    def end(*_):
+        pytest.fail(f"{item.nodeid} takes longer than {seconds} s (pytest --limit)")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.alarm(seconds)
+    faulthandler.dump_traceback_later(seconds + 60, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 @pytest.fixture

@@ -1,0 +1,62 @@
+"""What every test shares (conftest.py): names of tests, signals that come ignored, a limit of time, why tests are skipped."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+
+from conftest import ROOT
+
+IGNORED = [signal.SIGINT, signal.SIGHUP, signal.SIGTERM]
+
+
+def run_pytest(*args, ignored=()):
+    def ignore():
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
+
+    settings = {**os.environ, "PYTHONPATH": str(ROOT / "tests"), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run([sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *map(str, args)], cwd=ROOT, env=settings,
+                          capture_output=True, text=True, preexec_fn=ignore)
+
+
+def test_in_the_background():
+    """nohup make check &"""
+    tests = ["test_checkpoint.py::test_signals_save", "test_checkpoint.py::test_second_signal_ends_at_once",
+             "test_runtime_train.py::test_interrupt_saves", "test_python_errors.py::test_what_ctrl_c_says"]
+    done = run_pytest(*(ROOT / "tests" / test for test in tests), ignored=IGNORED)
+    assert done.returncode == 0 and "6 passed" in done.stdout, done.stdout
+
+
+CHANGING = """
+import os, pytest
+@pytest.mark.parametrize("content, text", [(os.urandom(8), "some"), (os.urandom(8), "some"), (os.urandom(8), "other")])
+def test_bytes(content, text): pass
+"""
+
+
+def test_names_hold_no_bytes(tmp_path):
+    """What is made anew in each process names no test: pytest-xdist compares the names."""
+    (tmp_path / "test_changing.py").write_text(CHANGING)
+    first, second = (run_pytest("-p", "conftest", "--collect-only", tmp_path).stdout.splitlines()[:3] for _ in range(2))
+    assert first == second and [line.partition("[")[2] for line in first] == ["content-some0]", "content-some1]", "content-other]"]
+
+
+ENDLESS = """
+import subprocess, pytest
+def test_waits(): subprocess.run(["sleep", "1000"])
+def test_comes_after(): pass
+@pytest.mark.skip(reason="no luck")
+def test_skipped(): pass
+@pytest.mark.skip(reason="no luck")
+def test_skipped_too(): pass
+"""
+
+
+def test_limit_of_time(tmp_path):
+    """What waits for ever fails; what comes after it is run; and what is skipped is said."""
+    (tmp_path / "test_endless.py").write_text(ENDLESS)
+    done = run_pytest("-p", "conftest", tmp_path, "--limit", 1)
+    assert done.returncode == 1 and "takes longer than 1 s (pytest --limit)" in done.stdout
+    assert "1 failed, 1 passed, 2 skipped" in done.stdout and re.search("^skipped 2: no luck$", done.stdout, re.M)
