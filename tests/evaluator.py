@@ -98,7 +98,7 @@ def placed(node, small):
 
 
 def pad(node, x):
-    out = np.zeros(node.shape)
+    out = np.zeros(node.shape, x.dtype)
     out[placed(node, x.shape)] = x
     return out
 
@@ -312,7 +312,7 @@ class Step:
 
     def leaf(self, node):
         if node.op == "const":
-            return np.float64(node.attrs["value"])
+            return DTYPES[node.dtype](node.attrs["value"])
         if node.op == "step":
             return np.float64(self.step)
         if node.op == "every":
@@ -339,6 +339,11 @@ class Step:
         return value
 
 
+def fits_i32(value):
+    """Here whole numbers have 64 bits: what passes those of the program shows."""
+    return np.issubdtype(np.asarray(value).dtype, np.integer) and np.all(np.abs(value + 0.5) < 2**31)
+
+
 def evaluate(nodes, leaves, step=1, rows=None, random=None, before=0):
     source, result = Step(leaves, step, rows, random, before), Result([])
     with np.errstate(all="ignore"):
@@ -361,5 +366,6 @@ def evaluate(nodes, leaves, step=1, rows=None, random=None, before=0):
             else:
                 value = source.leaf(node)
             assert np.shape(value) == node.shape, f"%{node.id} {node.op}: {np.shape(value)}, declared {node.shape}"
+            assert node.dtype != "i32" or fits_i32(value), f"%{node.id} {node.op} passes 32 bits"
             result.values.append(value)
     return result

@@ -175,6 +175,11 @@ def unary(name, function, *domain):
     return Case(name, f"{name}(x)", lambda x, z, e: function(x), x_range=domain or (-2, 2))
 
 
+def of_each(value, x):
+    """What is the same for all examples, of each of x's."""
+    return np.broadcast_to(value, (len(x), *np.shape(value)))
+
+
 def binary(id, y, function, **options):
     return Case(id, y, lambda x, z, e: function(x, z), **options)
 
@@ -292,6 +297,30 @@ CASES = [
     Case("dot", "matmul(x, z)", lambda x, z, e: (x * z).sum(1), x=(3,), z=(3,)),
     Case("weight", "matmul(x, m)", lambda x, z, e: x @ e["m"], weights={"m": (3, 4)}),
     Case("weight_left", "matmul(m, x)", lambda x, z, e: e["m"] @ x, weights={"m": (4, 2)}),
+    # values that are the same for all examples beside others
+    Case("shared_concat", "concat([m, x, w], axis = 0)",
+         lambda x, z, e: np.concatenate([of_each(e["m"], x), x, of_each(e["w"], x)], 1), weights={"m": (2, 3), "w": (1, 3)}),
+    Case("shared_concat_counts", "concat([iota(2), z]) * concat([z, iota(2) + 1])",
+         lambda x, z, e: np.concatenate([of_each(np.arange(2), z), z], 1) * np.concatenate([z, of_each(np.arange(2) + 1, z)], 1),
+         z=(3,)),
+    Case("shared_stack", "matmul(m, x)", lambda x, z, e: e["m"] @ x, x=(3, 4, 2), weights={"m": (3, 5, 4)}),
+    Case("shared_stack_behind", "matmul(x, m, transpose_b = true)", lambda x, z, e: x @ e["m"].swapaxes(1, 2), x=(3, 2, 4),
+         weights={"m": (3, 5, 4)}),
+    Case("shared_stack_of_one", "matmul(x, m)", lambda x, z, e: x[:, None] @ e["m"], x=(2, 4), weights={"m": (3, 4, 5)}),
+    Case("shared_stack_of_vector", "matmul(m, x)", lambda x, z, e: np.einsum("smk,bk->bsm", e["m"], x), x=(4,),
+         weights={"m": (3, 5, 4)}),
+    Case("shared_mse", "mse(m, x)", lambda x, z, e: example_mean((e["m"] - x) ** 2), weights={"m": (2, 3)}),
+    Case("shared_scores", "cross_entropy(m, label) * x", lambda x, z, e: cross_entropy(e["m"], one_hot(e["label"], 5))[:, None] * x,
+         x=(1,), classes=True, weights={"m": (5,)}),
+    Case("shared_norm", "x * layer_norm(m)", lambda x, z, e: x * (standardized(e["m"], 1) * e["y.weight"] + e["y.bias"]),
+         weights={"m": (2, 3), "y.weight": (3,), "y.bias": (3,)}, grows=True),
+    Case("shared_vector", "x * linear(m, 3)", lambda x, z, e: x * (e["m"] @ e["y.weight"].T + e["y.bias"]),
+         weights={"m": (4,), "y.weight": (3, 4), "y.bias": (3,)}),
+    Case("shared_image", "x * max_pool(conv2d(m, 3, 3, stride = 2, padding = 1, bias = false), 2)",
+         lambda x, z, e: x * taps(conv2d(e["m"][None], e["y.weight"], 2, 1), 2, 2).max(-1), x=(3, 2, 1),
+         weights={"m": (2, 7, 4), "y.weight": (3, 2, 3, 3)}, memory={"y.weight": CHANNELS_LAST}, grows=True),
+    Case("shared_queries", "attention(m, x, x, heads = 2)", lambda x, z, e: attention(of_each(e["m"], x), x, x, 2), x=(3, 4),
+         weights={"m": (3, 4)}),
     # layers
     Case(
         "linear",

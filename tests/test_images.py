@@ -162,6 +162,30 @@ def test_the_first_of_equal_elements_gets_the_gradient(tmp_path):
     np.testing.assert_allclose(evaluate(graph, leaves).assigned[name], [[[a, 0, 0], [0, 0, b + d], [0, c, 0]]], atol=1e-12)
 
 
+@pytest.mark.parametrize("function", ["max", "min"])
+def test_equal_extremes_share_the_gradient(function, tmp_path):
+    lines = ["x = image * 0 + weight([1, 3, 4])", f"h = flatten({function}(x, axis = 2))"]
+    graph = dump(tmp_path, model(lines, image="f32[1, 3, 4]"), "simple")["train"]
+    rows = np.array([[[5.0, 5, 1, 5], [2, 7, 3, 1], [4, 4, 4, 4]]])
+    leaves = leaves_of(graph)
+    name = next(name for name in leaves if name.endswith(".momentum"))
+    leaves[name.removesuffix(".momentum")] = rows if function == "max" else -rows
+    largest = rows[0] == rows[0].max(1, keepdims=True)
+    expected = largest / largest.sum(1, keepdims=True) * leaves["probe"].mean(0)[:, None]
+    np.testing.assert_allclose(evaluate(graph, leaves).assigned[name], expected[None], atol=1e-12)
+
+
+@pytest.mark.parametrize("function", ["maximum", "minimum"])
+def test_the_first_of_equal_operands_gets_the_gradient(function, tmp_path):
+    lines = ["a = weight([3])", "b = weight([3])", f"h = flatten(image) * 0 + {function}(a, b)"]
+    graph = dump(tmp_path, model(lines, image="f32[3, 1, 1]"), "simple")["train"]
+    leaves = leaves_of(graph) | {"a": np.array([1.0, 2, 3]), "b": np.array([1.0, 5, -1])}
+    assigned, probe = evaluate(graph, leaves).assigned, leaves["probe"].mean(0)
+    first = np.array([1, 0, 1]) if function == "maximum" else np.array([1, 1, 0])
+    np.testing.assert_allclose(assigned["a.momentum"], first * probe, atol=1e-12)
+    np.testing.assert_allclose(assigned["b.momentum"], (1 - first) * probe, atol=1e-12)
+
+
 # ---- chance ----
 
 CHANCE = ["x = cutout(random_flip(random_crop(image, 1)), 2)", "h = linear(flatten(x), 3)"]

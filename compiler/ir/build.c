@@ -3,19 +3,45 @@
 
 /* ---- element types ---- */
 
-/* Numbers of unlike types meet as f32; i32 with i32 stays. */
-static DType common_dtype(const Node *a, const Node *b) {
-    return a->type.dtype == DT_I32 && b->type.dtype == DT_I32 ? DT_I32 : DT_F32;
+/* The one rule for the types of arithmetic, as docs/language.md has it. Whole numbers are bytes, integers, classes, indices
+ * and conditions, and beside them, numbers known when compiling that are whole. Where an operator can compute with whole
+ * numbers (no OP_REAL) and its result always fits 32 bits, by the ranges of its operands, they are i32. Anything else is f32:
+ * nothing wraps. */
+
+static bool is_whole(const Node *n) {
+    double value;
+    return dtype_is_whole(n->type.dtype) ||
+           (graph_constant_value(n, &value) && range_within(range_of_number(value), range_of_dtype(DT_I32)));
+}
+
+/* The type that the operands from `first` on are computed in. */
+static DType common_dtype(const Graph *g, const OpDef *op, int inputs, Node *const *in, int first) {
+    Node draft = {.op = op, .inputs = inputs};
+    bool counted = false, fits = !(op->flags & OP_REAL);
+    for (int k = 0; k < inputs; k++) {
+        draft.in[k] = in[k];
+        counted = counted || (k >= first && dtype_is_whole(in[k]->type.dtype));
+        fits = fits && (k < first || is_whole(in[k]));
+    }
+    if (fits && counted && op->range)
+        fits = range_within(op->range(g, &draft), range_of_dtype(DT_I32));
+    return fits && counted ? DT_I32 : DT_F32;
+}
+
+static Node *as_dtype(Graph *g, Node *n, DType dtype) {
+    double value;
+    bool constant = dtype == DT_I32 && n->type.dtype == DT_F32 && graph_constant_value(n, &value);
+    return constant ? graph_expand(g, graph_whole(g, (int32_t)value), &n->type) : graph_cast(g, n, dtype);
 }
 
 /* The operands as the operator wants them; the last two are those that must agree (`where` has a condition before). */
 static void convert(Graph *g, const OpDef *op, int inputs, Node **in) {
     if (op->flags & OP_LOGIC)
         return;
-    int first = inputs == 3 ? 1 : 0;
-    DType dtype = op->flags & OP_REAL ? DT_F32 : common_dtype(in[first], in[inputs - 1]);
+    int first = inputs == 3 && !(op->flags & OP_REAL) ? 1 : 0;
+    DType dtype = common_dtype(g, op, inputs, in, first);
     for (int k = first; k < inputs; k++)
-        in[k] = graph_cast(g, in[k], dtype);
+        in[k] = as_dtype(g, in[k], dtype);
 }
 
 Node *graph_cast(Graph *g, Node *a, DType dtype) {
@@ -35,8 +61,8 @@ static int64_t size_from_last(const Type *type, int k) {
     return k < user_rank(type) ? type->dim[type->rank - 1 - k] : 1;
 }
 
-/* NumPy's rule on the user's axes: aligned at the last, sizes equal or one of them 1. */
-static bool common_shape(const Type *a, const Type *b, Type *common) {
+/* Aligned at the last axis, sizes equal or one of them 1. */
+bool graph_common_shape(const Type *a, const Type *b, Type *common) {
     int rank = user_rank(a) > user_rank(b) ? user_rank(a) : user_rank(b);
     Type shape = {.batched = a->batched || b->batched};
     shape.rank = rank + shape.batched;
@@ -57,7 +83,7 @@ static bool common_shape(const Type *a, const Type *b, Type *common) {
 static bool broadcast(Graph *g, const OpDef *op, int inputs, Node **in) {
     Type shape = in[0]->type;
     for (int k = 1; k < inputs; k++) {
-        if (common_shape(&shape, &in[k]->type, &shape))
+        if (graph_common_shape(&shape, &in[k]->type, &shape))
             continue;
         const char *call = op->signature ? arena_printf(g->arena, "%s: ", op->name) : "";
         diag_error(g->module->diag, g->at, "%s%s and %s do not fit together", call,
@@ -93,6 +119,29 @@ Node *graph_expand(Graph *g, Node *a, const Type *shape) {
             attr.axes |= 1u << (shape->rank - 1 - k);
     Node *operand = drop_stretched(g, a, shape);
     return graph_node(g, "expand", attr, 1, &operand);
+}
+
+Node *graph_of_each_example(Graph *g, Node *a) {
+    if (!a || a->type.batched)
+        return a;
+    Type type = {.dtype = a->type.dtype, .rank = a->type.rank + 1, .dim = {g->module->batch}, .batched = true};
+    if (type.rank > MAX_RANK) {
+        diag_error(g->module->diag, g->at, "%s for each example has more than %d axes",
+                   type_user_text(g->arena, &a->type), MAX_RANK);
+        return NULL;
+    }
+    memcpy(type.dim + 1, a->type.dim, (size_t)a->type.rank * sizeof *type.dim);
+    return graph_expand(g, a, &type);
+}
+
+bool graph_share_batch(Graph *g, int count, Node **operands) {
+    bool batched = false;
+    for (int k = 0; k < count; k++)
+        batched = batched || operands[k]->type.batched;
+    for (int k = 0; k < count && batched; k++)
+        if (!(operands[k] = graph_of_each_example(g, operands[k])))
+            return false;
+    return true;
 }
 
 Node *graph_repeated(Graph *g, const Node *expansion, unsigned axes) {
@@ -227,6 +276,10 @@ Node *graph_matmul(Graph *g, Node *a, Node *b, bool ta, bool tb) {
 
 Node *graph_constant(Graph *g, double value) {
     return op0(g, "const", (Attr){.value = value});
+}
+
+Node *graph_whole(Graph *g, int32_t value) {
+    return op0(g, "const", (Attr){.value = value, .dtype = DT_I32});
 }
 
 bool graph_constant_value(const Node *n, double *value) {

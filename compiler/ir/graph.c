@@ -106,6 +106,25 @@ static bool infer(Graph *g, Node *n) {
     return fits;
 }
 
+/* Numbers of f32 are whole, and all there, up to 2^24. */
+static Range range_in_type(const Node *n, Range range) {
+    const Range exact = {-(1 << 24), 1 << 24};
+    if (dtype_is_whole(n->type.dtype))
+        return range_within(range, range_of_dtype(n->type.dtype)) ? range : range_of_dtype(n->type.dtype);
+    return range_within(range, exact) ? range : range_unknown;
+}
+
+/* A view shows its operand's elements, or where it shows none, attr.value. */
+static Range range_of_view(const Node *n) {
+    return range_union(n->in[0]->range, range_of_number(n->attr.value));
+}
+
+static Range infer_range(const Graph *g, const Node *n) {
+    if (n->op->range)
+        return range_in_type(n, n->op->range(g, n));
+    return range_in_type(n, n->op->cls == OP_VIEW ? range_of_view(n) : range_unknown);
+}
+
 Node *graph_node(Graph *g, const char *op, Attr attr, int inputs, Node *const *in) {
     const OpDef *def = op_find(op);
     if (!def || def->cls == OP_LIBRARY || def->arity != inputs)
@@ -119,6 +138,7 @@ Node *graph_node(Graph *g, const char *op, Attr attr, int inputs, Node *const *i
         return existing;
     if (!infer(g, &draft) || !check_size(g, &draft))
         return NULL;
+    draft.range = infer_range(g, &draft);
     Node *n = NEW(g->arena, Node);
     *n = draft;
     append(g, n);
@@ -129,6 +149,7 @@ Node *graph_node(Graph *g, const char *op, Attr attr, int inputs, Node *const *i
 
 Node *graph_again(Graph *g, const Node *n, Node *const *in, Node *after) {
     Node draft = {.op = n->op, .type = n->type, .attr = n->attr, .inputs = n->inputs, .src = n->src, .after = after};
+    draft.range = n->range;
     for (int k = 0; k < n->inputs; k++)
         draft.in[k] = in[k];
     Node *existing = find_shared(g, &draft);
@@ -168,8 +189,10 @@ static int rewrite_node(Graph *g, Node *n, Node *(*rule)(Graph *, Node *)) {
     int replacements = 0;
     Node *simple = readmit(g, n);
     g->at = n->src;
-    for (Node *better; (better = rule(g, simple)); simple = better)
+    for (Node *better; (better = rule(g, simple)); simple = better) {
+        ENSURE(better->type.dtype == simple->type.dtype);
         replacements++;
+    }
     if (simple != n) {
         graph_name(simple, n->name);
         simple->hint = simple->hint ? simple->hint : n->hint;

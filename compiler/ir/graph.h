@@ -14,7 +14,7 @@ typedef struct Node Node;
 typedef struct Graph Graph;
 typedef struct Module Module;
 
-enum { MAX_INPUTS = 4, GRAPH_HASH = 1024 };
+enum { MAX_INPUTS = 4, GRAPH_HASH = 16384 };
 
 /* How a window moves along an axis of an image: output o sees at tap k the position p = o * stride + k * dilation - pad of the
  * image spread out by `spread`: element p / spread where that is whole and inside, else a fill value. */
@@ -40,7 +40,7 @@ typedef struct Attr {
     bool batched;             /* dims[0] is the batch axis, or begins with it */
     int64_t offset[MAX_RANK]; /* slice, pad: where the smaller tensor begins in the larger */
     bool ta, tb;              /* matmul: operand is stored transposed */
-    DType dtype;              /* cast: to this type */
+    DType dtype;              /* cast: to this type; const: of this type */
     Sweep sweep[2];           /* window, unwindow, conv2d: along the rows and the columns of images [N, H, W, C] */
     Heads heads;              /* attend; `value` is the scale of its scores */
 } Attr;
@@ -52,6 +52,7 @@ struct Node {
     int inputs;
     Node *in[MAX_INPUTS];
     Attr attr;
+    Range range;         /* of its elements */
     const char *name;    /* the user's name of the value (`h`, `logits`), a hint (`logits_max`), or NULL */
     const char *hint;    /* what generated code calls it where it has no name: `predicted`; or NULL */
     const char *meaning; /* for equations, where rounding made the formula another one: `1 - 0.9^step`; or NULL */
@@ -66,6 +67,7 @@ struct Graph {
     Arena *arena;
     bool training; /* dropout is active, gradients and updates exist */
     Span at;       /* where the nodes being made come from */
+    int copies;    /* nodes that rewriting may still make beside the ones that they are copies of */
     VEC(Node *) nodes;
     /* Roots. Everything that no root needs is removed by graph_compact. `assign`s are roots too, wherever they are. */
     VEC(Node *) roots;
@@ -152,6 +154,12 @@ typedef struct Knob {
     const char *help; /* the comment at the end of its line, or NULL */
 } Knob;
 
+/* A loss that takes scores is given what function `made` of them already. */
+typedef struct Doubt {
+    Span at, made_at;
+    const OpDef *made;
+} Doubt;
+
 /* A number reported per step (training) and per pass (evaluation): the loss first, then the metrics. */
 typedef struct Report {
     const char *name; /* "loss", "accuracy" */
@@ -184,7 +192,8 @@ struct Module {
     const char *name; /* "mnist": the file's name without folder and ending */
     const Source *source;
     int64_t batch;
-    int epochs; /* defaults of the program's flags */
+    bool batch_replaced; /* by a flag: the text says another number */
+    int epochs;          /* defaults of the program's flags */
     uint64_t seed;
     Precision precision;
     bool recompute;       /* the backward pass computes values again rather than keep them */
@@ -196,6 +205,7 @@ struct Module {
     VEC(Split) splits;
     VEC(Knob) knobs;
     VEC(Report) reports;
+    VEC(Doubt) doubts; /* about what is allowed, and seldom meant: one for each place */
     VEC(NamedValue) named;
     VEC(NamedSize) sizes;
     int monitor, patience; /* the report that decides what is best; evaluations without a better one, 0: any number */
@@ -237,8 +247,16 @@ Node *op2(Graph *g, const char *op, Node *a, Node *b); /* broadcasts maps: NumPy
 Node *op3(Graph *g, const char *op, Node *a, Node *b, Node *c);
 
 Node *graph_constant(Graph *g, double value);             /* f32 scalar */
+Node *graph_whole(Graph *g, int32_t value);               /* i32 scalar */
 bool graph_constant_value(const Node *n, double *value);  /* n is a constant, perhaps expanded */
 Node *graph_expand(Graph *g, Node *a, const Type *shape); /* broadcast to the shape; identity when equal */
+/* The shape that both are broadcast to: NumPy's rule on the user's axes, with a batch where one has it; false: they do not fit. */
+bool graph_common_shape(const Type *a, const Type *b, Type *common);
+/* A value without a batch as that of each example. Reports a user error and returns NULL where no axis is left. */
+Node *graph_of_each_example(Graph *g, Node *a);
+/* Operands of an operator that meet: beside one with a batch, those without are the same for each example. False after a user
+ * error. Maps do so by themselves. */
+bool graph_share_batch(Graph *g, int count, Node **operands);
 /* What an expansion repeats, in its shape without `axes`, all of which are new in it. */
 Node *graph_repeated(Graph *g, const Node *expansion, unsigned axes);
 Node *graph_reshape(Graph *g, Node *a, const Type *shape);

@@ -95,6 +95,7 @@ typedef struct CallDef {
     int64_t (*tiles)(const Node *n); /* about as many as NAME_tiles<Shape>() */
     double (*flops)(const Node *n);
     bool (*on_tensor_cores)(const Node *n); /* where its numbers are bf16, tensor cores do its products; NULL: never */
+    int (*least_shared)(const Node *n);     /* bytes of shared memory that a block cannot do without; NULL: few */
     /* Lines of a comment: $k is the name of operand k, $r the result's, $v the value. */
     const char *(*equation)(Arena *arena, const Node *n);
 } CallDef;
@@ -115,12 +116,14 @@ typedef enum ValueKind {
 typedef struct Value Value;
 struct Value {
     ValueKind kind;
-    double number;      /* NUMBER, BOOL; of a knob expression: its value with the knobs as resolved */
-    Node *node;         /* TENSOR; NUMBER that depends on a knob: its run-time scalar. Else NULL */
-    uint64_t knobs;     /* bit k: the number depends on knob k */
-    const char *param;  /* NUMBER: the param that it is; NULL: it is computed, or written as a number */
-    bool varies;        /* NUMBER, BOOL: only the running program knows it; `node` is all there is of it */
-    bool rises;         /* TENSOR: a metric that is better when it is higher, under whatever name */
+    double number;     /* NUMBER, BOOL; of a knob expression: its value with the knobs as resolved */
+    Node *node;        /* TENSOR; NUMBER that depends on a knob: its run-time scalar. Else NULL */
+    uint64_t knobs;    /* bit k: the number depends on knob k */
+    const char *param; /* NUMBER: the param that it is; NULL: it is computed, or written as a number */
+    bool varies;       /* NUMBER, BOOL: only the running program knows it; `node` is all there is of it */
+    bool rises;        /* TENSOR: a metric that is better when it is higher, under whatever name */
+    const OpDef *made; /* TENSOR: by this function, in whatever shape; NULL: by none of the library */
+    Span made_at;
     const char *string; /* STRING */
     const Value *items; /* LIST */
     int count;
@@ -209,6 +212,9 @@ struct OpDef {
 
     /* Graph. */
     bool (*infer)(Graph *g, Node *n); /* sets n->type; reports a user error at n->src and returns false */
+    /* What the elements of n can be, by the ranges of its operands, whatever its type; n->type may not be set. NULL: of a
+     * view, what the operand's can be; of others, what the type holds. */
+    Range (*range)(const Graph *g, const Node *n);
     /* Gradients of the inputs, given the gradient dy of n: din[k] = ... or left NULL. */
     void (*grad)(Graph *g, Node *n, Node *dy, Node **din);
 

@@ -46,6 +46,23 @@ int64_t type_stride(const Type *type, int axis);           /* in elements */
 const char *type_user_text(Arena *arena, const Type *type);
 const char *type_graph_text(Arena *arena, const Type *type);
 
+/* The whole numbers from low to high that a value is one of. low > high: it need not be whole. Both ends are within 2^53. */
+typedef struct Range {
+    int64_t low, high;
+} Range;
+
+extern const Range range_unknown;
+bool dtype_is_whole(DType dtype); /* holds whole numbers, or the conditions 0 and 1 */
+Range range_of_dtype(DType dtype);
+Range range_of_number(double number);
+bool range_is_known(Range a);
+bool range_within(Range a, Range b); /* false where `a` is unknown */
+/* Unknown where an operand is, or the result may pass 2^53. */
+Range range_sum(Range a, Range b);
+Range range_difference(Range a, Range b);
+Range range_product(Range a, Range b);
+Range range_union(Range a, Range b);
+
 /* The most elements of a tensor; an axis has at most INT32_MAX. Small enough that sums of bytes do not overflow. */
 #define MAX_ELEMENTS ((int64_t)1 << 40)
 

@@ -53,6 +53,11 @@ GRAD(minimum) {
     din[1] = select(g, first, zero, dy);
 }
 
+RANGE(add, range_sum(n->in[0]->range, n->in[1]->range))
+RANGE(sub, range_difference(n->in[0]->range, n->in[1]->range))
+RANGE(mul, range_product(n->in[0]->range, n->in[1]->range))
+RANGE(neg, range_difference(range_of_number(0), n->in[0]->range))
+
 FOLD(add, in[0] + in[1])
 FOLD(sub, in[0] - in[1])
 FOLD(mul, in[0] * in[1])
@@ -70,6 +75,7 @@ const OpDef op_add = {
     .doc = "a + b",
     .example = "y = x + 1",
     .infer = infer_number,
+    .range = range_add,
     .grad = grad_add,
     .simplify = simplify_add,
     .c = "$0 + $1",
@@ -85,6 +91,7 @@ const OpDef op_sub = {
     .doc = "a - b",
     .example = "y = 1 - x",
     .infer = infer_number,
+    .range = range_sub,
     .grad = grad_sub,
     .simplify = simplify_sub,
     .c = "$0 - $1",
@@ -100,6 +107,7 @@ const OpDef op_mul = {
     .doc = "a * b",
     .example = "y = x * x",
     .infer = infer_number,
+    .range = range_mul,
     .grad = grad_mul,
     .simplify = simplify_mul,
     .c = "$0 * $1",
@@ -131,6 +139,7 @@ const OpDef op_neg = {
     .doc = "-x",
     .example = "y = -x",
     .infer = infer_number,
+    .range = range_neg,
     .grad = grad_neg,
     .simplify = simplify_neg,
     .c = "-$0",

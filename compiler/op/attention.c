@@ -106,6 +106,12 @@ static bool on_tensor_cores(const Node *n) {
     return n->attr.heads.size % 8 == 0 && n->attr.heads.size <= 128;
 }
 
+/* As PlainForm<Shape, 2> in kernels_lib/cuda/attention_plain.cuh: its fewest rows, of larger heads, are more than 64 KB. */
+static int attend_grad_shared(const Node *n) {
+    enum { LARGEST_OF_SMALL = 176, PLAIN_SHARED = 99 * 1024 };
+    return n->attr.heads.size > LARGEST_OF_SMALL ? PLAIN_SHARED : 0;
+}
+
 enum { TILE_ROWS = 64 }; /* positions of one head that a tile computes */
 
 static int64_t row_tiles(const Node *n, int64_t heads) {
@@ -178,6 +184,7 @@ static const CallDef attend_grad_call = {
     .tiles = attend_tiles,
     .flops = attend_grad_flops,
     .on_tensor_cores = on_tensor_cores,
+    .least_shared = attend_grad_shared,
     .equation = attend_grad_equation,
 };
 
@@ -240,6 +247,8 @@ static bool read_sequences(Call *call, Attention *a) {
     for (int k = 0; k < 3; k++)
         if (!(a->in[k] = graph_cast(call->g, call_tensor(call, ARG_Q + k), DT_F32)))
             return false;
+    if (!graph_share_batch(call->g, 3, a->in))
+        return false;
     for (int k = 0; k < 3; k++)
         if (!is_sequence(a->in[k])) {
             call_error(call, ARG_Q + k, "attention is over sequences [T, width], found %s", shape_text(call, a->in[k]));
@@ -315,28 +324,21 @@ static bool read_seen(Call *call, Attention *a) {
     return a->heads.window >= 0 && (a->heads.causal || !a->heads.window);
 }
 
-/* [B, T, width]: for every example where some operand has one for each; one of all where none has. */
-static Node *as_rows(Graph *g, Node *x, const Node *batched) {
+/* [B, T, width]; without a batch [1, T, width]. */
+static Node *as_rows(Graph *g, Node *x) {
     Type rows = x->type;
-    if (batched && !x->type.batched) {
-        rows = type_make(DT_F32, true, 3, (int64_t[]){batched->type.dim[0], x->type.dim[0], x->type.dim[1]});
-        return graph_expand(g, x, &rows);
-    }
-    if (!batched)
+    if (!x->type.batched)
         rows = type_make(DT_F32, false, 3, (int64_t[]){1, x->type.dim[0], x->type.dim[1]});
     return graph_reshape(g, x, &rows);
 }
 
 static Node *attend(Graph *g, const Attention *a) {
     Node *parts[3];
-    const Node *batched = NULL;
     for (int k = 0; k < 3; k++)
-        batched = a->in[k]->type.batched ? a->in[k] : batched;
-    for (int k = 0; k < 3; k++)
-        parts[k] = as_rows(g, a->in[k], batched);
+        parts[k] = as_rows(g, a->in[k]);
     Node *packed = build_stack(g, parts, 3, 2);
     Node *y = graph_node(g, "attend", (Attr){.value = a->scale, .heads = a->heads}, 1, &packed);
-    return batched || !y ? y : graph_reshape(g, y, &a->in[0]->type);
+    return graph_reshape(g, y, &a->in[0]->type);
 }
 
 static Value build_attention(Call *call) {

@@ -53,8 +53,9 @@ static Node *read_data(Call *call, const char *function) {
     if (!x)
         return NULL;
     if (!x->type.batched || x->type.rank != 4)
-        call_error(call, 0, "%s needs an image [channels, rows, columns] for each example, found %s", function,
-                   type_user_text(call->g->arena, &x->type));
+        call_error(call, 0, "%s needs images [channels, rows, columns] of the data, found %s%s", function,
+                   type_user_text(call->g->arena, &x->type),
+                   x->type.batched ? "" : ", which is the same for all examples");
     else if (depends_on(call->g, x, false))
         call_error(call, 0, "%s changes the data, before the first layer; this depends on weights", function);
     else if (depends_on(call->g, x, true))

@@ -52,6 +52,10 @@ int last_axis(const Node *n);
 #define UNUSED __attribute__((unused))
 #define INFER(name) static bool infer_##name(UNUSED Graph *g, Node *n)
 #define GRAD(name) static void grad_##name(UNUSED Graph *g, UNUSED Node *n, UNUSED Node *dy, UNUSED Node **din)
+#define RANGE(name, result)                                                                                            \
+    static Range range_##name(UNUSED const Graph *g, const Node *n) {                                                  \
+        return result;                                                                                                 \
+    }
 #define FOLD(name, result)                                                                                             \
     static double fold_##name(const double *in) {                                                                      \
         return result;                                                                                                 \
@@ -80,6 +84,7 @@ bool infer_shape_attr(Graph *g, Node *n);                   /* f32 of attr.dims 
 bool infer_as_input(Graph *g, Node *n);                     /* the type of input 0 */
 bool infer_real(Graph *g, Node *n);                         /* f32 inputs give f32 */
 bool infer_number(Graph *g, Node *n);                       /* numbers of one type give a number of that type */
+Range range_as_input(const Graph *g, const Node *n);        /* that of input 0 */
 bool is_condition(Graph *g, const Node *n, const Node *in); /* or a user error */
 
 /* view.c: index expressions. An operand of * / % is parenthesised unless it is a name, a number or a place "$1". */
@@ -89,6 +94,7 @@ Attr attr_placed(const Type *shape, const int64_t *offset);            /* of sli
 
 /* Parts of one family that another uses. */
 Node *build_stack(Graph *g, Node *const *parts, int count, int axis); /* view.c: one after the other */
+Node *build_product(Graph *g, Node *a, Node *b, bool ta, bool tb);    /* contract.c: as `matmul`, of vectors too */
 Node *build_shifted(Graph *g, Node *x, unsigned axes);                /* activation.c: x - max(x) */
 int next_stream(const Graph *g);                                      /* random.c: one that nobody draws from yet */
 Node *build_arg_max(Graph *g, Node *x, int axis, const char *hint);   /* reduce.c: i32 */

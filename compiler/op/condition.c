@@ -44,6 +44,8 @@ GRAD(where) {
     din[2] = select(g, n->in[0], zero, dy);
 }
 
+RANGE(where, range_union(n->in[1]->range, n->in[2]->range))
+
 #define COMPARISON(name_, symbol, prec_)                                                                               \
     .name = name_, .cls = OP_MAP, .arity = 2, .infer = infer_compare, .simplify = simplify_compare,                    \
     .doc = "a " symbol " b", .example = "y = where(x " symbol " 0.5, x, 0)", .c = "$0 " symbol " $1", .prec = prec_
@@ -99,6 +101,7 @@ const OpDef op_where = {
     .doc = "a where the condition holds, b elsewhere.",
     .example = "y = where(x > 0, x, 0.1 * x)",
     .infer = infer_where,
+    .range = range_where,
     .grad = grad_where,
     .simplify = simplify_where,
     .c = "$0 ? $1 : $2",
@@ -114,6 +117,7 @@ const OpDef op_cast = {
     .attrs = ATTR_DTYPE,
     .doc = "x as another element type: conditions become 0 and 1, numbers lose their fraction.",
     .infer = infer_cast,
+    .range = range_as_input,
     .simplify = simplify_cast,
     .c = "($t)$0",
     .prec = PREC_UNARY,
@@ -152,6 +156,7 @@ const OpDef op_stop_gradient = {
     .doc = "x, taken as a constant by differentiation.",
     .example = "y = x * stop_gradient(x)",
     .infer = infer_as_input,
+    .range = range_as_input,
     .simplify = simplify_stop_gradient,
     .c = "($0)",
     .prec = PREC_PRIMARY,

@@ -92,21 +92,54 @@ static Node *remove_axis(Graph *g, Node *x, int at) {
     return graph_reshape(g, x, &shape);
 }
 
+/* Stacks of matrices meet as other operands do: NumPy's rule on the axes before the last two. One matrix alone needs none. */
+static void share_stacks(Graph *g, Node **a, Node **b) {
+    Type stacks[2], common;
+    Node **operand[] = {a, b};
+    for (int k = 0; k < 2; k++) {
+        stacks[k] = (*operand[k])->type;
+        stacks[k].rank -= 2;
+        if (stacks[k].rank == 0)
+            return;
+    }
+    if (!graph_common_shape(&stacks[0], &stacks[1], &common) || common.rank + 2 > MAX_RANK)
+        return;
+    for (int k = 0; k < 2; k++) {
+        Type wanted = common;
+        for (int axis = 2; axis > 0; axis--)
+            wanted.dim[wanted.rank++] = (*operand[k])->type.dim[(*operand[k])->type.rank - axis];
+        *operand[k] = graph_expand(g, *operand[k], &wanted);
+    }
+}
+
+static Node *stacks_product(Graph *g, Node *a, Node *b, bool ta, bool tb) {
+    share_stacks(g, &a, &b);
+    return graph_matmul(g, a, b, ta, tb);
+}
+
 /* The batch's vectors are the rows of one matrix, unless each example has a matrix of its own. */
 static Node *vector_times(Graph *g, Node *a, Node *b, bool tb) {
     if (user_rank(b) == 1)
         return graph_reduce(g, "sum", mul(g, a, b), 1u << (a->type.rank > b->type.rank ? last_axis(a) : last_axis(b)));
     if (a->type.batched && b->type.rank == 2)
         return graph_matmul(g, a, b, false, tb);
-    Node *product = graph_matmul(g, insert_axis(g, a, last_axis(a)), b, false, tb);
+    Node *product = stacks_product(g, insert_axis(g, a, last_axis(a)), b, false, tb);
     return product ? remove_axis(g, product, last_axis(product) - 1) : NULL;
 }
 
 static Node *times_vector(Graph *g, Node *a, Node *b, bool ta) {
     if (b->type.batched && a->type.rank == 2)
         return graph_matmul(g, b, a, false, !ta);
-    Node *product = graph_matmul(g, a, insert_axis(g, b, last_axis(b) + 1), ta, false);
+    Node *product = stacks_product(g, a, insert_axis(g, b, last_axis(b) + 1), ta, false);
     return product ? remove_axis(g, product, last_axis(product)) : NULL;
+}
+
+Node *build_product(Graph *g, Node *a, Node *b, bool ta, bool tb) {
+    if (user_rank(a) == 1)
+        return vector_times(g, a, b, tb);
+    if (user_rank(b) == 1)
+        return times_vector(g, a, b, ta);
+    return stacks_product(g, a, b, ta, tb);
 }
 
 static bool has_axes(Call *call, int arg, const Node *x) {
@@ -116,16 +149,11 @@ static bool has_axes(Call *call, int arg, const Node *x) {
 }
 
 static Value build_matmul(Call *call) {
-    Graph *g = call->g;
     Node *a = call_tensor(call, 0), *b = call_tensor(call, 1);
     bool ta = call_bool(call, 2), tb = call_bool(call, 3);
     if (!has_axes(call, 0, a) || !has_axes(call, 1, b))
         return value_tensor(NULL);
-    if (user_rank(a) == 1)
-        return value_tensor(vector_times(g, a, b, tb));
-    if (user_rank(b) == 1)
-        return value_tensor(times_vector(g, a, b, ta));
-    return value_tensor(graph_matmul(g, a, b, ta, tb));
+    return value_tensor(build_product(call->g, a, b, ta, tb));
 }
 
 const OpDef op_matmul = {
@@ -133,7 +161,8 @@ const OpDef op_matmul = {
     .cls = OP_CONTRACT,
     .arity = 2,
     .attrs = ATTR_TRANSPOSED,
-    .doc = "The matrix product, y[i, j] = sum over k of a[i, k] * b[k, j], of each pair in stacks of matrices. "
+    .doc = "The matrix product, y[i, j] = sum over k of a[i, k] * b[k, j], of each pair in stacks of matrices, which "
+           "broadcast. "
            "A vector on the left is a row, on the right a column. Operands in bf16 give sums in f32.",
     .example = "y = matmul(x, weight([6, 3]))",
     .infer = infer_matmul,

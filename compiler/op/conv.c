@@ -15,7 +15,7 @@ static Type matrix_type(bool batched, int64_t rows, int64_t columns) {
 /* Images as the matrix of their pixels: [N H W, C]. */
 static Node *pixels(Graph *g, Node *image) {
     int64_t channels = image->type.dim[IMAGE_CHANNELS];
-    Type type = matrix_type(true, type_elements(&image->type) / channels, channels);
+    Type type = matrix_type(image->type.batched, type_elements(&image->type) / channels, channels);
     return graph_reshape(g, image, &type);
 }
 
@@ -23,7 +23,7 @@ static Node *pixels(Graph *g, Node *image) {
 static Node *window_rows(Graph *g, Node *image, const Sweep *sweep) {
     Node *seen = window(g, image, sweep, 0);
     int64_t columns = sweep[0].kernel * sweep[1].kernel * image->type.dim[IMAGE_CHANNELS];
-    Type type = matrix_type(true, type_elements(&seen->type) / columns, columns);
+    Type type = matrix_type(image->type.batched, type_elements(&seen->type) / columns, columns);
     return graph_reshape(g, seen, &type);
 }
 
@@ -43,7 +43,7 @@ static Node *filter_back(Graph *g, Node *w) {
 INFER(conv2d) {
     const Type *x = &n->in[0]->type, *w = &n->in[1]->type;
     const Sweep *sweep = n->attr.sweep;
-    if (x->rank != IMAGE_RANK || w->rank != IMAGE_RANK || !x->batched)
+    if (x->rank != IMAGE_RANK || w->rank != IMAGE_RANK)
         return false;
     n->type = swept_type(x, sweep, w->dim[0]);
     return x->dim[IMAGE_CHANNELS] == w->dim[3] && w->dim[1] == sweep[0].kernel && w->dim[2] == sweep[1].kernel;
@@ -245,8 +245,9 @@ static Node *channels_repeated(Graph *g, Node *x, int64_t times) {
     const int64_t *dim = x->type.dim;
     if (times == 1)
         return x;
-    Type copies = type_make(DT_F32, true, IMAGE_RANK + 1, (int64_t[]){dim[0], dim[1], dim[2], dim[3], times});
-    Type image = type_make(DT_F32, true, IMAGE_RANK, (int64_t[]){dim[0], dim[1], dim[2], dim[3] * times});
+    Type copies =
+        type_make(DT_F32, x->type.batched, IMAGE_RANK + 1, (int64_t[]){dim[0], dim[1], dim[2], dim[3], times});
+    Type image = type_make(DT_F32, x->type.batched, IMAGE_RANK, (int64_t[]){dim[0], dim[1], dim[2], dim[3] * times});
     Attr attr = attr_shape(&copies);
     attr.axes = 1u << IMAGE_RANK;
     return graph_reshape(g, graph_node(g, "expand", attr, 1, &x), &image);

@@ -36,6 +36,8 @@ INFER(clamped) {
     return n->type.dtype == DT_I32 && n->attr.index > 0;
 }
 
+RANGE(clamped, ((Range){0, n->attr.index - 1}))
+
 /* ---- the view ---- */
 
 INFER(gather) {
@@ -140,6 +142,20 @@ static bool has_all_positions(Call *call, int arg, int64_t rows, const Node *ind
     return false;
 }
 
+/* Arithmetic on whole numbers that is f32 because it may pass the 32 bits of an i32. */
+static bool passes_i32(const Node *n) {
+    double constant;
+    bool passes = n->op->cls == OP_MAP && n->op->range && n->type.dtype == DT_F32;
+    for (int k = 0; passes && k < n->inputs; k++) {
+        const Node *in = n->in[k];
+        while (in->op->flags & OP_REPEATS)
+            in = in->in[0];
+        passes = graph_constant_value(in, &constant) ||
+                 (in->inputs && in->op->attrs & ATTR_DTYPE && dtype_is_whole(in->in[0]->type.dtype));
+    }
+    return passes;
+}
+
 /* Whole numbers; NULL after a user error. */
 static Node *read_index(Call *call, int arg) {
     Node *index = call_tensor(call, arg);
@@ -149,6 +165,9 @@ static Node *read_index(Call *call, int arg) {
         return graph_cast(call->g, index, DT_I32);
     call_error(call, arg, "an index is a whole number: a class of the data, iota or argmax; found %s",
                type_user_text(call->g->arena, &index->type));
+    if (passes_i32(index))
+        diag_note(call->module->diag, index->src,
+                  "this may pass 32 bits, so it is computed in f32; classes have a range, an i32 may be any number");
     return NULL;
 }
 
@@ -203,6 +222,7 @@ const OpDef op_clamped = {
     .attrs = ATTR_INDEX,
     .doc = "The whole number from 0 to attr.index - 1 that is nearest to a.",
     .infer = infer_clamped,
+    .range = range_clamped,
     .c = "clamped($0, $n)",
     .prec = PREC_PRIMARY,
 };

@@ -4,24 +4,43 @@
 
 static const int channels_last[] = {0, 2, 3, 1}, channels_first[] = {0, 3, 1, 2};
 
+/* An image that is the same for all examples is one alone, N = 1, without a batch. */
+static Node *as_images(Graph *g, Node *x) {
+    Type type = {.dtype = x->type.dtype, .rank = IMAGE_RANK, .dim = {1}};
+    if (x->type.batched)
+        return x;
+    memcpy(type.dim + 1, x->type.dim, (IMAGE_RANK - 1) * sizeof *type.dim);
+    return graph_reshape(g, x, &type);
+}
+
 Node *call_image(Call *call, int arg, const char *function) {
     Graph *g = call->g;
     Node *x = call_tensor(call, arg);
     if (!x)
         return NULL;
-    if (x->type.batched && x->type.rank == IMAGE_RANK)
-        return graph_transpose(g, graph_cast(g, x, DT_F32), channels_last);
-    bool flat = x->type.batched && x->type.rank == IMAGE_RANK - 1;
-    const char *hint = !flat ? ""
-                             : arena_printf(g->arena, "; reshape(x, [1, %lld, %lld]) gives it one channel",
-                                            (long long)x->type.dim[1], (long long)x->type.dim[2]);
-    call_error(call, arg, "%s needs an image [channels, rows, columns] for each example, found %s%s", function,
+    int rank = x->type.rank - x->type.batched, last = x->type.rank - 1;
+    if (rank == IMAGE_RANK - 1)
+        return graph_transpose(g, as_images(g, graph_cast(g, x, DT_F32)), channels_last);
+    const char *hint = rank != IMAGE_RANK - 2
+                           ? ""
+                           : arena_printf(g->arena, "; reshape(x, [1, %lld, %lld]) gives it one channel",
+                                          (long long)x->type.dim[last - 1], (long long)x->type.dim[last]);
+    call_error(call, arg, "%s needs an image [channels, rows, columns], found %s%s", function,
                type_user_text(g->arena, &x->type), hint);
     return NULL;
 }
 
+Node *of_images(Graph *g, Node *y) {
+    if (!y || y->type.batched)
+        return y;
+    Type type = y->type;
+    type.rank--;
+    memmove(type.dim, type.dim + 1, (size_t)type.rank * sizeof *type.dim);
+    return graph_reshape(g, y, &type);
+}
+
 Node *image_value(Graph *g, Node *image) {
-    return graph_transpose(g, image, channels_first);
+    return of_images(g, graph_transpose(g, image, channels_first));
 }
 
 bool call_pair(Call *call, int arg, int64_t low, int64_t *pair) {

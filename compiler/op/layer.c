@@ -8,8 +8,8 @@ static Value build_linear(Call *call) {
     Init init, bias_init;
     if (!x || out < 0)
         return value_tensor(NULL);
-    if (!user_axes(x) || x->type.rank < 2) {
-        call_error(call, 0, "linear needs a vector per example, found %s", type_user_text(g->arena, &x->type));
+    if (!user_axes(x)) {
+        call_error(call, 0, "linear needs a vector, found %s", type_user_text(g->arena, &x->type));
         return value_tensor(NULL);
     }
     int64_t in = x->type.dim[last_axis(x)];
@@ -19,7 +19,8 @@ static Value build_linear(Call *call) {
     const int *file_order = call_bool(call, 5) ? in_rows : NULL;
     Type matrix = type_make(DT_F32, false, 2, (int64_t[]){out, in});
     Type vector = type_make(DT_F32, false, 1, (int64_t[]){out});
-    Node *y = graph_matmul(g, x, call_weight(call, "weight", &matrix, init, file_order), false, true);
+    Node *weight = call_weight(call, "weight", &matrix, init, file_order);
+    Node *y = weight ? build_product(g, x, weight, false, true) : NULL;
     if (!call_bool(call, 2))
         return value_tensor(y);
     return value_tensor(add(g, y, call_weight(call, "bias", &vector, bias_init, NULL)));
@@ -36,9 +37,9 @@ static int64_t padded_vocabulary(const Module *module, int64_t size) {
 
 static bool table_fits(Call *call, const Node *x, const Node *table) {
     Arena *arena = call->g->arena;
-    bool vectors = user_axes(x) && x->type.rank >= 2, matrix = !table->type.batched && table->type.rank == 2;
+    bool vectors = user_axes(x), matrix = !table->type.batched && table->type.rank == 2;
     if (!vectors)
-        call_error(call, 0, "unembed needs a vector per example, found %s", type_user_text(arena, &x->type));
+        call_error(call, 0, "unembed needs a vector, found %s", type_user_text(arena, &x->type));
     else if (!matrix || table->type.dim[1] != x->type.dim[last_axis(x)])
         call_error(call, 1, "the table is %s; for %s it must be f32[classes, %lld], the same for all examples",
                    type_user_text(arena, &table->type), type_user_text(arena, &x->type),
@@ -53,11 +54,11 @@ static Node *unembed(Graph *g, Node *x, Node *table) {
     int64_t count = table->type.dim[0], padded = padded_vocabulary(g->module, count);
     int64_t origin[MAX_RANK] = {0};
     if (padded == count)
-        return graph_matmul(g, x, table, false, true);
+        return build_product(g, x, table, false, true);
     Type rows = table->type;
     rows.dim[0] = padded;
     Node *whole = graph_node(g, "pad", attr_placed(&rows, origin), 1, &table);
-    Node *y = graph_matmul(g, x, whole, false, true);
+    Node *y = build_product(g, x, whole, false, true);
     Type scores = y->type;
     scores.dim[last_axis(y)] = count;
     return graph_node(g, "slice", attr_placed(&scores, origin), 1, &y);

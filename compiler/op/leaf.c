@@ -16,6 +16,11 @@ INFER(field) {
     return true;
 }
 
+INFER(const) {
+    n->type = type_scalar(n->attr.dtype);
+    return true;
+}
+
 INFER(every) {
     n->type = type_scalar(DT_BOOL);
     return true;
@@ -30,6 +35,14 @@ INFER(iota) {
     infer_shape_attr(g, n);
     n->type.dtype = DT_I32;
     return true;
+}
+
+RANGE(const, range_of_number(n->attr.value))
+RANGE(iota, ((Range){0, n->attr.dims[0] - 1}))
+
+static Range range_field(const Graph *g, const Node *n) {
+    const Field *field = &g->module->fields.at[n->attr.index];
+    return field->kind == FIELD_CLASS ? (Range){0, field->classes - 1} : range_unknown;
 }
 
 INFER(assign) {
@@ -80,9 +93,10 @@ const OpDef op_const = {
     .name = "const",
     .cls = OP_LEAF,
     .flags = OP_SCALAR | OP_CHEAP,
-    .attrs = ATTR_VALUE,
+    .attrs = ATTR_VALUE | ATTR_DTYPE,
     .doc = "A number known when compiling.",
-    .infer = infer_shape_attr,
+    .infer = infer_const,
+    .range = range_const,
     .c = "$v",
     .prec = PREC_PRIMARY,
 };
@@ -211,6 +225,7 @@ const OpDef op_field = {
     .table = TABLE_FIELD,
     .doc = "A field of the examples of this batch.",
     .infer = infer_field,
+    .range = range_field,
 };
 
 const OpDef op_iota = {
@@ -221,6 +236,7 @@ const OpDef op_iota = {
     .doc = "0, 1, ..., n - 1.",
     .example = "y = sum(x * iota(6))",
     .infer = infer_iota,
+    .range = range_iota,
     .narrow = narrow_iota,
     .c = "$i0",
     .prec = PREC_PRIMARY,

@@ -32,10 +32,11 @@ static bool match_but_for_ones(const Type *a, const Type *b) {
 /* Both as f32 of the prediction's shape; false after a user error. */
 static bool read_pair(Call *call, Node **prediction, Node **target) {
     Graph *g = call->g;
-    Node *p = graph_cast(g, call_tensor(call, 0), DT_F32), *t = graph_cast(g, call_tensor(call, 1), DT_F32);
-    if (!p || !t)
+    Node *pair[] = {graph_cast(g, call_tensor(call, 0), DT_F32), graph_cast(g, call_tensor(call, 1), DT_F32)};
+    if (!pair[0] || !pair[1] || !graph_share_batch(g, 2, pair))
         return false;
-    if (p->type.batched != t->type.batched || !match_but_for_ones(&p->type, &t->type)) {
+    Node *p = pair[0], *t = pair[1];
+    if (!match_but_for_ones(&p->type, &t->type)) {
         call_error(call, 1, "the target is %s, but the prediction is %s", type_user_text(g->arena, &t->type),
                    type_user_text(g->arena, &p->type));
         diag_note(g->module->diag, p->src, "the prediction %s is made here", type_user_text(g->arena, &p->type));
@@ -136,7 +137,7 @@ static Value build_one_hot(Call *call) {
 static bool labels_fit(const Type *scores, const Type *label) {
     Type without_classes = *scores;
     without_classes.rank--;
-    return label->dtype == DT_I32 && label->batched == scores->batched && type_same_shape(&without_classes, label);
+    return label->dtype == DT_I32 && type_same_shape(&without_classes, label);
 }
 
 /* A field's labels know how many classes there are. Vocabularies of sequences may be padded. */
@@ -155,14 +156,15 @@ static bool classes_agree(Call *call, const Node *scores, const Node *label) {
 /* Scores and what they are compared with: labels, or a distribution of the scores' shape. */
 static bool read_scores(Call *call, Node **scores, Node **target) {
     Graph *g = call->g;
-    Node *s = graph_cast(g, call_tensor(call, 0), DT_F32), *t = call_tensor(call, 1);
-    if (!s || !t)
+    Node *pair[] = {graph_cast(g, call_tensor(call, 0), DT_F32), call_tensor(call, 1)};
+    if (!pair[0] || !pair[1] || !graph_share_batch(g, 2, pair))
         return false;
+    Node *s = pair[0], *t = pair[1];
     if (!user_axes(s)) {
         call_error(call, 0, "expected a score for each class, found one number");
         return false;
     }
-    bool distribution = type_same_shape(&s->type, &t->type) && s->type.batched == t->type.batched;
+    bool distribution = type_same_shape(&s->type, &t->type);
     if (!distribution && !labels_fit(&s->type, &t->type)) {
         call_error(call, 1, "%s is neither a class for each of the scores %s nor a distribution of the same shape",
                    type_user_text(g->arena, &t->type), type_user_text(g->arena, &s->type));
@@ -229,7 +231,7 @@ static Node *with_filler(Graph *g, Node *x) {
         filler = wide->type.dim[k] == x->type.dim[k] ? filler : 0;
     if (filler <= 0 || filler >= MOST_FILLER || x->attr.offset[axis] != 0)
         return x;
-    Node *count = graph_cast(g, graph_constant(g, (double)x->type.dim[axis]), DT_I32);
+    Node *count = graph_whole(g, (int32_t)x->type.dim[axis]);
     Node *is_score = op2(g, "lt", graph_iota(g, &wide->type, axis), count);
     return lower_others(g, wide, is_score, far_below);
 }

@@ -36,7 +36,7 @@ static Node *simplify_standardize(Graph *g, Node *n) {
 static Node *repeated(Graph *g, Node *value, const Type *like, unsigned axes) {
     Attr attr = attr_shape(like);
     attr.axes = axes;
-    return value ? graph_node(g, "expand", attr, 1, &value) : NULL;
+    return value && axes ? graph_node(g, "expand", attr, 1, &value) : value;
 }
 
 /* 1 / sqrt(variance + eps) */
@@ -103,11 +103,9 @@ static double read_eps(Call *call, int arg) {
 }
 
 static bool has_channels(Call *call, const Node *x, const char *function) {
-    bool fits = x->type.batched && x->type.rank >= 2;
-    if (!fits)
-        call_error(call, 0, "%s needs channels for each example, found %s", function,
-                   type_user_text(call->g->arena, &x->type));
-    return fits;
+    if (!user_axes(x))
+        call_error(call, 0, "%s needs channels, found %s", function, type_user_text(call->g->arena, &x->type));
+    return user_axes(x);
 }
 
 /* ---- batch norm ---- */
@@ -198,7 +196,7 @@ static bool is_part(Call *call, int arg, const char *what) {
 }
 
 static bool read_batch_norm(Call *call, BatchNorm *b) {
-    b->x = graph_cast(call->g, call_tensor(call, 0), DT_F32);
+    b->x = graph_of_each_example(call->g, graph_cast(call->g, call_tensor(call, 0), DT_F32));
     b->momentum = call_scalar(call, 1);
     b->eps = read_eps(call, 2);
     b->affine = call_bool(call, 3);
@@ -270,7 +268,7 @@ static Value build_rms_norm(Call *call) {
 /* [N, H, W, C] as [N, H, W, G, C / G], each group standardised. */
 static Node *standardize_groups(Graph *g, Node *x, int64_t groups, double eps) {
     const int64_t *dim = x->type.dim;
-    Type type = type_make(DT_F32, true, 5, (int64_t[]){dim[0], dim[1], dim[2], groups, dim[3] / groups});
+    Type type = type_make(DT_F32, x->type.batched, 5, (int64_t[]){dim[0], dim[1], dim[2], groups, dim[3] / groups});
     unsigned axes = 1u << IMAGE_ROWS | 1u << IMAGE_COLUMNS | 1u << 4;
     return graph_reshape(g, standardize_examples(g, graph_reshape(g, x, &type), eps, axes), &x->type);
 }

@@ -7,7 +7,7 @@
 
 /* The field that an expression is, converted to f32 or reshaped perhaps; NULL: it is something else. */
 static const Node *find_field(const Node *n) {
-    while (n->op->flags & OP_CONTIGUOUS || (n->op->attrs & ATTR_DTYPE && n->type.dtype == DT_F32))
+    while (n->inputs && (n->op->flags & OP_CONTIGUOUS || (n->op->attrs & ATTR_DTYPE && n->type.dtype == DT_F32)))
         n = n->in[0];
     return n->op->table == TABLE_FIELD ? n : NULL;
 }
@@ -63,22 +63,13 @@ static Value build_normalize(Call *call) {
     return value_tensor(divide(call->g, centred, scale_of(call, field, x)));
 }
 
-/* A number that all examples have is one of each example: `denormalize(0, x)` is the prediction of the mean. */
-static Node *of_each_example(Graph *g, Node *y) {
-    Type type = {.dtype = y->type.dtype, .rank = y->type.rank + 1, .dim = {g->module->batch}, .batched = true};
-    if (y->type.batched || type.rank > MAX_RANK)
-        return y;
-    memcpy(type.dim + 1, y->type.dim, (size_t)y->type.rank * sizeof *type.dim);
-    return graph_expand(g, y, &type);
-}
-
 static Value build_denormalize(Call *call) {
     Node *y = call_tensor(call, 0);
     const Field *field = read_field(call, 1, "denormalize");
     if (!y || !field)
         return value_tensor(NULL);
     const Node *like = call->args[1].node;
-    y = of_each_example(call->g, y);
+    y = graph_of_each_example(call->g, y); /* `denormalize(0, x)` predicts the mean */
     Node *mean = mean_of(call, field, like);
     return value_tensor(add(call->g, mul(call->g, y, scale_of(call, field, like)), mean));
 }

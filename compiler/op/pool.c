@@ -95,7 +95,7 @@ static Value build_global_avg_pool(Call *call) {
         return value_tensor(NULL);
     double pixels = (double)(x->type.dim[IMAGE_ROWS] * x->type.dim[IMAGE_COLUMNS]);
     Node *total = graph_reduce(call->g, "sum", x, 1u << IMAGE_ROWS | 1u << IMAGE_COLUMNS);
-    return value_tensor(scale(call->g, total, 1 / pixels));
+    return value_tensor(of_images(call->g, scale(call->g, total, 1 / pixels)));
 }
 
 /* The mean of x over its elements [from, to) along the axis, which stays, with size 1. */
@@ -150,8 +150,10 @@ static Value build_upsample(Call *call) {
     if (!x || !call_pair(call, 1, 1, factor))
         return value_tensor(NULL);
     const int64_t *dim = x->type.dim;
-    Type copies = type_make(DT_F32, true, 6, (int64_t[]){dim[0], dim[1], factor[0], dim[2], factor[1], dim[3]});
-    Type image = type_make(DT_F32, true, 4, (int64_t[]){dim[0], dim[1] * factor[0], dim[2] * factor[1], dim[3]});
+    Type copies =
+        type_make(DT_F32, x->type.batched, 6, (int64_t[]){dim[0], dim[1], factor[0], dim[2], factor[1], dim[3]});
+    Type image =
+        type_make(DT_F32, x->type.batched, 4, (int64_t[]){dim[0], dim[1] * factor[0], dim[2] * factor[1], dim[3]});
     Attr attr = attr_shape(&copies);
     attr.axes = 1u << 2 | 1u << 4;
     Node *y = graph_reshape(call->g, graph_node(call->g, "expand", attr, 1, &x), &image);

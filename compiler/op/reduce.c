@@ -33,7 +33,7 @@ GRAD(extremum) {
 
 /* x with the axes reduced; when `keep` is true they stay, with size 1. */
 static Node *reduce(Call *call, const char *op) {
-    Node *x = call_tensor(call, 0);
+    Node *x = graph_cast(call->g, call_tensor(call, 0), DT_F32);
     unsigned axes = x ? call_axes(call, 1, x) : 0;
     if (!x || (!axes && user_axes(x)))
         return NULL;
@@ -68,9 +68,20 @@ static Value build_mean(Call *call) {
     return value_tensor(scale(call->g, total, 1 / count));
 }
 
+/* Indices are compared as f32, which counts to 2^24. */
+static bool can_count(Graph *g, const Node *x, int axis) {
+    enum { MOST = 1 << 24 };
+    if (x->type.dim[axis] <= MOST)
+        return true;
+    diag_error(g->module->diag, g->at,
+               "the largest of %lld elements is looked for; argmax and accuracy take at most %d",
+               (long long)x->type.dim[axis], MOST);
+    return false;
+}
+
 /* The first index whose element is the largest: min over j of (j where x[j] is the maximum, else the size). */
 Node *build_arg_max(Graph *g, Node *x, int axis, const char *hint) {
-    if (!x)
+    if (!x || !can_count(g, x, axis))
         return NULL;
     unsigned axes = 1u << axis;
     Node *largest = op2(g, "eq", x, graph_reduce_keep(g, "max", x, axes));
@@ -116,6 +127,7 @@ const OpDef op_max = {
     .doc = "The largest element over the axes. Its gradient is shared evenly by the elements that are the largest.",
     .example = "y = max(x, axis = 0)",
     .infer = infer_reduce,
+    .range = range_as_input,
     .grad = grad_extremum,
     .simplify = simplify_reduce,
     .combine = "fmax($0, $1)",
@@ -134,6 +146,7 @@ const OpDef op_min = {
     .doc = "The smallest element over the axes. Its gradient is shared evenly by the elements that are the smallest.",
     .example = "y = min(x, axis = 0)",
     .infer = infer_reduce,
+    .range = range_as_input,
     .grad = grad_extremum,
     .simplify = simplify_reduce,
     .combine = "fmin($0, $1)",

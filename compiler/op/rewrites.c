@@ -1,7 +1,7 @@
 /* Algebra: the equal, simpler node that may stand in place of a node, or NULL. The inputs are simple already. */
 #include "op/compose.h"
 
-extern const OpDef op_neg, op_mul, op_cast, op_not, op_expand, op_transpose, op_slice, op_pad;
+extern const OpDef op_neg, op_add, op_mul, op_cast, op_not, op_expand, op_transpose, op_slice, op_pad;
 
 /* The operand when n is `op` of one. */
 static Node *operand_of(const Node *n, const OpDef *op) {
@@ -14,7 +14,8 @@ static bool is_constant(const Node *n, double value) {
 }
 
 static Node *constant_like(Graph *g, double value, const Node *like) {
-    return graph_expand(g, graph_constant(g, value), &like->type);
+    Attr attr = {.value = value, .dtype = like->type.dtype};
+    return graph_expand(g, op0(g, "const", attr), &like->type);
 }
 
 static Node *expand_again(Graph *g, const Node *expansion, Node *operand) {
@@ -86,14 +87,81 @@ static Node *joined_neighbours(Graph *g, const Node *a, const Node *b) {
     return pad ? pad : joined(g, b, a);
 }
 
+/* ---- slices of what was put together ---- */
+
+/* A concatenation is a sum of paddings with 0, one after the other. Its last padding; `*rest` is the sum without it, NULL where
+ * there is nothing else. NULL: n is no concatenation. */
+static Node *last_part(Node *n, Node **rest) {
+    bool sum = n->op == &op_add;
+    int last = sum && n->in[1]->op == &op_pad;
+    Node *pad = sum ? n->in[last] : n;
+    *rest = sum ? n->in[1 - last] : NULL;
+    return pad->op == &op_pad && pad->attr.value == 0 ? pad : NULL;
+}
+
+/* Where a slice meets the operand of a pad: along each axis from `from` to before `to`, counted in the pad's result. */
+typedef struct Meeting {
+    int64_t from[MAX_RANK], to[MAX_RANK];
+} Meeting;
+
+/* False: the slice reads nothing but padding. */
+static bool meets(const Node *slice, const Node *pad, Meeting *meeting) {
+    for (int k = 0; k < slice->type.rank; k++) {
+        int64_t begin = slice->attr.offset[k], first = pad->attr.offset[k];
+        int64_t end = begin + slice->type.dim[k], last = first + pad->in[0]->type.dim[k];
+        meeting->from[k] = begin > first ? begin : first;
+        meeting->to[k] = end < last ? end : last;
+        if (meeting->from[k] >= meeting->to[k])
+            return false;
+    }
+    return true;
+}
+
+/* What the slice reads of the operand, where it reads it. */
+static Node *met_part(Graph *g, const Node *slice, const Node *pad, const Meeting *meeting) {
+    Type part = slice->type;
+    int64_t of[MAX_RANK] = {0}, at[MAX_RANK] = {0};
+    for (int k = 0; k < part.rank; k++) {
+        part.dim[k] = meeting->to[k] - meeting->from[k];
+        of[k] = meeting->from[k] - pad->attr.offset[k];
+        at[k] = meeting->from[k] - slice->attr.offset[k];
+    }
+    Node *met = graph_node(g, "slice", attr_placed(&part, of), 1, (Node **)&pad->in[0]);
+    return graph_node(g, "pad", attr_placed(&slice->type, at), 1, &met);
+}
+
+/* A slice of a concatenation reads those parts only that it meets. Without this, a value that is put together and taken apart
+ * again at each of many steps would be read through all parts of all steps before. NULL: it meets all of them. */
+static Node *slice_of_parts(Graph *g, const Node *slice) {
+    Node *whole = slice->in[0], *met = NULL, *pad, *rest = NULL;
+    bool misses = whole->op == &op_pad;
+    for (Node *n = whole; n; n = rest) {
+        Meeting meeting;
+        if (!(pad = last_part(n, &rest)))
+            return NULL;
+        misses |= !meets(slice, pad, &meeting);
+    }
+    for (Node *n = misses ? whole : NULL; n; n = rest) {
+        Meeting meeting;
+        if (!meets(slice, (pad = last_part(n, &rest)), &meeting))
+            continue;
+        Node *part = met_part(g, slice, pad, &meeting);
+        met = met ? add(g, part, met) : part;
+    }
+    return met || !misses ? met : constant_like(g, 0, slice);
+}
+
+/* A slice of a slice is one. */
 Node *simplify_slice(Graph *g, Node *n) {
     Node *inner = operand_of(n->in[0], n->op);
     int64_t offset[MAX_RANK] = {0};
     if (same_type(n->in[0], n))
         return n->in[0];
-    for (int k = 0; inner && k < n->type.rank; k++)
+    if (!inner)
+        return slice_of_parts(g, n);
+    for (int k = 0; k < n->type.rank; k++)
         offset[k] = n->attr.offset[k] + n->in[0]->attr.offset[k];
-    return inner ? graph_node(g, "slice", attr_placed(&n->type, offset), 1, &inner) : NULL;
+    return graph_node(g, "slice", attr_placed(&n->type, offset), 1, &inner);
 }
 
 Node *simplify_pad(Graph *g, Node *n) {
@@ -103,10 +171,15 @@ Node *simplify_pad(Graph *g, Node *n) {
 
 /* ---- arithmetic ---- */
 
+/* Whole numbers stay as they are written: a formula that is equal may pass their 32 bits on the way. */
+static bool is_real(const Node *n) {
+    return n->type.dtype == DT_F32;
+}
+
 /* x + 0 = x;  x + -y = x - y;  -x + y = y - x */
 Node *simplify_add(Graph *g, Node *n) {
     Node *positive, *one = joined_neighbours(g, n->in[0], n->in[1]);
-    if (one)
+    if (one || !is_real(n))
         return one;
     if (is_constant(n->in[1], 0))
         return n->in[0];
@@ -122,6 +195,8 @@ Node *simplify_add(Graph *g, Node *n) {
 /* x - 0 = x;  0 - x = -x;  x - -y = x + y */
 Node *simplify_sub(Graph *g, Node *n) {
     Node *positive;
+    if (!is_real(n))
+        return NULL;
     if (is_constant(n->in[1], 0))
         return n->in[0];
     if (is_constant(n->in[0], 0))
@@ -159,14 +234,14 @@ static Node *as_condition(Graph *g, Node *n) {
 /* ... and x * -y = -(x * y);  x * (1 if c, else 0) = c ? x : 0, which is 0 where x is no number, too */
 Node *simplify_mul(Graph *g, Node *n) {
     Node *condition;
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 2 && is_real(n); k++) {
         Node *simple = simplify_factor(g, n, k), *positive;
         if (simple)
             return simple;
         if ((positive = negated(g, n->in[k])))
             return op1(g, "neg", mul(g, positive, n->in[1 - k]));
     }
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 2 && is_real(n); k++)
         if ((condition = as_condition(g, n->in[k])))
             return masked(g, condition, n->in[1 - k]);
     return NULL;
@@ -217,8 +292,11 @@ Node *simplify_pow(Graph *g, Node *n) {
 /* A cast of a cast that lost nothing; f32 of a constant. */
 Node *simplify_cast(Graph *g, Node *n) {
     Node *inner = operand_of(n->in[0], n->op);
+    double value;
     if (n->in[0]->type.dtype == n->type.dtype)
         return n->in[0];
+    if (n->type.dtype == DT_F32 && graph_constant_value(n->in[0], &value))
+        return constant_like(g, value, n);
     if (!inner || (inner->type.dtype != DT_BOOL && inner->type.dtype != DT_U8))
         return NULL;
     return graph_cast(g, inner, n->type.dtype);
@@ -311,14 +389,20 @@ static Node *sum_of_expansion(Graph *g, Node *n) {
     return scale(g, graph_repeated(g, n->in[0], n->attr.axes), count);
 }
 
-/* A factor of the product, at any depth, that is the same along all of `axes`, but is no constant; or NULL. */
-static Node *common_factor(Node *n, unsigned axes) {
+enum { DEEPEST_FACTOR = 16 };
+
+/* A factor of the product, of products in it too, that is the same along all of `axes`, but is no constant; or NULL. `*depth`
+ * becomes the number of products that it is a factor of. */
+static Node *common_factor(Node *n, unsigned axes, int *depth) {
     double constant;
     if (n->op == &op_expand && !(axes & ~n->attr.axes) && !graph_constant_value(n, &constant))
         return n;
     Node *found = NULL;
-    for (int k = 0; k < 2 && n->op == &op_mul && !found; k++)
-        found = common_factor(n->in[k], axes);
+    int above = *depth;
+    for (int k = 0; k < 2 && n->op == &op_mul && above < DEEPEST_FACTOR && !found; k++) {
+        *depth = above + 1;
+        found = common_factor(n->in[k], axes, depth);
+    }
     return found;
 }
 
@@ -337,11 +421,14 @@ static Node *without_factor(Graph *g, Node *n, const Node *factor) {
 }
 
 /* sum of a c over axes along which c only repeats itself = c times the sum of a: equal sums are found to be equal, and what is
- * folded does not wait for c. */
+ * folded does not wait for c. The products without c are copies, where others read those with c; along a chain of them, each sum
+ * would have its own copy of the chain. */
 static Node *sum_of_multiples(Graph *g, Node *n) {
-    Node *factor = n->in[0]->op == &op_mul ? common_factor(n->in[0], n->attr.axes) : NULL;
-    if (!factor)
+    int depth = 0;
+    Node *factor = n->in[0]->op == &op_mul ? common_factor(n->in[0], n->attr.axes, &depth) : NULL;
+    if (!factor || depth > g->copies)
         return NULL;
+    g->copies -= depth;
     Node *sum = graph_reduce(g, "sum", without_factor(g, n->in[0], factor), n->attr.axes);
     return mul(g, sum, graph_repeated(g, factor, n->attr.axes));
 }

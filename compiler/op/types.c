@@ -35,6 +35,10 @@ bool infer_number(UNUSED Graph *g, Node *n) {
     return n->inputs == 1 || n->in[1]->type.dtype == n->type.dtype;
 }
 
+Range range_as_input(UNUSED const Graph *g, const Node *n) {
+    return n->in[0]->range;
+}
+
 bool is_condition(Graph *g, const Node *n, const Node *in) {
     if (in->type.dtype == DT_BOOL)
         return true;

@@ -306,7 +306,7 @@ static Value build_pad(Call *call) {
 
 /* Equal but for the size of one axis. */
 static bool stacks_on(const Type *a, const Type *b, int axis) {
-    if (a->rank != b->rank || a->batched != b->batched)
+    if (a->rank != b->rank)
         return false;
     for (int k = 0; k < a->rank; k++)
         if (k != axis && a->dim[k] != b->dim[k])
@@ -351,7 +351,7 @@ static Value build_concat(Call *call) {
     for (int i = 0; i < list->count; i++)
         if (!(parts[i] = graph_cast(g, call_tensor(&items, i), DT_F32)))
             return value_tensor(NULL);
-    int axis = call_axis(call, 1, parts[0]);
+    int axis = graph_share_batch(g, list->count, parts) ? call_axis(call, 1, parts[0]) : -1;
     if (axis < 0)
         return value_tensor(NULL);
     for (int i = 1; i < list->count; i++)

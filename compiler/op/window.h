@@ -22,8 +22,10 @@ Type swept_type(const Type *image, const Sweep *sweep, int64_t channels);
 
 /* ---- in the language (image.c) ---- */
 
-/* The argument, an image [C, H, W] for each example, as [N, H, W, C] of f32; NULL after a user error. */
+/* The argument, an image [C, H, W], as [N, H, W, C] of f32, where N is 1 without a batch; NULL after a user error. */
 Node *call_image(Call *call, int arg, const char *function);
+/* A value for each of these N images, as the language sees it: without an axis for one that is the same for all examples. */
+Node *of_images(Graph *g, Node *y);
 /* [N, H, W, C] as the language sees it. */
 Node *image_value(Graph *g, Node *image);
 /* A number for both directions, or a list of rows and columns; false after a user error. */
