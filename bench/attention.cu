@@ -7,6 +7,7 @@
 #include <cstdio>
 
 #include "cuda/attention.cuh"
+#include "cuda/compiled.cuh"
 
 template <class Shape, class T>
 __global__ void __launch_bounds__(THREADS) attend_kernel(const T *qkv, T *out, float *sums, float scale) {
@@ -42,9 +43,8 @@ __global__ void __launch_bounds__(THREADS)
 
 template <class Shape, class T = typename Shape::Number>
 static int launch_forward(const void *qkv, void *out, float *sums, float scale, cudaStream_t stream) {
-    constexpr int shared = attend_shared<Shape>();
     auto kernel = attend_kernel<Shape, T>;
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    const int shared = allowed_shared((const void *)kernel, attend_shared<Shape>());
     kernel<<<attend_tiles<Shape>(), THREADS, shared, stream>>>((const T *)qkv, (T *)out, sums, scale);
     return cudaGetLastError();
 }
@@ -59,9 +59,8 @@ static int launch_dots(const void *out, const void *dout, float *dots, cudaStrea
 template <class Shape, class T = typename Shape::Number>
 static int launch_gradient(const void *qkv, const float *sums, const float *dots, const void *dout, void *dqkv,
                            float scale, cudaStream_t stream) {
-    constexpr int shared = attend_grad_shared<Shape>();
     auto kernel = attend_grad_kernel<Shape, T>;
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
+    const int shared = allowed_shared((const void *)kernel, attend_grad_shared<Shape>());
     kernel<<<attend_grad_tiles<Shape>(), THREADS, shared, stream>>>((const T *)qkv, sums, dots, (const T *)dout,
                                                                     (T *)dqkv, scale);
     return cudaGetLastError();

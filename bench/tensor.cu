@@ -39,8 +39,18 @@ template <class S, int SLICES> struct ProductOf<TN, S, SLICES> {
     using Type = Product<S::n, S::o, S::c / SLICES, SLICES>;
 };
 
+// The calling block's tile; in turns, those of a launch of MAPS_ONLY tiles are the maps of the operands.
+static __device__ OperandMaps maps;
+template <class P, class Tile, class A, class B, class Out>
+__device__ void multiply_tile(int first, const A &a, const B &b, char *shared, const Out &out) {
+    if constexpr (takes_turns<Tile>)
+        matmul_turns<P, Tile>(first + blockIdx.x, &maps, a, b, shared, NoGate(), out);
+    else
+        matmul<P, Tile>(blockIdx.x, a, b, shared, NoGate(), out);
+}
+
 template <class P, class Tile, Kind KIND, bool SIDE, class A, class B>
-__device__ void multiply_and_store(const A &a, const B &b, char *shared, void *out, float *side) {
+__device__ void multiply_and_store(int first, const A &a, const B &b, char *shared, void *out, float *side) {
     using T = typename Tile::Element;
     if constexpr (KIND == WEIGHTS || P::slices > 1) {
         float *sums = (float *)out + (int64_t)blockIdx.y * P::M * P::N, *lines = side + blockIdx.y * P::M;
@@ -52,45 +62,47 @@ __device__ void multiply_and_store(const A &a, const B &b, char *shared, void *o
             matmul<P, Tile>(blockIdx.x, a, b, shared, NoGate(), out,
                             sum_of_a([=](int i, float sum) { lines[i] = sum; }));
         else
-            matmul<P, Tile>(blockIdx.x, a, b, shared, NoGate(), out);
+            multiply_tile<P, Tile>(first, a, b, shared, out);
     } else if constexpr (P::N % 8 == 0)
-        matmul<P, Tile>(blockIdx.x, a, b, shared, NoGate(), vectorized<8>([=](int i, int j, const Pack<float, 8> &sum) {
-                            Pack<T, 8> y;
-                            for (int v = 0; v < 8; v++)
-                                y[v] = rounded_to<T>(sum[v]);
-                            store_pack((T *)out + (int64_t)i * P::N + j, y);
-                        }));
+        multiply_tile<P, Tile>(first, a, b, shared, vectorized<8>([=](int i, int j, const Pack<float, 8> &sum) {
+                                   Pack<T, 8> y;
+                                   for (int v = 0; v < 8; v++)
+                                       y[v] = rounded_to<T>(sum[v]);
+                                   store_pack((T *)out + (int64_t)i * P::N + j, y);
+                               }));
     else
-        matmul<P, Tile>(blockIdx.x, a, b, shared, NoGate(),
-                        [=](int i, int j, float sum) { ((T *)out)[(int64_t)i * P::N + j] = rounded_to<T>(sum); });
+        multiply_tile<P, Tile>(first, a, b, shared, [=](int i, int j, float sum) {
+            ((T *)out)[(int64_t)i * P::N + j] = rounded_to<T>(sum);
+        });
 }
 
 template <Kind KIND, class S, class Tile, int SLICES>
-__device__ void compute_product(const void *a, const void *b, void *out, float *side) {
+__device__ void compute_product(const void *a, const void *b, void *out, float *side, int first = 0) {
     using T = typename Tile::Element;
     using P = typename ProductOf<KIND, S, SLICES>::Type;
     extern __shared__ __align__(1024) char shared[];
     const T *x = (const T *)a, *y = (const T *)b;
     if constexpr (KIND == FORWARD)
         multiply_and_store<P, Tile, KIND, (S::n < 64)>(
-            window<S::size, S::size, S::c, typename S::Forward, typename S::Forward>(x), transposed(matrix<P::K>(y)),
-            shared, out, side);
+            first, window<S::size, S::size, S::c, typename S::Forward, typename S::Forward>(x),
+            transposed(matrix<P::K>(y)), shared, out, side);
     else if constexpr (KIND == DATA)
         multiply_and_store<P, Tile, KIND, (S::n < 64)>(
-            window<S::out, S::out, S::o, typename S::Backward, typename S::Backward>(x), filter<S::o, S::taps, S::c>(y),
-            shared, out, side);
+            first, window<S::out, S::out, S::o, typename S::Backward, typename S::Backward>(x),
+            filter<S::o, S::taps, S::c>(y), shared, out, side);
     else if constexpr (KIND == WEIGHTS) {
         auto images = window<S::size, S::size, S::c, typename S::Forward, typename S::Forward>(y);
-        int first = blockIdx.y * P::K;
-        multiply_and_store<P, Tile, KIND, (S::n < 64)>(transposed(rows_from(matrix<S::o>(x), first)),
-                                                       rows_from(images, first), shared, out, side);
+        int begin = blockIdx.y * P::K;
+        multiply_and_store<P, Tile, KIND, (S::n < 64)>(first, transposed(rows_from(matrix<S::o>(x), begin)),
+                                                       rows_from(images, begin), shared, out, side);
     } else if constexpr (KIND == NN)
-        multiply_and_store<P, Tile, KIND, (S::n < 64)>(matrix<P::K>(x), matrix<P::N>(y), shared, out, side);
+        multiply_and_store<P, Tile, KIND, (S::n < 64)>(first, matrix<P::K>(x), matrix<P::N>(y), shared, out, side);
     else if constexpr (KIND == NT)
-        multiply_and_store<P, Tile, KIND, (S::n < 64)>(matrix<P::K>(x), transposed(matrix<P::K>(y)), shared, out, side);
-    else
-        multiply_and_store<P, Tile, KIND, (S::n < 64)>(transposed(matrix<P::rows>(x)), matrix<P::N>(y), shared, out,
+        multiply_and_store<P, Tile, KIND, (S::n < 64)>(first, matrix<P::K>(x), transposed(matrix<P::K>(y)), shared, out,
                                                        side);
+    else
+        multiply_and_store<P, Tile, KIND, (S::n < 64)>(first, transposed(matrix<P::rows>(x)), matrix<P::N>(y), shared,
+                                                       out, side);
 }
 
 template <Kind KIND, class S, class Tile, int SLICES>
@@ -100,13 +112,14 @@ __global__ void __launch_bounds__(THREADS) product_kernel(const void *a, const v
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 template <Kind KIND, class S, class Tile, int SLICES>
 __global__ void __cluster_dims__(TURN_BLOCKS) __launch_bounds__(TURN_THREADS, 1)
-    product_in_turns(const void *a, const void *b, void *out, float *side) {
-    compute_product<KIND, S, Tile, SLICES>(a, b, out, side);
+    product_in_turns(const void *a, const void *b, void *out, float *side, int first) {
+    compute_product<KIND, S, Tile, SLICES>(a, b, out, side, first);
 }
 #else
 template <Kind KIND, class S, class Tile, int SLICES>
-__global__ void __launch_bounds__(THREADS) product_in_turns(const void *a, const void *b, void *out, float *side) {
-    compute_product<KIND, S, Tile, SLICES>(a, b, out, side);
+__global__ void __launch_bounds__(THREADS)
+    product_in_turns(const void *a, const void *b, void *out, float *side, int first) {
+    compute_product<KIND, S, Tile, SLICES>(a, b, out, side, first);
 }
 #endif
 
@@ -120,12 +133,24 @@ static int launch(const void *a, const void *b, void *out, float *side, cudaStre
     else
         kernel = (const void *)product_kernel<KIND, S, Tile, SLICES>;
     const Launch launch = {kernel, tiles, shared, shared, false, takes_turns<Tile>};
-    void *arguments[] = {&a, &b, &out, &side};
-    cudaLaunchConfig_t config = {};
+    int first = 0;
+    void *arguments[] = {&a, &b, &out, &side, &first};
+    cudaLaunchConfig_t config = {}, mapping = {};
     config.stream = stream;
-    return Attempt()
-        .then([&] { return size_launch(launch, tiles, &config); })
+    cudaError_t known;
+    const Compiled compiled = Compiled::of(kernel, &known);
+    return Attempt{known}
+        .then([&] { return size_launch(launch, compiled, tiles, &config); })
         .then([&] {
+            if (!takes_turns<Tile> || !compiled.in_clusters)
+                return cudaSuccess;
+            mapping = config;
+            mapping.gridDim = TURN_BLOCKS;
+            first = MAPS_ONLY;
+            return cudaLaunchKernelExC(&mapping, kernel, arguments);
+        })
+        .then([&] {
+            first = 0;
             config.gridDim.y = SLICES / P::slices;
             return cudaLaunchKernelExC(&config, kernel, arguments);
         })

@@ -1,6 +1,7 @@
 /* kernels_lib/cuda/attention_plain.cuh behind a C interface, for test_attention_plain.py: for each CASE(name, number, shape)
  * of CASES, functions of arrays of the host that return the device's error, 0 if there is none. */
 #include "cuda/attention_plain.cuh"
+#include "cuda/compiled.cuh"
 
 template <class Shape> using NumberOf = typename Shape::Number;
 
@@ -40,8 +41,7 @@ template <class Shape> struct Sizes {
 };
 
 template <class Kernel, class... Of> int launch(Kernel kernel, int tiles, int shared, Of... of) {
-    cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared);
-    kernel<<<tiles, THREADS, shared>>>(of...);
+    kernel<<<tiles, THREADS, allowed_shared((const void *)kernel, shared)>>>(of...);
     return cudaDeviceSynchronize();
 }
 
@@ -61,6 +61,13 @@ int backward(const Number *qkv, const float *sums, const float *dots, const Numb
                   of_qkv.device, of_sums.device, of_dots.device, of_out.device, of_d_qkv.device, scale);
 }
 
+/* Rows of a tile and of a warp, rows that pass by at a time. */
+template <class Form> void describe(int *of_form) {
+    of_form[0] = Form::rows;
+    of_form[1] = Form::warp_rows;
+    of_form[2] = Form::columns;
+}
+
 #define CASE(name, number, ...)                                                                                        \
     extern "C" int forward_##name(const number *qkv, number *out, float *sums, float scale) {                          \
         return forward<Attention<number, __VA_ARGS__>>(qkv, out, sums, scale);                                         \
@@ -68,5 +75,9 @@ int backward(const Number *qkv, const float *sums, const float *dots, const Numb
     extern "C" int backward_##name(const number *qkv, const float *sums, const float *dots, const number *d_out,       \
                                    number *d_qkv, float scale) {                                                       \
         return backward<Attention<number, __VA_ARGS__>>(qkv, sums, dots, d_out, d_qkv, scale);                         \
+    }                                                                                                                  \
+    extern "C" void forms_##name(int *forward_form, int *backward_form) {                                              \
+        describe<PlainForm<Attention<number, __VA_ARGS__>, 1>>(forward_form);                                          \
+        describe<PlainForm<Attention<number, __VA_ARGS__>, 2>>(backward_form);                                         \
     }
 #include CASES

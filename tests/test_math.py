@@ -27,7 +27,9 @@ train {{
 }}
 """
 SOURCE = """#include "cuda/pack.cuh"
-__global__ void kernel(const float *x, float *power, float *rounded, float *pair) {
+__global__ void kernel(const float *x, float *results, int count) {
+    float *power = results, *rounded = results + count, *pair = results + 2 * count;
+    float *upper = results + 3 * count, *positive = results + 4 * count;
     Pack<float, 2> two = load_pack<2>(x + 2 * threadIdx.x + 512 * blockIdx.x);
     Pack<bfloat16, 2> both = to_bf16(two);
     for (int v = 0; v < 2; v++) {
@@ -35,16 +37,17 @@ __global__ void kernel(const float *x, float *power, float *rounded, float *pair
         power[i] = near_exp(two[v]);
         rounded[i] = round_bf16(two[v]);
         pair[i] = to_float(both[v]) == to_float(to_bf16(two[v])) || two[v] != two[v] ? to_float(both[v]) : -12345;
+        upper[i] = __uint_as_float(upper_bf16(two[v]) & 0xffff0000);
+        positive[i] = relu(two[v]);
     }
 }
 extern "C" int run(int blocks, const float *x, float *results) {
     float *on_device;
     long bytes = 512l * blocks * sizeof(float);
-    cudaMalloc(&on_device, 4 * bytes);
+    cudaMalloc(&on_device, 6 * bytes);
     cudaMemcpy(on_device, x, bytes, cudaMemcpyHostToDevice);
-    float *power = on_device + 512 * blocks;
-    kernel<<<blocks, 256>>>(on_device, power, power + 512 * blocks, power + 1024 * blocks);
-    cudaMemcpy(results, power, 3 * bytes, cudaMemcpyDeviceToHost);
+    kernel<<<blocks, 256>>>(on_device, on_device + 512 * blocks, 512 * blocks);
+    cudaMemcpy(results, on_device + 512 * blocks, 5 * bytes, cudaMemcpyDeviceToHost);
     cudaFree(on_device);
     return (int)cudaGetLastError();
 }
@@ -89,11 +92,12 @@ def test_values(tmp_path):
     x = random.uniform(-87, 88, 512 * blocks).astype(np.float32)
     x[: x.size // 2] = random.integers(0, 2**32, x.size // 2, dtype=np.uint32).view(np.float32)
     x[:6] = [np.inf, -np.inf, np.nan, 0, -0.0, -200]
-    results = np.empty((3, x.size), np.float32)
+    x[6:1006] = ((random.integers(0, 2**15, 1000, dtype=np.uint32) << 16) + 0x8000).view(np.float32)  # between two numbers of bf16
+    results = np.empty((5, x.size), np.float32)
     pointer = ctypes.POINTER(ctypes.c_float)
     run = ctypes.CDLL(str(tmp_path / "m.so")).run
     assert run(blocks, x.ctypes.data_as(pointer), results.ctypes.data_as(pointer)) == 0
-    power, rounded, pair = results
+    power, rounded, pair, upper, positive = results
     assert power[0] == np.inf and power[1] == 0 and np.isnan(power[2]) and (power[3:5] == 1).all() and power[5] == 0
     assert (np.isnan(power) == np.isnan(x)).all()
     inside = np.abs(x) <= 87
@@ -102,3 +106,5 @@ def test_values(tmp_path):
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(rounded, to_bf16(x))
         np.testing.assert_array_equal(pair, to_bf16(x))
+        np.testing.assert_array_equal(upper, to_bf16(x))
+    np.testing.assert_array_equal(positive, np.where(x < 0, np.float32(0), x))  # a NaN stays one

@@ -7,6 +7,8 @@ import subprocess
 
 import numpy as np
 import pytest
+from conftest import ROOT
+from library import Library
 
 # 66 x 8 tiles of 128 x 128: more than four for each multiprocessor, and the last column is not full. The gradient of h2's weight
 # has 24 x 8, in three slices of the batch.
@@ -72,6 +74,41 @@ def test_training(compile_model, examples, tmp_path):
     assert turns[1] == again[1]
     assert len(turns[0]) == 12 and turns[0][-1] < 0.8 * turns[0][0]
     assert turns[0] == pytest.approx(alone[0], rel=2e-3)
+
+
+@pytest.mark.gpu
+def test_sessions_with_arenas_of_their_own(compile_model, examples):
+    """The maps of the operands are those of the session that trains, though all share a graph."""
+    path = compile_model(MODEL, "--arch", "sm_90a", "--shared", target="cuda").path
+    arrays = [np.load(examples / f"{name}.npy") for name in "xy"]
+
+    def session(seed):
+        library = Library(path, seed=seed)
+        library.set_data(arrays)
+        return library
+
+    def weights(library):
+        return library.get("h2.weight", (HIDDEN, WIDTH)).tobytes()
+
+    both = [session(1), session(2)]
+    for _ in range(3):
+        for library in both:
+            library.train(1, 1)
+            library.evaluate(1)
+    together = [weights(library) for library in both]
+    for library in both:
+        library.close()
+    for seed, expected in zip((1, 2), together):
+        alone = session(seed)
+        alone.train(3, 1)
+        assert weights(alone) == expected
+        alone.close()
+
+
+def test_nothing_asks_for_the_multiprocessor():
+    """A block may be moved to another one while it runs."""
+    for path in (ROOT / "kernels_lib/cuda").glob("*.cuh"):
+        assert "smid" not in path.read_text(), path.name
 
 
 @pytest.mark.gpu

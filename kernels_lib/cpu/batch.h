@@ -67,7 +67,7 @@ static inline real total_steps(const Batch *batch) {
 }
 
 static inline real knob(const Batch *batch, int index) {
-    return batch->run->knob[index];
+    return sizeof(real) == sizeof(double) ? (real)batch->run->exact_knob[index] : (real)batch->run->knob[index];
 }
 
 /* Of the token that is generated from: its position, and itself. */

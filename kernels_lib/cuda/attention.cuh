@@ -42,13 +42,13 @@ template <int SIZE> using AttentionProducts = WarpProducts;
 
 template <class Shape> __host__ __device__ constexpr int attend_tiles() {
     if constexpr (attends_on_tensor_cores<Shape>)
-        return ForwardTile<Shape>::tiles;
+        return ForwardTile<Shape, PLANNED_SHARED>::tiles;
     else
         return attend_plain_tiles<Shape>();
 }
 template <class Shape> __host__ __device__ constexpr int attend_shared() {
     if constexpr (attends_on_tensor_cores<Shape>)
-        return ForwardTile<Shape>::shared;
+        return ForwardTile<Shape, PLANNED_SHARED>::shared;
     else
         return attend_plain_shared<Shape>();
 }
@@ -57,23 +57,20 @@ __device__ void attend(const Number *qkv, Number *out, float *sums, float scale,
     if constexpr (!attends_on_tensor_cores<Shape>)
         attend_plain<Shape>(qkv, out, sums, scale, tile, shared);
     else {
-#if __CUDA_ARCH__ >= 800
+        static_assert(HAS_TENSOR_CORES<Shape>, "sm_75 has no tensor cores for bf16: compile it with --precision fp32");
         attend_tensor_tile<Shape, AttentionProducts<Shape::size>>(qkv, out, sums, scale, tile, shared);
-#else
-        __trap(); // no copies to shared memory, and no bf16
-#endif
     }
 }
 
 template <class Shape> __host__ __device__ constexpr int attend_grad_tiles() {
     if constexpr (attends_on_tensor_cores<Shape>)
-        return GradTile<Shape>::tiles;
+        return GradTile<Shape, PLANNED_SHARED>::tiles;
     else
         return attend_plain_grad_tiles<Shape>();
 }
 template <class Shape> __host__ __device__ constexpr int attend_grad_shared() {
     if constexpr (attends_on_tensor_cores<Shape>)
-        return GradTile<Shape>::shared;
+        return GradTile<Shape, PLANNED_SHARED>::shared;
     else
         return attend_plain_grad_shared<Shape>();
 }
@@ -83,12 +80,9 @@ __device__ void attend_grad(const Number *qkv, const float *sums, const float *d
     if constexpr (!attends_on_tensor_cores<Shape>)
         attend_plain_grad<Shape>(qkv, sums, dots, dout, dqkv, scale, tile, shared);
     else {
-#if __CUDA_ARCH__ >= 800
+        static_assert(HAS_TENSOR_CORES<Shape>, "sm_75 has no tensor cores for bf16: compile it with --precision fp32");
         const GradOperands<Shape> operands = {qkv, dout, sums, dots, dqkv, scale};
         attend_grad_tensor_tile<Shape, AttentionProducts<Shape::size>>(operands, tile, shared);
-#else
-        __trap();
-#endif
     }
 }
 

@@ -22,51 +22,8 @@
 #ifndef MTC_CUDA_ATTENTION_PLAIN_CUH
 #define MTC_CUDA_ATTENTION_PLAIN_CUH
 
-#include "cuda/attention_shape.cuh"
+#include "cuda/attention_form.cuh"
 #include <cuda_pipeline.h>
-
-/* ---- sizes ---- */
-
-/* Blocks that fill a device: below, tiles are smaller than they could be. */
-constexpr int PLAIN_FILL = 128, PLAIN_SHARED = 99 << 10;
-
-/* The rows of a tile, 128, 64 or 32: no more than there is shared memory for, and than leave tiles for every multiprocessor. */
-template <class Shape> __host__ __device__ constexpr int plain_rows() {
-    int rows = Shape::size <= 64 ? 128 : Shape::size <= 128 ? 64 : 32;
-    while (rows > 32 &&
-           (rows / 2 >= Shape::length || Shape::batch * Shape::queries * divide_up(Shape::length, rows) < PLAIN_FILL))
-        rows /= 2;
-    return rows;
-}
-
-/* How a tile is worked on. It has OWNED blocks of own rows: `attend` one, a gradient two. */
-template <class Shape, int OWNED> struct PlainForm {
-    static constexpr int down = 4, across = 8; // the lanes of a warp
-    static constexpr int size = Shape::size, wide = size <= 64 ? 4 : size <= 128 ? 2 : 1;
-    static constexpr int rows = plain_rows<Shape>(), columns = across * wide * (OWNED == 1 ? 2 : 1);
-    static constexpr int tm = rows / WARPS / down, tn = columns / across, warp_rows = tm * down;
-    static_assert(size <= 256, "a block of rows fits in shared memory");
-
-    /* Rows as they lie in shared memory: `depth` numbers, the last ones zeros, of which mixing makes `width` sums. */
-    static constexpr int depth = divide_up(size, 4) * 4, width = size <= across ? across : divide_up(size, 16) * 16;
-    static constexpr int pitch = (width / 4 | 1) * 4; // of an odd number of vectors
-    static constexpr int own_floats = rows * pitch, passing_floats = columns * pitch;
-
-    /* Sums of few columns: each thread mixes what it has weights of, and what all have found is added at the end. Else
-     * weights pass through shared memory, `turn` columns of a warp at a time. */
-    static constexpr bool held = width <= 16;
-    static constexpr int share = width / across; // of the columns, in the end
-    static constexpr int run = vector_width(share), runs = share / run;
-    static constexpr int turn = columns < 16 ? columns : 16, turn_pitch = turn + 8;
-    static constexpr int turn_floats = held ? 0 : WARPS * warp_rows * turn_pitch;
-
-    /* Blocks that pass by, two at a time, and the sums and dots of their queries. */
-    static constexpr int buffer = 2 * passing_floats + (OWNED == 1 ? 0 : 2 * columns);
-    static constexpr int fixed = OWNED * own_floats + turn_floats;
-    static constexpr int buffers = (fixed + 2 * buffer) * (int)sizeof(float) <= PLAIN_SHARED ? 2 : 1;
-    static constexpr int shared = (fixed + buffers * buffer) * (int)sizeof(float);
-    static_assert(shared <= PLAIN_SHARED, "as much as a block of most devices may have");
-};
 
 /* ---- who meets whom ---- */
 
@@ -312,13 +269,25 @@ template <class Form, class Fetch, class Use> __device__ void pass_by(int steps,
     }
 }
 
+/* Calls work(first) for the tile of ROWS rows from `begin` on, or for each part of it that the form has room for. */
+template <class Form, int ROWS, int LENGTH, class Work> __device__ void in_parts(int begin, Work work) {
+    if constexpr (Form::rows == ROWS)
+        work(begin);
+    else
+#pragma unroll 1
+        for (int first = begin; first < begin + ROWS && first < LENGTH; first += Form::rows) {
+            __syncthreads(); // the part before has left the shared memory
+            work(first);
+        }
+}
+
 /* ---- attend ---- */
 
 template <class Shape> __host__ __device__ constexpr int attend_plain_tiles() {
     return Shape::batch * Shape::queries * divide_up(Shape::length, plain_rows<Shape>());
 }
 template <class Shape> __host__ __device__ constexpr int attend_plain_shared() {
-    return PlainForm<Shape, 1>::shared;
+    return PlainForm<Shape, 1, PLAIN_SHARED>::shared;
 }
 
 /* The largest score so far and the sum of weights of each own row of a thread; the sum is of its own columns. */
@@ -349,12 +318,10 @@ template <class Form> struct PlainSeen {
 };
 
 template <class Shape>
-__device__ void attend_plain(const typename Shape::Number *qkv, typename Shape::Number *out, float *sums, float scale,
-                             int tile, char *shared) {
+__device__ void attend_plain_queries(const typename Shape::Number *qkv, typename Shape::Number *out, float *sums,
+                                     float scale, int example, int head, int first, char *shared) {
     using Form = PlainForm<Shape, 1>;
-    constexpr int blocks = divide_up(Shape::length, Form::rows), length = Shape::length;
-    int first = (blocks - 1 - tile % blocks) * Form::rows; // those that see the most keys begin
-    int head = tile / blocks % Shape::queries, example = tile / blocks / Shape::queries;
+    constexpr int length = Shape::length;
     const auto *rows = qkv + (int64_t)example * length * Shape::row;
     float *own = (float *)shared, *passing = own + Form::own_floats, *turns = passing + Form::buffers * Form::buffer;
     PlainPlace<Form> place;
@@ -403,13 +370,23 @@ __device__ void attend_plain(const typename Shape::Number *qkv, typename Shape::
         place, mixed, out + (int64_t)example * length * Shape::out_row + Shape::query_head(head), first);
 }
 
+template <class Shape>
+__device__ void attend_plain(const typename Shape::Number *qkv, typename Shape::Number *out, float *sums, float scale,
+                             int tile, char *shared) {
+    constexpr int rows = plain_rows<Shape>(), blocks = divide_up(Shape::length, rows);
+    int begin = (blocks - 1 - tile % blocks) * rows; // those that see the most keys begin
+    int head = tile / blocks % Shape::queries, example = tile / blocks / Shape::queries;
+    in_parts<PlainForm<Shape, 1>, rows, Shape::length>(
+        begin, [&](int first) { attend_plain_queries<Shape>(qkv, out, sums, scale, example, head, first, shared); });
+}
+
 /* ---- gradient ---- */
 
 template <class Shape> __host__ __device__ constexpr int attend_plain_grad_tiles() {
     return Shape::batch * (Shape::queries + Shape::keys) * divide_up(Shape::length, plain_rows<Shape>());
 }
 template <class Shape> __host__ __device__ constexpr int attend_plain_grad_shared() {
-    return PlainForm<Shape, 2>::shared;
+    return PlainForm<Shape, 2, PLAIN_SHARED>::shared;
 }
 
 /* Query and key heads of one example. */
@@ -545,15 +522,18 @@ template <class Shape>
 __device__ void attend_plain_grad(const typename Shape::Number *qkv, const float *sums, const float *dots,
                                   const typename Shape::Number *d_out, typename Shape::Number *d_qkv, float scale,
                                   int tile, char *shared) {
-    constexpr int rows = PlainForm<Shape, 2>::rows, blocks = divide_up(Shape::length, rows);
+    constexpr int rows = plain_rows<Shape>(), blocks = divide_up(Shape::length, rows);
     int head = tile / blocks % (Shape::queries + Shape::keys), example = tile / blocks / (Shape::queries + Shape::keys);
     PlainExample<Shape> from(qkv, sums, dots, d_out, example);
     auto *d_rows = d_qkv + (int64_t)example * Shape::length * Shape::row;
     if (head < Shape::keys)
-        attend_plain_grad_keys(from, d_rows, scale, head, tile % blocks * rows, (float *)shared);
+        in_parts<PlainForm<Shape, 2>, rows, Shape::length>(tile % blocks * rows, [&](int first) {
+            attend_plain_grad_keys(from, d_rows, scale, head, first, (float *)shared);
+        });
     else
-        attend_plain_grad_queries(from, d_rows, scale, head - Shape::keys, (blocks - 1 - tile % blocks) * rows,
-                                  (float *)shared);
+        in_parts<PlainForm<Shape, 2>, rows, Shape::length>((blocks - 1 - tile % blocks) * rows, [&](int first) {
+            attend_plain_grad_queries(from, d_rows, scale, head - Shape::keys, first, (float *)shared);
+        });
 }
 
 #endif

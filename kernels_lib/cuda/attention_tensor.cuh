@@ -315,14 +315,27 @@ constexpr int HEADS_AT_A_TIME = 32;
 /* How a tile keeps blocks that pass by: in a ring, where the block in use and the one before lie, and AHEAD that come. */
 template <class Shape> constexpr int blocks_ahead = Shape::size <= 64 ? 2 : 1;
 
-template <class Shape> struct ForwardTile {
-    static constexpr int lines = 64, ahead = blocks_ahead<Shape>, stages = ahead + 2;
+template <class Shape, int LINES> struct ForwardTileOf {
+    static constexpr int lines = LINES, ahead = blocks_ahead<Shape>, stages = ahead + 2;
     static constexpr int blocks = divide_up(Shape::length, OWN_ROWS), heads = Shape::batch * Shape::queries;
     static constexpr int tiles = heads * blocks;
     using Own = HeadBlock<OWN_ROWS, Shape::size>;
     using Passing = HeadBlock<lines, Shape::size>;
     static constexpr int buffer = 2 * Passing::bytes, shared = Own::bytes + stages * buffer;
 };
+
+/* Of<Shape, LINES> with blocks of up to LINES rows, as many as a block of threads has ROOM bytes for. */
+template <template <class, int> class Of, class Shape, int LINES, int ROOM> struct Roomy {
+    static __host__ __device__ constexpr auto choose() {
+        if constexpr (Of<Shape, LINES>::shared <= ROOM)
+            return Of<Shape, LINES>();
+        else
+            return Roomy<Of, Shape, LINES / 2, ROOM>::choose();
+    }
+    static_assert(LINES >= 16, "a product has 16 lines");
+};
+template <class Shape, int ROOM = MOST_SHARED>
+using ForwardTile = decltype(Roomy<ForwardTileOf, Shape, 64, ROOM>::choose());
 
 /* The keys and values that the queries from `query0` on see, as they pass by in a ring in shared memory. */
 template <class Shape, class Tile> class PassingKeys {

@@ -6,8 +6,8 @@
 
 /* Own: keys and values, or queries and the gradients of their outputs. Passing: the others, and of queries also the sums and
  * the dots. */
-template <class Shape> struct GradTile {
-    static constexpr int lines = Shape::size <= 64 ? 64 : 32;
+template <class Shape, int LINES> struct GradTileOf {
+    static constexpr int lines = LINES;
     static constexpr int ahead = blocks_ahead<Shape>, stages = ahead + 2;
     static constexpr int blocks = divide_up(Shape::length, OWN_ROWS);
     static constexpr int heads = Shape::batch * Shape::keys, ranks = blocks * (1 + Shape::group), tiles = heads * ranks;
@@ -16,6 +16,8 @@ template <class Shape> struct GradTile {
     static constexpr int numbers = 2 * lines * (int)sizeof(float); // the sums, and the dots, of a block of queries
     static constexpr int buffer = 2 * Passing::bytes, shared = 2 * Own::bytes + stages * (buffer + numbers);
 };
+template <class Shape, int ROOM = MOST_SHARED>
+using GradTile = decltype(Roomy < GradTileOf, Shape, Shape::size <= 64 ? 64 : 32, ROOM > ::choose());
 
 /* The operands of the gradient as one example has them. */
 template <class Shape> struct GradOperands {

@@ -5,15 +5,18 @@
 #include "mtc.h"
 #include "random.h"
 
+struct OperandMaps;
+
 struct Batch {
     const MtcRun *run;
-    const int *order; // of the epoch's examples; NULL: as they lie
-    int64_t first;    // position of row 0 in that order
-    int rows;         // real examples; the rows after them are filler
-    int ordered;      // rows that `order` has: the real ones, or all
-    int64_t step;     // 1 for the first update
-    double *reports;  // where this step's means go
-    int again = 0;    // of a launch that a step makes several times, with other tensors: how often before
+    const int *order;            // of the epoch's examples; NULL: as they lie
+    int64_t first;               // position of row 0 in that order
+    int rows;                    // real examples; the rows after them are filler
+    int ordered;                 // rows that `order` has: the real ones, or all
+    int64_t step;                // 1 for the first update
+    double *reports;             // where this step's means go
+    int again = 0;               // of a launch that a step makes several times, with other tensors: how often before
+    OperandMaps *maps = nullptr; // of a product in turns (cuda/bulk.cuh)
 };
 
 /* The batch of the training step `ahead` steps after the one that the clock shows. */

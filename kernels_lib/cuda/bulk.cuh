@@ -1,6 +1,7 @@
 /* Panels of matrices copied to shared memory by the hardware (sm_90a): one thread asks, a barrier counts the bytes that have
  * arrived, and a copy may go to both blocks of a cluster at once. What a matrix in memory looks like, the hardware reads from
- * a map of 128 bytes; the kernel writes the maps of its operands itself. */
+ * a map of 128 bytes. The maps of a product's operands are made by a launch of its kernel before all others, for whoever
+ * multiplies them to read (make_maps in schedule.cuh). */
 #ifndef MTC_CUDA_BULK_CUH
 #define MTC_CUDA_BULK_CUH
 
@@ -12,9 +13,13 @@ struct alignas(MAP_BYTES) MatrixMap {
     unsigned words[MAP_BYTES / 4];
 };
 
-/* Blocks that use maps have a multiprocessor each: it has a pair of its own. */
-constexpr int MOST_MULTIPROCESSORS = 256;
-static __device__ MatrixMap operand_maps[MOST_MULTIPROCESSORS][2];
+/* Of a product's operands. */
+struct OperandMaps {
+    MatrixMap a, b;
+};
+
+/* A kernel that is told to work on this tile, or on one of its neighbours below 0, makes the maps of its operands instead. */
+constexpr int MAPS_ONLY = -TURN_BLOCKS;
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 
@@ -68,13 +73,10 @@ static inline __device__ void publish_map(MatrixMap *to, const MatrixMap *from) 
             to),
         "r"(shared_address(from))
         : "memory");
-    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(to) : "memory");
 }
-
-static inline __device__ int multiprocessor() {
-    int id;
-    asm("mov.u32 %0, %%smid;" : "=r"(id));
-    return id;
+/* By the thread that copies, before it does: the map is what another launch has published. */
+static inline __device__ void acquire_map(const MatrixMap *map) {
+    asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
 }
 
 /* ---- barriers ---- */

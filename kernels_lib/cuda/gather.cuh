@@ -302,8 +302,7 @@ __device__ void gather_grad(const int *index, const typename Shape::Number *dy, 
         bool is_first = first == 0;
         int length = 0;
         for (int row = threadIdx.x; row < Shape::slice_rows; row += THREADS)
-            list.end[row] = 0;
-        __syncthreads();
+            list.end[row] = 0; // counted up behind the barriers of gather_before
         for (; first < Shape::count && length + GATHER_BATCH <= GATHER_LIST; first += GATHER_BATCH) {
             auto batch = next;
             next = gather_batch<Shape>(index, first + GATHER_BATCH); // on its way while this one is listed

@@ -4,8 +4,8 @@
  *
  *     matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(tile, a, b, shared, gate, out [, side])
  *     matmul<Product<M, N, K>, TensorTile<m, n, k, warps_m, warps_n, stages, bfloat16 or float>>(...)      see tensor.cuh
- *     matmul<Product<M, N, K>, TurnTile<m, n, k, stages>>(...)                                     see tensor_turns.cuh
- *     matmul<Product<ROWS, N, K, SLICES>, TensorTile or TurnTile<...>>(...)       the outputs of all slices, see tile.cuh
+ *     matmul_turns<Product<M, N, K>, TurnTile<m, n, k, stages>>(tile, maps, ...)                   see tensor_turns.cuh
+ *     matmul... <Product<ROWS, N, K, SLICES>, TensorTile or TurnTile<...>>(...)   the outputs of all slices, see tile.cuh
  *
  * One call by the THREADS threads of a block computes tile `tile` of product_tiles<Product, Tile>(), m x n outputs,
  * counted along the rows; of TurnTiles, see there. a is M x K, b is K x N; see operand.cuh, and window.cuh for
@@ -88,13 +88,15 @@ __device__ void matmul_alone(int i0, int j0, const A &a, const B &b, char *share
     }
 }
 
-/* In turns: also every gridDim.x-th tile after it. */
+/* In turns: also every gridDim.x-th tile after it. `maps` are those of a and b, which a call for tile MAPS_ONLY makes. */
 template <class Product, class Tile, class A, class B, class Gate, class Out>
-__device__ void matmul_turns(int tile, int i0, int j0, const A &a, const B &b, char *shared, Gate &gate,
+__device__ void matmul_turns(int tile, OperandMaps *maps, const A &a, const B &b, char *shared, Gate &&gate,
                              const Out &out) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
-    matmul_in_turns<Product, Tile>(tile, lines_of_a(a), lines_of_b(b), shared, gate, out);
+    matmul_in_turns<Product, Tile>(tile, *maps, lines_of_a(a), lines_of_b(b), shared, gate, out);
 #else
+    constexpr int across = divide_up(Product::N, Tile::n);
+    int i0 = tile / across * Tile::m, j0 = tile % across * Tile::n;
     matmul_alone<Product, typename Tile::Alone>(i0, j0, a, b, shared, gate, out, NoSide{});
 #endif
 }
@@ -104,9 +106,7 @@ __device__ void matmul(int tile, const A &a, const B &b, char *shared, Gate &&ga
                        const Side &side = {}) {
     constexpr int across = divide_up(Product::N, Tile::n);
     int i0 = tile / across * Tile::m, j0 = tile % across * Tile::n;
-    if constexpr (takes_turns<Tile>)
-        matmul_turns<Product, Tile>(tile, i0, j0, a, b, shared, gate, out);
-    else if constexpr (is_tensor<Tile>)
+    if constexpr (is_tensor<Tile>)
         matmul_alone<Product, Tile>(i0, j0, a, b, shared, gate, out, side);
     else
         matmul_on_cores<Product, Tile>(i0, j0, a, b, shared, gate, out, side);

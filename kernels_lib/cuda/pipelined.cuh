@@ -1,5 +1,5 @@
-/* Products whose panels are copied from memory to shared memory without passing through registers: STAGES - 1 panels are
- * on their way while one is multiplied. For floats in memory and tiles that need the whole block.
+/* Products whose panels are copied from memory to shared memory without passing through registers: of up to STAGES panels
+ * one is multiplied while the others are on their way. For floats in memory and tiles that need the whole block.
  *
  *     panel            0   1   2   3   4   5
  *     copies begin     |---|---|---|
@@ -98,7 +98,7 @@ __device__ void matmul_pipelined(int i0, int j0, const A &a, const B &b, float *
     using StreamA = Stream<A, Product::M, Product::K, Tile::m, Tile::k, lines_a>;
     using StreamB = Stream<B, Product::N, Product::K, Tile::n, Tile::k, lines_b>;
     constexpr int chunks = divide_up(Product::K, Tile::k), panel_a = StreamA::floats;
-    constexpr int buffer = panel_a + StreamB::floats;
+    constexpr int buffer = panel_a + StreamB::floats, stages = pipelined_stages<Tile>();
     Place<Tile, StreamA::line_major, StreamB::line_major> place;
     Results<Product, Tile, Out, Side> results(out, side, i0, j0);
     StreamA stream_a(a, i0, shared);
@@ -106,22 +106,22 @@ __device__ void matmul_pipelined(int i0, int j0, const A &a, const B &b, float *
     float sum[Tile::tm][Tile::tn] = {};
     auto begin_copy = [&](int chunk) {
         if (chunk < chunks) {
-            stream_a.copy(i0, chunk * Tile::k, chunk % STAGES * buffer);
-            stream_b.copy(j0, chunk * Tile::k, chunk % STAGES * buffer);
+            stream_a.copy(i0, chunk * Tile::k, chunk % stages * buffer);
+            stream_b.copy(j0, chunk * Tile::k, chunk % stages * buffer);
         }
         __pipeline_commit();
     };
 
     results.template read_ahead<true>();
     gate();
-    for (int chunk = 0; chunk < STAGES - 1; chunk++)
+    for (int chunk = 0; chunk < stages - 1; chunk++)
         begin_copy(chunk);
     results.template read_ahead<false>();
     for (int chunk = 0; chunk < chunks; chunk++) {
-        const float *laid = shared + chunk % STAGES * buffer;
-        __pipeline_wait_prior(STAGES - 2);
+        const float *laid = shared + chunk % stages * buffer;
+        __pipeline_wait_prior(stages - 2);
         __syncthreads();
-        begin_copy(chunk + STAGES - 1); // over the panel that was multiplied before the barrier
+        begin_copy(chunk + stages - 1); // over the panel that was multiplied before the barrier
         if constexpr (StreamA::line_major || StreamB::line_major)
             multiply_lines<Tile, StreamA, StreamB>(place, laid, laid + panel_a, sum);
         else

@@ -11,13 +11,15 @@ class Recorded {
 public:
     template <class Step> const char *replay(const MtcRun *run) {
         Attempt attempt;
+        Work work = {false, 0, 1, 0};
         if (!graph)
-            attempt.then([&] {
-                return capture(&graph, [&](cudaStream_t stream) {
-                    return launch_phases<Step>(Work{false, 0, 1, 0}, Step::launches, stream);
-                });
+            attempt.then([&] { return find_maps<Step>(&work.maps); }).then([&] {
+                return capture(&graph,
+                               [&](cudaStream_t stream) { return launch_phases<Step>(work, Step::launches, stream); });
             });
-        return attempt.then([&] { return set_run(run); }).then([&] { return cudaGraphLaunch(graph, nullptr); }).text();
+        return attempt.then([&] { return set_run<Step>(run); })
+            .then([&] { return cudaGraphLaunch(graph, nullptr); })
+            .text();
     }
 
     void release() {

@@ -9,12 +9,16 @@ struct Part {
     int kernel, launch, tiles;
 };
 
-template <class Step> cudaError_t launch_part(const Part *parts, int kernel, cudaStream_t stream) {
+template <class Step> cudaError_t launch_part(const Part *parts, int kernel, OperandMaps *maps, cudaStream_t stream) {
+    const Launch *launches = launches_of(Step());
     const Part *part = parts;
     Work work = {true};
     for (; part->kernel != kernel; part++)
         work.tile = part[1].launch == part->launch ? work.tile + part->tiles : 0;
-    return launch_tiles(launches_of(Step())[part->launch], work, part->tiles, stream);
+    work.maps = maps;
+    for (int k = 0; k < part->launch; k++)
+        work.maps += launches[k].in_turns;
+    return launch_tiles(launches[part->launch], work, part->tiles, stream);
 }
 
 /* One kernel of a training step again and again, the clock standing still: a graph of its launches, which is kept while
@@ -25,10 +29,12 @@ template <class Step> class Repeated {
     int64_t times = 0; // 0: there is no graph
 
     cudaError_t make(const Part *parts) {
+        OperandMaps *maps = nullptr;
+        cudaError_t found = find_maps<Step>(&maps);
         return capture(&graph, [&](cudaStream_t stream) {
-            Attempt attempt;
+            Attempt attempt{found};
             for (int64_t n = 0; n < times; n++)
-                attempt.then([&] { return launch_part<Step>(parts, kernel, stream); });
+                attempt.then([&] { return launch_part<Step>(parts, kernel, maps, stream); });
             return attempt.error;
         });
     }
@@ -42,7 +48,9 @@ public:
             times = wanted_times;
             attempt.then([&] { return make(parts); });
         }
-        return attempt.then([&] { return set_run(run); }).then([&] { return cudaGraphLaunch(graph, nullptr); }).text();
+        return attempt.then([&] { return set_run<Step>(run); })
+            .then([&] { return cudaGraphLaunch(graph, nullptr); })
+            .text();
     }
 
     void release() {

@@ -23,91 +23,9 @@
 #define MTC_CUDA_SCHEDULE_CUH
 
 #include "cuda/batch.cuh"
-#include "cuda/gate.cuh"
-#include "cuda/tile.cuh"
-
-#include <algorithm>
-
-/* Of the shared memory that tiles get: panels of tensor cores want it so. */
-constexpr int SHARED_ALIGNMENT = 1024;
-
-/* A single block runs so many tiles of a phase without a loop. */
-constexpr int UNROLLED_TILES = 8;
-
-/* The first SHARING tiles use the SHARED bytes of shared memory. A block goes on to the others while some of its threads
- * are still busy. In a launch of its own, it gets WANTED bytes where the device has so many (cuda/hold.cuh). */
-template <auto BODY, int TILES, int SHARED, int SHARING = TILES, int WANTED = SHARED> struct Phase {
-    using Kernel = Phase; // what is launched
-    static constexpr int tiles = TILES, shared = SHARED, wanted = WANTED, again = 0;
-    static constexpr bool beside = false, in_turns = false;
-    static constexpr int resident = 0; // blocks that a multiprocessor must have registers for; 0: as nvcc decides
-
-    template <class Tensors>
-    static __device__ void run_tile(const Tensors &tensors, const Batch &batch, int tile, char *shared, Gate &gate) {
-        BODY(tensors, batch, tile, shared, gate);
-    }
-
-    /* The calling block's share of the tiles. */
-    template <Form FORM, class Tensors>
-    static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared, Gate &gate) {
-        constexpr bool solo = FORM == Form::solo;
-        const int first = solo ? 0 : blockIdx.x, stride = solo ? 1 : gridDim.x;
-#pragma unroll(solo &&TILES <= UNROLLED_TILES ? TILES : 1)
-        for (int tile = first; tile < TILES; tile += stride) {
-            if (tile < SHARING && tile != first)
-                __syncthreads(); // the tile before has left the shared memory
-            run_tile(tensors, batch, tile, shared, gate);
-        }
-        gate();
-    }
-};
-
-/* In a graph, long kernels of a phase are launches of their own, each with the registers and the shared memory that it
- * needs; all but the first are this. */
-template <auto BODY, int TILES, int SHARED, int SHARING = TILES, int WANTED = SHARED>
-struct Beside : Phase<BODY, TILES, SHARED, SHARING, WANTED> {
-    using Kernel = Beside;
-    static constexpr bool beside = true;
-};
-
-/* The launch of one product whose tiles are TurnTiles. */
-template <class First> struct InTurns : First {
-    using Kernel = InTurns;
-    static constexpr bool in_turns = true;
-};
-
-/* A launch that does little else than read, of so few tiles that a multiprocessor gets BLOCKS of them. Left alone, nvcc leaves
- * registers for more blocks, and has a thread wait for a few loads before it makes the next; but it is loads under way that
- * keep the memory busy. */
-template <int BLOCKS, class First> struct Reading : First {
-    using Kernel = Reading;
-    static constexpr int resident = BLOCKS;
-};
-
-/* The same launch once more, AGAIN of them before. */
-template <class First, int AGAIN> struct Again : First {
-    using Kernel = typename First::Kernel;
-    static constexpr int again = AGAIN;
-};
-
-/* What the launches of all phases have in common. */
-template <class Tensors_, int BATCH, int REPORTS> struct Common {
-    using Tensors = Tensors_;
-    static constexpr int batch = BATCH, reports = REPORTS;
-};
-
-template <class Tensors, int BATCH, int REPORTS, class... Phases> struct Step : Common<Tensors, BATCH, REPORTS> {
-    static constexpr int launches = sizeof...(Phases), shared = std::max({Phases::shared...});
-
-    /* All phases, each behind the gate that the one before closes; `last` is called before the last gate closes. */
-    template <Form FORM, class Last>
-    static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared, Gate &gate, Last last) {
-        int phase = 0;
-        ((Phases::template run<FORM>(tensors, batch, shared, gate), ++phase == launches ? last() : (void)0,
-          gate.close()),
-         ...);
-    }
-};
+#include "cuda/bulk.cuh"
+#include "cuda/compiled.cuh"
+#include "cuda/phase.cuh"
 
 /* What the launches that follow work on; set on their stream. */
 static __constant__ MtcRun current_run;
@@ -115,36 +33,6 @@ static __constant__ MtcRun current_run;
 /* A tensor that begins `units` of 256 bytes behind the arena's start. */
 template <class T> __device__ T *at_place(unsigned units) {
     return (T *)(current_run.arena + (int64_t)units * 256);
-}
-
-/* The first error of a sequence of calls: nothing runs after it. */
-struct Attempt {
-    cudaError_t error = cudaSuccess;
-
-    template <class Call> Attempt &then(Call call) {
-        if (error == cudaSuccess)
-            error = call();
-        return *this;
-    }
-    const char *text() const {
-        return error == cudaSuccess ? nullptr : cudaGetErrorString(error);
-    }
-};
-
-static inline cudaError_t set_run(const MtcRun *run) {
-    return cudaMemcpyToSymbolAsync(current_run, run, sizeof *run);
-}
-
-/* Beyond 48 KB, its own arrays counted in, a kernel gets shared memory only when it has been asked for. */
-template <class Kernel> cudaError_t allow_shared(Kernel kernel, int bytes) {
-    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
-}
-
-/* Compiled for sm_90 or later. What was compiled for an older one, as PTX, runs on newer devices too, without the
- * instructions that wait for another launch, or for a cluster. */
-static inline bool has_instructions_of_sm_90(const void *kernel) {
-    cudaFuncAttributes compiled = {};
-    return cudaFuncGetAttributes(&compiled, kernel) == cudaSuccess && compiled.ptxVersion >= 90;
 }
 
 /* ---- a launch per phase ---- */
@@ -157,6 +45,7 @@ struct Work {
     int tile, end;      // of block 0; after the last block's
     bool beside;        // the launch before belongs to the same phase
     int again;          // launches of the same kernel before it
+    OperandMaps *maps;  // of the first launch in turns; or of this one
 };
 
 static inline __device__ Batch batch_of(const Work &work, int size, int reports) {
@@ -178,6 +67,7 @@ template <class Common, class Phase, bool IN_TURNS> __device__ void run_launch(c
     const typename Common::Tensors tensors(current_run, current_run.arena);
     Batch batch = batch_of(work, Common::batch, Common::reports);
     batch.again = work.again;
+    batch.maps = work.maps;
     int tile = work.tile + blockIdx.x;
     if constexpr (IN_TURNS)
         Phase::run_tile(tensors, batch, tile, shared, gate);
@@ -189,7 +79,7 @@ template <class Common, class Phase, bool IN_TURNS> __device__ void run_launch(c
 }
 
 template <class Common, class Phase>
-__global__ void __launch_bounds__(THREADS, Phase::resident) phase_kernel(Work work) {
+__global__ void __launch_bounds__(THREADS, smaller(Phase::resident, MOST_RESIDENT / THREADS)) phase_kernel(Work work) {
     run_launch<Common, Phase, false>(work);
 }
 
@@ -233,34 +123,34 @@ const Launch *launches_of(Step<Tensors, BATCH, REPORTS, Phases...>) {
     return launches;
 }
 
-/* Bytes of shared memory: as many as the launch wants, or where the device has less, as it needs. */
-static inline cudaError_t choose_shared(const Launch &launch, size_t *bytes) {
-    *bytes = launch.wanted;
-    cudaError_t error = allow_shared(launch.kernel, launch.wanted);
-    if (error == cudaSuccess || launch.wanted == launch.shared)
-        return error;
-    cudaGetLastError(); // too much is no error of what follows
-    *bytes = launch.shared;
-    return allow_shared(launch.kernel, launch.shared);
+/* Bytes of shared memory: as many as the launch wants, or where the device has less, as its code needs. */
+static inline cudaError_t choose_shared(const Launch &launch, const Compiled &compiled, size_t *bytes) {
+    if (launch.wanted > launch.shared) {
+        *bytes = launch.wanted;
+        if (allow_shared(launch.kernel, launch.wanted) == cudaSuccess)
+            return cudaSuccess;
+        cudaGetLastError(); // too much is no error of what follows
+    }
+    *bytes = compiled.shared(launch.shared);
+    return allow_shared(launch.kernel, (int)*bytes);
 }
 
 /* Blocks, threads and shared memory of a launch of `tiles` tiles: a block for each; or, in turns, as many clusters as the
  * device holds at a time. */
-static inline cudaError_t size_launch(const Launch &launch, int tiles, cudaLaunchConfig_t *config) {
-    cudaFuncAttributes compiled = {};
+static inline cudaError_t size_launch(const Launch &launch, const Compiled &compiled, int tiles,
+                                      cudaLaunchConfig_t *config) {
     int clusters = 0;
     config->gridDim = tiles;
     config->blockDim = THREADS;
     if (!launch.in_turns)
-        return choose_shared(launch, &config->dynamicSmemBytes);
-    Attempt attempt;
-    attempt.then([&] { return cudaFuncGetAttributes(&compiled, launch.kernel); });
-    if (!compiled.requiredClusterWidth) {
+        return choose_shared(launch, compiled, &config->dynamicSmemBytes);
+    if (!compiled.in_clusters) {
         config->dynamicSmemBytes = TURN_SHARED_ALONE;
-        return attempt.then([&] { return allow_shared(launch.kernel, TURN_SHARED_ALONE); }).error;
+        return allow_shared(launch.kernel, TURN_SHARED_ALONE);
     }
     config->blockDim = TURN_THREADS;
     config->dynamicSmemBytes = launch.shared;
+    Attempt attempt;
     attempt.then([&] { return allow_shared(launch.kernel, launch.shared); }).then([&] {
         return cudaOccupancyMaxActiveClusters(&clusters, launch.kernel, config);
     });
@@ -278,13 +168,84 @@ static inline cudaError_t launch_tiles(const Launch &launch, Work work, int tile
     work.end = work.tile + tiles;
     work.again = launch.again;
     void *arguments[] = {&work};
-    return Attempt()
-        .then([&] { return size_launch(launch, tiles, &config); })
+    cudaError_t known;
+    const Compiled compiled = Compiled::of(launch.kernel, &known);
+    return Attempt{known}
+        .then([&] { return size_launch(launch, compiled, tiles, &config); })
         .then([&] {
             config.attrs = &early;
-            config.numAttrs = has_instructions_of_sm_90(launch.kernel);
+            config.numAttrs = compiled.has_instructions_of_sm_90();
             return cudaLaunchKernelExC(&config, launch.kernel, arguments);
         })
+        .error;
+}
+
+/* ---- the maps of operands that the hardware copies ---- */
+
+/* Of each launch in turns. They say where operands lie, so that all sessions of a library would need others; a graph, which
+ * sessions share, finds those of the arena that was set last, as it finds current_run. */
+template <class Step> __device__ OperandMaps operand_maps[Step::in_turns + 1];
+
+/* Before a capture begins. */
+template <class Step> cudaError_t find_maps(OperandMaps **maps) {
+    if constexpr (Step::in_turns > 0)
+        return cudaGetSymbolAddress((void **)maps, operand_maps<Step>);
+    return cudaSuccess;
+}
+
+/* By a cluster of the launch's own kernel, for only that knows its operands; where it works on tiles alone, it has no maps. */
+static inline cudaError_t launch_maps(const Launch &launch, Work work) {
+    cudaError_t known;
+    const Compiled compiled = Compiled::of(launch.kernel, &known);
+    cudaLaunchConfig_t config = {};
+    config.gridDim = TURN_BLOCKS;
+    config.blockDim = TURN_THREADS;
+    config.dynamicSmemBytes = launch.shared;
+    work.tile = MAPS_ONLY;
+    work.again = launch.again;
+    void *arguments[] = {&work};
+    if (known != cudaSuccess || !compiled.in_clusters)
+        return known;
+    return Attempt()
+        .then([&] { return allow_shared(launch.kernel, launch.shared); })
+        .then([&] { return cudaLaunchKernelExC(&config, launch.kernel, arguments); })
+        .error;
+}
+
+/* All maps of a step, one after the other. */
+template <class Step> cudaError_t launch_all_maps(Work work) {
+    const Launch *launches = launches_of(Step());
+    Attempt attempt;
+    for (int k = 0; k < Step::launches; k++)
+        if (launches[k].in_turns) {
+            attempt.then([&] { return launch_maps(launches[k], work); });
+            work.maps++;
+        }
+    return attempt.error;
+}
+
+/* Maps of a step, where they are not there yet: once for an arena, on a device. */
+template <class Step> cudaError_t make_maps(const MtcRun *run) {
+    static const char *arena = nullptr;
+    static int device = -1;
+    int now = -1;
+    Work work = {true};
+    Attempt attempt;
+    if constexpr (Step::in_turns > 0) {
+        attempt.then([&] { return cudaGetDevice(&now); }).then([&] { return find_maps<Step>(&work.maps); });
+        if (arena == run->arena && device == now)
+            return attempt.error;
+        attempt.then([&] { return launch_all_maps<Step>(work); });
+        arena = attempt.error == cudaSuccess ? run->arena : nullptr;
+        device = now;
+    }
+    return attempt.error;
+}
+
+template <class Step> cudaError_t set_run(const MtcRun *run) {
+    return Attempt()
+        .then([&] { return cudaMemcpyToSymbolAsync(current_run, run, sizeof *run); })
+        .then([&] { return make_maps<Step>(run); })
         .error;
 }
 
@@ -297,24 +258,27 @@ template <class Step> cudaError_t launch_phases(Work work, int last, cudaStream_
         phase += !work.beside;
         if (phase <= last)
             attempt.then([&] { return launch_tiles(launches[k], work, launches[k].tiles, stream); });
+        work.maps += launches[k].in_turns;
     }
     return attempt.error;
 }
 
 /* One training step, phases 0 .. last of it, counted from 0; the clock stays. */
 template <class Step> const char *launch_until(const MtcRun *run, int last) {
+    Work work = {true};
     return Attempt()
-        .then([&] { return set_run(run); })
-        .then([&] { return launch_phases<Step>(Work{true}, last, nullptr); })
+        .then([&] { return set_run<Step>(run); })
+        .then([&] { return find_maps<Step>(&work.maps); })
+        .then([&] { return launch_phases<Step>(work, last, nullptr); })
         .text();
 }
 
 template <class Step> const char *launch_evaluation(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
+    Work work = {false, first, rows, slot};
     return Attempt()
-        .then([&] { return set_run(run); })
-        .then([&] {
-            return launch_phases<Step>(Work{false, first, rows, slot}, Step::launches, nullptr);
-        })
+        .then([&] { return set_run<Step>(run); })
+        .then([&] { return find_maps<Step>(&work.maps); })
+        .then([&] { return launch_phases<Step>(work, Step::launches, nullptr); })
         .text();
 }
 
@@ -342,10 +306,12 @@ template <class Step> class Replayed {
     cudaGraphExec_t many = nullptr, one = nullptr;
 
     static cudaError_t capture_steps(int steps, cudaGraphExec_t *executable) {
+        Work work = {true};
+        cudaError_t found = find_maps<Step>(&work.maps);
         return capture(executable, [&](cudaStream_t stream) {
-            Attempt attempt;
-            for (int ahead = 0; ahead < steps; ahead++)
-                attempt.then([&] { return launch_phases<Step>(Work{true, ahead}, Step::launches, stream); });
+            Attempt attempt{found};
+            for (work.at = 0; work.at < steps; work.at++)
+                attempt.then([&] { return launch_phases<Step>(work, Step::launches, stream); });
             attempt.then([&] {
                 advance_clock<<<1, 3, 0, stream>>>(steps);
                 return cudaGetLastError();
@@ -364,7 +330,7 @@ public:
 
     const char *train(const MtcRun *run, int64_t steps) {
         Attempt attempt;
-        attempt.then([&] { return set_run(run); });
+        attempt.then([&] { return set_run<Step>(run); });
         for (; many && steps >= UNROLLED; steps -= UNROLLED)
             attempt.then([&] { return cudaGraphLaunch(many, nullptr); });
         for (; steps > 0; steps--)
@@ -386,10 +352,11 @@ public:
 /* Batches up to this size are listed in shared memory, so that finding a row costs nothing. */
 constexpr int LISTED = 1024;
 
-/* The examples of a batch on their way to a list in shared memory: read a step ahead, so that nothing waits for them. */
-template <int BATCH> class Listing {
+/* The examples of a batch on their way to a list in shared memory, if there is ROOM: read a step ahead, so that nothing waits
+ * for them. */
+template <int BATCH, int ROOM> class Listing {
 public:
-    static constexpr bool listed = BATCH <= LISTED;
+    static constexpr bool listed = BATCH <= LISTED && shared_aligned(2 * BATCH * (int)sizeof(int)) <= ROOM;
     using List = int[2][listed ? BATCH : 1];
 
 private:
@@ -431,15 +398,17 @@ static inline __device__ void copy_by_block(void *to, const void *from, int byte
 /* Bytes of shared memory; the arena comes first. */
 template <class Step, Form FORM> __host__ __device__ constexpr int persistent_arena() {
     constexpr int bytes = (int)Step::Tensors::arena_bytes;
-    return FORM == Form::solo ? (bytes + SHARED_ALIGNMENT - 1) / SHARED_ALIGNMENT * SHARED_ALIGNMENT : 0;
+    return FORM == Form::solo ? shared_aligned(bytes) : 0;
 }
-template <class Step, Form FORM> constexpr int persistent_shared() {
-    return Step::shared + persistent_arena<Step, FORM>();
+/* `most`: what code may use. */
+template <class Step, Form FORM> __host__ __device__ constexpr int persistent_shared(int most) {
+    return smaller(Step::shared, most) + persistent_arena<Step, FORM>();
 }
 
 template <class Step, Form FORM> __global__ void __launch_bounds__(THREADS, 1) persistent_kernel(int64_t steps) {
     extern __shared__ __align__(SHARED_ALIGNMENT) char memory[];
-    __shared__ typename Listing<Step::batch>::List examples; // of this step and the next
+    using Examples = Listing<Step::batch, MOST_SHARED - persistent_shared<Step, FORM>(MOST_SHARED)>;
+    __shared__ typename Examples::List examples; // of this step and the next
     constexpr bool solo = FORM == Form::solo;
     constexpr int arena_bytes = persistent_arena<Step, FORM>();
     const MtcRun &run = current_run;
@@ -448,14 +417,14 @@ template <class Step, Form FORM> __global__ void __launch_bounds__(THREADS, 1) p
     if (solo)
         copy_by_block(memory, run.arena, (int)Step::Tensors::arena_bytes);
     typename Step::Tensors tensors(run, solo ? memory : run.arena);
-    Listing<Step::batch> listing(examples);
+    Examples listing(examples);
     Gate gate(FORM);
     Batch coming = batch_of_step(run, clock, 0, Step::batch, Step::reports);
     listing.fetch(coming);
     Batch batch = listing.lay(coming);
     __syncthreads();
     for (int64_t s = 0; s < steps; s++) {
-        if (Listing<Step::batch>::listed)
+        if (Examples::listed)
             __builtin_assume(batch.order != nullptr); // a question at each row makes its loads wait for one another
         if (s + 1 < steps) {
             coming = batch_after(coming, Step::batch, Step::reports);
@@ -472,15 +441,14 @@ template <class Step, Form FORM> __global__ void __launch_bounds__(THREADS, 1) p
         run.clock[threadIdx.x] += steps;
 }
 
-/* A device that cannot run FORM, because it has no clusters or too little shared memory, runs Form::grid: the tiles are
+/* A device that cannot run FORM, because it has no such clusters or too little shared memory, runs Form::grid: the tiles are
  * the same, and so are the results. */
 template <class Step, Form FORM> class Persistent {
-    int grid = 0;
+    int grid = 0, shared = 0;
     Form form = FORM;
 
-    template <Form F> cudaError_t launch(int64_t steps) const {
-        void *arguments[] = {&steps};
-        cudaLaunchAttribute together = {};
+    /* `together`: what the configuration points to. */
+    template <Form F> cudaLaunchConfig_t configure(cudaLaunchAttribute &together) const {
         together.id = F == Form::cluster ? cudaLaunchAttributeClusterDimension : cudaLaunchAttributeCooperative;
         if (F == Form::cluster)
             together.val.clusterDim = {(unsigned)grid, 1, 1};
@@ -489,17 +457,33 @@ template <class Step, Form FORM> class Persistent {
         cudaLaunchConfig_t config = {};
         config.gridDim = grid;
         config.blockDim = THREADS;
-        config.dynamicSmemBytes = persistent_shared<Step, F>();
+        config.dynamicSmemBytes = shared;
         config.attrs = &together;
         config.numAttrs = 1;
+        return config;
+    }
+
+    template <Form F> cudaError_t launch(int64_t steps) const {
+        void *arguments[] = {&steps};
+        cudaLaunchAttribute together = {};
+        cudaLaunchConfig_t config = configure<F>(together);
         return cudaLaunchKernelExC(&config, (void *)persistent_kernel<Step, F>, arguments);
     }
 
+    /* The device can hold a cluster of all blocks. */
+    cudaError_t find_cluster(const void *kernel) const {
+        int clusters = 0;
+        cudaLaunchAttribute together = {};
+        cudaLaunchConfig_t config = configure<Form::cluster>(together);
+        cudaError_t error = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+        return error == cudaSuccess && !clusters ? cudaErrorInvalidClusterSize : error;
+    }
+
     /* As many blocks as wanted, or as the device holds at a time. */
-    template <Form F> cudaError_t prepare_form(int wanted, int device) {
+    template <Form F> cudaError_t prepare_form(int wanted, int device, const Compiled &compiled) {
         int processors = 0, each = 0;
         auto kernel = persistent_kernel<Step, F>;
-        constexpr int shared = persistent_shared<Step, F>();
+        shared = persistent_shared<Step, F>(most_shared(compiled.architecture));
         Attempt attempt;
         attempt.then([&] { return cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device); })
             .then([&] { return allow_shared(kernel, shared); })
@@ -508,31 +492,34 @@ template <class Step, Form FORM> class Persistent {
         if (F == Form::cluster && wanted > 8)
             attempt.then(
                 [&] { return cudaFuncSetAttribute(kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1); });
-        return attempt.error;
+        if (F == Form::cluster)
+            attempt.then([&] { return find_cluster((const void *)kernel); });
+        return attempt.then([&] { return grid ? cudaSuccess : cudaErrorLaunchOutOfResources; }).error;
     }
 
 public:
     const char *prepare(int wanted) {
         int device = 0;
-        cudaError_t error = cudaGetDevice(&device);
+        cudaError_t error = cudaGetDevice(&device), known;
+        const Compiled compiled = Compiled::of((const void *)persistent_kernel<Step, FORM>, &known);
+        error = error == cudaSuccess ? known : error;
         if (FORM != Form::grid && error == cudaSuccess) {
-            const auto *kernel = (const void *)persistent_kernel<Step, FORM>;
-            if ((FORM != Form::cluster || has_instructions_of_sm_90(kernel)) &&
-                prepare_form<FORM>(wanted, device) == cudaSuccess)
+            if ((FORM != Form::cluster || compiled.has_instructions_of_sm_90()) &&
+                prepare_form<FORM>(wanted, device, compiled) == cudaSuccess)
                 return nullptr;
             cudaGetLastError(); // what FORM needed is no error of what follows
             form = Form::grid;
         }
         return Attempt()
             .then([&] { return error; })
-            .then([&] { return prepare_form<Form::grid>(wanted, device); })
+            .then([&] { return prepare_form<Form::grid>(wanted, device, compiled); })
             .text();
     }
 
     const char *train(const MtcRun *run, int64_t steps) {
         unsigned none = 0;
         return Attempt()
-            .then([&] { return set_run(run); })
+            .then([&] { return set_run<Step>(run); })
             .then([&] { return cudaMemcpyToSymbolAsync(grid_arrivals, &none, sizeof none); })
             .then([&] { return form == FORM ? launch<FORM>(steps) : launch<Form::grid>(steps); })
             .text();

@@ -139,14 +139,20 @@ __device__ void matmul_streamed(int i0, int j0, const A &a, const B &b, char *sh
 template <class Product, class Tile, class A, class B, class Out, class Side, class Gate>
 __device__ void matmul_tensor(int i0, int j0, const A &a, const B &b, char *shared, Gate &gate, const Out &out,
                               const Side &side) {
-#if __CUDA_ARCH__ >= 800
+    static_assert(HAS_TENSOR_CORES<Tile>,
+                  "sm_75 has no tensor cores for bf16 or tf32: compile it with --precision fp32");
+    using Parts = PartsOf<Tile>;
+    using Part = typename Parts::Part;
     if constexpr (is_resident<Product, Tile, A, Side>)
         matmul_resident<Product, Tile>(i0, j0, a, b, shared, gate, out);
+    else if constexpr (Parts::count == 1)
+        matmul_streamed<Product, Part>(i0, j0, a, b, shared, gate, out, side);
     else
-        matmul_streamed<Product, Tile>(i0, j0, a, b, shared, gate, out, side);
-#else
-    __trap(); // no copies to shared memory, and no bf16
-#endif
+#pragma unroll 1
+        for (int j = j0; j < j0 + Tile::n && j < Product::N; j += Part::n) {
+            __syncthreads(); // the part before has left the shared memory
+            matmul_streamed<Product, Part>(i0, j, a, b, shared, gate, out, side);
+        }
 }
 
 #endif

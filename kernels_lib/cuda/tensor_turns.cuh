@@ -54,10 +54,12 @@ template <int STAGES> struct TurnPlace {
 
 /* The ninth warp's only busy thread: all panels of all tiles of its block. */
 template <class Product, class Tile, bool A_ALONG_K, bool B_ALONG_K>
-__device__ void fetch_in_turns(int pair, int stride, const MatrixMap *maps, unsigned shared) {
+__device__ void fetch_in_turns(int pair, int stride, const OperandMaps &maps, unsigned shared) {
     using Memory = TurnMemory<Tile>;
     using Order = TurnOrder<Product, Tile>;
     TurnPlace<Tile::stages> place;
+    acquire_map(&maps.a);
+    acquire_map(&maps.b);
     const int half = block_of_cluster() * BOX;
     for (; pair < Order::pairs; pair += stride) {
         Order order(pair);
@@ -67,9 +69,9 @@ __device__ void fetch_in_turns(int pair, int stride, const MatrixMap *maps, unsi
             await_phase(shared + Memory::empty + place.stage * 8, place.phase ^ 1);
             expect_bytes(full, Memory::panel);
             for (int line = 0; line < Tile::m; line += BOX)
-                copy_box(a + line * PANEL_ROW, &maps[0], A_ALONG_K ? k : order.line + line,
+                copy_box(a + line * PANEL_ROW, &maps.a, A_ALONG_K ? k : order.line + line,
                          A_ALONG_K ? order.line + line : k, full);
-            copy_box_to_both(a + Memory::panel_a + half * PANEL_ROW, &maps[1], B_ALONG_K ? k : order.j0 + half,
+            copy_box_to_both(a + Memory::panel_a + half * PANEL_ROW, &maps.b, B_ALONG_K ? k : order.j0 + half,
                              B_ALONG_K ? order.j0 + half : k, full);
         }
     }
@@ -299,31 +301,34 @@ template <class Tile> __device__ void make_barriers(unsigned shared) {
 
 /* By a warp: the maps of both operands; `own` is shared memory for them. */
 template <class Product, class Tile, class A, class B>
-__device__ void make_maps(MatrixMap *maps, MatrixMap *own, const A &a, const B &b) {
+__device__ void describe_operands(OperandMaps &maps, OperandMaps &own, const A &a, const B &b) {
     constexpr int M = Product::rows, N = Product::N, K = Product::slices * Product::K;
     static_assert(Product::slices == 1 || (Product::K % Tile::k == 0 && !A::along_k && !B::along_k),
                   "panels of one slice, k first");
     if (threadIdx.x % LANES == 0) {
-        describe_matrix(&own[0], a.any(), A::along_k ? K : M, A::along_k ? M : K, A::pitch());
-        describe_matrix(&own[1], b.any(), B::along_k ? K : N, B::along_k ? N : K, B::pitch());
+        describe_matrix(&own.a, a.any(), A::along_k ? K : M, A::along_k ? M : K, A::pitch());
+        describe_matrix(&own.b, b.any(), B::along_k ? K : N, B::along_k ? N : K, B::pitch());
     }
-    publish_map(&maps[0], &own[0]);
-    publish_map(&maps[1], &own[1]);
+    publish_map(&maps.a, &own.a);
+    publish_map(&maps.b, &own.b);
 }
 
 /* By the TURN_THREADS threads of a block that has its multiprocessor alone: tile `tile` and every gridDim.x-th after it.
  * a and b are Lines of Matrix of bf16; tiles 2 p and 2 p + 1 go to the blocks of a cluster. */
 template <class Product, class Tile, class A, class B, class Gate, class Out>
-__device__ void matmul_in_turns(int tile, const A &a, const B &b, char *shared, Gate &gate, const Out &out) {
+__device__ void matmul_in_turns(int tile, OperandMaps &maps, const A &a, const B &b, char *shared, Gate &gate,
+                                const Out &out) {
     static_assert(Tile::m == 2 * GROUP_LINES && Tile::n == TURN_BLOCKS * BOX && Tile::k == BOX,
                   "a box of b for each block");
     const int pair = tile / TURN_BLOCKS, stride = gridDim.x / TURN_BLOCKS;
     const unsigned base = shared_address(shared);
-    MatrixMap *maps = operand_maps[multiprocessor()];
+    if (tile < 0) {
+        if (tile == MAPS_ONLY && threadIdx.x < LANES)
+            describe_operands<Product, Tile>(maps, *(OperandMaps *)shared, a, b);
+        return;
+    }
     if (threadIdx.x == 0)
         make_barriers<Tile>(base);
-    if (threadIdx.x / LANES == WARPS)
-        make_maps<Product, Tile>(maps, (MatrixMap *)(shared + TurnMemory<Tile>::sums), a, b);
     __syncwarp();
     arrive_at_cluster();
     await_cluster();

@@ -2,6 +2,7 @@
 #ifndef MTC_CUDA_TILE_CUH
 #define MTC_CUDA_TILE_CUH
 
+#include "cuda/architecture.cuh"
 #include "cuda/team.cuh"
 
 /* ROWS x K times K x N. In SLICES, as many of them: k goes on from one to the next in both operands, and their outputs lie
@@ -83,7 +84,7 @@ template <class Product, class Tile> __host__ __device__ constexpr int product_t
     return divide_up(Product::M, Tile::m) * divide_up(Product::N, Tile::n);
 }
 
-/* Panels of a pipelined product: so many are on their way or in use, and their lines, or steps of k, lie PAD apart. */
+/* Panels of a pipelined product: so many are on their way or in use, at most, and their lines, or steps of k, lie PAD apart. */
 constexpr int STAGES = 4, PAD = 4;
 
 /* Floats of a panel of WIDTH lines by DEPTH steps of k, whichever way it lies. */
@@ -91,11 +92,36 @@ __host__ __device__ constexpr int padded_panel(int width, int depth) {
     return width * depth + PAD * (width > depth ? width : depth);
 }
 
+/* Of the tile's panels, as many as MOST_SHARED has room for. */
+template <class Tile> __device__ constexpr int pipelined_stages() {
+    constexpr int panel = (padded_panel(Tile::m, Tile::k) + padded_panel(Tile::n, Tile::k)) * (int)sizeof(float);
+    static_assert(2 * panel <= MOST_SHARED, "a panel must be on its way while another is multiplied");
+    return smaller(STAGES, MOST_SHARED / panel);
+}
+
 template <class Tile> __host__ __device__ constexpr int tensor_shared() {
     constexpr int panels = Tile::stages * (Tile::m + Tile::n) * Tile::k * (int)sizeof(typename Tile::Element);
     constexpr int sums = (Tile::m * Tile::pitch + THREADS) * (int)sizeof(float); // and those of a side
     return panels > sums ? panels : sums;
 }
+
+/* How a tile on tensor cores is worked on within MOST_SHARED: as it is, with fewer panels under way, or its columns in PARTS,
+ * one after the other, as few as will do. */
+template <class Tile, int PARTS = 1> struct TensorParts {
+    static constexpr int count = PARTS, n = Tile::n / PARTS, panel = (Tile::m + n) * 128, room = MOST_SHARED / panel;
+    static constexpr int stages = room < Tile::stages ? room : Tile::stages;
+    using Part = TensorTile<Tile::m, n, Tile::k, Tile::warps_m, Tile::warps_n, stages, typename Tile::Element>;
+    static constexpr bool covers = Tile::n % PARTS == 0 && n % (16 * Tile::warps_n) == 0;
+    static constexpr bool fits = covers && stages > 1 && tensor_shared<Part>() <= MOST_SHARED;
+
+    static __host__ __device__ constexpr auto choose() {
+        if constexpr (fits)
+            return TensorParts();
+        else
+            return TensorParts<Tile, PARTS + 1>::choose();
+    }
+};
+template <class Tile> using PartsOf = decltype(TensorParts<Tile>::choose());
 
 /* Of any TurnTile alone, its sums over rows among it. */
 constexpr int TURN_SHARED_ALONE = tensor_shared<TurnTile<128, 128, 64, 6>::Alone>();

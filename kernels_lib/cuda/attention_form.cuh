@@ -1,0 +1,67 @@
+/* How a tile of attention_plain.cuh is dealt to threads and to shared memory. */
+#ifndef MTC_CUDA_ATTENTION_FORM_CUH
+#define MTC_CUDA_ATTENTION_FORM_CUH
+
+#include "cuda/attention_shape.cuh"
+
+/* Blocks that fill a device: below, tiles are smaller than they could be. And the shared memory that a tile is planned for. */
+constexpr int PLAIN_FILL = 128, PLAIN_SHARED = 99 << 10;
+
+/* The rows of a tile, 128, 64 or 32: no more than there is shared memory for, and than leave tiles for every multiprocessor. */
+template <class Shape> __host__ __device__ constexpr int plain_rows() {
+    int rows = Shape::size <= 64 ? 128 : Shape::size <= 128 ? 64 : 32;
+    while (rows > 32 &&
+           (rows / 2 >= Shape::length || Shape::batch * Shape::queries * divide_up(Shape::length, rows) < PLAIN_FILL))
+        rows /= 2;
+    return rows;
+}
+
+/* Of the rows that pass by at a time. */
+template <class Shape> __host__ __device__ constexpr int plain_columns(int owned) {
+    return (Shape::size <= 64 ? 32 : Shape::size <= 128 ? 16 : 8) * (owned == 1 ? 2 : 1);
+}
+
+/* How ROWS rows of a tile are worked on, by blocks of COLUMNS that pass by, in ROOM bytes. There are OWNED blocks of own rows:
+ * `attend` has one, a gradient two. */
+template <class Shape, int OWNED, int ROWS, int COLUMNS, int ROOM> struct PlainFormOf {
+    static constexpr int down = 4, across = 8; // the lanes of a warp
+    static constexpr int size = Shape::size, rows = ROWS, columns = COLUMNS;
+    static constexpr int tm = rows / WARPS / down, tn = columns / across, warp_rows = tm * down;
+    static_assert(size <= 256, "a block of rows fits in shared memory");
+
+    /* Rows as they lie in shared memory: `depth` numbers, the last ones zeros, of which mixing makes `width` sums. */
+    static constexpr int depth = divide_up(size, 4) * 4, width = size <= across ? across : divide_up(size, 16) * 16;
+    static constexpr int pitch = (width / 4 | 1) * 4; // of an odd number of vectors
+    static constexpr int own_floats = rows * pitch, passing_floats = columns * pitch;
+
+    /* Sums of few columns: each thread mixes what it has weights of, and what all have found is added at the end. Else
+     * weights pass through shared memory, `turn` columns of a warp at a time. */
+    static constexpr bool held = width <= 16;
+    static constexpr int share = width / across; // of the columns, in the end
+    static constexpr int run = vector_width(share), runs = share / run;
+    static constexpr int turn = columns < 16 ? columns : 16, turn_pitch = turn + 8;
+    static constexpr int turn_floats = held ? 0 : WARPS * warp_rows * turn_pitch;
+
+    /* Blocks that pass by, two at a time, and the sums and dots of their queries. */
+    static constexpr int buffer = 2 * passing_floats + (OWNED == 1 ? 0 : 2 * columns);
+    static constexpr int fixed = OWNED * own_floats + turn_floats;
+    static constexpr int buffers = (fixed + 2 * buffer) * (int)sizeof(float) <= ROOM ? 2 : 1;
+    static constexpr int shared = (fixed + buffers * buffer) * (int)sizeof(float);
+};
+
+/* Of a whole tile, where there is room; else of a half or a quarter of its rows at a time; else by half as many columns. */
+template <class Shape, int OWNED, int ROWS, int COLUMNS, int ROOM> __host__ __device__ constexpr auto roomy_form() {
+    using Form = PlainFormOf<Shape, OWNED, ROWS, COLUMNS, ROOM>;
+    if constexpr (Form::shared <= ROOM)
+        return Form();
+    else if constexpr (ROWS > WARPS * Form::down)
+        return roomy_form<Shape, OWNED, ROWS / 2, COLUMNS, ROOM>();
+    else {
+        static_assert(COLUMNS > Form::across, "heads as large as this need more shared memory than a block has");
+        return roomy_form<Shape, OWNED, ROWS, COLUMNS / 2, ROOM>();
+    }
+}
+template <class Shape, int OWNED, int ROOM = smaller(PLAIN_SHARED, MOST_SHARED)>
+using PlainForm = decltype(roomy_form<Shape, OWNED, plain_rows<Shape>(), plain_columns<Shape>(OWNED), ROOM>());
+
+#endif

@@ -1,0 +1,97 @@
+/* What a program says of its phases, for schedule.cuh to run: types. */
+#ifndef MTC_CUDA_PHASE_CUH
+#define MTC_CUDA_PHASE_CUH
+
+#include "cuda/batch.cuh"
+#include "cuda/gate.cuh"
+#include "cuda/tile.cuh"
+
+#include <algorithm>
+
+/* Of the shared memory that tiles get: panels of tensor cores want it so. */
+constexpr int SHARED_ALIGNMENT = 1024;
+
+__host__ __device__ constexpr int shared_aligned(int bytes) {
+    return divide_up(bytes, SHARED_ALIGNMENT) * SHARED_ALIGNMENT;
+}
+
+/* A single block runs so many tiles of a phase without a loop. */
+constexpr int UNROLLED_TILES = 8;
+
+/* The first SHARING tiles use the SHARED bytes of shared memory. A block goes on to the others while some of its threads
+ * are still busy. In a launch of its own, it gets WANTED bytes where the device has so many (cuda/hold.cuh). */
+template <auto BODY, int TILES, int SHARED, int SHARING = TILES, int WANTED = SHARED> struct Phase {
+    using Kernel = Phase; // what is launched
+    static constexpr int tiles = TILES, shared = SHARED, wanted = WANTED, again = 0;
+    static constexpr bool beside = false, in_turns = false;
+    static constexpr int resident = 0; // blocks that a multiprocessor must have registers for; 0: as nvcc decides
+
+    template <class Tensors>
+    static __device__ void run_tile(const Tensors &tensors, const Batch &batch, int tile, char *shared, Gate &gate) {
+        BODY(tensors, batch, tile, shared, gate);
+    }
+
+    /* The calling block's share of the tiles. */
+    template <Form FORM, class Tensors>
+    static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared, Gate &gate) {
+        constexpr bool solo = FORM == Form::solo;
+        const int first = solo ? 0 : blockIdx.x, stride = solo ? 1 : gridDim.x;
+#pragma unroll(solo &&TILES <= UNROLLED_TILES ? TILES : 1)
+        for (int tile = first; tile < TILES; tile += stride) {
+            if (tile < SHARING && tile != first)
+                __syncthreads(); // the tile before has left the shared memory
+            run_tile(tensors, batch, tile, shared, gate);
+        }
+        gate();
+    }
+};
+
+/* In a graph, long kernels of a phase are launches of their own, each with the registers and the shared memory that it
+ * needs; all but the first are this. */
+template <auto BODY, int TILES, int SHARED, int SHARING = TILES, int WANTED = SHARED>
+struct Beside : Phase<BODY, TILES, SHARED, SHARING, WANTED> {
+    using Kernel = Beside;
+    static constexpr bool beside = true;
+};
+
+/* The launch of one product whose tiles are TurnTiles. */
+template <class First> struct InTurns : First {
+    using Kernel = InTurns;
+    static constexpr bool in_turns = true;
+};
+
+/* A launch that does little else than read, of so few tiles that a multiprocessor gets BLOCKS of them. Left alone, nvcc leaves
+ * registers for more blocks, and has a thread wait for a few loads before it makes the next; but it is loads under way that
+ * keep the memory busy. */
+template <int BLOCKS, class First> struct Reading : First {
+    using Kernel = Reading;
+    static constexpr int resident = BLOCKS;
+};
+
+/* The same launch once more, AGAIN of them before. */
+template <class First, int AGAIN> struct Again : First {
+    using Kernel = typename First::Kernel;
+    static constexpr int again = AGAIN;
+};
+
+/* What the launches of all phases have in common. */
+template <class Tensors_, int BATCH, int REPORTS> struct Common {
+    using Tensors = Tensors_;
+    static constexpr int batch = BATCH, reports = REPORTS;
+};
+
+template <class Tensors, int BATCH, int REPORTS, class... Phases> struct Step : Common<Tensors, BATCH, REPORTS> {
+    static constexpr int launches = sizeof...(Phases), shared = std::max({Phases::shared...});
+    static constexpr int in_turns = (0 + ... + Phases::in_turns);
+
+    /* All phases, each behind the gate that the one before closes; `last` is called before the last gate closes. */
+    template <Form FORM, class Last>
+    static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared, Gate &gate, Last last) {
+        int phase = 0;
+        ((Phases::template run<FORM>(tensors, batch, shared, gate), ++phase == launches ? last() : (void)0,
+          gate.close()),
+         ...);
+    }
+};
+
+#endif
