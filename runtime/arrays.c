@@ -4,6 +4,7 @@
 #include "parallel.h"
 #include "zip.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@ typedef struct FieldLoad {
     const MtcZip *zip; /* the archive that path is in, or NULL: a file */
     int64_t count;
     void *values;
+    char *note; /* what was rounded, or NULL */
     MtcFault fault;
 } FieldLoad;
 
@@ -23,7 +25,7 @@ static void load_field_file(FieldLoad *load) {
     MtcInput *input;
     if (mtc_input_open(&load->fault, load->path, &input))
         return;
-    mtc_read_field(&load->fault, input, load->format, load->field, &load->count, &load->values);
+    mtc_read_field(&load->fault, input, load->format, load->field, &load->count, &load->values, &load->note);
     mtc_input_close(input);
 }
 
@@ -35,7 +37,7 @@ static void load_member(FieldLoad *load) {
         return;
     mtc_text_add(&name, "%s: %s", mtc_zip_path(load->zip), load->path);
     MtcInput *input = mtc_input_memory(name.at, bytes, size);
-    mtc_read_field(&load->fault, input, "npy", load->field, &load->count, &load->values);
+    mtc_read_field(&load->fault, input, "npy", load->field, &load->count, &load->values, &load->note);
     mtc_input_close(input);
     free(name.at);
     free(bytes);
@@ -68,13 +70,16 @@ static int check_loads(MtcFault *fault, const FieldLoad *loads, int count) {
     return 0;
 }
 
-static int run_loads(MtcFault *fault, const MtcModel *model, FieldLoad *loads, MtcExamples *examples) {
+static int run_loads(MtcFault *fault, const MtcModel *model, FieldLoad *loads, MtcReading *reading,
+                     MtcExamples *examples) {
     mtc_parallel(model->fields, load_field, loads);
     int code = check_loads(fault, loads, model->fields);
     memset(examples, 0, sizeof *examples);
     for (int i = 0; i < model->fields; i++) {
         examples->field[i] = loads[i].values;
         examples->count = loads[i].path ? loads[i].count : examples->count;
+        if (loads[i].note && !*reading->rounded)
+            snprintf(reading->rounded, sizeof reading->rounded, "%s", loads[i].note);
     }
     if (code)
         mtc_examples_free(examples);
@@ -89,14 +94,16 @@ static FieldLoad *new_loads(const MtcModel *model) {
 }
 
 static void free_loads(const MtcModel *model, FieldLoad *loads) {
-    for (int i = 0; i < model->fields; i++)
+    for (int i = 0; i < model->fields; i++) {
         free(loads[i].path);
+        free(loads[i].note);
+    }
     free(loads);
 }
 
 /* ---- files ---- */
 
-static int read_files(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, const char *folder,
+static int read_files(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, MtcReading *reading,
                       MtcExamples *examples) {
     if (origin->paths != model->fields)
         return mtc_fail(fault, MTC_INTERNAL, "there are %d files for %d fields", origin->paths, model->fields);
@@ -104,15 +111,16 @@ static int read_files(MtcFault *fault, const MtcModel *model, const MtcOrigin *o
     int code = 0;
     for (int i = 0; i < model->fields && !code; i++) {
         loads[i].format = origin->format;
-        code = mtc_find_data(fault, model->source, folder, origin->path[i], &loads[i].path);
+        code = mtc_find_data(fault, model->source, reading->folder, origin->path[i], &loads[i].path);
     }
     if (!code)
-        code = run_loads(fault, model, loads, examples);
+        code = run_loads(fault, model, loads, reading, examples);
     free_loads(model, loads);
     return code;
 }
 
-int mtc_read_field_files(MtcFault *fault, const MtcModel *model, const char *const *path, MtcExamples *examples) {
+int mtc_read_field_files(MtcFault *fault, const MtcModel *model, const char *const *path, MtcReading *reading,
+                         MtcExamples *examples) {
     FieldLoad *loads = new_loads(model);
     int code = 0;
     for (int i = 0; i < model->fields && !code; i++) {
@@ -124,7 +132,7 @@ int mtc_read_field_files(MtcFault *fault, const MtcModel *model, const char *con
         loads[i].path = strdup(path[i]);
     }
     if (!code)
-        code = run_loads(fault, model, loads, examples);
+        code = run_loads(fault, model, loads, reading, examples);
     free_loads(model, loads);
     return code;
 }
@@ -152,7 +160,8 @@ int mtc_file_kind(MtcFault *fault, const char *path, MtcFileKind *kind) {
 
 /* ---- an archive ---- */
 
-int mtc_read_npz(MtcFault *fault, const MtcModel *model, const char *path, const bool *wanted, MtcExamples *examples) {
+int mtc_read_npz(MtcFault *fault, const MtcModel *model, const char *path, const bool *wanted, MtcReading *reading,
+                 MtcExamples *examples) {
     MtcZip *zip;
     int code = mtc_zip_open(fault, path, &zip);
     if (code)
@@ -168,7 +177,7 @@ int mtc_read_npz(MtcFault *fault, const MtcModel *model, const char *path, const
         loads[i].zip = zip;
         loads[i].path = name.at;
     }
-    code = run_loads(fault, model, loads, examples);
+    code = run_loads(fault, model, loads, reading, examples);
     free_loads(model, loads);
     mtc_zip_close(zip);
     return code;
@@ -204,19 +213,19 @@ static int copy_rows(const MtcModel *model, const MtcOrigin *origin, MtcExamples
     return 0;
 }
 
-int mtc_read_arrays(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, const char *folder,
+int mtc_read_arrays(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, MtcReading *reading,
                     MtcExamples *examples) {
     if (strcmp(origin->format, "rows") == 0)
         return copy_rows(model, origin, examples);
     if (strcmp(origin->format, "cifar10") == 0)
-        return mtc_read_cifar(fault, model, origin, folder, examples);
+        return mtc_read_cifar(fault, model, origin, reading->folder, examples);
     if (strcmp(origin->format, "npz") != 0)
-        return read_files(fault, model, origin, folder, examples);
+        return read_files(fault, model, origin, reading, examples);
     char *path;
-    int code = mtc_find_data(fault, model->source, folder, origin->path[0], &path);
+    int code = mtc_find_data(fault, model->source, reading->folder, origin->path[0], &path);
     if (code)
         return code;
-    code = mtc_read_npz(fault, model, path, NULL, examples);
+    code = mtc_read_npz(fault, model, path, NULL, reading, examples);
     free(path);
     return code;
 }

@@ -5,6 +5,7 @@
 #include "random.h"
 #include "train.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,13 +114,21 @@ static int time_run(MtcSession *session, const MtcOptions *options, int64_t step
     return code;
 }
 
-/* As many steps as take about half a second, unless they are given. */
+static const double WARM_UP_SECONDS = 1;
+
+/* First one step twice, for a large model's may take seconds; then as many as take about half a second, unless they are given. */
 static int steps_per_run(MtcSession *session, const MtcOptions *options, int64_t *steps) {
     double seconds = 0;
-    int code = time_run(session, options, WARM_UP_STEPS, &seconds);
-    if (!code)
-        code = time_run(session, options, WARM_UP_STEPS, &seconds);
-    *steps = options->steps ? options->steps : 1 + (int64_t)(0.5 * WARM_UP_STEPS / (seconds > 1e-6 ? seconds : 1e-6));
+    int64_t some = 1;
+    int code = 0;
+    for (int i = 0; i < 4 && !code; i++) {
+        mtc_meter_part(&session->meter, "warming up", i, 4);
+        code = time_run(session, options, some, &seconds);
+        seconds = fmax(seconds, 1e-6);
+        if (i == 1)
+            some = (int64_t)fmax(1, fmin(WARM_UP_STEPS, WARM_UP_SECONDS / seconds));
+    }
+    *steps = options->steps ? options->steps : 1 + (int64_t)(0.5 * (double)some / seconds);
     return code;
 }
 
@@ -129,8 +138,11 @@ int mtc_time_steps(MtcSession *session, const MtcOptions *options, MtcStepTimes 
         return mtc_no_memory(&session->fault, sizeof *seconds, "times");
     times->runs = options->runs;
     int code = steps_per_run(session, options, &times->steps);
-    for (int64_t i = 0; i < times->runs && !code; i++)
+    for (int64_t i = 0; i < times->runs && !code; i++) {
+        mtc_meter_part(&session->meter, "measuring runs", i, times->runs);
         code = time_run(session, options, times->steps, &seconds[i]);
+    }
+    mtc_meter_clear(&session->meter);
     times->median = mtc_median(seconds, times->runs) / (double)times->steps;
     times->best = seconds[0] / (double)times->steps;
     times->worst = seconds[times->runs - 1] / (double)times->steps;

@@ -27,10 +27,11 @@ static void meta_number(MtcText *text, const char *key, double value) {
 
 static void meta_params(MtcText *text, const MtcSession *session) {
     const MtcModel *model = session->model;
+    const int digits = mtc_computes_in_double(model) ? 17 : 9;
     for (int i = 0; i < model->fixed; i++)
         mtc_text_add(text, ",\"mtc.param.%s\":\"%.17g\"", model->fixed_param[i].name, model->fixed_param[i].value);
     for (int i = 0; i < model->knobs; i++)
-        mtc_text_add(text, ",\"mtc.param.%s\":\"%.9g\"", model->knob[i].name, mtc_shortest(session->knob[i]));
+        mtc_text_add(text, ",\"mtc.param.%s\":\"%.*g\"", model->knob[i].name, digits, mtc_shortest_knob(session, i));
 }
 
 static void meta_sums(MtcText *text, const char *key, const MtcSums *sums, int reports) {
@@ -48,6 +49,12 @@ static void meta_record(MtcText *text, const MtcSession *session) {
         meta_count(text, "epochs", record->epochs);
     meta_sums(text, "epoch_sums", &record->epoch, session->model->reports);
     meta_sums(text, "interval_sums", &record->interval, session->model->reports);
+    if (record->losses)
+        mtc_text_add(text, ",\"mtc.losses\":\"%.17g %.17g\"", record->first_loss, record->loss);
+    if (record->first_weight > 0)
+        meta_number(text, "first_weight", record->first_weight);
+    if (record->summary_due)
+        meta_count(text, "summary_due", 1);
     if (!*record->monitor)
         return;
     meta_text(text, "monitor", record->monitor);

@@ -8,6 +8,10 @@
  *     mtc.step, mtc.epoch, mtc.epoch_step, mtc.epochs, mtc.seed, mtc.split_seed
  *     mtc.data         number and hash of the training examples
  *     mtc.epoch_sums, mtc.interval_sums    examples, then the sum of each report; where there are any
+ *     mtc.losses       of the first and of the last step
+ *     mtc.first_weight the largest when the training that is saved began
+ *     mtc.diverged     1, where they and the weights say that training has diverged (keeper.h)
+ *     mtc.summary_due  1, where the evaluation after the last step was ended before its end
  *     mtc.monitor, mtc.best, mtc.best_step, mtc.since_best
  *     mtc.encoding     JSON: {"FIELD": {"words": [...], "mean": [...]}, ...} */
 #ifndef MTC_CHECKPOINT_H
@@ -61,6 +65,9 @@ mtc_needless(const MtcBlob *blob); /* what it is of somebody else's that is not 
 
 /* Once the training data are there: are they those of the checkpoint? With `partial` a training on others begins an epoch. */
 int mtc_check_resumed(MtcSession *session, bool partial, MtcText *notes);
+
+/* The blob's numbers, as many as the tensor has, in the tensor's type and the file's order. Free them; NULL: a fault. */
+void *mtc_blob_values(MtcFault *fault, const MtcTensor *tensor, const MtcBlob *blob);
 
 int mtc_count_tensors(const MtcModel *model, MtcRole role);
 /* The JSON object for a checkpoint of where the session stands. */

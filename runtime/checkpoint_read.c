@@ -60,6 +60,16 @@ static int read_sums(MtcFault *fault, const MtcCheckpoint *checkpoint, const cha
     return *text ? bad_meta(fault, checkpoint, key) : 0;
 }
 
+static int read_losses(MtcFault *fault, const MtcCheckpoint *checkpoint, MtcRecord *record) {
+    const char *text = mtc_checkpoint_text(checkpoint, "losses");
+    record->losses = text != NULL;
+    if (text && sscanf(text, "%lf %lf", &record->first_loss, &record->loss) != 2)
+        return bad_meta(fault, checkpoint, "losses");
+    return mtc_checkpoint_text(checkpoint, "first_weight")
+               ? mtc_checkpoint_number(fault, checkpoint, "first_weight", &record->first_weight)
+               : 0;
+}
+
 int mtc_checkpoint_record(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model, MtcRecord *record) {
     const char *monitor = mtc_checkpoint_text(checkpoint, "monitor");
     memset(record, 0, sizeof *record);
@@ -67,6 +77,9 @@ int mtc_checkpoint_record(MtcFault *fault, const MtcCheckpoint *checkpoint, cons
     int code = read_sums(fault, checkpoint, "epoch_sums", model->reports, &record->epoch);
     if (!code)
         code = read_sums(fault, checkpoint, "interval_sums", model->reports, &record->interval);
+    if (!code)
+        code = read_losses(fault, checkpoint, record);
+    record->summary_due = mtc_checkpoint_text(checkpoint, "summary_due") != NULL;
     if (code || !monitor)
         return code;
     snprintf(record->monitor, sizeof record->monitor, "%s", monitor);

@@ -1,7 +1,11 @@
 #include "cli.h"
 
+#include "ending.h"
+
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,19 +28,22 @@ enum {
 static const struct Command {
     const char *name, *help;
     int bit;
+    int needs; /* what a model must be able to, to have a use for it */
     bool needs_weights;
     int (*run)(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 } command_table[] = {
-    {"train", "train, and evaluate after each epoch (the default)", CLI_TRAIN, false, mtc_command_train},
-    {"eval", "loss and metrics of trained weights over a data set", CLI_EVAL, true, mtc_command_eval},
-    {"predict", "the model's answer for each example", CLI_PREDICT, true, mtc_command_predict},
-    {"generate", "text that goes on from a prompt, by a language model", CLI_GENERATE, true, mtc_command_generate},
-    {"info", "what this program is; info FILE: what is in a checkpoint", CLI_INFO, false, mtc_command_info},
-    {"bench", "how fast a training step or a forward pass is, as a line of JSON", CLI_BENCH, false, mtc_command_bench},
-    {"profile", "how long each kernel of a training step takes, and what bounds it", CLI_PROFILE, false,
+    {"train", "train, and evaluate after each epoch (the default)", CLI_TRAIN, MTC_CAN_TRAIN, false, mtc_command_train},
+    {"eval", "loss and metrics of trained weights over a data set", CLI_EVAL, MTC_CAN_TRAIN, true, mtc_command_eval},
+    {"predict", "the model's answer for each example", CLI_PREDICT, MTC_CAN_TRAIN, true, mtc_command_predict},
+    {"generate", "text that goes on from a prompt, by a language model", CLI_GENERATE, MTC_CAN_GENERATE, true,
+     mtc_command_generate},
+    {"info", "what this program is; info FILE: what is in a checkpoint", CLI_INFO, 0, false, mtc_command_info},
+    {"bench", "how fast a training step or a forward pass is, as a line of JSON", CLI_BENCH, MTC_CAN_TRAIN, false,
+     mtc_command_bench},
+    {"profile", "how long each kernel of a training step takes, and what bounds it", CLI_PROFILE, MTC_CAN_TRAIN, false,
      mtc_command_profile},
-    {"gradcheck", "gradients against finite differences (programs of mtc gradcheck)", CLI_GRADCHECK, false,
-     mtc_command_gradcheck},
+    {"gradcheck", "gradients against finite differences (programs of mtc gradcheck)", CLI_GRADCHECK, MTC_CAN_CHECK,
+     false, mtc_command_gradcheck},
 };
 enum { CLI_COMMANDS = sizeof command_table / sizeof command_table[0] };
 
@@ -59,46 +66,56 @@ enum { CLI_FLAGS = sizeof flag_table / sizeof flag_table[0] };
 
 static void help_knob(const MtcKnob *knob) {
     char name[64];
-    snprintf(name, sizeof name, "%s %s", knob->name, knob->integer ? "N" : "X");
-    printf("  --%-18s %s%s%.6g", name, knob->help ? knob->help : "", knob->help ? "; " : "", knob->value);
+    MtcText words = {NULL, 0, 0};
+    snprintf(name, sizeof name, "--%s %s", knob->name, knob->integer ? "N" : "X");
+    mtc_text_add(&words, "%s%s%.6g", knob->help ? knob->help : "", knob->help ? "; " : "", knob->value);
     if (knob->has_range)
-        printf(", from %g to %g", knob->low, knob->high);
-    printf("\n");
+        mtc_text_add(&words, ", from %g to %g", knob->low, knob->high);
+    mtc_help_row(name, words.at);
+    free(words.at);
+}
+
+/* What only some models have a use for. */
+static int ability_for(const struct Flag *flag) {
+    static const struct {
+        size_t offset;
+        int needs;
+    } rows[] = {
+        {offsetof(MtcOptions, sample), MTC_CAN_GENERATE}, {offsetof(MtcOptions, sample_prompt), MTC_CAN_GENERATE},
+        {offsetof(MtcOptions, monitor), MTC_CAN_WATCH},   {offsetof(MtcOptions, patience), MTC_CAN_WATCH},
+        {offsetof(MtcOptions, resize), MTC_CAN_SEE},      {offsetof(MtcOptions, data), MTC_CAN_READ},
+        {offsetof(MtcOptions, bad_rows), MTC_CAN_PARSE},  {offsetof(MtcOptions, no_cache), MTC_CAN_PARSE},
+        {offsetof(MtcOptions, device), MTC_CAN_CHOOSE},   {offsetof(MtcOptions, data_on), MTC_CAN_CHOOSE}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (rows[i].offset == flag->offset)
+            return rows[i].needs;
+    return 0;
+}
+
+static void help_flag(const MtcModel *model, const struct Flag *flag) {
+    char name[64];
+    MtcText words = {NULL, 0, 0};
+    snprintf(name, sizeof name, "--%s %s", flag->name, flag->argument ? flag->argument : "");
+    mtc_text_add(&words, "%s", flag->help);
+    if (flag->offset == offsetof(MtcOptions, epochs))
+        mtc_text_add(&words, "; %d", model->epochs);
+    if (flag->offset == offsetof(MtcOptions, seed))
+        mtc_text_add(&words, "; %llu", (unsigned long long)model->seed);
+    mtc_help_row(name, words.at);
+    free(words.at);
 }
 
 static void help_flags(const MtcModel *model, int command) {
-    char name[64];
+    int abilities = mtc_abilities(model);
     if (command != CLI_INFO)
         printf("\nflags\n");
     for (int i = 0; i < CLI_FLAGS; i++)
-        if (flag_table[i].commands & command) {
-            snprintf(name, sizeof name, "%s %s", flag_table[i].name,
-                     flag_table[i].argument ? flag_table[i].argument : "");
-            printf("  --%-18s %s", name, flag_table[i].help);
-            if (flag_table[i].offset == offsetof(MtcOptions, epochs))
-                printf("; %d", model->epochs);
-            if (flag_table[i].offset == offsetof(MtcOptions, seed))
-                printf("; %llu", (unsigned long long)model->seed);
-            printf("\n");
-        }
+        if ((flag_table[i].commands & command) && (ability_for(&flag_table[i]) & ~abilities) == 0)
+            help_flag(model, &flag_table[i]);
     if (model->knobs && command != CLI_INFO)
         printf("\nparameters of %s\n", model->source);
     for (int i = 0; i < model->knobs && command != CLI_INFO; i++)
         help_knob(&model->knob[i]);
-}
-
-static void help_examples(const MtcModel *model, const char *program) {
-    const char *knob = model->knobs ? model->knob[0].name : NULL;
-    printf("\nexamples\n");
-    printf("  %s --epochs 5 --save %s.safetensors\n", program, model->name);
-    if (knob)
-        printf("  %s --%s %g --log run.jsonl\n", program, knob, model->knob[0].value);
-    printf("  %s eval --load %s.safetensors\n", program, model->name);
-    printf("  %s predict --load %s.safetensors --input examples.npy\n", program, model->name);
-    for (int i = 0; i < model->fixed && i < 1; i++)
-        printf("\n%s'%s' is set when compiling: mtc %s --set %s=%g -o %s\n", model->fixed > 1 ? "Like others, " : "",
-               model->fixed_param[i].name, model->source, model->fixed_param[i].name, model->fixed_param[i].value,
-               program);
 }
 
 static int help(const MtcModel *model, const char *program, const struct Command *command, bool named) {
@@ -110,10 +127,11 @@ static int help(const MtcModel *model, const char *program, const struct Command
     else
         printf("usage: %s [command] [flags]\n\ncommands\n", program);
     for (int i = 0; i < CLI_COMMANDS && !named; i++)
-        printf("  %-20s %s\n", command_table[i].name, command_table[i].help);
+        if ((command_table[i].needs & ~mtc_abilities(model)) == 0)
+            mtc_help_row(command_table[i].name, command_table[i].help);
     help_flags(model, command->bit);
     if (!named) {
-        help_examples(model, program);
+        mtc_help_examples(model, program);
         printf("\n%s COMMAND --help lists the flags of a command.\n", program);
     }
     return 0;
@@ -154,11 +172,18 @@ static int parse_count(Parser *parser, const struct Flag *flag, const char *text
     return 0;
 }
 
+static const char *decimal_comma(const char *text) {
+    size_t digits = strspn(text, "-0123456789");
+    return digits && text[digits] == ',' && !text[digits + 1 + strspn(text + digits + 1, "0123456789eE-+")]
+               ? ": decimals come after a point"
+               : "";
+}
+
 static int parse_real(Parser *parser, const struct Flag *flag, const char *text, double *value) {
     char *end;
     *value = strtod(text, &end);
     if (end == text || *end || !isfinite(*value))
-        return usage_error(parser, "--%s needs a number, not '%s'", flag->name, text);
+        return usage_error(parser, "--%s needs a number, not '%s'%s", flag->name, text, decimal_comma(text));
     return 0;
 }
 
@@ -169,7 +194,7 @@ static int parse_knob(Parser *parser, int index, const char *text) {
     if (!(parser->command->bit & (CLI_RUNS | CLI_GRADCHECK)))
         return usage_error(parser, "%s has no flag --%s", parser->command->name, knob->name);
     if (end == text || *end || !isfinite((float)value))
-        return usage_error(parser, "--%s needs a number, not '%s'", knob->name, text);
+        return usage_error(parser, "--%s needs a number, not '%s'%s", knob->name, text, decimal_comma(text));
     if (knob->integer && value != floor(value))
         return usage_error(parser,
                            "--%s needs an integer, not %s (it is written without a fraction in the model file: write "
@@ -189,9 +214,40 @@ static int add_to_list(Parser *parser, const struct Flag *flag, const char *text
     return 0;
 }
 
+/* `why`: "'hidden' was fixed at 128 when this program was compiled". */
+static int fixed_when_compiled(Parser *parser, const char *why, const char *flag, const char *value) {
+    MtcText command = {NULL, 0, 0};
+    mtc_remake(&command, parser->model, flag, value, parser->options->program);
+    int code = usage_error(parser, "%s: %s", why, command.at);
+    free(command.at);
+    return code;
+}
+
+/* A flag of mtc. text: the value that came with it, or NULL. */
+static int flag_of_mtc(Parser *parser, const char *name, const char *text) {
+    char why[128], flag[64];
+    const char *example = mtc_compiled_flag(name);
+    if (strcmp(name, "batch") == 0)
+        snprintf(why, sizeof why, "the batch was fixed at %lld when this program was compiled",
+                 (long long)parser->model->batch);
+    else
+        snprintf(why, sizeof why, "--%s is a flag of mtc, for when a program is compiled", name);
+    snprintf(flag, sizeof flag, "--%s", name);
+    return fixed_when_compiled(parser, why, flag, !*example ? "" : text && *text && text[0] != '-' ? text : example);
+}
+
+static int fixed_param(Parser *parser, const MtcFixed *param, const char *text) {
+    char why[160], setting[160];
+    snprintf(why, sizeof why, "'%s' was fixed at %g when this program was compiled", param->name, param->value);
+    snprintf(setting, sizeof setting, "%s=%s", param->name, text && *text ? text : "...");
+    return fixed_when_compiled(parser, why, "--set", setting);
+}
+
 /* A flag of other commands. */
-static int flag_elsewhere(Parser *parser, const struct Flag *flag) {
+static int flag_elsewhere(Parser *parser, const struct Flag *flag, const char *text) {
     const char *advice = "";
+    if (mtc_compiled_flag(flag->name))
+        return flag_of_mtc(parser, flag->name, text);
     if (parser->command->bit == CLI_TRAIN && flag->offset == offsetof(MtcOptions, load))
         advice = ": --init-from FILE begins with its weights, --resume FILE goes on with its training";
     else if (parser->command->bit == CLI_TRAIN && flag->offset == offsetof(MtcOptions, steps))
@@ -202,7 +258,9 @@ static int flag_elsewhere(Parser *parser, const struct Flag *flag) {
 static int parse_flag(Parser *parser, const struct Flag *flag, const char *text) {
     char *field = (char *)parser->options + flag->offset;
     if (!(flag->commands & parser->command->bit))
-        return flag_elsewhere(parser, flag);
+        return flag_elsewhere(parser, flag, text);
+    if (ability_for(flag) & MTC_CAN_SEE & ~mtc_abilities(parser->model))
+        return usage_error(parser, "--%s is for images, and %s predicts from none", flag->name, parser->model->name);
     parser->options->epochs_given |= flag->offset == offsetof(MtcOptions, epochs);
     parser->options->seed_given |= flag->offset == offsetof(MtcOptions, seed);
     parser->options->split_given |= flag->offset == offsetof(MtcOptions, split);
@@ -231,7 +289,7 @@ static void note_knobs(Parser *parser) {
     free(names.at);
 }
 
-static int unknown_flag(Parser *parser, const char *name) {
+static int unknown_flag(Parser *parser, const char *name, const char *text) {
     const MtcModel *model = parser->model;
     const char *names[CLI_FLAGS + MTC_MAX_KNOBS];
     int count = 0;
@@ -242,9 +300,16 @@ static int unknown_flag(Parser *parser, const char *name) {
         names[count++] = model->knob[i].name;
     for (int i = 0; i < model->fixed; i++)
         if (strcmp(model->fixed_param[i].name, name) == 0)
-            return usage_error(parser, "'%s' was fixed at %g when this program was compiled: mtc %s --set %s=... -o %s",
-                               name, model->fixed_param[i].value, model->source, name, parser->options->program);
-    const char *nearest = mtc_nearest(name, names, count);
+            return fixed_param(parser, &model->fixed_param[i], text);
+    const char *usual = mtc_usual_word(name), *nearest = mtc_nearest(name, names, count);
+    for (int i = 0; usual && i < count; i++)
+        if (strcmp(names[i], usual) == 0)
+            nearest = usual;
+    if (mtc_compiled_flag(name))
+        return flag_of_mtc(parser, name, text);
+    for (int i = 0; usual && usual != nearest && i < CLI_FLAGS; i++)
+        if (strcmp(flag_table[i].name, usual) == 0)
+            return flag_elsewhere(parser, &flag_table[i], text);
     if (nearest)
         return usage_error(parser, "unknown flag --%s; did you mean --%s?", name, nearest);
     usage_error(parser, "unknown flag --%s", name);
@@ -272,7 +337,21 @@ static int parse_argument(Parser *parser, char **argument, int left, int *used) 
     for (int i = 0; i < parser->model->knobs; i++)
         if (strcmp(parser->model->knob[i].name, name) == 0)
             return text ? parse_knob(parser, i, text) : usage_error(parser, "--%s needs a number", name);
-    return unknown_flag(parser, name);
+    return unknown_flag(parser, name, text);
+}
+
+/* A word that is no flag, and what it may be the value of. */
+static int stray_word(Parser *parser, const char *word) {
+    const char *flag = NULL, *bare = word + (word[0] == '-');
+    if (mtc_ends_with(word, ".safetensors"))
+        flag = parser->command->bit == CLI_TRAIN ? "resume" : "load";
+    else if (parser->command->bit == CLI_PREDICT && word[0] != '-')
+        flag = "input";
+    if (flag)
+        return usage_error(parser, "'%s' is no flag; did you mean --%s %s?", word, flag, word);
+    if (strlen(bare) > 1 && isalpha((unsigned char)*bare) && (word[0] == '-' || strchr(word, '=')))
+        return usage_error(parser, "'%s' is no flag: flags begin with two dashes, --%s", word, bare);
+    return usage_error(parser, "'%s' is no flag: flags begin with --", word);
 }
 
 static int parse_command(Parser *parser, const char *name) {
@@ -285,6 +364,8 @@ static int parse_command(Parser *parser, const char *name) {
         }
     }
     const char *nearest = mtc_nearest(name, names, CLI_COMMANDS);
+    if (strchr(name, '=') || mtc_ends_with(name, ".safetensors"))
+        return stray_word(parser, name);
     return nearest ? usage_error(parser, "unknown command '%s'; did you mean '%s'?", name, nearest)
                    : usage_error(parser, "unknown command '%s'", name);
 }
@@ -298,7 +379,7 @@ static int parse_flags(Parser *parser, int argc, char **argv) {
             parser->options->file = argv[i];
             used = 1;
         } else {
-            code = usage_error(parser, "'%s' is no flag: flags begin with --", argv[i]);
+            code = stray_word(parser, argv[i]);
         }
     if (!code && parser->command->needs_weights && !parser->options->load)
         code = usage_error(parser, "%s needs trained weights: --load FILE", parser->command->name);
@@ -337,15 +418,17 @@ static int run_command(Parser *parser, int argc, char **argv) {
 int mtc_main(const MtcModel *model, int argc, char **argv) {
     MtcOptions options;
     Parser parser;
+    mtc_hold_standard_files();
     mtc_device_start(argv);
-    bool named = argc > 1 && argv[1][0] != '-';
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a fault of writing it */
+    bool asks = argc > 1 && strcmp(argv[1], "help") == 0, named = !asks && argc > 1 && argv[1][0] != '-';
     set_defaults(&options, model, argv[0]);
     memset(&parser, 0, sizeof parser);
     parser.model = model;
     parser.options = &options;
     parser.command = &command_table[0];
     int code = named ? parse_command(&parser, argv[1]) : 0;
-    if (!code && (wants(argc, argv, "--help") || wants(argc, argv, "-h")))
+    if (!code && (asks || wants(argc, argv, "--help") || wants(argc, argv, "-h")))
         help(model, argv[0], parser.command, named);
     else if (!code)
         code = run_command(&parser, argc - 1 - named, argv + 1 + named);

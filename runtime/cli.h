@@ -42,6 +42,31 @@ int mtc_command_bench(MtcFault *fault, const MtcModel *model, const MtcOptions *
 int mtc_command_profile(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_gradcheck(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 
+/* ---- help ---- */
+
+/* What a model can do that not every model can. */
+enum {
+    MTC_CAN_TRAIN = 1,
+    MTC_CAN_CHECK = 2,    /* gradients, as programs of mtc gradcheck */
+    MTC_CAN_GENERATE = 4, /* text */
+    MTC_CAN_WATCH = 8,    /* test or validation data while it trains */
+    MTC_CAN_SEE = 16,     /* predict from one image */
+    MTC_CAN_READ = 32,    /* files */
+    MTC_CAN_PARSE = 64,   /* tables or folders of images, which may have bad rows and are kept parsed */
+    MTC_CAN_CHOOSE = 128  /* among devices */
+};
+int mtc_abilities(const MtcModel *model);
+/* A line "  --epochs N   words", broken between words where the terminal ends. */
+void mtc_help_row(const char *name, const char *words);
+void mtc_help_examples(const MtcModel *model, const char *program);
+
+/* ---- what is not on its command line ---- */
+
+/* An example of the value of a flag of mtc that changes what a program computes or where ("": it takes none); NULL: no such. */
+const char *mtc_compiled_flag(const char *name);
+/* The flag, or the usual name of a param, that other programs call `name`; NULL: not known. */
+const char *mtc_usual_word(const char *name);
+
 /* ---- what the commands share ---- */
 
 /* A fault where a file that is written is one that is read, the running program, or another output: before anything is done. */
@@ -49,7 +74,7 @@ int mtc_check_outputs(MtcFault *fault, const MtcModel *model, const MtcOptions *
 
 /* How --data, --seed, --bad-rows and --no-cache say that data are to be read. */
 int mtc_reading_of(MtcFault *fault, const MtcOptions *options, MtcReading *reading);
-void mtc_warn_bad_rows(const MtcOptions *options, const MtcReading *reading); /* how many were left out */
+void mtc_warn_of_reading(const MtcOptions *options, const MtcReading *reading); /* what was left out or rounded */
 
 /* How a session is opened, and what came of it. */
 typedef struct MtcOpening {

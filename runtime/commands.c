@@ -59,11 +59,13 @@ int mtc_reading_of(MtcFault *fault, const MtcOptions *options, MtcReading *readi
                : mtc_fail(fault, MTC_USAGE, "--bad-rows is error or skip, not '%s'", bad_rows);
 }
 
-void mtc_warn_bad_rows(const MtcOptions *options, const MtcReading *reading) {
+void mtc_warn_of_reading(const MtcOptions *options, const MtcReading *reading) {
     if (reading->skipped)
         fprintf(stderr, "%s: warning: %lld bad %s%s left out; the first: %s\n", options->program,
                 (long long)reading->skipped, reading->images ? "image" : "row",
                 reading->skipped == 1 ? " was" : "s were", reading->first_bad);
+    if (*reading->rounded)
+        fprintf(stderr, "%s: note: %s\n", options->program, mtc_harmless(reading->rounded));
 }
 
 static int check_splits(MtcFault *fault, const MtcModel *model, const char *const *split) {
@@ -126,13 +128,13 @@ static int set_params(MtcSession *session, const MtcOptions *options, MtcText *n
     const MtcModel *model = session->model;
     int code = 0;
     for (int i = 0; i < model->knobs && !code; i++) {
-        double before = (double)session->knob[i];
+        double before = session->knob[i];
         if (!options->knob_given[i])
             continue;
         code = mtc_set_knob(session, model->knob[i].name, options->knob[i]);
-        if (!code && options->resume && before != (double)session->knob[i])
+        if (!code && options->resume && before != session->knob[i])
             mtc_text_add(notes, "  %s: %s in the checkpoint, now %s\n", model->knob[i].name, mtc_number(before),
-                         mtc_number((double)session->knob[i]));
+                         mtc_number(session->knob[i]));
     }
     return code;
 }
@@ -161,6 +163,8 @@ static int start_device(MtcFault *fault, const MtcModel *model, const MtcOptions
                         const MtcCheckpoint *checkpoint, MtcText *notes, MtcSession **session) {
     MtcTake take = options->resume ? MTC_TAKE_ALL : options->init_from ? MTC_TAKE_INITIAL : MTC_TAKE_LOAD;
     int code = mtc_session_new(model, options->program, (uint64_t)options->seed, (int)options->device, session);
+    if (!code && !options->quiet)
+        mtc_meter_open(&(*session)->meter);
     if (!code)
         code = choose_place(*session, options);
     if (!code && checkpoint->path)
@@ -197,7 +201,7 @@ static int finish_load(MtcFault *fault, MtcSession *session, const MtcOptions *o
         *fault = load->fault;
         return fault->code;
     }
-    mtc_warn_bad_rows(options, &load->reading);
+    mtc_warn_of_reading(options, &load->reading);
     mtc_encoding_free(&session->encoding);
     session->encoding = load->encoding;
     memset(&load->encoding, 0, sizeof load->encoding);
@@ -261,6 +265,7 @@ static int print_reports(MtcSession *session, const MtcOptions *options) {
     const MtcModel *model = session->model;
     double reports[MTC_MAX_REPORTS];
     int code = mtc_evaluate(session, MTC_TEST, reports);
+    mtc_meter_clear(&session->meter);
     if (code)
         return code;
     printf("%s: %lld examples ", options->split, (long long)session->data[MTC_TEST].examples);

@@ -10,8 +10,97 @@
 #include <strings.h>
 #include <time.h>
 
+/* ---- what a terminal may have ---- */
+
+/* The bytes of the character at `at` that a terminal would obey; 0: it shows it. C1 controls are two bytes of UTF-8, or
+ * alone where no UTF-8 is expected. */
+static int obeyed(const unsigned char *at, const unsigned char *end, const char *kept) {
+    const size_t left = (size_t)(end - at);
+    if (*at < 0x20 || *at == 0x7F)
+        return !*at || !strchr(kept, *at);
+    if (*at == 0xC2 && left > 1 && at[1] >= 0x80 && at[1] < 0xA0)
+        return 2;
+    if (*at != 0xE2 || left < 3)
+        return 0;
+    const int character = 0x2000 | (at[1] & 0x3F) << 6 | (at[2] & 0x3F);
+    const bool turns = character == 0x200E || character == 0x200F || (character >= 0x2028 && character <= 0x202E) ||
+                       (character >= 0x2066 && character <= 0x2069);
+    return turns ? 3 : 0;
+}
+
+/* Of UTF-8: its bytes belong together. */
+static int length_of(const unsigned char *at, const unsigned char *end) {
+    int length = *at >= 0xF0 ? 4 : *at >= 0xE0 ? 3 : *at >= 0xC2 ? 2 : 1;
+    for (int i = 1; i < length; i++)
+        if (end - at <= i || (at[i] & 0xC0) != 0x80)
+            return 1;
+    return length;
+}
+
+static bool is_stray(const unsigned char *at, int length) {
+    return length == 1 && *at >= 0x80 && *at < 0xA0;
+}
+
+static void add_escaped(MtcText *text, const unsigned char *at, int length) {
+    if (length == 3)
+        mtc_text_add(text, "\\u%04x", 0x2000u | (at[1] & 0x3Fu) << 6 | (at[2] & 0x3Fu));
+    else if (length == 2)
+        mtc_text_add(text, "\\u%04x", (unsigned)at[1]);
+    else if (*at == '\n' || *at == '\t' || *at == '\r')
+        mtc_text_add(text, "\\%c", *at == '\n' ? 'n' : *at == '\t' ? 't' : 'r');
+    else
+        mtc_text_add(text, "\\x%02x", *at);
+}
+
+void mtc_text_harmless(MtcText *text, const char *bytes, size_t size, const char *kept) {
+    const unsigned char *at = (const unsigned char *)bytes, *end = at + size;
+    mtc_text_add(text, "%s", "");
+    for (int length; at < end; at += length) {
+        const int control = obeyed(at, end, kept);
+        length = control ? control : length_of(at, end);
+        if (control || is_stray(at, length))
+            add_escaped(text, at, length);
+        else
+            mtc_text_add(text, "%.*s", length, (const char *)at);
+    }
+}
+
+static bool is_harmless(const char *string, const char *kept) {
+    const unsigned char *at = (const unsigned char *)string, *end = at + strlen(string);
+    for (int length; at < end; at += length) {
+        length = length_of(at, end);
+        if (obeyed(at, end, kept) || is_stray(at, length))
+            return false;
+    }
+    return true;
+}
+
+static const char *harmless_but(const char *string, const char *kept) {
+    static __thread MtcText buffers[8];
+    static __thread unsigned next;
+    if (is_harmless(string, kept))
+        return string;
+    MtcText *text = &buffers[next++ % 8];
+    text->length = 0;
+    mtc_text_harmless(text, string, strlen(string), kept);
+    return text->at;
+}
+
+const char *mtc_harmless(const char *string) {
+    return harmless_but(string, "");
+}
+
+const char *mtc_harmless_lines(const char *string) {
+    return harmless_but(string, "\n\t");
+}
+
+/* ---- faults ---- */
+
+/* Names and words of files are in it, and it is on its way to a terminal. */
 static void fault_add(MtcFault *fault, size_t at, const char *format, va_list args) {
-    vsnprintf(fault->text + at, sizeof fault->text - at, format, args);
+    char said[sizeof fault->text];
+    vsnprintf(said, sizeof said - at, format, args);
+    snprintf(fault->text + at, sizeof fault->text - at, "%s", mtc_harmless_lines(said));
 }
 
 int mtc_fail(MtcFault *fault, int code, const char *format, ...) {
@@ -104,6 +193,15 @@ const char *mtc_bytes(double bytes) {
     }
     snprintf(text, size, u && bytes < 100 ? "%.1f %s" : "%.0f %s", bytes, unit[u]);
     return text;
+}
+
+const char *mtc_index(int64_t element, int rank, const int64_t *dim) {
+    int64_t index[8];
+    for (int i = rank - 1; i >= 0; i--) {
+        index[i] = element % dim[i];
+        element /= dim[i];
+    }
+    return mtc_shape(rank, index);
 }
 
 const char *mtc_shape(int rank, const int64_t *dim) {

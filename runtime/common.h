@@ -42,7 +42,8 @@ double mtc_seconds(void); /* monotonic */
 const char *mtc_bytes(double bytes);
 /* "[60000, 28, 28]", likewise. */
 const char *mtc_shape(int rank, const int64_t *dim);
-const char *mtc_number(double value); /* "0.25", "-inf", "NaN" */
+const char *mtc_index(int64_t element, int rank, const int64_t *dim); /* "[3, 17]" of an element */
+const char *mtc_number(double value);                                 /* "0.25", "-inf", "NaN" */
 
 double
 mtc_shortest(float value); /* the number of fewest digits that reads back as the float: 0.001, not 0.00100000005 */
@@ -58,6 +59,17 @@ typedef struct MtcText {
 } MtcText;
 void mtc_text_add(MtcText *text, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void mtc_text_json(MtcText *text, const char *string); /* quoted and escaped */
+
+/* "mtc models/mnist.mt --target cpu --batch 32 -o mnist_train": how mtc makes the program again, as it was compiled but for the
+ * flag, whose value may be "". program NULL: the library that it is part of. */
+void mtc_remake(MtcText *text, const MtcModel *model, const char *flag, const char *value, const char *program);
+
+/* Bytes of a file on their way to a terminal, which obeys some: control characters, and those that turn the direction of
+ * writing, become "\x1b" and "\u202e"; of the controls, those in `kept` stay. */
+void mtc_text_harmless(MtcText *text, const char *bytes, size_t size, const char *kept);
+/* The whole string so: itself where nothing changes, else one of a few buffers of this thread, good for one message. */
+const char *mtc_harmless(const char *string);
+const char *mtc_harmless_lines(const char *string); /* new lines and tabs stay */
 
 /* The candidate nearest to `name` by edit distance, or NULL when none is near enough to be a misspelling. */
 const char *mtc_nearest(const char *name, const char *const *candidates, int count);

@@ -9,7 +9,7 @@ void mtc_add_params(MtcText *text, const MtcModel *model, const MtcSession *sess
     for (int i = 0; i < model->fixed; i++)
         mtc_add_number(text, model->fixed_param[i].name, model->fixed_param[i].value);
     for (int i = 0; i < model->knobs; i++)
-        mtc_add_number(text, model->knob[i].name, mtc_shortest(session->knob[i]));
+        mtc_add_number(text, model->knob[i].name, mtc_shortest_knob(session, i));
 }
 
 /* ,"params":{"hidden":128,"lr":0.001} */

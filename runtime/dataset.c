@@ -1,5 +1,6 @@
 #include "dataset.h"
 
+#include "table.h"
 #include "tokens.h"
 
 #include <stdlib.h>
@@ -11,8 +12,9 @@ static const struct {
     const char *name;
     size_t size;
     int type; /* the MtcType that it is, or -1 */
-} stored_types[] = {{"u8", 1, MTC_U8}, {"i8", 1, -1},       {"i16", 2, -1},     {"i32", 4, MTC_I32},
-                    {"i64", 8, -1},    {"f32", 4, MTC_F32}, {"f64", 8, MTC_F64}};
+} stored_types[] = {{"bool", 1, MTC_BOOL}, {"u8", 1, MTC_U8},   {"i8", 1, -1},
+                    {"i16", 2, -1},        {"i32", 4, MTC_I32}, {"i64", 8, -1},
+                    {"f16", 2, -1},        {"f32", 4, MTC_F32}, {"f64", 8, MTC_F64}};
 
 const char *mtc_stored_name(MtcStored stored) {
     return stored_types[stored].name;
@@ -36,25 +38,18 @@ static void swap_bytes(uint8_t *bytes, size_t count, size_t size) {
         }
 }
 
-static int64_t stored_integer(MtcStored stored, const void *values, int64_t i) {
-    switch (stored) {
-    case MTC_AS_U8: return ((const uint8_t *)values)[i];
-    case MTC_AS_I8: return ((const int8_t *)values)[i];
-    case MTC_AS_I16: return ((const int16_t *)values)[i];
-    case MTC_AS_I32: return ((const int32_t *)values)[i];
-    default: return ((const int64_t *)values)[i];
-    }
-}
-
 /* ---- one field ---- */
 
+static bool is_converted(const MtcField *field, const MtcArray *array) {
+    return field->classes || stored_types[array->stored].type != (int)field->type;
+}
+
 static int check_type(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array) {
-    bool integer = array->stored <= MTC_AS_I64;
-    if (field->classes) {
-        if (!integer)
-            return mtc_fail(fault, MTC_BAD_DATA, "%s: field '%s' is a class label: expected integers, found %s", path,
-                            field->name, mtc_stored_name(array->stored));
-    } else if (stored_types[array->stored].type != (int)field->type)
+    const bool whole = array->stored <= MTC_AS_I64;
+    if (field->classes && !whole)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: field '%s' is a class label: expected integers, found %s", path,
+                        field->name, mtc_stored_name(array->stored));
+    if (is_converted(field, array) && field->type != MTC_F32 && !whole)
         return mtc_fail(fault, MTC_BAD_DATA, "%s: field '%s' expects elements of type %s, found %s", path, field->name,
                         mtc_type_name(field->type), mtc_stored_name(array->stored));
     return 0;
@@ -112,34 +107,23 @@ static int read_values(MtcFault *fault, MtcInput *input, const MtcField *field, 
     return 0;
 }
 
-/* Class labels in the field's type, each checked. */
-static int convert_labels(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array,
-                          void **values) {
-    int64_t count = array->dim[0] * field->elements;
-    void *labels = malloc((size_t)count * mtc_type_size(field->type));
-    if (!labels)
-        return mtc_no_memory(fault, (size_t)count, path);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t label = stored_integer(array->stored, *values, i);
-        if (label < 0 || label >= field->classes) {
-            free(labels);
-            return mtc_fail(fault, MTC_BAD_DATA,
-                            "%s: example %lld has the label %lld; field '%s' is class[%d], so expected 0 to %d", path,
-                            (long long)(i / field->elements), (long long)label, field->name, field->classes,
-                            field->classes - 1);
-        }
-        mtc_put_class(field, labels, i, label);
-    }
-    free(*values);
-    *values = labels;
-    return 0;
+/* Numbers of these types are not all numbers of the field's. */
+static char *rounding_note(const char *path, const MtcField *field, const MtcArray *array) {
+    MtcText note = {NULL, 0, 0};
+    const bool rounds = array->stored == MTC_AS_F64 || array->stored == MTC_AS_I64 || array->stored == MTC_AS_I32;
+    if (!is_converted(field, array) || field->type != MTC_F32 || !rounds)
+        return NULL;
+    mtc_text_add(&note, "%s holds %s, rounded to the f32 of field '%s'", path, mtc_stored_name(array->stored),
+                 field->name);
+    return note.at;
 }
 
 int mtc_read_field(MtcFault *fault, MtcInput *input, const char *format, const MtcField *field, int64_t *count,
-                   void **values) {
+                   void **values, char **note) {
     MtcArray array;
     const char *path = mtc_input_path(input);
     *values = NULL;
+    *note = NULL;
     int code = strcmp(format, "npy") == 0 ? mtc_npy_header(fault, input, &array) : mtc_idx_header(fault, input, &array);
     if (!code)
         code = check_type(fault, path, field, &array);
@@ -147,14 +131,16 @@ int mtc_read_field(MtcFault *fault, MtcInput *input, const char *format, const M
         code = check_shape(fault, path, field, &array);
     if (!code)
         code = read_values(fault, input, field, &array, values);
-    if (!code && field->classes)
-        code = convert_labels(fault, path, field, &array, values);
+    if (!code && is_converted(field, &array))
+        code = mtc_convert_field(fault, path, field, &array, values);
     if (code) {
         free(*values);
         *values = NULL;
-    } else
-        *count = array.dim[0];
-    return code;
+        return code;
+    }
+    *count = array.dim[0];
+    *note = rounding_note(path, field, &array);
+    return 0;
 }
 
 int64_t mtc_field_stride(const MtcField *field, int64_t stride) {
@@ -247,6 +233,7 @@ void mtc_examples_free(MtcExamples *examples) {
     mtc_tokens_free(examples->tokens);
     if (examples->path)
         mtc_free_strings(examples->path, (int)(examples->row ? examples->rows : examples->count));
+    mtc_table_rows_free(examples->source);
     free(examples->row);
     memset(examples, 0, sizeof *examples);
 }

@@ -14,7 +14,9 @@ typedef struct MtcExamples {
     int64_t first_token; /* of the first window */
     int64_t stride;      /* of windows: elements from one to the next; 0: examples lie one behind the other */
     int64_t rows, *row;  /* examples to predict: how many rows their table has, and which of them each is; NULL: all */
-    char **path;         /* of images: the file of each row, or example where there are no rows; else NULL */
+    struct MtcTableRows
+        *source; /* where the reading asks for it, of a table to predict: its rows, see table.h; else NULL */
+    char **path; /* of images: the file of each row, or example where there are no rows; else NULL */
 } MtcExamples;
 
 void mtc_examples_free(MtcExamples *examples);
@@ -57,10 +59,12 @@ typedef struct MtcReading {
     uint64_t seed;       /* decides which examples a part gets */
     bool skip_bad_rows;  /* rows, or images, that are wrong are left out and counted; else the first one is a fault */
     bool cache;          /* parsed tables and decoded images are kept beside their files and used again */
+    bool source;         /* the text of a table to predict is kept with the examples */
     bool resize;         /* images to predict of other sizes are scaled */
     int64_t skipped;     /* result: bad rows left out */
     bool images;         /* result: they were images */
     char first_bad[512]; /* result: what was wrong with the first of them */
+    char rounded[512];   /* result: the first array whose numbers were rounded to the type of its field; "": none */
 } MtcReading;
 
 /* Reads splits of the model by name (NULL: none, its examples stay empty), each origin once. What `encoding` does not know
@@ -76,12 +80,14 @@ int mtc_read_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, 
 int mtc_check_inputs(MtcFault *fault, const MtcModel *model, const char *const *path, int paths);
 
 /* The rows of an origin that is no table, whole: files, a thread for each; an archive; rows of the model file. */
-int mtc_read_arrays(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, const char *folder,
+int mtc_read_arrays(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, MtcReading *reading,
                     MtcExamples *examples);
 /* The arrays of an npz file that are named like fields. Those that are not wanted may be missing; NULL: all are wanted. */
-int mtc_read_npz(MtcFault *fault, const MtcModel *model, const char *path, const bool *wanted, MtcExamples *examples);
+int mtc_read_npz(MtcFault *fault, const MtcModel *model, const char *path, const bool *wanted, MtcReading *reading,
+                 MtcExamples *examples);
 /* path[f]: the npy or IDX file of field f, or NULL. */
-int mtc_read_field_files(MtcFault *fault, const MtcModel *model, const char *const *path, MtcExamples *examples);
+int mtc_read_field_files(MtcFault *fault, const MtcModel *model, const char *const *path, MtcReading *reading,
+                         MtcExamples *examples);
 typedef enum MtcFileKind { MTC_FILE_NPY, MTC_FILE_IDX, MTC_FILE_ZIP, MTC_FILE_IMAGES, MTC_FILE_TEXT } MtcFileKind;
 int mtc_file_kind(MtcFault *fault, const char *path,
                   MtcFileKind *kind); /* as its first bytes say; IMAGES: a folder too */
@@ -91,7 +97,17 @@ const MtcSplit *mtc_split(const MtcModel *model, const char *name); /* NULL: non
 const char *mtc_test_split(const MtcModel *model);
 
 /* An array of numbers in a file: [examples, dim...], as its header describes it. */
-typedef enum MtcStored { MTC_AS_U8, MTC_AS_I8, MTC_AS_I16, MTC_AS_I32, MTC_AS_I64, MTC_AS_F32, MTC_AS_F64 } MtcStored;
+typedef enum MtcStored {
+    MTC_AS_BOOL,
+    MTC_AS_U8,
+    MTC_AS_I8,
+    MTC_AS_I16,
+    MTC_AS_I32,
+    MTC_AS_I64, /* the last of whole numbers */
+    MTC_AS_F16,
+    MTC_AS_F32,
+    MTC_AS_F64
+} MtcStored;
 typedef struct MtcArray {
     MtcStored stored;
     bool big_endian;
@@ -106,9 +122,14 @@ const char *mtc_stored_name(MtcStored stored);
 size_t mtc_stored_size(MtcStored stored);
 bool mtc_host_is_big_endian(void);
 
-/* The field of every example in a file. `format` is "idx" or "npy". Free *values. */
+/* The field of every example in a file, in the field's type: numbers of any type become f32, whole numbers become i32, u8
+ * and classes. One that does not fit is a fault. `format` is "idx" or "npy". Free *values. *note, to be freed, says what was
+ * rounded; NULL: nothing. */
 int mtc_read_field(MtcFault *fault, MtcInput *input, const char *format, const MtcField *field, int64_t *count,
-                   void **values);
+                   void **values, char **note);
+/* The array's values, taken in the field's type instead of the one that they are stored in. */
+int mtc_convert_field(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array, void **values);
+double mtc_from_half(uint16_t bits); /* the number that an IEEE half is */
 
 /* numpy's format, little-endian, C order. */
 int mtc_write_npy(MtcFault *fault, const char *path, int rank, const int64_t *dim, const float *values);

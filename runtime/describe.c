@@ -2,6 +2,7 @@
 #include "cli.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +12,11 @@
 static void add_exact(MtcText *text, const char *key, double value) {
     mtc_text_add(text, ",");
     mtc_text_json(text, key);
-    mtc_text_add(text, isfinite(value) ? ":%.15g" : ":null", value);
+    char digits[32];
+    snprintf(digits, sizeof digits, "%.15g", value);
+    if (strtod(digits, NULL) != value)
+        snprintf(digits, sizeof digits, "%.17g", value);
+    mtc_text_add(text, ":%s", isfinite(value) ? digits : "null");
 }
 
 static void add_unsigned(MtcText *text, const char *key, unsigned long long value) {
@@ -195,7 +200,7 @@ static void describe(MtcText *text, const MtcModel *model) {
 static void add_values(MtcText *text, const MtcSession *session) {
     MtcText all = {NULL, 0, 0};
     for (int i = 0; i < session->model->knobs; i++)
-        add_exact(&all, session->model->knob[i].name, mtc_shortest(session->knob[i]));
+        add_exact(&all, session->model->knob[i].name, mtc_shortest_knob(session, i));
     add_part(text, ",\"params\":{", &all, "}");
 }
 

@@ -42,11 +42,12 @@ void mtc_device_start(char **argv) {
     (void)argv;
 }
 
-/* Of a library nobody here knows the file. */
-static const char *output_flag(const char *program) {
-    static __thread char flag[4096];
-    snprintf(flag, sizeof flag, "%s%s", program ? "-o " : "--shared", program ? program : "");
-    return flag;
+static void note_remake(MtcFault *fault, const char *why, const MtcModel *model, const char *flag, const char *value,
+                        const char *program) {
+    MtcText command = {NULL, 0, 0};
+    mtc_remake(&command, model, flag, value, program);
+    mtc_note(fault, "%s: %s", why, command.at);
+    free(command.at);
 }
 
 /* CUDA calls a driver that is not there one that is too old. */
@@ -60,16 +61,17 @@ static const char *why_none(cudaError_t error) {
 
 static int no_gpu(MtcFault *fault, const MtcModel *model, const char *program, const char *why) {
     mtc_fail(fault, MTC_UNAVAILABLE, "no CUDA device: %s", why);
-    mtc_note(fault, "to train on the CPU: mtc %s --target cpu %s", model->source, output_flag(program));
+    note_remake(fault, "to train on the CPU", model, "--target", "cpu", program);
     return fault->code;
 }
 
 static int wrong_gpu(MtcFault *fault, const MtcModel *model, const char *program, int index,
                      const MtcDeviceInfo *info) {
+    char architecture[32];
     mtc_fail(fault, MTC_UNAVAILABLE, "this %s was built for %s; device %d, %s, is sm_%d%d",
              program ? "program" : "library", model->architectures, index, info->name, info->major, info->minor);
-    mtc_note(fault, "rebuild it: mtc %s --arch sm_%d%d %s", model->source, info->major, info->minor,
-             output_flag(program));
+    snprintf(architecture, sizeof architecture, "sm_%d%d", info->major, info->minor);
+    note_remake(fault, "rebuild it", model, "--arch", architecture, program);
     return fault->code;
 }
 

@@ -21,6 +21,7 @@ typedef struct Culprit {
     const MtcTensor *tensor; /* NULL: none of the stored tensors */
     MtcBadNumber bad;
     int others, other[OTHERS]; /* statements of tensors that the same phase wrote and that are bad too */
+    bool ended;                /* the search was, before it found one */
 } Culprit;
 
 static void add_culprit(Culprit *culprit, const MtcTensor *tensor, const MtcBadNumber *bad) {
@@ -115,6 +116,9 @@ static int replay_until(MtcSession *session, MtcPosition at, int64_t step) {
 static int examine_step(MtcSession *session, const MtcSnapshot *before, Culprit *culprit) {
     int code = 0, phases = session->model->train_phases;
     for (int phase = 0; phase < phases && !code && !culprit->tensor; phase++) {
+        culprit->ended = mtc_enough(session, "looking for the first bad number", phase, phases);
+        if (culprit->ended)
+            return 0;
         code = mtc_device_fault(session, mtc_snapshot_restore(session, before), "replaying");
         if (!code)
             code = set_position(session, &before->at);
@@ -138,7 +142,7 @@ static int examine_steps(MtcSession *session, const MtcSnapshot *from, int64_t f
         code = mtc_device_fault(session, mtc_snapshot_save(session, scratch, &session->at), "replaying");
         if (!code)
             code = examine_step(session, scratch, culprit);
-        if (code || culprit->tensor)
+        if (code || culprit->tensor || culprit->ended)
             break;
         code = mtc_device_fault(session, mtc_snapshot_restore(session, scratch), "replaying");
         if (!code)
@@ -152,6 +156,10 @@ static int examine_steps(MtcSession *session, const MtcSnapshot *from, int64_t f
 static void note_culprit(MtcSession *session, const Culprit *culprit, int64_t step) {
     const MtcTensor *tensor = culprit->tensor;
     static const char *const role[] = {"weight", "buffer", "optimizer state", "value"};
+    if (culprit->ended) {
+        mtc_note(&session->fault, "the search for the first bad tensor was stopped");
+        return;
+    }
     if (!tensor) {
         mtc_note(&session->fault,
                  "every stored tensor is finite: the number arises within the computation of the loss");
@@ -166,13 +174,20 @@ static void note_culprit(MtcSession *session, const Culprit *culprit, int64_t st
         mtc_note_statement(&session->fault, session->model, culprit->other[i]);
 }
 
+const MtcKnob *mtc_find_rate(const MtcModel *model) {
+    for (int i = 0; i < model->knobs; i++)
+        if (strstr(model->knob[i].name, "lr") || strstr(model->knob[i].name, "rate"))
+            return &model->knob[i];
+    return NULL;
+}
+
 static void note_advice(MtcSession *session) {
-    for (int i = 0; i < session->model->knobs; i++)
-        if (strstr(session->model->knob[i].name, "lr") || strstr(session->model->knob[i].name, "rate")) {
-            mtc_note(&session->fault, "try a smaller learning rate: %s%s%s %g", session->program ? "--" : "",
-                     session->model->knob[i].name, session->program ? "" : " =", mtc_shortest(session->knob[i] / 10));
-            return;
-        }
+    const MtcKnob *rate = mtc_find_rate(session->model);
+    if (rate) {
+        mtc_note(&session->fault, "try a smaller learning rate: %s%s%s %g", session->program ? "--" : "", rate->name,
+                 session->program ? "" : " =", mtc_shortest(session->knob[rate - session->model->knob] / 10));
+        return;
+    }
     mtc_note(
         &session->fault,
         "try a smaller learning rate, or clip the gradient; look for log(0), a division by 0, exp of a large number");

@@ -11,17 +11,61 @@ static int no_data(MtcSession *session, const char *what) {
     return mtc_fail(&session->fault, MTC_USAGE, "there are no data to %s: set or load them first", what);
 }
 
-int mtc_enqueue_evaluation(MtcSession *session, const MtcData *data) {
-    int64_t batch = session->model->batch, slot = 0;
-    MtcRun run = mtc_run(session, data, session->evaluation);
-    run.order = NULL;
+bool mtc_enough(MtcSession *session, const char *what, int64_t done, int64_t all) {
+    mtc_meter_part(&session->meter, what, done, all);
+    return session->stopped && session->stopped(session->stopped_by);
+}
+
+/* What is enqueued cannot be taken back: so that whoever says "enough" need not wait for much, batches come in pieces of some
+ * PIECE_SECONDS, of which two are in flight. */
+static const double PIECE_SECONDS = 0.1;
+typedef struct Pace {
+    MtcEvent *end[2];             /* of pieces, in turn */
+    int64_t pieces, size, in_one; /* pieces enqueued, batches of each, and of the one that has begun */
+    double waited;                /* when the piece before the last had ended */
+} Pace;
+
+static const char *end_piece(Pace *pace) {
+    MtcEvent **end = &pace->end[pace->pieces % 2], *before = pace->end[(pace->pieces + 1) % 2];
+    const char *error = *end ? NULL : mtc_event_new(end);
+    error = error ? error : mtc_event_record(*end);
+    error = error || !before ? error : mtc_event_wait(before);
+    const double now = mtc_seconds(), seconds = now - pace->waited;
+    if (pace->pieces > 1) /* before that, other work was waited for too */
+        pace->size = seconds > PIECE_SECONDS       ? (pace->size + 1) / 2
+                     : seconds < PIECE_SECONDS / 2 ? pace->size * 2
+                                                   : pace->size;
+    pace->waited = now;
+    pace->pieces++;
+    pace->in_one = 0;
+    return error;
+}
+
+static const char *enqueue_batches(MtcSession *session, const MtcRun *run, int64_t examples, Pace *pace, bool *whole) {
+    const int64_t batch = session->model->batch;
     const char *error = NULL;
-    mtc_range_begin("enqueue evaluation");
-    for (int64_t first = 0; first < data->examples && !error; first += batch, slot++) {
-        int64_t left = data->examples - first;
-        error = mtc_model_eval(session->model, &run, first, left < batch ? left : batch, slot);
+    for (int64_t first = 0; first < examples && *whole && !error; first += batch) {
+        const int64_t left = examples - first;
+        error = mtc_model_eval(session->model, run, first, left < batch ? left : batch, first / batch);
+        if (!error && ++pace->in_one == pace->size)
+            error = end_piece(pace);
+        *whole = left <= batch || !mtc_enough(session, "evaluation", first / batch + 1, (examples + batch - 1) / batch);
     }
+    return error;
+}
+
+int mtc_enqueue_evaluation(MtcSession *session, const MtcData *data, bool *whole) {
+    enum { FIRST_PIECE = 16 };
+    MtcRun run = mtc_run(session, data, session->evaluation);
+    Pace pace = {{NULL, NULL}, 0, FIRST_PIECE, 0, 0};
+    run.order = NULL;
+    *whole = true;
+    mtc_range_begin("enqueue evaluation");
+    const char *error = enqueue_batches(session, &run, data->examples, &pace, whole);
     mtc_range_end();
+    for (int i = 0; i < 2; i++)
+        if (pace.end[i])
+            mtc_event_free(pace.end[i]);
     return mtc_device_fault(session, error, "evaluation");
 }
 
@@ -39,6 +83,11 @@ void mtc_mean_reports(const MtcSession *session, const MtcData *data, const doub
 }
 
 int mtc_evaluate(MtcSession *session, int which, double *reports) {
+    bool whole;
+    return mtc_evaluate_whole(session, which, reports, &whole);
+}
+
+int mtc_evaluate_whole(MtcSession *session, int which, double *reports, bool *whole) {
     int code = mtc_enter(session);
     if (code)
         return code;
@@ -51,7 +100,7 @@ int mtc_evaluate(MtcSession *session, int which, double *reports) {
     double *rows = (double *)malloc(bytes);
     if (!rows)
         return mtc_no_memory(&session->fault, bytes, "reports");
-    code = mtc_enqueue_evaluation(session, data);
+    code = mtc_enqueue_evaluation(session, data, whole);
     if (!code)
         code = mtc_device_fault(session, mtc_download(rows, session->evaluation, bytes), "reading the reports");
     if (!code)
@@ -66,14 +115,6 @@ int mtc_evaluate(MtcSession *session, int which, double *reports) {
 
 int64_t mtc_prediction_elements(const MtcModel *model) {
     return mtc_elements(model->prediction_rank, model->prediction_dim);
-}
-
-/* Programs of `mtc --real f64` compute in double throughout. */
-static bool computes_in_double(const MtcModel *model) {
-    for (int i = 0; i < model->tensors; i++)
-        if (model->tensor[i].type == MTC_F64)
-            return true;
-    return false;
 }
 
 /* Where predictions go: to the host's memory, or to the device's. */
@@ -105,7 +146,7 @@ static const char *give_doubles(const Predictions *out, int64_t at, const void *
 /* `count` numbers of the batch that was predicted become those from `at` on. */
 static const char *give(MtcSession *session, const Predictions *out, int64_t at, int64_t count) {
     const char *from = session->arena + session->model->prediction_offset;
-    if (computes_in_double(session->model))
+    if (mtc_computes_in_double(session->model))
         return give_doubles(out, at, from, count);
     return out->lent ? mtc_copy(out->to + at, from, (size_t)count * sizeof *out->to)
                      : mtc_download(out->to + at, from, (size_t)count * sizeof *out->to);
@@ -132,6 +173,7 @@ int mtc_predict_data(MtcSession *session, const MtcData *data, float *to) {
     run.order = NULL;
     for (int64_t first = 0; first < data->examples && !code; first += batch) {
         int64_t left = data->examples - first;
+        mtc_meter_part(&session->meter, "prediction", first, data->examples);
         code = predict_rows(session, &run, first, left < batch ? left : batch, &out, first);
     }
     return end_prediction(session, code);
@@ -179,6 +221,7 @@ int mtc_predict_lent(MtcSession *session, int64_t examples, const void *const *f
     MtcRun run = mtc_run(session, &session->batch, session->evaluation);
     for (int64_t first = 0; first < examples && !code; first += batch) {
         int64_t rows = examples - first < batch ? examples - first : batch;
+        mtc_meter_part(&session->meter, "prediction", first, examples);
         code = gather_batch(session, first, rows, fields, lent);
         if (!code)
             code = predict_rows(session, &run, 0, rows, &out, first);

@@ -1,8 +1,8 @@
-/* Files: reading plain or gzip, finding data sets, writing so that a file is either the old one or the whole new one. */
+/* Files of data: reading plain or gzip, finding data sets. */
 #ifndef MTC_FILES_H
 #define MTC_FILES_H
 
-#include "common.h"
+#include "file.h"
 
 #include <time.h>
 
@@ -41,25 +41,7 @@ bool mtc_mapped_is_same(const MtcMapped *mapped);
 int mtc_find_data(MtcFault *fault, const char *source, const char *folder, const char *path, char **found);
 int mtc_find_folder(MtcFault *fault, const char *source, const char *folder, const char *path, char **found);
 
-/* Writes beside `path` under another name, "<path>.<process>.tmp"; commit makes it `path` in one move, durably, and
- * discard removes it. What is no plain file (a device, a pipe) is written in place. */
-typedef struct MtcOutput MtcOutput;
-int mtc_output_open(MtcFault *fault, const char *path, MtcOutput **output);
-/* The other name is made of `base`, a path in the same folder, NULL: of `path`. */
-int mtc_output_open_as(MtcFault *fault, const char *path, const char *base, MtcOutput **output);
-int mtc_output_write(MtcFault *fault, MtcOutput *output, const void *bytes, size_t size);
-int mtc_output_commit(MtcFault *fault, MtcOutput *output);
-void mtc_output_discard(MtcOutput *output);
-/* Makes `path` another name of the file `existing`, in one move; the fault of a file system without links is like any. */
-int mtc_output_link(MtcFault *fault, const char *existing, const char *path);
-/* Removes what killed programs left of writing `path`; files that a running program writes stay. */
-void mtc_output_clean(const char *path);
-bool mtc_written_in_place(const char *path);
-/* The file that a link leads to, so that it is replaced and not the link; else `path`. Free it. */
-char *mtc_resolved(const char *path);
 /* The folders that `path` lies in; where one cannot be made, opening the file fails. */
 void mtc_make_folders(const char *path);
-/* Could mtc_output_open write there? Asked before hours of training. */
-int mtc_output_check(MtcFault *fault, const char *path);
 
 #endif

@@ -37,15 +37,6 @@ MtcBadNumber mtc_find_bad(MtcType type, const void *values, int64_t count) {
     return bad;
 }
 
-const char *mtc_index(int64_t element, int rank, const int64_t *dim) {
-    int64_t index[8];
-    for (int i = rank - 1; i >= 0; i--) {
-        index[i] = element % dim[i];
-        element /= dim[i];
-    }
-    return mtc_shape(rank, index);
-}
-
 const char *mtc_bad_text(const MtcBadNumber *bad, int rank, const int64_t *dim) {
     static __thread char text[256];
     snprintf(text, sizeof text, rank ? "element %s is %s" : "%sit is %s",
@@ -110,7 +101,7 @@ static void note_example(MtcSession *session, const char *split, int index, int6
                  part->from > 0 || part->to < 1 ? "; examples are counted in the part that the split gives" : "");
 }
 
-static int read_example(MtcSession *session, const MtcData *data, int index, int64_t example, void *values) {
+int mtc_read_back(MtcSession *session, const MtcData *data, int index, int64_t example, void *values) {
     const MtcField *field = &session->model->field[index];
     const size_t bytes = mtc_example_bytes(field);
     const size_t from = (size_t)(example * data->stride[index]) * mtc_type_size(field->type);
@@ -128,7 +119,7 @@ static int examine_field(MtcSession *session, const MtcData *data, const char *s
     int code = values ? 0 : mtc_no_memory(&session->fault, bytes, field->name);
     for (int64_t i = 0; i < count && !code && !*found; i++) {
         int64_t at = example ? example[i] : i;
-        code = read_example(session, data, index, at, values);
+        code = mtc_read_back(session, data, index, at, values);
         if (code)
             break;
         MtcBadNumber bad = mtc_find_bad(field->type, values, field->elements);

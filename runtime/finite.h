@@ -11,7 +11,6 @@ typedef struct MtcBadNumber {
 } MtcBadNumber;
 
 MtcBadNumber mtc_find_bad(MtcType type, const void *values, int64_t count);      /* the first one */
-const char *mtc_index(int64_t element, int rank, const int64_t *dim);            /* "[3, 17]" of an element */
 const char *mtc_bad_text(const MtcBadNumber *bad, int rank, const int64_t *dim); /* "element [3, 17] is NaN" */
 /* The same of a tensor's element in memory, shown with the axes that it has in files. */
 const char *mtc_tensor_index(const MtcTensor *tensor, int64_t element);
@@ -22,6 +21,8 @@ int mtc_examine_tensor(MtcSession *session, const MtcTensor *tensor, MtcBadNumbe
 void mtc_print_statement(const MtcModel *model, int statement);
 /* A note with that line. */
 void mtc_note_statement(MtcFault *fault, const MtcModel *model, int statement);
+/* An example's values of a field, as they lie on the device or in the host's memory. */
+int mtc_read_back(MtcSession *session, const MtcData *data, int field, int64_t example, void *values);
 /* Notes the first bad number among the examples of a split; `example` lists them, NULL: all, from 0 on. */
 int mtc_note_bad_data(MtcSession *session, const MtcData *data, const char *split, const int *example, int64_t count,
                       bool *found);

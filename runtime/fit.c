@@ -1,4 +1,5 @@
 /* train: the command. It steers the training of train.c: what is shown, saved, watched, and when it ends. */
+#include "advice.h"
 #include "checkpoint.h"
 #include "finite.h"
 #include "generate.h"
@@ -17,18 +18,23 @@ typedef struct Fit {
     MtcOptions options; /* with what a checkpoint and the model decide filled in */
     MtcTraining training;
     MtcProgress progress;
+    MtcAdvice advice;
     MtcKeeper *keeper; /* NULL: nothing is saved */
     int monitor;       /* the report that decides which weights are best */
     int64_t patience;  /* 0: without end */
     bool best_due, save_due, sample_due, enough;
+    bool best_saved, best_taken; /* this run wrote the file of the best; the session has become that */
 } Fit;
 
 /* ---- signals ---- */
 
 static volatile sig_atomic_t stop_signal;
 
-/* The first one ends training after the steps in flight, so that they are still saved; the second ends the program. */
+/* The first one ends training after the steps in flight, so that they are still saved; the second ends the program, but for
+ * SIGHUP: of a terminal that is closed, shell and kernel both tell. */
 static void on_stop(int number) {
+    if (stop_signal && number == SIGHUP)
+        return;
     if (stop_signal) {
         signal(number, SIG_DFL);
         raise(number);
@@ -36,7 +42,7 @@ static void on_stop(int number) {
     stop_signal = number;
 }
 
-/* A signal that is ignored, as nohup has it, stays so. */
+/* A signal that is ignored, as nohup has it, stays so. A reader of stdout that goes away is a fault of writing to it. */
 static void catch_signals(void) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action, before;
@@ -46,6 +52,20 @@ static void catch_signals(void) {
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
         if (sigaction(numbers[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
             sigaction(numbers[i], &action, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* Nobody can be told of a line on stdout that cannot be written, so training ends with it, as by a signal. */
+static bool fit_interrupted(void *user) {
+    return stop_signal || ((Fit *)user)->progress.unheard;
+}
+
+static int report_unheard(MtcFault *fault, const Fit *fit) {
+    mtc_fail(fault, MTC_IO, "cannot write the output: %s", strerror(fit->progress.unheard));
+    mtc_note(fault, "training was stopped after %lld steps; %s%s", (long long)fit->session->at.step,
+             fit->keeper ? "they are saved in " : "nothing was saved, for there is no --save",
+             fit->keeper ? fit->options.save : "");
+    return fault->code;
 }
 
 static int report_stop(const Fit *fit) {
@@ -100,8 +120,8 @@ static void judge(Fit *fit, const MtcPosition *at, double value) {
 static void print_enough(const Fit *fit) {
     const MtcRecord *record = &fit->session->record;
     if (fit->enough && !fit->options.quiet)
-        printf("stopped: %lld evaluation%s without a better %s than %s, after step %lld\n",
-               (long long)record->since_best, record->since_best == 1 ? "" : "s", record->monitor,
+        printf("stopped: %lld evaluation%s without a better %s %s than %s, after step %lld\n",
+               (long long)record->since_best, record->since_best == 1 ? "" : "s", fit->progress.test, record->monitor,
                mtc_number(record->best), (long long)record->best_step);
 }
 
@@ -110,6 +130,7 @@ static void print_enough(const Fit *fit) {
 static void fit_steps(void *user, int64_t first, int64_t count, const double *reports) {
     Fit *fit = (Fit *)user;
     mtc_progress_steps(&fit->progress, first, count, reports);
+    mtc_advice_steps(&fit->advice, first, count, reports); /* data that it cannot read, the next step cannot either */
     if (fit->keeper)
         mtc_keeper_warn(fit->keeper);
 }
@@ -126,7 +147,7 @@ static void fit_summary(void *user, const MtcPosition *at, const double *means) 
 }
 
 static bool fit_stopped(void *user) {
-    return stop_signal || ((Fit *)user)->enough;
+    return fit_interrupted(user) || ((Fit *)user)->enough;
 }
 
 static bool fit_pause(void *user) {
@@ -163,6 +184,7 @@ static int fit_paused(void *user, const MtcPosition *at) {
     record_sums(fit);
     if (fit->best_due)
         code = mtc_keeper_save_best(fit->keeper, fit->session);
+    fit->best_saved |= fit->best_due;
     fit->best_due = false;
     fit->save_due |= fit->training.cut && at->step % fit->training.cut == 0;
     return code || !fit->save_due ? code : save_now(fit);
@@ -250,29 +272,66 @@ static int plan_saving(MtcFault *fault, Fit *fit) {
 
 /* ---- the end ---- */
 
+/* Is the best weights' file of this run, or of the one that it goes on from, with its FILE? A pipe has none beside it. */
+static bool owns_best(const Fit *fit) {
+    const MtcOptions *options = &fit->options;
+    return knows_best(fit) && !mtc_written_in_place(options->save) &&
+           (fit->best_saved || (options->resume && strcmp(options->resume, options->save) == 0));
+}
+
+static int take_best_file(Fit *fit, const char *path) {
+    MtcSession *session = fit->session;
+    MtcCheckpoint checkpoint;
+    MtcPosition at;
+    int code = mtc_checkpoint_open(&session->fault, path, &checkpoint);
+    if (!code)
+        code = mtc_checkpoint_position(&session->fault, &checkpoint, &at);
+    if (!code && at.step != session->record.best_step)
+        code = mtc_fail(&session->fault, MTC_BAD_DATA, "%s is of step %lld, not %lld", path, (long long)at.step,
+                        (long long)session->record.best_step);
+    if (!code)
+        code = mtc_checkpoint_apply(session, &checkpoint, MTC_TAKE_ALL, false, NULL);
+    mtc_checkpoint_close(&checkpoint);
+    return code;
+}
+
+/* A training that found no better weights for long enough ends with the best: what FILE has and the test data see. It goes
+ * on from there as it did before. */
+static void take_best(Fit *fit) {
+    if (!fit->enough || fit_interrupted(fit) || !fit->keeper || !owns_best(fit))
+        return;
+    char *path = mtc_best_path(fit->options.save);
+    mtc_keeper_settle(fit->keeper);
+    fit->best_taken = take_best_file(fit, path) == 0;
+    if (fit->best_taken) {
+        fit->progress.epoch = fit->session->record.epoch;
+        fit->progress.interval = fit->session->record.interval;
+    } else
+        fprintf(stderr, "%s: warning: %s has the last weights, for the best cannot be read: %s\n", fit->options.program,
+                fit->options.save, fit->session->fault.text);
+    free(path);
+}
+
 /* Where validation data steer the training, the test data are looked at once. */
 static int evaluate_test(Fit *fit) {
     MtcSession *session = fit->session;
     double means[MTC_MAX_REPORTS];
-    if (mtc_watched(session) == MTC_TEST || session->data[MTC_TEST].examples == 0 || stop_signal)
+    bool whole;
+    if (mtc_watched(session) == MTC_TEST || session->data[MTC_TEST].examples == 0 || fit_interrupted(fit))
         return 0;
-    int code = mtc_evaluate(session, MTC_TEST, means);
-    if (code)
+    int code = mtc_evaluate_whole(session, MTC_TEST, means, &whole);
+    if (code || !whole)
         return code;
-    mtc_progress_test(&fit->progress, &session->at, means);
+    mtc_progress_test(&fit->progress, &session->at, fit->best_taken ? "best" : "last", means);
     return mtc_check_means(session, MTC_TEST, "test", session->at.step, means);
 }
 
-/* The best weights are in their file where this run, or one that it goes on from, wrote it beside FILE. */
 static void print_best(const Fit *fit) {
     const MtcRecord *record = &fit->session->record;
-    const MtcOptions *options = &fit->options;
-    bool ours = record->best_step > fit->progress.course.first.step ||
-                (options->resume && strcmp(options->resume, options->save) == 0);
-    char *best = mtc_best_path(options->save);
+    char *best = mtc_best_path(fit->options.save);
     struct stat status;
-    if (*record->monitor && ours && stat(best, &status) == 0)
-        printf("best %s %s after step %lld: %s\n", record->monitor, mtc_number(record->best),
+    if (owns_best(fit) && stat(best, &status) == 0)
+        printf("best %s %s %s after step %lld: %s\n", fit->progress.test, record->monitor, mtc_number(record->best),
                (long long)record->best_step, best);
     free(best);
 }
@@ -285,7 +344,7 @@ static int finish_saving(MtcFault *fault, Fit *fit) {
     if (code || other)
         *fault = code ? fit->session->fault : unsaved;
     else if (!fit->options.quiet) {
-        printf("weights saved to %s\n", fit->options.save);
+        printf("%sweights saved to %s\n", fit->best_taken ? "best " : "", mtc_harmless(fit->options.save));
         print_best(fit);
     }
     return code ? code : other;
@@ -295,8 +354,8 @@ static int finish_saving(MtcFault *fault, Fit *fit) {
 static void abandon_saving(MtcFault *fault, Fit *fit) {
     MtcFault unsaved;
     int64_t newest = -1;
-    if (fit->keeper)
-        mtc_keeper_close(&unsaved, fit->keeper, &newest);
+    if (fit->keeper && mtc_keeper_close(&unsaved, fit->keeper, &newest))
+        mtc_note(fault, "a checkpoint was not written: %s", unsaved.text);
     if (newest >= 0)
         mtc_note(fault, "%s is the checkpoint of step %lld", fit->options.save, (long long)newest);
 }
@@ -307,6 +366,8 @@ static const double LONG_SECONDS = 10; /* of a training whose weights somebody m
 static int run_fit(MtcFault *fault, Fit *fit) {
     MtcSession *session = fit->session;
     catch_signals();
+    session->stopped = fit_interrupted;
+    session->stopped_by = fit;
     int code = mtc_train_run(session, &fit->training);
     if (code) {
         *fault = session->fault;
@@ -315,6 +376,7 @@ static int run_fit(MtcFault *fault, Fit *fit) {
         return code;
     }
     print_enough(fit);
+    take_best(fit);
     int untested = evaluate_test(fit);
     MtcFault test = session->fault, unlogged;
     int log = mtc_progress_close(&unlogged, &fit->progress, session, &fit->training);
@@ -336,6 +398,19 @@ static void print_nothing_left(const Fit *fit) {
                epochs == 1 ? "" : "s", epochs == 1 ? "is" : "are", (long long)epochs + 1);
 }
 
+/* A new training takes the name of an older one's file: that is told before it is gone. */
+static void note_replaced(const MtcOptions *options, MtcText *notes) {
+    const char *from = options->resume ? options->resume : options->init_from;
+    struct stat status;
+    if (!options->save || mtc_written_in_place(options->save) || stat(options->save, &status) != 0 ||
+        (from && mtc_is_named_after(options->save, from)))
+        return;
+    const int64_t step = mtc_step_of_file(options->save);
+    mtc_text_add(notes, step < 0 ? "%s is there already" : "%s is there already, of step %lld", options->save,
+                 (long long)step);
+    mtc_text_add(notes, ": this training replaces it\n");
+}
+
 static int begin_fit(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes) {
     MtcSession *session = fit->session;
     int code = mtc_check_resumed(session, fit->options.partial, notes);
@@ -345,9 +420,10 @@ static int begin_fit(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes
     }
     resolve_epochs(fit, examples, notes);
     plan_training(fit);
+    note_replaced(&fit->options, notes);
     if (!fit->options.quiet && notes->at)
-        printf("%s", notes->at);
-    if (!fit->options.quiet && session->at.step >= fit->training.until)
+        printf("%s", mtc_harmless_lines(notes->at));
+    if (!fit->options.quiet && session->at.step >= fit->training.until && !session->record.summary_due)
         print_nothing_left(fit);
     return plan_saving(fault, fit);
 }
@@ -367,7 +443,11 @@ static int train_session(MtcFault *fault, Fit *fit, int64_t examples, MtcText *n
     }
     fit->progress.epoch = session->record.epoch;
     fit->progress.interval = session->record.interval;
+    mtc_advice_open(&fit->advice, session, &fit->options);
+    mtc_meter_part(&session->meter, "training", session->at.step, fit->training.until);
     code = run_fit(fault, fit);
+    if (!code && fit->progress.unheard)
+        code = report_unheard(fault, fit);
     return code || !stop_signal ? code : report_stop(fit);
 }
 
@@ -431,7 +511,7 @@ static int dry_run(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes) 
     int code = mtc_check_resumed(session, fit->options.partial, notes);
     resolve_epochs(fit, examples, notes);
     plan_training(fit);
-    printf("dry run\n%s", notes->at ? notes->at : "");
+    printf("dry run\n%s", notes->at ? mtc_harmless_lines(notes->at) : "");
     print_dry_data(session);
     fit->training.until = session->at.step + 1;
     fit->training.steps = dry_steps;

@@ -14,6 +14,7 @@ typedef struct Fitting {
     MtcTraining training;
     MtcCourse course;
     double called; /* when `steps` was, last */
+    int64_t step;  /* done and told of */
     bool enough;
     int fault; /* of going on with the device */
     /* Of the last summary, until its pause. */
@@ -35,14 +36,14 @@ static void epoch_means(const Fitting *fitting, double *means) {
         means[r] = mtc_sums_mean(&fitting->session->record.epoch, r);
 }
 
-static void tell_steps(Fitting *fitting, int64_t step) {
+static void tell_steps(Fitting *fitting, bool last) {
     const double now = mtc_seconds();
     double means[MTC_MAX_REPORTS];
-    if (!fitting->asked->steps || (now - fitting->called < STEPS_SECONDS && step < fitting->training.until))
+    if (!fitting->asked->steps || (now - fitting->called < STEPS_SECONDS && !last))
         return;
     fitting->called = now;
     epoch_means(fitting, means);
-    heard(fitting, fitting->asked->steps(fitting->asked->user, step, means));
+    heard(fitting, fitting->asked->steps(fitting->asked->user, fitting->step, means));
 }
 
 static void tell_epoch(Fitting *fitting) {
@@ -66,7 +67,8 @@ static void fitting_steps(void *user, int64_t first, int64_t count, const double
             memset(epoch, 0, sizeof *epoch);
         mtc_sums_add(epoch, width, reports + i * width, (double)mtc_rows_of_step(&fitting->course, epoch_step));
     }
-    tell_steps(fitting, first + count);
+    fitting->step = first + count;
+    tell_steps(fitting, fitting->step == fitting->training.until);
 }
 
 static void fitting_summary(void *user, const MtcPosition *at, const double *means) {
@@ -92,6 +94,14 @@ static bool fitting_stopped(void *user) {
     return ((Fitting *)user)->enough;
 }
 
+/* While data are evaluated `steps` is called too, of the same step again: it may say that this is enough. */
+static bool fitting_interrupted(void *user) {
+    Fitting *fitting = (Fitting *)user;
+    if (!fitting->enough && fitting->session->record.epoch.examples > 0)
+        tell_steps(fitting, false);
+    return fitting->enough;
+}
+
 /* ---- the plan ---- */
 
 static int check_fitting(MtcSession *session, const MtcFitting *asked) {
@@ -115,6 +125,7 @@ static void plan_fitting(Fitting *fitting, MtcSession *session, const MtcFitting
     fitting->session = session;
     fitting->asked = asked;
     fitting->course = mtc_course(session);
+    fitting->step = session->at.step;
     session->record.epochs = asked->epochs;
     session->last_step = training->until = mtc_last_step(session, asked->epochs);
     training->every = !asked->epoch ? 0 : asked->every ? asked->every : 1;
@@ -132,11 +143,15 @@ int mtc_fit(MtcSession *session, const MtcFitting *asked) {
     int code = check_fitting(session, asked);
     if (!code)
         code = mtc_check_resumed(session, false, NULL);
-    if (code || asked->epochs <= session->at.epoch)
+    if (code || asked->epochs < session->at.epoch ||
+        (asked->epochs == session->at.epoch && !session->record.summary_due))
         return code;
     plan_fitting(&fitting, session, asked);
     session->busy = true;
+    session->stopped = fitting_interrupted;
+    session->stopped_by = &fitting;
     code = mtc_train_run(session, &fitting.training);
     session->busy = false;
+    session->stopped = NULL;
     return code ? code : fitting.fault;
 }

@@ -190,6 +190,7 @@ int mtc_generate(MtcSession *session, const MtcSampling *sampling, const char *p
 
 /* The text of tokens on stdout as they come; bytes that begin a character wait for its others. */
 typedef struct Printer {
+    MtcSession *session;
     char pending[8];
     size_t waiting;
     bool line_ended;
@@ -224,15 +225,16 @@ static void print_byte(Printer *printer, char byte) {
 
 static bool print_token(void *user, int32_t token, const char *bytes, size_t count) {
     (void)token;
+    MtcSession *session = ((Printer *)user)->session;
     for (size_t i = 0; i < count; i++)
         print_byte((Printer *)user, bytes[i]);
     fflush(stdout);
-    return false;
+    return session->stopped && session->stopped(session->stopped_by);
 }
 
 /* Of a character whose end did not come, nothing is printed. */
 int mtc_print_generated(MtcSession *session, const MtcSampling *sampling, const char *prompt, int64_t tokens) {
-    Printer printer = {{0}, 0, true};
+    Printer printer = {session, {0}, 0, true};
     int code = mtc_generate(session, sampling, prompt, tokens, print_token, &printer);
     if (!printer.line_ended)
         fwrite("\n", 1, 1, stdout);

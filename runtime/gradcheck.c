@@ -32,7 +32,8 @@ typedef struct Checker {
     MtcRun run;
     double loss; /* at the weights as they are */
     int64_t samples;
-    int kinks; /* elements that lie on one */
+    int64_t checked, elements; /* so far, and of all tensors */
+    int kinks;                 /* elements that lie on one */
 } Checker;
 
 /* What became of one element, or of the worst of a tensor. */
@@ -155,6 +156,7 @@ static int check_samples(Checker *c, const MtcTensor *tensor, int row, const dou
     for (int64_t i = 0; i < samples_of(c, tensor) && !code; i++) {
         int64_t element = sample(c, tensor, row, i);
         Finding finding = {element, gradients[element], 0, INFINITY, false};
+        mtc_meter_part(&c->session->meter, "checking elements", c->checked++, c->elements);
         code = check_element(c, tensor, least, &finding);
         if (!(finding.error <= worst->error))
             *worst = finding;
@@ -194,6 +196,7 @@ static int tensor_width(const MtcModel *model) {
 }
 
 static void print_finding(const Checker *c, const MtcTensor *tensor, const Finding *worst, int width) {
+    mtc_meter_clear(&c->session->meter);
     printf("%-*s  %-16s %7lld  %8.1e  %-16s %13.6g %13.6g", width, tensor->name, mtc_tensor_shape(tensor),
            (long long)samples_of(c, tensor), worst->error, mtc_tensor_index(tensor, worst->element), worst->analytic,
            worst->numeric);
@@ -222,6 +225,8 @@ static void note_wrong(Checker *c, const MtcTensor *tensor, const Finding *worst
 static int check_all(Checker *c) {
     const MtcModel *model = c->session->model;
     int code = 0, wrong = 0, right = 0, width = tensor_width(model);
+    for (int i = 0; i < model->tensors; i++)
+        c->elements += gradient_of(model, &model->tensor[i]) ? samples_of(c, &model->tensor[i]) : 0;
     printf("%-*s  %-16s %7s  %8s  %-16s %13s %13s  line\n", width, "tensor", "shape", "checked", "error",
            "worst element", "gradient", "difference");
     for (int i = 0; i < model->tensors && !code; i++) {

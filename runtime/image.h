@@ -18,6 +18,9 @@ typedef struct MtcImageForm {
 /* Is the field an image: u8[H, W], u8[1, H, W] or u8[3, H, W]? */
 bool mtc_image_form(const MtcField *field, bool resize, MtcImageForm *form);
 
+/* Does the model predict from one image and nothing else? */
+bool mtc_predicts_from_image(const MtcModel *model);
+
 /* What the first bytes of a file say that it is: "PNG", "JPEG", or a format that is not read here; NULL: none of these. */
 enum { MTC_IMAGE_MAGIC = 12 };
 const char *mtc_image_format(const uint8_t *bytes, size_t size);

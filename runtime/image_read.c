@@ -402,6 +402,17 @@ int mtc_read_cifar(MtcFault *fault, const MtcModel *model, const MtcOrigin *orig
 
 /* ---- images to predict ---- */
 
+bool mtc_predicts_from_image(const MtcModel *model) {
+    MtcImageForm form;
+    int images = 0, others = 0;
+    for (int f = 0; f < model->fields; f++)
+        if (model->field[f].predicts && mtc_image_form(&model->field[f], true, &form))
+            images++;
+        else
+            others += model->field[f].predicts;
+    return images == 1 && !others;
+}
+
 /* The field that an image is: the prediction depends on it and on nothing else. */
 static int predicting_image(MtcFault *fault, const MtcModel *model, const char *path, bool resize, MtcImageForm *form,
                             int *found) {

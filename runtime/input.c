@@ -8,11 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* The functions of zlib that are used here, as zlib.h declares them. */
 enum { Z_ERRNO = -1 };
 typedef struct Zlib {
-    void *(*open)(const char *path, const char *mode);
+    void *(*open)(int file, const char *mode);
     int (*read)(void *file, void *bytes, unsigned size);
     int (*close)(void *file);
     const char *(*error)(void *file, int *code);
@@ -33,7 +34,7 @@ static const char *load_zlib(Zlib *z) {
     void *library = dlopen("libz.so.1", RTLD_NOW);
     if (!library)
         return "libz.so.1 is not installed";
-    *(void **)&z->open = dlsym(library, "gzopen");
+    *(void **)&z->open = dlsym(library, "gzdopen");
     *(void **)&z->read = dlsym(library, "gzread");
     *(void **)&z->close = dlsym(library, "gzclose");
     *(void **)&z->error = dlsym(library, "gzerror");
@@ -41,16 +42,18 @@ static const char *load_zlib(Zlib *z) {
     return z->open && z->read && z->close && z->error && z->buffer ? NULL : "libz.so.1 is too old";
 }
 
-static int open_gzip(MtcFault *fault, MtcInput *input) {
+/* The descriptor is the input's from here on. */
+static int open_gzip(MtcFault *fault, MtcInput *input, int file) {
     const char *problem = load_zlib(&input->zlib);
+    if (!problem && !(input->gzip = input->zlib.open(file, "rb")))
+        problem = "there is not enough memory to unpack it";
+    if (!input->gzip)
+        close(file);
     if (problem) {
         mtc_fail(fault, MTC_UNAVAILABLE, "%s: is compressed, and %s", input->path, problem);
         mtc_note(fault, "install zlib (Debian: apt-get install zlib1g), or unpack the file with gunzip");
         return fault->code;
     }
-    input->gzip = input->zlib.open(input->path, "rb");
-    if (!input->gzip)
-        return mtc_fail(fault, MTC_NO_INPUT, "%s: cannot open: %s", input->path, strerror(errno));
     input->zlib.buffer(input->gzip, 256 * 1024);
     return 0;
 }
@@ -62,18 +65,19 @@ bool mtc_is_gzip(const uint8_t *bytes, size_t size) {
 static int open_file(MtcFault *fault, MtcInput *input) {
     struct stat status;
     uint8_t magic[2];
-    input->plain = fopen(input->path, "rb");
-    if (!input->plain)
-        return mtc_fail(fault, MTC_NO_INPUT, "%s: cannot open: %s", input->path, strerror(errno));
-    if (fstat(fileno(input->plain), &status) != 0 || !S_ISREG(status.st_mode))
-        return mtc_fail(fault, MTC_NO_INPUT, "%s: is not a file", input->path);
+    const char *why;
+    const int file = mtc_open_file(input->path, &why);
+    if (file < 0 || fstat(file, &status) != 0)
+        return mtc_fail(fault, MTC_NO_INPUT, "%s: cannot open: %s", input->path, why ? why : strerror(errno));
     input->left = input->file_size = (size_t)status.st_size;
-    if (mtc_is_gzip(magic, fread(magic, 1, sizeof magic, input->plain))) {
-        fclose(input->plain);
-        input->plain = NULL;
-        return open_gzip(fault, input);
+    const ssize_t got = pread(file, magic, sizeof magic, 0);
+    if (got > 0 && mtc_is_gzip(magic, (size_t)got))
+        return open_gzip(fault, input, file);
+    input->plain = fdopen(file, "rb");
+    if (!input->plain) {
+        close(file);
+        return mtc_no_memory(fault, sizeof *input, input->path);
     }
-    rewind(input->plain);
     setvbuf(input->plain, NULL, _IONBF, 0); /* reads are large */
     return 0;
 }

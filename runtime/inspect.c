@@ -110,7 +110,7 @@ static void print_listed(int *column, int indent, const char *text, bool first) 
 static void print_meaning(const MtcJson *list, const char *name, const char *before) {
     enum { INDENT = 23 };
     int column = INDENT + (int)strlen(before), k = 0;
-    printf("  %-20s %s", name, before);
+    printf("  %-20s %s", mtc_harmless(name), before);
     for (const MtcJson *item = list->first; item; item = item->next, k++) {
         MtcText text = {NULL, 0, 0};
         if (item->kind == MTC_JSON_STRING)
@@ -171,11 +171,14 @@ static void print_metadata(const MtcArchive *archive) {
             continue; /* shown below */
         const char *value = item->kind == MTC_JSON_STRING ? item->string : "(no text)";
         size_t length = strlen(value), cut = length;
+        MtcText shown = {NULL, 0, 0};
         if (cut > VALUE_WIDTH)
             cut = VALUE_WIDTH;
         while (cut < length && cut > 0 && ((unsigned char)value[cut] & 0xC0) == 0x80)
             cut--; /* not within a character */
-        printf("  %-20s %.*s", item->key, (int)cut, value);
+        mtc_text_harmless(&shown, value, cut, "");
+        printf("  %-20s %s", mtc_harmless(item->key), shown.at);
+        free(shown.at);
         if (cut < length)
             printf("... (%zu bytes)", length);
         printf("\n");
@@ -185,13 +188,15 @@ static void print_metadata(const MtcArchive *archive) {
 static int widest_name(const MtcArchive *archive) {
     size_t width = strlen("tensors") - 2;
     for (int i = 0; i < archive->count; i++)
-        width = strlen(archive->blob[i].name) > width ? strlen(archive->blob[i].name) : width;
+        width =
+            strlen(mtc_harmless(archive->blob[i].name)) > width ? strlen(mtc_harmless(archive->blob[i].name)) : width;
     return width > 48 ? 48 : (int)width;
 }
 
 static void print_blob(const MtcBlob *blob, int width) {
     Statistics s = statistics_of(blob);
-    printf("  %-*s  %-7s %-18s %12zu", width, blob->name, blob->dtype, mtc_shape(blob->rank, blob->dim), blob->size);
+    printf("  %-*s  %-7s %-18s %12zu", width, mtc_harmless(blob->name), mtc_harmless(blob->dtype),
+           mtc_shape(blob->rank, blob->dim), blob->size);
     if (s.finite)
         printf(" %12.5g %12.5g %12.5g %12.5g", s.least, s.largest, s.mean, s.deviation);
     if (s.nan)
@@ -214,7 +219,7 @@ static void print_blobs(const MtcArchive *archive) {
 static void difference(int *count, const char *name, const char *what) {
     if ((*count)++ == 0)
         printf("\nit does not fit this program\n");
-    printf("  %s: %s\n", name, what);
+    printf("  %s: %s\n", mtc_harmless(name), mtc_harmless(what));
 }
 
 static void compare_tensor(const MtcTensor *tensor, const MtcBlob *blob, int *count) {
@@ -257,7 +262,8 @@ static void print_size(const char *path, const MtcArchive *archive) {
         numbers += mtc_elements(archive->blob[i].rank, archive->blob[i].dim);
         bytes += archive->blob[i].size;
     }
-    printf("%s: %d tensors, %lld numbers, %s\n", path, archive->count, (long long)numbers, mtc_bytes((double)bytes));
+    printf("%s: %d tensors, %lld numbers, %s\n", mtc_harmless(path), archive->count, (long long)numbers,
+           mtc_bytes((double)bytes));
 }
 
 int mtc_inspect(MtcFault *fault, const MtcModel *model, const char *path) {

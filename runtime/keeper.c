@@ -52,6 +52,12 @@ char *mtc_best_path(const char *path) {
     return text.at;
 }
 
+char *mtc_last_good_path(const char *path) {
+    MtcText text = stem_of(path);
+    mtc_text_add(&text, "-last-good.safetensors");
+    return text.at;
+}
+
 static char *numbered_path(const char *path, int64_t step) {
     MtcText text = stem_of(path);
     mtc_text_add(&text, "-%lld.safetensors", (long long)step);
@@ -86,6 +92,7 @@ typedef struct KeeperCopy {
     CopyState state;
     bool best;
     int64_t step;
+    MtcRecord record;
     MtcText metadata;
     void *bytes; /* host memory, from its first use on */
 } KeeperCopy;
@@ -102,6 +109,9 @@ struct MtcKeeper {
     int64_t keep, numbers, *number; /* steps of the numbered checkpoints there are, in order; room for keep + 1 */
     double saved;                   /* when a regular copy was last taken */
     MtcKept kept;
+    MtcMeter *meter; /* the session's: a warning begins a line */
+    bool spoiled;    /* FILE is of a training that has diverged */
+    bool warned;     /* of this one, since it was last good */
 
     pthread_t thread;
     bool threaded, ending;
@@ -109,7 +119,9 @@ struct MtcKeeper {
     pthread_cond_t changed;
     KeeperCopy copy[KEEPER_COPIES];
     MtcFault regular_fault, best_fault; /* of the last of its kind; code 0: it is in its place */
-    bool warned;                        /* of this row of failures */
+    bool failing;                       /* the last one of all failed: it belongs to a row of failures, told once */
+    MtcFault untold;                    /* the first of a row; code 0: there is nothing to tell */
+    MtcFault diverged;                  /* a warning likewise */
     int64_t newest;                     /* step of the last regular one in its place; -1: none */
 };
 
@@ -153,6 +165,79 @@ static int write_numbered(MtcFault *fault, MtcKeeper *keeper, const KeeperCopy *
     return code;
 }
 
+/* ---- has training diverged? ---- */
+
+/* The loss is far above that of weights that had learned nothing; or it is above that, and a weight has left the size of all
+ * that there were; or the square of a weight, which norms and moments of gradients have, is about to leave f32. None of these
+ * is the noise of a training. */
+static const double FAR_LOSS = 100, FAR_WEIGHT = 1000, LARGEST_WEIGHT = 1e18;
+
+static bool has_diverged(const MtcRecord *record, double largest) {
+    const bool far_loss = record->losses && record->loss > FAR_LOSS * fmax(fabs(record->first_loss), 1);
+    const bool worse = record->losses && record->loss > record->first_loss && record->first_weight > 0;
+    return far_loss || largest > LARGEST_WEIGHT || (worse && largest > FAR_WEIGHT * fmax(record->first_weight, 1));
+}
+
+static double largest_number(const MtcTensor *tensor, const char *bytes) {
+    double most = 0;
+    for (int64_t i = 0; i < mtc_elements(tensor->rank, tensor->dim); i++)
+        most = fmax(most, fabs(tensor->type == MTC_F64 ? ((const double *)(const void *)bytes)[i]
+                                                       : (double)((const float *)(const void *)bytes)[i]));
+    return most;
+}
+
+/* Of the weights in a copy. */
+static double largest_weight(const MtcModel *model, const MtcKept *kept, const char *copy) {
+    double most = 0;
+    for (int i = 0; i < model->tensors; i++) {
+        const MtcTensor *tensor = &model->tensor[i];
+        if (tensor->role == MTC_WEIGHT && (tensor->type == MTC_F32 || tensor->type == MTC_F64))
+            most = fmax(most, largest_number(tensor, mtc_kept_at(kept, copy, tensor->offset)));
+    }
+    return most;
+}
+
+/* What FILE is until now becomes another file. */
+static bool keep_last_good(MtcKeeper *keeper, const char *last_good) {
+    MtcFault unlinked; /* the file system has no links */
+    return access(keeper->path, F_OK) == 0 &&
+           (mtc_output_link(&unlinked, keeper->path, last_good) == 0 || rename(keeper->path, last_good) == 0);
+}
+
+static void mark_diverged(KeeperCopy *copy) {
+    MtcText marked = {NULL, 0, 0};
+    mtc_text_add(&marked, "{\"mtc.diverged\":\"1\",%s", copy->metadata.at + 1);
+    free(copy->metadata.at);
+    copy->metadata = marked;
+}
+
+static void warn_diverged(MtcFault *warning, const KeeperCopy *copy, double largest) {
+    const MtcRecord *record = &copy->record;
+    mtc_fail(warning, MTC_BAD_DATA,
+             "training seems to have diverged: after step %lld the loss is %s, %s in the first step, and the largest "
+             "weight %s, %s at first",
+             (long long)copy->step, mtc_number(record->loss), mtc_number(record->first_loss), mtc_number(largest),
+             mtc_number(record->first_weight));
+}
+
+/* The file is marked so that the next program knows which one is good. Where FILE was spoiled before this program began, it
+ * is warned of all the same, and what is good stays where it is. */
+static void look_at_copy(MtcKeeper *keeper, KeeperCopy *copy, MtcFault *warning) {
+    const double largest = largest_weight(keeper->model, &keeper->kept, (const char *)copy->bytes);
+    if (!has_diverged(&copy->record, largest)) {
+        keeper->spoiled = keeper->warned = false;
+        return;
+    }
+    char *last_good = mtc_last_good_path(keeper->path);
+    mark_diverged(copy);
+    if (!keeper->warned)
+        warn_diverged(warning, copy, largest);
+    if (!keeper->spoiled && keep_last_good(keeper, last_good))
+        mtc_note(warning, "what %s was until now is %s", keeper->path, last_good);
+    keeper->spoiled = keeper->warned = true;
+    free(last_good);
+}
+
 static int write_any(MtcFault *fault, MtcKeeper *keeper, const KeeperCopy *copy) {
     memset(fault, 0, sizeof *fault);
     if (copy->best)
@@ -171,11 +256,18 @@ static KeeperCopy *next_copy(MtcKeeper *keeper) {
 
 /* Called and left with the lock. */
 static void write_next(MtcKeeper *keeper, KeeperCopy *copy) {
-    MtcFault fault, *last = copy->best ? &keeper->best_fault : &keeper->regular_fault;
+    MtcFault fault, warning = {0, ""}, *last = copy->best ? &keeper->best_fault : &keeper->regular_fault;
     copy->state = COPY_WRITING;
     pthread_mutex_unlock(&keeper->lock);
+    if (!copy->best && !keeper->in_place)
+        look_at_copy(keeper, copy, &warning);
     int code = write_any(&fault, keeper, copy);
     pthread_mutex_lock(&keeper->lock);
+    if (warning.code)
+        keeper->diverged = warning;
+    if (code && !keeper->failing && !keeper->untold.code)
+        keeper->untold = fault;
+    keeper->failing = code != 0;
     *last = fault;
     if (!code && !copy->best)
         keeper->newest = copy->step;
@@ -218,31 +310,41 @@ static int compare_steps(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Is it FILE, or a file whose name is made of FILE's? */
-static bool is_named_after(const char *path, const char *resumed) {
+bool mtc_is_named_after(const char *save, const char *resumed) {
+    char *path = mtc_resolved(save);
     MtcText stem = stem_of(path);
     char *target = mtc_resolved(resumed);
     size_t length = strlen(stem.at);
     bool named = target && strncmp(target, stem.at, length) == 0 && strchr("-.", target[length]) != NULL;
     free(target);
     free(stem.at);
+    free(path);
     return named;
 }
 
-/* "run-7.safetensors" may be a training's FILE as well as run's checkpoint of step 7, which says that it is of step 7:
- * among the first of its metadata, behind the eight bytes of the header's length. */
-static bool is_of_step(const char *path, int64_t step) {
+/* The number that a checkpoint of ours has under a key that is among the first of its metadata, which come behind the eight
+ * bytes of the header's length; -1: none. */
+static int64_t early_number(const char *path, const char *key) {
     MtcFault unused;
     MtcInput *input;
-    char begin[4096], expected[48];
+    char begin[4096];
     size_t got = 0;
     if (mtc_input_open(&unused, path, &input) != 0)
-        return false;
+        return -1;
     mtc_input_read(&unused, input, begin, sizeof begin - 1, &got);
     mtc_input_close(input);
     begin[got] = 0;
-    snprintf(expected, sizeof expected, "\"mtc.step\":\"%lld\"", (long long)step);
-    return got > 8 && strstr(begin + 8, expected) != NULL;
+    const char *found = got > 8 ? strstr(begin + 8, key) : NULL;
+    return found ? strtoll(found + strlen(key), NULL, 10) : -1;
+}
+
+int64_t mtc_step_of_file(const char *path) {
+    return early_number(path, "\"mtc.step\":\"");
+}
+
+/* "run-7.safetensors" may be a training's FILE as well as run's checkpoint of step 7, which says that it is of step 7. */
+static bool is_of_step(const char *path, int64_t step) {
+    return mtc_step_of_file(path) == step;
 }
 
 static void keep_own_numbers(MtcKeeper *keeper) {
@@ -289,19 +391,34 @@ static void configure_keeper(MtcKeeper *keeper, const MtcSession *session, const
     keeper->keep = options->keep;
     keeper->number = (int64_t *)mtc_memory(NULL, (size_t)(keeper->keep + 2) * sizeof *keeper->number);
     mtc_parse_interval(&unused, options->save_every ? options->save_every : "1m", &keeper->interval);
-    if (keeper->keep && options->resume && is_named_after(keeper->path, options->resume))
+    if (keeper->keep && options->resume && mtc_is_named_after(options->save, options->resume))
         find_numbers(keeper, session->at.step);
     keeper->saved = mtc_seconds();
     keeper->newest = -1;
+    keeper->spoiled = !keeper->in_place && early_number(keeper->path, "\"mtc.diverged\":\"") > 0;
+}
+
+/* When a training begins that is saved. */
+static int measure_weights(MtcKeeper *keeper, MtcSession *session) {
+    char *copy = (char *)malloc(keeper->kept.bytes + 1);
+    int code = copy ? mtc_download_kept(session, &keeper->kept, copy)
+                    : mtc_no_memory(&session->fault, keeper->kept.bytes, "a copy of the weights");
+    if (!code)
+        session->record.first_weight = largest_weight(session->model, &keeper->kept, copy);
+    free(copy);
+    return code;
 }
 
 int mtc_keeper_open(MtcSession *session, const MtcOptions *options, MtcKeeper **result) {
     MtcKeeper *keeper = (MtcKeeper *)mtc_zeroed(sizeof *keeper);
     *result = keeper;
     configure_keeper(keeper, session, options);
+    keeper->meter = &session->meter;
     pthread_mutex_init(&keeper->lock, NULL);
     pthread_cond_init(&keeper->changed, NULL);
     int code = mtc_kept_ranges(&session->fault, session->model, &keeper->kept);
+    if (!code && session->record.first_weight <= 0)
+        code = measure_weights(keeper, session);
     keeper->threaded = !code && pthread_create(&keeper->thread, NULL, run_writer, keeper) == 0;
     return code;
 }
@@ -374,6 +491,7 @@ static int save_copy(MtcKeeper *keeper, MtcSession *session, bool best) {
         return mtc_no_memory(&session->fault, keeper->kept.bytes, "a copy of the weights, to save them,");
     copy->best = best;
     copy->step = session->at.step;
+    copy->record = session->record;
     copy->metadata.length = 0;
     mtc_checkpoint_metadata(&copy->metadata, session);
     int code = mtc_download_kept(session, &keeper->kept, (char *)copy->bytes);
@@ -390,20 +508,44 @@ int mtc_keeper_save_best(MtcKeeper *keeper, MtcSession *session) {
     return keeper->best ? save_copy(keeper, session, true) : 0;
 }
 
-/* ---- failures ---- */
-
-static const MtcFault *last_fault(const MtcKeeper *keeper) {
-    return keeper->regular_fault.code ? &keeper->regular_fault : &keeper->best_fault;
+void mtc_keeper_settle(MtcKeeper *keeper) {
+    bool pending = keeper->threaded;
+    pthread_mutex_lock(&keeper->lock);
+    while (pending) {
+        pending = false;
+        for (int i = 0; i < KEEPER_COPIES; i++)
+            pending |= keeper->copy[i].state != COPY_FREE;
+        if (pending)
+            pthread_cond_wait(&keeper->changed, &keeper->lock);
+    }
+    pthread_mutex_unlock(&keeper->lock);
 }
 
+/* ---- failures ---- */
+
+/* Whatever was written since: a checkpoint that is missing may be the one that is missed. */
 void mtc_keeper_warn(MtcKeeper *keeper) {
     pthread_mutex_lock(&keeper->lock);
-    const MtcFault *last = last_fault(keeper);
-    if (last->code && !keeper->warned)
+    if (keeper->untold.code || keeper->diverged.code)
+        mtc_meter_clear(keeper->meter);
+    if (keeper->untold.code)
         fprintf(stderr, "%s: warning: a checkpoint was not written, training goes on: %s\n", keeper->program,
-                last->text);
-    keeper->warned = last->code != 0;
+                keeper->untold.text);
+    if (keeper->diverged.code)
+        fprintf(stderr, "%s: warning: %s\n", keeper->program, keeper->diverged.text);
+    keeper->untold.code = keeper->diverged.code = 0;
     pthread_mutex_unlock(&keeper->lock);
+}
+
+/* The caller tells of the last fault; of any other, nobody else does. */
+static int end_failures(MtcFault *fault, MtcKeeper *keeper) {
+    const MtcFault *last = keeper->regular_fault.code ? &keeper->regular_fault : &keeper->best_fault;
+    if (last->code)
+        *fault = *last;
+    if (last->code && strcmp(last->text, keeper->untold.text) == 0)
+        keeper->untold.code = 0;
+    mtc_keeper_warn(keeper);
+    return last->code == MTC_CANT_CREATE ? MTC_IO : last->code; /* it could be created when training began */
 }
 
 int mtc_keeper_close(MtcFault *fault, MtcKeeper *keeper, int64_t *newest) {
@@ -413,10 +555,7 @@ int mtc_keeper_close(MtcFault *fault, MtcKeeper *keeper, int64_t *newest) {
     pthread_mutex_unlock(&keeper->lock);
     if (keeper->threaded)
         pthread_join(keeper->thread, NULL);
-    const MtcFault *last = last_fault(keeper);
-    int code = last->code == MTC_CANT_CREATE ? MTC_IO : last->code; /* it could be created when training began */
-    if (code)
-        *fault = *last;
+    int code = end_failures(fault, keeper);
     *newest = keeper->newest;
     for (int i = 0; i < KEEPER_COPIES; i++) {
         mtc_host_free(keeper->copy[i].bytes);

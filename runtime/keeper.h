@@ -4,7 +4,8 @@
  *     writer                  | write, sync, move      |      | write ...
  *
  * FILE is always the newest checkpoint; with --keep there are numbered ones too, of which FILE is another name; the best
- * weights are in a file of their own. Each is the old one or the whole new one, whenever the program is killed. */
+ * weights are in a file of their own. A training that has diverged, though every number is finite, saves as before, but what FILE
+ * had until then stays as FILE-last-good.safetensors. Each is the old one or the whole new one, whenever the program is killed. */
 #ifndef MTC_KEEPER_H
 #define MTC_KEEPER_H
 
@@ -22,6 +23,12 @@ int mtc_parse_interval(MtcFault *fault, const char *text, MtcInterval *interval)
 
 /* The file of the best weights beside the checkpoint `path`. Free it. */
 char *mtc_best_path(const char *path);
+/* The file that keeps what FILE had when a diverged training came to replace it. Free it. */
+char *mtc_last_good_path(const char *path);
+/* Is it the checkpoint `save`, or a file whose name is made of its? */
+bool mtc_is_named_after(const char *save, const char *path);
+/* The step that a checkpoint of ours is of; -1: it is none. */
+int64_t mtc_step_of_file(const char *path);
 /* Has `path`, but for its folder, the name of a numbered checkpoint of `save`? */
 bool mtc_is_numbered(const char *save, const char *path);
 
@@ -36,7 +43,9 @@ bool mtc_keeper_due(MtcKeeper *keeper);
 int mtc_keeper_save(MtcKeeper *keeper, MtcSession *session);
 /* As the best so far. Does not wait, while there is host memory for another copy. */
 int mtc_keeper_save_best(MtcKeeper *keeper, MtcSession *session);
-/* Warns on stderr of checkpoints that could not be written since. */
+/* Waits until everything that was handed over is written, or could not be. */
+void mtc_keeper_settle(MtcKeeper *keeper);
+/* Warns on stderr of checkpoints that could not be written since, and of one whose training has diverged. */
 void mtc_keeper_warn(MtcKeeper *keeper);
 /* Waits for the writer, and frees the keeper. A fault: the last checkpoint of either kind could not be written. *newest:
  * the step of the newest one that was, -1: none. */

@@ -1,7 +1,6 @@
 #include "files.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -10,11 +9,10 @@
 
 static int open_plain(MtcFault *fault, const char *path, MtcMapped *mapped) {
     struct stat status;
-    mapped->file = open(path, O_RDONLY | O_CLOEXEC);
-    if (mapped->file < 0)
-        return mtc_fail(fault, MTC_NO_INPUT, "%s: cannot open: %s", path, strerror(errno));
-    if (fstat(mapped->file, &status) != 0 || !S_ISREG(status.st_mode))
-        return mtc_fail(fault, MTC_NO_INPUT, "%s: is not a file", path);
+    const char *why;
+    mapped->file = mtc_open_file(path, &why);
+    if (mapped->file < 0 || fstat(mapped->file, &status) != 0)
+        return mtc_fail(fault, MTC_NO_INPUT, "%s: cannot open: %s", path, why ? why : strerror(errno));
     mapped->size = (size_t)status.st_size;
     mapped->changed = status.st_mtim;
     return 0;

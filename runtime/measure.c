@@ -16,6 +16,7 @@ static int enqueue(MtcSession *session) {
     run.order = NULL;
     for (int64_t first = 0; first < data->examples && !error; first += batch) {
         int64_t left = data->examples - first;
+        mtc_meter_part(&session->meter, "measuring", first, data->examples);
         if (session->feed && ready-- == 0) {
             error = mtc_feed_pass(session, first / batch, &ready, &run.data);
             ready--;
@@ -42,8 +43,9 @@ static int not_finite(MtcSession *session, const MtcTensor *tensor, const MtcBad
 }
 
 /* A field that is the same in all examples is useless to the model, and most often a mistake. */
-static void warn_constant(const MtcSession *session, const MtcField *field, int64_t constant, int64_t first) {
+static void warn_constant(MtcSession *session, const MtcField *field, int64_t constant, int64_t first) {
     long long examples = (long long)session->data[MTC_TRAIN].examples;
+    mtc_meter_clear(&session->meter);
     fprintf(stderr, "%s: warning: ", session->program);
     if (field->elements == 1)
         fprintf(stderr, "field '%s' is", field->name);

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
-#define MTC_ABI 6
+#define MTC_ABI 7
 
 typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64, MTC_BF16, MTC_U16 } MtcType;
 
@@ -144,6 +144,7 @@ typedef struct MtcRun {
     double *reports;                    /* reports[slot * count + r]: batch mean of report r */
     int64_t steps_per_epoch, last_step; /* of the whole training, which schedules of the learning rate refer to */
     float knob[MTC_MAX_KNOBS];
+    const double *exact_knob; /* the same numbers for a program of `mtc --real f64`, which runs on the CPU; else NULL */
     uint64_t seed;
 } MtcRun;
 
@@ -166,18 +167,19 @@ typedef struct MtcModel {
         stores_gradients; /* of `mtc gradcheck`: a step adds each weight's gradient to the state `<weight>.gradient`, and
                               changes no weight */
 
-    int tensors, fields, origins, splits, knobs, fixed, reports, kernels;
+    int tensors, fields, origins, splits, knobs, fixed, settings, reports, kernels;
     const MtcTensor *tensor;
     const MtcField *field;
     const MtcOrigin *origin;
     const MtcSplit *split;
     const MtcKnob *knob;
     const MtcFixed *fixed_param;
-    const char *const *report; /* names; report[0] is "loss" */
-    const bool *report_rises;  /* higher is better */
-    int monitor;               /* the report that decides which weights are best, and when to stop */
-    int patience;              /* stop after so many evaluations without a better one; 0: never */
-    const MtcKernel *kernel;   /* of a training step, in the order of its phases */
+    const char *const *setting; /* "--recompute", "--set n=3": flags of mtc that it was compiled with */
+    const char *const *report;  /* names; report[0] is "loss" */
+    const bool *report_rises;   /* higher is better */
+    int monitor;                /* the report that decides which weights are best, and when to stop */
+    int patience;               /* stop after so many evaluations without a better one; 0: never */
+    const MtcKernel *kernel;    /* of a training step, in the order of its phases */
     /* The prediction, an eval value: [batch, prediction_dim...]. classes: print its arg max. */
     size_t prediction_offset;
     int prediction_rank;
@@ -257,7 +259,7 @@ typedef struct MtcFitting {
     bool pauses; /* then with nothing in flight: the session may be saved or evaluated, and training ends right there */
     void *user;
     /* Some 20 times a second, or after each step where steps are longer: steps done in all, and the means of the reports over
-     * the running epoch. */
+     * the running epoch. Also while data are evaluated: it calls no function of the session. */
     bool (*steps)(void *user, int64_t step, const double *means);
     /* Epochs done in all; means over the epoch's steps; means over validation data, else test data, else NULL. */
     bool (*epoch)(void *user, int64_t epoch, const double *means, const double *watched);

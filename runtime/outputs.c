@@ -1,8 +1,10 @@
 /* Before anything is done: would a file that is written destroy one that is read, the program itself, or another output? Or
  * one that is something else than what is written: a mistyped name? */
 #include "cli.h"
+#include "ending.h"
 #include "image.h"
 #include "keeper.h"
+#include "predict_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,7 +199,10 @@ static void add_outputs(FileUses *uses, const MtcOptions *options) {
     if (!options->save)
         return;
     char *path = mtc_resolved(options->save), *best = mtc_best_path(path);
+    char *last_good = mtc_last_good_path(path);
     add_use(uses, FILE_SAVED, best, "", ", the best weights beside --save,");
+    add_use(uses, FILE_SAVED, last_good, "", ", the last good weights beside --save,");
+    free(last_good);
     free(best);
     free(path);
 }
@@ -269,7 +274,19 @@ static int check_kind(MtcFault *fault, const char *flag, const char *path,
     return fault->code;
 }
 
+static int check_endings(MtcFault *fault, const MtcOptions *options) {
+    int code = mtc_check_ending(fault, "--save", options->save, ".safetensors");
+    if (!code)
+        code = mtc_check_ending(fault, "--log", options->log, ".jsonl and .json");
+    return code ? code : mtc_check_ending(fault, "--output", options->output, ".npy, .csv and .tsv");
+}
+
+static bool is_text(const unsigned char *head, size_t bytes) {
+    return !memchr(head, 0, bytes) && !is_npy(head, bytes);
+}
+
 static int check_kinds(MtcFault *fault, const MtcOptions *options) {
+    const bool text = options->output && mtc_is_table_name(options->output);
     char *best = options->save ? mtc_best_path(options->save) : NULL;
     int code = check_kind(fault, "--save", options->save, is_safetensors, "checkpoint (safetensors)");
     if (!code)
@@ -277,7 +294,8 @@ static int check_kinds(MtcFault *fault, const MtcOptions *options) {
     if (!code)
         code = check_kind(fault, "--log", options->log, is_log, "log of a run (JSON lines)");
     if (!code)
-        code = check_kind(fault, "--output", options->output, is_npy, "array of predictions (npy)");
+        code = check_kind(fault, "--output", options->output, text ? is_text : is_npy,
+                          text ? "text" : "array of predictions (npy)");
     free(best);
     return code;
 }
@@ -301,6 +319,8 @@ int mtc_check_outputs(MtcFault *fault, const MtcModel *model, const MtcOptions *
         code = compare_uses(fault, &uses, options);
     if (!code)
         code = check_kinds(fault, options);
+    if (!code)
+        code = check_endings(fault, options);
     for (int i = 0; i < uses.count; i++)
         free_use(&uses.use[i]);
     free(uses.use);

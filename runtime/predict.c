@@ -1,5 +1,6 @@
 /* predict: the model's answer for each example of a data set or of files. */
 #include "cli.h"
+#include "predict_table.h"
 #include "vocabulary.h"
 
 #include <math.h>
@@ -82,7 +83,7 @@ static void print_predictions(const MtcSession *session, const float *values, in
             print_sequence(words, values, elements / classes, classes);
         else
             print_numbers(values, elements);
-        printf(path ? "\t%s\n" : "%s\n", path ? path[i] : "");
+        printf(path ? "\t%s\n" : "%s\n", path ? mtc_harmless(path[i]) : "");
     }
 }
 
@@ -129,6 +130,10 @@ static int predict_examples(MtcFault *fault, MtcSession *session, const MtcOptio
         print_speed(count, mtc_seconds() - start);
     if (code)
         *fault = session->fault;
+    else if (options->output && mtc_is_table_name(options->output))
+        code = mtc_write_prediction_table(fault, session, options->output, values, rows,
+                                          model->prediction_is_classes ? class_words(session) : NULL, input->source,
+                                          input->count ? input->path : path);
     else if (options->output)
         code = write_predictions(fault, model, options->output, values, rows);
     else
@@ -140,11 +145,12 @@ static int predict_examples(MtcFault *fault, MtcSession *session, const MtcOptio
 static int read_input(MtcFault *fault, const MtcSession *session, const MtcOptions *options, MtcExamples *input) {
     MtcReading reading;
     int code = mtc_reading_of(fault, options, &reading);
+    reading.source = options->output && mtc_is_table_name(options->output);
     if (!code)
         code = mtc_read_input(fault, session->model, &reading, &session->encoding, options->input.at,
                               options->input.count, input);
     if (!code)
-        mtc_warn_bad_rows(options, &reading);
+        mtc_warn_of_reading(options, &reading);
     return code;
 }
 

@@ -93,10 +93,12 @@ static const char *time_kernels(Profile *profile, double *seconds) {
     error = error ? error : mtc_event_new(&event[1]);
     error = error ? error : set_clock(session);
     for (int k = 0; k < session->model->kernels && !error; k++) {
+        mtc_meter_part(&session->meter, "profiling kernels", k, session->model->kernels);
         error = time_kernel(profile, &run, k, event, seconds);
         profile->seconds[k] = mtc_median(seconds, profile->step.runs);
         profile->sum += profile->seconds[k];
     }
+    mtc_meter_clear(&session->meter);
     mtc_event_free(event[0]);
     mtc_event_free(event[1]);
     return error;

@@ -1,10 +1,11 @@
 #include "progress.h"
 
+#include "line.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* ---- JSON lines ---- */
@@ -34,17 +35,12 @@ void mtc_add_start(MtcText *text, const MtcSession *session) {
     mtc_add_number(text, "upload_seconds", session->start.upload);
 }
 
-static void clear_bar(const MtcProgress *progress) {
-    if (progress->bar)
-        fputs("\r\033[K", stderr);
-}
-
 /* The first failure is told at once; the training goes on, and the exit code tells at its end. */
 static void log_line(MtcProgress *progress, MtcText *text) {
     bool written = !progress->log || (fprintf(progress->log, "%s}\n", text->at) >= 0 && fflush(progress->log) == 0);
     if (!written && !progress->log_error) {
         progress->log_error = errno;
-        clear_bar(progress);
+        mtc_meter_clear(progress->meter);
         fprintf(stderr, "%s: warning: the log is incomplete from here on: %s: cannot write: %s\n",
                 progress->options->program, progress->options->log, strerror(progress->log_error));
     }
@@ -90,43 +86,37 @@ static void end_interval(MtcProgress *progress, int64_t step) {
 
 /* ---- the bar ---- */
 
-/* What a line of the terminal holds: one that wraps could not be drawn over. */
-static int terminal_width(void) {
-    struct winsize size;
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1 : 79;
+/* The numbers say it too, where a line has few columns (0: any number). */
+static const char *epoch_word(int columns) {
+    return columns && columns < 40 ? "" : "epoch ";
 }
 
-/* [=====>    ], where there is room for it. */
-static void add_cells(MtcText *text, const MtcProgress *progress, int64_t done, int room) {
-    enum { MOST = 24, FEWEST = 3 };
-    int64_t in_epoch = mtc_place_of_step(&progress->course, done - 1).epoch_step + 1;
-    int cells = room < MOST ? room : MOST, full = (int)(cells * in_epoch / progress->course.steps_per_epoch);
-    if (cells < FEWEST)
-        return;
-    mtc_text_add(text, " [");
-    for (int i = 0; i < cells; i++)
-        mtc_text_add(text, "%c", i < full ? '=' : i == full ? '>' : ' ');
-    mtc_text_add(text, "]");
+/* Behind the loss, the time that is left matters most. */
+static void add_numbers(MtcLine *line, const MtcProgress *progress, int64_t done) {
+    const MtcModel *model = progress->model;
+    const double rate = (double)(done - progress->course.first.step) / (mtc_seconds() - progress->began);
+    const long left = (long)((double)(progress->last_step - done) / rate + 0.5);
+    for (int r = 0; r < model->reports && r < 3; r++)
+        mtc_line_add(line, r ? 1 + r : 0, " %s %.4f", model->report[r], mtc_sums_mean(&progress->epoch, r));
+    mtc_line_add(line, MTC_MAX_LINE, "  %.0f examples/s", rate * (double)model->batch);
+    mtc_line_add(line, 1, "  %ld:%02ld left", left / 60, left % 60);
 }
 
 static void draw_bar(MtcProgress *progress, int64_t done) {
-    const MtcModel *model = progress->model;
-    double now = mtc_seconds(), rate = (double)(done - progress->course.first.step) / (now - progress->began);
-    long left = (long)((double)(progress->last_step - done) / rate + 0.5);
-    int width = terminal_width();
+    const MtcPosition at = mtc_place_of_step(&progress->course, done - 1);
     MtcText text = {NULL, 0, 0}, numbers = {NULL, 0, 0};
-    if (now - progress->drawn < 0.05)
+    MtcLine line = {0};
+    if (!mtc_meter_due(progress->meter))
         return;
-    progress->drawn = now;
-    for (int r = 0; r < model->reports && r < 3; r++)
-        mtc_text_add(&numbers, " %s %.4f", model->report[r], mtc_sums_mean(&progress->epoch, r));
-    mtc_text_add(&numbers, "  %.0f examples/s  %ld:%02ld left", rate * (double)model->batch, left / 60, left % 60);
-    mtc_text_add(&text, "epoch %lld/%lld", (long long)mtc_place_of_step(&progress->course, done - 1).epoch + 1,
+    mtc_text_add(&text, "%s%lld/%lld", epoch_word(mtc_meter_width()), (long long)at.epoch + 1,
                  (long long)progress->options->epochs);
-    add_cells(&text, progress, done, width - (int)(text.length + numbers.length) - 3);
+    int room = mtc_meter_width() - (int)text.length;
+    add_numbers(&line, progress, done);
+    mtc_text_add(&numbers, "%s", "");
+    mtc_line_put(&numbers, &line, room > 0 ? room : 1);
+    mtc_meter_cells(&text, at.epoch_step + 1, progress->course.steps_per_epoch, room - (int)numbers.length - 3);
     mtc_text_add(&text, "%s", numbers.at);
-    fprintf(stderr, "\r%.*s\033[K", width, text.at);
-    fflush(stderr);
+    mtc_meter_draw(progress->meter, text.at);
     free(text.at);
     free(numbers.at);
 }
@@ -148,7 +138,7 @@ static FILE *open_to_go_on(const char *path) {
     return log;
 }
 
-int mtc_progress_open(MtcFault *fault, MtcProgress *progress, const MtcSession *session, const MtcOptions *options,
+int mtc_progress_open(MtcFault *fault, MtcProgress *progress, MtcSession *session, const MtcOptions *options,
                       int64_t last_step) {
     memset(progress, 0, sizeof *progress);
     progress->model = session->model;
@@ -157,11 +147,12 @@ int mtc_progress_open(MtcFault *fault, MtcProgress *progress, const MtcSession *
     progress->course = mtc_course(session); /* from where this run begins */
     progress->last_step = last_step;
     progress->log_every = options->log_every ? options->log_every : (progress->course.steps_per_epoch + 9) / 10;
-    progress->bar = !options->quiet && isatty(STDERR_FILENO);
+    progress->meter = &session->meter;
     if (options->log) {
         progress->log = options->resume ? open_to_go_on(options->log) : fopen(options->log, "w");
         if (!progress->log)
-            return mtc_fail(fault, MTC_CANT_CREATE, "%s: cannot write: %s", options->log, strerror(errno));
+            return mtc_fail(fault, MTC_CANT_CREATE, "%s: cannot write: %s", options->log,
+                            mtc_why_unwritten(options->log));
         log_config(progress, session);
     }
     progress->began = mtc_seconds();
@@ -181,37 +172,50 @@ void mtc_progress_steps(void *user, int64_t first, int64_t count, const double *
         if ((first + i + 1) % progress->log_every == 0)
             end_interval(progress, first + i);
     }
-    if (progress->bar)
-        draw_bar(progress, first + count);
+    draw_bar(progress, first + count);
 }
 
 /* In seven characters, so that the lines of epochs make columns: six digits, the more of them decimals the smaller it is. */
-static void print_report(const char *name, double mean) {
+static void add_report(MtcLine *line, int rank, const char *before, const char *name, double mean) {
     double size = fabs(mean);
     int decimals = 5;
     for (double limit = 10; decimals > 0 && size >= limit; limit *= 10)
         decimals--;
     if (isnan(mean))
-        printf("  %s %-7s", name, "NaN"); /* printf may write its sign */
+        mtc_line_add(line, rank, "%s  %s %-7s", before, name, "NaN"); /* printf may write its sign */
     else if (size >= 1e6 || (size < 1e-4 && size > 0))
-        printf("  %s %-7.1e", name, mean);
+        mtc_line_add(line, rank, "%s  %s %-7.1e", before, name, mean);
     else
-        printf("  %s %-7.*f", name, decimals, mean);
+        mtc_line_add(line, rank, "%s  %s %-7.*f", before, name, decimals, mean);
 }
 
-static void print_summary(const MtcProgress *progress, int64_t epoch, const double *test) {
+static void print_line(const MtcProgress *progress, MtcLine *line, bool shown) {
+    MtcText text = {NULL, 0, 0};
+    mtc_line_put(&text, line, mtc_columns(STDOUT_FILENO));
+    if (shown && !progress->options->quiet)
+        printf("%s\n", text.at ? text.at : "");
+    free(text.at);
+}
+
+/* On a narrow terminal, the loss and what is evaluated stay longest; the log has all. */
+static void print_summary(MtcProgress *progress, int64_t epoch, const double *test) {
     const MtcModel *model = progress->model;
+    MtcLine line = {0};
+    char before[64];
     int digits = snprintf(NULL, 0, "%lld", (long long)progress->options->epochs);
-    clear_bar(progress);
-    printf("epoch %*lld/%lld ", digits, (long long)epoch, (long long)progress->options->epochs);
+    mtc_meter_clear(progress->meter);
+    mtc_line_add(&line, 0, "%s%*lld/%lld ", epoch_word(mtc_columns(STDOUT_FILENO)), digits, (long long)epoch,
+                 (long long)progress->options->epochs);
     for (int r = 0; r < model->reports; r++)
-        print_report(model->report[r], mtc_sums_mean(&progress->epoch, r));
-    if (test)
-        printf("  | %s", progress->test);
+        add_report(&line, r ? 2 + MTC_MAX_REPORTS + r : 1, "", model->report[r], mtc_sums_mean(&progress->epoch, r));
+    snprintf(before, sizeof before, "  | %s", progress->test ? progress->test : "");
     for (int r = 0; r < model->reports && test; r++)
-        print_report(model->report[r], test[r]);
-    printf("  | %.2f s\n", mtc_seconds() - progress->began);
-    fflush(stdout);
+        add_report(&line, 2 + r, r ? "" : before, model->report[r], test[r]);
+    mtc_line_add(&line, MTC_MAX_LINE, "  | %.2f s", mtc_seconds() - progress->began);
+    print_line(progress, &line, true);
+    errno = EIO; /* of a line that failed before it was flushed */
+    if ((fflush(stdout) != 0 || ferror(stdout)) && !progress->unheard)
+        progress->unheard = errno;
 }
 
 static void log_summary(MtcProgress *progress, const MtcPosition *at, int64_t epoch, const double *test) {
@@ -240,23 +244,23 @@ void mtc_progress_summary(void *user, const MtcPosition *at, const double *test)
         log_summary(progress, at, epoch, test);
 }
 
-void mtc_progress_test(MtcProgress *progress, const MtcPosition *at, const double *reports) {
+void mtc_progress_test(MtcProgress *progress, const MtcPosition *at, const char *weights, const double *reports) {
     const MtcModel *model = progress->model;
     MtcText text = {NULL, 0, 0};
-    clear_bar(progress);
-    if (!progress->options->quiet)
-        printf("test ");
+    MtcLine line = {0};
+    mtc_meter_clear(progress->meter);
+    mtc_line_add(&line, 0, "test ");
     mtc_text_add(&text, "{\"event\":\"test\"");
     mtc_add_count(&text, "step", at->step);
+    mtc_add_field(&text, "weights", weights);
     mtc_events_begin(progress->events, at->step);
     for (int r = 0; r < model->reports; r++) {
-        if (!progress->options->quiet)
-            print_report(model->report[r], reports[r]);
+        add_report(&line, 1 + r, "", model->report[r], reports[r]);
         add_mean(progress, &text, "test", "test_", r, reports[r]);
     }
     mtc_add_number(&text, "seconds", mtc_seconds() - progress->began);
-    if (!progress->options->quiet)
-        printf("\n");
+    mtc_line_add(&line, 1 + model->reports, "  | %s weights, of step %lld", weights, (long long)at->step);
+    print_line(progress, &line, true);
     mtc_events_end(progress->events);
     log_line(progress, &text);
 }
@@ -274,7 +278,7 @@ static int close_log(MtcFault *fault, MtcProgress *progress) {
 void mtc_progress_abandon(MtcProgress *progress, const MtcFault *fault) {
     MtcText text = {NULL, 0, 0};
     MtcFault ignored; /* what failed before is told */
-    clear_bar(progress);
+    mtc_meter_clear(progress->meter);
     mtc_text_add(&text, "{\"event\":\"fault\"");
     mtc_add_field(&text, "message", fault->text);
     log_line(progress, &text);
@@ -284,15 +288,18 @@ void mtc_progress_abandon(MtcProgress *progress, const MtcFault *fault) {
 
 int mtc_progress_close(MtcFault *fault, MtcProgress *progress, const MtcSession *session, const MtcTraining *training) {
     double now = mtc_seconds(), process = now - progress->options->started;
-    int64_t steps = session->at.step - progress->course.first.step;
+    int64_t steps = training->ended - progress->course.first.step;
+    MtcLine line = {0};
     double step_us = steps ? 1e6 * training->train_seconds / (double)steps : 0;
-    clear_bar(progress);
-    if (!progress->options->quiet && steps)
-        printf("%lld steps in %.3f s, %.2f us a step; evaluation %.3f s; whole process %.3f s\n", (long long)steps,
-               training->train_seconds, step_us, training->evaluate_seconds, process);
+    mtc_meter_clear(progress->meter);
+    mtc_line_add(&line, 0, "%lld steps in %.3f s", (long long)steps, training->train_seconds);
+    mtc_line_add(&line, 1, ", %.2f us a step", step_us);
+    mtc_line_add(&line, 2, "; evaluation %.3f s", training->evaluate_seconds);
+    mtc_line_add(&line, 3, "; whole process %.3f s", process);
+    print_line(progress, &line, steps);
     MtcText text = {NULL, 0, 0};
     mtc_text_add(&text, "{\"event\":\"end\"");
-    mtc_add_count(&text, "steps", session->at.step);
+    mtc_add_count(&text, "steps", training->ended);
     mtc_add_number(&text, "train_seconds", training->train_seconds);
     mtc_add_number(&text, "evaluate_seconds", training->evaluate_seconds);
     mtc_add_number(&text, "us_per_step", step_us);

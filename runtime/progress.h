@@ -15,20 +15,21 @@ typedef struct MtcProgress {
     const char *test; /* name of the evaluated split */
     int64_t last_step, log_every;
     MtcCourse course;
-    bool bar;
+    MtcMeter *meter; /* the session's */
+    int unheard;     /* the errno with which a line on stdout failed; 0: none did */
     FILE *log;
-    int log_error;       /* the first errno of writing it; 0: none */
-    MtcEvents *events;   /* the same for TensorBoard */
-    double began, drawn; /* times: of training, of the bar */
+    int log_error;     /* the first errno of writing it; 0: none */
+    MtcEvents *events; /* the same for TensorBoard */
+    double began;      /* time of training */
     MtcSums epoch, interval;
 } MtcProgress;
 
-int mtc_progress_open(MtcFault *fault, MtcProgress *progress, const MtcSession *session, const MtcOptions *options,
+int mtc_progress_open(MtcFault *fault, MtcProgress *progress, MtcSession *session, const MtcOptions *options,
                       int64_t last_step);
 void mtc_progress_steps(void *progress, int64_t first, int64_t count, const double *reports);
 void mtc_progress_summary(void *progress, const MtcPosition *at, const double *reports);
-/* The test data, evaluated after a training that validation data steered. */
-void mtc_progress_test(MtcProgress *progress, const MtcPosition *at, const double *reports);
+/* The test data, evaluated after a training that validation data steered: with the "best" or the "last" weights. */
+void mtc_progress_test(MtcProgress *progress, const MtcPosition *at, const char *weights, const double *reports);
 /* After the last step: what it took. A fault: the log could not be written whole. */
 int mtc_progress_close(MtcFault *fault, MtcProgress *progress, const MtcSession *session, const MtcTraining *training);
 void mtc_progress_abandon(MtcProgress *progress, const MtcFault *fault);

@@ -1,63 +1,11 @@
 /* A checkpoint becomes the state of a session. */
 #include "checkpoint.h"
+#include "ending.h"
 #include "finite.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- numbers of other types ---- */
-
-/* Of 16 bits: 1 sign, 5 exponent, 10 mantissa. */
-static float from_half(uint16_t bits) {
-    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
-    float size = exponent == 31 ? (mantissa ? NAN : INFINITY)
-                 : exponent     ? ldexpf((float)(1024 + mantissa), exponent - 25)
-                                : ldexpf((float)mantissa, -24);
-    return bits >> 15 ? -size : size;
-}
-
-/* The upper half of a float. */
-static float from_bfloat16(uint16_t bits) {
-    const uint32_t whole = (uint32_t)bits << 16;
-    float value;
-    memcpy(&value, &whole, sizeof value);
-    return value;
-}
-
-static double number_in_blob(const MtcBlob *blob, int64_t i) {
-    const char *bytes = (const char *)blob->bytes;
-    uint16_t half;
-    float value; /* the file's data need not be aligned */
-    double wide;
-    if (strcmp(blob->dtype, "F64") == 0) {
-        memcpy(&wide, bytes + (size_t)i * sizeof wide, sizeof wide);
-        return wide;
-    }
-    if (strcmp(blob->dtype, "F32") == 0) {
-        memcpy(&value, bytes + (size_t)i * sizeof value, sizeof value);
-        return (double)value;
-    }
-    memcpy(&half, bytes + (size_t)i * sizeof half, sizeof half);
-    return (double)(strcmp(blob->dtype, "F16") == 0 ? from_half(half) : from_bfloat16(half));
-}
-
-/* The blob's numbers, as many as the tensor has, in the tensor's type and the file's order. */
-static void *values_of(MtcFault *fault, const MtcTensor *tensor, const MtcBlob *blob) {
-    void *values = malloc(mtc_tensor_bytes(tensor) + 1);
-    if (!values)
-        mtc_no_memory(fault, mtc_tensor_bytes(tensor), tensor->name);
-    else if (strcmp(mtc_dtype(tensor->type), blob->dtype) == 0)
-        memcpy(values, blob->bytes, blob->size);
-    else
-        for (int64_t i = 0; i < mtc_elements(blob->rank, blob->dim); i++)
-            if (tensor->type == MTC_F64)
-                ((double *)values)[i] = number_in_blob(blob, i);
-            else
-                ((float *)values)[i] = (float)number_in_blob(blob, i);
-    return values;
-}
 
 /* ---- does it fit the model? ---- */
 
@@ -91,20 +39,15 @@ void mtc_misfit_text(const MtcTensor *tensor, const MtcBlob *blob, char *text, s
                  mtc_dtype(tensor->type), mtc_shape(blob->rank, blob->dim), blob->dtype);
 }
 
-static bool ends_with(const char *name, const char *ending) {
-    size_t length = strlen(name), end = strlen(ending);
-    return length > end && strcmp(name + length - end, ending) == 0;
-}
-
 /* PyTorch counts the batches that a running mean has seen. */
 static bool is_batch_count(const MtcBlob *blob) {
-    return ends_with(blob->name, ".num_batches_tracked") && strcmp(blob->dtype, "I64") == 0 &&
+    return mtc_ends_with(blob->name, ".num_batches_tracked") && strcmp(blob->dtype, "I64") == 0 &&
            mtc_elements(blob->rank, blob->dim) == 1;
 }
 
 /* Published files of GPT-2 hold which positions see which, in every layer: [1, 1, context, context]. */
 static bool is_causal_mask(const MtcBlob *blob) {
-    return ends_with(blob->name, ".attn.bias") && blob->rank == 4 && blob->dim[0] == 1 && blob->dim[1] == 1 &&
+    return mtc_ends_with(blob->name, ".attn.bias") && blob->rank == 4 && blob->dim[0] == 1 && blob->dim[1] == 1 &&
            blob->dim[2] == blob->dim[3];
 }
 
@@ -124,6 +67,35 @@ static bool is_wanted(const MtcCheckpoint *checkpoint, const MtcTensor *tensor, 
            (tensor->role == MTC_STATE && (take == MTC_TAKE_ALL || is_optional(checkpoint, tensor, take)));
 }
 
+/* The length of the layer's name that a weight's or buffer's begins with, or of the weight's that a state's does; 0: none. */
+static size_t owner_length(const MtcTensor *tensor) {
+    const char *dot = strrchr(tensor->name, '.');
+    return dot ? (size_t)(dot - tensor->name) : 0;
+}
+
+/* A layer is taken whole: a bias that was learned with another weight says nothing. So what keeps a tensor from being taken is one
+ * of its layer that the file has in another shape; and what keeps a state from it is its weight. NULL: nothing does. */
+static const MtcTensor *held_by(const MtcCheckpoint *checkpoint, const MtcModel *model, const MtcTensor *tensor) {
+    const size_t length = owner_length(tensor);
+    const bool state = tensor->role == MTC_STATE;
+    for (int i = 0; i < model->tensors && length; i++) {
+        const MtcTensor *other = &model->tensor[i];
+        const size_t end = state ? strlen(other->name) : owner_length(other);
+        if (!mtc_is_kept(other) || other == tensor || end != length || strncmp(other->name, tensor->name, length) != 0)
+            continue;
+        const MtcBlob *blob = mtc_archive_find(&checkpoint->archive, other->name);
+        if ((blob && !mtc_blob_fits(other, blob)) || (state && held_by(checkpoint, model, other)))
+            return other;
+    }
+    return NULL;
+}
+
+static bool is_taken(const MtcCheckpoint *checkpoint, const MtcModel *model, const MtcTensor *tensor, MtcTake take) {
+    return is_wanted(checkpoint, tensor, take) &&
+           mtc_blob_fits(tensor, mtc_archive_find(&checkpoint->archive, tensor->name)) &&
+           !held_by(checkpoint, model, tensor);
+}
+
 /* Of the tensors in a file of ours, those behind the weights are states, known to this model or not. */
 static bool is_expected(const MtcCheckpoint *checkpoint, const MtcModel *model, int blob, MtcTake take) {
     const MtcTensor *tensor = mtc_find_tensor(model, checkpoint->archive.blob[blob].name);
@@ -134,16 +106,21 @@ static bool is_expected(const MtcCheckpoint *checkpoint, const MtcModel *model, 
     return tensor && tensor->role != MTC_VALUE && (checkpoint->ours || tensor->role != MTC_STATE);
 }
 
-/* Differences between file and model, by kind: the first of each, one a line, and how many there are. */
+/* Differences between file and model, by kind: the first of each, one a line, and how many there are. HELD: it would fit, but
+ * its layer does not. */
 enum { LISTED_MOST = 5 };
-typedef enum Difference { DIFF_MISSING, DIFF_UNEXPECTED, DIFF_OTHER, DIFF_KINDS } Difference;
+typedef enum Difference { DIFF_MISSING, DIFF_UNEXPECTED, DIFF_OTHER, DIFF_HELD, DIFF_KINDS } Difference;
 typedef struct Differences {
+    bool all; /* each is listed */
     MtcText text[DIFF_KINDS];
     int count[DIFF_KINDS];
 } Differences;
 
 static int count_differences(const Differences *differences) {
-    return differences->count[DIFF_MISSING] + differences->count[DIFF_UNEXPECTED] + differences->count[DIFF_OTHER];
+    int count = 0;
+    for (int kind = 0; kind < DIFF_KINDS; kind++)
+        count += differences->count[kind];
+    return count;
 }
 
 static void free_differences(Differences *differences) {
@@ -152,13 +129,13 @@ static void free_differences(Differences *differences) {
 }
 
 static void add_difference(Differences *differences, Difference kind, const char *name, const char *what) {
-    if (differences->count[kind]++ < LISTED_MOST)
+    if (differences->count[kind]++ < LISTED_MOST || differences->all)
         mtc_text_add(&differences->text[kind], "\n  %.120s: %s", name, what);
 }
 
 /* "2 missing, 1 unexpected", then a line for each of some. */
 static char *differences_text(const Differences *differences) {
-    static const char *const kinds[] = {"missing", "unexpected", "different"};
+    static const char *const kinds[] = {"missing", "unexpected", "different", "of a layer that differs"};
     MtcText text = {NULL, 0, 0};
     for (int kind = 0; kind < DIFF_KINDS; kind++)
         if (differences->count[kind])
@@ -166,7 +143,7 @@ static char *differences_text(const Differences *differences) {
     for (int kind = 0; kind < DIFF_KINDS; kind++) {
         if (differences->count[kind])
             mtc_text_add(&text, "%s", differences->text[kind].at);
-        if (differences->count[kind] > LISTED_MOST)
+        if (differences->count[kind] > LISTED_MOST && !differences->all)
             mtc_text_add(&text, "\n  and %d more that are %s", differences->count[kind] - LISTED_MOST, kinds[kind]);
     }
     return text.at;
@@ -178,9 +155,15 @@ static void compare_tensors(const MtcCheckpoint *checkpoint, const MtcModel *mod
     for (int i = 0; i < model->tensors; i++) {
         const MtcTensor *tensor = &model->tensor[i];
         const MtcBlob *blob = mtc_archive_find(&checkpoint->archive, tensor->name);
-        if (!is_wanted(checkpoint, tensor, take) || mtc_blob_fits(tensor, blob) ||
+        const MtcTensor *holder = differences->all ? held_by(checkpoint, model, tensor) : NULL;
+        if (!is_wanted(checkpoint, tensor, take) || (mtc_blob_fits(tensor, blob) && !holder) ||
             (!blob && is_optional(checkpoint, tensor, take)))
             continue;
+        if (mtc_blob_fits(tensor, blob)) {
+            snprintf(what, sizeof what, "is left out, for '%.120s' does not fit", holder->name);
+            add_difference(differences, DIFF_HELD, tensor->name, what);
+            continue;
+        }
         mtc_misfit_text(tensor, blob, what, sizeof what);
         add_difference(differences, blob ? DIFF_OTHER : DIFF_MISSING, tensor->name, what);
     }
@@ -229,8 +212,7 @@ static void note_prefix(MtcFault *fault, const MtcCheckpoint *checkpoint, const 
 static int count_fitting(const MtcCheckpoint *checkpoint, const MtcModel *model, MtcTake take) {
     int fit = 0;
     for (int i = 0; i < model->tensors; i++)
-        fit += is_wanted(checkpoint, &model->tensor[i], take) &&
-               mtc_blob_fits(&model->tensor[i], mtc_archive_find(&checkpoint->archive, model->tensor[i].name));
+        fit += is_taken(checkpoint, model, &model->tensor[i], take);
     return fit;
 }
 
@@ -259,19 +241,39 @@ static int refuse_tensors(MtcSession *session, const MtcCheckpoint *checkpoint, 
     return fault->code;
 }
 
+/* "  taken: conv1.weight, bn1.weight, ...", in lines of some hundred characters. */
+static void add_taken_names(MtcText *notes, const MtcCheckpoint *checkpoint, const MtcModel *model, MtcTake take) {
+    const size_t width = 100;
+    size_t begin = notes->length;
+    const char *before = "  taken: ";
+    for (int i = 0; i < model->tensors; i++) {
+        if (!is_taken(checkpoint, model, &model->tensor[i], take))
+            continue;
+        const bool full = notes->length - begin + strlen(model->tensor[i].name) > width;
+        mtc_text_add(notes, "%s", before[0] != ',' ? before : full ? ",\n    " : ", ");
+        begin = full && before[0] == ',' ? notes->length : begin;
+        mtc_text_add(notes, "%.120s", model->tensor[i].name);
+        before = ", ";
+    }
+    mtc_text_add(notes, "\n");
+}
+
 static int check_tensors(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take, bool partial,
                          MtcText *notes) {
     const MtcModel *model = session->model;
     Differences differences;
     int code = 0;
     memset(&differences, 0, sizeof differences);
+    differences.all = partial;
     compare_tensors(checkpoint, model, take, &differences);
     if (count_differences(&differences)) {
         char *text = differences_text(&differences);
         if (!partial || count_fitting(checkpoint, model, take) == 0)
             code = refuse_tensors(session, checkpoint, take, partial, text);
-        else
+        else {
             mtc_text_add(notes, "  not taken, or not found: %s\n", text);
+            add_taken_names(notes, checkpoint, model, take);
+        }
         free(text);
     }
     free_differences(&differences);
@@ -308,7 +310,7 @@ static int check_hash(MtcSession *session, const MtcCheckpoint *checkpoint, MtcT
 
 static int check_blob_finite(MtcFault *fault, const char *path, const MtcTensor *tensor, const MtcBlob *blob) {
     const bool as_it_lies = strcmp(mtc_dtype(tensor->type), blob->dtype) == 0;
-    void *converted = as_it_lies ? NULL : values_of(fault, tensor, blob);
+    void *converted = as_it_lies ? NULL : mtc_blob_values(fault, tensor, blob);
     if (!as_it_lies && !converted)
         return fault->code;
     MtcBadNumber bad =
@@ -333,7 +335,7 @@ static int check_blobs_finite(MtcFault *fault, const MtcCheckpoint *checkpoint, 
 /* ---- taking it ---- */
 
 static int take_tensor(MtcSession *session, const MtcTensor *tensor, const MtcBlob *blob) {
-    void *values = values_of(&session->fault, tensor, blob);
+    void *values = mtc_blob_values(&session->fault, tensor, blob);
     int code = values ? mtc_write_file_values(session, tensor, values) : session->fault.code;
     free(values);
     return code;
@@ -347,8 +349,7 @@ static int take_roles(MtcSession *session, const MtcCheckpoint *checkpoint, MtcT
     for (int i = 0; i < model->tensors && !code; i++) {
         const MtcTensor *tensor = &model->tensor[i];
         const MtcBlob *blob = mtc_archive_find(&checkpoint->archive, tensor->name);
-        if (tensor->role < first || tensor->role > last || !is_wanted(checkpoint, tensor, take) ||
-            !mtc_blob_fits(tensor, blob))
+        if (tensor->role < first || tensor->role > last || !is_taken(checkpoint, model, tensor, take))
             continue;
         code = take_tensor(session, tensor, blob);
         taken[tensor->role]++;
@@ -364,9 +365,21 @@ static int take_tensors(MtcSession *session, const MtcCheckpoint *checkpoint, Mt
     return code ? code : take_roles(session, checkpoint, take, MTC_STATE, MTC_STATE, taken);
 }
 
+/* What else a file of ours says, read before anything is taken. */
+typedef struct CheckpointRest {
+    MtcEncoding encoding;
+    MtcPosition at;
+    MtcRecord record;
+    int64_t examples;
+    uint64_t hash;
+} CheckpointRest;
+
+/* All or none. */
 static int take_params(MtcSession *session, const MtcCheckpoint *checkpoint) {
     const MtcModel *model = session->model;
+    double before[MTC_MAX_KNOBS];
     int code = 0;
+    memcpy(before, session->knob, sizeof before);
     for (int i = 0; i < model->knobs && !code; i++) {
         char key[128];
         double value;
@@ -377,23 +390,28 @@ static int take_params(MtcSession *session, const MtcCheckpoint *checkpoint) {
         if (!code)
             code = mtc_set_knob(session, model->knob[i].name, value);
     }
+    if (code)
+        memcpy(session->knob, before, sizeof before);
     return code;
 }
 
-static int take_training(MtcSession *session, const MtcCheckpoint *checkpoint) {
+static int read_checkpoint_training(MtcSession *session, const MtcCheckpoint *checkpoint, CheckpointRest *rest) {
     MtcFault *fault = &session->fault;
-    int code = mtc_checkpoint_position(fault, checkpoint, &session->at);
+    int code = mtc_checkpoint_position(fault, checkpoint, &rest->at);
     if (!code)
-        code = mtc_checkpoint_record(fault, checkpoint, session->model, &session->record);
-    if (!code)
-        code = mtc_checkpoint_data(fault, checkpoint, &session->resumed_examples, &session->resumed_hash);
-    if (!code)
-        code = take_params(session, checkpoint);
+        code = mtc_checkpoint_record(fault, checkpoint, session->model, &rest->record);
+    return code ? code : mtc_checkpoint_data(fault, checkpoint, &rest->examples, &rest->hash);
+}
+
+static void take_training(MtcSession *session, const MtcCheckpoint *checkpoint, const CheckpointRest *rest) {
+    session->at = rest->at;
+    session->record = rest->record;
+    session->resumed_examples = rest->examples;
+    session->resumed_hash = rest->hash;
     session->seed = checkpoint->seed;
-    session->resumed = !code;
+    session->resumed = true;
     session->orders = 0;
     session->last_step = 0;
-    return code;
 }
 
 static bool same_words(const MtcMeaning *a, const MtcMeaning *b) {
@@ -417,17 +435,24 @@ static int check_words(MtcSession *session, const MtcCheckpoint *checkpoint, con
     return 0;
 }
 
+/* Everything but the tensors. Params are set at last: what comes after them cannot be the file's fault. */
+static int read_checkpoint_rest(MtcSession *session, const MtcCheckpoint *checkpoint, bool training,
+                                CheckpointRest *rest) {
+    int code = mtc_checkpoint_encoding(&session->fault, checkpoint, session->model, &rest->encoding);
+    if (!code && rest->encoding.known)
+        code = check_words(session, checkpoint, &rest->encoding);
+    if (!code && training)
+        code = read_checkpoint_training(session, checkpoint, rest);
+    return code || !training ? code : take_params(session, checkpoint);
+}
+
 /* Where the file says nothing, what is known stays. */
-static int take_encoding(MtcSession *session, const MtcCheckpoint *checkpoint) {
-    MtcEncoding encoding;
-    int code = mtc_checkpoint_encoding(&session->fault, checkpoint, session->model, &encoding);
-    if (code || !encoding.known)
-        return code;
-    code = check_words(session, checkpoint, &encoding);
-    mtc_encoding_free(code ? &encoding : &session->encoding);
-    if (!code)
-        session->encoding = encoding;
-    return code;
+static void take_encoding(MtcSession *session, MtcEncoding *encoding) {
+    if (!encoding->known)
+        return;
+    mtc_encoding_free(&session->encoding);
+    session->encoding = *encoding;
+    memset(encoding, 0, sizeof *encoding);
 }
 
 static void add_number_of(MtcText *text, const char *before, int count, const char *what) {
@@ -468,20 +493,26 @@ int mtc_checkpoint_apply(MtcSession *session, const MtcCheckpoint *checkpoint, M
     const MtcModel *model = session->model;
     MtcFault *fault = &session->fault;
     MtcText notes = {NULL, 0, 0};
+    const bool training = checkpoint->ours && take == MTC_TAKE_ALL;
     int taken[MTC_VALUE] = {0};
+    CheckpointRest rest;
+    memset(&rest, 0, sizeof rest);
     int code = check_tensors(session, checkpoint, take, partial, &notes);
     if (!code)
         code = check_hash(session, checkpoint, take, partial, &notes);
     if (!code)
         code = check_blobs_finite(fault, checkpoint, model);
     if (!code)
-        code = take_encoding(session, checkpoint);
+        code = read_checkpoint_rest(session, checkpoint, training, &rest);
     if (!code)
         code = take_tensors(session, checkpoint, take, taken);
+    if (!code)
+        take_encoding(session, &rest.encoding);
+    mtc_encoding_free(&rest.encoding);
     if (!code && checkpoint->ours)
         session->split_seed = checkpoint->split_seed;
-    if (!code && checkpoint->ours && take == MTC_TAKE_ALL)
-        code = take_training(session, checkpoint);
+    if (!code && training)
+        take_training(session, checkpoint, &rest);
     session->measured |= !code && taken[MTC_BUFFER] > 0 && taken[MTC_BUFFER] == mtc_count_tensors(model, MTC_BUFFER);
     add_taken(&notes, session, checkpoint, take, taken);
     if (result)

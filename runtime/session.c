@@ -72,7 +72,9 @@ MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports) 
     int64_t epochs = session->record.epochs ? session->record.epochs : session->model->epochs;
     run.last_step = session->last_step ? session->last_step : epochs * run.steps_per_epoch;
     run.seed = session->seed;
-    memcpy(run.knob, session->knob, sizeof run.knob);
+    for (int i = 0; i < session->model->knobs; i++)
+        run.knob[i] = (float)session->knob[i];
+    run.exact_knob = mtc_computes_in_double(session->model) ? session->knob : NULL;
     return run;
 }
 
@@ -151,7 +153,7 @@ int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, i
     session->device_index = device;
     session->seed = session->split_seed = seed;
     for (int i = 0; i < model->knobs; i++)
-        session->knob[i] = (float)model->knob[i].value;
+        session->knob[i] = mtc_as_computed(model, model->knob[i].value);
     session->failed = open_session(session, device);
     return session->failed;
 }

@@ -4,6 +4,7 @@
 
 #include "dataset.h"
 #include "device.h"
+#include "meter.h"
 
 enum { MTC_TRAIN = 0, MTC_TEST = 1, MTC_VALIDATION = 2, MTC_SPLITS = 3 }; /* `which` of the C ABI */
 
@@ -30,6 +31,10 @@ typedef struct MtcRecord {
     char monitor[64];              /* the report that decides which weights are best; "": none yet */
     double best;                   /* its best value so far */
     int64_t best_step, since_best; /* when that was; evaluations since then */
+    bool losses;                   /* there were steps: */
+    double first_loss, loss;       /* of the first and of the last one */
+    double first_weight;           /* the largest when training that is saved began; 0: unknown */
+    bool summary_due;              /* the evaluation after the last step was ended before its end */
 } MtcRecord;
 
 /* Seconds that the start of a program took: for the device, then for files that were still being read, for copying. */
@@ -45,10 +50,13 @@ struct MtcSession {
     MtcDeviceInfo device;
     int device_index;
     bool open, prepared;
-    bool busy;    /* training calls functions of the caller's */
-    size_t bytes; /* of the device's memory */
+    bool busy;                   /* training calls functions of the caller's */
+    MtcMeter meter;              /* of long work; a library's shows nothing */
+    bool (*stopped)(void *user); /* asked between the parts of long work: enough? NULL: nobody is asked */
+    void *stopped_by;            /* its argument */
+    size_t bytes;                /* of the device's memory */
     uint64_t seed;
-    float knob[MTC_MAX_KNOBS];
+    double knob[MTC_MAX_KNOBS]; /* as the program computes with them: floats, but where mtc_computes_in_double */
 
     char *arena;
     int64_t *clock;
@@ -116,14 +124,22 @@ int mtc_needs_device_data(MtcSession *session);
 int64_t mtc_batches(const MtcSession *session, const MtcData *data);
 int64_t mtc_most_orders(
     int64_t examples); /* epochs whose orders are on the device at a time: some 2^16 numbers, at least one */
-/* Enqueues the evaluation of every example; batch b's reports go to row b of session->evaluation. */
-int mtc_enqueue_evaluation(MtcSession *session, const MtcData *data);
+/* Shows that so many parts of long work are done, and asks whether that is enough. */
+bool mtc_enough(MtcSession *session, const char *what, int64_t done, int64_t all);
+/* Enqueues the evaluation of every example; batch b's reports go to row b of session->evaluation. *whole: it was not ended
+ * before. Little of a long one is in flight at a time. */
+int mtc_enqueue_evaluation(MtcSession *session, const MtcData *data, bool *whole);
+/* mtc_evaluate, which may be ended: the reports are those of all examples where it is `whole`. */
+int mtc_evaluate_whole(MtcSession *session, int which, double *reports, bool *whole);
 /* The mean over every example, from the means over batches. */
 void mtc_mean_reports(const MtcSession *session, const MtcData *data, const double *rows, double *reports);
 /* The predictions for every example of a data set that is on the device. */
 int mtc_predict_data(MtcSession *session, const MtcData *data, float *out);
 int64_t mtc_prediction_elements(const MtcModel *model); /* of one example */
 
+bool mtc_computes_in_double(const MtcModel *model);             /* made by `mtc --real f64` */
+double mtc_as_computed(const MtcModel *model, double value);    /* the number of the program's type that is nearest */
+double mtc_shortest_knob(const MtcSession *session, int index); /* as mtc_shortest, of a param */
 bool mtc_is_kept(const MtcTensor *tensor); /* in checkpoints, as what the model is: a weight or a buffer */
 const MtcTensor *mtc_find_tensor(const MtcModel *model, const char *name); /* NULL: none */
 size_t mtc_tensor_bytes(const MtcTensor *tensor);

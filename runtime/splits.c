@@ -39,7 +39,7 @@ static int read_source(MtcFault *fault, const MtcModel *model, MtcReading *readi
     if (is_images(origin))
         code = mtc_read_images(fault, model, origin, reading, &source->arrays, &source->classes);
     else if (!source->table && !mtc_is_windows(origin))
-        code = mtc_read_arrays(fault, model, origin, reading->folder, &source->arrays);
+        code = mtc_read_arrays(fault, model, origin, reading, &source->arrays);
     else {
         code = mtc_find_data(fault, model->source, reading->folder, origin->path[0], &path);
         if (code)
@@ -301,7 +301,7 @@ int mtc_check_inputs(MtcFault *fault, const MtcModel *model, const char *const *
 /* A file for each field. With fewer files than fields, those that the prediction does not depend on get none, the last
  * ones first. */
 static int read_field_files(MtcFault *fault, const MtcModel *model, const char *const *path, int paths,
-                            MtcExamples *examples) {
+                            MtcReading *reading, MtcExamples *examples) {
     const char *file[MTC_MAX_FIELDS] = {NULL};
     int needed = 0, next = 0;
     for (int i = 0; i < model->fields; i++)
@@ -312,7 +312,7 @@ static int read_field_files(MtcFault *fault, const MtcModel *model, const char *
     for (int i = 0; i < model->fields; i++)
         if (model->field[i].predicts || others-- > 0)
             file[i] = path[next++];
-    return mtc_read_field_files(fault, model, file, examples);
+    return mtc_read_field_files(fault, model, file, reading, examples);
 }
 
 static const MtcOrigin *table_origin(const MtcModel *model) {
@@ -345,6 +345,8 @@ static int read_table_input(MtcFault *fault, const MtcModel *model, const MtcOri
     code = mtc_field_table_encode(fault, &fields, encoding, reading, fields.row, fields.rows, examples);
     if (!code)
         place_examples(&fields, examples);
+    if (!code && reading->source)
+        code = mtc_table_rows(fault, &fields.table, &fields.form, &examples->source);
     mtc_field_table_free(&fields);
     return code;
 }
@@ -448,14 +450,17 @@ int mtc_read_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, 
     bool one = kind == MTC_FILE_ZIP || kind == MTC_FILE_IMAGES || rows || windows || (text && origin);
     if (one && paths > 1)
         return mtc_fail(fault, MTC_USAGE, "%s holds all fields: give --input once", path[0]);
+    if (kind == MTC_FILE_IMAGES && mtc_is_folder(path[0]) && !mtc_predicts_from_image(model))
+        return mtc_fail(fault, MTC_BAD_DATA,
+                        "%s: is a folder: only images come as one, and this model predicts from none", path[0]);
     if (kind == MTC_FILE_IMAGES)
         return mtc_read_image_input(fault, model, path[0], reading->resize || resizes(model), reading, examples);
     if (kind == MTC_FILE_ZIP)
-        return mtc_read_npz(fault, model, path[0], wanted, examples);
+        return mtc_read_npz(fault, model, path[0], wanted, reading, examples);
     if (windows)
         return read_windows_input(fault, model, encoding, path[0], examples);
     if (rows)
         return read_rows_input(fault, model, reading, encoding, path[0], wanted, examples);
     return one ? read_table_input(fault, model, origin, reading, encoding, path[0], wanted, examples)
-               : read_field_files(fault, model, path, paths, examples);
+               : read_field_files(fault, model, path, paths, reading, examples);
 }

@@ -249,6 +249,22 @@ void mtc_table_place(MtcTable *table, const MtcTableForm *form, int64_t row, int
 bool mtc_cache_load(MtcTable *table, const MtcTableForm *form, MtcDigest content, bool skip_bad);
 void mtc_cache_store(const MtcTable *table, const MtcTableForm *form, MtcDigest content);
 
+/* The rows of a table as its text has them, those too that were wrong and left out: for whoever writes them again. */
+typedef struct MtcTableRows {
+    int64_t rows;
+    int columns;
+    char **name; /* of each column: as the header has it, else as the model has */
+    MtcTableForm form;
+    char *text;
+    uint64_t *at; /* where each row begins in it, and the last one ends */
+} MtcTableRows;
+/* Of a table that was read in that form, and whose bad rows, if it has any, are known. Free with mtc_table_rows_free. */
+int mtc_table_rows(MtcFault *fault, MtcTable *table, const MtcTableForm *form, MtcTableRows **rows);
+/* The texts of a row's fields, one for each column; free each. A row that has broken quotes, or more or fewer fields than there are
+ * columns, stands whole in the first. */
+void mtc_table_row_fields(const MtcTableRows *rows, int64_t row, char **field);
+void mtc_table_rows_free(MtcTableRows *rows);
+
 /* Which column of the file each wanted column is, and how many the file has; `begin`: where the rows begin. The first line
  * is known. Free *position. */
 int mtc_table_layout(MtcFault *fault, const MtcTableText *text, const MtcTableForm *form, int **position, int *fields,

@@ -111,9 +111,8 @@ static bool is_of(const CacheHeader *header, size_t size, const MtcTableForm *fo
 static bool read_cache(const char *path, MtcTable *table) {
     struct stat status;
     const char *unused;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file >= 0 && fstat(file, &status) == 0 && S_ISREG(status.st_mode) &&
-        (size_t)status.st_size > sizeof(CacheHeader)) {
+    int file = mtc_open_file(path, &unused);
+    if (file >= 0 && fstat(file, &status) == 0 && (size_t)status.st_size > sizeof(CacheHeader)) {
         table->cache_size = (size_t)status.st_size;
         table->cache = mtc_file_bytes(file, 0, table->cache_size, &unused);
     }

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 void mtc_place_text(const MtcTableText *text, const char *at, char *place, size_t size) {
     int64_t line = 1, character = 1;
@@ -50,16 +51,30 @@ static void row_flaw_text(const MtcFlaw *flaw, char *text, size_t size) {
     }
 }
 
+/* Yes or no, in some words: what two classes are for. */
+static bool is_answer(const char *word) {
+    static const char *const answers[] = {"yes", "no", "y", "n", "true", "false", "t", "f"};
+    for (size_t i = 0; i < sizeof answers / sizeof *answers; i++)
+        if (strcasecmp(word, answers[i]) == 0)
+            return true;
+    return false;
+}
+
 static void cell_flaw_text(const MtcFlaw *flaw, char *text, size_t size) {
     const MtcTableColumn *column = flaw->column;
     char found[48];
     excerpt(flaw->span, found, sizeof found);
     switch (flaw->kind) {
     case MTC_FLAW_EMPTY:
-        snprintf(text, size, "column '%s' is empty; missing = ... in the model says what to do", column->name);
+        if (*found)
+            snprintf(text, size, "column '%s' has '%s', no value; missing = ... in the model says what to do",
+                     column->name, found);
+        else
+            snprintf(text, size, "column '%s' is empty; missing = ... in the model says what to do", column->name);
         break;
     case MTC_FLAW_NUMBER:
-        snprintf(text, size, "expected a number in column '%s', found '%s'", column->name, found);
+        snprintf(text, size, "expected a number in column '%s', found '%s'%s", column->name, found,
+                 is_answer(found) ? "; words like that are of a field class[2]" : "");
         break;
     case MTC_FLAW_LARGE:
         snprintf(text, size, "the number in column '%s' is too large for f32: '%s'", column->name, found);

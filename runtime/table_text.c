@@ -99,11 +99,10 @@ int mtc_text_open(MtcFault *fault, const char *path, MtcTableText *text) {
     struct stat status;
     memset(text, 0, sizeof *text);
     text->path = strdup(path);
-    text->file = open(path, O_RDONLY | O_CLOEXEC);
-    if (text->file < 0)
-        return mtc_fail(fault, MTC_NO_INPUT, "%s: cannot open: %s", path, strerror(errno));
-    if (fstat(text->file, &status) != 0 || !S_ISREG(status.st_mode))
-        return mtc_fail(fault, MTC_NO_INPUT, "%s: is not a file", path);
+    const char *why;
+    text->file = mtc_open_file(path, &why);
+    if (text->file < 0 || fstat(text->file, &status) != 0)
+        return mtc_fail(fault, MTC_NO_INPUT, "%s: cannot open: %s", path, why ? why : strerror(errno));
     text->file_size = (size_t)status.st_size;
     text->changed = status.st_mtim;
     return text->file_size ? 0 : mtc_fail(fault, MTC_BAD_DATA, "%s: is empty", path);

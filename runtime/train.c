@@ -12,7 +12,7 @@
 #include <string.h>
 
 static const double CHUNK_SECONDS = 0.05;
-enum { FIRST_CHUNK = 16 };
+enum { FIRST_CHUNK = 1 }; /* of steps that may take seconds each */
 
 /* ---- the trainer ---- */
 
@@ -236,10 +236,11 @@ static int enqueue_evaluation(MtcSession *session, MtcChunk *chunk) {
     const MtcData *test = &session->data[mtc_watched(session)];
     if (!chunk->summary || test->examples == 0)
         return 0;
-    int code = mtc_enqueue_evaluation(session, test);
+    int code = mtc_enqueue_evaluation(session, test, &chunk->evaluated);
     size_t bytes = (size_t)(mtc_batches(session, test) * session->model->reports) * sizeof *chunk->evaluation;
-    return code ? code
-                : mtc_device_fault(session, mtc_download(chunk->evaluation, session->evaluation, bytes), "evaluation");
+    return code || !chunk->evaluated
+               ? code
+               : mtc_device_fault(session, mtc_download(chunk->evaluation, session->evaluation, bytes), "evaluation");
 }
 
 /* Shall the chunk be looked at before anything else is enqueued? */
@@ -249,16 +250,25 @@ static bool pause_due(const MtcTraining *training, const MtcChunk *chunk) {
             (training->pause && training->pause(training->user)));
 }
 
+/* A training whose last evaluation was ended goes on with that, as if it had not been. */
+static bool owes_summary(const MtcSession *session, const MtcTraining *training) {
+    return session->record.summary_due && training->summary;
+}
+
 static int enqueue_chunk(MtcSession *session, const MtcTraining *training) {
     MtcTrainer *trainer = session->trainer;
     MtcChunk *chunk = &trainer->chunk[trainer->enqueued % MTC_SLOTS];
     chunk->from = session->at;
     chunk->steps = chunk->segments = chunk->orders = 0;
-    chunk->summary = false;
+    chunk->summary = chunk->evaluated = false;
     const char *error = mtc_event_record(chunk->begun);
     error =
         error ? error : mtc_snapshot_save(session, &trainer->snapshot[trainer->enqueued % MTC_SNAPSHOTS], &chunk->from);
-    error = error ? error : enqueue_steps(session, training, chunk);
+    if (owes_summary(session, training))
+        chunk->summary = summary_due(session, training);
+    else
+        error = error ? error : enqueue_steps(session, training, chunk);
+    session->record.summary_due = false;
     size_t bytes = (size_t)(chunk->steps * session->model->reports) * sizeof *chunk->reports;
     error = error ? error : mtc_download(chunk->reports, trainer->reports, bytes);
     error = error ? error : mtc_event_record(chunk->trained);
@@ -278,12 +288,24 @@ static int summarise(MtcSession *session, const MtcTraining *training, const Mtc
     const int which = mtc_watched(session);
     const MtcData *test = &session->data[which];
     double means[MTC_MAX_REPORTS];
-    if (!chunk->summary || !training->summary)
+    session->record.summary_due = chunk->summary && test->examples && !chunk->evaluated;
+    if (!chunk->summary || !training->summary || session->record.summary_due)
         return 0;
     if (test->examples)
         mtc_mean_reports(session, test, chunk->evaluation, means);
     training->summary(training->user, &chunk->to, test->examples ? means : NULL);
     return test->examples ? mtc_check_means(session, which, mtc_split_name(which), chunk->to.step, means) : 0;
+}
+
+/* What tells later whether training diverges, as far as there is a number. */
+static void record_losses(MtcSession *session, const MtcChunk *chunk) {
+    MtcRecord *record = &session->record;
+    if (chunk->steps == 0)
+        return;
+    if (!record->losses)
+        record->first_loss = chunk->reports[0];
+    record->losses = true;
+    record->loss = chunk->reports[(chunk->steps - 1) * session->model->reports];
 }
 
 static int finish_chunk(MtcSession *session, MtcTraining *training) {
@@ -295,11 +317,13 @@ static int finish_chunk(MtcSession *session, MtcTraining *training) {
     double seconds = mtc_event_seconds(chunk->begun, chunk->trained);
     training->train_seconds += seconds;
     training->evaluate_seconds += mtc_event_seconds(chunk->trained, chunk->done);
-    trainer->step_seconds = seconds / (double)chunk->steps;
+    if (chunk->steps)
+        trainer->step_seconds = seconds / (double)chunk->steps;
     for (int64_t i = 0; i < chunk->steps; i++)
         if (!isfinite(chunk->reports[i * session->model->reports]))
             return mtc_diagnose(session, chunk, i);
-    if (training->steps)
+    record_losses(session, chunk);
+    if (training->steps && chunk->steps)
         training->steps(training->user, chunk->from.step, chunk->steps, chunk->reports);
     return summarise(session, training, chunk);
 }
@@ -314,7 +338,7 @@ int mtc_train_run(MtcSession *session, MtcTraining *training) {
     MtcTrainer *trainer = session->trainer;
     while (!code) {
         bool stopped = training->stopped && training->stopped(training->user);
-        bool more = session->at.step < training->until && !stopped;
+        bool more = (session->at.step < training->until || owes_summary(session, training)) && !stopped;
         if (more && !trainer->held && trainer->enqueued - trainer->finished < MTC_SLOTS) {
             mtc_range_begin("enqueue steps");
             code = enqueue_chunk(session, training);
@@ -333,6 +357,7 @@ int mtc_train_run(MtcSession *session, MtcTraining *training) {
         trainer->finished = trainer->enqueued;
         trainer->held = false;
     }
+    training->ended = session->at.step;
     return code;
 }
 

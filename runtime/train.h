@@ -27,6 +27,7 @@ typedef struct MtcTraining {
      * moment. A fault of the session, returned, ends training. */
     int (*paused)(void *user, const MtcPosition *at);
     double train_seconds, evaluate_seconds; /* result: time of the device */
+    int64_t ended;                          /* result: steps that were done in all then */
 } MtcTraining;
 
 int mtc_train_run(MtcSession *session, MtcTraining *training);
@@ -56,7 +57,8 @@ enum { MTC_SLOTS = 2, MTC_SNAPSHOTS = 3, MTC_CHUNK_STEPS = 4096, MTC_SEGMENTS = 
 typedef struct MtcChunk {
     MtcPosition from;
     int64_t steps;
-    bool summary; /* one is due at its end */
+    bool summary;   /* one is due at its end */
+    bool evaluated; /* the data for it were, all of them */
     MtcPosition to;
     int64_t segments, orders; /* calls of `train`; orders in the host buffers */
     int *order;               /* host buffers of orders; none where the device computes them */
@@ -87,6 +89,9 @@ const char *mtc_snapshot_save(const MtcSession *session, MtcSnapshot *snapshot, 
 const char *mtc_snapshot_restore(const MtcSession *session, const MtcSnapshot *snapshot);
 int mtc_snapshots_new(MtcSession *session, MtcTrainer *trainer);
 void mtc_snapshots_free(MtcSession *session, MtcTrainer *trainer);
+
+/* The param that is a learning rate, as its name tells; NULL: none does. */
+const MtcKnob *mtc_find_rate(const MtcModel *model);
 
 /* The order of an epoch's examples: a permutation that seed and epoch decide. */
 void mtc_fill_order(const MtcSession *session, int64_t epoch, int *order);

@@ -57,7 +57,7 @@ const char *mtc_visible(const char *word) {
     static __thread unsigned next;
     static const char plain[] = "nrt", control[] = "\n\r\t";
     if (!is_character(word) || !is_invisible(code_point(word)))
-        return word;
+        return mtc_harmless(word);
     const int character = code_point(word);
     char *shown = text[next++ % 4];
     const char *known = strchr(control, character);

@@ -160,6 +160,22 @@ int mtc_locate(MtcSession *session, const char *name, void **memory) {
     return code;
 }
 
+bool mtc_computes_in_double(const MtcModel *model) {
+    for (int i = 0; i < model->tensors; i++)
+        if (model->tensor[i].type == MTC_F64)
+            return true;
+    return false;
+}
+
+double mtc_as_computed(const MtcModel *model, double value) {
+    return mtc_computes_in_double(model) ? value : (double)(float)value;
+}
+
+double mtc_shortest_knob(const MtcSession *session, int index) {
+    double value = session->knob[index];
+    return mtc_computes_in_double(session->model) ? value : mtc_shortest((float)value);
+}
+
 int mtc_set_knob(MtcSession *session, const char *name, double value) {
     const MtcModel *model = session->model;
     const char *names[MTC_MAX_KNOBS];
@@ -175,9 +191,9 @@ int mtc_set_knob(MtcSession *session, const char *name, double value) {
         if (knob->has_range && !(value >= knob->low && value <= knob->high))
             return mtc_fail(&session->fault, MTC_USAGE, "'%s' is from %g to %g, not %g", name, knob->low, knob->high,
                             value);
-        if (!isfinite((float)value))
+        if (!isfinite(mtc_as_computed(model, value)))
             return mtc_fail(&session->fault, MTC_USAGE, "'%s' is a finite float, not %g", name, value);
-        session->knob[i] = (float)value;
+        session->knob[i] = mtc_as_computed(model, value);
         return 0;
     }
     const char *nearest = mtc_nearest(name, names, model->knobs);

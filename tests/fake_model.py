@@ -120,6 +120,12 @@ def fake_stranger(built):
 
 
 @pytest.fixture(scope="session")
+def fake_slow(built):
+    """An evaluation of the test data takes 14 seconds, 2 for each batch; it says on stderr that it begins one."""
+    return Fake(build_fake(built / "slow", "-DFAKE_MAIN", "-DFAKE_EVAL_SECONDS=2"))
+
+
+@pytest.fixture(scope="session")
 def fake_huge(built):
     return Fake(build_fake(built / "huge", "-DFAKE_MAIN", "-DFAKE_ARENA=((size_t)1<<50)"))
 

@@ -20,7 +20,8 @@ def runtime_library(*flags):
     with open(folder / "lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         subprocess.run(["make", "-s", f"-j{len(os.sched_getaffinity(0))}", f"BUILD={folder}",
-                        f"CFLAGS={' '.join([*FLAGS, *flags])}", folder / "libmtc_runtime.a"], cwd=ROOT, env=environment,
+                        f"CFLAGS={' '.join([*FLAGS, *flags])}", f"PROGRAM_FLAGS={' '.join(['-O1', *flags] if flags else [])}",
+                        folder / "libmtc_runtime.a"], cwd=ROOT, env=environment,
                        check=True, stdout=subprocess.DEVNULL)
     return folder / "libmtc_runtime.a"
 

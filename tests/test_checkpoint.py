@@ -9,6 +9,8 @@ import importlib.util
 import json
 import os
 import random
+import re
+import resource
 import shutil
 import signal
 import struct
@@ -22,6 +24,7 @@ import pytest
 
 from fake_data import examples, idx_bytes, pack, tensors, unpack, weights_alone
 from library import Library
+from runtime_library import build_program
 
 pytest_plugins = ["fake_model"]
 
@@ -157,6 +160,63 @@ def test_partial(fake, folder):
     assert "logits.bias: is missing" in message and "logits.offset: is no weight of this model" in message
     text = fake(folder, "--init-from", "half", "--partial")
     assert "weights from half: 1 weight\n  not taken, or not found: 1 missing, 1 unexpected\n  logits.bias: is missing\n" in text
+
+
+def test_partial_takes_whole_layers(fake, folder):
+    """The bias of another head fits by chance; without its weight it says nothing. What is taken and what is not is told."""
+    fake(folder, "--save", "w", "--quiet")
+    header, data = unpack(read(folder, "w"))
+    header["logits.weight"]["shape"] = header["logits.weight"]["shape"][::-1]
+    (folder / "half").write_bytes(pack(header, data))
+    message = fake(folder, "--init-from", "half", "--partial", code=BAD_DATA)
+    assert "nothing of half fits this model: 1 different, 1 of a layer that differs" in message
+    assert "  logits.weight: expected [3, 16] of type F32, found [16, 3] of type F32\n" in message
+    assert "  logits.bias: is left out, for 'logits.weight' does not fit" in message
+
+
+TWO_LAYERS = """
+data {
+  train = idx("mnist/train-images-idx3-ubyte", "mnist/train-labels-idx1-ubyte")
+  image : u8[28, 28]
+  label : class[10]
+}
+
+model {
+  h      = relu(linear(flatten(image) / 255, 16))
+  logits = linear(h, 10)
+}
+
+train {
+  loss      = cross_entropy(logits, label)
+  optimizer = adam(1e-3)
+  batch     = 32
+  epochs    = 1
+}
+"""
+
+
+def test_partial_of_another_head(compile_model, digits, tmp_path):
+    program = compile_model(TWO_LAYERS)
+    program("--data", digits, "--limit-steps", 5, "--save", tmp_path / "old", "--quiet")
+    header, data = unpack((tmp_path / "old").read_bytes())
+    del header["__metadata__"]
+    header["logits.weight"]["shape"] = [5, 32]
+    (tmp_path / "other").write_bytes(pack(header, data))
+    text = program("--data", digits, "--init-from", tmp_path / "other", "--partial", "--limit-steps", 1).stdout
+    assert "  logits.bias: is left out, for 'logits.weight' does not fit\n" in text and "\n  taken: h.weight, h.bias\n" in text
+
+
+@pytest.mark.parametrize("shape, needless", [([1, 1, 3, 3], True), ([1, 1, 3, 2], False), ([2, 1, 3, 3], False), ([1, 2, 3, 3], False),
+                                             ([3, 3], False), ([1, 1, 1, 3, 3], False)], ids=str)
+def test_only_a_causal_mask_is_left_out(shape, needless, fake, folder):
+    """Published files of GPT-2 have one in each layer, [1, 1, context, context]; a weight of the same name has other shapes."""
+    fake(folder, "--save", "w", "--quiet")
+    header, data = unpack(weights_alone(read(folder, "w")))
+    size = 4 * int(np.prod(shape))
+    header["h.0.attn.bias"] = {"dtype": "F32", "shape": shape, "data_offsets": [len(data), len(data) + size]}
+    (folder / "v").write_bytes(pack(header, data + bytes(size)))
+    text = fake(folder, "--init-from", "v", "--limit-steps", 1, code=0 if needless else BAD_DATA)
+    assert ("causal mask" in text) == needless and ("attn.bias: is no weight of this model" in text) != needless
 
 
 def test_partial_that_takes_nothing(fake, folder):
@@ -307,9 +367,28 @@ def test_divergence_says_what_there_is(fake, folder):
     assert message.rstrip().endswith("w is the checkpoint of step 30") and metadata(folder, "w")["mtc.step"] == "30"
 
 
+def test_intervals(built):
+    program = build_program(built / "interval", [ROOT / "tests/runtime/interval.c", ROOT / "tests/runtime/fake.c",
+                                                 ROOT / "runtime/device_cpu.c"])
+    meant = {"500": "500 0", "1": "1 0", "30s": "0 30", "10m": "0 600", "1h": "0 3600", "0.5h": "0 1800", "1.5m": "0 90",
+             "1e3": "1000 0", "0": "refused", "0s": "refused", "1d": "refused", "h": "refused", "infs": "refused", "1 h": "refused"}
+    lines = subprocess.run([program, *meant], capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+    assert dict(zip(meant, lines)) == meant
+
+
 def test_save_every_so_many_seconds(fake_plain, folder):
-    fake_plain(folder, "--epochs", 20000, "--every", 20000, "--save", "w.safetensors", "--save-every", "0.05s", "--keep", 10000,
-          "--quiet")
+    """A time that passes while a checkpoint is still being written waits for it; where the writer slept on, without end."""
+    command = [fake_plain.program, "--epochs", "1000000", "--every", "1000000", "--save", "w.safetensors", "--save-every", "0.05s",
+               "--keep", "10000", "--quiet"]
+    process = subprocess.Popen(command, cwd=folder.path)
+    until = time.monotonic() + 60
+    while len(numbered(folder)) < 3 and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    try:
+        assert process.wait(timeout=60) == 143
+    finally:
+        process.kill()
     assert len(numbered(folder)) >= 3
 
 
@@ -323,10 +402,47 @@ def test_best_by_a_metric(fake, folder):
     assert expected == pytest.approx(max(values)[0])
 
 
+def test_best_is_of_a_data_set(fake, folder):
+    text = fake(folder, "--epochs", 2, "--save", "w.safetensors")
+    assert "\nbest test loss " in text and "\nweights saved to w.safetensors\n" in text
+
+
+def test_replaced_checkpoint_is_told(fake, folder):
+    assert "is there already" not in fake(folder, "--save", "w", "--limit-steps", 30)
+    assert "w is there already, of step 30: this training replaces it\n" in fake(folder, "--save", "w")
+    for flags in (["--resume", "w"], ["--resume", "w", "--epochs", 4]):
+        assert "is there already" not in fake(folder, *flags, "--save", "w")
+    assert fake(folder, "--save", "w", "--quiet") == ""
+
+
+def test_last_good_state_stays(fake, folder):
+    """Weights that went far are finite, and are saved; what there was before stays to be had."""
+    flags = ["--save", "w.safetensors", "--epochs", 4, "--quiet"]
+
+    def diverge(*more):
+        done = subprocess.run([fake.program, *map(str, [*flags, *more])], cwd=folder.path, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and done.stderr.count("warning") == 1
+        assert "training seems to have diverged: after step " in done.stderr
+        assert metadata(folder, "w.safetensors")["mtc.diverged"] == "1" and read(folder, "w-last-good.safetensors") == good
+        return done.stderr
+
+    fake(folder, *flags, "--limit-steps", 52)
+    good = read(folder, "w.safetensors")
+    message = diverge("--resume", "w.safetensors", "--lr", "1e30")
+    assert "after step 104 the loss is " in message
+    assert "w.safetensors was until now is " in message and "w-last-good.safetensors" in message
+    for again in ["--resume", "w.safetensors", "--epochs", 5], ["--lr", "1e30"]:  # does not take its place, and is told all the same
+        assert "was until now" not in diverge(*again)
+    fake(folder, *flags, "--resume", "w-last-good.safetensors")
+    fake(folder, "--save", "whole.safetensors", "--epochs", 4, "--quiet")
+    assert read(folder, "w.safetensors") == read(folder, "whole.safetensors")
+
+
 def test_patience(fake, folder):
     flags = ["--epochs", 400, "--every", 1, "--lr", 30, "--patience", 3, "--seed", 3]
     text = fake(folder, *flags, "--save", "w.safetensors", "--log", "log")
-    assert "stopped: 3 evaluations without a better loss than" in text
+    assert "stopped: 3 evaluations without a better test loss than" in text and "\nbest weights saved to w.safetensors\n" in text
+    assert read(folder, "w.safetensors") == read(folder, "w-best.safetensors")
     lines = epoch_lines(text)
     log = [json.loads(line) for line in (folder / "log").read_text().splitlines()]
     losses = [line["test_loss"] for line in log if line["event"] == "epoch"]
@@ -334,9 +450,10 @@ def test_patience(fake, folder):
     assert epoch_lines(fake(folder, *flags)) == lines  # whatever is saved meanwhile
     fake(folder, *flags, "--save", "v.safetensors", "--limit-steps", 26 * (len(lines) - 2) + 5, "--quiet")
     rest = fake(folder, "--resume", "v.safetensors", "--save", "v.safetensors", "--patience", 3, "--every", 1)
+    assert "best weights saved" in rest
     assert epoch_lines(rest) == lines[-2:] and read(folder, "v.safetensors") == read(folder, "w.safetensors")
     assert "stopped: 3 evaluations" in fake(folder, "--resume", "v.safetensors", "--patience", 3)
-    assert "stopped: 1 evaluation without a better loss" in fake(folder, *flags, "--patience", 1)
+    assert "stopped: 1 evaluation without a better test loss" in fake(folder, *flags, "--patience", 1)
 
 
 # ---- --overfit-batch, --dry-run ----
@@ -358,10 +475,20 @@ def test_dry_run(fake, folder):
 # ---- signals ----
 
 
-def start(program, folder, *flags):
-    process = subprocess.Popen([program.program, "--epochs", "1000000", *map(str, flags)], cwd=folder.path,
-                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(0.5)
+def wait_until_logged(event, process, folder):
+    """However busy the machine is; a process that ends, or a minute, ends it too."""
+    until = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < until:
+        if (folder / "log").exists() and f'"event":"{event}"' in (folder / "log").read_text():
+            return
+        time.sleep(0.02)
+
+
+def start(program, folder, *flags, **settings):
+    """A training without end, once it runs."""
+    process = subprocess.Popen([program.program, "--epochs", "1000000", "--log", "log", "--log-every", "1000", *map(str, flags)],
+                               cwd=folder.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **settings)
+    wait_until_logged("train", process, folder)
     return process
 
 
@@ -370,7 +497,7 @@ def start(program, folder, *flags):
 def test_signals_save(number, code, word, fake_plain, folder):
     process = start(fake_plain, folder, "--save", "w")
     process.send_signal(number)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=60)
     assert process.returncode == code and f"{word} after " in errors
     step = int(errors.split("after ")[1].split()[0])
     assert metadata(folder, "w")["mtc.step"] == str(step) and step > 0
@@ -379,22 +506,80 @@ def test_signals_save(number, code, word, fake_plain, folder):
     assert tensors(read(folder, "w"))["logits.weight"].tobytes() == tensors(read(folder, "v"))["logits.weight"].tobytes()
 
 
+def test_patience_without_a_file_of_the_best(fake, folder):
+    """Through a pipe there is one checkpoint, of the last weights: that is no failure."""
+    flags = ["--epochs", "400", "--every", "1", "--lr", "30", "--patience", "3", "--seed", "3", "--quiet"]
+    done = subprocess.run([fake.program, *flags, "--save", "/dev/stdout"], cwd=folder.path, capture_output=True, timeout=60)
+    assert done.returncode == 0 and done.stderr == b""
+    fake(folder, *flags, "--save", "w.safetensors")
+    assert int(unpack(done.stdout)[0]["__metadata__"]["mtc.step"]) > int(metadata(folder, "w.safetensors")["mtc.step"])
+
+
+@pytest.mark.parametrize("flags", [["--epochs", 2], ["--epochs", 3, "--every", 2]], ids=str)
+def test_signal_while_data_are_evaluated(flags, fake_slow, fake_plain, folder):
+    """It need not wait for the evaluation; a training that goes on begins with it, and ends with the same bytes."""
+    command = [fake_slow.program, *map(str, flags), "--save", "w.safetensors"]
+    process = subprocess.Popen(command, cwd=folder.path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr.readline() == "a batch is evaluated\n"
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=60)
+    epochs = 2 if "--every" in flags else 1
+    assert errors.count("a batch is evaluated\n") < 6  # that were not
+    assert process.returncode == 130 and f"interrupted after {26 * epochs} steps" in errors
+    assert epoch_lines(out) == [] and metadata(folder, "w.safetensors")["mtc.summary_due"] == "1"
+    whole = epoch_lines(fake_plain(folder, *flags, "--save", "whole.safetensors"))
+    assert epoch_lines(fake_plain(folder, "--resume", "w.safetensors", *flags, "--save", "w.safetensors")) == whole
+    for name in ("{}.safetensors", "{}-best.safetensors"):
+        assert read(folder, name.format("w")) == read(folder, name.format("whole"))
+
+
+def test_reader_that_goes_away(fake_plain, folder):
+    """What was trained is saved all the same."""
+    process = subprocess.Popen([fake_plain.program, "--epochs", "1000000", "--every", "10", "--save", "w"], cwd=folder.path,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout.readline().startswith("epoch")
+    process.stdout.close()
+    errors = process.stderr.read()
+    assert process.wait(timeout=60) == IO
+    step = metadata(folder, "w")["mtc.step"]
+    assert f"error: cannot write the output: Broken pipe\n  training was stopped after {step} steps; they are saved in w\n" in errors
+    process = subprocess.Popen([fake_plain.program, "--epochs", "1000000", "--every", "10"], cwd=folder.path, stdout=open("/dev/full", "w"),
+                               stderr=subprocess.PIPE, text=True)
+    assert "No space left on device\n  training was stopped after" in process.communicate(timeout=60)[1] and process.returncode == IO
+
+
+def test_files_that_may_not_grow(fake_plain, folder):
+    """Under a limit of 2000 bytes (ulimit -f) the lines of epochs end with an error, and so does a checkpoint."""
+
+    def limited(*flags):
+        return subprocess.run([fake_plain.program, *map(str, flags)], cwd=folder.path, stdout=open(folder / "out", "w"),
+                              stderr=subprocess.PIPE, text=True, timeout=60,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)))
+
+    done = limited("--epochs", 1000000, "--every", 100, "--save", "w")
+    assert done.returncode == IO and "cannot write the output: File too large" in done.stderr
+    assert "they are saved in w" in done.stderr and metadata(folder, "w")["mtc.step"] in done.stderr
+    done = limited("--epochs", 2, "--save", "v", "--quiet", "--log", "log", "--log-every", 1)
+    assert done.returncode == IO and "the log is incomplete from here on: log: cannot write: File too large" in done.stderr
+    assert metadata(folder, "v")["mtc.step"] == "52"
+
+
 def test_signal_without_save(fake_plain, folder):
     process = start(fake_plain, folder)
     process.send_signal(signal.SIGTERM)
-    assert "nothing was saved, for there is no --save" in process.communicate(timeout=30)[1] and process.returncode == 143
+    assert "nothing was saved, for there is no --save" in process.communicate(timeout=60)[1] and process.returncode == 143
 
 
 def test_ignored_signals_stay_ignored(fake_plain, folder):
-    process = subprocess.Popen([fake_plain.program, "--epochs", "20000", "--quiet"], cwd=folder.path,
-                               preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-    time.sleep(0.2)
+    process = start(fake_plain, folder, "--quiet", preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
     process.send_signal(signal.SIGHUP)
-    assert process.wait(timeout=60) == 0
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 130
 
 
 def test_second_signal_ends_at_once(fake_plain, folder):
-    """While the last checkpoint cannot be written: it goes to a pipe that nobody reads."""
+    """While the last checkpoint cannot be written: it goes to a pipe that nobody reads. Of a terminal that is closed, shell and
+    kernel both tell: SIGHUP is none."""
     os.mkfifo(folder / "pipe")
     keep_open = os.open(folder / "pipe", os.O_RDWR | os.O_NONBLOCK)
     while True:  # until the pipe is full
@@ -404,10 +589,11 @@ def test_second_signal_ends_at_once(fake_plain, folder):
             break
     process = start(fake_plain, folder, "--save", "pipe")
     process.send_signal(signal.SIGTERM)
-    time.sleep(0.5)
+    wait_until_logged("end", process, folder)
     assert process.poll() is None
+    process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=10) == -signal.SIGTERM
+    assert process.wait(timeout=60) == -signal.SIGTERM
     os.close(keep_open)
 
 
@@ -452,7 +638,7 @@ def test_file_that_another_container_writes(fake_plain, folder):
 
     process = subprocess.Popen([fake_plain.program, "--save", "w", "--quiet"], cwd=folder.path, close_fds=False,
                                preexec_fn=lock_our_name, stderr=subprocess.PIPE, text=True)
-    assert "w: cannot write: File exists" in process.communicate(timeout=30)[1] and process.returncode == CANT_CREATE
+    assert "w: cannot write: File exists" in process.communicate(timeout=60)[1] and process.returncode == CANT_CREATE
     assert (folder / f"w.{process.pid}.tmp").exists()
 
 
@@ -498,8 +684,10 @@ def test_failing_disk(error, on, disk, fake_plain, folder, loader):
     for at in range(1, calls + 1):
         done = disk(at, error, on)
         files = sorted((folder / "ck").iterdir())
+        # A writer that falls behind leaves out a checkpoint, and its calls: the last ones are not made in every run.
+        reached = int((folder / "count").read_text()) >= at
         assert done.returncode in (0, CANT_CREATE, IO), done.stderr
-        assert done.returncode or not on
+        assert done.returncode or not on or not reached
         assert done.returncode == 0 or os.strerror(error) in done.stderr
         assert folder / "ck" / "w.safetensors" in files
         for file in files:
@@ -517,6 +705,60 @@ def test_failed_saves_are_told_once(disk, folder):
         assert calls < 20
     assert done.stderr.count("training goes on") == 1 and done.returncode == IO
     assert "warning: a checkpoint was not written, training goes on: " in done.stderr and "No space left" in done.stderr
+
+
+def preloaded(shim, folder, **flags):
+    """The environment in which fail_io.c counts what is written below ck/."""
+    return {**os.environ, "LD_PRELOAD": str(shim), "FAIL_BELOW": str(folder / "ck"), "OMP_WAIT_POLICY": "passive",
+            "FAIL_TRACE": str(folder / "trace"), **{f"FAIL_{name.upper()}": str(value) for name, value in flags.items()}}
+
+
+def traced(folder):
+    """What was called, with the name of the file: "fsync w.tmp"; the number of the process is left out."""
+    lines = (folder / "trace").read_text().splitlines()
+    (folder / "trace").unlink()
+    return [re.sub(r"\.\d+\.tmp", ".tmp", line.replace(f"{folder / 'ck'}/", "").replace(str(folder / "ck"), "ck")) for line in lines]
+
+
+def test_each_failed_checkpoint_is_told(fake_plain, shim, folder):
+    """Also where the next one is in its place before anybody asks."""
+    (folder / "ck").mkdir()
+    command = [fake_plain.program, "--epochs", "3", "--save-every", "26", "--save", folder / "ck/w", "--quiet"]
+
+    def run(at):
+        return subprocess.run(command, cwd=folder.path, capture_output=True, text=True, timeout=60,
+                              env=preloaded(shim, folder, at=at, errno=errno.ENOSPC))
+
+    assert run(0).stderr == ""
+    calls = len(traced(folder))
+    assert calls > 20
+    for at in range(1, calls + 1):
+        done, made = run(at), traced(folder)
+        if len(made) < at:  # a writer that falls behind leaves out a checkpoint, and its calls
+            assert (done.returncode, done.stderr) == (0, "")
+            continue
+        assert done.returncode in (0, CANT_CREATE, IO), done.stderr
+        told = "a checkpoint was not written, training goes on: " if done.returncode == 0 else "error: "
+        assert told in done.stderr and os.strerror(errno.ENOSPC) in done.stderr, (at, made[at - 1], done.stderr)
+        assert done.stderr.count(os.strerror(errno.ENOSPC)) == 1, done.stderr
+
+
+@pytest.mark.parametrize("keep", [[], ["--keep", 1]], ids=["alone", "numbered"])
+def test_checkpoints_are_durable(keep, fake_plain, shim, folder):
+    """A file is synchronised before it gets its name, and its folder after that: nothing else survives a loss of power."""
+    (folder / "ck").mkdir()
+    fake_plain(folder, "--limit-steps", 30, "--save", folder / "ck/w.safetensors", *keep, "--quiet", env=preloaded(shim, folder))
+    calls = traced(folder)
+    durable = ["rename {}", "open ck", "fsync ck"]
+    names = ["w-30.safetensors" if keep else "w.safetensors", "w-best.safetensors"]
+    for name in names:
+        begin = [*(["write w.safetensors.tmp"] * 4), "fsync w.safetensors.tmp"]
+        at = calls.index(f"rename {name}")
+        assert calls[at - len(begin):at + 3] == [*begin, *(call.format(name) for call in durable)], calls
+    if keep:
+        at = calls.index("link w.safetensors.tmp")
+        assert calls[at + 1:] == [call.format("w.safetensors") for call in durable], calls
+    assert sum(call.startswith("fsync") for call in calls) == 2 * len(names) + bool(keep)
 
 
 def test_folder_that_cannot_be_written(fake, folder):

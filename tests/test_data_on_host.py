@@ -1,11 +1,17 @@
 """Training data that stay in host memory: the same bytes come out, whatever is cut from an epoch at a time."""
 
+import subprocess
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from fake_data import unpack
+from runtime_library import SANITIZERS, build_program
 
 pytest_plugins = ["fake_model"]
+
+ROOT = Path(__file__).resolve().parent.parent
 
 USAGE, BAD_DATA = 64, 65
 EXAMPLE, BATCH = 17, 8
@@ -36,6 +42,16 @@ def test_same_bytes_across_a_resume_in_an_epoch(fake, folder, expected):
         resume = ["--resume", "part"] if limit > 31 else []
         fake(folder, *resume, "--save", "part", "--data-on", "host", "--limit-steps", limit, "--quiet", env=window(steps))
     fake(folder, "--resume", "part", "--save", "host", "--data-on", "device", "--quiet")
+    assert saved(folder, "host") == saved(folder, "device")
+
+
+def test_windows_of_another_seed_are_gathered_anew(built, fake, folder):
+    """What is on the device may be of the same epoch, but in the order of the seed that the session had."""
+    program = build_program(built / "other_seed", [ROOT / f"tests/runtime/{name}.c" for name in ("other_seed", "fake")]
+                            + [ROOT / "runtime/device_cpu.c"], library_flags=SANITIZERS)
+    fake(folder, "--seed", 2, "--save", "ten", "--limit-steps", 10, "--quiet")
+    fake(folder, "--resume", "ten", "--save", "device", "--limit-steps", 15, "--quiet")
+    subprocess.run([program, "ten", "host"], cwd=folder.path, check=True, timeout=60)
     assert saved(folder, "host") == saved(folder, "device")
 
 

@@ -78,7 +78,7 @@ def test_right_gradients_on_data(gradcheck):
 
 
 def test_random_data_and_samples(gradcheck):
-    table, _ = gradcheck(model(), "--set", "hidden=300", "--", "--samples", 5, "--seed", 3, "--drop", 0.5)
+    table, _ = gradcheck(model(), "--set", "hidden=300", "--samples", 5, "--seed=3", "--drop", 0.5)
     assert "random data, seed 3" in table
     assert [checked for checked, _ in rows(table).values()] == [5, 5, 5, 3]
 

@@ -1,6 +1,8 @@
 """Predictions of a program that was trained on a table, or on rows of its model file, and what its checkpoint says of words."""
 
+import json
 import random
+import struct
 
 import numpy as np
 import pytest
@@ -98,7 +100,7 @@ def test_classes_that_a_checkpoint_has_too_many_of(trained, compile_model):
 def test_the_best_weights_are_named(trained):
     program, folder = trained
     lines = program("--data", folder, "--save", "v.safetensors", "--monitor", "accuracy", cwd=folder).stdout.splitlines()
-    assert lines[-2] == "weights saved to v.safetensors" and lines[-1].startswith("best accuracy 0.")
+    assert lines[-2] == "weights saved to v.safetensors" and lines[-1].startswith("best test accuracy 0.")
     assert lines[-1].endswith(": v-best.safetensors") and " after step " in lines[-1]
 
 
@@ -125,3 +127,209 @@ def test_rows_that_the_model_skips_keep_their_place(compile_model, tmp_path):
     whole = program("predict", "--data", tmp_path, "--load", "w", "--split", "train", cwd=tmp_path).stdout.splitlines()
     done = program("predict", "--data", tmp_path, "--load", "w", "--input", "new", cwd=tmp_path).stdout.splitlines()
     assert done == ["nan", whole[0], "nan", whole[1]]
+
+
+# ---- tables of predictions ----
+
+
+@pytest.fixture(scope="module")
+def classifier(compile_model, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("classifier")
+    (folder / "t.tsv").write_text("".join(f"{i}\t{TOWNS[i % 31]}\t{'yes' if i % 3 else 'no'}\n" for i in range(620)))
+    program = compile_model(MODEL.replace("  predict   = PREDICT\n", ""))
+    program("--data", folder, "--save", folder / "w.safetensors", "--quiet", cwd=folder)
+    return program, folder
+
+
+def test_table_of_predictions(classifier):
+    """The columns of the input, as text, then the class and all probabilities; rows that cannot be predicted keep their place."""
+    trained = classifier
+    content = "1.0\ttown 1\r\nabc\ttown 1\n-2\tÖr\n"
+    shown = predict(trained, content, "--bad-rows", "skip").stdout.splitlines()[1:]
+    for name, separator in ("p.csv", ","), ("p.TSV", "\t"):
+        predict(trained, content, "--bad-rows", "skip", "--output", name)
+        header, *rows = [line.split(separator) for line in (trained[1] / name).read_text().splitlines()]
+        assert header == ["x", "town", "class", "p(no)", "p(yes)"]
+        assert [row[:2] for row in rows] == [["1.0", "town 1"], ["abc", "town 1"], ["-2", "Ör"]]
+        assert [row[2] for row in rows] == [line.split("\t")[0] for line in shown] and rows[1][2:] == ["nan"] * 3
+        probabilities = [[float(p) for p in row[3:]] for row in (rows[0], rows[2])]
+        assert np.allclose(np.sum(probabilities, 1), 1, atol=1e-6)
+        assert [f"{max(row):.4g}" for row in probabilities] == [f"{float(shown[i].split(chr(9))[1]):.4g}" for i in (0, 2)]
+
+
+def test_each_probability_has_a_name_of_its_own(compile_model, tmp_path):
+    program = compile_model(MODEL.replace("  predict   = PREDICT\n", "").replace("class[2]", "class[5]").replace("40)], axis = 0), 2", "40)], axis = 0), 5"))
+    (tmp_path / "t.tsv").write_text("".join(f"{i}\ta\t{'yes' if i % 3 else 'no'}\n" for i in range(60)))
+    program("--data", tmp_path, "--save", "w", "--quiet", cwd=tmp_path)
+    program("predict", "--load", "w", "--input", "t.tsv", "--output", "p.csv", cwd=tmp_path)
+    assert (tmp_path / "p.csv").read_text().splitlines()[0] == "x,town,kind,class,p(no),p(yes),p(2),p(3),p(other)"
+
+
+QUOTES = """data {
+  train = csv("t.csv")
+  x : f32[2] = columns("a", "b")
+  y : f32[1] = column("y")
+}
+model { p = linear(x, 1) }
+train {
+  loss      = mse(p, y)
+  optimizer = sgd(0.1)
+  batch     = 2
+  epochs    = 1
+}
+"""
+
+
+def test_table_of_numbers_keeps_quotes(compile_model, tmp_path):
+    import csv
+
+    program = compile_model(QUOTES)
+    (tmp_path / "t.csv").write_text("a,b,y\n1,2,3\n2,3,4\n")
+    program("--data", tmp_path, "--save", "w", "--quiet", cwd=tmp_path)
+    (tmp_path / "n.csv").write_text('\ufeffname,b,a\n"x, ""y""",1,2\n"two\nlines",3,4\n')
+    program("predict", "--load", "w", "--input", "n.csv", "--output", "p.csv", cwd=tmp_path)
+    with open(tmp_path / "p.csv", newline="") as file:
+        rows = list(csv.reader(file))
+    numbers = program("predict", "--load", "w", "--input", "n.csv", cwd=tmp_path).stdout.split()
+    assert rows == [["name", "b", "a", "prediction"], ['x, "y"', "1", "2", numbers[0]], ["two\nlines", "3", "4", numbers[1]]]
+    assert not list(tmp_path.glob(".*cache"))
+
+
+BAD_QUOTES = {
+    "open": ['n,1,2', '"n,5,6', 'n,3,4'],
+    "open at the end": ['n,1,2', 'n,3,4', '"n,5,6'],
+    "goes on": ['n,1,2', '"n"x,5,6', 'n,3,4'],
+    "over lines": ['n,1,2', '"n\n"x,5,6', 'n,3,4'],
+    "odd": ['n,1,2', 'n,"""5",6', 'n,3,4'],
+    "fields": ['n,1,2', 'n,5,6,7', 'n,3,4', 'n'],
+    "empty": ['n,1,2', '', 'n,3,4']}
+
+
+@pytest.mark.parametrize("what", BAD_QUOTES)
+def test_table_of_bad_rows_keeps_their_places(what, compile_model, tmp_path):
+    """A row that is wrong moves no other: what stands beside a prediction is what it is of."""
+    import csv
+
+    program, lines = compile_model(QUOTES), BAD_QUOTES[what]
+    (tmp_path / "t.csv").write_text("a,b,y\n1,2,3\n2,3,4\n")
+    program("--data", tmp_path, "--save", "w", "--quiet", cwd=tmp_path)
+    (tmp_path / "n.csv").write_text("".join(line + "\n" for line in ["name,a,b", *lines]))
+    flags = ["predict", "--load", "w", "--input", "n.csv", "--bad-rows", "skip"]
+    program(*flags, "--output", "p.csv", cwd=tmp_path)
+    with open(tmp_path / "p.csv", newline="") as file:
+        header, *rows = csv.reader(file)
+    numbers = program(*flags, cwd=tmp_path).stdout.split()
+    assert header == ["name", "a", "b", "prediction"] and len(rows) == len(lines) and [len(row) for row in rows] == [4] * len(rows)
+    for line, row, number in zip(lines, rows, numbers, strict=True):
+        good = line in ("n,1,2", "n,3,4")
+        assert row[3] == number and (number == "nan") == (not good)
+        assert row[:3] == (line.split(",") if good else ["n", '"5', "6"] if what == "odd" else [line, "", ""])
+
+
+def test_table_of_examples_without_a_file(compile_model, tmp_path):
+    program = compile_model(ROWS_MODEL)
+    program("--save", tmp_path / "w", "--quiet")
+    np.save(tmp_path / "x.npy", np.ones((2, 2)))
+    program("predict", "--load", tmp_path / "w", "--input", tmp_path / "x.npy", "--output", tmp_path / "p.csv")
+    assert [line.split(",")[0] for line in (tmp_path / "p.csv").read_text().splitlines()] == ["example", "0", "1"]
+    (tmp_path / "x.tsv").write_text("1\t2\n")
+    program("predict", "--load", tmp_path / "w", "--input", tmp_path / "x.tsv", "--output", tmp_path / "p.csv")
+    assert (tmp_path / "p.csv").read_text().startswith("x[0],x[1],prediction\n1,2,")
+
+
+@pytest.mark.parametrize("flags, message", [
+    (["predict", "--output", "p.parquet"], "the name promises Parquet; what can be written is .npy, .csv and .tsv"),
+    (["--save", "x.PT"], "the name promises a pickle of PyTorch; what can be written is .safetensors"),
+    (["--log", "x.csv"], "the name promises CSV; what can be written is .jsonl and .json")], ids=lambda value: value[-1])
+def test_names_that_promise_another_format(flags, message, compile_model, tmp_path):
+    weights = ["--load", "w"] if flags[0] == "predict" else []
+    done = compile_model(ROWS_MODEL)(*flags, *weights, check=False, cwd=tmp_path)
+    assert done.returncode == USAGE and message in done.stderr and not list(tmp_path.iterdir())
+
+
+# ---- arrays of NumPy in the types of fields ----
+
+
+def predicted_from(program, folder, array, check=True):
+    np.save(folder / "x.npy", array)
+    return program("predict", "--load", folder / "w", "--input", folder / "x.npy", check=check)
+
+
+@pytest.fixture(scope="module")
+def numbers(compile_model, tmp_path_factory):
+    folder, program = tmp_path_factory.mktemp("numbers"), compile_model(ROWS_MODEL)
+    program("--save", folder / "w", "--quiet")
+    return program, folder
+
+
+@pytest.mark.parametrize("dtype", ["f8", ">f8", "f4", ">f4", "f2", ">f2", "i8", ">i8", "i4", ">i4", "i2", ">i2", "i1", "u1", "?"])
+def test_numbers_of_any_type(dtype, numbers):
+    values = np.array([[0, 1], [1, 1], [1, 0]]) if dtype == "?" else np.array([[3, -2], [100, 1], [0, 77]]) if dtype != "u1" else \
+        np.array([[3, 2], [200, 1], [0, 77]])
+    expected = predicted_from(*numbers, values.astype("f4"))
+    done = predicted_from(*numbers, values.astype(dtype))
+    assert done.stdout == expected.stdout and not expected.stderr
+    noted = np.dtype(dtype).newbyteorder("=").str[1:] in ("f8", "i8", "i4")
+    assert ("rounded to the f32 of field 'x'" in done.stderr) == noted
+
+
+def test_fractions_of_half_precision(numbers):
+    values = np.array([[0.333251953125, -6e-8], [65504, 1e-5], [np.inf, np.nan]]).astype("f2")
+    assert predicted_from(*numbers, values).stdout == predicted_from(*numbers, values.astype("f4")).stdout
+
+
+def test_numbers_that_do_not_fit(numbers):
+    values = np.ones((3, 2))
+    values[1, 1] = -1e39
+    done = predicted_from(*numbers, values, check=False)
+    assert done.returncode == BAD_DATA
+    assert "example 1, element [1] is -1e+39, which does not fit in f32, the type of field 'x'" in done.stderr
+
+
+ARCHIVE = """data {
+  train = npz("d.npz")
+  n : i32[2]
+  b : u8[1]
+  c : class[3]
+}
+model { logits = linear(concat([n, b], axis = 0) * 1.0, 3) }
+train {
+  loss      = cross_entropy(logits, c)
+  optimizer = sgd(0.01)
+  batch     = 2
+  epochs    = 1
+}
+"""
+
+
+def test_whole_numbers_of_any_type(compile_model, tmp_path):
+    program = compile_model(ARCHIVE)
+    good = {"n": np.array([[1, -2], [3, 4]]), "b": np.array([[255], [0]]), "c": np.array([2, 0])}
+    content = {}
+    for kind, arrays in ("narrow", {"n": good["n"].astype("i4"), "b": good["b"].astype("u1"), "c": good["c"].astype("u1")}), ("wide", good), \
+            ("big", {name: array.astype(">i8") for name, array in good.items()}):
+        np.savez(tmp_path / "d.npz", **arrays)
+        program("--save", tmp_path / kind, "--quiet", cwd=tmp_path)
+        content[kind] = (tmp_path / kind).read_bytes()
+    assert content["wide"] == content["narrow"] == content["big"]
+    for name, bad, message in ("n", [[1, 2], [3, 1 << 31]], "example 1, element [1] is 2.14748e+09, which does not fit in i32"), \
+            ("b", [[1], [256]], "example 1, element [0] is 256, which does not fit in u8"), ("c", [0, -1], "example 1 has the label -1"):
+        np.savez(tmp_path / "d.npz", **{**good, name: np.array(bad)})
+        done = program("--save", tmp_path / "w", check=False, cwd=tmp_path)
+        assert done.returncode == BAD_DATA and message in done.stderr
+
+
+def test_halves_of_arrays_and_checkpoints(compile_model, tmp_path):
+    """Each half is the same number wherever it is read: subnormal, normal, either sign."""
+    program = compile_model(ROWS_MODEL)
+    halves = np.array([2**-24, 1023 * 2**-24, 2**-14, -1, 65504, -0.333, 3, -(2**-20)], np.float16)
+    np.save(tmp_path / "half.npy", halves.reshape(4, 2))
+    np.save(tmp_path / "float.npy", halves.reshape(4, 2).astype(np.float32))
+    for type, numbers in ("F16", halves[4:7]), ("F32", halves[4:7].astype(np.float32)):
+        size, content = numbers.itemsize, numbers.tobytes()
+        header = json.dumps({"p.weight": {"dtype": type, "shape": [1, 2], "data_offsets": [0, 2 * size]},
+                             "p.bias": {"dtype": type, "shape": [1], "data_offsets": [2 * size, 3 * size]}}).encode()
+        (tmp_path / type).write_bytes(struct.pack("<Q", len(header)) + header + content)
+    shown = {program("predict", "--load", tmp_path / weights, "--input", tmp_path / f"{name}.npy").stdout
+             for weights in ("F16", "F32") for name in ("half", "float")}
+    assert len(shown) == 1

@@ -222,7 +222,7 @@ def test_missing_checkpoint(fake, folder):
 
 
 def test_unwritable_is_found_before_training(fake, folder):
-    for path, why in (("no/such/folder", "No such file"), ("fake", "Is a directory")):
+    for path, why in (("no/such/folder", "there is no folder 'no/such'"), ("fake", "Is a directory")):
         message = fake(folder, "--save", path, "--epochs", "1", code=CANT_CREATE)
         assert f"{path}: cannot write: {why}" in message and "epoch" not in message
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest_plugins = ["fake_model"]
 
-USAGE, UNAVAILABLE, IO = 64, 69, 74
+USAGE, NO_INPUT, UNAVAILABLE, CANT_CREATE, IO = 64, 66, 69, 73, 74
 
 WRONG = {
     ("trian",): "unknown command 'trian'; did you mean 'train'?",
@@ -16,8 +16,11 @@ WRONG = {
     ("--epoch", "3"): "unknown flag --epoch; did you mean --epochs?",
     ("--Lr", "3"): "unknown flag --Lr; did you mean --lr?",
     ("--momentum", "1"): "unknown flag --momentum\n",
-    ("--learning-rate", "3"): "the parameters of fake.mt are --lr, --warmup, --poison\n",
-    ("--side", "3"): "'side' was fixed at 4 when this program was compiled: mtc fake.mt --set side=... -o",
+    ("--learning-rate", "3"): "unknown flag --learning-rate; did you mean --lr?",
+    ("--num_epochs", "3"): "did you mean --epochs?",
+    ("--weights", "w"): "train has no flag --load: --init-from FILE begins with its weights",
+    ("--velocity", "3"): "the parameters of fake.mt are --lr, --warmup, --poison\n",
+    ("--side", "3"): "'side' was fixed at 4 when this program was compiled: mtc fake.mt --target cpu --set side=3 -o",
     ("--epochs",): "--epochs needs a value: --epochs N",
     ("--epochs", "0"): "--epochs is from 1 to",
     ("--epochs", "ten"): "--epochs needs an integer, not 'ten'",
@@ -38,6 +41,12 @@ WRONG = {
     ("10",): "unknown command '10'",
     ("train", "10"): "'10' is no flag",
     ("-e", "3"): "'-e' is no flag: flags begin with --",
+    ("-epochs", "3"): "'-epochs' is no flag: flags begin with two dashes, --epochs\n",
+    ("epochs=3",): "'epochs=3' is no flag: flags begin with two dashes, --epochs=3\n",
+    ("w.safetensors",): "'w.safetensors' is no flag; did you mean --resume w.safetensors?",
+    ("eval", "w.safetensors"): "did you mean --load w.safetensors?",
+    ("predict", "--load", "w", "rows.npy"): "'rows.npy' is no flag; did you mean --input rows.npy?",
+    ("--lr", "0,5"): "--lr needs a number, not '0,5': decimals come after a point",
     ("--",): "'--' is no flag",
     ("eval",): "eval needs trained weights: --load FILE",
     ("predict", "--epochs", "3"): "predict has no flag --epochs",
@@ -65,9 +74,32 @@ def test_both_forms_of_a_flag(fake, folder):
 def test_help(fake, folder):
     text = fake(folder, "--help")
     for word in ("train", "eval", "predict", "info", "bench", "--epochs N", "passes over the data; 3", "--lr X",
-                 "after every N-th epoch; 1, or a tenth of more than 50 epochs", "learning rate; 0.5, from 0 to 1e+38", "examples\n", "mtc fake.mt --set side=4"):
+                 "after every N-th epoch; 1, or a tenth of more than 50 epochs", "learning rate; 0.5, from 0 to 1e+38", "examples\n", "mtc fake.mt --target cpu --set side=4"):
         assert word in text
     assert "--input FILE" not in text
+
+
+def test_help_as_a_command(fake, folder):
+    assert fake(folder, "help") == fake(folder, "--help")
+
+
+@pytest.mark.parametrize("flag", ["--save", "--log"])
+def test_output_in_no_folder(flag, fake, folder):
+    message = fake(folder, "--epochs", "1", flag, "none/file", code=CANT_CREATE)
+    assert "none/file: cannot write: there is no folder 'none'" in message
+
+
+def test_data_folder_that_is_none(fake, folder):
+    assert "there is no folder 'none'; --data FOLDER says where" in fake(folder, "--data", "none", code=NO_INPUT)
+    folder.write("file", b"")
+    message = fake(folder, "--data", "fake/file", code=NO_INPUT)
+    assert "'fake/file' is a file; --data FOLDER takes the folder that it lies in" in message
+
+
+def test_data_that_are_there_and_cannot_be_read(fake, folder):
+    folder.file("train-images").unlink()
+    folder.file("train-images").mkdir()
+    assert "/fake/train-images: is a folder\n" in fake(folder, code=NO_INPUT)
 
 
 def test_help_of_a_command(fake, folder):

@@ -121,6 +121,22 @@ def test_places(place, fake, folder):
     assert losses(fake(folder, *flags, env=environment)) == expected
 
 
+def test_places_in_their_order(fake, folder):
+    """Where several have the data, the first of: beside the model, $MTC_DATA_DIR, $XDG_CACHE_HOME."""
+    expected = losses(fake(folder))
+    for place in "else", "cache/mtc":
+        (folder / place / "fake").mkdir(parents=True)
+        for path in folder.file("").iterdir():
+            (folder / place / "fake" / path.name).write_bytes(path.read_bytes() if place == "else" else b"damaged")
+    environment = {"MTC_DATA_DIR": str(folder / "else"), "XDG_CACHE_HOME": str(folder / "cache")}
+    folder.file("").rename(folder / "away")
+    assert losses(fake(folder, env=environment)) == expected
+    for path in (folder / "else" / "fake").iterdir():
+        path.write_bytes(b"damaged")
+    (folder / "away").rename(folder.file(""))
+    assert losses(fake(folder, env=environment)) == expected
+
+
 def test_data_flag_is_the_only_place(fake, folder):
     message = fake(folder, "--data", "elsewhere", code=NO_INPUT)
     assert f"{folder.path}/elsewhere/fake/train-images" in message and f"\n    {folder.path}/fake/" not in message

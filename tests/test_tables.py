@@ -41,7 +41,7 @@ class Table:
 
     def __init__(self, program, folder):
         self.program, self.file = program, folder / "t.tsv"
-        self.environment = {"HOME": str(folder / "home"), "PATH": os.environ["PATH"]}
+        self.environment = {"HOME": str(folder / "home"), "PATH": os.environ["PATH"], "MTC_TABLE_KEPT_FROM": "0"}
 
     def run(self, content, *args, separator="\t", quote="", names="a,b", chunk=None, threads=2):
         if content is not None:
@@ -225,6 +225,11 @@ def test_gzip(table):
     assert table.cells(gzip.compress(b"1\tx\n2\ty\n" * 50000), "n:a", "w:b", chunk=1000)[-1] == ["0x1p+1", "1=y"]
 
 
+def test_longest_word(table):
+    word = "x" * 4096
+    assert table.cells(f"{word}\ty\n", "w:a") == [[f"0={word}"]]
+
+
 # ---- bad rows ----
 
 LONG = "7" * 10_000_000
@@ -233,6 +238,8 @@ BAD = {
     "too many columns": ("1\tx\n1\t2\t3\n", ["n:a"], "t.tsv:2:1: the row has 3 columns, expected 2"),
     "blank line": ("1\tx\n\n2\ty\n", ["n:a"], "t.tsv:2:1: the row has 1 column, expected 2"),
     "no number": ("é\t1\né\tabc\n", ["n:b"], "t.tsv:2:3: expected a number in column 'b', found 'abc'"),
+    "yes": ("1\tx\nYes\tx\n", ["n:a"],
+            "t.tsv:2:1: expected a number in column 'a', found 'Yes'; words like that are of a field class[2]"),
     "hexadecimal": ("0x10\tx\n", ["n:a"], "t.tsv:1:1: expected a number in column 'a', found '0x10'"),
     "infinite": ("inf\tx\n", ["n:a"], "t.tsv:1:1: expected a number in column 'a', found 'inf'"),
     "power without digits": ("1e\tx\n", ["n:a"], "t.tsv:1:1: expected a number in column 'a', found '1e'"),
@@ -244,6 +251,8 @@ BAD = {
     "out of range": ("256\tx\n", ["i:a"], "t.tsv:1:1: expected 0 to 255 in column 'a', found '256'"),
     "empty number": ("1\tx\n\tx\n", ["n:a"],
                      "t.tsv:2:1: column 'a' is empty; missing = ... in the model says what to do"),
+    "a word for no value": ("1\tx\nNaN\tx\n", ["n:a"],
+                            "t.tsv:2:1: column 'a' has 'NaN', no value; missing = ... in the model says what to do"),
     "empty word": ("x\ty\nx\t\n", ["w:b"], "t.tsv:2:3: column 'b' is empty; missing = ... in the model says what to do"),
     "no date": ("2020-1\tx\n", ["d:a"], "t.tsv:1:1: expected a date as %Y-%m-%d in column 'a', found '2020-1'"),
     "date and more": ("2020-01-01x\tx\n", ["d:a"],
@@ -263,6 +272,8 @@ BAD = {
     "long line of digits": (f"{LONG}\tx\n", ["n:a"],
                             f"t.tsv:1:1: the number in column 'a' is too large for f32: '{LONG[:44]}...'"),
     "long line of letters": ("é" * 5_000_000 + "\n", ["n:a"], "t.tsv:1:1: the row has 1 column, expected 2"),
+    "a byte too long": ("x" * 4097 + "\ty\n", ["w:a"],
+                        f"t.tsv:1:1: the word in column 'a' is longer than 4096 bytes: '{'x' * 44}...'"),
     "long word": ("x" * 5000 + "\ty\n", ["w:a"],
                   f"t.tsv:1:1: the word in column 'a' is longer than 4096 bytes: '{'x' * 44}...'"),
     "long line of separators": ("\t" * 2_000_000 + "\n", ["n:a"], "t.tsv:1:1: the row has 2000001 columns, expected 2"),
@@ -336,6 +347,13 @@ def test_another_separator(table):
     assert not any("separated" in line for line in advice(table, "a;b\tc\n", "n:a", "n:b"))
 
 
+def test_the_longest_word(table):
+    """4,096 bytes, also with a quote in them that is written twice."""
+    word = "x" * 4095 + "y"
+    assert table.cells(f"{word}\tq\nb\tq\n", "w:a") == [["1=" + word], ["0=b"]]
+    assert table.error(f"{word}z\tq\nb\tq\n", "w:a").startswith("t.tsv:1:1: the word in column 'a' is longer than 4096 bytes")
+
+
 def test_bad_rows_are_left_out_and_counted(table):
     content = b"1\tx\nbad\tx\n2\tx\n3\n4\t\xff\n5\ty\n"
     for chunk in (1, 7, None):
@@ -378,6 +396,14 @@ def test_a_kept_table_is_the_same(table):
     before = kept(table).read_bytes()
     assert table.cells(CONTENT, *WANTED, "--cache") == expected
     assert kept(table).read_bytes() == before
+
+
+def test_small_tables_are_not_kept(table):
+    del table.environment["MTC_TABLE_KEPT_FROM"]
+    table.cells("1\tx\n" * 5, *WANTED, "--cache")
+    assert [path.name for path in table.file.parent.iterdir() if path.is_file()] == ["t.tsv"]
+    table.cells("1\tx\n" * (1 << 18), *WANTED, "--cache")
+    assert kept(table).exists()
 
 
 def test_a_kept_table_is_used(table):

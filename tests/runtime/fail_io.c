@@ -6,6 +6,7 @@
  *     FAIL_ON      1: and every one after it
  *     FAIL_LINKS   1: every link, as on a file system that has none
  *     FAIL_COUNT   a file that is told how many such calls there were
+ *     FAIL_TRACE   a file that gets a line for each, before it is made: "fsync /folder/file"
  *
  * Calls are open (for writing, or of a folder), write, fsync, rename and link. A write that fails for want of
  * space has written half of its bytes before. */
@@ -21,7 +22,7 @@
 #include <unistd.h>
 
 enum { DESCRIPTORS = 1024 };
-static char watched[DESCRIPTORS];
+static char *watched[DESCRIPTORS]; /* the path of each that is; NULL: not watched */
 static int calls;
 
 static long number(const char *name) {
@@ -34,9 +35,19 @@ static int is_below(const char *path) {
     return folder && strncmp(path, folder, strlen(folder)) == 0;
 }
 
-static int fails(void) {
+static void trace(const char *call, const char *path) {
+    const char *name = getenv("FAIL_TRACE");
+    FILE *file = name ? fopen(name, "a") : NULL; /* not by the open below */
+    if (file) {
+        fprintf(file, "%s %s\n", call, path);
+        fclose(file);
+    }
+}
+
+static int fails(const char *call, const char *path) {
     long at = number("FAIL_AT");
     calls++;
+    trace(call, path);
     if (at == 0 || (number("FAIL_ON") ? calls < at : calls != at))
         return 0;
     errno = (int)number("FAIL_ERRNO");
@@ -52,8 +63,8 @@ __attribute__((destructor)) static void tell(void) {
     }
 }
 
-static int is_watched(int file) {
-    return file >= 0 && file < DESCRIPTORS && watched[file];
+static const char *path_of(int file) {
+    return file >= 0 && file < DESCRIPTORS ? watched[file] : NULL;
 }
 
 int open(const char *path, int flags, ...) {
@@ -65,11 +76,11 @@ int open(const char *path, int flags, ...) {
     if (!real)
         real = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
     int watch = is_below(path) && flags & (O_WRONLY | O_RDWR | O_DIRECTORY);
-    if (watch && fails())
+    if (watch && fails("open", path))
         return -1;
     int file = real(path, flags, mode);
     if (file >= 0 && file < DESCRIPTORS)
-        watched[file] = (char)(watch != 0);
+        watched[file] = watch ? strdup(path) : NULL;
     return file;
 }
 
@@ -77,7 +88,7 @@ ssize_t write(int file, const void *bytes, size_t size) {
     static ssize_t (*real)(int, const void *, size_t);
     if (!real)
         real = (ssize_t(*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
-    if (is_watched(file) && fails()) {
+    if (path_of(file) && fails("write", path_of(file))) {
         int error = errno;
         ssize_t written = error == ENOSPC ? real(file, bytes, size / 2) : 0;
         errno = error;
@@ -90,14 +101,14 @@ int fsync(int file) {
     static int (*real)(int);
     if (!real)
         real = (int (*)(int))dlsym(RTLD_NEXT, "fsync");
-    return is_watched(file) && fails() ? -1 : real(file);
+    return path_of(file) && fails("fsync", path_of(file)) ? -1 : real(file);
 }
 
 int rename(const char *from, const char *to) {
     static int (*real)(const char *, const char *);
     if (!real)
         real = (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename");
-    return is_below(to) && fails() ? -1 : real(from, to);
+    return is_below(to) && fails("rename", to) ? -1 : real(from, to);
 }
 
 int link(const char *from, const char *to) {
@@ -108,5 +119,5 @@ int link(const char *from, const char *to) {
         errno = EPERM;
         return -1;
     }
-    return is_below(to) && fails() ? -1 : real(from, to);
+    return is_below(to) && fails("link", to) ? -1 : real(from, to);
 }

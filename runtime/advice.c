@@ -1,0 +1,134 @@
+#include "advice.h"
+
+#include "finite.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void begin_warning(const MtcAdvice *advice) {
+    mtc_meter_clear(&advice->session->meter);
+    fprintf(stderr, "%s: warning: ", advice->options->program);
+}
+
+void mtc_advice_open(MtcAdvice *advice, MtcSession *session, const MtcOptions *options) {
+    const int64_t examples = session->data[MTC_TRAIN].examples, batch = session->model->batch;
+    memset(advice, 0, sizeof *advice);
+    advice->options = options;
+    advice->session = session;
+    advice->course = mtc_course(session);
+    advice->watched = session->at.step == 0 && !options->init_from;
+    advice->before = NAN;
+    if (batch <= examples || options->overfit_batch)
+        return;
+    begin_warning(advice);
+    fprintf(
+        stderr,
+        "a batch has %lld examples and the training data only %lld: an epoch is a single step; mtc --batch N makes a "
+        "program of smaller ones\n",
+        (long long)batch, (long long)examples);
+}
+
+/* ---- inputs that are far from 0 ---- */
+
+/* The loss of weights that know nothing is some units; much more comes of numbers that are not what weights begin for. */
+static const double CLASSES_LOSS = 100, OTHER_LOSS = 1000, FAR_INPUT = 100;
+enum { LOOKED_AT = 64 };
+
+/* The largest number of some examples, without its sign. */
+static int largest_input(MtcSession *session, int index, double *largest) {
+    const MtcField *field = &session->model->field[index];
+    const MtcData *data = &session->data[MTC_TRAIN];
+    float *values = (float *)malloc(mtc_example_bytes(field));
+    int code = values ? 0 : mtc_no_memory(&session->fault, mtc_example_bytes(field), field->name);
+    for (int64_t i = 0; i < data->examples && i < LOOKED_AT && !code; i++) {
+        code = mtc_read_back(session, data, index, i, values);
+        for (int64_t e = 0; e < field->elements && !code; e++)
+            *largest = fmax(*largest, fabs((double)values[e]));
+    }
+    free(values);
+    return code;
+}
+
+/* Of a field that the model takes as it is. */
+static bool may_be_far(const MtcModel *model, const MtcField *field) {
+    char name[256];
+    snprintf(name, sizeof name, "%s.mean", field->name);
+    return field->predicts && field->type == MTC_F32 && !field->classes && !mtc_find_tensor(model, name);
+}
+
+static int look_at_inputs(const MtcAdvice *advice) {
+    MtcSession *session = advice->session;
+    const MtcModel *model = session->model;
+    int code = 0;
+    for (int i = 0; i < model->fields && !code; i++) {
+        double largest = 0;
+        if (!may_be_far(model, &model->field[i]))
+            continue;
+        code = largest_input(session, i, &largest);
+        if (code || largest <= FAR_INPUT)
+            continue;
+        begin_warning(advice);
+        fprintf(stderr,
+                "the first loss is %s: field '%s' has numbers up to %s, and networks learn from numbers near 0; in the "
+                "model, normalize(%s) brings them there\n",
+                mtc_number(advice->first), model->field[i].name, mtc_number(largest), model->field[i].name);
+        return 0;
+    }
+    return code;
+}
+
+/* ---- a loss that does not move ---- */
+
+/* Two epochs see the same examples: their means differ by what was learned, not by chance. After an epoch of so few steps as
+ * FEWEST that may be little in any training; and a loss that is less than NOT_BETTER of the first has learned before. Where
+ * data say little it is not, and stands still in the end: a training that goes nowhere does so in its first epochs. */
+static const double STILL = 1e-3, NOT_BETTER = 0.9;
+enum { FEWEST = 20, FIRST_EPOCHS = 3 };
+
+static void warn_still(const MtcAdvice *advice, double mean) {
+    const MtcSession *session = advice->session;
+    const MtcKnob *rate = mtc_find_rate(session->model);
+    begin_warning(advice);
+    fprintf(
+        stderr,
+        "the loss has not moved in an epoch: %s, and %s in the one before; unless the data say no more, the learning "
+        "rate is too small, or so large that units died in the first steps",
+        mtc_number(mean), mtc_number(advice->before));
+    if (rate)
+        fprintf(stderr, " (--%s is %g)", rate->name, mtc_shortest(session->knob[rate - session->model->knob]));
+    fprintf(stderr, ", or no weight reaches the loss; --overfit-batch tries what the model can learn\n");
+}
+
+static void end_epoch(MtcAdvice *advice) {
+    const double mean = advice->sum / advice->examples;
+    const bool still = fabs(mean - advice->before) <= STILL * fabs(mean);
+    if (still && advice->course.steps_per_epoch >= FEWEST &&
+        (advice->first <= 0 || mean >= NOT_BETTER * advice->first)) {
+        warn_still(advice, mean);
+        advice->watched = false;
+    }
+    advice->watched &= ++advice->epochs < FIRST_EPOCHS;
+    advice->before = mean;
+    advice->sum = advice->examples = 0;
+}
+
+int mtc_advice_steps(MtcAdvice *advice, int64_t first, int64_t count, const double *reports) {
+    const MtcModel *model = advice->session->model;
+    int code = 0;
+    for (int64_t i = 0; i < count && advice->watched && !code; i++) {
+        const double loss = reports[i * model->reports];
+        const int64_t step = mtc_place_of_step(&advice->course, first + i).epoch_step;
+        const double rows = (double)mtc_rows_of_step(&advice->course, step);
+        if (first + i == 0) {
+            advice->first = loss;
+            code = loss > (model->prediction_is_classes ? CLASSES_LOSS : OTHER_LOSS) ? look_at_inputs(advice) : 0;
+        }
+        advice->sum += loss * rows;
+        advice->examples += rows;
+        if (step + 1 == advice->course.steps_per_epoch)
+            end_epoch(advice);
+    }
+    return code;
+}

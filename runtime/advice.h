@@ -1,0 +1,26 @@
+/* What is not wrong, but goes nowhere: a warning of a training, each once, that names the cure. */
+#ifndef MTC_ADVICE_H
+#define MTC_ADVICE_H
+
+#include "cli.h"
+#include "sums.h"
+#include "train.h"
+
+typedef struct MtcAdvice {
+    const MtcOptions *options;
+    MtcSession *session;
+    MtcCourse course;
+    bool watched;         /* its first epochs, from initial weights, without a warning of a loss that stands still */
+    int64_t epochs;       /* that have been */
+    double first;         /* its first loss */
+    double before;        /* the mean over the epoch before; NaN: there is none */
+    double sum, examples; /* of the running epoch */
+} MtcAdvice;
+
+/* Before the first step. Warns of a batch that is larger than the data. */
+void mtc_advice_open(MtcAdvice *advice, MtcSession *session, const MtcOptions *options);
+/* Steps [first, first + count) are done; their reports, one row per step. Warns of a first loss that numbers far from 0 make,
+ * and of one that does not move from epoch to epoch. A fault of the session: the data cannot be read. */
+int mtc_advice_steps(MtcAdvice *advice, int64_t first, int64_t count, const double *reports);
+
+#endif

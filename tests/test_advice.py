@@ -1,0 +1,82 @@
+"""Trainings that are not wrong but go nowhere: a warning, once, that names the cure."""
+
+import subprocess
+
+import numpy as np
+import pytest
+
+from fake_data import examples, idx_bytes
+
+pytest_plugins = ["fake_model"]
+
+
+def warnings(program, folder, *flags):
+    done = subprocess.run([program, *map(str, flags)], cwd=folder, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return [line.partition(": warning: ")[2] for line in done.stderr.splitlines() if ": warning: " in line]
+
+
+def test_batch_larger_than_the_data(fake, folder):
+    assert warnings(fake.program, folder.path) == []
+    for count, expected in ((8, 0), (7, 1)):
+        image, label = examples(count)
+        folder.write("train-images", idx_bytes(image))
+        folder.write("train-labels", idx_bytes(label))
+        found = warnings(fake.program, folder.path)
+        assert len(found) == expected
+    assert found[0].startswith("a batch has 8 examples and the training data only 7: an epoch is a single step; mtc --batch N ")
+    assert warnings(fake.program, folder.path, "--overfit-batch") == []
+
+
+@pytest.mark.parametrize("flags, still", [(["--lr", 0], True), (["--lr", 1e-8], True), ([], False), (["--lr", 0.01], False)], ids=str)
+def test_loss_that_stands_still(flags, still, fake, folder):
+    found = warnings(fake.program, folder.path, *flags, "--save", "w")
+    assert not still or "in the one before" in found[0]
+    assert len(found) == still
+    if still:
+        assert found[0].startswith("the loss has not moved in an epoch: ") and f"--lr is {flags[1]:g}" in found[0]
+    assert warnings(fake.program, folder.path, *flags, "--resume", "w", "--epochs", 4) == []
+
+
+MODEL = """
+data {
+  train = npy("x.npy", "y.npy")
+  x : f32[3]
+  y : f32[1]
+}
+
+model {
+  guess = linear(tanh(linear(%s, 8)) + linear(x, 8), 1)
+}
+
+train {
+  loss      = mse(guess, y)
+  optimizer = adam(1e-3)
+  batch     = 32
+  epochs    = 2
+}
+"""
+
+
+def test_inputs_far_from_zero(compile_model, tmp_path):
+    chance = np.random.default_rng(1)
+    x = chance.normal(5e4, 1e3, (320, 3)).astype("f4")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", chance.normal(0, 1, (320, 1)).astype("f4"))
+    found = warnings(compile_model(MODEL % "x").path, tmp_path, "--data", tmp_path)
+    assert len(found) == 1 and found[0].startswith("the first loss is ")
+    assert ": field 'x' has numbers up to 5" in found[0] and found[0].endswith("in the model, normalize(x) brings them there")
+    np.save(tmp_path / "x.npy", x / 5e4)
+    assert warnings(compile_model(MODEL % "x").path, tmp_path, "--data", tmp_path) == []
+    np.save(tmp_path / "x.npy", x)
+    normalized = compile_model(MODEL.replace("linear(x, 8)", "linear(normalize(x), 8)") % "normalize(x)").path
+    assert warnings(normalized, tmp_path, "--data", tmp_path) == []
+
+
+def test_what_has_converged_is_no_standstill(compile_model, tmp_path):
+    """Data that say little: the loss falls by a few hundredths of itself in some epochs, then stays at their noise."""
+    chance = np.random.default_rng(1)
+    x = chance.normal(0, 0.1, (3200, 3)).astype("f4")
+    np.save(tmp_path / "x.npy", x)
+    np.save(tmp_path / "y.npy", (2 * x[:, :1] + chance.normal(0, 1, (3200, 1))).astype("f4"))
+    assert warnings(compile_model(MODEL % "x").path, tmp_path, "--data", tmp_path, "--epochs", 40) == []
