@@ -123,7 +123,7 @@ def test_unknown_arguments(name, hint, model):
     assert str(caught.value) == f"generate() got an unexpected keyword argument '{name}'{hint}"
 
 
-def test_ctrl_c_ends_it(model):
+def test_ctrl_c_ends_it(model, hears_ctrl_c):
     """After the token that is drawn; the model stays usable."""
     began = time.monotonic()
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()

@@ -178,6 +178,11 @@ def test_early_stopping_restores_the_best(model):
     assert same(weights_of(model), seen[best]) and model.evaluate(*test)["loss"] == min(history["val_loss"])
 
 
+def test_an_epoch_that_is_equal_is_no_better(model, data):
+    history = model.set(lr=0).fit(*data, validation_data=data, epochs=50, early_stopping=2, verbose=0)
+    assert history.epochs == [1, 2, 3] and history.best_epoch == 1 and len(set(history["val_loss"])) == 1
+
+
 def test_early_stopping_monitors_what_is_asked_for(model, data):
     stop = mtc.EarlyStopping("accuracy", patience=2, restore_best=False, min_delta=1)
     history = model.fit(*data, epochs=50, early_stopping=stop, verbose=0)
@@ -685,6 +690,18 @@ def test_recompute():
     x = np.random.default_rng(0).normal(size=(20, 16, 32)).astype(np.float32)
     losses = [model.fit(x, -x, epochs=3, verbose=0)["loss"] for model in (plain, again)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+
+
+def test_batch():
+    """Of compile, as the model's text may say it; and what users of other packages call it."""
+    with mtc.compile(LINE, target="cpu", batch=4) as model:
+        assert model.batch == 4
+        with pytest.raises(TypeError, match=r"a batch has 4 examples; mtc\.compile\(\.\.\., batch=\.\.\.\)"):
+            model.fit(np.zeros((4, 2)), np.zeros(4), batch_size=8)
+    with pytest.raises(mtc.UsageError, match="batch is a whole number from 1 on, not 0"):
+        mtc.compile(LINE, target="cpu", batch=0)
+    with pytest.raises(mtc.UsageError, match="'batch_size'; did you mean 'batch'"):
+        mtc.compile(LINE, target="cpu", batch_size=4)
 
 
 @pytest.mark.parametrize("asked, flags", [(None, []), (True, ["--recompute"]), (False, ["--no-recompute"])])

@@ -11,7 +11,7 @@ _MESSAGE = re.compile(r"^(?:mtc|.+:\d+:\d+): (?:error|warning|note): .*$", re.MU
 _OF_MTC: Words = (
     (r"--set (\w+)", r"\1"),
     (r"--(target|arch|precision|schedule) (cpu|cuda|native|sm_\w+|fp32|tf32|bf16|graph|persistent)\b", r"\1='\2'"),
-    (r"--(target|arch|precision|schedule|recompute|x)\b", r"\1"),
+    (r"--(target|arch|batch|precision|schedule|recompute|x)\b", r"\1"),
 )
 _OF_SUMMARY: Words = (
     (r", fixed when compiling \(mtc --set (\w+)=\.\.\.\)$", r", fixed when compiling: mtc.compile(..., \1=...)"),

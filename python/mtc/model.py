@@ -34,13 +34,14 @@ _CHUNK = 1 << 26  # bytes of predictions that are held at a time where only thei
 
 
 def compile(model: PathLike, *, target: Optional[str] = None, arch: Optional[str] = None,
-            precision: Optional[str] = None, schedule: Optional[str] = None, recompute: Optional[bool] = None,
-            device: int = 0, seed: Optional[int] = None, **params: float) -> Model:
+            batch: Optional[int] = None, precision: Optional[str] = None, schedule: Optional[str] = None,
+            recompute: Optional[bool] = None, device: int = 0, seed: Optional[int] = None, **params: float) -> Model:
     """Compiles a model file, or the text of one, for a device, which is opened by what first needs it.
 
     model      the path of a model file (ends in .mt), or its text (has several lines)
     target     "cuda" or "cpu"; None: CUDA where a GPU and nvcc are, else the CPU
     arch       GPUs to compile for, "native" or "sm_80,sm_90"; None: the one that is present
+    batch      examples of a step; None: as the model says
     precision  "fp32", "tf32" or "bf16": what products are computed in; None: as the model says
     schedule   "graph" or "persistent": how a step is launched on a GPU; None: the faster estimate
     recompute  less memory for more time: the backward pass computes values again rather than keep them; None: as the
@@ -54,7 +55,7 @@ def compile(model: PathLike, *, target: Optional[str] = None, arch: Optional[str
     model (summary, source, generated, fields, ...) needs no device; where there is no such device, or too little
     memory, the first use that needs it raises DeviceError.
     """
-    made = Model(model, target=target, arch=arch, precision=precision, schedule=schedule, recompute=recompute,
+    made = Model(model, target=target, arch=arch, batch=batch, precision=precision, schedule=schedule, recompute=recompute,
                  device=device, seed=seed, params=params)
     made.library  # what is wrong with the model is told here
     return made
@@ -80,15 +81,15 @@ class Model:
     """
 
     def __init__(self, model: Optional[PathLike] = None, *, target: Optional[str] = None, arch: Optional[str] = None,
-                 precision: Optional[str] = None, schedule: Optional[str] = None, recompute: Optional[bool] = None,
-                 device: int = 0, seed: Optional[int] = None, params: Mapping[str, float] = {}, name: str = "model"):
+                 batch: Optional[int] = None, precision: Optional[str] = None, schedule: Optional[str] = None,
+                 recompute: Optional[bool] = None, device: int = 0, seed: Optional[int] = None, params: Mapping[str, float] = {}, name: str = "model"):
         self.lock = threading.RLock()
         self.history: Optional[History] = None
         """Of the last training, also where it was interrupted."""
         self._source = None if model is None else toolchain.source_of(model, name)
         self._name = name
-        self._options: dict[str, Any] = {"target": target, "arch": arch, "precision": precision, "schedule": schedule,
-                                         "recompute": recompute}
+        self._options: dict[str, Any] = {"target": target, "arch": arch, "batch": batch, "precision": precision,
+                                         "schedule": schedule, "recompute": recompute}
         self._device = whole(device, "device", 0)
         self._seed = None if seed is None else whole(seed, "seed", 0)
         self._params = {name: self._number(name, value) for name, value in params.items()}
@@ -370,8 +371,7 @@ class Model:
         """What Python would say, and what else users of other packages look for."""
         hint = ""
         if name == "batch_size":
-            hint = (f": a batch has {self.batch} examples, which the model's train block says ('batch'; "
-                    "mtc.Sequential: batch=)")
+            hint = f": a batch has {self.batch} examples; mtc.compile(..., batch=...) and mtc.Sequential change that"
         if name in ("sample_weight", "class_weight"):
             hint = ": weights of examples or classes are not supported"
         return _unexpected(Model.fit, name, hint)

@@ -3,8 +3,9 @@ that of programs (runtime/outputs.c)."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
-from pathlib import Path
 from typing import Callable, NamedTuple, Union
 
 from .errors import FileError, by_code
@@ -59,10 +60,42 @@ def check(path: PathLike, kind: Kind) -> None:
                                     "  choose another name, or remove the file")
 
 
+def _write_whole(path: str, content: bytes) -> None:
+    """As runtime/file.h writes: beside the file and into its place in one move, with its mode and where a link leads to.
+    What is no plain file is written through, and what nobody may write is refused."""
+    target = os.path.realpath(path)
+    if os.path.exists(path) and not os.path.isfile(path) or target.startswith(("/proc/", "/dev/")):
+        with open(path, "wb") as file:
+            file.write(content)
+        return
+    before = os.stat(target) if os.path.exists(target) else None
+    if before and (not before.st_mode & 0o222 or not os.access(target, os.W_OK)):
+        raise OSError(errno.EACCES, "it is read-only; chmod u+w makes it writable")
+    beside = f"{target}.{os.getpid()}.tmp"
+    with contextlib.suppress(OSError):  # of a program that had our number, or a link that somebody laid there
+        os.unlink(beside)
+    try:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if before else 0o666), "wb") as file:
+            file.write(content)
+            if before:
+                _make_like(file.fileno(), before)
+        os.replace(beside, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(beside)
+        raise
+
+
+def _make_like(file: int, before: os.stat_result) -> None:
+    with contextlib.suppress(OSError):  # whoever may not give files away keeps the mode all the same
+        os.fchown(file, before.st_uid, before.st_gid)
+    os.fchmod(file, before.st_mode & 0o777)
+
+
 def write_text(path: PathLike, text: str, kind: Kind) -> None:
     """Writes a file, in UTF-8. Raises FileError: it cannot, or `check` refuses it."""
     check(path, kind)
     try:
-        Path(path).write_text(text, encoding="utf-8")
+        _write_whole(os.fspath(path), text.encode())
     except OSError as error:
         raise FileError(f"{os.fspath(path)}: cannot write: {error.strerror}") from error

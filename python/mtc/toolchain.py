@@ -17,6 +17,7 @@ from typing import Mapping, NamedTuple, Optional, Union
 
 from .errors import CompileError, CompilerMissing, CompileWarning, FileError, UsageError, users_frame
 from .flags import of_mtc, of_summary
+from .spec import whole
 
 _HERE = Path(__file__).resolve().parent
 _names = itertools.count()
@@ -79,7 +80,7 @@ def find_compiler() -> str:
 
 
 def default_target() -> Optional[str]:
-    """``"cpu"`` where no GPU is to be seen; else None: mtc chooses, by whether nvcc is installed."""
+    """``"cpu"`` where no GPU is to be seen, which takes no compiler to see; else None: mtc chooses."""
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     hidden = visible is not None and visible.strip() in ("", "-1", "NoDevFiles")
     present = glob.glob("/dev/nvidia[0-9]*") or os.path.exists("/dev/dxg")
@@ -177,16 +178,19 @@ def number_text(value: object, name: str) -> str:
 _CHOICES = {"target": ("cuda", "cpu"), "precision": ("fp32", "tf32", "bf16"), "schedule": ("graph", "persistent")}
 
 
-def options(*, target: Optional[str] = None, arch: Optional[str] = None, precision: Optional[str] = None,
-            schedule: Optional[str] = None, recompute: Optional[bool] = None, set: Mapping[str, object] = {}) -> list[str]:
-    """The compiler's flags. ``target=None``: a GPU where there is one, else the CPU."""
+def options(*, target: Optional[str] = None, arch: Optional[str] = None, batch: Optional[int] = None,
+            precision: Optional[str] = None, schedule: Optional[str] = None, recompute: Optional[bool] = None,
+            set: Mapping[str, object] = {}) -> list[str]:
+    """The compiler's flags. ``target=None``: a GPU where there is one, or where ``arch`` or ``schedule`` asks for it, else the CPU."""
     flags: list[str] = []
-    chosen = target if target is not None else default_target()
+    chosen = target if target is not None or arch or schedule else default_target()
     for name, value in (("target", chosen), ("arch", arch), ("precision", precision), ("schedule", schedule)):
         if name in _CHOICES and value not in (None, *_CHOICES[name]):
             raise UsageError(f"{name} is {' or '.join(map(repr, _CHOICES[name]))}, not {value!r}")
         if value is not None:
             flags += [f"--{name}", str(value)]
+    if batch is not None:
+        flags += ["--batch", str(whole(batch, "batch", 1))]
     if recompute is not None:
         flags.append("--recompute" if recompute else "--no-recompute")
     for name, number in set.items():
@@ -198,14 +202,15 @@ def options(*, target: Optional[str] = None, arch: Optional[str] = None, precisi
 
 
 def compile_library(model: AnyModel, *, target: Optional[str] = None, arch: Optional[str] = None,
-                    precision: Optional[str] = None, schedule: Optional[str] = None, recompute: Optional[bool] = None,
-                    set: Mapping[str, object] = {}, name: str = "model") -> Path:
+                    batch: Optional[int] = None, precision: Optional[str] = None, schedule: Optional[str] = None,
+                    recompute: Optional[bool] = None, set: Mapping[str, object] = {}, name: str = "model") -> Path:
     """Compiles a model (a path, or a text that messages call ``<name>``). The same library has the same path.
 
     Served from mtc's cache it takes some hundredths of a second, else what cc or nvcc takes. Raises CompileError.
     """
     source = source_of(model, name)
-    flags = options(target=target, arch=arch, precision=precision, schedule=schedule, recompute=recompute, set=set)
+    flags = options(target=target, arch=arch, batch=batch, precision=precision, schedule=schedule, recompute=recompute,
+                    set=set)
     folder = Path(tempfile.mkdtemp(dir=scratch()))
     made = folder / "model.so"
     try:
