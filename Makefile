@@ -17,8 +17,8 @@ RUNTIME_FLAGS    := -std=c11 -D_XOPEN_SOURCE=700 $(WARNINGS) -fPIC -fvisibility=
 
 SOURCES    := $(wildcard compiler/*.c compiler/*/*.c)
 GENERATED  := $(BUILD)/gen/parser.c $(BUILD)/gen/lexer.c
-# mtc plot reads what programs log, with the reader of JSON that they have.
-SHARED     := runtime/json.c runtime/common.c
+# What mtc has in common with the programs that it makes: how files are opened, texts shown, and logs, which mtc plot reads.
+SHARED     := runtime/json.c runtime/common.c runtime/file.c runtime/ending.c
 OBJECTS     = $(patsubst %.c,$(BUILD)/obj/%.o,$(SOURCES) $(SHARED)) $(GENERATED:$(BUILD)/%.c=$(BUILD)/obj/%.o)
 # A program's device layer, device_cpu.c or device_cuda.c, is compiled together with it.
 RUNTIME     = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out runtime/device_%,$(wildcard runtime/*.c)))
@@ -36,11 +36,14 @@ $(BUILD)/mtc: $(OBJECTS)
 	echo "  link   $@"
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
 
-# Written anew, so that an object whose source is gone leaves the library too.
-$(BUILD)/libmtc_runtime.a: $(RUNTIME)
+# Written anew, so that an object whose source is gone leaves the library too. PROGRAM_FLAGS: what a program has to be compiled
+# with that the library is linked into; mtc reads them there.
+$(BUILD)/libmtc_runtime.a: $(RUNTIME) Makefile
 	echo "  ar     $@"
 	$(RM) $@
-	$(AR) rcs $@ $^
+	$(AR) rcs $@ $(RUNTIME)
+	$(RM) $(@:.a=.flags)
+	$(if $(PROGRAM_FLAGS),echo "$(PROGRAM_FLAGS)" > $(@:.a=.flags))
 
 $(BUILD)/obj/compiler/%.o: compiler/%.c
 	echo "  cc     $<"
@@ -95,23 +98,26 @@ format:  ## rewrite our C, C++ and CUDA files with clang-format
 lint: all  ## check format, warnings of gcc and clang, clang-tidy, mypy, import arrows, generated code
 	tools/lint
 
-asan:  ## build build/asan/mtc with AddressSanitizer and UndefinedBehaviorSanitizer
-	$(MAKE) BUILD=$(BUILD)/asan CFLAGS="$(SANITIZE)" $(BUILD)/asan/mtc
+asan:  ## build build/asan/mtc with AddressSanitizer and UndefinedBehaviorSanitizer, which makes programs with them
+	$(MAKE) BUILD=$(BUILD)/asan CFLAGS="$(SANITIZE)" PROGRAM_FLAGS="$(SANITIZE)" all
 
 FUZZ_FLAGS := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
+# The harnesses, tests/fuzz/NAME_fuzz.c, by what they are linked with; and programs that take --seconds.
+FUZZ_COMPILER := front programs source plot
+FUZZ_RUNTIME  := data checkpoint gzip cifar10 restore
+FUZZ_PROGRAMS := tools/fuzz_models
+
 fuzz: all  ## fuzz the compiler and the runtime's readers under the sanitizers, each for FUZZ_SECONDS (600)
-	$(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="$(FUZZ_FLAGS)" $(addprefix $(BUILD)/fuzz/,front_fuzz data_fuzz checkpoint_fuzz)
-	tools/fuzz $(BUILD)/fuzz/front_fuzz
-	tools/fuzz $(BUILD)/fuzz/data_fuzz
-	tools/fuzz $(BUILD)/fuzz/checkpoint_fuzz
-	tools/fuzz_models --seconds $${FUZZ_SECONDS:-600}
+	$(MAKE) BUILD=$(BUILD)/fuzz CC=clang CFLAGS="$(FUZZ_FLAGS)" fuzzers
+	tools/fuzz $(patsubst %,$(BUILD)/fuzz/%_fuzz,$(FUZZ_COMPILER) $(FUZZ_RUNTIME)) $(FUZZ_PROGRAMS)
 
-$(BUILD)/front_fuzz: tests/fuzz/front_fuzz.c $(OBJECTS)
-	$(CC) $(COMPILER_FLAGS) -D_GNU_SOURCE $(CFLAGS) -fsanitize=fuzzer -Icompiler -o $@ \
-	      $(filter-out %/compiler/main.o,$^) -lm
+fuzzers: $(patsubst %,$(BUILD)/%_fuzz,$(FUZZ_COMPILER) $(FUZZ_RUNTIME))
 
-$(BUILD)/data_fuzz $(BUILD)/checkpoint_fuzz: $(BUILD)/%: tests/fuzz/%.c $(BUILD)/libmtc_runtime.a
+$(patsubst %,$(BUILD)/%_fuzz,$(FUZZ_COMPILER)): $(BUILD)/%: tests/fuzz/%.c $(OBJECTS)
+	$(CC) $(COMPILER_FLAGS) -D_GNU_SOURCE $(CFLAGS) -fsanitize=fuzzer -o $@ $(filter-out %/compiler/main.o,$^) -lm
+
+$(patsubst %,$(BUILD)/%_fuzz,$(FUZZ_RUNTIME)): $(BUILD)/%: tests/fuzz/%.c runtime/device_cpu.c $(BUILD)/libmtc_runtime.a
 	$(CC) $(RUNTIME_FLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $^ -lm -ldl -lpthread
 
 # Installed, the library's folder looks like the source tree: the compiler finds kernels and runtime in either.
@@ -149,5 +155,5 @@ clean:  ## remove build/
 help:  ## list the targets
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
 
-.PHONY: all check check-gpu bench bless format lint asan fuzz install install-toolchain wheel uninstall clean help
+.PHONY: all check check-gpu bench bless format lint asan fuzz fuzzers install install-toolchain wheel uninstall clean help
 .DELETE_ON_ERROR:

@@ -1,9 +1,10 @@
 /* libFuzzer harness: files of examples. The first byte of an input selects the format and the field, the rest is the
  * file; FUZZ_READER=table|npz|windows|images|npy|idx holds to one reader. A file is refused with a message or read whole, labels in range; a table is the same however it is cut into
  * chunks; anything else is a find. */
-#define _GNU_SOURCE /* memfd_create */
+#define _GNU_SOURCE /* memfd_create, of memory_file.h */
 #include "dataset.h"
 #include "image.h"
+#include "memory_file.h"
 #include "table.h"
 #include "tokens.h"
 #include "vocabulary.h"
@@ -12,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 static const MtcField fields[] = {
@@ -58,11 +58,13 @@ static void read_array(const char *format, const MtcField *field, const uint8_t 
     MtcFault fault;
     int64_t count;
     void *values;
+    char *note;
     MtcInput *input = mtc_input_memory("input", data, size);
     memset(&fault, 0, sizeof fault);
-    if (mtc_read_field(&fault, input, format, field, &count, &values) == 0) {
+    if (mtc_read_field(&fault, input, format, field, &count, &values, &note) == 0) {
         check(field, count, values);
         free(values);
+        free(note);
     } else if (!fault.code || !fault.text[0])
         abort();
     mtc_input_close(input);
@@ -217,14 +219,6 @@ static void compare(const MtcTable *a, const MtcTable *b) {
             if (strcmp(a->words[c].word[i], b->words[c].word[i]) != 0)
                 abort();
     }
-}
-
-/* A file in memory, of these bytes: its path. */
-static void memory_file(int *file, char *path, size_t path_size, const uint8_t *data, size_t size) {
-    *file = memfd_create("input", 0);
-    if (*file < 0 || write(*file, data, size) != (ssize_t)size)
-        abort();
-    snprintf(path, path_size, "/proc/self/fd/%d", *file);
 }
 
 /* In one piece, and in pieces of a few bytes. */

@@ -2,7 +2,7 @@
  *
  * Each input is compiled to CUDA C++ and formatted. A user's fault is a message; exiting, crashing, leaking or a report
  * of a sanitizer is a find. */
-#define main mtc_main
+#define main compiler_main
 #include "main.c"
 #undef main
 
@@ -17,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     }
     if (ftruncate(file, 0) != 0 || pwrite(file, data, size, 0) != (ssize_t)size)
         abort();
-    mtc_main(3, (char *[]){"mtc", "--emit=cu", path, NULL});
-    mtc_main(3, (char *[]){"mtc", "--format", path, NULL});
+    compiler_main(3, (char *[]){"mtc", "--emit=cu", path, NULL});
+    compiler_main(3, (char *[]){"mtc", "--format", path, NULL});
     return 0;
 }
