@@ -12,6 +12,8 @@
 #include "pass/split.h"
 #include "pass/update.h"
 #include "plan/plan.h"
+#include "runtime/ending.h"
+#include "runtime/file.h"
 #include "summary.h"
 #include "support/file.h"
 #include "support/process.h"
@@ -125,11 +127,13 @@ static bool lower(Compilation *c, Ast *ast, Lowered *model) {
     FrontOptions front = {.settings = o->settings.at,
                           .setting_count = o->settings.count,
                           .precision = exact || o->precision ? &asked : NULL,
-                          .recompute = o->recompute || o->no_recompute ? &o->recompute : NULL};
+                          .recompute = o->recompute || o->no_recompute ? &o->recompute : NULL,
+                          .batch = o->batch};
     return front_check(c->diag, ast) && front_lower(c->diag, ast, &front, model);
 }
 
-/* Names what is trained: what the text says, with everything it includes, and the params that decided shapes. */
+/* Names what is trained: what the text says, with everything it includes, and what flags of mtc decided instead: params
+ * that shapes depend on, and the batch. */
 static const char *model_hash(Compilation *c, const Ast *ast, const Module *module) {
     Sha256 hash;
     Text tree = TEXT(c->arena);
@@ -140,20 +144,34 @@ static const char *model_hash(Compilation *c, const Ast *ast, const Module *modu
         if (module->knobs.at[i].fixed)
             sha256_add_string(&hash,
                               arena_printf(c->arena, "%s=%.17g", module->knobs.at[i].name, module->knobs.at[i].value));
+    if (module->batch_replaced)
+        sha256_add_string(&hash, arena_printf(c->arena, "batch=%lld", (long long)module->batch));
     return sha256_hex(&hash, c->arena);
 }
 
 /* ---- the target ---- */
 
-/* Dumps and summaries are of the cuda target wherever they are made, so that they are the same everywhere. */
+/* What --target did not say: flags that only CUDA programs have ask for one, GPU or not. */
+static bool asks_for_cuda(const Options *o) {
+    return o->target == TARGET_CUDA || o->arch || o->schedule != SCHEDULE_AUTO;
+}
+
+/* Dumps and summaries are of the cuda target wherever they are made, so that they are the same everywhere. A program is made
+ * for what is here: it is to be run. */
 static bool for_cuda(Compilation *c) {
     const Options *o = c->options;
-    if (o->target != TARGET_AUTO || o->emit == EMIT_C)
-        return o->target == TARGET_CUDA;
-    if (o->emit != EMIT_PROGRAM || o->summary || toolchain_nvcc(c->arena))
+    if (o->target == TARGET_CPU || o->emit == EMIT_C)
+        return false;
+    if (asks_for_cuda(o) || o->emit != EMIT_PROGRAM || o->summary)
         return true;
-    diag_note(c->diag, nowhere,
-              "no nvcc in PATH or $CUDA_HOME/bin (default: /usr/local/cuda/bin): the program is for the CPU");
+    if (!toolchain_nvcc(c->arena))
+        diag_note(c->diag, nowhere,
+                  "no nvcc in PATH or $CUDA_HOME/bin (default: /usr/local/cuda/bin): the program is for the CPU");
+    else if (!gpu_architectures(c->arena))
+        diag_note(c->diag, nowhere,
+                  "no GPU here: the program is for the CPU; --target cuda makes one for GPUs elsewhere");
+    else
+        return true;
     return false;
 }
 
@@ -165,6 +183,7 @@ static Emission *emit(Compilation *c, const Ast *ast, const Plan *plan, bool cud
                            .architectures = architectures,
                            .model_hash = model_hash(c, ast, module),
                            .command = options_command(c->options, c->arena)};
+    options.settings = options_settings(c->options, c->arena, &options.setting);
     return cuda ? emit_cuda(module, plan, &options) : emit_c(module, plan, &options);
 }
 
@@ -249,7 +268,8 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
         return print_source(c, emit(c, ast, plan, cuda, ""), cuda);
 
     Toolchain tools;
-    if (!toolchain_find(&tools, c->diag, cuda, o->arch))
+    const Needs needs = programs_needs(&programs);
+    if (!toolchain_find(&tools, c->diag, cuda, o->arch, &needs))
         return EXIT_TOOL;
     stage_ended(c, "toolchain");
     Emission *source = emit(c, ast, plan, cuda, o->standalone ? "" : tools.architectures);
@@ -297,7 +317,7 @@ static int compile(Compilation *c) {
 /* ---- printing ---- */
 
 static int cannot_write(Compilation *c, const char *path) {
-    diag_error(c->diag, nowhere, "cannot write '%s': %s", path, strerror(errno));
+    diag_error(c->diag, nowhere, "cannot write '%s': %s", path, file_why(path));
     return EXIT_CANT_CREATE;
 }
 
@@ -308,9 +328,9 @@ static int put(Compilation *c) {
         return EXIT_SUCCESS;
     if (o->output) {
         bool may = output_allowed(c->diag, o->output, OUTPUT_TEXT, &c->inputs);
-        return !may                                                   ? EXIT_CANT_CREATE
-               : file_write(c->arena, o->output, text, c->out.length) ? EXIT_SUCCESS
-                                                                      : cannot_write(c, o->output);
+        return !may                                         ? EXIT_CANT_CREATE
+               : file_write(o->output, text, c->out.length) ? EXIT_SUCCESS
+                                                            : cannot_write(c, o->output);
     }
     bool written = fwrite(text, 1, c->out.length, stdout) == c->out.length && fflush(stdout) == 0;
     return written ? EXIT_SUCCESS : cannot_write(c, "standard output");
@@ -323,25 +343,39 @@ static int format(Compilation *c) {
         return file_exists(o->input) ? EXIT_MODEL : EXIT_NO_INPUT;
     if (!o->check && !o->in_place)
         return put(c);
-    const char *before = file_read(c->arena, o->input, &size);
+    const char *before = file_read(c->arena, o->input, &size, NULL);
     bool same = before && size == c->out.length && memcmp(before, c->out.at, size) == 0;
     if (o->check && !same)
         diag_error(c->diag, nowhere, "'%s' is not formatted; 'mtc --format -i %s' does it", o->input, o->input);
     if (o->check || same)
         return same ? EXIT_SUCCESS : EXIT_FAILURE;
-    return file_write(c->arena, o->input, c->out.at, c->out.length) ? EXIT_SUCCESS : cannot_write(c, o->input);
+    const InputFiles none = {0}; /* what is read is to be written */
+    return !output_allowed(c->diag, o->input, OUTPUT_TEXT, &none) ? EXIT_CANT_CREATE
+           : file_write(o->input, c->out.at, c->out.length)       ? EXIT_SUCCESS
+                                                                  : cannot_write(c, o->input);
 }
 
 static int draw_curves(Compilation *c) {
+    static const char pictures[] = ".svg and .png";
     const Options *o = c->options;
-    const char *output = o->output ? o->output : "curves.svg";
-    PlotRequest request = {.logs = o->logs.count, .log = o->logs.at, .axis = (PlotAxis)o->axis, .title = o->title};
+    const char *output = o->output ? o->output : "curves.svg", *promised = mtc_promised(output, pictures);
+    bool png = mtc_ends_with(output, ".png");
+    if (promised) {
+        diag_error(c->diag, nowhere, "'%s': the name promises %s; what can be written is %s", output, promised,
+                   pictures);
+        return EXIT_USAGE;
+    }
+    PlotRequest request = {.logs = o->logs.count,
+                           .log = o->logs.at,
+                           .axis = (PlotAxis)o->axis,
+                           .format = png ? PLOT_PNG : PLOT_SVG,
+                           .title = o->title};
     int status = plot(c->diag, &request, &c->out);
     if (status)
         return status;
-    if (!output_allowed(c->diag, output, OUTPUT_SVG, &c->inputs))
+    if (!output_allowed(c->diag, output, png ? OUTPUT_PNG : OUTPUT_SVG, &c->inputs))
         return EXIT_CANT_CREATE;
-    return file_write(c->arena, output, c->out.at, c->out.length) ? EXIT_SUCCESS : cannot_write(c, output);
+    return file_write(output, c->out.at, c->out.length) ? EXIT_SUCCESS : cannot_write(c, output);
 }
 
 static int run_gradcheck(Compilation *c, const char *program) {
@@ -406,6 +440,7 @@ static int run(Compilation *c) {
 }
 
 int main(int argc, char **argv) {
+    mtc_hold_standard_files();
     Arena *arena = arena_new();
     Diag *diag = diag_new(arena);
     Options options;

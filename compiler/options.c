@@ -8,8 +8,8 @@
 typedef enum FlagKind {
     FLAG_SWITCH, /* bool */
     FLAG_STRING, /* const char * */
-    FLAG_NUMBER, /* int, positive */
-    FLAG_CHOICE, /* int: `first` plus the position in `argument` */
+    FLAG_NUMBER, /* int, from 1 to `bound` */
+    FLAG_CHOICE, /* int: `bound` plus the position in `argument` */
     FLAG_SETTING /* NAME=VALUE, repeatable */
 } FlagKind;
 
@@ -19,7 +19,7 @@ typedef struct Flag {
     const char *group, *help;
     size_t field;
     FlagKind kind;
-    int first;
+    int bound;
     char letter;
 } Flag;
 
@@ -27,6 +27,8 @@ typedef struct Flag {
     { name, NULL, group, help, offsetof(Options, field), FLAG_SWITCH, 0, letter }
 #define VALUE(name, letter, argument, kind, field, group, help)                                                        \
     { name, argument, group, help, offsetof(Options, field), kind, 0, letter }
+#define NUMBER(name, letter, argument, field, most, group, help)                                                       \
+    { name, argument, group, help, offsetof(Options, field), FLAG_NUMBER, most, letter }
 #define CHOICE(name, argument, field, first, group, help)                                                              \
     { name, argument, group, help, offsetof(Options, field), FLAG_CHOICE, first, 0 }
 
@@ -42,6 +44,7 @@ static const Flag flags[] = {
     VALUE("--keep", 0, "DIR", FLAG_STRING, keep, OUTPUT, "folder for the generated source [build]"),
 
     VALUE("--set", 0, "NAME=VALUE", FLAG_SETTING, settings, MODEL, "value of a param of the model"),
+    NUMBER("--batch", 0, "N", batch, MAX_BATCH, MODEL, "examples of a step [what the train block says, else 32]"),
     CHOICE("--precision", "fp32|tf32|bf16", precision, 1, MODEL,
            "what products are computed in [what the train block says, else fp32]"),
     SWITCH("--recompute", 0, recompute, MODEL,
@@ -51,11 +54,12 @@ static const Flag flags[] = {
     CHOICE("--schedule", "auto|graph|persistent", schedule, SCHEDULE_AUTO, MODEL,
            "how a training step is launched: as a CUDA graph, or in one persistent kernel [auto: the faster estimate]"),
 
-    CHOICE("--target", "cuda|cpu", target, TARGET_CUDA, TARGETS, "[cuda where nvcc is installed, else cpu]"),
+    CHOICE("--target", "cuda|cpu", target, TARGET_CUDA, TARGETS,
+           "[cuda where a GPU and nvcc are, or --arch or --schedule is given; else cpu]"),
     VALUE("--arch", 0, "LIST", FLAG_STRING, arch, TARGETS,
           "GPUs to compile for: native, or a list such as sm_80,sm_90 [the GPU that is present, else a portable list]"),
     CHOICE("--real", "f32|f64", real, REAL_F32, TARGETS, "floating-point type of the cpu target, for gradient checks"),
-    VALUE("--jobs", 'j', "N", FLAG_NUMBER, jobs, TARGETS, "threads of nvcc [one per processor]"),
+    NUMBER("--jobs", 'j', "N", jobs, 1024, TARGETS, "threads of nvcc [one per processor]"),
     SWITCH("--no-cache", 0, no_cache, TARGETS, "compile even when the same program was compiled before"),
 
     SWITCH("--format", 0, format, FORMATTING, "print the model file in the standard format"),
@@ -98,17 +102,79 @@ static bool is_number(const char *text) {
     return end != text && !*end;
 }
 
-/* `number`: the value that is written with it, or NULL. Names are compared without their dashes. */
-static bool unknown_flag(Diag *diag, const char *name, const char *number) {
-    const char *names[FLAGS], *bare = name + strspn(name, "-");
+/* What other tools call a flag (of NULL), or a choice of the flag. */
+static const char *usual_word(const char *flag, const char *word) {
+    static const struct {
+        const char *flag, *word, *here;
+    } words[] = {{NULL, "batch-size", "batch"},
+                 {NULL, "batch_size", "batch"},
+                 {NULL, "bs", "batch"},
+                 {NULL, "out", "output"},
+                 {NULL, "dtype", "precision"},
+                 {"--target", "gpu", "cuda"},
+                 {"--target", "nvidia", "cuda"},
+                 {"--target", "cu", "cuda"},
+                 {"--target", "host", "cpu"},
+                 {"--target", "x86", "cpu"},
+                 {"--target", "x86_64", "cpu"},
+                 {"--target", "amd64", "cpu"},
+                 {"--target", "arm64", "cpu"},
+                 {"--target", "aarch64", "cpu"},
+                 {"--target", "c", "cpu"},
+                 {"--precision", "float32", "fp32"},
+                 {"--precision", "float", "fp32"},
+                 {"--precision", "single", "fp32"},
+                 {"--precision", "f32", "fp32"},
+                 {"--precision", "32", "fp32"},
+                 {"--precision", "bfloat16", "bf16"},
+                 {"--precision", "fp16", "bf16"},
+                 {"--precision", "float16", "bf16"},
+                 {"--precision", "half", "bf16"},
+                 {"--precision", "16", "bf16"},
+                 {"--precision", "mixed", "bf16"},
+                 {"--real", "double", "f64"},
+                 {"--real", "float64", "f64"},
+                 {"--real", "fp64", "f64"},
+                 {"--real", "float", "f32"},
+                 {"--real", "float32", "f32"},
+                 {"--real", "fp32", "f32"},
+                 {"--emit", "cuda", "cu"},
+                 {"--emit", "cpu", "c"},
+                 {"--emit", "source", "cu"},
+                 {"--emit", "forward", "graph"},
+                 {"--emit", "backward", "grad"},
+                 {"--emit", "memory", "plan"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if ((flag ? words[i].flag && strcmp(words[i].flag, flag) == 0 : !words[i].flag) &&
+            strcmp(words[i].word, word) == 0)
+            return words[i].here;
+    return NULL;
+}
+
+/* The flag that was meant, or NULL. Names are compared without their dashes. */
+static const Flag *meant_flag(const char *bare) {
+    const char *names[FLAGS];
     for (int i = 0; i < FLAGS; i++)
         names[i] = flags[i].name + strlen("--");
-    const char *nearest = nearest_name(bare, names, FLAGS);
-    if (nearest)
-        diag_error(diag, nowhere, "unknown option '%s'; did you mean '--%s'?", name, nearest);
-    else if (number)
+    const char *usual = usual_word(NULL, bare), *nearest = usual ? usual : nearest_name(bare, names, FLAGS);
+    for (int i = 0; nearest && i < FLAGS; i++)
+        if (strcmp(names[i], nearest) == 0)
+            return &flags[i];
+    return NULL;
+}
+
+/* `value`: what is written behind it, or NULL. */
+static bool unknown_flag(Diag *diag, const char *name, const char *value) {
+    const char *bare = name + strspn(name, "-");
+    const Flag *meant = meant_flag(bare);
+    if (program_flag(bare))
+        diag_error(diag, nowhere, "%s is a flag of the program that mtc makes: ./PROGRAM %s%s%s", name, name,
+                   value ? " " : "", value ? value : "");
+    else if (meant)
+        diag_error(diag, nowhere, "unknown option '%s'; did you mean '%s'?", name, meant->name);
+    else if (value && is_number(value))
         diag_error(diag, nowhere, "unknown option '%s'; a param of the model is set with --set %s=%s", name, bare,
-                   number);
+                   value);
     else
         diag_error(diag, nowhere, "unknown option '%s'; 'mtc --help' lists the options", name);
     return false;
@@ -122,8 +188,8 @@ static bool set_choice(const Flag *flag, int *field, Diag *diag, const char *val
         names[count++] = name;
     for (int i = 0; i < count; i++)
         if (strcmp(names[i], value) == 0)
-            return *field = flag->first + i, true;
-    const char *nearest = nearest_name(value, names, count);
+            return *field = flag->bound + i, true;
+    const char *usual = usual_word(flag->name, value), *nearest = usual ? usual : nearest_name(value, names, count);
     diag_error(diag, nowhere, "%s takes %s, not '%s'%s%s%s", flag->name, flag->argument, value,
                nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
     return false;
@@ -132,8 +198,8 @@ static bool set_choice(const Flag *flag, int *field, Diag *diag, const char *val
 static bool set_number(const Flag *flag, int *field, Diag *diag, const char *value) {
     char *end;
     long number = strtol(value, &end, 10);
-    if (*end || end == value || number < 1 || number > 1024) {
-        diag_error(diag, nowhere, "%s takes a number from 1 to 1024, not '%s'", flag->name, value);
+    if (*end || end == value || number < 1 || number > flag->bound) {
+        diag_error(diag, nowhere, "%s takes a number from 1 to %d, not '%s'", flag->name, flag->bound, value);
         return false;
     }
     *field = (int)number;
@@ -196,7 +262,7 @@ static bool is_of_gradcheck(const Flag *flag) {
 
 static bool flag_applies(const Options *options, const Flag *flag, Diag *diag) {
     if (options->gradcheck && !is_of_gradcheck(flag))
-        diag_error(diag, nowhere, "gradcheck has no option %s; flags of the program come after --", flag->name);
+        diag_error(diag, nowhere, "gradcheck has no option %s; it takes --set, and flags of the program", flag->name);
     else if (options->plot && !is_of_plot(flag))
         diag_error(diag, nowhere, "plot has no option %s; 'mtc plot --help' lists its options", flag->name);
     else if (!options->plot && flag->group == PLOTTING)
@@ -206,6 +272,33 @@ static bool flag_applies(const Options *options, const Flag *flag, Diag *diag) {
     return false;
 }
 
+/* Is the next word the value of a flag that is none of mtc's? So that it is not taken for a model file. */
+static bool takes_value(const char *name, const char *next) {
+    const char *bare = name + strspn(name, "-"), *ending = strrchr(next, '.');
+    const ProgramFlag *flag = program_flag(bare);
+    const Flag *meant = meant_flag(bare);
+    if (flag)
+        return flag->argument != NULL;
+    return is_number(next) || (meant && meant->argument && next[0] != '-' && !(ending && strcmp(ending, ".mt") == 0));
+}
+
+/* gradcheck runs the program: its flags, and those that may be params, need no -- before them. */
+static bool goes_to_program(const char *name, const char *value) {
+    const char *bare = name + strspn(name, "-"), *own[FLAGS];
+    int count = 0;
+    for (const Flag *flag = flags; flag < flags + FLAGS; flag++)
+        if (is_of_gradcheck(flag))
+            own[count++] = flag->name + strlen("--");
+    return program_flag(bare) || (value && is_number(value) && !nearest_name(bare, own, count));
+}
+
+static bool pass_on(Options *options, Diag *diag, const char *word, const char *value) {
+    VEC_PUSH(diag_arena(diag), &options->program_flags, word);
+    if (value)
+        VEC_PUSH(diag_arena(diag), &options->program_flags, value);
+    return true;
+}
+
 static bool parse_flag(Options *options, Diag *diag, int argc, char **argv, int *at) {
     const char *word = argv[*at];
     bool longer = word[1] == '-';
@@ -213,14 +306,17 @@ static bool parse_flag(Options *options, Diag *diag, int argc, char **argv, int 
     size_t length = equals ? (size_t)(equals - word) : strlen(word);
     const Flag *flag = longer ? flag_named(word, length) : flag_lettered(word[1]);
     if (!flag) {
-        const char *number = equals ? equals + 1 : *at + 1 < argc ? argv[*at + 1] : "";
-        bool takes_it = longer && is_number(number);
-        *at += takes_it && !equals;
-        return unknown_flag(diag, arena_strndup(diag_arena(diag), word, length), takes_it ? number : NULL);
+        const char *name = arena_strndup(diag_arena(diag), word, length), *value = equals ? equals + 1 : NULL;
+        if (!equals && *at + 1 < argc && takes_value(name, argv[*at + 1]))
+            value = argv[++*at];
+        return options->gradcheck && goes_to_program(name, value) ? pass_on(options, diag, word, equals ? NULL : value)
+                                                                  : unknown_flag(diag, name, value);
     }
-    if (!flag_applies(options, flag, diag))
-        return false;
     const char *attached = longer ? (equals ? equals + 1 : NULL) : word[2] ? word + 2 : NULL;
+    if (!flag_applies(options, flag, diag)) {
+        *at += flag->argument && !attached;
+        return false;
+    }
     if (flag->argument) {
         const char *value = flag_value(flag, diag, attached, argc, argv, at);
         return value && set_flag(options, flag, diag, value);
@@ -238,7 +334,13 @@ static bool parse_input(Options *options, Diag *diag, const char *word) {
         return true;
     }
     if (options->input) {
-        diag_error(diag, nowhere, "two model files, '%s' and '%s'; mtc compiles one at a time", options->input, word);
+        const char *ending = strrchr(word, '.');
+        if (ending && strcmp(ending, ".mt") == 0)
+            diag_error(diag, nowhere, "two model files, '%s' and '%s'; mtc compiles one at a time", options->input,
+                       word);
+        else
+            diag_error(diag, nowhere, "two model files, '%s' and '%s'; the program's name comes after -o: -o %s",
+                       options->input, word, word);
         return false;
     }
     options->input = strcmp(word, "-") == 0 ? "/dev/stdin" : word;
@@ -309,7 +411,7 @@ int options_parse(Options *options, Diag *diag, int argc, char **argv) {
 
 static void put_choice(const Flag *flag, int value, Text *out) {
     const char *name = flag->argument;
-    for (int skipped = flag->first; skipped < value; skipped++)
+    for (int skipped = flag->bound; skipped < value; skipped++)
         name += strcspn(name, "|") + 1;
     text_printf(out, " %s %.*s", flag->name, (int)strcspn(name, "|"), name);
 }
@@ -320,6 +422,10 @@ static void put_flag(const Options *options, const Flag *flag, Text *out) {
         text_printf(out, " %s", flag->name);
     else if (flag->kind == FLAG_CHOICE && *(const int *)field)
         put_choice(flag, *(const int *)field, out);
+    else if (flag->kind == FLAG_NUMBER && *(const int *)field)
+        text_printf(out, " %s %d", flag->name, *(const int *)field);
+    else if (flag->kind == FLAG_STRING && *(const char *const *)field)
+        text_printf(out, " %s %s", flag->name, *(const char *const *)field);
     for (int i = 0; flag->kind == FLAG_SETTING && i < options->settings.count; i++)
         text_printf(out, " %s %s=%s", flag->name, options->settings.at[i].name, options->settings.at[i].value);
 }
@@ -331,6 +437,26 @@ const char *options_command(const Options *options, Arena *arena) {
         if (flag->group == MODEL || (flag->field == offsetof(Options, real) && !options->gradcheck))
             put_flag(options, flag, &out);
     return text_string(&out);
+}
+
+static bool decides_program(const Flag *flag) {
+    return flag->group == MODEL || flag->field == offsetof(Options, arch) || flag->field == offsetof(Options, real);
+}
+
+int options_settings(const Options *options, Arena *arena, const char *const **settings) {
+    VEC(const char *) list = {0};
+    for (const Flag *flag = flags; flag < flags + FLAGS; flag++) {
+        Text out = TEXT(arena);
+        if (decides_program(flag) && flag->kind != FLAG_SETTING)
+            put_flag(options, flag, &out);
+        if (out.length)
+            VEC_PUSH(arena, &list, text_string(&out) + 1);
+    }
+    for (int i = 0; i < options->settings.count; i++)
+        VEC_PUSH(arena, &list,
+                 arena_printf(arena, "--set %s=%s", options->settings.at[i].name, options->settings.at[i].value));
+    *settings = list.at;
+    return list.count;
 }
 
 /* ---- help ---- */
@@ -360,25 +486,26 @@ static void wrapped(Text *out, const char *words, int column) {
 
 static const char COMPILE_USAGE[] =
     "usage: mtc MODEL.mt [-o PROGRAM] [OPTION]...\n"
-    "       mtc plot LOG... [-o FILE.svg] [--x step|epoch|seconds] [--title TEXT]\n"
-    "       mtc gradcheck MODEL.mt [--set NAME=VALUE]... [-- FLAG...]\n"
+    "       mtc plot LOG... [-o FILE.svg|FILE.png] [--x step|epoch|seconds] [--title TEXT]\n"
+    "       mtc gradcheck MODEL.mt [--set NAME=VALUE]... [FLAG]...\n"
     "\n"
     "Compiles a description of a neural network and its training into one native program. The model\n"
     "file - is standard input. 'mtc plot' draws the curves of trainings, from their logs. 'mtc gradcheck'\n"
     "compares the gradients of a model with finite differences.\n";
 static const char GRADCHECK_USAGE[] =
-    "usage: mtc gradcheck MODEL.mt [OPTION]... [-- FLAG...]\n"
+    "usage: mtc gradcheck MODEL.mt [OPTION]... [FLAG]...\n"
     "\n"
     "Compares the gradient of each weight with finite differences of the loss, computed in double on the\n"
     "CPU, with the initial weights and one batch: of the training data where they are at hand, else of\n"
     "random numbers. Prints a table; exits with 65 where they differ. FLAGs are those of the program:\n"
     "--samples N elements of each tensor, --seed N, --data FOLDER, params of the model.\n";
 static const char PLOT_USAGE[] =
-    "usage: mtc plot LOG... [-o FILE.svg] [OPTION]...\n"
+    "usage: mtc plot LOG... [-o FILE.svg|FILE.png] [OPTION]...\n"
     "\n"
     "Draws the logs that programs write with --log, all in one picture: a panel for the loss and one\n"
     "for each metric; of each run a thin line within epochs, and a line by epoch of each set of\n"
-    "examples. The legend tells the params in which the runs differ. --output is curves.svg unless given.\n";
+    "examples. The legend tells the params in which the runs differ. --output is curves.svg unless given;\n"
+    "a name that ends in .png makes a PNG.\n";
 
 void options_help(const Options *options, Text *out) {
     text_puts(out, options->plot ? PLOT_USAGE : options->gradcheck ? GRADCHECK_USAGE : COMPILE_USAGE);
@@ -401,7 +528,7 @@ void options_help(const Options *options, Text *out) {
     text_puts(out,
               options->plot ? "\nExample: mtc plot lr-0.1.jsonl lr-0.01.jsonl --x epoch -o curves.svg\n"
               : options->gradcheck
-                  ? "\nExample: mtc gradcheck models/mnist.mt --set hidden=16 -- --samples 20\n"
+                  ? "\nExample: mtc gradcheck models/mnist.mt --set hidden=16 --samples 20\n"
                   : "\n"
                     "Environment: CUDA_HOME, CC, MTC_HOME (kernels and runtime), XDG_CACHE_HOME, NO_COLOR.\n"
                     "Examples:    mtc models/mnist.mt -o mnist_train && ./mnist_train --epochs 10 --log run.jsonl\n"

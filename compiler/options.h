@@ -34,6 +34,7 @@ typedef struct Options {
     int emit;           /* Emit */
     bool recompute;     /* the backward pass computes values again rather than keep them */
     bool no_recompute;  /* it keeps them; neither: as the text says */
+    int batch;          /* examples of a step; 0: as the text says */
     int schedule;       /* Schedule */
     int real;           /* Real */
     int precision;      /* 1 + Precision; 0: as the text says */
@@ -55,6 +56,8 @@ typedef struct Options {
 int options_parse(Options *options, Diag *diag, int argc, char **argv);
 /* "mtc --recompute --set n=3": with the flags that decide what a program computes and how. */
 const char *options_command(const Options *options, Arena *arena);
+/* "--recompute", "--set n=3": the flags that make the same program of the model for its target, each with its value. Returns how many. */
+int options_settings(const Options *options, Arena *arena, const char *const **settings);
 void options_help(const Options *options, Text *out);
 /* Flag, letter, argument, group and help of each option, separated by tabs: for completion and manual page. */
 void options_list(Text *out);

@@ -1,5 +1,7 @@
 """Batch norm of numbers that lie far from 0, as raw columns of a table do: a year, a price in cents."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -40,3 +42,13 @@ def test_far_from_zero(target, mean, compile_model):
     kept = 0.9**20
     assert mean_kept == pytest.approx((1 - kept) * exact.mean(0), rel=1e-5, abs=1e-5)
     assert variance_kept == pytest.approx(kept + (1 - kept) * exact.var(0, ddof=1), rel=1e-3)
+
+
+def test_a_thread_without_a_column_reads_none(mtc, tmp_path):
+    """37 columns leave threads of a block without one: nothing is read at column i but in loops of those that exist."""
+    text = MODEL.replace("x : f32[4]", "x : f32[37]").replace(", affine = false", "")
+    (tmp_path / "m.mt").write_text(re.sub(r"\bb\b", "normed", text))
+    source = mtc("--emit=cu", tmp_path / "m.mt").stdout
+    kernel = source[source.index("static __device__ void normed(") :].split("\n}\n")[0].splitlines()
+    assert "    bool exists = i < X;" in kernel and [line for line in kernel if line.startswith("        ") and "[i]" in line]
+    assert not [line for line in kernel if "t." in line and not line.startswith((" " * 8, "    //"))], kernel

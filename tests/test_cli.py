@@ -1,12 +1,16 @@
 """The command line of mtc: flags, what it refuses, the compilers that it calls, the cache."""
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
-from conftest import MTC, ROOT
+from conftest import MTC, ROOT, run_mtc
 
 MODEL = """param hidden = 16
 param rate = 0.1
@@ -72,6 +76,7 @@ def refused(done, code, message):
         (["--set", "hidden", "small.mt"], "--set takes NAME=VALUE, not 'hidden'"),
         (["--set", "hidden=1", "--set", "hidden=2", "small.mt"], "--set hidden is given twice"),
         (["small.mt", "other.mt"], "two model files"),
+        (["small.mt", "program"], "the program's name comes after -o: -o program"),
         (["--real", "f64", "small.mt"], "--real f64 is of the cpu target"),
         (["--real", "f64", "--target", "cuda", "small.mt"], "--real f64 is of the cpu target"),
         (["--recompute", "--no-recompute", "small.mt"], "choose one of --recompute and --no-recompute"),
@@ -84,10 +89,65 @@ def refused(done, code, message):
         (["--in-place", "small.mt"], "--in-place goes with --format"),
         (["--check", "small.mt"], "--check goes with --format"),
         (["--format", "-i", "--check", "small.mt"], "choose one of --in-place and --check"),
+        (["--target", "gpu", "small.mt"], "--target takes cuda|cpu, not 'gpu'; did you mean 'cuda'?"),
+        (["--target", "host", "small.mt"], "not 'host'; did you mean 'cpu'?"),
+        (["--precision", "half", "small.mt"], "not 'half'; did you mean 'bf16'?"),
+        (["--batch", "0", "small.mt"], "--batch takes a number from 1 to 16777216, not '0'"),
+        (["--batch-size", "8", "small.mt"], "unknown option '--batch-size'; did you mean '--batch'?"),
+        (["--epochs", "3", "small.mt"], "--epochs is a flag of the program that mtc makes: ./PROGRAM --epochs 3"),
+        (["--save", "file", "small.mt"], "--save is a flag of the program that mtc makes: ./PROGRAM --save file"),
+        (["--quiet", "small.mt"], "--quiet is a flag of the program that mtc makes: ./PROGRAM --quiet"),
     ],
 )
 def test_wrong_command_line(run, args, message):
     refused(run(*args), USAGE, message)
+
+
+@pytest.mark.parametrize("args", [["--taget", "cpu", "small.mt"], ["--epochs", "3", "small.mt"], ["-x", "3", "small.mt"],
+                                  ["gradcheck", "--target", "cpu", "small.mt"]], ids=" ".join)
+def test_one_mistake_is_one_message(args, run):
+    assert run(*args).stderr.count("error:") == 1
+
+
+def test_batch(run, tmp_path):
+    """As if the text said so; what a training can be resumed with, likewise."""
+    hashes = {}
+    for batch in 4, 8:
+        text = run("--emit=c", "--batch", batch, "small.mt").stdout
+        assert f"BATCH = {batch}" in text and f'"batch = {batch}"' in text
+        hashes[batch] = re.search(r"model_hash = (.*)", text)[1]
+    assert hashes[4] != hashes[8]
+    assert hashes[8] == re.search(r"model_hash = (.*)", run("--emit=c", "small.mt").stdout)[1]
+
+
+def test_the_program_knows_how_it_was_made(run, tmp_path):
+    """A flag of mtc is answered by the command that makes such a program, all else as it was; it makes it."""
+    run("--target", "cpu", "--set", "hidden=4", "--precision", "bf16", "small.mt", "-o", "a b")
+
+    def told(*args):
+        done = subprocess.run([tmp_path / "a b", *args], capture_output=True, text=True, cwd=tmp_path)
+        assert done.returncode == USAGE
+        return done.stderr.splitlines()[0].split(": error: ")[1]
+
+    made = f"mtc small.mt --target cpu --precision bf16 --set hidden=4 {{}} -o '{tmp_path}/a b'"
+    for name in "--batch", "--batch-size", "--batch_size":
+        assert told(name, "32") == "the batch was fixed at 8 when this program was compiled: " + made.format("--batch 32")
+    assert told("--recompute").endswith(made.format("--recompute"))
+    assert told("--hidden", "5").endswith(made.replace(" --set hidden=4", "").format("--set hidden=5"))
+    assert told("--precision=fp32").endswith(made.replace(" --precision bf16", "").format("--precision fp32"))
+    run(*shlex.split(told("--batch", "32").split(": ")[1])[1:])
+    assert "was fixed at 32" in told("--batch", "1")
+
+
+def test_output_in_no_folder(run):
+    for flags in ["--emit=c"], ["--target", "cpu"]:
+        refused(run("small.mt", *flags, "-o", "none/file"), CANT_CREATE, "cannot write 'none/file': there is no folder 'none'")
+    done = run("small.mt", "--target", "cpu", "--keep", "small.mt")
+    refused(done, CANT_CREATE, "cannot write the generated source 'small.mt/small.c': Not a directory; --keep FOLDER says where it goes")
+
+
+def test_decimal_comma(run):
+    refused(run("--set", "rate=0,5", "--emit=graph", "small.mt"), MODEL_FAULT, "'0,5' is not a number; decimals come after a point")
 
 
 def test_missing_model(run):
@@ -205,29 +265,82 @@ def test_wrong_architecture(run, arch, message):
 # ---- what is missing or cannot be written ----
 
 
-def without_nvcc(tmp_path):
-    """A PATH on which there is a C compiler, but no nvcc."""
+NVML = """
+int nvmlInit_v2(void) { return 0; }
+int nvmlDeviceGetCount_v2(unsigned *count) { *count = GPUS; return 0; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, void **device) { *device = (void *)(long)index; return 0; }
+int nvmlDeviceGetCudaComputeCapability(void *device, int *major, int *minor) { *major = 8, *minor = 6; return 0; }
+"""
+NVCC = """#!/bin/sh
+case $1 in --list-gpu-arch) echo compute_86; exit ;; esac
+echo "$@" > nvcc-called
+for last; do :; done
+cp /bin/true "$last"
+"""
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """machine(gpus, nvcc): the environment of one with so many GPUs, a C compiler, and nvcc or not, whatever this one has."""
     tools = tmp_path / "tools"
     tools.mkdir()
     for name in ("cc", "as", "ld"):
         (tools / name).symlink_to(shutil.which(name))
-    return {"PATH": str(tools), "CUDA_HOME": str(tools)}
+
+    def make(gpus, nvcc):
+        (tmp_path / "nvml.c").write_text(NVML)
+        subprocess.run(["cc", f"-DGPUS={gpus}", "-shared", "-fPIC", "nvml.c", "-o", tools / "libnvidia-ml.so.1"], cwd=tmp_path, check=True)
+        if nvcc:
+            (tools / "nvcc").write_text(NVCC)
+            (tools / "nvcc").chmod(0o755)
+        return {"PATH": f"{tools}:/bin:/usr/bin" if nvcc else str(tools), "CUDA_HOME": str(tools), "LD_LIBRARY_PATH": str(tools),
+                "CUDA_VISIBLE_DEVICES": "0"}
+
+    return make
 
 
-def test_no_nvcc_means_cpu(run, tmp_path):
-    environment = without_nvcc(tmp_path)
+def made_for(tmp_path):
+    sources = [path.suffix for path in (tmp_path / "build").iterdir()]
+    shutil.rmtree(tmp_path / "build")
+    return {".c": "cpu", ".cu": "cuda"}[sources[0]]
+
+
+def test_no_nvcc_means_cpu(run, machine, tmp_path):
+    environment = machine(gpus=1, nvcc=False)
     done = run("small.mt", "-o", "prog", **environment)
-    assert done.returncode == 0 and "the program is for the CPU" in done.stderr
-    assert (tmp_path / "prog").exists()
-    refused(run("small.mt", "--target", "cuda", **environment), TOOL, "no nvcc")
+    assert done.returncode == 0 and "no nvcc in PATH" in done.stderr and "the program is for the CPU" in done.stderr
+    assert made_for(tmp_path) == "cpu" and (tmp_path / "prog").exists()
+    for flags in ["--target=cuda"], ["--arch=sm_86"], ["--schedule=graph"]:
+        refused(run("small.mt", *flags, **environment), TOOL, "no nvcc")
+
+
+def test_no_gpu_means_cpu(run, machine, tmp_path):
+    """A program is made to be run here, unless something asks for CUDA. Dumps are the same everywhere."""
+    environment = machine(gpus=0, nvcc=True)
+    note = "mtc: note: no GPU here: the program is for the CPU; --target cuda makes one for GPUs elsewhere\n"
+    done = run("small.mt", **environment)
+    assert (done.returncode, done.stderr, made_for(tmp_path)) == (0, note, "cpu")
+    for flags in ["--target=cuda"], ["--arch=sm_86"], ["--schedule=graph"]:
+        done = run("small.mt", *flags, **environment)
+        assert (done.returncode, made_for(tmp_path)) == (0, "cuda"), done.stderr
+    refused(run("small.mt", "--arch=native", **environment), TOOL, "--arch native: this machine has no GPU")
+    assert run("small.mt", "--summary", **environment).stdout == run("small.mt", "--summary", "--target=cuda").stdout
+
+
+@pytest.mark.parametrize("visible, target", [("0", "cuda"), ("", "cpu"), ("-1", "cpu"), ("NoDevFiles", "cpu")])
+def test_a_gpu_that_may_be_seen(visible, target, run, machine, tmp_path):
+    done = run("small.mt", **{**machine(gpus=1, nvcc=True), "CUDA_VISIBLE_DEVICES": visible})
+    assert (done.returncode, made_for(tmp_path)) == (0, target)
+    assert ("no GPU here" in done.stderr) == (target == "cpu")
+    assert target == "cpu" or "arch=compute_86,code=sm_86" in (tmp_path / "nvcc-called").read_text()
 
 
 def test_no_c_compiler(run):
     refused(run("--target", "cpu", "small.mt", CC="no-such-cc"), TOOL, "no C compiler: 'no-such-cc'")
 
 
-@pytest.mark.parametrize("output, why", [("missing/prog", "No such file"), (".", "it is a folder"),
-                                         ("small.mt", "it is the input"), ("/dev/null", "no regular file")])
+@pytest.mark.parametrize("output, why", [("missing/prog", "there is no folder 'missing'"), (".", "it is a folder"),
+                                         ("small.mt", "it is the input")])
 def test_unwritable_output(run, model, output, why):
     refused(run("--target", "cpu", "small.mt", "-o", output), CANT_CREATE, why)
     refused(run("--emit=plan", "small.mt", "-o", output), CANT_CREATE, why)
@@ -306,11 +419,22 @@ def test_what_is_read_is_not_overwritten(flags, run, tmp_path):
 
 
 def test_unwritable_keep(run):
-    refused(run("--target", "cpu", "--keep", "/proc/none", "small.mt"), CANT_CREATE, "cannot write '/proc/none/small.c'")
+    refused(run("--target", "cpu", "--keep", "/proc/none", "small.mt"), CANT_CREATE, "cannot write the generated source '/proc/none/small.c'")
+
+
+def test_pipe_in_place_of_the_generated_source(run, tmp_path):
+    """Nobody reads it: it is not written to, and nothing is compiled."""
+    (tmp_path / "kept").mkdir()
+    os.mkfifo(tmp_path / "kept" / "small.c")
+    refused(run("--target", "cpu", "--keep", "kept", "small.mt"), CANT_CREATE,
+            "cannot write the generated source 'kept/small.c': it is no regular file; --keep FOLDER says where it goes")
+    assert os.listdir(tmp_path / "kept") == ["small.c"]
 
 
 def test_failed_compilation_keeps_the_program(run, tmp_path):
-    """A C compiler that refuses: its words are kept beside the source, what was there stays."""
+    """A C compiler that refuses: its words are kept beside the source, what was there stays; a pipe there is not waited for."""
+    (tmp_path / "build").mkdir()
+    os.mkfifo(tmp_path / "build" / "small.c.log")
     broken = tmp_path / "broken-cc"
     broken.write_text("#!/bin/sh\necho \"$0: out of luck\"\nexit 3\n")
     broken.chmod(0o755)
@@ -334,40 +458,209 @@ def test_compiler_error_names_the_statement(run, tmp_path):
     assert "no such thing" in done.stderr and f"build/small.c:{line}" in done.stderr
 
 
+# ---- two at once ----
+
+
+WAITING = """#!/bin/sh
+# Compiles when two have come this far.
+touch "{folder}/$$"
+while [ "$(ls "{folder}" | wc -l)" -lt 2 ]; do sleep 0.01; done
+exec cc "$@"
+"""
+
+
+@pytest.fixture
+def both(tmp_path, model):
+    """both(*commands): two compilations at once, each with its source in its compiler's hands when the other's is."""
+    folder = tmp_path / "arrived"
+    folder.mkdir()
+    compiler = tmp_path / "waiting-cc"
+    compiler.write_text(WAITING.format(folder=folder))
+    compiler.chmod(0o755)
+
+    def call(*commands):
+        settings = {**os.environ, "NO_COLOR": "1", "XDG_CACHE_HOME": str(tmp_path / "cache"), "CC": str(compiler)}
+        running = [subprocess.Popen([MTC, "--target=cpu", *command], cwd=tmp_path, env=settings, stderr=subprocess.PIPE, text=True)
+                   for command in commands]
+        for each in running:
+            assert each.communicate(timeout=100)[1] == "" and each.returncode == 0
+
+    return call
+
+
+def hidden(program):
+    """The width of a program's hidden layer."""
+    text = subprocess.run([program, "info"], capture_output=True, text=True, check=True).stdout
+    return int(re.search(r"h\.bias +.*?\[(\d+)\]", text)[1])
+
+
+def test_two_compilations_at_once(both, tmp_path):
+    """Each makes its own program, and keeps that in the cache; of the two sources the one that came last is there, whole."""
+    commands = [["small.mt", "--set", f"hidden={width}", "-o", f"p{width}"] for width in (7, 8)]
+    for _ in "compiled", "cached":
+        both(*commands)
+        assert [hidden(tmp_path / f"p{width}") for width in (7, 8)] == [7, 8]
+        (tmp_path / "p7").unlink()
+        (tmp_path / "p8").unlink()
+    assert [path.name for path in (tmp_path / "build").iterdir()] == ["small.c"]
+    source = (tmp_path / "build/small.c").read_text()
+    assert source in [run_mtc("--emit=c", *command[:3], cwd=tmp_path).stdout for command in commands]
+
+
+def test_two_models_of_one_name_at_once(both, run, tmp_path):
+    for folder, width in (("a", 7), ("b", 8)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "m.mt").write_text(MODEL.replace("hidden = 16", f"hidden = {width}"))
+    both(["a/m.mt", "-o", "pa", "--keep", "kept"], ["b/m.mt", "-o", "pb", "--keep", "kept"])
+    assert (hidden(tmp_path / "pa"), hidden(tmp_path / "pb")) == (7, 8)
+    assert [path.name for path in (tmp_path / "kept").iterdir()] == ["m.c"]
+    assert (tmp_path / "kept/m.c").read_text() in [run("--emit=c", f"{folder}/m.mt").stdout for folder in "ab"]
+
+
 # ---- the cache ----
 
 
-def test_cache(run, tmp_path):
+@pytest.fixture
+def compiled(run, tmp_path):
+    """compiled(*flags): how often the C compiler was called, and what mtc said, making tmp_path/prog. That compiler's program is
+    any, with the source behind it."""
     log = tmp_path / "calls"
     counting = tmp_path / "counting-cc"
-    counting.write_text(f'#!/bin/sh\necho x >> {log}\nexec cc "$@"\n')
+    counting.write_text(f'#!/bin/sh\necho x >> {log}\nfor last; do case $last in *small.c) source=$last ;; esac; done\n'
+                        'cat /bin/true "$source" > "$last"\nchmod +x "$last"\n')
     counting.chmod(0o755)
 
-    def compiled(*flags):
-        before = log.read_text().count("x") if log.exists() else 0
-        assert run("--target", "cpu", "small.mt", "-o", "prog", *flags, CC=str(counting)).returncode == 0
-        return log.read_text().count("x") - before
+    def call(*flags, **environment):
+        log.write_text("")
+        done = run("--target", "cpu", "small.mt", "-o", "prog", *flags, CC=str(counting), **environment)
+        assert done.returncode == 0, done.stderr
+        assert (tmp_path / "prog").read_bytes() == Path("/bin/true").read_bytes() + (tmp_path / "build/small.c").read_bytes()
+        return log.read_text().count("x"), done.stderr
 
-    assert compiled() == 1
+    return call
+
+
+def entries(tmp_path):
+    return list((tmp_path / "cache/mtc/programs").iterdir())
+
+
+def test_cache(compiled, tmp_path):
+    assert compiled() == (1, "")
     program = (tmp_path / "prog").read_bytes()
     (tmp_path / "prog").unlink()
-    assert compiled() == 0
+    assert compiled() == (0, "")
     assert (tmp_path / "prog").read_bytes() == program and os.access(tmp_path / "prog", os.X_OK)
-    assert compiled("--no-cache") == 1
-    assert compiled("--set", "hidden=8") == 1
-    assert compiled("--shared") == 1
+    assert compiled("--no-cache") == (1, "")
+    assert compiled("--set", "hidden=8") == (1, "")
+    assert compiled("--shared") == (1, "")
+
+
+def truncated(entry):
+    entry.write_bytes(entry.read_bytes()[:-1000])
+
+
+def emptied(entry):
+    entry.write_bytes(b"")
+
+
+def changed(entry):
+    """One bit, in the middle of the program."""
+    content = bytearray(entry.read_bytes())
+    content[len(content) // 2] ^= 1
+    entry.write_bytes(content)
+
+
+def replaced(entry):
+    """By another program, as it is, without a digest."""
+    entry.write_bytes(Path("/bin/true").read_bytes())
+
+
+def exchanged(entry):
+    """Whole, but of another key."""
+    entry.write_bytes(next(other for other in entry.parent.iterdir() if other != entry).read_bytes())
+
+
+def fifo(entry):
+    entry.unlink()
+    os.mkfifo(entry)
+
+
+def link(entry):
+    entry.rename(entry.parent.parent / "elsewhere")
+    entry.symlink_to(entry.parent.parent / "elsewhere")
+
+
+def writable_by_the_group(entry):
+    entry.chmod(0o620)
+
+
+def foreign(entry):
+    os.chown(entry, 12345, 12345)
+
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+DAMAGES = [truncated, emptied, changed, replaced, exchanged, fifo, link, writable_by_the_group, pytest.param(foreign, marks=as_root)]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_entry_is_made_anew(damage, compiled, tmp_path):
+    compiled()
+    entry, = entries(tmp_path)
+    compiled("--set", "hidden=8")
+    damage(entry)
+    calls, said = compiled()
+    assert calls == 1 and said == f"mtc: note: the cache's entry '{entry}' is damaged, or somebody else's: compiling anew\n"
+    assert compiled() == (0, "")
+
+
+@pytest.mark.parametrize("damage", [truncated, replaced])
+def test_python_is_given_no_damaged_entry(damage, tmp_path):
+    """A library that is shorter than it says would end the process that loads it."""
+    (tmp_path / "m.mt").write_text(MODEL)
+    script = ("import mtc, sys, pathlib\n"
+              "folder = pathlib.Path(sys.argv[1])\n"
+              "model = mtc.compile(folder / 'm.mt', target='cpu')\n"
+              "print(model.batch)\n")
+    settings = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT / "python")}
+    for _ in "whole", "damaged":
+        done = subprocess.run([sys.executable, "-c", script, tmp_path], env=settings, cwd=tmp_path, capture_output=True, text=True)
+        assert (done.returncode, done.stdout) == (0, "8\n"), done.stderr
+        for entry in entries(tmp_path):
+            damage(entry)
+
+
+@pytest.mark.parametrize("spoil", [lambda path: path.chmod(0o775), lambda path: path.chmod(0o707),
+                                   pytest.param(lambda path: os.chown(path, 12345, 12345), marks=as_root)])
+def test_a_folder_that_others_may_write_is_not_used(spoil, compiled, tmp_path):
+    compiled()
+    folder = tmp_path / "cache/mtc/programs"
+    spoil(folder)
+    before = [path.stat().st_mtime_ns for path in entries(tmp_path)]
+    for _ in "neither read", "nor written":
+        calls, said = compiled()
+        assert calls == 1 and said == f"mtc: warning: the cache '{folder}' is not used: somebody else owns it or may write to it\n"
+    assert [path.stat().st_mtime_ns for path in entries(tmp_path)] == before
+
+
+def test_a_generous_umask_leaves_the_cache_private(compiled, tmp_path):
+    before = os.umask(0o002)
+    try:
+        assert compiled() == (1, "") and compiled() == (0, "")
+    finally:
+        os.umask(before)
+    assert [path.stat().st_mode & 0o777 for path in (tmp_path / "cache/mtc/programs", *entries(tmp_path))] == [0o700, 0o600]
 
 
 def test_cache_is_bounded(run, tmp_path):
-    cache = tmp_path / "cache/mtc"
-    cache.mkdir(parents=True)
+    cache = tmp_path / "cache/mtc/programs"
+    cache.mkdir(parents=True, mode=0o700)
     for i in range(80):
-        entry = cache / f"{i:064x}"
+        entry = cache / (f"{i:064x}" if i % 2 else f"{i:064x}.XaY123")  # what a program that was killed left
         entry.write_text("old")
         os.utime(entry, (i, i))
     assert run("--target", "cpu", "small.mt").returncode == 0
-    entries = {p.name for p in cache.iterdir()}
-    assert len(entries) == 64 and f"{79:064x}" in entries and f"{0:064x}" not in entries
+    names = {path.name for path in entries(tmp_path)}
+    assert len(names) == 64 and f"{79:064x}" in names and f"{0:064x}.XaY123" not in names
 
 
 def test_cache_that_cannot_be_written_is_none(run):

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from conftest import ROOT
+
 DATA = """\
 data {
   train = idx("images", "labels")
@@ -133,14 +135,22 @@ def test_set(emit):
          + "fn f2000(x) { return x }\n"),
         ("h = x\nrepeat i in 0..60 { h = concat([h, h], axis = 0) }\ny = linear(h, 3)", ""),
         ("y = linear(x, 3) * [" + "1, " * 20000 + "1]", ""),
+        ("y = linear(x, " + "(" * 100000 + "3" + ")" * 100000 + ")", ""),
+        ("if 1 < 2 {\n" * 100000, ""),
+        ("a" * 100000 + " = x", ""),
+        ("y = linear(x, 3, name = \"" + "a." * 50000 + "a\")", ""),
+        ("y = linear(x, 3, name = " + "9" * 100000 + "a)", ""),
+        ("y = linear(x, 3)." + "a" * 100000, ""),
     ],
-    ids=["parentheses", "signs", "sum", "blocks", "empty-repeat", "repeat", "doubling", "chain", "concat", "list"],
+    ids=["parentheses", "signs", "sum", "blocks", "empty-repeat", "repeat", "doubling", "chain", "concat", "list", "deep",
+         "deep-blocks", "long-name", "long-layer", "long-number", "long-method"],
 )
 def test_limits(emit, statements, top):
     """Whatever is too large is refused with a message of a reasonable length."""
     done = emit(model(statements, top), "--emit=graph")
     assert done.returncode == 65
     assert "error: " in done.stderr and done.stderr.count("error: ") <= 20
+    assert max(map(len, done.stderr.split("\n"))) < 800
 
 
 def test_every_error_is_reported_once(emit):
@@ -189,3 +199,71 @@ def test_higher_is_better_under_any_name(emit, metric, rises):
     text = model("y = linear(x, 3)\ngood = accuracy(y, label)\nwrong = 1 - good", top)
     done = emit(text.replace("optimizer", f"metric = {metric}\n  optimizer"), "--emit=c")
     assert f"rises_table[] = {{false, {rises}}};" in done.stdout, done.stderr
+
+
+@pytest.mark.parametrize("text", [".x", ".x()", ".5", "..", "", ")", "\n.x\n", ".T"], ids=ascii)
+def test_any_first_token(emit, text):
+    for flags in (["--emit=graph"], ["--format"]):
+        assert emit(text, *flags).returncode in (0, 65)
+
+
+def test_includes_are_nested_to_a_limit(mtc, tmp_path):
+    for k in range(600):
+        (tmp_path / f"{k}.mt").write_text(f'include "{k + 1}.mt"\n')
+    (tmp_path / "600.mt").write_text(model("y = linear(x, 3)"))
+    done = mtc("0.mt", "--emit=graph", cwd=tmp_path)
+    assert done.returncode == 65 and done.stderr.startswith("32.mt:1:9: error: includes are nested more than 32 deep\n")
+    assert done.stderr.count("note: included here") == 32 and "0.mt:1:9: note: included here" in done.stderr
+    assert mtc("569.mt", "--emit=graph", cwd=tmp_path).returncode == 0
+
+
+def test_messages_do_not_command_the_terminal(emit):
+    done = emit(model('assert 1 > 2 : "\\n\\tmore"\ny = linear(x, 3)'), "--emit=graph", "--set", "a\x1b[2J=1")
+    assert "\x1b" not in done.stderr and "\\x1b[2J" in done.stderr
+
+
+HABITS = re.findall(r'^HABIT\((\w+), "((?:[^"\\]|\\.)*)", "((?:[^"\\]|\\.)*)"\)', (ROOT / "compiler/front/habits.def").read_text(), re.M)
+
+
+def test_advice_on_habits_names_what_there_is(mtc):
+    """Each function that is recommended exists, and none that exists is called a habit."""
+    library = set(re.findall(r"^`(\w+)\(", mtc("--operators").stdout, re.M))
+    calls = [(word, advice) for kind, word, advice in HABITS if kind == "CALL"]
+    assert len(calls) > 100
+    plain = {name.replace("_", "") for name in library}
+    assert not [word for word, _ in calls if word.replace("_", "") in plain]
+    recommended = {name for _, advice in calls for name in re.findall(r"\b([a-z]\w*)\(", advice)}
+    assert recommended <= library, recommended - library
+
+
+@pytest.mark.parametrize("kind, text", [
+    ("CALL", "y = linear(x, 3)\n  h = {}(x)"),
+    ("PARAMETER", "y = linear(x, 3, {} = 1)"),
+])
+def test_each_habit_is_answered(emit, kind, text):
+    for _, word, advice in [row for row in HABITS if row[0] == kind]:
+        assert advice.replace('\\"', '"') in emit(model(text.format(word)), "--emit=graph").stderr, word
+
+
+@pytest.mark.parametrize("body, doubted", [
+    ("y = softmax(linear(x, 3))", "softmax"),
+    ("h = softmax(linear(x, 3))\n  y = reshape(h, [3])", "softmax"),
+    ("y = head(x)", "softmax"),
+    ("y = transpose(transpose(reshape(head(x), [1, 3])))\n  y = flatten(y)", "softmax"),
+    ("y = linear(x, 3)", None),
+    ("y = linear(softmax(x), 3)", None),
+    ("y = log_softmax(linear(x, 3))", None),
+    ("y = 5 * softmax(linear(x, 3))", None),
+])
+def test_scores_that_are_probabilities(emit, body, doubted):
+    """Once, with its place, what made them and the cure; and the model compiles."""
+    done = emit(model(body, "fn head(x) {\n  return softmax(linear(x, 3))\n}\n" if "head" in body else ""), "--emit=c")
+    found = re.findall(r"warning: this loss takes scores and applies (\w+) itself", done.stderr)
+    assert done.returncode == 0 and found == ([doubted] if doubted else []), done.stderr
+    assert not doubted or f"note: leave out this {doubted}" in done.stderr
+
+
+def test_logits_that_are_probabilities(emit):
+    text = model("y = sigmoid(linear(x, 3))").replace("cross_entropy(y, label)", "bce(y, one_hot(label, 3){})")
+    assert emit(text.replace("{}", ""), "--emit=graph").stderr == ""
+    assert "applies sigmoid itself" in emit(text.replace("{}", ", from_logits = true"), "--emit=graph").stderr

@@ -220,7 +220,7 @@ def test_random_models():
     """Some of those that `make fuzz` compiles for longer."""
     done = subprocess.run([ROOT / "tools" / "fuzz_models", "--models", "30"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
-    assert int(re.search(r"30 models, (\d+) accepted, 0 with", done.stdout)[1]) > 25, done.stdout
+    assert "30 models, 0 with a fault" in done.stdout, done.stdout
 
 
 def test_rider_loads_nothing_twice(mtc):

@@ -2,7 +2,9 @@
 
 import ctypes
 import os
+import shutil
 import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -195,7 +197,7 @@ def test_c_kernel(c_kernel, size):
 # ---- the kernel of the GPU ----
 
 SHAPES = [("float", 1, 1, 1), ("float", 100, 7, 5), ("float", 5000, 1, 4), ("bfloat16", 5000, 13, 36), ("float", 8192, 65, 64),
-          ("bfloat16", 3000, 4001, 132), ("float", 32768, 50257, 768), ("bfloat16", 32768, 50257, 768)]
+          ("bfloat16", 3000, 4001, 132), ("float", 32768, 50257, 768), ("bfloat16", 32768, 50257, 768), ("float", 8192, 4096, 8)]
 
 
 def build_cuda(folder, architecture):
@@ -218,6 +220,30 @@ def cuda_kernel(tmp_path_factory):
     return ctypes.CDLL(str(build_cuda(tmp_path_factory.mktemp("gather"), "sm_90a")))
 
 
+RACE = """
+import ctypes, sys
+import numpy as np
+kernel, random = ctypes.CDLL(sys.argv[1]), np.random.default_rng(1)
+for shape, count, rows, width in ((2, 5000, 1, 4), (3, 5000, 13, 36), (4, 8192, 65, 64), (8, 8192, 4096, 8)):
+    for index in (random.integers(0, rows, count), np.minimum(random.integers(0, 4 * rows, count), rows - 1),
+                  random.integers(0, rows, count) // 512 * 512):
+        index, dy, out = index.astype(np.int32), np.ones((count, width), np.float32), np.zeros((rows, width), np.float32)
+        assert kernel.gather_table(shape, *(array.ctypes.data_as(ctypes.c_void_p) for array in (index, dy, out))) == 0
+"""
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(shutil.which("compute-sanitizer") is None, reason="compute-sanitizer is not installed")
+def test_no_thread_reads_what_another_writes(tmp_path):
+    """Every barrier of the kernel is needed: without one of them, racecheck finds a hazard in shared memory. The last shape has
+    eight rows in a tile, so that many indices name several rows of one."""
+    library = build_cuda(tmp_path, "sm_90a")
+    done = subprocess.run(["compute-sanitizer", "--tool", "racecheck", "--target-processes", "all", "--error-exitcode", "9",
+                           sys.executable, "-c", RACE, library], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert "0 hazards displayed" in done.stdout, done.stdout[-2000:]
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("shape", range(len(SHAPES)), ids=lambda k: "x".join(map(str, SHAPES[k])))
 def test_cuda_kernel(cuda_kernel, shape):
@@ -234,3 +260,17 @@ def test_cuda_kernel(cuda_kernel, shape):
         expected = table_gradient(index, dy, rows)
         assert abs(results[0] - expected).max() < 1e-6 * max(np.bincount(index).max(), 10)
         assert results[0].tobytes() == results[1].tobytes()
+
+
+@pytest.mark.gpu
+def test_rows_that_many_name_take_turns(cuda_kernel):
+    """Tiles have four rows of 128 places each, and between them four of 33, in which most groups have none: these groups are ready
+    with a row while the sums of the row before are still being added up."""
+    _, count, rows, width = SHAPES[8]
+    slices, random = 512, np.random.default_rng(7)
+    named = [row * slices + k for k in range(12) for row in range(rows // slices) for _ in range(33 if row % 2 else 128)]
+    index = random.permutation(np.resize(named, count).astype(np.int32))
+    dy = random.uniform(-1, 1, (count, width)).astype(np.float32)
+    out = np.full((rows, width), np.nan, np.float32)
+    assert cuda_kernel.gather_table(8, pointer(index), pointer(dy), pointer(out)) == 0
+    assert abs(out - table_gradient(index, dy, rows)).max() < 1e-6 * np.bincount(index).max()

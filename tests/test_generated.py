@@ -196,3 +196,39 @@ def test_an_equation_defines_what_no_other_of_its_kernel_does(target, mtc, tmp_p
     for kernel in done.stdout.split("\n}\n"):
         defined = re.findall(r"^ *// +([\w.]+\[[^\]]*\]) = ", kernel, re.M)
         assert len(defined) == len(set(defined)), defined
+
+
+BATCHED = """data {{
+  train = npy("x", "n", "s", "label")
+  x : f32[3, 8]
+  n : i32
+  s : f32
+  label : class[3]
+}}
+model {{
+  a = linear(x, 8)
+  {value}
+  out = linear(flatten(h), 3)
+}}
+train {{
+  loss      = cross_entropy(out, label)
+  optimizer = sgd(0.1)
+  batch     = 4
+}}
+"""
+HEADS = "q = reshape(a, [2, 3, 4])\n  h = mean(matmul(q, q, transpose_b = true) * exp(weight([2, 1, 1])), axis = 0)"
+VALUES = {
+    "a field in a condition": "h = softmax(where(iota(3) >= n, -1e9, matmul(a, x, transpose_b = true)))",
+    "a field as a factor": "h = matmul(a, x, transpose_b = true) * s",
+    "a mean": "h = matmul(a, x, transpose_b = true) + mean(a)",
+    "a number of each head": HEADS,
+    "a label": "h = where(label == 2, matmul(a, x, transpose_b = true), 0)",
+    "a gradient": "h = mean(matmul(gather(weight([3, 3, 8]), label) * mean(a), x, transpose_b = true), axis = 0)",
+}
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_what_a_product_reads_once_for_each_example(value, mtc, tmp_path):
+    """It is read in the loop over examples, or heads, not before it, and before the loops over the outputs of one."""
+    source = compiles(mtc, tmp_path / "model.mt", BATCHED.format(value=VALUES[value]))
+    assert re.search(r"^ {16}(real|int) \w+ = .*t->\w+\[.*\bb\b.*\];$", source, re.M)

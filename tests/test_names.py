@@ -67,6 +67,34 @@ def test_all_words_of_a_c_program(mtc, tmp_path):
         assert done.returncode == 0, done.stderr[:2000]
 
 
+def test_functions_that_c_compilers_know(mtc, tmp_path):
+    """Of headers that no program includes: a function of the name would be a warning."""
+    path = tmp_path / "m.mt"
+    path.write_text(model("abort abs calloc exit fork free isalpha labs malloc printf puts snprintf toupper vprintf".split()))
+    emitted = mtc(path, "--target", "cpu", "--emit=c")
+    compiler = [os.environ.get("CC", "cc"), "-std=gnu11", "-fopenmp", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c", "-"]
+    done = subprocess.run([*compiler, *INCLUDES], input=emitted.stdout, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:2000]
+
+
+def local_model(names):
+    """Each a local of one kernel: it is read twice, and calls functions of the C library on the way."""
+    before = ["first", *names]
+    values = [f"{name} = exp({value}) * abs({value}) + sqrt({value})^3" for value, name in zip(before, names)]
+    return TEMPLATE.format(values="\n  ".join(values), end=names[-1])
+
+
+def test_functions_of_c_as_locals(mtc, tmp_path):
+    path = tmp_path / "m.mt"
+    names = "fabsf powf sqrtf expf float_exp float_max float_log fabs cosh window count kernel y1 j0 index time truth memcpy row_at".split()
+    path.write_text(local_model(names))
+    emitted = mtc(path, "--target", "cpu", "--emit=c")
+    assert emitted.returncode == 0, emitted.stderr
+    compiler = [os.environ.get("CC", "cc"), "-std=c11", "-D_XOPEN_SOURCE=700", "-fopenmp", "-fsyntax-only", "-w", "-x", "c", "-"]
+    done = subprocess.run([*compiler, *INCLUDES], input=emitted.stdout, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:2000]
+
+
 def test_a_kernel_that_cannot_have_its_name(mtc, tmp_path):
     path = tmp_path / "m.mt"
     path.write_text(model(["count", "sum_of"]))
@@ -75,7 +103,26 @@ def test_a_kernel_that_cannot_have_its_name(mtc, tmp_path):
     assert "static __device__ void count(" in mtc(path, "--target", "cuda", "--emit=cu").stdout
 
 
+def test_names_of_cuda(mtc, tmp_path):
+    """What its headers define, and the constants of a kernel, are no kernels: nvcc says "already declared"."""
+    path = tmp_path / "m.mt"
+    names = "h std threadIdx warpSize ushort uint cuda float2 int4 dim3 half h_tiles h_shared_bytes".split()
+    path.write_text(model(names))
+    kernels = re.findall(r"__device__ void (\w+)\(", mtc(path, "--target", "cuda", "--emit=cu").stdout)
+    assert "h" in kernels and not set(kernels) & set(names[1:]), kernels
+
+
 @pytest.mark.nvcc
 def test_names_of_a_cuda_program(compile_model):
     names = "count kernel filter window time clock round y1 j0 truth Axis Tile Product folds_of Run part_of memcpy grid warp gate"
     compile_model(model(names.split()), "--arch", "sm_90a", target="cuda")
+
+
+def test_a_value_called_like_what_a_kernel_is_given(mtc, tmp_path):
+    """Equations say the name; the kernel has no parameter that it does not use."""
+    path = tmp_path / "m.mt"
+    path.write_text(model(["batch"]))
+    emitted = mtc(path, "--target", "cpu", "--emit=c")
+    compiler = [os.environ.get("CC", "cc"), "-std=gnu11", "-fopenmp", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c", "-"]
+    done = subprocess.run([*compiler, *INCLUDES], input=emitted.stdout, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:2000]

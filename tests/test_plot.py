@@ -204,8 +204,8 @@ def test_malformed_line(log, plot):
 
 @pytest.mark.parametrize("text, message", [
     ("", "a.jsonl: is empty, no log of a training"),
-    ("hello\n", "a.jsonl:1: bad JSON"),
-    ("hello", "a.jsonl:1: bad JSON"),
+    ("hello\n", "a.jsonl:1: this is no log of a training, whose lines are JSON"),
+    ("hello", "a.jsonl:1: this is no log of a training"),
     ("[1, 2]\n", "a.jsonl:1: this is no log of a training"),
     ('{"x": 1}\n', "a.jsonl:1: this is no log of a training, whose lines have an \"event\"; ./program --log FILE writes one"),
     (text_of([CONFIG]), "a.jsonl: is left out: the training ended before it logged a loss"),
@@ -217,7 +217,7 @@ def test_no_log(text, message, log, plot):
 
 def test_no_such_file(plot):
     assert "cannot read 'no.jsonl': No such file or directory" in plot("no.jsonl", code=NO_INPUT)
-    assert "cannot read '.': Is a directory" in plot(".", code=NO_INPUT)
+    assert "cannot read '.': it is a folder" in plot(".", code=NO_INPUT)
 
 
 @pytest.mark.parametrize("args, message", [
@@ -239,7 +239,7 @@ def test_options_of_plot_are_not_of_compiling(mtc):
 def test_output_that_cannot_be_written(log, plot):
     log("a.jsonl", training())
     assert "nowhere" in plot("a.jsonl", "-o", "nowhere/x.svg", code=CANT_CREATE)
-    assert "it is the input" in plot("a.jsonl", "-o", "a.jsonl", code=CANT_CREATE)
+    assert "it is the input" in plot(log("run.log", training()), "-o", "run.log", code=CANT_CREATE)
 
 
 @pytest.mark.parametrize("content", ["thesis", " <svg", "PK\0"])
@@ -258,3 +258,10 @@ def test_help(mtc):
     text = mtc("plot", "--help").stdout
     assert text.startswith("usage: mtc plot LOG...") and "--x step|epoch|seconds" in text and "--target" not in text
     assert "mtc plot run.jsonl" in mtc("--help").stdout
+
+
+@pytest.mark.parametrize("name, format", [("x.PDF", "PDF"), ("x.jpg", "JPEG"), ("x.html", "HTML"), ("x.jsonl", "JSON lines")])
+def test_names_that_promise_another_format(name, format, mtc, tmp_path):
+    done = mtc("plot", "no.jsonl", "-o", name, cwd=tmp_path)
+    assert done.returncode == 64 and not list(tmp_path.iterdir())
+    assert f"'{name}': the name promises {format}; what can be written is .svg and .png" in done.stderr

@@ -134,16 +134,27 @@ def trained(compile_model, path, model, precision, target, *flags):
     return reports, np.frombuffer(saved[8 + int.from_bytes(saved[:8], "little") :], np.float32).astype(np.float64)
 
 
+def apart(a, b):
+    return np.linalg.norm(a - b) / np.linalg.norm(b)
+
+
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("precision, bound", [("fp32", 1e-6), ("bf16", 1e-4)])
 @pytest.mark.parametrize("model", MODELS)
-def test_same_training(compile_model, tmp_path, model, precision, bound, target):
-    kept, again = (
-        trained(compile_model, tmp_path / "w.safetensors", model, precision, target, *flags) for flags in ([], ["--recompute"])
-    )
-    assert np.isfinite(kept[0]).all() and kept[0][-1] < kept[0][0]
-    for before, now in zip(kept, again):
-        assert np.linalg.norm(now - before) <= bound * np.linalg.norm(before)
+def test_same_training(compile_model, tmp_path, model, target):
+    """In fp32 but for last bits. In bf16 a last bit may turn a rounding, and from there on Adam makes of each training one with
+    roundings of its own, as far from the other as both are from fp32: two that are independent differ by 1.4 times that. So the
+    numbers are the same until a weight has been updated twice, and recomputing adds nothing to what bf16 costs."""
+    def train(precision, *flags):
+        return trained(compile_model, tmp_path / "w.safetensors", model, precision, target, *flags)
+
+    exact, again = train("fp32"), train("fp32", "--recompute")
+    assert np.isfinite(exact[0]).all() and exact[0][-1] < exact[0][0]
+    assert all(apart(now, before) <= 1e-6 for before, now in zip(exact, again))
+    kept, again = train("bf16"), train("bf16", "--recompute")
+    assert apart(again[0][:2], kept[0][:2]) <= 1e-5
+    for reference, before, now in zip(exact, kept, again):
+        noise = apart(before, reference)
+        assert apart(now, reference) <= 1.3 * noise and apart(now, before) <= 1.6 * noise
 
 
 def plan(mtc, tmp_path, text, *flags):

@@ -71,10 +71,10 @@ static void write_phases(Emitter *e, Writer *out) {
             const char *number = g ? "" : arena_printf(e->arena, "phase %d", p + 1),
                        *title = group_title(e, phase, group);
             if (e->target->schedules)
-                write_line(out, "//   %-9s %-*s  %s", number, width, title,
-                           tile_text(e->arena, group->count * group->function->kernel->tiles));
+                write_remark(out, "  %-9s %-*s  %s", number, width, title,
+                             tile_text(e->arena, group->count * group->function->kernel->tiles));
             else
-                write_line(out, "//   %-9s %s", number, title);
+                write_remark(out, "  %-9s %s", number, title);
         }
     }
 }

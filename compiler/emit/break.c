@@ -11,13 +11,13 @@ typedef struct Breaker {
 } Breaker;
 
 /* 1, -1: byte k opens or closes parentheses, or the arguments of a template, inside of which no space stands beside "<" and ">". */
-static int nesting(const char *text, size_t k) {
+static int nesting_at(const char *text, size_t k) {
     char c = text[k];
     if (c == '<')
         return !strchr(" =<", text[k + 1]);
     if (c == '>')
         return k == 0 || strchr("- ", text[k - 1]) || (text[k - 1] == '>' && k > 1 && text[k - 2] == ' ') ? 0 : -1;
-    return c && strchr("([{", c) ? 1 : c && strchr(")]}", c) ? -1 : 0;
+    return nesting(c);
 }
 
 /* Behind the last "= " outside of all parentheses; NULL: no assignment. */
@@ -25,7 +25,7 @@ static const char *assigned(const char *text) {
     const char *last = NULL;
     int depth = 0;
     for (const char *at = text; *at; at++) {
-        depth += nesting(text, (size_t)(at - text));
+        depth += nesting_at(text, (size_t)(at - text));
         if (depth == 0 && at > text && strncmp(at, "= ", 2) == 0 && !strchr("<>!=", at[-1]))
             last = at + 2;
     }
@@ -37,7 +37,7 @@ static size_t up_to_operator(const char *text, int prec, size_t room) {
     size_t end = 0;
     int depth = 0;
     for (const char *at = text; *at; at++) {
-        depth += nesting(text, (size_t)(at - text));
+        depth += nesting_at(text, (size_t)(at - text));
         size_t length = (size_t)(at + 1 - text) + strcspn(at + 1, " ");
         if (depth == 0 && *at == ' ' && infix_at(at + 1) == prec && length <= room)
             end = length;
@@ -49,7 +49,7 @@ static size_t up_to_operator(const char *text, int prec, size_t room) {
 static size_t up_to_first_operator(const char *text, int prec) {
     int depth = 0;
     for (const char *at = text; *at; at++) {
-        depth += nesting(text, (size_t)(at - text));
+        depth += nesting_at(text, (size_t)(at - text));
         size_t length = (size_t)(at + 1 - text) + strcspn(at + 1, " ");
         if (depth == 0 && *at == ' ' && infix_at(at + 1) == prec && text[length])
             return length;
@@ -61,7 +61,7 @@ static size_t up_to_first_operator(const char *text, int prec) {
 static size_t up_to_colon(const char *text) {
     int depth = 0, open = 0;
     for (const char *at = text; *at; at++) {
-        depth += nesting(text, (size_t)(at - text));
+        depth += nesting_at(text, (size_t)(at - text));
         bool opens = depth == 0 && strncmp(at, " ? ", 3) == 0, closes = depth == 0 && strncmp(at, " : ", 3) == 0;
         open += opens - closes;
         if (closes && !open)
@@ -74,7 +74,7 @@ static size_t up_to_colon(const char *text) {
 static size_t up_to_question(const char *text) {
     int depth = 0;
     for (const char *at = text; *at; at++) {
-        depth += nesting(text, (size_t)(at - text));
+        depth += nesting_at(text, (size_t)(at - text));
         if (depth == 0 && strncmp(at, " ? ", 3) == 0)
             return (size_t)(at + 1 - text);
     }
@@ -86,7 +86,7 @@ static size_t up_to_comma(const char *text, size_t open, size_t room) {
     size_t end = 0;
     int depth = 0;
     for (size_t k = open; text[k] && k < room; k++) {
-        depth += nesting(text, k);
+        depth += nesting_at(text, k);
         if (depth == 1 && (text[k] == ',' || text[k] == ';'))
             end = k + 1;
     }
@@ -98,11 +98,11 @@ static size_t arguments(const char *text) {
     size_t length = strlen(text);
     int depth = 0, outside = 0; /* what is closed behind the call was opened before the text */
     for (size_t k = 0; k < length; k++)
-        outside += nesting(text, k);
+        outside += nesting_at(text, k);
     for (size_t k = length; k > 0; k--) {
-        depth += nesting(text, k - 1);
+        depth += nesting_at(text, k - 1);
         bool empty = text[k - 1] == '(' && text[k] == ')';
-        if (depth == outside && nesting(text, k - 1) > 0 && !empty)
+        if (depth == outside && nesting_at(text, k - 1) > 0 && !empty)
             return k;
     }
     return 0;
@@ -136,7 +136,7 @@ static int charge(const char *end, const char *next) {
         return CHOICE;
     if (prec >= 0)
         return of_operator[prec];
-    return strchr(",;", end[last]) ? COMMA : nesting(end, last) > 0 ? OPENING : ASSIGNMENT;
+    return strchr(",;", end[last]) ? COMMA : nesting_at(end, last) > 0 ? OPENING : ASSIGNMENT;
 }
 
 static void charge_break(Probe *probe, const char *next) {
@@ -154,7 +154,7 @@ static void count_line(Writer *w, int columns, const char *text, size_t length) 
     if (probe->end)
         charge_break(probe, text);
     for (size_t k = 0; k < length; k++) {
-        int change = nesting(text, k);
+        int change = nesting_at(text, k);
         if (change > 0 && probe->depth + 1 < MAX_NESTING) {
             probe->strength[probe->depth++] = strchr("[<", text[k]) ? 10 : 1;
             probe->broken[probe->depth] = 0;
@@ -188,7 +188,7 @@ static int commas(const char *text) {
     int count = 0, depth = 0;
     for (size_t k = 0; text[k] && depth >= 0; k++) {
         count += depth == 0 && text[k] == ',';
-        depth += nesting(text, k);
+        depth += nesting_at(text, k);
     }
     return count;
 }
@@ -287,7 +287,7 @@ static size_t long_subscript(const char *text, size_t room, size_t *close) {
     size_t open[MAX_NESTING];
     int depth = 0;
     for (size_t k = 0; text[k]; k++) {
-        int change = nesting(text, k);
+        int change = nesting_at(text, k);
         size_t end = k + (strncmp(text + k, "] =", 3) == 0 ? strlen(" =") : 0);
         if (change < 0 && depth > 0 && depth <= MAX_NESTING && text[k] == ']' && open[depth - 1] < room && end >= room)
             return *close = k, open[depth - 1];
@@ -518,17 +518,25 @@ static bool break_lambda(const Breaker *b, int columns, const char *line) {
     return true;
 }
 
-/* The first ", ." outside of strings, between two members of a row; NULL: there is none. */
-static const char *between_members(const char *row) {
-    bool in_string = false;
-    for (; *row; row++) {
-        in_string ^= *row == '"';
-        if (in_string && *row == '\\')
-            row++;
-        else if (!in_string && strncmp(row, ", .", 3) == 0)
-            return row;
+/* The first `mark` outside of strings and characters; NULL: there is none. */
+static const char *outside_strings(const char *line, const char *mark) {
+    char open = '\0';
+    for (; *line; line++) {
+        if (open && *line == '\\')
+            line++;
+        else if (open)
+            open = *line == open ? '\0' : open;
+        else if (strncmp(line, mark, strlen(mark)) == 0)
+            return line;
+        else if (*line == '"' || *line == '\'')
+            open = *line;
     }
     return NULL;
+}
+
+/* Between two members of a row. */
+static const char *between_members(const char *row) {
+    return outside_strings(row, ", .");
 }
 
 /* "{.line = 3, .text = "..."}," with a member a line */
@@ -554,10 +562,10 @@ static bool break_declaration(const Breaker *b, const char *line) {
 
 void break_line(Writer *w, int columns, const char *line, PutLine put_line) {
     Breaker b = {w, put_line, columns + 4, false, 0};
-    const char *value = assigned(line);
-    bool fits = columns + strlen(line) <= LONGEST_LINE, comment = strncmp(line, "//", 2) == 0;
+    const char *value = assigned(line), *comment = outside_strings(line, "//");
+    bool fits = columns + strlen(line) <= LONGEST_LINE, noted = comment && !(value && value < comment);
     bool members = *line == '{' && between_members(line), string = strchr(line, '"');
-    if (fits || comment || (!members && (*line == '.' || *line == '{' || string)))
+    if (fits || noted || (!members && (*line == '.' || *line == '{' || string)))
         put(&b, columns, line);
     else if (members)
         break_row(&b, columns, line);

@@ -1,14 +1,14 @@
-/* Programs that were compiled before, in $XDG_CACHE_HOME/mtc or ~/.cache/mtc, by the hash of all that went into them. */
+/* Programs that were compiled before, in $XDG_CACHE_HOME/mtc/programs or ~/.cache/mtc/programs, by the hash of all that went
+ * into them. What lies there will be run: it is believed only where nobody but the user may write, and only with its digest. */
 #ifndef MTC_CACHE_H
 #define MTC_CACHE_H
 
-#include "support/arena.h"
+#include "support/diag.h"
 
-#include <stdbool.h>
-
-/* Copies the program of that key to `output`; false when there is none or it cannot be copied. */
-bool cache_get(Arena *arena, const char *key, const char *output);
+/* The program of that key, *size bytes; NULL when there is none that can be trusted: an entry that is damaged is dropped,
+ * and either is said. */
+const char *cache_find(Diag *diag, const char *key, size_t *size);
 /* Keeps a copy. A cache that cannot be written is none. */
-void cache_put(Arena *arena, const char *key, const char *program);
+void cache_put(Arena *arena, const char *key, const char *program, size_t size);
 
 #endif

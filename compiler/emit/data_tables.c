@@ -168,13 +168,6 @@ static OriginArrays write_arrays(Emitter *e, const Origin *origin, Writer *out) 
     return arrays;
 }
 
-/* '\t', '"' */
-static const char *character(Emitter *e, char c) {
-    return c == '\t'                ? "'\\t'"
-           : c == '\'' || c == '\\' ? arena_printf(e->arena, "'\\%c'", c)
-                                    : arena_printf(e->arena, "'%c'", c);
-}
-
 static void write_origin(Emitter *e, const Origin *origin, const OriginArrays *arrays, Writer *out) {
     Items items = {0};
     add_item(e, &items, "format", quoted(e->arena, origin->format));
@@ -184,8 +177,8 @@ static void write_origin(Emitter *e, const Origin *origin, const OriginArrays *a
         add_item(e, &items, "header", origin->header ? "true" : "false");
         add_item(e, &items, "columns", integer(e->arena, origin->columns.count));
         add_item(e, &items, "column", arrays->columns);
-        add_item(e, &items, "separator", character(e, origin->separator));
-        add_item(e, &items, "quote", origin->quote ? character(e, origin->quote) : "0");
+        add_item(e, &items, "separator", quoted_character(e->arena, origin->separator));
+        add_item(e, &items, "quote", origin->quote ? quoted_character(e->arena, origin->quote) : "0");
     }
     if (origin->resize)
         add_item(e, &items, "resize", "true");

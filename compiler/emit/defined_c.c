@@ -19,6 +19,17 @@ static const char system_words[] = "asctime bcmp bcopy bzero clock ctime dayligh
                                    "time timegm timelocal timespec_get "
                                    "timezone tzname tzset asctime_r ctime_r gmtime_r localtime_r";
 
+/* Functions of headers that are not included; the C compiler knows them all the same, and warns. */
+static const char builtin_words[] =
+    "abort abs alloca calloc dcgettext dgettext execl execle execlp execv execve execvp exit fork fprintf fputc fputs "
+    "free "
+    "fscanf fwrite gettext imaxabs isalnum isalpha isascii isblank iscntrl isdigit isgraph islower isprint ispunct "
+    "isspace isupper "
+    "iswalnum iswalpha iswblank iswcntrl iswdigit iswgraph iswlower iswprint iswpunct iswspace iswupper iswxdigit "
+    "isxdigit "
+    "labs llabs malloc printf putc putchar puts realloc scanf snprintf sprintf sscanf toascii tolower toupper towlower "
+    "towupper vfprintf vfscanf vprintf vscanf vsnprintf vsprintf vsscanf";
+
 /* Of kernels_lib, and parameters. */
 static const char library_words[] =
     "Axis Block FloatMode MatmulVector MatrixKind Run batch_of_examples batch_of_step bfloat16 block_of columns_from "
@@ -50,5 +61,21 @@ bool defined_in_c(const char *name) {
     size_t length = strlen(name);
     bool type = length > 2 && strcmp(name + length - 2, "_t") == 0;
     return type || has_prefix(name) || is_mathematics(name) || has_word(system_words, name) ||
-           has_word(library_words, name);
+           has_word(builtin_words, name) || has_word(library_words, name);
+}
+
+/* Vectors of CUDA's are one of these, with a number behind it. */
+static const char vector_types[] = "char uchar short ushort int uint long ulong longlong ulonglong float double";
+static const char cuda_words[] = "std cuda threadIdx blockIdx blockDim gridDim warpSize dim3 half uint ushort ulong";
+
+bool defined_in_cuda(const char *name) {
+    static const char *const suffixes[] = {"_tiles", "_shared_bytes", "_row_floats", "_wanted_bytes"}; /* of a kernel */
+    size_t length = strlen(name);
+    for (size_t k = 0; k < sizeof suffixes / sizeof *suffixes; k++)
+        if (length > strlen(suffixes[k]) && strcmp(name + length - strlen(suffixes[k]), suffixes[k]) == 0)
+            return true;
+    char stem[16] = "";
+    if (length > 1 && length < sizeof stem && strchr("1234", name[length - 1]))
+        memcpy(stem, name, length - 1);
+    return has_word(cuda_words, name) || (*stem && has_word(vector_types, stem));
 }

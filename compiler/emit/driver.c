@@ -2,6 +2,7 @@
 
 #include "emit/cache.h"
 #include "emit/explain.h"
+#include "emit/foreign.h"
 #include "emit/standalone.h"
 #include "support/file.h"
 #include "support/process.h"
@@ -31,12 +32,42 @@ static void add(Driver *d, Command *command, const char *word) {
 
 /* ---- the output ---- */
 
-static bool cannot_write(Diag *diag, const char *path, const char *why) {
-    diag_error(diag, nowhere, "cannot write '%s': %s", path, why);
+static bool cannot_write(Diag *diag, const char *path) {
+    diag_error(diag, nowhere, "cannot write '%s': %s", path, file_why(path));
     return false;
 }
 
+/* Who asked for a program may not know of the source. */
+static bool cannot_keep(Diag *diag, const char *path, const char *why) {
+    diag_error(diag, nowhere, "cannot write the generated source '%s': %s; --keep FOLDER says where it goes", path,
+               why);
+    return false;
+}
+
+/* Asked before anything is compiled; a pipe would be written to when somebody reads it, or never. */
+static bool may_keep(Diag *diag, Arena *arena, const char *folder, const char *path) {
+    struct stat status;
+    if (!folder_make(arena, folder))
+        return cannot_keep(diag, path, file_why(path));
+    return stat(path, &status) != 0 || S_ISREG(status.st_mode) || cannot_keep(diag, path, "it is no regular file");
+}
+
 /* ---- the command ---- */
+
+/* nvcc starts its tools by a shell, and puts the names of files between double quotes for it. */
+static bool shell_takes(Driver *d, const char *path) {
+    static const char special[] = "\"$`\\\n";
+    const char *found = d->tools->cuda ? strpbrk(path, special) : NULL;
+    if (found)
+        diag_error(d->diag, nowhere, "nvcc hands the path '%s' to a shell, where %s means something else",
+                   harmless(d->arena, path), quoted_character(d->arena, *found));
+    return !found;
+}
+
+/* A word that is no option of the compiler, and no list of them. */
+static const char *path_word(Driver *d, const char *path) {
+    return *path && strchr("-@", *path) ? arena_printf(d->arena, "./%s", path) : path;
+}
 
 /* "sm_80;sm_90+ptx": machine code for each, and PTX of the last. */
 static void add_architectures(Driver *d, Command *command) {
@@ -75,9 +106,13 @@ static void add_nvcc_flags(Driver *d, Command *command) {
 static void add_cc_flags(Driver *d, Command *command) {
     static const char *const flags[] = {
         "-std=c11",        "-D_XOPEN_SOURCE=700", "-O3", "-march=native", "-fopenmp", "-ffp-contract=fast",
-        "-fno-math-errno", "-fno-trapping-math",  "-s"};
+        "-fno-math-errno", "-fno-trapping-math"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         add(d, command, flags[i]);
+    for (int i = 0; i < d->tools->flags.count; i++)
+        add(d, command, d->tools->flags.at[i]);
+    if (!d->tools->flags.count) /* which ask for what a report says of lines */
+        add(d, command, "-s");
     if (d->build->shared) {
         add(d, command, "-shared");
         add(d, command, "-fPIC");
@@ -103,7 +138,7 @@ static Command build_command(Driver *d, const char *source, const char *output) 
         add_nvcc_flags(d, &command);
     else
         add_cc_flags(d, &command);
-    add(d, &command, source);
+    add(d, &command, path_word(d, source));
     if (!d->build->standalone)
         add_runtime(d, &command);
     static const char *const libraries[] = {"-lm", "-ldl", "-lpthread", "-o"};
@@ -128,7 +163,7 @@ static void hash_file(Sha256 *hash, const char *path) {
 static void hash_processor(Sha256 *hash, Arena *arena) {
     static const char *const keys[] = {"model name", "flags", "Features"};
     size_t size;
-    const char *text = file_read(arena, "/proc/cpuinfo", &size);
+    const char *text = file_read(arena, "/proc/cpuinfo", &size, NULL);
     for (size_t i = 0; text && i < sizeof keys / sizeof *keys; i++) {
         const char *line = strstr(text, keys[i]);
         if (line)
@@ -160,48 +195,93 @@ static double seconds(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-static const char *keep_source(Driver *d, const Emission *source) {
-    const char *name = arena_printf(d->arena, "%s.%s", d->build->name, d->tools->cuda ? "cu" : "c");
-    const char *path = path_in(d->arena, d->build->keep, name);
-    if (folder_make(d->arena, d->build->keep) && file_write(d->arena, path, source->text, source->length))
-        return path;
-    cannot_write(d->diag, path, strerror(errno));
-    return NULL;
+/* Where one compilation works: a folder that nobody else knows, beside the generated source, so that those that run at the
+ * same time do not meet. What is finished moves whole to the names that all share; what an interrupted one leaves bothers
+ * nobody. */
+typedef struct Files {
+    const char *kept;   /* the generated source when it is finished, "build/mnist.c" */
+    const char *folder; /* its own, "build/mnist.c.Xa81Jb" */
+    const char *source, *program;
+} Files;
+
+static const char *kept_name(Driver *d) {
+    const char *name =
+        arena_printf(d->arena, "%s.%s", file_name(d->arena, d->build->name), d->tools->cuda ? "cu" : "c");
+    return path_in(d->arena, d->build->keep, name);
 }
 
-static int compile(Driver *d, const Emission *source, const char *path, const char *program) {
-    Command command = build_command(d, path, program);
-    const char *const *argv = command.at;
-    Text log = TEXT(d->arena);
-    double start = seconds();
-    int status = process_run(argv, &log);
-    if (d->build->verbose)
-        fprintf(stderr, "mtc: %s\nmtc: %.2f s\n%s", process_text(d->arena, argv), seconds() - start, text_string(&log));
-    const char *log_path = arena_printf(d->arena, "%s.log", path);
-    unlink(log_path);
-    if (status == 0)
-        return EXIT_SUCCESS;
-    bool kept = file_write(d->arena, log_path, text_string(&log), log.length);
-    explain_failure(d->diag, path_base(argv[0]), path, source, text_string(&log), kept ? log_path : NULL);
+static bool open_files(Driver *d, Files *files, const Emission *source) {
+    files->folder = folder_temporary_as(d->arena, files->kept);
+    if (files->folder) {
+        files->source = path_in(d->arena, files->folder, path_base(files->kept));
+        files->program = path_in(d->arena, files->folder, "program");
+        if (file_write(files->source, source->text, source->length))
+            return true;
+    }
+    return cannot_write(d->diag, files->kept);
+}
+
+/* What was said about the files of this compilation, said about those that stay. */
+static const char *in_terms_of_kept(Driver *d, const Files *files, const char *said) {
+    Text text = TEXT(d->arena);
+    for (const char *found; (found = strstr(said, files->source)); said = found + strlen(files->source)) {
+        text_append(&text, said, (size_t)(found - said));
+        text_puts(&text, files->kept);
+    }
+    text_puts(&text, said);
+    return text_string(&text);
+}
+
+static int failed(Driver *d, const Files *files, const Emission *source, const char *tool, const char *said) {
+    const char *log = arena_printf(d->arena, "%s.log", files->kept);
+    unlink(log); /* whatever it is, it is of another compilation */
+    bool kept = file_write(files->kept, source->text, source->length) && file_write(log, said, strlen(said));
+    explain_failure(d->diag, tool, files->kept, source, said, kept ? log : NULL);
     return EXIT_TOOL;
 }
 
-/* The compiler writes beside the generated source: what is left there when it is interrupted bothers nobody. */
-static int compile_to(Driver *d, const Emission *source, const char *path, const char *key) {
-    const char *unfinished = file_temporary(d->arena, path), *output = d->build->output;
-    if (!unfinished) {
-        cannot_write(d->diag, path, strerror(errno));
-        return EXIT_CANT_CREATE;
-    }
-    int status = compile(d, source, path, unfinished);
-    if (status == EXIT_SUCCESS && d->build->cached)
-        cache_put(d->arena, key, unfinished);
-    if (status == EXIT_SUCCESS && rename(unfinished, output) != 0 && !file_copy(d->arena, unfinished, output, true)) {
-        cannot_write(d->diag, output, strerror(errno));
-        status = EXIT_CANT_CREATE;
-    }
-    unlink(unfinished);
+static int compile(Driver *d, const Files *files, const Emission *source) {
+    Command command = build_command(d, files->source, files->program);
+    Text log = TEXT(d->arena);
+    double start = seconds();
+    int status = process_run(command.at, &log);
+    if (d->build->verbose)
+        fprintf(stderr, "mtc: %s\nmtc: %.2f s\n%s", process_text(d->arena, command.at), seconds() - start,
+                text_string(&log));
+    const char *said = in_terms_of_kept(d, files, text_string(&log));
+    return status == 0 ? EXIT_SUCCESS : failed(d, files, source, path_base(command.at[0]), said);
+}
+
+/* The program by itself and the source beside it, at nearly the same moment: of two compilations with the same names, one
+ * has the last word about both. */
+static int install(Driver *d, const Files *files, const Emission *source, const char *key) {
+    size_t size;
+    const char *output = d->build->output, *program = file_read(d->arena, files->program, &size, NULL);
+    unlink(arena_printf(d->arena, "%s.log", files->kept));
+    if (!program || !file_write(files->kept, source->text, source->length))
+        return cannot_write(d->diag, files->kept), EXIT_CANT_CREATE;
+    if (!file_write_program(output, program, size))
+        return cannot_write(d->diag, output), EXIT_CANT_CREATE;
+    if (d->build->cached)
+        cache_put(d->arena, key, program, size);
+    return EXIT_SUCCESS;
+}
+
+static int build_anew(Driver *d, Files *files, const Emission *source, const char *key) {
+    int status = open_files(d, files, source) ? compile(d, files, source) : EXIT_CANT_CREATE;
+    if (status == EXIT_SUCCESS)
+        status = install(d, files, source, key);
+    if (files->folder)
+        folder_remove(d->arena, files->folder);
     return status;
+}
+
+static int install_cached(Driver *d, const Files *files, const Emission *source, const char *program, size_t size) {
+    const char *output = d->build->output;
+    bool kept = file_write(files->kept, source->text, source->length);
+    if (kept && file_write_program(output, program, size))
+        return EXIT_SUCCESS;
+    return cannot_write(d->diag, kept ? output : files->kept), EXIT_CANT_CREATE;
 }
 
 int driver_build(Diag *diag, const Toolchain *tools, const Build *build, const Emission *emission) {
@@ -210,14 +290,17 @@ int driver_build(Diag *diag, const Toolchain *tools, const Build *build, const E
     if (!whole)
         return EXIT_NO_INPUT;
     const Emission *source = build->standalone ? whole : emission;
-    const char *path = keep_source(&d, source);
-    if (!path)
+    if (!shell_takes(&d, tools->home) || !shell_takes(&d, build->keep))
+        return EXIT_USAGE;
+    Files files = {.kept = kept_name(&d)};
+    if (!may_keep(diag, d.arena, build->keep, files.kept))
         return EXIT_CANT_CREATE;
     const char *key = program_key(&d, whole);
-    if (build->cached && cache_get(d.arena, key, build->output)) {
-        if (build->verbose)
-            fprintf(stderr, "mtc: compiled before: cache entry %.12s\n", key);
-        return EXIT_SUCCESS;
-    }
-    return compile_to(&d, source, path, key);
+    size_t size;
+    const char *program = build->cached ? cache_find(diag, key, &size) : NULL;
+    if (!program)
+        return build_anew(&d, &files, source, key);
+    if (build->verbose)
+        fprintf(stderr, "mtc: compiled before: cache entry %.12s\n", key);
+    return install_cached(&d, &files, source, program, size);
 }

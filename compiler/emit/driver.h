@@ -1,6 +1,7 @@
 /* From generated source to program: keeps the source, runs nvcc or cc without a shell, explains what they refuse.
  *
- * Files appear whole or not at all, and a program that is there already stays when its successor cannot be made. */
+ * Files appear whole or not at all, also where several compilations with the same names run at once: the last that ends has
+ * made both source and program. A program that is there already stays when its successor cannot be made. */
 #ifndef MTC_DRIVER_H
 #define MTC_DRIVER_H
 

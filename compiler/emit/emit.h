@@ -14,6 +14,8 @@ typedef struct EmitOptions {
     const char *architectures; /* CUDA: "sm_90" or "sm_75;sm_80+ptx"; C: "" */
     const char *model_hash;    /* hex */
     const char *command;       /* "mtc --recompute": with the flags that decide what is computed and how */
+    int settings;
+    const char *const *setting; /* "--recompute", "--set n=3": flags of mtc that make the same program again */
 } EmitOptions;
 
 typedef struct Emission {

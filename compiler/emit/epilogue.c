@@ -123,14 +123,14 @@ static const char *write_callback(Body *kernel, const Epilogue *epilogue, const 
                                   const Reads *reads, const Writer *lines) {
     Arena *arena = kernel->e->arena;
     if (epilogue->about)
-        write_line(kernel->out, "// %s", epilogue->about);
+        write_remark(kernel->out, "%s", epilogue->about);
     if (reads->count == 0) {
         write_lambda(kernel->out, arena_printf(arena, "%s%s)", head, terms), lines);
         return epilogue->name;
     }
     const char *late = incomplete(kernel->e, kernel->kernel, reads);
     if (late)
-        write_line(kernel->out, "// read behind the gate, not early: the phase before writes %s", late);
+        write_remark(kernel->out, "read behind the gate, not early: the phase before writes %s", late);
     write_reads(kernel->e, epilogue, reads, kernel->out);
     write_lambda(kernel->out, arena_printf(arena, "%s, const %s &ahead%s)", head, epilogue->ahead, terms), lines);
     return arena_printf(arena, "preloaded%s(%s, %s)", late ? "" : "_early", epilogue->read, epilogue->name);

@@ -23,7 +23,8 @@ struct Term {
 };
 
 Body body_new(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
-    return (Body){.e = e, .kernel = kernel, .name = name, .out = out, .names = {.arena = e->arena}};
+    Names names = {.arena = e->arena, .defined = e->target->defines};
+    return (Body){.e = e, .kernel = kernel, .name = name, .out = out, .names = names};
 }
 
 Body body_inside(Body *outer, Writer *out, const char *variable, const char *variable_2) {
@@ -154,6 +155,8 @@ static void describe_load(Body *body, Term *term, const char *element) {
     if (pack && !body->reads && !(term->guard && reads_place))
         element = with_named_place(body, element);
     const char *text = in_lane(arena, &body->lane, element);
+    if (body->e->options->f64 && n->op->table == TABLE_FIELD && n->type.dtype == DT_F32)
+        text = arena_printf(arena, "(%s)%s", c_type(body->e, DT_F32), text); /* the data set has floats */
     if (pack)
         text = arena_printf(arena, "load_pack<%d>(%s)", body->lane.count, element_address(arena, element));
     if (n->type.dtype == DT_BOOL && body->e->target->stored_condition)

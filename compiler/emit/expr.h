@@ -46,7 +46,8 @@ typedef struct Assumption {
 } Assumption;
 
 /* A kernel, its rows, their loops: inner bodies know what outer ones do. What depends on none of a body's own variables
- * and is read from memory is read in the body around it; what is the same for all elements, at the start of the kernel. */
+ * and is read from memory is read in the body around it; what is the same for all elements, at the start of the kernel. So
+ * every loop that text may depend on has a body. */
 enum { MAX_VARIABLES = 12 };
 struct Body {
     Emitter *e;

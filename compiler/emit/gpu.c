@@ -4,6 +4,7 @@
 #include "support/text.h"
 
 #include <dlfcn.h>
+#include <stdlib.h>
 
 enum { NVML_SUCCESS = 0 };
 
@@ -28,10 +29,16 @@ static bool open_nvml(Nvml *nvml) {
            load(library, "nvmlDeviceGetCudaComputeCapability", &nvml->capability) && nvml->init() == NVML_SUCCESS;
 }
 
+/* NVML lists GPUs that CUDA was told not to see, too. */
+static bool all_hidden(void) {
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    return visible && (!*visible || strcmp(visible, "-1") == 0 || strcmp(visible, "NoDevFiles") == 0);
+}
+
 const char *gpu_architectures(Arena *arena) {
     Nvml nvml;
     unsigned count = 0;
-    if (!open_nvml(&nvml) || nvml.count(&count) != NVML_SUCCESS)
+    if (all_hidden() || !open_nvml(&nvml) || nvml.count(&count) != NVML_SUCCESS)
         return NULL;
     Text list = TEXT(arena);
     for (unsigned i = 0; i < count; i++) {

@@ -10,10 +10,6 @@ typedef VEC(Conjunction) Alternatives;
 
 /* ---- reading ---- */
 
-static int nesting(char c) {
-    return strchr("([{", c) ? 1 : strchr(")]}", c) ? -1 : 0;
-}
-
 /* Without parentheses around the whole of it. */
 static const char *bare(Arena *arena, const char *text) {
     size_t length = strlen(text);

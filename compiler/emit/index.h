@@ -50,6 +50,8 @@ const char *index_key(Arena *arena, const Index *index);
 
 /* ---- expressions as text ---- */
 
+/* 1 where a parenthesis opens, -1 where one closes. */
+int nesting(char c);
 /* How strongly the weakest operator of the expression outside all parentheses binds (PREC_SUM ...). */
 int precedence(const char *expression);
 /* The strength of the operator that stands here, before a space; -1: none. */

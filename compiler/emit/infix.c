@@ -22,10 +22,22 @@ int infix_at(const char *at) {
     return -1;
 }
 
+int nesting(char c) {
+    switch (c) {
+    case '(':
+    case '[':
+    case '{': return 1;
+    case ')':
+    case ']':
+    case '}': return -1;
+    default: return 0;
+    }
+}
+
 int precedence(const char *expression) {
     int weakest = PREC_PRIMARY, depth = 0;
     for (const char *at = expression; *at; at++) {
-        depth += strchr("([{", *at) ? 1 : strchr(")]}", *at) ? -1 : 0;
+        depth += nesting(*at);
         int prec = depth == 0 && *at == ' ' ? infix_at(at + 1) : -1;
         if (prec >= 0 && prec < weakest)
             weakest = prec;

@@ -31,7 +31,7 @@ static const char *last_operator(const char *text, size_t length, int strength) 
     const char *found = NULL;
     int depth = 0;
     for (const char *at = text; at < text + length; at++) {
-        depth += strchr("([{", *at) ? 1 : strchr(")]}", *at) ? -1 : 0;
+        depth += nesting(*at);
         if (depth == 0 && *at == ' ' && infix_at(at + 1) == strength)
             found = at + 1;
     }

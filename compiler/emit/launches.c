@@ -318,8 +318,8 @@ static const char *tiles_note(Emitter *e, const Launch *launch) {
 
 static void write_launch(Emitter *e, const Launch *launch, Writer *out) {
     const char *times = launch->times > 1 ? arena_printf(e->arena, ", launched %d times", launch->times) : "";
-    write_line(out, "// phase %d of %d%s%s%s", launch->phase + 1, launch->program->phases.count,
-               launch->beside ? ", beside" : "", tiles_note(e, launch), times);
+    write_remark(out, "phase %d of %d%s%s%s", launch->phase + 1, launch->program->phases.count,
+                 launch->beside ? ", beside" : "", tiles_note(e, launch), times);
     write_needs(e, launch, out);
     if (launch->times > 1)
         write_first_places(e, launch, out);

@@ -122,5 +122,6 @@ void write_includes(Emitter *e, const Include *includes, int count, Writer *out)
     for (int k = 0; k < count; k++)
         width = (int)strlen(all[k].file) > width ? (int)strlen(all[k].file) : width;
     for (int k = 0; k < count; k++)
-        write_line(out, "#include \"%s\"%*s // %s", all[k].file, width - (int)strlen(all[k].file), "", all[k].note);
+        write_noted(out, width + (int)strlen("#include \"\""), arena_printf(e->arena, "#include \"%s\"", all[k].file),
+                    all[k].note);
 }

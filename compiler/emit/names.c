@@ -22,14 +22,33 @@ static const char reserved[] =
     "math_errhandling Axis Product Tile TensorTile TurnTile "
     "folds_of width_of is_tensor takes_turns is_resident";
 
-bool has_word(const char *text, const char *word) {
+/* Where the whole identifier occurs next. */
+static const char *next_word(const char *text, const char *word) {
     size_t length = strlen(word);
     for (const char *at = text; (at = strstr(at, word)); at += length) {
         bool starts = at == text || (!isalnum((unsigned char)at[-1]) && !strchr("_$", at[-1]));
         bool ends = !isalnum((unsigned char)at[length]) && at[length] != '_';
         if (starts && ends)
-            return true;
+            return at;
     }
+    return NULL;
+}
+
+bool has_word(const char *text, const char *word) {
+    return next_word(text, word) != NULL;
+}
+
+static bool is_in_comment(const char *code, const char *at) {
+    for (; at > code + 1 && at[-1] != '\n'; at--)
+        if (at[-1] == '/' && at[-2] == '/')
+            return true;
+    return false;
+}
+
+bool code_has_word(const char *code, const char *word) {
+    for (const char *at = code; (at = next_word(at, word)); at += strlen(word))
+        if (!is_in_comment(code, at))
+            return true;
     return false;
 }
 
@@ -71,7 +90,10 @@ void names_take(Names *names, const char *name) {
     VEC_PUSH(names->arena, &names->taken, name);
 }
 
+/* Headers own whole prefixes, "mem" and "str": a number behind the name would not do. */
 static const char *claim(Names *names, const char *wanted) {
+    if (names->defined && names->defined(wanted))
+        wanted = arena_printf(names->arena, "v_%s", wanted);
     const char *name = wanted;
     for (int k = 2; is_taken(names, name); k++)
         name = arena_printf(names->arena, "%s_%d", wanted, k);

@@ -6,9 +6,11 @@
 
 #include <stdbool.h>
 
-/* The names taken in one scope of the generated program; those of the scopes around it are taken as well. */
+/* The names taken in one scope of the generated program; those of the scopes around it are taken as well, and what is defined
+ * outside of all of them. */
 typedef struct Names {
     Arena *arena;
+    bool (*defined)(const char *name); /* by headers; NULL: nothing is that would be in the way */
     const struct Names *outer;
     VEC(const char *) taken;
 } Names;
@@ -30,8 +32,12 @@ bool names_reserved(const char *name);
 
 /* A C program's headers define it for the whole file, or a function that calls kernels has a parameter of this name. */
 bool defined_in_c(const char *name);
+/* CUDA's headers define it for the whole file, or it is a constant of some kernel. */
+bool defined_in_cuda(const char *name);
 
 /* True when `word` occurs in `text` as a whole identifier. */
 bool has_word(const char *text, const char *word);
+/* So, outside of the comments of emitted code: equations there call values as the model does. */
+bool code_has_word(const char *code, const char *word);
 
 #endif

@@ -228,6 +228,7 @@ void write_product(Body *kernel) {
     write_line(kernel->out, "auto left = %s;", left);
     write_line(kernel->out, "auto right = %s;", right);
     const char *epilogues = write_epilogues(kernel);
-    write_line(kernel->out, "matmul<%s_product, %s_tile>(%s, left, right, shared, gate, %s);", name, name, tile,
-               epilogues);
+    bool turns = takes_turns(kernel->e, k);
+    write_line(kernel->out, "%s<%s_product, %s_tile>(%s, %sleft, right, shared, gate, %s);",
+               turns ? "matmul_turns" : "matmul", name, name, tile, turns ? "batch.maps, " : "", epilogues);
 }

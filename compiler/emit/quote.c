@@ -96,7 +96,7 @@ static void quote(const Emitter *e, const Graph *g, const Place *place, Writer *
     const char *what = !place->forward && has_forward_part(g, place) ? "gradient of " : "";
     const char *text = arena_printf(e->arena, "%s%s", what, line_text(e->arena, place->source, place->line));
     int room = CODE_COLUMNS - 3 - (int)strlen(text);
-    write_line(out, "// %s%*s", text, room > (int)strlen(at) ? room : (int)strlen(at) + 2, at);
+    write_remark(out, "%s%*s", text, room > (int)strlen(at) ? room : (int)strlen(at) + 2, at);
 }
 
 void write_statements_of(Emitter *e, const Kernel *kernel, Writer *out) {
@@ -111,5 +111,5 @@ void write_statements_of(Emitter *e, const Kernel *kernel, Writer *out) {
             if (places.at[k].forward != backward && quoted++ < MOST_QUOTED)
                 quote(e, g, &places.at[k], out);
     if (places.count > MOST_QUOTED)
-        write_line(out, "// ... and %d more lines", places.count - MOST_QUOTED);
+        write_remark(out, "... and %d more lines", places.count - MOST_QUOTED);
 }

@@ -5,25 +5,6 @@
 
 /* ---- literals ---- */
 
-const char *quoted(Arena *arena, const char *text) {
-    if (!text)
-        return "NULL";
-    Text out = TEXT(arena);
-    text_putc(&out, '"');
-    for (const unsigned char *c = (const unsigned char *)text; *c; c++) {
-        if (*c == '"' || *c == '\\' || *c == '?')
-            text_printf(&out, "\\%c", *c);
-        else if (*c == '\n' || *c == '\t')
-            text_puts(&out, *c == '\n' ? "\\n" : "\\t");
-        else if (*c < ' ')
-            text_printf(&out, "\\%03o", *c);
-        else
-            text_putc(&out, (char)*c);
-    }
-    text_putc(&out, '"');
-    return text_string(&out);
-}
-
 const char *number(Arena *arena, double value) {
     Text out = TEXT(arena);
     if (isinf(value))
@@ -99,7 +80,7 @@ void write_notes(Writer *out, const char *head, const Notes *notes) {
     write_open(out, "%s = {", head);
     for (int k = 0; k < notes->count; k++)
         if (width < LONGEST_LINE / 2)
-            write_line(out, "%-*s // %s", width, notes->at[k].row, notes->at[k].about);
+            write_noted(out, width, notes->at[k].row, notes->at[k].about);
         else
             write_line(out, "%s", notes->at[k].row);
     write_close(out, "};");

@@ -2,9 +2,9 @@
 #ifndef MTC_ROW_H
 #define MTC_ROW_H
 
+#include "emit/foreign.h"
 #include "emit/program.h"
 
-const char *quoted(Arena *arena, const char *text); /* a C string, or NULL */
 const char *number(Arena *arena, double value);
 const char *integer(Arena *arena, int64_t value);
 /* "{28, 28}": the axes from `first` on; "{0}" when there are none. */

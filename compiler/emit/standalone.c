@@ -38,9 +38,9 @@ static bool expand_file(Expander *e, const char *path) {
     if (!first_time(e, path))
         return true;
     size_t size;
-    const char *full = path_in(e->arena, e->home, path), *text = file_read(e->arena, full, &size);
+    const char *why, *full = path_in(e->arena, e->home, path), *text = file_read(e->arena, full, &size, &why);
     if (!text) {
-        diag_error(e->diag, nowhere, "cannot read '%s': %s", full, strerror(errno));
+        diag_error(e->diag, nowhere, "cannot read '%s': %s", full, why);
         return false;
     }
     static const char unused[] = "#pragma nv_diag_suppress 177 // no model calls every function of the kernels";

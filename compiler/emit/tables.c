@@ -140,6 +140,17 @@ static int write_fixed(Emitter *e, Writer *out) {
     return notes.count;
 }
 
+/* What mtc was told beside the model. */
+static int write_settings(Emitter *e, Writer *out) {
+    int count = e->options->settings;
+    const char **settings = NEW_ARRAY(e->arena, const char *, count);
+    for (int k = 0; k < count; k++)
+        settings[k] = quoted(e->arena, e->options->setting[k]);
+    if (count)
+        write_list(out, "static const char *const setting_table[] = {", settings, count, "};");
+    return count;
+}
+
 static void write_reports(Emitter *e, Writer *out) {
     const char **names = NEW_ARRAY(e->arena, const char *, e->module->reports.count);
     for (int k = 0; k < e->module->reports.count; k++)
@@ -198,7 +209,7 @@ static void write_generation(Emitter *e, Writer *out) {
 }
 
 typedef struct Counts {
-    int tensors, knobs, fixed;
+    int tensors, knobs, fixed, settings;
 } Counts;
 
 static const char *table_of(int count, const char *name) {
@@ -267,6 +278,8 @@ static void write_sizes_of_tables(Emitter *e, const Counts *counts, Writer *out)
     write_line(out, ".splits = %d,", module->splits.count);
     write_line(out, ".knobs = %d,", counts->knobs);
     write_line(out, ".fixed = %d,", counts->fixed);
+    if (counts->settings)
+        write_line(out, ".settings = %d,", counts->settings);
     write_line(out, ".reports = REPORTS,");
     write_line(out, ".kernels = %d,", e->programs[PROGRAM_TRAIN]->kernels.count);
     write_line(out, ".tensor = tensor_table,");
@@ -275,6 +288,8 @@ static void write_sizes_of_tables(Emitter *e, const Counts *counts, Writer *out)
     write_line(out, ".split = %s,", table_of(module->splits.count, "split_table"));
     write_line(out, ".knob = %s,", table_of(counts->knobs, "knob_table"));
     write_line(out, ".fixed_param = %s,", table_of(counts->fixed, "fixed_table"));
+    if (counts->settings)
+        write_line(out, ".setting = setting_table,");
     write_line(out, ".report = report_table,");
     write_line(out, ".report_rises = rises_table,");
     write_line(out, ".monitor = %d,", module->monitor);
@@ -289,6 +304,7 @@ void write_tables(Emitter *e, Writer *out) {
     write_data_tables(e, out);
     counts.knobs = write_knobs(e, out);
     counts.fixed = write_fixed(e, out);
+    counts.settings = write_settings(e, out);
     write_reports(e, out);
     write_kernel_table(e, out);
     write_blank(out);

@@ -2,7 +2,7 @@
 #include "emit/program.h"
 
 static const char *arguments(Emitter *e, const char *text, const char *tensors, const char *batch, const char *none) {
-    bool uses_tensors = strstr(text, "t->"), uses_batch = has_word(text, "batch");
+    bool uses_tensors = strstr(text, "t->"), uses_batch = code_has_word(text, "batch");
     if (!uses_tensors && !uses_batch)
         return none;
     return arena_printf(e->arena, "%s%s%s", uses_tensors ? tensors : "", uses_tensors && uses_batch ? ", " : "",
@@ -226,14 +226,14 @@ static const char *operand_text(Emitter *e, const Operand *operand) {
 }
 
 /* The sums over k of one operand, by the tiles of the first column (or row). */
-static void write_side(Body *kernel, Writer *out) {
-    Emitter *e = kernel->e;
-    const Kernel *k = kernel->kernel;
+static void write_side(Body *tile, Writer *out) {
+    Emitter *e = tile->e;
+    const Kernel *k = tile->kernel;
     const char *line = k->side_of_b ? "j" : "i", *name = k->side_of_b ? "column_sums" : "row_sums";
     const char *head = arena_printf(e->arena, "for (int %s = %s0; %s < %s0 + %s; %s++)", line, line, line, line,
                                     k->side_of_b ? "columns" : "rows", line);
     Writer all = writer_like(out), sums = writer_like(out), terms = writer_like(out), lines = writer_like(out);
-    Body body = body_inside(kernel, &lines, line, NULL), term = body_inside(kernel, &terms, line, "k");
+    Body body = body_inside(tile, &lines, line, NULL), term = body_inside(tile, &terms, line, "k");
     Index at = product_index(e, k), depth = index_along("k"),
           operand = operand_index(e, k->contraction, k->side_of_b, &at, &depth);
     const char *value = body_expression(&term, k->contraction->in[k->side_of_b], &operand);
@@ -248,20 +248,22 @@ static void write_side(Body *kernel, Writer *out) {
     write_block(out, arena_printf(e->arena, "if (%s0 == 0)", k->side_of_b ? "i" : "j"), &all);
 }
 
-static void write_epilogue(Body *kernel, Writer *out) {
+static void write_epilogue(Body *tile, Writer *out) {
     Writer lines = writer_like(out);
-    Body body = body_inside(kernel, &lines, "i", "j");
-    write_line(&lines, "%s sum = sums[(i - i0) * COLUMNS + j - j0];", kernel->e->target->real);
-    Outputs outputs = product_outputs(&body, kernel->kernel);
+    Body body = body_inside(tile, &lines, "i", "j");
+    write_line(&lines, "%s sum = sums[(i - i0) * COLUMNS + j - j0];", tile->e->target->real);
+    Outputs outputs = product_outputs(&body, tile->kernel);
     body_write(&body, &outputs);
     write_open(out, "for (int i = i0; i < i0 + rows; i++)");
     write_block(out, "#pragma omp simd\nfor (int j = j0; j < j0 + columns; j++)", &lines);
     out->indent--;
 }
 
-static void write_tile(Body *kernel, const char *m, const char *n, Writer *out) {
-    const Kernel *k = kernel->kernel;
-    Emitter *e = kernel->e;
+/* In the loops over tiles: what depends on `b` alone is read here, once for all of the tile. */
+static void write_tile(Body *tile, const char *m, const char *n) {
+    const Kernel *k = tile->kernel;
+    Emitter *e = tile->e;
+    Writer *out = tile->out;
     write_line(out, "%s sums[ROWS * COLUMNS];", e->target->real);
     write_line(out, "int rows = %s - i0 < ROWS ? %s - i0 : ROWS;", m, m);
     write_line(out, "int columns = %s - j0 < COLUMNS ? %s - j0 : COLUMNS;", n, n);
@@ -270,9 +272,9 @@ static void write_tile(Body *kernel, const char *m, const char *n, Writer *out) 
     write_line(out, "Matrix left = %s;", operand_text(e, &k->a));
     write_line(out, "Matrix right = %s;", operand_text(e, &k->b));
     write_line(out, "matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, %s);", product_depth(e, k->contraction));
-    write_epilogue(kernel, out);
+    write_epilogue(tile, out);
     if (k->side)
-        write_side(kernel, out);
+        write_side(tile, out);
 }
 
 static void contract(Body *kernel) {
@@ -281,7 +283,8 @@ static void contract(Body *kernel) {
     int rank = shape.type.rank;
     Writer lines = writer_like(kernel->out);
     lines.indent = 0;
-    write_tile(kernel, shape.symbol[rank - 2], shape.symbol[rank - 1], &lines);
+    Body tile = body_inside(kernel, &lines, k->batches > 1 ? "b" : NULL, NULL);
+    write_tile(&tile, shape.symbol[rank - 2], shape.symbol[rank - 1]);
     Writer *out = kernel->out;
     write_line(out, "enum { ROWS = %d, COLUMNS = %d };", k->tile.m, k->tile.n);
     write_line(out, "#pragma omp for collapse(%d) nowait", k->batches > 1 ? 3 : 2);

@@ -7,7 +7,7 @@ static const char *arguments(Emitter *e, const char *text, const char *const *gi
     static const char *const names[] = {"t", "batch", "tile", "shared", "gate"};
     Text result = TEXT(e->arena);
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        if (has_word(text, names[k]))
+        if (code_has_word(text, names[k]))
             text_printf(&result, "%s%s", result.length ? ", " : "", given[k]);
     return text_string(&result);
 }
@@ -351,6 +351,7 @@ static bool product(Body *row, const Stage *stage, const char *extent) {
 
 const Target target_cuda = {
     .name = "cuda",
+    .defines = defined_in_cuda,
     .schedules = true,
     .execution = execution,
     .includes = includes,

@@ -108,11 +108,12 @@ static void add_buffers(Emitter *e, const char *of, Members *members) {
 
 static void add_knobs(Emitter *e, const char *arrow, Members *members) {
     const Module *module = e->module;
+    const char *type = e->options->f64 ? "double " : "float ", *table = e->options->f64 ? "exact_knob" : "knob";
     for (int k = 0, flag = 0; k < module->knobs.count; k++) {
         if (module->knobs.at[k].fixed)
             continue;
-        const char *value = arena_printf(e->arena, "run%sknob[%d]", arrow, flag++);
-        VEC_PUSH(e->arena, members, ((Member){"float ", e->knob[k], value, module->knobs.at[k].help}));
+        const char *value = arena_printf(e->arena, "run%s%s[%d]", arrow, table, flag++);
+        VEC_PUSH(e->arena, members, ((Member){type, e->knob[k], value, module->knobs.at[k].help}));
     }
 }
 
@@ -167,9 +168,8 @@ void write_members(Emitter *e, const Members *members, Writer *out) {
         const char *declaration = arena_printf(e->arena, "%s%s;", member->type, member->name);
         if (k >= end)
             end = aligned_notes(members, k, &width);
-        const char *line = arena_printf(e->arena, "%-*s // %s", width, declaration, member->note ? member->note : "");
         if (has_note(members, k)) {
-            write_line(out, "%s", line);
+            write_noted(out, width, declaration, member->note);
             continue;
         }
         if (member->note && *member->note)

@@ -40,14 +40,31 @@ const char *toolchain_home(Diag *diag) {
     return NULL;
 }
 
+/* A build of its own, as build/asan is, has mtc and its library in one folder; which $MTC_HOME does not ask for. */
 static const char *find_library(Diag *diag, const char *home) {
     Arena *arena = diag_arena(diag);
-    const char *places[] = {path_in(arena, home, "libmtc_runtime.a"), path_in(arena, home, "build/libmtc_runtime.a")};
+    const char *chosen = getenv("MTC_HOME");
+    const char *places[] = {path_in(arena, home, "libmtc_runtime.a"),
+                            path_in(arena, chosen && *chosen ? home : own_folder(arena), "libmtc_runtime.a"),
+                            path_in(arena, home, "build/libmtc_runtime.a")};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++)
         if (file_exists(places[i]))
             return places[i];
     diag_error(diag, nowhere, "no libmtc_runtime.a in %s; 'make' builds it", home);
     return NULL;
+}
+
+/* Sanitizers are in the library or not, and a program that it is linked into has to be compiled alike. */
+static bool find_flags(Toolchain *tools, Diag *diag) {
+    Arena *arena = diag_arena(diag);
+    const char *path = path_in(arena, path_folder(arena, tools->library), "libmtc_runtime.flags");
+    size_t size;
+    char *words = file_exists(path) ? file_read(arena, path, &size, NULL) : NULL;
+    for (char *rest = words, *word; words && (word = strtok_r(rest, " \n", &rest));)
+        VEC_PUSH(arena, &tools->flags, word);
+    if (tools->cuda && tools->flags.count)
+        diag_error(diag, nowhere, "%s is compiled with flags that nvcc does not take: --target cpu", tools->library);
+    return !tools->cuda || !tools->flags.count;
 }
 
 const char *toolchain_nvcc(Arena *arena) {
@@ -92,12 +109,6 @@ static const char *known_architectures(const Toolchain *tools, Arena *arena) {
     return process_run(command, &list) == 0 ? text_string(&list) : "";
 }
 
-static bool is_known(Arena *arena, const char *known, const char *name) {
-    size_t digits = strspn(name + 3, "0123456789");
-    const char *line = arena_printf(arena, "compute_%.*s\n", (int)digits, name + 3);
-    return strstr(known, line) != NULL;
-}
-
 /* "sm_90", "sm_90a" */
 static bool is_architecture(const char *name) {
     size_t digits = strncmp(name, "sm_", 3) == 0 ? strspn(name + 3, "0123456789") : 0;
@@ -105,59 +116,84 @@ static bool is_architecture(const char *name) {
     return digits >= 2 && (!*rest || strcmp(rest, "a") == 0 || strcmp(rest, "f") == 0);
 }
 
-/* One of each generation that this toolkit still compiles for, and PTX of the last for those to come. */
-static const char *portable_list(Arena *arena, const char *known) {
+/* One of each generation that this toolkit still compiles for and that has what the program needs, and PTX of the last for
+ * those to come. */
+static const char *portable_list(Diag *diag, const char *known, const Needs *needs) {
     static const char *const generations[] = {"sm_75", "sm_80", "sm_90a", "sm_100", "sm_120"};
+    Arena *arena = diag_arena(diag);
     Text list = TEXT(arena);
-    for (size_t i = 0; i < sizeof generations / sizeof *generations; i++)
-        if (is_known(arena, known, generations[i]))
+    for (size_t i = 0; i < sizeof generations / sizeof *generations; i++) {
+        const char *lacks = architecture_lacks(arena, architecture_find(generations[i]), needs);
+        if (!architecture_is_known(arena, known, generations[i]))
+            continue;
+        if (lacks)
+            diag_note(diag, nowhere, "%s is left out: it %s", generations[i], lacks);
+        else
             text_printf(&list, "%s%s", list.length ? ";" : "", generations[i]);
+    }
     text_puts(&list, "+ptx");
     return text_string(&list);
 }
 
-static const char *listed_architectures(Diag *diag, const char *known, const char *wanted) {
+/* False after an error: nobody has heard of it, or it has not what the program needs. */
+static bool may_have(Diag *diag, const char *known, const char *name, const Needs *needs) {
+    Arena *arena = diag_arena(diag);
+    const char *offered = architectures_for(arena, needs, known);
+    if (!is_architecture(name)) {
+        diag_error(diag, nowhere, "--arch takes native or a list of %s, not '%s'", offered, name);
+        return false;
+    }
+    const Architecture *architecture = architecture_find(name);
+    bool compiles = architecture_is_known(arena, known, name);
+    if (!compiles || !architecture) {
+        diag_error(diag, nowhere, "%s cannot compile for %s; it can for %s", compiles ? "mtc" : "this nvcc", name,
+                   offered);
+        return false;
+    }
+    const char *lacks = architecture_lacks(arena, architecture, needs);
+    if (lacks) {
+        diag_error(diag, nowhere, "sm_%d (%s) %s; --arch can be %s%s", architecture->number, architecture->cards, lacks,
+                   offered, needs->multiplies ? ", and --precision fp32 needs none" : "");
+        return false;
+    }
+    return true;
+}
+
+static const char *listed_architectures(Diag *diag, const char *known, const char *wanted, const Needs *needs) {
     Arena *arena = diag_arena(diag);
     Text list = TEXT(arena);
     for (char *rest = arena_strdup(arena, wanted), *name; (name = strtok_r(rest, ",;", &rest));) {
-        if (!is_architecture(name)) {
-            diag_error(diag, nowhere, "--arch takes native or a list such as sm_80,sm_90, not '%s'", name);
+        if (!may_have(diag, known, name, needs))
             return NULL;
-        }
-        if (!is_known(arena, known, name)) {
-            diag_error(diag, nowhere, "this nvcc cannot compile for %s; 'nvcc --list-gpu-arch' lists what it knows",
-                       name);
-            return NULL;
-        }
         text_printf(&list, "%s%s", list.length ? ";" : "", name);
     }
     return text_string(&list);
 }
 
-static const char *choose_architectures(const Toolchain *tools, Diag *diag, const char *arch) {
+static const char *choose_architectures(const Toolchain *tools, Diag *diag, const char *arch, const Needs *needs) {
     Arena *arena = diag_arena(diag);
     const char *known = known_architectures(tools, arena);
     if (arch && strcmp(arch, "native") != 0)
-        return listed_architectures(diag, known, arch);
+        return listed_architectures(diag, known, arch, needs);
     const char *present = gpu_architectures(arena);
     if (present)
-        return listed_architectures(diag, known, present);
+        return listed_architectures(diag, known, present, needs);
     if (arch) {
         diag_error(diag, nowhere, "--arch native: this machine has no GPU that CUDA can use");
         return NULL;
     }
     diag_note(diag, nowhere,
               "no GPU here: the program is for GPUs of any generation; --target cpu makes one for the CPU");
-    return portable_list(arena, known);
+    return portable_list(diag, known, needs);
 }
 
-bool toolchain_find(Toolchain *tools, Diag *diag, bool cuda, const char *arch) {
+bool toolchain_find(Toolchain *tools, Diag *diag, bool cuda, const char *arch, const Needs *needs) {
     *tools = (Toolchain){.cuda = cuda, .architectures = ""};
     tools->home = toolchain_home(diag);
     tools->library = tools->home ? find_library(diag, tools->home) : NULL;
-    if (!tools->library || !(cuda ? find_nvcc(tools, diag) : find_cc(tools, diag)))
+    if (!tools->library || !find_flags(tools, diag) || !(cuda ? find_nvcc(tools, diag) : find_cc(tools, diag)))
         return false;
     if (cuda)
-        tools->architectures = choose_architectures(tools, diag, arch);
+        tools->architectures = choose_architectures(tools, diag, arch, needs);
     return tools->architectures != NULL;
 }

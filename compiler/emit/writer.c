@@ -1,6 +1,18 @@
 #include "emit/writer.h"
 
+#include "emit/foreign.h"
+
+/* Nothing that a compiler could take for the end of a line, or show in another order. */
+static bool is_visible(const char *bytes, size_t length) {
+    const unsigned char *at = (const unsigned char *)bytes, *end = at + length;
+    for (int step; at < end; at += step)
+        if ((step = visible_length(at, end)) == 0)
+            return false;
+    return true;
+}
+
 static void put_whole(Writer *w, int columns, const char *bytes, size_t length) {
+    ENSURE(is_visible(bytes, length));
     text_printf(&w->text, "%*s%.*s\n", columns, "", (int)length, bytes);
     VEC_PUSH(w->text.arena, &w->lines, w->at);
 }
@@ -28,6 +40,17 @@ void write_line(Writer *w, const char *format, ...) {
     va_start(args, format);
     put_lines(w, format, args);
     va_end(args);
+}
+
+void write_remark(Writer *w, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    write_line(w, "// %s", harmless(w->text.arena, arena_vprintf(w->text.arena, format, args)));
+    va_end(args);
+}
+
+void write_noted(Writer *w, int width, const char *code, const char *note) {
+    write_line(w, "%-*s // %s", width, code, harmless(w->text.arena, note));
 }
 
 void write_open(Writer *w, const char *format, ...) {
@@ -70,7 +93,7 @@ void write_comment(Writer *w, int hang, const char *text) {
     do {
         size_t room = (size_t)(CODE_COLUMNS - 4 * w->indent - 3 - spaces);
         size_t length = fitting(text, room);
-        write_line(w, "// %*s%.*s", spaces, "", (int)length, text);
+        write_remark(w, "%*s%.*s", spaces, "", (int)length, text);
         text += length;
         text += strspn(text, " ");
         spaces = hang;

@@ -22,6 +22,11 @@ void write_line(Writer *w, const char *format, ...) __attribute__((format(printf
 void write_open(Writer *w, const char *format, ...) __attribute__((format(printf, 2, 3))); /* then indents */
 void write_close(Writer *w, const char *line);                                             /* unindents first */
 void write_blank(Writer *w);
+/* "// text" on one line, whatever the text: comments are written by this and the functions below, which make foreign text in
+ * them harmless. */
+void write_remark(Writer *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* "code   // note", with `width` columns for the code. */
+void write_noted(Writer *w, int width, const char *code, const char *note);
 /* "// text", broken at spaces to stay within CODE_COLUMNS; further lines are indented by `hang`. */
 void write_comment(Writer *w, int hang, const char *text);
 /* "// ---- title ------": the start of a section. */

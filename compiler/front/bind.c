@@ -1,5 +1,7 @@
 #include "front/bind.h"
 
+#include "front/habits.h"
+
 #include <ctype.h>
 #include <stdlib.h>
 
@@ -99,6 +101,14 @@ Signature *signature_of_fn(Arena *arena, const Fn *fn) {
     return s;
 }
 
+const char *call_advice(Arena *arena, const char *name) {
+    const char *advice = habit(CALL, name, strlen(name));
+    for (int i = 0; i < op_count && !advice; i++)
+        if (op_table[i]->signature && same_letters(name, strlen(name), op_table[i]->name))
+            advice = arena_printf(arena, "%s(%s)", op_table[i]->name, op_table[i]->signature);
+    return advice;
+}
+
 /* ---- binding ---- */
 
 typedef struct Binder {
@@ -128,11 +138,34 @@ static void bind_to(Binder *b, int parameter, const Arg *arg) {
     b->ok = false;
 }
 
+static int find_parameter(const Signature *signature, const char *name) {
+    for (int i = 0; i < signature->count; i++)
+        if (strcmp(signature->at[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+/* `linear(x, 784, 32)`: PyTorch says the size of the input too, so that the size of the output comes a place too late. */
+static void check_switch(Binder *b, int index, const Expr *value) {
+    const Parameter *parameter = &b->signature->at[index];
+    bool late = index > 1 && find_parameter(b->signature, "out") == 1;
+    if (parameter->required || parameter->fallback.kind != VALUE_BOOL || value->kind != EXPR_NUMBER)
+        return;
+    const char *number = span_text(b->arena, value->span);
+    diag_error(b->diag, value->span, "'%s' of '%s' is true or false, not %s", parameter->name, b->call->name.text,
+               number);
+    if (late)
+        diag_note(b->diag, value->span, "the size of the input is not said, it is that of the argument: %s(%s, %s)",
+                  b->call->name.text, b->signature->at[0].name, number);
+    show_signature(b);
+}
+
 static void bind_positional(Binder *b, const Arg *arg) {
     int index = b->positional;
     if (index < b->signature->count && b->signature->at[index].rest) {
         VEC_PUSH(b->arena, &b->rest, arg->value);
     } else if (index < b->signature->count) {
+        check_switch(b, index, arg->value);
         bind_to(b, index, arg);
         b->positional++;
     } else if (b->positional++ == b->signature->count) {
@@ -142,40 +175,14 @@ static void bind_positional(Binder *b, const Arg *arg) {
     }
 }
 
-static int find_parameter(const Signature *signature, const char *name) {
-    for (int i = 0; i < signature->count; i++)
-        if (strcmp(signature->at[i].name, name) == 0)
-            return i;
-    return -1;
-}
-
-/* What PyTorch calls a parameter, and what this language does. */
-static const struct {
-    const char *foreign, *ours;
-} parameters_elsewhere[] = {
-    {"out_channels", "out"},
-    {"out_features", "out"},
-    {"output_size", "out"},
-    {"kernel_size", "kernel"},
-    {"num_groups", "groups"},
-    {"dim", "axis"},
-    {"dim", "axes"},
-    {"scale_factor", "factor"},
-    {"negative_slope", "slope"},
-    {"num_classes", "classes"},
-    {"normalized_shape", "axes"},
-};
-static const char *const inferred_elsewhere[] = {"in_channels", "in_features", "num_features", "num_channels"};
-
 /* The signature's parameter that is meant, or what there is to say of a foreign name. */
 static const char *advice_on(const Binder *b, const char *name) {
-    for (size_t i = 0; i < sizeof parameters_elsewhere / sizeof *parameters_elsewhere; i++)
-        if (strcmp(name, parameters_elsewhere[i].foreign) == 0 &&
-            find_parameter(b->signature, parameters_elsewhere[i].ours) >= 0)
-            return arena_printf(b->arena, "; it is called '%s' here", parameters_elsewhere[i].ours);
-    for (size_t i = 0; i < sizeof inferred_elsewhere / sizeof *inferred_elsewhere; i++)
-        if (strcmp(name, inferred_elsewhere[i]) == 0)
-            return "; leave it out, the size is that of the argument";
+    for (int i = 0; i < b->signature->count; i++)
+        if (habit_is(RENAMED, name, b->signature->at[i].name))
+            return arena_printf(b->arena, "; it is called '%s' here", b->signature->at[i].name);
+    const char *advice = habit(PARAMETER, name, strlen(name));
+    if (advice)
+        return arena_printf(b->arena, "; %s", advice);
     const char **names = NEW_ARRAY(b->arena, const char *, b->signature->count);
     for (int i = 0; i < b->signature->count; i++)
         names[i] = b->signature->at[i].name;

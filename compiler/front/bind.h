@@ -34,4 +34,7 @@ const char *suggestion(Arena *arena, const char *name, const char *const *candid
 /* "'a', 'b' and 'c'" */
 const char *name_list(Arena *arena, const char *const *names, int count);
 
+/* How what is called so elsewhere is called here, "relu(x)" of "ReLU"; NULL: nothing is known of it. */
+const char *call_advice(Arena *arena, const char *name);
+
 #endif

@@ -1,11 +1,12 @@
 /* Declarations: which blocks there are and what stands in them, duplicates, recursion. */
 #include "front/data.h"
+#include "front/habits.h"
 
-/* The generated program's own flags; a param may not take their names. --help is no row of that table. */
-static const char *const program_flags[] = {
-#define FLAG(field, name, ...) name,
+/* --help is no row of the table of flags. */
+static const ProgramFlag program_flags[] = {
+#define FLAG(field, name, argument, ...) {name, argument},
 #include "../../runtime/flags.def"
-    "help"};
+    {"help", NULL}};
 static const char *const train_keys[] = {"loss",       "metric",    "optimizer",  "batch",     "epochs",   "seed",
                                          "predict",    "clip_norm", "clip_value", "ema",       "freeze",   "no_decay",
                                          "accumulate", "monitor",   "patience",   "precision", "recompute"};
@@ -17,6 +18,13 @@ bool is_one_of(const char *const *names, int count, const char *name) {
         if (strcmp(names[i], name) == 0)
             return true;
     return false;
+}
+
+const ProgramFlag *program_flag(const char *name) {
+    for (int i = 0; i < COUNT(program_flags); i++)
+        if (strcmp(program_flags[i].name, name) == 0)
+            return &program_flags[i];
+    return NULL;
 }
 
 void report_unknown(Diag *diag, Arena *arena, const char *what, Name name, const char *const *names, int count) {
@@ -50,7 +58,7 @@ static void check_params(Diag *diag, const Ast *ast) {
                 break;
             }
         check_range(diag, p);
-        if (is_one_of(program_flags, COUNT(program_flags), p->name.text))
+        if (program_flag(p->name.text))
             diag_error(diag, p->name.span, "--%s is a flag of every program; choose another name for this param",
                        p->name.text);
         if (i == MAX_PARAMS)
@@ -131,6 +139,16 @@ static bool takes_word(const char *key) {
     return strcmp(key, "precision") == 0;
 }
 
+static void report_setting(Diag *diag, Arena *arena, Name name) {
+    const char *key = habit(KEY, name.text, strlen(name.text)), *advice = habit(SETTING, name.text, strlen(name.text));
+    if (key)
+        diag_error(diag, name.span, "unknown setting '%s'; it is called '%s' here", name.text, key);
+    else if (advice)
+        diag_error(diag, name.span, "unknown setting '%s'; %s", name.text, advice);
+    else
+        report_unknown(diag, arena, "setting", name, train_keys, COUNT(train_keys));
+}
+
 static void check_train_key(Diag *diag, Scope *scope, const Block *train, const Stmt *s) {
     if (s->kind != STMT_ASSIGN) {
         diag_error(diag, s->span, "a train block holds settings: loss = ..., optimizer = ..., batch = 64");
@@ -139,7 +157,7 @@ static void check_train_key(Diag *diag, Scope *scope, const Block *train, const 
     if (!takes_word(s->name.text))
         resolve_expr(scope, s->value);
     if (!is_one_of(train_keys, COUNT(train_keys), s->name.text))
-        report_unknown(diag, scope->arena, "setting", s->name, train_keys, COUNT(train_keys));
+        report_setting(diag, scope->arena, s->name);
     else if (block_find(train, s->name.text) != s)
         report_duplicate(diag, "setting", s->name, block_find(train, s->name.text)->name.span);
 }
@@ -148,7 +166,9 @@ static void check_train_key(Diag *diag, Scope *scope, const Block *train, const 
 static bool is_misspelt(const Block *train, const char *key) {
     for (int i = 0; i < train->body.count; i++) {
         const char *name = train->body.at[i]->name.text;
-        if (name && !is_one_of(train_keys, COUNT(train_keys), name) && nearest_name(name, &key, 1))
+        const char *usual = name ? habit(KEY, name, strlen(name)) : NULL;
+        if (name && !is_one_of(train_keys, COUNT(train_keys), name) &&
+            (nearest_name(name, &key, 1) || (usual && strcmp(usual, key) == 0)))
             return true;
     }
     return false;

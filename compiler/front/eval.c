@@ -156,15 +156,27 @@ static void note_sizes(Lowering *l, const Call *call, const Value *result, int f
     }
 }
 
+/* A view of a value was made by what made the value. */
+static void note_maker(Value *value, const OpDef *op, Span at, const Value *args) {
+    const Node *from = args && args[0].kind == VALUE_TENSOR ? args[0].node : NULL;
+    bool same = from && value->node && (value->node == from || value->node->op->cls == OP_VIEW);
+    value->made = same ? args[0].made : op;
+    value->made_at = same ? args[0].made_at : at;
+}
+
 static Value build_op(Frame *frame, Span at, Span callee, const char *scope, const OpDef *op, Value *args, int count) {
     Lowering *l = frame->l;
     Call call = {l->g, l->module, at, count, args, scope, &l->weights};
-    if (op->cls == OP_MAP && !op->build && op->fold)
-        return value_apply(l, at, (Name){op->name, callee}, args, count);
+    if (op->cls == OP_MAP && !op->build && op->fold) {
+        Value mapped = value_apply(l, at, (Name){op->name, callee}, args, count);
+        note_maker(&mapped, op, at, count ? args : NULL);
+        return mapped;
+    }
     Span before = graph_at(l->g, at);
     int first_weight = l->weights;
     Value value = op->build ? op->build(&call) : build_default(op, &call);
     value.rises = op->flags & OP_RISES;
+    note_maker(&value, op, at, count ? args : NULL);
     graph_at(l->g, before);
     note_sizes(l, &call, &value, first_weight);
     return varies_out_of_place(l, at, op, &value) ? value_error() : value;
@@ -178,6 +190,8 @@ static Value call_op(Frame *frame, Expr *e, const char *scope, LayerRange *made)
         args[i] = e->bound[i] ? eval(frame, e->bound[i]) : e->signature->at[i].fallback;
         ok = ok && args[i].kind != VALUE_ERROR;
     }
+    if (ok && count)
+        doubt_scores(frame->l, e, args);
     made->begin = frame->l->weights;
     Value value = ok ? build_op(frame, e->span, e->name.span, scope, e->op, args, count) : value_error();
     made->end = frame->l->weights;
@@ -308,6 +322,16 @@ static bool valid_layer_name(const char *name) {
     }
 }
 
+/* Names grow with the calls that they are made in; the work on a line that has one, with the square of its length. */
+static bool scope_fits(Frame *frame, const Expr *call, const char *scope) {
+    enum { LONGEST_SCOPE = 1000 };
+    if (strlen(scope) <= LONGEST_SCOPE)
+        return true;
+    diag_error(frame->l->diag, call->layer_name ? call->layer_name->span : call->span,
+               "what is made here would have a name of more than %d characters", LONGEST_SCOPE);
+    return false;
+}
+
 /* The path that `name = "fc"` gives to a layer, or NULL; repetitions are told apart by their index. */
 static const char *explicit_path(Frame *frame, const Expr *layer_name) {
     const char *name = fill_holes(frame, layer_name);
@@ -335,6 +359,8 @@ static Value eval_call(Frame *frame, Expr *e) {
     if (e->layer_name && !name)
         return value_error();
     const char *scope = name ? scope_join(frame->l->arena, frame->path, name) : frame->statement;
+    if (!scope_fits(frame, e, scope))
+        return value_error();
     LayerRange made = {0};
     Value value = e->fn   ? call_fn(frame, e, scope, &made)
                   : e->op ? call_op(frame, e, scope, &made)

@@ -21,7 +21,16 @@ typedef struct FrontOptions {
     int setting_count;
     const Precision *precision; /* instead of the text's; or NULL */
     const bool *recompute;      /* likewise */
+    int batch;                  /* likewise; or 0 */
 } FrontOptions;
+
+enum { MAX_BATCH = 1 << 24 };
+
+/* A flag that every generated program has; a param may not take its name. */
+typedef struct ProgramFlag {
+    const char *name, *argument; /* "epochs", "N"; NULL: it takes no value */
+} ProgramFlag;
+const ProgramFlag *program_flag(const char *name); /* without dashes; NULL: there is none */
 
 typedef struct Lowered {
     Module *module;    /* both graphs: forward, reports, and (eval) the output */

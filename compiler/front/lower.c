@@ -6,6 +6,7 @@
 
 #include "op/normalize.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -31,8 +32,9 @@ static int find_param(Diag *diag, const Ast *ast, const char *name) {
 static void set_param(Diag *diag, const Param *p, const char *text, double *value) {
     char *end;
     double number = strtod(text, &end);
-    if (end == text || *end || !isfinite(number))
-        diag_error(diag, (Span){0}, "--set %s=%s: '%s' is not a number", p->name.text, text, text);
+    if (end == text || *end || isspace((unsigned char)*text) || !isfinite(number))
+        diag_error(diag, (Span){0}, "--set %s=%s: '%s' is not a number%s", p->name.text, text, text,
+                   strchr(text, ',') ? "; decimals come after a point" : "");
     else if (p->integer && number != floor(number))
         diag_error(diag, p->value_span, "--set %s=%s: '%s' is a whole number", p->name.text, text, p->name.text);
     else if (p->has_range && (number < p->low || number > p->high))
@@ -81,7 +83,9 @@ int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, int64_t l
 
 static void add_settings(Lowering *l, Frame *frame) {
     Module *m = l->module;
-    m->batch = whole_setting(frame, "batch", DEFAULT_BATCH, 1, 1 << 24);
+    m->batch = whole_setting(frame, "batch", DEFAULT_BATCH, 1, MAX_BATCH);
+    m->batch_replaced = l->batch && l->batch != m->batch;
+    m->batch = l->batch ? l->batch : m->batch;
     m->epochs = (int)whole_setting(frame, "epochs", DEFAULT_EPOCHS, 1, 1 << 24);
     m->seed = (uint64_t)whole_setting(frame, "seed", 0, 0, (int64_t)1 << 53);
     m->patience = (int)whole_setting(frame, "patience", 0, 1, 1 << 24);
@@ -179,6 +183,28 @@ static const PredictionRule prediction_rules[] = {
     {"cross_entropy", NULL, "softmax", true},
     {"bce", "from_logits", "sigmoid", false},
 };
+
+static bool rule_applies(const PredictionRule *rule, const Expr *call, const Value *args) {
+    if (strcmp(rule->loss, call->op->name) != 0)
+        return false;
+    for (int i = 0; rule->condition && i < call->signature->count; i++)
+        if (strcmp(call->signature->at[i].name, rule->condition) == 0)
+            return args[i].number != 0;
+    return true;
+}
+
+void doubt_scores(Lowering *l, const Expr *call, const Value *args) {
+    const Value *scores = &args[0];
+    for (size_t i = 0; i < sizeof prediction_rules / sizeof *prediction_rules; i++) {
+        bool twice = scores->made && strcmp(scores->made->name, prediction_rules[i].function) == 0;
+        if (!twice || !rule_applies(&prediction_rules[i], call, args))
+            continue;
+        for (int k = 0; k < l->module->doubts.count; k++)
+            if (memcmp(&l->module->doubts.at[k].at, &call->span, sizeof call->span) == 0)
+                return;
+        VEC_PUSH(l->arena, &l->module->doubts, ((Doubt){call->span, scores->made_at, scores->made}));
+    }
+}
 
 static bool argument_true(Frame *frame, const Expr *call, const char *name) {
     for (int i = 0; i < call->signature->count; i++)
@@ -293,7 +319,7 @@ static void lower_round(Lowering *l, const double *values, Lowered *out) {
     l->module = m;
     m->source = l->ast->sources.at[0];
     m->name = model_name(l->arena, m->source->path);
-    m->training = training_text(l->arena, ast_find_block(l->ast, "train"));
+    m->training = training_text(l, ast_find_block(l->ast, "train"));
     add_knobs(l, values);
     m->train = graph_new(m, true);
     m->eval = graph_new(m, false);
@@ -337,6 +363,18 @@ static void warn_unused(Diag *diag, const Ast *ast) {
     warn_body(diag, &ast_find_block(ast, "model")->body);
 }
 
+static void warn_doubts(Diag *diag, const Module *module) {
+    for (int i = 0; i < module->doubts.count; i++) {
+        const Doubt *doubt = &module->doubts.at[i];
+        const char *function = doubt->made->name;
+        diag_warning(
+            diag, doubt->at,
+            "this loss takes scores and applies %s itself, here for the second time: training is slow and may stall",
+            function);
+        diag_note(diag, doubt->made_at, "leave out this %s; predictions go through it in any case", function);
+    }
+}
+
 bool front_lower(Diag *diag, Ast *ast, const FrontOptions *options, Lowered *out) {
     int errors = diag_errors(diag);
     double *values = param_values(diag, ast, options);
@@ -349,6 +387,7 @@ bool front_lower(Diag *diag, Ast *ast, const FrontOptions *options, Lowered *out
                       .ast = ast,
                       .precision = options->precision,
                       .recompute = options->recompute,
+                      .batch = options->batch,
                       .fixed = found,
                       .naming = true};
         fixed = found;
@@ -358,6 +397,7 @@ bool front_lower(Diag *diag, Ast *ast, const FrontOptions *options, Lowered *out
     if (diag_errors(diag) > errors)
         return false;
     warn_unused(diag, ast);
+    warn_doubts(diag, out->module);
     training_warn(diag, ast_find_block(ast, "train"), &out->training);
     return true;
 }

@@ -25,6 +25,7 @@ typedef struct Lowering {
     const Ast *ast;
     const Precision *precision; /* instead of the text's; or NULL */
     const bool *recompute;      /* likewise */
+    int batch;                  /* likewise; or 0 */
     Module *module;
     Graph *g;
     uint64_t fixed;   /* params that earlier rounds found to decide a shape: constants in this round */
@@ -95,6 +96,8 @@ void layers_check(Lowering *l); /* all different */
 
 /* The value of a setting of the train block, which makes no weights. */
 Value eval_setting(Frame *frame, Expr *e);
+/* Of a call of a loss that takes scores: are they what its own function made already? */
+void doubt_scores(Lowering *l, const Expr *call, const Value *args);
 /* A setting that is a whole number known when compiling; `fallback` where it is not given. */
 int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, int64_t low, int64_t high);
 
@@ -105,7 +108,7 @@ Precision training_precision(Diag *diag, const Block *train);
 /* The backward pass is to compute values again: the truth of `recompute`, false without it. */
 bool training_recompute(Frame *frame, const Block *train);
 /* What the block says, for logs: "loss = ...\noptimizer = ..."; without comments, in single spaces. */
-const char *training_text(Arena *arena, const Block *train);
+const char *training_text(const Lowering *l, const Block *train);
 /* The optimizer and what comes before and after it, in the training graph. */
 void training_numbers(Frame *frame, const Block *train, Training *out);
 /* What the settings choose by name: weights that are frozen or not decayed, the report that is watched. Requires the names

@@ -49,7 +49,4 @@ void parser_close_brackets(Parser *parser);
 
 /* syntax.c: the report of a syntax error. `expected` are the display names of the tokens that could stand there. */
 void syntax_error(Parser *parser, Span at, const char **expected, int count);
-/* What to write instead of a word or symbol of another language, or NULL. */
-const char *foreign_hint(const char *text, size_t length);
-
 #endif

@@ -145,7 +145,9 @@ const char **callable_names(Arena *arena, const Ast *ast, int *count) {
 static void unknown_function(Scope *scope, const Expr *call) {
     int count;
     const char **names = callable_names(scope->arena, scope->ast, &count);
-    const char *near = suggestion(scope->arena, call->name.text, names, count);
+    const char *advice = call_advice(scope->arena, call->name.text),
+               *near = advice ? arena_printf(scope->arena, "; write %s", advice)
+                              : suggestion(scope->arena, call->name.text, names, count);
     bool value = scope_find(scope, call->name.text),
          data = source_find(call->name.text) || field_source_find(call->name.text);
     if (data && !value)

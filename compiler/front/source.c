@@ -1,12 +1,13 @@
 /* Reading files: UTF-8 text, includes relative to the includer, each file once, no cycles. */
 #include "front/parse.h"
+#include "support/file.h"
 #include "support/text.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
 
-enum { MAX_FILE_BYTES = 16 << 20 };
+enum { MAX_FILE_BYTES = 16 << 20, MAX_INCLUDES = 32 };
 
 typedef struct Loaded {
     dev_t device;
@@ -27,33 +28,51 @@ Loader *loader_new(Arena *arena) {
 
 /* ---- text ---- */
 
-static bool is_control(unsigned char byte) {
-    return (byte < ' ' && byte != '\n' && byte != '\r' && byte != '\t') || byte == 0x7F;
+/* Bytes of the character at `at`; 0: it has no place in a model, where what is read is what is seen. */
+static int character_length(const unsigned char *at, const unsigned char *end) {
+    bool line_end = *at == '\n' || (*at == '\r' && end - at > 1 && at[1] == '\n');
+    return line_end || *at == '\t' ? 1 : visible_length(at, end);
 }
 
-/* What cannot be shown becomes a question mark, so that the report can quote the line. */
-static void make_printable(unsigned char *text, size_t size) {
-    for (size_t i = 0; i < size; i++)
-        if (is_control(text[i]) || text[i] >= 0x80)
-            text[i] = '?';
-}
-
-static bool check_text(Diag *diag, const Source *source, unsigned char *text) {
-    const unsigned char *end = text + source->size;
-    for (unsigned char *at = text; at < end;) {
-        int length = utf8_length(at, end), byte = *at;
-        if (length > 0 && !is_control(*at)) {
-            at += length;
-            continue;
-        }
-        make_printable(text, source->size);
-        diag_error(diag, (Span){source, (uint32_t)(at - text), (uint32_t)(at - text) + 1},
-                   length ? "a control character (byte 0x%02x) does not belong in a model"
-                          : "this is not UTF-8 text (byte 0x%02x)",
-                   byte);
-        return false;
+/* What cannot be shown becomes question marks, so that the report can quote the line. */
+static void make_printable(unsigned char *at, const unsigned char *end) {
+    while (at < end) {
+        int length = character_length(at, end);
+        if (length == 0)
+            *at = '?';
+        at += length ? length : 1;
     }
-    return true;
+}
+
+static void report_character(Diag *diag, Arena *arena, Span span, const unsigned char *at, int length) {
+    Text bytes = TEXT(arena);
+    for (int i = 0; i < length || i == 0; i++)
+        text_printf(&bytes, " 0x%02x", at[i]);
+    const char *plural = length > 1 ? "s" : "";
+    if (*at == '\r')
+        diag_error(diag, span, "a carriage return (byte 0x0d) ends no line by itself; a newline must follow it");
+    else
+        diag_error(diag, span,
+                   length ? "a control character (byte%s%s) does not belong in a model"
+                          : "this is not UTF-8 text (byte%s%s)",
+                   plural, text_string(&bytes));
+}
+
+static bool check_text(Diag *diag, Arena *arena, const Source *source, unsigned char *text) {
+    const unsigned char *end = text + source->size;
+    unsigned char *at = text;
+    for (int length; at < end; at += length)
+        if ((length = character_length(at, end)) == 0)
+            break;
+    if (at == end)
+        return true;
+    unsigned char bytes[4] = {0};
+    int length = utf8_length(at, end);
+    memcpy(bytes, at, length ? (size_t)length : 1);
+    make_printable(text, end);
+    uint32_t place = (uint32_t)(at - text);
+    report_character(diag, arena, (Span){source, place, place + 1}, bytes, length);
+    return false;
 }
 
 /* ---- files ---- */
@@ -73,8 +92,6 @@ static Source *read_open(Diag *diag, Arena *arena, FILE *file, const char *path,
     struct stat info;
     if (fstat(fileno(file), &info) != 0)
         return read_failed(diag, at, path, strerror(errno));
-    if (S_ISDIR(info.st_mode))
-        return read_failed(diag, at, path, "it is a folder");
     if (info.st_size > MAX_FILE_BYTES)
         return read_failed(diag, at, path, "it is larger than 16 MB, no model text");
     Source *source = NEW(arena, Source);
@@ -85,13 +102,15 @@ static Source *read_open(Diag *diag, Arena *arena, FILE *file, const char *path,
         return read_failed(diag, at, path, strerror(errno));
     source->text = text;
     source_index(arena, source);
-    return check_text(diag, source, (unsigned char *)text) ? source : NULL;
+    return check_text(diag, arena, source, (unsigned char *)text) ? source : NULL;
 }
 
 Source *source_read(Diag *diag, Arena *arena, const char *path, Span included_at) {
-    FILE *file = fopen(path, "rb");
-    if (!file)
-        return read_failed(diag, included_at, path, strerror(errno));
+    const char *why;
+    int descriptor = file_open(path, &why);
+    if (descriptor < 0)
+        return read_failed(diag, included_at, path, why);
+    FILE *file = fdopen(descriptor, "rb");
     Source *source = read_open(diag, arena, file, arena_strdup(arena, path), included_at);
     fclose(file);
     return source;
@@ -126,6 +145,16 @@ static bool includes_itself(const Source *loaded, const Source *includer) {
     return false;
 }
 
+/* A parser runs on the stack of the one that met the include. */
+static bool nests_too_deeply(Parser *parser, Span at) {
+    int depth = 1;
+    for (const Source *s = parser->source; s->included_at.source; s = s->included_at.source)
+        depth++;
+    if (depth > MAX_INCLUDES)
+        diag_error(parser->diag, at, "includes are nested more than %d deep", MAX_INCLUDES);
+    return depth > MAX_INCLUDES;
+}
+
 void parser_include(Parser *parser, Name path, Span statement) {
     if (!parser->loader)
         return;
@@ -134,7 +163,7 @@ void parser_include(Parser *parser, Name path, Span statement) {
     const Source *loaded = stat(file, &info) == 0 ? find_loaded(parser->loader, &info) : NULL;
     if (loaded && includes_itself(loaded, parser->source))
         diag_error(parser->diag, path.span, "'%s' includes itself", loaded->path);
-    if (loaded)
+    if (loaded || nests_too_deeply(parser, path.span))
         return;
     statement.begin = path.span.begin;
     Source *source = source_read(parser->diag, parser->arena, file, statement);

@@ -1,55 +1,8 @@
 /* Syntax errors in prose: what was found, what could stand there, what to write instead. */
+#include "front/habits.h"
 #include "front/parse.h"
 
-/* Words and symbols of other languages. */
-static const struct {
-    const char *text, *hint;
-} foreign[] = {
-    {"**", "a power is written a^b"},
-    {"//", "a comment begins with '#', and whole division is floor(a / b)"},
-    {"&&", "write 'and'"},
-    {"||", "write 'or'"},
-    {"!", "write 'not'"},
-    {"&", "write 'and'"},
-    {"|", "write 'or'"},
-    {";", "a statement ends at the end of its line"},
-    {"'", "a string stands in double quotes"},
-    {"->", "a function declares no result type"},
-    {"+=", "write x = x + y"},
-    {"-=", "write x = x - y"},
-    {"*=", "write x = x * y"},
-    {"/=", "write x = x / y"},
-    {"?", "write if condition { } else { }"},
-    {"@", "a matrix product is matmul(a, b)"},
-    {"for", "a repetition is written: repeat i in 0..n { }"},
-    {"while", "a repetition is written: repeat i in 0..n { }"},
-    {"def", "a function is written: fn name(x, size = 1) { }"},
-    {"func", "a function is written: fn name(x, size = 1) { }"},
-    {"function", "a function is written: fn name(x, size = 1) { }"},
-    {"block", "a function is written: fn name(x, size = 1) { }"},
-    {"class", "a function is written: fn name(x, size = 1) { }"},
-    {"let", "a value is named without a keyword: x = 1"},
-    {"var", "a value is named without a keyword: x = 1"},
-    {"const", "a constant of the file is written: param x = 1"},
-    {"import", "another file is read with: include \"file.mt\""},
-    {"from", "another file is read with: include \"file.mt\""},
-    {"elif", "write: else if condition { }"},
-    {"else", "it stands on the line of the closing brace: } else { }"},
-    {"True", "write 'true'"},
-    {"False", "write 'false'"},
-    {"None", "write 'none'"},
-    {"lambda", "a function is written: fn name(x, size = 1) { }"},
-    {".shape", "the size of an axis is size(x, axis)"},
-    {".size", "the size of an axis is size(x, axis)"},
-    {".T", "a transposed tensor is transpose(x)"},
-};
-
-const char *foreign_hint(const char *text, size_t length) {
-    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
-        if (strlen(foreign[i].text) == length && memcmp(foreign[i].text, text, length) == 0)
-            return foreign[i].hint;
-    return NULL;
-}
+#include <ctype.h>
 
 /* ---- what could stand there ---- */
 
@@ -133,12 +86,14 @@ static const char *list_of(Arena *arena, const Words *words) {
 
 /* ---- the report ---- */
 
+/* A line that ended is not what lacks something. */
 static bool on_later_line(Span before, Span now) {
-    return before.source && memchr(before.source->text + before.end, '\n', now.begin - before.end) != NULL;
+    return before.source && before.source->text[before.begin] != '\n' &&
+           memchr(before.source->text + before.end, '\n', now.begin - before.end) != NULL;
 }
 
 static const char *hint_at(Span span) {
-    return span.source ? foreign_hint(span.source->text + span.begin, span.end - span.begin) : NULL;
+    return span.source ? habit(SYMBOL, span.source->text + span.begin, span.end - span.begin) : NULL;
 }
 
 static bool is_comparison(const char *text) {
@@ -153,6 +108,19 @@ static const Token *unclosed(const Parser *parser, bool ended, char now) {
     return open && (brace ? now == '{' || now == '\0' : ended) ? open : NULL;
 }
 
+/* `betas = (0.9, 0.999)`: what is to be said of the parameter, else of a list. */
+static void note_tuple(Parser *parser) {
+    const Token *open = parser->open.count ? &parser->open.at[parser->open.count - 1] : NULL;
+    const char *text = parser->source->text, *end = open ? text + open->span.begin : text;
+    while (end > text && strchr(" =", end[-1]))
+        end--;
+    const char *word = end;
+    while (word > text && (isalnum((unsigned char)word[-1]) || word[-1] == '_'))
+        word--;
+    const char *advice = habit(PARAMETER, word, (size_t)(end - word));
+    diag_note(parser->diag, parser->now.span, "%s", advice ? advice : "several values are a list: [0.9, 0.999]");
+}
+
 static void note_cause(Parser *parser, const Words *expected, bool ended) {
     const char *hint = hint_at(parser->now.span);
     if (!hint)
@@ -165,6 +133,11 @@ static void note_cause(Parser *parser, const Words *expected, bool ended) {
         diag_note(parser->diag, parser->now.span, "the result of a call is given a name: y = f(x)");
     else if (has(expected, "'+'") && is_comparison(now))
         diag_note(parser->diag, parser->now.span, "comparisons do not chain: write a < b and b < c");
+    else if (has(expected, "'+'") && *now == '(')
+        diag_note(parser->diag, parser->now.span,
+                  "a value is not called; a layer is a function of its input: y = linear(x, 3)");
+    else if (has(expected, "'+'") && *now == ',' && has(expected, "')'"))
+        note_tuple(parser);
     else if (has(expected, "'+'") && *now == '[')
         diag_note(parser->diag, parser->now.span, "a part of a tensor is slice(x, axis, begin, end)");
     else if (open)

@@ -238,12 +238,24 @@ static void add_flat(Text *out, const char *text) {
     }
 }
 
-const char *training_text(Arena *arena, const Block *train) {
-    Text out = TEXT(arena);
+/* What a flag of mtc says instead of the text; NULL: nothing. */
+static const char *replaced(const Lowering *l, const char *key) {
+    if (l->batch && strcmp(key, "batch") == 0)
+        return arena_printf(l->arena, "%d", l->batch);
+    if (l->precision && strcmp(key, "precision") == 0)
+        return precision_names[*l->precision];
+    if (l->recompute && strcmp(key, "recompute") == 0)
+        return *l->recompute ? "true" : "false";
+    return NULL;
+}
+
+const char *training_text(const Lowering *l, const Block *train) {
+    Text out = TEXT(l->arena);
     for (int i = 0; i < train->body.count; i++) {
         const Stmt *s = train->body.at[i];
+        const char *instead = replaced(l, s->name.text);
         text_printf(&out, "%s%s = ", i ? "\n" : "", s->name.text);
-        add_flat(&out, span_text(arena, s->value->span));
+        add_flat(&out, instead ? instead : span_text(l->arena, s->value->span));
     }
     return text_string(&out);
 }

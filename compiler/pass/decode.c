@@ -90,10 +90,13 @@ static Attr attr_at(const Decoding *d, const Node *n, Place at) {
     return attr;
 }
 
-/* The run-time number position + shift. */
+/* The run-time number position + shift: an index along an axis, so that it fits an i32, which the ranges do not say. */
 static Node *position_at(Decoding *d, int64_t shift) {
     Node *position = op0(d->g, "position", (Attr){0});
-    return shift ? op2(d->g, "add", position, graph_cast(d->g, graph_constant(d->g, (double)shift), DT_I32)) : position;
+    if (!shift)
+        return position;
+    Node *in[] = {position, graph_whole(d->g, (int32_t)shift)};
+    return graph_node(d->g, "add", (Attr){0}, 2, in);
 }
 
 static Node *repeated(Decoding *d, Node *scalar, int rank) {

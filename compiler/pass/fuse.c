@@ -58,6 +58,23 @@ Sources fusion_sources(Fusion *f, const Kernel *kernel, const Node *n) {
     return sources;
 }
 
+Sources fusion_readers(Fusion *f, const Kernel *kernel, const Node *n) {
+    Sources readers = {0}, open = {0};
+    fusion_walk(f);
+    for (const Node *next = n; next; next = open.count ? open.at[--open.count] : NULL) {
+        const Sources *direct = &f->readers[next->id];
+        for (int i = 0; i < direct->count; i++) {
+            Node *reader = direct->at[i];
+            const Kernel *home = f->home[reader->id];
+            if (reader->id >= f->placed || !fusion_first_visit(f, reader))
+                continue;
+            bool passes_on = !home || (kernel && home->id > kernel->id);
+            VEC_PUSH(f->arena, passes_on ? &open : &readers, reader);
+        }
+    }
+    return readers;
+}
+
 /* The kernel that n comes behind, whatever it reads; or NULL. */
 static Kernel *awaited(const Fusion *f, const Node *n) {
     return n->after ? f->home[n->after->id] : NULL;
@@ -65,129 +82,64 @@ static Kernel *awaited(const Fusion *f, const Node *n) {
 
 /* ---- order ---- */
 
-static bool overwrites(const Fusion *f, const Kernel *kernel, const Node *leaf) {
-    const Node *next = f->program->next[leaf->id];
-    return next && f->home[next->id] == kernel;
+/* What a search for the kernels that come before one has found. */
+typedef struct Earlier {
+    Fusion *f;
+    bool *found; /* by kernel id */
+    VEC(const Kernel *) open;
+} Earlier;
+
+static void add_earlier(Earlier *earlier, const Kernel *kernel) {
+    if (!kernel || earlier->found[kernel->id])
+        return;
+    earlier->found[kernel->id] = true;
+    VEC_PUSH(earlier->f->arena, &earlier->open, kernel);
 }
 
-static bool must_follow(const Fusion *f, const Kernel *later, const Kernel *earlier) {
-    for (int i = 0; i < later->loads.count; i++)
-        if (f->home[later->loads.at[i]->id] == earlier)
-            return true;
-    for (int i = 0; i < later->behind.count; i++)
-        if (later->behind.at[i] == earlier)
-            return true;
-    for (int i = 0; i < earlier->loads.count; i++)
-        if ((earlier->loads.at[i]->op->flags & OP_BUFFER) && overwrites(f, later, earlier->loads.at[i]))
+/* A kernel comes behind those that make what it reads, those that it awaits, and those that read what it overwrites. */
+static void add_directly_before(Earlier *earlier, const Kernel *kernel) {
+    const Fusion *f = earlier->f;
+    for (int i = 0; i < kernel->loads.count; i++)
+        add_earlier(earlier, f->home[kernel->loads.at[i]->id]);
+    for (int i = 0; i < kernel->behind.count; i++)
+        add_earlier(earlier, kernel->behind.at[i]);
+    for (int i = 0; i < kernel->nodes.count; i++) {
+        const Node *leaf = f->program->assigned[kernel->nodes.at[i]->id];
+        for (int k = 0; leaf && k < f->program->kernels.count; k++)
+            if (kernel_reads(f->program->kernels.at[k], leaf))
+                add_earlier(earlier, f->program->kernels.at[k]);
+    }
+}
+
+static bool loads_visited(const Fusion *f, const Kernel *kernel) {
+    for (int i = 0; i < kernel->loads.count; i++)
+        if (f->visit[kernel->loads.at[i]->id] == f->visits)
             return true;
     return false;
 }
 
-static void mark_followers(const Fusion *f, const Kernel *kernel, bool *follows) {
-    for (int i = 0; i < f->program->kernels.count; i++) {
-        const Kernel *next = f->program->kernels.at[i];
-        if (follows[next->id] || !must_follow(f, next, kernel))
-            continue;
-        follows[next->id] = true;
-        mark_followers(f, next, follows);
-    }
-}
-
-bool fusion_may_overwrite(const Fusion *f, const Kernel *kernel, const Node *leaf) {
-    bool *follows = NULL;
+/* One search, from the kernels that read any of the leaves to those that come before them. */
+bool fusion_may_overwrite(Fusion *f, const Kernel *kernel, Node *const *leaves, int count) {
+    Earlier earlier = {.f = f};
+    fusion_walk(f);
+    for (int i = 0; i < count; i++)
+        fusion_first_visit(f, leaves[i]);
     for (int i = 0; i < f->program->kernels.count; i++) {
         const Kernel *reader = f->program->kernels.at[i];
-        if (reader == kernel || !kernel_reads(reader, leaf))
+        if (reader == kernel || !loads_visited(f, reader))
             continue;
-        if (!follows) {
-            follows = NEW_ARRAY(f->arena, bool, f->program->kernels.count);
-            mark_followers(f, kernel, follows);
-        }
-        if (follows[reader->id])
-            return false;
+        if (!earlier.found)
+            earlier.found = NEW_ARRAY(f->arena, bool, f->program->kernels.count);
+        add_earlier(&earlier, reader);
     }
-    return true;
+    while (earlier.open.count) {
+        const Kernel *next = earlier.open.at[--earlier.open.count];
+        add_directly_before(&earlier, next);
+    }
+    return !earlier.found || !earlier.found[kernel->id];
 }
 
 /* ---- rows ---- */
-
-#define SYMBOLS(letter)                                                                                                \
-    { letter "0", letter "1", letter "2", letter "3", letter "4", letter "5", letter "6", letter "7" }
-
-/* Indices: of a row, of the loop over it, of an element. */
-static const char *const row_index[MAX_RANK] = SYMBOLS("r"), *const loop_index[MAX_RANK] = SYMBOLS("j");
-static const Access own_element = {SYMBOLS("e")};
-
-static bool inner_is_trailing(const Kernel *kernel) {
-    return (kernel->inner & ((1u << kernel->kept.rank) - 1)) == 0;
-}
-
-static bool has_leading(const Type *shape, const Type *leading) {
-    for (int axis = 0; axis < leading->rank; axis++)
-        if (shape->rank <= axis || shape->dim[axis] != leading->dim[axis])
-            return false;
-    return true;
-}
-
-/* The axes of a node of this shape that a row of the kernel loops over; false: the shape has no such rows. */
-bool inner_axes(const Kernel *kernel, const Type *shape, unsigned *inner) {
-    if (type_same_shape(shape, &kernel->kept))
-        *inner = 0;
-    else if (type_same_shape(shape, &kernel->full))
-        *inner = kernel->inner;
-    else if (inner_is_trailing(kernel) && has_leading(shape, &kernel->kept))
-        *inner = ((1u << shape->rank) - 1) & ~((1u << kernel->kept.rank) - 1);
-    else
-        return false;
-    return true;
-}
-
-static bool access_rows(const Kernel *kernel, const Type *shape, Access *at) {
-    unsigned inner;
-    if (!inner_axes(kernel, shape, &inner))
-        return false;
-    for (int axis = 0, row = 0, loop = 0; axis < shape->rank; axis++)
-        at->index[axis] = inner >> axis & 1 ? loop_index[loop++] : row_index[row++];
-    return true;
-}
-
-static bool at_own_row(const Kernel *kernel, const Access *at, int rank) {
-    if (rank < kernel->kept.rank)
-        return false;
-    for (int axis = 0; axis < kernel->kept.rank; axis++)
-        if (strcmp(at->index[axis], row_index[axis]) != 0)
-            return false;
-    return true;
-}
-
-/* ---- may a node's value be computed inside of a kernel? ---- */
-
-typedef struct Reading {
-    Fusion *f;
-    Kernel *kernel;
-} Reading;
-
-/* Where n was read when it joined the kernel, so that everything under it is known to fit. */
-static bool as_it_joined(const Kernel *kernel, const Node *n, const Access *at) {
-    Access joined;
-    return access_rows(kernel, &n->type, &joined) && access_equal(at, &joined, n->type.rank);
-}
-
-/* Inside a LOOP kernel: row scalars and row vectors are read from the reader's own row; maps are computed again. */
-static Walk read_in_row(void *context, Node *n, const Access *at) {
-    Reading *reading = context;
-    const Kernel *home = reading->f->home[n->id];
-    if (home != reading->kernel)
-        return fusion_stored_before(reading->f, reading->kernel, n) ? WALK_STOP : WALK_DEEPER;
-    if (n->op->cls != OP_REDUCE && n->op->cls != OP_CONTRACT)
-        return as_it_joined(home, n, at) ? WALK_STOP : WALK_DEEPER;
-    return at_own_row(home, at, n->type.rank) ? WALK_STOP : WALK_FAIL;
-}
-
-static bool reads_fit_rows(Fusion *f, Kernel *kernel, Node *n, const Access *at) {
-    Reading reading = {f, kernel};
-    return access_walk(f->arena, n, at, read_in_row, &reading);
-}
 
 static bool all_element_wise(const Kernel *kernel) {
     for (int i = 0; i < kernel->nodes.count; i++)
@@ -211,7 +163,7 @@ static void set_rows(Kernel *kernel, const Type *full, unsigned inner) {
  * with what is element-wise work: it is a kernel of its own then. */
 static bool affordable_row(const Kernel *kernel, const Type *shape) {
     int64_t elements = type_elements(shape);
-    bool high_columns = !inner_is_trailing(kernel) && kernel->rows < MANY_ROWS && elements > HIGH_COLUMNS;
+    bool high_columns = !rows_are_trailing(kernel) && kernel->rows < MANY_ROWS && elements > HIGH_COLUMNS;
     return kernel->rows > 16 ? !high_columns : elements <= LONE_ROW;
 }
 
@@ -219,7 +171,8 @@ static bool map_fits(Fusion *f, Kernel *kernel, Node *n) {
     if (kernel->cls == KERNEL_CONTRACT)
         return epilogue_fits(f, kernel, n);
     Access at;
-    return affordable_row(kernel, &n->type) && access_rows(kernel, &n->type, &at) && reads_fit_rows(f, kernel, n, &at);
+    return affordable_row(kernel, &n->type) && rows_access(kernel, &n->type, &at) &&
+           fusion_reads_fit_rows(f, kernel, n, &at);
 }
 
 static int count_folds(const Kernel *kernel) {
@@ -250,10 +203,8 @@ static bool reduce_fits(Fusion *f, Kernel *kernel, Node *n) {
         return false;
     Kernel saved = *kernel;
     *kernel = trial;
-    Access at = {{0}};
-    for (int axis = 0; axis < n->type.rank; axis++)
-        at.index[axis] = row_index[axis];
-    if (reads_fit_rows(f, kernel, n, &at))
+    Access at = rows_own();
+    if (fusion_reads_fit_rows(f, kernel, n, &at))
         return true;
     *kernel = saved;
     return false;
@@ -301,14 +252,16 @@ static bool thin_fits(Fusion *f, Kernel *kernel, Node *n) {
     if (all_element_wise(kernel) && kernel->full.rank > rows)
         set_rows(kernel, &kernel->full, ((1u << kernel->full.rank) - 1) & ~((1u << rows) - 1));
     Access at;
-    if (kernel->kept.rank == rows && inner_is_trailing(kernel) && access_rows(kernel, &n->type, &at) &&
-        reads_fit_rows(f, kernel, n, &at))
+    if (kernel->kept.rank == rows && rows_are_trailing(kernel) && rows_access(kernel, &n->type, &at) &&
+        fusion_reads_fit_rows(f, kernel, n, &at))
         return true;
     *kernel = saved;
     return false;
 }
 
 /* ---- updates in place ---- */
+
+static const Access own_element = {{"e0", "e1", "e2", "e3", "e4", "e5", "e6", "e7"}};
 
 typedef struct LeafReads {
     const Fusion *f;
@@ -327,13 +280,14 @@ static Walk reads_leaf_elsewhere(void *context, Node *n, const Access *at) {
 }
 
 /* Its own reads of the leaf must be of the element that is written. */
-static bool may_overwrite(Fusion *f, Kernel *kernel, Node *n, const Node *leaf) {
-    if (!type_same_shape(&n->type, &leaf->type) || !fusion_may_overwrite(f, kernel, leaf))
+static bool may_overwrite(Fusion *f, Kernel *kernel, Node *n, Node *leaf) {
+    if (!type_same_shape(&n->type, &leaf->type) || !fusion_may_overwrite(f, kernel, &leaf, 1))
         return false;
-    for (int i = 0; i < kernel->nodes.count; i++) {
-        Node *own = kernel->nodes.at[i];
+    Sources readers = fusion_readers(f, kernel, leaf);
+    for (int i = 0; i < readers.count; i++) {
+        Node *own = readers.at[i];
         LeafReads reads = {f, kernel, leaf, own};
-        if (!access_walk(f->arena, own, &own_element, reads_leaf_elsewhere, &reads))
+        if (f->home[own->id] == kernel && !access_walk(f->arena, own, &own_element, reads_leaf_elsewhere, &reads))
             return false;
     }
     return true;
@@ -345,7 +299,7 @@ static bool copies_field(const Kernel *kernel) {
 }
 
 static bool fits(Fusion *f, Kernel *kernel, Node *n) {
-    const Node *leaf = f->program->assigned[n->id];
+    Node *leaf = f->program->assigned[n->id];
     if (kernel->cls == KERNEL_CALL || copies_field(kernel))
         return false;
     if (leaf && !may_overwrite(f, kernel, n, leaf))
@@ -489,14 +443,15 @@ static bool reads_lookup(const Node *n) {
     return false;
 }
 
-/* A map of leaves alone has no home: whoever reads it computes it; but what is looked up is looked up once. So does whoever
- * reads a narrow number as a wide one, or a map that is computed again (rematerialize.c) from what lies in memory. */
+/* A map of leaves alone has no home: whoever reads it computes it; but what is looked up is looked up once, and what takes much
+ * is computed once. So does whoever reads a narrow number as a wide one, or a map that is computed again (rematerialize.c) from
+ * what lies in memory. */
 static void place(Fusion *f, Node *n) {
     if (n->op->flags & OP_WIDENS || (n->after && n->op->cls == OP_MAP))
         return;
     bool wide = n->op->cls == OP_CONTRACT && !product_is_thin(n);
     Kernel *latest = wide ? NULL : latest_producer(f, n);
-    if (!latest && n->op->cls == OP_MAP && !reads_lookup(n))
+    if (!latest && n->op->cls == OP_MAP && !reads_lookup(n) && !fusion_takes_much(f, n))
         return;
     bool joins = latest && fits(f, latest, n);
     bool may_ride = n->op->cls == OP_REDUCE && f->factor[n->in[0]->id];
@@ -552,6 +507,14 @@ static bool *factors(const Graph *g) {
     return factor;
 }
 
+static Sources *readers_of_all(const Graph *g) {
+    Sources *readers = NEW_ARRAY(g->arena, Sources, g->nodes.count);
+    for (int i = 0; i < g->nodes.count; i++)
+        for (int k = 0; k < g->nodes.at[i]->inputs; k++)
+            VEC_PUSH(g->arena, &readers[g->nodes.at[i]->in[k]->id], g->nodes.at[i]);
+    return readers;
+}
+
 static void place_node(Fusion *f, Node *n) {
     OpClass cls = n->op->cls;
     if (cls == OP_ROOT)
@@ -560,6 +523,8 @@ static void place_node(Fusion *f, Node *n) {
         place(f, n);
     else if (cls == OP_CALL)
         place_call(f, n);
+    else if (cls == OP_VIEW && fusion_takes_much(f, n))
+        fusion_in_memory(f, n);
 }
 
 /* Behind the last sum there are only updates, which overwrite what the kernels before them read. */
@@ -581,15 +546,16 @@ Program *fuse(Graph *graph, const Machine *machine) {
                 .home = NEW_ARRAY(arena, Kernel *, graph->nodes.count),
                 .field = access_single_fields(graph),
                 .root_value = NEW_ARRAY(arena, bool, graph->nodes.count),
+                .readers = readers_of_all(graph),
                 .factor = factors(graph),
                 .visit = NEW_ARRAY(arena, int, graph->nodes.count),
                 .elsewhere = NEW_ARRAY(arena, int, graph->nodes.count)};
     find_assigned(program);
     int updates = first_update(graph);
-    for (int i = 0; i < graph->nodes.count; i++) {
-        if (i == updates)
+    for (; f.placed < graph->nodes.count; f.placed++) {
+        if (f.placed == updates)
             fusion_inline(&f, false);
-        place_node(&f, graph->nodes.at[i]);
+        place_node(&f, graph->nodes.at[f.placed]);
     }
     fusion_inline(&f, true);
     fusion_ride(&f);

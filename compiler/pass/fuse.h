@@ -6,6 +6,9 @@
 #include "pass/access.h"
 #include "pass/kernel.h"
 
+/* The buffers that a node reads, or the nodes that read it; each once. */
+typedef VEC(Node *) Sources;
+
 /* The work of the pass: a kernel for each node that is not free. Arrays are by node id. */
 typedef struct Fusion {
     Arena *arena;
@@ -14,7 +17,9 @@ typedef struct Fusion {
     Kernel **home;    /* the kernel that computes it; NULL: a leaf, a root, a view, or a map that each of its readers
                       computes */
     Node **field;     /* access_single_fields */
+    int placed;       /* nodes, the first so many, that are in kernels or need none */
     bool *root_value; /* a root carries it out */
+    Sources *readers; /* of each node */
     bool *factor;     /* a product reads it: sums over it may ride along (ride.c) */
     int *visit;       /* the last walk that came to the node, so that each comes to it once */
     int *elsewhere;   /* ... at another element than its own */
@@ -38,16 +43,30 @@ bool is_sum(const OpDef *op);
 bool nodes_contain(Node *const *nodes, int count, const Node *n);
 
 /* The buffers that n reads from outside of `kernel` (NULL: from anywhere), through nodes without a home; each once. */
-typedef VEC(Node *) Sources;
 Sources fusion_sources(Fusion *f, const Kernel *kernel, const Node *n);
+
+/* The nodes with a home, of those placed so far, that read n itself or through nodes without one; with a kernel, also through
+ * what only later kernels put in memory. Each once. */
+Sources fusion_readers(Fusion *f, const Kernel *kernel, const Node *n);
 
 /* The kernel finds n in memory. A view that a later kernel stores is for this one what it was: something to compute. */
 bool fusion_stored_before(const Fusion *f, const Kernel *kernel, const Node *n);
 
-/* The axes of a node of this shape that a row of a LOOP kernel loops over; false: the shape has no such rows. */
+/* rows.c: the axes of a node of this shape that a row of a LOOP kernel loops over; false: the shape has no such rows. */
 bool inner_axes(const Kernel *kernel, const Type *shape, unsigned *inner);
-/* The kernel may overwrite the leaf: no kernel that reads the leaf must run after this one. */
-bool fusion_may_overwrite(const Fusion *f, const Kernel *kernel, const Node *leaf);
+/* What a row loops over are its last axes. */
+bool rows_are_trailing(const Kernel *kernel);
+/* The index of an element of a row, symbolically; false: the shape has no such rows. And the index of a row alone. */
+bool rows_access(const Kernel *kernel, const Type *shape, Access *at);
+Access rows_own(void);
+/* Computing n at `at` reads a row's folds and products from its own row, and computes little again. */
+bool fusion_reads_fit_rows(Fusion *f, Kernel *kernel, Node *n, const Access *at);
+/* A node that has a home computes little again, besides its kernel's own nodes. */
+bool fusion_computes_little(Fusion *f, Node *n);
+/* Computing n from what has a home, for each of its readers, would be too much. */
+bool fusion_takes_much(Fusion *f, Node *n);
+/* The kernel may overwrite the leaves: no kernel that reads one of them must run after this one. */
+bool fusion_may_overwrite(Fusion *f, const Kernel *kernel, Node *const *leaves, int count);
 
 /* Makes a free node or a view exist in memory; returns it. */
 Node *fusion_in_memory(Fusion *f, Node *n);

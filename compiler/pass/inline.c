@@ -5,7 +5,8 @@
  *      y ---> a kernel:  d = y - mean, d stored  ---> a reader of d            y --+--> a kernel
  *                                                                      ==>         `--> d = y - mean, a reader of d
  *
- * The map loses its home, and each reader computes it, when that takes no more traffic than storing and loading it. */
+ * The map loses its home, and each reader computes it, when that takes no more traffic than storing and loading it, and when no
+ * value has then too much to compute again (rows.c). */
 #include "pass/fuse.h"
 
 #include <limits.h>
@@ -125,6 +126,32 @@ static bool saves_traffic(const Fusion *f, const Node *n, const Cone *cone) {
     return added <= saved;
 }
 
+/* Those that compute n, which has no home, among what they compute again, still compute little again. */
+static bool readers_compute_little(Fusion *f, const Node *n) {
+    Sources readers = fusion_readers(f, NULL, n);
+    for (int i = 0; i < readers.count; i++)
+        if (!fusion_computes_little(f, readers.at[i]))
+            return false;
+    return true;
+}
+
+/* The same, were n and what lies between it and its sources computed by each of its readers. */
+static bool leaves_little(Fusion *f, const Node *n, const Cone *cone) {
+    Kernel *home = f->home[n->id], **between = NEW_ARRAY(f->arena, Kernel *, cone->between.count);
+    f->home[n->id] = NULL;
+    for (int i = 0; i < cone->between.count; i++) {
+        between[i] = f->home[cone->between.at[i]->id];
+        f->home[cone->between.at[i]->id] = NULL;
+    }
+    bool little = readers_compute_little(f, n);
+    for (int i = 0; i < cone->between.count && little; i++)
+        little = readers_compute_little(f, cone->between.at[i]);
+    f->home[n->id] = home;
+    for (int i = 0; i < cone->between.count; i++)
+        f->home[cone->between.at[i]->id] = between[i];
+    return little;
+}
+
 static void lose_home(Fusion *f, Node *n) {
     Kernel *home = f->home[n->id];
     drop(home->nodes.at, &home->nodes.count, n);
@@ -160,7 +187,7 @@ static void inline_map(Fusion *f, Node *n) {
     if (n->op->cls != OP_MAP || is_root_value(f, n))
         return;
     fusion_walk(f);
-    if (add_cone(f, n, &cone) && saves_traffic(f, n, &cone))
+    if (add_cone(f, n, &cone) && saves_traffic(f, n, &cone) && leaves_little(f, n, &cone))
         forget(f, n, &cone);
 }
 

@@ -30,17 +30,16 @@ static bool folds_operand(const Node *reduction, const Operand *operand, bool co
            reduction->attr.axes == contracted;
 }
 
-static bool overwrites_safely(const Fusion *f, const Kernel *rider, const Kernel *product) {
-    for (int i = 0; i < rider->roots.count; i++) {
-        const Node *root = rider->roots.at[i];
-        if (root->inputs == 2 && !fusion_may_overwrite(f, product, root->in[0]))
-            return false;
-    }
-    return true;
+static bool overwrites_safely(Fusion *f, const Kernel *rider, const Kernel *product) {
+    Sources leaves = {0};
+    for (int i = 0; i < rider->roots.count; i++)
+        if (rider->roots.at[i]->inputs == 2)
+            VEC_PUSH(f->arena, &leaves, rider->roots.at[i]->in[0]);
+    return fusion_may_overwrite(f, product, leaves.at, leaves.count);
 }
 
 /* Moving the rider to the product's place in the order: its sources must come before, its readers after. */
-static bool order_allows(const Fusion *f, const Kernel *rider, const Kernel *product) {
+static bool order_allows(Fusion *f, const Kernel *rider, const Kernel *product) {
     for (int i = 0; i < rider->loads.count; i++) {
         const Kernel *producer = f->home[rider->loads.at[i]->id];
         if (producer && producer->id >= product->id)

@@ -58,6 +58,7 @@ static void copy_leaves(Graph *g) {
 
 void simplify(Graph *g) {
     int rounds = 0;
+    g->copies = g->nodes.count;
     while (graph_rewrite(g, simpler)) {
         ENSURE(++rounds < MAX_ROUNDS);
         graph_compact(g);

@@ -12,41 +12,13 @@ enum {
     LONGEST = 110
 };
 
-/* Colours that people with any colour vision tell apart (Okabe and Ito), lighter ones on dark paper. */
-static const char STYLE[] =
-    "  <style>\n"
-    "    text { font-family: system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif; font-size: 12px; "
-    "fill: #24292f; }\n"
-    "    .title { font-size: 19px; font-weight: 600; } .heading { font-size: 14px; font-weight: 600; }\n"
-    "    .label, .note { fill: #57606a; } .tick { font-size: 11px; fill: #57606a; }\n"
-    "    .middle { text-anchor: middle; } .end { text-anchor: end; }\n"
-    "    .paper { fill: #ffffff; } .grid { stroke: #e6e9ed; } .axis { stroke: #8c959f; fill: none; }\n"
-    "    .line { fill: none; stroke-width: 2; } .thin { fill: none; stroke-width: 1; stroke-opacity: 0.5; }\n"
-    "    .line, .thin { stroke-linejoin: round; stroke-linecap: round; }\n"
-    "    .d1 { stroke-dasharray: 5 5; } .d2 { stroke-dasharray: 1 4; }\n"
-    "    .c0 { stroke: #0072b2; } .c1 { stroke: #d55e00; } .c2 { stroke: #009e73; } .c3 { stroke: #cc79a7; }\n"
-    "    .c4 { stroke: #e69f00; } .c5 { stroke: #56b4e9; } .c6 { stroke: #6f4fa0; } .c7 { stroke: #5c5c5c; }\n"
-    "    .f0 { fill: #0072b2; } .f1 { fill: #d55e00; } .f2 { fill: #009e73; } .f3 { fill: #cc79a7; }\n"
-    "    .f4 { fill: #e69f00; } .f5 { fill: #56b4e9; } .f6 { fill: #6f4fa0; } .f7 { fill: #5c5c5c; }\n"
-    "    .hollow { fill: #ffffff; stroke-width: 1.5; } .c8 { stroke: #57606a; } .f8 { fill: #57606a; }\n"
-    "    @media (prefers-color-scheme: dark) {\n"
-    "      text { fill: #e6edf3; } .label, .note, .tick { fill: #9ba5b0; }\n"
-    "      .paper, .hollow { fill: #0d1117; } .grid { stroke: #262c34; } .axis { stroke: #6e7681; }\n"
-    "      .c0 { stroke: #4aa8e0; } .c1 { stroke: #ff8c42; } .c2 { stroke: #2fc79a; } .c3 { stroke: #e79ac6; }\n"
-    "      .c4 { stroke: #f2bb3d; } .c5 { stroke: #8fd3fb; } .c6 { stroke: #b094e0; } .c7 { stroke: #b5b5b5; }\n"
-    "      .f0 { fill: #4aa8e0; } .f1 { fill: #ff8c42; } .f2 { fill: #2fc79a; } .f3 { fill: #e79ac6; }\n"
-    "      .f4 { fill: #f2bb3d; } .f5 { fill: #8fd3fb; } .f6 { fill: #b094e0; } .f7 { fill: #b5b5b5; }\n"
-    "      .c8 { stroke: #9ba5b0; } .f8 { fill: #9ba5b0; }\n"
-    "    }\n"
-    "  </style>\n";
-
 typedef VEC(const char *) Names;
 
 typedef struct Page {
     Arena *arena;
     const PlotRuns *runs;
     const PlotRequest *request;
-    Text *out;
+    Picture *picture;
     double x, y; /* where the legend goes on */
 } Page;
 
@@ -99,12 +71,6 @@ static const char *shortened(Arena *arena, const char *text, int most) {
     return text;
 }
 
-static void draw_text(const Page *page, const char *class, double x, double y, const char *text) {
-    text_printf(page->out, "  <text class=\"%s\" x=\"%.1f\" y=\"%.1f\">", class, x, y);
-    text_xml(page->out, text);
-    text_puts(page->out, "</text>\n");
-}
-
 /* ---- legend ---- */
 
 static int characters(const char *text) {
@@ -120,14 +86,13 @@ static void draw_entry(Page *page, Look look, const char *label) {
         page->x = MARGIN;
         page->y += LEGEND_LINE;
     }
-    text_printf(page->out, "  <path class=\"%s\" d=\"M%.1f %.1fh%d\"/>", line_class(page->arena, look), page->x,
-                page->y - 4, SAMPLE);
+    Place ends[] = {{page->x, page->y - 4}, {page->x + SAMPLE, page->y - 4}};
+    picture_line(page->picture, MARK_SAMPLE, look, ends, 2);
     if (!look.thin) {
-        draw_marker(page->out, look, page->x + SAMPLE / 2.0, page->y - 4);
-        text_puts(page->out, "/>");
+        picture_marker(page->picture, look, page->x + SAMPLE / 2.0, page->y - 4, NULL);
+        page->picture->marks.at[page->picture->marks.count - 1].beside = true;
     }
-    text_puts(page->out, "\n");
-    draw_text(page, "entry", page->x + SAMPLE + 8, page->y, label);
+    picture_text(page->picture, ROLE_ENTRY, page->x + SAMPLE + 8, page->y, label);
     page->x += width;
 }
 
@@ -191,23 +156,19 @@ static double draw_panels(const Page *page, double top) {
                        .top = top + row * height,
                        .width = width,
                        .height = height};
-        draw_panel(page->arena, &panel, page->out);
+        draw_panel(page->picture, &panel);
     }
     return top + (row + 1) * height;
 }
 
-void plot_draw(Arena *arena, const PlotRuns *runs, const PlotRequest *request, Text *out) {
-    Text body = TEXT(arena);
-    Page page = {.arena = arena, .runs = runs, .request = request, .out = &body, .x = MARGIN, .y = HEADER + 20};
-    const char *title = title_of(&page);
-    draw_text(&page, "title", MARGIN, 32, shortened(arena, title, LONGEST - 30));
-    draw_text(&page, "note", MARGIN, 54, shortened(arena, note_of(&page), LONGEST + 20));
+void plot_draw(Picture *picture, const PlotRuns *runs, const PlotRequest *request) {
+    Arena *arena = picture->arena;
+    Page page = {.arena = arena, .runs = runs, .request = request, .picture = picture, .x = MARGIN, .y = HEADER + 20};
+    picture->title = title_of(&page);
+    picture->width = WIDTH;
+    picture_text(picture, ROLE_TITLE, MARGIN, 32, shortened(arena, picture->title, LONGEST - 30));
+    picture_text(picture, ROLE_NOTE, MARGIN, 54, shortened(arena, note_of(&page), LONGEST + 20));
     draw_run_names(&page);
     draw_kinds(&page);
-    double end = draw_panels(&page, page.y - 8);
-    text_printf(out, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %.0f\" role=\"img\">\n  <title>",
-                WIDTH, end + 8);
-    text_xml(out, title);
-    text_printf(out, "</title>\n%s  <rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n%s</svg>\n", STYLE,
-                text_string(&body));
+    picture->height = draw_panels(&page, page.y - 8) + 8;
 }

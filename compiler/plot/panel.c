@@ -10,7 +10,7 @@ typedef VEC(PlotPoint) Points;
 typedef struct Drawing {
     Arena *arena;
     const Panel *panel;
-    Text *out;
+    Picture *picture;
     Scale x, y;
 } Drawing;
 
@@ -24,18 +24,6 @@ Look look_of(const PlotRuns *runs, int run, const PlotCurve *curve) {
                   .dashes = split,
                   .thin = curve->interval,
                   .hollow = split != 0};
-}
-
-void draw_marker(Text *out, Look look, double x, double y) {
-    static const char *const path[PLOT_SHAPES] = {"m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z",
-                                                  "m-3.2 -3.2h6.4v6.4h-6.4z", "m0 -4.2l4 7h-8z",
-                                                  "m0 -4.6l4.6 4.6l-4.6 4.6l-4.6 -4.6z"};
-    text_printf(out, look.hollow ? "<path class=\"hollow c%d\"" : "<path class=\"f%d\"", look.colour);
-    text_printf(out, " d=\"M%.1f %.1f%s\"", x, y, path[look.shape]);
-}
-
-const char *line_class(Arena *arena, Look look) {
-    return arena_printf(arena, "c%d %s d%d", look.colour, look.thin ? "thin" : "line", look.dashes);
 }
 
 /* ---- scales ---- */
@@ -80,13 +68,23 @@ static void fit_scales(Drawing *d) {
 
 /* ---- axes ---- */
 
+static void draw_rule(const Drawing *d, MarkKind kind, const Place *places, int count) {
+    picture_line(d->picture, kind, (Look){0}, places, count);
+}
+
+/* A line of the grid and, beside it, its number. */
+static void draw_tick(const Drawing *d, const Place ends[2], TextRole role, Place at, const char *label) {
+    draw_rule(d, MARK_GRID, ends, 2);
+    picture_text(d->picture, role, at.x, at.y, label);
+    d->picture->marks.at[d->picture->marks.count - 1].beside = true;
+}
+
 static void draw_x_ticks(const Drawing *d) {
     Ticks ticks = scale_ticks(d->arena, &d->x, X_TICKS);
     for (int i = 0; i < ticks.count; i++) {
         double x = scale_at(&d->x, ticks.at[i].value);
-        text_printf(d->out, "  <path class=\"grid\" d=\"M%.1f %.1fV%.1f\"/>", x, d->y.from, d->y.to);
-        text_printf(d->out, "<text class=\"tick middle\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", x, d->y.from + 17,
-                    ticks.at[i].label);
+        Place ends[] = {{x, d->y.from}, {x, d->y.to}};
+        draw_tick(d, ends, ROLE_X_TICK, (Place){x, d->y.from + 17}, ticks.at[i].label);
     }
 }
 
@@ -94,28 +92,24 @@ static void draw_y_ticks(const Drawing *d) {
     Ticks ticks = scale_ticks(d->arena, &d->y, Y_TICKS);
     for (int i = 0; i < ticks.count; i++) {
         double y = scale_at(&d->y, ticks.at[i].value);
-        text_printf(d->out, "  <path class=\"grid\" d=\"M%.1f %.1fH%.1f\"/>", d->x.from, y, d->x.to);
-        text_printf(d->out, "<text class=\"tick end\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", d->x.from - 7, y + 4,
-                    ticks.at[i].label);
+        Place ends[] = {{d->x.from, y}, {d->x.to, y}};
+        draw_tick(d, ends, ROLE_Y_TICK, (Place){d->x.from - 7, y + 4}, ticks.at[i].label);
     }
 }
 
 static void draw_axes(const Drawing *d) {
     static const char *const axis[] = {"step", "epoch", "seconds"};
+    const char *metric = d->panel->metric;
     double middle = (d->y.from + d->y.to) / 2, left = d->panel->left + 18;
-    text_printf(d->out, "  <text class=\"heading\" x=\"%.1f\" y=\"%.1f\">", d->x.from, d->panel->top + 20);
-    text_xml(d->out, d->panel->metric);
-    text_puts(d->out, "</text>\n");
+    picture_text(d->picture, ROLE_HEADING, d->x.from, d->panel->top + 20, metric);
     draw_x_ticks(d);
     draw_y_ticks(d);
-    text_printf(d->out, "  <path class=\"axis\" d=\"M%.1f %.1fV%.1fH%.1f\"/>\n", d->x.from, d->y.to, d->y.from,
-                d->x.to);
-    text_printf(d->out, "  <text class=\"label middle\" x=\"%.1f\" y=\"%.1f\">%s</text>\n", (d->x.from + d->x.to) / 2,
-                d->y.from + 37, axis[d->panel->axis]);
-    text_printf(d->out, "  <text class=\"label middle\" x=\"%.1f\" y=\"%.1f\" transform=\"rotate(-90 %.1f %.1f)\">",
-                left, middle, left, middle);
-    text_xml(d->out, d->panel->metric);
-    text_puts(d->out, d->y.logarithmic ? ", log scale</text>\n" : "</text>\n");
+    Place corner[] = {{d->x.from, d->y.to}, {d->x.from, d->y.from}, {d->x.to, d->y.from}};
+    draw_rule(d, MARK_AXIS, corner, 3);
+    picture_text(d->picture, ROLE_LABEL, (d->x.from + d->x.to) / 2, d->y.from + 37, axis[d->panel->axis]);
+    picture_text(d->picture, ROLE_LABEL, left, middle,
+                 d->y.logarithmic ? arena_printf(d->arena, "%s, log scale", metric) : metric);
+    d->picture->marks.at[d->picture->marks.count - 1].upward = true;
 }
 
 /* ---- lines ---- */
@@ -145,35 +139,32 @@ static Points visible_points(Drawing *d, const PlotCurve *curve) {
     return points;
 }
 
+static Place place_of(const Drawing *d, const PlotPoint *point) {
+    if (!shown(d, point))
+        return (Place){NAN, NAN};
+    return (Place){scale_at(&d->x, point->x[d->panel->axis]), scale_at(&d->y, point->y)};
+}
+
 static void draw_line(Drawing *d, const PlotCurve *curve, Look look) {
     Points points = visible_points(d, curve);
-    bool down = false; /* the pen is on the paper */
-    text_printf(d->out, "  <path class=\"%s\" d=\"", line_class(d->arena, look));
-    for (int i = 0; i < points.count; i++) {
-        const PlotPoint *point = &points.at[i];
-        bool next = i + 1 < points.count && shown(d, &points.at[i + 1]);
-        if (shown(d, point)) {
-            text_printf(d->out, "%c%.1f %.1f", down ? 'L' : 'M', scale_at(&d->x, point->x[d->panel->axis]),
-                        scale_at(&d->y, point->y));
-            text_puts(d->out, down || next ? "" : "h0"); /* a point by itself: the line's round cap */
-        }
-        down = shown(d, point);
-    }
-    text_puts(d->out, "\"/>\n");
+    VEC(Place) places = {0};
+    for (int i = 0; i < points.count; i++)
+        VEC_PUSH(d->arena, &places, place_of(d, &points.at[i]));
+    picture_line(d->picture, MARK_CURVE, look, places.at, places.count);
+}
+
+static const char *told_of(const Drawing *d, const PlotRun *run, const PlotCurve *curve, const PlotPoint *point) {
+    const char *what = arena_printf(d->arena, "%s, %s %s %.6g", run->name, curve->split, curve->metric, point->y);
+    double step = point->x[AXIS_STEP];
+    return isfinite(step) ? arena_printf(d->arena, "%s, step %.0f", what, step) : what;
 }
 
 static void draw_markers(Drawing *d, const PlotRun *run, const PlotCurve *curve, Look look) {
     for (int i = 0; i < curve->points.count; i++) {
         const PlotPoint *point = &curve->points.at[i];
-        if (!shown(d, point))
-            continue;
-        text_puts(d->out, "  ");
-        draw_marker(d->out, look, scale_at(&d->x, point->x[d->panel->axis]), scale_at(&d->y, point->y));
-        text_puts(d->out, "><title>");
-        text_xml(d->out, run->name);
-        text_printf(d->out, ", %s ", curve->split);
-        text_xml(d->out, curve->metric);
-        text_printf(d->out, " %.6g, step %.0f</title></path>\n", point->y, point->x[AXIS_STEP]);
+        Place at = place_of(d, point);
+        if (!isnan(at.x))
+            picture_marker(d->picture, look, at.x, at.y, told_of(d, run, curve, point));
     }
 }
 
@@ -192,8 +183,8 @@ static void draw_curves(Drawing *d, bool thin) {
         }
 }
 
-void draw_panel(Arena *arena, const Panel *panel, Text *out) {
-    Drawing d = {.arena = arena, .panel = panel, .out = out};
+void draw_panel(Picture *picture, const Panel *panel) {
+    Drawing d = {.arena = picture->arena, .panel = panel, .picture = picture};
     fit_scales(&d);
     draw_axes(&d);
     draw_curves(&d, true);

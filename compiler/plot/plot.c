@@ -34,6 +34,19 @@ static int add_run(Diag *diag, const PlotRequest *request, const char *path, Plo
     return EXIT_SUCCESS;
 }
 
+static int write_picture(Diag *diag, const PlotRequest *request, const PlotRuns *runs, Text *out) {
+    Picture picture = {.arena = diag_arena(diag)};
+    plot_draw(&picture, runs, request);
+    if (request->format == PLOT_SVG)
+        picture_svg(&picture, out);
+    else if (!picture_png(&picture, out)) {
+        diag_error(diag, nowhere, "the picture is %.0f high, too much for PNG; a name that ends in .svg takes it",
+                   picture.height);
+        return EXIT_USAGE;
+    }
+    return EXIT_SUCCESS;
+}
+
 int plot(Diag *diag, const PlotRequest *request, Text *out) {
     PlotRuns runs = {0};
     if (request->logs > PLOT_MOST_RUNS) {
@@ -51,6 +64,5 @@ int plot(Diag *diag, const PlotRequest *request, Text *out) {
         return EXIT_MODEL;
     }
     plot_name_runs(diag_arena(diag), &runs);
-    plot_draw(diag_arena(diag), &runs, request, out);
-    return EXIT_SUCCESS;
+    return write_picture(diag, request, &runs, out);
 }

@@ -1,7 +1,8 @@
-/* Curves of trainings: from the logs that programs write to one SVG file. */
+/* Curves of trainings: from the logs that programs write to one picture. */
 #ifndef MTC_PLOT_H
 #define MTC_PLOT_H
 
+#include "plot/picture.h"
 #include "support/diag.h"
 #include "support/text.h"
 
@@ -32,15 +33,18 @@ typedef struct PlotRun {
 } PlotRun;
 typedef VEC(PlotRun) PlotRuns;
 
+typedef enum PlotFormat { PLOT_SVG, PLOT_PNG } PlotFormat;
+
 typedef struct PlotRequest {
     int logs; /* paths of JSON lines, at least one */
     const char *const *log;
     PlotAxis axis;
+    PlotFormat format;
     const char *title; /* NULL: the name of the model */
 } PlotRequest;
 
-/* Adds the drawing to `out`. 0, or the code to exit with after a report: a log that cannot be read, is none or holds nothing
- * to draw. */
+/* Adds the file of the drawing to `out`. 0, or the code to exit with after a report: a log that cannot be read, is none or
+ * holds nothing to draw, or a picture too tall for its format. */
 int plot(Diag *diag, const PlotRequest *request, Text *out);
 
 /* ---- inside ---- */
@@ -48,6 +52,6 @@ int plot(Diag *diag, const PlotRequest *request, Text *out);
 int plot_read(Diag *diag, const char *path, PlotRun *run);
 /* Each run's name: of its file, and the params in which the runs differ. */
 void plot_name_runs(Arena *arena, PlotRuns *runs);
-void plot_draw(Arena *arena, const PlotRuns *runs, const PlotRequest *request, Text *out);
+void plot_draw(Picture *picture, const PlotRuns *runs, const PlotRequest *request);
 
 #endif

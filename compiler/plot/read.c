@@ -165,6 +165,10 @@ static int read_line(Reader *r, char *text, size_t size, bool last) {
     if (mtc_json_read(&fault, where, text, size, &document)) {
         if (last && r->line > 1)
             diag_warning(r->diag, nowhere, "%s: the last line is cut off, and left out", where);
+        else if (r->line == 1)
+            diag_error(r->diag, nowhere,
+                       "%s: this is no log of a training, whose lines are JSON; ./program --log FILE writes one",
+                       where);
         else
             diag_error(r->diag, nowhere, "%s", fault.text);
         return last && r->line > 1 ? EXIT_SUCCESS : EXIT_MODEL;
@@ -188,10 +192,11 @@ static int read_lines(Reader *r, char *text, size_t size) {
 int plot_read(Diag *diag, const char *path, PlotRun *run) {
     Reader r = {.diag = diag, .arena = diag_arena(diag), .run = run, .steps_per_epoch = NAN};
     size_t size;
-    char *text = file_read(r.arena, path, &size);
+    const char *why;
+    char *text = file_read(r.arena, path, &size, &why);
     *run = (PlotRun){.path = path};
     if (!text) {
-        diag_error(diag, nowhere, "cannot read '%s': %s", path, strerror(errno));
+        diag_error(diag, nowhere, "cannot read '%s': %s", path, why);
         return EXIT_NO_INPUT;
     }
     if (!size) {

@@ -1,12 +1,13 @@
 #include "support/diag.h"
 
+#include "runtime/common.h"
 #include "support/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { MAX_ERRORS = 20, MAX_WARNINGS = 50, MAX_NAME = 64 };
+enum { MAX_ERRORS = 20, MAX_WARNINGS = 50, MAX_NAME = 64, LONGEST_LINE = 240, LONGEST_MESSAGE = 600 };
 
 struct Diag {
     Arena *arena;
@@ -90,10 +91,23 @@ Span span_join(Span first, Span last) {
     return (Span){first.source, first.begin, last.end};
 }
 
-/* The source line, and under it a caret with tildes to the end of the span (or of the line). */
+/* `bytes` on, or back, as far as the text goes, and to the beginning of a character. */
+static const char *moved(const char *at, const char *limit, ptrdiff_t bytes) {
+    const char *to = bytes > 0 ? limit - at > bytes ? at + bytes : limit : at - limit > -bytes ? at + bytes : limit;
+    while (to != limit && !starts_character(*to))
+        to += bytes > 0 ? 1 : -1;
+    return to;
+}
+
+/* The source line, of a very long one the part around the place; under it a caret with tildes to the end of the span (or of the
+ * line). */
 static void show_line(Diag *diag, Span at, int line) {
     const char *start = line_start(at), *end = line_end(at, start);
     const char *from = at.source->text + at.begin, *to = at.source->text + at.end;
+    if (end - start > LONGEST_LINE) {
+        start = moved(from, start, -LONGEST_LINE / 2);
+        end = moved(from, end, LONGEST_LINE / 2);
+    }
     Text under = TEXT(diag->arena);
     for (const char *p = start; p < from; p++)
         if (starts_character(*p))
@@ -102,28 +116,39 @@ static void show_line(Diag *diag, Span at, int line) {
     for (const char *p = from + 1; p < to && p < end; p++)
         if (starts_character(*p))
             text_putc(&under, '~');
-    fprintf(stderr, "%5d | %.*s\n      | %s%s%s\n", line, (int)(end - start), start, diag->colour ? "\033[32m" : "",
-            text_string(&under), diag->colour ? "\033[0m" : "");
+    fprintf(stderr, "%5d | %s\n      | %s%s%s\n", line,
+            mtc_harmless_lines(arena_strndup(diag->arena, start, (size_t)(end - start))),
+            diag->colour ? "\033[32m" : "", text_string(&under), diag->colour ? "\033[0m" : "");
+}
+
+/* No more of a message than one reads. */
+static const char *shortened(Arena *arena, const char *text) {
+    const char *end = text + strlen(text);
+    if (end - text <= LONGEST_MESSAGE)
+        return text;
+    const char *head = moved(text, end, LONGEST_MESSAGE / 2), *tail = moved(end, text, -LONGEST_MESSAGE / 2);
+    return arena_printf(arena, "%.*s ... %s", (int)(head - text), text, tail);
 }
 
 static void show_includes(Span at) {
     for (Span in = at.source->included_at; in.source; in = in.source->included_at) {
         int line, column;
         span_position(in, &line, &column);
-        fprintf(stderr, "%s:%d:%d: note: included here\n", in.source->path, line, column);
+        fprintf(stderr, "%s:%d:%d: note: included here\n", mtc_harmless(in.source->path), line, column);
     }
 }
 
 static void report(Diag *diag, Span at, const char *kind, const char *colour, const char *format, va_list args) {
-    const char *message = arena_vprintf(diag->arena, format, args);
+    const char *message = shortened(diag->arena, arena_vprintf(diag->arena, format, args));
     int line = 0, column = 0;
     if (at.source) {
         span_position(at, &line, &column);
-        fprintf(stderr, "%s:%d:%d: ", at.source->path, line, column);
+        fprintf(stderr, "%s:%d:%d: ", mtc_harmless(at.source->path), line, column);
     } else {
         fputs("mtc: ", stderr);
     }
-    fprintf(stderr, "%s%s:%s %s\n", diag->colour ? colour : "", kind, diag->colour ? "\033[0m" : "", message);
+    fprintf(stderr, "%s%s:%s %s\n", diag->colour ? colour : "", kind, diag->colour ? "\033[0m" : "",
+            mtc_harmless_lines(message));
     if (!at.source)
         return;
     show_line(diag, at, line);

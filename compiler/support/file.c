@@ -1,5 +1,7 @@
 #include "support/file.h"
 
+#include "runtime/file.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -7,6 +9,10 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+const char *file_why(const char *path) {
+    return mtc_why_unwritten(path);
+}
 
 static char *read_open(Arena *arena, int file, size_t *size) {
     size_t capacity = 65536;
@@ -27,76 +33,46 @@ static char *read_open(Arena *arena, int file, size_t *size) {
     return bytes;
 }
 
-char *file_read(Arena *arena, const char *path, size_t *size) {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return NULL;
-    char *bytes = read_open(arena, file, size);
-    int reason = errno;
-    close(file);
-    errno = reason;
+char *file_read(Arena *arena, const char *path, size_t *size, const char **why) {
+    const char *reason = NULL;
+    int file = mtc_open_stream(path, &reason);
+    char *bytes = file >= 0 ? read_open(arena, file, size) : NULL;
+    if (!bytes && !reason)
+        reason = strerror(errno);
+    if (file >= 0)
+        close(file);
+    if (why)
+        *why = reason;
     return bytes;
 }
 
-static bool write_all(int file, const char *bytes, size_t size) {
-    while (size) {
-        ssize_t written = write(file, bytes, size);
-        if (written < 0 && errno != EINTR)
-            return false;
-        bytes += written > 0 ? written : 0;
-        size -= written > 0 ? (size_t)written : 0;
-    }
-    return true;
+int file_open(const char *path, const char **why) {
+    return mtc_open_stream(path, why);
 }
 
-/* mkstemp makes files that only their owner can read; ours are like any other. */
-static mode_t usual_mode(bool executable) {
-    mode_t mask = umask(0);
-    umask(mask);
-    return (executable ? 0777 : 0666) & ~mask;
-}
+typedef int (*Permission)(MtcFault *fault, MtcOutput *output); /* NULL: as usual */
 
-static int open_temporary(Arena *arena, const char *path, bool executable, char **name) {
-    *name = arena_printf(arena, "%s.XXXXXX", path);
-    int file = mkstemp(*name);
-    if (file >= 0) {
-        fcntl(file, F_SETFD, FD_CLOEXEC);
-        fchmod(file, usual_mode(executable));
-    }
-    return file;
-}
-
-static bool write_mode(Arena *arena, const char *path, const void *bytes, size_t size, bool executable) {
-    char *name;
-    int file = open_temporary(arena, path, executable, &name);
-    if (file < 0)
+static bool write_as(const char *path, const void *bytes, size_t size, Permission permit) {
+    MtcFault unused; /* it says no more than errno */
+    MtcOutput *output;
+    if (mtc_output_open(&unused, path, &output))
         return false;
-    bool good = write_all(file, bytes, size);
-    good = close(file) == 0 && good && rename(name, path) == 0;
-    int reason = errno;
-    if (!good)
-        unlink(name);
-    errno = reason;
-    return good;
+    if (!mtc_output_write(&unused, output, bytes, size) && !(permit && permit(&unused, output)))
+        return mtc_output_place(&unused, output) == 0;
+    mtc_output_discard(output);
+    return false;
 }
 
-bool file_write(Arena *arena, const char *path, const void *bytes, size_t size) {
-    return write_mode(arena, path, bytes, size, false);
+bool file_write(const char *path, const void *bytes, size_t size) {
+    return write_as(path, bytes, size, NULL);
 }
 
-bool file_copy(Arena *arena, const char *from, const char *to, bool executable) {
-    size_t size;
-    char *bytes = file_read(arena, from, &size);
-    return bytes && write_mode(arena, to, bytes, size, executable);
+bool file_write_program(const char *path, const void *bytes, size_t size) {
+    return write_as(path, bytes, size, mtc_output_executable);
 }
 
-const char *file_temporary(Arena *arena, const char *path) {
-    char *name;
-    int file = open_temporary(arena, path, false, &name);
-    if (file < 0)
-        return NULL;
-    close(file);
-    return name;
+bool file_write_private(const char *path, const void *bytes, size_t size) {
+    return write_as(path, bytes, size, mtc_output_private);
 }
 
 bool file_exists(const char *path) {
@@ -118,8 +94,11 @@ bool folder_make(Arena *arena, const char *path) {
 
 const char *folder_temporary(Arena *arena) {
     const char *wanted = getenv("TMPDIR");
-    char *path = arena_printf(arena, "%s/mtc-XXXXXX", wanted && wanted[0] == '/' ? wanted : "/tmp");
-    return mkdtemp(path);
+    return folder_temporary_as(arena, path_in(arena, wanted && wanted[0] == '/' ? wanted : "/tmp", "mtc"));
+}
+
+const char *folder_temporary_as(Arena *arena, const char *path) {
+    return mkdtemp(arena_printf(arena, "%s.XXXXXX", path));
 }
 
 void folder_remove(Arena *arena, const char *path) {

@@ -6,21 +6,24 @@
 
 #include <stdbool.h>
 
-/* The whole file, terminated by a NUL that *size does not count; NULL on failure. */
-char *file_read(Arena *arena, const char *path, size_t *size);
+/* The whole file, terminated by a NUL that *size does not count; NULL on failure, and *why says why (`why` may be NULL). A
+ * pipe or a device is not read, unless the path names a descriptor: /dev/stdin, /dev/fd/63. */
+char *file_read(Arena *arena, const char *path, size_t *size, const char **why);
+/* A descriptor for reading the same; -1 on failure. */
+int file_open(const char *path, const char **why);
 
-/* Writes under another name in the same folder, then renames: a reader sees the old file or the whole new one. */
-bool file_write(Arena *arena, const char *path, const void *bytes, size_t size);
-bool file_copy(Arena *arena, const char *from, const char *to, bool executable);
-
-/* An empty file beside `path`, to be renamed to it or removed; NULL on failure. */
-const char *file_temporary(Arena *arena, const char *path);
+/* Writes whole and into place, as runtime/file.h says: a reader sees the old file or the whole new one. */
+bool file_write(const char *path, const void *bytes, size_t size);
+bool file_write_program(const char *path, const void *bytes, size_t size); /* that may be run */
+bool file_write_private(const char *path, const void *bytes, size_t size); /* for its owner alone */
 
 bool file_exists(const char *path);
+const char *file_why(const char *path); /* what errno says of a file that cannot be written; good until the next call */
 bool folder_make(Arena *arena, const char *path); /* with its parents; true when it is there already */
 /* A new folder in $TMPDIR or /tmp; NULL on failure. */
 const char *folder_temporary(Arena *arena);
-void folder_remove(Arena *arena, const char *path); /* with the files in it */
+const char *folder_temporary_as(Arena *arena, const char *path); /* beside `path`, called like it with an ending */
+void folder_remove(Arena *arena, const char *path);              /* with the files in it */
 
 const char *path_folder(Arena *arena, const char *path); /* "a/b" of "a/b/c", "." of "c" */
 const char *path_base(const char *path);                 /* "c" */

@@ -1,11 +1,11 @@
 #include "support/output.h"
 
+#include "runtime/file.h"
 #include "support/file.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 static const Span nowhere = {0};
 
@@ -34,6 +34,10 @@ static bool is_svg(const Head *head) {
     return begins(head, "<svg") || begins(head, "<?xml");
 }
 
+static bool is_png(const Head *head) {
+    return begins(head, "\x89PNG");
+}
+
 static const struct {
     bool (*is)(const Head *head);
     const char *otherwise;
@@ -41,12 +45,15 @@ static const struct {
     [OUTPUT_PROGRAM] = {is_program, "it would replace a file that is no program or shared library"},
     [OUTPUT_TEXT] = {is_text, "it would replace a file that is no text"},
     [OUTPUT_SVG] = {is_svg, "it would replace a file that is no SVG"},
+    [OUTPUT_PNG] = {is_png, "it would replace a file that is no PNG"},
 };
 
 /* Long enough for a zero among the pixels or tokens of a file of data. NULL when it cannot be read, with errno. */
 static const Head *read_head(Arena *arena, const char *path) {
     enum { LONGEST = 1 << 16 };
-    FILE *file = fopen(path, "rb");
+    const char *unused;
+    const int descriptor = file_open(path, &unused);
+    FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "rb");
     if (!file)
         return NULL;
     char *bytes = arena_alloc(arena, LONGEST);
@@ -62,7 +69,7 @@ static const Head *read_head(Arena *arena, const char *path) {
 /* ---- the output ---- */
 
 static bool failed(Diag *diag, const char *path) {
-    diag_error(diag, nowhere, "cannot write '%s': %s", path, strerror(errno));
+    diag_error(diag, nowhere, "cannot write '%s': %s", path, file_why(path));
     return false;
 }
 
@@ -86,13 +93,14 @@ bool output_allowed(Diag *diag, const char *path, OutputKind kind, const InputFi
     for (int i = 0; exists && i < inputs->count; i++)
         if (path_same(path, inputs->at[i].path))
             return refused(diag, path, inputs->at[i].why);
-    if (exists && !S_ISREG(status.st_mode))
-        return refused(diag, path, "it is no regular file");
+    if (mtc_written_in_place(path))
+        return kind != OUTPUT_PROGRAM || refused(diag, path, "it is no regular file");
+    if (exists && mtc_is_read_only(path)) {
+        diag_error(diag, nowhere, "cannot write '%s': it is read-only; chmod u+w makes it writable", path);
+        return false;
+    }
     if (exists && !may_replace(diag, path, kind))
         return false;
-    const char *trial = file_temporary(diag_arena(diag), path);
-    if (!trial)
-        return failed(diag, path);
-    unlink(trial);
-    return true;
+    MtcFault unused; /* it says no more than errno */
+    return mtc_output_check(&unused, path) == 0 || failed(diag, path);
 }

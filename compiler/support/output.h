@@ -5,7 +5,7 @@
 
 #include "support/diag.h"
 
-typedef enum OutputKind { OUTPUT_PROGRAM, OUTPUT_TEXT, OUTPUT_SVG } OutputKind;
+typedef enum OutputKind { OUTPUT_PROGRAM, OUTPUT_TEXT, OUTPUT_SVG, OUTPUT_PNG } OutputKind;
 
 typedef struct InputFile {
     const char *path;

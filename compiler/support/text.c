@@ -81,6 +81,49 @@ int utf8_length(const unsigned char *at, const unsigned char *end) {
     return overlong || outside ? 0 : length;
 }
 
+static unsigned decoded(const unsigned char *at, int length) {
+    unsigned point = length == 1 ? *at : *at & (0xFFu >> (length + 1));
+    for (int i = 1; i < length; i++)
+        point = point << 6 | (at[i] & 0x3Fu);
+    return point;
+}
+
+int visible_length(const unsigned char *at, const unsigned char *end) {
+    static const struct {
+        unsigned first, last;
+    } commands[] = {
+        {0, 0x1F}, {0x7F, 0x9F}, {0x61C, 0x61C}, {0x200E, 0x200F}, {0x2028, 0x202E}, {0x2066, 0x2069}, {0xFEFF, 0xFEFF},
+    };
+    int length = utf8_length(at, end);
+    unsigned point = length ? decoded(at, length) : 0;
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
+        if (point >= commands[i].first && point <= commands[i].last)
+            return 0;
+    return length;
+}
+
+/* Octal, since it ends after three digits whatever follows. */
+static void put_escape(Text *out, unsigned char byte) {
+    if (byte == '\n' || byte == '\t')
+        text_puts(out, byte == '\n' ? "\\n" : "\\t");
+    else
+        text_printf(out, "\\%03o", byte);
+}
+
+void text_visible(Text *text, const char *string, const char *special) {
+    const unsigned char *at = (const unsigned char *)string, *end = at + strlen(string);
+    while (at < end) {
+        int length = visible_length(at, end);
+        if (length == 0)
+            put_escape(text, *at);
+        else if (strchr(special, *at))
+            text_printf(text, "\\%c", *at);
+        else
+            text_append(text, (const char *)at, (size_t)length);
+        at += length ? length : 1;
+    }
+}
+
 static const char *xml_entity(unsigned char c) {
     switch (c) {
     case '<': return "&lt;";

@@ -24,11 +24,19 @@ const char *text_string(const Text *text); /* "" when empty */
 /* The shortest decimal that reads back as `value` ("0.1", "1e-05", "3"); "inf", "-inf", "nan" otherwise. */
 void text_number(Text *text, double value);
 
+/* What is visible stays; of the rest each byte becomes an escape of C: "\n", "\t", "\033". `special`: visible characters that
+ * get a backslash. */
+void text_visible(Text *text, const char *string, const char *special);
+
 /* For XML, between tags or in quotes: escaped, and what XML cannot hold (controls, bytes that are no UTF-8) as U+FFFD. */
 void text_xml(Text *text, const char *string);
 
 /* Bytes of the UTF-8 sequence at `at`, or 0 when it is malformed: overlong, a surrogate, beyond U+10FFFF, cut short. */
 int utf8_length(const unsigned char *at, const unsigned char *end);
+
+/* The same, and 0 too for what is no character to be seen but a command: control characters, separators of lines, marks that
+ * change the direction of writing. What is visible stands for itself in a terminal, in a comment, between quotes. */
+int visible_length(const unsigned char *at, const unsigned char *end);
 
 /* Amounts for people: "1.3 MB" and "101,770". */
 const char *text_bytes(Arena *arena, int64_t bytes);

@@ -348,7 +348,7 @@ static void measure_x(const Tensors *t, const Batch *batch) {
         for (int k = 0; k < BATCH; k++) {
 #pragma omp simd
             for (int j = 0; j < X_ROWS * X_COLUMNS; j++)
-                first[j] += (real)k == 0.0f ? (real)t->x[row(batch, k) * X + j] : 0.0f;
+                first[j] += k == 0 ? (real)t->x[row(batch, k) * X + j] : 0.0f;
         }
 
         // offset[i, j] = sum over k of (x[k, i, j] - first[i, j]) * share(k)
@@ -400,7 +400,7 @@ static void measure_price(const Tensors *t, const Batch *batch) {
         real first = 0;
         for (int j = 0; j < BATCH; j++) {
             real price = t->price[row(batch, j)];
-            first += (real)j == 0.0f ? price : 0.0f;
+            first += j == 0 ? price : 0.0f;
         }
 
         // offset = sum over i of (price[i] - first) * share(i)

@@ -350,7 +350,7 @@ static __device__ void measure_x(const Tensors &t, const Batch &batch, int tile,
     // first[i, j] = sum over k of (k == 0 ? x[k, i, j] : 0)
     float first = 0;
     for (int j = team.first; j < BATCH; j += team.stride)
-        first += (float)j == 0.0f ? (float)t.x[row(batch, j) * X + i] : 0.0f;
+        first += j == 0 ? (float)t.x[row(batch, j) * X + i] : 0.0f;
     first = team_sum(team, first);
 
     // offset[i, j] = sum over k of (x[k, i, j] - first[i, j]) * share(k)
@@ -397,7 +397,7 @@ static __device__ void measure_price(const Tensors &t, const Batch &batch, char 
     // first = sum over i of (i == 0 ? price[i] : 0)
     float first = 0;
     for (int j = team.first; j < BATCH; j += team.stride)
-        first += (float)j == 0.0f ? t.price[row(batch, j)] : 0.0f;
+        first += j == 0 ? t.price[row(batch, j)] : 0.0f;
     first = team_sum(team, first);
 
     // offset = sum over i of (price[i] - first) * share(i)

@@ -196,7 +196,7 @@ using seen_product = Product<BATCH * X_ROWS * X_COLUMNS, Y, X_CHANNELS>;
 using seen_tile = TurnTile<128, 128, 64, 6>;
 constexpr int seen_tiles = product_tiles<seen_product, seen_tile>();
 constexpr int seen_shared_bytes = product_shared<seen_product, seen_tile>();
-static __device__ void seen(const seen_tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void seen(const seen_tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     auto left = matrix<X_CHANNELS>(t.x_bf16_reshape);
     auto right = transposed(matrix<X_CHANNELS>(t.seen_weight_bf16));
     struct Ahead {
@@ -210,7 +210,7 @@ static __device__ void seen(const seen_tensors &t, int tile, char *shared, Gate 
         store_pack(t.seen + i * Y + j, to_bf16(seen));
     };
     auto results = vectorized<8>(preloaded_early(read, out));
-    matmul<seen_product, seen_tile>(tile, left, right, shared, gate, results);
+    matmul_turns<seen_product, seen_tile>(tile, batch.maps, left, right, shared, gate, results);
 }
 
 // pool = max_pool(seen, 2)                                                                        vectors.mt:11
@@ -578,7 +578,7 @@ static __constant__ unsigned short train_2_places[2][1] = {
 };
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     const unsigned short *place = train_2_places[batch.again];
-    seen(seen_tensors(t, place[0]), tile, shared, gate);
+    seen(seen_tensors(t, place[0]), batch, tile, shared, gate);
 }
 using train_2_launch = InTurns<Phase<train_2, train_2_tiles, train_2_shared_bytes>>;
 

@@ -1,0 +1,4 @@
+param n = 1
+
+def block(x):
+  return x

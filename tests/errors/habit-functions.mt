@@ -1,0 +1,19 @@
+data {
+  train = idx("images", "labels")
+  x     : f32[6]
+  label : class[3]
+}
+model {
+  a = dense(x, 3)
+  b = ReLU(x)
+  c = LayerNorm(x)
+  d = bce_with_logits(x, x)
+  e = rmse(x, x)
+  f = hstack([x, x])
+  g = sequential(x)
+  y = linear(x, 3)
+}
+train {
+  loss      = nll_loss(y, label)
+  optimizer = adam(1e-3)
+}

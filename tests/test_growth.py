@@ -1,0 +1,94 @@
+"""Text and work of the compiler grow with the model, however its values are shared: twice the steps, twice of both.
+
+Work is counted by the memory of a compilation, of which it gives nothing back before it ends; none may take minutes."""
+
+import os
+import resource
+import subprocess
+
+import pytest
+from conftest import MTC
+
+MODEL = """data {{
+  train = npy("x", "y")
+  x : f32[16]
+  y : f32[16]
+}}
+fn cell(hc, x) {{
+  h = slice(hc, 0, 0, 16)
+  c = slice(hc, 0, 16, 32)
+  g = linear(concat([x, h]), 64)
+  i = sigmoid(slice(g, 0, 0, 16))
+  f = sigmoid(slice(g, 0, 16, 32))
+  o = sigmoid(slice(g, 0, 32, 48))
+  next = f * c + i * tanh(slice(g, 0, 48, 64))
+  return concat([o * tanh(next), next])
+}}
+model {{
+  a = {first}
+{body}
+  out = linear(flatten(h), 16)
+}}
+train {{
+  loss      = mse(out, y)
+  optimizer = adam(1e-3)
+}}
+"""
+HALF = "concat([slice(h, 0, 8, 16), slice(h, 0, 0, 8)])"
+TURNED = "concat([slice(h, 0, 1, 16), slice(h, 0, 0, 1)])"
+
+
+def repeated(first, step):
+    return lambda n: f"  {first}\n  repeat k in 0..{n} {{\n    {step}\n  }}"
+
+
+def listed(form):
+    return lambda n: "  h = " + form.format(", ".join(f"sin(a * {k + 1})" for k in range(n)))
+
+
+# Steps of the smallest model, and the lines of one with so many.
+SHAPES = {
+    "lstm": (6, lambda n: repeated("hc = concat([a, a])", "hc = cell(hc, x)")(n) + "\n  h = slice(hc, 0, 0, 16)"),
+    "halves exchanged": (10, repeated("h = a", f"h = h + {HALF}")),
+    "turned": (5, repeated("h = a", f"h = sin(h + {TURNED})")),
+    "turned and squared": (6, repeated("h = a", "h = concat([slice(h, 0, 1, 16), slice(h * h, 0, 0, 1)])")),
+    "turned alone": (10, repeated("h = a", f"h = {TURNED}")),
+    "transposed": (10, repeated("h = reshape(a, [2, 8])", "h = sin(h + reshape(transpose(h), [2, 8]))")),
+    "added": (50, repeated("h = a", "h = h + a")),
+    "read twice": (20, repeated("h = a", "h = h + sin(h)")),
+    "read by two": (20, repeated("p = a\n  h = sin(a)", "q = h\n    h = h * p\n    p = tanh(q)")),
+    "chosen": (20, repeated("h = a", "h = where(h > k / 100, h * 0.9, h + a)")),
+    "normed": (10, repeated("h = a", "h = h + layer_norm(h)")),
+    "scaled": (20, repeated("h = a", "h = tanh(h * weight([16], constant(1)) + weight([16]))")),
+    "residual": (15, repeated("h = a", "h = h + relu(linear(h, 16))")),
+    "layers": (25, repeated("h = a", "h = relu(linear(h, 16))")),
+    "parts": (50, listed("concat([{}])")),
+    "terms": (75, lambda n: listed("{}")(n).replace(", ", " + ")),
+    "lookups": (20, repeated("h = a\n  i = argmax(reshape(x, [1, 16]))", "h = h + reshape(gather(weight([7, 16]), i), [16])")),
+}
+
+
+def limit():
+    resource.setrlimit(resource.RLIMIT_CPU, (30, 30))
+
+
+def costs(path, text, target):
+    """Lines of the source, and KiB of memory."""
+    path.write_text(text)
+    with open(path.with_suffix(".out"), "w+") as out:
+        process = subprocess.Popen([MTC, path, f"--emit={target}"], stdout=out, stderr=subprocess.DEVNULL, preexec_fn=limit)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        out.seek(0)
+        assert process.returncode == 0
+        return sum(1 for _ in out), usage.ru_maxrss
+
+
+@pytest.mark.parametrize("target", ["c", "cu"])
+@pytest.mark.parametrize("first", ["x * 2", "linear(x, 16)"], ids=["forward", "gradient"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_twice_the_steps_twice_the_work(shape, first, target, tmp_path):
+    smallest, body = SHAPES[shape]
+    (lines, memory), (lines_2, memory_2), (lines_4, memory_4) = [
+        costs(tmp_path / f"m{n}.mt", MODEL.format(first=first, body=body(n)), target) for n in (smallest, 2 * smallest, 4 * smallest)]
+    assert lines_4 <= 3 * lines_2 and memory_4 <= 3 * memory_2, (lines, memory)
