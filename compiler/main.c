@@ -355,16 +355,33 @@ static int format(Compilation *c) {
                                                                   : cannot_write(c, o->input);
 }
 
+/* Does the name promise something else than is written? `endings`: those of what is. */
+static bool promises_else(Compilation *c, const char *output, const char *endings, const char *written) {
+    const char *promised = mtc_promised(output, endings);
+    if (promised)
+        diag_error(c->diag, nowhere, "'%s': the name promises %s; what can be written is %s", output, promised,
+                   written);
+    return promised != NULL;
+}
+
+/* Of a program, or of the picture that is made instead; any text may be called as it likes. */
+static bool misnamed(Compilation *c) {
+    const Options *o = c->options;
+    bool program = o->emit == EMIT_PROGRAM, picture = o->emit == EMIT_PLAN_SVG;
+    return o->output && (program || picture) &&
+           promises_else(c, o->output, picture ? ".svg" : "",
+                         picture     ? ".svg"
+                         : o->shared ? "a shared library (.so); --emit prints sources"
+                                     : "a program, whose name needs no ending; --emit prints its source");
+}
+
 static int draw_curves(Compilation *c) {
     static const char pictures[] = ".svg and .png";
     const Options *o = c->options;
-    const char *output = o->output ? o->output : "curves.svg", *promised = mtc_promised(output, pictures);
+    const char *output = o->output ? o->output : "curves.svg";
     bool png = mtc_ends_with(output, ".png");
-    if (promised) {
-        diag_error(c->diag, nowhere, "'%s': the name promises %s; what can be written is %s", output, promised,
-                   pictures);
+    if (promises_else(c, output, pictures, pictures))
         return EXIT_USAGE;
-    }
     PlotRequest request = {.logs = o->logs.count,
                            .log = o->logs.at,
                            .axis = (PlotAxis)o->axis,
@@ -432,6 +449,8 @@ static int run(Compilation *c) {
         reference_print(&c->out);
     else if (o->format)
         return format(c);
+    else if (misnamed(c))
+        return EXIT_USAGE;
     else {
         int status = compile(c);
         return status ? status : put(c);

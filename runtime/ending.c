@@ -42,6 +42,15 @@ static const struct {
     {".html", "HTML"},
     {".gz", "a file of gzip"},
     {".zip", "a zip archive"},
+    {".txt", "text"},
+    {".md", "text"},
+    {".py", "a program of Python"},
+    {".ipynb", "a notebook"},
+    {".mt", "a model of mtc"},
+    {".c", "C"},
+    {".h", "C"},
+    {".cu", "CUDA C++"},
+    {".cpp", "C++"},
 };
 
 bool mtc_ends_with(const char *path, const char *ending) {

@@ -277,7 +277,7 @@ static int check_kind(MtcFault *fault, const char *flag, const char *path,
 static int check_endings(MtcFault *fault, const MtcOptions *options) {
     int code = mtc_check_ending(fault, "--save", options->save, ".safetensors");
     if (!code)
-        code = mtc_check_ending(fault, "--log", options->log, ".jsonl and .json");
+        code = mtc_check_ending(fault, "--log", options->log, ".jsonl, .json and .txt");
     return code ? code : mtc_check_ending(fault, "--output", options->output, ".npy, .csv and .tsv");
 }
 

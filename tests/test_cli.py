@@ -340,11 +340,30 @@ def test_no_c_compiler(run):
 
 
 @pytest.mark.parametrize("output, why", [("missing/prog", "there is no folder 'missing'"), (".", "it is a folder"),
-                                         ("small.mt", "it is the input")])
+                                         ("small", "it is the input")])
 def test_unwritable_output(run, model, output, why):
-    refused(run("--target", "cpu", "small.mt", "-o", output), CANT_CREATE, why)
-    refused(run("--emit=plan", "small.mt", "-o", output), CANT_CREATE, why)
-    assert model.read_text() == MODEL
+    model.rename(model.with_suffix(""))
+    refused(run("--target", "cpu", "small", "-o", output), CANT_CREATE, why)
+    refused(run("--emit=plan", "small", "-o", output), CANT_CREATE, why)
+    assert model.with_suffix("").read_text() == MODEL
+
+
+PROGRAM = "a program, whose name needs no ending; --emit prints its source"
+
+
+@pytest.mark.parametrize("flags, name, format, written", [
+    ([], "x.py", "a program of Python", PROGRAM), ([], "small.mt", "a model of mtc", PROGRAM), ([], "x.TXT", "text", PROGRAM),
+    ([], "x.safetensors", "safetensors", PROGRAM), ([], "x.c", "C", PROGRAM), ([], "x.jsonl", "JSON lines", PROGRAM),
+    (["--shared"], "x.npy", "an array of NumPy", "a shared library (.so); --emit prints sources"),
+    (["--emit=plan.svg"], "x.png", "PNG", ".svg")])
+def test_a_name_that_promises_another_format(flags, name, format, written, run, model, tmp_path):
+    refused(run(*flags, "small.mt", "-o", name), USAGE, f"'{name}': the name promises {format}; what can be written is {written}\n")
+    assert model.read_text() == MODEL and len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.parametrize("flags, name", [(["--emit=plan.svg"], "x.svg"), (["--emit=plan"], "x.txt"), (["--emit=c"], "x.c")])
+def test_a_name_that_promises_what_is_written(flags, name, run, tmp_path):
+    assert run(*flags, "small.mt", "-o", name).returncode == 0 and (tmp_path / name).stat().st_size
 
 
 DUMPS = ["--emit=ast", "--emit=plan", "--emit=c"]
@@ -352,12 +371,12 @@ BUILDS = [["--target=cpu"], ["--target=cpu", "--shared"]]
 
 
 def test_a_program_replaces_programs_only(run, tmp_path):
-    (tmp_path / "notes.txt").write_text("thesis")
+    (tmp_path / "notes").write_text("thesis")
     for flags in BUILDS:
-        done = run(*flags, "small.mt", "-o", "notes.txt")
-        refused(done, CANT_CREATE, "cannot write 'notes.txt': it would replace a file that is no program")
+        done = run(*flags, "small.mt", "-o", "notes")
+        refused(done, CANT_CREATE, "cannot write 'notes': it would replace a file that is no program")
         assert done.stderr.endswith("; choose another name with -o\n")
-    assert (tmp_path / "notes.txt").read_text() == "thesis" and not (tmp_path / "build").exists()
+    assert (tmp_path / "notes").read_text() == "thesis" and not (tmp_path / "build").exists()
     (tmp_path / "prog").write_text("")
     for _ in "empty", "a program":
         assert run("--target=cpu", "small.mt", "-o", "prog").returncode == 0

@@ -240,7 +240,8 @@ def test_table_of_examples_without_a_file(compile_model, tmp_path):
 @pytest.mark.parametrize("flags, message", [
     (["predict", "--output", "p.parquet"], "the name promises Parquet; what can be written is .npy, .csv and .tsv"),
     (["--save", "x.PT"], "the name promises a pickle of PyTorch; what can be written is .safetensors"),
-    (["--log", "x.csv"], "the name promises CSV; what can be written is .jsonl and .json")], ids=lambda value: value[-1])
+    (["--log", "x.csv"], "the name promises CSV; what can be written is .jsonl, .json and .txt"),
+    (["--save", "m.txt"], "the name promises text; what can be written is .safetensors")], ids=lambda value: value[-1])
 def test_names_that_promise_another_format(flags, message, compile_model, tmp_path):
     weights = ["--load", "w"] if flags[0] == "predict" else []
     done = compile_model(ROWS_MODEL)(*flags, *weights, check=False, cwd=tmp_path)
