@@ -232,14 +232,18 @@ static void plan_training(Fit *fit) {
     training->paused = fit_paused;
 }
 
+static int nothing_to_watch(MtcFault *fault, const MtcOptions *options) {
+    return mtc_fail(fault, MTC_USAGE, "%s needs data to evaluate: the model has neither validation nor test",
+                    options->patience ? "--patience" : "--monitor");
+}
+
 /* Where nothing is evaluated, or nobody asks, summaries need no pause. */
 static int plan_watching(MtcFault *fault, Fit *fit) {
     const MtcModel *model = fit->session->model;
     bool evaluated = fit->session->data[mtc_watched(fit->session)].examples > 0;
     fit->patience = fit->options.patience ? fit->options.patience : model->patience;
-    if (fit->options.patience && !evaluated)
-        return mtc_fail(fault, MTC_USAGE,
-                        "--patience needs data to evaluate: the model has neither validation nor test");
+    if ((fit->options.patience || fit->options.monitor) && !evaluated)
+        return nothing_to_watch(fault, &fit->options);
     fit->training.pauses = (evaluated && (fit->keeper || fit->patience)) || fit->options.sample;
     fit->enough = fit->patience && fit->session->record.since_best >= fit->patience && knows_best(fit);
     return 0;

@@ -107,6 +107,13 @@ def test_help_offers_what_the_model_can(folder):
     assert "--resize" not in help("m", "predict")
 
 
+@pytest.mark.parametrize("flags", [["--patience", "2"], ["--monitor", "loss"]])
+def test_nothing_to_watch(flags, folder):
+    done = subprocess.run([folder / "xor", *flags], capture_output=True, text=True)
+    assert done.returncode == 64 and not done.stdout
+    assert f"{flags[0]} needs data to evaluate: the model has neither validation nor test" in done.stderr
+
+
 def test_help_of_a_language_model(tmp_path):
     done = run_mtc(ROOT / "models/char_gpt.mt", "--target", "cpu", "--set", "layers=1", "-o", tmp_path / "gpt", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
