@@ -84,20 +84,44 @@ void program_verify(const Program *program) {
     }
 }
 
+static const Weight *largest_weight(const Module *module) {
+    const Weight *largest = NULL;
+    for (int i = 0; i < module->weights.count; i++)
+        if (!largest || type_elements(&module->weights.at[i].type) > type_elements(&largest->type))
+            largest = &module->weights.at[i];
+    return largest;
+}
+
+static void report_large(const Module *module, Span at, const char *what, const Type *type, const char *cure) {
+    diag_error(module->diag, at, "%s of %lld elements; on a GPU one has at most %d: %s", what,
+               (long long)type_elements(type), INT32_MAX, cure);
+}
+
+/* What is computed with a weight is as large as the weight: its update, its gradient in slices. */
+static void report_large_node(const Module *module, const Node *n) {
+    const Weight *weight = n->type.batched ? NULL : largest_weight(module);
+    const long long batch = n->type.batched ? module->batch : 1;
+    if (weight && type_elements(&weight->type) > INT32_MAX)
+        report_large(module, weight->src, arena_printf(module->arena, "a weight '%s'", weight->name), &weight->type,
+                     "make it smaller, or several weights of it");
+    else if (type_elements(&n->type) / batch > INT32_MAX)
+        report_large(module, n->src, "a value", &n->type, "make it smaller, or compile with --target cpu");
+    else
+        report_large(module, n->src, arena_printf(module->arena, "in a batch of %lld, a value", batch), &n->type,
+                     "make the batch smaller");
+}
+
+/* One message: others would tell of the same size. */
 bool program_fits(const Program *program) {
-    const Module *module = program->graph->module;
-    int errors = diag_errors(module->diag);
     for (int i = 0; program->machine->blocks && i < program->kernels.count; i++)
         for (int k = 0; k < program->kernels.at[i]->nodes.count; k++) {
             const Node *n = program->kernels.at[i]->nodes.at[k];
-            if (type_elements(&n->type) <= INT32_MAX || diag_errors(module->diag) > errors)
+            if (type_elements(&n->type) <= INT32_MAX)
                 continue;
-            diag_error(
-                module->diag, n->src,
-                "a value of %lld elements in a batch of %lld; on a GPU one has at most %d: make the batch smaller",
-                (long long)type_elements(&n->type), (long long)module->batch, INT32_MAX);
+            report_large_node(program->graph->module, n);
+            return false;
         }
-    return diag_errors(module->diag) == errors;
+    return true;
 }
 
 /* ---- dumps ---- */
