@@ -248,6 +248,29 @@ def test_names_that_promise_another_format(flags, message, compile_model, tmp_pa
     assert done.returncode == USAGE and message in done.stderr and not list(tmp_path.iterdir())
 
 
+# ---- means over a data set ----
+
+
+def test_the_root_of_a_reported_mse(compile_model, tmp_path):
+    """RMSE of the data set, whatever the batches: their last has 5 of 8 examples. A root of each example is another number."""
+    generator = np.random.default_rng(4)
+    x, y = generator.normal(size=(61, 3)).astype("f4"), generator.normal(size=(61, 2)).astype("f4") * [1, 9]
+    np.savez(tmp_path / "rows.npz", x=x, y=y.astype("f4"))
+    text = ROWS_MODEL.replace("batch     = 4", "batch = 8\n  metric = [mse(p, y), root, mae(p, y)]").replace("[1]", "[2]")
+    text = text.replace("train = table([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]])", 'train = npz("rows.npz")\n  test = npz("rows.npz")')
+    text = text.replace("x : f32[2]", "x : f32[3]").replace("linear(x, 1) }", "linear(x, 2)\n  root = sqrt(mse(p, y)) }")
+    program = compile_model(text)
+    program("--data", tmp_path, "--save", tmp_path / "w", "--log", tmp_path / "log.jsonl", "--quiet")
+    program("predict", "--data", tmp_path, "--load", tmp_path / "w", "--output", tmp_path / "p.npy")
+    difference = np.load(tmp_path / "p.npy") - y
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    (logged,) = [line for line in lines if "test_mse" in line]
+    rmse, mean_of_roots = np.sqrt(np.mean(difference**2)), np.mean(np.sqrt(np.mean(difference**2, axis=1)))
+    assert np.sqrt(logged["test_mse"]) == pytest.approx(rmse, rel=1e-6)
+    assert logged["test_root"] == pytest.approx(mean_of_roots, rel=1e-6) and abs(rmse - mean_of_roots) > 0.1
+    assert logged["test_mae"] == pytest.approx(np.mean(np.abs(difference)), rel=1e-6)
+
+
 # ---- arrays of NumPy in the types of fields ----
 
 
