@@ -261,11 +261,16 @@ static int check_sample(MtcFault *fault, Fit *fit) {
     return code;
 }
 
+static MtcKeeping keeping_of(const MtcOptions *options) {
+    return (MtcKeeping){options->program, options->save, options->save_every, options->resume, options->keep};
+}
+
 static int plan_saving(MtcFault *fault, Fit *fit) {
     MtcInterval interval = {0, 0};
     if (!fit->options.save)
         return 0;
-    int code = mtc_keeper_open(fit->session, &fit->options, &fit->keeper);
+    const MtcKeeping keeping = keeping_of(&fit->options);
+    int code = mtc_keeper_open(fit->session, &keeping, &fit->keeper);
     if (code)
         *fault = fit->session->fault;
     if (!code && fit->options.save_every)
@@ -541,7 +546,8 @@ static int check_options(MtcFault *fault, const MtcModel *model, Fit *fit) {
         code = mtc_fail(fault, MTC_USAGE, "--resume goes on with a training, --init-from begins one: which?");
     if (!code && fit->options.partial && !fit->options.resume && !fit->options.init_from)
         code = mtc_fail(fault, MTC_USAGE, "--partial says how to read a checkpoint: --resume FILE or --init-from FILE");
-    return code ? code : mtc_keeper_check(fault, &fit->options);
+    const MtcKeeping keeping = keeping_of(&fit->options);
+    return code ? code : mtc_keeper_check(fault, &keeping);
 }
 
 int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {

@@ -294,15 +294,15 @@ static void *run_writer(void *argument) {
 
 /* ---- opening ---- */
 
-int mtc_keeper_check(MtcFault *fault, const MtcOptions *options) {
+int mtc_keeper_check(MtcFault *fault, const MtcKeeping *keeping) {
     MtcInterval interval;
-    int code = options->save_every ? mtc_parse_interval(fault, options->save_every, &interval) : 0;
-    if (!code && !options->save && (options->save_every || options->keep))
+    int code = keeping->save_every ? mtc_parse_interval(fault, keeping->save_every, &interval) : 0;
+    if (!code && !keeping->save && (keeping->save_every || keeping->keep))
         code = mtc_fail(fault, MTC_USAGE, "--%s says how to save, but not where: --save FILE",
-                        options->keep ? "keep" : "save-every");
-    if (!code && options->save && options->keep && mtc_written_in_place(options->save))
-        code = mtc_fail(fault, MTC_USAGE, "%s is no file that --keep could number", options->save);
-    return code || !options->save ? code : mtc_output_check(fault, options->save);
+                        keeping->keep ? "keep" : "save-every");
+    if (!code && keeping->save && keeping->keep && mtc_written_in_place(keeping->save))
+        code = mtc_fail(fault, MTC_USAGE, "%s is no file that --keep could number", keeping->save);
+    return code || !keeping->save ? code : mtc_output_check(fault, keeping->save);
 }
 
 static int compare_steps(const void *a, const void *b) {
@@ -381,17 +381,17 @@ static void find_numbers(MtcKeeper *keeper, int64_t until) {
     qsort(keeper->number, (size_t)keeper->numbers, sizeof *keeper->number, compare_steps);
 }
 
-static void configure_keeper(MtcKeeper *keeper, const MtcSession *session, const MtcOptions *options) {
+static void configure_keeper(MtcKeeper *keeper, const MtcSession *session, const MtcKeeping *keeping) {
     MtcFault unused; /* mtc_keeper_check has parsed it */
     keeper->model = session->model;
-    keeper->program = options->program;
-    keeper->path = mtc_resolved(options->save);
-    keeper->in_place = mtc_written_in_place(options->save);
+    keeper->program = keeping->program;
+    keeper->path = mtc_resolved(keeping->save);
+    keeper->in_place = mtc_written_in_place(keeping->save);
     keeper->best = keeper->in_place ? NULL : mtc_best_path(keeper->path);
-    keeper->keep = options->keep;
+    keeper->keep = keeping->keep;
     keeper->number = (int64_t *)mtc_memory(NULL, (size_t)(keeper->keep + 2) * sizeof *keeper->number);
-    mtc_parse_interval(&unused, options->save_every ? options->save_every : "1m", &keeper->interval);
-    if (keeper->keep && options->resume && mtc_is_named_after(options->save, options->resume))
+    mtc_parse_interval(&unused, keeping->save_every ? keeping->save_every : "1m", &keeper->interval);
+    if (keeper->keep && keeping->resume && mtc_is_named_after(keeping->save, keeping->resume))
         find_numbers(keeper, session->at.step);
     keeper->saved = mtc_seconds();
     keeper->newest = -1;
@@ -409,10 +409,10 @@ static int measure_weights(MtcKeeper *keeper, MtcSession *session) {
     return code;
 }
 
-int mtc_keeper_open(MtcSession *session, const MtcOptions *options, MtcKeeper **result) {
+int mtc_keeper_open(MtcSession *session, const MtcKeeping *keeping, MtcKeeper **result) {
     MtcKeeper *keeper = (MtcKeeper *)mtc_zeroed(sizeof *keeper);
     *result = keeper;
-    configure_keeper(keeper, session, options);
+    configure_keeper(keeper, session, keeping);
     keeper->meter = &session->meter;
     pthread_mutex_init(&keeper->lock, NULL);
     pthread_cond_init(&keeper->changed, NULL);

@@ -9,7 +9,6 @@
 #ifndef MTC_KEEPER_H
 #define MTC_KEEPER_H
 
-#include "cli.h"
 #include "train.h"
 
 typedef struct MtcKeeper MtcKeeper;
@@ -20,6 +19,13 @@ typedef struct MtcInterval {
     double seconds;
 } MtcInterval;
 int mtc_parse_interval(MtcFault *fault, const char *text, MtcInterval *interval);
+
+/* How a training is to be kept, as its command line says; NULL and 0: not given. */
+typedef struct MtcKeeping {
+    const char *program;                    /* the running program */
+    const char *save, *save_every, *resume; /* --save FILE, --save-every N, --resume FILE */
+    int64_t keep;                           /* --keep N: numbered checkpoints beside FILE */
+} MtcKeeping;
 
 /* The file of the best weights beside the checkpoint `path`. Free it. */
 char *mtc_best_path(const char *path);
@@ -32,11 +38,11 @@ int64_t mtc_step_of_file(const char *path);
 /* Has `path`, but for its folder, the name of a numbered checkpoint of `save`? */
 bool mtc_is_numbered(const char *save, const char *path);
 
-/* Could the checkpoints of these options be written? Removes what killed programs left. Asked before hours of training. */
-int mtc_keeper_check(MtcFault *fault, const MtcOptions *options);
+/* Could the checkpoints be written? Removes what killed programs left. Asked before hours of training. */
+int mtc_keeper_check(MtcFault *fault, const MtcKeeping *keeping);
 
 /* A fault of the session. */
-int mtc_keeper_open(MtcSession *session, const MtcOptions *options, MtcKeeper **keeper);
+int mtc_keeper_open(MtcSession *session, const MtcKeeping *keeping, MtcKeeper **keeper);
 /* Is it time, and the writer free? */
 bool mtc_keeper_due(MtcKeeper *keeper);
 /* Takes a copy of where the session stands and has it written; waits while a regular checkpoint is still being written. */
