@@ -63,9 +63,6 @@ void mtc_misfit_text(const MtcTensor *tensor, const MtcBlob *blob, char *text, s
 const char *
 mtc_needless(const MtcBlob *blob); /* what it is of somebody else's that is not needed; NULL: it is none of these */
 
-/* Once the training data are there: are they those of the checkpoint? With `partial` a training on others begins an epoch. */
-int mtc_check_resumed(MtcSession *session, bool partial, MtcText *notes);
-
 /* The blob's numbers, as many as the tensor has, in the tensor's type and the file's order. Free them; NULL: a fault. */
 void *mtc_blob_values(MtcFault *fault, const MtcTensor *tensor, const MtcBlob *blob);
 

@@ -216,12 +216,6 @@ static int count_fitting(const MtcCheckpoint *checkpoint, const MtcModel *model,
     return fit;
 }
 
-/* Flags are a program's; who embeds the model has functions, whatever they are called in their language. */
-static void note_advice_of(MtcSession *session, const char *flags) {
-    mtc_note(&session->fault, "%s",
-             session->program ? flags : "its weights alone can be loaded, to begin a training anew with them");
-}
-
 static int refuse_tensors(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take, bool partial,
                           const char *differences) {
     MtcFault *fault = &session->fault;
@@ -233,7 +227,7 @@ static int refuse_tensors(MtcSession *session, const MtcCheckpoint *checkpoint, 
         mtc_fail(fault, MTC_BAD_DATA, "%s: does not hold the weights of this model: %s", checkpoint->path, differences);
     note_prefix(fault, checkpoint, model);
     if (take == MTC_TAKE_ALL && !checkpoint->ours)
-        note_advice_of(session, "it is no checkpoint of a training: --init-from begins one with its weights");
+        mtc_note_ways(session, "it is no checkpoint of a training: --init-from begins one with its weights");
     else if (session->program && take != MTC_TAKE_LOAD && !partial && count_fitting(checkpoint, model, take))
         mtc_note(fault, "--partial takes what fits");
     if (name && strcmp(name, model->name) != 0)
@@ -292,7 +286,7 @@ static int check_hash(MtcSession *session, const MtcCheckpoint *checkpoint, MtcT
         if (session->program)
             mtc_note(fault, "begin with its weights: --init-from %s", checkpoint->path);
         else
-            note_advice_of(session, NULL);
+            mtc_note_ways(session, NULL);
         return fault->code;
     }
     if (hash && strcmp(hash, model->model_hash) == 0)
@@ -304,7 +298,7 @@ static int check_hash(MtcSession *session, const MtcCheckpoint *checkpoint, MtcT
     }
     mtc_fail(fault, MTC_BAD_DATA, "%s: the model's text has changed since: its hash was %s, and is %s",
              checkpoint->path, hash ? hash : "unknown", model->model_hash);
-    note_advice_of(session, "--partial goes on all the same; --init-from begins anew with its weights");
+    mtc_note_ways(session, "--partial goes on all the same; --init-from begins anew with its weights");
     return fault->code;
 }
 
@@ -519,25 +513,6 @@ int mtc_checkpoint_apply(MtcSession *session, const MtcCheckpoint *checkpoint, M
         mtc_text_add(result, "%s", notes.at);
     free(notes.at);
     return code;
-}
-
-int mtc_check_resumed(MtcSession *session, bool partial, MtcText *notes) {
-    const int64_t examples = session->data[MTC_TRAIN].examples, before = session->resumed_examples;
-    bool same = !before || (before == examples && session->resumed_hash == session->train_hash);
-    if (!session->resumed || (same && session->at.epoch_step < mtc_batches(session, &session->data[MTC_TRAIN])))
-        return 0;
-    if (!partial) {
-        mtc_fail(&session->fault, MTC_BAD_DATA,
-                 "the training data are not those of the checkpoint: it has seen %lld examples, and there are %lld%s",
-                 (long long)before, (long long)examples, before == examples ? " others" : "");
-        note_advice_of(session, "--partial goes on with them; --init-from begins anew with the weights");
-        return session->fault.code;
-    }
-    mtc_text_add(notes, "  other training data: %lld examples, there were %lld; an epoch begins\n", (long long)examples,
-                 (long long)before);
-    session->at.epoch_step = 0;
-    session->resumed = false;
-    return 0;
 }
 
 /* ---- the C ABI ---- */

@@ -16,6 +16,11 @@ int mtc_device_fault(MtcSession *session, const char *error, const char *what) {
     return mtc_fail(&session->fault, MTC_UNAVAILABLE, "%s: %s: %s", session->device.name, what, error);
 }
 
+void mtc_note_ways(MtcSession *session, const char *flags) {
+    mtc_note(&session->fault, "%s",
+             session->program ? flags : "its weights alone can be loaded, to begin a training anew with them");
+}
+
 /* ---- memory ---- */
 
 size_t mtc_tensor_bytes(const MtcTensor *tensor) {

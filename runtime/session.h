@@ -86,6 +86,9 @@ struct MtcSession {
 
 /* 0, or a fault that says what could not be done and the device's reason; or the session's, if the error is its text. */
 int mtc_device_fault(MtcSession *session, const char *error, const char *what);
+/* A note to the session's fault: what can be done. Flags are a program's; who embeds the model has functions, whatever they are called
+ * in their language. */
+void mtc_note_ways(MtcSession *session, const char *flags);
 /* Refused with need and free, before it is tried, when it is more than the device has. */
 int mtc_session_alloc(MtcSession *session, void **memory, size_t bytes, const char *what);
 void mtc_session_free(MtcSession *session, void *memory, size_t bytes); /* of that allocation */

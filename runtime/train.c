@@ -1,10 +1,8 @@
 #include "train.h"
 
-#include "checkpoint.h"
 #include "feed.h"
 #include "finite.h"
 #include "library.h"
-
 #include "random.h"
 
 #include <math.h>
@@ -116,6 +114,25 @@ void mtc_trainer_free(MtcSession *session) {
     mtc_host_free(trainer->host);
     free(trainer);
     session->trainer = NULL;
+}
+
+int mtc_check_resumed(MtcSession *session, bool partial, MtcText *notes) {
+    const int64_t examples = session->data[MTC_TRAIN].examples, before = session->resumed_examples;
+    bool same = !before || (before == examples && session->resumed_hash == session->train_hash);
+    if (!session->resumed || (same && session->at.epoch_step < mtc_batches(session, &session->data[MTC_TRAIN])))
+        return 0;
+    if (!partial) {
+        mtc_fail(&session->fault, MTC_BAD_DATA,
+                 "the training data are not those of the checkpoint: it has seen %lld examples, and there are %lld%s",
+                 (long long)before, (long long)examples, before == examples ? " others" : "");
+        mtc_note_ways(session, "--partial goes on with them; --init-from begins anew with the weights");
+        return session->fault.code;
+    }
+    mtc_text_add(notes, "  other training data: %lld examples, there were %lld; an epoch begins\n", (long long)examples,
+                 (long long)before);
+    session->at.epoch_step = 0;
+    session->resumed = false;
+    return 0;
 }
 
 /* Everything that the first step needs. */

@@ -34,6 +34,8 @@ int mtc_train_run(MtcSession *session, MtcTraining *training);
 /* Where a training of so many epochs ends, as far as data and position say now. */
 int64_t mtc_last_step(const MtcSession *session, int64_t epochs);
 void mtc_trainer_free(MtcSession *session);
+/* Once the training data are there: are they those of the checkpoint? With `partial` a training on others begins an epoch. */
+int mtc_check_resumed(MtcSession *session, bool partial, MtcText *notes);
 
 /* The bytes of the arena that hold weights, buffers and states, in order; a copy has them one after the other. */
 typedef struct MtcRange {
