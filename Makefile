@@ -12,7 +12,7 @@ CFLAGS    ?= -O2 -g
 SANITIZE  := -O1 -g -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 WARNINGS         := -Wall -Wextra -Wpedantic
-COMPILER_FLAGS    = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARNINGS) -Icompiler -I. -I$(BUILD)/gen
+COMPILER_FLAGS    = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARNINGS) -Icompiler -I. -Iruntime -I$(BUILD)/gen
 RUNTIME_FLAGS    := -std=c11 -D_XOPEN_SOURCE=700 $(WARNINGS) -fPIC -fvisibility=hidden -Iruntime -Ikernels_lib
 
 SOURCES    := $(wildcard compiler/*.c compiler/*/*.c)
@@ -20,9 +20,10 @@ GENERATED  := $(BUILD)/gen/parser.c $(BUILD)/gen/lexer.c
 # What mtc has in common with the programs that it makes: how files are opened, texts shown, and logs, which mtc plot reads.
 SHARED     := runtime/json.c runtime/common.c runtime/file.c runtime/ending.c
 OBJECTS     = $(patsubst %.c,$(BUILD)/obj/%.o,$(SOURCES) $(SHARED)) $(GENERATED:$(BUILD)/%.c=$(BUILD)/obj/%.o)
-# A program's device layer, device_cpu.c or device_cuda.c, is compiled together with it.
-RUNTIME     = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out runtime/device_%,$(wildcard runtime/*.c)))
-C_FILES     = $(wildcard compiler/*.[ch] compiler/*/*.[ch] runtime/*.[ch] kernels_lib/*.h kernels_lib/*/*.h kernels_lib/*/*.cuh \
+# A program's device layer, one of these, is compiled together with it.
+DEVICES     = $(wildcard runtime/device_*.c runtime/*/device_*.c)
+RUNTIME     = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(DEVICES),$(wildcard runtime/*.c runtime/*/*.c)))
+C_FILES     = $(wildcard compiler/*.[ch] compiler/*/*.[ch] runtime/*.[ch] runtime/*/*.[ch] kernels_lib/*.h kernels_lib/*/*.h kernels_lib/*/*.cuh \
                          bench/*.cu tools/*.c)
 
 # One short line for each file; `make V=1` shows the commands.
@@ -132,11 +133,10 @@ install: install-toolchain  ## install under $(DESTDIR)$(PREFIX)
 
 # What compiling a model takes; the Python package carries the same.
 install-toolchain: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(LIBRARY)/runtime
+	install -d $(DESTDIR)$(PREFIX)/bin $(LIBRARY)
 	install $(BUILD)/mtc $(DESTDIR)$(PREFIX)/bin/mtc
 	install -m 644 $(BUILD)/libmtc_runtime.a $(LIBRARY)
-	install -m 644 runtime/*.[ch] runtime/*.def $(LIBRARY)/runtime
-	cd kernels_lib && find . -type f -name '*.*h' -exec install -D -m 644 {} $(abspath $(LIBRARY))/kernels_lib/{} \;
+	find runtime kernels_lib -type f -name '*.[chd]*' -exec install -D -m 644 {} $(abspath $(LIBRARY))/{} \;
 
 wheel: all  ## make the Python package, with mtc in it: build/wheel/mtc-VERSION-py3-none-linux_MACHINE.whl
 	$(PYTHON) -c 'import setuptools, wheel, pip' 2>/dev/null || { echo "make wheel needs pip, setuptools and wheel for $(PYTHON):" \

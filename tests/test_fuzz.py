@@ -39,7 +39,7 @@ def test_each_harness_is_listed():
 @pytest.mark.parametrize("name", listed("COMPILER"))
 def test_of_the_compiler(name):
     subprocess.run(["cc", "-std=c11", "-D_POSIX_C_SOURCE=200809L", "-D_GNU_SOURCE", "-Wall", "-Wextra", "-Werror", "-fsyntax-only",
-                    f"-I{ROOT}/compiler", f"-I{ROOT}", f"-I{ROOT}/build/gen", FOLDER / f"{name}_fuzz.c"], check=True)
+                    f"-I{ROOT}/compiler", f"-I{ROOT}", f"-I{ROOT}/runtime", f"-I{ROOT}/build/gen", FOLDER / f"{name}_fuzz.c"], check=True)
 
 
 @pytest.mark.parametrize("name", listed("RUNTIME"))

@@ -99,17 +99,28 @@ static bool is_wanted_source(const char *name, bool cuda) {
     return length > 2 && strcmp(name + length - 2, ".c") == 0 && !other_device;
 }
 
-static bool expand_runtime(Expander *e) {
-    VEC(const char *) names = {0};
-    DIR *listing = opendir(path_in(e->arena, e->home, "runtime"));
-    for (struct dirent *item; listing && (item = readdir(listing));)
+typedef VEC(const char *) Paths;
+
+/* The sources in a folder of the runtime and in the rooms below it. */
+static void find_sources(Expander *e, const char *folder, Paths *found) {
+    DIR *listing = opendir(path_in(e->arena, e->home, folder));
+    for (struct dirent *item; listing && (item = readdir(listing));) {
+        const char *path = path_in(e->arena, folder, item->d_name);
         if (is_wanted_source(item->d_name, e->cuda))
-            VEC_PUSH(e->arena, &names, arena_printf(e->arena, "runtime/%s", item->d_name));
+            VEC_PUSH(e->arena, found, path);
+        else if (!strchr(item->d_name, '.'))
+            find_sources(e, path, found);
+    }
     if (listing)
         closedir(listing);
-    qsort(names.at, (size_t)names.count, sizeof *names.at, by_name);
-    for (int i = 0; i < names.count; i++)
-        if (!expand_file(e, names.at[i]))
+}
+
+static bool expand_runtime(Expander *e) {
+    Paths sources = {0};
+    find_sources(e, "runtime", &sources);
+    qsort(sources.at, (size_t)sources.count, sizeof *sources.at, by_name);
+    for (int i = 0; i < sources.count; i++)
+        if (!expand_file(e, sources.at[i]))
             return false;
     return true;
 }
