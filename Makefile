@@ -18,10 +18,10 @@ RUNTIME_FLAGS    := -std=c11 -D_XOPEN_SOURCE=700 $(WARNINGS) -fPIC -fvisibility=
 SOURCES    := $(wildcard compiler/*.c compiler/*/*.c)
 GENERATED  := $(BUILD)/gen/parser.c $(BUILD)/gen/lexer.c
 # What mtc has in common with the programs that it makes: how files are opened, texts shown, and logs, which mtc plot reads.
-SHARED     := runtime/json.c runtime/common.c runtime/file.c runtime/ending.c
+SHARED     := runtime/base/json.c runtime/base/common.c runtime/base/file.c runtime/base/ending.c
 OBJECTS     = $(patsubst %.c,$(BUILD)/obj/%.o,$(SOURCES) $(SHARED)) $(GENERATED:$(BUILD)/%.c=$(BUILD)/obj/%.o)
 # A program's device layer, one of these, is compiled together with it.
-DEVICES     = $(wildcard runtime/device_*.c runtime/*/device_*.c)
+DEVICES     = $(wildcard runtime/base/device_*.c)
 RUNTIME     = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(DEVICES),$(wildcard runtime/*.c runtime/*/*.c)))
 C_FILES     = $(wildcard compiler/*.[ch] compiler/*/*.[ch] runtime/*.[ch] runtime/*/*.[ch] kernels_lib/*.h kernels_lib/*/*.h kernels_lib/*/*.cuh \
                          bench/*.cu tools/*.c)
@@ -118,7 +118,7 @@ fuzzers: $(patsubst %,$(BUILD)/%_fuzz,$(FUZZ_COMPILER) $(FUZZ_RUNTIME))
 $(patsubst %,$(BUILD)/%_fuzz,$(FUZZ_COMPILER)): $(BUILD)/%: tests/fuzz/%.c $(OBJECTS)
 	$(CC) $(COMPILER_FLAGS) -D_GNU_SOURCE $(CFLAGS) -fsanitize=fuzzer -o $@ $(filter-out %/compiler/main.o,$^) -lm
 
-$(patsubst %,$(BUILD)/%_fuzz,$(FUZZ_RUNTIME)): $(BUILD)/%: tests/fuzz/%.c runtime/device_cpu.c $(BUILD)/libmtc_runtime.a
+$(patsubst %,$(BUILD)/%_fuzz,$(FUZZ_RUNTIME)): $(BUILD)/%: tests/fuzz/%.c runtime/base/device_cpu.c $(BUILD)/libmtc_runtime.a
 	$(CC) $(RUNTIME_FLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $^ -lm -ldl -lpthread
 
 # Installed, the library's folder looks like the source tree: the compiler finds kernels and runtime in either.

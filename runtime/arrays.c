@@ -1,8 +1,8 @@
 /* Origins of examples that are arrays, one for each field: IDX and npy files, npz archives, rows of the model file. */
+#include "base/parallel.h"
+#include "base/zip.h"
 #include "dataset.h"
 #include "image.h"
-#include "parallel.h"
-#include "zip.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "cli.h"
 
-#include "ending.h"
+#include "base/ending.h"
 
 #include <ctype.h>
 #include <errno.h>

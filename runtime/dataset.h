@@ -2,7 +2,7 @@
 #ifndef MTC_DATASET_H
 #define MTC_DATASET_H
 
-#include "files.h"
+#include "base/files.h"
 
 typedef struct MtcTokens MtcTokens;
 

@@ -1,6 +1,6 @@
 #include "feed.h"
 
-#include "parallel.h"
+#include "base/parallel.h"
 #include "random.h"
 
 #include <stdlib.h>

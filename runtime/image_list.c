@@ -1,6 +1,6 @@
 /* Which images a folder holds: in a folder for each class, or all in one. Names that begin with a dot are hidden, and do not
  * count. */
-#include "files.h"
+#include "base/files.h"
 #include "image.h"
 
 #include <dirent.h>

@@ -1,8 +1,8 @@
 /* Origins of examples that are images: images("folder"), cifar10("folder"), and files to predict. */
-#include "cache.h"
-#include "files.h"
+#include "base/cache.h"
+#include "base/files.h"
+#include "base/parallel.h"
 #include "image.h"
-#include "parallel.h"
 #include "table_fields.h"
 
 #include <pthread.h>

@@ -2,7 +2,7 @@
 #ifndef MTC_INIT_H
 #define MTC_INIT_H
 
-#include "common.h"
+#include "base/common.h"
 
 /* `row` is the tensor's place in model->tensor: it selects the stream of random numbers. */
 void mtc_init_tensor(const MtcTensor *tensor, int row, uint64_t seed, void *values);

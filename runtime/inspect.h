@@ -2,7 +2,7 @@
 #ifndef MTC_INSPECT_H
 #define MTC_INSPECT_H
 
-#include "common.h"
+#include "base/common.h"
 
 /* Prints metadata and tensors of any safetensors file, and how its tensors differ from the model's weights. A fault: the
  * file cannot be read. */

@@ -1,6 +1,6 @@
 #include "library.h"
 
-#include "device.h"
+#include "base/device.h"
 
 #include <pthread.h>
 

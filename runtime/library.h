@@ -2,7 +2,7 @@
 #ifndef MTC_LIBRARY_H
 #define MTC_LIBRARY_H
 
-#include "common.h"
+#include "base/common.h"
 
 /* A session is open from here on. All that are at a time are on one device: what the target's kernels keep is there. */
 int mtc_library_enter(MtcFault *fault, const MtcModel *model, int device);

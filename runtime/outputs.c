@@ -1,7 +1,7 @@
 /* Before anything is done: would a file that is written destroy one that is read, the program itself, or another output? Or
  * one that is something else than what is written: a mistyped name? */
+#include "base/ending.h"
 #include "cli.h"
-#include "ending.h"
 #include "image.h"
 #include "keeper.h"
 #include "predict_table.h"

@@ -1,6 +1,6 @@
 #include "predict_table.h"
 
-#include "ending.h"
+#include "base/ending.h"
 #include "table.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 #include "progress.h"
 
-#include "line.h"
+#include "base/line.h"
 
 #include <errno.h>
 #include <math.h>

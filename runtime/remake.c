@@ -1,5 +1,5 @@
 /* The command that makes a program once more, with another setting. */
-#include "common.h"
+#include "base/common.h"
 
 #include <string.h>
 

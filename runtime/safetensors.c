@@ -1,6 +1,6 @@
 #include "safetensors.h"
 
-#include "hash.h"
+#include "base/hash.h"
 
 #include <stdio.h>
 #include <stdlib.h>

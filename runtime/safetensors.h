@@ -6,8 +6,8 @@
 #ifndef MTC_SAFETENSORS_H
 #define MTC_SAFETENSORS_H
 
-#include "files.h"
-#include "json.h"
+#include "base/files.h"
+#include "base/json.h"
 
 /* A tensor in a file or to be written to one. */
 typedef struct MtcBlob {

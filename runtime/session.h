@@ -2,9 +2,9 @@
 #ifndef MTC_SESSION_H
 #define MTC_SESSION_H
 
+#include "base/device.h"
+#include "base/meter.h"
 #include "dataset.h"
-#include "device.h"
-#include "meter.h"
 
 enum { MTC_TRAIN = 0, MTC_TEST = 1, MTC_VALIDATION = 2, MTC_SPLITS = 3 }; /* `which` of the C ABI */
 

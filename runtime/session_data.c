@@ -1,6 +1,6 @@
 /* The data sets of a session: memory on the device, or lent by the caller, or in the host's for a feed. */
+#include "base/hash.h"
 #include "feed.h"
-#include "hash.h"
 #include "session.h"
 #include "train.h"
 

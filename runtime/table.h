@@ -8,8 +8,8 @@
 #ifndef MTC_TABLE_H
 #define MTC_TABLE_H
 
-#include "cache.h"
-#include "files.h"
+#include "base/cache.h"
+#include "base/files.h"
 
 #include <string.h>
 #include <time.h>

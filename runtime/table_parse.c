@@ -1,5 +1,5 @@
 /* Text into cells: chunks parsed by all processors, then joined. */
-#include "parallel.h"
+#include "base/parallel.h"
 #include "table.h"
 
 #include <float.h>

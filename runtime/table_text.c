@@ -1,6 +1,6 @@
 /* The text of a table: a file that is read in pieces, or unpacked into memory if it is gzip. Files are not mapped: one that is
  * cut short while it is used would end the program with SIGBUS. */
-#include "parallel.h"
+#include "base/parallel.h"
 #include "table.h"
 
 #include <errno.h>

@@ -5,7 +5,7 @@
  *     Value   { 1: string tag; 2: float simple_value } */
 #include "tensorboard.h"
 
-#include "files.h"
+#include "base/files.h"
 
 #include <errno.h>
 #include <stdio.h>

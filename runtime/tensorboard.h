@@ -2,7 +2,7 @@
 #ifndef MTC_TENSORBOARD_H
 #define MTC_TENSORBOARD_H
 
-#include "common.h"
+#include "base/common.h"
 
 /* A file that is being written; NULL: none is wanted, and the functions below do nothing. */
 typedef struct MtcEvents MtcEvents;

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def build_fake(output, *flags, library_flags=()):
-    sources = [ROOT / "tests/runtime/fake.c", ROOT / "runtime/device_cpu.c"]
+    sources = [ROOT / "tests/runtime/fake.c", ROOT / "runtime/base/device_cpu.c"]
     return build_program(output, sources, *flags, library_flags=library_flags)
 
 
@@ -71,7 +71,7 @@ def fake(built):
 @pytest.fixture(scope="session")
 def fake_on_gpu(built):
     """fake_on_gpu("NVIDIA H200, 9.0"): the same, which takes its device for that one and its kernels for known times."""
-    sources = [ROOT / "tests/runtime/fake.c", ROOT / "tests/runtime/peaks.c", ROOT / "runtime/device_cpu.c"]
+    sources = [ROOT / "tests/runtime/fake.c", ROOT / "tests/runtime/peaks.c", ROOT / "runtime/base/device_cpu.c"]
     wrapped = [f"-Wl,--wrap=mtc_{name}" for name in ("device_open", "device_peaks", "event_seconds")]
     fake = Fake(build_program(built / "gpu", sources, "-DFAKE_MAIN", *wrapped, library_flags=SANITIZERS))
     return lambda gpu: lambda folder, *args: fake(folder, *args, env={"GPU": gpu})

@@ -369,7 +369,7 @@ def test_divergence_says_what_there_is(fake, folder):
 
 def test_intervals(built):
     program = build_program(built / "interval", [ROOT / "tests/runtime/interval.c", ROOT / "tests/runtime/fake.c",
-                                                 ROOT / "runtime/device_cpu.c"])
+                                                 ROOT / "runtime/base/device_cpu.c"])
     meant = {"500": "500 0", "1": "1 0", "30s": "0 30", "10m": "0 600", "1h": "0 3600", "0.5h": "0 1800", "1.5m": "0 90",
              "1e3": "1000 0", "0": "refused", "0s": "refused", "1d": "refused", "h": "refused", "infs": "refused", "1 h": "refused"}
     lines = subprocess.run([program, *meant], capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()

@@ -48,7 +48,7 @@ def test_same_bytes_across_a_resume_in_an_epoch(fake, folder, expected):
 def test_windows_of_another_seed_are_gathered_anew(built, fake, folder):
     """What is on the device may be of the same epoch, but in the order of the seed that the session had."""
     program = build_program(built / "other_seed", [ROOT / f"tests/runtime/{name}.c" for name in ("other_seed", "fake")]
-                            + [ROOT / "runtime/device_cpu.c"], library_flags=SANITIZERS)
+                            + [ROOT / "runtime/base/device_cpu.c"], library_flags=SANITIZERS)
     fake(folder, "--seed", 2, "--save", "ten", "--limit-steps", 10, "--quiet")
     fake(folder, "--resume", "ten", "--save", "device", "--limit-steps", 15, "--quiet")
     subprocess.run([program, "ten", "host"], cwd=folder.path, check=True, timeout=60)

@@ -47,7 +47,7 @@ def test_of_the_runtime(name, tmp_path):
     (tmp_path / "seeds").mkdir()
     (tmp_path / "driver.c").write_text(DRIVER)
     subprocess.run([sys.executable, FOLDER / f"{name}_seeds.py", tmp_path / "seeds"], check=True)
-    sources = [FOLDER / f"{name}_fuzz.c", ROOT / "runtime" / "device_cpu.c", tmp_path / "driver.c"]
+    sources = [FOLDER / f"{name}_fuzz.c", ROOT / "runtime" / "base" / "device_cpu.c", tmp_path / "driver.c"]
     program = build_program(tmp_path / name, sources, "-Werror", library_flags=SANITIZERS)
     seeds = sorted((tmp_path / "seeds").iterdir())
     done = subprocess.run([program, *seeds], capture_output=True, text=True, cwd=tmp_path)

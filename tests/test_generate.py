@@ -376,7 +376,7 @@ def sampler(tmp_path_factory):
     path = tmp_path_factory.mktemp("sample") / "sample.so"
     subprocess.run(["cc", "-std=c11", "-D_XOPEN_SOURCE=700", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
                     f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib", ROOT / "tests/sample_test.c", ROOT / "runtime/sample.c",
-                    ROOT / "runtime/common.c", "-o", path, "-lm"], check=True)
+                    ROOT / "runtime/base/common.c", "-o", path, "-lm"], check=True)
     function = ctypes.CDLL(str(path)).samples
 
     def sample(scores, draws, temperature=1.0, top_k=0, top_p=1.0, seed=1):

@@ -206,7 +206,7 @@ WRAPPED = [f"-Wl,--wrap={name}" for name in ("malloc", "calloc", "realloc", "pos
 
 
 def run_embed(built, folder, name, command, *flags, library_flags=(), **environment):
-    sources = [ROOT / "tests" / "runtime" / name for name in ("embed.c", "fake.c")] + [ROOT / "runtime" / "device_cpu.c"]
+    sources = [ROOT / "tests" / "runtime" / name for name in ("embed.c", "fake.c")] + [ROOT / "runtime" / "base" / "device_cpu.c"]
     program = build_program(built / name, sources, *flags, library_flags=library_flags)
     done = subprocess.run([program, command, folder.path], capture_output=True, text=True, env={**os.environ, **environment})
     assert done.returncode == 0, done.stdout + done.stderr

@@ -180,7 +180,7 @@ def test_short_numbers_are_correctly_rounded(tmp_path):
     """All that have a point: their floats are made by a product that is near the quotient."""
     program = tmp_path / "short_numbers"
     subprocess.run(["cc", "-std=c11", "-D_XOPEN_SOURCE=700", "-O2", f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib",
-                    ROOT / "tests/runtime/short_numbers.c", ROOT / "runtime/table_number.c", ROOT / "runtime/common.c", "-o",
+                    ROOT / "tests/runtime/short_numbers.c", ROOT / "runtime/table_number.c", ROOT / "runtime/base/common.c", "-o",
                     program, "-lm"], check=True)
     done = subprocess.run([program], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout

@@ -46,7 +46,7 @@ RUNTIME = [
     Fault("runtime/keeper.c", '{"h", 3600}', '{"h", 360}', "test_checkpoint.py -k 'save_every or interval'"),
     Fault("runtime/npy.c", "array->big_endian = descr[1] == '>';", "array->big_endian = false;", "test_runtime_data.py"),
     Fault("runtime/idx.c", "| size[1] << 16 |", "|", "test_runtime_data.py"),
-    Fault("runtime/files.c", "    if (data && *data)\n        try_place(search, data, path);\n    try_cache(search, path);\n",
+    Fault("runtime/base/files.c", "    if (data && *data)\n        try_place(search, data, path);\n    try_cache(search, path);\n",
           "    try_cache(search, path);\n    if (data && *data)\n        try_place(search, data, path);\n", "test_runtime_data.py"),
     Fault("runtime/feed.c", " && window->seed == session->seed;", ";", "test_data_on_host.py"),
     Fault("runtime/fit.c", ": value < record->best;", ": value <= record->best;", "test_checkpoint.py -k 'best or patience'"),
@@ -63,7 +63,7 @@ RUNTIME = [
     Fault("runtime/checkpoint.c", "if (tensor->role != MTC_STATE)", "if (tensor->role == MTC_WEIGHT)", "test_checkpoint.py -k 'finite or nan or diverged'"),
     Fault("runtime/checkpoint.c", '%.17g\\"", key, value);', '%.6g\\"", key, value);', "test_checkpoint.py -k 'best or resume'"),
     Fault("runtime/splits.c", "end = llround(split->to * (double)count);", "end = (int64_t)(split->to * (double)count);", "test_tables.py test_runtime_data.py -k 'split or part'"),
-    Fault("runtime/file.c", "(durable && fsync(output->file) != 0)", "false", "test_checkpoint.py -k 'sync'"),
+    Fault("runtime/base/file.c", "(durable && fsync(output->file) != 0)", "false", "test_checkpoint.py -k 'sync'"),
     Fault("runtime/keeper.c", "return written_so && strcmp", "return strcmp", "test_checkpoint.py -k 'numbered or keep or zeros'"),
 ]
 

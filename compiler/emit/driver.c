@@ -126,7 +126,7 @@ static void add_runtime(Driver *d, Command *command) {
                                      tools->cuda ? "-Xlinker=" : "-Wl,", tools->library);
     add(d, command, arena_printf(d->arena, "-I%s/runtime", tools->home));
     add(d, command, arena_printf(d->arena, "-I%s/kernels_lib", tools->home));
-    add(d, command, arena_printf(d->arena, "%s/runtime/device_%s.c", tools->home, tools->cuda ? "cuda" : "cpu"));
+    add(d, command, arena_printf(d->arena, "%s/runtime/base/device_%s.c", tools->home, tools->cuda ? "cuda" : "cpu"));
     add(d, command, d->build->shared ? whole : tools->library);
 }
 

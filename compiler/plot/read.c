@@ -1,6 +1,6 @@
 /* A log: a JSON object on each line, told apart by "event" (docs/program.md). */
 #include "plot/plot.h"
-#include "runtime/json.h"
+#include "runtime/base/json.h"
 #include "support/file.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 #include "support/diag.h"
 
-#include "runtime/common.h"
+#include "runtime/base/common.h"
 #include "support/text.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "support/file.h"
 
-#include "runtime/file.h"
+#include "runtime/base/file.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -12,7 +12,7 @@ char *file_read(Arena *arena, const char *path, size_t *size, const char **why);
 /* A descriptor for reading the same; -1 on failure. */
 int file_open(const char *path, const char **why);
 
-/* Writes whole and into place, as runtime/file.h says: a reader sees the old file or the whole new one. */
+/* Writes whole and into place, as runtime/base/file.h says: a reader sees the old file or the whole new one. */
 bool file_write(const char *path, const void *bytes, size_t size);
 bool file_write_program(const char *path, const void *bytes, size_t size); /* that may be run */
 bool file_write_private(const char *path, const void *bytes, size_t size); /* for its owner alone */

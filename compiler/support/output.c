@@ -1,6 +1,6 @@
 #include "support/output.h"
 
-#include "runtime/file.h"
+#include "runtime/base/file.h"
 #include "support/file.h"
 
 #include <errno.h>

@@ -61,7 +61,7 @@ def check(path: PathLike, kind: Kind) -> None:
 
 
 def _write_whole(path: str, content: bytes) -> None:
-    """As runtime/file.h writes: beside the file and into its place in one move, with its mode and where a link leads to.
+    """As runtime/base/file.h writes: beside the file and into its place in one move, with its mode and where a link leads to.
     What is no plain file is written through, and what nobody may write is refused."""
     target = os.path.realpath(path)
     if os.path.exists(path) and not os.path.isfile(path) or target.startswith(("/proc/", "/dev/")):

@@ -2,13 +2,13 @@
  * file; FUZZ_READER=table|npz|windows|images|npy|idx holds to one reader. A file is refused with a message or read whole, labels in range; a table is the same however it is cut into
  * chunks; anything else is a find. */
 #define _GNU_SOURCE /* memfd_create, of memory_file.h */
+#include "base/zip.h"
 #include "dataset.h"
 #include "image.h"
 #include "memory_file.h"
 #include "table.h"
 #include "tokens.h"
 #include "vocabulary.h"
-#include "zip.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * archive; or what is packed, and then damaged in one bit. A file is refused with a message or read whole, the same in pieces as
  * at once; what was packed comes out as it was, or not at all; anything else is a find. */
 #define _GNU_SOURCE /* memfd_create, of memory_file.h */
+#include "base/zip.h"
 #include "memory_file.h"
-#include "zip.h"
 
 #include <string.h>
 

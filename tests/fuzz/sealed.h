@@ -2,7 +2,7 @@
 #ifndef MTC_FUZZ_SEALED_H
 #define MTC_FUZZ_SEALED_H
 
-#include "hash.h"
+#include "base/hash.h"
 #include "safetensors.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The CPU's device layer as that of a GPU, for `profile` of fake.c: its name and compute capability are those of $GPU, as
  * "NVIDIA H200, 9.0", it has a clock and a memory, and each kernel takes a time of its own. Linked with --wrap. */
-#include "device.h"
+#include "base/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "file.h"
+#include "base/file.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 #ifndef MTC_ENDING_H
 #define MTC_ENDING_H
 
-#include "common.h"
+#include "base/common.h"
 
 /* Does the name end so? In letters of either case. */
 bool mtc_ends_with(const char *path, const char *ending);

@@ -1,4 +1,4 @@
-#include "line.h"
+#include "base/line.h"
 
 #include <stdarg.h>
 #include <stdio.h>

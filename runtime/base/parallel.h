@@ -2,7 +2,7 @@
 #ifndef MTC_PARALLEL_H
 #define MTC_PARALLEL_H
 
-#include "common.h"
+#include "base/common.h"
 
 /* How many threads are worth starting: processors, or fewer where OMP_NUM_THREADS or OMP_THREAD_LIMIT say so. */
 int mtc_processors(void);

@@ -1,5 +1,5 @@
 /* The CPU as a device: its memory is the host's, and work is done when the call returns. */
-#include "device.h"
+#include "base/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-#include "cache.h"
+#include "base/cache.h"
 
-#include "files.h"
-#include "parallel.h"
+#include "base/files.h"
+#include "base/parallel.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef MTC_METER_H
 #define MTC_METER_H
 
-#include "common.h"
+#include "base/common.h"
 
 /* All zeros: it shows nothing. */
 typedef struct MtcMeter {

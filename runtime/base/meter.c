@@ -1,6 +1,6 @@
-#include "meter.h"
+#include "base/meter.h"
 
-#include "line.h"
+#include "base/line.h"
 
 #include <stdio.h>
 #include <stdlib.h>

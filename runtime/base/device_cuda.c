@@ -1,5 +1,5 @@
 /* A CUDA GPU as a device, through the runtime API. */
-#include "device.h"
+#include "base/device.h"
 
 #include <cuda_runtime_api.h>
 #if __has_include(<nvtx3/nvToolsExt.h>)

@@ -1,6 +1,6 @@
 /* Reading files, plain or gzip. zlib is loaded when the first gzip file is met, so that programs do not need it to link
  * or to start. */
-#include "files.h"
+#include "base/files.h"
 
 #include <dlfcn.h>
 #include <errno.h>

@@ -2,7 +2,7 @@
 #ifndef MTC_FILES_H
 #define MTC_FILES_H
 
-#include "file.h"
+#include "base/file.h"
 
 #include <time.h>
 

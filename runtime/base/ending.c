@@ -1,4 +1,4 @@
-#include "ending.h"
+#include "base/ending.h"
 
 #include <string.h>
 #include <strings.h>

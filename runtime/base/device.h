@@ -5,7 +5,7 @@
 #ifndef MTC_DEVICE_H
 #define MTC_DEVICE_H
 
-#include "common.h"
+#include "base/common.h"
 
 typedef struct MtcEvent MtcEvent;   /* a point in the order of the work */
 typedef struct MtcStream MtcStream; /* copies in an order of their own, beside that work */

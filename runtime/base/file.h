@@ -2,7 +2,7 @@
 #ifndef MTC_FILE_H_RUNTIME
 #define MTC_FILE_H_RUNTIME
 
-#include "common.h"
+#include "base/common.h"
 
 /* Called first: a program that was begun without stdin, stdout or stderr gives their numbers to no file, into which it would
  * then print. */

@@ -4,7 +4,7 @@
 #ifndef MTC_HASH_H
 #define MTC_HASH_H
 
-#include "common.h"
+#include "base/common.h"
 
 typedef struct MtcHash {
     uint64_t lane[4], length;

@@ -2,7 +2,7 @@
 #ifndef MTC_ZIP_H
 #define MTC_ZIP_H
 
-#include "files.h"
+#include "base/files.h"
 
 typedef struct MtcZip MtcZip;
 int mtc_zip_open(MtcFault *fault, const char *path, MtcZip **zip);

@@ -1,7 +1,7 @@
 /* A zip archive: members, each after a header of its own; then a directory of them; then a record that says where the
  * directory is. Sizes of 4 GB and more stand in an extra field of 64-bit numbers ("zip64"). All numbers are
  * little-endian. What the directory says is checked against the file before it is used. */
-#include "zip.h"
+#include "base/zip.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

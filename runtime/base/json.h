@@ -2,7 +2,7 @@
 #ifndef MTC_JSON_H
 #define MTC_JSON_H
 
-#include "common.h"
+#include "base/common.h"
 
 typedef enum MtcJsonKind {
     MTC_JSON_NULL,

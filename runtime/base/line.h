@@ -2,7 +2,7 @@
 #ifndef MTC_LINE_H
 #define MTC_LINE_H
 
-#include "common.h"
+#include "base/common.h"
 
 enum { MTC_MAX_LINE = 2 * MTC_MAX_REPORTS + 4 };
 

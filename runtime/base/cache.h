@@ -3,7 +3,7 @@
 #ifndef MTC_CACHE_H
 #define MTC_CACHE_H
 
-#include "common.h"
+#include "base/common.h"
 
 typedef struct MtcDigest {
     uint64_t at[2];
