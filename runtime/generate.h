@@ -2,8 +2,8 @@
 #ifndef MTC_GENERATE_H
 #define MTC_GENERATE_H
 
+#include "data/vocabulary.h"
 #include "session.h"
-#include "vocabulary.h"
 
 /* A token drawn with the probabilities softmax(scores / temperature): the `draw`-th of its seed. -1: a score is NaN or
  * positive infinity, or all are negative infinity. */

@@ -1,7 +1,7 @@
 /* Help: of what a program has, what this model can do. */
 #include "base/line.h"
 #include "cli.h"
-#include "image.h"
+#include "data/image.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 #include "inspect.h"
 
 #include "checkpoint.h"
-#include "vocabulary.h"
+#include "data/vocabulary.h"
 
 #include <math.h>
 #include <stdio.h>

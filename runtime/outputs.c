@@ -2,7 +2,7 @@
  * one that is something else than what is written: a mistyped name? */
 #include "base/ending.h"
 #include "cli.h"
-#include "image.h"
+#include "data/image.h"
 #include "keeper.h"
 #include "predict_table.h"
 

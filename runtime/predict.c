@@ -1,7 +1,7 @@
 /* predict: the model's answer for each example of a data set or of files. */
 #include "cli.h"
+#include "data/vocabulary.h"
 #include "predict_table.h"
-#include "vocabulary.h"
 
 #include <math.h>
 #include <stdio.h>

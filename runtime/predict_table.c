@@ -1,7 +1,7 @@
 #include "predict_table.h"
 
 #include "base/ending.h"
-#include "table.h"
+#include "data/table.h"
 
 #include <math.h>
 #include <stdio.h>

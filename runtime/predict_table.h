@@ -2,7 +2,7 @@
 #ifndef MTC_PREDICT_TABLE_H
 #define MTC_PREDICT_TABLE_H
 
-#include "dataset.h"
+#include "data/dataset.h"
 #include "session.h"
 
 bool mtc_is_table_name(const char *path); /* by its ending */

@@ -4,7 +4,7 @@
 
 #include "base/device.h"
 #include "base/meter.h"
-#include "dataset.h"
+#include "data/dataset.h"
 
 enum { MTC_TRAIN = 0, MTC_TEST = 1, MTC_VALIDATION = 2, MTC_SPLITS = 3 }; /* `which` of the C ABI */
 

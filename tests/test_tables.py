@@ -32,8 +32,8 @@ def table_program(tmp_path_factory):
 @pytest.fixture(scope="session")
 def portable_program(tmp_path_factory):
     """Without AVX2, on any processor: with its own objects of what uses it."""
-    return build_table_program(tmp_path_factory.mktemp("portable"), "-DMTC_PORTABLE", ROOT / "runtime/table_scan.c",
-                               ROOT / "runtime/table_utf8.c")
+    return build_table_program(tmp_path_factory.mktemp("portable"), "-DMTC_PORTABLE", ROOT / "runtime/data/table_scan.c",
+                               ROOT / "runtime/data/table_utf8.c")
 
 
 class Table:
@@ -180,7 +180,7 @@ def test_short_numbers_are_correctly_rounded(tmp_path):
     """All that have a point: their floats are made by a product that is near the quotient."""
     program = tmp_path / "short_numbers"
     subprocess.run(["cc", "-std=c11", "-D_XOPEN_SOURCE=700", "-O2", f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib",
-                    ROOT / "tests/runtime/short_numbers.c", ROOT / "runtime/table_number.c", ROOT / "runtime/base/common.c", "-o",
+                    ROOT / "tests/runtime/short_numbers.c", ROOT / "runtime/data/table_number.c", ROOT / "runtime/base/common.c", "-o",
                     program, "-lm"], check=True)
     done = subprocess.run([program], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout

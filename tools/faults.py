@@ -44,8 +44,8 @@ COMPILER = [
 
 RUNTIME = [
     Fault("runtime/keeper.c", '{"h", 3600}', '{"h", 360}', "test_checkpoint.py -k 'save_every or interval'"),
-    Fault("runtime/npy.c", "array->big_endian = descr[1] == '>';", "array->big_endian = false;", "test_runtime_data.py"),
-    Fault("runtime/idx.c", "| size[1] << 16 |", "|", "test_runtime_data.py"),
+    Fault("runtime/data/npy.c", "array->big_endian = descr[1] == '>';", "array->big_endian = false;", "test_runtime_data.py"),
+    Fault("runtime/data/idx.c", "| size[1] << 16 |", "|", "test_runtime_data.py"),
     Fault("runtime/base/files.c", "    if (data && *data)\n        try_place(search, data, path);\n    try_cache(search, path);\n",
           "    try_cache(search, path);\n    if (data && *data)\n        try_place(search, data, path);\n", "test_runtime_data.py"),
     Fault("runtime/feed.c", " && window->seed == session->seed;", ";", "test_data_on_host.py"),
@@ -57,12 +57,12 @@ RUNTIME = [
     Fault("runtime/init.c", "INIT_STREAM = 1 << 30", "INIT_STREAM = 1 << 29", "test_random.py test_runtime_model.py test_training.py"),
     Fault("runtime/sample.c", "passed < top_p * all", "passed <= top_p * all", "test_generate.py -k 'sample or top or nucleus'"),
     Fault("runtime/sample.c", "scores[a] > scores[b] : a < b", "scores[a] > scores[b] : a > b", "test_generate.py -k 'sample or top or nucleus'"),
-    Fault("runtime/table_date.c", "(year % 100 != 0 || year % 400 == 0)", "year % 100 != 0", "test_tables.py -k 'date or day'"),
-    Fault("runtime/table_date.c", "((day + 3) % 7 + 7) % 7", "((day + 4) % 7 + 7) % 7", "test_tables.py test_sales.py -k 'date or day'"),
-    Fault("runtime/table_parse.c", "length > LONGEST_WORD", "length >= LONGEST_WORD", "test_tables.py -k longest"),
+    Fault("runtime/data/table_date.c", "(year % 100 != 0 || year % 400 == 0)", "year % 100 != 0", "test_tables.py -k 'date or day'"),
+    Fault("runtime/data/table_date.c", "((day + 3) % 7 + 7) % 7", "((day + 4) % 7 + 7) % 7", "test_tables.py test_sales.py -k 'date or day'"),
+    Fault("runtime/data/table_parse.c", "length > LONGEST_WORD", "length >= LONGEST_WORD", "test_tables.py -k longest"),
     Fault("runtime/checkpoint.c", "if (tensor->role != MTC_STATE)", "if (tensor->role == MTC_WEIGHT)", "test_checkpoint.py -k 'finite or nan or diverged'"),
     Fault("runtime/checkpoint.c", '%.17g\\"", key, value);', '%.6g\\"", key, value);', "test_checkpoint.py -k 'best or resume'"),
-    Fault("runtime/splits.c", "end = llround(split->to * (double)count);", "end = (int64_t)(split->to * (double)count);", "test_tables.py test_runtime_data.py -k 'split or part'"),
+    Fault("runtime/data/splits.c", "end = llround(split->to * (double)count);", "end = (int64_t)(split->to * (double)count);", "test_tables.py test_runtime_data.py -k 'split or part'"),
     Fault("runtime/base/file.c", "(durable && fsync(output->file) != 0)", "false", "test_checkpoint.py -k 'sync'"),
     Fault("runtime/keeper.c", "return written_so && strcmp", "return strcmp", "test_checkpoint.py -k 'numbered or keep or zeros'"),
 ]

@@ -2,7 +2,7 @@
  * again, is in them. They are refused with a message, for a length or a label that is none, or read to the byte; anything else is
  * a find. */
 #define _GNU_SOURCE /* memfd_create, of memory_file.h */
-#include "image.h"
+#include "data/image.h"
 #include "memory_file.h"
 
 #include <string.h>

@@ -3,12 +3,12 @@
  * chunks; anything else is a find. */
 #define _GNU_SOURCE /* memfd_create, of memory_file.h */
 #include "base/zip.h"
-#include "dataset.h"
-#include "image.h"
+#include "data/dataset.h"
+#include "data/image.h"
+#include "data/table.h"
+#include "data/tokens.h"
+#include "data/vocabulary.h"
 #include "memory_file.h"
-#include "table.h"
-#include "tokens.h"
-#include "vocabulary.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Every number of up to seven digits and a point as a float: the nearest double's. Prints the first that is another one. */
-#include "table.h"
+#include "data/table.h"
 
 #include <stdio.h>
 #include <string.h>

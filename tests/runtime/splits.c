@@ -6,7 +6,7 @@
  * "#number"; a "*" after the classes: unseen words are the last one; a "!" before the name: the prediction needs it.
  * SPLIT: name:from:to. --input prints a file of examples instead. Prints a line for each row, fields between bars; then,
  * on stderr, bad rows, and the words and means of each field. */
-#include "dataset.h"
+#include "data/dataset.h"
 
 #include <stdio.h>
 #include <stdlib.h>

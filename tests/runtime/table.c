@@ -4,7 +4,7 @@
  *
  * NAMES: "a,b,_", or "" for those of the header. WANTED: n:NAME a number, i:NAME an integer, w:NAME a word, d:NAME a date,
  * in capitals where the column may be empty. --time N: seconds of the fastest of N readings, and bytes, instead. */
-#include "table.h"
+#include "data/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,0 +1,231 @@
+/* Origins of examples that are arrays, one for each field: IDX and npy files, npz archives, rows of the model file. */
+#include "base/parallel.h"
+#include "base/zip.h"
+#include "data/dataset.h"
+#include "data/image.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+/* An array of a field, and how reading it went. */
+typedef struct FieldLoad {
+    const MtcField *field;
+    const char *format;
+    char *path;
+    const MtcZip *zip; /* the archive that path is in, or NULL: a file */
+    int64_t count;
+    void *values;
+    char *note; /* what was rounded, or NULL */
+    MtcFault fault;
+} FieldLoad;
+
+static void load_field_file(FieldLoad *load) {
+    MtcInput *input;
+    if (mtc_input_open(&load->fault, load->path, &input))
+        return;
+    mtc_read_field(&load->fault, input, load->format, load->field, &load->count, &load->values, &load->note);
+    mtc_input_close(input);
+}
+
+static void load_member(FieldLoad *load) {
+    uint8_t *bytes;
+    size_t size;
+    MtcText name = {NULL, 0, 0};
+    if (mtc_zip_read(&load->fault, load->zip, load->path, &bytes, &size))
+        return;
+    mtc_text_add(&name, "%s: %s", mtc_zip_path(load->zip), load->path);
+    MtcInput *input = mtc_input_memory(name.at, bytes, size);
+    mtc_read_field(&load->fault, input, "npy", load->field, &load->count, &load->values, &load->note);
+    mtc_input_close(input);
+    free(name.at);
+    free(bytes);
+}
+
+static void load_field(void *context, int64_t task) {
+    FieldLoad *load = (FieldLoad *)context + task;
+    if (!load->path)
+        return;
+    if (load->zip)
+        load_member(load);
+    else
+        load_field_file(load);
+}
+
+/* The first fault in the order of the fields; all arrays have as many examples. */
+static int check_loads(MtcFault *fault, const FieldLoad *loads, int count) {
+    const FieldLoad *first = NULL;
+    for (int i = 0; i < count; i++) {
+        const FieldLoad *load = &loads[i];
+        if (load->fault.code) {
+            *fault = load->fault;
+            return fault->code;
+        }
+        first = first || !load->path ? first : load;
+        if (load->path && load->count != first->count)
+            return mtc_fail(fault, MTC_BAD_DATA, "%s: holds %lld examples, but %s holds %lld", load->path,
+                            (long long)load->count, first->path, (long long)first->count);
+    }
+    return 0;
+}
+
+static int run_loads(MtcFault *fault, const MtcModel *model, FieldLoad *loads, MtcReading *reading,
+                     MtcExamples *examples) {
+    mtc_parallel(model->fields, load_field, loads);
+    int code = check_loads(fault, loads, model->fields);
+    memset(examples, 0, sizeof *examples);
+    for (int i = 0; i < model->fields; i++) {
+        examples->field[i] = loads[i].values;
+        examples->count = loads[i].path ? loads[i].count : examples->count;
+        if (loads[i].note && !*reading->rounded)
+            snprintf(reading->rounded, sizeof reading->rounded, "%s", loads[i].note);
+    }
+    if (code)
+        mtc_examples_free(examples);
+    return code;
+}
+
+static FieldLoad *new_loads(const MtcModel *model) {
+    FieldLoad *loads = (FieldLoad *)mtc_zeroed((size_t)model->fields * sizeof *loads);
+    for (int i = 0; i < model->fields; i++)
+        loads[i].field = &model->field[i];
+    return loads;
+}
+
+static void free_loads(const MtcModel *model, FieldLoad *loads) {
+    for (int i = 0; i < model->fields; i++) {
+        free(loads[i].path);
+        free(loads[i].note);
+    }
+    free(loads);
+}
+
+/* ---- files ---- */
+
+static int read_files(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, MtcReading *reading,
+                      MtcExamples *examples) {
+    if (origin->paths != model->fields)
+        return mtc_fail(fault, MTC_INTERNAL, "there are %d files for %d fields", origin->paths, model->fields);
+    FieldLoad *loads = new_loads(model);
+    int code = 0;
+    for (int i = 0; i < model->fields && !code; i++) {
+        loads[i].format = origin->format;
+        code = mtc_find_data(fault, model->source, reading->folder, origin->path[i], &loads[i].path);
+    }
+    if (!code)
+        code = run_loads(fault, model, loads, reading, examples);
+    free_loads(model, loads);
+    return code;
+}
+
+int mtc_read_field_files(MtcFault *fault, const MtcModel *model, const char *const *path, MtcReading *reading,
+                         MtcExamples *examples) {
+    FieldLoad *loads = new_loads(model);
+    int code = 0;
+    for (int i = 0; i < model->fields && !code; i++) {
+        MtcFileKind kind = MTC_FILE_TEXT;
+        if (!path[i])
+            continue;
+        code = mtc_file_kind(fault, path[i], &kind);
+        loads[i].format = kind == MTC_FILE_NPY ? "npy" : "idx";
+        loads[i].path = strdup(path[i]);
+    }
+    if (!code)
+        code = run_loads(fault, model, loads, reading, examples);
+    free_loads(model, loads);
+    return code;
+}
+
+int mtc_file_kind(MtcFault *fault, const char *path, MtcFileKind *kind) {
+    MtcInput *input;
+    struct stat status;
+    uint8_t first[MTC_IMAGE_MAGIC] = {0};
+    size_t got = 0;
+    *kind = MTC_FILE_IMAGES;
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode))
+        return 0;
+    int code = mtc_input_open(fault, path, &input);
+    if (code)
+        return code;
+    code = mtc_input_read(fault, input, first, sizeof first, &got);
+    mtc_input_close(input);
+    *kind = memcmp(first, "\x93NUM", 4) == 0             ? MTC_FILE_NPY
+            : memcmp(first, "PK\3\4", 4) == 0            ? MTC_FILE_ZIP
+            : got >= 4 && first[0] == 0 && first[1] == 0 ? MTC_FILE_IDX
+            : mtc_image_format(first, got)               ? MTC_FILE_IMAGES
+                                                         : MTC_FILE_TEXT;
+    return code;
+}
+
+/* ---- an archive ---- */
+
+int mtc_read_npz(MtcFault *fault, const MtcModel *model, const char *path, const bool *wanted, MtcReading *reading,
+                 MtcExamples *examples) {
+    MtcZip *zip;
+    int code = mtc_zip_open(fault, path, &zip);
+    if (code)
+        return code;
+    FieldLoad *loads = new_loads(model);
+    for (int i = 0; i < model->fields; i++) {
+        MtcText name = {NULL, 0, 0};
+        mtc_text_add(&name, "%s.npy", model->field[i].name);
+        if (wanted && !wanted[i] && !mtc_zip_has(zip, name.at)) {
+            free(name.at);
+            continue;
+        }
+        loads[i].zip = zip;
+        loads[i].path = name.at;
+    }
+    code = run_loads(fault, model, loads, reading, examples);
+    free_loads(model, loads);
+    mtc_zip_close(zip);
+    return code;
+}
+
+/* ---- rows of the model file ---- */
+
+static void put_number(const MtcField *field, void *values, int64_t at, double value) {
+    if (field->type == MTC_F32)
+        ((float *)values)[at] = (float)value;
+    else if (field->classes)
+        mtc_put_class(field, values, at, (int64_t)value);
+    else if (field->type == MTC_I32)
+        ((int32_t *)values)[at] = (int32_t)value;
+    else
+        ((uint8_t *)values)[at] = (uint8_t)value;
+}
+
+static int copy_rows(const MtcModel *model, const MtcOrigin *origin, MtcExamples *examples) {
+    int64_t width = 0, from = 0;
+    for (int f = 0; f < model->fields; f++)
+        width += model->field[f].elements;
+    memset(examples, 0, sizeof *examples);
+    examples->count = origin->rows;
+    for (int f = 0; f < model->fields; f++) {
+        const MtcField *field = &model->field[f];
+        int64_t n = field->elements;
+        void *values = examples->field[f] = mtc_memory(NULL, (size_t)(origin->rows * n) * mtc_type_size(field->type));
+        for (int64_t i = 0; i < origin->rows * n; i++)
+            put_number(field, values, i, origin->row[i / n * width + from + i % n]);
+        from += n;
+    }
+    return 0;
+}
+
+int mtc_read_arrays(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, MtcReading *reading,
+                    MtcExamples *examples) {
+    if (strcmp(origin->format, "rows") == 0)
+        return copy_rows(model, origin, examples);
+    if (strcmp(origin->format, "cifar10") == 0)
+        return mtc_read_cifar(fault, model, origin, reading->folder, examples);
+    if (strcmp(origin->format, "npz") != 0)
+        return read_files(fault, model, origin, reading, examples);
+    char *path;
+    int code = mtc_find_data(fault, model->source, reading->folder, origin->path[0], &path);
+    if (code)
+        return code;
+    code = mtc_read_npz(fault, model, path, NULL, reading, examples);
+    free(path);
+    return code;
+}
