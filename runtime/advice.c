@@ -1,6 +1,6 @@
 #include "advice.h"
 
-#include "finite.h"
+#include "session/finite.h"
 
 #include <math.h>
 #include <stdio.h>

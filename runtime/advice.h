@@ -3,8 +3,8 @@
 #define MTC_ADVICE_H
 
 #include "cli.h"
-#include "sums.h"
-#include "train.h"
+#include "session/sums.h"
+#include "session/train.h"
 
 typedef struct MtcAdvice {
     const MtcOptions *options;

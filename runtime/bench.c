@@ -1,9 +1,9 @@
 /* bench: how fast a training step is. One line of JSON. */
 #include "bench.h"
-#include "feed.h"
-#include "library.h"
 #include "random.h"
-#include "train.h"
+#include "session/feed.h"
+#include "session/library.h"
+#include "session/train.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 #include "checkpoint.h"
 
-#include "finite.h"
+#include "session/finite.h"
 
 #include <stdlib.h>
 #include <string.h>

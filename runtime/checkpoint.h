@@ -18,8 +18,8 @@
 #define MTC_CHECKPOINT_H
 
 #include "safetensors.h"
-#include "session.h"
-#include "train.h"
+#include "session/session.h"
+#include "session/train.h"
 
 enum { MTC_LAYOUT = 1 };
 

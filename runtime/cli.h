@@ -2,7 +2,7 @@
 #ifndef MTC_CLI_H
 #define MTC_CLI_H
 
-#include "session.h"
+#include "session/session.h"
 
 /* The values of a flag that may be given again and again. */
 typedef struct MtcList {

@@ -1,8 +1,8 @@
 /* What all commands share, and eval. */
 #include "checkpoint.h"
 #include "cli.h"
-#include "finite.h"
 #include "random.h"
+#include "session/finite.h"
 
 #include <pthread.h>
 #include <stdio.h>

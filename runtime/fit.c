@@ -1,10 +1,10 @@
 /* train: the command. It steers the training of train.c: what is shown, saved, watched, and when it ends. */
 #include "advice.h"
 #include "checkpoint.h"
-#include "finite.h"
 #include "generate.h"
 #include "keeper.h"
 #include "progress.h"
+#include "session/finite.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* A training in epochs for programs that embed a model: what the command `train` does, without files and without a word. */
 #include "checkpoint.h"
-#include "sums.h"
-#include "train.h"
+#include "session/sums.h"
+#include "session/train.h"
 
 #include <string.h>
 

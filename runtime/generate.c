@@ -2,7 +2,7 @@
 #include "generate.h"
 
 #include "cli.h"
-#include "library.h"
+#include "session/library.h"
 
 #include <math.h>
 #include <stdio.h>

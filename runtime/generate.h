@@ -3,7 +3,7 @@
 #define MTC_GENERATE_H
 
 #include "data/vocabulary.h"
-#include "session.h"
+#include "session/session.h"
 
 /* A token drawn with the probabilities softmax(scores / temperature): the `draw`-th of its seed. -1: a score is NaN or
  * positive infinity, or all are negative infinity. */

@@ -12,10 +12,10 @@
  * nearer still, such as relu at 0, leaves the two slopes apart: then any value between them is a gradient. (Without a
  * kink they differ by h L'', so that a wrong gradient does not get through.) */
 #include "bench.h"
-#include "finite.h"
-#include "library.h"
 #include "random.h"
-#include "train.h"
+#include "session/finite.h"
+#include "session/library.h"
+#include "session/train.h"
 
 #include <float.h>
 #include <math.h>

@@ -9,7 +9,7 @@
 #ifndef MTC_KEEPER_H
 #define MTC_KEEPER_H
 
-#include "train.h"
+#include "session/train.h"
 
 typedef struct MtcKeeper MtcKeeper;
 

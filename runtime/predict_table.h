@@ -3,7 +3,7 @@
 #define MTC_PREDICT_TABLE_H
 
 #include "data/dataset.h"
-#include "session.h"
+#include "session/session.h"
 
 bool mtc_is_table_name(const char *path); /* by its ending */
 

@@ -1,10 +1,10 @@
 /* profile: how long each kernel of a training step takes when it is launched alone, again and again, and which limit of
  * the device it comes nearest to. */
 #include "bench.h"
-#include "finite.h"
-#include "library.h"
 #include "rates.h"
-#include "train.h"
+#include "session/finite.h"
+#include "session/library.h"
+#include "session/train.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,9 +3,9 @@
 #define MTC_PROGRESS_H
 
 #include "cli.h"
-#include "sums.h"
+#include "session/sums.h"
+#include "session/train.h"
 #include "tensorboard.h"
-#include "train.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* A checkpoint becomes the state of a session. */
 #include "base/ending.h"
 #include "checkpoint.h"
-#include "finite.h"
+#include "session/finite.h"
 
 #include <stdio.h>
 #include <stdlib.h>

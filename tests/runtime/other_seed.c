@@ -1,6 +1,6 @@
 /* A session whose training data stay on the host goes on from a checkpoint of another seed: `other_seed FILE OUT` trains five
  * steps from FILE, after one of its own, and saves to OUT. */
-#include "session.h"
+#include "session/session.h"
 
 #include <stdio.h>
 

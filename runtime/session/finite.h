@@ -2,7 +2,7 @@
 #ifndef MTC_FINITE_H
 #define MTC_FINITE_H
 
-#include "session.h"
+#include "session/session.h"
 
 typedef struct MtcBadNumber {
     bool found;

@@ -1,5 +1,5 @@
 /* Tensors and parameters by name: reading and writing. */
-#include "session.h"
+#include "session/session.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 #ifndef MTC_FEED_H
 #define MTC_FEED_H
 
-#include "session.h"
+#include "session/session.h"
 
 /* The training examples become the feed's, and the session's data; `examples` has none then. */
 int mtc_feed_new(MtcSession *session, MtcExamples *examples);

@@ -1,4 +1,4 @@
-#include "init.h"
+#include "session/init.h"
 
 #include "random.h"
 

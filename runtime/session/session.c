@@ -1,9 +1,9 @@
-#include "session.h"
+#include "session/session.h"
 
-#include "feed.h"
-#include "init.h"
-#include "library.h"
-#include "train.h"
+#include "session/feed.h"
+#include "session/init.h"
+#include "session/library.h"
+#include "session/train.h"
 
 #include <stdlib.h>
 #include <string.h>

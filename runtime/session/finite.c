@@ -1,5 +1,5 @@
-#include "finite.h"
-#include "feed.h"
+#include "session/finite.h"
+#include "session/feed.h"
 
 #include <math.h>
 #include <stdio.h>

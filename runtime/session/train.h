@@ -9,7 +9,7 @@
 #ifndef MTC_TRAIN_H
 #define MTC_TRAIN_H
 
-#include "session.h"
+#include "session/session.h"
 
 typedef struct MtcTraining {
     int64_t until; /* train until so many steps are done */

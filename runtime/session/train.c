@@ -1,9 +1,9 @@
-#include "train.h"
+#include "session/train.h"
 
-#include "feed.h"
-#include "finite.h"
-#include "library.h"
 #include "random.h"
+#include "session/feed.h"
+#include "session/finite.h"
+#include "session/library.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef MTC_SUMS_H
 #define MTC_SUMS_H
 
-#include "session.h"
+#include "session/session.h"
 
 /* The steps of a training from where it began or went on: which epochs they belong to, and how many examples they have. */
 typedef struct MtcCourse {

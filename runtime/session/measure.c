@@ -1,8 +1,8 @@
 /* What the buffers of a model describe: mean and standard deviation of the fields that it normalises, over the training
  * examples, in the order of the file. The device computes them. */
-#include "feed.h"
-#include "finite.h"
-#include "library.h"
+#include "session/feed.h"
+#include "session/finite.h"
+#include "session/library.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Evaluation and prediction. */
-#include "library.h"
-#include "session.h"
+#include "session/library.h"
+#include "session/session.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* The data sets of a session: memory on the device, or lent by the caller, or in the host's for a feed. */
 #include "base/hash.h"
-#include "feed.h"
-#include "session.h"
-#include "train.h"
+#include "session/feed.h"
+#include "session/session.h"
+#include "session/train.h"
 
 #include <stdlib.h>
 #include <string.h>

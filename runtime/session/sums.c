@@ -1,4 +1,4 @@
-#include "sums.h"
+#include "session/sums.h"
 
 MtcCourse mtc_course(const MtcSession *session) {
     const MtcData *data = &session->data[MTC_TRAIN];

@@ -7,10 +7,10 @@
  *     step n + 1  loss NaN
  *
  * so the step before the bad loss is examined first, then the step itself, phase by phase. */
-#include "feed.h"
-#include "finite.h"
-#include "library.h"
-#include "train.h"
+#include "session/feed.h"
+#include "session/finite.h"
+#include "session/library.h"
+#include "session/train.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "feed.h"
+#include "session/feed.h"
 
 #include "base/parallel.h"
 #include "random.h"

@@ -1,4 +1,4 @@
-#include "library.h"
+#include "session/library.h"
 
 #include "base/device.h"
 

@@ -1,6 +1,6 @@
 /* Copies of weights, buffers and states: on the device, to go back to when a loss turns out to be no number; on the host,
  * to be saved. */
-#include "train.h"
+#include "session/train.h"
 
 #include <stdlib.h>
 #include <string.h>
