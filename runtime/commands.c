@@ -1,5 +1,5 @@
 /* What all commands share, and eval. */
-#include "checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "cli.h"
 #include "random.h"
 #include "session/finite.h"

@@ -1,8 +1,8 @@
 /* train: the command. It steers the training of train.c: what is shown, saved, watched, and when it ends. */
 #include "advice.h"
-#include "checkpoint.h"
+#include "checkpoint/checkpoint.h"
+#include "checkpoint/keeper.h"
 #include "generate.h"
-#include "keeper.h"
 #include "progress.h"
 #include "session/finite.h"
 

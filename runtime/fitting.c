@@ -1,5 +1,5 @@
 /* A training in epochs for programs that embed a model: what the command `train` does, without files and without a word. */
-#include "checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "session/sums.h"
 #include "session/train.h"
 

@@ -1,9 +1,9 @@
 /* Before anything is done: would a file that is written destroy one that is read, the program itself, or another output? Or
  * one that is something else than what is written: a mistyped name? */
 #include "base/ending.h"
+#include "checkpoint/keeper.h"
 #include "cli.h"
 #include "data/image.h"
-#include "keeper.h"
 #include "predict_table.h"
 
 #include <stdio.h>

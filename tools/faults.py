@@ -43,7 +43,7 @@ COMPILER = [
 ]
 
 RUNTIME = [
-    Fault("runtime/keeper.c", '{"h", 3600}', '{"h", 360}', "test_checkpoint.py -k 'save_every or interval'"),
+    Fault("runtime/checkpoint/keeper.c", '{"h", 3600}', '{"h", 360}', "test_checkpoint.py -k 'save_every or interval'"),
     Fault("runtime/data/npy.c", "array->big_endian = descr[1] == '>';", "array->big_endian = false;", "test_runtime_data.py"),
     Fault("runtime/data/idx.c", "| size[1] << 16 |", "|", "test_runtime_data.py"),
     Fault("runtime/base/files.c", "    if (data && *data)\n        try_place(search, data, path);\n    try_cache(search, path);\n",
@@ -60,11 +60,11 @@ RUNTIME = [
     Fault("runtime/data/table_date.c", "(year % 100 != 0 || year % 400 == 0)", "year % 100 != 0", "test_tables.py -k 'date or day'"),
     Fault("runtime/data/table_date.c", "((day + 3) % 7 + 7) % 7", "((day + 4) % 7 + 7) % 7", "test_tables.py test_sales.py -k 'date or day'"),
     Fault("runtime/data/table_parse.c", "length > LONGEST_WORD", "length >= LONGEST_WORD", "test_tables.py -k longest"),
-    Fault("runtime/checkpoint.c", "if (tensor->role != MTC_STATE)", "if (tensor->role == MTC_WEIGHT)", "test_checkpoint.py -k 'finite or nan or diverged'"),
-    Fault("runtime/checkpoint.c", '%.17g\\"", key, value);', '%.6g\\"", key, value);', "test_checkpoint.py -k 'best or resume'"),
+    Fault("runtime/checkpoint/checkpoint.c", "if (tensor->role != MTC_STATE)", "if (tensor->role == MTC_WEIGHT)", "test_checkpoint.py -k 'finite or nan or diverged'"),
+    Fault("runtime/checkpoint/checkpoint.c", '%.17g\\"", key, value);', '%.6g\\"", key, value);', "test_checkpoint.py -k 'best or resume'"),
     Fault("runtime/data/splits.c", "end = llround(split->to * (double)count);", "end = (int64_t)(split->to * (double)count);", "test_tables.py test_runtime_data.py -k 'split or part'"),
     Fault("runtime/base/file.c", "(durable && fsync(output->file) != 0)", "false", "test_checkpoint.py -k 'sync'"),
-    Fault("runtime/keeper.c", "return written_so && strcmp", "return strcmp", "test_checkpoint.py -k 'numbered or keep or zeros'"),
+    Fault("runtime/checkpoint/keeper.c", "return written_so && strcmp", "return strcmp", "test_checkpoint.py -k 'numbered or keep or zeros'"),
 ]
 
 KERNELS = [

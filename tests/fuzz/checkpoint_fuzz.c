@@ -1,6 +1,6 @@
 /* libFuzzer harness: safetensors files, the JSON in them, the metadata of checkpoints. A file is refused with a message, or
  * its tensors lie inside it; anything else is a find. */
-#include "checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "sealed.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* libFuzzer harness: checkpoints become the state of a session of a small model, tests/runtime/fake.c. The first byte of an input
  * says what is taken: weights, or everything; in part or not; once the data are there, or before. A file is refused with a message,
  * and the session is what it was; or what was taken is finite, and the session trains on; anything else is a find. */
-#include "checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "sealed.h"
 
 #include "../runtime/fake.c"

@@ -1,5 +1,5 @@
 /* What --save-every means: for each argument a line "<steps> <seconds>", or "refused". */
-#include "keeper.h"
+#include "checkpoint/keeper.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Numbers of a checkpoint in the type that a tensor has. */
-#include "checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #include <stdlib.h>
 #include <string.h>

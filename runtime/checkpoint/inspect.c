@@ -1,6 +1,6 @@
-#include "inspect.h"
+#include "checkpoint/inspect.h"
 
-#include "checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "data/vocabulary.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-#include "keeper.h"
+#include "checkpoint/keeper.h"
 
-#include "checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,5 +1,5 @@
 /* Reading a checkpoint: what its metadata say. */
-#include "checkpoint.h"
+#include "checkpoint/checkpoint.h"
 
 #include <errno.h>
 #include <stdio.h>

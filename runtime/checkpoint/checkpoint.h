@@ -17,7 +17,7 @@
 #ifndef MTC_CHECKPOINT_H
 #define MTC_CHECKPOINT_H
 
-#include "safetensors.h"
+#include "checkpoint/safetensors.h"
 #include "session/session.h"
 #include "session/train.h"
 

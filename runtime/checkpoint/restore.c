@@ -1,6 +1,6 @@
 /* A checkpoint becomes the state of a session. */
 #include "base/ending.h"
-#include "checkpoint.h"
+#include "checkpoint/checkpoint.h"
 #include "session/finite.h"
 
 #include <stdio.h>
