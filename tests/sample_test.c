@@ -1,5 +1,5 @@
-/* runtime/sample.c for ctypes. */
-#include "generate.h"
+/* runtime/commands/sample.c for ctypes. */
+#include "commands/generate.h"
 
 void samples(double temperature, int64_t top_k, double top_p, uint64_t seed, const double *scores, int64_t count,
              int64_t draws, int64_t *out) {

@@ -375,7 +375,7 @@ def test_the_program_says_why(compile_model, tmp_path, input_text):
 def sampler(tmp_path_factory):
     path = tmp_path_factory.mktemp("sample") / "sample.so"
     subprocess.run(["cc", "-std=c11", "-D_XOPEN_SOURCE=700", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
-                    f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib", ROOT / "tests/sample_test.c", ROOT / "runtime/sample.c",
+                    f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib", ROOT / "tests/sample_test.c", ROOT / "runtime/commands/sample.c",
                     ROOT / "runtime/base/common.c", "-o", path, "-lm"], check=True)
     function = ctypes.CDLL(str(path)).samples
 

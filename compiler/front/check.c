@@ -5,7 +5,7 @@
 /* --help is no row of the table of flags. */
 static const ProgramFlag program_flags[] = {
 #define FLAG(field, name, argument, ...) {name, argument},
-#include "../../runtime/flags.def"
+#include "../../runtime/commands/flags.def"
     {"help", NULL}};
 static const char *const train_keys[] = {"loss",       "metric",    "optimizer",  "batch",     "epochs",   "seed",
                                          "predict",    "clip_norm", "clip_value", "ema",       "freeze",   "no_decay",

@@ -1,5 +1,5 @@
 """Files that are written. One of another kind is not replaced: a wrong name then destroys nothing. The rule is
-that of programs (runtime/outputs.c)."""
+that of programs (runtime/commands/outputs.c)."""
 
 from __future__ import annotations
 

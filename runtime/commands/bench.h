@@ -2,7 +2,7 @@
 #ifndef MTC_BENCH_H
 #define MTC_BENCH_H
 
-#include "cli.h"
+#include "commands/cli.h"
 
 /* A session with the training data; with random examples where the files are not at hand and no folder is named.
  * *session may be set after a fault too: destroy it in any case. */

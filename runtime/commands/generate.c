@@ -1,7 +1,7 @@
 /* generate: text that goes on from a prompt. */
-#include "generate.h"
+#include "commands/generate.h"
 
-#include "cli.h"
+#include "commands/cli.h"
 #include "session/library.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* By NVIDIA's white papers of each architecture and the data sheets of cards: what those give for a whole card, divided by its
  * multiprocessors and the clock that they name for it. */
-#include "rates.h"
+#include "commands/rates.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* What a model is, and where a session stands, as JSON: for languages that do not read C structs. */
-#include "cli.h"
+#include "commands/cli.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Words on the command line that mean something elsewhere. */
-#include "cli.h"
+#include "commands/cli.h"
 
 #include <stdio.h>
 #include <string.h>

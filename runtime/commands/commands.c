@@ -1,6 +1,6 @@
 /* What all commands share, and eval. */
 #include "checkpoint/checkpoint.h"
-#include "cli.h"
+#include "commands/cli.h"
 #include "random.h"
 #include "session/finite.h"
 

@@ -2,7 +2,7 @@
 #ifndef MTC_ADVICE_H
 #define MTC_ADVICE_H
 
-#include "cli.h"
+#include "commands/cli.h"
 #include "session/sums.h"
 #include "session/train.h"
 

@@ -1,5 +1,5 @@
 /* The first line of a log: everything that made the run what it is, as resolved. */
-#include "cli.h"
+#include "commands/cli.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* train: the command. It steers the training of train.c: what is shown, saved, watched, and when it ends. */
-#include "advice.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/keeper.h"
-#include "generate.h"
-#include "progress.h"
+#include "commands/advice.h"
+#include "commands/generate.h"
+#include "commands/progress.h"
 #include "session/finite.h"
 
 #include <signal.h>

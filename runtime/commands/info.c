@@ -1,6 +1,6 @@
 /* info: what this program is, without touching a device. */
 #include "checkpoint/inspect.h"
-#include "cli.h"
+#include "commands/cli.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "cli.h"
+#include "commands/cli.h"
 
 #include "base/ending.h"
 
@@ -58,7 +58,7 @@ static const struct Flag {
 } flag_table[] = {
 #define FLAG(field, name, argument, kind, low, high, commands, help)                                                   \
     {name, argument, help, commands, FLAG_##kind, offsetof(MtcOptions, field), low, high},
-#include "flags.def"
+#include "commands/flags.def"
 };
 enum { CLI_FLAGS = sizeof flag_table / sizeof flag_table[0] };
 

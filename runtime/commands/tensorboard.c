@@ -3,7 +3,7 @@
  *     Event   { 1: double wall_time; 2: int64 step; 3: string file_version; 5: Summary summary }
  *     Summary { 1: repeated Value value }
  *     Value   { 1: string tag; 2: float simple_value } */
-#include "tensorboard.h"
+#include "commands/tensorboard.h"
 
 #include "base/files.h"
 

@@ -1,5 +1,5 @@
 /* bench: how fast a training step is. One line of JSON. */
-#include "bench.h"
+#include "commands/bench.h"
 #include "random.h"
 #include "session/feed.h"
 #include "session/library.h"

@@ -1,4 +1,4 @@
-#include "predict_table.h"
+#include "commands/predict_table.h"
 
 #include "base/ending.h"
 #include "data/table.h"

@@ -2,9 +2,9 @@
  * one that is something else than what is written: a mistyped name? */
 #include "base/ending.h"
 #include "checkpoint/keeper.h"
-#include "cli.h"
+#include "commands/cli.h"
+#include "commands/predict_table.h"
 #include "data/image.h"
-#include "predict_table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
 #ifndef MTC_PROGRESS_H
 #define MTC_PROGRESS_H
 
-#include "cli.h"
+#include "commands/cli.h"
+#include "commands/tensorboard.h"
 #include "session/sums.h"
 #include "session/train.h"
-#include "tensorboard.h"
 
 #include <stdio.h>
 

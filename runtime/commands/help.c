@@ -1,6 +1,6 @@
 /* Help: of what a program has, what this model can do. */
 #include "base/line.h"
-#include "cli.h"
+#include "commands/cli.h"
 #include "data/image.h"
 
 #include <stdio.h>

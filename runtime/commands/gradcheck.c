@@ -11,7 +11,7 @@
  * between w - h and w + h, the mean of the slopes to both sides means nothing, and a smaller h is tried. A kink that is
  * nearer still, such as relu at 0, leaves the two slopes apart: then any value between them is a gradient. (Without a
  * kink they differ by h L'', so that a wrong gradient does not get through.) */
-#include "bench.h"
+#include "commands/bench.h"
 #include "random.h"
 #include "session/finite.h"
 #include "session/library.h"

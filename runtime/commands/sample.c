@@ -1,5 +1,5 @@
 /* The choice of the next token. */
-#include "generate.h"
+#include "commands/generate.h"
 #include "random.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* profile: how long each kernel of a training step takes when it is launched alone, again and again, and which limit of
  * the device it comes nearest to. */
-#include "bench.h"
-#include "rates.h"
+#include "commands/bench.h"
+#include "commands/rates.h"
 #include "session/finite.h"
 #include "session/library.h"
 #include "session/train.h"

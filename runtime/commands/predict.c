@@ -1,7 +1,7 @@
 /* predict: the model's answer for each example of a data set or of files. */
-#include "cli.h"
+#include "commands/cli.h"
+#include "commands/predict_table.h"
 #include "data/vocabulary.h"
-#include "predict_table.h"
 
 #include <math.h>
 #include <stdio.h>

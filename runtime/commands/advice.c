@@ -1,4 +1,4 @@
-#include "advice.h"
+#include "commands/advice.h"
 
 #include "session/finite.h"
 
