@@ -10,7 +10,7 @@ import termios
 
 import pytest
 
-from conftest import ROOT, run_mtc
+from conftest import MTC, ROOT, run_mtc
 
 MODEL = """param lr = 0.01
 data {
@@ -79,6 +79,54 @@ def test_fields_are_left_out_whole(columns, folder):
         assert " loss " in line
     whole = [line for line in lines if re.search(r"\d s$", line)]
     assert len(whole) == (5 if columns == 200 else 0)
+
+
+def shown(lines):
+    """Lines that were drawn over, and the codes of the bar, left out."""
+    return [line for line in re.split(r"\r?\n", re.sub(r"[^\n]*\r(?!\n)|\x1b\[\??\d*\w", "", lines)) if line]
+
+
+PROFILE_TITLES = {
+    24: r"\S*el +us",
+    60: r"kernel +us  share     GB/s   GFLOP/s  line *",
+    200: r"kernel +phase +us  share     GB/s   GFLOP/s  line *",
+}
+
+
+@pytest.mark.parametrize("columns", PROFILE_TITLES)
+def test_columns_of_profile_are_left_out_whole(columns, folder):
+    lines = shown(on_terminal(folder, columns, "./m", "profile"))
+    titles = next(k for k, line in enumerate(lines) if re.fullmatch(PROFILE_TITLES[columns], line))
+    *rows, total, step = lines[titles + 1 :]
+    assert len(rows) > 3 and max(map(len, lines)) <= columns
+    assert total.startswith("sum ") and step.startswith("step")
+    for row in rows:
+        name, *numbers = re.sub(r"  (9|14):.*", "", row).split()
+        assert name and all(re.fullmatch(rf"{NUMBER}%?", number) for number in numbers), row
+        assert len(numbers) == {24: 1, 60: 4, 200: 5}[columns]
+        assert columns != 200 or re.search(r"  (9: p = linear.*, 1\)|14: loss = e)$", row), row
+        assert columns != 60 or re.search(r"  (9: p|14:) ?\.\.\.$", row), row
+
+
+@pytest.mark.parametrize("columns, titles", [(24, r"tensor +error"), (60, r"tensor +error +gradient +difference  line *"),
+                                             (200, r"tensor +shape +checked +error +worst element +gradient +difference  line *")])
+def test_columns_of_gradcheck_are_left_out_whole(columns, titles, folder):
+    lines = shown(on_terminal(folder, columns, MTC, "gradcheck", "m.mt", "--data", "."))
+    first = next(k for k, line in enumerate(lines) if re.fullmatch(titles, line))
+    rows = lines[first + 1 : first + 3]
+    assert max(map(len, lines[: first + 3])) <= columns
+    for row in rows:
+        numbers = row.partition("  9: ")[0].split()[-{24: 1, 60: 3, 200: 2}[columns] :]
+        assert row.startswith("p.") and all(re.fullmatch(NUMBER, number) for number in numbers), row
+        assert row.endswith({24: numbers[0], 60: "...", 200: ", 1)"}[columns])
+
+
+@pytest.mark.parametrize("columns, line", [(24, rf"test:  loss {NUMBER}"), (60, rf"test:  loss {NUMBER}  mean {NUMBER}  another_name {NUMBER}"),
+                                           (80, rf"test: 20000 examples   loss {NUMBER}  mean {NUMBER}  another_name {NUMBER}")])
+def test_means_of_eval_are_left_out_whole(columns, line, folder):
+    subprocess.run(["./m", "--save", "w.safetensors", "--quiet"], cwd=folder, check=True)
+    (last,) = shown(on_terminal(folder, columns, "./m", "eval", "--load", "w.safetensors"))[-1:]
+    assert re.fullmatch(line, last) and len(last) <= columns
 
 
 def test_a_dumb_terminal_gets_no_codes(folder):

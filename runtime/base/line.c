@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <unistd.h>
 
 int mtc_columns(int file) {
     struct winsize size;
@@ -40,12 +41,59 @@ static int last_rank(const MtcLine *line, int width) {
     }
 }
 
-void mtc_line_put(MtcText *text, MtcLine *line, int width) {
-    int last = last_rank(line, width);
+/* Adds the fields up to a rank, and frees the line. */
+static void put_ranks(MtcText *text, MtcLine *line, int last) {
     for (int i = 0; i < line->count; i++) {
         if (line->rank[i] <= last)
             mtc_text_add(text, "%s", line->field[i]);
         free(line->field[i]);
     }
     line->count = 0;
+}
+
+void mtc_line_put(MtcText *text, MtcLine *line, int width) {
+    put_ranks(text, line, last_rank(line, width));
+}
+
+/* ---- tables ---- */
+
+enum { LEAST_REST = 8 }; /* of a text that is cut */
+
+void mtc_grid_open(MtcGrid *grid, size_t longest, int beside) {
+    grid->width = mtc_columns(STDOUT_FILENO);
+    const int room = grid->width > beside ? grid->width - beside : 1;
+    grid->name = grid->width && longest > (size_t)room ? room : (int)longest;
+    grid->last = INT32_MAX;
+}
+
+/* Of names that are too long the end: they begin with what they are a part of. */
+void mtc_grid_name(const MtcGrid *grid, MtcLine *line, const char *name) {
+    const int length = (int)strlen(name), over = length - grid->name;
+    if (over <= 0)
+        mtc_line_add(line, 0, "%-*s", grid->name, name);
+    else if (grid->name > 2)
+        mtc_line_add(line, 0, "..%s", name + over + 2);
+    else
+        mtc_line_add(line, 0, "%s", name + over);
+}
+
+void mtc_grid_rest(const MtcGrid *grid, MtcLine *titles, int rank, const char *title) {
+    mtc_line_add(titles, rank, "%-*s", grid->width ? LEAST_REST : 0, title);
+}
+
+void mtc_grid_titles(MtcGrid *grid, MtcLine *titles) {
+    grid->last = last_rank(titles, grid->width);
+    mtc_grid_row(grid, titles, NULL);
+}
+
+void mtc_grid_row(const MtcGrid *grid, MtcLine *line, const char *rest) {
+    MtcText text = {NULL, 0, 0};
+    put_ranks(&text, line, grid->last);
+    const int length = rest ? (int)strlen(rest) : 0, room = grid->width - (int)text.length;
+    if (!grid->width || length <= room)
+        mtc_text_add(&text, "%s", rest ? rest : "");
+    else if (room >= LEAST_REST)
+        mtc_text_add(&text, "%.*s...", room - 3, rest);
+    printf("%s\n", text.at ? text.at : "");
+    free(text.at);
 }

@@ -20,4 +20,20 @@ void mtc_line_put(MtcText *text, MtcLine *line, int width);
 /* Columns of the terminal that `file` is; 0: it is none. */
 int mtc_columns(int file);
 
+/* A table: all rows have the columns that the titles have a place for. A field is as wide in each row as its title. */
+typedef struct MtcGrid {
+    int width; /* of the terminal that standard output is; 0: any */
+    int name;  /* of the first column */
+    int last;  /* the highest rank that has a place */
+} MtcGrid;
+
+/* `longest`: of the names; `beside`: what the second column takes, which is always there. */
+void mtc_grid_open(MtcGrid *grid, size_t longest, int beside);
+void mtc_grid_name(const MtcGrid *grid, MtcLine *line, const char *name);
+/* The title of text behind the columns. */
+void mtc_grid_rest(const MtcGrid *grid, MtcLine *titles, int rank, const char *title);
+/* Both print a line, and free its fields. `rest`: text behind the columns, which is cut where it is too long; or NULL. */
+void mtc_grid_titles(MtcGrid *grid, MtcLine *titles);
+void mtc_grid_row(const MtcGrid *grid, MtcLine *line, const char *rest);
+
 #endif

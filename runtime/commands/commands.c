@@ -1,4 +1,5 @@
 /* What all commands share, and eval. */
+#include "base/line.h"
 #include "checkpoint/checkpoint.h"
 #include "commands/cli.h"
 #include "random.h"
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* ---- opening ---- */
 
@@ -261,6 +263,19 @@ int mtc_open_session(MtcFault *fault, const MtcModel *model, const MtcOptions *o
 
 /* ---- eval ---- */
 
+/* On a narrow terminal, the loss stays longest. */
+static void print_means(const MtcModel *model, const char *split, int64_t examples, const double *means) {
+    MtcText text = {NULL, 0, 0};
+    MtcLine line = {0};
+    mtc_line_add(&line, 1, "%s:", split);
+    mtc_line_add(&line, 2 + MTC_MAX_REPORTS, " %lld examples ", (long long)examples);
+    for (int r = 0; r < model->reports; r++)
+        mtc_line_add(&line, r ? 1 + r : 0, "  %s %s", model->report[r], mtc_number(means[r]));
+    mtc_line_put(&text, &line, mtc_columns(STDOUT_FILENO));
+    printf("%s\n", text.at ? text.at : "");
+    free(text.at);
+}
+
 static int print_reports(MtcSession *session, const MtcOptions *options) {
     const MtcModel *model = session->model;
     double reports[MTC_MAX_REPORTS];
@@ -268,10 +283,7 @@ static int print_reports(MtcSession *session, const MtcOptions *options) {
     mtc_meter_clear(&session->meter);
     if (code)
         return code;
-    printf("%s: %lld examples ", options->split, (long long)session->data[MTC_TEST].examples);
-    for (int r = 0; r < model->reports; r++)
-        printf("  %s %s", model->report[r], mtc_number(reports[r]));
-    printf("\n");
+    print_means(model, options->split, session->data[MTC_TEST].examples, reports);
     return mtc_check_means(session, MTC_TEST, options->split, 0, reports);
 }
 

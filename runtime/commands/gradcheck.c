@@ -11,6 +11,7 @@
  * between w - h and w + h, the mean of the slopes to both sides means nothing, and a smaller h is tried. A kink that is
  * nearer still, such as relu at 0, leaves the two slopes apart: then any value between them is a gradient. (Without a
  * kink they differ by h L'', so that a wrong gradient does not get through.) */
+#include "base/line.h"
 #include "commands/bench.h"
 #include "random.h"
 #include "session/finite.h"
@@ -22,6 +23,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const double TOLERANCE = 1e-5, LEAST_SCALE = 1e-3;
 static const double STEP[] = {1e-5, 1e-6}; /* times max(1, |w|) */
@@ -187,21 +189,57 @@ static int check_tensor(Checker *c, int row, Finding *worst) {
 
 /* ---- the table ---- */
 
-static int tensor_width(const MtcModel *model) {
+/* Which columns stay on a narrow terminal. */
+enum { CHECK_TENSOR, CHECK_ERROR, CHECK_VALUES, CHECK_LINE, CHECK_COUNT, CHECK_SHAPE, CHECK_ELEMENT };
+enum { ERROR_WIDTH = 10 };
+
+static size_t longest_tensor(const MtcModel *model) {
     size_t width = strlen("tensor");
     for (int i = 0; i < model->tensors; i++)
         if (gradient_of(model, &model->tensor[i]))
             width = strlen(model->tensor[i].name) > width ? strlen(model->tensor[i].name) : width;
-    return (int)width;
+    return width;
 }
 
-static void print_finding(const Checker *c, const MtcTensor *tensor, const Finding *worst, int width) {
+static void print_loss(const Checker *c, bool real_data) {
+    const MtcSession *session = c->session;
+    MtcText text = {NULL, 0, 0};
+    MtcLine line = {0};
+    mtc_line_add(&line, 0, "loss %s in f64", mtc_number(c->loss));
+    mtc_line_add(&line, 1, "; a batch of %lld, %s data", (long long)session->model->batch,
+                 real_data ? "real" : "random");
+    mtc_line_add(&line, 2, ", seed %llu", (unsigned long long)session->seed);
+    mtc_line_put(&text, &line, mtc_columns(STDOUT_FILENO));
+    printf("%s\n\n", text.at ? text.at : "");
+    free(text.at);
+}
+
+static void print_check_titles(MtcGrid *grid) {
+    MtcLine line = {0};
+    mtc_grid_name(grid, &line, "tensor");
+    mtc_line_add(&line, CHECK_SHAPE, "  %-16s", "shape");
+    mtc_line_add(&line, CHECK_COUNT, " %7s", "checked");
+    mtc_line_add(&line, CHECK_ERROR, "%*s", ERROR_WIDTH, "error");
+    mtc_line_add(&line, CHECK_ELEMENT, "  %-16s", "worst element");
+    mtc_line_add(&line, CHECK_VALUES, " %13s %13s", "gradient", "difference");
+    mtc_grid_rest(grid, &line, CHECK_LINE, "  line");
+    mtc_grid_titles(grid, &line);
+}
+
+static void print_finding(const Checker *c, const MtcTensor *tensor, const Finding *worst, const MtcGrid *grid) {
+    MtcText statement = {NULL, 0, 0};
+    MtcLine line = {0};
     mtc_meter_clear(&c->session->meter);
-    printf("%-*s  %-16s %7lld  %8.1e  %-16s %13.6g %13.6g", width, tensor->name, mtc_tensor_shape(tensor),
-           (long long)samples_of(c, tensor), worst->error, mtc_tensor_index(tensor, worst->element), worst->analytic,
-           worst->numeric);
-    mtc_print_statement(c->session->model, tensor->statement);
-    printf("\n");
+    mtc_grid_name(grid, &line, tensor->name);
+    mtc_line_add(&line, CHECK_SHAPE, "  %-16s", mtc_tensor_shape(tensor));
+    mtc_line_add(&line, CHECK_COUNT, " %7lld", (long long)samples_of(c, tensor));
+    mtc_line_add(&line, CHECK_ERROR, "%*.1e", ERROR_WIDTH, worst->error);
+    mtc_line_add(&line, CHECK_ELEMENT, "  %-16s", mtc_tensor_index(tensor, worst->element));
+    mtc_line_add(&line, CHECK_VALUES, " %13.6g %13.6g", worst->analytic, worst->numeric);
+    if (grid->last >= CHECK_LINE)
+        mtc_add_statement(&statement, c->session->model, tensor->statement);
+    mtc_grid_row(grid, &line, statement.at);
+    free(statement.at);
 }
 
 static void print_skipped(const MtcModel *model) {
@@ -224,11 +262,12 @@ static void note_wrong(Checker *c, const MtcTensor *tensor, const Finding *worst
 
 static int check_all(Checker *c) {
     const MtcModel *model = c->session->model;
-    int code = 0, wrong = 0, right = 0, width = tensor_width(model);
+    int code = 0, wrong = 0, right = 0;
+    MtcGrid grid;
     for (int i = 0; i < model->tensors; i++)
         c->elements += gradient_of(model, &model->tensor[i]) ? samples_of(c, &model->tensor[i]) : 0;
-    printf("%-*s  %-16s %7s  %8s  %-16s %13s %13s  line\n", width, "tensor", "shape", "checked", "error",
-           "worst element", "gradient", "difference");
+    mtc_grid_open(&grid, longest_tensor(model), ERROR_WIDTH);
+    print_check_titles(&grid);
     for (int i = 0; i < model->tensors && !code; i++) {
         Finding worst = {0, 0, 0, -1, false}; /* than which every other is worse */
         if (!gradient_of(model, &model->tensor[i]))
@@ -236,7 +275,7 @@ static int check_all(Checker *c) {
         code = check_tensor(c, i, &worst);
         if (code)
             break;
-        print_finding(c, &model->tensor[i], &worst, width);
+        print_finding(c, &model->tensor[i], &worst, &grid);
         if (worst.error <= TOLERANCE)
             right++;
         else
@@ -285,8 +324,7 @@ static int check(MtcSession *session, const MtcOptions *options, bool real_data)
     if (!isfinite(c.loss))
         return mtc_fail(&session->fault, MTC_BAD_DATA, "the loss is %s with the initial weights: there is no slope",
                         mtc_number(c.loss));
-    printf("loss %s in f64; a batch of %lld, %s data, seed %llu\n\n", mtc_number(c.loss),
-           (long long)session->model->batch, real_data ? "real" : "random", (unsigned long long)session->seed);
+    print_loss(&c, real_data);
     return check_all(&c);
 }
 

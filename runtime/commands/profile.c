@@ -1,5 +1,6 @@
 /* profile: how long each kernel of a training step takes when it is launched alone, again and again, and which limit of
  * the device it comes nearest to. */
+#include "base/line.h"
 #include "commands/bench.h"
 #include "commands/rates.h"
 #include "session/finite.h"
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* A run of a kernel: as many launches as take some milliseconds, so that what comes once in a run does not count. */
 static const double RUN_SECONDS = 0.005;
@@ -238,91 +240,157 @@ static void add_row_name(MtcText *text, const MtcModel *model, const Row *row) {
     mtc_text_add(text, " x%d", row->count);
 }
 
-static int name_width(const MtcModel *model, const Row *rows, int count) {
-    size_t width = strlen("step as trained");
+static const char WHOLE_STEP[] = "step as trained";
+
+static size_t longest_kernel(const MtcModel *model, const Row *rows, int count) {
+    size_t width = strlen(WHOLE_STEP);
     for (int i = 0; i < count; i++) {
         MtcText text = {NULL, 0, 0};
         add_row_name(&text, model, &rows[i]);
         width = text.length > width ? text.length : width;
         free(text.at);
     }
-    return (int)width;
+    return width;
 }
 
+/* Which columns stay on a narrow terminal. */
+enum {
+    PROFILE_NAME,
+    PROFILE_TIME,
+    PROFILE_SHARE,
+    PROFILE_LINE,
+    PROFILE_BOUND,
+    PROFILE_BANDWIDTH,
+    PROFILE_FLOPS,
+    PROFILE_PHASE
+};
+enum { TIME_WIDTH = 10 };
+
 /* ": at most 4814 GB/s, 66.9 TFLOP/s in fp32, 1071 in bf16" */
-static void print_peaks(const Profile *profile) {
+static void tell_peaks(MtcText *text, const Profile *profile) {
     const char *unit = " TFLOP/s";
-    printf(": at most %.0f GB/s", 1e-9 * profile->bandwidth);
+    mtc_text_add(text, ": at most %.0f GB/s", 1e-9 * profile->bandwidth);
     for (int m = 0; m < MTC_MATHS; m++) {
         double peak = 1e-12 * profile->flops[m];
         if (peak > 0) {
-            printf(", %.*f%s in %s", peak < 100 ? 1 : 0, peak, unit, mtc_math_name((MtcMath)m));
+            mtc_text_add(text, ", %.*f%s in %s", peak < 100 ? 1 : 0, peak, unit, mtc_math_name((MtcMath)m));
             unit = "";
         }
     }
 }
 
-static void print_head(const Profile *profile, int width) {
+static void print_head(const Profile *profile) {
     const MtcSession *session = profile->session;
-    printf("%s", session->device.name);
+    MtcText text = {NULL, 0, 0}, peaks = {NULL, 0, 0};
+    MtcLine line = {0};
     if (profile->bandwidth > 0)
-        print_peaks(profile);
-    printf("; batch of %lld, %s data\n\n", (long long)session->model->batch, profile->real_data ? "real" : "random");
-    printf("%-*s  phase        us  share     GB/s", width, "kernel");
-    printf(profile->bandwidth > 0 ? "  peak   TFLOP/s  peak  bound     " : "   GFLOP/s");
-    printf("  line\n");
-}
-
-/* "  42%", or as many spaces where the part is not known. */
-static void print_part(double part) {
-    if (part < 0)
-        printf("      ");
-    else
-        printf(" %4.0f%%", 100 * part);
-}
-
-/* Small numbers with more decimals. */
-static void print_tflops(double flops) {
-    double tflops = 1e-12 * flops;
-    printf("  %8.*f", tflops < 1 ? 4 : tflops < 10 ? 2 : 1, tflops);
+        tell_peaks(&peaks, profile);
+    mtc_line_add(&line, 0, "%s", session->device.name);
+    mtc_line_add(&line, 2, "%s", peaks.at ? peaks.at : "");
+    mtc_line_add(&line, 1, "; batch of %lld, %s data", (long long)session->model->batch,
+                 profile->real_data ? "real" : "random");
+    mtc_line_put(&text, &line, mtc_columns(STDOUT_FILENO));
+    printf("%s\n\n", text.at ? text.at : session->device.name);
+    free(text.at);
+    free(peaks.at);
 }
 
 /* The last columns depend on what is known of the device. */
-static void print_rates(const Profile *profile, const Row *row) {
-    Rates rates = rates_of(profile, row);
-    printf(" %9.2f  %4.0f%% %8.1f", 1e6 * row->seconds, 100 * row->seconds / profile->sum, 1e-9 * rates.bandwidth);
-    if (profile->bandwidth <= 0) {
-        printf("  %8.2f", 1e-9 * rates.flops);
-        return;
-    }
-    print_part(rates.of_bandwidth);
-    print_tflops(rates.flops);
-    print_part(rates.of_flops);
-    printf("  %-10s", rates.bound);
+static void print_titles(const Profile *profile, MtcGrid *grid) {
+    MtcLine line = {0};
+    mtc_grid_name(grid, &line, "kernel");
+    mtc_line_add(&line, PROFILE_PHASE, "  phase");
+    mtc_line_add(&line, PROFILE_TIME, "%*s", TIME_WIDTH, "us");
+    mtc_line_add(&line, PROFILE_SHARE, "  share");
+    mtc_line_add(&line, PROFILE_BANDWIDTH, "     GB/s");
+    if (profile->bandwidth > 0) {
+        mtc_line_add(&line, PROFILE_BANDWIDTH, "  peak");
+        mtc_line_add(&line, PROFILE_FLOPS, "   TFLOP/s  peak");
+        mtc_line_add(&line, PROFILE_BOUND, "  bound     ");
+    } else
+        mtc_line_add(&line, PROFILE_FLOPS, "   GFLOP/s");
+    mtc_grid_rest(grid, &line, PROFILE_LINE, "  line");
+    mtc_grid_titles(grid, &line);
 }
 
-static void print_row(const Profile *profile, const Row *row, int width) {
+/* "  42%", or as many spaces where the part is not known. */
+static void add_share(MtcLine *line, int rank, double part) {
+    if (part < 0)
+        mtc_line_add(line, rank, "      ");
+    else
+        mtc_line_add(line, rank, " %4.0f%%", 100 * part);
+}
+
+/* Small numbers with more decimals. */
+static void add_tflops(MtcLine *line, double flops) {
+    double tflops = 1e-12 * flops;
+    mtc_line_add(line, PROFILE_FLOPS, "  %8.*f", tflops < 1 ? 4 : tflops < 10 ? 2 : 1, tflops);
+}
+
+static void add_time(MtcLine *line, double seconds) {
+    mtc_line_add(line, PROFILE_TIME, " %*.2f", TIME_WIDTH - 1, 1e6 * seconds);
+}
+
+static void add_rates(MtcLine *line, const Profile *profile, const Row *row) {
+    Rates rates = rates_of(profile, row);
+    add_time(line, row->seconds);
+    mtc_line_add(line, PROFILE_SHARE, "  %4.0f%%", 100 * row->seconds / profile->sum);
+    mtc_line_add(line, PROFILE_BANDWIDTH, " %8.1f", 1e-9 * rates.bandwidth);
+    if (profile->bandwidth <= 0) {
+        mtc_line_add(line, PROFILE_FLOPS, "  %8.2f", 1e-9 * rates.flops);
+        return;
+    }
+    add_share(line, PROFILE_BANDWIDTH, rates.of_bandwidth);
+    add_tflops(line, rates.flops);
+    add_share(line, PROFILE_FLOPS, rates.of_flops);
+    mtc_line_add(line, PROFILE_BOUND, "  %-10s", rates.bound);
+}
+
+static void print_row(const Profile *profile, const Row *row, const MtcGrid *grid) {
     const MtcModel *model = profile->session->model;
     const MtcKernel *kernel = &model->kernel[row->first];
-    MtcText name = {NULL, 0, 0};
+    MtcText name = {NULL, 0, 0}, statement = {NULL, 0, 0};
+    MtcLine line = {0};
     add_row_name(&name, model, row);
-    printf("%-*s  %5d", width, name.at ? name.at : kernel->name, kernel->phase + 1);
+    mtc_grid_name(grid, &line, name.at ? name.at : kernel->name);
+    mtc_line_add(&line, PROFILE_PHASE, "  %5d", kernel->phase + 1);
+    add_rates(&line, profile, row);
+    if (grid->last >= PROFILE_LINE)
+        mtc_add_statement(&statement, model, kernel->statement);
+    mtc_grid_row(grid, &line, statement.at);
     free(name.at);
-    print_rates(profile, row);
-    mtc_print_statement(model, kernel->statement);
-    printf("\n");
+    free(statement.at);
 }
 
 /* Those that are not shown. */
-static void print_others(const Profile *profile, const Row *rows, int count, int width) {
+static void print_others(const Profile *profile, const Row *rows, int count, const MtcGrid *grid) {
     Row others = {0, 0, 0, 0, 0, 0};
     for (int i = 0; i < count; i++)
         add_to_row(&others, &rows[i]);
-    char name[64];
+    char name[64], rest[64];
+    MtcLine line = {0};
     snprintf(name, sizeof name, "%d others", others.count);
-    printf("%-*s       ", width, name);
-    print_rates(profile, &others);
-    printf("  ('--top %d' shows all)\n", profile->session->model->kernels);
+    snprintf(rest, sizeof rest, "  ('--top %d' shows all)", profile->session->model->kernels);
+    mtc_grid_name(grid, &line, name);
+    mtc_line_add(&line, PROFILE_PHASE, "       ");
+    add_rates(&line, profile, &others);
+    mtc_grid_row(grid, &line, rest);
+}
+
+static void print_sum(const MtcGrid *grid, const char *name, double seconds, const char *rest) {
+    MtcLine line = {0};
+    mtc_grid_name(grid, &line, name);
+    mtc_line_add(&line, PROFILE_PHASE, "       ");
+    add_time(&line, seconds);
+    mtc_grid_row(grid, &line, rest);
+}
+
+static void print_sums(const Profile *profile, const MtcGrid *grid) {
+    char phases[64];
+    snprintf(phases, sizeof phases, "  all phases, %s", profile->session->model->schedule);
+    printf("\n");
+    print_sum(grid, "sum", profile->sum, "  of the kernels, each launched alone");
+    print_sum(grid, (size_t)grid->name < strlen(WHOLE_STEP) ? "step" : WHOLE_STEP, profile->step.median, phases);
 }
 
 /* All rows in the order of a step, if they are few; else the longest. */
@@ -331,15 +399,15 @@ static void print_rows(const Profile *profile, Row *rows, int count, int64_t top
     int shown = top > 0 && top < count ? (int)top : top == 0 && count > FEW ? FEW : count;
     if (top > 0 || shown < count)
         qsort(rows, (size_t)count, sizeof *rows, by_time);
-    int width = name_width(profile->session->model, rows, shown);
-    print_head(profile, width);
+    MtcGrid grid;
+    mtc_grid_open(&grid, longest_kernel(profile->session->model, rows, shown), TIME_WIDTH);
+    print_head(profile);
+    print_titles(profile, &grid);
     for (int i = 0; i < shown; i++)
-        print_row(profile, &rows[i], width);
+        print_row(profile, &rows[i], &grid);
     if (shown < count)
-        print_others(profile, rows + shown, count - shown, width);
-    printf("\n%-*s        %9.2f  of the kernels, each launched alone\n", width, "sum", 1e6 * profile->sum);
-    printf("%-*s        %9.2f  all phases, %s\n", width, "step as trained", 1e6 * profile->step.median,
-           profile->session->model->schedule);
+        print_others(profile, rows + shown, count - shown, &grid);
+    print_sums(profile, &grid);
 }
 
 static int print_table(const Profile *profile, int64_t top) {

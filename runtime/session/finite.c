@@ -71,11 +71,11 @@ int mtc_examine_tensor(MtcSession *session, const MtcTensor *tensor, MtcBadNumbe
     return code;
 }
 
-void mtc_print_statement(const MtcModel *model, int statement) {
+void mtc_add_statement(MtcText *text, const MtcModel *model, int statement) {
     if (statement < 0)
         return;
     const MtcStatement *from = &model->statement[statement];
-    printf("  %s%s%d: %s", from->file ? from->file : "", from->file ? ":" : "", from->line, from->text);
+    mtc_text_add(text, "  %s%s%d: %s", from->file ? from->file : "", from->file ? ":" : "", from->line, from->text);
 }
 
 void mtc_note_statement(MtcFault *fault, const MtcModel *model, int statement) {

@@ -18,7 +18,7 @@ const char *mtc_bad_element_text(const MtcBadNumber *bad, const MtcTensor *tenso
 
 int mtc_examine_tensor(MtcSession *session, const MtcTensor *tensor, MtcBadNumber *bad);
 /* "  14: h = relu(x)", "  gpt.mt:31: ...": the line that a tensor or kernel comes from; nothing for statement -1. */
-void mtc_print_statement(const MtcModel *model, int statement);
+void mtc_add_statement(MtcText *text, const MtcModel *model, int statement);
 /* A note with that line. */
 void mtc_note_statement(MtcFault *fault, const MtcModel *model, int statement);
 /* An example's values of a field, as they lie on the device or in the host's memory. */
