@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from conftest import ROOT
+from conftest import ROOT, flags_of
 
 DATA = """\
 data {
@@ -261,6 +261,35 @@ def test_scores_that_are_probabilities(emit, body, doubted):
     found = re.findall(r"warning: this loss takes scores and applies (\w+) itself", done.stderr)
     assert done.returncode == 0 and found == ([doubted] if doubted else []), done.stderr
     assert not doubted or f"note: leave out this {doubted}" in done.stderr
+
+
+@pytest.mark.parametrize("body, loss, place", [
+    ("z = concat([x, one_hot(label, 3)])\ny = linear(z, 3)", "cross_entropy(y, label)", "7:16"),
+    ("e = weight([3, 6])\ny = linear(x + gather(e, label), 3)", "cross_entropy(y, label)", "8:16"),
+    ("y = linear(concat([x, one_hot(label, 3)]), 3)", "mse(y, one_hot(label, 3))", "7:23"),
+    ("z = linear(concat([x, one_hot(label, 3)]), 3)\ny = linear(x, 3)", "cross_entropy(y + z, label)", "7:23"),
+    ("y = linear(x, 3)\nz = y - 0.5 * one_hot(label, 3)", "cross_entropy(z, label)\n  predict = softmax(y)", None),  # a margin
+    ("y = linear(x, 6)", "mse(y, x)\n  metric = accuracy(slice(y, 0, 0, 3), label)", None),
+    ("y = linear(concat([linear(x, 2), one_hot(label, 3)]), 6)", "mse(y, x)", None),  # an autoencoder that is told the class
+    ("y = linear(concat([slice(x, 0, 0, 5), one_hot(label, 3)]), 1)", "mse(y, slice(x, 0, 5, 6))", None),  # the next of a series
+    ("y = linear(x, 3)\nz = stop_gradient(linear(concat([x, one_hot(label, 3)]), 3))", "mse(y, z)", None),
+])
+def test_a_label_that_the_network_reads(emit, body, loss, place):
+    done = emit(model(body).replace("cross_entropy(y, label)", loss), "--emit=graph")
+    found = re.findall(r"mt:(\d+:\d+): warning: the prediction is computed from 'label', which the loss compares it with", done.stderr)
+    assert done.returncode == 0 and found == ([place] if place else []), done.stderr
+    assert done.stderr.count("leave 'label' out of what the network reads") == len(found)
+    assert "warning" not in done.stderr or found or "never used" in done.stderr
+
+
+MODELS = [path for folder in ("models", "tests/golden") for path in sorted((ROOT / folder).glob("*.mt"))]
+
+
+@pytest.mark.parametrize("path", [path for path in MODELS if "train {" in path.read_text()], ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_our_models_give_no_warning(path, mtc):
+    done = mtc(path, *flags_of(path), "--emit=graph")
+    assert "warning" not in done.stderr
+    assert done.returncode == 0 or path.with_suffix(".format").exists()  # of one that is not right, the format alone is shown
 
 
 def test_logits_that_are_probabilities(emit):

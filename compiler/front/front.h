@@ -36,6 +36,8 @@ typedef struct Lowered {
     Module *module;    /* both graphs: forward, reports, and (eval) the output */
     Node *train_loss;  /* f32 scalar of module->train: mean of the loss over the batch */
     Training training; /* its numbers are nodes of module->train */
+    Node *prediction,
+        *target; /* of module->eval: the output, and what the loss compares it with; NULL: the loss does not tell */
 } Lowered;
 
 /* Reads the file and what it includes. NULL when it cannot be read or has syntax errors (all reported). */

@@ -213,9 +213,14 @@ static bool argument_true(Frame *frame, const Expr *call, const char *name) {
     return false;
 }
 
+/* Is the loss a call of the prediction and its target? */
+static bool compares(const Expr *loss) {
+    return loss->kind == EXPR_CALL && loss->op && loss->signature->count >= 2 && loss->signature->at[1].required;
+}
+
 static Value derived_prediction(Frame *frame, const Expr *loss) {
     Lowering *l = frame->l;
-    if (loss->kind != EXPR_CALL || !loss->op || loss->signature->count < 2 || !loss->signature->at[1].required) {
+    if (!compares(loss)) {
         diag_error(l->diag, loss->span, "this loss does not tell what the model predicts; add: predict = ...");
         return value_error();
     }
@@ -231,7 +236,7 @@ static Value derived_prediction(Frame *frame, const Expr *loss) {
     return scores;
 }
 
-static void add_prediction(Frame *frame, const Block *train) {
+static void add_prediction(Frame *frame, const Block *train, Lowered *out) {
     Lowering *l = frame->l;
     const Stmt *predict = block_find(train, "predict");
     const Expr *loss = block_find(train, "loss")->value;
@@ -246,6 +251,8 @@ static void add_prediction(Frame *frame, const Block *train) {
     Span before = graph_at(l->g, at);
     graph_output(l->g, graph_name(graph_cast(l->g, value.node, DT_F32), "prediction"));
     graph_at(l->g, before);
+    out->prediction = value.node;
+    out->target = compares(loss) ? eval_setting(frame, loss->bound[1]).node : NULL;
 }
 
 /* ---- graphs ---- */
@@ -289,7 +296,7 @@ static void lower_graph(Lowering *l, Graph *g, Lowered *out) {
         out->train_loss = loss;
         training_numbers(&frame, train, &out->training);
     } else {
-        add_prediction(&frame, train);
+        add_prediction(&frame, train, out);
     }
     if (l->naming && diag_errors(l->diag) == errors)
         finish_names(l);
@@ -398,6 +405,7 @@ bool front_lower(Diag *diag, Ast *ast, const FrontOptions *options, Lowered *out
         return false;
     warn_unused(diag, ast);
     warn_doubts(diag, out->module);
+    warn_leak(out->module, out->prediction, out->target);
     training_warn(diag, ast_find_block(ast, "train"), &out->training);
     return true;
 }

@@ -101,6 +101,11 @@ void doubt_scores(Lowering *l, const Expr *call, const Value *args);
 /* A setting that is a whole number known when compiling; `fallback` where it is not given. */
 int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, int64_t low, int64_t high);
 
+/* ---- leak.c ---- */
+
+/* Warns where the prediction depends on a field that it is compared with. Nodes of the graph of evaluation; NULL: not known. */
+void warn_leak(const Module *module, const Node *prediction, const Node *target);
+
 /* ---- training.c ---- */
 
 /* What products are computed in; the training and the evaluation alike. */
