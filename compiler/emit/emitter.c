@@ -38,12 +38,6 @@ const char *literal(const Emitter *e, double value, DType dtype) {
     return e->mathematics ? text : arena_printf(e->arena, "%s%s%s", text, point, e->options->f64 ? "" : "f");
 }
 
-Writer writer_like(const Writer *out) {
-    Writer writer = WRITER(out->text.arena);
-    writer.at = out->at;
-    return writer;
-}
-
 /* A statement ends where nothing is open and the next line does not go on. */
 bool is_one_statement(const Writer *lines) {
     int statements = 0;

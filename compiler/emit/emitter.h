@@ -135,7 +135,6 @@ const char *c_type(const Emitter *e, DType dtype);
 bool is_one_statement(const Writer *lines);
 /* A loop or a condition: braces only around several statements, or a directive (else clang-format indents what follows). */
 void write_block(Writer *out, const char *head, const Writer *lines);
-Writer writer_like(const Writer *out);
 
 extern const Target target_cuda, target_c;
 

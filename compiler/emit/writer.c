@@ -35,6 +35,12 @@ static void put_lines(Writer *w, const char *format, va_list args) {
     put_line(w, lines, strlen(lines));
 }
 
+Writer writer_like(const Writer *out) {
+    Writer writer = WRITER(out->text.arena);
+    writer.at = out->at;
+    return writer;
+}
+
 void write_line(Writer *w, const char *format, ...) {
     va_list args;
     va_start(args, format);

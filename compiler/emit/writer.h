@@ -33,6 +33,8 @@ void write_comment(Writer *w, int hang, const char *text);
 void write_rule(Writer *w, const char *title);
 /* "enum { A = 1, B = 2 };", or a line for each. */
 void write_enumeration(Writer *w, const char *const *constants, int count);
+/* One for lines that will stand among those of `out`, of the same place. */
+Writer writer_like(const Writer *out);
 /* All lines of `from`, with their places, indented further by the indent of w. */
 void write_all(Writer *w, const Writer *from);
 
