@@ -1,18 +1,8 @@
 /* What a reader sees first. */
+#include "emit/program.h"
+
+#include "emit/function.h"
 #include "emit/repeat.h"
-
-#include <stdio.h>
-
-static const char *grouped(Arena *arena, int64_t value) {
-    char digits[32], text[48];
-    int length = snprintf(digits, sizeof digits, "%lld", (long long)value), out = 0;
-    for (int k = 0; k < length; k++) {
-        if (k && (length - k) % 3 == 0)
-            text[out++] = ',';
-        text[out++] = digits[k];
-    }
-    return arena_strndup(arena, text, (size_t)out);
-}
 
 /* "26.2 M" of a number, in steps of 1000 or 1024. */
 static const char *scaled(Arena *arena, double value, double step, const char *unit) {
@@ -25,10 +15,6 @@ static const char *scaled(Arena *arena, double value, double step, const char *u
 
 static const char *bytes(Arena *arena, int64_t value) {
     return scaled(arena, (double)value, 1024, "B");
-}
-
-const char *tile_text(Arena *arena, int64_t tiles) {
-    return arena_printf(arena, "%s tile%s", grouped(arena, tiles), tiles == 1 ? "" : "s");
 }
 
 /* "h_0_ln_1", "h_0_ln_1 for h_3_ln_1", "h_0_ln_1, 4 times": a function, and whose tensors it is given. */
@@ -119,7 +105,7 @@ void write_banner(Emitter *e, Writer *out) {
     Arena *arena = e->arena;
     write_comment(out, 0,
                   arena_printf(arena, "%s: a model of %s parameters, compiled by %s from %s", e->module->name,
-                               grouped(arena, module_parameters(e->module)), e->options->command,
+                               text_grouped(arena, module_parameters(e->module)), e->options->command,
                                source_path(e->module)));
     write_line(out, "//");
     write_comment(out, 12, step_text(e));

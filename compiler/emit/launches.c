@@ -1,5 +1,7 @@
 #include "emit/launches.h"
 
+#include "emit/function.h"
+#include "emit/product.h"
 #include "emit/row.h"
 #include "pass/tile.h"
 

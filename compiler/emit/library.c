@@ -1,5 +1,7 @@
 /* Kernels that are functions of kernels_lib: what they are called with, and what they compute. */
-#include "emit/program.h"
+#include "emit/library.h"
+
+#include "emit/kernel_text.h"
 
 #include <stdlib.h>
 

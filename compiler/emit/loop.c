@@ -1,7 +1,8 @@
 /* Kernels of rows: stage after stage, each a loop over the row's extent. */
 #include "emit/chains.h"
 #include "emit/element.h"
-#include "emit/program.h"
+#include "emit/function.h"
+#include "emit/kernel_text.h"
 
 /* ---- indices ---- */
 

@@ -1,5 +1,8 @@
 /* Products in CUDA C++: how they are cut, how their operands are read, the call of matmul.cuh. What becomes of the sums is
  * said in epilogue.c. */
+#include "emit/product.h"
+
+#include "emit/function.h"
 #include "emit/row.h"
 
 /* ---- how it is cut ---- */

@@ -1,6 +1,8 @@
 #include "emit/repeat.h"
 
+#include "emit/function.h"
 #include "emit/row.h"
+#include "emit/tensors.h"
 
 #include <ctype.h>
 #include <stdlib.h>

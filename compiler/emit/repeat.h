@@ -6,7 +6,7 @@
 #ifndef MTC_REPEAT_H
 #define MTC_REPEAT_H
 
-#include "emit/program.h"
+#include "emit/emitter.h"
 
 /* Sets `like`, `place`, `places` and `buffers` of all functions. */
 void find_repeats(Emitter *e);

@@ -2,8 +2,8 @@
 #ifndef MTC_ROW_H
 #define MTC_ROW_H
 
+#include "emit/emitter.h"
 #include "emit/foreign.h"
-#include "emit/program.h"
 
 const char *number(Arena *arena, double value);
 const char *integer(Arena *arena, int64_t value);
@@ -18,6 +18,9 @@ const char *is(Arena *arena, const char *member, const char *value);
 void write_row(Writer *out, const char *const *items, int count);
 #define WRITE_ROW(out, ...)                                                                                            \
     write_row(out, (const char *[]){__VA_ARGS__}, sizeof((const char *[]){__VA_ARGS__}) / sizeof(const char *))
+
+/* "a, b, c" in lines that fit, the first after `head`, further ones below its end: as clang-format breaks a list. */
+void write_list(Writer *out, const char *head, const char *const *items, int count, const char *tail);
 
 /* A row, and something about it. */
 typedef struct Note {

@@ -1,4 +1,5 @@
 /* The lines of the model and of what it includes that tensors and kernels come from: a table, whose rows other tables name. */
+#include "emit/program.h"
 #include "emit/row.h"
 #include "support/file.h"
 

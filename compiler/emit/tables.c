@@ -1,4 +1,6 @@
 /* Tables for the runtime. */
+#include "emit/function.h"
+#include "emit/program.h"
 #include "emit/row.h"
 
 /* A row of two members. */

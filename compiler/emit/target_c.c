@@ -1,6 +1,11 @@
 /* C with OpenMP. Every thread of the team runs the whole step; loops over tiles and rows are shared among them. */
 #include "emit/program.h"
 
+#include "emit/function.h"
+#include "emit/kernel_text.h"
+#include "emit/library.h"
+#include "emit/tensors.h"
+
 static const char *arguments(Emitter *e, const char *text, const char *tensors, const char *batch, const char *none) {
     bool uses_tensors = strstr(text, "t->"), uses_batch = code_has_word(text, "batch");
     if (!uses_tensors && !uses_batch)

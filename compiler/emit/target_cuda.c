@@ -1,6 +1,10 @@
 /* CUDA C++. A kernel is a function of a tile, which a block of 256 threads computes. */
 #include "emit/launches.h"
+#include "emit/library.h"
+#include "emit/product.h"
+#include "emit/program.h"
 #include "emit/row.h"
+#include "emit/tensors.h"
 
 /* Those of the five that the text of the function uses. */
 static const char *arguments(Emitter *e, const char *text, const char *const *given) {

@@ -1,4 +1,4 @@
-#include "emit/program.h"
+#include "emit/tensors.h"
 
 void tensors_name(Emitter *e) {
     Names members = {.arena = e->arena};

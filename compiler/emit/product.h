@@ -1,0 +1,19 @@
+/* Products in CUDA, and what becomes of their sums. */
+#ifndef MTC_PRODUCT_H
+#define MTC_PRODUCT_H
+
+#include "emit/kernel_text.h"
+
+void declare_product(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
+void write_product(Body *kernel);
+/* A product in turns, in a launch of its own. */
+bool takes_turns(Emitter *e, const Kernel *kernel);
+
+/* Writes the callbacks that matmul takes; returns them: "preloaded(read, out), sum_of_a(side)". */
+const char *write_epilogues(Body *kernel);
+/* Neighbours in j that a call of the epilogue takes; 1: no vectors. */
+int epilogue_lanes(Emitter *e, const Kernel *kernel);
+/* "auto out = [&](int i, int j, float sum) { ... };", on one line if it has one statement. */
+void write_lambda(Writer *out, const char *head, const Writer *lines);
+
+#endif
