@@ -175,7 +175,7 @@ static bool for_cuda(Compilation *c) {
     return false;
 }
 
-static Emission *emit(Compilation *c, const Ast *ast, const Plan *plan, bool cuda, const char *architectures) {
+static Emission *emit_source(Compilation *c, const Ast *ast, const Plan *plan, bool cuda, const char *architectures) {
     const Module *module = plan->programs[PROGRAM_TRAIN]->graph->module;
     EmitOptions options = {.f64 = c->options->real == REAL_F64,
                            .stores_gradients = c->options->gradcheck,
@@ -184,7 +184,7 @@ static Emission *emit(Compilation *c, const Ast *ast, const Plan *plan, bool cud
                            .model_hash = model_hash(c, ast, module),
                            .command = options_command(c->options, c->arena)};
     options.settings = options_settings(c->options, c->arena, &options.setting);
-    return cuda ? emit_cuda(module, plan, &options) : emit_c(module, plan, &options);
+    return emit(module, plan, &options, cuda ? &dialect_cuda : &dialect_c);
 }
 
 static int print_source(Compilation *c, Emission *source, bool cuda) {
@@ -265,14 +265,14 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
     if (o->summary)
         return summary_print(plan, &c->out), EXIT_SUCCESS;
     if (o->emit != EMIT_PROGRAM)
-        return print_source(c, emit(c, ast, plan, cuda, ""), cuda);
+        return print_source(c, emit_source(c, ast, plan, cuda, ""), cuda);
 
     Toolchain tools;
     const Needs needs = programs_needs(&programs);
     if (!toolchain_find(&tools, c->diag, cuda, o->arch, &needs))
         return EXIT_TOOL;
     stage_ended(c, "toolchain");
-    Emission *source = emit(c, ast, plan, cuda, o->standalone ? "" : tools.architectures);
+    Emission *source = emit_source(c, ast, plan, cuda, o->standalone ? "" : tools.architectures);
     stage_ended(c, "emit");
     return build(c, &tools, module, source);
 }

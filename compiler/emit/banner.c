@@ -56,7 +56,7 @@ static void write_phases(Emitter *e, Writer *out) {
             const Group *group = &groups.at[g];
             const char *number = g ? "" : arena_printf(e->arena, "phase %d", p + 1),
                        *title = group_title(e, phase, group);
-            if (e->target->schedules)
+            if (e->dialect->schedules)
                 write_remark(out, "  %-9s %-*s  %s", number, width, title,
                              tile_text(e->arena, group->count * group->function->kernel->tiles));
             else
@@ -91,7 +91,7 @@ static void write_memory(const Emitter *e, Writer *out) {
 
 static void write_schedule(Emitter *e, Writer *out) {
     const Program *train = e->programs[PROGRAM_TRAIN];
-    if (!e->target->schedules)
+    if (!e->dialect->schedules)
         return;
     bool persistent = train->schedule == SCHEDULE_PERSISTENT;
     Schedule other = persistent ? SCHEDULE_GRAPH : SCHEDULE_PERSISTENT;
@@ -122,5 +122,5 @@ void write_banner(Emitter *e, Writer *out) {
                                "runtime; main.",
                                measuring, decoding));
     write_line(out, "//");
-    write_comment(out, 0, e->target->execution(e));
+    write_comment(out, 0, e->dialect->execution(e));
 }

@@ -27,7 +27,7 @@ static Shape in_data_set(Emitter *e, const Node *field, const Shape *flat) {
     const char *stride = e->stride[field->attr.index];
     if (stride) {
         lies.type.dim[1] = 2; /* a stride counts, of windows of one token too */
-        lies.symbol[1] = arena_printf(e->arena, "%s%s", e->target->member, stride);
+        lies.symbol[1] = arena_printf(e->arena, "%s%s", e->dialect->member, stride);
     }
     return lies;
 }
@@ -44,13 +44,13 @@ static const char *field_element(const Body *body, const Node *n, const Index *a
     index_push(&rows, 1, index_axis(arena, &index, &flat, 1));
     const char *name = e->field[n->attr.index];
     flat = in_data_set(e, n, &flat);
-    return arena_printf(arena, "%s%s[%s]", e->target->member, name, index_offset(arena, &rows, &flat));
+    return arena_printf(arena, "%s%s[%s]", e->dialect->member, name, index_offset(arena, &rows, &flat));
 }
 
 const char *stored_element(Emitter *e, const Node *n, const Index *at) {
     Shape shape = sizes_shape(e->sizes, n);
     const char *name = tensor_name(e, plan_buffer(e->plan, n));
-    return arena_printf(e->arena, "%s%s[%s]", e->target->member, name, index_offset(e->arena, at, &shape));
+    return arena_printf(e->arena, "%s%s[%s]", e->dialect->member, name, index_offset(e->arena, at, &shape));
 }
 
 const char *element_offset(Arena *arena, const char *element) {
@@ -101,7 +101,7 @@ bool is_loaded(const Kernel *kernel, const Node *n) {
 /* What meets rounded numbers need not be more exact than those. */
 static const char *template_of(const Emitter *e, const OpDef *op) {
     bool rounded = e->module->precision != PRECISION_FP32 && !e->mathematics;
-    return op->near && e->target->near && rounded ? op->near : op->c;
+    return op->near && e->dialect->near && rounded ? op->near : op->c;
 }
 
 const char *template_at(Emitter *e, const Node *n, const Index *at, const Lanes *lanes) {
@@ -150,7 +150,7 @@ const char *guarded(const Emitter *e, const char *guard, const char *text, doubl
 }
 
 const char *knob_member(const Emitter *e, const Node *knob) {
-    return arena_printf(e->arena, "%s%s", e->target->member, e->knob[knob->attr.index]);
+    return arena_printf(e->arena, "%s%s", e->dialect->member, e->knob[knob->attr.index]);
 }
 
 /* ---- lookups ---- */

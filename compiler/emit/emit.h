@@ -24,7 +24,10 @@ typedef struct Emission {
     VEC(Span) lines; /* lines.at[k]: the place in the model that generated line k + 1 comes from; .source NULL: none */
 } Emission;
 
-Emission *emit_cuda(const Module *module, const Plan *plan, const EmitOptions *options);
-Emission *emit_c(const Module *module, const Plan *plan, const EmitOptions *options);
+/* How a language says things: where C and CUDA C++ differ. Everything else is the same text. */
+typedef struct Dialect Dialect;
+extern const Dialect dialect_cuda, dialect_c;
+
+Emission *emit(const Module *module, const Plan *plan, const EmitOptions *options, const Dialect *dialect);
 
 #endif

@@ -9,7 +9,7 @@ const char *tensor_name(const Emitter *e, const Buffer *buffer) {
 }
 
 const char *c_type(const Emitter *e, DType dtype) {
-    return dtype == DT_F32 ? e->target->real : dtype_info[dtype].c_name;
+    return dtype == DT_F32 ? e->dialect->real : dtype_info[dtype].c_name;
 }
 
 /* The shortest digits that read back as the same number of the type; without an exponent if that is no longer. */

@@ -1,4 +1,4 @@
-/* What all of emission shares: the module, its plan, the names of things, and the target. */
+/* What all of emission shares: the module, its plan, the names of things, and the dialect. */
 #ifndef MTC_EMITTER_H
 #define MTC_EMITTER_H
 
@@ -41,8 +41,7 @@ typedef struct HeldRow {
     const char *bytes;                /* of shared memory, the team's and the row's: "h_wanted_bytes" */
 } HeldRow;
 
-/* Where C and CUDA C++ differ. Everything else is the same text. */
-typedef struct Target {
+struct Dialect {
     const char *name;   /* "cuda" */
     bool schedules;     /* graph or persistent; a kernel starts before the phase before it has ended, and waits */
     const char *member; /* "t.": how a kernel reaches its tensors */
@@ -98,7 +97,7 @@ typedef struct Target {
     void (*sync)(Body *row);
     /* Writes a stage that only has one thin product, in a way of the target's own; false: it has none for this one. */
     bool (*product)(Body *row, const Stage *stage, const char *extent);
-} Target;
+};
 
 /* A line of the model file, or of one that it includes. */
 typedef struct Statement {
@@ -115,7 +114,7 @@ struct Emitter {
     const Program *const *programs; /* of the plan */
     const EmitOptions *options;
     bool mathematics; /* numbers and types as in equations, not as in code */
-    const Target *target;
+    const Dialect *dialect;
     Sizes *sizes;
     Names globals; /* functions and constants of the file */
     VEC(Function) functions;
@@ -135,7 +134,5 @@ const char *c_type(const Emitter *e, DType dtype);
 bool is_one_statement(const Writer *lines);
 /* A loop or a condition: braces only around several statements, or a directive (else clang-format indents what follows). */
 void write_block(Writer *out, const char *head, const Writer *lines);
-
-extern const Target target_cuda, target_c;
 
 #endif

@@ -23,7 +23,7 @@ struct Term {
 };
 
 Body body_new(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
-    Names names = {.arena = e->arena, .defined = e->target->defines};
+    Names names = {.arena = e->arena, .defined = e->dialect->defines};
     return (Body){.e = e, .kernel = kernel, .name = name, .out = out, .names = names};
 }
 
@@ -159,8 +159,8 @@ static void describe_load(Body *body, Term *term, const char *element) {
         text = arena_printf(arena, "(%s)%s", c_type(body->e, DT_F32), text); /* the data set has floats */
     if (pack)
         text = arena_printf(arena, "load_pack<%d>(%s)", body->lane.count, element_address(arena, element));
-    if (n->type.dtype == DT_BOOL && body->e->target->stored_condition)
-        text = substitute(arena, body->e->target->stored_condition, &text, 1);
+    if (n->type.dtype == DT_BOOL && body->e->dialect->stored_condition)
+        text = substitute(arena, body->e->dialect->stored_condition, &text, 1);
     if (body->reads && !term->guard && !(!pack && differs_by_lane(body, text))) {
         read_ahead(body, term, text, pack ? body->lane.count : 0);
         return;
@@ -289,7 +289,7 @@ static Term *term_of(Body *body, const Node *n, const Index *at, const char *gua
 
 /* A statement of the outermost body may run before what it would read is complete: see `schedules`. */
 static bool may_load_around(const Body *body) {
-    return !body->once && (body->outer->outer || !body->e->target->schedules);
+    return !body->once && (body->outer->outer || !body->e->dialect->schedules);
 }
 
 static bool is_invariant(const Body *body, const Term *term, const char *text) {
@@ -347,7 +347,7 @@ static bool worth_a_local(const Body *body, const Term *term, const char *text) 
  * not, and when it would be loaded under a condition where that keeps a loop from being vector code. */
 static bool stands_alone(const Body *body, const Term *user, const Term *operand, const char *text) {
     bool conditional = user->node->op->prec == PREC_COND && operand != user->operand[0];
-    if (operand->loaded && !operand->guard && !operand->local && conditional && body->e->target->nest)
+    if (operand->loaded && !operand->guard && !operand->local && conditional && body->e->dialect->nest)
         return true;
     if (operand->plain || operand->loaded || operand->local)
         return false;

@@ -34,7 +34,7 @@ static const Node *part_of(const Kernel *kernel) {
 }
 
 static const char *member_of(Emitter *e, const Node *n) {
-    return arena_printf(e->arena, "%s%s", e->target->member, tensor_name(e, plan_buffer(e->plan, n)));
+    return arena_printf(e->arena, "%s%s", e->dialect->member, tensor_name(e, plan_buffer(e->plan, n)));
 }
 
 /* A buffer, or a run-time number. */
@@ -49,7 +49,7 @@ const char *library_arguments(Emitter *e, const Kernel *kernel) {
         text_printf(&text, "%s, ", operand_of(e, kernel->operands[k]));
     text_puts(&text, member_of(e, call));
     if (definition(kernel)->part)
-        text_printf(&text, ", %s", part ? member_of(e, part) : e->target->null);
+        text_printf(&text, ", %s", part ? member_of(e, part) : e->dialect->null);
     if (call->op->attrs & ATTR_VALUE)
         text_printf(&text, ", %s", literal(e, call->attr.value, DT_F32));
     return text_string(&text);
@@ -116,7 +116,7 @@ void write_includes(Emitter *e, const Include *includes, int count, Writer *out)
             const Kernel *kernel = e->programs[p]->kernels.at[k];
             if (kernel->cls != KERNEL_CALL)
                 continue;
-            const char *file = arena_printf(e->arena, e->target->header, definition(kernel)->header);
+            const char *file = arena_printf(e->arena, e->dialect->header, definition(kernel)->header);
             if (!is_included(all, count, file))
                 all[count++] = (Include){file, definition(kernel)->about};
         }

@@ -123,7 +123,7 @@ static void claim_per_row(Body *row) {
 
 /* "int64_t example = row(batch, i);" where `lines` or `more` need it. */
 static void write_per_row(const Body *row, const Writer *lines, const Writer *more, Writer *out) {
-    const char *const types[] = {"int64_t", row->e->target->real};
+    const char *const types[] = {"int64_t", row->e->dialect->real};
     for (int k = 0; k < row->per_row->count; k++) {
         const Read *call = &row->per_row->at[k];
         if (has_word(text_string(&lines->text), call->name) || has_word(text_string(&more->text), call->name))
@@ -186,8 +186,8 @@ static void declare_folds(Body *row, const Stage *stage, const char **names) {
 
 static void finish_folds(Body *row, const Stage *stage, const char **names) {
     for (int k = 0; k < stage->reduces.count; k++) {
-        if (row->e->target->fold)
-            row->e->target->fold(row, stage->reduces.at[k], names[k]);
+        if (row->e->dialect->fold)
+            row->e->dialect->fold(row, stage->reduces.at[k], names[k]);
         body_know(row, stage->reduces.at[k], row_number(row, names[k]));
     }
 }
@@ -198,9 +198,9 @@ static void write_sum(Body *element, const Node *product, const Index *at, const
     Body term = body_inside(element, &lines, "k", NULL);
     const char *factors = product_term(&term, product, at), *depth = product_depth(element->e, product);
     write_line(&lines, "%s += %s;", name, factors);
-    write_line(element->out, "%s %s = 0;", element->e->target->real, name);
-    if (element->e->target->sum)
-        element->e->target->sum(element, name);
+    write_line(element->out, "%s %s = 0;", element->e->dialect->real, name);
+    if (element->e->dialect->sum)
+        element->e->dialect->sum(element, name);
     write_block(element->out, arena_printf(element->e->arena, "for (int k = 0; k < %s; k++)", depth), &lines);
     body_know(element, product, name);
 }
@@ -273,9 +273,9 @@ static void write_elements(Body *row, const Stage *stage, const char *const *fol
         VEC_PUSH(arena, &outputs, fold_output(&element, n, &at, fold));
     }
     body_write(&element, &outputs);
-    if (row->e->target->sum && only_adds_up(stage, &lines))
-        row->e->target->sum(row, folds[0]);
-    write_block(row->out, row->e->target->loop(row, "j", extent, stage->lanes), &lines);
+    if (row->e->dialect->sum && only_adds_up(stage, &lines))
+        row->e->dialect->sum(row, folds[0]);
+    write_block(row->out, row->e->dialect->loop(row, "j", extent, stage->lanes), &lines);
 }
 
 /* What happens once in a row: stores of its scalars. */
@@ -287,7 +287,7 @@ static void write_once(Body *row, const Stage *stage) {
     Outputs outputs = stage_outputs(&once, stage, &at);
     introduce(row, stage);
     body_write(&once, &outputs);
-    const char *head = row->e->target->once ? row->e->target->once(row) : NULL;
+    const char *head = row->e->dialect->once ? row->e->dialect->once(row) : NULL;
     if (head)
         write_block(row->out, head, &lines);
     else
@@ -326,19 +326,19 @@ static void write_loop_stage(Body *row, const Stage *stage) {
         write_loop_stage(row, &folds);
         return;
     }
-    const Target *target = row->e->target;
+    const Dialect *dialect = row->e->dialect;
     const char *extent = stage_extent(row->e, stage);
     introduce(row, stage);
     const char **folds = NEW_ARRAY(row->e->arena, const char *, stage->reduces.count);
     bool lone_product = stage->contractions.count == 1 && stage->reduces.count == 0;
     declare_folds(row, stage, folds);
-    if (!lone_product || !target->product(row, stage, extent))
+    if (!lone_product || !dialect->product(row, stage, extent))
         write_elements(row, stage, folds, extent);
     finish_folds(row, stage, folds);
     for (int k = 0; k < stage->vectors.count; k++)
         body_know_vector(row, stage->vectors.at[k], vector_name(row, stage->vectors.at[k]), stage->inner);
-    if (stage->vectors.count && target->sync)
-        target->sync(row);
+    if (stage->vectors.count && dialect->sync)
+        dialect->sync(row);
 }
 
 static void claim_vectors(Body *row) {
@@ -373,7 +373,7 @@ static void write_stages(Body *row) {
         else
             write_once(row, stage);
     }
-    if (row->e->target->schedules) {
+    if (row->e->dialect->schedules) {
         Shape shape = row_shape(row->e, row->kernel);
         name_chains(row, &shape, row->out);
     }
@@ -413,14 +413,14 @@ static void write_held(Body *row) {
     row->out = &stages;
     write_stages(row);
     row->out = out;
-    row->e->target->hold(&held, &stages, out);
+    row->e->dialect->hold(&held, &stages, out);
 }
 
 /* ---- kernels ---- */
 
 void write_rows(Body *kernel) {
     Arena *arena = kernel->e->arena;
-    const Target *target = kernel->e->target;
+    const Dialect *dialect = kernel->e->dialect;
     Writer lines = writer_like(kernel->out);
     Body row = body_inside(kernel, &lines, NULL, NULL);
     Writer before_gate = writer_like(kernel->out), first = writer_like(kernel->out);
@@ -429,18 +429,18 @@ void write_rows(Body *kernel) {
     if (kernel->kernel->lanes == 1)
         claim_per_row(&row);
     depend_on_row(&row, &row);
-    if (target->schedules && every_row_exists(kernel->kernel))
+    if (dialect->schedules && every_row_exists(kernel->kernel))
         row.before_gate = &before_gate;
     row.written = NEW_ARRAY(arena, bool, program_of(kernel->e, kernel->kernel)->graph->nodes.count);
     claim_vectors(&row);
     if (row.vectors.count)
-        target->row_vectors(&row, row.vectors.at, row.vectors.count);
+        dialect->row_vectors(&row, row.vectors.at, row.vectors.count);
     if (kernel->kernel->held)
         write_held(&row);
     else
         write_stages(&row);
     write_per_row(&row, &lines, &before_gate, &first);
-    write_all(&first, target->schedules ? &before_gate : &lines);
+    write_all(&first, dialect->schedules ? &before_gate : &lines);
     row.before_gate = &first;
-    target->rows(&row, row_count(kernel->e, kernel->kernel), target->schedules ? &lines : &first, kernel->out);
+    dialect->rows(&row, row_count(kernel->e, kernel->kernel), dialect->schedules ? &lines : &first, kernel->out);
 }

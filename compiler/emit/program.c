@@ -13,11 +13,11 @@ static void make_body(Emitter *e, Function *f) {
     const Kernel *kernel = f->kernel;
     Body body = body_new(e, kernel, f->name, &f->lines);
     if (kernel->cls == KERNEL_CONTRACT)
-        e->target->contract(&body);
+        e->dialect->contract(&body);
     else if (kernel->cls == KERNEL_CALL)
-        e->target->library(&body);
-    else if (e->target->nest && kernel_nests(kernel))
-        e->target->nest(&body);
+        e->dialect->library(&body);
+    else if (e->dialect->nest && kernel_nests(kernel))
+        e->dialect->nest(&body);
     else
         write_rows(&body);
 }
@@ -35,16 +35,16 @@ static void make_function(Emitter *e, const Kernel *kernel, const char *name) {
         write_library_equations(e, kernel, &f.comments);
     else if (kernel->stages.count < 2)
         write_equations(e, kernel, &f.comments);
-    if (e->target->declare)
-        e->target->declare(e, kernel, name, &f.declarations);
-    f.call = e->target->call(e, name, text_string(&f.lines.text));
+    if (e->dialect->declare)
+        e->dialect->declare(e, kernel, name, &f.declarations);
+    f.call = e->dialect->call(e, name, text_string(&f.lines.text));
     VEC_PUSH(e->arena, &e->functions, f);
 }
 
 /* "count" is called count_kernel where a function cannot have that name. */
 static const char *claim_function(Emitter *e, const char *wanted) {
     const char *name = names_claim(&e->globals, wanted);
-    bool defined = e->target->defines && e->target->defines(name);
+    bool defined = e->dialect->defines && e->dialect->defines(name);
     return defined ? names_claim(&e->globals, arena_printf(e->arena, "%s_kernel", wanted)) : name;
 }
 
@@ -65,7 +65,7 @@ static void write_function(Emitter *e, const Function *f, Writer *out) {
         write_places(e, f, out);
     write_all(out, &f->declarations);
     out->at = f->lines.at;
-    write_open(out, "%s {", e->target->signature(e, f->name, places_type(e, f), text_string(&f->lines.text)));
+    write_open(out, "%s {", e->dialect->signature(e, f->name, places_type(e, f), text_string(&f->lines.text)));
     write_all(out, &f->lines);
     write_close(out, "}");
 }
@@ -119,7 +119,7 @@ static void write_program(Emitter *e, const Program *program, const char *title,
     write_rule(out, title);
     write_kernels(e, program, out);
     write_blank(out);
-    e->target->phases(e, program, out);
+    e->dialect->phases(e, program, out);
     section(e, out);
 }
 
@@ -133,19 +133,19 @@ static void write_file(Emitter *e, Writer *out) {
     write_rule(&step, "training step");
     write_kernels(e, e->programs[PROGRAM_TRAIN], &step);
     write_rule(&step, "phases: one after the other; the kernels of a phase run at the same time");
-    e->target->phases(e, e->programs[PROGRAM_TRAIN], &step);
+    e->dialect->phases(e, e->programs[PROGRAM_TRAIN], &step);
     write_rule(&step, "the step");
-    e->target->step(e, &step);
-    write_program(e, e->programs[PROGRAM_EVAL], "evaluation", e->target->evaluation, &evaluation);
+    e->dialect->step(e, &step);
+    write_program(e, e->programs[PROGRAM_EVAL], "evaluation", e->dialect->evaluation, &evaluation);
     if (e->module->measure)
         write_program(e, plan_program(e->plan, e->module->measure),
-                      "measuring: mean and deviation of the fields that are normalized", e->target->measuring,
+                      "measuring: mean and deviation of the fields that are normalized", e->dialect->measuring,
                       &measuring);
     if (e->module->decode)
         write_program(e, plan_program(e->plan, e->module->decode), "decoding: the scores of the token after a position",
-                      e->target->decoding, &decoding);
+                      e->dialect->decoding, &decoding);
     write_rule(&tensors, "tensors: where each lies in the arena; values share bytes by turns");
-    e->target->tensors(e, &tensors);
+    e->dialect->tensors(e, &tensors);
     write_all(&code, &tensors);
     write_all(&code, &step);
     write_all(&code, &evaluation);
@@ -154,7 +154,7 @@ static void write_file(Emitter *e, Writer *out) {
 
     write_banner(e, out);
     write_blank(out);
-    e->target->includes(e, out);
+    e->dialect->includes(e, out);
     write_rule(out, "sizes");
     write_sizes(e, text_string(&code.text), out);
     write_all(out, &code);
@@ -164,14 +164,14 @@ static void write_file(Emitter *e, Writer *out) {
         write_main(e, out);
 }
 
-Emission *emit_program(const Module *module, const Plan *plan, const EmitOptions *options, const Target *target) {
+Emission *emit(const Module *module, const Plan *plan, const EmitOptions *options, const Dialect *dialect) {
     Arena *arena = module->arena;
     Emitter e = {.arena = arena,
                  .module = module,
                  .plan = plan,
                  .programs = plan->programs,
                  .options = options,
-                 .target = target,
+                 .dialect = dialect,
                  .globals = {.arena = arena}};
     e.sizes = sizes_new(&e.globals, module);
     tensors_name(&e);

@@ -4,10 +4,6 @@
 
 #include "emit/emitter.h"
 
-/* ---- program.c ---- */
-
-Emission *emit_program(const Module *module, const Plan *plan, const EmitOptions *options, const Target *target);
-
 /* ---- banner.c, quote.c: comments ---- */
 
 void write_banner(Emitter *e, Writer *out);

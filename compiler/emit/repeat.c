@@ -173,7 +173,7 @@ void find_repeats(Emitter *e) {
     const char **patterns = NEW_ARRAY(e->arena, const char *, e->functions.count);
     for (int k = 0; k < e->functions.count; k++) {
         Function *f = &e->functions.at[k];
-        const char *pattern = e->target->places ? pattern_of(&r, f) : NULL;
+        const char *pattern = e->dialect->places ? pattern_of(&r, f) : NULL;
         patterns[k] = program_is_persistent(e, program_of(e, f->kernel)) ? NULL : pattern;
         f->like = first_like(e, patterns, k);
         f->place = e->functions.at[f->like].places++;

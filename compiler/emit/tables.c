@@ -254,9 +254,9 @@ static void write_what(Emitter *e, Writer *out) {
     write_line(out, ".abi = MTC_ABI,");
     write_line(out, ".name = %s,", quoted(e->arena, module->name));
     write_line(out, ".source = %s,", quoted(e->arena, source_path(module)));
-    write_line(out, ".target = \"%s\",", e->target->name);
+    write_line(out, ".target = \"%s\",", e->dialect->name);
     write_line(out, ".architectures = \"%s\",", e->options->architectures);
-    write_line(out, ".schedule = \"%s\",", !e->target->schedules ? "openmp" : persistent ? "persistent" : "graph");
+    write_line(out, ".schedule = \"%s\",", !e->dialect->schedules ? "openmp" : persistent ? "persistent" : "graph");
     write_line(out, ".model_hash = \"%s\",", e->options->model_hash);
     write_training(e, out);
     write_line(out, ".batch = BATCH,");
@@ -317,7 +317,7 @@ void write_tables(Emitter *e, Writer *out) {
     write_generation(e, out);
     write_line(out, ".statements = %d,\n.statement = statement_table,", e->statements.count);
     write_line(out, ".train = train,\n.train_until = train_until,\n.eval = evaluate,");
-    if (e->target->schedules)
+    if (e->dialect->schedules)
         write_line(out, ".shuffle = shuffle,");
     if (e->module->measure)
         write_line(out, ".measure = measure,");

@@ -1,5 +1,4 @@
 /* C with OpenMP. Every thread of the team runs the whole step; loops over tiles and rows are shared among them. */
-#include "emit/program.h"
 
 #include "emit/function.h"
 #include "emit/kernel_text.h"
@@ -244,10 +243,10 @@ static void write_side(Body *tile, Writer *out) {
     const char *value = body_expression(&term, k->contraction->in[k->side_of_b], &operand);
     write_line(&terms, "%s[%s - %s0] += %s;", name, line, line, value);
     write_block(&sums, head, &terms);
-    write_line(&lines, "%s sum = %s[%s - %s0];", e->target->real, name, line, line);
+    write_line(&lines, "%s sum = %s[%s - %s0];", e->dialect->real, name, line, line);
     Outputs outputs = side_outputs(&body, k);
     body_write(&body, &outputs);
-    write_line(&all, "%s %s[%s] = {0};", e->target->real, name, k->side_of_b ? "COLUMNS" : "ROWS");
+    write_line(&all, "%s %s[%s] = {0};", e->dialect->real, name, k->side_of_b ? "COLUMNS" : "ROWS");
     write_block(&all, arena_printf(e->arena, "for (int k = 0; k < %s; k++)", product_depth(e, k->contraction)), &sums);
     write_block(&all, head, &lines);
     write_block(out, arena_printf(e->arena, "if (%s0 == 0)", k->side_of_b ? "i" : "j"), &all);
@@ -256,7 +255,7 @@ static void write_side(Body *tile, Writer *out) {
 static void write_epilogue(Body *tile, Writer *out) {
     Writer lines = writer_like(out);
     Body body = body_inside(tile, &lines, "i", "j");
-    write_line(&lines, "%s sum = sums[(i - i0) * COLUMNS + j - j0];", tile->e->target->real);
+    write_line(&lines, "%s sum = sums[(i - i0) * COLUMNS + j - j0];", tile->e->dialect->real);
     Outputs outputs = product_outputs(&body, tile->kernel);
     body_write(&body, &outputs);
     write_open(out, "for (int i = i0; i < i0 + rows; i++)");
@@ -269,7 +268,7 @@ static void write_tile(Body *tile, const char *m, const char *n) {
     const Kernel *k = tile->kernel;
     Emitter *e = tile->e;
     Writer *out = tile->out;
-    write_line(out, "%s sums[ROWS * COLUMNS];", e->target->real);
+    write_line(out, "%s sums[ROWS * COLUMNS];", e->dialect->real);
     write_line(out, "int rows = %s - i0 < ROWS ? %s - i0 : ROWS;", m, m);
     write_line(out, "int columns = %s - j0 < COLUMNS ? %s - j0 : COLUMNS;", n, n);
     if (k->a.kind == OPERAND_WINDOW || k->b.kind == OPERAND_WINDOW)
@@ -356,7 +355,7 @@ static bool product(Body *row, const Stage *stage, const char *extent) {
     Index at = stage_index(row, stage, "j");
     const char *factors = product_term(&term, n, &at);
     write_line(&terms, "%s[j] += %s;", sums, factors);
-    write_line(row->out, "%s %s[%s] = {0};", e->target->real, sums, extent);
+    write_line(row->out, "%s %s[%s] = {0};", e->dialect->real, sums, extent);
     write_block(&outer, loop(row, "j", extent, 1), &terms);
     write_block(row->out, loop(row, "k", product_depth(e, n), 1), &outer);
     body_know_vector(&element, n, sums, stage->inner);
@@ -366,7 +365,7 @@ static bool product(Body *row, const Stage *stage, const char *extent) {
     return true;
 }
 
-const Target target_c = {
+const Dialect dialect_c = {
     .name = "cpu",
     .execution = execution,
     .includes = includes,
@@ -394,7 +393,3 @@ const Target target_c = {
     .sum = sum,
     .product = product,
 };
-
-Emission *emit_c(const Module *module, const Plan *plan, const EmitOptions *options) {
-    return emit_program(module, plan, options, &target_c);
-}

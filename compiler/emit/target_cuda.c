@@ -2,7 +2,6 @@
 #include "emit/launches.h"
 #include "emit/library.h"
 #include "emit/product.h"
-#include "emit/program.h"
 #include "emit/row.h"
 #include "emit/tensors.h"
 
@@ -353,7 +352,7 @@ static bool product(Body *row, const Stage *stage, const char *extent) {
     return true;
 }
 
-const Target target_cuda = {
+const Dialect dialect_cuda = {
     .name = "cuda",
     .defines = defined_in_cuda,
     .schedules = true,
@@ -386,7 +385,3 @@ const Target target_cuda = {
     .sync = sync,
     .product = product,
 };
-
-Emission *emit_cuda(const Module *module, const Plan *plan, const EmitOptions *options) {
-    return emit_program(module, plan, options, &target_cuda);
-}

@@ -85,7 +85,7 @@ static const char *buffer_note(Emitter *e, const Buffer *buffer, const Node *n, 
 static bool *mentioned_buffers(const Emitter *e) {
     bool *mentioned = NEW_ARRAY(e->arena, bool, e->plan->buffers.count);
     for (int k = 0; k < e->plan->buffers.count; k++)
-        mentioned[k] = !e->target->places;
+        mentioned[k] = !e->dialect->places;
     for (int k = 0; k < e->functions.count; k++)
         for (int b = 0; b < e->functions.at[k].buffers.count; b++)
             mentioned[e->functions.at[k].buffers.at[b]] |= e->functions.at[e->functions.at[k].like].places == 1;
