@@ -15,7 +15,7 @@ WARNINGS         := -Wall -Wextra -Wpedantic
 COMPILER_FLAGS    = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARNINGS) -Icompiler -I. -Iruntime -I$(BUILD)/gen
 RUNTIME_FLAGS    := -std=c11 -D_XOPEN_SOURCE=700 $(WARNINGS) -fPIC -fvisibility=hidden -Iruntime -Ikernels_lib
 
-SOURCES    := $(wildcard compiler/*.c compiler/*/*.c)
+SOURCES    := $(wildcard compiler/*.c compiler/*/*.c compiler/*/*/*.c)
 GENERATED  := $(BUILD)/gen/parser.c $(BUILD)/gen/lexer.c
 # What mtc has in common with the programs that it makes: how files are opened, texts shown, and logs, which mtc plot reads.
 SHARED     := runtime/base/json.c runtime/base/common.c runtime/base/file.c runtime/base/ending.c
@@ -23,7 +23,7 @@ OBJECTS     = $(patsubst %.c,$(BUILD)/obj/%.o,$(SOURCES) $(SHARED)) $(GENERATED:
 # A program's device layer, one of these, is compiled together with it.
 DEVICES     = $(wildcard runtime/base/device_*.c)
 RUNTIME     = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(DEVICES),$(wildcard runtime/*.c runtime/*/*.c)))
-C_FILES     = $(wildcard compiler/*.[ch] compiler/*/*.[ch] runtime/*.[ch] runtime/*/*.[ch] kernels_lib/*.h kernels_lib/*/*.h kernels_lib/*/*.cuh \
+C_FILES     = $(wildcard compiler/*.[ch] compiler/*/*.[ch] compiler/*/*/*.[ch] runtime/*.[ch] runtime/*/*.[ch] kernels_lib/*.h kernels_lib/*/*.h kernels_lib/*/*.cuh \
                          bench/*.cu tools/*.c)
 
 # One short line for each file; `make V=1` shows the commands.

@@ -1,5 +1,4 @@
 /* C with OpenMP. Every thread of the team runs the whole step; loops over tiles and rows are shared among them. */
-
 #include "emit/function.h"
 #include "emit/kernel_text.h"
 #include "emit/library.h"
