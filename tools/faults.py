@@ -13,10 +13,10 @@ class Fault(NamedTuple):
 
 
 COMPILER = [
-    Fault("compiler/emit/index.c", "<= INT32_MAX)", "<= UINT32_MAX)", "test_limits.py -k offsets"),
+    Fault("compiler/emit/text/index.c", "<= INT32_MAX)", "<= UINT32_MAX)", "test_limits.py -k offsets"),
     Fault("compiler/emit/loop.c", "    if (may_not_exist)\n        depend_on_row(&element, row);\n", "    (void)may_not_exist;\n",
           "test_batch_norm.py -k without_a_column"),
-    Fault("compiler/emit/index.c", '"(int64_t)%s"', '"%s"', "test_limits.py -k offsets"),
+    Fault("compiler/emit/text/index.c", '"(int64_t)%s"', '"%s"', "test_limits.py -k offsets"),
     Fault("compiler/op/reduce.c", "divide(g, dy, count)", "(count ? dy : NULL)", "test_images.py -k extremes"),
     Fault("compiler/op/activation.c", 'compare(g, "gt", n, 0), dy', 'compare(g, "ge", n, 0), dy', "test_golden.py"),
     Fault("compiler/op/optimizer.c", "direction = o->flag ? add", "direction = !o->flag ? add", "test_training.py -k sgd"),

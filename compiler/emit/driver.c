@@ -2,8 +2,8 @@
 
 #include "emit/cache.h"
 #include "emit/explain.h"
-#include "emit/foreign.h"
 #include "emit/standalone.h"
+#include "emit/text/foreign.h"
 #include "support/file.h"
 #include "support/process.h"
 #include "support/sha256.h"

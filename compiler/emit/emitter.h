@@ -3,8 +3,8 @@
 #define MTC_EMITTER_H
 
 #include "emit/emit.h"
-#include "emit/index.h"
-#include "emit/writer.h"
+#include "emit/text/index.h"
+#include "emit/text/writer.h"
 
 typedef struct Emitter Emitter;
 typedef struct Body Body;

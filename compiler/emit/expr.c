@@ -1,5 +1,5 @@
 #include "emit/element.h"
-#include "emit/guard.h"
+#include "emit/text/guard.h"
 
 enum { LONGEST_OPERAND = 64 };
 

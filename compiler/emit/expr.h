@@ -18,7 +18,7 @@
 #define MTC_EXPR_H
 
 #include "emit/emitter.h"
-#include "emit/lanes.h"
+#include "emit/text/lanes.h"
 
 /* A value that a kernel already has: a row's scalar, a row's vector, the sum of a product, a local. */
 typedef struct Known {

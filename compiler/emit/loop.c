@@ -1,8 +1,8 @@
 /* Kernels of rows: stage after stage, each a loop over the row's extent. */
-#include "emit/chains.h"
 #include "emit/element.h"
 #include "emit/function.h"
 #include "emit/kernel_text.h"
+#include "emit/text/chains.h"
 
 /* ---- indices ---- */
 

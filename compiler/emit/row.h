@@ -3,7 +3,7 @@
 #define MTC_ROW_H
 
 #include "emit/emitter.h"
-#include "emit/foreign.h"
+#include "emit/text/foreign.h"
 
 const char *number(Arena *arena, double value);
 const char *integer(Arena *arena, int64_t value);

@@ -1,5 +1,5 @@
 /* text_visible is the one way of foreign text into a source. */
-#include "emit/foreign.h"
+#include "emit/text/foreign.h"
 
 #include "support/text.h"
 

@@ -3,7 +3,7 @@
 #ifndef MTC_LANES_H
 #define MTC_LANES_H
 
-#include "emit/sizes.h"
+#include "emit/text/sizes.h"
 
 typedef struct Lanes {
     Sizes *sizes;

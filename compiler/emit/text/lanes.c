@@ -1,6 +1,6 @@
-#include "emit/lanes.h"
+#include "emit/text/lanes.h"
 
-#include "emit/index.h"
+#include "emit/text/index.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef MTC_GUARD_H
 #define MTC_GUARD_H
 
-#include "emit/index.h"
+#include "emit/text/index.h"
 
 /* Both hold; one of them does. Without what is said twice, or follows. */
 const char *guard_and(Arena *arena, const char *a, const char *b);

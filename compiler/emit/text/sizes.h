@@ -3,8 +3,8 @@
 #ifndef MTC_SIZES_H
 #define MTC_SIZES_H
 
-#include "emit/names.h"
-#include "emit/writer.h"
+#include "emit/text/names.h"
+#include "emit/text/writer.h"
 #include "ir/op.h"
 
 typedef struct Sizes Sizes;

@@ -1,6 +1,6 @@
 /* Breaking lines that are too long in the places where clang-format breaks them. */
-#include "emit/index.h"
-#include "emit/writer.h"
+#include "emit/text/index.h"
+#include "emit/text/writer.h"
 
 typedef struct Breaker {
     Writer *w;

@@ -1,4 +1,4 @@
-#include "emit/sizes.h"
+#include "emit/text/sizes.h"
 
 const char *const index_symbols[MAX_RANK + 1] = {"$0", "$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8"};
 

@@ -1,5 +1,5 @@
 /* Divisions by which a thread finds its place: "i / CHANNELS % COLUMNS", wherever they occur more than once, get names. */
-#include "emit/chains.h"
+#include "emit/text/chains.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Expressions are text with a space on both sides of every binary operator, so operators are found by looking. */
-#include "emit/index.h"
+#include "emit/text/index.h"
 
 #include <ctype.h>
 

@@ -7,7 +7,7 @@
 #ifndef MTC_INDEX_H
 #define MTC_INDEX_H
 
-#include "emit/sizes.h"
+#include "emit/text/sizes.h"
 
 typedef struct IndexGroup {
     int axes;

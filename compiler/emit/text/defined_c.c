@@ -1,6 +1,6 @@
 /* What a C program's headers define for the whole file, so that no function of it can have the name: C has one function of a
  * name. And the parameters of the functions that call kernels, which would hide one. */
-#include "emit/names.h"
+#include "emit/text/names.h"
 
 /* Each with f and l behind it, too. */
 static const char mathematics[] = "acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh drem erf erfc "

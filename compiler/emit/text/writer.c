@@ -1,6 +1,6 @@
-#include "emit/writer.h"
+#include "emit/text/writer.h"
 
-#include "emit/foreign.h"
+#include "emit/text/foreign.h"
 
 /* Nothing that a compiler could take for the end of a line, or show in another order. */
 static bool is_visible(const char *bytes, size_t length) {

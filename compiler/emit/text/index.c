@@ -1,4 +1,4 @@
-#include "emit/index.h"
+#include "emit/text/index.h"
 
 Index index_linear(const Shape *shape, const char *at) {
     Index index = {0};

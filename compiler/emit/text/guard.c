@@ -1,6 +1,6 @@
 /* Conditions under which something is read, as text: alternatives "a && b || c && d" of comparisons. They come together from
  * several readers, which often say the same, or two halves of one thing. */
-#include "emit/guard.h"
+#include "emit/text/guard.h"
 
 /* Comparisons that all hold. */
 typedef struct Conjunction {

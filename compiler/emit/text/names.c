@@ -1,4 +1,4 @@
-#include "emit/names.h"
+#include "emit/text/names.h"
 #include "ir/op.h"
 
 #include <ctype.h>
