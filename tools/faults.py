@@ -14,7 +14,7 @@ class Fault(NamedTuple):
 
 COMPILER = [
     Fault("compiler/emit/text/index.c", "<= INT32_MAX)", "<= UINT32_MAX)", "test_limits.py -k offsets"),
-    Fault("compiler/emit/loop.c", "    if (may_not_exist)\n        depend_on_row(&element, row);\n", "    (void)may_not_exist;\n",
+    Fault("compiler/emit/kernel/loop.c", "    if (may_not_exist)\n        depend_on_row(&element, row);\n", "    (void)may_not_exist;\n",
           "test_batch_norm.py -k without_a_column"),
     Fault("compiler/emit/text/index.c", '"(int64_t)%s"', '"%s"', "test_limits.py -k offsets"),
     Fault("compiler/op/reduce.c", "divide(g, dy, count)", "(count ? dy : NULL)", "test_images.py -k extremes"),

@@ -1,8 +1,8 @@
 /* What a reader sees first. */
 #include "emit/program.h"
 
-#include "emit/function.h"
-#include "emit/repeat.h"
+#include "emit/kernel/function.h"
+#include "emit/kernel/repeat.h"
 
 /* "26.2 M" of a number, in steps of 1000 or 1024. */
 static const char *scaled(Arena *arena, double value, double step, const char *unit) {

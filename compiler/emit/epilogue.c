@@ -2,7 +2,7 @@
  * outputs at once. Where numbers of 16 bits are read or written, a call takes so many neighbours in j as fill 16 bytes. */
 #include "emit/product.h"
 
-#include "emit/function.h"
+#include "emit/kernel/function.h"
 
 typedef struct Epilogue {
     const char *name, *read, *ahead; /* "out", "read", "Ahead" */

@@ -1,8 +1,8 @@
 #include "emit/launches.h"
 
-#include "emit/function.h"
+#include "emit/kernel/function.h"
+#include "emit/kernel/row.h"
 #include "emit/product.h"
-#include "emit/row.h"
 #include "pass/tile.h"
 
 /* A launch. Those that have the same kernels, with other tensors, are one function: `like` is the first of them. */

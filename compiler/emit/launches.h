@@ -2,7 +2,7 @@
 #ifndef MTC_LAUNCHES_H
 #define MTC_LAUNCHES_H
 
-#include "emit/repeat.h"
+#include "emit/kernel/repeat.h"
 
 /* The functions of a program's launches, and its type: "using Train = Step<...>;". */
 void write_launches(Emitter *e, const Program *program, Writer *out);

@@ -2,7 +2,7 @@
 #ifndef MTC_PRODUCT_H
 #define MTC_PRODUCT_H
 
-#include "emit/kernel_text.h"
+#include "emit/kernel/kernel_text.h"
 
 void declare_product(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
 void write_product(Body *kernel);

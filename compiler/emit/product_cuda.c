@@ -2,8 +2,8 @@
  * said in epilogue.c. */
 #include "emit/product.h"
 
-#include "emit/function.h"
-#include "emit/row.h"
+#include "emit/kernel/function.h"
+#include "emit/kernel/row.h"
 
 /* ---- how it is cut ---- */
 

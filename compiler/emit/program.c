@@ -1,11 +1,11 @@
 /* The sections of a generated program, in their order. */
 #include "emit/program.h"
 
-#include "emit/function.h"
-#include "emit/kernel_text.h"
-#include "emit/library.h"
-#include "emit/repeat.h"
-#include "emit/tensors.h"
+#include "emit/kernel/function.h"
+#include "emit/kernel/kernel_text.h"
+#include "emit/kernel/library.h"
+#include "emit/kernel/repeat.h"
+#include "emit/kernel/tensors.h"
 
 /* ---- kernels ---- */
 

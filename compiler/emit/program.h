@@ -2,7 +2,7 @@
 #ifndef MTC_PROGRAM_H
 #define MTC_PROGRAM_H
 
-#include "emit/emitter.h"
+#include "emit/kernel/emitter.h"
 
 /* ---- banner.c, quote.c: comments ---- */
 

@@ -1,7 +1,7 @@
 /* The statements of the model above the kernel that carries them out. */
 #include "emit/program.h"
 
-#include "emit/function.h"
+#include "emit/kernel/function.h"
 #include "support/file.h"
 
 enum { MOST_QUOTED = 4 };

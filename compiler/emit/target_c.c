@@ -1,8 +1,8 @@
 /* C with OpenMP. Every thread of the team runs the whole step; loops over tiles and rows are shared among them. */
-#include "emit/function.h"
-#include "emit/kernel_text.h"
-#include "emit/library.h"
-#include "emit/tensors.h"
+#include "emit/kernel/function.h"
+#include "emit/kernel/kernel_text.h"
+#include "emit/kernel/library.h"
+#include "emit/kernel/tensors.h"
 
 static const char *arguments(Emitter *e, const char *text, const char *tensors, const char *batch, const char *none) {
     bool uses_tensors = strstr(text, "t->"), uses_batch = code_has_word(text, "batch");

@@ -2,7 +2,7 @@
 #ifndef MTC_CHAINS_H
 #define MTC_CHAINS_H
 
-#include "emit/expr.h"
+#include "emit/kernel/expr.h"
 
 /* The lines of a row, i counting rows of that shape, begin with "int channel = i % CHANNELS;" where they say that often. */
 void name_chains(Body *row, const Shape *rows, Writer *lines);

@@ -6,7 +6,7 @@
 #ifndef MTC_REPEAT_H
 #define MTC_REPEAT_H
 
-#include "emit/emitter.h"
+#include "emit/kernel/emitter.h"
 
 /* Sets `like`, `place`, `places` and `buffers` of all functions. */
 void find_repeats(Emitter *e);

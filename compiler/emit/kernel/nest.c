@@ -9,9 +9,9 @@
  *
  * j counts the last axes of the rows, i the others, k what is folded; where that takes divisions to find an element, there
  * is a loop for each axis instead. */
-#include "emit/kernel_text.h"
+#include "emit/kernel/kernel_text.h"
 
-#include "emit/function.h"
+#include "emit/kernel/function.h"
 
 enum { TOGETHER = 64 };
 

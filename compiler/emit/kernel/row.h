@@ -2,7 +2,7 @@
 #ifndef MTC_ROW_H
 #define MTC_ROW_H
 
-#include "emit/emitter.h"
+#include "emit/kernel/emitter.h"
 #include "emit/text/foreign.h"
 
 const char *number(Arena *arena, double value);

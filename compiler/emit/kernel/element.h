@@ -2,7 +2,7 @@
 #ifndef MTC_ELEMENT_H
 #define MTC_ELEMENT_H
 
-#include "emit/expr.h"
+#include "emit/kernel/expr.h"
 
 /* What the body, or one around it, has of the node at that index; or NULL. */
 const Known *find_known(const Body *body, const Node *n, const char *key);

@@ -1,8 +1,8 @@
-#include "emit/repeat.h"
+#include "emit/kernel/repeat.h"
 
-#include "emit/function.h"
-#include "emit/row.h"
-#include "emit/tensors.h"
+#include "emit/kernel/function.h"
+#include "emit/kernel/row.h"
+#include "emit/kernel/tensors.h"
 
 #include <ctype.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "emit/function.h"
+#include "emit/kernel/function.h"
 
 const Function *function_of(const Emitter *e, const Kernel *kernel) {
     for (int k = 0; k < e->functions.count; k++)

@@ -2,7 +2,7 @@
 #ifndef MTC_EMIT_LIBRARY_H
 #define MTC_EMIT_LIBRARY_H
 
-#include "emit/emitter.h"
+#include "emit/kernel/emitter.h"
 
 /* "BATCH, POSITIONS, 4, 4, 16, true, 0": what Shape is made of. */
 const char *library_shape(Emitter *e, const Kernel *kernel);

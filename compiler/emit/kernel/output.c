@@ -1,5 +1,5 @@
 /* What becomes of a stored value: assigned to a weight or state, reported, or kept in its buffer. */
-#include "emit/kernel_text.h"
+#include "emit/kernel/kernel_text.h"
 
 int written_in(const Program *program, const Node *n) {
     const Kernel *producer = program_producer(program, n);

@@ -2,7 +2,7 @@
 #ifndef MTC_FUNCTION_H
 #define MTC_FUNCTION_H
 
-#include "emit/emitter.h"
+#include "emit/kernel/emitter.h"
 
 /* The kernel's own; the one that is written for it may be another: repeat.h. */
 const Function *function_of(const Emitter *e, const Kernel *kernel);

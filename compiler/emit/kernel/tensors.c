@@ -1,4 +1,4 @@
-#include "emit/tensors.h"
+#include "emit/kernel/tensors.h"
 
 void tensors_name(Emitter *e) {
     Names members = {.arena = e->arena};

@@ -1,7 +1,7 @@
 /* Kernels of rows: stage after stage, each a loop over the row's extent. */
-#include "emit/element.h"
-#include "emit/function.h"
-#include "emit/kernel_text.h"
+#include "emit/kernel/element.h"
+#include "emit/kernel/function.h"
+#include "emit/kernel/kernel_text.h"
 #include "emit/text/chains.h"
 
 /* ---- indices ---- */

@@ -1,5 +1,5 @@
 /* Rows of tables: literals, lists, members. */
-#include "emit/row.h"
+#include "emit/kernel/row.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Where values lie: an element of the data, of a tensor or of a row's vector as text; and through which view, at which index. */
-#include "emit/element.h"
+#include "emit/kernel/element.h"
 
 const Known *find_known(const Body *body, const Node *n, const char *key) {
     for (; body; body = body->outer)

@@ -1,4 +1,4 @@
-#include "emit/element.h"
+#include "emit/kernel/element.h"
 #include "emit/text/guard.h"
 
 enum { LONGEST_OPERAND = 64 };

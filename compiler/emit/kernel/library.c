@@ -1,7 +1,7 @@
 /* Kernels that are functions of kernels_lib: what they are called with, and what they compute. */
-#include "emit/library.h"
+#include "emit/kernel/library.h"
 
-#include "emit/kernel_text.h"
+#include "emit/kernel/kernel_text.h"
 
 #include <stdlib.h>
 

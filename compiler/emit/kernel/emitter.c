@@ -1,4 +1,4 @@
-#include "emit/emitter.h"
+#include "emit/kernel/emitter.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef MTC_TENSORS_H
 #define MTC_TENSORS_H
 
-#include "emit/emitter.h"
+#include "emit/kernel/emitter.h"
 
 typedef struct Member {
     const char *type, *name, *value, *note; /* float *, h_weight, (float *)(run.arena + 0), [H, IMAGE] */

@@ -1,5 +1,5 @@
 /* Products: what happens to the sums. How the sums come about is the target's and its library's. */
-#include "emit/kernel_text.h"
+#include "emit/kernel/kernel_text.h"
 
 bool product_is_stacked(const Kernel *kernel) {
     return kernel->tile.turns && kernel->batches > 1;

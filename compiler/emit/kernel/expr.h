@@ -17,7 +17,7 @@
 #ifndef MTC_EXPR_H
 #define MTC_EXPR_H
 
-#include "emit/emitter.h"
+#include "emit/kernel/emitter.h"
 #include "emit/text/lanes.h"
 
 /* A value that a kernel already has: a row's scalar, a row's vector, the sum of a product, a local. */

@@ -1,7 +1,7 @@
 /* The equations above a kernel: h[i, j] = relu(sum over k of x[i, k] * h.weight[j, k] + h.bias[j]) */
-#include "emit/kernel_text.h"
+#include "emit/kernel/kernel_text.h"
 
-#include "emit/function.h"
+#include "emit/kernel/function.h"
 
 #include <ctype.h>
 

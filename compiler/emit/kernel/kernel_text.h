@@ -2,7 +2,7 @@
 #ifndef MTC_KERNEL_TEXT_H
 #define MTC_KERNEL_TEXT_H
 
-#include "emit/expr.h"
+#include "emit/kernel/expr.h"
 
 /* Adds what becomes of a stored value, at its own index: assigned, reported, kept in a buffer. */
 void output_store(Body *body, const Node *stored, const Index *at, Outputs *outputs);
