@@ -1,9 +1,9 @@
 /* CUDA C++. A kernel is a function of a tile, which a block of 256 threads computes. */
+#include "emit/cuda/launches.h"
+#include "emit/cuda/product.h"
 #include "emit/kernel/library.h"
 #include "emit/kernel/row.h"
 #include "emit/kernel/tensors.h"
-#include "emit/launches.h"
-#include "emit/product.h"
 
 /* Those of the five that the text of the function uses. */
 static const char *arguments(Emitter *e, const char *text, const char *const *given) {

@@ -1,8 +1,8 @@
-#include "emit/launches.h"
+#include "emit/cuda/launches.h"
 
+#include "emit/cuda/product.h"
 #include "emit/kernel/function.h"
 #include "emit/kernel/row.h"
-#include "emit/product.h"
 #include "pass/tile.h"
 
 /* A launch. Those that have the same kernels, with other tensors, are one function: `like` is the first of them. */

@@ -1,6 +1,6 @@
 /* What becomes of the sums of a product, in CUDA: what an epilogue reads from memory is read ahead of it, for many
  * outputs at once. Where numbers of 16 bits are read or written, a call takes so many neighbours in j as fill 16 bytes. */
-#include "emit/product.h"
+#include "emit/cuda/product.h"
 
 #include "emit/kernel/function.h"
 

@@ -1,6 +1,6 @@
 /* Products in CUDA C++: how they are cut, how their operands are read, the call of matmul.cuh. What becomes of the sums is
  * said in epilogue.c. */
-#include "emit/product.h"
+#include "emit/cuda/product.h"
 
 #include "emit/kernel/function.h"
 #include "emit/kernel/row.h"
