@@ -1,5 +1,5 @@
 /* The sections of a generated program, in their order. */
-#include "emit/program.h"
+#include "emit/program/program.h"
 
 #include "emit/kernel/function.h"
 #include "emit/kernel/kernel_text.h"

@@ -1,5 +1,5 @@
 /* What a reader sees first. */
-#include "emit/program.h"
+#include "emit/program/program.h"
 
 #include "emit/kernel/function.h"
 #include "emit/kernel/repeat.h"

@@ -1,5 +1,5 @@
 /* The statements of the model above the kernel that carries them out. */
-#include "emit/program.h"
+#include "emit/program/program.h"
 
 #include "emit/kernel/function.h"
 #include "support/file.h"

@@ -1,6 +1,6 @@
 /* Tables of the data: fields with the columns they are made of, origins of examples, splits. */
 #include "emit/kernel/row.h"
-#include "emit/program.h"
+#include "emit/program/program.h"
 
 /* Writes an array of strings, called `name` or the like; returns what it is called, NULL (in C) when it is empty. Lists of
  * several lines, which clang-format would put into columns, have an item a line and its number behind it. */

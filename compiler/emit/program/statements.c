@@ -1,6 +1,6 @@
 /* The lines of the model and of what it includes that tensors and kernels come from: a table, whose rows other tables name. */
 #include "emit/kernel/row.h"
-#include "emit/program.h"
+#include "emit/program/program.h"
 #include "support/file.h"
 
 Span source_of_kernel(const Kernel *kernel) {

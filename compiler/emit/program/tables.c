@@ -1,7 +1,7 @@
 /* Tables for the runtime. */
 #include "emit/kernel/function.h"
 #include "emit/kernel/row.h"
-#include "emit/program.h"
+#include "emit/program/program.h"
 
 /* A row of two members. */
 static void add_note(Emitter *e, Notes *notes, const char *a, const char *b, const char *about) {
