@@ -1,6 +1,6 @@
 /* mtc: from the text of a model to a program that trains it. `compile` and `generate` below are the way of the data. */
-#include "emit/driver.h"
-#include "emit/standalone.h"
+#include "emit/build/driver.h"
+#include "emit/build/standalone.h"
 #include "front/front.h"
 #include "op/reference.h"
 #include "options.h"

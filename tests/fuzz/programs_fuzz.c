@@ -1,6 +1,6 @@
 /* libFuzzer harness: entries of the cache of programs. Each input is an entry as it is, and the program of one whose digest
  * is right. What is found is the program that was kept, to the byte, or nothing; anything else is a find. */
-#include "emit/cache.h"
+#include "emit/build/cache.h"
 #include "support/file.h"
 #include "support/sha256.h"
 

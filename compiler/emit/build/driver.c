@@ -1,8 +1,8 @@
-#include "emit/driver.h"
+#include "emit/build/driver.h"
 
-#include "emit/cache.h"
-#include "emit/explain.h"
-#include "emit/standalone.h"
+#include "emit/build/cache.h"
+#include "emit/build/explain.h"
+#include "emit/build/standalone.h"
 #include "emit/text/foreign.h"
 #include "support/file.h"
 #include "support/process.h"

@@ -1,4 +1,4 @@
-#include "emit/explain.h"
+#include "emit/build/explain.h"
 
 #include <stdlib.h>
 

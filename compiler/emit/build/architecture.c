@@ -1,4 +1,4 @@
-#include "emit/architecture.h"
+#include "emit/build/architecture.h"
 
 #include "support/text.h"
 
@@ -9,7 +9,7 @@ enum { KB = 1024 };
 static const Architecture architectures[] = {
 #define ARCHITECTURE(number_, cards_, block_, multiprocessor_, threads_, blocks_, tensor_cores_)                       \
     {.number = (number_), .cards = (cards_), .block_shared = (block_)*KB, .tensor_cores = (tensor_cores_)},
-#include "emit/architectures.def"
+#include "emit/build/architectures.def"
 #undef ARCHITECTURE
 };
 

@@ -2,7 +2,7 @@
 #ifndef MTC_TOOLCHAIN_H
 #define MTC_TOOLCHAIN_H
 
-#include "emit/architecture.h"
+#include "emit/build/architecture.h"
 #include "support/diag.h"
 
 typedef struct Toolchain {

@@ -5,8 +5,8 @@
 #ifndef MTC_DRIVER_H
 #define MTC_DRIVER_H
 
+#include "emit/build/toolchain.h"
 #include "emit/emit.h"
-#include "emit/toolchain.h"
 
 typedef struct Build {
     const char *name;   /* of the generated source, without ending: "mnist" */

@@ -1,6 +1,6 @@
 /* Asks NVML, which comes with the driver and is loaded only when it is there, which GPUs this machine has. (The CUDA
  * driver itself knows too, but takes ten times as long to start.) */
-#include "emit/toolchain.h"
+#include "emit/build/toolchain.h"
 #include "support/text.h"
 
 #include <dlfcn.h>

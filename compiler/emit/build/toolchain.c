@@ -1,4 +1,4 @@
-#include "emit/toolchain.h"
+#include "emit/build/toolchain.h"
 
 #include "support/file.h"
 #include "support/process.h"

@@ -1,4 +1,4 @@
-#include "emit/standalone.h"
+#include "emit/build/standalone.h"
 
 #include "support/file.h"
 

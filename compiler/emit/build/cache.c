@@ -1,4 +1,4 @@
-#include "emit/cache.h"
+#include "emit/build/cache.h"
 
 #include "support/file.h"
 #include "support/sha256.h"
