@@ -9,7 +9,7 @@ void write_launches(Emitter *e, const Program *program, Writer *out);
 /* Which launch each kernel of the training step is in, and where. */
 void write_parts(Emitter *e, Writer *out);
 
-/* target_cuda.c: "h(h_tensors(t, 3), batch, tile, shared, gate)", with these instead of t and tile. */
+/* dialect.c: "h(h_tensors(t, 3), batch, tile, shared, gate)", with these instead of t and tile. */
 const char *call_with(Emitter *e, const Function *f, const char *tensors, const char *tile);
 bool keeps_vectors(const Kernel *kernel);
 
