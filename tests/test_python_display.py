@@ -17,6 +17,7 @@ from termios import TIOCSWINSZ
 
 import pytest
 
+from conftest import run_mtc
 from mtc import display, errors, plotting, progress
 from mtc.curves import read_log, read_runs
 from test_plot import CONFIG, epoch, interval, text_of, training
@@ -315,10 +316,26 @@ def test_a_history_as_a_log_is_what_it_was():
     assert lines[2]["epoch"] == 2 and lines[2]["validation_accuracy"] == 0.75
 
 
-def test_only_svg_without_matplotlib(tmp_path, without):
+def test_png_by_the_binary(tmp_path, without):
+    """What `mtc plot` draws of the same log."""
     without("matplotlib")
-    with pytest.raises(errors.UsageError, match="pip install matplotlib"):
-        plotting.plot(HISTORY, tmp_path / "curves.png")
+    folder = tmp_path / "history"
+    folder.mkdir()
+    (folder / "training.jsonl").write_text(plotting.log_of(HISTORY))
+    for _ in "written", "replaced":
+        drawing = plotting.plot(HISTORY, tmp_path / "curves.PNG", title="Loss")
+        assert drawing.text.startswith("<svg") and (tmp_path / "curves.PNG").read_bytes().startswith(b"\x89PNG")
+    run_mtc("plot", folder / "training.jsonl", "-o", tmp_path / "again.png", "--x", "epoch", "--title", "Loss")
+    assert (tmp_path / "curves.PNG").read_bytes() == (tmp_path / "again.png").read_bytes()
+    (tmp_path / "mine.png").write_text("no picture")
+    with pytest.raises(errors.FileError, match="would replace a file that is no picture"):
+        plotting.plot(HISTORY, tmp_path / "mine.png")
+
+
+def test_only_svg_and_png_without_matplotlib(tmp_path, without):
+    without("matplotlib")
+    with pytest.raises(errors.UsageError, match="only SVG and PNG .*pip install matplotlib"):
+        plotting.plot(HISTORY, tmp_path / "curves.pdf")
     with pytest.raises(errors.FileError, match="cannot write"):
         plotting.plot(HISTORY, tmp_path / "none" / "curves.svg")
 

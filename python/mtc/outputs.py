@@ -94,8 +94,12 @@ def _make_like(file: int, before: os.stat_result) -> None:
 
 def write_text(path: PathLike, text: str, kind: Kind) -> None:
     """Writes a file, in UTF-8. Raises FileError: it cannot, or `check` refuses it."""
+    write_bytes(path, text.encode(), kind)
+
+
+def write_bytes(path: PathLike, content: bytes, kind: Kind) -> None:
     check(path, kind)
     try:
-        _write_whole(os.fspath(path), text.encode())
+        _write_whole(os.fspath(path), content)
     except OSError as error:
         raise FileError(f"{os.fspath(path)}: cannot write: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""mtc.plot: the curves of trainings, as a figure of matplotlib, or without it as the SVG that `mtc plot` draws."""
+"""mtc.plot: the curves of trainings, as a figure of matplotlib, or without it as the SVG or PNG that `mtc plot` draws."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def plot(
 
     runs: a History (what `fit` returns), a model or an estimator that was fitted, the path of a log (.jsonl), or a
     list or dict of those; a dict names them. x: "epoch", "step" or "seconds". output: a file to write, whose ending
-    says what (.png, .pdf, .svg).
+    says what (.png, .svg; with matplotlib .pdf and others).
 
     Returns a figure of matplotlib; without matplotlib an object with the SVG, which notebooks show as well. Shows
     nothing by itself: in a script call plt.show(), or give output.
@@ -195,24 +195,32 @@ def legend(runs: Sequence[Run]) -> list[Any]:
 
 def plot_svg(runs: Sequence[Run], output: str | os.PathLike[str] | None, x: str, title: str | None) -> Svg:
     """Through the binary, which reads logs: each run is written as one."""
-    from . import toolchain
     from .errors import UsageError
+    from .outputs import PICTURE, write_bytes
 
-    if output is not None and Path(output).suffix.lower() != ".svg":
+    ending = ".svg" if output is None else Path(output).suffix.lower()
+    if output is not None and ending not in (".svg", ".png"):
         raise UsageError(
-            f"without matplotlib only SVG can be written, not '{os.fspath(output)}': "
-            "name the file .svg, or install it (pip install matplotlib)"
+            f"without matplotlib only SVG and PNG can be written, not '{os.fspath(output)}': "
+            "name the file .svg or .png, or install it (pip install matplotlib)"
         )
     with tempfile.TemporaryDirectory(prefix="mtc-") as folder:
         alone = len(runs) == 1  # of several runs their names say enough
         logs = [write_log(Path(folder), i, run if alone else replace(run, model="")) for i, run in enumerate(runs)]
-        result = Path(folder) / "curves.svg"
-        titled = ["--title", title] if title is not None else []
-        toolchain.run(["plot", *map(str, logs), "-o", str(result), "--x", x, *titled])
-        svg = Svg(result.read_text(encoding="utf-8"))
-    if output is not None:
-        svg.save(output)
+        svg = Svg(drawn_by_binary(logs, Path(folder) / "curves.svg", x, title).decode())
+        if output is not None and ending == ".png":
+            write_bytes(output, drawn_by_binary(logs, Path(folder) / "curves.png", x, title), PICTURE)
+        elif output is not None:
+            svg.save(output)
     return svg
+
+
+def drawn_by_binary(logs: Sequence[Path], picture: Path, x: str, title: str | None) -> bytes:
+    from . import toolchain
+
+    titled = ["--title", title] if title is not None else []
+    toolchain.run(["plot", *map(str, logs), "-o", str(picture), "--x", x, *titled])
+    return picture.read_bytes()
 
 
 def write_log(folder: Path, index: int, run: Run) -> Path:
