@@ -198,6 +198,15 @@ static int print_source(Compilation *c, Emission *source, bool cuda) {
     return EXIT_SUCCESS;
 }
 
+/* Does the name promise something else than is written? `endings`: those of what is. */
+static bool promises_else(Compilation *c, const char *output, const char *endings, const char *written) {
+    const char *promised = mtc_promised(output, endings);
+    if (promised)
+        diag_error(c->diag, nowhere, "'%s': the name promises %s; what can be written is %s", output, promised,
+                   written);
+    return promised != NULL;
+}
+
 static int build(Compilation *c, const Toolchain *tools, const Module *module, const Emission *source) {
     const Options *o = c->options;
     const char *output = o->output   ? o->output
@@ -205,6 +214,10 @@ static int build(Compilation *c, const Toolchain *tools, const Module *module, c
                                      : module->name;
     if (!output_allowed(c->diag, output, OUTPUT_PROGRAM, &c->inputs))
         return EXIT_CANT_CREATE;
+    if (promises_else(c, output, "",
+                      o->shared ? "a shared library (.so); --emit prints sources"
+                                : "a program, whose name needs no ending; --emit prints its source"))
+        return EXIT_USAGE;
     Build job = {.name = module->name,
                  .output = output,
                  .keep = o->keep,
@@ -328,6 +341,8 @@ static int put(Compilation *c) {
         return EXIT_SUCCESS;
     if (o->output) {
         bool may = output_allowed(c->diag, o->output, OUTPUT_TEXT, &c->inputs);
+        if (may && o->emit == EMIT_PLAN_SVG && promises_else(c, o->output, ".svg", ".svg"))
+            return EXIT_USAGE;
         return !may                                         ? EXIT_CANT_CREATE
                : file_write(o->output, text, c->out.length) ? EXIT_SUCCESS
                                                             : cannot_write(c, o->output);
@@ -353,26 +368,6 @@ static int format(Compilation *c) {
     return !output_allowed(c->diag, o->input, OUTPUT_TEXT, &none) ? EXIT_CANT_CREATE
            : file_write(o->input, c->out.at, c->out.length)       ? EXIT_SUCCESS
                                                                   : cannot_write(c, o->input);
-}
-
-/* Does the name promise something else than is written? `endings`: those of what is. */
-static bool promises_else(Compilation *c, const char *output, const char *endings, const char *written) {
-    const char *promised = mtc_promised(output, endings);
-    if (promised)
-        diag_error(c->diag, nowhere, "'%s': the name promises %s; what can be written is %s", output, promised,
-                   written);
-    return promised != NULL;
-}
-
-/* Of a program, or of the picture that is made instead; any text may be called as it likes. */
-static bool misnamed(Compilation *c) {
-    const Options *o = c->options;
-    bool program = o->emit == EMIT_PROGRAM, picture = o->emit == EMIT_PLAN_SVG;
-    return o->output && (program || picture) &&
-           promises_else(c, o->output, picture ? ".svg" : "",
-                         picture     ? ".svg"
-                         : o->shared ? "a shared library (.so); --emit prints sources"
-                                     : "a program, whose name needs no ending; --emit prints its source");
 }
 
 static int draw_curves(Compilation *c) {
@@ -449,8 +444,6 @@ static int run(Compilation *c) {
         reference_print(&c->out);
     else if (o->format)
         return format(c);
-    else if (misnamed(c))
-        return EXIT_USAGE;
     else {
         int status = compile(c);
         return status ? status : put(c);
