@@ -106,11 +106,15 @@ static Node *one_hot(Graph *g, Node *label, int64_t classes) {
     return graph_cast(g, op2(g, "eq", column, graph_iota(g, &shape, shape.rank - 1)), DT_F32);
 }
 
-/* The field that the labels are, or are a part of; NULL: computed. */
+/* The field that the value is, or is a part of; NULL: computed. */
+static const Field *field_below(const Module *module, const Node *value) {
+    while (value->op->cls == OP_VIEW)
+        value = value->in[0];
+    return value->op->table == TABLE_FIELD ? &module->fields.at[value->attr.index] : NULL;
+}
+
 static const Field *class_field(const Module *module, const Node *label) {
-    while (label->op->cls == OP_VIEW)
-        label = label->in[0];
-    const Field *field = label->op->table == TABLE_FIELD ? &module->fields.at[label->attr.index] : NULL;
+    const Field *field = field_below(module, label);
     return field && field->kind == FIELD_CLASS ? field : NULL;
 }
 
@@ -153,6 +157,36 @@ static bool classes_agree(Call *call, const Node *scores, const Node *label) {
     return false;
 }
 
+/* Integers of the data may be none of the classes: labels that nothing bounds are refused. What is computed has the bounds of
+ * its operands. */
+static bool labels_are_classes(Call *call, const Node *scores, const Node *label) {
+    const Field *field = field_below(call->module, label);
+    const long long classes = scores->type.dim[last_axis(scores)];
+    if (label->range.low > INT32_MIN || label->range.high < INT32_MAX)
+        return classes_agree(call, scores, label);
+    if (!field) {
+        call_error(call, 1, "these labels may be any integers; write minimum(maximum(label, 0), %lld)", classes - 1);
+        return false;
+    }
+    call_error(call, 1, "'%s' is i32, any integer, and a label is one of the %lld classes from 0 on", field->name,
+               classes);
+    diag_note(call->module->diag, field->src, "write '%s' as class[%lld]: then the data are checked", field->name,
+              classes);
+    return false;
+}
+
+/* A score for each class; one class would always be the right one. */
+static bool scores_classes(Call *call, const Node *scores) {
+    if (user_axes(scores) && scores->type.dim[last_axis(scores)] > 1)
+        return true;
+    call_error(call, 0,
+               user_axes(scores)
+                   ? "this is one score, which is always the highest: a number is learned with mse(y, target), "
+                     "two classes with bce(y, target, from_logits = true)"
+                   : "expected a score for each class, found one number");
+    return false;
+}
+
 /* Scores and what they are compared with: labels, or a distribution of the scores' shape. */
 static bool read_scores(Call *call, Node **scores, Node **target) {
     Graph *g = call->g;
@@ -160,10 +194,8 @@ static bool read_scores(Call *call, Node **scores, Node **target) {
     if (!pair[0] || !pair[1] || !graph_share_batch(g, 2, pair))
         return false;
     Node *s = pair[0], *t = pair[1];
-    if (!user_axes(s)) {
-        call_error(call, 0, "expected a score for each class, found one number");
+    if (!scores_classes(call, s))
         return false;
-    }
     bool distribution = type_same_shape(&s->type, &t->type);
     if (!distribution && !labels_fit(&s->type, &t->type)) {
         call_error(call, 1, "%s is neither a class for each of the scores %s nor a distribution of the same shape",
@@ -176,7 +208,7 @@ static bool read_scores(Call *call, Node **scores, Node **target) {
     }
     *scores = s;
     *target = distribution ? graph_cast(g, t, DT_F32) : t;
-    return distribution || classes_agree(call, s, t);
+    return distribution || labels_are_classes(call, s, t);
 }
 
 static bool is_zero(const Node *n) {
