@@ -296,3 +296,31 @@ def test_logits_that_are_probabilities(emit):
     text = model("y = sigmoid(linear(x, 3))").replace("cross_entropy(y, label)", "bce(y, one_hot(label, 3){})")
     assert emit(text.replace("{}", ""), "--emit=graph").stderr == ""
     assert "applies sigmoid itself" in emit(text.replace("{}", ", from_logits = true"), "--emit=graph").stderr
+
+
+RAW = "bce takes probabilities, from 0 to 1, and this is what a layer gives, any number"
+BYTES = "bce takes targets from 0 to 1, and these may be from 0 to 255"
+ONE = "softmax of one number is always 1"
+
+
+@pytest.mark.parametrize("body, loss, doubts", [
+    ("y = linear(x, 1)", "bce(y, yes)", [RAW]),
+    ("y = reshape(linear(x, 1) + linear(relu(x), 1), [1])", "bce(y, yes)", [RAW]),
+    ("y = linear(x, 1)", "bce(y, yes, from_logits = true)", []),
+    ("y = sigmoid(linear(x, 1))", "bce(y, yes)", []),
+    ("y = softmax(linear(x, 4))", "bce(sum(slice(y, 0, 0, 1)), yes)", []),
+    ("y = softmax(linear(x, 1))", "bce(y, yes)", [ONE]),
+    ("y = log_softmax(linear(x, 1))", "mse(y, yes)", [ONE + ", its logarithm 0"]),
+    ("y = sigmoid(linear(x, 4))", "bce(y, flatten(image))", [BYTES]),
+    ("y = sigmoid(linear(x, 4))", "bce(y, flatten(image) / 255)", []),
+    ("y = sigmoid(linear(x, 4))", "bce(y, flatten(image) > 127)", []),
+    ("y = sigmoid(linear(x, 1))", "bce(y, label)", [BYTES.replace("255", "2")]),
+    ("y = sigmoid(linear(x, 1))", "bce(y, two)", []),
+])
+def test_a_binary_loss_of_other_numbers(emit, body, loss, doubts):
+    text = model(body).replace("cross_entropy(y, label)", loss).replace(
+        "  label", "  image : u8[2, 2]\n  yes : f32\n  two : class[2]\n  label").replace('idx("images", "labels")', 'npz("all.npz")')
+    done = emit(text, "--emit=graph")
+    found = [line for line in warnings(done) if "never used" not in line]
+    assert len(found) == len(doubts) and all(doubt in line for doubt, line in zip(doubts, found)), done.stderr
+    assert BYTES not in doubts or "scale them: image / 255; where they are only 0 and 1, a field is class[2]" in done.stderr

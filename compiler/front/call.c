@@ -17,6 +17,10 @@ void call_error(Call *call, int arg, const char *format, ...) {
     diag_error(call->module->diag, arg_span(call, arg), "%s", message);
 }
 
+void call_doubt(Call *call, int arg, Span cause, const char *text, const char *cure) {
+    module_doubt(call->module, (Doubt){arg_span(call, arg), cause, text, cure});
+}
+
 /* "expected <what>, not a tensor f32[10]", once: a fault was reported where it was made. */
 static void expected(Call *call, int arg, const char *what) {
     const Value *v = &call->args[arg];

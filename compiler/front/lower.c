@@ -199,10 +199,13 @@ void doubt_scores(Lowering *l, const Expr *call, const Value *args) {
         bool twice = scores->made && strcmp(scores->made->name, prediction_rules[i].function) == 0;
         if (!twice || !rule_applies(&prediction_rules[i], call, args))
             continue;
-        for (int k = 0; k < l->module->doubts.count; k++)
-            if (memcmp(&l->module->doubts.at[k].at, &call->span, sizeof call->span) == 0)
-                return;
-        VEC_PUSH(l->arena, &l->module->doubts, ((Doubt){call->span, scores->made_at, scores->made}));
+        const char *function = scores->made->name;
+        const char *text = arena_printf(l->arena,
+                                        "this loss takes scores and applies %s itself, here for the second time: "
+                                        "training is slow and may stall",
+                                        function);
+        const char *cure = arena_printf(l->arena, "leave out this %s; predictions go through it in any case", function);
+        module_doubt(l->module, (Doubt){call->span, scores->made_at, text, cure});
     }
 }
 
@@ -373,12 +376,8 @@ static void warn_unused(Diag *diag, const Ast *ast) {
 static void warn_doubts(Diag *diag, const Module *module) {
     for (int i = 0; i < module->doubts.count; i++) {
         const Doubt *doubt = &module->doubts.at[i];
-        const char *function = doubt->made->name;
-        diag_warning(
-            diag, doubt->at,
-            "this loss takes scores and applies %s itself, here for the second time: training is slow and may stall",
-            function);
-        diag_note(diag, doubt->made_at, "leave out this %s; predictions go through it in any case", function);
+        diag_warning(diag, doubt->at, "%s", doubt->text);
+        diag_note(diag, doubt->cause, "%s", doubt->cure);
     }
 }
 

@@ -154,10 +154,10 @@ typedef struct Knob {
     const char *help; /* the comment at the end of its line, or NULL */
 } Knob;
 
-/* A loss that takes scores is given what function `made` of them already. */
+/* What is allowed, and seldom meant: a warning, and a note at what brings it about. */
 typedef struct Doubt {
-    Span at, made_at;
-    const OpDef *made;
+    Span at, cause;
+    const char *text, *cure;
 } Doubt;
 
 /* A number reported per step (training) and per pass (evaluation): the loss first, then the metrics. */
@@ -205,7 +205,7 @@ struct Module {
     VEC(Split) splits;
     VEC(Knob) knobs;
     VEC(Report) reports;
-    VEC(Doubt) doubts; /* about what is allowed, and seldom meant: one for each place */
+    VEC(Doubt) doubts; /* one for each place and text */
     VEC(NamedValue) named;
     VEC(NamedSize) sizes;
     int monitor, patience; /* the report that decides what is best; evaluations without a better one, 0: any number */
@@ -220,6 +220,7 @@ struct Module {
 };
 
 Module *module_new(Arena *arena, Diag *diag);
+void module_doubt(Module *module, Doubt doubt);
 /* The graphs that the module has, in the order train, eval, measure, decode; returns how many. */
 enum { MAX_GRAPHS = 4 };
 int module_graphs(const Module *module, Graph **graphs);

@@ -9,6 +9,15 @@ Module *module_new(Arena *arena, Diag *diag) {
     return module;
 }
 
+void module_doubt(Module *module, Doubt doubt) {
+    for (int i = 0; i < module->doubts.count; i++) {
+        const Doubt *known = &module->doubts.at[i];
+        if (memcmp(&known->at, &doubt.at, sizeof doubt.at) == 0 && strcmp(known->text, doubt.text) == 0)
+            return;
+    }
+    VEC_PUSH(module->arena, &module->doubts, doubt);
+}
+
 int module_graphs(const Module *module, Graph **graphs) {
     Graph *const all[] = {module->train, module->eval, module->measure, module->decode};
     int count = 0;

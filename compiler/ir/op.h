@@ -185,6 +185,8 @@ bool call_bool(Call *call, int arg);                              /* false */
 int call_axis(Call *call, int arg, const Node *of);               /* a graph axis; -1 */
 unsigned call_axes(Call *call, int arg, const Node *of);          /* a number, a list, or none: all user axes; 0 */
 void call_error(Call *call, int arg, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* A warning at the argument, the cure at `cause`; once for all graphs. */
+void call_doubt(Call *call, int arg, Span cause, const char *text, const char *cure);
 /* A new weight "<scope>.<name>"; file_order as in Weight. */
 Node *call_weight(Call *call, const char *name, const Type *type, Init init, const int *file_order);
 /* A new buffer "<scope>.<name>", which the layer itself assigns in training. */

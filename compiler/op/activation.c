@@ -93,12 +93,27 @@ static Value along_axis(Call *call, Node *(*function)(Graph *, Node *, unsigned)
     return value_tensor(axis < 0 ? NULL : function(call->g, x, 1u << axis));
 }
 
+/* As the last layer of two classes, where a sigmoid is meant. */
+static void doubt_softmax_of_one(Call *call, const char *result) {
+    const Node *x = call->args[0].node;
+    int axis = call_axis(call, 1, x);
+    if (x->type.dim[axis] == 1)
+        call_doubt(call, 0, call->src, arena_printf(call->g->arena, "softmax of one number is always 1%s", result),
+                   "the probability of one score is sigmoid(x); there is a score for each of several classes");
+}
+
 static Value build_softmax(Call *call) {
-    return along_axis(call, softmax);
+    Value y = along_axis(call, softmax);
+    if (y.node)
+        doubt_softmax_of_one(call, "");
+    return y;
 }
 
 static Value build_log_softmax(Call *call) {
-    return along_axis(call, log_softmax);
+    Value y = along_axis(call, log_softmax);
+    if (y.node)
+        doubt_softmax_of_one(call, ", its logarithm 0");
+    return y;
 }
 
 const OpDef op_silu = {

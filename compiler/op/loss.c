@@ -29,6 +29,13 @@ static bool match_but_for_ones(const Type *a, const Type *b) {
     }
 }
 
+/* The field that the value is, or is a part of; NULL: computed. */
+static const Field *field_below(const Module *module, const Node *value) {
+    while (value->op->cls == OP_VIEW)
+        value = value->in[0];
+    return value->op->table == TABLE_FIELD ? &module->fields.at[value->attr.index] : NULL;
+}
+
 /* Both as f32 of the prediction's shape; false after a user error. */
 static bool read_pair(Call *call, Node **prediction, Node **target) {
     Graph *g = call->g;
@@ -85,11 +92,46 @@ static Node *bce_of_logit(Graph *g, Node *x, Node *t) {
     return sub(g, op1(g, "softplus", x), mul(g, t, x));
 }
 
+/* A product, or a sum with one: what a layer gives, which may be any number. */
+static bool is_layer(const Node *n, int depth) {
+    while (n->op->cls == OP_VIEW)
+        n = n->in[0];
+    if (n->op->cls == OP_CONTRACT || depth == 0 || strcmp(n->op->name, "add") != 0)
+        return n->op->cls == OP_CONTRACT;
+    return is_layer(n->in[0], depth - 1) || is_layer(n->in[1], depth - 1);
+}
+
+static void doubt_probability(Call *call, const Node *p) {
+    enum { SUMS = 3 };
+    if (is_layer(p, SUMS))
+        call_doubt(call, 0, call->src,
+                   "bce takes probabilities, from 0 to 1, and this is what a layer gives, any number",
+                   "add from_logits = true, for scores, or put sigmoid(...) around them");
+}
+
+static void doubt_target(Call *call, const Node *t) {
+    const Field *field = field_below(call->module, t);
+    if (!range_is_known(t->range) || range_within(t->range, range_of_dtype(DT_BOOL)))
+        return;
+    const char *text = arena_printf(call->g->arena,
+                                    "bce takes targets from 0 to 1, and these may be from %lld to %lld: the loss of "
+                                    "others has no lower end",
+                                    (long long)t->range.low, (long long)t->range.high);
+    const char *scaled = field && field->type.dtype == DT_U8 ? arena_printf(call->g->arena, "%s / 255", field->name)
+                                                             : "divide them by the highest";
+    const char *cure =
+        arena_printf(call->g->arena, "scale them: %s; where they are only 0 and 1, a field is class[2]", scaled);
+    call_doubt(call, 1, field ? field->src : call->src, text, cure);
+}
+
 static Value build_bce(Call *call) {
-    Node *p, *t;
+    Node *p, *t, *given = call_tensor(call, 1);
     bool from_logits = call_bool(call, 2);
     if (!read_pair(call, &p, &t))
         return value_tensor(NULL);
+    doubt_target(call, given);
+    if (!from_logits)
+        doubt_probability(call, p);
     Node *loss = from_logits ? bce_of_logit(call->g, p, t) : bce_of_probability(call->g, p, t);
     return value_tensor(mean_over_example(call->g, loss));
 }
@@ -104,13 +146,6 @@ static Node *one_hot(Graph *g, Node *label, int64_t classes) {
     attr.axes = 1u << (shape.rank - 1);
     Node *column = graph_node(g, "expand", attr, 1, &label);
     return graph_cast(g, op2(g, "eq", column, graph_iota(g, &shape, shape.rank - 1)), DT_F32);
-}
-
-/* The field that the value is, or is a part of; NULL: computed. */
-static const Field *field_below(const Module *module, const Node *value) {
-    while (value->op->cls == OP_VIEW)
-        value = value->in[0];
-    return value->op->table == TABLE_FIELD ? &module->fields.at[value->attr.index] : NULL;
 }
 
 static const Field *class_field(const Module *module, const Node *label) {
