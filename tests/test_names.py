@@ -3,10 +3,15 @@
 import os
 import re
 import subprocess
+import sys
 
 import pytest
 
 from conftest import ROOT
+
+sys.path.append(str(ROOT / "tools"))
+
+from cuda_front_end import front_end_of_cuda  # noqa: E402
 
 TEMPLATE = """data {{
   train = npy("x", "y")
@@ -65,6 +70,44 @@ def test_all_words_of_a_c_program(mtc, tmp_path):
         compiler = [os.environ.get("CC", "cc"), "-std=c11", "-D_XOPEN_SOURCE=700", "-fopenmp", "-fsyntax-only", "-w", "-x", "c", "-"]
         done = subprocess.run([*compiler, *INCLUDES], input=emitted.stdout, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr[:2000]
+
+
+def sizes_model(names):
+    """Each with an axis of its own length, so that the length is a constant of that name in capitals."""
+    values = [f"{name} = relu(linear({before}, {37 + k}))" for k, (before, name) in enumerate(zip(["flatten(first)", *names], names))]
+    return TEMPLATE.format(values="\n  ".join(values), end=names[-1])
+
+
+def test_sizes_called_like_constants_of_c(mtc, tmp_path):
+    """A value m_pi has a size that cannot be M_PI."""
+    path = tmp_path / "m.mt"
+    path.write_text(model(["value"]))
+    words = sorted({word.lower() for word in words_of(mtc(path, "--target", "cpu", "--emit=c").stdout) if word.isupper()})
+    names = [word for word in words if is_free(mtc, word, tmp_path)]
+    assert len(names) > 200 and {"m_pi", "mtc_f32", "huge_val", "size_max", "subnormals_are_zero"} <= set(names)
+    for first in range(0, len(names), AT_A_TIME):
+        path.write_text(sizes_model(names[first : first + AT_A_TIME]))
+        emitted = mtc(path, "--target", "cpu", "--emit=c")
+        compiler = [os.environ.get("CC", "cc"), "-std=gnu11", "-fopenmp", "-fsyntax-only", "-w", "-x", "c", "-"]
+        done = subprocess.run([*compiler, *INCLUDES], input=emitted.stdout, capture_output=True, text=True)
+        assert emitted.returncode == done.returncode == 0, emitted.stderr + done.stderr[:2000]
+
+
+def test_sizes_keep_the_name_of_their_value(mtc, tmp_path):
+    path = tmp_path / "m.mt"
+    path.write_text(sizes_model(["hidden", "m_pi", "infinity"]))
+    source = mtc(path, "--target", "cpu", "--emit=c").stdout
+    assert re.findall(r"^    ([A-Z]\w+) = (?:37|38|39)\b", source, re.M) == ["HIDDEN", "M_PI_SIZE", "INFINITY_2"]
+
+
+@pytest.mark.nvcc
+def test_sizes_called_like_constants_of_cuda(mtc, tmp_path):
+    """What the kernels of its library and its headers have as constants."""
+    path = tmp_path / "m.mt"
+    path.write_text(sizes_model("threads lanes stages groups chunk pad box m_pi int_max cuda_version nv_if_target".split()))
+    (tmp_path / "m.cu").write_text(mtc(path, "--target", "cuda", "--emit=cu").stdout)
+    done = subprocess.run(["sh", "-c", front_end_of_cuda(INCLUDES)], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:2000]
 
 
 def test_functions_that_c_compilers_know(mtc, tmp_path):

@@ -39,8 +39,8 @@ static const char library_words[] =
     "kernel "
     "least part_of row_at rows_from seen_at sees_inside set_float_mode truth window window_of zero_numbers";
 
-static const char *const prefixes[] = {"mtc_",   "Mtc",    "MTC_", "pthread_", "atomic_", "memory_", "sched_",
-                                       "timer_", "clock_", "omp_", "str",      "mem",     "matmul",  "team_"};
+static const char *const prefixes[] = {"mtc_",   "Mtc",    "MTC_", "TEAM_", "pthread_", "atomic_", "memory_", "sched_",
+                                       "timer_", "clock_", "omp_", "str",   "mem",      "matmul",  "team_"};
 
 static bool has_prefix(const char *name) {
     for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++)
@@ -78,4 +78,33 @@ bool defined_in_cuda(const char *name) {
     if (length > 1 && length < sizeof stem && strchr("1234", name[length - 1]))
         memcpy(stem, name, length - 1);
     return has_word(cuda_words, name) || (*stem && has_word(vector_types, stem));
+}
+
+/* ---- sizes, in capitals ---- */
+
+static const char *const constant_prefixes[] = {
+    "MTC_",     "TEAM_",   "NV_",      "CUDA",     "CU_",    "PTHREAD_", "MATMUL_", "MATRIX_", "GROUP_",  "STEP_",
+    "MOST_",    "M_",      "FP_",      "HUGE_",    "SNAN",   "ATOMIC_",  "CLOCK",   "TIME_",   "TIMER_",  "SCHED_",
+    "SIG_",     "ADJ_",    "MOD_",     "STA_",     "NL_",    "FD_",      "BC_",     "XATTR_",  "EXIT_",   "MATH_",
+    "INT_",     "INT8_",   "INT16_",   "INT32_",   "INT64_", "UINT_",    "UINT8_",  "UINT16_", "UINT32_", "UINT64_",
+    "CHAR_",    "SCHAR_",  "UCHAR_",   "SHRT_",    "USHRT_", "LONG_",    "ULONG_",  "LLONG_",  "ULLONG_", "INTMAX_",
+    "UINTMAX_", "INTPTR_", "UINTPTR_", "PTRDIFF_", "SIZE_",  "WCHAR_",   "WINT_",   "BOOL_"};
+
+static const char constant_words[] =
+    "BIG_ENDIAN BOX BYTE_ORDER CHUNK CHUNKS GROUPS HAS_TENSOR_CORES LANES LISTED LITTLE_ENDIAN MAJOR_VERSION MAPS_ONLY "
+    "MAP_BYTES MAXFLOAT MAX_CANON MAX_INPUT MINOR_VERSION NFDBITS NZERO PACK_BYTES PAD PANEL_ROW PATCH_LEVEL "
+    "PDP_ENDIAN PIPE_BUF PLANNED_SHARED SHARED_ALIGNMENT STAGES STEPS SUBNORMALS_ARE_ZERO THREADS WCONTINUED WEXITED "
+    "WEXITSTATUS WIDEST_BLOCK WIFCONTINUED WIFEXITED WIFSIGNALED WIFSTOPPED WNOHANG WNOWAIT WORD_BIT LONG_BIT WSTOPPED "
+    "WSTOPSIG WTERMSIG WUNTRACED";
+
+static bool ends_so(const char *name, const char *ending) {
+    const size_t length = strlen(name), end = strlen(ending);
+    return length > end && strcmp(name + length - end, ending) == 0;
+}
+
+bool defined_constant(const char *name) {
+    for (size_t k = 0; k < sizeof constant_prefixes / sizeof *constant_prefixes; k++)
+        if (strncmp(name, constant_prefixes[k], strlen(constant_prefixes[k])) == 0)
+            return true;
+    return ends_so(name, "_MAX") || ends_so(name, "_MIN") || has_word(constant_words, name);
 }

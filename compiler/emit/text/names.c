@@ -119,7 +119,8 @@ const char *names_claim(Names *names, const char *wanted) {
 }
 
 const char *names_claim_constant(Names *names, const char *wanted) {
-    return claim(names, names_upper(names->arena, identifier(names->arena, wanted)));
+    const char *name = names_upper(names->arena, identifier(names->arena, wanted));
+    return claim(names, defined_constant(name) ? arena_printf(names->arena, "%s_SIZE", name) : name);
 }
 
 /* What is computed from an index alone is one value for all of a graph, whoever named it. */

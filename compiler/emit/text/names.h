@@ -35,6 +35,9 @@ bool defined_in_c(const char *name);
 /* CUDA's headers define it for the whole file, or it is a constant of some kernel. */
 bool defined_in_cuda(const char *name);
 
+/* A header of either target has a macro or a constant of this name in capitals. */
+bool defined_constant(const char *name);
+
 /* True when `word` occurs in `text` as a whole identifier. */
 bool has_word(const char *text, const char *word);
 /* So, outside of the comments of emitted code: equations there call values as the model does. */
