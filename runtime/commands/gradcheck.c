@@ -16,6 +16,7 @@
 #include "random.h"
 #include "session/finite.h"
 #include "session/library.h"
+#include "session/order.h"
 #include "session/train.h"
 
 #include <float.h>

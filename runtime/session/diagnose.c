@@ -10,6 +10,7 @@
 #include "session/feed.h"
 #include "session/finite.h"
 #include "session/library.h"
+#include "session/order.h"
 #include "session/train.h"
 
 #include <stdlib.h>

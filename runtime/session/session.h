@@ -125,8 +125,6 @@ int mtc_check_classes(MtcSession *session, int64_t examples, const void *const *
 int mtc_needs_device_data(MtcSession *session);
 
 int64_t mtc_batches(const MtcSession *session, const MtcData *data);
-int64_t mtc_most_orders(
-    int64_t examples); /* epochs whose orders are on the device at a time: some 2^16 numbers, at least one */
 /* Shows that so many parts of long work are done, and asks whether that is enough. */
 bool mtc_enough(MtcSession *session, const char *what, int64_t done, int64_t all);
 /* Enqueues the evaluation of every example; batch b's reports go to row b of session->evaluation. *whole: it was not ended

@@ -1,6 +1,7 @@
 /* The data sets of a session: memory on the device, or lent by the caller, or in the host's for a feed. */
 #include "base/hash.h"
 #include "session/feed.h"
+#include "session/order.h"
 #include "session/session.h"
 #include "session/train.h"
 
@@ -17,11 +18,6 @@ void mtc_data_strides(const MtcModel *model, int64_t stride, MtcData *data) {
 /* Of a data set's field. */
 static size_t data_bytes(const MtcSession *session, const MtcData *data, int field) {
     return mtc_field_bytes(&session->model->field[field], data->examples, data->stride[field]);
-}
-
-int64_t mtc_most_orders(int64_t examples) {
-    const int64_t many = 1 << 16;
-    return examples < many ? many / examples : 1;
 }
 
 static size_t order_bytes(int64_t examples) {

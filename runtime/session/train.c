@@ -1,9 +1,9 @@
 #include "session/train.h"
 
-#include "random.h"
 #include "session/feed.h"
 #include "session/finite.h"
 #include "session/library.h"
+#include "session/order.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,28 +13,6 @@ static const double CHUNK_SECONDS = 0.05;
 enum { FIRST_CHUNK = 1 }; /* of steps that may take seconds each */
 
 /* ---- the trainer ---- */
-
-/* mtc_permute of all indices, for so few that each walks far along its cycle: every step of the cycles is made once. */
-static void permute_few(uint64_t key, uint32_t count, int *order) {
-    uint32_t next[1 << MTC_FEWEST_BITS], at;
-    for (uint32_t i = 0; i < 1 << MTC_FEWEST_BITS; i++)
-        next[i] = mtc_permute_bits(key, MTC_FEWEST_BITS, i);
-    for (uint32_t i = 0; i < count; i++) {
-        for (at = next[i]; at >= count;)
-            at = next[at];
-        order[i] = (int)at;
-    }
-}
-
-void mtc_fill_order(const MtcSession *session, int64_t epoch, int *order) {
-    uint64_t key = mtc_shuffle_key(session->seed, (uint64_t)epoch);
-    uint32_t count = (uint32_t)session->data[MTC_TRAIN].examples;
-    if (count < 1 << (MTC_FEWEST_BITS - 1))
-        permute_few(key, count, order);
-    else
-        for (uint32_t i = 0; i < count; i++)
-            order[i] = (int)mtc_permute(key, count, i);
-}
 
 /* `bytes` of the host memory at *at, which moves on; a first pass with *at == NULL measures. */
 static void *carve(char **at, size_t *total, size_t bytes) {

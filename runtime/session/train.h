@@ -95,9 +95,6 @@ void mtc_snapshots_free(MtcSession *session, MtcTrainer *trainer);
 /* The param that is a learning rate, as its name tells; NULL: none does. */
 const MtcKnob *mtc_find_rate(const MtcModel *model);
 
-/* The order of an epoch's examples: a permutation that seed and epoch decide. */
-void mtc_fill_order(const MtcSession *session, int64_t epoch, int *order);
-
 /* A step of the chunk just looked at, `bad` steps into it, had a loss that is no finite number: finds out where that
  * came from. Returns the fault. */
 int mtc_diagnose(MtcSession *session, const MtcChunk *chunk, int64_t bad);
