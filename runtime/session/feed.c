@@ -2,6 +2,7 @@
 
 #include "base/parallel.h"
 #include "random.h"
+#include "session/memory.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,7 @@
 #include "session/feed.h"
 #include "session/init.h"
 #include "session/library.h"
+#include "session/memory.h"
 #include "session/train.h"
 
 #include <stdlib.h>
@@ -38,27 +39,6 @@ static void note_smaller_batch(MtcSession *session) {
     if (kept < free_bytes && per_example > 0 && (free_bytes - kept) / per_example >= 1)
         mtc_note(&session->fault, "a batch of about %.0f would fit; this %s has %lld",
                  (free_bytes - kept) / per_example, session->program ? "program" : "library", (long long)model->batch);
-}
-
-int mtc_session_alloc(MtcSession *session, void **memory, size_t bytes, const char *what) {
-    if (bytes > session->device.free_bytes) /* others may have freed some since */
-        mtc_device_refresh(&session->device);
-    if (bytes > session->device.free_bytes)
-        return mtc_fail(&session->fault, MTC_UNAVAILABLE, "not enough memory: %s needs %s; %s has %s free of %s", what,
-                        mtc_bytes((double)bytes), session->device.name, mtc_bytes((double)session->device.free_bytes),
-                        mtc_bytes((double)session->device.total_bytes));
-    const char *error = mtc_device_alloc(memory, bytes);
-    if (!error) {
-        session->device.free_bytes -= bytes;
-        session->bytes += bytes;
-    }
-    return mtc_device_fault(session, error, what);
-}
-
-void mtc_session_free(MtcSession *session, void *memory, size_t bytes) {
-    mtc_device_free(memory);
-    session->device.free_bytes += memory ? bytes : 0;
-    session->bytes -= memory ? bytes : 0;
 }
 
 MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports) {
@@ -203,39 +183,4 @@ void mtc_destroy(MtcSession *session) {
 
 const char *mtc_error(const MtcSession *session) {
     return session ? session->fault.text : "out of memory";
-}
-
-/* ---- memory of the caller's ---- */
-
-int mtc_memory_new(MtcSession *session, size_t bytes, void **memory) {
-    *memory = NULL;
-    int code = mtc_enter(session);
-    if (!code && mtc_device_alloc(memory, bytes))
-        return mtc_fail(&session->fault, MTC_UNAVAILABLE, "not enough memory: %s has no %s left", session->device.name,
-                        mtc_bytes((double)bytes));
-    return code;
-}
-
-int mtc_memory_free(MtcSession *session, void *memory) {
-    int code = mtc_enter(session);
-    if (!code)
-        code = mtc_device_fault(session, mtc_synchronize(), "the work before");
-    mtc_device_free(memory);
-    return code;
-}
-
-int mtc_memory_read(MtcSession *session, void *host, const void *memory, size_t bytes) {
-    int code = mtc_enter(session);
-    if (code)
-        return code;
-    const char *error = mtc_download(host, memory, bytes);
-    return mtc_device_fault(session, error ? error : mtc_synchronize(), "reading memory");
-}
-
-int mtc_memory_write(MtcSession *session, void *memory, const void *host, size_t bytes) {
-    int code = mtc_enter(session);
-    if (code)
-        return code;
-    const char *error = mtc_upload(memory, host, bytes);
-    return mtc_device_fault(session, error ? error : mtc_synchronize(), "writing memory");
 }

@@ -89,23 +89,13 @@ int mtc_device_fault(MtcSession *session, const char *error, const char *what);
 /* A note to the session's fault: what can be done. Flags are a program's; who embeds the model has functions, whatever they are called
  * in their language. */
 void mtc_note_ways(MtcSession *session, const char *flags);
-/* Refused with need and free, before it is tried, when it is more than the device has. */
-int mtc_session_alloc(MtcSession *session, void **memory, size_t bytes, const char *what);
-void mtc_session_free(MtcSession *session, void *memory, size_t bytes); /* of that allocation */
 
 /* What each function of the C ABI begins with: the calling thread works on the session's device. IDLE: and no training is
  * running that the function would disturb. */
 int mtc_enter(MtcSession *session);
 int mtc_enter_idle(MtcSession *session);
 
-/* As the examples lie: `stride` as in MtcExamples. */
-void mtc_data_strides(const MtcModel *model, int64_t stride, MtcData *data);
-/* One array for each field, but for those that are lent (NULL: none is). */
-int mtc_alloc_data(MtcSession *session, MtcData *data, int64_t examples, int64_t stride, const bool *lent);
-void mtc_free_data(MtcSession *session, MtcData *data, const bool *lent);
 void mtc_release_data(MtcSession *session, int which); /* with everything that belongs to it */
-/* Room for the reports of so many batches at least. */
-int mtc_reserve_evaluation(MtcSession *session, int64_t rows);
 
 /* What a step reads; reports are written to `reports`. */
 MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports);

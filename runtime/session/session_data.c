@@ -1,8 +1,8 @@
 /* The data sets of a session: memory on the device, or lent by the caller, or in the host's for a feed. */
 #include "base/hash.h"
 #include "session/feed.h"
+#include "session/memory.h"
 #include "session/order.h"
-#include "session/session.h"
 #include "session/train.h"
 
 #include <stdlib.h>
@@ -10,37 +10,8 @@
 
 /* ---- memory ---- */
 
-void mtc_data_strides(const MtcModel *model, int64_t stride, MtcData *data) {
-    for (int i = 0; i < model->fields; i++)
-        data->stride[i] = mtc_field_stride(&model->field[i], stride);
-}
-
-/* Of a data set's field. */
-static size_t data_bytes(const MtcSession *session, const MtcData *data, int field) {
-    return mtc_field_bytes(&session->model->field[field], data->examples, data->stride[field]);
-}
-
 static size_t order_bytes(int64_t examples) {
     return examples ? (size_t)(mtc_most_orders(examples) * examples) * sizeof(int) : 0;
-}
-
-int mtc_alloc_data(MtcSession *session, MtcData *data, int64_t examples, int64_t stride, const bool *lent) {
-    const MtcModel *model = session->model;
-    int code = 0;
-    data->examples = examples;
-    mtc_data_strides(model, stride, data);
-    for (int i = 0; i < model->fields && !code; i++)
-        if (!lent || !lent[i])
-            code = mtc_session_alloc(session, (void **)&data->field[i], data_bytes(session, data, i),
-                                     model->field[i].name);
-    return code;
-}
-
-void mtc_free_data(MtcSession *session, MtcData *data, const bool *lent) {
-    for (int i = 0; i < session->model->fields; i++)
-        if (!lent || !lent[i])
-            mtc_session_free(session, (void *)data->field[i], data_bytes(session, data, i));
-    memset(data, 0, sizeof *data);
 }
 
 void mtc_release_data(MtcSession *session, int which) {
@@ -53,20 +24,6 @@ void mtc_release_data(MtcSession *session, int which) {
     }
     mtc_free_data(session, data, session->lent[which]);
     memset(session->lent[which], 0, sizeof session->lent[which]);
-}
-
-int mtc_reserve_evaluation(MtcSession *session, int64_t rows) {
-    size_t row = (size_t)session->model->reports * sizeof *session->evaluation;
-    if (rows <= session->evaluation_rows)
-        return 0;
-    double *larger = NULL; /* other data sets are evaluated with the one that is there */
-    int code = mtc_session_alloc(session, (void **)&larger, (size_t)rows * row, "reports");
-    if (code)
-        return code;
-    mtc_session_free(session, session->evaluation, (size_t)session->evaluation_rows * row);
-    session->evaluation = larger;
-    session->evaluation_rows = rows;
-    return 0;
 }
 
 int64_t mtc_batches(const MtcSession *session, const MtcData *data) {
@@ -180,7 +137,7 @@ static int hash_examples(MtcSession *session, const void *const *fields, const b
     int code = 0;
     mtc_hash_begin(&hash);
     for (int i = 0; i < session->model->fields && !code; i++)
-        code = visit_field(session, fields[i], data_bytes(session, data, i), lent && lent[i], visit_hash, &hash);
+        code = visit_field(session, fields[i], mtc_data_bytes(session, data, i), lent && lent[i], visit_hash, &hash);
     session->train_hash = mtc_hash_end(&hash);
     return code;
 }
@@ -243,7 +200,7 @@ static int upload_fields(MtcSession *session, int which, const void *const *fiel
         if (session->lent[which][i])
             data->field[i] = fields[i];
         else
-            error = mtc_upload((void *)data->field[i], fields[i], data_bytes(session, data, i));
+            error = mtc_upload((void *)data->field[i], fields[i], mtc_data_bytes(session, data, i));
     return error ? mtc_device_fault(session, error, session->model->field[i - 1].name) : 0;
 }
 
@@ -316,7 +273,7 @@ static int take_tokens(MtcSession *session, int which, const MtcExamples *exampl
     enum { PIECE = 1 << 20 };
     const MtcField *field = session->model->field;
     const int64_t size = (int64_t)mtc_type_size(field->type);
-    const int64_t count = (int64_t)data_bytes(session, &session->data[which], 0) / size;
+    const int64_t count = (int64_t)mtc_data_bytes(session, &session->data[which], 0) / size;
     char *device = (char *)(uintptr_t)session->data[which].field[0];
     char *piece = (char *)malloc((size_t)(PIECE * size));
     MtcHash hash;

@@ -1,5 +1,6 @@
 /* Copies of weights, buffers and states: on the device, to go back to when a loss turns out to be no number; on the host,
  * to be saved. */
+#include "session/memory.h"
 #include "session/train.h"
 
 #include <stdlib.h>

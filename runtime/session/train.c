@@ -3,6 +3,7 @@
 #include "session/feed.h"
 #include "session/finite.h"
 #include "session/library.h"
+#include "session/memory.h"
 #include "session/order.h"
 
 #include <math.h>
