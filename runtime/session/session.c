@@ -24,10 +24,6 @@ void mtc_note_ways(MtcSession *session, const char *flags) {
 
 /* ---- memory ---- */
 
-size_t mtc_tensor_bytes(const MtcTensor *tensor) {
-    return (size_t)mtc_elements(tensor->rank, tensor->dim) * mtc_type_size(tensor->type);
-}
-
 /* Weights and states stay as they are when the batch changes; the rest of the arena grows with it. */
 static void note_smaller_batch(MtcSession *session) {
     const MtcModel *model = session->model;
@@ -86,20 +82,6 @@ static int initialise(MtcSession *session) {
         stream += tensor->role != MTC_BUFFER;
     }
     return code ? code : mtc_copy_states(session);
-}
-
-int mtc_copy_states(MtcSession *session) {
-    const MtcModel *model = session->model;
-    int code = 0;
-    for (int i = 0; i < model->tensors && !code; i++) {
-        const MtcTensor *tensor = &model->tensor[i];
-        if (tensor->role == MTC_VALUE || tensor->init != MTC_COPY)
-            continue;
-        const char *from = session->arena + model->tensor[(int)tensor->a].offset;
-        const char *error = mtc_copy(session->arena + tensor->offset, from, mtc_tensor_bytes(tensor));
-        code = mtc_device_fault(session, error, tensor->name);
-    }
-    return code;
 }
 
 static int alloc_session(MtcSession *session) {

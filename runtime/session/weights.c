@@ -1,4 +1,4 @@
-/* Tensors and parameters by name: reading and writing. */
+/* Tensors and parameters: their sizes, their order in files; reading and writing, by name too. */
 #include "session/session.h"
 
 #include <math.h>
@@ -14,6 +14,10 @@ const MtcTensor *mtc_find_tensor(const MtcModel *model, const char *name) {
         if (strcmp(model->tensor[i].name, name) == 0)
             return &model->tensor[i];
     return NULL;
+}
+
+size_t mtc_tensor_bytes(const MtcTensor *tensor) {
+    return (size_t)mtc_elements(tensor->rank, tensor->dim) * mtc_type_size(tensor->type);
 }
 
 /* ---- the order of axes in files ---- */
@@ -129,6 +133,20 @@ int mtc_write_file_values(MtcSession *session, const MtcTensor *tensor, const vo
     mtc_from_file(tensor, values, stored);
     int code = mtc_write_tensor(session, tensor, stored);
     free(stored);
+    return code;
+}
+
+int mtc_copy_states(MtcSession *session) {
+    const MtcModel *model = session->model;
+    int code = 0;
+    for (int i = 0; i < model->tensors && !code; i++) {
+        const MtcTensor *tensor = &model->tensor[i];
+        if (tensor->role == MTC_VALUE || tensor->init != MTC_COPY)
+            continue;
+        const char *from = session->arena + model->tensor[(int)tensor->a].offset;
+        const char *error = mtc_copy(session->arena + tensor->offset, from, mtc_tensor_bytes(tensor));
+        code = mtc_device_fault(session, error, tensor->name);
+    }
     return code;
 }
 
