@@ -4,6 +4,7 @@
 #include "commands/cli.h"
 #include "random.h"
 #include "session/finite.h"
+#include "session/open.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,12 +1,7 @@
 #include "session/session.h"
 
 #include "session/feed.h"
-#include "session/init.h"
-#include "session/library.h"
-#include "session/memory.h"
-#include "session/train.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 int mtc_device_fault(MtcSession *session, const char *error, const char *what) {
@@ -20,21 +15,6 @@ int mtc_device_fault(MtcSession *session, const char *error, const char *what) {
 void mtc_note_ways(MtcSession *session, const char *flags) {
     mtc_note(&session->fault, "%s",
              session->program ? flags : "its weights alone can be loaded, to begin a training anew with them");
-}
-
-/* ---- memory ---- */
-
-/* Weights and states stay as they are when the batch changes; the rest of the arena grows with it. */
-static void note_smaller_batch(MtcSession *session) {
-    const MtcModel *model = session->model;
-    double kept = 0, free_bytes = (double)session->device.free_bytes;
-    for (int i = 0; i < model->tensors; i++)
-        if (model->tensor[i].role != MTC_VALUE)
-            kept += (double)mtc_tensor_bytes(&model->tensor[i]);
-    double per_example = ((double)model->arena_bytes - kept) / (double)model->batch;
-    if (kept < free_bytes && per_example > 0 && (free_bytes - kept) / per_example >= 1)
-        mtc_note(&session->fault, "a batch of about %.0f would fit; this %s has %lld",
-                 (free_bytes - kept) / per_example, session->program ? "program" : "library", (long long)model->batch);
 }
 
 MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports) {
@@ -59,76 +39,6 @@ MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports) 
     return run;
 }
 
-/* ---- beginning and end ---- */
-
-static int upload_tensor(MtcSession *session, const MtcTensor *tensor, int row) {
-    void *values = malloc(mtc_tensor_bytes(tensor));
-    if (!values)
-        return mtc_no_memory(&session->fault, mtc_tensor_bytes(tensor), tensor->name);
-    mtc_init_tensor(tensor, row, session->seed, values);
-    const char *error = mtc_upload(session->arena + tensor->offset, values, mtc_tensor_bytes(tensor));
-    free(values);
-    return mtc_device_fault(session, error, tensor->name);
-}
-
-/* Buffers take no random numbers: weights begin as they would without them. */
-static int initialise(MtcSession *session) {
-    int stream = 0;
-    int code = mtc_device_fault(session, mtc_zero(session->arena, session->model->arena_bytes), "clearing memory");
-    for (int i = 0; i < session->model->tensors && !code; i++) {
-        const MtcTensor *tensor = &session->model->tensor[i];
-        if (tensor->role != MTC_VALUE)
-            code = upload_tensor(session, tensor, stream);
-        stream += tensor->role != MTC_BUFFER;
-    }
-    return code ? code : mtc_copy_states(session);
-}
-
-static int alloc_session(MtcSession *session) {
-    const MtcModel *model = session->model;
-    int code = mtc_session_alloc(session, (void **)&session->arena, model->arena_bytes, "the model");
-    if (code && session->device.free_bytes < model->arena_bytes)
-        note_smaller_batch(session);
-    if (!code)
-        code = mtc_session_alloc(session, (void **)&session->clock, MTC_CLOCKS * sizeof *session->clock, "the clock");
-    if (!code)
-        code = mtc_reserve_evaluation(session, 1);
-    return code ? code : mtc_alloc_data(session, &session->batch, model->batch, 0, NULL);
-}
-
-static int open_session(MtcSession *session, int device) {
-    const MtcModel *model = session->model;
-    if (model->abi != MTC_ABI)
-        return mtc_fail(&session->fault, MTC_INTERNAL, "the model speaks version %d of the interface, the runtime %d",
-                        model->abi, MTC_ABI);
-    int code = mtc_device_open(&session->fault, model, session->program, device, &session->device);
-    if (!code)
-        code = mtc_library_enter(&session->fault, model, device);
-    session->open = !code;
-    if (!code)
-        code = alloc_session(session);
-    return code ? code : initialise(session);
-}
-
-int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, int device, MtcSession **result) {
-    MtcSession *session = (MtcSession *)calloc(1, sizeof *session);
-    *result = session;
-    if (!session)
-        return MTC_UNAVAILABLE;
-    session->model = model;
-    session->program = program;
-    session->device_index = device;
-    session->seed = session->split_seed = seed;
-    for (int i = 0; i < model->knobs; i++)
-        session->knob[i] = mtc_as_computed(model, model->knob[i].value);
-    session->failed = open_session(session, device);
-    return session->failed;
-}
-
-int mtc_create(const MtcModel *model, uint64_t seed, int device, MtcSession **session) {
-    return mtc_session_new(model, NULL, seed, device, session);
-}
-
 int mtc_enter(MtcSession *session) {
     if (session->failed)
         return session->failed; /* and the fault says why */
@@ -140,27 +50,6 @@ int mtc_enter_idle(MtcSession *session) {
         return mtc_fail(&session->fault, MTC_USAGE,
                         "training is running: its functions may evaluate, predict, read and save, and nothing else");
     return mtc_enter(session);
-}
-
-void mtc_destroy(MtcSession *session) {
-    if (!session)
-        return;
-    if (session->open) {
-        mtc_device_choose(session->device_index);
-        mtc_synchronize();
-        if (session->prepared)
-            mtc_model_release(session->model);
-        mtc_trainer_free(session);
-        for (int which = 0; which < MTC_SPLITS; which++)
-            mtc_release_data(session, which);
-        mtc_free_data(session, &session->batch, NULL);
-        mtc_device_free(session->evaluation);
-        mtc_device_free(session->clock);
-        mtc_device_free(session->arena);
-        mtc_library_leave();
-    }
-    mtc_encoding_free(&session->encoding);
-    free(session);
 }
 
 const char *mtc_error(const MtcSession *session) {

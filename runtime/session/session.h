@@ -100,8 +100,6 @@ void mtc_release_data(MtcSession *session, int which); /* with everything that b
 /* What a step reads; reports are written to `reports`. */
 MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports);
 
-/* mtc_create with the name that advice calls the executable. */
-int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, int device, MtcSession **session);
 /* Computes the buffers from the training data; warns of fields that are the same in all of them. A fault where the result
  * is not finite. */
 int mtc_measure(MtcSession *session);
