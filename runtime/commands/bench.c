@@ -3,6 +3,7 @@
 #include "random.h"
 #include "session/feed.h"
 #include "session/library.h"
+#include "session/run.h"
 #include "session/train.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 
 #include "commands/cli.h"
 #include "session/library.h"
+#include "session/run.h"
 
 #include <math.h>
 #include <stdio.h>

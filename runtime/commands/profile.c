@@ -5,6 +5,7 @@
 #include "commands/rates.h"
 #include "session/finite.h"
 #include "session/library.h"
+#include "session/run.h"
 #include "session/train.h"
 
 #include <stdio.h>

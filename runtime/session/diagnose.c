@@ -11,6 +11,7 @@
 #include "session/finite.h"
 #include "session/library.h"
 #include "session/order.h"
+#include "session/run.h"
 #include "session/train.h"
 
 #include <stdlib.h>

@@ -1,5 +1,6 @@
 /* Evaluation and prediction. */
 #include "session/library.h"
+#include "session/run.h"
 #include "session/session.h"
 
 #include <stdlib.h>

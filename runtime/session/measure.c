@@ -3,6 +3,7 @@
 #include "session/feed.h"
 #include "session/finite.h"
 #include "session/library.h"
+#include "session/run.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,9 +1,5 @@
 #include "session/session.h"
 
-#include "session/feed.h"
-
-#include <string.h>
-
 int mtc_device_fault(MtcSession *session, const char *error, const char *what) {
     if (!error)
         return 0;
@@ -15,28 +11,6 @@ int mtc_device_fault(MtcSession *session, const char *error, const char *what) {
 void mtc_note_ways(MtcSession *session, const char *flags) {
     mtc_note(&session->fault, "%s",
              session->program ? flags : "its weights alone can be loaded, to begin a training anew with them");
-}
-
-MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports) {
-    MtcRun run;
-    memset(&run, 0, sizeof run);
-    run.arena = session->arena;
-    run.data = *data;
-    if (data == &session->data[MTC_TRAIN]) {
-        run.order = session->order;
-        if (session->feed)
-            run.data = mtc_feed_data(session);
-    }
-    run.clock = session->clock;
-    run.reports = reports;
-    run.steps_per_epoch = mtc_batches(session, &session->data[MTC_TRAIN]);
-    int64_t epochs = session->record.epochs ? session->record.epochs : session->model->epochs;
-    run.last_step = session->last_step ? session->last_step : epochs * run.steps_per_epoch;
-    run.seed = session->seed;
-    for (int i = 0; i < session->model->knobs; i++)
-        run.knob[i] = (float)session->knob[i];
-    run.exact_knob = mtc_computes_in_double(session->model) ? session->knob : NULL;
-    return run;
 }
 
 int mtc_enter(MtcSession *session) {

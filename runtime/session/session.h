@@ -97,9 +97,6 @@ int mtc_enter_idle(MtcSession *session);
 
 void mtc_release_data(MtcSession *session, int which); /* with everything that belongs to it */
 
-/* What a step reads; reports are written to `reports`. */
-MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports);
-
 /* Computes the buffers from the training data; warns of fields that are the same in all of them. A fault where the result
  * is not finite. */
 int mtc_measure(MtcSession *session);

@@ -5,6 +5,7 @@
 #include "session/library.h"
 #include "session/memory.h"
 #include "session/order.h"
+#include "session/run.h"
 
 #include <math.h>
 #include <stdlib.h>
