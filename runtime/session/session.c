@@ -29,3 +29,21 @@ int mtc_enter_idle(MtcSession *session) {
 const char *mtc_error(const MtcSession *session) {
     return session ? session->fault.text : "out of memory";
 }
+
+int64_t mtc_batches(const MtcSession *session, const MtcData *data) {
+    return (data->examples + session->model->batch - 1) / session->model->batch;
+}
+
+int mtc_needs_device_data(MtcSession *session) {
+    return !session->feed ? 0
+                          : mtc_fail(&session->fault, MTC_UNAVAILABLE,
+                                     "the training data do not fit on %s, where this needs them", session->device.name);
+}
+
+int mtc_watched(const MtcSession *session) {
+    return session->data[MTC_VALIDATION].examples ? MTC_VALIDATION : MTC_TEST;
+}
+
+const char *mtc_split_name(int which) {
+    return which == MTC_TRAIN ? "train" : which == MTC_TEST ? "test" : "validation";
+}

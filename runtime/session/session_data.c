@@ -26,10 +26,6 @@ void mtc_release_data(MtcSession *session, int which) {
     memset(session->lent[which], 0, sizeof session->lent[which]);
 }
 
-int64_t mtc_batches(const MtcSession *session, const MtcData *data) {
-    return (data->examples + session->model->batch - 1) / session->model->batch;
-}
-
 /* Nothing is under way that reads the data set, and no trainer remembers its size. */
 static int empty_data(MtcSession *session, int which) {
     int code = mtc_device_fault(session, mtc_synchronize(), "the work before");
@@ -165,12 +161,6 @@ static bool wants_host(const MtcSession *session, int which, const MtcExamples *
         bytes += mtc_field_bytes(&session->model->field[i], arrays->count, arrays->stride);
     return which == MTC_TRAIN && (session->data_on == MTC_DATA_ON_HOST ||
                                   (session->data_on == MTC_DATA_AUTO && bytes > session->device.free_bytes / 2));
-}
-
-int mtc_needs_device_data(MtcSession *session) {
-    return !session->feed ? 0
-                          : mtc_fail(&session->fault, MTC_UNAVAILABLE,
-                                     "the training data do not fit on %s, where this needs them", session->device.name);
 }
 
 static int feed_from_host(MtcSession *session, MtcExamples *arrays) {
@@ -366,12 +356,4 @@ int mtc_drop_data(MtcSession *session, int which) {
     if (!code)
         code = check_which(session, which);
     return code ? code : empty_data(session, which);
-}
-
-int mtc_watched(const MtcSession *session) {
-    return session->data[MTC_VALIDATION].examples ? MTC_VALIDATION : MTC_TEST;
-}
-
-const char *mtc_split_name(int which) {
-    return which == MTC_TRAIN ? "train" : which == MTC_TEST ? "test" : "validation";
 }
