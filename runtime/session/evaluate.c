@@ -1,4 +1,5 @@
 /* Evaluation and prediction. */
+#include "session/lent.h"
 #include "session/library.h"
 #include "session/run.h"
 #include "session/session.h"

@@ -102,10 +102,6 @@ void mtc_release_data(MtcSession *session, int which); /* with everything that b
 int mtc_measure(MtcSession *session);
 /* May take the arrays: they are NULL then. */
 int mtc_session_set_data(MtcSession *session, int which, MtcExamples *examples);
-/* Arrays of the caller's, on the host or, where lent[i], on the device; NULL fields are not looked at. Do the kernels reach
- * those that are lent? Are all classes those of their fields? */
-int mtc_check_lent(MtcSession *session, const void *const *fields, const bool *lent);
-int mtc_check_classes(MtcSession *session, int64_t examples, const void *const *fields, const bool *lent);
 /* A fault where the training data are not on the device, for what needs them there. */
 int mtc_needs_device_data(MtcSession *session);
 

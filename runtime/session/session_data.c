@@ -1,6 +1,7 @@
 /* The data sets of a session: memory on the device, or lent by the caller, or in the host's for a feed. */
 #include "base/hash.h"
 #include "session/feed.h"
+#include "session/lent.h"
 #include "session/memory.h"
 #include "session/order.h"
 #include "session/train.h"
@@ -54,73 +55,6 @@ static int resize_data(MtcSession *session, int which, int64_t examples, int64_t
     return code;
 }
 
-/* ---- arrays of the caller's ---- */
-
-/* A field's bytes, in pieces: of the host's memory a single one, of the device's as many as are read one after the other. */
-typedef int VisitBytes(MtcSession *session, void *user, const void *bytes, size_t from, size_t size);
-
-static int visit_lent(MtcSession *session, const void *field, size_t bytes, VisitBytes *visit, void *user) {
-    enum { PIECE = 1 << 22 };
-    size_t size = bytes < PIECE ? bytes : PIECE;
-    char *piece = (char *)malloc(size + 1);
-    int code = piece ? 0 : mtc_no_memory(&session->fault, size, "reading the data back");
-    for (size_t from = 0; from < bytes && !code; from += size) {
-        size = bytes - from < size ? bytes - from : size;
-        const char *error = mtc_download(piece, (const char *)field + from, size);
-        code = mtc_device_fault(session, error ? error : mtc_synchronize(), "reading the data back");
-        if (!code)
-            code = visit(session, user, piece, from, size);
-    }
-    free(piece);
-    return code;
-}
-
-static int visit_field(MtcSession *session, const void *field, size_t bytes, bool lent, VisitBytes *visit, void *user) {
-    return lent ? visit_lent(session, field, bytes, visit, user) : visit(session, user, field, 0, bytes);
-}
-
-static int visit_classes(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
-    const MtcField *field = (const MtcField *)user;
-    const int64_t width = (int64_t)mtc_type_size(field->type), count = (int64_t)size / width;
-    const int64_t bad = mtc_find_bad_class(field, bytes, count), at = (int64_t)from / width + bad;
-    if (bad == count)
-        return 0;
-    return mtc_fail(&session->fault, MTC_BAD_DATA,
-                    "field '%s' of example %lld is %lld: it has %d classes, numbered from 0 to %d", field->name,
-                    (long long)(at / field->elements), (long long)mtc_class_at(field, bytes, bad), field->classes,
-                    field->classes - 1);
-}
-
-static int check_lent(MtcSession *session, const MtcField *field, const void *memory) {
-    const char *wrong = mtc_device_reaches(memory, session->device_index);
-    if (wrong)
-        return mtc_fail(&session->fault, MTC_USAGE, "field '%s' is lent at %p, which is not on %s: %s", field->name,
-                        memory, session->device.name, wrong);
-    return (uintptr_t)memory % MTC_LENT_ALIGNMENT == 0
-               ? 0
-               : mtc_fail(&session->fault, MTC_USAGE, "field '%s' is lent at %p, which is no multiple of %d bytes",
-                          field->name, memory, MTC_LENT_ALIGNMENT);
-}
-
-int mtc_check_lent(MtcSession *session, const void *const *fields, const bool *lent) {
-    int code = 0;
-    for (int i = 0; i < session->model->fields && fields && lent && !code; i++)
-        if (fields[i] && lent[i])
-            code = check_lent(session, &session->model->field[i], fields[i]);
-    return code;
-}
-
-int mtc_check_classes(MtcSession *session, int64_t examples, const void *const *fields, const bool *lent) {
-    int code = 0;
-    for (int i = 0; i < session->model->fields && fields && !code; i++) {
-        const MtcField *field = &session->model->field[i];
-        if (fields[i] && field->classes)
-            code = visit_field(session, fields[i], (size_t)examples * mtc_example_bytes(field), lent && lent[i],
-                               visit_classes, (void *)field);
-    }
-    return code;
-}
-
 static int visit_hash(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
     (void)session, (void)from;
     mtc_hash_add((MtcHash *)user, bytes, size);
@@ -133,7 +67,8 @@ static int hash_examples(MtcSession *session, const void *const *fields, const b
     int code = 0;
     mtc_hash_begin(&hash);
     for (int i = 0; i < session->model->fields && !code; i++)
-        code = visit_field(session, fields[i], mtc_data_bytes(session, data, i), lent && lent[i], visit_hash, &hash);
+        code =
+            mtc_visit_field(session, fields[i], mtc_data_bytes(session, data, i), lent && lent[i], visit_hash, &hash);
     session->train_hash = mtc_hash_end(&hash);
     return code;
 }

@@ -1,0 +1,65 @@
+#include "session/lent.h"
+
+#include <stdlib.h>
+
+static int visit_lent(MtcSession *session, const void *field, size_t bytes, MtcVisitBytes *visit, void *user) {
+    enum { PIECE = 1 << 22 };
+    size_t size = bytes < PIECE ? bytes : PIECE;
+    char *piece = (char *)malloc(size + 1);
+    int code = piece ? 0 : mtc_no_memory(&session->fault, size, "reading the data back");
+    for (size_t from = 0; from < bytes && !code; from += size) {
+        size = bytes - from < size ? bytes - from : size;
+        const char *error = mtc_download(piece, (const char *)field + from, size);
+        code = mtc_device_fault(session, error ? error : mtc_synchronize(), "reading the data back");
+        if (!code)
+            code = visit(session, user, piece, from, size);
+    }
+    free(piece);
+    return code;
+}
+
+int mtc_visit_field(MtcSession *session, const void *field, size_t bytes, bool lent, MtcVisitBytes *visit, void *user) {
+    return lent ? visit_lent(session, field, bytes, visit, user) : visit(session, user, field, 0, bytes);
+}
+
+static int visit_classes(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
+    const MtcField *field = (const MtcField *)user;
+    const int64_t width = (int64_t)mtc_type_size(field->type), count = (int64_t)size / width;
+    const int64_t bad = mtc_find_bad_class(field, bytes, count), at = (int64_t)from / width + bad;
+    if (bad == count)
+        return 0;
+    return mtc_fail(&session->fault, MTC_BAD_DATA,
+                    "field '%s' of example %lld is %lld: it has %d classes, numbered from 0 to %d", field->name,
+                    (long long)(at / field->elements), (long long)mtc_class_at(field, bytes, bad), field->classes,
+                    field->classes - 1);
+}
+
+static int check_lent(MtcSession *session, const MtcField *field, const void *memory) {
+    const char *wrong = mtc_device_reaches(memory, session->device_index);
+    if (wrong)
+        return mtc_fail(&session->fault, MTC_USAGE, "field '%s' is lent at %p, which is not on %s: %s", field->name,
+                        memory, session->device.name, wrong);
+    return (uintptr_t)memory % MTC_LENT_ALIGNMENT == 0
+               ? 0
+               : mtc_fail(&session->fault, MTC_USAGE, "field '%s' is lent at %p, which is no multiple of %d bytes",
+                          field->name, memory, MTC_LENT_ALIGNMENT);
+}
+
+int mtc_check_lent(MtcSession *session, const void *const *fields, const bool *lent) {
+    int code = 0;
+    for (int i = 0; i < session->model->fields && fields && lent && !code; i++)
+        if (fields[i] && lent[i])
+            code = check_lent(session, &session->model->field[i], fields[i]);
+    return code;
+}
+
+int mtc_check_classes(MtcSession *session, int64_t examples, const void *const *fields, const bool *lent) {
+    int code = 0;
+    for (int i = 0; i < session->model->fields && fields && !code; i++) {
+        const MtcField *field = &session->model->field[i];
+        if (fields[i] && field->classes)
+            code = mtc_visit_field(session, fields[i], (size_t)examples * mtc_example_bytes(field), lent && lent[i],
+                                   visit_classes, (void *)field);
+    }
+    return code;
+}
