@@ -1,6 +1,7 @@
 #include "checkpoint/checkpoint.h"
 
 #include "session/finite.h"
+#include "session/weights.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "data/vocabulary.h"
+#include "session/weights.h"
 
 #include <math.h>
 #include <stdio.h>

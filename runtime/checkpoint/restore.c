@@ -2,6 +2,7 @@
 #include "base/ending.h"
 #include "checkpoint/checkpoint.h"
 #include "session/finite.h"
+#include "session/weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 #include "commands/advice.h"
 
 #include "session/finite.h"
+#include "session/weights.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 #include "session/feed.h"
 #include "session/library.h"
 #include "session/run.h"
+#include "session/session_data.h"
 #include "session/train.h"
 
 #include <math.h>

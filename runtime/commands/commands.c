@@ -5,6 +5,7 @@
 #include "random.h"
 #include "session/finite.h"
 #include "session/open.h"
+#include "session/session_data.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -4,6 +4,7 @@
 #include "commands/advice.h"
 #include "commands/generate.h"
 #include "commands/progress.h"
+#include "session/evaluate.h"
 #include "session/finite.h"
 
 #include <signal.h>

@@ -19,6 +19,7 @@
 #include "session/order.h"
 #include "session/run.h"
 #include "session/train.h"
+#include "session/weights.h"
 
 #include <float.h>
 #include <math.h>

@@ -1,6 +1,7 @@
 /* info: what this program is, without touching a device. */
 #include "checkpoint/inspect.h"
 #include "commands/cli.h"
+#include "session/weights.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "commands/cli.h"
 #include "commands/predict_table.h"
 #include "data/vocabulary.h"
+#include "session/evaluate.h"
 
 #include <math.h>
 #include <stdio.h>

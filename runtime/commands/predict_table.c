@@ -2,6 +2,7 @@
 
 #include "base/ending.h"
 #include "data/table.h"
+#include "session/evaluate.h"
 
 #include <math.h>
 #include <stdio.h>

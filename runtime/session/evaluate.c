@@ -1,8 +1,9 @@
-/* Evaluation and prediction. */
+#include "session/evaluate.h"
+
 #include "session/lent.h"
 #include "session/library.h"
 #include "session/run.h"
-#include "session/session.h"
+#include "session/weights.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,11 +12,6 @@
 
 static int no_data(MtcSession *session, const char *what) {
     return mtc_fail(&session->fault, MTC_USAGE, "there are no data to %s: set or load them first", what);
-}
-
-bool mtc_enough(MtcSession *session, const char *what, int64_t done, int64_t all) {
-    mtc_meter_part(&session->meter, what, done, all);
-    return session->stopped && session->stopped(session->stopped_by);
 }
 
 /* What is enqueued cannot be taken back: so that whoever says "enough" need not wait for much, batches come in pieces of some

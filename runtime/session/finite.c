@@ -1,5 +1,6 @@
 #include "session/finite.h"
 #include "session/feed.h"
+#include "session/weights.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,9 +1,12 @@
 /* What the buffers of a model describe: mean and standard deviation of the fields that it normalises, over the training
  * examples, in the order of the file. The device computes them. */
+#include "session/measure.h"
+
 #include "session/feed.h"
 #include "session/finite.h"
 #include "session/library.h"
 #include "session/run.h"
+#include "session/weights.h"
 
 #include <stdio.h>
 #include <stdlib.h>

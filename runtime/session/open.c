@@ -4,7 +4,9 @@
 #include "session/init.h"
 #include "session/library.h"
 #include "session/memory.h"
+#include "session/session_data.h"
 #include "session/train.h"
+#include "session/weights.h"
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 #include "session/run.h"
 
 #include "session/feed.h"
+#include "session/weights.h"
 
 #include <string.h>
 

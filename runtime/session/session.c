@@ -47,3 +47,8 @@ int mtc_watched(const MtcSession *session) {
 const char *mtc_split_name(int which) {
     return which == MTC_TRAIN ? "train" : which == MTC_TEST ? "test" : "validation";
 }
+
+bool mtc_enough(MtcSession *session, const char *what, int64_t done, int64_t all) {
+    mtc_meter_part(&session->meter, what, done, all);
+    return session->stopped && session->stopped(session->stopped_by);
+}

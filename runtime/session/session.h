@@ -95,53 +95,12 @@ void mtc_note_ways(MtcSession *session, const char *flags);
 int mtc_enter(MtcSession *session);
 int mtc_enter_idle(MtcSession *session);
 
-void mtc_release_data(MtcSession *session, int which); /* with everything that belongs to it */
-
-/* Computes the buffers from the training data; warns of fields that are the same in all of them. A fault where the result
- * is not finite. */
-int mtc_measure(MtcSession *session);
-/* May take the arrays: they are NULL then. */
-int mtc_session_set_data(MtcSession *session, int which, MtcExamples *examples);
 /* A fault where the training data are not on the device, for what needs them there. */
 int mtc_needs_device_data(MtcSession *session);
 
 int64_t mtc_batches(const MtcSession *session, const MtcData *data);
 /* Shows that so many parts of long work are done, and asks whether that is enough. */
 bool mtc_enough(MtcSession *session, const char *what, int64_t done, int64_t all);
-/* Enqueues the evaluation of every example; batch b's reports go to row b of session->evaluation. *whole: it was not ended
- * before. Little of a long one is in flight at a time. */
-int mtc_enqueue_evaluation(MtcSession *session, const MtcData *data, bool *whole);
-/* mtc_evaluate, which may be ended: the reports are those of all examples where it is `whole`. */
-int mtc_evaluate_whole(MtcSession *session, int which, double *reports, bool *whole);
-/* The mean over every example, from the means over batches. */
-void mtc_mean_reports(const MtcSession *session, const MtcData *data, const double *rows, double *reports);
-/* The predictions for every example of a data set that is on the device. */
-int mtc_predict_data(MtcSession *session, const MtcData *data, float *out);
-int64_t mtc_prediction_elements(const MtcModel *model); /* of one example */
-
-bool mtc_computes_in_double(const MtcModel *model);             /* made by `mtc --real f64` */
-double mtc_as_computed(const MtcModel *model, double value);    /* the number of the program's type that is nearest */
-double mtc_shortest_knob(const MtcSession *session, int index); /* as mtc_shortest, of a param */
-bool mtc_is_kept(const MtcTensor *tensor); /* in checkpoints, as what the model is: a weight or a buffer */
-const MtcTensor *mtc_find_tensor(const MtcModel *model, const char *name); /* NULL: none */
-size_t mtc_tensor_bytes(const MtcTensor *tensor);
-/* Files have a tensor's axes in an order of their own. Its shape there, in one of the buffers of mtc_shape; where an element
- * is there; its values in the one order from those in the other. */
-bool mtc_is_permuted(const MtcTensor *tensor);
-void mtc_file_dim(const MtcTensor *tensor, int64_t dim[8]);
-void mtc_file_strides(const MtcTensor *tensor, int64_t stride[8]); /* elements in memory between neighbours there */
-const char *mtc_tensor_shape(const MtcTensor *tensor);
-int64_t mtc_file_element(const MtcTensor *tensor, int64_t element);
-void mtc_to_file(const MtcTensor *tensor, const void *values, void *file);
-void mtc_from_file(const MtcTensor *tensor, const void *file, void *values);
-
-/* As it lies on the device. */
-int mtc_read_tensor(MtcSession *session, const MtcTensor *tensor, void *values);
-int mtc_write_tensor(MtcSession *session, const MtcTensor *tensor, const void *values);
-int mtc_write_file_values(MtcSession *session, const MtcTensor *tensor, const void *values); /* in the order of files */
-/* Tensors that begin as a copy of another one (MTC_COPY) become it again. */
-int mtc_copy_states(MtcSession *session);
-
 /* The data set that is evaluated while training goes on: validation, else test. */
 int mtc_watched(const MtcSession *session);
 const char *mtc_split_name(int which);

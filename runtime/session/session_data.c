@@ -1,7 +1,10 @@
 /* The data sets of a session: memory on the device, or lent by the caller, or in the host's for a feed. */
+#include "session/session_data.h"
+
 #include "base/hash.h"
 #include "session/feed.h"
 #include "session/lent.h"
+#include "session/measure.h"
 #include "session/memory.h"
 #include "session/order.h"
 #include "session/train.h"

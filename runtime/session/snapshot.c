@@ -2,6 +2,7 @@
  * to be saved. */
 #include "session/memory.h"
 #include "session/train.h"
+#include "session/weights.h"
 
 #include <stdlib.h>
 #include <string.h>

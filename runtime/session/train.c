@@ -1,5 +1,6 @@
 #include "session/train.h"
 
+#include "session/evaluate.h"
 #include "session/feed.h"
 #include "session/finite.h"
 #include "session/library.h"

@@ -1,5 +1,4 @@
-/* Tensors and parameters: their sizes, their order in files; reading and writing, by name too. */
-#include "session/session.h"
+#include "session/weights.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,0 +1,18 @@
+/* Evaluation and prediction. */
+#ifndef MTC_EVALUATE_H
+#define MTC_EVALUATE_H
+
+#include "session/session.h"
+
+/* Enqueues the evaluation of every example; batch b's reports go to row b of session->evaluation. *whole: it was not ended
+ * before. Little of a long one is in flight at a time. */
+int mtc_enqueue_evaluation(MtcSession *session, const MtcData *data, bool *whole);
+/* mtc_evaluate, which may be ended: the reports are those of all examples where it is `whole`. */
+int mtc_evaluate_whole(MtcSession *session, int which, double *reports, bool *whole);
+/* The mean over every example, from the means over batches. */
+void mtc_mean_reports(const MtcSession *session, const MtcData *data, const double *rows, double *reports);
+/* The predictions for every example of a data set that is on the device. */
+int mtc_predict_data(MtcSession *session, const MtcData *data, float *out);
+int64_t mtc_prediction_elements(const MtcModel *model); /* of one example */
+
+#endif

@@ -1,0 +1,10 @@
+#ifndef MTC_SESSION_DATA_H
+#define MTC_SESSION_DATA_H
+
+#include "session/session.h"
+
+/* mtc_set_data with examples that were read; may take the arrays: they are NULL then. */
+int mtc_session_set_data(MtcSession *session, int which, MtcExamples *examples);
+void mtc_release_data(MtcSession *session, int which); /* with everything that belongs to it */
+
+#endif

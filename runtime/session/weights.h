@@ -1,0 +1,30 @@
+/* Tensors and parameters of a model: what they are, and their values. */
+#ifndef MTC_WEIGHTS_H
+#define MTC_WEIGHTS_H
+
+#include "session/session.h"
+
+bool mtc_computes_in_double(const MtcModel *model);             /* made by `mtc --real f64` */
+double mtc_as_computed(const MtcModel *model, double value);    /* the number of the program's type that is nearest */
+double mtc_shortest_knob(const MtcSession *session, int index); /* as mtc_shortest, of a param */
+bool mtc_is_kept(const MtcTensor *tensor); /* in checkpoints, as what the model is: a weight or a buffer */
+const MtcTensor *mtc_find_tensor(const MtcModel *model, const char *name); /* NULL: none */
+size_t mtc_tensor_bytes(const MtcTensor *tensor);
+/* Files have a tensor's axes in an order of their own. Its shape there, in one of the buffers of mtc_shape; where an element
+ * is there; its values in the one order from those in the other. */
+bool mtc_is_permuted(const MtcTensor *tensor);
+void mtc_file_dim(const MtcTensor *tensor, int64_t dim[8]);
+void mtc_file_strides(const MtcTensor *tensor, int64_t stride[8]); /* elements in memory between neighbours there */
+const char *mtc_tensor_shape(const MtcTensor *tensor);
+int64_t mtc_file_element(const MtcTensor *tensor, int64_t element);
+void mtc_to_file(const MtcTensor *tensor, const void *values, void *file);
+void mtc_from_file(const MtcTensor *tensor, const void *file, void *values);
+
+/* As it lies on the device. */
+int mtc_read_tensor(MtcSession *session, const MtcTensor *tensor, void *values);
+int mtc_write_tensor(MtcSession *session, const MtcTensor *tensor, const void *values);
+int mtc_write_file_values(MtcSession *session, const MtcTensor *tensor, const void *values); /* in the order of files */
+/* Tensors that begin as a copy of another one (MTC_COPY) become it again. */
+int mtc_copy_states(MtcSession *session);
+
+#endif
