@@ -1,5 +1,6 @@
 /* Numbers of a checkpoint in the type that a tensor has. */
 #include "checkpoint/checkpoint.h"
+#include "data/stored.h"
 #include "session/weights.h"
 
 #include <stdlib.h>

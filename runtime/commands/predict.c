@@ -1,6 +1,7 @@
 /* predict: the model's answer for each example of a data set or of files. */
 #include "commands/cli.h"
 #include "commands/predict_table.h"
+#include "data/stored.h"
 #include "data/vocabulary.h"
 #include "session/evaluate.h"
 

@@ -3,6 +3,7 @@
 #include "base/zip.h"
 #include "data/dataset.h"
 #include "data/image.h"
+#include "data/stored.h"
 
 #include <stdio.h>
 #include <stdlib.h>

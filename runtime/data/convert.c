@@ -1,6 +1,7 @@
 /* Arrays of files in the types of fields: NumPy's own are f64 and i64. A number that does not fit is a fault that says where it
  * is; rounding is none. */
-#include "data/dataset.h"
+#include "data/field.h"
+#include "data/stored.h"
 
 #include <float.h>
 #include <math.h>

@@ -3,6 +3,7 @@
 #define MTC_DATASET_H
 
 #include "base/files.h"
+#include "data/field.h"
 
 typedef struct MtcTokens MtcTokens;
 
@@ -20,16 +21,6 @@ typedef struct MtcExamples {
 } MtcExamples;
 
 void mtc_examples_free(MtcExamples *examples);
-/* Elements from one example of the field to the next, and the bytes of so many examples; `stride` as above. */
-int64_t mtc_field_stride(const MtcField *field, int64_t stride);
-size_t mtc_field_bytes(const MtcField *field, int64_t examples, int64_t stride);
-size_t mtc_example_bytes(const MtcField *field);
-/* A class of the field, in the field's type. */
-void mtc_put_class(const MtcField *field, void *values, int64_t at, int64_t class_);
-int64_t mtc_class_at(const MtcField *field, const void *values, int64_t at);
-/* The first of `count` values that is no class of the field; `count`: all are. */
-int64_t mtc_find_bad_class(const MtcField *field, const void *values, int64_t count);
-
 /* So many elements of a field, `from` on, as the examples lie one after the other; one example. A fault: tokens of a file
  * that are no classes, or a file that was changed; arrays have none. */
 int mtc_read_elements(MtcFault *fault, const MtcModel *model, const MtcExamples *examples, int field, int64_t from,
@@ -95,43 +86,5 @@ int mtc_file_kind(MtcFault *fault, const char *path,
 const MtcSplit *mtc_split(const MtcModel *model, const char *name); /* NULL: none */
 /* The split that eval and predict use unless another is named: "test", else "validation", else NULL. */
 const char *mtc_test_split(const MtcModel *model);
-
-/* An array of numbers in a file: [examples, dim...], as its header describes it. */
-typedef enum MtcStored {
-    MTC_AS_BOOL,
-    MTC_AS_U8,
-    MTC_AS_I8,
-    MTC_AS_I16,
-    MTC_AS_I32,
-    MTC_AS_I64, /* the last of whole numbers */
-    MTC_AS_F16,
-    MTC_AS_F32,
-    MTC_AS_F64
-} MtcStored;
-typedef struct MtcArray {
-    MtcStored stored;
-    bool big_endian;
-    int rank;
-    int64_t dim[8];
-} MtcArray;
-
-/* Read the header; the array's bytes are next. */
-int mtc_idx_header(MtcFault *fault, MtcInput *input, MtcArray *array);
-int mtc_npy_header(MtcFault *fault, MtcInput *input, MtcArray *array);
-const char *mtc_stored_name(MtcStored stored);
-size_t mtc_stored_size(MtcStored stored);
-bool mtc_host_is_big_endian(void);
-
-/* The field of every example in a file, in the field's type: numbers of any type become f32, whole numbers become i32, u8
- * and classes. One that does not fit is a fault. `format` is "idx" or "npy". Free *values. *note, to be freed, says what was
- * rounded; NULL: nothing. */
-int mtc_read_field(MtcFault *fault, MtcInput *input, const char *format, const MtcField *field, int64_t *count,
-                   void **values, char **note);
-/* The array's values, taken in the field's type instead of the one that they are stored in. */
-int mtc_convert_field(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array, void **values);
-double mtc_from_half(uint16_t bits); /* the number that an IEEE half is */
-
-/* numpy's format, little-endian, C order. */
-int mtc_write_npy(MtcFault *fault, const char *path, int rank, const int64_t *dim, const float *values);
 
 #endif

@@ -1,6 +1,6 @@
 /* The IDX format, in which MNIST is published: bytes 0 0 TYPE RANK, then RANK sizes, then the elements; all numbers are
  * big-endian. */
-#include "data/dataset.h"
+#include "data/stored.h"
 
 static bool idx_type(unsigned char code, MtcStored *stored) {
     switch (code) {

@@ -3,7 +3,7 @@
  *     {'descr': '<f4', 'fortran_order': False, 'shape': (60000, 784), }
  *
  * padded with spaces so that the elements begin at a multiple of 64. */
-#include "data/dataset.h"
+#include "data/stored.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 #include "base/zip.h"
 #include "data/dataset.h"
 #include "data/image.h"
+#include "data/stored.h"
 #include "data/table.h"
 #include "data/tokens.h"
 #include "data/vocabulary.h"

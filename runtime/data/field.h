@@ -1,0 +1,19 @@
+/* Values of a field: how many bytes they take, and classes, in whichever type the field has them. */
+#ifndef MTC_FIELD_H
+#define MTC_FIELD_H
+
+#include "base/common.h"
+
+/* Elements from one example of the field to the next, and the bytes of so many examples; `stride` as in MtcExamples. */
+int64_t mtc_field_stride(const MtcField *field, int64_t stride);
+size_t mtc_field_bytes(const MtcField *field, int64_t examples, int64_t stride);
+size_t mtc_example_bytes(const MtcField *field);
+/* A class of the field, in the field's type. */
+void mtc_put_class(const MtcField *field, void *values, int64_t at, int64_t class_);
+int64_t mtc_class_at(const MtcField *field, const void *values, int64_t at);
+/* The first of `count` values that is no class of the field; `count`: all are. */
+int64_t mtc_find_bad_class(const MtcField *field, const void *values, int64_t count);
+
+bool mtc_host_is_big_endian(void);
+
+#endif

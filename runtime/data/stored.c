@@ -1,0 +1,136 @@
+#include "data/stored.h"
+
+#include "data/field.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    size_t size;
+    int type; /* the MtcType that it is, or -1 */
+} stored_types[] = {{"bool", 1, MTC_BOOL}, {"u8", 1, MTC_U8},   {"i8", 1, -1},
+                    {"i16", 2, -1},        {"i32", 4, MTC_I32}, {"i64", 8, -1},
+                    {"f16", 2, -1},        {"f32", 4, MTC_F32}, {"f64", 8, MTC_F64}};
+
+const char *mtc_stored_name(MtcStored stored) {
+    return stored_types[stored].name;
+}
+
+size_t mtc_stored_size(MtcStored stored) {
+    return stored_types[stored].size;
+}
+
+static void swap_bytes(uint8_t *bytes, size_t count, size_t size) {
+    for (size_t i = 0; i < count; i++, bytes += size)
+        for (size_t k = 0; k < size / 2; k++) {
+            uint8_t byte = bytes[k];
+            bytes[k] = bytes[size - 1 - k];
+            bytes[size - 1 - k] = byte;
+        }
+}
+
+/* ---- one field ---- */
+
+static bool is_converted(const MtcField *field, const MtcArray *array) {
+    return field->classes || stored_types[array->stored].type != (int)field->type;
+}
+
+static int check_type(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array) {
+    const bool whole = array->stored <= MTC_AS_I64;
+    if (field->classes && !whole)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: field '%s' is a class label: expected integers, found %s", path,
+                        field->name, mtc_stored_name(array->stored));
+    if (is_converted(field, array) && field->type != MTC_F32 && !whole)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: field '%s' expects elements of type %s, found %s", path, field->name,
+                        mtc_type_name(field->type), mtc_stored_name(array->stored));
+    return 0;
+}
+
+static int check_shape(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array) {
+    bool same = array->rank == field->rank + 1;
+    for (int i = 0; same && i < field->rank; i++)
+        same = array->dim[i + 1] == field->dim[i];
+    if (!same) {
+        mtc_fail(fault, MTC_BAD_DATA, "%s: field '%s' expects examples of shape %s, found %s", path, field->name,
+                 mtc_shape(field->rank, field->dim), mtc_shape(array->rank - 1, array->dim + 1));
+        mtc_note(fault, "the file's whole shape is %s; its first size counts the examples",
+                 mtc_shape(array->rank, array->dim));
+        return fault->code;
+    }
+    if (array->dim[0] == 0)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: holds no examples", path);
+    if (array->dim[0] > INT32_MAX)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: holds %lld examples; at most %d can be used", path,
+                        (long long)array->dim[0], INT32_MAX);
+    return 0;
+}
+
+static int cut_off(MtcFault *fault, const MtcInput *input, const MtcArray *array, size_t promised, size_t found,
+                   bool exact) {
+    return mtc_fail(fault, MTC_BAD_DATA, "%s: is cut off: its header %s promises %zu bytes of data, found %s%zu",
+                    mtc_input_path(input), mtc_shape(array->rank, array->dim), promised, exact ? "" : "at most ",
+                    found);
+}
+
+/* Exactly the bytes that the header promises. They are bounded by the file's size before memory is asked for. */
+static int read_values(MtcFault *fault, MtcInput *input, const MtcField *field, const MtcArray *array, void **values) {
+    const char *path = mtc_input_path(input);
+    size_t size = mtc_stored_size(array->stored), promised = (size_t)(array->dim[0] * field->elements) * size, got,
+           more;
+    bool exact;
+    size_t bound = mtc_input_bound(input, &exact);
+    char extra;
+    if (promised > bound)
+        return cut_off(fault, input, array, promised, bound, exact);
+    *values = malloc(promised);
+    if (!*values)
+        return mtc_no_memory(fault, promised, path);
+    int code = mtc_input_read(fault, input, *values, promised, &got);
+    if (code || got < promised)
+        return code ? code : cut_off(fault, input, array, promised, got, true);
+    code = mtc_input_read(fault, input, &extra, 1, &more);
+    if (code || more)
+        return code ? code
+                    : mtc_fail(fault, MTC_BAD_DATA, "%s: is longer than its header %s promises (%zu bytes of data)",
+                               path, mtc_shape(array->rank, array->dim), promised);
+    if (array->big_endian != mtc_host_is_big_endian())
+        swap_bytes((uint8_t *)*values, promised / size, size);
+    return 0;
+}
+
+/* Numbers of these types are not all numbers of the field's. */
+static char *rounding_note(const char *path, const MtcField *field, const MtcArray *array) {
+    MtcText note = {NULL, 0, 0};
+    const bool rounds = array->stored == MTC_AS_F64 || array->stored == MTC_AS_I64 || array->stored == MTC_AS_I32;
+    if (!is_converted(field, array) || field->type != MTC_F32 || !rounds)
+        return NULL;
+    mtc_text_add(&note, "%s holds %s, rounded to the f32 of field '%s'", path, mtc_stored_name(array->stored),
+                 field->name);
+    return note.at;
+}
+
+int mtc_read_field(MtcFault *fault, MtcInput *input, const char *format, const MtcField *field, int64_t *count,
+                   void **values, char **note) {
+    MtcArray array;
+    const char *path = mtc_input_path(input);
+    *values = NULL;
+    *note = NULL;
+    int code = strcmp(format, "npy") == 0 ? mtc_npy_header(fault, input, &array) : mtc_idx_header(fault, input, &array);
+    if (!code)
+        code = check_type(fault, path, field, &array);
+    if (!code)
+        code = check_shape(fault, path, field, &array);
+    if (!code)
+        code = read_values(fault, input, field, &array, values);
+    if (!code && is_converted(field, &array))
+        code = mtc_convert_field(fault, path, field, &array, values);
+    if (code) {
+        free(*values);
+        *values = NULL;
+        return code;
+    }
+    *count = array.dim[0];
+    *note = rounding_note(path, field, &array);
+    return 0;
+}
