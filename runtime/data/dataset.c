@@ -71,3 +71,20 @@ const MtcSplit *mtc_split(const MtcModel *model, const char *name) {
 const char *mtc_test_split(const MtcModel *model) {
     return mtc_split(model, "test") ? "test" : mtc_split(model, "validation") ? "validation" : NULL;
 }
+
+bool mtc_is_windows(const MtcOrigin *origin) {
+    return origin->stride > 0;
+}
+
+const MtcOrigin *mtc_windows_origin(const MtcModel *model) {
+    const MtcSplit *split = mtc_split(model, "train");
+    const MtcOrigin *origin = split ? &model->origin[split->origin] : NULL;
+    return origin && mtc_is_windows(origin) ? origin : NULL;
+}
+
+const MtcField *mtc_window_field(const MtcModel *model) {
+    int f = 0;
+    while (!model->field[f].windows)
+        f++;
+    return &model->field[f];
+}

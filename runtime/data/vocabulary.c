@@ -1,7 +1,6 @@
 #include "data/vocabulary.h"
 
 #include "data/table.h"
-#include "data/windows.h"
 
 #include <errno.h>
 #include <stdio.h>

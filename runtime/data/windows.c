@@ -15,23 +15,6 @@ void mtc_token_row_free(MtcTokenRow *row) {
     memset(row, 0, sizeof *row);
 }
 
-bool mtc_is_windows(const MtcOrigin *origin) {
-    return origin->stride > 0;
-}
-
-const MtcOrigin *mtc_windows_origin(const MtcModel *model) {
-    const MtcSplit *split = mtc_split(model, "train");
-    const MtcOrigin *origin = split ? &model->origin[split->origin] : NULL;
-    return origin && mtc_is_windows(origin) ? origin : NULL;
-}
-
-const MtcField *mtc_window_field(const MtcModel *model) {
-    int f = 0;
-    while (!model->field[f].windows)
-        f++;
-    return &model->field[f];
-}
-
 int mtc_token_row_read(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, const char *path,
                        MtcTokenRow *row) {
     memset(row, 0, sizeof *row);

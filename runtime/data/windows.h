@@ -17,11 +17,6 @@ typedef struct MtcTokenRow {
 } MtcTokenRow;
 void mtc_token_row_free(MtcTokenRow *row);
 
-bool mtc_is_windows(const MtcOrigin *origin);
-const MtcOrigin *mtc_windows_origin(const MtcModel *model); /* of the training data; NULL: they are no windows */
-
-const MtcField *mtc_window_field(const MtcModel *model); /* of such a model */
-
 /* The file of the origin, or another one in its format. */
 int mtc_token_row_read(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, const char *path,
                        MtcTokenRow *row);
