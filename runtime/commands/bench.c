@@ -1,5 +1,6 @@
 /* bench: how fast a training step is. One line of JSON. */
 #include "commands/bench.h"
+#include "commands/members.h"
 #include "random.h"
 #include "session/feed.h"
 #include "session/library.h"

@@ -101,9 +101,6 @@ void mtc_add_config(MtcText *text, const MtcSession *session, const MtcOptions *
 void mtc_add_training(MtcText *text, const MtcModel *model);
 /* ,"lr":0.001,"hidden":128 */
 void mtc_add_params(MtcText *text, const MtcModel *model, const MtcSession *session);
-void mtc_add_field(MtcText *text, const char *key, const char *value); /* ,"key":"value" */
-void mtc_add_number(MtcText *text, const char *key, double value);     /* ,"key":1.5; null when it is not finite */
 void mtc_add_start(MtcText *text, const MtcSession *session);
-void mtc_add_count(MtcText *text, const char *key, int64_t value);
 
 #endif

@@ -1,5 +1,6 @@
 /* The first line of a log: everything that made the run what it is, as resolved. */
 #include "commands/cli.h"
+#include "commands/members.h"
 #include "session/weights.h"
 
 #include <stdio.h>

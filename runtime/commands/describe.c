@@ -1,5 +1,6 @@
 /* What a model is, and where a session stands, as JSON: for languages that do not read C structs. */
 #include "commands/cli.h"
+#include "commands/members.h"
 #include "session/weights.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
  * the device it comes nearest to. */
 #include "base/line.h"
 #include "commands/bench.h"
+#include "commands/members.h"
 #include "commands/rates.h"
 #include "session/finite.h"
 #include "session/library.h"

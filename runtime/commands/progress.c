@@ -1,6 +1,7 @@
 #include "commands/progress.h"
 
 #include "base/line.h"
+#include "commands/members.h"
 
 #include <errno.h>
 #include <math.h>
@@ -9,25 +10,6 @@
 #include <unistd.h>
 
 /* ---- JSON lines ---- */
-
-void mtc_add_field(MtcText *text, const char *key, const char *value) {
-    mtc_text_add(text, ",");
-    mtc_text_json(text, key);
-    mtc_text_add(text, ":");
-    mtc_text_json(text, value);
-}
-
-void mtc_add_number(MtcText *text, const char *key, double value) {
-    mtc_text_add(text, ",");
-    mtc_text_json(text, key);
-    mtc_text_add(text, isfinite(value) ? ":%.9g" : ":null", value);
-}
-
-void mtc_add_count(MtcText *text, const char *key, int64_t value) {
-    mtc_text_add(text, ",");
-    mtc_text_json(text, key);
-    mtc_text_add(text, ":%lld", (long long)value);
-}
 
 void mtc_add_start(MtcText *text, const MtcSession *session) {
     mtc_add_number(text, "device_seconds", session->start.device);
