@@ -20,7 +20,7 @@ static const char reserved[] =
     "rises_table kernel_table statement_table train_until train_phases eval_phases measure_phases TRAIN_PHASES "
     "EVAL_PHASES MEASURE_PHASES TRAIN_SHARED EVAL_SHARED MEASURE_SHARED begins MATMUL_ROWS MATMUL_COLUMNS "
     "math_errhandling Axis Product Tile TensorTile TurnTile "
-    "folds_of width_of is_tensor takes_turns is_resident";
+    "folds_of width_of is_tensor takes_turns is_resident MtcRun";
 
 /* Where the whole identifier occurs next. */
 static const char *next_word(const char *text, const char *word) {
