@@ -3,6 +3,7 @@
 #define MTC_BIND_H
 
 #include "front/ast.h"
+#include "op/value.h"
 
 typedef struct Parameter {
     const char *name;

@@ -6,7 +6,7 @@
 #ifndef MTC_FRONT_H
 #define MTC_FRONT_H
 
-#include "ir/op.h"
+#include "op/optimizer.h"
 #include "support/output.h"
 
 typedef struct Ast Ast;

@@ -5,6 +5,7 @@
 #define MTC_LOWER_H
 
 #include "front/bind.h"
+#include "op/call.h"
 
 /* A name with its value, and the statement that gave it (NULL: a parameter, a field, an index). */
 typedef struct Binding {

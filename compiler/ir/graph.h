@@ -226,6 +226,8 @@ enum { MAX_GRAPHS = 4 };
 int module_graphs(const Module *module, Graph **graphs);
 Type weight_type_in_files(const Weight *weight);
 int64_t module_parameters(const Module *module); /* elements of all weights, buffers left out */
+/* A zero-initialised state tensor "<weight>.<name>" of the weight's type; returns its row of module->states. */
+int module_state(Module *module, int weight, const char *name);
 Graph *graph_new(Module *module, bool training);
 
 /* ---- constructing nodes; each checks shapes and reports user errors at g's current place (graph_at) ---- */

@@ -7,8 +7,6 @@
 
 #include "ir/graph.h"
 
-#include <math.h>
-
 typedef enum OpClass {
     OP_LEAF,     /* no inputs: a buffer (weight, state, field), a run-time scalar (knob, step), a constant */
     OP_INDEX,    /* no inputs: a value computed from the element's own index (iota, share, uniform) */
@@ -100,107 +98,9 @@ typedef struct CallDef {
     const char *(*equation)(Arena *arena, const Node *n);
 } CallDef;
 
-/* ---- a call in the language ---- */
-
-typedef enum ValueKind {
-    VALUE_NONE,
-    VALUE_NUMBER,
-    VALUE_BOOL,
-    VALUE_STRING,
-    VALUE_TENSOR,
-    VALUE_LIST,
-    VALUE_INIT,
-    VALUE_OPTIMIZER,
-    VALUE_ERROR /* a fault that was reported: whatever is made of it is VALUE_ERROR too, silently */
-} ValueKind;
+/* A call in the language (op/call.h), and what it gives (op/value.h). */
+typedef struct Call Call;
 typedef struct Value Value;
-struct Value {
-    ValueKind kind;
-    double number;     /* NUMBER, BOOL; of a knob expression: its value with the knobs as resolved */
-    Node *node;        /* TENSOR; NUMBER that depends on a knob: its run-time scalar. Else NULL */
-    uint64_t knobs;    /* bit k: the number depends on knob k */
-    const char *param; /* NUMBER: the param that it is; NULL: it is computed, or written as a number */
-    bool varies;       /* NUMBER, BOOL: only the running program knows it; `node` is all there is of it */
-    bool rises;        /* TENSOR: a metric that is better when it is higher, under whatever name */
-    const OpDef *made; /* TENSOR: by this function, in whatever shape; NULL: by none of the library */
-    Span made_at;
-    const char *string; /* STRING */
-    const Value *items; /* LIST */
-    int count;
-    Init init; /* INIT; a/b NaN: resolved by the layer (fan-in, fan-out); see op/init.c */
-    const char *init_rule;
-    const struct Optimizer *optimizer; /* OPTIMIZER */
-    Span src;
-};
-
-/* An optimizer as the train block names it: `adam(lr)`. `update` builds the nodes of one weight's new value, which it
- * returns, and of its new states (module_state makes a state), for which it calls update_assign. */
-typedef struct Optimizer Optimizer;
-struct Optimizer {
-    Node *arg[8]; /* run-time scalars, in the order of the signature */
-    bool flag;    /* nesterov, centered */
-    int decay;    /* row of arg: the weight decay */
-    Node *number; /* of this update, from 1 */
-    Node *due;    /* condition: this step makes an update; NULL: each does */
-    Node *(*update)(Graph *g, const Optimizer *optimizer, int weight, Node *gradient);
-    Span src;
-};
-/* A step that makes an update leaves `value` in the leaf; any other leaves it as it is. */
-void update_assign(Graph *g, const Optimizer *optimizer, Node *leaf, Node *value);
-
-/* How gradients become updates, as the train block says. Numbers are run-time scalars of the training graph. */
-typedef struct TrainNumber {
-    Node *value; /* NULL: not set */
-    Span src;
-} TrainNumber;
-typedef struct Training {
-    const Optimizer *optimizer;
-    TrainNumber clip_norm, clip_value;
-    TrainNumber ema;     /* decay of the moving average of the weights */
-    int64_t accumulate;  /* steps that make one update */
-    const bool *decayed; /* by weight: the weight decay of the optimizer applies to it */
-} Training;
-/* A zero-initialised state tensor "<weight>.<name>" of the weight's type; returns its row of module->states. */
-int module_state(Module *module, int weight, const char *name);
-
-/* What a build function sees: arguments bound by the signature, in its order. */
-typedef struct Call {
-    Graph *g;
-    Module *module;
-    Span src; /* the whole call */
-    int count;
-    Value *args;       /* one per signature parameter; defaults filled in; `rest` parameters are one LIST */
-    const char *scope; /* path of the layer: weights are named "<scope>.weight" */
-    int *weights;      /* how many weights the calls of this graph have made so far */
-} Call;
-
-/* Each reports a user error at the argument's span and returns what is said here when it is of another kind. "Known when
- * compiling" fixes the knobs in the argument. Graph axes are those of `of`; the user's may be negative. */
-Node *call_tensor(Call *call, int arg);                           /* a number becomes a scalar; NULL */
-int64_t call_size(Call *call, int arg);                           /* positive, known when compiling; -1 */
-int64_t call_int(Call *call, int arg, int64_t low, int64_t high); /* known when compiling; low - 1 */
-double call_number(Call *call, int arg);                          /* known when compiling; NaN */
-Node *call_scalar(Call *call, int arg);                           /* a run-time scalar; NULL */
-bool call_bool(Call *call, int arg);                              /* false */
-int call_axis(Call *call, int arg, const Node *of);               /* a graph axis; -1 */
-unsigned call_axes(Call *call, int arg, const Node *of);          /* a number, a list, or none: all user axes; 0 */
-void call_error(Call *call, int arg, const char *format, ...) __attribute__((format(printf, 3, 4)));
-/* A warning at the argument, the cure at `cause`; once for all graphs. */
-void call_doubt(Call *call, int arg, Span cause, const char *text, const char *cure);
-/* A new weight "<scope>.<name>"; file_order as in Weight. */
-Node *call_weight(Call *call, const char *name, const Type *type, Init init, const int *file_order);
-/* A new buffer "<scope>.<name>", which the layer itself assigns in training. */
-Node *call_statistic(Call *call, const char *name, const Type *type, Init init);
-/* The buffer of that name, the same one wherever it is asked for. */
-Node *call_buffer(Call *call, const char *name, const Type *type, Init init);
-/* NULL gives VALUE_ERROR. */
-static inline Value value_tensor(Node *node) {
-    return (Value){.kind = node ? VALUE_TENSOR : VALUE_ERROR, .node = node};
-}
-/* A number that only the running program knows. */
-static inline Value value_varying(Node *scalar) {
-    return (Value){.kind = scalar ? VALUE_NUMBER : VALUE_ERROR, .number = NAN, .node = scalar, .varies = true};
-}
 
 struct OpDef {
     const char *name;

@@ -2,7 +2,7 @@
 #ifndef MTC_COMPOSE_H
 #define MTC_COMPOSE_H
 
-#include "ir/op.h"
+#include "op/call.h"
 
 static inline Node *add(Graph *g, Node *a, Node *b) {
     return op2(g, "add", a, b);

@@ -1,4 +1,6 @@
 /* Optimizers: each weight's new value and states as maps of the weight, its gradient and its states. */
+#include "op/optimizer.h"
+
 #include "op/compose.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 #include "pass/update.h"
 
+#include "ir/op.h"
 #include "pass/autodiff.h"
 
 enum { PARTS = 256 }; /* of a gradient, whose squares are summed apart */

@@ -5,7 +5,7 @@
 #ifndef MTC_UPDATE_H
 #define MTC_UPDATE_H
 
-#include "ir/op.h"
+#include "op/optimizer.h"
 
 /* Adds it all to module->train, and makes module->eval read the averages. False when a weight cannot be trained:
  * reported. */

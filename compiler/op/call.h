@@ -1,0 +1,38 @@
+/* A call of a library function: what its build function sees, and how it asks for its arguments. */
+#ifndef MTC_CALL_H
+#define MTC_CALL_H
+
+#include "op/value.h"
+
+/* What a build function sees: arguments bound by the signature, in its order. */
+struct Call {
+    Graph *g;
+    Module *module;
+    Span src; /* the whole call */
+    int count;
+    Value *args;       /* one per signature parameter; defaults filled in; `rest` parameters are one LIST */
+    const char *scope; /* path of the layer: weights are named "<scope>.weight" */
+    int *weights;      /* how many weights the calls of this graph have made so far */
+};
+
+/* Each reports a user error at the argument's span and returns what is said here when it is of another kind. "Known when
+ * compiling" fixes the knobs in the argument. Graph axes are those of `of`; the user's may be negative. */
+Node *call_tensor(Call *call, int arg);                           /* a number becomes a scalar; NULL */
+int64_t call_size(Call *call, int arg);                           /* positive, known when compiling; -1 */
+int64_t call_int(Call *call, int arg, int64_t low, int64_t high); /* known when compiling; low - 1 */
+double call_number(Call *call, int arg);                          /* known when compiling; NaN */
+Node *call_scalar(Call *call, int arg);                           /* a run-time scalar; NULL */
+bool call_bool(Call *call, int arg);                              /* false */
+int call_axis(Call *call, int arg, const Node *of);               /* a graph axis; -1 */
+unsigned call_axes(Call *call, int arg, const Node *of);          /* a number, a list, or none: all user axes; 0 */
+void call_error(Call *call, int arg, const char *format, ...) __attribute__((format(printf, 3, 4)));
+/* A warning at the argument, the cure at `cause`; once for all graphs. */
+void call_doubt(Call *call, int arg, Span cause, const char *text, const char *cure);
+/* A new weight "<scope>.<name>"; file_order as in Weight. */
+Node *call_weight(Call *call, const char *name, const Type *type, Init init, const int *file_order);
+/* A new buffer "<scope>.<name>", which the layer itself assigns in training. */
+Node *call_statistic(Call *call, const char *name, const Type *type, Init init);
+/* The buffer of that name, the same one wherever it is asked for. */
+Node *call_buffer(Call *call, const char *name, const Type *type, Init init);
+
+#endif

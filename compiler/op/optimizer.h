@@ -1,0 +1,35 @@
+/* How a gradient becomes an update: the optimizers, and what the train block says beside. */
+#ifndef MTC_OPTIMIZER_H
+#define MTC_OPTIMIZER_H
+
+#include "ir/graph.h"
+
+/* An optimizer as the train block names it: `adam(lr)`. `update` builds the nodes of one weight's new value, which it
+ * returns, and of its new states (module_state makes a state), for which it calls update_assign. */
+typedef struct Optimizer Optimizer;
+struct Optimizer {
+    Node *arg[8]; /* run-time scalars, in the order of the signature */
+    bool flag;    /* nesterov, centered */
+    int decay;    /* row of arg: the weight decay */
+    Node *number; /* of this update, from 1 */
+    Node *due;    /* condition: this step makes an update; NULL: each does */
+    Node *(*update)(Graph *g, const Optimizer *optimizer, int weight, Node *gradient);
+    Span src;
+};
+/* A step that makes an update leaves `value` in the leaf; any other leaves it as it is. */
+void update_assign(Graph *g, const Optimizer *optimizer, Node *leaf, Node *value);
+
+/* How gradients become updates, as the train block says. Numbers are run-time scalars of the training graph. */
+typedef struct TrainNumber {
+    Node *value; /* NULL: not set */
+    Span src;
+} TrainNumber;
+typedef struct Training {
+    const Optimizer *optimizer;
+    TrainNumber clip_norm, clip_value;
+    TrainNumber ema;     /* decay of the moving average of the weights */
+    int64_t accumulate;  /* steps that make one update */
+    const bool *decayed; /* by weight: the weight decay of the optimizer applies to it */
+} Training;
+
+#endif

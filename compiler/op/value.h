@@ -1,0 +1,48 @@
+/* What expressions of the language are when compiling. */
+#ifndef MTC_VALUE_H
+#define MTC_VALUE_H
+
+#include "ir/op.h"
+
+#include <math.h>
+
+typedef enum ValueKind {
+    VALUE_NONE,
+    VALUE_NUMBER,
+    VALUE_BOOL,
+    VALUE_STRING,
+    VALUE_TENSOR,
+    VALUE_LIST,
+    VALUE_INIT,
+    VALUE_OPTIMIZER,
+    VALUE_ERROR /* a fault that was reported: whatever is made of it is VALUE_ERROR too, silently */
+} ValueKind;
+struct Value {
+    ValueKind kind;
+    double number;     /* NUMBER, BOOL; of a knob expression: its value with the knobs as resolved */
+    Node *node;        /* TENSOR; NUMBER that depends on a knob: its run-time scalar. Else NULL */
+    uint64_t knobs;    /* bit k: the number depends on knob k */
+    const char *param; /* NUMBER: the param that it is; NULL: it is computed, or written as a number */
+    bool varies;       /* NUMBER, BOOL: only the running program knows it; `node` is all there is of it */
+    bool rises;        /* TENSOR: a metric that is better when it is higher, under whatever name */
+    const OpDef *made; /* TENSOR: by this function, in whatever shape; NULL: by none of the library */
+    Span made_at;
+    const char *string; /* STRING */
+    const Value *items; /* LIST */
+    int count;
+    Init init; /* INIT; a/b NaN: resolved by the layer (fan-in, fan-out); see op/init.c */
+    const char *init_rule;
+    const struct Optimizer *optimizer; /* OPTIMIZER: op/optimizer.h */
+    Span src;
+};
+
+/* NULL gives VALUE_ERROR. */
+static inline Value value_tensor(Node *node) {
+    return (Value){.kind = node ? VALUE_TENSOR : VALUE_ERROR, .node = node};
+}
+/* A number that only the running program knows. */
+static inline Value value_varying(Node *scalar) {
+    return (Value){.kind = scalar ? VALUE_NUMBER : VALUE_ERROR, .number = NAN, .node = scalar, .varies = true};
+}
+
+#endif
