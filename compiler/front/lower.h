@@ -1,6 +1,5 @@
 /* Shared by the files that turn the checked tree into graphs: lower.c (blocks, module), run.c (statements), eval.c
- * (expressions and calls), value.c (arithmetic), call.c (arguments of library functions), layers.c (weights' names), training.c
- * (how gradients become updates). */
+ * (expressions and calls), value.c (arithmetic), layers.c (weights' names), training.c (how gradients become updates). */
 #ifndef MTC_LOWER_H
 #define MTC_LOWER_H
 
@@ -55,16 +54,8 @@ struct Frame {
 
 /* ---- value.c ---- */
 
-Value value_error(void);
-Value value_number(double number);
-Value value_bool(bool condition);
-const char *value_kind_text(Arena *arena, const Value *v); /* "a number", "f32[10]" */
 /* The map operator `op`, as infix or call: numbers are computed, anything else becomes nodes. */
 Value value_apply(Lowering *l, Span at, Name op, const Value *args, int count);
-/* The numbers in it are needed when compiling: the params it depends on are fixed. */
-void value_fix(Module *module, const Value *v);
-bool value_whole(Module *module, const Value *v, int64_t low, int64_t high, int64_t *result);
-Node *value_node(Graph *g, const Value *v); /* a tensor, or a number or condition as one; else NULL */
 
 /* ---- eval.c ---- */
 

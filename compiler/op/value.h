@@ -1,4 +1,5 @@
-/* What expressions of the language are when compiling. */
+/* Values at compile time. A number that depends on params carries its value, the params, and the run-time scalar; one that
+ * only the running program knows, the scalar. */
 #ifndef MTC_VALUE_H
 #define MTC_VALUE_H
 
@@ -36,6 +37,9 @@ struct Value {
     Span src;
 };
 
+Value value_error(void);
+Value value_number(double number);
+Value value_bool(bool condition);
 /* NULL gives VALUE_ERROR. */
 static inline Value value_tensor(Node *node) {
     return (Value){.kind = node ? VALUE_TENSOR : VALUE_ERROR, .node = node};
@@ -44,5 +48,10 @@ static inline Value value_tensor(Node *node) {
 static inline Value value_varying(Node *scalar) {
     return (Value){.kind = scalar ? VALUE_NUMBER : VALUE_ERROR, .number = NAN, .node = scalar, .varies = true};
 }
+const char *value_kind_text(Arena *arena, const Value *v); /* "a number", "f32[10]" */
+/* The numbers in it are needed when compiling: the params it depends on are fixed. */
+void value_fix(Module *module, const Value *v);
+bool value_whole(Module *module, const Value *v, int64_t low, int64_t high, int64_t *result);
+Node *value_node(Graph *g, const Value *v); /* a tensor, or a number or condition as one; else NULL */
 
 #endif

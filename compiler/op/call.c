@@ -1,5 +1,5 @@
 /* The arguments of a library function, as its build function asks for them. */
-#include "front/lower.h"
+#include "op/call.h"
 
 #include <math.h>
 #include <stdio.h>
