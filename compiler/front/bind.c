@@ -1,6 +1,7 @@
 #include "front/bind.h"
 
 #include "front/habits.h"
+#include "op/table.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -103,9 +104,9 @@ Signature *signature_of_fn(Arena *arena, const Fn *fn) {
 
 const char *call_advice(Arena *arena, const char *name) {
     const char *advice = habit(CALL, name, strlen(name));
-    for (int i = 0; i < op_count && !advice; i++)
-        if (op_table[i]->signature && same_letters(name, strlen(name), op_table[i]->name))
-            advice = arena_printf(arena, "%s(%s)", op_table[i]->name, op_table[i]->signature);
+    for (int i = 0; i < op_table.count && !advice; i++)
+        if (op_table.at[i]->signature && same_letters(name, strlen(name), op_table.at[i]->name))
+            advice = arena_printf(arena, "%s(%s)", op_table.at[i]->name, op_table.at[i]->signature);
     return advice;
 }
 

@@ -1,6 +1,7 @@
 /* Declarations: which blocks there are and what stands in them, duplicates, recursion. */
 #include "front/data.h"
 #include "front/habits.h"
+#include "op/table.h"
 
 /* --help is no row of the table of flags. */
 static const ProgramFlag program_flags[] = {

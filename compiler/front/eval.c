@@ -1,6 +1,7 @@
 /* Expressions and calls. */
 #include "front/check.h"
 #include "front/lower.h"
+#include "op/table.h"
 
 enum { MAX_STEPS = 1000000, MAX_NODES = 20000, MAX_NESTING = 1000 };
 

@@ -5,6 +5,7 @@
 #include "front/data.h"
 
 #include "op/normalize.h"
+#include "op/table.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -323,7 +324,7 @@ static uint64_t fixed_mask(const Module *module) {
 }
 
 static void lower_round(Lowering *l, const double *values, Lowered *out) {
-    Module *m = module_new(l->arena, l->diag);
+    Module *m = module_new(l->arena, l->diag, &op_table);
     int errors = diag_errors(l->diag);
     *out = (Lowered){.module = m};
     l->module = m;

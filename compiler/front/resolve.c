@@ -1,5 +1,6 @@
 /* Names: every use is bound to something named before it, every call to a function and its parameters. */
 #include "front/data.h"
+#include "op/table.h"
 
 const char *const builtin_names[] = {"size"};
 const int builtin_count = 1;
@@ -130,11 +131,11 @@ static void use_holes(Scope *scope, const Expr *string) {
 /* ---- calls ---- */
 
 const char **callable_names(Arena *arena, const Ast *ast, int *count) {
-    const char **names = NEW_ARRAY(arena, const char *, op_count + ast->fns.count + builtin_count);
+    const char **names = NEW_ARRAY(arena, const char *, op_table.count + ast->fns.count + builtin_count);
     *count = 0;
-    for (int i = 0; i < op_count; i++)
-        if (op_table[i]->signature)
-            names[(*count)++] = op_table[i]->name;
+    for (int i = 0; i < op_table.count; i++)
+        if (op_table.at[i]->signature)
+            names[(*count)++] = op_table.at[i]->name;
     for (int i = 0; i < ast->fns.count; i++)
         names[(*count)++] = ast->fns.at[i]->name.text;
     for (int i = 0; i < builtin_count; i++)

@@ -1,6 +1,7 @@
 /* Arithmetic on values at compile time: on numbers by the operators' own `fold`, on anything else by nodes. A number that
  * depends on params, or that only the running program knows, has a node for its run-time scalar too. */
 #include "front/lower.h"
+#include "op/table.h"
 
 /* ---- numbers ---- */
 

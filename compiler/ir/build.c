@@ -160,7 +160,7 @@ Node *graph_repeated(Graph *g, const Node *expansion, unsigned axes) {
 }
 
 static Node *make(Graph *g, const char *name, int inputs, Node **in) {
-    const OpDef *op = op_find(name);
+    const OpDef *op = operators_find(g->module->operators, name);
     for (int k = 0; k < inputs; k++)
         if (!in[k])
             return NULL;
@@ -227,7 +227,7 @@ Node *graph_iota(Graph *g, const Type *shape, int axis) {
 Node *graph_reduce(Graph *g, const char *op, Node *a, unsigned axes) {
     if (!a || !axes)
         return a;
-    Node *operand = op_find(op)->flags & OP_REAL ? graph_cast(g, a, DT_F32) : a;
+    Node *operand = operators_find(g->module->operators, op)->flags & OP_REAL ? graph_cast(g, a, DT_F32) : a;
     return graph_node(g, op, (Attr){.axes = axes}, 1, &operand);
 }
 

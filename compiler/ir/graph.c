@@ -126,7 +126,7 @@ static Range infer_range(const Graph *g, const Node *n) {
 }
 
 Node *graph_node(Graph *g, const char *op, Attr attr, int inputs, Node *const *in) {
-    const OpDef *def = op_find(op);
+    const OpDef *def = operators_find(g->module->operators, op);
     if (!def || def->cls == OP_LIBRARY || def->arity != inputs)
         ICE("no graph operator '%s' of %d inputs", op, inputs);
     Node draft = {.op = def, .attr = attr, .inputs = inputs, .src = g->at};

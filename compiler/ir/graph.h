@@ -10,6 +10,7 @@
 #include "support/text.h"
 
 typedef struct OpDef OpDef;
+typedef struct Operators Operators;
 typedef struct Node Node;
 typedef struct Graph Graph;
 typedef struct Module Module;
@@ -189,7 +190,8 @@ extern const char *const precision_names[PRECISIONS]; /* as the text has them */
 struct Module {
     Arena *arena;
     Diag *diag;
-    const char *name; /* "mnist": the file's name without folder and ending */
+    const Operators *operators; /* that its graphs are made of */
+    const char *name;           /* "mnist": the file's name without folder and ending */
     const Source *source;
     int64_t batch;
     bool batch_replaced; /* by a flag: the text says another number */
@@ -219,7 +221,7 @@ struct Module {
     int64_t context;            /* of decode: how many positions there are */
 };
 
-Module *module_new(Arena *arena, Diag *diag);
+Module *module_new(Arena *arena, Diag *diag, const Operators *operators);
 void module_doubt(Module *module, Doubt doubt);
 /* The graphs that the module has, in the order train, eval, measure, decode; returns how many. */
 enum { MAX_GRAPHS = 4 };

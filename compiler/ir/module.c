@@ -2,10 +2,11 @@
 
 const char *const precision_names[PRECISIONS] = {"fp32", "tf32", "bf16"};
 
-Module *module_new(Arena *arena, Diag *diag) {
+Module *module_new(Arena *arena, Diag *diag, const Operators *operators) {
     Module *module = NEW(arena, Module);
     module->arena = arena;
     module->diag = diag;
+    module->operators = operators;
     return module;
 }
 

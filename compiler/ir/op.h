@@ -152,8 +152,11 @@ struct OpDef {
     Value (*build)(Call *call); /* NULL with a signature: each parameter is a tensor, the result is the node */
 };
 
-const OpDef *op_find(const char *name); /* NULL when there is none */
-extern const OpDef *const op_table[];
-extern const int op_count;
+/* The operators that a module is made with: ir/ knows of none but these. */
+struct Operators {
+    const OpDef *const *at;
+    int count;
+};
+const OpDef *operators_find(const Operators *operators, const char *name); /* NULL when there is none */
 
 #endif

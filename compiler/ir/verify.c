@@ -69,7 +69,7 @@ void graph_verify(const Graph *g, const char *after) {
     for (int i = 0; i < g->nodes.count; i++) {
         const Node *n = g->nodes.at[i];
         HOLDS(n->id == i && !n->replaced);
-        HOLDS(n->op == op_find(n->op->name));
+        HOLDS(n->op == operators_find(g->module->operators, n->op->name));
         verify_inputs(g, n, after);
         verify_attr(g, n, after);
         verify_type(g, n, after);

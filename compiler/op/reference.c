@@ -1,6 +1,6 @@
 #include "op/reference.h"
 
-#include "ir/op.h"
+#include "op/table.h"
 
 static const char *const class_title[] = {
     [OP_LEAF] = "Leaves", [OP_INDEX] = "Values by index", [OP_MAP] = "Element by element",
@@ -47,8 +47,8 @@ void reference_print(Text *out) {
     const OpClass order[] = {OP_LIBRARY, OP_MAP, OP_REDUCE, OP_CONTRACT, OP_CALL, OP_VIEW, OP_LEAF, OP_INDEX, OP_ROOT};
     for (size_t c = 0; c < sizeof order / sizeof *order; c++) {
         text_printf(out, "\n## %s\n\n%s\n", class_title[order[c]], class_text[order[c]]);
-        for (int i = 0; i < op_count; i++)
-            if (op_table[i]->cls == order[c])
-                print_op(op_table[i], out);
+        for (int i = 0; i < op_table.count; i++)
+            if (op_table.at[i]->cls == order[c])
+                print_op(op_table.at[i], out);
     }
 }

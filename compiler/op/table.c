@@ -1,20 +1,17 @@
-#include "ir/op.h"
+#include "op/table.h"
 
 #define OP(name) extern const OpDef op_##name;
 #include "op/op_table.def"
 #undef OP
 
-const OpDef *const op_table[] = {
+static const OpDef *const rows[] = {
 #define OP(name) &op_##name,
 #include "op/op_table.def"
 #undef OP
 };
 
-const int op_count = sizeof op_table / sizeof *op_table;
+const Operators op_table = {rows, sizeof rows / sizeof *rows};
 
 const OpDef *op_find(const char *name) {
-    for (int i = 0; i < op_count; i++)
-        if (!strcmp(op_table[i]->name, name))
-            return op_table[i];
-    return NULL;
+    return operators_find(&op_table, name);
 }

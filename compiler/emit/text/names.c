@@ -1,5 +1,5 @@
 #include "emit/text/names.h"
-#include "ir/op.h"
+#include "op/table.h"
 
 #include <ctype.h>
 
@@ -60,11 +60,11 @@ static bool is_called(const OpDef *op, const char *name) {
 bool names_reserved(const char *name) {
     if (has_word(reserved, name))
         return true;
-    for (int k = 0; k < op_count; k++)
-        if ((op_table[k]->c && has_word(op_table[k]->c, name)) ||
-            (op_table[k]->near && has_word(op_table[k]->near, name)) ||
-            (op_table[k]->rounds && has_word(op_table[k]->rounds, name)) ||
-            (op_table[k]->combine && has_word(op_table[k]->combine, name)) || is_called(op_table[k], name))
+    for (int k = 0; k < op_table.count; k++)
+        if ((op_table.at[k]->c && has_word(op_table.at[k]->c, name)) ||
+            (op_table.at[k]->near && has_word(op_table.at[k]->near, name)) ||
+            (op_table.at[k]->rounds && has_word(op_table.at[k]->rounds, name)) ||
+            (op_table.at[k]->combine && has_word(op_table.at[k]->combine, name)) || is_called(op_table.at[k], name))
             return true;
     return false;
 }

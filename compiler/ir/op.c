@@ -1,0 +1,8 @@
+#include "ir/op.h"
+
+const OpDef *operators_find(const Operators *operators, const char *name) {
+    for (int i = 0; i < operators->count; i++)
+        if (!strcmp(operators->at[i]->name, name))
+            return operators->at[i];
+    return NULL;
+}
