@@ -42,11 +42,11 @@ static void verify_type(const Graph *g, const Node *n, const char *after) {
     }
 }
 
-/* The type that the operator infers is the type that the node has. */
-static void verify_inferred(const Graph *g, const Node *n, const char *after) {
-    Graph scratch = *g; /* infer reports through the graph and changes nothing else */
+/* The type that the operator infers is the type that the node has. `scratch` is a copy of the graph: infer reports through
+ * it and changes nothing else. */
+static void verify_inferred(Graph *scratch, const Node *n, const char *after) {
     Node again = *n;
-    HOLDS(n->op->infer(&scratch, &again));
+    HOLDS(n->op->infer(scratch, &again));
     HOLDS(again.type.dtype == n->type.dtype);
     HOLDS(again.type.batched == n->type.batched);
     HOLDS(type_same_shape(&again.type, &n->type));
@@ -66,6 +66,7 @@ static void verify_inputs(const Graph *g, const Node *n, const char *after) {
 }
 
 void graph_verify(const Graph *g, const char *after) {
+    Graph scratch = *g; /* once: its table of values is large */
     for (int i = 0; i < g->nodes.count; i++) {
         const Node *n = g->nodes.at[i];
         HOLDS(n->id == i && !n->replaced);
@@ -73,7 +74,7 @@ void graph_verify(const Graph *g, const char *after) {
         verify_inputs(g, n, after);
         verify_attr(g, n, after);
         verify_type(g, n, after);
-        verify_inferred(g, n, after);
+        verify_inferred(&scratch, n, after);
     }
     for (int i = 0; i < g->roots.count; i++) {
         const Node *n = g->roots.at[i];
