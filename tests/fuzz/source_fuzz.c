@@ -9,6 +9,7 @@
 #undef main
 
 #include <ctype.h>
+#include <errno.h>
 #include <sys/wait.h>
 
 extern int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -72,14 +73,17 @@ static void compile_source(const char *path) {
     const char *command[] = {"cc",      "-std=c11",  "-D_XOPEN_SOURCE=700", "-fopenmp",      "-Wcomment", "-Wtrigraphs",
                              "-Werror", "-Iruntime", "-Ikernels_lib",       "-fsyntax-only", "-x",        "c",
                              path,      NULL};
-    pid_t child = fork();
+    pid_t child = fork(), ended;
     int status;
     if (child == 0) {
         unsetenv("ASAN_OPTIONS");
         execvp(command[0], (char *const *)command);
         _exit(127);
     }
-    if (child < 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
+    do /* libFuzzer's alarm interrupts it */
+        ended = child < 0 ? child : waitpid(child, &status, 0);
+    while (ended < 0 && child > 0 && errno == EINTR);
+    if (ended != child || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
         abort();
 }
 
