@@ -151,31 +151,40 @@ static const char *model_hash(Compilation *c, const Ast *ast, const Module *modu
 
 /* ---- the target ---- */
 
-/* What --target did not say: flags that only CUDA programs have ask for one, GPU or not. */
-static bool asks_for_cuda(const Options *o) {
-    return o->target == TARGET_CUDA || o->arch || o->schedule != SCHEDULE_AUTO;
+/* Flags that only programs for GPUs have ask for one, GPU or not. */
+static bool asks_for_gpu(const Options *o) {
+    return o->arch || o->schedule != SCHEDULE_AUTO;
 }
 
-/* Dumps and summaries are of the cuda target wherever they are made, so that they are the same everywhere. A program is made
- * for what is here: it is to be run. */
-static bool for_cuda(Compilation *c) {
+static const Target *first_for_gpu(void) {
+    int i = 0;
+    while (!targets[i].gpu)
+        i++;
+    return &targets[i];
+}
+
+/* The first whose programs can run here: one is made to be run. */
+static const Target *first_at_hand(Compilation *c) {
+    const char *lacks;
+    int i = 0;
+    for (; (lacks = targets[i].compiler->lacks(c->arena)) && i + 1 < TARGETS; i++)
+        diag_note(c->diag, nowhere, "%s", lacks);
+    return &targets[i];
+}
+
+/* Dumps and summaries are of the first target wherever they are made, so that they are the same everywhere. */
+static const Target *choose_target(Compilation *c) {
     const Options *o = c->options;
-    if (o->target == TARGET_CPU || o->emit == EMIT_C)
-        return false;
-    if (asks_for_cuda(o) || o->emit != EMIT_PROGRAM || o->summary)
-        return true;
-    if (!toolchain_nvcc(c->arena))
-        diag_note(c->diag, nowhere,
-                  "no nvcc in PATH or $CUDA_HOME/bin (default: /usr/local/cuda/bin): the program is for the CPU");
-    else if (!gpu_architectures(c->arena))
-        diag_note(c->diag, nowhere,
-                  "no GPU here: the program is for the CPU; --target cuda makes one for GPUs elsewhere");
-    else
-        return true;
-    return false;
+    const Target *asked = options_target(o);
+    if (asked)
+        return asked;
+    if (asks_for_gpu(o))
+        return first_for_gpu();
+    return o->emit != EMIT_PROGRAM || o->summary ? &targets[0] : first_at_hand(c);
 }
 
-static Emission *emit_source(Compilation *c, const Ast *ast, const Plan *plan, bool cuda, const char *architectures) {
+static Emission *emit_source(Compilation *c, const Ast *ast, const Plan *plan, const Target *target,
+                             const char *architectures) {
     const Module *module = plan->programs[PROGRAM_TRAIN]->graph->module;
     EmitOptions options = {.f64 = c->options->real == REAL_F64,
                            .stores_gradients = c->options->gradcheck,
@@ -184,13 +193,13 @@ static Emission *emit_source(Compilation *c, const Ast *ast, const Plan *plan, b
                            .model_hash = model_hash(c, ast, module),
                            .command = options_command(c->options, c->arena)};
     options.settings = options_settings(c->options, c->arena, &options.setting);
-    return emit(module, plan, &options, cuda ? &dialect_cuda : &dialect_c);
+    return emit(module, plan, &options, target->dialect);
 }
 
-static int print_source(Compilation *c, Emission *source, bool cuda) {
+static int print_source(Compilation *c, Emission *source, const Target *target) {
     if (c->options->standalone) {
         const char *home = toolchain_home(c->diag);
-        source = home ? standalone(c->diag, home, cuda, source) : NULL;
+        source = home ? standalone(c->diag, home, target, source) : NULL;
     }
     if (!source)
         return EXIT_NO_INPUT;
@@ -249,8 +258,8 @@ static int without_recompute(Compilation *c) {
 /* Graphs to program. */
 static int generate(Compilation *c, const Ast *ast, Module *module) {
     const Options *o = c->options;
-    bool cuda = for_cuda(c);
-    const Machine *machine = cuda ? &machine_cuda : &machine_cpu;
+    const Target *target = choose_target(c);
+    const Machine *machine = target->machine;
     split_graphs(module, machine);
     verify_graphs(module, "split");
     if (wanted(c, "split", EMIT_SPLIT))
@@ -278,14 +287,13 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
     if (o->summary)
         return summary_print(plan, &c->out), EXIT_SUCCESS;
     if (o->emit != EMIT_PROGRAM)
-        return print_source(c, emit_source(c, ast, plan, cuda, ""), cuda);
+        return print_source(c, emit_source(c, ast, plan, target, ""), target);
 
     Toolchain tools;
-    const Needs needs = programs_needs(&programs);
-    if (!toolchain_find(&tools, c->diag, cuda, o->arch, &needs))
+    if (!toolchain_find(&tools, c->diag, target, o->arch, &programs))
         return EXIT_TOOL;
     stage_ended(c, "toolchain");
-    Emission *source = emit_source(c, ast, plan, cuda, o->standalone ? "" : tools.architectures);
+    Emission *source = emit_source(c, ast, plan, target, o->standalone ? "" : tools.architectures);
     stage_ended(c, "emit");
     return build(c, &tools, module, source);
 }

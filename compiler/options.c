@@ -32,13 +32,26 @@ typedef struct Flag {
 #define CHOICE(name, argument, field, first, group, help)                                                              \
     { name, argument, group, help, offsetof(Options, field), FLAG_CHOICE, first, 0 }
 
-static const char OUTPUT[] = "Output", TARGETS[] = "Target", MODEL[] = "Model", INFORMATION[] = "Information",
+/* "|cuda|cpu": each name is behind a bar. */
+static const char target_names[] =
+#define TARGET(name, ...) "|" #name
+#include "emit/build/targets.def"
+#undef TARGET
+    ;
+
+/* Behind the stages, the endings of the targets' sources. */
+static const char stages[] = "ast|graph|grad|simple|split|fused|schedule|plan|plan.svg"
+#define TARGET(name, ending, ...) "|" #ending
+#include "emit/build/targets.def"
+#undef TARGET
+    ;
+
+static const char OUTPUT[] = "Output", TARGET_FLAGS[] = "Target", MODEL[] = "Model", INFORMATION[] = "Information",
                   FORMATTING[] = "Formatting", PLOTTING[] = "Curves of trainings (mtc plot)";
 
 static const Flag flags[] = {
     VALUE("--output", 'o', "FILE", FLAG_STRING, output, OUTPUT, "the program to write [the model's name]"),
-    CHOICE("--emit", "ast|graph|grad|simple|split|fused|schedule|plan|plan.svg|cu|c", emit, EMIT_AST, OUTPUT,
-           "print a stage of the compilation instead of making a program"),
+    CHOICE("--emit", stages, emit, EMIT_AST, OUTPUT, "print a stage of the compilation instead of making a program"),
     SWITCH("--shared", 0, shared, OUTPUT, "make a shared library with the C interface of mtc.h"),
     SWITCH("--standalone", 0, standalone, OUTPUT, "put runtime and kernels into the one generated source file"),
     VALUE("--keep", 0, "DIR", FLAG_STRING, keep, OUTPUT, "folder for the generated source [build]"),
@@ -54,13 +67,14 @@ static const Flag flags[] = {
     CHOICE("--schedule", "auto|graph|persistent", schedule, SCHEDULE_AUTO, MODEL,
            "how a training step is launched: as a CUDA graph, or in one persistent kernel [auto: the faster estimate]"),
 
-    CHOICE("--target", "cuda|cpu", target, TARGET_CUDA, TARGETS,
+    CHOICE("--target", target_names + 1, target, 1, TARGET_FLAGS,
            "[cuda where a GPU and nvcc are, or --arch or --schedule is given; else cpu]"),
-    VALUE("--arch", 0, "LIST", FLAG_STRING, arch, TARGETS,
+    VALUE("--arch", 0, "LIST", FLAG_STRING, arch, TARGET_FLAGS,
           "GPUs to compile for: native, or a list such as sm_80,sm_90 [the GPU that is present, else a portable list]"),
-    CHOICE("--real", "f32|f64", real, REAL_F32, TARGETS, "floating-point type of the cpu target, for gradient checks"),
-    NUMBER("--jobs", 'j', "N", jobs, 1024, TARGETS, "threads of nvcc [one per processor]"),
-    SWITCH("--no-cache", 0, no_cache, TARGETS, "compile even when the same program was compiled before"),
+    CHOICE("--real", "f32|f64", real, REAL_F32, TARGET_FLAGS,
+           "floating-point type of the cpu target, for gradient checks"),
+    NUMBER("--jobs", 'j', "N", jobs, 1024, TARGET_FLAGS, "threads of nvcc [one per processor]"),
+    SWITCH("--no-cache", 0, no_cache, TARGET_FLAGS, "compile even when the same program was compiled before"),
 
     SWITCH("--format", 0, format, FORMATTING, "print the model file in the standard format"),
     SWITCH("--in-place", 'i', in_place, FORMATTING, "with --format: rewrite the file"),
@@ -366,9 +380,15 @@ static bool parse_words(Options *options, Diag *diag, int argc, char **argv) {
 
 /* ---- combinations ---- */
 
+const Target *options_target(const Options *options) {
+    if (options->emit >= EMIT_SOURCE)
+        return &targets[options->emit - EMIT_SOURCE];
+    return options->target ? &targets[options->target - 1] : NULL;
+}
+
 static bool combinations_hold(const Options *o, Diag *diag) {
-    bool for_cpu = o->target == TARGET_CPU || o->emit == EMIT_C;
-    bool for_cuda = o->target == TARGET_CUDA || o->emit == EMIT_CU;
+    const Target *asked = options_target(o);
+    bool other_source = o->target && o->emit >= EMIT_SOURCE && o->target - 1 != o->emit - EMIT_SOURCE;
     bool informs = o->plot || o->operators || o->list_options || o->version || o->help;
     const struct {
         bool wrong;
@@ -376,10 +396,10 @@ static bool combinations_hold(const Options *o, Diag *diag) {
     } rules[] = {
         {!o->input && !informs, "no model file; 'mtc --help' shows how to call mtc"},
         {o->plot && !o->logs.count && !o->help, "no log to plot; 'mtc plot --help' shows how to call it"},
-        {for_cpu && for_cuda, "--emit=cu is of --target cuda, --emit=c of --target cpu"},
-        {o->real == REAL_F64 && !for_cpu, "--real f64 is of the cpu target; add --target cpu"},
-        {o->arch && for_cpu, "--arch names GPUs; it does not go with the cpu target"},
-        {o->schedule != SCHEDULE_AUTO && for_cpu,
+        {other_source, "--emit=cu is of --target cuda, --emit=c of --target cpu"},
+        {o->real == REAL_F64 && !(asked && asked->doubles), "--real f64 is of the cpu target; add --target cpu"},
+        {o->arch && asked && !asked->gpu, "--arch names GPUs; it does not go with the cpu target"},
+        {o->schedule != SCHEDULE_AUTO && asked && !asked->gpu,
          "--schedule is of the cuda target; it does not go with the cpu target"},
         {o->summary + o->format + (o->emit != EMIT_PROGRAM) > 1, "choose one of --emit, --summary and --format"},
         {o->recompute && o->no_recompute, "choose one of --recompute and --no-recompute"},
@@ -400,7 +420,7 @@ int options_parse(Options *options, Diag *diag, int argc, char **argv) {
     *options = (Options){.keep = "build"};
     bool good = parse_words(options, diag, argc, argv);
     if (options->gradcheck) {
-        options->target = TARGET_CPU;
+        options->target = 1 + TARGET_cpu;
         options->real = REAL_F64;
     }
     good = good && combinations_hold(options, diag);

@@ -2,6 +2,7 @@
 #ifndef MTC_OPTIONS_H
 #define MTC_OPTIONS_H
 
+#include "emit/build/target.h"
 #include "front/front.h"
 #include "pass/kernel.h"
 #include "plot/plot.h"
@@ -9,8 +10,7 @@
 
 #define MTC_VERSION "0.1.0"
 
-/* In the order of the choices of --target, --emit and --real in options.c. */
-typedef enum Target { TARGET_AUTO, TARGET_CUDA, TARGET_CPU } Target;
+/* In the order of the choices of --emit and --real in options.c. */
 typedef enum Emit {
     EMIT_PROGRAM,
     EMIT_AST,
@@ -22,15 +22,14 @@ typedef enum Emit {
     EMIT_SCHEDULE,
     EMIT_PLAN,
     EMIT_PLAN_SVG,
-    EMIT_CU,
-    EMIT_C
+    EMIT_SOURCE /* of the first target; then of the others */
 } Emit;
 typedef enum Real { REAL_F32, REAL_F64 } Real;
 
 typedef struct Options {
     const char *input;  /* the model file */
     const char *output; /* NULL: named after the model; plot: curves.svg */
-    int target;         /* Target */
+    int target;         /* 1 + row of targets; 0: not said */
     int emit;           /* Emit */
     bool recompute;     /* the backward pass computes values again rather than keep them */
     bool no_recompute;  /* it keeps them; neither: as the text says */
@@ -51,6 +50,9 @@ typedef struct Options {
     int axis; /* PlotAxis */
     const char *title;
 } Options;
+
+/* The target that --target or --emit=ENDING asks for; NULL: neither does. */
+const Target *options_target(const Options *options);
 
 /* Parses and checks; a wrong command line is reported. Returns 0 or EXIT_USAGE. */
 int options_parse(Options *options, Diag *diag, int argc, char **argv);

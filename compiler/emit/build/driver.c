@@ -17,18 +17,12 @@
 
 static const Span nowhere = {0};
 
-typedef VEC(const char *) Command;
-
 typedef struct Driver {
     Arena *arena;
     Diag *diag;
     const Toolchain *tools;
     const Build *build;
 } Driver;
-
-static void add(Driver *d, Command *command, const char *word) {
-    VEC_PUSH(d->arena, command, word);
-}
 
 /* ---- the output ---- */
 
@@ -56,8 +50,7 @@ static bool may_keep(Diag *diag, Arena *arena, const char *folder, const char *p
 
 /* nvcc starts its tools by a shell, and puts the names of files between double quotes for it. */
 static bool shell_takes(Driver *d, const char *path) {
-    static const char special[] = "\"$`\\\n";
-    const char *found = d->tools->cuda ? strpbrk(path, special) : NULL;
+    const char *special = d->tools->target->compiler->special, *found = special ? strpbrk(path, special) : NULL;
     if (found)
         diag_error(d->diag, nowhere, "nvcc hands the path '%s' to a shell, where %s means something else",
                    harmless(d->arena, path), quoted_character(d->arena, *found));
@@ -69,83 +62,30 @@ static const char *path_word(Driver *d, const char *path) {
     return *path && strchr("-@", *path) ? arena_printf(d->arena, "./%s", path) : path;
 }
 
-/* "sm_80;sm_90+ptx": machine code for each, and PTX of the last. */
-static void add_architectures(Driver *d, Command *command) {
-    char *list = arena_strdup(d->arena, d->tools->architectures), *plus = strchr(list, '+');
-    if (plus)
-        *plus = '\0';
-    const char *last = "";
-    for (char *rest = list, *name; (name = strtok_r(rest, ";", &rest)); last = name + 3)
-        add(d, command, arena_printf(d->arena, "-gencode=arch=compute_%s,code=sm_%s", name + 3, name + 3));
-    if (plus)
-        add(d, command, arena_printf(d->arena, "-gencode=arch=compute_%s,code=compute_%s", last, last));
-}
-
-/* Quotients and roots within two units in the last place: the exact ones leave the fast path at zeros, and an optimizer
- * that meets as many as a gradient has, in each of its elements, took a third of a small step. Products and sums are fused
- * only where the kernels say so: nvcc would choose anew wherever a kernel is inlined, and schedules would differ in bits. */
-static void add_nvcc_flags(Driver *d, Command *command) {
-    const Build *build = d->build;
-    add(d, command, "-std=c++17");
-    add(d, command, "-O3");
-    add(d, command, "-prec-div=false");
-    add(d, command, "-prec-sqrt=false");
-    add(d, command, "-fmad=false");
-    add(d, command, "-Xfatbin=-compress-all");
-    add(d, command, "-Xlinker=-s");
-    add_architectures(d, command);
-    add(d, command, arena_printf(d->arena, "--threads=%d", build->jobs));
-    if (build->shared) {
-        add(d, command, "-shared");
-        add(d, command, "-Xcompiler=-fPIC");
-    }
-}
-
-/* Contraction to fused multiply-adds is what a GPU does too. Nothing that would reorder sums or assume that there are no
- * NaNs: the same program gives the same bits on every run, and a diverged training is noticed. */
-static void add_cc_flags(Driver *d, Command *command) {
-    static const char *const flags[] = {
-        "-std=c11",        "-D_XOPEN_SOURCE=700", "-O3", "-march=native", "-fopenmp", "-ffp-contract=fast",
-        "-fno-math-errno", "-fno-trapping-math"};
-    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
-        add(d, command, flags[i]);
-    for (int i = 0; i < d->tools->flags.count; i++)
-        add(d, command, d->tools->flags.at[i]);
-    if (!d->tools->flags.count) /* which ask for what a report says of lines */
-        add(d, command, "-s");
-    if (d->build->shared) {
-        add(d, command, "-shared");
-        add(d, command, "-fPIC");
-    }
-}
-
 /* The runtime, unless the source has it. All of it goes into a library: its caller decides what is used. */
 static void add_runtime(Driver *d, Command *command) {
     const Toolchain *tools = d->tools;
     const char *whole = arena_printf(d->arena, "%s--whole-archive,%s,--no-whole-archive",
-                                     tools->cuda ? "-Xlinker=" : "-Wl,", tools->library);
-    add(d, command, arena_printf(d->arena, "-I%s/runtime", tools->home));
-    add(d, command, arena_printf(d->arena, "-I%s/kernels_lib", tools->home));
-    add(d, command, arena_printf(d->arena, "%s/runtime/base/device_%s.c", tools->home, tools->cuda ? "cuda" : "cpu"));
-    add(d, command, d->build->shared ? whole : tools->library);
+                                     tools->target->compiler->to_linker, tools->library);
+    command_add(command, arena_printf(d->arena, "-I%s/runtime", tools->home));
+    command_add(command, arena_printf(d->arena, "-I%s/kernels_lib", tools->home));
+    command_add(command, arena_printf(d->arena, "%s/runtime/base/device_%s.c", tools->home, tools->target->name));
+    command_add(command, d->build->shared ? whole : tools->library);
 }
 
 static Command build_command(Driver *d, const char *source, const char *output) {
-    Command command = {0};
+    Command command = {.arena = d->arena};
     for (int i = 0; i < d->tools->compiler.count; i++)
-        add(d, &command, d->tools->compiler.at[i]);
-    if (d->tools->cuda)
-        add_nvcc_flags(d, &command);
-    else
-        add_cc_flags(d, &command);
-    add(d, &command, path_word(d, source));
+        command_add(&command, d->tools->compiler.at[i]);
+    d->tools->target->compiler->add_flags(d->tools, d->build, &command);
+    command_add(&command, path_word(d, source));
     if (!d->build->standalone)
         add_runtime(d, &command);
     static const char *const libraries[] = {"-lm", "-ldl", "-lpthread", "-o"};
     for (size_t i = 0; i < sizeof libraries / sizeof *libraries; i++)
-        add(d, &command, libraries[i]);
-    add(d, &command, output);
-    add(d, &command, NULL);
+        command_add(&command, libraries[i]);
+    command_add(&command, output);
+    command_add(&command, NULL);
     return command;
 }
 
@@ -177,12 +117,12 @@ static const char *program_key(Driver *d, const Emission *whole) {
     sha256_begin(&hash);
     sha256_add(&hash, whole->text, whole->length);
     Command command = build_command(d, "", "");
-    for (int i = 0; command.at[i]; i++)
-        sha256_add_string(&hash, command.at[i]);
-    hash_file(&hash, command.at[0]);
+    for (int i = 0; command.words.at[i]; i++)
+        sha256_add_string(&hash, command.words.at[i]);
+    hash_file(&hash, command.words.at[0]);
     if (!d->build->standalone)
         hash_file(&hash, d->tools->library);
-    if (!d->tools->cuda)
+    if (d->tools->target->compiler->this_processor)
         hash_processor(&hash, d->arena);
     return sha256_hex(&hash, d->arena);
 }
@@ -205,8 +145,7 @@ typedef struct Files {
 } Files;
 
 static const char *kept_name(Driver *d) {
-    const char *name =
-        arena_printf(d->arena, "%s.%s", file_name(d->arena, d->build->name), d->tools->cuda ? "cu" : "c");
+    const char *name = arena_printf(d->arena, "%s.%s", file_name(d->arena, d->build->name), d->tools->target->ending);
     return path_in(d->arena, d->build->keep, name);
 }
 
@@ -244,12 +183,12 @@ static int compile(Driver *d, const Files *files, const Emission *source) {
     Command command = build_command(d, files->source, files->program);
     Text log = TEXT(d->arena);
     double start = seconds();
-    int status = process_run(command.at, &log);
+    int status = process_run(command.words.at, &log);
     if (d->build->verbose)
-        fprintf(stderr, "mtc: %s\nmtc: %.2f s\n%s", process_text(d->arena, command.at), seconds() - start,
+        fprintf(stderr, "mtc: %s\nmtc: %.2f s\n%s", process_text(d->arena, command.words.at), seconds() - start,
                 text_string(&log));
     const char *said = in_terms_of_kept(d, files, text_string(&log));
-    return status == 0 ? EXIT_SUCCESS : failed(d, files, source, path_base(command.at[0]), said);
+    return status == 0 ? EXIT_SUCCESS : failed(d, files, source, path_base(command.words.at[0]), said);
 }
 
 /* The program by itself and the source beside it, at nearly the same moment: of two compilations with the same names, one
@@ -286,7 +225,7 @@ static int install_cached(Driver *d, const Files *files, const Emission *source,
 
 int driver_build(Diag *diag, const Toolchain *tools, const Build *build, const Emission *emission) {
     Driver d = {diag_arena(diag), diag, tools, build};
-    const Emission *whole = standalone(diag, tools->home, tools->cuda, emission);
+    const Emission *whole = standalone(diag, tools->home, tools->target, emission);
     if (!whole)
         return EXIT_NO_INPUT;
     const Emission *source = build->standalone ? whole : emission;

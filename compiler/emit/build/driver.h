@@ -6,15 +6,6 @@
 #define MTC_DRIVER_H
 
 #include "emit/build/toolchain.h"
-#include "emit/emit.h"
-
-typedef struct Build {
-    const char *name;   /* of the generated source, without ending: "mnist" */
-    const char *output; /* the program: output_allowed */
-    const char *keep;   /* folder for the generated source */
-    int jobs;           /* 0: one per processor */
-    bool shared, standalone, cached, verbose;
-} Build;
 
 /* `emission`: what emit/ wrote; a standalone build compiles it as one file. Returns the exit code. */
 int driver_build(Diag *diag, const Toolchain *tools, const Build *build, const Emission *emission);

@@ -1,5 +1,7 @@
 #include "emit/build/standalone.h"
 
+#include "emit/build/toolchain.h"
+
 #include "support/file.h"
 
 #include <dirent.h>
@@ -12,7 +14,7 @@ typedef struct Expander {
     Arena *arena;
     Diag *diag;
     const char *home;
-    bool cuda;
+    const Target *target;
     Text out;
     Emission *result;
     VEC(const char *) seen; /* paths relative to home */
@@ -43,9 +45,9 @@ static bool expand_file(Expander *e, const char *path) {
         diag_error(e->diag, nowhere, "cannot read '%s': %s", full, why);
         return false;
     }
-    static const char unused[] = "#pragma nv_diag_suppress 177 // no model calls every function of the kernels";
-    if (e->cuda && e->seen.count == 1)
-        put_line(e, unused, sizeof unused - 1, nowhere);
+    const char *first = e->target->compiler->first_line;
+    if (first && e->seen.count == 1)
+        put_line(e, first, strlen(first), nowhere);
     const char *title = arena_printf(e->arena, "// ==== %s ====", path);
     put_line(e, "", 0, nowhere);
     put_line(e, title, strlen(title), nowhere);
@@ -93,10 +95,13 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static bool is_wanted_source(const char *name, bool cuda) {
+/* Of the runtime's layers for devices, the target's alone. */
+static bool is_wanted_source(Expander *e, const char *name) {
+    static const char layer[] = "device_";
     size_t length = strlen(name);
-    bool other_device = strcmp(name, cuda ? "device_cpu.c" : "device_cuda.c") == 0;
-    return length > 2 && strcmp(name + length - 2, ".c") == 0 && !other_device;
+    bool source = length > 2 && strcmp(name + length - 2, ".c") == 0;
+    return source && (strncmp(name, layer, strlen(layer)) != 0 ||
+                      strcmp(name, arena_printf(e->arena, "%s%s.c", layer, e->target->name)) == 0);
 }
 
 typedef VEC(const char *) Paths;
@@ -106,7 +111,7 @@ static void find_sources(Expander *e, const char *folder, Paths *found) {
     DIR *listing = opendir(path_in(e->arena, e->home, folder));
     for (struct dirent *item; listing && (item = readdir(listing));) {
         const char *path = path_in(e->arena, folder, item->d_name);
-        if (is_wanted_source(item->d_name, e->cuda))
+        if (is_wanted_source(e, item->d_name))
             VEC_PUSH(e->arena, found, path);
         else if (!strchr(item->d_name, '.'))
             find_sources(e, path, found);
@@ -125,9 +130,9 @@ static bool expand_runtime(Expander *e) {
     return true;
 }
 
-Emission *standalone(Diag *diag, const char *home, bool cuda, const Emission *emission) {
+Emission *standalone(Diag *diag, const char *home, const Target *target, const Emission *emission) {
     Arena *arena = diag_arena(diag);
-    Expander e = {arena, diag, home, cuda, TEXT(arena), NEW(arena, Emission), {0}};
+    Expander e = {arena, diag, home, target, TEXT(arena), NEW(arena, Emission), {0}};
     if (!expand(&e, "", emission->text, emission->length, emission) || !expand_runtime(&e))
         return NULL;
     e.result->text = text_string(&e.out);

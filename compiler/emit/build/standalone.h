@@ -2,10 +2,10 @@
 #ifndef MTC_STANDALONE_H
 #define MTC_STANDALONE_H
 
-#include "emit/emit.h"
+#include "emit/build/target.h"
 
 /* `home`: the folder with runtime/ and kernels_lib/. Lines that come from there have no place in the model. NULL after
  * an error. */
-Emission *standalone(Diag *diag, const char *home, bool cuda, const Emission *emission);
+Emission *standalone(Diag *diag, const char *home, const Target *target, const Emission *emission);
 
 #endif

@@ -2,12 +2,12 @@
 #ifndef MTC_TOOLCHAIN_H
 #define MTC_TOOLCHAIN_H
 
-#include "emit/build/architecture.h"
+#include "emit/build/target.h"
 #include "support/diag.h"
 
 typedef struct Toolchain {
-    bool cuda;
-    VEC(const char *) compiler; /* path of nvcc, or of cc with what $CC adds to it */
+    const Target *target;
+    VEC(const char *) compiler; /* its path, and what $CC adds to it */
     const char *home;           /* folder with runtime/ and kernels_lib/ */
     const char *library;        /* libmtc_runtime.a */
     VEC(const char *)
@@ -16,15 +16,43 @@ typedef struct Toolchain {
     const char *architectures; /* MtcModel.architectures: "sm_90", "sm_80;sm_90+ptx"; cpu: "" */
 } Toolchain;
 
+/* What is to be made. */
+typedef struct Build {
+    const char *name;   /* of the generated source, without ending: "mnist" */
+    const char *output; /* the program: output_allowed */
+    const char *keep;   /* folder for the generated source */
+    int jobs;           /* 0: one per processor */
+    bool shared, standalone, cached, verbose;
+} Build;
+
+typedef struct Command {
+    Arena *arena;
+    VEC(const char *) words;
+} Command;
+void command_add(Command *command, const char *word);
+
+/* A compiler of generated sources, and how it is asked. */
+struct Compiler {
+    /* Sets tools->compiler; false after an error. */
+    bool (*find)(Toolchain *tools, Diag *diag);
+    /* Why its programs could not be made and run here, as a note says it; NULL: they can. */
+    const char *(*lacks)(Arena *arena);
+    /* Those to compile for; `arch`: the value of --arch, or NULL. NULL after an error, such as one that lacks what the programs
+     * need. No such function: there is nothing to choose. */
+    const char *(*architectures)(const Toolchain *tools, Diag *diag, const char *arch, const Programs *programs);
+    void (*add_flags)(const Toolchain *tools, const Build *build, Command *command);
+    const char *to_linker;  /* before a word for the linker */
+    const char *special;    /* characters that no path may have, for a shell reads it; NULL: none does */
+    const char *first_line; /* of a source that stands alone; NULL: none */
+    bool takes_flags;       /* those that the runtime's library is compiled with */
+    bool this_processor;    /* compiles for the very processor */
+};
+
 /* Runtime and kernels: in $MTC_HOME, else beside the running mtc (build tree or installed). NULL after an error. */
 const char *toolchain_home(Diag *diag);
 
-/* nvcc of $PATH, else of $CUDA_HOME, which is /usr/local/cuda by default; NULL when there is none. */
-const char *toolchain_nvcc(Arena *arena);
-
-/* Fills `tools` for the target. `arch`: the value of --arch, or NULL. False after an error, such as an architecture that lacks
- * what the program needs. */
-bool toolchain_find(Toolchain *tools, Diag *diag, bool cuda, const char *arch, const Needs *needs);
+/* Fills `tools` for the target. `arch`: the value of --arch, or NULL. False after an error. */
+bool toolchain_find(Toolchain *tools, Diag *diag, const Target *target, const char *arch, const Programs *programs);
 
 /* The architectures of the GPUs of this machine, "sm_90", each once; NULL when there is no GPU, or no driver, or
  * $CUDA_VISIBLE_DEVICES hides them all. */

@@ -1,0 +1,55 @@
+/* The C compiler: $CC, else cc. */
+#include "emit/build/toolchain.h"
+
+#include "support/process.h"
+
+#include <stdlib.h>
+
+static const Span nowhere = {0};
+
+/* $CC may carry arguments: "ccache gcc". */
+static bool find_cc(Toolchain *tools, Diag *diag) {
+    Arena *arena = diag_arena(diag);
+    const char *wanted = getenv("CC");
+    char *words = arena_strdup(arena, wanted && *wanted ? wanted : "cc");
+    for (char *rest = words, *word; (word = strtok_r(rest, " ", &rest));)
+        VEC_PUSH(arena, &tools->compiler, word);
+    const char *path = tools->compiler.count ? process_find(arena, tools->compiler.at[0]) : NULL;
+    if (!path) {
+        diag_error(diag, nowhere, "no C compiler: '%s' is not in PATH; $CC can name another", words);
+        return false;
+    }
+    tools->compiler.at[0] = path;
+    return true;
+}
+
+/* It is asked for only when a program is compiled: a machine without it says so then. */
+static const char *cc_lacks(Arena *arena) {
+    (void)arena;
+    return NULL;
+}
+
+/* Contraction to fused multiply-adds is what a GPU does too. Nothing that would reorder sums or assume that there are no
+ * NaNs: the same program gives the same bits on every run, and a diverged training is noticed. */
+static void add_cc_flags(const Toolchain *tools, const Build *build, Command *command) {
+    static const char *const flags[] = {
+        "-std=c11",        "-D_XOPEN_SOURCE=700", "-O3", "-march=native", "-fopenmp", "-ffp-contract=fast",
+        "-fno-math-errno", "-fno-trapping-math"};
+    for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
+        command_add(command, flags[i]);
+    for (int i = 0; i < tools->flags.count; i++)
+        command_add(command, tools->flags.at[i]);
+    if (!tools->flags.count) /* which ask for what a report says of lines */
+        command_add(command, "-s");
+    if (build->shared) {
+        command_add(command, "-shared");
+        command_add(command, "-fPIC");
+    }
+}
+
+const Compiler compiler_cc = {.find = find_cc,
+                              .lacks = cc_lacks,
+                              .add_flags = add_cc_flags,
+                              .to_linker = "-Wl,",
+                              .takes_flags = true,
+                              .this_processor = true};
