@@ -17,7 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
-#define MTC_ABI 7
+#define MTC_ABI 8
 
 typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64, MTC_BF16, MTC_U16 } MtcType;
 
@@ -109,6 +109,9 @@ typedef struct MtcKnob {
     double value;            /* default */
     bool integer, has_range;
     double low, high;
+    const char
+        *bound; /* of what it is given to, "goes to dropout: at least 0 and below 1"; NULL: none beside the range */
+    double least, most;
 } MtcKnob;
 /* A `param` that was fixed when compiling: shown by `info`, written to logs. */
 typedef struct MtcFixed {

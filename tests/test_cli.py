@@ -702,3 +702,49 @@ def test_install_and_uninstall(run, tmp_path):
     assert subprocess.run(command, cwd=tmp_path, capture_output=True).returncode == 0
     subprocess.run(["make", "-C", ROOT, "uninstall", *where], check=True, capture_output=True)
     assert not [path for path in (tmp_path / "root").rglob("*") if path.is_file()]
+
+
+BOUND = """
+param p  = 0.5
+param q  = 0.5 in 0..1
+param r  = 0.5 in 0..0.9
+param lr = 0.1
+param c  = 1.0
+data {
+  train = table([[0, 0], [1, 1]])
+  x : f32[1]
+  y : f32[1]
+}
+fn block(x, share) {
+  return dropout(linear(x, 4), share)
+}
+model {
+  h = dropout(dropout(block(x, p), q), r)
+  z = linear(h, 1)
+}
+train {
+  loss      = mse(z, y)
+  optimizer = adam(cosine_lr(lr))
+  clip_norm = c
+}
+"""
+
+
+def test_a_flag_is_bound_as_what_it_is_given_to(run, tmp_path):
+    (tmp_path / "bound.mt").write_text(BOUND)
+    assert run("bound.mt", "--target", "cpu", "-o", "bound").returncode == 0
+
+    def says(*flags):
+        done = subprocess.run([tmp_path / "bound", *flags], cwd=tmp_path, capture_output=True, text=True)
+        return done.returncode, (done.stderr.split("\n")[0] if done.returncode else done.stdout)
+
+    part = "goes to dropout: at least 0 and below 1, not"
+    for flag, value, text in (("--p", "1.5", part), ("--p", "-1", part), ("--p", "0.9999999999", part), ("--q", "1", part),
+                              ("--q", "2", "is from 0 to 1, not"), ("--r", "0.95", "is from 0 to 0.9, not"),
+                              ("--lr", "-0.001", "goes to cosine_lr: at least 0, not"), ("--c", "0", "goes to clip_norm: above 0, not")):
+        code, message = says(flag, value)
+        assert code == USAGE and message.endswith(f"error: {flag} {text} {value}")
+    assert says("--p", "0", "--lr", "0", "--q", "0.999", "--epochs", "1")[0] == 0
+    rows = [line.split(maxsplit=2)[2] for line in says("--help")[1].split("\n") if re.match(r"  --[pqr] ", line)]
+    assert rows == ["0.5, goes to dropout: at least 0 and below 1", "0.5, from 0 to 1; goes to dropout: at least 0 and below 1",
+                    "0.5, from 0 to 0.9"]

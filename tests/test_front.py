@@ -324,3 +324,17 @@ def test_a_binary_loss_of_other_numbers(emit, body, loss, doubts):
     found = [line for line in warnings(done) if "never used" not in line]
     assert len(found) == len(doubts) and all(doubt in line for doubt, line in zip(doubts, found)), done.stderr
     assert BYTES not in doubts or "scale them: image / 255; where they are only 0 and 1, a field is class[2]" in done.stderr
+
+
+@pytest.mark.parametrize("schedule, doubt", [
+    ("cosine_lr(0.01, 0.1)", "the learning rate ends at 0.1, above the 0.01 that it falls from"),
+    ("one_cycle_lr(0.01, final = 0.1)", "the learning rate ends at 0.1, above the 0.01 that it falls from"),
+    ("linear_lr(0.01, total_steps)", "this is the learning rate that training ends with, and it is a number of steps"),
+    ("wsd_lr(0.01, final = steps_per_epoch)", "this is the learning rate that training ends with, and it is a number of steps"),
+    ("cosine_lr(0.01, 0.01, warmup = 1)", None),
+    ("cosine_lr(0.01, linear_lr(0.01), warmup = 0.1 * total_steps)", None),
+    ("step_lr(0.01, every = 0.5 * steps_per_epoch, warmup = 2.5)", None),
+])
+def test_where_a_learning_rate_ends(emit, schedule, doubt):
+    text = model("y = linear(x, 3)").replace("sgd(0.1)", f"sgd({schedule})")
+    assert warnings(emit(text, "--emit=graph")) == ([doubt] if doubt else [])

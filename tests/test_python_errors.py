@@ -119,6 +119,14 @@ def test_sparse(model):
         model.predict(sparse.eye(6))
 
 
+def test_a_param_is_bound_as_what_it_is_given_to():
+    text = LINE.replace("optimizer", "clip_norm = limit\n  optimizer")
+    model = mtc.compile("param limit = 1.0\n" + text, target="cpu")
+    assert model.description["params"][0]["bound"] == "goes to clip_norm: above 0"
+    with pytest.raises(mtc.UsageError, match=re.escape("'limit' goes to clip_norm: above 0, not -1")):
+        model.set(limit=-1)
+
+
 @pytest.mark.parametrize("call, text", [
     (lambda m: m.set(lrr=3), "the model has no param 'lrr'; did you mean 'lr'?"),
     (lambda m: m.set(hidden=3), "the param 'hidden' is compiled in, as 8: give it to mtc.compile"),

@@ -167,7 +167,7 @@ static void note_maker(Value *value, const OpDef *op, Span at, const Value *args
 
 static Value build_op(Frame *frame, Span at, Span callee, const char *scope, const OpDef *op, Value *args, int count) {
     Lowering *l = frame->l;
-    Call call = {l->g, l->module, at, count, args, scope, &l->weights};
+    Call call = {l->g, l->module, at, count, args, scope, &l->weights, op};
     if (op->cls == OP_MAP && !op->build && op->fold) {
         Value mapped = value_apply(l, at, (Name){op->name, callee}, args, count);
         note_maker(&mapped, op, at, count ? args : NULL);
@@ -211,7 +211,7 @@ Value call_library(Frame *frame, Span at, const char *name, Value argument) {
 static Value call_size_of(Frame *frame, Expr *e) {
     Value args[] = {eval(frame, e->bound[0]), eval(frame, e->bound[1])};
     Lowering *l = frame->l;
-    Call call = {l->g, l->module, e->span, 2, args, "", &l->weights};
+    Call call = {l->g, l->module, e->span, 2, args, "", &l->weights, NULL};
     if (args[0].kind == VALUE_ERROR || args[1].kind == VALUE_ERROR)
         return value_error();
     const Node *x = call_tensor(&call, 0);

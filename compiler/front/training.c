@@ -8,22 +8,21 @@ enum { MAX_ACCUMULATE = 1 << 20, MAX_LISTED = 12 };
 /* ---- numbers ---- */
 
 /* A number of the train block: a run-time scalar of the training graph. A param is judged by its default. */
-static TrainNumber number_setting(Frame *frame, const Block *train, const char *key, bool may_be_zero, double limit) {
+static TrainNumber number_setting(Frame *frame, const Block *train, const char *key, Bounds bounds) {
     Lowering *l = frame->l;
     Stmt *s = block_find(train, key);
     TrainNumber number = {0};
     if (!s)
         return number;
     Value v = eval_setting(frame, s->value);
-    bool in_range = v.varies || (v.number < limit && (may_be_zero ? v.number >= 0 : v.number > 0));
     if (v.kind == VALUE_ERROR)
         return number;
     if (v.kind != VALUE_NUMBER)
         diag_error(l->diag, s->value->span, "expected a number, not %s", value_kind_text(l->arena, &v));
-    else if (!in_range)
-        diag_error(l->diag, s->value->span, "%s is %s%s, not %g", key, may_be_zero ? "at least 0" : "above 0",
-                   limit < INFINITY ? arena_printf(l->arena, " and below %g", limit) : "", v.number);
+    else if (!v.varies && !bounds_hold(&bounds, v.number))
+        diag_error(l->diag, s->value->span, "%s is %s, not %g", key, bounds_text(l->arena, &bounds), v.number);
     else {
+        value_bind(l->module, &v, key, &bounds);
         Span before = graph_at(l->g, s->span);
         number = (TrainNumber){value_node(l->g, &v), s->span};
         graph_at(l->g, before);
@@ -41,12 +40,13 @@ static const Optimizer *optimizer_setting(Frame *frame, const Block *train) {
 }
 
 void training_numbers(Frame *frame, const Block *train, Training *out) {
+    const Bounds above_0 = {0, INFINITY, .above = true};
     frame->l->scheduling = true;
     out->optimizer = optimizer_setting(frame, train);
     out->accumulate = whole_setting(frame, "accumulate", 1, 1, MAX_ACCUMULATE);
-    out->clip_value = number_setting(frame, train, "clip_value", false, INFINITY);
-    out->clip_norm = number_setting(frame, train, "clip_norm", false, INFINITY);
-    out->ema = number_setting(frame, train, "ema", true, 1);
+    out->clip_value = number_setting(frame, train, "clip_value", above_0);
+    out->clip_norm = number_setting(frame, train, "clip_norm", above_0);
+    out->ema = number_setting(frame, train, "ema", (Bounds){0, 1, .below = true});
     frame->l->scheduling = false;
 }
 

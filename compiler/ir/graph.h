@@ -152,7 +152,9 @@ typedef struct Knob {
     bool has_range;
     double low, high;
     Span src;
-    const char *help; /* the comment at the end of its line, or NULL */
+    const char *help;   /* the comment at the end of its line, or NULL */
+    const char *bound;  /* "goes to dropout: at least 0 and below 1"; NULL: any number */
+    double least, most; /* where it is bound */
 } Knob;
 
 /* What is allowed, and seldom meant: a warning, and a note at what brings it about. */

@@ -21,6 +21,17 @@ void call_doubt(Call *call, int arg, Span cause, const char *text, const char *c
     module_doubt(call->module, (Doubt){arg_span(call, arg), cause, text, cure});
 }
 
+bool call_within(Call *call, int arg, const char *what, Bounds bounds) {
+    const Value *v = &call->args[arg];
+    if (v->kind != VALUE_NUMBER || v->varies)
+        return v->kind == VALUE_NUMBER;
+    value_bind(call->module, v, call->op->name, &bounds);
+    if (bounds_hold(&bounds, v->number))
+        return true;
+    call_error(call, arg, "%s is %s, not %g", what, bounds_text(call->module->arena, &bounds), v->number);
+    return false;
+}
+
 /* "expected <what>, not a tensor f32[10]", once: a fault was reported where it was made. */
 static void expected(Call *call, int arg, const char *what) {
     const Value *v = &call->args[arg];

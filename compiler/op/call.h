@@ -13,6 +13,7 @@ struct Call {
     Value *args;       /* one per signature parameter; defaults filled in; `rest` parameters are one LIST */
     const char *scope; /* path of the layer: weights are named "<scope>.weight" */
     int *weights;      /* how many weights the calls of this graph have made so far */
+    const OpDef *op;   /* NULL: size */
 };
 
 /* Each reports a user error at the argument's span and returns what is said here when it is of another kind. "Known when
@@ -25,6 +26,8 @@ Node *call_scalar(Call *call, int arg);                           /* a run-time 
 bool call_bool(Call *call, int arg);                              /* false */
 int call_axis(Call *call, int arg, const Node *of);               /* a graph axis; -1 */
 unsigned call_axes(Call *call, int arg, const Node *of);          /* a number, a list, or none: all user axes; 0 */
+/* Of a number, which is called `what` in the message; a param is judged by its default. */
+bool call_within(Call *call, int arg, const char *what, Bounds bounds);
 void call_error(Call *call, int arg, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* A warning at the argument, the cure at `cause`; once for all graphs. */
 void call_doubt(Call *call, int arg, Span cause, const char *text, const char *cure);

@@ -306,7 +306,7 @@ static Node *with_filler(Graph *g, Node *x) {
 static Value build_cross_entropy(Call *call) {
     Graph *g = call->g;
     Node *x, *t, *smoothing = call_scalar(call, 2);
-    if (!read_scores(call, &x, &t) || !smoothing || !check_below(call, 2, "label smoothing", 1))
+    if (!read_scores(call, &x, &t) || !smoothing || !call_within(call, 2, "label smoothing", (Bounds){.high = 1}))
         return value_tensor(NULL);
     bool labels = t->type.dtype == DT_I32;
     x = labels && is_zero(smoothing) ? with_filler(g, x) : x;

@@ -187,20 +187,12 @@ static bool has_statistics(Call *call, const Node *x) {
     return false;
 }
 
-static bool is_part(Call *call, int arg, const char *what) {
-    const Value *v = &call->args[arg];
-    bool fits = v->varies || (v->number >= 0 && v->number <= 1);
-    if (!fits)
-        call_error(call, arg, "%s is from 0 to 1, not %g", what, v->number);
-    return fits;
-}
-
 static bool read_batch_norm(Call *call, BatchNorm *b) {
     b->x = graph_of_each_example(call->g, graph_cast(call->g, call_tensor(call, 0), DT_F32));
     b->momentum = call_scalar(call, 1);
     b->eps = read_eps(call, 2);
     b->affine = call_bool(call, 3);
-    if (!b->x || !b->momentum || isnan(b->eps) || !is_part(call, 1, "the momentum"))
+    if (!b->x || !b->momentum || isnan(b->eps) || !call_within(call, 1, "the momentum", (Bounds){.high = 1}))
         return false;
     return has_channels(call, b->x, "batch_norm") && has_statistics(call, b->x);
 }

@@ -80,8 +80,7 @@ static Node *update_sgd(Graph *g, const Optimizer *o, int weight, Node *gradient
 }
 
 static Value build_sgd(Call *call) {
-    static const Setting settings[] = {
-        {"the learning rate", INFINITY}, {"momentum", INFINITY}, {"weight decay", INFINITY}};
+    static const Setting settings[] = {{"the learning rate", INFINITY}, {"momentum", 1}, {"weight decay", INFINITY}};
     return optimizer_value(call, (Optimizer){.update = update_sgd, .decay = SGD_DECAY}, settings, SGD_NUMBERS);
 }
 
@@ -157,11 +156,8 @@ static Node *update_rmsprop(Graph *g, const Optimizer *o, int weight, Node *grad
 }
 
 static Value build_rmsprop(Call *call) {
-    static const Setting settings[] = {{"the learning rate", INFINITY},
-                                       {"rho", 1},
-                                       {"eps", INFINITY},
-                                       {"momentum", INFINITY},
-                                       {"weight decay", INFINITY}};
+    static const Setting settings[] = {
+        {"the learning rate", INFINITY}, {"rho", 1}, {"eps", INFINITY}, {"momentum", 1}, {"weight decay", INFINITY}};
     Optimizer rmsprop = {.update = update_rmsprop, .decay = RMSPROP_DECAY};
     return optimizer_value(call, rmsprop, settings, RMSPROP_NUMBERS);
 }

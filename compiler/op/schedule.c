@@ -8,6 +8,8 @@
  * A quotient of floats may lie below the whole number that it should be: what is floored is kept half a step away. */
 #include "op/compose.h"
 
+#include <string.h>
+
 static const double pi = 3.14159265358979323846;
 
 static Node *this_step(Graph *g) {
@@ -44,16 +46,48 @@ static Node *along_cosine(Graph *g, Node *from, Node *to, Node *part) {
 /* The number of the call, at least 0 and at most `limit`; NULL after a user error. */
 static Node *read_number(Call *call, int arg, const char *what, double limit) {
     Node *node = call_scalar(call, arg);
-    if (!node || !check_below(call, arg, what, INFINITY))
-        return NULL;
-    if (call->args[arg].number <= limit || call->args[arg].varies)
-        return node;
-    call_error(call, arg, "%s is at most %g, not %g", what, limit, call->args[arg].number);
-    return NULL;
+    return node && call_within(call, arg, what, (Bounds){.high = limit}) ? node : NULL;
 }
 
 static Node *read_rate(Call *call, int arg, const char *what) {
     return read_number(call, arg, what, INFINITY);
+}
+
+/* A number of steps, not a part of the training or of an epoch. */
+static Node *read_steps(Call *call, int arg, const char *what, const char *whole) {
+    const Value *v = &call->args[arg];
+    Node *node = read_rate(call, arg, what);
+    if (!node || v->varies || v->number == 0 || v->number >= 1)
+        return node;
+    call_error(call, arg, "%s is a number of steps, not %g; a part is written %g * %s", what, v->number, v->number,
+               whole);
+    return NULL;
+}
+
+static Node *read_warmup(Call *call, int arg) {
+    return read_steps(call, arg, "the warm-up", "total_steps");
+}
+
+static bool is_count_of_steps(const Value *v) {
+    return v->varies &&
+           (strcmp(v->node->op->name, "total_steps") == 0 || strcmp(v->node->op->name, "steps_per_epoch") == 0);
+}
+
+/* The rate that a decay ends with, beside the highest, the first argument. */
+static Node *read_final(Call *call, int arg) {
+    const Value *lr = &call->args[0], *final = &call->args[arg];
+    Node *node = read_rate(call, arg, "the final learning rate");
+    const bool both = node && lr->kind == VALUE_NUMBER && !lr->varies && !final->varies;
+    if (node && is_count_of_steps(final))
+        call_doubt(call, arg, call->src,
+                   "this is the learning rate that training ends with, and it is a number of steps",
+                   "leave it out: a schedule knows how many steps there are");
+    else if (both && final->number > lr->number)
+        call_doubt(call, arg, call->src,
+                   arena_printf(call->g->arena, "the learning rate ends at %g, above the %g that it falls from",
+                                final->number, lr->number),
+                   "a final rate is lower; what rises at the beginning is the warm-up");
+    return node;
 }
 
 /* The step that ends the warm-up: max(warmup, 1). */
@@ -84,14 +118,15 @@ static Node *progress(Graph *g, Node *warmup) {
 /* ---- schedules ---- */
 
 static Value build_constant_lr(Call *call) {
-    return warmed_up(call, read_rate(call, 0, "the learning rate"), read_rate(call, 1, "the warm-up"));
+    return warmed_up(call, read_rate(call, 0, "the learning rate"), read_warmup(call, 1));
 }
 
 /* A whole number of `every` steps is over when t - 1/2 has passed it. */
 static Value build_step_lr(Call *call) {
     Graph *g = call->g;
-    Node *lr = read_rate(call, 0, "the learning rate"), *every = read_rate(call, 1, "the number of steps");
-    Node *factor = read_rate(call, 2, "the factor"), *warmup = read_rate(call, 3, "the warm-up");
+    Node *lr = read_rate(call, 0, "the learning rate"),
+         *every = read_steps(call, 1, "every", "steps_per_epoch");
+    Node *factor = read_rate(call, 2, "the factor"), *warmup = read_warmup(call, 3);
     if (every && !call->args[1].varies && call->args[1].number == 0) {
         call_error(call, 1, "the number of steps between two drops is above 0");
         return value_varying(NULL);
@@ -101,27 +136,26 @@ static Value build_step_lr(Call *call) {
 }
 
 static Value build_cosine_lr(Call *call) {
-    Node *lr = read_rate(call, 0, "the learning rate"), *final = read_rate(call, 1, "the final learning rate");
-    Node *warmup = read_rate(call, 2, "the warm-up");
+    Node *lr = read_rate(call, 0, "the learning rate"), *final = read_final(call, 1);
+    Node *warmup = read_warmup(call, 2);
     return warmed_up(call, along_cosine(call->g, lr, final, progress(call->g, warmup)), warmup);
 }
 
 static Value build_linear_lr(Call *call) {
-    Node *lr = read_rate(call, 0, "the learning rate"), *final = read_rate(call, 1, "the final learning rate");
-    Node *warmup = read_rate(call, 2, "the warm-up");
+    Node *lr = read_rate(call, 0, "the learning rate"), *final = read_final(call, 1);
+    Node *warmup = read_warmup(call, 2);
     return warmed_up(call, straight(call->g, lr, final, progress(call->g, warmup)), warmup);
 }
 
-/* The rate of the argument; left out: lr / parts. */
-static Node *rate_or_part(Call *call, int arg, const char *what, Node *lr, double parts) {
-    return call->args[arg].kind == VALUE_NONE ? scale(call->g, lr, 1 / parts) : read_rate(call, arg, what);
+static bool is_left_out(const Call *call, int arg) {
+    return call->args[arg].kind == VALUE_NONE;
 }
 
 static Value build_one_cycle_lr(Call *call) {
     Graph *g = call->g;
     Node *lr = read_rate(call, 0, "the learning rate"), *rise = read_number(call, 1, "the part that rises", 1);
-    Node *start = rate_or_part(call, 2, "the first learning rate", lr, 25);
-    Node *final = rate_or_part(call, 3, "the final learning rate", lr, 250000);
+    Node *start = is_left_out(call, 2) ? scale(g, lr, 1.0 / 25) : read_rate(call, 2, "the first learning rate");
+    Node *final = is_left_out(call, 3) ? scale(g, lr, 1.0 / 250000) : read_final(call, 3);
     if (!rise)
         return value_varying(NULL);
     Node *peak = graph_name(at_least(g, mul(g, rise, last_step(g)), 1), "peak");
@@ -134,7 +168,7 @@ static Value build_one_cycle_lr(Call *call) {
 static Value build_wsd_lr(Call *call) {
     Graph *g = call->g;
     Node *lr = read_rate(call, 0, "the learning rate"), *decay = read_number(call, 1, "the part that decays", 1);
-    Node *final = read_rate(call, 2, "the final learning rate"), *warmup = read_rate(call, 3, "the warm-up");
+    Node *final = read_final(call, 2), *warmup = read_warmup(call, 3);
     if (!decay)
         return value_varying(NULL);
     Node *begin = sub(g, last_step(g), mul(g, decay, last_step(g)));

@@ -48,10 +48,5 @@ bool is_condition(Graph *g, const Node *n, const Node *in) {
 }
 
 bool check_below(Call *call, int arg, const char *what, double limit) {
-    const Value *v = &call->args[arg];
-    if (v->kind != VALUE_NUMBER || v->varies || (v->number >= 0 && v->number < limit))
-        return v->kind == VALUE_NUMBER;
-    const char *below = limit == INFINITY ? "" : arena_printf(call->g->arena, " and below %g", limit);
-    call_error(call, arg, "%s is at least 0%s, not %g", what, below, v->number);
-    return false;
+    return call_within(call, arg, what, (Bounds){0, limit, .below = true});
 }

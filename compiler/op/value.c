@@ -52,3 +52,34 @@ Node *value_node(Graph *g, const Value *v) {
         return graph_cast(g, graph_constant(g, v->number), DT_BOOL);
     return v->kind == VALUE_NUMBER ? graph_constant(g, v->number) : NULL;
 }
+
+/* ---- bounds ---- */
+
+bool bounds_hold(const Bounds *b, double number) {
+    return (b->above ? number > b->low : number >= b->low) && (b->below ? number < b->high : number <= b->high);
+}
+
+const char *bounds_text(Arena *arena, const Bounds *b) {
+    const char *low = b->above ? "above" : "at least";
+    if (b->high == INFINITY)
+        return arena_printf(arena, "%s %g", low, b->low);
+    if (!b->above && !b->below)
+        return arena_printf(arena, "from %g to %g", b->low, b->high);
+    return arena_printf(arena, "%s %g and %s %g", low, b->low, b->below ? "below" : "at most", b->high);
+}
+
+/* Programs compute in f32, so that the last number below 1 is f32's. */
+void value_bind(Module *module, const Value *number, const char *to, const Bounds *b) {
+    for (int k = 0; k < module->knobs.count; k++) {
+        Knob *knob = &module->knobs.at[k];
+        if (number->kind != VALUE_NUMBER || !number->param || strcmp(knob->name, number->param) != 0)
+            continue;
+        const double least = b->above ? nextafterf((float)b->low, INFINITY) : b->low;
+        const double most = b->below && isfinite(b->high) ? nextafterf((float)b->high, -INFINITY) : b->high;
+        if (knob->bound && knob->least >= least && knob->most <= most)
+            continue;
+        knob->least = knob->bound ? fmax(knob->least, least) : least;
+        knob->most = knob->bound ? fmin(knob->most, most) : most;
+        knob->bound = arena_printf(module->arena, "goes to %s: %s", to, bounds_text(module->arena, b));
+    }
+}

@@ -54,4 +54,14 @@ void value_fix(Module *module, const Value *v);
 bool value_whole(Module *module, const Value *v, int64_t low, int64_t high, int64_t *result);
 Node *value_node(Graph *g, const Value *v); /* a tensor, or a number or condition as one; else NULL */
 
+/* Where a number lies: an end is its own, unless `above` and `below` say that it is not. */
+typedef struct Bounds {
+    double low, high;
+    bool above, below;
+} Bounds;
+bool bounds_hold(const Bounds *bounds, double number);
+const char *bounds_text(Arena *arena, const Bounds *bounds); /* "at least 0 and below 1" */
+/* A number that is a param: its flag of the program is bound as what it is given to. */
+void value_bind(Module *module, const Value *number, const char *to, const Bounds *bounds);
+
 #endif

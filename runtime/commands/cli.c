@@ -71,6 +71,8 @@ static void help_knob(const MtcKnob *knob) {
     mtc_text_add(&words, "%s%s%.6g", knob->help ? knob->help : "", knob->help ? "; " : "", knob->value);
     if (knob->has_range)
         mtc_text_add(&words, ", from %g to %g", knob->low, knob->high);
+    if (knob->bound)
+        mtc_text_add(&words, "%s%s", knob->has_range ? "; " : ", ", knob->bound);
     mtc_help_row(name, words.at);
     free(words.at);
 }
@@ -202,6 +204,8 @@ static int parse_knob(Parser *parser, int index, const char *text) {
                            knob->name, text, knob->value);
     if (knob->has_range && (value < knob->low || value > knob->high))
         return usage_error(parser, "--%s is from %g to %g, not %s", knob->name, knob->low, knob->high, text);
+    if (knob->bound && !(value >= knob->least && value <= knob->most))
+        return usage_error(parser, "--%s %s, not %s", knob->name, knob->bound, text);
     parser->options->knob[index] = value;
     parser->options->knob_given[index] = true;
     return 0;

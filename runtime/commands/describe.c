@@ -115,6 +115,8 @@ static void add_knobs(MtcText *text, const MtcModel *model) {
             add_exact(&one, "low", knob->low);
             add_exact(&one, "high", knob->high);
         }
+        if (knob->bound)
+            mtc_add_field(&one, "bound", knob->bound);
         add_part(&all, ",{", &one, "}");
     }
     add_part(text, ",\"params\":[", &all, "]");

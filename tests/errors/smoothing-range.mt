@@ -7,6 +7,6 @@ model {
   y = linear(x, 3)
 }
 train {
-  loss      = cross_entropy(y, label, label_smoothing = 1)
+  loss      = cross_entropy(y, label, label_smoothing = 1.5)
   optimizer = sgd(0.1)
 }

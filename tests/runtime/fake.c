@@ -70,9 +70,9 @@ static const MtcOrigin origins[] = {
 };
 static const MtcSplit splits[] = {{"train", 0, 0, 1}, {"test", 1, 0, 1}};
 static const MtcKnob knobs[] = {
-    {"lr", "learning rate", 0.5, false, true, 0, 1e38},
-    {"warmup", NULL, 0, true, false, 0, 0},
-    {"poison", "of the weights, after so many steps", 0, true, false, 0, 0},
+    {.name = "lr", .help = "learning rate", .value = 0.5, .has_range = true, .high = 1e38},
+    {.name = "warmup", .integer = true},
+    {.name = "poison", .help = "of the weights, after so many steps", .integer = true},
 };
 static const MtcFixed fixed[] = {{"side", 4}};
 static const char *const reports[] = {"loss", "accuracy"};

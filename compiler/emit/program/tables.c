@@ -108,6 +108,11 @@ const Node *prediction(const Emitter *e) {
     return output_of(e->programs[PROGRAM_EVAL]);
 }
 
+/* What the range of a param leaves to be refused for where it is given. */
+static bool bound_further(const Knob *knob) {
+    return knob->bound && !(knob->has_range && knob->low >= knob->least && knob->high <= knob->most);
+}
+
 static int write_knobs(Emitter *e, Writer *out) {
     int count = 0;
     for (int k = 0; k < e->module->knobs.count; k++) {
@@ -117,11 +122,18 @@ static int write_knobs(Emitter *e, Writer *out) {
         if (count++ == 0)
             write_open(out, "static const MtcKnob knob_table[] = {");
         Arena *arena = e->arena;
-        WRITE_ROW(out, is(arena, "name", quoted(arena, knob->name)), is(arena, "help", quoted(arena, knob->help)),
-                  is(arena, "value", number(arena, knob->value)),
-                  is(arena, "integer", knob->integer ? "true" : "false"),
-                  is(arena, "has_range", knob->has_range ? "true" : "false"),
-                  is(arena, "low", number(arena, knob->low)), is(arena, "high", number(arena, knob->high)));
+        const char *items[] = {is(arena, "name", quoted(arena, knob->name)),
+                               is(arena, "help", quoted(arena, knob->help)),
+                               is(arena, "value", number(arena, knob->value)),
+                               is(arena, "integer", knob->integer ? "true" : "false"),
+                               is(arena, "has_range", knob->has_range ? "true" : "false"),
+                               is(arena, "low", number(arena, knob->low)),
+                               is(arena, "high", number(arena, knob->high)),
+                               is(arena, "bound", quoted(arena, knob->bound)),
+                               is(arena, "least", number(arena, knob->least)),
+                               is(arena, "most", number(arena, knob->most))};
+        enum { ITEMS = sizeof items / sizeof *items, OF_BOUND = 3 };
+        write_row(out, items, bound_further(knob) ? ITEMS : ITEMS - OF_BOUND);
     }
     if (count)
         write_close(out, "};");
