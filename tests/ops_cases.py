@@ -446,6 +446,7 @@ CASES = [
     Case("mse_number", "mse(x, target)", lambda x, z, e: ((x - e["target"]) ** 2)[:, 0], x=(1,), target=(1,)),
     Case("mae", "mae(x, target)", lambda x, z, e: example_mean(abs(x - e["target"])), target=(2, 3)),
     Case("bce", "bce(x, target)", lambda x, z, e: bce(x, e["target"]), x_range=(0.1, 0.9), target=(2, 3)),
+    Case("bce_certain", "bce(x * 0, target)", lambda x, z, e: 100 * example_mean(e["target"]), target=(2, 3), gradient=False),
     Case(
         "bce_logits", "bce(x, target, from_logits = true)", lambda x, z, e: bce(sigmoid(x), e["target"]), target=(2, 3)
     ),

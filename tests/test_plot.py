@@ -124,6 +124,13 @@ def test_test_after_the_training(log, plot):
     assert texts(plot(log("a.jsonl", lines)), "entry") == ["train, within epochs", "train, by epoch", "validation", "test"]
 
 
+@pytest.mark.parametrize("last, ticks", [(800, ["0", "200", "400", "600", "800"]), (8000, ["0", "2k", "4k", "6k", "8k"]),
+                                         (8e6, ["0", "2M", "4M", "6M", "8M"])])
+def test_large_steps_are_said_shortly(last, ticks, log, plot):
+    svg = plot(log("a.jsonl", [CONFIG, interval(0, 1), interval(int(last), 0.5)]))
+    assert texts(svg, "tick middle")[:5] == ticks
+
+
 def test_logarithmic_scale_of_a_loss_of_more_than_two_decades(log, plot):
     svg = plot(log("a.jsonl", [CONFIG, *[interval(step, 10 ** (2 - step), mae=10 ** (2 - step)) for step in range(1, 7)]]))
     assert "loss, log scale" in texts(svg, "label middle") and "mae" in texts(svg, "label middle")

@@ -44,7 +44,7 @@ COMPILER = [
 
 RUNTIME = [
     Fault("runtime/checkpoint/keeper.c", '{"h", 3600}', '{"h", 360}', "test_checkpoint.py -k 'save_every or interval'"),
-    Fault("runtime/data/npy.c", "array->big_endian = descr[1] == '>';", "array->big_endian = false;", "test_runtime_data.py"),
+    Fault("runtime/data/npy.c", "array->big_endian = descr[1] == '>';", "array->big_endian = false;", "test_predict.py -k numbers_of_any_type"),
     Fault("runtime/data/idx.c", "| size[1] << 16 |", "|", "test_runtime_data.py"),
     Fault("runtime/base/files.c", "    if (data && *data)\n        try_place(search, data, path);\n    try_cache(search, path);\n",
           "    try_cache(search, path);\n    if (data && *data)\n        try_place(search, data, path);\n", "test_runtime_data.py"),
@@ -54,7 +54,7 @@ RUNTIME = [
           "fit->enough = fit->patience && record->since_best > fit->patience;", "test_checkpoint.py -k patience"),
     Fault("runtime/session/sums.c", "return left < course->batch ? left : course->batch;", "return left < 0 ? left : course->batch;", "test_runtime_train.py"),
     Fault("runtime/session/evaluate.c", "(double)(left < batch ? left : batch);", "(double)(left < 0 ? left : batch);", "test_runtime_train.py test_runtime_model.py"),
-    Fault("runtime/session/init.c", "INIT_STREAM = 1 << 30", "INIT_STREAM = 1 << 29", "test_random.py test_runtime_model.py test_training.py"),
+    Fault("runtime/session/init.c", "INIT_STREAM = 1 << 30", "INIT_STREAM = 1 << 29", "test_runtime_model.py -k initial_weights"),
     Fault("runtime/commands/sample.c", "passed < top_p * all", "passed <= top_p * all", "test_generate.py -k 'sample or top or nucleus'"),
     Fault("runtime/commands/sample.c", "scores[a] > scores[b] : a < b", "scores[a] > scores[b] : a > b", "test_generate.py -k 'sample or top or nucleus'"),
     Fault("runtime/data/table_date.c", "(year % 100 != 0 || year % 400 == 0)", "year % 100 != 0", "test_tables.py -k 'date or day'"),
