@@ -6,3 +6,7 @@ const OpDef *operators_find(const Operators *operators, const char *name) {
             return operators->at[i];
     return NULL;
 }
+
+bool op_adds(const OpDef *op) {
+    return strcmp(op->combine, "$0 + $1") == 0;
+}

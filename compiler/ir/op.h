@@ -152,6 +152,8 @@ struct OpDef {
     Value (*build)(Call *call); /* NULL with a signature: each parameter is a tensor, the result is the node */
 };
 
+bool op_adds(const OpDef *op); /* REDUCE: it is a sum */
+
 /* The operators that a module is made with: ir/ knows of none but these. */
 struct Operators {
     const OpDef *const *at;

@@ -71,7 +71,7 @@ bool fold_fits(Fusion *f, const Kernel *kernel, const Node *sum) {
     int64_t rows = group_rows(sum, kernel->n);
     bool tiled = f->program->machine->blocks && rows < kernel->m && (rows == 64 || rows == 128 || rows == 256) &&
                  tiles_are_groups(kernel, sum, rows);
-    if (!tiled || !is_sum(sum->op) || kernel->batches != 1 || kernel->folds.count == MAX_FOLDS ||
+    if (!tiled || !op_adds(sum->op) || kernel->batches != 1 || kernel->folds.count == MAX_FOLDS ||
         (kernel->fold_rows && kernel->fold_rows != rows) ||
         type_elements(&operand->type) != type_elements(&kernel->contraction->type))
         return false;

@@ -38,8 +38,8 @@ static inline bool fusion_first_visit(Fusion *f, const Node *n) {
     return first;
 }
 
-/* The reduction adds. */
-bool is_sum(const OpDef *op);
+/* ---- reads.c ---- */
+
 bool nodes_contain(Node *const *nodes, int count, const Node *n);
 
 /* The buffers that n reads from outside of `kernel` (NULL: from anywhere), through nodes without a home; each once. */
@@ -52,7 +52,15 @@ Sources fusion_readers(Fusion *f, const Kernel *kernel, const Node *n);
 /* The kernel finds n in memory. A view that a later kernel stores is for this one what it was: something to compute. */
 bool fusion_stored_before(const Fusion *f, const Kernel *kernel, const Node *n);
 
-/* rows.c: the axes of a node of this shape that a row of a LOOP kernel loops over; false: the shape has no such rows. */
+/* The kernel that n comes behind, whatever it reads; or NULL. */
+Kernel *fusion_awaited(const Fusion *f, const Node *n);
+
+/* The kernel may overwrite the leaves: no kernel that reads one of them must run after this one. */
+bool fusion_may_overwrite(Fusion *f, const Kernel *kernel, Node *const *leaves, int count);
+
+/* ---- rows.c ---- */
+
+/* The axes of a node of this shape that a row of a LOOP kernel loops over; false: the shape has no such rows. */
 bool inner_axes(const Kernel *kernel, const Type *shape, unsigned *inner);
 /* What a row loops over are its last axes. */
 bool rows_are_trailing(const Kernel *kernel);
@@ -65,8 +73,6 @@ bool fusion_reads_fit_rows(Fusion *f, Kernel *kernel, Node *n, const Access *at)
 bool fusion_computes_little(Fusion *f, Node *n);
 /* Computing n from what has a home, for each of its readers, would be too much. */
 bool fusion_takes_much(Fusion *f, Node *n);
-/* The kernel may overwrite the leaves: no kernel that reads one of them must run after this one. */
-bool fusion_may_overwrite(Fusion *f, const Kernel *kernel, Node *const *leaves, int count);
 
 /* Makes a free node or a view exist in memory; returns it. */
 Node *fusion_in_memory(Fusion *f, Node *n);

@@ -13,13 +13,6 @@
 
 enum { MAX_SOURCES = 16 };
 
-bool nodes_contain(Node *const *nodes, int count, const Node *n) {
-    for (int i = 0; i < count; i++)
-        if (nodes[i] == n)
-            return true;
-    return false;
-}
-
 static void drop(Node **nodes, int *count, const Node *n) {
     int kept = 0;
     for (int i = 0; i < *count; i++)

@@ -19,10 +19,6 @@ static Node *only_reduction(const Kernel *kernel) {
     return reduction;
 }
 
-bool is_sum(const OpDef *op) {
-    return strcmp(op->combine, "$0 + $1") == 0;
-}
-
 /* The reduction folds exactly the axis of the operand that the product contracts. */
 static bool folds_operand(const Node *reduction, const Operand *operand, bool contracted_first) {
     unsigned contracted = contracted_first ? 1u << 0 : 1u << 1;
@@ -78,7 +74,7 @@ static void merge(Fusion *f, Kernel *rider, Kernel *product, Node *reduction) {
 
 static bool ride(Fusion *f, Kernel *rider) {
     Node *reduction = rider->cls == KERNEL_LOOP ? only_reduction(rider) : NULL;
-    if (!reduction || !is_sum(reduction->op))
+    if (!reduction || !op_adds(reduction->op))
         return false;
     for (int i = 0; i < f->program->kernels.count; i++) {
         Kernel *product = f->program->kernels.at[i];
