@@ -14,25 +14,6 @@ enum {
     MAX_FOLDS = 32          /* in one kernel: each stage computes again what lies between it and memory */
 };
 
-/* ---- what a kernel reads ---- */
-
-static void store(Fusion *f, Node *n) {
-    Kernel *kernel = f->home[n->id];
-    if (!nodes_contain(kernel->stores.at, kernel->stores.count, n))
-        VEC_PUSH(f->arena, &kernel->stores, n);
-}
-
-static void load(Fusion *f, Kernel *kernel, Node *n) {
-    if (!kernel_reads(kernel, n))
-        VEC_PUSH(f->arena, &kernel->loads, n);
-}
-
-static void load_source(Fusion *f, Kernel *kernel, Node *source) {
-    load(f, kernel, source);
-    if (f->home[source->id])
-        store(f, source);
-}
-
 /* ---- rows ---- */
 
 static bool all_element_wise(const Kernel *kernel) {
@@ -40,17 +21,6 @@ static bool all_element_wise(const Kernel *kernel) {
         if (!type_same_shape(&kernel->nodes.at[i]->type, &kernel->full))
             return false;
     return kernel->inner == 0;
-}
-
-static void set_rows(Kernel *kernel, const Type *full, unsigned inner) {
-    kernel->full = *full;
-    kernel->inner = inner;
-    kernel->kept = type_scalar(full->dtype);
-    kernel->kept.batched = full->batched && !(inner & 1);
-    for (int axis = 0; axis < full->rank; axis++)
-        if (!(inner >> axis & 1))
-            kernel->kept.dim[kernel->kept.rank++] = full->dim[axis];
-    kernel->rows = type_elements(&kernel->kept);
 }
 
 /* One block may handle a few short rows alone. Rows that are columns of a matrix, few and high, would keep few blocks busy
@@ -86,7 +56,7 @@ static bool reduce_fits(Fusion *f, Kernel *kernel, Node *n) {
         return false;
     Kernel trial = *kernel;
     if (all_element_wise(kernel) && type_same_shape(operand, &kernel->full)) {
-        set_rows(&trial, operand, n->attr.axes);
+        rows_set(&trial, operand, n->attr.axes);
         bool along_fast = n->attr.axes >> (operand->rank - 1) & 1;
         if ((!along_fast && trial.rows < MANY_ROWS) || !affordable_row(&trial, operand))
             return false;
@@ -144,7 +114,7 @@ static bool thin_fits(Fusion *f, Kernel *kernel, Node *n) {
     Kernel saved = *kernel;
     int rows = n->type.rank - 1;
     if (all_element_wise(kernel) && kernel->full.rank > rows)
-        set_rows(kernel, &kernel->full, ((1u << kernel->full.rank) - 1) & ~((1u << rows) - 1));
+        rows_set(kernel, &kernel->full, ((1u << kernel->full.rank) - 1) & ~((1u << rows) - 1));
     Access at;
     if (kernel->kept.rank == rows && rows_are_trailing(kernel) && rows_access(kernel, &n->type, &at) &&
         fusion_reads_fit_rows(f, kernel, n, &at))
@@ -205,57 +175,19 @@ static bool fits(Fusion *f, Kernel *kernel, Node *n) {
     }
 }
 
-/* ---- growing ---- */
-
-static Kernel *new_kernel(Fusion *f, KernelClass cls) {
-    Kernel *kernel = NEW(f->arena, Kernel);
-    kernel->id = f->program->kernels.count;
-    kernel->cls = cls;
-    VEC_PUSH(f->arena, &f->program->kernels, kernel);
-    return kernel;
-}
-
-static void absorb(Fusion *f, Kernel *kernel, Node *n) {
-    f->home[n->id] = kernel;
-    VEC_PUSH(f->arena, &kernel->nodes, n);
-    Sources sources = fusion_sources(f, kernel, n);
-    for (int i = 0; i < sources.count; i++)
-        load_source(f, kernel, sources.at[i]);
-    if (fusion_awaited(f, n) && fusion_awaited(f, n) != kernel)
-        VEC_PUSH(f->arena, &kernel->behind, fusion_awaited(f, n));
-    if (kernel->cls == KERNEL_CONTRACT && n->op->cls == OP_REDUCE) {
-        VEC_PUSH(f->arena, &kernel->folds, n);
-        kernel->fold_rows = kernel->m * kernel->n / type_elements(&n->type);
-        store(f, n);
-    }
-}
-
-static Kernel *loop_kernel(Fusion *f, Node *n, const Type *full, unsigned inner) {
-    Kernel *kernel = new_kernel(f, KERNEL_LOOP);
-    set_rows(kernel, full, inner);
-    absorb(f, kernel, n);
-    return kernel;
-}
-
-Node *fusion_in_memory(Fusion *f, Node *n) {
-    if (!f->home[n->id] && !(n->op->flags & OP_BUFFER && !n->type.batched))
-        loop_kernel(f, n, &n->type, 0);
-    if (f->home[n->id])
-        store(f, n);
-    return n;
-}
+/* ---- a kernel for a product, for a call ---- */
 
 static void contract_kernel(Fusion *f, Node *n) {
     Kernel description = {0};
     product_describe(f, &description, n); /* before the kernel: operands may need kernels of their own */
-    Kernel *kernel = new_kernel(f, KERNEL_CONTRACT);
+    Kernel *kernel = fusion_new_kernel(f, KERNEL_CONTRACT);
     description.id = kernel->id;
     description.cls = kernel->cls;
     *kernel = description;
     f->home[n->id] = kernel;
     VEC_PUSH(f->arena, &kernel->nodes, n);
-    load_source(f, kernel, kernel->a.buffer);
-    load_source(f, kernel, kernel->b.buffer);
+    fusion_load(f, kernel, kernel->a.buffer);
+    fusion_load(f, kernel, kernel->b.buffer);
 }
 
 /* A run-time number, which a function takes as such. */
@@ -269,15 +201,15 @@ static void call_kernel(Fusion *f, Node *n) {
     for (int k = 0; k < n->inputs; k++) /* before the kernel: operands may need kernels of their own */
         description.operands[k] = is_number(n->in[k]) ? n->in[k] : fusion_stored_whole(f, n->in[k]);
     description.math = call_math(n);
-    Kernel *kernel = new_kernel(f, KERNEL_CALL);
+    Kernel *kernel = fusion_new_kernel(f, KERNEL_CALL);
     description.id = kernel->id;
     *kernel = description;
     f->home[n->id] = kernel;
     VEC_PUSH(f->arena, &kernel->nodes, n);
     for (int k = 0; k < n->inputs; k++)
         if (!is_number(n->in[k]))
-            load_source(f, kernel, kernel->operands[k]);
-    store(f, n);
+            fusion_load(f, kernel, kernel->operands[k]);
+    fusion_store(f, n);
 }
 
 static void place_call(Fusion *f, Node *n) {
@@ -287,7 +219,7 @@ static void place_call(Fusion *f, Node *n) {
     }
     f->home[n->id] = f->home[n->in[0]->id];
     VEC_PUSH(f->arena, &f->home[n->id]->nodes, n);
-    store(f, n);
+    fusion_store(f, n);
 }
 
 static Kernel *latest_producer(Fusion *f, const Node *n) {
@@ -351,13 +283,13 @@ static void place(Fusion *f, Node *n) {
     bool may_ride = n->op->cls == OP_REDUCE && f->factor[n->in[0]->id];
     Kernel *other = joins || may_ride || n->op->cls != OP_REDUCE ? NULL : sibling(f, latest, n);
     if (joins || other)
-        absorb(f, joins ? latest : other, n);
+        fusion_absorb(f, joins ? latest : other, n);
     else if (wide)
         contract_kernel(f, n);
     else if (n->op->cls == OP_REDUCE)
-        loop_kernel(f, n, &n->in[0]->type, n->attr.axes);
+        fusion_loop_kernel(f, n, &n->in[0]->type, n->attr.axes);
     else
-        loop_kernel(f, n, &n->type, n->op->cls == OP_CONTRACT ? last_axis(&n->type) : 0);
+        fusion_loop_kernel(f, n, &n->type, n->op->cls == OP_CONTRACT ? last_axis(&n->type) : 0);
 }
 
 static void place_root(Fusion *f, Node *root) {

@@ -1,5 +1,6 @@
-/* Inside of fusion: how kernels grow (fuse.c), how a row's work is cut into stages (stage.c), how bias gradients ride
- * along with weight gradients (ride.c). The result is pass/kernel.h's Program. */
+/* Inside of fusion: which node joins which kernel (fuse.c), and what that asks, of reads (reads.c), rows (rows.c), operands and
+ * epilogues of products (operand.c, epilogue.c); how a kernel grows (grow.c); how bias gradients ride along with weight gradients
+ * (ride.c), how a row's work is cut into stages (stage.c). The result is pass/kernel.h's Program. */
 #ifndef MTC_FUSE_H
 #define MTC_FUSE_H
 
@@ -60,6 +61,8 @@ bool fusion_may_overwrite(Fusion *f, const Kernel *kernel, Node *const *leaves, 
 
 /* ---- rows.c ---- */
 
+/* A row of the LOOP kernel is what lies along the axes `inner` of an index space. */
+void rows_set(Kernel *kernel, const Type *full, unsigned inner);
 /* The axes of a node of this shape that a row of a LOOP kernel loops over; false: the shape has no such rows. */
 bool inner_axes(const Kernel *kernel, const Type *shape, unsigned *inner);
 /* What a row loops over are its last axes. */
@@ -74,19 +77,36 @@ bool fusion_computes_little(Fusion *f, Node *n);
 /* Computing n from what has a home, for each of its readers, would be too much. */
 bool fusion_takes_much(Fusion *f, Node *n);
 
+/* ---- grow.c ---- */
+
+Kernel *fusion_new_kernel(Fusion *f, KernelClass cls);
+/* A LOOP kernel of the node, with rows as rows_set makes them. */
+Kernel *fusion_loop_kernel(Fusion *f, Node *n, const Type *full, unsigned inner);
+/* The node joins the kernel, which loads what it reads. */
+void fusion_absorb(Fusion *f, Kernel *kernel, Node *n);
+/* The kernel loads the buffer, which its own kernel then stores. */
+void fusion_load(Fusion *f, Kernel *kernel, Node *source);
+/* The node's kernel stores it. */
+void fusion_store(Fusion *f, Node *n);
 /* Makes a free node or a view exist in memory; returns it. */
 Node *fusion_in_memory(Fusion *f, Node *n);
 
-/* operand.c: makes the elements of the value, in their order, exist in memory; returns the node that is stored. */
+/* ---- operand.c ---- */
+
+/* Makes the elements of the value, in their order, exist in memory; returns the node that is stored. */
 Node *fusion_stored_whole(Fusion *f, Node *value);
 /* The contraction, its operands, extents and math. */
 void product_describe(Fusion *f, Kernel *kernel, Node *contraction);
 /* What the products of a call run in. */
 Math call_math(const Node *n);
 
-/* epilogue.c: may join a CONTRACT kernel: a map; a sum, as one of its folds. */
+/* ---- epilogue.c ---- */
+
+/* May join a CONTRACT kernel: a map; a sum, as one of its folds. */
 bool epilogue_fits(Fusion *f, const Kernel *kernel, const Node *map);
 bool fold_fits(Fusion *f, const Kernel *kernel, const Node *sum);
+
+/* ---- when kernels have grown: inline.c, ride.c, stage.c, name.c ---- */
 
 /* Takes the home from stored maps of values that their readers load anyway: each reader computes them. */
 void fusion_inline(Fusion *f, bool complete); /* `complete`: no kernel will grow any more */

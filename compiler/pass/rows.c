@@ -18,6 +18,17 @@ enum {
 /* Indices: of a row, of the loop over it. */
 static const char *const row_index[MAX_RANK] = SYMBOLS("r"), *const loop_index[MAX_RANK] = SYMBOLS("j");
 
+void rows_set(Kernel *kernel, const Type *full, unsigned inner) {
+    kernel->full = *full;
+    kernel->inner = inner;
+    kernel->kept = type_scalar(full->dtype);
+    kernel->kept.batched = full->batched && !(inner & 1);
+    for (int axis = 0; axis < full->rank; axis++)
+        if (!(inner >> axis & 1))
+            kernel->kept.dim[kernel->kept.rank++] = full->dim[axis];
+    kernel->rows = type_elements(&kernel->kept);
+}
+
 bool rows_are_trailing(const Kernel *kernel) {
     return (kernel->inner & ((1u << kernel->kept.rank) - 1)) == 0;
 }
