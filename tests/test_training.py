@@ -4,6 +4,7 @@ accumulation, averages of weights, frozen and undecayed weights.
 The reference is PyTorch's documentation written down in NumPy and float64, over 100 steps of a small network whose last
 batch of each epoch is a partial one. Programs are for the CPU, in f64, and once more in f32."""
 
+import functools
 import json
 import math
 import re
@@ -54,11 +55,15 @@ def examples():
     return x, (3 * np.sin(x[:, :OUT]) + random.normal(size=(EXAMPLES, OUT))).astype(np.float32)
 
 
+@functools.cache
+def order_of(epoch):
+    return permutation(shuffle_key(SEED, epoch), EXAMPLES)
+
+
 def batch_of(step):
     """The rows of the training step, from 1."""
     epoch, position = divmod(step - 1, PER_EPOCH)
-    order = permutation(shuffle_key(SEED, epoch), EXAMPLES)
-    return order[position * BATCH : (position + 1) * BATCH]
+    return order_of(epoch)[position * BATCH : (position + 1) * BATCH]
 
 
 def gradients(w, x, target):
