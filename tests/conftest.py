@@ -19,7 +19,11 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MTC = ROOT / "build" / "mtc"
+sys.path.insert(0, str(ROOT / "tools"))
 sys.path.insert(0, str(ROOT / "python"))  # here, for pytest-xdist's controller names the package's warnings too
+
+from cuda_front_end import front_end_of_cuda  # noqa: E402
+
 ANY_BYTES = {"encoding": "utf-8", "errors": "surrogateescape"}
 
 
@@ -169,6 +173,23 @@ def compile_model(mtc, tmp_path_factory):
         return programs[key]
 
     return compile_once
+
+
+@pytest.fixture(scope="session")
+def cuda_takes(mtc, tmp_path_factory):
+    """cuda_takes(text, *flags): nvcc's front end takes the CUDA C++ of a model."""
+    front_end = front_end_of_cuda([f"-I{ROOT / folder}" for folder in ("kernels_lib", "runtime")])
+    folder = tmp_path_factory.mktemp("front_end")
+
+    def check(text, *flags):
+        (folder / "m.mt").write_text(text)
+        emitted = mtc(folder / "m.mt", "--target", "cuda", "--emit=cu", *flags)
+        assert emitted.returncode == 0, emitted.stderr
+        (folder / "m.cu").write_text(emitted.stdout)
+        done = subprocess.run(["sh", "-c", front_end], cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[:2000]
+
+    return check
 
 
 def flags_of(model):

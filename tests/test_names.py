@@ -3,15 +3,10 @@
 import os
 import re
 import subprocess
-import sys
 
 import pytest
 
 from conftest import ROOT
-
-sys.path.append(str(ROOT / "tools"))
-
-from cuda_front_end import front_end_of_cuda  # noqa: E402
 
 TEMPLATE = """data {{
   train = npy("x", "y")
@@ -101,13 +96,9 @@ def test_sizes_keep_the_name_of_their_value(mtc, tmp_path):
 
 
 @pytest.mark.nvcc
-def test_sizes_called_like_constants_of_cuda(mtc, tmp_path):
+def test_sizes_called_like_constants_of_cuda(cuda_takes):
     """What the kernels of its library and its headers have as constants."""
-    path = tmp_path / "m.mt"
-    path.write_text(sizes_model("threads lanes stages groups chunk pad box m_pi int_max cuda_version nv_if_target".split()))
-    (tmp_path / "m.cu").write_text(mtc(path, "--target", "cuda", "--emit=cu").stdout)
-    done = subprocess.run(["sh", "-c", front_end_of_cuda(INCLUDES)], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[:2000]
+    cuda_takes(sizes_model("threads lanes stages groups chunk pad box m_pi int_max cuda_version nv_if_target".split()))
 
 
 @pytest.mark.nvcc
@@ -169,9 +160,9 @@ def test_names_of_cuda(mtc, tmp_path):
 
 
 @pytest.mark.nvcc
-def test_names_of_a_cuda_program(compile_model):
+def test_names_of_a_cuda_program(cuda_takes):
     names = "count kernel filter window time clock round y1 j0 truth Axis Tile Product folds_of Run part_of memcpy grid warp gate"
-    compile_model(model(names.split()), "--arch", "sm_90a", target="cuda")
+    cuda_takes(model(names.split()))
 
 
 def test_a_value_called_like_what_a_kernel_is_given(mtc, tmp_path):

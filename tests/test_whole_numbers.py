@@ -112,8 +112,8 @@ def test_values(target, tmp_path):
 
 
 @pytest.mark.nvcc
-def test_cuda_takes_the_text(tmp_path):
-    compiled(tmp_path, model([*WHOLE, *REAL]), "--target", "cuda", "--arch", "sm_90")
+def test_cuda_takes_the_text(cuda_takes):
+    cuda_takes(model([*WHOLE, *REAL]))
 
 
 def graph_of(mtc, folder, text, stage="graph"):
