@@ -87,6 +87,7 @@ const MtcSplit *mtc_split(const MtcModel *model, const char *name); /* NULL: non
 /* The split that eval and predict use unless another is named: "test", else "validation", else NULL. */
 const char *mtc_test_split(const MtcModel *model);
 
+bool mtc_is_table(const MtcOrigin *origin);
 /* Examples that are windows of a row of tokens, see windows.h: of an origin; the training data's origin, NULL: they are none; the
  * field of such a model. */
 bool mtc_is_windows(const MtcOrigin *origin);
