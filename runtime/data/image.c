@@ -13,6 +13,20 @@ bool mtc_image_form(const MtcField *field, bool resize, MtcImageForm *form) {
            (form->channels == 1 || form->channels == 3);
 }
 
+int mtc_image_field(const MtcModel *model) {
+    int f = 0;
+    while (f < model->fields - 1 && model->field[f].classes)
+        f++;
+    return f;
+}
+
+int mtc_label_field(const MtcModel *model) {
+    for (int f = 0; f < model->fields; f++)
+        if (model->field[f].classes)
+            return f;
+    return -1;
+}
+
 const char *mtc_image_format(const uint8_t *bytes, size_t size) {
     static const struct {
         const char *name;

@@ -21,6 +21,11 @@ bool mtc_image_form(const MtcField *field, bool resize, MtcImageForm *form);
 /* Does the model predict from one image and nothing else? */
 bool mtc_predicts_from_image(const MtcModel *model);
 
+/* The fields of examples that are images: the compiler has made sure that there is one image, and at most one label; -1: none. */
+int mtc_image_field(const MtcModel *model);
+int mtc_label_field(const MtcModel *model);
+size_t mtc_image_bytes(const MtcImageForm *form);
+
 /* What the first bytes of a file say that it is: "PNG", "JPEG", or a format that is not read here; NULL: none of these. */
 enum { MTC_IMAGE_MAGIC = 12 };
 const char *mtc_image_format(const uint8_t *bytes, size_t size);
