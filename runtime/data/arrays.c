@@ -1,8 +1,9 @@
-/* Origins of examples that are arrays, one for each field: IDX and npy files, npz archives, rows of the model file. */
+/* Origins of examples that are arrays, one for each field: IDX and npy files, npz archives. */
 #include "base/parallel.h"
 #include "base/zip.h"
 #include "data/dataset.h"
 #include "data/image.h"
+#include "data/rows.h"
 #include "data/stored.h"
 
 #include <stdio.h>
@@ -184,40 +185,10 @@ int mtc_read_npz(MtcFault *fault, const MtcModel *model, const char *path, const
     return code;
 }
 
-/* ---- rows of the model file ---- */
-
-static void put_number(const MtcField *field, void *values, int64_t at, double value) {
-    if (field->type == MTC_F32)
-        ((float *)values)[at] = (float)value;
-    else if (field->classes)
-        mtc_put_class(field, values, at, (int64_t)value);
-    else if (field->type == MTC_I32)
-        ((int32_t *)values)[at] = (int32_t)value;
-    else
-        ((uint8_t *)values)[at] = (uint8_t)value;
-}
-
-static int copy_rows(const MtcModel *model, const MtcOrigin *origin, MtcExamples *examples) {
-    int64_t width = 0, from = 0;
-    for (int f = 0; f < model->fields; f++)
-        width += model->field[f].elements;
-    memset(examples, 0, sizeof *examples);
-    examples->count = origin->rows;
-    for (int f = 0; f < model->fields; f++) {
-        const MtcField *field = &model->field[f];
-        int64_t n = field->elements;
-        void *values = examples->field[f] = mtc_memory(NULL, (size_t)(origin->rows * n) * mtc_type_size(field->type));
-        for (int64_t i = 0; i < origin->rows * n; i++)
-            put_number(field, values, i, origin->row[i / n * width + from + i % n]);
-        from += n;
-    }
-    return 0;
-}
-
 int mtc_read_arrays(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, MtcReading *reading,
                     MtcExamples *examples) {
     if (strcmp(origin->format, "rows") == 0)
-        return copy_rows(model, origin, examples);
+        return mtc_read_rows(model, origin, examples);
     if (strcmp(origin->format, "cifar10") == 0)
         return mtc_read_cifar(fault, model, origin, reading->folder, examples);
     if (strcmp(origin->format, "npz") != 0)

@@ -1,8 +1,10 @@
 /* Files of examples to predict. */
 #include "data/image.h"
-#include "data/table_fields.h"
+#include "data/rows.h"
+#include "data/table_source.h"
 #include "data/windows.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- which files ---- */
@@ -60,99 +62,9 @@ static int read_field_files(MtcFault *fault, const MtcModel *model, const char *
     return mtc_read_field_files(fault, model, file, reading, examples);
 }
 
-/* ---- tables ---- */
-
 static const MtcOrigin *table_origin(const MtcModel *model) {
     const MtcSplit *split = mtc_split(model, "train");
     return split && mtc_is_table(&model->origin[split->origin]) ? &model->origin[split->origin] : NULL;
-}
-
-/* Which rows of the table the examples are, those counted too that were left out because they are wrong. */
-static void place_examples(const MtcFieldTable *fields, MtcExamples *examples) {
-    const MtcTable *table = &fields->table;
-    int64_t bad = 0;
-    examples->rows = table->rows + table->bad;
-    examples->row = (int64_t *)mtc_memory(NULL, (size_t)examples->count * sizeof *examples->row);
-    for (int64_t i = 0; i < examples->count; i++) {
-        while (bad < table->bad && table->bad_at[bad] < table->at[fields->row[i]])
-            bad++;
-        examples->row[i] = fields->row[i] + bad;
-    }
-}
-
-static int read_table_input(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, MtcReading *reading,
-                            const MtcEncoding *encoding, const char *path, const bool *wanted, MtcExamples *examples) {
-    MtcFieldTable fields;
-    const bool cache = reading->cache;
-    reading->cache = cache && !reading->skip_bad_rows; /* a kept table does not say where bad rows were */
-    int code = mtc_field_table_open(fault, model, origin, path, reading, wanted, true, &fields);
-    reading->cache = cache;
-    if (code)
-        return code;
-    code = mtc_field_table_encode(fault, &fields, encoding, reading, fields.row, fields.rows, examples);
-    if (!code)
-        place_examples(&fields, examples);
-    if (!code && reading->source)
-        code = mtc_table_rows(fault, &fields.table, &fields.form, &examples->source);
-    mtc_field_table_free(&fields);
-    return code;
-}
-
-/* ---- rows of numbers ---- */
-
-/* "x[0]", "x[1]", ... for each field; free with mtc_free_strings. */
-static char **element_names(const MtcModel *model, int *count) {
-    char **name = NULL;
-    *count = 0;
-    for (int f = 0; f < model->fields; f++) {
-        const int64_t elements = model->field[f].elements;
-        name = (char **)mtc_memory(name, (size_t)(*count + elements) * sizeof *name);
-        for (int64_t e = 0; e < elements; e++) {
-            MtcText text = {NULL, 0, 0};
-            mtc_text_add(&text, elements > 1 ? "%s[%lld]" : "%s", model->field[f].name, (long long)e);
-            name[(*count)++] = text.at;
-        }
-    }
-    return name;
-}
-
-static bool first_line_has(const char *path, char character) {
-    MtcFault unreadable; /* reading it will say so */
-    MtcInput *input;
-    char begin[4096];
-    size_t got = 0;
-    if (mtc_input_open(&unreadable, path, &input))
-        return false;
-    mtc_input_read(&unreadable, input, begin, sizeof begin, &got);
-    mtc_input_close(input);
-    const char *end = (const char *)memchr(begin, '\n', got);
-    return memchr(begin, character, end ? (size_t)(end - begin) : got) != NULL;
-}
-
-/* Rows of numbers, as they stand in the model: a table without a header, a column for each element of each field. Tabs or
- * commas are between them. */
-static int read_rows_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, const MtcEncoding *encoding,
-                           const char *path, const bool *wanted, MtcExamples *examples) {
-    MtcModel table = *model;
-    MtcOrigin origin;
-    MtcField field[MTC_MAX_FIELDS];
-    int columns;
-    char **name = element_names(model, &columns), **next = name;
-    memset(&origin, 0, sizeof origin);
-    origin.columns = columns;
-    origin.column = (const char *const *)name;
-    origin.separator = first_line_has(path, '\t') ? '\t' : ',';
-    for (int f = 0; f < model->fields; f++) {
-        field[f] = model->field[f];
-        field[f].columns.count = (int)field[f].elements;
-        field[f].columns.name = (const char *const *)next;
-        field[f].columns.date_format = "";
-        next += field[f].elements;
-    }
-    table.field = field;
-    int code = read_table_input(fault, &table, &origin, reading, encoding, path, wanted, examples);
-    mtc_free_strings(name, columns);
-    return code;
 }
 
 /* ---- the input of a model ---- */
@@ -211,7 +123,7 @@ int mtc_read_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, 
     if (windows)
         return read_windows_input(fault, model, encoding, path[0], examples);
     if (rows)
-        return read_rows_input(fault, model, reading, encoding, path[0], wanted, examples);
-    return one ? read_table_input(fault, model, origin, reading, encoding, path[0], wanted, examples)
+        return mtc_read_rows_input(fault, model, reading, encoding, path[0], wanted, examples);
+    return one ? mtc_read_table_input(fault, model, origin, reading, encoding, path[0], wanted, examples)
                : read_field_files(fault, model, path, paths, reading, examples);
 }
