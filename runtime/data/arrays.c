@@ -14,7 +14,7 @@
 /* An array of a field, and how reading it went. */
 typedef struct FieldLoad {
     const MtcField *field;
-    const char *format;
+    MtcReadHeader *header;
     char *path;
     const MtcZip *zip; /* the archive that path is in, or NULL: a file */
     int64_t count;
@@ -27,7 +27,7 @@ static void load_field_file(FieldLoad *load) {
     MtcInput *input;
     if (mtc_input_open(&load->fault, load->path, &input))
         return;
-    mtc_read_field(&load->fault, input, load->format, load->field, &load->count, &load->values, &load->note);
+    mtc_read_field(&load->fault, input, load->header, load->field, &load->count, &load->values, &load->note);
     mtc_input_close(input);
 }
 
@@ -39,7 +39,7 @@ static void load_member(FieldLoad *load) {
         return;
     mtc_text_add(&name, "%s: %s", mtc_zip_path(load->zip), load->path);
     MtcInput *input = mtc_input_memory(name.at, bytes, size);
-    mtc_read_field(&load->fault, input, "npy", load->field, &load->count, &load->values, &load->note);
+    mtc_read_field(&load->fault, input, mtc_npy_header, load->field, &load->count, &load->values, &load->note);
     mtc_input_close(input);
     free(name.at);
     free(bytes);
@@ -112,7 +112,7 @@ static int read_files(MtcFault *fault, const MtcModel *model, const MtcOrigin *o
     FieldLoad *loads = new_loads(model);
     int code = 0;
     for (int i = 0; i < model->fields && !code; i++) {
-        loads[i].format = origin->format;
+        loads[i].header = strcmp(origin->format, "npy") == 0 ? mtc_npy_header : mtc_idx_header;
         code = mtc_find_data(fault, model->source, reading->folder, origin->path[i], &loads[i].path);
     }
     if (!code)
@@ -130,7 +130,7 @@ int mtc_read_field_files(MtcFault *fault, const MtcModel *model, const char *con
         if (!path[i])
             continue;
         code = mtc_file_kind(fault, path[i], &kind);
-        loads[i].format = kind == MTC_FILE_NPY ? "npy" : "idx";
+        loads[i].header = kind == MTC_FILE_NPY ? mtc_npy_header : mtc_idx_header;
         loads[i].path = strdup(path[i]);
     }
     if (!code)

@@ -3,7 +3,6 @@
 #include "data/field.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 static const struct {
     const char *name;
@@ -110,13 +109,13 @@ static char *rounding_note(const char *path, const MtcField *field, const MtcArr
     return note.at;
 }
 
-int mtc_read_field(MtcFault *fault, MtcInput *input, const char *format, const MtcField *field, int64_t *count,
+int mtc_read_field(MtcFault *fault, MtcInput *input, MtcReadHeader *header, const MtcField *field, int64_t *count,
                    void **values, char **note) {
     MtcArray array;
     const char *path = mtc_input_path(input);
     *values = NULL;
     *note = NULL;
-    int code = strcmp(format, "npy") == 0 ? mtc_npy_header(fault, input, &array) : mtc_idx_header(fault, input, &array);
+    int code = header(fault, input, &array);
     if (!code)
         code = check_type(fault, path, field, &array);
     if (!code)

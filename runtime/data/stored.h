@@ -23,16 +23,17 @@ typedef struct MtcArray {
     int64_t dim[8];
 } MtcArray;
 
-/* Read the header; the array's bytes are next. */
+/* Reads the header; the array's bytes are next. */
+typedef int MtcReadHeader(MtcFault *fault, MtcInput *input, MtcArray *array);
 int mtc_idx_header(MtcFault *fault, MtcInput *input, MtcArray *array);
 int mtc_npy_header(MtcFault *fault, MtcInput *input, MtcArray *array);
 const char *mtc_stored_name(MtcStored stored);
 size_t mtc_stored_size(MtcStored stored);
 
 /* The field of every example in a file, in the field's type: numbers of any type become f32, whole numbers become i32, u8
- * and classes. One that does not fit is a fault. `format` is "idx" or "npy". Free *values. *note, to be freed, says what was
+ * and classes. One that does not fit is a fault. Free *values. *note, to be freed, says what was
  * rounded; NULL: nothing. */
-int mtc_read_field(MtcFault *fault, MtcInput *input, const char *format, const MtcField *field, int64_t *count,
+int mtc_read_field(MtcFault *fault, MtcInput *input, MtcReadHeader *header, const MtcField *field, int64_t *count,
                    void **values, char **note);
 /* The array's values, taken in the field's type instead of the one that they are stored in. */
 int mtc_convert_field(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array, void **values);

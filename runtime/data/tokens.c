@@ -106,24 +106,24 @@ static int token_layout(MtcFault *fault, const MtcField *field, const char *path
     return 0;
 }
 
-static int find_layout(MtcFault *fault, const char *format, MtcTokens *tokens) {
+static int find_layout(MtcFault *fault, bool bytes, MtcTokens *tokens) {
     const MtcMapped *mapped = &tokens->mapped;
     tokens->width = 1;
-    if (strcmp(format, "tokens") == 0 &&
+    if (!bytes &&
         token_layout(fault, tokens->field, tokens->path, mapped->bytes, mapped->size, &tokens->begin, &tokens->width))
         return fault->code;
     tokens->count = (int64_t)((mapped->size - tokens->begin) / tokens->width);
     return 0;
 }
 
-int mtc_tokens_new(MtcFault *fault, const MtcField *field, const char *format, const char *path, MtcMapped *mapped,
+int mtc_tokens_new(MtcFault *fault, const MtcField *field, bool bytes, const char *path, MtcMapped *mapped,
                    MtcTokens **result) {
     MtcTokens *tokens = (MtcTokens *)mtc_zeroed(sizeof *tokens);
     tokens->owners = 1;
     tokens->field = field;
     tokens->path = strdup(path);
     tokens->mapped = *mapped;
-    int code = find_layout(fault, format, tokens);
+    int code = find_layout(fault, bytes, tokens);
     if (code)
         mtc_tokens_free(tokens);
     else
@@ -131,10 +131,10 @@ int mtc_tokens_new(MtcFault *fault, const MtcField *field, const char *format, c
     return code;
 }
 
-int mtc_tokens_open(MtcFault *fault, const MtcField *field, const char *format, const char *path, MtcTokens **result) {
+int mtc_tokens_open(MtcFault *fault, const MtcField *field, bool bytes, const char *path, MtcTokens **result) {
     MtcMapped mapped;
     int code = mtc_map_file(fault, path, &mapped);
-    return code ? code : mtc_tokens_new(fault, field, format, path, &mapped, result);
+    return code ? code : mtc_tokens_new(fault, field, bytes, path, &mapped, result);
 }
 
 MtcTokens *mtc_tokens_share(MtcTokens *tokens) {

@@ -4,11 +4,11 @@
 
 #include "data/dataset.h"
 
-/* The file's tokens, found by its header. `format`, as of an origin: "tokens", or "bytes", of which each is one. The field
- * must outlive them. A fault: the file cannot be mapped, or its length or header is wrong. */
-int mtc_tokens_open(MtcFault *fault, const MtcField *field, const char *format, const char *path, MtcTokens **tokens);
+/* The file's tokens: each of its bytes, or numbers, found by its header. The field must outlive them. A fault: the file cannot be
+ * mapped, or its length or header is wrong. */
+int mtc_tokens_open(MtcFault *fault, const MtcField *field, bool bytes, const char *path, MtcTokens **tokens);
 /* The same of bytes that are there; they become the tokens', after a fault too. `path` for messages. */
-int mtc_tokens_new(MtcFault *fault, const MtcField *field, const char *format, const char *path, MtcMapped *mapped,
+int mtc_tokens_new(MtcFault *fault, const MtcField *field, bool bytes, const char *path, MtcMapped *mapped,
                    MtcTokens **tokens);
 /* One more owner; the last one that frees them closes the file. */
 MtcTokens *mtc_tokens_share(MtcTokens *tokens);

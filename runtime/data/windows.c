@@ -20,7 +20,8 @@ int mtc_token_row_read(MtcFault *fault, const MtcModel *model, const MtcOrigin *
     memset(row, 0, sizeof *row);
     const bool characters = strcmp(origin->format, "characters") == 0;
     int code = characters ? mtc_read_file(fault, path, &row->text, &row->size)
-                          : mtc_tokens_open(fault, mtc_window_field(model), origin->format, path, &row->file);
+                          : mtc_tokens_open(fault, mtc_window_field(model), strcmp(origin->format, "bytes") == 0, path,
+                                            &row->file);
     if (code) {
         memset(row, 0, sizeof *row);
         return code;

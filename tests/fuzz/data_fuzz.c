@@ -55,14 +55,14 @@ static void check(const MtcField *field, int64_t count, const void *values) {
     free(copy);
 }
 
-static void read_array(const char *format, const MtcField *field, const uint8_t *data, size_t size) {
+static void read_array(MtcReadHeader *header, const MtcField *field, const uint8_t *data, size_t size) {
     MtcFault fault;
     int64_t count;
     void *values;
     char *note;
     MtcInput *input = mtc_input_memory("input", data, size);
     memset(&fault, 0, sizeof fault);
-    if (mtc_read_field(&fault, input, format, field, &count, &values, &note) == 0) {
+    if (mtc_read_field(&fault, input, header, field, &count, &values, &note) == 0) {
         check(field, count, values);
         free(values);
         free(note);
@@ -82,7 +82,7 @@ static void read_archive(const MtcField *field, const uint8_t *data, size_t size
     if (code == 0) {
         code = mtc_zip_read(&fault, zip, names[field - fields], &bytes, &length);
         if (code == 0) {
-            read_array("npy", field, bytes, length);
+            read_array(mtc_npy_header, field, bytes, length);
             free(bytes);
         }
         mtc_zip_close(zip);
@@ -142,7 +142,7 @@ static void read_tokens(const MtcField *field, uint8_t *data, size_t size) {
     MtcTokens *tokens;
     MtcFault fault;
     memset(&fault, 0, sizeof fault);
-    if (mtc_tokens_new(&fault, field, "tokens", "input", &mapped, &tokens)) {
+    if (mtc_tokens_new(&fault, field, false, "input", &mapped, &tokens)) {
         check_fault(&fault);
         return;
     }
@@ -259,6 +259,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     else if (kind & 8)
         read_image(kind, data + 1, size - 1);
     else
-        read_array(kind & 4 ? "npy" : "idx", field, data + 1, size - 1);
+        read_array(kind & 4 ? mtc_npy_header : mtc_idx_header, field, data + 1, size - 1);
     return 0;
 }
