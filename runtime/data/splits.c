@@ -1,12 +1,10 @@
 /* The data sets of a model: each origin is read once, and divided. */
 #include "data/image.h"
+#include "data/part.h"
 #include "data/table_fields.h"
 #include "data/vocabulary.h"
 #include "data/windows.h"
 
-#include "random.h"
-
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -61,65 +59,32 @@ static void free_sources(Source *source, int count) {
 
 /* ---- parts ---- */
 
-/* Which of `count` rows a part has, in their order; free *row. A row is in the part where the permutation puts it. */
-static int64_t rows_of_part(const MtcSplit *split, uint64_t seed, int64_t count, int64_t **row) {
-    const int64_t begin = llround(split->from * (double)count), end = llround(split->to * (double)count);
-    uint64_t key = mtc_split_key(seed);
-    int64_t rows = 0;
-    *row = (int64_t *)mtc_memory(NULL, (size_t)(end - begin) * sizeof **row);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t place = end - begin == count ? i : (int64_t)mtc_permute(key, (uint32_t)count, (uint32_t)i);
-        if (place >= begin && place < end)
-            (*row)[rows++] = i;
-    }
-    return rows;
-}
-
-static int empty_part(MtcFault *fault, const Source *source, const MtcSplit *split, int64_t count) {
-    return mtc_fail(fault, MTC_BAD_DATA, "%s: '%s', %.6g%% of %lld example%s, is empty", source->name, split->name,
-                    100 * (split->to - split->from), (long long)count, count == 1 ? "" : "s");
-}
-
-static int select_part(MtcFault *fault, const Source *source, const MtcSplit *split, uint64_t seed, int64_t **row,
-                       int64_t *rows) {
-    int64_t count = source->table ? source->fields.rows : source->arrays.count;
-    *rows = rows_of_part(split, seed, count, row);
-    for (int64_t i = 0; i < *rows && source->table; i++)
+/* The rows of a table that the part has, among those that are not left out. */
+static int select_rows(MtcFault *fault, const Source *source, const MtcSplitPart *part, int64_t **row, int64_t *rows) {
+    int code = mtc_part_rows(fault, part, source->name, source->fields.rows, row, rows);
+    for (int64_t i = 0; i < *rows; i++)
         (*row)[i] = source->fields.row[(*row)[i]];
-    return *rows ? 0 : empty_part(fault, source, split, count);
+    return code;
 }
 
-static void gather(const MtcModel *model, const MtcExamples *from, const int64_t *row, int64_t rows, MtcExamples *to) {
-    to->count = rows;
-    for (int f = 0; f < model->fields; f++) {
-        size_t size = mtc_example_bytes(&model->field[f]);
-        to->field[f] = mtc_memory(NULL, (size_t)rows * size);
-        for (int64_t i = 0; i < rows; i++)
-            memcpy((char *)to->field[f] + (size_t)i * size, (const char *)from->field[f] + (size_t)row[i] * size, size);
-    }
-    to->path = from->path ? (char **)mtc_memory(NULL, (size_t)rows * sizeof *to->path) : NULL;
-    for (int64_t i = 0; i < rows && from->path; i++)
-        to->path[i] = strdup(from->path[row[i]]);
-}
-
-static int take_part(MtcFault *fault, const MtcModel *model, Source *source, const MtcSplit *split, bool last,
-                     MtcReading *reading, const MtcEncoding *encoding, MtcExamples *examples) {
-    int64_t *row = NULL, rows;
-    memset(examples, 0, sizeof *examples);
-    if (mtc_is_windows(&model->origin[split->origin]))
-        return mtc_token_row_part(fault, model, &model->origin[split->origin], split, last, &source->tokens, examples);
-    if (!source->table && last && split->from <= 0 && split->to >= 1) { /* nobody else needs the arrays */
-        *examples = source->arrays;
-        memset(&source->arrays, 0, sizeof source->arrays);
-        return 0;
-    }
-    int code = select_part(fault, source, split, reading->seed, &row, &rows);
-    if (!code && source->table)
+static int take_rows(MtcFault *fault, Source *source, const MtcSplitPart *part, MtcReading *reading,
+                     const MtcEncoding *encoding, MtcExamples *examples) {
+    int64_t *row, rows;
+    int code = select_rows(fault, source, part, &row, &rows);
+    if (!code)
         code = mtc_field_table_encode(fault, &source->fields, encoding, reading, row, rows, examples);
-    else if (!code)
-        gather(model, &source->arrays, row, rows, examples);
     free(row);
     return code;
+}
+
+static int take_part(MtcFault *fault, const MtcModel *model, Source *source, const MtcSplitPart *part,
+                     MtcReading *reading, const MtcEncoding *encoding, MtcExamples *examples) {
+    const MtcOrigin *origin = &model->origin[part->split->origin];
+    memset(examples, 0, sizeof *examples);
+    if (mtc_is_windows(origin))
+        return mtc_token_row_part(fault, model, origin, part->split, part->last, &source->tokens, examples);
+    return source->table ? take_rows(fault, source, part, reading, encoding, examples)
+                         : mtc_part_arrays(fault, model, part, source->name, &source->arrays, examples);
 }
 
 /* ---- what training data decide ---- */
@@ -197,9 +162,10 @@ static int learn(MtcFault *fault, const MtcModel *model, MtcReading *reading, So
     if (encoding->known || !split || !has_meaning(model, split))
         return 0;
     Source *source = &sources[split->origin];
+    const MtcSplitPart part = {split, reading->seed, false};
     int code = read_source(fault, model, reading, split->origin, source);
     if (!code && source->table) {
-        code = select_part(fault, source, split, reading->seed, &row, &rows);
+        code = select_rows(fault, source, &part, &row, &rows);
         if (!code)
             code = mtc_field_table_learn(fault, &source->fields, row, rows, encoding);
         free(row);
@@ -243,12 +209,12 @@ int mtc_read_splits(MtcFault *fault, const MtcModel *model, MtcReading *reading,
         const MtcSplit *split = name[i] ? mtc_split(model, name[i]) : NULL;
         if (!split)
             continue;
+        const MtcSplitPart part = {split, reading->seed, is_last(model, name, count, i)};
         code = read_source(fault, model, reading, split->origin, &source[split->origin]);
         if (!code)
             code = encode_source(fault, model, encoding, &model->origin[split->origin], &source[split->origin]);
         if (!code)
-            code = take_part(fault, model, &source[split->origin], split, is_last(model, name, count, i), reading,
-                             encoding, &examples[i]);
+            code = take_part(fault, model, &source[split->origin], &part, reading, encoding, &examples[i]);
     }
     for (int i = 0; i < count && code; i++)
         mtc_examples_free(&examples[i]);
