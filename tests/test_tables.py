@@ -513,6 +513,10 @@ X = "x:f32:0:value:error:x"
 PARTS = ("--", "train:0:0.6", "validation:0.6:0.8", "test:0.8:1")
 
 
+def test_a_format_without_a_source(read):
+    assert read("1\n", "x", X, *PARTS, format="sound", code=70) == ["there is no source of examples 'sound'"]
+
+
 def numbered(count):
     return "".join(f"{i}\t{'abc'[i % 3]}\n" for i in range(count))
 

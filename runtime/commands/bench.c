@@ -1,6 +1,7 @@
 /* bench: how fast a training step is. One line of JSON. */
 #include "commands/bench.h"
 #include "commands/members.h"
+#include "data/source.h"
 #include "random.h"
 #include "session/feed.h"
 #include "session/library.h"
@@ -63,8 +64,7 @@ static bool data_at_hand(const MtcModel *model) {
     MtcFault fault;
     char *found;
     for (int i = 0; origin && i < origin->paths; i++) {
-        bool folder = strcmp(origin->format, "images") == 0;
-        if ((folder ? mtc_find_folder : mtc_find_data)(&fault, model->source, NULL, origin->path[i], &found))
+        if (mtc_find_source(&fault, model, origin, i, NULL, &found))
             return false;
         free(found);
     }

@@ -2,6 +2,7 @@
 #include "commands/generate.h"
 
 #include "commands/cli.h"
+#include "data/source.h"
 #include "session/library.h"
 #include "session/run.h"
 

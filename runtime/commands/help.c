@@ -2,6 +2,7 @@
 #include "base/line.h"
 #include "commands/cli.h"
 #include "data/image.h"
+#include "data/source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,9 +11,9 @@
 
 /* ---- what the model can do ---- */
 
-static bool has_format(const MtcModel *model, const char *format) {
+static bool has_parsed(const MtcModel *model) {
     for (int i = 0; i < model->origins; i++)
-        if (strcmp(model->origin[i].format, format) == 0)
+        if (mtc_source_of(&model->origin[i])->parsed)
             return true;
     return false;
 }
@@ -25,23 +26,17 @@ static bool has_files(const MtcModel *model) {
 }
 
 int mtc_abilities(const MtcModel *model) {
-    bool table = has_format(model, "tsv") || has_format(model, "csv");
     return (model->decode ? MTC_CAN_GENERATE : 0) | (mtc_test_split(model) ? MTC_CAN_WATCH : 0) |
            (mtc_predicts_from_image(model) ? MTC_CAN_SEE : 0) | (has_files(model) ? MTC_CAN_READ : 0) |
-           (table || has_format(model, "images") ? MTC_CAN_PARSE : 0) |
-           (strcmp(model->target, "cuda") == 0 ? MTC_CAN_CHOOSE : 0) |
+           (has_parsed(model) ? MTC_CAN_PARSE : 0) | (strcmp(model->target, "cuda") == 0 ? MTC_CAN_CHOOSE : 0) |
            (model->stores_gradients ? MTC_CAN_CHECK : MTC_CAN_TRAIN);
 }
 
 /* What `predict --input` may be given. */
 static const char *example_input(const MtcModel *model) {
-    const char *format = model->origins ? model->origin[0].format : "npz";
-    return mtc_predicts_from_image(model)                              ? "photo.png"
-           : strcmp(format, "tsv") == 0                                ? "new.tsv"
-           : strcmp(format, "csv") == 0 || strcmp(format, "rows") == 0 ? "new.csv"
-           : strcmp(format, "npz") == 0                                ? "examples.npz"
-           : model->origins && model->origin[0].stride                 ? "new.txt"
-                                                                       : "examples.npy";
+    return mtc_predicts_from_image(model) ? "photo.png"
+           : model->origins               ? mtc_source_of(&model->origin[0])->example
+                                          : mtc_source_npz.example;
 }
 
 /* ---- lines ---- */

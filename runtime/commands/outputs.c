@@ -5,6 +5,7 @@
 #include "commands/cli.h"
 #include "commands/predict_table.h"
 #include "data/image.h"
+#include "data/source.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,14 +166,12 @@ static int add_data_files(MtcFault *fault, FileUses *uses, const MtcModel *model
     int code = 0;
     for (int i = 0; i < model->origins; i++) {
         const MtcOrigin *origin = &model->origin[i];
-        const bool images = strcmp(origin->format, "images") == 0;
         for (int p = 0; p < origin->paths && !code; p++) {
             MtcFault missing; /* reading it will say so */
             char *path;
-            if ((images ? mtc_find_folder : mtc_find_data)(&missing, model->source, options->data, origin->path[p],
-                                                           &path))
+            if (mtc_find_source(&missing, model, origin, p, options->data, &path))
                 continue;
-            if (images)
+            if (mtc_source_of(origin)->folders)
                 code = add_image_folder(fault, uses, options, path);
             else
                 add_use(uses, FILE_READ, path, "", ", data of the model,");

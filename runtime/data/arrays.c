@@ -1,9 +1,8 @@
-/* Origins of examples that are arrays, one for each field: IDX and npy files, npz archives. */
+/* Sources of examples that are arrays, one for each field: IDX and npy files, npz archives. */
 #include "base/parallel.h"
 #include "base/zip.h"
-#include "data/dataset.h"
 #include "data/image.h"
-#include "data/rows.h"
+#include "data/source.h"
 #include "data/stored.h"
 
 #include <stdio.h>
@@ -105,21 +104,33 @@ static void free_loads(const MtcModel *model, FieldLoad *loads) {
 
 /* ---- files ---- */
 
-static int read_files(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, MtcReading *reading,
-                      MtcExamples *examples) {
+static int open_files(MtcFault *fault, MtcReadHeader *header, MtcReading *reading, MtcOpened *opened) {
+    const MtcModel *model = opened->model;
+    const MtcOrigin *origin = opened->origin;
     if (origin->paths != model->fields)
         return mtc_fail(fault, MTC_INTERNAL, "there are %d files for %d fields", origin->paths, model->fields);
     FieldLoad *loads = new_loads(model);
     int code = 0;
     for (int i = 0; i < model->fields && !code; i++) {
-        loads[i].header = strcmp(origin->format, "npy") == 0 ? mtc_npy_header : mtc_idx_header;
+        loads[i].header = header;
         code = mtc_find_data(fault, model->source, reading->folder, origin->path[i], &loads[i].path);
     }
     if (!code)
-        code = run_loads(fault, model, loads, reading, examples);
+        code = run_loads(fault, model, loads, reading, &opened->arrays);
     free_loads(model, loads);
     return code;
 }
+
+static int open_idx(MtcFault *fault, MtcReading *reading, MtcOpened *opened) {
+    return open_files(fault, mtc_idx_header, reading, opened);
+}
+
+static int open_npy(MtcFault *fault, MtcReading *reading, MtcOpened *opened) {
+    return open_files(fault, mtc_npy_header, reading, opened);
+}
+
+const MtcSource mtc_source_idx = {.open = open_idx, .example = "examples.npy"};
+const MtcSource mtc_source_npy = {.open = open_npy, .example = "examples.npy"};
 
 int mtc_read_field_files(MtcFault *fault, const MtcModel *model, const char *const *path, MtcReading *reading,
                          MtcExamples *examples) {
@@ -185,19 +196,14 @@ int mtc_read_npz(MtcFault *fault, const MtcModel *model, const char *path, const
     return code;
 }
 
-int mtc_read_arrays(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, MtcReading *reading,
-                    MtcExamples *examples) {
-    if (strcmp(origin->format, "rows") == 0)
-        return mtc_read_rows(model, origin, examples);
-    if (strcmp(origin->format, "cifar10") == 0)
-        return mtc_read_cifar(fault, model, origin, reading->folder, examples);
-    if (strcmp(origin->format, "npz") != 0)
-        return read_files(fault, model, origin, reading, examples);
+static int open_npz(MtcFault *fault, MtcReading *reading, MtcOpened *opened) {
     char *path;
-    int code = mtc_find_data(fault, model->source, reading->folder, origin->path[0], &path);
+    int code = mtc_find_data(fault, opened->model->source, reading->folder, opened->origin->path[0], &path);
     if (code)
         return code;
-    code = mtc_read_npz(fault, model, path, NULL, reading, examples);
+    code = mtc_read_npz(fault, opened->model, path, NULL, reading, &opened->arrays);
     free(path);
     return code;
 }
+
+const MtcSource mtc_source_npz = {.open = open_npz, .example = "examples.npz"};

@@ -1,5 +1,6 @@
 /* Examples of CIFAR-10 in its binary version: cifar10("folder"). */
 #include "data/image.h"
+#include "data/source.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -65,3 +66,9 @@ int mtc_read_cifar(MtcFault *fault, const MtcModel *model, const MtcOrigin *orig
         mtc_examples_free(examples);
     return code;
 }
+
+static int open_cifar(MtcFault *fault, MtcReading *reading, MtcOpened *opened) {
+    return mtc_read_cifar(fault, opened->model, opened->origin, reading->folder, &opened->arrays);
+}
+
+const MtcSource mtc_source_cifar10 = {.open = open_cifar, .example = "examples.npy"};

@@ -88,7 +88,3 @@ const MtcField *mtc_window_field(const MtcModel *model) {
         f++;
     return &model->field[f];
 }
-
-bool mtc_is_table(const MtcOrigin *origin) {
-    return strcmp(origin->format, "tsv") == 0 || strcmp(origin->format, "csv") == 0;
-}

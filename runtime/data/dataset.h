@@ -70,9 +70,6 @@ int mtc_read_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, 
 /* Before any is read: are there too many? */
 int mtc_check_inputs(MtcFault *fault, const MtcModel *model, const char *const *path, int paths);
 
-/* The rows of an origin that is no table, whole: files, a thread for each; an archive; rows of the model file. */
-int mtc_read_arrays(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, MtcReading *reading,
-                    MtcExamples *examples);
 /* The arrays of an npz file that are named like fields. Those that are not wanted may be missing; NULL: all are wanted. */
 int mtc_read_npz(MtcFault *fault, const MtcModel *model, const char *path, const bool *wanted, MtcReading *reading,
                  MtcExamples *examples);
@@ -87,7 +84,6 @@ const MtcSplit *mtc_split(const MtcModel *model, const char *name); /* NULL: non
 /* The split that eval and predict use unless another is named: "test", else "validation", else NULL. */
 const char *mtc_test_split(const MtcModel *model);
 
-bool mtc_is_table(const MtcOrigin *origin);
 /* Examples that are windows of a row of tokens, see windows.h: of an origin; the training data's origin, NULL: they are none; the
  * field of such a model. */
 bool mtc_is_windows(const MtcOrigin *origin);

@@ -64,9 +64,6 @@ typedef struct MtcDecoded {
 int mtc_decode_files(MtcFault *fault, const MtcImageFiles *files, const MtcImageForm *form, MtcReading *reading,
                      MtcDecoded *decoded);
 
-/* The examples of images("folder"), labels being the places of their classes' names, which are *classes then. */
-int mtc_read_images(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, MtcReading *reading,
-                    MtcExamples *examples, MtcMeaning *classes);
 /* The records of cifar10("folder"): a label, then 32 x 32 bytes red, as many green, as many blue. */
 int mtc_read_cifar(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, const char *folder,
                    MtcExamples *examples);

@@ -1,6 +1,8 @@
 /* Examples that are images, in a folder for each class: images("folder"). */
 #include "base/cache.h"
 #include "data/image.h"
+#include "data/source.h"
+#include "data/table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -158,17 +160,85 @@ static int read_image_folder(MtcFault *fault, const MtcModel *model, const MtcOr
     return code;
 }
 
-int mtc_read_images(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, MtcReading *reading,
-                    MtcExamples *examples, MtcMeaning *classes) {
+static void free_classes(void *kept) {
+    MtcMeaning *classes = (MtcMeaning *)kept;
+    mtc_free_strings(classes->word, classes->words);
+    free(classes);
+}
+
+/* What is kept: the names that labels stand for, until the encoding has given them its own. */
+static int open_folder(MtcFault *fault, MtcReading *reading, MtcOpened *opened) {
+    const MtcModel *model = opened->model;
     char *path;
-    int code = mtc_find_folder(fault, model->source, reading->folder, origin->path[0], &path);
-    memset(examples, 0, sizeof *examples);
-    memset(classes, 0, sizeof *classes);
+    int code = mtc_find_folder(fault, model->source, reading->folder, opened->origin->path[0], &path);
     if (code)
         return code;
     for (size_t end = strlen(path); end > 1 && path[end - 1] == '/'; end--)
         path[end - 1] = '\0'; /* what is kept lies beside the folder, not in it */
-    code = read_image_folder(fault, model, origin, path, reading, examples, classes);
+    MtcMeaning *classes = (MtcMeaning *)mtc_zeroed(sizeof *classes);
+    code = read_image_folder(fault, model, opened->origin, path, reading, &opened->arrays, classes);
     free(path);
+    if (code)
+        free_classes(classes);
+    else
+        opened->kept = classes;
     return code;
 }
+
+/* ---- classes ---- */
+
+/* The classes are the folders' names, in their order. */
+static int learn_classes(MtcFault *fault, const MtcSplitPart *train, const MtcOpened *opened, MtcEncoding *encoding) {
+    const MtcMeaning *classes = (const MtcMeaning *)opened->kept;
+    const int label = mtc_label_field(opened->model), words = classes->words;
+    (void)fault, (void)train;
+    if (label < 0)
+        return 0;
+    encoding->field[label].words = words;
+    encoding->field[label].word = (char **)mtc_memory(NULL, (size_t)words * sizeof(char *));
+    for (int k = 0; k < words; k++)
+        encoding->field[label].word[k] = strdup(classes->word[k]);
+    return 0;
+}
+
+/* Labels as the encoding has the classes' names. Where it has none, they are numbers, in the order of the names. */
+static int encode_classes(MtcFault *fault, const MtcEncoding *encoding, MtcOpened *opened) {
+    const MtcModel *model = opened->model;
+    MtcMeaning *classes = (MtcMeaning *)opened->kept;
+    const int label = mtc_label_field(model);
+    const MtcMeaning *known = &encoding->field[label < 0 ? 0 : label];
+    if (label < 0 || !classes->words || !known->words)
+        return 0;
+    int *code = (int *)mtc_memory(NULL, (size_t)classes->words * sizeof *code);
+    for (int k = 0; k < classes->words; k++) {
+        code[k] = mtc_find_word((const char *const *)known->word, known->words, classes->word[k]);
+        if (code[k] < 0) {
+            mtc_fail(fault, MTC_BAD_DATA, "%s: '%s' is no class of the training images", opened->name,
+                     classes->word[k]);
+            free(code);
+            return fault->code;
+        }
+    }
+    void *labels = opened->arrays.field[label];
+    for (int64_t i = 0; i < opened->arrays.count; i++)
+        mtc_put_class(&model->field[label], labels, i, code[mtc_class_at(&model->field[label], labels, i)]);
+    free(code);
+    mtc_free_strings(classes->word, classes->words);
+    memset(classes, 0, sizeof *classes);
+    return 0;
+}
+
+static int read_part(MtcFault *fault, const MtcSplitPart *part, const MtcEncoding *encoding, MtcReading *reading,
+                     MtcOpened *opened, MtcExamples *examples) {
+    (void)reading;
+    int code = encode_classes(fault, encoding, opened);
+    return code ? code : mtc_part_arrays(fault, opened->model, part, opened->name, &opened->arrays, examples);
+}
+
+const MtcSource mtc_source_images = {.open = open_folder,
+                                     .learn = learn_classes,
+                                     .read = read_part,
+                                     .close = free_classes,
+                                     .example = "examples.npy",
+                                     .folders = true,
+                                     .parsed = true};

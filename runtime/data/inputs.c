@@ -1,8 +1,6 @@
 /* Files of examples to predict. */
 #include "data/image.h"
-#include "data/rows.h"
-#include "data/table_source.h"
-#include "data/windows.h"
+#include "data/source.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -62,42 +60,26 @@ static int read_field_files(MtcFault *fault, const MtcModel *model, const char *
     return mtc_read_field_files(fault, model, file, reading, examples);
 }
 
-static const MtcOrigin *table_origin(const MtcModel *model) {
-    const MtcSplit *split = mtc_split(model, "train");
-    return split && mtc_is_table(&model->origin[split->origin]) ? &model->origin[split->origin] : NULL;
+/* A text file, where the training data are read from one too: all fields are in it. */
+static int read_text(MtcFault *fault, const MtcModel *model, const char *path, const bool *wanted,
+                     const MtcEncoding *encoding, MtcReading *reading, MtcExamples *examples) {
+    const MtcAsked asked = {mtc_training_source(model), model, &model->origin[mtc_split(model, "train")->origin], path,
+                            wanted};
+    return asked.source->input(fault, &asked, encoding, reading, examples);
 }
 
-/* ---- the input of a model ---- */
-
-/* A text or a file of tokens, as the training data are. */
-static int read_windows_input(MtcFault *fault, const MtcModel *model, const MtcEncoding *encoding, const char *path,
-                              MtcExamples *examples) {
-    const MtcOrigin *origin = mtc_windows_origin(model);
-    MtcTokenRow row;
-    int code = mtc_token_row_read(fault, model, origin, path, &row);
-    if (!code)
-        code = mtc_token_row_encode(fault, model, encoding, &row);
-    if (!code)
-        code = mtc_token_row_part(fault, model, origin, NULL, true, &row, examples);
-    if (!code)
-        code = mtc_keep_examples(fault, model, NULL, examples->count, examples);
-    mtc_token_row_free(&row);
-    return code;
-}
-
-static bool has_rows(const MtcModel *model) {
-    const MtcSplit *split = mtc_split(model, "train");
-    return split && strcmp(model->origin[split->origin].format, "rows") == 0;
-}
-
-static bool resizes(const MtcModel *model) {
-    const MtcSplit *split = mtc_split(model, "train");
-    return split && model->origin[split->origin].resize;
+static int read_images(MtcFault *fault, const MtcModel *model, const char *path, MtcReading *reading,
+                       MtcExamples *examples) {
+    const MtcSplit *train = mtc_split(model, "train");
+    const bool resize = reading->resize || (train && model->origin[train->origin].resize);
+    if (mtc_is_folder(path) && !mtc_predicts_from_image(model))
+        return mtc_fail(fault, MTC_BAD_DATA,
+                        "%s: is a folder: only images come as one, and this model predicts from none", path);
+    return mtc_read_image_input(fault, model, path, resize, reading, examples);
 }
 
 int mtc_read_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, const MtcEncoding *encoding,
                    const char *const *path, int paths, MtcExamples *examples) {
-    const MtcOrigin *origin = table_origin(model);
     bool wanted[MTC_MAX_FIELDS];
     MtcFileKind kind;
     for (int f = 0; f < model->fields; f++)
@@ -109,21 +91,13 @@ int mtc_read_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, 
         code = mtc_file_kind(fault, path[0], &kind);
     if (code)
         return code;
-    bool text = kind == MTC_FILE_TEXT, rows = text && has_rows(model), windows = text && mtc_windows_origin(model);
-    bool one = kind == MTC_FILE_ZIP || kind == MTC_FILE_IMAGES || rows || windows || (text && origin);
-    if (one && paths > 1)
+    const bool text = kind == MTC_FILE_TEXT && mtc_training_source(model)->input;
+    if (paths > 1 && (kind == MTC_FILE_ZIP || kind == MTC_FILE_IMAGES || text))
         return mtc_fail(fault, MTC_USAGE, "%s holds all fields: give --input once", path[0]);
-    if (kind == MTC_FILE_IMAGES && mtc_is_folder(path[0]) && !mtc_predicts_from_image(model))
-        return mtc_fail(fault, MTC_BAD_DATA,
-                        "%s: is a folder: only images come as one, and this model predicts from none", path[0]);
     if (kind == MTC_FILE_IMAGES)
-        return mtc_read_image_input(fault, model, path[0], reading->resize || resizes(model), reading, examples);
+        return read_images(fault, model, path[0], reading, examples);
     if (kind == MTC_FILE_ZIP)
         return mtc_read_npz(fault, model, path[0], wanted, reading, examples);
-    if (windows)
-        return read_windows_input(fault, model, encoding, path[0], examples);
-    if (rows)
-        return mtc_read_rows_input(fault, model, reading, encoding, path[0], wanted, examples);
-    return one ? mtc_read_table_input(fault, model, origin, reading, encoding, path[0], wanted, examples)
-               : read_field_files(fault, model, path, paths, reading, examples);
+    return text ? read_text(fault, model, path[0], wanted, encoding, reading, examples)
+                : read_field_files(fault, model, path, paths, reading, examples);
 }

@@ -1,6 +1,4 @@
 /* Rows of numbers that are written in the model file; to predict, in a table. */
-#include "data/rows.h"
-
 #include "data/table_source.h"
 
 #include <string.h>
@@ -16,11 +14,14 @@ static void put_number(const MtcField *field, void *values, int64_t at, double v
         ((uint8_t *)values)[at] = (uint8_t)value;
 }
 
-int mtc_read_rows(const MtcModel *model, const MtcOrigin *origin, MtcExamples *examples) {
+static int open_rows(MtcFault *fault, MtcReading *reading, MtcOpened *opened) {
+    const MtcModel *model = opened->model;
+    const MtcOrigin *origin = opened->origin;
+    MtcExamples *examples = &opened->arrays;
     int64_t width = 0, from = 0;
     for (int f = 0; f < model->fields; f++)
         width += model->field[f].elements;
-    memset(examples, 0, sizeof *examples);
+    (void)fault, (void)reading;
     examples->count = origin->rows;
     for (int f = 0; f < model->fields; f++) {
         const MtcField *field = &model->field[f];
@@ -66,9 +67,11 @@ static bool first_line_has(const char *path, char character) {
 
 /* Rows of numbers, as they stand in the model: a table without a header, a column for each element of each field. Tabs or
  * commas are between them. */
-int mtc_read_rows_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, const MtcEncoding *encoding,
-                        const char *path, const bool *wanted, MtcExamples *examples) {
+static int read_input(MtcFault *fault, const MtcAsked *asked, const MtcEncoding *encoding, MtcReading *reading,
+                      MtcExamples *examples) {
+    const MtcModel *model = asked->model;
     MtcModel table = *model;
+    MtcAsked in_table = *asked;
     MtcOrigin origin;
     MtcField field[MTC_MAX_FIELDS];
     int columns;
@@ -76,7 +79,7 @@ int mtc_read_rows_input(MtcFault *fault, const MtcModel *model, MtcReading *read
     memset(&origin, 0, sizeof origin);
     origin.columns = columns;
     origin.column = (const char *const *)name;
-    origin.separator = first_line_has(path, '\t') ? '\t' : ',';
+    origin.separator = first_line_has(asked->path, '\t') ? '\t' : ',';
     for (int f = 0; f < model->fields; f++) {
         field[f] = model->field[f];
         field[f].columns.count = (int)field[f].elements;
@@ -85,7 +88,11 @@ int mtc_read_rows_input(MtcFault *fault, const MtcModel *model, MtcReading *read
         next += field[f].elements;
     }
     table.field = field;
-    int code = mtc_read_table_input(fault, &table, &origin, reading, encoding, path, wanted, examples);
+    in_table.model = &table;
+    in_table.origin = &origin;
+    int code = mtc_read_table(fault, &in_table, encoding, reading, examples);
     mtc_free_strings(name, columns);
     return code;
 }
+
+const MtcSource mtc_source_rows = {.open = open_rows, .input = read_input, .example = "new.csv"};

@@ -3,6 +3,59 @@
 
 #include "data/table_fields.h"
 
+#include <stdlib.h>
+
+static int open_table(MtcFault *fault, MtcReading *reading, MtcOpened *opened) {
+    char *path;
+    int code = mtc_find_data(fault, opened->model->source, reading->folder, opened->origin->path[0], &path);
+    if (code)
+        return code;
+    MtcFieldTable *fields = (MtcFieldTable *)mtc_zeroed(sizeof *fields);
+    code = mtc_field_table_open(fault, opened->model, opened->origin, path, reading, NULL, false, fields);
+    free(path);
+    if (code)
+        free(fields);
+    else
+        opened->kept = fields;
+    return code;
+}
+
+static void close_table(void *kept) {
+    mtc_field_table_free((MtcFieldTable *)kept);
+    free(kept);
+}
+
+/* The rows that a part has, among those that are not left out. */
+static int select_rows(MtcFault *fault, const MtcSplitPart *part, const MtcOpened *opened, int64_t **row,
+                       int64_t *rows) {
+    const MtcFieldTable *fields = (const MtcFieldTable *)opened->kept;
+    int code = mtc_part_rows(fault, part, opened->name, fields->rows, row, rows);
+    for (int64_t i = 0; i < *rows; i++)
+        (*row)[i] = fields->row[(*row)[i]];
+    return code;
+}
+
+static int learn_words(MtcFault *fault, const MtcSplitPart *train, const MtcOpened *opened, MtcEncoding *encoding) {
+    int64_t *row, rows;
+    int code = select_rows(fault, train, opened, &row, &rows);
+    if (!code)
+        code = mtc_field_table_learn(fault, (const MtcFieldTable *)opened->kept, row, rows, encoding);
+    free(row);
+    return code;
+}
+
+static int read_part(MtcFault *fault, const MtcSplitPart *part, const MtcEncoding *encoding, MtcReading *reading,
+                     MtcOpened *opened, MtcExamples *examples) {
+    int64_t *row, rows;
+    int code = select_rows(fault, part, opened, &row, &rows);
+    if (!code)
+        code = mtc_field_table_encode(fault, (MtcFieldTable *)opened->kept, encoding, reading, row, rows, examples);
+    free(row);
+    return code;
+}
+
+/* ---- to predict ---- */
+
 /* Which rows of the table the examples are, those counted too that were left out because they are wrong. */
 static void place_examples(const MtcFieldTable *fields, MtcExamples *examples) {
     const MtcTable *table = &fields->table;
@@ -16,12 +69,13 @@ static void place_examples(const MtcFieldTable *fields, MtcExamples *examples) {
     }
 }
 
-int mtc_read_table_input(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, MtcReading *reading,
-                         const MtcEncoding *encoding, const char *path, const bool *wanted, MtcExamples *examples) {
+int mtc_read_table(MtcFault *fault, const MtcAsked *asked, const MtcEncoding *encoding, MtcReading *reading,
+                   MtcExamples *examples) {
     MtcFieldTable fields;
     const bool cache = reading->cache;
     reading->cache = cache && !reading->skip_bad_rows; /* a kept table does not say where bad rows were */
-    int code = mtc_field_table_open(fault, model, origin, path, reading, wanted, true, &fields);
+    int code =
+        mtc_field_table_open(fault, asked->model, asked->origin, asked->path, reading, asked->wanted, true, &fields);
     reading->cache = cache;
     if (code)
         return code;
@@ -33,3 +87,20 @@ int mtc_read_table_input(MtcFault *fault, const MtcModel *model, const MtcOrigin
     mtc_field_table_free(&fields);
     return code;
 }
+
+/* ---- the sources ---- */
+
+const MtcSource mtc_source_tsv = {.open = open_table,
+                                  .learn = learn_words,
+                                  .read = read_part,
+                                  .close = close_table,
+                                  .input = mtc_read_table,
+                                  .example = "new.tsv",
+                                  .parsed = true};
+const MtcSource mtc_source_csv = {.open = open_table,
+                                  .learn = learn_words,
+                                  .read = read_part,
+                                  .close = close_table,
+                                  .input = mtc_read_table,
+                                  .example = "new.csv",
+                                  .parsed = true};

@@ -135,7 +135,8 @@ static int take_characters(MtcFault *fault, const MtcField *field, const MtcMean
     return 0;
 }
 
-int mtc_vocabulary_of(MtcFault *fault, const MtcModel *model, const MtcEncoding *encoding, MtcVocabulary *vocabulary) {
+int mtc_vocabulary_at(MtcFault *fault, const MtcModel *model, MtcLevel level, const MtcEncoding *encoding,
+                      MtcVocabulary *vocabulary) {
     const MtcOrigin *origin = mtc_windows_origin(model);
     memset(vocabulary, 0, sizeof *vocabulary);
     if (!origin)
@@ -144,10 +145,8 @@ int mtc_vocabulary_of(MtcFault *fault, const MtcModel *model, const MtcEncoding 
     vocabulary->field = (int)(field - model->field);
     vocabulary->tokens = field->classes;
     const MtcMeaning *meaning = &encoding->field[vocabulary->field];
-    vocabulary->level = strcmp(origin->format, "characters") == 0 ? MTC_LEVEL_CHARACTERS
-                        : strcmp(origin->format, "bytes") == 0    ? MTC_LEVEL_BYTES
-                                                                  : MTC_LEVEL_NUMBERS;
-    if (vocabulary->level == MTC_LEVEL_CHARACTERS)
+    vocabulary->level = level;
+    if (level == MTC_LEVEL_CHARACTERS)
         return take_characters(fault, field, meaning, vocabulary);
     if (meaning->words)
         return mtc_fail(fault, MTC_BAD_DATA, "the weights are of a model of %d characters, and this one reads %s",

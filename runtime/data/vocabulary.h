@@ -15,9 +15,9 @@ typedef struct MtcVocabulary {
     char *const *word; /* CHARACTERS: each token's, UTF-8, sorted; they are the encoding's */
 } MtcVocabulary;
 
-/* The vocabulary of the model's training data, with the characters of `encoding`. A fault: the model reads no windows, or its
- * characters are not known (weights that were saved without them). */
-int mtc_vocabulary_of(MtcFault *fault, const MtcModel *model, const MtcEncoding *encoding, MtcVocabulary *vocabulary);
+/* mtc_vocabulary_of (source.h), of a model whose tokens are at that level. */
+int mtc_vocabulary_at(MtcFault *fault, const MtcModel *model, MtcLevel level, const MtcEncoding *encoding,
+                      MtcVocabulary *vocabulary);
 
 /* Text as tokens; free *token. `name` is what messages call the text: a file, "--prompt". CHARACTERS: a character that the
  * vocabulary lacks, and bytes that are no UTF-8, are a fault with line and column. NUMBERS: the text is whole numbers with

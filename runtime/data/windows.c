@@ -1,13 +1,24 @@
-#include "data/windows.h"
-
+/* Examples that are windows of a row of tokens: of the characters or the bytes of a text, or of a file of tokens.
+ *
+ *     file -> text, or tokens that stay in it -> a part of the tokens -> windows, which begin every `stride` tokens */
+#include "data/source.h"
 #include "data/tokens.h"
-#include "data/vocabulary.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-void mtc_token_row_free(MtcTokenRow *row) {
+/* What a file holds. All zero: nothing. */
+typedef struct TokenRow {
+    char *path;
+    uint8_t *text; /* characters, until the vocabulary is known: the file's bytes; else NULL */
+    size_t size;
+    int64_t count;
+    void *token;     /* `count` of them, in the field's type; or NULL, and */
+    MtcTokens *file; /* they stay in the file */
+} TokenRow;
+
+static void free_row(TokenRow *row) {
     free(row->path);
     free(row->text);
     free(row->token);
@@ -15,13 +26,11 @@ void mtc_token_row_free(MtcTokenRow *row) {
     memset(row, 0, sizeof *row);
 }
 
-int mtc_token_row_read(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, const char *path,
-                       MtcTokenRow *row) {
+static int read_row(MtcFault *fault, const MtcModel *model, MtcLevel level, const char *path, TokenRow *row) {
     memset(row, 0, sizeof *row);
-    const bool characters = strcmp(origin->format, "characters") == 0;
-    int code = characters ? mtc_read_file(fault, path, &row->text, &row->size)
-                          : mtc_tokens_open(fault, mtc_window_field(model), strcmp(origin->format, "bytes") == 0, path,
-                                            &row->file);
+    int code = level == MTC_LEVEL_CHARACTERS
+                   ? mtc_read_file(fault, path, &row->text, &row->size)
+                   : mtc_tokens_open(fault, mtc_window_field(model), level == MTC_LEVEL_BYTES, path, &row->file);
     if (code) {
         memset(row, 0, sizeof *row);
         return code;
@@ -31,9 +40,11 @@ int mtc_token_row_read(MtcFault *fault, const MtcModel *model, const MtcOrigin *
     return 0;
 }
 
-int mtc_token_row_encode(MtcFault *fault, const MtcModel *model, const MtcEncoding *encoding, MtcTokenRow *row) {
+/* Tokens, by what the encoding knows: a character that it lacks is a fault. */
+static int encode_row(MtcFault *fault, const MtcModel *model, MtcLevel level, const MtcEncoding *encoding,
+                      TokenRow *row) {
     MtcVocabulary vocabulary;
-    int code = mtc_vocabulary_of(fault, model, encoding, &vocabulary);
+    int code = mtc_vocabulary_at(fault, model, level, encoding, &vocabulary);
     if (!code && row->text) {
         code = mtc_encode_characters(fault, mtc_window_field(model), &vocabulary, row->path, (const char *)row->text,
                                      row->size, &row->token, &row->count);
@@ -44,7 +55,7 @@ int mtc_token_row_encode(MtcFault *fault, const MtcModel *model, const MtcEncodi
 }
 
 static int too_short(MtcFault *fault, const MtcField *field, const MtcOrigin *origin, const MtcSplit *split,
-                     const MtcTokenRow *row, int64_t count) {
+                     const TokenRow *row, int64_t count) {
     MtcText part = {NULL, 0, 0};
     if (count < row->count)
         mtc_text_add(&part, "'%s', %.6g%% of %lld %s, ", split->name, 100 * (split->to - split->from),
@@ -55,8 +66,9 @@ static int too_short(MtcFault *fault, const MtcField *field, const MtcOrigin *or
     return fault->code;
 }
 
-int mtc_token_row_part(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, const MtcSplit *split,
-                       bool last, MtcTokenRow *row, MtcExamples *examples) {
+/* The windows within the part of the row that the split has (NULL: all of it). `last`: nobody else needs the row. */
+static int part_of_row(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, const MtcSplit *split,
+                       bool last, TokenRow *row, MtcExamples *examples) {
     const MtcField *field = mtc_window_field(model);
     const size_t size = mtc_type_size(field->type);
     const int64_t begin = split ? llround(split->from * (double)row->count) : 0;
@@ -79,3 +91,79 @@ int mtc_token_row_part(MtcFault *fault, const MtcModel *model, const MtcOrigin *
     examples->count = (count - field->elements) / origin->stride + 1;
     return 0;
 }
+
+/* ---- the sources ---- */
+
+static int open_row(MtcFault *fault, MtcReading *reading, MtcOpened *opened) {
+    char *path;
+    int code = mtc_find_data(fault, opened->model->source, reading->folder, opened->origin->path[0], &path);
+    if (code)
+        return code;
+    TokenRow *row = (TokenRow *)mtc_zeroed(sizeof *row);
+    code = read_row(fault, opened->model, opened->source->level, path, row);
+    free(path);
+    if (code)
+        free(row);
+    else
+        opened->kept = row;
+    return code;
+}
+
+static void close_row(void *kept) {
+    free_row((TokenRow *)kept);
+    free(kept);
+}
+
+/* The characters of the whole text, however it is split. */
+static int learn_characters(MtcFault *fault, const MtcSplitPart *train, const MtcOpened *opened,
+                            MtcEncoding *encoding) {
+    const MtcField *field = mtc_window_field(opened->model);
+    const TokenRow *row = (const TokenRow *)opened->kept;
+    (void)train;
+    return mtc_learn_characters(fault, field, row->path, (const char *)row->text, row->size,
+                                &encoding->field[field - opened->model->field]);
+}
+
+static int read_part(MtcFault *fault, const MtcSplitPart *part, const MtcEncoding *encoding, MtcReading *reading,
+                     MtcOpened *opened, MtcExamples *examples) {
+    TokenRow *row = (TokenRow *)opened->kept;
+    (void)reading;
+    int code = encode_row(fault, opened->model, opened->source->level, encoding, row);
+    return code ? code : part_of_row(fault, opened->model, opened->origin, part->split, part->last, row, examples);
+}
+
+static int read_input(MtcFault *fault, const MtcAsked *asked, const MtcEncoding *encoding, MtcReading *reading,
+                      MtcExamples *examples) {
+    const MtcModel *model = asked->model;
+    TokenRow row;
+    (void)reading;
+    int code = read_row(fault, model, asked->source->level, asked->path, &row);
+    if (!code)
+        code = encode_row(fault, model, asked->source->level, encoding, &row);
+    if (!code)
+        code = part_of_row(fault, model, asked->origin, NULL, true, &row, examples);
+    if (!code)
+        code = mtc_keep_examples(fault, model, NULL, examples->count, examples);
+    free_row(&row);
+    return code;
+}
+
+const MtcSource mtc_source_characters = {.open = open_row,
+                                         .learn = learn_characters,
+                                         .read = read_part,
+                                         .close = close_row,
+                                         .input = read_input,
+                                         .example = "new.txt",
+                                         .level = MTC_LEVEL_CHARACTERS};
+const MtcSource mtc_source_bytes = {.open = open_row,
+                                    .read = read_part,
+                                    .close = close_row,
+                                    .input = read_input,
+                                    .example = "new.txt",
+                                    .level = MTC_LEVEL_BYTES};
+const MtcSource mtc_source_tokens = {.open = open_row,
+                                     .read = read_part,
+                                     .close = close_row,
+                                     .input = read_input,
+                                     .example = "new.txt",
+                                     .level = MTC_LEVEL_NUMBERS};

@@ -5,7 +5,7 @@
  * Prints a line for each window: the split, then its tokens; then, on stderr, the characters. --encode prints the tokens of
  * a text, and what is decoded from them. What another program might do to the file once it is open: --cut makes it as long
  * as that, --put writes 65535 there and leaves its time as it was. */
-#include "data/vocabulary.h"
+#include "data/source.h"
 
 #include <fcntl.h>
 #include <stdio.h>
