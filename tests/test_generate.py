@@ -410,6 +410,12 @@ def test_frequencies(how, sampler):
     assert np.abs(found - expected).max() < 4 * np.sqrt(0.25 / draws)
 
 
+@pytest.mark.parametrize("top_p, kept", [(0.25, [0]), (0.5, [0, 1]), (0.75, [0, 1, 2])])
+def test_top_p_that_is_met_exactly(top_p, kept, sampler):
+    """Four tokens of a quarter each: those that make the part, and none beyond."""
+    assert sorted(set(sampler(np.zeros(4), 1000, top_p=top_p))) == kept
+
+
 def test_temperature_zero_takes_the_first_of_the_highest(sampler):
     assert (sampler(SCORES, 50, temperature=0) == 2).all()
 
