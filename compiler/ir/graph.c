@@ -89,11 +89,29 @@ static void append(Graph *g, Node *n) {
     *chain = n;
 }
 
+/* For a single example it would fit. */
+static bool of_a_batch(const Graph *g, const Node *n) {
+    int64_t rest = g->module->batch;
+    Type one = n->type;
+    for (int k = 0; k < one.rank; k++)
+        if (rest > 1 && one.dim[k] % rest == 0) {
+            one.dim[k] /= rest;
+            rest = 1;
+        }
+    return rest == 1 && g->module->batch > 1 && type_fits(&one);
+}
+
 static bool check_size(Graph *g, const Node *n) {
+    Module *module = g->module;
     if (type_fits(&n->type))
         return true;
-    diag_error(g->module->diag, g->at, "%s: the result %s is too large", n->op->name,
-               type_user_text(g->arena, &n->type));
+    if (!of_a_batch(g, n))
+        diag_error(module->diag, g->at, "%s: the result %s is too large", n->op->name,
+                   type_user_text(g->arena, &n->type));
+    else if (!module->batch_too_large)
+        diag_error(module->diag, g->at, "in a batch of %lld, a value of this is too large: make the batch smaller",
+                   (long long)module->batch);
+    module->batch_too_large |= of_a_batch(g, n);
     return false;
 }
 

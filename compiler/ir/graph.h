@@ -196,8 +196,9 @@ struct Module {
     const char *name;           /* "mnist": the file's name without folder and ending */
     const Source *source;
     int64_t batch;
-    bool batch_replaced; /* by a flag: the text says another number */
-    int epochs;          /* defaults of the program's flags */
+    bool batch_replaced;  /* by a flag: the text says another number */
+    bool batch_too_large; /* for a value: reported */
+    int epochs;           /* defaults of the program's flags */
     uint64_t seed;
     Precision precision;
     bool recompute;       /* the backward pass computes values again rather than keep them */

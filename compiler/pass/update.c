@@ -29,7 +29,8 @@ static const char *name_of(const Updates *u, int weight) {
 static bool differentiate(const Updates *u, Node *loss) {
     int errors = diag_errors(u->module->diag);
     autodiff(u->g, loss, u->gradient);
-    for (int i = 0; i < u->module->weights.count; i++) {
+    const bool complete = diag_errors(u->module->diag) == errors;
+    for (int i = 0; i < u->module->weights.count && complete; i++) {
         const Weight *weight = &u->module->weights.at[i];
         if (weight->kind == WEIGHT_TRAINED && !u->gradient[i])
             diag_error(u->module->diag, weight->src, "the loss does not depend on '%s', so that it cannot be trained",
