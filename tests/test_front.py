@@ -338,3 +338,12 @@ def test_a_binary_loss_of_other_numbers(emit, body, loss, doubts):
 def test_where_a_learning_rate_ends(emit, schedule, doubt):
     text = model("y = linear(x, 3)").replace("sgd(0.1)", f"sgd({schedule})")
     assert warnings(emit(text, "--emit=graph")) == ([doubt] if doubt else [])
+
+
+def test_settings_among_the_values(emit):
+    text = model("y = linear(x, 3)\noptimizer = sgd(0.1)\nbatch = 3\nsplit = 80 / 20\nother = 1")
+    assert warnings(emit(text, "--emit=graph")) == [
+        "the value of 'optimizer' is never used; as a setting it belongs in the train block",
+        "the value of 'batch' is never used; as a setting it belongs in the train block",
+        "the value of 'split' is never used; as a setting it belongs in the data block",
+        "the value of 'other' is never used"]

@@ -140,12 +140,18 @@ static bool takes_word(const char *key) {
     return strcmp(key, "precision") == 0;
 }
 
+const char *train_setting(const char *name) {
+    return is_one_of(train_keys, COUNT(train_keys), name) ? name : habit(KEY, name, strlen(name));
+}
+
 static void report_setting(Diag *diag, Arena *arena, Name name) {
     const char *key = habit(KEY, name.text, strlen(name.text)), *advice = habit(SETTING, name.text, strlen(name.text));
     if (key)
         diag_error(diag, name.span, "unknown setting '%s'; it is called '%s' here", name.text, key);
     else if (advice)
         diag_error(diag, name.span, "unknown setting '%s'; %s", name.text, advice);
+    else if (is_data_setting(name.text))
+        diag_error(diag, name.span, "'%s' is a setting of the data block", name.text);
     else
         report_unknown(diag, arena, "setting", name, train_keys, COUNT(train_keys));
 }
@@ -182,7 +188,16 @@ static void add_running_numbers(Scope *scope) {
             scope_add(scope, (Name){.text = running_numbers[i]}, VARIABLE_LOCAL);
 }
 
-static void check_train(Diag *diag, Scope *scope, const Block *train) {
+/* A setting that the train block lacks may stand among the model's values. */
+static void report_missing(Diag *diag, const Block *train, const Block *model, const char *key, const char *example) {
+    const Stmt *misplaced = block_find(model, key);
+    diag_error(diag, train->keyword.span, "the train block has no %s: %s = %s", key, key, example);
+    if (misplaced)
+        diag_note(diag, misplaced->name.span,
+                  "here '%s' is a value of the model; the setting belongs in the train block", key);
+}
+
+static void check_train(Diag *diag, Scope *scope, const Block *model, const Block *train) {
     static const struct {
         const char *key, *example;
     } needed[] = {{"loss", "cross_entropy(logits, label)"}, {"optimizer", "adam(1e-3)"}};
@@ -191,8 +206,7 @@ static void check_train(Diag *diag, Scope *scope, const Block *train) {
         check_train_key(diag, scope, train, train->body.at[i]);
     for (int i = 0; i < COUNT(needed); i++)
         if (!block_find(train, needed[i].key) && !is_misspelt(train, needed[i].key))
-            diag_error(diag, train->keyword.span, "the train block has no %s: %s = %s", needed[i].key, needed[i].key,
-                       needed[i].example);
+            report_missing(diag, train, model, needed[i].key, needed[i].example);
 }
 
 static void check_model(Diag *diag, Ast *ast, const Block *data, const Block *model, const Block *train) {
@@ -200,7 +214,7 @@ static void check_model(Diag *diag, Ast *ast, const Block *data, const Block *mo
     add_fields(&scope, data);
     resolve_body(&scope, &model->body);
     if (train)
-        check_train(diag, &scope, train);
+        check_train(diag, &scope, model, train);
 }
 
 /* ---- the whole ---- */

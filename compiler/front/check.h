@@ -58,6 +58,10 @@ bool next_hole(const char **at, const char **name, size_t *length);
 /* The function that lists the library for "did you mean": names of callable operators and of the file's functions. */
 const char **callable_names(Arena *arena, const Ast *ast, int *count);
 
+/* The setting of the train block that the name is, or is a habit's word for; NULL: none. */
+const char *train_setting(const char *name);
+bool is_data_setting(const char *name); /* check_data.c */
+
 extern const char *const running_numbers[]; /* names of the train block: scalar leaves that are called the same */
 extern const int running_number_count;
 extern const char *const builtin_names[]; /* calls that lower.c carries out itself */

@@ -196,6 +196,19 @@ static void check_splits(Scope *scope, const Block *data) {
 
 /* ---- the block ---- */
 
+bool is_data_setting(const char *name) {
+    return is_one_of(settings, COUNT(settings), name);
+}
+
+static void report_data_setting(Scope *scope, Name name) {
+    const char *key = train_setting(name.text);
+    if (!key)
+        report_unknown(scope->diag, scope->arena, "setting of the data", name, settings, COUNT(settings));
+    else
+        diag_error(scope->diag, name.span, "'%s' is a setting of the train block%s", name.text,
+                   key == name.text ? "" : arena_printf(scope->arena, ", where it is called '%s'", key));
+}
+
 static void check_statement(Scope *scope, const Block *data, const Stmt *s) {
     if (s->kind == STMT_FIELD) {
         check_type(scope, s);
@@ -203,8 +216,8 @@ static void check_statement(Scope *scope, const Block *data, const Stmt *s) {
     } else if (s->kind != STMT_ASSIGN) {
         diag_error(scope->diag, s->span,
                    "a data block holds splits (train = idx(...)) and fields (image : u8[28, 28])");
-    } else if (!is_one_of(settings, COUNT(settings), s->name.text)) {
-        report_unknown(scope->diag, scope->arena, "setting of the data", s->name, settings, COUNT(settings));
+    } else if (!is_data_setting(s->name.text)) {
+        report_data_setting(scope, s->name);
     } else if (strcmp(s->name.text, "split") == 0) {
         resolve_expr(scope, s->value);
     } else {

@@ -2,6 +2,7 @@
  *
  * Whether a param is a flag of the program or fixed when compiling shows only once a size asks for it. So the model is
  * lowered in rounds: each round finds params that decide a shape, and the next one takes them as constants. */
+#include "front/check.h"
 #include "front/data.h"
 
 #include "op/normalize.h"
@@ -351,11 +352,19 @@ static void lower_round(Lowering *l, const double *values, Lowered *out) {
 
 /* ---- what is never used ---- */
 
+/* Where a value that nobody uses would be one that everybody does. */
+static const char *belongs(const char *name) {
+    const char *key = train_setting(name);
+    return key && strcmp(key, name) == 0 ? "; as a setting it belongs in the train block"
+           : is_data_setting(name)       ? "; as a setting it belongs in the data block"
+                                         : "";
+}
+
 static void warn_body(Diag *diag, const StmtList *body) {
     for (int i = 0; i < body->count; i++) {
         const Stmt *s = body->at[i];
         if (s->kind == STMT_ASSIGN && s->ran && !s->read)
-            diag_warning(diag, s->name.span, "the value of '%s' is never used", s->name.text);
+            diag_warning(diag, s->name.span, "the value of '%s' is never used%s", s->name.text, belongs(s->name.text));
         warn_body(diag, &s->body);
         warn_body(diag, &s->other);
     }
