@@ -63,6 +63,7 @@ typedef struct MtcField {
     int64_t elements;
     int classes;   /* 0: no classes. With a rank above 0 the classes are numbers in files, or the tokens of windows */
     bool predicts; /* the prediction depends on it */
+    bool scaled;   /* and computes with it only after a function of it alone: x / 366, log(x) */
     bool windows;  /* its steps read MtcData.stride; of other fields examples lie one behind the other */
     MtcColumns columns;
 } MtcField;

@@ -80,3 +80,17 @@ def test_what_has_converged_is_no_standstill(compile_model, tmp_path):
     np.save(tmp_path / "x.npy", x)
     np.save(tmp_path / "y.npy", (2 * x[:, :1] + chance.normal(0, 1, (3200, 1))).astype("f4"))
     assert warnings(compile_model(MODEL % "x").path, tmp_path, "--data", tmp_path, "--epochs", 40) == []
+
+
+@pytest.mark.parametrize("read, target, blamed", [
+    ("x / 366", "y", "y"), ("normalize(x)", "y", "y"), ("x / 366", "normalize(y)", None),
+    ("reshape(x, [3]) / 366", "100 * y", None)])
+def test_what_a_huge_first_loss_is_of(read, target, blamed, compile_model, tmp_path):
+    """Of the target, where its numbers are as large; never of a field that the model scales."""
+    chance = np.random.default_rng(1)
+    np.save(tmp_path / "x.npy", chance.integers(1, 348, (320, 3)).astype("f4"))
+    np.save(tmp_path / "y.npy", chance.normal(288, 60, (320, 1)).astype("f4"))
+    text = MODEL.replace("linear(x, 8)", f"linear({read}, 8)").replace("mse(guess, y)", f"mse(guess, {target})\n  predict   = guess")
+    found = warnings(compile_model(text % read).path, tmp_path, "--data", tmp_path)
+    assert [line.partition(";")[0].partition("'")[2].partition("'")[0] for line in found] == ([blamed] if blamed else [])
+    assert blamed != "y" or "normalize(y) is a target near 0" in found[0]

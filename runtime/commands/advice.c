@@ -31,22 +31,35 @@ void mtc_advice_open(MtcAdvice *advice, MtcSession *session, const MtcOptions *o
         (long long)batch, (long long)examples);
 }
 
-/* ---- inputs that are far from 0 ---- */
+/* ---- numbers that are far from 0 ---- */
 
 /* The loss of weights that know nothing is some units; much more comes of numbers that are not what weights begin for. */
 static const double CLASSES_LOSS = 100, OTHER_LOSS = 1000, FAR_INPUT = 100;
 enum { LOOKED_AT = 64 };
 
-/* The largest number of some examples, without its sign. */
-static int largest_input(MtcSession *session, int index, double *largest) {
+/* Of the numbers of some examples, without their signs. */
+typedef struct Numbers {
+    double largest, mean, square; /* the mean of their squares */
+} Numbers;
+
+static void add_number(Numbers *numbers, double value, double share) {
+    numbers->largest = fmax(numbers->largest, fabs(value));
+    numbers->mean += fabs(value) * share;
+    numbers->square += value * value * share;
+}
+
+static int look_at_numbers(MtcSession *session, int index, Numbers *numbers) {
     const MtcField *field = &session->model->field[index];
     const MtcData *data = &session->data[MTC_TRAIN];
+    const int64_t looked_at = data->examples < LOOKED_AT ? data->examples : LOOKED_AT;
+    const double share = 1 / (double)(looked_at * field->elements);
     float *values = (float *)malloc(mtc_example_bytes(field));
     int code = values ? 0 : mtc_no_memory(&session->fault, mtc_example_bytes(field), field->name);
-    for (int64_t i = 0; i < data->examples && i < LOOKED_AT && !code; i++) {
+    memset(numbers, 0, sizeof *numbers);
+    for (int64_t i = 0; i < looked_at && !code; i++) {
         code = mtc_read_back(session, data, index, i, values);
         for (int64_t e = 0; e < field->elements && !code; e++)
-            *largest = fmax(*largest, fabs((double)values[e]));
+            add_number(numbers, (double)values[e], share);
     }
     free(values);
     return code;
@@ -56,25 +69,57 @@ static int largest_input(MtcSession *session, int index, double *largest) {
 static bool may_be_far(const MtcModel *model, const MtcField *field) {
     char name[256];
     snprintf(name, sizeof name, "%s.mean", field->name);
-    return field->predicts && field->type == MTC_F32 && !field->classes && !mtc_find_tensor(model, name);
+    return field->type == MTC_F32 && !field->classes && !field->scaled && !mtc_find_tensor(model, name);
 }
 
-static int look_at_inputs(const MtcAdvice *advice) {
+/* A prediction near 0 has a loss of about these numbers, or of their squares. */
+static bool explains(const Numbers *target, double loss) {
+    const double about = 4;
+    const double least = fmin(target->mean, target->square), most = fmax(target->mean, target->square);
+    return (loss > least / about && loss < least * about) || (loss > most / about && loss < most * about);
+}
+
+/* *found: the loss is that of a target as it is. */
+static int look_at_targets(const MtcAdvice *advice, bool *found) {
     MtcSession *session = advice->session;
     const MtcModel *model = session->model;
     int code = 0;
-    for (int i = 0; i < model->fields && !code; i++) {
-        double largest = 0;
-        if (!may_be_far(model, &model->field[i]))
+    for (int i = 0; i < model->fields && !code && !*found; i++) {
+        const char *name = model->field[i].name;
+        Numbers numbers;
+        if (model->field[i].predicts || !may_be_far(model, &model->field[i]))
             continue;
-        code = largest_input(session, i, &largest);
-        if (code || largest <= FAR_INPUT)
+        code = look_at_numbers(session, i, &numbers);
+        *found = !code && explains(&numbers, advice->first);
+        if (!*found)
+            continue;
+        begin_warning(advice);
+        fprintf(stderr,
+                "the first loss is %s: the numbers of '%s', which is to be predicted, are some %s, and what networks "
+                "predict begins near 0; in the model, normalize(%s) is a target near 0, and denormalize(y, %s) brings "
+                "the prediction y back\n",
+                mtc_number(advice->first), name, mtc_number(numbers.mean), name, name);
+    }
+    return code;
+}
+
+static int look_at_fields(const MtcAdvice *advice) {
+    MtcSession *session = advice->session;
+    const MtcModel *model = session->model;
+    bool found = false;
+    int code = look_at_targets(advice, &found);
+    for (int i = 0; i < model->fields && !code && !found; i++) {
+        Numbers numbers;
+        if (!model->field[i].predicts || !may_be_far(model, &model->field[i]))
+            continue;
+        code = look_at_numbers(session, i, &numbers);
+        if (code || numbers.largest <= FAR_INPUT)
             continue;
         begin_warning(advice);
         fprintf(stderr,
                 "the first loss is %s: field '%s' has numbers up to %s, and networks learn from numbers near 0; in the "
                 "model, normalize(%s) brings them there\n",
-                mtc_number(advice->first), model->field[i].name, mtc_number(largest), model->field[i].name);
+                mtc_number(advice->first), model->field[i].name, mtc_number(numbers.largest), model->field[i].name);
         return 0;
     }
     return code;
@@ -124,7 +169,7 @@ int mtc_advice_steps(MtcAdvice *advice, int64_t first, int64_t count, const doub
         const double rows = (double)mtc_rows_of_step(&advice->course, step);
         if (first + i == 0) {
             advice->first = loss;
-            code = loss > (model->prediction_is_classes ? CLASSES_LOSS : OTHER_LOSS) ? look_at_inputs(advice) : 0;
+            code = loss > (model->prediction_is_classes ? CLASSES_LOSS : OTHER_LOSS) ? look_at_fields(advice) : 0;
         }
         advice->sum += loss * rows;
         advice->examples += rows;

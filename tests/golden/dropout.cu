@@ -357,7 +357,14 @@ static const MtcTensor tensor_table[] = {
     {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 1, 0, {0}},
 };
 static const MtcField field_table[] = {
-    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
+    {.name = "x",
+     .type = MTC_F32,
+     .rank = 1,
+     .dim = {6},
+     .elements = 6,
+     .classes = 0,
+     .predicts = true,
+     .scaled = true},
     {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},
 };
 static const char *const paths[] = {"x", "label"};

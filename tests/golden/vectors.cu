@@ -878,7 +878,14 @@ static const MtcTensor tensor_table[] = {
     {"d_seen_weight_slices_matmul", MTC_VALUE, MTC_F32, 3, {128, 64, 64}, 33571328, MTC_ZEROS, 0, 0, 0, 5, {0}},
 };
 static const MtcField field_table[] = {
-    {.name = "x", .type = MTC_F32, .rank = 3, .dim = {64, 16, 16}, .elements = 16384, .classes = 0, .predicts = true},
+    {.name = "x",
+     .type = MTC_F32,
+     .rank = 3,
+     .dim = {64, 16, 16},
+     .elements = 16384,
+     .classes = 0,
+     .predicts = true,
+     .scaled = true},
     {.name = "y", .type = MTC_F32, .rank = 1, .dim = {64}, .elements = 64, .classes = 0, .predicts = false},
 };
 static const char *const paths[] = {"x", "y"};

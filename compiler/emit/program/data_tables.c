@@ -78,6 +78,37 @@ static bool field_predicts(const Emitter *e, const bool *needed, int field) {
     return false;
 }
 
+/* A function of one value alone: x / 366, log(x). */
+static bool is_scaling(const Node *n) {
+    double constant;
+    int values = 0;
+    for (int i = 0; i < n->inputs; i++)
+        values += !graph_constant_value(n->in[i], &constant);
+    return n->op->cls == OP_MAP && values == 1;
+}
+
+/* Whoever computes with the value scales it first. */
+static bool is_scaled(const Graph *g, const bool *needed, const Node *value) {
+    for (int k = value->id + 1; k < g->nodes.count; k++)
+        for (int i = 0; needed[k] && i < g->nodes.at[k]->inputs; i++) {
+            const Node *reader = g->nodes.at[k];
+            if (reader->in[i] == value && !is_scaling(reader) &&
+                !(reader->op->cls == OP_VIEW && is_scaled(g, needed, reader)))
+                return false;
+        }
+    return true;
+}
+
+static bool field_scaled(const Emitter *e, const bool *needed, int field) {
+    const Graph *g = e->programs[PROGRAM_EVAL]->graph;
+    for (int k = 0; k < g->nodes.count; k++) {
+        const Node *n = g->nodes.at[k];
+        if (needed[k] && n->op->table == TABLE_FIELD && n->attr.index == field && n->type.dtype == DT_F32)
+            return is_scaled(g, needed, n);
+    }
+    return false;
+}
+
 /* `.columns = {.count = 1, .name = columns_0, .part = MTC_PART_MONTH}`: what is not said is zero. */
 static const char *columns_row(Emitter *e, const Columns *columns, const char *names) {
     static const char *const parts[] = {[PART_DAY_OF_YEAR] = "MTC_PART_DAY_OF_YEAR",
@@ -104,16 +135,19 @@ static const char *columns_row(Emitter *e, const Columns *columns, const char *n
     return nested_row(e, "columns", &items);
 }
 
-static void write_field(Emitter *e, const Field *field, const char *columns, bool predicts, Writer *out) {
+static void write_field(Emitter *e, const Field *field, const char *columns, const bool *needed, Writer *out) {
     Arena *arena = e->arena;
     Items items = {0};
+    const int row = (int)(field - e->module->fields.at);
     add_item(e, &items, "name", quoted(arena, field->name));
     add_item(e, &items, "type", runtime_type(e, field->stored, false));
     add_item(e, &items, "rank", integer(arena, field->type.rank - 1));
     add_item(e, &items, "dim", dims(arena, &field->type, 1));
     add_item(e, &items, "elements", integer(arena, type_elements(&field->type) / field->type.dim[0]));
     add_item(e, &items, "classes", integer(arena, field->classes));
-    add_item(e, &items, "predicts", predicts ? "true" : "false");
+    add_item(e, &items, "predicts", field_predicts(e, needed, row) ? "true" : "false");
+    if (field_scaled(e, needed, row))
+        add_item(e, &items, "scaled", "true");
     if (field->windows)
         add_item(e, &items, "windows", "true");
     if (field->columns.names.count)
@@ -131,7 +165,7 @@ static void write_fields(Emitter *e, Writer *out) {
     }
     write_open(out, "static const MtcField field_table[] = {");
     for (int k = 0; k < e->module->fields.count; k++)
-        write_field(e, &e->module->fields.at[k], columns[k], field_predicts(e, needed, k), out);
+        write_field(e, &e->module->fields.at[k], columns[k], needed, out);
     write_close(out, "};");
 }
 
