@@ -24,6 +24,7 @@ sys.path.insert(0, str(ROOT / "python"))  # here, for pytest-xdist's controller 
 
 from cuda_front_end import front_end_of_cuda  # noqa: E402
 
+FULL_CC = os.environ.get("CC", "cc")
 ANY_BYTES = {"encoding": "utf-8", "errors": "surrogateescape"}
 
 
@@ -35,6 +36,8 @@ def pytest_addoption(parser):
 def pytest_configure(config):
     config.addinivalue_line("markers", "gpu: needs a GPU and nvcc")
     config.addinivalue_line("markers", "nvcc: needs nvcc, but no GPU")
+    config.addinivalue_line("markers", "quick: its C programs are compiled at -O1")
+    config.addinivalue_line("markers", "full: at -O3, as users have them, in a file that is quick")
 
 
 def gpu_present():
@@ -88,6 +91,17 @@ def hears_ctrl_c():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+# ---- how programs are compiled ----
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Most of the time of all tests is that of the C compiler at -O3. What a program says, keeps and refuses does not depend on it;
+    tests of the numbers that kernels compute are not marked `quick`, or are `full`, and have programs as users have them."""
+    quick = item.get_closest_marker("quick") and not item.get_closest_marker("full")
+    os.environ |= {"FULL_CC": FULL_CC, "CC": str(ROOT / "tests" / "quick_cc") if quick else FULL_CC}
 
 
 # ---- time ----
@@ -161,7 +175,7 @@ def compile_model(mtc, tmp_path_factory):
     folder, programs = tmp_path_factory.mktemp("programs"), {}
 
     def compile_once(model, *flags, target="cpu"):
-        key = hashlib.sha256(repr((str(model), flags, target)).encode()).hexdigest()[:16]
+        key = hashlib.sha256(repr((str(model), flags, target, os.environ["CC"])).encode()).hexdigest()[:16]
         if key not in programs:
             source = model if isinstance(model, Path) else folder / f"m{key}.mt"
             if source != model:

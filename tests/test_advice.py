@@ -7,6 +7,8 @@ import pytest
 
 from fake_data import examples, idx_bytes
 
+pytestmark = pytest.mark.quick
+
 pytest_plugins = ["fake_model"]
 
 

@@ -26,6 +26,8 @@ from fake_data import examples, idx_bytes, pack, tensors, unpack, weights_alone
 from library import Library
 from runtime_library import build_program
 
+pytestmark = pytest.mark.quick
+
 pytest_plugins = ["fake_model"]
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,6 +9,8 @@ import pytest
 from fake_data import unpack
 from runtime_library import SANITIZERS, build_program
 
+pytestmark = pytest.mark.quick
+
 pytest_plugins = ["fake_model"]
 
 ROOT = Path(__file__).resolve().parent.parent

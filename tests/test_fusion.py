@@ -216,6 +216,7 @@ def test_fold_of_a_map_that_lies_nowhere(compiled, flag):
     compiled(statements, flag, width=32)
 
 
+@pytest.mark.quick
 def test_random_models():
     """Some of those that `make fuzz` compiles for longer."""
     done = subprocess.run([ROOT / "tools" / "fuzz_models", "--models", "30"], capture_output=True, text=True)

@@ -11,6 +11,8 @@ import pytest
 from evaluator import evaluate, parse
 from library import Library, pointer
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).resolve().parent.parent
 USAGE, BAD_DATA = 64, 65
 T, V, B = 12, 19, 3
@@ -140,6 +142,7 @@ def test_the_graph_of_one_position(name, stage, mtc, tmp_path):
             assert np.allclose(found[0, 0], expected[example, position], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", MODELS)
 def test_each_position_is_that_of_the_evaluation(name, mtc, tmp_path):
     model = library(mtc, tmp_path, model_of(MODELS[name], TEXT))

@@ -10,6 +10,8 @@ import pytest
 from conftest import MTC
 from fake_data import idx_bytes
 
+pytestmark = pytest.mark.quick
+
 USAGE, BAD_DATA = 64, 65
 
 MODEL = """param hidden = 8

@@ -10,6 +10,8 @@ import pytest
 
 from image_files import GREY, PALETTE, chunk, cifar, jpeg_maker, png
 
+pytestmark = pytest.mark.quick
+
 BAD_DATA, NO_INPUT = 65, 66
 HEIGHT, WIDTH = 5, 7
 MODEL = """data {

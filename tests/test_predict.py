@@ -7,6 +7,8 @@ import struct
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.quick
+
 ROWS_MODEL = """data {
   train = table([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]])
   x : f32[2]

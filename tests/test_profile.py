@@ -7,6 +7,8 @@ import pytest
 
 from conftest import ROOT
 
+pytestmark = pytest.mark.quick
+
 pytest_plugins = ["fake_model"]
 
 MODEL = ROOT / "models" / "mnist.mt"

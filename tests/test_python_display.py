@@ -22,6 +22,8 @@ from mtc import display, errors, plotting, progress
 from mtc.curves import read_log, read_runs
 from test_plot import CONFIG, epoch, interval, text_of, training
 
+pytestmark = pytest.mark.quick
+
 WITHOUT = {"tqdm": ("tqdm", "tqdm.auto"), "matplotlib": ("matplotlib", "matplotlib.pyplot", "matplotlib.figure")}
 HISTORY = {
     "loss": [0.9, 0.5, 0.3],

@@ -21,6 +21,8 @@ from mtc import dlpack, lending
 from mtc.dlpack import DeviceArray, from_dlpack, to_capsule
 from mtc.library import Session
 
+pytestmark = pytest.mark.quick
+
 CPU = (dlpack.CPU, 0)
 with_numpy_2_1 = pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.1.0",
                                     reason="np.from_dlpack is asked for a copy, a bool, or memory that may be written: NumPy 2.1")

@@ -18,7 +18,7 @@ import mtc
 from conftest import MTC, ROOT
 from mtc.errors import by_code
 
-pytestmark = pytest.mark.skipif(not MTC.exists(), reason="run 'make' first")
+pytestmark = [pytest.mark.skipif(not MTC.exists(), reason="run 'make' first"), pytest.mark.quick]
 
 IMAGES = """
 data {

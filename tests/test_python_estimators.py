@@ -17,7 +17,7 @@ import mtc
 from conftest import MTC, ROOT
 from mtc import network, scikit, toolchain
 
-pytestmark = [pytest.mark.skipif(not MTC.exists(), reason="run 'make' first"), pytest.mark.filterwarnings("error")]
+pytestmark = [pytest.mark.skipif(not MTC.exists(), reason="run 'make' first"), pytest.mark.filterwarnings("error"), pytest.mark.quick]
 needs_scikit = pytest.mark.skipif(importlib.util.find_spec("sklearn") is None, reason="no scikit-learn here")
 
 # Checks of scikit-learn that an estimator does not pass, with the reason: none. check_estimator itself leaves out those of

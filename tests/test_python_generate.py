@@ -13,7 +13,7 @@ from conftest import MTC
 from mtc.library import Sampling
 from test_generate import MODELS, TEXT, generate, input_text, model_of, trained  # noqa: F401 (fixtures)
 
-pytestmark = pytest.mark.skipif(not MTC.exists(), reason="run 'make' first")
+pytestmark = [pytest.mark.skipif(not MTC.exists(), reason="run 'make' first"), pytest.mark.quick]
 
 
 def sources(tmp_path, level):

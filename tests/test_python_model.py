@@ -21,7 +21,7 @@ import mtc
 from conftest import MTC, ROOT
 from test_recompute import SEQUENCES
 
-pytestmark = pytest.mark.skipif(not MTC.exists(), reason="run 'make' first")
+pytestmark = [pytest.mark.skipif(not MTC.exists(), reason="run 'make' first"), pytest.mark.quick]
 
 
 def compile_blobs(**options):

@@ -11,7 +11,7 @@ import mtc
 from conftest import MTC
 from mtc import outputs, plotting
 
-pytestmark = pytest.mark.skipif(not MTC.exists(), reason="run 'make' first")
+pytestmark = [pytest.mark.skipif(not MTC.exists(), reason="run 'make' first"), pytest.mark.quick]
 
 TABLE = b"size,price\n1,2\n"
 CHECKPOINT, LOG, PICTURE = "checkpoint (safetensors)", "log of a run (JSON lines)", "picture"

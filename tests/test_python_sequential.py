@@ -19,7 +19,7 @@ from mtc import optimizers as optimizer_module
 from mtc.layer import Layer
 from mtc.spec import Size, number_text
 
-pytestmark = [pytest.mark.skipif(not MTC.exists(), reason="run 'make' first"), pytest.mark.filterwarnings("error")]
+pytestmark = [pytest.mark.skipif(not MTC.exists(), reason="run 'make' first"), pytest.mark.filterwarnings("error"), pytest.mark.quick]
 
 MLP = """\
 # Written by mtc.Sequential.

@@ -17,6 +17,8 @@ torch = pytest.importorskip("torch")
 import mtc  # noqa: E402
 from mtc import arrays, dlpack  # noqa: E402
 
+pytestmark = pytest.mark.quick
+
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
 TARGETS = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
 TRAIN = """

@@ -138,6 +138,7 @@ def apart(a, b):
     return np.linalg.norm(a - b) / np.linalg.norm(b)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("model", MODELS)
 def test_same_training(compile_model, tmp_path, model, target):
@@ -209,6 +210,7 @@ def test_the_program_says_so(mtc, tmp_path):
     assert "compiled by mtc --no-recompute from" in kept and "backward pass" not in kept
 
 
+@pytest.mark.quick
 def test_gradients_are_checked(mtc, tmp_path):
     """Those that are made of values computed again."""
     path = tmp_path / "m.mt"

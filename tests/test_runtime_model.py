@@ -12,6 +12,8 @@ import pytest
 import random_port
 from fake_data import idx_bytes, tensors
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).resolve().parent.parent
 MNIST = ROOT / "models" / "mnist.mt"
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.quick
+
 ROOT = Path(__file__).resolve().parent.parent
 SALES, XOR = ROOT / "models/sales.mt", ROOT / "models/xor.mt"
 COLUMNS = ["order", "date", "customer", "country", "product", "category", "quantity", "unit_price", "payment", "total_price"]

@@ -12,6 +12,8 @@ import pytest
 
 from conftest import MTC, ROOT, run_mtc
 
+pytestmark = pytest.mark.quick
+
 MODEL = """param lr = 0.01
 data {
   train = csv("rows.csv", columns = ["x", "y"])

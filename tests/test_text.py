@@ -9,6 +9,8 @@ from fake_data import tensors, weights_alone
 from library import Library
 from random_port import permutation, shuffle_key
 
+pytestmark = pytest.mark.quick
+
 BAD_DATA = 65
 CONTEXT, CLASSES, BATCH = 8, 32, 16
 

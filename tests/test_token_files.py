@@ -10,6 +10,8 @@ import pytest
 
 from library import Library
 
+pytestmark = pytest.mark.quick
+
 BAD_DATA, NO_INPUT, UNAVAILABLE = 65, 66, 69
 CLASSES, LENGTH, STRIDE = 300, 33, 20
 

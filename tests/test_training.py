@@ -18,6 +18,8 @@ from fake_data import idx_bytes
 from library import Library
 from random_port import permutation, shuffle_key
 
+pytestmark = pytest.mark.quick
+
 STEPS, EXAMPLES, BATCH, EPOCHS, SEED = 100, 27, 4, 14, 1
 PER_EPOCH = math.ceil(EXAMPLES / BATCH)
 TOTAL = EPOCHS * PER_EPOCH  # 98: the last two steps go beyond it
@@ -280,12 +282,14 @@ RUNS = {
 }
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("text, update, rate", RUNS.values(), ids=RUNS)
 def test_optimizer(text, update, rate, library):
     program = library(f"optimizer = {text}")
     check(program, Reference(weights_of(program), update, lambda t: rate))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("name", ["rmsprop all", "adamw"])
 def test_optimizer_in_single_precision(name, library):
     text, update, rate = RUNS[name]
@@ -319,6 +323,7 @@ def test_schedule(text, library):
     check(program, Reference(weights_of(program), sgd(0.5), SCHEDULES[text]))
 
 
+@pytest.mark.full
 def test_schedule_in_single_precision(library):
     text = "cosine_lr(0.1, final = 0.01, warmup = steps_per_epoch)"
     program = library(f"optimizer = sgd({text})", real=np.float32)
@@ -394,6 +399,7 @@ train {{
 """
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("width", [2, 257, 521, 1024])
 def test_clip_norm_of_any_shape(width, compile_model):
     """A scalar, and a row whose length is a prime number, more than there are parts of a gradient."""
@@ -432,6 +438,7 @@ def test_frozen_weights_may_be_ones_that_the_loss_does_not_need(mtc, tmp_path):
     assert mtc("--emit=plan", tmp_path / "m.mt").returncode == 0
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("accumulate", [1, 4])
 def test_ema(accumulate, library):
     program = library(f"optimizer = adam(0.01)\n  ema = 0.95\n  accumulate = {accumulate}")
