@@ -1,5 +1,4 @@
 /* A checkpoint becomes the state of a session. */
-#include "base/ending.h"
 #include "checkpoint/checkpoint.h"
 #include "session/finite.h"
 #include "session/weights.h"
@@ -38,22 +37,6 @@ void mtc_misfit_text(const MtcTensor *tensor, const MtcBlob *blob, char *text, s
     else
         snprintf(text, size, "expected %s of type %s, found %s of type %s", mtc_tensor_shape(tensor),
                  mtc_dtype(tensor->type), mtc_shape(blob->rank, blob->dim), blob->dtype);
-}
-
-/* PyTorch counts the batches that a running mean has seen. */
-static bool is_batch_count(const MtcBlob *blob) {
-    return mtc_ends_with(blob->name, ".num_batches_tracked") && strcmp(blob->dtype, "I64") == 0 &&
-           mtc_elements(blob->rank, blob->dim) == 1;
-}
-
-/* Published files of GPT-2 hold which positions see which, in every layer: [1, 1, context, context]. */
-static bool is_causal_mask(const MtcBlob *blob) {
-    return mtc_ends_with(blob->name, ".attn.bias") && blob->rank == 4 && blob->dim[0] == 1 && blob->dim[1] == 1 &&
-           blob->dim[2] == blob->dim[3];
-}
-
-const char *mtc_needless(const MtcBlob *blob) {
-    return is_batch_count(blob) ? "num_batches_tracked" : is_causal_mask(blob) ? "causal masks" : NULL;
 }
 
 /* States that are copies of weights serve evaluations: they are taken where there are any. */
