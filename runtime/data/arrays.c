@@ -166,7 +166,7 @@ int mtc_file_kind(MtcFault *fault, const char *path, MtcFileKind *kind) {
     *kind = memcmp(first, "\x93NUM", 4) == 0             ? MTC_FILE_NPY
             : memcmp(first, "PK\3\4", 4) == 0            ? MTC_FILE_ZIP
             : got >= 4 && first[0] == 0 && first[1] == 0 ? MTC_FILE_IDX
-            : mtc_image_format(first, got)               ? MTC_FILE_IMAGES
+            : mtc_is_image(first, got)                   ? MTC_FILE_IMAGES
                                                          : MTC_FILE_TEXT;
     return code;
 }

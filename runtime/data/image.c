@@ -27,24 +27,35 @@ int mtc_label_field(const MtcModel *model) {
     return -1;
 }
 
-const char *mtc_image_format(const uint8_t *bytes, size_t size) {
-    static const struct {
-        const char *name;
-        size_t at, length;
-        const char *magic;
-    } formats[] = {{"PNG", 0, 8, "\x89PNG\r\n\x1a\n"},
-                   {"JPEG", 0, 3, "\xff\xd8\xff"},
-                   {"GIF", 0, 4, "GIF8"},
-                   {"WebP", 8, 4, "WEBP"},
-                   {"TIFF", 0, 4, "II*\0"},
-                   {"TIFF", 0, 4, "MM\0*"},
-                   {"HEIF", 4, 7, "ftyphei"},
-                   {"AVIF", 4, 7, "ftypavi"}};
+/* What files begin with, and what reads them; NULL: nothing here. */
+typedef struct ImageFormat {
+    const char *name;
+    size_t at, length;
+    const char *magic;
+    int (*decode)(MtcFault *fault, const char *path, const uint8_t *bytes, size_t size, const MtcImageForm *form,
+                  MtcPixels *pixels);
+} ImageFormat;
+static const ImageFormat formats[] = {
+    {"PNG", 0, 8, "\x89PNG\r\n\x1a\n", mtc_png_decode},
+    {"JPEG", 0, 3, "\xff\xd8\xff", mtc_jpeg_decode},
+    {"GIF", 0, 4, "GIF8", NULL},
+    {"WebP", 8, 4, "WEBP", NULL},
+    {"TIFF", 0, 4, "II*\0", NULL},
+    {"TIFF", 0, 4, "MM\0*", NULL},
+    {"HEIF", 4, 7, "ftyphei", NULL},
+    {"AVIF", 4, 7, "ftypavi", NULL},
+};
+
+static const ImageFormat *format_of(const uint8_t *bytes, size_t size) {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (size >= formats[i].at + formats[i].length &&
             memcmp(bytes + formats[i].at, formats[i].magic, formats[i].length) == 0)
-            return formats[i].name;
+            return &formats[i];
     return NULL;
+}
+
+bool mtc_is_image(const uint8_t *bytes, size_t size) {
+    return format_of(bytes, size) != NULL;
 }
 
 static void to_planes(const uint8_t *rows, int64_t count, int channels, uint8_t *planes) {
@@ -65,9 +76,9 @@ static bool ends_like_image(const char *path) {
 }
 
 static int no_image(MtcFault *fault, const char *path, const uint8_t *bytes, size_t size) {
-    const char *format = mtc_image_format(bytes, size);
+    const ImageFormat *format = format_of(bytes, size);
     if (format)
-        return mtc_fail(fault, MTC_BAD_DATA, "%s: is a %s file; images are PNG or JPEG", path, format);
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: is a %s file; images are PNG or JPEG", path, format->name);
     if (!ends_like_image(path))
         return mtc_fail(fault, MTC_BAD_DATA,
                         "%s: is no image: a folder of images holds images only, files .png, .jpg or .jpeg", path);
@@ -78,15 +89,10 @@ static int no_image(MtcFault *fault, const char *path, const uint8_t *bytes, siz
 
 int mtc_image_decode(MtcFault *fault, const char *path, const uint8_t *bytes, size_t size, const MtcImageForm *form,
                      uint8_t *planes) {
-    const char *format = mtc_image_format(bytes, size);
+    const ImageFormat *format = format_of(bytes, size);
     MtcPixels pixels = {0, 0, 0, NULL};
-    int code;
-    if (format && strcmp(format, "PNG") == 0)
-        code = mtc_png_decode(fault, path, bytes, size, form, &pixels);
-    else if (format && strcmp(format, "JPEG") == 0)
-        code = mtc_jpeg_decode(fault, path, bytes, size, form, &pixels);
-    else
-        code = no_image(fault, path, bytes, size);
+    int code = format && format->decode ? format->decode(fault, path, bytes, size, form, &pixels)
+                                        : no_image(fault, path, bytes, size);
     if (!code) {
         const int64_t count = form->width * form->height;
         mtc_pixels_to_channels(&pixels, form->channels);

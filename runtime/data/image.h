@@ -26,9 +26,9 @@ int mtc_image_field(const MtcModel *model);
 int mtc_label_field(const MtcModel *model);
 size_t mtc_image_bytes(const MtcImageForm *form);
 
-/* What the first bytes of a file say that it is: "PNG", "JPEG", or a format that is not read here; NULL: none of these. */
+/* Do a file's first bytes say that it is an image, in a format that is read here or not? */
 enum { MTC_IMAGE_MAGIC = 12 };
-const char *mtc_image_format(const uint8_t *bytes, size_t size);
+bool mtc_is_image(const uint8_t *bytes, size_t size);
 
 /* The bytes of a file as channels x height x width bytes. */
 int mtc_image_decode(MtcFault *fault, const char *path, const uint8_t *bytes, size_t size, const MtcImageForm *form,
