@@ -1,6 +1,7 @@
 """Files of another kind are not replaced from Python either: refused before anything is done."""
 
 import os
+import re
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from python_package import BLOBS, blobs
 
 import mtc
-from conftest import MTC
+from conftest import MTC, ROOT
 from mtc import outputs, plotting
 
 pytestmark = [pytest.mark.skipif(not MTC.exists(), reason="run 'make' first"), pytest.mark.quick]
@@ -48,18 +49,18 @@ def refused(path, kind, write):
 @pytest.mark.parametrize("writer", WRITERS)
 def test_files_of_another_kind(writer, content, model, tmp_path):
     write, kind = WRITERS[writer]
-    path = tmp_path / "notes.svg"
+    path = tmp_path / ("notes.svg" if kind == PICTURE else "notes")
     path.write_bytes(content)
     steps = model.status["step"]
     refused(path, kind, lambda: write(model, path))
     refused(path, kind, lambda: write(model, str(path)))
-    assert model.status["step"] == steps and os.listdir(tmp_path) == ["notes.svg"]
+    assert model.status["step"] == steps and os.listdir(tmp_path) == [path.name]
 
 
 @pytest.mark.parametrize("writer", WRITERS)
 def test_what_it_wrote_itself_and_what_is_empty(writer, model, tmp_path):
     write, _ = WRITERS[writer]
-    path = tmp_path / "own.svg"
+    path = tmp_path / ("own.svg" if WRITERS[writer][1] == PICTURE else "own")
     path.write_bytes(b"")
     write(model, path)
     assert path.stat().st_size > 0
@@ -67,8 +68,8 @@ def test_what_it_wrote_itself_and_what_is_empty(writer, model, tmp_path):
 
 
 def test_links_count_as_what_they_lead_to(model, tmp_path):
-    (tmp_path / "table.csv").write_bytes(TABLE)
-    (tmp_path / "link").symlink_to("table.csv")
+    (tmp_path / "table").write_bytes(TABLE)
+    (tmp_path / "link").symlink_to("table")
     refused(tmp_path / "link", CHECKPOINT, lambda: model.save(tmp_path / "link"))
     model.fit(*DATA, epochs=1, log="/dev/null", verbose=0)
 
@@ -78,9 +79,9 @@ def test_nothing_is_done_before(model, tmp_path):
     model.save(tmp_path / "w")
     model.fit(*DATA, epochs=1, verbose=0)
     before = model.state_dict()
-    (tmp_path / "table.csv").write_bytes(TABLE + b"cut")
+    (tmp_path / "table").write_bytes(TABLE + b"cut")
     for beginning in ({"seed": 5}, {"resume": tmp_path / "w"}):
-        refused(tmp_path / "table.csv", LOG, lambda: model.fit(*DATA, log=tmp_path / "table.csv", verbose=0, **beginning))
+        refused(tmp_path / "table", LOG, lambda: model.fit(*DATA, log=tmp_path / "table", verbose=0, **beginning))
     assert all(np.array_equal(model.state_dict()[name], before[name]) for name in before)
 
 
@@ -125,3 +126,21 @@ def test_a_page_with_a_drawing_is_no_picture(model, tmp_path):
     page = tmp_path / "page.svg"
     page.write_text("<!doctype html><svg></svg>")
     refused(page, PICTURE, lambda: mtc.plot(model.history, output=page))
+
+
+@pytest.mark.parametrize("writer, name, promised, written", [
+    ("save", "m.pt", "a pickle of PyTorch", ".safetensors"), ("save", "m.H5", "HDF5", ".safetensors"),
+    ("checkpoint", "cp.h5", "HDF5", ".safetensors"), ("save_best", "b.npz", "an archive of NumPy", ".safetensors"),
+    ("log", "l.csv", "CSV", ".jsonl, .json and .txt"), ("to_jsonl", "l.safetensors", "safetensors", ".jsonl, .json and .txt")])
+def test_names_that_promise_another_kind(writer, name, promised, written, model, tmp_path):
+    """In the words of programs, before anything is done."""
+    path, steps = tmp_path / name, model.status["step"]
+    with pytest.raises(mtc.UsageError) as caught:
+        WRITERS[writer][0](model, path)
+    assert str(caught.value) == f"{path}: the name promises {promised}; what can be written is {written}"
+    assert model.status["step"] == steps and not path.exists()
+
+
+def test_names_promise_what_programs_say():
+    table = (ROOT / "runtime/base/ending.c").read_text().split("formats[]")[1].split("};")[0]
+    assert outputs._PROMISED == dict(re.findall(r'{"(.+)", "(.+)"}', table))

@@ -6,9 +6,10 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 from typing import Callable, NamedTuple, Union
 
-from .errors import FileError, by_code
+from .errors import FileError, UsageError, by_code
 
 PathLike = Union[str, "os.PathLike[str]"]
 
@@ -18,11 +19,26 @@ _EVENT = b'{"event"'
 _PICTURES = (b"\x89PNG", b"%PDF", b"%!PS", b"\xff\xd8\xff", b"GIF8", b"II*\0", b"MM\0*")
 
 
+# What a name promises, as programs have it (runtime/base/ending.c).
+_PROMISED = {
+    ".csv": "CSV", ".tsv": "TSV", ".parquet": "Parquet", ".feather": "Feather", ".arrow": "Arrow",
+    ".xlsx": "a workbook of Excel", ".json": "one value of JSON", ".jsonl": "JSON lines", ".npy": "an array of NumPy",
+    ".npz": "an archive of NumPy", ".mat": "a file of MATLAB", ".pt": "a pickle of PyTorch",
+    ".pth": "a pickle of PyTorch", ".pkl": "a pickle of Python", ".pickle": "a pickle of Python", ".h5": "HDF5",
+    ".hdf5": "HDF5", ".keras": "a model of Keras", ".onnx": "ONNX", ".gguf": "GGUF", ".safetensors": "safetensors",
+    ".svg": "SVG", ".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG", ".gif": "GIF", ".webp": "WebP", ".tif": "TIFF",
+    ".tiff": "TIFF", ".bmp": "a bitmap", ".pdf": "PDF", ".ps": "PostScript", ".eps": "PostScript", ".html": "HTML",
+    ".gz": "a file of gzip", ".zip": "a zip archive", ".txt": "text", ".md": "text", ".py": "a program of Python",
+    ".ipynb": "a notebook", ".mt": "a model of mtc", ".c": "C", ".h": "C", ".cu": "CUDA C++", ".cpp": "C++",
+}
+
+
 class Kind(NamedTuple):
-    """What a file is, in words, and whether one begins like that."""
+    """What a file is, in words, whether one begins like that, and the endings that its name may have ("": any)."""
 
     name: str
     begins: Callable[[bytes], bool]
+    endings: str = ""
 
 
 def _is_checkpoint(head: bytes) -> bool:
@@ -39,15 +55,23 @@ def _is_picture(head: bytes) -> bool:
     return svg or head.startswith(_PICTURES) or head[8:12] == b"WEBP"
 
 
-CHECKPOINT = Kind("checkpoint (safetensors)", _is_checkpoint)
-LOG = Kind("log of a run (JSON lines)", _is_log)
+CHECKPOINT = Kind("checkpoint (safetensors)", _is_checkpoint, ".safetensors")
+LOG = Kind("log of a run (JSON lines)", _is_log, ".jsonl, .json and .txt")
 PICTURE = Kind("picture", _is_picture)
 
 
+def _check_ending(path: str, kind: Kind) -> None:
+    ending = os.path.splitext(path.lower())[1]
+    promised = _PROMISED.get(ending)
+    if kind.endings and promised and ending not in re.findall(r"[.]\w+", kind.endings):
+        raise UsageError(f"{path}: the name promises {promised}; what can be written is {kind.endings}")
+
+
 def check(path: PathLike, kind: Kind) -> None:
-    """Raises FileError where a file is there that is neither of this kind nor empty, or cannot be read. What is no
-    file, such as /dev/null, may be written to."""
+    """Raises UsageError where the name promises another kind, and FileError where a file is there that is neither of
+    this kind nor empty, or cannot be read. What is no file, such as /dev/null, may be written to."""
     shown = os.fsdecode(path)
+    _check_ending(shown, kind)
     if not os.path.isfile(shown):
         return
     try:
