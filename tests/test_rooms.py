@@ -1,0 +1,72 @@
+"""tools/rooms.py, which tools/lint asks for arrows against the order of the rooms: on a tree of three rooms, compiled here."""
+
+import subprocess
+import sys
+
+import pytest
+from conftest import ROOT
+
+sys.path.insert(0, str(ROOT / "tools"))
+import rooms
+
+LOW, MIDDLE, TOP = "compiler/low", "compiler/middle", "compiler/top"
+ARROWS = {LOW: [], MIDDLE: [LOW], TOP: [LOW, MIDDLE]}
+FILES = {
+    f"{LOW}/a.c": "int a(void) { return 1; }",
+    f"{MIDDLE}/b.h": "int b(void);",
+    f"{MIDDLE}/b.c": "int a(void); int b(void) { return a(); }",
+    f"{TOP}/c.c": '#include "middle/b.h"\nint a(void); int c(void) { return a() + b(); }',
+}
+
+
+def faults(folder, changed=(), known=()):
+    files = {**FILES, **dict(changed)}
+    for name, text in files.items():
+        for tree in (folder, folder / "build/obj"):
+            (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    for name in files:
+        if name.endswith(".c"):
+            subprocess.run(["cc", "-Icompiler", "-c", name, "-o", f"build/obj/{name[:-2]}.o"], cwd=folder, check=True)
+    uses = [*rooms.includes(folder), *rooms.calls(folder, folder / "build")]
+    return rooms.against(uses, ARROWS, known)
+
+
+def test_as_the_arrows_say(tmp_path):
+    assert faults(tmp_path) == []
+
+
+def test_a_call_upwards(tmp_path):
+    """Declared where it is called: no #include tells. It closes a circle across rooms, too."""
+    found = faults(tmp_path, {f"{LOW}/a.c": "int b(void); int a(void) { return b(); }"})
+    assert found == [f"{LOW}/a.c calls b of {MIDDLE}/b.c: no arrow leads from {LOW}/ to {MIDDLE}/",
+                     f"a circle of 2 files: {LOW}/a.c, {MIDDLE}/b.c"]
+
+
+def test_an_include_upwards(tmp_path):
+    change = {f"{LOW}/a.c": '#include "middle/b.h"\nint a(void) { return 1; }'}
+    use = (f"{LOW}/a.c", f"{MIDDLE}/b.h")
+    assert faults(tmp_path, change) == [f"{use[0]} includes {use[1]}: no arrow leads from {LOW}/ to {MIDDLE}/"]
+    assert faults(tmp_path, change, known=[use]) == []
+
+
+def test_tables_hold_what_is(tmp_path):
+    found = faults(tmp_path, {f"{MIDDLE}/b.c": "int b(void) { return 1; }"}, known=[("x.c", "y.h")])
+    assert found == ["x.c uses y.h no more: it is to leave the table of what is known",
+                     f"no file of {MIDDLE}/ needs the arrow to {LOW}/ any more"]
+
+
+@pytest.mark.parametrize("count", [rooms.MOST_IN_CIRCLE, rooms.MOST_IN_CIRCLE + 1])
+def test_a_circle_in_a_room(tmp_path, count):
+    circle = {f"{LOW}/r{k}.c": f"int r{(k + 1) % count}(void); int r{k}(void) {{ return r{(k + 1) % count}(); }}" for k in range(count)}
+    found = faults(tmp_path, circle)
+    assert found == ([f"a circle of {count} files: {', '.join(circle)}"] if count > rooms.MOST_IN_CIRCLE else [])
+
+
+def test_what_is_gone(tmp_path):
+    """An object without its source is nobody's; a source without its object would hide what it calls."""
+    faults(tmp_path, {f"{LOW}/old.c": "int b(void); int old(void) { return b(); }"})
+    (tmp_path / LOW / "old.c").unlink()
+    (tmp_path / LOW / "new.c").write_text("int new_one;")
+    assert rooms.not_built(tmp_path, tmp_path / "build") == [f"{LOW}/new.c"]
+    assert faults(tmp_path) == []
