@@ -96,7 +96,7 @@ bless: all  ## rewrite the expected outputs of the tests and show what changed
 format:  ## rewrite our C, C++ and CUDA files with clang-format
 	clang-format -i $(C_FILES)
 
-lint: all  ## check format, warnings of gcc and clang, clang-tidy, mypy, import arrows, generated code
+lint: all  ## check format, warnings of gcc and clang, clang-tidy, mypy, arrows between rooms, generated code
 	tools/lint
 
 asan:  ## build build/asan/mtc with AddressSanitizer and UndefinedBehaviorSanitizer, which makes programs with them
