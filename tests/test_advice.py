@@ -96,3 +96,18 @@ def test_what_a_huge_first_loss_is_of(read, target, blamed, compile_model, tmp_p
     found = warnings(compile_model(text % read).path, tmp_path, "--data", tmp_path)
     assert [line.partition(";")[0].partition("'")[2].partition("'")[0] for line in found] == ([blamed] if blamed else [])
     assert blamed != "y" or "normalize(y) is a target near 0" in found[0]
+
+
+@pytest.mark.parametrize("source, cell, cure", [
+    ('column("a")', "Berlin", "its field in the model is a class: class[n]"),
+    ('column("a")', "$1,200", "a number is written 1234.5, without signs of thousands, currency or percent"),
+    ('weekday("a")', "31/12/2020", 'the model says which: format = "%d/%m/%Y"'),
+    ('column("a")', "", None)])
+def test_a_cell_that_is_not_what_the_model_says(source, cell, cure, compile_model, tmp_path):
+    """The cure of the model stands before --bad-rows, which is that of single rows."""
+    (tmp_path / "t.csv").write_text("a,y\n" + f'"{cell}",1\n' * 4)
+    text = MODEL.replace('npy("x.npy", "y.npy")', 'csv("t.csv")').replace("x : f32[3]", f"x : f32[1] = {source}") % "x"
+    done = subprocess.run([compile_model(text).path, "--data", tmp_path], cwd=tmp_path, capture_output=True, text=True)
+    notes = [line.strip() for line in done.stderr.splitlines() if line.startswith("  ")]
+    assert done.returncode == 65 and notes[-1] == "--bad-rows skip leaves out rows that are wrong"
+    assert len(notes) == 1 + bool(cure) and (not cure or cure in notes[0])

@@ -111,6 +111,8 @@ typedef struct MtcFlaw {
     int found, expected;          /* COLUMNS */
 } MtcFlaw;
 void mtc_flaw_text(const MtcTableText *text, const MtcFlaw *flaw, char *message, size_t size);
+/* What to do where each row is like this one; NULL: the row is the fault. */
+const char *mtc_flaw_cure(const MtcFlaw *flaw);
 /* A word as messages show it, cut where it is long: in one of four buffers of the thread. */
 const char *mtc_shown(const char *word);
 /* "sales.tsv:1234:17: ": line, and character in it, of a place in the text. */
@@ -232,8 +234,9 @@ typedef struct MtcTable {
     int64_t bad;        /* rows that were wrong and left out */
     uint64_t *bad_at;   /* where each of them begins in the text; NULL: there are none, or the table was kept */
     char first_bad[512];
-    void *memory; /* `at` and the cells lie in it, */
-    void *cache;  /* or in what was kept */
+    const char *first_cure; /* mtc_flaw_cure of it */
+    void *memory;           /* `at` and the cells lie in it, */
+    void *cache;            /* or in what was kept */
     size_t cache_size;
 } MtcTable;
 

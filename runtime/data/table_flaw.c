@@ -97,6 +97,21 @@ static void cell_flaw_text(const MtcFlaw *flaw, char *text, size_t size) {
     }
 }
 
+const char *mtc_flaw_cure(const MtcFlaw *flaw) {
+    const size_t length = (size_t)(flaw->span.end - flaw->span.begin);
+    bool digits = false;
+    for (size_t i = 0; i < length; i++)
+        digits |= flaw->span.begin[i] >= '0' && flaw->span.begin[i] <= '9';
+    if (flaw->kind == MTC_FLAW_DATE)
+        return "where all dates are written another way, the model says which: format = \"%d/%m/%Y\"";
+    if (flaw->kind != MTC_FLAW_NUMBER)
+        return NULL;
+    return digits
+               ? "a number is written 1234.5, without signs of thousands, currency or percent; where all are like this "
+                 "one, rewrite the column"
+               : "where the column has words, its field in the model is a class: class[n]";
+}
+
 void mtc_flaw_text(const MtcTableText *text, const MtcFlaw *flaw, char *message, size_t size) {
     mtc_place_text(text, flaw->span.begin, message, size);
     size_t used = strlen(message);

@@ -302,6 +302,7 @@ static int explain(MtcFault *fault, Parse *parse, Chunk *chunk) {
     chunk->first_bad.span.begin = text->bytes + chunk->flaw_from;
     chunk->first_bad.span.end = text->bytes + chunk->flaw_to;
     mtc_flaw_text(text, &chunk->first_bad, parse->table->first_bad, sizeof parse->table->first_bad);
+    parse->table->first_cure = mtc_flaw_cure(&chunk->first_bad);
     return 0;
 }
 
@@ -321,6 +322,8 @@ static int count_rows(MtcFault *fault, Parse *parse) {
         return code;
     if (table->bad && !parse->skip_bad) {
         mtc_fail(fault, MTC_BAD_DATA, "%s", table->first_bad);
+        if (table->first_cure)
+            mtc_note(fault, "%s", table->first_cure);
         mtc_note(fault, "--bad-rows skip leaves out rows that are wrong");
         return fault->code;
     }
