@@ -1,5 +1,6 @@
 /* Names: every use is bound to something named before it, every call to a function and its parameters. */
 #include "front/data.h"
+#include "front/habits.h"
 #include "op/table.h"
 
 const char *const builtin_names[] = {"size"};
@@ -75,7 +76,9 @@ static void unknown_name(Scope *scope, const Name *name) {
             names[count++] = scope->variables.at[i].name.text;
     const OpDef *op = op_find(name->text);
     bool function = ast_find_fn(scope->ast, name->text) || (op && op->signature);
-    const char *near = suggestion(scope->arena, name->text, names, count);
+    const char *word = habit(SYMBOL, name->text, strlen(name->text)); /* False, None */
+    const char *near =
+        word ? arena_printf(scope->arena, "; %s", word) : suggestion(scope->arena, name->text, names, count);
     diag_error(scope->diag, name->span, "unknown name '%s'%s", name->text, near);
     if (function && !*near)
         diag_note(scope->diag, name->span, "'%s' is a function; it is called as %s(...)", name->text, name->text);
