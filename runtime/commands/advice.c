@@ -42,7 +42,7 @@ typedef struct Numbers {
     double largest, mean, square; /* the mean of their squares */
 } Numbers;
 
-static void add_number(Numbers *numbers, double value, double share) {
+static void weigh_number(Numbers *numbers, double value, double share) {
     numbers->largest = fmax(numbers->largest, fabs(value));
     numbers->mean += fabs(value) * share;
     numbers->square += value * value * share;
@@ -59,7 +59,7 @@ static int look_at_numbers(MtcSession *session, int index, Numbers *numbers) {
     for (int64_t i = 0; i < looked_at && !code; i++) {
         code = mtc_read_back(session, data, index, i, values);
         for (int64_t e = 0; e < field->elements && !code; e++)
-            add_number(numbers, (double)values[e], share);
+            weigh_number(numbers, (double)values[e], share);
     }
     free(values);
     return code;

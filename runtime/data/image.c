@@ -35,7 +35,7 @@ typedef struct ImageFormat {
     int (*decode)(MtcFault *fault, const char *path, const uint8_t *bytes, size_t size, const MtcImageForm *form,
                   MtcPixels *pixels);
 } ImageFormat;
-static const ImageFormat formats[] = {
+static const ImageFormat image_formats[] = {
     {"PNG", 0, 8, "\x89PNG\r\n\x1a\n", mtc_png_decode},
     {"JPEG", 0, 3, "\xff\xd8\xff", mtc_jpeg_decode},
     {"GIF", 0, 4, "GIF8", NULL},
@@ -47,10 +47,10 @@ static const ImageFormat formats[] = {
 };
 
 static const ImageFormat *format_of(const uint8_t *bytes, size_t size) {
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (size >= formats[i].at + formats[i].length &&
-            memcmp(bytes + formats[i].at, formats[i].magic, formats[i].length) == 0)
-            return &formats[i];
+    for (size_t i = 0; i < sizeof image_formats / sizeof *image_formats; i++)
+        if (size >= image_formats[i].at + image_formats[i].length &&
+            memcmp(bytes + image_formats[i].at, image_formats[i].magic, image_formats[i].length) == 0)
+            return &image_formats[i];
     return NULL;
 }
 

@@ -228,8 +228,8 @@ static int encode_classes(MtcFault *fault, const MtcEncoding *encoding, MtcOpene
     return 0;
 }
 
-static int read_part(MtcFault *fault, const MtcSplitPart *part, const MtcEncoding *encoding, MtcReading *reading,
-                     MtcOpened *opened, MtcExamples *examples) {
+static int read_folder_part(MtcFault *fault, const MtcSplitPart *part, const MtcEncoding *encoding, MtcReading *reading,
+                            MtcOpened *opened, MtcExamples *examples) {
     (void)reading;
     int code = encode_classes(fault, encoding, opened);
     return code ? code : mtc_part_arrays(fault, opened->model, part, opened->name, &opened->arrays, examples);
@@ -237,7 +237,7 @@ static int read_part(MtcFault *fault, const MtcSplitPart *part, const MtcEncodin
 
 const MtcSource mtc_source_images = {.open = open_folder,
                                      .learn = learn_classes,
-                                     .read = read_part,
+                                     .read = read_folder_part,
                                      .close = free_classes,
                                      .example = "examples.npy",
                                      .folders = true,

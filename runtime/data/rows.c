@@ -67,8 +67,8 @@ static bool first_line_has(const char *path, char character) {
 
 /* Rows of numbers, as they stand in the model: a table without a header, a column for each element of each field. Tabs or
  * commas are between them. */
-static int read_input(MtcFault *fault, const MtcAsked *asked, const MtcEncoding *encoding, MtcReading *reading,
-                      MtcExamples *examples) {
+static int read_rows_asked(MtcFault *fault, const MtcAsked *asked, const MtcEncoding *encoding, MtcReading *reading,
+                           MtcExamples *examples) {
     const MtcModel *model = asked->model;
     MtcModel table = *model;
     MtcAsked in_table = *asked;
@@ -95,4 +95,4 @@ static int read_input(MtcFault *fault, const MtcAsked *asked, const MtcEncoding 
     return code;
 }
 
-const MtcSource mtc_source_rows = {.open = open_rows, .input = read_input, .example = "new.csv"};
+const MtcSource mtc_source_rows = {.open = open_rows, .input = read_rows_asked, .example = "new.csv"};

@@ -35,7 +35,7 @@ static int select_rows(MtcFault *fault, const MtcSplitPart *part, const MtcOpene
     return code;
 }
 
-static int learn_words(MtcFault *fault, const MtcSplitPart *train, const MtcOpened *opened, MtcEncoding *encoding) {
+static int learn_columns(MtcFault *fault, const MtcSplitPart *train, const MtcOpened *opened, MtcEncoding *encoding) {
     int64_t *row, rows;
     int code = select_rows(fault, train, opened, &row, &rows);
     if (!code)
@@ -44,8 +44,8 @@ static int learn_words(MtcFault *fault, const MtcSplitPart *train, const MtcOpen
     return code;
 }
 
-static int read_part(MtcFault *fault, const MtcSplitPart *part, const MtcEncoding *encoding, MtcReading *reading,
-                     MtcOpened *opened, MtcExamples *examples) {
+static int read_table_part(MtcFault *fault, const MtcSplitPart *part, const MtcEncoding *encoding, MtcReading *reading,
+                           MtcOpened *opened, MtcExamples *examples) {
     int64_t *row, rows;
     int code = select_rows(fault, part, opened, &row, &rows);
     if (!code)
@@ -91,15 +91,15 @@ int mtc_read_table(MtcFault *fault, const MtcAsked *asked, const MtcEncoding *en
 /* ---- the sources ---- */
 
 const MtcSource mtc_source_tsv = {.open = open_table,
-                                  .learn = learn_words,
-                                  .read = read_part,
+                                  .learn = learn_columns,
+                                  .read = read_table_part,
                                   .close = close_table,
                                   .input = mtc_read_table,
                                   .example = "new.tsv",
                                   .parsed = true};
 const MtcSource mtc_source_csv = {.open = open_table,
-                                  .learn = learn_words,
-                                  .read = read_part,
+                                  .learn = learn_columns,
+                                  .read = read_table_part,
                                   .close = close_table,
                                   .input = mtc_read_table,
                                   .example = "new.csv",

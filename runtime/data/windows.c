@@ -41,8 +41,8 @@ static int read_row(MtcFault *fault, const MtcModel *model, MtcLevel level, cons
 }
 
 /* Tokens, by what the encoding knows: a character that it lacks is a fault. */
-static int encode_row(MtcFault *fault, const MtcModel *model, MtcLevel level, const MtcEncoding *encoding,
-                      TokenRow *row) {
+static int encode_tokens(MtcFault *fault, const MtcModel *model, MtcLevel level, const MtcEncoding *encoding,
+                         TokenRow *row) {
     MtcVocabulary vocabulary;
     int code = mtc_vocabulary_at(fault, model, level, encoding, &vocabulary);
     if (!code && row->text) {
@@ -124,22 +124,22 @@ static int learn_characters(MtcFault *fault, const MtcSplitPart *train, const Mt
                                 &encoding->field[field - opened->model->field]);
 }
 
-static int read_part(MtcFault *fault, const MtcSplitPart *part, const MtcEncoding *encoding, MtcReading *reading,
-                     MtcOpened *opened, MtcExamples *examples) {
+static int read_token_part(MtcFault *fault, const MtcSplitPart *part, const MtcEncoding *encoding, MtcReading *reading,
+                           MtcOpened *opened, MtcExamples *examples) {
     TokenRow *row = (TokenRow *)opened->kept;
     (void)reading;
-    int code = encode_row(fault, opened->model, opened->source->level, encoding, row);
+    int code = encode_tokens(fault, opened->model, opened->source->level, encoding, row);
     return code ? code : part_of_row(fault, opened->model, opened->origin, part->split, part->last, row, examples);
 }
 
-static int read_input(MtcFault *fault, const MtcAsked *asked, const MtcEncoding *encoding, MtcReading *reading,
-                      MtcExamples *examples) {
+static int read_tokens_asked(MtcFault *fault, const MtcAsked *asked, const MtcEncoding *encoding, MtcReading *reading,
+                             MtcExamples *examples) {
     const MtcModel *model = asked->model;
     TokenRow row;
     (void)reading;
     int code = read_row(fault, model, asked->source->level, asked->path, &row);
     if (!code)
-        code = encode_row(fault, model, asked->source->level, encoding, &row);
+        code = encode_tokens(fault, model, asked->source->level, encoding, &row);
     if (!code)
         code = part_of_row(fault, model, asked->origin, NULL, true, &row, examples);
     if (!code)
@@ -150,20 +150,20 @@ static int read_input(MtcFault *fault, const MtcAsked *asked, const MtcEncoding 
 
 const MtcSource mtc_source_characters = {.open = open_row,
                                          .learn = learn_characters,
-                                         .read = read_part,
+                                         .read = read_token_part,
                                          .close = close_row,
-                                         .input = read_input,
+                                         .input = read_tokens_asked,
                                          .example = "new.txt",
                                          .level = MTC_LEVEL_CHARACTERS};
 const MtcSource mtc_source_bytes = {.open = open_row,
-                                    .read = read_part,
+                                    .read = read_token_part,
                                     .close = close_row,
-                                    .input = read_input,
+                                    .input = read_tokens_asked,
                                     .example = "new.txt",
                                     .level = MTC_LEVEL_BYTES};
 const MtcSource mtc_source_tokens = {.open = open_row,
-                                     .read = read_part,
+                                     .read = read_token_part,
                                      .close = close_row,
-                                     .input = read_input,
+                                     .input = read_tokens_asked,
                                      .example = "new.txt",
                                      .level = MTC_LEVEL_NUMBERS};
