@@ -295,6 +295,17 @@ print(mtc.compile(python_package.BLOBS).description["target"])
     assert hint == "  to train on the CPU: mtc.compile(..., target='cpu')"
 
 
+@pytest.mark.parametrize("visible, target", [("", "cpu"), ("-1", "cpu"), (" NoDevFiles ", "cpu"), ("0", None), (None, None)])
+def test_gpus_that_are_hidden(visible, target, monkeypatch):
+    from mtc import toolchain
+
+    monkeypatch.setattr(toolchain.glob, "glob", lambda pattern: ["/dev/nvidia0"])
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if visible is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    assert toolchain.default_target() == target
+
+
 # ---- files ----
 
 

@@ -317,6 +317,9 @@ def test_the_stand_in_has_parameters_and_scores():
     assert made.get_params() == {"kind": "b", "size": 3} and repr(made) == "Minimal(kind='b')"
     assert made.set_params(size=4).size == 4
     assert made.score([[1], [2]], [1, 3]) == 0.5
+    regressor = type("MinimalRegressor", (scikit.MinimalRegressorMixin, Minimal), {})()
+    assert regressor.score([[1.0], [2.0]], [1, 2]) == 1 and regressor.score([[1.0], [3.0]], [1, 2]) == -1
+    assert regressor.score([[1.0], [2.0]], [2, 2]) == 0  # of a constant: as if its deviation were 1
     with pytest.raises(ValueError, match="Minimal has no parameter 'sise'; its parameters are kind, size"):
         made.set_params(sise=1)
 

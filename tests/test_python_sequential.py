@@ -631,6 +631,8 @@ def test_targets_of_soft_cross_entropy(shares):
     takes = "; the loss 'soft_cross_entropy' takes distributions: numbers from 0 to 1 whose sum is 1"
     for y, text in ((2 * np.eye(3)[np.arange(40) % 3], "y: example 0 is [2, 0, 0], with the sum 2" + takes
                      + "; y / y.sum(axis=-1, keepdims=True) are such"),
+                    (np.tile([0.5, 0.25, 0.3], (40, 1)), "y: example 0 is [0.5, 0.25, 0.3], with the sum 1.05" + takes
+                     + "; y / y.sum(axis=-1, keepdims=True) are such"),
                     (np.tile([0.5, 1, -0.5], (40, 1)), "y: example 0 is [0.5, 1, -0.5], with the sum 1" + takes),
                     (POINTS[:, :2], "y: field 'y' is f32[3]: expected an array [N, 3], got float32 [40, 2]")):
         with pytest.raises(mtc.DataError) as refused:
