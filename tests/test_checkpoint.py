@@ -404,6 +404,13 @@ def test_best_by_a_metric(fake, folder):
     assert expected == pytest.approx(max(values)[0])
 
 
+def test_best_loss_to_the_last_digit(fake, folder):
+    """What a resumed training compares with."""
+    fake(folder, "--epochs", 3, "--save", "w.safetensors", "--log", "log", "--quiet")
+    losses = [line["test_loss"] for line in map(json.loads, (folder / "log").read_text().splitlines()) if line["event"] == "epoch"]
+    assert float(metadata(folder, "w-best.safetensors")["mtc.best"]) == pytest.approx(min(losses), rel=1e-8)
+
+
 def test_best_is_of_a_data_set(fake, folder):
     text = fake(folder, "--epochs", 2, "--save", "w.safetensors")
     assert "\nbest test loss " in text and "\nweights saved to w.safetensors\n" in text
