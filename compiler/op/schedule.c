@@ -124,8 +124,7 @@ static Value build_constant_lr(Call *call) {
 /* A whole number of `every` steps is over when t - 1/2 has passed it. */
 static Value build_step_lr(Call *call) {
     Graph *g = call->g;
-    Node *lr = read_rate(call, 0, "the learning rate"),
-         *every = read_steps(call, 1, "every", "steps_per_epoch");
+    Node *lr = read_rate(call, 0, "the learning rate"), *every = read_steps(call, 1, "every", "steps_per_epoch");
     Node *factor = read_rate(call, 2, "the factor"), *warmup = read_warmup(call, 3);
     if (every && !call->args[1].varies && call->args[1].number == 0) {
         call_error(call, 1, "the number of steps between two drops is above 0");
