@@ -219,9 +219,9 @@ def test_fold_of_a_map_that_lies_nowhere(compiled, flag):
 @pytest.mark.quick
 def test_random_models():
     """Some of those that `make fuzz` compiles for longer."""
-    done = subprocess.run([ROOT / "tools" / "fuzz_models", "--models", "30"], capture_output=True, text=True)
+    done = subprocess.run([ROOT / "tools" / "fuzz_models", "--models", "16"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
-    assert "30 models, 0 with a fault" in done.stdout, done.stdout
+    assert "16 models, 0 with a fault" in done.stdout, done.stdout
 
 
 def test_rider_loads_nothing_twice(mtc):

@@ -104,16 +104,14 @@ def test_sizes_called_like_constants_of_cuda(cuda_takes):
 
 
 @pytest.mark.nvcc
-def test_names_that_kernels_call(mtc, tmp_path):
+def test_names_that_kernels_call(mtc, tmp_path, cuda_takes):
     """Functions and types of the library as values, and MtcRun as a weight: a member of the name would hide the type."""
     names = "team_product team_max Pack load_pack store_pack vectorized hold_row Warp end dim3 i1 j0 k1 value_product value_tile warpSize".split()
     text = local_model(names).replace("linear(flatten(", 'linear(weight([144], normal(0, 1), name = "MtcRun") * flatten(')
     (tmp_path / "m.mt").write_text(text)
     source = mtc(tmp_path / "m.mt", "--target", "cuda", "--emit=cu").stdout
     assert not set(re.findall(r"(?:float|Vector<\w+>) (\w+) =", source)) & {"team_product", "team_max", "Pack", "load_pack", "store_pack", "dim3"}
-    (tmp_path / "m.cu").write_text(source)
-    done = subprocess.run(["sh", "-c", front_end_of_cuda(INCLUDES)], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[:2000]
+    cuda_takes(text)
 
 
 def test_functions_that_c_compilers_know(mtc, tmp_path):
