@@ -662,24 +662,25 @@ import time; time.sleep(0.3)
     assert done.returncode == 0 and not done.stderr, done.stderr
 
 
-# ---- speed ----
+# ---- what is done once, or not before it is needed ----
 
 
-def test_import_takes_no_time():
-    script = "import sys, time; t = time.perf_counter(); import mtc; t = time.perf_counter() - t; print(t, 'numpy' in sys.modules)"
+def test_import_waits_with_numpy():
+    script = "import sys, mtc; print('numpy' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}
-    times = [subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment).stdout.split() for _ in range(5)]
-    assert min(float(each[0]) for each in times) < 0.1 and times[0][1] == "False"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment).stdout == "False\n"
 
 
-def test_a_compiled_model_is_served_at_once():
-    compile_blobs().close()
-    times = []
-    for _ in range(5):
-        began = time.perf_counter()
+def test_a_compiled_model_is_compiled_once(tmp_path, monkeypatch):
+    """The second time it comes out of the cache."""
+    counting = tmp_path / "cc"
+    counting.write_text(f'#!/bin/sh\necho >> {tmp_path / "calls"}\nexec cc "$@"\n')
+    counting.chmod(0o755)
+    monkeypatch.setenv("CC", str(counting))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for _ in range(3):
         compile_blobs().close()
-        times.append(time.perf_counter() - began)
-    assert min(times) < 0.2
+        assert (tmp_path / "calls").read_text() == "\n"
 
 
 def test_recompute():
