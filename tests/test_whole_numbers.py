@@ -160,7 +160,7 @@ def test_iota_products(mtc, tmp_path):
     library = Library(compiled(tmp_path, text, "--target", "cpu"))
     found = library.predict(stored(), 3)
     library.close()
-    assert (found[:, 0] == np.float32(69999) ** 2).all() and (found[:, 1] == np.float32(39999**2)).all()
+    assert (found[:, 0] == np.float32(69999**2)).all() and (found[:, 1] == np.float32(39999**2)).all()
 
 
 @pytest.mark.parametrize("index, says", [
