@@ -222,6 +222,22 @@ def test_messages_do_not_command_the_terminal(emit):
     assert "\x1b" not in done.stderr and "\\x1b[2J" in done.stderr
 
 
+def test_functions_of_the_text_hide_those_of_the_library(emit, mtc):
+    """Each name of the library can be that of a function, which the text then means and the library does not."""
+    used = {"linear", "cross_entropy", "sgd"}
+    names = sorted({*re.findall(r"^`(\w+)\(", mtc("--operators").stdout, re.M), "size"} - used)
+    assert {"softmax", "sigmoid", "maximum", "exp", "mse", "adam"} <= set(names)
+
+    def graphs(prefix):
+        top = "".join(f"fn {prefix}{name}(x) {{ return x - 1 }}\n" for name in names)
+        body = "\n".join(f"x{i + 1} = {prefix}{name}(x{i})" for i, name in enumerate(names))
+        done = emit(model(f"x0 = x + 1\n{body}\ny = linear(x{len(names)}, 3)", top), "--emit=graph")
+        assert warnings(done) == []
+        return done.stdout
+
+    assert graphs("") == graphs("my_")
+
+
 HABITS = re.findall(r'^HABIT\((\w+), "((?:[^"\\]|\\.)*)", "((?:[^"\\]|\\.)*)"\)', (ROOT / "compiler/front/habits.def").read_text(), re.M)
 
 

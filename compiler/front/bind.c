@@ -6,6 +6,21 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+const char *const builtin_names[] = {"size"};
+const int builtin_count = 1;
+
+bool is_builtin(const char *name) {
+    for (int i = 0; i < builtin_count; i++)
+        if (strcmp(builtin_names[i], name) == 0)
+            return true;
+    return false;
+}
+
+bool is_of_library(const char *name) {
+    const OpDef *op = op_find(name);
+    return (op && op->signature) || is_builtin(name);
+}
+
 const char *suggestion(Arena *arena, const char *name, const char *const *candidates, int count) {
     const char *near = nearest_name(name, candidates, count);
     return near ? arena_printf(arena, "; did you mean '%s'?", near) : "";
@@ -123,7 +138,10 @@ typedef struct Binder {
 } Binder;
 
 static void show_signature(Binder *b) {
+    const Fn *fn = b->call->fn;
     diag_note(b->diag, b->call->name.span, "it is called as %s", b->signature->text);
+    if (fn && is_of_library(fn->name.text))
+        diag_note(b->diag, fn->name.span, "this '%s' hides the library's", fn->name.text);
     b->ok = false;
 }
 

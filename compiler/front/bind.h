@@ -35,6 +35,11 @@ const char *suggestion(Arena *arena, const char *name, const char *const *candid
 /* "'a', 'b' and 'c'" */
 const char *name_list(Arena *arena, const char *const *names, int count);
 
+extern const char *const builtin_names[]; /* calls that eval.c carries out itself */
+extern const int builtin_count;
+bool is_builtin(const char *name);
+bool is_of_library(const char *name); /* it is called where the text has no function of that name */
+
 /* How what is called so elsewhere is called here, "relu(x)" of "ReLU"; NULL: nothing is known of it. */
 const char *call_advice(Arena *arena, const char *name);
 

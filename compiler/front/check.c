@@ -1,7 +1,6 @@
 /* Declarations: which blocks there are and what stands in them, duplicates, recursion. */
 #include "front/data.h"
 #include "front/habits.h"
-#include "op/table.h"
 
 /* --help is no row of the table of flags. */
 static const ProgramFlag program_flags[] = {
@@ -69,13 +68,11 @@ static void check_params(Diag *diag, const Ast *ast) {
 
 /* ---- functions ---- */
 
+/* A name of the library may be given to a function: what the library gets later breaks no file. */
 static void check_fn_name(Diag *diag, const Ast *ast, const Fn *fn) {
-    const OpDef *op = op_find(fn->name.text);
     const Fn *first = ast_find_fn(ast, fn->name.text);
     if (first != fn)
         report_duplicate(diag, "function", fn->name, first->name.span);
-    else if ((op && op->signature) || is_one_of(builtin_names, builtin_count, fn->name.text))
-        diag_error(diag, fn->name.span, "'%s' is a function of the library; choose another name", fn->name.text);
 }
 
 static void report_cycle(Diag *diag, const Fn *fn, Expr *const *path, int length) {
@@ -85,6 +82,9 @@ static void report_cycle(Diag *diag, const Fn *fn, Expr *const *path, int length
     diag_error(diag, path[length - 1]->span, "'%s' calls itself; a model has no recursion", fn->name.text);
     for (int i = start + 1; i < length - 1; i++)
         diag_note(diag, path[i]->span, "through this call of '%s'", path[i]->name.text);
+    if (is_of_library(fn->name.text))
+        diag_note(diag, fn->name.span, "the library's '%s' is hidden by this one; to call it, choose another name",
+                  fn->name.text);
 }
 
 /* Depth first; `path` holds the calls that lead to fn. */

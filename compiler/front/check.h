@@ -64,7 +64,5 @@ bool is_data_setting(const char *name); /* check_data.c */
 
 extern const char *const running_numbers[]; /* names of the train block: scalar leaves that are called the same */
 extern const int running_number_count;
-extern const char *const builtin_names[]; /* calls that lower.c carries out itself */
-extern const int builtin_count;
 
 #endif

@@ -3,8 +3,6 @@
 #include "front/habits.h"
 #include "op/table.h"
 
-const char *const builtin_names[] = {"size"};
-const int builtin_count = 1;
 const char *const running_numbers[] = {"steps_per_epoch", "total_steps"};
 const int running_number_count = 2;
 
@@ -74,8 +72,7 @@ static void unknown_name(Scope *scope, const Name *name) {
     for (int i = 0; i < scope->variables.count; i++)
         if (scope->variables.at[i].kind != VARIABLE_UNKNOWN)
             names[count++] = scope->variables.at[i].name.text;
-    const OpDef *op = op_find(name->text);
-    bool function = ast_find_fn(scope->ast, name->text) || (op && op->signature);
+    bool function = ast_find_fn(scope->ast, name->text) || is_of_library(name->text);
     const char *word = habit(SYMBOL, name->text, strlen(name->text)); /* False, None */
     const char *near =
         word ? arena_printf(scope->arena, "; %s", word) : suggestion(scope->arena, name->text, names, count);
@@ -164,21 +161,15 @@ static void unknown_function(Scope *scope, const Expr *call) {
         diag_note(scope->diag, call->name.span, "'mtc --operators' lists the functions of the library");
 }
 
-static bool is_builtin(const char *name) {
-    for (int i = 0; i < builtin_count; i++)
-        if (strcmp(builtin_names[i], name) == 0)
-            return true;
-    return false;
-}
-
+/* A function of the text hides one of the library that has its name: there in the text, not inside of the library. */
 static const Signature *callee(Scope *scope, Expr *call) {
     static const Parameter size_parameters[] = {{.name = "x", .required = true}, {.name = "axis", .required = true}};
     static const Signature size_signature = {"size(x, axis)", (Parameter *)size_parameters, 2};
-    if (is_builtin(call->name.text))
-        return &size_signature;
     call->fn = ast_find_fn(scope->ast, call->name.text);
     if (call->fn)
         return call->fn->signature;
+    if (is_builtin(call->name.text))
+        return &size_signature;
     call->op = op_find(call->name.text);
     return call->op && call->op->signature ? signature_of_op(scope->arena, call->op) : NULL;
 }
