@@ -750,3 +750,22 @@ def test_a_flag_is_bound_as_what_it_is_given_to(run, tmp_path):
     rows = [line.split(maxsplit=2)[2] for line in says("--help")[1].split("\n") if re.match(r"  --[pqr] ", line)]
     assert rows == ["0.5, goes to dropout: at least 0 and below 1", "0.5, from 0 to 1; goes to dropout: at least 0 and below 1",
                     "0.5, from 0 to 0.9"]
+
+
+def test_numbers_are_judged_as_programs_compute_with_them(run, tmp_path):
+    (tmp_path / "bound.mt").write_text(BOUND)
+    (tmp_path / "large.mt").write_text(BOUND.replace("param c  = 1.0", "param c  = -4e38").replace("clip_norm = c\n", "").replace(
+        "mse(z, y)", "mse(z * c, y)"))
+    (tmp_path / "rate.mt").write_text(BOUND.replace("cosine_lr(lr)", "1e39"))
+    for model, setting, text in (
+            ("bound.mt", "p=0.99999999999", "the probability of dropping is at least 0 and below 1, not 0.99999999999, which is 1 in f32"),
+            ("bound.mt", "c=1e-50", "clip_norm is above 0, not 1e-50, which is 0 in f32"),
+            ("bound.mt", "lr=1e39", "the learning rate is at least 0, not 1e+39, which is inf in f32"),
+            ("rate.mt", "p=0.5", "the learning rate is at least 0, not 1e+39, which is inf in f32"),
+            ("large.mt", "p=0.5", "'c' is -4e+38, and programs compute in f32, whose numbers end at 3.4e+38")):
+        done = run(model, "--set", setting, "--emit=c")
+        assert done.returncode == MODEL_FAULT and text in done.stderr, done.stderr
+    assert run("bound.mt", "--set", "p=0.99999990", "--emit=c").returncode == 0
+    assert run("bound.mt", "--target", "cpu", "-o", "bound").returncode == 0
+    done = subprocess.run([tmp_path / "bound", "--lr", "1e39"], capture_output=True, text=True)
+    assert done.returncode == USAGE and "--lr: 1e39 is beyond f32, whose numbers end at 3.4e+38" in done.stderr

@@ -10,6 +10,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -324,6 +325,16 @@ static uint64_t fixed_mask(const Module *module) {
     return mask;
 }
 
+/* Flags of the program, whose defaults have to be numbers there too. */
+static void check_knobs(const Lowering *l) {
+    for (int i = 0; i < l->module->knobs.count; i++) {
+        const Knob *knob = &l->module->knobs.at[i];
+        if (!knob->fixed && !number_computable(knob->value))
+            diag_error(l->diag, knob->src, "'%s' is %g, and programs compute in f32, whose numbers end at %.2g",
+                       knob->name, knob->value, FLT_MAX);
+    }
+}
+
 static void lower_round(Lowering *l, const double *values, Lowered *out) {
     Module *m = module_new(l->arena, l->diag, &op_table);
     int errors = diag_errors(l->diag);
@@ -346,6 +357,7 @@ static void lower_round(Lowering *l, const double *values, Lowered *out) {
         lower_graph(l, m->eval, out);
     if (diag_errors(l->diag) == errors)
         layers_check(l);
+    check_knobs(l);
     if (diag_errors(l->diag) == errors)
         m->measure = measure_graph(m);
 }

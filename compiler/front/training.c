@@ -20,7 +20,7 @@ static TrainNumber number_setting(Frame *frame, const Block *train, const char *
     if (v.kind != VALUE_NUMBER)
         diag_error(l->diag, s->value->span, "expected a number, not %s", value_kind_text(l->arena, &v));
     else if (!v.varies && !bounds_hold(&bounds, v.number))
-        diag_error(l->diag, s->value->span, "%s is %s, not %g", key, bounds_text(l->arena, &bounds), v.number);
+        diag_error(l->diag, s->value->span, "%s", bounds_refusal(l->arena, key, &bounds, v.number));
     else {
         value_bind(l->module, &v, key, &bounds);
         Span before = graph_at(l->g, s->span);

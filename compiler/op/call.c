@@ -28,7 +28,7 @@ bool call_within(Call *call, int arg, const char *what, Bounds bounds) {
     value_bind(call->module, v, call->op->name, &bounds);
     if (bounds_hold(&bounds, v->number))
         return true;
-    call_error(call, arg, "%s is %s, not %g", what, bounds_text(call->module->arena, &bounds), v->number);
+    call_error(call, arg, "%s", bounds_refusal(call->module->arena, what, &bounds, v->number));
     return false;
 }
 

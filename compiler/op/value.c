@@ -55,8 +55,17 @@ Node *value_node(Graph *g, const Value *v) {
 
 /* ---- bounds ---- */
 
+bool number_computable(double number) {
+    return isfinite((float)number);
+}
+
+static bool lies_within(const Bounds *b, double number, double low, double high) {
+    return (b->above ? number > low : number >= low) && (b->below ? number < high : number <= high);
+}
+
+/* Of the number as programs compute with it: 0.99999999999 is 1 there. */
 bool bounds_hold(const Bounds *b, double number) {
-    return (b->above ? number > b->low : number >= b->low) && (b->below ? number < b->high : number <= b->high);
+    return number_computable(number) && lies_within(b, (float)number, (float)b->low, (float)b->high);
 }
 
 const char *bounds_text(Arena *arena, const Bounds *b) {
@@ -66,6 +75,15 @@ const char *bounds_text(Arena *arena, const Bounds *b) {
     if (!b->above && !b->below)
         return arena_printf(arena, "from %g to %g", b->low, b->high);
     return arena_printf(arena, "%s %g and %s %g", low, b->low, b->below ? "below" : "at most", b->high);
+}
+
+const char *bounds_refusal(Arena *arena, const char *what, const Bounds *b, double number) {
+    Text out = TEXT(arena);
+    text_printf(&out, "%s is %s, not ", what, bounds_text(arena, b));
+    text_number(&out, number);
+    if (lies_within(b, number, b->low, b->high))
+        text_printf(&out, ", which is %g in f32", (double)(float)number);
+    return text_string(&out);
 }
 
 /* Programs compute in f32, so that the last number below 1 is f32's. */

@@ -59,7 +59,10 @@ typedef struct Bounds {
     double low, high;
     bool above, below;
 } Bounds;
+bool number_computable(double number); /* it is finite in f32 */
 bool bounds_hold(const Bounds *bounds, double number);
+/* "the rate is at least 0 and below 1, not 3" */
+const char *bounds_refusal(Arena *arena, const char *what, const Bounds *bounds, double number);
 const char *bounds_text(Arena *arena, const Bounds *bounds); /* "at least 0 and below 1" */
 /* A number that is a param: its flag of the program is bound as what it is given to. */
 void value_bind(Module *module, const Value *number, const char *to, const Bounds *bounds);

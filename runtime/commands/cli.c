@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -195,8 +196,11 @@ static int parse_knob(Parser *parser, int index, const char *text) {
     double value = strtod(text, &end);
     if (!(parser->command->bit & (CLI_RUNS | CLI_GRADCHECK)))
         return usage_error(parser, "%s has no flag --%s", parser->command->name, knob->name);
-    if (end == text || *end || !isfinite((float)value))
+    if (end == text || *end || !isfinite(value))
         return usage_error(parser, "--%s needs a number, not '%s'%s", knob->name, text, decimal_comma(text));
+    if (!isfinite((float)value))
+        return usage_error(parser, "--%s: %s is beyond f32, whose numbers end at %.2g", knob->name, text,
+                           (double)FLT_MAX);
     if (knob->integer && value != floor(value))
         return usage_error(parser,
                            "--%s needs an integer, not %s (it is written without a fraction in the model file: write "
