@@ -393,6 +393,10 @@ static int draw_curves(Compilation *c) {
     int status = plot(c->diag, &request, &c->out);
     if (status)
         return status;
+    if (!o->output && mtc_written_in_place(output)) {
+        diag_error(c->diag, nowhere, "cannot write '%s': it is no plain file; choose another name with -o", output);
+        return EXIT_CANT_CREATE;
+    }
     if (!output_allowed(c->diag, output, png ? OUTPUT_PNG : OUTPUT_SVG, &c->inputs))
         return EXIT_CANT_CREATE;
     return file_write(output, c->out.at, c->out.length) ? EXIT_SUCCESS : cannot_write(c, output);

@@ -315,3 +315,23 @@ def test_letters_of_any_script_stay(mtc, tmp_path):
     path = tmp_path / "größe-数-🙂.mt"
     path.write_text("data {")
     assert "größe-数-🙂.mt:1:7: error" in mtc(path).stderr
+
+
+TABLE = MODEL.replace("table([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]])", 'csv("t.csv")').replace(
+    "  x : f32[2]", "  a : f32\n  b : f32").replace("linear(x, 1)", "linear(concat([reshape(a, [1]), reshape(b, [1])]), 1)")
+
+
+def test_files_that_nobody_named_are_not_pipes(compile_model, monkeypatch, tmp_path):
+    """A table's parsed copy goes elsewhere; weights that would go beside --save are refused; so is the picture without -o."""
+    (tmp_path / "t.csv").write_text("a,b,y\n" + "1,2,3\n" * 8)
+    kept, best = tmp_path / ".t.csv.mtc-cache", tmp_path / "w-best.safetensors"
+    os.mkfifo(kept)
+    monkeypatch.setenv("MTC_TABLE_KEPT_FROM", "0")
+    program = compile_model(TABLE)
+    assert run_program(program, "--data", tmp_path, "--log", "run.jsonl", "--quiet", cwd=tmp_path).returncode == 0 and kept.is_fifo()
+    os.mkfifo(best)
+    done = run_program(program, "--data", tmp_path, "--save", "w.safetensors", cwd=tmp_path)
+    assert done.returncode == CANT_CREATE and "w-best.safetensors, where the best weights go, is no plain file" in done.stderr
+    os.mkfifo(tmp_path / "curves.svg")
+    done = subprocess.run([MTC, "plot", "run.jsonl"], capture_output=True, text=True, timeout=LIMIT, cwd=tmp_path)
+    assert done.returncode == CANT_CREATE and "'curves.svg': it is no plain file; choose another name with -o" in done.stderr

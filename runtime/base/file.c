@@ -245,6 +245,13 @@ int mtc_output_open(MtcFault *fault, const char *path, MtcOutput **result) {
     return mtc_output_open_as(fault, path, NULL, result);
 }
 
+int mtc_output_open_own(MtcFault *fault, const char *path, const char *base, MtcOutput **result) {
+    struct stat status;
+    if (stat(path, &status) != 0 || !other_kind(status.st_mode))
+        return mtc_output_open_as(fault, path, base, result);
+    return mtc_fail(fault, MTC_CANT_CREATE, "%s: cannot write: %s", path, other_kind(status.st_mode));
+}
+
 int mtc_output_write(MtcFault *fault, MtcOutput *output, const void *bytes, size_t size) {
     const char *at = (const char *)bytes;
     while (size > 0) {

@@ -20,7 +20,8 @@ int mtc_open_stream(const char *path, const char **why);
  *
  * A file that is there is replaced by one of the same mode and, where the system lets us, owner; a new one has the usual mode.
  * A link stays: what it leads to is written, whether that exists or not. What nobody may write is not written, not even by
- * root. A device, a pipe or a descriptor (/dev/stdout) is written through, as far as the writing comes. A failure leaves
+ * root. A device, a pipe or a descriptor (/dev/stdout) that somebody
+ * names is written through, as far as the writing comes. A failure leaves
  * errno. */
 
 /* Writes beside `path` under another name, "<path>.<process>.tmp"; commit makes it `path` in one move, durably, and
@@ -29,6 +30,8 @@ typedef struct MtcOutput MtcOutput;
 int mtc_output_open(MtcFault *fault, const char *path, MtcOutput **output);
 /* The other name is made of `base`, a path in the same folder, NULL: of `path`. Its mode is that of `base` where `path` is new. */
 int mtc_output_open_as(MtcFault *fault, const char *path, const char *base, MtcOutput **output);
+/* The same for a file that nobody has named: a pipe or a device there is none of ours, and is not written. */
+int mtc_output_open_own(MtcFault *fault, const char *path, const char *base, MtcOutput **output);
 int mtc_output_write(MtcFault *fault, MtcOutput *output, const void *bytes, size_t size);
 int mtc_output_executable(MtcFault *fault, MtcOutput *output); /* for whoever may read it */
 int mtc_output_private(MtcFault *fault, MtcOutput *output);    /* for its owner alone */

@@ -300,7 +300,7 @@ int mtc_archive_write(MtcFault *fault, const char *path, const char *base, const
     MtcHash hash;
     char checksum[CHECKSUM_DIGITS + 1];
     make_header(&header, metadata, blob, count); /* while no file is open: it may find no memory */
-    int code = mtc_output_open_as(fault, path, base, &output);
+    int code = (base ? mtc_output_open_own : mtc_output_open_as)(fault, path, base, &output);
     if (code) {
         free(header.at);
         return code;

@@ -273,6 +273,14 @@ static int check_kind(MtcFault *fault, const char *flag, const char *path,
     return fault->code;
 }
 
+/* A name that is made of another is no wish to write through a pipe. */
+static int check_plain(MtcFault *fault, const char *save, const char *path) {
+    struct stat status;
+    if (!path || stat(path, &status) != 0 || S_ISREG(status.st_mode))
+        return 0;
+    return mtc_fail(fault, MTC_CANT_CREATE, "--save %s: %s, where the best weights go, is no plain file", save, path);
+}
+
 static int check_endings(MtcFault *fault, const MtcOptions *options) {
     int code = mtc_check_ending(fault, "--save", options->save, ".safetensors");
     if (!code)
@@ -288,6 +296,8 @@ static int check_kinds(MtcFault *fault, const MtcOptions *options) {
     const bool text = options->output && mtc_is_table_name(options->output);
     char *best = options->save ? mtc_best_path(options->save) : NULL;
     int code = check_kind(fault, "--save", options->save, is_safetensors, "checkpoint (safetensors)");
+    if (!code)
+        code = check_plain(fault, options->save, best);
     if (!code)
         code = check_kind(fault, "--save: its best weights", best, is_safetensors, "checkpoint (safetensors)");
     if (!code)
