@@ -25,7 +25,7 @@ from torch.nn import functional as F
 
 from peers_graph import captured
 
-sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 from random_port import permutation, shuffle_key  # noqa: E402
 
 CHAR = {"layers": 2, "heads": 4, "width": 64, "context": 128, "vocab": 65}

@@ -19,8 +19,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MTC = ROOT / "build" / "mtc"
-sys.path.insert(0, str(ROOT / "tools"))
-sys.path.insert(0, str(ROOT / "python"))  # here, for pytest-xdist's controller names the package's warnings too
+SUBJECTS = ["compiler", "runtime", "kernels", "python", "models", "project"]
+# What tests share is in support/, and a few share data with a test of another subject. The package is here, for pytest-xdist's
+# controller names its warnings too.
+sys.path[:0] = map(str, [ROOT / "python", ROOT / "tools", ROOT / "tests" / "support", *(ROOT / "tests" / name for name in SUBJECTS)])
 
 from cuda_front_end import front_end_of_cuda  # noqa: E402
 
@@ -101,7 +103,7 @@ def pytest_runtest_setup(item):
     """Most of the time of all tests is that of the C compiler at -O3. What a program says, keeps and refuses does not depend on it;
     tests of the numbers that kernels compute are not marked `quick`, or are `full`, and have programs as users have them."""
     quick = item.get_closest_marker("quick") and not item.get_closest_marker("full")
-    os.environ |= {"FULL_CC": FULL_CC, "CC": str(ROOT / "tests" / "quick_cc") if quick else FULL_CC}
+    os.environ |= {"FULL_CC": FULL_CC, "CC": str(ROOT / "tests" / "support" / "quick_cc") if quick else FULL_CC}
 
 
 # ---- time ----

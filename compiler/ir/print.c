@@ -1,4 +1,4 @@
-/* The dump of a graph: a node a line, read again by tests/evaluator.py.
+/* The dump of a graph: a node a line, read again by tests/support/evaluator.py.
  *
  *   %7 = matmul(%3, %5) tb : f32[64, 128] h  # mnist.mt:16 */
 #include "ir/op.h"

@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from fake_data import pack
 
 ENCODING = {"category": {"words": ["a", "b\\", "\u00e9"]}, "x": {"mean": [0.5, -1e300]}}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from fake_data import idx_bytes  # noqa: E402
 from image_files import PALETTE, chunk, jpeg_maker, png  # noqa: E402
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 from fake_data import pack
 
 ENCODING = {"label": {"words": ["a", "b", "c"]}, "image": {"mean": [0.5] * 16}}

@@ -282,7 +282,7 @@ def test_diverged(model, data, tmp_path):
 INTERRUPTED = """
 import os, signal, sys, threading, time
 sys.path[:0] = [{tests!r}]
-import python_package as package, mtc
+import conftest, python_package as package, mtc
 model = mtc.compile(package.BLOBS, target="cpu")
 data = package.blobs(5000)
 threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
@@ -652,7 +652,7 @@ def test_at_the_end_of_the_interpreter():
     script = f"""
 import sys, threading
 sys.path[:0] = [{str(ROOT / "tests")!r}]
-import python_package as package, mtc
+import conftest, python_package as package, mtc
 model = mtc.compile(package.BLOBS, target="cpu")
 data = package.blobs(100)
 threading.Thread(target=lambda: model.fit(*data, epochs=10**7, verbose=0), daemon=True).start()

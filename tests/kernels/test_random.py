@@ -2,21 +2,19 @@
 
 import ctypes
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from conftest import ROOT
 import random_port
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture(scope="module")
 def library(tmp_path_factory):
     path = tmp_path_factory.mktemp("random") / "random.so"
     subprocess.run(["cc", "-std=c11", "-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-shared", "-fPIC", f"-I{ROOT}/kernels_lib",
-                    ROOT / "tests/random_test.c", "-o", path, "-lm"], check=True)
+                    ROOT / "tests/kernels/random_test.c", "-o", path, "-lm"], check=True)
     return ctypes.CDLL(str(path))
 
 

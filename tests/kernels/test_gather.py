@@ -205,7 +205,7 @@ def build_cuda(folder, architecture):
     (folder / "shapes.inc").write_text("".join(f"SHAPE({k}, {', '.join(map(str, s))})\n" for k, s in enumerate(SHAPES)))
     subprocess.run(["nvcc", "-std=c++17", "-O3", "-fmad=false", f"-gencode=arch=compute_{number},code={architecture}", "-shared",
                     "-Xcompiler", "-fPIC", f"-I{ROOT}/kernels_lib", f"-I{ROOT}/runtime", f"-I{folder}",
-                    ROOT / "tests/gather.cu", "-o", folder / "gather.so"], check=True)
+                    ROOT / "tests/kernels/gather.cu", "-o", folder / "gather.so"], check=True)
     return folder / "gather.so"
 
 

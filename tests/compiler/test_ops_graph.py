@@ -1,5 +1,5 @@
 """Operators as graphs, without compiling anything: values against NumPy, gradients against finite differences, and
-simplification against both. Runs the dumps of mtc in tests/evaluator.py."""
+simplification against both. Runs the dumps of mtc in tests/support/evaluator.py."""
 
 import subprocess
 

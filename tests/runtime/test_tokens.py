@@ -1,5 +1,5 @@
 """Windows of texts and of files of tokens: what is read, what is refused, where windows begin. The runtime alone, under
-sanitizers; tests/test_text.py trains on them."""
+sanitizers; tests/runtime/test_text.py trains on them."""
 
 import gzip
 import os

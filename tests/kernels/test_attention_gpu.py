@@ -4,11 +4,10 @@ causal and not, grouped heads, windows; in bf16 on tensor cores, by warps and by
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 INCLUDES = [f"-I{ROOT / folder}" for folder in ("kernels_lib", "runtime", "bench")]
 
 

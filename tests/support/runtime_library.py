@@ -4,9 +4,9 @@ all workers, and again where its sources are newer."""
 import fcntl
 import os
 import subprocess
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
+from conftest import ROOT
+
 SANITIZERS = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 FLAGS = ["-O1", "-g", "-Werror"]
 

@@ -4,17 +4,16 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from conftest import ROOT
 import random_port
 from fake_data import idx_bytes, tensors
 
 pytestmark = pytest.mark.quick
 
-ROOT = Path(__file__).resolve().parent.parent
 MNIST = ROOT / "models" / "mnist.mt"
 
 DIVERGING = """

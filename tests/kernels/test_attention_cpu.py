@@ -81,7 +81,8 @@ def test_same_bits_with_any_number_of_threads(kernels, shape):
 def test_reads_and_writes_nothing_else(kind, tmp_path):
     library = compiled(tmp_path, kind, "-O1", "-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-Wno-error")
     sanitizer = subprocess.run([os.environ.get("CC", "cc"), "-print-file-name=libasan.so"], capture_output=True, text=True).stdout
-    environment = {**os.environ, "LD_PRELOAD": sanitizer.strip(), "ASAN_OPTIONS": "detect_leaks=0"}
+    environment = {**os.environ, "LD_PRELOAD": sanitizer.strip(), "ASAN_OPTIONS": "detect_leaks=0",
+                   "PYTHONPATH": os.pathsep.join(sys.path)}
     subprocess.run([sys.executable, __file__, library, kind], env=environment, check=True)
 
 

@@ -24,7 +24,7 @@ def compiled(folder, cases, *architectures):
     listing.write_text("".join(f"CASE({i}, {text})\n" for i, text in enumerate(arguments)))
     targets = [f"-gencode=arch=compute_{name.rpartition('_')[2]},code={name}" for name in architectures] or ["-arch=native"]
     subprocess.run(["nvcc", "-std=c++17", "-O3", *targets, "-Werror=all-warnings", "-shared", "-Xcompiler", "-fPIC",
-                    f"-I{ROOT}/kernels_lib", f'-DCASES="{listing}"', ROOT / "tests/attention_plain.cu", "-o", library],
+                    f"-I{ROOT}/kernels_lib", f'-DCASES="{listing}"', ROOT / "tests/kernels/attention_plain.cu", "-o", library],
                    check=True)
     return library
 

@@ -3,17 +3,16 @@ choice of tokens against NumPy; what is refused."""
 
 import ctypes
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from conftest import ROOT
 from evaluator import evaluate, parse
 from library import Library, pointer
 
 pytestmark = pytest.mark.quick
 
-ROOT = Path(__file__).resolve().parent.parent
 USAGE, BAD_DATA = 64, 65
 T, V, B = 12, 19, 3
 
@@ -378,7 +377,7 @@ def test_the_program_says_why(compile_model, tmp_path, input_text):
 def sampler(tmp_path_factory):
     path = tmp_path_factory.mktemp("sample") / "sample.so"
     subprocess.run(["cc", "-std=c11", "-D_XOPEN_SOURCE=700", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
-                    f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib", ROOT / "tests/sample_test.c", ROOT / "runtime/commands/sample.c",
+                    f"-I{ROOT}/runtime", f"-I{ROOT}/kernels_lib", ROOT / "tests/runtime/sample_test.c", ROOT / "runtime/commands/sample.c",
                     ROOT / "runtime/base/common.c", "-o", path, "-lm"], check=True)
     function = ctypes.CDLL(str(path)).samples
 

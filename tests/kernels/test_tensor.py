@@ -3,11 +3,10 @@ three products of a convolution, in bf16 and tf32, of sizes that fill tiles and 
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
-ROOT = Path(__file__).resolve().parent.parent
 # sm_90: by warps, as on every device since sm_80; sm_90a: by groups of warps; the PTX of sm_86: within 99 KB of shared memory
 ARCHITECTURES = ["sm_90", "sm_90a", "compute_86"]
 

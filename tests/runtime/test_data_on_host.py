@@ -1,11 +1,11 @@
 """Training data that stay in host memory: the same bytes come out, whatever is cut from an epoch at a time."""
 
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from conftest import ROOT
 from fake_data import unpack
 from runtime_library import SANITIZERS, build_program
 
@@ -13,7 +13,6 @@ pytestmark = pytest.mark.quick
 
 pytest_plugins = ["fake_model"]
 
-ROOT = Path(__file__).resolve().parent.parent
 
 USAGE, BAD_DATA = 64, 65
 EXAMPLE, BATCH = 17, 8

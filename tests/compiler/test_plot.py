@@ -5,11 +5,11 @@ tests/plot/NAME.svg is what `mtc plot` draws of the logs of NAME; what is in it 
 import json
 import re
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
-GOLDEN = Path(__file__).parent / "plot"
+GOLDEN = ROOT / "tests" / "plot"
 USAGE, BAD_DATA, NO_INPUT, CANT_CREATE = 64, 65, 66, 73
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -10,14 +10,13 @@ import random
 import re
 import struct
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from conftest import ROOT
 from runtime_library import SANITIZERS, build_program
 
-ROOT = Path(__file__).resolve().parent.parent
 BAD_DATA, NO_INPUT, USAGE = 65, 66, 64
 def build_table_program(folder, *sources):
     return build_program(folder / "table", [ROOT / "tests/runtime/table.c", ROOT / "tests/runtime/changing_file.c", *sources],

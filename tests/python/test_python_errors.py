@@ -279,7 +279,7 @@ def test_no_gpu():
     script = f"""
 import sys
 sys.path.insert(0, {str(ROOT / "tests")!r})
-import python_package, mtc
+import conftest, python_package, mtc
 model = mtc.compile(python_package.BLOBS, target="cuda", arch="sm_80")
 print(model)
 try:

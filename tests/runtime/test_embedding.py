@@ -145,7 +145,7 @@ def test_numbers_have_a_point_in_every_locale(built, tmp_path):
     if command:
         subprocess.run([command, "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"], capture_output=True)
     done = subprocess.run([sys.executable, "-c", COMMA, built / "m.so", tmp_path / "w"], capture_output=True, text=True,
-                          env={**os.environ, "LOCPATH": str(tmp_path), "PYTHONPATH": str(ROOT / "tests")})
+                          env={**os.environ, "LOCPATH": str(tmp_path), "PYTHONPATH": str(ROOT / "tests" / "support")})
     if done.returncode == NO_LOCALE:
         pytest.skip("no German locale can be made here")
     assert done.returncode == 0, done.stderr

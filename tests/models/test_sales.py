@@ -3,14 +3,13 @@
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import ROOT
 
 pytestmark = pytest.mark.quick
 
-ROOT = Path(__file__).resolve().parent.parent
 SALES, XOR = ROOT / "models/sales.mt", ROOT / "models/xor.mt"
 COLUMNS = ["order", "date", "customer", "country", "product", "category", "quantity", "unit_price", "payment", "total_price"]
 

@@ -23,8 +23,8 @@ def run_pytest(*args, ignored=()):
 
 def test_in_the_background():
     """nohup make check &"""
-    tests = ["test_checkpoint.py::test_signals_save", "test_checkpoint.py::test_second_signal_ends_at_once",
-             "test_runtime_train.py::test_interrupt_saves", "test_python_errors.py::test_what_ctrl_c_says"]
+    tests = ["runtime/test_checkpoint.py::test_signals_save", "runtime/test_checkpoint.py::test_second_signal_ends_at_once",
+             "runtime/test_runtime_train.py::test_interrupt_saves", "python/test_python_errors.py::test_what_ctrl_c_says"]
     done = run_pytest(*(ROOT / "tests" / test for test in tests), ignored=IGNORED)
     assert done.returncode == 0 and "6 passed" in done.stdout, done.stdout
 

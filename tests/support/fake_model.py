@@ -4,14 +4,12 @@ import ctypes
 import gzip
 import os
 import subprocess
-from pathlib import Path
 
 import pytest
 
+from conftest import ROOT
 from fake_data import examples, idx_bytes
 from runtime_library import SANITIZERS, build_program
-
-ROOT = Path(__file__).resolve().parent.parent
 
 
 def build_fake(output, *flags, library_flags=()):

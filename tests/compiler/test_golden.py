@@ -3,13 +3,11 @@
 The ending says which stage a golden shows: one small idea each. `NAME.summary` and `NAME.format` show those two outputs.
 """
 
-from pathlib import Path
-
 import pytest
 
-from conftest import flags_of
+from conftest import ROOT, flags_of
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = ROOT / "tests" / "golden"
 EXPECTED = sorted(path for path in GOLDEN.iterdir() if path.is_file() and path.suffix not in (".mt", ".md"))
 
 

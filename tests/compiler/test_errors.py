@@ -3,13 +3,11 @@
 Files that only take part in an include are in tests/errors/includes/.
 """
 
-from pathlib import Path
-
 import pytest
 
-from conftest import flags_of
+from conftest import ROOT, flags_of
 
-ERRORS = Path(__file__).parent / "errors"
+ERRORS = ROOT / "tests" / "errors"
 MODELS = sorted(ERRORS.glob("*.mt"))
 USER_FAULTS = (64, 65, 66, 73)
 

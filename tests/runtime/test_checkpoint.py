@@ -17,11 +17,11 @@ import struct
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from conftest import ROOT
 from fake_data import examples, idx_bytes, pack, tensors, unpack, weights_alone
 from library import Library
 from runtime_library import build_program
@@ -30,7 +30,6 @@ pytestmark = pytest.mark.quick
 
 pytest_plugins = ["fake_model"]
 
-ROOT = Path(__file__).resolve().parent.parent
 USAGE, BAD_DATA, NO_INPUT, CANT_CREATE, IO = 64, 65, 66, 73, 74
 
 

@@ -42,7 +42,7 @@ def png(pixels, kind=None, bits=8, before=b"", interlaced=False):
 def jpeg_maker(folder):
     """jpeg(pixels, quality, *options): a function that makes JPEG files, compiled into the folder."""
     maker = folder / "jpeg"
-    subprocess.run(["cc", "-O1", Path(__file__).parent / "runtime/jpeg.c", "-o", maker, "-ljpeg"], check=True)
+    subprocess.run(["cc", "-O1", Path(__file__).parent.parent / "runtime/jpeg.c", "-o", maker, "-ljpeg"], check=True)
 
     def jpeg(pixels, quality=100, *options):
         pixels = np.asarray(pixels, np.uint8)
