@@ -18,7 +18,7 @@ RUNTIME_FLAGS    := -std=c11 -D_XOPEN_SOURCE=700 $(WARNINGS) -fPIC -fvisibility=
 SOURCES    := $(wildcard compiler/*.c compiler/*/*.c compiler/*/*/*.c)
 GENERATED  := $(BUILD)/gen/parser.c $(BUILD)/gen/lexer.c
 # What mtc has in common with the programs that it makes: how files are opened, texts shown, and logs, which mtc plot reads.
-SHARED     := runtime/base/json.c runtime/base/common.c runtime/base/file.c runtime/base/ending.c
+SHARED     := runtime/base/json.c runtime/base/common.c runtime/base/file.c runtime/base/files.c runtime/base/ending.c
 OBJECTS     = $(patsubst %.c,$(BUILD)/obj/%.o,$(SOURCES) $(SHARED)) $(GENERATED:$(BUILD)/%.c=$(BUILD)/obj/%.o)
 # A program's device layer, one of these, is compiled together with it.
 DEVICES     = $(wildcard runtime/base/device_*.c)

@@ -2,12 +2,15 @@
 #include "front/ast.h"
 #include "support/file.h"
 
-/* Paths in the model are looked for beside it, and `--data .` looks in the working folder. Words that are no paths, such as
- * the separator of a table, name no file as a rule. */
+/* A program looks for the paths of its model beside it, in $MTC_DATA_DIR and in the user's cache; with `--data .` in the working
+ * folder. Words that are no paths, such as the separator of a table, name no file as a rule. */
 static void add_data_file(Arena *arena, const char *model, const char *path, InputFiles *inputs) {
     static const char why[] = "it is data of the model";
     VEC_PUSH(arena, inputs, ((InputFile){path_in(arena, path_folder(arena, model), path), why}));
     VEC_PUSH(arena, inputs, ((InputFile){path, why}));
+    const char *found = data_file(arena, model, path);
+    if (found)
+        VEC_PUSH(arena, inputs, ((InputFile){found, why}));
 }
 
 static void add_strings(const Ast *ast, const Expr *call, InputFiles *inputs) {

@@ -1,6 +1,6 @@
 #include "support/file.h"
 
-#include "runtime/base/file.h"
+#include "runtime/base/files.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -73,6 +73,16 @@ bool file_write_program(const char *path, const void *bytes, size_t size) {
 
 bool file_write_private(const char *path, const void *bytes, size_t size) {
     return write_as(path, bytes, size, mtc_output_private);
+}
+
+const char *data_file(Arena *arena, const char *model, const char *path) {
+    MtcFault unused;
+    char *found;
+    if (mtc_find_data(&unused, model, NULL, path, &found))
+        return NULL;
+    const char *result = arena_strdup(arena, found);
+    free(found);
+    return result;
 }
 
 bool file_exists(const char *path) {

@@ -18,6 +18,8 @@ bool file_write_program(const char *path, const void *bytes, size_t size); /* th
 bool file_write_private(const char *path, const void *bytes, size_t size); /* for its owner alone */
 
 bool file_exists(const char *path);
+/* The file of data that a program finds for a path in its model, where --data does not say where; NULL: there is none. */
+const char *data_file(Arena *arena, const char *model, const char *path);
 const char *file_why(const char *path); /* what errno says of a file that cannot be written; good until the next call */
 bool folder_make(Arena *arena, const char *path); /* with its parents; true when it is there already */
 /* A new folder in $TMPDIR or /tmp; NULL on failure. */

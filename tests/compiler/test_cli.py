@@ -439,6 +439,17 @@ def test_what_is_read_is_not_overwritten(flags, run, tmp_path):
     assert run(*flags, "net/model.mt", "-o", "other").returncode == 0
 
 
+@pytest.mark.parametrize("variable, folder", [("MTC_DATA_DIR", "data"), ("XDG_CACHE_HOME", "data/mtc")])
+def test_data_found_elsewhere_are_not_overwritten(variable, folder, run, tmp_path, monkeypatch):
+    monkeypatch.setenv(variable, str(tmp_path / "data"))
+    (tmp_path / "net.mt").write_text(READS.replace('include "layers.mt"\n', "").replace("layer(x)", "linear(x, 3)"))
+    (tmp_path / folder).mkdir(parents=True)
+    for name in "rows.csv", "test.csv":
+        (tmp_path / folder / name).write_text("a,b,label\n")
+        refused(run("--emit=c", "net.mt", "-o", f"{folder}/{name}"), CANT_CREATE, f"'{folder}/{name}': it is data of the model")
+        assert (tmp_path / folder / name).read_text() == "a,b,label\n"
+
+
 def test_unwritable_keep(run):
     refused(run("--target", "cpu", "--keep", "/proc/none", "small.mt"), CANT_CREATE, "cannot write the generated source '/proc/none/small.c'")
 
