@@ -48,6 +48,25 @@ static Value build_leaky_relu(Call *call) {
     return value_tensor(select(g, compare(g, "gt", x, 0), x, mul(g, slope, x)));
 }
 
+/* x where it is above 0, alpha (exp(x) - 1) elsewhere; the slope is 1 above 0 and alpha exp(x) from 0 downwards, so that it is
+ * continuous where alpha is 1. exp is asked for no number above 0: an infinite one would make its gradient, 0 there, no number. */
+static Value build_elu(Call *call) {
+    Graph *g = call->g;
+    Node *x = graph_cast(g, call_tensor(call, 0), DT_F32), *alpha = call_scalar(call, 1);
+    if (!x || !alpha)
+        return value_tensor(NULL);
+    Node *above = compare(g, "gt", x, 0);
+    Node *below = select(g, above, graph_constant(g, 0), x);
+    return value_tensor(select(g, above, x, mul(g, alpha, op1(g, "expm1", below))));
+}
+
+/* x tanh(log(1 + exp(x))) */
+static Value build_mish(Call *call) {
+    Graph *g = call->g;
+    Node *x = call_tensor(call, 0);
+    return value_tensor(mul(g, x, op1(g, "tanh", op1(g, "softplus", x))));
+}
+
 /* x / 2 (1 + erf(x / sqrt(2))) */
 static Node *gelu_exact(Graph *g, Node *x) {
     return mul(g, scale(g, x, 0.5), plus(g, op1(g, "erf", scale(g, x, sqrt(0.5))), 1));
@@ -132,6 +151,24 @@ const OpDef op_leaky_relu = {
     .example = "y = leaky_relu(x, 0.1)",
     .signature = "x, slope: number = 0.01",
     .build = build_leaky_relu,
+};
+
+const OpDef op_elu = {
+    .name = "elu",
+    .cls = OP_LIBRARY,
+    .doc = "x where it is above 0, alpha (exp(x) - 1) elsewhere.",
+    .example = "y = elu(x)",
+    .signature = "x, alpha: number = 1",
+    .build = build_elu,
+};
+
+const OpDef op_mish = {
+    .name = "mish",
+    .cls = OP_LIBRARY,
+    .doc = "x * tanh(softplus(x))",
+    .example = "y = mish(x)",
+    .signature = "x",
+    .build = build_mish,
 };
 
 const OpDef op_gelu = {

@@ -19,7 +19,7 @@ def call(text, functions="", **shapes):
 
 
 VECTOR, MATRIX, IMAGE = (4,), (3, 4), (2, 6, 4)
-MAPS = "exp expm1 log1p abs sign erf floor sin cos relu sigmoid tanh softplus silu leaky_relu gelu square stop_gradient"
+MAPS = "exp expm1 log1p abs sign erf floor sin cos relu sigmoid tanh softplus silu leaky_relu elu mish gelu square stop_gradient"
 CALLS = [
     call("a + b - a * b / (2 + b * b)", "add sub mul div", a=MATRIX, b=VECTOR),
     call("where(a > b and not (c < 0) or b != c, a, -c)", "where gt and lt not or ne neg", a=MATRIX, b=VECTOR, c=(3, 1)),

@@ -242,6 +242,11 @@ CASES = [
     unary("silu", lambda x: x * sigmoid(x)),
     unary("leaky_relu", lambda x: np.where(x > 0, x, 0.01 * x)),
     Case("leaky_relu_slope", "leaky_relu(x, slope = 0.2)", lambda x, z, e: np.where(x > 0, x, 0.2 * x)),
+    unary("elu", lambda x: np.where(x > 0, x, np.expm1(x))),
+    Case("elu_alpha", "elu(x, alpha = 0.3)", lambda x, z, e: np.where(x > 0, x, 0.3 * np.expm1(x))),
+    Case("elu_far", "elu(600 * x)", lambda x, z, e: np.where(x > 0, 600 * x, -1), x_range=(1.5, 2)),  # exp(900) is infinite
+    unary("mish", lambda x: x * np.tanh(np.log1p(np.exp(x)))),
+    Case("mish_far", "mish(600 * x)", lambda x, z, e: 600 * x, x_range=(1.5, 2)),
     unary("gelu", gelu),
     Case("gelu_exact", "gelu(x, exact = true)", lambda x, z, e: 0.5 * x * (1 + erf(x / np.sqrt(2)))),
     unary("square", np.square),

@@ -1,0 +1,493 @@
+// curved: a model of 23 parameters, compiled by mtc from curved.mt
+//
+//   step      636 FLOP in 2 phases
+//   memory    2.0 KB arena (2.5 KB without sharing): weights 1.0 KB, optimizer state 0 B, values 1.0 KB
+//   schedule  persistent: 1.2 us a step estimated (graph: 5.5 us)
+//
+//   phase 1   h_to_d_h         1 tile
+//   phase 2   d_output_weight  1 tile
+//             d_h_weight       1 tile
+//             report_loss      1 tile
+//
+// From top to bottom: sizes; tensors; one function per kernel, in the order of a training step; the phases that
+// group them; the step; evaluation; tables for the runtime; main.
+//
+// How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: a call of the
+// kernel's function. Phases run one after the other; the tiles of a phase, of all its kernels, may run at the
+// same time, in any order. A tile may start while the phase before is still running; gate() returns when that
+// has ended. What that phase does not write may be read ahead of the gate, and is. All steps are one launch of
+// a single block, which keeps the arena in its shared memory: it loops over the steps, in a step over the
+// phases, and in a phase over the tiles (cuda/schedule.cuh).
+
+#include "mtc.h" // the runtime: data, command line, checkpoints
+
+#include "cuda/batch.cuh"    // row: the example in a row of the batch; share: its part in a mean
+#include "cuda/math.cuh"     // relu, sigmoid ...
+#include "cuda/matmul.cuh"   // matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)
+#include "cuda/pack.cuh"     // neighbouring numbers that a thread moves at once
+#include "cuda/repeated.cuh" // a kernel again and again, alone
+#include "cuda/schedule.cuh" // phases as one persistent kernel or as a CUDA graph
+#include "cuda/team.cuh"     // the threads of a row
+
+#include <algorithm>
+
+// ---- sizes --------------------------------------------------------------------------------------------------
+
+enum { BATCH = 4, X = 4, Y = 2, H = 3 };
+enum { REPORT_LOSS, REPORTS };
+
+// ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
+
+struct Tensors {
+    static constexpr int64_t arena_bytes = 2048;
+
+    const float *x;        // data set: [examples, X]
+    const float *y;        // data set: [examples, Y]
+    float *h_weight;       // [H, X]
+    float *h_bias;         // [H]
+    float *output_weight;  // [Y, H]
+    float *output_bias;    // [Y]
+    float *eval_loss_part; // [BATCH]
+    float *loss_part;      // [BATCH]
+    float *eval_output;    // [BATCH, Y]
+    float *h_to_d_h_add;   // [BATCH, Y]
+    float *h;              // [BATCH, H]
+    float *h_to_d_h_add_2; // [BATCH, H]
+
+    __device__ Tensors(const MtcRun &run, char *arena) {
+        x = (const float *)run.data.field[0];
+        y = (const float *)run.data.field[1];
+        h_weight = (float *)(arena + 0);
+        h_bias = (float *)(arena + 256);
+        output_weight = (float *)(arena + 512);
+        output_bias = (float *)(arena + 768);
+        eval_loss_part = (float *)(arena + 1024);
+        loss_part = (float *)(arena + 1024);
+        eval_output = (float *)(arena + 1280);
+        h_to_d_h_add = (float *)(arena + 1280);
+        h = (float *)(arena + 1536);
+        h_to_d_h_add_2 = (float *)(arena + 1792);
+    }
+};
+
+// ---- training step ------------------------------------------------------------------------------------------
+
+// h = mish(linear(x, 3))                                                                            curved.mt:9
+// output = elu(linear(h, 2), 0.5)                                                                  curved.mt:10
+// loss = mse(output, y)                                                                            curved.mt:14
+constexpr int h_to_d_h_tiles = divide_up(BATCH, Warp::rows);
+constexpr int h_to_d_h_row_floats = H + H + Y + Y; // that a row keeps from stage to stage
+constexpr int h_to_d_h_shared_bytes = team_shared<Warp>(h_to_d_h_row_floats);
+static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    int64_t example = row(batch, i);
+    float row_share = share(batch, i);
+    gate();
+    if (i >= BATCH)
+        return;
+    float *h = row_memory(team, shared, h_to_d_h_row_floats);
+    float *x_add = h + H;
+    float *h_add = x_add + H;
+    float *h_add_2 = h_add + Y;
+
+    // h[i, j] = ((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) *
+    //         tanh(softplus((sum over l of x[i, l] * h.weight[j, l]) + h.bias[j]))
+    auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
+    auto store = [&](int j, float sum) {
+        float x_add_2 = sum + t.h_bias[j];
+        float h_2 = x_add_2 * tanh(softplus(x_add_2));
+        h[j] = h_2;
+        x_add[j] = x_add_2;
+        t.h[i * H + j] = h_2;
+    };
+    team_product<H, X>(team, term, store);
+    team.sync();
+
+    // d_output[i, j] = share(i) * 0.5 * (output[i, j] - y[i, j]) + share(i) * 0.5 * (output[i, j] - y[i, j])
+    // d_output_pre[i, j] = (sum over k of h[i, k] * output.weight[j, k]) + output.bias[j] > 0 ? 0 : d_output[i, j]
+    auto term_2 = [&](int j, int k) { return h[k] * t.output_weight[j * H + k]; };
+    auto store_2 = [&](int j, float sum) {
+        float h_add_3 = sum + t.output_bias[j];
+        bool h_gt = h_add_3 > 0.0f;
+        float h_expm1 = expm1(h_gt ? 0.0f : h_add_3);
+        float share_mul = row_share * 0.5f * ((h_gt ? h_add_3 : 0.5f * h_expm1) - t.y[example * Y + j]);
+        float d_output = share_mul + share_mul;
+        float h_add_4 = (h_gt ? d_output : 0.0f) + (h_gt ? 0.0f : (h_gt ? 0.0f : d_output) * 0.5f * (h_expm1 + 1.0f));
+        h_add[j] = h_add_4;
+        h_add_2[j] = h_add_3;
+        t.h_to_d_h_add[i * Y + j] = h_add_4;
+    };
+    team_product<Y, H>(team, term_2, store_2);
+    team.sync();
+
+    // output_sum[i] = sum over j of (output[i, j] - y[i, j]) * (output[i, j] - y[i, j])
+    float output_sum = 0;
+    for (int j = team.first; j < Y; j += team.stride) {
+        bool h_gt = h_add_2[j] > 0.0f;
+        float output_sub = (h_gt ? h_add_2[j] : 0.5f * expm1(h_gt ? 0.0f : h_add_2[j])) - t.y[example * Y + j];
+        output_sum += output_sub * output_sub;
+    }
+    output_sum = team_sum(team, output_sum);
+
+    // d_h[i, j] = sum over k of h_to_d_h_add[i, k] * output.weight[k, j]
+    // d_h_pre[i, j] = d_h[i, j] * ((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j])
+    auto term_3 = [&](int j, int k) { return h_add[k] * t.output_weight[k * H + j]; };
+    auto store_3 = [&](int j, float sum) {
+        float x_tanh = tanh(softplus(x_add[j]));
+        t.h_to_d_h_add_2[i * H + j] = sum * x_tanh + sum * x_add[j] * (1.0f - x_tanh * x_tanh) * sigmoid(x_add[j]);
+    };
+    team_product<H, Y>(team, term_3, store_3);
+
+    // loss_part[i] = output_sum[i] * 0.5 * share(i)
+    if (leads(team))
+        t.loss_part[i] = output_sum * 0.5f * row_share;
+}
+
+// gradient of output = elu(linear(h, 2), 0.5)                                                      curved.mt:10
+// optimizer = sgd(0.1)                                                                             curved.mt:15
+//
+//     d_output.weight[i, j] = sum over k of h_to_d_h_add[k, i] * h[k, j]
+//     output.weight[i, j] = output.weight[i, j] - 0.1 * d_output.weight[i, j]
+//     d_output.bias[i] = sum over j of h_to_d_h_add[j, i]
+//     output.bias[i] = output.bias[i] - 0.1 * d_output.bias[i]
+// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
+using d_output_weight_product = Product<Y, H, BATCH>;
+using d_output_weight_tile = Tile<16, 16, 1, 1, 1>;
+constexpr int d_output_weight_tiles = product_tiles<d_output_weight_product, d_output_weight_tile>();
+static __device__ void d_output_weight(const Tensors &t, int tile, char *shared, Gate &gate) {
+    auto left = transposed(matrix<Y>(t.h_to_d_h_add));
+    auto right = matrix<H>(t.h);
+    struct Ahead {
+        float output_weight;
+    };
+    auto read = [&](int i, int j) { return Ahead{t.output_weight[i * H + j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+        t.output_weight[i * H + j] = ahead.output_weight - 0.1f * sum;
+    };
+    // the same for the sums over k of left(i, k)
+    struct RowAhead {
+        float output_bias;
+    };
+    auto read_row = [&](int i) { return RowAhead{t.output_bias[i]}; };
+    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.output_bias[i] = ahead.output_bias - 0.1f * sum; };
+    matmul<d_output_weight_product, d_output_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
+                                                          sum_of_a(preloaded_early(read_row, row_out)));
+}
+
+// gradient of h = mish(linear(x, 3))                                                                curved.mt:9
+// optimizer = sgd(0.1)                                                                             curved.mt:15
+//
+//     d_h.weight[i, j] = sum over k of h_to_d_h_add_2[k, i] * x[k, j]
+//     h.weight[i, j] = h.weight[i, j] - 0.1 * d_h.weight[i, j]
+//     d_h.bias[i] = sum over j of h_to_d_h_add_2[j, i]
+//     h.bias[i] = h.bias[i] - 0.1 * d_h.bias[i]
+// 1 tile of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
+using d_h_weight_product = Product<H, X, BATCH>;
+using d_h_weight_tile = Tile<16, 16, 1, 1, 1, 1>; // the last: its first warp
+constexpr int d_h_weight_tiles = product_tiles<d_h_weight_product, d_h_weight_tile>();
+static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    auto left = transposed(matrix<H>(t.h_to_d_h_add_2));
+    auto right = gathered<X>(t.x, batch, [](float v) { return v; });
+    struct Ahead {
+        float h_weight;
+    };
+    auto read = [&](int i, int j) { return Ahead{t.h_weight[i * X + j]}; };
+    auto out = [&](int i, int j, float sum, const Ahead &ahead) {
+        t.h_weight[i * X + j] = ahead.h_weight - 0.1f * sum;
+    };
+    // the same for the sums over k of left(i, k)
+    struct RowAhead {
+        float h_bias;
+    };
+    auto read_row = [&](int i) { return RowAhead{t.h_bias[i]}; };
+    auto row_out = [&](int i, float sum, const RowAhead &ahead) { t.h_bias[i] = ahead.h_bias - 0.1f * sum; };
+    matmul<d_h_weight_product, d_h_weight_tile>(tile, left, right, shared, gate, preloaded_early(read, out),
+                                                sum_of_a(preloaded_early(read_row, row_out)));
+}
+
+// loss = mse(output, y)                                                                            curved.mt:14
+constexpr int report_loss_tiles = 1;
+constexpr int report_loss_shared_bytes = team_shared<Warp>(0);
+static __device__ void report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row < WARPS - 1)
+        return;
+
+    // loss = sum over i of loss_part[i]
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (leads(team))
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+// ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
+
+// phase 1 of 2: 1 tile
+constexpr int train_1_tiles = h_to_d_h_tiles;
+constexpr int train_1_shared_bytes = h_to_d_h_shared_bytes;
+static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    h_to_d_h(t, batch, tile, shared, gate);
+}
+
+// phase 2 of 2: 3 tiles
+constexpr int train_2_tiles = d_output_weight_tiles + d_h_weight_tiles + report_loss_tiles;
+constexpr int train_2_shared_bytes = report_loss_shared_bytes;
+constexpr int train_2_sharing = 0; // of the tiles use shared memory
+static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    if (tile < d_output_weight_tiles)
+        return d_output_weight(t, tile, shared, gate);
+    tile -= d_output_weight_tiles;
+    if (tile < d_h_weight_tiles)
+        return d_h_weight(t, batch, tile, shared, gate);
+    tile -= d_h_weight_tiles;
+    report_loss(t, batch, shared, gate);
+}
+
+using Train = Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_1_shared_bytes>,
+                   Phase<train_2, train_2_tiles, train_2_shared_bytes, train_2_sharing>>;
+
+// ---- the step -----------------------------------------------------------------------------------------------
+
+constexpr int BLOCKS = 1; // of the one launch, at most: the device must hold all at a time
+static Persistent<Train, Form::solo> schedule;
+
+// the row of kernel_table, the launch, its tiles there: those of a launch one after the other
+static const Part parts[] = {
+    {0, 0, h_to_d_h_tiles},        // train_1
+    {1, 1, d_output_weight_tiles}, // train_2
+    {2, 1, d_h_weight_tiles},      // train_2
+    {3, 1, report_loss_tiles},     // train_2
+};
+static Repeated<Train> repeated;
+
+static const char *train(const MtcRun *run, int64_t steps) {
+    return schedule.train(run, steps);
+}
+
+// phases 0 .. phase of one step
+static const char *train_until(const MtcRun *run, int phase) {
+    return launch_until<Train>(run, phase);
+}
+
+static const char *shuffle(const MtcRun *run, int *order, int64_t epoch, int64_t epochs) {
+    return launch_shuffle(run, order, epoch, epochs);
+}
+
+static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
+    return repeated.run(run, parts, kernel, times);
+}
+
+static const char *prepare(const MtcRun *) {
+    return schedule.prepare(BLOCKS);
+}
+
+static void release() {
+    schedule.release();
+    repeated.release();
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------------------
+
+// h = mish(linear(x, 3))                                                                            curved.mt:9
+// output = elu(linear(h, 2), 0.5)                                                                  curved.mt:10
+// loss = mse(output, y)                                                                            curved.mt:14
+constexpr int eval_h_to_loss_part_tiles = divide_up(BATCH, Warp::rows);
+constexpr int eval_h_to_loss_part_row_floats = H + Y; // that a row keeps from stage to stage
+constexpr int eval_h_to_loss_part_shared_bytes = team_shared<Warp>(eval_h_to_loss_part_row_floats);
+static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    Warp team(shared);
+    int i = tile * Warp::rows + team.row;
+    int64_t example = row(batch, i);
+    float row_share = share(batch, i);
+    gate();
+    if (i >= BATCH)
+        return;
+    float *h = row_memory(team, shared, eval_h_to_loss_part_row_floats);
+    float *h_add = h + H;
+
+    // h[i, j] = ((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) *
+    //         tanh(softplus((sum over l of x[i, l] * h.weight[j, l]) + h.bias[j]))
+    auto term = [&](int j, int k) { return t.x[example * X + k] * t.h_weight[j * X + k]; };
+    auto store = [&](int j, float sum) {
+        float x_add = sum + t.h_bias[j];
+        h[j] = x_add * tanh(softplus(x_add));
+    };
+    team_product<H, X>(team, term, store);
+    team.sync();
+    auto term_2 = [&](int j, int k) { return h[k] * t.output_weight[j * H + k]; };
+    auto store_2 = [&](int j, float sum) {
+        float h_add_2 = sum + t.output_bias[j];
+        bool h_gt = h_add_2 > 0.0f;
+        h_add[j] = h_add_2;
+        t.eval_output[i * Y + j] = h_gt ? h_add_2 : 0.5f * expm1(h_gt ? 0.0f : h_add_2);
+    };
+    team_product<Y, H>(team, term_2, store_2);
+    team.sync();
+
+    // output_sum[i] = sum over j of (output[i, j] - y[i, j]) * (output[i, j] - y[i, j])
+    float output_sum = 0;
+    for (int j = team.first; j < Y; j += team.stride) {
+        bool h_gt = h_add[j] > 0.0f;
+        float output_sub = (h_gt ? h_add[j] : 0.5f * expm1(h_gt ? 0.0f : h_add[j])) - t.y[example * Y + j];
+        output_sum += output_sub * output_sub;
+    }
+    output_sum = team_sum(team, output_sum);
+
+    // loss_part[i] = output_sum[i] * 0.5 * share(i)
+    if (leads(team))
+        t.eval_loss_part[i] = output_sum * 0.5f * row_share;
+}
+
+// loss = mse(output, y)                                                                            curved.mt:14
+constexpr int eval_report_loss_tiles = 1;
+constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
+static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+    Warp team(shared);
+    gate();
+    if (team.row < WARPS - 1)
+        return;
+
+    // loss = sum over i of loss_part[i]
+    float loss_part_sum = 0;
+    for (int j = team.first; j < BATCH; j += team.stride)
+        loss_part_sum += t.eval_loss_part[j];
+    loss_part_sum = team_sum(team, loss_part_sum);
+    if (leads(team))
+        batch.reports[REPORT_LOSS] = loss_part_sum;
+}
+
+// phase 1 of 2: 1 tile
+constexpr int eval_1_tiles = eval_h_to_loss_part_tiles;
+constexpr int eval_1_shared_bytes = eval_h_to_loss_part_shared_bytes;
+static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_h_to_loss_part(t, batch, tile, shared, gate);
+}
+
+// phase 2 of 2: 1 tile
+constexpr int eval_2_tiles = eval_report_loss_tiles;
+constexpr int eval_2_shared_bytes = eval_report_loss_shared_bytes;
+static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+    eval_report_loss(t, batch, shared, gate);
+}
+
+using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_1, eval_1_tiles, eval_1_shared_bytes>,
+                  Phase<eval_2, eval_2_tiles, eval_2_shared_bytes>>;
+
+static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
+    return launch_evaluation<Eval>(run, first, rows, slot);
+}
+
+// ---- tables for the runtime ---------------------------------------------------------------------------------
+
+// file, NULL: this model's own; line; text
+static const MtcStatement statement_table[] = {
+    {NULL, 9, "h = mish(linear(x, 3))"},           // 0: h.weight
+    {NULL, 10, "output = elu(linear(h, 2), 0.5)"}, // 1: output.weight
+    {NULL, 14, "loss = mse(output, y)"},           // 2: eval_loss_part
+};
+// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
+static const MtcTensor tensor_table[] = {
+    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {3, 4}, 0, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 0, -1, {0}},
+    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 0, -1, {0}},
+    {"output.weight",
+     MTC_WEIGHT,
+     MTC_F32,
+     2,
+     {2, 3},
+     512,
+     MTC_UNIFORM,
+     -0.5773502691896257,
+     0.5773502691896257,
+     1,
+     -1,
+     {0}},
+    {"output.bias", MTC_WEIGHT, MTC_F32, 1, {2}, 768, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 1, -1, {0}},
+    {"h", MTC_VALUE, MTC_F32, 2, {4, 3}, 1536, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 2, 0, {0}},
+    {"h_to_d_h_add", MTC_VALUE, MTC_F32, 2, {4, 2}, 1280, MTC_ZEROS, 0, 0, 1, 0, {0}},
+    {"h_to_d_h_add", MTC_VALUE, MTC_F32, 2, {4, 3}, 1792, MTC_ZEROS, 0, 0, 0, 0, {0}},
+};
+static const MtcField field_table[] = {
+    {.name = "x", .type = MTC_F32, .rank = 1, .dim = {4}, .elements = 4, .classes = 0, .predicts = true},
+    {.name = "y", .type = MTC_F32, .rank = 1, .dim = {2}, .elements = 2, .classes = 0, .predicts = false},
+};
+static const char *const paths[] = {"a", "b"};
+static const MtcOrigin origin_table[] = {
+    {.format = "idx", .paths = 2, .path = paths},
+};
+static const MtcSplit split_table[] = {
+    {.name = "train", .origin = 0, .from = 0, .to = 1},
+};
+static const char *const report_table[] = {"loss"};
+static const bool rises_table[] = {false};
+// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
+static const MtcKernel kernel_table[] = {
+    {"h_to_d_h", 0, 0, MTC_MATH_FP32, 488, 332},       // phase 1
+    {"d_output_weight", 1, 1, MTC_MATH_FP32, 48, 144}, // phase 2
+    {"d_h_weight", 0, 1, MTC_MATH_FP32, 96, 232},      // phase 2
+    {"report_loss", 2, 1, MTC_MATH_FP32, 4, 20},       // phase 2
+};
+
+const MtcModel mtc_model = {
+    .abi = MTC_ABI,
+    .name = "curved",
+    .source = "curved.mt",
+    .target = "cuda",
+    .architectures = "",
+    .schedule = "persistent",
+    .model_hash = "cf0c89a5b84b389fa3c970b6bd57682d459ef0da229ee59b3f4e5cf4653f3a23",
+    .training = "loss = mse(output, y)\n"
+                "optimizer = sgd(0.1)\n"
+                "batch = 4",
+    .batch = BATCH,
+    .epochs = 10,
+    .seed = 0u,
+    .parameters = 23,
+    .flops_per_step = 636,
+    .arena_bytes = 2048,
+    .unshared_bytes = 2560,
+    .train_phases = 2,
+    .eval_phases = 2,
+    .tensors = 8,
+    .fields = 2,
+    .origins = 1,
+    .splits = 1,
+    .knobs = 0,
+    .fixed = 0,
+    .reports = REPORTS,
+    .kernels = 4,
+    .tensor = tensor_table,
+    .field = field_table,
+    .origin = origin_table,
+    .split = split_table,
+    .knob = NULL,
+    .fixed_param = NULL,
+    .report = report_table,
+    .report_rises = rises_table,
+    .monitor = 0,
+    .patience = 0,
+    .kernel = kernel_table,
+    .prediction_offset = 1280,
+    .prediction_rank = 1,
+    .prediction_dim = {2},
+    .prediction_is_classes = false,
+    .statements = 3,
+    .statement = statement_table,
+    .train = train,
+    .train_until = train_until,
+    .eval = evaluate,
+    .shuffle = shuffle,
+    .run_kernel = run_kernel,
+    .prepare = prepare,
+    .release = release,
+};
+
+// ---- main ---------------------------------------------------------------------------------------------------
+
+int main(int argc, char **argv) {
+    return mtc_main(&mtc_model, argc, argv);
+}
