@@ -69,6 +69,19 @@ static Value build_mae(Call *call) {
     return value_tensor(mean_over_example(call->g, op1(call->g, "abs", sub(call->g, p, t))));
 }
 
+/* With d = |p - t|:  d^2 / 2 up to delta, delta (d - delta / 2) beyond; its slope by d, min(d, delta), is continuous there. */
+static Value build_huber(Call *call) {
+    Graph *g = call->g;
+    Node *p, *t, *delta = call_scalar(call, 2);
+    if (!read_pair(call, &p, &t) || !delta ||
+        !call_within(call, 2, "delta", (Bounds){.high = INFINITY, .above = true, .below = true}))
+        return value_tensor(NULL);
+    Node *error = sub(g, p, t), *distance = op1(g, "abs", error);
+    Node *near = scale(g, mul(g, error, error), 0.5);
+    Node *far = mul(g, delta, sub(g, distance, scale(g, delta, 0.5)));
+    return value_tensor(mean_over_example(g, select(g, op2(g, "le", distance, delta), near, far)));
+}
+
 /* ---- binary cross-entropy ---- */
 
 /* log(x), at least -100; where it is cut off, log is not asked at all, so that its gradient stays finite. */
@@ -341,6 +354,16 @@ const OpDef op_mae = {
     .example = "loss = mae(y, target)",
     .signature = "prediction, target",
     .build = build_mae,
+};
+
+const OpDef op_huber = {
+    .name = "huber",
+    .cls = OP_LIBRARY,
+    .doc = "The mean over the example's elements of d^2 / 2 where d = |prediction - target| is at most delta, of "
+           "delta (d - delta / 2) elsewhere.",
+    .example = "loss = huber(y, target)",
+    .signature = "prediction, target, delta: number = 1",
+    .build = build_huber,
 };
 
 const OpDef op_bce = {

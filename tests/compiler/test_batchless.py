@@ -49,7 +49,7 @@ CALLS = [
     call("global_avg_pool(a)", a=IMAGE), call("adaptive_avg_pool(a, 3)", a=IMAGE), call("upsample(a, 2)", a=IMAGE),
     call("gather(weight([4, 2]), argmax(a))", a=MATRIX), call("embedding(argmax(a), 4, 2)", a=MATRIX),
     call("one_hot(argmax(a), 4) * a", "one_hot", a=VECTOR), call("denormalize(a, shift)", a=()),
-    call("mse(a, b)", a=MATRIX, b=MATRIX), call("mae(a, b)", a=VECTOR, b=VECTOR), call("bce(sigmoid(a), sigmoid(b))", a=VECTOR, b=VECTOR),
+    call("mse(a, b)", a=MATRIX, b=MATRIX), call("mae(a, b)", a=VECTOR, b=VECTOR), call("huber(a, b)", a=VECTOR, b=VECTOR), call("bce(sigmoid(a), sigmoid(b))", a=VECTOR, b=VECTOR),
     call("bce(a, sigmoid(b), from_logits = true)", a=MATRIX, b=MATRIX), call("cross_entropy(a, softmax(b))", a=MATRIX, b=MATRIX),
     call("cross_entropy(a, argmax(b))", a=(3, 5), b=(3, 5)), call("sum(a) * accuracy(a, argmax(b))", "accuracy", a=VECTOR, b=VECTOR),
     call("cross_entropy(a, label)", a=(5,)), call("sum(a) * accuracy(a, label)", a=(5,)),

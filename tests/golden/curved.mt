@@ -1,4 +1,4 @@
-# Activations that are made of two pieces.
+# Activations and a loss that are made of two pieces.
 data {
   train = idx("a", "b")
   x     : f32[4]
@@ -11,7 +11,7 @@ model {
 }
 
 train {
-  loss      = mse(output, y)
+  loss      = huber(output, y, delta = 2)
   optimizer = sgd(0.1)
   batch     = 4
 }

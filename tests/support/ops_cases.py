@@ -70,6 +70,10 @@ def bce(p, t):
     return example_mean(-(t * np.maximum(np.log(p), -100) + (1 - t) * np.maximum(np.log(1 - p), -100)))
 
 
+def huber(d, delta):
+    return np.where(abs(d) <= delta, d**2 / 2, delta * (abs(d) - delta / 2))
+
+
 def smooth(q, e):
     return q * (1 - e) + e / q.shape[-1]
 
@@ -449,6 +453,8 @@ CASES = [
     # losses
     Case("mse", "mse(x, target)", lambda x, z, e: example_mean((x - e["target"]) ** 2), target=(2, 3)),
     Case("mse_number", "mse(x, target)", lambda x, z, e: ((x - e["target"]) ** 2)[:, 0], x=(1,), target=(1,)),
+    Case("huber", "huber(x, target)", lambda x, z, e: example_mean(huber(x - e["target"], 1)), target=(2, 3)),
+    Case("huber_delta", "huber(x, target, delta = 0.5)", lambda x, z, e: example_mean(huber(x - e["target"], 0.5)), target=(2, 3)),
     Case("mae", "mae(x, target)", lambda x, z, e: example_mean(abs(x - e["target"])), target=(2, 3)),
     Case("bce", "bce(x, target)", lambda x, z, e: bce(x, e["target"]), x_range=(0.1, 0.9), target=(2, 3)),
     Case("bce_certain", "bce(x * 0, target)", lambda x, z, e: 100 * example_mean(e["target"]), target=(2, 3), gradient=False),
