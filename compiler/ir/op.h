@@ -5,6 +5,7 @@
 #ifndef MTC_OP_H
 #define MTC_OP_H
 
+#include "ir/tree.h"
 #include "ir/graph.h"
 
 typedef enum OpClass {
@@ -53,27 +54,12 @@ enum {
 /* Which table of the module attr.index is a row of. */
 typedef enum Table { TABLE_NONE, TABLE_WEIGHT, TABLE_STATE, TABLE_FIELD, TABLE_KNOB, TABLE_REPORT } Table;
 
-/* Binding strengths of C, weakest first; an operand is parenthesised when its own is weaker than its place asks. */
-enum {
-    PREC_COMMA,
-    PREC_COND,
-    PREC_OR,
-    PREC_AND,
-    PREC_EQUAL,
-    PREC_RELATION,
-    PREC_SUM,
-    PREC_PRODUCT,
-    PREC_UNARY,
-    PREC_PRIMARY
-};
-
-/* Index expressions of a view: from the index of an element of the result to that of the operand, both as C
- * expressions, one per axis. `guard`, when it is set, is a condition under which the operand is read at all (else the result
+/* Index expressions of a view: from the index of an element of the result to that of the operand, an expression per axis. `guard`, when it is set, is a condition under which the operand is read at all (else the result
  * is attr.value: 0, or what the operator fills with). Of a lookup, the result's index has one entry more, behind its axes: the
  * value of operand 1 there. */
 typedef struct IndexMap {
-    const char *index[MAX_RANK];
-    const char *guard;
+    const Tree *index[MAX_RANK];
+    const Tree *guard;
 } IndexMap;
 
 /* How an OP_CALL is computed: functions of one header of kernels_lib for each target, cuda/HEADER.cuh and cpu/HEADER.h. In
@@ -137,7 +123,7 @@ struct OpDef {
     const char *rounds;   /* MAP to a narrower type: that number in the operand's type, "round_bf16($0)"; else NULL */
     const char *combine;  /* REDUCE: combination of $0 and $1: "$0 + $1" */
     const char *identity; /* REDUCE: its neutral element, "0" or "-INFINITY" */
-    void (*view)(Arena *arena, const Node *n, const char *const *index, IndexMap *map); /* VIEW */
+    void (*view)(Arena *arena, const Node *n, const Tree *const *index, IndexMap *map); /* VIEW */
     const CallDef *call;                                                                /* CALL */
 
     /* CALL, INDEX: element `at`, an i32 scalar, of n along the axis, in a graph of one example (pass/decode.c); `in` are

@@ -7,25 +7,23 @@ enum { ROWS = 2, COLUMNS = 3 }; /* of [N, C, H, W] */
 /* ---- views that draw where they look ---- */
 
 /* The image looks at itself from `reach` pixels up to `reach` pixels down, and from left to right. */
-static void view_random_crop(Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
-    Text guard = TEXT(arena);
+static void view_random_crop(Arena *arena, const Node *n, const Tree *const *index, IndexMap *map) {
     memcpy(map->index, index, (size_t)n->type.rank * sizeof *index);
     for (int k = ROWS; k <= COLUMNS; k++) {
-        const char *element =
-            view_shifted(arena, arena_printf(arena, "%s * 2", view_factor(arena, index[0])), k - ROWS);
-        const char *place = arena_printf(arena, "%s + random_shift(batch, %d, %s, %lld)", index[k], n->attr.index,
-                                         element, (long long)n->attr.offset[k]);
-        text_printf(&guard, "%s%s >= 0 && %s < %lld", guard.length ? " && " : "", place, place,
-                    (long long)n->type.dim[k]);
-        map->index[k] = place;
+        const Tree *drawn = tree_shifted(arena, tree_form(arena, "$0 * 2", &index[0], 1), k - ROWS);
+        const Tree *const parts[] = {index[k], tree_number(arena, n->attr.index), drawn,
+                                     tree_number(arena, n->attr.offset[k])};
+        map->index[k] = tree_form(arena, "$0 + random_shift(batch, $1, $2, $3)", parts, 4);
+        view_requires(arena, &map->guard, map->index[k], ">=", 0);
+        view_requires(arena, &map->guard, map->index[k], "<", n->type.dim[k]);
     }
-    map->guard = text_string(&guard);
 }
 
-static void view_random_flip(Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+static void view_random_flip(Arena *arena, const Node *n, const Tree *const *index, IndexMap *map) {
     memcpy(map->index, index, (size_t)n->type.rank * sizeof *index);
-    map->index[COLUMNS] = arena_printf(arena, "random_mirror(batch, %d, %s, %s, %lld)", n->attr.index, index[0],
-                                       index[COLUMNS], (long long)n->type.dim[COLUMNS]);
+    const Tree *const parts[] = {tree_number(arena, n->attr.index), index[0], index[COLUMNS],
+                                 tree_number(arena, n->type.dim[COLUMNS])};
+    map->index[COLUMNS] = tree_form(arena, "random_mirror(batch, $0, $1, $2, $3)", parts, 4);
 }
 
 INFER(augmented) {

@@ -87,10 +87,9 @@ bool infer_number(Graph *g, Node *n);                       /* numbers of one ty
 Range range_as_input(const Graph *g, const Node *n);        /* that of input 0 */
 bool is_condition(Graph *g, const Node *n, const Node *in); /* or a user error */
 
-/* view.c: index expressions. An operand of * / % is parenthesised unless it is a name, a number or a place "$1". */
-const char *view_factor(Arena *arena, const char *expression);
-const char *view_shifted(Arena *arena, const char *index, int64_t by); /* "i + 2" */
-Attr attr_placed(const Type *shape, const int64_t *offset);            /* of slice and pad */
+/* view.c: of a view's guard, that the index has the relation to the number, too. */
+void view_requires(Arena *arena, const Tree **guard, const Tree *index, const char *relation, int64_t number);
+Attr attr_placed(const Type *shape, const int64_t *offset); /* of slice and pad */
 
 /* Parts of one family that another uses. */
 Node *build_stack(Graph *g, Node *const *parts, int count, int axis); /* view.c: one after the other */

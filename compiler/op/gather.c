@@ -49,7 +49,7 @@ INFER(gather) {
     return table->rank > 0 && !table->batched && index->dtype == DT_I32;
 }
 
-static void view_gather(UNUSED Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+static void view_gather(UNUSED Arena *arena, const Node *n, const Tree *const *index, IndexMap *map) {
     int columns = n->in[1]->type.rank; /* the axis of the result where they begin */
     map->index[0] = index[n->type.rank];
     for (int k = 1; k < n->in[0]->type.rank; k++)

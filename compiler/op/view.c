@@ -1,21 +1,11 @@
 /* Views: an element of the result is an element of the operand, or 0; nothing is moved. */
 #include "op/compose.h"
 
-#include <ctype.h>
-
 /* ---- index expressions ---- */
 
-const char *view_factor(Arena *arena, const char *expression) {
-    for (const char *c = expression; *c; c++)
-        if (!isalnum((unsigned char)*c) && *c != '_' && *c != '$')
-            return arena_printf(arena, "(%s)", expression);
-    return expression;
-}
-
-const char *view_shifted(Arena *arena, const char *index, int64_t by) {
-    if (by == 0)
-        return index;
-    return arena_printf(arena, "%s %c %lld", index, by < 0 ? '-' : '+', (long long)(by < 0 ? -by : by));
+void view_requires(Arena *arena, const Tree **guard, const Tree *index, const char *relation, int64_t number) {
+    const Tree *comparison = tree_infix(arena, relation, index, tree_number(arena, number));
+    *guard = *guard ? tree_infix(arena, "&&", *guard, comparison) : comparison;
 }
 
 /* A run of axes [first, end) of a shape and their number of elements. */
@@ -44,37 +34,36 @@ static void next_runs(const Type *to, Run *a, const Type *from, Run *b) {
 }
 
 /* The position inside a run: i * 28 + j. */
-static const char *run_position(Arena *arena, const Type *t, Run run, const char *const *index) {
-    const char *position = NULL;
+static const Tree *run_position(Arena *arena, const Type *t, Run run, const Tree *const *index) {
+    const Tree *position = NULL;
     for (int k = run.first; k < run.end; k++) {
         if (t->dim[k] == 1)
             continue;
-        long long size = t->dim[k];
-        position =
-            position ? arena_printf(arena, "%s * %lld + %s", view_factor(arena, position), size, index[k]) : index[k];
+        const Tree *before = position ? tree_infix(arena, "*", position, tree_number(arena, t->dim[k])) : NULL;
+        position = tree_plus(arena, before, index[k]);
     }
-    return position ? position : "0";
+    return position ? position : tree_number(arena, 0);
 }
 
 /* position / stride % size for each axis of the run. */
-static void split_position(Arena *arena, const char *position, const Type *t, Run run, const char **index) {
+static void split_position(Arena *arena, const Tree *position, const Type *t, Run run, const Tree **index) {
     int64_t stride = run.elements;
     for (int k = run.first; k < run.end; k++) {
         int64_t outer = stride;
         stride /= t->dim[k];
         if (t->dim[k] == 1) {
-            index[k] = "0";
+            index[k] = tree_number(arena, 0);
             continue;
         }
         index[k] = position;
         if (stride > 1)
-            index[k] = arena_printf(arena, "%s / %lld", view_factor(arena, index[k]), (long long)stride);
+            index[k] = tree_infix(arena, "/", index[k], tree_number(arena, stride));
         if (outer < run.elements)
-            index[k] = arena_printf(arena, "%s %% %lld", view_factor(arena, index[k]), (long long)t->dim[k]);
+            index[k] = tree_infix(arena, "%", index[k], tree_number(arena, t->dim[k]));
     }
 }
 
-static void view_reshape(Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+static void view_reshape(Arena *arena, const Node *n, const Tree *const *index, IndexMap *map) {
     const Type *from = &n->in[0]->type;
     Run to_run = {0}, from_run = {0};
     while (from_run.end < from->rank) {
@@ -83,38 +72,36 @@ static void view_reshape(Arena *arena, const Node *n, const char *const *index, 
     }
 }
 
-static void view_expand(UNUSED Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+static void view_expand(UNUSED Arena *arena, const Node *n, const Tree *const *index, IndexMap *map) {
     for (int k = 0, axis = 0; k < n->type.rank; k++)
         if (!(n->attr.axes >> k & 1))
             map->index[axis++] = index[k];
 }
 
-static void view_transpose(UNUSED Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+static void view_transpose(UNUSED Arena *arena, const Node *n, const Tree *const *index, IndexMap *map) {
     for (int k = 0; k < n->type.rank; k++)
         map->index[n->attr.dims[k]] = index[k];
 }
 
-static void view_slice(Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+static void view_slice(Arena *arena, const Node *n, const Tree *const *index, IndexMap *map) {
     for (int k = 0; k < n->type.rank; k++)
-        map->index[k] = view_shifted(arena, index[k], n->attr.offset[k]);
+        map->index[k] = tree_shifted(arena, index[k], n->attr.offset[k]);
 }
 
 /* Where the operand lies along axis k of the result: "j >= 2 && j < 7". */
-static void inside(Text *guard, const Node *n, int k, const char *index) {
+static void inside(Arena *arena, const Tree **guard, const Node *n, int k, const Tree *index) {
     int64_t begin = n->attr.offset[k], end = begin + n->in[0]->type.dim[k];
     if (begin > 0)
-        text_printf(guard, "%s%s >= %lld", guard->length ? " && " : "", index, (long long)begin);
+        view_requires(arena, guard, index, ">=", begin);
     if (end < n->type.dim[k])
-        text_printf(guard, "%s%s < %lld", guard->length ? " && " : "", index, (long long)end);
+        view_requires(arena, guard, index, "<", end);
 }
 
-static void view_pad(Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
-    Text guard = TEXT(arena);
+static void view_pad(Arena *arena, const Node *n, const Tree *const *index, IndexMap *map) {
     for (int k = 0; k < n->type.rank; k++) {
-        map->index[k] = view_shifted(arena, index[k], -n->attr.offset[k]);
-        inside(&guard, n, k, index[k]);
+        map->index[k] = tree_shifted(arena, index[k], -n->attr.offset[k]);
+        inside(arena, &map->guard, n, k, index[k]);
     }
-    map->guard = guard.length ? text_string(&guard) : NULL;
 }
 
 /* ---- types ---- */

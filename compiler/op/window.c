@@ -12,14 +12,14 @@
 /* ---- index expressions ---- */
 
 /* What an axis of the result contributes to a position: "+ i * 2"; nothing where it has one element. */
-static const char *plus_term(Arena *arena, const char *sum, const char *index, int64_t extent, int64_t factor) {
+static const Tree *plus_term(Arena *arena, const Tree *sum, const Tree *index, int64_t extent, int64_t factor) {
     if (extent == 1)
         return sum;
     int64_t times = factor < 0 ? -factor : factor;
-    const char *term = view_factor(arena, index);
-    if (times != 1)
-        term = arena_printf(arena, "%s * %lld", term, (long long)times);
-    return sum || factor < 0 ? arena_printf(arena, "%s %c %s", sum ? sum : "0", factor < 0 ? '-' : '+', term) : term;
+    const Tree *term = times == 1 ? index : tree_infix(arena, "*", index, tree_number(arena, times));
+    if (!sum && factor > 0)
+        return term;
+    return tree_infix(arena, factor < 0 ? "-" : "+", sum ? sum : tree_number(arena, 0), term);
 }
 
 /* The first and the last position that occur. */
@@ -29,44 +29,38 @@ static void reach(const Sweep *s, int64_t *first, int64_t *last) {
     *last = (s->out - 1) * s->stride + (taps > 0 ? taps : 0) - s->pad;
 }
 
-static void and_also(Text *guard, const char *position, const char *relation, int64_t number) {
-    text_printf(guard, "%s%s %s %lld", guard->length ? " && " : "", position, relation, (long long)number);
-}
-
 /* The operand's index along an axis of `size` elements; adds to the guard when it may be outside. */
-static const char *swept_index(Arena *arena, const Sweep *s, int64_t size, const char *out, const char *tap,
-                               Text *guard) {
+static const Tree *swept_index(Arena *arena, const Sweep *s, int64_t size, const Tree *out, const Tree *tap,
+                               const Tree **guard) {
     int64_t first, last;
-    const char *position = plus_term(arena, NULL, out, s->out, s->stride);
+    const Tree *position = plus_term(arena, NULL, out, s->out, s->stride);
     position = plus_term(arena, position, tap, s->kernel, s->dilation);
-    position = view_shifted(arena, position ? position : "0", -s->pad);
+    position = tree_shifted(arena, position ? position : tree_number(arena, 0), -s->pad);
     reach(s, &first, &last);
     if (first < 0)
-        and_also(guard, position, ">=", 0);
+        view_requires(arena, guard, position, ">=", 0);
     if (last >= size * s->spread)
-        and_also(guard, position, "<", size * s->spread);
+        view_requires(arena, guard, position, "<", size * s->spread);
     if (s->spread == 1)
         return position;
-    const char *spread_out = view_factor(arena, position);
-    and_also(guard, arena_printf(arena, "%s %% %lld", spread_out, (long long)s->spread), "==", 0);
-    return arena_printf(arena, "%s / %lld", spread_out, (long long)s->spread);
+    const Tree *spread = tree_number(arena, s->spread);
+    view_requires(arena, guard, tree_infix(arena, "%", position, spread), "==", 0);
+    return tree_infix(arena, "/", position, spread);
 }
 
-static void sweep_both(Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
-    Text guard = TEXT(arena);
+static void sweep_both(Arena *arena, const Node *n, const Tree *const *index, IndexMap *map) {
     map->index[0] = index[0];
     for (int k = 0; k < 2; k++)
-        map->index[1 + k] =
-            swept_index(arena, &n->attr.sweep[k], n->in[0]->type.dim[1 + k], index[1 + k], index[TAP_ROWS + k], &guard);
-    map->guard = guard.length ? text_string(&guard) : NULL;
+        map->index[1 + k] = swept_index(arena, &n->attr.sweep[k], n->in[0]->type.dim[1 + k], index[1 + k],
+                                        index[TAP_ROWS + k], &map->guard);
 }
 
-static void view_window(Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+static void view_window(Arena *arena, const Node *n, const Tree *const *index, IndexMap *map) {
     sweep_both(arena, n, index, map);
     map->index[IMAGE_CHANNELS] = index[n->type.rank - 1];
 }
 
-static void view_unwindow(Arena *arena, const Node *n, const char *const *index, IndexMap *map) {
+static void view_unwindow(Arena *arena, const Node *n, const Tree *const *index, IndexMap *map) {
     sweep_both(arena, n, index, map);
     for (int k = TAP_ROWS; k < n->type.rank; k++)
         map->index[k] = index[k];

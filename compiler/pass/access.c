@@ -1,6 +1,6 @@
 #include "pass/access.h"
 
-const char *const ANY_INDEX = "*";
+const Tree *const ANY_INDEX = TREE_NAMED("*");
 
 static Access through_map(const Node *n, const Access *at) {
     (void)n;
@@ -8,13 +8,9 @@ static Access through_map(const Node *n, const Access *at) {
 }
 
 /* Where a lookup reads, only the running program knows: at no other index than the same lookup elsewhere. */
-static const char *looked_up(Arena *arena, const Node *n, const Access *at) {
-    Text text = TEXT(arena);
-    text_printf(&text, "%%%d[", n->in[1]->id);
-    for (int axis = 0; axis < n->in[1]->type.rank; axis++)
-        text_printf(&text, "%s%s", axis ? ", " : "", at->index[axis]);
-    text_putc(&text, ']');
-    return text_string(&text);
+static const Tree *looked_up(Arena *arena, const Node *n, const Access *at) {
+    const Tree *operand = tree_name(arena, arena_printf(arena, "%%%d", n->in[1]->id));
+    return tree_element_at(arena, operand, at->index, n->in[1]->type.rank);
 }
 
 /* Operand 1, of a lookup, has the leading axes of the result. */
@@ -22,7 +18,7 @@ static Access through_view(Arena *arena, const Node *n, int k, const Access *at)
     if (k == 1)
         return *at;
     IndexMap map = {0};
-    const char *index[MAX_RANK + 1];
+    const Tree *index[MAX_RANK + 1];
     memcpy(index, at->index, sizeof at->index);
     if (n->op->flags & OP_LOOKUP)
         index[n->type.rank] = looked_up(arena, n, at);
@@ -49,7 +45,7 @@ static Access through_contract(const Node *n, int k, const Access *at) {
     Access result = {{0}};
     for (int axis = 0; axis < extra; axis++)
         result.index[axis] = at->index[axis];
-    const char *own = k == 0 ? at->index[rank - 2] : at->index[rank - 1];
+    const Tree *own = k == 0 ? at->index[rank - 2] : at->index[rank - 1];
     bool own_first = (k == 0) != transposed;
     result.index[extra] = own_first ? own : ANY_INDEX;
     result.index[extra + 1] = own_first ? ANY_INDEX : own;
@@ -79,13 +75,13 @@ Access access_input(Arena *arena, const Node *n, int k, const Access *at) {
 Access access_own(Arena *arena, int rank) {
     Access at = {{0}};
     for (int axis = 0; axis < rank; axis++)
-        at.index[axis] = arena_printf(arena, "i%d", axis);
+        at.index[axis] = tree_name(arena, arena_printf(arena, "i%d", axis));
     return at;
 }
 
 bool access_equal(const Access *a, const Access *b, int rank) {
     for (int axis = 0; axis < rank; axis++)
-        if (strcmp(a->index[axis], b->index[axis]) != 0)
+        if (!tree_same(a->index[axis], b->index[axis]))
             return false;
     return true;
 }

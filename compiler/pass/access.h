@@ -1,16 +1,16 @@
-/* Which elements a node reads, symbolically: the index of an element of a node, as C expressions, is carried through
+/* Which elements a node reads, symbolically: the index of an element of a node, as expressions, is carried through
  * maps, views, reductions and products to the elements of its inputs. Fusion asks it whether two nodes meet at the same
- * row, emission prints with it. */
+ * row. */
 #ifndef MTC_ACCESS_H
 #define MTC_ACCESS_H
 
 #include "ir/op.h"
 
 /* An index along an axis that is folded away: any value. */
-extern const char *const ANY_INDEX;
+extern const Tree *const ANY_INDEX;
 
 typedef struct Access {
-    const char *index[MAX_RANK];
+    const Tree *index[MAX_RANK];
 } Access;
 
 /* The elements of input k that element `at` of n reads. A view may also have a guard, which does not matter here. */

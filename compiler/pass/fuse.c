@@ -125,7 +125,8 @@ static bool thin_fits(Fusion *f, Kernel *kernel, Node *n) {
 
 /* ---- updates in place ---- */
 
-static const Access own_element = {{"e0", "e1", "e2", "e3", "e4", "e5", "e6", "e7"}};
+static const Access own_element = {{TREE_NAMED("e0"), TREE_NAMED("e1"), TREE_NAMED("e2"), TREE_NAMED("e3"),
+                                    TREE_NAMED("e4"), TREE_NAMED("e5"), TREE_NAMED("e6"), TREE_NAMED("e7")}};
 
 typedef struct LeafReads {
     const Fusion *f;

@@ -9,14 +9,17 @@
 
 enum {
     MOST_AGAIN = 96,    /* elements that one value may compute again */
-    LONGEST_INDEX = 500 /* characters of an index that it may read them at */
+    LONGEST_INDEX = 160 /* names, numbers and operators of an index that it may read them at */
 };
 
 #define SYMBOLS(letter)                                                                                                \
-    { letter "0", letter "1", letter "2", letter "3", letter "4", letter "5", letter "6", letter "7" }
+    {                                                                                                                  \
+        TREE_NAMED(letter "0"), TREE_NAMED(letter "1"), TREE_NAMED(letter "2"), TREE_NAMED(letter "3"),                \
+            TREE_NAMED(letter "4"), TREE_NAMED(letter "5"), TREE_NAMED(letter "6"), TREE_NAMED(letter "7")             \
+    }
 
 /* Indices: of a row, of the loop over it. */
-static const char *const row_index[MAX_RANK] = SYMBOLS("r"), *const loop_index[MAX_RANK] = SYMBOLS("j");
+static const Tree *const row_index[MAX_RANK] = SYMBOLS("r"), *const loop_index[MAX_RANK] = SYMBOLS("j");
 
 void rows_set(Kernel *kernel, const Type *full, unsigned inner) {
     kernel->full = *full;
@@ -62,14 +65,16 @@ bool rows_access(const Kernel *kernel, const Type *shape, Access *at) {
 }
 
 Access rows_own(void) {
-    return (Access){SYMBOLS("r")};
+    Access at;
+    memcpy(at.index, row_index, sizeof at.index);
+    return at;
 }
 
 static bool at_own_row(const Kernel *kernel, const Access *at, int rank) {
     if (rank < kernel->kept.rank)
         return false;
     for (int axis = 0; axis < kernel->kept.rank; axis++)
-        if (strcmp(at->index[axis], row_index[axis]) != 0)
+        if (!tree_same(at->index[axis], row_index[axis]))
             return false;
     return true;
 }
@@ -83,15 +88,22 @@ typedef struct Reading {
 } Reading;
 
 static bool is_long(const Node *n, const Access *at) {
-    size_t length = 0;
+    int length = 0;
     for (int axis = 0; axis < n->type.rank; axis++)
-        length += strlen(at->index[axis]);
+        length += tree_nodes(at->index[axis]);
     return length > LONGEST_INDEX;
 }
 
 /* One element more; not too many. */
 static Walk compute_again(Reading *reading, const Node *n, const Access *at) {
     return ++reading->again > MOST_AGAIN || is_long(n, at) ? WALK_FAIL : WALK_DEEPER;
+}
+
+static bool counts_a_loop(const Tree *index) {
+    for (int k = 0; k < MAX_RANK; k++)
+        if (index == loop_index[k])
+            return true;
+    return false;
 }
 
 /* Where n was read when it joined the kernel, so that everything under it is known to fit. Who folds it reads it there, too. */
@@ -102,8 +114,8 @@ static bool as_it_joined(const Kernel *kernel, const Node *n, const Access *at) 
     if (!rows_access(kernel, &n->type, &joined))
         return false;
     for (int axis = 0; axis < n->type.rank; axis++)
-        if (strcmp(at->index[axis], joined.index[axis]) != 0 &&
-            !(at->index[axis] == ANY_INDEX && joined.index[axis][0] == 'j'))
+        if (!tree_same(at->index[axis], joined.index[axis]) &&
+            !(at->index[axis] == ANY_INDEX && counts_a_loop(joined.index[axis])))
             return false;
     return true;
 }

@@ -102,7 +102,7 @@ static bool product_reads(const Kernel *kernel, const Node *operand) {
 
 /* Only the stored value itself, and only at its own index: another value might be stored before it is read. */
 static bool reads_at_own_index(Arena *arena, const Kernel *kernel, const Node *value, const Node *operand) {
-    static const Access nowhere = {{"", "", "", "", "", "", "", ""}}; /* equals no index */
+    static const Access nowhere = {{NULL}}; /* equals no index */
     const Access own = access_own(arena, operand->type.rank);
     for (int i = 0; i < kernel->stores.count; i++) {
         Node *stored = kernel->stores.at[i];

@@ -226,9 +226,12 @@ Index index_reshape(Arena *arena, const Index *index, const Shape *from, const S
 
 /* ---- views ---- */
 
-/* "$3": the number; anything else: -1. */
-static int symbol_axis(const char *text) {
-    return text[0] == '$' && text[2] == '\0' ? text[1] - '0' : -1;
+/* Of the result, on which the index is; -1: it is something else. */
+static int symbol_axis(const Tree *index) {
+    for (int k = 0; k < TREE_OPERANDS; k++)
+        if (index == tree_operand[k])
+            return k;
+    return -1;
 }
 
 /* Axes of the operand, from `axis` on, that are neighbouring axes of the result in the same order and of the same extents. */
@@ -249,7 +252,7 @@ static void axis_texts(Arena *arena, const Index *index, const Shape *shape, con
 Index index_view(Arena *arena, const Node *view, const Index *index, const Shape *shape, const char *looked_up,
                  const char **guard) {
     IndexMap map = {0};
-    view->op->view(arena, view, index_symbols, &map);
+    view->op->view(arena, view, tree_operand, &map);
     const Type *operand = &view->in[0]->type;
     const char *at[MAX_RANK + 1];
     axis_texts(arena, index, shape, at);
@@ -261,11 +264,11 @@ Index index_view(Arena *arena, const Node *view, const Index *index, const Shape
             Index part = index_slice(arena, index, shape, symbol_axis(map.index[axis]), count);
             index_append(&result, &part);
         } else {
-            index_push(&result, 1, substitute(arena, map.index[axis], at, shape->type.rank + 1));
+            index_push(&result, 1, substitute(arena, tree_text(arena, map.index[axis]), at, shape->type.rank + 1));
         }
         axis += count > 0 ? count : 1;
     }
-    *guard = map.guard ? substitute(arena, map.guard, at, shape->type.rank) : NULL;
+    *guard = map.guard ? substitute(arena, tree_text(arena, map.guard), at, shape->type.rank) : NULL;
     return result;
 }
 

@@ -1,7 +1,5 @@
 #include "emit/text/sizes.h"
 
-const char *const index_symbols[MAX_RANK + 1] = {"$0", "$1", "$2", "$3", "$4", "$5", "$6", "$7", "$8"};
-
 /* What an axis of an image is. */
 typedef enum Role { ROLE_NONE, ROLE_ROWS, ROLE_COLUMNS, ROLE_TAPS } Role;
 
@@ -73,10 +71,10 @@ static void tie(Sizes *s, const Node *a, int a_axis, const Node *b, int b_axis) 
 
 static void tie_view(Sizes *s, const Node *n) {
     IndexMap map = {0};
-    n->op->view(s->arena, n, index_symbols, &map);
+    n->op->view(s->arena, n, tree_operand, &map);
     for (int axis = 0; axis < n->in[0]->type.rank; axis++)
         for (int from = 0; from < n->type.rank; from++)
-            if (map.index[axis] && strcmp(map.index[axis], index_symbols[from]) == 0)
+            if (map.index[axis] == tree_operand[from])
                 tie(s, n, from, n->in[0], axis);
 }
 

@@ -32,7 +32,4 @@ const char *sizes_example(Sizes *sizes, const Node *field);
 /* The enumeration of the sizes that this code names, and of the batch size, which the tables name. */
 void sizes_write(const Sizes *sizes, const char *code, Writer *w);
 
-/* The index symbols "$0", "$1" ... that views are asked with. */
-extern const char *const index_symbols[MAX_RANK + 1];
-
 #endif
