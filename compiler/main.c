@@ -207,12 +207,25 @@ static int print_source(Compilation *c, Emission *source, const Target *target) 
     return EXIT_SUCCESS;
 }
 
-/* Does the name promise something else than is written? `endings`: those of what is. */
-static bool promises_else(Compilation *c, const char *output, const char *endings, const char *written) {
-    const char *promised = mtc_promised(output, endings);
+/* The flag that writes what a name promises; NULL: none does. */
+static const char *maker_of(Arena *arena, const char *output) {
+    for (const Target *target = targets; target < targets + TARGETS; target++)
+        if (mtc_ends_with(output, arena_printf(arena, ".%s", target->ending)))
+            return arena_printf(arena, "--emit=%s writes that", target->ending);
+    return mtc_ends_with(output, ".so")    ? "--shared makes that"
+           : mtc_ends_with(output, ".svg") ? "--emit=plan.svg draws the plan of memory"
+                                           : NULL;
+}
+
+/* Does the name promise something else than is written? `endings`: those of what is. `cure`: where no flag writes what is
+ * promised; NULL: there is none. */
+static bool promises_else(Compilation *c, const char *output, const char *endings, const char *written,
+                          const char *cure) {
+    const char *promised = mtc_promised(output, endings), *maker = maker_of(c->arena, output);
+    cure = maker ? maker : cure;
     if (promised)
-        diag_error(c->diag, nowhere, "'%s': the name promises %s; what can be written is %s", output, promised,
-                   written);
+        diag_error(c->diag, nowhere, "'%s': the name promises %s; what can be written is %s%s%s", output, promised,
+                   written, cure ? "; " : "", cure ? cure : "");
     return promised != NULL;
 }
 
@@ -223,9 +236,9 @@ static int build(Compilation *c, const Toolchain *tools, const Module *module, c
                                      : module->name;
     if (!output_allowed(c->diag, output, OUTPUT_PROGRAM, &c->inputs))
         return EXIT_CANT_CREATE;
-    if (promises_else(c, output, "",
-                      o->shared ? "a shared library (.so); --emit prints sources"
-                                : "a program, whose name needs no ending; --emit prints its source"))
+    if (promises_else(c, output, o->shared ? ".so" : "",
+                      o->shared ? "a shared library (.so)" : "a program, whose name needs no ending",
+                      "--emit prints sources"))
         return EXIT_USAGE;
     Build job = {.name = module->name,
                  .output = output,
@@ -342,6 +355,14 @@ static int cannot_write(Compilation *c, const char *path) {
     return EXIT_CANT_CREATE;
 }
 
+/* Of the files that a stage may be written to. */
+static const char *stage_endings(const Compilation *c) {
+    const int emit = c->options->emit;
+    return emit == EMIT_PLAN_SVG ? ".svg"
+           : emit >= EMIT_SOURCE ? arena_printf(c->arena, ".%s and .txt", targets[emit - EMIT_SOURCE].ending)
+                                 : ".txt";
+}
+
 static int put(Compilation *c) {
     const Options *o = c->options;
     const char *text = text_string(&c->out);
@@ -349,7 +370,8 @@ static int put(Compilation *c) {
         return EXIT_SUCCESS;
     if (o->output) {
         bool may = output_allowed(c->diag, o->output, OUTPUT_TEXT, &c->inputs);
-        if (may && o->emit == EMIT_PLAN_SVG && promises_else(c, o->output, ".svg", ".svg"))
+        const char *endings = stage_endings(c);
+        if (may && promises_else(c, o->output, endings, endings, NULL))
             return EXIT_USAGE;
         return !may                                         ? EXIT_CANT_CREATE
                : file_write(o->output, text, c->out.length) ? EXIT_SUCCESS
@@ -383,7 +405,7 @@ static int draw_curves(Compilation *c) {
     const Options *o = c->options;
     const char *output = o->output ? o->output : "curves.svg";
     bool png = mtc_ends_with(output, ".png");
-    if (promises_else(c, output, pictures, pictures))
+    if (promises_else(c, output, pictures, pictures, NULL))
         return EXIT_USAGE;
     PlotRequest request = {.logs = o->logs.count,
                            .log = o->logs.at,

@@ -50,7 +50,8 @@ static const char OUTPUT[] = "Output", TARGET_FLAGS[] = "Target", MODEL[] = "Mod
                   FORMATTING[] = "Formatting", PLOTTING[] = "Curves of trainings (mtc plot)";
 
 static const Flag flags[] = {
-    VALUE("--output", 'o', "FILE", FLAG_STRING, output, OUTPUT, "the program to write [the model's name]"),
+    VALUE("--output", 'o', "FILE", FLAG_STRING, output, OUTPUT,
+          "the program to write [the model's name]; - with --emit: standard output"),
     CHOICE("--emit", stages, emit, EMIT_AST, OUTPUT, "print a stage of the compilation instead of making a program"),
     SWITCH("--shared", 0, shared, OUTPUT, "make a shared library with the C interface of mtc.h"),
     SWITCH("--standalone", 0, standalone, OUTPUT, "put runtime and kernels into the one generated source file"),
@@ -407,6 +408,8 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {o->check && !o->format, "--check goes with --format"},
         {o->in_place && o->input && strcmp(o->input, "/dev/stdin") == 0, "--in-place needs a file, not standard input"},
         {o->in_place && o->check, "choose one of --in-place and --check"},
+        {o->emit == EMIT_PROGRAM && !o->plot && o->output && strcmp(o->output, "-") == 0,
+         "-o - is standard output, where no program goes: -o NAME; --emit=cu and --emit=c print its source"},
         {o->summary && o->output, "--summary prints, and makes no program; it does not take --output"},
         {o->format && o->output, "--format prints, or rewrites the file with --in-place; it does not take --output"},
     };
@@ -424,6 +427,8 @@ int options_parse(Options *options, Diag *diag, int argc, char **argv) {
         options->real = REAL_F64;
     }
     good = good && combinations_hold(options, diag);
+    if (options->output && strcmp(options->output, "-") == 0)
+        options->output = "/dev/stdout";
     return good ? EXIT_SUCCESS : EXIT_USAGE;
 }
 

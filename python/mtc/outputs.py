@@ -30,6 +30,9 @@ _PROMISED = {
     ".tiff": "TIFF", ".bmp": "a bitmap", ".pdf": "PDF", ".ps": "PostScript", ".eps": "PostScript", ".html": "HTML",
     ".gz": "a file of gzip", ".zip": "a zip archive", ".txt": "text", ".md": "text", ".py": "a program of Python",
     ".ipynb": "a notebook", ".mt": "a model of mtc", ".c": "C", ".h": "C", ".cu": "CUDA C++", ".cpp": "C++",
+    ".sh": "a script of a shell", ".o": "an object file", ".a": "a library of object files",
+    ".so": "a shared library", ".dylib": "a shared library of macOS", ".dll": "a shared library of Windows",
+    ".exe": "a program of Windows",
 }
 
 

@@ -51,6 +51,13 @@ static const struct {
     {".h", "C"},
     {".cu", "CUDA C++"},
     {".cpp", "C++"},
+    {".sh", "a script of a shell"},
+    {".o", "an object file"},
+    {".a", "a library of object files"},
+    {".so", "a shared library"},
+    {".dylib", "a shared library of macOS"},
+    {".dll", "a shared library of Windows"},
+    {".exe", "a program of Windows"},
 };
 
 bool mtc_ends_with(const char *path, const char *ending) {

@@ -350,22 +350,35 @@ def test_unwritable_output(run, model, output, why):
     assert model.with_suffix("").read_text() == MODEL
 
 
-PROGRAM = "a program, whose name needs no ending; --emit prints its source"
+PROGRAM, SOURCES = "a program, whose name needs no ending; ", "--emit prints sources"
 
 
 @pytest.mark.parametrize("flags, name, format, written", [
-    ([], "x.py", "a program of Python", PROGRAM), ([], "x.mt", "a model of mtc", PROGRAM), ([], "x.TXT", "text", PROGRAM),
-    ([], "x.safetensors", "safetensors", PROGRAM), ([], "x.c", "C", PROGRAM), ([], "x.jsonl", "JSON lines", PROGRAM),
-    (["--shared"], "x.npy", "an array of NumPy", "a shared library (.so); --emit prints sources"),
+    ([], "x.py", "a program of Python", PROGRAM + SOURCES), ([], "x.mt", "a model of mtc", PROGRAM + SOURCES),
+    ([], "x.TXT", "text", PROGRAM + SOURCES), ([], "x.safetensors", "safetensors", PROGRAM + SOURCES),
+    ([], "x.c", "C", PROGRAM + "--emit=c writes that"), ([], "x.so", "a shared library", PROGRAM + "--shared makes that"),
+    ([], "x.svg", "SVG", PROGRAM + "--emit=plan.svg draws the plan of memory"), ([], "x.jsonl", "JSON lines", PROGRAM + SOURCES),
+    (["--shared"], "x.npy", "an array of NumPy", "a shared library (.so); " + SOURCES),
+    (["--shared"], "x.exe", "a program of Windows", "a shared library (.so); " + SOURCES),
+    (["--emit=c"], "x.cu", "CUDA C++", ".c and .txt; --emit=cu writes that"), (["--emit=cu"], "x.c", "C", ".cu and .txt; --emit=c writes that"),
+    (["--emit=c"], "x.py", "a program of Python", ".c and .txt"), (["--emit=plan"], "x.json", "one value of JSON", ".txt"),
     (["--emit=plan.svg"], "x.png", "PNG", ".svg")])
 def test_a_name_that_promises_another_format(flags, name, format, written, run, model, tmp_path):
     refused(run(*flags, "small.mt", "-o", name), USAGE, f"'{name}': the name promises {format}; what can be written is {written}\n")
     assert model.read_text() == MODEL and len(list(tmp_path.iterdir())) == 1
 
 
-@pytest.mark.parametrize("flags, name", [(["--emit=plan.svg"], "x.svg"), (["--emit=plan"], "x.txt"), (["--emit=c"], "x.c")])
+@pytest.mark.parametrize("flags, name", [(["--emit=plan.svg"], "x.svg"), (["--emit=plan"], "x.txt"), (["--emit=c"], "x.c"), (["--emit=c"], "x.txt"),
+                                         (["--emit=graph"], "x.graph"), (["--shared", "--target=cpu"], "x.so")])
 def test_a_name_that_promises_what_is_written(flags, name, run, tmp_path):
     assert run(*flags, "small.mt", "-o", name).returncode == 0 and (tmp_path / name).stat().st_size
+
+
+@pytest.mark.parametrize("stage", ["plan", "c", "plan.svg"])
+def test_a_dash_is_standard_output(stage, run, tmp_path):
+    assert run(f"--emit={stage}", "small.mt", "-o", "-").stdout == run(f"--emit={stage}", "small.mt").stdout != ""
+    refused(run("small.mt", "-o", "-"), USAGE, "-o - is standard output, where no program goes: -o NAME; --emit=cu and --emit=c print its source")
+    assert not (tmp_path / "-").exists()
 
 
 DUMPS = ["--emit=ast", "--emit=plan", "--emit=c"]
@@ -440,13 +453,13 @@ def test_what_is_read_is_not_overwritten(flags, run, tmp_path):
 
 
 @pytest.mark.parametrize("variable, folder", [("MTC_DATA_DIR", "data"), ("XDG_CACHE_HOME", "data/mtc")])
-def test_data_found_elsewhere_are_not_overwritten(variable, folder, run, tmp_path, monkeypatch):
-    monkeypatch.setenv(variable, str(tmp_path / "data"))
+def test_data_found_elsewhere_are_not_overwritten(variable, folder, run, tmp_path):
+    place = {variable: str(tmp_path / "data")}
     (tmp_path / "net.mt").write_text(READS.replace('include "layers.mt"\n', "").replace("layer(x)", "linear(x, 3)"))
     (tmp_path / folder).mkdir(parents=True)
     for name in "rows.csv", "test.csv":
         (tmp_path / folder / name).write_text("a,b,label\n")
-        refused(run("--emit=c", "net.mt", "-o", f"{folder}/{name}"), CANT_CREATE, f"'{folder}/{name}': it is data of the model")
+        refused(run("--emit=c", "net.mt", "-o", f"{folder}/{name}", **place), CANT_CREATE, f"'{folder}/{name}': it is data of the model")
         assert (tmp_path / folder / name).read_text() == "a,b,label\n"
 
 
