@@ -3,9 +3,6 @@
 #include "front/habits.h"
 #include "op/table.h"
 
-#include <ctype.h>
-#include <stdlib.h>
-
 const char *const builtin_names[] = {"size"};
 const int builtin_count = 1;
 
@@ -34,70 +31,6 @@ const char *name_list(Arena *arena, const char *const *names, int count) {
 }
 
 /* ---- signatures ---- */
-
-static const char *skip_spaces(const char *at) {
-    return at + strspn(at, " ");
-}
-
-static bool take(const char **at, const char *word) {
-    size_t length = strlen(word);
-    if (strncmp(*at, word, length) != 0)
-        return false;
-    *at = skip_spaces(*at + length);
-    return true;
-}
-
-static Value parse_default(Arena *arena, const char **at) {
-    if (take(at, "none"))
-        return (Value){.kind = VALUE_NONE};
-    if (take(at, "true"))
-        return (Value){.kind = VALUE_BOOL, .number = 1};
-    if (take(at, "false"))
-        return (Value){.kind = VALUE_BOOL};
-    if (take(at, "\"")) {
-        size_t length = 0;
-        while ((*at)[length] != '"')
-            length += (*at)[length] == '\\' ? 2 : 1;
-        const char *string = arena_strndup(arena, *at, length);
-        *at = skip_spaces(*at + length + 1);
-        return (Value){.kind = VALUE_STRING, .string = string};
-    }
-    char *end;
-    double number = strtod(*at, &end);
-    ENSURE(end != *at);
-    *at = skip_spaces(end);
-    return (Value){.kind = VALUE_NUMBER, .number = number};
-}
-
-static Parameter parse_parameter(Arena *arena, const char **at) {
-    size_t length = 0;
-    while (isalnum((unsigned char)(*at)[length]) || (*at)[length] == '_')
-        length++;
-    ENSURE(length > 0);
-    Parameter p = {.name = arena_strndup(arena, *at, length), .required = true};
-    *at = skip_spaces(*at + length);
-    p.rest = take(at, "...");
-    if (take(at, ":"))
-        *at = skip_spaces(*at + strcspn(*at, " ,="));
-    if (take(at, "=")) {
-        p.required = false;
-        p.fallback = parse_default(arena, at);
-    }
-    return p;
-}
-
-const Signature *signature_parse(Arena *arena, const char *name, const char *parameters) {
-    VEC(Parameter) list = {0};
-    for (const char *at = parameters; *at; take(&at, ","))
-        VEC_PUSH(arena, &list, parse_parameter(arena, &at));
-    Signature *s = NEW(arena, Signature);
-    *s = (Signature){arena_printf(arena, "%s(%s)", name, parameters), list.at, list.count};
-    return s;
-}
-
-const Signature *signature_of_op(Arena *arena, const OpDef *op) {
-    return signature_parse(arena, op->name, op->signature);
-}
 
 Signature *signature_of_fn(Arena *arena, const Fn *fn) {
     Signature *s = NEW(arena, Signature);

@@ -3,25 +3,8 @@
 #define MTC_BIND_H
 
 #include "front/ast.h"
-#include "op/value.h"
+#include "op/signature.h"
 
-typedef struct Parameter {
-    const char *name;
-    bool required;
-    bool rest;      /* takes all further positional arguments, as a list */
-    Value fallback; /* of an optional parameter of a library function */
-} Parameter;
-
-struct Signature {
-    const char *text; /* as shown to the user: "linear(x, out: size, bias: bool = true)" */
-    Parameter *at;
-    int count;
-};
-
-/* Of a function called `name` with the parameters "x, out: size, bias: bool = true, parts..." */
-const Signature *signature_parse(Arena *arena, const char *name, const char *parameters);
-/* From `OpDef.signature`. */
-const Signature *signature_of_op(Arena *arena, const OpDef *op);
 Signature *signature_of_fn(Arena *arena, const Fn *fn);
 
 /* Sets call->bound and call->layer_name; reports what does not match and returns false. */
