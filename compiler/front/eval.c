@@ -165,9 +165,25 @@ static void note_maker(Value *value, const OpDef *op, Span at, const Value *args
     value->made_at = same ? args[0].made_at : at;
 }
 
-static Value build_op(Frame *frame, Span at, Span callee, const char *scope, const OpDef *op, Value *args, int count) {
+/* The numbers lie where the signature says; each that does not is reported. */
+static bool within_bounds(Call *call, const Signature *signature) {
+    bool fit = true;
+    for (int i = 0; i < signature->count; i++) {
+        const Parameter *p = &signature->at[i];
+        const char *what = arena_printf(call->g->arena, "'%s' of '%s'", p->name, call->op->name);
+        if (p->bounded && call->args[i].kind == VALUE_NUMBER)
+            fit &= call_within(call, i, what, p->bounds);
+    }
+    return fit;
+}
+
+static Value build_op(Frame *frame, Span at, Span callee, const char *scope, const OpDef *op, Value *args,
+                      const Signature *signature) {
     Lowering *l = frame->l;
+    int count = signature->count;
     Call call = {l->g, l->module, at, count, args, scope, &l->weights, op};
+    if (!within_bounds(&call, signature))
+        return value_error();
     if (op->cls == OP_MAP && !op->build && op->fold) {
         Value mapped = value_apply(l, at, (Name){op->name, callee}, args, count);
         note_maker(&mapped, op, at, count ? args : NULL);
@@ -194,7 +210,7 @@ static Value call_op(Frame *frame, Expr *e, const char *scope, LayerRange *made)
     if (ok && count)
         doubt_scores(frame->l, e, args);
     made->begin = frame->l->weights;
-    Value value = ok ? build_op(frame, e->span, e->name.span, scope, e->op, args, count) : value_error();
+    Value value = ok ? build_op(frame, e->span, e->name.span, scope, e->op, args, e->signature) : value_error();
     made->end = frame->l->weights;
     return value;
 }
@@ -205,7 +221,7 @@ Value call_library(Frame *frame, Span at, const char *name, Value argument) {
     Value *args = NEW_ARRAY(frame->l->arena, Value, signature->count);
     for (int i = 0; i < signature->count; i++)
         args[i] = i ? signature->at[i].fallback : argument;
-    return build_op(frame, at, at, "", op, args, signature->count);
+    return build_op(frame, at, at, "", op, args, signature);
 }
 
 static Value call_size_of(Frame *frame, Expr *e) {

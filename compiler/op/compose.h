@@ -41,9 +41,6 @@ static inline Node *compare(Graph *g, const char *op, Node *a, double b) {
     return op2(g, op, a, graph_constant(g, b));
 }
 
-/* types.c: the number lies in [0, limit); false after a user error. */
-bool check_below(Call *call, int arg, const char *what, double limit);
-
 /* Graph axes of all of the user's axes / of the last one. */
 unsigned user_axes(const Node *n);
 int last_axis(const Node *n);

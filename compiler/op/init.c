@@ -26,10 +26,7 @@ static Value build_uniform(Call *call) {
 }
 
 static Value build_normal(Call *call) {
-    double mean = call_number(call, 0), deviation = call_number(call, 1);
-    if (deviation < 0)
-        call_error(call, 1, "a standard deviation is not negative");
-    return init_value(call, INIT_NORMAL, mean, deviation < 0 ? NAN : deviation);
+    return init_value(call, INIT_NORMAL, call_number(call, 0), call_number(call, 1));
 }
 
 /* ---- rules that need the fans ---- */
@@ -144,7 +141,7 @@ const OpDef op_normal = {
     INITIALISER(normal),
     .doc = "Initialiser: the normal distribution with this mean and standard deviation.",
     .example = "y = linear(x, 3, init = normal(0, 0.02))",
-    .signature = "mean: number = 0, std: number = 1",
+    .signature = "mean: number = 0, std: number >= 0 = 1",
 };
 
 const OpDef op_default = {

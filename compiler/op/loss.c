@@ -73,8 +73,7 @@ static Value build_mae(Call *call) {
 static Value build_huber(Call *call) {
     Graph *g = call->g;
     Node *p, *t, *delta = call_scalar(call, 2);
-    if (!read_pair(call, &p, &t) || !delta ||
-        !call_within(call, 2, "delta", (Bounds){.high = INFINITY, .above = true, .below = true}))
+    if (!read_pair(call, &p, &t) || !delta)
         return value_tensor(NULL);
     Node *error = sub(g, p, t), *distance = op1(g, "abs", error);
     Node *near = scale(g, mul(g, error, error), 0.5);
@@ -319,7 +318,7 @@ static Node *with_filler(Graph *g, Node *x) {
 static Value build_cross_entropy(Call *call) {
     Graph *g = call->g;
     Node *x, *t, *smoothing = call_scalar(call, 2);
-    if (!read_scores(call, &x, &t) || !smoothing || !call_within(call, 2, "label smoothing", (Bounds){.high = 1}))
+    if (!read_scores(call, &x, &t) || !smoothing)
         return value_tensor(NULL);
     bool labels = t->type.dtype == DT_I32;
     x = labels && is_zero(smoothing) ? with_filler(g, x) : x;
@@ -362,7 +361,7 @@ const OpDef op_huber = {
     .doc = "The mean over the example's elements of d^2 / 2 where d = |prediction - target| is at most delta, of "
            "delta (d - delta / 2) elsewhere.",
     .example = "loss = huber(y, target)",
-    .signature = "prediction, target, delta: number = 1",
+    .signature = "prediction, target, delta: number > 0 = 1",
     .build = build_huber,
 };
 
@@ -391,7 +390,7 @@ const OpDef op_cross_entropy = {
     .doc = "-sum(q log_softmax(x)) over the last axis. The target is a class label, or a distribution over "
            "the classes. With label_smoothing e, q becomes (1 - e) q + e / classes. Further axes are averaged.",
     .example = "loss = cross_entropy(logits, label)",
-    .signature = "x, target, label_smoothing: number = 0",
+    .signature = "x, target, label_smoothing: number in [0, 1] = 0",
     .build = build_cross_entropy,
 };
 

@@ -94,14 +94,6 @@ static Type vector_type(int64_t size) {
 }
 
 /* A small positive number; NaN after a user error. */
-static double read_eps(Call *call, int arg) {
-    double eps = call_number(call, arg);
-    if (eps > 0 || isnan(eps))
-        return eps;
-    call_error(call, arg, "eps is above 0, not %g", eps);
-    return NAN;
-}
-
 static bool has_channels(Call *call, const Node *x, const char *function) {
     if (!user_axes(x))
         call_error(call, 0, "%s needs channels, found %s", function, type_user_text(call->g->arena, &x->type));
@@ -190,9 +182,9 @@ static bool has_statistics(Call *call, const Node *x) {
 static bool read_batch_norm(Call *call, BatchNorm *b) {
     b->x = graph_of_each_example(call->g, graph_cast(call->g, call_tensor(call, 0), DT_F32));
     b->momentum = call_scalar(call, 1);
-    b->eps = read_eps(call, 2);
+    b->eps = call_number(call, 2);
     b->affine = call_bool(call, 3);
-    if (!b->x || !b->momentum || isnan(b->eps) || !call_within(call, 1, "the momentum", (Bounds){.high = 1}))
+    if (!b->x || !b->momentum || isnan(b->eps))
         return false;
     return has_channels(call, b->x, "batch_norm") && has_statistics(call, b->x);
 }
@@ -225,7 +217,7 @@ static bool read_last_axes(Call *call, const char *function, LastAxes *norm) {
     if (!x || !has_channels(call, x, function))
         return false;
     int64_t last = call_int(call, 1, 1, x->type.rank - x->type.batched);
-    norm->eps = read_eps(call, 2);
+    norm->eps = call_number(call, 2);
     if (last < 1 || isnan(norm->eps))
         return false;
     int first = x->type.rank - (int)last;
@@ -268,7 +260,7 @@ static Node *standardize_groups(Graph *g, Node *x, int64_t groups, double eps) {
 static Value build_group_norm(Call *call) {
     Node *x = call_image(call, 0, "group_norm");
     int64_t groups = call_size(call, 1), channels = x ? x->type.dim[IMAGE_CHANNELS] : 0;
-    double eps = read_eps(call, 2);
+    double eps = call_number(call, 2);
     if (!x || groups < 0 || isnan(eps))
         return value_tensor(NULL);
     if (channels % groups) {
@@ -291,7 +283,7 @@ const OpDef op_batch_norm = {
            "running "
            "ones are used. Without affine, there are no `weight` and `bias`, which start as 1 and 0.",
     .example = "y = batch_norm(conv2d(image, 4, 3, bias = false))",
-    .signature = "x, momentum: number = 0.1, eps: number = 1e-5, affine: bool = true",
+    .signature = "x, momentum: number in [0, 1] = 0.1, eps: number > 0 = 1e-5, affine: bool = true",
     .build = build_batch_norm,
 };
 
@@ -302,7 +294,7 @@ const OpDef op_layer_norm = {
            "`axes` "
            "axes; `weight` and `bias` have their shape, and start as 1 and 0.",
     .example = "y = layer_norm(x)",
-    .signature = "x, axes: size = 1, eps: number = 1e-5, affine: bool = true",
+    .signature = "x, axes: size = 1, eps: number > 0 = 1e-5, affine: bool = true",
     .build = build_layer_norm,
 };
 
@@ -313,7 +305,7 @@ const OpDef op_rms_norm = {
            "has their "
            "shape, and starts as 1.",
     .example = "y = rms_norm(x)",
-    .signature = "x, axes: size = 1, eps: number = 1e-5",
+    .signature = "x, axes: size = 1, eps: number > 0 = 1e-5",
     .build = build_rms_norm,
 };
 
@@ -324,6 +316,6 @@ const OpDef op_group_norm = {
            "example over "
            "the pixels of C / groups neighbouring channels; `weight` [C] and `bias` [C] start as 1 and 0.",
     .example = "y = group_norm(image, 3)",
-    .signature = "x, groups: size, eps: number = 1e-5, affine: bool = true",
+    .signature = "x, groups: size, eps: number > 0 = 1e-5, affine: bool = true",
     .build = build_group_norm,
 };

@@ -42,20 +42,12 @@ static Node *shrunk_weight(Graph *g, const Optimizer *o, Node *w, Node *rate) {
     return is_zero(decay) ? w : mul(g, w, one_minus(g, mul(g, rate, decay)));
 }
 
-/* A number of the signature: at least 0 and below the limit. */
-typedef struct Setting {
-    const char *what;
-    double limit;
-} Setting;
-
 /* The optimizer with the numbers of the call, which come first in the signature, and the condition after them if there
  * is one. */
-static Value optimizer_value(Call *call, Optimizer optimizer, const Setting *settings, int count) {
+static Value optimizer_value(Call *call, Optimizer optimizer, int count) {
     bool ok = true;
-    for (int k = 0; k < count; k++) {
-        optimizer.arg[k] = call_scalar(call, k);
-        ok &= optimizer.arg[k] && check_below(call, k, settings[k].what, settings[k].limit);
-    }
+    for (int k = 0; k < count; k++)
+        ok &= (optimizer.arg[k] = call_scalar(call, k)) != NULL;
     optimizer.flag = call->count > count && call_bool(call, count);
     optimizer.src = call->src;
     Optimizer *result = NEW(call->module->arena, Optimizer);
@@ -80,8 +72,7 @@ static Node *update_sgd(Graph *g, const Optimizer *o, int weight, Node *gradient
 }
 
 static Value build_sgd(Call *call) {
-    static const Setting settings[] = {{"the learning rate", INFINITY}, {"momentum", 1}, {"weight decay", INFINITY}};
-    return optimizer_value(call, (Optimizer){.update = update_sgd, .decay = SGD_DECAY}, settings, SGD_NUMBERS);
+    return optimizer_value(call, (Optimizer){.update = update_sgd, .decay = SGD_DECAY}, SGD_NUMBERS);
 }
 
 /* ---- adam ---- */
@@ -120,15 +111,12 @@ static Node *update_adamw(Graph *g, const Optimizer *o, int weight, Node *gradie
     return adam_step(g, o, weight, shrunk_weight(g, o, graph_weight(g, weight), o->arg[ADAM_RATE]), gradient);
 }
 
-static const Setting adam_settings[] = {
-    {"the learning rate", INFINITY}, {"beta1", 1}, {"beta2", 1}, {"eps", INFINITY}, {"weight decay", INFINITY}};
-
 static Value build_adam(Call *call) {
-    return optimizer_value(call, (Optimizer){.update = update_adam, .decay = ADAM_DECAY}, adam_settings, ADAM_NUMBERS);
+    return optimizer_value(call, (Optimizer){.update = update_adam, .decay = ADAM_DECAY}, ADAM_NUMBERS);
 }
 
 static Value build_adamw(Call *call) {
-    return optimizer_value(call, (Optimizer){.update = update_adamw, .decay = ADAM_DECAY}, adam_settings, ADAM_NUMBERS);
+    return optimizer_value(call, (Optimizer){.update = update_adamw, .decay = ADAM_DECAY}, ADAM_NUMBERS);
 }
 
 /* ---- rmsprop ---- */
@@ -156,10 +144,8 @@ static Node *update_rmsprop(Graph *g, const Optimizer *o, int weight, Node *grad
 }
 
 static Value build_rmsprop(Call *call) {
-    static const Setting settings[] = {
-        {"the learning rate", INFINITY}, {"rho", 1}, {"eps", INFINITY}, {"momentum", 1}, {"weight decay", INFINITY}};
     Optimizer rmsprop = {.update = update_rmsprop, .decay = RMSPROP_DECAY};
-    return optimizer_value(call, rmsprop, settings, RMSPROP_NUMBERS);
+    return optimizer_value(call, rmsprop, RMSPROP_NUMBERS);
 }
 
 /* ---- lion ---- */
@@ -177,9 +163,7 @@ static Node *update_lion(Graph *g, const Optimizer *o, int weight, Node *gradien
 }
 
 static Value build_lion(Call *call) {
-    static const Setting settings[] = {
-        {"the learning rate", INFINITY}, {"beta1", 1}, {"beta2", 1}, {"weight decay", INFINITY}};
-    return optimizer_value(call, (Optimizer){.update = update_lion, .decay = LION_DECAY}, settings, LION_NUMBERS);
+    return optimizer_value(call, (Optimizer){.update = update_lion, .decay = LION_DECAY}, LION_NUMBERS);
 }
 
 const OpDef op_sgd = {
@@ -187,7 +171,8 @@ const OpDef op_sgd = {
     .cls = OP_LIBRARY,
     .doc = "Optimizer: g += weight_decay w; m = momentum m + g; w -= lr m. With nesterov: w -= lr (g + momentum m).",
     .example = "optimizer = sgd(0.1, momentum = 0.9)",
-    .signature = "lr: number, momentum: number = 0, weight_decay: number = 0, nesterov: bool = false",
+    .signature =
+        "lr: number >= 0, momentum: number in [0, 1) = 0, weight_decay: number >= 0 = 0, nesterov: bool = false",
     .build = build_sgd,
 };
 
@@ -197,8 +182,9 @@ const OpDef op_adam = {
     .doc = "Optimizer: g += weight_decay w; m and v are moving averages of g and g^2; "
            "w -= lr / (1 - beta1^t) m / (sqrt(v / (1 - beta2^t)) + eps).",
     .example = "optimizer = adam(0.001)",
-    .signature = "lr: number = 0.001, beta1: number = 0.9, beta2: number = 0.999, eps: number = 1e-8, "
-                 "weight_decay: number = 0",
+    .signature = "lr: number >= 0 = 0.001, beta1: number in [0, 1) = 0.9, beta2: number in [0, 1) = 0.999, eps: number "
+                 ">= 0 = 1e-8, "
+                 "weight_decay: number >= 0 = 0",
     .build = build_adam,
 };
 
@@ -207,8 +193,9 @@ const OpDef op_adamw = {
     .cls = OP_LIBRARY,
     .doc = "Optimizer: Adam, with w shrunk by 1 - lr weight_decay instead of a decay in the gradient.",
     .example = "optimizer = adamw(0.001)",
-    .signature = "lr: number = 0.001, beta1: number = 0.9, beta2: number = 0.999, eps: number = 1e-8, "
-                 "weight_decay: number = 0.01",
+    .signature = "lr: number >= 0 = 0.001, beta1: number in [0, 1) = 0.9, beta2: number in [0, 1) = 0.999, eps: number "
+                 ">= 0 = 1e-8, "
+                 "weight_decay: number >= 0 = 0.01",
     .build = build_adamw,
 };
 
@@ -220,8 +207,9 @@ const OpDef op_rmsprop = {
         "d = g / (sqrt(v) + eps); b = momentum b + d; w -= lr b. With centered, v - a^2 stands in place of v, where a "
         "is the moving average of g.",
     .example = "optimizer = rmsprop(0.001, momentum = 0.9)",
-    .signature = "lr: number = 0.01, rho: number = 0.99, eps: number = 1e-8, momentum: number = 0, "
-                 "weight_decay: number = 0, centered: bool = false",
+    .signature = "lr: number >= 0 = 0.01, rho: number in [0, 1) = 0.99, eps: number >= 0 = 1e-8, momentum: number in "
+                 "[0, 1) = 0, "
+                 "weight_decay: number >= 0 = 0, centered: bool = false",
     .build = build_rmsprop,
 };
 
@@ -230,6 +218,7 @@ const OpDef op_lion = {
     .cls = OP_LIBRARY,
     .doc = "Optimizer: w -= lr (sign(beta1 m + (1 - beta1) g) + weight_decay w); then m = beta2 m + (1 - beta2) g.",
     .example = "optimizer = lion(1e-4, weight_decay = 0.1)",
-    .signature = "lr: number = 1e-4, beta1: number = 0.9, beta2: number = 0.99, weight_decay: number = 0",
+    .signature = "lr: number >= 0 = 1e-4, beta1: number in [0, 1) = 0.9, beta2: number in [0, 1) = 0.99, weight_decay: "
+                 "number >= 0 = 0",
     .build = build_lion,
 };

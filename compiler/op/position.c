@@ -81,8 +81,6 @@ static Value build_rotary(Call *call) {
         return value_tensor(NULL);
     if (r.x->type.rank - r.x->type.batched != 2)
         call_error(call, 0, "rotary turns a sequence [T, width], found %s", type_user_text(call->g->arena, &r.x->type));
-    else if (r.base <= 1)
-        call_error(call, 2, "the base is above 1, not %g", r.base);
     else if (read_heads(call, &r))
         return value_tensor(rotated(call->g, &r));
     return value_tensor(NULL);
@@ -107,6 +105,6 @@ const OpDef op_rotary = {
            "a = x[i] and b = x[i + size / 2] become a cos(w) - b sin(w) and b cos(w) + a sin(w), with "
            "w = p base^(-2 i / size).",
     .example = "y = rotary(reshape(x, [3, 2]), heads = 1)",
-    .signature = "x, heads: size, base: number = 10000",
+    .signature = "x, heads: size, base: number > 1 = 10000",
     .build = build_rotary,
 };

@@ -24,8 +24,6 @@ static Value build_dropout(Call *call) {
     Node *x = graph_cast(g, call_tensor(call, 0), DT_F32), *p = call_scalar(call, 1);
     if (!x || !p)
         return value_tensor(NULL);
-    if (!check_below(call, 1, "the probability of dropping", 1))
-        return value_tensor(NULL);
     if (!g->training)
         return value_tensor(x);
     Attr attr = attr_shape(&x->type);
@@ -40,6 +38,6 @@ const OpDef op_dropout = {
     .cls = OP_LIBRARY,
     .doc = "In training 0 with probability p, else x / (1 - p); in evaluation x.",
     .example = "y = dropout(x, 0.5)",
-    .signature = "x, p: number",
+    .signature = "x, p: number in [0, 1)",
     .build = build_dropout,
 };

@@ -26,10 +26,12 @@ static const char *const class_text[] = {
     [OP_LIBRARY] = "Functions of the language that are made of the operators above: their gradients follow.",
 };
 
-static const char *const preface = "# Operators\n\n"
-                                   "Written by `mtc --operators` from the table of operators. Library functions come "
-                                   "first here; the rest is what they\n"
-                                   "are made of, and what the dumps show.\n";
+static const char *const preface =
+    "# Operators\n\n"
+    "Written by `mtc --operators` from the table of operators. Library functions come "
+    "first here; the rest is what they\n"
+    "are made of, and what the dumps show. `eps: number > 0 = 1e-5` is a number above 0, and 1e-5 where a call does\n"
+    "not say it.\n";
 
 static void print_op(const OpDef *op, Text *out) {
     text_printf(out, "\n### %s\n\n", op->name);

@@ -43,20 +43,10 @@ static Node *along_cosine(Graph *g, Node *from, Node *to, Node *part) {
 
 /* ---- arguments ---- */
 
-/* The number of the call, at least 0 and at most `limit`; NULL after a user error. */
-static Node *read_number(Call *call, int arg, const char *what, double limit) {
-    Node *node = call_scalar(call, arg);
-    return node && call_within(call, arg, what, (Bounds){.high = limit}) ? node : NULL;
-}
-
-static Node *read_rate(Call *call, int arg, const char *what) {
-    return read_number(call, arg, what, INFINITY);
-}
-
 /* A number of steps, not a part of the training or of an epoch. */
 static Node *read_steps(Call *call, int arg, const char *what, const char *whole) {
     const Value *v = &call->args[arg];
-    Node *node = read_rate(call, arg, what);
+    Node *node = call_scalar(call, arg);
     if (!node || v->varies || v->number == 0 || v->number >= 1)
         return node;
     call_error(call, arg, "%s is a number of steps, not %g; a part is written %g * %s", what, v->number, v->number,
@@ -76,7 +66,7 @@ static bool is_count_of_steps(const Value *v) {
 /* The rate that a decay ends with, beside the highest, the first argument. */
 static Node *read_final(Call *call, int arg) {
     const Value *lr = &call->args[0], *final = &call->args[arg];
-    Node *node = read_rate(call, arg, "the final learning rate");
+    Node *node = call_scalar(call, arg);
     const bool both = node && lr->kind == VALUE_NUMBER && !lr->varies && !final->varies;
     if (node && is_count_of_steps(final))
         call_doubt(call, arg, call->src,
@@ -118,30 +108,26 @@ static Node *progress(Graph *g, Node *warmup) {
 /* ---- schedules ---- */
 
 static Value build_constant_lr(Call *call) {
-    return warmed_up(call, read_rate(call, 0, "the learning rate"), read_warmup(call, 1));
+    return warmed_up(call, call_scalar(call, 0), read_warmup(call, 1));
 }
 
 /* A whole number of `every` steps is over when t - 1/2 has passed it. */
 static Value build_step_lr(Call *call) {
     Graph *g = call->g;
-    Node *lr = read_rate(call, 0, "the learning rate"), *every = read_steps(call, 1, "every", "steps_per_epoch");
-    Node *factor = read_rate(call, 2, "the factor"), *warmup = read_warmup(call, 3);
-    if (every && !call->args[1].varies && call->args[1].number == 0) {
-        call_error(call, 1, "the number of steps between two drops is above 0");
-        return value_varying(NULL);
-    }
+    Node *lr = call_scalar(call, 0), *every = read_steps(call, 1, "every", "steps_per_epoch");
+    Node *factor = call_scalar(call, 2), *warmup = read_warmup(call, 3);
     Node *drops = graph_name(op1(g, "floor", divide(g, plus(g, this_step(g), -0.5), every)), "drops");
     return warmed_up(call, mul(g, lr, op2(g, "pow", factor, drops)), warmup);
 }
 
 static Value build_cosine_lr(Call *call) {
-    Node *lr = read_rate(call, 0, "the learning rate"), *final = read_final(call, 1);
+    Node *lr = call_scalar(call, 0), *final = read_final(call, 1);
     Node *warmup = read_warmup(call, 2);
     return warmed_up(call, along_cosine(call->g, lr, final, progress(call->g, warmup)), warmup);
 }
 
 static Value build_linear_lr(Call *call) {
-    Node *lr = read_rate(call, 0, "the learning rate"), *final = read_final(call, 1);
+    Node *lr = call_scalar(call, 0), *final = read_final(call, 1);
     Node *warmup = read_warmup(call, 2);
     return warmed_up(call, straight(call->g, lr, final, progress(call->g, warmup)), warmup);
 }
@@ -152,8 +138,8 @@ static bool is_left_out(const Call *call, int arg) {
 
 static Value build_one_cycle_lr(Call *call) {
     Graph *g = call->g;
-    Node *lr = read_rate(call, 0, "the learning rate"), *rise = read_number(call, 1, "the part that rises", 1);
-    Node *start = is_left_out(call, 2) ? scale(g, lr, 1.0 / 25) : read_rate(call, 2, "the first learning rate");
+    Node *lr = call_scalar(call, 0), *rise = call_scalar(call, 1);
+    Node *start = is_left_out(call, 2) ? scale(g, lr, 1.0 / 25) : call_scalar(call, 2);
     Node *final = is_left_out(call, 3) ? scale(g, lr, 1.0 / 250000) : read_final(call, 3);
     if (!rise)
         return value_varying(NULL);
@@ -166,7 +152,7 @@ static Value build_one_cycle_lr(Call *call) {
 
 static Value build_wsd_lr(Call *call) {
     Graph *g = call->g;
-    Node *lr = read_rate(call, 0, "the learning rate"), *decay = read_number(call, 1, "the part that decays", 1);
+    Node *lr = call_scalar(call, 0), *decay = call_scalar(call, 1);
     Node *final = read_final(call, 2), *warmup = read_warmup(call, 3);
     if (!decay)
         return value_varying(NULL);
@@ -187,29 +173,29 @@ static Value build_wsd_lr(Call *call) {
     }
 
 SCHEDULE(
-    constant_lr, "optimizer = adam(constant_lr(0.001, warmup = 100))", "lr: number, warmup: number = 0",
+    constant_lr, "optimizer = adam(constant_lr(0.001, warmup = 100))", "lr: number >= 0, warmup: number >= 0 = 0",
     "Learning rate in step t, from 1: lr min(t / w, 1), where w = max(warmup, 1). That is lr / w in step 1, and lr "
     "from step w on.");
 
 SCHEDULE(
     step_lr, "optimizer = sgd(step_lr(0.1, every = 30 * steps_per_epoch))",
-    "lr: number, every: number, factor: number = 0.1, warmup: number = 0",
+    "lr: number >= 0, every: number > 0, factor: number >= 0 = 0.1, warmup: number >= 0 = 0",
     "Learning rate in step t, from 1: lr factor^floor((t - 1/2) / every) min(t / w, 1), where w = max(warmup, 1). It "
     "drops after each `every` steps, those of the warm-up counted.");
 
 SCHEDULE(
     cosine_lr, "optimizer = adam(cosine_lr(0.001, warmup = 0.05 * total_steps))",
-    "lr: number, final: number = 0, warmup: number = 0",
+    "lr: number >= 0, final: number >= 0 = 0, warmup: number >= 0 = 0",
     "Learning rate in step t, from 1: (final + (lr - final) (1 + cos(pi p)) / 2) min(t / w, 1), where "
     "w = max(warmup, 1) and p = (t - w) / max(total_steps - w, 1) between 0 and 1. That is lr / w in step 1, lr in "
     "step w, final in the last step and beyond it. A warm-up longer than the training is cut off where that ends.");
 
 SCHEDULE(linear_lr, "optimizer = adam(linear_lr(0.001, warmup = 100))",
-         "lr: number, final: number = 0, warmup: number = 0",
+         "lr: number >= 0, final: number >= 0 = 0, warmup: number >= 0 = 0",
          "Learning rate in step t, from 1: (lr + (final - lr) p) min(t / w, 1), with w and p as in cosine_lr.");
 
 SCHEDULE(one_cycle_lr, "optimizer = sgd(one_cycle_lr(0.1), momentum = 0.9)",
-         "lr: number, rise: number = 0.3, start: number = none, final: number = none",
+         "lr: number >= 0, rise: number in [0, 1] = 0.3, start: number >= 0 = none, final: number >= 0 = none",
          "Learning rate in step t, from 1: half a cosine from `start` (lr / 25) in step 1 up to lr in step "
          "m = max(rise total_steps, 1), half a cosine from there down to `final` (lr / 250000) in the last step and "
          "beyond it. Up to m it is lr + (start - lr) (1 + cos(pi (t - 1) / max(m - 1, 1))) / 2, from m on "
@@ -217,7 +203,7 @@ SCHEDULE(one_cycle_lr, "optimizer = sgd(one_cycle_lr(0.1), momentum = 0.9)",
 
 SCHEDULE(
     wsd_lr, "optimizer = adamw(wsd_lr(0.001, decay = 0.2, warmup = 100))",
-    "lr: number, decay: number = 0.2, final: number = 0, warmup: number = 0",
+    "lr: number >= 0, decay: number in [0, 1] = 0.2, final: number >= 0 = 0, warmup: number >= 0 = 0",
     "Warm-up, stable, decay. Learning rate in step t, from 1: (lr + (final - lr) p) min(t / w, 1), where "
     "w = max(warmup, 1) and p = (t - b) / max(total_steps - b, 1) between 0 and 1, with "
     "b = (1 - decay) total_steps. That is lr / w in step 1, lr from step w to b, then a straight line to final in the "

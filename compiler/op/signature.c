@@ -18,6 +18,14 @@ static bool take(const char **at, const char *word) {
     return true;
 }
 
+static double parse_number(const char **at) {
+    char *end;
+    double number = strtod(*at, &end);
+    ENSURE(end != *at);
+    *at = skip_spaces(end);
+    return number;
+}
+
 static Value parse_default(Arena *arena, const char **at) {
     if (take(at, "none"))
         return (Value){.kind = VALUE_NONE};
@@ -33,23 +41,43 @@ static Value parse_default(Arena *arena, const char **at) {
         *at = skip_spaces(*at + length + 1);
         return (Value){.kind = VALUE_STRING, .string = string};
     }
-    char *end;
-    double number = strtod(*at, &end);
-    ENSURE(end != *at);
-    *at = skip_spaces(end);
-    return (Value){.kind = VALUE_NUMBER, .number = number};
+    return (Value){.kind = VALUE_NUMBER, .number = parse_number(at)};
 }
 
-static Parameter parse_parameter(Arena *arena, const char **at) {
+/* "> 0", ">= 0", "in [0, 1)", or nothing: false. */
+static bool parse_bounds(const char **at, Bounds *bounds) {
+    *bounds = (Bounds){.high = INFINITY};
+    bool reaches = take(at, ">="), interval = !reaches && take(at, "in ");
+    bounds->above = !reaches && !interval && take(at, ">");
+    if (interval)
+        ENSURE(take(at, "["));
+    if (reaches || interval || bounds->above)
+        bounds->low = parse_number(at);
+    if (interval) {
+        ENSURE(take(at, ","));
+        bounds->high = parse_number(at);
+        bounds->below = take(at, ")");
+        ENSURE(bounds->below || take(at, "]"));
+    }
+    return reaches || interval || bounds->above;
+}
+
+static const char *parse_word(Arena *arena, const char **at) {
     size_t length = 0;
     while (isalnum((unsigned char)(*at)[length]) || (*at)[length] == '_')
         length++;
     ENSURE(length > 0);
-    Parameter p = {.name = arena_strndup(arena, *at, length), .required = true};
+    const char *word = arena_strndup(arena, *at, length);
     *at = skip_spaces(*at + length);
+    return word;
+}
+
+static Parameter parse_parameter(Arena *arena, const char **at) {
+    Parameter p = {.name = parse_word(arena, at), .required = true};
     p.rest = take(at, "...");
     if (take(at, ":"))
-        *at = skip_spaces(*at + strcspn(*at, " ,="));
+        p.kind = parse_word(arena, at);
+    p.bounded = parse_bounds(at, &p.bounds);
     if (take(at, "=")) {
         p.required = false;
         p.fallback = parse_default(arena, at);

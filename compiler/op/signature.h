@@ -1,4 +1,10 @@
-/* What a call takes: the text of OpDef.signature, read. */
+/* What a call takes: the text of OpDef.signature, read. Parameters are separated by commas:
+ *
+ *   x                           a tensor
+ *   bias: bool = true           of a kind, with a default: true, false, none, a number or a string
+ *   eps: number > 0 = 1e-5      a number within bounds: > a, >= a, in [a, b], in [a, b)
+ *   parts...                    all further positional arguments, as a list
+ */
 #ifndef MTC_SIGNATURE_H
 #define MTC_SIGNATURE_H
 
@@ -6,8 +12,11 @@
 
 typedef struct Parameter {
     const char *name;
+    const char *kind; /* "number", "size", "bool" ...; NULL: none is said */
+    bool bounded;
+    Bounds bounds;
     bool required;
-    bool rest;      /* takes all further positional arguments, as a list */
+    bool rest;
     Value fallback; /* of an optional parameter of a library function */
 } Parameter;
 
@@ -17,7 +26,7 @@ typedef struct Signature {
     int count;
 } Signature;
 
-/* Of a function called `name` with the parameters "x, out: size, bias: bool = true, parts..." */
+/* Of a function called `name` with these parameters. */
 const Signature *signature_parse(Arena *arena, const char *name, const char *parameters);
 /* From `OpDef.signature`. */
 const Signature *signature_of_op(Arena *arena, const OpDef *op);

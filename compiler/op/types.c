@@ -46,7 +46,3 @@ bool is_condition(Graph *g, const Node *n, const Node *in) {
                type_user_text(g->arena, &in->type));
     return false;
 }
-
-bool check_below(Call *call, int arg, const char *what, double limit) {
-    return call_within(call, arg, what, (Bounds){0, limit, .below = true});
-}

@@ -782,10 +782,10 @@ def test_numbers_are_judged_as_programs_compute_with_them(run, tmp_path):
         "mse(z, y)", "mse(z * c, y)"))
     (tmp_path / "rate.mt").write_text(BOUND.replace("cosine_lr(lr)", "1e39"))
     for model, setting, text in (
-            ("bound.mt", "p=0.99999999999", "the probability of dropping is at least 0 and below 1, not 0.99999999999, which is 1 in f32"),
+            ("bound.mt", "p=0.99999999999", "'p' of 'dropout' is at least 0 and below 1, not 0.99999999999, which is 1 in f32"),
             ("bound.mt", "c=1e-50", "clip_norm is above 0, not 1e-50, which is 0 in f32"),
-            ("bound.mt", "lr=1e39", "the learning rate is at least 0, not 1e+39, which is inf in f32"),
-            ("rate.mt", "p=0.5", "the learning rate is at least 0, not 1e+39, which is inf in f32"),
+            ("bound.mt", "lr=1e39", "'lr' of 'cosine_lr' is at least 0, not 1e+39, which is inf in f32"),
+            ("rate.mt", "p=0.5", "'lr' of 'adam' is at least 0, not 1e+39, which is inf in f32"),
             ("large.mt", "p=0.5", "'c' is -4e+38, and programs compute in f32, whose numbers end at 3.4e+38")):
         done = run(model, "--set", setting, "--emit=c")
         assert done.returncode == MODEL_FAULT and text in done.stderr, done.stderr
