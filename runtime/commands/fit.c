@@ -1,4 +1,5 @@
 /* train: the command. It steers the training of train.c: what is shown, saved, watched, and when it ends. */
+#include "base/lock.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/keeper.h"
 #include "commands/advice.h"
@@ -438,7 +439,7 @@ static int begin_fit(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes
     return plan_saving(fault, fit);
 }
 
-static int train_session(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes) {
+static int train_fit(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes) {
     MtcSession *session = fit->session;
     int code = begin_fit(fault, fit, examples, notes);
     if (!code)
@@ -459,6 +460,19 @@ static int train_session(MtcFault *fault, Fit *fit, int64_t examples, MtcText *n
     if (!code && fit->progress.unheard)
         code = report_unheard(fault, fit);
     return code || !stop_signal ? code : report_stop(fit);
+}
+
+/* Alone: two trainings would write through each other's log, and replace each other's checkpoints. */
+static int train_session(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes) {
+    MtcLock *log, *save = NULL;
+    int code = mtc_lock_open(fault, "--log", fit->options.log, &log);
+    if (!code)
+        code = mtc_lock_open(fault, "--save", fit->options.save, &save);
+    if (!code)
+        code = train_fit(fault, fit, examples, notes);
+    mtc_lock_close(save);
+    mtc_lock_close(log);
+    return code;
 }
 
 /* ---- --dry-run ---- */

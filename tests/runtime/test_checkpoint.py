@@ -745,6 +745,9 @@ def test_each_failed_checkpoint_is_told(fake_plain, shim, folder):
         if len(made) < at:  # a writer that falls behind leaves out a checkpoint, and its calls
             assert (done.returncode, done.stderr) == (0, "")
             continue
+        if "mtc-lock" in made[at - 1]:  # a training goes on without one
+            assert (done.returncode, done.stderr) == (0, "")
+            continue
         assert done.returncode in (0, CANT_CREATE, IO), done.stderr
         told = "a checkpoint was not written, training goes on: " if done.returncode == 0 else "error: "
         assert told in done.stderr and os.strerror(errno.ENOSPC) in done.stderr, (at, made[at - 1], done.stderr)

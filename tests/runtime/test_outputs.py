@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import time
 
 import pytest
 
@@ -102,3 +104,55 @@ def test_predictions_replace_predictions_only(fake, folder):
     assert "is no array of predictions (npy)" in refused(fake, folder, "predict", "--load", "w", "--output", "p.txt")
     for _ in range(2):
         fake(folder, "predict", "--load", "w", "--output", "p.npy")
+
+
+# ---- two trainings at a time ----
+
+
+@pytest.fixture
+def training(fake, folder):
+    """training(*args): one that goes on until it is killed, when its lock is there."""
+    started = []
+
+    def start(*args):
+        started.append(subprocess.Popen([fake.program, "--epochs", "10000000", "--quiet", *args], cwd=folder.path))
+        end = time.monotonic() + 60
+        while not all((folder / f".{name}.mtc-lock").exists() for name in args[1::2]):
+            assert time.monotonic() < end and started[-1].poll() is None
+            time.sleep(0.01)
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.parametrize("link", [False, True], ids=["path", "link"])
+@pytest.mark.parametrize("flag, name", [("--save", "w.safetensors"), ("--log", "l.jsonl")])
+def test_another_training_that_writes_it(flag, name, link, training, fake, folder):
+    if link:
+        (folder / "link").symlink_to(name)
+    first = training(flag, name)
+    message = fake(folder, flag, "link" if link else name, code=CANT_CREATE)
+    assert f"{flag} {'link' if link else name}: another training writes it: process {first.pid} of {os.uname().nodename}" in message
+    assert "choose another name, or wait until that one has ended" in message
+    fake(folder, "--quiet", flag, f"other-{name}")
+    first.kill()
+    first.wait()
+    assert (folder / f".{name}.mtc-lock").exists()  # which locks nothing any more
+    fake(folder, "--quiet", flag, name)
+    assert not list(folder.path.glob(".*.mtc-lock"))
+
+
+def test_a_training_that_is_stopped_leaves_no_lock(training, folder):
+    first = training("--save", "w.safetensors", "--log", "l.jsonl")
+    first.terminate()
+    assert first.wait(60) == 143 and not list(folder.path.glob(".*.mtc-lock"))
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/proc/none", path)], ids=["pipe", "folder", "link"])
+def test_where_no_lock_can_be_had_a_training_goes_on(make, fake, folder):
+    make(folder / ".w.safetensors.mtc-lock")
+    fake(folder, "--quiet", "--save", "w.safetensors")
+    assert (folder / "w.safetensors").exists() and os.path.lexists(folder / ".w.safetensors.mtc-lock")

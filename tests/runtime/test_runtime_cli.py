@@ -29,7 +29,7 @@ WRONG = {
     ("--epochs", "9223372036854775807"): "--epochs is from 1 to 2147483647, not 9223372036854775807",
     ("--device", "4294967296"): "--device is from 0 to 2147483647",
     ("bench", "--runs", "99999999999"): "--runs is from 1 to 10000",
-    ("--warmup", "1e39"): "--warmup needs a number, not '1e39'",
+    ("--warmup", "1e39"): "--warmup: 1e39 is beyond f32, whose numbers end at 3.4e+38",
     ("--seed", "-1"): "--seed is from 0 to",
     ("--lr",): "--lr needs a number",
     ("--lr", "fast"): "--lr needs a number, not 'fast'",
