@@ -3,11 +3,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 char *mtc_folder_of(const char *path) {
@@ -100,7 +102,7 @@ const char *mtc_why_unwritten(const char *path) {
         snprintf(why, sizeof why, "there is no folder '%s'", folder);
     free(folder);
     errno = reason;
-    return lacks_folder ? why : strerror(reason);
+    return lacks_folder ? why : reason == ENXIO ? "nobody reads this pipe" : strerror(reason);
 }
 
 static int cannot_write(MtcFault *fault, const char *path, int code) {
@@ -192,9 +194,32 @@ static int create_temporary(const char *path, mode_t mode) {
     }
 }
 
+static volatile sig_atomic_t hurried;
+
+void mtc_hurry_outputs(void) {
+    hurried = 1;
+}
+
+/* Waits for a reader of a pipe, once the program is to end only a second longer. */
+static int open_pipe(const char *path) {
+    const struct timespec pause = {0, 20000000};
+    enum { LAST_TRIES = 50 };
+    for (int last = 0;; last += hurried) {
+        int file = open(path, O_WRONLY | O_CLOEXEC | O_NONBLOCK);
+        if (file >= 0 && fcntl(file, F_SETFL, 0) == 0)
+            return file;
+        if (file >= 0 || errno != ENXIO || last == LAST_TRIES)
+            return -1;
+        nanosleep(&pause, NULL);
+    }
+}
+
 /* A descriptor is used where it stands, for it may have written already; opening it again would begin at the file's start. */
 static int open_in_place(const char *path) {
     const int descriptor = descriptor_of(path);
+    struct stat status;
+    if (descriptor < 0 && stat(path, &status) == 0 && S_ISFIFO(status.st_mode))
+        return open_pipe(path);
     return descriptor >= 0 ? fcntl(descriptor, F_DUPFD_CLOEXEC, 0)
                            : open(path, O_WRONLY | O_CLOEXEC | O_TRUNC | O_NOCTTY);
 }

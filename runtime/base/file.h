@@ -32,6 +32,8 @@ int mtc_output_open(MtcFault *fault, const char *path, MtcOutput **output);
 int mtc_output_open_as(MtcFault *fault, const char *path, const char *base, MtcOutput **output);
 /* The same for a file that nobody has named: a pipe or a device there is none of ours, and is not written. */
 int mtc_output_open_own(MtcFault *fault, const char *path, const char *base, MtcOutput **output);
+/* The program is to end: for the reader of a pipe it waits no longer than a second from now on. A signal's handler may call it. */
+void mtc_hurry_outputs(void);
 int mtc_output_write(MtcFault *fault, MtcOutput *output, const void *bytes, size_t size);
 int mtc_output_executable(MtcFault *fault, MtcOutput *output); /* for whoever may read it */
 int mtc_output_private(MtcFault *fault, MtcOutput *output);    /* for its owner alone */

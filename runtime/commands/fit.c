@@ -42,6 +42,7 @@ static void on_stop(int number) {
         raise(number);
     }
     stop_signal = number;
+    mtc_hurry_outputs();
 }
 
 /* A signal that is ignored, as nohup has it, stays so. A reader of stdout that goes away is a fault of writing to it. */

@@ -605,6 +605,30 @@ def test_second_signal_ends_at_once(fake_plain, folder):
     os.close(keep_open)
 
 
+def to_pipe(program, folder, epochs):
+    """A training that is saved to a pipe, once it has logged as many epochs."""
+    os.mkfifo(folder / "pipe")
+    process = subprocess.Popen([program.program, "--epochs", str(epochs), "--save", "pipe", "--log", "log", "--quiet"], cwd=folder.path,
+                               stderr=subprocess.PIPE, text=True)
+    wait_until_logged("epoch" if epochs > 1 else "end", process, folder)
+    return process
+
+
+@pytest.mark.parametrize("epochs", [1, 1000000], ids=["while it waits", "while it trains"])
+def test_a_signal_ends_the_waiting_for_a_reader(epochs, fake_plain, folder):
+    process = to_pipe(fake_plain, folder, epochs)
+    process.send_signal(signal.SIGTERM)
+    assert "/pipe: cannot write: nobody reads this pipe" in process.communicate(timeout=30)[1]
+    assert process.returncode == IO
+
+
+def test_a_reader_that_comes_late(fake_plain, folder):
+    process = to_pipe(fake_plain, folder, 1)
+    time.sleep(0.3)
+    assert unpack((folder / "pipe").read_bytes())[0]["__metadata__"]["mtc.step"] == "26"
+    assert process.wait(60) == 0
+
+
 # ---- kill -9 ----
 
 
