@@ -163,3 +163,39 @@ def test_kernels_of_one_function_are_launched_together(emit):
     """However long each of them is taken to be: by the bytes of the tables that they look into."""
     source = emit("cu", TABLES)
     assert "constexpr int train_3_tiles = 3 * a_tiles;" in source
+
+
+# ---- tables: rows that repeat are a macro ----
+
+ROWS = """
+#include "mtc.h"
+#include <stdio.h>
+{table}
+int main(void) {{
+    for (unsigned k = 0; k < sizeof tensor_table / sizeof *tensor_table; k++)
+        printf("%s %zu %d\\n", tensor_table[k].name, tensor_table[k].offset, tensor_table[k].phase + 1);
+}}
+"""
+
+
+def planned(text):
+    """Offset and first phase of each buffer that programs are told of: weights, states, values of a training step."""
+    for line in text.partition("\neval: values")[0].splitlines():
+        if match := re.match(r" +(\d+) +\d+ +\w+\[.*\] +(?:always|(\d+)(?:-\d+)?) +\S", line):
+            yield int(match[1]), int(match[2] or 0)
+
+
+@pytest.mark.parametrize("model", [EQUAL, GROWING], ids=["equal", "growing"])
+@pytest.mark.parametrize("stage, compiler", [("c", ["gcc", "-std=c11"]), ("cu", ["g++", "-std=c++17"])])
+def test_tables_say_what_the_plan_says(mtc, tmp_path, model, stage, compiler):
+    path = tmp_path / "m.mt"
+    path.write_text(model)
+    target = ["--target", "cuda" if stage == "cu" else "cpu", "--set", "layers=12"]
+    table = re.search(r"^static const MtcTensor tensor_table.*?^};", mtc(path, f"--emit={stage}", *target).stdout, re.M | re.S)[0]
+    source = tmp_path / ("t.c" if stage == "c" else "t.cpp")
+    source.write_text(ROWS.format(table=table))
+    subprocess.run([*compiler, "-Wall", "-Werror", f"-I{ROOT}/runtime", source, "-o", tmp_path / "t"], check=True)
+    rows = [line.split() for line in subprocess.run([tmp_path / "t"], capture_output=True, text=True, check=True).stdout.splitlines()]
+    plan = sorted(planned(mtc(path, "--emit=plan", *target).stdout))
+    assert sorted((int(offset), int(phase)) for _, offset, phase in rows) == plan and len(plan) > 12 * 10
+    assert ('{.name = "b." #i ".' in table) == (model == EQUAL) == (len(table.splitlines()) < len(rows))

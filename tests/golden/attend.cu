@@ -619,55 +619,29 @@ static const MtcStatement statement_table[] = {
     {NULL, 14, "logits = linear(flatten(mixed), 3)"},
     {NULL, 18, "loss = cross_entropy(logits, label)"},
 };
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
+// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// clang-format off
 static const MtcTensor tensor_table[] = {
-    {"qkv.weight",
-     MTC_WEIGHT,
-     MTC_F32,
-     2,
-     {24, 6},
-     0,
-     MTC_UNIFORM,
-     -0.40824829046386296,
-     0.40824829046386296,
-     0,
-     -1,
-     {0}},
-    {"qkv.bias", MTC_WEIGHT, MTC_F32, 1, {24}, 768, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
-    {"logits.weight",
-     MTC_WEIGHT,
-     MTC_F32,
-     2,
-     {3, 56},
-     1024,
-     MTC_UNIFORM,
-     -0.1336306209562122,
-     0.1336306209562122,
-     2,
-     -1,
-     {0}},
-    {"logits.bias",
-     MTC_WEIGHT,
-     MTC_F32,
-     1,
-     {3},
-     1792,
-     MTC_UNIFORM,
-     -0.1336306209562122,
-     0.1336306209562122,
-     2,
-     -1,
-     {0}},
-    {"tokens.reshape", MTC_VALUE, MTC_F32, 2, {28, 6}, 8704, MTC_ZEROS, 0, 0, 0, 0, {0}},
-    {"qkv", MTC_VALUE, MTC_F32, 3, {4, 7, 24}, 2048, MTC_ZEROS, 0, 0, 0, 1, {0}},
-    {"mixed", MTC_VALUE, MTC_F32, 3, {4, 7, 8}, 4864, MTC_ZEROS, 0, 0, 1, 2, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 5888, MTC_ZEROS, 0, 0, 3, 3, {0}},
-    {"d_logits", MTC_VALUE, MTC_F32, 2, {4, 3}, 6144, MTC_ZEROS, 0, 0, 3, 3, {0}},
-    {"logits_matmul", MTC_VALUE, MTC_F32, 2, {4, 56}, 7680, MTC_ZEROS, 0, 0, 2, 3, {0}},
-    {"mixed.sums", MTC_VALUE, MTC_F32, 3, {4, 7, 2}, 9472, MTC_ZEROS, 0, 0, 1, 2, {0}},
-    {"d_qkv.dots", MTC_VALUE, MTC_F32, 3, {4, 7, 2}, 9728, MTC_ZEROS, 0, 0, 1, 4, {0}},
-    {"d_qkv", MTC_VALUE, MTC_F32, 3, {4, 7, 24}, 4864, MTC_ZEROS, 0, 0, 1, 5, {0}},
+    {.name = "qkv.weight", .rank = 2, .dim = {24, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
+     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+    {.name = "qkv.bias", .rank = 1, .dim = {24}, .offset = 768, .init = MTC_UNIFORM, .a = -0.40824829046386296,
+     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+    {.name = "logits.weight", .rank = 2, .dim = {3, 56}, .offset = 1024, .init = MTC_UNIFORM, .a = -0.1336306209562122,
+     .b = 0.1336306209562122, .statement = 2, .phase = -1},
+    {.name = "logits.bias", .rank = 1, .dim = {3}, .offset = 1792, .init = MTC_UNIFORM, .a = -0.1336306209562122,
+     .b = 0.1336306209562122, .statement = 2, .phase = -1},
+    {.name = "tokens.reshape", .role = MTC_VALUE, .rank = 2, .dim = {28, 6}, .offset = 8704, .statement = 0,
+     .phase = 0},
+    {.name = "qkv", .role = MTC_VALUE, .rank = 3, .dim = {4, 7, 24}, .offset = 2048, .statement = 0, .phase = 1},
+    {.name = "mixed", .role = MTC_VALUE, .rank = 3, .dim = {4, 7, 8}, .offset = 4864, .statement = 1, .phase = 2},
+    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 5888, .statement = 3, .phase = 3},
+    {.name = "d_logits", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 6144, .statement = 3, .phase = 3},
+    {.name = "logits_matmul", .role = MTC_VALUE, .rank = 2, .dim = {4, 56}, .offset = 7680, .statement = 2, .phase = 3},
+    {.name = "mixed.sums", .role = MTC_VALUE, .rank = 3, .dim = {4, 7, 2}, .offset = 9472, .statement = 1, .phase = 2},
+    {.name = "d_qkv.dots", .role = MTC_VALUE, .rank = 3, .dim = {4, 7, 2}, .offset = 9728, .statement = 1, .phase = 4},
+    {.name = "d_qkv", .role = MTC_VALUE, .rank = 3, .dim = {4, 7, 24}, .offset = 4864, .statement = 1, .phase = 5},
 };
+// clang-format on
 static const MtcField field_table[] = {
     {.name = "tokens", .type = MTC_F32, .rank = 2, .dim = {7, 6}, .elements = 42, .classes = 0, .predicts = true},
     {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},
@@ -681,18 +655,18 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
+// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {"tokens_reshape", 0, 0, MTC_MATH_FP32, 168, 1344},   // phase 1
-    {"qkv", 0, 1, MTC_MATH_FP32, 8064, 4032},             // phase 2
-    {"mixed", 1, 2, MTC_MATH_FP32, 3584, 3808},           // phase 3
-    {"logits", 2, 3, MTC_MATH_FP32, 2812, 2556},          // phase 4
-    {"d_qkv_dots", 1, 4, MTC_MATH_FP32, 224, 2016},       // phase 5
-    {"d_logits_weight", 2, 4, MTC_MATH_FP32, 1344, 2312}, // phase 5
-    {"report_loss", 3, 4, MTC_MATH_FP32, 4, 20},          // phase 5
-    {"d_qkv", 1, 5, MTC_MATH_FP32, 8960, 6720},           // phase 6
-    {"d_qkv_weight", 0, 6, MTC_MATH_FP32, 8064, 4512},    // phase 7
-    {"update_qkv_bias", 0, 6, MTC_MATH_FP32, 720, 2880},  // phase 7
+    {.name = "tokens_reshape", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 168, .bytes = 1344},
+    {.name = "qkv", .statement = 0, .phase = 1, .math = MTC_MATH_FP32, .flops = 8064, .bytes = 4032},
+    {.name = "mixed", .statement = 1, .phase = 2, .math = MTC_MATH_FP32, .flops = 3584, .bytes = 3808},
+    {.name = "logits", .statement = 2, .phase = 3, .math = MTC_MATH_FP32, .flops = 2812, .bytes = 2556},
+    {.name = "d_qkv_dots", .statement = 1, .phase = 4, .math = MTC_MATH_FP32, .flops = 224, .bytes = 2016},
+    {.name = "d_logits_weight", .statement = 2, .phase = 4, .math = MTC_MATH_FP32, .flops = 1344, .bytes = 2312},
+    {.name = "report_loss", .statement = 3, .phase = 4, .math = MTC_MATH_FP32, .flops = 4, .bytes = 20},
+    {.name = "d_qkv", .statement = 1, .phase = 5, .math = MTC_MATH_FP32, .flops = 8960, .bytes = 6720},
+    {.name = "d_qkv_weight", .statement = 0, .phase = 6, .math = MTC_MATH_FP32, .flops = 8064, .bytes = 4512},
+    {.name = "update_qkv_bias", .statement = 0, .phase = 6, .math = MTC_MATH_FP32, .flops = 720, .bytes = 2880},
 };
 
 const MtcModel mtc_model = {

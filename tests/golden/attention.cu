@@ -566,17 +566,23 @@ static const MtcStatement statement_table[] = {
     {NULL, 11, "y = linear(flatten(matmul(s, a)), 3)"},
     {NULL, 15, "loss = cross_entropy(y, label)"},
 };
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
+// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// clang-format off
 static const MtcTensor tensor_table[] = {
-    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 2, -1, {0}},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 2, -1, {0}},
-    {"a", MTC_VALUE, MTC_F32, 3, {4, 3, 2}, 512, MTC_ZEROS, 0, 0, 0, 0, {0}},
-    {"a_times_a_mul", MTC_VALUE, MTC_F32, 3, {4, 3, 3}, 768, MTC_ZEROS, 0, 0, 1, 1, {0}},
-    {"s", MTC_VALUE, MTC_F32, 3, {4, 3, 3}, 768, MTC_ZEROS, 0, 0, 1, 2, {0}},
-    {"s_times_a_matmul", MTC_VALUE, MTC_F32, 3, {4, 3, 2}, 1024, MTC_ZEROS, 0, 0, 2, 3, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 3, 4, {0}},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 3, 4, {0}},
+    {.name = "y.weight", .rank = 2, .dim = {3, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
+     .b = 0.40824829046386296, .statement = 2, .phase = -1},
+    {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 256, .init = MTC_UNIFORM, .a = -0.40824829046386296,
+     .b = 0.40824829046386296, .statement = 2, .phase = -1},
+    {.name = "a", .role = MTC_VALUE, .rank = 3, .dim = {4, 3, 2}, .offset = 512, .statement = 0, .phase = 0},
+    {.name = "a_times_a_mul", .role = MTC_VALUE, .rank = 3, .dim = {4, 3, 3}, .offset = 768, .statement = 1,
+     .phase = 1},
+    {.name = "s", .role = MTC_VALUE, .rank = 3, .dim = {4, 3, 3}, .offset = 768, .statement = 1, .phase = 2},
+    {.name = "s_times_a_matmul", .role = MTC_VALUE, .rank = 3, .dim = {4, 3, 2}, .offset = 1024, .statement = 2,
+     .phase = 3},
+    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 512, .statement = 3, .phase = 4},
+    {.name = "d_y", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 768, .statement = 3, .phase = 4},
 };
+// clang-format on
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
     {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},
@@ -590,15 +596,15 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
+// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {"a", 0, 0, MTC_MATH_FP32, 24, 192},           // phase 1
-    {"a_times_a", 1, 1, MTC_MATH_FP32, 144, 240},  // phase 2
-    {"s", 1, 2, MTC_MATH_FP32, 192, 288},          // phase 3
-    {"s_times_a", 2, 3, MTC_MATH_FP32, 144, 336},  // phase 4
-    {"y_to_d_y", 2, 4, MTC_MATH_FP32, 268, 260},   // phase 5
-    {"d_y_weight", 2, 5, MTC_MATH_FP32, 144, 312}, // phase 6
-    {"report_loss", 3, 5, MTC_MATH_FP32, 4, 20},   // phase 6
+    {.name = "a", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 24, .bytes = 192},
+    {.name = "a_times_a", .statement = 1, .phase = 1, .math = MTC_MATH_FP32, .flops = 144, .bytes = 240},
+    {.name = "s", .statement = 1, .phase = 2, .math = MTC_MATH_FP32, .flops = 192, .bytes = 288},
+    {.name = "s_times_a", .statement = 2, .phase = 3, .math = MTC_MATH_FP32, .flops = 144, .bytes = 336},
+    {.name = "y_to_d_y", .statement = 2, .phase = 4, .math = MTC_MATH_FP32, .flops = 268, .bytes = 260},
+    {.name = "d_y_weight", .statement = 2, .phase = 5, .math = MTC_MATH_FP32, .flops = 144, .bytes = 312},
+    {.name = "report_loss", .statement = 3, .phase = 5, .math = MTC_MATH_FP32, .flops = 4, .bytes = 20},
 };
 
 const MtcModel mtc_model = {

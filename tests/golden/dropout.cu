@@ -348,14 +348,18 @@ static const MtcStatement statement_table[] = {
     {NULL, 9, "y = linear(dropout(relu(x), 0.25), 3)"}, // 0: y.weight
     {NULL, 13, "loss = cross_entropy(y, label)"},       // 1: eval_loss_part
 };
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
+// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// clang-format off
 static const MtcTensor tensor_table[] = {
-    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
-    {"to_y_where", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 0, 0, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 1, 0, {0}},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 1, 0, {0}},
+    {.name = "y.weight", .rank = 2, .dim = {3, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
+     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+    {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 256, .init = MTC_UNIFORM, .a = -0.40824829046386296,
+     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+    {.name = "to_y_where", .role = MTC_VALUE, .rank = 2, .dim = {4, 6}, .offset = 1024, .statement = 0, .phase = 0},
+    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 512, .statement = 1, .phase = 0},
+    {.name = "d_y", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 768, .statement = 1, .phase = 0},
 };
+// clang-format on
 static const MtcField field_table[] = {
     {.name = "x",
      .type = MTC_F32,
@@ -376,12 +380,12 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
+// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {"y_to_d_y", 0, 0, MTC_MATH_FP32, 268, 260},   // phase 1
-    {"to_y", 0, 0, MTC_MATH_FP32, 24, 192},        // phase 1
-    {"d_y_weight", 0, 1, MTC_MATH_FP32, 144, 312}, // phase 2
-    {"report_loss", 1, 1, MTC_MATH_FP32, 4, 20},   // phase 2
+    {.name = "y_to_d_y", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 268, .bytes = 260},
+    {.name = "to_y", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 24, .bytes = 192},
+    {.name = "d_y_weight", .statement = 0, .phase = 1, .math = MTC_MATH_FP32, .flops = 144, .bytes = 312},
+    {.name = "report_loss", .statement = 1, .phase = 1, .math = MTC_MATH_FP32, .flops = 4, .bytes = 20},
 };
 
 const MtcModel mtc_model = {

@@ -730,22 +730,33 @@ static const MtcStatement statement_table[] = {
     {NULL, 12, "scores = matmul(relu(x), table, transpose_b = true)"},
     {NULL, 16, "loss = cross_entropy(scores, target)"},
 };
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
+// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// clang-format off
 static const MtcTensor tensor_table[] = {
-    {"table", MTC_WEIGHT, MTC_F32, 2, {65, 64}, 0, MTC_NORMAL, 0, 0.02, 1, -1, {0}},
-    {"x", MTC_WEIGHT, MTC_F32, 2, {32, 64}, 16640, MTC_UNIFORM, -0.12499999999999999, 0.12499999999999999, 2, -1, {0}},
-    {"tokens", MTC_VALUE, MTC_I32, 2, {256, 32}, 7172352, MTC_ZEROS, 0, 0, 0, 0, {0}},
-    {"x_relu", MTC_VALUE, MTC_F32, 3, {256, 32, 64}, 24832, MTC_ZEROS, 0, 0, 3, 0, {0}},
-    {"scores_matmul", MTC_VALUE, MTC_F32, 2, {8192, 65}, 2121984, MTC_ZEROS, 0, 0, 3, 1, {0}},
-    {"d_scores_sub", MTC_VALUE, MTC_F32, 2, {256, 32}, 7205120, MTC_ZEROS, 0, 0, 4, 2, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {256}, 4219136, MTC_ZEROS, 0, 0, 4, 3, {0}},
-    {"d_scores", MTC_VALUE, MTC_F32, 3, {256, 32, 65}, 4251904, MTC_ZEROS, 0, 0, 4, 2, {0}},
-    {"to_d_table_matmul", MTC_VALUE, MTC_F32, 3, {16, 65, 64}, 6906112, MTC_ZEROS, 0, 0, 3, 3, {0}},
-    {"to_d_table_2_sum", MTC_VALUE, MTC_F32, 2, {65, 64}, 24832, MTC_ZEROS, 0, 0, 3, 4, {0}},
-    {"x_gt", MTC_VALUE, MTC_BOOL, 3, {256, 32, 64}, 6381824, MTC_ZEROS, 0, 0, 3, 0, {0}},
-    {"d_x", MTC_VALUE, MTC_F32, 3, {256, 32, 64}, 2121984, MTC_ZEROS, 0, 0, 3, 3, {0}},
-    {"gather_grad", MTC_VALUE, MTC_F32, 2, {65, 64}, 41472, MTC_ZEROS, 0, 0, 2, 4, {0}},
+    {.name = "table", .rank = 2, .dim = {65, 64}, .offset = 0, .init = MTC_NORMAL, .b = 0.02, .statement = 1,
+     .phase = -1},
+    {.name = "x", .rank = 2, .dim = {32, 64}, .offset = 16640, .init = MTC_UNIFORM, .a = -0.12499999999999999,
+     .b = 0.12499999999999999, .statement = 2, .phase = -1},
+    {.name = "tokens", .role = MTC_VALUE, .type = MTC_I32, .rank = 2, .dim = {256, 32}, .offset = 7172352,
+     .statement = 0, .phase = 0},
+    {.name = "x_relu", .role = MTC_VALUE, .rank = 3, .dim = {256, 32, 64}, .offset = 24832, .statement = 3, .phase = 0},
+    {.name = "scores_matmul", .role = MTC_VALUE, .rank = 2, .dim = {8192, 65}, .offset = 2121984, .statement = 3,
+     .phase = 1},
+    {.name = "d_scores_sub", .role = MTC_VALUE, .rank = 2, .dim = {256, 32}, .offset = 7205120, .statement = 4,
+     .phase = 2},
+    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {256}, .offset = 4219136, .statement = 4, .phase = 3},
+    {.name = "d_scores", .role = MTC_VALUE, .rank = 3, .dim = {256, 32, 65}, .offset = 4251904, .statement = 4,
+     .phase = 2},
+    {.name = "to_d_table_matmul", .role = MTC_VALUE, .rank = 3, .dim = {16, 65, 64}, .offset = 6906112, .statement = 3,
+     .phase = 3},
+    {.name = "to_d_table_2_sum", .role = MTC_VALUE, .rank = 2, .dim = {65, 64}, .offset = 24832, .statement = 3,
+     .phase = 4},
+    {.name = "x_gt", .role = MTC_VALUE, .type = MTC_BOOL, .rank = 3, .dim = {256, 32, 64}, .offset = 6381824,
+     .statement = 3, .phase = 0},
+    {.name = "d_x", .role = MTC_VALUE, .rank = 3, .dim = {256, 32, 64}, .offset = 2121984, .statement = 3, .phase = 3},
+    {.name = "gather_grad", .role = MTC_VALUE, .rank = 2, .dim = {65, 64}, .offset = 41472, .statement = 2, .phase = 4},
 };
+// clang-format on
 static const MtcField field_table[] = {
     {.name = "window",
      .type = MTC_U8,
@@ -765,20 +776,20 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
+// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {"x", 2, 0, MTC_MATH_FP32, 1572864, 2680064},           // phase 1
-    {"tokens", 0, 0, MTC_MATH_FP32, 8192, 66560},           // phase 1
-    {"scores", 3, 1, MTC_MATH_FP32, 68157440, 4243712},     // phase 2
-    {"d_scores", 4, 2, MTC_MATH_FP32, 4284416, 4326400},    // phase 3
-    {"d_x", 3, 3, MTC_MATH_FP32, 68157440, 4768000},        // phase 4
-    {"to_d_table", 3, 3, MTC_MATH_FP32, 68157440, 4493312}, // phase 4
-    {"loss_part", 4, 3, MTC_MATH_FP32, 8704, 33792},        // phase 4
-    {"update_x", 2, 4, MTC_MATH_FP32, 528384, 2113536},     // phase 5
-    {"to_d_table_2", 3, 4, MTC_MATH_FP32, 66560, 282880},   // phase 5
-    {"gather_grad", 2, 4, MTC_MATH_FP32, 524288, 2146560},  // phase 5
-    {"report_loss", 4, 4, MTC_MATH_FP32, 256, 1028},        // phase 5
-    {"update_table", 2, 5, MTC_MATH_FP32, 12480, 66560},    // phase 6
+    {.name = "x", .statement = 2, .phase = 0, .math = MTC_MATH_FP32, .flops = 1572864, .bytes = 2680064},
+    {.name = "tokens", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 8192, .bytes = 66560},
+    {.name = "scores", .statement = 3, .phase = 1, .math = MTC_MATH_FP32, .flops = 68157440, .bytes = 4243712},
+    {.name = "d_scores", .statement = 4, .phase = 2, .math = MTC_MATH_FP32, .flops = 4284416, .bytes = 4326400},
+    {.name = "d_x", .statement = 3, .phase = 3, .math = MTC_MATH_FP32, .flops = 68157440, .bytes = 4768000},
+    {.name = "to_d_table", .statement = 3, .phase = 3, .math = MTC_MATH_FP32, .flops = 68157440, .bytes = 4493312},
+    {.name = "loss_part", .statement = 4, .phase = 3, .math = MTC_MATH_FP32, .flops = 8704, .bytes = 33792},
+    {.name = "update_x", .statement = 2, .phase = 4, .math = MTC_MATH_FP32, .flops = 528384, .bytes = 2113536},
+    {.name = "to_d_table_2", .statement = 3, .phase = 4, .math = MTC_MATH_FP32, .flops = 66560, .bytes = 282880},
+    {.name = "gather_grad", .statement = 2, .phase = 4, .math = MTC_MATH_FP32, .flops = 524288, .bytes = 2146560},
+    {.name = "report_loss", .statement = 4, .phase = 4, .math = MTC_MATH_FP32, .flops = 256, .bytes = 1028},
+    {.name = "update_table", .statement = 2, .phase = 5, .math = MTC_MATH_FP32, .flops = 12480, .bytes = 66560},
 };
 
 const MtcModel mtc_model = {

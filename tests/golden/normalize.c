@@ -463,29 +463,24 @@ static const MtcStatement statement_table[] = {
     {NULL, 13, "loss = mse(y, normalize(price))"},     // 1: price.mean
     {NULL, 14, "predict = denormalize(y, price)"},     // 2: eval_prediction
 };
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
+// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// clang-format off
 static const MtcTensor tensor_table[] = {
-    {"x.mean", MTC_BUFFER, MTC_F32, 2, {2, 3}, 0, MTC_ZEROS, 0, 0, 0, -1, {0}},
-    {"x.std", MTC_BUFFER, MTC_F32, 2, {2, 3}, 256, MTC_CONSTANT, 1, 0, 0, -1, {0}},
-    {"y.weight",
-     MTC_WEIGHT,
-     MTC_F32,
-     2,
-     {1, 6},
-     512,
-     MTC_UNIFORM,
-     -0.40824829046386296,
-     0.40824829046386296,
-     0,
-     -1,
-     {0}},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {1}, 768, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
-    {"price.mean", MTC_BUFFER, MTC_F32, 0, {0}, 1024, MTC_ZEROS, 0, 0, 1, -1, {0}},
-    {"price.std", MTC_BUFFER, MTC_F32, 0, {0}, 1280, MTC_CONSTANT, 1, 0, 1, -1, {0}},
-    {"to_y_mul", MTC_VALUE, MTC_F32, 3, {4, 2, 3}, 2048, MTC_ZEROS, 0, 0, 0, 0, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1536, MTC_ZEROS, 0, 0, 1, 0, {0}},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 1}, 1792, MTC_ZEROS, 0, 0, 1, 0, {0}},
+    {.name = "x.mean", .role = MTC_BUFFER, .rank = 2, .dim = {2, 3}, .offset = 0, .statement = 0, .phase = -1},
+    {.name = "x.std", .role = MTC_BUFFER, .rank = 2, .dim = {2, 3}, .offset = 256, .init = MTC_CONSTANT, .a = 1,
+     .statement = 0, .phase = -1},
+    {.name = "y.weight", .rank = 2, .dim = {1, 6}, .offset = 512, .init = MTC_UNIFORM, .a = -0.40824829046386296,
+     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+    {.name = "y.bias", .rank = 1, .dim = {1}, .offset = 768, .init = MTC_UNIFORM, .a = -0.40824829046386296,
+     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+    {.name = "price.mean", .role = MTC_BUFFER, .rank = 0, .offset = 1024, .statement = 1, .phase = -1},
+    {.name = "price.std", .role = MTC_BUFFER, .rank = 0, .offset = 1280, .init = MTC_CONSTANT, .a = 1, .statement = 1,
+     .phase = -1},
+    {.name = "to_y_mul", .role = MTC_VALUE, .rank = 3, .dim = {4, 2, 3}, .offset = 2048, .statement = 0, .phase = 0},
+    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 1536, .statement = 1, .phase = 0},
+    {.name = "d_y", .role = MTC_VALUE, .rank = 2, .dim = {4, 1}, .offset = 1792, .statement = 1, .phase = 0},
 };
+// clang-format on
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_U8, .rank = 2, .dim = {2, 3}, .elements = 6, .classes = 0, .predicts = true},
     {.name = "price", .type = MTC_F32, .rank = 0, .dim = {0}, .elements = 1, .classes = 0, .predicts = false},
@@ -499,12 +494,12 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
+// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {"y_to_d_y", 0, 0, MTC_MATH_FP32, 72, 156},   // phase 1
-    {"to_y", 0, 0, MTC_MATH_FP32, 24, 168},       // phase 1
-    {"d_y_weight", 0, 1, MTC_MATH_FP32, 48, 168}, // phase 2
-    {"report_loss", 1, 1, MTC_MATH_FP32, 4, 20},  // phase 2
+    {.name = "y_to_d_y", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 72, .bytes = 156},
+    {.name = "to_y", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 24, .bytes = 168},
+    {.name = "d_y_weight", .statement = 0, .phase = 1, .math = MTC_MATH_FP32, .flops = 48, .bytes = 168},
+    {.name = "report_loss", .statement = 1, .phase = 1, .math = MTC_MATH_FP32, .flops = 4, .bytes = 20},
 };
 
 const MtcModel mtc_model = {

@@ -426,29 +426,24 @@ static const MtcStatement statement_table[] = {
     {NULL, 14, "loss = cross_entropy(y, label)"}, // 2: eval_loss_part
     {NULL, 17, "metric = accuracy(y, label)"},    // 3: accuracy_part
 };
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
+// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// clang-format off
 static const MtcTensor tensor_table[] = {
-    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
-    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 0, -1, {0}},
-    {"y.weight",
-     MTC_WEIGHT,
-     MTC_F32,
-     2,
-     {3, 4},
-     512,
-     MTC_UNIFORM,
-     -0.49999999999999994,
-     0.49999999999999994,
-     1,
-     -1,
-     {0}},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 1, -1, {0}},
-    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 0, 0, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 2, 0, {0}},
-    {"accuracy_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 3, 0, {0}},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1536, MTC_ZEROS, 0, 0, 2, 0, {0}},
-    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {.name = "h.weight", .rank = 2, .dim = {4, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
+     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+    {.name = "h.bias", .rank = 1, .dim = {4}, .offset = 256, .init = MTC_UNIFORM, .a = -0.40824829046386296,
+     .b = 0.40824829046386296, .statement = 0, .phase = -1},
+    {.name = "y.weight", .rank = 2, .dim = {3, 4}, .offset = 512, .init = MTC_UNIFORM, .a = -0.49999999999999994,
+     .b = 0.49999999999999994, .statement = 1, .phase = -1},
+    {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 768, .init = MTC_UNIFORM, .a = -0.49999999999999994,
+     .b = 0.49999999999999994, .statement = 1, .phase = -1},
+    {.name = "h", .role = MTC_VALUE, .rank = 2, .dim = {4, 4}, .offset = 1792, .statement = 0, .phase = 0},
+    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 1024, .statement = 2, .phase = 0},
+    {.name = "accuracy_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 1280, .statement = 3, .phase = 0},
+    {.name = "d_y", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 1536, .statement = 2, .phase = 0},
+    {.name = "d_h_pre", .role = MTC_VALUE, .rank = 2, .dim = {4, 4}, .offset = 2048, .statement = 0, .phase = 0},
 };
+// clang-format on
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
     {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},
@@ -462,12 +457,12 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss", "accuracy"};
 static const bool rises_table[] = {false, true};
-// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
+// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {"h_to_d_h_pre", 0, 0, MTC_MATH_FP32, 620, 492}, // phase 1
-    {"d_y_weight", 1, 1, MTC_MATH_FP32, 96, 232},    // phase 2
-    {"d_h_weight", 0, 1, MTC_MATH_FP32, 192, 384},   // phase 2
-    {"report_loss", 2, 1, MTC_MATH_FP32, 8, 40},     // phase 2
+    {.name = "h_to_d_h_pre", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 620, .bytes = 492},
+    {.name = "d_y_weight", .statement = 1, .phase = 1, .math = MTC_MATH_FP32, .flops = 96, .bytes = 232},
+    {.name = "d_h_weight", .statement = 0, .phase = 1, .math = MTC_MATH_FP32, .flops = 192, .bytes = 384},
+    {.name = "report_loss", .statement = 2, .phase = 1, .math = MTC_MATH_FP32, .flops = 8, .bytes = 40},
 };
 
 const MtcModel mtc_model = {

@@ -406,29 +406,24 @@ static const MtcStatement statement_table[] = {
     {NULL, 10, "z = linear(h, 2)"},      // 2: z.weight
     {NULL, 14, "loss = mse(z, y)"},      // 3: eval_loss_part
 };
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
+// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// clang-format off
 static const MtcTensor tensor_table[] = {
-    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 6}, 0, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 1, -1, {0}},
-    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.40824829046386296, 0.40824829046386296, 1, -1, {0}},
-    {"z.weight",
-     MTC_WEIGHT,
-     MTC_F32,
-     2,
-     {2, 4},
-     512,
-     MTC_UNIFORM,
-     -0.49999999999999994,
-     0.49999999999999994,
-     2,
-     -1,
-     {0}},
-    {"z.bias", MTC_WEIGHT, MTC_F32, 1, {2}, 768, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 2, -1, {0}},
-    {"x", MTC_VALUE, MTC_F32, 2, {4, 6}, 1024, MTC_ZEROS, 0, 0, 0, 0, {0}},
-    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 1, 1, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 3, 1, {0}},
-    {"d_z", MTC_VALUE, MTC_F32, 2, {4, 2}, 1536, MTC_ZEROS, 0, 0, 3, 1, {0}},
-    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 2048, MTC_ZEROS, 0, 0, 1, 1, {0}},
+    {.name = "h.weight", .rank = 2, .dim = {4, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
+     .b = 0.40824829046386296, .statement = 1, .phase = -1},
+    {.name = "h.bias", .rank = 1, .dim = {4}, .offset = 256, .init = MTC_UNIFORM, .a = -0.40824829046386296,
+     .b = 0.40824829046386296, .statement = 1, .phase = -1},
+    {.name = "z.weight", .rank = 2, .dim = {2, 4}, .offset = 512, .init = MTC_UNIFORM, .a = -0.49999999999999994,
+     .b = 0.49999999999999994, .statement = 2, .phase = -1},
+    {.name = "z.bias", .rank = 1, .dim = {2}, .offset = 768, .init = MTC_UNIFORM, .a = -0.49999999999999994,
+     .b = 0.49999999999999994, .statement = 2, .phase = -1},
+    {.name = "x", .role = MTC_VALUE, .rank = 2, .dim = {4, 6}, .offset = 1024, .statement = 0, .phase = 0},
+    {.name = "h", .role = MTC_VALUE, .rank = 2, .dim = {4, 4}, .offset = 1792, .statement = 1, .phase = 1},
+    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 1280, .statement = 3, .phase = 1},
+    {.name = "d_z", .role = MTC_VALUE, .rank = 2, .dim = {4, 2}, .offset = 1536, .statement = 3, .phase = 1},
+    {.name = "d_h_pre", .role = MTC_VALUE, .rank = 2, .dim = {4, 4}, .offset = 2048, .statement = 1, .phase = 1},
 };
+// clang-format on
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
     {.name = "y", .type = MTC_F32, .rank = 1, .dim = {2}, .elements = 2, .classes = 0, .predicts = false},
@@ -442,13 +437,13 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
+// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {"x", 0, 0, MTC_MATH_FP32, 24, 96},              // phase 1
-    {"h_to_d_h_pre", 1, 1, MTC_MATH_FP32, 456, 456}, // phase 2
-    {"d_z_weight", 2, 2, MTC_MATH_FP32, 64, 176},    // phase 3
-    {"d_h_weight", 1, 2, MTC_MATH_FP32, 192, 384},   // phase 3
-    {"report_loss", 3, 2, MTC_MATH_FP32, 4, 20},     // phase 3
+    {.name = "x", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 24, .bytes = 96},
+    {.name = "h_to_d_h_pre", .statement = 1, .phase = 1, .math = MTC_MATH_FP32, .flops = 456, .bytes = 456},
+    {.name = "d_z_weight", .statement = 2, .phase = 2, .math = MTC_MATH_FP32, .flops = 64, .bytes = 176},
+    {.name = "d_h_weight", .statement = 1, .phase = 2, .math = MTC_MATH_FP32, .flops = 192, .bytes = 384},
+    {.name = "report_loss", .statement = 3, .phase = 2, .math = MTC_MATH_FP32, .flops = 4, .bytes = 20},
 };
 
 const MtcModel mtc_model = {

@@ -455,16 +455,20 @@ static const MtcStatement statement_table[] = {
     {NULL, 11, "y = linear(flatten(b), 3)"},
     {NULL, 15, "loss = cross_entropy(y, label)"},
 };
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
+// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// clang-format off
 static const MtcTensor tensor_table[] = {
-    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 3}, 0, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 1, -1, {0}},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 1, -1, {0}},
-    {"to_b_sum", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 512, MTC_ZEROS, 0, 0, 0, 0, {0}},
-    {"to_b_2_max", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 0, 0, {0}},
-    {"b", MTC_VALUE, MTC_F32, 3, {4, 1, 3}, 1536, MTC_ZEROS, 0, 0, 0, 1, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 2, 1, {0}},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 1280, MTC_ZEROS, 0, 0, 2, 1, {0}},
+    {.name = "y.weight", .rank = 2, .dim = {3, 3}, .offset = 0, .init = MTC_UNIFORM, .a = -0.5773502691896257,
+     .b = 0.5773502691896257, .statement = 1, .phase = -1},
+    {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 256, .init = MTC_UNIFORM, .a = -0.5773502691896257,
+     .b = 0.5773502691896257, .statement = 1, .phase = -1},
+    {.name = "to_b_sum", .role = MTC_VALUE, .rank = 3, .dim = {4, 1, 3}, .offset = 512, .statement = 0, .phase = 0},
+    {.name = "to_b_2_max", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 768, .statement = 0, .phase = 0},
+    {.name = "b", .role = MTC_VALUE, .rank = 3, .dim = {4, 1, 3}, .offset = 1536, .statement = 0, .phase = 1},
+    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 1024, .statement = 2, .phase = 1},
+    {.name = "d_y", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 1280, .statement = 2, .phase = 1},
 };
+// clang-format on
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
     {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},
@@ -478,13 +482,13 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
+// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {"to_b", 0, 0, MTC_MATH_FP32, 24, 144},       // phase 1
-    {"to_b_2", 0, 0, MTC_MATH_FP32, 24, 144},     // phase 1
-    {"b_to_d_y", 0, 1, MTC_MATH_FP32, 236, 368},  // phase 2
-    {"d_y_weight", 1, 2, MTC_MATH_FP32, 72, 192}, // phase 3
-    {"report_loss", 2, 2, MTC_MATH_FP32, 4, 20},  // phase 3
+    {.name = "to_b", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 24, .bytes = 144},
+    {.name = "to_b_2", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 24, .bytes = 144},
+    {.name = "b_to_d_y", .statement = 0, .phase = 1, .math = MTC_MATH_FP32, .flops = 236, .bytes = 368},
+    {.name = "d_y_weight", .statement = 1, .phase = 2, .math = MTC_MATH_FP32, .flops = 72, .bytes = 192},
+    {.name = "report_loss", .statement = 2, .phase = 2, .math = MTC_MATH_FP32, .flops = 4, .bytes = 20},
 };
 
 const MtcModel mtc_model = {

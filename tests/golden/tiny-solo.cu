@@ -349,39 +349,23 @@ static const MtcStatement statement_table[] = {
     {NULL, 10, "y_hat = sigmoid(linear(h, 1))"}, // 1: y_hat.weight
     {NULL, 14, "loss = mse(y_hat, y)"},          // 2: loss_part
 };
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
+// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// clang-format off
 static const MtcTensor tensor_table[] = {
-    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {4, 2}, 0, MTC_UNIFORM, -0.7071067811865475, 0.7071067811865475, 0, -1, {0}},
-    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {4}, 256, MTC_UNIFORM, -0.7071067811865475, 0.7071067811865475, 0, -1, {0}},
-    {"y_hat.weight",
-     MTC_WEIGHT,
-     MTC_F32,
-     2,
-     {1, 4},
-     512,
-     MTC_UNIFORM,
-     -0.49999999999999994,
-     0.49999999999999994,
-     1,
-     -1,
-     {0}},
-    {"y_hat.bias",
-     MTC_WEIGHT,
-     MTC_F32,
-     1,
-     {1},
-     768,
-     MTC_UNIFORM,
-     -0.49999999999999994,
-     0.49999999999999994,
-     1,
-     -1,
-     {0}},
-    {"h", MTC_VALUE, MTC_F32, 2, {4, 4}, 1536, MTC_ZEROS, 0, 0, 0, 0, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1024, MTC_ZEROS, 0, 0, 2, 0, {0}},
-    {"d_y_hat_pre", MTC_VALUE, MTC_F32, 2, {4, 1}, 1280, MTC_ZEROS, 0, 0, 1, 0, {0}},
-    {"d_h_pre", MTC_VALUE, MTC_F32, 2, {4, 4}, 1792, MTC_ZEROS, 0, 0, 0, 0, {0}},
+    {.name = "h.weight", .rank = 2, .dim = {4, 2}, .offset = 0, .init = MTC_UNIFORM, .a = -0.7071067811865475,
+     .b = 0.7071067811865475, .statement = 0, .phase = -1},
+    {.name = "h.bias", .rank = 1, .dim = {4}, .offset = 256, .init = MTC_UNIFORM, .a = -0.7071067811865475,
+     .b = 0.7071067811865475, .statement = 0, .phase = -1},
+    {.name = "y_hat.weight", .rank = 2, .dim = {1, 4}, .offset = 512, .init = MTC_UNIFORM, .a = -0.49999999999999994,
+     .b = 0.49999999999999994, .statement = 1, .phase = -1},
+    {.name = "y_hat.bias", .rank = 1, .dim = {1}, .offset = 768, .init = MTC_UNIFORM, .a = -0.49999999999999994,
+     .b = 0.49999999999999994, .statement = 1, .phase = -1},
+    {.name = "h", .role = MTC_VALUE, .rank = 2, .dim = {4, 4}, .offset = 1536, .statement = 0, .phase = 0},
+    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 1024, .statement = 2, .phase = 0},
+    {.name = "d_y_hat_pre", .role = MTC_VALUE, .rank = 2, .dim = {4, 1}, .offset = 1280, .statement = 1, .phase = 0},
+    {.name = "d_h_pre", .role = MTC_VALUE, .rank = 2, .dim = {4, 4}, .offset = 1792, .statement = 0, .phase = 0},
 };
+// clang-format on
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {2}, .elements = 2, .classes = 0, .predicts = true},
     {.name = "y", .type = MTC_F32, .rank = 1, .dim = {1}, .elements = 1, .classes = 0, .predicts = false},
@@ -395,12 +379,12 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
+// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {"h_to_d_h_pre", 0, 0, MTC_MATH_FP32, 248, 276},  // phase 1
-    {"d_y_hat_weight", 1, 1, MTC_MATH_FP32, 32, 120}, // phase 2
-    {"d_h_weight", 0, 1, MTC_MATH_FP32, 64, 192},     // phase 2
-    {"report_loss", 2, 1, MTC_MATH_FP32, 4, 20},      // phase 2
+    {.name = "h_to_d_h_pre", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 248, .bytes = 276},
+    {.name = "d_y_hat_weight", .statement = 1, .phase = 1, .math = MTC_MATH_FP32, .flops = 32, .bytes = 120},
+    {.name = "d_h_weight", .statement = 0, .phase = 1, .math = MTC_MATH_FP32, .flops = 64, .bytes = 192},
+    {.name = "report_loss", .statement = 2, .phase = 1, .math = MTC_MATH_FP32, .flops = 4, .bytes = 20},
 };
 
 const MtcModel mtc_model = {

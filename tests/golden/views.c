@@ -359,14 +359,18 @@ static const MtcStatement statement_table[] = {
     {NULL, 11, "y = linear(concat([a, flatten(b)], axis = 0), 3)"},
     {NULL, 15, "loss = cross_entropy(y, label)"},
 };
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
+// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// clang-format off
 static const MtcTensor tensor_table[] = {
-    {"y.weight", MTC_WEIGHT, MTC_F32, 2, {3, 8}, 0, MTC_UNIFORM, -0.35355339059327373, 0.35355339059327373, 0, -1, {0}},
-    {"y.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.35355339059327373, 0.35355339059327373, 0, -1, {0}},
-    {"to_y_add", MTC_VALUE, MTC_F32, 2, {4, 8}, 1024, MTC_ZEROS, 0, 0, 0, 0, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 512, MTC_ZEROS, 0, 0, 1, 0, {0}},
-    {"d_y", MTC_VALUE, MTC_F32, 2, {4, 3}, 768, MTC_ZEROS, 0, 0, 1, 0, {0}},
+    {.name = "y.weight", .rank = 2, .dim = {3, 8}, .offset = 0, .init = MTC_UNIFORM, .a = -0.35355339059327373,
+     .b = 0.35355339059327373, .statement = 0, .phase = -1},
+    {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 256, .init = MTC_UNIFORM, .a = -0.35355339059327373,
+     .b = 0.35355339059327373, .statement = 0, .phase = -1},
+    {.name = "to_y_add", .role = MTC_VALUE, .rank = 2, .dim = {4, 8}, .offset = 1024, .statement = 0, .phase = 0},
+    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 512, .statement = 1, .phase = 0},
+    {.name = "d_y", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 768, .statement = 1, .phase = 0},
 };
+// clang-format on
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
     {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},
@@ -380,12 +384,12 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
+// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {"y_to_d_y", 0, 0, MTC_MATH_FP32, 316, 284},   // phase 1
-    {"to_y", 0, 0, MTC_MATH_FP32, 32, 224},        // phase 1
-    {"d_y_weight", 0, 1, MTC_MATH_FP32, 192, 392}, // phase 2
-    {"report_loss", 1, 1, MTC_MATH_FP32, 4, 20},   // phase 2
+    {.name = "y_to_d_y", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 316, .bytes = 284},
+    {.name = "to_y", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 32, .bytes = 224},
+    {.name = "d_y_weight", .statement = 0, .phase = 1, .math = MTC_MATH_FP32, .flops = 192, .bytes = 392},
+    {.name = "report_loss", .statement = 1, .phase = 1, .math = MTC_MATH_FP32, .flops = 4, .bytes = 20},
 };
 
 const MtcModel mtc_model = {

@@ -2,7 +2,7 @@
 
 #include "emit/cuda/product.h"
 #include "emit/kernel/function.h"
-#include "emit/kernel/row.h"
+#include "emit/kernel/table.h"
 #include "pass/tile.h"
 
 /* A launch. Those that have the same kernels, with other tensors, are one function: `like` is the first of them. */
@@ -376,23 +376,24 @@ static int kernel_row(const Program *program, const Kernel *kernel) {
 }
 
 /* The parts of a launch in the order of its tiles. */
-static void add_parts(Emitter *e, int row, Notes *parts) {
+static void add_parts(Emitter *e, int row, RowTable *parts) {
     const Launch *launch = &e->launches.at[row];
     for (int g = 0; g < launch->groups.count; g++)
         for (int n = 0; n < launch->groups.at[g].count; n++) {
             const Group *group = &launch->groups.at[g];
             const Kernel *kernel = kernel_at(e, launch, group->function, group->first + n);
-            const char *part = arena_printf(e->arena, "{%d, %d, %s_tiles},", kernel_row(launch->program, kernel), row,
-                                            group->function->name);
-            VEC_PUSH(e->arena, parts, ((Note){part, launch->name}));
+            table_row(parts, launch->name);
+            table_number(parts, NULL, kernel_row(launch->program, kernel));
+            table_number(parts, NULL, row);
+            table_text(parts, NULL, arena_printf(e->arena, "%s_tiles", group->function->name));
         }
 }
 
 void write_parts(Emitter *e, Writer *out) {
-    Notes parts = {0};
+    RowTable parts = {.arena = e->arena};
     for (int k = 0; k < e->launches.count && e->launches.at[k].program == e->programs[PROGRAM_TRAIN]; k++)
         add_parts(e, k, &parts); /* those of the training step come first */
     write_line(out, "// the row of kernel_table, the launch, its tiles there: those of a launch one after the other");
-    write_notes(out, "static const Part parts[]", &parts);
+    write_table(&parts, "static const Part parts[]", out);
     write_line(out, "static Repeated<Train> repeated;\n");
 }

@@ -1,6 +1,6 @@
 /* Tables for the runtime. */
 #include "emit/kernel/function.h"
-#include "emit/kernel/row.h"
+#include "emit/kernel/table.h"
 #include "emit/program/program.h"
 
 /* A row of two members. */
@@ -47,53 +47,72 @@ static const int *file_order(const Emitter *e, const Buffer *buffer) {
         .file_order;
 }
 
-/* "{0, 3, 1, 2}"; "{0}": as in memory. */
-static const char *file_axes(const Emitter *e, const Buffer *buffer) {
-    const int *order = file_order(e, buffer);
+/* "{0, 3, 1, 2}". */
+static const char *file_axes(const Emitter *e, const int *order, int rank) {
     Text text = TEXT(e->arena);
-    for (int k = 0; order && k < buffer->type.rank; k++)
-        text_printf(&text, "%s%d", k ? ", " : "", order[k]);
-    return arena_printf(e->arena, "{%s}", text.length ? text_string(&text) : "0");
+    for (int k = 0; k < rank; k++)
+        text_printf(&text, "%s%d", k ? ", " : "{", order[k]);
+    text_putc(&text, '}');
+    return text_string(&text);
 }
 
-static void write_tensor(Emitter *e, const Buffer *buffer, Writer *out) {
-    static const char *const inits[] = {[INIT_ZEROS] = "MTC_ZEROS",
-                                        [INIT_CONSTANT] = "MTC_CONSTANT",
+static void add_init(Emitter *e, const Init *init, RowTable *table) {
+    static const char *const inits[] = {[INIT_CONSTANT] = "MTC_CONSTANT",
                                         [INIT_UNIFORM] = "MTC_UNIFORM",
                                         [INIT_NORMAL] = "MTC_NORMAL",
                                         [INIT_COPY] = "MTC_COPY"};
-    Init init = init_of(e, buffer);
-    Arena *arena = e->arena;
-    int phase = buffer->kind == BUFFER_VALUE ? buffer->first : -1;
-    WRITE_ROW(out, quoted(arena, buffer->label), role_of(e, buffer), runtime_type(e, buffer->type.dtype, true),
-              integer(arena, buffer->type.rank), dims(arena, &buffer->type, 0), integer(arena, buffer->offset),
-              inits[init.kind], number(arena, init.a), number(arena, init.b),
-              integer(arena, row_of_statement(e, buffer->src)), integer(arena, phase), file_axes(e, buffer));
+    if (init->kind == INIT_ZEROS)
+        return;
+    table_text(table, "init", inits[init->kind]);
+    if (init->kind == INIT_COPY)
+        table_number(table, "a", (int64_t)init->a);
+    else if (init->a != 0)
+        table_text(table, "a", number(e->arena, init->a));
+    if (init->b != 0)
+        table_text(table, "b", number(e->arena, init->b));
 }
 
-/* Those of `rows` that are in the plan: how many. */
-static int write_tensors_of(Emitter *e, const int *rows, int count, Writer *out) {
-    int written = 0;
+/* What a table does not say is the first word of an enumeration. */
+static void add_word(RowTable *table, const char *member, const char *word, const char *first) {
+    if (strcmp(word, first) != 0)
+        table_text(table, member, word);
+}
+
+static void add_tensor(Emitter *e, const Buffer *buffer, RowTable *table) {
+    const Init init = init_of(e, buffer);
+    const int *order = file_order(e, buffer), rank = buffer->type.rank;
+    table_row(table, NULL);
+    table_name(table, "name", buffer->label);
+    add_word(table, "role", role_of(e, buffer), "MTC_WEIGHT");
+    add_word(table, "type", runtime_type(e, buffer->type.dtype, true), "MTC_F32");
+    table_number(table, "rank", rank);
+    if (rank)
+        table_text(table, "dim", dims(e->arena, &buffer->type, 0));
+    table_number(table, "offset", buffer->offset);
+    add_init(e, &init, table);
+    table_number(table, "statement", row_of_statement(e, buffer->src));
+    table_number(table, "phase", buffer->kind == BUFFER_VALUE ? buffer->first : -1);
+    if (order && rank)
+        table_text(table, "file_axis", file_axes(e, order, rank));
+}
+
+/* Those of `rows` that are in the plan. */
+static void add_tensors_of(Emitter *e, const int *rows, int count, RowTable *table) {
     for (int i = 0; i < count; i++)
-        if (rows[i] >= 0) {
-            write_tensor(e, &e->plan->buffers.at[rows[i]], out);
-            written++;
-        }
-    return written;
+        if (rows[i] >= 0)
+            add_tensor(e, &e->plan->buffers.at[rows[i]], table);
 }
 
 /* Weights and states in the order of the model, then the values of a training step in the order of their computation. */
 static int write_tensors(Emitter *e, Writer *out) {
     const Plan *plan = e->plan;
-    write_line(out,
-               "// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, "
-               "order of axes in files");
-    write_open(out, "static const MtcTensor tensor_table[] = {");
-    int count = write_tensors_of(e, plan->of_weight, e->module->weights.count, out);
-    count += write_tensors_of(e, plan->of_state, e->module->states.count, out);
-    count += write_tensors_of(e, plan->of_node[0], plan->programs[PROGRAM_TRAIN]->graph->nodes.count, out);
-    write_close(out, "};");
-    return count;
+    RowTable table = {.arena = e->arena};
+    add_tensors_of(e, plan->of_weight, e->module->weights.count, &table);
+    add_tensors_of(e, plan->of_state, e->module->states.count, &table);
+    add_tensors_of(e, plan->of_node[0], plan->programs[PROGRAM_TRAIN]->graph->nodes.count, &table);
+    write_line(out, "// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1");
+    write_table(&table, "static const MtcTensor tensor_table[]", out);
+    return table.rows.count;
 }
 
 static const Node *output_of(const Program *program) {
@@ -175,26 +194,35 @@ static void write_reports(Emitter *e, Writer *out) {
     write_list(out, "static const bool rises_table[] = {", names, e->module->reports.count, "};");
 }
 
-static Note kernel_row(const Emitter *e, const Kernel *kernel) {
+/* Sums that 64 bits hold as whole numbers go on evenly from layer to layer. */
+static void add_sum(Emitter *e, const char *member, double sum, RowTable *table) {
+    const double most = 9007199254740992.0; /* 2^53: above, not all of them are doubles */
+    if (sum >= 0 && sum < most && sum == (double)(int64_t)sum)
+        table_number(table, member, (int64_t)sum);
+    else
+        table_text(table, member, number(e->arena, sum));
+}
+
+static void add_kernel_row(Emitter *e, const Kernel *kernel, RowTable *table) {
     static const char *const maths[] = {
         [MATH_FP32] = "MTC_MATH_FP32", [MATH_TF32] = "MTC_MATH_TF32", [MATH_BF16] = "MTC_MATH_BF16"};
-    Arena *arena = e->arena;
-    const char *row = arena_printf(arena, "{%s, %d, %d, %s, %s, %s},", quoted(arena, kernel->name),
-                                   row_of_statement(e, source_of_kernel(kernel)), kernel->phase, maths[kernel->math],
-                                   number(arena, kernel->flops), number(arena, kernel->bytes));
-    return (Note){row, arena_printf(arena, "phase %d", kernel->phase + 1)};
+    table_row(table, NULL);
+    table_name(table, "name", kernel->name);
+    table_number(table, "statement", row_of_statement(e, source_of_kernel(kernel)));
+    table_number(table, "phase", kernel->phase);
+    table_text(table, "math", maths[kernel->math]);
+    add_sum(e, "flops", kernel->flops, table);
+    add_sum(e, "bytes", kernel->bytes, table);
 }
 
 static void write_kernel_table(Emitter *e, Writer *out) {
     const Program *train = e->programs[PROGRAM_TRAIN];
-    Notes notes = {0};
+    RowTable table = {.arena = e->arena};
     for (int p = 0; p < train->phases.count; p++)
         for (int k = 0; k < train->phases.at[p].kernels.count; k++)
-            VEC_PUSH(e->arena, &notes, kernel_row(e, train->phases.at[p].kernels.at[k]));
-    write_line(
-        out,
-        "// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once");
-    write_notes(out, "static const MtcKernel kernel_table[]", &notes);
+            add_kernel_row(e, train->phases.at[p].kernels.at[k], &table);
+    write_line(out, "// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on");
+    write_table(&table, "static const MtcKernel kernel_table[]", out);
 }
 
 /* ---- the model ---- */

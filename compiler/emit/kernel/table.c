@@ -1,0 +1,387 @@
+#include "emit/kernel/table.h"
+
+#include <stdlib.h>
+
+/* ---- rows ---- */
+
+void table_row(RowTable *table, const char *about) {
+    VEC_PUSH(table->arena, &table->rows, ((TableRow){.about = about}));
+}
+
+static void add_piece(RowTable *table, PieceKind kind, const char *text, int64_t number) {
+    VEC_PUSH(table->arena, &table->rows.at[table->rows.count - 1].pieces, ((Piece){kind, text, number}));
+}
+
+static void begin_member(RowTable *table, const char *member) {
+    if (table->rows.at[table->rows.count - 1].pieces.count)
+        add_piece(table, PIECE_NEXT, NULL, 0);
+    if (member)
+        add_piece(table, PIECE_TEXT, arena_printf(table->arena, ".%s = ", member), 0);
+}
+
+void table_text(RowTable *table, const char *member, const char *text) {
+    begin_member(table, member);
+    add_piece(table, PIECE_TEXT, text, 0);
+}
+
+void table_number(RowTable *table, const char *member, int64_t value) {
+    begin_member(table, member);
+    add_piece(table, PIECE_NUMBER, NULL, value);
+}
+
+/* Digits that a macro's argument can stand for: of a number without leading zeros. */
+static size_t count_digits(const char *at) {
+    enum { MOST = 9 };
+    size_t length = strspn(at, "0123456789");
+    return length > MOST || (length > 1 && *at == '0') ? 0 : length;
+}
+
+void table_name(RowTable *table, const char *member, const char *name) {
+    begin_member(table, member);
+    while (*name) {
+        size_t digits = count_digits(name), length = digits ? digits : strspn(name, "0123456789");
+        if (digits)
+            add_piece(table, PIECE_COUNT, NULL, strtoll(arena_strndup(table->arena, name, digits), NULL, 10));
+        length = length ? length : strcspn(name, "0123456789");
+        if (!digits)
+            add_piece(table, PIECE_NAME, arena_strndup(table->arena, name, length), 0);
+        name += length;
+    }
+    add_piece(table, PIECE_TEXT, "", 0); /* the string has ended */
+}
+
+/* ---- what repeats ---- */
+
+/* Rows from `first` on: `period` of them, `times` times. The numbers of the k-th time are those of the first plus k times the
+ * difference of the second. */
+typedef struct Fold {
+    int first, period, times;
+} Fold;
+
+enum { LEAST_TIMES = 3, LONGEST_PERIOD = 128, MOST_PARAMETERS = 4, WIDEST_MEMBER = 80 };
+
+static bool same_shape(const TableRow *a, const TableRow *b) {
+    bool same = a->pieces.count == b->pieces.count;
+    for (int k = 0; k < a->pieces.count && same; k++) {
+        const Piece *p = &a->pieces.at[k], *q = &b->pieces.at[k];
+        same = p->kind == q->kind && (!p->text || strcmp(p->text, q->text) == 0);
+    }
+    return same;
+}
+
+/* c goes on as from a to b. */
+static bool goes_on(const TableRow *a, const TableRow *b, const TableRow *c) {
+    bool even = same_shape(b, c);
+    for (int k = 0; k < a->pieces.count && even; k++)
+        even = c->pieces.at[k].number - b->pieces.at[k].number == b->pieces.at[k].number - a->pieces.at[k].number;
+    return even;
+}
+
+/* How many times the `period` rows from `first` on come. */
+static int times_of(const RowTable *table, int first, int period) {
+    const TableRow *row = table->rows.at;
+    int count = table->rows.count, end = first + period;
+    while (end < count && end < first + 2 * period && row[end].narrow && same_shape(&row[end - period], &row[end]))
+        end++;
+    if (end < first + 2 * period)
+        return 1;
+    while (end < count && goes_on(&row[end - 2 * period], &row[end - period], &row[end]))
+        end++;
+    return (end - first) / period;
+}
+
+/* ---- the parameters of a fold ---- */
+
+typedef struct Parameter {
+    int64_t first, step; /* arguments: first, first + step, ... */
+} Parameter;
+
+/* The first is what all numbers are computed from: it counts by 1, up or down. */
+typedef struct Parameters {
+    Parameter at[MOST_PARAMETERS];
+    int count;
+    bool fit; /* there are no more */
+} Parameters;
+
+static int find_parameter(const Parameters *p, Parameter wanted) {
+    for (int k = 0; k < p->count; k++)
+        if (p->at[k].first == wanted.first && p->at[k].step == wanted.step)
+            return k;
+    return -1;
+}
+
+static void add_parameter(Parameters *p, Parameter wanted) {
+    if (find_parameter(p, wanted) >= 0)
+        return;
+    if (p->count < MOST_PARAMETERS)
+        p->at[p->count++] = wanted;
+    else
+        p->fit = false;
+}
+
+/* Of piece `k` of row `row`. */
+static Parameter growth(const RowTable *table, const Fold *fold, int row, int k) {
+    int64_t first = table->rows.at[row].pieces.at[k].number,
+            second = table->rows.at[row + fold->period].pieces.at[k].number;
+    return (Parameter){first, second - first};
+}
+
+static Parameters parameters_of(const RowTable *table, const Fold *fold) {
+    Parameters p = {.fit = true};
+    bool evenly = false;
+    for (int row = fold->first; row < fold->first + fold->period; row++)
+        for (int k = 0; k < table->rows.at[row].pieces.count; k++) {
+            const Parameter each = growth(table, fold, row, k);
+            if (table->rows.at[row].pieces.at[k].kind == PIECE_COUNT && each.step)
+                add_parameter(&p, each);
+        }
+    for (int k = 0; k < p.count && !evenly; k++) {
+        const Parameter each = p.at[k];
+        evenly = each.step == 1 || each.step == -1;
+        p.at[k] = evenly ? p.at[0] : each;
+        p.at[0] = evenly ? each : p.at[0];
+    }
+    if (!evenly) {
+        const Parameters names = p;
+        p = (Parameters){.at = {{0, 1}}, .count = 1, .fit = p.fit};
+        for (int k = 0; k < names.count; k++)
+            add_parameter(&p, names.at[k]);
+    }
+    return p;
+}
+
+/* ---- which rows are folded: as few lines as can be ---- */
+
+typedef struct Choice {
+    int lines; /* of the table from here on */
+    Fold fold; /* .times = 1: the row stands by itself */
+} Choice;
+
+static int row_lines(const RowTable *table, int first, int count) {
+    int lines = 0;
+    for (int k = first; k < first + count; k++)
+        lines += table->rows.at[k].lines;
+    return lines;
+}
+
+/* "#define", "#undef", the lines of the arguments; and fewer parameters read better. */
+static int fold_lines(const RowTable *table, const Fold *fold, const Parameters *p) {
+    enum { CALL = 9 };
+    return row_lines(table, fold->first, fold->period) + 3 + fold->times * CALL / LONGEST_LINE + 2 * (p->count - 1);
+}
+
+static Choice choose(const RowTable *table, const Choice *choices, int first) {
+    int rest = table->rows.count - first;
+    Choice best = {table->rows.at[first].lines + choices[first + 1].lines, {first, 1, 1}};
+    for (int period = 1; period <= LONGEST_PERIOD && period * LEAST_TIMES <= rest; period++) {
+        const Fold fold = {first, period, times_of(table, first, period)};
+        if (fold.times < LEAST_TIMES)
+            continue;
+        const Parameters p = parameters_of(table, &fold);
+        int lines = fold_lines(table, &fold, &p) + choices[first + fold.times * period].lines;
+        if (p.fit && lines < best.lines)
+            best = (Choice){lines, fold};
+    }
+    return best;
+}
+
+static const Choice *choices_of(const RowTable *table) {
+    Choice *choices = NEW_ARRAY(table->arena, Choice, table->rows.count + 1);
+    for (int first = table->rows.count - 1; first >= 0; first--)
+        choices[first] = choose(table, choices, first);
+    return choices;
+}
+
+/* ---- rows as text ---- */
+
+/* Of a row by itself, or with parameters, as in a macro. */
+typedef struct Wording {
+    const RowTable *table;
+    const Fold *fold; /* NULL: by itself */
+    Parameters parameters;
+} Wording;
+
+static const char parameter_names[] = "ijkl";
+
+/* "256 + i * 4096" */
+static void put_growing(const Wording *w, Parameter each, Text *out) {
+    const Parameter i = w->parameters.at[0];
+    int64_t step = each.step / i.step, base = each.first - step * i.first, size = step < 0 ? -step : step;
+    int64_t last = i.first + (w->fold->times - 1) * i.step, most = (last > i.first ? last : i.first) * size;
+    const char *wide = most > INT32_MAX || base > INT32_MAX || base + most > INT32_MAX ? "LL" : "";
+    const char *times = size == 1 && !*wide ? "i" : arena_printf(out->arena, "i * %lld%s", (long long)size, wide);
+    if (base > 0 || step < 0)
+        text_printf(out, "%lld %c %s", (long long)base, step < 0 ? '-' : '+', times);
+    else if (base < 0)
+        text_printf(out, "%s - %lld", times, (long long)-base);
+    else
+        text_puts(out, times);
+}
+
+static Parameter growth_in(const Wording *w, int row, int k) {
+    return w->fold ? growth(w->table, w->fold, row, k) : (Parameter){w->table->rows.at[row].pieces.at[k].number, 0};
+}
+
+/* A string with what its pieces say, from piece `k` on: `"h." #i ".weight"`. Returns the piece that ends it. */
+static int put_string(const Wording *w, int row, int k, Text *out) {
+    Arena *arena = w->table->arena;
+    const TableRow *at = &w->table->rows.at[row];
+    Text name = TEXT(arena);
+    bool any = false;
+    for (; at->pieces.at[k].kind != PIECE_TEXT; k++) {
+        const Parameter each = growth_in(w, row, k);
+        if (at->pieces.at[k].kind == PIECE_NAME)
+            text_puts(&name, at->pieces.at[k].text);
+        else if (!each.step)
+            text_printf(&name, "%lld", (long long)each.first);
+        else {
+            if (name.length)
+                text_printf(out, "%s%s", any ? " " : "", quoted(arena, text_string(&name)));
+            text_printf(out, "%s#%c", any || name.length ? " " : "",
+                        parameter_names[find_parameter(&w->parameters, each)]);
+            name = TEXT(arena);
+            any = true;
+        }
+    }
+    if (name.length || !any)
+        text_printf(out, "%s%s", any ? " " : "", quoted(arena, text_string(&name)));
+    return k;
+}
+
+typedef VEC(const char *) Lines;
+
+/* Ends a line of a row before the member `item` where that does not fit any more. */
+static void put_member(Arena *arena, Text *line, const char *item, int columns, Lines *lines) {
+    bool first = line->length == 1;
+    if (!first && (int)(line->length + strlen(", ") + strlen(item) + strlen(",")) > columns) {
+        VEC_PUSH(arena, lines, arena_printf(arena, "%s,", text_string(line)));
+        *line = TEXT(arena);
+        text_putc(line, ' ');
+        first = true;
+    }
+    text_printf(line, "%s%s", first ? "" : ", ", item);
+}
+
+static const char *member_text(const Wording *w, int row, int *k) {
+    const TableRow *at = &w->table->rows.at[row];
+    Text item = TEXT(w->table->arena);
+    for (; *k < at->pieces.count && at->pieces.at[*k].kind != PIECE_NEXT; ++*k) {
+        const Piece *piece = &at->pieces.at[*k];
+        const Parameter each = growth_in(w, row, *k);
+        if (piece->kind == PIECE_TEXT)
+            text_puts(&item, piece->text);
+        else if (piece->kind != PIECE_NUMBER)
+            *k = put_string(w, row, *k, &item);
+        else if (each.step)
+            put_growing(w, each, &item);
+        else
+            text_printf(&item, "%lld", (long long)each.first);
+    }
+    ++*k;
+    return text_string(&item);
+}
+
+/* "{a, b, c}" in lines of up to `columns`. */
+static Lines lines_of(const Wording *w, int row, int columns) {
+    Arena *arena = w->table->arena;
+    Lines lines = {0};
+    Text line = TEXT(arena);
+    text_putc(&line, '{');
+    for (int k = 0; k < w->table->rows.at[row].pieces.count;)
+        put_member(arena, &line, member_text(w, row, &k), columns, &lines);
+    text_putc(&line, '}');
+    VEC_PUSH(arena, &lines, text_string(&line));
+    return lines;
+}
+
+/* ---- the table ---- */
+
+static void write_single(const RowTable *table, int row, int width, Writer *out) {
+    const Wording w = {.table = table};
+    const Lines lines = lines_of(&w, row, LONGEST_LINE - 4 * out->indent - 1);
+    const char *about = table->rows.at[row].about, *last = lines.at[lines.count - 1];
+    for (int k = 0; k + 1 < lines.count; k++)
+        write_line(out, "%s", lines.at[k]);
+    if (about && width < LONGEST_LINE / 2)
+        write_noted(out, width, arena_printf(table->arena, "%s,", last), about);
+    else
+        write_line(out, "%s,", last);
+}
+
+static void write_arguments(const RowTable *table, const Fold *fold, const Parameters *p, Writer *out) {
+    const char **calls = NEW_ARRAY(table->arena, const char *, fold->times);
+    for (int n = 0; n < fold->times; n++) {
+        Text call = TEXT(table->arena);
+        for (int k = 0; k < p->count; k++)
+            text_printf(&call, "%s%lld", k ? ", " : "ROWS(", (long long)(p->at[k].first + n * p->at[k].step));
+        text_putc(&call, ')');
+        calls[n] = text_string(&call);
+    }
+    write_list(out, "", calls, fold->times, ",");
+}
+
+static void write_fold(const RowTable *table, const Fold *fold, Writer *out) {
+    const Wording w = {table, fold, parameters_of(table, fold)};
+    Text head = TEXT(table->arena);
+    for (int k = 0; k < w.parameters.count; k++)
+        text_printf(&head, "%s%c", k ? ", " : "#define ROWS(", parameter_names[k]);
+    write_line(out, "%s) \\", text_string(&head));
+    for (int row = 0; row < fold->period; row++) {
+        const Lines lines = lines_of(&w, fold->first + row, LONGEST_LINE - 4 * out->indent - 3);
+        bool last = row + 1 == fold->period;
+        for (int k = 0; k + 1 < lines.count; k++)
+            write_line(out, "%s \\", lines.at[k]);
+        write_line(out, "%s%s", lines.at[lines.count - 1], last ? "" : ", \\");
+    }
+    write_arguments(table, fold, &w.parameters, out);
+    write_line(out, "#undef ROWS");
+}
+
+static int widest(const Lines *lines) {
+    int width = 0;
+    for (int k = 0; k < lines->count; k++)
+        width = (int)strlen(lines->at[k]) > width ? (int)strlen(lines->at[k]) : width;
+    return width;
+}
+
+/* Sets what the rows are by themselves; returns the widest, with its comma. */
+static int measure(RowTable *table) {
+    int width = 0;
+    const Wording w = {.table = table};
+    for (int row = 0; row < table->rows.count; row++) {
+        const Lines lines = lines_of(&w, row, LONGEST_LINE - 5), narrow = lines_of(&w, row, WIDEST_MEMBER);
+        int own = widest(&lines) + 1;
+        table->rows.at[row].lines = lines.count;
+        table->rows.at[row].narrow = widest(&narrow) <= WIDEST_MEMBER;
+        width = own > width ? own : width;
+    }
+    return width;
+}
+
+/* clang-format would change it: it has its own way with macros, and with rows that take several lines. */
+static bool own_layout(const RowTable *table, const Choice *choices) {
+    bool own = false;
+    for (int row = 0; row < table->rows.count && !own; row += choices[row].fold.period * choices[row].fold.times)
+        own = choices[row].fold.times > 1 || table->rows.at[row].lines > 1;
+    return own;
+}
+
+void write_table(RowTable *table, const char *head, Writer *out) {
+    const int width = measure(table);
+    const Choice *choices = choices_of(table);
+    bool own = own_layout(table, choices);
+    if (own)
+        write_line(out, "// clang-format off");
+    write_open(out, "%s = {", head);
+    for (int row = 0; row < table->rows.count;) {
+        const Fold *fold = &choices[row].fold;
+        if (fold->times == 1)
+            write_single(table, row, width, out);
+        else
+            write_fold(table, fold, out);
+        row += fold->period * fold->times;
+    }
+    write_close(out, "};");
+    if (own)
+        write_line(out, "// clang-format on");
+}

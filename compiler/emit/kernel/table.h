@@ -1,0 +1,48 @@
+/* Tables with rows that repeat: where a row, or several of them, comes again and again with other numbers that grow evenly, as the
+ * layers of `repeat` do, it is written once, as a macro of what differs.
+ *
+ *     #define ROWS(i) {.name = "h." #i ".weight", .offset = 256 + i * 4096}
+ *         ROWS(0), ROWS(1), ROWS(2),
+ *     #undef ROWS
+ */
+#ifndef MTC_TABLE_H
+#define MTC_TABLE_H
+
+#include "emit/kernel/row.h"
+
+typedef enum PieceKind {
+    PIECE_TEXT,   /* the same wherever the row comes again */
+    PIECE_NUMBER, /* may grow evenly */
+    PIECE_NAME,   /* of a string: text without quotes */
+    PIECE_COUNT,  /* a number in a string */
+    PIECE_NEXT    /* between two members: a line may end here */
+} PieceKind;
+
+typedef struct Piece {
+    PieceKind kind;
+    const char *text;
+    int64_t number;
+} Piece;
+
+typedef struct TableRow {
+    VEC(Piece) pieces;
+    const char *about; /* behind it, where it stands by itself; NULL: nothing */
+    int lines;         /* that it takes by itself */
+    bool narrow;       /* its members fit into lines of a macro */
+} TableRow;
+
+typedef struct RowTable {
+    Arena *arena;
+    VEC(TableRow) rows;
+} RowTable;
+
+void table_row(RowTable *table, const char *about); /* begins one */
+/* Members of the last row; `member` is NULL where they are known by their order. */
+void table_text(RowTable *table, const char *member, const char *text);
+void table_number(RowTable *table, const char *member, int64_t number);
+void table_name(RowTable *table, const char *member, const char *name); /* as a string */
+
+/* "head = { ... };" */
+void write_table(RowTable *table, const char *head, Writer *out);
+
+#endif
