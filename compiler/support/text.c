@@ -158,6 +158,10 @@ const char *text_bytes(Arena *arena, int64_t bytes) {
     return arena_printf(arena, unit ? "%.1f %s" : "%.0f %s", value, units[unit]);
 }
 
+bool text_same(const char *a, const char *b) {
+    return a && b ? strcmp(a, b) == 0 : a == b;
+}
+
 const char *text_grouped(Arena *arena, int64_t number) {
     const char *digits = arena_printf(arena, "%lld", (long long)number);
     size_t length = strlen(digits);

@@ -4,6 +4,7 @@
 
 #include "support/arena.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct Text {
@@ -37,6 +38,8 @@ int utf8_length(const unsigned char *at, const unsigned char *end);
 /* The same, and 0 too for what is no character to be seen but a command: control characters, separators of lines, marks that
  * change the direction of writing. What is visible stands for itself in a terminal, in a comment, between quotes. */
 int visible_length(const unsigned char *at, const unsigned char *end);
+
+bool text_same(const char *a, const char *b); /* NULL is like NULL only */
 
 /* Amounts for people: "1.3 MB" and "101,770". */
 const char *text_bytes(Arena *arena, int64_t bytes);

@@ -429,29 +429,24 @@ static const MtcStatement statement_table[] = {
     {NULL, 10, "output = elu(linear(h, 2), 0.5)"},    // 2: output.weight
     {NULL, 14, "loss = huber(output, y, delta = 2)"}, // 3: eval_loss_part
 };
-// name, role, type, rank, dimensions, offset, initialiser, its numbers, statement, phase from 0 on, order of axes in files
+// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// clang-format off
 static const MtcTensor tensor_table[] = {
-    {"h.weight", MTC_WEIGHT, MTC_F32, 2, {3, 4}, 0, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 1, -1, {0}},
-    {"h.bias", MTC_WEIGHT, MTC_F32, 1, {3}, 256, MTC_UNIFORM, -0.49999999999999994, 0.49999999999999994, 1, -1, {0}},
-    {"output.weight",
-     MTC_WEIGHT,
-     MTC_F32,
-     2,
-     {2, 3},
-     512,
-     MTC_UNIFORM,
-     -0.5773502691896257,
-     0.5773502691896257,
-     2,
-     -1,
-     {0}},
-    {"output.bias", MTC_WEIGHT, MTC_F32, 1, {2}, 768, MTC_UNIFORM, -0.5773502691896257, 0.5773502691896257, 2, -1, {0}},
-    {"x", MTC_VALUE, MTC_F32, 2, {4, 4}, 1024, MTC_ZEROS, 0, 0, 0, 0, {0}},
-    {"h", MTC_VALUE, MTC_F32, 2, {4, 3}, 1792, MTC_ZEROS, 0, 0, 1, 1, {0}},
-    {"loss_part", MTC_VALUE, MTC_F32, 1, {4}, 1280, MTC_ZEROS, 0, 0, 3, 1, {0}},
-    {"h_to_d_h_add", MTC_VALUE, MTC_F32, 2, {4, 2}, 1536, MTC_ZEROS, 0, 0, 2, 1, {0}},
-    {"h_to_d_h_add", MTC_VALUE, MTC_F32, 2, {4, 3}, 2048, MTC_ZEROS, 0, 0, 1, 1, {0}},
+    {.name = "h.weight", .rank = 2, .dim = {3, 4}, .offset = 0, .init = MTC_UNIFORM, .a = -0.49999999999999994,
+     .b = 0.49999999999999994, .statement = 1, .phase = -1},
+    {.name = "h.bias", .rank = 1, .dim = {3}, .offset = 256, .init = MTC_UNIFORM, .a = -0.49999999999999994,
+     .b = 0.49999999999999994, .statement = 1, .phase = -1},
+    {.name = "output.weight", .rank = 2, .dim = {2, 3}, .offset = 512, .init = MTC_UNIFORM, .a = -0.5773502691896257,
+     .b = 0.5773502691896257, .statement = 2, .phase = -1},
+    {.name = "output.bias", .rank = 1, .dim = {2}, .offset = 768, .init = MTC_UNIFORM, .a = -0.5773502691896257,
+     .b = 0.5773502691896257, .statement = 2, .phase = -1},
+    {.name = "x", .role = MTC_VALUE, .rank = 2, .dim = {4, 4}, .offset = 1024, .statement = 0, .phase = 0},
+    {.name = "h", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 1792, .statement = 1, .phase = 1},
+    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 1280, .statement = 3, .phase = 1},
+    {.name = "h_to_d_h_add", .role = MTC_VALUE, .rank = 2, .dim = {4, 2}, .offset = 1536, .statement = 2, .phase = 1},
+    {.name = "h_to_d_h_add", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 2048, .statement = 1, .phase = 1},
 };
+// clang-format on
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {4}, .elements = 4, .classes = 0, .predicts = true},
     {.name = "y", .type = MTC_F32, .rank = 1, .dim = {2}, .elements = 2, .classes = 0, .predicts = false},
@@ -465,13 +460,13 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// name, statement, phase from 0 on, math of its products, arithmetic, bytes if every buffer is touched once
+// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {"x", 0, 0, MTC_MATH_FP32, 16, 64},                // phase 1
-    {"h_to_d_h", 1, 1, MTC_MATH_FP32, 592, 332},       // phase 2
-    {"d_output_weight", 2, 2, MTC_MATH_FP32, 48, 144}, // phase 3
-    {"d_h_weight", 1, 2, MTC_MATH_FP32, 96, 232},      // phase 3
-    {"report_loss", 3, 2, MTC_MATH_FP32, 4, 20},       // phase 3
+    {.name = "x", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 16, .bytes = 64},
+    {.name = "h_to_d_h", .statement = 1, .phase = 1, .math = MTC_MATH_FP32, .flops = 592, .bytes = 332},
+    {.name = "d_output_weight", .statement = 2, .phase = 2, .math = MTC_MATH_FP32, .flops = 48, .bytes = 144},
+    {.name = "d_h_weight", .statement = 1, .phase = 2, .math = MTC_MATH_FP32, .flops = 96, .bytes = 232},
+    {.name = "report_loss", .statement = 3, .phase = 2, .math = MTC_MATH_FP32, .flops = 4, .bytes = 20},
 };
 
 const MtcModel mtc_model = {

@@ -64,7 +64,7 @@ static bool same_shape(const TableRow *a, const TableRow *b) {
     bool same = a->pieces.count == b->pieces.count;
     for (int k = 0; k < a->pieces.count && same; k++) {
         const Piece *p = &a->pieces.at[k], *q = &b->pieces.at[k];
-        same = p->kind == q->kind && (!p->text || strcmp(p->text, q->text) == 0);
+        same = p->kind == q->kind && text_same(p->text, q->text);
     }
     return same;
 }

@@ -10,9 +10,9 @@ static void add_note(Emitter *e, Notes *notes, const char *a, const char *b, con
 
 /* ---- tables ---- */
 
+/* NULL: a weight, which is what a row is that does not say it. */
 static const char *role_of(const Emitter *e, const Buffer *buffer) {
-    static const char *const roles[] = {
-        [BUFFER_WEIGHT] = "MTC_WEIGHT", [BUFFER_STATE] = "MTC_STATE", [BUFFER_VALUE] = "MTC_VALUE"};
+    static const char *const roles[] = {[BUFFER_STATE] = "MTC_STATE", [BUFFER_VALUE] = "MTC_VALUE"};
     bool kept = buffer->kind == BUFFER_WEIGHT && e->module->weights.at[buffer->index].kind == WEIGHT_BUFFER;
     return kept ? "MTC_BUFFER" : roles[buffer->kind];
 }
@@ -72,19 +72,16 @@ static void add_init(Emitter *e, const Init *init, RowTable *table) {
         table_text(table, "b", number(e->arena, init->b));
 }
 
-/* What a table does not say is the first word of an enumeration. */
-static void add_word(RowTable *table, const char *member, const char *word, const char *first) {
-    if (strcmp(word, first) != 0)
-        table_text(table, member, word);
-}
-
 static void add_tensor(Emitter *e, const Buffer *buffer, RowTable *table) {
     const Init init = init_of(e, buffer);
     const int *order = file_order(e, buffer), rank = buffer->type.rank;
+    const char *role = role_of(e, buffer);
     table_row(table, NULL);
     table_name(table, "name", buffer->label);
-    add_word(table, "role", role_of(e, buffer), "MTC_WEIGHT");
-    add_word(table, "type", runtime_type(e, buffer->type.dtype, true), "MTC_F32");
+    if (role)
+        table_text(table, "role", role);
+    if (buffer->type.dtype != DT_F32 || e->options->f64)
+        table_text(table, "type", runtime_type(e, buffer->type.dtype, true));
     table_number(table, "rank", rank);
     if (rank)
         table_text(table, "dim", dims(e->arena, &buffer->type, 0));
