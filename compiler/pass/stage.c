@@ -117,15 +117,17 @@ static Node *only_reader(const Staging *s, const Node *n) {
     return reader;
 }
 
-/* Of a product's result, what later stages read: after its bias and activation when nothing reads it before. */
+/* Of a product's result, what later stages read: after its bias and activation when nothing reads it before. Row vectors are
+ * floats: what is rounded for several readers is kept as it was before, and rounded again by those that come later. */
 static Node *kept_form(const Staging *s, Node *product) {
     Node *kept = product;
-    for (Node *next = only_reader(s, kept); next; next = only_reader(s, kept)) {
+    for (Node *next = only_reader(s, product); next; next = only_reader(s, next)) {
         bool same_stage = next->op->cls == OP_MAP && type_same_shape(&next->type, &product->type) &&
                           s->level[next->id] == s->level[product->id];
         if (!same_stage)
             break;
-        kept = next;
+        if (next->type.dtype == product->type.dtype)
+            kept = next;
     }
     return kept;
 }

@@ -234,3 +234,29 @@ def test_long_rows_are_not_kept(compiled):
     """A row of 16384 numbers is the operand of a product of its own, not 64 KB of a block's shared memory."""
     fused = compiled("h = linear(x / 255, 1)", "--emit=fused", width=16384)
     assert re.match(r"train: .*\n  contract h\n", fused) and "f32[32, 16384]" not in fused
+
+
+ROUNDED = """data {
+  train = npy("x", "y")
+  x : f32[128]
+  y : f32[128]
+}
+model {
+  a   = relu(linear(x, 128))
+  b   = linear(silu(linear(x, 512)), 128)
+  c   = layer_norm(a + a)
+  out = linear(a + b + c, 128)
+}
+train {
+  loss      = mse(out, y)
+  optimizer = sgd(1e-3)
+  batch     = 64
+  precision = bf16
+}
+"""
+
+
+@pytest.mark.nvcc
+def test_a_row_keeps_floats(cuda_takes):
+    """A product's result that is rounded for several readers: the row's memory is of floats."""
+    cuda_takes(ROUNDED)
