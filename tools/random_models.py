@@ -162,7 +162,7 @@ def of_types(draw):
         while "{" in form:
             wanted = form[form.index("{") + 1]
             name = draw.choice(values[wanted][-3:])
-            if wanted in "SQHV" and kind != "i":
+            if wanted in "SQHV" and kind != "i" and not form[:form.index("{")].endswith("argmax("):
                 unread.pop(name, None)
             form = form.replace(f"{{{wanted}}}", name, 1)
         name = taken.pop() if draw.random() < 0.4 else f"v{i}"
