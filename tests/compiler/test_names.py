@@ -173,3 +173,33 @@ def test_a_value_called_like_what_a_kernel_is_given(mtc, tmp_path):
     compiler = [os.environ.get("CC", "cc"), "-std=gnu11", "-fopenmp", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c", "-"]
     done = subprocess.run([*compiler, *INCLUDES], input=emitted.stdout, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:2000]
+
+
+EXAMPLE = """data {{
+  train = npy("x", "n")
+  x : f32[2, 8, 8]
+  n : f32
+}}
+model {{
+  {name} = mean(x) + n
+  h      = softmax(matmul(x, x) + weight([2, 8, 1]) * {name})
+  out    = linear(flatten(h), 1) * {name}
+}}
+train {{
+  loss      = mean((out - n)^2)
+  optimizer = sgd(0.1)
+  batch     = 4
+  predict   = out
+}}
+"""
+
+
+@pytest.mark.parametrize("name", "i0 j0 end example row_share rows left run".split())
+def test_a_number_of_an_example_called_like_a_loop(name, mtc, tmp_path):
+    """Also where a member of the name is all that the text has of it: the row's own is declared where it is used only."""
+    path = tmp_path / "m.mt"
+    path.write_text(EXAMPLE.format(name=name))
+    emitted = mtc(path, "--target", "cpu", "--emit=c")
+    compiler = [os.environ.get("CC", "cc"), "-std=gnu11", "-fopenmp", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c", "-"]
+    done = subprocess.run([*compiler, *INCLUDES], input=emitted.stdout, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:2000]

@@ -126,7 +126,7 @@ static void write_per_row(const Body *row, const Writer *lines, const Writer *mo
     const char *const types[] = {"int64_t", row->e->dialect->real};
     for (int k = 0; k < row->per_row->count; k++) {
         const Read *call = &row->per_row->at[k];
-        if (has_word(text_string(&lines->text), call->name) || has_word(text_string(&more->text), call->name))
+        if (code_has_word(text_string(&lines->text), call->name) || code_has_word(text_string(&more->text), call->name))
             write_line(out, "%s %s = %s;", types[k], call->name, call->text);
     }
 }

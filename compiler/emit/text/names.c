@@ -10,7 +10,8 @@ static const char reserved[] =
     "mutable namespace new noexcept not nullptr operator or private protected public real register restrict "
     "return short signed sizeof static struct switch template this throw true try typedef typename union "
     "unsigned using virtual void volatile while xor i j k b c t sum sums tile batch shared team run steps row "
-    "share product uniform random_shift random_mirror matmul matrix transposed gathered tensors train eval min max "
+    "share product i0 j0 uniform random_shift random_mirror matmul matrix transposed gathered tensors train eval min "
+    "max "
     "linux unix "
     "schedule prepare release evaluate left right out convert gate Gate read ahead Ahead row_out read_row "
     "RowAhead read_column column_out ColumnAhead row_sums column_sums leads BLOCKS rows columns ROWS COLUMNS "
@@ -45,9 +46,14 @@ static bool is_in_comment(const char *code, const char *at) {
     return false;
 }
 
+/* Of something else: "t->row_share", "run.row_share". */
+static bool is_member(const char *code, const char *at) {
+    return at > code + 1 && (at[-1] == '.' || (at[-1] == '>' && at[-2] == '-'));
+}
+
 bool code_has_word(const char *code, const char *word) {
     for (const char *at = code; (at = next_word(at, word)); at += strlen(word))
-        if (!is_in_comment(code, at))
+        if (!is_in_comment(code, at) && !is_member(code, at))
             return true;
     return false;
 }
