@@ -506,6 +506,32 @@ def test_compiler_error_names_the_statement(run, tmp_path):
 # ---- two at once ----
 
 
+@pytest.mark.parametrize("said, why", [
+    ("build/small.c:9: fatal error: error writing to /tmp/x.s: No space left on device", "No space left on device"),
+    ("error: unable to make temporary file: Disk quota exceeded", "Disk quota exceeded"),
+    ("build/small.c:9:2: error: cannot allocate: Cannot allocate memory", "Cannot allocate memory"),
+    ("cc: fatal error: Killed signal terminated program cc1", "it was killed")])
+def test_what_a_c_compiler_lacks_is_no_fault_of_mtc(said, why, run, tmp_path):
+    broken = tmp_path / "broken-cc"
+    broken.write_text(f"#!/bin/sh\necho '{said}'\nexit 1\n")
+    broken.chmod(0o755)
+    done = run("--target", "cpu", "--keep", "build", "small.mt", CC=str(broken))
+    refused(done, TOOL, f"broken-cc could not compile the generated program: {why}\n")
+    assert "a fault of mtc" not in done.stderr and "small.mt" not in done.stderr
+
+
+@pytest.mark.parametrize("blocks, code, text", [(4, CANT_CREATE, "cannot write 'build/small.c': File too large"),
+                                                (100, TOOL, "could not compile the generated program: File too large")])
+def test_files_that_may_not_grow(blocks, code, text, model, tmp_path):
+    settings = {**os.environ, "NO_COLOR": "1", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = f"ulimit -f {blocks}; exec {MTC} --target cpu small.mt"
+    refused(subprocess.run(["bash", "-c", command], cwd=tmp_path, env=settings, capture_output=True, text=True), code, text)
+
+
+def test_a_compiler_that_makes_nothing(run):
+    refused(run("--target", "cpu", "small.mt", CC="/bin/true"), TOOL, "'/bin/true' ended well, and made no program: is it a compiler?")
+
+
 WAITING = """#!/bin/sh
 # Compiles when two have come this far.
 touch "{folder}/$$"

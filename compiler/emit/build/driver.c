@@ -188,6 +188,10 @@ static int compile(Driver *d, const Files *files, const Emission *source) {
         fprintf(stderr, "mtc: %s\nmtc: %.2f s\n%s", process_text(d->arena, command.words.at), seconds() - start,
                 text_string(&log));
     const char *said = in_terms_of_kept(d, files, text_string(&log));
+    if (status == 0 && !file_exists(files->program)) {
+        diag_error(d->diag, nowhere, "'%s' ended well, and made no program: is it a compiler?", command.words.at[0]);
+        return EXIT_TOOL;
+    }
     return status == 0 ? EXIT_SUCCESS : failed(d, files, source, path_base(command.words.at[0]), said);
 }
 

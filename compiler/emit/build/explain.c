@@ -1,5 +1,6 @@
 #include "emit/build/explain.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 enum { MAX_SHOWN = 3, MAX_RAW_LINES = 12 };
@@ -41,8 +42,27 @@ static void show_raw(Diag *diag, const char *log) {
     }
 }
 
-void explain_failure(Diag *diag, const char *tool, const char *path, const Emission *source, const char *log,
-                     const char *log_path) {
+/* What a compiler lacked, in the words of the system, and what gives it that. NULL: nothing is known. */
+static const char *what_lacked(const char *log, const char **cure) {
+    static const char room[] =
+        "it writes to $TMPDIR, else /tmp, and to the folder of --keep: make room there, or name others";
+    static const struct {
+        int reason;
+        const char *cure;
+    } lacks[] = {{ENOSPC, room},
+                 {EDQUOT, room},
+                 {EFBIG, "files may not grow so large: ulimit -f says how large"},
+                 {ENOMEM, "memory ran out: end other programs, or see what ulimit -v says"}};
+    for (size_t i = 0; i < sizeof lacks / sizeof *lacks; i++) {
+        *cure = lacks[i].cure;
+        if (strstr(log, strerror(lacks[i].reason)))
+            return strerror(lacks[i].reason);
+    }
+    *cure = "compilers are ended so where memory runs out: end other programs";
+    return strstr(log, "Killed signal terminated") ? "it was killed" : NULL;
+}
+
+static int show_complaints(Diag *diag, const char *tool, const char *path, const Emission *source, const char *log) {
     int shown = 0;
     for (const char *at = log; *at && shown < MAX_SHOWN;) {
         size_t length = strcspn(at, "\n");
@@ -53,9 +73,20 @@ void explain_failure(Diag *diag, const char *tool, const char *path, const Emiss
         }
         at += length + (at[length] == '\n');
     }
-    diag_error(diag, nowhere, "%s could not compile the generated program%s", tool,
-               shown ? "; this is a fault of mtc, not of the model" : "");
-    if (!shown)
+    return shown;
+}
+
+void explain_failure(Diag *diag, const char *tool, const char *path, const Emission *source, const char *log,
+                     const char *log_path) {
+    const char *cure, *lacked = what_lacked(log, &cure);
+    int shown = lacked ? 0 : show_complaints(diag, tool, path, source, log);
+    diag_error(diag, nowhere, "%s could not compile the generated program%s%s", tool, lacked ? ": " : "",
+               lacked  ? lacked
+               : shown ? "; this is a fault of mtc, not of the model"
+                       : "");
+    if (lacked)
+        diag_note(diag, nowhere, "%s", cure);
+    else if (!shown)
         show_raw(diag, log);
     if (log_path)
         diag_note(diag, nowhere, "all that %s said is in %s", tool, log_path);
