@@ -67,7 +67,7 @@ static int open_locked(const char *path, bool *held) {
     return -1;
 }
 
-static void sign(int file) {
+static void sign_lock(int file) {
     char host[128] = "", text[HOLDER];
     if (gethostname(host, sizeof host - 1) != 0)
         host[0] = 0;
@@ -76,7 +76,7 @@ static void sign(int file) {
         return; /* a full disk: whoever asks is told that there is a process, but not which */
 }
 
-static int refuse(MtcFault *fault, int file, const char *flag, const char *path) {
+static int refuse_lock(MtcFault *fault, int file, const char *flag, const char *path) {
     char holder[HOLDER];
     ssize_t bytes = pread(file, holder, sizeof holder - 1, 0);
     holder[bytes > 0 ? bytes : 0] = 0;
@@ -93,14 +93,14 @@ int mtc_lock_open(MtcFault *fault, const char *flag, const char *path, MtcLock *
     if (!path || mtc_written_in_place(path))
         return 0;
     char *beside = lock_path(path);
-    int file = open_locked(beside, &held), code = held ? refuse(fault, file, flag, path) : 0;
+    int file = open_locked(beside, &held), code = held ? refuse_lock(fault, file, flag, path) : 0;
     if (file < 0 || held) {
         if (file >= 0)
             close(file);
         free(beside);
         return code;
     }
-    sign(file);
+    sign_lock(file);
     *lock = (MtcLock *)mtc_zeroed(sizeof **lock);
     **lock = (MtcLock){beside, file};
     return 0;
