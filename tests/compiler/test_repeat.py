@@ -52,14 +52,19 @@ def functions(source):
     return re.findall(r"^static __device__ void (\w+)\(", source, re.M)
 
 
+def expanded(rows):
+    """Rows of a table of whole numbers, those too that are a macro."""
+    text = subprocess.run(["cc", "-E", "-P", "-"], input=rows, capture_output=True, text=True, check=True).stdout
+    return [[eval(number) for number in row.split(",")] for row in re.findall(r"\{([-+*\d, ]+)\}", text)]
+
+
 def tables(source):
     """Of each function of several places: the places, a row each with where its tensors begin, by their names at the first."""
     found = {}
     for name, rows in re.findall(r"unsigned (\w+)_places\[\d+\]\[\d+\] = \{\n(.*?)\n\};", source, re.S):
         tensors = re.search(rf"^struct {name}_tensors .*?^}};", source, re.M | re.S).group()
         members = re.findall(r"(\w+) = at_place<\w+>\(begins\[\d+\]\);", tensors)
-        numbers = [[int(number) for number in row.split(",")] for row in re.findall(r"\{([\d, ]+)\}", rows)]
-        found[name] = [dict(zip(members, row, strict=True)) for row in numbers]
+        found[name] = [dict(zip(members, row, strict=True)) for row in expanded(rows)]
     return found
 
 

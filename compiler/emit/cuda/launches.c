@@ -119,21 +119,19 @@ static const char *group_call(Emitter *e, const Launch *launch, int group) {
 
 /* For each time that the launch is made, the first place of each group. */
 static void write_first_places(Emitter *e, const Launch *launch, Writer *out) {
-    Notes notes = {0};
+    RowTable table = {.arena = e->arena};
     for (int k = 0; k < e->launches.count; k++) {
         const Launch *at = &e->launches.at[k];
-        Text row = TEXT(e->arena);
         if (&e->launches.at[at->like] != launch)
             continue;
+        table_row(&table, at->name);
         for (int g = 0; g < at->groups.count; g++)
-            text_printf(&row, "%s%d", g ? ", " : "{", at->groups.at[g].first);
-        text_puts(&row, "},");
-        VEC_PUSH(e->arena, &notes, ((Note){text_string(&row), at->name}));
+            table_number(&table, NULL, at->groups.at[g].first);
     }
-    write_notes(out,
+    write_table(&table,
                 arena_printf(e->arena, "static __constant__ unsigned short %s_places[%d][%d]", launch->name,
                              launch->times, launch->groups.count),
-                &notes);
+                out);
 }
 
 static void write_function(Emitter *e, const Launch *launch, Writer *out) {

@@ -1,7 +1,7 @@
 #include "emit/kernel/repeat.h"
 
 #include "emit/kernel/function.h"
-#include "emit/kernel/row.h"
+#include "emit/kernel/table.h"
 #include "emit/kernel/tensors.h"
 
 #include <ctype.h>
@@ -202,28 +202,22 @@ static bool fits_constant_memory(const Emitter *e) {
     return bytes <= MOST;
 }
 
-/* "{3, 7}," of two tensors of the function's place. */
-static const char *table_row(Emitter *e, const Function *at) {
-    Text row = TEXT(e->arena);
-    for (int b = 0; b < at->buffers.count; b++)
-        text_printf(&row, "%s%lld", b ? ", " : "{",
-                    (long long)(e->plan->buffers.at[at->buffers.at[b]].offset / ARENA_ALIGN));
-    text_puts(&row, "},");
-    return text_string(&row);
-}
-
-static void write_table(Emitter *e, const Function *f, Writer *out) {
+/* A row for each place: where its tensors begin. */
+static void write_begins(Emitter *e, const Function *f, Writer *out) {
     const char *memory = fits_constant_memory(e) ? "__constant__" : "__device__ const";
-    Notes notes = {0};
+    RowTable table = {.arena = e->arena};
     for (int k = 0; k < e->functions.count; k++) {
         const Function *at = &e->functions.at[k];
-        if (&e->functions.at[at->like] == f)
-            VEC_PUSH(e->arena, &notes, ((Note){table_row(e, at), at->kernel->name}));
+        if (&e->functions.at[at->like] != f)
+            continue;
+        table_row(&table, at->kernel->name);
+        for (int b = 0; b < at->buffers.count; b++)
+            table_number(&table, NULL, e->plan->buffers.at[at->buffers.at[b]].offset / ARENA_ALIGN);
     }
-    write_notes(
-        out,
+    write_table(
+        &table,
         arena_printf(e->arena, "static %s unsigned %s_places[%d][%d]", memory, f->name, f->places, f->buffers.count),
-        &notes);
+        out);
 }
 
 /* Fields and flags that the function mentions: the same at all places. */
@@ -246,7 +240,7 @@ void write_places(Emitter *e, const Function *f, Writer *out) {
                                "It works at %d places, each with tensors of its own: a row says where those begin, "
                                "in units of %d bytes, in the order of the struct below.",
                                f->places, ARENA_ALIGN));
-    write_table(e, f, out);
+    write_begins(e, f, out);
     write_open(out, "struct %s {", type);
     write_shared_members(e, f, true, out);
     for (int b = 0; b < f->buffers.count; b++)

@@ -60,8 +60,19 @@ typedef struct Fold {
 
 enum { LEAST_TIMES = 3, LONGEST_PERIOD = 128, MOST_PARAMETERS = 4, WIDEST_MEMBER = 80 };
 
+/* FNV-1a. */
+static uint64_t shape_of(const TableRow *row) {
+    uint64_t hash = 0xcbf29ce484222325u;
+    for (int k = 0; k < row->pieces.count; k++) {
+        hash = (hash ^ (uint64_t)row->pieces.at[k].kind) * 0x100000001b3u;
+        for (const char *c = row->pieces.at[k].text; c && *c; c++)
+            hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
+    }
+    return hash;
+}
+
 static bool same_shape(const TableRow *a, const TableRow *b) {
-    bool same = a->pieces.count == b->pieces.count;
+    bool same = a->shape == b->shape && a->pieces.count == b->pieces.count;
     for (int k = 0; k < a->pieces.count && same; k++) {
         const Piece *p = &a->pieces.at[k], *q = &b->pieces.at[k];
         same = p->kind == q->kind && text_same(p->text, q->text);
@@ -69,25 +80,15 @@ static bool same_shape(const TableRow *a, const TableRow *b) {
     return same;
 }
 
-/* c goes on as from a to b. */
-static bool goes_on(const TableRow *a, const TableRow *b, const TableRow *c) {
-    bool even = same_shape(b, c);
+/* The row goes on evenly to those one and two periods behind it. */
+static bool goes_on(const RowTable *table, int row, int period) {
+    if (row + 2 * period >= table->rows.count)
+        return false;
+    const TableRow *a = &table->rows.at[row], *b = a + period, *c = b + period;
+    bool even = a->narrow && a->shape == b->shape && b->shape == c->shape && same_shape(a, b) && same_shape(b, c);
     for (int k = 0; k < a->pieces.count && even; k++)
         even = c->pieces.at[k].number - b->pieces.at[k].number == b->pieces.at[k].number - a->pieces.at[k].number;
     return even;
-}
-
-/* How many times the `period` rows from `first` on come. */
-static int times_of(const RowTable *table, int first, int period) {
-    const TableRow *row = table->rows.at;
-    int count = table->rows.count, end = first + period;
-    while (end < count && end < first + 2 * period && row[end].narrow && same_shape(&row[end - period], &row[end]))
-        end++;
-    if (end < first + 2 * period)
-        return 1;
-    while (end < count && goes_on(&row[end - 2 * period], &row[end - period], &row[end]))
-        end++;
-    return (end - first) / period;
 }
 
 /* ---- the parameters of a fold ---- */
@@ -157,28 +158,28 @@ typedef struct Choice {
     Fold fold; /* .times = 1: the row stands by itself */
 } Choice;
 
-static int row_lines(const RowTable *table, int first, int count) {
-    int lines = 0;
-    for (int k = first; k < first + count; k++)
-        lines += table->rows.at[k].lines;
-    return lines;
-}
-
-/* "#define", "#undef", the lines of the arguments; and fewer parameters read better. */
-static int fold_lines(const RowTable *table, const Fold *fold, const Parameters *p) {
+/* Without its rows: "#define", "#undef", what it is about, the lines of the arguments. */
+static int frame_lines(const RowTable *table, const Fold *fold) {
     enum { CALL = 9 };
-    return row_lines(table, fold->first, fold->period) + 3 + fold->times * CALL / LONGEST_LINE + 2 * (p->count - 1);
+    const TableRow *row = &table->rows.at[fold->first];
+    bool one = fold->period == 1 && row->lines == 1;
+    return (one ? 2 : 3) + (row->about != NULL) + fold->times * CALL / LONGEST_LINE;
 }
 
-static Choice choose(const RowTable *table, const Choice *choices, int first) {
-    int rest = table->rows.count - first;
+/* run[period]: how many rows from `first` on go on evenly. */
+static Choice choose(const RowTable *table, const Choice *choices, const int *run, int first) {
     Choice best = {table->rows.at[first].lines + choices[first + 1].lines, {first, 1, 1}};
-    for (int period = 1; period <= LONGEST_PERIOD && period * LEAST_TIMES <= rest; period++) {
-        const Fold fold = {first, period, times_of(table, first, period)};
+    int rows = 0;
+    for (int period = 1; period <= LONGEST_PERIOD && first + period < table->rows.count; period++) {
+        const Fold fold = {first, period, 2 + run[period] / period};
+        rows += table->rows.at[first + period - 1].lines;
         if (fold.times < LEAST_TIMES)
             continue;
+        int lines = rows + frame_lines(table, &fold) + choices[first + fold.times * period].lines;
+        if (lines >= best.lines)
+            continue;
         const Parameters p = parameters_of(table, &fold);
-        int lines = fold_lines(table, &fold, &p) + choices[first + fold.times * period].lines;
+        lines += 2 * (p.count - 1); /* fewer parameters read better */
         if (p.fit && lines < best.lines)
             best = (Choice){lines, fold};
     }
@@ -187,8 +188,12 @@ static Choice choose(const RowTable *table, const Choice *choices, int first) {
 
 static const Choice *choices_of(const RowTable *table) {
     Choice *choices = NEW_ARRAY(table->arena, Choice, table->rows.count + 1);
-    for (int first = table->rows.count - 1; first >= 0; first--)
-        choices[first] = choose(table, choices, first);
+    int run[LONGEST_PERIOD + 1] = {0};
+    for (int first = table->rows.count - 1; first >= 0; first--) {
+        for (int period = 1; period <= LONGEST_PERIOD; period++)
+            run[period] = goes_on(table, first, period) ? run[period] + 1 : 0;
+        choices[first] = choose(table, choices, run, first);
+    }
     return choices;
 }
 
@@ -320,19 +325,39 @@ static void write_arguments(const RowTable *table, const Fold *fold, const Param
     write_list(out, "", calls, fold->times, ",");
 }
 
-static void write_fold(const RowTable *table, const Fold *fold, Writer *out) {
-    const Wording w = {table, fold, parameters_of(table, fold)};
-    Text head = TEXT(table->arena);
-    for (int k = 0; k < w.parameters.count; k++)
+/* "#define ROWS(i, j)" */
+static const char *macro_head(Arena *arena, const Parameters *p) {
+    Text head = TEXT(arena);
+    for (int k = 0; k < p->count; k++)
         text_printf(&head, "%s%c", k ? ", " : "#define ROWS(", parameter_names[k]);
-    write_line(out, "%s) \\", text_string(&head));
+    text_putc(&head, ')');
+    return text_string(&head);
+}
+
+static void write_macro(const RowTable *table, const Wording *w, Writer *out) {
+    const Fold *fold = w->fold;
+    const char *head = macro_head(table->arena, &w->parameters);
+    const Lines first = lines_of(w, fold->first, LONGEST_LINE - 4 * out->indent - 3);
+    if (fold->period == 1 && first.count == 1 && strlen(head) + strlen(first.at[0]) < LONGEST_LINE) {
+        write_line(out, "%s %s", head, first.at[0]);
+        return;
+    }
+    write_line(out, "%s \\", head);
     for (int row = 0; row < fold->period; row++) {
-        const Lines lines = lines_of(&w, fold->first + row, LONGEST_LINE - 4 * out->indent - 3);
+        const Lines lines = lines_of(w, fold->first + row, LONGEST_LINE - 4 * out->indent - 3);
         bool last = row + 1 == fold->period;
         for (int k = 0; k + 1 < lines.count; k++)
             write_line(out, "%s \\", lines.at[k]);
         write_line(out, "%s%s", lines.at[lines.count - 1], last ? "" : ", \\");
     }
+}
+
+static void write_fold(const RowTable *table, const Fold *fold, Writer *out) {
+    const Wording w = {table, fold, parameters_of(table, fold)};
+    const TableRow *first = &table->rows.at[fold->first], *last = first + fold->period * fold->times - 1;
+    if (first->about)
+        write_remark(out, "%s ... %s", first->about, last->about);
+    write_macro(table, &w, out);
     write_arguments(table, fold, &w.parameters, out);
     write_line(out, "#undef ROWS");
 }
@@ -352,6 +377,7 @@ static int measure(RowTable *table) {
         const Lines lines = lines_of(&w, row, LONGEST_LINE - 5), narrow = lines_of(&w, row, WIDEST_MEMBER);
         int own = widest(&lines) + 1;
         table->rows.at[row].lines = lines.count;
+        table->rows.at[row].shape = shape_of(&table->rows.at[row]);
         table->rows.at[row].narrow = widest(&narrow) <= WIDEST_MEMBER;
         width = own > width ? own : width;
     }

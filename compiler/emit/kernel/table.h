@@ -29,6 +29,7 @@ typedef struct TableRow {
     const char *about; /* behind it, where it stands by itself; NULL: nothing */
     int lines;         /* that it takes by itself */
     bool narrow;       /* its members fit into lines of a macro */
+    uint64_t shape;    /* a hash of it without its numbers */
 } TableRow;
 
 typedef struct RowTable {
