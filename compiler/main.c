@@ -475,6 +475,8 @@ static int run(Compilation *c) {
         text_puts(&c->out, "mtc " MTC_VERSION "\n");
     else if (o->list_options)
         options_list(&c->out);
+    else if (o->operators && o->json)
+        reference_json(&c->out);
     else if (o->operators)
         reference_print(&c->out);
     else if (o->format)

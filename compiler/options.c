@@ -86,6 +86,7 @@ static const Flag flags[] = {
 
     SWITCH("--summary", 0, summary, INFORMATION, "print layers, shapes, parameters, arithmetic and memory"),
     SWITCH("--operators", 0, operators, INFORMATION, "print the reference of all operators and functions"),
+    SWITCH("--json", 0, json, INFORMATION, "with --operators: the functions of the language as JSON, for programs"),
     SWITCH("--verbose", 'v', verbose, INFORMATION, "print the time of each stage and the commands that are run"),
     SWITCH("--list-options", 0, list_options, INFORMATION, "print this list as a table for programs"),
     SWITCH("--version", 0, version, INFORMATION, "print the version"),
@@ -406,6 +407,7 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {o->recompute && o->no_recompute, "choose one of --recompute and --no-recompute"},
         {o->in_place && !o->format, "--in-place goes with --format"},
         {o->check && !o->format, "--check goes with --format"},
+        {o->json && !o->operators, "--json goes with --operators"},
         {o->in_place && o->input && strcmp(o->input, "/dev/stdin") == 0, "--in-place needs a file, not standard input"},
         {o->in_place && o->check, "choose one of --in-place and --check"},
         {o->emit == EMIT_PROGRAM && !o->plot && o->output && strcmp(o->output, "-") == 0,

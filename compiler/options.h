@@ -41,7 +41,7 @@ typedef struct Options {
     const char *keep;   /* folder for the generated source */
     int jobs;
     bool standalone, shared, no_cache, verbose;
-    bool summary, format, in_place, check, operators, list_options, version, help;
+    bool summary, format, in_place, check, operators, json, list_options, version, help;
     VEC(ParamSetting) settings;
     bool gradcheck; /* mtc gradcheck: compare gradients with finite differences */
     VEC(const char *) program_flags;

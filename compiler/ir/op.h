@@ -5,8 +5,8 @@
 #ifndef MTC_OP_H
 #define MTC_OP_H
 
-#include "ir/tree.h"
 #include "ir/graph.h"
+#include "ir/tree.h"
 
 typedef enum OpClass {
     OP_LEAF,     /* no inputs: a buffer (weight, state, field), a run-time scalar (knob, step), a constant */
@@ -51,6 +51,17 @@ enum {
     ATTR_HEADS = 1 << 9
 };
 
+/* What a function of the language is for. The Python package makes classes of activations, losses, optimizers and schedules. */
+typedef enum OpKind {
+    KIND_FUNCTION,
+    KIND_ACTIVATION, /* of x and numbers; the result has x's shape */
+    KIND_LOSS,       /* of the prediction, the target and numbers */
+    KIND_METRIC,     /* the same, reported beside the loss */
+    KIND_OPTIMIZER,
+    KIND_SCHEDULE, /* of the learning rate */
+    KIND_INITIALISER
+} OpKind;
+
 /* Which table of the module attr.index is a row of. */
 typedef enum Table { TABLE_NONE, TABLE_WEIGHT, TABLE_STATE, TABLE_FIELD, TABLE_KNOB, TABLE_REPORT } Table;
 
@@ -92,10 +103,12 @@ struct OpDef {
     const char *name;
     OpClass cls;
     unsigned flags;
-    int arity;           /* inputs of the graph node; 0 for leaves and libraries */
-    unsigned attrs;      /* ATTR_... */
-    Table table;         /* of attr.index */
-    const char *doc;     /* one or two sentences, with the equation; docs/operators.md is made of these */
+    int arity;       /* inputs of the graph node; 0 for leaves and libraries */
+    unsigned attrs;  /* ATTR_... */
+    Table table;     /* of attr.index */
+    const char *doc; /* one or two sentences, with the equation; docs/operators.md is made of these */
+    OpKind kind;
+    const char *title;   /* what it is called as a class: "ReLU"; NULL: its words with capitals, "LeakyRelu" */
     const char *example; /* a line of .mt that uses it, compiled by the tests; NULL when not callable */
 
     /* Graph. */

@@ -27,11 +27,11 @@ FOLD(sigmoid, 1 / (1 + exp(-in[0])))
 FOLD(tanh, tanh(in[0]))
 FOLD(softplus, fmax(in[0], 0) + log1p(exp(-fabs(in[0]))))
 
-/*       name, gradient, flags, in C, near it, meaning */
-FUNCTION(relu, grad_relu, OP_CHEAP, "relu($0)", NULL, "max(x, 0). The gradient at 0 is 0.");
-FUNCTION(sigmoid, grad_sigmoid, 0, "sigmoid($0)", NULL, "1 / (1 + exp(-x))");
-FUNCTION(tanh, grad_tanh, 0, "tanh($0)", NULL, "The hyperbolic tangent.");
-FUNCTION(softplus, grad_softplus, 0, "softplus($0)", NULL, "log(1 + exp(x)), without overflow.");
+/*       name, kind, title, gradient, flags, in C, near it, meaning */
+FUNCTION(relu, KIND_ACTIVATION, "ReLU", grad_relu, OP_CHEAP, "relu($0)", NULL, "max(x, 0). The gradient at 0 is 0.");
+FUNCTION(sigmoid, KIND_ACTIVATION, NULL, grad_sigmoid, 0, "sigmoid($0)", NULL, "1 / (1 + exp(-x))");
+FUNCTION(tanh, KIND_ACTIVATION, NULL, grad_tanh, 0, "tanh($0)", NULL, "The hyperbolic tangent.");
+FUNCTION(softplus, KIND_ACTIVATION, NULL, grad_softplus, 0, "softplus($0)", NULL, "log(1 + exp(x)), without overflow.");
 
 /* ---- formulas ---- */
 
@@ -138,6 +138,8 @@ static Value build_log_softmax(Call *call) {
 const OpDef op_silu = {
     .name = "silu",
     .cls = OP_LIBRARY,
+    .kind = KIND_ACTIVATION,
+    .title = "SiLU",
     .doc = "x * sigmoid(x)",
     .example = "y = silu(x)",
     .signature = "x",
@@ -147,6 +149,8 @@ const OpDef op_silu = {
 const OpDef op_leaky_relu = {
     .name = "leaky_relu",
     .cls = OP_LIBRARY,
+    .kind = KIND_ACTIVATION,
+    .title = "LeakyReLU",
     .doc = "x where it is above 0, slope * x elsewhere.",
     .example = "y = leaky_relu(x, 0.1)",
     .signature = "x, slope: number = 0.01",
@@ -156,6 +160,8 @@ const OpDef op_leaky_relu = {
 const OpDef op_elu = {
     .name = "elu",
     .cls = OP_LIBRARY,
+    .kind = KIND_ACTIVATION,
+    .title = "ELU",
     .doc = "x where it is above 0, alpha (exp(x) - 1) elsewhere.",
     .example = "y = elu(x)",
     .signature = "x, alpha: number = 1",
@@ -165,6 +171,7 @@ const OpDef op_elu = {
 const OpDef op_mish = {
     .name = "mish",
     .cls = OP_LIBRARY,
+    .kind = KIND_ACTIVATION,
     .doc = "x * tanh(softplus(x))",
     .example = "y = mish(x)",
     .signature = "x",
@@ -174,6 +181,8 @@ const OpDef op_mish = {
 const OpDef op_gelu = {
     .name = "gelu",
     .cls = OP_LIBRARY,
+    .kind = KIND_ACTIVATION,
+    .title = "GELU",
     .doc = "x / 2 (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))); exact: x / 2 (1 + erf(x / sqrt(2))).",
     .example = "y = gelu(x, exact = true)",
     .signature = "x, exact: bool = false",
@@ -192,6 +201,7 @@ const OpDef op_square = {
 const OpDef op_softmax = {
     .name = "softmax",
     .cls = OP_LIBRARY,
+    .kind = KIND_ACTIVATION,
     .doc = "exp(x - m) / sum(exp(x - m)) along an axis, m the maximum.",
     .example = "y = softmax(x)",
     .signature = "x, axis: axis = -1",
@@ -201,6 +211,7 @@ const OpDef op_softmax = {
 const OpDef op_log_softmax = {
     .name = "log_softmax",
     .cls = OP_LIBRARY,
+    .kind = KIND_ACTIVATION,
     .doc = "x - m - log(sum(exp(x - m))) along an axis, m the maximum.",
     .example = "y = log_softmax(x)",
     .signature = "x, axis: axis = -1",

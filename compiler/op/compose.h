@@ -59,12 +59,14 @@ int last_axis(const Node *n);
     }
 
 /* Defines the operator of a function of one number, in the language `name(x)`; fold_name must precede. */
-#define FUNCTION(name_, grad_, flags_, c_, near_, doc_)                                                                \
+#define FUNCTION(name_, kind_, title_, grad_, flags_, c_, near_, doc_)                                                 \
     const OpDef op_##name_ = {                                                                                         \
         .name = #name_,                                                                                                \
         .cls = OP_MAP,                                                                                                 \
         .flags = OP_REAL | (flags_),                                                                                   \
         .arity = 1,                                                                                                    \
+        .kind = kind_,                                                                                                 \
+        .title = title_,                                                                                               \
         .doc = doc_,                                                                                                   \
         .example = "y = " #name_ "(x)",                                                                                \
         .infer = infer_real,                                                                                           \

@@ -53,16 +53,17 @@ FOLD(floor, floor(in[0]))
 FOLD(sin, sin(in[0]))
 FOLD(cos, cos(in[0]))
 
-/*       name, gradient, flags, in C, near it, meaning */
-FUNCTION(exp, grad_exp, 0, "exp($0)", "near_exp($0)", "e to the power x.");
-FUNCTION(expm1, grad_expm1, 0, "expm1($0)", NULL, "exp(x) - 1, accurate near 0.");
-FUNCTION(log, grad_log, 0, "log($0)", NULL, "The natural logarithm.");
-FUNCTION(log1p, grad_log1p, 0, "log1p($0)", NULL, "log(1 + x), accurate near 0.");
-FUNCTION(sqrt, grad_sqrt, 0, "sqrt($0)", NULL, "The square root.");
-FUNCTION(abs, grad_abs, OP_CHEAP, "fabs($0)", NULL, "|x|. The gradient at 0 is 0.");
-FUNCTION(sign, NULL, OP_CHEAP | OP_NO_GRAD, "sign($0)", NULL, "-1, 0 or 1.");
-FUNCTION(erf, grad_erf, 0, "erf($0)", NULL,
+/*       name, kind, title, gradient, flags, in C, near it, meaning */
+FUNCTION(exp, KIND_FUNCTION, NULL, grad_exp, 0, "exp($0)", "near_exp($0)", "e to the power x.");
+FUNCTION(expm1, KIND_FUNCTION, NULL, grad_expm1, 0, "expm1($0)", NULL, "exp(x) - 1, accurate near 0.");
+FUNCTION(log, KIND_FUNCTION, NULL, grad_log, 0, "log($0)", NULL, "The natural logarithm.");
+FUNCTION(log1p, KIND_FUNCTION, NULL, grad_log1p, 0, "log1p($0)", NULL, "log(1 + x), accurate near 0.");
+FUNCTION(sqrt, KIND_FUNCTION, NULL, grad_sqrt, 0, "sqrt($0)", NULL, "The square root.");
+FUNCTION(abs, KIND_FUNCTION, NULL, grad_abs, OP_CHEAP, "fabs($0)", NULL, "|x|. The gradient at 0 is 0.");
+FUNCTION(sign, KIND_FUNCTION, NULL, NULL, OP_CHEAP | OP_NO_GRAD, "sign($0)", NULL, "-1, 0 or 1.");
+FUNCTION(erf, KIND_FUNCTION, NULL, grad_erf, 0, "erf($0)", NULL,
          "The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.");
-FUNCTION(floor, NULL, OP_CHEAP | OP_NO_GRAD, "floor($0)", NULL, "The largest integer not above x.");
-FUNCTION(sin, grad_sin, 0, "sin($0)", NULL, "The sine of an angle in radians.");
-FUNCTION(cos, grad_cos, 0, "cos($0)", NULL, "The cosine of an angle in radians.");
+FUNCTION(floor, KIND_FUNCTION, NULL, NULL, OP_CHEAP | OP_NO_GRAD, "floor($0)", NULL,
+         "The largest integer not above x.");
+FUNCTION(sin, KIND_FUNCTION, NULL, grad_sin, 0, "sin($0)", NULL, "The sine of an angle in radians.");
+FUNCTION(cos, KIND_FUNCTION, NULL, grad_cos, 0, "cos($0)", NULL, "The cosine of an angle in radians.");

@@ -114,7 +114,7 @@ static Value build_he_normal(Call *call) {
     return rule_value(call, "he_normal", call_number(call, 0));
 }
 
-#define INITIALISER(name_) .name = #name_, .cls = OP_LIBRARY, .build = build_##name_
+#define INITIALISER(name_) .name = #name_, .cls = OP_LIBRARY, .kind = KIND_INITIALISER, .build = build_##name_
 
 const OpDef op_zeros = {
     INITIALISER(zeros),

@@ -340,6 +340,8 @@ static Value build_accuracy(Call *call) {
 const OpDef op_mse = {
     .name = "mse",
     .cls = OP_LIBRARY,
+    .kind = KIND_LOSS,
+    .title = "MSE",
     .doc = "The mean over the example's elements of (prediction - target)^2.",
     .example = "loss = mse(y, target)",
     .signature = "prediction, target",
@@ -349,6 +351,8 @@ const OpDef op_mse = {
 const OpDef op_mae = {
     .name = "mae",
     .cls = OP_LIBRARY,
+    .kind = KIND_LOSS,
+    .title = "MAE",
     .doc = "The mean over the example's elements of |prediction - target|.",
     .example = "loss = mae(y, target)",
     .signature = "prediction, target",
@@ -358,6 +362,7 @@ const OpDef op_mae = {
 const OpDef op_huber = {
     .name = "huber",
     .cls = OP_LIBRARY,
+    .kind = KIND_LOSS,
     .doc = "The mean over the example's elements of d^2 / 2 where d = |prediction - target| is at most delta, of "
            "delta (d - delta / 2) elsewhere.",
     .example = "loss = huber(y, target)",
@@ -368,6 +373,8 @@ const OpDef op_huber = {
 const OpDef op_bce = {
     .name = "bce",
     .cls = OP_LIBRARY,
+    .kind = KIND_LOSS,
+    .title = "BCE",
     .doc = "Binary cross-entropy: the mean of -(t log p + (1 - t) log(1 - p)), each log at least -100. "
            "With from_logits the prediction is x and p = sigmoid(x), computed as softplus(x) - t x.",
     .example = "loss = bce(y, target, from_logits = true)",
@@ -387,6 +394,7 @@ const OpDef op_one_hot = {
 const OpDef op_cross_entropy = {
     .name = "cross_entropy",
     .cls = OP_LIBRARY,
+    .kind = KIND_LOSS,
     .doc = "-sum(q log_softmax(x)) over the last axis. The target is a class label, or a distribution over "
            "the classes. With label_smoothing e, q becomes (1 - e) q + e / classes. Further axes are averaged.",
     .example = "loss = cross_entropy(logits, label)",
@@ -397,6 +405,7 @@ const OpDef op_cross_entropy = {
 const OpDef op_accuracy = {
     .name = "accuracy",
     .cls = OP_LIBRARY,
+    .kind = KIND_METRIC,
     .flags = OP_RISES,
     .doc = "1 where the largest score along the last axis is the target's class, else 0. Further axes are averaged.",
     .example = "metric = accuracy(logits, label)",

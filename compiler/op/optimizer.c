@@ -169,6 +169,8 @@ static Value build_lion(Call *call) {
 const OpDef op_sgd = {
     .name = "sgd",
     .cls = OP_LIBRARY,
+    .kind = KIND_OPTIMIZER,
+    .title = "SGD",
     .doc = "Optimizer: g += weight_decay w; m = momentum m + g; w -= lr m. With nesterov: w -= lr (g + momentum m).",
     .example = "optimizer = sgd(0.1, momentum = 0.9)",
     .signature =
@@ -179,6 +181,7 @@ const OpDef op_sgd = {
 const OpDef op_adam = {
     .name = "adam",
     .cls = OP_LIBRARY,
+    .kind = KIND_OPTIMIZER,
     .doc = "Optimizer: g += weight_decay w; m and v are moving averages of g and g^2; "
            "w -= lr / (1 - beta1^t) m / (sqrt(v / (1 - beta2^t)) + eps).",
     .example = "optimizer = adam(0.001)",
@@ -191,6 +194,8 @@ const OpDef op_adam = {
 const OpDef op_adamw = {
     .name = "adamw",
     .cls = OP_LIBRARY,
+    .kind = KIND_OPTIMIZER,
+    .title = "AdamW",
     .doc = "Optimizer: Adam, with w shrunk by 1 - lr weight_decay instead of a decay in the gradient.",
     .example = "optimizer = adamw(0.001)",
     .signature = "lr: number >= 0 = 0.001, beta1: number in [0, 1) = 0.9, beta2: number in [0, 1) = 0.999, eps: number "
@@ -202,6 +207,8 @@ const OpDef op_adamw = {
 const OpDef op_rmsprop = {
     .name = "rmsprop",
     .cls = OP_LIBRARY,
+    .kind = KIND_OPTIMIZER,
+    .title = "RMSProp",
     .doc =
         "Optimizer: g += weight_decay w; v is the moving average of g^2, with the factor rho; "
         "d = g / (sqrt(v) + eps); b = momentum b + d; w -= lr b. With centered, v - a^2 stands in place of v, where a "
@@ -216,6 +223,7 @@ const OpDef op_rmsprop = {
 const OpDef op_lion = {
     .name = "lion",
     .cls = OP_LIBRARY,
+    .kind = KIND_OPTIMIZER,
     .doc = "Optimizer: w -= lr (sign(beta1 m + (1 - beta1) g) + weight_decay w); then m = beta2 m + (1 - beta2) g.",
     .example = "optimizer = lion(1e-4, weight_decay = 0.1)",
     .signature = "lr: number >= 0 = 1e-4, beta1: number in [0, 1) = 0.9, beta2: number in [0, 1) = 0.99, weight_decay: "

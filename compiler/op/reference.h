@@ -5,5 +5,6 @@
 #include "support/text.h"
 
 void reference_print(Text *out);
+void reference_json(Text *out); /* what can be called, for programs */
 
 #endif

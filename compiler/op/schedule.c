@@ -162,10 +162,12 @@ static Value build_wsd_lr(Call *call) {
 
 /* ---- documentation ---- */
 
-#define SCHEDULE(name_, example_, signature_, doc_)                                                                    \
+#define SCHEDULE(name_, title_, example_, signature_, doc_)                                                            \
     const OpDef op_##name_ = {                                                                                         \
         .name = #name_,                                                                                                \
         .cls = OP_LIBRARY,                                                                                             \
+        .kind = KIND_SCHEDULE,                                                                                         \
+        .title = title_,                                                                                               \
         .doc = doc_,                                                                                                   \
         .example = example_,                                                                                           \
         .signature = signature_,                                                                                       \
@@ -173,28 +175,29 @@ static Value build_wsd_lr(Call *call) {
     }
 
 SCHEDULE(
-    constant_lr, "optimizer = adam(constant_lr(0.001, warmup = 100))", "lr: number >= 0, warmup: number >= 0 = 0",
+    constant_lr, "Constant", "optimizer = adam(constant_lr(0.001, warmup = 100))",
+    "lr: number >= 0, warmup: steps >= 0 = 0",
     "Learning rate in step t, from 1: lr min(t / w, 1), where w = max(warmup, 1). That is lr / w in step 1, and lr "
     "from step w on.");
 
 SCHEDULE(
-    step_lr, "optimizer = sgd(step_lr(0.1, every = 30 * steps_per_epoch))",
-    "lr: number >= 0, every: number > 0, factor: number >= 0 = 0.1, warmup: number >= 0 = 0",
+    step_lr, "Step", "optimizer = sgd(step_lr(0.1, every = 30 * steps_per_epoch))",
+    "lr: number >= 0, every: steps > 0, factor: number >= 0 = 0.1, warmup: steps >= 0 = 0",
     "Learning rate in step t, from 1: lr factor^floor((t - 1/2) / every) min(t / w, 1), where w = max(warmup, 1). It "
     "drops after each `every` steps, those of the warm-up counted.");
 
 SCHEDULE(
-    cosine_lr, "optimizer = adam(cosine_lr(0.001, warmup = 0.05 * total_steps))",
-    "lr: number >= 0, final: number >= 0 = 0, warmup: number >= 0 = 0",
+    cosine_lr, "Cosine", "optimizer = adam(cosine_lr(0.001, warmup = 0.05 * total_steps))",
+    "lr: number >= 0, final: number >= 0 = 0, warmup: steps >= 0 = 0",
     "Learning rate in step t, from 1: (final + (lr - final) (1 + cos(pi p)) / 2) min(t / w, 1), where "
     "w = max(warmup, 1) and p = (t - w) / max(total_steps - w, 1) between 0 and 1. That is lr / w in step 1, lr in "
     "step w, final in the last step and beyond it. A warm-up longer than the training is cut off where that ends.");
 
-SCHEDULE(linear_lr, "optimizer = adam(linear_lr(0.001, warmup = 100))",
-         "lr: number >= 0, final: number >= 0 = 0, warmup: number >= 0 = 0",
+SCHEDULE(linear_lr, "LinearDecay", "optimizer = adam(linear_lr(0.001, warmup = 100))",
+         "lr: number >= 0, final: number >= 0 = 0, warmup: steps >= 0 = 0",
          "Learning rate in step t, from 1: (lr + (final - lr) p) min(t / w, 1), with w and p as in cosine_lr.");
 
-SCHEDULE(one_cycle_lr, "optimizer = sgd(one_cycle_lr(0.1), momentum = 0.9)",
+SCHEDULE(one_cycle_lr, "OneCycle", "optimizer = sgd(one_cycle_lr(0.1), momentum = 0.9)",
          "lr: number >= 0, rise: number in [0, 1] = 0.3, start: number >= 0 = none, final: number >= 0 = none",
          "Learning rate in step t, from 1: half a cosine from `start` (lr / 25) in step 1 up to lr in step "
          "m = max(rise total_steps, 1), half a cosine from there down to `final` (lr / 250000) in the last step and "
@@ -202,8 +205,8 @@ SCHEDULE(one_cycle_lr, "optimizer = sgd(one_cycle_lr(0.1), momentum = 0.9)",
          "final + (lr - final) (1 + cos(pi (t - m) / max(total_steps - m, 1))) / 2.");
 
 SCHEDULE(
-    wsd_lr, "optimizer = adamw(wsd_lr(0.001, decay = 0.2, warmup = 100))",
-    "lr: number >= 0, decay: number in [0, 1] = 0.2, final: number >= 0 = 0, warmup: number >= 0 = 0",
+    wsd_lr, "WSD", "optimizer = adamw(wsd_lr(0.001, decay = 0.2, warmup = 100))",
+    "lr: number >= 0, decay: number in [0, 1] = 0.2, final: number >= 0 = 0, warmup: steps >= 0 = 0",
     "Warm-up, stable, decay. Learning rate in step t, from 1: (lr + (final - lr) p) min(t / w, 1), where "
     "w = max(warmup, 1) and p = (t - b) / max(total_steps - b, 1) between 0 and 1, with "
     "b = (1 - decay) total_steps. That is lr / w in step 1, lr from step w to b, then a straight line to final in the "

@@ -1,5 +1,7 @@
 """The table of operators: every example compiles, every operator that computes has a case in ops_cases.py."""
 
+import json
+import re
 import subprocess
 
 import pytest
@@ -44,3 +46,26 @@ def test_every_map_has_a_case():
                "gt": ">", "ge": ">="}
     for name in (entry.split("\n")[0] for entry in section.split("\n### ")[1:]):
         assert name in ("cast", "clamped", "to_bf16", "to_float", "standardize") or any(symbols.get(name, name) in case.y for case in CASES), f"no case uses '{name}'"
+
+
+def test_table_for_programs(mtc):
+    """--json says of each function what the reference says, taken apart."""
+    table = {op["name"]: op for op in json.loads(mtc("--operators", "--json").stdout)}
+    assert set(table) == {name for name, entry in ENTRIES.items() if f"`{name}(" in entry}
+    for name, op in table.items():
+        signature = ENTRIES[name].split(f"`{name}(")[1].split(")`\n")[0]
+        assert [p["name"] for p in op["parameters"]] == re.findall(r"(?:^|, )(\w+)(?=[:,.]|$| =)", signature)
+        assert op["doc"].split(". ")[0] in ENTRIES[name]
+        assert (op["kind"] in ("loss", "metric", "optimizer")) == (EXAMPLES[name].split()[0] in ("loss", "metric", "optimizer")) or op["kind"] == "schedule"
+    sgd = {p["name"]: p for p in table["sgd"]["parameters"]}
+    assert sgd["lr"] == {"name": "lr", "kind": "number", "low": 0}
+    assert sgd["momentum"] == {"name": "momentum", "kind": "number", "low": 0, "high": 1, "below": True, "default": 0}
+    assert sgd["nesterov"] == {"name": "nesterov", "kind": "bool", "default": False}
+    assert table["huber"]["parameters"][2] == {"name": "delta", "kind": "number", "low": 0, "above": True, "default": 1}
+    assert table["one_cycle_lr"]["parameters"][2]["default"] is None
+    assert [table[name]["class"] for name in ("relu", "mish", "log_softmax", "wsd_lr")] == ["ReLU", "Mish", "LogSoftmax", "WSD"]
+
+
+def test_json_is_of_the_table_alone(mtc):
+    done = mtc("--json")
+    assert done.returncode == 64 and "--json goes with --operators" in done.stderr
