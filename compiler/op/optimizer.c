@@ -174,7 +174,7 @@ const OpDef op_sgd = {
     .doc = "Optimizer: g += weight_decay w; m = momentum m + g; w -= lr m. With nesterov: w -= lr (g + momentum m).",
     .example = "optimizer = sgd(0.1, momentum = 0.9)",
     .signature =
-        "lr: number >= 0, momentum: number in [0, 1) = 0, weight_decay: number >= 0 = 0, nesterov: bool = false",
+        "lr: number >= 0 = 0.01, momentum: number in [0, 1) = 0, weight_decay: number >= 0 = 0, nesterov: bool = false",
     .build = build_sgd,
 };
 

@@ -58,7 +58,7 @@ def test_table_for_programs(mtc):
         assert op["doc"].split(". ")[0] in ENTRIES[name]
         assert (op["kind"] in ("loss", "metric", "optimizer")) == (EXAMPLES[name].split()[0] in ("loss", "metric", "optimizer")) or op["kind"] == "schedule"
     sgd = {p["name"]: p for p in table["sgd"]["parameters"]}
-    assert sgd["lr"] == {"name": "lr", "kind": "number", "low": 0}
+    assert sgd["lr"] == {"name": "lr", "kind": "number", "low": 0, "default": 0.01}
     assert sgd["momentum"] == {"name": "momentum", "kind": "number", "low": 0, "high": 1, "below": True, "default": 0}
     assert sgd["nesterov"] == {"name": "nesterov", "kind": "bool", "default": False}
     assert table["huber"]["parameters"][2] == {"name": "delta", "kind": "number", "low": 0, "above": True, "default": 1}
