@@ -31,11 +31,15 @@ ifndef V
 .SILENT:
 endif
 
-all: $(BUILD)/mtc $(BUILD)/libmtc_runtime.a  ## build the compiler and the runtime library (default)
+all: $(BUILD)/mtc $(BUILD)/libmtc_runtime.a $(BUILD)/operators.json  ## build the compiler and the runtime library (default)
 
 $(BUILD)/mtc: $(OBJECTS)
 	echo "  link   $@"
 	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
+
+# The functions of the language, for the Python package.
+$(BUILD)/operators.json: $(BUILD)/mtc
+	$< --operators --json > $@
 
 # Written anew, so that an object whose source is gone leaves the library too. PROGRAM_FLAGS: what a program has to be compiled
 # with that the library is linked into; mtc reads them there.
@@ -135,7 +139,7 @@ install: install-toolchain  ## install under $(DESTDIR)$(PREFIX)
 install-toolchain: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(LIBRARY)
 	install $(BUILD)/mtc $(DESTDIR)$(PREFIX)/bin/mtc
-	install -m 644 $(BUILD)/libmtc_runtime.a $(LIBRARY)
+	install -m 644 $(BUILD)/libmtc_runtime.a $(BUILD)/operators.json $(LIBRARY)
 	find runtime kernels_lib -type f -name '*.[chd]*' -exec install -D -m 644 {} $(abspath $(LIBRARY))/{} \;
 
 wheel: all  ## make the Python package, with mtc in it: build/wheel/mtc-VERSION-py3-none-linux_MACHINE.whl

@@ -2,6 +2,8 @@
 
 #include "op/table.h"
 
+#include <ctype.h>
+
 static const char *const class_title[] = {
     [OP_LEAF] = "Leaves", [OP_INDEX] = "Values by index", [OP_MAP] = "Element by element",
     [OP_VIEW] = "Views",  [OP_REDUCE] = "Reductions",     [OP_CONTRACT] = "Products",
@@ -33,6 +35,25 @@ static const char *const preface =
     "are made of, and what the dumps show. `eps: number > 0 = 1e-5` is a number above 0, and 1e-5 where a call does\n"
     "not say it.\n";
 
+const char *op_title(Arena *arena, const OpDef *op) {
+    Text title = TEXT(arena);
+    bool begins = true;
+    if (op->title)
+        return op->title;
+    for (const char *c = op->name; *c; c++) {
+        if (*c != '_')
+            text_putc(&title, (char)(begins ? toupper((unsigned char)*c) : *c));
+        begins = *c == '_';
+    }
+    return text_string(&title);
+}
+
+/* The kinds that the Python package makes classes of. */
+static bool is_class(const OpDef *op) {
+    return op->kind == KIND_ACTIVATION || op->kind == KIND_LOSS || op->kind == KIND_OPTIMIZER ||
+           op->kind == KIND_SCHEDULE;
+}
+
 static void print_op(const OpDef *op, Text *out) {
     text_printf(out, "\n### %s\n\n", op->name);
     if (op->signature)
@@ -40,6 +61,8 @@ static void print_op(const OpDef *op, Text *out) {
     text_printf(out, "%s\n", op->doc);
     if (op->flags & OP_NO_GRAD)
         text_puts(out, "No gradient flows through it.\n");
+    if (is_class(op))
+        text_printf(out, "In Python: `mtc.%s`.\n", op_title(out->arena, op));
     if (op->example)
         text_printf(out, "\n```\n%s\n```\n", op->example);
 }

@@ -2,9 +2,10 @@
 #ifndef MTC_REFERENCE_H
 #define MTC_REFERENCE_H
 
-#include "support/text.h"
+#include "ir/op.h"
 
 void reference_print(Text *out);
-void reference_json(Text *out); /* what can be called, for programs */
+void reference_json(Text *out);                      /* what can be called, for programs */
+const char *op_title(Arena *arena, const OpDef *op); /* "LeakyReLU" */
 
 #endif

@@ -3,8 +3,6 @@
 #include "op/signature.h"
 #include "op/table.h"
 
-#include <ctype.h>
-
 static const char *const kind_name[] = {
     [KIND_FUNCTION] = "function",       [KIND_ACTIVATION] = "activation", [KIND_LOSS] = "loss",
     [KIND_METRIC] = "metric",           [KIND_OPTIMIZER] = "optimizer",   [KIND_SCHEDULE] = "schedule",
@@ -20,19 +18,6 @@ static void put_string(Text *out, const char *string) {
 static void put_member(Text *out, const char *name, const char *string) {
     text_printf(out, "\"%s\": ", name);
     put_string(out, string);
-}
-
-static const char *title_of(Arena *arena, const OpDef *op) {
-    Text title = TEXT(arena);
-    bool begins = true;
-    if (op->title)
-        return op->title;
-    for (const char *c = op->name; *c; c++) {
-        if (*c != '_')
-            text_putc(&title, (char)(begins ? toupper((unsigned char)*c) : *c));
-        begins = *c == '_';
-    }
-    return text_string(&title);
 }
 
 static void put_default(Text *out, const Value *value) {
@@ -81,7 +66,7 @@ static void put_op(Text *out, const OpDef *op) {
     text_puts(out, ", ");
     put_member(out, "kind", kind_name[op->kind]);
     text_puts(out, ", ");
-    put_member(out, "class", title_of(out->arena, op));
+    put_member(out, "class", op_title(out->arena, op));
     text_puts(out, ",\n  ");
     put_member(out, "doc", op->doc);
     text_puts(out, ",\n  \"parameters\": [");

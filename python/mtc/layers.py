@@ -1,12 +1,16 @@
-"""The layers of mtc.Sequential, by the names and with the arguments that PyTorch has. layer.py has what a layer is."""
+"""The layers of mtc.Sequential, by the names and with the arguments that PyTorch has. layer.py has what a layer is.
+
+Here are those that know a shape, or other arguments than the language has; activations are the table's (operators.py).
+"""
 
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Dict, Optional, Tuple, Union
+from typing import TYPE_CHECKING, Annotated, Any, Dict, Optional, Tuple, Type, Union
 
 from .errors import UsageError
 from .layer import Layer, Sizes, Value, Writer, known_shape, nested
+from .operators import classes, made
 from .spec import (
     Axis, Extents, Flag, Init, Kernel, OptionalKernel, Padding, Pair, Positive, Real, Shape, Share, Size,
     Words, both, number_text, shape_text, value_text,
@@ -14,8 +18,7 @@ from .spec import (
 
 __all__ = [
     "Layer", "Linear", "Conv2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d", "AdaptiveAvgPool2d", "Upsample",
-    "Flatten", "Reshape", "Transpose", "Mean", "ReLU", "LeakyReLU", "ELU", "GELU", "SiLU", "Mish", "Sigmoid", "Tanh",
-    "Softplus", "Softmax", "LogSoftmax", "Dropout", "Rescaling", "Normalize", "BatchNorm1d", "BatchNorm2d",
+    "Flatten", "Reshape", "Transpose", "Mean", "GELU", "Dropout", "Rescaling", "Normalize", "BatchNorm1d", "BatchNorm2d",
     "LayerNorm", "RMSNorm", "GroupNorm", "Embedding", "OneHot", "PositionalEmbedding", "SinusoidalEncoding",
     "SelfAttention", "RandomCrop", "RandomFlip", "Cutout", "Residual",
 ]
@@ -240,33 +243,6 @@ class Mean(Layer):
 # ---- element by element ----
 
 
-class ReLU(Layer):
-    """max(x, 0)"""
-
-    text = "relu({x})"
-
-
-class LeakyReLU(Layer):
-    """x where it is above 0, negative_slope * x elsewhere."""
-
-    negative_slope: Real = 0.01
-
-    text = "leaky_relu({x}, slope={negative_slope})"
-
-
-class ELU(Layer):
-    """x where it is above 0, alpha (exp(x) - 1) elsewhere."""
-
-    alpha: Real = 1.0
-
-    kind = "elu"
-
-    def expression(self, x: Value) -> str:
-        """A choice for each element."""
-        below = f"expm1({x.name})" if self.alpha == 1 else f"{number_text(self.alpha)} * expm1({x.name})"
-        return f"where({x.name} > 0, {x.name}, {below})"
-
-
 class GELU(Layer):
     """x times the normal distribution's share below x; approximate="tanh" is the common approximation."""
 
@@ -279,53 +255,6 @@ class GELU(Layer):
     def exact(self) -> bool:
         """By the error function."""
         return self.approximate == "none"
-
-
-class SiLU(Layer):
-    """x * sigmoid(x)"""
-
-    text = "silu({x})"
-
-
-class Mish(Layer):
-    """x * tanh(softplus(x))"""
-
-    kind = "mish"
-    text = "{x} * tanh(softplus({x}))"
-
-
-class Sigmoid(Layer):
-    """1 / (1 + exp(-x))"""
-
-    text = "sigmoid({x})"
-
-
-class Tanh(Layer):
-    """The hyperbolic tangent."""
-
-    text = "tanh({x})"
-
-
-class Softplus(Layer):
-    """log(1 + exp(x))"""
-
-    text = "softplus({x})"
-
-
-class Softmax(Layer):
-    """exp(x) / sum(exp(x)) along an axis. The loss "cross_entropy" contains it: it wants scores."""
-
-    dim: Axis = -1
-
-    text = "softmax({x}, axis={dim})"
-
-
-class LogSoftmax(Layer):
-    """log(softmax(x)) along an axis."""
-
-    dim: Axis = -1
-
-    text = "log_softmax({x}, axis={dim})"
 
 
 class Dropout(Layer):
@@ -597,3 +526,15 @@ class Residual(Layer):
             sides = f"{shape_text(inner.shape)} and {'its shortcut' if self.shortcut else x.maker}"
             raise writer.fail(f"adds equal shapes, but its layers give {sides} gives {shape_text(outer.shape)}")
         return writer.statement(f"{outer.name} + {inner.name}", inner.shape, inner)
+
+
+# ---- of the table ----
+
+TORCH = {"slope": "negative_slope", "axis": "dim"}  # what PyTorch calls arguments of activations
+ACTIVATIONS: Dict[str, Type[Layer]] = classes(
+    "activation", globals(), lambda operator: made(operator, Layer, __name__, {"x": "{x}"}, TORCH)
+)
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

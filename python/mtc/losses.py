@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Dict, Optional, Type, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Dict, Optional, Type, Union
 
 from .errors import UsageError
 from .layer import Value
 from .layers import Sigmoid, Softmax
-from .spec import Positive, Share, Spec, shape_text
+from .operators import classes, made
+from .spec import Share, Spec, shape_text
 from .targets import Distributions, Shares
 
 
-__all__ = ["Loss", "CrossEntropy", "SoftCrossEntropy", "BCE", "MSE", "MAE", "Huber"]
+__all__ = ["Loss", "CrossEntropy", "SoftCrossEntropy", "BCE"]
 
 
 @dataclass(frozen=True)
@@ -32,12 +33,7 @@ fn binary_accuracy(score[n], target[n]) {
   return accuracy(concat([0 * s, s], axis = 1), argmax(concat([1 - t, t], axis = 1)))
 }
 """
-HUBER = """\
-fn huber(prediction, target, delta = 1) {
-  d = abs(prediction - target)
-  return mean(where(d <= delta, d^2 / 2, delta * (d - delta / 2)))
-}
-"""
+PAIR = {"prediction": "{x}", "target": "{y}"}
 DISTANCES = {"mae": Metric("mae({p}, y)"), "mse": Metric("mse({p}, y)")}
 
 
@@ -48,7 +44,6 @@ class Loss(Spec, abstract=True):
     metrics: ClassVar[Dict[str, Metric]] = DISTANCES
     definition: ClassVar[str] = ""
     measures: ClassVar[bool] = False  # y is numbers on a scale of their own: normalize_target is possible
-    predicts: ClassVar[bool] = True  # the language knows what to predict
     targets: ClassVar[Union[None, Shares, Distributions]] = None  # what y must be, beside its type
 
     def target(self, output: Value) -> str:
@@ -58,6 +53,12 @@ class Loss(Spec, abstract=True):
     def write(self, output: Value, y: str) -> str:
         """The loss in the words of the language."""
         return self.render(x=output.name, y=y)
+
+
+class Distance(Loss, abstract=True):
+    """Of numbers: what a loss of the table is, beside those of classes and probabilities, which are below."""
+
+    measures = True
 
 
 class CrossEntropy(Loss):
@@ -109,39 +110,16 @@ class BCE(Loss):
         return self.render(self.probabilities if isinstance(output.layer, Sigmoid) else self.text, x=output.name, y=y)
 
 
-class MSE(Loss):
-    """The mean of (prediction - y)^2."""
-
-    text = "mse({x}, {y})"
-    measures = True
-
-
-class MAE(Loss):
-    """The mean of |prediction - y|."""
-
-    text = "mae({x}, {y})"
-    measures = True
-
-
-class Huber(Loss):
-    """d^2 / 2 of the distance d of prediction and y up to delta, delta (d - delta / 2) beyond."""
-
-    delta: Positive = 1.0
-
-    text = "huber({x}, {y}, delta={delta})"
-    definition = HUBER
-    measures = True
-    predicts = False
-
-
 LOSSES: Dict[str, Type[Loss]] = {
     "cross_entropy": CrossEntropy,
     "soft_cross_entropy": SoftCrossEntropy,
     "bce": BCE,
-    "mse": MSE,
-    "mae": MAE,
-    "huber": Huber,
+    **classes("loss", globals(), lambda operator: made(operator, Distance, __name__, PAIR)),
 }
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...
 
 
 # What other packages call them, in lower case, without _, - and "loss" at the end.

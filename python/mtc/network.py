@@ -22,17 +22,10 @@ Array = Any  # numpy.ndarray of whichever type
 Hidden = Union[int, Sequence[int]]
 OptimizerLike = Union[str, Optimizer]
 TARGETS = ("cuda", "cpu")
+# Those that look at one number: softmax, with an axis, is no activation of a hidden layer.
 ACTIVATIONS: Dict[str, Optional[Type[layers.Layer]]] = {
-    "relu": layers.ReLU,
-    "leaky_relu": layers.LeakyReLU,
-    "elu": layers.ELU,
-    "gelu": layers.GELU,
-    "silu": layers.SiLU,
-    "mish": layers.Mish,
-    "softplus": layers.Softplus,
-    "tanh": layers.Tanh,
+    **{name: kind for name, kind in layers.ACTIVATIONS.items() if not hasattr(kind, "dim")},
     "logistic": layers.Sigmoid,
-    "sigmoid": layers.Sigmoid,
     "identity": None,
 }
 

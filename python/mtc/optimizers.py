@@ -1,4 +1,4 @@
-"""Optimizers and schedules of the learning rate: every one that the language has, with its defaults.
+"""Optimizers and schedules of the learning rate: every one that the language has (operators.py).
 
     mtc.Adam(1e-3)
     mtc.SGD(mtc.OneCycle(0.4), momentum=0.9, nesterov=True, weight_decay=5e-4)
@@ -10,16 +10,14 @@ Their formulas are those of the page of operators.
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, ClassVar, Dict, List, NamedTuple, Optional, Type, Union
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Dict, List, NamedTuple, Optional, Type, Union
 
 from .errors import UsageError
-from .spec import Flag, Number, OptionalPositive, Positive, Share, Spec, number_text, value_text, whole
+from .operators import Operator, classes, made
+from .spec import Number, Positive, Spec, number_text, value_text, whole
 
 
-__all__ = [
-    "Optimizer", "SGD", "Adam", "AdamW", "RMSProp", "Lion", "Schedule", "Constant", "Step", "Cosine",
-    "LinearDecay", "OneCycle", "WSD", "Epochs",
-]
+__all__ = ["Optimizer", "Schedule", "Epochs"]
 
 
 class Knob(NamedTuple):
@@ -83,6 +81,11 @@ class Duration:
 Time = Annotated[Union[int, float, Epochs], Duration(0)]
 LongerTime = Annotated[Union[int, float, Epochs], Duration(1)]
 
+
+def _time(parameter: Any) -> Any:
+    return LongerTime if parameter.get("above") else Time
+
+
 # ---- schedules ----
 
 
@@ -92,66 +95,11 @@ class Schedule(Spec, abstract=True):
     rate: ClassVar[str] = "lr"
 
 
-class Constant(Schedule):
-    """lr, after a linear `warmup`."""
-
-    lr: Positive
-    warmup: Time = 0
-
-    text = "constant_lr({rate}, warmup={warmup})"
+def _schedule(operator: Operator) -> Type[Schedule]:
+    return made(operator, Schedule, __name__, {"lr": "{rate}"}, annotations={"steps": _time})
 
 
-class Step(Schedule):
-    """lr, times `factor` after each `every`: mtc.Step(0.1, every=mtc.Epochs(30))."""
-
-    lr: Positive
-    every: LongerTime
-    factor: Positive = 0.1
-    warmup: Time = 0
-
-    text = "step_lr({rate}, {every}, factor={factor}, warmup={warmup})"
-
-
-class Cosine(Schedule):
-    """Half a cosine from lr down to `final`, after a linear `warmup`."""
-
-    lr: Positive
-    final: Positive = 0
-    warmup: Time = 0
-
-    text = "cosine_lr({rate}, final={final}, warmup={warmup})"
-
-
-class LinearDecay(Schedule):
-    """A straight line from lr to `final`, after a linear `warmup`."""
-
-    lr: Positive
-    final: Positive = 0
-    warmup: Time = 0
-
-    text = "linear_lr({rate}, final={final}, warmup={warmup})"
-
-
-class OneCycle(Schedule):
-    """Up from `start` (lr / 25) to lr in the part `rise` of the training, then down to `final` (lr / 250000)."""
-
-    lr: Positive
-    rise: Share = 0.3
-    start: OptionalPositive = None
-    final: OptionalPositive = None
-
-    text = "one_cycle_lr({rate}, rise={rise}, start={start}, final={final})"
-
-
-class WSD(Schedule):
-    """Warm-up, stable, decay: lr, and in the last part `decay` of the training a straight line to `final`."""
-
-    lr: Positive
-    decay: Share = 0.2
-    final: Positive = 0
-    warmup: Time = 0
-
-    text = "wsd_lr({rate}, decay={decay}, final={final}, warmup={warmup})"
+classes("schedule", globals(), _schedule)
 
 
 class Rate:
@@ -189,74 +137,26 @@ class Optimizer(Spec, abstract=True):
     @property
     def decay(self) -> Optional[str]:
         """The weight decay in the words of the language; None: it is the language's default."""
-        return "weight_decay" if vars(self)["weight_decay"] != getattr(type(self), "weight_decay") else None
+        given = vars(self).get("weight_decay")
+        return "weight_decay" if given != getattr(type(self), "weight_decay", None) else None
 
     @property
     def knobs(self) -> List[Knob]:
         """The numbers that are flags of the program."""
-        lr, decay = vars(self)["lr"], vars(self)["weight_decay"]
+        lr: Any = vars(self)["lr"]
+        decay: Any = vars(self).get("weight_decay")
         peak = vars(lr)["lr"] if isinstance(lr, Schedule) else lr
         knobs = [Knob("lr", peak, 1e-3, "highest learning rate" if isinstance(lr, Schedule) else "learning rate")]
         return [*knobs, Knob("weight_decay", decay, 0.01, "weight decay")] if self.decay else knobs
 
 
-class SGD(Optimizer):
-    """Stochastic gradient descent, with momentum."""
-
-    lr: LearningRate = 0.01
-    momentum: Share = 0.0
-    weight_decay: Positive = 0.0
-    nesterov: Flag = False
-
-    text = "sgd({rate}, momentum={momentum}, weight_decay={decay}, nesterov={nesterov})"
+def _optimizer(operator: Operator) -> Type[Optimizer]:
+    places = {"lr": "{rate}", "weight_decay": "{decay}"}
+    return made(operator, Optimizer, __name__, places, annotations={"lr": lambda _: LearningRate})
 
 
-class Adam(Optimizer):
-    """Adam. Its weight decay is part of the gradient; AdamW's is not."""
+OPTIMIZERS: Dict[str, Type[Optimizer]] = classes("optimizer", globals(), _optimizer)
 
-    lr: LearningRate = 1e-3
-    beta1: Share = 0.9
-    beta2: Share = 0.999
-    eps: Positive = 1e-8
-    weight_decay: Positive = 0.0
+if TYPE_CHECKING:
 
-    text = "adam({rate}, beta1={beta1}, beta2={beta2}, eps={eps}, weight_decay={decay})"
-
-
-class AdamW(Optimizer):
-    """Adam with decoupled weight decay."""
-
-    lr: LearningRate = 1e-3
-    beta1: Share = 0.9
-    beta2: Share = 0.999
-    eps: Positive = 1e-8
-    weight_decay: Positive = 0.01
-
-    text = "adamw({rate}, beta1={beta1}, beta2={beta2}, eps={eps}, weight_decay={decay})"
-
-
-class RMSProp(Optimizer):
-    """RMSProp, by default with PyTorch's numbers."""
-
-    lr: LearningRate = 0.01
-    rho: Share = 0.99
-    eps: Positive = 1e-8
-    momentum: Share = 0.0
-    weight_decay: Positive = 0.0
-    centered: Flag = False
-
-    text = "rmsprop({rate}, rho={rho}, eps={eps}, momentum={momentum}, weight_decay={decay}, centered={centered})"
-
-
-class Lion(Optimizer):
-    """Lion: the sign of a moving average of the gradient."""
-
-    lr: LearningRate = 1e-4
-    beta1: Share = 0.9
-    beta2: Share = 0.99
-    weight_decay: Positive = 0.0
-
-    text = "lion({rate}, beta1={beta1}, beta2={beta2}, weight_decay={decay})"
-
-
-OPTIMIZERS: Dict[str, Type[Optimizer]] = {"sgd": SGD, "adam": Adam, "adamw": AdamW, "rmsprop": RMSProp, "lion": Lion}
+    def __getattr__(name: str) -> Any: ...

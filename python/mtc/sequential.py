@@ -214,7 +214,8 @@ def _loss(loss: Any, label_smoothing: float, normalize_target: bool) -> Loss:
             raise UsageError(f"label_smoothing belongs to the loss 'cross_entropy', not to {made!r}")
         made = CrossEntropy(label_smoothing)
     if normalize_target and not made.measures:
-        raise UsageError(f"normalize_target is for y that are numbers, with 'mse', 'mae' or 'huber', not for {made!r}")
+        measuring = ", ".join(repr(name) for name, kind in LOSSES.items() if kind.measures)
+        raise UsageError(f"normalize_target is for y that are numbers, with one of {measuring}, not for {made!r}")
     return made
 
 

@@ -169,12 +169,18 @@ class Shape:
 
 
 class Number:
-    """Finite numbers from low to high, without high itself if it is `open`; with `optional` also None."""
+    """Finite numbers from low to high, without high itself if it is `open`, without low itself if they are `above` it;
+    with `optional` also None."""
 
     def __init__(
-        self, low: float = -math.inf, high: float = math.inf, open: bool = False, optional: bool = False
+        self,
+        low: float = -math.inf,
+        high: float = math.inf,
+        open: bool = False,
+        optional: bool = False,
+        above: bool = False,
     ) -> None:
-        self.low, self.high, self.open, self.optional = low, high, open, optional
+        self.low, self.high, self.open, self.optional, self.above = low, high, open, optional, above
 
     def __call__(self, value: Any, what: str) -> Optional[float]:
         if value is None and self.optional:
@@ -183,7 +189,8 @@ class Number:
             number = float(value)
         except (TypeError, ValueError):
             number = math.nan
-        fits = math.isfinite(number) and self.low <= number <= self.high and not (self.open and number == self.high)
+        fits = math.isfinite(number) and self.low <= number <= self.high
+        fits = fits and not (self.open and number == self.high) and not (self.above and number == self.low)
         if not fits or isinstance(value, (bool, str)):
             raise UsageError(f"{what} is a number{self._range()}, not {value!r}")
         return number
@@ -192,7 +199,7 @@ class Number:
         if self.low == -math.inf:
             return ""
         if self.high == math.inf:
-            return f" from {self.low:g} on"
+            return f" above {self.low:g}" if self.above else f" from {self.low:g} on"
         return f" from {self.low:g} to {'below ' if self.open else ''}{self.high:g}"
 
 

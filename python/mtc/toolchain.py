@@ -59,6 +59,12 @@ def source_of(model: AnyModel, name: str = "model") -> Source:
 # ---- the compiler ----
 
 
+def beside() -> list[Path]:
+    """Where what `make` writes beside the compiler lies: in this package's wheel, in the source tree which has this
+    package."""
+    return [_HERE / "_toolchain" / "lib" / "mtc", _HERE.parent.parent / "build"]
+
+
 def find_compiler() -> str:
     """The path of mtc: ``$MTC_COMPILER``; the one in this package's wheel; that of the source tree which has this package;
     else the first on ``PATH``. Raises CompilerMissing."""

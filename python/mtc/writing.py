@@ -286,6 +286,6 @@ class Network(NamedTuple):
         lines = [Line("loss", self.loss.write(output, "normalize(y)" if self.normalize_target else "y"))]
         if reports:
             lines.append(Line("metric", reports[0] if len(reports) == 1 else value_text(list(reports))))
-        if self.normalize_target or not self.loss.predicts:
-            lines.append(Line("predict", "prediction" if self.normalize_target else output.name))
+        if self.normalize_target:
+            lines.append(Line("predict", "prediction"))
         return [*lines, Line("optimizer", self.optimizer.render())]

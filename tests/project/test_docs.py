@@ -143,8 +143,8 @@ def test_python(page, tmp_path):
 
 
 def test_python_names():
-    """The guide of the package names every layer, loss, optimizer, schedule and exception that there is."""
-    text = (ROOT / "docs" / "python.md").read_text()
+    """The guide of the package, or the reference of functions, names every layer, loss, optimizer, schedule and exception."""
+    text = "".join((ROOT / "docs" / page).read_text() for page in ("python.md", "operators.md"))
     names = "from mtc import errors, layers, losses, optimizers; " \
             "print(*layers.__all__, *losses.__all__, *optimizers.__all__, *(name for name in vars(errors) if name.endswith('Error')))"
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "python")}

@@ -2,19 +2,24 @@
 
 import copy
 import dataclasses
+import json
+import os
 import pickle
 import re
+import shutil
 import subprocess
+import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
-
 
 import mtc
 from conftest import MTC
 from mtc import layers as layer_module
 from mtc import losses as loss_module
+from mtc import operators
 from mtc import optimizers as optimizer_module
 from mtc.layer import Layer
 from mtc.spec import Size, number_text
@@ -241,6 +246,8 @@ LAYERS = [  # a layer, the shape that it reads, the shape that it gives
     (mtc.Residual([mtc.LayerNorm(8), mtc.SelfAttention(8, 1)]), SEQUENCE, SEQUENCE),
     (mtc.Residual([mtc.Linear(8, 3)], shortcut=[mtc.Linear(8, 3)]), SEQUENCE, (6, 3)),
 ]
+# Those of the table that need no more than it says: they are here by themselves.
+LAYERS += [(kind(), SEQUENCE, SEQUENCE) for kind in layer_module.ACTIVATIONS.values() if kind not in {type(layer) for layer, _, _ in LAYERS}]
 
 
 @pytest.mark.parametrize("layer, read, gives", LAYERS, ids=lambda each: type(each).__name__ if isinstance(each, Layer) else "")
@@ -259,6 +266,46 @@ def test_layer(layer, read, gives):
 
 def classes_of(module, base):
     return {name for name in module.__all__ if issubclass(getattr(module, name), base)} - {base.__name__}
+
+
+def test_arguments_are_those_of_the_table():
+    """A class written by hand calls a function that there is, with its defaults unless PyTorch has others."""
+    others = {("gelu", "exact")}
+    functions = {each["name"]: {p["name"]: p for p in each["parameters"]} for each in operators.table()}
+    kinds = [getattr(module, name) for module in (layer_module, loss_module, optimizer_module) for name in module.__all__]
+    calls = [(kind, re.match(r"(\w+)\(", kind.text)) for kind in kinds if kind.text]
+    assert len(calls) > 40
+    for kind, call in calls:
+        if f"fn {call[1]}(" in getattr(kind, "definition", ""):
+            continue
+        for word, field in re.findall(r", (\w+)=\{(\w+)\}", kind.text):
+            default = functions[call[1]][word].get("default")
+            own = kind._defaults().get(field, kind.omitted.get(field) if field != "decay" else default)
+            assert (call[1], word) in others or own == default, (kind, word)
+
+
+def test_bounds_are_those_of_the_table():
+    for make, text in [(lambda: mtc.Huber(0), "Huber: delta is a number above 0, not 0"), (lambda: mtc.SGD(momentum=1), "from 0 to below 1, not 1"),
+                       (lambda: mtc.Adam(eps=-1), "Adam: eps is a number from 0 on, not -1"), (lambda: mtc.WSD(0.1, decay=2), "from 0 to 1, not 2")]:
+        with pytest.raises(mtc.UsageError, match=re.escape(text)):
+            make()
+
+
+def test_a_new_function_is_a_new_class(tmp_path):
+    """A package that finds another table has other classes: no line of it names them."""
+    package = shutil.copytree(Path(mtc.__file__).parent, tmp_path / "python" / "mtc")
+    new = [{"name": "softsign", "kind": "activation", "class": "Softsign", "doc": "", "parameters": [{"name": "x"}]},
+           {"name": "log_cosh", "kind": "loss", "class": "LogCosh", "doc": "", "parameters": [{"name": "prediction"}, {"name": "target"}]},
+           {"name": "signum", "kind": "optimizer", "class": "Signum", "doc": "", "parameters": [
+               {"name": "lr", "kind": "number", "low": 0}, {"name": "share", "kind": "number", "low": 0, "high": 1, "default": 0.5}]}]
+    (tmp_path / "build").mkdir()
+    (tmp_path / "build" / "operators.json").write_text(json.dumps(operators.table() + new))
+    command = "import mtc; net = mtc.Sequential([mtc.Softsign(), mtc.Linear(3, 1)], mtc.LogCosh(), mtc.Signum(1, share=0.1), input_shape=(3,)); print(net.source)"
+    environment = {**os.environ, "PYTHONPATH": str(package.parent), "MTC_COMPILER": "/nowhere"}
+    done = subprocess.run([sys.executable, "-c", command], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    for line in ("softsign1 = softsign(x)", "loss      = log_cosh(linear1, y)", "optimizer = signum(lr, share = 0.1)"):
+        assert f"  {line}\n" in done.stdout
 
 
 def test_no_layer_is_left_out():
@@ -286,6 +333,8 @@ OPTIMIZERS = [
     ),
     (mtc.Lion(0.1, 0.8, 0.9, 1e-4), "lion(lr, beta1 = 0.8, beta2 = 0.9, weight_decay = weight_decay)"),
 ]
+_listed = {type(each) for each, _ in OPTIMIZERS}
+OPTIMIZERS += [(kind(lr=0.1), f"{name}(lr)") for name, kind in optimizer_module.OPTIMIZERS.items() if kind not in _listed]
 
 
 @pytest.mark.parametrize(
@@ -312,10 +361,12 @@ LOSSES = [  # loss, options, the last layer's shape, lines of the text
     ("bce", {}, (3,), ["y     : f32[3]", "loss      = bce(last, y, from_logits = true)", "accuracy = binary_accuracy(last, y)"]),
     ("mse", {}, (2,), ["y     : f32[2]", "loss      = mse(last, y)", "metric    = mae(last, y)"]),
     ("mae", {"metrics": ["mse", "mae"]}, (1,), ["metric    = [mse(last, y), mae(last, y)]"]),
-    ("huber", {}, (1,), ["loss      = huber(last, y)", "predict   = last"]),
+    ("huber", {}, (1,), ["loss      = huber(last, y)", "metric    = mae(last, y)"]),
     (mtc.Huber(2), {"normalize_target": True}, (1,), ["loss      = huber(last, normalize(y), delta = 2)"]),
     ("mse", {"normalize_target": True}, (1,), ["prediction = denormalize(last, y)", "metric    = mae(prediction, y)"]),
 ]
+_listed = {each for each, *_ in LOSSES if isinstance(each, str)}
+LOSSES += [(name, {}, (1,), [f"loss      = {name}(last, y)"]) for name in loss_module.LOSSES if name not in _listed]
 
 
 @pytest.mark.parametrize("loss, options, shape, lines", LOSSES, ids=lambda each: each if isinstance(each, str) else "")
