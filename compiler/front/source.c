@@ -88,6 +88,14 @@ static Source *read_failed(Diag *diag, Span at, const char *path, const char *wh
     return NULL;
 }
 
+/* Editors of Windows write one; everywhere else in a model it would be a character that nobody sees. */
+static char *behind_byte_order_mark(char *text, size_t *size) {
+    static const char mark[] = "\xef\xbb\xbf";
+    const size_t length = sizeof mark - 1, skip = *size >= length && memcmp(text, mark, length) == 0 ? length : 0;
+    *size -= skip;
+    return text + skip;
+}
+
 static Source *read_open(Diag *diag, Arena *arena, FILE *file, const char *path, Span at) {
     struct stat info;
     if (fstat(fileno(file), &info) != 0)
@@ -100,6 +108,7 @@ static Source *read_open(Diag *diag, Arena *arena, FILE *file, const char *path,
     char *text = read_all(file, arena, S_ISREG(info.st_mode) ? (size_t)info.st_size : MAX_FILE_BYTES, &source->size);
     if (!text)
         return read_failed(diag, at, path, strerror(errno));
+    text = behind_byte_order_mark(text, &source->size);
     source->text = text;
     source_index(arena, source);
     return check_text(diag, arena, source, (unsigned char *)text) ? source : NULL;

@@ -363,3 +363,13 @@ def test_settings_among_the_values(emit):
         "the value of 'batch' is never used; as a setting it belongs in the train block",
         "the value of 'split' is never used; as a setting it belongs in the data block",
         "the value of 'other' is never used"]
+
+
+def test_a_byte_order_mark(emit, tmp_path):
+    """At the beginning of a model and of what it includes it is none of the text; anywhere else it is a character that nobody sees."""
+    (tmp_path / "part.mt").write_text("\ufefffn part(x) { return linear(x, 3) }\n")
+    text = model("  y = part(x)", 'include "part.mt"\n')
+    plain = emit(text, "--emit=graph")
+    assert plain.returncode == 0 and emit("\ufeff" + text, "--emit=graph").stdout == plain.stdout
+    assert "model.mt:1:1: error" in emit("\ufeff" + text.replace("include", "inclode"), "--emit=graph").stderr
+    assert "0xef 0xbb 0xbf" in emit(text.replace("part(x)", "part\ufeff(x)"), "--emit=graph").stderr
