@@ -255,6 +255,12 @@ static bool is_npy(const unsigned char *head, size_t bytes) {
     return bytes >= 6 && memcmp(head, "\x93NUMPY", 6) == 0;
 }
 
+static int no_kind(MtcFault *fault, const char *flag, const char *path, const char *kind) {
+    mtc_fail(fault, MTC_CANT_CREATE, "%s %s would replace a file that is no %s", flag, path, kind);
+    mtc_note(fault, "choose another name, or remove the file");
+    return fault->code;
+}
+
 /* A file of another kind is not replaced; one without content is. */
 static int check_kind(MtcFault *fault, const char *flag, const char *path,
                       bool (*is_kind)(const unsigned char *head, size_t bytes), const char *kind) {
@@ -266,11 +272,22 @@ static int check_kind(MtcFault *fault, const char *flag, const char *path,
     size_t bytes = file ? fread(head, 1, sizeof head, file) : 0;
     if (file)
         fclose(file);
-    if (bytes == 0 || is_kind(head, bytes))
+    return bytes == 0 || is_kind(head, bytes) ? 0 : no_kind(fault, flag, path, kind);
+}
+
+/* The same of a table: any text could be one, so that its columns tell. */
+static int check_table(MtcFault *fault, const char *path) {
+    struct stat status;
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0)
         return 0;
-    mtc_fail(fault, MTC_CANT_CREATE, "%s %s would replace a file that is no %s", flag, path, kind);
-    mtc_note(fault, "choose another name, or remove the file");
-    return fault->code;
+    FILE *file = fopen(path, "rb");
+    char *line = NULL;
+    size_t room = 0;
+    bool known = file && getline(&line, &room, file) > 0 && mtc_is_prediction_header(line);
+    free(line);
+    if (file)
+        fclose(file);
+    return known ? 0 : no_kind(fault, "--output", path, "table of predictions");
 }
 
 /* A name that is made of another is no wish to write through a pipe. */
@@ -288,10 +305,6 @@ static int check_endings(MtcFault *fault, const MtcOptions *options) {
     return code ? code : mtc_check_ending(fault, "--output", options->output, ".npy, .csv and .tsv");
 }
 
-static bool is_text(const unsigned char *head, size_t bytes) {
-    return !memchr(head, 0, bytes) && !is_npy(head, bytes);
-}
-
 static int check_kinds(MtcFault *fault, const MtcOptions *options) {
     const bool text = options->output && mtc_is_table_name(options->output);
     char *best = options->save ? mtc_best_path(options->save) : NULL;
@@ -303,8 +316,8 @@ static int check_kinds(MtcFault *fault, const MtcOptions *options) {
     if (!code)
         code = check_kind(fault, "--log", options->log, is_log, "log of a run (JSON lines)");
     if (!code)
-        code = check_kind(fault, "--output", options->output, text ? is_text : is_npy,
-                          text ? "text" : "array of predictions (npy)");
+        code = text ? check_table(fault, options->output)
+                    : check_kind(fault, "--output", options->output, is_npy, "array of predictions (npy)");
     free(best);
     return code;
 }

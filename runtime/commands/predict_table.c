@@ -13,6 +13,17 @@ bool mtc_is_table_name(const char *path) {
     return mtc_ends_with(path, ".csv") || mtc_ends_with(path, ".tsv");
 }
 
+bool mtc_is_prediction_header(const char *line) {
+    static const char *const columns[] = {"prediction\n", "prediction[", "class[", "p("};
+    for (const char *at = line; (at = strpbrk(at, ",\t")) != NULL;) {
+        at += 1 + (at[1] == '"');
+        for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+            if (strncmp(at, columns[i], strlen(columns[i])) == 0)
+                return true;
+    }
+    return false;
+}
+
 /* ---- writing ---- */
 
 typedef struct CellTable {

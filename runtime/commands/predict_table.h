@@ -6,6 +6,8 @@
 #include "session/session.h"
 
 bool mtc_is_table_name(const char *path); /* by its ending */
+/* Is it the first line of such a table? By the columns of predictions, which stand behind the others. */
+bool mtc_is_prediction_header(const char *line);
 
 /* Of `rows` predictions one behind the other, NaN where there is none. First come the columns of `source`, the table that they
  * are of (NULL: none), the file of each image (`file`, or NULL), else the number of the example; then, of classes, "class" and the

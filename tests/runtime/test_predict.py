@@ -239,6 +239,20 @@ def test_table_of_examples_without_a_file(compile_model, tmp_path):
     assert (tmp_path / "p.csv").read_text().startswith("x[0],x[1],prediction\n1,2,")
 
 
+@pytest.mark.parametrize("content, kept", [("x[0],x[1],y\n1,2,3\n", True), ("notes\n", True), ("", False),
+                                           ("example,prediction\n0,1\n", False), ('a,"p(x,y)",p(z)\n', False)])
+def test_tables_of_others_are_not_replaced(content, kept, compile_model, tmp_path):
+    """Training data are a table too: those of predictions are told by their columns."""
+    program = compile_model(ROWS_MODEL)
+    program("--save", tmp_path / "w", "--quiet")
+    (tmp_path / "x.tsv").write_text("1\t2\n")
+    (tmp_path / "p.csv").write_text(content)
+    done = program("predict", "--load", tmp_path / "w", "--input", tmp_path / "x.tsv", "--output", tmp_path / "p.csv", check=False)
+    assert (tmp_path / "p.csv").read_text().startswith(content if kept else "x[0],x[1],prediction\n1,2,")
+    assert done.returncode == (73 if kept else 0)
+    assert kept == ("p.csv would replace a file that is no table of predictions" in done.stderr)
+
+
 @pytest.mark.parametrize("flags, message", [
     (["predict", "--output", "p.parquet"], "the name promises Parquet; what can be written is .npy, .csv and .tsv"),
     (["--save", "x.PT"], "the name promises a pickle of PyTorch; what can be written is .safetensors"),
