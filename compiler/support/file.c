@@ -2,11 +2,13 @@
 
 #include "runtime/base/files.h"
 
+#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -119,6 +121,68 @@ void folder_remove(Arena *arena, const char *path) {
         closedir(listing);
     rmdir(path);
 }
+
+/* ---- folders to work in ---- */
+
+enum { RANDOM_LETTERS = 6 }; /* of mkdtemp */
+
+/* Locked as long as this process lives. False: whoever cleans up has seen it before that. */
+static bool lock_folder(const char *path) {
+    struct stat opened, named;
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* stays open */
+    return folder < 0 || (flock(folder, LOCK_EX | LOCK_NB) == 0 && fstat(folder, &opened) == 0 &&
+                          stat(path, &named) == 0 && opened.st_dev == named.st_dev && opened.st_ino == named.st_ino);
+}
+
+static bool is_named_so(const char *name, const char *base) {
+    size_t length = strlen(base);
+    if (strncmp(name, base, length) != 0 || name[length] != '.')
+        return false;
+    for (name += length + 1; isalnum((unsigned char)*name); name++)
+        length++;
+    return !*name && length == strlen(base) + RANDOM_LETTERS;
+}
+
+/* Nothing but files of ours: what somebody else calls so stays. */
+static bool holds_ours(const char *path, const char *const *ours, int count) {
+    DIR *listing = opendir(path);
+    bool only = listing != NULL;
+    for (struct dirent *item; only && (item = readdir(listing));) {
+        bool known = strcmp(item->d_name, ".") == 0 || strcmp(item->d_name, "..") == 0;
+        for (int i = 0; i < count && !known; i++)
+            known = strcmp(item->d_name, ours[i]) == 0;
+        only = known;
+    }
+    if (listing)
+        closedir(listing);
+    return only;
+}
+
+static void remove_dead_folder(Arena *arena, const char *path, const char *const *ours, int count) {
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0)
+        return;
+    if (holds_ours(path, ours, count) && flock(folder, LOCK_EX | LOCK_NB) == 0)
+        folder_remove(arena, path);
+    close(folder);
+}
+
+const char *folder_to_work_in(Arena *arena, const char *path, const char *const *files, int count) {
+    enum { MOST_TRIES = 100 };
+    const char *parent = path_folder(arena, path), *made = NULL;
+    DIR *listing = opendir(parent);
+    for (struct dirent *item; listing && (item = readdir(listing));)
+        if (is_named_so(item->d_name, path_base(path)))
+            remove_dead_folder(arena, path_in(arena, parent, item->d_name), files, count);
+    if (listing)
+        closedir(listing);
+    for (int i = 0; i < MOST_TRIES; i++)
+        if (!(made = folder_temporary_as(arena, path)) || lock_folder(made))
+            break;
+    return made;
+}
+
+/* ---- paths ---- */
 
 const char *path_folder(Arena *arena, const char *path) {
     const char *slash = strrchr(path, '/');

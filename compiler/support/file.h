@@ -25,7 +25,9 @@ bool folder_make(Arena *arena, const char *path); /* with its parents; true when
 /* A new folder in $TMPDIR or /tmp; NULL on failure. */
 const char *folder_temporary(Arena *arena);
 const char *folder_temporary_as(Arena *arena, const char *path); /* beside `path`, called like it with an ending */
-void folder_remove(Arena *arena, const char *path);              /* with the files in it */
+/* The same for `files`, locked while this process lives; what killed ones left, which hold nothing but such files, goes. */
+const char *folder_to_work_in(Arena *arena, const char *path, const char *const *files, int count);
+void folder_remove(Arena *arena, const char *path); /* with the files in it */
 
 const char *path_folder(Arena *arena, const char *path); /* "a/b" of "a/b/c", "." of "c" */
 const char *path_base(const char *path);                 /* "c" */

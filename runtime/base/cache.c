@@ -86,6 +86,7 @@ char *mtc_cache_path(const char *kept, int place) {
 static bool write_whole(const char *path, const void *header, size_t header_size, const void *rest, size_t rest_size) {
     MtcFault unused;
     MtcOutput *output;
+    mtc_output_clean(path);
     if (mtc_output_open_own(&unused, path, NULL, &output))
         return false;
     if (mtc_output_write(&unused, output, header, header_size) || mtc_output_write(&unused, output, rest, rest_size)) {

@@ -136,8 +136,8 @@ static double seconds(void) {
 }
 
 /* Where one compilation works: a folder that nobody else knows, beside the generated source, so that those that run at the
- * same time do not meet. What is finished moves whole to the names that all share; what an interrupted one leaves bothers
- * nobody. */
+ * same time do not meet. What is finished moves whole to the names that all share; what an interrupted one leaves goes with
+ * the next. */
 typedef struct Files {
     const char *kept;   /* the generated source when it is finished, "build/mnist.c" */
     const char *folder; /* its own, "build/mnist.c.Xa81Jb" */
@@ -150,10 +150,11 @@ static const char *kept_name(Driver *d) {
 }
 
 static bool open_files(Driver *d, Files *files, const Emission *source) {
-    files->folder = folder_temporary_as(d->arena, files->kept);
+    const char *const names[] = {path_base(files->kept), "program"};
+    files->folder = folder_to_work_in(d->arena, files->kept, names, 2);
     if (files->folder) {
-        files->source = path_in(d->arena, files->folder, path_base(files->kept));
-        files->program = path_in(d->arena, files->folder, "program");
+        files->source = path_in(d->arena, files->folder, names[0]);
+        files->program = path_in(d->arena, files->folder, names[1]);
         if (file_write(files->source, source->text, source->length))
             return true;
     }
