@@ -239,7 +239,18 @@ static bool add_setting(Options *options, Diag *diag, const char *value) {
     return true;
 }
 
-static bool set_flag(Options *options, const Flag *flag, Diag *diag, const char *value) {
+/* Other than before. Each can be repeated as it was. */
+static bool is_contradicted(const Options *options, const Flag *flag, const Options *before) {
+    const char *field = (const char *)options + flag->field, *old = (const char *)before + flag->field;
+    if (flag->kind == FLAG_STRING) {
+        const char *const *text = (const char *const *)(const void *)field, *const *first = (const void *)old;
+        return *first && strcmp(*first, *text) != 0;
+    }
+    const int first = flag->kind == FLAG_NUMBER || flag->kind == FLAG_CHOICE ? *(const int *)(const void *)old : 0;
+    return first && first != *(const int *)(const void *)field;
+}
+
+static bool store_flag(Options *options, const Flag *flag, Diag *diag, const char *value) {
     void *field = (char *)options + flag->field;
     switch (flag->kind) {
     case FLAG_SWITCH: *(bool *)field = true; return true;
@@ -248,6 +259,15 @@ static bool set_flag(Options *options, const Flag *flag, Diag *diag, const char 
     case FLAG_CHOICE: return set_choice(flag, field, diag, value);
     case FLAG_SETTING: return add_setting(options, diag, value);
     }
+    return false;
+}
+
+static bool set_flag(Options *options, const Flag *flag, Diag *diag, const char *value) {
+    const Options before = *options;
+    bool good = store_flag(options, flag, diag, value);
+    if (!good || !is_contradicted(options, flag, &before))
+        return good;
+    diag_error(diag, nowhere, "%s is given twice, with different values: which?", flag->name);
     return false;
 }
 
@@ -422,8 +442,9 @@ static bool combinations_hold(const Options *o, Diag *diag) {
 }
 
 int options_parse(Options *options, Diag *diag, int argc, char **argv) {
-    *options = (Options){.keep = "build"};
+    *options = (Options){0};
     bool good = parse_words(options, diag, argc, argv);
+    options->keep = options->keep ? options->keep : "build";
     if (options->gradcheck) {
         options->target = 1 + TARGET_cpu;
         options->real = REAL_F64;

@@ -146,6 +146,7 @@ typedef struct Parser {
     const MtcModel *model;
     MtcOptions *options;
     const struct Command *command;
+    const char *given[CLI_FLAGS]; /* the value of each flag that was; "" of a switch */
     MtcFault fault;
 } Parser;
 
@@ -190,6 +191,11 @@ static int parse_real(Parser *parser, const struct Flag *flag, const char *text,
     return 0;
 }
 
+/* Twice the same is no question. */
+static int given_twice(Parser *parser, const char *name, const char *first, const char *second) {
+    return usage_error(parser, "--%s is given twice, as %s and as %s: which?", name, first, second);
+}
+
 static int parse_knob(Parser *parser, int index, const char *text) {
     const MtcKnob *knob = &parser->model->knob[index];
     char *end;
@@ -210,6 +216,8 @@ static int parse_knob(Parser *parser, int index, const char *text) {
         return usage_error(parser, "--%s is from %g to %g, not %s", knob->name, knob->low, knob->high, text);
     if (knob->bound && !(value >= knob->least && value <= knob->most))
         return usage_error(parser, "--%s %s, not %s", knob->name, knob->bound, text);
+    if (parser->options->knob_given[index] && parser->options->knob[index] != value)
+        return given_twice(parser, knob->name, mtc_number(parser->options->knob[index]), text);
     parser->options->knob[index] = value;
     parser->options->knob_given[index] = true;
     return 0;
@@ -269,6 +277,10 @@ static int parse_flag(Parser *parser, const struct Flag *flag, const char *text)
         return flag_elsewhere(parser, flag, text);
     if (ability_for(flag) & MTC_CAN_SEE & ~mtc_abilities(parser->model))
         return usage_error(parser, "--%s is for images, and %s predicts from none", flag->name, parser->model->name);
+    const char **given = &parser->given[flag - flag_table];
+    if (*given && flag->kind != FLAG_LIST && strcmp(*given, text) != 0)
+        return given_twice(parser, flag->name, *given, text);
+    *given = text;
     parser->options->epochs_given |= flag->offset == offsetof(MtcOptions, epochs);
     parser->options->seed_given |= flag->offset == offsetof(MtcOptions, seed);
     parser->options->split_given |= flag->offset == offsetof(MtcOptions, split);

@@ -1,5 +1,6 @@
 """The command line of mtc: flags, what it refuses, the compilers that it calls, the cache."""
 
+import fcntl
 import os
 import re
 import shlex
@@ -503,6 +504,20 @@ def test_compiler_error_names_the_statement(run, tmp_path):
     assert "no such thing" in done.stderr and f"build/small.c:{line}" in done.stderr
 
 
+@pytest.mark.parametrize("name, content, goes", [("small.c.Xa81Jb", "small.c", True), ("small.c.Xa81Jb", "program", True),
+                                                 ("small.c.backup", "notes", False), ("small.c.Xa81Jbc", "small.c", False)])
+def test_what_a_killed_compilation_left(name, content, goes, run, tmp_path):
+    """Its folder goes with the next one; whatever else is called so stays, and so does one whose process lives."""
+    left = tmp_path / "build" / name
+    left.mkdir(parents=True)
+    (left / content).write_text("")
+    folder = os.open(left, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    assert run("--target", "cpu", "small.mt", "--no-cache").returncode == 0 and left.exists()
+    os.close(folder)
+    assert run("--target", "cpu", "small.mt", "--no-cache").returncode == 0 and left.exists() != goes
+
+
 # ---- two at once ----
 
 
@@ -819,3 +834,14 @@ def test_numbers_are_judged_as_programs_compute_with_them(run, tmp_path):
     assert run("bound.mt", "--target", "cpu", "-o", "bound").returncode == 0
     done = subprocess.run([tmp_path / "bound", "--lr", "1e39"], capture_output=True, text=True)
     assert done.returncode == USAGE and "--lr: 1e39 is beyond f32, whose numbers end at 3.4e+38" in done.stderr
+
+
+@pytest.mark.parametrize("flags", [["--target", "cpu", "--target=cuda"], ["-o", "a", "--output", "b"], ["--batch", "4", "--batch", "8"],
+                                   ["--keep", "a", "--keep", "build"], ["--emit=c", "--emit=cu"]], ids=lambda flags: flags[0])
+def test_a_flag_that_is_given_twice(flags, run):
+    name = "--output" if flags[0] == "-o" else flags[0].split("=")[0]
+    refused(run(*flags, "small.mt"), USAGE, f"{name} is given twice, with different values: which?")
+
+
+def test_a_flag_that_is_given_twice_alike(run):
+    assert run("--emit=c", "--emit", "c", "--batch", "4", "--batch=4", "--recompute", "--recompute", "small.mt").returncode == 0
