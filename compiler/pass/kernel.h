@@ -161,9 +161,10 @@ typedef struct Program {
     const char *prefix;     /* "train", "eval", "measure", "decode" */
     VEC(Kernel *) kernels;
     VEC(Phase) phases;
-    Schedule schedule;  /* resolved */
-    int64_t grid;       /* PERSISTENT: blocks */
-    double estimate[3]; /* seconds per step under each schedule (index: Schedule) */
+    Schedule schedule;   /* resolved */
+    int64_t grid;        /* PERSISTENT: blocks */
+    double estimate[3];  /* seconds per step under each schedule (index: Schedule) */
+    const char *despite; /* why another schedule was taken than the one that is estimated faster; NULL: none was */
 
     /* By node id, NULL where there is none. */
     const Kernel **producer; /* of a node that is stored */

@@ -271,10 +271,21 @@ static void choose_form(Program *program) {
     cut_for(program, best, whole);
 }
 
+static const char *why_not_faster(const Program *program, Schedule wanted) {
+    if (wanted != SCHEDULE_AUTO)
+        return "which --schedule decided against";
+    if (has_calls(program))
+        return "but functions of the library take the shared memory that a persistent kernel keeps for all its phases";
+    return arena_printf(program->arena,
+                        "but a phase has %s tiles, and a persistent kernel, which has the registers and shared memory "
+                        "of its hungriest phase throughout, is for steps of small ones",
+                        text_grouped(program->arena, widest_phase(program)));
+}
+
 void schedule(Program *program, Schedule wanted) {
     choose_form(program);
     bool faster = program->estimate[SCHEDULE_PERSISTENT] < program->estimate[SCHEDULE_GRAPH];
-    program->schedule = wanted != SCHEDULE_AUTO      ? wanted
-                        : is_tiny(program) && faster ? SCHEDULE_PERSISTENT
-                                                     : SCHEDULE_GRAPH;
+    const Schedule best = faster ? SCHEDULE_PERSISTENT : SCHEDULE_GRAPH;
+    program->schedule = wanted != SCHEDULE_AUTO ? wanted : is_tiny(program) ? best : SCHEDULE_GRAPH;
+    program->despite = program->schedule == best ? NULL : why_not_faster(program, wanted);
 }

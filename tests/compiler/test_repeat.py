@@ -170,6 +170,33 @@ def test_kernels_of_one_function_are_launched_together(emit):
     assert "constexpr int train_3_tiles = 3 * a_tiles;" in source
 
 
+# ---- the banner ----
+
+
+def banner(emit, *flags):
+    return emit("cu", EQUAL, *flags).partition("// From top to bottom")[0]
+
+
+def test_phases_that_come_again_are_said_once(emit):
+    few, many = (banner(emit, "--set", f"layers={layers}") for layers in (24, 48))
+    ranges = [tuple(map(int, found)) for found in
+              re.findall(r"^//   phases (\d+) to (\d+): phases (\d+) to (\d+) again.*, with tensors of their own$", few, re.M)]
+    assert all(source <= last_source < begin <= end for begin, end, source, last_source in ranges)
+    again = {number for begin, end, *_ in ranges for number in range(begin, end + 1)}
+    said = {int(number) for number in re.findall(r"^//   phase (\d+) ", few, re.M)}
+    assert not said & again and said | again == set(range(1, max(said) + 1)) and len(again) > 5 * len(said)
+    assert few.count("\n//   phase") == many.count("\n//   phase")
+
+
+def test_why_the_schedule_is_not_the_faster_one(mtc):
+    for model, flags, why in (("char_gpt", [], "but functions of the library take the shared memory"),
+                              ("cnn", [], "but a phase has"), ("mnist", ["--schedule", "graph"], "which --schedule decided against")):
+        done = mtc(ROOT / f"models/{model}.mt", "--emit=cu", "--arch", "sm_90a", *flags)
+        text = re.search(r"//   schedule .*?(?=//\n)", done.stdout, re.S)[0]
+        taken, other = map(float, re.findall(r"([\d.]+) us", text))
+        assert (why in text) == (other < taken) and (why in text or model == "cnn"), text
+
+
 # ---- tables: rows that repeat are a macro ----
 
 ROWS = """

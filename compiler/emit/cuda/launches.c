@@ -61,13 +61,6 @@ static void add_phase(Emitter *e, const Program *program, int phase) {
         add_launch(e, program, phase, count)->kernels = rest.kernels;
 }
 
-static bool same_groups(const Groups *a, const Groups *b) {
-    bool same = a->count == b->count;
-    for (int k = 0; k < a->count && same; k++)
-        same = a->at[k].function == b->at[k].function && a->at[k].count == b->at[k].count;
-    return same;
-}
-
 /* A persistent kernel has all its tensors at hand. */
 static bool may_be_like(const Emitter *e, const Launch *launch, const Launch *other) {
     return other->like == other - e->launches.at && !launch->beside == !other->beside &&

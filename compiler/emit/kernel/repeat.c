@@ -273,3 +273,10 @@ Groups groups_of(Emitter *e, const Phase *launch) {
     }
     return groups;
 }
+
+bool same_groups(const Groups *a, const Groups *b) {
+    bool same = a->count == b->count;
+    for (int k = 0; k < a->count && same; k++)
+        same = a->at[k].function == b->at[k].function && a->at[k].count == b->at[k].count;
+    return same;
+}

@@ -26,5 +26,7 @@ typedef struct Group {
 } Group;
 typedef VEC(Group) Groups;
 Groups groups_of(Emitter *e, const Phase *launch);
+/* The same functions as often, at whatever places. */
+bool same_groups(const Groups *a, const Groups *b);
 
 #endif

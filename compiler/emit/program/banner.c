@@ -33,34 +33,83 @@ static const char *group_title(const Emitter *e, const Phase *phase, const Group
 /* Longer titles than this do not move the column behind them. */
 enum { WIDEST_TITLE = 64 };
 
-static int title_width(Emitter *e, const Program *program) {
+/* The groups of each phase. */
+static const Groups *groups_of_phases(Emitter *e, const Program *program) {
+    Groups *groups = NEW_ARRAY(e->arena, Groups, program->phases.count);
+    for (int p = 0; p < program->phases.count; p++)
+        groups[p] = groups_of(e, &program->phases.at[p]);
+    return groups;
+}
+
+static int title_width(const Emitter *e, const Program *program, const Groups *groups) {
     int width = 0;
-    for (int p = 0; p < program->phases.count; p++) {
-        const Groups groups = groups_of(e, &program->phases.at[p]);
-        for (int g = 0; g < groups.count; g++) {
-            int length = (int)strlen(group_title(e, &program->phases.at[p], &groups.at[g]));
+    for (int p = 0; p < program->phases.count; p++)
+        for (int g = 0; g < groups[p].count; g++) {
+            int length = (int)strlen(group_title(e, &program->phases.at[p], &groups[p].at[g]));
             width = length > width && length <= WIDEST_TITLE ? length : width;
         }
-    }
     return width;
 }
 
-/* A line for each function that a phase of a training step calls. */
+/* A line for each function that phase `p` calls. */
+static void write_phase(const Emitter *e, int p, const Groups *groups, int width, Writer *out) {
+    const Phase *phase = &e->programs[PROGRAM_TRAIN]->phases.at[p];
+    for (int g = 0; g < groups->count; g++) {
+        const Group *group = &groups->at[g];
+        const char *number = g ? "" : arena_printf(e->arena, "phase %d", p + 1), *title = group_title(e, phase, group);
+        if (e->dialect->schedules)
+            write_remark(out, "  %-9s %-*s  %s", number, width, title,
+                         tile_text(e->arena, group->count * group->function->kernel->tiles));
+        else
+            write_remark(out, "  %-9s %s", number, title);
+    }
+}
+
+/* `count` phases that do, one after the other, what those `period` before them did. */
+typedef struct Again {
+    int period, count, lines;
+} Again;
+
+/* What comes again at phase `p`: the most lines. */
+static Again again_at(const Groups *groups, int count, int p) {
+    Again best = {0};
+    for (int period = 1; period <= p; period++) {
+        Again again = {.period = period};
+        for (int at = p; at < count && same_groups(&groups[at - period], &groups[at]); at++) {
+            again.lines += groups[at].count;
+            again.count++;
+        }
+        best = again.lines > best.lines ? again : best;
+    }
+    return best;
+}
+
+/* "phase 5", "phases 12 to 70" */
+static const char *phases_text(Arena *arena, int first, int count) {
+    return count == 1 ? arena_printf(arena, "phase %d", first + 1)
+                      : arena_printf(arena, "phases %d to %d", first + 1, first + count);
+}
+
+/* "phases 12 to 70: phases 5 to 11 again and again" */
+static void write_again(const Emitter *e, int p, const Again *again, Writer *out) {
+    const int source = again->count < again->period ? again->count : again->period;
+    write_remark(out, "  %s: %s again%s, with tensors of their own", phases_text(e->arena, p, again->count),
+                 phases_text(e->arena, p - again->period, source), again->count > again->period ? " and again" : "");
+}
+
 static void write_phases(Emitter *e, Writer *out) {
+    enum { FEWEST_LINES = 4 };
     const Program *train = e->programs[PROGRAM_TRAIN];
-    const int width = title_width(e, train);
-    for (int p = 0; p < train->phases.count; p++) {
-        const Phase *phase = &train->phases.at[p];
-        const Groups groups = groups_of(e, phase);
-        for (int g = 0; g < groups.count; g++) {
-            const Group *group = &groups.at[g];
-            const char *number = g ? "" : arena_printf(e->arena, "phase %d", p + 1),
-                       *title = group_title(e, phase, group);
-            if (e->dialect->schedules)
-                write_remark(out, "  %-9s %-*s  %s", number, width, title,
-                             tile_text(e->arena, group->count * group->function->kernel->tiles));
-            else
-                write_remark(out, "  %-9s %s", number, title);
+    const Groups *groups = groups_of_phases(e, train);
+    const int width = title_width(e, train, groups);
+    for (int p = 0; p < train->phases.count;) {
+        const Again again = again_at(groups, train->phases.count, p);
+        if (again.lines < FEWEST_LINES) {
+            write_phase(e, p, &groups[p], width, out);
+            p++;
+        } else {
+            write_again(e, p, &again, out);
+            p += again.count;
         }
     }
 }
@@ -95,10 +144,11 @@ static void write_schedule(Emitter *e, Writer *out) {
         return;
     bool persistent = train->schedule == SCHEDULE_PERSISTENT;
     Schedule other = persistent ? SCHEDULE_GRAPH : SCHEDULE_PERSISTENT;
-    write_comment(out, 10,
-                  arena_printf(e->arena, "  schedule  %s: %.1f us a step estimated (%s: %.1f us)",
+    const char *despite = train->despite ? arena_printf(e->arena, ", %s", train->despite) : "";
+    write_comment(out, 12,
+                  arena_printf(e->arena, "  schedule  %s: %.1f us a step estimated (%s: %.1f us%s)",
                                persistent ? "persistent" : "graph", 1e6 * train->estimate[train->schedule],
-                               persistent ? "graph" : "persistent", 1e6 * train->estimate[other]));
+                               persistent ? "graph" : "persistent", 1e6 * train->estimate[other], despite));
 }
 
 void write_banner(Emitter *e, Writer *out) {
