@@ -203,3 +203,36 @@ def test_a_number_of_an_example_called_like_a_loop(name, mtc, tmp_path):
     compiler = [os.environ.get("CC", "cc"), "-std=gnu11", "-fopenmp", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c", "-"]
     done = subprocess.run([*compiler, *INCLUDES], input=emitted.stdout, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[:2000]
+
+
+ONCE = """data {
+  train = npy("x", "h0", "scale", "n", "bytes", "label")
+  x     : f32[8, 16]
+  h0    : f32[16]
+  scale : f32
+  n     : i32
+  bytes : u8[8]
+  label : class[3]
+}
+model {
+  m      = h0 * scale + h0
+  chosen = where(n > label, label, argmax(m))
+  rows   = gather(weight([20, 16]), where(chosen > bytes, iota(8), label)) * x
+  out    = linear(concat([reshape(chosen / 7, [1]), mean(rows, axis = 0)]), 3)
+}
+train {
+  loss      = cross_entropy(out, label)
+  optimizer = sgd(0.1)
+  batch     = 4
+}
+"""
+
+
+def test_what_a_row_computes_once_is_declared_once(mtc, tmp_path):
+    """A number of a row, and behind it a loop that reads the same ones."""
+    path = tmp_path / "m.mt"
+    path.write_text(ONCE)
+    emitted = mtc(path, "--target", "cpu", "--emit=c")
+    compiler = [os.environ.get("CC", "cc"), "-std=gnu11", "-fopenmp", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", "-x", "c", "-"]
+    done = subprocess.run([*compiler, *INCLUDES], input=emitted.stdout, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[:2000]

@@ -288,10 +288,13 @@ static void write_once(Body *row, const Stage *stage) {
     introduce(row, stage);
     body_write(&once, &outputs);
     const char *head = row->e->dialect->once ? row->e->dialect->once(row) : NULL;
-    if (head)
+    if (head) {
         write_block(row->out, head, &lines);
-    else
-        write_all(row->out, &lines);
+        return;
+    }
+    write_all(row->out, &lines);
+    for (int k = 0; k < once.names.taken.count; k++) /* its locals are the row's, which declares others behind them */
+        names_take(&row->names, once.names.taken.at[k]);
 }
 
 /* `n` is computed from a product of the stage that is not kept, or from one before it is. */
