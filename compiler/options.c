@@ -421,6 +421,8 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {other_source, "--emit=cu is of --target cuda, --emit=c of --target cpu"},
         {o->real == REAL_F64 && !(asked && asked->doubles), "--real f64 is of the cpu target; add --target cpu"},
         {o->arch && asked && !asked->gpu, "--arch names GPUs; it does not go with the cpu target"},
+        {o->arch && (o->emit != EMIT_PROGRAM || o->summary || o->format),
+         "--arch names the GPUs that a program is compiled for; where nothing is compiled it says nothing"},
         {o->schedule != SCHEDULE_AUTO && asked && !asked->gpu,
          "--schedule is of the cuda target; it does not go with the cpu target"},
         {o->summary + o->format + (o->emit != EMIT_PROGRAM) > 1, "choose one of --emit, --summary and --format"},

@@ -121,6 +121,12 @@ const char *mtc_input_path(const MtcInput *input) {
     return input->path;
 }
 
+/* Of the file that it was handed as a descriptor, zlib says "<fd:3>: unexpected end of file". */
+static const char *without_descriptor(const char *why) {
+    const char *end = strncmp(why, "<fd:", 4) == 0 ? strstr(why, ">: ") : NULL;
+    return end ? end + strlen(">: ") : why;
+}
+
 static int read_gzip(MtcFault *fault, MtcInput *input, uint8_t *bytes, size_t size, size_t *got) {
     const Zlib *z = &input->zlib;
     int n = 1, code = 0;
@@ -129,7 +135,7 @@ static int read_gzip(MtcFault *fault, MtcInput *input, uint8_t *bytes, size_t si
     const char *why = z->error(input->gzip, &code);
     if (n < 0 || code < 0)
         return mtc_fail(fault, MTC_BAD_DATA, "%s: is not a whole gzip file: %s", input->path,
-                        code == Z_ERRNO ? strerror(errno) : why);
+                        code == Z_ERRNO ? strerror(errno) : without_descriptor(why));
     return 0;
 }
 

@@ -495,7 +495,7 @@ static void dry_summary(void *user, const MtcPosition *at, const double *means) 
     const MtcSession *session = ((Fit *)user)->session;
     (void)at;
     if (means)
-        print_dry_reports(session->model, mtc_split_name(mtc_watched(session)), means);
+        print_dry_reports(session->model, mtc_watched_name(session, &((Fit *)user)->options), means);
 }
 
 static void print_dry_data(const MtcSession *session) {

@@ -120,12 +120,16 @@ static FILE *open_to_go_on(const char *path) {
     return log;
 }
 
+const char *mtc_watched_name(const MtcSession *session, const MtcOptions *options) {
+    return options->overfit_batch ? "batch" : mtc_split_name(mtc_watched(session));
+}
+
 int mtc_progress_open(MtcFault *fault, MtcProgress *progress, MtcSession *session, const MtcOptions *options,
                       int64_t last_step) {
     memset(progress, 0, sizeof *progress);
     progress->model = session->model;
     progress->options = options;
-    progress->test = options->overfit_batch ? "batch" : mtc_split_name(mtc_watched(session));
+    progress->test = mtc_watched_name(session, options);
     progress->course = mtc_course(session); /* from where this run begins */
     progress->last_step = last_step;
     progress->log_every = options->log_every ? options->log_every : (progress->course.steps_per_epoch + 9) / 10;

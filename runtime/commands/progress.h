@@ -24,6 +24,8 @@ typedef struct MtcProgress {
     MtcSums epoch, interval;
 } MtcProgress;
 
+/* What the data that are evaluated meanwhile are called. */
+const char *mtc_watched_name(const MtcSession *session, const MtcOptions *options);
 int mtc_progress_open(MtcFault *fault, MtcProgress *progress, MtcSession *session, const MtcOptions *options,
                       int64_t last_step);
 void mtc_progress_steps(void *progress, int64_t first, int64_t count, const double *reports);

@@ -5,6 +5,7 @@
  * padded with spaces so that the elements begin at a multiple of 64. */
 #include "data/stored.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static bool npy_type(const char *descr, MtcArray *array) {
 }
 
 /* "(60000, 784), }" */
-static bool npy_dims(const char *shape, MtcArray *array) {
+static bool npy_dims(const char *shape, MtcArray *array, bool *fits) {
     if (!shape || *shape != '(')
         return false;
     array->rank = 0;
@@ -47,7 +48,9 @@ static bool npy_dims(const char *shape, MtcArray *array) {
         char *end;
         if (*shape < '0' || *shape > '9' || array->rank == 8)
             return false;
+        errno = 0;
         array->dim[array->rank] = strtoll(shape, &end, 10);
+        *fits &= errno == 0;
         shape = end + strspn(end, ", ");
     }
     return true;
@@ -67,8 +70,11 @@ static int npy_dictionary(MtcFault *fault, MtcInput *input, size_t length, MtcAr
         return npy_error(fault, input, "its element type is not one of b1 u1 i1 i2 i4 i8 f2 f4 f8");
     if (!order || strncmp(order, "False", 5) != 0)
         return npy_error(fault, input, "it is not in C order (numpy.ascontiguousarray makes it so)");
-    if (!npy_dims(npy_value(header, "shape"), array) || array->rank == 0)
+    bool fits = true;
+    if (!npy_dims(npy_value(header, "shape"), array, &fits) || array->rank == 0)
         return npy_error(fault, input, "its shape is not a list of 1 to 8 sizes");
+    if (!fits)
+        return npy_error(fault, input, "a size of its shape is beyond 64 bits");
     return 0;
 }
 

@@ -91,6 +91,8 @@ def refused(done, code, message):
         (["--summary", "small.mt", "-o", "program"], "--summary prints, and makes no program"),
         (["--in-place", "small.mt"], "--in-place goes with --format"),
         (["--check", "small.mt"], "--check goes with --format"),
+        (["--arch", "sm_1", "--emit=cu", "small.mt"], "where nothing is compiled it says nothing"),
+        (["--arch", "sm_90", "--summary", "small.mt"], "where nothing is compiled it says nothing"),
         (["--format", "-i", "--check", "small.mt"], "choose one of --in-place and --check"),
         (["--target", "gpu", "small.mt"], "--target takes cuda|cpu, not 'gpu'; did you mean 'cuda'?"),
         (["--target", "host", "small.mt"], "not 'host'; did you mean 'cpu'?"),

@@ -482,6 +482,12 @@ def test_dry_run(fake, folder):
     assert "cannot write" in fake(folder, "--dry-run", "--save", "no/folder", code=CANT_CREATE)
 
 
+def test_dry_run_of_one_batch(fake, folder):
+    """What is evaluated is the batch."""
+    text = fake(folder, "--dry-run", "--overfit-batch")
+    assert re.search(r"^  batch +loss ", text, re.M) and not re.search(r"^  test ", text, re.M)
+
+
 # ---- signals ----
 
 
