@@ -128,7 +128,29 @@ static const char *stored_name(const Program *program, const Kernel *kernel) {
     return name ? name : kernel->nodes.at[kernel->nodes.count - 1]->op->name;
 }
 
+/* Bytes of the scopes that both names begin with, "h.0.mlp."; 0 where what is left of the second would be a number. */
+static size_t common_scope(const char *a, const char *b) {
+    size_t scope = 0;
+    for (size_t k = 0; a[k] && a[k] == b[k]; k++)
+        scope = a[k] == '.' ? k + 1 : scope;
+    return isdigit((unsigned char)b[scope]) ? 0 : scope;
+}
+
+/* Bytes of the last part that names of a scope both have, ".weight". */
+static size_t common_part(const char *a, const char *b, size_t scope) {
+    const char *end = strrchr(a + scope, '.'), *other = strrchr(b + scope, '.');
+    return scope && end && other && strcmp(end, other) == 0 ? strlen(end) : 0;
+}
+
 enum { LONGEST_RANGE = 64 }; /* "a_to_b" of longer names says less than it takes to read */
+
+/* What both names have is said once: "h.0.c_fc_to_c_proj.weight", "h.0.ln_1.weight_to_bias". */
+static const char *range_name(Arena *arena, const char *first, const char *last) {
+    size_t scope = common_scope(first, last), part = common_part(first, last, scope);
+    const char *name = arena_printf(arena, "%.*s_to_%s", (int)(strlen(first) - part), first, last + scope);
+    bool alone = strcmp(first, last) == 0 || strlen(name) > LONGEST_RANGE;
+    return alone ? first : name;
+}
 
 static const char *loop_name(const Program *program, const Kernel *kernel) {
     const char *first = NULL, *last = NULL;
@@ -144,8 +166,7 @@ static const char *loop_name(const Program *program, const Kernel *kernel) {
     }
     if (!first)
         return stored_name(program, kernel);
-    bool alone = strcmp(first, last) == 0 || strlen(first) + strlen(last) > LONGEST_RANGE;
-    return alone ? first : arena_printf(program->arena, "%s_to_%s", first, last);
+    return range_name(program->arena, first, last);
 }
 
 static const char *base_name(const Program *program, const Kernel *kernel) {

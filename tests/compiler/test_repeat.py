@@ -170,6 +170,11 @@ def test_kernels_of_one_function_are_launched_together(emit):
     assert "constexpr int train_3_tiles = 3 * a_tiles;" in source
 
 
+def test_names_of_ranges_say_once_what_both_ends_have(mtc):
+    names = functions(mtc(ROOT / "models/gpt2.mt", "--emit=cu").stdout)
+    assert {"d_ln_f_weight_to_bias", "squares_d_h_11_mlp_c_fc_to_c_proj_weight", "decode_h_0_mlp_c_proj_to_h_0"} < set(names)
+
+
 # ---- the banner ----
 
 
