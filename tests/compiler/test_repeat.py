@@ -41,7 +41,8 @@ def emit(mtc, tmp_path):
     def emit(stage, model, *flags):
         path = tmp_path / "m.mt"
         path.write_text(model)
-        done = mtc(f"--emit={stage}", path, "--schedule", "graph", *flags)
+        schedule = [] if "--schedule" in flags else ["--schedule", "graph"]
+        done = mtc(f"--emit={stage}", path, *schedule, *flags)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -49,7 +50,7 @@ def emit(mtc, tmp_path):
 
 
 def functions(source):
-    return re.findall(r"^static __device__ void (\w+)\(", source, re.M)
+    return re.findall(r"^static __device__ void\s+(\w+)\(", source, re.M)
 
 
 def expanded(rows):
