@@ -1,9 +1,11 @@
 #include "options.h"
 
 #include "support/text.h"
+#include "words.h"
 
 #include <stddef.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 typedef enum FlagKind {
     FLAG_SWITCH, /* bool */
@@ -116,55 +118,6 @@ static bool is_number(const char *text) {
     char *end;
     strtod(text, &end);
     return end != text && !*end;
-}
-
-/* What other tools call a flag (of NULL), or a choice of the flag. */
-static const char *usual_word(const char *flag, const char *word) {
-    static const struct {
-        const char *flag, *word, *here;
-    } words[] = {{NULL, "batch-size", "batch"},
-                 {NULL, "batch_size", "batch"},
-                 {NULL, "bs", "batch"},
-                 {NULL, "out", "output"},
-                 {NULL, "dtype", "precision"},
-                 {"--target", "gpu", "cuda"},
-                 {"--target", "nvidia", "cuda"},
-                 {"--target", "cu", "cuda"},
-                 {"--target", "host", "cpu"},
-                 {"--target", "x86", "cpu"},
-                 {"--target", "x86_64", "cpu"},
-                 {"--target", "amd64", "cpu"},
-                 {"--target", "arm64", "cpu"},
-                 {"--target", "aarch64", "cpu"},
-                 {"--target", "c", "cpu"},
-                 {"--precision", "float32", "fp32"},
-                 {"--precision", "float", "fp32"},
-                 {"--precision", "single", "fp32"},
-                 {"--precision", "f32", "fp32"},
-                 {"--precision", "32", "fp32"},
-                 {"--precision", "bfloat16", "bf16"},
-                 {"--precision", "fp16", "bf16"},
-                 {"--precision", "float16", "bf16"},
-                 {"--precision", "half", "bf16"},
-                 {"--precision", "16", "bf16"},
-                 {"--precision", "mixed", "bf16"},
-                 {"--real", "double", "f64"},
-                 {"--real", "float64", "f64"},
-                 {"--real", "fp64", "f64"},
-                 {"--real", "float", "f32"},
-                 {"--real", "float32", "f32"},
-                 {"--real", "fp32", "f32"},
-                 {"--emit", "cuda", "cu"},
-                 {"--emit", "cpu", "c"},
-                 {"--emit", "source", "cu"},
-                 {"--emit", "forward", "graph"},
-                 {"--emit", "backward", "grad"},
-                 {"--emit", "memory", "plan"}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if ((flag ? words[i].flag && strcmp(words[i].flag, flag) == 0 : !words[i].flag) &&
-            strcmp(words[i].word, word) == 0)
-            return words[i].here;
-    return NULL;
 }
 
 /* The flag that was meant, or NULL. Names are compared without their dashes. */
@@ -369,6 +322,11 @@ static bool parse_input(Options *options, Diag *diag, const char *word) {
         VEC_PUSH(diag_arena(diag), &options->logs, strcmp(word, "-") == 0 ? "/dev/stdin" : word);
         return true;
     }
+    if (options->input && is_verb(options->input)) {
+        diag_error(diag, nowhere, "'%s' is no command of mtc: mtc %s -o PROGRAM makes a program, and ./PROGRAM trains",
+                   options->input, word);
+        return false;
+    }
     if (options->input) {
         const char *ending = strrchr(word, '.');
         if (ending && strcmp(ending, ".mt") == 0)
@@ -387,6 +345,8 @@ static bool parse_words(Options *options, Diag *diag, int argc, char **argv) {
     bool good = true, flags_ended = false;
     options->plot = argc > 1 && strcmp(argv[1], "plot") == 0;
     options->gradcheck = argc > 1 && strcmp(argv[1], "gradcheck") == 0;
+    if (argc == 2 && strcmp(argv[1], "help") == 0 && access("help", F_OK) != 0)
+        return options->help = true;
     for (int i = 1 + (options->plot || options->gradcheck); i < argc; i++) {
         if (flags_ended && options->gradcheck)
             VEC_PUSH(diag_arena(diag), &options->program_flags, argv[i]);

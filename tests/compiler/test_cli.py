@@ -845,5 +845,10 @@ def test_a_flag_that_is_given_twice(flags, run):
     refused(run(*flags, "small.mt"), USAGE, f"{name} is given twice, with different values: which?")
 
 
+def test_commands_of_other_tools(run):
+    refused(run("train", "small.mt"), USAGE, "'train' is no command of mtc: mtc small.mt -o PROGRAM makes a program, and ./PROGRAM trains")
+    assert run("help").stdout == run("--help").stdout != ""
+
+
 def test_a_flag_that_is_given_twice_alike(run):
     assert run("--emit=c", "--emit", "c", "--batch", "4", "--batch=4", "--recompute", "--recompute", "small.mt").returncode == 0
