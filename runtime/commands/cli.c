@@ -383,7 +383,7 @@ static int parse_command(Parser *parser, const char *name) {
             return 0;
         }
     }
-    const char *nearest = mtc_nearest(name, names, CLI_COMMANDS);
+    const char *usual = mtc_usual_command(name), *nearest = usual ? usual : mtc_nearest(name, names, CLI_COMMANDS);
     if (strchr(name, '=') || mtc_ends_with(name, ".safetensors"))
         return stray_word(parser, name);
     return nearest ? usage_error(parser, "unknown command '%s'; did you mean '%s'?", name, nearest)

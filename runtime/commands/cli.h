@@ -65,6 +65,7 @@ void mtc_help_examples(const MtcModel *model, const char *program);
 /* An example of the value of a flag of mtc that changes what a program computes or where ("": it takes none); NULL: no such. */
 const char *mtc_compiled_flag(const char *name);
 /* The flag, or the usual name of a param, that other programs call `name`; NULL: not known. */
+const char *mtc_usual_command(const char *name);
 const char *mtc_usual_word(const char *name);
 
 /* ---- what the commands share ---- */

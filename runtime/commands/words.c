@@ -18,6 +18,22 @@ const char *mtc_compiled_flag(const char *name) {
     return NULL;
 }
 
+/* Other programs' words for commands. */
+const char *mtc_usual_command(const char *name) {
+    static const struct {
+        const char *word, *command;
+    } words[] = {{"fit", "train"},         {"run", "train"},         {"start", "train"},      {"resume", "train"},
+                 {"test", "eval"},         {"evaluate", "eval"},     {"validate", "eval"},    {"score", "eval"},
+                 {"inference", "predict"}, {"infer", "predict"},     {"classify", "predict"}, {"apply", "predict"},
+                 {"sample", "generate"},   {"complete", "generate"}, {"chat", "generate"},    {"summary", "info"},
+                 {"inspect", "info"},      {"show", "info"},         {"benchmark", "bench"},  {"time", "bench"},
+                 {"prof", "profile"},      {"perf", "profile"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i].word, name) == 0)
+            return words[i].command;
+    return NULL;
+}
+
 /* Other programs' words for flags and for params that models tend to have. */
 const char *mtc_usual_word(const char *name) {
     static const struct {

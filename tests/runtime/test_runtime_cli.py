@@ -31,6 +31,8 @@ WRONG = {
     ("bench", "--runs", "99999999999"): "--runs is from 1 to 10000",
     ("--warmup", "1e39"): "--warmup: 1e39 is beyond f32, whose numbers end at 3.4e+38",
     ("--seed", "-1"): "--seed is from 0 to",
+    ("fit",): "unknown command 'fit'; did you mean 'train'?",
+    ("evaluate",): "unknown command 'evaluate'; did you mean 'eval'?",
     ("--epochs", "3", "--epochs=4"): "--epochs is given twice, as 3 and as 4: which?",
     ("--lr", "0.1", "--lr", "0.2"): "--lr is given twice, as 0.1 and as 0.2: which?",
     ("--save", "v", "--epochs", "1", "--save", "w"): "--save is given twice, as v and as w: which?",
