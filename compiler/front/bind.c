@@ -98,18 +98,20 @@ static int find_parameter(const Signature *signature, const char *name) {
 }
 
 /* `linear(x, 784, 32)`: PyTorch says the size of the input too, so that the size of the output comes a place too late. */
-static void check_switch(Binder *b, int index, const Expr *value) {
-    const Parameter *parameter = &b->signature->at[index];
-    bool late = index > 1 && find_parameter(b->signature, "out") == 1;
-    if (parameter->required || parameter->fallback.kind != VALUE_BOOL || value->kind != EXPR_NUMBER)
-        return;
-    const char *number = span_text(b->arena, value->span);
-    diag_error(b->diag, value->span, "'%s' of '%s' is true or false, not %s", parameter->name, b->call->name.text,
-               number);
-    if (late)
-        diag_note(b->diag, value->span, "the size of the input is not said, it is that of the argument: %s(%s, %s)",
-                  b->call->name.text, b->signature->at[0].name, number);
-    show_signature(b);
+bool check_switch(Diag *diag, const Expr *call, int index, const Value *value) {
+    const Signature *signature = call->signature;
+    const Parameter *parameter = &signature->at[index];
+    const Expr *given = call->bound[index];
+    if (parameter->required || parameter->fallback.kind != VALUE_BOOL || !given || value->kind != VALUE_NUMBER)
+        return true;
+    bool by_position = index < call->args.count && !call->args.at[index].name.text;
+    const char *number = span_text(diag_arena(diag), given->span);
+    diag_error(diag, given->span, "'%s' of '%s' is true or false, not %s", parameter->name, call->name.text, number);
+    if (by_position && index > 1 && find_parameter(signature, "out") == 1)
+        diag_note(diag, given->span, "the size of the input is not said, it is that of the argument: %s(%s, %s)",
+                  call->name.text, signature->at[0].name, number);
+    diag_note(diag, call->name.span, "it is called as %s", signature->text);
+    return false;
 }
 
 static void bind_positional(Binder *b, const Arg *arg) {
@@ -117,7 +119,6 @@ static void bind_positional(Binder *b, const Arg *arg) {
     if (index < b->signature->count && b->signature->at[index].rest) {
         VEC_PUSH(b->arena, &b->rest, arg->value);
     } else if (index < b->signature->count) {
-        check_switch(b, index, arg->value);
         bind_to(b, index, arg);
         b->positional++;
     } else if (b->positional++ == b->signature->count) {

@@ -10,6 +10,9 @@ Signature *signature_of_fn(Arena *arena, const Fn *fn);
 /* Sets call->bound and call->layer_name; reports what does not match and returns false. */
 bool bind_call(Diag *diag, Arena *arena, Expr *call, const Signature *signature);
 
+/* Reports a number where the parameter is true or false, and returns false. */
+bool check_switch(Diag *diag, const Expr *call, int index, const Value *value);
+
 /* The argument that bind_call found for a parameter; NULL: left out, or there is no such parameter. */
 Expr *bound_argument(const Expr *call, const char *parameter);
 

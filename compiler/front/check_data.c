@@ -1,5 +1,6 @@
 /* The statements of the data block, as far as the text alone tells what is right. */
 #include "front/data.h"
+#include "front/habits.h"
 
 #include "../../runtime/mtc.h"
 
@@ -55,7 +56,11 @@ static void check_type(Scope *scope, const Stmt *s) {
     resolve_exprs(scope, &s->dims);
     resolve_exprs(scope, &s->shape);
     bool class = strcmp(s->type.text, "class") == 0;
-    if (!is_one_of(field_types, COUNT(field_types), s->type.text))
+    const char *advice = habit(TYPE, s->type.text, strlen(s->type.text));
+    bool known = is_one_of(field_types, COUNT(field_types), s->type.text);
+    if (!known && advice)
+        diag_error(scope->diag, s->type.span, "there is no field type '%s'; %s", s->type.text, advice);
+    else if (!known)
         report_unknown(scope->diag, scope->arena, "field type", s->type, field_types, COUNT(field_types));
     else if (class && s->dims.count != 1)
         diag_error(scope->diag, s->span, "a class field says how many classes there are: %s : class[10]", s->name.text);

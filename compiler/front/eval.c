@@ -205,7 +205,7 @@ static Value call_op(Frame *frame, Expr *e, const char *scope, LayerRange *made)
     bool ok = true;
     for (int i = 0; i < count; i++) {
         args[i] = e->bound[i] ? eval(frame, e->bound[i]) : e->signature->at[i].fallback;
-        ok = ok && args[i].kind != VALUE_ERROR;
+        ok = ok && args[i].kind != VALUE_ERROR && check_switch(frame->l->diag, e, i, &args[i]);
     }
     if (ok && count)
         doubt_scores(frame->l, e, args);

@@ -114,6 +114,17 @@ Value eval_setting(Frame *frame, Expr *e) {
     return value;
 }
 
+/* `loss = "mse"`, as Keras has it. */
+static void note_called(Lowering *l, Span at, const char *name) {
+    const OpDef *op = op_find(name);
+    const char *advice = op ? signature_of_op(l->arena, op)->text : call_advice(l->arena, name);
+    if (advice)
+        diag_note(l->diag, at, "it is a call of a function: %s", advice);
+    else
+        diag_note(l->diag, at,
+                  "it is a call of a function: mse(prediction, target), cross_entropy(scores, label), ...");
+}
+
 /* The mean over the batch of a value that is one number per example; NULL after reporting. */
 static Node *per_batch(Lowering *l, const char *what, const Value *v, Span at) {
     if (v->kind == VALUE_ERROR)
@@ -121,6 +132,8 @@ static Node *per_batch(Lowering *l, const char *what, const Value *v, Span at) {
     Node *node = v->kind == VALUE_TENSOR ? v->node : NULL;
     if (!node) {
         diag_error(l->diag, at, "the %s is one number for each example, not %s", what, value_kind_text(l->arena, v));
+        if (v->kind == VALUE_STRING)
+            note_called(l, at, v->string);
         return NULL;
     }
     if (node->type.rank != node->type.batched) {

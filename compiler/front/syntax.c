@@ -127,8 +127,14 @@ static void note_cause(Parser *parser, const Words *expected, bool ended) {
         hint = hint_at(parser->before.span);
     const char *now = parser->source->text + parser->now.span.begin;
     const Token *open = unclosed(parser, ended, *now);
+    const char *before = parser->before.span.source ? parser->source->text + parser->before.span.begin : "";
     if (hint)
         diag_note(parser->diag, parser->now.span, "%s", hint);
+    else if (*before == ':' && isdigit((unsigned char)*now))
+        diag_note(parser->diag, parser->before.span,
+                  "':' stands before the type of a field; a value is given with '='");
+    else if (has(expected, "end of line") && *now == ',')
+        diag_note(parser->diag, parser->now.span, "a statement ends at the end of its line, without a comma");
     else if (has(expected, "':'") && has(expected, "'='") && *now == '(')
         diag_note(parser->diag, parser->now.span, "the result of a call is given a name: y = f(x)");
     else if (has(expected, "'+'") && is_comparison(now))

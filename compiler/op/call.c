@@ -102,7 +102,7 @@ static int axis_of(Call *call, int arg, const Value *v, const Node *of) {
         return -1;
     const char *shape = type_user_text(call->module->arena, &of->type);
     if (rank == 0)
-        call_error(call, arg, "%s has no axes", shape);
+        call_error(call, arg, "%s has no axes; reshape(x, [1]) gives a number one", shape);
     else if (rank == 1)
         call_error(call, arg, "%s has only the axis 0, or -1 counted from the end", shape);
     else

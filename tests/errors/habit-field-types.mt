@@ -1,0 +1,17 @@
+# Types of other languages.
+param hidden = 16
+data {
+  train = csv("t.csv")
+  a : bool
+  b : float32
+  y : string
+}
+model {
+  x = concat([reshape(a, [1]), reshape(b, [1])])
+  p = linear(x, 1)
+}
+train {
+  loss      = mse(p, y)
+  optimizer = sgd(0.1)
+  batch     = 64
+}
