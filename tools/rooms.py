@@ -16,9 +16,9 @@ BASE, DATA, SESSION, CHECKPOINT = "runtime/base", "runtime/data", "runtime/sessi
 ARROWS = {
     SUPPORT: [BASE],  # how files are opened and written, what a terminal may be shown
     IR: [SUPPORT],
-    OP: [SUPPORT, IR],
+    OP: [SUPPORT, IR, "kernels_lib"],  # shared.h: what it and the kernels must agree on
     "compiler/front": [SUPPORT, IR, OP, "runtime", "runtime/commands"],  # mtc.h; flags.def, the flags of each program
-    PASS: [SUPPORT, IR, OP],  # op/optimizer.h: the update of a weight
+    PASS: [SUPPORT, IR, OP, "kernels_lib"],  # op/optimizer.h: the update of a weight; shared.h
     PLAN: [SUPPORT, IR, PASS],
     EMIT: [PLAN],  # emit.h
     TEXT: [SUPPORT, IR, OP],  # op/table.h: words that the templates of operators have are no names

@@ -7,7 +7,7 @@
  * are stored nowhere: kernels_lib computes them again for the gradient, from the logarithms of the softmax's sums. */
 #include "op/compose.h"
 
-enum { MOST_SIZE = 256 }; /* numbers of a head that the kernels can hold */
+#include "kernels_lib/shared.h"
 
 /* ---- shapes ---- */
 
@@ -101,15 +101,13 @@ static double attend_grad_flops(const Node *n) {
     return pair_flops(n, 5);
 }
 
-/* As attends_on_tensor_cores in kernels_lib/cuda/attention.cuh. */
 static bool on_tensor_cores(const Node *n) {
-    return n->attr.heads.size % 8 == 0 && n->attr.heads.size <= 128;
+    return head_fits_tensor_cores(n->attr.heads.size);
 }
 
-/* As PlainForm<Shape, 2> in kernels_lib/cuda/attention_plain.cuh: its fewest rows, of larger heads, are more than 64 KB. */
+/* Every device has PLAIN_SMALL. */
 static int attend_grad_shared(const Node *n) {
-    enum { LARGEST_OF_SMALL = 176, PLAIN_SHARED = 99 * 1024 };
-    return n->attr.heads.size > LARGEST_OF_SMALL ? PLAIN_SHARED : 0;
+    return n->attr.heads.size > LARGEST_PLAIN_SMALL ? PLAIN_SHARED : 0;
 }
 
 enum { TILE_ROWS = 64 }; /* positions of one head that a tile computes */
@@ -275,10 +273,10 @@ static bool read_heads(Call *call, Attention *a) {
         return false;
     }
     a->heads.size = width / a->heads.queries;
-    if (a->heads.size > MOST_SIZE)
-        call_error(call, ARG_HEADS, "a head has at most %d numbers; %lld in %lld heads are %lld", MOST_SIZE,
+    if (a->heads.size > LARGEST_HEAD)
+        call_error(call, ARG_HEADS, "a head has at most %d numbers; %lld in %lld heads are %lld", LARGEST_HEAD,
                    (long long)width, (long long)a->heads.queries, (long long)a->heads.size);
-    return a->heads.size <= MOST_SIZE;
+    return a->heads.size <= LARGEST_HEAD;
 }
 
 /* Keys and values have the positions of q, and the width of their heads. */

@@ -7,6 +7,8 @@
  * each row of the table in the order of the indices, and writes 0 where no index says the row. */
 #include "op/compose.h"
 
+#include "kernels_lib/shared.h"
+
 /* ---- which rows an index can say ---- */
 
 /* What the index is a view of. */
@@ -84,17 +86,11 @@ static const char *gather_grad_arguments(Arena *arena, const Node *n) {
                         extents(arena, 'r', 1, n->type.rank));
 }
 
-/* As in cuda/gather.cuh: columns are dealt to LANES lanes of PACK each, rows to as many slices as make TILES tiles. */
 static int64_t gather_grad_tiles(const Node *n) {
-    enum { TILES = 512, FEWEST = 128, LANES = 32, LEAST_LANES = 4, MOST_ROWS = 1024 };
     int64_t rows = n->type.dim[0], width = type_extent(&n->type, 1, n->type.rank);
-    int64_t packs = width % 4 ? width : width / 4, lanes = LANES;
-    while (lanes > 1 && (lanes / 2 >= packs || (lanes > LEAST_LANES && rows * ((packs + lanes - 1) / lanes) < FEWEST)))
-        lanes /= 2;
-    int64_t columns = (packs + lanes - 1) / lanes, slices = TILES / columns;
-    int64_t least = (rows + MOST_ROWS - 1) / MOST_ROWS;
-    slices = slices < least ? least : slices;
-    return columns * (slices < rows ? slices : rows);
+    int64_t packs = width % 4 ? width : width / 4, lanes = gather_lanes(rows, packs);
+    int64_t across = (packs + lanes - 1) / lanes;
+    return across * gather_slices(rows, across);
 }
 
 static double gather_grad_flops(const Node *n) {

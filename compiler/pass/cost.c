@@ -7,17 +7,7 @@
  * which they are off by a sixth. */
 #include "pass/cost.h"
 
-enum { THREADS = 256, LANES = 32, LANES_A_CYCLE = 128 };
-
-/* Slices of at least a warp feed themselves from memory, without panels. */
-static bool is_direct(const Tile *tile) {
-    return tile->slices >= LANES;
-}
-
-/* Without panels, and straight from memory: the outputs of a thread share nothing. */
-static bool is_thin(const Tile *tile) {
-    return tile->tm * tile->tn == 1;
-}
+enum { LANES_A_CYCLE = 128 };
 
 static bool is_tensor(const Tile *tile) {
     return tile->warps_m > 0;
@@ -29,20 +19,12 @@ static bool runs_along_k(const Kernel *kernel) {
     return !kernel->a.transposed && kernel->b.transposed && !windows;
 }
 
-/* Panels are copied by the hardware, from memory that is not shared memory. */
-static bool is_pipelined(const Kernel *kernel, const Tile *tile) {
-    bool floats = !kernel->a.computed && !kernel->b.computed;
-    return is_tensor(tile) || (!is_thin(tile) && tile->slices == 1 && floats && kernel->k > tile->k);
-}
-
+/* Tensor cores' panels are always copied by the hardware. */
 Feed tile_feed(const Kernel *kernel, const Tile *tile) {
-    if (is_pipelined(kernel, tile))
+    bool floats = !kernel->a.computed && !kernel->b.computed;
+    if (is_tensor(tile))
         return FEED_PIPELINED;
-    if (is_thin(tile))
-        return FEED_THIN;
-    if (is_direct(tile))
-        return runs_along_k(kernel) ? FEED_DIRECT : FEED_DEEP;
-    return FEED_STAGED;
+    return feed_of(tile->tm * tile->tn, tile->slices, kernel->k, tile->k, runs_along_k(kernel), floats);
 }
 
 static int64_t divide_up(int64_t a, int64_t b) {
@@ -148,9 +130,10 @@ static Cost tensor_cost(const Kernel *kernel, const Tile *tile, const Machine *m
     return (Cost){.working = machine->latency + depth * outputs / rate + outputs / 32};
 }
 
-/* Steps of k that a slice without panels fetches at a time: as direct.cuh and deep.cuh have registers for them. */
+/* Steps of k that a slice without panels fetches at a time. */
 static int64_t steps_at_once(const Tile *tile, int width, int64_t steps) {
-    int64_t room = width == 4 ? 24 / (tile->tm + tile->tn) : 2;
+    int64_t bytes = width * (int64_t)sizeof(float) * (tile->tm + tile->tn);
+    int64_t room = width == 4 ? DIRECT_BYTES / bytes : DEEP_STEPS;
     return smaller(room < 1 ? 1 : room, steps);
 }
 
@@ -187,17 +170,11 @@ static Cost direct_cost(const Kernel *kernel, const Tile *tile, const Machine *m
                   .working = larger(thread * THREADS / LANES_A_CYCLE, traffic) + epilogue_cycles(kernel, tile)};
 }
 
-/* The depth of a panel, no deeper than the product: fitted_depth in cuda/tile.cuh. */
-static int64_t panel_depth(const Kernel *kernel, const Tile *tile) {
-    int64_t step = kernel->k % 4 == 0 && tile->slices % 4 != 0 ? 4 * tile->slices : tile->slices;
-    return smaller(divide_up(kernel->k, step) * step, tile->k);
-}
-
 /* 64 bytes from L2 a cycle and multiprocessor; the panels' numbers on their way, filled up; an ordered sum over slices.
  * Copies ahead hide the time of further panels; those that pass through registers are waited for. */
 static Cost panel_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
-    bool ahead = is_pipelined(kernel, tile);
-    int64_t deep = ahead ? tile->k : panel_depth(kernel, tile), panels = divide_up(kernel->k, deep);
+    bool ahead = tile_feed(kernel, tile) == FEED_PIPELINED;
+    int64_t deep = ahead ? tile->k : panel_depth(kernel->k, tile->slices, tile->k), panels = divide_up(kernel->k, deep);
     double steps = (double)(panels * deep), outputs = (double)tile->m * tile->n;
     double fetches = tile->m * work_of_a(kernel, tile) / fetched_at_once(&kernel->a) +
                      tile->n * work_of_b(kernel, tile) / fetched_at_once(&kernel->b);
@@ -215,9 +192,12 @@ Cost tile_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
         return (Cost){.working = core_tile_cycles(kernel, tile)};
     if (is_tensor(tile))
         return tensor_cost(kernel, tile, machine);
-    if (is_thin(tile))
-        return thin_cost(kernel, tile, machine);
-    return is_direct(tile) ? direct_cost(kernel, tile, machine) : panel_cost(kernel, tile, machine);
+    switch (tile_feed(kernel, tile)) {
+    case FEED_THIN: return thin_cost(kernel, tile, machine);
+    case FEED_DIRECT:
+    case FEED_DEEP: return direct_cost(kernel, tile, machine);
+    default: return panel_cost(kernel, tile, machine);
+    }
 }
 
 int tile_resident(const Tile *tile, const Machine *machine) {

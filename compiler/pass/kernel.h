@@ -26,6 +26,7 @@
 #define MTC_KERNEL_H
 
 #include "ir/op.h"
+#include "kernels_lib/shared.h"
 
 typedef enum KernelClass { KERNEL_CONTRACT, KERNEL_LOOP, KERNEL_CALL } KernelClass;
 
@@ -202,8 +203,6 @@ int kernel_row_axes(const Kernel *kernel, const Type *type);
 /* CONTRACT: the stored node belongs to the side reduction's epilogue (shape [m] or [n]), not to the product's. */
 bool kernel_stores_side(const Kernel *kernel, const Node *stored);
 
-/* How the operands of a product reach the threads: as kernels_lib/cuda/matmul.cuh decides. */
-typedef enum Feed { FEED_STAGED, FEED_PIPELINED, FEED_DIRECT, FEED_DEEP, FEED_THIN } Feed;
 Feed product_feed(const Kernel *kernel);
 
 /* "bn1.mean" of a value that the text does not name, by what it is and what it serves; NULL: nobody said what it is. */

@@ -17,7 +17,7 @@ const Machine machine_cuda = {.name = "cuda",
                               .launch = 1.7e-6,
                               .latency = 1200,
                               .cache = 50e6,
-                              .block_memory = 227 * 1024,
+                              .block_memory = PLANNED_SHARED,
                               .most_blocks = 8};
 const Machine machine_cpu = {.name = "cpu",
                              .multiprocessors = 4,

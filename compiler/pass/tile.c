@@ -6,7 +6,7 @@
 
 #include <math.h>
 
-enum { THREADS = 256, WARPS = 8, LANES = 32, COLUMN_ROWS = 32, WARP_FLOATS = 1024, DEEPEST_COLUMN = 32 };
+enum { COLUMN_ROWS = 32, WARP_FLOATS = 1024, DEEPEST_COLUMN = 32 };
 
 #define COUNT(array) (int)(sizeof(array) / sizeof *(array))
 

@@ -6,7 +6,7 @@
 #ifndef MTC_CUDA_ARCHITECTURE_CUH
 #define MTC_CUDA_ARCHITECTURE_CUH
 
-constexpr int PLANNED_SHARED = 227 << 10;
+#include "shared.h"
 
 /* Bytes that code of the architecture may use in a block, its own arrays counted in. */
 __host__ __device__ constexpr int most_shared(int architecture) {

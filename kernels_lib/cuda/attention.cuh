@@ -29,8 +29,8 @@
 #include "cuda/attention_tensor_grad.cuh"
 
 template <class Shape>
-constexpr bool attends_on_tensor_cores =
-    std::is_same_v<typename Shape::Number, bfloat16> &&Shape::size % 8 == 0 && Shape::size <= 128;
+constexpr bool attends_on_tensor_cores = std::is_same_v<typename Shape::Number, bfloat16> &&
+    head_fits_tensor_cores(Shape::size);
 
 /* Who multiplies. */
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL

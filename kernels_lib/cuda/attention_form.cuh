@@ -4,8 +4,8 @@
 
 #include "cuda/attention_shape.cuh"
 
-/* Blocks that fill a device: below, tiles are smaller than they could be. And the shared memory that a tile is planned for. */
-constexpr int PLAIN_FILL = 128, PLAIN_SHARED = 99 << 10;
+/* Blocks that fill a device: below, tiles are smaller than they could be. */
+constexpr int PLAIN_FILL = 128;
 
 /* The rows of a tile, 128, 64 or 32: no more than there is shared memory for, and than leave tiles for every multiprocessor. */
 template <class Shape> __host__ __device__ constexpr int plain_rows() {
@@ -27,7 +27,7 @@ template <class Shape, int OWNED, int ROWS, int COLUMNS, int ROOM> struct PlainF
     static constexpr int down = 4, across = 8; // the lanes of a warp
     static constexpr int size = Shape::size, rows = ROWS, columns = COLUMNS;
     static constexpr int tm = rows / WARPS / down, tn = columns / across, warp_rows = tm * down;
-    static_assert(size <= 256, "a block of rows fits in shared memory");
+    static_assert(size <= LARGEST_HEAD, "a block of rows fits in shared memory");
 
     /* Rows as they lie in shared memory: `depth` numbers, the last ones zeros, of which mixing makes `width` sums. */
     static constexpr int depth = divide_up(size, 4) * 4, width = size <= across ? across : divide_up(size, 16) * 16;

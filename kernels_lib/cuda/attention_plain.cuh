@@ -386,6 +386,8 @@ template <class Shape> __host__ __device__ constexpr int attend_plain_grad_tiles
     return Shape::batch * (Shape::queries + Shape::keys) * divide_up(Shape::length, plain_rows<Shape>());
 }
 template <class Shape> __host__ __device__ constexpr int attend_plain_grad_shared() {
+    if constexpr (Shape::size <= LARGEST_PLAIN_SMALL)
+        static_assert(PlainForm<Shape, 2, PLAIN_SMALL>::shared <= PLAIN_SMALL, "the compiler asks devices for no more");
     return PlainForm<Shape, 2, PLAIN_SHARED>::shared;
 }
 

@@ -48,7 +48,7 @@ template <class Lines, int COUNT, int TOTAL, int TILE, int STEPS> struct Steps {
 template <class Product, class Tile, class A, class B, class Out, class Gate>
 __device__ void matmul_deep(int i0, int j0, const A &a, const B &b, float *shared, Gate &gate, const Out &out) {
     constexpr int tm = smaller(Tile::tm, Product::M), tn = smaller(Tile::tn, Product::N);
-    constexpr int steps = divide_up(Product::K, Tile::slices), held = smaller(steps, 2); // fetched at a time
+    constexpr int steps = divide_up(Product::K, Tile::slices), held = smaller(steps, DEEP_STEPS); // fetched at a time
     auto identity = [](int row) { return row; };
 
     int place = threadIdx.x / Tile::slices, slice = threadIdx.x % Tile::slices;

@@ -130,7 +130,9 @@ __device__ void matmul_direct(int i0, int j0, const A &a, const B &b, float *sha
     constexpr int width = A::aligned && B::aligned && Product::K % 4 == 0 ? 4 : 1, stride = width * Tile::slices;
     constexpr int steps = divide_up(Product::K, stride);
     constexpr int bytes = width * (Tile::tm * sizeof(typename A::One) + Tile::tn * sizeof(typename B::One));
-    constexpr int room = 384 / bytes, held = room < 1 ? 1 : room < steps ? room : steps; // steps fetched at a time
+    constexpr int room = DIRECT_BYTES / bytes, held = room < 1       ? 1
+                                                      : room < steps ? room
+                                                                     : steps; // steps fetched at a time
     constexpr int outputs = Tile::tm * Tile::tn;
     auto identity = [](int row) { return row; };
 

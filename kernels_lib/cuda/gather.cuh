@@ -22,23 +22,6 @@
 
 #include "cuda/team.cuh"
 
-/* No more lanes than packs; fewer where that would leave most of the device without a tile. */
-constexpr int gather_lanes(int rows, int packs) {
-    constexpr int LEAST = 4, FEWEST_TILES = 128;
-    int lanes = LANES;
-    while (lanes > 1 &&
-           (lanes / 2 >= packs || (lanes > LEAST && (long long)rows * ((packs + lanes - 1) / lanes) < FEWEST_TILES)))
-        lanes /= 2;
-    return lanes;
-}
-
-/* Of the rows: as many as give four blocks to each multiprocessor of a large device, more where one would have too many. */
-constexpr int gather_slices(int rows, int across) {
-    constexpr int TILES = 512, MOST_ROWS = 1024;
-    int least = (rows + MOST_ROWS - 1) / MOST_ROWS, slices = TILES / across < least ? least : TILES / across;
-    return slices < rows ? slices : rows;
-}
-
 template <class Number_, int COUNT, int ROWS, int WIDTH> struct GatherGrad {
     using Number = Number_;
     static constexpr int count = COUNT, rows = ROWS, width = WIDTH;

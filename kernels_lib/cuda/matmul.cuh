@@ -60,15 +60,15 @@ __device__ void matmul_on_cores(int i0, int j0, const A &a, const B &b, char *sh
     auto lines_b = lines_of_b(b);
     constexpr bool floats = lines_a.floats && lines_b.floats;
     static_assert(Tile::slices < LANES || !(Side::of_a || Side::of_b) || Tile::tm * Tile::tn == 1, "no sums of lines");
-    constexpr bool direct = lines_a.runs_along_k && lines_b.runs_along_k;
-    constexpr bool pipelined = Tile::slices == 1 && floats && Product::K > Tile::k;
-    if constexpr (Tile::tm * Tile::tn == 1)
+    constexpr Feed feed = feed_of(Tile::tm * Tile::tn, Tile::slices, Product::K, Tile::k,
+                                  lines_a.runs_along_k && lines_b.runs_along_k, floats);
+    if constexpr (feed == FEED_THIN)
         matmul_thin<Product, Tile>(i0, j0, lines_a, lines_b, gate, out, side);
-    else if constexpr (Tile::slices >= LANES && direct)
+    else if constexpr (feed == FEED_DIRECT)
         matmul_direct<Product, Tile>(i0, j0, lines_a, lines_b, (float *)shared, gate, out);
-    else if constexpr (Tile::slices >= LANES)
+    else if constexpr (feed == FEED_DEEP)
         matmul_deep<Product, Tile>(i0, j0, lines_a, lines_b, (float *)shared, gate, out);
-    else if constexpr (pipelined)
+    else if constexpr (feed == FEED_PIPELINED)
         matmul_pipelined<Product, Tile>(i0, j0, lines_a, lines_b, (float *)shared, gate, out, side);
     else
         matmul_staged<Product, Fitted<Product, Tile>>(i0, j0, lines_a, lines_b, (float *)shared, gate, out, side);

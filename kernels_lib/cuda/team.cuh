@@ -16,8 +16,7 @@
 #define MTC_CUDA_TEAM_CUH
 
 #include "cuda/pack.cuh"
-
-constexpr int THREADS = 256, LANES = 32, WARPS = THREADS / LANES;
+#include "shared.h"
 
 struct Thread {
     static constexpr int rows = THREADS, size = 1, lanes = 1, scratch = 0;

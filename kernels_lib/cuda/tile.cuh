@@ -151,8 +151,7 @@ template <class Product, class Tile, int FOLDED = 0> __host__ __device__ constex
 
 /* The tile with panels no deeper than the product; in steps of k that its slices share, and that keep vectors whole. */
 template <class Product, class Tile> constexpr int fitted_depth() {
-    constexpr int step = Product::K % 4 == 0 && Tile::slices % 4 != 0 ? 4 * Tile::slices : Tile::slices;
-    return divide_up(Product::K, step) * step < Tile::k ? divide_up(Product::K, step) * step : Tile::k;
+    return panel_depth(Product::K, Tile::slices, Tile::k);
 }
 template <class Product, class Of>
 using Fitted = Tile<Of::m, Of::n, fitted_depth<Product, Of>(), Of::tm, Of::tn, Of::first_warp>;

@@ -1,5 +1,6 @@
 """tools/rooms.py, which tools/lint asks for arrows against the order of the rooms: on a tree of three rooms, compiled here."""
 
+import re
 import subprocess
 import sys
 
@@ -70,3 +71,17 @@ def test_what_is_gone(tmp_path):
     (tmp_path / LOW / "new.c").write_text("int new_one;")
     assert rooms.not_built(tmp_path, tmp_path / "build") == [f"{LOW}/new.c"]
     assert faults(tmp_path) == []
+
+
+def test_what_compiler_and_kernels_agree_on_stands_once():
+    """No constant and no function of shared.h is said again by a file of the compiler or of the kernels."""
+    shared = ROOT / "kernels_lib" / "shared.h"
+    text = shared.read_text()
+    constants = re.findall(r"\b([A-Z][A-Z_]+) = ", text) + re.findall(r"\bFEED_\w+", text)
+    functions = re.findall(r"^MTC_AGREED \w+ (\w+)\(", text, re.M)
+    assert {"THREADS", "PLANNED_SHARED", "LARGEST_HEAD"} <= set(constants) and {"feed_of", "gather_lanes"} <= set(functions)
+    again = re.compile(rf"\b({'|'.join(constants)}) = |^(?:[a-z_]+ )+({'|'.join(functions)})\([a-z]", re.M)
+    for path in (path for folder in ("compiler", "kernels_lib") for path in (ROOT / folder).rglob("*.*") if path != shared):
+        assert not again.search(path.read_text()), path
+    users = [path for folder in ("compiler", "kernels_lib") for path in (ROOT / folder).rglob("*.*") if "shared.h\"" in path.read_text()]
+    assert {path.relative_to(ROOT).parts[0] for path in users} == {"compiler", "kernels_lib"}

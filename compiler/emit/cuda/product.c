@@ -49,7 +49,6 @@ static void write_cut(Emitter *e, const Kernel *kernel, Writer *out) {
 
 /* Warps that the only tile of a product without panels keeps busy; 0: it has several tiles, or panels. */
 static int busy_warps(const Kernel *kernel) {
-    enum { LANES = 32 };
     if (kernel->cls != KERNEL_CONTRACT || product_feed(kernel) != FEED_THIN || kernel->tiles > 1)
         return 0;
     int outputs = (int)((kernel->m - 1) * kernel->tile.n + kernel->n);
@@ -58,7 +57,6 @@ static int busy_warps(const Kernel *kernel) {
 
 /* Where a single block runs a phase: behind the warps of the products before it, so that they run side by side. */
 static int first_warp(Emitter *e, const Kernel *kernel) {
-    enum { WARPS = 8 };
     const Program *program = program_of(e, kernel);
     const Phase *phase = &program->phases.at[kernel->phase];
     int warps = 0;

@@ -207,7 +207,6 @@ static void write_sum(Body *element, const Node *product, const Index *at, const
 
 /* Of each row that a thread asks for: then it may be read before that is known. */
 bool every_row_exists(const Kernel *kernel) {
-    enum { THREADS = 256, WARPS = 8 };
     if (kernel->team == TEAM_COLUMN)
         return kernel->rows == kernel->tiles * (THREADS / kernel->depth * kernel->lanes);
     bool whole_tiles = kernel->team == TEAM_WARP && kernel->rows > 1 && kernel->rows % WARPS == 0;

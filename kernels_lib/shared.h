@@ -1,0 +1,74 @@
+/* What the compiler and the kernels must agree on: C for the one, CUDA C++ for the others. The compiler plans with it (tiles, what
+ * they cost, what a device must have), the kernels do as planned. */
+#ifndef MTC_SHARED_H
+#define MTC_SHARED_H
+
+#include <stdbool.h>
+
+#ifdef __CUDACC__
+#define MTC_AGREED __host__ __device__ constexpr
+#define MTC_CONSTANTS(...) constexpr int __VA_ARGS__
+#else
+#define MTC_AGREED static inline
+#define MTC_CONSTANTS(...) enum { __VA_ARGS__ }
+#endif
+
+/* ---- blocks ---- */
+
+MTC_CONSTANTS(THREADS = 256, LANES = 32, WARPS = THREADS / LANES); /* of a block, of a warp */
+
+/* Bytes of shared memory of the block that programs are planned for. */
+MTC_CONSTANTS(PLANNED_SHARED = 227 << 10);
+
+/* ---- products on CUDA cores: how the operands reach the threads (cuda/matmul.cuh says what each is) ---- */
+
+typedef enum Feed { FEED_STAGED, FEED_PIPELINED, FEED_DIRECT, FEED_DEEP, FEED_THIN } Feed;
+
+/* `outputs` of a thread, of which `slices` share a sum over `k`; panels are `depth` deep. `along_k`: both operands lie so; `floats`:
+ * both are floats in memory. */
+MTC_AGREED Feed feed_of(int outputs, int slices, long long k, int depth, bool along_k, bool floats) {
+    return outputs == 1                                    ? FEED_THIN
+           : slices >= LANES                               ? (along_k ? FEED_DIRECT : FEED_DEEP)
+           : slices == 1 && floats && k > (long long)depth ? FEED_PIPELINED
+                                                           : FEED_STAGED;
+}
+
+/* The depth of a panel, no deeper than the product: whole steps of k, which the slices share and which keep vectors whole. */
+MTC_AGREED int panel_depth(long long k, int slices, int depth) {
+    long long step = k % 4 == 0 && slices % 4 != 0 ? 4 * slices : slices, whole = (k + step - 1) / step * step;
+    return whole < depth ? (int)whole : depth;
+}
+
+/* What a thread fetches at a time without panels: bytes where it takes four steps of k at once, steps where it takes one. */
+MTC_CONSTANTS(DIRECT_BYTES = 384, DEEP_STEPS = 2);
+
+/* ---- attention ---- */
+
+MTC_CONSTANTS(LARGEST_HEAD = 256); /* numbers of a head that a block of rows holds */
+
+MTC_AGREED bool head_fits_tensor_cores(long long size) {
+    return size % 8 == 0 && size <= 128;
+}
+
+/* On CUDA cores a tile is planned for PLAIN_SHARED bytes; gradients of heads up to LARGEST_PLAIN_SMALL make do with PLAIN_SMALL. */
+MTC_CONSTANTS(PLAIN_SHARED = 99 << 10, PLAIN_SMALL = 64 << 10, LARGEST_PLAIN_SMALL = 176);
+
+/* ---- the gradient of a table that was looked up ---- */
+
+/* Neighbouring threads that take a row of `packs` packs: no more than packs; fewer where that would leave most of the device
+ * without a tile. */
+MTC_AGREED int gather_lanes(long long rows, long long packs) {
+    long long least = 4, fewest_tiles = 128, lanes = LANES;
+    while (lanes > 1 && (lanes / 2 >= packs || (lanes > least && rows * ((packs + lanes - 1) / lanes) < fewest_tiles)))
+        lanes /= 2;
+    return (int)lanes;
+}
+
+/* Of the rows: as many as give four blocks to each multiprocessor of a large device, more where one would have too many. */
+MTC_AGREED int gather_slices(long long rows, long long across) {
+    long long tiles = 512, most_rows = 1024;
+    long long least = (rows + most_rows - 1) / most_rows, slices = tiles / across < least ? least : tiles / across;
+    return (int)(slices < rows ? slices : rows);
+}
+
+#endif
