@@ -6,7 +6,7 @@
  * over the pixels of each example, where an image has as many as a tile has rows. */
 #include "pass/fuse.h"
 
-enum { MAX_FOLDS = 4 };
+enum { MAX_PRODUCT_FOLDS = 4 };
 
 /* The walk comes to a node at most twice: at its own element, and elsewhere. */
 static bool first_visit(Fusion *f, const Node *n, bool own) {
@@ -71,7 +71,7 @@ bool fold_fits(Fusion *f, const Kernel *kernel, const Node *sum) {
     int64_t rows = group_rows(sum, kernel->n);
     bool tiled = f->program->machine->blocks && rows < kernel->m && (rows == 64 || rows == 128 || rows == 256) &&
                  tiles_are_groups(kernel, sum, rows);
-    if (!tiled || !op_adds(sum->op) || kernel->batches != 1 || kernel->folds.count == MAX_FOLDS ||
+    if (!tiled || !op_adds(sum->op) || kernel->batches != 1 || kernel->folds.count == MAX_PRODUCT_FOLDS ||
         (kernel->fold_rows && kernel->fold_rows != rows) ||
         type_elements(&operand->type) != type_elements(&kernel->contraction->type))
         return false;

@@ -11,7 +11,7 @@ enum {
     SHORT_ROW = 32,      /* elements: one for each lane of a warp */
     MANY_ROWS = 16384,
     HIGH_COLUMNS = 1 << 18, /* elements */
-    MAX_FOLDS = 32          /* in one kernel: each stage computes again what lies between it and memory */
+    MAX_LOOP_FOLDS = 32     /* in one kernel: each stage computes again what lies between it and memory */
 };
 
 /* ---- rows ---- */
@@ -52,7 +52,7 @@ static bool reduce_fits(Fusion *f, Kernel *kernel, Node *n) {
     const Type *operand = &n->in[0]->type;
     if (kernel->cls == KERNEL_CONTRACT)
         return fold_fits(f, kernel, n);
-    if (count_folds(kernel) == MAX_FOLDS)
+    if (count_folds(kernel) == MAX_LOOP_FOLDS)
         return false;
     Kernel trial = *kernel;
     if (all_element_wise(kernel) && type_same_shape(operand, &kernel->full)) {

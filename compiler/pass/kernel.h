@@ -204,6 +204,8 @@ int kernel_row_axes(const Kernel *kernel, const Type *type);
 bool kernel_stores_side(const Kernel *kernel, const Node *stored);
 
 Feed product_feed(const Kernel *kernel);
+/* Extents of a product below a tensor core's own tile of 16 x 8 x 16 would mostly multiply filler. */
+enum { LEAST_TENSOR_EXTENT = 16 };
 
 /* "bn1.mean" of a value that the text does not name, by what it is and what it serves; NULL: nobody said what it is. */
 const char *value_title(const Program *program, const Node *n);

@@ -99,9 +99,9 @@ static Operand operand_of(Fusion *f, Node *contraction, int k) {
 
 /* Sums that tensor cores would mostly fill with filler stay on the others, in full fp32 where tf32 would do. */
 static Math product_math(const Kernel *kernel, Precision precision) {
-    enum { LEAST_EXTENT = 16 };
     bool computed = kernel->a.computed || kernel->b.computed;
-    bool large = kernel->m >= LEAST_EXTENT && kernel->n >= LEAST_EXTENT && kernel->k >= LEAST_EXTENT;
+    bool large =
+        kernel->m >= LEAST_TENSOR_EXTENT && kernel->n >= LEAST_TENSOR_EXTENT && kernel->k >= LEAST_TENSOR_EXTENT;
     if (kernel->a.value->type.dtype == DT_BF16)
         return MATH_BF16;
     return precision == PRECISION_TF32 && large && !computed ? MATH_TF32 : MATH_FP32;

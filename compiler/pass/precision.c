@@ -13,9 +13,6 @@
 
 #include "pass/kernel.h"
 
-/* Extents below a tensor core's own tile of 16 x 8 x 16 would mostly multiply filler. */
-enum { LEAST_EXTENT = 16 };
-
 typedef struct Rounding {
     Graph *g;
     int count;     /* of the nodes that there were before */
@@ -30,7 +27,8 @@ static bool is_rounded_product(const Node *n) {
         return false;
     const Type *a = &n->in[0]->type, *out = &n->type;
     int64_t k = a->dim[a->rank - (n->attr.ta ? 2 : 1)];
-    return k >= LEAST_EXTENT && out->dim[out->rank - 2] >= LEAST_EXTENT && out->dim[out->rank - 1] >= LEAST_EXTENT;
+    return k >= LEAST_TENSOR_EXTENT && out->dim[out->rank - 2] >= LEAST_TENSOR_EXTENT &&
+           out->dim[out->rank - 1] >= LEAST_TENSOR_EXTENT;
 }
 
 static void count_readers(Rounding *r) {
