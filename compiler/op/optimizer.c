@@ -148,6 +148,24 @@ static Value build_rmsprop(Call *call) {
     return optimizer_value(call, rmsprop, RMSPROP_NUMBERS);
 }
 
+/* ---- adagrad ---- */
+
+enum { ADAGRAD_RATE, ADAGRAD_EPS, ADAGRAD_DECAY, ADAGRAD_NUMBERS };
+
+/* g += decay w;  s = s + g^2;  w -= rate g / (sqrt(s) + eps) */
+static Node *update_adagrad(Graph *g, const Optimizer *o, int weight, Node *gradient) {
+    Node *w = graph_weight(g, weight), *sum = state_of(g, weight, "sum");
+    gradient = decayed_gradient(g, o, w, gradient);
+    Node *next = graph_name(add(g, sum, mul(g, gradient, gradient)), "sum");
+    update_assign(g, o, sum, next);
+    Node *deviation = graph_name(add(g, op1(g, "sqrt", next), o->arg[ADAGRAD_EPS]), "deviation");
+    return sub(g, w, mul(g, o->arg[ADAGRAD_RATE], divide(g, gradient, deviation)));
+}
+
+static Value build_adagrad(Call *call) {
+    return optimizer_value(call, (Optimizer){.update = update_adagrad, .decay = ADAGRAD_DECAY}, ADAGRAD_NUMBERS);
+}
+
 /* ---- lion ---- */
 
 enum { LION_RATE, LION_BETA1, LION_BETA2, LION_DECAY, LION_NUMBERS };
@@ -218,6 +236,16 @@ const OpDef op_rmsprop = {
                  "[0, 1) = 0, "
                  "weight_decay: number >= 0 = 0, centered: bool = false",
     .build = build_rmsprop,
+};
+
+const OpDef op_adagrad = {
+    .name = "adagrad",
+    .cls = OP_LIBRARY,
+    .kind = KIND_OPTIMIZER,
+    .doc = "Optimizer: g += weight_decay w; s is the sum of g^2 over all steps; w -= lr g / (sqrt(s) + eps).",
+    .example = "optimizer = adagrad(0.01)",
+    .signature = "lr: number >= 0 = 0.01, eps: number >= 0 = 1e-10, weight_decay: number >= 0 = 0",
+    .build = build_adagrad,
 };
 
 const OpDef op_lion = {

@@ -35,6 +35,15 @@ def adam(lr=1e-3, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0, decoupled=
     return update
 
 
+def adagrad(lr=0.01, eps=1e-10, weight_decay=0.0):
+    def update(w, g, state, step):
+        g = g + weight_decay * w
+        state["sum"] = state.get("sum", 0) + g * g
+        return w - lr * g / (np.sqrt(state["sum"]) + eps)
+
+    return update
+
+
 OPTIMIZERS = {
     "sgd(0.1)": sgd(0.1),
     "sgd(0.1, momentum = 0.9)": sgd(0.1, 0.9),
@@ -46,6 +55,8 @@ OPTIMIZERS = {
     "adam(0.01, beta1 = 0)": adam(0.01, 0.0),
     "adam(0.01, weight_decay = 0.1)": adam(0.01, weight_decay=0.1),
     "adamw(0.01)": adam(0.01, weight_decay=0.01, decoupled=True),
+    "adagrad()": adagrad(),
+    "adagrad(0.1, eps = 0.001, weight_decay = 0.1)": adagrad(0.1, 1e-3, 0.1),
     "adamw(0.01, weight_decay = 0.1)": adam(0.01, weight_decay=0.1, decoupled=True),
 }
 
