@@ -2,6 +2,7 @@
 
 #include "data/field.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static const struct {
@@ -46,6 +47,20 @@ static int check_type(MtcFault *fault, const char *path, const MtcField *field, 
     return 0;
 }
 
+/* As many numbers, in other axes: a grey image with a plane or without. */
+static void note_same_elements(MtcFault *fault, const MtcField *field, const MtcArray *array) {
+    const char *name = field->name;
+    char type[64];
+    if (mtc_elements(array->rank - 1, array->dim + 1) != mtc_elements(field->rank, field->dim))
+        return;
+    snprintf(type, sizeof type, "%s", mtc_type_name(field->type));
+    if (field->classes)
+        snprintf(type, sizeof type, "class[%lld]", (long long)field->classes);
+    mtc_note(fault, "they are as many numbers: write %s : %s%s in the model file, and reshape(%s, %s) where it is used",
+             name, type, array->rank > 1 ? mtc_shape(array->rank - 1, array->dim + 1) : "", name,
+             mtc_shape(field->rank, field->dim));
+}
+
 static int check_shape(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array) {
     bool same = array->rank == field->rank + 1;
     for (int i = 0; same && i < field->rank; i++)
@@ -55,6 +70,7 @@ static int check_shape(MtcFault *fault, const char *path, const MtcField *field,
                  mtc_shape(field->rank, field->dim), mtc_shape(array->rank - 1, array->dim + 1));
         mtc_note(fault, "the file's whole shape is %s; its first size counts the examples",
                  mtc_shape(array->rank, array->dim));
+        note_same_elements(fault, field, array);
         return fault->code;
     }
     if (array->dim[0] == 0)

@@ -37,14 +37,30 @@ static char **header_names(const MtcTableText *text, const MtcTableForm *form, i
     return name;
 }
 
+/* The first line is none of names: it is the first row. */
+static bool are_numbers(const char *const *name, int count) {
+    for (int i = 0; i < count; i++) {
+        char *end;
+        strtod(name[i], &end);
+        if (end == name[i] || *end)
+            return false;
+    }
+    return count > 0;
+}
+
 static int lacks_column(MtcFault *fault, const char *path, const char *wanted, const char *const *name, int count) {
     const char *nearest = mtc_nearest(wanted, name, count);
+    const bool unnamed = are_numbers(name, count);
     MtcText names = {NULL, 0, 0};
-    mtc_fail(fault, MTC_BAD_DATA, "%s:1: no column is called '%s'%s%s%s", path, wanted,
-             nearest ? "; did you mean '" : "", nearest ? mtc_shown(nearest) : "", nearest ? "'?" : "");
+    mtc_fail(fault, MTC_BAD_DATA, "%s:1: no column is called '%s'%s%s%s%s", path, wanted,
+             nearest ? "; did you mean '" : "", nearest ? mtc_shown(nearest) : "", nearest ? "'?" : "",
+             unnamed ? ": the line has numbers, and no names" : "");
     for (int i = 0; i < count && i < 40; i++)
         mtc_text_add(&names, "%s'%s'", i ? ", " : "", mtc_shown(name[i]));
-    mtc_note(fault, "the columns are %s%s", names.at, count > 40 ? ", ..." : "");
+    if (unnamed)
+        mtc_note(fault, "where there is no line of names, the model file gives them: header = false, columns = [...]");
+    else
+        mtc_note(fault, "the columns are %s%s", names.at, count > 40 ? ", ..." : "");
     free(names.at);
     return fault->code;
 }

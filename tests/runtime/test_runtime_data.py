@@ -174,7 +174,8 @@ def raw_npy(header):
 GOOD_HEADER = "{'descr': '|u1', 'fortran_order': False, 'shape': (1, 4, 4), }"
 BAD_NPY = {
     "type": (lambda folder: save_npy(folder, np.zeros((2, 4, 4))), ["type u8", "found f64"]),
-    "shape": (lambda folder: save_npy(folder, np.zeros((2, 16), "u1")), ["[4, 4]", "[16]"]),
+    "shape": (lambda folder: save_npy(folder, np.zeros((2, 16), "u1")), ["[4, 4]", "[16]",
+                                                                                            "write image : u8[16] in the model file, and reshape(image, [4, 4])"]),
     "order": (lambda folder: save_npy(folder, np.asfortranarray(np.zeros((2, 4, 4), "u1"))), ["C order"]),
     "complex": (lambda folder: save_npy(folder, np.zeros((2, 4, 4), "c8")), ["element type"]),
     "scalar": (lambda folder: save_npy(folder, np.uint8(3)), ["shape"]),

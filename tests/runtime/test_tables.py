@@ -312,6 +312,7 @@ BAD_HEADERS = {
     "other names": ("a\tc\n1\t2\n", "a,b", "t.tsv:1: column 2 is called 'c', expected 'b'"),
     "more names": ("a\tb\tc\n1\t2\t3\n", "a,b", "t.tsv:1: the header has 3 columns, expected 2"),
     "long names": ("é" * 3_000_000 + "\tb\n1\t2\n", "", "t.tsv:1: no column is called 'a'"),
+    "no line of names": ("1\t2\n3\t4\n", "", "t.tsv:1: no column is called 'a': the line has numbers, and no names"),
     "another name": ("b\tc\n1\t2\n", "", "t.tsv:1: no column is called 'a'"),
     "space in a name": (" b\t a\n1\t2\n", "", "t.tsv:1: no column is called 'a'; did you mean ' a'?"),
     "in capitals": ("B\tA\n1\t2\n", "", "t.tsv:1: no column is called 'a'; did you mean 'A'?"),
