@@ -68,7 +68,9 @@ static const Flag flags[] = {
            "how much [what the train block says, else no]"),
     SWITCH("--no-recompute", 0, no_recompute, MODEL, "the backward pass keeps what it needs"),
     CHOICE("--schedule", "auto|graph|persistent", schedule, SCHEDULE_AUTO, MODEL,
-           "how a training step is launched: as a CUDA graph, or in one persistent kernel [auto: the faster estimate]"),
+           "how a training step is launched: as a CUDA graph, or in one persistent kernel [auto: persistent where each "
+           "phase is "
+           "a few small tiles and it is estimated faster, else graph; the program's first lines say why]"),
 
     CHOICE("--target", target_names + 1, target, 1, TARGET_FLAGS,
            "[cuda where a GPU and nvcc are, or --arch or --schedule is given; else cpu]"),
