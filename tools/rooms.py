@@ -24,7 +24,7 @@ ARROWS = {
     TEXT: [SUPPORT, IR, OP],  # op/table.h: words that the templates of operators have are no names
     KERNEL: [SUPPORT, IR, PASS, PLAN, EMIT, TEXT],
     "compiler/emit/cuda": [SUPPORT, IR, PASS, PLAN, TEXT, KERNEL],
-    "compiler/emit/c": [SUPPORT, PLAN, TEXT, KERNEL],
+    "compiler/emit/c": [SUPPORT, IR, PLAN, TEXT, KERNEL],
     "compiler/emit/program": [SUPPORT, IR, PLAN, TEXT, KERNEL],
     "compiler/emit/build": [SUPPORT, PASS, EMIT, TEXT, "compiler/emit/c", "compiler/emit/cuda"],  # the table of targets
     "compiler/plot": [SUPPORT, BASE],  # reads what programs log

@@ -30,9 +30,12 @@ static const Infix *find_infix(const char *text, size_t length) {
 static const Tree *make(Arena *arena, TreeKind kind, const char *text, int prec, const Tree *const *parts, int count) {
     Tree *e = NEW(arena, Tree);
     const Tree **part = count ? NEW_ARRAY(arena, const Tree *, count) : NULL;
-    for (int k = 0; k < count; k++)
+    bool computes = kind == TREE_INFIX || kind == TREE_PREFIX || kind == TREE_CHOICE, wide = false;
+    for (int k = 0; k < count; k++) {
         part[k] = parts[k];
-    *e = (Tree){.kind = kind, .text = text, .prec = prec, .count = count, .part = part};
+        wide |= computes && parts[k]->wide;
+    }
+    *e = (Tree){.kind = kind, .text = text, .prec = prec, .count = count, .part = part, .wide = wide};
     return e;
 }
 
@@ -69,8 +72,24 @@ const Tree *tree_prefix(Arena *arena, const char *op, const Tree *a) {
     return make(arena, TREE_PREFIX, op, PREC_UNARY, &a, 1);
 }
 
+const Tree *tree_as_wide(Arena *arena, const Tree *e) {
+    Tree *wide = NEW(arena, Tree);
+    *wide = *e;
+    wide->wide = true;
+    return wide;
+}
+
 const Tree *tree_cast(Arena *arena, const char *type, const Tree *a) {
     return make(arena, TREE_CAST, NULL, PREC_UNARY, (const Tree *[]){tree_name(arena, type), a}, 2);
+}
+
+const Tree *tree_name_for(Arena *arena, const char *name, const Tree *value) {
+    const Tree *named = tree_name(arena, name);
+    return value->wide ? tree_as_wide(arena, named) : named;
+}
+
+const Tree *tree_widened(Arena *arena, const Tree *a) {
+    return tree_as_wide(arena, tree_cast(arena, "int64_t", a));
 }
 
 const Tree *tree_infix(Arena *arena, const char *op, const Tree *a, const Tree *b) {
@@ -121,6 +140,11 @@ const Tree *tree_times(Arena *arena, const Tree *a, const Tree *b) {
 
 const Tree *tree_shifted(Arena *arena, const Tree *a, int64_t by) {
     return by ? tree_infix(arena, by < 0 ? "-" : "+", a, tree_number(arena, by < 0 ? -by : by)) : a;
+}
+
+const Tree *tree_with_parts(Arena *arena, const Tree *e, const Tree *const *parts) {
+    const Tree *made = e->count ? make(arena, e->kind, e->text, e->prec, parts, e->count) : e;
+    return e->wide && !made->wide ? tree_as_wide(arena, made) : made;
 }
 
 /* ---- forms ---- */
@@ -174,13 +198,13 @@ static const Tree *read_call(Reader *r, const char *function) {
     return tree_call(r->arena, function, arguments, count);
 }
 
-/* "i", "0.5f", "fmax(", "$i0" */
+/* "i", "0.5f", "fmax(", "$i0"; in equations "0.9^step" */
 static const Tree *read_word(Reader *r) {
     const char *start = r->at;
     bool place = takes(r, "$"), number = isdigit((unsigned char)*r->at);
-    while (is_word(*r->at) || (number && *r->at == '.'))
+    while (is_word(*r->at) || (number && (*r->at == '.' || *r->at == '^')))
         r->at++;
-    if (r->at == start)
+    if (r->at == start + place)
         ICE("nothing is read at '%s' of the form '%s'", r->at, r->form);
     const char *word = taken(r, start + place);
     if (place)
@@ -251,7 +275,7 @@ const Tree *tree_filled(Arena *arena, const Tree *form, TreeFill *of, void *cont
         parts[k] = tree_filled(arena, form->part[k], of, context);
         changed |= parts[k] != form->part[k];
     }
-    return changed ? make(arena, form->kind, form->text, form->prec, parts, form->count) : form;
+    return changed ? tree_with_parts(arena, form, parts) : form;
 }
 
 typedef struct Operands {
@@ -342,15 +366,20 @@ static void print_list(Text *out, const Tree *const *parts, int count) {
     }
 }
 
-/* C groups from the left, so on the right something stronger is needed. Compilers warn of a || b && c. */
+/* How strongly operand k has to bind. C groups from the left, so on the right something stronger is needed: then of conditions on
+ * the left too, as in (a && b) && (c && d). Compilers warn of a || b && c. */
+static int place_asks(const Tree *infix, int k) {
+    int own = infix->part[k]->prec, right = infix->part[1]->prec, prec = infix->prec;
+    if (prec == PREC_OR && own == PREC_AND)
+        return PREC_EQUAL;
+    bool pairs = prec <= PREC_AND && right == prec;
+    return prec + (k == 1 || pairs);
+}
+
 static void print_infix(Text *out, const Tree *e) {
-    int mixed = e->prec == PREC_OR ? PREC_EQUAL : 0;
-    for (int k = 0; k < 2; k++) {
-        bool is_and = e->part[k]->prec == PREC_AND;
-        print(out, e->part[k], mixed && is_and ? mixed : e->prec + k);
-        if (k == 0)
-            text_printf(out, " %s ", e->text);
-    }
+    print(out, e->part[0], place_asks(e, 0));
+    text_printf(out, " %s ", e->text);
+    print(out, e->part[1], place_asks(e, 1));
 }
 
 static void print_choice(Text *out, const Tree *e) {

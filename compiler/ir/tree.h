@@ -48,6 +48,7 @@ struct Tree {
     const char *text;
     int prec;      /* how strongly its weakest operator binds */
     int64_t value; /* of a whole number, and of a name that is a size; else 0 */
+    bool wide;     /* a whole number of 64 bits */
     int count;
     const Tree *const *part; /* a, b, c above; of a call the arguments */
 };
@@ -58,6 +59,8 @@ const Tree *tree_number(Arena *arena, int64_t value);
 /* A number as C writes it: "0.5f", "-INFINITY". */
 const Tree *tree_literal(Arena *arena, const char *text);
 const Tree *tree_name(Arena *arena, const char *name);
+/* The name of something that has that value, of as many bits. */
+const Tree *tree_name_for(Arena *arena, const char *name, const Tree *value);
 /* A name that stands for a whole number. */
 const Tree *tree_constant(Arena *arena, const char *name, int64_t value);
 /* "t." and "image" */
@@ -65,12 +68,16 @@ const Tree *tree_member(Arena *arena, const char *of, const char *name);
 /* "-" or "!" */
 const Tree *tree_prefix(Arena *arena, const char *op, const Tree *a);
 const Tree *tree_cast(Arena *arena, const char *type, const Tree *a);
+/* (int64_t)a */
+const Tree *tree_widened(Arena *arena, const Tree *a);
 /* Any operator of C with two operands, but assignments. */
 const Tree *tree_infix(Arena *arena, const char *op, const Tree *a, const Tree *b);
 const Tree *tree_choice(Arena *arena, const Tree *condition, const Tree *yes, const Tree *no);
 const Tree *tree_call(Arena *arena, const char *function, const Tree *const *arguments, int count);
 const Tree *tree_element(Arena *arena, const Tree *of, const Tree *at);
 const Tree *tree_element_at(Arena *arena, const Tree *of, const Tree *const *at, int count);
+/* The same, a number of 64 bits, as is what is computed of it. */
+const Tree *tree_as_wide(Arena *arena, const Tree *e);
 const Tree *tree_fold(Arena *arena, const char *what, const Tree *term);
 
 /* a + b and a * b without parentheses on the right: the terms of b behind those of a, its factors behind those of a. Of whole
@@ -85,6 +92,9 @@ const Tree *tree_shifted(Arena *arena, const Tree *a, int64_t by);
     &(const Tree) {                                                                                                    \
         .kind = TREE_NAME, .text = literal, .prec = PREC_PRIMARY                                                       \
     }
+
+/* The tree with as many other parts. */
+const Tree *tree_with_parts(Arena *arena, const Tree *e, const Tree *const *parts);
 
 /* The places $0, $1 ... of forms, for who asks what becomes of its operands. */
 enum { TREE_OPERANDS = 10 };

@@ -192,24 +192,24 @@ static void decoding(Emitter *e, Writer *out) {
 /* "(Axis){CONV1_0, 3, 1, 1, 0, 1}": outputs, taps, stride, dilation, pad, spread. */
 static const char *axis_text(Emitter *e, const Shape *windows, const Attr *attr, int along) {
     const Sweep *sweep = &attr->sweep[along];
-    return arena_printf(e->arena, "(Axis){%s, %s, %d, %d, %d, %d}", windows->symbol[1 + along],
-                        windows->symbol[3 + along], (int)sweep->stride, (int)sweep->dilation, (int)sweep->pad,
-                        (int)sweep->spread);
+    return arena_printf(e->arena, "(Axis){%s, %s, %d, %d, %d, %d}", shape_symbol(e->arena, windows, 1 + along),
+                        shape_symbol(e->arena, windows, 3 + along), (int)sweep->stride, (int)sweep->dilation,
+                        (int)sweep->pad, (int)sweep->spread);
 }
 
 /* "window(t->x, X_0, X_1, X_2, (Axis){...}, (Axis){...})" */
 static const char *window_text(Emitter *e, const Node *view, const char *at) {
     Shape windows = sizes_shape(e->sizes, view), images = sizes_shape(e->sizes, view->in[0]);
-    return arena_printf(e->arena, "window(%s, %s, %s, %s, %s, %s)", at, images.symbol[1], images.symbol[2],
-                        images.symbol[3], axis_text(e, &windows, &view->attr, 0),
-                        axis_text(e, &windows, &view->attr, 1));
+    return arena_printf(e->arena, "window(%s, %s, %s, %s, %s, %s)", at, shape_symbol(e->arena, &images, 1),
+                        shape_symbol(e->arena, &images, 2), shape_symbol(e->arena, &images, 3),
+                        axis_text(e, &windows, &view->attr, 0), axis_text(e, &windows, &view->attr, 1));
 }
 
 /* "filter(t->conv_weight, CONV, 3 * 3, X_2)" */
 static const char *filter_text(Emitter *e, const Node *view, const char *at) {
     Shape filters = sizes_shape(e->sizes, view->in[0]);
-    return arena_printf(e->arena, "filter(%s, %s, %s, %s)", at, filters.symbol[0],
-                        shape_product(e->arena, &filters, 1, 2), filters.symbol[3]);
+    return arena_printf(e->arena, "filter(%s, %s, %s, %s)", at, shape_symbol(e->arena, &filters, 0),
+                        shape_product(e->arena, &filters, 1, 2), shape_symbol(e->arena, &filters, 3));
 }
 
 /* "transposed(matrix(t->h_weight, IMAGE))" */
@@ -221,10 +221,11 @@ static const char *operand_text(Emitter *e, const Operand *operand) {
     switch (operand->kind) {
     case OPERAND_WINDOW: text = window_text(e, operand->view, at); break;
     case OPERAND_FILTER: text = filter_text(e, operand->view, at); break;
-    default: text = arena_printf(e->arena, "matrix(%s, %s)", at, shape.symbol[rank - 1]);
+    default: text = arena_printf(e->arena, "matrix(%s, %s)", at, shape_symbol(e->arena, &shape, rank - 1));
     }
     if (operand->batched)
-        text = arena_printf(e->arena, "rows_from(%s, b * %s)", text, shape.symbol[rank - 2]);
+        text = arena_printf(e->arena, "rows_from(%s, b * %s)", text,
+                            tree_text_at(e->arena, shape.size[rank - 2], PREC_UNARY));
     return operand->transposed ? arena_printf(e->arena, "transposed(%s)", text) : text;
 }
 
@@ -237,9 +238,9 @@ static void write_side(Body *tile, Writer *out) {
                                     k->side_of_b ? "columns" : "rows", line);
     Writer all = writer_like(out), sums = writer_like(out), terms = writer_like(out), lines = writer_like(out);
     Body body = body_inside(tile, &lines, line, NULL), term = body_inside(tile, &terms, line, "k");
-    Index at = product_index(e, k), depth = index_along("k"),
+    Index at = product_index(e, k), depth = index_along(tree_name(e->arena, "k")),
           operand = operand_index(e, k->contraction, k->side_of_b, &at, &depth);
-    const char *value = body_expression(&term, k->contraction->in[k->side_of_b], &operand);
+    const char *value = body_text(&term, body_expression(&term, k->contraction->in[k->side_of_b], &operand));
     write_line(&terms, "%s[%s - %s0] += %s;", name, line, line, value);
     write_block(&sums, head, &terms);
     write_line(&lines, "%s sum = %s[%s - %s0];", e->dialect->real, name, line, line);
@@ -287,15 +288,16 @@ static void contract(Body *kernel) {
     Writer lines = writer_like(kernel->out);
     lines.indent = 0;
     Body tile = body_inside(kernel, &lines, k->batches > 1 ? "b" : NULL, NULL);
-    write_tile(&tile, shape.symbol[rank - 2], shape.symbol[rank - 1]);
+    Arena *arena = kernel->e->arena;
+    const char *m = shape_symbol(arena, &shape, rank - 2), *n = shape_symbol(arena, &shape, rank - 1);
+    write_tile(&tile, m, n);
     Writer *out = kernel->out;
     write_line(out, "enum { ROWS = %d, COLUMNS = %d };", k->tile.m, k->tile.n);
     write_line(out, "#pragma omp for collapse(%d) nowait", k->batches > 1 ? 3 : 2);
     if (k->batches > 1)
-        write_open(out, "for (int b = 0; b < %s; b++)", shape_product(kernel->e->arena, &shape, 0, rank - 2));
-    write_open(out, "for (int i0 = 0; i0 < %s; i0 += ROWS)", shape.symbol[rank - 2]);
-    write_block(out, arena_printf(kernel->e->arena, "for (int j0 = 0; j0 < %s; j0 += COLUMNS)", shape.symbol[rank - 1]),
-                &lines);
+        write_open(out, "for (int b = 0; b < %s; b++)", shape_product(arena, &shape, 0, rank - 2));
+    write_open(out, "for (int i0 = 0; i0 < %s; i0 += ROWS)", m);
+    write_block(out, arena_printf(arena, "for (int j0 = 0; j0 < %s; j0 += COLUMNS)", n), &lines);
     out->indent -= k->batches > 1 ? 2 : 1;
 }
 
@@ -351,8 +353,8 @@ static bool product(Body *row, const Stage *stage, const char *extent) {
     Writer terms = writer_like(row->out), outer = writer_like(row->out), lines = writer_like(row->out);
     const char *sums = names_claim(&row->names, "totals");
     Body term = body_inside(row, &terms, "j", "k"), element = body_inside(row, &lines, "j", NULL);
-    Index at = stage_index(row, stage, "j");
-    const char *factors = product_term(&term, n, &at);
+    Index at = stage_index(row, stage, tree_name(e->arena, "j"));
+    const char *factors = body_text(&term, product_term(&term, n, &at));
     write_line(&terms, "%s[j] += %s;", sums, factors);
     write_line(row->out, "%s %s[%s] = {0};", e->dialect->real, sums, extent);
     write_block(&outer, loop(row, "j", extent, 1), &terms);

@@ -338,10 +338,10 @@ static bool product(Body *row, const Stage *stage, const char *extent) {
     Arena *arena = row->e->arena;
     Writer terms = writer_like(row->out), lines = writer_like(row->out);
     Body term = body_inside(row, &terms, "j", "k"), element = body_inside(row, &lines, "j", NULL);
-    Index at = stage_index(row, stage, "j");
-    const char *factors = product_term(&term, n, &at);
+    Index at = stage_index(row, stage, tree_name(arena, "j"));
+    const char *factors = body_text(&term, product_term(&term, n, &at));
     write_line(&terms, "return %s;", factors);
-    body_know(&element, n, "sum");
+    body_know(&element, n, tree_name(arena, "sum"));
     Outputs outputs = stage_outputs(&element, stage, &at);
     body_write(&element, &outputs);
     const char *term_name = names_claim(&row->names, "term"), *store_name = names_claim(&row->names, "store");

@@ -30,7 +30,7 @@ static bool has_half_numbers(const Kernel *kernel) {
 /* Neighbours in j of all that the product stores are neighbours in memory. */
 static bool stores_vectors(Emitter *e, const Kernel *kernel, int lanes) {
     Body body = body_new(e, kernel, NULL, NULL);
-    Lanes along = {e->sizes, "j", lanes};
+    Lanes along = {"j", lanes};
     Outputs outputs = product_outputs(&body, kernel);
     for (int k = 0; k < outputs.count; k++) {
         Shape shape = sizes_shape(e->sizes, outputs.at[k].node);
@@ -66,7 +66,7 @@ static void write_struct(Emitter *e, const char *name, const Reads *reads, Write
 static void write_reads(Emitter *e, const Epilogue *epilogue, const Reads *reads, Writer *out) {
     Text values = TEXT(e->arena);
     for (int k = 0; k < reads->count; k++)
-        text_printf(&values, "%s%s", k ? ", " : "", reads->at[k].text);
+        text_printf(&values, "%s%s", k ? ", " : "", tree_text(e->arena, reads->at[k].value));
     write_struct(e, epilogue->ahead, reads, out);
     write_line(out, "auto %s = [&](%s) { return %s{%s}; };", epilogue->read, epilogue->index, epilogue->ahead,
                text_string(&values));
@@ -163,7 +163,8 @@ static void push_terms(Body *body, const Kernel *kernel, Outputs *outputs) {
         const Node *term = kernel->folds.at[f]->in[0];
         Shape to = sizes_shape(e->sizes, term);
         Output output = {.node = term, .at = index_reshape(e->arena, &at, &from, &to)};
-        output.to = arena_printf(e->arena, body->lanes > 1 ? "term[%d][v]" : "term[%d]", f);
+        output.to = tree_element(e->arena, tree_name(e->arena, "term"), tree_number(e->arena, f));
+        output.to = body->lanes > 1 ? lane_of_pack(e->arena, output.to) : output.to;
         VEC_PUSH(e->arena, outputs, output);
     }
 }
@@ -178,11 +179,12 @@ static const char *write_folds(Body *kernel, const char *out) {
     for (int f = 0; f < k->folds.count; f++) {
         Index at = {0};
         Shape shape = sizes_shape(kernel->e->sizes, k->folds.at[f]);
-        Shape groups = {{.rank = 2, .dim = {type_elements(&shape.type) / k->n, k->n}}, {"GROUPS", "COLUMNS"}};
-        index_push(&at, 1, "group");
-        index_push(&at, 1, "j");
+        Shape groups = {{.rank = 2, .dim = {type_elements(&shape.type) / k->n, k->n}},
+                        {TREE_NAMED("GROUPS"), TREE_NAMED("COLUMNS")}};
+        index_push(&at, 1, tree_name(arena, "group"));
+        index_push(&at, 1, tree_name(arena, "j"));
         at = index_reshape(arena, &at, &groups, &shape);
-        body_know(&body, k->folds.at[f], arena_printf(arena, "total[%d]", f));
+        body_know(&body, k->folds.at[f], tree_element(arena, tree_name(arena, "total"), tree_number(arena, f)));
         output_store(&body, k->folds.at[f], &at, &outputs);
     }
     body_write(&body, &outputs);
@@ -217,7 +219,7 @@ static const char *write_out(Body *kernel) {
 
 const char *write_epilogues(Body *kernel) {
     const char *out = write_out(kernel);
-    if (strstr(out, "vectorized<") || strstr(out, "folded<")) {
+    if (kernel->kernel->folds.count || epilogue_lanes(kernel->e, kernel->kernel) > 1) {
         write_line(kernel->out, "auto results = %s;", out);
         out = "results";
     }

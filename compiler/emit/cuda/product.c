@@ -88,8 +88,9 @@ void declare_product(Emitter *e, const Kernel *kernel, const char *name, Writer 
     write_cut(e, kernel, out);
     const char *stack = shape_product(e->arena, &shape, 0, rank - 2); /* products */
     bool stacked = product_is_stacked(kernel), apart = kernel->batches > 1 && !stacked;
-    write_line(out, "using %s_product = Product<%s, %s, %s%s>;", name, shape.symbol[rank - 2], shape.symbol[rank - 1],
-               product_depth(e, kernel->contraction), stacked ? arena_printf(e->arena, ", %s", stack) : "");
+    write_line(out, "using %s_product = Product<%s, %s, %s%s>;", name, shape_symbol(e->arena, &shape, rank - 2),
+               shape_symbol(e->arena, &shape, rank - 1), product_depth(e, kernel->contraction),
+               stacked ? arena_printf(e->arena, ", %s", stack) : "");
     write_line(out, "using %s_tile = %s;%s", name, tile_type(e, kernel, warp),
                warp ? " // the last: its first warp" : "");
     const char *tiles = apart ? "each" : "tiles";
@@ -127,7 +128,7 @@ static void know_raw(Body *body, const Node *n, const Node *field, NodeList *see
         return;
     VEC_PUSH(body->e->arena, seen, n);
     if (is_raw(n, field))
-        body_know(body, n, "v");
+        body_know(body, n, tree_name(body->e->arena, "v"));
     for (int k = 0; k < n->inputs; k++)
         know_raw(body, n->in[k], field, seen);
 }
@@ -140,9 +141,10 @@ static const char *conversion(Body *kernel, const Node *of, const Node *field) {
     know_raw(&body, of, field, &seen);
     Index at = {0};
     for (int axis = 0; axis < of->type.rank; axis++)
-        index_push(&at, 1, "0");
-    const char *value = body_expression(&body, of, &at);
-    bool captures = strstr(value, "t.") || kernel->known.count > 0;
+        index_push(&at, 1, tree_number(kernel->e->arena, 0));
+    const Tree *tree = body_expression(&body, of, &at);
+    const char *value = body_text(&body, tree);
+    bool captures = tree_has_kind(tree, TREE_MEMBER) || kernel->known.count > 0;
     if (lines.lines.count == 0)
         return arena_printf(kernel->e->arena, "[%s](float v) { return %s; }", captures ? "&" : "", value);
     const char *name = names_claim(&kernel->names, "convert");
@@ -162,9 +164,9 @@ static const char *gathered_text(Body *kernel, const Node *value, const Node *fi
 /* Writes "using Rows = Axis<CONV1_ROWS, 3, 1, 1, 1, 1>;"; returns the name. */
 static const char *write_axis(Body *kernel, const char *wanted, const Shape *windows, const Sweep *sweep, int axis) {
     const char *name = names_claim(&kernel->names, wanted);
-    write_line(kernel->out, "using %s = Axis<%s, %s, %lld, %lld, %lld, %lld>;", name, windows->symbol[axis],
-               windows->symbol[2 + axis], (long long)sweep->stride, (long long)sweep->dilation, (long long)sweep->pad,
-               (long long)sweep->spread);
+    write_line(kernel->out, "using %s = Axis<%s, %s, %lld, %lld, %lld, %lld>;", name,
+               shape_symbol(kernel->e->arena, windows, axis), shape_symbol(kernel->e->arena, windows, 2 + axis),
+               (long long)sweep->stride, (long long)sweep->dilation, (long long)sweep->pad, (long long)sweep->spread);
     return name;
 }
 
@@ -182,21 +184,21 @@ static const char *window_text(Body *kernel, const Operand *operand, const char 
         at = names_claim(&kernel->names, "images");
         write_line(kernel->out, "auto %s = %s;", at, of_field);
     }
-    return arena_printf(e->arena, "window<%s, %s, %s, %s, %s>(%s)", images.symbol[1], images.symbol[2],
-                        images.symbol[3], rows, columns, at);
+    return arena_printf(e->arena, "window<%s, %s, %s, %s, %s>(%s)", shape_symbol(e->arena, &images, 1),
+                        shape_symbol(e->arena, &images, 2), shape_symbol(e->arena, &images, 3), rows, columns, at);
 }
 
 /* "filter<CONV, KERNEL_ROWS * KERNEL_COLUMNS, X_CHANNELS>(t.conv_weight)" */
 static const char *filter_text(Emitter *e, const Node *view, const char *at) {
     Shape filters = sizes_shape(e->sizes, view->in[0]);
-    return arena_printf(e->arena, "filter<%s, %s, %s>(%s)", filters.symbol[0], shape_product(e->arena, &filters, 1, 2),
-                        filters.symbol[3], at);
+    return arena_printf(e->arena, "filter<%s, %s, %s>(%s)", shape_symbol(e->arena, &filters, 0),
+                        shape_product(e->arena, &filters, 1, 2), shape_symbol(e->arena, &filters, 3), at);
 }
 
 /* "matrix<IMAGE>(t.h_weight)", of part b of a batch "matrix<IMAGE>(t.h_weight + b * H * IMAGE)". */
 static const char *matrix_text(Emitter *e, const Shape *shape, const char *at, bool part_b) {
     const char *part = part_b ? arena_printf(e->arena, " + b * %s", shape_product(e->arena, shape, 0, 2)) : "";
-    return arena_printf(e->arena, "matrix<%s>(%s%s)", shape->symbol[1], at, part);
+    return arena_printf(e->arena, "matrix<%s>(%s%s)", shape_symbol(e->arena, shape, 1), at, part);
 }
 
 /* "transposed(matrix<IMAGE>(t.h_weight))" */
@@ -207,14 +209,15 @@ static const char *operand_text(Body *kernel, const Operand *operand) {
     const char *at = buffer ? arena_printf(e->arena, "t.%s", tensor_name(e, buffer)) : NULL, *text;
     bool part_b = operand->batched && !product_is_stacked(kernel->kernel);
     switch (operand->kind) {
-    case OPERAND_COMPUTED: text = gathered_text(kernel, operand->value, operand->buffer, shape.symbol[1]); break;
+    case OPERAND_COMPUTED:
+        text = gathered_text(kernel, operand->value, operand->buffer, shape_symbol(e->arena, &shape, 1));
+        break;
     case OPERAND_WINDOW: text = window_text(kernel, operand, at); break;
     case OPERAND_FILTER: text = filter_text(e, operand->view, at); break;
     default: text = matrix_text(e, &shape, at, part_b);
     }
     if (part_b && operand->kind != OPERAND_MATRIX)
-        text =
-            arena_printf(e->arena, "rows_from(%s, b * %s)", text, parenthesised(e->arena, shape.symbol[0], PREC_UNARY));
+        text = arena_printf(e->arena, "rows_from(%s, b * %s)", text, tree_text_at(e->arena, shape.size[0], PREC_UNARY));
     return operand->transposed ? arena_printf(e->arena, "transposed(%s)", text) : text;
 }
 

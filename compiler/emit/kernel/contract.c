@@ -8,11 +8,17 @@ bool product_is_stacked(const Kernel *kernel) {
 /* Row i of the outputs of all products, which lie below each other. */
 static Index stacked_index(Emitter *e, const Kernel *kernel) {
     Shape to = sizes_shape(e->sizes, kernel->contraction);
-    Shape from = {{.rank = 2, .dim = {kernel->batches * kernel->m, kernel->n}}, {"ROWS", "COLUMNS"}};
+    Shape from = {{.rank = 2, .dim = {kernel->batches * kernel->m, kernel->n}},
+                  {TREE_NAMED("ROWS"), TREE_NAMED("COLUMNS")}};
     Index at = {0};
-    index_push(&at, 1, "i");
-    index_push(&at, 1, "j");
+    index_push(&at, 1, tree_name(e->arena, "i"));
+    index_push(&at, 1, tree_name(e->arena, "j"));
     return index_reshape(e->arena, &at, &from, &to);
+}
+
+/* The variable that counts an axis of several elements. */
+static const Tree *counter_of(Emitter *e, const char *variable, int64_t extent) {
+    return extent > 1 ? tree_name(e->arena, variable) : tree_number(e->arena, 0);
 }
 
 Index product_index(Emitter *e, const Kernel *kernel) {
@@ -21,9 +27,9 @@ Index product_index(Emitter *e, const Kernel *kernel) {
     int batch_axes = kernel->contraction->type.rank - 2;
     Index at = {0};
     if (batch_axes > 0)
-        index_push(&at, batch_axes, kernel->batches > 1 ? "b" : "0");
-    index_push(&at, 1, kernel->m > 1 ? "i" : "0");
-    index_push(&at, 1, kernel->n > 1 ? "j" : "0");
+        index_push(&at, batch_axes, counter_of(e, "b", kernel->batches));
+    index_push(&at, 1, counter_of(e, "i", kernel->m));
+    index_push(&at, 1, counter_of(e, "j", kernel->n));
     return at;
 }
 
@@ -44,14 +50,14 @@ Index operand_index(Emitter *e, const Node *product, int operand, const Index *a
 
 const char *product_depth(Emitter *e, const Node *product) {
     Shape a = sizes_shape(e->sizes, product->in[0]);
-    return a.symbol[a.type.rank - (product->attr.ta ? 2 : 1)];
+    return shape_symbol(e->arena, &a, a.type.rank - (product->attr.ta ? 2 : 1));
 }
 
-const char *product_term(Body *body, const Node *product, const Index *at) {
-    Index k = index_along("k"), a = operand_index(body->e, product, 0, at, &k),
+const Tree *product_term(Body *body, const Node *product, const Index *at) {
+    Index k = index_along(tree_name(body->e->arena, "k")), a = operand_index(body->e, product, 0, at, &k),
           b = operand_index(body->e, product, 1, at, &k);
-    const char *factors[] = {body_expression(body, product->in[0], &a), body_expression(body, product->in[1], &b)};
-    return substitute(body->e->arena, "$0 * $1", factors, 2);
+    const Tree *left = body_expression(body, product->in[0], &a);
+    return tree_infix(body->e->arena, "*", left, body_expression(body, product->in[1], &b));
 }
 
 int fold_of(const Kernel *kernel, const Node *n) {
@@ -66,7 +72,8 @@ Outputs product_outputs(Body *body, const Kernel *kernel) {
     Outputs outputs = {0};
     Index at = product_index(e, kernel);
     Shape from = sizes_shape(e->sizes, kernel->contraction);
-    body_know(body, kernel->contraction, body->lanes > 1 ? "sum[v]" : "sum");
+    const Tree *sum = tree_name(e->arena, "sum");
+    body_know(body, kernel->contraction, body->lanes > 1 ? lane_of_pack(e->arena, sum) : sum);
     for (int s = 0; s < kernel->stores.count; s++) {
         const Node *stored = kernel->stores.at[s];
         if (kernel_stores_side(kernel, stored) || fold_of(kernel, stored) >= 0)
@@ -81,8 +88,8 @@ Outputs product_outputs(Body *body, const Kernel *kernel) {
 Outputs side_outputs(Body *body, const Kernel *kernel) {
     Outputs outputs = {0};
     Index at = {0};
-    index_push(&at, 1, kernel->side_of_b ? "j" : "i");
-    body_know(body, kernel->side, "sum");
+    index_push(&at, 1, tree_name(body->e->arena, kernel->side_of_b ? "j" : "i"));
+    body_know(body, kernel->side, tree_name(body->e->arena, "sum"));
     for (int s = 0; s < kernel->stores.count; s++)
         if (kernel_stores_side(kernel, kernel->stores.at[s]))
             output_store(body, kernel->stores.at[s], &at, &outputs);

@@ -38,6 +38,13 @@ const char *literal(const Emitter *e, double value, DType dtype) {
     return e->mathematics ? text : arena_printf(e->arena, "%s%s%s", text, point, e->options->f64 ? "" : "f");
 }
 
+const Tree *literal_tree(const Emitter *e, double value, DType dtype) {
+    if (dtype != DT_BF16 || e->mathematics)
+        return tree_literal(e->arena, literal(e, value, dtype));
+    const Tree *number = tree_literal(e->arena, literal(e, value, DT_F32));
+    return tree_call(e->arena, "to_bf16", &number, 1);
+}
+
 /* A statement ends where nothing is open and the next line does not go on. */
 bool is_one_statement(const Writer *lines) {
     int statements = 0;

@@ -129,6 +129,7 @@ struct Emitter {
 const char *tensor_name(const Emitter *e, const Buffer *buffer);
 /* "0.5f": a number of the type; integers and conditions without a point. */
 const char *literal(const Emitter *e, double value, DType dtype);
+const Tree *literal_tree(const Emitter *e, double value, DType dtype);
 const char *c_type(const Emitter *e, DType dtype);
 
 bool is_one_statement(const Writer *lines);

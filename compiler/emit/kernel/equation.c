@@ -18,11 +18,12 @@ typedef struct Equation {
 static const char *const letters[] = {"i", "j", "k", "l", "m", "n", "o", "p", "q", "r", "s"};
 enum { LETTERS = sizeof letters / sizeof *letters };
 
-static const char *letter(const Equation *q, int number) {
-    return number < LETTERS ? letters[number] : arena_printf(q->e->arena, "i%d", number);
+static const Tree *letter(const Equation *q, int number) {
+    Arena *arena = q->e->arena;
+    return tree_name(arena, number < LETTERS ? letters[number] : arena_printf(arena, "i%d", number));
 }
 
-static const char *text_of(Equation *q, const Node *n, const Index *at, int depth);
+static const Tree *right_of(Equation *q, const Node *n, const Index *at, int depth);
 
 static bool is_own(const Kernel *kernel, const Node *n) {
     for (int k = 0; k < kernel->nodes.count; k++)
@@ -91,27 +92,23 @@ static const char *value_name(const Equation *q, const Node *n) {
     return !n->name && n->op->cls == OP_REDUCE && is_own(q->kernel, n) ? folded_name(q, n) : n->name;
 }
 
-static const char *element(const Equation *q, const Node *n, const char *name, const Index *at) {
+static const Tree *element(const Equation *q, const Node *n, const char *name, const Index *at) {
     Shape shape = sizes_shape(q->e->sizes, n);
-    Text text = TEXT(q->e->arena);
-    text_puts(&text, name);
+    const Tree *of = tree_name(q->e->arena, name), *place[MAX_RANK];
     for (int axis = 0; axis < n->type.rank; axis++)
-        text_printf(&text, "%s%s", axis ? ", " : "[", index_axis(q->e->arena, at, &shape, axis));
-    if (n->type.rank)
-        text_putc(&text, ']');
-    return text_string(&text);
+        place[axis] = index_axis(q->e->arena, at, &shape, axis);
+    return n->type.rank ? tree_element_at(q->e->arena, of, place, n->type.rank) : of;
 }
 
-static const char *sum_over(Equation *q, const char *what, const Index *folded, const char *term) {
+static const Tree *sum_over(Equation *q, const char *what, const Index *folded, const Tree *term) {
     Text text = TEXT(q->e->arena);
     text_printf(&text, "%s over ", what);
     for (int g = 0; g < folded->groups; g++)
-        text_printf(&text, "%s%s", g ? ", " : "", folded->group[g].at);
-    text_printf(&text, " of %s", parenthesised(q->e->arena, term, PREC_PRODUCT));
-    return arena_printf(q->e->arena, "(%s)", text_string(&text));
+        text_printf(&text, "%s%s", g ? ", " : "", tree_text(q->e->arena, folded->group[g].at));
+    return tree_fold(q->e->arena, text_string(&text), term);
 }
 
-static const char *reduction_text(Equation *q, const Node *n, const Index *at, int depth) {
+static const Tree *reduction_right(Equation *q, const Node *n, const Index *at, int depth) {
     Shape shape = sizes_shape(q->e->sizes, n);
     Index inner = {0}, folded = {0};
     for (int axis = 0, kept = 0; axis < n->in[0]->type.rank; axis++) {
@@ -120,7 +117,7 @@ static const char *reduction_text(Equation *q, const Node *n, const Index *at, i
         if (folds)
             folded.group[folded.groups++] = inner.group[axis];
     }
-    return sum_over(q, n->op->name, &folded, text_of(q, n->in[0], &inner, depth));
+    return sum_over(q, n->op->name, &folded, right_of(q, n->in[0], &inner, depth));
 }
 
 /* The axis of `value`, its first or its last; of windows, the axes that a reshape made it of. */
@@ -147,97 +144,91 @@ static Shape folded_axes(Equation *q, const Node *n) {
     return of_a.type.rank >= of_b.type.rank ? of_a : of_b;
 }
 
-static const char *product_text(Equation *q, const Node *n, const Index *at, int depth) {
+static const Tree *product_right(Equation *q, const Node *n, const Index *at, int depth) {
     Shape shape = folded_axes(q, n), line = {.type = {.rank = 1, .dim = {type_elements(&shape.type)}}};
-    line.symbol[0] = shape_product(q->e->arena, &shape, 0, shape.type.rank);
+    line.size[0] = shape_extent(q->e->arena, &shape, 0, shape.type.rank);
     Index folded = {0}, counted = {0};
     for (int axis = 0; axis < shape.type.rank; axis++) {
         bool counts = shape.type.dim[axis] > 1 || shape.type.rank == 1;
-        index_push(&counted, 1, counts ? letter(q, q->letters++) : "0");
+        index_push(&counted, 1, counts ? letter(q, q->letters++) : tree_number(q->e->arena, 0));
         if (counts)
             folded.group[folded.groups++] = counted.group[axis];
     }
     Index k = index_reshape(q->e->arena, &counted, &shape, &line);
     Index a = operand_index(q->e, n, 0, at, &k), b = operand_index(q->e, n, 1, at, &k);
-    const char *factors[] = {text_of(q, n->in[0], &a, depth), text_of(q, n->in[1], &b, depth)};
-    return sum_over(q, "sum", &folded, substitute(q->e->arena, "$0 * $1", factors, 2));
+    const Tree *left = right_of(q, n->in[0], &a, depth), *right = right_of(q, n->in[1], &b, depth);
+    return sum_over(q, "sum", &folded, tree_infix(q->e->arena, "*", left, right));
 }
 
-/* "1" for "0 + 1": an axis of one element is at 0. */
+/* 1 for 0 + 1: an axis of one element is at 0. */
 static void add_zeros(Index *index) {
     for (int g = 0; g < index->groups; g++) {
-        const char *at = index->group[g].at;
-        if (strncmp(at, "0 + ", 4) == 0 && !at[4 + strspn(at + 4, "0123456789")])
-            index->group[g].at = at + 4;
+        const Tree *at = index->group[g].at;
+        if (tree_is_infix(at, "+") && tree_is_number(at->part[0], 0) && at->part[1]->kind == TREE_NUMBER)
+            index->group[g].at = at->part[1];
     }
 }
 
 /* What windows see outside of an image goes without saying. */
-static const char *view_text(Equation *q, const Node *n, const Index *at, int depth) {
+static const Tree *view_right(Equation *q, const Node *n, const Index *at, int depth) {
     Index from = *at;
-    const char *looked_up = NULL;
+    const Tree *looked_up = NULL;
     if (n->op->flags & OP_LOOKUP) {
         Index index = lookup_index(q->e, n, at);
-        looked_up = text_of(q, n->in[1], &index, depth);
+        looked_up = right_of(q, n->in[1], &index, depth);
     }
-    const char *guard = through_view(q->e, n, &from, looked_up);
+    const Tree *guard = through_view(q->e, n, &from, looked_up);
     add_zeros(&from);
-    const char *text = text_of(q, n->in[0], &from, depth);
+    const Tree *read = right_of(q, n->in[0], &from, depth);
     if (!guard || n->op->attrs & ATTR_SWEEP)
-        return text;
-    return arena_printf(q->e->arena, "(%s ? %s : %s)", guard, text, literal(q->e, n->attr.value, n->type.dtype));
+        return read;
+    return tree_choice(q->e->arena, guard, read, literal_tree(q->e, n->attr.value, n->type.dtype));
 }
 
-static bool is_conversion(const OpDef *op) {
-    return op->c && (strncmp(op->c, "($t)", 4) == 0 || strncmp(op->c, "to_", 3) == 0);
+static bool is_conversion(const Equation *q, const OpDef *op) {
+    return op->flags & OP_WIDENS || op->rounds || (op->c && tree_read(q->e->arena, op->c)->kind == TREE_CAST);
 }
 
-static const char *text_of(Equation *q, const Node *n, const Index *at, int depth) {
+static const Tree *right_of(Equation *q, const Node *n, const Index *at, int depth) {
     const char *name = value_name(q, n);
     if (name && n != q->defined)
         return element(q, n, name, at);
     if (n->meaning)
-        return n->meaning;
+        return tree_read(q->e->arena, n->meaning);
     if (depth > DEEPEST)
-        return "...";
+        return tree_name(q->e->arena, "...");
     if (n->op->cls == OP_VIEW)
-        return view_text(q, n, at, depth + 1);
+        return view_right(q, n, at, depth + 1);
     if (n->op->cls == OP_REDUCE)
-        return reduction_text(q, n, at, depth + 1);
+        return reduction_right(q, n, at, depth + 1);
     if (n->op->cls == OP_CONTRACT)
-        return product_text(q, n, at, depth + 1);
-    if (is_conversion(n->op))
-        return text_of(q, n->in[0], at, depth + 1);
-    const char *operands[MAX_INPUTS];
+        return product_right(q, n, at, depth + 1);
+    if (is_conversion(q, n->op))
+        return right_of(q, n->in[0], at, depth + 1);
+    const Tree *operands[MAX_INPUTS];
     for (int k = 0; k < n->inputs; k++)
-        operands[k] = text_of(q, n->in[k], at, depth + 1);
-    return substitute(q->e->arena, template_at(q->e, n, at, NULL), operands, MAX_INPUTS);
+        operands[k] = right_of(q, n->in[k], at, depth + 1);
+    return tree_with(q->e->arena, form_at(q->e, n, at, NULL), operands, n->inputs);
 }
 
 /* Functions of the batch are functions of the row: "share(i)", "step". */
-static const char *without_batch(Arena *arena, const char *text) {
-    static const char *const said[] = {"(batch)", "batch, "};
-    Text out = TEXT(arena);
-    while (*text) {
-        for (size_t k = 0; k < sizeof said / sizeof *said; k++)
-            if (strncmp(text, said[k], strlen(said[k])) == 0)
-                text += strlen(said[k]);
-        if (*text)
-            text_putc(&out, *text++);
-    }
-    return text_string(&out);
+static const Tree *without_batch(Arena *arena, const Tree *tree) {
+    if (!tree->count)
+        return tree;
+    const Tree **parts = NEW_ARRAY(arena, const Tree *, tree->count);
+    for (int k = 0; k < tree->count; k++)
+        parts[k] = without_batch(arena, tree->part[k]);
+    bool of_batch = tree->kind == TREE_CALL && parts[0]->kind == TREE_NAME && strcmp(parts[0]->text, "batch") == 0;
+    if (!of_batch)
+        return tree_with_parts(arena, tree, parts);
+    return tree->count == 1 ? tree_name(arena, tree->text) : tree_call(arena, tree->text, parts + 1, tree->count - 1);
 }
 
 /* A sum that is the whole right side needs no parentheses. */
-static const char *unwrapped(Arena *arena, const char *text) {
-    size_t length = strlen(text);
-    int depth = 0;
-    for (size_t k = 0; k + 1 < length; k++) {
-        depth += text[k] == '(' ? 1 : text[k] == ')' ? -1 : 0;
-        if (depth == 0)
-            return text;
-    }
-    return length > 2 ? arena_strndup(arena, text + 1, length - 2) : text;
+static const char *right_text(Arena *arena, const Tree *right) {
+    if (right->kind != TREE_FOLD)
+        return tree_text(arena, right);
+    return arena_printf(arena, "%s of %s", right->text, tree_text_at(arena, right->part[0], PREC_PRODUCT));
 }
 
 static const char *defined_name(const Equation *q, const Node *n) {
@@ -256,9 +247,10 @@ static void write_equation(Emitter *e, const Kernel *kernel, Body *row, const No
         return;
     Index at = {0};
     for (int axis = 0; axis < n->type.rank; axis++)
-        index_push(&at, 1, n->type.dim[axis] == 1 ? "0" : letter(&q, axis));
-    const char *right = without_batch(e->arena, unwrapped(e->arena, text_of(&q, n, &at, 0)));
-    const char *equation = arena_printf(e->arena, "%s = %s", element(&q, n, name, &at), right);
+        index_push(&at, 1, n->type.dim[axis] == 1 ? tree_number(e->arena, 0) : letter(&q, axis));
+    const Tree *right = without_batch(e->arena, right_of(&q, n, &at, 0));
+    const char *left = tree_text(e->arena, element(&q, n, name, &at));
+    const char *equation = arena_printf(e->arena, "%s = %s", left, right_text(e->arena, right));
     if (strlen(equation) <= LONGEST_EQUATION)
         write_comment(out, 8, arena_printf(e->arena, "%s%s", kernel->stages.count < 2 ? "    " : "", equation));
 }

@@ -6,58 +6,36 @@ enum { LONGEST_OPERAND = 64 };
 /* The value of a node at an index. */
 struct Term {
     const Node *node;
-    const char *key;     /* of the index */
-    const char *pattern; /* C, with $0 .. for the operands */
+    Index at;
+    const Tree *form; /* with $0 .. for the operands */
     Term *operand[MAX_INPUTS];
     int operands, uses;
     const Buffer *buffer; /* loaded from there; NULL: from a data field */
     bool loaded;
-    bool pack;             /* the pattern loads it for all lanes */
+    bool pack;             /* the form loads it for all lanes */
     bool plain;            /* a name or a constant: as short as a local would be */
     bool uniform;          /* the same number for each element of the kernel */
     bool costly;           /* worth computing once */
-    const char *guard;     /* the condition under which its loads are in bounds; NULL: they always are */
-    const char *own_guard; /* a view that reads under a condition: that */
+    const Tree *guard;     /* the condition under which its loads are in bounds; NULL: they always are */
+    const Tree *own_guard; /* a view that reads under a condition: that */
     bool overwritten;      /* an earlier statement of the body writes over what this one loads */
-    const char *local;
+    const Tree *local;
 };
-
-Body body_new(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
-    Names names = {.arena = e->arena, .defined = e->dialect->defines};
-    return (Body){.e = e, .kernel = kernel, .name = name, .out = out, .names = names};
-}
-
-Body body_inside(Body *outer, Writer *out, const char *variable, const char *variable_2) {
-    Body body = body_new(outer->e, outer->kernel, outer->name, out);
-    body.outer = outer;
-    body.names.outer = &outer->names;
-    body.variables[0] = variable;
-    body.variables[1] = variable_2;
-    return body;
-}
-
-void body_know(Body *body, const Node *n, const char *text) {
-    VEC_PUSH(body->e->arena, &body->known, ((Known){.node = n, .text = text}));
-}
-
-void body_know_vector(Body *body, const Node *n, const char *text, unsigned inner) {
-    VEC_PUSH(body->e->arena, &body->known, ((Known){.node = n, .text = text, .inner = inner}));
-}
 
 /* ---- terms ---- */
 
-static Term *term_of(Body *body, const Node *n, const Index *at, const char *guard);
+static Term *term_of(Body *body, const Node *n, const Index *at, const Tree *guard);
 
 /* The kernel computes the value at the index; it has it from nowhere. */
 static bool is_computed(const Body *body, const Node *n, const Index *at) {
-    return !is_loaded(body->kernel, n) && !find_known(body, n, index_key(body->e->arena, at));
+    return !is_loaded(body->kernel, n) && !find_known(body, n, at);
 }
 
 /* In vector code, what is rounded to a narrower type and back does not pass through that. */
 static void describe_map(Body *body, Term *term, const Index *at) {
     const Node *n = term->node, *narrow = n->op->flags & OP_WIDENS ? n->in[0] : NULL;
     bool rounds = narrow && narrow->op->rounds && body->lane.count && is_computed(body, narrow, at);
-    term->pattern = rounds ? narrow->op->rounds : template_at(body->e, n, at, &body->lane);
+    term->form = rounds ? tree_read(body->e->arena, narrow->op->rounds) : form_at(body->e, n, at, &body->lane);
     n = rounds ? narrow : n;
     term->operands = n->inputs;
     for (int k = 0; k < n->inputs; k++)
@@ -65,20 +43,20 @@ static void describe_map(Body *body, Term *term, const Index *at) {
 }
 
 /* The condition under which the operands of a term are read, if the term itself is under `guard`. */
-static const char *guard_below(Arena *arena, const Term *term, const char *guard) {
+static const Tree *guard_below(Arena *arena, const Term *term, const Tree *guard) {
     return guard_and(arena, guard, term->own_guard);
 }
 
 static void describe_guarded(Body *body, Term *term, const Index *from) {
-    const char *guard = guard_below(body->e->arena, term, term->guard);
+    const Tree *guard = guard_below(body->e->arena, term, term->guard);
     term->operand[term->operands++] = term_of(body, term->node->in[0], from, guard);
-    term->pattern = guarded(body->e, term->own_guard, "$0", term->node->attr.value, term->node->type.dtype);
+    term->form = guarded(body->e, term->own_guard, tree_operand[0], term->node->attr.value, term->node->type.dtype);
 }
 
 /* The term is also read under another condition, or without one. */
-static void widen(Arena *arena, Term *term, const char *guard) {
-    const char *wider = guard_or(arena, term->guard, guard);
-    if (!term->guard || (wider && strcmp(wider, term->guard) == 0))
+static void widen(Arena *arena, Term *term, const Tree *guard) {
+    const Tree *wider = guard_or(arena, term->guard, guard);
+    if (!term->guard || (wider && tree_same(wider, term->guard)))
         return;
     term->guard = wider;
     for (int k = 0; k < term->operands; k++)
@@ -86,86 +64,48 @@ static void widen(Arena *arena, Term *term, const char *guard) {
 }
 
 /* The lanes' elements lie side by side. */
-static bool is_pack(const Body *body, const char *element) {
-    return body->lane.count && lane_step(&body->lane, element_offset(body->e->arena, element)) == LANES_NEIGHBOURS;
-}
-
-static bool differs_by_lane(const Body *body, const char *text) {
-    return body->lane.count && has_word(text, "v");
-}
-
-static bool depends_on(const Body *body, const char *text) {
-    for (int k = 0; body->variables[k]; k++)
-        if (has_word(text, body->variables[k]))
-            return true;
-    return false;
-}
-
-/* A local as far outside of what the body writes as the text is the same. A name is as much a matter of the body's variables as
- * its text. */
-static const char *name_outside(Body *body, const char *text, const char *type, const char *wanted, bool reads_data) {
-    Body *owner = body;
-    while (owner->outer && owner->outer->outer && !depends_on(owner, text))
-        owner = owner->outer;
-    for (int k = 0; k < owner->named.count; k++)
-        if (strcmp(owner->named.at[k].text, text) == 0)
-            return owner->named.at[k].name;
-    int variables = 0;
-    while (owner->variables[variables])
-        variables++;
-    if (variables + 1 == MAX_VARIABLES)
-        return text;
-    const char *name = names_claim(&body->names, wanted);
-    names_take(&owner->names, name);
-    write_line(reads_data && owner->before_gate ? owner->before_gate : owner->out, "%s %s = %s;", type, name, text);
-    VEC_PUSH(body->e->arena, &owner->named, ((Read){.name = name, .text = text}));
-    owner->variables[variables] = name;
-    return name;
-}
-
-/* Vector code says conditions and places often: those of more than `most` bytes get names. */
-static const char *named(Body *lane, const char *text, size_t most, const char *type, const char *wanted) {
-    if (!lane->lane.count || strlen(text) <= most || differs_by_lane(lane, text))
-        return text;
-    return name_outside(lane->outer, text, type, wanted, false);
+static bool is_pack(const Body *body, const Tree *element) {
+    return body->lane.count && lane_step(&body->lane, element_offset(element)) == LANES_NEIGHBOURS;
 }
 
 /* What is read ahead of the body is a member of what that made. */
-static void read_ahead(Body *body, Term *term, const char *text, int lanes) {
+static void read_ahead(Body *body, Term *term, const Tree *value, int lanes) {
     Arena *arena = body->e->arena;
     const char *name = names_claim(&body->names, local_name(arena, term->node));
-    VEC_PUSH(arena, body->reads, ((Read){term->node, name, text, lanes}));
-    term->pattern = arena_printf(arena, "%s%s%s", body->read_from, name, lanes ? "[v]" : "");
+    VEC_PUSH(arena, body->reads, ((Read){.node = term->node, .name = name, .value = value, .lanes = lanes}));
+    const Tree *ahead = tree_member(arena, body->read_from, name);
+    term->form = lanes ? lane_of_pack(arena, ahead) : ahead;
 }
 
-/* "t.h[at]" for "t.h[i * H + j]" */
-static const char *with_named_place(Body *lane, const char *element) {
-    const char *offset = element_offset(lane->e->arena, element);
-    const char *type = strstr(offset, "int64_t") || strstr(offset, "row(") ? "int64_t" : "int";
-    int name = (int)(strchr(element, '[') - element);
-    return arena_printf(lane->e->arena, "%.*s[%s]", name, element, named(lane, offset, 48, type, "at"));
+/* t.h[at] for t.h[i * H + j] */
+static const Tree *with_named_place(Body *lane, const Tree *element) {
+    const Tree *offset = element_offset(element);
+    const Tree *place = body_named(lane, offset, 48, offset->wide ? "int64_t" : "int", "at");
+    return tree_element(lane->e->arena, element->part[0], place);
 }
 
 /* Of an element of memory, or of a row that is held in shared memory. */
-static void describe_load(Body *body, Term *term, const char *element) {
+static void describe_load(Body *body, Term *term, const Tree *element) {
     const Node *n = term->node;
     Arena *arena = body->e->arena;
-    bool pack = is_pack(body, element) && !(term->guard && differs_by_lane(body, term->guard));
-    bool reads_place = strchr(element_offset(arena, element), '[');
+    bool pack = is_pack(body, element) && !(term->guard && differs_by_lane(&body->lane, term->guard));
+    bool reads_place = tree_has_kind(element_offset(element), TREE_ELEMENT);
     if (pack && !body->reads && !(term->guard && reads_place))
         element = with_named_place(body, element);
-    const char *text = in_lane(arena, &body->lane, element);
+    const Tree *value = in_lane(arena, &body->lane, element);
     if (body->e->options->f64 && n->op->table == TABLE_FIELD && n->type.dtype == DT_F32)
-        text = arena_printf(arena, "(%s)%s", c_type(body->e, DT_F32), text); /* the data set has floats */
-    if (pack)
-        text = arena_printf(arena, "load_pack<%d>(%s)", body->lane.count, element_address(arena, element));
+        value = tree_cast(arena, c_type(body->e, DT_F32), value); /* the data set has floats */
+    if (pack) {
+        const Tree *address = element_address(arena, element);
+        value = tree_call(arena, arena_printf(arena, "load_pack<%d>", body->lane.count), &address, 1);
+    }
     if (n->type.dtype == DT_BOOL && body->e->dialect->stored_condition)
-        text = substitute(arena, body->e->dialect->stored_condition, &text, 1);
-    if (body->reads && !term->guard && !(!pack && differs_by_lane(body, text))) {
-        read_ahead(body, term, text, pack ? body->lane.count : 0);
+        value = tree_form(arena, body->e->dialect->stored_condition, &value, 1);
+    if (body->reads && !term->guard && !(!pack && differs_by_lane(&body->lane, value))) {
+        read_ahead(body, term, value, pack ? body->lane.count : 0);
         return;
     }
-    term->pattern = text;
+    term->form = value;
     term->pack = pack;
     term->buffer = n->op->table == TABLE_FIELD ? NULL : plan_buffer(body->e->plan, n);
     term->loaded = true;
@@ -179,31 +119,31 @@ static void describe(Body *body, Term *term, const Known *known, const Index *at
     if (known && known->inner && n == body->kernel->held) {
         describe_load(body, term, vector_element(e, known, at));
     } else if (known) {
-        term->pattern = known->inner ? vector_element(e, known, at) : known->text;
+        term->form = known->inner ? vector_element(e, known, at) : known->value;
     } else if (is_loaded(body->kernel, n)) {
         describe_load(body, term, loaded_element(body, n, at));
     } else if (n->op->table == TABLE_KNOB) {
-        term->pattern = knob_member(e, n);
+        term->form = knob_member(e, n);
     } else if (n->op->c) {
         describe_map(body, term, at);
         if (!term->operands)
-            term->pattern = once_in_row(body, term->pattern);
+            term->form = once_in_row(body, term->form);
         term->plain = n->op->cls == OP_LEAF || (n->op->cls == OP_INDEX && n->op->flags & OP_CHEAP);
     } else {
         ICE("%%%d %s is not complete where kernel %s reads it", n->id, n->op->name, body->kernel->name);
     }
 }
 
-static Term *find_term(const Body *body, const Node *n, const char *key) {
+static Term *find_term(const Body *body, const Node *n, const Index *at) {
     for (int k = 0; k < body->terms.count; k++)
-        if (body->terms.at[k]->node == n && strcmp(body->terms.at[k]->key, key) == 0)
+        if (body->terms.at[k]->node == n && index_same(&body->terms.at[k]->at, at))
             return body->terms.at[k];
     return NULL;
 }
 
-static Term *new_term(Body *body, const Node *n, const char *key, const char *guard) {
+static Term *new_term(Body *body, const Node *n, const Index *at, const Tree *guard) {
     Term *term = NEW(body->e->arena, Term);
-    *term = (Term){.node = n, .key = key, .guard = guard};
+    *term = (Term){.node = n, .at = *at, .guard = guard};
     VEC_PUSH(body->e->arena, &body->terms, term);
     return term;
 }
@@ -220,13 +160,13 @@ static void judge(Term *term) {
 }
 
 /* The condition holds for the whole body: 1; it does not: 0; that depends: -1. */
-static int assumed(const Body *body, const char *condition) {
+static int assumed(const Body *body, const Tree *condition) {
     Assumption *assumption = body->assumption;
-    if (!assumption || depends_on(body, condition))
+    if (!assumption || body_depends_on(body, condition))
         return -1;
     if (!assumption->condition && !assumption->wanted)
         assumption->wanted = condition;
-    return assumption->condition && strcmp(assumption->condition, condition) == 0 ? assumption->holds : -1;
+    return assumption->condition && tree_same(assumption->condition, condition) ? assumption->holds : -1;
 }
 
 /* ---- lookups ---- */
@@ -238,46 +178,45 @@ static bool is_of_data(const Node *index) {
 }
 
 /* What is loaded gets a name, where a statement can stand before and needs no condition. */
-static const char *name_place(Body *body, const Node *index, const char *text) {
-    bool lanes = body->lane.count;
-    if (body->reads || !strchr(text, '[') || (lanes && lane_step(&body->lane, text) != LANES_SAME))
-        return text;
+static const Tree *name_place(Body *body, const Node *index, const Tree *place) {
+    bool lanes = body->lane.count, loads = tree_has_kind(place, TREE_ELEMENT);
+    if (body->reads || !loads || (lanes && lane_step(&body->lane, place) != LANES_SAME))
+        return place;
     const char *wanted = local_name(body->e->arena, index);
-    return name_outside(lanes ? body->outer : body, text, "int", wanted, is_of_data(index));
+    return body_name_outside(lanes ? body->outer : body, place, "int", wanted, is_of_data(index));
 }
 
 /* What the view's result at `at` is an element of, and which. Returns the condition of that, or NULL. */
-static const char *go_through(Body *body, const Node *view, Index *at, const char *guard) {
-    const char *place = lookup_value(body, view, at);
+static const Tree *go_through(Body *body, const Node *view, Index *at, const Tree *guard) {
+    const Tree *place = lookup_value(body, view, at);
     if (place && !guard)
         place = name_place(body, view->in[1], place);
     return in_lane(body->e->arena, &body->lane, through_view(body->e, view, at, place));
 }
 
 /* A view is the term of what it reads, unless it does so under a condition. */
-static Term *term_of(Body *body, const Node *n, const Index *at, const char *guard) {
-    const char *key = index_key(body->e->arena, at);
-    const Known *known = find_known(body, n, key);
-    Term *term = find_term(body, n, key);
+static Term *term_of(Body *body, const Node *n, const Index *at, const Tree *guard) {
+    const Known *known = find_known(body, n, at);
+    Term *term = find_term(body, n, at);
     if (term) {
         widen(body->e->arena, term, guard);
     } else if (n->op->cls == OP_VIEW && !known && !is_loaded(body->kernel, n)) {
         Index from = *at;
-        const char *own_guard = go_through(body, n, &from, guard);
+        const Tree *own_guard = go_through(body, n, &from, guard);
         int holds = own_guard ? assumed(body, own_guard) : 1;
         if (holds == 1)
             return term_of(body, n->in[0], &from, guard);
-        term = new_term(body, n, key, guard);
+        term = new_term(body, n, at, guard);
         if (holds == 0) {
-            term->pattern = literal(body->e, n->attr.value, n->type.dtype);
+            term->form = literal_tree(body->e, n->attr.value, n->type.dtype);
             term->plain = true;
         } else {
-            term->own_guard = named(body, own_guard, 24, "bool", "inside");
+            term->own_guard = body_named(body, own_guard, 24, "bool", "inside");
             describe_guarded(body, term, &from);
         }
         judge(term);
     } else {
-        term = new_term(body, n, key, guard);
+        term = new_term(body, n, at, guard);
         describe(body, term, known, at);
         judge(term);
     }
@@ -285,51 +224,49 @@ static Term *term_of(Body *body, const Node *n, const Index *at, const char *gua
     return term;
 }
 
-/* ---- text ---- */
+/* ---- values ---- */
 
 /* A statement of the outermost body may run before what it would read is complete: see `schedules`. */
 static bool may_load_around(const Body *body) {
     return !body->once && (body->outer->outer || !body->e->dialect->schedules);
 }
 
-static bool is_invariant(const Body *body, const Term *term, const char *text) {
-    if (!body->outer || depends_on(body, text))
+static bool is_invariant(const Body *body, const Term *term, const Tree *value) {
+    if (!body->outer || body_depends_on(body, value))
         return false;
     return term->uniform || (term->loaded && may_load_around(body));
 }
 
-static const char *pack_type(const Body *body, DType dtype, int lanes) {
-    return arena_printf(body->e->arena, "Pack<%s, %d>", c_type(body->e, dtype), lanes);
-}
-
-static const char *guarded_local(const Body *body, const Term *term, const char *text) {
+static const Tree *guarded_local(const Body *body, const Term *term, const Tree *value) {
+    Arena *arena = body->e->arena;
     if (!term->guard)
-        return text;
+        return value;
     if (!term->pack)
-        return guarded(body->e, term->guard, text, 0, term->node->type.dtype);
-    return arena_printf(body->e->arena, "%s ? %s : %s{}", parenthesised(body->e->arena, term->guard, PREC_OR), text,
-                        pack_type(body, term->node->type.dtype, body->lane.count));
+        return guarded(body->e, term->guard, value, 0, term->node->type.dtype);
+    const char *zeros = arena_printf(arena, "%s{}", body_pack_type(body, term->node->type.dtype, body->lane.count));
+    return tree_choice(arena, term->guard, value, tree_name(arena, zeros));
 }
 
-static const char *keep(Body *body, Term *term, const char *text) {
+static const Tree *keep(Body *body, Term *term, const Tree *value) {
     Body *owner = body;
-    text = guarded_local(body, term, text);
-    while (is_invariant(owner, term, text))
+    value = guarded_local(body, term, value);
+    while (is_invariant(owner, term, value))
         owner = owner->outer;
-    term->local = names_claim(&body->names, local_name(body->e->arena, term->node));
+    const char *name = names_claim(&body->names, local_name(body->e->arena, term->node));
     if (owner != body)
-        names_take(&owner->names, term->local);
+        names_take(&owner->names, name);
     bool reads_data = term->loaded && !term->buffer;
     Writer *out = reads_data && owner->before_gate ? owner->before_gate : owner->out;
     out->at = term->node->src;
-    const char *type = c_type(body->e, term->node->type.dtype), *name = term->local;
+    const char *type = c_type(body->e, term->node->type.dtype);
+    term->local = tree_name(body->e->arena, name);
     if (term->pack) {
-        type = pack_type(body, term->node->type.dtype, body->lane.count);
-        term->local = arena_printf(body->e->arena, "%s[v]", name);
+        type = body_pack_type(body, term->node->type.dtype, body->lane.count);
+        term->local = lane_of_pack(body->e->arena, term->local);
     }
-    write_line(out, "%s %s = %s;", type, name, text);
+    write_line(out, "%s %s = %s;", type, name, body_text(owner, value));
     if (owner != body && !term->guard)
-        VEC_PUSH(body->e->arena, &owner->known, ((Known){term->node, term->key, term->local, 0}));
+        VEC_PUSH(body->e->arena, &owner->known, ((Known){term->node, &term->at, term->local, 0}));
     return term->local;
 }
 
@@ -337,53 +274,53 @@ static bool is_shared(const Term *term) {
     return !term->plain && (term->uses > 1 || term->overwritten);
 }
 
-static bool worth_a_local(const Body *body, const Term *term, const char *text) {
-    bool read_outside = term->loaded && !term->guard && is_invariant(body, term, text);
-    bool scattered = term->loaded && differs_by_lane(body, text);
+static bool worth_a_local(const Body *body, const Term *term, const Tree *value) {
+    bool read_outside = term->loaded && !term->guard && is_invariant(body, term, value);
+    bool scattered = term->loaded && differs_by_lane(&body->lane, value);
     return term->pack || scattered || is_shared(term) || read_outside;
 }
 
 /* An operand becomes a local when it would make the line too long, when it is the same for all elements but its user is
  * not, and when it would be loaded under a condition where that keeps a loop from being vector code. */
-static bool stands_alone(const Body *body, const Term *user, const Term *operand, const char *text) {
+static bool stands_alone(const Body *body, const Term *user, const Term *operand, const Tree *value) {
     bool conditional = user->node->op->prec == PREC_COND && operand != user->operand[0];
     if (operand->loaded && !operand->guard && !operand->local && conditional && body->e->dialect->nest)
         return true;
     if (operand->plain || operand->loaded || operand->local)
         return false;
-    return strlen(text) > LONGEST_OPERAND || (operand->uniform && !user->uniform && operand->costly);
+    return body_length_of(body, value) > LONGEST_OPERAND || (operand->uniform && !user->uniform && operand->costly);
 }
 
-/* "window - j == v" for "window == j + v", of whole numbers: what the lanes have in common is computed once. */
-static const char *compared(Body *body, const Term *term, const char *const *operands) {
+/* window - j == v for window == j + v, of whole numbers: what the lanes have in common is computed once. */
+static const Tree *compared(Body *body, const Term *term, const Tree *const *operands) {
     Arena *arena = body->e->arena;
     bool compares = term->node->op->prec == PREC_EQUAL && term->node->in[0]->type.dtype == DT_I32;
     for (int k = 0; k < 2 && compares && body->lane.count; k++) {
-        const char *first = first_lane(arena, operands[k]), *other = operands[1 - k];
-        if (first && !differs_by_lane(body, other)) {
-            const char *difference = substitute(arena, "$0 - $1", (const char *[]){other, first}, 2);
-            return substitute(arena, term->pattern, (const char *[]){difference, "v"}, 2);
+        const Tree *first = first_lane(operands[k]), *other = operands[1 - k];
+        if (first && !differs_by_lane(&body->lane, other)) {
+            const Tree *difference = tree_infix(arena, "-", other, first);
+            return tree_with(arena, term->form, (const Tree *[]){difference, tree_name(arena, "v")}, 2);
         }
     }
-    return substitute(arena, term->pattern, operands, term->operands);
+    return tree_with(arena, term->form, operands, term->operands);
 }
 
-static const char *text_of(Body *body, Term *term) {
+static const Tree *value_of(Body *body, Term *term) {
     if (term->local)
         return term->local;
-    const char *operands[MAX_INPUTS], *text = term->pattern;
+    const Tree *operands[MAX_INPUTS], *value = term->form;
     for (int k = 0; k < term->operands; k++) {
-        operands[k] = text_of(body, term->operand[k]);
+        operands[k] = value_of(body, term->operand[k]);
         if (stands_alone(body, term, term->operand[k], operands[k]))
             operands[k] = keep(body, term->operand[k], operands[k]);
     }
     if (term->operands)
-        text = compared(body, term, operands);
-    return worth_a_local(body, term, text) ? keep(body, term, text) : text;
+        value = compared(body, term, operands);
+    return worth_a_local(body, term, value) ? keep(body, term, value) : value;
 }
 
-const char *body_expression(Body *body, const Node *n, const Index *at) {
-    return text_of(body, term_of(body, n, at, NULL));
+const Tree *body_expression(Body *body, const Node *n, const Index *at) {
+    return value_of(body, term_of(body, n, at, NULL));
 }
 
 /* ---- statements ---- */
@@ -398,30 +335,46 @@ static void mark_overwritten(Term *term, const Buffer *written) {
         mark_overwritten(term->operand[k], written);
 }
 
-/* "w -= x" for "w = w - x". */
-static const char *assignment(Arena *arena, const char *to, const char *value) {
-    size_t length = strlen(to);
-    const char *rest = value + length;
-    bool again = strncmp(value, to, length) == 0 && rest[0] == ' ' && strchr("+-*/", rest[1]) && rest[2] == ' ';
-    bool whole = again && precedence(value) == (strchr("+-", rest[1]) ? PREC_SUM : PREC_PRODUCT) &&
-                 precedence(rest + 3) > precedence(value);
-    return whole ? arena_printf(arena, "%s %c= %s;", to, rest[1], rest + 3)
-                 : arena_printf(arena, "%s = %s;", to, value);
+/* "w -= x;" for w = w - x. */
+static const char *assignment(Body *body, const Tree *to, const Tree *value) {
+    Arena *arena = body->e->arena;
+    bool again = value->kind == TREE_INFIX && value->prec >= PREC_SUM && tree_same(value->part[0], to);
+    const char *text = body_text(body, value);
+    if (!again)
+        return arena_printf(arena, "%s = %s;", body_text(body, to), text);
+    const char *by = tree_text_at(arena, value->part[1], value->prec + 1);
+    return arena_printf(arena, "%s %s= %s;", body_text(body, to), value->text, by);
 }
 
-/* An output with the terms and the texts of what it depends on. */
+/* "sum += x;" or "peak = fmax(peak, x);" */
+static const char *folding(Body *body, const Node *reduction, const Tree *into, const Tree *value) {
+    Arena *arena = body->e->arena;
+    const Tree *combine = tree_read(arena, reduction->op->combine);
+    const char *to = body_text(body, into);
+    if (combine->kind == TREE_INFIX)
+        return arena_printf(arena, "%s %s= %s;", to, combine->text, body_text(body, value));
+    const Tree *both[] = {into, value};
+    return arena_printf(arena, "%s = %s;", to, body_text(body, tree_with(arena, combine, both, 2)));
+}
+
+/* An output with the terms and the values of what it depends on. */
 typedef struct Effect {
     const Output *output;
-    Term *term, *condition;  /* condition NULL: there is none */
-    const char *text, *test; /* test NULL */
+    Term *term, *condition;   /* condition NULL: there is none */
+    const Tree *value, *test; /* test NULL */
+    const char *chain;        /* "b = value": the same value is assigned to more; or NULL */
 } Effect;
 typedef VEC(Effect) Effects;
 
-static const char *statement(Arena *arena, const Effect *effect) {
-    if (!effect->output->fold)
-        return assignment(arena, effect->output->to, effect->text);
-    const char *fold = substitute(arena, effect->output->fold, &effect->text, 1);
-    return effect->test ? arena_printf(arena, "if (%s)\n    %s", effect->test, fold) : fold;
+static const char *statement(Body *body, const Effect *effect) {
+    Arena *arena = body->e->arena;
+    const Output *output = effect->output;
+    if (effect->chain)
+        return arena_printf(arena, "%s = %s;", body_text(body, output->to), effect->chain);
+    if (!output->fold)
+        return assignment(body, output->to, effect->value);
+    const char *fold = folding(body, output->fold, output->to, effect->value);
+    return effect->test ? arena_printf(arena, "if (%s)\n    %s", body_text(body, effect->test), fold) : fold;
 }
 
 /* What a later effect loads of what an earlier one writes. */
@@ -441,10 +394,10 @@ static bool joins(const Effects *effects, int k) {
 /* Where lanes read the rounded value, the pack is made of that: it rounds to itself, and a register less is in use. */
 static void take_rounded(const Body *body, Effect *effect) {
     const PackStore *pack = effect->output->pack;
-    const char *key = index_key(body->e->arena, &effect->output->at);
     for (int k = 0; pack && pack->rounded && k < body->terms.count; k++) {
         Term *term = body->terms.at[k];
-        if (!(term->node->op->flags & OP_WIDENS) || term->node->in[0] != pack->rounded || strcmp(term->key, key) != 0)
+        if (!(term->node->op->flags & OP_WIDENS) || term->node->in[0] != pack->rounded ||
+            !index_same(&term->at, &effect->output->at))
             continue;
         effect->term->uses--;
         effect->term = term;
@@ -473,26 +426,27 @@ static void find_terms(Body *body, const Outputs *outputs, Effects *effects) {
             mark_overwritten_by(&effects->at[later], &effects->at[k]);
 }
 
-static void find_texts(Body *body, Effects *effects) {
+static void find_values(Body *body, Effects *effects) {
     for (int k = 0; k < effects->count; k++) {
         Effect *effect = &effects->at[k];
-        effect->test = effect->condition ? text_of(body, effect->condition) : NULL;
-        effect->text = text_of(body, effect->term);
+        effect->test = effect->condition ? value_of(body, effect->condition) : NULL;
+        effect->value = value_of(body, effect->term);
     }
 }
 
-/* "sum" for "sum[v]"; NULL: the text is something else, as "-sum[v]" is. */
-static const char *whole_pack(Arena *arena, const char *text) {
-    size_t name = strcspn(text, "[ (.-!");
-    return strcmp(text + name, "[v]") == 0 ? arena_strndup(arena, text, name) : NULL;
+/* "sum" for sum[v]; NULL: the value is something else, as -sum[v] is. */
+static const char *whole_pack(const Tree *value) {
+    bool element = value->kind == TREE_ELEMENT && value->part[0]->kind == TREE_NAME;
+    bool of_lane = element && value->part[1]->kind == TREE_NAME && tree_mentions(value->part[1], "v");
+    return of_lane ? value->part[0]->text : NULL;
 }
 
 /* A pack that is there already needs no statement: takes it out. */
-static void take_out_whole(Body *body, Effects *effects) {
+static void take_out_whole(Effects *effects) {
     int left = 0;
     for (int k = 0; k < effects->count; k++) {
         PackStore *pack = effects->at[k].output->pack;
-        const char *there = pack ? whole_pack(body->e->arena, effects->at[k].text) : NULL;
+        const char *there = pack ? whole_pack(effects->at[k].value) : NULL;
         if (there)
             *pack = (PackStore){pack->dtype, there, pack->to, false, pack->rounded};
         else
@@ -506,16 +460,18 @@ static void write_statements(Body *body, const Outputs *outputs) {
     Arena *arena = body->e->arena;
     Effects effects = {0};
     find_terms(body, outputs, &effects);
-    find_texts(body, &effects);
-    take_out_whole(body, &effects);
+    find_values(body, &effects);
+    take_out_whole(&effects);
     for (int k = effects.count - 1; k > 0; k--)
-        if (joins(&effects, k))
-            effects.at[k - 1].text = arena_printf(arena, "%s = %s", effects.at[k].output->to, effects.at[k].text);
+        if (joins(&effects, k)) {
+            const char *right = effects.at[k].chain ? effects.at[k].chain : body_text(body, effects.at[k].value);
+            effects.at[k - 1].chain = arena_printf(arena, "%s = %s", body_text(body, effects.at[k].output->to), right);
+        }
     for (int k = 0; k < effects.count; k++) {
         if (joins(&effects, k))
             continue;
         body->out->at = effects.at[k].output->node->src;
-        write_line(body->out, "%s", statement(arena, &effects.at[k]));
+        write_line(body->out, "%s", statement(body, &effects.at[k]));
     }
 }
 
@@ -537,7 +493,7 @@ static Output lane_output(Body *lane, const Output *output) {
     const Node *rounded = is_rounded_whole(lane, output) ? output->node : NULL;
     const char *name = names_claim(&lane->outer->names, local_name(arena, output->node));
     result.node = rounded ? rounded->in[0] : output->node;
-    result.to = arena_printf(arena, "%s[v]", name);
+    result.to = lane_of_pack(arena, tree_name(arena, name));
     result.written = NULL; /* only behind the loop */
     result.pack = NEW(arena, PackStore);
     *result.pack = (PackStore){result.node->type.dtype, name, element_address(arena, output->to), true, rounded};
@@ -546,8 +502,9 @@ static Output lane_output(Body *lane, const Output *output) {
 
 static void write_pack_store(Body *body, const PackStore *pack) {
     const char *conversion = pack->rounded ? pack->rounded->op->c : "$0";
-    const char *value = substitute(body->e->arena, conversion, &pack->name, 1);
-    write_line(body->out, "store_pack(%s, %s);", pack->to, value);
+    const Tree *name = tree_name(body->e->arena, pack->name);
+    const Tree *value = tree_form(body->e->arena, conversion, &name, 1);
+    write_line(body->out, "store_pack(%s, %s);", body_text(body, pack->to), body_text(body, value));
 }
 
 static void write_vector(Body *body, const Outputs *outputs) {
@@ -555,7 +512,7 @@ static void write_vector(Body *body, const Outputs *outputs) {
     Writer lines = writer_like(body->out);
     names_take(&body->names, "v");
     Body lane = body_inside(body, &lines, "v", NULL);
-    lane.lane = (Lanes){body->e->sizes, body->along, body->lanes};
+    lane.lane = (Lanes){body->along, body->lanes};
     lane.reads = body->reads;
     lane.read_from = body->read_from;
     Outputs of_lane = {0};
@@ -569,7 +526,7 @@ static void write_vector(Body *body, const Outputs *outputs) {
     write_statements(&lane, &of_lane);
     for (int k = 0; k < packs.count; k++)
         if (packs.at[k]->filled)
-            write_line(body->out, "%s %s;", pack_type(body, packs.at[k]->dtype, body->lanes), packs.at[k]->name);
+            write_line(body->out, "%s %s;", body_pack_type(body, packs.at[k]->dtype, body->lanes), packs.at[k]->name);
     if (lines.lines.count)
         write_block(body->out, arena_printf(arena, "for (int v = 0; v < %d; v++)", body->lanes), &lines);
     for (int k = 0; k < packs.count; k++)

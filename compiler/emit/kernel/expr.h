@@ -23,9 +23,9 @@
 /* A value that a kernel already has: a row's scalar, a row's vector, the sum of a product, a local. */
 typedef struct Known {
     const Node *node;
-    const char *key; /* of the index at which it is known; NULL: wherever the kernel reads it */
-    const char *text;
-    unsigned inner; /* vector: its element is text[index along these axes of the node] */
+    const Index *at;   /* where it is known; NULL: wherever the kernel reads it */
+    const Tree *value; /* of a vector its name */
+    unsigned inner;    /* vector: its element is value[index along these axes of the node] */
 } Known;
 
 typedef struct Term Term;
@@ -33,21 +33,23 @@ typedef struct Term Term;
 /* What a body reads from memory, when that is to happen ahead of it. */
 typedef struct Read {
     const Node *node;
-    const char *name, *text; /* "h_bias", "t.h_bias[j]" */
-    int lanes;               /* a pack of so many: "load_pack<8>(t.h_bias + j)"; 0: one number */
+    const char *name;  /* "h_bias" */
+    const Tree *value; /* t.h_bias[j] */
+    int lanes;         /* a pack of so many: load_pack<8>(t.h_bias + j); 0: one number */
+    bool used;         /* a line of the body says the name */
 } Read;
 typedef VEC(Read) Reads;
 
 /* The condition of a view that is the same for all elements of a body: it holds, or does not, and is asked no more. */
 typedef struct Assumption {
-    const char *condition; /* NULL: then `wanted` becomes the first one that there is */
+    const Tree *condition; /* NULL: then `wanted` becomes the first one that there is */
     bool holds;
-    const char *wanted;
+    const Tree *wanted;
 } Assumption;
 
 /* A kernel, its rows, their loops: inner bodies know what outer ones do. What depends on none of a body's own variables
  * and is read from memory is read in the body around it; what is the same for all elements, at the start of the kernel. So
- * every loop that text may depend on has a body. */
+ * every loop that an expression may depend on has a body. */
 enum { MAX_VARIABLES = 12 };
 struct Body {
     Emitter *e;
@@ -70,18 +72,36 @@ struct Body {
     VEC(Known) known;
     VEC(RowVector) vectors;
     bool *written; /* by node: an equation above says what it is */
+    bool divides;  /* a line says a remainder */
     VEC(Term *) terms;
 };
 
 Body body_new(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
 Body body_inside(Body *outer, Writer *out, const char *variable, const char *variable_2);
-void body_know(Body *body, const Node *n, const char *text);
-void body_know_vector(Body *body, const Node *n, const char *text, unsigned inner);
+void body_know(Body *body, const Node *n, const Tree *value);
+void body_know_vector(Body *body, const Node *n, const char *name, unsigned inner);
+/* The text of what is written to the body: all expressions of a kernel pass here, once. */
+const char *body_text(Body *body, const Tree *tree);
+
+/* It is another for each of what the body counts. */
+bool body_depends_on(const Body *body, const Tree *tree);
+/* Bytes of the text. */
+size_t body_length_of(const Body *body, const Tree *tree);
+/* A local as far outside of what the body writes as the expression is the same. A name is as much a matter of the body's
+ * variables as what it stands for. */
+const Tree *body_name_outside(Body *body, const Tree *tree, const char *type, const char *wanted, bool reads_data);
+/* Vector code says conditions and places often: those of more than `most` bytes get names. */
+const Tree *body_named(Body *lane, const Tree *tree, size_t most, const char *type, const char *wanted);
+/* "Pack<bfloat16, 8>" */
+const char *body_pack_type(const Body *body, DType dtype, int lanes);
+/* pack[v]: what lane v has of it. */
+const Tree *lane_of_pack(Arena *arena, const Tree *pack);
 
 /* Vector code: a pack, and where it goes. */
 typedef struct PackStore {
     DType dtype;
-    const char *name, *to;
+    const char *name;
+    const Tree *to;      /* the address */
     bool filled;         /* by the lanes; else it is there already */
     const Node *rounded; /* to_bf16(name) is stored: the node of that; NULL: the pack is stored as it is */
 } PackStore;
@@ -90,8 +110,8 @@ typedef struct PackStore {
 typedef struct Output {
     const Node *node;
     Index at;
-    const char *to;        /* it is assigned to this: "t.h[i * H + j]" */
-    const char *fold;      /* or folded by this, with it for $0: "sum += $0;" */
+    const Tree *to;        /* it is assigned to this, t.h[i * H + j], or folded into it: sum */
+    const Node *fold;      /* the reduction; NULL: it is assigned */
     const Node *condition; /* of a fold: under which it is folded at all; NULL: always */
     const Buffer *written; /* or NULL */
     PackStore *pack;       /* that `to` is the lane's element of; NULL: of none */
@@ -105,18 +125,18 @@ int written_in(const Program *program, const Node *n);
 /* Writes the locals that the outputs need, then the outputs' statements. */
 void body_write(Body *body, const Outputs *outputs);
 
-/* Where an element of a weight, a state or a stored value lies: "t.h[i * H + j]". */
-const char *stored_element(Emitter *e, const Node *n, const Index *at);
+/* Where an element of a weight, a state or a stored value lies: t.h[i * H + j]. */
+const Tree *stored_element(Emitter *e, const Node *n, const Index *at);
 /* The expression alone; for places where no statement can come before. */
-const char *body_expression(Body *body, const Node *n, const Index *at);
+const Tree *body_expression(Body *body, const Node *n, const Index *at);
 
 /* What a view's result at `at` is an element of, and which; of a lookup, given the value of operand 1 there. Returns the
  * condition of that, or NULL. */
-const char *through_view(Emitter *e, const Node *view, Index *at, const char *looked_up);
+const Tree *through_view(Emitter *e, const Node *view, Index *at, const Tree *looked_up);
 /* The element of a lookup's operand 1 that its result at `at` depends on. */
 Index lookup_index(Emitter *e, const Node *lookup, const Index *at);
-/* The operator's template with everything but its operands filled in, in each lane its own (NULL: there is one). */
-const char *template_at(Emitter *e, const Node *n, const Index *at, const Lanes *lanes);
+/* The operator's form with everything but its operands filled in, in each lane its own (NULL: there is one). */
+const Tree *form_at(Emitter *e, const Node *n, const Index *at, const Lanes *lanes);
 
 /* equation.c: "h[i, j] = relu(...)" as comments: what a kernel computes; or one of several stages, as far as none above
  * did. */

@@ -11,8 +11,8 @@ void output_store(Body *body, const Node *stored, const Index *at, Outputs *outp
 
 /* The index of operand 0 or 1 of a product at which it contributes to output `at`, `k` counting the folded axis. */
 Index operand_index(Emitter *e, const Node *product, int operand, const Index *at, const Index *k);
-/* "a * b": one term of the sum. */
-const char *product_term(Body *body, const Node *product, const Index *at);
+/* a * b: one term of the sum. */
+const Tree *product_term(Body *body, const Node *product, const Index *at);
 /* Symbol of the extent of the folded axis. */
 const char *product_depth(Emitter *e, const Node *product);
 /* Several products whose outputs are counted as those of one, below each other: cuda/tile.cuh. */
@@ -38,15 +38,13 @@ Shape row_shape(Emitter *e, const Kernel *kernel);
 Shape stage_inner(Emitter *e, const Stage *stage);
 /* The index of the stage's element, of the row's and that of what it loops over. */
 Index index_in_stage(Emitter *e, const Stage *stage, const Index *row, const Index *element);
-/* "sum += $0;" or "peak = fmax(peak, $0);" */
-const char *fold_statement(Arena *arena, const Node *reduction, const char *name);
 /* What the reduction is folded into: claimed by who asks first, its equation or its declaration. */
 const char *fold_name(Body *row, const Node *reduction);
 /* Symbol of the number of elements of a row of what the kernel holds. */
 const char *held_extent(Emitter *e, const Kernel *kernel);
 bool every_row_exists(const Kernel *kernel);
 /* i counts the rows, j the elements of a row. */
-Index stage_index(Body *body, const Stage *stage, const char *j);
+Index stage_index(Body *body, const Stage *stage, const Tree *j);
 
 /* ---- nest.c: kernels of rows that are neighbours in memory, on a processor ---- */
 

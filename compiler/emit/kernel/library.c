@@ -12,7 +12,8 @@ static const CallDef *definition(const Kernel *kernel) {
 /* "$01" is axis 1 of operand 0, "$r0" axis 0 of the result. */
 static const char *extent_at(Emitter *e, const Node *call, const char *place) {
     const Node *of = place[1] == 'r' ? call : call->in[place[1] - '0'];
-    return sizes_shape(e->sizes, of).symbol[place[2] - '0'];
+    Shape shape = sizes_shape(e->sizes, of);
+    return shape_symbol(e->arena, &shape, place[2] - '0');
 }
 
 const char *library_shape(Emitter *e, const Kernel *kernel) {

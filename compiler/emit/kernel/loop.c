@@ -13,7 +13,7 @@ static Shape axes_where(const Shape *domain, unsigned inner, bool loops) {
     for (int axis = 0; axis < domain->type.rank; axis++)
         if ((inner >> axis & 1) == loops) {
             shape.type.dim[shape.type.rank] = domain->type.dim[axis];
-            shape.symbol[shape.type.rank++] = domain->symbol[axis];
+            shape.size[shape.type.rank++] = domain->size[axis];
         }
     return shape;
 }
@@ -59,10 +59,12 @@ Index index_in_stage(Emitter *e, const Stage *stage, const Index *row, const Ind
     return at;
 }
 
-Index stage_index(Body *body, const Stage *stage, const char *j) {
+Index stage_index(Body *body, const Stage *stage, const Tree *j) {
     Shape domain = stage_domain(body->e, stage), inner = stage_inner(body->e, stage);
     Shape kept = axes_where(&domain, stage->inner, false);
-    Index row = index_linear(&kept, body->kernel->rows > 1 ? "i" : "0"), element = index_linear(&inner, j);
+    Arena *arena = body->e->arena;
+    const Tree *i = body->kernel->rows > 1 ? tree_name(arena, "i") : tree_number(arena, 0);
+    Index row = index_linear(&kept, i), element = index_linear(&inner, j);
     return index_in_stage(body->e, stage, &row, &element);
 }
 
@@ -76,21 +78,12 @@ static const char *vector_name(const Body *body, const Node *n) {
     ICE("%%%d is no row vector of kernel %s", n->id, body->kernel->name);
 }
 
-/* "sum += $0;" or "peak = fmax(peak, $0);" */
-const char *fold_statement(Arena *arena, const Node *reduction, const char *name) {
-    const char *combine = reduction->op->combine;
-    bool infix = strlen(combine) == strlen("$0 + $1") && combine[2] == ' ';
-    if (infix)
-        return arena_printf(arena, "%s %c= $0;", name, combine[3]);
-    return arena_printf(arena, "%s = %s;", name, substitute(arena, combine, (const char *[]){name, "$0"}, 2));
-}
-
 Outputs stage_outputs(Body *body, const Stage *stage, const Index *at) {
     Outputs outputs = {0};
     Arena *arena = body->e->arena;
     for (int k = 0; k < stage->vectors.count; k++) {
         const Node *n = stage->vectors.at[k];
-        const char *to = arena_printf(arena, "%s[j]", vector_name(body, n));
+        const Tree *to = tree_element(arena, tree_name(arena, vector_name(body, n)), tree_name(arena, "j"));
         VEC_PUSH(arena, &outputs, ((Output){.node = n, .at = *at, .to = to}));
     }
     for (int k = 0; k < stage->stores.count; k++)
@@ -115,19 +108,22 @@ static void depend_on_row(Body *body, const Body *row) {
 
 /* Calls that no row is too far behind for, filler and rows that do not exist included: a kernel begins with them. */
 static void claim_per_row(Body *row) {
-    static const char *const calls[][2] = {{"example", "row(batch, i)"}, {"row_share", "share(batch, i)"}};
+    Arena *arena = row->e->arena;
+    const Tree *i = tree_name(arena, "i"), *share = tree_form(arena, "share(batch, $0)", &i, 1);
+    const Read calls[] = {{.name = "example", .value = example_of_row(arena, i)},
+                          {.name = "row_share", .value = share}};
     for (int k = 0; k < 2; k++)
-        VEC_PUSH(row->e->arena, row->per_row,
-                 ((Read){.name = names_claim(&row->names, calls[k][0]), .text = calls[k][1]}));
+        VEC_PUSH(arena, row->per_row,
+                 ((Read){.name = names_claim(&row->names, calls[k].name), .value = calls[k].value}));
 }
 
-/* "int64_t example = row(batch, i);" where `lines` or `more` need it. */
-static void write_per_row(const Body *row, const Writer *lines, const Writer *more, Writer *out) {
-    const char *const types[] = {"int64_t", row->e->dialect->real};
+/* "int64_t example = row(batch, i);" where a line of the row needs it. */
+static void write_per_row(const Body *row, Writer *out) {
     for (int k = 0; k < row->per_row->count; k++) {
         const Read *call = &row->per_row->at[k];
-        if (code_has_word(text_string(&lines->text), call->name) || code_has_word(text_string(&more->text), call->name))
-            write_line(out, "%s %s = %s;", types[k], call->name, call->text);
+        const char *type = call->value->wide ? "int64_t" : row->e->dialect->real;
+        if (call->used)
+            write_line(out, "%s %s = %s;", type, call->name, tree_text(row->e->arena, call->value));
     }
 }
 
@@ -142,8 +138,9 @@ static Body body_of_rows(Body *row, Writer *out, const char *variable) {
 }
 
 /* The row's number of that name, or its element of a pack of the rows'. */
-static const char *row_number(const Body *row, const char *name) {
-    return row->kernel->lanes > 1 ? arena_printf(row->e->arena, "%s[v]", name) : name;
+static const Tree *row_number(const Body *row, const char *name) {
+    const Tree *number = tree_name(row->e->arena, name);
+    return row->kernel->lanes > 1 ? lane_of_pack(row->e->arena, number) : number;
 }
 
 /* What the stage computes, above it; a lone stage's equations stand above the kernel. */
@@ -196,13 +193,14 @@ static void finish_folds(Body *row, const Stage *stage, const char **names) {
 static void write_sum(Body *element, const Node *product, const Index *at, const char *name) {
     Writer lines = writer_like(element->out);
     Body term = body_inside(element, &lines, "k", NULL);
-    const char *factors = product_term(&term, product, at), *depth = product_depth(element->e, product);
+    const char *factors = body_text(&term, product_term(&term, product, at));
+    const char *depth = product_depth(element->e, product);
     write_line(&lines, "%s += %s;", name, factors);
     write_line(element->out, "%s %s = 0;", element->e->dialect->real, name);
     if (element->e->dialect->sum)
         element->e->dialect->sum(element, name);
     write_block(element->out, arena_printf(element->e->arena, "for (int k = 0; k < %s; k++)", depth), &lines);
-    body_know(element, product, name);
+    body_know(element, product, tree_name(element->e->arena, name));
 }
 
 /* Of each row that a thread asks for: then it may be read before that is known. */
@@ -216,7 +214,7 @@ bool every_row_exists(const Kernel *kernel) {
 /* A loop that only adds up is a sum like a product's. */
 static bool only_adds_up(const Stage *stage, const Writer *lines) {
     const Node *n = stage->reduces.count == 1 ? stage->reduces.at[0] : NULL;
-    return n && strcmp(n->op->combine, "$0 + $1") == 0 && n->type.dtype == DT_F32 && is_one_statement(lines);
+    return n && op_adds(n->op) && n->type.dtype == DT_F32 && is_one_statement(lines);
 }
 
 static bool contains(Node *const *nodes, int count, const Node *n) {
@@ -238,16 +236,16 @@ static bool is_only_folded(const Kernel *kernel, const Node *value) {
 /* The reduction begins with the number, and goes on from it as if there had been nothing. */
 static bool is_neutral(const Node *reduction, const Node *n) {
     double value;
-    return strcmp(reduction->op->identity, "0") == 0 && graph_constant_value(n, &value) && value == 0;
+    return op_adds(reduction->op) && graph_constant_value(n, &value) && value == 0;
 }
 
 /* In vector code, "sum += c ? x : 0" is "if (c) sum += x": one instruction instead of two. */
-static Output fold_output(const Body *element, const Node *reduction, const Index *at, const char *fold) {
+static Output fold_output(const Body *element, const Node *reduction, const Index *at, const Tree *into) {
     const Node *value = reduction->in[0];
     bool chooses = value->op->prec == PREC_COND && is_neutral(reduction, value->in[2]);
     if (element->lanes > 1 && chooses && is_only_folded(element->kernel, value))
-        return (Output){.node = value->in[1], .condition = value->in[0], .at = *at, .fold = fold};
-    return (Output){.node = value, .at = *at, .fold = fold};
+        return (Output){.node = value->in[1], .condition = value->in[0], .at = *at, .to = into, .fold = reduction};
+    return (Output){.node = value, .at = *at, .to = into, .fold = reduction};
 }
 
 static void write_elements(Body *row, const Stage *stage, const char *const *folds, const char *extent) {
@@ -262,14 +260,13 @@ static void write_elements(Body *row, const Stage *stage, const char *const *fol
     }
     if (may_not_exist)
         depend_on_row(&element, row);
-    Index at = stage_index(row, stage, "j");
+    Index at = stage_index(row, stage, tree_name(arena, "j"));
     for (int k = 0; k < stage->contractions.count; k++)
         write_sum(&element, stage->contractions.at[k], &at, k ? arena_printf(arena, "sum_%d", k + 1) : "sum");
     Outputs outputs = stage_outputs(&element, stage, &at);
     for (int k = 0; k < stage->reduces.count; k++) {
-        const Node *n = stage->reduces.at[k];
-        const char *fold = fold_statement(arena, n, row_number(row, folds[k]));
-        VEC_PUSH(arena, &outputs, fold_output(&element, n, &at, fold));
+        const Tree *into = row_number(row, folds[k]);
+        VEC_PUSH(arena, &outputs, fold_output(&element, stage->reduces.at[k], &at, into));
     }
     body_write(&element, &outputs);
     if (row->e->dialect->sum && only_adds_up(stage, &lines))
@@ -282,7 +279,7 @@ static void write_once(Body *row, const Stage *stage) {
     Writer lines = writer_like(row->out);
     Body once = body_of_rows(row, &lines, NULL);
     once.once = true;
-    Index at = stage_index(row, stage, "0");
+    Index at = stage_index(row, stage, tree_number(row->e->arena, 0));
     Outputs outputs = stage_outputs(&once, stage, &at);
     introduce(row, stage);
     body_write(&once, &outputs);
@@ -395,17 +392,17 @@ static HeldRow claim_held(Body *row) {
     Shape shape = sizes_shape(e->sizes, kernel->held);
     int axes = kernel_row_axes(kernel, &shape.type), inner = shape.type.rank - axes;
     Shape rows = shape_slice(&shape, 0, axes);
-    Index first = index_linear(&rows, "i");
-    index_push(&first, inner, "0");
+    Index first = index_linear(&rows, tree_name(e->arena, "i"));
+    index_push(&first, inner, tree_number(e->arena, 0));
     const char *name = names_claim(&row->names, arena_printf(e->arena, "%s_row", local_name(e->arena, kernel->held)));
-    const char *element = stored_element(e, kernel->held, &first);
+    const Tree *element = stored_element(e, kernel->held, &first);
     body_know_vector(row, kernel->held, name, ((1u << inner) - 1) << axes);
     return (HeldRow){.name = name,
                      .stages = names_claim(&row->names, "stages"),
                      .type = c_type(e, kernel->held->type.dtype),
                      .extent = held_extent(e, kernel),
                      .bytes = arena_printf(e->arena, "%s_wanted_bytes", row->name),
-                     .address = element_address(e->arena, element)};
+                     .address = body_text(row, element_address(e->arena, element))};
 }
 
 /* The stages as a function of where the row is held. */
@@ -441,7 +438,7 @@ void write_rows(Body *kernel) {
         write_held(&row);
     else
         write_stages(&row);
-    write_per_row(&row, &lines, &before_gate, &first);
+    write_per_row(&row, &first);
     write_all(&first, dialect->schedules ? &before_gate : &lines);
     row.before_gate = &first;
     dialect->rows(&row, row_count(kernel->e, kernel->kernel), dialect->schedules ? &lines : &first, kernel->out);

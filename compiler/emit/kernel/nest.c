@@ -24,7 +24,7 @@ typedef struct Nest {
     int outer;          /* axes of `kept` that the outer loops count */
     bool apart;         /* each axis by a loop of its own */
     const char *loop;   /* "#pragma omp simd", "for (int j = 0; j < POOL; j++)" */
-    const char *number; /* "[j]", "[j - j0]": of a column */
+    const Tree *number; /* of a column: j, j - j0 */
     const char *room;   /* for the numbers of the columns */
 } Nest;
 
@@ -46,11 +46,14 @@ static const char *counter(Arena *arena, const char *name, int axis) {
 
 /* Counts the axes of the shape from 0 to `count`: by one variable, or each by its own. */
 static Index counted(const Nest *nest, const char *name, const Shape *shape, int count) {
+    Arena *arena = nest->row->e->arena;
     Index index = {0};
     if (!nest->apart && count)
-        index_push(&index, count, name);
-    for (int axis = 0; axis < count && nest->apart; axis++)
-        index_push(&index, 1, shape->type.dim[axis] > 1 ? counter(nest->row->e->arena, name, axis) : "0");
+        index_push(&index, count, tree_name(arena, name));
+    for (int axis = 0; axis < count && nest->apart; axis++) {
+        bool counts = shape->type.dim[axis] > 1;
+        index_push(&index, 1, counts ? tree_name(arena, counter(arena, name, axis)) : tree_number(arena, 0));
+    }
     return index;
 }
 
@@ -61,13 +64,14 @@ static void write_loops(const Nest *nest, const char *name, const Shape *shape, 
     const Writer *inside = lines;
     for (int axis = nest->apart ? count - 1 : 0; axis >= 0; axis--) {
         const char *variable = counter(arena, name, axis);
-        const char *extent = nest->apart ? shape->symbol[axis] : shape_product(arena, shape, 0, count);
-        if (strcmp(extent, "1") == 0)
+        const Tree *extent = nest->apart ? shape->size[axis] : shape_extent(arena, shape, 0, count);
+        if (tree_is_number(extent, 1))
             continue;
         Writer *around = NEW(arena, Writer);
         *around = writer_like(out);
         write_block(around,
-                    arena_printf(arena, "for (int %s = 0; %s < %s; %s++)", variable, variable, extent, variable),
+                    arena_printf(arena, "for (int %s = 0; %s < %s; %s++)", variable, variable, tree_text(arena, extent),
+                                 variable),
                     inside);
         inside = around;
     }
@@ -84,7 +88,7 @@ static int loops_over(const Nest *nest) {
 static Index element_index(const Nest *nest, const Stage *stage) {
     Shape inner = stage_inner(nest->row->e, stage);
     Index row = counted(nest, "i", &nest->kept, nest->outer), element = counted(nest, "k", &inner, inner.type.rank);
-    index_push(&row, nest->kept.type.rank - nest->outer, "j");
+    index_push(&row, nest->kept.type.rank - nest->outer, tree_name(nest->row->e->arena, "j"));
     return index_in_stage(nest->row->e, stage, &row, &element);
 }
 
@@ -102,23 +106,23 @@ static void introduce(const Nest *nest, const Stage *stage) {
     write_all(row->out, &equations);
 }
 
-/* A number of each column, from the identity on; returns that of column j: "sum[j - j0]". */
-static const char *declare_fold(const Nest *nest, const Node *n) {
+/* A number of each column, from the identity on; returns that of column j: sum[j - j0]. */
+static const Tree *declare_fold(const Nest *nest, const Node *n) {
     Body *row = nest->row;
     const char *name = fold_name(row, n), *identity = n->op->identity;
-    const char *number = arena_printf(row->e->arena, "%s%s", name, nest->number);
-    bool zero = strcmp(identity, "0") == 0;
+    const Tree *number = tree_element(row->e->arena, tree_name(row->e->arena, name), nest->number);
+    bool zero = op_adds(n->op);
     write_line(row->out, "%s %s[%s]%s;", c_type(row->e, n->type.dtype), name, nest->room, zero ? " = {0}" : "");
     if (!zero) {
         Writer lines = writer_like(row->out);
-        write_line(&lines, "%s = %s;", number, identity);
+        write_line(&lines, "%s = %s;", body_text(row, number), identity);
         write_block(row->out, nest->loop, &lines);
     }
     return number;
 }
 
 /* What the stage computes for each column; folded into `numbers`. */
-static void write_column(const Nest *nest, Body *around, const Stage *stage, const char *const *numbers,
+static void write_column(const Nest *nest, Body *around, const Stage *stage, const Tree *const *numbers,
                          Assumption *assumption, Writer *out) {
     Arena *arena = nest->row->e->arena;
     Writer lines = writer_like(out);
@@ -128,14 +132,14 @@ static void write_column(const Nest *nest, Body *around, const Stage *stage, con
     Outputs outputs = stage_outputs(&column, stage, &at);
     for (int k = 0; k < stage->reduces.count; k++) {
         const Node *n = stage->reduces.at[k];
-        VEC_PUSH(arena, &outputs, ((Output){.node = n->in[0], .at = at, .fold = fold_statement(arena, n, numbers[k])}));
+        VEC_PUSH(arena, &outputs, ((Output){.node = n->in[0], .at = at, .to = numbers[k], .fold = n}));
     }
     body_write(&column, &outputs);
     write_block(out, nest->loop, &lines);
 }
 
 /* The loop over the columns; where a view reads under a condition that is the same for all of them, one for each case. */
-static void write_columns(const Nest *nest, Body *around, const Stage *stage, const char *const *numbers) {
+static void write_columns(const Nest *nest, Body *around, const Stage *stage, const Tree *const *numbers) {
     Assumption assumption = {0};
     Writer lines = writer_like(around->out), inside = writer_like(around->out), outside = writer_like(around->out);
     write_column(nest, around, stage, numbers, &assumption, &lines);
@@ -148,7 +152,7 @@ static void write_columns(const Nest *nest, Body *around, const Stage *stage, co
     write_column(nest, around, stage, numbers, &assumption, &inside);
     assumption.holds = false;
     write_column(nest, around, stage, numbers, &assumption, &outside);
-    write_open(around->out, "if (%s) {", assumption.condition);
+    write_open(around->out, "if (%s) {", body_text(around, assumption.condition));
     write_all(around->out, &inside);
     around->out->indent--;
     write_open(around->out, "} else {");
@@ -163,7 +167,7 @@ static void write_folds(const Nest *nest, const Stage *stage) {
     Shape inner = stage_inner(row->e, stage);
     for (int axis = 0; axis < inner.type.rank; axis++)
         fold.variables[axis] = counter(row->e->arena, "k", axis);
-    const char **numbers = NEW_ARRAY(row->e->arena, const char *, stage->reduces.count);
+    const Tree **numbers = NEW_ARRAY(row->e->arena, const Tree *, stage->reduces.count);
     for (int k = 0; k < stage->reduces.count; k++)
         numbers[k] = declare_fold(nest, stage->reduces.at[k]);
     write_columns(nest, &fold, stage, numbers);
@@ -204,23 +208,13 @@ static Nest nest_of(Body *row, bool apart) {
     bool cuts = cuts_columns(&nest);
     nest.loop = cuts ? SIMD "for (int j = j0; j < end; j++)"
                      : arena_printf(e->arena, SIMD "for (int j = 0; j < %s; j++)", columns);
-    nest.number = cuts ? "[j - j0]" : "[j]";
+    nest.number = tree_read(e->arena, cuts ? "j - j0" : "j");
     nest.room = cuts ? "COLUMNS" : columns;
     if (cuts)
         write_line(row->out, "int end = %s - j0 < COLUMNS ? %s : j0 + COLUMNS;", columns, columns);
     for (int axis = 0; axis < nest.outer; axis++)
         row->variables[axis] = counter(e->arena, "i", axis);
     return nest;
-}
-
-/* Finding an element takes a remainder. */
-static bool divides(const Writer *lines) {
-    for (const char *line = text_string(&lines->text); *line; line = strchr(line, '\n') + 1) {
-        const char *end = strchr(line, '\n'), *remainder = strstr(line, " % "), *comment = strstr(line, "//");
-        if (remainder && remainder < end && !(comment && comment < remainder))
-            return true;
-    }
-    return false;
 }
 
 static void write_shared(const Nest *nest, const Writer *lines, Writer *out) {
@@ -243,7 +237,7 @@ static void write_shared(const Nest *nest, const Writer *lines, Writer *out) {
         write_close(out, "}");
 }
 
-/* Returns false, having written nothing but what is the same for all elements, where that takes divisions. */
+/* Returns false, having written nothing but what is the same for all elements, where finding one takes a remainder. */
 static bool write_nest_as(Body *kernel, bool apart) {
     Writer lines = writer_like(kernel->out);
     Body row = body_inside(kernel, &lines, NULL, NULL);
@@ -257,7 +251,7 @@ static bool write_nest_as(Body *kernel, bool apart) {
         else
             write_columns(&nest, &row, stage, NULL);
     }
-    if (!apart && divides(&lines))
+    if (!apart && row.divides)
         return false;
     write_shared(&nest, &lines, kernel->out);
     return true;

@@ -23,7 +23,8 @@ void output_store(Body *body, const Node *stored, const Index *at, Outputs *outp
         const Node *root = body->kernel->roots.at[k];
         if (root->op->table != TABLE_REPORT || root->in[0] != stored)
             continue;
-        const char *to = arena_printf(e->arena, "%s[%s]", e->dialect->report, e->report[root->attr.index]);
+        const Tree *report = tree_name(e->arena, e->report[root->attr.index]);
+        const Tree *to = tree_element(e->arena, tree_member(e->arena, e->dialect->report, ""), report);
         VEC_PUSH(e->arena, outputs, ((Output){.node = stored, .at = *at, .to = to}));
     }
 }

@@ -45,7 +45,8 @@ static const char *extents(Emitter *e, const Node *n, const char *first) {
     Text text = TEXT(e->arena);
     Shape shape = sizes_shape(e->sizes, n);
     for (int axis = 0; axis < shape.type.rank; axis++)
-        text_printf(&text, "%s%s", axis ? ", " : "[", axis == 0 && first ? first : shape.symbol[axis]);
+        text_printf(&text, "%s%s", axis ? ", " : "[",
+                    axis == 0 && first ? first : shape_symbol(e->arena, &shape, axis));
     if (shape.type.rank)
         text_putc(&text, ']');
     return text_string(&text);

@@ -1,5 +1,5 @@
 /* Breaking lines that are too long in the places where clang-format breaks them. */
-#include "emit/text/index.h"
+#include "emit/text/infix.h"
 #include "emit/text/writer.h"
 
 typedef struct Breaker {

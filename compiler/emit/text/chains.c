@@ -4,10 +4,14 @@
 #include <ctype.h>
 #include <stdlib.h>
 
+typedef struct Chain {
+    const char *name, *text;
+} Chain;
+
 typedef struct Chains {
     Body *row;
     Shape rows; /* what i counts */
-    Reads named;
+    VEC(Chain) named;
 } Chains;
 
 static bool is_name(char c) {
@@ -122,7 +126,7 @@ static void find_chains(Chains *c, const char *text) {
             continue;
         const char *chain = arena_strndup(arena, at, length);
         if (occurrences(text, chain) > 1)
-            VEC_PUSH(arena, &c->named, ((Read){.name = name_of_chain(c, chain), .text = chain}));
+            VEC_PUSH(arena, &c->named, ((Chain){.name = name_of_chain(c, chain), .text = chain}));
     }
 }
 

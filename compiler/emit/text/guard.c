@@ -1,74 +1,40 @@
-/* Conditions under which something is read, as text: alternatives "a && b || c && d" of comparisons. They come together from
- * several readers, which often say the same, or two halves of one thing. */
+/* Conditions under which something is read: alternatives a && b || c && d of comparisons. They come together from several
+ * readers, which often say the same, or two halves of one thing. */
 #include "emit/text/guard.h"
 
 /* Comparisons that all hold. */
 typedef struct Conjunction {
-    VEC(const char *) at;
+    VEC(const Tree *) at;
 } Conjunction;
 typedef VEC(Conjunction) Alternatives;
 
 /* ---- reading ---- */
 
-/* Without parentheses around the whole of it. */
-static const char *bare(Arena *arena, const char *text) {
-    size_t length = strlen(text);
-    int depth = 0;
-    for (size_t k = 0; k < length; k++) {
-        depth += nesting(text[k]);
-        if (text[0] != '(' || (depth == 0 && k + 1 < length))
-            return text;
-    }
-    return length ? bare(arena, arena_strndup(arena, text + 1, length - 2)) : text;
-}
-
-/* The operands of the infix, outside of parentheses. */
-static Conjunction split(Arena *arena, const char *text, const char *infix) {
-    Conjunction parts = {0};
-    size_t length = strlen(infix);
-    int depth = 0;
-    const char *begin = text;
-    for (const char *at = text; *at; at++) {
-        depth += nesting(*at);
-        if (depth == 0 && strncmp(at, infix, length) == 0) {
-            VEC_PUSH(arena, &parts.at, bare(arena, arena_strndup(arena, begin, (size_t)(at - begin))));
-            begin = at + length;
-        }
-    }
-    VEC_PUSH(arena, &parts.at, bare(arena, begin));
-    return parts;
-}
-
-static bool has(const Conjunction *all, const char *comparison) {
+static bool has(const Conjunction *all, const Tree *comparison) {
     for (int k = 0; k < all->at.count; k++)
-        if (strcmp(all->at.at[k], comparison) == 0)
+        if (tree_same(all->at.at[k], comparison))
             return true;
     return false;
 }
 
-static void add_comparisons(Arena *arena, Conjunction *all, const char *text) {
-    Conjunction parts = split(arena, text, " && ");
-    for (int k = 0; k < parts.at.count; k++) {
-        const char *part = parts.at.at[k];
-        if (precedence(part) == PREC_AND)
-            add_comparisons(arena, all, part);
-        else if (!has(all, part))
-            VEC_PUSH(arena, &all->at, part);
+static void add_comparisons(Arena *arena, Conjunction *all, const Tree *condition) {
+    if (tree_is_infix(condition, "&&")) {
+        add_comparisons(arena, all, condition->part[0]);
+        add_comparisons(arena, all, condition->part[1]);
+    } else if (!has(all, condition)) {
+        VEC_PUSH(arena, &all->at, condition);
     }
 }
 
-static void add_alternatives(Arena *arena, Alternatives *all, const char *text) {
-    Conjunction parts = split(arena, text, " || ");
-    for (int k = 0; k < parts.at.count; k++) {
-        const char *part = parts.at.at[k];
-        if (precedence(part) == PREC_OR) {
-            add_alternatives(arena, all, part);
-            continue;
-        }
-        Conjunction alternative = {0};
-        add_comparisons(arena, &alternative, part);
-        VEC_PUSH(arena, all, alternative);
+static void add_alternatives(Arena *arena, Alternatives *all, const Tree *condition) {
+    if (tree_is_infix(condition, "||")) {
+        add_alternatives(arena, all, condition->part[0]);
+        add_alternatives(arena, all, condition->part[1]);
+        return;
     }
+    Conjunction alternative = {0};
+    add_comparisons(arena, &alternative, condition);
+    VEC_PUSH(arena, all, alternative);
 }
 
 /* ---- simplifying ---- */
@@ -81,12 +47,10 @@ static bool is_implied(const Conjunction *a, const Conjunction *b) {
     return true;
 }
 
-/* "x < 3" and "x >= 3" */
-static bool are_opposite(const char *a, const char *b) {
-    const char *below = strstr(a, " < "), *above = strstr(b, " >= ");
-    if (!below || !above || below - a != above - b)
-        return false;
-    return strncmp(a, b, (size_t)(below - a)) == 0 && strcmp(below + 3, above + 4) == 0;
+/* x < 3 and x >= 3 */
+static bool are_opposite(const Tree *a, const Tree *b) {
+    return tree_is_infix(a, "<") && tree_is_infix(b, ">=") && tree_same(a->part[0], b->part[0]) &&
+           tree_same(a->part[1], b->part[1]);
 }
 
 /* Comparisons of a that b has not: how many, and the last of them. */
@@ -137,40 +101,42 @@ static bool simplify_once(Alternatives *all) {
 
 /* ---- writing ---- */
 
-static const char *conjunction_text(Arena *arena, const Conjunction *all) {
-    const char *text = NULL;
-    for (int k = 0; k < all->at.count; k++) {
-        const char *part = parenthesised(arena, all->at.at[k], PREC_EQUAL);
-        text = text ? arena_printf(arena, "%s && %s", text, part) : part;
-    }
-    return text;
+static const Tree *joined(Arena *arena, const char *op, const Tree *before, const Tree *next) {
+    return before ? tree_infix(arena, op, before, next) : next;
 }
 
 /* NULL: always. */
-static const char *alternatives_text(Arena *arena, const Alternatives *all) {
-    const char *text = NULL;
-    for (int k = 0; k < all->count; k++) {
-        const char *part = conjunction_text(arena, &all->at[k]);
-        if (!part)
-            return NULL;
-        part = all->count > 1 ? parenthesised(arena, part, PREC_EQUAL) : part;
-        text = text ? arena_printf(arena, "%s || %s", text, part) : part;
-    }
-    return text;
+static const Tree *conjunction_tree(Arena *arena, const Conjunction *all) {
+    const Tree *tree = NULL;
+    for (int k = 0; k < all->at.count; k++)
+        tree = joined(arena, "&&", tree, all->at.at[k]);
+    return tree;
 }
 
-const char *guard_or(Arena *arena, const char *a, const char *b) {
+/* NULL: always. */
+static const Tree *simplified(Arena *arena, Alternatives *all) {
+    const Tree *tree = NULL;
+    while (simplify_once(all))
+        ;
+    for (int k = 0; k < all->count; k++) {
+        const Tree *alternative = conjunction_tree(arena, &all->at[k]);
+        if (!alternative)
+            return NULL;
+        tree = joined(arena, "||", tree, alternative);
+    }
+    return tree;
+}
+
+const Tree *guard_or(Arena *arena, const Tree *a, const Tree *b) {
     Alternatives all = {0};
     if (!a || !b)
         return NULL;
     add_alternatives(arena, &all, a);
     add_alternatives(arena, &all, b);
-    while (simplify_once(&all))
-        ;
-    return alternatives_text(arena, &all);
+    return simplified(arena, &all);
 }
 
-const char *guard_and(Arena *arena, const char *a, const char *b) {
+const Tree *guard_and(Arena *arena, const Tree *a, const Tree *b) {
     Alternatives all = {0}, left = {0}, right = {0};
     if (!a || !b)
         return a ? a : b;
@@ -179,11 +145,11 @@ const char *guard_and(Arena *arena, const char *a, const char *b) {
     for (int i = 0; i < left.count; i++)
         for (int k = 0; k < right.count; k++) {
             Conjunction both = {0};
-            add_comparisons(arena, &both, conjunction_text(arena, &left.at[i]));
-            add_comparisons(arena, &both, conjunction_text(arena, &right.at[k]));
+            for (int n = 0; n < left.at[i].at.count; n++)
+                add_comparisons(arena, &both, left.at[i].at.at[n]);
+            for (int n = 0; n < right.at[k].at.count; n++)
+                add_comparisons(arena, &both, right.at[k].at.at[n]);
             VEC_PUSH(arena, &all, both);
         }
-    while (simplify_once(&all))
-        ;
-    return alternatives_text(arena, &all);
+    return simplified(arena, &all);
 }

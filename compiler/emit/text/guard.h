@@ -1,11 +1,11 @@
-/* Conditions under which something is read, as text; NULL: always. */
+/* Conditions under which something is read; NULL: always. */
 #ifndef MTC_GUARD_H
 #define MTC_GUARD_H
 
-#include "emit/text/index.h"
+#include "ir/tree.h"
 
 /* Both hold; one of them does. Without what is said twice, or follows. */
-const char *guard_and(Arena *arena, const char *a, const char *b);
-const char *guard_or(Arena *arena, const char *a, const char *b);
+const Tree *guard_and(Arena *arena, const Tree *a, const Tree *b);
+const Tree *guard_or(Arena *arena, const Tree *a, const Tree *b);
 
 #endif

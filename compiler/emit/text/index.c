@@ -1,19 +1,19 @@
 #include "emit/text/index.h"
 
-Index index_linear(const Shape *shape, const char *at) {
+Index index_linear(const Shape *shape, const Tree *at) {
     Index index = {0};
     if (shape->type.rank > 0)
         index_push(&index, shape->type.rank, at);
     return index;
 }
 
-Index index_along(const char *at) {
+Index index_along(const Tree *at) {
     Index index = {0};
     index_push(&index, 1, at);
     return index;
 }
 
-void index_push(Index *index, int axes, const char *at) {
+void index_push(Index *index, int axes, const Tree *at) {
     index->group[index->groups++] = (IndexGroup){axes, at, NULL};
 }
 
@@ -36,21 +36,15 @@ static int64_t extent(const Shape *shape, int first, int count) {
 }
 
 /* The index over `count` axes from the `skip`-th on of a group that starts at axis `first`. */
-static const char *part_of(Arena *arena, const IndexGroup *group, const Shape *shape, int first, int skip, int count) {
+static const Tree *part_of(Arena *arena, const IndexGroup *group, const Shape *shape, int first, int skip, int count) {
     int inner = group->axes - skip - count;
     if (extent(shape, first + skip, count) == 1)
-        return "0";
-    const char *at = group->at;
-    if (extent(shape, first + skip + count, inner) > 1) {
-        const char *stride = shape_product(arena, shape, first + skip + count, inner);
-        at = arena_printf(arena, "%s / %s", parenthesised(arena, at, PREC_PRODUCT),
-                          parenthesised(arena, stride, PREC_UNARY));
-    }
-    if (extent(shape, first, skip) > 1) {
-        const char *size = shape_product(arena, shape, first + skip, count);
-        at = arena_printf(arena, "%s %% %s", parenthesised(arena, at, PREC_PRODUCT),
-                          parenthesised(arena, size, PREC_UNARY));
-    }
+        return tree_number(arena, 0);
+    const Tree *at = group->at;
+    if (extent(shape, first + skip + count, inner) > 1)
+        at = tree_infix(arena, "/", at, shape_extent(arena, shape, first + skip + count, inner));
+    if (extent(shape, first, skip) > 1)
+        at = tree_infix(arena, "%", at, shape_extent(arena, shape, first + skip, count));
     return at;
 }
 
@@ -96,40 +90,43 @@ Index index_slice(Arena *arena, const Index *index, const Shape *shape, int firs
     return slice;
 }
 
-const char *index_axis(Arena *arena, const Index *index, const Shape *shape, int axis) {
+const Tree *index_axis(Arena *arena, const Index *index, const Shape *shape, int axis) {
     Index slice = index_slice(arena, index, shape, axis, 1);
     return slice.group[0].at;
 }
 
-/* "a * SIZE" without a factor of one; NULL for nothing. */
-static const char *scaled(Arena *arena, const char *at, const char *stride) {
-    if (strcmp(at, "0") == 0)
+/* a * SIZE without a factor of one; NULL for nothing. */
+static const Tree *scaled(Arena *arena, const Tree *at, const Tree *stride) {
+    if (tree_is_number(at, 0))
         return NULL;
-    if (strcmp(stride, "1") == 0)
-        return at;
-    return arena_printf(arena, "%s * %s", parenthesised(arena, at, PREC_PRODUCT), stride);
+    return tree_is_number(stride, 1) ? at : tree_times(arena, at, stride);
+}
+
+/* The first factor of a product decides in how many bits it is computed. */
+static const Tree *with_wide_factor(Arena *arena, const Tree *product) {
+    if (product->kind != TREE_INFIX || product->prec != PREC_PRODUCT)
+        return tree_widened(arena, product);
+    return tree_infix(arena, product->text, with_wide_factor(arena, product->part[0]), product->part[1]);
 }
 
 /* A product that may not fit an int is computed with 64 bits. */
-static const char *widened(Arena *arena, const char *term, const Shape *shape) {
-    if (type_elements(&shape->type) <= INT32_MAX)
-        return term;
-    return arena_printf(arena, "(int64_t)%s", parenthesised(arena, term, PREC_PRODUCT));
+static const Tree *widened(Arena *arena, const Tree *term, const Shape *shape) {
+    return type_elements(&shape->type) <= INT32_MAX ? term : with_wide_factor(arena, term);
 }
 
-static const char *offset_of(Arena *arena, const Index *index, const Shape *shape, int first, int count) {
-    Text sum = TEXT(arena);
+static const Tree *offset_of(Arena *arena, const Index *index, const Shape *shape, int first, int count) {
+    const Tree *sum = NULL;
     for (int g = 0, start = first; g < index->groups; start += index->group[g++].axes) {
         int next = start + index->group[g].axes;
-        const char *stride = shape_product(arena, shape, next, first + count - next);
-        const char *term = scaled(arena, index->group[g].at, stride);
+        const Tree *stride = shape_extent(arena, shape, next, first + count - next);
+        const Tree *term = scaled(arena, index->group[g].at, stride);
         if (term)
-            text_printf(&sum, "%s%s", sum.length ? " + " : "", sum.length ? term : widened(arena, term, shape));
+            sum = sum ? tree_plus(arena, sum, term) : widened(arena, term, shape);
     }
-    return sum.length ? text_string(&sum) : "0";
+    return sum ? sum : tree_number(arena, 0);
 }
 
-const char *index_offset(Arena *arena, const Index *index, const Shape *shape) {
+const Tree *index_offset(Arena *arena, const Index *index, const Shape *shape) {
     return offset_of(arena, index, shape, 0, shape->type.rank);
 }
 
@@ -142,7 +139,7 @@ static Shape squeezed(const Shape *shape) {
     for (int axis = 0; axis < shape->type.rank; axis++)
         if (shape->type.dim[axis] > 1) {
             result.type.dim[result.type.rank] = shape->type.dim[axis];
-            result.symbol[result.type.rank++] = shape->symbol[axis];
+            result.size[result.type.rank++] = shape->size[axis];
         }
     return result;
 }
@@ -160,7 +157,7 @@ static Index squeezed_index(const Index *index, const Shape *shape) {
 }
 
 /* Each group takes the axes of extent 1 before it, the last one also those behind it. */
-static Index unsqueezed_index(const Index *index, const Shape *shape) {
+static Index unsqueezed_index(Arena *arena, const Index *index, const Shape *shape) {
     Index result = {0};
     for (int g = 0, axis = 0; g < index->groups; g++) {
         int first = axis;
@@ -169,7 +166,7 @@ static Index unsqueezed_index(const Index *index, const Shape *shape) {
         push_like(&result, (g + 1 < index->groups ? axis : shape->type.rank) - first, &index->group[g]);
     }
     if (!index->groups && shape->type.rank)
-        index_push(&result, shape->type.rank, "0");
+        index_push(&result, shape->type.rank, tree_number(arena, 0));
     return result;
 }
 
@@ -221,7 +218,7 @@ Index index_reshape(Arena *arena, const Index *index, const Shape *from, const S
     Shape from_squeezed = squeezed(from), to_squeezed = squeezed(to);
     Index inner = squeezed_index(index, from);
     inner = reshape_squeezed(arena, &inner, &from_squeezed, &to_squeezed);
-    return unsqueezed_index(&inner, to);
+    return unsqueezed_index(arena, &inner, to);
 }
 
 /* ---- views ---- */
@@ -244,18 +241,18 @@ static int passed_on(const IndexMap *map, const Shape *from, const Type *to, int
     return count;
 }
 
-static void axis_texts(Arena *arena, const Index *index, const Shape *shape, const char **texts) {
+static void axis_indices(Arena *arena, const Index *index, const Shape *shape, const Tree **at) {
     for (int axis = 0; axis < shape->type.rank; axis++)
-        texts[axis] = index_axis(arena, index, shape, axis);
+        at[axis] = index_axis(arena, index, shape, axis);
 }
 
-Index index_view(Arena *arena, const Node *view, const Index *index, const Shape *shape, const char *looked_up,
-                 const char **guard) {
+Index index_view(Arena *arena, const Node *view, const Index *index, const Shape *shape, const Tree *looked_up,
+                 const Tree **guard) {
     IndexMap map = {0};
     view->op->view(arena, view, tree_operand, &map);
     const Type *operand = &view->in[0]->type;
-    const char *at[MAX_RANK + 1];
-    axis_texts(arena, index, shape, at);
+    const Tree *at[MAX_RANK + 1];
+    axis_indices(arena, index, shape, at);
     at[shape->type.rank] = looked_up;
     Index result = {0};
     for (int axis = 0; axis < operand->rank;) {
@@ -264,17 +261,17 @@ Index index_view(Arena *arena, const Node *view, const Index *index, const Shape
             Index part = index_slice(arena, index, shape, symbol_axis(map.index[axis]), count);
             index_append(&result, &part);
         } else {
-            index_push(&result, 1, substitute(arena, tree_text(arena, map.index[axis]), at, shape->type.rank + 1));
+            index_push(&result, 1, tree_with(arena, map.index[axis], at, shape->type.rank + 1));
         }
         axis += count > 0 ? count : 1;
     }
-    *guard = map.guard ? substitute(arena, tree_text(arena, map.guard), at, shape->type.rank) : NULL;
+    *guard = map.guard ? tree_with(arena, map.guard, at, shape->type.rank) : NULL;
     return result;
 }
 
-const char *index_key(Arena *arena, const Index *index) {
-    Text key = TEXT(arena);
-    for (int g = 0; g < index->groups; g++)
-        text_printf(&key, "%d:%s;", index->group[g].axes, index->group[g].at);
-    return text_string(&key);
+bool index_same(const Index *a, const Index *b) {
+    bool same = a->groups == b->groups;
+    for (int g = 0; g < a->groups && same; g++)
+        same = a->group[g].axes == b->group[g].axes && tree_same(a->group[g].at, b->group[g].at);
+    return same;
 }

@@ -1,5 +1,5 @@
 /* Expressions are text with a space on both sides of every binary operator, so operators are found by looking. */
-#include "emit/text/index.h"
+#include "emit/text/infix.h"
 
 #include <ctype.h>
 
@@ -46,48 +46,4 @@ int precedence(const char *expression) {
                 isalpha((unsigned char)expression[1]);
     bool unary = cast || *expression == '-' || *expression == '!';
     return unary && weakest > PREC_UNARY ? PREC_UNARY : weakest;
-}
-
-const char *parenthesised(Arena *arena, const char *expression, int least) {
-    return precedence(expression) < least ? arena_printf(arena, "(%s)", expression) : expression;
-}
-
-/* What the place of an operand, `length` bytes at `at` in `pattern`, asks of it. C groups from the left, so on the right
- * of an operator something stronger is needed. */
-static int place_asks(const char *pattern, const char *at, size_t length) {
-    int least = PREC_COMMA;
-    if (at[length] == ' ') {
-        int right = infix_at(at + length + 1);
-        least = right == PREC_COND ? PREC_OR : right > least ? right : least;
-    }
-    if (at - pattern >= 3 && at[-1] == ' ') {
-        const char *op = at - 2;
-        while (op > pattern && op[-1] != ' ')
-            op--;
-        int left = infix_at(op);
-        least = left == PREC_COND && least < PREC_COND ? PREC_COND
-                : left >= least && left != PREC_COND   ? left + 1
-                                                       : least;
-    }
-    bool prefixed = at > pattern && strchr("-!)", at[-1]);
-    bool postfixed = at[length] == '[' || at[length] == '.';
-    return postfixed ? PREC_PRIMARY : prefixed ? PREC_UNARY : least;
-}
-
-const char *substitute(Arena *arena, const char *pattern, const char *const *operands, int count) {
-    Text result = TEXT(arena);
-    for (const char *at = pattern; *at;) {
-        int operand = at[0] == '$' && isdigit((unsigned char)at[1]) ? at[1] - '0' : -1;
-        if (operand < 0) {
-            text_putc(&result, *at++);
-            continue;
-        }
-        if (operand >= count)
-            ICE("'%s' has no operand %d", pattern, operand);
-        int least = place_asks(pattern, at, 2), own = precedence(operands[operand]);
-        bool mixed = own == PREC_AND && (least == PREC_OR || least == PREC_OR + 1); /* compilers warn of a || b && c */
-        text_puts(&result, parenthesised(arena, operands[operand], mixed ? PREC_EQUAL : least));
-        at += 2;
-    }
-    return text_string(&result);
 }

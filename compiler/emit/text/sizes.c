@@ -504,13 +504,13 @@ Sizes *sizes_new(Names *names, const Module *module) {
     return s;
 }
 
-static const char *symbol_of(Sizes *s, int axis);
+static const Tree *size_of(Sizes *s, int axis);
 
 /* "BATCH * CONV1_ROWS * CONV1_COLUMNS" */
-static const char *product_symbol(Sizes *s, const Composite *composite) {
-    const char *product = symbol_of(s, composite->factor[0]);
+static const Tree *product_of(Sizes *s, const Composite *composite) {
+    const Tree *product = size_of(s, composite->factor[0]);
     for (int k = 1; k < composite->count; k++)
-        product = arena_printf(s->arena, "%s * %s", product, symbol_of(s, composite->factor[k]));
+        product = tree_times(s->arena, product, size_of(s, composite->factor[k]));
     return product;
 }
 
@@ -524,19 +524,18 @@ static const char *shared_symbol(const Sizes *s, const Axis *axis) {
     return NULL;
 }
 
-static const char *symbol_of(Sizes *s, int axis) {
+static const Tree *size_of(Sizes *s, int axis) {
     int root = root_of(s, axis);
     Axis *size = &s->axes[root];
-    if (size->symbol)
-        return size->symbol;
-    if (size->extent > 1 && size->role != ROLE_TAPS && !size->wanted && size->composite)
-        return product_symbol(s, size->composite);
-    if (size->extent == 1 || size->role == ROLE_TAPS || !size->wanted)
-        return arena_printf(s->arena, "%lld", (long long)size->extent);
-    size->symbol = size->shared ? shared_symbol(s, size) : NULL;
+    if (!size->symbol && size->extent > 1 && size->role != ROLE_TAPS && !size->wanted && size->composite)
+        return product_of(s, size->composite);
+    if (!size->symbol && (size->extent == 1 || size->role == ROLE_TAPS || !size->wanted))
+        return tree_number(s->arena, size->extent);
+    if (!size->symbol)
+        size->symbol = size->shared ? shared_symbol(s, size) : NULL;
     if (!size->symbol)
         name_axis(s, root, names_claim_constant(s->names, size->wanted));
-    return size->symbol;
+    return tree_constant(s->arena, size->symbol, size->extent);
 }
 
 int64_t sizes_value(const Sizes *s, const char *symbol, size_t length) {
@@ -551,7 +550,7 @@ int64_t sizes_value(const Sizes *s, const char *symbol, size_t length) {
 Shape sizes_shape(Sizes *s, const Node *n) {
     Shape shape = {.type = n->type};
     for (int axis = 0; axis < n->type.rank; axis++)
-        shape.symbol[axis] = symbol_of(s, axis_of(s, n, axis));
+        shape.size[axis] = size_of(s, axis_of(s, n, axis));
     return shape;
 }
 
@@ -560,29 +559,35 @@ Shape shape_slice(const Shape *shape, int first, int count) {
     slice.type.rank = count;
     for (int axis = 0; axis < count; axis++) {
         slice.type.dim[axis] = shape->type.dim[first + axis];
-        slice.symbol[axis] = shape->symbol[first + axis];
+        slice.size[axis] = shape->size[first + axis];
     }
     return slice;
 }
 
-const char *shape_product(Arena *arena, const Shape *shape, int first, int count) {
-    const char *product = NULL;
-    for (int axis = first; axis < first + count; axis++) {
-        if (shape->type.dim[axis] == 1)
-            continue;
-        product = product ? arena_printf(arena, "%s * %s", product, shape->symbol[axis]) : shape->symbol[axis];
-    }
-    return product ? product : "1";
+const Tree *shape_extent(Arena *arena, const Shape *shape, int first, int count) {
+    const Tree *product = NULL;
+    for (int axis = first; axis < first + count; axis++)
+        if (shape->type.dim[axis] > 1)
+            product = tree_times(arena, product, shape->size[axis]);
+    return product ? product : tree_number(arena, 1);
 }
 
-const char *sizes_example(Sizes *s, const Node *field) {
+const char *shape_product(Arena *arena, const Shape *shape, int first, int count) {
+    return tree_text(arena, shape_extent(arena, shape, first, count));
+}
+
+const char *shape_symbol(Arena *arena, const Shape *shape, int axis) {
+    return tree_text(arena, shape->size[axis]);
+}
+
+const Tree *sizes_example(Sizes *s, const Node *field) {
     const char *name = s->module->fields.at[field->attr.index].name;
     int64_t elements = type_elements(&field->type) / field->type.dim[0];
     for (int axis = 0; axis < s->count; axis++)
         if (s->axes[axis].wanted == name && s->axes[axis].extent == elements)
-            return symbol_of(s, axis);
+            return size_of(s, axis);
     Shape shape = sizes_shape(s, field);
-    return shape_product(s->arena, &shape, 1, shape.type.rank - 1);
+    return shape_extent(s->arena, &shape, 1, shape.type.rank - 1);
 }
 
 void sizes_write(const Sizes *s, const char *code, Writer *w) {

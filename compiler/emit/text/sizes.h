@@ -11,10 +11,10 @@ typedef struct Sizes Sizes;
 
 Sizes *sizes_new(Names *names, const Module *module);
 
-/* A shape whose axes have symbols: "H", or "1". */
+/* A shape whose axes have sizes: H, 1, or ROWS * COLUMNS. */
 typedef struct Shape {
     Type type;
-    const char *symbol[MAX_RANK];
+    const Tree *size[MAX_RANK];
 } Shape;
 Shape sizes_shape(Sizes *sizes, const Node *n);
 
@@ -25,9 +25,12 @@ int64_t sizes_value(const Sizes *sizes, const char *symbol, size_t length);
 Shape shape_slice(const Shape *shape, int first, int count);
 /* "IMAGE_ROWS * IMAGE_COLUMNS" of the axes from `first` on, `count` of them; "1" of none. A field flattened somewhere in
  * the model has a symbol for that: "IMAGE". */
+const Tree *shape_extent(Arena *arena, const Shape *shape, int first, int count);
 const char *shape_product(Arena *arena, const Shape *shape, int first, int count);
+/* The size of one axis as text. */
+const char *shape_symbol(Arena *arena, const Shape *shape, int axis);
 /* The elements of one example of a field. */
-const char *sizes_example(Sizes *sizes, const Node *field);
+const Tree *sizes_example(Sizes *sizes, const Node *field);
 
 /* The enumeration of the sizes that this code names, and of the batch size, which the tables name. */
 void sizes_write(const Sizes *sizes, const char *code, Writer *w);

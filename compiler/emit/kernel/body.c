@@ -1,0 +1,83 @@
+/* Bodies: what they know, the text that is written to them, and names for what they say often. */
+#include "emit/kernel/expr.h"
+
+Body body_new(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
+    Names names = {.arena = e->arena, .defined = e->dialect->defines};
+    return (Body){.e = e, .kernel = kernel, .name = name, .out = out, .names = names};
+}
+
+Body body_inside(Body *outer, Writer *out, const char *variable, const char *variable_2) {
+    Body body = body_new(outer->e, outer->kernel, outer->name, out);
+    body.outer = outer;
+    body.names.outer = &outer->names;
+    body.variables[0] = variable;
+    body.variables[1] = variable_2;
+    return body;
+}
+
+void body_know(Body *body, const Node *n, const Tree *value) {
+    VEC_PUSH(body->e->arena, &body->known, ((Known){.node = n, .value = value}));
+}
+
+void body_know_vector(Body *body, const Node *n, const char *name, unsigned inner) {
+    const Tree *vector = tree_name(body->e->arena, name);
+    VEC_PUSH(body->e->arena, &body->known, ((Known){.node = n, .value = vector, .inner = inner}));
+}
+
+const char *body_text(Body *body, const Tree *tree) {
+    for (Body *around = body; around; around = around->outer) {
+        around->divides |= tree_has_infix(tree, "%");
+        for (int k = 0; around->per_row && k < around->per_row->count; k++)
+            around->per_row->at[k].used |= tree_mentions(tree, around->per_row->at[k].name);
+    }
+    return tree_text(body->e->arena, tree);
+}
+
+/* ---- names ---- */
+
+bool body_depends_on(const Body *body, const Tree *tree) {
+    for (int k = 0; body->variables[k]; k++)
+        if (tree_mentions(tree, body->variables[k]))
+            return true;
+    return false;
+}
+
+size_t body_length_of(const Body *body, const Tree *tree) {
+    return strlen(tree_text(body->e->arena, tree));
+}
+
+const Tree *body_name_outside(Body *body, const Tree *tree, const char *type, const char *wanted, bool reads_data) {
+    Arena *arena = body->e->arena;
+    Body *owner = body;
+    while (owner->outer && owner->outer->outer && !body_depends_on(owner, tree))
+        owner = owner->outer;
+    for (int k = 0; k < owner->named.count; k++)
+        if (tree_same(owner->named.at[k].value, tree))
+            return tree_name_for(arena, owner->named.at[k].name, tree);
+    int variables = 0;
+    while (owner->variables[variables])
+        variables++;
+    if (variables + 1 == MAX_VARIABLES)
+        return tree;
+    const char *name = names_claim(&body->names, wanted);
+    names_take(&owner->names, name);
+    write_line(reads_data && owner->before_gate ? owner->before_gate : owner->out, "%s %s = %s;", type, name,
+               body_text(owner, tree));
+    VEC_PUSH(arena, &owner->named, ((Read){.name = name, .value = tree}));
+    owner->variables[variables] = name;
+    return tree_name_for(arena, name, tree);
+}
+
+const Tree *body_named(Body *lane, const Tree *tree, size_t most, const char *type, const char *wanted) {
+    if (!lane->lane.count || body_length_of(lane, tree) <= most || differs_by_lane(&lane->lane, tree))
+        return tree;
+    return body_name_outside(lane->outer, tree, type, wanted, false);
+}
+
+const Tree *lane_of_pack(Arena *arena, const Tree *pack) {
+    return tree_element(arena, pack, tree_name(arena, "v"));
+}
+
+const char *body_pack_type(const Body *body, DType dtype, int lanes) {
+    return arena_printf(body->e->arena, "Pack<%s, %d>", c_type(body->e, dtype), lanes);
+}
