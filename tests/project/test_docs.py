@@ -159,3 +159,32 @@ def test_links():
         prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S)
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", prose):
             assert target.startswith("http") or (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+EXTENDING = (ROOT / "docs" / "extending.md").read_text()
+
+
+def test_extending_names_files_that_there_are():
+    paths = set(re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", EXTENDING))
+    assert len(paths) > 40
+    assert [path for path in sorted(paths) if "NAME" not in path and not path.startswith("build/") and not (ROOT / path).exists()] == []
+
+
+def test_extending_names_commits_that_there_are():
+    log = subprocess.run(["git", "log", "--format=%s"], cwd=ROOT, capture_output=True, text=True)
+    named = set(re.findall(r'"([^"\n]+?)"', re.sub(r"\n", " ", "".join(re.findall(r"\*(?:Example: the commit )?\"[^*]+\*", EXTENDING)))))
+    assert len(named) == 5
+    if log.returncode or (ROOT / ".git" / "shallow").exists():
+        pytest.skip("no history here")
+    assert named <= set(log.stdout.splitlines())
+
+
+def test_extending_says_which_members_an_operator_has():
+    """Members, kinds and functions that it tells to write are those of the sources."""
+    headers = "".join((ROOT / path).read_text() for path in ("compiler/ir/op.h", "compiler/op/compose.h", "compiler/op/call.h", "compiler/op/optimizer.c",
+                                                              "compiler/op/loss.c", "compiler/op/optimizer.h", "runtime/data/source.h"))
+    words = set(re.findall(r"`\.?([a-z]+(?:_[a-z]+)*|[A-Z]+_[A-Z]+)`", EXTENDING.split("## A target")[0]))
+    told = {word for word in words if word.startswith("KIND_") or word in ("signature", "title", "kind", "build", "cls", "open", "read")}
+    told |= {"optimizer_value", "state_of", "update_assign", "decayed_gradient", "shrunk_weight", "moving_average", "read_pair", "mean_over_example"}
+    assert len(told) > 12
+    assert [word for word in sorted(told) if not re.search(rf"\b{word}\b", headers)] == []

@@ -85,3 +85,15 @@ def test_what_compiler_and_kernels_agree_on_stands_once():
         assert not again.search(path.read_text()), path
     users = [path for folder in ("compiler", "kernels_lib") for path in (ROOT / folder).rglob("*.*") if "shared.h\"" in path.read_text()]
     assert {path.relative_to(ROOT).parts[0] for path in users} == {"compiler", "kernels_lib"}
+
+
+def test_the_page_shows_the_rooms():
+    """The tree in docs/architecture.md has every room that holds sources, and each folder that it shows is there."""
+    tree = (ROOT / "docs" / "architecture.md").read_text().split("    compiler/support/")[1].split("\n\n")[0]
+    shown, above = set(), ""
+    for indent, names in re.findall(r"^    ( *)((?:[\w/.]+/,? ?)+)", "    compiler/support/" + tree, re.M):
+        if not indent:
+            above = names.split()[0]
+        shown |= {(above + name if indent else name).strip("/") for name in names.replace(",", " ").split()}
+    assert all((ROOT / room).is_dir() for room in shown), shown
+    assert {room for room in rooms.ARROWS if "/" in room} <= shown
