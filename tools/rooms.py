@@ -36,9 +36,7 @@ ARROWS = {
     "runtime/commands": ["runtime", "kernels_lib", BASE, DATA, SESSION, CHECKPOINT],
 }
 # Uses against the arrows that are still there, and why. What is mended leaves this table too.
-KNOWN = {
-    ("compiler/emit/text/chains.h", "compiler/emit/kernel/expr.h"): "divisions get names in the finished text of a row",
-}
+KNOWN = {}
 MOST_IN_CIRCLE = 5  # files of one room that call each other in a circle
 
 SUFFIXES = {".c", ".h", ".l", ".y", ".def", ".cuh"}

@@ -321,12 +321,16 @@ bool tree_is_number(const Tree *e, int64_t value) {
     return e->kind == TREE_NUMBER && e->value == value && (value || same_text(e->text, "0"));
 }
 
+bool tree_is_name(const Tree *e, const char *name) {
+    return e->kind == TREE_NAME && strcmp(e->text, name) == 0;
+}
+
 bool tree_is_infix(const Tree *e, const char *op) {
     return e->kind == TREE_INFIX && strcmp(e->text, op) == 0;
 }
 
 bool tree_mentions(const Tree *e, const char *name) {
-    if (e->kind == TREE_NAME && strcmp(e->text, name) == 0)
+    if (tree_is_name(e, name))
         return true;
     for (int k = 0; k < e->count; k++)
         if (tree_mentions(e->part[k], name))
@@ -357,11 +361,17 @@ int tree_nodes(const Tree *e) {
 
 /* ---- printing ---- */
 
-static void print(Text *out, const Tree *e, int least);
+typedef struct Printer {
+    Text text;
+    TreePrint *print; /* NULL: nobody has a way of his own */
+    void *context;
+} Printer;
 
-static void print_list(Text *out, const Tree *const *parts, int count) {
+static void print(Printer *out, const Tree *e, int least);
+
+static void print_list(Printer *out, const Tree *const *parts, int count) {
     for (int k = 0; k < count; k++) {
-        text_puts(out, k ? ", " : "");
+        text_puts(&out->text, k ? ", " : "");
         print(out, parts[k], PREC_COND);
     }
 }
@@ -376,70 +386,78 @@ static int place_asks(const Tree *infix, int k) {
     return prec + (k == 1 || pairs);
 }
 
-static void print_infix(Text *out, const Tree *e) {
+static void print_infix(Printer *out, const Tree *e) {
     print(out, e->part[0], place_asks(e, 0));
-    text_printf(out, " %s ", e->text);
+    text_printf(&out->text, " %s ", e->text);
     print(out, e->part[1], place_asks(e, 1));
 }
 
-static void print_choice(Text *out, const Tree *e) {
+static void print_choice(Printer *out, const Tree *e) {
     print(out, e->part[0], PREC_OR);
-    text_puts(out, " ? ");
+    text_puts(&out->text, " ? ");
     print(out, e->part[1], PREC_OR);
-    text_puts(out, " : ");
+    text_puts(&out->text, " : ");
     print(out, e->part[2], PREC_COND);
 }
 
-static void print_plain(Text *out, const Tree *e) {
+static void print_plain(Printer *out, const Tree *e) {
     switch (e->kind) {
     case TREE_NUMBER:
     case TREE_NAME:
-    case TREE_MEMBER: text_puts(out, e->text); break;
-    case TREE_OPERAND: text_printf(out, "$%s", e->text); break;
+    case TREE_MEMBER: text_puts(&out->text, e->text); break;
+    case TREE_OPERAND: text_printf(&out->text, "$%s", e->text); break;
     case TREE_PREFIX:
-        text_puts(out, e->text);
+        text_puts(&out->text, e->text);
         print(out, e->part[0], PREC_UNARY);
         break;
     case TREE_CAST:
-        text_putc(out, '(');
+        text_putc(&out->text, '(');
         print(out, e->part[0], PREC_COMMA);
-        text_putc(out, ')');
+        text_putc(&out->text, ')');
         print(out, e->part[1], PREC_UNARY);
         break;
     case TREE_INFIX: print_infix(out, e); break;
     case TREE_CHOICE: print_choice(out, e); break;
     case TREE_CALL:
-        text_printf(out, "%s(", e->text);
+        text_printf(&out->text, "%s(", e->text);
         print_list(out, e->part, e->count);
-        text_putc(out, ')');
+        text_putc(&out->text, ')');
         break;
     case TREE_ELEMENT:
         print(out, e->part[0], PREC_PRIMARY);
-        text_putc(out, '[');
+        text_putc(&out->text, '[');
         print_list(out, e->part + 1, e->count - 1);
-        text_putc(out, ']');
+        text_putc(&out->text, ']');
         break;
     case TREE_FOLD:
-        text_printf(out, "(%s of ", e->text);
+        text_printf(&out->text, "(%s of ", e->text);
         print(out, e->part[0], PREC_PRODUCT);
-        text_putc(out, ')');
+        text_putc(&out->text, ')');
         break;
     }
 }
 
-static void print(Text *out, const Tree *e, int least) {
+static void print(Printer *out, const Tree *e, int least) {
     bool parentheses = e->prec < least;
+    if (out->print && out->print(out->context, &out->text, e, parentheses))
+        return;
     if (parentheses)
-        text_putc(out, '(');
+        text_putc(&out->text, '(');
     print_plain(out, e);
     if (parentheses)
-        text_putc(out, ')');
+        text_putc(&out->text, ')');
+}
+
+const char *tree_text_by(Arena *arena, const Tree *e, TreePrint *print_part, void *context) {
+    Printer out = {TEXT(arena), print_part, context};
+    print(&out, e, PREC_COMMA);
+    return text_string(&out.text);
 }
 
 const char *tree_text_at(Arena *arena, const Tree *e, int least) {
-    Text out = TEXT(arena);
+    Printer out = {.text = TEXT(arena)};
     print(&out, e, least);
-    return text_string(&out);
+    return text_string(&out.text);
 }
 
 const char *tree_text(Arena *arena, const Tree *e) {

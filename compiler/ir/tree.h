@@ -116,6 +116,7 @@ const Tree *tree_form(Arena *arena, const char *form, const Tree *const *operand
 /* The same tree. */
 bool tree_same(const Tree *a, const Tree *b);
 bool tree_is_number(const Tree *e, int64_t value);
+bool tree_is_name(const Tree *e, const char *name);
 bool tree_is_infix(const Tree *e, const char *op);
 /* The name occurs, as that of a value. */
 bool tree_mentions(const Tree *e, const char *name);
@@ -128,6 +129,10 @@ int tree_nodes(const Tree *e);
 /* ---- printing ---- */
 
 const char *tree_text(Arena *arena, const Tree *e);
+/* The same, but for what `print` prints in its own way: it is asked for each part, and whether that stands in parentheses; false: it is
+ * to be printed as ever. */
+typedef bool TreePrint(void *context, Text *out, const Tree *e, bool parentheses);
+const char *tree_text_by(Arena *arena, const Tree *e, TreePrint *print, void *context);
 /* In parentheses, if it binds less strongly than `least`. */
 const char *tree_text_at(Arena *arena, const Tree *e, int least);
 

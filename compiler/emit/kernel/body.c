@@ -1,5 +1,5 @@
 /* Bodies: what they know, the text that is written to them, and names for what they say often. */
-#include "emit/kernel/expr.h"
+#include "emit/kernel/chains.h"
 
 Body body_new(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
     Names names = {.arena = e->arena, .defined = e->dialect->defines};
@@ -24,13 +24,21 @@ void body_know_vector(Body *body, const Node *n, const char *name, unsigned inne
     VEC_PUSH(body->e->arena, &body->known, ((Known){.node = n, .value = vector, .inner = inner}));
 }
 
-const char *body_text(Body *body, const Tree *tree) {
+const char *body_text_for(Body *body, const Writer *out, const Tree *tree) {
+    Chains *chains = NULL;
+    bool early = false;
     for (Body *around = body; around; around = around->outer) {
+        early |= out && out == around->before_gate;
+        chains = chains ? chains : around->chains;
         around->divides |= tree_has_infix(tree, "%");
         for (int k = 0; around->per_row && k < around->per_row->count; k++)
             around->per_row->at[k].used |= tree_mentions(tree, around->per_row->at[k].name);
     }
-    return tree_text(body->e->arena, tree);
+    return chains && !early ? chains_marked(body->e->arena, chains, tree) : tree_text(body->e->arena, tree);
+}
+
+const char *body_text(Body *body, const Tree *tree) {
+    return body_text_for(body, body->out, tree);
 }
 
 /* ---- names ---- */
@@ -61,8 +69,8 @@ const Tree *body_name_outside(Body *body, const Tree *tree, const char *type, co
         return tree;
     const char *name = names_claim(&body->names, wanted);
     names_take(&owner->names, name);
-    write_line(reads_data && owner->before_gate ? owner->before_gate : owner->out, "%s %s = %s;", type, name,
-               body_text(owner, tree));
+    Writer *out = reads_data && owner->before_gate ? owner->before_gate : owner->out;
+    write_line(out, "%s %s = %s;", type, name, body_text_for(owner, out, tree));
     VEC_PUSH(arena, &owner->named, ((Read){.name = name, .value = tree}));
     owner->variables[variables] = name;
     return tree_name_for(arena, name, tree);

@@ -218,7 +218,7 @@ static const Tree *without_batch(Arena *arena, const Tree *tree) {
     const Tree **parts = NEW_ARRAY(arena, const Tree *, tree->count);
     for (int k = 0; k < tree->count; k++)
         parts[k] = without_batch(arena, tree->part[k]);
-    bool of_batch = tree->kind == TREE_CALL && parts[0]->kind == TREE_NAME && strcmp(parts[0]->text, "batch") == 0;
+    bool of_batch = tree->kind == TREE_CALL && tree_is_name(parts[0], "batch");
     if (!of_batch)
         return tree_with_parts(arena, tree, parts);
     return tree->count == 1 ? tree_name(arena, tree->text) : tree_call(arena, tree->text, parts + 1, tree->count - 1);

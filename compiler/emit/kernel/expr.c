@@ -264,7 +264,7 @@ static const Tree *keep(Body *body, Term *term, const Tree *value) {
         type = body_pack_type(body, term->node->type.dtype, body->lane.count);
         term->local = lane_of_pack(body->e->arena, term->local);
     }
-    write_line(out, "%s %s = %s;", type, name, body_text(owner, value));
+    write_line(out, "%s %s = %s;", type, name, body_text_for(owner, out, value));
     if (owner != body && !term->guard)
         VEC_PUSH(body->e->arena, &owner->known, ((Known){term->node, &term->at, term->local, 0}));
     return term->local;
@@ -437,7 +437,7 @@ static void find_values(Body *body, Effects *effects) {
 /* "sum" for sum[v]; NULL: the value is something else, as -sum[v] is. */
 static const char *whole_pack(const Tree *value) {
     bool element = value->kind == TREE_ELEMENT && value->part[0]->kind == TREE_NAME;
-    bool of_lane = element && value->part[1]->kind == TREE_NAME && tree_mentions(value->part[1], "v");
+    bool of_lane = element && tree_is_name(value->part[1], "v");
     return of_lane ? value->part[0]->text : NULL;
 }
 

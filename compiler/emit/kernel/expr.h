@@ -29,6 +29,7 @@ typedef struct Known {
 } Known;
 
 typedef struct Term Term;
+typedef struct Chains Chains; /* chains.h */
 
 /* What a body reads from memory, when that is to happen ahead of it. */
 typedef struct Read {
@@ -71,8 +72,9 @@ struct Body {
     Names names;
     VEC(Known) known;
     VEC(RowVector) vectors;
-    bool *written; /* by node: an equation above says what it is */
-    bool divides;  /* a line says a remainder */
+    bool *written;  /* by node: an equation above says what it is */
+    bool divides;   /* a line says a remainder */
+    Chains *chains; /* of `out`, which gets names for them at the end; NULL: divisions are written as they are */
     VEC(Term *) terms;
 };
 
@@ -80,8 +82,9 @@ Body body_new(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
 Body body_inside(Body *outer, Writer *out, const char *variable, const char *variable_2);
 void body_know(Body *body, const Node *n, const Tree *value);
 void body_know_vector(Body *body, const Node *n, const char *name, unsigned inner);
-/* The text of what is written to the body: all expressions of a kernel pass here, once. */
+/* The text of what is written to the body: all expressions of a kernel pass here, once. `out`: where that is not the body's own. */
 const char *body_text(Body *body, const Tree *tree);
+const char *body_text_for(Body *body, const Writer *out, const Tree *tree);
 
 /* It is another for each of what the body counts. */
 bool body_depends_on(const Body *body, const Tree *tree);

@@ -1,8 +1,8 @@
 /* Kernels of rows: stage after stage, each a loop over the row's extent. */
+#include "emit/kernel/chains.h"
 #include "emit/kernel/element.h"
 #include "emit/kernel/function.h"
 #include "emit/kernel/kernel_text.h"
-#include "emit/text/chains.h"
 
 /* ---- indices ---- */
 
@@ -372,9 +372,9 @@ static void write_stages(Body *row) {
         else
             write_once(row, stage);
     }
-    if (row->e->dialect->schedules) {
+    if (row->chains) {
         Shape shape = row_shape(row->e, row->kernel);
-        name_chains(row, &shape, row->out);
+        chains_resolve(row, &shape, row->out);
     }
 }
 
@@ -430,6 +430,8 @@ void write_rows(Body *kernel) {
     depend_on_row(&row, &row);
     if (dialect->schedules && every_row_exists(kernel->kernel))
         row.before_gate = &before_gate;
+    Chains chains = {0};
+    row.chains = dialect->schedules ? &chains : NULL;
     row.written = NEW_ARRAY(arena, bool, program_of(kernel->e, kernel->kernel)->graph->nodes.count);
     claim_vectors(&row);
     if (row.vectors.count)

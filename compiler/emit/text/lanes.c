@@ -63,9 +63,9 @@ static Linear linear_if_same(const Lanes *lanes, const Tree *tree, int first) {
 
 /* v is the number of a lane, in what is a lane's already. */
 static Linear linear_name(const Lanes *lanes, const Tree *tree) {
-    if (strcmp(tree->text, lane_number) == 0)
+    if (tree_is_name(tree, lane_number))
         return unknown;
-    if (strcmp(tree->text, lanes->variable) == 0)
+    if (tree_is_name(tree, lanes->variable))
         return (Linear){.step = 1, .multiple = lanes->count, .known = true};
     return same(tree->value);
 }
@@ -109,7 +109,6 @@ const Tree *tree_in_lane(Arena *arena, const Lanes *lanes, const Tree *tree) {
 }
 
 const Tree *first_lane(const Tree *in_lane) {
-    bool sum = tree_is_infix(in_lane, "+") && in_lane->part[1]->kind == TREE_NAME &&
-               strcmp(in_lane->part[1]->text, lane_number) == 0;
+    bool sum = tree_is_infix(in_lane, "+") && tree_is_name(in_lane->part[1], lane_number);
     return sum ? in_lane->part[0] : NULL;
 }

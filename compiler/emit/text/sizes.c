@@ -527,12 +527,11 @@ static const char *shared_symbol(const Sizes *s, const Axis *axis) {
 static const Tree *size_of(Sizes *s, int axis) {
     int root = root_of(s, axis);
     Axis *size = &s->axes[root];
-    if (!size->symbol && size->extent > 1 && size->role != ROLE_TAPS && !size->wanted && size->composite)
-        return product_of(s, size->composite);
-    if (!size->symbol && (size->extent == 1 || size->role == ROLE_TAPS || !size->wanted))
-        return tree_number(s->arena, size->extent);
-    if (!size->symbol)
-        size->symbol = size->shared ? shared_symbol(s, size) : NULL;
+    bool numbered = size->extent == 1 || size->role == ROLE_TAPS;
+    if (!size->symbol && (numbered || !size->wanted))
+        return !numbered && size->composite ? product_of(s, size->composite) : tree_number(s->arena, size->extent);
+    if (!size->symbol && size->shared)
+        size->symbol = shared_symbol(s, size);
     if (!size->symbol)
         name_axis(s, root, names_claim_constant(s->names, size->wanted));
     return tree_constant(s->arena, size->symbol, size->extent);
