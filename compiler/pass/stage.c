@@ -183,7 +183,19 @@ static bool is_read_later(const Staging *s, const Node *kept, const Type *writte
     return later.read;
 }
 
+/* What is read later only through another that is kept, behind it. */
+static void drop_unread(Staging *s, int first) {
+    int kept = first;
+    for (int i = first; i < s->vectors.count; i++) {
+        Node *n = s->vectors.at[i];
+        if (is_read_later(s, n, NULL))
+            s->vectors.at[kept++] = n;
+    }
+    s->vectors.count = kept;
+}
+
 static void keep_products(Staging *s) {
+    const int first = s->vectors.count;
     for (int i = 0; i < s->kernel->nodes.count; i++) {
         Node *n = s->kernel->nodes.at[i];
         if (n->op->cls != OP_CONTRACT)
@@ -192,6 +204,7 @@ static void keep_products(Staging *s) {
         if (!is_vector(s, kept) && is_read_later(s, kept, NULL))
             VEC_PUSH(s->f->arena, &s->vectors, kept);
     }
+    drop_unread(s, first);
 }
 
 typedef struct Levels {

@@ -43,7 +43,7 @@ def compile(model: PathLike, *, target: Optional[str] = None, arch: Optional[str
     arch       GPUs to compile for, "native" or "sm_80,sm_90"; None: the one that is present
     batch      examples of a step; None: as the model says
     precision  "fp32", "tf32" or "bf16": what products are computed in; None: as the model says
-    schedule   "graph" or "persistent": how a step is launched on a GPU; None: the faster estimate
+    schedule   "graph" or "persistent": how a step is launched on a GPU; None: what mtc --schedule auto takes
     recompute  less memory for more time: the backward pass computes values again rather than keep them; None: as the
                model says
     device     the number of the GPU

@@ -260,3 +260,30 @@ train {
 def test_a_row_keeps_floats(cuda_takes):
     """A product's result that is rounded for several readers: the row's memory is of floats."""
     cuda_takes(ROUNDED)
+
+
+BETWEEN = """data {
+  train = npy("x", "y")
+  x : f32[32]
+  y : f32[32]
+}
+model {
+  v   = softmax(x)
+  a   = relu(linear(v, 32))
+  b   = linear(v, 32)
+  out = linear(batch_norm(layer_norm(a + b)), 32)
+}
+train {
+  loss      = mse(out, y)
+  optimizer = sgd(0.1)
+  batch     = 64
+}
+"""
+
+
+def test_a_row_keeps_what_is_read(mtc, tmp_path):
+    """Of a product and a sum that it is a part of, the sum, if that is all that later stages read."""
+    (tmp_path / "m.mt").write_text(BETWEEN)
+    program = mtc("m.mt", "--target", "cpu", "--emit=fused", cwd=tmp_path).stdout
+    kept = [line for line in program.split("\n") if line.startswith("      keeps ")]
+    assert kept and not any(":a" in line for line in kept), kept
