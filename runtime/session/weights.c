@@ -206,10 +206,10 @@ int mtc_set_knob(MtcSession *session, const char *name, double value) {
         if (knob->integer && value != floor(value))
             return mtc_fail(&session->fault, MTC_USAGE, "'%s' is an integer, not %g", name, value);
         if (knob->has_range && !(value >= knob->low && value <= knob->high))
-            return mtc_fail(&session->fault, MTC_USAGE, "'%s' is from %g to %g, not %g", name, knob->low, knob->high,
+            return mtc_fail(&session->fault, MTC_USAGE, "'%s' is from %g to %g, not %.15g", name, knob->low, knob->high,
                             value);
         if (knob->bound && !(value >= knob->least && value <= knob->most))
-            return mtc_fail(&session->fault, MTC_USAGE, "'%s' %s, not %g", name, knob->bound, value);
+            return mtc_fail(&session->fault, MTC_USAGE, "'%s' %s, not %.15g", name, knob->bound, value);
         if (!isfinite(mtc_as_computed(model, value)))
             return mtc_fail(&session->fault, MTC_USAGE, "'%s' is a finite float, not %g", name, value);
         session->knob[i] = mtc_as_computed(model, value);

@@ -708,3 +708,19 @@ def test_batch():
 @pytest.mark.parametrize("asked, flags", [(None, []), (True, ["--recompute"]), (False, ["--no-recompute"])])
 def test_recompute_as_a_flag(asked, flags):
     assert mtc.toolchain.options(target="cpu", recompute=asked) == ["--target", "cpu", *flags]
+
+
+def test_params_are_judged_as_they_are_computed_with(tmp_path):
+    """In f32: what is 1 there is no share of what is dropped."""
+    (tmp_path / "m.mt").write_text("""param p = 0.5
+data { train = table([[0, 0], [1, 1]])
+  x : f32[1]
+  y : f32[1] }
+model { z = linear(dropout(x, p), 1) }
+train { loss = mse(z, y)
+  optimizer = sgd(0.1) }
+""")
+    model = mtc.compile(tmp_path / "m.mt")
+    with pytest.raises(mtc.UsageError, match="'p' goes to dropout: at least 0 and below 1, not 0.99999999999$"):
+        model.set(p=0.99999999999)
+    assert model.set(p=0.9999).status["params"] == {"p": 0.9999}
