@@ -35,6 +35,12 @@ template <class T> __device__ T *at_place(unsigned units) {
     return (T *)(current_run.arena + (int64_t)units * 256);
 }
 
+/* Tensors, each where a number of a table's row says. */
+template <class... T> __device__ void begin_at(const unsigned *units, T *&...tensor) {
+    int k = 0;
+    ((tensor = at_place<T>(units[k++])), ...);
+}
+
 /* ---- a launch per phase ---- */
 
 /* What a launch works on: a training step, or examples to evaluate; all tiles of a phase from one on. */

@@ -64,7 +64,8 @@ def tables(source):
     found = {}
     for name, rows in re.findall(r"unsigned (\w+)_places\[\d+\]\[\d+\] = \{\n(.*?)\n\};", source, re.S):
         tensors = re.search(rf"^struct {name}_tensors .*?^}};", source, re.M | re.S).group()
-        members = re.findall(r"(\w+) = at_place<\w+>\(begins\[\d+\]\);", tensors)
+        members = re.search(rf"begin_at\({name}_places\[row\],\s*(.*?)\);", tensors, re.S)[1].replace(",", " ").split()
+        assert members == re.findall(r"\*(\w+);$", tensors, re.M)[-len(members):]
         found[name] = [dict(zip(members, row, strict=True)) for row in expanded(rows)]
     return found
 
@@ -174,6 +175,12 @@ def test_kernels_of_one_function_are_launched_together(emit):
 def test_names_of_ranges_say_once_what_both_ends_have(mtc):
     names = functions(mtc(ROOT / "models/gpt2.mt", "--emit=cu").stdout)
     assert {"d_ln_f_weight_to_bias", "squares_d_h_11_mlp_c_fc_to_c_proj_weight", "decode_h_0_mlp_c_proj_to_h_0"} < set(names)
+
+
+@pytest.mark.nvcc
+def test_values_called_like_what_begins_places(cuda_takes):
+    """Tensors are members of a struct whose constructor calls it."""
+    cuda_takes(EQUAL.replace("h = ", "begin_at = ").replace("(h,", "(begin_at,"), "--schedule", "graph")
 
 
 # ---- the banner ----

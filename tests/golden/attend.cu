@@ -105,8 +105,7 @@ struct Tensors {
 // qkv = linear(tokens, 24)                                                                          attend.mt:9
 //
 //     tokens.reshape[i, j] = tokens[i / TOKENS_ROWS, i % TOKENS_ROWS, j]
-// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
-// the order of the struct below.
+// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned tokens_reshape_places[2][1] = {
     {34}, // tokens_reshape
     {19}, // tokens_reshape
@@ -114,11 +113,9 @@ static __constant__ unsigned tokens_reshape_places[2][1] = {
 struct tokens_reshape_tensors {
     const float *tokens;
     float *tokens_reshape;
-
     __device__ tokens_reshape_tensors(const Tensors &t, int row) {
         tokens = t.tokens;
-        const unsigned *begins = tokens_reshape_places[row];
-        tokens_reshape = at_place<float>(begins[0]);
+        ::begin_at(tokens_reshape_places[row], tokens_reshape);
     }
 };
 constexpr int tokens_reshape_tiles = divide_up(BATCH * TOKENS_ROWS * TOKENS, Thread::rows);
@@ -134,8 +131,7 @@ static __device__ void tokens_reshape(const tokens_reshape_tensors &t, const Bat
 // qkv = linear(tokens, 24)                                                                          attend.mt:9
 //
 //     qkv[i, j, k] = (sum over l of tokens.reshape[i * TOKENS_ROWS + j, l] * qkv.weight[k, l]) + qkv.bias[k]
-// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
-// the order of the struct below.
+// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned qkv_places[2][4] = {
     {34, 0, 3, 8}, // qkv
     {19, 0, 3, 8}, // qkv
@@ -145,13 +141,8 @@ struct qkv_tensors {
     float *qkv_weight;
     float *qkv_bias;
     float *qkv;
-
     __device__ qkv_tensors(const Tensors &t, int row) {
-        const unsigned *begins = qkv_places[row];
-        tokens_reshape = at_place<float>(begins[0]);
-        qkv_weight = at_place<float>(begins[1]);
-        qkv_bias = at_place<float>(begins[2]);
-        qkv = at_place<float>(begins[3]);
+        ::begin_at(qkv_places[row], tokens_reshape, qkv_weight, qkv_bias, qkv);
     }
 };
 // 24 tiles of 8 x 4 outputs, 4 x 4 a thread, 128 slices of k; no panels in shared memory (cuda/direct.cuh)
@@ -298,18 +289,15 @@ static __device__ void d_logits_weight(const Tensors &t, int tile, char *shared,
 }
 
 // loss = cross_entropy(logits, label)                                                              attend.mt:18
-// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
-// the order of the struct below.
+// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned report_loss_places[2][1] = {
     {23}, // report_loss
     {8},  // report_loss
 };
 struct report_loss_tensors {
     float *loss_part;
-
     __device__ report_loss_tensors(const Tensors &t, int row) {
-        const unsigned *begins = report_loss_places[row];
-        loss_part = at_place<float>(begins[0]);
+        ::begin_at(report_loss_places[row], loss_part);
     }
 };
 constexpr int report_loss_tiles = 1;

@@ -142,8 +142,7 @@ static __device__ void tokens(const Tensors &t, const Batch &batch, int tile, Ga
 // scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
 //
 //     scores_matmul[i, j] = sum over k of x_relu[i / TOKENS, i % TOKENS, k] * table[j, k]
-// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
-// the order of the struct below.
+// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned scores_places[2][3] = {
     {97, 0, 8289}, // scores
     {8417, 0, 97}, // scores
@@ -152,12 +151,8 @@ struct scores_tensors {
     float *x_relu;
     float *table;
     float *scores_matmul;
-
     __device__ scores_tensors(const Tensors &t, int row) {
-        const unsigned *begins = scores_places[row];
-        x_relu = at_place<float>(begins[0]);
-        table = at_place<float>(begins[1]);
-        scores_matmul = at_place<float>(begins[2]);
+        ::begin_at(scores_places[row], x_relu, table, scores_matmul);
     }
 };
 // 128 tiles of 128 x 64 outputs, 8 x 4 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
@@ -258,8 +253,7 @@ static __device__ void to_d_table(const Tensors &t, int tile, char *shared, Gate
 }
 
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
-// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
-// the order of the struct below.
+// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned loss_part_places[2][2] = {
     {28145, 16481}, // loss_part
     {16737, 97},    // loss_part
@@ -267,11 +261,8 @@ static __constant__ unsigned loss_part_places[2][2] = {
 struct loss_part_tensors {
     float *d_scores_sub;
     float *loss_part;
-
     __device__ loss_part_tensors(const Tensors &t, int row) {
-        const unsigned *begins = loss_part_places[row];
-        d_scores_sub = at_place<float>(begins[0]);
-        loss_part = at_place<float>(begins[1]);
+        ::begin_at(loss_part_places[row], d_scores_sub, loss_part);
     }
 };
 constexpr int loss_part_tiles = divide_up(BATCH, Warp::rows);
@@ -356,18 +347,15 @@ static __device__ void gather_grad_2(const Tensors &t, int tile, char *shared, G
 }
 
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
-// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
-// the order of the struct below.
+// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned report_loss_places[2][1] = {
     {16481}, // report_loss
     {97},    // report_loss
 };
 struct report_loss_tensors {
     float *loss_part;
-
     __device__ report_loss_tensors(const Tensors &t, int row) {
-        const unsigned *begins = report_loss_places[row];
-        loss_part = at_place<float>(begins[0]);
+        ::begin_at(report_loss_places[row], loss_part);
     }
 };
 constexpr int report_loss_tiles = 1;

@@ -109,8 +109,7 @@ struct Tensors {
 //     x.bf16[i, j, k, l] = x[i, j, k, l]
 //     x.bf16.reshape[i, j] = x.bf16[i / (X_ROWS * X_COLUMNS), j, i % (X_ROWS * X_COLUMNS) / X_COLUMNS, i %
 //         (X_ROWS * X_COLUMNS) % X_COLUMNS]
-// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
-// the order of the struct below.
+// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned x_bf16_reshape_places[2][1] = {
     {66}, // x_bf16_reshape
     {66}, // x_bf16_reshape
@@ -118,11 +117,9 @@ static __constant__ unsigned x_bf16_reshape_places[2][1] = {
 struct x_bf16_reshape_tensors {
     const float *x;
     bfloat16 *x_bf16_reshape;
-
     __device__ x_bf16_reshape_tensors(const Tensors &t, int row) {
         x = t.x;
-        const unsigned *begins = x_bf16_reshape_places[row];
-        x_bf16_reshape = at_place<bfloat16>(begins[0]);
+        ::begin_at(x_bf16_reshape_places[row], x_bf16_reshape);
     }
 };
 constexpr int x_bf16_reshape_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * X_CHANNELS, 4 * Thread::rows);
@@ -143,8 +140,7 @@ static __device__ void x_bf16_reshape(const x_bf16_reshape_tensors &t, const Bat
 // seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
 //
 //     seen.weight.bf16[i, 0, 0, l] = seen.weight[i, 0, 0, l]
-// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
-// the order of the struct below.
+// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned seen_weight_bf16_places[2][2] = {
     {262210, 0}, // seen_weight_bf16
     {262210, 0}, // seen_weight_bf16
@@ -152,11 +148,8 @@ static __constant__ unsigned seen_weight_bf16_places[2][2] = {
 struct seen_weight_bf16_tensors {
     bfloat16 *seen_weight_bf16;
     float *seen_weight;
-
     __device__ seen_weight_bf16_tensors(const Tensors &t, int row) {
-        const unsigned *begins = seen_weight_bf16_places[row];
-        seen_weight_bf16 = at_place<bfloat16>(begins[0]);
-        seen_weight = at_place<float>(begins[1]);
+        ::begin_at(seen_weight_bf16_places[row], seen_weight_bf16, seen_weight);
     }
 };
 constexpr int seen_weight_bf16_tiles = divide_up(Y * X_CHANNELS, Thread::rows);
@@ -172,8 +165,7 @@ static __device__ void seen_weight_bf16(const seen_weight_bf16_tensors &t, int t
 //
 //     seen[i, j, k, l] = relu((sum over m of x.bf16.reshape[i * X_ROWS * X_COLUMNS + j * X_COLUMNS + k, m] *
 //         seen.weight.bf16[l, 0, 0, m]) + seen.bias[l])
-// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
-// the order of the struct below.
+// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned seen_places[2][4] = {
     {66, 262210, 64, 131138}, // seen
     {66, 262210, 64, 131138}, // seen
@@ -183,13 +175,8 @@ struct seen_tensors {
     bfloat16 *seen_weight_bf16;
     float *seen_bias;
     bfloat16 *seen;
-
     __device__ seen_tensors(const Tensors &t, int row) {
-        const unsigned *begins = seen_places[row];
-        x_bf16_reshape = at_place<bfloat16>(begins[0]);
-        seen_weight_bf16 = at_place<bfloat16>(begins[1]);
-        seen_bias = at_place<float>(begins[2]);
-        seen = at_place<bfloat16>(begins[3]);
+        ::begin_at(seen_places[row], x_bf16_reshape, seen_weight_bf16, seen_bias, seen);
     }
 };
 // 2,048 tiles of 128 x 128 outputs, one a group of four warps, in turns; bf16 on tensor cores, panels copied
@@ -451,18 +438,15 @@ static __device__ void d_seen_weight_slices(const Tensors &t, int tile, char *sh
 }
 
 // loss = mse(z, y)                                                                                vectors.mt:16
-// It works at 2 places, each with tensors of its own: a row says where those begin, in units of 256 bytes, in
-// the order of the struct below.
+// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned report_loss_places[2][1] = {
     {477506}, // report_loss
     {66},     // report_loss
 };
 struct report_loss_tensors {
     float *loss_part;
-
     __device__ report_loss_tensors(const Tensors &t, int row) {
-        const unsigned *begins = report_loss_places[row];
-        loss_part = at_place<float>(begins[0]);
+        ::begin_at(report_loss_places[row], loss_part);
     }
 };
 constexpr int report_loss_tiles = 1;

@@ -233,28 +233,29 @@ static void write_shared_members(Emitter *e, const Function *f, bool declared, W
         }
 }
 
-void write_places(Emitter *e, const Function *f, Writer *out) {
+static void write_struct(Emitter *e, const Function *f, Writer *out) {
     const char *type = places_type(e, f);
-    write_comment(out, 0,
-                  arena_printf(e->arena,
-                               "It works at %d places, each with tensors of its own: a row says where those begin, "
-                               "in units of %d bytes, in the order of the struct below.",
-                               f->places, ARENA_ALIGN));
-    write_begins(e, f, out);
+    const char **members = NEW_ARRAY(e->arena, const char *, f->buffers.count + 1);
+    members[0] = arena_printf(e->arena, "%s_places[row]", f->name);
     write_open(out, "struct %s {", type);
     write_shared_members(e, f, true, out);
-    for (int b = 0; b < f->buffers.count; b++)
-        write_line(out, "%s *%s;", c_type(e, e->plan->buffers.at[f->buffers.at[b]].type.dtype),
-                   e->tensor[f->buffers.at[b]]);
-    write_blank(out);
+    for (int b = 0; b < f->buffers.count; b++) {
+        members[b + 1] = e->tensor[f->buffers.at[b]];
+        write_line(out, "%s *%s;", c_type(e, e->plan->buffers.at[f->buffers.at[b]].type.dtype), members[b + 1]);
+    }
     write_open(out, "__device__ %s(const Tensors &t, int row) {", type);
     write_shared_members(e, f, false, out);
-    write_line(out, "const unsigned *begins = %s_places[row];", f->name);
-    for (int b = 0; b < f->buffers.count; b++)
-        write_line(out, "%s = at_place<%s>(begins[%d]);", e->tensor[f->buffers.at[b]],
-                   c_type(e, e->plan->buffers.at[f->buffers.at[b]].type.dtype), b);
+    write_list(out, "::begin_at(", members, f->buffers.count + 1, ");");
     write_close(out, "}");
     write_close(out, "};");
+}
+
+void write_places(Emitter *e, const Function *f, Writer *out) {
+    write_comment(
+        out, 0,
+        arena_printf(e->arena, "At %d places: where its tensors begin, in units of %d bytes.", f->places, ARENA_ALIGN));
+    write_begins(e, f, out);
+    write_struct(e, f, out);
 }
 
 /* ---- groups ---- */
