@@ -294,17 +294,17 @@ def test_bounds_are_those_of_the_table():
 def test_a_new_function_is_a_new_class(tmp_path):
     """A package that finds another table has other classes: no line of it names them."""
     package = shutil.copytree(Path(mtc.__file__).parent, tmp_path / "python" / "mtc")
-    new = [{"name": "softsign", "kind": "activation", "class": "Softsign", "doc": "", "parameters": [{"name": "x"}]},
-           {"name": "log_cosh", "kind": "loss", "class": "LogCosh", "doc": "", "parameters": [{"name": "prediction"}, {"name": "target"}]},
-           {"name": "signum", "kind": "optimizer", "class": "Signum", "doc": "", "parameters": [
+    new = [{"name": "crooked", "kind": "activation", "class": "Crooked", "doc": "", "parameters": [{"name": "x"}]},
+           {"name": "far_off", "kind": "loss", "class": "FarOff", "doc": "", "parameters": [{"name": "prediction"}, {"name": "target"}]},
+           {"name": "downhill", "kind": "optimizer", "class": "Downhill", "doc": "", "parameters": [
                {"name": "lr", "kind": "number", "low": 0}, {"name": "share", "kind": "number", "low": 0, "high": 1, "default": 0.5}]}]
     (tmp_path / "build").mkdir()
     (tmp_path / "build" / "operators.json").write_text(json.dumps(operators.table() + new))
-    command = "import mtc; net = mtc.Sequential([mtc.Softsign(), mtc.Linear(3, 1)], mtc.LogCosh(), mtc.Signum(1, share=0.1), input_shape=(3,)); print(net.source)"
+    command = "import mtc; net = mtc.Sequential([mtc.Crooked(), mtc.Linear(3, 1)], mtc.FarOff(), mtc.Downhill(1, share=0.1), input_shape=(3,)); print(net.source)"
     environment = {**os.environ, "PYTHONPATH": str(package.parent), "MTC_COMPILER": "/nowhere"}
     done = subprocess.run([sys.executable, "-c", command], env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    for line in ("softsign1 = softsign(x)", "loss      = log_cosh(linear1, y)", "optimizer = signum(lr, share = 0.1)"):
+    for line in ("crooked1 = crooked(x)", "loss      = far_off(linear1, y)", "optimizer = downhill(lr, share = 0.1)"):
         assert f"  {line}\n" in done.stdout
 
 
