@@ -67,7 +67,7 @@ void mtc_warn_of_reading(const MtcOptions *options, const MtcReading *reading) {
     if (reading->skipped)
         fprintf(stderr, "%s: warning: %lld bad %s%s left out; the first: %s\n", options->program,
                 (long long)reading->skipped, reading->images ? "image" : "row",
-                reading->skipped == 1 ? " was" : "s were", reading->first_bad);
+                reading->skipped == 1 ? " was" : "s were", mtc_harmless(reading->first_bad));
     if (*reading->rounded)
         fprintf(stderr, "%s: note: %s\n", options->program, mtc_harmless(reading->rounded));
 }

@@ -17,7 +17,8 @@ void mtc_place_text(const MtcTableText *text, const char *at, char *place, size_
     snprintf(place, size, "%s:%lld:%lld: ", text->path, (long long)line, (long long)character);
 }
 
-/* The beginning of what was found, cut between characters; bytes that are no text are left out. */
+/* The beginning of what was found, in one line, cut between characters; bytes that are no text are left out. What is printed has
+ * no other control characters: there they become escapes. */
 static void excerpt(MtcSpan span, char *text, size_t size) {
     const char *bad = mtc_text_bad(span.begin, span.end), *end = bad ? bad : span.end;
     size_t length = (size_t)(end - span.begin), used = 0;
@@ -25,7 +26,7 @@ static void excerpt(MtcSpan span, char *text, size_t size) {
     for (length = cut ? size - 4 : length; cut && length > 0 && ((unsigned char)span.begin[length] & 0xC0) == 0x80;)
         length--;
     for (size_t i = 0; i < length; i++)
-        text[used++] = (unsigned char)span.begin[i] < ' ' ? ' ' : span.begin[i];
+        text[used++] = span.begin[i] && strchr("\t\n\v\f\r", span.begin[i]) ? ' ' : span.begin[i];
     strcpy(text + used, cut ? "..." : "");
 }
 

@@ -335,3 +335,15 @@ def test_files_that_nobody_named_are_not_pipes(compile_model, monkeypatch, tmp_p
     os.mkfifo(tmp_path / "curves.svg")
     done = subprocess.run([MTC, "plot", "run.jsonl"], capture_output=True, text=True, timeout=LIMIT, cwd=tmp_path)
     assert done.returncode == CANT_CREATE and "'curves.svg': it is no plain file; choose another name with -o" in done.stderr
+
+
+def test_cells_reach_the_terminal_as_escapes(compile_model, tmp_path):
+    """Of a row that is refused, of one that is left out, and of a line of names."""
+    program = compile_model(TABLE)
+    (tmp_path / "t.csv").write_text("a,b,y\n1,2,3\n\x1b[31m,2,3\n" + "1,2,3\n" * 4)
+    for flags in [], ["--bad-rows", "skip"]:
+        said = run_program(program, "--data", tmp_path, "--quiet", *flags).stderr
+        assert r"expected a number in column 'a', found '\x1b[31m'" in said and "\x1b" not in said
+    (tmp_path / "t.csv").write_text("a\x1b[31m,b,y\n1,2,3\n")
+    said = run_program(program, "--data", tmp_path, "--quiet").stderr
+    assert r"the columns are 'a\x1b[31m', 'b', 'y'" in said and "\x1b" not in said
