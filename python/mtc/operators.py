@@ -30,6 +30,11 @@ def table() -> List[Operator]:
     return found
 
 
+def named(kind: str) -> List[str]:
+    """The names of the functions of a kind."""
+    return [operator["name"] for operator in table() if operator["kind"] == kind]
+
+
 def _number(parameter: Parameter) -> Any:
     optional = parameter.get("default", 0) is None
     low, high = (float(parameter.get(end, sign + "inf")) for end, sign in (("low", "-"), ("high", "")))

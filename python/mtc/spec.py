@@ -246,14 +246,15 @@ class PatternList:
 class Initial:
     """An initialiser of the language: "he_normal", "normal(0, 0.02)"; or None, the layer's own."""
 
-    KINDS = "zeros constant uniform normal default xavier_uniform xavier_normal he_uniform he_normal".split()
-
     def __call__(self, value: Any, what: str) -> Optional[str]:
         if value is None:
             return None
+        from .operators import named  # which imports this module
+
+        kinds = named("initialiser")
         match = re.fullmatch(r"(\w+)\s*(\([^()]*\))?", value) if isinstance(value, str) else None
-        if not match or match[1] not in self.KINDS:
-            raise UsageError(f"{what} is one of {', '.join(self.KINDS)}, such as 'normal(0, 0.02)', not {value!r}")
+        if not match or match[1] not in kinds:
+            raise UsageError(f"{what} is one of {', '.join(kinds)}, such as 'normal(0, 0.02)', not {value!r}")
         return match[1] + (match[2] or "()")
 
 

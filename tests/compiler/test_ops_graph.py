@@ -1,6 +1,7 @@
 """Operators as graphs, without compiling anything: values against NumPy, gradients against finite differences, and
 simplification against both. Runs the dumps of mtc in tests/support/evaluator.py."""
 
+import math
 import subprocess
 
 import numpy as np
@@ -67,3 +68,23 @@ def test_simplify_keeps_the_numbers(sample, tmp_path):
     assert after.reports["loss"] == pytest.approx(before.reports["loss"], rel=1e-12, abs=1e-14)
     for name, value in before.assigned.items():
         np.testing.assert_allclose(after.assigned[name], value, rtol=1e-10, atol=1e-14, err_msg=name)
+
+
+PIECES = [  # value of w, and its gradient, where two pieces meet and beside
+    ("elu(w)", [0, -1e-12, 1e-12, -2, 3], [1, 1, 1, math.exp(-2), 1]),
+    ("elu(w, 0.5)", [0, 1e-12, -1], [0.5, 1, 0.5 * math.exp(-1)]),
+    ("mish(w)", [0, 1e4, -1e4], [math.tanh(math.log(2)), 1, 0]),
+    ("4 * huber(w, 0 * w, delta = 2)", [2, 2 + 1e-12, -2, 0.5], [2, 2, -2, 0.5]),
+    ("relu(w)", [0, -1, 1], [0, 0, 1]),
+]
+
+
+@pytest.mark.parametrize("text, values, slopes", PIECES, ids=[text for text, *_ in PIECES])
+def test_gradient_where_pieces_meet(text, values, slopes, tmp_path):
+    lines = ["data {", '  train = idx("x")', "  x : f32", "}", "model {", f"  w = weight([{len(values)}])", f"  y = {text}", "}",
+             "train {", "  loss = sum(y) + 0 * x", "  predict = x", "  optimizer = sgd(1, momentum = 0.9)", "  batch = 1", "}"]
+    graph = dump(tmp_path, "\n".join(lines) + "\n", "grad")["train"]
+    names = [node.name for node in graph if node.op == "weight"]
+    leaves = {names[0]: np.array(values, float), f"{names[0]}.momentum": np.zeros(len(values)), "x": np.zeros(1)}
+    found = evaluate(graph, leaves).assigned[f"{names[0]}.momentum"]
+    np.testing.assert_allclose(found, slopes, rtol=1e-9, atol=1e-11)

@@ -533,6 +533,20 @@ def test_a_layer_of_ones_own():
         mtc.Sequential([mtc.Linear(4, 6), Gate(4)])
 
 
+def test_a_function_of_ones_own_hides_the_library(tmp_path):
+    """In a layer's definition and in a model's text, whatever the library has by that name."""
+
+    class Mine(Layer):
+        text = "mish({x})"
+        definition = "fn mish(x) { return x + 41 }\n"
+
+    network = mtc.Sequential([mtc.Linear(4, 2), Mine()], loss="mse", metrics=[], target="cpu")
+    assert "value=41" in network.emit("graph") and "tanh" not in network.emit("graph")
+    text = network.source.replace("mse(", "huber(").replace("\nfn mish", "\nfn huber(p, t) { return sum(p - 3 * t) }\nfn mish")
+    with mtc.compile(text.replace("optimizer =", "predict   = mish1\n  optimizer ="), target="cpu") as model:
+        assert "value=3" in model.emit("graph") and "abs(" not in model.emit("graph")
+
+
 # ---- it computes what it says ----
 
 
