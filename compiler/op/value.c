@@ -1,6 +1,11 @@
 #include "op/value.h"
 
+#include <float.h>
 #include <math.h>
+
+bool number_computable(double number) {
+    return isfinite((float)number);
+}
 
 Value value_error(void) {
     return (Value){.kind = VALUE_ERROR};
@@ -45,19 +50,23 @@ bool value_whole(Module *module, const Value *v, int64_t low, int64_t high, int6
     return true;
 }
 
+/* A number that the program is to compute with; one that is infinite in f32 is reported. */
+static Node *constant_node(Graph *g, const Value *v) {
+    if (!number_computable(v->number))
+        diag_error(g->module->diag, v->src.source ? v->src : g->at,
+                   "%g is computed with in f32, whose numbers end at %.2g", v->number, (double)FLT_MAX);
+    return graph_constant(g, v->number);
+}
+
 Node *value_node(Graph *g, const Value *v) {
     if (v->node)
         return v->node;
     if (v->kind == VALUE_BOOL)
         return graph_cast(g, graph_constant(g, v->number), DT_BOOL);
-    return v->kind == VALUE_NUMBER ? graph_constant(g, v->number) : NULL;
+    return v->kind == VALUE_NUMBER ? constant_node(g, v) : NULL;
 }
 
 /* ---- bounds ---- */
-
-bool number_computable(double number) {
-    return isfinite((float)number);
-}
 
 static bool lies_within(const Bounds *b, double number, double low, double high) {
     return (b->above ? number > low : number >= low) && (b->below ? number < high : number <= high);
