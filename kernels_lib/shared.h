@@ -17,6 +17,9 @@
 
 MTC_CONSTANTS(THREADS = 256, LANES = 32, WARPS = THREADS / LANES); /* of a block, of a warp */
 
+/* Bytes that one instruction moves, at most, and numbers of four and of two bytes. */
+MTC_CONSTANTS(PACK_BYTES = 16, PACK_FLOATS = PACK_BYTES / 4, PACK_HALVES = PACK_BYTES / 2);
+
 /* Bytes of shared memory of the block that programs are planned for. */
 MTC_CONSTANTS(PLANNED_SHARED = 227 << 10);
 
@@ -38,6 +41,9 @@ MTC_AGREED int panel_depth(long long k, int slices, int depth) {
     long long step = k % 4 == 0 && slices % 4 != 0 ? 4 * slices : slices, whole = (k + step - 1) / step * step;
     return whole < depth ? (int)whole : depth;
 }
+
+/* Neighbouring blocks that take turns at tiles below each other: cuda/tensor_turns.cuh. */
+MTC_CONSTANTS(TURN_BLOCKS = 2);
 
 /* What a thread fetches at a time without panels: bytes where it takes four steps of k at once, steps where it takes one. */
 MTC_CONSTANTS(DIRECT_BYTES = 384, DEEP_STEPS = 2);

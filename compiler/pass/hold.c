@@ -4,7 +4,7 @@
 #include "pass/access.h"
 #include "pass/tile.h"
 
-enum { COPIED = 16, FOLD_BYTES = 256 }; /* at once; a team's own shared memory, at most */
+enum { FOLD_BYTES = 256 }; /* a team's own shared memory, at most */
 
 typedef struct Reads {
     const Kernel *kernel;
@@ -83,7 +83,7 @@ static int64_t vector_bytes(const Kernel *kernel) {
 static bool fits(const Kernel *kernel, const Node *operand, const Machine *machine) {
     int64_t bytes = row_bytes(kernel, operand), rows = (int64_t)machine->most_blocks * machine->multiprocessors;
     rows = kernel->rows < rows ? kernel->rows : rows;
-    return bytes % COPIED == 0 && bytes + vector_bytes(kernel) <= machine->block_memory &&
+    return bytes % PACK_BYTES == 0 && bytes + vector_bytes(kernel) <= machine->block_memory &&
            (double)(bytes * rows) > machine->cache;
 }
 

@@ -204,6 +204,8 @@ int kernel_row_axes(const Kernel *kernel, const Type *type);
 bool kernel_stores_side(const Kernel *kernel, const Node *stored);
 
 Feed product_feed(const Kernel *kernel);
+/* Bytes at whose multiples what a program keeps in memory begins. */
+enum { ARENA_ALIGN = 256 };
 /* Extents of a product below a tensor core's own tile of 16 x 8 x 16 would mostly multiply filler. */
 enum { LEAST_TENSOR_EXTENT = 16 };
 

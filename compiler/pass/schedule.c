@@ -216,7 +216,7 @@ static int64_t arena_bytes(const Program *program) {
         const Node *n = program->graph->nodes.at[i];
         bool kept = n->op->table == TABLE_WEIGHT || n->op->table == TABLE_STATE;
         if (kept || program_producer(program, n))
-            bytes += (type_bytes(&n->type) + 255) / 256 * 256;
+            bytes += (type_bytes(&n->type) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
     }
     return bytes;
 }

@@ -79,7 +79,7 @@ static bool is_in_slices(const Kernel *kernel, const Tile *tile) {
 static bool may_take_turns(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     enum { TILES_OF_A_BLOCK = 4 };
     bool many = tile_count(kernel, tile) >= TILES_OF_A_BLOCK * (int64_t)machine->multiprocessors;
-    bool pairs = kernel->m % (2 * tile->m) == 0 && kernel->n % 8 == 0 && !kernel->side;
+    bool pairs = kernel->m % (TURN_BLOCKS * tile->m) == 0 && kernel->n % 8 == 0 && !kernel->side;
     return machine->resident > 1 && many && pairs && (kernel->batches == 1 || is_in_slices(kernel, tile)) &&
            is_copied_by_hardware(&kernel->a) && is_copied_by_hardware(&kernel->b);
 }
@@ -199,12 +199,12 @@ static int64_t threads_wanted(const Machine *machine) {
 /* More than the machine's blocks have warps, and no longer than half a warp is good for; in a grid, which has blocks for all
  * rows, long enough to be read in packs, and several rows for each of its halves. Every half has a row. */
 static bool are_short_and_many(const Kernel *kernel, const Machine *machine) {
-    enum { HALF = LANES / 2, PACK = 4 };
+    enum { HALF = LANES / 2 };
     bool grid = machine->form == FORM_GRID;
     int64_t halves = grid ? 4 * threads_wanted(machine) / HALF : WARPS * (int64_t)machine->multiprocessors;
     int64_t extent = longest_stage(kernel);
     return kernel->rows > halves && kernel->rows % (2 * WARPS) == 0 && extent <= 2 * LANES &&
-           (!grid || (machine->blocks && extent == PACK * HALF && !has_products(kernel)));
+           (!grid || (machine->blocks && extent == PACK_FLOATS * HALF && !has_products(kernel)));
 }
 
 /* Few rows, long ones and those with much to keep get a block each, others a warp. Rows that are neighbours in memory,
@@ -258,12 +258,12 @@ static bool waits_for_columns(const Kernel *kernel, int lanes, const Machine *ma
 /* Neighbours within the last axis for one thread, if none of the axis is left over: 16 bytes of floats. More of smaller numbers
  * gain nothing, but in some columns. */
 static int choose_lanes(const Kernel *kernel, const Machine *machine) {
-    enum { TAKEN = 4 };
     bool alone = kernel->team == TEAM_THREAD || kernel->team == TEAM_COLUMN;
     if (!alone || !machine->blocks || machine->form != FORM_GRID)
         return 1;
     int64_t last = kernel->kept.rank ? kernel->kept.dim[kernel->kept.rank - 1] : 1;
-    for (int lanes = waits_for_columns(kernel, 2 * TAKEN, machine) ? 2 * TAKEN : TAKEN; lanes > 1; lanes /= 2)
+    for (int lanes = waits_for_columns(kernel, 2 * PACK_FLOATS, machine) ? 2 * PACK_FLOATS : PACK_FLOATS; lanes > 1;
+         lanes /= 2)
         if (last % lanes == 0 && keeps_busy(kernel, lanes, machine))
             return lanes;
     return 1;
@@ -299,7 +299,6 @@ static bool has_work(const Kernel *kernel, const Stage *stage, int lanes, const 
 
 /* Neighbours in a row for one thread of its team: 16 bytes, where there is work for many threads. */
 static int stage_lanes(const Kernel *kernel, const Stage *stage, const Machine *machine) {
-    enum { FLOATS = 4, HALVES = 8 };
     const Type *domain = &stage->domain;
     bool shared = kernel->team == TEAM_WARP || kernel->team == TEAM_HALF || kernel->team == TEAM_BLOCK;
     bool along_fast = domain->rank > 0 && stage->inner >> (domain->rank - 1) & 1;
@@ -309,9 +308,9 @@ static int stage_lanes(const Kernel *kernel, const Stage *stage, const Machine *
     int64_t axis = domain->dim[domain->rank - 1];
     bool halves = are_halves(kernel->loads.at, kernel->loads.count, axis) &&
                   are_halves(kernel->stores.at, kernel->stores.count, axis);
-    if (halves && has_work(kernel, stage, HALVES, machine))
-        return HALVES;
-    return has_work(kernel, stage, FLOATS, machine) ? FLOATS : 1;
+    if (halves && has_work(kernel, stage, PACK_HALVES, machine))
+        return PACK_HALVES;
+    return has_work(kernel, stage, PACK_FLOATS, machine) ? PACK_FLOATS : 1;
 }
 
 /* Threads for a row that is a column: until there are enough, or no numbers for them. */

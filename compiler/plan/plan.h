@@ -11,8 +11,6 @@
 
 #include "pass/kernel.h"
 
-enum { ARENA_ALIGN = 256 };
-
 typedef enum BufferKind { BUFFER_WEIGHT, BUFFER_STATE, BUFFER_VALUE } BufferKind;
 
 typedef struct Buffer {

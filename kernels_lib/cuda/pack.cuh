@@ -11,8 +11,7 @@
 #define MTC_CUDA_PACK_CUH
 
 #include "cuda/math.cuh"
-
-constexpr int PACK_BYTES = 16; // that one instruction moves, at most
+#include "shared.h"
 
 /* `bytes` of a pack as instructions move them. */
 template <int BYTES> struct Word;

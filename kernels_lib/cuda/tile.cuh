@@ -68,7 +68,7 @@ template <class Tile> constexpr bool takes_turns = false;
 template <int m, int n, int k, int stages> constexpr bool takes_turns<TurnTile<m, n, k, stages>> = true;
 
 /* Of a block that works on TurnTiles, two groups and one that copies; and of a cluster, whose tiles lie below each other. */
-constexpr int TURN_THREADS = THREADS + THREADS / 2, TURN_BLOCKS = 2;
+constexpr int TURN_THREADS = THREADS + THREADS / 2;
 
 /* The shared memory of such a block, as offsets: panels, each of a and then of b; what a warp is writing out, 16 rows of half of
  * the columns; a barrier for each panel that is full, and that is empty. */

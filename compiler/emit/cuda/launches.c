@@ -233,10 +233,10 @@ static bool in_turns(Emitter *e, const Launch *launch) {
 /* Blocks that a multiprocessor gets of a launch of columns and nothing else, whose threads take more lanes than others, for they
  * mostly wait for memory. 0: it is none, or of so many blocks that each has few registers in any case. */
 static int reading_blocks(const Emitter *e, const Launch *launch) {
-    enum { FLOATS = 4, MOST = 6 };
+    enum { MOST = 6 };
     for (int g = 0; g < launch->groups.count; g++) {
         const Kernel *kernel = launch->groups.at[g].function->kernel;
-        if (kernel->cls != KERNEL_LOOP || kernel->team != TEAM_COLUMN || kernel->lanes <= FLOATS)
+        if (kernel->cls != KERNEL_LOOP || kernel->team != TEAM_COLUMN || kernel->lanes <= PACK_FLOATS)
             return 0;
     }
     int multiprocessors = launch->program->machine->multiprocessors;

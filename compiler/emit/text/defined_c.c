@@ -89,17 +89,18 @@ bool defined_in_cuda(const char *name) {
 /* ---- sizes, in capitals ---- */
 
 static const char *const constant_prefixes[] = {
-    "MTC_",    "TEAM_",   "NV_",      "CUDA",    "CU_",      "PTHREAD_", "MATMUL_", "MATRIX_", "GROUP_", "STEP_",
-    "MOST_",   "M_",      "FP_",      "HUGE_",   "SNAN",     "ATOMIC_",  "CLOCK",   "TIME_",   "TIMER_", "SCHED_",
-    "SIG_",    "ADJ_",    "MOD_",     "STA_",    "NL_",      "FD_",      "BC_",     "XATTR_",  "EXIT_",  "MATH_",
-    "FEED_",   "PLAIN_",  "INT_",     "INT8_",   "INT16_",   "INT32_",   "INT64_",  "UINT_",   "UINT8_", "UINT16_",
-    "UINT32_", "UINT64_", "CHAR_",    "SCHAR_",  "UCHAR_",   "SHRT_",    "USHRT_",  "LONG_",   "ULONG_", "LLONG_",
-    "ULLONG_", "INTMAX_", "UINTMAX_", "INTPTR_", "UINTPTR_", "PTRDIFF_", "SIZE_",   "WCHAR_",  "WINT_",  "BOOL_"};
+    "MTC_",     "TEAM_",   "NV_",      "CUDA",     "CU_",    "PTHREAD_", "MATMUL_", "MATRIX_", "GROUP_",
+    "STEP_",    "MOST_",   "M_",       "FP_",      "HUGE_",  "SNAN",     "ATOMIC_", "CLOCK",   "TIME_",
+    "TIMER_",   "SCHED_",  "SIG_",     "ADJ_",     "MOD_",   "STA_",     "NL_",     "FD_",     "BC_",
+    "XATTR_",   "EXIT_",   "MATH_",    "FEED_",    "PLAIN_", "PACK_",    "TURN_",   "INT_",    "INT8_",
+    "INT16_",   "INT32_",  "INT64_",   "UINT_",    "UINT8_", "UINT16_",  "UINT32_", "UINT64_", "CHAR_",
+    "SCHAR_",   "UCHAR_",  "SHRT_",    "USHRT_",   "LONG_",  "ULONG_",   "LLONG_",  "ULLONG_", "INTMAX_",
+    "UINTMAX_", "INTPTR_", "UINTPTR_", "PTRDIFF_", "SIZE_",  "WCHAR_",   "WINT_",   "BOOL_"};
 
 static const char constant_words[] =
     "BIG_ENDIAN BOX BYTE_ORDER CHUNK CHUNKS DEEP_STEPS DIRECT_BYTES GROUPS HAS_TENSOR_CORES LANES LARGEST_HEAD "
     "LARGEST_PLAIN_SMALL LISTED LITTLE_ENDIAN MAJOR_VERSION MAPS_ONLY "
-    "MAP_BYTES MAXFLOAT MAX_CANON MAX_INPUT MINOR_VERSION NFDBITS NZERO PACK_BYTES PAD PANEL_ROW PATCH_LEVEL "
+    "MAP_BYTES MAXFLOAT MAX_CANON MAX_INPUT MINOR_VERSION NFDBITS NZERO PAD PANEL_ROW PATCH_LEVEL "
     "PDP_ENDIAN PIPE_BUF PLANNED_SHARED SHARED_ALIGNMENT STAGES STEPS SUBNORMALS_ARE_ZERO THREADS WCONTINUED WEXITED "
     "WEXITSTATUS WIDEST_BLOCK WIFCONTINUED WIFEXITED WIFSIGNALED WIFSTOPPED WNOHANG WNOWAIT WORD_BIT LONG_BIT WSTOPPED "
     "WSTOPSIG WTERMSIG WUNTRACED";
