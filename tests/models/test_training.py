@@ -123,6 +123,15 @@ def rmsprop(alpha=0.99, eps=1e-8, momentum=0.0, weight_decay=0.0, centered=False
     return update
 
 
+def adagrad(eps=1e-10, weight_decay=0.0):
+    def update(w, g, state, lr, t, decay):
+        g = g + decay * weight_decay * w
+        state["sum"] = state.get("sum", 0) + g * g
+        return w - lr * g / (np.sqrt(state["sum"]) + eps)
+
+    return update
+
+
 def lion(beta1=0.9, beta2=0.99, weight_decay=0.0):
     def update(w, g, state, lr, t, decay):
         m = state.get("m", np.zeros_like(w))
@@ -276,6 +285,8 @@ RUNS = {
         rmsprop(0.95, 1e-3, 0.5, 0.05, True),
         0.002,
     ),
+    "adagrad": ("adagrad(0.02)", adagrad(), 0.02),
+    "adagrad all": ("adagrad(0.02, eps = 1e-3, weight_decay = 0.05)", adagrad(1e-3, 0.05), 0.02),
     "lion": ("lion(0.001)", lion(), 0.001),
     "lion default": ("lion()", lion(), 1e-4),
     "lion decay": ("lion(0.001, beta1 = 0.8, beta2 = 0.95, weight_decay = 0.1)", lion(0.8, 0.95, 0.1), 0.001),
