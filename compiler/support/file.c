@@ -126,12 +126,18 @@ void folder_remove(Arena *arena, const char *path) {
 
 enum { RANDOM_LETTERS = 6 }; /* of mkdtemp */
 
-/* Locked as long as this process lives. False: whoever cleans up has seen it before that. */
+/* Locked as long as this process lives. False: whoever cleans up has seen it before that, and removes it. */
 static bool lock_folder(const char *path) {
     struct stat opened, named;
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* stays open */
-    return folder < 0 || (flock(folder, LOCK_EX | LOCK_NB) == 0 && fstat(folder, &opened) == 0 &&
-                          stat(path, &named) == 0 && opened.st_dev == named.st_dev && opened.st_ino == named.st_ino);
+    if (folder < 0)
+        return errno != ENOENT;
+    if (flock(folder, LOCK_EX | LOCK_NB) != 0 ? errno != EWOULDBLOCK /* a file system without locks */
+                                              : fstat(folder, &opened) == 0 && stat(path, &named) == 0 &&
+                                                    opened.st_dev == named.st_dev && opened.st_ino == named.st_ino)
+        return true;
+    close(folder);
+    return false;
 }
 
 static bool is_named_so(const char *name, const char *base) {
