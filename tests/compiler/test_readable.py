@@ -90,3 +90,31 @@ def test_names_of_what_the_text_does_not_name(mtc):
         assert f"  loop {name}\n" in names
     assert "  loop to_fc\n" in mtc("--emit=fused", "models/resnet18_cifar.mt").stdout
     assert "  contract d_h_1_mlp_c_proj_weight_slices\n" in mtc("--emit=fused", "models/char_gpt.mt").stdout
+
+
+MEANS = """data {{
+  train = npz("train.npz")
+  x     : f32[4]
+  y     : f32[4]
+}}
+
+model {{
+  h = {}
+}}
+
+train {{
+  loss      = mse(h, y)
+  optimizer = sgd(0.1)
+  batch     = 8
+}}
+"""
+
+
+@pytest.mark.parametrize("flags, one", [(["--emit=c"], "1.0f"), (["--emit=cu"], "1.0f"), (["--emit=c", "--real", "f64", "--target", "cpu"], "1.0")])
+def test_a_mean_says_of_how_many(mtc, tmp_path, flags, one):
+    """The factor of a sum is one by the size that is folded; the same number anywhere else stays a number."""
+    (tmp_path / "case.mt").write_text(MEANS.format("linear(x - mean(x, axis = 0), 4)"))
+    assert f"x_sum * ({one} / X)" in mtc(*flags, tmp_path / "case.mt").stdout
+    (tmp_path / "case.mt").write_text(MEANS.format("linear(x * 0.25 + max(x, axis = 0) * 0.25, 4)"))
+    text = mtc(*flags, tmp_path / "case.mt").stdout
+    assert re.search(r"\* 0\.25f?\b", text) and f"x_max * ({one}" not in text

@@ -281,9 +281,9 @@ static __device__ void loss_part(const loss_part_tensors &t, const Batch &batch,
         scores_sum += t.d_scores_sub[i * TOKENS + j];
     scores_sum = team_sum(team, scores_sum);
 
-    // loss_part[i] = scores_sum[i] * 0.03125 * share(i)
+    // loss_part[i] = scores_sum[i] * (1 / TOKENS) * share(i)
     if (leads(team))
-        t.loss_part[i] = scores_sum * 0.03125f * row_share;
+        t.loss_part[i] = scores_sum * (1.0f / TOKENS) * row_share;
 }
 
 // gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11

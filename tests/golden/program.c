@@ -130,8 +130,8 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
         for (int j = 0; j < H; j++)
             t->d_h_pre[i * H + j] = totals[j] * (1.0f - h[j] * h[j]);
 
-        // loss_part[i] = z_sum[i] * 0.5 * share(i)
-        t->loss_part[i] = z_sum * 0.5f * row_share;
+        // loss_part[i] = z_sum[i] * (1 / Y) * share(i)
+        t->loss_part[i] = z_sum * (1.0f / Y) * row_share;
     }
 }
 
@@ -352,8 +352,8 @@ static void eval_h_to_loss_part(const Tensors *t, const Batch *batch) {
         for (int j = 0; j < Y; j++)
             z_sum += z_mul[j];
 
-        // loss_part[i] = z_sum[i] * 0.5 * share(i)
-        t->eval_loss_part[i] = z_sum * 0.5f * row_share;
+        // loss_part[i] = z_sum[i] * (1 / Y) * share(i)
+        t->eval_loss_part[i] = z_sum * (1.0f / Y) * row_share;
     }
 }
 

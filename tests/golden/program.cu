@@ -122,9 +122,9 @@ static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int ti
     auto store_3 = [&](int j, float sum) { t.d_h_pre[i * H + j] = sum * (1.0f - h[j] * h[j]); };
     team_product<H, Y>(team, term_3, store_3);
 
-    // loss_part[i] = z_sum[i] * 0.5 * share(i)
+    // loss_part[i] = z_sum[i] * (1 / Y) * share(i)
     if (leads(team))
-        t.loss_part[i] = z_sum * 0.5f * row_share;
+        t.loss_part[i] = z_sum * (1.0f / Y) * row_share;
 }
 
 // gradient of z = linear(h, 2)                                                                    program.mt:10
@@ -315,9 +315,9 @@ static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch,
         z_sum += z_mul[j];
     z_sum = team_sum(team, z_sum);
 
-    // loss_part[i] = z_sum[i] * 0.5 * share(i)
+    // loss_part[i] = z_sum[i] * (1 / Y) * share(i)
     if (leads(team))
-        t.eval_loss_part[i] = z_sum * 0.5f * row_share;
+        t.eval_loss_part[i] = z_sum * (1.0f / Y) * row_share;
 }
 
 // loss = mse(z, y)                                                                                program.mt:14

@@ -262,7 +262,7 @@ static __device__ void z(const Tensors &t, const Batch &batch, int tile, char *s
     }
     pool_sum = team_sum(team, pool_sum);
 
-    // z[i, j] = pool_sum[i, j] * scale[j, 0, 0] * 0.015625
+    // z[i, j] = pool_sum[i, j] * scale[j, 0, 0] * (1 / (POOL_ROWS * POOL_COLUMNS))
     // z_mul[i, j] = (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
     // d_z[i, j] = share(i) * 0.015625 * (z[i, j] - y[i, j]) + share(i) * 0.015625 * (z[i, j] - y[i, j])
     // d_z_pre[i, j] = d_z[i, j] * 0.015625
@@ -273,7 +273,7 @@ static __device__ void z(const Tensors &t, const Batch &batch, int tile, char *s
         Pack<float, 4> z_mul;
         Pack<float, 4> d_z_pre_mul;
         for (int v = 0; v < 4; v++) {
-            float z_sub = pool_sum[v] * scale[v] * 0.015625f - y[v];
+            float z_sub = pool_sum[v] * scale[v] * (1.0f / (POOL_ROWS * POOL_COLUMNS)) - y[v];
             float share_mul = share(batch, line) * 0.015625f * z_sub;
             z_mul[v] = z_sub * z_sub;
             d_z_pre_mul[v] = (share_mul + share_mul) * 0.015625f * scale[v];
@@ -289,7 +289,8 @@ static __device__ void z(const Tensors &t, const Batch &batch, int tile, char *s
         Pack<float, 4> pool = load_pack<4>(t.pool + at);
         Pack<float, 4> d_z_pre_mul;
         for (int v = 0; v < 4; v++) {
-            float share_mul = share(batch, line) * 0.015625f * (pool_sum[v] * scale[v] * 0.015625f - y[v]);
+            float z_sub = pool_sum[v] * scale[v] * (1.0f / (POOL_ROWS * POOL_COLUMNS)) - y[v];
+            float share_mul = share(batch, line) * 0.015625f * z_sub;
             d_z_pre_mul[v] = (share_mul + share_mul) * 0.015625f * pool[v];
         }
         store_pack(t.z_mul_2 + line * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column, d_z_pre_mul);
@@ -334,9 +335,9 @@ static __device__ void loss_part(const Tensors &t, const Batch &batch, int tile,
         z_sum += t.z_mul[i * Y + j];
     z_sum = team_sum(team, z_sum);
 
-    // loss_part[i] = z_sum[i] * 0.015625 * share(i)
+    // loss_part[i] = z_sum[i] * (1 / Y) * share(i)
     if (leads(team))
-        t.loss_part[i] = z_sum * 0.015625f * row_share;
+        t.loss_part[i] = z_sum * (1.0f / Y) * row_share;
 }
 
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
@@ -738,12 +739,12 @@ static __device__ void eval_output_z(const Tensors &t, int tile, char *shared, G
     }
     pool_sum = team_sum(team, pool_sum);
 
-    // z[i, j] = pool_sum[i, j] * scale[j, 0, 0] * 0.015625
+    // z[i, j] = pool_sum[i, j] * scale[j, 0, 0] * (1 / (POOL_ROWS * POOL_COLUMNS))
     if (leads(team)) {
         Pack<float, 4> scale = load_pack<4>(t.scale + column);
         Pack<float, 4> z;
         for (int v = 0; v < 4; v++)
-            z[v] = pool_sum[v] * scale[v] * 0.015625f;
+            z[v] = pool_sum[v] * scale[v] * (1.0f / (POOL_ROWS * POOL_COLUMNS));
         store_pack(t.eval_z + i, z);
     }
 }
@@ -768,9 +769,9 @@ static __device__ void eval_loss_part(const Tensors &t, const Batch &batch, int 
     }
     z_sum = team_sum(team, z_sum);
 
-    // loss_part[i] = z_sum[i] * 0.015625 * share(i)
+    // loss_part[i] = z_sum[i] * (1 / Y) * share(i)
     if (leads(team))
-        t.eval_loss_part[i] = z_sum * 0.015625f * row_share;
+        t.eval_loss_part[i] = z_sum * (1.0f / Y) * row_share;
 }
 
 // phase 3 of 6: 4,096 tiles

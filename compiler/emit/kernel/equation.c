@@ -1,6 +1,7 @@
 /* The equations above a kernel: h[i, j] = relu(sum over k of x[i, k] * h.weight[j, k] + h.bias[j]) */
 #include "emit/kernel/kernel_text.h"
 
+#include "emit/kernel/element.h"
 #include "emit/kernel/function.h"
 
 #include <ctype.h>
@@ -207,7 +208,7 @@ static const Tree *right_of(Equation *q, const Node *n, const Index *at, int dep
         return right_of(q, n->in[0], at, depth + 1);
     const Tree *operands[MAX_INPUTS];
     for (int k = 0; k < n->inputs; k++)
-        operands[k] = right_of(q, n->in[k], at, depth + 1);
+        operands[k] = mean_factor(q->e, n, k, right_of(q, n->in[k], at, depth + 1));
     return tree_with(q->e->arena, form_at(q->e, n, at, NULL), operands, n->inputs);
 }
 

@@ -313,6 +313,8 @@ static const Tree *value_of(Body *body, Term *term) {
         operands[k] = value_of(body, term->operand[k]);
         if (stands_alone(body, term, term->operand[k], operands[k]))
             operands[k] = keep(body, term->operand[k], operands[k]);
+        if (term->operands == term->node->inputs)
+            operands[k] = mean_factor(body->e, term->node, k, operands[k]);
     }
     if (term->operands)
         value = compared(body, term, operands);
