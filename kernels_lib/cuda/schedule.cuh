@@ -41,6 +41,25 @@ template <class... T> __device__ void begin_at(const unsigned *units, T *&...ten
     ((tensor = at_place<T>(units[k++])), ...);
 }
 
+/* Rows of a table that go on evenly: row, row + every, ..., `times` of them. */
+template <int columns> struct EvenRows {
+    int row, every, times;
+    long long begin[columns], step[columns];
+};
+
+/* A table that is made of such runs when it is compiled. */
+template <class T, int rows, int columns> struct Places {
+    T at[rows][columns] = {};
+
+    Places() = default; // of the host's shadow
+    template <int count> constexpr Places(const EvenRows<columns> (&runs)[count]) {
+        for (const EvenRows<columns> &run : runs)
+            for (int n = 0; n < run.times; n++)
+                for (int k = 0; k < columns; k++)
+                    at[run.row + n * run.every][k] = (T)(run.begin[k] + n * run.step[k]);
+    }
+};
+
 /* ---- a launch per phase ---- */
 
 /* What a launch works on: a training step, or examples to evaluate; all tiles of a phase from one on. */

@@ -161,7 +161,8 @@ def test_names_of_cuda(mtc, tmp_path):
 
 @pytest.mark.nvcc
 def test_names_of_a_cuda_program(cuda_takes):
-    names = "count kernel filter window time clock round y1 j0 truth Axis Tile Product folds_of Run part_of memcpy grid warp gate"
+    names = ("count kernel filter window time clock round y1 j0 truth Axis Tile Product folds_of Run Places EvenRows begin_at part_of memcpy "
+             "grid warp gate")
     cuda_takes(model(names.split()))
 
 

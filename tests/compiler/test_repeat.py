@@ -53,20 +53,35 @@ def functions(source):
     return re.findall(r"^static __device__ void\s+(\w+)\(", source, re.M)
 
 
-def expanded(rows):
-    """Rows of a table of whole numbers, those too that are a macro."""
-    text = subprocess.run(["cc", "-E", "-P", "-"], input=rows, capture_output=True, text=True, check=True).stdout
-    return [[eval(number) for number in row.split(",")] for row in re.findall(r"\{([-+*\d, ]+)\}", text)]
+def numbers(text):
+    return [int(number) for number in re.findall(r"-?\d+", text)]
+
+
+def expanded(rows, runs):
+    """Rows of whole numbers, or of runs of them: the first, how many rows behind it the next is, how many, begins, steps."""
+    text = re.sub("//.*", "", runs)
+    table = [None] * rows
+    for row, every, times, begins, steps in re.findall(r"\{(\d+), (\d+), (\d+), \{(.*?)\}(?:, \{(.*?)\})?\}", text):
+        begins = numbers(begins)
+        steps = numbers(steps) or [0] * len(begins)
+        for n in range(int(times)):
+            assert table[int(row) + n * int(every)] is None, "a row is of one run"
+            table[int(row) + n * int(every)] = [begin + n * step for begin, step in zip(begins, steps, strict=True)]
+    return table
 
 
 def tables(source):
     """Of each function of several places: the places, a row each with where its tensors begin, by their names at the first."""
     found = {}
-    for name, rows in re.findall(r"unsigned (\w+)_places\[\d+\]\[\d+\] = \{\n(.*?)\n\};", source, re.S):
+    plain = {name: [numbers(row) for row in re.findall(r"\{(.*?)\}", rows)]
+             for name, rows in re.findall(r"unsigned (\w+)_places\[\d+\]\[\d+\] = \{\n(.*?)\n\};", source, re.S)}
+    runs = {name: expanded(int(rows), table)
+            for rows, name, table in re.findall(r"Places<unsigned, (\d+), \d+> (\w+)_places\(\{\n(.*?)\n\}\);", source, re.S)}
+    for name, rows in (plain | runs).items():
         tensors = re.search(rf"^struct {name}_tensors .*?^}};", source, re.M | re.S).group()
-        members = re.search(rf"begin_at\({name}_places\[row\],\s*(.*?)\);", tensors, re.S)[1].replace(",", " ").split()
+        members = re.search(rf"begin_at\({name}_places(?:\.at)?\[row\],\s*(.*?)\);", tensors, re.S)[1].replace(",", " ").split()
         assert members == re.findall(r"\*(\w+);$", tensors, re.M)[-len(members):]
-        found[name] = [dict(zip(members, row, strict=True)) for row in expanded(rows)]
+        found[name] = [dict(zip(members, row, strict=True)) for row in rows]
     return found
 
 
@@ -91,6 +106,14 @@ def test_places_are_those_of_the_plan(emit):
     for layer, place in enumerate(tensors):
         for name in ("b_0_u_0_weight", "b_0_u_0_bias", "b_0_n"):
             assert place[name] * 256 == plan[name.replace("b_0", f"b_{layer}")]
+
+
+def test_runs_of_places_are_those_of_the_plan(emit):
+    """The same of twelve blocks, whose rows go on evenly."""
+    source, plan = (emit(stage, EQUAL, "--set", "layers=12") for stage in ("cu", "plan"))
+    assert "Places<unsigned, " in source
+    begins = {place * 256 for rows in tables(source).values() for row in rows for place in row.values()}
+    assert begins <= set(offsets(plan).values()) and len(begins) > 12 * 8
 
 
 def test_the_number_of_functions_is_that_of_the_kinds_of_layers(emit):

@@ -115,7 +115,7 @@ struct tokens_reshape_tensors {
     float *tokens_reshape;
     __device__ tokens_reshape_tensors(const Tensors &t, int row) {
         tokens = t.tokens;
-        ::begin_at(tokens_reshape_places[row], tokens_reshape);
+        begin_at(tokens_reshape_places[row], tokens_reshape);
     }
 };
 constexpr int tokens_reshape_tiles = divide_up(BATCH * TOKENS_ROWS * TOKENS, Thread::rows);
@@ -142,7 +142,7 @@ struct qkv_tensors {
     float *qkv_bias;
     float *qkv;
     __device__ qkv_tensors(const Tensors &t, int row) {
-        ::begin_at(qkv_places[row], tokens_reshape, qkv_weight, qkv_bias, qkv);
+        begin_at(qkv_places[row], tokens_reshape, qkv_weight, qkv_bias, qkv);
     }
 };
 // 24 tiles of 8 x 4 outputs, 4 x 4 a thread, 128 slices of k; no panels in shared memory (cuda/direct.cuh)
@@ -297,7 +297,7 @@ static __constant__ unsigned report_loss_places[2][1] = {
 struct report_loss_tensors {
     float *loss_part;
     __device__ report_loss_tensors(const Tensors &t, int row) {
-        ::begin_at(report_loss_places[row], loss_part);
+        begin_at(report_loss_places[row], loss_part);
     }
 };
 constexpr int report_loss_tiles = 1;

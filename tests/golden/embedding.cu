@@ -152,7 +152,7 @@ struct scores_tensors {
     float *table;
     float *scores_matmul;
     __device__ scores_tensors(const Tensors &t, int row) {
-        ::begin_at(scores_places[row], x_relu, table, scores_matmul);
+        begin_at(scores_places[row], x_relu, table, scores_matmul);
     }
 };
 // 128 tiles of 128 x 64 outputs, 8 x 4 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
@@ -262,7 +262,7 @@ struct loss_part_tensors {
     float *d_scores_sub;
     float *loss_part;
     __device__ loss_part_tensors(const Tensors &t, int row) {
-        ::begin_at(loss_part_places[row], d_scores_sub, loss_part);
+        begin_at(loss_part_places[row], d_scores_sub, loss_part);
     }
 };
 constexpr int loss_part_tiles = divide_up(BATCH, Warp::rows);
@@ -355,7 +355,7 @@ static __constant__ unsigned report_loss_places[2][1] = {
 struct report_loss_tensors {
     float *loss_part;
     __device__ report_loss_tensors(const Tensors &t, int row) {
-        ::begin_at(report_loss_places[row], loss_part);
+        begin_at(report_loss_places[row], loss_part);
     }
 };
 constexpr int report_loss_tiles = 1;

@@ -119,7 +119,7 @@ struct x_bf16_reshape_tensors {
     bfloat16 *x_bf16_reshape;
     __device__ x_bf16_reshape_tensors(const Tensors &t, int row) {
         x = t.x;
-        ::begin_at(x_bf16_reshape_places[row], x_bf16_reshape);
+        begin_at(x_bf16_reshape_places[row], x_bf16_reshape);
     }
 };
 constexpr int x_bf16_reshape_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * X_CHANNELS, 4 * Thread::rows);
@@ -149,7 +149,7 @@ struct seen_weight_bf16_tensors {
     bfloat16 *seen_weight_bf16;
     float *seen_weight;
     __device__ seen_weight_bf16_tensors(const Tensors &t, int row) {
-        ::begin_at(seen_weight_bf16_places[row], seen_weight_bf16, seen_weight);
+        begin_at(seen_weight_bf16_places[row], seen_weight_bf16, seen_weight);
     }
 };
 constexpr int seen_weight_bf16_tiles = divide_up(Y * X_CHANNELS, Thread::rows);
@@ -176,7 +176,7 @@ struct seen_tensors {
     float *seen_bias;
     bfloat16 *seen;
     __device__ seen_tensors(const Tensors &t, int row) {
-        ::begin_at(seen_places[row], x_bf16_reshape, seen_weight_bf16, seen_bias, seen);
+        begin_at(seen_places[row], x_bf16_reshape, seen_weight_bf16, seen_bias, seen);
     }
 };
 // 2,048 tiles of 128 x 128 outputs, one a group of four warps, in turns; bf16 on tensor cores, panels copied
@@ -447,7 +447,7 @@ static __constant__ unsigned report_loss_places[2][1] = {
 struct report_loss_tensors {
     float *loss_part;
     __device__ report_loss_tensors(const Tensors &t, int row) {
-        ::begin_at(report_loss_places[row], loss_part);
+        begin_at(report_loss_places[row], loss_part);
     }
 };
 constexpr int report_loss_tiles = 1;

@@ -110,8 +110,8 @@ static const char *group_call(Emitter *e, const Launch *launch, int group) {
     return call_with(e, g->function, tensors, tile);
 }
 
-/* For each time that the launch is made, the first place of each group. */
-static void write_first_places(Emitter *e, const Launch *launch, Writer *out) {
+/* For each time that the launch is made, the first place of each group. Returns how the rows are called. */
+static const char *write_first_places(Emitter *e, const Launch *launch, Writer *out) {
     RowTable table = {.arena = e->arena};
     for (int k = 0; k < e->launches.count; k++) {
         const Launch *at = &e->launches.at[k];
@@ -121,18 +121,18 @@ static void write_first_places(Emitter *e, const Launch *launch, Writer *out) {
         for (int g = 0; g < at->groups.count; g++)
             table_number(&table, NULL, at->groups.at[g].first);
     }
-    write_table(&table,
-                arena_printf(e->arena, "static __constant__ unsigned short %s_places[%d][%d]", launch->name,
-                             launch->times, launch->groups.count),
-                out);
+    const RunTable as = {"__constant__", "unsigned short", arena_printf(e->arena, "%s_places", launch->name),
+                         launch->groups.count};
+    return write_runs(&table, &as, out);
 }
 
-static void write_function(Emitter *e, const Launch *launch, Writer *out) {
+/* `places`: of a launch that is made several times, the rows of its first places. */
+static void write_function(Emitter *e, const Launch *launch, const char *places, Writer *out) {
     write_open(out,
                "static __device__ void %s(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {",
                launch->name);
     if (launch->times > 1)
-        write_line(out, "const unsigned short *place = %s_places[batch.again];", launch->name);
+        write_line(out, "const unsigned short *place = %s[batch.again];", places);
     for (int g = 0; g < launch->groups.count; g++) {
         const char *tiles = group_tiles(e, &launch->groups.at[g]), *call = group_call(e, launch, g);
         if (g + 1 < launch->groups.count)
@@ -314,9 +314,7 @@ static void write_launch(Emitter *e, const Launch *launch, Writer *out) {
     write_remark(out, "phase %d of %d%s%s%s", launch->phase + 1, launch->program->phases.count,
                  launch->beside ? ", beside" : "", tiles_note(e, launch), times);
     write_needs(e, launch, out);
-    if (launch->times > 1)
-        write_first_places(e, launch, out);
-    write_function(e, launch, out);
+    write_function(e, launch, launch->times > 1 ? write_first_places(e, launch, out) : NULL, out);
     if (*wrapper(e, launch))
         write_wrapped_type(e, launch, out);
     else if (has_type(e, launch))

@@ -202,8 +202,8 @@ static bool fits_constant_memory(const Emitter *e) {
     return bytes <= MOST;
 }
 
-/* A row for each place: where its tensors begin. */
-static void write_begins(Emitter *e, const Function *f, Writer *out) {
+/* A row for each place: where its tensors begin. Returns how the rows are called. */
+static const char *write_begins(Emitter *e, const Function *f, Writer *out) {
     const char *memory = fits_constant_memory(e) ? "__constant__" : "__device__ const";
     RowTable table = {.arena = e->arena};
     for (int k = 0; k < e->functions.count; k++) {
@@ -214,10 +214,8 @@ static void write_begins(Emitter *e, const Function *f, Writer *out) {
         for (int b = 0; b < at->buffers.count; b++)
             table_number(&table, NULL, e->plan->buffers.at[at->buffers.at[b]].offset / ARENA_ALIGN);
     }
-    write_table(
-        &table,
-        arena_printf(e->arena, "static %s unsigned %s_places[%d][%d]", memory, f->name, f->places, f->buffers.count),
-        out);
+    const RunTable as = {memory, "unsigned", arena_printf(e->arena, "%s_places", f->name), f->buffers.count};
+    return write_runs(&table, &as, out);
 }
 
 /* Fields and flags that the function mentions: the same at all places. */
@@ -233,10 +231,10 @@ static void write_shared_members(Emitter *e, const Function *f, bool declared, W
         }
 }
 
-static void write_struct(Emitter *e, const Function *f, Writer *out) {
+static void write_struct(Emitter *e, const Function *f, const char *rows, Writer *out) {
     const char *type = places_type(e, f);
     const char **members = NEW_ARRAY(e->arena, const char *, f->buffers.count + 1);
-    members[0] = arena_printf(e->arena, "%s_places[row]", f->name);
+    members[0] = arena_printf(e->arena, "%s[row]", rows);
     write_open(out, "struct %s {", type);
     write_shared_members(e, f, true, out);
     for (int b = 0; b < f->buffers.count; b++) {
@@ -245,7 +243,7 @@ static void write_struct(Emitter *e, const Function *f, Writer *out) {
     }
     write_open(out, "__device__ %s(const Tensors &t, int row) {", type);
     write_shared_members(e, f, false, out);
-    write_list(out, "::begin_at(", members, f->buffers.count + 1, ");");
+    write_list(out, "begin_at(", members, f->buffers.count + 1, ");");
     write_close(out, "}");
     write_close(out, "};");
 }
@@ -254,8 +252,7 @@ void write_places(Emitter *e, const Function *f, Writer *out) {
     write_comment(
         out, 0,
         arena_printf(e->arena, "At %d places: where its tensors begin, in units of %d bytes.", f->places, ARENA_ALIGN));
-    write_begins(e, f, out);
-    write_struct(e, f, out);
+    write_struct(e, f, write_begins(e, f, out), out);
 }
 
 /* ---- groups ---- */

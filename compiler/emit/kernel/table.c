@@ -161,6 +161,8 @@ typedef struct Choice {
 /* Without its rows: "#define", "#undef", what it is about, the lines of the arguments. */
 static int frame_lines(const RowTable *table, const Fold *fold) {
     enum { CALL = 9 };
+    if (table->runs)
+        return 0;
     const TableRow *row = &table->rows.at[fold->first];
     bool one = fold->period == 1 && row->lines == 1;
     return (one ? 2 : 3) + (row->about != NULL) + fold->times * CALL / LONGEST_LINE;
@@ -392,13 +394,7 @@ static bool own_layout(const RowTable *table, const Choice *choices) {
     return own;
 }
 
-void write_table(RowTable *table, const char *head, Writer *out) {
-    const int width = measure(table);
-    const Choice *choices = choices_of(table);
-    bool own = own_layout(table, choices);
-    if (own)
-        write_line(out, "// clang-format off");
-    write_open(out, "%s = {", head);
+static void write_chosen(const RowTable *table, const Choice *choices, int width, Writer *out) {
     for (int row = 0; row < table->rows.count;) {
         const Fold *fold = &choices[row].fold;
         if (fold->times == 1)
@@ -407,7 +403,90 @@ void write_table(RowTable *table, const char *head, Writer *out) {
             write_fold(table, fold, out);
         row += fold->period * fold->times;
     }
+}
+
+void write_table(RowTable *table, const char *head, Writer *out) {
+    const int width = measure(table);
+    const Choice *choices = choices_of(table);
+    bool own = own_layout(table, choices);
+    if (own)
+        write_line(out, "// clang-format off");
+    write_open(out, "%s = {", head);
+    write_chosen(table, choices, width, out);
     write_close(out, "};");
     if (own)
         write_line(out, "// clang-format on");
+}
+
+/* ---- runs ---- */
+
+/* "{3, 7}" of a row's numbers, or of what they grow by. */
+static const char *numbers_of(const RowTable *table, const Fold *fold, int row, bool steps) {
+    Text text = TEXT(table->arena);
+    for (int k = 0; k < table->rows.at[row].pieces.count; k++)
+        if (table->rows.at[row].pieces.at[k].kind == PIECE_NUMBER) {
+            const Parameter each = growth(table, fold, row, k);
+            text_printf(&text, "%s%lld", text.length ? ", " : "{", (long long)(steps ? each.step : each.first));
+        }
+    text_putc(&text, '}');
+    return text_string(&text);
+}
+
+/* The run of row `row`, which is of the fold's first period. */
+static Note run_note(const RowTable *table, const Fold *fold, int row) {
+    Arena *arena = table->arena;
+    const TableRow *first = &table->rows.at[row], *last = first + (fold->times - 1) * fold->period;
+    if (fold->times == 1)
+        return (Note){arena_printf(arena, "{%d, 1, 1, %s},", row, numbers_of(table, &(Fold){row, 0, 1}, row, false)),
+                      first->about};
+    return (Note){arena_printf(arena, "{%d, %d, %d, %s, %s},", row, fold->period, fold->times,
+                               numbers_of(table, fold, row, false), numbers_of(table, fold, row, true)),
+                  arena_printf(arena, "%s ... %s", first->about, last->about)};
+}
+
+static Notes notes_of_runs(const RowTable *table, const Choice *choices) {
+    Notes notes = {0};
+    for (int row = 0; row < table->rows.count;) {
+        const Fold *fold = &choices[row].fold;
+        for (int k = row; k < row + fold->period; k++)
+            VEC_PUSH(table->arena, &notes, run_note(table, fold, k));
+        row += fold->period * fold->times;
+    }
+    return notes;
+}
+
+/* What a run is of stands beside all of them, or above each. */
+static void write_run_notes(const Notes *notes, Writer *out) {
+    int width = 0, longest = 0;
+    for (int k = 0; k < notes->count; k++) {
+        int row = (int)strlen(notes->at[k].row), about = (int)strlen(notes->at[k].about);
+        width = row > width ? row : width;
+        longest = about > longest ? about : longest;
+    }
+    bool beside = 4 * out->indent + width + longest + (int)strlen(" // ") <= LONGEST_LINE;
+    for (int k = 0; k < notes->count; k++) {
+        if (beside) {
+            write_noted(out, width, notes->at[k].row, notes->at[k].about);
+            continue;
+        }
+        write_remark(out, "%s", notes->at[k].about);
+        write_line(out, "%s", notes->at[k].row);
+    }
+}
+
+const char *write_runs(RowTable *table, const RunTable *as, Writer *out) {
+    table->runs = true;
+    const int width = measure(table), rows = table->rows.count;
+    const Choice *choices = choices_of(table);
+    const Notes notes = notes_of_runs(table, choices);
+    if (notes.count == rows) {
+        write_open(out, "static %s %s %s[%d][%d] = {", as->memory, as->type, as->name, rows, as->columns);
+        write_chosen(table, choices, width, out);
+        write_close(out, "};");
+        return as->name;
+    }
+    write_open(out, "static %s Places<%s, %d, %d> %s({", as->memory, as->type, rows, as->columns, as->name);
+    write_run_notes(&notes, out);
+    write_close(out, "});");
+    return arena_printf(table->arena, "%s.at", as->name);
 }

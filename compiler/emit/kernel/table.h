@@ -35,6 +35,7 @@ typedef struct TableRow {
 typedef struct RowTable {
     Arena *arena;
     VEC(TableRow) rows;
+    bool runs; /* numbers alone, that are written as runs: write_runs */
 } RowTable;
 
 void table_row(RowTable *table, const char *about); /* begins one */
@@ -45,5 +46,13 @@ void table_name(RowTable *table, const char *member, const char *name); /* as a 
 
 /* "head = { ... };" */
 void write_table(RowTable *table, const char *head, Writer *out);
+
+/* "static memory type name[rows][columns] = { ... };" of numbers alone; where some go on evenly, a Places of cuda/schedule.cuh,
+ * which is made of runs: {row, every, times, {where it begins}, {its steps}}. Returns how the rows are called: "name", "name.at". */
+typedef struct RunTable {
+    const char *memory, *type, *name;
+    int columns;
+} RunTable;
+const char *write_runs(RowTable *table, const RunTable *as, Writer *out);
 
 #endif

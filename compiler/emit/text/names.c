@@ -19,7 +19,8 @@ static const char reserved[] =
     "EVAL run_one repeated parts Part Repeated run_kernel measure Measure MEASURE capture arena arena_bytes "
     "shuffle Form tensor_table field_table origin_table split_table knob_table fixed_table report_table "
     "rises_table kernel_table statement_table train_until train_phases eval_phases measure_phases TRAIN_PHASES "
-    "EVAL_PHASES MEASURE_PHASES TRAIN_SHARED EVAL_SHARED MEASURE_SHARED begins MATMUL_ROWS MATMUL_COLUMNS "
+    "EVAL_PHASES MEASURE_PHASES TRAIN_SHARED EVAL_SHARED MEASURE_SHARED begin_at Places EvenRows MATMUL_ROWS "
+    "MATMUL_COLUMNS "
     "math_errhandling Axis Product Tile TensorTile TurnTile "
     "folds_of width_of is_tensor takes_turns is_resident MtcRun";
 
