@@ -44,22 +44,3 @@ const Tree *literal_tree(const Emitter *e, double value, DType dtype) {
     const Tree *number = tree_literal(e->arena, literal(e, value, DT_F32));
     return tree_call(e->arena, "to_bf16", &number, 1);
 }
-
-/* A statement ends where nothing is open and the next line does not go on. */
-bool is_one_statement(const Writer *lines) {
-    int statements = 0;
-    for (const char *line = text_string(&lines->text); *line; line = strchr(line, '\n') + 1)
-        statements += *line != ' ' && *line != '}' && *line != '#';
-    return statements <= 1;
-}
-
-void write_block(Writer *out, const char *head, const Writer *lines) {
-    bool directive = strstr(text_string(&lines->text), "#pragma") != NULL;
-    bool braces = directive || !is_one_statement(lines);
-    write_open(out, "%s%s", head, braces ? " {" : "");
-    write_all(out, lines);
-    if (braces)
-        write_close(out, "}");
-    else
-        out->indent--;
-}

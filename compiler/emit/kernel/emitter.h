@@ -132,8 +132,4 @@ const char *literal(const Emitter *e, double value, DType dtype);
 const Tree *literal_tree(const Emitter *e, double value, DType dtype);
 const char *c_type(const Emitter *e, DType dtype);
 
-bool is_one_statement(const Writer *lines);
-/* A loop or a condition: braces only around several statements, or a directive (else clang-format indents what follows). */
-void write_block(Writer *out, const char *head, const Writer *lines);
-
 #endif

@@ -140,3 +140,22 @@ void write_enumeration(Writer *w, const char *const *constants, int count) {
         write_line(w, "%s%s", constants[k], k + 1 < count ? "," : "");
     write_close(w, "};");
 }
+
+/* A statement ends where nothing is open and the next line does not go on. */
+bool is_one_statement(const Writer *lines) {
+    int statements = 0;
+    for (const char *line = text_string(&lines->text); *line; line = strchr(line, '\n') + 1)
+        statements += *line != ' ' && *line != '}' && *line != '#';
+    return statements <= 1;
+}
+
+void write_block(Writer *out, const char *head, const Writer *lines) {
+    bool directive = strstr(text_string(&lines->text), "#pragma") != NULL;
+    bool braces = directive || !is_one_statement(lines);
+    write_open(out, "%s%s", head, braces ? " {" : "");
+    write_all(out, lines);
+    if (braces)
+        write_close(out, "}");
+    else
+        out->indent--;
+}

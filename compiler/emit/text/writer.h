@@ -38,6 +38,11 @@ Writer writer_like(const Writer *out);
 /* All lines of `from`, with their places, indented further by the indent of w. */
 void write_all(Writer *w, const Writer *from);
 
+/* The lines are one statement, or none. */
+bool is_one_statement(const Writer *lines);
+/* A loop or a condition: braces only around several statements, or a directive (else clang-format indents what follows). */
+void write_block(Writer *out, const char *head, const Writer *lines);
+
 /* break.c: hands the parts of a line that is too long to `put`, each with its own indent in columns. */
 typedef void (*PutLine)(Writer *w, int columns, const char *bytes, size_t length);
 void break_line(Writer *w, int columns, const char *line, PutLine put);
