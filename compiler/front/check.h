@@ -3,7 +3,7 @@
 #ifndef MTC_CHECK_H
 #define MTC_CHECK_H
 
-#include "front/bind.h"
+#include "front/arguments.h"
 
 #define COUNT(array) (int)(sizeof(array) / sizeof *(array))
 

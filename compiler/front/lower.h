@@ -3,7 +3,7 @@
 #ifndef MTC_LOWER_H
 #define MTC_LOWER_H
 
-#include "front/bind.h"
+#include "front/arguments.h"
 #include "op/call.h"
 
 /* A name with its value, and the statement that gave it (NULL: a parameter, a field, an index). */

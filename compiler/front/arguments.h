@@ -1,6 +1,6 @@
 /* Matching the arguments of a call with the parameters of what is called. */
-#ifndef MTC_BIND_H
-#define MTC_BIND_H
+#ifndef MTC_ARGUMENTS_H
+#define MTC_ARGUMENTS_H
 
 #include "front/ast.h"
 #include "op/signature.h"

@@ -1,4 +1,4 @@
-#include "front/bind.h"
+#include "front/arguments.h"
 
 #include "front/habits.h"
 #include "op/table.h"
