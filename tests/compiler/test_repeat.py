@@ -61,7 +61,7 @@ def expanded(rows, runs):
     """Rows of whole numbers, or of runs of them: the first, how many rows behind it the next is, how many, begins, steps."""
     text = re.sub("//.*", "", runs)
     table = [None] * rows
-    for row, every, times, begins, steps in re.findall(r"\{(\d+), (\d+), (\d+), \{(.*?)\}(?:, \{(.*?)\})?\}", text):
+    for row, every, times, begins, steps in re.findall(r"\{(\d+),\s+(\d+),\s+(\d+),\s+\{(.*?)\}(?:,\s+\{(.*?)\})?\}", text, re.S):
         begins = numbers(begins)
         steps = numbers(steps) or [0] * len(begins)
         for n in range(int(times)):

@@ -432,45 +432,59 @@ static const char *numbers_of(const RowTable *table, const Fold *fold, int row, 
     return text_string(&text);
 }
 
+typedef struct RunText {
+    const char *items[5], *row, *about; /* row: all of them in a line */
+    int count;
+} RunText;
+typedef VEC(RunText) RunTexts;
+
 /* The run of row `row`, which is of the fold's first period. */
-static Note run_note(const RowTable *table, const Fold *fold, int row) {
+static RunText run_text(const RowTable *table, const Fold *fold, int row) {
     Arena *arena = table->arena;
+    const bool alone = fold->times == 1;
     const TableRow *first = &table->rows.at[row], *last = first + (fold->times - 1) * fold->period;
-    if (fold->times == 1)
-        return (Note){arena_printf(arena, "{%d, 1, 1, %s},", row, numbers_of(table, &(Fold){row, 0, 1}, row, false)),
-                      first->about};
-    return (Note){arena_printf(arena, "{%d, %d, %d, %s, %s},", row, fold->period, fold->times,
-                               numbers_of(table, fold, row, false), numbers_of(table, fold, row, true)),
-                  arena_printf(arena, "%s ... %s", first->about, last->about)};
+    const Fold self = {row, 0, 1}; /* numbers that go on to themselves */
+    RunText run = {.items = {integer(arena, row), integer(arena, fold->period), integer(arena, fold->times),
+                             numbers_of(table, alone ? &self : fold, row, false)},
+                   .about = alone ? first->about : arena_printf(arena, "%s ... %s", first->about, last->about),
+                   .count = alone ? 4 : 5};
+    if (!alone)
+        run.items[4] = numbers_of(table, fold, row, true);
+    Text line = TEXT(arena);
+    for (int k = 0; k < run.count; k++)
+        text_printf(&line, "%s%s", k ? ", " : "{", run.items[k]);
+    text_puts(&line, "},");
+    run.row = text_string(&line);
+    return run;
 }
 
-static Notes notes_of_runs(const RowTable *table, const Choice *choices) {
-    Notes notes = {0};
+static RunTexts texts_of_runs(const RowTable *table, const Choice *choices) {
+    RunTexts runs = {0};
     for (int row = 0; row < table->rows.count;) {
         const Fold *fold = &choices[row].fold;
         for (int k = row; k < row + fold->period; k++)
-            VEC_PUSH(table->arena, &notes, run_note(table, fold, k));
+            VEC_PUSH(table->arena, &runs, run_text(table, fold, k));
         row += fold->period * fold->times;
     }
-    return notes;
+    return runs;
 }
 
 /* What a run is of stands beside all of them, or above each. */
-static void write_run_notes(const Notes *notes, Writer *out) {
+static void write_run_texts(const RunTexts *runs, Writer *out) {
     int width = 0, longest = 0;
-    for (int k = 0; k < notes->count; k++) {
-        int row = (int)strlen(notes->at[k].row), about = (int)strlen(notes->at[k].about);
+    for (int k = 0; k < runs->count; k++) {
+        int row = (int)strlen(runs->at[k].row), about = (int)strlen(runs->at[k].about);
         width = row > width ? row : width;
         longest = about > longest ? about : longest;
     }
     bool beside = 4 * out->indent + width + longest + (int)strlen(" // ") <= LONGEST_LINE;
-    for (int k = 0; k < notes->count; k++) {
+    for (int k = 0; k < runs->count; k++) {
         if (beside) {
-            write_noted(out, width, notes->at[k].row, notes->at[k].about);
+            write_noted(out, width, runs->at[k].row, runs->at[k].about);
             continue;
         }
-        write_remark(out, "%s", notes->at[k].about);
-        write_line(out, "%s", notes->at[k].row);
+        write_remark(out, "%s", runs->at[k].about);
+        write_row(out, runs->at[k].items, runs->at[k].count);
     }
 }
 
@@ -478,15 +492,15 @@ const char *write_runs(RowTable *table, const RunTable *as, Writer *out) {
     table->runs = true;
     const int width = measure(table), rows = table->rows.count;
     const Choice *choices = choices_of(table);
-    const Notes notes = notes_of_runs(table, choices);
-    if (notes.count == rows) {
+    const RunTexts runs = texts_of_runs(table, choices);
+    if (runs.count == rows) {
         write_open(out, "static %s %s %s[%d][%d] = {", as->memory, as->type, as->name, rows, as->columns);
         write_chosen(table, choices, width, out);
         write_close(out, "};");
         return as->name;
     }
     write_open(out, "static %s Places<%s, %d, %d> %s({", as->memory, as->type, rows, as->columns, as->name);
-    write_run_notes(&notes, out);
+    write_run_texts(&runs, out);
     write_close(out, "});");
     return arena_printf(table->arena, "%s.at", as->name);
 }
