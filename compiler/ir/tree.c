@@ -198,11 +198,16 @@ static const Tree *read_call(Reader *r, const char *function) {
     return tree_call(r->arena, function, arguments, count);
 }
 
-/* "i", "0.5f", "fmax(", "$i0"; in equations "0.9^step" */
+/* A point, the sign of an exponent, in equations a power. */
+static bool continues_number(const char *at) {
+    return *at == '.' || *at == '^' || (*at == '-' && at[-1] == 'e');
+}
+
+/* "i", "0.5f", "1e-05", "fmax(", "$i0"; in equations "0.9^step" */
 static const Tree *read_word(Reader *r) {
     const char *start = r->at;
     bool place = takes(r, "$"), number = isdigit((unsigned char)*r->at);
-    while (is_word(*r->at) || (number && (*r->at == '.' || *r->at == '^')))
+    while (is_word(*r->at) || (number && continues_number(r->at)))
         r->at++;
     if (r->at == start + place)
         ICE("nothing is read at '%s' of the form '%s'", r->at, r->form);
@@ -400,6 +405,11 @@ static void print_choice(Printer *out, const Tree *e) {
     print(out, e->part[2], PREC_COND);
 }
 
+/* "--" is another operator. */
+static bool begins_with_minus(const Tree *e) {
+    return (e->kind == TREE_PREFIX || e->kind == TREE_NUMBER) && e->text[0] == '-';
+}
+
 static void print_plain(Printer *out, const Tree *e) {
     switch (e->kind) {
     case TREE_NUMBER:
@@ -408,7 +418,7 @@ static void print_plain(Printer *out, const Tree *e) {
     case TREE_OPERAND: text_printf(&out->text, "$%s", e->text); break;
     case TREE_PREFIX:
         text_puts(&out->text, e->text);
-        print(out, e->part[0], PREC_UNARY);
+        print(out, e->part[0], begins_with_minus(e->part[0]) ? PREC_PRIMARY : PREC_UNARY);
         break;
     case TREE_CAST:
         text_putc(&out->text, '(');

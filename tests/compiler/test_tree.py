@@ -20,7 +20,7 @@ def tree(tmp_path_factory):
 
 @pytest.mark.parametrize("form", [
     "i", "0.5f", "-a", "!a", "a + b * c", "(a + b) * c", "a - (b - c)", "a / (b * c)", "a / b % c", "f()", "f(a, b + c)",
-    "a < b && c >= d || !e", "(a && b) || c", "a ? b : c ? d : e", "a ? (b ? c : d) : e", "-(a + b)", "0.9^step", "(a && b) && (c && d)"])
+    "a < b && c >= d || !e", "(a && b) || c", "a ? b : c ? d : e", "a ? (b ? c : d) : e", "-(a + b)", "0.9^step", "1 - 1e-05^step", "(a && b) && (c && d)"])
 def test_what_is_read_is_printed(tree, form):
     printed, same, _ = tree(form).stdout.splitlines()
     assert printed == {"a < b && c >= d || !e": "(a < b && c >= d) || !e"}.get(form, form)
@@ -40,6 +40,8 @@ def test_what_is_read_is_printed(tree, form):
     ("!$0", ["a == b"], "!(a == b)"),
     ("fmax($0, $1)", ["a ? b : c", "d + e"], "fmax(a ? b : c, d + e)"),
     ("-$0", ["a * b"], "-(a * b)"),
+    ("-$0", ["-a"], "-(-a)"),
+    ("a - $0", ["-b"], "a - -b"),
 ])
 def test_operands_get_the_parentheses_that_their_places_ask_for(tree, form, operands, text):
     assert tree(form, *operands).stdout.splitlines()[0] == text
