@@ -232,3 +232,14 @@ def test_what_a_product_reads_once_for_each_example(value, mtc, tmp_path):
     """It is read in the loop over examples, or heads, not before it, and before the loops over the outputs of one."""
     source = compiles(mtc, tmp_path / "model.mt", BATCHED.format(value=VALUES[value]))
     assert re.search(r"^ {16}(real|int) \w+ = .*t->\w+\[.*\bb\b.*\];$", source, re.M)
+
+
+@pytest.mark.parametrize("lines", [
+    "t = weight([6])\n  y = softmax(x * gather(t, argmax(x)))\n  z = y * gather(t, argmax(y))",
+    "s = softmax(x * weight([6]) + label)\n  y = softmax(s * gather(weight([4]), label) + label)\n  z = y * gather(weight([4]), label)",
+    "w = weight([6])\n  a = -slice(-w, 0, 0, 2)\n  z = concat([x * 0 + w, a])"])
+def test_what_is_read_ahead_needs_what_stands_before(lines, mtc, tmp_path):
+    """A place that a row has found is read behind that, not before the loop over rows; and minus of minus is no decrement."""
+    text = ("data {\n  train = npz(\"d.npz\")\n  x : f32[6]\n  label : class[4]\n}\nmodel {\n  " + lines + "\n  scores = linear(z, 4)\n}\n"
+            "train {\n  loss = cross_entropy(scores, label)\n  optimizer = adam(0.1, beta1 = 0.00001)\n  batch = 8\n}\n")
+    assert "--t->" not in compiles(mtc, tmp_path / "case.mt", text)

@@ -15,12 +15,27 @@ Body body_inside(Body *outer, Writer *out, const char *variable, const char *var
     return body;
 }
 
+/* "x_min", of an element "sum[v]" its array; NULL: no name of the body's own. */
+static const char *declared_name(const Tree *value) {
+    while (value->kind == TREE_ELEMENT)
+        value = value->part[0];
+    return value->kind == TREE_NAME ? value->text : NULL;
+}
+
+void body_declare(Body *body, const Tree *value) {
+    const char *name = declared_name(value);
+    if (name)
+        VEC_PUSH(body->e->arena, &body->declared, name);
+}
+
 void body_know(Body *body, const Node *n, const Tree *value) {
+    body_declare(body, value);
     VEC_PUSH(body->e->arena, &body->known, ((Known){.node = n, .value = value}));
 }
 
 void body_know_vector(Body *body, const Node *n, const char *name, unsigned inner) {
     const Tree *vector = tree_name(body->e->arena, name);
+    body_declare(body, vector);
     VEC_PUSH(body->e->arena, &body->known, ((Known){.node = n, .value = vector, .inner = inner}));
 }
 
@@ -46,6 +61,9 @@ const char *body_text(Body *body, const Tree *tree) {
 bool body_depends_on(const Body *body, const Tree *tree) {
     for (int k = 0; body->variables[k]; k++)
         if (tree_mentions(tree, body->variables[k]))
+            return true;
+    for (int k = 0; k < body->declared.count; k++)
+        if (tree_mentions(tree, body->declared.at[k]))
             return true;
     return false;
 }

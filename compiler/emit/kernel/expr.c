@@ -264,6 +264,7 @@ static const Tree *keep(Body *body, Term *term, const Tree *value) {
         type = body_pack_type(body, term->node->type.dtype, body->lane.count);
         term->local = lane_of_pack(body->e->arena, term->local);
     }
+    body_declare(owner, term->local);
     write_line(out, "%s %s = %s;", type, name, body_text_for(owner, out, value));
     if (owner != body && !term->guard)
         VEC_PUSH(body->e->arena, &owner->known, ((Known){term->node, &term->at, term->local, 0}));

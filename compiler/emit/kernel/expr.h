@@ -58,11 +58,12 @@ struct Body {
     const char *name; /* of the function */
     Body *outer;
     const char *variables[MAX_VARIABLES]; /* then NULL */
-    int lanes;         /* vector code: computed for so many neighbours along `along` at once; 0, 1: for one */
-    const char *along; /* "i"; a multiple of `lanes` */
-    Reads named;       /* vector code: conditions and places that have names here */
-    Lanes lane;        /* of the loop over the lanes, v counting them; count 0: this is no such loop */
-    bool once;         /* runs once in a body around it: reading ahead gains nothing */
+    int lanes;                  /* vector code: computed for so many neighbours along `along` at once; 0, 1: for one */
+    const char *along;          /* "i"; a multiple of `lanes` */
+    Reads named;                /* vector code: conditions and places that have names here */
+    VEC(const char *) declared; /* what the body's lines declare so far: no line that says it can stand before them */
+    Lanes lane;                 /* of the loop over the lanes, v counting them; count 0: this is no such loop */
+    bool once;                  /* runs once in a body around it: reading ahead gains nothing */
     Writer *out;
     Writer *before_gate;    /* what reads the data set, which is always complete, goes here; NULL: it goes to `out` */
     Reads *per_row;         /* calls that are the same in all of a row, and what they are called; NULL: none */
@@ -80,13 +81,15 @@ struct Body {
 
 Body body_new(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
 Body body_inside(Body *outer, Writer *out, const char *variable, const char *variable_2);
+/* The body's lines declare the name, or the array that it is an element of. */
+void body_declare(Body *body, const Tree *value);
 void body_know(Body *body, const Node *n, const Tree *value);
 void body_know_vector(Body *body, const Node *n, const char *name, unsigned inner);
 /* The text of what is written to the body: all expressions of a kernel pass here, once. `out`: where that is not the body's own. */
 const char *body_text(Body *body, const Tree *tree);
 const char *body_text_for(Body *body, const Writer *out, const Tree *tree);
 
-/* It is another for each of what the body counts. */
+/* It is another for each of what the body counts, or says what its lines declare. */
 bool body_depends_on(const Body *body, const Tree *tree);
 /* Bytes of the text. */
 size_t body_length_of(const Body *body, const Tree *tree);
