@@ -342,11 +342,12 @@ static void mark_overwritten(Term *term, const Buffer *written) {
 static const char *assignment(Body *body, const Tree *to, const Tree *value) {
     Arena *arena = body->e->arena;
     bool again = value->kind == TREE_INFIX && value->prec >= PREC_SUM && tree_same(value->part[0], to);
-    const char *text = body_text(body, value);
+    const char *left = body_text(body, to);
     if (!again)
-        return arena_printf(arena, "%s = %s;", body_text(body, to), text);
-    const char *by = tree_text_at(arena, value->part[1], value->prec + 1);
-    return arena_printf(arena, "%s %s= %s;", body_text(body, to), value->text, by);
+        return arena_printf(arena, "%s = %s;", left, body_text(body, value));
+    const Tree *by = value->part[1];
+    const char *form = by->prec > value->prec ? "%s %s= %s;" : "%s %s= (%s);";
+    return arena_printf(arena, form, left, value->text, body_text(body, by));
 }
 
 /* "sum += x;" or "peak = fmax(peak, x);" */

@@ -105,7 +105,7 @@ static const Tree *scaled(Arena *arena, const Tree *at, const Tree *stride) {
 /* The first factor of a product decides in how many bits it is computed. */
 static const Tree *with_wide_factor(Arena *arena, const Tree *product) {
     if (product->kind != TREE_INFIX || product->prec != PREC_PRODUCT)
-        return tree_widened(arena, product);
+        return product->wide ? product : tree_widened(arena, product);
     return tree_infix(arena, product->text, with_wide_factor(arena, product->part[0]), product->part[1]);
 }
 
