@@ -274,8 +274,18 @@ Node *graph_matmul(Graph *g, Node *a, Node *b, bool ta, bool tb) {
 
 /* ---- leaves and roots ---- */
 
+/* The node may be there already, as a factor of a mean: it is both now. */
 Node *graph_constant(Graph *g, double value) {
-    return op0(g, "const", (Attr){.value = value});
+    Node *n = op0(g, "const", (Attr){.value = value});
+    n->of_mean = false;
+    return n;
+}
+
+Node *graph_mean_factor(Graph *g, double count) {
+    int before = g->nodes.count;
+    Node *n = op0(g, "const", (Attr){.value = 1 / count});
+    n->of_mean |= n->id >= before;
+    return n;
 }
 
 Node *graph_whole(Graph *g, int32_t value) {

@@ -168,11 +168,14 @@ Node *graph_node(Graph *g, const char *op, Attr attr, int inputs, Node *const *i
 Node *graph_again(Graph *g, const Node *n, Node *const *in, Node *after) {
     Node draft = {.op = n->op, .type = n->type, .attr = n->attr, .inputs = n->inputs, .src = n->src, .after = after};
     draft.range = n->range;
+    draft.of_mean = n->of_mean;
     for (int k = 0; k < n->inputs; k++)
         draft.in[k] = in[k];
     Node *existing = find_shared(g, &draft);
-    if (existing)
+    if (existing) {
+        existing->of_mean &= n->of_mean;
         return existing;
+    }
     Node *again = NEW(g->arena, Node);
     *again = draft;
     append(g, again);
@@ -215,6 +218,7 @@ static int rewrite_node(Graph *g, Node *n, Node *(*rule)(Graph *, Node *)) {
         graph_name(simple, n->name);
         simple->hint = simple->hint ? simple->hint : n->hint;
         simple->meaning = simple->meaning ? simple->meaning : n->meaning;
+        simple->of_mean &= n->of_mean;
         n->replaced = simple;
     }
     return replacements;

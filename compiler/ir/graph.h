@@ -57,6 +57,7 @@ struct Node {
     const char *name;    /* the user's name of the value (`h`, `logits`), a hint (`logits_max`), or NULL */
     const char *hint;    /* what generated code calls it where it has no name: `predicted`; or NULL */
     const char *meaning; /* for equations, where rounding made the formula another one: `1 - 0.9^step`; or NULL */
+    bool of_mean;        /* const: one by the number of elements of a mean, whoever reads it */
     Span src;            /* the statement or call that it comes from */
     Node *after;         /* computed no earlier than the value of this one is there; NULL: at any time */
     Node *replaced;      /* simplify: what stands in its place */
@@ -255,6 +256,7 @@ Node *op2(Graph *g, const char *op, Node *a, Node *b); /* broadcasts maps: NumPy
 Node *op3(Graph *g, const char *op, Node *a, Node *b, Node *c);
 
 Node *graph_constant(Graph *g, double value);             /* f32 scalar */
+Node *graph_mean_factor(Graph *g, double count);          /* 1 / count, which a sum of so many is multiplied by */
 Node *graph_whole(Graph *g, int32_t value);               /* i32 scalar */
 bool graph_constant_value(const Node *n, double *value);  /* n is a constant, perhaps expanded */
 Node *graph_expand(Graph *g, Node *a, const Type *shape); /* broadcast to the shape; identity when equal */

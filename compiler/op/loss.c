@@ -11,7 +11,7 @@ static Node *mean_over_example(Graph *g, Node *x) {
         return x;
     Node *total = graph_reduce(g, "sum", x, user_axes(x));
     double count = (double)type_elements(&x->type) / (double)type_elements(&total->type);
-    return count == 1 ? total : scale(g, total, 1 / count);
+    return count == 1 ? total : mul(g, total, graph_mean_factor(g, count));
 }
 
 /* Sizes other than 1 agree in order: f32[1] matches a number, f32[2, 3] does not match f32[3, 2]. */

@@ -10,7 +10,7 @@ static Node *part_in_mean(Graph *g, const Type *type, unsigned axes) {
     for (int k = over_batch; k < type->rank; k++)
         count *= axes >> k & 1 ? (double)type->dim[k] : 1;
     if (!over_batch)
-        return graph_constant(g, 1 / count);
+        return graph_mean_factor(g, count);
     Node *share = scale(g, op0(g, "share", (Attr){.rank = 1, .batched = true, .dims = {type->dim[0]}}), 1 / count);
     Attr attr = attr_shape(type);
     attr.axes = ((1u << type->rank) - 1) & ~1u;

@@ -86,7 +86,7 @@ static Value build_avg_pool(Call *call) {
         return value_tensor(NULL);
     Node *total = graph_reduce(call->g, "sum", window(call->g, x, sweeps.axis, 0), TAP_AXES);
     double taps = (double)(sweeps.axis[0].kernel * sweeps.axis[1].kernel);
-    return value_tensor(image_value(call->g, scale(call->g, total, 1 / taps)));
+    return value_tensor(image_value(call->g, mul(call->g, total, graph_mean_factor(call->g, taps))));
 }
 
 static Value build_global_avg_pool(Call *call) {
@@ -95,7 +95,7 @@ static Value build_global_avg_pool(Call *call) {
         return value_tensor(NULL);
     double pixels = (double)(x->type.dim[IMAGE_ROWS] * x->type.dim[IMAGE_COLUMNS]);
     Node *total = graph_reduce(call->g, "sum", x, 1u << IMAGE_ROWS | 1u << IMAGE_COLUMNS);
-    return value_tensor(of_images(call->g, scale(call->g, total, 1 / pixels)));
+    return value_tensor(of_images(call->g, mul(call->g, total, graph_mean_factor(call->g, pixels))));
 }
 
 /* The mean of x over its elements [from, to) along the axis, which stays, with size 1. */
@@ -107,7 +107,7 @@ static Node *mean_of_part(Graph *g, Node *x, int axis, int64_t from, int64_t to)
     offset[axis] = from;
     Node *slice = graph_node(g, "slice", attr_placed(&part, offset), 1, &x);
     Node *total = graph_reduce(g, "sum", slice, 1u << axis);
-    return graph_reshape(g, scale(g, total, 1 / (double)(to - from)), &one);
+    return graph_reshape(g, mul(g, total, graph_mean_factor(g, (double)(to - from))), &one);
 }
 
 /* Bins of equal size are an axis of their own. */
@@ -118,7 +118,8 @@ static Node *mean_of_bins(Graph *g, Node *x, int axis, int64_t bins) {
     memmove(split.dim + axis + 1, x->type.dim + axis, (size_t)(x->type.rank - axis) * sizeof *split.dim);
     split.dim[axis] = bins;
     split.dim[axis + 1] = size;
-    return scale(g, graph_reduce(g, "sum", graph_reshape(g, x, &split), 1u << (axis + 1)), 1 / (double)size);
+    Node *total = graph_reduce(g, "sum", graph_reshape(g, x, &split), 1u << (axis + 1));
+    return mul(g, total, graph_mean_factor(g, (double)size));
 }
 
 /* Bin i has the elements from floor(i size / bins) to ceil((i + 1) size / bins): neighbours may overlap. */

@@ -65,7 +65,7 @@ static Value build_mean(Call *call) {
         return value_tensor(NULL);
     const Node *x = call->args[0].node;
     double count = x ? (double)type_elements(&x->type) / (double)type_elements(&total->type) : 1;
-    return value_tensor(scale(call->g, total, 1 / count));
+    return value_tensor(count == 1 ? total : mul(call->g, total, graph_mean_factor(call->g, count)));
 }
 
 /* Indices are compared as f32, which counts to 2^24. */

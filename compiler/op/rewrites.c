@@ -15,7 +15,9 @@ static bool is_constant(const Node *n, double value) {
 
 static Node *constant_like(Graph *g, double value, const Node *like) {
     Attr attr = {.value = value, .dtype = like->type.dtype};
-    return graph_expand(g, op0(g, "const", attr), &like->type);
+    Node *constant = op0(g, "const", attr);
+    constant->of_mean = false;
+    return graph_expand(g, constant, &like->type);
 }
 
 static Node *expand_again(Graph *g, const Node *expansion, Node *operand) {

@@ -333,6 +333,7 @@ static Node *narrow(Decoding *d, Node *n, Place at, const Node *reader) {
         graph_name(result, n->name);
     result->hint = result->hint ? result->hint : n->hint;
     result->meaning = result->meaning ? result->meaning : n->meaning;
+    result->of_mean = n->of_mean;
     VEC_PUSH(d->g->arena, &d->done, ((Narrowed){n, at, result}));
     return result;
 }

@@ -118,3 +118,11 @@ def test_a_mean_says_of_how_many(mtc, tmp_path, flags, one):
     (tmp_path / "case.mt").write_text(MEANS.format("linear(x * 0.25 + max(x, axis = 0) * 0.25, 4)"))
     text = mtc(*flags, tmp_path / "case.mt").stdout
     assert re.search(r"\* 0\.25f?\b", text) and f"x_max * ({one}" not in text
+
+
+def test_a_learning_rate_is_no_mean(mtc, tmp_path):
+    """A tenth of the sum over ten examples, which the optimizer takes, is not called after the batch."""
+    text = MEANS.format("relu(linear(x, 4))").replace("batch     = 8", "batch     = 10")
+    (tmp_path / "case.mt").write_text(text)
+    code = mtc("--emit=c", tmp_path / "case.mt").stdout
+    assert "1.0f / BATCH" not in code and re.search(r"-= .*\b0\.1f\b", code)

@@ -149,8 +149,8 @@ static void h_to_d_h(const Tensors *t, const Batch *batch) {
             t->h_to_d_h_add_2[i * H + j] = totals[j] * x_tanh + d_h_pre_mul;
         }
 
-        // loss_part[i] = output_sum[i] * (1 / Y) * share(i)
-        t->loss_part[i] = output_sum * (1.0f / Y) * row_share;
+        // loss_part[i] = output_sum[i] * 0.5 * share(i)
+        t->loss_part[i] = output_sum * 0.5f * row_share;
     }
 }
 
@@ -375,8 +375,8 @@ static void eval_h_to_loss_part(const Tensors *t, const Batch *batch) {
             output_sum += output_abs <= 2.0f ? output_sub * output_sub * 0.5f : 2.0f * (output_abs - 1.0f);
         }
 
-        // loss_part[i] = output_sum[i] * (1 / Y) * share(i)
-        t->eval_loss_part[i] = output_sum * (1.0f / Y) * row_share;
+        // loss_part[i] = output_sum[i] * 0.5 * share(i)
+        t->eval_loss_part[i] = output_sum * 0.5f * row_share;
     }
 }
 

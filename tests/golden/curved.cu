@@ -143,9 +143,9 @@ static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, 
     };
     team_product<H, Y>(team, term_3, store_3);
 
-    // loss_part[i] = output_sum[i] * (1 / Y) * share(i)
+    // loss_part[i] = output_sum[i] * 0.5 * share(i)
     if (leads(team))
-        t.loss_part[i] = output_sum * (1.0f / Y) * row_share;
+        t.loss_part[i] = output_sum * 0.5f * row_share;
 }
 
 // gradient of output = elu(linear(h, 2), 0.5)                                                      curved.mt:10
@@ -343,9 +343,9 @@ static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch,
     }
     output_sum = team_sum(team, output_sum);
 
-    // loss_part[i] = output_sum[i] * (1 / Y) * share(i)
+    // loss_part[i] = output_sum[i] * 0.5 * share(i)
     if (leads(team))
-        t.eval_loss_part[i] = output_sum * (1.0f / Y) * row_share;
+        t.eval_loss_part[i] = output_sum * 0.5f * row_share;
 }
 
 // loss = huber(output, y, delta = 2)                                                               curved.mt:14

@@ -1,4 +1,5 @@
-/* A sum of N elements times 1/N is a mean, and says so: "h_sum * (1.0f / WIDTH)", not "h_sum * 0.00130208333f". */
+/* The factor 1/N of a mean says so: "h_sum * (1.0f / WIDTH)", not "h_sum * 0.00130208333f". Which constants are such is known where
+ * they are made (graph_mean_factor); what N is called, of the sum that they are multiplied with. */
 #include "emit/kernel/element.h"
 
 enum { DEEPEST = 4 }; /* maps and views between the factor and the sum */
@@ -37,10 +38,13 @@ static bool is_inverse(const Emitter *e, double value, int64_t n) {
 }
 
 const Tree *mean_factor(Emitter *e, const Node *map, int k, const Tree *factor) {
-    double value;
+    const Node *constant = map->in[k];
+    while (constant->op->flags & (OP_REPEATS | OP_CONTIGUOUS))
+        constant = constant->in[0];
     bool product = map->inputs == 2 && map->op->prec == PREC_PRODUCT && map->op->flags & OP_COMMUTES;
-    if (!product || map->type.dtype != DT_F32 || !graph_constant_value(map->in[k], &value) || value <= 0 || value > 0.5)
+    if (!product || !constant->of_mean)
         return factor;
+    double value = constant->attr.value;
     double inverse = 1 / value;
     int64_t elements = inverse <= INT32_MAX ? (int64_t)(inverse + 0.5) : 0; /* the product of sizes is an int */
     const Node *sum = elements && is_inverse(e, value, elements) ? find_sum(map->in[1 - k], elements, 0) : NULL;
