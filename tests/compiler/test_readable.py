@@ -126,3 +126,9 @@ def test_a_learning_rate_is_no_mean(mtc, tmp_path):
     (tmp_path / "case.mt").write_text(text)
     code = mtc("--emit=c", tmp_path / "case.mt").stdout
     assert "1.0f / BATCH" not in code and re.search(r"-= .*\b0\.1f\b", code)
+
+
+def test_a_value_called_batch_keeps_its_place_in_equations(mtc, tmp_path):
+    """Forms of operators say batch as well, which equations leave out."""
+    (tmp_path / "case.mt").write_text(MEANS.format("maximum(weight([], name = \"b\"), x)").replace("h = ", "batch = weight([])\n  h = x * exp(batch) + ", 1))
+    assert "h[i, j] = x[i, j] * exp(batch) + " in mtc("--emit=c", tmp_path / "case.mt").stdout

@@ -93,9 +93,10 @@ static const char *value_name(const Equation *q, const Node *n) {
     return !n->name && n->op->cls == OP_REDUCE && is_own(q->kernel, n) ? folded_name(q, n) : n->name;
 }
 
+/* A value is no name like those of the forms: it may be called batch. */
 static const Tree *element(const Equation *q, const Node *n, const char *name, const Index *at) {
     Shape shape = sizes_shape(q->e->sizes, n);
-    const Tree *of = tree_name(q->e->arena, name), *place[MAX_RANK];
+    const Tree *of = tree_member(q->e->arena, "", name), *place[MAX_RANK];
     for (int axis = 0; axis < n->type.rank; axis++)
         place[axis] = index_axis(q->e->arena, at, &shape, axis);
     return n->type.rank ? tree_element_at(q->e->arena, of, place, n->type.rank) : of;
