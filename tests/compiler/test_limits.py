@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from conftest import ROOT
 
 MODEL = """{params}
 data {{
@@ -60,5 +61,13 @@ def test_padding_of_half_a_kernel(pool, kernel, padding, refused, emitted):
 def test_offsets_that_do_not_fit_an_int(batch, wide, emitted):
     """Of tensors of 2^31 - 65536 elements, of a few more than 2^31, and of more than 2^32: places in these are 64 bits wide."""
     text = emitted(model("exp(x) * sigmoid(x + 1)", image="65536", batch=batch)).stdout
-    places = re.findall(r"t->(?:x|h|eval_h)\[([^][]*\* X \+ j)\]", text)
-    assert len(places) >= 4 and all(("(int64_t)" in place) == wide for place in places), places
+    places = re.findall(r"t->(x|h|eval_h)\[([^][]*\* X \+ j)\]", text)
+    assert len(places) >= 4
+    for tensor, place in places:
+        assert place.startswith("row(batch, i)" if tensor == "x" else "(int64_t)i" if wide else "i"), place
+
+
+def test_a_row_of_the_data_has_64_bits():
+    """So that what begins with row(batch, i) needs no cast."""
+    for header in ("cpu/batch.h", "cuda/batch.cuh"):
+        assert re.search(r"int64_t row\(", (ROOT / "kernels_lib" / header).read_text())
