@@ -32,15 +32,23 @@ typedef struct Fit {
 
 static volatile sig_atomic_t stop_signal;
 
-/* The first one ends training after the steps in flight, so that they are still saved; the second ends the program, but for
- * SIGHUP: of a terminal that is closed, shell and kernel both tell. */
+static volatile double stopped_at; /* seconds */
+
+/* Said twice by who means it once: of a terminal that is closed, shell and kernel both tell; timeout signals its command, and at once the
+ * group that this is of. */
+static bool is_echo(int number) {
+    return number == SIGHUP || (number == SIGTERM && stop_signal == SIGTERM && mtc_seconds() - stopped_at < 1);
+}
+
+/* The first one ends training after the steps in flight, so that they are still saved; the second ends the program. */
 static void on_stop(int number) {
-    if (stop_signal && number == SIGHUP)
+    if (stop_signal && is_echo(number))
         return;
     if (stop_signal) {
         signal(number, SIG_DFL);
         raise(number);
     }
+    stopped_at = mtc_seconds();
     stop_signal = number;
     mtc_hurry_outputs();
 }

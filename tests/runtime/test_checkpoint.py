@@ -594,8 +594,8 @@ def test_ignored_signals_stay_ignored(fake_plain, folder):
 
 
 def test_second_signal_ends_at_once(fake_plain, folder):
-    """While the last checkpoint cannot be written: it goes to a pipe that nobody reads. Of a terminal that is closed, shell and
-    kernel both tell: SIGHUP is none."""
+    """While the last checkpoint cannot be written: it goes to a pipe that nobody reads. What says one thing twice is none: of a terminal
+    that is closed, shell and kernel both tell by SIGHUP; timeout sends SIGTERM to its command, and at once to the group."""
     os.mkfifo(folder / "pipe")
     keep_open = os.open(folder / "pipe", os.O_RDWR | os.O_NONBLOCK)
     while True:  # until the pipe is full
@@ -606,8 +606,10 @@ def test_second_signal_ends_at_once(fake_plain, folder):
     process = start(fake_plain, folder, "--save", "pipe")
     process.send_signal(signal.SIGTERM)
     wait_until_logged("end", process, folder)
-    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
     process.send_signal(signal.SIGHUP)
+    time.sleep(1.1)
+    assert process.poll() is None
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=60) == -signal.SIGTERM
     os.close(keep_open)
