@@ -19,10 +19,10 @@ import mtc
 
 ROOT = Path(__file__).resolve().parent.parent
 MODEL = ROOT / "models" / "sales.mt"
-DATE, CATEGORY, QUANTITY, PRICE, TOTAL = 1, 5, 6, 7, 9  # columns of the table
+DATE, QUANTITY, PRICE, CATEGORY, TOTAL = 2, 4, 5, 6, 8  # columns of the table
 
 # What nobody has bought yet: a category, how many at which price, and the day in the year.
-NEW_ROWS = [("Books", 2, 14.50, 340), ("Electronics", 1, 899.00, 30), ("Garden", 12, 27.95, 120)]
+NEW_ROWS = [("Rice", 4, 195.00, 340), ("Coffee", 1, 1299.00, 30), ("Fruit", 12, 227.95, 120)]
 
 
 def make_table(folder, rows):

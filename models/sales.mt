@@ -7,8 +7,8 @@ param hidden   = 32         # neurons of the hidden layer
 param lr       = 1e-3 in 0..1
 
 data {
-  examples = tsv("sales.tsv", columns = ["order", "date", "customer", "country", "product", "category", "quantity",
-      "unit_price", "payment", "total_price"])
+  examples = tsv("sales.tsv", columns = ["product", "code", "date", "timestamp", "quantity", "unit_price", "category",
+      "user", "total_price", "id"])
   split    = 80 / 20
   numbers  : f32[2] = columns("quantity", "unit_price")
   category : class[16]

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Writes a table of invented sales, tab-separated and without a header: data to train models/sales.mt on.
 
-Columns: order, date, customer, country, product, category, quantity, unit_price, payment, total_price. The total is the
-quantity times the unit price, times a factor of the category and the day of the year (seasons, and sales before a holiday),
-times a factor for large quantities, with noise: each column that models/sales.mt uses helps to predict it.
+Columns: product, code, date, timestamp, quantity, unit_price, category, user, total_price, id: a wholesaler's, in the order of
+the dates; the timestamp is when somebody entered the sale. The total is the quantity times the unit price, times a factor of
+the category and the day of the year (seasons, and sales before a holiday), times a factor for large quantities, with noise:
+each column that models/sales.mt uses helps to predict it.
 """
 
 import argparse
@@ -11,30 +12,30 @@ from pathlib import Path
 
 import numpy as np
 
-FIRST_DAY, DAYS = np.datetime64("2022-01-01"), 1004  # to 2024-09-30
+FIRST_DAY, DAYS = np.datetime64("2022-04-01"), 1004  # to 2024-12-29
+FIRST_ROW = ("Ruby Viet Rice 5 % Broken 22.5Kg", "TY00015", "2022-04-01", "2022-05-08 20:54:08.797", "1.0", "195.0", "Rice",
+             "ADMIN", "195.0", "2")
+LATEST = 45  # days from a sale to its entry
 
-# category: share of orders, median price, spread of its logarithm, factor of the total, swing over the year, day of its peak
+# category: grade of its products, share of sales, median price, spread of its logarithm, factor of the total, swing over the
+# year, day of its peak
 CATEGORIES = {
-    "Groceries": (0.19, 4.2, 0.55, 1.05, 0.05, 350), "Clothing": (0.14, 31, 0.55, 0.72, 0.25, 20),
-    "Books": (0.11, 14, 0.40, 1.00, 0.08, 345), "Electronics": (0.10, 95, 0.65, 1.19, 0.15, 335),
-    "Home & Kitchen": (0.09, 38, 0.65, 0.92, 0.10, 330), "Toys": (0.07, 21, 0.55, 0.85, 0.30, 345),
-    "Sports": (0.06, 44, 0.60, 0.88, 0.25, 150), "Beauty": (0.05, 17, 0.50, 1.10, 0.08, 40),
-    "Garden": (0.045, 28, 0.65, 0.80, 0.35, 120), "Shoes": (0.04, 62, 0.45, 0.68, 0.20, 270),
-    "Office": (0.03, 12, 0.60, 1.20, 0.06, 245), "Pets": (0.025, 19, 0.55, 1.08, 0.04, 180),
-    "Music": (0.02, 16, 0.60, 1.15, 0.10, 340), "Tools": (0.015, 73, 0.65, 1.25, 0.12, 110),
-    "Café": (0.01, 9.5, 0.35, 1.30, 0.10, 10), "Jewellery": (0.005, 160, 0.75, 1.45, 0.25, 44),
+    "Rice": ("5 % Broken", 0.19, 42, 0.55, 1.05, 0.05, 350), "Oil": ("100% Pure", 0.14, 310, 0.55, 0.72, 0.25, 20),
+    "Flour": ("Type 550", 0.11, 140, 0.40, 1.00, 0.08, 345), "Coffee": ("100% Arabica", 0.10, 950, 0.65, 1.19, 0.15, 335),
+    "Sugar": ("Fine", 0.09, 380, 0.65, 0.92, 0.10, 330), "Spices & Herbs": ("Ground", 0.07, 210, 0.55, 0.85, 0.30, 345),
+    "Noodles": ("½ Cooked", 0.06, 440, 0.60, 0.88, 0.25, 150), "Tea": ("Loose", 0.05, 170, 0.50, 1.10, 0.08, 40),
+    "Fruit": ("Grade A", 0.045, 280, 0.65, 0.80, 0.35, 120), "Fish": ("Frozen -18°", 0.04, 620, 0.45, 0.68, 0.20, 270),
+    "Sauces": ("(pack of 6)", 0.03, 120, 0.60, 1.20, 0.06, 245), "Nuts": ("“Select”", 0.025, 190, 0.55, 1.08, 0.04, 180),
+    "Milk": ("3.5 % Fat", 0.02, 160, 0.60, 1.15, 0.10, 340), "Cheese": ("45% Dry", 0.015, 730, 0.65, 1.25, 0.12, 110),
+    "Crème": ("30% Fat", 0.01, 95, 0.35, 1.30, 0.10, 10), "Truffles": ("No. 1", 0.005, 1600, 0.75, 1.45, 0.25, 44),
 }
-COUNTRIES = {
-    "Germany": 0.17, "France": 0.13, "United Kingdom": 0.12, "España": 0.09, "Italy": 0.08, "Österreich": 0.06, "Polska": 0.06,
-    "Netherlands": 0.05, "Sverige": 0.05, "Türkiye": 0.05, "日本": 0.04, "Brasil": 0.04, "Česko": 0.03, "Côte d'Ivoire": 0.03,
+BRANDS = ["Golden Field", "Ruby Viet", "Señorial", "Ångström & Son", "Côte d'Or", "Żuk", "日本米", "Premium", "O'Brien", "Österhof",
+          "Eco Line", "Değirmen", "Três Irmãos"]
+SIZES = ["250g", "500g", "1Kg", "2.5Kg", "10Kg", "22.5Kg", "25Kg", "¼ pallet", "pallet"]
+USERS = {
+    "ADMIN": 0.42, "SYSTEM": 0.17, "till 1": 0.1, "till 2": 0.08, "Björn Müller": 0.06, "Chloé Lefèvre": 0.05, "Zoë": 0.04,
+    "Noémie O'Brien": 0.03, "Jörg": 0.02, "Tomáš Novák": 0.02, "import -5%": 0.01,
 }
-PAYMENTS = {"card": 0.52, "invoice": 0.21, "transfer": 0.13, "cash on delivery": 0.08, "voucher -5%": 0.06}
-FIRST_NAMES = """Anna Björn Chloé Dmitri Elif François Grace Hiroshi Inés Jörg Katarzyna Léa Mohammed Noémie Ólafur Priya
-Quentin Renée Søren Tomáš Ursula Věra William Xiao Yusuf Zoë""".split()
-LAST_NAMES = """Andersen Bianchi Çelik Dubois Eriksson Fernández García Hoffmann Ivanova Jansen Kowalski Lefèvre Müller Novák
-O'Brien Petrov Quiroga Rossi Schäfer Tanaka Ünal Visser Weiß Yıldız Żukowski""".split() + ["van der Berg", "de la Cruz"]
-ADJECTIVES = """Classic Deluxe Compact Organic Vintage Modern Eco Premium Junior XL Crème Señorial Ångström""".split()
-SUFFIXES = ["", " 100% cotton", " (pack of 6)", " -20%", " No. 5", " 3 in 1", " “Limited”", " 75% cacao", " ½ litre"]
 
 
 def draw(random, shares, rows):
@@ -52,37 +53,42 @@ def draw_days(random, rows):
     return np.sort(random.choice(DAYS, rows, p=weight / weight.sum()))
 
 
-def names(*parts):
-    """Every combination of the parts, as an array of text."""
-    result = [""]
-    for part in parts:
-        result = [before + word for before in result for word in part]
-    return np.array(result)
+def product_names():
+    """[categories, brands x sizes]: Ruby Viet Rice 5 % Broken 22.5Kg. A product's code is its place in this order, from 1."""
+    return np.array([[f"{brand} {category} {traits[0]} {size}" for brand in BRANDS for size in SIZES]
+                     for category, traits in CATEGORIES.items()])
+
+
+def entry_times(random, date):
+    """2022-05-08 20:54:08.797: to the millisecond, some days after the sale."""
+    after = random.integers(LATEST * 86_400_000, size=len(date))
+    times = (date.astype("datetime64[ms]") + after).astype(str)
+    return np.char.replace(times, "T", " ")
 
 
 def make(rows, seed):
+    """The columns, as text, in order."""
     random = np.random.default_rng(seed)
     day = draw_days(random, rows)
     date = FIRST_DAY + day
     of_year = (date - date.astype("datetime64[Y]")).astype(int) + 1
-    traits = np.array([values[1:] for values in CATEGORIES.values()])
-    category = draw(random, {name: values[0] for name, values in CATEGORIES.items()}, rows)
+    traits = np.array([values[2:] for values in CATEGORIES.values()])
+    category = draw(random, {name: values[1] for name, values in CATEGORIES.items()}, rows)
     median, spread, level, swing, peak = traits[category].T
-    price = np.round(np.maximum(0.05, median * np.exp(spread * random.standard_normal(rows))), 2)
-    quantity = np.minimum(1 + random.geometric(np.clip(0.35 + 0.08 * np.log(median), 0.3, 0.8)) - 1, 60)
+    price = np.round(np.maximum(0.5, median * np.exp(spread * random.standard_normal(rows))), 2)
+    quantity = np.minimum(random.geometric(np.clip(0.16 + 0.08 * np.log(median), 0.3, 0.8)), 60).astype(float)
     season = 1 + swing * np.cos(2 * np.pi * (of_year - peak) / 365.25)
     rebate = np.where(quantity >= 10, 0.88, 1.0)
     total = np.round(quantity * price * level * season * rebate * np.exp(0.03 * random.standard_normal(rows)), 2)
 
-    customers = names(FIRST_NAMES, [" "], LAST_NAMES)
-    products = names(ADJECTIVES, [" "], [name.split()[0] for name in CATEGORIES], SUFFIXES).reshape(
-        len(ADJECTIVES), len(CATEGORIES), len(SUFFIXES))
-    product = products[random.integers(len(ADJECTIVES), size=rows), category, random.integers(len(SUFFIXES), size=rows)]
-    return [
-        np.char.add("SO-", np.char.zfill((np.arange(rows) + 100000).astype(str), 7)), date.astype(str),
-        customers[random.integers(len(customers), size=rows)], np.array(list(COUNTRIES))[draw(random, COUNTRIES, rows)],
-        product, np.array(list(CATEGORIES))[category], quantity.astype(str), np.char.mod("%.2f", price),
-        np.array(list(PAYMENTS))[draw(random, PAYMENTS, rows)], np.char.mod("%.2f", total)]
+    names = product_names()
+    product = random.integers(names.shape[1], size=rows)
+    number = category * names.shape[1] + product + 1
+    columns = [
+        names[category, product], np.char.mod("TY%05d", number), date.astype(str), entry_times(random, date),
+        quantity.astype(str), price.astype(str), np.array(list(CATEGORIES))[category],
+        np.array(list(USERS))[draw(random, USERS, rows)], total.astype(str), np.arange(2, rows + 2).astype(str)]
+    return [np.concatenate([[first], column[1:]]) for first, column in zip(FIRST_ROW, columns)]
 
 
 def broken_lines(line, count, seed):
@@ -94,13 +100,13 @@ def broken_lines(line, count, seed):
         if way == 0:
             fields = fields[:-1]
         elif way == 1:
-            fields[6] = b"several"
+            fields[4] = b"several"
         elif way == 2:
-            fields[1] = b"2023-02-30"
+            fields[2] = b"2023-02-30"
         elif way == 3:
-            fields[2] = b"J\xf6rg"  # Latin-1
+            fields[7] = b"J\xf6rg"  # Latin-1
         else:
-            fields[9] = b""
+            fields[8] = b""
         line[at] = b"\t".join(fields)
 
 
