@@ -204,7 +204,7 @@ const OpDef op_adam = {
            "w -= lr / (1 - beta1^t) m / (sqrt(v / (1 - beta2^t)) + eps).",
     .example = "optimizer = adam(0.001)",
     .signature = "lr: number >= 0 = 0.001, beta1: number in [0, 1) = 0.9, beta2: number in [0, 1) = 0.999, eps: number "
-                 ">= 0 = 1e-8, "
+                 "> 0 = 1e-8, "
                  "weight_decay: number >= 0 = 0",
     .build = build_adam,
 };
@@ -217,7 +217,7 @@ const OpDef op_adamw = {
     .doc = "Optimizer: Adam, with w shrunk by 1 - lr weight_decay instead of a decay in the gradient.",
     .example = "optimizer = adamw(0.001)",
     .signature = "lr: number >= 0 = 0.001, beta1: number in [0, 1) = 0.9, beta2: number in [0, 1) = 0.999, eps: number "
-                 ">= 0 = 1e-8, "
+                 "> 0 = 1e-8, "
                  "weight_decay: number >= 0 = 0.01",
     .build = build_adamw,
 };
@@ -232,7 +232,7 @@ const OpDef op_rmsprop = {
         "d = g / (sqrt(v) + eps); b = momentum b + d; w -= lr b. With centered, v - a^2 stands in place of v, where a "
         "is the moving average of g.",
     .example = "optimizer = rmsprop(0.001, momentum = 0.9)",
-    .signature = "lr: number >= 0 = 0.01, rho: number in [0, 1) = 0.99, eps: number >= 0 = 1e-8, momentum: number in "
+    .signature = "lr: number >= 0 = 0.01, rho: number in [0, 1) = 0.99, eps: number > 0 = 1e-8, momentum: number in "
                  "[0, 1) = 0, "
                  "weight_decay: number >= 0 = 0, centered: bool = false",
     .build = build_rmsprop,
@@ -244,7 +244,7 @@ const OpDef op_adagrad = {
     .kind = KIND_OPTIMIZER,
     .doc = "Optimizer: g += weight_decay w; s is the sum of g^2 over all steps; w -= lr g / (sqrt(s) + eps).",
     .example = "optimizer = adagrad(0.01)",
-    .signature = "lr: number >= 0 = 0.01, eps: number >= 0 = 1e-10, weight_decay: number >= 0 = 0",
+    .signature = "lr: number >= 0 = 0.01, eps: number > 0 = 1e-10, weight_decay: number >= 0 = 0",
     .build = build_adagrad,
 };
 
