@@ -286,7 +286,7 @@ def test_arguments_are_those_of_the_table():
 
 def test_bounds_are_those_of_the_table():
     for make, text in [(lambda: mtc.Huber(0), "Huber: delta is a number above 0, not 0"), (lambda: mtc.SGD(momentum=1), "from 0 to below 1, not 1"),
-                       (lambda: mtc.Adam(eps=-1), "Adam: eps is a number from 0 on, not -1"), (lambda: mtc.WSD(0.1, decay=2), "from 0 to 1, not 2")]:
+                       (lambda: mtc.Adam(eps=-1), "Adam: eps is a number above 0, not -1"), (lambda: mtc.WSD(0.1, decay=2), "from 0 to 1, not 2")]:
         with pytest.raises(mtc.UsageError, match=re.escape(text)):
             make()
 
