@@ -1,5 +1,6 @@
 /* Shared by the files that turn the checked tree into graphs: lower.c (blocks, module), run.c (statements), eval.c
- * (expressions and calls), value.c (arithmetic), layers.c (weights' names), training.c (how gradients become updates). */
+ * (expressions and calls), value.c (arithmetic), layers.c (weights' names), reports.c (loss and metrics), training.c (how
+ * gradients become updates). */
 #ifndef MTC_LOWER_H
 #define MTC_LOWER_H
 
@@ -92,6 +93,11 @@ Value eval_setting(Frame *frame, Expr *e);
 void doubt_scores(Lowering *l, const Expr *call, const Value *args);
 /* A setting that is a whole number known when compiling; `fallback` where it is not given. */
 int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, int64_t low, int64_t high);
+
+/* ---- reports.c ---- */
+
+/* The loss and the metrics of the train block; returns the loss, the mean over a batch. NULL after a user error. */
+Node *lower_reports(Frame *frame, const Block *train);
 
 /* ---- leak.c ---- */
 
