@@ -100,6 +100,16 @@ Node *build_arg_max(Graph *g, Node *x, int axis, const char *hint);   /* reduce.
 /* attention_step.c: `attend` at one position. */
 Node *narrow_attend(Graph *g, const Node *n, int axis, Node *at, Node *const *in);
 
+/* reduce.c: of a function of (x, axis, ...), x as f32 and the axes that it folds, perhaps none of a single number. */
+typedef struct Folding {
+    Node *x;
+    unsigned axes;
+} Folding;
+#define AXES_SIGNATURE "x, axis: axes = none, keep: bool = false"
+bool call_folding(Call *call, Folding *folding); /* false after a user error */
+/* What is left of x; where the argument `keep` is true, the axes stay, with size 1. */
+Node *folding_value(Call *call, const Folding *folding, Node *folded, int keep);
+
 /* init.c: the initialiser that the argument asks for in a layer with these fans; false after a user error. */
 bool read_init(Call *call, int arg, int64_t fan_in, int64_t fan_out, Init *init);
 

@@ -46,6 +46,26 @@ GRAD(where) {
 
 RANGE(where, range_union(n->in[1]->range, n->in[2]->range))
 
+/* low where x is below it, high where it is above; x elsewhere, also where it is no number. Choices leave whole numbers whole. */
+static Value build_clamp(Call *call) {
+    Graph *g = call->g;
+    const Value *low = &call->args[1], *high = &call->args[2];
+    Node *x = call_tensor(call, 0), *end;
+    if (low->kind == VALUE_NONE && high->kind == VALUE_NONE) {
+        call_error(call, 0, "clamp needs an end: clamp(x, low, high), or clamp(x, low = 0)");
+        return value_tensor(NULL);
+    }
+    if (low->kind == VALUE_NUMBER && high->kind == VALUE_NUMBER && low->number > high->number) {
+        call_error(call, 1, "the low end %g is above the high end %g", low->number, high->number);
+        return value_tensor(NULL);
+    }
+    if (low->kind != VALUE_NONE)
+        x = (end = call_tensor(call, 1)) ? select(g, op2(g, "lt", x, end), end, x) : NULL;
+    if (high->kind != VALUE_NONE)
+        x = (end = call_tensor(call, 2)) ? select(g, op2(g, "gt", x, end), end, x) : NULL;
+    return value_tensor(x);
+}
+
 #define COMPARISON(name_, symbol, prec_)                                                                               \
     .name = name_, .cls = OP_MAP, .arity = 2, .infer = infer_compare, .simplify = simplify_compare,                    \
     .doc = "a " symbol " b", .example = "y = where(x " symbol " 0.5, x, 0)", .c = "$0 " symbol " $1", .prec = prec_
@@ -107,6 +127,17 @@ const OpDef op_where = {
     .c = "$0 ? $1 : $2",
     .prec = PREC_COND,
     .signature = "condition, a, b",
+};
+
+const OpDef op_clamp = {
+    .name = "clamp",
+    .cls = OP_LIBRARY,
+    .doc = "low where x is below it, high where x is above it, else x. One end may be left out. Whole numbers stay "
+           "whole; the "
+           "gradient goes to x, where it is one of the ends too, or to the end that stands in for it.",
+    .example = "y = clamp(x, -1, 1)",
+    .signature = "x, low = none, high = none",
+    .build = build_clamp,
 };
 
 const OpDef op_cast = {

@@ -50,6 +50,7 @@ FOLD(abs, fabs(in[0]))
 FOLD(sign, (in[0] > 0) - (in[0] < 0))
 FOLD(erf, erf(in[0]))
 FOLD(floor, floor(in[0]))
+FOLD(round, rint(in[0]))
 FOLD(sin, sin(in[0]))
 FOLD(cos, cos(in[0]))
 
@@ -65,5 +66,7 @@ FUNCTION(erf, KIND_FUNCTION, NULL, grad_erf, 0, "erf($0)", NULL,
          "The error function, 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x.");
 FUNCTION(floor, KIND_FUNCTION, NULL, NULL, OP_CHEAP | OP_NO_GRAD, "floor($0)", NULL,
          "The largest integer not above x.");
+FUNCTION(round, KIND_FUNCTION, NULL, NULL, OP_CHEAP | OP_NO_GRAD, "rint($0)", NULL,
+         "The integer nearest to x; of two equally near ones, the even one.");
 FUNCTION(sin, KIND_FUNCTION, NULL, grad_sin, 0, "sin($0)", NULL, "The sine of an angle in radians.");
 FUNCTION(cos, KIND_FUNCTION, NULL, grad_cos, 0, "cos($0)", NULL, "The cosine of an angle in radians.");

@@ -29,22 +29,41 @@ GRAD(extremum) {
     din[0] = masked(g, extreme, stretch(g, divide(g, dy, count), n->in[0], axes));
 }
 
+/* d x_i = dy times the product of the others: 0 where one of them is 0. The product of all elements but the zeros is made once;
+ * for an element that is no zero it is divided by that, for a single zero it is the product of the others. */
+GRAD(prod) {
+    unsigned axes = n->attr.axes;
+    Node *x = n->in[0], *zero = graph_cast(g, compare(g, "eq", x, 0), DT_F32);
+    Node *factor = select(g, compare(g, "eq", x, 0), graph_constant(g, 1), x);
+    Node *product = graph_reduce_keep(g, "prod", factor, axes);
+    Node *other_zeros = sub(g, graph_reduce_keep(g, "sum", zero, axes), zero);
+    Node *others = divide(g, mul(g, stretch(g, dy, x, axes), product), factor);
+    din[0] = masked(g, compare(g, "eq", other_zeros, 0), others);
+}
+
 /* ---- in the language: reduction of the user's axes ---- */
 
-/* x with the axes reduced; when `keep` is true they stay, with size 1. */
-static Node *reduce(Call *call, const char *op) {
-    Node *x = graph_cast(call->g, call_tensor(call, 0), DT_F32);
-    unsigned axes = x ? call_axes(call, 1, x) : 0;
-    if (!x || (!axes && user_axes(x)))
-        return NULL;
-    Node *reduced = graph_reduce(call->g, op, x, axes);
-    if (!reduced || !call_bool(call, 2))
-        return reduced;
-    Type kept = x->type;
+bool call_folding(Call *call, Folding *folding) {
+    Node *x = folding->x = graph_cast(call->g, call_tensor(call, 0), DT_F32);
+    folding->axes = x ? call_axes(call, 1, x) : 0;
+    return x && (folding->axes || !user_axes(x));
+}
+
+Node *folding_value(Call *call, const Folding *folding, Node *folded, int keep) {
+    if (!folded || !call_bool(call, keep))
+        return folded;
+    Type kept = folding->x->type;
     for (int k = 0; k < kept.rank; k++)
-        if (axes >> k & 1)
+        if (folding->axes >> k & 1)
             kept.dim[k] = 1;
-    return graph_reshape(call->g, reduced, &kept);
+    return graph_reshape(call->g, folded, &kept);
+}
+
+static Node *reduce(Call *call, const char *op) {
+    Folding folding;
+    if (!call_folding(call, &folding))
+        return NULL;
+    return folding_value(call, &folding, graph_reduce(call->g, op, folding.x, folding.axes), 2);
 }
 
 static Value build_sum(Call *call) {
@@ -57,6 +76,10 @@ static Value build_max(Call *call) {
 
 static Value build_min(Call *call) {
     return value_tensor(reduce(call, "min"));
+}
+
+static Value build_prod(Call *call) {
+    return value_tensor(reduce(call, "prod"));
 }
 
 static Value build_mean(Call *call) {
@@ -97,8 +120,6 @@ static Value build_argmax(Call *call) {
     int axis = x ? call_axis(call, 1, x) : -1;
     return value_tensor(axis < 0 ? NULL : build_arg_max(call->g, graph_cast(call->g, x, DT_F32), axis, NULL));
 }
-
-#define AXES_SIGNATURE "x, axis: axes = none, keep: bool = false"
 
 const OpDef op_sum = {
     .name = "sum",
@@ -154,6 +175,26 @@ const OpDef op_min = {
     .identity = "INFINITY",
     .signature = AXES_SIGNATURE,
     .build = build_min,
+};
+
+const OpDef op_prod = {
+    .name = "prod",
+    .cls = OP_REDUCE,
+    .flags = OP_REAL,
+    .arity = 1,
+    .attrs = ATTR_AXES,
+    .doc = "The product over the axes, by default all. The gradient of an element is the product of the others, also "
+           "where "
+           "some of them are 0.",
+    .example = "y = prod(x, axis = 0)",
+    .infer = infer_reduce,
+    .grad = grad_prod,
+    .simplify = simplify_reduce,
+    .combine = "$0 * $1",
+    .prec = PREC_PRODUCT,
+    .identity = "1",
+    .signature = AXES_SIGNATURE,
+    .build = build_prod,
 };
 
 const OpDef op_mean = {

@@ -80,6 +80,7 @@ static inline double double_min(double a, double b) {
 #define sqrt(x) _Generic((x), float : sqrtf, default : sqrt)(x)
 #define fabs(x) _Generic((x), float : fabsf, default : fabs)(x)
 #define floor(x) _Generic((x), float : floorf, default : floor)(x)
+#define rint(x) _Generic((x), float : rintf, default : rint)(x)
 #define sin(x) _Generic((x), float : sinf, default : sin)(x)
 #define cos(x) _Generic((x), float : cosf, default : cos)(x)
 #define pow(x, y) _Generic((x) + (y), float : powf, default : pow)(x, y)

@@ -9,7 +9,7 @@
  *     Column<V, DEPTH>   DEPTH threads for V rows   for reductions over a slow axis: rows are neighbours in memory
  *
  * A team loops over its row's extent with `for (int k = team.first; k < N; k += team.stride)` and folds what its
- * threads found with team_sum, team_max, team_min or team_reduce: every thread of the team gets the result, combined in
+ * threads found with team_sum, team_prod, team_max, team_min or team_reduce: every thread of the team gets the result, combined in
  * an order that depends on nothing but the shapes. All threads of the block must take part, whether their row exists or
  * not. A team is made from `scratch` bytes of the tile's shared memory, its alone. */
 #ifndef MTC_CUDA_TEAM_CUH
@@ -165,6 +165,9 @@ template <class Team, class T, class Combine> __device__ T team_reduce(const Tea
 }
 template <class Team, class T> __device__ T team_sum(const Team &team, T value) {
     return team.reduce(value, [](auto a, auto b) { return a + b; });
+}
+template <class Team, class T> __device__ T team_prod(const Team &team, T value) {
+    return team.reduce(value, [](auto a, auto b) { return a * b; });
 }
 template <class Team, class T> __device__ T team_max(const Team &team, T value) {
     return team.reduce(value, [](float a, float b) { return fmaxf(a, b); });

@@ -19,7 +19,7 @@ def call(text, functions="", **shapes):
 
 
 VECTOR, MATRIX, IMAGE = (4,), (3, 4), (2, 6, 4)
-MAPS = "exp expm1 log1p abs sign erf floor sin cos square stop_gradient"
+MAPS = "exp expm1 log1p abs sign erf floor round sin cos square stop_gradient"
 CALLS = [
     call("a + b - a * b / (2 + b * b)", "add sub mul div", a=MATRIX, b=VECTOR),
     call("where(a > b and not (c < 0) or b != c, a, -c)", "where gt and lt not or ne neg", a=MATRIX, b=VECTOR, c=(3, 1)),
@@ -31,6 +31,9 @@ CALLS = [
     call("slice(a, 1, 1, 3)", a=MATRIX), call("pad(a, 0, 1, 2)", a=MATRIX),
     call("concat([a, b, c], axis = 1)", a=MATRIX, b=(3, 1), c=MATRIX), call("concat([iota(4), a], axis = 0)", a=VECTOR),
     call("sum(a, axis = 1)", a=MATRIX), call("mean(a)", a=MATRIX), call("max(a, axis = 0)", a=MATRIX), call("min(a)", a=MATRIX),
+    call("clamp(a, b, 1)", a=MATRIX, b=VECTOR), call("prod(a, axis = 0)", a=MATRIX), call("logsumexp(a, axis = 1)", a=MATRIX),
+    call("variance(a)", a=MATRIX), call("std(a, axis = 0)", a=MATRIX), call("norm(a, axis = 1)", a=MATRIX),
+    call("where(any(a > b, axis = 0) or all(a < 1, axis = 0), a, 2)", "any all", a=MATRIX, b=VECTOR),
     call("a * argmax(a)", "argmax", a=VECTOR), call("softmax(a)", a=MATRIX), call("log_softmax(a, axis = 0)", a=MATRIX),
     call("matmul(a, b)", a=(3, 4), b=(4, 5)), call("matmul(a, b)", a=(2, 3, 4), b=(2, 4, 5)),
     call("matmul(a, b)", a=(3, 4), b=(2, 4, 5)), call("matmul(a, b)", a=(2, 3, 4), b=(4, 5)),

@@ -76,10 +76,23 @@ PIECES = [  # value of w, and its gradient, where two pieces meet and beside
     ("mish(w)", [0, 1e4, -1e4], [math.tanh(math.log(2)), 1, 0]),
     ("4 * huber(w, 0 * w, delta = 2)", [2, 2 + 1e-12, -2, 0.5], [2, 2, -2, 0.5]),
     ("relu(w)", [0, -1, 1], [0, 0, 1]),
+    ("clamp(w, -1, 2)", [-2, -1, 0, 2, 3], [0, 1, 1, 1, 0]),
+    ("clamp(w, low = 0)", [-1, 0, 1], [0, 1, 1]),
+    ("prod(w)", [2, 3, 5], [15, 10, 6]),
+    ("prod(w)", [2, 0, 5], [0, 10, 0]),
+    ("prod(w)", [0, 0, 5], [0, 0, 0]),
+    ("norm(w)", [0, 0], [0, 0]),
+    ("norm(w)", [3, -4], [0.6, -0.8]),
+    ("norm(w, p = 1)", [0, -4], [0, -1]),
+    ("norm(w, p = 1.5)", [0, 0], [0, 0]),
+    ("norm(w, p = 1.5)", [0, -4], [0, -1]),
+    ("std(w)", [7, 7], [0, 0]),
+    ("std(w)", [1, 3], [-0.5, 0.5]),
+    ("logsumexp(w)", [1e4, 1e4], [0.5, 0.5]),
 ]
 
 
-@pytest.mark.parametrize("text, values, slopes", PIECES, ids=[text for text, *_ in PIECES])
+@pytest.mark.parametrize("text, values, slopes", PIECES, ids=[f"{text} at {at}" for text, at, _ in PIECES])
 def test_gradient_where_pieces_meet(text, values, slopes, tmp_path):
     lines = ["data {", '  train = idx("x")', "  x : f32", "}", "model {", f"  w = weight([{len(values)}])", f"  y = {text}", "}",
              "train {", "  loss = sum(y) + 0 * x", "  predict = x", "  optimizer = sgd(1, momentum = 0.9)", "  batch = 1", "}"]
