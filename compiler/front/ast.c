@@ -45,6 +45,14 @@ Expr *expr_list(Arena *arena, Span span, ExprList items) {
     return e;
 }
 
+Expr *expr_several(Arena *arena, Span span, ExprList values) {
+    if (values.count == 1)
+        return values.at[0];
+    Expr *e = expr_list(arena, span, values);
+    e->kind = EXPR_SEVERAL;
+    return e;
+}
+
 Expr *expr_operator(Arena *arena, Span span, Name op, Expr *a, Expr *b) {
     Expr *e = expr_named(arena, EXPR_OPERATOR, span, op);
     push_operand(arena, e, a);
@@ -66,6 +74,17 @@ Stmt *stmt_assign(Arena *arena, Span span, Name name, Expr *value) {
     s->name = name;
     s->value = value;
     s->depth = deeper(1, value);
+    return s;
+}
+
+Stmt *stmt_names(Arena *arena, Span span, NameList names, Expr *value) {
+    if (names.count == 1)
+        return stmt_assign(arena, span, names.at[0], value);
+    Stmt *s = stmt_value(arena, STMT_SEVERAL, span, value, NULL);
+    for (int i = 0; i < names.count; i++) {
+        Stmt *assign = stmt_assign(arena, names.at[i].span, names.at[i], NULL);
+        VEC_PUSH(arena, &s->body, assign);
+    }
     return s;
 }
 

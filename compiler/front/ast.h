@@ -33,6 +33,7 @@ typedef enum ExprKind {
     EXPR_STRING,
     EXPR_NAME,
     EXPR_LIST,
+    EXPR_SEVERAL,  /* the values of `return a, b` */
     EXPR_OPERATOR, /* infix or prefix; name.text is the function that it stands for: `+` is "add" */
     EXPR_CALL
 } ExprKind;
@@ -44,7 +45,7 @@ struct Expr {
     double number; /* NUMBER, BOOL */
     bool integer;  /* NUMBER: written without fraction and exponent */
     Name name;     /* NAME, OPERATOR, CALL; STRING: its text without quotes and escapes */
-    ArgList args;  /* LIST, OPERATOR, CALL */
+    ArgList args;  /* LIST, SEVERAL, OPERATOR, CALL */
 
     /* CALL, set by check.c: what is called, its parameters, and the argument of each (NULL: the default). */
     Fn *fn;
@@ -54,7 +55,15 @@ struct Expr {
     Expr *layer_name; /* the `name = "..."` that any call accepts, or NULL */
 };
 
-typedef enum StmtKind { STMT_ASSIGN, STMT_FIELD, STMT_REPEAT, STMT_IF, STMT_ASSERT, STMT_RETURN } StmtKind;
+typedef enum StmtKind {
+    STMT_ASSIGN,
+    STMT_SEVERAL, /* `a, b = f(x)`: its body has an assignment without a value for each name */
+    STMT_FIELD,
+    STMT_REPEAT,
+    STMT_IF,
+    STMT_ASSERT,
+    STMT_RETURN
+} StmtKind;
 
 struct Stmt {
     StmtKind kind;
@@ -64,10 +73,11 @@ struct Stmt {
     Name type;      /* FIELD: "u8", "class" */
     ExprList dims;  /* FIELD: its axes; of "class" the number of classes */
     ExprList shape; /* FIELD, "class": class[10][28, 28]: the axes */
-    Expr *value;    /* ASSIGN, RETURN; source of FIELD, or NULL; condition of IF and ASSERT; first index of REPEAT */
+    Expr *
+        value; /* ASSIGN, SEVERAL, RETURN; source of FIELD, or NULL; condition of IF and ASSERT; first index of REPEAT */
     Expr *end;      /* REPEAT: the index after the last */
     Expr *message;  /* ASSERT: a string, or NULL */
-    StmtList body;  /* REPEAT, IF */
+    StmtList body;  /* SEVERAL, REPEAT, IF */
     StmtList other; /* IF: else */
     bool ran, read; /* ASSIGN: some value of it was made, was used (lower.c); FIELD: it was used */
 };
@@ -105,7 +115,8 @@ struct Fn {
     bool called;
     int visit; /* 0 not yet, 1 being visited, 2 done */
     /* lower.c */
-    bool failed; /* a call of it was wrong: further ones are not looked at */
+    bool failed;   /* a call of it was wrong: further ones are not looked at */
+    Span returned; /* what its last call returned */
 };
 
 typedef struct Block {
@@ -138,11 +149,15 @@ Expr *expr_number(Arena *arena, Span span, double value, bool integer);
 Expr *expr_named(Arena *arena, ExprKind kind, Span span, Name name);
 Expr *expr_call(Arena *arena, Span span, Name callee, ArgList args);
 Expr *expr_list(Arena *arena, Span span, ExprList items);
+/* One value is itself. */
+Expr *expr_several(Arena *arena, Span span, ExprList values);
 /* `b` is NULL for a prefix operator. */
 Expr *expr_operator(Arena *arena, Span span, Name op, Expr *a, Expr *b);
 
 Stmt *stmt_new(Arena *arena, StmtKind kind, Span span);
 Stmt *stmt_assign(Arena *arena, Span span, Name name, Expr *value);
+/* `names = value`, of one name or several. */
+Stmt *stmt_names(Arena *arena, Span span, NameList names, Expr *value);
 Stmt *stmt_value(Arena *arena, StmtKind kind, Span span, Expr *value, Expr *message);
 /* `source` is NULL where the text does not say what the field is made of. */
 Stmt *stmt_field(Arena *arena, Name type, ExprList dims, ExprList shape);

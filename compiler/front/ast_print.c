@@ -59,6 +59,7 @@ static void print_head(Printer *p, const Expr *e) {
     case EXPR_CALL: text_printf(p->out, "call %s", e->name.text); break;
     case EXPR_NONE: text_puts(p->out, "none"); break;
     case EXPR_LIST: text_puts(p->out, "list"); break;
+    case EXPR_SEVERAL: text_puts(p->out, "several"); break;
     }
 }
 
@@ -86,7 +87,7 @@ static void print_exprs(Printer *p, const ExprList *list) {
 }
 
 static void print_stmt(Printer *p, const Stmt *s) {
-    static const char *const words[] = {"assign", "field", "repeat", "if", "assert", "return"};
+    static const char *const words[] = {"assign", "several", "field", "repeat", "if", "assert", "return"};
     begin_line(p, s->span);
     text_puts(p->out, words[s->kind]);
     if (s->name.text)

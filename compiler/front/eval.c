@@ -320,6 +320,7 @@ static Value call_fn(Frame *frame, Expr *e, const char *scope, LayerRange *made)
         diag_note(l->diag, e->span, "in this call of '%s'", e->name.text);
     }
     made->end = l->weights;
+    e->fn->returned = callee.result_at;
     return diag_errors(l->diag) > errors ? value_error() : callee.result;
 }
 
@@ -400,6 +401,13 @@ static Value eval_list(Frame *frame, Expr *e) {
     return (Value){.kind = VALUE_LIST, .items = items, .count = e->args.count};
 }
 
+static Value eval_several(Frame *frame, Expr *e) {
+    Value values = eval_list(frame, e);
+    if (values.kind == VALUE_LIST)
+        values.kind = VALUE_SEVERAL;
+    return values;
+}
+
 /* `a and b` when a is false, `a or b` when a is true: b does not matter, and may be wrong. */
 static bool decides(const Expr *e, const Value *first) {
     bool truth = first->kind == VALUE_BOOL && first->number != 0;
@@ -424,6 +432,7 @@ static Value eval_kind(Frame *frame, Expr *e) {
     case EXPR_STRING: return (Value){.kind = VALUE_STRING, .string = e->name.text};
     case EXPR_NAME: return eval_name(frame, e);
     case EXPR_LIST: return eval_list(frame, e);
+    case EXPR_SEVERAL: return eval_several(frame, e);
     case EXPR_OPERATOR: return eval_operator(frame, e);
     case EXPR_CALL: return eval_call(frame, e);
     }
@@ -441,7 +450,7 @@ bool within_limits(Lowering *l, Span at) {
     return !l->stopped;
 }
 
-Value eval(Frame *frame, Expr *e) {
+Value eval_values(Frame *frame, Expr *e) {
     Lowering *l = frame->l;
     if (!within_limits(l, e->span))
         return value_error();
@@ -450,4 +459,16 @@ Value eval(Frame *frame, Expr *e) {
     l->depth--;
     value.src = e->span;
     return value;
+}
+
+Value eval(Frame *frame, Expr *e) {
+    Value value = eval_values(frame, e);
+    if (value.kind != VALUE_SEVERAL)
+        return value;
+    diag_error(frame->l->diag, e->span,
+               "'%s' returns %d values; each has a name: a, b = %s(...), or _ where it is not used", e->name.text,
+               value.count, e->name.text);
+    if (e->fn)
+        diag_note(frame->l->diag, e->fn->returned, "they are returned here");
+    return value_error();
 }

@@ -167,9 +167,11 @@ static int width(const char *text) {
     return characters;
 }
 
-/* `name =`, `name :`, `param name =`: how many tokens stand before the sign. */
+/* `name =`, `a, b =`, `name :`, `param name =`: how many tokens stand before the sign. */
 static int key_length(const Formatter *f, const Line *line) {
     int key = kind_at(f, line->first) == T_PARAM && is_name(kind_at(f, line->first + 1)) ? 2 : 1;
+    while (kind_at(f, line->first + key) == ',' && is_name(kind_at(f, line->first + key + 1)))
+        key += 2;
     int sign = kind_at(f, line->first + key);
     if (line->continued || line->count <= key || !is_name(kind_at(f, line->first)))
         return 0;

@@ -51,6 +51,7 @@ struct Frame {
     VEC(LayerRange) layers; /* made by the calls of the current statement */
     bool returned;
     Value result;
+    Span result_at; /* what `return` says */
 };
 
 /* ---- value.c ---- */
@@ -61,6 +62,8 @@ Value value_apply(Lowering *l, Span at, Name op, const Value *args, int count);
 /* ---- eval.c ---- */
 
 Value eval(Frame *frame, Expr *e);
+/* Where several values may stand, VALUE_SEVERAL; elsewhere they are an error. */
+Value eval_values(Frame *frame, Expr *e);
 /* Counts one step. False when the model is larger or deeper than any real one; functions and repeats multiply. */
 bool within_limits(Lowering *l, Span at);
 Binding *frame_find(Frame *frame, const char *name);

@@ -60,6 +60,7 @@ static const char *comment_after(Parser *parser, Span span);
 %nterm <Number> signed
 %nterm <Param> range
 %nterm <Expr *> expr source
+%nterm <NameList> names
 %nterm <ExprList> exprs dims
 %nterm <Arg> arg
 %nterm <ArgList> arguments args
@@ -137,11 +138,18 @@ stmt: assign_or_field
         Expr *message = expr_named(parser->arena, EXPR_STRING, @STRING, $STRING);
         $$ = stmt_value(parser->arena, STMT_ASSERT, @$, $expr, message);
       }
-    | RETURN expr                           { $$ = stmt_value(parser->arena, STMT_RETURN, @$, $expr, NULL); }
+    | RETURN exprs {
+        Expr *values = expr_several(parser->arena, @exprs, $exprs);
+        $$ = stmt_value(parser->arena, STMT_RETURN, @$, values, NULL);
+      }
     ;
 
-assign_or_field: name '=' expr              { $$ = stmt_assign(parser->arena, @$, $name, $expr); }
+assign_or_field: names '=' expr             { $$ = stmt_names(parser->arena, @$, $names, $expr); }
     | name ':' field_type[type] source      { $$ = $type; field_from($$, @$, $1, $source); }
+    ;
+
+names: name                                 { $$ = (NameList){0}; PUSH($$, $name); }
+    | names[list] ',' name                  { $$ = $list; PUSH($$, $name); }
     ;
 
 field_type: name                            { $$ = stmt_field(parser->arena, $1, (ExprList){0}, (ExprList){0}); }

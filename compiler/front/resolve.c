@@ -220,6 +220,24 @@ static void misplaced(Scope *scope, const Stmt *s) {
         diag_error(scope->diag, s->span, "a field ('%s : %s') belongs in the data block", s->name.text, s->type.text);
 }
 
+static void introduce(Scope *scope, Stmt *s) {
+    if (scope_add(scope, s->name, VARIABLE_LOCAL))
+        scope_mark(scope, s->name.text, &s->read);
+}
+
+/* `a, b = f(x)`; what is called `_` is not used. */
+static void introduce_several(Scope *scope, const StmtList *names) {
+    for (int i = 0; i < names->count; i++) {
+        Stmt *s = names->at[i];
+        if (strcmp(s->name.text, "_") == 0)
+            continue;
+        for (int k = 0; k < i; k++)
+            if (strcmp(names->at[k]->name.text, s->name.text) == 0)
+                diag_error(scope->diag, s->name.span, "'%s' would have two of these values", s->name.text);
+        introduce(scope, s);
+    }
+}
+
 static void resolve_stmt(Scope *scope, Stmt *s) {
     if (s->kind == STMT_FIELD || (s->kind == STMT_RETURN && !scope->fn)) {
         misplaced(scope, s);
@@ -230,8 +248,12 @@ static void resolve_stmt(Scope *scope, Stmt *s) {
     resolve_exprs(scope, &s->dims);
     if (s->message)
         use_holes(scope, s->message);
-    if (s->kind == STMT_ASSIGN && scope_add(scope, s->name, VARIABLE_LOCAL))
-        scope_mark(scope, s->name.text, &s->read);
+    if (s->kind == STMT_ASSIGN)
+        introduce(scope, s);
+    if (s->kind == STMT_SEVERAL) {
+        introduce_several(scope, &s->body);
+        return;
+    }
     bool index = s->kind == STMT_REPEAT && scope_add(scope, s->name, VARIABLE_INDEX);
     scope->branches++;
     resolve_body(scope, &s->body);

@@ -33,21 +33,79 @@ static bool eval_condition(Frame *frame, Expr *e, bool *truth) {
     return v.kind == VALUE_BOOL && !v.varies;
 }
 
-static void run_assign(Frame *frame, Stmt *s) {
-    Arena *arena = frame->l->arena;
-    const char *name = arena_printf(arena, "%s%s", s->name.text, frame->indices);
-    frame->statement = scope_join(arena, frame->path, name);
-    Value value = eval(frame, s->value);
+static const char *indexed(const Frame *frame, const char *name) {
+    return arena_printf(frame->l->arena, "%s%s", name, frame->indices);
+}
+
+/* What the statement makes is called after `name`; returns what its layers are called. */
+static const char *begin_naming(Frame *frame, const char *name) {
+    const char *layers = indexed(frame, name);
+    frame->statement = scope_join(frame->l->arena, frame->path, layers);
+    return layers;
+}
+
+static void name_value(Frame *frame, Stmt *s, Value value) {
     if (value.kind == VALUE_TENSOR)
-        graph_name(value.node, frame->statement);
-    layers_name(frame, name);
+        graph_name(value.node, scope_join(frame->l->arena, frame->path, indexed(frame, s->name.text)));
     frame_bind(frame, s->name.text, value, s);
     s->ran = true;
 }
 
+static void run_assign(Frame *frame, Stmt *s) {
+    const char *layers = begin_naming(frame, s->name.text);
+    Value value = eval(frame, s->value);
+    layers_name(frame, layers);
+    name_value(frame, s, value);
+}
+
+/* ---- several names ---- */
+
+static bool leaves_out(const Name *name) {
+    return strcmp(name->text, "_") == 0;
+}
+
+/* The value that what the call makes is named after: the first that has a name. */
+static const Name *first_name(const Stmt *s) {
+    for (int i = 0; i < s->body.count; i++)
+        if (!leaves_out(&s->body.at[i]->name))
+            return &s->body.at[i]->name;
+    return &s->body.at[0]->name;
+}
+
+static void wrong_count(Frame *frame, const Stmt *s, const Value *value) {
+    Diag *diag = frame->l->diag;
+    const Expr *call = s->value->kind == EXPR_CALL ? s->value : NULL;
+    int names = s->body.count;
+    if (!call || (!call->fn && value->kind != VALUE_SEVERAL))
+        diag_error(diag, s->span, "%d names take the values that a function returns, this is %s", names,
+                   value_kind_text(frame->l->arena, value));
+    else if (value->kind != VALUE_SEVERAL)
+        diag_error(diag, s->span, "'%s' returns one value, and here are %d names", call->name.text, names);
+    else
+        diag_error(diag, s->span, "'%s' returns %d values, and here are %d names", call->name.text, value->count,
+                   names);
+    if (call && call->fn)
+        diag_note(diag, call->fn->returned, "it returns here");
+}
+
+static void run_several(Frame *frame, Stmt *s) {
+    const char *layers = begin_naming(frame, first_name(s)->text);
+    Value value = eval_values(frame, s->value);
+    bool fit = value.kind == VALUE_SEVERAL && value.count == s->body.count;
+    if (!fit && value.kind != VALUE_ERROR)
+        wrong_count(frame, s, &value);
+    layers_name(frame, layers);
+    for (int i = 0; i < s->body.count; i++)
+        if (!leaves_out(&s->body.at[i]->name))
+            name_value(frame, s->body.at[i], fit ? value.items[i] : value_error());
+}
+
+/* ---- other statements ---- */
+
 static void run_return(Frame *frame, Stmt *s) {
     frame->statement = frame->path;
-    frame->result = eval(frame, s->value);
+    frame->result = eval_values(frame, s->value);
+    frame->result_at = s->value->span;
     frame->returned = true;
     layers_name(frame, "");
 }
@@ -105,8 +163,8 @@ static void run_repeat(Frame *frame, Stmt *s) {
 
 static void run_stmt(Frame *frame, Stmt *s) {
     static void (*const run[])(Frame *, Stmt *) = {
-        [STMT_ASSIGN] = run_assign, [STMT_REPEAT] = run_repeat, [STMT_IF] = run_if,
-        [STMT_ASSERT] = run_assert, [STMT_RETURN] = run_return,
+        [STMT_ASSIGN] = run_assign, [STMT_SEVERAL] = run_several, [STMT_REPEAT] = run_repeat,
+        [STMT_IF] = run_if,         [STMT_ASSERT] = run_assert,   [STMT_RETURN] = run_return,
     };
     run[s->kind](frame, s);
 }

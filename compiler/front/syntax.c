@@ -59,6 +59,8 @@ static void summarise(Words *words) {
         REMOVE(words, "end of line");
     if (operators)
         REMOVE(words, "'('", "'='");
+    if (has(words, "'='") && has(words, "':'")) /* a statement's first name; several are rare */
+        REMOVE(words, "','");
     if (has(words, "end of line"))
         REMOVE(words, "'}'");
     if (operators)

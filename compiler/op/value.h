@@ -14,6 +14,7 @@ typedef enum ValueKind {
     VALUE_STRING,
     VALUE_TENSOR,
     VALUE_LIST,
+    VALUE_SEVERAL, /* what a function returned: names take it apart */
     VALUE_INIT,
     VALUE_OPTIMIZER,
     VALUE_ERROR /* a fault that was reported: whatever is made of it is VALUE_ERROR too, silently */
@@ -29,7 +30,7 @@ struct Value {
     const OpDef *made; /* TENSOR: by this function, in whatever shape; NULL: by none of the library */
     Span made_at;
     const char *string; /* STRING */
-    const Value *items; /* LIST */
+    const Value *items; /* LIST, SEVERAL */
     int count;
     Init init; /* INIT; a/b NaN: resolved by the layer (fan-in, fan-out); see op/init.c */
     const char *init_rule;

@@ -67,6 +67,13 @@ fn half(x, other) {
     ]
 
 
+def test_unused_value_of_several(emit):
+    top = "fn two(x) { return x, -x }\n"
+    used = model("a, b = two(x)\nc, _ = two(a)\ny = linear(b + c, 3)", top)
+    assert warnings(emit(used, "--emit=graph")) == []
+    assert warnings(emit(used.replace("b + c", "c"), "--emit=graph")) == ["the value of 'b' is never used"]
+
+
 def test_unused_field(emit):
     text = model("y = linear(x, 3)").replace("  label", "  extra : i32\n  label")
     text = text.replace('"labels"', '"extra", "labels"')
