@@ -34,7 +34,9 @@ enum {
     OP_WIDENS = 1 << 10,    /* map: the operand as a larger element type, exactly; memory holds the operand */
     OP_DRAWS = 1 << 11,     /* index, view: by random numbers of stream attr.index */
     OP_PART = 1 << 12,      /* call: one more result of the call in[0], stored by the same kernel */
-    OP_LOOKUP = 1 << 13     /* view of two operands: the elements of the second are indices of the first's axis 0 */
+    OP_LOOKUP = 1 << 13,    /* view of two operands: the elements of the second are indices of the first's axis 0 */
+    OP_REORDERS =
+        1 << 14 /* view: the operand's elements in another order along attr.axes, each axis by itself (flip) */
 };
 
 /* Which fields of Attr an operator reads; the others are zero. */

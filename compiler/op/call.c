@@ -91,6 +91,14 @@ bool call_bool(Call *call, int arg) {
     return call->args[arg].kind == VALUE_BOOL && call->args[arg].number != 0;
 }
 
+Call call_items(const Call *call, int arg) {
+    const Value *list = &call->args[arg];
+    Call items = *call;
+    items.args = (Value *)list->items;
+    items.count = list->kind == VALUE_LIST ? list->count : 0;
+    return items;
+}
+
 /* ---- axes ---- */
 
 static int axis_of(Call *call, int arg, const Value *v, const Node *of) {

@@ -18,8 +18,9 @@ struct Call {
 
 /* Each reports a user error at the argument's span and returns what is said here when it is of another kind. "Known when
  * compiling" fixes the knobs in the argument. Graph axes are those of `of`; the user's may be negative. */
-Node *call_tensor(Call *call, int arg);                           /* a number becomes a scalar; NULL */
-int64_t call_size(Call *call, int arg);                           /* positive, known when compiling; -1 */
+Call call_items(const Call *call, int arg); /* the items of a list as arguments; 0 of anything else */
+Node *call_tensor(Call *call, int arg);     /* a number becomes a scalar; NULL */
+int64_t call_size(Call *call, int arg);     /* positive, known when compiling; -1 */
 int64_t call_int(Call *call, int arg, int64_t low, int64_t high); /* known when compiling; low - 1 */
 double call_number(Call *call, int arg);                          /* known when compiling; NaN */
 Node *call_scalar(Call *call, int arg);                           /* a run-time scalar; NULL */

@@ -92,6 +92,7 @@ Attr attr_placed(const Type *shape, const int64_t *offset); /* of slice and pad 
 
 /* Parts of one family that another uses. */
 Node *build_stack(Graph *g, Node *const *parts, int count, int axis); /* view.c: one after the other */
+Node *insert_axis(Graph *g, Node *x, int at);                         /* view.c: of size 1, as graph axis `at` */
 Node *build_product(Graph *g, Node *a, Node *b, bool ta, bool tb);    /* contract.c: as `matmul`, of vectors too */
 Node *build_shifted(Graph *g, Node *x, unsigned axes);                /* activation.c: x - max(x) */
 int next_stream(const Graph *g);                                      /* random.c: one that nobody draws from yet */

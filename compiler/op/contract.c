@@ -72,16 +72,6 @@ static int user_rank(const Node *x) {
     return x->type.rank - x->type.batched;
 }
 
-/* x with an axis of size 1 put in at graph axis `at`. */
-static Node *insert_axis(Graph *g, Node *x, int at) {
-    Type shape = x->type;
-    shape.rank++;
-    for (int k = shape.rank - 1; k > at; k--)
-        shape.dim[k] = shape.dim[k - 1];
-    shape.dim[at] = 1;
-    return graph_reshape(g, x, &shape);
-}
-
 static Node *remove_axis(Graph *g, Node *x, int at) {
     if (!x)
         return NULL;

@@ -45,7 +45,7 @@ Node *image_value(Graph *g, Node *image) {
 
 bool call_pair(Call *call, int arg, int64_t low, int64_t *pair) {
     const Value *value = &call->args[arg];
-    Call items = *call;
+    Call items = call_items(call, arg);
     if (value->kind == VALUE_LIST && value->count != 2) {
         call_error(call, arg, "expected a number, or two for rows and columns, not a list of %d", value->count);
         return false;
@@ -57,8 +57,6 @@ bool call_pair(Call *call, int arg, int64_t low, int64_t *pair) {
                    value->string);
         return false;
     }
-    if (value->kind == VALUE_LIST)
-        items.args = (Value *)value->items;
     for (int k = 0; k < 2; k++) {
         pair[k] = value->kind == VALUE_LIST ? call_int(&items, k, low, INT16_MAX)
                   : k == 0                  ? call_int(call, arg, low, INT16_MAX)

@@ -69,10 +69,9 @@ static bool read_shape(Call *call, int arg, Type *shape) {
         call_error(call, arg, "expected a list of at most %d sizes", MAX_RANK);
         return false;
     }
-    Call items = *call;
-    items.args = (Value *)list->items;
-    items.count = shape->rank = list->count;
-    for (int k = 0; k < list->count; k++)
+    Call items = call_items(call, arg);
+    shape->rank = items.count;
+    for (int k = 0; k < items.count; k++)
         if ((shape->dim[k] = call_size(&items, k)) < 0)
             return false;
     return true;

@@ -194,13 +194,11 @@ GRAD(pad) {
 /* ---- in the language ---- */
 
 /* The user's shape; one size may be -1: what remains. */
-static bool read_sizes(Call *call, const Value *list, const Node *x, Type *shape) {
-    Call items = *call;
-    items.args = (Value *)list->items;
-    items.count = list->count;
+static bool read_sizes(Call *call, const Node *x, Type *shape) {
+    Call items = call_items(call, 1);
     int64_t known = x->type.batched ? x->type.dim[0] : 1;
     int unknown = -1;
-    for (int k = 0; k < list->count; k++) {
+    for (int k = 0; k < items.count; k++) {
         int64_t size = call_int(&items, k, -1, INT32_MAX);
         if (size < -1)
             return false;
@@ -229,7 +227,7 @@ static Value build_reshape(Call *call) {
     }
     Type shape = {.dtype = x->type.dtype, .batched = x->type.batched, .rank = x->type.batched};
     shape.dim[0] = x->type.dim[0];
-    return value_tensor(read_sizes(call, list, x, &shape) ? graph_reshape(call->g, x, &shape) : NULL);
+    return value_tensor(read_sizes(call, x, &shape) ? graph_reshape(call->g, x, &shape) : NULL);
 }
 
 static Value build_flatten(Call *call) {
@@ -291,6 +289,25 @@ static Value build_pad(Call *call) {
     return value_tensor(graph_node(call->g, "pad", attr_placed(&shape, offset), 1, &x));
 }
 
+static Value build_permute(Call *call) {
+    Node *x = call_tensor(call, 0);
+    Call items = call_items(call, 1);
+    int order[MAX_RANK] = {0}, first = x ? x->type.batched : 0;
+    unsigned seen = 0;
+    if (!x || call->args[1].kind == VALUE_ERROR)
+        return value_tensor(NULL);
+    for (int k = 0; k < items.count && first + k < x->type.rank; k++) {
+        if ((order[first + k] = call_axis(&items, k, x)) < 0)
+            return value_tensor(NULL);
+        seen |= 1u << order[first + k];
+    }
+    if (first + items.count == x->type.rank && seen == user_axes(x))
+        return value_tensor(graph_transpose(call->g, x, order));
+    call_error(call, 1, "expected a list of the %d axes of %s, each once, in the order that they get",
+               x->type.rank - first, type_user_text(call->g->arena, &x->type));
+    return value_tensor(NULL);
+}
+
 /* Equal but for the size of one axis. */
 static bool stacks_on(const Type *a, const Type *b, int axis) {
     if (a->rank != b->rank)
@@ -316,6 +333,15 @@ Node *build_stack(Graph *g, Node *const *parts, int count, int axis) {
     return whole;
 }
 
+Node *insert_axis(Graph *g, Node *x, int at) {
+    Type shape = x->type;
+    shape.rank++;
+    for (int k = shape.rank - 1; k > at; k--)
+        shape.dim[k] = shape.dim[k - 1];
+    shape.dim[at] = 1;
+    return graph_reshape(g, x, &shape);
+}
+
 /* Labels where numbers are wanted are a common mistake. */
 static void note_classes(const Module *module, const Node *part) {
     const Field *field = part && part->op->table == TABLE_FIELD ? &module->fields.at[part->attr.index] : NULL;
@@ -324,31 +350,63 @@ static void note_classes(const Module *module, const Node *part) {
                   field->name, field->classes);
 }
 
+/* The tensors of the list as f32, each of each example if one of them is; NULL after a user error. */
+static Node **read_parts(Call *call, Call *items) {
+    Graph *g = call->g;
+    *items = call_items(call, 0);
+    if (call->args[0].kind == VALUE_ERROR)
+        return NULL;
+    if (items->count == 0) {
+        call_error(call, 0, "expected a list of tensors, like %s([a, b])", call->op->name);
+        return NULL;
+    }
+    Node **parts = NEW_ARRAY(g->arena, Node *, items->count);
+    for (int i = 0; i < items->count; i++)
+        if (!(parts[i] = graph_cast(g, call_tensor(items, i), DT_F32)))
+            return NULL;
+    return graph_share_batch(g, items->count, parts) ? parts : NULL;
+}
+
 static Value build_concat(Call *call) {
     Graph *g = call->g;
-    const Value *list = &call->args[0];
-    if (list->kind != VALUE_LIST || list->count == 0) {
-        call_error(call, 0, "expected a list of tensors, like concat([a, b])");
-        return value_tensor(NULL);
-    }
-    Call items = *call;
-    items.args = (Value *)list->items;
-    items.count = list->count;
-    Node **parts = NEW_ARRAY(g->arena, Node *, list->count);
-    for (int i = 0; i < list->count; i++)
-        if (!(parts[i] = graph_cast(g, call_tensor(&items, i), DT_F32)))
-            return value_tensor(NULL);
-    int axis = graph_share_batch(g, list->count, parts) ? call_axis(call, 1, parts[0]) : -1;
+    Call items;
+    Node **parts = read_parts(call, &items);
+    int axis = parts ? call_axis(call, 1, parts[0]) : -1;
     if (axis < 0)
         return value_tensor(NULL);
-    for (int i = 1; i < list->count; i++)
+    for (int i = 1; i < items.count; i++)
         if (!stacks_on(&parts[0]->type, &parts[i]->type, axis)) {
             call_error(&items, i, "concat: %s does not continue %s along that axis",
                        type_user_text(g->arena, &parts[i]->type), type_user_text(g->arena, &parts[0]->type));
-            note_classes(call->module, list->items[i].node);
+            note_classes(call->module, items.args[i].node);
             return value_tensor(NULL);
         }
-    return value_tensor(list->count == 1 ? parts[0] : build_stack(g, parts, list->count, axis));
+    return value_tensor(items.count == 1 ? parts[0] : build_stack(g, parts, items.count, axis));
+}
+
+/* The parts along a new axis. */
+static Value build_stacked(Call *call) {
+    Graph *g = call->g;
+    Call items;
+    Node **parts = read_parts(call, &items);
+    if (!parts)
+        return value_tensor(NULL);
+    if (parts[0]->type.rank == MAX_RANK) {
+        call_error(call, 0, "%s has no room for one more axis", type_user_text(g->arena, &parts[0]->type));
+        return value_tensor(NULL);
+    }
+    int axis = call_axis(call, 1, insert_axis(g, parts[0], parts[0]->type.batched));
+    if (axis < 0)
+        return value_tensor(NULL);
+    for (int i = 1; i < items.count; i++)
+        if (!type_same_shape(&parts[i]->type, &parts[0]->type)) {
+            call_error(&items, i, "stack: %s does not lie beside %s, which has another shape",
+                       type_user_text(g->arena, &parts[i]->type), type_user_text(g->arena, &parts[0]->type));
+            return value_tensor(NULL);
+        }
+    for (int i = 0; i < items.count; i++)
+        parts[i] = insert_axis(g, parts[i], axis);
+    return value_tensor(build_stack(g, parts, items.count, axis));
 }
 
 const OpDef op_reshape = {
@@ -394,6 +452,15 @@ const OpDef op_transpose = {
     .view = view_transpose,
     .signature = "x, a: axis = -2, b: axis = -1",
     .build = build_transpose,
+};
+
+const OpDef op_permute = {
+    .name = "permute",
+    .cls = OP_LIBRARY,
+    .doc = "The axes in another order: axis k of the result is axis order[k] of x.",
+    .example = "y = permute(image, [1, 2, 0])",
+    .signature = "x, order: list",
+    .build = build_permute,
 };
 
 const OpDef op_slice = {
@@ -444,4 +511,13 @@ const OpDef op_concat = {
     .example = "y = concat([x, x], axis = 0)",
     .signature = "parts: list, axis: axis = 0",
     .build = build_concat,
+};
+
+const OpDef op_stack = {
+    .name = "stack",
+    .cls = OP_LIBRARY,
+    .doc = "Tensors of one shape beside each other along a new axis, which is the result's `axis`.",
+    .example = "y = stack([x, 2 * x], axis = 1)",
+    .signature = "parts: list, axis: axis = 0",
+    .build = build_stacked,
 };

@@ -207,6 +207,12 @@ static Node *placement_at(Decoding *d, const Node *n, Place at) {
     return in && !type_same_shape(&in->type, &type) ? graph_node(d->g, n->op->name, attr, 1, &in) : in;
 }
 
+/* Another position is needed where the positions are in another order. */
+static Node *reordering_at(Decoding *d, const Node *n, Place at) {
+    bool moves = at.axis != WHOLE && n->attr.axes >> at.axis & 1;
+    return moves ? mixes(d, n) : view_at(d, n, n->attr, at);
+}
+
 static Node *lookup_at(Decoding *d, const Node *n, Place at) {
     int indices = n->in[1]->type.rank;
     bool of_table = at.axis >= indices;
@@ -222,6 +228,8 @@ static Node *placed_view_at(Decoding *d, const Node *n, Place at) {
         return expansion_at(d, n, at);
     if (n->op->flags & OP_CONTIGUOUS)
         return reshape_at(d, n, at);
+    if (n->op->flags & OP_REORDERS)
+        return reordering_at(d, n, at);
     if (n->op->attrs & ATTR_ORDER)
         return view_at(d, n, n->attr, at.axis == WHOLE ? at : (Place){(int)n->attr.dims[at.axis], at.shift});
     if (n->op->attrs & ATTR_OFFSET && !(n->op->flags & OP_DRAWS))

@@ -3,7 +3,7 @@
  *     x -> last -> conv2d -> first -> relu -> last -> conv2d -> first       as the language says it
  *     x -> last -> conv2d -> relu -> conv2d -> first                        as it is computed
  *
- * Here each transpose to "channels first" sinks through what follows, through maps, reductions, slices and paddings, until it
+ * Here each transpose to "channels first" sinks through what follows, through maps, reductions, slices, paddings and flips, until it
  * meets one to "channels last" and both are gone, or something that needs the order: flatten, at the end of a network. One
  * walk from the leaves to the roots is enough. */
 #include "pass/layout.h"
@@ -134,6 +134,13 @@ static Node *sink_through_placement(Graph *g, Node *n) {
     return transposed_like(g, transpose, graph_name(graph_node(g, n->op->name, attr, 1, &operand), n->name));
 }
 
+static Node *sink_through_reordering(Graph *g, Node *n) {
+    Node *operand = below(n->in[0]);
+    Attr attr = n->attr;
+    attr.axes = axes_below(n->in[0], n->attr.axes);
+    return transposed_like(g, n->in[0], graph_name(graph_node(g, n->op->name, attr, 1, &operand), n->name));
+}
+
 static Node *sink(Graph *g, Node *n) {
     if (n->op->cls == OP_MAP)
         return sink_through_map(g, n);
@@ -145,6 +152,8 @@ static Node *sink(Graph *g, Node *n) {
     }
     if (n->op->cls == OP_REDUCE && n->op->attrs & ATTR_AXES)
         return sink_through_reduction(g, n);
+    if (n->op->flags & OP_REORDERS)
+        return sink_through_reordering(g, n);
     bool by_chance = n->op->flags & OP_DRAWS;
     return n->op->attrs & ATTR_OFFSET && !by_chance ? sink_through_placement(g, n) : NULL;
 }

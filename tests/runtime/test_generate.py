@@ -50,6 +50,11 @@ MODELS = {
   x      = embedding(seen, 19, 8) + transpose(place)
   logits = linear(relu(x), 19)
 """,
+    "reordered": """
+  x      = embedding(seen, 19, 6) + weight([T, 6])
+  y      = x * roll(flip(x, axis = 1), 2, axis = 1)
+  logits = linear(relu(y), 19)
+""",
     "attention": """
   x      = embedding(seen, 19, 16) + weight([T, 16], init = normal(0, 1))
   n      = layer_norm(x)
@@ -343,6 +348,7 @@ REASONS = {
     "logits = linear(embedding(seen, 19, 4) + mean(embedding(seen, 19, 4), 0), 19)": "needs those at others",
     "x = embedding(seen, 19, 8)\n  logits = linear(attention(x, x, x, heads = 2), 19)": "needs those at others",
     "x = embedding(seen, 19, 4)\n  logits = linear(pad(slice(x, 0, 1, T), 0, after = 1), 19)": "needs those at others",
+    "logits = linear(flip(embedding(seen, 19, 4), axis = 0), 19)": "flip: the value at one position needs those at others",
     "x = embedding(slice(window, 0, 1, T + 1), 19, 4)\n  logits = linear(x, 19)": "reads token p + 1 of 'window'",
     "w = weight([T, T])\n  logits = linear(matmul(w, embedding(seen, 19, 4)), 19)": "needs those at others",
     # three examples of three rows: their rows are as many as the examples times the rows before an axis of [12, 4]

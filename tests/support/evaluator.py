@@ -279,6 +279,8 @@ OPS = {
     "reshape": lambda node, x: x.reshape(node.shape),
     "expand": expand,
     "transpose": lambda node, x: x.transpose(node.attrs["order"]),
+    "flip": lambda node, x: np.flip(x, node.attrs["axes"]),
+    "roll": lambda node, x: np.roll(x, int(node.attrs["index"]), node.attrs["axes"]),
     "slice": lambda node, x: x[placed(node, node.shape)],
     "pad": pad,
     "clamped": lambda node, x: np.clip(x, 0, node.attrs["index"] - 1).astype(np.int64),

@@ -1,0 +1,80 @@
+/* Views that have the operand's elements in another order along some axes, each axis by itself. */
+#include "op/compose.h"
+
+/* ---- from the other end ---- */
+
+static void view_flip(Arena *arena, const Node *n, const Tree *const *index, IndexMap *map) {
+    for (int k = 0; k < n->type.rank; k++)
+        map->index[k] =
+            n->attr.axes >> k & 1 ? tree_infix(arena, "-", tree_number(arena, n->type.dim[k] - 1), index[k]) : index[k];
+}
+
+GRAD(flip) {
+    din[0] = graph_node(g, "flip", n->attr, 1, &dy);
+}
+
+static Node *simplify_flip(UNUSED Graph *g, Node *n) {
+    const Node *inner = n->in[0];
+    return inner->op == n->op && inner->attr.axes == n->attr.axes ? inner->in[0] : NULL;
+}
+
+static Value build_flip(Call *call) {
+    Node *x = call_tensor(call, 0);
+    unsigned axes = x ? call_axes(call, 1, x) : 0;
+    return value_tensor(axes ? graph_node(call->g, "flip", (Attr){.axes = axes}, 1, &x) : NULL);
+}
+
+/* ---- in a circle ---- */
+
+/* Element i of the result is element i - attr.index, counted on from the other end where that is below 0. */
+static void view_roll(Arena *arena, const Node *n, const Tree *const *index, IndexMap *map) {
+    for (int k = 0; k < n->type.rank; k++) {
+        int64_t size = n->type.dim[k];
+        const Tree *moved = tree_shifted(arena, index[k], size - n->attr.index);
+        map->index[k] = n->attr.axes >> k & 1 ? tree_infix(arena, "%", moved, tree_number(arena, size)) : index[k];
+    }
+}
+
+/* `shift` may be negative, or pass the size. */
+static Node *roll(Graph *g, Node *x, int axis, int64_t shift) {
+    int64_t size = x->type.dim[axis], steps = (shift % size + size) % size;
+    return steps ? graph_node(g, "roll", (Attr){.axes = 1u << axis, .index = (int)steps}, 1, &x) : x;
+}
+
+GRAD(roll) {
+    din[0] = roll(g, dy, __builtin_ctz(n->attr.axes), -n->attr.index);
+}
+
+static Value build_roll(Call *call) {
+    Node *x = call_tensor(call, 0);
+    int axis = x ? call_axis(call, 2, x) : -1;
+    int64_t shift = call_int(call, 1, -INT32_MAX, INT32_MAX);
+    return value_tensor(axis < 0 || shift < -INT32_MAX ? NULL : roll(call->g, x, axis, shift));
+}
+
+#define REORDERING .cls = OP_VIEW, .flags = OP_CHEAP | OP_REORDERS, .arity = 1, .infer = infer_as_input
+
+const OpDef op_flip = {
+    REORDERING,
+    .name = "flip",
+    .attrs = ATTR_AXES,
+    .doc = "The elements from the last to the first along the axes, by default all.",
+    .example = "y = flip(x, axis = 0)",
+    .grad = grad_flip,
+    .simplify = simplify_flip,
+    .view = view_flip,
+    .signature = "x, axis: axes = none",
+    .build = build_flip,
+};
+
+const OpDef op_roll = {
+    REORDERING,
+    .name = "roll",
+    .attrs = ATTR_AXES | ATTR_INDEX,
+    .doc = "The elements moved on by `shift` places along an axis; those that pass the end come in at the other.",
+    .example = "y = roll(x, 1, axis = 0)",
+    .grad = grad_roll,
+    .view = view_roll,
+    .signature = "x, shift: int, axis: axis",
+    .build = build_roll,
+};
