@@ -272,6 +272,22 @@ static Value build_group_norm(Call *call) {
     return value_tensor(image_value(call->g, call_bool(call, 3) ? affine(call, y, &type, PIXEL_AXES) : y));
 }
 
+static Value build_instance_norm(Call *call) {
+    Node *x = call_image(call, 0, "instance_norm");
+    double eps = call_number(call, 1);
+    if (!x || isnan(eps))
+        return value_tensor(NULL);
+    int64_t channels = x->type.dim[IMAGE_CHANNELS];
+    if (x->type.dim[IMAGE_ROWS] * x->type.dim[IMAGE_COLUMNS] == 1) {
+        call_error(call, 0, "instance_norm needs more than one pixel of each channel, and %s has one",
+                   type_user_text(call->g->arena, &call_tensor(call, 0)->type));
+        return value_tensor(NULL);
+    }
+    Type type = vector_type(channels);
+    Node *y = standardize_examples(call->g, x, eps, 1u << IMAGE_ROWS | 1u << IMAGE_COLUMNS);
+    return value_tensor(image_value(call->g, call_bool(call, 2) ? affine(call, y, &type, PIXEL_AXES) : y));
+}
+
 const OpDef op_batch_norm = {
     .name = "batch_norm",
     .cls = OP_LIBRARY,
@@ -318,4 +334,15 @@ const OpDef op_group_norm = {
     .example = "y = group_norm(image, 3)",
     .signature = "x, groups: size, eps: number > 0 = 1e-5, affine: bool = true",
     .build = build_group_norm,
+};
+
+const OpDef op_instance_norm = {
+    .name = "instance_norm",
+    .cls = OP_LIBRARY,
+    .doc = "(x - mean) / sqrt(variance + eps) of an image [C, H, W], with mean and variance of each channel of each "
+           "example. With affine, times `weight` [C] plus `bias` [C], which start as 1 and 0; as in PyTorch, it is "
+           "without.",
+    .example = "y = instance_norm(image)",
+    .signature = "x, eps: number > 0 = 1e-5, affine: bool = false",
+    .build = build_instance_norm,
 };

@@ -98,6 +98,12 @@ static Value build_global_avg_pool(Call *call) {
     return value_tensor(of_images(call->g, mul(call->g, total, graph_mean_factor(call->g, pixels))));
 }
 
+static Value build_global_max_pool(Call *call) {
+    Node *x = call_image(call, 0, "global_max_pool");
+    Node *peak = graph_reduce(call->g, "max", x, 1u << IMAGE_ROWS | 1u << IMAGE_COLUMNS);
+    return value_tensor(of_images(call->g, peak));
+}
+
 /* The mean of x over its elements [from, to) along the axis, which stays, with size 1. */
 static Node *mean_of_part(Graph *g, Node *x, int axis, int64_t from, int64_t to) {
     Type part = x->type, one = x->type;
@@ -195,6 +201,17 @@ const OpDef op_global_avg_pool = {
     .example = "y = global_avg_pool(image)",
     .signature = "x",
     .build = build_global_avg_pool,
+};
+
+const OpDef op_global_max_pool = {
+    .name = "global_max_pool",
+    .cls = OP_LIBRARY,
+    .doc = "The largest element of each channel of an image [C, H, W]: a vector [C]. The gradient is shared evenly by "
+           "the "
+           "elements that are the largest.",
+    .example = "y = global_max_pool(image)",
+    .signature = "x",
+    .build = build_global_max_pool,
 };
 
 const OpDef op_adaptive_avg_pool = {

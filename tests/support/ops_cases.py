@@ -443,6 +443,8 @@ CASES = [
     pooling("avg_pool", "avg_pool(x, 2)", lambda t: t.mean(-1), kernel=2, stride=2),
     pooling("avg_pool_padded", "avg_pool(x, 3, stride = 2, padding = 1)", lambda t: t.mean(-1), kernel=3, stride=2, padding=1),
     Case("global_avg_pool", "global_avg_pool(x)", lambda x, z, e: x.mean((2, 3)), x=(2, 5, 4)),
+    Case("global_max_pool", "global_max_pool(conv2d(x, 3, 1, bias = false))", lambda x, z, e: conv2d(x, e["y.weight"]).max((2, 3)),
+         x=(2, 5, 4), weights={"y.weight": (3, 2, 1, 1)}, memory={"y.weight": CHANNELS_LAST}, grows=True),
     Case("adaptive_avg_pool", "adaptive_avg_pool(x, [2, 3])", lambda x, z, e: adaptive(x, (2, 3)), x=(2, 4, 6)),
     Case("adaptive_avg_pool_uneven", "adaptive_avg_pool(x, 3)", lambda x, z, e: adaptive(x, (3, 3)), x=(2, 5, 4)),
     Case("adaptive_avg_pool_larger", "adaptive_avg_pool(x, [5, 2])", lambda x, z, e: adaptive(x, (5, 2)), x=(2, 3, 2)),
@@ -464,6 +466,10 @@ CASES = [
          lambda x, z, e: standardized(x.reshape(-1, 2, 2, 3, 2), (2, 3, 4)).reshape(x.shape) * e["y.weight"][:, None, None]
          + e["y.bias"][:, None, None],
          x=(4, 3, 2), weights={"y.weight": (4,), "y.bias": (4,)}, grows=True),
+    Case("instance_norm", "instance_norm(x)", lambda x, z, e: standardized(x, (2, 3)), x=(2, 3, 4), grows=True),
+    Case("instance_norm_affine", "instance_norm(x, eps = 0.1, affine = true)",
+         lambda x, z, e: standardized(x, (2, 3), 0.1) * e["y.weight"][:, None, None] + e["y.bias"][:, None, None], x=(3, 2, 3),
+         weights={"y.weight": (3,), "y.bias": (3,)}, grows=True),
     # lookups
     Case("gather", "x * gather(m, label)", lambda x, z, e: x * e["m"][e["label"]][:, None], classes=True, weights={"m": (5, 3)}),
     Case("gather_numbers", "x * gather(m, label)", lambda x, z, e: x * e["m"][e["label"]][:, None, None], classes=True,
