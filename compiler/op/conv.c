@@ -188,6 +188,7 @@ typedef struct Conv {
     int64_t out, groups, channels; /* channels: that one filter sees */
     Sweeps sweeps;
     Init init, bias_init;
+    bool of_lines; /* conv1d: one row, and filters without an axis for rows */
 } Conv;
 
 static Node *convolve(Graph *g, const char *op, const Sweeps *sweeps, Node *x, Node *w) {
@@ -202,6 +203,21 @@ static Node *part(Graph *g, Node *x, int axis, int64_t from, int64_t count) {
     shape.dim[axis] = count;
     offset[axis] = from;
     return graph_node(g, "slice", attr_placed(&shape, offset), 1, &x);
+}
+
+/* Filters of this type, whose axis `rows` is none of theirs where they are of lines: of size 1 here, and not in files. */
+static Node *filters_of(Call *call, const Conv *c, const Type *type, int rows, const int *file_order) {
+    if (!c->of_lines)
+        return call_weight(call, "weight", type, c->init, file_order);
+    Type kept = {.dtype = type->dtype};
+    int *order = NEW_ARRAY(call->g->arena, int, IMAGE_RANK), axes = 0;
+    for (int k = 0; k < IMAGE_RANK; k++) {
+        if (k != rows)
+            kept.dim[kept.rank++] = type->dim[k];
+        if (file_order[k] != rows)
+            order[axes++] = file_order[k] - (file_order[k] > rows);
+    }
+    return graph_reshape(call->g, call_weight(call, "weight", &kept, c->init, order), type);
 }
 
 /* Each group of channels has filters of its own. */
@@ -234,7 +250,7 @@ static Node *dense(Call *call, const Conv *c) {
     static const int file_order[] = {0, 3, 1, 2};
     const Sweep *sweep = c->sweeps.axis;
     Type filters = type_make(DT_F32, false, 4, (int64_t[]){c->out, sweep[0].kernel, sweep[1].kernel, c->channels});
-    Node *w = call_weight(call, "weight", &filters, c->init, file_order);
+    Node *w = filters_of(call, c, &filters, 1, file_order);
     if (!w)
         return NULL;
     return c->groups > 1 ? grouped(call, c, w) : whole_fours(call->g, c, w);
@@ -257,7 +273,7 @@ static Node *depthwise(Call *call, const Conv *c) {
     static const int file_order[] = {3, 2, 0, 1};
     const Sweep *sweep = c->sweeps.axis;
     Type filters = type_make(DT_F32, false, 4, (int64_t[]){sweep[0].kernel, sweep[1].kernel, 1, c->out});
-    Node *w = call_weight(call, "weight", &filters, c->init, file_order);
+    Node *w = filters_of(call, c, &filters, 0, file_order);
     if (!w)
         return NULL;
     return convolve(call->g, "depthwise_conv2d", &c->sweeps, channels_repeated(call->g, c->x, c->out / c->groups), w);
@@ -276,9 +292,9 @@ static bool read_groups(Call *call, Conv *c) {
     return true;
 }
 
+/* The rest of the arguments, for the image that is there. */
 static bool read_conv(Call *call, Conv *c) {
     const SweepArgs args = {ARG_KERNEL, ARG_STRIDE, ARG_PADDING, ARG_DILATION};
-    c->x = call_image(call, ARG_X, "conv2d");
     c->out = call_size(call, ARG_OUT);
     if (!c->x || c->out < 0 || !read_groups(call, c) || !call_sweeps(call, &args, &c->x->type, &c->sweeps))
         return false;
@@ -287,16 +303,54 @@ static bool read_conv(Call *call, Conv *c) {
            read_init(call, ARG_BIAS_INIT, taps * c->channels, taps * c->out, &c->bias_init);
 }
 
-static Value build_conv2d(Call *call) {
-    Conv c = {0};
-    if (!read_conv(call, &c))
-        return value_tensor(NULL);
-    Type vector = type_make(DT_F32, false, 1, &c.out);
-    bool one_each = c.groups > 1 && c.channels == 1;
-    Node *y = one_each ? depthwise(call, &c) : dense(call, &c);
+static Node *convolution(Call *call, Conv *c) {
+    if (!read_conv(call, c))
+        return NULL;
+    Type vector = type_make(DT_F32, false, 1, &c->out);
+    bool one_each = c->groups > 1 && c->channels == 1;
+    Node *y = one_each ? depthwise(call, c) : dense(call, c);
     if (call_bool(call, ARG_BIAS))
-        y = add(call->g, y, call_weight(call, "bias", &vector, c.bias_init, NULL));
-    return value_tensor(image_value(call->g, y));
+        y = add(call->g, y, call_weight(call, "bias", &vector, c->bias_init, NULL));
+    return image_value(call->g, y);
+}
+
+static Value build_conv2d(Call *call) {
+    Conv c = {.x = call_image(call, ARG_X, "conv2d")};
+    return value_tensor(convolution(call, &c));
+}
+
+/* A sequence [C, L] as an image of one row, [C, 1, L]; or back. */
+static Node *with_rows(Graph *g, Node *x, bool rows) {
+    Type type = x->type;
+    int first = x->type.batched + 1;
+    if (rows)
+        return insert_axis(g, x, first);
+    type.dim[first] = type.dim[first + 1];
+    type.rank--;
+    return graph_reshape(g, x, &type);
+}
+
+/* The argument along the columns of one row, as [along_rows, argument]. */
+static void of_one_row(Call *call, int arg, int64_t along_rows) {
+    Value *pair = NEW_ARRAY(call->g->arena, Value, 2);
+    pair[0] = value_number((double)along_rows);
+    pair[1] = call->args[arg];
+    call->args[arg] = (Value){.kind = VALUE_LIST, .items = pair, .count = 2, .src = pair[1].src};
+}
+
+static Value build_conv1d(Call *call) {
+    Node *x = call_tensor(call, ARG_X);
+    if (x && x->type.rank - x->type.batched != 2) {
+        call_error(call, ARG_X, "conv1d needs a sequence [channels, length], found %s",
+                   type_user_text(call->g->arena, &x->type));
+        return value_tensor(NULL);
+    }
+    const int sizes[] = {ARG_KERNEL, ARG_STRIDE, ARG_PADDING, ARG_DILATION};
+    for (int k = 0; k < 4; k++)
+        of_one_row(call, sizes[k], sizes[k] != ARG_PADDING);
+    Conv c = {.x = x ? image_of(call->g, with_rows(call->g, x, true)) : NULL, .of_lines = true};
+    Node *y = convolution(call, &c);
+    return value_tensor(y ? with_rows(call->g, y, false) : NULL);
 }
 
 const OpDef op_conv2d = {
@@ -317,6 +371,17 @@ const OpDef op_conv2d = {
     .signature = "x, out: size, kernel: sizes, stride: sizes = 1, padding: sizes = 0, dilation: sizes = 1, "
                  "groups: size = 1, bias: bool = true, init: init = none, bias_init: init = none",
     .build = build_conv2d,
+};
+
+const OpDef op_conv1d = {
+    .name = "conv1d",
+    .cls = OP_LIBRARY,
+    .doc = "Convolution of sequences [C, L] with `out` filters, `weight` [out, C / groups, K], and `bias` [out]: as "
+           "conv2d of an image with one row.",
+    .example = "y = conv1d(reshape(image, [3, 16]), 4, 3, padding = 1)",
+    .signature = "x, out: size, kernel: size, stride: size = 1, padding: int = 0, dilation: size = 1, "
+                 "groups: size = 1, bias: bool = true, init: init = none, bias_init: init = none",
+    .build = build_conv1d,
 };
 
 const OpDef op_depthwise_conv2d = {

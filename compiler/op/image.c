@@ -13,6 +13,10 @@ static Node *as_images(Graph *g, Node *x) {
     return graph_reshape(g, x, &type);
 }
 
+Node *image_of(Graph *g, Node *x) {
+    return graph_transpose(g, as_images(g, graph_cast(g, x, DT_F32)), channels_last);
+}
+
 Node *call_image(Call *call, int arg, const char *function) {
     Graph *g = call->g;
     Node *x = call_tensor(call, arg);
@@ -20,7 +24,7 @@ Node *call_image(Call *call, int arg, const char *function) {
         return NULL;
     int rank = x->type.rank - x->type.batched, last = x->type.rank - 1;
     if (rank == IMAGE_RANK - 1)
-        return graph_transpose(g, as_images(g, graph_cast(g, x, DT_F32)), channels_last);
+        return image_of(g, x);
     const char *hint = rank != IMAGE_RANK - 2
                            ? ""
                            : arena_printf(g->arena, "; reshape(x, [1, %lld, %lld]) gives it one channel",

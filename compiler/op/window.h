@@ -24,6 +24,7 @@ Type swept_type(const Type *image, const Sweep *sweep, int64_t channels);
 
 /* The argument, an image [C, H, W], as [N, H, W, C] of f32, where N is 1 without a batch; NULL after a user error. */
 Node *call_image(Call *call, int arg, const char *function);
+Node *image_of(Graph *g, Node *x); /* of a tensor [C, H, W] */
 /* A value for each of these N images, as the language sees it: without an axis for one that is the same for all examples. */
 Node *of_images(Graph *g, Node *y);
 /* [N, H, W, C] as the language sees it. */

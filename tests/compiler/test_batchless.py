@@ -47,7 +47,7 @@ CALLS = [
     call("attention(a, b, c, heads = 2, causal = true)", a=MATRIX, b=MATRIX, c=MATRIX), call("rotary(a, 2)", a=MATRIX),
     call("layer_norm(a)", a=VECTOR), call("layer_norm(a, axes = 2)", a=(2, 3, 4)), call("rms_norm(a)", a=MATRIX),
     call("group_norm(a, 2)", a=(4, 3, 2)), call("batch_norm(a)", a=IMAGE),
-    call("conv2d(a, 3, 3, padding = 1)", a=IMAGE), call("conv2d(a, 4, 2, stride = 2, groups = 2)", a=IMAGE),
+    call("conv1d(a, 3, 3, padding = 1)", a=MATRIX), call("conv2d(a, 3, 3, padding = 1)", a=IMAGE), call("conv2d(a, 4, 2, stride = 2, groups = 2)", a=IMAGE),
     call("conv2d(a, 4, 3, stride = 2, padding = 1)", a=(4, 6, 5)), call("conv2d(conv2d(a, 3, 1), 2, 3)", a=(3, 6, 4)),
     call("max_pool(a, 2)", a=IMAGE), call("avg_pool(a, 3, stride = 1, padding = 1)", a=IMAGE),
     call("global_avg_pool(a)", a=IMAGE), call("global_max_pool(a)", a=IMAGE), call("instance_norm(a)", a=IMAGE), call("adaptive_avg_pool(a, 3)", a=IMAGE), call("upsample(a, 2)", a=IMAGE),

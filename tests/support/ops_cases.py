@@ -171,6 +171,18 @@ def convolution(id, arguments, filters, x=(2, 5, 4), bias=True, memory=CHANNELS_
     return Case(id, y, value, x=x, weights=weights, memory={"y.weight": memory}, grows=True)
 
 
+def convolution1d(id, arguments, filters, x=(2, 7), memory=(0, 2, 1), bias=True, **options):
+    weights = {"y.weight": filters} | ({"y.bias": filters[:1]} if bias else {})
+    padding = (0, options.pop("padding", 0))
+
+    def value(x, z, e):
+        y = conv2d(x[:, :, None], e["y.weight"][:, :, None], padding=padding, **options)[:, :, 0]
+        return y + e["y.bias"][:, None] if bias else y
+
+    y = f"conv1d(x, {arguments}{'' if bias else ', bias = false'})"
+    return Case(id, y, value, x=x, weights=weights, memory={"y.weight": memory}, grows=True)
+
+
 def pooling(id, y, function, x=(2, 5, 4), **options):
     return Case(id, y, lambda x, z, e: function(taps(x, **options)), x=x, grows=True)
 
@@ -435,6 +447,16 @@ CASES = [
     Case("conv2d_views", "sum(pad(slice(conv2d(x, 3, 1, bias = false), 0, 1, 3), 1, 1, 2), axis = 2)",
          lambda x, z, e: np.pad(conv2d(x, e["y.weight"])[:, 1:3], ((0, 0), (0, 0), (1, 2), (0, 0))).sum(3),
          x=(2, 4, 3), weights={"y.weight": (3, 2, 1, 1)}, memory={"y.weight": CHANNELS_LAST}, grows=True),
+    convolution1d("conv1d", "3, 3", (3, 2, 3)),
+    convolution1d("conv1d_padded", "4, 3, padding = 1, stride = 2", (4, 2, 3), padding=1, stride=(1, 2), bias=False),
+    convolution1d("conv1d_dilated", "2, 2, dilation = 3", (2, 2, 2), dilation=(1, 3)),
+    convolution1d("conv1d_groups", "4, 3, groups = 2, padding = 2", (4, 2, 3), x=(4, 6), groups=2, padding=2),
+    convolution1d("conv1d_depthwise", "3, 3, groups = 3, padding = 1", (3, 1, 3), x=(3, 6), memory=(2, 1, 0), groups=3, padding=1),
+    Case("conv1d_twice", "conv1d(relu(conv1d(x, 3, 3, padding = 1, bias = false)), 2, 3, stride = 2, bias = false)",
+         lambda x, z, e: conv2d(np.maximum(conv2d(x[:, :, None], e["y.0.weight"][:, :, None], padding=(0, 1)), 0),
+                                e["y.1.weight"][:, :, None], stride=(1, 2))[:, :, 0],
+         x=(2, 6), weights={"y.0.weight": (3, 2, 3), "y.1.weight": (2, 3, 3)}, memory={"y.0.weight": (0, 2, 1), "y.1.weight": (0, 2, 1)},
+         grows=True),
     pooling("max_pool", "max_pool(x, 2)", lambda t: t.max(-1), kernel=2, stride=2),
     pooling("max_pool_padded", "max_pool(x, 3, stride = 2, padding = 1)", lambda t: t.max(-1), kernel=3, stride=2, padding=1,
             fill=-np.inf),
