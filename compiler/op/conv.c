@@ -5,6 +5,9 @@
  *     dx [N H W, C]   = window(dy) [N H W, KH KW O]     times w with its taps in front, [KH KW O, C]
  *     dw [O, KH KW C] = dy [N OH OW, O] transposed      times window(x) [N OH OW, KH KW C]
  *
+ * A transposed convolution is the second of them as a forward pass: each pixel sends what it has to the outputs that see it. Its
+ * gradients are the first and the third, with x and y exchanged.
+ *
  * Filters are [O, KH, KW, C] in memory and [O, C, KH, KW] in files. */
 #include "op/window.h"
 
@@ -119,16 +122,46 @@ static Node *image_gradient(Graph *g, const Type *image, Node *dy, Node *w, cons
     return graph_reshape(g, sent_back(g, dy, back.axis, w), image);
 }
 
+/* Of filters that see `image` and send their outputs the gradients dy. */
+static Node *filter_gradient(Graph *g, Node *image, Node *dy, const Node *w, const Sweep *sweep) {
+    Node *dw = graph_matmul(g, pixels(g, dy), window_rows(g, image, sweep), true, false);
+    return graph_reshape(g, dw, &w->type);
+}
+
 GRAD(conv2d) {
     Node *x = n->in[0], *w = n->in[1];
-    Node *dw = graph_matmul(g, pixels(g, dy), window_rows(g, x, n->attr.sweep), true, false);
+    din[1] = filter_gradient(g, x, dy, w, n->attr.sweep);
     din[0] = image_gradient(g, &x->type, dy, w, n->attr.sweep);
-    din[1] = graph_reshape(g, dw, &w->type);
 }
 
 static Node *simplify_conv2d(Graph *g, Node *n) {
     Node *rows = window_rows(g, n->in[0], n->attr.sweep);
     return graph_reshape(g, graph_matmul(g, rows, filter_rows(g, n->in[1]), false, true), &n->type);
+}
+
+/* ---- transposed ---- */
+
+/* attr.sweep is that of the convolution which sees the result, an image of attr.dims, through the filters, and makes in[0]. */
+INFER(conv_transpose2d) {
+    const Type *x = &n->in[0]->type, *w = &n->in[1]->type;
+    const Sweep *sweep = n->attr.sweep;
+    n->type = type_make(DT_F32, n->attr.batched, n->attr.rank, n->attr.dims);
+    if (x->rank != IMAGE_RANK || w->rank != IMAGE_RANK || n->type.rank != IMAGE_RANK)
+        return false;
+    Type seen = swept_type(&n->type, sweep, w->dim[0]);
+    return type_same_shape(&seen, x) && n->type.dim[IMAGE_CHANNELS] == w->dim[3] && w->dim[1] == sweep[0].kernel &&
+           w->dim[2] == sweep[1].kernel;
+}
+
+GRAD(conv_transpose2d) {
+    Node *x = n->in[0], *w = n->in[1];
+    Attr attr = {.sweep = {n->attr.sweep[0], n->attr.sweep[1]}};
+    din[0] = graph_node(g, "conv2d", attr, 2, (Node *[]){dy, w});
+    din[1] = filter_gradient(g, dy, x, w, n->attr.sweep);
+}
+
+static Node *simplify_conv_transpose2d(Graph *g, Node *n) {
+    return image_gradient(g, &n->type, n->in[0], n->in[1], n->attr.sweep);
 }
 
 /* ---- a filter for each channel ---- */
@@ -279,12 +312,12 @@ static Node *depthwise(Call *call, const Conv *c) {
     return convolve(call->g, "depthwise_conv2d", &c->sweeps, channels_repeated(call->g, c->x, c->out / c->groups), w);
 }
 
-static bool read_groups(Call *call, Conv *c) {
+static bool read_groups(Call *call, int arg, Conv *c) {
     int64_t channels = c->x->type.dim[IMAGE_CHANNELS];
-    if ((c->groups = call_size(call, ARG_GROUPS)) < 0)
+    if ((c->groups = call_size(call, arg)) < 0)
         return false;
     if (channels % c->groups || c->out % c->groups) {
-        call_error(call, ARG_GROUPS, "%lld channels do not divide into %lld groups",
+        call_error(call, arg, "%lld channels do not divide into %lld groups",
                    (long long)(channels % c->groups ? channels : c->out), (long long)c->groups);
         return false;
     }
@@ -296,28 +329,111 @@ static bool read_groups(Call *call, Conv *c) {
 static bool read_conv(Call *call, Conv *c) {
     const SweepArgs args = {ARG_KERNEL, ARG_STRIDE, ARG_PADDING, ARG_DILATION};
     c->out = call_size(call, ARG_OUT);
-    if (!c->x || c->out < 0 || !read_groups(call, c) || !call_sweeps(call, &args, &c->x->type, &c->sweeps))
+    if (!c->x || c->out < 0 || !read_groups(call, ARG_GROUPS, c) || !call_sweeps(call, &args, &c->x->type, &c->sweeps))
         return false;
     int64_t taps = c->sweeps.axis[0].kernel * c->sweeps.axis[1].kernel;
     return read_init(call, ARG_INIT, taps * c->channels, taps * c->out, &c->init) &&
            read_init(call, ARG_BIAS_INIT, taps * c->channels, taps * c->out, &c->bias_init);
 }
 
+/* With the layer's bias, if the argument asks for one. */
+static Node *biased(Call *call, const Conv *c, Node *y, int arg) {
+    Type vector = type_make(DT_F32, false, 1, &c->out);
+    return call_bool(call, arg) ? add(call->g, y, call_weight(call, "bias", &vector, c->bias_init, NULL)) : y;
+}
+
 static Node *convolution(Call *call, Conv *c) {
     if (!read_conv(call, c))
         return NULL;
-    Type vector = type_make(DT_F32, false, 1, &c->out);
     bool one_each = c->groups > 1 && c->channels == 1;
     Node *y = one_each ? depthwise(call, c) : dense(call, c);
-    if (call_bool(call, ARG_BIAS))
-        y = add(call->g, y, call_weight(call, "bias", &vector, c->bias_init, NULL));
-    return image_value(call->g, y);
+    return image_value(call->g, biased(call, c, y, ARG_BIAS));
 }
 
 static Value build_conv2d(Call *call) {
     Conv c = {.x = call_image(call, ARG_X, "conv2d")};
     return value_tensor(convolution(call, &c));
 }
+
+/* ---- transposed, in the language ---- */
+
+enum {
+    BACK_X,
+    BACK_OUT,
+    BACK_KERNEL,
+    BACK_STRIDE,
+    BACK_PADDING,
+    BACK_OUTPUT_PADDING,
+    BACK_DILATION,
+    BACK_GROUPS,
+    BACK_BIAS,
+    BACK_INIT,
+    BACK_BIAS_INIT
+};
+
+/* The sweep along an axis that gives x its `size` out of the result's; false after a user error. */
+static bool read_back_sweep(Call *call, int axis, int64_t size, Sweep *sweep, int64_t *result) {
+    static const int args[] = {BACK_KERNEL, BACK_STRIDE, BACK_PADDING, BACK_OUTPUT_PADDING, BACK_DILATION};
+    int64_t kernel[2], stride[2], padding[2], more[2], dilation[2],
+        *pairs[] = {kernel, stride, padding, more, dilation};
+    for (int k = 0; k < 5; k++) {
+        bool from_0 = args[k] == BACK_PADDING || args[k] == BACK_OUTPUT_PADDING;
+        if (!call_pair(call, args[k], !from_0, pairs[k]))
+            return false;
+    }
+    *sweep = (Sweep){size, kernel[axis], stride[axis], dilation[axis], padding[axis], 1};
+    *result = (size - 1) * stride[axis] + (kernel[axis] - 1) * dilation[axis] + 1 + more[axis] - 2 * padding[axis];
+    if (more[axis] >= stride[axis] && more[axis] >= dilation[axis])
+        call_error(call, BACK_OUTPUT_PADDING, "output_padding is below the stride or the dilation, %lld, not %lld",
+                   (long long)(stride[axis] > dilation[axis] ? stride[axis] : dilation[axis]), (long long)more[axis]);
+    else if (*result < 1)
+        call_error(call, BACK_PADDING, "a padding of %lld leaves nothing of %lld %s", (long long)padding[axis],
+                   (long long)(*result + 2 * padding[axis]), axis ? "columns" : "rows");
+    else
+        return true;
+    return false;
+}
+
+/* Where each result lies: [N, H, W, out / groups]. */
+static Node *sent_by_group(Graph *g, const Conv *c, const Type *result, int group, Node *w) {
+    Attr attr = attr_shape(result);
+    memcpy(attr.sweep, c->sweeps.axis, sizeof attr.sweep);
+    Node *x = part(g, c->x, IMAGE_CHANNELS, group * c->channels, c->channels);
+    return graph_node(g, "conv_transpose2d", attr, 2, (Node *[]){x, part(g, w, 0, group * c->channels, c->channels)});
+}
+
+/* Each group of channels sends to outputs of its own. */
+static Node *sent_by_groups(Call *call, const Conv *c, int64_t rows, int64_t columns) {
+    static const int file_order[] = {0, 3, 1, 2};
+    Graph *g = call->g;
+    const Type *x = &c->x->type;
+    int64_t out = c->out / c->groups, *kernel = (int64_t[]){c->sweeps.axis[0].kernel, c->sweeps.axis[1].kernel};
+    Type filters = type_make(DT_F32, false, 4, (int64_t[]){x->dim[IMAGE_CHANNELS], kernel[0], kernel[1], out});
+    Type result = type_make(DT_F32, x->batched, IMAGE_RANK, (int64_t[]){x->dim[0], rows, columns, out});
+    Node *w = call_weight(call, "weight", &filters, c->init, file_order);
+    Node **parts = NEW_ARRAY(g->arena, Node *, c->groups);
+    for (int i = 0; w && i < c->groups; i++)
+        parts[i] = sent_by_group(g, c, &result, i, w);
+    return w ? build_stack(g, parts, (int)c->groups, IMAGE_CHANNELS) : NULL;
+}
+
+static Value build_conv_transpose2d(Call *call) {
+    Conv c = {.x = call_image(call, BACK_X, "conv_transpose2d"), .out = call_size(call, BACK_OUT)};
+    int64_t size[2];
+    if (!c.x || c.out < 0 || !read_groups(call, BACK_GROUPS, &c))
+        return value_tensor(NULL);
+    for (int k = 0; k < 2; k++)
+        if (!read_back_sweep(call, k, c.x->type.dim[IMAGE_ROWS + k], &c.sweeps.axis[k], &size[k]))
+            return value_tensor(NULL);
+    int64_t taps = c.sweeps.axis[0].kernel * c.sweeps.axis[1].kernel;
+    int64_t seen = taps * c.out / c.groups, sent = taps * c.x->type.dim[IMAGE_CHANNELS];
+    if (!read_init(call, BACK_INIT, seen, sent, &c.init) || !read_init(call, BACK_BIAS_INIT, seen, sent, &c.bias_init))
+        return value_tensor(NULL);
+    Node *y = sent_by_groups(call, &c, size[0], size[1]);
+    return value_tensor(y ? image_value(call->g, biased(call, &c, y, BACK_BIAS)) : NULL);
+}
+
+/* ---- of one row ---- */
 
 /* A sequence [C, L] as an image of one row, [C, 1, L]; or back. */
 static Node *with_rows(Graph *g, Node *x, bool rows) {
@@ -371,6 +487,26 @@ const OpDef op_conv2d = {
     .signature = "x, out: size, kernel: sizes, stride: sizes = 1, padding: sizes = 0, dilation: sizes = 1, "
                  "groups: size = 1, bias: bool = true, init: init = none, bias_init: init = none",
     .build = build_conv2d,
+};
+
+const OpDef op_conv_transpose2d = {
+    .name = "conv_transpose2d",
+    .cls = OP_CONTRACT,
+    .arity = 2,
+    .attrs = ATTR_SWEEP | ATTR_DIMS,
+    .doc = "The convolution that is the gradient of conv2d, by which images [C, H, W] get larger: each pixel adds x[c, "
+           "i, j] "
+           "* weight[c, o, p, q] to y[o, i stride + p dilation - padding, j stride + q dilation - padding]. `weight` "
+           "is [C, "
+           "out / groups, KH, KW], `bias` [out]; H becomes (H - 1) stride + (KH - 1) dilation + 1 + output_padding - 2 "
+           "padding.",
+    .example = "y = conv_transpose2d(image, 2, 2, stride = 2)",
+    .infer = infer_conv_transpose2d,
+    .grad = grad_conv_transpose2d,
+    .simplify = simplify_conv_transpose2d,
+    .signature = "x, out: size, kernel: sizes, stride: sizes = 1, padding: sizes = 0, output_padding: sizes = 0, "
+                 "dilation: sizes = 1, groups: size = 1, bias: bool = true, init: init = none, bias_init: init = none",
+    .build = build_conv_transpose2d,
 };
 
 const OpDef op_conv1d = {

@@ -131,6 +131,16 @@ def conv2d(node, x, w):
     return np.einsum("nijklc,oklc->nijo", window(node, x), w)
 
 
+def conv_transpose2d(node, x, w):
+    """Each pixel of x sends its products to where the convolution's outputs look."""
+    (rows, row_inside), (columns, column_inside) = swept(node, 0, node.shape[1]), swept(node, 1, node.shape[2])
+    sent = np.einsum("nijc,cklo->nijklo", x, w)
+    sent = sent * (row_inside[:, None, :, None] & column_inside[None, :, None, :])[None, ..., None]
+    y = np.zeros(node.shape)
+    np.add.at(y, (slice(None), rows[:, None, :, None], columns[None, :, None, :]), sent)
+    return y
+
+
 def depthwise_conv2d(node, x, w):
     return np.einsum("nijklc,klc->nijc", window(node, x), w[:, :, 0])
 
@@ -297,6 +307,7 @@ OPS = {
     "window": window,
     "unwindow": unwindow,
     "conv2d": conv2d,
+    "conv_transpose2d": conv_transpose2d,
     "depthwise_conv2d": depthwise_conv2d,
     "max_pool": max_pool,
     "standardize": function(lambda x, mean, inverse: (x - mean) * inverse),

@@ -171,6 +171,28 @@ def convolution(id, arguments, filters, x=(2, 5, 4), bias=True, memory=CHANNELS_
     return Case(id, y, value, x=x, weights=weights, memory={"y.weight": memory}, grows=True)
 
 
+def conv_transpose2d(x, w, stride=1, padding=0, output_padding=0, dilation=1, groups=1):
+    """Pixel by pixel, as the definition has it."""
+    (sh, sw), (ph, pw), (mh, mw), (dh, dw) = map(pair, (stride, padding, output_padding, dilation))
+    (n, channels, h, width), (_, out, kh, kw) = x.shape, w.shape
+    y = np.zeros((n, out * groups, (h - 1) * sh + (kh - 1) * dh + 1 + mh, (width - 1) * sw + (kw - 1) * dw + 1 + mw))
+    for c, i, j, p, q in np.ndindex(channels, h, width, kh, kw):
+        to = c * groups // channels * out
+        y[:, to : to + out, i * sh + p * dh, j * sw + q * dw] += x[:, c, i, j, None] * w[c, :, p, q]
+    return y[:, :, ph : y.shape[2] - ph, pw : y.shape[3] - pw]
+
+
+def transposed_convolution(id, arguments, filters, x=(2, 3, 4), bias=None, **options):
+    weights = {"y.weight": filters} | ({"y.bias": bias} if bias else {})
+
+    def value(x, z, e):
+        y = conv_transpose2d(x, e["y.weight"], **options)
+        return y + e["y.bias"][:, None, None] if bias else y
+
+    y = f"conv_transpose2d(x, {arguments}{'' if bias else ', bias = false'})"
+    return Case(id, y, value, x=x, weights=weights, memory={"y.weight": CHANNELS_LAST}, grows=True)
+
+
 def convolution1d(id, arguments, filters, x=(2, 7), memory=(0, 2, 1), bias=True, **options):
     weights = {"y.weight": filters} | ({"y.bias": filters[:1]} if bias else {})
     padding = (0, options.pop("padding", 0))
@@ -447,6 +469,19 @@ CASES = [
     Case("conv2d_views", "sum(pad(slice(conv2d(x, 3, 1, bias = false), 0, 1, 3), 1, 1, 2), axis = 2)",
          lambda x, z, e: np.pad(conv2d(x, e["y.weight"])[:, 1:3], ((0, 0), (0, 0), (1, 2), (0, 0))).sum(3),
          x=(2, 4, 3), weights={"y.weight": (3, 2, 1, 1)}, memory={"y.weight": CHANNELS_LAST}, grows=True),
+    transposed_convolution("transposed", "3, 3", (2, 3, 3, 3), bias=(3,)),
+    transposed_convolution("transposed_double", "3, 2, stride = 2", (2, 3, 2, 2), bias=(3,), stride=2),
+    transposed_convolution("transposed_even", "2, 4, stride = 2, padding = 1", (2, 2, 4, 4), stride=2, padding=1),
+    transposed_convolution("transposed_more", "2, 3, stride = 2, padding = 1, output_padding = 1", (2, 2, 3, 3), stride=2,
+                           padding=1, output_padding=1),
+    transposed_convolution("transposed_uneven", "3, [3, 2], stride = [2, 3], padding = [1, 0], output_padding = [0, 1], dilation = [1, 2]",
+                           (2, 3, 3, 2), stride=(2, 3), padding=(1, 0), output_padding=(0, 1), dilation=(1, 2)),
+    transposed_convolution("transposed_apart", "2, 2, stride = 3", (2, 2, 2, 2), stride=3),
+    transposed_convolution("transposed_groups", "4, 3, groups = 2, stride = 2", (4, 2, 3, 3), x=(4, 3, 2), bias=(4,), groups=2, stride=2),
+    Case("transposed_back", "conv2d(relu(conv_transpose2d(x, 3, 2, stride = 2, bias = false)), 2, 3, bias = false)",
+         lambda x, z, e: conv2d(np.maximum(conv_transpose2d(x, e["y.0.weight"], 2), 0), e["y.1.weight"]),
+         weights={"y.0.weight": (2, 3, 2, 2), "y.1.weight": (2, 3, 3, 3)}, x=(2, 3, 4),
+         memory={"y.0.weight": CHANNELS_LAST, "y.1.weight": CHANNELS_LAST}, grows=True),
     convolution1d("conv1d", "3, 3", (3, 2, 3)),
     convolution1d("conv1d_padded", "4, 3, padding = 1, stride = 2", (4, 2, 3), padding=1, stride=(1, 2), bias=False),
     convolution1d("conv1d_dilated", "2, 2, dilation = 3", (2, 2, 2), dilation=(1, 3)),
