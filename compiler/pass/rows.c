@@ -94,9 +94,23 @@ static bool is_long(const Node *n, const Access *at) {
     return length > LONGEST_INDEX;
 }
 
+/* What is left of `most` values, after n's and those that it is made of, each as often as it is read: an index of a lookup is one
+ * expression, which repeats what it reads twice. Negative: there are more. */
+static int left_of(const Fusion *f, const Node *n, int most) {
+    for (int k = 0; k < n->inputs && most >= 0; k++)
+        if (n->in[k]->op->cls != OP_LEAF && !f->home[n->in[k]->id])
+            most = left_of(f, n->in[k], most - 1);
+    return most;
+}
+
+static bool takes_long_place(const Fusion *f, const Node *n) {
+    return n->op->flags & OP_LOOKUP && left_of(f, n->in[1], MOST_AGAIN) < 0;
+}
+
 /* One element more; not too many. */
 static Walk compute_again(Reading *reading, const Node *n, const Access *at) {
-    return ++reading->again > MOST_AGAIN || is_long(n, at) ? WALK_FAIL : WALK_DEEPER;
+    bool much = ++reading->again > MOST_AGAIN || is_long(n, at) || takes_long_place(reading->f, n);
+    return much ? WALK_FAIL : WALK_DEEPER;
 }
 
 static bool counts_a_loop(const Tree *index) {
@@ -152,5 +166,5 @@ static Walk read_from_memory(void *context, Node *n, const Access *at) {
 bool fusion_takes_much(Fusion *f, Node *n) {
     Reading reading = {.f = f};
     Access at = rows_own();
-    return !access_walk(f->arena, n, &at, read_from_memory, &reading);
+    return left_of(f, n, MOST_AGAIN) < 0 || !access_walk(f->arena, n, &at, read_from_memory, &reading);
 }

@@ -64,6 +64,8 @@ SHAPES = {
     "layers": (25, repeated("h = a", "h = relu(linear(h, 16))")),
     "parts": (50, listed("concat([{}])")),
     "terms": (75, lambda n: listed("{}")(n).replace(", ", " + ")),
+    "places": (8, lambda n: repeated("k = iota(16)", "k = where(k > i / 3, k, 15 - k)")(n).replace("repeat k", "repeat i")
+               + "\n  h = a + reshape(gather(gather(weight([16, 16]), k), argmax(reshape(x, [1, 16]))), [16])"),
     "lookups": (20, repeated("h = a\n  i = argmax(reshape(x, [1, 16]))", "h = h + reshape(gather(weight([7, 16]), i), [16])")),
 }
 
