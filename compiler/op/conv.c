@@ -122,16 +122,16 @@ static Node *image_gradient(Graph *g, const Type *image, Node *dy, Node *w, cons
     return graph_reshape(g, sent_back(g, dy, back.axis, w), image);
 }
 
-/* Of filters that see `image` and send their outputs the gradients dy. */
-static Node *filter_gradient(Graph *g, Node *image, Node *dy, const Node *w, const Sweep *sweep) {
-    Node *dw = graph_matmul(g, pixels(g, dy), window_rows(g, image, sweep), true, false);
-    return graph_reshape(g, dw, &w->type);
+/* Of the filters by which `image` makes what has the gradients dy, [O, KH KW C]. */
+static Node *filter_gradient(Graph *g, Node *image, Node *dy, const Sweep *sweep) {
+    return graph_matmul(g, pixels(g, dy), window_rows(g, image, sweep), true, false);
 }
 
 GRAD(conv2d) {
     Node *x = n->in[0], *w = n->in[1];
-    din[1] = filter_gradient(g, x, dy, w, n->attr.sweep);
+    Node *dw = filter_gradient(g, x, dy, n->attr.sweep);
     din[0] = image_gradient(g, &x->type, dy, w, n->attr.sweep);
+    din[1] = graph_reshape(g, dw, &w->type);
 }
 
 static Node *simplify_conv2d(Graph *g, Node *n) {
@@ -157,7 +157,7 @@ GRAD(conv_transpose2d) {
     Node *x = n->in[0], *w = n->in[1];
     Attr attr = {.sweep = {n->attr.sweep[0], n->attr.sweep[1]}};
     din[0] = graph_node(g, "conv2d", attr, 2, (Node *[]){dy, w});
-    din[1] = filter_gradient(g, dy, x, w, n->attr.sweep);
+    din[1] = graph_reshape(g, filter_gradient(g, dy, x, n->attr.sweep), &w->type);
 }
 
 static Node *simplify_conv_transpose2d(Graph *g, Node *n) {
