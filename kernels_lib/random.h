@@ -5,7 +5,7 @@
  *     (seed, stream, step, element)  ->  Philox4x32-10  ->  32 bits  ->  [0, 1)  ->  N(0, 1)
  *
  * One Philox block gives four words, so elements 4k .. 4k+3 share a block. Floating point here is made of operations
- * that IEEE 754 rounds in one way only: conversions of small integers, fmaf, sqrtf, and products that feed no sum (a
+ * that IEEE 754 rounds in one way only: conversions of small integers, fmaf, roots, and products that feed no sum (a
  * compiler may contract a * b + c, and then CPU and GPU differ). Logarithm, sine and cosine are polynomials of ours. */
 #ifndef MTC_RANDOM_H
 #define MTC_RANDOM_H
@@ -61,6 +61,9 @@ MTC_FN uint32_t mtc_random(uint64_t seed, uint32_t stream, uint64_t step, uint64
     uint32_t low = element & 1 ? words.at[1] : words.at[0], high = element & 1 ? words.at[3] : words.at[2];
     return element & 2 ? high : low;
 }
+
+/* Streams of evaluation. Those of training count from 0, those of weights from 2^30. */
+enum { MTC_SET_STREAM = 1 << 29 };
 
 /* ---- distributions ---- */
 
@@ -120,12 +123,22 @@ MTC_FN float mtc_cos_turn(float t, int sine) {
     return quarter == 1 || quarter == 2 ? -value : value;
 }
 
-/* Standard normal, Box-Muller: elements 2k and 2k+1 are the cosine and the sine of one pair of uniforms. */
+/* The root as IEEE 754 rounds it, whatever nvcc was told of roots. */
+MTC_FN float mtc_root(float x) {
+#ifdef __CUDA_ARCH__
+    return __fsqrt_rn(x);
+#else
+    return sqrtf(x);
+#endif
+}
+
+/* Standard normal, Box-Muller: elements 2k and 2k+1 are the cosine and the sine of one pair of uniforms. The last product is an
+ * fmaf, so that a sum into which the number goes does not take it over unrounded. */
 MTC_FN float mtc_normal(uint64_t seed, uint32_t stream, uint64_t step, uint64_t element) {
     MtcWords words = mtc_random_block(seed, stream, step, element >> 2);
     uint32_t u = element & 2 ? words.at[2] : words.at[0], v = element & 2 ? words.at[3] : words.at[1];
     float positive = (float)((u >> 8) + 1) * 0x1p-24f; /* in (0, 1] */
-    return sqrtf(-2.0f * mtc_log(positive)) * mtc_cos_turn(mtc_unit(v), (int)(element & 1));
+    return fmaf(mtc_root(-2.0f * mtc_log(positive)), mtc_cos_turn(mtc_unit(v), (int)(element & 1)), -0.0f);
 }
 
 /* ---- shuffling ---- */

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
-#define MTC_ABI 8
+#define MTC_ABI 9
 
 typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64, MTC_BF16, MTC_U16 } MtcType;
 
@@ -150,6 +150,8 @@ typedef struct MtcRun {
     float knob[MTC_MAX_KNOBS];
     const double *exact_knob; /* the same numbers for a program of `mtc --real f64`, which runs on the CPU; else NULL */
     uint64_t seed;
+    int64_t
+        before; /* examples of the set that come before those of `data`: 0, but where a prediction is given batch by batch */
 } MtcRun;
 
 typedef struct MtcModel {

@@ -111,6 +111,9 @@ bool call_folding(Call *call, Folding *folding); /* false after a user error */
 /* What is left of x; where the argument `keep` is true, the axes stay, with size 1. */
 Node *folding_value(Call *call, const Folding *folding, Node *folded, int keep);
 
+/* leaf.c: the sizes in a list of numbers; false after a user error. */
+bool read_shape(Call *call, int arg, Type *shape);
+
 /* init.c: the initialiser that the argument asks for in a layer with these fans; false after a user error. */
 bool read_init(Call *call, int arg, int64_t fan_in, int64_t fan_out, Init *init);
 

@@ -62,8 +62,7 @@ static Value build_iota(Call *call) {
     return value_tensor(graph_iota(call->g, &(Type){.dtype = DT_I32, .rank = 1, .dim = {size}}, 0));
 }
 
-/* The sizes in a list of numbers. */
-static bool read_shape(Call *call, int arg, Type *shape) {
+bool read_shape(Call *call, int arg, Type *shape) {
     const Value *list = &call->args[arg];
     if (list->kind != VALUE_LIST || list->count > MAX_RANK) {
         call_error(call, arg, "expected a list of at most %d sizes", MAX_RANK);

@@ -105,6 +105,24 @@ static inline __device__ float uniform(const Batch &batch, int stream, int64_t e
     return mtc_uniform(batch.run->seed, (uint32_t)stream, (uint64_t)batch.step, (uint64_t)element);
 }
 
+/* Normally distributed, with mean 0 and deviation 1, likewise. */
+static inline __device__ float gaussian(const Batch &batch, int stream, int64_t element) {
+    return mtc_normal(batch.run->seed, (uint32_t)stream, (uint64_t)batch.step, (uint64_t)element);
+}
+
+/* The same in evaluation, by where the batch is in its set in place of the step: the same in each evaluation. */
+static inline __device__ uint64_t mtc_place_in_set(const Batch &batch) {
+    return (uint64_t)(batch.run->before + batch.first);
+}
+
+static inline __device__ float uniform_in_set(const Batch &batch, int stream, int64_t element) {
+    return mtc_uniform(batch.run->seed, MTC_SET_STREAM + (uint32_t)stream, mtc_place_in_set(batch), (uint64_t)element);
+}
+
+static inline __device__ float gaussian_in_set(const Batch &batch, int stream, int64_t element) {
+    return mtc_normal(batch.run->seed, MTC_SET_STREAM + (uint32_t)stream, mtc_place_in_set(batch), (uint64_t)element);
+}
+
 /* A whole number from -reach to reach. */
 static inline __device__ int random_shift(const Batch &batch, int stream, int64_t element, int reach) {
     return (int)(uniform(batch, stream, element) * (float)(2 * reach + 1)) - reach;

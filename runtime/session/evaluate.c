@@ -221,6 +221,7 @@ int mtc_predict_lent(MtcSession *session, int64_t examples, const void *const *f
         int64_t rows = examples - first < batch ? examples - first : batch;
         mtc_meter_part(&session->meter, "prediction", first, examples);
         code = gather_batch(session, first, rows, fields, lent);
+        run.before = first;
         if (!code)
             code = predict_rows(session, &run, 0, rows, &out, first);
     }

@@ -66,7 +66,7 @@ CALLS += [call(f"{name}({OPERANDS[op['kind']][0]})", **OPERANDS[op["kind"]][1]) 
           if op["kind"] in OPERANDS and name not in NAMED]
 
 # No operands that are computed: of data only, drawn for each element, numbers, initialisers, optimizers.
-WITHOUT = "random_crop random_flip cutout normalize dropout iota sinusoid weight size"
+WITHOUT = "random_crop random_flip cutout normalize dropout random_normal random_uniform bernoulli iota sinusoid weight size"
 SETTINGS = ("initialiser", "optimizer", "schedule")
 
 
