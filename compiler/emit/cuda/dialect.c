@@ -1,5 +1,6 @@
 /* CUDA C++. A kernel is a function of a tile, which a block of 256 threads computes. */
 #include "emit/cuda/launches.h"
+#include "emit/cuda/places.h"
 #include "emit/cuda/product.h"
 #include "emit/kernel/library.h"
 #include "emit/kernel/row.h"
@@ -366,12 +367,12 @@ const Dialect dialect_cuda = {
     .decoding = decoding,
     .call = call,
     .member = "t.",
-    .places = true,
     .report = "batch.reports",
     .real = "float",
     .header = "cuda/%s.cuh",
     .null = "nullptr",
     .near = true,
+    .places = write_places,
     .declare = declare,
     .signature = signature,
     .contract = write_product,

@@ -45,7 +45,6 @@ struct Dialect {
     const char *name;   /* "cuda" */
     bool schedules;     /* graph or persistent; a kernel starts before the phase before it has ended, and waits */
     const char *member; /* "t.": how a kernel reaches its tensors */
-    bool places;        /* a function can be given the tensors of one of several places */
     const char *report; /* "batch.reports" */
     const char *real;   /* the type of an f32 */
     const char *header; /* "cuda/%s.cuh": the file with a function of the library */
@@ -68,6 +67,8 @@ struct Dialect {
     void (*measuring)(Emitter *e, Writer *out);
     void (*decoding)(Emitter *e, Writer *out);
 
+    /* Before a function with several places: what says where its tensors begin. NULL: each kernel has a function. */
+    void (*places)(Emitter *e, const Function *f, Writer *out);
     /* Lines before a kernel's function; NULL: none. */
     void (*declare)(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
     /* "static void h(const Tensors *t)", the parameters being those that `text` uses, t of type `tensors`; and "h(t)". */

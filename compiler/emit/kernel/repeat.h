@@ -14,9 +14,7 @@ void find_repeats(Emitter *e);
 /* The function that is written for the kernel's. */
 const Function *written_function(const Emitter *e, const Kernel *kernel);
 
-/* Before a function with several places: the table of them, and the struct of the tensors of one. `type` is the struct's
- * name, which the function's parameter t has. */
-void write_places(Emitter *e, const Function *f, Writer *out);
+/* The type of the struct of the function's tensors, which its parameter t has. */
 const char *places_type(Emitter *e, const Function *f);
 
 /* Kernels of a launch that are the same function, at places one after the other. */

@@ -62,7 +62,7 @@ static void write_function(Emitter *e, const Function *f, Writer *out) {
     write_all(out, &f->comments);
     out->at = f->lines.at;
     if (f->places > 1)
-        write_places(e, f, out);
+        e->dialect->places(e, f, out);
     write_all(out, &f->declarations);
     out->at = f->lines.at;
     write_open(out, "%s {", e->dialect->signature(e, f->name, places_type(e, f), text_string(&f->lines.text)));

@@ -1,0 +1,9 @@
+#ifndef MTC_CUDA_PLACES_H
+#define MTC_CUDA_PLACES_H
+
+#include "emit/kernel/emitter.h"
+
+/* Before a function with several places: the table of them, and the struct of the tensors of one. */
+void write_places(Emitter *e, const Function *f, Writer *out);
+
+#endif
