@@ -1,7 +1,9 @@
 /* The mathematics of generated expressions: exp, fmax, ... of a `real`, under the names that CUDA C++ has.
  *
  * exp, log and tanh of a float are polynomials without branches, so that the loops around them become vector code;
- * their error stays below 3 units in the last place. Everything else, and all of double, is the C library's. */
+ * their error stays below 3 units in the last place. Everything else, and all of double, is the C library's. They are always a
+ * part of the expression that calls them: a call would keep a loop from being vector code, and the compiler would decide by the
+ * size of the whole program whether their last product and a sum behind it are one multiply-add, so which bits come out. */
 #ifndef MTC_CPU_MATH_H
 #define MTC_CPU_MATH_H
 
@@ -18,7 +20,7 @@ static inline float float_bits(uint32_t bits) {
 
 /* exp(x) = 2^n exp(r) with n the integer nearest to x / log 2. Adding 1.5 * 2^23 rounds to an integer. 2^n is
  * applied in two halves, so that results near 0 and near infinity come out right. */
-static inline float float_exp(float x) {
+__attribute__((always_inline)) static inline float float_exp(float x) {
     float clamped = x > 89 ? 89 : x < -104 ? -104 : x;
     float shifted = fmaf(clamped, 1.44269504f, 0x1.8p23f), n = shifted - 0x1.8p23f;
     float r = fmaf(n, -1.42860677e-6f, fmaf(n, -0.693145752f, clamped)), p = 0.00139269266f;
@@ -31,7 +33,7 @@ static inline float float_exp(float x) {
     return p * float_bits((uint32_t)(half + 127) << 23) * float_bits((uint32_t)(exponent - half + 127) << 23);
 }
 
-static inline float float_log(float x) {
+__attribute__((always_inline)) static inline float float_log(float x) {
     float scaled = x < 0x1p-126f ? x * 0x1p24f : x;
     float value = mtc_log(scaled) - (x < 0x1p-126f ? 16.6355323f : 0);
     value = x > 0 ? value : x < 0 ? NAN : x == 0 ? -INFINITY : x;
@@ -39,7 +41,7 @@ static inline float float_log(float x) {
 }
 
 /* An odd polynomial near 0, 1 - 2 / (exp(2|x|) + 1) elsewhere. */
-static inline float float_tanh(float x) {
+__attribute__((always_inline)) static inline float float_tanh(float x) {
     float a = fabsf(x), z = x * x, p = 0.00229274482f;
     p = fmaf(p, z, -0.00834394552f);
     p = fmaf(p, z, 0.0217689187f);
@@ -102,11 +104,11 @@ static inline real relu(real x) {
     return x < 0 ? 0 : x;
 }
 
-static inline real sigmoid(real x) {
+__attribute__((always_inline)) static inline real sigmoid(real x) {
     return 1 / (1 + exp(-x));
 }
 
-static inline real softplus(real x) {
+__attribute__((always_inline)) static inline real softplus(real x) {
     return relu(x) + log1p(exp(-fabs(x)));
 }
 

@@ -200,3 +200,22 @@ def test_maximum_and_minimum(kernels):
         y = np.empty_like(x)
         getattr(library, f"map_{name}")(x.size, pointer(x), pointer(y))
         assert np.array_equal(y, getattr(np, name)(x, dtype(0)))
+
+
+CALLS = """
+typedef float real;
+#include "cpu/math.h"
+void many(float *x, int n) {
+    for (int i = 0; i < n; i++)
+        x[i] = exp(x[i]) + exp(x[i] + 1) * log(x[i]) + log(x[i] + 2) - tanh(x[i]) * tanh(x[i] + 3) + sigmoid(x[i]) * softplus(x[i] + 4);
+}
+"""
+
+
+def test_functions_of_floats_are_part_of_expressions(tmp_path):
+    """However large the program is that calls them: else the bits of exp(x) + 1 would depend on that."""
+    (tmp_path / "calls.c").write_text(CALLS)
+    flags = ["-std=gnu11", "-Os", "-ffp-contract=fast", "-fno-math-errno", f"-I{ROOT}/kernels_lib", f"-I{ROOT}/runtime"]
+    subprocess.run([os.environ.get("CC", "cc"), *flags, "-c", tmp_path / "calls.c", "-o", tmp_path / "calls.o"], check=True)
+    symbols = subprocess.run(["nm", tmp_path / "calls.o"], capture_output=True, text=True, check=True).stdout
+    assert "many" in symbols and not [name for name in ("float_exp", "float_log", "float_tanh", "sigmoid", "softplus") if name in symbols]
