@@ -200,6 +200,11 @@ def test_names_of_ranges_say_once_what_both_ends_have(mtc):
     assert {"d_ln_f_weight_to_bias", "squares_d_h_11_mlp_c_fc_to_c_proj_weight", "decode_h_0_mlp_c_proj_to_h_0"} < set(names)
 
 
+def test_equations_keep_no_functions_apart(mtc):
+    """With the name of a tenth layer they may take a line more."""
+    assert not {"h_10_ln_1", "d_h_11_ln_2_weight_partial"} & set(functions(mtc(ROOT / "models/gpt2.mt", "--emit=cu").stdout))
+
+
 @pytest.mark.nvcc
 def test_values_called_like_what_begins_places(cuda_takes):
     """Tensors are members of a struct whose constructor calls it."""

@@ -128,14 +128,26 @@ static void replace_word(const Repeats *r, Function *f, const Words *declared, c
         text_puts(out, name);
 }
 
-/* Comments say nothing to the compiler. */
+/* Of the line's code: without a comment, and without the spaces before that. */
+static size_t code_length(const char *line) {
+    size_t length = 0;
+    while (line[length] && line[length] != '\n' && !(line[length] == '/' && line[length + 1] == '/'))
+        length++;
+    while (length && line[length - 1] == ' ')
+        length--;
+    return length;
+}
+
+/* Comments say nothing to the compiler, nor do the lines that they take. */
 static const char *without_comments(Arena *arena, const char *text) {
     Text code = TEXT(arena);
     while (*text) {
-        if (strncmp(text, "//", 2) == 0)
-            text += strcspn(text, "\n");
-        else
-            text_putc(&code, *text++);
+        const size_t length = code_length(text);
+        text_append(&code, text, length);
+        if (length)
+            text_putc(&code, '\n');
+        text += strcspn(text, "\n");
+        text += *text == '\n';
     }
     return text_string(&code);
 }
