@@ -5,6 +5,8 @@
 #include "mtc.h"
 #include "random.h"
 
+#include <string.h>
+
 typedef struct Batch {
     const MtcRun *run;
     const int *order; /* of the epoch's examples; NULL: as they lie */
@@ -13,6 +15,18 @@ typedef struct Batch {
     int64_t step;     /* 1 for the first update */
     double *reports;  /* where this step's means go */
 } Batch;
+
+/* Where tensors begin in the arena, for the pointers to them that a struct begins with. */
+static inline void mtc_set_pointers(void *pointers, char *arena, const int64_t *bytes, size_t count) {
+    for (size_t k = 0; k < count; k++) {
+        void *tensor = arena + bytes[k];
+        memcpy((char *)pointers + k * sizeof tensor, &tensor, sizeof tensor);
+    }
+}
+
+#define begin_at(run, place, ...)                                                                                      \
+    mtc_set_pointers(&(place), (run)->arena, (const int64_t[]){__VA_ARGS__},                                           \
+                     sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
 /* The batch of the training step that comes `ahead` steps after the one that the clock shows. */
 static inline Batch batch_of_step(const MtcRun *run, int64_t ahead, int size, int reports) {

@@ -1,10 +1,11 @@
 /* C with OpenMP. Every thread of the team runs the whole step; loops over tiles and rows are shared among them. */
+#include "emit/c/phases.h"
+#include "emit/c/places.h"
 #include "emit/kernel/function.h"
 #include "emit/kernel/kernel_text.h"
 #include "emit/kernel/library.h"
-#include "emit/kernel/tensors.h"
 
-static const char *arguments(Emitter *e, const char *text, const char *tensors, const char *batch, const char *none) {
+const char *c_arguments(Emitter *e, const char *text, const char *tensors, const char *batch, const char *none) {
     bool uses_tensors = strstr(text, "t->"), uses_batch = code_has_word(text, "batch");
     if (!uses_tensors && !uses_batch)
         return none;
@@ -12,14 +13,14 @@ static const char *arguments(Emitter *e, const char *text, const char *tensors, 
                         uses_batch ? batch : "");
 }
 
-static const char *signature(Emitter *e, const char *name, const char *tensors, const char *text) {
-    (void)tensors;
-    const char *parameters = arguments(e, text, "const Tensors *t", "const Batch *batch", "void");
-    return arena_printf(e->arena, "static void %s(%s)", name, parameters);
+static const char *signature(Emitter *e, const Function *f) {
+    const char *tensors = f->type ? arena_printf(e->arena, "const struct %s *t", f->type) : "const Tensors *t";
+    return arena_printf(e->arena, "static void %s(%s)", f->name,
+                        c_arguments(e, text_string(&f->lines.text), tensors, "const Batch *batch", "void"));
 }
 
 static const char *call(Emitter *e, const char *name, const char *text) {
-    return arena_printf(e->arena, "%s(%s)", name, arguments(e, text, "t", "batch", ""));
+    return arena_printf(e->arena, "%s(%s)", name, c_arguments(e, text, "t", "batch", ""));
 }
 
 /* ---- sections ---- */
@@ -42,48 +43,6 @@ static void includes(Emitter *e, Writer *out) {
     write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
     write_line(out, "typedef %s real;\n", e->options->f64 ? "double" : "float");
     write_includes(e, all, sizeof all / sizeof *all, out);
-}
-
-static void tensors(Emitter *e, Writer *out) {
-    Members members = tensors_members(e, "->", "run->");
-    write_open(out, "typedef struct Tensors {");
-    write_members(e, &members, out);
-    write_close(out, "} Tensors;");
-    write_blank(out);
-    write_open(out, "static Tensors tensors(const MtcRun *run) {");
-    write_open(out, "return (Tensors){");
-    for (int k = 0; k < members.count; k++)
-        write_line(out, ".%s = %s,", members.at[k].name, members.at[k].value);
-    write_close(out, "};");
-    write_close(out, "}");
-}
-
-static void phases(Emitter *e, const Program *program, Writer *out) {
-    write_open(out, "static void %s_phases(const Tensors *t, const Batch *batch, Team *team, int count) {",
-               program->prefix);
-    for (int p = 0; p < program->phases.count; p++) {
-        const Phase *phase = &program->phases.at[p];
-        Writer lines = writer_like(out);
-        for (int k = 0; k < phase->kernels.count; k++)
-            write_line(&lines, "%s;", kernel_call(e, phase->kernels.at[k]));
-        write_line(&lines, "team_wait(team);");
-        write_block(out, arena_printf(e->arena, "if (count > %d)", p), &lines);
-    }
-    write_close(out, "}");
-}
-
-static void write_kernel_choice(Emitter *e, Writer *out) {
-    const Program *train = e->programs[PROGRAM_TRAIN];
-    int row = 0;
-    write_line(out, "// row `kernel` of kernel_table");
-    write_open(out, "static void run_one(const Tensors *t, const Batch *batch, int kernel) {");
-    write_line(out, "switch (kernel) {");
-    for (int p = 0; p < train->phases.count; p++)
-        for (int k = 0; k < train->phases.at[p].kernels.count; k++)
-            write_line(out, "case %d: %s; break;", row++, kernel_call(e, train->phases.at[p].kernels.at[k]));
-    write_line(out, "}");
-    write_close(out, "}");
-    write_blank(out);
 }
 
 /* A second thread halves a phase's work, and costs a barrier: about a microsecond, or 50 where it must wait for a processor.
@@ -370,8 +329,9 @@ const Dialect dialect_c = {
     .name = "cpu",
     .execution = execution,
     .includes = includes,
-    .tensors = tensors,
-    .phases = phases,
+    .tensors = write_tensors,
+    .places = write_place_remark,
+    .phases = write_c_phases,
     .step = step_section,
     .evaluation = evaluation,
     .measuring = measuring,

@@ -16,10 +16,11 @@ static const char *arguments(Emitter *e, const char *text, const char *const *gi
     return text_string(&result);
 }
 
-static const char *signature(Emitter *e, const char *name, const char *tensors, const char *text) {
-    const char *const declared[] = {arena_printf(e->arena, "const %s &t", tensors), "const Batch &batch", "int tile",
-                                    "char *shared", "Gate &gate"};
-    return arena_printf(e->arena, "static __device__ void %s(%s)", name, arguments(e, text, declared));
+static const char *signature(Emitter *e, const Function *f) {
+    const char *const declared[] = {arena_printf(e->arena, "const %s &t", places_type(f)), "const Batch &batch",
+                                    "int tile", "char *shared", "Gate &gate"};
+    return arena_printf(e->arena, "static __device__ void %s(%s)", f->name,
+                        arguments(e, text_string(&f->lines.text), declared));
 }
 
 static const char *call(Emitter *e, const char *name, const char *text) {
@@ -367,6 +368,7 @@ const Dialect dialect_cuda = {
     .decoding = decoding,
     .call = call,
     .member = "t.",
+    .across = true,
     .report = "batch.reports",
     .real = "float",
     .header = "cuda/%s.cuh",

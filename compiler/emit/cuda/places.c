@@ -3,7 +3,6 @@
 
 #include "emit/kernel/repeat.h"
 #include "emit/kernel/table.h"
-#include "emit/kernel/tensors.h"
 
 /* Bytes of constant memory that tables may take, of 64 KB. */
 static bool fits_constant_memory(const Emitter *e) {
@@ -32,31 +31,21 @@ static const char *write_begins(Emitter *e, const Function *f, Writer *out) {
     return write_runs(&table, &as, out);
 }
 
-/* Fields and flags that the function mentions: the same at all places. */
-static void write_shared_members(Emitter *e, const Function *f, bool declared, Writer *out) {
-    Members members = shared_members(e);
-    const char *text = text_string(&f->lines.text);
-    for (int k = 0; k < members.count; k++)
-        if (has_word(text, arena_printf(e->arena, "t.%s", members.at[k].name))) {
-            if (declared)
-                write_line(out, "%s%s;", members.at[k].type, members.at[k].name);
-            else
-                write_line(out, "%s = t.%s;", members.at[k].name, members.at[k].name);
-        }
-}
-
 static void write_struct(Emitter *e, const Function *f, const char *rows, Writer *out) {
-    const char *type = places_type(e, f);
+    const char *type = places_type(f);
+    const Members shared = shared_by(e, f, ".");
     const char **members = NEW_ARRAY(e->arena, const char *, f->buffers.count + 1);
     members[0] = arena_printf(e->arena, "%s[row]", rows);
     write_open(out, "struct %s {", type);
-    write_shared_members(e, f, true, out);
+    for (int k = 0; k < shared.count; k++)
+        write_line(out, "%s%s;", shared.at[k].type, shared.at[k].name);
     for (int b = 0; b < f->buffers.count; b++) {
         members[b + 1] = e->tensor[f->buffers.at[b]];
         write_line(out, "%s *%s;", c_type(e, e->plan->buffers.at[f->buffers.at[b]].type.dtype), members[b + 1]);
     }
     write_open(out, "__device__ %s(const Tensors &t, int row) {", type);
-    write_shared_members(e, f, false, out);
+    for (int k = 0; k < shared.count; k++)
+        write_line(out, "%s = t.%s;", shared.at[k].name, shared.at[k].name);
     write_list(out, "begin_at(", members, f->buffers.count + 1, ");");
     write_close(out, "}");
     write_close(out, "};");

@@ -18,6 +18,8 @@ typedef struct Function {
     int like, place;  /* the first function that is the same but for its tensors; where it stands among those */
     int places;       /* of the first: how many there are */
     VEC(int) buffers; /* its tensors, rows of plan->buffers, as they are first mentioned */
+    const char *type; /* of the struct of its tensors, where it has several places; else NULL */
+    const char *at;   /* the member of Tensors with those of each place, in C */
 } Function;
 
 /* What a kernel folds into: equations and code say the same. */
@@ -45,6 +47,7 @@ struct Dialect {
     const char *name;   /* "cuda" */
     bool schedules;     /* graph or persistent; a kernel starts before the phase before it has ended, and waits */
     const char *member; /* "t.": how a kernel reaches its tensors */
+    bool across;        /* kernels that are equal in two programs, if only once in each, are one function too */
     const char *report; /* "batch.reports" */
     const char *real;   /* the type of an f32 */
     const char *header; /* "cuda/%s.cuh": the file with a function of the library */
@@ -67,12 +70,12 @@ struct Dialect {
     void (*measuring)(Emitter *e, Writer *out);
     void (*decoding)(Emitter *e, Writer *out);
 
-    /* Before a function with several places: what says where its tensors begin. NULL: each kernel has a function. */
+    /* Before a function with several places: what says where its tensors begin. */
     void (*places)(Emitter *e, const Function *f, Writer *out);
     /* Lines before a kernel's function; NULL: none. */
     void (*declare)(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
-    /* "static void h(const Tensors *t)", the parameters being those that `text` uses, t of type `tensors`; and "h(t)". */
-    const char *(*signature)(Emitter *e, const char *name, const char *tensors, const char *text);
+    /* "static void h(const Tensors *t)", the parameters being those that its text uses; and "h(t)". */
+    const char *(*signature)(Emitter *e, const Function *f);
     const char *(*call)(Emitter *e, const char *name, const char *text);
     /* A product: the body of its kernel. */
     void (*contract)(Body *kernel);
@@ -117,7 +120,8 @@ struct Emitter {
     bool mathematics; /* numbers and types as in equations, not as in code */
     const Dialect *dialect;
     Sizes *sizes;
-    Names globals; /* functions and constants of the file */
+    Names globals; /* functions, types and constants of the file */
+    Names members; /* of Tensors */
     VEC(Function) functions;
     VEC(Launch) launches; /* of the training step first */
     VEC(FoldName) folds;

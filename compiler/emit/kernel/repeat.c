@@ -112,10 +112,15 @@ static void replace_tensor(const Repeats *r, Function *f, int row, Text *out) {
     text_printf(out, "%%%d %s", mention, c_type(r->e, r->e->plan->buffers.at[row].type.dtype));
 }
 
+/* "t.h", "t->h" */
+static bool is_tensor(const Repeats *r, const char *text, Word word) {
+    const char *prefix = r->e->dialect->member, *at = word.at - strlen(prefix);
+    return at >= text && strncmp(at, prefix, strlen(prefix)) == 0 && (at == text || !in_word(at[-1]));
+}
+
 static void replace_word(const Repeats *r, Function *f, const Words *declared, const char *text, Word word, Text *out) {
     const char *name = arena_strndup(r->e->arena, word.at, word.length);
-    bool member =
-        word.at - text >= 2 && strncmp(word.at - 2, "t.", 2) == 0 && (word.at - text == 2 || !in_word(word.at[-3]));
+    bool member = is_tensor(r, text, word);
     int buffer = member ? buffer_named(r, name) : -1, row = member ? -1 : word_row(declared, name);
     int64_t size = !member && is_constant(word) ? sizes_value(r->e->sizes, word.at, word.length) : 0;
     if (buffer >= 0)
@@ -178,16 +183,57 @@ static int first_like(const Emitter *e, const char *const *patterns, int row) {
     return row;
 }
 
+static void name_places(Emitter *e) {
+    for (int k = 0; k < e->functions.count; k++) {
+        Function *f = &e->functions.at[k];
+        if (f->places < 2)
+            continue;
+        f->type = names_claim(&e->globals, arena_printf(e->arena, "%s_tensors", f->name));
+        f->at = names_claim(&e->members, arena_printf(e->arena, "%s_at", f->name));
+    }
+}
+
+/* Some program calls function `like`, or those that are equal to it, more than once. */
+static bool comes_again(const Emitter *e, int like) {
+    for (int p = 0; p < e->plan->program_count; p++) {
+        int count = 0;
+        for (int k = like; k < e->functions.count; k++)
+            count += e->functions.at[k].like == like && program_of(e, e->functions.at[k].kernel) == e->programs[p];
+        if (count > 1)
+            return true;
+    }
+    return false;
+}
+
+/* What only comes once in each program is a function of each. */
+static void keep_programs_apart(Emitter *e) {
+    for (int like = 0; like < e->functions.count; like++)
+        if (e->functions.at[like].like == like && !comes_again(e, like))
+            for (int k = like; k < e->functions.count; k++)
+                if (e->functions.at[k].like == like)
+                    e->functions.at[k].like = k;
+}
+
+static void number_places(Emitter *e) {
+    for (int k = 0; k < e->functions.count; k++) {
+        Function *f = &e->functions.at[k];
+        f->place = e->functions.at[f->like].places++;
+    }
+}
+
 void find_repeats(Emitter *e) {
     const Repeats r = repeats_of(e);
     const char **patterns = NEW_ARRAY(e->arena, const char *, e->functions.count);
     for (int k = 0; k < e->functions.count; k++) {
         Function *f = &e->functions.at[k];
-        const char *pattern = e->dialect->places ? pattern_of(&r, f) : NULL;
+        const char *pattern = pattern_of(&r, f);
         patterns[k] = program_is_persistent(e, program_of(e, f->kernel)) ? NULL : pattern;
         f->like = first_like(e, patterns, k);
-        f->place = e->functions.at[f->like].places++;
     }
+    if (!e->dialect->across)
+        keep_programs_apart(e);
+    number_places(e);
+    name_places(e);
 }
 
 const Function *written_function(const Emitter *e, const Kernel *kernel) {
@@ -197,8 +243,18 @@ const Function *written_function(const Emitter *e, const Kernel *kernel) {
 
 /* ---- places ---- */
 
-const char *places_type(Emitter *e, const Function *f) {
-    return f->places > 1 ? arena_printf(e->arena, "%s_tensors", f->name) : "Tensors";
+const char *places_type(const Function *f) {
+    return f->type ? f->type : "Tensors";
+}
+
+Members shared_by(Emitter *e, const Function *f, const char *arrow) {
+    const Members all = shared_members(e, arrow);
+    const char *text = text_string(&f->lines.text);
+    Members used = {0};
+    for (int k = 0; k < all.count; k++)
+        if (has_word(text, arena_printf(e->arena, "%s%s", e->dialect->member, all.at[k].name)))
+            VEC_PUSH(e->arena, &used, all.at[k]);
+    return used;
 }
 
 /* ---- groups ---- */

@@ -6,7 +6,7 @@
 #ifndef MTC_REPEAT_H
 #define MTC_REPEAT_H
 
-#include "emit/kernel/emitter.h"
+#include "emit/kernel/tensors.h"
 
 /* Sets `like`, `place`, `places` and `buffers` of all functions. */
 void find_repeats(Emitter *e);
@@ -15,7 +15,9 @@ void find_repeats(Emitter *e);
 const Function *written_function(const Emitter *e, const Kernel *kernel);
 
 /* The type of the struct of the function's tensors, which its parameter t has. */
-const char *places_type(Emitter *e, const Function *f);
+const char *places_type(const Function *f);
+/* What the function reaches that is the same at all of its places: fields, flags. */
+Members shared_by(Emitter *e, const Function *f, const char *arrow);
 
 /* Kernels of a launch that are the same function, at places one after the other. */
 typedef struct Group {

@@ -52,12 +52,6 @@ void table_name(RowTable *table, const char *member, const char *name) {
 
 /* ---- what repeats ---- */
 
-/* Rows from `first` on: `period` of them, `times` times. The numbers of the k-th time are those of the first plus k times the
- * difference of the second. */
-typedef struct Fold {
-    int first, period, times;
-} Fold;
-
 enum { LEAST_TIMES = 3, LONGEST_PERIOD = 128, MOST_PARAMETERS = 4, WIDEST_MEMBER = 80 };
 
 /* FNV-1a. */
@@ -151,6 +145,17 @@ static Parameters parameters_of(const RowTable *table, const Fold *fold) {
     return p;
 }
 
+/* "7", "i", "7 + 2 * i", "7 - i": in all times, which i counts from 0 on. */
+static const char *growing(Arena *arena, Parameter each) {
+    const int64_t size = each.step < 0 ? -each.step : each.step;
+    const char *times = size == 1 ? "i" : arena_printf(arena, "%lld * i", (long long)size);
+    if (!each.step)
+        return integer(arena, each.first);
+    return each.first || each.step < 0
+               ? arena_printf(arena, "%lld %c %s", (long long)each.first, each.step < 0 ? '-' : '+', times)
+               : times;
+}
+
 /* ---- which rows are folded: as few lines as can be ---- */
 
 typedef struct Choice {
@@ -158,11 +163,11 @@ typedef struct Choice {
     Fold fold; /* .times = 1: the row stands by itself */
 } Choice;
 
-/* Without its rows: "#define", "#undef", what it is about, the lines of the arguments. */
+/* Without its rows: "for" and "}"; "#define", "#undef", what it is about, the lines of the arguments. */
 static int frame_lines(const RowTable *table, const Fold *fold) {
-    enum { CALL = 9 };
-    if (table->runs)
-        return 0;
+    enum { CALL = 9, LOOP = 2 };
+    if (table->again != AGAIN_MACRO)
+        return table->again == AGAIN_LOOP ? LOOP : 0;
     const TableRow *row = &table->rows.at[fold->first];
     bool one = fold->period == 1 && row->lines == 1;
     return (one ? 2 : 3) + (row->about != NULL) + fold->times * CALL / LONGEST_LINE;
@@ -197,6 +202,34 @@ static const Choice *choices_of(const RowTable *table) {
         choices[first] = choose(table, choices, run, first);
     }
     return choices;
+}
+
+/* ---- loops ---- */
+
+Folds table_loops(RowTable *table) {
+    Folds folds = {0};
+    table->again = AGAIN_LOOP;
+    for (int row = 0; row < table->rows.count; row++) {
+        table->rows.at[row].shape = shape_of(&table->rows.at[row]);
+        table->rows.at[row].narrow = true;
+    }
+    const Choice *choices = choices_of(table);
+    for (int row = 0; row < table->rows.count; row += choices[row].fold.period * choices[row].fold.times)
+        VEC_PUSH(table->arena, &folds, choices[row].fold);
+    return folds;
+}
+
+const char *fold_row(Arena *arena, const Fold *fold, int row) {
+    return growing(arena, (Parameter){row, fold->times > 1 ? fold->period : 0});
+}
+
+const char *table_growth(const RowTable *table, const Fold *fold, int row, int number) {
+    const TableRow *at = &table->rows.at[row];
+    int k = 0;
+    for (; at->pieces.at[k].kind != PIECE_NUMBER || number > 0; k++)
+        number -= at->pieces.at[k].kind == PIECE_NUMBER;
+    const Fold alone = {row, 0, 1}; /* its numbers go on to themselves */
+    return growing(table->arena, growth(table, fold->times > 1 ? fold : &alone, row, k));
 }
 
 /* ---- rows as text ---- */
@@ -489,7 +522,7 @@ static void write_run_texts(const RunTexts *runs, Writer *out) {
 }
 
 const char *write_runs(RowTable *table, const RunTable *as, Writer *out) {
-    table->runs = true;
+    table->again = AGAIN_RUN;
     const int width = measure(table), rows = table->rows.count;
     const Choice *choices = choices_of(table);
     const RunTexts runs = texts_of_runs(table, choices);

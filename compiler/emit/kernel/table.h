@@ -32,10 +32,13 @@ typedef struct TableRow {
     uint64_t shape;    /* a hash of it without its numbers */
 } TableRow;
 
+/* What rows that come again are written as. */
+typedef enum RowsAgain { AGAIN_MACRO, AGAIN_RUN, AGAIN_LOOP } RowsAgain;
+
 typedef struct RowTable {
     Arena *arena;
     VEC(TableRow) rows;
-    bool runs; /* numbers alone, that are written as runs: write_runs */
+    RowsAgain again;
 } RowTable;
 
 void table_row(RowTable *table, const char *about); /* begins one */
@@ -43,6 +46,20 @@ void table_row(RowTable *table, const char *about); /* begins one */
 void table_text(RowTable *table, const char *member, const char *text);
 void table_number(RowTable *table, const char *member, int64_t number);
 void table_name(RowTable *table, const char *member, const char *name); /* as a string */
+
+/* Rows from `first` on: `period` of them, `times` times. The numbers of the k-th time are those of the first plus k times the
+ * difference of the second. */
+typedef struct Fold {
+    int first, period, times;
+} Fold;
+typedef VEC(Fold) Folds;
+
+/* How rows that are code, of `TableRow.lines` each, are written with as few lines as can be: those that come again as a loop over i.
+ * A row that stands by itself is a fold of one time. */
+Folds table_loops(RowTable *table);
+/* Which row that is, in all times; and what number `number` of a row of the fold's first time is: "7", "7 + 2 * i". */
+const char *fold_row(Arena *arena, const Fold *fold, int row);
+const char *table_growth(const RowTable *table, const Fold *fold, int row, int number);
 
 /* "head = { ... };" */
 void write_table(RowTable *table, const char *head, Writer *out);

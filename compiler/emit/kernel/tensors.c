@@ -1,22 +1,21 @@
 #include "emit/kernel/tensors.h"
 
 void tensors_name(Emitter *e) {
-    Names members = {.arena = e->arena};
     const Module *module = e->module;
     e->field = NEW_ARRAY(e->arena, const char *, module->fields.count);
     e->stride = NEW_ARRAY(e->arena, const char *, module->fields.count);
     e->tensor = NEW_ARRAY(e->arena, const char *, e->plan->buffers.count);
     e->knob = NEW_ARRAY(e->arena, const char *, module->knobs.count);
     for (int k = 0; k < module->fields.count; k++)
-        e->field[k] = names_claim(&members, module->fields.at[k].name);
+        e->field[k] = names_claim(&e->members, module->fields.at[k].name);
     for (int k = 0; k < module->fields.count; k++)
         if (module->fields.at[k].windows)
-            e->stride[k] = names_claim(&members, arena_printf(e->arena, "%s_stride", e->field[k]));
+            e->stride[k] = names_claim(&e->members, arena_printf(e->arena, "%s_stride", e->field[k]));
     for (int k = 0; k < e->plan->buffers.count; k++)
-        e->tensor[k] = names_claim(&members, e->plan->buffers.at[k].name);
+        e->tensor[k] = names_claim(&e->members, e->plan->buffers.at[k].name);
     for (int k = 0; k < module->knobs.count; k++)
         if (!module->knobs.at[k].fixed)
-            e->knob[k] = names_claim(&members, module->knobs.at[k].name);
+            e->knob[k] = names_claim(&e->members, module->knobs.at[k].name);
 }
 
 /* For each buffer a node that lies in it: its shape has the symbols. */
@@ -85,8 +84,6 @@ static const char *buffer_note(Emitter *e, const Buffer *buffer, const Node *n, 
 /* By row of plan->buffers: some function reaches it as a tensor of all; one with several places has its own. */
 static bool *mentioned_buffers(const Emitter *e) {
     bool *mentioned = NEW_ARRAY(e->arena, bool, e->plan->buffers.count);
-    for (int k = 0; k < e->plan->buffers.count; k++)
-        mentioned[k] = !e->dialect->places;
     for (int k = 0; k < e->functions.count; k++)
         for (int b = 0; b < e->functions.at[k].buffers.count; b++)
             mentioned[e->functions.at[k].buffers.at[b]] |= e->functions.at[e->functions.at[k].like].places == 1;
@@ -118,10 +115,10 @@ static void add_knobs(Emitter *e, const char *arrow, Members *members) {
     }
 }
 
-Members shared_members(Emitter *e) {
+Members shared_members(Emitter *e, const char *arrow) {
     Members members = {0};
-    add_fields(e, ".", &members);
-    add_knobs(e, ".", &members);
+    add_fields(e, arrow, &members);
+    add_knobs(e, arrow, &members);
     return members;
 }
 

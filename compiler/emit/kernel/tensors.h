@@ -14,7 +14,7 @@ void tensors_name(Emitter *e);
 /* `arrow`: how `run`'s members are reached; `of`: "run->", or "" where the arena is a parameter of its own. */
 Members tensors_members(Emitter *e, const char *arrow, const char *of);
 /* Those of them that are no tensors of the arena: fields, flags. */
-Members shared_members(Emitter *e);
+Members shared_members(Emitter *e, const char *arrow);
 /* "type name; // note" for each, notes aligned. */
 void write_members(Emitter *e, const Members *members, Writer *out);
 

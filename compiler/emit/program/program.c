@@ -65,7 +65,7 @@ static void write_function(Emitter *e, const Function *f, Writer *out) {
         e->dialect->places(e, f, out);
     write_all(out, &f->declarations);
     out->at = f->lines.at;
-    write_open(out, "%s {", e->dialect->signature(e, f->name, places_type(e, f), text_string(&f->lines.text)));
+    write_open(out, "%s {", e->dialect->signature(e, f));
     write_all(out, &f->lines);
     write_close(out, "}");
 }
@@ -172,7 +172,8 @@ Emission *emit(const Module *module, const Plan *plan, const EmitOptions *option
                  .programs = plan->programs,
                  .options = options,
                  .dialect = dialect,
-                 .globals = {.arena = arena}};
+                 .globals = {.arena = arena},
+                 .members = {.arena = arena}};
     e.sizes = sizes_new(&e.globals, module);
     tensors_name(&e);
     name_reports(&e);

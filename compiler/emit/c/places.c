@@ -1,0 +1,138 @@
+#include "emit/c/places.h"
+
+#include "emit/kernel/repeat.h"
+#include "emit/kernel/table.h"
+
+/* ---- the struct of a place ---- */
+
+/* "real *h_weight, *h_bias;": neighbours of one type, as many as fit into a line. */
+static void write_pointers(Emitter *e, const Function *f, Writer *out) {
+    Text line = TEXT(e->arena);
+    DType last = DT_F32;
+    for (int k = 0; k < f->buffers.count; k++) {
+        const DType dtype = e->plan->buffers.at[f->buffers.at[k]].type.dtype;
+        const char *name = e->tensor[f->buffers.at[k]];
+        bool room = 4 * (size_t)out->indent + line.length + strlen(name) + strlen(", *;") <= LONGEST_LINE;
+        if (line.length && (dtype != last || !room)) {
+            write_line(out, "%s;", text_string(&line));
+            line = TEXT(e->arena);
+        }
+        text_printf(&line, "%s*%s", line.length ? ", " : arena_printf(e->arena, "%s ", c_type(e, dtype)), name);
+        last = dtype;
+    }
+    if (line.length)
+        write_line(out, "%s;", text_string(&line));
+}
+
+/* A member of Tensors: tensors first, which begin_at sets. */
+static void write_place(Emitter *e, const Function *f, Writer *out) {
+    const Members shared = shared_by(e, f, "->");
+    write_open(out, "struct %s {", f->type);
+    write_pointers(e, f, out);
+    for (int k = 0; k < shared.count; k++)
+        write_line(out, "%s%s;", shared.at[k].type, shared.at[k].name);
+    write_close(out, arena_printf(e->arena, "} %s[%d];", f->at, f->places));
+}
+
+/* ---- where its tensors begin ---- */
+
+/* A row for each place, as the kernels come. */
+static RowTable places_of(Emitter *e, const Function *f) {
+    RowTable table = {.arena = e->arena};
+    for (int k = 0; k < e->functions.count; k++) {
+        const Function *at = &e->functions.at[k];
+        if (&e->functions.at[at->like] != f)
+            continue;
+        table_row(&table, at->kernel->name);
+        table.rows.at[table.rows.count - 1].lines = 1;
+        for (int b = 0; b < at->buffers.count; b++)
+            table_number(&table, NULL, e->plan->buffers.at[at->buffers.at[b]].offset);
+    }
+    return table;
+}
+
+/* "begin_at(run, t.h_at[i], 4096 + 512 * i, 65536);" */
+static void write_row_of_places(Emitter *e, const Function *f, const RowTable *table, const Fold *fold, int row,
+                                Writer *out) {
+    const Members shared = shared_by(e, f, "->");
+    const char *place = arena_printf(e->arena, "t.%s[%s]", f->at, fold_row(e->arena, fold, row));
+    Text begins = TEXT(e->arena);
+    for (int k = 0; k < f->buffers.count; k++)
+        text_printf(&begins, ", %s", table_growth(table, fold, row, k));
+    if (begins.length)
+        write_line(out, "begin_at(run, %s%s);", place, text_string(&begins));
+    for (int k = 0; k < shared.count; k++)
+        write_line(out, "%s.%s = t.%s;", place, shared.at[k].name, shared.at[k].name);
+}
+
+/* Writes the lines as often as they are done, and empties them. */
+static void write_times(Writer *lines, int times, Writer *out) {
+    if (times > 1 && lines->lines.count)
+        write_block(out, arena_printf(out->text.arena, "for (int64_t i = 0; i < %d; i++)", times), lines);
+    else
+        write_all(out, lines);
+    *lines = writer_like(out);
+}
+
+/* Neighbouring loops over as many places are one. */
+static void write_begins(Emitter *e, Writer *out) {
+    Writer lines = writer_like(out);
+    int times = 1;
+    for (int f = 0; f < e->functions.count; f++) {
+        if (e->functions.at[f].places < 2)
+            continue;
+        RowTable table = places_of(e, &e->functions.at[f]);
+        const Folds folds = table_loops(&table);
+        for (int k = 0; k < folds.count; k++) {
+            const Fold *fold = &folds.at[k];
+            if (fold->times != times)
+                write_times(&lines, times, out);
+            times = fold->times;
+            for (int row = fold->first; row < fold->first + fold->period; row++)
+                write_row_of_places(e, &e->functions.at[f], &table, fold, row, &lines);
+        }
+    }
+    write_times(&lines, times, out);
+}
+
+/* ---- all tensors ---- */
+
+static bool have_places(const Emitter *e) {
+    bool any = false;
+    for (int k = 0; k < e->functions.count; k++)
+        any |= e->functions.at[k].places > 1;
+    return any;
+}
+
+static void write_struct(Emitter *e, const Members *members, Writer *out) {
+    write_open(out, "typedef struct Tensors {");
+    write_members(e, members, out);
+    for (int k = 0; k < e->functions.count; k++)
+        if (e->functions.at[k].places > 1)
+            write_place(e, &e->functions.at[k], out);
+    write_close(out, "} Tensors;");
+}
+
+void write_tensors(Emitter *e, Writer *out) {
+    const Members members = tensors_members(e, "->", "run->");
+    const bool places = have_places(e);
+    write_struct(e, &members, out);
+    write_blank(out);
+    write_open(out, "static Tensors tensors(const MtcRun *run) {");
+    write_open(out, places ? "Tensors t = {" : "return (Tensors){");
+    for (int k = 0; k < members.count; k++)
+        write_line(out, ".%s = %s,", members.at[k].name, members.at[k].value);
+    write_close(out, "};");
+    write_begins(e, out);
+    if (places)
+        write_line(out, "return t;");
+    write_close(out, "}");
+}
+
+void write_place_remark(Emitter *e, const Function *f, Writer *out) {
+    const char *last = f->name;
+    for (int k = 0; k < e->functions.count; k++)
+        if (&e->functions.at[e->functions.at[k].like] == f)
+            last = e->functions.at[k].name;
+    write_comment(out, 0, arena_printf(e->arena, "At %d places: %s ... %s", f->places, f->name, last));
+}
