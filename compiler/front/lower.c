@@ -114,42 +114,6 @@ Value eval_setting(Frame *frame, Expr *e) {
     return value;
 }
 
-/* Losses take scores; the prediction is what the scores mean. */
-typedef struct PredictionRule {
-    const char *loss, *condition, *function; /* function(first argument), if the argument `condition` is true */
-    bool classes;
-} PredictionRule;
-
-static const PredictionRule prediction_rules[] = {
-    {"cross_entropy", NULL, "softmax", true},
-    {"bce", "from_logits", "sigmoid", false},
-};
-
-static bool rule_applies(const PredictionRule *rule, const Expr *call, const Value *args) {
-    if (strcmp(rule->loss, call->op->name) != 0)
-        return false;
-    for (int i = 0; rule->condition && i < call->signature->count; i++)
-        if (strcmp(call->signature->at[i].name, rule->condition) == 0)
-            return args[i].number != 0;
-    return true;
-}
-
-void doubt_scores(Lowering *l, const Expr *call, const Value *args) {
-    const Value *scores = &args[0];
-    for (size_t i = 0; i < sizeof prediction_rules / sizeof *prediction_rules; i++) {
-        bool twice = scores->made && strcmp(scores->made->name, prediction_rules[i].function) == 0;
-        if (!twice || !rule_applies(&prediction_rules[i], call, args))
-            continue;
-        const char *function = scores->made->name;
-        const char *text = arena_printf(l->arena,
-                                        "this loss takes scores and applies %s itself, here for the second time: "
-                                        "training is slow and may stall",
-                                        function);
-        const char *cure = arena_printf(l->arena, "leave out this %s; predictions go through it in any case", function);
-        module_doubt(l->module, (Doubt){call->span, scores->made_at, text, cure});
-    }
-}
-
 static bool argument_true(Frame *frame, const Expr *call, const char *name) {
     for (int i = 0; i < call->signature->count; i++)
         if (strcmp(call->signature->at[i].name, name) == 0 && call->bound[i])
@@ -169,7 +133,7 @@ static Value derived_prediction(Frame *frame, const Expr *loss) {
         return value_error();
     }
     Value scores = eval_setting(frame, loss->bound[0]);
-    for (size_t i = 0; i < sizeof prediction_rules / sizeof *prediction_rules; i++) {
+    for (int i = 0; i < prediction_rule_count; i++) {
         const PredictionRule *rule = &prediction_rules[i];
         if (strcmp(rule->loss, loss->op->name) != 0 || scores.kind == VALUE_ERROR ||
             (rule->condition && !argument_true(frame, loss, rule->condition)))

@@ -92,8 +92,6 @@ void layers_check(Lowering *l); /* all different */
 
 /* The value of a setting of the train block, which makes no weights. */
 Value eval_setting(Frame *frame, Expr *e);
-/* Of a call of a loss that takes scores: are they what its own function made already? */
-void doubt_scores(Lowering *l, const Expr *call, const Value *args);
 /* A setting that is a whole number known when compiling; `fallback` where it is not given. */
 int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, int64_t low, int64_t high);
 
@@ -101,6 +99,19 @@ int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, int64_t l
 
 /* The loss and the metrics of the train block; returns the loss, the mean over a batch. NULL after a user error. */
 Node *lower_reports(Frame *frame, const Block *train);
+
+/* ---- scores.c ---- */
+
+/* A loss that takes scores, and what they mean. */
+typedef struct PredictionRule {
+    const char *loss, *condition, *function; /* function(first argument), if the argument `condition` is true */
+    bool classes;
+} PredictionRule;
+
+extern const PredictionRule prediction_rules[];
+extern const int prediction_rule_count;
+/* Of a call of a loss that takes scores: are they what its own function made already? */
+void doubt_scores(Lowering *l, const Expr *call, const Value *args);
 
 /* ---- leak.c ---- */
 
