@@ -96,6 +96,16 @@ Stmt *stmt_value(Arena *arena, StmtKind kind, Span span, Expr *value, Expr *mess
     return s;
 }
 
+Stmt *stmt_layer(Arena *arena, Span span, Name name, FnParamList params, Expr *value) {
+    Stmt *s = stmt_new(arena, STMT_LAYER, span), *result = stmt_value(arena, STMT_RETURN, value->span, value, NULL);
+    s->name = name;
+    s->fn = NEW(arena, Fn);
+    *s->fn = (Fn){.name = name, .span = span, .params = params, .shares = true};
+    VEC_PUSH(arena, &s->fn->body, result);
+    s->depth = result->depth + 1;
+    return s;
+}
+
 static int deepest(int depth, const ExprList *list) {
     for (int i = 0; i < list->count; i++)
         depth = deeper(depth, list->at[i]);

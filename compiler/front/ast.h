@@ -58,6 +58,7 @@ struct Expr {
 typedef enum StmtKind {
     STMT_ASSIGN,
     STMT_SEVERAL, /* `a, b = f(x)`: its body has an assignment without a value for each name */
+    STMT_LAYER,   /* `layer f(x) = linear(x, 8)` */
     STMT_FIELD,
     STMT_REPEAT,
     STMT_IF,
@@ -69,7 +70,8 @@ struct Stmt {
     StmtKind kind;
     Span span;
     int depth;      /* as in Expr */
-    Name name;      /* ASSIGN, FIELD, REPEAT */
+    Name name;      /* ASSIGN, LAYER, FIELD, REPEAT */
+    Fn *fn;         /* LAYER: its parameters, and a body that returns its value */
     Name type;      /* FIELD: "u8", "class" */
     ExprList dims;  /* FIELD: its axes; of "class" the number of classes */
     ExprList shape; /* FIELD, "class": class[10][28, 28]: the axes */
@@ -113,7 +115,8 @@ struct Fn {
     Signature *signature;
     ExprList calls; /* of other functions */
     bool called;
-    int visit; /* 0 not yet, 1 being visited, 2 done */
+    int visit;   /* 0 not yet, 1 being visited, 2 done */
+    bool shares; /* a layer: all calls of it have the same weights */
     /* lower.c */
     bool failed;   /* a call of it was wrong: further ones are not looked at */
     Span returned; /* what its last call returned */
@@ -158,6 +161,7 @@ Stmt *stmt_new(Arena *arena, StmtKind kind, Span span);
 Stmt *stmt_assign(Arena *arena, Span span, Name name, Expr *value);
 /* `names = value`, of one name or several. */
 Stmt *stmt_names(Arena *arena, Span span, NameList names, Expr *value);
+Stmt *stmt_layer(Arena *arena, Span span, Name name, FnParamList params, Expr *value);
 Stmt *stmt_value(Arena *arena, StmtKind kind, Span span, Expr *value, Expr *message);
 /* `source` is NULL where the text does not say what the field is made of. */
 Stmt *stmt_field(Arena *arena, Name type, ExprList dims, ExprList shape);

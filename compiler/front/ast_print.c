@@ -86,8 +86,10 @@ static void print_exprs(Printer *p, const ExprList *list) {
         print_under(p, NULL, list->at[i]);
 }
 
+static void print_fn_parts(Printer *p, const Fn *fn);
+
 static void print_stmt(Printer *p, const Stmt *s) {
-    static const char *const words[] = {"assign", "several", "field", "repeat", "if", "assert", "return"};
+    static const char *const words[] = {"assign", "several", "layer", "field", "repeat", "if", "assert", "return"};
     begin_line(p, s->span);
     text_puts(p->out, words[s->kind]);
     if (s->name.text)
@@ -95,6 +97,8 @@ static void print_stmt(Printer *p, const Stmt *s) {
     if (s->type.text)
         text_printf(p->out, " : %s", s->type.text);
     text_putc(p->out, '\n');
+    if (s->fn)
+        print_fn_parts(p, s->fn);
     print_exprs(p, &s->dims);
     print_exprs(p, &s->shape);
     print_under(p, s->kind == STMT_FIELD ? "from" : NULL, s->value);
@@ -130,9 +134,7 @@ static void print_param(Printer *p, const Param *param) {
     text_putc(p->out, '\n');
 }
 
-static void print_fn(Printer *p, const Fn *fn) {
-    begin_line(p, fn->span);
-    text_printf(p->out, "fn %s\n", fn->name.text);
+static void print_fn_parts(Printer *p, const Fn *fn) {
     p->indent++;
     for (int i = 0; i < fn->params.count; i++) {
         const FnParam *param = &fn->params.at[i];
@@ -143,6 +145,12 @@ static void print_fn(Printer *p, const Fn *fn) {
     }
     p->indent--;
     print_body(p, NULL, &fn->body);
+}
+
+static void print_fn(Printer *p, const Fn *fn) {
+    begin_line(p, fn->span);
+    text_printf(p->out, "fn %s\n", fn->name.text);
+    print_fn_parts(p, fn);
 }
 
 static void print_items(Printer *p, const Ast *ast) {

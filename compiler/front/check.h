@@ -10,6 +10,7 @@
 typedef enum VariableKind {
     VARIABLE_LOCAL,
     VARIABLE_PARAMETER,
+    VARIABLE_LAYER,
     VARIABLE_INDEX,
     VARIABLE_FIELD,
     VARIABLE_PARAM,
@@ -20,6 +21,7 @@ typedef struct Variable {
     Name name;
     VariableKind kind;
     bool read;
+    Fn *layer;         /* LAYER */
     VEC(bool *) marks; /* `read` of what gives it a value: see scope_mark */
 } Variable;
 
@@ -30,6 +32,7 @@ typedef struct Scope {
     Ast *ast;
     Fn *fn; /* NULL in blocks */
     VEC(Variable) variables;
+    bool in_layer;
     int branches; /* bodies around that may not be carried out */
 } Scope;
 

@@ -181,7 +181,7 @@ static Value build_op(Frame *frame, Span at, Span callee, const char *scope, con
                       const Signature *signature) {
     Lowering *l = frame->l;
     int count = signature->count;
-    Call call = {l->g, l->module, at, count, args, scope, &l->weights, op};
+    Call call = {l->g, l->module, at, count, args, scope, &l->weights, op, l->made, false};
     if (!within_bounds(&call, signature))
         return value_error();
     if (op->cls == OP_MAP && !op->build && op->fold) {
@@ -227,7 +227,7 @@ Value call_library(Frame *frame, Span at, const char *name, Value argument) {
 static Value call_size_of(Frame *frame, Expr *e) {
     Value args[] = {eval(frame, e->bound[0]), eval(frame, e->bound[1])};
     Lowering *l = frame->l;
-    Call call = {l->g, l->module, e->span, 2, args, "", &l->weights, NULL};
+    Call call = {l->g, l->module, e->span, 2, args, "", &l->weights, NULL, l->made, false};
     if (args[0].kind == VALUE_ERROR || args[1].kind == VALUE_ERROR)
         return value_error();
     const Node *x = call_tensor(&call, 0);
@@ -288,7 +288,7 @@ static bool match_shape(Frame *callee, const FnParam *param, const Value *value,
     return true;
 }
 
-static bool bind_arguments(Frame *caller, Frame *callee, Expr *e) {
+bool bind_arguments(Frame *caller, Frame *callee, Expr *e) {
     Value *given = NEW_ARRAY(caller->l->arena, Value, e->signature->count);
     for (int i = 0; i < e->signature->count; i++)
         if (e->bound[i] && (given[i] = eval(caller, e->bound[i])).kind == VALUE_ERROR)
@@ -373,6 +373,8 @@ static void add_layers(Frame *frame, LayerRange made, const char *name) {
 }
 
 static Value eval_call(Frame *frame, Expr *e) {
+    if (e->fn && e->fn->shares)
+        return call_layer(frame, e);
     const char *name = e->layer_name ? explicit_path(frame, e->layer_name) : NULL;
     if (e->layer_name && !name)
         return value_error();

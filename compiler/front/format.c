@@ -135,7 +135,7 @@ static void indent_lines(Formatter *f) {
 
 static bool is_name(int kind) {
     return kind == T_NAME || kind == T_PARAM || kind == T_INCLUDE || kind == T_DATA || kind == T_MODEL ||
-           kind == T_TRAIN;
+           kind == T_TRAIN || kind == T_LAYER;
 }
 
 static bool ends_operand(int kind) {

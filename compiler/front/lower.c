@@ -278,6 +278,8 @@ static void warn_body(Diag *diag, const StmtList *body) {
         const Stmt *s = body->at[i];
         if (s->kind == STMT_ASSIGN && s->ran && !s->read)
             diag_warning(diag, s->name.span, "the value of '%s' is never used%s", s->name.text, belongs(s->name.text));
+        if (s->kind == STMT_LAYER && !s->fn->called)
+            diag_warning(diag, s->name.span, "layer '%s' is never called", s->name.text);
         warn_body(diag, &s->body);
         warn_body(diag, &s->other);
     }
@@ -318,6 +320,7 @@ bool front_lower(Diag *diag, Ast *ast, const FrontOptions *options, Lowered *out
                       .recompute = options->recompute,
                       .batch = options->batch,
                       .fixed = found,
+                      .made = -1,
                       .naming = true};
         fixed = found;
         lower_round(&l, values, out);

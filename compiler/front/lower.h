@@ -1,6 +1,6 @@
 /* Shared by the files that turn the checked tree into graphs: lower.c (blocks, module), run.c (statements), eval.c
- * (expressions and calls), value.c (arithmetic), layers.c (weights' names), reports.c (loss and metrics), training.c (how
- * gradients become updates). */
+ * (expressions and calls), share.c (layers that are called again), value.c (arithmetic), layers.c (weights' names), reports.c
+ * (loss and metrics), training.c (how gradients become updates). */
 #ifndef MTC_LOWER_H
 #define MTC_LOWER_H
 
@@ -31,6 +31,7 @@ typedef struct Lowering {
     Graph *g;
     uint64_t fixed;   /* params that earlier rounds found to decide a shape: constants in this round */
     int weights;      /* made so far in this graph */
+    int made;         /* as Call.made */
     bool naming;      /* the first graph: names of weights are being made */
     bool scheduling;  /* a setting of the update is being evaluated: its numbers may vary from step to step */
     VEC(Span) places; /* of each weight: the statement of the model block that made it */
@@ -54,6 +55,15 @@ struct Frame {
     Span result_at; /* what `return` says */
 };
 
+/* A `layer` as it was declared. Its first call makes its weights. */
+typedef struct Layer {
+    const Stmt *by;
+    const Frame *frame; /* where it was declared: the bindings, path and indices of that place */
+    bool called;
+    LayerRange weights;
+    Span first; /* the call that made them */
+} Layer;
+
 /* ---- value.c ---- */
 
 /* The map operator `op`, as infix or call: numbers are computed, anything else becomes nodes. */
@@ -72,6 +82,14 @@ void frame_bind(Frame *frame, const char *name, Value value, Stmt *by);
 Value call_library(Frame *frame, Span at, const char *name, Value argument);
 /* The string with {name} replaced by the name's value. */
 const char *fill_holes(Frame *frame, const Expr *string);
+
+/* Gives parameters their values; false after reporting. */
+bool bind_arguments(Frame *caller, Frame *callee, Expr *call);
+
+/* ---- share.c ---- */
+
+void run_layer(Frame *frame, Stmt *s);
+Value call_layer(Frame *frame, Expr *e);
 
 /* ---- run.c ---- */
 

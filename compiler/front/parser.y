@@ -43,7 +43,7 @@ static const char *comment_after(Parser *parser, Span span);
 %token <Name> NAME "a name" STRING "a string"
 %token <Number> NUMBER "a number"
 %token PARAM "param" INCLUDE "include" FN "fn" DATA "data" MODEL "model" TRAIN "train"
-%token REPEAT "repeat" IN "in" IF "if" ELSE "else" ASSERT "assert" RETURN "return"
+%token LAYER "layer" REPEAT "repeat" IN "in" IF "if" ELSE "else" ASSERT "assert" RETURN "return"
 %token TRUE "true" FALSE "false" NONE "none"
 %token DOTDOT ".." LE "<=" GE ">=" EQ "==" NE "!=" AND "and" OR "or" NOT "not"
 
@@ -133,6 +133,7 @@ stmt: assign_or_field
     | REPEAT name IN expr[first] DOTDOT expr[end] block {
         $$ = stmt_repeat(parser->arena, @$, $name, $first, $end, $block);
       }
+    | LAYER name parameters '=' expr        { $$ = stmt_layer(parser->arena, @$, $name, $parameters, $expr); }
     | ASSERT expr                           { $$ = stmt_value(parser->arena, STMT_ASSERT, @$, $expr, NULL); }
     | ASSERT expr ':' STRING {
         Expr *message = expr_named(parser->arena, EXPR_STRING, @STRING, $STRING);
@@ -219,10 +220,11 @@ arg: expr                                   { $$ = (Arg){.value = $expr}; }
     | name '=' expr                         { $$ = (Arg){.name = $name, .value = $expr}; }
     ;
 
-/* These are keywords only where an item begins. */
+/* These are keywords only where an item or a statement begins. */
 name: NAME
     | PARAM                                 { $$ = NAMED(@$, "param"); }
     | INCLUDE                               { $$ = NAMED(@$, "include"); }
+    | LAYER                                 { $$ = NAMED(@$, "layer"); }
     | keyword
     ;
 

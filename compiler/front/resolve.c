@@ -35,6 +35,7 @@ static bool taken(Scope *scope, Name name, const Variable *by) {
     static const char *const what[] = {
         [VARIABLE_LOCAL] = "a value",
         [VARIABLE_PARAMETER] = "a parameter of the function",
+        [VARIABLE_LAYER] = "a layer",
         [VARIABLE_INDEX] = "the index of a repeat",
         [VARIABLE_FIELD] = "a field of the data",
         [VARIABLE_PARAM] = "a param of the file",
@@ -93,6 +94,9 @@ static void use_name(Scope *scope, const Name *name) {
         return;
     }
     variable->read = true;
+    if (variable->kind == VARIABLE_LAYER)
+        diag_error(scope->diag, name->span, "'%s' is a layer, whose values are made by calls of it: %s", name->text,
+                   variable->layer->signature->text);
     if (scope->branches || variable->kind == VARIABLE_PARAM)
         for (int i = 0; i < variable->marks.count; i++)
             *variable->marks.at[i] = true;
@@ -143,12 +147,22 @@ const char **callable_names(Arena *arena, const Ast *ast, int *count) {
     return names;
 }
 
-static void unknown_function(Scope *scope, const Expr *call) {
+/* The functions, and the layers of this place. */
+static const char *nearest_callable(Scope *scope, const char *name) {
     int count;
-    const char **names = callable_names(scope->arena, scope->ast, &count);
+    const char **names = callable_names(scope->arena, scope->ast, &count), **all;
+    all = NEW_ARRAY(scope->arena, const char *, count + scope->variables.count);
+    memcpy(all, names, (size_t)count * sizeof *all);
+    for (int i = 0; i < scope->variables.count; i++)
+        if (scope->variables.at[i].kind == VARIABLE_LAYER)
+            all[count++] = scope->variables.at[i].name.text;
+    return suggestion(scope->arena, name, all, count);
+}
+
+static void unknown_function(Scope *scope, const Expr *call) {
     const char *advice = call_advice(scope->arena, call->name.text),
-               *near = advice ? arena_printf(scope->arena, "; write %s", advice)
-                              : suggestion(scope->arena, call->name.text, names, count);
+               *near =
+                   advice ? arena_printf(scope->arena, "; write %s", advice) : nearest_callable(scope, call->name.text);
     bool value = scope_find(scope, call->name.text),
          data = source_find(call->name.text) || field_source_find(call->name.text);
     if (data && !value)
@@ -165,13 +179,29 @@ static void unknown_function(Scope *scope, const Expr *call) {
 static const Signature *callee(Scope *scope, Expr *call) {
     static const Parameter size_parameters[] = {{.name = "x", .required = true}, {.name = "axis", .required = true}};
     static const Signature size_signature = {"size(x, axis)", (Parameter *)size_parameters, 2};
-    call->fn = ast_find_fn(scope->ast, call->name.text);
+    const Variable *variable = scope_find(scope, call->name.text);
+    bool layer = variable && variable->kind == VARIABLE_LAYER;
+    call->fn = layer ? variable->layer : ast_find_fn(scope->ast, call->name.text);
     if (call->fn)
         return call->fn->signature;
     if (is_builtin(call->name.text))
         return &size_signature;
     call->op = op_find(call->name.text);
     return call->op && call->op->signature ? signature_of_op(scope->arena, call->op) : NULL;
+}
+
+/* Its weights are made once, and called what its declaration says. */
+static void check_layer_call(Scope *scope, const Expr *call) {
+    if (scope->in_layer)
+        diag_error(scope->diag, call->name.span, "a layer calls functions, and no other layer");
+    else if (call->layer_name)
+        diag_error(scope->diag, call->layer_name->span,
+                   "the weights of '%s' are the same in all calls; they are named "
+                   "where it is declared",
+                   call->name.text);
+    else
+        return;
+    diag_note(scope->diag, call->fn->span, "'%s' is declared here", call->name.text);
 }
 
 static void resolve_call(Scope *scope, Expr *call) {
@@ -185,6 +215,8 @@ static void resolve_call(Scope *scope, Expr *call) {
     bind_call(scope->diag, scope->arena, call, signature);
     if (call->fn)
         call->fn->called = true;
+    if (call->fn && call->fn->shares)
+        check_layer_call(scope, call);
     if (call->fn && scope->fn)
         VEC_PUSH(scope->arena, &scope->fn->calls, call);
     if (call->layer_name && call->layer_name->kind == EXPR_STRING)
@@ -220,6 +252,26 @@ static void misplaced(Scope *scope, const Stmt *s) {
         diag_error(scope->diag, s->span, "a field ('%s : %s') belongs in the data block", s->name.text, s->type.text);
 }
 
+static void resolve_parameters(Scope *scope, const Fn *fn);
+static void warn_parameters(Scope *scope, const Fn *fn, int first);
+
+/* A layer sees what stands above it; its parameters hide what has their names. */
+static void resolve_layer(Scope *scope, Stmt *s) {
+    const Fn *function = ast_find_fn(scope->ast, s->name.text);
+    int outer = scope->variables.count;
+    s->fn->signature = signature_of_fn(scope->arena, s->fn);
+    scope->in_layer = true;
+    resolve_parameters(scope, s->fn);
+    resolve_expr(scope, s->fn->body.at[0]->value);
+    warn_parameters(scope, s->fn, outer);
+    scope->in_layer = false;
+    scope->variables.count = outer;
+    if (function)
+        report_duplicate(scope->diag, "function", s->name, function->name.span);
+    else if (scope_add(scope, s->name, VARIABLE_LAYER))
+        scope_find(scope, s->name.text)->layer = s->fn;
+}
+
 static void introduce(Scope *scope, Stmt *s) {
     if (scope_add(scope, s->name, VARIABLE_LOCAL))
         scope_mark(scope, s->name.text, &s->read);
@@ -241,6 +293,10 @@ static void introduce_several(Scope *scope, const StmtList *names) {
 static void resolve_stmt(Scope *scope, Stmt *s) {
     if (s->kind == STMT_FIELD || (s->kind == STMT_RETURN && !scope->fn)) {
         misplaced(scope, s);
+        return;
+    }
+    if (s->kind == STMT_LAYER) {
+        resolve_layer(scope, s);
         return;
     }
     resolve_expr(scope, s->value);
@@ -285,13 +341,20 @@ static void resolve_shape(Scope *scope, const FnParam *param) {
     }
 }
 
-static void resolve_parameters(Scope *scope) {
-    for (int i = 0; i < scope->fn->params.count; i++) {
-        const FnParam *param = &scope->fn->params.at[i];
+static void add_parameter(Scope *scope, const Fn *fn, const Name *name) {
+    if (fn->shares)
+        VEC_PUSH(scope->arena, &scope->variables, ((Variable){.name = *name, .kind = VARIABLE_PARAMETER}));
+    else
+        scope_add(scope, *name, VARIABLE_PARAMETER);
+}
+
+static void resolve_parameters(Scope *scope, const Fn *fn) {
+    for (int i = 0; i < fn->params.count; i++) {
+        const FnParam *param = &fn->params.at[i];
         resolve_expr(scope, param->value);
-        scope_add(scope, param->name, VARIABLE_PARAMETER);
+        add_parameter(scope, fn, &param->name);
         resolve_shape(scope, param);
-        if (i && !param->value && scope->fn->params.at[i - 1].value)
+        if (i && !param->value && fn->params.at[i - 1].value)
             diag_error(scope->diag, param->name.span, "a parameter without a default stands after one with a default");
     }
 }
@@ -305,16 +368,22 @@ static bool returns(const StmtList *body) {
     return false;
 }
 
+static void warn_parameters(Scope *scope, const Fn *fn, int first) {
+    for (int i = first; i < scope->variables.count; i++) {
+        const Variable *v = &scope->variables.at[i];
+        if (v->kind == VARIABLE_PARAMETER && !v->read)
+            diag_warning(scope->diag, v->name.span, "parameter '%s' of '%s' is never used", v->name.text,
+                         fn->name.text);
+    }
+}
+
 void resolve_fn(Diag *diag, Ast *ast, Fn *fn) {
     Scope scope = scope_new(diag, ast, fn);
     int errors = diag_errors(diag);
-    resolve_parameters(&scope);
+    resolve_parameters(&scope, fn);
     resolve_body(&scope, &fn->body);
     if (!returns(&fn->body))
         diag_error(diag, fn->span, "'%s' does not end with a 'return'", fn->name.text);
-    for (int i = 0; i < scope.variables.count && diag_errors(diag) == errors; i++) {
-        const Variable *v = &scope.variables.at[i];
-        if (v->kind == VARIABLE_PARAMETER && !v->read)
-            diag_warning(diag, v->name.span, "parameter '%s' of '%s' is never used", v->name.text, fn->name.text);
-    }
+    if (diag_errors(diag) == errors)
+        warn_parameters(&scope, fn, 0);
 }

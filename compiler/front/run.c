@@ -115,6 +115,8 @@ static void poison_body(Frame *frame, const StmtList *body) {
     for (int i = 0; i < body->count; i++) {
         if (body->at[i]->kind == STMT_ASSIGN)
             frame_bind(frame, body->at[i]->name.text, value_error(), body->at[i]);
+        if (body->at[i]->kind == STMT_LAYER)
+            frame_bind(frame, body->at[i]->name.text, value_error(), NULL);
         poison_body(frame, &body->at[i]->body);
         poison_body(frame, &body->at[i]->other);
     }
@@ -163,8 +165,9 @@ static void run_repeat(Frame *frame, Stmt *s) {
 
 static void run_stmt(Frame *frame, Stmt *s) {
     static void (*const run[])(Frame *, Stmt *) = {
-        [STMT_ASSIGN] = run_assign, [STMT_SEVERAL] = run_several, [STMT_REPEAT] = run_repeat,
-        [STMT_IF] = run_if,         [STMT_ASSERT] = run_assert,   [STMT_RETURN] = run_return,
+        [STMT_ASSIGN] = run_assign, [STMT_SEVERAL] = run_several, [STMT_LAYER] = run_layer,
+        [STMT_REPEAT] = run_repeat, [STMT_IF] = run_if,           [STMT_ASSERT] = run_assert,
+        [STMT_RETURN] = run_return,
     };
     run[s->kind](frame, s);
 }

@@ -46,11 +46,11 @@ static void summarise(Words *words) {
     bool name = has(words, "a name"), expression = has(words, "a number") && has(words, "'('");
     bool statement = has(words, "return"), operators = has(words, "'+'");
     if (name)
-        REMOVE(words, "param", "include", "data", "model", "train");
+        REMOVE(words, "param", "include", "data", "model", "train", "layer");
     if (expression)
         REMOVE(words, "a name", "a number", "a string", "true", "false", "none", "not", "'('", "'['", "'-'");
     if (statement)
-        REMOVE(words, "a name", "if", "repeat", "assert", "return", "end of line");
+        REMOVE(words, "a name", "layer", "if", "repeat", "assert", "return", "end of line");
     if (operators)
         REMOVE(words, "'+'", "'-'", "'*'", "'/'", "'%'", "'^'", "'<'", "'>'", "<=", ">=", "==", "!=", "and", "or");
     if (words->count > 1)

@@ -327,7 +327,25 @@ Node *graph_knob(Graph *g, int index) {
     return table_leaf(g, "knob", index, knob->name, knob->src);
 }
 
+/* The place among the roots of what the leaf was assigned; -1: nothing. */
+static int find_assign(const Graph *g, const Node *leaf) {
+    for (int i = 0; i < g->roots.count; i++) {
+        const Node *root = g->roots.at[i];
+        if (root->inputs == 2 && root->in[0] == leaf)
+            return i;
+    }
+    return -1;
+}
+
+Node *graph_latest(const Graph *g, Node *leaf) {
+    int at = find_assign(g, leaf);
+    return at < 0 ? leaf : g->roots.at[at]->in[1];
+}
+
 Node *graph_assign(Graph *g, Node *leaf, Node *value) {
+    int before = find_assign(g, leaf);
+    if (before >= 0)
+        g->roots.at[before] = g->roots.at[--g->roots.count];
     return graph_node(g, "assign", (Attr){0}, 2, (Node *[]){leaf, value});
 }
 

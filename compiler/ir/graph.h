@@ -281,7 +281,9 @@ Node *graph_weight(Graph *g, int index);
 Node *graph_state(Graph *g, int index);
 Node *graph_field(Graph *g, int index);
 Node *graph_knob(Graph *g, int index);
-Node *graph_assign(Graph *g, Node *leaf, Node *value); /* root: after the step, the weight or state has this value */
+/* Root: after the step, the weight or state has this value, and no longer one that it was assigned before. */
+Node *graph_assign(Graph *g, Node *leaf, Node *value);
+Node *graph_latest(const Graph *g, Node *leaf);        /* what the leaf was assigned, else itself */
 Node *graph_report(Graph *g, int index, Node *scalar); /* root */
 Node *graph_output(Graph *g, Node *value);             /* root */
 /* The mean over the examples of this batch: sum of value * share. An unbatched scalar is returned as it is. */

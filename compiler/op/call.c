@@ -155,6 +155,38 @@ static int next_weight(const Call *call) {
     return index;
 }
 
+static bool same_start(const Weight *a, const Weight *b) {
+    return a->kind == b->kind && a->init.kind == b->init.kind && a->file_order == b->file_order &&
+           memcmp(&a->init.a, &b->init.a, sizeof a->init.a) == 0 &&
+           memcmp(&a->init.b, &b->init.b, sizeof a->init.b) == 0;
+}
+
+static void report_unlike(const Call *call, const Weight *weight, const Weight *made) {
+    Module *module = call->module;
+    Type now = weight_type_in_files(weight), first = made ? weight_type_in_files(made) : now;
+    const char *shape = type_user_text(module->arena, &now), *before = type_user_text(module->arena, &first);
+    if (!made)
+        diag_error(module->diag, call->src, "this makes a weight %s, which the first call of the layer did not make",
+                   shape);
+    else if (!type_same_shape(&now, &first))
+        diag_error(module->diag, call->src, "this takes a weight %s, and the first call of the layer made %s", shape,
+                   before);
+    else
+        diag_error(module->diag, call->src, "this weight %s would begin otherwise than in the first call of the layer",
+                   shape);
+}
+
+/* A layer that is called again: is this the weight that its first call made here? */
+static bool made_alike(Call *call, const Weight *weight, int index) {
+    const Weight *made = index < call->made ? &call->module->weights.at[index] : NULL;
+    bool alike = made && type_same_shape(&made->type, &weight->type) && same_start(made, weight);
+    if (!alike && !call->unlike)
+        report_unlike(call, weight, made);
+    call->unlike |= !alike;
+    *call->weights = index + 1;
+    return alike;
+}
+
 static Node *make_weight(Call *call, Weight weight) {
     Module *module = call->module;
     Type type = weight_type_in_files(&weight);
@@ -163,6 +195,8 @@ static Node *make_weight(Call *call, Weight weight) {
         return NULL;
     }
     int index = next_weight(call);
+    if (call->made >= 0 && !made_alike(call, &weight, index))
+        return NULL;
     weight.src = call->src;
     weight.of = -1;
     if (index == module->weights.count)

@@ -14,6 +14,8 @@ struct Call {
     const char *scope; /* path of the layer: weights are named "<scope>.weight" */
     int *weights;      /* how many weights the calls of this graph have made so far */
     const OpDef *op;   /* NULL: size */
+    int made;          /* the layer is called again, and its weights end at this row; -1: they are made now */
+    bool unlike;       /* one of them is not what the first call made: reported */
 };
 
 /* Each reports a user error at the argument's span and returns what is said here when it is of another kind. "Known when

@@ -108,6 +108,7 @@ typedef struct BatchNorm {
     double eps;
     bool affine;
     Node *weight, *bias, *running_mean, *running_var; /* [C]; weight and bias NULL: none */
+    Node *mean_leaf, *var_leaf; /* what keeps the running ones; of a layer that was called before, they have moved on */
 } BatchNorm;
 
 /* How many values of a channel the batch has, as the program counts them. */
@@ -151,8 +152,8 @@ static Node *trained_batch_norm(Graph *g, const BatchNorm *b) {
     Node *kept = sub(g, graph_constant(g, 1), b->momentum);
     Node *seen = mul(g, b->momentum, unbiased(g, variance, type));
     variance->hint = "variance";
-    graph_assign(g, b->running_mean, add(g, b->running_mean, mul(g, b->momentum, shift)));
-    graph_assign(g, b->running_var, add(g, mul(g, kept, b->running_var), seen));
+    graph_assign(g, b->mean_leaf, add(g, b->running_mean, mul(g, b->momentum, shift)));
+    graph_assign(g, b->var_leaf, add(g, mul(g, kept, b->running_var), seen));
     Node *y = standardize(g, b->x, mean, variance, b->eps, b->axes);
     if (!b->weight)
         return y;
@@ -197,8 +198,12 @@ static Value build_batch_norm(Call *call) {
     b.axes = ((1u << b.x->type.rank) - 1) & ~2u;
     b.weight = b.affine ? affine_weight(call, "weight", &type, 1) : NULL;
     b.bias = b.affine ? affine_weight(call, "bias", &type, 0) : NULL;
-    b.running_mean = call_statistic(call, "running_mean", &type, (Init){.kind = INIT_ZEROS});
-    b.running_var = call_statistic(call, "running_var", &type, (Init){.kind = INIT_CONSTANT, .a = 1});
+    b.mean_leaf = call_statistic(call, "running_mean", &type, (Init){.kind = INIT_ZEROS});
+    b.var_leaf = call_statistic(call, "running_var", &type, (Init){.kind = INIT_CONSTANT, .a = 1});
+    if (!b.mean_leaf || !b.var_leaf)
+        return value_tensor(NULL);
+    b.running_mean = graph_latest(call->g, b.mean_leaf);
+    b.running_var = graph_latest(call->g, b.var_leaf);
     return value_tensor(call->g->training ? trained_batch_norm(call->g, &b) : applied_batch_norm(call->g, &b));
 }
 
@@ -297,7 +302,8 @@ const OpDef op_batch_norm = {
            "towards "
            "them: running = (1 - momentum) running + momentum batch, with the unbiased variance. In evaluation the "
            "running "
-           "ones are used. Without affine, there are no `weight` and `bias`, which start as 1 and 0.",
+           "ones are used. In a layer that is called several times, each call moves them in turn. Without affine, "
+           "there are no `weight` and `bias`, which start as 1 and 0.",
     .example = "y = batch_norm(conv2d(image, 4, 3, bias = false))",
     .signature = "x, momentum: number in [0, 1] = 0.1, eps: number > 0 = 1e-5, affine: bool = true",
     .build = build_batch_norm,

@@ -13,6 +13,7 @@ typedef enum ValueKind {
     VALUE_BOOL,
     VALUE_STRING,
     VALUE_TENSOR,
+    VALUE_LAYER, /* what a call of it finds */
     VALUE_LIST,
     VALUE_SEVERAL, /* what a function returned: names take it apart */
     VALUE_INIT,
@@ -34,6 +35,7 @@ struct Value {
     int count;
     Init init; /* INIT; a/b NaN: resolved by the layer (fan-in, fan-out); see op/init.c */
     const char *init_rule;
+    struct Layer *layer;               /* LAYER: front/lower.h */
     const struct Optimizer *optimizer; /* OPTIMIZER: op/optimizer.h */
     Span src;
 };
