@@ -4,7 +4,7 @@ Fenced blocks of docs/*.md and README.md:   ```mt         a whole model, or a pa
                                             ```mt error   refused
 A comment before a fence says where the block is from, and `make bless` writes it anew:
     <!-- models/mnist.mt -->         the file
-    <!-- mnist.cu: h, logits -->     functions of the program that mtc makes of models/mnist.mt
+    <!-- models/mnist.mt: h, logits -->    functions of the program that mtc makes of it, in the language of the fence
 The blocks ```python of README.md and docs/python.md run one after the other, those with a second word, as ```python torch, where
 that module is installed.
 """
@@ -12,6 +12,7 @@ that module is installed.
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 
@@ -79,7 +80,8 @@ def whole(text):
 @pytest.mark.parametrize("text, refused", list(blocks()))
 def test_block(text, refused, mtc, tmp_path):
     (tmp_path / "blocks.mt").write_text(INCLUDED)
-    model = tmp_path / "block.mt"
+    shutil.copy(ROOT / "examples/tutorial/block.mt", tmp_path)
+    model = tmp_path / "example.mt"
     model.write_text(whole(text))
     done = mtc("--emit=plan", model)
     assert (done.returncode == 65) if refused else (done.returncode == 0), done.stderr
@@ -89,21 +91,53 @@ def test_operator_reference(mtc, check_text):
     check_text(ROOT / "docs" / "operators.md", mtc("--operators").stdout)
 
 
-COPY = re.compile(r"^(<!-- (\S+?)(?:: (.*))? -->\n```\w+\n)(.*?)^(```)$", re.M | re.S)
+COPY = re.compile(r"^(<!-- (\S+?)(?:: ([^\n]*))? -->\n```(\w+)\n)(.*?)^(```)$", re.M | re.S)
+STAGE = {"cuda": "cu", "c": "c"}
 
 
-def original(mtc, name, functions):
+def function_text(source, name):
+    """From the comment above it to its closing brace."""
+    at = re.search(rf"^static .*\b{name}\(", source, re.M).start()
+    return source[source.rindex("\n\n", 0, at) + 2 : source.index("\n}\n", at) + 3]
+
+
+def original(mtc, name, functions, fence):
     if functions is None:
         return (ROOT / name).read_text()
-    paragraphs = mtc("--emit=cu", "models/mnist.mt").stdout.split("\n\n")
-    wanted = [rf"^static .*\b{function}\(" for function in functions.split(", ")]
-    return "\n\n".join(next(text for text in paragraphs if re.search(start, text, re.M)) for start in wanted) + "\n"
+    source = mtc(f"--emit={STAGE[fence]}", name).stdout
+    return "\n".join(function_text(source, function) for function in functions.split(", "))
 
 
-def test_copies(mtc, check_text):
-    page = ROOT / "README.md"
-    text = COPY.sub(lambda match: match[1] + original(mtc, match[2], match[3]) + match[5], page.read_text())
+@pytest.mark.parametrize("page", ["README.md", "docs/tutorial.md"])
+def test_copies(page, mtc, check_text):
+    page = ROOT / page
+    text = COPY.sub(lambda match: match[1] + original(mtc, match[2], match[3], match[4]) + match[6], page.read_text())
     check_text(page, text)
+
+
+TUTORIAL = ROOT / "docs" / "tutorial.md"
+
+
+def commands(page):
+    """Its indented lines, outside of fences."""
+    return re.findall(r"^    (\S.*)$", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S), re.M)
+
+
+def test_tutorial(tmp_path):
+    """Each command of each step does something, in this order, where the documentation is short enough to be learnt in a moment."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "some.md").write_text(TUTORIAL.read_text())
+    for folder in ("examples", "models"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
+    environment = {**os.environ, "PATH": f"{ROOT / 'build'}:/usr/bin:/bin", "CUDA_HOME": "/nonexistent", "OMP_WAIT_POLICY": "passive"}
+    shown = {}
+    for command in commands(TUTORIAL):
+        done = subprocess.run(["bash", "-c", command], cwd=tmp_path, env=environment, capture_output=True, errors="replace")
+        assert done.returncode == 0 and not done.stderr.startswith("mtc: error"), command + "\n" + done.stdout + done.stderr
+        shown[command] = done.stdout
+    assert len(shown) > 30 and [command for command in shown if command.startswith(("sed", "./")) and not shown[command]] == []
+    assert float(shown["./1_line predict --load line.safetensors --input new.csv"]) == pytest.approx(19, abs=0.5)
+    assert (tmp_path / "steps.svg").stat().st_size > 1000
 
 
 PYTHON = re.compile(r"^```python(?: (\w+))?\n(.*?)^```", re.M | re.S)
