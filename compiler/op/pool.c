@@ -151,11 +151,66 @@ static Value build_adaptive_avg_pool(Call *call) {
 
 /* ---- larger again ---- */
 
+/* Along the axis, the elements moved on by one, the element at the end twice: what is before each, or behind it. */
+static Node *neighbours(Graph *g, Node *x, int axis, bool before) {
+    int64_t size = x->type.dim[axis], offset[MAX_RANK] = {0};
+    Type most = x->type, end = x->type;
+    if (size == 1)
+        return x;
+    most.dim[axis] = size - 1;
+    end.dim[axis] = 1;
+    offset[axis] = before ? 0 : size - 1;
+    Node *last = graph_node(g, "slice", attr_placed(&end, offset), 1, &x);
+    offset[axis] = before ? 0 : 1;
+    Node *rest = graph_node(g, "slice", attr_placed(&most, offset), 1, &x);
+    Node *parts[] = {before ? last : rest, before ? rest : last};
+    return build_stack(g, parts, 2, axis);
+}
+
+/* Each element of x `factor` times, the r-th of them lying (r + 1/2) / factor - 1/2 away from it: a mixture with its neighbour on that
+ * side. Beyond the ends there is what is at the ends. */
+static Node *interpolated(Graph *g, Node *x, int axis, int64_t factor) {
+    if (factor == 1)
+        return x;
+    Type phases = {.dtype = DT_F32, .rank = 1, .dim = {factor}}, result = x->type;
+    Node *zero = graph_constant(g, 0), *r = graph_cast(g, graph_iota(g, &phases, 0), DT_F32);
+    Node *away = plus(g, scale(g, plus(g, r, 0.5), 1 / (double)factor), -0.5);
+    Node *mixed = NULL;
+    result.dim[axis] *= factor;
+    for (int side = 0; side < 3; side++) {
+        Node *share = side == 0   ? op2(g, "maximum", op1(g, "neg", away), zero)
+                      : side == 1 ? sub(g, graph_constant(g, 1), op1(g, "abs", away))
+                                  : op2(g, "maximum", away, zero);
+        Node *of = side == 1 ? x : neighbours(g, x, axis, side == 0);
+        Node *copies = insert_axis(g, of, axis + 1);
+        for (int k = copies->type.rank - 1; k > axis + 1; k--)
+            share = insert_axis(g, share, share->type.rank);
+        Node *part = mul(g, copies, share);
+        mixed = mixed ? add(g, mixed, part) : part;
+    }
+    return graph_reshape(g, mixed, &result);
+}
+
+/* "nearest" or "bilinear"; false after a user error. */
+static bool read_mode(Call *call, int arg, bool *bilinear) {
+    const Value *mode = &call->args[arg];
+    const char *text = mode->kind == VALUE_STRING ? mode->string : "";
+    *bilinear = strcmp(text, "bilinear") == 0;
+    if (mode->kind != VALUE_ERROR && !*bilinear && strcmp(text, "nearest") != 0)
+        call_error(call, arg, "a mode is \"nearest\" or \"bilinear\"");
+    return *bilinear || strcmp(text, "nearest") == 0;
+}
+
 static Value build_upsample(Call *call) {
     Node *x = call_image(call, 0, "upsample");
     int64_t factor[2];
-    if (!x || !call_pair(call, 1, 1, factor))
+    bool bilinear;
+    if (!x || !call_pair(call, 1, 1, factor) || !read_mode(call, 2, &bilinear))
         return value_tensor(NULL);
+    if (bilinear) {
+        x = interpolated(call->g, x, IMAGE_ROWS, factor[0]);
+        return value_tensor(image_value(call->g, interpolated(call->g, x, IMAGE_COLUMNS, factor[1])));
+    }
     const int64_t *dim = x->type.dim;
     Type copies =
         type_make(DT_F32, x->type.batched, 6, (int64_t[]){dim[0], dim[1], factor[0], dim[2], factor[1], dim[3]});
@@ -228,8 +283,10 @@ const OpDef op_adaptive_avg_pool = {
 const OpDef op_upsample = {
     .name = "upsample",
     .cls = OP_LIBRARY,
-    .doc = "Each pixel of an image [C, H, W] `factor` times along rows and columns: the nearest neighbour.",
+    .doc = "An image [C, H, W] with `factor` times the rows and columns. Each pixel several times, the nearest "
+           "neighbour; or, in the mode \"bilinear\", mixtures of the pixels around by their distance: PyTorch's, with "
+           "align_corners = False.",
     .example = "y = upsample(image, 2)",
-    .signature = "x, factor: sizes",
+    .signature = "x, factor: sizes, mode: string = \"nearest\"",
     .build = build_upsample,
 };

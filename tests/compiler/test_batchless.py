@@ -51,7 +51,7 @@ CALLS = [
     call("conv_transpose2d(a, 3, 3, stride = 2, padding = 1)", a=IMAGE), call("conv2d(a, 4, 2, stride = 2, groups = 2)", a=IMAGE),
     call("conv2d(a, 4, 3, stride = 2, padding = 1)", a=(4, 6, 5)), call("conv2d(conv2d(a, 3, 1), 2, 3)", a=(3, 6, 4)),
     call("max_pool(a, 2)", a=IMAGE), call("avg_pool(a, 3, stride = 1, padding = 1)", a=IMAGE),
-    call("global_avg_pool(a)", a=IMAGE), call("global_max_pool(a)", a=IMAGE), call("instance_norm(a)", a=IMAGE), call("adaptive_avg_pool(a, 3)", a=IMAGE), call("upsample(a, 2)", a=IMAGE),
+    call("global_avg_pool(a)", a=IMAGE), call("global_max_pool(a)", a=IMAGE), call("instance_norm(a)", a=IMAGE), call("adaptive_avg_pool(a, 3)", a=IMAGE), call("upsample(a, 2)", a=IMAGE), call('upsample(a, [3, 2], "bilinear")', a=IMAGE),
     call("gather(weight([4, 2]), argmax(a))", a=MATRIX), call("embedding(argmax(a), 4, 2)", a=MATRIX),
     call("one_hot(argmax(a), 4) * a", "one_hot", a=VECTOR), call("denormalize(a, shift)", a=()),
     call("mse(a, b)", a=MATRIX, b=MATRIX), call("bce(sigmoid(a), sigmoid(b))", a=VECTOR, b=VECTOR),

@@ -135,6 +135,17 @@ def adaptive(x, out):
     return x
 
 
+def bilinear(x, factor):
+    """At (o + 1/2) / factor - 1/2 of the image, which goes on beyond its ends as it is there."""
+    for axis, f in zip((2, 3), factor):
+        size = x.shape[axis]
+        at = np.clip((np.arange(size * f) + 0.5) / f - 0.5, 0, size - 1)
+        below = np.floor(at).astype(int)
+        share = (at - below)[:, None] if axis == 2 else at - below
+        x = x.take(below, axis) * (1 - share) + x.take(np.minimum(below + 1, size - 1), axis) * share
+    return x
+
+
 def standardized(x, axes, eps=1e-5):
     return (x - x.mean(axes, keepdims=True)) / np.sqrt(x.var(axes, keepdims=True) + eps)
 
@@ -376,6 +387,8 @@ CASES = [
     Case("matmul_stack", "matmul(x, z)", lambda x, z, e: x @ z, x=(2, 3, 4), z=(2, 4, 5)),
     Case("matmul_vector", "matmul(x, z)", lambda x, z, e: np.einsum("bk,bkn->bn", x, z), x=(3,), z=(3, 4)),
     Case("matmul_by_vector", "matmul(x, z)", lambda x, z, e: np.einsum("bmk,bk->bm", x, z), z=(3,)),
+    Case("matmul_stack_by_vector", "matmul(x, z) + matmul(z, m)", lambda x, z, e: np.einsum("bsmk,bk->bsm", x, z) +
+         np.einsum("bk,skm->bsm", z, e["m"]), x=(2, 3, 4), z=(4,), weights={"m": (2, 4, 3)}),
     Case("dot", "matmul(x, z)", lambda x, z, e: (x * z).sum(1), x=(3,), z=(3,)),
     Case("weight", "matmul(x, m)", lambda x, z, e: x @ e["m"], weights={"m": (3, 4)}),
     Case("weight_left", "matmul(m, x)", lambda x, z, e: e["m"] @ x, weights={"m": (4, 2)}),
@@ -506,6 +519,9 @@ CASES = [
     Case("adaptive_avg_pool_uneven", "adaptive_avg_pool(x, 3)", lambda x, z, e: adaptive(x, (3, 3)), x=(2, 5, 4)),
     Case("adaptive_avg_pool_larger", "adaptive_avg_pool(x, [5, 2])", lambda x, z, e: adaptive(x, (5, 2)), x=(2, 3, 2)),
     Case("upsample", "upsample(x, [2, 3])", lambda x, z, e: x.repeat(2, 2).repeat(3, 3), x=(2, 3, 2)),
+    Case("upsample_bilinear", 'upsample(x, [2, 3], mode = "bilinear")', lambda x, z, e: bilinear(x, (2, 3)), x=(2, 3, 4), grows=True),
+    Case("upsample_bilinear_twice", 'upsample(upsample(x, 4, "bilinear"), [1, 2], "bilinear")',
+         lambda x, z, e: bilinear(bilinear(x, (4, 4)), (1, 2)), x=(3, 1, 2), grows=True),
     Case("layer_norm", "layer_norm(x)", lambda x, z, e: standardized(x, 2) * e["y.weight"] + e["y.bias"],
          weights={"y.weight": (3,), "y.bias": (3,)}, grows=True),
     Case("layer_norm_plain", "layer_norm(x, axes = 2, eps = 0.1, affine = false)",
