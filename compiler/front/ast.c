@@ -53,6 +53,21 @@ Expr *expr_several(Arena *arena, Span span, ExprList values) {
     return e;
 }
 
+Expr *expr_index(Arena *arena, Span span, Expr *whole, ExprList places) {
+    Expr *e = expr_new(arena, EXPR_INDEX, span);
+    push_operand(arena, e, whole);
+    for (int i = 0; i < places.count; i++)
+        push_operand(arena, e, places.at[i]);
+    return e;
+}
+
+Expr *expr_range(Arena *arena, Span span, Expr *begin, Expr *end) {
+    Expr *e = expr_new(arena, EXPR_RANGE, span);
+    push_operand(arena, e, begin ? begin : expr_new(arena, EXPR_NONE, span));
+    push_operand(arena, e, end ? end : expr_new(arena, EXPR_NONE, span));
+    return e;
+}
+
 Expr *expr_operator(Arena *arena, Span span, Name op, Expr *a, Expr *b) {
     Expr *e = expr_named(arena, EXPR_OPERATOR, span, op);
     push_operand(arena, e, a);

@@ -34,6 +34,8 @@ typedef enum ExprKind {
     EXPR_NAME,
     EXPR_LIST,
     EXPR_SEVERAL,  /* the values of `return a, b` */
+    EXPR_INDEX,    /* a part of a tensor: what of, then an index or a range for each axis */
+    EXPR_RANGE,    /* of an axis: `begin : end`; NONE where it is not said */
     EXPR_OPERATOR, /* infix or prefix; name.text is the function that it stands for: `+` is "add" */
     EXPR_CALL
 } ExprKind;
@@ -45,7 +47,7 @@ struct Expr {
     double number; /* NUMBER, BOOL */
     bool integer;  /* NUMBER: written without fraction and exponent */
     Name name;     /* NAME, OPERATOR, CALL; STRING: its text without quotes and escapes */
-    ArgList args;  /* LIST, SEVERAL, OPERATOR, CALL */
+    ArgList args;  /* LIST, SEVERAL, INDEX, RANGE, OPERATOR, CALL */
 
     /* CALL, set by check.c: what is called, its parameters, and the argument of each (NULL: the default). */
     Fn *fn;
@@ -154,6 +156,9 @@ Expr *expr_call(Arena *arena, Span span, Name callee, ArgList args);
 Expr *expr_list(Arena *arena, Span span, ExprList items);
 /* One value is itself. */
 Expr *expr_several(Arena *arena, Span span, ExprList values);
+Expr *expr_index(Arena *arena, Span span, Expr *whole, ExprList places);
+/* An end that is NULL is not said. */
+Expr *expr_range(Arena *arena, Span span, Expr *begin, Expr *end);
 /* `b` is NULL for a prefix operator. */
 Expr *expr_operator(Arena *arena, Span span, Name op, Expr *a, Expr *b);
 

@@ -60,6 +60,8 @@ static void print_head(Printer *p, const Expr *e) {
     case EXPR_NONE: text_puts(p->out, "none"); break;
     case EXPR_LIST: text_puts(p->out, "list"); break;
     case EXPR_SEVERAL: text_puts(p->out, "several"); break;
+    case EXPR_INDEX: text_puts(p->out, "index"); break;
+    case EXPR_RANGE: text_puts(p->out, "range"); break;
     }
 }
 

@@ -435,6 +435,8 @@ static Value eval_kind(Frame *frame, Expr *e) {
     case EXPR_NAME: return eval_name(frame, e);
     case EXPR_LIST: return eval_list(frame, e);
     case EXPR_SEVERAL: return eval_several(frame, e);
+    case EXPR_INDEX: return eval_index(frame, e);
+    case EXPR_RANGE: break; /* index.c reads its ends */
     case EXPR_OPERATOR: return eval_operator(frame, e);
     case EXPR_CALL: return eval_call(frame, e);
     }

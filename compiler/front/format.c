@@ -22,7 +22,8 @@ typedef struct Formatter {
     Arena *arena;
     const Source *source;
     TokenList tokens;
-    int *partner; /* of a brace whose block takes several lines: the other brace; else -1 */
+    int *partner;    /* of a brace whose block takes several lines: the other brace; else -1 */
+    bool *bracketed; /* the token stands in brackets */
     VEC(Line) lines;
 } Formatter;
 
@@ -54,6 +55,16 @@ static void match_braces(Formatter *f) {
             continue;
         f->partner[begin] = i;
         f->partner[i] = begin;
+    }
+}
+
+static void mark_bracketed(Formatter *f) {
+    int depth = 0;
+    f->bracketed = NEW_ARRAY(f->arena, bool, f->tokens.count);
+    for (int i = 0; i < f->tokens.count; i++) {
+        int kind = f->tokens.at[i].kind;
+        depth += (kind == '[') - (kind == ']');
+        f->bracketed[i] = depth > 0;
     }
 }
 
@@ -152,6 +163,10 @@ static bool space_between(const Formatter *f, const Line *line, int token) {
     if (opens(before) || closes(kind) || kind == ',')
         return false;
     if (opens(kind) && (is_name(before) || before == ']')) /* class[65][129] */
+        return false;
+    if (kind == '[' && before == ')') /* relu(x)[0] */
+        return false;
+    if (f->bracketed[token] && (before == ':' || (kind == ':' && before != ','))) /* x[:, 1:3] */
         return false;
     if (before == T_DOTDOT || kind == T_DOTDOT || before == '^' || kind == '^')
         return false;
@@ -309,6 +324,7 @@ bool front_format(Diag *diag, Arena *arena, const char *path, Text *out) {
         return false;
     Formatter f = {.arena = arena, .source = source, .tokens = lex_all(diag, arena, source)};
     match_braces(&f);
+    mark_bracketed(&f);
     split_lines(&f);
     drop_blanks(&f);
     indent_lines(&f);

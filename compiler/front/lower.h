@@ -1,5 +1,5 @@
 /* Shared by the files that turn the checked tree into graphs: lower.c (blocks, module), run.c (statements), eval.c
- * (expressions and calls), share.c (layers that are called again), value.c (arithmetic), layers.c (weights' names), reports.c
+ * (expressions and calls), index.c (parts of tensors), share.c (layers that are called again), value.c (arithmetic), layers.c (weights' names), reports.c
  * (loss and metrics), training.c (how gradients become updates). */
 #ifndef MTC_LOWER_H
 #define MTC_LOWER_H
@@ -90,6 +90,11 @@ bool bind_arguments(Frame *caller, Frame *callee, Expr *call);
 
 void run_layer(Frame *frame, Stmt *s);
 Value call_layer(Frame *frame, Expr *e);
+
+/* ---- index.c ---- */
+
+/* x[0, 1:3] */
+Value eval_index(Frame *frame, Expr *e);
 
 /* ---- run.c ---- */
 

@@ -55,13 +55,14 @@ static const char *comment_after(Parser *parser, Span span);
 %left '*' '/' '%'
 %precedence UNARY
 %right '^'
+%precedence '['
 
 %nterm <Name> name keyword
 %nterm <Number> signed
 %nterm <Param> range
-%nterm <Expr *> expr source
+%nterm <Expr *> expr source place range_end
 %nterm <NameList> names
-%nterm <ExprList> exprs dims
+%nterm <ExprList> exprs dims places
 %nterm <Arg> arg
 %nterm <ArgList> arguments args
 %nterm <Stmt *> stmt assign_or_field field_type if
@@ -188,6 +189,7 @@ expr: NUMBER                                { $$ = expr_number(parser->arena, @$
     | name arguments                        { $$ = expr_call(parser->arena, @$, $1, $2); }
     | '[' ']'                               { $$ = LEAF(EXPR_LIST, @$); }
     | dims                                  { $$ = expr_list(parser->arena, @$, $1); }
+    | expr[whole] '[' places ']'            { $$ = expr_index(parser->arena, @$, $whole, $places); }
     | '(' expr[inner] ')'                   { $$ = $inner; $$->span = @$; }
     | '-' expr[a] %prec UNARY               { $$ = OPERATOR(@$, @1, "neg", $a, NULL); }
     | NOT expr[a]                           { $$ = OPERATOR(@$, @1, "not", $a, NULL); }
@@ -205,6 +207,18 @@ expr: NUMBER                                { $$ = expr_number(parser->arena, @$
     | expr[a] NE expr[b]                    { $$ = OPERATOR(@$, @2, "ne", $a, $b); }
     | expr[a] AND expr[b]                   { $$ = OPERATOR(@$, @2, "and", $a, $b); }
     | expr[a] OR expr[b]                    { $$ = OPERATOR(@$, @2, "or", $a, $b); }
+    ;
+
+places: place                               { $$ = (ExprList){0}; PUSH($$, $place); }
+    | places[list] ',' place                { $$ = $list; PUSH($$, $place); }
+    ;
+
+place: expr
+    | range_end[begin] ':' range_end[end]   { $$ = expr_range(parser->arena, @$, $begin, $end); }
+    ;
+
+range_end: %empty                           { $$ = NULL; }
+    | expr
     ;
 
 arguments: '(' ')'                          { $$ = (ArgList){0}; }

@@ -58,7 +58,7 @@ static void summarise(Words *words) {
     if (has(words, "param"))
         REMOVE(words, "end of line");
     if (operators)
-        REMOVE(words, "'('", "'='");
+        REMOVE(words, "'('", "'['", "'='");
     if (has(words, "'='") && has(words, "':'")) /* a statement's first name; several are rare */
         REMOVE(words, "','");
     if (has(words, "end of line"))
@@ -146,8 +146,8 @@ static void note_cause(Parser *parser, const Words *expected, bool ended) {
                   "a value is not called; a layer is a function of its input: y = linear(x, 3)");
     else if (has(expected, "'+'") && *now == ',' && has(expected, "')'"))
         note_tuple(parser);
-    else if (has(expected, "'+'") && *now == '[')
-        diag_note(parser->diag, parser->now.span, "a part of a tensor is slice(x, axis, begin, end)");
+    else if (has(expected, "']'") && *now == ':')
+        diag_note(parser->diag, parser->now.span, "a range has a beginning and an end, and no step");
     else if (open)
         diag_note(parser->diag, open->span, "this '%c' is not closed", open->kind);
     if (open && open->kind == '{')

@@ -20,13 +20,13 @@ DATA = f"""data {{
 """
 CELL = """fn lstm(x, h, c, width) {
   gates = linear(concat([x, h]), 4 * width)
-  c     = sigmoid(slice(gates, 0, width, 2 * width)) * c + sigmoid(slice(gates, 0, 0, width)) * tanh(slice(gates, 0, 2 * width, 3 * width))
-  return sigmoid(slice(gates, 0, 3 * width, 4 * width)) * tanh(c), c
+  c     = sigmoid(gates[width:2 * width]) * c + sigmoid(gates[:width]) * tanh(gates[2 * width:3 * width])
+  return sigmoid(gates[3 * width:]) * tanh(c), c
 }
-fn recurrent(x[steps, features], h, c, width) {
+fn recurrent(x[steps, _], h, c, width) {
   layer cell(x, h, c) = lstm(x, h, c, width)
   repeat t in 0..steps {
-    h, c = cell(reshape(slice(x, 0, t, t + 1), [features]), h, c)
+    h, c = cell(x[t], h, c)
   }
   return h
 }

@@ -4,8 +4,11 @@ data {
   label : class[3]
 }
 model {
-  h = x[0] + relu(x)[1]
-  y = linear(h, 3)
+  a = x[::2]
+  b = x[0:4:2]
+  c = x[...]
+  d = x[]
+  y = linear(a, 3)
 }
 train {
   loss      = cross_entropy(y, label)

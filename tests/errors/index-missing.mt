@@ -1,0 +1,13 @@
+data {
+  train = idx("images", "labels")
+  x     : f32[6]
+  label : class[3]
+}
+model {
+  a = x[0
+  y = linear(a, 3)
+}
+train {
+  loss      = cross_entropy(y, label)
+  optimizer = sgd(0.1)
+}
