@@ -132,3 +132,16 @@ def test_a_value_called_batch_keeps_its_place_in_equations(mtc, tmp_path):
     """Forms of operators say batch as well, which equations leave out."""
     (tmp_path / "case.mt").write_text(MEANS.format("maximum(weight([], name = \"b\"), x)").replace("h = ", "batch = weight([])\n  h = x * exp(batch) + ", 1))
     assert "h[i, j] = x[i, j] * exp(batch) + " in mtc("--emit=c", tmp_path / "case.mt").stdout
+
+
+@pytest.mark.parametrize("stage", ["c", "cu"])
+def test_how_long_names_are_decides_nothing_but_lines(stage, mtc, tmp_path):
+    """Equal layers have equal kernels, whatever they are called."""
+
+    def lines(name):
+        (tmp_path / "case.mt").write_text(re.sub(r"\bseen\b", name, MODEL))
+        text = mtc(f"--emit={stage}", tmp_path / "case.mt").stdout
+        functions = text[text.index("// ---- training step"):text.index("// ---- phases")]
+        return re.sub(r"\s+", "", re.sub(name, "seen", re.sub(r"//.*", "", functions), flags=re.I))
+
+    assert "seen" in lines("zq") and lines("zq") == lines("what_a_token_has_seen_of_those_that_came_before_it")

@@ -132,7 +132,8 @@ static void h_to_d_h(const Tensors *t, const Batch *batch) {
         real output_sum = 0;
         for (int j = 0; j < Y; j++) {
             bool h_gt = h_add_2[j] > 0.0f;
-            real output_sub = (h_gt ? h_add_2[j] : 0.5f * expm1(h_gt ? 0.0f : h_add_2[j])) - t->y[example * Y + j];
+            real output = h_gt ? h_add_2[j] : 0.5f * expm1(h_gt ? 0.0f : h_add_2[j]);
+            real output_sub = output - t->y[example * Y + j];
             real output_abs = fabs(output_sub);
             output_sum += output_abs <= 2.0f ? output_sub * output_sub * 0.5f : 2.0f * (output_abs - 1.0f);
         }
@@ -370,7 +371,8 @@ static void eval_h_to_loss_part(const Tensors *t, const Batch *batch) {
         real output_sum = 0;
         for (int j = 0; j < Y; j++) {
             bool h_gt = h_add[j] > 0.0f;
-            real output_sub = (h_gt ? h_add[j] : 0.5f * expm1(h_gt ? 0.0f : h_add[j])) - t->y[example * Y + j];
+            real output = h_gt ? h_add[j] : 0.5f * expm1(h_gt ? 0.0f : h_add[j]);
+            real output_sub = output - t->y[example * Y + j];
             real output_abs = fabs(output_sub);
             output_sum += output_abs <= 2.0f ? output_sub * output_sub * 0.5f : 2.0f * (output_abs - 1.0f);
         }

@@ -128,7 +128,8 @@ static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, 
     float output_sum = 0;
     for (int j = team.first; j < Y; j += team.stride) {
         bool h_gt = h_add_2[j] > 0.0f;
-        float output_sub = (h_gt ? h_add_2[j] : 0.5f * expm1(h_gt ? 0.0f : h_add_2[j])) - t.y[example * Y + j];
+        float output = h_gt ? h_add_2[j] : 0.5f * expm1(h_gt ? 0.0f : h_add_2[j]);
+        float output_sub = output - t.y[example * Y + j];
         float output_abs = fabs(output_sub);
         output_sum += output_abs <= 2.0f ? output_sub * output_sub * 0.5f : 2.0f * (output_abs - 1.0f);
     }
@@ -139,7 +140,8 @@ static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, 
     auto term_3 = [&](int j, int k) { return h_add[k] * t.output_weight[k * H + j]; };
     auto store_3 = [&](int j, float sum) {
         float x_tanh = tanh(softplus(x_add[j]));
-        t.h_to_d_h_add_2[i * H + j] = sum * x_tanh + sum * x_add[j] * (1.0f - x_tanh * x_tanh) * sigmoid(x_add[j]);
+        float d_h_pre_mul = sum * x_add[j] * (1.0f - x_tanh * x_tanh) * sigmoid(x_add[j]);
+        t.h_to_d_h_add_2[i * H + j] = sum * x_tanh + d_h_pre_mul;
     };
     team_product<H, Y>(team, term_3, store_3);
 
@@ -337,7 +339,8 @@ static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch,
     float output_sum = 0;
     for (int j = team.first; j < Y; j += team.stride) {
         bool h_gt = h_add[j] > 0.0f;
-        float output_sub = (h_gt ? h_add[j] : 0.5f * expm1(h_gt ? 0.0f : h_add[j])) - t.y[example * Y + j];
+        float output = h_gt ? h_add[j] : 0.5f * expm1(h_gt ? 0.0f : h_add[j]);
+        float output_sub = output - t.y[example * Y + j];
         float output_abs = fabs(output_sub);
         output_sum += output_abs <= 2.0f ? output_sub * output_sub * 0.5f : 2.0f * (output_abs - 1.0f);
     }

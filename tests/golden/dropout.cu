@@ -128,7 +128,8 @@ static __device__ void to_y(const Tensors &t, const Batch &batch, int tile, Gate
     gate();
     if (i >= BATCH * X)
         return;
-    t.to_y_where[i] = uniform(batch, 0, i) >= 0.25f ? relu(t.x[row(batch, i / X) * X + i % X]) * 1.33333333f : 0.0f;
+    float x_relu = relu(t.x[row(batch, i / X) * X + i % X]);
+    t.to_y_where[i] = uniform(batch, 0, i) >= 0.25f ? x_relu * 1.33333333f : 0.0f;
 }
 
 // gradient of y = linear(dropout(relu(x), 0.25), 3)                                                dropout.mt:9

@@ -93,8 +93,7 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
 #pragma omp simd reduction(+ : sum)
             for (int k = 0; k < X; k++)
                 sum += x_reshape[k] * t->y_weight[k];
-            real price_mul = (price - price_mean) * (1.0f / (price_std > 0.0f ? price_std : 1.0f));
-            real y_sub_2 = sum + y_bias - price_mul;
+            real y_sub_2 = sum + y_bias - (price - price_mean) * (1.0f / (price_std > 0.0f ? price_std : 1.0f));
             real share_mul = row_share * y_sub_2;
             y_sub[j] = y_sub_2;
             t->d_y[i] = share_mul + share_mul;
@@ -113,9 +112,9 @@ static void to_y(const Tensors *t, const Batch *batch) {
     for (int i = 0; i < BATCH; i++) {
 #pragma omp simd
         for (int j = 0; j < X_ROWS * X_COLUMNS; j++) {
+            real x_sub = (real)t->x[row(batch, i) * X + j] - t->x_mean[j];
             real x_std = t->x_std[j];
-            t->to_y_mul[i * X_ROWS * X_COLUMNS + j] =
-                ((real)t->x[row(batch, i) * X + j] - t->x_mean[j]) * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
+            t->to_y_mul[i * X_ROWS * X_COLUMNS + j] = x_sub * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
         }
     }
 }
@@ -355,8 +354,10 @@ static void measure_x(const Tensors *t, const Batch *batch) {
         real offset[X_ROWS * X_COLUMNS] = {0};
         for (int k = 0; k < BATCH; k++) {
 #pragma omp simd
-            for (int j = 0; j < X_ROWS * X_COLUMNS; j++)
-                offset[j] += ((real)t->x[row(batch, k) * X + j] - first[j]) * share(batch, k);
+            for (int j = 0; j < X_ROWS * X_COLUMNS; j++) {
+                real x_sub = (real)t->x[row(batch, k) * X + j] - first[j];
+                offset[j] += x_sub * share(batch, k);
+            }
         }
 
         // x_batch_mean[i, j] = first[i, j] + offset[i, j]

@@ -104,8 +104,7 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
     float price_std = t.price_std[0];
     auto term = [&](int j, int k) { return x_reshape[k] * t.y_weight[k]; };
     auto store = [&](int j, float sum) {
-        float price_mul = (price - price_mean) * (1.0f / (price_std > 0.0f ? price_std : 1.0f));
-        float y_sub_2 = sum + y_bias - price_mul;
+        float y_sub_2 = sum + y_bias - (price - price_mean) * (1.0f / (price_std > 0.0f ? price_std : 1.0f));
         float share_mul = row_share * y_sub_2;
         y_sub[j] = y_sub_2;
         t.d_y[i] = share_mul + share_mul;
@@ -128,9 +127,9 @@ static __device__ void to_y(const Tensors &t, const Batch &batch, int tile, Gate
     if (i >= BATCH * X_ROWS * X_COLUMNS)
         return;
     int place = i % (X_ROWS * X_COLUMNS);
-    float x_sub = (float)t.x[row(batch, i / X) * X + i % X] - t.x_mean[place];
+    float x_cast = (float)t.x[row(batch, i / X) * X + i % X];
     float x_std = t.x_std[place];
-    t.to_y_mul[i] = x_sub * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
+    t.to_y_mul[i] = (x_cast - t.x_mean[place]) * (1.0f / (x_std > 0.0f ? x_std : 1.0f));
 }
 
 // gradient of y = linear(flatten(normalize(x)), 1)                                               normalize.mt:9

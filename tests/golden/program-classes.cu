@@ -170,8 +170,8 @@ static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, 
     // h_to_d_h_where[i, j] = relu((sum over k of x[i, k] * h.weight[j, k]) + h.bias[j]) > 0 ? d_h_pre[i, j] * 2 : 0
     auto term_3 = [&](int j, int k) { return d_z[k] * t.z_weight[k * H + j]; };
     auto store_3 = [&](int j, float sum) {
-        t.h_to_d_h_where[i * H + j] =
-            x_relu[j] > 0.0f ? (uniform(batch, 0, i * H + j) >= 0.5f ? sum : 0.0f) * 2.0f : 0.0f;
+        float d_h_pre_mul = (uniform(batch, 0, i * H + j) >= 0.5f ? sum : 0.0f) * 2.0f;
+        t.h_to_d_h_where[i * H + j] = x_relu[j] > 0.0f ? d_h_pre_mul : 0.0f;
     };
     team_product<H, Z>(team, term_3, store_3);
 }

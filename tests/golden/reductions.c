@@ -126,10 +126,14 @@ static void b_to_d_y(const Tensors *t, const Batch *batch) {
             a_sum += t->x[example * X + j];
 
         // b[i, 0, k] = to_b_sum[i, 0, k] + to_b_2_max[i, k] + a_sum[i] * (1 / (A_1 * A_2))
-        for (int j = 0; j < A_2; j++)
-            b_reshape[j] = t->to_b_sum[i * A_2 + j] + t->to_b_2_max[i * A_2 + j] + a_sum * (1.0f / (A_1 * A_2));
-        for (int j = 0; j < A_2; j++)
-            t->b_2[i * A_2 + j] = t->to_b_sum[i * A_2 + j] + t->to_b_2_max[i * A_2 + j] + a_sum * (1.0f / (A_1 * A_2));
+        for (int j = 0; j < A_2; j++) {
+            real a_add = t->to_b_sum[i * A_2 + j] + t->to_b_2_max[i * A_2 + j];
+            b_reshape[j] = a_add + a_sum * (1.0f / (A_1 * A_2));
+        }
+        for (int j = 0; j < A_2; j++) {
+            real a_add = t->to_b_sum[i * A_2 + j] + t->to_b_2_max[i * A_2 + j];
+            t->b_2[i * A_2 + j] = a_add + a_sum * (1.0f / (A_1 * A_2));
+        }
 
         // y[i, j] = (sum over k of b[i, 0, k] * y.weight[j, k]) + y.bias[j]
         for (int j = 0; j < Y; j++) {
@@ -365,9 +369,10 @@ static void eval_b_to_prediction(const Tensors *t, const Batch *batch) {
             a_sum += t->x[example * X + j];
 
         // b[i, 0, k] = eval_to_b_sum[i, 0, k] + eval_to_b_2_max[i, k] + a_sum[i] * (1 / (A_1 * A_2))
-        for (int j = 0; j < A_2; j++)
-            b_reshape[j] =
-                t->eval_to_b_sum[i * A_2 + j] + t->eval_to_b_2_max[i * A_2 + j] + a_sum * (1.0f / (A_1 * A_2));
+        for (int j = 0; j < A_2; j++) {
+            real a_add = t->eval_to_b_sum[i * A_2 + j] + t->eval_to_b_2_max[i * A_2 + j];
+            b_reshape[j] = a_add + a_sum * (1.0f / (A_1 * A_2));
+        }
 
         // y[i, j] = (sum over k of b[i, 0, k] * y.weight[j, k]) + y.bias[j]
         for (int j = 0; j < Y; j++) {

@@ -309,7 +309,8 @@ static __device__ void d_scale_partial(const Tensors &t, int tile, char *shared,
     //         POOL_COLUMNS % POOL_ROWS, (i * 256 + k) % POOL_COLUMNS, j]
     auto partial = fill_pack<4, float>(0);
     for (int j = team.first; j < 256; j += team.stride) {
-        Pack<float, 4> d_z_pre_mul = load_pack<4>(t.z_mul_2 + (i / Y * 256 + j) * Y + i % Y);
+        int at = (i / Y * 256 + j) * Y + i % Y;
+        Pack<float, 4> d_z_pre_mul = load_pack<4>(t.z_mul_2 + at);
         for (int v = 0; v < 4; v++)
             partial[v] += d_z_pre_mul[v];
     }
@@ -348,21 +349,22 @@ static __device__ void d_seen_to_d_seen_pre(const Tensors &t, int tile, Gate &ga
     gate();
     if (i >= BATCH * X_ROWS * X_COLUMNS * Y)
         return;
-    int line = i / Y / X_COLUMNS % X_ROWS;
-    int column = i / Y % X_COLUMNS;
     int n = i / Y / (X_ROWS * X_COLUMNS);
     int channel = i % Y;
+    int line = i / Y / X_COLUMNS % X_ROWS;
+    int column = i / Y % X_COLUMNS;
 
     // d_pool[i, j, k, l] = z_mul_3[i, l]
     // d_seen[i, j, k, l] = sum over m, n of (pool_cast[i, (j - m) / 2, (k - n) / 2, l] == m * 2 + n ?
     //         d_pool[i, (j - m) / 2, (k - n) / 2, l] : 0)
     auto d_seen = fill_pack<4, float>(0);
+    int at_2 = n * Y + channel;
     for (int j = 0; j < 2 * 2; j++) {
         bool inside = line - j / 2 >= 0 && (line - j / 2) % 2 == 0 && column - j % 2 >= 0 && (column - j % 2) % 2 == 0;
         int at = n * POOL_ROWS * POOL_COLUMNS * Y + (line - j / 2) / 2 * POOL_COLUMNS * Y + (column - j % 2) / 2 * Y +
                  channel;
         Pack<unsigned char, 4> seen_cast = inside ? load_pack<4>(t.pool_cast + at) : Pack<unsigned char, 4>{};
-        Pack<float, 4> d_z_pre_mul = inside ? load_pack<4>(t.z_mul_3 + n * Y + channel) : Pack<float, 4>{};
+        Pack<float, 4> d_z_pre_mul = inside ? load_pack<4>(t.z_mul_3 + at_2) : Pack<float, 4>{};
         for (int v = 0; v < 4; v++)
             if ((float)(inside ? seen_cast[v] : 0) == (float)j)
                 d_seen[v] += inside ? d_z_pre_mul[v] : 0.0f;
@@ -404,7 +406,8 @@ static __device__ void d_seen_bias_partial(const Tensors &t, int tile, char *sha
     // d_seen.bias.partial[i, j] = sum over k of d_seen_pre[i, k / X_COLUMNS, k % X_COLUMNS, j]
     auto partial = fill_pack<8, float>(0);
     for (int j = team.first; j < X_ROWS * X_COLUMNS; j += team.stride) {
-        Pack<bfloat16, 8> d_seen_pre = load_pack<8>(t.d_seen_pre + i / Y * X_ROWS * X_COLUMNS * Y + j * Y + i % Y);
+        int at = i / Y * X_ROWS * X_COLUMNS * Y + j * Y + i % Y;
+        Pack<bfloat16, 8> d_seen_pre = load_pack<8>(t.d_seen_pre + at);
         for (int v = 0; v < 8; v++)
             partial[v] += to_float(d_seen_pre[v]);
     }

@@ -117,8 +117,9 @@ static void to_y(const Tensors *t, const Batch *batch) {
     for (int i = 0; i < BATCH; i++) {
 #pragma omp simd
         for (int j = 0; j < Y_WEIGHT_COLUMNS; j++) {
+            real a_pad = j < 2 ? t->x[row(batch, i) * X + j] : 0.0f;
             real b_pad = j >= 2 ? t->x[row(batch, i) * X + (j - 2) % B_COLUMNS * B_ROWS + (j - 2) / B_COLUMNS] : 0.0f;
-            t->to_y_add[i * Y_WEIGHT_COLUMNS + j] = (j < 2 ? t->x[row(batch, i) * X + j] : 0.0f) + b_pad;
+            t->to_y_add[i * Y_WEIGHT_COLUMNS + j] = a_pad + b_pad;
         }
     }
 }

@@ -68,10 +68,6 @@ bool body_depends_on(const Body *body, const Tree *tree) {
     return false;
 }
 
-size_t body_length_of(const Body *body, const Tree *tree) {
-    return strlen(tree_text(body->e->arena, tree));
-}
-
 const Tree *body_name_outside(Body *body, const Tree *tree, const char *type, const char *wanted, bool reads_data) {
     Arena *arena = body->e->arena;
     Body *owner = body;
@@ -94,8 +90,8 @@ const Tree *body_name_outside(Body *body, const Tree *tree, const char *type, co
     return tree_name_for(arena, name, tree);
 }
 
-const Tree *body_named(Body *lane, const Tree *tree, size_t most, const char *type, const char *wanted) {
-    if (!lane->lane.count || body_length_of(lane, tree) <= most || differs_by_lane(&lane->lane, tree))
+const Tree *body_named(Body *lane, const Tree *tree, int most, const char *type, const char *wanted) {
+    if (!lane->lane.count || tree_nodes(tree) <= most || differs_by_lane(&lane->lane, tree))
         return tree;
     return body_name_outside(lane->outer, tree, type, wanted, false);
 }

@@ -1,7 +1,9 @@
 #include "emit/kernel/element.h"
 #include "emit/text/guard.h"
 
-enum { LONGEST_OPERAND = 64 };
+/* Names and operators of an operand, of an index and of a condition that are still written where they are used. Counted, not measured
+ * in bytes: whether a name is long must not decide what a kernel looks like, or equal layers would not have equal kernels. */
+enum { MOST_PARTS = 13, MOST_OF_PLACE = 11, MOST_OF_CONDITION = 7 };
 
 /* The value of a node at an index. */
 struct Term {
@@ -80,7 +82,7 @@ static void read_ahead(Body *body, Term *term, const Tree *value, int lanes) {
 /* t.h[at] for t.h[i * H + j] */
 static const Tree *with_named_place(Body *lane, const Tree *element) {
     const Tree *offset = element_offset(element);
-    const Tree *place = body_named(lane, offset, 48, offset->wide ? "int64_t" : "int", "at");
+    const Tree *place = body_named(lane, offset, MOST_OF_PLACE, offset->wide ? "int64_t" : "int", "at");
     return tree_element(lane->e->arena, element->part[0], place);
 }
 
@@ -211,7 +213,7 @@ static Term *term_of(Body *body, const Node *n, const Index *at, const Tree *gua
             term->form = literal_tree(body->e, n->attr.value, n->type.dtype);
             term->plain = true;
         } else {
-            term->own_guard = body_named(body, own_guard, 24, "bool", "inside");
+            term->own_guard = body_named(body, own_guard, MOST_OF_CONDITION, "bool", "inside");
             describe_guarded(body, term, &from);
         }
         judge(term);
@@ -289,7 +291,7 @@ static bool stands_alone(const Body *body, const Term *user, const Term *operand
         return true;
     if (operand->plain || operand->loaded || operand->local)
         return false;
-    return body_length_of(body, value) > LONGEST_OPERAND || (operand->uniform && !user->uniform && operand->costly);
+    return tree_nodes(value) > MOST_PARTS || (operand->uniform && !user->uniform && operand->costly);
 }
 
 /* window - j == v for window == j + v, of whole numbers: what the lanes have in common is computed once. */

@@ -91,13 +91,11 @@ const char *body_text_for(Body *body, const Writer *out, const Tree *tree);
 
 /* It is another for each of what the body counts, or says what its lines declare. */
 bool body_depends_on(const Body *body, const Tree *tree);
-/* Bytes of the text. */
-size_t body_length_of(const Body *body, const Tree *tree);
 /* A local as far outside of what the body writes as the expression is the same. A name is as much a matter of the body's
  * variables as what it stands for. */
 const Tree *body_name_outside(Body *body, const Tree *tree, const char *type, const char *wanted, bool reads_data);
-/* Vector code says conditions and places often: those of more than `most` bytes get names. */
-const Tree *body_named(Body *lane, const Tree *tree, size_t most, const char *type, const char *wanted);
+/* Vector code says conditions and places often: those of more than `most` parts get names. */
+const Tree *body_named(Body *lane, const Tree *tree, int most, const char *type, const char *wanted);
 /* "Pack<bfloat16, 8>" */
 const char *body_pack_type(const Body *body, DType dtype, int lanes);
 /* pack[v]: what lane v has of it. */
