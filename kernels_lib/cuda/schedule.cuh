@@ -89,7 +89,7 @@ template <class Common, class Phase, bool IN_TURNS> __device__ void run_launch(c
     if (work.beside)
         admit_next_launch();
     Gate gate = work.beside ? Gate() : Gate::of_launch();
-    const typename Common::Tensors tensors(current_run, current_run.arena);
+    const typename Common::Tensors tensors{current_run, current_run.arena};
     Batch batch = batch_of(work, Common::batch, Common::reports);
     batch.again = work.again;
     batch.maps = work.maps;
@@ -441,7 +441,7 @@ template <class Step, Form FORM> __global__ void __launch_bounds__(THREADS, 1) p
     char *shared = memory + arena_bytes;
     if (solo)
         copy_by_block(memory, run.arena, (int)Step::Tensors::arena_bytes);
-    typename Step::Tensors tensors(run, solo ? memory : run.arena);
+    typename Step::Tensors tensors{run, solo ? memory : run.arena};
     Examples listing(examples);
     Gate gate(FORM);
     Batch coming = batch_of_step(run, clock, 0, Step::batch, Step::reports);

@@ -57,47 +57,28 @@ enum { REPORT_LOSS, REPORTS };
 struct Tensors {
     static constexpr int64_t arena_bytes = 9984;
 
-    const float *tokens;        // data set: [examples, TOKENS_ROWS, TOKENS]
-    const unsigned char *label; // data set: [examples]
-    float *qkv_weight;          // [QKV_COLUMNS, TOKENS]
-    float *qkv_bias;            // [QKV_COLUMNS]
-    float *logits_weight;       // [LOGITS, LOGITS_WEIGHT_COLUMNS]
-    float *logits_bias;         // [LOGITS]
-    float *eval_loss_part;      // [BATCH]
-    float *eval_qkv;            // [BATCH, TOKENS_ROWS, QKV_COLUMNS]
-    float *qkv;                 // [BATCH, TOKENS_ROWS, QKV_COLUMNS]
-    float *eval_prediction;     // [BATCH, LOGITS]
-    float *d_qkv;               // [BATCH, TOKENS_ROWS, QKV_COLUMNS]
-    float *eval_mixed;          // [BATCH, TOKENS_ROWS, MIXED_COLUMNS]
-    float *mixed;               // [BATCH, TOKENS_ROWS, MIXED_COLUMNS]
-    float *loss_part;           // [BATCH]
-    float *d_logits;            // [BATCH, LOGITS]
-    float *logits_matmul;       // [BATCH, LOGITS_WEIGHT_COLUMNS]
-    float *tokens_reshape;      // [BATCH * TOKENS_ROWS, TOKENS]
-    float *mixed_sums;          // [BATCH, TOKENS_ROWS, 2]
-    float *d_qkv_dots;          // [BATCH, TOKENS_ROWS, 2]
+    const MtcRun &run;
+    char *arena;
 
-    __device__ Tensors(const MtcRun &run, char *arena) {
-        tokens = (const float *)run.data.field[0];
-        label = (const unsigned char *)run.data.field[1];
-        qkv_weight = (float *)(arena + 0);
-        qkv_bias = (float *)(arena + 768);
-        logits_weight = (float *)(arena + 1024);
-        logits_bias = (float *)(arena + 1792);
-        eval_loss_part = (float *)(arena + 2048);
-        eval_qkv = (float *)(arena + 2048);
-        qkv = (float *)(arena + 2048);
-        eval_prediction = (float *)(arena + 2304);
-        d_qkv = (float *)(arena + 4864);
-        eval_mixed = (float *)(arena + 4864);
-        mixed = (float *)(arena + 4864);
-        loss_part = (float *)(arena + 5888);
-        d_logits = (float *)(arena + 6144);
-        logits_matmul = (float *)(arena + 7680);
-        tokens_reshape = (float *)(arena + 8704);
-        mixed_sums = (float *)(arena + 9472);
-        d_qkv_dots = (float *)(arena + 9728);
-    }
+    const float *tokens = (const float *)run.data.field[0];                // data set: [examples, TOKENS_ROWS, TOKENS]
+    const unsigned char *label = (const unsigned char *)run.data.field[1]; // data set: [examples]
+    float *qkv_weight = (float *)(arena + 0);                              // [QKV_COLUMNS, TOKENS]
+    float *qkv_bias = (float *)(arena + 768);                              // [QKV_COLUMNS]
+    float *logits_weight = (float *)(arena + 1024);                        // [LOGITS, LOGITS_WEIGHT_COLUMNS]
+    float *logits_bias = (float *)(arena + 1792);                          // [LOGITS]
+    float *eval_loss_part = (float *)(arena + 2048);                       // [BATCH]
+    float *eval_qkv = (float *)(arena + 2048);                             // [BATCH, TOKENS_ROWS, QKV_COLUMNS]
+    float *qkv = (float *)(arena + 2048);                                  // [BATCH, TOKENS_ROWS, QKV_COLUMNS]
+    float *eval_prediction = (float *)(arena + 2304);                      // [BATCH, LOGITS]
+    float *d_qkv = (float *)(arena + 4864);                                // [BATCH, TOKENS_ROWS, QKV_COLUMNS]
+    float *eval_mixed = (float *)(arena + 4864);                           // [BATCH, TOKENS_ROWS, MIXED_COLUMNS]
+    float *mixed = (float *)(arena + 4864);                                // [BATCH, TOKENS_ROWS, MIXED_COLUMNS]
+    float *loss_part = (float *)(arena + 5888);                            // [BATCH]
+    float *d_logits = (float *)(arena + 6144);                             // [BATCH, LOGITS]
+    float *logits_matmul = (float *)(arena + 7680);                        // [BATCH, LOGITS_WEIGHT_COLUMNS]
+    float *tokens_reshape = (float *)(arena + 8704);                       // [BATCH * TOKENS_ROWS, TOKENS]
+    float *mixed_sums = (float *)(arena + 9472);                           // [BATCH, TOKENS_ROWS, 2]
+    float *d_qkv_dots = (float *)(arena + 9728);                           // [BATCH, TOKENS_ROWS, 2]
 };
 
 // ---- training step ------------------------------------------------------------------------------------------

@@ -44,41 +44,25 @@ enum { REPORT_LOSS, REPORTS };
 struct Tensors {
     static constexpr int64_t arena_bytes = 1280;
 
-    const float *x;               // data set: [examples, X]
-    const unsigned char *label;   // data set: [examples]
-    float *y_weight;              // [Y, Y_WEIGHT_COLUMNS]
-    float *y_bias;                // [Y]
-    float *a;                     // [BATCH, A_ROWS, A_COLUMNS]
-    float *eval_a;                // [BATCH, A_ROWS, A_COLUMNS]
-    float *eval_loss_part;        // [BATCH]
-    float *loss_part;             // [BATCH]
-    float *a_times_a_mul;         // [BATCH, A_ROWS, A_ROWS]
-    float *d_y;                   // [BATCH, Y]
-    float *eval_a_times_a_mul;    // [BATCH, A_ROWS, A_ROWS]
-    float *eval_prediction;       // [BATCH, Y]
-    float *eval_s;                // [BATCH, A_ROWS, A_ROWS], in place of eval_a_times_a_mul
-    float *s;                     // [BATCH, A_ROWS, A_ROWS], in place of a_times_a_mul
-    float *eval_s_times_a_matmul; // [BATCH, A_ROWS, A_COLUMNS]
-    float *s_times_a_matmul;      // [BATCH, A_ROWS, A_COLUMNS]
+    const MtcRun &run;
+    char *arena;
 
-    __device__ Tensors(const MtcRun &run, char *arena) {
-        x = (const float *)run.data.field[0];
-        label = (const unsigned char *)run.data.field[1];
-        y_weight = (float *)(arena + 0);
-        y_bias = (float *)(arena + 256);
-        a = (float *)(arena + 512);
-        eval_a = (float *)(arena + 512);
-        eval_loss_part = (float *)(arena + 512);
-        loss_part = (float *)(arena + 512);
-        a_times_a_mul = (float *)(arena + 768);
-        d_y = (float *)(arena + 768);
-        eval_a_times_a_mul = (float *)(arena + 768);
-        eval_prediction = (float *)(arena + 768);
-        eval_s = (float *)(arena + 768);
-        s = (float *)(arena + 768);
-        eval_s_times_a_matmul = (float *)(arena + 1024);
-        s_times_a_matmul = (float *)(arena + 1024);
-    }
+    const float *x = (const float *)run.data.field[0];                     // data set: [examples, X]
+    const unsigned char *label = (const unsigned char *)run.data.field[1]; // data set: [examples]
+    float *y_weight = (float *)(arena + 0);                                // [Y, Y_WEIGHT_COLUMNS]
+    float *y_bias = (float *)(arena + 256);                                // [Y]
+    float *a = (float *)(arena + 512);                                     // [BATCH, A_ROWS, A_COLUMNS]
+    float *eval_a = (float *)(arena + 512);                                // [BATCH, A_ROWS, A_COLUMNS]
+    float *eval_loss_part = (float *)(arena + 512);                        // [BATCH]
+    float *loss_part = (float *)(arena + 512);                             // [BATCH]
+    float *a_times_a_mul = (float *)(arena + 768);                         // [BATCH, A_ROWS, A_ROWS]
+    float *d_y = (float *)(arena + 768);                                   // [BATCH, Y]
+    float *eval_a_times_a_mul = (float *)(arena + 768);                    // [BATCH, A_ROWS, A_ROWS]
+    float *eval_prediction = (float *)(arena + 768);                       // [BATCH, Y]
+    float *eval_s = (float *)(arena + 768);                 // [BATCH, A_ROWS, A_ROWS], in place of eval_a_times_a_mul
+    float *s = (float *)(arena + 768);                      // [BATCH, A_ROWS, A_ROWS], in place of a_times_a_mul
+    float *eval_s_times_a_matmul = (float *)(arena + 1024); // [BATCH, A_ROWS, A_COLUMNS]
+    float *s_times_a_matmul = (float *)(arena + 1024);      // [BATCH, A_ROWS, A_COLUMNS]
 };
 
 // ---- training step ------------------------------------------------------------------------------------------

@@ -41,33 +41,21 @@ enum { REPORT_LOSS, REPORTS };
 struct Tensors {
     static constexpr int64_t arena_bytes = 2048;
 
-    const float *x;        // data set: [examples, X]
-    const float *y;        // data set: [examples, Y]
-    float *h_weight;       // [H, X]
-    float *h_bias;         // [H]
-    float *output_weight;  // [Y, H]
-    float *output_bias;    // [Y]
-    float *eval_loss_part; // [BATCH]
-    float *loss_part;      // [BATCH]
-    float *eval_output;    // [BATCH, Y]
-    float *h_to_d_h_add;   // [BATCH, Y]
-    float *h;              // [BATCH, H]
-    float *h_to_d_h_add_2; // [BATCH, H]
+    const MtcRun &run;
+    char *arena;
 
-    __device__ Tensors(const MtcRun &run, char *arena) {
-        x = (const float *)run.data.field[0];
-        y = (const float *)run.data.field[1];
-        h_weight = (float *)(arena + 0);
-        h_bias = (float *)(arena + 256);
-        output_weight = (float *)(arena + 512);
-        output_bias = (float *)(arena + 768);
-        eval_loss_part = (float *)(arena + 1024);
-        loss_part = (float *)(arena + 1024);
-        eval_output = (float *)(arena + 1280);
-        h_to_d_h_add = (float *)(arena + 1280);
-        h = (float *)(arena + 1536);
-        h_to_d_h_add_2 = (float *)(arena + 1792);
-    }
+    const float *x = (const float *)run.data.field[0]; // data set: [examples, X]
+    const float *y = (const float *)run.data.field[1]; // data set: [examples, Y]
+    float *h_weight = (float *)(arena + 0);            // [H, X]
+    float *h_bias = (float *)(arena + 256);            // [H]
+    float *output_weight = (float *)(arena + 512);     // [Y, H]
+    float *output_bias = (float *)(arena + 768);       // [Y]
+    float *eval_loss_part = (float *)(arena + 1024);   // [BATCH]
+    float *loss_part = (float *)(arena + 1024);        // [BATCH]
+    float *eval_output = (float *)(arena + 1280);      // [BATCH, Y]
+    float *h_to_d_h_add = (float *)(arena + 1280);     // [BATCH, Y]
+    float *h = (float *)(arena + 1536);                // [BATCH, H]
+    float *h_to_d_h_add_2 = (float *)(arena + 1792);   // [BATCH, H]
 };
 
 // ---- training step ------------------------------------------------------------------------------------------

@@ -41,27 +41,18 @@ enum { REPORT_LOSS, REPORTS };
 struct Tensors {
     static constexpr int64_t arena_bytes = 1280;
 
-    const float *x;             // data set: [examples, X]
-    const unsigned char *label; // data set: [examples]
-    float *y_weight;            // [Y, X]
-    float *y_bias;              // [Y]
-    float *eval_loss_part;      // [BATCH]
-    float *loss_part;           // [BATCH]
-    float *d_y;                 // [BATCH, Y]
-    float *eval_prediction;     // [BATCH, Y]
-    float *to_y_where;          // [BATCH, X]
+    const MtcRun &run;
+    char *arena;
 
-    __device__ Tensors(const MtcRun &run, char *arena) {
-        x = (const float *)run.data.field[0];
-        label = (const unsigned char *)run.data.field[1];
-        y_weight = (float *)(arena + 0);
-        y_bias = (float *)(arena + 256);
-        eval_loss_part = (float *)(arena + 512);
-        loss_part = (float *)(arena + 512);
-        d_y = (float *)(arena + 768);
-        eval_prediction = (float *)(arena + 768);
-        to_y_where = (float *)(arena + 1024);
-    }
+    const float *x = (const float *)run.data.field[0];                     // data set: [examples, X]
+    const unsigned char *label = (const unsigned char *)run.data.field[1]; // data set: [examples]
+    float *y_weight = (float *)(arena + 0);                                // [Y, X]
+    float *y_bias = (float *)(arena + 256);                                // [Y]
+    float *eval_loss_part = (float *)(arena + 512);                        // [BATCH]
+    float *loss_part = (float *)(arena + 512);                             // [BATCH]
+    float *d_y = (float *)(arena + 768);                                   // [BATCH, Y]
+    float *eval_prediction = (float *)(arena + 768);                       // [BATCH, Y]
+    float *to_y_where = (float *)(arena + 1024);                           // [BATCH, X]
 };
 
 // ---- training step ------------------------------------------------------------------------------------------

@@ -52,51 +52,31 @@ enum { REPORT_LOSS, REPORTS };
 struct Tensors {
     static constexpr int64_t arena_bytes = 7237888;
 
-    const unsigned char *window; // data set: [examples, WINDOW], which overlap
-    int64_t window_stride;       // elements from an example of window to the next
-    float *table;                // [SCORES_COLUMNS, X_COLUMNS]
-    float *x;                    // [TOKENS, X_COLUMNS]
-    float *decode_prediction;    // [1, 1, SCORES_COLUMNS], in place of decode_scores
-    float *decode_scores;        // [1, 1, SCORES_COLUMNS]
-    float *eval_scores_matmul;   // [BATCH * TOKENS, SCORES_COLUMNS]
-    float *to_d_table_2_sum;     // [SCORES_COLUMNS, X_COLUMNS]
-    float *x_relu;               // [BATCH, TOKENS, X_COLUMNS]
-    float *decode_x_relu;        // [1, 1, X_COLUMNS]
-    float *gather_grad_2;        // [SCORES_COLUMNS, X_COLUMNS]
-    float *d_x;                  // [BATCH, TOKENS, X_COLUMNS]
-    float *scores_matmul;        // [BATCH * TOKENS, SCORES_COLUMNS]
-    float *eval_prediction;      // [BATCH, TOKENS, SCORES_COLUMNS]
-    float *eval_x_relu;          // [BATCH, TOKENS, X_COLUMNS]
-    float *d_scores;             // [BATCH, TOKENS, SCORES_COLUMNS]
-    float *eval_prediction_sub;  // [BATCH, TOKENS]
-    bool *x_gt;                  // [BATCH, TOKENS, X_COLUMNS]
-    float *to_d_table_matmul;    // [16, SCORES_COLUMNS, X_COLUMNS]
-    int *tokens;                 // [BATCH, TOKENS]
-    float *d_scores_sub;         // [BATCH, TOKENS]
+    const MtcRun &run;
+    char *arena;
 
-    __device__ Tensors(const MtcRun &run, char *arena) {
-        window = (const unsigned char *)run.data.field[0];
-        window_stride = run.data.stride[0];
-        table = (float *)(arena + 0);
-        x = (float *)(arena + 16640);
-        decode_prediction = (float *)(arena + 24832);
-        decode_scores = (float *)(arena + 24832);
-        eval_scores_matmul = (float *)(arena + 24832);
-        to_d_table_2_sum = (float *)(arena + 24832);
-        x_relu = (float *)(arena + 24832);
-        decode_x_relu = (float *)(arena + 25344);
-        gather_grad_2 = (float *)(arena + 41472);
-        d_x = (float *)(arena + 2121984);
-        scores_matmul = (float *)(arena + 2121984);
-        eval_prediction = (float *)(arena + 2154752);
-        eval_x_relu = (float *)(arena + 2154752);
-        d_scores = (float *)(arena + 4251904);
-        eval_prediction_sub = (float *)(arena + 4284672);
-        x_gt = (bool *)(arena + 6381824);
-        to_d_table_matmul = (float *)(arena + 6906112);
-        tokens = (int *)(arena + 7172352);
-        d_scores_sub = (float *)(arena + 7205120);
-    }
+    // data set: [examples, WINDOW], which overlap
+    const unsigned char *window = (const unsigned char *)run.data.field[0];
+    int64_t window_stride = run.data.stride[0];              // elements from an example of window to the next
+    float *table = (float *)(arena + 0);                     // [SCORES_COLUMNS, X_COLUMNS]
+    float *x = (float *)(arena + 16640);                     // [TOKENS, X_COLUMNS]
+    float *decode_prediction = (float *)(arena + 24832);     // [1, 1, SCORES_COLUMNS], in place of decode_scores
+    float *decode_scores = (float *)(arena + 24832);         // [1, 1, SCORES_COLUMNS]
+    float *eval_scores_matmul = (float *)(arena + 24832);    // [BATCH * TOKENS, SCORES_COLUMNS]
+    float *to_d_table_2_sum = (float *)(arena + 24832);      // [SCORES_COLUMNS, X_COLUMNS]
+    float *x_relu = (float *)(arena + 24832);                // [BATCH, TOKENS, X_COLUMNS]
+    float *decode_x_relu = (float *)(arena + 25344);         // [1, 1, X_COLUMNS]
+    float *gather_grad_2 = (float *)(arena + 41472);         // [SCORES_COLUMNS, X_COLUMNS]
+    float *d_x = (float *)(arena + 2121984);                 // [BATCH, TOKENS, X_COLUMNS]
+    float *scores_matmul = (float *)(arena + 2121984);       // [BATCH * TOKENS, SCORES_COLUMNS]
+    float *eval_prediction = (float *)(arena + 2154752);     // [BATCH, TOKENS, SCORES_COLUMNS]
+    float *eval_x_relu = (float *)(arena + 2154752);         // [BATCH, TOKENS, X_COLUMNS]
+    float *d_scores = (float *)(arena + 4251904);            // [BATCH, TOKENS, SCORES_COLUMNS]
+    float *eval_prediction_sub = (float *)(arena + 4284672); // [BATCH, TOKENS]
+    bool *x_gt = (bool *)(arena + 6381824);                  // [BATCH, TOKENS, X_COLUMNS]
+    float *to_d_table_matmul = (float *)(arena + 6906112);   // [16, SCORES_COLUMNS, X_COLUMNS]
+    int *tokens = (int *)(arena + 7172352);                  // [BATCH, TOKENS]
+    float *d_scores_sub = (float *)(arena + 7205120);        // [BATCH, TOKENS]
 };
 
 // ---- training step ------------------------------------------------------------------------------------------

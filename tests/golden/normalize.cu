@@ -41,35 +41,22 @@ enum { REPORT_LOSS, REPORTS };
 struct Tensors {
     static constexpr int64_t arena_bytes = 2304;
 
-    const unsigned char *x; // data set: [examples, X_ROWS, X_COLUMNS]
-    const float *price;     // data set: [examples]
-    float *x_mean;          // [X_ROWS, X_COLUMNS]
-    float *x_std;           // [X_ROWS, X_COLUMNS]
-    float *y_weight;        // [1, X]
-    float *y_bias;          // [1]
-    float *price_mean;
-    float *price_std;
-    float *eval_loss_part;  // [BATCH]
-    float *loss_part;       // [BATCH]
-    float *d_y;             // [BATCH, 1]
-    float *eval_prediction; // [BATCH, 1]
-    float *to_y_mul;        // [BATCH, X_ROWS, X_COLUMNS]
+    const MtcRun &run;
+    char *arena;
 
-    __device__ Tensors(const MtcRun &run, char *arena) {
-        x = (const unsigned char *)run.data.field[0];
-        price = (const float *)run.data.field[1];
-        x_mean = (float *)(arena + 0);
-        x_std = (float *)(arena + 256);
-        y_weight = (float *)(arena + 512);
-        y_bias = (float *)(arena + 768);
-        price_mean = (float *)(arena + 1024);
-        price_std = (float *)(arena + 1280);
-        eval_loss_part = (float *)(arena + 1536);
-        loss_part = (float *)(arena + 1536);
-        d_y = (float *)(arena + 1792);
-        eval_prediction = (float *)(arena + 1792);
-        to_y_mul = (float *)(arena + 2048);
-    }
+    const unsigned char *x = (const unsigned char *)run.data.field[0]; // data set: [examples, X_ROWS, X_COLUMNS]
+    const float *price = (const float *)run.data.field[1];             // data set: [examples]
+    float *x_mean = (float *)(arena + 0);                              // [X_ROWS, X_COLUMNS]
+    float *x_std = (float *)(arena + 256);                             // [X_ROWS, X_COLUMNS]
+    float *y_weight = (float *)(arena + 512);                          // [1, X]
+    float *y_bias = (float *)(arena + 768);                            // [1]
+    float *price_mean = (float *)(arena + 1024);
+    float *price_std = (float *)(arena + 1280);
+    float *eval_loss_part = (float *)(arena + 1536);  // [BATCH]
+    float *loss_part = (float *)(arena + 1536);       // [BATCH]
+    float *d_y = (float *)(arena + 1792);             // [BATCH, 1]
+    float *eval_prediction = (float *)(arena + 1792); // [BATCH, 1]
+    float *to_y_mul = (float *)(arena + 2048);        // [BATCH, X_ROWS, X_COLUMNS]
 };
 
 // ---- training step ------------------------------------------------------------------------------------------

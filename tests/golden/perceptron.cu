@@ -41,37 +41,23 @@ enum { REPORT_LOSS, REPORT_ACCURACY, REPORTS };
 struct Tensors {
     static constexpr int64_t arena_bytes = 2304;
 
-    const float *x;             // data set: [examples, X]
-    const unsigned char *label; // data set: [examples]
-    float *h_weight;            // [H, X]
-    float *h_bias;              // [H]
-    float *y_weight;            // [Y, H]
-    float *y_bias;              // [Y]
-    float *eval_loss_part;      // [BATCH]
-    float *loss_part;           // [BATCH]
-    float *accuracy_part;       // [BATCH]
-    float *eval_accuracy_part;  // [BATCH]
-    float *d_y;                 // [BATCH, Y]
-    float *eval_prediction;     // [BATCH, Y]
-    float *h;                   // [BATCH, H]
-    float *d_h_pre;             // [BATCH, H]
+    const MtcRun &run;
+    char *arena;
 
-    __device__ Tensors(const MtcRun &run, char *arena) {
-        x = (const float *)run.data.field[0];
-        label = (const unsigned char *)run.data.field[1];
-        h_weight = (float *)(arena + 0);
-        h_bias = (float *)(arena + 256);
-        y_weight = (float *)(arena + 512);
-        y_bias = (float *)(arena + 768);
-        eval_loss_part = (float *)(arena + 1024);
-        loss_part = (float *)(arena + 1024);
-        accuracy_part = (float *)(arena + 1280);
-        eval_accuracy_part = (float *)(arena + 1280);
-        d_y = (float *)(arena + 1536);
-        eval_prediction = (float *)(arena + 1536);
-        h = (float *)(arena + 1792);
-        d_h_pre = (float *)(arena + 2048);
-    }
+    const float *x = (const float *)run.data.field[0];                     // data set: [examples, X]
+    const unsigned char *label = (const unsigned char *)run.data.field[1]; // data set: [examples]
+    float *h_weight = (float *)(arena + 0);                                // [H, X]
+    float *h_bias = (float *)(arena + 256);                                // [H]
+    float *y_weight = (float *)(arena + 512);                              // [Y, H]
+    float *y_bias = (float *)(arena + 768);                                // [Y]
+    float *eval_loss_part = (float *)(arena + 1024);                       // [BATCH]
+    float *loss_part = (float *)(arena + 1024);                            // [BATCH]
+    float *accuracy_part = (float *)(arena + 1280);                        // [BATCH]
+    float *eval_accuracy_part = (float *)(arena + 1280);                   // [BATCH]
+    float *d_y = (float *)(arena + 1536);                                  // [BATCH, Y]
+    float *eval_prediction = (float *)(arena + 1536);                      // [BATCH, Y]
+    float *h = (float *)(arena + 1792);                                    // [BATCH, H]
+    float *d_h_pre = (float *)(arena + 2048);                              // [BATCH, H]
 };
 
 // ---- training step ------------------------------------------------------------------------------------------

@@ -41,53 +41,31 @@ enum { REPORT_LOSS, REPORT_ACCURACY, REPORTS };
 struct Tensors {
     static constexpr int64_t arena_bytes = 4352;
 
-    const float *x;             // data set: [examples, X]
-    const unsigned char *label; // data set: [examples]
-    float *h_weight;            // [H, X]
-    float *h_bias;              // [H]
-    float *z_weight;            // [Z, H]
-    float *z_bias;              // [Z]
-    float *h_weight_m;          // [H, X]
-    float *h_weight_v;          // [H, X]
-    float *h_bias_m;            // [H]
-    float *h_bias_v;            // [H]
-    float *z_weight_m;          // [Z, H]
-    float *z_weight_v;          // [Z, H]
-    float *z_bias_m;            // [Z]
-    float *z_bias_v;            // [Z]
-    float *eval_loss_part;      // [BATCH]
-    float *loss_part;           // [BATCH]
-    float *accuracy_part;       // [BATCH]
-    float *eval_accuracy_part;  // [BATCH]
-    float *d_z;                 // [BATCH, Z]
-    float *eval_prediction;     // [BATCH, Z]
-    float *h;                   // [BATCH, H]
-    float *h_to_d_h_where;      // [BATCH, H]
+    const MtcRun &run;
+    char *arena;
 
-    __device__ Tensors(const MtcRun &run, char *arena) {
-        x = (const float *)run.data.field[0];
-        label = (const unsigned char *)run.data.field[1];
-        h_weight = (float *)(arena + 0);
-        h_bias = (float *)(arena + 256);
-        z_weight = (float *)(arena + 512);
-        z_bias = (float *)(arena + 768);
-        h_weight_m = (float *)(arena + 1024);
-        h_weight_v = (float *)(arena + 1280);
-        h_bias_m = (float *)(arena + 1536);
-        h_bias_v = (float *)(arena + 1792);
-        z_weight_m = (float *)(arena + 2048);
-        z_weight_v = (float *)(arena + 2304);
-        z_bias_m = (float *)(arena + 2560);
-        z_bias_v = (float *)(arena + 2816);
-        eval_loss_part = (float *)(arena + 3072);
-        loss_part = (float *)(arena + 3072);
-        accuracy_part = (float *)(arena + 3328);
-        eval_accuracy_part = (float *)(arena + 3328);
-        d_z = (float *)(arena + 3584);
-        eval_prediction = (float *)(arena + 3584);
-        h = (float *)(arena + 3840);
-        h_to_d_h_where = (float *)(arena + 4096);
-    }
+    const float *x = (const float *)run.data.field[0];                     // data set: [examples, X]
+    const unsigned char *label = (const unsigned char *)run.data.field[1]; // data set: [examples]
+    float *h_weight = (float *)(arena + 0);                                // [H, X]
+    float *h_bias = (float *)(arena + 256);                                // [H]
+    float *z_weight = (float *)(arena + 512);                              // [Z, H]
+    float *z_bias = (float *)(arena + 768);                                // [Z]
+    float *h_weight_m = (float *)(arena + 1024);                           // [H, X]
+    float *h_weight_v = (float *)(arena + 1280);                           // [H, X]
+    float *h_bias_m = (float *)(arena + 1536);                             // [H]
+    float *h_bias_v = (float *)(arena + 1792);                             // [H]
+    float *z_weight_m = (float *)(arena + 2048);                           // [Z, H]
+    float *z_weight_v = (float *)(arena + 2304);                           // [Z, H]
+    float *z_bias_m = (float *)(arena + 2560);                             // [Z]
+    float *z_bias_v = (float *)(arena + 2816);                             // [Z]
+    float *eval_loss_part = (float *)(arena + 3072);                       // [BATCH]
+    float *loss_part = (float *)(arena + 3072);                            // [BATCH]
+    float *accuracy_part = (float *)(arena + 3328);                        // [BATCH]
+    float *eval_accuracy_part = (float *)(arena + 3328);                   // [BATCH]
+    float *d_z = (float *)(arena + 3584);                                  // [BATCH, Z]
+    float *eval_prediction = (float *)(arena + 3584);                      // [BATCH, Z]
+    float *h = (float *)(arena + 3840);                                    // [BATCH, H]
+    float *h_to_d_h_where = (float *)(arena + 4096);                       // [BATCH, H]
 };
 
 // ---- training step ------------------------------------------------------------------------------------------

@@ -41,33 +41,21 @@ enum { REPORT_LOSS, REPORTS };
 struct Tensors {
     static constexpr int64_t arena_bytes = 2048;
 
-    const float *x;        // data set: [examples, X]
-    const float *y;        // data set: [examples, Y]
-    float *h_weight;       // [H, X]
-    float *h_bias;         // [H]
-    float *z_weight;       // [Y, H]
-    float *z_bias;         // [Y]
-    float *eval_loss_part; // [BATCH]
-    float *loss_part;      // [BATCH]
-    float *d_z;            // [BATCH, Y]
-    float *eval_z;         // [BATCH, Y]
-    float *h;              // [BATCH, H]
-    float *d_h_pre;        // [BATCH, H]
+    const MtcRun &run;
+    char *arena;
 
-    __device__ Tensors(const MtcRun &run, char *arena) {
-        x = (const float *)run.data.field[0];
-        y = (const float *)run.data.field[1];
-        h_weight = (float *)(arena + 0);
-        h_bias = (float *)(arena + 256);
-        z_weight = (float *)(arena + 512);
-        z_bias = (float *)(arena + 768);
-        eval_loss_part = (float *)(arena + 1024);
-        loss_part = (float *)(arena + 1024);
-        d_z = (float *)(arena + 1280);
-        eval_z = (float *)(arena + 1280);
-        h = (float *)(arena + 1536);
-        d_h_pre = (float *)(arena + 1792);
-    }
+    const float *x = (const float *)run.data.field[0]; // data set: [examples, X]
+    const float *y = (const float *)run.data.field[1]; // data set: [examples, Y]
+    float *h_weight = (float *)(arena + 0);            // [H, X]
+    float *h_bias = (float *)(arena + 256);            // [H]
+    float *z_weight = (float *)(arena + 512);          // [Y, H]
+    float *z_bias = (float *)(arena + 768);            // [Y]
+    float *eval_loss_part = (float *)(arena + 1024);   // [BATCH]
+    float *loss_part = (float *)(arena + 1024);        // [BATCH]
+    float *d_z = (float *)(arena + 1280);              // [BATCH, Y]
+    float *eval_z = (float *)(arena + 1280);           // [BATCH, Y]
+    float *h = (float *)(arena + 1536);                // [BATCH, H]
+    float *d_h_pre = (float *)(arena + 1792);          // [BATCH, H]
 };
 
 // ---- training step ------------------------------------------------------------------------------------------

@@ -41,31 +41,20 @@ enum { REPORT_LOSS, REPORTS };
 struct Tensors {
     static constexpr int64_t arena_bytes = 2048;
 
-    const float *x;      // data set: [examples, X]
-    const float *y;      // data set: [examples, 1]
-    float *h_weight;     // [H, X]
-    float *h_bias;       // [H]
-    float *y_hat_weight; // [1, H]
-    float *y_hat_bias;   // [1]
-    float *eval_y_hat;   // [BATCH, 1]
-    float *loss_part;    // [BATCH]
-    float *d_y_hat_pre;  // [BATCH, 1]
-    float *h;            // [BATCH, H]
-    float *d_h_pre;      // [BATCH, H]
+    const MtcRun &run;
+    char *arena;
 
-    __device__ Tensors(const MtcRun &run, char *arena) {
-        x = (const float *)run.data.field[0];
-        y = (const float *)run.data.field[1];
-        h_weight = (float *)(arena + 0);
-        h_bias = (float *)(arena + 256);
-        y_hat_weight = (float *)(arena + 512);
-        y_hat_bias = (float *)(arena + 768);
-        eval_y_hat = (float *)(arena + 1024);
-        loss_part = (float *)(arena + 1024);
-        d_y_hat_pre = (float *)(arena + 1280);
-        h = (float *)(arena + 1536);
-        d_h_pre = (float *)(arena + 1792);
-    }
+    const float *x = (const float *)run.data.field[0]; // data set: [examples, X]
+    const float *y = (const float *)run.data.field[1]; // data set: [examples, 1]
+    float *h_weight = (float *)(arena + 0);            // [H, X]
+    float *h_bias = (float *)(arena + 256);            // [H]
+    float *y_hat_weight = (float *)(arena + 512);      // [1, H]
+    float *y_hat_bias = (float *)(arena + 768);        // [1]
+    float *eval_y_hat = (float *)(arena + 1024);       // [BATCH, 1]
+    float *loss_part = (float *)(arena + 1024);        // [BATCH]
+    float *d_y_hat_pre = (float *)(arena + 1280);      // [BATCH, 1]
+    float *h = (float *)(arena + 1536);                // [BATCH, H]
+    float *d_h_pre = (float *)(arena + 1792);          // [BATCH, H]
 };
 
 // ---- training step ------------------------------------------------------------------------------------------

@@ -53,53 +53,31 @@ enum { REPORT_LOSS, REPORTS };
 struct Tensors {
     static constexpr int64_t arena_bytes = 122245632;
 
-    const float *x;                     // data set: [examples, X_CHANNELS, X_ROWS, X_COLUMNS]
-    const float *y;                     // data set: [examples, Y]
-    float *seen_weight;                 // [Y, 1, 1, X_CHANNELS]
-    float *seen_bias;                   // [Y]
-    float *scale;                       // [Y, 1, 1]
-    float *eval_loss_part;              // [BATCH]
-    float *eval_pool;                   // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
-    bfloat16 *x_bf16_reshape;           // [BATCH * X_ROWS * X_COLUMNS, X_CHANNELS]
-    float *eval_z;                      // [BATCH, Y]
-    float *d_seen_weight_slices_matmul; // [128, Y, X_CHANNELS]
-    bfloat16 *eval_seen;                // [BATCH, X_ROWS, X_COLUMNS, Y]
-    bfloat16 *seen;                     // [BATCH, X_ROWS, X_COLUMNS, Y]
-    float *d_seen_bias_partial;         // [BATCH, Y]
-    float *d_scale_sum;                 // [Y]
-    bfloat16 *d_seen_pre;               // [BATCH, X_ROWS, X_COLUMNS, Y]
-    float *pool;                        // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
-    float *z_mul_2;                     // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
-    unsigned char *pool_cast;           // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
-    float *z_mul;                       // [BATCH, Y]
-    float *z_mul_3;                     // [BATCH, Y]
-    float *d_scale_partial;             // [256, Y]
-    float *loss_part;                   // [BATCH]
+    const MtcRun &run;
+    char *arena;
 
-    __device__ Tensors(const MtcRun &run, char *arena) {
-        x = (const float *)run.data.field[0];
-        y = (const float *)run.data.field[1];
-        seen_weight = (float *)(arena + 0);
-        seen_bias = (float *)(arena + 16384);
-        scale = (float *)(arena + 16640);
-        eval_loss_part = (float *)(arena + 16896);
-        eval_pool = (float *)(arena + 16896);
-        x_bf16_reshape = (bfloat16 *)(arena + 16896);
-        eval_z = (float *)(arena + 16794112);
-        d_seen_weight_slices_matmul = (float *)(arena + 33571328);
-        eval_seen = (bfloat16 *)(arena + 33571328);
-        seen = (bfloat16 *)(arena + 33571328);
-        d_seen_bias_partial = (float *)(arena + 35668480);
-        d_scale_sum = (float *)(arena + 35930624);
-        d_seen_pre = (bfloat16 *)(arena + 67125760);
-        pool = (float *)(arena + 67125760);
-        z_mul_2 = (float *)(arena + 100680192);
-        pool_cast = (unsigned char *)(arena + 117457408);
-        z_mul = (float *)(arena + 121651712);
-        z_mul_3 = (float *)(arena + 121913856);
-        d_scale_partial = (float *)(arena + 122176000);
-        loss_part = (float *)(arena + 122241536);
-    }
+    const float *x = (const float *)run.data.field[0];      // data set: [examples, X_CHANNELS, X_ROWS, X_COLUMNS]
+    const float *y = (const float *)run.data.field[1];      // data set: [examples, Y]
+    float *seen_weight = (float *)(arena + 0);              // [Y, 1, 1, X_CHANNELS]
+    float *seen_bias = (float *)(arena + 16384);            // [Y]
+    float *scale = (float *)(arena + 16640);                // [Y, 1, 1]
+    float *eval_loss_part = (float *)(arena + 16896);       // [BATCH]
+    float *eval_pool = (float *)(arena + 16896);            // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
+    bfloat16 *x_bf16_reshape = (bfloat16 *)(arena + 16896); // [BATCH * X_ROWS * X_COLUMNS, X_CHANNELS]
+    float *eval_z = (float *)(arena + 16794112);            // [BATCH, Y]
+    float *d_seen_weight_slices_matmul = (float *)(arena + 33571328); // [128, Y, X_CHANNELS]
+    bfloat16 *eval_seen = (bfloat16 *)(arena + 33571328);             // [BATCH, X_ROWS, X_COLUMNS, Y]
+    bfloat16 *seen = (bfloat16 *)(arena + 33571328);                  // [BATCH, X_ROWS, X_COLUMNS, Y]
+    float *d_seen_bias_partial = (float *)(arena + 35668480);         // [BATCH, Y]
+    float *d_scale_sum = (float *)(arena + 35930624);                 // [Y]
+    bfloat16 *d_seen_pre = (bfloat16 *)(arena + 67125760);            // [BATCH, X_ROWS, X_COLUMNS, Y]
+    float *pool = (float *)(arena + 67125760);                        // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
+    float *z_mul_2 = (float *)(arena + 100680192);                    // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
+    unsigned char *pool_cast = (unsigned char *)(arena + 117457408);  // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
+    float *z_mul = (float *)(arena + 121651712);                      // [BATCH, Y]
+    float *z_mul_3 = (float *)(arena + 121913856);                    // [BATCH, Y]
+    float *d_scale_partial = (float *)(arena + 122176000);            // [256, Y]
+    float *loss_part = (float *)(arena + 122241536);                  // [BATCH]
 };
 
 // ---- training step ------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ static bool have_places(const Emitter *e) {
 
 static void write_struct(Emitter *e, const Members *members, Writer *out) {
     write_open(out, "typedef struct Tensors {");
-    write_members(e, members, out);
+    write_members(e, members, false, out);
     for (int k = 0; k < e->functions.count; k++)
         if (e->functions.at[k].places > 1)
             write_place(e, &e->functions.at[k], out);

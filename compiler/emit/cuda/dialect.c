@@ -176,12 +176,10 @@ static void tensors(Emitter *e, Writer *out) {
     write_open(out, "struct Tensors {");
     write_line(out, "static constexpr int64_t arena_bytes = %lld;", (long long)e->plan->arena_bytes);
     write_blank(out);
-    write_members(e, &members, out);
+    write_line(out, "const MtcRun &run;");
+    write_line(out, "char *arena;");
     write_blank(out);
-    write_open(out, "__device__ Tensors(const MtcRun &run, char *arena) {");
-    for (int k = 0; k < members.count; k++)
-        write_line(out, "%s = %s;", members.at[k].name, members.at[k].value);
-    write_close(out, "}");
+    write_members(e, &members, true, out);
     write_close(out, "};");
 }
 

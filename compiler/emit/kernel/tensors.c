@@ -130,27 +130,37 @@ Members tensors_members(Emitter *e, const char *arrow, const char *of) {
     return members;
 }
 
-static int declared_width(const Member *member) {
-    return (int)(strlen(member->type) + strlen(member->name)) + 1;
+/* "float *h;", or "float *h = (float *)(arena + 256);" */
+static const char *declaration_of(Emitter *e, const Member *member, bool valued) {
+    const char *value = valued ? arena_printf(e->arena, " = %s", member->value) : "";
+    return arena_printf(e->arena, "%s%s%s;", member->type, member->name, value);
 }
 
+/* A declaration, and what is said about it; or NULL or nothing. */
+typedef struct Declared {
+    const char *declaration, *note;
+} Declared;
+
 /* So wide may the declaration be for its note to stand behind it. */
-static int widest_declaration(const Member *member) {
+static int widest_declaration(const Declared *member) {
     enum { INDENT = 4, SLASHES = 4 };
     return LONGEST_LINE - INDENT - SLASHES - (int)strlen(member->note);
 }
 
+static int declared_width(const Declared *member) {
+    return (int)strlen(member->declaration);
+}
+
 /* Behind the declaration; one that is too long for that goes above it. */
-static bool has_note(const Members *members, int k) {
-    const Member *member = &members->at[k];
+static bool has_note(const Declared *member) {
     return member->note && *member->note && declared_width(member) <= widest_declaration(member);
 }
 
 /* Notes stand below one another, in a run that begins at k and ends before the first that has no room there. */
-static int aligned_notes(const Members *members, int k, int *width) {
+static int aligned_notes(const Declared *members, int count, int k, int *width) {
     int widest = LONGEST_LINE;
-    for (*width = 0; k < members->count && has_note(members, k); k++) {
-        int own = declared_width(&members->at[k]), room = widest_declaration(&members->at[k]);
+    for (*width = 0; k < count && has_note(&members[k]); k++) {
+        int own = declared_width(&members[k]), room = widest_declaration(&members[k]);
         if (own > widest || room < *width)
             break;
         *width = own > *width ? own : *width;
@@ -159,19 +169,21 @@ static int aligned_notes(const Members *members, int k, int *width) {
     return k;
 }
 
-void write_members(Emitter *e, const Members *members, Writer *out) {
+void write_members(Emitter *e, const Members *members, bool valued, Writer *out) {
+    Declared *declared = NEW_ARRAY(e->arena, Declared, members->count);
+    for (int k = 0; k < members->count; k++)
+        declared[k] = (Declared){declaration_of(e, &members->at[k], valued), members->at[k].note};
     int width = 0, end = 0;
     for (int k = 0; k < members->count; k++) {
-        const Member *member = &members->at[k];
-        const char *declaration = arena_printf(e->arena, "%s%s;", member->type, member->name);
+        const Declared *member = &declared[k];
         if (k >= end)
-            end = aligned_notes(members, k, &width);
-        if (has_note(members, k)) {
-            write_noted(out, width, declaration, member->note);
+            end = aligned_notes(declared, members->count, k, &width);
+        if (has_note(member)) {
+            write_noted(out, width, member->declaration, member->note);
             continue;
         }
         if (member->note && *member->note)
             write_comment(out, 0, member->note);
-        write_line(out, "%s", declaration);
+        write_line(out, "%s", member->declaration);
     }
 }

@@ -15,7 +15,7 @@ void tensors_name(Emitter *e);
 Members tensors_members(Emitter *e, const char *arrow, const char *of);
 /* Those of them that are no tensors of the arena: fields, flags. */
 Members shared_members(Emitter *e, const char *arrow);
-/* "type name; // note" for each, notes aligned. */
-void write_members(Emitter *e, const Members *members, Writer *out);
+/* "type name; // note" for each, notes aligned; `valued`: each with where it lies. */
+void write_members(Emitter *e, const Members *members, bool valued, Writer *out);
 
 #endif
