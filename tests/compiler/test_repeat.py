@@ -116,6 +116,37 @@ def test_runs_of_places_are_those_of_the_plan(emit):
     assert begins <= set(offsets(plan).values()) and len(begins) > 12 * 8
 
 
+def launches(source):
+    """Of each program: its launches, each with how often it was made before."""
+    for arguments in re.findall(r"^using \w+ =\s+Step<Tensors, BATCH, REPORTS,(.*?)>;$", source, re.M | re.S):
+        yield [(name, int(again or 0)) for name, again in
+               re.findall(r"\b(\w+?_\d+(?:_beside_\d+)?)(?:_launch|, \w+_tiles, \w+_shared_bytes)(?:, (\d+)>)?", arguments)]
+
+
+def places_visited(source):
+    """Of each function of several places: those that the launches of all programs call it for."""
+    visited = {name: [] for name in tables(source)}
+    for name, again in (launch for program in launches(source) for launch in program):
+        body = re.search(rf"^static __device__ void {name}\(.*?^}}", source, re.M | re.S).group()
+        table = re.search(rf" {name}_places(?:\[\d+\]\[\d+\] = \{{|\(\{{)\n(.*?)\n}}", source, re.S)
+        rows = [numbers(row) for row in re.findall(r"\{(.*?)\}", table[1])] if table else []
+        for function, place in re.findall(r"(\w+)_tensors\(t, (.*?)\)", body, re.S):
+            tiles = re.search(rf"{name}_tiles =[^;]*?(\d+) \* {function}_tiles", source) if "tile /" in place else None
+            first = eval(re.sub(r"(^| \+ )tile / \w+", "", place) or "0",
+                         {"batch": type("Batch", (), {"again": again}), "place": rows[again] if rows else None})
+            visited[function] += range(first, first + (int(tiles[1]) if tiles else 1))
+    return visited
+
+
+@pytest.mark.parametrize("model", ["gpt2", "resnet18", "vit_tiny"])
+def test_launches_call_each_place_once(model, mtc):
+    source = mtc("--emit=cu", "--schedule", "graph", f"models/{model}.mt").stdout
+    places = tables(source)
+    assert "batch.again" in source
+    for name, visited in places_visited(source).items():
+        assert sorted(visited) == list(range(len(places[name]))), name
+
+
 def test_the_number_of_functions_is_that_of_the_kinds_of_layers(emit):
     counts = {layers: len(functions(emit("cu", EQUAL, "--set", f"layers={layers}"))) for layers in (2, 6)}
     assert counts[2] == counts[6]

@@ -365,26 +365,16 @@ static __device__ void update_qkv_bias(const Tensors &t, int tile, char *shared,
 // phase 1 of 7: 1 tile, launched 2 times
 constexpr int train_1_tiles = tokens_reshape_tiles;
 constexpr int train_1_shared_bytes = 0;
-static __constant__ unsigned short train_1_places[2][1] = {
-    {0}, // train_1
-    {1}, // eval_1
-};
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    const unsigned short *place = train_1_places[batch.again];
-    tokens_reshape(tokens_reshape_tensors(t, place[0]), batch, tile, gate);
+    tokens_reshape(tokens_reshape_tensors(t, batch.again), batch, tile, gate);
 }
 using train_1_launch = Phase<train_1, train_1_tiles, train_1_shared_bytes>;
 
 // phase 2 of 7: 24 tiles, launched 2 times
 constexpr int train_2_tiles = qkv_tiles;
 constexpr int train_2_shared_bytes = qkv_shared_bytes;
-static __constant__ unsigned short train_2_places[2][1] = {
-    {0}, // train_2
-    {1}, // eval_2
-};
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    const unsigned short *place = train_2_places[batch.again];
-    qkv(qkv_tensors(t, place[0]), tile, shared, gate);
+    qkv(qkv_tensors(t, batch.again), tile, shared, gate);
 }
 using train_2_launch = Phase<train_2, train_2_tiles, train_2_shared_bytes>;
 

@@ -388,13 +388,8 @@ static __device__ void train_1_beside_1(const Tensors &t, const Batch &batch, in
 // phase 2 of 6: 128 tiles, launched 2 times
 constexpr int train_2_tiles = scores_tiles;
 constexpr int train_2_shared_bytes = scores_shared_bytes;
-static __constant__ unsigned short train_2_places[2][1] = {
-    {0}, // train_2
-    {1}, // eval_2
-};
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    const unsigned short *place = train_2_places[batch.again];
-    scores(scores_tensors(t, place[0]), tile, shared, gate);
+    scores(scores_tensors(t, batch.again), tile, shared, gate);
 }
 using train_2_launch = Phase<train_2, train_2_tiles, train_2_shared_bytes>;
 

@@ -514,39 +514,24 @@ static __device__ void update_scale(const Tensors &t, int tile, Gate &gate) {
 // phase 1 of 7: 16,384 tiles, launched 2 times
 constexpr int train_1_tiles = x_bf16_reshape_tiles;
 constexpr int train_1_shared_bytes = 0;
-static __constant__ unsigned short train_1_places[2][1] = {
-    {0}, // train_1
-    {1}, // eval_1
-};
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    const unsigned short *place = train_1_places[batch.again];
-    x_bf16_reshape(x_bf16_reshape_tensors(t, place[0]), batch, tile, gate);
+    x_bf16_reshape(x_bf16_reshape_tensors(t, batch.again), batch, tile, gate);
 }
 using train_1_launch = Phase<train_1, train_1_tiles, train_1_shared_bytes>;
 
 // phase 1 of 7, beside: 16 tiles, launched 2 times
 constexpr int train_1_beside_1_tiles = seen_weight_bf16_tiles;
 constexpr int train_1_beside_1_shared_bytes = 0;
-static __constant__ unsigned short train_1_beside_1_places[2][1] = {
-    {0}, // train_1_beside_1
-    {1}, // eval_1_beside_1
-};
 static __device__ void train_1_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    const unsigned short *place = train_1_beside_1_places[batch.again];
-    seen_weight_bf16(seen_weight_bf16_tensors(t, place[0]), tile, gate);
+    seen_weight_bf16(seen_weight_bf16_tensors(t, batch.again), tile, gate);
 }
 using train_1_beside_1_launch = Beside<train_1_beside_1, train_1_beside_1_tiles, train_1_beside_1_shared_bytes>;
 
 // phase 2 of 7: 2,048 tiles, launched 2 times
 constexpr int train_2_tiles = seen_tiles;
 constexpr int train_2_shared_bytes = seen_shared_bytes;
-static __constant__ unsigned short train_2_places[2][1] = {
-    {0}, // train_2
-    {1}, // eval_2
-};
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    const unsigned short *place = train_2_places[batch.again];
-    seen(seen_tensors(t, place[0]), batch, tile, shared, gate);
+    seen(seen_tensors(t, batch.again), batch, tile, shared, gate);
 }
 using train_2_launch = InTurns<Phase<train_2, train_2_tiles, train_2_shared_bytes>>;
 

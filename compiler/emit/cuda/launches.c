@@ -90,12 +90,49 @@ static const char *group_tiles(Emitter *e, const Group *group) {
     return arena_printf(e->arena, "%s%s_tiles", times, group->function->name);
 }
 
-/* The place of the group's tile: "3", "place[1]", "place[1] + tile / h_tiles". */
+/* Where the group's first place lies each time that the launch is made: from `first` on, `step` further each time. */
+typedef struct Walk {
+    int first, step;
+    bool even; /* it does so */
+} Walk;
+
+static Walk walk_of(const Emitter *e, const Launch *launch, int group) {
+    Walk walk = {.first = launch->groups.at[group].first, .even = true};
+    for (int k = 0; k < e->launches.count; k++) {
+        const Launch *at = &e->launches.at[k];
+        if (&e->launches.at[at->like] != launch)
+            continue;
+        int first = at->groups.at[group].first;
+        walk.step = at->again == 1 ? first - walk.first : walk.step;
+        walk.even &= first == walk.first + at->again * walk.step;
+    }
+    return walk;
+}
+
+/* "3", "batch.again", "1 + 2 * batch.again"; "place[1]" where the launch has a table of them. Nothing: 0. */
+static const char *first_place(Emitter *e, const Launch *launch, int group) {
+    const Walk walk = walk_of(e, launch, group);
+    const char *first = walk.first ? arena_printf(e->arena, "%d", walk.first) : "";
+    if (!walk.even)
+        return arena_printf(e->arena, "place[%d]", group);
+    if (!walk.step)
+        return first;
+    const char *times = walk.step == 1 ? "" : arena_printf(e->arena, "%d * ", walk.step);
+    return arena_printf(e->arena, "%s%s%sbatch.again", first, walk.first ? " + " : "", times);
+}
+
+/* It needs a table of its first places: those of some group do not lie evenly. */
+static bool has_places(const Emitter *e, const Launch *launch) {
+    for (int g = 0; g < launch->groups.count; g++)
+        if (launch->groups.at[g].function->places > 1 && !walk_of(e, launch, g).even)
+            return true;
+    return false;
+}
+
+/* The place of the group's tile: "3", "batch.again + tile / h_tiles". */
 static const char *place_of(Emitter *e, const Launch *launch, int group) {
     const Group *g = &launch->groups.at[group];
-    const char *first = launch->times > 1 ? arena_printf(e->arena, "place[%d]", group)
-                        : g->first        ? arena_printf(e->arena, "%d", g->first)
-                                          : "";
+    const char *first = first_place(e, launch, group);
     if (g->count == 1)
         return *first ? first : "0";
     return arena_printf(e->arena, "%s%stile / %s_tiles", first, *first ? " + " : "", g->function->name);
@@ -126,12 +163,12 @@ static const char *write_first_places(Emitter *e, const Launch *launch, Writer *
     return write_runs(&table, &as, out);
 }
 
-/* `places`: of a launch that is made several times, the rows of its first places. */
+/* `places`: the rows of its first places; NULL: they lie evenly. */
 static void write_function(Emitter *e, const Launch *launch, const char *places, Writer *out) {
     write_open(out,
                "static __device__ void %s(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {",
                launch->name);
-    if (launch->times > 1)
+    if (places)
         write_line(out, "const unsigned short *place = %s[batch.again];", places);
     for (int g = 0; g < launch->groups.count; g++) {
         const char *tiles = group_tiles(e, &launch->groups.at[g]), *call = group_call(e, launch, g);
@@ -314,7 +351,7 @@ static void write_launch(Emitter *e, const Launch *launch, Writer *out) {
     write_remark(out, "phase %d of %d%s%s%s", launch->phase + 1, launch->program->phases.count,
                  launch->beside ? ", beside" : "", tiles_note(e, launch), times);
     write_needs(e, launch, out);
-    write_function(e, launch, launch->times > 1 ? write_first_places(e, launch, out) : NULL, out);
+    write_function(e, launch, has_places(e, launch) ? write_first_places(e, launch, out) : NULL, out);
     if (*wrapper(e, launch))
         write_wrapped_type(e, launch, out);
     else if (has_type(e, launch))
