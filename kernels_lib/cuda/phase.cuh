@@ -68,11 +68,39 @@ template <int BLOCKS, class First> struct Reading : First {
     static constexpr int resident = BLOCKS;
 };
 
-/* The same launch once more, AGAIN of them before. */
+/* The same launch once more; behind those of other programs, AGAIN of them. */
 template <class First, int AGAIN> struct Again : First {
     using Kernel = typename First::Kernel;
     static constexpr int again = AGAIN;
 };
+
+/* Launches one after the other, COUNT times: Times<2, A, B> is A, B, A, B. */
+template <int COUNT, class... Phases> struct Times {};
+
+template <class... Phases> struct Launches {
+    static constexpr int count = sizeof...(Phases), shared = std::max({Phases::shared...});
+    static constexpr int in_turns = (0 + ... + Phases::in_turns);
+
+    /* All phases, each behind the gate that the one before closes; `last` is called before the last gate closes. */
+    template <Form FORM, class Tensors, class Last>
+    static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared, Gate &gate, Last last) {
+        int phase = 0;
+        ((Phases::template run<FORM>(tensors, batch, shared, gate), ++phase == count ? last() : (void)0, gate.close()),
+         ...);
+    }
+};
+
+template <class... Lists> struct Joined;
+template <class... Phases> struct Joined<Launches<Phases...>> { using All = Launches<Phases...>; };
+template <class... A, class... B, class... Lists>
+struct Joined<Launches<A...>, Launches<B...>, Lists...> : Joined<Launches<A..., B...>, Lists...> {};
+
+/* What stands in a step's list, each launch by itself. */
+template <class Phase> struct Listed : Joined<Launches<Phase>> {};
+template <class... Phases> struct Listed<Times<1, Phases...>> : Joined<typename Listed<Phases>::All...> {};
+template <int COUNT, class... Phases>
+struct Listed<Times<COUNT, Phases...>>
+    : Joined<typename Listed<Times<COUNT - 1, Phases...>>::All, typename Listed<Phases>::All...> {};
 
 /* What the launches of all phases have in common. */
 template <class Tensors_, int BATCH, int REPORTS> struct Common {
@@ -81,16 +109,12 @@ template <class Tensors_, int BATCH, int REPORTS> struct Common {
 };
 
 template <class Tensors, int BATCH, int REPORTS, class... Phases> struct Step : Common<Tensors, BATCH, REPORTS> {
-    static constexpr int launches = sizeof...(Phases), shared = std::max({Phases::shared...});
-    static constexpr int in_turns = (0 + ... + Phases::in_turns);
+    using List = typename Joined<typename Listed<Phases>::All...>::All;
+    static constexpr int launches = List::count, shared = List::shared, in_turns = List::in_turns;
 
-    /* All phases, each behind the gate that the one before closes; `last` is called before the last gate closes. */
     template <Form FORM, class Last>
     static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared, Gate &gate, Last last) {
-        int phase = 0;
-        ((Phases::template run<FORM>(tensors, batch, shared, gate), ++phase == launches ? last() : (void)0,
-          gate.close()),
-         ...);
+        List::template run<FORM>(tensors, batch, shared, gate, last);
     }
 };
 

@@ -140,12 +140,26 @@ template <class Common, class Phase> const void *kernel_of() {
         return (const void *)phase_kernel<Common, typename Phase::Kernel>;
 }
 
-template <class Tensors, int BATCH, int REPORTS, class... Phases>
-const Launch *launches_of(Step<Tensors, BATCH, REPORTS, Phases...>) {
-    static const Launch launches[] = {{kernel_of<Common<Tensors, BATCH, REPORTS>, Phases>(), Phases::tiles,
-                                       Phases::shared, Phases::wanted, Phases::beside, Phases::in_turns,
-                                       Phases::again}...};
+/* A kernel that is launched once more is told how often it was before. */
+static inline bool count_again(Launch *launches, int count) {
+    for (int k = 0; k < count; k++)
+        for (int before = 0; before < k; before++)
+            if (launches[before].kernel == launches[k].kernel)
+                launches[k].again = launches[before].again + 1;
+    return true;
+}
+
+template <class Common, class... Phases> const Launch *launches_in(Launches<Phases...>) {
+    static Launch launches[] = {{kernel_of<Common, Phases>(), Phases::tiles, Phases::shared, Phases::wanted,
+                                 Phases::beside, Phases::in_turns, Phases::again}...};
+    static const bool counted = count_again(launches, sizeof...(Phases));
+    (void)counted;
     return launches;
+}
+
+template <class Step> const Launch *launches_of(Step) {
+    using In = Common<typename Step::Tensors, Step::batch, Step::reports>;
+    return launches_in<In>(typename Step::List());
 }
 
 /* Bytes of shared memory: as many as the launch wants, or where the device has less, as its code needs. */

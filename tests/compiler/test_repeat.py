@@ -116,17 +116,27 @@ def test_runs_of_places_are_those_of_the_plan(emit):
     assert begins <= set(offsets(plan).values()) and len(begins) > 12 * 8
 
 
+def listed(arguments):
+    """The launches of a step's list: what Times repeats, as often as it does."""
+    arguments = re.sub(r"\s+", " ", arguments)
+    while cycle := re.search(r"Times<(\d+), ((?:[^<>]|<[^<>]*>)*)>", arguments):
+        arguments = arguments[:cycle.start()] + ", ".join([cycle[2]] * int(cycle[1])) + arguments[cycle.end():]
+    return re.findall(r"\b(\w+?_\d+(?:_beside_\d+)?)(?:_launch|, \w+_tiles, \w+_shared_bytes)(?:, (\d+)>)?", arguments)
+
+
 def launches(source):
     """Of each program: its launches, each with how often it was made before."""
     for arguments in re.findall(r"^using \w+ =\s+Step<Tensors, BATCH, REPORTS,(.*?)>;$", source, re.M | re.S):
-        yield [(name, int(again or 0)) for name, again in
-               re.findall(r"\b(\w+?_\d+(?:_beside_\d+)?)(?:_launch|, \w+_tiles, \w+_shared_bytes)(?:, (\d+)>)?", arguments)]
+        made = {}
+        for name, before in listed(arguments):
+            made[name] = made[name] + 1 if name in made else int(before or 0)
+            yield name, made[name]
 
 
 def places_visited(source):
     """Of each function of several places: those that the launches of all programs call it for."""
     visited = {name: [] for name in tables(source)}
-    for name, again in (launch for program in launches(source) for launch in program):
+    for name, again in launches(source):
         body = re.search(rf"^static __device__ void {name}\(.*?^}}", source, re.M | re.S).group()
         table = re.search(rf" {name}_places(?:\[\d+\]\[\d+\] = \{{|\(\{{)\n(.*?)\n}}", source, re.S)
         rows = [numbers(row) for row in re.findall(r"\{(.*?)\}", table[1])] if table else []
@@ -136,6 +146,13 @@ def places_visited(source):
                          {"batch": type("Batch", (), {"again": again}), "place": rows[again] if rows else None})
             visited[function] += range(first, first + (int(tiles[1]) if tiles else 1))
     return visited
+
+
+def test_launches_that_come_again_are_listed_once(emit):
+    """A step's list is as long for forty layers as for ten."""
+    short, long = (re.search(r"^using Train =.*?>;$", emit("cu", EQUAL, "--set", f"layers={layers}"), re.M | re.S).group().count("\n")
+                   for layers in (10, 40))
+    assert long == short
 
 
 @pytest.mark.parametrize("model", ["gpt2", "resnet18", "vit_tiny"])

@@ -287,6 +287,14 @@ static const char *wrapper(Emitter *e, const Launch *launch) {
     return in_turns(e, launch) ? "InTurns<" : blocks ? arena_printf(e->arena, "Reading<%d, ", blocks) : "";
 }
 
+/* None before it in its program is like it. */
+static bool first_of_program(const Emitter *e, const Launch *launch) {
+    for (const Launch *other = launch - 1; other >= e->launches.at && other->program == launch->program; other--)
+        if (other->like == launch->like)
+            return false;
+    return true;
+}
+
 /* It has a name for its type, apart from the step's. */
 static bool has_type(Emitter *e, const Launch *launch) {
     return launch->times > 1 || holds_rows(launch) || *wrapper(e, launch);
@@ -315,10 +323,11 @@ static void write_type(Emitter *e, const Launch *launch, Writer *out) {
     write_list(out, arena_printf(e->arena, "using %s_launch = %s<", name, phase), arguments, count, ">;");
 }
 
-/* "Phase<train_9, train_9_tiles, train_9_shared_bytes>", "Again<train_9_launch, 2>" */
+/* "Phase<train_9, train_9_tiles, train_9_shared_bytes>", "train_9_launch"; "Again<train_9_launch, 12>" where other programs made it
+ * before this one does. */
 static const char *launch_type(Emitter *e, const Launch *launch) {
     const Launch *first = &e->launches.at[launch->like];
-    if (launch->again)
+    if (launch->again && first_of_program(e, launch))
         return arena_printf(e->arena, "Again<%s_launch, %d>", first->name, launch->again);
     if (has_type(e, first))
         return arena_printf(e->arena, "%s_launch", first->name);
@@ -327,15 +336,49 @@ static const char *launch_type(Emitter *e, const Launch *launch) {
                         launch->name, sharing);
 }
 
-/* "using Train = Step<...>;", below the "=" where that takes fewer lines of the arguments. */
-static void write_step_type(Emitter *e, const char *head, const char *const *arguments, int count, Writer *out) {
-    Writer beside = writer_like(out), below = writer_like(out);
-    write_list(&beside, arena_printf(e->arena, "%s Step<", head), arguments, count, ">;");
-    write_line(&below, "%s", head);
-    below.indent++;
-    write_list(&below, "Step<", arguments, count, ">;");
-    below.indent--;
-    write_all(out, below.lines.count <= beside.lines.count ? &below : &beside);
+/* The first `period` of `count` launches come `times` times, one after the other. */
+typedef struct Cycle {
+    int period, times;
+} Cycle;
+
+static bool same_type(const Emitter *e, int a, int b) {
+    const Launch *first = &e->launches.at[a], *second = &e->launches.at[b];
+    return first->like == second->like && !(first->again && first_of_program(e, first));
+}
+
+/* Of the launches from row `first` on, before row `end`: the cycle that takes most of them out of the list. */
+static Cycle cycle_at(const Emitter *e, int first, int end) {
+    Cycle best = {1, 1};
+    for (int period = 1; first + 2 * period <= end; period++) {
+        int again = 0;
+        while (first + period + again < end && same_type(e, first + again, first + period + again))
+            again++;
+        const Cycle cycle = {period, again / period + 1};
+        if ((cycle.times - 1) * period > (best.times - 1) * best.period)
+            best = cycle;
+    }
+    return best;
+}
+
+/* "Times<11, train_2_launch, train_3_launch>" */
+static const char *cycle_type(Emitter *e, int first, Cycle cycle) {
+    Text list = TEXT(e->arena);
+    for (int k = 0; k < cycle.period; k++)
+        text_printf(&list, "%s%s", k ? ", " : "", launch_type(e, &e->launches.at[first + k]));
+    const char *all = text_string(&list);
+    return cycle.times > 1 ? arena_printf(e->arena, "Times<%d, %s>", cycle.times, all) : all;
+}
+
+/* "using Train = Step<...>;" of launches first .. end - 1. */
+static void write_step_type(Emitter *e, const char *prefix, int first, int end, Writer *out) {
+    Text list = TEXT(e->arena);
+    for (int k = first; k < end;) {
+        const Cycle cycle = cycle_at(e, k, end);
+        text_printf(&list, ", %s", cycle_type(e, k, cycle));
+        k += cycle.period * cycle.times;
+    }
+    write_line(out, "using %c%s = Step<Tensors, BATCH, REPORTS%s>;", *names_upper(e->arena, prefix), prefix + 1,
+               text_string(&list));
 }
 
 /* ": 128 tiles"; of functions of the library only they know how many. */
@@ -360,24 +403,15 @@ static void write_launch(Emitter *e, const Launch *launch, Writer *out) {
 }
 
 void write_launches(Emitter *e, const Program *program, Writer *out) {
-    enum { FIRST = 3 };
     if (!e->launches.count)
         find_launches(e);
-    int count = FIRST;
-    const char **parts = NEW_ARRAY(e->arena, const char *, e->launches.count + FIRST), *prefix = program->prefix;
-    parts[0] = "Tensors";
-    parts[1] = "BATCH";
-    parts[2] = "REPORTS";
-    for (int k = 0; k < e->launches.count; k++) {
-        const Launch *launch = &e->launches.at[k];
-        if (launch->program != program)
-            continue;
-        if (launch->like == k)
-            write_launch(e, launch, out);
-        parts[count++] = launch_type(e, launch);
-    }
-    const char *head = arena_printf(e->arena, "using %c%s =", *names_upper(e->arena, prefix), prefix + 1);
-    write_step_type(e, head, parts, count, out);
+    int first = 0, end;
+    while (e->launches.at[first].program != program)
+        first++;
+    for (end = first; end < e->launches.count && e->launches.at[end].program == program; end++)
+        if (e->launches.at[end].like == end)
+            write_launch(e, &e->launches.at[end], out);
+    write_step_type(e, program->prefix, first, end, out);
 }
 
 /* ---- kernels alone ---- */
