@@ -50,7 +50,12 @@ class Statements:
             return f"({self.choice(depth)})" if least else self.choice(depth)
         return self.infix(depth, least)
 
+    def declaration(self):
+        return f"float {', '.join('*' + self.name() for _ in range(self.random.randint(4, 24)))};"
+
     def statement(self):
+        if self.random.random() < 0.1:
+            return self.declaration()
         head = self.random.choice([f"real {self.name()} = ", "t.x[i * BATCH + j] = ", "return ", "sum += "])
         return f"{head}{self.expression(self.random.randint(2, 4))};"
 

@@ -80,7 +80,7 @@ def tables(source):
     for name, rows in (plain | runs).items():
         tensors = re.search(rf"^struct {name}_tensors .*?^}};", source, re.M | re.S).group()
         members = re.search(rf"begin_at\({name}_places(?:\.at)?\[row\],\s*(.*?)\);", tensors, re.S)[1].replace(",", " ").split()
-        assert members == re.findall(r"\*(\w+);$", tensors, re.M)[-len(members):]
+        assert sorted(members) == sorted(re.findall(r"\*(\w+)[,;]", tensors)[-len(members):])
         found[name] = [dict(zip(members, row, strict=True)) for row in rows]
     return found
 

@@ -118,10 +118,7 @@ static __constant__ unsigned qkv_places[2][4] = {
     {19, 0, 3, 8}, // qkv
 };
 struct qkv_tensors {
-    float *tokens_reshape;
-    float *qkv_weight;
-    float *qkv_bias;
-    float *qkv;
+    float *tokens_reshape, *qkv_weight, *qkv_bias, *qkv;
     __device__ qkv_tensors(const Tensors &t, int row) {
         begin_at(qkv_places[row], tokens_reshape, qkv_weight, qkv_bias, qkv);
     }

@@ -128,9 +128,7 @@ static __constant__ unsigned scores_places[2][3] = {
     {8417, 0, 97}, // scores
 };
 struct scores_tensors {
-    float *x_relu;
-    float *table;
-    float *scores_matmul;
+    float *x_relu, *table, *scores_matmul;
     __device__ scores_tensors(const Tensors &t, int row) {
         begin_at(scores_places[row], x_relu, table, scores_matmul);
     }
@@ -239,8 +237,7 @@ static __constant__ unsigned loss_part_places[2][2] = {
     {16737, 97},    // loss_part
 };
 struct loss_part_tensors {
-    float *d_scores_sub;
-    float *loss_part;
+    float *d_scores_sub, *loss_part;
     __device__ loss_part_tensors(const Tensors &t, int row) {
         begin_at(loss_part_places[row], d_scores_sub, loss_part);
     }

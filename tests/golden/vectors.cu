@@ -149,10 +149,8 @@ static __constant__ unsigned seen_places[2][4] = {
     {66, 262210, 64, 131138}, // seen
 };
 struct seen_tensors {
-    bfloat16 *x_bf16_reshape;
-    bfloat16 *seen_weight_bf16;
+    bfloat16 *x_bf16_reshape, *seen_weight_bf16, *seen;
     float *seen_bias;
-    bfloat16 *seen;
     __device__ seen_tensors(const Tensors &t, int row) {
         begin_at(seen_places[row], x_bf16_reshape, seen_weight_bf16, seen_bias, seen);
     }

@@ -31,22 +31,41 @@ static const char *write_begins(Emitter *e, const Function *f, Writer *out) {
     return write_runs(&table, &as, out);
 }
 
+static DType type_at(const Emitter *e, const Function *f, int b) {
+    return e->plan->buffers.at[f->buffers.at[b]].type.dtype;
+}
+
+/* "float *h, *h_weight;": those of a type together. */
+static void write_tensors(Emitter *e, const Function *f, Writer *out) {
+    bool *written = NEW_ARRAY(e->arena, bool, f->buffers.count);
+    for (int b = 0; b < f->buffers.count; b++) {
+        if (written[b])
+            continue;
+        Text line = TEXT(e->arena);
+        for (int other = b; other < f->buffers.count; other++)
+            if (type_at(e, f, other) == type_at(e, f, b)) {
+                const char *before = other == b ? c_type(e, type_at(e, f, b)) : ",";
+                text_printf(&line, "%s *%s", before, e->tensor[f->buffers.at[other]]);
+                written[other] = true;
+            }
+        write_line(out, "%s;", text_string(&line));
+    }
+}
+
 static void write_struct(Emitter *e, const Function *f, const char *rows, Writer *out) {
     const char *type = places_type(f);
     const Members shared = shared_by(e, f, ".");
-    const char **members = NEW_ARRAY(e->arena, const char *, f->buffers.count + 1);
-    members[0] = arena_printf(e->arena, "%s[row]", rows);
+    Text members = TEXT(e->arena);
     write_open(out, "struct %s {", type);
     for (int k = 0; k < shared.count; k++)
         write_line(out, "%s%s;", shared.at[k].type, shared.at[k].name);
-    for (int b = 0; b < f->buffers.count; b++) {
-        members[b + 1] = e->tensor[f->buffers.at[b]];
-        write_line(out, "%s *%s;", c_type(e, e->plan->buffers.at[f->buffers.at[b]].type.dtype), members[b + 1]);
-    }
+    write_tensors(e, f, out);
     write_open(out, "__device__ %s(const Tensors &t, int row) {", type);
     for (int k = 0; k < shared.count; k++)
         write_line(out, "%s = t.%s;", shared.at[k].name, shared.at[k].name);
-    write_list(out, "begin_at(", members, f->buffers.count + 1, ");");
+    for (int b = 0; b < f->buffers.count; b++)
+        text_printf(&members, ", %s", e->tensor[f->buffers.at[b]]);
+    write_line(out, "begin_at(%s[row]%s);", rows, text_string(&members));
     write_close(out, "}");
     write_close(out, "};");
 }

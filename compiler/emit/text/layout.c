@@ -79,6 +79,8 @@ static int line_column(const Search *search, const Scope *scope, const Piece *pi
         return continued;
     if (piece->kind == PIECE_COLON && scope->question)
         return begins_choice(piece + 1) ? scope->indent - INDENT : scope->question;
+    if (piece[-1].kind == PIECE_COMMA && piece->depth == 0) /* names that are declared together */
+        return search->first + INDENT;
     if (piece->names_function)
         return larger(scope->start, scope->indent);
     bool outside = scope->indent == search->first && !(piece[-1].kind == PIECE_CLOSE && *piece[-1].text == '}');
