@@ -128,12 +128,37 @@ typedef struct MtcStatement {
 } MtcStatement;
 
 /* A data set on the device: one array per field, of `examples` rows. */
-enum { MTC_MAX_FIELDS = 64, MTC_MAX_KNOBS = 32, MTC_MAX_REPORTS = 8 };
+enum { MTC_MAX_FIELDS = 64, MTC_MAX_KNOBS = 32, MTC_MAX_REPORTS = 16 };
 typedef struct MtcData {
     const void *field[MTC_MAX_FIELDS]; /* device pointers */
     int64_t stride[MTC_MAX_FIELDS];    /* elements from the beginning of an example to that of the next */
     int64_t examples;
 } MtcData;
+
+/* A value of the evaluation that metrics over a set need of each example: numbers as the program computes with them, so many
+ * of each. */
+typedef struct MtcSetInput {
+    size_t offset; /* bytes from the arena's start: those of a batch */
+    int64_t elements;
+} MtcSetInput;
+
+/* What a metric was given of a set of examples: of example i, the `elements[k]` numbers from value[k][i * elements[k]] on. */
+enum { MTC_MAX_SET_INPUTS = 2 };
+typedef struct MtcSetValues {
+    int64_t examples, elements[MTC_MAX_SET_INPUTS];
+    const double *value[MTC_MAX_SET_INPUTS];
+} MtcSetValues;
+
+/* A metric over a set of examples, computed of what evaluation kept of each, in float64 and in the order of the examples. */
+typedef enum MtcAverage { MTC_AVERAGE_BINARY, MTC_AVERAGE_MACRO, MTC_AVERAGE_MICRO, MTC_AVERAGE_WEIGHTED } MtcAverage;
+typedef struct MtcSetMetric MtcSetMetric;
+typedef double MtcSetFunction(const MtcSetMetric *metric, const MtcSetValues *values);
+struct MtcSetMetric {
+    MtcSetFunction *compute;
+    int inputs, input[MTC_MAX_SET_INPUTS]; /* rows of MtcModel.set_input */
+    int classes;                           /* 0: the elements of an example are numbers of their own, or conditions */
+    MtcAverage average;                    /* of the classes' numbers */
+};
 
 enum { MTC_POSITION = 3, MTC_TOKEN = 4, MTC_CLOCKS = 5 };
 
@@ -181,7 +206,7 @@ typedef struct MtcModel {
     const MtcKnob *knob;
     const MtcFixed *fixed_param;
     const char *const *setting; /* "--recompute", "--set n=3": flags of mtc that it was compiled with */
-    const char *const *report;  /* names; report[0] is "loss" */
+    const char *const *report;  /* names; report[0] is "loss"; behind the means those of set_metric */
     const bool *report_rises;   /* higher is better */
     int monitor;                /* the report that decides which weights are best, and when to stop */
     int patience;               /* stop after so many evaluations without a better one; 0: never */
@@ -191,6 +216,10 @@ typedef struct MtcModel {
     int prediction_rank;
     int64_t prediction_dim[7];
     bool prediction_is_classes;
+    /* Metrics over a set of examples: an evaluation reports them behind the means. */
+    int set_inputs, set_metrics;
+    const MtcSetInput *set_input;
+    const MtcSetMetric *set_metric;
     /* Generation: a value of decode, [vocabulary]; positions from 0 to context - 1. */
     size_t scores_offset;
     int64_t context, vocabulary;
@@ -225,6 +254,9 @@ typedef struct MtcModel {
 } MtcModel;
 
 extern const MtcModel mtc_model;
+
+/* Metrics over a set of examples (docs/operators.md). */
+MtcSetFunction mtc_metric_rmse, mtc_metric_r2, mtc_metric_mape, mtc_metric_perplexity;
 
 /* The command line of every program. Returns the exit code. */
 int mtc_main(const MtcModel *model, int argc, char **argv);
@@ -272,7 +304,8 @@ typedef struct MtcFitting {
 } MtcFitting;
 int mtc_fit(MtcSession *session, const MtcFitting *fitting);
 
-int mtc_evaluate(MtcSession *session, int which, double *reports); /* model->reports means over every example */
+/* model->reports means over every example, then model->set_metrics metrics. */
+int mtc_evaluate(MtcSession *session, int which, double *reports);
 int mtc_predict(MtcSession *session, int64_t examples, const void *const *fields, float *out); /* NULL fields: zeros */
 /* The same from and to the device's memory: fields[i] where lent[i], as for mtc_lend_data; out, where out_lent. */
 int mtc_predict_lent(MtcSession *session, int64_t examples, const void *const *fields, const bool *lent, float *out,

@@ -1,10 +1,9 @@
-/* The loss and the metrics: numbers of each example, of which programs report means. */
+/* The loss and the metrics: numbers of each example, of which programs report means, and metrics over a set of examples. */
 #include "front/check.h"
 #include "front/lower.h"
 
+#include "mtc.h"
 #include "op/table.h"
-
-enum { MAX_REPORTS = 8 };
 
 /* `loss = "mse"`, as Keras has it. */
 static void note_called(Lowering *l, Span at, const char *name) {
@@ -43,46 +42,75 @@ static const char *report_name(const Expr *e) {
     return e->kind == EXPR_CALL || e->kind == EXPR_NAME ? e->name.text : "metric";
 }
 
-static void name_report(Lowering *l, const char *name, bool rises, Span src) {
+/* What is reported, under which name. */
+typedef struct Metric {
+    const char *name;
+    const Expr *e;
+    Value value;
+} Metric;
+
+static void name_report(Lowering *l, const Metric *metric) {
+    const char *name = metric->name;
+    Span src = metric->e->span;
     for (int i = 0; i < l->module->reports.count; i++)
         if (strcmp(l->module->reports.at[i].name, name) == 0) {
             diag_error(l->diag, src, "two metrics are called '%s'; give this one a name in the model block", name);
             diag_note(l->diag, l->module->reports.at[i].src, "the first one is here");
         }
-    if (l->module->reports.count == MAX_REPORTS)
-        diag_error(l->diag, src, "a model reports at most %d numbers", MAX_REPORTS);
-    VEC_PUSH(l->arena, &l->module->reports, ((Report){name, rises, src}));
+    if (l->module->reports.count == MTC_MAX_REPORTS)
+        diag_error(l->diag, src, "a model reports at most %d numbers", MTC_MAX_REPORTS);
+    Report report = {.name = name, .rises = metric->value.rises, .src = src, .over_set = metric->value.metric};
+    VEC_PUSH(l->arena, &l->module->reports, report);
+    l->module->means += !report.over_set;
 }
 
-static Node *add_report(Frame *frame, int index, const char *name, Expr *e) {
-    Lowering *l = frame->l;
-    Value value = eval_setting(frame, e);
-    Node *mean = per_batch(l, index ? "metric" : "loss", &value, e->span);
+static Node *add_mean(Lowering *l, int index, const Metric *metric) {
+    Node *mean = per_batch(l, index ? "metric" : "loss", &metric->value, metric->e->span);
     if (l->naming)
-        name_report(l, name, value.rises, e->span);
+        name_report(l, metric);
     if (!mean || index >= l->module->reports.count)
         return NULL;
-    Span before = graph_at(l->g, e->span);
+    Span before = graph_at(l->g, metric->e->span);
     graph_report(l->g, index, mean);
     graph_at(l->g, before);
     return mean;
 }
 
-static void add_metrics(Frame *frame, const Stmt *metric) {
-    if (!metric)
+/* What steps of a training report are means, and evaluation alone keeps values. */
+static void add_over_set(Lowering *l, int index, const Metric *metric) {
+    if (l->naming)
+        name_report(l, metric);
+    if (l->g->training || index >= l->module->reports.count)
         return;
-    if (metric->value->kind != EXPR_LIST) {
-        add_report(frame, 1, report_name(metric->value), metric->value);
-        return;
+    Report *report = &l->module->reports.at[index];
+    Span before = graph_at(l->g, metric->e->span);
+    for (int k = 0; k < metric->value.metric->values; k++)
+        report->kept[k] = graph_keep(l->g, metric->value.metric->value[k]);
+    graph_at(l->g, before);
+}
+
+/* Those over a set come behind the means. */
+static void add_metrics(Frame *frame, const Stmt *setting) {
+    Lowering *l = frame->l;
+    Expr *all = setting ? setting->value : NULL;
+    int count = !all ? 0 : all->kind == EXPR_LIST ? all->args.count : 1, index = 1, behind = 0;
+    Metric *over_set = NEW_ARRAY(l->arena, Metric, count);
+    for (int i = 0; i < count; i++) {
+        Expr *e = all->kind == EXPR_LIST ? all->args.at[i].value : all;
+        Metric metric = {report_name(e), e, eval_setting(frame, e)};
+        if (metric.value.kind == VALUE_METRIC)
+            over_set[behind++] = metric;
+        else
+            add_mean(l, index++, &metric);
     }
-    for (int i = 0; i < metric->value->args.count; i++) {
-        Expr *e = metric->value->args.at[i].value;
-        add_report(frame, i + 1, report_name(e), e);
-    }
+    for (int i = 0; i < behind; i++)
+        add_over_set(l, index++, &over_set[i]);
 }
 
 Node *lower_reports(Frame *frame, const Block *train) {
-    Node *loss = add_report(frame, 0, "loss", block_find(train, "loss")->value);
+    Expr *e = block_find(train, "loss")->value;
+    Metric loss = {"loss", e, eval_setting(frame, e)};
+    Node *mean = add_mean(frame->l, 0, &loss);
     add_metrics(frame, block_find(train, "metric"));
-    return loss;
+    return mean;
 }

@@ -362,3 +362,13 @@ Node *graph_report(Graph *g, int index, Node *scalar) {
 Node *graph_output(Graph *g, Node *value) {
     return graph_node(g, "output", (Attr){0}, 1, &value);
 }
+
+int graph_keep(Graph *g, Node *value) {
+    for (int i = 0; i < g->roots.count; i++)
+        if (g->roots.at[i]->op->table == TABLE_KEPT && g->roots.at[i]->in[0] == value)
+            return g->roots.at[i]->attr.index;
+    Module *module = g->module;
+    VEC_PUSH(g->arena, &module->kept, (Kept){type_extent(&value->type, 1, value->type.rank)});
+    graph_node(g, "keep", (Attr){.index = module->kept.count - 1}, 1, &value);
+    return module->kept.count - 1;
+}

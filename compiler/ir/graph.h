@@ -164,12 +164,36 @@ typedef struct Doubt {
     const char *text, *cure;
 } Doubt;
 
-/* A number reported per step (training) and per pass (evaluation): the loss first, then the metrics. */
+/* How numbers of several classes become one: of the second class alone; their mean; that of all classes counted together; their
+ * mean by how many examples each has. */
+typedef enum Average { AVERAGE_BINARY, AVERAGE_MACRO, AVERAGE_MICRO, AVERAGE_WEIGHTED, AVERAGES } Average;
+extern const char *const average_names[AVERAGES]; /* as the text has them */
+
+/* A metric over a set of examples, which no mean of numbers of each example is: evaluation keeps values of each example, and
+ * when all are there, a function of the runtime computes the metric of them. */
+enum { MAX_KEPT = 2 };
+typedef struct SetMetric {
+    const char *function;  /* mtc_metric_FUNCTION */
+    Node *value[MAX_KEPT]; /* f32 with a batch */
+    int values;
+    int classes; /* that there are; 0: each element of an example is a number or condition of its own */
+    Average average;
+} SetMetric;
+
+/* A number that is reported: the loss first, then the means, per step (training) and per pass (evaluation); behind these the
+ * metrics over a set, per pass. */
 typedef struct Report {
     const char *name; /* "loss", "accuracy" */
     bool rises;       /* higher is better */
     Span src;
+    const SetMetric *over_set; /* NULL: the mean over the examples */
+    int kept[MAX_KEPT];        /* of over_set: rows of Module.kept */
 } Report;
+
+/* A value of the evaluation that metrics over a set need of each example. */
+typedef struct Kept {
+    int64_t elements;
+} Kept;
 
 /* A value of the evaluation as the text has it: images with their channels first, whatever lies in memory. */
 typedef struct NamedValue {
@@ -211,13 +235,15 @@ struct Module {
     VEC(Split) splits;
     VEC(Knob) knobs;
     VEC(Report) reports;
+    int means; /* so many of them are means, the first ones */
+    VEC(Kept) kept;
     VEC(Doubt) doubts; /* one for each place and text */
     VEC(NamedValue) named;
     VEC(NamedSize) sizes;
     int monitor, patience; /* the report that decides what is best; evaluations without a better one, 0: any number */
     bool prediction_is_classes; /* prediction is a distribution over classes: predict prints the arg max */
     Graph *train;               /* forward, gradients, updates, one `report` per report */
-    Graph *eval;                /* forward without dropout; `report`s; one `output`: the prediction */
+    Graph *eval;                /* forward without dropout; `report`s, `keep`s; one `output`: the prediction */
     Graph *measure;             /* a batch of the training data goes into the buffers that describe them; NULL: none */
     Graph *decode;              /* eval at one position of a sequence of tokens; NULL: the model generates no text */
     const char *no_decode;      /* why not; NULL: the data are no tokens */
@@ -286,6 +312,7 @@ Node *graph_assign(Graph *g, Node *leaf, Node *value);
 Node *graph_latest(const Graph *g, Node *leaf);        /* what the leaf was assigned, else itself */
 Node *graph_report(Graph *g, int index, Node *scalar); /* root */
 Node *graph_output(Graph *g, Node *value);             /* root */
+int graph_keep(Graph *g, Node *value); /* root: a row of Module.kept, which it returns; one for each value */
 /* The mean over the examples of this batch: sum of value * share. An unbatched scalar is returned as it is. */
 Node *graph_batch_mean(Graph *g, Node *per_example);
 

@@ -1,6 +1,7 @@
 #include "ir/op.h"
 
 const char *const precision_names[PRECISIONS] = {"fp32", "tf32", "bf16"};
+const char *const average_names[AVERAGES] = {"binary", "macro", "micro", "weighted"};
 
 Module *module_new(Arena *arena, Diag *diag, const Operators *operators) {
     Module *module = NEW(arena, Module);

@@ -16,7 +16,7 @@ typedef enum OpClass {
     OP_REDUCE,   /* folds axes `attr.axes` with an associative combination, in a fixed order */
     OP_CONTRACT, /* batched matrix product */
     OP_CALL,     /* whole buffers from whole buffers, by a kernel of its own in kernels_lib (attention) */
-    OP_ROOT,     /* an effect: assign, report, output */
+    OP_ROOT,     /* an effect: assign, report, output, keep */
     OP_LIBRARY   /* a function of the language only: builds nodes of the other classes (linear, cross_entropy) */
 } OpClass;
 
@@ -58,14 +58,14 @@ typedef enum OpKind {
     KIND_FUNCTION,
     KIND_ACTIVATION, /* of x and numbers; the result has x's shape */
     KIND_LOSS,       /* of the prediction, the target and numbers */
-    KIND_METRIC,     /* the same, reported beside the loss */
+    KIND_METRIC,     /* the same, reported beside the loss; its title is scikit-learn's name */
     KIND_OPTIMIZER,
     KIND_SCHEDULE, /* of the learning rate */
     KIND_INITIALISER
 } OpKind;
 
 /* Which table of the module attr.index is a row of. */
-typedef enum Table { TABLE_NONE, TABLE_WEIGHT, TABLE_STATE, TABLE_FIELD, TABLE_KNOB, TABLE_REPORT } Table;
+typedef enum Table { TABLE_NONE, TABLE_WEIGHT, TABLE_STATE, TABLE_FIELD, TABLE_KNOB, TABLE_REPORT, TABLE_KEPT } Table;
 
 /* Index expressions of a view: from the index of an element of the result to that of the operand, an expression per axis. `guard`, when it is set, is a condition under which the operand is read at all (else the result
  * is attr.value: 0, or what the operator fills with). Of a lookup, the result's index has one entry more, behind its axes: the

@@ -13,7 +13,8 @@ static int table_rows(const Module *module, Table table) {
                         [TABLE_STATE] = module->states.count,
                         [TABLE_FIELD] = module->fields.count,
                         [TABLE_KNOB] = module->knobs.count,
-                        [TABLE_REPORT] = module->reports.count};
+                        [TABLE_REPORT] = module->means,
+                        [TABLE_KEPT] = module->kept.count};
     return rows[table];
 }
 

@@ -98,6 +98,11 @@ Node *build_shifted(Graph *g, Node *x, unsigned axes);                /* activat
 int next_stream(const Graph *g);                                      /* random.c: one that nobody draws from yet */
 Node *build_arg_max(Graph *g, Node *x, int axis, const char *hint);   /* reduce.c: i32 */
 
+/* loss.c: the first two arguments; false after a user error. Numbers and their targets, both as f32 of the numbers' shape. */
+bool read_pair(Call *call, Node **prediction, Node **target);
+/* Scores of classes and what they are compared with: labels, or a distribution of the scores' shape. */
+bool read_scores(Call *call, Node **scores, Node **target);
+
 /* attention_step.c: `attend` at one position. */
 Node *narrow_attend(Graph *g, const Node *n, int axis, Node *at, Node *const *in);
 

@@ -271,6 +271,16 @@ const OpDef op_report = {
     .infer = infer_as_input,
 };
 
+const OpDef op_keep = {
+    .name = "keep",
+    .cls = OP_ROOT,
+    .arity = 1,
+    .attrs = ATTR_INDEX,
+    .table = TABLE_KEPT,
+    .doc = "Evaluation keeps this of each example, for metrics over the whole set.",
+    .infer = infer_as_input,
+};
+
 const OpDef op_output = {
     .name = "output",
     .cls = OP_ROOT,

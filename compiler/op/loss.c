@@ -36,8 +36,7 @@ static const Field *field_below(const Module *module, const Node *value) {
     return value->op->table == TABLE_FIELD ? &module->fields.at[value->attr.index] : NULL;
 }
 
-/* Both as f32 of the prediction's shape; false after a user error. */
-static bool read_pair(Call *call, Node **prediction, Node **target) {
+bool read_pair(Call *call, Node **prediction, Node **target) {
     Graph *g = call->g;
     Node *pair[] = {graph_cast(g, call_tensor(call, 0), DT_F32), graph_cast(g, call_tensor(call, 1), DT_F32)};
     if (!pair[0] || !pair[1] || !graph_share_batch(g, 2, pair))
@@ -234,8 +233,7 @@ static bool scores_classes(Call *call, const Node *scores) {
     return false;
 }
 
-/* Scores and what they are compared with: labels, or a distribution of the scores' shape. */
-static bool read_scores(Call *call, Node **scores, Node **target) {
+bool read_scores(Call *call, Node **scores, Node **target) {
     Graph *g = call->g;
     Node *pair[] = {graph_cast(g, call_tensor(call, 0), DT_F32), call_tensor(call, 1)};
     if (!pair[0] || !pair[1] || !graph_share_batch(g, 2, pair))

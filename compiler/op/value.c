@@ -21,10 +21,15 @@ Value value_bool(bool condition) {
 
 const char *value_kind_text(Arena *arena, const Value *v) {
     static const char *const kinds[] = {
-        [VALUE_NONE] = "none",           [VALUE_NUMBER] = "a number",
-        [VALUE_BOOL] = "a condition",    [VALUE_STRING] = "a string",
-        [VALUE_LIST] = "a list",         [VALUE_LAYER] = "a layer",
-        [VALUE_INIT] = "an initialiser", [VALUE_OPTIMIZER] = "an optimizer",
+        [VALUE_NONE] = "none",
+        [VALUE_NUMBER] = "a number",
+        [VALUE_BOOL] = "a condition",
+        [VALUE_STRING] = "a string",
+        [VALUE_LIST] = "a list",
+        [VALUE_LAYER] = "a layer",
+        [VALUE_INIT] = "an initialiser",
+        [VALUE_OPTIMIZER] = "an optimizer",
+        [VALUE_METRIC] = "a metric over a set of examples",
         [VALUE_ERROR] = "a fault",
     };
     if (v->kind == VALUE_TENSOR)

@@ -18,6 +18,7 @@ typedef enum ValueKind {
     VALUE_SEVERAL, /* what a function returned: names take it apart */
     VALUE_INIT,
     VALUE_OPTIMIZER,
+    VALUE_METRIC,
     VALUE_ERROR /* a fault that was reported: whatever is made of it is VALUE_ERROR too, silently */
 } ValueKind;
 struct Value {
@@ -37,6 +38,7 @@ struct Value {
     const char *init_rule;
     struct Layer *layer;               /* LAYER: front/lower.h */
     const struct Optimizer *optimizer; /* OPTIMIZER: op/optimizer.h */
+    const SetMetric *metric;           /* METRIC: over a set of examples */
     Span src;
 };
 

@@ -271,7 +271,7 @@ static void print_means(const MtcModel *model, const char *split, int64_t exampl
     MtcLine line = {0};
     mtc_line_add(&line, 1, "%s:", split);
     mtc_line_add(&line, 2 + MTC_MAX_REPORTS, " %lld examples ", (long long)examples);
-    for (int r = 0; r < model->reports; r++)
+    for (int r = 0; r < mtc_evaluated(model); r++)
         mtc_line_add(&line, r ? 1 + r : 0, "  %s %s", model->report[r], mtc_number(means[r]));
     mtc_line_put(&text, &line, mtc_columns(STDOUT_FILENO));
     printf("%s\n", text.at ? text.at : "");

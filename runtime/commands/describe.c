@@ -93,10 +93,11 @@ static void add_splits_and_reports(MtcText *text, const MtcModel *model) {
         mtc_text_json(&splits, model->split[i].name);
     }
     add_part(text, ",\"splits\":[", &splits, "]");
-    for (int r = 0; r < model->reports; r++) {
+    for (int r = 0; r < mtc_evaluated(model); r++) {
         MtcText one = {NULL, 0, 0};
         mtc_add_field(&one, "name", model->report[r]);
         add_flag(&one, "rises", model->report_rises[r]);
+        add_flag(&one, "over_set", r >= model->reports);
         add_part(&reports, ",{", &one, "}");
     }
     add_part(text, ",\"reports\":[", &reports, "]");

@@ -91,12 +91,12 @@ static int find_monitor(MtcFault *fault, const MtcModel *model, const char *name
     *monitor = model->monitor;
     if (!name)
         return 0;
-    for (*monitor = 0; *monitor < model->reports; ++*monitor)
+    for (*monitor = 0; *monitor < mtc_evaluated(model); ++*monitor)
         if (strcmp(model->report[*monitor], name) == 0)
             return 0;
-    const char *nearest = mtc_nearest(name, model->report, model->reports);
+    const char *nearest = mtc_nearest(name, model->report, mtc_evaluated(model));
     MtcText all = {NULL, 0, 0};
-    for (int r = 0; r < model->reports; r++)
+    for (int r = 0; r < mtc_evaluated(model); r++)
         mtc_text_add(&all, "%s%s", r ? ", " : "", model->report[r]);
     mtc_fail(fault, MTC_USAGE, "the model has no metric '%s'%s%s%s", name, nearest ? "; did you mean '" : "",
              nearest ? nearest : "", nearest ? "'?" : "");
@@ -486,9 +486,9 @@ static int train_session(MtcFault *fault, Fit *fit, int64_t examples, MtcText *n
 
 /* ---- --dry-run ---- */
 
-static void print_dry_reports(const MtcModel *model, const char *title, const double *reports) {
+static void print_dry_reports(const MtcModel *model, const char *title, int count, const double *reports) {
     printf("  %-10s", title);
-    for (int r = 0; r < model->reports; r++)
+    for (int r = 0; r < count; r++)
         printf("  %s %s", model->report[r], mtc_number(reports[r]));
     printf("\n");
 }
@@ -496,14 +496,16 @@ static void print_dry_reports(const MtcModel *model, const char *title, const do
 static void dry_steps(void *user, int64_t first, int64_t count, const double *reports) {
     (void)first;
     (void)count;
-    print_dry_reports(((Fit *)user)->session->model, "step", reports);
+    const MtcModel *model = ((Fit *)user)->session->model;
+    print_dry_reports(model, "step", model->reports, reports);
 }
 
 static void dry_summary(void *user, const MtcPosition *at, const double *means) {
     const MtcSession *session = ((Fit *)user)->session;
     (void)at;
     if (means)
-        print_dry_reports(session->model, mtc_watched_name(session, &((Fit *)user)->options), means);
+        print_dry_reports(session->model, mtc_watched_name(session, &((Fit *)user)->options),
+                          mtc_evaluated(session->model), means);
 }
 
 static void print_dry_data(const MtcSession *session) {

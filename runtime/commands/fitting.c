@@ -77,7 +77,7 @@ static void fitting_summary(void *user, const MtcPosition *at, const double *mea
     fitting->at = *at;
     fitting->evaluated = means != NULL;
     if (means)
-        memcpy(fitting->watched, means, (size_t)fitting->session->model->reports * sizeof *means);
+        memcpy(fitting->watched, means, (size_t)mtc_evaluated(fitting->session->model) * sizeof *means);
     if (!fitting->training.pauses)
         tell_epoch(fitting);
 }

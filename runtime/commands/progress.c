@@ -195,7 +195,7 @@ static void print_summary(MtcProgress *progress, int64_t epoch, const double *te
     for (int r = 0; r < model->reports; r++)
         add_report(&line, r ? 2 + MTC_MAX_REPORTS + r : 1, "", model->report[r], mtc_sums_mean(&progress->epoch, r));
     snprintf(before, sizeof before, "  | %s", progress->test ? progress->test : "");
-    for (int r = 0; r < model->reports && test; r++)
+    for (int r = 0; r < mtc_evaluated(model) && test; r++)
         add_report(&line, 2 + r, r ? "" : before, model->report[r], test[r]);
     mtc_line_add(&line, MTC_MAX_LINE, "  | %.2f s", mtc_seconds() - progress->began);
     print_line(progress, &line, true);
@@ -214,7 +214,7 @@ static void log_summary(MtcProgress *progress, const MtcPosition *at, int64_t ep
     mtc_events_begin(progress->events, at->step);
     for (int r = 0; r < progress->model->reports; r++)
         add_mean(progress, &text, "train_epoch", "", r, mtc_sums_mean(&progress->epoch, r));
-    for (int r = 0; r < progress->model->reports && test; r++)
+    for (int r = 0; r < mtc_evaluated(progress->model) && test; r++)
         add_mean(progress, &text, progress->test, prefix, r, test[r]);
     mtc_events_end(progress->events);
     mtc_add_number(&text, "seconds", mtc_seconds() - progress->began);
@@ -240,12 +240,12 @@ void mtc_progress_test(MtcProgress *progress, const MtcPosition *at, const char 
     mtc_add_count(&text, "step", at->step);
     mtc_add_field(&text, "weights", weights);
     mtc_events_begin(progress->events, at->step);
-    for (int r = 0; r < model->reports; r++) {
+    for (int r = 0; r < mtc_evaluated(model); r++) {
         add_report(&line, 1 + r, "", model->report[r], reports[r]);
         add_mean(progress, &text, "test", "test_", r, reports[r]);
     }
     mtc_add_number(&text, "seconds", mtc_seconds() - progress->began);
-    mtc_line_add(&line, 1 + model->reports, "  | %s weights, of step %lld", weights, (long long)at->step);
+    mtc_line_add(&line, 1 + mtc_evaluated(model), "  | %s weights, of step %lld", weights, (long long)at->step);
     print_line(progress, &line, true);
     mtc_events_end(progress->events);
     log_line(progress, &text);

@@ -2,7 +2,9 @@
 
 #include "session/lent.h"
 #include "session/library.h"
+#include "session/memory.h"
 #include "session/run.h"
+#include "session/set_values.h"
 #include "session/weights.h"
 
 #include <stdlib.h>
@@ -39,12 +41,14 @@ static const char *end_piece(Pace *pace) {
     return error;
 }
 
-static const char *enqueue_batches(MtcSession *session, const MtcRun *run, int64_t examples, Pace *pace, bool *whole) {
-    const int64_t batch = session->model->batch;
+static const char *enqueue_batches(MtcSession *session, const MtcRun *run, const MtcData *data, Pace *pace,
+                                   bool *whole) {
+    const int64_t batch = session->model->batch, examples = data->examples;
     const char *error = NULL;
     for (int64_t first = 0; first < examples && *whole && !error; first += batch) {
-        const int64_t left = examples - first;
-        error = mtc_model_eval(session->model, run, first, left < batch ? left : batch, first / batch);
+        const int64_t left = examples - first, rows = left < batch ? left : batch;
+        error = mtc_model_eval(session->model, run, first, rows, first / batch);
+        error = error ? error : mtc_keep_set_values(session, data, first, rows);
         if (!error && ++pace->in_one == pace->size)
             error = end_piece(pace);
         *whole = left <= batch || !mtc_enough(session, "evaluation", first / batch + 1, (examples + batch - 1) / batch);
@@ -59,7 +63,7 @@ int mtc_enqueue_evaluation(MtcSession *session, const MtcData *data, bool *whole
     run.order = NULL;
     *whole = true;
     mtc_range_begin("enqueue evaluation");
-    const char *error = enqueue_batches(session, &run, data->examples, &pace, whole);
+    const char *error = enqueue_batches(session, &run, data, &pace, whole);
     mtc_range_end();
     for (int i = 0; i < 2; i++)
         if (pace.end[i])
@@ -67,7 +71,7 @@ int mtc_enqueue_evaluation(MtcSession *session, const MtcData *data, bool *whole
     return mtc_device_fault(session, error, "evaluation");
 }
 
-void mtc_mean_reports(const MtcSession *session, const MtcData *data, const double *rows, double *reports) {
+static void mean_reports(const MtcSession *session, const MtcData *data, const double *rows, double *reports) {
     int count = session->model->reports;
     int64_t batch = session->model->batch, batches = mtc_batches(session, data);
     for (int r = 0; r < count; r++) {
@@ -80,9 +84,34 @@ void mtc_mean_reports(const MtcSession *session, const MtcData *data, const doub
     }
 }
 
+int mtc_reports_of(MtcSession *session, const MtcData *data, const double *rows, const void *kept, double *reports) {
+    mean_reports(session, data, rows, reports);
+    return mtc_set_metrics(session, data, kept, reports + session->model->reports);
+}
+
 int mtc_evaluate(MtcSession *session, int which, double *reports) {
     bool whole;
     return mtc_evaluate_whole(session, which, reports, &whole);
+}
+
+static int evaluate_set(MtcSession *session, const MtcData *data, double *reports, bool *whole) {
+    const size_t bytes = (size_t)(mtc_batches(session, data) * session->model->reports) * sizeof(double);
+    const size_t kept_bytes = mtc_set_values_bytes(session, data);
+    double *rows = (double *)malloc(bytes + kept_bytes);
+    char *kept = (char *)rows + bytes;
+    if (!rows)
+        return mtc_no_memory(&session->fault, bytes + kept_bytes, "reports");
+    int code = mtc_enqueue_evaluation(session, data, whole);
+    if (!code)
+        code = mtc_device_fault(session, mtc_download(rows, session->evaluation, bytes), "reading the reports");
+    if (!code && kept_bytes)
+        code = mtc_device_fault(session, mtc_download(kept, session->set_values, kept_bytes), "reading the reports");
+    if (!code)
+        code = mtc_device_fault(session, mtc_synchronize(), "evaluation");
+    if (!code && *whole)
+        code = mtc_reports_of(session, data, rows, kept, reports);
+    free(rows);
+    return code;
 }
 
 int mtc_evaluate_whole(MtcSession *session, int which, double *reports, bool *whole) {
@@ -94,19 +123,8 @@ int mtc_evaluate_whole(MtcSession *session, int which, double *reports, bool *wh
     if (which == MTC_TRAIN && mtc_needs_device_data(session))
         return session->fault.code;
     const MtcData *data = &session->data[which];
-    size_t bytes = (size_t)(mtc_batches(session, data) * session->model->reports) * sizeof(double);
-    double *rows = (double *)malloc(bytes);
-    if (!rows)
-        return mtc_no_memory(&session->fault, bytes, "reports");
-    code = mtc_enqueue_evaluation(session, data, whole);
-    if (!code)
-        code = mtc_device_fault(session, mtc_download(rows, session->evaluation, bytes), "reading the reports");
-    if (!code)
-        code = mtc_device_fault(session, mtc_synchronize(), "evaluation");
-    if (!code)
-        mtc_mean_reports(session, data, rows, reports);
-    free(rows);
-    return code;
+    code = mtc_reserve_set_values(session, data);
+    return code ? code : evaluate_set(session, data, reports, whole);
 }
 
 /* ---- prediction ---- */

@@ -9,8 +9,8 @@
 int mtc_enqueue_evaluation(MtcSession *session, const MtcData *data, bool *whole);
 /* mtc_evaluate, which may be ended: the reports are those of all examples where it is `whole`. */
 int mtc_evaluate_whole(MtcSession *session, int which, double *reports, bool *whole);
-/* The mean over every example, from the means over batches. */
-void mtc_mean_reports(const MtcSession *session, const MtcData *data, const double *rows, double *reports);
+/* The reports over every example, from the means over batches and what was kept for metrics over the set. */
+int mtc_reports_of(MtcSession *session, const MtcData *data, const double *rows, const void *kept, double *reports);
 /* The predictions for every example of a data set that is on the device. */
 int mtc_predict_data(MtcSession *session, const MtcData *data, float *out);
 int64_t mtc_prediction_elements(const MtcModel *model); /* of one example */

@@ -168,9 +168,9 @@ int mtc_check_means(MtcSession *session, int which, const char *split, int64_t s
     const MtcData *data = &session->data[which];
     bool found;
     int r = 0;
-    while (r < model->reports && isfinite(means[r]))
+    while (r < mtc_evaluated(model) && isfinite(means[r]))
         r++;
-    if (r == model->reports)
+    if (r == mtc_evaluated(model))
         return 0;
     mtc_fail(&session->fault, MTC_BAD_DATA, "the %s over the data set '%s' is %s", model->report[r], split,
              mtc_number(means[r]));

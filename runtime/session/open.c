@@ -104,6 +104,7 @@ void mtc_destroy(MtcSession *session) {
             mtc_release_data(session, which);
         mtc_free_data(session, &session->batch, NULL);
         mtc_device_free(session->evaluation);
+        mtc_device_free(session->set_values);
         mtc_device_free(session->clock);
         mtc_device_free(session->arena);
         mtc_library_leave();

@@ -30,6 +30,10 @@ const char *mtc_error(const MtcSession *session) {
     return session ? session->fault.text : "out of memory";
 }
 
+int mtc_evaluated(const MtcModel *model) {
+    return model->reports + model->set_metrics;
+}
+
 int64_t mtc_batches(const MtcSession *session, const MtcData *data) {
     return (data->examples + session->model->batch - 1) / session->model->batch;
 }

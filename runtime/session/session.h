@@ -73,6 +73,8 @@ struct MtcSession {
     int64_t last_step;   /* of the whole training; 0: as the record's epochs say, else the model's */
     double *evaluation;  /* one row of reports per batch of the larger data set */
     int64_t evaluation_rows;
+    char *set_values; /* what metrics over a set keep of each example of the largest data set that they were asked of */
+    size_t set_values_bytes;
 
     MtcPosition at;
     bool resumed;             /* `at` is a checkpoint's, and no step has been done since */
@@ -98,6 +100,7 @@ int mtc_enter_idle(MtcSession *session);
 /* A fault where the training data are not on the device, for what needs them there. */
 int mtc_needs_device_data(MtcSession *session);
 
+int mtc_evaluated(const MtcModel *model); /* numbers that an evaluation reports: means, and metrics over the set */
 int64_t mtc_batches(const MtcSession *session, const MtcData *data);
 /* Shows that so many parts of long work are done, and asks whether that is enough. */
 bool mtc_enough(MtcSession *session, const char *what, int64_t done, int64_t all);

@@ -7,6 +7,7 @@
 #include "session/measure.h"
 #include "session/memory.h"
 #include "session/order.h"
+#include "session/set_values.h"
 #include "session/train.h"
 
 #include <stdlib.h>
@@ -51,6 +52,8 @@ static int resize_data(MtcSession *session, int which, int64_t examples, int64_t
         code = mtc_alloc_data(session, data, examples, stride, lent);
     if (!code)
         code = mtc_reserve_evaluation(session, mtc_batches(session, data));
+    if (!code && which != MTC_TRAIN) /* training data may be evaluated, and seldom are */
+        code = mtc_reserve_set_values(session, data);
     if (!code && which == MTC_TRAIN)
         code = mtc_session_alloc(session, (void **)&session->order, order_bytes(examples), "the order");
     if (code)

@@ -7,6 +7,7 @@
 #include "session/memory.h"
 #include "session/order.h"
 #include "session/run.h"
+#include "session/set_values.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -37,6 +38,7 @@ static size_t carve_chunks(const MtcSession *session, MtcTrainer *trainer, char 
         chunk->clock = (int64_t *)carve(&at, &total, 3 * MTC_SEGMENTS * sizeof *chunk->clock);
         chunk->reports = (double *)carve(&at, &total, MTC_CHUNK_STEPS * row);
         chunk->evaluation = (double *)carve(&at, &total, (size_t)session->evaluation_rows * row);
+        chunk->kept = carve(&at, &total, mtc_set_values_bytes(session, &session->data[mtc_watched(session)]));
     }
     return total;
 }
@@ -236,9 +238,12 @@ static int enqueue_evaluation(MtcSession *session, MtcChunk *chunk) {
         return 0;
     int code = mtc_enqueue_evaluation(session, test, &chunk->evaluated);
     size_t bytes = (size_t)(mtc_batches(session, test) * session->model->reports) * sizeof *chunk->evaluation;
-    return code || !chunk->evaluated
-               ? code
-               : mtc_device_fault(session, mtc_download(chunk->evaluation, session->evaluation, bytes), "evaluation");
+    size_t kept = mtc_set_values_bytes(session, test);
+    if (code || !chunk->evaluated)
+        return code;
+    const char *error = mtc_download(chunk->evaluation, session->evaluation, bytes);
+    error = error || !kept ? error : mtc_download(chunk->kept, session->set_values, kept);
+    return mtc_device_fault(session, error, "evaluation");
 }
 
 /* Shall the chunk be looked at before anything else is enqueued? */
@@ -286,11 +291,14 @@ static int summarise(MtcSession *session, const MtcTraining *training, const Mtc
     const int which = mtc_watched(session);
     const MtcData *test = &session->data[which];
     double means[MTC_MAX_REPORTS];
+    int code = 0;
     session->record.summary_due = chunk->summary && test->examples && !chunk->evaluated;
     if (!chunk->summary || !training->summary || session->record.summary_due)
         return 0;
     if (test->examples)
-        mtc_mean_reports(session, test, chunk->evaluation, means);
+        code = mtc_reports_of(session, test, chunk->evaluation, chunk->kept, means);
+    if (code)
+        return code;
     training->summary(training->user, &chunk->to, test->examples ? means : NULL);
     return test->examples ? mtc_check_means(session, which, mtc_split_name(which), chunk->to.step, means) : 0;
 }

@@ -66,6 +66,7 @@ typedef struct MtcChunk {
     int *order;               /* host buffers of orders; none where the device computes them */
     int64_t *clock;           /* three numbers per segment */
     double *reports, *evaluation;
+    void *kept; /* for metrics over the set that is evaluated */
     MtcEvent *begun, *trained, *done;
 } MtcChunk;
 

@@ -87,7 +87,7 @@ static void write_kernels(Emitter *e, const Program *program, Writer *out) {
 /* ---- sizes ---- */
 
 static void name_reports(Emitter *e) {
-    int count = e->module->reports.count;
+    int count = e->module->means;
     e->report = NEW_ARRAY(e->arena, const char *, count);
     for (int k = 0; k < count; k++)
         e->report[k] =
@@ -96,11 +96,12 @@ static void name_reports(Emitter *e) {
 
 static void write_sizes(Emitter *e, const char *code, Writer *out) {
     sizes_write(e->sizes, code, out);
-    const char **names = NEW_ARRAY(e->arena, const char *, e->module->reports.count + 1);
-    for (int k = 0; k < e->module->reports.count; k++)
+    int count = e->module->means;
+    const char **names = NEW_ARRAY(e->arena, const char *, count + 1);
+    for (int k = 0; k < count; k++)
         names[k] = e->report[k];
-    names[e->module->reports.count] = "REPORTS";
-    write_enumeration(out, names, e->module->reports.count + 1);
+    names[count] = "REPORTS";
+    write_enumeration(out, names, count + 1);
 }
 
 /* ---- the file ---- */

@@ -27,6 +27,11 @@ Span source_of_kernel(const Kernel *kernel);      /* of the first of its nodes t
 void write_tables(Emitter *e, Writer *out);
 const Node *prediction(const Emitter *e); /* of evaluation; NULL: none */
 
+/* ---- metric_tables.c: metrics over a set of examples ---- */
+
+void write_metric_tables(Emitter *e, Writer *out);
+void write_metrics(Emitter *e, Writer *out); /* the model's members that lead to the tables */
+
 /* ---- data_tables.c: fields, where examples come from, splits ---- */
 
 void write_data_tables(Emitter *e, Writer *out);

@@ -345,12 +345,14 @@ void write_tables(Emitter *e, Writer *out) {
     counts.fixed = write_fixed(e, out);
     counts.settings = write_settings(e, out);
     write_reports(e, out);
+    write_metric_tables(e, out);
     write_kernel_table(e, out);
     write_blank(out);
     write_open(out, "const MtcModel mtc_model = {");
     write_what(e, out);
     write_sizes_of_tables(e, &counts, out);
     write_prediction(e, out);
+    write_metrics(e, out);
     write_generation(e, out);
     write_line(out, ".statements = %d,\n.statement = statement_table,", e->statements.count);
     write_line(out, ".train = train,\n.train_until = train_until,\n.eval = evaluate,");

@@ -1,0 +1,78 @@
+#include "session/set_values.h"
+
+#include "session/memory.h"
+#include "session/weights.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static size_t number_bytes(const MtcSession *session) {
+    return mtc_computes_in_double(session->model) ? sizeof(double) : sizeof(float);
+}
+
+size_t mtc_set_values_bytes(const MtcSession *session, const MtcData *data) {
+    int64_t elements = 0;
+    for (int i = 0; i < session->model->set_inputs; i++)
+        elements += session->model->set_input[i].elements;
+    return (size_t)(elements * data->examples) * number_bytes(session);
+}
+
+int mtc_reserve_set_values(MtcSession *session, const MtcData *data) {
+    const size_t bytes = mtc_set_values_bytes(session, data);
+    char *larger = NULL; /* other data sets are evaluated with the one that is there */
+    if (bytes <= session->set_values_bytes)
+        return 0;
+    int code = mtc_session_alloc(session, (void **)&larger, bytes, "what metrics over a set keep of each example");
+    if (code)
+        return code;
+    mtc_session_free(session, session->set_values, session->set_values_bytes);
+    session->set_values = larger;
+    session->set_values_bytes = bytes;
+    return 0;
+}
+
+const char *mtc_keep_set_values(MtcSession *session, const MtcData *data, int64_t first, int64_t rows) {
+    const MtcModel *model = session->model;
+    const size_t size = number_bytes(session);
+    char *to = session->set_values;
+    const char *error = NULL;
+    for (int i = 0; i < model->set_inputs && !error; i++) {
+        const size_t row = (size_t)model->set_input[i].elements * size;
+        error = mtc_copy(to + (size_t)first * row, session->arena + model->set_input[i].offset, (size_t)rows * row);
+        to += (size_t)data->examples * row;
+    }
+    return error;
+}
+
+/* ---- when all are there ---- */
+
+static void widen_values(const MtcSession *session, const void *kept, int64_t count, double *to) {
+    if (mtc_computes_in_double(session->model))
+        memcpy(to, kept, (size_t)count * sizeof *to);
+    else
+        for (int64_t i = 0; i < count; i++)
+            to[i] = ((const float *)kept)[i];
+}
+
+int mtc_set_metrics(MtcSession *session, const MtcData *data, const void *kept, double *metrics) {
+    const MtcModel *model = session->model;
+    const int64_t count = (int64_t)(mtc_set_values_bytes(session, data) / number_bytes(session));
+    double *values = count ? (double *)malloc((size_t)count * sizeof *values) : NULL;
+    if (count && !values)
+        return mtc_no_memory(&session->fault, (size_t)count * sizeof *values, "metrics over a set");
+    widen_values(session, kept, count, values);
+    for (int m = 0; m < model->set_metrics; m++) {
+        const MtcSetMetric *metric = &model->set_metric[m];
+        MtcSetValues given = {data->examples, {0}, {NULL}};
+        for (int k = 0; k < metric->inputs; k++) {
+            int64_t before = 0;
+            for (int i = 0; i < metric->input[k]; i++)
+                before += model->set_input[i].elements;
+            given.elements[k] = model->set_input[metric->input[k]].elements;
+            given.value[k] = values + before * data->examples;
+        }
+        metrics[m] = metric->compute(metric, &given);
+    }
+    free(values);
+    return 0;
+}
