@@ -267,7 +267,7 @@ static void eval_keep_y(const Tensors *t, const Batch *batch) {
     }
 }
 
-// gradient of metric = [rmse(y, price), mae(y, price), r2(y, price)]                          set-metrics.mt:12
+// metric = [rmse(y, price), mae(y, price), r2(y, price)]                                      set-metrics.mt:12
 //
 //     eval_keep_eval_cast[i, 0] = price[i, 0]
 static void eval_keep_eval(const Tensors *t, const Batch *batch) {

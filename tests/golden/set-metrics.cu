@@ -222,7 +222,7 @@ static void release() {
 
 // ---- evaluation ---------------------------------------------------------------------------------------------
 
-// gradient of metric = [rmse(y, price), mae(y, price), r2(y, price)]                          set-metrics.mt:12
+// metric = [rmse(y, price), mae(y, price), r2(y, price)]                                      set-metrics.mt:12
 //
 //     eval_keep_eval_cast[i, 0] = price[i, 0]
 constexpr int eval_keep_eval_tiles = divide_up(BATCH, Thread::rows);
