@@ -257,6 +257,7 @@ extern const MtcModel mtc_model;
 
 /* Metrics over a set of examples (docs/operators.md). */
 MtcSetFunction mtc_metric_rmse, mtc_metric_r2, mtc_metric_mape, mtc_metric_perplexity;
+MtcSetFunction mtc_metric_precision, mtc_metric_recall, mtc_metric_f1, mtc_metric_roc_auc, mtc_metric_average_precision;
 
 /* The command line of every program. Returns the exit code. */
 int mtc_main(const MtcModel *model, int argc, char **argv);

@@ -99,6 +99,26 @@ Call call_items(const Call *call, int arg) {
     return items;
 }
 
+int call_word(Call *call, int arg, const char *const *words, int count, int fallback) {
+    const Value *v = &call->args[arg];
+    const char *text = v->kind == VALUE_STRING ? v->string : "";
+    if (v->kind == VALUE_NONE)
+        return fallback;
+    for (int i = 0; i < count; i++)
+        if (strcmp(words[i], text) == 0)
+            return i;
+    Text all = TEXT(call->module->arena);
+    for (int i = 0; i < count; i++)
+        text_printf(&all, "%s\"%s\"", i == 0 ? "" : i + 1 < count ? ", " : " or ", words[i]);
+    const char *near = nearest_name(text, words, count);
+    if (v->kind == VALUE_STRING)
+        call_error(call, arg, "expected %s, not \"%s\"%s", text_string(&all), text,
+                   near ? arena_printf(call->module->arena, "; did you mean \"%s\"?", near) : "");
+    else
+        expected(call, arg, text_string(&all));
+    return -1;
+}
+
 /* ---- axes ---- */
 
 static int axis_of(Call *call, int arg, const Value *v, const Node *of) {

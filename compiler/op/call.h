@@ -31,6 +31,8 @@ int call_axis(Call *call, int arg, const Node *of);               /* a graph axi
 unsigned call_axes(Call *call, int arg, const Node *of);          /* a number, a list, or none: all user axes; 0 */
 /* Of a number, which is called `what` in the message; a param is judged by its default. */
 bool call_within(Call *call, int arg, const char *what, Bounds bounds);
+/* One of so many words, by its number; `fallback` for none; -1. */
+int call_word(Call *call, int arg, const char *const *words, int count, int fallback);
 void call_error(Call *call, int arg, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* A warning at the argument, the cure at `cause`; once for all graphs. */
 void call_doubt(Call *call, int arg, Span cause, const char *text, const char *cure);

@@ -6,7 +6,7 @@
 
 /* ---- shapes of prediction and target ---- */
 
-static Node *mean_over_example(Graph *g, Node *x) {
+Node *mean_over_example(Graph *g, Node *x) {
     if (!x || !user_axes(x))
         return x;
     Node *total = graph_reduce(g, "sum", x, user_axes(x));
@@ -103,18 +103,22 @@ static Node *bce_of_logit(Graph *g, Node *x, Node *t) {
     return sub(g, op1(g, "softplus", x), mul(g, t, x));
 }
 
-/* A product, or a sum with one: what a layer gives, which may be any number. */
-static bool is_layer(const Node *n, int depth) {
+/* A product, or a sum with one. */
+static bool has_product(const Node *n, int depth) {
     while (n->op->cls == OP_VIEW)
         n = n->in[0];
     if (n->op->cls == OP_CONTRACT || depth == 0 || strcmp(n->op->name, "add") != 0)
         return n->op->cls == OP_CONTRACT;
-    return is_layer(n->in[0], depth - 1) || is_layer(n->in[1], depth - 1);
+    return has_product(n->in[0], depth - 1) || has_product(n->in[1], depth - 1);
+}
+
+bool is_of_layer(const Node *n) {
+    enum { SUMS = 3 };
+    return has_product(n, SUMS);
 }
 
 static void doubt_probability(Call *call, const Node *p) {
-    enum { SUMS = 3 };
-    if (is_layer(p, SUMS))
+    if (is_of_layer(p))
         call_doubt(call, 0, call->src,
                    "bce takes probabilities, from 0 to 1, and this is what a layer gives, any number",
                    "add from_logits = true, for scores, or put sigmoid(...) around them");
@@ -149,13 +153,17 @@ static Value build_bce(Call *call) {
 
 /* ---- classes ---- */
 
+Node *build_for_classes(Graph *g, Node *label, const Type *shape) {
+    Attr attr = attr_shape(shape);
+    attr.axes = 1u << (shape->rank - 1);
+    return graph_node(g, "expand", attr, 1, &label);
+}
+
 /* f32, with a new last axis. */
 static Node *one_hot(Graph *g, Node *label, int64_t classes) {
     Type shape = label->type;
     shape.dim[shape.rank++] = classes;
-    Attr attr = attr_shape(&shape);
-    attr.axes = 1u << (shape.rank - 1);
-    Node *column = graph_node(g, "expand", attr, 1, &label);
+    Node *column = build_for_classes(g, label, &shape);
     return graph_cast(g, op2(g, "eq", column, graph_iota(g, &shape, shape.rank - 1)), DT_F32);
 }
 

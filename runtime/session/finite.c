@@ -176,6 +176,9 @@ int mtc_check_means(MtcSession *session, int which, const char *split, int64_t s
              mtc_number(means[r]));
     if (step)
         mtc_note(&session->fault, "after step %lld of training", (long long)step);
+    if (r >= model->reports)
+        mtc_note(&session->fault,
+                 "some metrics over a set have no value: roc_auc of examples that are all of one class");
     int code = note_bad_weight(session, &found);
     if (!code && !found)
         code = mtc_note_bad_data(session, data, split, NULL, data->examples, &found);

@@ -3,6 +3,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdlib.h>
 
 /* ---- predictions and targets that are numbers: the mean of the columns' ---- */
 
@@ -88,4 +89,189 @@ double mtc_metric_perplexity(const MtcSetMetric *metric, const MtcSetValues *val
     for (int64_t i = 0; i < values->examples; i++)
         sum += values->value[0][i];
     return exp(sum / (double)values->examples);
+}
+
+/* ---- classes: counts of each ---- */
+
+/* Of a class, or of a column of conditions: how many examples were predicted to be it and are, were predicted, are. */
+typedef struct ClassCounts {
+    double right, predicted, actual;
+} ClassCounts;
+
+static double precision_of(const ClassCounts *c) {
+    return c->predicted > 0 ? c->right / c->predicted : 0;
+}
+
+static double recall_of(const ClassCounts *c) {
+    return c->actual > 0 ? c->right / c->actual : 0;
+}
+
+/* 2 p r / (p + r) with p = right / predicted, r = right / actual */
+static double f1_of(const ClassCounts *c) {
+    return c->predicted + c->actual > 0 ? 2 * c->right / (c->predicted + c->actual) : 0;
+}
+
+static void count_classes(const MtcSetMetric *metric, const MtcSetValues *values, ClassCounts *counts) {
+    const int64_t columns = values->elements[1];
+    for (int64_t i = 0; i < values->examples * columns; i++) {
+        const double predicted = values->value[0][i], actual = values->value[1][i];
+        if (metric->classes) {
+            counts[(int64_t)predicted].predicted++;
+            counts[(int64_t)actual].actual++;
+            counts[(int64_t)actual].right += predicted == actual;
+        } else {
+            counts[i % columns].predicted += predicted;
+            counts[i % columns].actual += actual;
+            counts[i % columns].right += predicted * actual;
+        }
+    }
+}
+
+/* The mean over classes: a class that there is no example of, and that none was taken for, does not count; a column does. */
+static double mean_of_classes(const MtcSetMetric *metric, const ClassCounts *counts, int64_t classes,
+                              double (*score)(const ClassCounts *c)) {
+    double sum = 0, all = 0;
+    for (int64_t k = 0; k < classes; k++) {
+        const bool occurs = !metric->classes || counts[k].predicted + counts[k].actual > 0;
+        const double weight = metric->average == MTC_AVERAGE_WEIGHTED ? counts[k].actual : (double)occurs;
+        sum += weight * score(&counts[k]);
+        all += weight;
+    }
+    return all > 0 ? sum / all : 0;
+}
+
+static double score_of_all(const ClassCounts *counts, int64_t classes, double (*score)(const ClassCounts *c)) {
+    ClassCounts all = {0, 0, 0};
+    for (int64_t k = 0; k < classes; k++) {
+        all.right += counts[k].right;
+        all.predicted += counts[k].predicted;
+        all.actual += counts[k].actual;
+    }
+    return score(&all);
+}
+
+static double score_of_classes(const MtcSetMetric *metric, const MtcSetValues *values,
+                               double (*score)(const ClassCounts *c)) {
+    const int64_t classes = metric->classes ? metric->classes : values->elements[1];
+    ClassCounts *counts = (ClassCounts *)calloc((size_t)classes, sizeof *counts);
+    double result = NAN;
+    if (!counts)
+        return result;
+    count_classes(metric, values, counts);
+    switch (metric->average) {
+    case MTC_AVERAGE_BINARY: result = score(&counts[1]); break;
+    case MTC_AVERAGE_MICRO: result = score_of_all(counts, classes, score); break;
+    case MTC_AVERAGE_MACRO:
+    case MTC_AVERAGE_WEIGHTED: result = mean_of_classes(metric, counts, classes, score); break;
+    }
+    free(counts);
+    return result;
+}
+
+double mtc_metric_precision(const MtcSetMetric *metric, const MtcSetValues *values) {
+    return score_of_classes(metric, values, precision_of);
+}
+
+double mtc_metric_recall(const MtcSetMetric *metric, const MtcSetValues *values) {
+    return score_of_classes(metric, values, recall_of);
+}
+
+double mtc_metric_f1(const MtcSetMetric *metric, const MtcSetValues *values) {
+    return score_of_classes(metric, values, f1_of);
+}
+
+/* ---- ranks ---- */
+
+typedef struct Ranked {
+    double score;
+    bool found; /* it is one of those that should have high scores */
+} Ranked;
+
+static int by_score(const void *a, const void *b) {
+    const double left = ((const Ranked *)a)->score, right = ((const Ranked *)b)->score;
+    return (left < right) - (left > right);
+}
+
+/* Of the class, or of the column. False where a score is NaN, which has no rank. */
+static bool rank_examples(const MtcSetMetric *metric, const MtcSetValues *values, int64_t which, Ranked *ranked) {
+    const int64_t labels = values->elements[1], count = values->examples * labels, classes = metric->classes;
+    const double *score = values->value[0], *target = values->value[1];
+    int64_t ranks = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (!classes && i % labels != which)
+            continue;
+        Ranked *next = &ranked[ranks++];
+        next->score = classes == 2 ? score[2 * i + 1] - score[2 * i] : classes ? score[classes * i + which] : score[i];
+        next->found = target[i] == (classes ? (double)which : 1);
+        if (isnan(next->score))
+            return false;
+    }
+    qsort(ranked, (size_t)ranks, sizeof *ranked, by_score);
+    return true;
+}
+
+/* From high scores to low: those of one score come at once. */
+typedef struct Ranks {
+    int64_t count, positives;
+    const Ranked *at;
+} Ranks;
+
+/* How many of them are found among those of the next score; *next moves behind these. */
+static int64_t next_found(const Ranks *ranks, int64_t *next) {
+    const double score = ranks->at[*next].score;
+    int64_t found = 0;
+    for (; *next < ranks->count && ranks->at[*next].score == score; ++*next)
+        found += ranks->at[*next].found;
+    return found;
+}
+
+/* By trapezia; NaN where there are none of one sort. */
+static double area_of(const Ranks *ranks) {
+    const double negatives = (double)(ranks->count - ranks->positives), positives = (double)ranks->positives;
+    double area = 0, above = 0;
+    for (int64_t next = 0, before = 0; next < ranks->count; before = next) {
+        const double found = (double)next_found(ranks, &next);
+        area += ((double)(next - before) - found) * (above + found / 2);
+        above += found;
+    }
+    return negatives > 0 && positives > 0 ? area / (negatives * positives) : NAN;
+}
+
+static double precision_by_recall(const Ranks *ranks) {
+    double sum = 0, above = 0;
+    for (int64_t next = 0; next < ranks->count;) {
+        const double found = (double)next_found(ranks, &next);
+        above += found;
+        sum += found * above / (double)next;
+    }
+    return ranks->positives ? sum / (double)ranks->positives : 0;
+}
+
+/* The mean over classes that there are examples of, and others, so that the score is a number. */
+static double mean_of_ranks(const MtcSetMetric *metric, const MtcSetValues *values,
+                            double (*score)(const Ranks *ranks)) {
+    const int64_t labels = values->elements[1], count = values->examples * (metric->classes ? labels : 1);
+    const int64_t first = metric->classes == 2, last = metric->classes ? metric->classes : labels;
+    Ranked *ranked = (Ranked *)malloc((size_t)count * sizeof *ranked);
+    double sum = 0, all = 0;
+    bool ordered = ranked;
+    for (int64_t k = first; k < last && ordered; k++) {
+        Ranks ranks = {count, 0, ranked};
+        ordered = rank_examples(metric, values, k, ranked);
+        for (int64_t i = 0; i < count && ordered; i++)
+            ranks.positives += ranked[i].found;
+        const double one = ordered && (ranks.positives || last - first == 1) ? score(&ranks) : NAN;
+        sum += isnan(one) ? 0 : one;
+        all += !isnan(one);
+    }
+    free(ranked);
+    return ordered ? sum / all : NAN;
+}
+
+double mtc_metric_roc_auc(const MtcSetMetric *metric, const MtcSetValues *values) {
+    return mean_of_ranks(metric, values, area_of);
+}
+
+double mtc_metric_average_precision(const MtcSetMetric *metric, const MtcSetValues *values) {
+    return mean_of_ranks(metric, values, precision_by_recall);
 }

@@ -142,31 +142,206 @@ def test_a_metric_that_is_not_finite_ends_training(compile_model, tmp_path):
     assert done.returncode == 65 and "the rmse over the data set 'test' is inf" in done.stderr
 
 
+# ---- classes ----
+
 SCORES = """data {
   train = npz("train.npz")
   test  = npz("test.npz")
   x : f32[3]
-  y : class[5]
+  y : class[CLASSES]
 }
-model { s = linear(x, 5) }
+model {
+  s      = linear(x, CLASSES)
+  p_macro    = precision(s, y, average = "macro")
+  p_micro    = precision(s, y, average = "micro")
+  p_weighted = precision(s, y, average = "weighted")
+  r_macro    = recall(s, y, average = "macro")
+  r_micro    = recall(s, y, average = "micro")
+  r_weighted = recall(s, y, average = "weighted")
+  f_macro    = f1(s, y, average = "macro")
+  f_micro    = f1(s, y, average = "micro")
+  f_weighted = f1(s, y, average = "weighted")
+  top1       = top_k_accuracy(s, y, k = 1)
+}
 train {
   loss      = cross_entropy(s, y)
-  metric    = perplexity(s, y)
+  metric    = [p_macro, p_micro, p_weighted, r_macro, r_micro, r_weighted, f_macro, f_micro, f_weighted, accuracy(s, y), top1, EXTRA]
+  predict   = s
   optimizer = adam(0.01)
+  batch     = 32
+  epochs    = 3
+}
+"""
+YES_OR_NO = """data {
+  train = npz("train.npz")
+  test  = npz("test.npz")
+  x : f32[3]
+  y : u8[OUT]
+}
+model { p = sigmoid(linear(x, OUT)) }
+train {
+  loss      = bce(p, y)
+  metric    = [precision(p, y), recall(p, y), f1(p, y), roc_auc(p, y), average_precision(p, y)]
+  optimizer = adam(0.02)
   batch     = 32
   epochs    = 3
 }
 """
 
 
-def test_perplexity(compile_model, tmp_path):
-    generator = np.random.default_rng(3)
-    x = generator.normal(size=(500, 3)).astype("f4")
-    write(tmp_path, 303, x=x, y=generator.integers(0, 5, 500).astype("u1"))
-    line, _ = train(compile_model(SCORES), tmp_path)
+def share(part, whole):
+    """zero_division = 0"""
+    return part / whole if whole else 0.0
+
+
+def of_counts(right, predicted, actual):
+    return share(right, predicted), share(right, actual), share(2 * right, predicted + actual)
+
+
+def class_metrics(predicted, actual, classes):
+    """By average, precision, recall and F1; classes that occur nowhere are none of scikit-learn's `labels`."""
+    found = [k for k in range(classes) if (predicted == k).any() or (actual == k).any()]
+    counts = np.array([[((predicted == k) & (actual == k)).sum(), (predicted == k).sum(), (actual == k).sum()] for k in found], "f8")
+    scores = np.array([of_counts(*row) for row in counts])
+    return {"macro": scores.mean(axis=0), "micro": of_counts(*counts.sum(axis=0)),
+            "weighted": (scores * counts[:, 2:]).sum(axis=0) / counts[:, 2].sum(), "each": scores}
+
+
+def roc_auc(score, positive):
+    """The share of pairs in which the one to be found has the higher score; equal scores count half."""
+    order = np.sort(score[~positive])
+    below, up_to = (np.searchsorted(order, score[positive], side) for side in ("left", "right"))
+    return (below + up_to).sum() / 2 / (positive.sum() * (~positive).sum())
+
+
+def average_precision(score, positive):
+    """sum over thresholds t, from high to low, of (R_t - R_before) P_t"""
+    result, before = 0.0, 0.0
+    for threshold in np.unique(score)[::-1]:
+        chosen = score >= threshold
+        recall = positive[chosen].sum() / positive.sum()
+        result += (recall - before) * positive[chosen].mean()
+        before = recall
+    return result
+
+
+def labelled(count, classes, seed=5):
+    """Scores can be told apart more or less; coarse numbers make equal scores."""
+    generator = np.random.default_rng(seed)
+    y = generator.integers(0, classes, count)
+    x = np.round(generator.normal(size=(count, 3)) + y[:, None] * [0.5, -0.3, 0.1], 1)
+    return {"x": x.astype("f4"), "y": y.astype("u1")}
+
+
+@pytest.mark.parametrize("count, classes", [(303, 2), (100_000, 5), (40, 200)])
+def test_metrics_of_classes(count, classes, compile_model, tmp_path):
+    """Of 200 classes and 40 examples most classes occur nowhere, and others only among labels or predictions."""
+    data = labelled(count + 500, classes)
+    write(tmp_path, count, **data)
+    line, s = train(compile_model(SCORES.replace("CLASSES", str(classes)).replace("EXTRA", "perplexity(s, y)")), tmp_path)
+    expected = class_metrics(s.argmax(axis=1), data["y"][-count:], classes)
+    for average in "macro", "micro", "weighted":
+        found = [line[f"test_{name}_{average}"] for name in "prf"]
+        assert found == pytest.approx(list(expected[average]), rel=1e-7), average
+    assert line["test_p_micro"] == pytest.approx(line["test_accuracy"], rel=1e-6)
+    assert line["test_top1"] == line["test_accuracy"]
     assert line["test_perplexity"] == pytest.approx(np.exp(line["test_loss"]), rel=1e-6)
+
+
+def test_two_classes_are_about_the_second(compile_model, tmp_path):
+    data = labelled(803, 2)
+    write(tmp_path, 303, **data)
+    text = SCORES.replace("CLASSES", "2").replace("EXTRA", "precision(s, y), recall(s, y), f1(s, y), roc_auc(s, y), average_precision(s, y)")
+    line, s = train(compile_model(text.replace("p_micro, p_weighted, r_macro, ", "").replace("r_micro, r_weighted, ", "")), tmp_path)
+    y = data["y"][-303:] == 1
+    expected = class_metrics(s.argmax(axis=1), y, 2)["each"][1]
+    assert [line[f"test_{name}"] for name in ("precision", "recall", "f1")] == pytest.approx(list(expected), rel=1e-7)
+    score = s[:, 1] - s[:, 0]
+    assert line["test_roc_auc"] == pytest.approx(roc_auc(score, y), rel=1e-7)
+    assert line["test_average_precision"] == pytest.approx(average_precision(score, y), rel=1e-7)
+
+
+def test_ranks_of_several_classes(compile_model, tmp_path):
+    """Each class against the others; the last has no example, and does not count."""
+    data = labelled(1403, 4)
+    write(tmp_path, 903, **data)
+    text = SCORES.replace("CLASSES", "5").replace("predict   = s", "predict   = softmax(s)")
+    text = text.replace("EXTRA", "roc_auc(softmax(s), y), average_precision(softmax(s), y)")
+    line, p = train(compile_model(text), tmp_path)
+    for name, function in ("roc_auc", roc_auc), ("average_precision", average_precision):
+        expected = np.mean([function(p[:, k], data["y"][-903:] == k) for k in range(4)])
+        assert line[f"test_{name}"] == pytest.approx(expected, rel=1e-7), name
+
+
+@pytest.mark.parametrize("out", [1, 3])
+def test_numbers_that_say_yes_or_no(out, compile_model, tmp_path):
+    """One tells two classes apart; of several each is a question of its own, and the mean is over all of them."""
+    generator = np.random.default_rng(out)
+    x = np.round(generator.normal(size=(903, 3)), 1).astype("f4")
+    y = (x @ generator.normal(size=(3, out)) + generator.normal(size=(903, out)) > 0.5).astype("u1")
+    write(tmp_path, 403, x=x, y=y)
+    line, p = train(compile_model(YES_OR_NO.replace("OUT", str(out))), tmp_path)
+    p, y = p.reshape(-1, out), y[-403:] > 0
+    rows = [(*class_metrics(p[:, k] > 0.5, y[:, k], 2)["each"][1], roc_auc(p[:, k], y[:, k]), average_precision(p[:, k], y[:, k]))
+            for k in range(out)]
+    found = [line[f"test_{name}"] for name in ("precision", "recall", "f1", "roc_auc", "average_precision")]
+    assert found == pytest.approx(list(np.mean(rows, axis=0)), rel=1e-7)
+
+
+def test_what_is_never_predicted_has_precision_0(compile_model, tmp_path):
+    write(tmp_path, 20, x=np.zeros((40, 3), "f4"), y=np.repeat([[0], [1]], 20, axis=0).astype("u1"))
+    program = compile_model(YES_OR_NO.replace("linear(x, OUT)", "linear(x, 1, bias = false)").replace("OUT", "1").replace("roc_auc(p, y), ", ""))
+    line, _ = train(program, tmp_path)
+    assert [line[f"test_{name}"] for name in ("precision", "recall", "f1", "average_precision")] == [0, 0, 0, 1]
+
+
+def test_ranks_of_one_sort_of_examples(compile_model, tmp_path):
+    data = labelled(60, 2)
+    data["y"][-20:] = 1
+    write(tmp_path, 20, **data)
+    text = SCORES.replace("CLASSES", "2").replace("EXTRA", "roc_auc(s, y)")
+    done = compile_model(text)("--data", tmp_path, check=False)
+    assert done.returncode == 65 and "the roc_auc over the data set 'test' is NaN" in done.stderr
+    assert "roc_auc of examples that are all of one class" in done.stderr
+
+
+def test_top_k(compile_model, tmp_path):
+    data = labelled(803, 5)
+    write(tmp_path, 303, **data)
+    line, s = train(compile_model(SCORES.replace("CLASSES", "5").replace("EXTRA", "top_k_accuracy(s, y, k = 3)")), tmp_path)
+    top = np.argsort(-s, axis=1, kind="stable")[:, :3]
+    assert line["test_top_k_accuracy"] == pytest.approx((top == data["y"][-303:, None]).any(axis=1).mean(), rel=1e-6)
+
+
+def test_equal_scores_are_in_the_order_of_classes(compile_model, tmp_path):
+    """As of accuracy, whose class is the first of equal ones."""
+    write(tmp_path, 100, x=np.zeros((200, 3), "f4"), y=np.tile(np.arange(5), 40).astype("u1"))
+    text = SCORES.replace("linear(x, CLASSES)", "linear(x, CLASSES, bias = false)").replace("CLASSES", "5")
+    line, _ = train(compile_model(text.replace("EXTRA", "top_k_accuracy(s, y, k = 3)")), tmp_path)
+    assert line["test_top_k_accuracy"] == pytest.approx(0.6, rel=1e-6)
+    assert line["test_accuracy"] == line["test_top1"] == pytest.approx(0.2, rel=1e-6)
 
 
 @pytest.mark.parametrize("flags", [["--schedule", "graph"], ["--schedule", "persistent"], ["--precision", "bf16"]], ids=lambda flags: flags[1])
 def test_cuda_takes_them(flags, cuda_takes):
     cuda_takes(NUMBERS.replace("OUT", "2"), *flags)
+    cuda_takes(SCORES.replace("CLASSES", "5").replace("EXTRA", "roc_auc(softmax(s), y)"), *flags)
+
+
+def test_scores_where_probabilities_are_meant(mtc, tmp_path):
+    """A warning with the cure, and none where the call says what it means."""
+    def says(text):
+        (tmp_path / "m.mt").write_text(text)
+        done = mtc(tmp_path / "m.mt", "--emit=graph")
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    yes_or_no = YES_OR_NO.replace("u8[OUT]", "class[2]").replace("OUT", "1").replace("sigmoid(linear(x, 1))", "linear(x, 1)")
+    yes_or_no = yes_or_no.replace("bce(p, y)", "bce(p, y, from_logits = true)")
+    said = says(yes_or_no.replace("precision(p, y), recall(p, y), f1(p, y)", "f1(p, y)"))
+    assert said.count("warning") == 1 and "is compared with the threshold 0.5" in said and "write threshold = 0" in said
+    assert not says(yes_or_no.replace("precision(p, y), recall(p, y), f1(p, y)", "f1(p, y, threshold = 0)"))
+    several = SCORES.replace("CLASSES", "5")
+    assert "put softmax(...) around them" in says(several.replace("EXTRA", "roc_auc(s, y)"))
+    assert not says(several.replace("EXTRA", "roc_auc(softmax(s), y)"))
+    assert not says(several.replace("5", "2").replace("EXTRA", "roc_auc(s, y)"))

@@ -31,7 +31,7 @@ static void write_metric(Emitter *e, const Report *report, Writer *out) {
                            arena_printf(e->arena, ".classes = %d", metric->classes),
                            arena_printf(e->arena, ".average = %s", averages[metric->average])};
     enum { ITEMS = sizeof items / sizeof *items, OF_CLASSES = 2 };
-    write_row(out, items, metric->classes ? ITEMS : ITEMS - OF_CLASSES);
+    write_row(out, items, metric->classes || metric->average ? ITEMS : ITEMS - OF_CLASSES);
 }
 
 static bool has_metrics(const Module *module) {
