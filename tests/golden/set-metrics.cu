@@ -40,27 +40,18 @@ enum { REPORT_LOSS, REPORT_MAE, REPORTS };
 struct Tensors {
     static constexpr int64_t arena_bytes = 1280;
 
-    const float *x;             // data set: [examples, X]
-    const float *price;         // data set: [examples, 1]
-    float *y_weight;            // [1, X]
-    float *y_bias;              // [1]
-    float *eval_keep_eval_cast; // [BATCH, 1]
-    float *loss_part;           // [BATCH]
-    float *eval_y;              // [BATCH, 1]
-    float *mae_part;            // [BATCH]
-    float *d_y;                 // [BATCH, 1]
+    const MtcRun &run;
+    char *arena;
 
-    __device__ Tensors(const MtcRun &run, char *arena) {
-        x = (const float *)run.data.field[0];
-        price = (const float *)run.data.field[1];
-        y_weight = (float *)(arena + 0);
-        y_bias = (float *)(arena + 256);
-        eval_keep_eval_cast = (float *)(arena + 512);
-        loss_part = (float *)(arena + 512);
-        eval_y = (float *)(arena + 768);
-        mae_part = (float *)(arena + 768);
-        d_y = (float *)(arena + 1024);
-    }
+    const float *x = (const float *)run.data.field[0];     // data set: [examples, X]
+    const float *price = (const float *)run.data.field[1]; // data set: [examples, 1]
+    float *y_weight = (float *)(arena + 0);                // [1, X]
+    float *y_bias = (float *)(arena + 256);                // [1]
+    float *eval_keep_eval_cast = (float *)(arena + 512);   // [BATCH, 1]
+    float *loss_part = (float *)(arena + 512);             // [BATCH]
+    float *eval_y = (float *)(arena + 768);                // [BATCH, 1]
+    float *mae_part = (float *)(arena + 768);              // [BATCH]
+    float *d_y = (float *)(arena + 1024);                  // [BATCH, 1]
 };
 
 // ---- training step ------------------------------------------------------------------------------------------
