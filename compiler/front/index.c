@@ -92,12 +92,41 @@ static Node *cut(Graph *g, Node *x, const PartOf *part) {
     return part->dropped ? graph_reshape(g, sliced, &kept) : sliced;
 }
 
+static bool are_indices(const Expr *e) {
+    for (int i = 1; i < e->args.count; i++)
+        if (e->args.at[i].value->kind == EXPR_RANGE)
+            return false;
+    return true;
+}
+
+/* An element of a list is what stands there: a number that may be a size, or a tensor. */
+static Value eval_element(Frame *frame, Value list, const Expr *e) {
+    Value element = list;
+    for (int i = 1; i < e->args.count; i++) {
+        Expr *place = e->args.at[i].value;
+        int64_t at;
+        if (element.kind != VALUE_LIST) {
+            diag_error(frame->l->diag, place->span, "this is one place too many: what is there is %s",
+                       value_kind_text(frame->l->arena, &element));
+            return value_error();
+        }
+        if (!eval_whole(frame, place, -element.count, element.count - 1, &at))
+            return value_error();
+        element = element.items[at < 0 ? at + element.count : at];
+    }
+    return element;
+}
+
 Value eval_index(Frame *frame, Expr *e) {
     Lowering *l = frame->l;
     Value whole = eval(frame, e->args.at[0].value);
     if (whole.kind == VALUE_ERROR)
         return whole;
+    if (whole.kind == VALUE_LIST && are_indices(e))
+        return eval_element(frame, whole, e);
     Node *x = value_node(l->g, &whole);
+    if (!x && whole.kind == VALUE_LIST)
+        return value_error();
     if (!x) {
         diag_error(l->diag, e->args.at[0].value->span, "a tensor has parts, and this is %s",
                    value_kind_text(l->arena, &whole));

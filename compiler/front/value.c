@@ -105,7 +105,7 @@ Value value_apply(Lowering *l, Span at, Name op, const Value *args, int count) {
             return value_error();
         bool plain = args[i].kind == (rule && rule->logic ? VALUE_BOOL : VALUE_NUMBER);
         numbers = numbers && plain && (runs || !args[i].varies);
-        nodes = nodes && (plain || args[i].node);
+        nodes = nodes && (plain || args[i].node || args[i].kind == VALUE_LIST);
     }
     numbers = numbers && (rule || (def && def->fold));
     if (!numbers && !nodes)

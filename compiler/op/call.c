@@ -47,7 +47,7 @@ static void expected(Call *call, int arg, const char *what) {
 
 Node *call_tensor(Call *call, int arg) {
     Node *node = value_node(call->g, &call->args[arg]);
-    if (!node)
+    if (!node && call->args[arg].kind != VALUE_LIST) /* whose fault was reported */
         expected(call, arg, "a tensor");
     return node;
 }

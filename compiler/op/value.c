@@ -1,4 +1,5 @@
 #include "op/value.h"
+#include "op/list.h"
 
 #include <float.h>
 #include <math.h>
@@ -67,6 +68,8 @@ Node *value_node(Graph *g, const Value *v) {
         return v->node;
     if (v->kind == VALUE_BOOL)
         return graph_cast(g, graph_constant(g, v->number), DT_BOOL);
+    if (v->kind == VALUE_LIST)
+        return list_tensor(g, v);
     return v->kind == VALUE_NUMBER ? constant_node(g, v) : NULL;
 }
 

@@ -57,7 +57,7 @@ const char *value_kind_text(Arena *arena, const Value *v); /* "a number", "f32[1
 /* The numbers in it are needed when compiling: the params it depends on are fixed. */
 void value_fix(Module *module, const Value *v);
 bool value_whole(Module *module, const Value *v, int64_t low, int64_t high, int64_t *result);
-Node *value_node(Graph *g, const Value *v); /* a tensor, or a number or condition as one; else NULL */
+Node *value_node(Graph *g, const Value *v); /* a tensor; a number, a condition or a list of numbers as one; else NULL */
 
 /* Where a number lies: an end is its own, unless `above` and `below` say that it is not. */
 typedef struct Bounds {
