@@ -48,6 +48,13 @@ MTC_CONSTANTS(TURN_BLOCKS = 2);
 /* What a thread fetches at a time without panels: bytes where it takes four steps of k at once, steps where it takes one. */
 MTC_CONSTANTS(DIRECT_BYTES = 384, DEEP_STEPS = 2);
 
+/* ---- cumsum ---- */
+
+/* Lines of a tile: a warp each, where neighbours in memory are of one line, else a thread each. */
+MTC_AGREED int cumsum_lines(long long inner) {
+    return inner == 1 ? WARPS : THREADS;
+}
+
 /* ---- attention ---- */
 
 MTC_CONSTANTS(LARGEST_HEAD = 256); /* numbers of a head that a block of rows holds */

@@ -73,17 +73,9 @@ INFER(gather_grad) {
     return fits && (dy->dtype == DT_F32 || dy->dtype == DT_BF16);
 }
 
-/* Extents of the axes [first, end) of operand `of`, 'r' for the result: "$r1 * $r2". */
-static const char *extents(Arena *arena, char of, int first, int end) {
-    Text text = TEXT(arena);
-    for (int axis = first; axis < end; axis++)
-        text_printf(&text, "%s$%c%d", axis > first ? " * " : "", of, axis);
-    return first < end ? text_string(&text) : "1";
-}
-
 static const char *gather_grad_arguments(Arena *arena, const Node *n) {
-    return arena_printf(arena, "%s, $r0, %s", extents(arena, '0', 0, n->in[0]->type.rank),
-                        extents(arena, 'r', 1, n->type.rank));
+    return arena_printf(arena, "%s, $r0, %s", call_extents(arena, '0', 0, n->in[0]->type.rank),
+                        call_extents(arena, 'r', 1, n->type.rank));
 }
 
 static int64_t gather_grad_tiles(const Node *n) {

@@ -46,3 +46,10 @@ bool is_condition(Graph *g, const Node *n, const Node *in) {
                type_user_text(g->arena, &in->type));
     return false;
 }
+
+const char *call_extents(Arena *arena, char of, int first, int end) {
+    Text text = TEXT(arena);
+    for (int axis = first; axis < end; axis++)
+        text_printf(&text, "%s$%c%d", axis > first ? " * " : "", of, axis);
+    return first < end ? text_string(&text) : "1";
+}

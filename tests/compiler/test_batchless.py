@@ -32,7 +32,7 @@ CALLS = [
     call("stack([a, b], axis = 1)", a=MATRIX, b=MATRIX), call("slice(a, 1, 1, 3)", a=MATRIX), call("pad(a, 0, 1, 2)", a=MATRIX),
     call("concat([a, b, c], axis = 1)", a=MATRIX, b=(3, 1), c=MATRIX), call("concat([iota(4), a], axis = 0)", a=VECTOR),
     call("sum(a, axis = 1)", a=MATRIX), call("mean(a)", a=MATRIX), call("max(a, axis = 0)", a=MATRIX), call("min(a)", a=MATRIX),
-    call("clamp(a, b, 1)", a=MATRIX, b=VECTOR), call("prod(a, axis = 0)", a=MATRIX), call("logsumexp(a, axis = 1)", a=MATRIX),
+    call("clamp(a, b, 1)", a=MATRIX, b=VECTOR), call("prod(a, axis = 0)", a=MATRIX), call("cumsum(a, axis = 0)", a=MATRIX), call("cumsum(a)", a=MATRIX), call("logsumexp(a, axis = 1)", a=MATRIX),
     call("variance(a)", a=MATRIX), call("std(a, axis = 0)", a=MATRIX), call("norm(a, axis = 1)", a=MATRIX),
     call("where(any(a > b, axis = 0) or all(a < 1, axis = 0), a, 2)", "any all", a=MATRIX, b=VECTOR),
     call("a * argmax(a)", "argmax", a=VECTOR), call("softmax(a)", a=MATRIX), call("log_softmax(a, axis = 0)", a=MATRIX),

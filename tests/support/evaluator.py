@@ -239,6 +239,11 @@ def gather_grad(node, index, dy):
     return table
 
 
+def cumsum(node, x):
+    axis = node.attrs["axes"][0]
+    return np.flip(np.flip(x, axis).cumsum(axis), axis) if node.attrs.get("index") else x.cumsum(axis)
+
+
 def reduction(function):
     return lambda node, x: function(x, axis=tuple(node.attrs["axes"]))
 
@@ -296,6 +301,7 @@ OPS = {
     "clamped": lambda node, x: np.clip(x, 0, node.attrs["index"] - 1).astype(np.int64),
     "gather": function(lambda table, index: table[index]),
     "gather_grad": gather_grad,
+    "cumsum": cumsum,
     "sum": reduction(np.sum),
     "prod": reduction(np.prod),
     "max": reduction(np.max),
