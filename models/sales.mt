@@ -9,7 +9,7 @@ param lr       = 1e-3 in 0..1
 data {
   examples = tsv("sales.tsv", columns = ["product", "code", "date", "timestamp", "quantity", "unit_price", "category",
       "user", "total_price", "id"])
-  split    = 80 / 20
+  split    = 80 / 20  # at random; 80 / 20 in order: the first ones train, the last are the test
   numbers  : f32[2] = columns("quantity", "unit_price")
   category : class[16]
   day      : f32[1] = day_of_year("date")

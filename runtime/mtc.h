@@ -91,6 +91,7 @@ typedef struct MtcSplit {
     const char *name;
     int origin;
     double from, to;
+    int in_order; /* the examples as they stand in the origin; 0: drawn by the seed */
 } MtcSplit;
 
 /* What the products of a kernel run in: on a GPU, fp32 on its CUDA cores, the others on its tensor cores. */

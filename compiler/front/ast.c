@@ -103,6 +103,12 @@ Stmt *stmt_names(Arena *arena, Span span, NameList names, Expr *value) {
     return s;
 }
 
+Stmt *stmt_in(Arena *arena, Span span, NameList names, Expr *value, Name manner) {
+    Stmt *s = stmt_names(arena, span, names, value);
+    s->manner = manner;
+    return s;
+}
+
 Stmt *stmt_value(Arena *arena, StmtKind kind, Span span, Expr *value, Expr *message) {
     Stmt *s = stmt_new(arena, kind, span);
     s->value = value;

@@ -73,6 +73,7 @@ struct Stmt {
     Span span;
     int depth;      /* as in Expr */
     Name name;      /* ASSIGN, LAYER, FIELD, REPEAT */
+    Name manner;    /* ASSIGN: "order" of `split = 80 / 20 in order`; else its text is NULL */
     Fn *fn;         /* LAYER: its parameters, and a body that returns its value */
     Name type;      /* FIELD: "u8", "class" */
     ExprList dims;  /* FIELD: its axes; of "class" the number of classes */
@@ -166,6 +167,8 @@ Stmt *stmt_new(Arena *arena, StmtKind kind, Span span);
 Stmt *stmt_assign(Arena *arena, Span span, Name name, Expr *value);
 /* `names = value`, of one name or several. */
 Stmt *stmt_names(Arena *arena, Span span, NameList names, Expr *value);
+/* `name = value in manner`. */
+Stmt *stmt_in(Arena *arena, Span span, NameList names, Expr *value, Name manner);
 Stmt *stmt_layer(Arena *arena, Span span, Name name, FnParamList params, Expr *value);
 Stmt *stmt_value(Arena *arena, StmtKind kind, Span span, Expr *value, Expr *message);
 /* `source` is NULL where the text does not say what the field is made of. */

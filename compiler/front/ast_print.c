@@ -98,6 +98,8 @@ static void print_stmt(Printer *p, const Stmt *s) {
         text_printf(p->out, " %s", s->name.text);
     if (s->type.text)
         text_printf(p->out, " : %s", s->type.text);
+    if (s->manner.text)
+        text_printf(p->out, " in %s", s->manner.text);
     text_putc(p->out, '\n');
     if (s->fn)
         print_fn_parts(p, s->fn);

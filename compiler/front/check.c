@@ -163,6 +163,7 @@ static void check_train_key(Diag *diag, Scope *scope, const Block *train, const 
     }
     if (!takes_word(s->name.text))
         resolve_expr(scope, s->value);
+    refuse_manner(scope, s);
     if (!is_one_of(train_keys, COUNT(train_keys), s->name.text))
         report_setting(diag, scope->arena, s->name);
     else if (block_find(train, s->name.text) != s)

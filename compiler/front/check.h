@@ -46,6 +46,8 @@ void scope_mark(Scope *scope, const char *name, bool *read);
 
 void resolve_expr(Scope *scope, Expr *e);
 void resolve_exprs(Scope *scope, const ExprList *list);
+/* Reports "in order" behind what is no split. */
+void refuse_manner(const Scope *scope, const Stmt *s);
 /* Reports statements that have no place here: fields anywhere, `return` outside functions. */
 void resolve_body(Scope *scope, const StmtList *body);
 void resolve_fn(Diag *diag, Ast *ast, Fn *fn);

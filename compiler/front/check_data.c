@@ -175,6 +175,12 @@ static void check_parts(Scope *scope, const Block *data, const Stmt *split) {
     }
 }
 
+static void check_manner(const Scope *scope, const Stmt *split) {
+    if (split->manner.text && strcmp(split->manner.text, "order") != 0)
+        diag_error(scope->diag, split->manner.span, "a split is made at random, 80 / 20, or 80 / 20 in order, not 'in %s'",
+                   split->manner.text);
+}
+
 static void check_examples(Scope *scope, const Block *data, const Stmt *examples) {
     const Stmt *train = data_setting(data, "train");
     if (!data_setting(data, "split"))
@@ -225,8 +231,10 @@ static void check_statement(Scope *scope, const Block *data, const Stmt *s) {
         report_data_setting(scope, s->name);
     } else if (strcmp(s->name.text, "split") == 0) {
         resolve_expr(scope, s->value);
+        check_manner(scope, s);
     } else {
         check_source(scope, data, s);
+        refuse_manner(scope, s);
     }
     const Stmt *first = s->name.text ? block_find(data, s->name.text) : s;
     if (first != s)

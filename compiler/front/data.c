@@ -386,9 +386,8 @@ static int add_origin(Lowering *l, Frame *frame, const Stmt *s) {
 
 /* ---- splits ---- */
 
-static void add_split(Lowering *l, const char *name, int origin, double from, double to, Span src) {
-    VEC_PUSH(l->arena, &l->module->splits,
-             ((Split){.name = name, .origin = origin, .from = from, .to = to, .src = src}));
+static void add_split(Lowering *l, Split split) {
+    VEC_PUSH(l->arena, &l->module->splits, split);
 }
 
 /* `80 / 20`, as percentages or in any other unit: parts of their sum. */
@@ -406,9 +405,11 @@ static void cut_examples(Lowering *l, Frame *frame, const Block *data, int origi
         sum += size[i];
     }
     for (int i = 0; i < parts.count; i++) {
-        double from = before / sum;
+        Split part = {.name = names[i], .origin = origin, .from = before / sum, .src = split->span};
         before += size[i];
-        add_split(l, names[i], origin, from, i + 1 < parts.count ? before / sum : 1, split->span);
+        part.to = i + 1 < parts.count ? before / sum : 1;
+        part.in_order = split->manner.text != NULL;
+        add_split(l, part);
     }
 }
 
@@ -424,6 +425,6 @@ void add_data(Lowering *l, Frame *frame) {
         if (strcmp(s->name.text, "examples") == 0)
             cut_examples(l, frame, data, origin);
         else
-            add_split(l, s->name.text, origin, 0, 1, s->span);
+            add_split(l, (Split){.name = s->name.text, .origin = origin, .to = 1, .src = s->span});
     }
 }

@@ -147,6 +147,7 @@ stmt: assign_or_field
     ;
 
 assign_or_field: names '=' expr             { $$ = stmt_names(parser->arena, @$, $names, $expr); }
+    | names '=' expr IN name[manner]        { $$ = stmt_in(parser->arena, @$, $names, $expr, $manner); }
     | name ':' field_type[type] source      { $$ = $type; field_from($$, @$, $1, $source); }
     ;
 

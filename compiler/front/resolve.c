@@ -256,6 +256,11 @@ static void resolve_parameters(Scope *scope, const Fn *fn);
 static void warn_parameters(Scope *scope, const Fn *fn, int first);
 
 /* A layer sees what stands above it; its parameters hide what has their names. */
+void refuse_manner(const Scope *scope, const Stmt *s) {
+    if (s->manner.text)
+        diag_error(scope->diag, s->manner.span, "only a split of the data block is 'in order': split = 80 / 20 in order");
+}
+
 static void resolve_layer(Scope *scope, Stmt *s) {
     const Fn *function = ast_find_fn(scope->ast, s->name.text);
     int outer = scope->variables.count;
@@ -299,6 +304,7 @@ static void resolve_stmt(Scope *scope, Stmt *s) {
         resolve_layer(scope, s);
         return;
     }
+    refuse_manner(scope, s);
     resolve_expr(scope, s->value);
     resolve_expr(scope, s->end);
     resolve_exprs(scope, &s->dims);

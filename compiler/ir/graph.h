@@ -141,6 +141,7 @@ typedef struct Split {
     const char *name; /* "train", "test", "validation" */
     int origin;       /* row of module->origins */
     double from, to;
+    bool in_order; /* as they stand in the origin, not at random */
     Span src;
 } Split;
 

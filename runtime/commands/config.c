@@ -40,7 +40,7 @@ void mtc_add_training(MtcText *text, const MtcModel *model) {
     free(lines);
 }
 
-/* {"format":"tsv","files":["sales.tsv"],"part":[0,0.8]} */
+/* {"format":"tsv","files":["sales.tsv"],"part":[0,0.8],"in_order":true} */
 static void add_origin(MtcText *text, const MtcModel *model, const MtcSplit *split) {
     const MtcOrigin *origin = &model->origin[split->origin];
     mtc_text_json(text, split->name);
@@ -49,7 +49,7 @@ static void add_origin(MtcText *text, const MtcModel *model, const MtcSplit *spl
         mtc_text_add(text, i ? "," : "");
         mtc_text_json(text, origin->path[i]);
     }
-    mtc_text_add(text, "],\"part\":[%.6g,%.6g]}", split->from, split->to);
+    mtc_text_add(text, "],\"part\":[%.6g,%.6g]%s}", split->from, split->to, split->in_order ? ",\"in_order\":true" : "");
 }
 
 static void add_data(MtcText *text, const MtcSession *session, const char *folder) {

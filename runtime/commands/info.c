@@ -38,7 +38,7 @@ static void print_data(const MtcModel *model) {
         if (origin->stride)
             printf(", a window every %lld", (long long)origin->stride);
         if (split->to - split->from < 1)
-            printf(", %.4g%%", 100 * (split->to - split->from));
+            printf(", %.4g%%%s", 100 * (split->to - split->from), split->in_order ? " in order" : "");
         printf("\n");
     }
 }

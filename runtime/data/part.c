@@ -6,14 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A row is in the part where the permutation puts it. */
+/* A row is in the part where it stands, or where the permutation puts it. */
 static int64_t rows_of_part(const MtcSplit *split, uint64_t seed, int64_t count, int64_t **row) {
     const int64_t begin = llround(split->from * (double)count), end = llround(split->to * (double)count);
     uint64_t key = mtc_split_key(seed);
+    const bool in_order = split->in_order || end - begin == count;
     int64_t rows = 0;
     *row = (int64_t *)mtc_memory(NULL, (size_t)(end - begin) * sizeof **row);
     for (int64_t i = 0; i < count; i++) {
-        int64_t place = end - begin == count ? i : (int64_t)mtc_permute(key, (uint32_t)count, (uint32_t)i);
+        int64_t place = in_order ? i : (int64_t)mtc_permute(key, (uint32_t)count, (uint32_t)i);
         if (place >= begin && place < end)
             (*row)[rows++] = i;
     }

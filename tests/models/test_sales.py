@@ -164,3 +164,34 @@ def test_xor(seed, compile_model, tmp_path):
     done = program("predict", "--load", tmp_path / "w.safetensors", "--split", "train").stdout.split()
     assert [round(float(value)) for value in done] == [0, 1, 1, 0]
     assert "  train            rows: 4 in the model file\n" in program("info").stdout
+
+
+IN_ORDER = """
+data {
+  examples = SOURCE
+  split    = 60 / 20 / 20 in order
+  x        : f32[1]
+  y        : f32[1]
+}
+model {
+  out = linear(x, 1)
+}
+train {
+  loss      = mse(out, y)
+  predict   = x
+  optimizer = sgd(0)
+}
+"""
+
+
+@pytest.mark.parametrize("source", ['csv("t.csv")', "table([" + ", ".join(f"[{i}, 0]" for i in range(10)) + "])"])
+def test_a_split_in_order(source, compile_model, tmp_path):
+    """The first train, the last are the test, whatever the seed."""
+    (tmp_path / "t.csv").write_text("x,y\n" + "".join(f"{i},0\n" for i in range(10)))
+    program = compile_model(IN_ORDER.replace("SOURCE", source))
+    program("--data", tmp_path, "--epochs", 1, "--save", tmp_path / "w.safetensors", "--seed", 5, "--log", tmp_path / "l.jsonl")
+    rows = [program("predict", "--data", tmp_path, "--load", tmp_path / "w.safetensors", "--split", split).stdout.split()
+            for split in ("train", "validation", "test")]
+    assert [list(map(int, part)) for part in rows] == [[0, 1, 2, 3, 4, 5], [6, 7], [8, 9]]
+    assert "60% in order" in program("info").stdout
+    assert '"part":[0,0.6],"in_order":true' in (tmp_path / "l.jsonl").read_text()

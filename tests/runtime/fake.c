@@ -68,7 +68,7 @@ static const MtcOrigin origins[] = {
     {.format = "idx", .paths = 2, .path = train_files},
     {.format = "idx", .paths = 2, .path = test_files},
 };
-static const MtcSplit splits[] = {{"train", 0, 0, 1}, {"test", 1, 0, 1}};
+static const MtcSplit splits[] = {{.name = "train", .to = 1}, {.name = "test", .origin = 1, .to = 1}};
 static const MtcKnob knobs[] = {
     {.name = "lr", .help = "learning rate", .value = 0.5, .has_range = true, .high = 1e38},
     {.name = "warmup", .integer = true},

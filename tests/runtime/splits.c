@@ -72,7 +72,7 @@ static void add_field(char *text) {
 static void add_split(char *text) {
     const char *part[8];
     cut(text, ':', part);
-    MtcSplit s = {part[0], 0, atof(part[1]), atof(part[2])};
+    MtcSplit s = {.name = part[0], .from = atof(part[1]), .to = atof(part[2])};
     split[model.splits++] = s;
 }
 

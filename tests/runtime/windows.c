@@ -23,7 +23,7 @@ static MtcModel model = {
 static void add_split(char *text) {
     char *from = strchr(text, ':'), *to = strchr(from + 1, ':');
     *from = 0;
-    split[model.splits++] = (MtcSplit){text, 0, atof(from + 1), atof(to + 1)};
+    split[model.splits++] = (MtcSplit){.name = text, .from = atof(from + 1), .to = atof(to + 1)};
 }
 
 static int print_windows(MtcFault *fault, const char *name, const MtcExamples *examples) {

@@ -242,9 +242,12 @@ static void write_splits(Emitter *e, Writer *out) {
     write_open(out, "static const MtcSplit split_table[] = {");
     for (int k = 0; k < e->module->splits.count; k++) {
         const Split *split = &e->module->splits.at[k];
-        WRITE_ROW(out, is(e->arena, "name", quoted(e->arena, split->name)),
-                  is(e->arena, "origin", integer(e->arena, split->origin)),
-                  is(e->arena, "from", number(e->arena, split->from)), is(e->arena, "to", number(e->arena, split->to)));
+        enum { MEMBERS = 4 };
+        const char *items[] = {is(e->arena, "name", quoted(e->arena, split->name)),
+                               is(e->arena, "origin", integer(e->arena, split->origin)),
+                               is(e->arena, "from", number(e->arena, split->from)),
+                               is(e->arena, "to", number(e->arena, split->to)), ".in_order = true"};
+        write_row(out, items, MEMBERS + split->in_order);
     }
     write_close(out, "};");
 }
