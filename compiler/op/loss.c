@@ -413,6 +413,7 @@ const OpDef op_accuracy = {
     .cls = OP_LIBRARY,
     .kind = KIND_METRIC,
     .flags = OP_RISES,
+    .title = "accuracy_score",
     .doc = "1 where the largest score along the last axis is the target's class, else 0. Further axes are averaged.",
     .example = "metric = accuracy(logits, label)",
     .signature = "x, target",

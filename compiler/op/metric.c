@@ -230,10 +230,11 @@ static Value build_of_ranks(Call *call) {
 }
 
 #define RANKS_DOC                                                                                                      \
-    " The target is a class label and x its scores: of two classes x[1] - x[0] decides, of more the mean of each "     \
-    "class "                                                                                                           \
-    "against the others, by its own score; or x and the target are numbers, the target found where it is above 0.5, "  \
-    "and the mean is over these. Equal scores are at one place. Classes without examples do not count; "
+    " The target is a class label and p the probabilities of classes, or other scores that compare between examples: " \
+    "of "                                                                                                              \
+    "two classes p[1] - p[0] decides, of more the mean of each class against the others, by its own; or p and the "    \
+    "target are numbers, the target found where it is above 0.5, and the mean is over these. Equal scores are at one " \
+    "place. Classes without examples do not count; "
 
 const OpDef op_roc_auc = {
     .name = "roc_auc",
@@ -245,7 +246,7 @@ const OpDef op_roc_auc = {
         "Over a set of examples: the area under the curve of true over false positives, the probability that one to be "
         "found has a higher score than another." RANKS_DOC "if all examples are of one, there is no such number.",
     .example = "metric = roc_auc(softmax(logits), label)",
-    .signature = "x, target",
+    .signature = "p, target",
     .build = build_of_ranks,
 };
 
@@ -258,7 +259,7 @@ const OpDef op_average_precision = {
     .doc = "Over a set of examples: the sum over all thresholds, from high to low, of precision times what recall "
            "gains." RANKS_DOC "if there is nothing to be found, 0.",
     .example = "metric = average_precision(softmax(logits), label)",
-    .signature = "x, target",
+    .signature = "p, target",
     .build = build_of_ranks,
 };
 
@@ -275,6 +276,7 @@ const OpDef op_perplexity = {
     .name = "perplexity",
     .cls = OP_LIBRARY,
     .kind = KIND_METRIC,
+    .title = "perplexity",
     .doc = "Over a set of examples: exp of the mean of cross_entropy(x, target).",
     .example = "metric = perplexity(logits, label)",
     .signature = "x, target",

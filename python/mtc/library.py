@@ -257,8 +257,9 @@ class Session:
         self.call("set_knob", name.encode(), value)
 
     def train(self, steps: int) -> NDArray[np.float64]:
-        """Trains so many steps; the reports of each, [steps, reports]."""
-        reports = np.empty((steps, len(self.description["reports"])))
+        """Trains so many steps; the means of each, [steps, reports that are means]."""
+        means = [report for report in self.description["reports"] if not report["over_set"]]
+        reports = np.empty((steps, len(means)))
         self.call("train", steps, _pointer(reports))
         return reports
 
@@ -271,7 +272,7 @@ class Session:
         self.call("fit", byref(fitting))
 
     def evaluate(self, which: int) -> list[float]:
-        """The means of all reports over a data set."""
+        """All reports over a data set."""
         reports = (c_double * len(self.description["reports"]))()
         self.call("evaluate", which, reports)
         return list(reports)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Dict, Optional, Type, Union
+from typing import TYPE_CHECKING, Any, ClassVar, Dict, Mapping, Optional, Type, Union
 
 from .errors import UsageError
 from .layer import Value
 from .layers import Sigmoid, Softmax
-from .operators import classes, made
+from .operators import classes, made, table
 from .spec import Share, Spec, shape_text
 from .targets import Distributions, Shares
 
@@ -18,11 +18,13 @@ __all__ = ["Loss", "CrossEntropy", "SoftCrossEntropy", "BCE"]
 
 @dataclass(frozen=True)
 class Metric:
-    """A report beside the loss: how it is written, with {p} for the prediction in y's scale, {x} for the last layer and
-    {score} for what is above 0 where that says 1. One with a `definition` is a value of the model block."""
+    """A report beside the loss: how it is written, with {p} for the prediction in y's scale, {x} for the last layer,
+    {probability} for that of yes, and {score} for what is above 0 where that says 1. One with a `definition`, or that
+    is `called` otherwise than its function, is a value of the model block."""
 
     text: str
     definition: str = ""
+    called: bool = False
 
 
 BINARY_ACCURACY = """\
@@ -34,7 +36,29 @@ fn binary_accuracy(score[n], target[n]) {
 }
 """
 PAIR = {"prediction": "{x}", "target": "{y}"}
-DISTANCES = {"mae": Metric("mae({p}, y)"), "mse": Metric("mse({p}, y)")}
+
+
+def _listed(places: Mapping[str, str], y: str = "y", needs: str = "") -> Dict[str, Metric]:
+    """The metrics of the table under its names and scikit-learn's: those whose first parameter has a place, and, where
+    something is needed, that have a parameter of that name."""
+    found: Dict[str, Metric] = {}
+    for operator in table():
+        names = [parameter["name"] for parameter in operator["parameters"]]
+        if operator["kind"] == "metric" and names[0] in places and (not needs or names[0] == "p" or needs in names):
+            text = f"{operator['name']}({places[names[0]]}, {y})"
+            found[operator["class"]] = Metric(text, called=True)
+            found[operator["name"]] = Metric(text)
+    return found
+
+
+DISTANCES = {
+    "mae": Metric("mae({p}, y)"),
+    "mse": Metric("mse({p}, y)"),
+    "mean_absolute_error": Metric("mae({p}, y)", called=True),
+    "mean_squared_error": Metric("mse({p}, y)", called=True),
+    **_listed({"prediction": "{p}"}),
+}
+SCORES = {"x": "{x}", "p": "softmax({x})"}
 
 
 class Loss(Spec, abstract=True):
@@ -67,7 +91,7 @@ class CrossEntropy(Loss):
     label_smoothing: Share = 0.0
 
     text = "cross_entropy({x}, {y}, label_smoothing={label_smoothing})"
-    metrics = {"accuracy": Metric("accuracy({x}, y)")}
+    metrics = {"accuracy": Metric("accuracy({x}, y)"), **_listed(SCORES)}
 
     def target(self, output: Value) -> str:
         """class[n], for each of further axes."""
@@ -80,7 +104,7 @@ class SoftCrossEntropy(Loss):
     """Of scores [..., n] and a distribution over the n classes, such as one-hot rows. The softmax is part of it."""
 
     text = "cross_entropy({x}, {y})"
-    metrics = {"accuracy": Metric("accuracy({x}, argmax(y))")}
+    metrics = {"accuracy": Metric("accuracy({x}, argmax(y))"), **_listed(SCORES, "argmax(y)")}
     targets = Distributions("soft_cross_entropy")
 
     def target(self, output: Value) -> str:
@@ -95,7 +119,10 @@ class BCE(Loss):
 
     text = "bce({x}, {y}, from_logits = true)"
     probabilities: ClassVar[str] = "bce({x}, {y})"
-    metrics = {"accuracy": Metric("binary_accuracy({score}, y)", BINARY_ACCURACY)}
+    metrics = {
+        "accuracy": Metric("binary_accuracy({score}, y)", BINARY_ACCURACY),
+        **_listed({"x": "{probability}", "p": "{probability}"}, needs="threshold"),
+    }
     targets = Shares("bce")
 
     def target(self, output: Value) -> str:

@@ -178,11 +178,12 @@ def judge_of(model_description: Mapping[str, Any], monitor: Optional[str], valid
              min_delta: float = 0.0) -> Judge:
     """The judge for a name such as "val_loss". Raises UsageError, with the nearest name."""
     rises = {report["name"]: bool(report["rises"]) for report in model_description["reports"]}
-    names = [*rises, *(f"val_{name}" for name in rises if validated)]
+    over_set = {report["name"] for report in model_description["reports"] if report["over_set"]}
+    names = [*(name for name in rises if name not in over_set), *(f"val_{name}" for name in rises if validated)]
     if monitor is None:
         monitor = ("val_" if validated else "") + model_description["monitor"]
     if monitor not in names:
-        unseen = monitor.startswith("val_") and not validated
+        unseen = (monitor.startswith("val_") or monitor in over_set) and not validated
         why = "; there are no validation data" if unseen else nearest(monitor, names)
         raise UsageError(f"there is no '{monitor}' to monitor{why or '; there are ' + ', '.join(names)}")
     return Judge(monitor, rises[monitor] if monitor in rises else rises[monitor[len("val_") :]], min_delta)
@@ -279,6 +280,7 @@ class Training:
         self.model, self.plan, self.session = model, plan, model.session
         about = self.session.description
         self.reports = [str(report["name"]) for report in about["reports"]]
+        self.means = [str(report["name"]) for report in about["reports"] if not report["over_set"]]
         self.batch = int(about["batch"])
         self.steps_per_epoch = -(-plan.examples // self.batch)
         self.at = self.session.status()
@@ -302,7 +304,7 @@ class Training:
         last = step - int(self.at["epoch_step"]) + (plan.epochs - epoch) * self.steps_per_epoch
         from .progress import progress
 
-        self.progress = progress(plan.verbose, last, plan.epochs, self.reports, first_step=step, first_epoch=epoch,
+        self.progress = progress(plan.verbose, last, plan.epochs, self.means, first_step=step, first_epoch=epoch,
                                  batch=self.batch)
         try:
             if plan.log is not None:
@@ -381,14 +383,14 @@ class Training:
     # ---- what the program calls ----
 
     def _on_steps(self, step: int, means: Any) -> bool:
-        values = means[: len(self.reports)]
+        values = means[: len(self.means)]
         self.progress.update(step, values)
         if self.log:
             self._log_steps(step, values)
         return False
 
     def _on_epoch(self, epoch: int, means: Any, watched: Any) -> bool:
-        logs = dict(zip(self.reports, means[: len(self.reports)]))
+        logs = dict(zip(self.means, means[: len(self.means)]))
         if watched:
             logs.update(zip((f"val_{name}" for name in self.reports), watched[: len(self.reports)]))
         self.history.append(epoch, logs)
@@ -444,7 +446,7 @@ class Training:
         self.log = Log(plan.log, goes_on=plan.resumed is not None)  # type: ignore[arg-type]
         self.log_every = -(-self.steps_per_epoch // 10)
         # The last line's step, the step that its epoch began at, and the sums of its reports from there on.
-        self.logged = (int(self.at["step"]), int(self.at["step"]), [0.0] * len(self.reports))
+        self.logged = (int(self.at["step"]), int(self.at["step"]), [0.0] * len(self.means))
         params = {**self.at["params"], **{each["name"]: each["value"] for each in about["fixed"]}}
         config = {key: about[key] for key in ("model_hash", "target", "schedule", "batch", "monitor")}
         self.log.write("config", model=about["name"].strip("<>"), source=about["source"], **config,
@@ -474,7 +476,7 @@ class Training:
         now = [mean * self._examples(in_epoch) for mean in means]
         examples = self._examples(in_epoch) - self._examples(before - epoch_begin)
         if examples > 0 and self.log:
-            since = {name: (new - old) / examples for name, new, old in zip(self.reports, now, sums)}
+            since = {name: (new - old) / examples for name, new, old in zip(self.means, now, sums)}
             epoch = int(self.at["epoch"]) + (epoch_begin - self.first_of_epochs) // self.steps_per_epoch + 1
             self.log.write("train", step=step, epoch=epoch, **since, seconds=self.log.seconds)
         self.logged = (step, epoch_begin, now)
@@ -486,7 +488,7 @@ class Training:
 
     def _log_epoch(self, epoch: int, logs: Mapping[str, float]) -> None:
         watched = {f"val_{name}": f"{self.plan.watched}_{name}" for name in self.reports}
-        numbers = {name if name in self.reports else watched[name]: value for name, value in logs.items()}
+        numbers = {name if name in self.means else watched[name]: value for name, value in logs.items()}
         step = self.first_of_epochs + (epoch - int(self.at["epoch"])) * self.steps_per_epoch
         self._write_log("epoch", epoch=epoch, step=step, **numbers, seconds=self.log.seconds if self.log else 0)
 

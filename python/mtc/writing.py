@@ -263,8 +263,11 @@ class Network(NamedTuple):
         if self.normalize_target:
             prediction = "prediction"
             model.lines.append(Line(prediction, f"denormalize({output.name}, y)"))
-        score = f"{output.name} - 0.5" if isinstance(output.layer, Sigmoid) else output.name
-        return [self._report(model, name, p=prediction, x=output.name, score=score) for name in self._metrics]
+        is_probability = isinstance(output.layer, Sigmoid)
+        score = f"{output.name} - 0.5" if is_probability else output.name
+        probability = output.name if is_probability else f"sigmoid({output.name})"
+        values = {"p": prediction, "x": output.name, "score": score, "probability": probability}
+        return [self._report(model, name, **values) for name in self._metrics]
 
     def _report(self, model: ModelBlock, name: str, **values: str) -> str:
         metric: Optional[Metric] = self.loss.metrics.get(name)
@@ -273,7 +276,7 @@ class Network(NamedTuple):
             near = nearest(name, self.loss.metrics)
             raise UsageError(f"metrics of the loss {type(self.loss).__name__} are {known}, not {name!r}{near}")
         text = metric.text.format(**values)
-        if not metric.definition:
+        if not metric.definition and not metric.called:
             return text
         model.define(metric.definition)
         model.lines.append(Line(name, text))

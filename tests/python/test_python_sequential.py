@@ -432,7 +432,7 @@ REFUSED = [
     (lambda: mtc.Sequential([SQUARE], loss="crossentropy"), "did you mean 'cross_entropy'?"),
     (lambda: mtc.Sequential([SQUARE], optimizer="adm"), "not 'adm'; did you mean 'adam'?"),
     (lambda: mtc.Sequential([SQUARE], optimizer=mtc.Adam), "optimizer is an object, such as mtc.Adam(), not the class itself"),
-    (lambda: mtc.Sequential([SQUARE], metrics=["mae"]), "metrics of the loss CrossEntropy are 'accuracy', not 'mae'"),
+    (lambda: mtc.Sequential([SQUARE], metrics=["mae"]), "metrics of the loss CrossEntropy are 'accuracy', 'accuracy_score', 'precision_score', "),
     (lambda: mtc.Sequential([SQUARE], monitor="acc"), "monitor is one of 'loss', 'accuracy', not 'acc'"),
     (lambda: mtc.Sequential([SQUARE], loss="mse", label_smoothing=0.1), "label_smoothing belongs to the loss 'cross_entropy'"),
     (lambda: mtc.Sequential([SQUARE], normalize_target=True), "normalize_target is for y that are numbers"),
