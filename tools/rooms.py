@@ -12,7 +12,7 @@ from typing import NamedTuple
 # Each room, and those that its files may call and include beside their own.
 SUPPORT, IR, OP, PASS, PLAN = "compiler/support", "compiler/ir", "compiler/op", "compiler/pass", "compiler/plan"
 EMIT, TEXT, KERNEL = "compiler/emit", "compiler/emit/text", "compiler/emit/kernel"
-BASE, DATA, SESSION, CHECKPOINT = "runtime/base", "runtime/data", "runtime/session", "runtime/checkpoint"
+BASE, TOKENIZER, DATA, SESSION, CHECKPOINT = "runtime/base", "runtime/tokenizer", "runtime/data", "runtime/session", "runtime/checkpoint"
 ARROWS = {
     SUPPORT: [BASE],  # how files are opened and written, what a terminal may be shown
     IR: [SUPPORT],
@@ -30,6 +30,7 @@ ARROWS = {
     "compiler/plot": [SUPPORT, BASE],  # reads what programs log
     "compiler": [SUPPORT, BASE, IR, OP, "compiler/front", PASS, PLAN, "compiler/emit/program", "compiler/emit/build", "compiler/plot"],
     BASE: ["runtime"],  # mtc.h
+    TOKENIZER: [BASE],
     DATA: ["kernels_lib", BASE],  # random.h: what the kernels draw, the runtime draws
     SESSION: ["kernels_lib", BASE, DATA],
     CHECKPOINT: [BASE, DATA, SESSION],
