@@ -17,8 +17,9 @@ RUNTIME_FLAGS    := -std=c11 -D_XOPEN_SOURCE=700 $(WARNINGS) -fPIC -fvisibility=
 
 SOURCES    := $(wildcard compiler/*.c compiler/*/*.c compiler/*/*/*.c)
 GENERATED  := $(BUILD)/gen/parser.c $(BUILD)/gen/lexer.c
-# What mtc has in common with the programs that it makes: how files are opened, texts shown, and logs, which mtc plot reads.
-SHARED     := runtime/base/json.c runtime/base/common.c runtime/base/file.c runtime/base/files.c runtime/base/ending.c
+# What mtc has in common with the programs that it makes: how files are opened, texts shown and encoded, and logs, which mtc plot reads.
+SHARED     := $(patsubst %,runtime/base/%.c,json common file files ending input mapped parallel meter line) \
+              $(wildcard runtime/tokenizer/*.c)
 OBJECTS     = $(patsubst %.c,$(BUILD)/obj/%.o,$(SOURCES) $(SHARED)) $(GENERATED:$(BUILD)/%.c=$(BUILD)/obj/%.o)
 # A program's device layer, one of these, is compiled together with it.
 DEVICES     = $(wildcard runtime/base/device_*.c)
@@ -35,7 +36,7 @@ all: $(BUILD)/mtc $(BUILD)/libmtc_runtime.a $(BUILD)/operators.json  ## build th
 
 $(BUILD)/mtc: $(OBJECTS)
 	echo "  link   $@"
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm -ldl -lpthread
 
 # The functions of the language, for the Python package.
 $(BUILD)/operators.json: $(BUILD)/mtc
@@ -120,7 +121,7 @@ fuzz: all  ## fuzz the compiler and the runtime's readers under the sanitizers, 
 fuzzers: $(patsubst %,$(BUILD)/%_fuzz,$(FUZZ_COMPILER) $(FUZZ_RUNTIME))
 
 $(patsubst %,$(BUILD)/%_fuzz,$(FUZZ_COMPILER)): $(BUILD)/%: tests/fuzz/%.c $(OBJECTS)
-	$(CC) $(COMPILER_FLAGS) -D_GNU_SOURCE $(CFLAGS) -fsanitize=fuzzer -o $@ $(filter-out %/compiler/main.o,$^) -lm
+	$(CC) $(COMPILER_FLAGS) -D_GNU_SOURCE $(CFLAGS) -fsanitize=fuzzer -o $@ $(filter-out %/compiler/main.o,$^) -lm -ldl -lpthread
 
 $(patsubst %,$(BUILD)/%_fuzz,$(FUZZ_RUNTIME)): $(BUILD)/%: tests/fuzz/%.c runtime/base/device_cpu.c $(BUILD)/libmtc_runtime.a
 	$(CC) $(RUNTIME_FLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $^ -lm -ldl -lpthread

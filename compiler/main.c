@@ -18,6 +18,7 @@
 #include "support/file.h"
 #include "support/process.h"
 #include "support/sha256.h"
+#include "tokens/tokens.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -408,8 +409,8 @@ static int draw_curves(Compilation *c) {
     bool png = mtc_ends_with(output, ".png");
     if (promises_else(c, output, pictures, pictures, NULL))
         return EXIT_USAGE;
-    PlotRequest request = {.logs = o->logs.count,
-                           .log = o->logs.at,
+    PlotRequest request = {.logs = o->files.count,
+                           .log = o->files.at,
                            .axis = (PlotAxis)o->axis,
                            .format = png ? PLOT_PNG : PLOT_SVG,
                            .title = o->title};
@@ -423,6 +424,21 @@ static int draw_curves(Compilation *c) {
     if (!output_allowed(c->diag, output, png ? OUTPUT_PNG : OUTPUT_SVG, &c->inputs))
         return EXIT_CANT_CREATE;
     return file_write(output, c->out.at, c->out.length) ? EXIT_SUCCESS : cannot_write(c, output);
+}
+
+static int encode_texts(Compilation *c) {
+    const Options *o = c->options;
+    if (promises_else(c, o->output, ".bin", "tokens (.bin)", NULL))
+        return EXIT_USAGE;
+    if (mtc_written_in_place(o->output)) {
+        diag_error(c->diag, nowhere, "cannot write '%s': what stands first is known last; -o names a file", o->output);
+        return EXIT_CANT_CREATE;
+    }
+    if (!output_allowed(c->diag, o->output, OUTPUT_TOKENS, &c->inputs))
+        return EXIT_CANT_CREATE;
+    TokensRequest request = {
+        .texts = o->files.count, .text = o->files.at, .tokenizer = o->tokenizer, .output = o->output};
+    return tokens_encode(c->diag, &request);
 }
 
 static int run_gradcheck(Compilation *c, const char *program) {
@@ -463,12 +479,16 @@ static int run(Compilation *c) {
     const Options *o = c->options;
     if (o->input)
         add_input(c, o->input);
-    for (int i = 0; i < o->logs.count; i++)
-        add_input(c, o->logs.at[i]);
+    if (o->tokenizer)
+        add_input(c, o->tokenizer);
+    for (int i = 0; i < o->files.count; i++)
+        add_input(c, o->files.at[i]);
     if (o->help)
         options_help(o, &c->out);
     else if (o->plot)
         return draw_curves(c);
+    else if (o->tokens)
+        return encode_texts(c);
     else if (o->gradcheck)
         return gradcheck(c);
     else if (o->version)

@@ -49,7 +49,8 @@ static const char stages[] = "ast|graph|grad|simple|split|fused|schedule|plan|pl
     ;
 
 static const char OUTPUT[] = "Output", TARGET_FLAGS[] = "Target", MODEL[] = "Model", INFORMATION[] = "Information",
-                  FORMATTING[] = "Formatting", PLOTTING[] = "Curves of trainings (mtc plot)";
+                  FORMATTING[] = "Formatting", PLOTTING[] = "Curves of trainings (mtc plot)",
+                  TOKENS[] = "Tokens of texts (mtc tokens)";
 
 static const Flag flags[] = {
     VALUE("--output", 'o', "FILE", FLAG_STRING, output, OUTPUT,
@@ -87,6 +88,9 @@ static const Flag flags[] = {
 
     CHOICE("--x", "step|epoch|seconds", axis, AXIS_STEP, PLOTTING, "what runs along the horizontal axis [step]"),
     VALUE("--title", 0, "TEXT", FLAG_STRING, title, PLOTTING, "the title [the name of the model]"),
+
+    VALUE("--tokenizer", 0, "FILE", FLAG_STRING, tokenizer, TOKENS,
+          "tokenizer.json, or vocab.json beside merges.txt: byte-pair encoding, as of GPT-2 and Llama 3"),
 
     SWITCH("--summary", 0, summary, INFORMATION, "print layers, shapes, parameters, arithmetic and memory"),
     SWITCH("--operators", 0, operators, INFORMATION, "print the reference of all operators and functions"),
@@ -237,9 +241,8 @@ static const char *flag_value(const Flag *flag, Diag *diag, const char *attached
 }
 
 /* Those of its group, and two that are everybody's. */
-static bool is_of_plot(const Flag *flag) {
-    return flag->group == PLOTTING || flag->field == offsetof(Options, output) ||
-           flag->field == offsetof(Options, help);
+static bool is_of_group(const Flag *flag, const char *group) {
+    return flag->group == group || flag->field == offsetof(Options, output) || flag->field == offsetof(Options, help);
 }
 
 static bool is_of_gradcheck(const Flag *flag) {
@@ -254,10 +257,14 @@ static bool is_of_gradcheck(const Flag *flag) {
 static bool flag_applies(const Options *options, const Flag *flag, Diag *diag) {
     if (options->gradcheck && !is_of_gradcheck(flag))
         diag_error(diag, nowhere, "gradcheck has no option %s; it takes --set, and flags of the program", flag->name);
-    else if (options->plot && !is_of_plot(flag))
+    else if (options->plot && !is_of_group(flag, PLOTTING))
         diag_error(diag, nowhere, "plot has no option %s; 'mtc plot --help' lists its options", flag->name);
+    else if (options->tokens && !is_of_group(flag, TOKENS))
+        diag_error(diag, nowhere, "tokens has no option %s; 'mtc tokens --help' lists its options", flag->name);
     else if (!options->plot && flag->group == PLOTTING)
         diag_error(diag, nowhere, "%s is an option of 'mtc plot'", flag->name);
+    else if (!options->tokens && flag->group == TOKENS)
+        diag_error(diag, nowhere, "%s is an option of 'mtc tokens'", flag->name);
     else
         return true;
     return false;
@@ -320,8 +327,8 @@ static bool parse_flag(Options *options, Diag *diag, int argc, char **argv, int 
 }
 
 static bool parse_input(Options *options, Diag *diag, const char *word) {
-    if (options->plot) {
-        VEC_PUSH(diag_arena(diag), &options->logs, strcmp(word, "-") == 0 ? "/dev/stdin" : word);
+    if (options->plot || options->tokens) {
+        VEC_PUSH(diag_arena(diag), &options->files, strcmp(word, "-") == 0 ? "/dev/stdin" : word);
         return true;
     }
     if (options->input && is_verb(options->input)) {
@@ -347,9 +354,10 @@ static bool parse_words(Options *options, Diag *diag, int argc, char **argv) {
     bool good = true, flags_ended = false;
     options->plot = argc > 1 && strcmp(argv[1], "plot") == 0;
     options->gradcheck = argc > 1 && strcmp(argv[1], "gradcheck") == 0;
+    options->tokens = argc > 1 && strcmp(argv[1], "tokens") == 0;
     if (argc == 2 && strcmp(argv[1], "help") == 0 && access("help", F_OK) != 0)
         return options->help = true;
-    for (int i = 1 + (options->plot || options->gradcheck); i < argc; i++) {
+    for (int i = 1 + (options->plot || options->gradcheck || options->tokens); i < argc; i++) {
         if (flags_ended && options->gradcheck)
             VEC_PUSH(diag_arena(diag), &options->program_flags, argv[i]);
         else if (!flags_ended && strcmp(argv[i], "--") == 0)
@@ -373,13 +381,16 @@ const Target *options_target(const Options *options) {
 static bool combinations_hold(const Options *o, Diag *diag) {
     const Target *asked = options_target(o);
     bool other_source = o->target && o->emit >= EMIT_SOURCE && o->target - 1 != o->emit - EMIT_SOURCE;
-    bool informs = o->plot || o->operators || o->list_options || o->version || o->help;
+    bool informs = o->plot || o->tokens || o->operators || o->list_options || o->version || o->help;
     const struct {
         bool wrong;
         const char *why;
     } rules[] = {
         {!o->input && !informs, "no model file; 'mtc --help' shows how to call mtc"},
-        {o->plot && !o->logs.count && !o->help, "no log to plot; 'mtc plot --help' shows how to call it"},
+        {o->plot && !o->files.count && !o->help, "no log to plot; 'mtc plot --help' shows how to call it"},
+        {o->tokens && !o->files.count && !o->help, "no text to encode; 'mtc tokens --help' shows how to call it"},
+        {o->tokens && !o->tokenizer && !o->help, "--tokenizer FILE says which tokens"},
+        {o->tokens && !o->output && !o->help, "-o FILE says where the tokens are written"},
         {other_source, "--emit=cu is of --target cuda, --emit=c of --target cpu"},
         {o->real == REAL_F64 && !(asked && asked->doubles), "--real f64 is of the cpu target; add --target cpu"},
         {o->arch && asked && !asked->gpu, "--arch names GPUs; it does not go with the cpu target"},
@@ -394,7 +405,7 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {o->json && !o->operators, "--json goes with --operators"},
         {o->in_place && o->input && strcmp(o->input, "/dev/stdin") == 0, "--in-place needs a file, not standard input"},
         {o->in_place && o->check, "choose one of --in-place and --check"},
-        {o->emit == EMIT_PROGRAM && !o->plot && o->output && strcmp(o->output, "-") == 0,
+        {o->emit == EMIT_PROGRAM && !o->plot && !o->tokens && o->output && strcmp(o->output, "-") == 0,
          "-o - is standard output, where no program goes: -o NAME; --emit=cu and --emit=c print its source"},
         {o->summary && o->output, "--summary prints, and makes no program; it does not take --output"},
         {o->format && o->output, "--format prints, or rewrites the file with --in-place; it does not take --output"},
@@ -500,10 +511,11 @@ static const char COMPILE_USAGE[] =
     "usage: mtc MODEL.mt [-o PROGRAM] [OPTION]...\n"
     "       mtc plot LOG... [-o FILE.svg|FILE.png] [--x step|epoch|seconds] [--title TEXT]\n"
     "       mtc gradcheck MODEL.mt [--set NAME=VALUE]... [FLAG]...\n"
+    "       mtc tokens TEXT... --tokenizer tokenizer.json -o train.bin\n"
     "\n"
     "Compiles a description of a neural network and its training into one native program. The model\n"
     "file - is standard input. 'mtc plot' draws the curves of trainings, from their logs. 'mtc gradcheck'\n"
-    "compares the gradients of a model with finite differences.\n";
+    "compares the gradients of a model with finite differences. 'mtc tokens' writes texts as tokens.\n";
 static const char GRADCHECK_USAGE[] =
     "usage: mtc gradcheck MODEL.mt [OPTION]... [FLAG]...\n"
     "\n"
@@ -519,11 +531,45 @@ static const char PLOT_USAGE[] =
     "examples. The legend tells the params in which the runs differ. --output is curves.svg unless given;\n"
     "a name that ends in .png makes a PNG.\n";
 
+static const char TOKENS_USAGE[] =
+    "usage: mtc tokens TEXT... --tokenizer FILE -o FILE.bin\n"
+    "\n"
+    "Writes the tokens of the texts, one text behind the other, as a file that tokens(\"FILE.bin\") in a model\n"
+    "reads: 16 bits a token where the tokenizer has no more numbers, else 32. All processors work; with\n"
+    "OMP_NUM_THREADS fewer, and the same bytes come out.\n";
+
+/* What the help of a command says before its flags, and behind them. */
+typedef struct Help {
+    const char *usage, *rest;
+} Help;
+static const Help plot_help = {PLOT_USAGE, "\nExample: mtc plot lr-0.1.jsonl lr-0.01.jsonl --x epoch -o curves.svg\n"},
+                  gradcheck_help = {GRADCHECK_USAGE,
+                                    "\nExample: mtc gradcheck models/mnist.mt --set hidden=16 --samples 20\n"},
+                  tokens_help = {TOKENS_USAGE,
+                                 "\nExample: mtc tokens part-*.txt --tokenizer tokenizer.json -o train.bin\n"},
+                  compile_help = {
+                      COMPILE_USAGE,
+                      "\n"
+                      "Environment: CUDA_HOME, CC, MTC_HOME (kernels and runtime), XDG_CACHE_HOME, NO_COLOR.\n"
+                      "Examples:    mtc models/mnist.mt -o mnist_train && ./mnist_train --epochs 10 --log run.jsonl\n"
+                      "             mtc plot run.jsonl -o curves.svg\n"};
+
+static bool is_helped(const Options *options, const Flag *flag) {
+    return options->plot        ? flag->group == PLOTTING
+           : options->tokens    ? is_of_group(flag, TOKENS)
+           : options->gradcheck ? is_of_gradcheck(flag)
+                                : true;
+}
+
 void options_help(const Options *options, Text *out) {
-    text_puts(out, options->plot ? PLOT_USAGE : options->gradcheck ? GRADCHECK_USAGE : COMPILE_USAGE);
+    const Help *help = options->plot        ? &plot_help
+                       : options->tokens    ? &tokens_help
+                       : options->gradcheck ? &gradcheck_help
+                                            : &compile_help;
+    text_puts(out, help->usage);
     const char *group = NULL;
     for (const Flag *flag = flags; flag < flags + FLAGS; flag++) {
-        if ((options->plot && flag->group != PLOTTING) || (options->gradcheck && !is_of_gradcheck(flag)))
+        if (!is_helped(options, flag))
             continue;
         if (flag->group != group)
             text_printf(out, "\n%s:\n", flag->group);
@@ -537,14 +583,7 @@ void options_help(const Options *options, Text *out) {
             text_printf(out, " %s", flag->argument);
         wrapped(out, flag->help, (int)(out->length - start));
     }
-    text_puts(out,
-              options->plot ? "\nExample: mtc plot lr-0.1.jsonl lr-0.01.jsonl --x epoch -o curves.svg\n"
-              : options->gradcheck
-                  ? "\nExample: mtc gradcheck models/mnist.mt --set hidden=16 --samples 20\n"
-                  : "\n"
-                    "Environment: CUDA_HOME, CC, MTC_HOME (kernels and runtime), XDG_CACHE_HOME, NO_COLOR.\n"
-                    "Examples:    mtc models/mnist.mt -o mnist_train && ./mnist_train --epochs 10 --log run.jsonl\n"
-                    "             mtc plot run.jsonl -o curves.svg\n");
+    text_puts(out, help->rest);
 }
 
 void options_list(Text *out) {

@@ -45,9 +45,11 @@ typedef struct Options {
     VEC(ParamSetting) settings;
     bool gradcheck; /* mtc gradcheck: compare gradients with finite differences */
     VEC(const char *) program_flags;
-    bool plot; /* mtc plot: draw logs */
-    VEC(const char *) logs;
-    int axis; /* PlotAxis */
+    bool plot;               /* mtc plot: draw logs */
+    bool tokens;             /* mtc tokens: encode texts */
+    VEC(const char *) files; /* logs, texts */
+    const char *tokenizer;   /* path of its file */
+    int axis;                /* PlotAxis */
     const char *title;
 } Options;
 

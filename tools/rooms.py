@@ -28,7 +28,9 @@ ARROWS = {
     "compiler/emit/program": [SUPPORT, IR, PLAN, TEXT, KERNEL],
     "compiler/emit/build": [SUPPORT, PASS, EMIT, TEXT, "compiler/emit/c", "compiler/emit/cuda"],  # the table of targets
     "compiler/plot": [SUPPORT, BASE],  # reads what programs log
-    "compiler": [SUPPORT, BASE, IR, OP, "compiler/front", PASS, PLAN, "compiler/emit/program", "compiler/emit/build", "compiler/plot"],
+    "compiler/tokens": [SUPPORT, BASE, TOKENIZER],  # writes what programs read
+    "compiler": [SUPPORT, BASE, IR, OP, "compiler/front", PASS, PLAN, "compiler/emit/program", "compiler/emit/build", "compiler/plot",
+                 "compiler/tokens"],
     BASE: ["runtime"],  # mtc.h
     TOKENIZER: [BASE],
     DATA: ["kernels_lib", BASE],  # random.h: what the kernels draw, the runtime draws

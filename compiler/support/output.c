@@ -38,6 +38,11 @@ static bool is_png(const Head *head) {
     return begins(head, "\x89PNG");
 }
 
+/* With the header of 256 numbers, 20240520 or 20240801 the first. */
+static bool is_tokens(const Head *head) {
+    return begins(head, "\x88\xd8\x34\x01") || begins(head, "\xa1\xd9\x34\x01");
+}
+
 static const struct {
     bool (*is)(const Head *head);
     const char *otherwise;
@@ -46,6 +51,7 @@ static const struct {
     [OUTPUT_TEXT] = {is_text, "it would replace a file that is no text"},
     [OUTPUT_SVG] = {is_svg, "it would replace a file that is no SVG"},
     [OUTPUT_PNG] = {is_png, "it would replace a file that is no PNG"},
+    [OUTPUT_TOKENS] = {is_tokens, "it would replace a file that has no header of tokens"},
 };
 
 /* Long enough for a zero among the pixels or tokens of a file of data. NULL when it cannot be read, with errno. */

@@ -5,7 +5,7 @@
 
 #include "support/diag.h"
 
-typedef enum OutputKind { OUTPUT_PROGRAM, OUTPUT_TEXT, OUTPUT_SVG, OUTPUT_PNG } OutputKind;
+typedef enum OutputKind { OUTPUT_PROGRAM, OUTPUT_TEXT, OUTPUT_SVG, OUTPUT_PNG, OUTPUT_TOKENS } OutputKind;
 
 typedef struct InputFile {
     const char *path;

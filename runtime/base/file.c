@@ -291,6 +291,17 @@ int mtc_output_write(MtcFault *fault, MtcOutput *output, const void *bytes, size
     return 0;
 }
 
+int mtc_output_rewrite(MtcFault *fault, MtcOutput *output, const void *bytes, size_t size) {
+    const char *at = (const char *)bytes;
+    for (size_t done = 0; done < size;) {
+        const ssize_t n = pwrite(output->file, at + done, size - done, (off_t)done);
+        if (n < 0 && errno != EINTR)
+            return cannot_write(fault, output->path, MTC_IO);
+        done += n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
 /* Makes a move durable: a directory is synchronised like a file, where it may be read and the file system can. */
 static int synchronise_folder(MtcFault *fault, const char *path, const char *folder) {
     int directory = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

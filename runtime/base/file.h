@@ -35,6 +35,8 @@ int mtc_output_open_own(MtcFault *fault, const char *path, const char *base, Mtc
 /* The program is to end: for the reader of a pipe it waits no longer than a second from now on. A signal's handler may call it. */
 void mtc_hurry_outputs(void);
 int mtc_output_write(MtcFault *fault, MtcOutput *output, const void *bytes, size_t size);
+/* Other bytes at the beginning, which was written. Not of what is written in place, which may be a pipe. */
+int mtc_output_rewrite(MtcFault *fault, MtcOutput *output, const void *bytes, size_t size);
 int mtc_output_executable(MtcFault *fault, MtcOutput *output); /* for whoever may read it */
 int mtc_output_private(MtcFault *fault, MtcOutput *output);    /* for its owner alone */
 int mtc_output_commit(MtcFault *fault, MtcOutput *output);

@@ -54,6 +54,7 @@ def test_completion(prefix):
     assert "models" in complete(prefix, "mtc", "mod")
     assert complete(prefix, "mtc", "plo") == ["plot"] and complete(prefix, "mtc", "models/mnist.mt", "plo") == []
     assert complete(prefix, "mtc", "plot", "--x", "s") == ["step", "seconds"]
+    assert "README.md" in complete(prefix, "mtc", "tokens", "READ") and complete(prefix, "mtc", "READ") == []
 
 
 def test_uninstall(prefix):
