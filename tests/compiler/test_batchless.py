@@ -32,7 +32,8 @@ CALLS = [
     call("stack([a, b], axis = 1)", a=MATRIX, b=MATRIX), call("slice(a, 1, 1, 3)", a=MATRIX), call("pad(a, 0, 1, 2)", a=MATRIX),
     call("concat([a, b, c], axis = 1)", a=MATRIX, b=(3, 1), c=MATRIX), call("concat([iota(4), a], axis = 0)", a=VECTOR),
     call("sum(a, axis = 1)", a=MATRIX), call("mean(a)", a=MATRIX), call("max(a, axis = 0)", a=MATRIX), call("min(a)", a=MATRIX),
-    call("clamp(a, b, 1)", a=MATRIX, b=VECTOR), call("prod(a, axis = 0)", a=MATRIX), call("cumsum(a, axis = 0)", a=MATRIX), call("cumsum(a)", a=MATRIX), call("logsumexp(a, axis = 1)", a=MATRIX),
+    call("clamp(a, b, 1)", a=MATRIX, b=VECTOR), call("prod(a, axis = 0)", a=MATRIX), call("cumsum(a, axis = 0)", a=MATRIX), call("cumsum(a)", a=MATRIX),
+    call("sort(a, axis = 0)", a=MATRIX), call("a * argsort(a)", "argsort", a=MATRIX), call("logsumexp(a, axis = 1)", a=MATRIX),
     call("variance(a)", a=MATRIX), call("std(a, axis = 0)", a=MATRIX), call("norm(a, axis = 1)", a=MATRIX),
     call("where(any(a > b, axis = 0) or all(a < 1, axis = 0), a, 2)", "any all", a=MATRIX, b=VECTOR),
     call("a * argmax(a)", "argmax", a=VECTOR), call("softmax(a)", a=MATRIX), call("log_softmax(a, axis = 0)", a=MATRIX),
@@ -65,8 +66,8 @@ OPERANDS = {"activation": ("a", {"a": VECTOR}), "loss": ("a, b", {"a": VECTOR, "
 CALLS += [call(f"{name}({OPERANDS[op['kind']][0]})", **OPERANDS[op["kind"]][1]) for name, op in TABLE.items()
           if op["kind"] in OPERANDS and name not in NAMED]
 
-# No operands that are computed: of data only, drawn for each element, numbers, initialisers, optimizers.
-WITHOUT = "random_crop random_flip cutout normalize dropout random_normal random_uniform bernoulli iota sinusoid weight size"
+# No operands that are computed: of data only, drawn for each element, numbers, initialisers, optimizers; or two values, those of sort.
+WITHOUT = "random_crop random_flip cutout normalize dropout random_normal random_uniform bernoulli topk iota sinusoid weight size"
 SETTINGS = ("initialiser", "optimizer", "schedule")
 
 

@@ -101,3 +101,40 @@ def test_gradient_where_pieces_meet(text, values, slopes, tmp_path):
     leaves = {names[0]: np.array(values, float), f"{names[0]}.momentum": np.zeros(len(values)), "x": np.zeros(1)}
     found = evaluate(graph, leaves).assigned[f"{names[0]}.momentum"]
     np.testing.assert_allclose(found, slopes, rtol=1e-9, atol=1e-11)
+
+
+TOPK = """data {
+  train = idx("x", "probe")
+  x     : f32[7, 2]
+  probe : f32[3, 2]
+}
+model {
+  w         = weight([7, 2])
+  top, rows = topk(x + w, 3, axis = 0)
+  _, first  = topk(w, k = 1, axis = 1)
+}
+train {
+  loss      = sum(top * probe) + sum(rows * probe) / 8
+  metric    = sum(first)
+  predict   = x
+  optimizer = sgd(0, momentum = 0.9)
+  batch     = 4
+}
+"""
+
+
+def test_topk(tmp_path):
+    random = np.random.default_rng(5)
+    graph = dump(tmp_path, TOPK, "grad")["train"]
+    x, w, probe = random.normal(size=(4, 7, 2)), random.normal(size=(7, 2)), random.normal(size=(4, 3, 2))
+    w[3] = 0.5  # equal ones: the first
+    leaves = {"x": x, "w": w, "probe": probe, "w.momentum": np.zeros((7, 2))}
+    result = evaluate(graph, leaves)
+    order = (-(x + w)).argsort(1)[:, :3]
+    top = np.take_along_axis(x + w, order, 1)
+    assert result.reports["loss"] == pytest.approx((top * probe + order * probe / 8).sum() / 4)
+    expected = np.zeros((4, 7, 2))
+    np.put_along_axis(expected, order, probe / 4, 1)
+    np.testing.assert_allclose(result.assigned["w.momentum"], expected.sum(0), atol=1e-12)
+    report = evaluate(dump(tmp_path, TOPK, "graph")["eval"], leaves).reports
+    assert next(value for name, value in report.items() if name != "loss") == w.argmax(1).sum()
