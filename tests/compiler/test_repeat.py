@@ -121,7 +121,7 @@ def listed(arguments):
     arguments = re.sub(r"\s+", " ", arguments)
     while cycle := re.search(r"Times<(\d+), ((?:[^<>]|<[^<>]*>)*)>", arguments):
         arguments = arguments[:cycle.start()] + ", ".join([cycle[2]] * int(cycle[1])) + arguments[cycle.end():]
-    return re.findall(r"\b(\w+?_\d+(?:_beside_\d+)?)(?:_launch|, \w+_tiles, \w+_shared_bytes)(?:, (\d+)>)?", arguments)
+    return re.findall(r"\b(\w+)_launch(?:, (\d+)>)?", arguments)
 
 
 def launches(source):
@@ -141,7 +141,8 @@ def places_visited(source):
         table = re.search(rf" {name}_places(?:\[\d+\]\[\d+\] = \{{|\(\{{)\n(.*?)\n}}", source, re.S)
         rows = [numbers(row) for row in re.findall(r"\{(.*?)\}", table[1])] if table else []
         for function, place in re.findall(r"(\w+)_tensors\(t, (.*?)\)", body, re.S):
-            tiles = re.search(rf"{name}_tiles =[^;]*?(\d+) \* {function}_tiles", source) if "tile /" in place else None
+            counted = re.search(rf"(?:{name}_tiles =|<{name},)[^;]*?(\d+) \* {function}_tiles", source)
+            tiles = counted if "tile /" in place else None
             first = eval(re.sub(r"(^| \+ )tile / \w+", "", place) or "0",
                          {"batch": type("Batch", (), {"again": again}), "place": rows[again] if rows else None})
             visited[function] += range(first, first + (int(tiles[1]) if tiles else 1))
@@ -240,7 +241,7 @@ train {
 def test_kernels_of_one_function_are_launched_together(emit):
     """However long each of them is taken to be: by the bytes of the tables that they look into."""
     source = emit("cu", TABLES)
-    assert "constexpr int train_3_tiles = 3 * a_tiles;" in source
+    assert "Phase<train_3, 3 * a_tiles, " in source
 
 
 def test_names_of_ranges_say_once_what_both_ends_have(mtc):

@@ -360,39 +360,30 @@ static __device__ void update_qkv_bias(const Tensors &t, int tile, char *shared,
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 7: 1 tile, launched 2 times
-constexpr int train_1_tiles = tokens_reshape_tiles;
-constexpr int train_1_shared_bytes = 0;
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     tokens_reshape(tokens_reshape_tensors(t, batch.again), batch, tile, gate);
 }
-using train_1_launch = Phase<train_1, train_1_tiles, train_1_shared_bytes>;
+using train_1_launch = Phase<train_1, tokens_reshape_tiles, 0>;
 
 // phase 2 of 7: 24 tiles, launched 2 times
-constexpr int train_2_tiles = qkv_tiles;
-constexpr int train_2_shared_bytes = qkv_shared_bytes;
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     qkv(qkv_tensors(t, batch.again), tile, shared, gate);
 }
-using train_2_launch = Phase<train_2, train_2_tiles, train_2_shared_bytes>;
+using train_2_launch = Phase<train_2, qkv_tiles, qkv_shared_bytes>;
 
 // phase 3 of 7
-constexpr int train_3_tiles = mixed_tiles;
-constexpr int train_3_shared_bytes = mixed_shared_bytes;
 static __device__ void train_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     mixed(t, tile, shared, gate);
 }
+using train_3_launch = Phase<train_3, mixed_tiles, mixed_shared_bytes>;
 
 // phase 4 of 7: 1 tile
-constexpr int train_4_tiles = logits_tiles;
-constexpr int train_4_shared_bytes = logits_shared_bytes;
 static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     logits(t, batch, tile, shared, gate);
 }
+using train_4_launch = Phase<train_4, logits_tiles, logits_shared_bytes>;
 
 // phase 5 of 7: 12 tiles
-constexpr int train_5_tiles = d_qkv_dots_tiles + d_logits_weight_tiles + report_loss_tiles;
-constexpr int train_5_shared_bytes =
-    std::max({d_qkv_dots_shared_bytes, d_logits_weight_shared_bytes, report_loss_shared_bytes});
 static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_qkv_dots_tiles)
         return d_qkv_dots(t, tile, shared, gate);
@@ -402,28 +393,30 @@ static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, c
     tile -= d_logits_weight_tiles;
     report_loss(report_loss_tensors(t, 0), batch, shared, gate);
 }
+constexpr int train_5_tiles = d_qkv_dots_tiles + d_logits_weight_tiles + report_loss_tiles;
+constexpr int train_5_shared_bytes =
+    std::max({d_qkv_dots_shared_bytes, d_logits_weight_shared_bytes, report_loss_shared_bytes});
+using train_5_launch = Phase<train_5, train_5_tiles, train_5_shared_bytes>;
 
 // phase 6 of 7
-constexpr int train_6_tiles = d_qkv_tiles;
-constexpr int train_6_shared_bytes = d_qkv_shared_bytes;
 static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     d_qkv(t, tile, shared, gate);
 }
+using train_6_launch = Phase<train_6, d_qkv_tiles, d_qkv_shared_bytes>;
 
 // phase 7 of 7: 5 tiles
-constexpr int train_7_tiles = d_qkv_weight_tiles + update_qkv_bias_tiles;
-constexpr int train_7_shared_bytes = std::max({d_qkv_weight_shared_bytes, update_qkv_bias_shared_bytes});
 static __device__ void train_7(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_qkv_weight_tiles)
         return d_qkv_weight(t, tile, shared, gate);
     tile -= d_qkv_weight_tiles;
     update_qkv_bias(t, tile, shared, gate);
 }
+constexpr int train_7_tiles = d_qkv_weight_tiles + update_qkv_bias_tiles;
+constexpr int train_7_shared_bytes = std::max({d_qkv_weight_shared_bytes, update_qkv_bias_shared_bytes});
+using train_7_launch = Phase<train_7, train_7_tiles, train_7_shared_bytes>;
 
-using Train =
-    Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch, Phase<train_3, train_3_tiles, train_3_shared_bytes>,
-         Phase<train_4, train_4_tiles, train_4_shared_bytes>, Phase<train_5, train_5_tiles, train_5_shared_bytes>,
-         Phase<train_6, train_6_tiles, train_6_shared_bytes>, Phase<train_7, train_7_tiles, train_7_shared_bytes>>;
+using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch, train_3_launch, train_4_launch,
+                   train_5_launch, train_6_launch, train_7_launch>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -540,29 +533,25 @@ static __device__ void eval_logits_to_prediction(const Tensors &t, const Batch &
 }
 
 // phase 3 of 5
-constexpr int eval_3_tiles = eval_mixed_tiles;
-constexpr int eval_3_shared_bytes = eval_mixed_shared_bytes;
 static __device__ void eval_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_mixed(t, tile, shared, gate);
 }
+using eval_3_launch = Phase<eval_3, eval_mixed_tiles, eval_mixed_shared_bytes>;
 
 // phase 4 of 5: 1 tile
-constexpr int eval_4_tiles = eval_logits_to_prediction_tiles;
-constexpr int eval_4_shared_bytes = eval_logits_to_prediction_shared_bytes;
 static __device__ void eval_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_logits_to_prediction(t, batch, tile, shared, gate);
 }
+using eval_4_launch = Phase<eval_4, eval_logits_to_prediction_tiles, eval_logits_to_prediction_shared_bytes>;
 
 // phase 5 of 5: 1 tile
-constexpr int eval_5_tiles = report_loss_tiles;
-constexpr int eval_5_shared_bytes = report_loss_shared_bytes;
 static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     report_loss(report_loss_tensors(t, 1), batch, shared, gate);
 }
+using eval_5_launch = Phase<eval_5, report_loss_tiles, report_loss_shared_bytes>;
 
-using Eval = Step<Tensors, BATCH, REPORTS, Again<train_1_launch, 1>, Again<train_2_launch, 1>,
-                  Phase<eval_3, eval_3_tiles, eval_3_shared_bytes>, Phase<eval_4, eval_4_tiles, eval_4_shared_bytes>,
-                  Phase<eval_5, eval_5_tiles, eval_5_shared_bytes>>;
+using Eval = Step<Tensors, BATCH, REPORTS, Again<train_1_launch, 1>, Again<train_2_launch, 1>, eval_3_launch,
+                  eval_4_launch, eval_5_launch>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);

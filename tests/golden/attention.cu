@@ -243,61 +243,47 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 6: 1 tile
-constexpr int train_1_tiles = a_tiles;
-constexpr int train_1_shared_bytes = 0;
-constexpr int train_1_sharing = 0; // of the tiles use shared memory
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     a(t, batch, tile, gate);
 }
+using train_1_launch = Phase<train_1, a_tiles, 0, 0>;
 
 // phase 2 of 6: 4 tiles
-constexpr int train_2_tiles = a_times_a_tiles;
-constexpr int train_2_shared_bytes = 0;
-constexpr int train_2_sharing = 0; // of the tiles use shared memory
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     a_times_a(t, tile, shared, gate);
 }
+using train_2_launch = Phase<train_2, a_times_a_tiles, 0, 0>;
 
 // phase 3 of 6: 2 tiles
-constexpr int train_3_tiles = s_tiles;
-constexpr int train_3_shared_bytes = s_shared_bytes;
-constexpr int train_3_sharing = 0; // of the tiles use shared memory
 static __device__ void train_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     s(t, tile, shared, gate);
 }
+using train_3_launch = Phase<train_3, s_tiles, s_shared_bytes, 0>;
 
 // phase 4 of 6: 4 tiles
-constexpr int train_4_tiles = s_times_a_tiles;
-constexpr int train_4_shared_bytes = 0;
-constexpr int train_4_sharing = 0; // of the tiles use shared memory
 static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     s_times_a(t, tile, shared, gate);
 }
+using train_4_launch = Phase<train_4, s_times_a_tiles, 0, 0>;
 
 // phase 5 of 6: 1 tile
-constexpr int train_5_tiles = y_to_d_y_tiles;
-constexpr int train_5_shared_bytes = y_to_d_y_shared_bytes;
 static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     y_to_d_y(t, batch, tile, shared, gate);
 }
+using train_5_launch = Phase<train_5, y_to_d_y_tiles, y_to_d_y_shared_bytes>;
 
 // phase 6 of 6: 2 tiles
-constexpr int train_6_tiles = d_y_weight_tiles + report_loss_tiles;
-constexpr int train_6_shared_bytes = report_loss_shared_bytes;
-constexpr int train_6_sharing = 0; // of the tiles use shared memory
 static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_y_weight_tiles)
         return d_y_weight(t, tile, shared, gate);
     tile -= d_y_weight_tiles;
     report_loss(t, batch, shared, gate);
 }
+constexpr int train_6_tiles = d_y_weight_tiles + report_loss_tiles;
+using train_6_launch = Phase<train_6, train_6_tiles, report_loss_shared_bytes, 0>;
 
-using Train = Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_1_shared_bytes, train_1_sharing>,
-                   Phase<train_2, train_2_tiles, train_2_shared_bytes, train_2_sharing>,
-                   Phase<train_3, train_3_tiles, train_3_shared_bytes, train_3_sharing>,
-                   Phase<train_4, train_4_tiles, train_4_shared_bytes, train_4_sharing>,
-                   Phase<train_5, train_5_tiles, train_5_shared_bytes>,
-                   Phase<train_6, train_6_tiles, train_6_shared_bytes, train_6_sharing>>;
+using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch, train_3_launch, train_4_launch,
+                   train_5_launch, train_6_launch>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -491,51 +477,43 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, ch
 }
 
 // phase 1 of 6: 1 tile
-constexpr int eval_1_tiles = eval_a_tiles;
-constexpr int eval_1_shared_bytes = 0;
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_a(t, batch, tile, gate);
 }
+using eval_1_launch = Phase<eval_1, eval_a_tiles, 0>;
 
 // phase 2 of 6: 4 tiles
-constexpr int eval_2_tiles = eval_a_times_a_tiles;
-constexpr int eval_2_shared_bytes = eval_a_times_a_shared_bytes;
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_a_times_a(t, tile, shared, gate);
 }
+using eval_2_launch = Phase<eval_2, eval_a_times_a_tiles, eval_a_times_a_shared_bytes>;
 
 // phase 3 of 6: 2 tiles
-constexpr int eval_3_tiles = eval_s_tiles;
-constexpr int eval_3_shared_bytes = eval_s_shared_bytes;
 static __device__ void eval_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_s(t, tile, shared, gate);
 }
+using eval_3_launch = Phase<eval_3, eval_s_tiles, eval_s_shared_bytes>;
 
 // phase 4 of 6: 4 tiles
-constexpr int eval_4_tiles = eval_s_times_a_tiles;
-constexpr int eval_4_shared_bytes = eval_s_times_a_shared_bytes;
 static __device__ void eval_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_s_times_a(t, tile, shared, gate);
 }
+using eval_4_launch = Phase<eval_4, eval_s_times_a_tiles, eval_s_times_a_shared_bytes>;
 
 // phase 5 of 6: 1 tile
-constexpr int eval_5_tiles = eval_y_to_prediction_tiles;
-constexpr int eval_5_shared_bytes = eval_y_to_prediction_shared_bytes;
 static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_y_to_prediction(t, batch, tile, shared, gate);
 }
+using eval_5_launch = Phase<eval_5, eval_y_to_prediction_tiles, eval_y_to_prediction_shared_bytes>;
 
 // phase 6 of 6: 1 tile
-constexpr int eval_6_tiles = eval_report_loss_tiles;
-constexpr int eval_6_shared_bytes = eval_report_loss_shared_bytes;
 static __device__ void eval_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_report_loss(t, batch, shared, gate);
 }
+using eval_6_launch = Phase<eval_6, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 
-using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_1, eval_1_tiles, eval_1_shared_bytes>,
-                  Phase<eval_2, eval_2_tiles, eval_2_shared_bytes>, Phase<eval_3, eval_3_tiles, eval_3_shared_bytes>,
-                  Phase<eval_4, eval_4_tiles, eval_4_shared_bytes>, Phase<eval_5, eval_5_tiles, eval_5_shared_bytes>,
-                  Phase<eval_6, eval_6_tiles, eval_6_shared_bytes>>;
+using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch, eval_3_launch, eval_4_launch, eval_5_launch,
+                  eval_6_launch>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);

@@ -175,29 +175,26 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 2: 2 tiles
-constexpr int train_1_tiles = y_to_d_y_tiles + to_y_tiles;
-constexpr int train_1_shared_bytes = y_to_d_y_shared_bytes;
-constexpr int train_1_sharing = y_to_d_y_tiles; // of the tiles use shared memory
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < y_to_d_y_tiles)
         return y_to_d_y(t, batch, tile, shared, gate);
     tile -= y_to_d_y_tiles;
     to_y(t, batch, tile, gate);
 }
+constexpr int train_1_tiles = y_to_d_y_tiles + to_y_tiles;
+using train_1_launch = Phase<train_1, train_1_tiles, y_to_d_y_shared_bytes, y_to_d_y_tiles>;
 
 // phase 2 of 2: 2 tiles
-constexpr int train_2_tiles = d_y_weight_tiles + report_loss_tiles;
-constexpr int train_2_shared_bytes = report_loss_shared_bytes;
-constexpr int train_2_sharing = 0; // of the tiles use shared memory
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_y_weight_tiles)
         return d_y_weight(t, tile, shared, gate);
     tile -= d_y_weight_tiles;
     report_loss(t, batch, shared, gate);
 }
+constexpr int train_2_tiles = d_y_weight_tiles + report_loss_tiles;
+using train_2_launch = Phase<train_2, train_2_tiles, report_loss_shared_bytes, 0>;
 
-using Train = Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_1_shared_bytes, train_1_sharing>,
-                   Phase<train_2, train_2_tiles, train_2_shared_bytes, train_2_sharing>>;
+using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -313,21 +310,18 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, ch
 }
 
 // phase 1 of 2: 1 tile
-constexpr int eval_1_tiles = eval_y_to_prediction_tiles;
-constexpr int eval_1_shared_bytes = eval_y_to_prediction_shared_bytes;
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_y_to_prediction(t, batch, tile, shared, gate);
 }
+using eval_1_launch = Phase<eval_1, eval_y_to_prediction_tiles, eval_y_to_prediction_shared_bytes>;
 
 // phase 2 of 2: 1 tile
-constexpr int eval_2_tiles = eval_report_loss_tiles;
-constexpr int eval_2_shared_bytes = eval_report_loss_shared_bytes;
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_report_loss(t, batch, shared, gate);
 }
+using eval_2_launch = Phase<eval_2, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 
-using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_1, eval_1_tiles, eval_1_shared_bytes>,
-                  Phase<eval_2, eval_2_tiles, eval_2_shared_bytes>>;
+using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);

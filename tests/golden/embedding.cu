@@ -369,37 +369,30 @@ static __device__ void update_table(const Tensors &t, int tile, Gate &gate) {
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 6: 1,024 tiles
-constexpr int train_1_tiles = x_tiles;
-constexpr int train_1_shared_bytes = 0;
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     x(t, batch, tile, gate);
 }
+using train_1_launch = Phase<train_1, x_tiles, 0>;
 
 // phase 1 of 6, beside: 32 tiles
-constexpr int train_1_beside_1_tiles = tokens_tiles;
-constexpr int train_1_beside_1_shared_bytes = 0;
 static __device__ void train_1_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     tokens(t, batch, tile, gate);
 }
+using train_1_beside_1_launch = Beside<train_1_beside_1, tokens_tiles, 0>;
 
 // phase 2 of 6: 128 tiles, launched 2 times
-constexpr int train_2_tiles = scores_tiles;
-constexpr int train_2_shared_bytes = scores_shared_bytes;
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     scores(scores_tensors(t, batch.again), tile, shared, gate);
 }
-using train_2_launch = Phase<train_2, train_2_tiles, train_2_shared_bytes>;
+using train_2_launch = Phase<train_2, scores_tiles, scores_shared_bytes>;
 
 // phase 3 of 6: 1,024 tiles
-constexpr int train_3_tiles = d_scores_tiles;
-constexpr int train_3_shared_bytes = d_scores_shared_bytes;
 static __device__ void train_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     d_scores(t, batch, tile, shared, gate);
 }
+using train_3_launch = Phase<train_3, d_scores_tiles, d_scores_shared_bytes>;
 
 // phase 4 of 6: 480 tiles
-constexpr int train_4_tiles = d_x_tiles + to_d_table_tiles + loss_part_tiles;
-constexpr int train_4_shared_bytes = std::max({d_x_shared_bytes, to_d_table_shared_bytes, loss_part_shared_bytes});
 static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_x_tiles)
         return d_x(t, tile, shared, gate);
@@ -409,11 +402,11 @@ static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, c
     tile -= to_d_table_tiles;
     loss_part(loss_part_tensors(t, 0), batch, tile, shared, gate);
 }
+constexpr int train_4_tiles = d_x_tiles + to_d_table_tiles + loss_part_tiles;
+constexpr int train_4_shared_bytes = std::max({d_x_shared_bytes, to_d_table_shared_bytes, loss_part_shared_bytes});
+using train_4_launch = Phase<train_4, train_4_tiles, train_4_shared_bytes>;
 
 // phase 5 of 6
-constexpr int train_5_tiles = update_x_tiles + to_d_table_2_tiles + gather_grad_2_tiles + report_loss_tiles;
-constexpr int train_5_shared_bytes =
-    std::max({update_x_shared_bytes, to_d_table_2_shared_bytes, gather_grad_2_shared_bytes, report_loss_shared_bytes});
 static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < update_x_tiles)
         return update_x(t, tile, shared, gate);
@@ -426,19 +419,19 @@ static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, c
     tile -= gather_grad_2_tiles;
     report_loss(report_loss_tensors(t, 0), batch, shared, gate);
 }
+constexpr int train_5_tiles = update_x_tiles + to_d_table_2_tiles + gather_grad_2_tiles + report_loss_tiles;
+constexpr int train_5_shared_bytes =
+    std::max({update_x_shared_bytes, to_d_table_2_shared_bytes, gather_grad_2_shared_bytes, report_loss_shared_bytes});
+using train_5_launch = Phase<train_5, train_5_tiles, train_5_shared_bytes>;
 
 // phase 6 of 6: 17 tiles
-constexpr int train_6_tiles = update_table_tiles;
-constexpr int train_6_shared_bytes = 0;
 static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     update_table(t, tile, gate);
 }
+using train_6_launch = Phase<train_6, update_table_tiles, 0>;
 
-using Train =
-    Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_1_shared_bytes>,
-         Beside<train_1_beside_1, train_1_beside_1_tiles, train_1_beside_1_shared_bytes>, train_2_launch,
-         Phase<train_3, train_3_tiles, train_3_shared_bytes>, Phase<train_4, train_4_tiles, train_4_shared_bytes>,
-         Phase<train_5, train_5_tiles, train_5_shared_bytes>, Phase<train_6, train_6_tiles, train_6_shared_bytes>>;
+using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_1_beside_1_launch, train_2_launch, train_3_launch,
+                   train_4_launch, train_5_launch, train_6_launch>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -555,36 +548,31 @@ static __device__ void eval_prediction(const Tensors &t, const Batch &batch, int
 }
 
 // phase 1 of 5: 1,024 tiles
-constexpr int eval_1_tiles = eval_x_tiles;
-constexpr int eval_1_shared_bytes = 0;
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_x(t, batch, tile, gate);
 }
+using eval_1_launch = Phase<eval_1, eval_x_tiles, 0>;
 
 // phase 3 of 5: 1,024 tiles
-constexpr int eval_3_tiles = eval_prediction_tiles;
-constexpr int eval_3_shared_bytes = eval_prediction_shared_bytes;
 static __device__ void eval_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_prediction(t, batch, tile, shared, gate);
 }
+using eval_3_launch = Phase<eval_3, eval_prediction_tiles, eval_prediction_shared_bytes>;
 
 // phase 4 of 5: 32 tiles
-constexpr int eval_4_tiles = loss_part_tiles;
-constexpr int eval_4_shared_bytes = loss_part_shared_bytes;
 static __device__ void eval_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     loss_part(loss_part_tensors(t, 1), batch, tile, shared, gate);
 }
+using eval_4_launch = Phase<eval_4, loss_part_tiles, loss_part_shared_bytes>;
 
 // phase 5 of 5: 1 tile
-constexpr int eval_5_tiles = report_loss_tiles;
-constexpr int eval_5_shared_bytes = report_loss_shared_bytes;
 static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     report_loss(report_loss_tensors(t, 1), batch, shared, gate);
 }
+using eval_5_launch = Phase<eval_5, report_loss_tiles, report_loss_shared_bytes>;
 
-using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_1, eval_1_tiles, eval_1_shared_bytes>, Again<train_2_launch, 1>,
-                  Phase<eval_3, eval_3_tiles, eval_3_shared_bytes>, Phase<eval_4, eval_4_tiles, eval_4_shared_bytes>,
-                  Phase<eval_5, eval_5_tiles, eval_5_shared_bytes>>;
+using Eval =
+    Step<Tensors, BATCH, REPORTS, eval_1_launch, Again<train_2_launch, 1>, eval_3_launch, eval_4_launch, eval_5_launch>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -654,29 +642,24 @@ static __device__ void decode_output_prediction(const Tensors &t, char *shared, 
 }
 
 // phase 1 of 3: 1 tile
-constexpr int decode_1_tiles = decode_x_tiles;
-constexpr int decode_1_shared_bytes = 0;
 static __device__ void decode_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     decode_x(t, batch, tile, gate);
 }
+using decode_1_launch = Phase<decode_1, decode_x_tiles, 0>;
 
 // phase 2 of 3: 9 tiles
-constexpr int decode_2_tiles = decode_scores_tiles;
-constexpr int decode_2_shared_bytes = decode_scores_shared_bytes;
 static __device__ void decode_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     decode_scores(t, tile, shared, gate);
 }
+using decode_2_launch = Phase<decode_2, decode_scores_tiles, decode_scores_shared_bytes>;
 
 // phase 3 of 3: 1 tile
-constexpr int decode_3_tiles = decode_output_prediction_tiles;
-constexpr int decode_3_shared_bytes = decode_output_prediction_shared_bytes;
 static __device__ void decode_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     decode_output_prediction(t, shared, gate);
 }
+using decode_3_launch = Phase<decode_3, decode_output_prediction_tiles, decode_output_prediction_shared_bytes>;
 
-using Decode = Step<Tensors, BATCH, REPORTS, Phase<decode_1, decode_1_tiles, decode_1_shared_bytes>,
-                    Phase<decode_2, decode_2_tiles, decode_2_shared_bytes>,
-                    Phase<decode_3, decode_3_tiles, decode_3_shared_bytes>>;
+using Decode = Step<Tensors, BATCH, REPORTS, decode_1_launch, decode_2_launch, decode_3_launch>;
 
 static const char *decode(const MtcRun *run) {
     return recorded.replay<Decode>(run);

@@ -198,16 +198,12 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 2: 1 tile
-constexpr int train_1_tiles = h_to_d_h_pre_tiles;
-constexpr int train_1_shared_bytes = h_to_d_h_pre_shared_bytes;
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     h_to_d_h_pre(t, batch, tile, shared, gate);
 }
+using train_1_launch = Phase<train_1, h_to_d_h_pre_tiles, h_to_d_h_pre_shared_bytes>;
 
 // phase 2 of 2: 3 tiles
-constexpr int train_2_tiles = d_z_weight_tiles + d_h_weight_tiles + report_loss_tiles;
-constexpr int train_2_shared_bytes = report_loss_shared_bytes;
-constexpr int train_2_sharing = 0; // of the tiles use shared memory
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_z_weight_tiles)
         return d_z_weight(t, tile, shared, gate);
@@ -217,9 +213,10 @@ static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, c
     tile -= d_h_weight_tiles;
     report_loss(t, batch, shared, gate);
 }
+constexpr int train_2_tiles = d_z_weight_tiles + d_h_weight_tiles + report_loss_tiles;
+using train_2_launch = Phase<train_2, train_2_tiles, report_loss_shared_bytes, 0>;
 
-using Train = Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_1_shared_bytes>,
-                   Phase<train_2, train_2_tiles, train_2_shared_bytes, train_2_sharing>>;
+using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -327,21 +324,18 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, ch
 }
 
 // phase 1 of 2: 1 tile
-constexpr int eval_1_tiles = eval_h_to_loss_part_tiles;
-constexpr int eval_1_shared_bytes = eval_h_to_loss_part_shared_bytes;
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_h_to_loss_part(t, batch, tile, shared, gate);
 }
+using eval_1_launch = Phase<eval_1, eval_h_to_loss_part_tiles, eval_h_to_loss_part_shared_bytes>;
 
 // phase 2 of 2: 1 tile
-constexpr int eval_2_tiles = eval_report_loss_tiles;
-constexpr int eval_2_shared_bytes = eval_report_loss_shared_bytes;
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_report_loss(t, batch, shared, gate);
 }
+using eval_2_launch = Phase<eval_2, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 
-using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_1, eval_1_tiles, eval_1_shared_bytes>,
-                  Phase<eval_2, eval_2_tiles, eval_2_shared_bytes>>;
+using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);

@@ -510,87 +510,76 @@ static __device__ void update_scale(const Tensors &t, int tile, Gate &gate) {
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 7: 16,384 tiles, launched 2 times
-constexpr int train_1_tiles = x_bf16_reshape_tiles;
-constexpr int train_1_shared_bytes = 0;
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     x_bf16_reshape(x_bf16_reshape_tensors(t, batch.again), batch, tile, gate);
 }
-using train_1_launch = Phase<train_1, train_1_tiles, train_1_shared_bytes>;
+using train_1_launch = Phase<train_1, x_bf16_reshape_tiles, 0>;
 
 // phase 1 of 7, beside: 16 tiles, launched 2 times
-constexpr int train_1_beside_1_tiles = seen_weight_bf16_tiles;
-constexpr int train_1_beside_1_shared_bytes = 0;
 static __device__ void train_1_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     seen_weight_bf16(seen_weight_bf16_tensors(t, batch.again), tile, gate);
 }
-using train_1_beside_1_launch = Beside<train_1_beside_1, train_1_beside_1_tiles, train_1_beside_1_shared_bytes>;
+using train_1_beside_1_launch = Beside<train_1_beside_1, seen_weight_bf16_tiles, 0>;
 
 // phase 2 of 7: 2,048 tiles, launched 2 times
-constexpr int train_2_tiles = seen_tiles;
-constexpr int train_2_shared_bytes = seen_shared_bytes;
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     seen(seen_tensors(t, batch.again), batch, tile, shared, gate);
 }
-using train_2_launch = InTurns<Phase<train_2, train_2_tiles, train_2_shared_bytes>>;
+using train_2_launch = InTurns<Phase<train_2, seen_tiles, seen_shared_bytes>>;
 
 // phase 3 of 7: 4,096 tiles
-constexpr int train_3_tiles = pool_tiles;
-constexpr int train_3_shared_bytes = 0;
 static __device__ void train_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     pool(t, tile, gate);
 }
+using train_3_launch = Phase<train_3, pool_tiles, 0>;
 
 // phase 4 of 7: 1,024 tiles
-constexpr int train_4_tiles = z_tiles;
-constexpr int train_4_shared_bytes = z_shared_bytes;
 static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     z(t, batch, tile, shared, gate);
 }
+using train_4_launch = Phase<train_4, z_tiles, z_shared_bytes>;
 
 // phase 5 of 7: 16,384 tiles
-constexpr int train_5_tiles = d_seen_to_d_seen_pre_tiles;
-constexpr int train_5_shared_bytes = 0;
 static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     d_seen_to_d_seen_pre(t, tile, gate);
 }
+using train_5_launch = Phase<train_5, d_seen_to_d_seen_pre_tiles, 0>;
 
 // phase 5 of 7, beside: 640 tiles
-constexpr int train_5_beside_1_tiles = d_scale_partial_tiles + loss_part_tiles;
-constexpr int train_5_beside_1_shared_bytes = std::max({d_scale_partial_shared_bytes, loss_part_shared_bytes});
 static __device__ void train_5_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_scale_partial_tiles)
         return d_scale_partial(t, tile, shared, gate);
     tile -= d_scale_partial_tiles;
     loss_part(t, batch, tile, shared, gate);
 }
+constexpr int train_5_beside_1_tiles = d_scale_partial_tiles + loss_part_tiles;
+constexpr int train_5_beside_1_shared_bytes = std::max({d_scale_partial_shared_bytes, loss_part_shared_bytes});
+using train_5_beside_1_launch = Beside<train_5_beside_1, train_5_beside_1_tiles, train_5_beside_1_shared_bytes>;
 
 // phase 6 of 7: 1,024 tiles
-constexpr int train_6_tiles = d_seen_bias_partial_tiles;
-constexpr int train_6_shared_bytes = d_seen_bias_partial_shared_bytes;
 static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     d_seen_bias_partial(t, tile, shared, gate);
 }
+using train_6_launch = Phase<train_6, d_seen_bias_partial_tiles, d_seen_bias_partial_shared_bytes>;
 
 // phase 6 of 7, beside: 128 tiles
-constexpr int train_6_beside_1_tiles = d_seen_weight_slices_tiles;
-constexpr int train_6_beside_1_shared_bytes = d_seen_weight_slices_shared_bytes;
 static __device__ void train_6_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     d_seen_weight_slices(t, tile, shared, gate);
 }
+using train_6_beside_1_launch = Beside<train_6_beside_1, d_seen_weight_slices_tiles, d_seen_weight_slices_shared_bytes>;
 
 // phase 6 of 7, beside: 9 tiles
-constexpr int train_6_beside_2_tiles = d_scale_tiles + report_loss_tiles;
-constexpr int train_6_beside_2_shared_bytes = std::max({d_scale_shared_bytes, report_loss_shared_bytes});
 static __device__ void train_6_beside_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_scale_tiles)
         return d_scale(t, tile, shared, gate);
     tile -= d_scale_tiles;
     report_loss(report_loss_tensors(t, 0), batch, shared, gate);
 }
+constexpr int train_6_beside_2_tiles = d_scale_tiles + report_loss_tiles;
+constexpr int train_6_beside_2_shared_bytes = std::max({d_scale_shared_bytes, report_loss_shared_bytes});
+using train_6_beside_2_launch = Beside<train_6_beside_2, train_6_beside_2_tiles, train_6_beside_2_shared_bytes>;
 
 // phase 7 of 7: 137 tiles
-constexpr int train_7_tiles = update_seen_bias_tiles + update_seen_weight_tiles + update_scale_tiles;
-constexpr int train_7_shared_bytes = std::max({update_seen_bias_shared_bytes, update_seen_weight_shared_bytes});
 static __device__ void train_7(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < update_seen_bias_tiles)
         return update_seen_bias(t, tile, shared, gate);
@@ -600,16 +589,13 @@ static __device__ void train_7(const Tensors &t, const Batch &batch, int tile, c
     tile -= update_seen_weight_tiles;
     update_scale(t, tile, gate);
 }
+constexpr int train_7_tiles = update_seen_bias_tiles + update_seen_weight_tiles + update_scale_tiles;
+constexpr int train_7_shared_bytes = std::max({update_seen_bias_shared_bytes, update_seen_weight_shared_bytes});
+using train_7_launch = Phase<train_7, train_7_tiles, train_7_shared_bytes>;
 
-using Train =
-    Step<Tensors, BATCH, REPORTS, train_1_launch, train_1_beside_1_launch, train_2_launch,
-         Phase<train_3, train_3_tiles, train_3_shared_bytes>, Phase<train_4, train_4_tiles, train_4_shared_bytes>,
-         Phase<train_5, train_5_tiles, train_5_shared_bytes>,
-         Beside<train_5_beside_1, train_5_beside_1_tiles, train_5_beside_1_shared_bytes>,
-         Phase<train_6, train_6_tiles, train_6_shared_bytes>,
-         Beside<train_6_beside_1, train_6_beside_1_tiles, train_6_beside_1_shared_bytes>,
-         Beside<train_6_beside_2, train_6_beside_2_tiles, train_6_beside_2_shared_bytes>,
-         Phase<train_7, train_7_tiles, train_7_shared_bytes>>;
+using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_1_beside_1_launch, train_2_launch, train_3_launch,
+                   train_4_launch, train_5_launch, train_5_beside_1_launch, train_6_launch, train_6_beside_1_launch,
+                   train_6_beside_2_launch, train_7_launch>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -739,37 +725,31 @@ static __device__ void eval_loss_part(const Tensors &t, const Batch &batch, int 
 }
 
 // phase 3 of 6: 4,096 tiles
-constexpr int eval_3_tiles = eval_pool_tiles;
-constexpr int eval_3_shared_bytes = 0;
 static __device__ void eval_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_pool(t, tile, gate);
 }
+using eval_3_launch = Phase<eval_3, eval_pool_tiles, 0>;
 
 // phase 4 of 6: 1,024 tiles
-constexpr int eval_4_tiles = eval_output_z_tiles;
-constexpr int eval_4_shared_bytes = eval_output_z_shared_bytes;
 static __device__ void eval_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_output_z(t, tile, shared, gate);
 }
+using eval_4_launch = Phase<eval_4, eval_output_z_tiles, eval_output_z_shared_bytes>;
 
 // phase 5 of 6: 128 tiles
-constexpr int eval_5_tiles = eval_loss_part_tiles;
-constexpr int eval_5_shared_bytes = eval_loss_part_shared_bytes;
 static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_loss_part(t, batch, tile, shared, gate);
 }
+using eval_5_launch = Phase<eval_5, eval_loss_part_tiles, eval_loss_part_shared_bytes>;
 
 // phase 6 of 6: 1 tile
-constexpr int eval_6_tiles = report_loss_tiles;
-constexpr int eval_6_shared_bytes = report_loss_shared_bytes;
 static __device__ void eval_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     report_loss(report_loss_tensors(t, 1), batch, shared, gate);
 }
+using eval_6_launch = Phase<eval_6, report_loss_tiles, report_loss_shared_bytes>;
 
-using Eval =
-    Step<Tensors, BATCH, REPORTS, Again<train_1_launch, 1>, Again<train_1_beside_1_launch, 1>, Again<train_2_launch, 1>,
-         Phase<eval_3, eval_3_tiles, eval_3_shared_bytes>, Phase<eval_4, eval_4_tiles, eval_4_shared_bytes>,
-         Phase<eval_5, eval_5_tiles, eval_5_shared_bytes>, Phase<eval_6, eval_6_tiles, eval_6_shared_bytes>>;
+using Eval = Step<Tensors, BATCH, REPORTS, Again<train_1_launch, 1>, Again<train_1_beside_1_launch, 1>,
+                  Again<train_2_launch, 1>, eval_3_launch, eval_4_launch, eval_5_launch, eval_6_launch>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);

@@ -82,10 +82,11 @@ def test_stages_read_the_row_only_where_it_is_held(classes, precision, type, pac
 def test_launches_ask_for_room(mtc, tmp_path):
     """A launch wants the row and needs only what its team does; those without rows that are held stay as they were."""
     text = source(mtc, tmp_path, model(49152, "bf16"))
-    wanted = re.findall(r"^using (\w+)_launch =\s+(?:Phase|Beside)<[^>]*_wanted_bytes>;", text, re.M)
+    wanted = re.findall(r"^using \w+_launch =\s+(?:Phase|Beside)<([^>]*_wanted_bytes)>;", text, re.M)
     assert wanted
-    for name in wanted:
-        assert re.search(rf"^constexpr int {name}_shared_bytes = \w+_shared_bytes;", text, re.M)
+    for arguments in wanted:
+        name, tiles, shared, sharing, most = re.split(r",\s+", arguments)
+        assert tiles == sharing and most == shared.replace("_shared_bytes", "_wanted_bytes") != shared
     assert "wanted" not in source(mtc, tmp_path, model(8192))
 
 

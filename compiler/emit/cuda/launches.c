@@ -218,43 +218,49 @@ static bool holds_rows(const Launch *launch) {
     return false;
 }
 
-/* Bytes of shared memory, of what the kernel takes that takes most: "shared", or with rows that are held, "wanted". */
-static void write_bytes(Emitter *e, const Launch *launch, bool wanted, Writer *out) {
-    const char **all = NEW_ARRAY(e->arena, const char *, launch->groups.count);
+/* Bytes of shared memory of those that take some, a name each: "shared", or with rows that are held, "wanted". */
+static int list_bytes(Emitter *e, const Launch *launch, bool wanted, const char **all) {
     int count = 0;
     for (int g = 0; g < launch->groups.count; g++)
         if (takes_shared(launch->groups.at[g].function->kernel))
             all[count++] = arena_printf(e->arena, "%s_%s_bytes", launch->groups.at[g].function->name,
                                         wanted && launch->groups.at[g].function->kernel->held ? "wanted" : "shared");
-    const char *head =
-        arena_printf(e->arena, "constexpr int %s_%s_bytes =", launch->name, wanted ? "wanted" : "shared");
+    return count;
+}
+
+/* What that one takes that takes most: its name, 0 if there is none, or a constant of the launch, which is written. */
+static const char *most_bytes(Emitter *e, const Launch *launch, bool wanted, Writer *out) {
+    const char **all = NEW_ARRAY(e->arena, const char *, launch->groups.count);
+    const int count = list_bytes(e, launch, wanted, all);
+    if (count < 2)
+        return count ? all[0] : "0";
+    const char *name = arena_printf(e->arena, "%s_%s_bytes", launch->name, wanted ? "wanted" : "shared");
     Text list = TEXT(e->arena);
     for (int k = 0; k < count; k++)
         text_printf(&list, "%s%s", k ? ", " : "", all[k]);
-    const char *most = arena_printf(e->arena, count > 1 ? "std::max({%s})" : "%s", count ? text_string(&list) : "0");
-    if (strlen(most) + 5 <= LONGEST_LINE) {
-        write_line(out, "%s %s;", head, most);
-        return;
+    if (list.length + strlen("    std::max({});") <= LONGEST_LINE) {
+        write_line(out, "constexpr int %s = std::max({%s});", name, text_string(&list));
+        return name;
     }
-    write_open(out, "%s std::max({", head);
+    write_open(out, "constexpr int %s = std::max({", name);
     for (int k = 0; k < count; k++)
         write_line(out, "%s,", all[k]);
     write_close(out, "});");
+    return name;
+}
+
+/* The tiles of the first groups: as they are of one, or a constant of the launch, which is written. */
+static const char *count_of_tiles(Emitter *e, const Launch *launch, int groups, const char *what, Writer *out) {
+    const char *tiles = tiles_of(e, launch, groups);
+    if (groups < 2)
+        return tiles;
+    write_line(out, "constexpr int %s_%s = %s;", launch->name, what, tiles);
+    return arena_printf(e->arena, "%s_%s", launch->name, what);
 }
 
 /* Only a persistent kernel asks which tiles share memory: it runs several one after the other. */
 static bool all_share(const Emitter *e, const Launch *launch) {
     return !program_is_persistent(e, launch->program) || sharing_groups(launch) == launch->groups.count;
-}
-
-static void write_needs(Emitter *e, const Launch *launch, Writer *out) {
-    write_line(out, "constexpr int %s_tiles = %s;", launch->name, tiles_of(e, launch, launch->groups.count));
-    write_bytes(e, launch, false, out);
-    if (holds_rows(launch))
-        write_bytes(e, launch, true, out);
-    if (!all_share(e, launch))
-        write_line(out, "constexpr int %s_sharing = %s; // of the tiles use shared memory", launch->name,
-                   tiles_of(e, launch, sharing_groups(launch)));
 }
 
 /* ---- the step ---- */
@@ -295,45 +301,27 @@ static bool first_of_program(const Emitter *e, const Launch *launch) {
     return true;
 }
 
-/* It has a name for its type, apart from the step's. */
-static bool has_type(Emitter *e, const Launch *launch) {
-    return launch->times > 1 || holds_rows(launch) || *wrapper(e, launch);
-}
-
-/* "using train_9_launch = InTurns<Phase<train_9, train_9_tiles, train_9_shared_bytes>>;", or Reading<5, ... */
-static void write_wrapped_type(Emitter *e, const Launch *launch, Writer *out) {
-    const char *name = launch->name, *phase = phase_type(launch);
-    const char *type =
-        arena_printf(e->arena, "%s%s<%s, %s_tiles, %s_shared_bytes>>;", wrapper(e, launch), phase, name, name, name);
-    const char *whole = arena_printf(e->arena, "using %s_launch = %s", name, type);
-    if (strlen(whole) <= LONGEST_LINE)
-        write_line(out, "%s", whole);
-    else
-        write_line(out, "using %s_launch =\n    %s", name, type);
-}
-
-/* "using train_9_launch = Phase<train_9, train_9_tiles, train_9_shared_bytes>;" */
+/* "using train_9_launch = InTurns<Phase<train_9, h_tiles, h_shared_bytes>>;" */
 static void write_type(Emitter *e, const Launch *launch, Writer *out) {
-    const char *name = launch->name, *phase = phase_type(launch);
-    const char *sharing = all_share(e, launch) ? "tiles" : "sharing";
-    const char *arguments[] = {
-        name, arena_printf(e->arena, "%s_tiles", name), arena_printf(e->arena, "%s_shared_bytes", name),
-        arena_printf(e->arena, "%s_%s", name, sharing), arena_printf(e->arena, "%s_wanted_bytes", name)};
-    int count = holds_rows(launch) ? 5 : all_share(e, launch) ? 3 : 4;
-    write_list(out, arena_printf(e->arena, "using %s_launch = %s<", name, phase), arguments, count, ">;");
+    const char *tiles = count_of_tiles(e, launch, launch->groups.count, "tiles", out);
+    const char *sharing =
+        all_share(e, launch) ? tiles : count_of_tiles(e, launch, sharing_groups(launch), "sharing", out);
+    const char *shared = most_bytes(e, launch, false, out);
+    const char *wanted = holds_rows(launch) ? most_bytes(e, launch, true, out) : NULL;
+    const char *around = wrapper(e, launch);
+    const char *more = wanted             ? arena_printf(e->arena, ", %s, %s", sharing, wanted)
+                       : sharing != tiles ? arena_printf(e->arena, ", %s", sharing)
+                                          : "";
+    write_line(out, "using %s_launch = %s%s<%s, %s, %s%s>%s;", launch->name, around, phase_type(launch), launch->name,
+               tiles, shared, more, *around ? ">" : "");
 }
 
-/* "Phase<train_9, train_9_tiles, train_9_shared_bytes>", "train_9_launch"; "Again<train_9_launch, 12>" where other programs made it
- * before this one does. */
+/* "train_9_launch"; "Again<train_9_launch, 12>" where other programs made it before this one does. */
 static const char *launch_type(Emitter *e, const Launch *launch) {
-    const Launch *first = &e->launches.at[launch->like];
-    if (launch->again && first_of_program(e, launch))
-        return arena_printf(e->arena, "Again<%s_launch, %d>", first->name, launch->again);
-    if (has_type(e, first))
-        return arena_printf(e->arena, "%s_launch", first->name);
-    const char *sharing = all_share(e, launch) ? "" : arena_printf(e->arena, ", %s_sharing", launch->name);
-    return arena_printf(e->arena, "%s<%s, %s_tiles, %s_shared_bytes%s>", phase_type(launch), launch->name, launch->name,
-                        launch->name, sharing);
+    const char *name = e->launches.at[launch->like].name;
+    return launch->again && first_of_program(e, launch)
+               ? arena_printf(e->arena, "Again<%s_launch, %d>", name, launch->again)
+               : arena_printf(e->arena, "%s_launch", name);
 }
 
 /* The first `period` of `count` launches come `times` times, one after the other. */
@@ -393,12 +381,8 @@ static void write_launch(Emitter *e, const Launch *launch, Writer *out) {
     const char *times = launch->times > 1 ? arena_printf(e->arena, ", launched %d times", launch->times) : "";
     write_remark(out, "phase %d of %d%s%s%s", launch->phase + 1, launch->program->phases.count,
                  launch->beside ? ", beside" : "", tiles_note(e, launch), times);
-    write_needs(e, launch, out);
     write_function(e, launch, has_places(e, launch) ? write_first_places(e, launch, out) : NULL, out);
-    if (*wrapper(e, launch))
-        write_wrapped_type(e, launch, out);
-    else if (has_type(e, launch))
-        write_type(e, launch, out);
+    write_type(e, launch, out);
     write_blank(out);
 }
 
