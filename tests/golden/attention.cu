@@ -558,15 +558,15 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {.name = "a", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 24, .bytes = 192},
-    {.name = "a_times_a", .statement = 1, .phase = 1, .math = MTC_MATH_FP32, .flops = 144, .bytes = 240},
-    {.name = "s", .statement = 1, .phase = 2, .math = MTC_MATH_FP32, .flops = 192, .bytes = 288},
-    {.name = "s_times_a", .statement = 2, .phase = 3, .math = MTC_MATH_FP32, .flops = 144, .bytes = 336},
-    {.name = "y_to_d_y", .statement = 2, .phase = 4, .math = MTC_MATH_FP32, .flops = 268, .bytes = 260},
-    {.name = "d_y_weight", .statement = 2, .phase = 5, .math = MTC_MATH_FP32, .flops = 144, .bytes = 312},
-    {.name = "report_loss", .statement = 3, .phase = 5, .math = MTC_MATH_FP32, .flops = 4, .bytes = 20},
+    {.name = "a", .statement = 0, .phase = 0, .flops = 24, .bytes = 192},
+    {.name = "a_times_a", .statement = 1, .phase = 1, .flops = 144, .bytes = 240},
+    {.name = "s", .statement = 1, .phase = 2, .flops = 192, .bytes = 288},
+    {.name = "s_times_a", .statement = 2, .phase = 3, .flops = 144, .bytes = 336},
+    {.name = "y_to_d_y", .statement = 2, .phase = 4, .flops = 268, .bytes = 260},
+    {.name = "d_y_weight", .statement = 2, .phase = 5, .flops = 144, .bytes = 312},
+    {.name = "report_loss", .statement = 3, .phase = 5, .flops = 4, .bytes = 20},
 };
 
 const MtcModel mtc_model = {

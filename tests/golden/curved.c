@@ -462,13 +462,13 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {.name = "x", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 16, .bytes = 64},
-    {.name = "h_to_d_h", .statement = 1, .phase = 1, .math = MTC_MATH_FP32, .flops = 592, .bytes = 332},
-    {.name = "d_output_weight", .statement = 2, .phase = 2, .math = MTC_MATH_FP32, .flops = 48, .bytes = 144},
-    {.name = "d_h_weight", .statement = 1, .phase = 2, .math = MTC_MATH_FP32, .flops = 96, .bytes = 232},
-    {.name = "report_loss", .statement = 3, .phase = 2, .math = MTC_MATH_FP32, .flops = 4, .bytes = 20},
+    {.name = "x", .statement = 0, .phase = 0, .flops = 16, .bytes = 64},
+    {.name = "h_to_d_h", .statement = 1, .phase = 1, .flops = 592, .bytes = 332},
+    {.name = "d_output_weight", .statement = 2, .phase = 2, .flops = 48, .bytes = 144},
+    {.name = "d_h_weight", .statement = 1, .phase = 2, .flops = 96, .bytes = 232},
+    {.name = "report_loss", .statement = 3, .phase = 2, .flops = 4, .bytes = 20},
 };
 
 const MtcModel mtc_model = {

@@ -379,12 +379,12 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {.name = "h_to_d_h_pre", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 456, .bytes = 456},
-    {.name = "d_z_weight", .statement = 1, .phase = 1, .math = MTC_MATH_FP32, .flops = 64, .bytes = 176},
-    {.name = "d_h_weight", .statement = 0, .phase = 1, .math = MTC_MATH_FP32, .flops = 192, .bytes = 384},
-    {.name = "report_loss", .statement = 2, .phase = 1, .math = MTC_MATH_FP32, .flops = 4, .bytes = 20},
+    {.name = "h_to_d_h_pre", .statement = 0, .phase = 0, .flops = 456, .bytes = 456},
+    {.name = "d_z_weight", .statement = 1, .phase = 1, .flops = 64, .bytes = 176},
+    {.name = "d_h_weight", .statement = 0, .phase = 1, .flops = 192, .bytes = 384},
+    {.name = "report_loss", .statement = 2, .phase = 1, .flops = 4, .bytes = 20},
 };
 
 const MtcModel mtc_model = {

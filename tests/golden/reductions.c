@@ -488,13 +488,13 @@ static const MtcSplit split_table[] = {
 };
 static const char *const report_table[] = {"loss"};
 static const bool rises_table[] = {false};
-// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {.name = "to_b", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 24, .bytes = 144},
-    {.name = "to_b_2", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 24, .bytes = 144},
-    {.name = "b_to_d_y", .statement = 0, .phase = 1, .math = MTC_MATH_FP32, .flops = 236, .bytes = 368},
-    {.name = "d_y_weight", .statement = 1, .phase = 2, .math = MTC_MATH_FP32, .flops = 72, .bytes = 192},
-    {.name = "report_loss", .statement = 2, .phase = 2, .math = MTC_MATH_FP32, .flops = 4, .bytes = 20},
+    {.name = "to_b", .statement = 0, .phase = 0, .flops = 24, .bytes = 144},
+    {.name = "to_b_2", .statement = 0, .phase = 0, .flops = 24, .bytes = 144},
+    {.name = "b_to_d_y", .statement = 0, .phase = 1, .flops = 236, .bytes = 368},
+    {.name = "d_y_weight", .statement = 1, .phase = 2, .flops = 72, .bytes = 192},
+    {.name = "report_loss", .statement = 2, .phase = 2, .flops = 4, .bytes = 20},
 };
 
 const MtcModel mtc_model = {

@@ -201,13 +201,13 @@ static void add_sum(Emitter *e, const char *member, double sum, RowTable *table)
 }
 
 static void add_kernel_row(Emitter *e, const Kernel *kernel, RowTable *table) {
-    static const char *const maths[] = {
-        [MATH_FP32] = "MTC_MATH_FP32", [MATH_TF32] = "MTC_MATH_TF32", [MATH_BF16] = "MTC_MATH_BF16"};
+    static const char *const maths[] = {[MATH_TF32] = "MTC_MATH_TF32", [MATH_BF16] = "MTC_MATH_BF16"};
     table_row(table, NULL);
     table_name(table, "name", kernel->name);
     table_number(table, "statement", row_of_statement(e, source_of_kernel(kernel)));
     table_number(table, "phase", kernel->phase);
-    table_text(table, "math", maths[kernel->math]);
+    if (kernel->math != MATH_FP32)
+        table_text(table, "math", maths[kernel->math]);
     add_sum(e, "flops", kernel->flops, table);
     add_sum(e, "bytes", kernel->bytes, table);
 }
@@ -218,7 +218,10 @@ static void write_kernel_table(Emitter *e, Writer *out) {
     for (int p = 0; p < train->phases.count; p++)
         for (int k = 0; k < train->phases.at[p].kernels.count; k++)
             add_kernel_row(e, train->phases.at[p].kernels.at[k], &table);
-    write_line(out, "// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on");
+    write_line(
+        out,
+        "// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases "
+        "count from 0 on");
     write_table(&table, "static const MtcKernel kernel_table[]", out);
 }
 
