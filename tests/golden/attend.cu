@@ -81,12 +81,14 @@ struct Tensors {
     float *d_qkv_dots = (float *)(arena + 9728);                           // [BATCH, TOKENS_ROWS, 2]
 };
 
+// Layers that are alike share their functions, which are given the tensors of one place: tokens_reshape_places
+// has a row for each, where its tensors begin, in units of 256 bytes.
+
 // ---- training step ------------------------------------------------------------------------------------------
 
 // qkv = linear(tokens, 24)                                                                          attend.mt:9
 //
 //     tokens.reshape[i, j] = tokens[i / TOKENS_ROWS, i % TOKENS_ROWS, j]
-// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned tokens_reshape_places[2][1] = {
     {34}, // tokens_reshape
     {19}, // tokens_reshape
@@ -112,7 +114,6 @@ static __device__ void tokens_reshape(const tokens_reshape_tensors &t, const Bat
 // qkv = linear(tokens, 24)                                                                          attend.mt:9
 //
 //     qkv[i, j, k] = (sum over l of tokens.reshape[i * TOKENS_ROWS + j, l] * qkv.weight[k, l]) + qkv.bias[k]
-// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned qkv_places[2][4] = {
     {34, 0, 3, 8}, // qkv
     {19, 0, 3, 8}, // qkv
@@ -267,7 +268,6 @@ static __device__ void d_logits_weight(const Tensors &t, int tile, char *shared,
 }
 
 // loss = cross_entropy(logits, label)                                                              attend.mt:18
-// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned report_loss_places[2][1] = {
     {23}, // report_loss
     {8},  // report_loss

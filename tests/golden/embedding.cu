@@ -79,6 +79,9 @@ struct Tensors {
     float *d_scores_sub = (float *)(arena + 7205120);        // [BATCH, TOKENS]
 };
 
+// Layers that are alike share their functions, which are given the tensors of one place: scores_places has a
+// row for each, where its tensors begin, in units of 256 bytes.
+
 // ---- training step ------------------------------------------------------------------------------------------
 
 // x = gather(table, tokens) + weight([32, 64])                                                  embedding.mt:11
@@ -122,7 +125,6 @@ static __device__ void tokens(const Tensors &t, const Batch &batch, int tile, Ga
 // scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
 //
 //     scores_matmul[i, j] = sum over k of x_relu[i / TOKENS, i % TOKENS, k] * table[j, k]
-// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned scores_places[2][3] = {
     {97, 0, 8289}, // scores
     {8417, 0, 97}, // scores
@@ -231,7 +233,6 @@ static __device__ void to_d_table(const Tensors &t, int tile, char *shared, Gate
 }
 
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
-// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned loss_part_places[2][2] = {
     {28145, 16481}, // loss_part
     {16737, 97},    // loss_part
@@ -324,7 +325,6 @@ static __device__ void gather_grad_2(const Tensors &t, int tile, char *shared, G
 }
 
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
-// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned report_loss_places[2][1] = {
     {16481}, // report_loss
     {97},    // report_loss

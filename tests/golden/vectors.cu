@@ -80,6 +80,9 @@ struct Tensors {
     float *loss_part = (float *)(arena + 122241536);                  // [BATCH]
 };
 
+// Layers that are alike share their functions, which are given the tensors of one place: x_bf16_reshape_places
+// has a row for each, where its tensors begin, in units of 256 bytes.
+
 // ---- training step ------------------------------------------------------------------------------------------
 
 // seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
@@ -87,7 +90,6 @@ struct Tensors {
 //     x.bf16[i, j, k, l] = x[i, j, k, l]
 //     x.bf16.reshape[i, j] = x.bf16[i / (X_ROWS * X_COLUMNS), j, i % (X_ROWS * X_COLUMNS) / X_COLUMNS, i %
 //         (X_ROWS * X_COLUMNS) % X_COLUMNS]
-// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned x_bf16_reshape_places[2][1] = {
     {66}, // x_bf16_reshape
     {66}, // x_bf16_reshape
@@ -118,7 +120,6 @@ static __device__ void x_bf16_reshape(const x_bf16_reshape_tensors &t, const Bat
 // seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
 //
 //     seen.weight.bf16[i, 0, 0, l] = seen.weight[i, 0, 0, l]
-// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned seen_weight_bf16_places[2][2] = {
     {262210, 0}, // seen_weight_bf16
     {262210, 0}, // seen_weight_bf16
@@ -143,7 +144,6 @@ static __device__ void seen_weight_bf16(const seen_weight_bf16_tensors &t, int t
 //
 //     seen[i, j, k, l] = relu((sum over m of x.bf16.reshape[i * X_ROWS * X_COLUMNS + j * X_COLUMNS + k, m] *
 //         seen.weight.bf16[l, 0, 0, m]) + seen.bias[l])
-// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned seen_places[2][4] = {
     {66, 262210, 64, 131138}, // seen
     {66, 262210, 64, 131138}, // seen
@@ -418,7 +418,6 @@ static __device__ void d_seen_weight_slices(const Tensors &t, int tile, char *sh
 }
 
 // loss = mse(z, y)                                                                                vectors.mt:16
-// At 2 places: where its tensors begin, in units of 256 bytes.
 static __constant__ unsigned report_loss_places[2][1] = {
     {477506}, // report_loss
     {66},     // report_loss

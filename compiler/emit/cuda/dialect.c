@@ -181,6 +181,7 @@ static void tensors(Emitter *e, Writer *out) {
     write_blank(out);
     write_members(e, &members, true, out);
     write_close(out, "};");
+    explain_places(e, out);
 }
 
 static void write_schedule(const Program *train, Writer *out) {

@@ -71,8 +71,19 @@ static void write_struct(Emitter *e, const Function *f, const char *rows, Writer
 }
 
 void write_places(Emitter *e, const Function *f, Writer *out) {
-    write_comment(
-        out, 0,
-        arena_printf(e->arena, "At %d places: where its tensors begin, in units of %d bytes.", f->places, ARENA_ALIGN));
     write_struct(e, f, write_begins(e, f, out), out);
+}
+
+void explain_places(Emitter *e, Writer *out) {
+    const Function *some = NULL;
+    for (int k = 0; k < e->functions.count && !some; k++)
+        some = e->functions.at[k].places > 1 ? &e->functions.at[k] : NULL;
+    if (!some)
+        return;
+    write_blank(out);
+    write_comment(out, 0,
+                  arena_printf(e->arena,
+                               "Layers that are alike share their functions, which are given the tensors of one place: "
+                               "%s_places has a row for each, where its tensors begin, in units of %d bytes.",
+                               some->name, ARENA_ALIGN));
 }

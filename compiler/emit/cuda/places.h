@@ -5,5 +5,7 @@
 
 /* Before a function with several places: the table of them, and the struct of the tensors of one. */
 void write_places(Emitter *e, const Function *f, Writer *out);
+/* What these tables are, once for all, if there are some. */
+void explain_places(Emitter *e, Writer *out);
 
 #endif
