@@ -87,7 +87,6 @@ struct Tensors {
 // ---- training step ------------------------------------------------------------------------------------------
 
 // qkv = linear(tokens, 24)                                                                          attend.mt:9
-//
 //     tokens.reshape[i, j] = tokens[i / TOKENS_ROWS, i % TOKENS_ROWS, j]
 static __constant__ unsigned tokens_reshape_places[2][1] = {
     {34}, // tokens_reshape
@@ -112,7 +111,6 @@ static __device__ void tokens_reshape(const tokens_reshape_tensors &t, const Bat
 }
 
 // qkv = linear(tokens, 24)                                                                          attend.mt:9
-//
 //     qkv[i, j, k] = (sum over l of tokens.reshape[i * TOKENS_ROWS + j, l] * qkv.weight[k, l]) + qkv.bias[k]
 static __constant__ unsigned qkv_places[2][4] = {
     {34, 0, 3, 8}, // qkv
@@ -141,7 +139,6 @@ static __device__ void qkv(const qkv_tensors &t, int tile, char *shared, Gate &g
 }
 
 // mixed = attention(q, k, v, heads = 2, causal = true)                                             attend.mt:13
-//
 //     w[i, j] = softmax over j <= i of 0.5 * (q[i] . k[j])
 //     mixed[i] = sum over j of w[i, j] * v[j]
 //     where q, k, v are heads in the rows of qkv, 2 of each
@@ -237,7 +234,6 @@ static __device__ void d_qkv_dots(const Tensors &t, int tile, char *shared, Gate
 
 // gradient of logits = linear(flatten(mixed), 3)                                                   attend.mt:14
 // optimizer = sgd(0.1)                                                                             attend.mt:19
-//
 //     d_logits.weight[i, j] = sum over k of d_logits[k, i] * mixed[k, j / MIXED_COLUMNS, j % MIXED_COLUMNS]
 //     logits.weight[i, j] = logits.weight[i, j] - 0.1 * d_logits.weight[i, j]
 //     d_logits.bias[i] = sum over j of d_logits[j, i]
@@ -296,7 +292,6 @@ static __device__ void report_loss(const report_loss_tensors &t, const Batch &ba
 }
 
 // gradient of mixed = attention(q, k, v, heads = 2, causal = true)                                 attend.mt:13
-//
 //     w[i, j] = softmax over j <= i of 0.5 * (q[i] . k[j]), from the sums
 //     d[i, j] = 0.5 * w[i, j] * (d_mixed[i] . v[j] - d_qkv.dots[i])
 //     dq[i] = sum over j of d[i, j] * k[j]
@@ -314,7 +309,6 @@ static __device__ void d_qkv(const Tensors &t, int tile, char *shared, Gate &gat
 
 // gradient of qkv = linear(tokens, 24)                                                              attend.mt:9
 // optimizer = sgd(0.1)                                                                             attend.mt:19
-//
 //     d_qkv.weight[i, j] = sum over k of d_qkv[k / TOKENS_ROWS, k % TOKENS_ROWS, i] * tokens.reshape[k, j]
 //     qkv.weight[i, j] = qkv.weight[i, j] - 0.1 * d_qkv.weight[i, j]
 // 2 tiles of 16 x 16 outputs, 4 x 4 a thread, 16 slices of k; panels in shared memory (cuda/staged.cuh)
@@ -466,7 +460,6 @@ static void release() {
 // ---- evaluation ---------------------------------------------------------------------------------------------
 
 // mixed = attention(q, k, v, heads = 2, causal = true)                                             attend.mt:13
-//
 //     w[i, j] = softmax over j <= i of 0.5 * (q[i] . k[j])
 //     mixed[i] = sum over j of w[i, j] * v[j]
 //     where q, k, v are heads in the rows of qkv, 2 of each

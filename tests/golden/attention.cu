@@ -68,7 +68,6 @@ struct Tensors {
 // ---- training step ------------------------------------------------------------------------------------------
 
 // a = reshape(x, [3, 2])                                                                         attention.mt:9
-//
 //     a[i, j, k] = x[i, j * A_COLUMNS + k]
 constexpr int a_tiles = divide_up(BATCH * A_ROWS * A_COLUMNS, Thread::rows);
 static __device__ void a(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
@@ -80,7 +79,6 @@ static __device__ void a(const Tensors &t, const Batch &batch, int tile, Gate &g
 }
 
 // s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))                                       attention.mt:10
-//
 //     a_times_a_mul[i, j, k] = (sum over l of a[i, j, l] * a[i, k, l]) * 0.70710678
 // 4 tiles of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
 using a_times_a_product = Product<A_ROWS, A_ROWS, A_COLUMNS>;
@@ -125,7 +123,6 @@ static __device__ void s(const Tensors &t, int tile, char *shared, Gate &gate) {
 }
 
 // y = linear(flatten(matmul(s, a)), 3)                                                          attention.mt:11
-//
 //     s_times_a_matmul[i, j, k] = sum over l of s[i, j, l] * a[i, l, k]
 // 4 tiles of 16 x 16 outputs, 1 x 1 a thread; straight from memory (cuda/thin.cuh)
 using s_times_a_product = Product<A_ROWS, A_COLUMNS, A_ROWS>;
@@ -193,7 +190,6 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
 
 // gradient of y = linear(flatten(matmul(s, a)), 3)                                              attention.mt:11
 // optimizer = sgd(0.1)                                                                          attention.mt:16
-//
 //     d_y.weight[i, j] = sum over k of d_y[k, i] * s_times_a_matmul[k, j / A_COLUMNS, j % A_COLUMNS]
 //     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]
@@ -331,7 +327,6 @@ static void release() {
 // ---- evaluation ---------------------------------------------------------------------------------------------
 
 // a = reshape(x, [3, 2])                                                                         attention.mt:9
-//
 //     a[i, j, k] = x[i, j * A_COLUMNS + k]
 constexpr int eval_a_tiles = divide_up(BATCH * A_ROWS * A_COLUMNS, Thread::rows);
 static __device__ void eval_a(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
@@ -343,7 +338,6 @@ static __device__ void eval_a(const Tensors &t, const Batch &batch, int tile, Ga
 }
 
 // s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))                                       attention.mt:10
-//
 //     eval_a_times_a_mul[i, j, k] = (sum over l of a[i, j, l] * a[i, k, l]) * 0.70710678
 // 4 tiles of 8 x 4 outputs, 4 x 4 a thread, 128 slices of k; no panels in shared memory (cuda/direct.cuh)
 using eval_a_times_a_product = Product<A_ROWS, A_ROWS, A_COLUMNS>;
@@ -389,7 +383,6 @@ static __device__ void eval_s(const Tensors &t, int tile, char *shared, Gate &ga
 }
 
 // y = linear(flatten(matmul(s, a)), 3)                                                          attention.mt:11
-//
 //     eval_s_times_a_matmul[i, j, k] = sum over l of s[i, j, l] * a[i, l, k]
 // 4 tiles of 8 x 4 outputs, 4 x 4 a thread, 128 slices of k; a thread has steps of k of its own (cuda/deep.cuh)
 using eval_s_times_a_product = Product<A_ROWS, A_COLUMNS, A_ROWS>;

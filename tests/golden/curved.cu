@@ -140,7 +140,6 @@ static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, 
 
 // gradient of output = elu(linear(h, 2), 0.5)                                                      curved.mt:10
 // optimizer = sgd(0.1)                                                                             curved.mt:15
-//
 //     d_output.weight[i, j] = sum over k of h_to_d_h_add[k, i] * h[k, j]
 //     output.weight[i, j] = output.weight[i, j] - 0.1 * d_output.weight[i, j]
 //     d_output.bias[i] = sum over j of h_to_d_h_add[j, i]
@@ -171,7 +170,6 @@ static __device__ void d_output_weight(const Tensors &t, int tile, char *shared,
 
 // gradient of h = mish(linear(x, 3))                                                                curved.mt:9
 // optimizer = sgd(0.1)                                                                             curved.mt:15
-//
 //     d_h.weight[i, j] = sum over k of h_to_d_h_add_2[k, i] * x[k, j]
 //     h.weight[i, j] = h.weight[i, j] - 0.1 * d_h.weight[i, j]
 //     d_h.bias[i] = sum over j of h_to_d_h_add_2[j, i]

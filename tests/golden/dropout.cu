@@ -111,7 +111,6 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
 }
 
 // y = linear(dropout(relu(x), 0.25), 3)                                                            dropout.mt:9
-//
 //     to_y_where[i, j] = uniform(0, i * X + j) >= 0.25 ? relu(x[i, j]) * 1.33333333 : 0
 constexpr int to_y_tiles = divide_up(BATCH * X, Thread::rows);
 static __device__ void to_y(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
@@ -125,7 +124,6 @@ static __device__ void to_y(const Tensors &t, const Batch &batch, int tile, Gate
 
 // gradient of y = linear(dropout(relu(x), 0.25), 3)                                                dropout.mt:9
 // optimizer = sgd(0.1)                                                                            dropout.mt:14
-//
 //     d_y.weight[i, j] = sum over k of d_y[k, i] * to_y_where[k, j]
 //     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]

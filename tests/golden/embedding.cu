@@ -86,7 +86,6 @@ struct Tensors {
 
 // x = gather(table, tokens) + weight([32, 64])                                                  embedding.mt:11
 // scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
-//
 //     x[i, j, k] = table[tokens[i, j], k] + x[j, k]
 //     x_relu[i, j, k] = relu(x[i, j, k])
 //     x_gt[i, j, k] = x_relu[i, j, k] > 0
@@ -111,7 +110,6 @@ static __device__ void x(const Tensors &t, const Batch &batch, int tile, Gate &g
 }
 
 // tokens = slice(window, 0, begin = 0, end = 32)                                                 embedding.mt:8
-//
 //     tokens[i, j] = window[i, j]
 constexpr int tokens_tiles = divide_up(BATCH * TOKENS, Thread::rows);
 static __device__ void tokens(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
@@ -123,7 +121,6 @@ static __device__ void tokens(const Tensors &t, const Batch &batch, int tile, Ga
 }
 
 // scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
-//
 //     scores_matmul[i, j] = sum over k of x_relu[i / TOKENS, i % TOKENS, k] * table[j, k]
 static __constant__ unsigned scores_places[2][3] = {
     {97, 0, 8289}, // scores
@@ -192,7 +189,6 @@ static __device__ void d_scores(const Tensors &t, const Batch &batch, int tile, 
 }
 
 // gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
-//
 //     d_scores_pre[i, j] = d_scores[i / TOKENS, i % TOKENS, j]
 //     d_x[i, j, k] = x_gt[i, j, k] ? (sum over l of d_scores_pre[i * TOKENS + j, l] * table[l, k]) : 0
 // 128 tiles of 64 x 64 outputs, 4 x 4 a thread; panels copied ahead to shared memory (cuda/pipelined.cuh)
@@ -212,7 +208,6 @@ static __device__ void d_x(const Tensors &t, int tile, char *shared, Gate &gate)
 }
 
 // gradient of scores = matmul(relu(x), table, transpose_b = true)                               embedding.mt:12
-//
 //     d_scores_pre[i, j] = d_scores[i / TOKENS, i % TOKENS, j]
 //     to_d_table_matmul[i, j, k] = sum over l of d_scores_pre[i * 512 + l, j] *
 //         x_relu[(i * 512 + l) / TOKENS, (i * 512 + l) % TOKENS, k]
@@ -313,7 +308,6 @@ static __device__ void to_d_table_2(const Tensors &t, int tile, char *shared, Ga
 }
 
 // gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11
-//
 //     gather_grad[i] = sum over k with tokens[k] = i of d_x[k]
 // shape: type of numbers, indices, rows of the table, numbers in a row
 using gather_grad_2_shape = GatherGrad<float, BATCH * TOKENS, SCORES_COLUMNS, X_COLUMNS>;
@@ -354,7 +348,6 @@ static __device__ void report_loss(const report_loss_tensors &t, const Batch &ba
 
 // gradient of x = gather(table, tokens) + weight([32, 64])                                      embedding.mt:11
 // optimizer = sgd(0.1)                                                                          embedding.mt:17
-//
 //     d_table[i, j] = to_d_table_2_sum[i, j] + gather_grad[i, j]
 //     table[i, j] = table[i, j] - 0.1 * d_table[i, j]
 constexpr int update_table_tiles = divide_up(SCORES_COLUMNS * X_COLUMNS, Thread::rows);
@@ -487,7 +480,6 @@ static void release() {
 
 // x = gather(table, tokens) + weight([32, 64])                                                  embedding.mt:11
 // scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
-//
 //     tokens[i, j] = window[i, j]
 //     x[i, j, k] = table[tokens[i, j], k] + x[j, k]
 //     eval_x_relu[i, j, k] = relu(x[i, j, k])
@@ -582,7 +574,6 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 
 // x = gather(table, tokens) + weight([32, 64])                                                  embedding.mt:11
 // scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
-//
 //     tokens[0, 0] = token
 //     x[0, 0, k] = table[tokens[0, 0], k] + x[position, k]
 //     decode_x_relu[0, 0, k] = relu(x[0, 0, k])

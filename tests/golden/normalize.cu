@@ -105,7 +105,6 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
 }
 
 // y = linear(flatten(normalize(x)), 1)                                                           normalize.mt:9
-//
 //     to_y_mul[i, j, k] = (x[i, j, k] - x.mean[j, k]) * (1 / (x.std[j, k] > 0 ? x.std[j, k] : 1))
 constexpr int to_y_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS, Thread::rows);
 static __device__ void to_y(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
@@ -121,7 +120,6 @@ static __device__ void to_y(const Tensors &t, const Batch &batch, int tile, Gate
 
 // gradient of y = linear(flatten(normalize(x)), 1)                                               normalize.mt:9
 // optimizer = sgd(0.1)                                                                          normalize.mt:15
-//
 //     d_y.weight[0, j] = sum over k of d_y[k, 0] * to_y_mul[k, j / X_COLUMNS, j % X_COLUMNS]
 //     y.weight[0, j] = y.weight[0, j] - 0.1 * d_y.weight[0, j]
 //     d_y.bias[0] = sum over j of d_y[j, 0]

@@ -73,7 +73,6 @@ static Tensors tensors(const MtcRun *run) {
 // ---- training step ------------------------------------------------------------------------------------------
 
 // x : f32[6]                                                                                    perceptron.mt:4
-//
 static void x(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
@@ -155,7 +154,6 @@ static void h_to_d_h_pre(const Tensors *t, const Batch *batch) {
 
 // gradient of y = linear(h, 3)                                                                 perceptron.mt:10
 // optimizer = sgd(0.1)                                                                         perceptron.mt:15
-//
 //     d_y.weight[i, j] = sum over k of d_y[k, i] * h[k, j]
 //     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]
@@ -192,7 +190,6 @@ static void d_y_weight(const Tensors *t) {
 
 // gradient of h = relu(linear(x, 4))                                                            perceptron.mt:9
 // optimizer = sgd(0.1)                                                                         perceptron.mt:15
-//
 //     d_h.weight[i, j] = sum over k of d_h_pre[k, i] * x[k, j]
 //     h.weight[i, j] = h.weight[i, j] - 0.1 * d_h.weight[i, j]
 //     d_h.bias[i] = sum over j of d_h_pre[j, i]

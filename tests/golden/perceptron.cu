@@ -137,7 +137,6 @@ static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int ti
 
 // gradient of y = linear(h, 3)                                                                 perceptron.mt:10
 // optimizer = sgd(0.1)                                                                         perceptron.mt:15
-//
 //     d_y.weight[i, j] = sum over k of d_y[k, i] * h[k, j]
 //     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]
@@ -168,7 +167,6 @@ static __device__ void d_y_weight(const Tensors &t, int tile, char *shared, Gate
 
 // gradient of h = relu(linear(x, 4))                                                            perceptron.mt:9
 // optimizer = sgd(0.1)                                                                         perceptron.mt:15
-//
 //     d_h.weight[i, j] = sum over k of d_h_pre[k, i] * x[k, j]
 //     h.weight[i, j] = h.weight[i, j] - 0.1 * d_h.weight[i, j]
 //     d_h.bias[i] = sum over j of d_h_pre[j, i]

@@ -156,7 +156,6 @@ static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, 
 
 // gradient of z = linear(h, 3)                                                            program-classes.mt:10
 // optimizer = adam(1e-2)                                                                  program-classes.mt:15
-//
 //     d_z.weight[i, j] = sum over k of d_z[k, i] * h[k, j]
 //     m[i, j] = 0.9 * z.weight.m[i, j] + 0.1 * d_z.weight[i, j]
 //     v[i, j] = 0.999 * z.weight.v[i, j] + 0.001 * (d_z.weight[i, j] * d_z.weight[i, j])
@@ -213,13 +212,10 @@ static __device__ void d_z_weight(const Tensors &t, const Batch &batch, int tile
 
 // gradient of h = dropout(relu(linear(x, 4)), 0.5)                                         program-classes.mt:9
 // optimizer = adam(1e-2)                                                                  program-classes.mt:15
-//
 //     d_h.weight[i, j] = sum over k of h_to_d_h_where[k, i] * x[k, j]
 //     m[i, j] = 0.9 * h.weight.m[i, j] + 0.1 * d_h.weight[i, j]
 //     v[i, j] = 0.999 * h.weight.v[i, j] + 0.001 * (d_h.weight[i, j] * d_h.weight[i, j])
-//     correction = 1 / sqrt(1 - 0.999^step)
 //     deviation[i, j] = sqrt(v[i, j]) * correction + 1e-08
-//     rate = 0.01 / (1 - 0.9^step)
 //     h.weight[i, j] = h.weight[i, j] - rate * (m[i, j] / deviation[i, j])
 //     d_h.bias[i] = sum over j of h_to_d_h_where[j, i]
 //     m[i] = 0.9 * h.bias.m[i] + 0.1 * d_h.bias[i]

@@ -117,7 +117,6 @@ static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int ti
 
 // gradient of z = linear(h, 2)                                                                    program.mt:10
 // optimizer = sgd(0.1)                                                                            program.mt:15
-//
 //     d_z.weight[i, j] = sum over k of d_z[k, i] * h[k, j]
 //     z.weight[i, j] = z.weight[i, j] - 0.1 * d_z.weight[i, j]
 //     d_z.bias[i] = sum over j of d_z[j, i]
@@ -148,7 +147,6 @@ static __device__ void d_z_weight(const Tensors &t, int tile, char *shared, Gate
 
 // gradient of h = tanh(linear(x, 4))                                                               program.mt:9
 // optimizer = sgd(0.1)                                                                            program.mt:15
-//
 //     d_h.weight[i, j] = sum over k of d_h_pre[k, i] * x[k, j]
 //     h.weight[i, j] = h.weight[i, j] - 0.1 * d_h.weight[i, j]
 //     d_h.bias[i] = sum over j of d_h_pre[j, i]

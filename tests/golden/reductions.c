@@ -171,7 +171,6 @@ static void b_to_d_y(const Tensors *t, const Batch *batch) {
 
 // gradient of y = linear(flatten(b), 3)                                                        reductions.mt:11
 // optimizer = sgd(0.1)                                                                         reductions.mt:16
-//
 //     d_y.weight[i, j] = sum over k of d_y[k, i] * b[k, 0, j]
 //     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]

@@ -62,7 +62,6 @@ static Tensors tensors(const MtcRun *run) {
 // ---- training step ------------------------------------------------------------------------------------------
 
 // x : f32[4]                                                                                   set-metrics.mt:4
-//
 static void x(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
     for (int i = 0; i < BATCH; i++) {
@@ -106,7 +105,6 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
 
 // gradient of y = linear(x, 1)                                                                 set-metrics.mt:8
 // optimizer = sgd(0.1)                                                                        set-metrics.mt:13
-//
 //     d_y.weight[0, j] = sum over k of d_y[k, 0] * x[k, j]
 //     y.weight[0, j] = y.weight[0, j] - 0.1 * d_y.weight[0, j]
 //     d_y.bias[0] = sum over j of d_y[j, 0]
@@ -250,7 +248,6 @@ static void release(void) {
 // ---- evaluation ---------------------------------------------------------------------------------------------
 
 // y = linear(x, 1)                                                                             set-metrics.mt:8
-//
 //     y[i, 0] = (sum over k of x[i, k] * y.weight[0, k]) + y.bias[0]
 static void eval_keep_y(const Tensors *t, const Batch *batch) {
     real y_bias = t->y_bias[0];
@@ -268,7 +265,6 @@ static void eval_keep_y(const Tensors *t, const Batch *batch) {
 }
 
 // metric = [rmse(y, price), mae(y, price), r2(y, price)]                                      set-metrics.mt:12
-//
 //     eval_keep_eval_cast[i, 0] = price[i, 0]
 static void eval_keep_eval(const Tensors *t, const Batch *batch) {
 #pragma omp for nowait
@@ -373,12 +369,12 @@ static const MtcSetMetric set_metric_table[] = {
     {.compute = mtc_metric_rmse, .inputs = 2, .input = {0, 1}},
     {.compute = mtc_metric_r2, .inputs = 2, .input = {0, 1}},
 };
-// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {.name = "x", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 32, .bytes = 128},
-    {.name = "y_to_d_y", .statement = 1, .phase = 1, .math = MTC_MATH_FP32, .flops = 128, .bytes = 276},
-    {.name = "d_y_weight", .statement = 1, .phase = 2, .math = MTC_MATH_FP32, .flops = 64, .bytes = 200},
-    {.name = "report_loss", .statement = 2, .phase = 2, .math = MTC_MATH_FP32, .flops = 16, .bytes = 72},
+    {.name = "x", .statement = 0, .phase = 0, .flops = 32, .bytes = 128},
+    {.name = "y_to_d_y", .statement = 1, .phase = 1, .flops = 128, .bytes = 276},
+    {.name = "d_y_weight", .statement = 1, .phase = 2, .flops = 64, .bytes = 200},
+    {.name = "report_loss", .statement = 2, .phase = 2, .flops = 16, .bytes = 72},
 };
 
 const MtcModel mtc_model = {

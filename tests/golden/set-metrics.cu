@@ -96,7 +96,6 @@ static __device__ void y_to_d_y(const Tensors &t, const Batch &batch, int tile, 
 
 // gradient of y = linear(x, 1)                                                                 set-metrics.mt:8
 // optimizer = sgd(0.1)                                                                        set-metrics.mt:13
-//
 //     d_y.weight[0, j] = sum over k of d_y[k, 0] * x[k, j]
 //     y.weight[0, j] = y.weight[0, j] - 0.1 * d_y.weight[0, j]
 //     d_y.bias[0] = sum over j of d_y[j, 0]
@@ -152,25 +151,22 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 2: 1 tile
-constexpr int train_1_tiles = y_to_d_y_tiles;
-constexpr int train_1_shared_bytes = y_to_d_y_shared_bytes;
 static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     y_to_d_y(t, batch, tile, shared, gate);
 }
+using train_1_launch = Phase<train_1, y_to_d_y_tiles, y_to_d_y_shared_bytes>;
 
 // phase 2 of 2: 2 tiles
-constexpr int train_2_tiles = d_y_weight_tiles + report_loss_tiles;
-constexpr int train_2_shared_bytes = report_loss_shared_bytes;
-constexpr int train_2_sharing = 0; // of the tiles use shared memory
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_y_weight_tiles)
         return d_y_weight(t, batch, tile, shared, gate);
     tile -= d_y_weight_tiles;
     report_loss(t, batch, shared, gate);
 }
+constexpr int train_2_tiles = d_y_weight_tiles + report_loss_tiles;
+using train_2_launch = Phase<train_2, train_2_tiles, report_loss_shared_bytes, 0>;
 
-using Train = Step<Tensors, BATCH, REPORTS, Phase<train_1, train_1_tiles, train_1_shared_bytes>,
-                   Phase<train_2, train_2_tiles, train_2_shared_bytes, train_2_sharing>>;
+using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch>;
 
 // ---- the step -----------------------------------------------------------------------------------------------
 
@@ -214,7 +210,6 @@ static void release() {
 // ---- evaluation ---------------------------------------------------------------------------------------------
 
 // metric = [rmse(y, price), mae(y, price), r2(y, price)]                                      set-metrics.mt:12
-//
 //     eval_keep_eval_cast[i, 0] = price[i, 0]
 constexpr int eval_keep_eval_tiles = divide_up(BATCH, Thread::rows);
 static __device__ void eval_keep_eval(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
@@ -227,7 +222,6 @@ static __device__ void eval_keep_eval(const Tensors &t, const Batch &batch, int 
 }
 
 // y = linear(x, 1)                                                                             set-metrics.mt:8
-//
 //     y[i, 0] = (sum over k of x[i, k] * y.weight[0, k]) + y.bias[0]
 constexpr int eval_keep_y_tiles = divide_up(BATCH, Warp::rows);
 constexpr int eval_keep_y_shared_bytes = team_shared<Warp>(0);
@@ -274,24 +268,22 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, ch
 }
 
 // phase 1 of 2: 2 tiles
-constexpr int eval_1_tiles = eval_keep_eval_tiles + eval_keep_y_tiles;
-constexpr int eval_1_shared_bytes = eval_keep_y_shared_bytes;
 static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < eval_keep_eval_tiles)
         return eval_keep_eval(t, batch, tile, gate);
     tile -= eval_keep_eval_tiles;
     eval_keep_y(t, batch, tile, shared, gate);
 }
+constexpr int eval_1_tiles = eval_keep_eval_tiles + eval_keep_y_tiles;
+using eval_1_launch = Phase<eval_1, eval_1_tiles, eval_keep_y_shared_bytes>;
 
 // phase 2 of 2: 1 tile
-constexpr int eval_2_tiles = eval_report_loss_tiles;
-constexpr int eval_2_shared_bytes = eval_report_loss_shared_bytes;
 static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     eval_report_loss(t, batch, shared, gate);
 }
+using eval_2_launch = Phase<eval_2, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 
-using Eval = Step<Tensors, BATCH, REPORTS, Phase<eval_1, eval_1_tiles, eval_1_shared_bytes>,
-                  Phase<eval_2, eval_2_tiles, eval_2_shared_bytes>>;
+using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch>;
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     return launch_evaluation<Eval>(run, first, rows, slot);
@@ -339,11 +331,11 @@ static const MtcSetMetric set_metric_table[] = {
     {.compute = mtc_metric_rmse, .inputs = 2, .input = {0, 1}},
     {.compute = mtc_metric_r2, .inputs = 2, .input = {0, 1}},
 };
-// flops: arithmetic; bytes: traffic, if every buffer is touched once; phases count from 0 on
+// flops: arithmetic, fp32 if nothing else is said; bytes: traffic, if every buffer is touched once; phases count from 0 on
 static const MtcKernel kernel_table[] = {
-    {.name = "y_to_d_y", .statement = 0, .phase = 0, .math = MTC_MATH_FP32, .flops = 128, .bytes = 276},
-    {.name = "d_y_weight", .statement = 0, .phase = 1, .math = MTC_MATH_FP32, .flops = 64, .bytes = 200},
-    {.name = "report_loss", .statement = 1, .phase = 1, .math = MTC_MATH_FP32, .flops = 16, .bytes = 72},
+    {.name = "y_to_d_y", .statement = 0, .phase = 0, .flops = 128, .bytes = 276},
+    {.name = "d_y_weight", .statement = 0, .phase = 1, .flops = 64, .bytes = 200},
+    {.name = "report_loss", .statement = 1, .phase = 1, .flops = 16, .bytes = 72},
 };
 
 const MtcModel mtc_model = {

@@ -115,7 +115,6 @@ static __device__ void h_to_d_h_pre(const Tensors &t, const Batch &batch, int ti
 
 // gradient of y_hat = sigmoid(linear(h, 1))                                                     tiny-solo.mt:10
 // optimizer = sgd(0.5)                                                                          tiny-solo.mt:15
-//
 //     d_y_hat.weight[0, j] = sum over k of d_y_hat_pre[k, 0] * h[k, j]
 //     y_hat.weight[0, j] = y_hat.weight[0, j] - 0.5 * d_y_hat.weight[0, j]
 //     d_y_hat.bias[0] = sum over j of d_y_hat_pre[j, 0]
@@ -146,7 +145,6 @@ static __device__ void d_y_hat_weight(const Tensors &t, int tile, char *shared, 
 
 // gradient of h = sigmoid(linear(x, 4))                                                          tiny-solo.mt:9
 // optimizer = sgd(0.5)                                                                          tiny-solo.mt:15
-//
 //     d_h.weight[i, j] = sum over k of d_h_pre[k, i] * x[k, j]
 //     h.weight[i, j] = h.weight[i, j] - 0.5 * d_h.weight[i, j]
 //     d_h.bias[i] = sum over j of d_h_pre[j, i]

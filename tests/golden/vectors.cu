@@ -86,7 +86,6 @@ struct Tensors {
 // ---- training step ------------------------------------------------------------------------------------------
 
 // seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
-//
 //     x.bf16[i, j, k, l] = x[i, j, k, l]
 //     x.bf16.reshape[i, j] = x.bf16[i / (X_ROWS * X_COLUMNS), j, i % (X_ROWS * X_COLUMNS) / X_COLUMNS, i %
 //         (X_ROWS * X_COLUMNS) % X_COLUMNS]
@@ -118,7 +117,6 @@ static __device__ void x_bf16_reshape(const x_bf16_reshape_tensors &t, const Bat
 }
 
 // seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
-//
 //     seen.weight.bf16[i, 0, 0, l] = seen.weight[i, 0, 0, l]
 static __constant__ unsigned seen_weight_bf16_places[2][2] = {
     {262210, 0}, // seen_weight_bf16
@@ -141,7 +139,6 @@ static __device__ void seen_weight_bf16(const seen_weight_bf16_tensors &t, int t
 }
 
 // seen = relu(conv2d(x, 64, 1))                                                                    vectors.mt:9
-//
 //     seen[i, j, k, l] = relu((sum over m of x.bf16.reshape[i * X_ROWS * X_COLUMNS + j * X_COLUMNS + k, m] *
 //         seen.weight.bf16[l, 0, 0, m]) + seen.bias[l])
 static __constant__ unsigned seen_places[2][4] = {
@@ -393,7 +390,6 @@ static __device__ void d_seen_bias_partial(const Tensors &t, int tile, char *sha
 }
 
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
-//
 //     d_seen_weight_slices_matmul[i, j, k] = sum over l of
 //         d_seen_pre[(i * 2048 + l) / (X_ROWS * X_COLUMNS), (i * 2048 + l) / X_COLUMNS % X_ROWS, (i * 2048 + l)
 //         % X_COLUMNS, j] * x.bf16.reshape[i * 2048 + l, k]
@@ -494,7 +490,6 @@ static __device__ void update_seen_weight(const Tensors &t, int tile, char *shar
 }
 
 // optimizer = sgd(0.1)                                                                            vectors.mt:17
-//
 //     d_scale[i, 0, 0] = d_scale_sum[i]
 //     scale[i, 0, 0] = scale[i, 0, 0] - 0.1 * d_scale[i, 0, 0]
 constexpr int update_scale_tiles = divide_up(Y, Thread::rows);

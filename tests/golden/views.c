@@ -108,7 +108,6 @@ static void y_to_d_y(const Tensors *t, const Batch *batch) {
 }
 
 // y = linear(concat([a, flatten(b)], axis = 0), 3)                                                  views.mt:11
-//
 //     a[i, j] = x[i, j]
 //     b[i, j, k] = x[i, k * B_ROWS + j]
 //     to_y_add[i, j] = (j < 2 ? a[i, j] : 0) + (j >= 2 ? b[i, (j - 2) / B_COLUMNS, (j - 2) % B_COLUMNS] : 0)
@@ -126,7 +125,6 @@ static void to_y(const Tensors *t, const Batch *batch) {
 
 // gradient of y = linear(concat([a, flatten(b)], axis = 0), 3)                                      views.mt:11
 // optimizer = sgd(0.1)                                                                              views.mt:16
-//
 //     d_y.weight[i, j] = sum over k of d_y[k, i] * to_y_add[k, j]
 //     y.weight[i, j] = y.weight[i, j] - 0.1 * d_y.weight[i, j]
 //     d_y.bias[i] = sum over j of d_y[j, i]

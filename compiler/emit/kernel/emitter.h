@@ -103,6 +103,8 @@ struct Dialect {
     bool (*product)(Body *row, const Stage *stage, const char *extent);
 };
 
+typedef VEC(const Node *) NodesSaid;
+
 /* A line of the model file, or of one that it includes. */
 typedef struct Statement {
     const Source *source;
@@ -126,6 +128,7 @@ struct Emitter {
     VEC(Launch) launches; /* of the training step first */
     VEC(FoldName) folds;
     VEC(Statement) statements;
+    NodesSaid *said;     /* numbers for all of a step whose equations are written */
     const char **tensor; /* member of Tensors, by row of plan->buffers */
     const char **field, **knob, **report;
     const char **stride; /* of a field of windows: the member that says where examples begin; else NULL */

@@ -264,6 +264,17 @@ static bool is_stored(const Kernel *kernel, const Node *n) {
     return false;
 }
 
+/* A number for all of a step, such as its learning rate, which each kernel computes for itself: the first of them says how. */
+static bool is_said(const Emitter *e, const Kernel *kernel, const Node *n) {
+    if (n->type.rank || is_stored(kernel, n) || n->op->cls == OP_REDUCE)
+        return false;
+    for (int k = 0; k < e->said->count; k++)
+        if (e->said->at[k] == n)
+            return true;
+    VEC_PUSH(e->arena, e->said, n);
+    return false;
+}
+
 /* The equations of `n` and of what it comes from, in the order of computation, as far as they are not `written`. */
 static void write_up_to(Emitter *e, const Kernel *kernel, Body *row, const Node *n, bool *written, Writer *out) {
     bool own = is_own(kernel, n);
@@ -272,7 +283,8 @@ static void write_up_to(Emitter *e, const Kernel *kernel, Body *row, const Node 
     written[n->id] = true;
     for (int k = 0; k < n->inputs; k++)
         write_up_to(e, kernel, row, n->in[k], written, out);
-    if (n->name || (own && (n->op->cls == OP_REDUCE || is_stored(kernel, n))))
+    bool named = n->name && !is_said(e, kernel, n);
+    if (named || (own && (n->op->cls == OP_REDUCE || is_stored(kernel, n))))
         write_equation(e, kernel, row, n, out);
 }
 
@@ -285,7 +297,6 @@ static Emitter mathematical(const Emitter *e) {
 void write_equations(Emitter *e, const Kernel *kernel, Writer *out) {
     Emitter plain = mathematical(e);
     bool *written = NEW_ARRAY(e->arena, bool, program_of(e, kernel)->graph->nodes.count);
-    write_line(out, "//");
     for (int k = 0; k < kernel->nodes.count; k++)
         write_up_to(&plain, kernel, NULL, kernel->nodes.at[k], written, out);
 }

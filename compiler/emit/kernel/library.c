@@ -85,7 +85,6 @@ static const char *equations(Emitter *e, const Kernel *kernel) {
 void write_library_equations(Emitter *e, const Kernel *kernel, Writer *out) {
     Emitter plain = *e;
     plain.mathematics = true;
-    write_line(out, "//");
     for (const char *line = equations(&plain, kernel); *line;) {
         size_t length = strcspn(line, "\n");
         write_comment(out, 8, arena_printf(e->arena, "    %.*s", (int)length, line));

@@ -175,6 +175,7 @@ Emission *emit(const Module *module, const Plan *plan, const EmitOptions *option
                  .dialect = dialect,
                  .globals = {.arena = arena},
                  .members = {.arena = arena}};
+    e.said = NEW(arena, NodesSaid);
     e.sizes = sizes_new(&e.globals, module);
     tensors_name(&e);
     name_reports(&e);
