@@ -149,6 +149,18 @@ def places_visited(source):
     return visited
 
 
+def test_long_sums_are_loops_over_the_tensors(emit):
+    """The squares of gradients: of many weights by a table of where they begin, of few term by term, and where tensors are at hand."""
+    clipped = EQUAL.replace("128", "512").replace("256", "512").replace("  batch ", "  clip_norm = 1\n  batch ")
+    source, plan = (emit(stage, clipped) for stage in ("cu", "plan"))
+    table = re.search(r"unsigned squares_to_clip_factor_terms\[26\]\[1\] = \{\n(.*?)\n\};", source, re.S)[1]
+    begins = {name: int(place) * 256 for place, name in re.findall(r"\{(\d+)\}, +// (\w+)", table)}
+    assert begins == {name: place for name, place in offsets(plan).items() if name.startswith("squares_d_")} and len(begins) == 26
+    assert re.search(r"for \(int term = 1; term < 26; term\+\+\)\n +squares\w+ \+= at_place<float>\(", source)
+    for source in (emit("cu", clipped, "--set", "layers=1"), emit("cu", clipped, "--schedule", "persistent")):
+        assert "squares_to_clip_factor" in source and "at_place" not in source
+
+
 def test_launches_that_come_again_are_listed_once(emit):
     """A step's list is as long for forty layers as for ten."""
     short, long = (re.search(r"^using Train =.*?>;$", emit("cu", EQUAL, "--set", f"layers={layers}"), re.M | re.S).group().count("\n")

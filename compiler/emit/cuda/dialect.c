@@ -359,6 +359,7 @@ const Dialect dialect_cuda = {
     .schedules = true,
     .execution = execution,
     .includes = includes,
+    .long_sum = write_long_sum,
     .tensors = tensors,
     .phases = write_launches,
     .step = step_section,

@@ -1,6 +1,7 @@
 /* Where the tensors of functions with several places begin: tables in constant memory, and structs that are made of a row. */
 #include "emit/cuda/places.h"
 
+#include "emit/kernel/expr.h"
 #include "emit/kernel/repeat.h"
 #include "emit/kernel/table.h"
 
@@ -86,4 +87,22 @@ void explain_places(Emitter *e, Writer *out) {
                                "Layers that are alike share their functions, which are given the tensors of one place: "
                                "%s_places has a row for each, where its tensors begin, in units of %d bytes.",
                                some->name, ARENA_ALIGN));
+}
+
+void write_long_sum(Body *body, const char *name, const Buffer *const *terms, int count, const Tree *place) {
+    Emitter *e = body->e;
+    RowTable table = {.arena = e->arena};
+    for (int k = 0; k < count; k++) {
+        table_row(&table, tensor_name(e, terms[k]));
+        table_number(&table, NULL, terms[k]->offset / ARENA_ALIGN);
+    }
+    const char *at = body_text(body, place), *k = names_claim(&body->names, "term");
+    const char *rows = names_claim(&e->globals, arena_printf(e->arena, "%s_terms", body->name));
+    write_comment(body->above, 0, "Where the tensors begin that are summed.");
+    rows = write_runs(&table, &(RunTable){"__constant__", "unsigned", rows, 1}, body->above);
+    Writer lines = writer_like(body->out);
+    write_line(&lines, "%s += at_place<float>(%s[%s][0])[%s];", name, rows, k, at);
+    write_line(body->out, "float %s = at_place<float>(%s[0][0])[%s];", name, rows, at);
+    write_line(body->out, "#pragma unroll");
+    write_block(body->out, arena_printf(e->arena, "for (int %s = 1; %s < %d; %s++)", k, k, count, k), &lines);
 }

@@ -7,5 +7,7 @@
 void write_places(Emitter *e, const Function *f, Writer *out);
 /* What these tables are, once for all, if there are some. */
 void explain_places(Emitter *e, Writer *out);
+/* Dialect.long_sum: in a loop over a table of where its terms begin. */
+void write_long_sum(Body *body, const char *name, const Buffer *const *terms, int count, const Tree *place);
 
 #endif

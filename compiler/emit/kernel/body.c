@@ -9,6 +9,7 @@ Body body_new(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
 Body body_inside(Body *outer, Writer *out, const char *variable, const char *variable_2) {
     Body body = body_new(outer->e, outer->kernel, outer->name, out);
     body.outer = outer;
+    body.above = outer->above;
     body.names.outer = &outer->names;
     body.variables[0] = variable;
     body.variables[1] = variable_2;

@@ -97,6 +97,8 @@ struct Dialect {
     void (*fold)(Body *row, const Node *reduction, const char *name);
     /* "if (...)" before what happens once in a row; NULL: a row has one thread. */
     const char *(*once)(const Body *row);
+    /* Writes a local of that name: the sum of tensors, each read at `place`. NULL: a sum is written term by term. */
+    void (*long_sum)(Body *body, const char *name, const Buffer *const *terms, int count, const Tree *place);
     /* After row vectors were filled; NULL: nothing to do. */
     void (*sync)(Body *row);
     /* Writes a stage that only has one thin product, in a way of the target's own; false: it has none for this one. */

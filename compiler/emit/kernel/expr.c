@@ -1,4 +1,5 @@
 #include "emit/kernel/element.h"
+#include "emit/kernel/function.h"
 #include "emit/text/guard.h"
 
 /* Names and operators of an operand, of an index and of a condition that are still written where they are used. Counted, not measured
@@ -308,9 +309,56 @@ static const Tree *compared(Body *body, const Term *term, const Tree *const *ope
     return tree_with(arena, term->form, operands, term->operands);
 }
 
+/* ---- long sums ---- */
+
+static bool adds(const Term *term) {
+    return term->operands == 2 && !term->local && tree_is_infix(term->form, "+");
+}
+
+/* A number of a tensor, read under no condition and here alone. */
+static bool is_summand(const Term *term) {
+    return term->buffer && term->node->type.dtype == DT_F32 && !term->local && !term->pack && !term->guard &&
+           !is_shared(term);
+}
+
+/* The terms of a sum, the last first, if all are numbers of tensors at the same place; else none. */
+static Terms summands(const Body *body, const Term *sum) {
+    Terms terms = {0};
+    for (const Term *at = sum;; at = at->operand[0]) {
+        bool more = adds(at) && (at == sum || !is_shared(at));
+        Term *last = more ? at->operand[1] : (Term *)at;
+        const Tree *place = terms.count ? element_offset(terms.at[0]->form) : NULL;
+        if (!is_summand(last) || (place && !tree_same(place, element_offset(last->form))))
+            return (Terms){0};
+        VEC_PUSH(body->e->arena, &terms, last);
+        if (!more)
+            return terms;
+    }
+}
+
+/* A local for a sum of so many tensors that a loop over them says it; NULL: it is none. */
+static const Tree *summed_in_loop(Body *body, Term *term) {
+    enum { FEWEST = 16 };
+    const Emitter *e = body->e;
+    bool may = e->dialect->long_sum && body->above && !body->lane.count &&
+               !program_is_persistent(e, program_of(e, body->kernel));
+    const Terms terms = may && adds(term) ? summands(body, term) : (Terms){0};
+    if (terms.count < FEWEST)
+        return NULL;
+    const Buffer **tensors = NEW_ARRAY(e->arena, const Buffer *, terms.count);
+    for (int k = 0; k < terms.count; k++)
+        tensors[k] = terms.at[terms.count - 1 - k]->buffer;
+    const char *name = names_claim(&body->names, local_name(e->arena, term->node));
+    term->local = tree_name(e->arena, name);
+    body_declare(body, term->local);
+    e->dialect->long_sum(body, name, tensors, terms.count, element_offset(terms.at[0]->form));
+    return term->local;
+}
+
 static const Tree *value_of(Body *body, Term *term) {
-    if (term->local)
-        return term->local;
+    const Tree *local = term->local ? term->local : summed_in_loop(body, term);
+    if (local)
+        return local;
     const Tree *operands[MAX_INPUTS], *value = term->form;
     for (int k = 0; k < term->operands; k++) {
         operands[k] = value_of(body, term->operand[k]);

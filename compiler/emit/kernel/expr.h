@@ -29,6 +29,7 @@ typedef struct Known {
 } Known;
 
 typedef struct Term Term;
+typedef VEC(Term *) Terms;
 typedef struct Chains Chains; /* chains.h */
 
 /* What a body reads from memory, when that is to happen ahead of it. */
@@ -65,6 +66,7 @@ struct Body {
     Lanes lane;                 /* of the loop over the lanes, v counting them; count 0: this is no such loop */
     bool once;                  /* runs once in a body around it: reading ahead gains nothing */
     Writer *out;
+    Writer *above;          /* what stands before the function; NULL: nothing can */
     Writer *before_gate;    /* what reads the data set, which is always complete, goes here; NULL: it goes to `out` */
     Reads *per_row;         /* calls that are the same in all of a row, and what they are called; NULL: none */
     Assumption *assumption; /* what is known of a condition; NULL: nothing */
@@ -76,7 +78,7 @@ struct Body {
     bool *written;  /* by node: an equation above says what it is */
     bool divides;   /* a line says a remainder */
     Chains *chains; /* of `out`, which gets names for them at the end; NULL: divisions are written as they are */
-    VEC(Term *) terms;
+    Terms terms;
 };
 
 Body body_new(Emitter *e, const Kernel *kernel, const char *name, Writer *out);

@@ -12,6 +12,7 @@
 static void make_body(Emitter *e, Function *f) {
     const Kernel *kernel = f->kernel;
     Body body = body_new(e, kernel, f->name, &f->lines);
+    body.above = &f->declarations;
     if (kernel->cls == KERNEL_CONTRACT)
         e->dialect->contract(&body);
     else if (kernel->cls == KERNEL_CALL)

@@ -20,7 +20,7 @@ static const char reserved[] =
     "shuffle Form tensor_table field_table origin_table split_table knob_table fixed_table report_table "
     "rises_table set_input_table set_metric_table kernel_table statement_table train_until train_phases eval_phases "
     "measure_phases TRAIN_PHASES "
-    "EVAL_PHASES MEASURE_PHASES TRAIN_SHARED EVAL_SHARED MEASURE_SHARED begin_at Places EvenRows MATMUL_ROWS "
+    "EVAL_PHASES MEASURE_PHASES TRAIN_SHARED EVAL_SHARED MEASURE_SHARED begin_at at_place Places EvenRows MATMUL_ROWS "
     "MATMUL_COLUMNS "
     "math_errhandling Axis Product Tile TensorTile TurnTile "
     "folds_of width_of is_tensor takes_turns is_resident MtcRun";
