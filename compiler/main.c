@@ -18,7 +18,6 @@
 #include "support/file.h"
 #include "support/process.h"
 #include "support/sha256.h"
-#include "tokens/tokens.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -426,19 +425,23 @@ static int draw_curves(Compilation *c) {
     return file_write(output, c->out.at, c->out.length) ? EXIT_SUCCESS : cannot_write(c, output);
 }
 
-static int encode_texts(Compilation *c) {
+static int tokens(Compilation *c) {
     const Options *o = c->options;
-    if (promises_else(c, o->output, ".bin", "tokens (.bin)", NULL))
+    if (o->learn ? promises_else(c, o->output, ".json", "a tokenizer (.json)", NULL)
+                 : promises_else(c, o->output, ".bin", "tokens (.bin)", NULL))
         return EXIT_USAGE;
-    if (mtc_written_in_place(o->output)) {
+    if (!o->learn && mtc_written_in_place(o->output)) {
         diag_error(c->diag, nowhere, "cannot write '%s': what stands first is known last; -o names a file", o->output);
         return EXIT_CANT_CREATE;
     }
-    if (!output_allowed(c->diag, o->output, OUTPUT_TOKENS, &c->inputs))
+    if (!output_allowed(c->diag, o->output, o->learn ? OUTPUT_TEXT : OUTPUT_TOKENS, &c->inputs))
         return EXIT_CANT_CREATE;
-    TokensRequest request = {
-        .texts = o->files.count, .text = o->files.at, .tokenizer = o->tokenizer, .output = o->output};
-    return tokens_encode(c->diag, &request);
+    TokensRequest request = {.texts = o->files.count,
+                             .text = o->files.at,
+                             .tokenizer = o->tokenizer,
+                             .learn = o->learn,
+                             .output = o->output};
+    return o->learn ? tokens_learn(c->diag, &request) : tokens_encode(c->diag, &request);
 }
 
 static int run_gradcheck(Compilation *c, const char *program) {
@@ -488,7 +491,7 @@ static int run(Compilation *c) {
     else if (o->plot)
         return draw_curves(c);
     else if (o->tokens)
-        return encode_texts(c);
+        return tokens(c);
     else if (o->gradcheck)
         return gradcheck(c);
     else if (o->version)

@@ -91,6 +91,7 @@ static const Flag flags[] = {
 
     VALUE("--tokenizer", 0, "FILE", FLAG_STRING, tokenizer, TOKENS,
           "tokenizer.json, or vocab.json beside merges.txt: byte-pair encoding, as of GPT-2 and Llama 3"),
+    NUMBER("--learn", 0, "N", learn, MTC_MOST_TOKENS, TOKENS, "make a tokenizer of N tokens instead, of the texts"),
 
     SWITCH("--summary", 0, summary, INFORMATION, "print layers, shapes, parameters, arithmetic and memory"),
     SWITCH("--operators", 0, operators, INFORMATION, "print the reference of all operators and functions"),
@@ -389,8 +390,11 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {!o->input && !informs, "no model file; 'mtc --help' shows how to call mtc"},
         {o->plot && !o->files.count && !o->help, "no log to plot; 'mtc plot --help' shows how to call it"},
         {o->tokens && !o->files.count && !o->help, "no text to encode; 'mtc tokens --help' shows how to call it"},
-        {o->tokens && !o->tokenizer && !o->help, "--tokenizer FILE says which tokens"},
-        {o->tokens && !o->output && !o->help, "-o FILE says where the tokens are written"},
+        {o->tokens && !o->tokenizer && !o->learn && !o->help,
+         "--tokenizer FILE says which tokens; --learn N makes a tokenizer"},
+        {o->tokenizer && o->learn, "choose one of --tokenizer and --learn"},
+        {o->learn && o->learn <= 256, "--learn: each of the 256 bytes is a token, and N counts them; choose more"},
+        {o->tokens && !o->output && !o->help, "-o FILE says where the result is written"},
         {other_source, "--emit=cu is of --target cuda, --emit=c of --target cpu"},
         {o->real == REAL_F64 && !(asked && asked->doubles), "--real f64 is of the cpu target; add --target cpu"},
         {o->arch && asked && !asked->gpu, "--arch names GPUs; it does not go with the cpu target"},
@@ -533,10 +537,11 @@ static const char PLOT_USAGE[] =
 
 static const char TOKENS_USAGE[] =
     "usage: mtc tokens TEXT... --tokenizer FILE -o FILE.bin\n"
+    "       mtc tokens TEXT... --learn N -o tokenizer.json\n"
     "\n"
     "Writes the tokens of the texts, one text behind the other, as a file that tokens(\"FILE.bin\") in a model\n"
-    "reads: 16 bits a token where the tokenizer has no more numbers, else 32. All processors work; with\n"
-    "OMP_NUM_THREADS fewer, and the same bytes come out.\n";
+    "reads: 16 bits a token where the tokenizer has no more numbers, else 32. --learn makes the tokenizer:\n"
+    "its merges are the pairs that the texts have most often.\n";
 
 /* What the help of a command says before its flags, and behind them. */
 typedef struct Help {

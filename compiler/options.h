@@ -7,6 +7,7 @@
 #include "pass/kernel.h"
 #include "plot/plot.h"
 #include "support/diag.h"
+#include "tokens/tokens.h"
 
 #define MTC_VERSION "0.1.0"
 
@@ -49,6 +50,7 @@ typedef struct Options {
     bool tokens;             /* mtc tokens: encode texts */
     VEC(const char *) files; /* logs, texts */
     const char *tokenizer;   /* path of its file */
+    int learn;               /* a tokenizer of so many tokens is made; 0: none */
     int axis;                /* PlotAxis */
     const char *title;
 } Options;

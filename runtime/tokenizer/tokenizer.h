@@ -9,6 +9,7 @@
 #include "base/common.h"
 
 typedef struct MtcTokenizer MtcTokenizer;
+enum { MTC_MOST_TOKENS = 1 << 22 }; /* every number is below that */
 
 /* tokenizer.json of the package tokenizers; or vocab.json of GPT-2, with the merges.txt beside it. What stands there and would
  * make other tokens than ours is a fault, which says where. */

@@ -5,7 +5,7 @@
 #include "tokenizer/split.h"
 #include "tokenizer/tokenizer.h"
 
-enum { MTC_NO_TOKEN = -1, MTC_MOST_TOKENS = 1 << 22 };
+enum { MTC_NO_TOKEN = -1 };
 
 typedef struct MtcTokenBytes {
     const uint8_t *at; /* NULL: the number is nobody's */

@@ -134,6 +134,50 @@ def test_merges_as_strings(tmp_path):
     assert encode(tmp_path, tmp_path / "t.json", data).tolist() == tokenizer.encode(data)
 
 
+# ---- learning ----
+
+
+def learned(folder, data, count):
+    (folder / "text").write_bytes(data)
+    done = call(folder, "text", "--learn", count, "-o", "learned.json")
+    assert done.returncode == 0, done.stderr
+    return json.loads((folder / "learned.json").read_text()), done.stderr
+
+
+@pytest.mark.parametrize("seed", [6, 7])
+def test_learned_merges_are_those_of_the_definition(tmp_path, seed):
+    data = mixed(seed, 30000)
+    document, _ = learned(tmp_path, data, 700)
+    merges = bpe.learn(data, 700)
+    expected = bpe.Tokenizer(merges[:len(document["model"]["merges"])])
+    assert document["model"]["merges"] == [f"{bpe.written(a)} {bpe.written(b)}" for a, b in expected.merges]
+    assert document["model"]["vocab"] == expected.vocabulary() and len(expected.vocabulary()) == 700
+    assert encode(tmp_path, tmp_path / "learned.json", mixed(8, 30000)).tolist() == expected.encode(mixed(8, 30000))
+
+
+@pytest.mark.parametrize("text, merges", [
+    ("aaa aaaa aaaaa", ["a a", "Ġ aa", "Ġaa aa", "Ġaaaa a", "aa a"]),  # of three equal parts the first two; each place once
+    ("ab ba ab ba", ["Ġ b", "Ġb a", "a b", "Ġ ab"]),  # met equally often: by the bytes of the left, then of the right
+    ('"\\" "\\"', ['" \\', '"\\ "', 'Ġ "\\"'])])
+def test_learning_by_hand(tmp_path, text, merges):
+    document, _ = learned(tmp_path, text.encode(), 256 + len(merges))
+    assert document["model"]["merges"] == merges
+
+
+def test_learning_ends_where_there_is_no_more(tmp_path):
+    document, said = learned(tmp_path, b"abab cd", 300)
+    assert len(document["model"]["vocab"]) == 260 and "has 260 tokens, not 300: the texts have no more to learn" in said
+
+
+def test_tokenizers_loads_what_was_learned(tmp_path):
+    package = pytest.importorskip("tokenizers", reason="the package tokenizers is not installed")
+    learned(tmp_path, mixed(9, 100000), 1000)
+    data = mixed(10, 100000, broken=False)
+    other = package.Tokenizer.from_file(str(tmp_path / "learned.json"))
+    tokens = encode(tmp_path, tmp_path / "learned.json", data).tolist()
+    assert tokens == other.encode(data.decode()).ids and other.decode(tokens) == data.decode()
+
+
 # ---- other implementations ----
 
 
@@ -271,8 +315,15 @@ def folder(tmp_path):
 
 @pytest.mark.parametrize("args, code, message", [
     ([], USAGE, "no text to encode"),
-    (["text", "-o", "x.bin"], USAGE, "--tokenizer FILE says which tokens"),
-    (["text", "--tokenizer", "t.json"], USAGE, "-o FILE says where the tokens are written"),
+    (["text", "-o", "x.bin"], USAGE, "--tokenizer FILE says which tokens; --learn N makes a tokenizer"),
+    (["text", "--tokenizer", "t.json"], USAGE, "-o FILE says where the result is written"),
+    (["text", "--tokenizer", "t.json", "--learn", "300", "-o", "x.json"], USAGE, "choose one of --tokenizer and --learn"),
+    (["text", "--learn", "256", "-o", "x.json"], USAGE, "each of the 256 bytes is a token"),
+    (["text", "--learn", "300", "-o", "x.npy"], USAGE, "the name promises an array of NumPy; what can be written is a tokenizer (.json)"),
+    (["text", "--learn", "300", "-o", "none/x.json"], CANT_CREATE, "there is no folder 'none'"),
+    (["text", "none", "--learn", "300", "-o", "x.json"], NO_INPUT, "none: cannot open"),
+    (["empty", "--learn", "300", "-o", "x.json"], BAD_DATA, "empty: there is no text in it"),
+    (["text", "--learn", "300", "-o", "text"], CANT_CREATE, "it is the input"),
     (["text", "--tokenizer", "t.json", "-o", "x.npy"], USAGE, "the name promises an array of NumPy"),
     (["text", "--tokenizer", "t.json", "-o", "x.bin", "--batch", "3"], USAGE, "tokens has no option --batch"),
     (["none", "--tokenizer", "t.json", "-o", "x.bin"], NO_INPUT, "none: cannot open"),
