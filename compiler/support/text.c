@@ -94,6 +94,8 @@ int visible_length(const unsigned char *at, const unsigned char *end) {
     } commands[] = {
         {0, 0x1F}, {0x7F, 0x9F}, {0x61C, 0x61C}, {0x200E, 0x200F}, {0x2028, 0x202E}, {0x2066, 0x2069}, {0xFEFF, 0xFEFF},
     };
+    if (*at >= ' ' && *at < 0x7F)
+        return 1; /* nearly all of them */
     int length = utf8_length(at, end);
     unsigned point = length ? decoded(at, length) : 0;
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)

@@ -13,7 +13,10 @@ static bool is_visible(const char *bytes, size_t length) {
 
 static void put_whole(Writer *w, int columns, const char *bytes, size_t length) {
     ENSURE(is_visible(bytes, length));
-    text_printf(&w->text, "%*s%.*s\n", columns, "", (int)length, bytes);
+    while (columns-- > 0)
+        text_putc(&w->text, ' ');
+    text_append(&w->text, bytes, length);
+    text_putc(&w->text, '\n');
     VEC_PUSH(w->text.arena, &w->lines, w->at);
 }
 
