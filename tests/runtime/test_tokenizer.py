@@ -97,6 +97,13 @@ def test_any_number_of_threads_writes_the_same(tokenizer, tmp_path):
     assert one.tolist() == four.tolist() == tokenizer.encode(data)
 
 
+def test_line_ends_stay_with_what_is_before_them(tmp_path):
+    """Where lines count, no text is cut between them, however long it takes until it may be."""
+    tokenizer = bpe.Tokenizer([(b"!", b"\n"), (b"a", b"\n")], bpe.LLAMA3)
+    tokens = encode(tmp_path, tokenizer, b"!\n" * 200000 + b" a\n")
+    assert tokens.tolist() == [256] * 200000 + list(b" a\n")
+
+
 def test_texts_stand_one_behind_the_other(tmp_path):
     tokenizer = bpe.Tokenizer([(b"a", b"b")])
     tokenizer.save(tmp_path / "t.json")
