@@ -4,7 +4,10 @@
  *     d_table[v, c..] = sum over i.. with index[i..] = v of dy[i.., c..]
  *
  * The lookup is a view: whoever reads y reads the table. Its gradient is a kernel of its own, which adds up the rows of dy for
- * each row of the table in the order of the indices, and writes 0 where no index says the row. */
+ * each row of the table in the order of the indices, and writes 0 where no index says the row.
+ *
+ * A table of each example has few rows: each of them is compared with each index, and sums choose. So it is with rows that are added
+ * to where their indices say (scatter_add), which is the gradient of that. */
 #include "op/compose.h"
 
 #include "kernels_lib/shared.h"
@@ -159,11 +162,86 @@ static Node *read_index(Call *call, int arg) {
     return NULL;
 }
 
+/* An index that says rows only. */
+static Node *within(Graph *g, Node *index, int64_t rows) {
+    bool sure = is_within(g->module, index, rows);
+    return sure ? index : graph_node(g, "clamped", (Attr){.index = (int)rows}, 1, &index);
+}
+
 static Node *gather(Graph *g, Node *table, Node *index) {
-    int64_t rows = table->type.dim[0];
-    if (!is_within(g->module, index, rows))
-        index = graph_node(g, "clamped", (Attr){.index = (int)rows}, 1, &index);
-    return graph_node(g, "gather", (Attr){0}, 2, (Node *[]){table, index});
+    return graph_node(g, "gather", (Attr){0}, 2, (Node *[]){table, within(g, index, table->type.dim[0])});
+}
+
+/* ---- by comparison ---- */
+
+/* x with `count` axes of size 1 at `at`, in the shape of `type`. */
+static Node *spread(Graph *g, Node *x, int at, int count, const Type *type) {
+    for (int k = 0; k < count; k++)
+        x = insert_axis(g, x, at);
+    return graph_expand(g, x, type);
+}
+
+/* Whole numbers that f32 counts exactly are whole again. */
+static Node *whole_again(Graph *g, Node *sum, const Node *of) {
+    enum { EXACT = 1 << 24 };
+    bool exact = dtype_is_whole(of->type.dtype) && range_within(of->range, (Range){-EXACT, EXACT});
+    return exact ? graph_cast(g, sum, DT_I32) : sum;
+}
+
+/* y[i.., c..] = sum over v with index[i..] = v of table[v, c..], in each example. */
+static Node *gather_of_each(Graph *g, Node *table, Node *index) {
+    int64_t rows = table->type.dim[1];
+    index = graph_of_each_example(g, within(g, index, rows));
+    int at = index->type.rank,
+        columns = table->type.rank - 1; /* of the rows in all pairs; and how many axes there are from there */
+    Type pairs = {.dtype = DT_F32, .batched = true, .rank = at + columns};
+    memcpy(pairs.dim, index->type.dim, (size_t)at * sizeof *pairs.dim);
+    memcpy(pairs.dim + at, table->type.dim + 1, (size_t)columns * sizeof *pairs.dim);
+    Node *here = op2(g, "eq", spread(g, index, at, columns, &pairs), graph_iota(g, &pairs, at));
+    Node *numbers = spread(g, graph_cast(g, table, DT_F32), 1, at - 1, &pairs);
+    return whole_again(g, graph_reduce(g, "sum", masked(g, here, numbers), 1u << at), table);
+}
+
+/* values[i.., c..] belong to index[i..]. */
+static bool belong(const Type *values, const Type *index) {
+    bool fit = values->rank >= index->rank;
+    for (int k = 0; fit && k < index->rank; k++)
+        fit = values->dim[k] == index->dim[k];
+    return fit;
+}
+
+/* y[v, c..] = sum over i.. with index[i..] = v of values[i.., c..] */
+static Node *scatter_add(Graph *g, Node *index, Node *values, int64_t rows) {
+    int first = index->type.batched, indices = index->type.rank - first;
+    Type pairs = values->type;
+    memmove(pairs.dim + first + 1, pairs.dim + first, (size_t)(pairs.rank - first) * sizeof *pairs.dim);
+    pairs.dim[first] = rows;
+    pairs.rank++;
+    Node *said = insert_axis(g, index, first);
+    Node *here = op2(g, "eq", spread(g, said, said->type.rank, pairs.rank - said->type.rank, &pairs),
+                     graph_iota(g, &pairs, first));
+    unsigned axes = ((1u << indices) - 1) << (first + 1);
+    return graph_reduce(g, "sum", masked(g, here, spread(g, values, first, 1, &pairs)), axes);
+}
+
+static Value build_scatter_add(Call *call) {
+    Graph *g = call->g;
+    Node *index = read_index(call, 0), *values = graph_cast(g, call_tensor(call, 1), DT_F32);
+    int64_t rows = call_size(call, 2);
+    if (!index || !values || rows < 0 || !has_all_classes(call, 2, rows, index) ||
+        !has_all_positions(call, 0, rows, index))
+        return value_tensor(NULL);
+    Node *operands[] = {within(g, index, rows), values};
+    if (!graph_share_batch(g, 2, operands))
+        return value_tensor(NULL);
+    if (!belong(&operands[1]->type, &operands[0]->type))
+        call_error(call, 1, "the values are a number or a row for each index %s, not %s",
+                   type_user_text(g->arena, &index->type), type_user_text(g->arena, &values->type));
+    else if (operands[1]->type.rank == MAX_RANK)
+        call_error(call, 1, "%s has no room for one more axis", type_user_text(g->arena, &values->type));
+    else
+        return value_tensor(scatter_add(g, operands[0], operands[1], rows));
+    return value_tensor(NULL);
 }
 
 static Value build_gather(Call *call) {
@@ -171,17 +249,15 @@ static Value build_gather(Call *call) {
     Node *table = call_tensor(call, 0), *index = read_index(call, 1);
     if (!table || !index)
         return value_tensor(NULL);
-    if (table->type.batched) {
-        call_error(call, 0, "a table is the same for all examples; this %s depends on the example",
-                   type_user_text(arena, &table->type));
-    } else if (!table->type.rank) {
+    int first = table->type.batched, pairs = index->type.rank + (first && !index->type.batched) + table->type.rank - 1;
+    if (table->type.rank == first) {
         call_error(call, 0, "a table has rows: at least one axis; found one number");
-    } else if (index->type.rank + table->type.rank - 1 > MAX_RANK) {
+    } else if (pairs > MAX_RANK) {
         call_error(call, 1, "%s rows of %s have more than %d axes", type_user_text(arena, &index->type),
                    type_user_text(arena, &table->type), MAX_RANK - 1);
-    } else if (has_all_classes(call, 0, table->type.dim[0], index) &&
-               has_all_positions(call, 1, table->type.dim[0], index)) {
-        return value_tensor(gather(call->g, table, index));
+    } else if (has_all_classes(call, 0, table->type.dim[first], index) &&
+               has_all_positions(call, 1, table->type.dim[first], index)) {
+        return value_tensor(first ? gather_of_each(call->g, table, index) : gather(call->g, table, index));
     }
     return value_tensor(NULL);
 }
@@ -221,10 +297,10 @@ const OpDef op_gather = {
     .flags = OP_LOOKUP,
     .arity = 2,
     .doc =
-        "Rows of a table: y[i.., c..] = table[index[i..], c..]. The table is the same for all examples and has at "
-        "least one "
-        "axis; the index is whole numbers of any shape. Classes of the data are checked when they are read; a computed "
-        "index outside of the table is taken for the nearest row.",
+        "Rows of a table: y[i.., c..] = table[index[i..], c..]. The table has at least one axis; the index is whole "
+        "numbers of any shape. Classes of the data are checked when they are read; a computed index outside of the "
+        "table is taken for the nearest row. Where each example has a table of its own, each of its rows is compared "
+        "with each index: such a table should be small.",
     .example = "y = gather(weight([3, 2]), label)",
     .infer = infer_gather,
     .grad = grad_gather,
@@ -254,4 +330,15 @@ const OpDef op_embedding = {
     .example = "y = embedding(label, 3, 4)",
     .signature = "index, count: size, width: size, init: init = none",
     .build = build_embedding,
+};
+
+const OpDef op_scatter_add = {
+    .name = "scatter_add",
+    .cls = OP_LIBRARY,
+    .doc = "Rows of values added up where their indices say: y[v, c..] = sum over i.. with index[i..] = v of "
+           "values[i.., c..], in the order of i; 0 where no index says the row. Each of the rows is compared with each "
+           "index. A computed index outside of the rows is taken for the nearest one.",
+    .example = "y = scatter_add(argmax(reshape(x, [2, 3])), reshape(x, [2, 3]), rows = 4)",
+    .signature = "index, values, rows: size",
+    .build = build_scatter_add,
 };

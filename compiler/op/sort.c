@@ -47,9 +47,11 @@ static Node *in_order(Graph *g, const Ranking *r, int64_t count, Node *value) {
     return graph_reduce(g, "sum", masked(g, here, along(g, r, value, &places, false)), 1u << (r->axis + 1));
 }
 
+/* Whole numbers below the size of the axis, as what is made of them may know. */
 static Node *indices_in_order(Graph *g, const Ranking *r, int64_t count) {
     Node *index = graph_cast(g, graph_iota(g, &r->x->type, r->axis), DT_F32);
-    return graph_cast(g, in_order(g, r, count, index), DT_I32);
+    Node *found = graph_cast(g, in_order(g, r, count, index), DT_I32);
+    return graph_node(g, "clamped", (Attr){.index = (int)r->x->type.dim[r->axis]}, 1, &found);
 }
 
 /* False after a user error. */

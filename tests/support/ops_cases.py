@@ -583,6 +583,20 @@ CASES = [
          lambda x, z, e: e["m"][np.minimum(x.argmax(2), 1)] * z + e["w"][0] + x.mean((1, 2), keepdims=True), x=(2, 9), z=(2, 3), weights={"m": (2, 3), "w": (1, 3)}),
     Case("gather_clamp", "x * gather(m, clamp(label + 1, 2, 4))", lambda x, z, e: x * e["m"][np.clip(e["label"] + 1, 2, 4)][:, None],
          classes=True, weights={"m": (5, 3)}),
+    Case("gather_each", "gather(x, label) * z", lambda x, z, e: x[np.arange(3), e["label"]] * z, x=(5, 2), z=(2,), classes=True),
+    Case("gather_each_several", "gather(x, argsort(z)) + sum(z)", lambda x, z, e: np.take_along_axis(x, z.argsort(1)[..., None], 1)
+         + z.sum(1)[:, None, None], x=(4, 2), z=(4,)),
+    Case("gather_each_same", "gather(x, slice(iota(3), 0, 1, 3)) * gather(x, iota(2))", lambda x, z, e: x[:, 1:] * x[:, :2], x=(3, 2)),
+    Case("gather_each_clamped", "gather(x, argmax(z)) + sum(z)", lambda x, z, e: x[np.arange(3), np.minimum(z.argmax(1), 1)] + z.sum(1),
+         x=(2,), z=(7,)),
+    Case("gather_each_whole", "gather(m, gather(argsort(x), iota(2))) * z + sum(x)",
+         lambda x, z, e: e["m"][x.argsort(1)[:, :2]] * z + x.sum(1)[:, None, None], x=(4,), z=(2, 2), weights={"m": (4, 2)}),
+    Case("scatter_add", "scatter_add(argmax(z), x, 4) * sum(z)", lambda x, z, e: np.stack([
+        sum(v[k] * (i.argmax(1)[k] == np.arange(4))[:, None] for k in range(5)) for v, i in zip(x, z)]) * z.sum((1, 2))[:, None, None],
+         x=(5, 2), z=(5, 4)),
+    Case("scatter_add_numbers", "scatter_add(label, x, rows = 6)", lambda x, z, e: np.eye(6)[e["label"]][..., None] * x[:, None], x=(2,), classes=True),
+    Case("scatter_add_same", "scatter_add(iota(3), x, rows = 5) * scatter_add(iota(3), m, 5)", lambda x, z, e:
+         np.pad(x * e["m"], ((0, 0), (0, 2), (0, 0))), x=(3, 2), weights={"m": (3, 2)}),
     Case("gather_same", "x * gather(m, iota(2)) + gather(m, label)",
          lambda x, z, e: x * e["m"][:2] + e["m"][e["label"]][:, None], classes=True, weights={"m": (5, 3)}),
     Case("gather_tied", "matmul(relu(x + gather(m, label)), m, transpose_b = true)",
