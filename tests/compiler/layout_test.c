@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 static void print_laid_out(Arena *arena, const char *text) {
-    const Pieces line = pieces_of(arena, text);
+    const Lexemes line = lexemes_of(arena, text);
     const LineStart *starts = lay_out(arena, &line, 4, 120);
     for (int k = 0; k < line.count; k++) {
         if (starts[k].begins)

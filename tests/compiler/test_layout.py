@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from conftest import ROOT
 
-SOURCES = ["tests/compiler/layout_test.c", "compiler/emit/text/layout.c", "compiler/emit/text/pieces.c", "compiler/support/arena.c",
+SOURCES = ["tests/compiler/layout_test.c", "compiler/emit/text/layout.c", "compiler/emit/text/lexemes.c", "compiler/support/arena.c",
            "compiler/support/text.c", "compiler/support/diag.c",
            *(f"runtime/base/{name}.c" for name in ("common", "file", "files", "ending"))]
 

@@ -1,5 +1,5 @@
 /* The search: a state is how far the line is laid out, where its end stands, and what the brackets and groups that are open ask of
- * what follows. From each, the next piece stands beside the last one or begins a line; the state with the least charge goes on first. */
+ * what follows. From each, the next lexeme stands beside the last one or begins a line; the state with the least charge goes on first. */
 #include "emit/text/layout.h"
 
 #include "support/diag.h"
@@ -24,13 +24,13 @@ typedef struct Scope {
 
 typedef struct State State;
 struct State {
-    const State *before; /* NULL: the first piece is all there is */
-    State *next;         /* of those at the same piece */
-    bool begins;         /* the last piece began a line, in this column */
+    const State *before; /* NULL: the first lexeme is all there is */
+    State *next;         /* of those at the same lexeme */
+    bool begins;         /* the last lexeme began a line, in this column */
     int started;
-    int at;         /* the next piece */
+    int at;         /* the next lexeme */
     int column;     /* behind the last one */
-    int line_depth; /* brackets around where the line began, and the fewest around a piece of it */
+    int line_depth; /* brackets around where the line began, and the fewest around a lexeme of it */
     int least_depth;
     int64_t charge;
     int order;
@@ -42,11 +42,11 @@ typedef VEC(State *) States;
 
 typedef struct Search {
     Arena *arena;
-    const Pieces *line;
+    const Lexemes *line;
     int first, most; /* columns */
     int made;
     States queue;
-    State **seen; /* by piece */
+    State **seen; /* by lexeme */
 } Search;
 
 static Scope *innermost(State *s) {
@@ -57,52 +57,52 @@ static int larger(int a, int b) {
     return a > b ? a : b;
 }
 
-static bool is_choice(const Piece *piece) {
-    return piece->kind == PIECE_QUESTION || piece->kind == PIECE_COLON;
+static bool is_choice(const Lexeme *lexeme) {
+    return lexeme->kind == LEXEME_QUESTION || lexeme->kind == LEXEME_COLON;
 }
 
-static bool separates(const Piece *piece) {
-    return piece->kind == PIECE_COMMA || piece->kind == PIECE_SEMICOLON;
+static bool separates(const Lexeme *lexeme) {
+    return lexeme->kind == LEXEME_COMMA || lexeme->kind == LEXEME_SEMICOLON;
 }
 
-/* ---- the next piece begins a line ---- */
+/* ---- the next lexeme begins a line ---- */
 
-static bool begins_choice(const Piece *piece) {
-    return piece->groups && piece->group[piece->groups - 1] == BINDS_CHOICE;
+static bool begins_choice(const Lexeme *lexeme) {
+    return lexeme->groups && lexeme->group[lexeme->groups - 1] == BINDS_CHOICE;
 }
 
-static int line_column(const Search *search, const Scope *scope, const Piece *piece) {
+static int line_column(const Search *search, const Scope *scope, const Lexeme *lexeme) {
     int continued = larger(scope->start, scope->indent) + INDENT;
-    if (piece->kind == PIECE_MEMBER)
+    if (lexeme->kind == LEXEME_MEMBER)
         return scope->member ? scope->member : continued;
-    if (piece->kind == PIECE_OPEN && *piece->text == '[')
+    if (lexeme->kind == LEXEME_OPEN && *lexeme->text == '[')
         return continued;
-    if (piece->kind == PIECE_COLON && scope->question)
-        return begins_choice(piece + 1) ? scope->indent - INDENT : scope->question;
-    if (piece[-1].kind == PIECE_COMMA && piece->depth == 0) /* names that are declared together */
+    if (lexeme->kind == LEXEME_COLON && scope->question)
+        return begins_choice(lexeme + 1) ? scope->indent - INDENT : scope->question;
+    if (lexeme[-1].kind == LEXEME_COMMA && lexeme->depth == 0) /* names that are declared together */
         return search->first + INDENT;
-    if (piece->names_function)
+    if (lexeme->names_function)
         return larger(scope->start, scope->indent);
-    bool outside = scope->indent == search->first && !(piece[-1].kind == PIECE_CLOSE && *piece[-1].text == '}');
+    bool outside = scope->indent == search->first && !(lexeme[-1].kind == LEXEME_CLOSE && *lexeme[-1].text == '}');
     return outside ? continued : scope->indent;
 }
 
-static void begin_line(const Search *search, State *s, const Piece *piece) {
+static void begin_line(const Search *search, State *s, const Lexeme *lexeme) {
     enum { FIRST = 15 };
     Scope *scope = innermost(s);
-    const Piece *last = piece - 1;
-    s->charge += piece->charge + (scope->broken ? 0 : FIRST);
+    const Lexeme *last = lexeme - 1;
+    s->charge += lexeme->charge + (scope->broken ? 0 : FIRST);
     scope->broken = true;
-    s->column = line_column(search, scope, piece);
-    if (piece->kind == PIECE_MEMBER && !scope->member)
+    s->column = line_column(search, scope, lexeme);
+    if (lexeme->kind == LEXEME_MEMBER && !scope->member)
         scope->member = s->column;
-    bool operand = separates(last) || last->kind == PIECE_INFIX, opened = last->kind == PIECE_OPEN;
+    bool operand = separates(last) || last->kind == LEXEME_INFIX, opened = last->kind == LEXEME_OPEN;
     if (operand)
         scope->apart = false;
-    else if (piece->kind != PIECE_INFIX && !opened && last->kind != PIECE_COLON)
+    else if (lexeme->kind != LEXEME_INFIX && !opened && last->kind != LEXEME_COLON)
         scope->apart = true;
-    scope->start = s->column + (piece->kind == PIECE_MEMBER ? piece->length : 0);
-    s->line_depth = s->least_depth = piece->depth;
+    scope->start = s->column + (lexeme->kind == LEXEME_MEMBER ? lexeme->length : 0);
+    s->line_depth = s->least_depth = lexeme->depth;
     for (int k = 0; k < s->count - 1; k++)
         s->scope[k].apart = true;
 }
@@ -110,50 +110,50 @@ static void begin_line(const Search *search, State *s, const Piece *piece) {
 /* ---- it stands beside the last one ---- */
 
 /* An operand behind an operator that does not begin a line has its lines not broken, but where it is one of two. */
-static bool stays_whole(const Scope *scope, const Piece *operator) {
-    bool binds = operator->kind == PIECE_INFIX || operator->kind == PIECE_COMMA;
-    if (operator->kind == PIECE_COLON)
+static bool stays_whole(const Scope *scope, const Lexeme *operator) {
+    bool binds = operator->kind == LEXEME_INFIX || operator->kind == LEXEME_COMMA;
+    if (operator->kind == LEXEME_COLON)
         return !scope->operator_begins;
     bool pair = operator->index == 0 && operator->last;
     return binds && operator->binds != BINDS_ASSIGNMENT && operator->binds != BINDS_RELATION && !pair;
 }
 
-static bool has_operators(const Piece *piece) {
-    for (int k = 0; k < piece->groups; k++)
-        if (piece->group[k] != BINDS_NOTHING)
+static bool has_operators(const Lexeme *lexeme) {
+    for (int k = 0; k < lexeme->groups; k++)
+        if (lexeme->group[k] != BINDS_NOTHING)
             return true;
     return false;
 }
 
-static bool is_word(const Piece *piece, const char *word) {
-    return piece->length == (int)strlen(word) && strncmp(piece->text, word, strlen(word)) == 0;
+static bool is_word(const Lexeme *lexeme, const char *word) {
+    return lexeme->length == (int)strlen(word) && strncmp(lexeme->text, word, strlen(word)) == 0;
 }
 
-/* What stands beside it is where lines of the piece are indented from. */
-static bool starts(const Search *search, const Piece *piece) {
-    const Piece *last = piece - 1;
-    if (last->kind == PIECE_OPEN)
+/* What stands beside it is where lines of the lexeme are indented from. */
+static bool starts(const Search *search, const Lexeme *lexeme) {
+    const Lexeme *last = lexeme - 1;
+    if (last->kind == LEXEME_OPEN)
         return last > search->line->at && (is_word(last - 1, "for") || is_word(last - 1, "if"));
-    bool operates = last->kind == PIECE_INFIX || is_choice(last);
-    return last->kind == PIECE_COMMA || (operates && (last->binds != BINDS_ASSIGNMENT || has_operators(piece)));
+    bool operates = last->kind == LEXEME_INFIX || is_choice(last);
+    return last->kind == LEXEME_COMMA || (operates && (last->binds != BINDS_ASSIGNMENT || has_operators(lexeme)));
 }
 
-static void go_on(const Search *search, State *s, const Piece *piece) {
+static void go_on(const Search *search, State *s, const Lexeme *lexeme) {
     Scope *scope = innermost(s);
-    scope->operand_whole |= stays_whole(scope, piece - 1);
-    s->column += piece->spaced;
-    if (piece[-1].kind == PIECE_OPEN)
+    scope->operand_whole |= stays_whole(scope, lexeme - 1);
+    s->column += lexeme->spaced;
+    if (lexeme[-1].kind == LEXEME_OPEN)
         scope->indent = s->column;
-    if (starts(search, piece))
+    if (starts(search, lexeme))
         scope->start = s->column;
 }
 
-/* ---- the piece itself ---- */
+/* ---- the lexeme itself ---- */
 
-static void open_group(State *s, const Piece *first, int binds, bool outermost, bool indents) {
+static void open_group(State *s, const Lexeme *first, int binds, bool outermost, bool indents) {
     ENSURE(s->count < MOST_SCOPES);
     const Scope *around = innermost(s);
-    const Piece *last = first - 1;
+    const Lexeme *last = first - 1;
     Scope own = *around;
     own.broken = false;
     own.operator_begins = true;
@@ -163,25 +163,25 @@ static void open_group(State *s, const Piece *first, int binds, bool outermost, 
         own.indent = larger(larger(s->column, own.indent), around->start);
     if (binds > BINDS_NOTHING)
         own.start = larger(own.start, s->column);
-    if (binds != BINDS_CHOICE && first->kind != PIECE_PREFIX)
+    if (binds != BINDS_CHOICE && first->kind != LEXEME_PREFIX)
         own.call = s->column;
-    bool chained = binds == BINDS_CHOICE && s->at && last->kind == PIECE_COLON && outermost;
+    bool chained = binds == BINDS_CHOICE && s->at && last->kind == LEXEME_COLON && outermost;
     if (!chained && (binds == BINDS_CHOICE || (indents && binds > BINDS_ASSIGNMENT)))
         own.indent += INDENT;
-    if ((s->at && last->kind != PIECE_OPEN) || binds != BINDS_COMMA)
+    if ((s->at && last->kind != LEXEME_OPEN) || binds != BINDS_COMMA)
         own.apart = false;
     s->scope[s->count++] = own;
 }
 
-static void open_groups(State *s, const Piece *first) {
-    const Piece *last = first - 1;
-    bool indents = !(s->at && (last->kind == PIECE_OPEN || last->kind == PIECE_SEMICOLON || is_word(last, "return") ||
+static void open_groups(State *s, const Lexeme *first) {
+    const Lexeme *last = first - 1;
+    bool indents = !(s->at && (last->kind == LEXEME_OPEN || last->kind == LEXEME_SEMICOLON || is_word(last, "return") ||
                                last->binds == BINDS_ASSIGNMENT));
     for (int k = first->groups - 1; k >= 0; k--, indents = true)
         open_group(s, first, first->group[k], k == first->groups - 1, indents);
 }
 
-static void open_bracket(const Search *search, State *s, const Piece *open) {
+static void open_bracket(const Search *search, State *s, const Lexeme *open) {
     enum { LONG_LIST = 5 };
     ENSURE(s->count < MOST_SCOPES);
     const Scope *around = innermost(s);
@@ -198,27 +198,27 @@ static void open_bracket(const Search *search, State *s, const Piece *open) {
     s->scope[s->count++] = own;
 }
 
-static void pass(const Search *search, State *s, const Piece *piece) {
+static void pass(const Search *search, State *s, const Lexeme *lexeme) {
     enum { TOO_LONG = 1000000 };
     Scope *scope = innermost(s);
-    if (piece->kind == PIECE_COMMA || piece->kind == PIECE_INFIX)
+    if (lexeme->kind == LEXEME_COMMA || lexeme->kind == LEXEME_INFIX)
         scope->operand_whole = false;
-    if (piece->kind == PIECE_INFIX || is_choice(piece))
+    if (lexeme->kind == LEXEME_INFIX || is_choice(lexeme))
         scope->operator_begins = s->begins;
-    if (piece->kind == PIECE_QUESTION)
+    if (lexeme->kind == LEXEME_QUESTION)
         scope->question = s->column;
-    if (piece->kind == PIECE_MEMBER)
-        scope->call = piece->last ? 0 : s->column;
-    if (piece->kind != PIECE_OPEN && piece->kind != PIECE_CLOSE && piece->depth < s->least_depth)
-        s->least_depth = piece->depth;
-    open_groups(s, piece);
-    if (piece->kind == PIECE_CLOSE && s->count > 1)
+    if (lexeme->kind == LEXEME_MEMBER)
+        scope->call = lexeme->last ? 0 : s->column;
+    if (lexeme->kind != LEXEME_OPEN && lexeme->kind != LEXEME_CLOSE && lexeme->depth < s->least_depth)
+        s->least_depth = lexeme->depth;
+    open_groups(s, lexeme);
+    if (lexeme->kind == LEXEME_CLOSE && s->count > 1)
         s->count--;
-    if (piece->kind == PIECE_OPEN)
-        open_bracket(search, s, piece);
-    for (int k = 0; k < piece->ends && s->count > 1; k++)
+    if (lexeme->kind == LEXEME_OPEN)
+        open_bracket(search, s, lexeme);
+    for (int k = 0; k < lexeme->ends && s->count > 1; k++)
         s->count--;
-    int end = s->column + piece->length, before = larger(s->column, search->most);
+    int end = s->column + lexeme->length, before = larger(s->column, search->most);
     s->column = end;
     s->charge += end > before ? (int64_t)TOO_LONG * (end - before) : 0;
     s->at++;
@@ -226,33 +226,33 @@ static void pass(const Search *search, State *s, const Piece *piece) {
 
 /* ---- which of the two ---- */
 
-static bool may_begin(State *s, const Piece *piece) {
+static bool may_begin(State *s, const Lexeme *lexeme) {
     const Scope *scope = innermost(s);
-    const Piece *last = piece - 1;
-    bool opened = last->kind == PIECE_OPEN, list = opened && *last->text == '{';
-    if (!piece->may_begin || scope->whole)
+    const Lexeme *last = lexeme - 1;
+    bool opened = last->kind == LEXEME_OPEN, list = opened && *last->text == '{';
+    if (!lexeme->may_begin || scope->whole)
         return false;
-    if (list && s->at > 1 && (last[-1].kind == PIECE_OPEN || last[-1].kind == PIECE_COMMA))
+    if (list && s->at > 1 && (last[-1].kind == LEXEME_OPEN || last[-1].kind == LEXEME_COMMA))
         return false;
-    if (opened && !list && s->least_depth < s->line_depth && s->least_depth < piece->depth)
+    if (opened && !list && s->least_depth < s->line_depth && s->least_depth < lexeme->depth)
         return false;
-    return piece->kind == PIECE_INFIX || !scope->operand_whole;
+    return lexeme->kind == LEXEME_INFIX || !scope->operand_whole;
 }
 
 /* Behind operands that were broken, the next one begins a line: what belongs together is seen. */
-static bool must_begin(State *s, const Piece *piece) {
+static bool must_begin(State *s, const Lexeme *lexeme) {
     const Scope *scope = innermost(s);
-    const Piece *last = piece - 1;
-    if (piece->kind == PIECE_CLOSE)
+    const Lexeme *last = lexeme - 1;
+    if (lexeme->kind == LEXEME_CLOSE)
         return false;
-    if (last->kind == PIECE_COMMA && scope->a_line_each)
+    if (last->kind == LEXEME_COMMA && scope->a_line_each)
         return true;
     if (!scope->apart)
         return false;
     bool compares = last->binds == BINDS_EQUAL || last->binds == BINDS_RELATION;
     bool operand =
-        last->kind == PIECE_INFIX && last->binds != BINDS_ASSIGNMENT && (!compares || last[-1].ends_operators);
-    return separates(last) || is_choice(piece) || (operand && piece->kind != PIECE_INFIX);
+        last->kind == LEXEME_INFIX && last->binds != BINDS_ASSIGNMENT && (!compares || last[-1].ends_operators);
+    return separates(last) || is_choice(lexeme) || (operand && lexeme->kind != LEXEME_INFIX);
 }
 
 /* ---- searching ---- */
@@ -323,25 +323,25 @@ static State *copy_of(Arena *arena, const State *s, int more) {
 }
 
 static void step(Search *search, const State *from, bool begins) {
-    const Piece *piece = &search->line->at[from->at];
-    State *s = copy_of(search->arena, from, piece->groups + 1);
+    const Lexeme *lexeme = &search->line->at[from->at];
+    State *s = copy_of(search->arena, from, lexeme->groups + 1);
     s->before = from;
     s->begins = begins;
     if (begins)
-        begin_line(search, s, piece);
+        begin_line(search, s, lexeme);
     else
-        go_on(search, s, piece);
+        go_on(search, s, lexeme);
     s->started = s->column;
-    pass(search, s, piece);
+    pass(search, s, lexeme);
     push(search, s);
 }
 
 static State *first_state(Search *search) {
-    const Piece *piece = search->line->at;
-    State *s = arena_alloc(search->arena, sizeof *s + (size_t)(piece->groups + 2) * sizeof *s->scope);
+    const Lexeme *lexeme = search->line->at;
+    State *s = arena_alloc(search->arena, sizeof *s + (size_t)(lexeme->groups + 2) * sizeof *s->scope);
     *s = (State){.begins = true, .started = search->first, .column = search->first, .count = 1};
     s->scope[0] = (Scope){.indent = search->first, .start = search->first};
-    pass(search, s, piece);
+    pass(search, s, lexeme);
     return s;
 }
 
@@ -353,16 +353,16 @@ static const State *cheapest(Search *search) {
             return s;
         if (!is_new(search, s))
             continue;
-        const Piece *piece = &search->line->at[s->at];
-        bool may = may_begin(s, piece);
-        if (!may || !must_begin(s, piece))
+        const Lexeme *lexeme = &search->line->at[s->at];
+        bool may = may_begin(s, lexeme);
+        if (!may || !must_begin(s, lexeme))
             step(search, s, false);
         if (may)
             step(search, s, true);
     }
 }
 
-const LineStart *lay_out(Arena *arena, const Pieces *line, int column, int most) {
+const LineStart *lay_out(Arena *arena, const Lexemes *line, int column, int most) {
     Arena *own = arena_new();
     Search search = {
         .arena = own, .line = line, .first = column, .most = most, .seen = NEW_ARRAY(own, State *, line->count + 1)};

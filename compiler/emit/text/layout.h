@@ -2,15 +2,15 @@
 #ifndef MTC_LAYOUT_H
 #define MTC_LAYOUT_H
 
-#include "emit/text/pieces.h"
+#include "emit/text/lexemes.h"
 
-/* Whether a line begins with piece k, and in which column. */
+/* Whether a line begins with lexeme k, and in which column. */
 typedef struct LineStart {
     bool begins;
     int column;
 } LineStart;
 
-/* For each piece, if the first of them begins in `column` and lines have at most `most` bytes. */
-const LineStart *lay_out(Arena *arena, const Pieces *line, int column, int most);
+/* For each lexeme, if the first of them begins in `column` and lines have at most `most` bytes. */
+const LineStart *lay_out(Arena *arena, const Lexemes *line, int column, int most);
 
 #endif

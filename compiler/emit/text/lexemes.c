@@ -1,4 +1,4 @@
-#include "emit/text/pieces.h"
+#include "emit/text/lexemes.h"
 
 #include "support/diag.h"
 
@@ -8,18 +8,20 @@
 
 typedef struct Infix {
     const char *text;
-    PieceKind kind;
+    LexemeKind kind;
     int binds;
 } Infix;
 
-static const Infix infixes[] = {
-    {"?", PIECE_QUESTION, BINDS_CHOICE},  {":", PIECE_COLON, BINDS_CHOICE},      {"||", PIECE_INFIX, BINDS_OR},
-    {"&&", PIECE_INFIX, BINDS_AND},       {"==", PIECE_INFIX, BINDS_EQUAL},      {"!=", PIECE_INFIX, BINDS_EQUAL},
-    {"<", PIECE_INFIX, BINDS_RELATION},   {">", PIECE_INFIX, BINDS_RELATION},    {"<=", PIECE_INFIX, BINDS_RELATION},
-    {">=", PIECE_INFIX, BINDS_RELATION},  {"+", PIECE_INFIX, BINDS_SUM},         {"-", PIECE_INFIX, BINDS_SUM},
-    {"*", PIECE_INFIX, BINDS_PRODUCT},    {"/", PIECE_INFIX, BINDS_PRODUCT},     {"%", PIECE_INFIX, BINDS_PRODUCT},
-    {"=", PIECE_INFIX, BINDS_ASSIGNMENT}, {"+=", PIECE_INFIX, BINDS_ASSIGNMENT}, {"-=", PIECE_INFIX, BINDS_ASSIGNMENT},
-    {"*=", PIECE_INFIX, BINDS_ASSIGNMENT}};
+static const Infix infixes[] = {{"?", LEXEME_QUESTION, BINDS_CHOICE},   {":", LEXEME_COLON, BINDS_CHOICE},
+                                {"||", LEXEME_INFIX, BINDS_OR},         {"&&", LEXEME_INFIX, BINDS_AND},
+                                {"==", LEXEME_INFIX, BINDS_EQUAL},      {"!=", LEXEME_INFIX, BINDS_EQUAL},
+                                {"<", LEXEME_INFIX, BINDS_RELATION},    {">", LEXEME_INFIX, BINDS_RELATION},
+                                {"<=", LEXEME_INFIX, BINDS_RELATION},   {">=", LEXEME_INFIX, BINDS_RELATION},
+                                {"+", LEXEME_INFIX, BINDS_SUM},         {"-", LEXEME_INFIX, BINDS_SUM},
+                                {"*", LEXEME_INFIX, BINDS_PRODUCT},     {"/", LEXEME_INFIX, BINDS_PRODUCT},
+                                {"%", LEXEME_INFIX, BINDS_PRODUCT},     {"=", LEXEME_INFIX, BINDS_ASSIGNMENT},
+                                {"+=", LEXEME_INFIX, BINDS_ASSIGNMENT}, {"-=", LEXEME_INFIX, BINDS_ASSIGNMENT},
+                                {"*=", LEXEME_INFIX, BINDS_ASSIGNMENT}};
 
 /* The operator that stands here between spaces; NULL: none. */
 static const Infix *infix_here(const char *at) {
@@ -52,80 +54,80 @@ static int string_length(const char *at) {
 }
 
 /* What stands at `at`; `open` is the bracket it stands in, or 0. */
-static Piece piece_here(const char *at, bool spaced, char open) {
+static Lexeme lexeme_here(const char *at, bool spaced, char open) {
     const Infix *infix = spaced ? infix_here(at) : NULL;
-    Piece piece = {.kind = PIECE_WORD, .text = at, .length = 1, .spaced = spaced, .last = true};
+    Lexeme lexeme = {.kind = LEXEME_WORD, .text = at, .length = 1, .spaced = spaced, .last = true};
     if (strncmp(at, "//", 2) == 0) {
-        piece.kind = PIECE_COMMENT;
-        piece.length = (int)strlen(at);
+        lexeme.kind = LEXEME_COMMENT;
+        lexeme.length = (int)strlen(at);
     } else if (infix) {
-        piece.kind = infix->kind;
-        piece.binds = infix->binds;
-        piece.length = (int)strlen(infix->text);
+        lexeme.kind = infix->kind;
+        lexeme.binds = infix->binds;
+        lexeme.length = (int)strlen(infix->text);
     } else if (strncmp(at, "[&]", 3) == 0)
-        piece.length = 3;
+        lexeme.length = 3;
     else if (strchr("([{", *at) || (*at == '<' && !spaced))
-        piece.kind = PIECE_OPEN;
+        lexeme.kind = LEXEME_OPEN;
     else if (strchr(")]}", *at) || (*at == '>' && open == '<'))
-        piece.kind = PIECE_CLOSE;
+        lexeme.kind = LEXEME_CLOSE;
     else if (*at == ',')
-        piece.kind = PIECE_COMMA, piece.binds = BINDS_COMMA;
+        lexeme.kind = LEXEME_COMMA, lexeme.binds = BINDS_COMMA;
     else if (*at == ';')
-        piece.kind = PIECE_SEMICOLON;
+        lexeme.kind = LEXEME_SEMICOLON;
     else if (strncmp(at, "->", 2) == 0 || (*at == '.' && !spaced))
-        piece.kind = PIECE_MEMBER, piece.binds = BINDS_MEMBER, piece.length = *at == '.' ? 1 : 2;
+        lexeme.kind = LEXEME_MEMBER, lexeme.binds = BINDS_MEMBER, lexeme.length = *at == '.' ? 1 : 2;
     else if (strchr("-!*&", *at))
-        piece.kind = PIECE_PREFIX;
+        lexeme.kind = LEXEME_PREFIX;
     else if (strchr("\"'", *at))
-        piece.kind = PIECE_STRING, piece.length = string_length(at);
+        lexeme.kind = LEXEME_STRING, lexeme.length = string_length(at);
     else
-        piece.length = word_length(at);
-    return piece;
+        lexeme.length = word_length(at);
+    return lexeme;
 }
 
 enum { MOST_DEPTH = 64 };
 
-static Pieces read_pieces(Arena *arena, const char *line) {
-    VEC(Piece) read = {0};
+static Lexemes read_lexemes(Arena *arena, const char *line) {
+    VEC(Lexeme) read = {0};
     char open[MOST_DEPTH + 1] = {0};
     int depth = 0;
     for (const char *at = line; *at;) {
         bool spaced = *at == ' ';
         at += spaced;
-        Piece piece = piece_here(at, spaced, open[depth]);
-        piece.depth = depth;
+        Lexeme lexeme = lexeme_here(at, spaced, open[depth]);
+        lexeme.depth = depth;
         ENSURE(depth < MOST_DEPTH);
-        if (piece.kind == PIECE_OPEN)
+        if (lexeme.kind == LEXEME_OPEN)
             open[++depth] = *at;
-        else if (piece.kind == PIECE_CLOSE && depth > 0)
+        else if (lexeme.kind == LEXEME_CLOSE && depth > 0)
             depth--;
-        VEC_PUSH(arena, &read, piece);
-        at += piece.length;
+        VEC_PUSH(arena, &read, lexeme);
+        at += lexeme.length;
     }
-    return (Pieces){read.at, read.count, line};
+    return (Lexemes){read.at, read.count, line};
 }
 
 /* ---- groups ---- */
 
-static bool is_text(const Piece *piece, const char *text) {
-    return piece->length == (int)strlen(text) && strncmp(piece->text, text, strlen(text)) == 0;
+static bool is_text(const Lexeme *lexeme, const char *text) {
+    return lexeme->length == (int)strlen(text) && strncmp(lexeme->text, text, strlen(text)) == 0;
 }
 
 typedef struct Grouping {
-    Pieces line;
+    Lexemes line;
     int at;
 } Grouping;
 
-static const Piece *here(const Grouping *g) {
+static const Lexeme *here(const Grouping *g) {
     return g->at < g->line.count ? &g->line.at[g->at] : NULL;
 }
 
-static bool is_here(const Grouping *g, PieceKind kind) {
+static bool is_here(const Grouping *g, LexemeKind kind) {
     return here(g) && here(g)->kind == kind;
 }
 
 static void group(Grouping *g, int first, int binds) {
-    Piece *begins = &g->line.at[first];
+    Lexeme *begins = &g->line.at[first];
     if (first == g->at || begins->groups == MOST_GROUPS)
         return;
     begins->group[begins->groups++] = binds;
@@ -138,11 +140,11 @@ static void group_from(Grouping *g, int binds);
 static void group_choice(Grouping *g) {
     int first = g->at;
     group_from(g, BINDS_OR);
-    if (!is_here(g, PIECE_QUESTION))
+    if (!is_here(g, LEXEME_QUESTION))
         return;
     g->at++;
     group_from(g, BINDS_ASSIGNMENT);
-    if (!is_here(g, PIECE_COLON))
+    if (!is_here(g, LEXEME_COLON))
         return;
     g->at++;
     group_from(g, BINDS_ASSIGNMENT);
@@ -151,7 +153,7 @@ static void group_choice(Grouping *g) {
 
 static void group_prefixes(Grouping *g) {
     int first = g->at;
-    while (is_here(g, PIECE_PREFIX))
+    while (is_here(g, LEXEME_PREFIX))
         g->at++;
     int behind = g->at;
     group_from(g, BINDS_MEMBER);
@@ -160,41 +162,41 @@ static void group_prefixes(Grouping *g) {
 }
 
 static void group_brackets(Grouping *g) {
-    Piece *open = &g->line.at[g->at];
-    while (here(g) && !is_here(g, PIECE_CLOSE)) {
+    Lexeme *open = &g->line.at[g->at];
+    while (here(g) && !is_here(g, LEXEME_CLOSE)) {
         g->at++;
         group_from(g, BINDS_NOTHING);
     }
     g->at += here(g) != NULL;
-    const Piece *close = &g->line.at[g->at - 1];
+    const Lexeme *close = &g->line.at[g->at - 1];
     open->width = (int)(close->text + close->length - open->text);
-    for (const Piece *inside = open; inside < close; inside++)
-        open->items += inside->kind == PIECE_COMMA && inside->depth == open->depth + 1;
+    for (const Lexeme *inside = open; inside < close; inside++)
+        open->items += inside->kind == LEXEME_COMMA && inside->depth == open->depth + 1;
 }
 
 /* It binds less strongly than `binds`, so that an operand of that ends before it. */
 static bool ends_operand(const Grouping *g, int binds) {
-    const Piece *p = here(g);
-    if (!p || p->kind == PIECE_CLOSE || (p->kind == PIECE_COLON && binds == BINDS_ASSIGNMENT))
+    const Lexeme *p = here(g);
+    if (!p || p->kind == LEXEME_CLOSE || (p->kind == LEXEME_COLON && binds == BINDS_ASSIGNMENT))
         return true;
-    bool operates = p->binds || p->kind == PIECE_SEMICOLON;
+    bool operates = p->binds || p->kind == LEXEME_SEMICOLON;
     return operates && p->binds < binds;
 }
 
 /* Operands that are bound so strongly, with what binds them. */
 static void group_infixes(Grouping *g, int binds) {
     int first = g->at;
-    Piece *latest = NULL;
+    Lexeme *latest = NULL;
     while (here(g)) {
         group_from(g, binds + 1);
         if (ends_operand(g, binds))
             break;
-        Piece *p = &g->line.at[g->at];
-        if (p->kind == PIECE_OPEN) {
+        Lexeme *p = &g->line.at[g->at];
+        if (p->kind == LEXEME_OPEN) {
             group_brackets(g);
             continue;
         }
-        if (p->binds == binds && (binds || p->kind == PIECE_SEMICOLON)) {
+        if (p->binds == binds && (binds || p->kind == LEXEME_SEMICOLON)) {
             p->index = latest ? latest->index + 1 : 0;
             if (latest)
                 latest->last = false;
@@ -221,14 +223,14 @@ static void group_from(Grouping *g, int binds) {
 /* ---- charges ---- */
 
 typedef struct Pair {
-    const Piece *left, *right;
-    const Pieces *line;
+    const Lexeme *left, *right;
+    const Lexemes *line;
     bool declares_function, loops;
 } Pair;
 
 static bool is_name_of_declared(const Pair *p) {
-    bool typed = p->left->kind == PIECE_WORD || is_text(p->left, ">");
-    return p->right->kind == PIECE_WORD && p->right->spaced && typed && !is_text(p->left, "return");
+    bool typed = p->left->kind == LEXEME_WORD || is_text(p->left, ">");
+    return p->right->kind == LEXEME_WORD && p->right->spaced && typed && !is_text(p->left, "return");
 }
 
 static bool names_function(const Pair *p) {
@@ -237,19 +239,19 @@ static bool names_function(const Pair *p) {
 }
 
 static bool may_begin(const Pair *p) {
-    const Piece *left = p->left, *right = p->right;
-    if (right->kind == PIECE_QUESTION || right->kind == PIECE_COLON)
+    const Lexeme *left = p->left, *right = p->right;
+    if (right->kind == LEXEME_QUESTION || right->kind == LEXEME_COLON)
         return true;
-    if (left->kind == PIECE_QUESTION || left->kind == PIECE_COLON || left->kind == PIECE_PREFIX)
+    if (left->kind == LEXEME_QUESTION || left->kind == LEXEME_COLON || left->kind == LEXEME_PREFIX)
         return false;
-    if (right->kind == PIECE_CLOSE || right->kind == PIECE_COMMENT)
+    if (right->kind == LEXEME_CLOSE || right->kind == LEXEME_COMMENT)
         return false;
-    if (left->kind == PIECE_INFIX || left->kind == PIECE_COMMA || (left->kind == PIECE_SEMICOLON && right->spaced))
+    if (left->kind == LEXEME_INFIX || left->kind == LEXEME_COMMA || (left->kind == LEXEME_SEMICOLON && right->spaced))
         return true;
-    if (left->kind == PIECE_OPEN)
+    if (left->kind == LEXEME_OPEN)
         return *left->text != '[';
     bool typed = is_name_of_declared(p) && (!p->declares_function || right->depth > 0 || names_function(p));
-    return right->kind == PIECE_MEMBER || is_text(right, "[") || typed;
+    return right->kind == LEXEME_MEMBER || is_text(right, "[") || typed;
 }
 
 static int charge(const Pair *p) {
@@ -267,9 +269,9 @@ static int charge(const Pair *p) {
         OPENING = 19,
         OTHER = 3
     };
-    const Piece *left = p->left, *right = p->right;
+    const Lexeme *left = p->left, *right = p->right;
     bool assigned = left->binds == BINDS_ASSIGNMENT;
-    if (left->kind == PIECE_SEMICOLON)
+    if (left->kind == LEXEME_SEMICOLON)
         return 0;
     if (assigned && is_text(right, "[&]"))
         return LAMBDA;
@@ -279,59 +281,59 @@ static int charge(const Pair *p) {
         return NAME;
     if (assigned && is_text(right, "{"))
         return LIST;
-    if (right->kind == PIECE_MEMBER)
+    if (right->kind == LEXEME_MEMBER)
         return MEMBER;
     if (is_text(right, "["))
         return SUBSCRIPT;
     if (p->loops && assigned)
         return LOOP;
-    if (left->kind == PIECE_OPEN) {
+    if (left->kind == LEXEME_OPEN) {
         bool head = left > p->line->at && (is_text(left - 1, "for") || is_text(left - 1, "if"));
         return head                                         ? HEAD
                : *left->text == '<'                         ? TEMPLATE
                : *left->text == '(' && p->declares_function ? PARAMETER
                                                             : OPENING;
     }
-    if (left->kind == PIECE_QUESTION || left->kind == PIECE_COLON || right->kind == PIECE_QUESTION ||
-        right->kind == PIECE_COLON)
+    if (left->kind == LEXEME_QUESTION || left->kind == LEXEME_COLON || right->kind == LEXEME_QUESTION ||
+        right->kind == LEXEME_COLON)
         return BINDS_CHOICE;
     return left->binds ? left->binds : right->binds ? right->binds : OTHER;
 }
 
 /* What a break within brackets costs, for each of those around it. */
-static int strength_of(const Piece *open) {
+static int strength_of(const Lexeme *open) {
     return strchr("[<", *open->text) ? 10 : 1;
 }
 
-static void charge_all(Pieces *line) {
+static void charge_all(Lexemes *line) {
     enum { LEVEL = 20 };
     int strength[MOST_DEPTH + 1] = {0}, depth = 0;
-    const Piece *first = line->at, *last = &line->at[line->count - 1];
+    const Lexeme *first = line->at, *last = &line->at[line->count - 1];
     bool loops = is_text(first, "for"),
          declares = is_text(first, "static") && is_text(last, "{") && is_text(last - 1, ")");
     for (int k = 0; k < line->count; k++) {
-        Piece *piece = &line->at[k];
+        Lexeme *lexeme = &line->at[k];
         if (k) {
-            const Pair pair = {piece - 1, piece, line, declares, loops};
-            piece->names_function = names_function(&pair);
-            piece->may_begin = may_begin(&pair);
-            piece->charge = LEVEL * (1 + strength[depth]) + charge(&pair);
+            const Pair pair = {lexeme - 1, lexeme, line, declares, loops};
+            lexeme->names_function = names_function(&pair);
+            lexeme->may_begin = may_begin(&pair);
+            lexeme->charge = LEVEL * (1 + strength[depth]) + charge(&pair);
         }
-        if (piece->kind == PIECE_OPEN) {
-            strength[depth + 1] = strength[depth] + strength_of(piece);
+        if (lexeme->kind == LEXEME_OPEN) {
+            strength[depth + 1] = strength[depth] + strength_of(lexeme);
             depth++;
-        } else if (piece->kind == PIECE_CLOSE && depth)
+        } else if (lexeme->kind == LEXEME_CLOSE && depth)
             depth--;
     }
 }
 
-Pieces pieces_of(Arena *arena, const char *line) {
-    Pieces pieces = read_pieces(arena, line);
-    Grouping grouping = {pieces, 0};
+Lexemes lexemes_of(Arena *arena, const char *line) {
+    Lexemes lexemes = read_lexemes(arena, line);
+    Grouping grouping = {lexemes, 0};
     while (here(&grouping)) {
         group_from(&grouping, BINDS_NOTHING);
         grouping.at += here(&grouping) != NULL;
     }
-    charge_all(&pieces);
-    return pieces;
+    charge_all(&lexemes);
+    return lexemes;
 }

@@ -1,26 +1,26 @@
-/* A line of code in pieces, with what decides where it may be broken: which brackets and operators they stand in, how strongly those
+/* A line of code in lexemes, with what decides where it may be broken: which brackets and operators they stand in, how strongly those
  * bind, and what a break before each of them costs. The numbers are clang-format's. */
-#ifndef MTC_PIECES_H
-#define MTC_PIECES_H
+#ifndef MTC_LEXEMES_H
+#define MTC_LEXEMES_H
 
 #include "support/text.h"
 
 #include <stdbool.h>
 
-typedef enum PieceKind {
-    PIECE_WORD, /* a name, a number, a type */
-    PIECE_PREFIX,
-    PIECE_MEMBER, /* "." and "->" */
-    PIECE_INFIX,  /* assignments too */
-    PIECE_QUESTION,
-    PIECE_COLON,
-    PIECE_COMMA,
-    PIECE_SEMICOLON,
-    PIECE_OPEN,
-    PIECE_CLOSE,
-    PIECE_STRING, /* characters too */
-    PIECE_COMMENT
-} PieceKind;
+typedef enum LexemeKind {
+    LEXEME_WORD, /* a name, a number, a type */
+    LEXEME_PREFIX,
+    LEXEME_MEMBER, /* "." and "->" */
+    LEXEME_INFIX,  /* assignments too */
+    LEXEME_QUESTION,
+    LEXEME_COLON,
+    LEXEME_COMMA,
+    LEXEME_SEMICOLON,
+    LEXEME_OPEN,
+    LEXEME_CLOSE,
+    LEXEME_STRING, /* characters too */
+    LEXEME_COMMENT
+} LexemeKind;
 
 /* How strongly what is between operators binds, as far as breaking lines goes: also what a break behind one of them costs. */
 enum {
@@ -40,8 +40,8 @@ enum {
 
 enum { MOST_GROUPS = 14 };
 
-typedef struct Piece {
-    PieceKind kind;
+typedef struct Lexeme {
+    LexemeKind kind;
     const char *text;
     int length;
     bool spaced; /* a space stands before it */
@@ -57,14 +57,14 @@ typedef struct Piece {
     bool names_function; /* that the line declares */
     bool may_begin;      /* a line */
     int charge;          /* for that */
-} Piece;
+} Lexeme;
 
-typedef struct Pieces {
-    Piece *at;
+typedef struct Lexemes {
+    Lexeme *at;
     int count;
     const char *text;
-} Pieces;
+} Lexemes;
 
-Pieces pieces_of(Arena *arena, const char *line);
+Lexemes lexemes_of(Arena *arena, const char *line);
 
 #endif
