@@ -90,17 +90,23 @@ template <class... Phases> struct Launches {
     }
 };
 
+/* One list of several. Eight at a time: compilers nest templates a few hundred deep, and steps have more launches. */
 template <class... Lists> struct Joined;
 template <class... Phases> struct Joined<Launches<Phases...>> { using All = Launches<Phases...>; };
 template <class... A, class... B, class... Lists>
 struct Joined<Launches<A...>, Launches<B...>, Lists...> : Joined<Launches<A..., B...>, Lists...> {};
+template <class... A, class... B, class... C, class... D, class... E, class... F, class... G, class... H,
+          class... Lists>
+struct Joined<Launches<A...>, Launches<B...>, Launches<C...>, Launches<D...>, Launches<E...>, Launches<F...>,
+              Launches<G...>, Launches<H...>, Lists...>
+    : Joined<Launches<A..., B..., C..., D..., E..., F..., G..., H...>, Lists...> {};
 
 /* What stands in a step's list, each launch by itself. */
 template <class Phase> struct Listed : Joined<Launches<Phase>> {};
 template <class... Phases> struct Listed<Times<1, Phases...>> : Joined<typename Listed<Phases>::All...> {};
 template <int COUNT, class... Phases>
-struct Listed<Times<COUNT, Phases...>>
-    : Joined<typename Listed<Times<COUNT - 1, Phases...>>::All, typename Listed<Phases>::All...> {};
+struct Listed<Times<COUNT, Phases...>> : Joined<typename Listed<Times<COUNT / 2, Phases...>>::All,
+                                                typename Listed<Times<COUNT - COUNT / 2, Phases...>>::All> {};
 
 /* What the launches of all phases have in common. */
 template <class Tensors_, int BATCH, int REPORTS> struct Common {

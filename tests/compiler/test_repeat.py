@@ -149,6 +149,21 @@ def places_visited(source):
     return visited
 
 
+@pytest.mark.nvcc
+def test_steps_have_more_launches_than_compilers_nest_templates(tmp_path):
+    launch = "struct Launch { static constexpr int shared = 0, in_turns = 0; };"
+    source = f"""#include <algorithm>
+#include "cuda/phase.cuh"
+{launch}
+using Train = Step<int, 1, 1, {"Launch, " * 600}Times<500, Launch, Times<2, Launch>>>;
+static_assert(Train::launches == 600 + 500 * 3);
+"""
+    (tmp_path / "step.cu").write_text(source)
+    done = subprocess.run(["nvcc", "-std=c++17", f"-I{ROOT}/kernels_lib", f"-I{ROOT}/runtime", "-ptx", "-o", tmp_path / "step.ptx", tmp_path / "step.cu"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
 def test_long_sums_are_loops_over_the_tensors(emit):
     """The squares of gradients: of many weights by a table of where they begin, of few term by term, and where tensors are at hand."""
     clipped = EQUAL.replace("128", "512").replace("256", "512").replace("  batch ", "  clip_norm = 1\n  batch ")
