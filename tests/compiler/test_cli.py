@@ -240,6 +240,22 @@ def test_standalone_needs_nothing_of_ours(run, tmp_path):
     assert subprocess.run([tmp_path / "alone", "info"], capture_output=True).returncode == 0
 
 
+def test_standalone_trains_as_the_program_does(run, tmp_path):
+    """Whatever the runtime keeps in lists that are included for what their macros mean there is in it: sources of data, flags."""
+    (tmp_path / "images").write_bytes(bytes([0, 0, 8, 3, 0, 0, 0, 16, 0, 0, 0, 4, 0, 0, 0, 4]) + bytes(range(256)))
+    (tmp_path / "labels").write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 16]) + bytes(i % 3 for i in range(16)))
+    run("--emit=c", "--standalone", "small.mt", "-o", "alone.c")
+    subprocess.run(["cc", "-O1", "-fopenmp", "alone.c", "-lm", "-o", "alone"], cwd=tmp_path, check=True)
+    assert run("--target", "cpu", "small.mt", "-o", "small").returncode == 0
+    for program in ("alone", "small"):
+        done = subprocess.run([f"./{program}", "--epochs", "3", "--log", f"{program}.jsonl"], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    losses = [[re.search('"loss":([^,]*)', line)[1] for line in (tmp_path / f"{program}.jsonl").read_text().splitlines() if '"epoch"' in line]
+              for program in ("alone", "small")]
+    assert len(losses[0]) >= 3
+    assert list(map(float, losses[0])) == pytest.approx(list(map(float, losses[1])), rel=1e-5)
+
+
 @pytest.mark.nvcc
 def test_standalone_cuda(run, tmp_path):
     (tmp_path / "alone.cu").write_text(run("--emit=cu", "--standalone", "small.mt").stdout)

@@ -36,8 +36,14 @@ static bool first_time(Expander *e, const char *path) {
     return true;
 }
 
+/* Rows, which mean something else wherever they are included: they have no guard. */
+static bool is_list(const char *path) {
+    const char *ending = strrchr(path, '.');
+    return ending && strcmp(ending, ".def") == 0;
+}
+
 static bool expand_file(Expander *e, const char *path) {
-    if (!first_time(e, path))
+    if (!is_list(path) && !first_time(e, path))
         return true;
     size_t size;
     const char *why, *full = path_in(e->arena, e->home, path), *text = file_read(e->arena, full, &size, &why);
