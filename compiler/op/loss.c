@@ -321,16 +321,42 @@ static Node *with_filler(Graph *g, Node *x) {
     return lower_others(g, wide, is_score, far_below);
 }
 
+/* A number for each class; false after a user error. */
+static bool read_class_weights(Call *call, const Node *x, const Node *t, Node **weights) {
+    int64_t classes = x->type.dim[last_axis(x)];
+    if (call->args[3].kind == VALUE_NONE)
+        return true;
+    *weights = graph_cast(call->g, call_tensor(call, 3), DT_F32);
+    if (!*weights)
+        return false;
+    const Type *type = &(*weights)->type;
+    bool fits = !type->batched && type->rank == 1 && type->dim[0] == classes;
+    if (t->type.dtype != DT_I32)
+        call_error(call, 3, "class_weights are of labels, and the target is %s",
+                   type_user_text(call->g->arena, &t->type));
+    else if (!fits)
+        call_error(call, 3, "class_weights are f32[%lld], a number for each class; this is %s%s", (long long)classes,
+                   type_user_text(call->g->arena, type), type->batched ? " of each example" : "");
+    return fits && t->type.dtype == DT_I32;
+}
+
+/* The weight of each label's class. */
+static Node *weight_of_label(Graph *g, Node *label, Node *weights) {
+    Node *q = one_hot(g, label, weights->type.dim[0]);
+    return graph_reduce(g, "sum", mul(g, q, weights), 1u << last_axis(q));
+}
+
 static Value build_cross_entropy(Call *call) {
     Graph *g = call->g;
-    Node *x, *t, *smoothing = call_scalar(call, 2);
-    if (!read_scores(call, &x, &t) || !smoothing)
+    Node *x, *t, *smoothing = call_scalar(call, 2), *weights = NULL;
+    if (!read_scores(call, &x, &t) || !smoothing || !read_class_weights(call, x, t, &weights))
         return value_tensor(NULL);
     bool labels = t->type.dtype == DT_I32;
     x = labels && is_zero(smoothing) ? with_filler(g, x) : x;
     int64_t classes = x->type.dim[last_axis(x)];
     Node *q = smoothed(g, labels ? one_hot(g, t, classes) : t, smoothing, classes);
-    return value_tensor(mean_over_example(g, cross_entropy(g, x, q, labels)));
+    Node *loss = cross_entropy(g, x, q, labels);
+    return value_tensor(mean_over_example(g, weights ? mul(g, weight_of_label(g, t, weights), loss) : loss));
 }
 
 static Value build_accuracy(Call *call) {
@@ -402,9 +428,11 @@ const OpDef op_cross_entropy = {
     .cls = OP_LIBRARY,
     .kind = KIND_LOSS,
     .doc = "-sum(q log_softmax(x)) over the last axis. The target is a class label, or a distribution over "
-           "the classes. With label_smoothing e, q becomes (1 - e) q + e / classes. Further axes are averaged.",
+           "the classes. With label_smoothing e, q becomes (1 - e) q + e / classes. Further axes are averaged. "
+           "class_weights, "
+           "a number for each class, multiply it by that of the label; means are not divided by their sum.",
     .example = "loss = cross_entropy(logits, label)",
-    .signature = "x, target, label_smoothing: number in [0, 1] = 0",
+    .signature = "x, target, label_smoothing: number in [0, 1] = 0, class_weights = none",
     .build = build_cross_entropy,
 };
 

@@ -626,6 +626,11 @@ CASES = [
     Case(
         "cross_entropy", "cross_entropy(x, label)", lambda x, z, e: cross_entropy(x, one_hot(e["label"], 5)), x=(5,), classes=True
     ),
+    Case("cross_entropy_class_weights", "cross_entropy(x, label, class_weights = [1, 0.5, 0, 2, 7])",
+         lambda x, z, e: np.array([1, 0.5, 0, 2, 7])[e["label"]] * cross_entropy(x, one_hot(e["label"], 5)), x=(5,), classes=True),
+    Case("cross_entropy_class_weights_learnt", "cross_entropy(slice(x, 0, 0, 5), label, label_smoothing = 0.1, class_weights = m * m)",
+         lambda x, z, e: (e["m"]**2)[e["label"]] * cross_entropy(x[:, :5], smooth(one_hot(e["label"], 5), 0.1)), x=(8,), classes=True,
+         weights={"m": (5,)}),
     Case("cross_entropy_filler", "cross_entropy(slice(x, 0, 0, 5), label)",
          lambda x, z, e: cross_entropy(x[:, :5], one_hot(e["label"], 5)), x=(8,), classes=True, grows=True),
     Case("cross_entropy_filler_product", "cross_entropy(slice(unembed(x, m), 0, 0, 5), label)",
