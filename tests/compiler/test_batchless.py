@@ -43,6 +43,7 @@ CALLS = [
     call("matmul(a, b)", a=(4,), b=(2, 4, 5)), call("matmul(a, b)", a=(2, 3, 4), b=(4,)), call("matmul(a, b)", a=(4,), b=(4,)),
     call("matmul(a, b, transpose_a = true, transpose_b = true)", a=(2, 4, 3), b=(5, 4)),
     call("matmul(a, b, transpose_a = true)", a=(4, 3), b=(2, 4, 5)),
+    call('einsum("hij,jk->hki", [a, b])', a=(2, 3, 4), b=(4, 5)), call('einsum("hij,hjk->ik", [a, b])', a=(2, 3, 4), b=(2, 4, 5)),
     call("linear(a, 5)", a=VECTOR), call("linear(a, 5)", a=MATRIX), call("linear(a, 5, transposed = true)", a=(2, 3, 4)),
     call("unembed(a, weight([5, 4]))", a=VECTOR), call("unembed(a, weight([5, 4]))", a=MATRIX),
     call("attention(a, b, c, heads = 2, causal = true)", a=MATRIX, b=MATRIX, c=MATRIX), call("rotary(a, 2)", a=MATRIX),
