@@ -221,6 +221,7 @@ typedef struct MtcModel {
     int set_inputs, set_metrics;
     const MtcSetInput *set_input;
     const MtcSetMetric *set_metric;
+    const MtcSetMetric *confusion; /* how many of each class are taken for each; NULL: nobody asked */
     /* Generation: a value of decode, [vocabulary]; positions from 0 to context - 1. */
     size_t scores_offset;
     int64_t context, vocabulary;
@@ -308,6 +309,8 @@ int mtc_fit(MtcSession *session, const MtcFitting *fitting);
 
 /* model->reports means over every example, then model->set_metrics metrics. */
 int mtc_evaluate(MtcSession *session, int which, double *reports);
+/* The confusion matrix of the last evaluation, model->confusion->classes rows of as many: of class i, taken for class j. */
+int mtc_confusion(MtcSession *session, int64_t *counts);
 int mtc_predict(MtcSession *session, int64_t examples, const void *const *fields, float *out); /* NULL fields: zeros */
 /* The same from and to the device's memory: fields[i] where lent[i], as for mtc_lend_data; out, where out_lent. */
 int mtc_predict_lent(MtcSession *session, int64_t examples, const void *const *fields, const bool *lent, float *out,

@@ -77,16 +77,31 @@ static Node *add_mean(Lowering *l, int index, const Metric *metric) {
 }
 
 /* What steps of a training report are means, and evaluation alone keeps values. */
-static void add_over_set(Lowering *l, int index, const Metric *metric) {
-    if (l->naming)
-        name_report(l, metric);
-    if (l->g->training || index >= l->module->reports.count)
+static void keep_values(Lowering *l, Report *report, const Metric *metric) {
+    if (l->g->training)
         return;
-    Report *report = &l->module->reports.at[index];
     Span before = graph_at(l->g, metric->e->span);
     for (int k = 0; k < metric->value.metric->values; k++)
         report->kept[k] = graph_keep(l->g, metric->value.metric->value[k]);
     graph_at(l->g, before);
+}
+
+static void add_over_set(Lowering *l, int index, const Metric *metric) {
+    if (l->naming)
+        name_report(l, metric);
+    if (index < l->module->reports.count)
+        keep_values(l, &l->module->reports.at[index], metric);
+}
+
+static void add_confusion(Lowering *l, const Metric *metric) {
+    Report *confusion = &l->module->confusion;
+    if (l->naming && confusion->name) {
+        diag_error(l->diag, metric->e->span, "a model has one confusion matrix");
+        diag_note(l->diag, confusion->src, "the first one is here");
+    }
+    if (l->naming)
+        *confusion = (Report){.name = metric->name, .src = metric->e->span, .over_set = metric->value.metric};
+    keep_values(l, confusion, metric);
 }
 
 /* Those over a set come behind the means. */
@@ -98,7 +113,9 @@ static void add_metrics(Frame *frame, const Stmt *setting) {
     for (int i = 0; i < count; i++) {
         Expr *e = all->kind == EXPR_LIST ? all->args.at[i].value : all;
         Metric metric = {report_name(e), e, eval_setting(frame, e)};
-        if (metric.value.kind == VALUE_METRIC)
+        if (metric.value.kind == VALUE_METRIC && metric.value.metric->table)
+            add_confusion(l, &metric);
+        else if (metric.value.kind == VALUE_METRIC)
             over_set[behind++] = metric;
         else
             add_mean(l, index++, &metric);

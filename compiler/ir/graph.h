@@ -177,6 +177,7 @@ typedef struct SetMetric {
     const char *function;  /* mtc_metric_FUNCTION */
     Node *value[MAX_KEPT]; /* f32 with a batch */
     int values;
+    bool table;  /* the function gives no number: how many examples of each class are taken for each */
     int classes; /* that there are; 0: each element of an example is a number or condition of its own */
     Average average;
 } SetMetric;
@@ -236,7 +237,8 @@ struct Module {
     VEC(Split) splits;
     VEC(Knob) knobs;
     VEC(Report) reports;
-    int means; /* so many of them are means, the first ones */
+    int means;        /* so many of them are means, the first ones */
+    Report confusion; /* its metric is a table; name NULL: none */
     VEC(Kept) kept;
     VEC(Doubt) doubts; /* one for each place and text */
     VEC(NamedValue) named;

@@ -175,6 +175,33 @@ const OpDef op_f1 = {
     .build = build_of_counts,
 };
 
+static Value build_confusion(Call *call) {
+    enum { THRESHOLD = 2, MOST_CLASSES = 1000 };
+    Compared c;
+    if (!read_classes(call, THRESHOLD, &c))
+        return value_error();
+    if (c.classes == 0 || c.classes > MOST_CLASSES) {
+        call_error(call, 0, "a confusion matrix is of 2 to %d classes%s", MOST_CLASSES,
+                   c.classes ? arena_printf(call->g->arena, ", and there are %d", c.classes)
+                             : ", and this is several numbers, each a yes or no");
+        return value_error();
+    }
+    return metric_of(call, (SetMetric){.value = {c.x, c.target}, .values = 2, .table = true, .classes = c.classes});
+}
+
+const OpDef op_confusion = {
+    .name = "confusion",
+    .cls = OP_LIBRARY,
+    .kind = KIND_METRIC,
+    .title = "confusion_matrix",
+    .doc =
+        "Over a set of examples, the confusion matrix: row i, column j is how many of class i are predicted to be of "
+        "class j. A table beside the metrics, one in a model. x, target and threshold are as of precision.",
+    .example = "metric = [accuracy(logits, label), confusion(logits, label)]",
+    .signature = "x, target, threshold: number = 0.5",
+    .build = build_confusion,
+};
+
 /* With s the target's score, scores that are higher, or as high and before it, are ahead: as for accuracy, which is the case
  * k = 1, the first of equal ones comes first. */
 static Value build_top_k_accuracy(Call *call) {

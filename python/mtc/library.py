@@ -60,6 +60,7 @@ _WITH_SESSION: dict[str, list[Any]] = {
     "train": [c_int64, c_void_p],
     "fit": [POINTER(Fitting)],
     "evaluate": [c_int, POINTER(c_double)],
+    "confusion": [c_void_p],
     "predict": [c_int64, _POINTERS, c_void_p],
     "predict_lent": [c_int64, _POINTERS, _FLAGS, c_void_p, c_bool],
     "decode": [c_int64, c_int32, c_void_p],
@@ -276,6 +277,13 @@ class Session:
         reports = (c_double * len(self.description["reports"]))()
         self.call("evaluate", which, reports)
         return list(reports)
+
+    def confusion(self) -> NDArray[np.int64]:
+        """The confusion matrix of the last evaluation."""
+        classes = self.description["confusion"]
+        counts = np.zeros((classes, classes), np.int64)
+        self.call("confusion", _pointer(counts))
+        return counts
 
     def predict(self, examples: int, fields: Sequence[Optional[int]], lent: Sequence[bool], out: int,
                 out_lent: bool) -> None:

@@ -10,7 +10,7 @@ import tempfile
 import threading
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NoReturn, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NoReturn, Optional, Sequence, TypeVar, Union
 
 import numpy as np
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from .parameters import LoadResult, Parameters, Rename
+
+T = TypeVar("T")
 
 _CHUNK = 1 << 26  # bytes of predictions that are held at a time where only their classes are asked for
 
@@ -453,12 +455,21 @@ class Model:
                  data: Optional[PathLike] = None) -> dict[str, float]:
         """The means of loss and metrics over all examples of X and y, or of a split of the model's own data, of the
         folder ``data`` where given."""
+        return self._evaluated(X, y, split, data, self._reports)
+
+    def confusion_matrix(self, X: Any = None, y: Any = None, *, split: str = "test",
+                         data: Optional[PathLike] = None) -> NDArray[np.int64]:
+        """Of a model with ``confusion(...)`` among its metrics: row i, column j is how many examples of class i are
+        predicted to be of class j. Data are as for ``evaluate``."""
+        return self._evaluated(X, y, split, data, self._confusion)
+
+    def _evaluated(self, X: Any, y: Any, split: str, data: Optional[PathLike], asked: Callable[[Session, int], T]) -> T:
         with self.lock:
             if X is None and y is not None:
                 raise UsageError("y belongs to X, which is missing")
             given = None if X is None else self._given(X, y)
             if X is None and SPLITS.get(split) in self._held:
-                return self._reports(self.session, SPLITS[split])
+                return asked(self.session, SPLITS[split])
             with self._beside() as session:
                 which = TEST if given is not None else SPLITS.get(split, TEST)
                 try:
@@ -466,12 +477,16 @@ class Model:
                         load(session, split, data)
                     else:
                         give(session, which, given)
-                    return self._reports(session, which)
+                    return asked(session, which)
                 finally:
                     session.drop_data(which)
 
     def _reports(self, session: Session, which: int) -> dict[str, float]:
         return dict(zip(self.metrics, session.evaluate(which)))
+
+    def _confusion(self, session: Session, which: int) -> NDArray[np.int64]:
+        session.evaluate(which)
+        return session.confusion()
 
     @contextlib.contextmanager
     def _beside(self) -> Iterator[Session]:

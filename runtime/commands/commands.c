@@ -2,6 +2,7 @@
 #include "base/line.h"
 #include "checkpoint/checkpoint.h"
 #include "commands/cli.h"
+#include "commands/confusion.h"
 #include "random.h"
 #include "session/finite.h"
 #include "session/open.h"
@@ -286,6 +287,7 @@ static int print_reports(MtcSession *session, const MtcOptions *options) {
     if (code)
         return code;
     print_means(model, options->split, session->data[MTC_TEST].examples, reports);
+    mtc_print_confusion(session);
     return mtc_check_means(session, MTC_TEST, options->split, 0, reports);
 }
 

@@ -101,6 +101,7 @@ static void add_splits_and_reports(MtcText *text, const MtcModel *model) {
         add_part(&reports, ",{", &one, "}");
     }
     add_part(text, ",\"reports\":[", &reports, "]");
+    mtc_add_count(text, "confusion", model->confusion ? model->confusion->classes : 0);
 }
 
 static void add_knobs(MtcText *text, const MtcModel *model) {

@@ -16,16 +16,19 @@ static int64_t predicted_classes(const MtcModel *model) {
     return model->prediction_rank ? model->prediction_dim[model->prediction_rank - 1] : 1;
 }
 
-/* The words of the predicted classes: those of the label, the field of so many classes that the prediction does not depend
- * on; or the characters of a text. NULL: its labels are numbers. */
-static const MtcMeaning *class_words(const MtcSession *session) {
+const MtcMeaning *mtc_class_words(const MtcSession *session, int64_t classes) {
     const MtcModel *model = session->model;
     for (int f = 0; f < model->fields; f++) {
         const MtcField *field = &model->field[f];
-        if ((!field->predicts || field->windows) && field->classes == predicted_classes(model))
+        if ((!field->predicts || field->windows) && field->classes == classes)
             return session->encoding.field[f].words ? &session->encoding.field[f] : NULL;
     }
     return NULL;
+}
+
+/* NULL: they are numbers, or the prediction is no class. */
+static const MtcMeaning *predicted_words(const MtcSession *session) {
+    return session->model->prediction_is_classes ? mtc_class_words(session, predicted_classes(session->model)) : NULL;
 }
 
 static int64_t likeliest(const float *row, int64_t classes) {
@@ -74,7 +77,7 @@ static void print_numbers(const float *row, int64_t elements) {
 static void print_predictions(const MtcSession *session, const float *values, int64_t count, char *const *path) {
     const MtcModel *model = session->model;
     int64_t elements = mtc_prediction_elements(model);
-    const MtcMeaning *words = model->prediction_is_classes ? class_words(session) : NULL;
+    const MtcMeaning *words = predicted_words(session);
     const int64_t classes = predicted_classes(model);
     if (model->prediction_is_classes && classes == elements)
         printf("class\tprobability%s\n", path ? "\tfile" : "");
@@ -133,9 +136,8 @@ static int predict_examples(MtcFault *fault, MtcSession *session, const MtcOptio
     if (code)
         *fault = session->fault;
     else if (options->output && mtc_is_table_name(options->output))
-        code = mtc_write_prediction_table(fault, session, options->output, values, rows,
-                                          model->prediction_is_classes ? class_words(session) : NULL, input->source,
-                                          input->count ? input->path : path);
+        code = mtc_write_prediction_table(fault, session, options->output, values, rows, predicted_words(session),
+                                          input->source, input->count ? input->path : path);
     else if (options->output)
         code = write_predictions(fault, model, options->output, values, rows);
     else

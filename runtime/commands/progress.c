@@ -1,6 +1,7 @@
 #include "commands/progress.h"
 
 #include "base/line.h"
+#include "commands/confusion.h"
 #include "commands/members.h"
 
 #include <errno.h>
@@ -128,6 +129,7 @@ int mtc_progress_open(MtcFault *fault, MtcProgress *progress, MtcSession *sessio
                       int64_t last_step) {
     memset(progress, 0, sizeof *progress);
     progress->model = session->model;
+    progress->session = session;
     progress->options = options;
     progress->test = mtc_watched_name(session, options);
     progress->course = mtc_course(session); /* from where this run begins */
@@ -216,6 +218,8 @@ static void log_summary(MtcProgress *progress, const MtcPosition *at, int64_t ep
         add_mean(progress, &text, "train_epoch", "", r, mtc_sums_mean(&progress->epoch, r));
     for (int r = 0; r < mtc_evaluated(progress->model) && test; r++)
         add_mean(progress, &text, progress->test, prefix, r, test[r]);
+    if (test)
+        mtc_add_confusion(&text, progress->session, prefix);
     mtc_events_end(progress->events);
     mtc_add_number(&text, "seconds", mtc_seconds() - progress->began);
     log_line(progress, &text);
@@ -244,6 +248,7 @@ void mtc_progress_test(MtcProgress *progress, const MtcPosition *at, const char 
         add_report(&line, 1 + r, "", model->report[r], reports[r]);
         add_mean(progress, &text, "test", "test_", r, reports[r]);
     }
+    mtc_add_confusion(&text, progress->session, "test_");
     mtc_add_number(&text, "seconds", mtc_seconds() - progress->began);
     mtc_line_add(&line, 1 + mtc_evaluated(model), "  | %s weights, of step %lld", weights, (long long)at->step);
     print_line(progress, &line, true);

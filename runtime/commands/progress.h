@@ -15,6 +15,7 @@ typedef struct MtcProgress {
     const char *test; /* name of the evaluated split */
     int64_t last_step, log_every;
     MtcCourse course;
+    const MtcSession *session;
     MtcMeter *meter; /* the session's */
     int unheard;     /* the errno with which a line on stdout failed; 0: none did */
     FILE *log;

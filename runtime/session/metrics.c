@@ -1,9 +1,10 @@
 /* Metrics over a set of examples, as scikit-learn defines them: in float64, and in the order of the examples. */
-#include "session/session.h"
+#include "session/set_values.h"
 
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* ---- predictions and targets that are numbers: the mean of the columns' ---- */
 
@@ -111,14 +112,22 @@ static double f1_of(const ClassCounts *c) {
     return c->predicted + c->actual > 0 ? 2 * c->right / (c->predicted + c->actual) : 0;
 }
 
+/* Labels of the data are; a label that the model computes may be none. */
+static bool is_class(double label, int classes) {
+    return label >= 0 && label < classes;
+}
+
 static void count_classes(const MtcSetMetric *metric, const MtcSetValues *values, ClassCounts *counts) {
     const int64_t columns = values->elements[1];
     for (int64_t i = 0; i < values->examples * columns; i++) {
         const double predicted = values->value[0][i], actual = values->value[1][i];
         if (metric->classes) {
+            ClassCounts *of_label = is_class(actual, metric->classes) ? &counts[(int64_t)actual] : NULL;
             counts[(int64_t)predicted].predicted++;
-            counts[(int64_t)actual].actual++;
-            counts[(int64_t)actual].right += predicted == actual;
+            if (of_label)
+                of_label->actual++;
+            if (of_label && predicted == actual)
+                of_label->right++;
         } else {
             counts[i % columns].predicted += predicted;
             counts[i % columns].actual += actual;
@@ -166,6 +175,14 @@ static double score_of_classes(const MtcSetMetric *metric, const MtcSetValues *v
     }
     free(counts);
     return result;
+}
+
+void mtc_count_confusion(const MtcSetMetric *metric, const MtcSetValues *values, int64_t *counts) {
+    const int64_t classes = metric->classes;
+    memset(counts, 0, (size_t)(classes * classes) * sizeof *counts);
+    for (int64_t i = 0; i < values->examples * values->elements[1]; i++)
+        if (is_class(values->value[1][i], metric->classes))
+            counts[(int64_t)values->value[1][i] * classes + (int64_t)values->value[0][i]]++;
 }
 
 double mtc_metric_precision(const MtcSetMetric *metric, const MtcSetValues *values) {

@@ -110,5 +110,6 @@ void mtc_destroy(MtcSession *session) {
         mtc_library_leave();
     }
     mtc_encoding_free(&session->encoding);
+    free(session->confusion);
     free(session);
 }

@@ -75,6 +75,7 @@ struct MtcSession {
     int64_t evaluation_rows;
     char *set_values; /* what metrics over a set keep of each example of the largest data set that they were asked of */
     size_t set_values_bytes;
+    int64_t *confusion; /* of the last evaluation; NULL: there was none */
 
     MtcPosition at;
     bool resumed;             /* `at` is a checkpoint's, and no step has been done since */

@@ -54,6 +54,42 @@ static void widen_values(const MtcSession *session, const void *kept, int64_t co
             to[i] = ((const float *)kept)[i];
 }
 
+static MtcSetValues values_of(const MtcModel *model, const MtcSetMetric *metric, int64_t examples,
+                              const double *values) {
+    MtcSetValues given = {examples, {0}, {NULL}};
+    for (int k = 0; k < metric->inputs; k++) {
+        int64_t before = 0;
+        for (int i = 0; i < metric->input[k]; i++)
+            before += model->set_input[i].elements;
+        given.elements[k] = model->set_input[metric->input[k]].elements;
+        given.value[k] = values + before * examples;
+    }
+    return given;
+}
+
+static int count_confusion(MtcSession *session, const MtcSetValues *values) {
+    const int64_t classes = session->model->confusion->classes;
+    const size_t bytes = (size_t)(classes * classes) * sizeof *session->confusion;
+    if (!session->confusion)
+        session->confusion = (int64_t *)malloc(bytes);
+    if (!session->confusion)
+        return mtc_no_memory(&session->fault, bytes, "the confusion matrix");
+    mtc_count_confusion(session->model->confusion, values, session->confusion);
+    return 0;
+}
+
+int mtc_confusion(MtcSession *session, int64_t *counts) {
+    const MtcSetMetric *confusion = session->model->confusion;
+    int code = mtc_enter(session);
+    if (code)
+        return code;
+    if (!session->confusion)
+        return mtc_fail(&session->fault, MTC_USAGE,
+                        confusion ? "nothing was evaluated yet" : "the model has no confusion(...) among its metrics");
+    memcpy(counts, session->confusion, (size_t)confusion->classes * (size_t)confusion->classes * sizeof *counts);
+    return 0;
+}
+
 int mtc_set_metrics(MtcSession *session, const MtcData *data, const void *kept, double *metrics) {
     const MtcModel *model = session->model;
     const int64_t count = (int64_t)(mtc_set_values_bytes(session, data) / number_bytes(session));
@@ -62,17 +98,14 @@ int mtc_set_metrics(MtcSession *session, const MtcData *data, const void *kept, 
         return mtc_no_memory(&session->fault, (size_t)count * sizeof *values, "metrics over a set");
     widen_values(session, kept, count, values);
     for (int m = 0; m < model->set_metrics; m++) {
-        const MtcSetMetric *metric = &model->set_metric[m];
-        MtcSetValues given = {data->examples, {0}, {NULL}};
-        for (int k = 0; k < metric->inputs; k++) {
-            int64_t before = 0;
-            for (int i = 0; i < metric->input[k]; i++)
-                before += model->set_input[i].elements;
-            given.elements[k] = model->set_input[metric->input[k]].elements;
-            given.value[k] = values + before * data->examples;
-        }
-        metrics[m] = metric->compute(metric, &given);
+        const MtcSetValues given = values_of(model, &model->set_metric[m], data->examples, values);
+        metrics[m] = model->set_metric[m].compute(&model->set_metric[m], &given);
+    }
+    int code = 0;
+    if (model->confusion) {
+        const MtcSetValues given = values_of(model, model->confusion, data->examples, values);
+        code = count_confusion(session, &given);
     }
     free(values);
-    return 0;
+    return code;
 }

@@ -11,7 +11,9 @@ size_t mtc_set_values_bytes(const MtcSession *session, const MtcData *data);
 int mtc_reserve_set_values(MtcSession *session, const MtcData *data);
 /* Enqueues the keeping of a batch that was evaluated. */
 const char *mtc_keep_set_values(MtcSession *session, const MtcData *data, int64_t first, int64_t rows);
-/* The metrics, of what lay on the device. */
+/* The metrics, of what lay on the device; the confusion matrix becomes the session's. */
+/* metrics.c: row i, column j: how many of class i were taken for class j. */
+void mtc_count_confusion(const MtcSetMetric *metric, const MtcSetValues *values, int64_t *counts);
 int mtc_set_metrics(MtcSession *session, const MtcData *data, const void *kept, double *metrics);
 
 #endif

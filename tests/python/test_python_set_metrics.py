@@ -71,3 +71,17 @@ def test_what_fits_the_loss():
     assert {"f1", "average_precision_score"} <= set(LOSSES["bce"].metrics) and "perplexity" not in LOSSES["bce"].metrics
     assert {"rmse", "mean_absolute_percentage_error"} <= set(LOSSES["huber"].metrics) and "f1" not in LOSSES["mse"].metrics
     assert next(iter(LOSSES["cross_entropy"].metrics)) == "accuracy" and next(iter(LOSSES["mse"].metrics)) == "mae"
+
+
+def test_confusion_matrix(blobs):
+    X, y = blobs
+    network = mtc.Sequential([mtc.Linear(5, 4)], metrics=["accuracy", "confusion_matrix"], batch=32, target="cpu")
+    history = network.fit(X, y, epochs=3, validation_data=(X, y), verbose=0)
+    assert set(history) == {"loss", "accuracy", "val_loss", "val_accuracy"}
+    predicted = network.predict(X)
+    expected = [[((y == i) & (predicted == j)).sum() for j in range(4)] for i in range(4)]
+    assert network.confusion_matrix(X, y).tolist() == expected
+    without = mtc.Sequential([mtc.Linear(5, 4)], batch=32, target="cpu")
+    without.fit(X, y, epochs=1, verbose=0)
+    with pytest.raises(mtc.UsageError, match="has no confusion"):
+        without.confusion_matrix(X, y)

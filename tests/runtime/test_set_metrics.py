@@ -322,6 +322,68 @@ def test_equal_scores_are_in_the_order_of_classes(compile_model, tmp_path):
     assert line["test_accuracy"] == line["test_top1"] == pytest.approx(0.2, rel=1e-6)
 
 
+WORDS = """data {
+  examples = tsv("t.tsv")
+  split    = 50 / 20 / 30
+  x        : f32[1] = column("x")
+  kind     : class[3]
+}
+model { s = linear(x, 3) }
+train {
+  loss      = cross_entropy(s, kind)
+  metric    = [confusion(s, kind), accuracy(s, kind)]
+  predict   = s
+  optimizer = adam(0.1)
+  epochs    = 5
+}
+"""
+
+
+def test_confusion_matrix(compile_model, tmp_path):
+    """In the log of each evaluation and under the line of `eval`, where classes are the words of the data."""
+    generator = np.random.default_rng(1)
+    kinds = np.array(["eggs", "ham", "spam"])
+    label = generator.integers(0, 3, 301)
+    rows = [f"{2 * k + generator.normal():.2f}\t{kinds[k]}\n" for k in label]
+    (tmp_path / "t.tsv").write_text("x\tkind\n" + "".join(rows))
+    program = compile_model(WORDS)
+    line, s = train(program, tmp_path)
+    (test,) = logged(tmp_path / "log", "test")
+    done = program("eval", "--data", tmp_path, "--load", tmp_path / "w")
+    table = [row.split() for row in done.stdout.splitlines()[2:]]
+    assert table[0] == list(kinds) and [row[0] for row in table[1:]] == list(kinds)
+    found = np.array([row[1:] for row in table[1:]], int)
+    assert found.tolist() == test["test_confusion"] and found.sum() == len(s)
+    assert found.sum(axis=0).tolist() == np.bincount(s.argmax(axis=1), minlength=3).tolist()
+    assert np.trace(found) / len(s) == pytest.approx(test["test_accuracy"], rel=1e-6)
+    matrix = np.array(line["validation_confusion"])
+    assert np.trace(matrix) / matrix.sum() == pytest.approx(line["validation_accuracy"], rel=1e-6)
+
+
+def test_confusion_of_yes_and_no(compile_model, tmp_path):
+    generator = np.random.default_rng(9)
+    x = generator.normal(size=(700, 3)).astype("f4")
+    y = (x[:, :1] + generator.normal(size=(700, 1)) > 0).astype("u1")
+    write(tmp_path, 300, x=x, y=y)
+    text = YES_OR_NO.replace("OUT", "1").replace("precision(p, y), recall(p, y), f1(p, y)", "confusion(p, y)")
+    line, p = train(compile_model(text), tmp_path)
+    said, truth = p.ravel() > 0.5, y[-300:, 0] > 0
+    assert line["test_confusion"] == [[int((~truth & ~said).sum()), int((~truth & said).sum())],
+                                      [int((truth & ~said).sum()), int((truth & said).sum())]]
+
+
+def test_a_label_that_the_model_computes_may_be_no_class(compile_model, tmp_path):
+    """It is then of none: what is taken for a class counts, and no memory beyond the classes is touched."""
+    data = labelled(500, 5)
+    write(tmp_path, 200, **data)
+    text = SCORES.replace("CLASSES", "5").replace("EXTRA", "confusion(s, y + 3)")
+    text = text.replace('recall(s, y, average = "macro")', 'recall(s, y + 3, average = "macro")')
+    line, s = train(compile_model(text), tmp_path)
+    label, said = data["y"][-200:] + 3, s.argmax(axis=1)
+    expected = [[int(((label == i) & (said == j)).sum()) for j in range(5)] for i in range(5)]
+    assert line["test_confusion"] == expected and sum(map(sum, expected)) < 200
+
+
 @pytest.mark.parametrize("flags", [["--schedule", "graph"], ["--schedule", "persistent"], ["--precision", "bf16"]], ids=lambda flags: flags[1])
 def test_cuda_takes_them(flags, cuda_takes):
     cuda_takes(NUMBERS.replace("OUT", "2"), *flags)

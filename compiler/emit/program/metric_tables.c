@@ -34,25 +34,37 @@ static void write_metric(Emitter *e, const Report *report, Writer *out) {
     write_row(out, items, metric->classes || metric->average ? ITEMS : ITEMS - OF_CLASSES);
 }
 
-static bool has_metrics(const Module *module) {
-    return module->reports.count > module->means;
+/* How many of each class are taken for each is counted by the runtime itself. */
+static void write_confusion(const Report *confusion, Writer *out) {
+    write_line(out, "static const MtcSetMetric confusion_matrix = {.inputs = 2, .input = {%d, %d}, .classes = %d};",
+               confusion->kept[0], confusion->kept[1], confusion->over_set->classes);
 }
 
 void write_metric_tables(Emitter *e, Writer *out) {
-    if (!has_metrics(e->module))
-        return;
-    write_kept(e, out);
-    write_open(out, "static const MtcSetMetric set_metric_table[] = {");
-    for (int k = e->module->means; k < e->module->reports.count; k++)
-        write_metric(e, &e->module->reports.at[k], out);
-    write_close(out, "};");
+    const Module *module = e->module;
+    if (module->kept.count)
+        write_kept(e, out);
+    if (module->reports.count > module->means) {
+        write_open(out, "static const MtcSetMetric set_metric_table[] = {");
+        for (int k = module->means; k < module->reports.count; k++)
+            write_metric(e, &module->reports.at[k], out);
+        write_close(out, "};");
+    }
+    if (module->confusion.name)
+        write_confusion(&module->confusion, out);
 }
 
 void write_metrics(Emitter *e, Writer *out) {
-    if (!has_metrics(e->module))
-        return;
-    write_line(out, ".set_inputs = %d,", e->module->kept.count);
-    write_line(out, ".set_metrics = %d,", e->module->reports.count - e->module->means);
-    write_line(out, ".set_input = set_input_table,");
-    write_line(out, ".set_metric = set_metric_table,");
+    const Module *module = e->module;
+    bool numbers = module->reports.count > module->means;
+    if (module->kept.count)
+        write_line(out, ".set_inputs = %d,", module->kept.count);
+    if (numbers)
+        write_line(out, ".set_metrics = %d,", module->reports.count - module->means);
+    if (module->kept.count)
+        write_line(out, ".set_input = set_input_table,");
+    if (numbers)
+        write_line(out, ".set_metric = set_metric_table,");
+    if (module->confusion.name)
+        write_line(out, ".confusion = &confusion_matrix,");
 }

@@ -1,0 +1,61 @@
+#include "commands/confusion.h"
+
+#include "commands/predict_table.h"
+#include "data/vocabulary.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static int matrix_classes(const MtcSession *session) {
+    return session->confusion ? session->model->confusion->classes : 0;
+}
+
+void mtc_add_confusion(MtcText *text, const MtcSession *session, const char *prefix) {
+    const int classes = matrix_classes(session);
+    if (!classes)
+        return;
+    mtc_text_add(text, ",\"%sconfusion\":", prefix);
+    for (int i = 0; i < classes * classes; i++)
+        mtc_text_add(text, "%s%lld", i % classes ? "," : i ? "],[" : "[[", (long long)session->confusion[i]);
+    mtc_text_add(text, "]]");
+}
+
+/* In `to`, which it returns. */
+static const char *class_name(const MtcMeaning *words, int class_, char *to, size_t size) {
+    if (!words)
+        snprintf(to, size, "%d", class_);
+    else /* a class without a word is the one of words that training does not have */
+        snprintf(to, size, "%s", class_ < words->words ? mtc_visible(words->word[class_]) : "other");
+    return to;
+}
+
+/* Columns that each number and each name has a place in, with two spaces between. */
+static int matrix_column(const MtcSession *session, const MtcMeaning *words, int classes) {
+    char text[64];
+    int widest = 0;
+    for (int i = 0; i < classes * classes; i++) {
+        const int digits = snprintf(NULL, 0, "%lld", (long long)session->confusion[i]);
+        const int name = i < classes ? (int)strlen(class_name(words, i, text, sizeof text)) : 0;
+        widest = digits > widest ? digits : widest;
+        widest = name > widest ? name : widest;
+    }
+    return widest + 2;
+}
+
+void mtc_print_confusion(const MtcSession *session) {
+    const int classes = matrix_classes(session);
+    const MtcMeaning *words = classes ? mtc_class_words(session, classes) : NULL;
+    char name[64];
+    if (!classes)
+        return;
+    const int width = matrix_column(session, words, classes);
+    printf("confusion: a row for each class, a column for what its examples were taken for\n%*s", width, "");
+    for (int j = 0; j < classes; j++)
+        printf("%*s", width, class_name(words, j, name, sizeof name));
+    for (int i = 0; i < classes; i++) {
+        printf("\n%*s", width, class_name(words, i, name, sizeof name));
+        for (int j = 0; j < classes; j++)
+            printf("%*lld", width, (long long)session->confusion[i * classes + j]);
+    }
+    printf("\n");
+}
