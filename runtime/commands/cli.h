@@ -17,10 +17,11 @@ typedef struct MtcOptions {
     int64_t keep, patience, limit_steps; /* 0: not given */
     const char *data, *log, *save, *load, *split, *output;
     const char *save_every, *resume, *init_from, *monitor, *bad_rows, *tensorboard, *data_on; /* NULL: not given */
-    int64_t samples;    /* elements of each tensor that gradcheck looks at */
-    const char *file;   /* info: the checkpoint to look at; NULL: the program */
-    MtcList input;      /* a file for each field, as far as given */
-    const char *prompt; /* generate: NULL: not given */
+    int64_t samples;       /* elements of each tensor that gradcheck looks at */
+    const char *file;      /* info: the checkpoint to look at; NULL: the program */
+    MtcList input;         /* a file for each field, as far as given */
+    const char *prompt;    /* generate: NULL: not given */
+    const char *tokenizer; /* NULL: not given */
     int64_t tokens, top_k;
     const char *sample_prompt; /* train: NULL: not given */
     int64_t sample;            /* tokens that are shown after each line of an epoch; 0: none */

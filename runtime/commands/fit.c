@@ -184,7 +184,7 @@ static int save_now(Fit *fit) {
 static int print_sample(Fit *fit) {
     const MtcSampling sampling = {1, 0, 1, fit->session->seed};
     fit->sample_due = false;
-    return mtc_print_generated(fit->session, &sampling, fit->options.sample_prompt, fit->options.sample);
+    return mtc_print_generated(fit->session, NULL, &sampling, fit->options.sample_prompt, fit->options.sample);
 }
 
 static int fit_paused(void *user, const MtcPosition *at) {

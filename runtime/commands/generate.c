@@ -66,9 +66,23 @@ static int feed_last(MtcGenerator *g) {
     return mtc_decode(g->session, g->position++, g->token[g->count - 1], g->prediction);
 }
 
+static void append_encoded(MtcGenerator *g, const char *text, size_t length) {
+    MtcTokenList tokens = {NULL, 0, 0};
+    MtcEncoder *encoder = mtc_encoder_new(g->tokenizer);
+    mtc_encode(encoder, (const uint8_t *)text, length, &tokens);
+    mtc_encoder_free(encoder);
+    for (size_t i = 0; i < tokens.count; i++)
+        append(g, tokens.at[i]);
+    free(tokens.at);
+}
+
 static int append_prompt(MtcGenerator *g, const char *prompt, size_t length) {
     int32_t *token = NULL;
     int64_t count = 0;
+    if (g->tokenizer) {
+        append_encoded(g, prompt, length);
+        return 0;
+    }
     int code = mtc_encode_text(&g->session->fault, &g->vocabulary, "prompt", prompt, length, &token, &count);
     for (int64_t i = 0; i < count && !code; i++)
         append(g, token[i]);
@@ -79,7 +93,7 @@ static int append_prompt(MtcGenerator *g, const char *prompt, size_t length) {
 /* Behind a line end, where the vocabulary has one. */
 static int begin_without_prompt(MtcGenerator *g) {
     MtcFault *fault = &g->session->fault, before = *fault;
-    const bool numbers = g->vocabulary.level == MTC_LEVEL_NUMBERS;
+    const bool numbers = g->vocabulary.level == MTC_LEVEL_NUMBERS && !g->tokenizer;
     if (!numbers && append_prompt(g, "\n", 1) == 0)
         return 0;
     *fault = before;
@@ -100,14 +114,30 @@ static int read_prompt(MtcGenerator *g, const char *prompt) {
     return code || g->count ? code : begin_without_prompt(g);
 }
 
-int mtc_generator_open(MtcGenerator *g, MtcSession *session, const MtcSampling *sampling, const char *prompt) {
+/* Whose numbers the model has. */
+static int check_tokenizer(MtcFault *fault, const MtcVocabulary *vocabulary, const MtcTokenizer *tokenizer) {
+    if (vocabulary->level != MTC_LEVEL_NUMBERS)
+        return mtc_fail(fault, MTC_USAGE,
+                        "--tokenizer says what tokens are that come as numbers, tokens(...); this model's are %s",
+                        vocabulary->level == MTC_LEVEL_BYTES ? "bytes" : "characters");
+    if (mtc_tokenizer_classes(tokenizer) > vocabulary->tokens)
+        return mtc_fail(fault, MTC_USAGE, "--tokenizer has the tokens 0 to %d, this model 0 to %d: it learned others",
+                        mtc_tokenizer_classes(tokenizer) - 1, vocabulary->tokens - 1);
+    return 0;
+}
+
+int mtc_generator_open(MtcGenerator *g, MtcSession *session, const MtcTokenizer *tokenizer, const MtcSampling *sampling,
+                       const char *prompt) {
     const MtcModel *model = session->model;
     memset(g, 0, sizeof *g);
     g->session = session;
+    g->tokenizer = tokenizer;
     g->sampling = *sampling;
     g->prediction = (float *)mtc_zeroed((size_t)model->vocabulary * sizeof *g->prediction);
     g->scores = (double *)mtc_zeroed((size_t)model->vocabulary * sizeof *g->scores);
     int code = mtc_vocabulary_of(&session->fault, model, &session->encoding, &g->vocabulary);
+    if (!code && tokenizer)
+        code = check_tokenizer(&session->fault, &g->vocabulary, tokenizer);
     if (!code)
         code = read_prompt(g, prompt);
     return code ? code : refill(g, 0);
@@ -149,6 +179,7 @@ static int check_sampling(MtcFault *fault, const MtcSampling *sampling, const ch
 
 typedef struct Generating {
     MtcSession *session;
+    const MtcTokenizer *tokenizer;
     const MtcSampling *sampling;
     const char *prompt;
     int64_t tokens;
@@ -156,16 +187,32 @@ typedef struct Generating {
     void *user;
 } Generating;
 
+/* The bytes of a token, which may be in `room`. A number that is nobody's is U+FFFD, as it is without a tokenizer. */
+static const char *text_of_token(const MtcGenerator *g, int32_t token, char room[MTC_TOKEN_BYTES], size_t *count) {
+    if (!g->tokenizer) {
+        *count = mtc_decode_token(&g->vocabulary, token, room);
+        return room;
+    }
+    const bool known = token < mtc_tokenizer_classes(g->tokenizer);
+    const uint8_t *bytes = known ? mtc_tokenizer_bytes(g->tokenizer, token, count) : NULL;
+    if (bytes)
+        return (const char *)bytes;
+    *count = (size_t)snprintf(room, MTC_TOKEN_BYTES, "\xEF\xBF\xBD");
+    return room;
+}
+
 static bool give_token(const Generating *generating, const MtcGenerator *g, int64_t at) {
-    char bytes[MTC_TOKEN_BYTES];
-    size_t count = mtc_decode_token(&g->vocabulary, g->token[at], bytes);
+    char room[MTC_TOKEN_BYTES];
+    size_t count;
+    const char *bytes = text_of_token(g, g->token[at], room, &count);
     return generating->take(generating->user, g->token[at], bytes, count);
 }
 
 static int generate_tokens(void *context) {
     const Generating *generating = (const Generating *)context;
     MtcGenerator generator;
-    int code = mtc_generator_open(&generator, generating->session, generating->sampling, generating->prompt);
+    int code = mtc_generator_open(&generator, generating->session, generating->tokenizer, generating->sampling,
+                                  generating->prompt);
     bool enough = false;
     for (int64_t i = 0; i < generator.prompt && !code && !enough; i++)
         enough = give_token(generating, &generator, i);
@@ -177,15 +224,20 @@ static int generate_tokens(void *context) {
     return code;
 }
 
-int mtc_generate(MtcSession *session, const MtcSampling *sampling, const char *prompt, int64_t tokens,
-                 MtcTokenTaker take, void *user) {
-    Generating generating = {session, sampling, prompt, tokens, take, user};
+static int generate_text(const Generating *generating) {
+    MtcSession *session = generating->session;
     int code = mtc_enter(session);
     if (!code && !session->model->decode)
         code = generates_nothing(&session->fault, session->model);
     if (!code)
-        code = check_sampling(&session->fault, sampling, "temperature", "top_p");
-    return code ? code : mtc_guard(&session->fault, generate_tokens, &generating);
+        code = check_sampling(&session->fault, generating->sampling, "temperature", "top_p");
+    return code ? code : mtc_guard(&session->fault, generate_tokens, (void *)(uintptr_t)generating);
+}
+
+int mtc_generate(MtcSession *session, const MtcSampling *sampling, const char *prompt, int64_t tokens,
+                 MtcTokenTaker take, void *user) {
+    const Generating generating = {session, NULL, sampling, prompt, tokens, take, user};
+    return generate_text(&generating);
 }
 
 /* ---- printing ---- */
@@ -235,9 +287,11 @@ static bool print_token(void *user, int32_t token, const char *bytes, size_t cou
 }
 
 /* Of a character whose end did not come, nothing is printed. */
-int mtc_print_generated(MtcSession *session, const MtcSampling *sampling, const char *prompt, int64_t tokens) {
+int mtc_print_generated(MtcSession *session, const MtcTokenizer *tokenizer, const MtcSampling *sampling,
+                        const char *prompt, int64_t tokens) {
     Printer printer = {session, {0}, 0, true};
-    int code = mtc_generate(session, sampling, prompt, tokens, print_token, &printer);
+    const Generating generating = {session, tokenizer, sampling, prompt, tokens, print_token, &printer};
+    int code = generate_text(&generating);
     if (!printer.line_ended)
         fwrite("\n", 1, 1, stdout);
     fflush(stdout);
@@ -251,14 +305,15 @@ int mtc_generator_check(MtcSession *session, const char *prompt) {
     MtcGenerator generator;
     if (!session->model->decode)
         return generates_nothing(&session->fault, session->model);
-    int code = mtc_generator_open(&generator, session, &sampling, prompt);
+    int code = mtc_generator_open(&generator, session, NULL, &sampling, prompt);
     mtc_generator_close(&generator);
     return code;
 }
 
-static int generate(MtcSession *session, const MtcSampling *sampling, const MtcOptions *options) {
+static int generate(MtcSession *session, const MtcTokenizer *tokenizer, const MtcSampling *sampling,
+                    const MtcOptions *options) {
     const double start = mtc_seconds();
-    int code = mtc_print_generated(session, sampling, options->prompt, options->tokens);
+    int code = mtc_print_generated(session, tokenizer, sampling, options->prompt, options->tokens);
     double seconds = fmax(mtc_seconds() - start, 1e-9);
     if (!code)
         fprintf(stderr, "%lld token%s in %.3g s: %.4g a second\n", (long long)options->tokens,
@@ -268,17 +323,21 @@ static int generate(MtcSession *session, const MtcSampling *sampling, const MtcO
 
 int mtc_command_generate(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
     MtcSession *session = NULL;
+    MtcTokenizer *tokenizer = NULL;
     const MtcSampling sampling = {options->temperature, options->top_k, options->top_p, (uint64_t)options->seed};
     int code = check_sampling(fault, &sampling, "--temperature", "--top-p");
     if (!code && !model->decode)
         code = generates_nothing(fault, model);
+    if (!code && options->tokenizer)
+        code = mtc_tokenizer_open(fault, options->tokenizer, &tokenizer);
     if (!code)
         code = mtc_open_session(fault, model, options, NULL, NULL, &session);
     if (!code) {
-        code = generate(session, &sampling, options);
+        code = generate(session, tokenizer, &sampling, options);
         if (code)
             *fault = session->fault;
     }
+    mtc_tokenizer_free(tokenizer);
     mtc_destroy(session);
     return code;
 }

@@ -7,13 +7,14 @@ import subprocess
 import numpy as np
 import pytest
 
-from conftest import ROOT
+import bpe
+from conftest import MTC, ROOT
 from evaluator import evaluate, parse
 from library import Library, pointer
 
 pytestmark = pytest.mark.quick
 
-USAGE, BAD_DATA = 64, 65
+USAGE, BAD_DATA, NO_INPUT = 64, 65, 66
 T, V, B = 12, 19, 3
 
 HEAD = """param T = 12
@@ -316,6 +317,44 @@ def test_numbers_as_tokens(compile_model, tmp_path):
 
 
 # ---- samples during training ----
+
+
+@pytest.fixture(scope="module")
+def reciting(compile_model, tmp_path_factory):
+    """A model of a tokenizer's numbers that has learned one line by heart."""
+    folder = tmp_path_factory.mktemp("reciting")
+    (folder / "input.txt").write_text("größe ☃ Hello world, " * 200)
+    tokenizer = bpe.Tokenizer(bpe.learn((folder / "input.txt").read_bytes(), 20), added=["<|end|>"])
+    tokenizer.save(folder / "tokenizer.json")
+    mtc_tokens(folder, "input.txt", "--tokenizer", "tokenizer.json", "-o", "tokens.bin")
+    model = model_of(MODELS["attention"].replace("19", "280"), 'tokens("tokens.bin")')
+    program = compile_model(model.replace("class[19]", "class[280]").replace("1e-3", "1e-2"))
+    program("--data", folder, "--epochs", "20", "--save", folder / "w", "--quiet")
+    return program, folder
+
+
+def mtc_tokens(folder, *args):
+    subprocess.run([MTC, "tokens", *args], cwd=folder, check=True, capture_output=True)
+
+
+def test_text_in_the_words_of_a_tokenizer(reciting):
+    program, folder = reciting
+    done = program("generate", "--load", folder / "w", "--tokenizer", folder / "tokenizer.json", "--prompt", "Hello world", "--tokens", "12",
+                   "--temperature", "0")
+    assert done.stdout.startswith("Hello world, größe ☃ Hello")
+    numbers = program("generate", "--load", folder / "w", "--prompt", "72", "--tokens", "3", "--temperature", "0").stdout
+    assert numbers.startswith("72 ")
+
+
+def test_tokenizers_that_are_not_the_model_s(reciting, trained):
+    program, folder = reciting
+    bpe.Tokenizer(bpe.learn((folder / "input.txt").read_bytes() + bytes(range(256)) * 3, 60)).save(folder / "larger.json")
+    done = program("generate", "--load", folder / "w", "--tokenizer", folder / "larger.json", "--prompt", "a", check=False)
+    assert done.returncode == USAGE and "has the tokens 0 to 315, this model 0 to 279: it learned others" in done.stderr
+    done = program("generate", "--load", folder / "w", "--tokenizer", folder / "none.json", "--prompt", "a", check=False)
+    assert done.returncode == NO_INPUT and "none.json: cannot open" in done.stderr
+    message = generate(trained, "--tokenizer", folder / "tokenizer.json", code=USAGE)
+    assert "--tokenizer says what tokens are that come as numbers, tokens(...); this model's are characters" in message
 
 
 def test_samples_change_nothing_but_what_is_shown(trained, input_text, tmp_path):
