@@ -177,8 +177,8 @@ static void check_parts(Scope *scope, const Block *data, const Stmt *split) {
 
 static void check_manner(const Scope *scope, const Stmt *split) {
     if (split->manner.text && strcmp(split->manner.text, "order") != 0)
-        diag_error(scope->diag, split->manner.span, "a split is made at random, 80 / 20, or 80 / 20 in order, not 'in %s'",
-                   split->manner.text);
+        diag_error(scope->diag, split->manner.span,
+                   "a split is made at random, 80 / 20, or 80 / 20 in order, not 'in %s'", split->manner.text);
 }
 
 static void check_examples(Scope *scope, const Block *data, const Stmt *examples) {

@@ -258,7 +258,8 @@ static void warn_parameters(Scope *scope, const Fn *fn, int first);
 /* A layer sees what stands above it; its parameters hide what has their names. */
 void refuse_manner(const Scope *scope, const Stmt *s) {
     if (s->manner.text)
-        diag_error(scope->diag, s->manner.span, "only a split of the data block is 'in order': split = 80 / 20 in order");
+        diag_error(scope->diag, s->manner.span,
+                   "only a split of the data block is 'in order': split = 80 / 20 in order");
 }
 
 static void resolve_layer(Scope *scope, Stmt *s) {

@@ -59,7 +59,7 @@ static void summarise(Words *words) {
         REMOVE(words, "end of line");
     if (operators)
         REMOVE(words, "'('", "'['", "'='", "in"); /* only splits of the data have a manner */
-    if (has(words, "'='") && has(words, "':'")) /* a statement's first name; several are rare */
+    if (has(words, "'='") && has(words, "':'"))   /* a statement's first name; several are rare */
         REMOVE(words, "','");
     if (has(words, "end of line"))
         REMOVE(words, "'}'");

@@ -49,7 +49,8 @@ static void add_origin(MtcText *text, const MtcModel *model, const MtcSplit *spl
         mtc_text_add(text, i ? "," : "");
         mtc_text_json(text, origin->path[i]);
     }
-    mtc_text_add(text, "],\"part\":[%.6g,%.6g]%s}", split->from, split->to, split->in_order ? ",\"in_order\":true" : "");
+    mtc_text_add(text, "],\"part\":[%.6g,%.6g]%s}", split->from, split->to,
+                 split->in_order ? ",\"in_order\":true" : "");
 }
 
 static void add_data(MtcText *text, const MtcSession *session, const char *folder) {
