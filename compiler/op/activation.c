@@ -113,10 +113,8 @@ static Value along_axis(Call *call, Node *(*function)(Graph *, Node *, unsigned)
 }
 
 /* As the last layer of two classes, where a sigmoid is meant. */
-static void doubt_softmax_of_one(Call *call, const char *result) {
-    const Node *x = call->args[0].node;
-    int axis = call_axis(call, 1, x);
-    if (x->type.dim[axis] == 1)
+static void doubt_softmax_of_one(Call *call, const Node *y, const char *result) {
+    if (y->type.dim[call_axis(call, 1, y)] == 1)
         call_doubt(call, 0, call->src, arena_printf(call->g->arena, "softmax of one number is always 1%s", result),
                    "the probability of one score is sigmoid(x); there is a score for each of several classes");
 }
@@ -124,14 +122,14 @@ static void doubt_softmax_of_one(Call *call, const char *result) {
 static Value build_softmax(Call *call) {
     Value y = along_axis(call, softmax);
     if (y.node)
-        doubt_softmax_of_one(call, "");
+        doubt_softmax_of_one(call, y.node, "");
     return y;
 }
 
 static Value build_log_softmax(Call *call) {
     Value y = along_axis(call, log_softmax);
     if (y.node)
-        doubt_softmax_of_one(call, ", its logarithm 0");
+        doubt_softmax_of_one(call, y.node, ", its logarithm 0");
     return y;
 }
 

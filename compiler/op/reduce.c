@@ -83,11 +83,11 @@ static Value build_prod(Call *call) {
 }
 
 static Value build_mean(Call *call) {
-    Node *total = reduce(call, "sum");
-    if (!total)
+    Folding f;
+    if (!call_folding(call, &f))
         return value_tensor(NULL);
-    const Node *x = call->args[0].node;
-    double count = x ? (double)type_elements(&x->type) / (double)type_elements(&total->type) : 1;
+    Node *total = folding_value(call, &f, graph_reduce(call->g, "sum", f.x, f.axes), 2);
+    double count = (double)type_elements(&f.x->type) / (double)type_elements(&total->type);
     return value_tensor(count == 1 ? total : mul(call->g, total, graph_mean_factor(call->g, count)));
 }
 

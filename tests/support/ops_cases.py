@@ -383,6 +383,8 @@ CASES = [
     Case("list", "x * [0.5, 2, 2, -1]", lambda x, z, e: x * [0.5, 2, 2, -1], x=(2, 4)),
     Case("list_of_lists", "[[1, 2, 3], [4, 5, 6]] * x + [[1], [0.5]] + [7]",
          lambda x, z, e: x * [[1, 2, 3], [4, 5, 6]] + [[8], [7.5]]),
+    Case("list_functions", "x * mean([1, 2, 6]) + mean([[1, 2, 6], [3, 4, 5]], axis = 0) + softmax([1, 2, 4]) * log_softmax([1, 2, 4])",
+         lambda x, z, e: x * 3 + [2, 3, 5.5] + softmax(np.array([1, 2, 4])) * log_softmax(np.array([1, 2, 4]))),
     Case("list_product", "matmul(x, [[1, 0], [0.5, 2], [0, 1]]) * z", lambda x, z, e: x @ [[1, 0], [0.5, 2], [0, 1]] * z, z=(2, 2)),
     Case("list_looked_up", "x * gather([3, 0.25, 1, 1, 2], label)",
          lambda x, z, e: x * np.array([3, 0.25, 1, 1, 2])[e["label"]][:, None, None],
