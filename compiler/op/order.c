@@ -21,7 +21,9 @@ static Node *simplify_flip(UNUSED Graph *g, Node *n) {
 static Value build_flip(Call *call) {
     Node *x = call_tensor(call, 0);
     unsigned axes = x ? call_axes(call, 1, x) : 0;
-    return value_tensor(axes ? graph_node(call->g, "flip", (Attr){.axes = axes}, 1, &x) : NULL);
+    if (!axes) /* of a single number, or after a user error */
+        return value_tensor(x && user_axes(x) ? NULL : x);
+    return value_tensor(graph_node(call->g, "flip", (Attr){.axes = axes}, 1, &x));
 }
 
 /* ---- in a circle ---- */

@@ -363,6 +363,7 @@ CASES = [
     Case("permute_back", "permute(permute(x, [1, 2, 0]), [2, 0, 1]) * z", lambda x, z, e: x * z, x=(2, 3, 4), z=(2, 3, 4)),
     Case("flip", "flip(x, axis = 1) * z", lambda x, z, e: x[:, :, ::-1] * z),
     Case("flip_all", "flip(x) * flip(flip(z, axis = 0), axis = 0)", lambda x, z, e: x[:, ::-1, ::-1] * z),
+    Case("flip_number", "x * flip(3) + flip(sum(z))", lambda x, z, e: x * 3 + z.sum((1, 2))[:, None, None]),
     Case("flip_rows", "matmul(flip(x, 0), flip(z, 1)) + 1", lambda x, z, e: x[:, ::-1] @ z[:, :, ::-1] + 1, z=(3, 8), x=(16, 3)),
     Case("flip_image", "max_pool(relu(flip(conv2d(x, 4, 1, bias = false), axis = [0, 2])), 2)",
          lambda x, z, e: taps(np.maximum(conv2d(x, e["y.weight"])[:, ::-1, :, ::-1], 0), 2, 2).max(-1), x=(2, 4, 6),
