@@ -112,7 +112,7 @@ static double f1_of(const ClassCounts *c) {
     return c->predicted + c->actual > 0 ? 2 * c->right / (c->predicted + c->actual) : 0;
 }
 
-/* Labels of the data are; a label that the model computes may be none. */
+/* Labels of the data are; a label that the model computes may be none, and scores that are NaN have no highest. */
 static bool is_class(double label, int classes) {
     return label >= 0 && label < classes;
 }
@@ -122,12 +122,13 @@ static void count_classes(const MtcSetMetric *metric, const MtcSetValues *values
     for (int64_t i = 0; i < values->examples * columns; i++) {
         const double predicted = values->value[0][i], actual = values->value[1][i];
         if (metric->classes) {
-            ClassCounts *of_label = is_class(actual, metric->classes) ? &counts[(int64_t)actual] : NULL;
-            counts[(int64_t)predicted].predicted++;
-            if (of_label)
-                of_label->actual++;
-            if (of_label && predicted == actual)
-                of_label->right++;
+            const bool is_of_class = is_class(actual, metric->classes);
+            if (is_class(predicted, metric->classes))
+                counts[(int64_t)predicted].predicted++;
+            if (is_of_class)
+                counts[(int64_t)actual].actual++;
+            if (is_of_class && predicted == actual)
+                counts[(int64_t)actual].right++;
         } else {
             counts[i % columns].predicted += predicted;
             counts[i % columns].actual += actual;
@@ -180,9 +181,11 @@ static double score_of_classes(const MtcSetMetric *metric, const MtcSetValues *v
 void mtc_count_confusion(const MtcSetMetric *metric, const MtcSetValues *values, int64_t *counts) {
     const int64_t classes = metric->classes;
     memset(counts, 0, (size_t)(classes * classes) * sizeof *counts);
-    for (int64_t i = 0; i < values->examples * values->elements[1]; i++)
-        if (is_class(values->value[1][i], metric->classes))
-            counts[(int64_t)values->value[1][i] * classes + (int64_t)values->value[0][i]]++;
+    for (int64_t i = 0; i < values->examples * values->elements[1]; i++) {
+        const double predicted = values->value[0][i], actual = values->value[1][i];
+        if (is_class(actual, metric->classes) && is_class(predicted, metric->classes))
+            counts[(int64_t)actual * classes + (int64_t)predicted]++;
+    }
 }
 
 double mtc_metric_precision(const MtcSetMetric *metric, const MtcSetValues *values) {
@@ -264,7 +267,8 @@ static double precision_by_recall(const Ranks *ranks) {
     return ranks->positives ? sum / (double)ranks->positives : 0;
 }
 
-/* The mean over classes that there are examples of, and others, so that the score is a number. */
+/* The mean over classes that there are examples of, and others, so that the score is a number; without any, the score of no
+ * examples. */
 static double mean_of_ranks(const MtcSetMetric *metric, const MtcSetValues *values,
                             double (*score)(const Ranks *ranks)) {
     const int64_t labels = values->elements[1], count = values->examples * (metric->classes ? labels : 1);
@@ -282,7 +286,9 @@ static double mean_of_ranks(const MtcSetMetric *metric, const MtcSetValues *valu
         all += !isnan(one);
     }
     free(ranked);
-    return ordered ? sum / all : NAN;
+    if (!ordered)
+        return NAN;
+    return all > 0 ? sum / all : score(&(Ranks){0, 0, NULL});
 }
 
 double mtc_metric_roc_auc(const MtcSetMetric *metric, const MtcSetValues *values) {

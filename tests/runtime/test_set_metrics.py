@@ -384,6 +384,29 @@ def test_a_label_that_the_model_computes_may_be_no_class(compile_model, tmp_path
     assert line["test_confusion"] == expected and sum(map(sum, expected)) < 200
 
 
+def test_scores_that_are_no_numbers_are_taken_for_no_class(compile_model, tmp_path):
+    """None of them is the highest: an example counts as one of its class, in no column of the matrix."""
+    data = labelled(400, 3)
+    write(tmp_path, 200, **data)
+    bad = "s * sqrt(where(x[0] > 0, 0 * x[0] - 1, 1))"
+    text = SCORES.replace("CLASSES", "3").replace("EXTRA", f"confusion({bad}, y)")
+    text = text.replace('f1(s, y, average = "micro")', f'f1({bad}, y, average = "micro")')
+    line, s = train(compile_model(text), tmp_path)
+    label, said, fine = data["y"][-200:], s.argmax(axis=1), data["x"][-200:, 0] <= 0
+    assert 0 < fine.sum() < 200
+    expected = [[int(((label == i) & (said == j) & fine).sum()) for j in range(3)] for i in range(3)]
+    assert line["test_confusion"] == expected
+    right = ((label == said) & fine).sum()
+    assert line["test_f_micro"] == pytest.approx(2 * right / (200 + fine.sum()), rel=1e-7)
+
+
+def test_columns_in_which_nothing_is_to_be_found(compile_model, tmp_path):
+    data = {"x": np.random.default_rng(3).normal(size=(90, 3)).astype("f4"), "y": np.zeros((90, 2), "u1")}
+    write(tmp_path, 40, **data)
+    line, _ = train(compile_model(YES_OR_NO.replace("OUT", "2").replace("roc_auc(p, y), ", "")), tmp_path)
+    assert line["test_average_precision"] == 0
+
+
 @pytest.mark.parametrize("flags", [["--schedule", "graph"], ["--schedule", "persistent"], ["--precision", "bf16"]], ids=lambda flags: flags[1])
 def test_cuda_takes_them(flags, cuda_takes):
     cuda_takes(NUMBERS.replace("OUT", "2"), *flags)
