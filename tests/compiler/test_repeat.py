@@ -176,6 +176,16 @@ def test_long_sums_are_loops_over_the_tensors(emit):
         assert "squares_to_clip_factor" in source and "at_place" not in source
 
 
+def test_rows_of_tables_are_told_apart(emit):
+    """By what they are of: those of training and of evaluation are not called the same, and a run of one thing says it once."""
+    source = emit("cu", EQUAL)
+    found = re.findall(r" (\w+)_places(?:\[\d+\]\[\d+\] = \{|\(\{)\n(.*?)\n\}", source, re.S)
+    for name, rows in found:
+        said = re.findall(r"// (.*)", rows)
+        assert said and len(set(said)) == len(said), name
+    assert found and not re.search(r"// (\w+) \.\.\. \1$", source, re.M)
+
+
 def test_launches_that_come_again_are_listed_once(emit):
     """A step's list is as long for forty layers as for ten."""
     short, long = (re.search(r"^using Train =.*?>;$", emit("cu", EQUAL, "--set", f"layers={layers}"), re.M | re.S).group().count("\n")

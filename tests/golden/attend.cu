@@ -90,7 +90,7 @@ struct Tensors {
 //     tokens.reshape[i, j] = tokens[i / TOKENS_ROWS, i % TOKENS_ROWS, j]
 static __constant__ unsigned tokens_reshape_places[2][1] = {
     {34}, // tokens_reshape
-    {19}, // tokens_reshape
+    {19}, // eval_tokens_reshape
 };
 struct tokens_reshape_tensors {
     const float *tokens;
@@ -114,7 +114,7 @@ static __device__ void tokens_reshape(const tokens_reshape_tensors &t, const Bat
 //     qkv[i, j, k] = (sum over l of tokens.reshape[i * TOKENS_ROWS + j, l] * qkv.weight[k, l]) + qkv.bias[k]
 static __constant__ unsigned qkv_places[2][4] = {
     {34, 0, 3, 8}, // qkv
-    {19, 0, 3, 8}, // qkv
+    {19, 0, 3, 8}, // eval_qkv
 };
 struct qkv_tensors {
     float *tokens_reshape, *qkv_weight, *qkv_bias, *qkv;
@@ -266,7 +266,7 @@ static __device__ void d_logits_weight(const Tensors &t, int tile, char *shared,
 // loss = cross_entropy(logits, label)                                                              attend.mt:18
 static __constant__ unsigned report_loss_places[2][1] = {
     {23}, // report_loss
-    {8},  // report_loss
+    {8},  // eval_report_loss
 };
 struct report_loss_tensors {
     float *loss_part;

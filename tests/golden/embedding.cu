@@ -124,7 +124,7 @@ static __device__ void tokens(const Tensors &t, const Batch &batch, int tile, Ga
 //     scores_matmul[i, j] = sum over k of x_relu[i / TOKENS, i % TOKENS, k] * table[j, k]
 static __constant__ unsigned scores_places[2][3] = {
     {97, 0, 8289}, // scores
-    {8417, 0, 97}, // scores
+    {8417, 0, 97}, // eval_scores
 };
 struct scores_tensors {
     float *x_relu, *table, *scores_matmul;
@@ -230,7 +230,7 @@ static __device__ void to_d_table(const Tensors &t, int tile, char *shared, Gate
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
 static __constant__ unsigned loss_part_places[2][2] = {
     {28145, 16481}, // loss_part
-    {16737, 97},    // loss_part
+    {16737, 97},    // eval_loss_part
 };
 struct loss_part_tensors {
     float *d_scores_sub, *loss_part;
@@ -321,7 +321,7 @@ static __device__ void gather_grad_2(const Tensors &t, int tile, char *shared, G
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
 static __constant__ unsigned report_loss_places[2][1] = {
     {16481}, // report_loss
-    {97},    // report_loss
+    {97},    // eval_report_loss
 };
 struct report_loss_tensors {
     float *loss_part;

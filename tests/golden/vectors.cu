@@ -91,7 +91,7 @@ struct Tensors {
 //         (X_ROWS * X_COLUMNS) % X_COLUMNS]
 static __constant__ unsigned x_bf16_reshape_places[2][1] = {
     {66}, // x_bf16_reshape
-    {66}, // x_bf16_reshape
+    {66}, // eval_x_bf16_reshape
 };
 struct x_bf16_reshape_tensors {
     const float *x;
@@ -120,7 +120,7 @@ static __device__ void x_bf16_reshape(const x_bf16_reshape_tensors &t, const Bat
 //     seen.weight.bf16[i, 0, 0, l] = seen.weight[i, 0, 0, l]
 static __constant__ unsigned seen_weight_bf16_places[2][2] = {
     {262210, 0}, // seen_weight_bf16
-    {262210, 0}, // seen_weight_bf16
+    {262210, 0}, // eval_seen_weight_bf16
 };
 struct seen_weight_bf16_tensors {
     bfloat16 *seen_weight_bf16;
@@ -143,7 +143,7 @@ static __device__ void seen_weight_bf16(const seen_weight_bf16_tensors &t, int t
 //         seen.weight.bf16[l, 0, 0, m]) + seen.bias[l])
 static __constant__ unsigned seen_places[2][4] = {
     {66, 262210, 64, 131138}, // seen
-    {66, 262210, 64, 131138}, // seen
+    {66, 262210, 64, 131138}, // eval_seen
 };
 struct seen_tensors {
     bfloat16 *x_bf16_reshape, *seen_weight_bf16, *seen;
@@ -416,7 +416,7 @@ static __device__ void d_seen_weight_slices(const Tensors &t, int tile, char *sh
 // loss = mse(z, y)                                                                                vectors.mt:16
 static __constant__ unsigned report_loss_places[2][1] = {
     {477506}, // report_loss
-    {66},     // report_loss
+    {66},     // eval_report_loss
 };
 struct report_loss_tensors {
     float *loss_part;

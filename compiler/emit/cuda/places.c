@@ -24,7 +24,7 @@ static const char *write_begins(Emitter *e, const Function *f, Writer *out) {
         const Function *at = &e->functions.at[k];
         if (&e->functions.at[at->like] != f)
             continue;
-        table_row(&table, at->kernel->name);
+        table_row(&table, at->name);
         for (int b = 0; b < at->buffers.count; b++)
             table_number(&table, NULL, e->plan->buffers.at[at->buffers.at[b]].offset / ARENA_ALIGN);
     }

@@ -360,6 +360,12 @@ static void write_arguments(const RowTable *table, const Fold *fold, const Param
     write_list(out, "", calls, fold->times, ",");
 }
 
+/* "h_0 ... h_11"; "h_0" where both are of that one. */
+static const char *about_rows(Arena *arena, const TableRow *first, const TableRow *last) {
+    return text_same(first->about, last->about) ? first->about
+                                                : arena_printf(arena, "%s ... %s", first->about, last->about);
+}
+
 /* "#define ROWS(i, j)" */
 static const char *macro_head(Arena *arena, const Parameters *p) {
     Text head = TEXT(arena);
@@ -391,7 +397,7 @@ static void write_fold(const RowTable *table, const Fold *fold, Writer *out) {
     const Wording w = {table, fold, parameters_of(table, fold)};
     const TableRow *first = &table->rows.at[fold->first], *last = first + fold->period * fold->times - 1;
     if (first->about)
-        write_remark(out, "%s ... %s", first->about, last->about);
+        write_remark(out, "%s", about_rows(table->arena, first, last));
     write_macro(table, &w, out);
     write_arguments(table, fold, &w.parameters, out);
     write_line(out, "#undef ROWS");
@@ -479,7 +485,7 @@ static RunText run_text(const RowTable *table, const Fold *fold, int row) {
     const Fold self = {row, 0, 1}; /* numbers that go on to themselves */
     RunText run = {.items = {integer(arena, row), integer(arena, fold->period), integer(arena, fold->times),
                              numbers_of(table, alone ? &self : fold, row, false)},
-                   .about = alone ? first->about : arena_printf(arena, "%s ... %s", first->about, last->about),
+                   .about = about_rows(arena, first, last),
                    .count = alone ? 4 : 5};
     if (!alone)
         run.items[4] = numbers_of(table, fold, row, true);
