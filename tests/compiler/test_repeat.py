@@ -176,6 +176,31 @@ def test_long_sums_are_loops_over_the_tensors(emit):
         assert "squares_to_clip_factor" in source and "at_place" not in source
 
 
+def test_long_sums_leave_room_in_constant_memory(emit):
+    """It has 64 KB, and tables of places need some."""
+    vectors = """data {
+  train = npy("x", "y")
+  x : f32[4]
+  y : f32[4]
+}
+model {
+  w = weight([4], zeros(), name = "w.first")
+  repeat i in 0..COUNT {
+    w = w + weight([4], zeros(), name = "w.{i}")
+  }
+  h = x * w
+}
+train {
+  loss      = mse(h, y)
+  optimizer = sgd(0.1)
+}
+"""
+    for count, memory in ((100, "__constant__"), (3000, "__device__ const")):
+        source = emit("cu", vectors.replace("COUNT", str(count)))
+        assert re.search(rf"^static {memory} Places<unsigned, {count + 1}, 1> \w+_terms\(", source, re.M)
+    assert "in units of 256 bytes" in source
+
+
 def test_rows_of_tables_are_told_apart(emit):
     """By what they are of: those of training and of evaluation are not called the same, and a run of one thing says it once."""
     source = emit("cu", EQUAL)

@@ -89,6 +89,9 @@ void explain_places(Emitter *e, Writer *out) {
                                some->name, ARENA_ALIGN));
 }
 
+/* Of a sum: 8 KB of the constant memory that tables of places leave. */
+enum { MOST_CONSTANT_TERMS = 2048 };
+
 void write_long_sum(Body *body, const char *name, const Buffer *const *terms, int count, const Tree *place) {
     Emitter *e = body->e;
     RowTable table = {.arena = e->arena};
@@ -98,8 +101,11 @@ void write_long_sum(Body *body, const char *name, const Buffer *const *terms, in
     }
     const char *at = body_text(body, place), *k = names_claim(&body->names, "term");
     const char *rows = names_claim(&e->globals, arena_printf(e->arena, "%s_terms", body->name));
-    write_comment(body->above, 0, "Where the tensors begin that are summed.");
-    rows = write_runs(&table, &(RunTable){"__constant__", "unsigned", rows, 1}, body->above);
+    write_comment(
+        body->above, 0,
+        arena_printf(e->arena, "Where the tensors begin that are summed, in units of %d bytes.", ARENA_ALIGN));
+    const char *memory = count <= MOST_CONSTANT_TERMS ? "__constant__" : "__device__ const";
+    rows = write_runs(&table, &(RunTable){memory, "unsigned", rows, 1}, body->above);
     Writer lines = writer_like(body->out);
     write_line(&lines, "%s += at_place<float>(%s[%s][0])[%s];", name, rows, k, at);
     write_line(body->out, "float %s = at_place<float>(%s[0][0])[%s];", name, rows, at);
