@@ -66,6 +66,13 @@ static bool is_flag(const MtcJson *value, bool word, bool absent) {
     return value ? value->kind == (word ? MTC_JSON_TRUE : MTC_JSON_FALSE) : word == absent;
 }
 
+/* One that decides which tokens come. */
+static bool read_flag(TokenizerReader *r, const MtcJson *object, const char *name, bool absent, bool *flag) {
+    const MtcJson *value = mtc_json_member(object, name);
+    *flag = is_flag(value, true, absent);
+    return *flag || is_flag(value, false, absent) || refuse_value(r, name, value, "true or false", NULL);
+}
+
 /* Names of members, with an end; every other is a fault, for it could mean anything. */
 static bool check_members(TokenizerReader *r, const char *place, const MtcJson *object, const char *const *names) {
     for (const MtcJson *item = object->first; item; item = item->next) {
@@ -158,8 +165,9 @@ static bool check_steps(TokenizerReader *r, const MtcJson *root) {
     for (int i = 0; i < 2; i++) {
         const MtcJson *value = mtc_json_member(root, byte_level[i]);
         if (!is_nothing(value) && !is_type(value, "ByteLevel"))
-            return refuse_value(r, byte_level[i], value, "null or \"ByteLevel\"",
-                                "tokens of a training are those of the text alone");
+            return refuse_value(
+                r, byte_level[i], value, "null or \"ByteLevel\"",
+                "tokens of a training are those of the text alone: write null there, in a copy of the file");
     }
     return read_pre_tokenizer(r, mtc_json_member(root, "pre_tokenizer"));
 }
@@ -309,9 +317,10 @@ static bool read_added_token(TokenizerReader *r, const MtcJson *item, MtcAddedTo
                      r->path, mtc_harmless(content), no[i]);
             return false;
         }
+    if (!read_flag(r, item, "normalized", true, &added->late))
+        return false;
     added->bytes = keep_name(r, content, &added->size);
     added->token = (int32_t)mtc_json_member(item, "id")->integer;
-    added->late = !is_flag(mtc_json_member(item, "normalized"), false, true);
     if (!added->size) {
         mtc_fail(r->fault, MTC_BAD_DATA, "%s: added_tokens: number %d has no text", r->path, added->token);
         return false;
@@ -439,8 +448,8 @@ static bool check_model(TokenizerReader *r, const MtcJson *model) {
     for (int i = 0; i < 3; i++)
         if (!is_nothing(mtc_json_member(model, nothing[i])))
             return refuse_value(r, nothing[i], mtc_json_member(model, nothing[i]), "null", NULL);
-    r->tokenizer->whole_words = is_flag(mtc_json_member(model, "ignore_merges"), true, false);
-    return true; /* unk_token, fuse_unk, byte_fallback are about what is no token; here each byte is one */
+    /* unk_token, fuse_unk, byte_fallback are about what is no token; here each byte is one */
+    return read_flag(r, model, "ignore_merges", false, &r->tokenizer->whole_words);
 }
 
 /* Tokens and the tables of them, for so many merges. */
