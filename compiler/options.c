@@ -561,7 +561,7 @@ static const Help plot_help = {PLOT_USAGE, "\nExample: mtc plot lr-0.1.jsonl lr-
 
 static bool is_helped(const Options *options, const Flag *flag) {
     return options->plot        ? flag->group == PLOTTING
-           : options->tokens    ? is_of_group(flag, TOKENS)
+           : options->tokens    ? flag->group == TOKENS
            : options->gradcheck ? is_of_gradcheck(flag)
                                 : true;
 }

@@ -323,6 +323,11 @@ def folder(tmp_path):
     return tmp_path
 
 
+def test_help_is_of_this_command(tmp_path):
+    done = call(tmp_path, "--help")
+    assert done.returncode == 0 and "-o FILE.bin" in done.stdout and "the program to write" not in done.stdout
+
+
 @pytest.mark.parametrize("args, code, message", [
     ([], USAGE, "no text to encode"),
     (["text", "-o", "x.bin"], USAGE, "--tokenizer FILE says which tokens; --learn N makes a tokenizer"),
