@@ -296,6 +296,8 @@ bool bind_arguments(Frame *caller, Frame *callee, Expr *e) {
     for (int i = 0; i < e->signature->count; i++) {
         const FnParam *param = &e->fn->params.at[i];
         Value value = e->bound[i] ? given[i] : eval(callee, param->value);
+        if (value.kind == VALUE_LIST && param->has_shape)
+            value = value_tensor(value_node(caller->l->g, &value));
         if (value.kind == VALUE_ERROR)
             return false;
         frame_bind(callee, param->name.text, value, NULL);

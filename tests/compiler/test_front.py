@@ -67,6 +67,19 @@ fn half(x, other) {
     ]
 
 
+def test_a_list_for_a_parameter_that_states_its_shape_is_a_tensor(emit):
+    """Its axes are matched, and name sizes."""
+    top = "fn widened(v[n], t[n, m]) { return v[:n - 4] * sum(t[:2, 0]) * m }\n"
+    text = model("y = linear(x[:2] * widened(x, [[1, 2], [3, 4], [5, 6], [0, 0], [0, 0], [0, 0]]), 3)", top)
+    assert warnings(emit(text, "--emit=graph")) == []
+    short = emit(text.replace("widened(x, ", "widened([1, 2, 3], "), "--emit=graph")
+    assert short.returncode == 65
+    assert "axis 0 of 't' has size 6, but 'n' is 3" in short.stderr
+    ragged = emit(text.replace("[3, 4]", "[3]"), "--emit=graph")
+    assert ragged.returncode == 65 and "error: this list has 1 elements" in ragged.stderr
+    assert ragged.stderr.count("error: ") == 1
+
+
 def test_unused_value_of_several(emit):
     top = "fn two(x) { return x, -x }\n"
     used = model("a, b = two(x)\nc, _ = two(a)\ny = linear(b + c, 3)", top)
