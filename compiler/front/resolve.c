@@ -255,13 +255,13 @@ static void misplaced(Scope *scope, const Stmt *s) {
 static void resolve_parameters(Scope *scope, const Fn *fn);
 static void warn_parameters(Scope *scope, const Fn *fn, int first);
 
-/* A layer sees what stands above it; its parameters hide what has their names. */
 void refuse_manner(const Scope *scope, const Stmt *s) {
     if (s->manner.text)
         diag_error(scope->diag, s->manner.span,
                    "only a split of the data block is 'in order': split = 80 / 20 in order");
 }
 
+/* A layer sees what stands above it; its parameters hide what has their names. */
 static void resolve_layer(Scope *scope, Stmt *s) {
     const Fn *function = ast_find_fn(scope->ast, s->name.text);
     int outer = scope->variables.count;
