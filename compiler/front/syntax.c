@@ -119,8 +119,24 @@ static void note_tuple(Parser *parser) {
     const char *word = end;
     while (word > text && (isalnum((unsigned char)word[-1]) || word[-1] == '_'))
         word--;
-    const char *advice = habit(PARAMETER, word, (size_t)(end - word));
+    const bool returned = end - word == 6 && memcmp(word, "return", 6) == 0;
+    const char *advice = returned ? "several values are returned without parentheses: return a, b"
+                                  : habit(PARAMETER, word, (size_t)(end - word));
     diag_note(parser->diag, parser->now.span, "%s", advice ? advice : "several values are a list: [0.9, 0.999]");
+}
+
+/* How a statement is written that begins otherwise; NULL: nothing is known of it. */
+static const char *statement_advice(const Words *expected, char now) {
+    const bool one = expected->count == 1;
+    if (has(expected, "return") && (now == '(' || now == '['))
+        return "names that take several values stand without brackets: a, b = f(x)";
+    if (has(expected, "'='") && has(expected, "':'") && now == '[')
+        return "a part of a tensor is not assigned; where(...), concat([...]) and scatter_add(...) make another tensor";
+    if (one && has(expected, "'('") && now == '=')
+        return "parameters stand behind the name: layer f(x) = linear(x, 8), fn f(x) { return 2 * x }";
+    if (one && has(expected, "'='") && (now == '{' || now == '\n'))
+        return "a layer is one expression, layer f(x) = linear(x, 8); several statements are a function that it calls";
+    return NULL;
 }
 
 static void note_cause(Parser *parser, const Words *expected, bool ended) {
@@ -128,6 +144,8 @@ static void note_cause(Parser *parser, const Words *expected, bool ended) {
     if (!hint)
         hint = hint_at(parser->before.span);
     const char *now = parser->source->text + parser->now.span.begin;
+    if (!hint)
+        hint = statement_advice(expected, *now);
     const Token *open = unclosed(parser, ended, *now);
     const char *before = parser->before.span.source ? parser->source->text + parser->before.span.begin : "";
     if (hint)
