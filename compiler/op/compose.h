@@ -105,8 +105,9 @@ Node *build_arg_max(Graph *g, Node *x, int axis, const char *hint);   /* reduce.
 bool read_pair(Call *call, Node **prediction, Node **target);
 /* Scores of classes and what they are compared with: labels, or a distribution of the scores' shape. */
 bool read_scores(Call *call, Node **scores, Node **target);
-bool is_of_layer(const Node *n);                                   /* what a layer gives, which may be any number */
-Node *mean_over_example(Graph *g, Node *x);                        /* of its elements */
+Node *build_plain_cross_entropy(Call *call); /* of these two, for each example; NULL after a user error */
+bool is_of_layer(const Node *n);             /* what a layer gives, which may be any number */
+Node *mean_over_example(Graph *g, Node *x);  /* of its elements */
 Node *build_for_classes(Graph *g, Node *label, const Type *shape); /* the label for each class, the last axis */
 
 /* attention_step.c: `attend` at one position. */

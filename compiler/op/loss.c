@@ -346,17 +346,26 @@ static Node *weight_of_label(Graph *g, Node *label, Node *weights) {
     return graph_reduce(g, "sum", mul(g, q, weights), 1u << last_axis(q));
 }
 
-static Value build_cross_entropy(Call *call) {
-    Graph *g = call->g;
-    Node *x, *t, *smoothing = call_scalar(call, 2), *weights = NULL;
-    if (!read_scores(call, &x, &t) || !smoothing || !read_class_weights(call, x, t, &weights))
-        return value_tensor(NULL);
+/* Of scores and labels, or a distribution; `weights` of the classes, or NULL. */
+static Node *loss_of_classes(Graph *g, Node *x, Node *t, Node *smoothing, Node *weights) {
     bool labels = t->type.dtype == DT_I32;
     x = labels && is_zero(smoothing) ? with_filler(g, x) : x;
     int64_t classes = x->type.dim[last_axis(x)];
     Node *q = smoothed(g, labels ? one_hot(g, t, classes) : t, smoothing, classes);
     Node *loss = cross_entropy(g, x, q, labels);
-    return value_tensor(mean_over_example(g, weights ? mul(g, weight_of_label(g, t, weights), loss) : loss));
+    return mean_over_example(g, weights ? mul(g, weight_of_label(g, t, weights), loss) : loss);
+}
+
+static Value build_cross_entropy(Call *call) {
+    Node *x, *t, *smoothing = call_scalar(call, 2), *weights = NULL;
+    if (!read_scores(call, &x, &t) || !smoothing || !read_class_weights(call, x, t, &weights))
+        return value_tensor(NULL);
+    return value_tensor(loss_of_classes(call->g, x, t, smoothing, weights));
+}
+
+Node *build_plain_cross_entropy(Call *call) {
+    Node *x, *t, *none = graph_constant(call->g, 0);
+    return read_scores(call, &x, &t) ? loss_of_classes(call->g, x, t, none, NULL) : NULL;
 }
 
 static Value build_accuracy(Call *call) {

@@ -1,7 +1,6 @@
 /* Metrics over a set of examples, which means of batches are not: evaluation keeps of each example what is compared, and the
  * runtime's function of the same name (runtime/session/metrics.c) computes the metric of all, as scikit-learn defines it. */
 #include "op/compose.h"
-#include "op/table.h"
 
 /* Of values of each example; NULL among them after a user error. */
 static Value metric_of(Call *call, SetMetric metric) {
@@ -291,12 +290,7 @@ const OpDef op_average_precision = {
 };
 
 static Value build_perplexity(Call *call) {
-    Value args[] = {call->args[0], call->args[1], value_number(0)};
-    Call loss = *call;
-    loss.args = args;
-    loss.count = 3;
-    Value value = op_find("cross_entropy")->build(&loss);
-    return metric_of(call, (SetMetric){.value = {value.node}, .values = 1});
+    return metric_of(call, (SetMetric){.value = {build_plain_cross_entropy(call)}, .values = 1});
 }
 
 const OpDef op_perplexity = {
