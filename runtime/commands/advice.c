@@ -38,17 +38,17 @@ static const double CLASSES_LOSS = 100, OTHER_LOSS = 1000, FAR_INPUT = 100;
 enum { LOOKED_AT = 64 };
 
 /* Of the numbers of some examples, without their signs. */
-typedef struct Numbers {
+typedef struct Magnitudes {
     double largest, mean, square; /* the mean of their squares */
-} Numbers;
+} Magnitudes;
 
-static void weigh_number(Numbers *numbers, double value, double share) {
+static void weigh_number(Magnitudes *numbers, double value, double share) {
     numbers->largest = fmax(numbers->largest, fabs(value));
     numbers->mean += fabs(value) * share;
     numbers->square += value * value * share;
 }
 
-static int look_at_numbers(MtcSession *session, int index, Numbers *numbers) {
+static int look_at_numbers(MtcSession *session, int index, Magnitudes *numbers) {
     const MtcField *field = &session->model->field[index];
     const MtcData *data = &session->data[MTC_TRAIN];
     const int64_t looked_at = data->examples < LOOKED_AT ? data->examples : LOOKED_AT;
@@ -73,7 +73,7 @@ static bool may_be_far(const MtcModel *model, const MtcField *field) {
 }
 
 /* A prediction near 0 has a loss of about these numbers, or of their squares. */
-static bool explains(const Numbers *target, double loss) {
+static bool explains(const Magnitudes *target, double loss) {
     const double about = 4;
     const double least = fmin(target->mean, target->square), most = fmax(target->mean, target->square);
     return (loss > least / about && loss < least * about) || (loss > most / about && loss < most * about);
@@ -86,7 +86,7 @@ static int look_at_targets(const MtcAdvice *advice, bool *found) {
     int code = 0;
     for (int i = 0; i < model->fields && !code && !*found; i++) {
         const char *name = model->field[i].name;
-        Numbers numbers;
+        Magnitudes numbers;
         if (model->field[i].predicts || !may_be_far(model, &model->field[i]))
             continue;
         code = look_at_numbers(session, i, &numbers);
@@ -109,7 +109,7 @@ static int look_at_fields(const MtcAdvice *advice) {
     bool found = false;
     int code = look_at_targets(advice, &found);
     for (int i = 0; i < model->fields && !code && !found; i++) {
-        Numbers numbers;
+        Magnitudes numbers;
         if (!model->field[i].predicts || !may_be_far(model, &model->field[i]))
             continue;
         code = look_at_numbers(session, i, &numbers);

@@ -236,14 +236,14 @@ static int compare_uses(MtcFault *fault, const FileUses *uses, const MtcOptions 
 
 /* ---- what is there already ---- */
 
-enum { HEAD = 9 }; /* bytes that tell */
+enum { TELLING_BYTES = 9 };
 
 /* The length of its JSON, as 8 bytes, then the JSON. */
 static bool is_safetensors(const unsigned char *head, size_t bytes) {
     uint64_t length = 0;
     for (int i = 7; i >= 0; i--)
         length = length << 8 | head[i];
-    return bytes == HEAD && head[8] == '{' && length < (uint64_t)1 << 40;
+    return bytes == TELLING_BYTES && head[8] == '{' && length < (uint64_t)1 << 40;
 }
 
 static bool is_log(const unsigned char *head, size_t bytes) {
@@ -264,7 +264,7 @@ static int no_kind(MtcFault *fault, const char *flag, const char *path, const ch
 /* A file of another kind is not replaced; one without content is. */
 static int check_kind(MtcFault *fault, const char *flag, const char *path,
                       bool (*is_kind)(const unsigned char *head, size_t bytes), const char *kind) {
-    unsigned char head[HEAD] = {0};
+    unsigned char head[TELLING_BYTES] = {0};
     struct stat status;
     if (!path || stat(path, &status) != 0 || !S_ISREG(status.st_mode))
         return 0;

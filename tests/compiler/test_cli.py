@@ -256,6 +256,13 @@ def test_standalone_trains_as_the_program_does(run, tmp_path):
     assert list(map(float, losses[0])) == pytest.approx(list(map(float, losses[1])), rel=1e-5)
 
 
+@pytest.mark.parametrize("model", ["char_gpt", "vit_tiny", "resnet18_cifar", "sales"])
+def test_names_of_kernels_and_runtime_are_apart(model, run, tmp_path):
+    """And those of the params of models: all are of one file."""
+    run("--emit=c", "--standalone", ROOT / "models" / f"{model}.mt", "-o", "alone.c")
+    subprocess.run(["cc", "-std=gnu11", "-fopenmp", "-fsyntax-only", "alone.c"], cwd=tmp_path, check=True)
+
+
 @pytest.mark.nvcc
 def test_standalone_cuda(run, tmp_path):
     (tmp_path / "alone.cu").write_text(run("--emit=cu", "--standalone", "small.mt").stdout)
