@@ -13,15 +13,10 @@ static void begin_warning(const MtcAdvice *advice) {
     fprintf(stderr, "%s: warning: ", advice->options->program);
 }
 
-void mtc_advice_open(MtcAdvice *advice, MtcSession *session, const MtcOptions *options) {
+static void warn_of_batch(const MtcAdvice *advice) {
+    const MtcSession *session = advice->session;
     const int64_t examples = session->data[MTC_TRAIN].examples, batch = session->model->batch;
-    memset(advice, 0, sizeof *advice);
-    advice->options = options;
-    advice->session = session;
-    advice->course = mtc_course(session);
-    advice->watched = session->at.step == 0 && !options->init_from;
-    advice->before = NAN;
-    if (batch <= examples || options->overfit_batch)
+    if (batch <= examples || advice->options->overfit_batch)
         return;
     begin_warning(advice);
     fprintf(
@@ -29,6 +24,30 @@ void mtc_advice_open(MtcAdvice *advice, MtcSession *session, const MtcOptions *o
         "a batch has %lld examples and the training data only %lld: an epoch is a single step; mtc --batch N makes a "
         "program of smaller ones\n",
         (long long)batch, (long long)examples);
+}
+
+/* Metrics over a set are those of data that are evaluated. */
+static void warn_of_metrics(const MtcAdvice *advice) {
+    const MtcSession *session = advice->session;
+    const MtcModel *model = session->model;
+    if (session->data[mtc_watched(session)].examples || (!model->set_metrics && !model->confusion))
+        return;
+    begin_warning(advice);
+    fprintf(stderr,
+            "%s is a metric over a set, and there are neither validation nor test data to evaluate: the training does "
+            "not report it; eval --split train does\n",
+            model->set_metrics ? model->report[model->reports] : "confusion");
+}
+
+void mtc_advice_open(MtcAdvice *advice, MtcSession *session, const MtcOptions *options) {
+    memset(advice, 0, sizeof *advice);
+    advice->options = options;
+    advice->session = session;
+    advice->course = mtc_course(session);
+    advice->watched = session->at.step == 0 && !options->init_from;
+    advice->before = NAN;
+    warn_of_batch(advice);
+    warn_of_metrics(advice);
 }
 
 /* ---- numbers that are far from 0 ---- */

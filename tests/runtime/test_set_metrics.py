@@ -400,6 +400,15 @@ def test_scores_that_are_no_numbers_are_taken_for_no_class(compile_model, tmp_pa
     assert line["test_f_micro"] == pytest.approx(2 * right / (200 + fine.sum()), rel=1e-7)
 
 
+def test_metrics_over_a_set_that_nothing_is_evaluated_for_are_warned_of(compile_model, tmp_path):
+    write(tmp_path, 100, **labelled(200, 3))
+    text = SCORES.replace("CLASSES", "3").replace("EXTRA", "confusion(s, y)")
+    said = "neither validation nor test data to evaluate: the training does not report it; eval --split train does"
+    assert said not in compile_model(text)("--data", tmp_path, "--quiet").stderr
+    alone = compile_model(text.replace('  test  = npz("test.npz")\n', ""))
+    assert f"warning: p_macro is a metric over a set, and there are {said}" in alone("--data", tmp_path, "--quiet").stderr
+
+
 def test_columns_in_which_nothing_is_to_be_found(compile_model, tmp_path):
     data = {"x": np.random.default_rng(3).normal(size=(90, 3)).astype("f4"), "y": np.zeros((90, 2), "u1")}
     write(tmp_path, 40, **data)
