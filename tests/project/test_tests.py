@@ -60,3 +60,13 @@ def test_limit_of_time(tmp_path):
     done = run_pytest("-p", "conftest", tmp_path, "--limit", 1)
     assert done.returncode == 1 and "takes longer than 1 s (pytest --limit)" in done.stdout
     assert "1 failed, 1 passed, 2 skipped" in done.stdout and re.search("^skipped 2: no luck$", done.stdout, re.M)
+
+
+def test_each_fault_can_be_planted():
+    """tools/plant_faults refuses a text that is not there once, before it plants the first."""
+    from faults import FAULTS
+
+    texts = {fault: (ROOT / fault.path).read_text() if (ROOT / fault.path).exists() else "" for fault in FAULTS}
+    assert [f"{fault.path}: {fault.text}" for fault in FAULTS if texts[fault].count(fault.text) != 1] == []
+    named = {word for fault in FAULTS for word in fault.tests.split() if word.endswith(".py")}
+    assert [name for name in sorted(named) if not (ROOT / "tests" / name).exists()] == []
