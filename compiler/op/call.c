@@ -175,8 +175,16 @@ static int next_weight(const Call *call) {
     return index;
 }
 
+/* Of weights of one shape. */
+static bool same_file_order(const Weight *a, const Weight *b) {
+    bool same = true;
+    for (int k = 0; k < a->type.rank; k++)
+        same &= (a->file_order ? a->file_order[k] : k) == (b->file_order ? b->file_order[k] : k);
+    return same;
+}
+
 static bool same_start(const Weight *a, const Weight *b) {
-    return a->kind == b->kind && a->init.kind == b->init.kind && a->file_order == b->file_order &&
+    return a->kind == b->kind && a->init.kind == b->init.kind && same_file_order(a, b) &&
            memcmp(&a->init.a, &b->init.a, sizeof a->init.a) == 0 &&
            memcmp(&a->init.b, &b->init.b, sizeof a->init.b) == 0;
 }

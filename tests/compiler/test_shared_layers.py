@@ -122,6 +122,29 @@ def test_names_are_those_of_the_declaration(emit):
     assert weights(emit(TOWERS, "graph")) == ["tower.cell.gates.weight", "tower.cell.gates.bias"]
 
 
+IMAGE = "reshape(v, [3, 1, 5])"
+
+
+@pytest.mark.parametrize("layer, count", [
+    ("linear(v, 2)", 2), ("linear(v, 2, transposed = true)", 2), ("conv1d(v, 2, 3)", 2), ("conv1d(v, 5, 3, groups = 5)", 2),
+    (f"conv2d({IMAGE}, 2, 1)", 2), (f"conv2d({IMAGE}, 3, 1, groups = 3)", 2), (f"conv_transpose2d({IMAGE}, 2, 1)", 2),
+    ("embedding(argmax(v), 3, 2)", 1), ("batch_norm(flatten(v))", 4), ("layer_norm(v)", 2), ("rms_norm(v)", 1),
+    (f"group_norm({IMAGE}, 3)", 2), (f"instance_norm({IMAGE}, affine = true)", 2), ("v * weight([3])", 1),
+])
+def test_each_layer_of_the_library_is_shared(layer, count, emit):
+    text = model(f"  layer f(v) = {layer}\n  out = linear(flatten(f(x) - f(other)), 4, bias = false)")
+    names = weights(emit(text, "graph"))
+    assert len(set(names) - {"out.weight"}) == count and all(name == "out.weight" or name.startswith("f") for name in names)
+
+
+@pytest.mark.parametrize("first, second", [("false", "true"), ("true", "false")])
+def test_matrices_that_lie_otherwise_in_files_are_not_shared(first, second, mtc, tmp_path):
+    layer = "  layer f(v, t) = linear(v, 3, bias = false, transposed = t)\n"
+    (tmp_path / "m.mt").write_text(model(f"{layer}  out = linear(flatten(f(x, {first}) + f(other, {second})), 4)"))
+    done = mtc("--emit=graph", "m.mt", cwd=tmp_path)
+    assert done.returncode == 65 and "this weight f32[3, 3] would begin otherwise than in the first call" in done.stderr
+
+
 def test_a_declaration_in_a_repeat_is_a_layer_each_time(emit):
     text = model("""  h = flatten(x)
   repeat i in 0..2 {
