@@ -61,7 +61,8 @@ typedef struct Layer {
     const Frame *frame; /* where it was declared: the bindings, path and indices of that place */
     bool called;
     LayerRange weights;
-    Span first; /* the call that made them */
+    const char **names; /* of them, where the layer is declared */
+    Span first;         /* the call that made them */
 } Layer;
 
 /* ---- value.c ---- */

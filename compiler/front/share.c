@@ -32,6 +32,33 @@ static Value evaluate(Frame *inner, const Layer *layer) {
     return value;
 }
 
+/* ---- the weights' names, each call's own: they must agree ---- */
+
+static const char **names_of(const Lowering *l, LayerRange weights) {
+    const char **names = NEW_ARRAY(l->arena, const char *, weights.end - weights.begin);
+    for (int i = weights.begin; i < weights.end; i++)
+        names[i - weights.begin] = l->module->weights.at[i].name;
+    return names;
+}
+
+static void restore_names(Lowering *l, LayerRange weights, const char *const *names) {
+    for (int i = weights.begin; i < weights.end; i++)
+        l->module->weights.at[i].name = names[i - weights.begin];
+}
+
+static void compare_names(Lowering *l, const Layer *layer) {
+    for (int i = layer->weights.begin; i < layer->weights.end && l->naming; i++) {
+        const char *now = l->module->weights.at[i].name, *first = layer->names[i - layer->weights.begin];
+        if (strcmp(now, first) == 0)
+            continue;
+        diag_error(l->diag, layer->by->fn->body.at[0]->value->span,
+                   "the weight that this calls '%s' is '%s' in the first call of the layer", now, first);
+        return;
+    }
+}
+
+/* ---- calls ---- */
+
 static Value evaluate_first(Frame *inner, Layer *layer, const Expr *call) {
     Lowering *l = inner->l;
     const Span place = l->place;
@@ -43,6 +70,7 @@ static Value evaluate_first(Frame *inner, Layer *layer, const Expr *call) {
     Value value = evaluate(inner, layer);
     l->place = place;
     layer->weights.end = l->weights;
+    layer->names = names_of(l, layer->weights);
     if (layer->weights.begin == layer->weights.end && value.kind != VALUE_ERROR) {
         diag_error(l->diag, layer->by->span, "layer '%s' makes no weights; what has none is a function: fn %s",
                    layer->by->name.text, layer->by->fn->signature->text);
@@ -54,17 +82,18 @@ static Value evaluate_first(Frame *inner, Layer *layer, const Expr *call) {
 static Value evaluate_again(Frame *inner, const Layer *layer) {
     Lowering *l = inner->l;
     const int weights = l->weights, made = l->made;
-    const bool naming = l->naming;
+    const char **names = names_of(l, layer->weights);
     l->weights = layer->weights.begin;
     l->made = layer->weights.end;
-    l->naming = false;
     Value value = evaluate(inner, layer);
     if (value.kind != VALUE_ERROR && l->weights != layer->weights.end)
         diag_error(l->diag, layer->by->fn->body.at[0]->value->span, "this has a use for %d of the %d weights of '%s'",
                    l->weights - layer->weights.begin, layer->weights.end - layer->weights.begin, layer->by->name.text);
+    else if (value.kind != VALUE_ERROR)
+        compare_names(l, layer);
+    restore_names(l, layer->weights, names);
     l->weights = weights;
     l->made = made;
-    l->naming = naming;
     return value;
 }
 

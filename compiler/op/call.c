@@ -211,7 +211,9 @@ static bool made_alike(Call *call, const Weight *weight, int index) {
     if (!alike && !call->unlike)
         report_unlike(call, weight, made);
     call->unlike |= !alike;
-    *call->weights = index + 1;
+    *call->weights = made ? index + 1 : index;
+    if (alike)
+        call->module->weights.at[index].name = weight->name; /* until the layer's call ends */
     return alike;
 }
 
