@@ -211,8 +211,8 @@ static Value build_top_k_accuracy(Call *call) {
         return value_tensor(NULL);
     int axis = last_axis(x);
     if (k >= x->type.dim[axis]) {
-        call_error(call, 2, "the target is among the top %lld of %lld classes always", (long long)k,
-                   (long long)x->type.dim[axis]);
+        call_error(call, 2, "the target is among the top %lld of %lld classes always; write k = %lld, or less",
+                   (long long)k, (long long)x->type.dim[axis], (long long)x->type.dim[axis] - 1);
         return value_tensor(NULL);
     }
     Node *label = t->type.dtype == DT_I32 ? t : build_arg_max(g, t, axis, "target");
