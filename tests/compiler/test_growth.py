@@ -94,3 +94,29 @@ def test_twice_the_steps_twice_the_work(shape, first, target, tmp_path):
     (lines, memory), (lines_2, memory_2), (lines_4, memory_4) = [
         costs(tmp_path / f"m{n}.mt", MODEL.format(first=first, body=body(n)), target) for n in (smallest, 2 * smallest, 4 * smallest)]
     assert lines_4 <= 3 * lines_2 and memory_4 <= 3 * memory_2, (lines, memory)
+
+
+ROLLED = """data {
+  train = npy("x", "y")
+  x : f32[32]
+  y : f32[32]
+}
+model {
+  out = linear(STEPS, 32)
+}
+train {
+  loss      = mse(out, y)
+  optimizer = sgd(0.1)
+}
+"""
+
+
+def test_a_line_of_many_brackets_is_laid_out_in_seconds(tmp_path):
+    """Of each element of a tensor that is rolled ten times: ((((j + 22) % 32 + 23) % 32 + ...); there are too many ways to break it for all."""
+    steps = "x"
+    for step in range(1, 11):
+        steps = f"roll({steps}, {step}, axis = 0)"
+    (tmp_path / "m.mt").write_text(ROLLED.replace("STEPS", steps))
+    done = subprocess.run([MTC, "m.mt", "--emit=c"], cwd=tmp_path, capture_output=True, text=True,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (15, 15)))
+    assert done.returncode == 0 and "% 32 + 2" in done.stdout, done.stderr

@@ -306,7 +306,7 @@ static bool same_ahead(const State *a, const State *b) {
 
 /* Lines of which there would be too many ways are laid out by the first good one. */
 static bool is_new(Search *search, State *s) {
-    enum { MOST_STATES = 200000 };
+    enum { MOST_STATES = 40000 };
     for (const State *other = search->seen[s->at]; other; other = other->next)
         if (search->made > MOST_STATES || same_ahead(s, other))
             return false;
