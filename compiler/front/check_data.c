@@ -175,10 +175,18 @@ static void check_parts(Scope *scope, const Block *data, const Stmt *split) {
     }
 }
 
-static void check_manner(const Scope *scope, const Stmt *split) {
-    if (split->manner.text && strcmp(split->manner.text, "order") != 0)
+static void check_manner(const Scope *scope, const Block *data, const Stmt *split) {
+    const Stmt *examples = data_setting(data, "examples");
+    bool calls = examples && examples->value && examples->value->kind == EXPR_CALL;
+    const SourceDef *source = calls ? source_find(examples->value->name.text) : NULL;
+    if (split->manner.text && strcmp(split->manner.text, "order") != 0) {
         diag_error(scope->diag, split->manner.span,
                    "a split is made at random, 80 / 20, or 80 / 20 in order, not 'in %s'", split->manner.text);
+    } else if (split->manner.text && source && source->by_class) {
+        diag_error(scope->diag, split->manner.span,
+                   "the last part would be the last classes alone; leave 'in order' out, for a split at random");
+        diag_note(scope->diag, examples->value->span, "its examples lie one class behind the other");
+    }
 }
 
 static void check_examples(Scope *scope, const Block *data, const Stmt *examples) {
@@ -231,7 +239,7 @@ static void check_statement(Scope *scope, const Block *data, const Stmt *s) {
         report_data_setting(scope, s->name);
     } else if (strcmp(s->name.text, "split") == 0) {
         resolve_expr(scope, s->value);
-        check_manner(scope, s);
+        check_manner(scope, data, s);
     } else {
         check_source(scope, data, s);
         refuse_manner(scope, s);

@@ -15,6 +15,7 @@ typedef struct SourceDef {
     bool file_per_field;   /* else one file, or none */
     bool columns;          /* rows of a table whose columns have names: fields may say which they are made of */
     bool images;           /* one field is an image, and one at most a class */
+    bool by_class;         /* its examples lie one class behind the other */
     bool windows;          /* the one field is windows of a row of tokens */
     char separator, quote; /* where the call does not say */
 } SourceDef;
