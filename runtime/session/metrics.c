@@ -274,6 +274,7 @@ static double mean_of_ranks(const MtcSetMetric *metric, const MtcSetValues *valu
     const int64_t labels = values->elements[1], count = values->examples * (metric->classes ? labels : 1);
     const int64_t first = metric->classes == 2, last = metric->classes ? metric->classes : labels;
     Ranked *ranked = (Ranked *)malloc((size_t)count * sizeof *ranked);
+    const Ranks none = {0, 0, NULL};
     double sum = 0, all = 0;
     bool ordered = ranked;
     for (int64_t k = first; k < last && ordered; k++) {
@@ -288,7 +289,7 @@ static double mean_of_ranks(const MtcSetMetric *metric, const MtcSetValues *valu
     free(ranked);
     if (!ordered)
         return NAN;
-    return all > 0 ? sum / all : score(&(Ranks){0, 0, NULL});
+    return all > 0 ? sum / all : score(&none);
 }
 
 double mtc_metric_roc_auc(const MtcSetMetric *metric, const MtcSetValues *values) {
