@@ -59,7 +59,11 @@ def pytest_make_parametrize_id(val, argname):
     return argname if isinstance(val, bytes) else None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
+    for item in items:
+        if "cuda_takes" in item.fixturenames:
+            item.add_marker("nvcc")
     missing = {"gpu": not (gpu_present() and nvcc_present()), "nvcc": not nvcc_present()}
     for item in items:
         for need, absent in missing.items():
@@ -193,7 +197,7 @@ def compile_model(mtc, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def cuda_takes(mtc, tmp_path_factory):
-    """cuda_takes(text, *flags): nvcc's front end takes the CUDA C++ of a model."""
+    """cuda_takes(text, *flags): nvcc's front end takes the CUDA C++ of a model. A test that asks for this is marked nvcc."""
     front_end = front_end_of_cuda([f"-I{ROOT / folder}" for folder in ("kernels_lib", "runtime")])
     folder = tmp_path_factory.mktemp("front_end")
 

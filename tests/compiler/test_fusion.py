@@ -256,7 +256,6 @@ train {
 """
 
 
-@pytest.mark.nvcc
 def test_a_row_keeps_floats(cuda_takes):
     """A product's result that is rounded for several readers: the row's memory is of floats."""
     cuda_takes(ROUNDED)

@@ -97,13 +97,11 @@ def test_sizes_keep_the_name_of_their_value(mtc, tmp_path):
     assert re.findall(r"^    ([A-Z]\w+) = (?:37|38|39)\b", source, re.M) == ["HIDDEN", "M_PI_SIZE", "INFINITY_2"]
 
 
-@pytest.mark.nvcc
 def test_sizes_called_like_constants_of_cuda(cuda_takes):
     """What the kernels of its library and its headers have as constants."""
     cuda_takes(sizes_model("threads lanes stages groups chunk pad box m_pi int_max cuda_version nv_if_target".split()))
 
 
-@pytest.mark.nvcc
 def test_names_that_kernels_call(mtc, tmp_path, cuda_takes):
     """Functions and types of the library as values, and MtcRun as a weight: a member of the name would hide the type."""
     names = "team_product team_max Pack load_pack store_pack vectorized hold_row Warp end dim3 i1 j0 k1 value_product value_tile warpSize".split()
@@ -159,7 +157,6 @@ def test_names_of_cuda(mtc, tmp_path):
     assert "h" in kernels and not set(kernels) & set(names[1:]), kernels
 
 
-@pytest.mark.nvcc
 def test_names_of_a_cuda_program(cuda_takes):
     names = ("count kernel filter window time clock round y1 j0 truth Axis Tile Product folds_of Run Places EvenRows begin_at part_of memcpy "
              "grid warp gate")

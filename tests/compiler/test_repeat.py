@@ -316,7 +316,6 @@ def test_equations_keep_no_functions_apart(mtc):
     assert not {"h_10_ln_1", "d_h_11_ln_2_weight_partial"} & set(functions(mtc(ROOT / "models/gpt2.mt", "--emit=cu").stdout))
 
 
-@pytest.mark.nvcc
 def test_values_called_like_what_begins_places(cuda_takes):
     """Tensors are members of a struct whose constructor calls it."""
     cuda_takes(EQUAL.replace("h = ", "begin_at = ").replace("(h,", "(begin_at,"), "--schedule", "graph")

@@ -111,7 +111,6 @@ def test_values(target, tmp_path):
             assert value == number, f"{text} of {exact}"
 
 
-@pytest.mark.nvcc
 def test_cuda_takes_the_text(cuda_takes):
     cuda_takes(model([*WHOLE, *REAL]))
 

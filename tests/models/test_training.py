@@ -532,7 +532,6 @@ def test_dumped_graph(stage, mtc, tmp_path):
         np.testing.assert_allclose(leaves[f"{name}.ema"], reference.averages[name], 1e-9, 1e-12)
 
 
-@pytest.mark.nvcc
 @pytest.mark.parametrize("schedule", ["graph", "persistent"])
 def test_nvcc_takes_the_text(schedule, cuda_takes):
     cuda_takes(model(EVERYTHING), "--schedule", schedule)

@@ -273,6 +273,5 @@ def test_fields_that_the_prediction_depends_on(mtc, tmp_path):
     assert rows == {"x": "true", "total": "false"}
 
 
-@pytest.mark.nvcc
 def test_nvcc_takes_the_text(cuda_takes):
     cuda_takes(model("28, 28", dtype="u8"))
