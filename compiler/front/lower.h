@@ -1,6 +1,6 @@
 /* Shared by the files that turn the checked tree into graphs: lower.c (blocks, module), run.c (statements), eval.c
  * (expressions and calls), index.c (parts of tensors), share.c (layers that are called again), value.c (arithmetic), layers.c (weights' names), reports.c
- * (loss and metrics), training.c (how gradients become updates). */
+ * (loss and metrics), patterns.c (weights by their names), training.c (how gradients become updates). */
 #ifndef MTC_LOWER_H
 #define MTC_LOWER_H
 
@@ -141,6 +141,11 @@ void doubt_scores(Lowering *l, const Expr *call, const Value *args);
 
 /* Warns where the prediction depends on a field that it is compared with. Nodes of the graph of evaluation; NULL: not known. */
 void warn_leak(const Module *module, const Node *prediction, const Node *target);
+
+/* ---- patterns.c ---- */
+
+/* By weight: a pattern of the setting matches its name. NULL when the setting is not given. */
+const bool *chosen_weights(Frame *frame, const Block *train, const char *key);
 
 /* ---- training.c ---- */
 
