@@ -22,14 +22,6 @@ static bool matches(const char *pattern, const char *name) {
     return pattern[strspn(pattern, "*")] == '\0';
 }
 
-static const char *without_stars(Arena *arena, const char *pattern) {
-    Text text = TEXT(arena);
-    for (; *pattern; pattern++)
-        if (*pattern != '*')
-            text_putc(&text, *pattern);
-    return text_string(&text);
-}
-
 /* The weights that training can change. */
 static const char **trainable_names(const Lowering *l, int *count) {
     const char **names = NEW_ARRAY(l->arena, const char *, l->module->weights.count);
@@ -40,12 +32,26 @@ static const char **trainable_names(const Lowering *l, int *count) {
     return names;
 }
 
+/* What could have been meant: names, and where they have points, "h.0.*" and "*.weight". */
+static const char **likely_patterns(Arena *arena, const char **names, int count, int *found) {
+    VEC(const char *) all = {0};
+    for (int i = 0; i < count; i++) {
+        VEC_PUSH(arena, &all, names[i]);
+        for (const char *point = strchr(names[i], '.'); point; point = strchr(point + 1, '.')) {
+            VEC_PUSH(arena, &all, arena_printf(arena, "%.*s.*", (int)(point - names[i]), names[i]));
+            VEC_PUSH(arena, &all, arena_printf(arena, "*%s", point));
+        }
+    }
+    *found = all.count;
+    return all.at;
+}
+
 static void matches_nothing(Lowering *l, const Value *pattern) {
-    int count;
+    int count, likely_count;
     const char **names = trainable_names(l, &count);
-    const char *plain = without_stars(l->arena, pattern->string);
+    const char **likely = likely_patterns(l->arena, names, count, &likely_count);
     diag_error(l->diag, pattern->src, "'%s' matches no weight%s", pattern->string,
-               suggestion(l->arena, plain, names, count));
+               suggestion(l->arena, pattern->string, likely, likely_count));
     bool all = count <= MAX_LISTED;
     diag_note(l->diag, pattern->src, "the weights are %s%s", name_list(l->arena, names, all ? count : MAX_LISTED),
               all ? "" : " and more");
@@ -68,16 +74,20 @@ static void match_pattern(Lowering *l, const Value *pattern, bool *chosen) {
         matches_nothing(l, pattern);
 }
 
+void match_patterns(Lowering *l, const Value *patterns, bool *chosen) {
+    const bool several = patterns->kind == VALUE_LIST;
+    const Value *items = several ? patterns->items : patterns;
+    int count = several ? patterns->count : patterns->kind != VALUE_ERROR;
+    for (int i = 0; i < count; i++)
+        match_pattern(l, &items[i], chosen);
+}
+
 const bool *chosen_weights(Frame *frame, const Block *train, const char *key) {
     Stmt *s = block_find(train, key);
     if (!s)
         return NULL;
     bool *chosen = NEW_ARRAY(frame->l->arena, bool, frame->l->module->weights.count);
     Value v = eval_setting(frame, s->value);
-    if (v.kind == VALUE_LIST)
-        for (int i = 0; i < v.count; i++)
-            match_pattern(frame->l, &v.items[i], chosen);
-    else if (v.kind != VALUE_ERROR)
-        match_pattern(frame->l, &v, chosen);
+    match_patterns(frame->l, &v, chosen);
     return chosen;
 }

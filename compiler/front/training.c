@@ -30,19 +30,27 @@ static TrainNumber number_setting(Frame *frame, const Block *train, const char *
     return number;
 }
 
-static const Optimizer *optimizer_setting(Frame *frame, const Block *train) {
+/* One optimizer, or a list of them, each for some of the weights. */
+static void optimizer_setting(Frame *frame, const Block *train, Training *out) {
+    Lowering *l = frame->l;
     Expr *e = block_find(train, "optimizer")->value;
     Value value = eval_setting(frame, e);
-    if (value.kind != VALUE_OPTIMIZER && value.kind != VALUE_ERROR)
-        diag_error(frame->l->diag, e->span, "expected an optimizer such as adam(1e-3), not %s",
-                   value_kind_text(frame->l->arena, &value));
-    return value.kind == VALUE_OPTIMIZER ? value.optimizer : NULL;
+    bool several = value.kind == VALUE_LIST && value.count;
+    const Value *items = several ? value.items : &value;
+    out->optimizer_count = several ? value.count : 1;
+    out->optimizers = NEW_ARRAY(l->arena, const Optimizer *, out->optimizer_count);
+    for (int i = 0; i < out->optimizer_count; i++) {
+        if (items[i].kind != VALUE_OPTIMIZER && items[i].kind != VALUE_ERROR)
+            diag_error(l->diag, several ? items[i].src : e->span, "expected an optimizer such as adam(1e-3), not %s",
+                       value_kind_text(l->arena, &items[i]));
+        out->optimizers[i] = items[i].kind == VALUE_OPTIMIZER ? items[i].optimizer : NULL;
+    }
 }
 
 void training_numbers(Frame *frame, const Block *train, Training *out) {
     const Bounds above_0 = {0, INFINITY, .above = true};
     frame->l->scheduling = true;
-    out->optimizer = optimizer_setting(frame, train);
+    optimizer_setting(frame, train, out);
     out->accumulate = whole_setting(frame, "accumulate", 1, 1, MAX_ACCUMULATE);
     out->clip_value = number_setting(frame, train, "clip_value", above_0);
     out->clip_norm = number_setting(frame, train, "clip_norm", above_0);
@@ -93,6 +101,92 @@ static void freeze_weights(Lowering *l, const Block *train, const bool *frozen) 
         diag_error(l->diag, block_find(train, "freeze")->span, "all weights are frozen, there is nothing to train");
 }
 
+/* ---- which optimizer updates them ---- */
+
+/* A weight has one optimizer. False after reporting a second. */
+static bool give_to(Lowering *l, const Training *training, int weight, int optimizer, int *updated_by) {
+    const char *name = l->module->weights.at[weight].name;
+    if (updated_by[weight] >= 0) {
+        diag_error(l->diag, training->optimizers[optimizer]->weights.src, "'%s' has another optimizer already", name);
+        diag_note(l->diag, training->optimizers[updated_by[weight]]->weights.src, "it is chosen here");
+        return false;
+    }
+    updated_by[weight] = optimizer;
+    return true;
+}
+
+/* Gives an optimizer what its patterns choose. */
+static void give_chosen(Lowering *l, const Training *training, int optimizer, int *updated_by) {
+    bool *chosen = NEW_ARRAY(l->arena, bool, l->module->weights.count), once = true;
+    match_patterns(l, &training->optimizers[optimizer]->weights, chosen);
+    for (int i = 0; i < l->module->weights.count && once; i++)
+        if (chosen[i] && l->module->weights.at[i].kind == WEIGHT_TRAINED)
+            once = give_to(l, training, i, optimizer, updated_by);
+}
+
+/* The optimizer that says no patterns; -1: each says some. */
+static int find_rest(Lowering *l, const Training *training) {
+    int rest = -1;
+    for (int i = 0; i < training->optimizer_count; i++) {
+        if (training->optimizers[i]->weights.kind != VALUE_NONE)
+            continue;
+        if (rest >= 0) {
+            diag_error(l->diag, training->optimizers[i]->src,
+                       "a second optimizer for all weights; say which are its own: weights = \"h.*\"");
+            diag_note(l->diag, training->optimizers[rest]->src, "the first one");
+        } else {
+            rest = i;
+        }
+    }
+    return rest;
+}
+
+/* Gives the rest to the optimizer without patterns. */
+static void give_rest(Lowering *l, const Training *training, int rest, int *updated_by) {
+    for (int i = 0; i < l->module->weights.count; i++) {
+        const Weight *weight = &l->module->weights.at[i];
+        if (weight->kind != WEIGHT_TRAINED || updated_by[i] >= 0)
+            continue;
+        updated_by[i] = rest;
+        if (rest < 0) {
+            diag_error(l->diag, training->optimizers[0]->src,
+                       "no optimizer updates '%s'; an optimizer without weights = ... is for those that are left, and "
+                       "freeze = \"%s\" keeps it as it is",
+                       weight->name, weight->name);
+            return;
+        }
+    }
+}
+
+static void check_each_updates(Lowering *l, const Training *training) {
+    for (int k = 0; k < training->optimizer_count; k++) {
+        const Optimizer *optimizer = training->optimizers[k];
+        bool any = false;
+        for (int i = 0; i < l->module->weights.count; i++)
+            any |= training->updated_by[i] == k;
+        if (!any)
+            diag_error(l->diag, optimizer->src, "this optimizer updates no weight: %s",
+                       optimizer->weights.kind == VALUE_NONE ? "all have another one"
+                                                             : "those that it chooses are frozen");
+    }
+}
+
+static void give_optimizers(Lowering *l, Training *training) {
+    int errors = diag_errors(l->diag);
+    int *updated_by = NEW_ARRAY(l->arena, int, l->module->weights.count);
+    for (int i = 0; i < l->module->weights.count; i++)
+        updated_by[i] = -1;
+    for (int i = 0; i < training->optimizer_count; i++)
+        if (training->optimizers[i]->weights.kind != VALUE_NONE)
+            give_chosen(l, training, i, updated_by);
+    int rest = find_rest(l, training);
+    if (diag_errors(l->diag) == errors)
+        give_rest(l, training, rest, updated_by);
+    training->updated_by = updated_by;
+    if (diag_errors(l->diag) == errors)
+        check_each_updates(l, training);
+}
+
 /* ---- what is watched ---- */
 
 static void find_monitor(Frame *frame, Stmt *s) {
@@ -119,22 +213,30 @@ static void find_monitor(Frame *frame, Stmt *s) {
 
 void training_names(Frame *frame, const Block *train, Training *out) {
     Lowering *l = frame->l;
+    int errors = diag_errors(l->diag);
     freeze_weights(l, train, chosen_weights(frame, train, "freeze"));
     const bool *spared = chosen_weights(frame, train, "no_decay");
     bool *decayed = NEW_ARRAY(l->arena, bool, l->module->weights.count);
     for (int i = 0; i < l->module->weights.count; i++)
         decayed[i] = !spared || !spared[i];
     out->decayed = decayed;
+    if (diag_errors(l->diag) == errors)
+        give_optimizers(l, out);
     if (block_find(train, "monitor"))
         find_monitor(frame, block_find(train, "monitor"));
 }
 
 void training_warn(Diag *diag, const Block *train, const Training *training) {
-    const Optimizer *optimizer = training->optimizer;
     const Stmt *s = block_find(train, "no_decay");
-    double decay;
-    if (s && graph_constant_value(optimizer->arg[optimizer->decay], &decay) && decay == 0)
-        diag_warning(diag, s->span, "the optimizer has no weight decay: no_decay changes nothing");
+    bool decays = false;
+    for (int i = 0; i < training->optimizer_count; i++) {
+        const Optimizer *optimizer = training->optimizers[i];
+        double decay;
+        decays |= !graph_constant_value(optimizer->arg[optimizer->decay], &decay) || decay != 0;
+    }
+    if (s && !decays)
+        diag_warning(diag, s->span, "%s no weight decay: no_decay changes nothing",
+                     training->optimizer_count > 1 ? "the optimizers have" : "the optimizer has");
 }
 
 /* ---- for logs ---- */

@@ -42,13 +42,18 @@ static Node *shrunk_weight(Graph *g, const Optimizer *o, Node *w, Node *rate) {
     return is_zero(decay) ? w : mul(g, w, one_minus(g, mul(g, rate, decay)));
 }
 
+/* What each takes beside its own, last in its signature. */
+#define OF_WEIGHTS ", weights: patterns = none"
+
 /* The optimizer with the numbers of the call, which come first in the signature, and the condition after them if there
  * is one. */
 static Value optimizer_value(Call *call, Optimizer optimizer, int count) {
     bool ok = true;
     for (int k = 0; k < count; k++)
         ok &= (optimizer.arg[k] = call_scalar(call, k)) != NULL;
-    optimizer.flag = call->count > count && call_bool(call, count);
+    int last = call->count - 1;
+    optimizer.flag = last > count && call_bool(call, count);
+    optimizer.weights = call->args[last];
     optimizer.src = call->src;
     Optimizer *result = NEW(call->module->arena, Optimizer);
     *result = optimizer;
@@ -191,8 +196,8 @@ const OpDef op_sgd = {
     .title = "SGD",
     .doc = "Optimizer: g += weight_decay w; m = momentum m + g; w -= lr m. With nesterov: w -= lr (g + momentum m).",
     .example = "optimizer = sgd(0.1, momentum = 0.9)",
-    .signature =
-        "lr: number >= 0 = 0.01, momentum: number in [0, 1) = 0, weight_decay: number >= 0 = 0, nesterov: bool = false",
+    .signature = "lr: number >= 0 = 0.01, momentum: number in [0, 1) = 0, weight_decay: number >= 0 = 0, nesterov: "
+                 "bool = false" OF_WEIGHTS,
     .build = build_sgd,
 };
 
@@ -205,7 +210,7 @@ const OpDef op_adam = {
     .example = "optimizer = adam(0.001)",
     .signature = "lr: number >= 0 = 0.001, beta1: number in [0, 1) = 0.9, beta2: number in [0, 1) = 0.999, eps: number "
                  "> 0 = 1e-8, "
-                 "weight_decay: number >= 0 = 0",
+                 "weight_decay: number >= 0 = 0" OF_WEIGHTS,
     .build = build_adam,
 };
 
@@ -218,7 +223,7 @@ const OpDef op_adamw = {
     .example = "optimizer = adamw(0.001)",
     .signature = "lr: number >= 0 = 0.001, beta1: number in [0, 1) = 0.9, beta2: number in [0, 1) = 0.999, eps: number "
                  "> 0 = 1e-8, "
-                 "weight_decay: number >= 0 = 0.01",
+                 "weight_decay: number >= 0 = 0.01" OF_WEIGHTS,
     .build = build_adamw,
 };
 
@@ -234,7 +239,7 @@ const OpDef op_rmsprop = {
     .example = "optimizer = rmsprop(0.001, momentum = 0.9)",
     .signature = "lr: number >= 0 = 0.01, rho: number in [0, 1) = 0.99, eps: number > 0 = 1e-8, momentum: number in "
                  "[0, 1) = 0, "
-                 "weight_decay: number >= 0 = 0, centered: bool = false",
+                 "weight_decay: number >= 0 = 0, centered: bool = false" OF_WEIGHTS,
     .build = build_rmsprop,
 };
 
@@ -244,7 +249,7 @@ const OpDef op_adagrad = {
     .kind = KIND_OPTIMIZER,
     .doc = "Optimizer: g += weight_decay w; s is the sum of g^2 over all steps; w -= lr g / (sqrt(s) + eps).",
     .example = "optimizer = adagrad(0.01)",
-    .signature = "lr: number >= 0 = 0.01, eps: number > 0 = 1e-10, weight_decay: number >= 0 = 0",
+    .signature = "lr: number >= 0 = 0.01, eps: number > 0 = 1e-10, weight_decay: number >= 0 = 0" OF_WEIGHTS,
     .build = build_adagrad,
 };
 
@@ -255,6 +260,6 @@ const OpDef op_lion = {
     .doc = "Optimizer: w -= lr (sign(beta1 m + (1 - beta1) g) + weight_decay w); then m = beta2 m + (1 - beta2) g.",
     .example = "optimizer = lion(1e-4, weight_decay = 0.1)",
     .signature = "lr: number >= 0 = 1e-4, beta1: number in [0, 1) = 0.9, beta2: number in [0, 1) = 0.99, weight_decay: "
-                 "number >= 0 = 0",
+                 "number >= 0 = 0" OF_WEIGHTS,
     .build = build_lion,
 };

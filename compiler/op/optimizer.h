@@ -2,7 +2,7 @@
 #ifndef MTC_OPTIMIZER_H
 #define MTC_OPTIMIZER_H
 
-#include "ir/graph.h"
+#include "op/value.h"
 
 /* An optimizer as the train block names it: `adam(lr)`. `update` builds the nodes of one weight's new value, which it
  * returns, and of its new states (module_state makes a state), for which it calls update_assign. */
@@ -14,6 +14,7 @@ struct Optimizer {
     Node *number; /* of this update, from 1 */
     Node *due;    /* condition: this step makes an update; NULL: each does */
     Node *(*update)(Graph *g, const Optimizer *optimizer, int weight, Node *gradient);
+    Value weights; /* patterns of the names of those that it updates; VALUE_NONE: all that no other one does */
     Span src;
 };
 /* A step that makes an update leaves `value` in the leaf; any other leaves it as it is. */
@@ -25,7 +26,9 @@ typedef struct TrainNumber {
     Span src;
 } TrainNumber;
 typedef struct Training {
-    const Optimizer *optimizer;
+    const Optimizer **optimizers;
+    int optimizer_count;
+    const int *updated_by; /* by weight: row of optimizers; -1: it is not trained */
     TrainNumber clip_norm, clip_value;
     TrainNumber ema;     /* decay of the moving average of the weights */
     int64_t accumulate;  /* steps that make one update */

@@ -129,10 +129,10 @@ static void clip_by_norm(const Updates *u) {
 
 /* ---- updates ---- */
 
-/* The optimizer as it is for all weights: which steps make an update, and the how manieth it is. */
-static Optimizer scheduled_optimizer(const Updates *u) {
+/* An optimizer as it is for all of its weights: which steps make an update, and the how manieth it is. */
+static Optimizer scheduled_optimizer(const Updates *u, Optimizer optimizer) {
     Graph *g = u->g;
-    Optimizer optimizer = *u->training->optimizer;
+    graph_at(g, optimizer.src);
     optimizer.number = op0(g, "step", (Attr){0});
     if (u->training->accumulate > 1) {
         optimizer.due = op0(g, "every", (Attr){.index = (int)u->training->accumulate});
@@ -151,12 +151,19 @@ static void average(const Updates *u, const Optimizer *optimizer, int weight, No
     update_assign(g, optimizer, state, add(g, mul(g, decay, state), mul(g, rest, value)));
 }
 
-static void update_weights(const Updates *u, const Optimizer *optimizer) {
+static Optimizer *scheduled_optimizers(const Updates *u) {
+    Optimizer *optimizers = NEW_ARRAY(u->g->arena, Optimizer, u->training->optimizer_count);
+    for (int i = 0; i < u->training->optimizer_count; i++)
+        optimizers[i] = scheduled_optimizer(u, *u->training->optimizers[i]);
+    return optimizers;
+}
+
+static void update_weights(const Updates *u, const Optimizer *optimizers) {
     Graph *g = u->g;
     for (int i = 0; i < u->module->weights.count; i++) {
-        Optimizer own = *optimizer;
         if (!u->gradient[i])
             continue;
+        Optimizer own = optimizers[u->training->updated_by[i]];
         if (!u->training->decayed[i])
             own.arg[own.decay] = graph_constant(g, 0);
         graph_at(g, own.src);
@@ -183,15 +190,14 @@ bool add_updates(Module *module, Node *loss, const Training *training) {
     Updates u = {g, module, training, NEW_ARRAY(module->arena, Node *, module->weights.count)};
     if (!differentiate(&u, loss))
         return false;
-    graph_at(g, training->optimizer->src);
-    Optimizer optimizer = scheduled_optimizer(&u);
-    if (optimizer.due)
-        accumulate(&u, optimizer.due);
+    const Optimizer *optimizers = scheduled_optimizers(&u);
+    if (optimizers->due)
+        accumulate(&u, optimizers->due);
     if (training->clip_value.value)
         clip_by_value(&u);
     if (training->clip_norm.value)
         clip_by_norm(&u);
-    update_weights(&u, &optimizer);
+    update_weights(&u, optimizers);
     graph_compact(g);
     if (training->ema.value) {
         use_averages(module->eval);

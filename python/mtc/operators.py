@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Callable, Dict, List, Mapping, Optional, Type, TypeVar
 
-from .spec import Axis, Flag, Number, Size, Spec
+from .spec import Axis, Flag, Number, OptionalPatterns, Size, Spec
 from .toolchain import beside, run
 
 S = TypeVar("S", bound=Spec)
@@ -47,6 +47,7 @@ ANNOTATIONS: Mapping[str, Callable[[Parameter], Any]] = {
     "bool": lambda _: Flag,
     "axis": lambda _: Axis,
     "size": lambda _: Size,
+    "patterns": lambda _: OptionalPatterns,
 }
 
 

@@ -3,6 +3,7 @@
     mtc.Adam(1e-3)
     mtc.SGD(mtc.OneCycle(0.4), momentum=0.9, nesterov=True, weight_decay=5e-4)
     mtc.AdamW(mtc.Cosine(1e-3, warmup=0.05))
+    [mtc.AdamW(1e-3), mtc.SGD(0.1, weights="*.bias")]
 
 Their formulas are those of the page of operators.
 """
@@ -10,11 +11,25 @@ Their formulas are those of the page of operators.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Dict, List, NamedTuple, Optional, Type, Union
+from copy import copy
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    Dict,
+    Iterable,
+    List,
+    NamedTuple,
+    Optional,
+    Tuple,
+    Type,
+    Union,
+)
 
 from .errors import UsageError
 from .operators import Operator, classes, made
-from .spec import Number, Positive, Spec, number_text, value_text, whole
+from .spec import Number, Positive, Spec, chosen, number_text, value_text, whole
 
 
 __all__ = ["Optimizer", "Schedule", "Epochs"]
@@ -127,18 +142,19 @@ class Optimizer(Spec, abstract=True):
     model: `model.set(lr=1e-4)` needs no compile."""
 
     omitted = {"decay": None}
+    place: ClassVar[str] = ""  # of several optimizers, "2", "3", ...: what the names of their knobs end with
 
     @property
     def rate(self) -> str:
         """The learning rate in the words of the language."""
-        lr = vars(self)["lr"]
-        return lr.render() if isinstance(lr, Schedule) else "lr"
+        lr, rate = vars(self)["lr"], f"lr{self.place}"
+        return lr.render(rate=rate) if isinstance(lr, Schedule) else rate
 
     @property
     def decay(self) -> Optional[str]:
         """The weight decay in the words of the language; None: it is the language's default."""
         given = vars(self).get("weight_decay")
-        return "weight_decay" if given != getattr(type(self), "weight_decay", None) else None
+        return f"weight_decay{self.place}" if given != getattr(type(self), "weight_decay", None) else None
 
     @property
     def knobs(self) -> List[Knob]:
@@ -146,8 +162,9 @@ class Optimizer(Spec, abstract=True):
         lr: Any = vars(self)["lr"]
         decay: Any = vars(self).get("weight_decay")
         peak = vars(lr)["lr"] if isinstance(lr, Schedule) else lr
-        knobs = [Knob("lr", peak, 1e-3, "highest learning rate" if isinstance(lr, Schedule) else "learning rate")]
-        return [*knobs, Knob("weight_decay", decay, 0.01, "weight decay")] if self.decay else knobs
+        what = "highest learning rate" if isinstance(lr, Schedule) else "learning rate"
+        knobs = [Knob(f"lr{self.place}", peak, 1e-3, what)]
+        return [*knobs, Knob(self.decay, decay, 0.01, "weight decay")] if self.decay else knobs
 
 
 def _optimizer(operator: Operator) -> Type[Optimizer]:
@@ -156,6 +173,35 @@ def _optimizer(operator: Operator) -> Type[Optimizer]:
 
 
 OPTIMIZERS: Dict[str, Type[Optimizer]] = classes("optimizer", globals(), _optimizer)
+
+
+class Several(Tuple[Optimizer, ...]):
+    """Optimizers, each for some of the weights. The knobs of the second are lr2 and weight_decay2."""
+
+    def __new__(cls, optimizers: Iterable[Optimizer]) -> "Several":
+        made = [copy(optimizer) for optimizer in optimizers]
+        for index, optimizer in enumerate(made[1:]):
+            object.__setattr__(optimizer, "place", str(index + 2))
+        return super().__new__(cls, made)
+
+    @property
+    def knobs(self) -> List[Knob]:
+        """The numbers that are flags of the program."""
+        return [knob for optimizer in self for knob in optimizer.knobs]
+
+    def render(self) -> str:
+        """In the words of the language."""
+        return "[" + ", ".join(optimizer.render() for optimizer in self) + "]"
+
+
+def optimizers_of(choice: Any) -> Union[Optimizer, Several]:
+    """An optimizer or its name, or several, in a list."""
+    if not isinstance(choice, (list, tuple)):
+        return chosen(OPTIMIZERS, choice, Optimizer, "optimizer")
+    if not choice:
+        raise UsageError("optimizer is a list without optimizers: give one, such as mtc.Adam(1e-3)")
+    return Several(chosen(OPTIMIZERS, each, Optimizer, "each optimizer") for each in choice)
+
 
 if TYPE_CHECKING:
 

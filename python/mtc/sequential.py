@@ -18,7 +18,7 @@ from .errors import DataError, UsageError
 from .layer import Layer, nested
 from .losses import ALIASES, LOSSES, CrossEntropy, Loss
 from .model import Model
-from .optimizers import OPTIMIZERS, Optimizer
+from .optimizers import Optimizer, Several, optimizers_of
 from .spec import chosen, nearest, told_arguments, whole
 from .toolchain import Source
 from .writing import Network, Training, parts
@@ -39,7 +39,8 @@ class Sequential(Model):
     layers           layers; lists in the list, and other networks, stand for their layers
     loss             "cross_entropy" (y: classes), "bce" (y: numbers from 0 to 1), "mse", "mae", "huber" (y: numbers),
                      "soft_cross_entropy" (y: distributions), or an object such as mtc.Huber(delta=2)
-    optimizer        mtc.Adam(1e-3), mtc.SGD(mtc.OneCycle(0.4), momentum=0.9), ..., or its name, "adam"
+    optimizer        mtc.Adam(1e-3), mtc.SGD(mtc.OneCycle(0.4), momentum=0.9), ..., or its name, "adam"; or a
+                     list, each for some weights: [mtc.AdamW(1e-3), mtc.SGD(0.1, weights="*.bias")]
     batch            examples of a step
     metrics          what is reported beside the loss; None: "accuracy" of classes, "mae" of numbers
     input_shape      the shape of one example of x, where the first layer does not tell it: (1, 28, 28) for Conv2d
@@ -66,7 +67,7 @@ class Sequential(Model):
         self,
         layers: Sequence[Any],
         loss: Union[str, Loss] = "cross_entropy",
-        optimizer: Union[str, Optimizer] = "adam",
+        optimizer: Union[str, Optimizer, Sequence[Union[str, Optimizer]]] = "adam",
         batch: int = 64,
         *,
         metrics: Union[None, str, Sequence[str]] = None,
@@ -108,7 +109,7 @@ class Sequential(Model):
         self._network = Network(
             layers=_layers(layers),
             loss=_loss(loss, label_smoothing, normalize_target),
-            optimizer=chosen(OPTIMIZERS, optimizer, Optimizer, "optimizer"),
+            optimizer=optimizers_of(optimizer),
             metrics=None if metrics is None else _words(metrics),
             training=training,
             input_shape=None if input_shape is None else _shape(input_shape),
@@ -171,8 +172,8 @@ class Sequential(Model):
         return self._network.loss
 
     @property
-    def optimizer(self) -> Optimizer:
-        """The optimizer, with the learning rate that it began with."""
+    def optimizer(self) -> Union[Optimizer, Several]:
+        """The optimizer, with the learning rate that it began with; several, where a list was given."""
         return self._network.optimizer
 
     def __len__(self) -> int:

@@ -33,6 +33,7 @@ from typing import (
     Iterable,
     Mapping,
     Optional,
+    Sequence,
     Tuple,
     Type,
     TypeVar,
@@ -234,9 +235,14 @@ class Patterns(Tuple[str, ...]):
 
 
 class PatternList:
-    """Names of weights, in which * stands for any characters: one, or a list."""
+    """Names of weights, in which * stands for any characters: one, or a list; with `optional` also None."""
 
-    def __call__(self, value: Any, what: str) -> Patterns:
+    def __init__(self, optional: bool = False) -> None:
+        self.optional = optional
+
+    def __call__(self, value: Any, what: str) -> Optional[Patterns]:
+        if value is None and self.optional:
+            return None
         patterns = [value] if isinstance(value, str) else value
         if not isinstance(patterns, (tuple, list)) or not all(isinstance(pattern, str) for pattern in patterns):
             raise UsageError(f"{what} is a list of names of weights, such as ['linear1.*'], not {value!r}")
@@ -273,6 +279,7 @@ Share = Annotated[float, Number(0, 1, open=True)]
 OptionalShare = Annotated[Optional[float], Number(0, 1, open=True, optional=True)]
 Flag = Annotated[bool, Boolean()]
 Init = Annotated[Optional[str], Initial()]
+OptionalPatterns = Annotated[Union[None, str, Sequence[str]], PatternList(optional=True)]
 
 
 # ---- the class ----

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from itertools import groupby
-from typing import Annotated, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Annotated, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from .errors import UsageError
 from .layer import Layer, Sizes, Value, known_shape
 from .layers import Sigmoid
 from .losses import Loss, Metric
-from .optimizers import Optimizer
+from .optimizers import Optimizer, Several
 from .spec import (
     OptionalPositive,
     OptionalShare,
@@ -190,7 +190,7 @@ class Network(NamedTuple):
 
     layers: Tuple[Layer, ...]
     loss: Loss
-    optimizer: Optimizer
+    optimizer: Union[Optimizer, Several]
     metrics: Optional[Tuple[str, ...]]  # None: the loss's own
     training: Training
     input_shape: Optional[Sizes]

@@ -70,21 +70,43 @@ def gradients(sample, weights):
     return {"linear_x_weight": (probe @ w).sum(0), "linear_y.weight": probe.T @ x, "linear_y.bias": probe.sum(0)}
 
 
-@pytest.mark.parametrize("text", OPTIMIZERS)
-@pytest.mark.parametrize("stage", ["grad", "simple"])
-def test_steps(text, stage, tmp_path):
+def check_steps(text, update_of, stage, tmp_path):
+    """Each weight is updated as `update_of(its name)` says."""
     sample = Sample(LINEAR)
     graph = dump(tmp_path, sample.model(text), stage)["train"]
-    leaves, update = sample.leaves(), OPTIMIZERS[text]
+    leaves = sample.leaves()
     leaves |= {node.name: np.zeros(node.shape) for node in graph if node.op == "state"}
     weights = {name: leaves[name] for name in sample.weights}
     states = {name: {} for name in weights}
     for step in range(1, STEPS + 1):
         gradient = gradients(sample, weights)
         leaves |= evaluate(graph, leaves, step=step).assigned
-        weights = {name: update(w, gradient[name], states[name], step) for name, w in weights.items()}
+        weights = {name: update_of(name)(w, gradient[name], states[name], step) for name, w in weights.items()}
         for name, expected in weights.items():
             np.testing.assert_allclose(leaves[name], expected, rtol=1e-9, atol=1e-12, err_msg=f"{name}, step {step}")
+
+
+@pytest.mark.parametrize("text", OPTIMIZERS)
+@pytest.mark.parametrize("stage", ["grad", "simple"])
+def test_steps(text, stage, tmp_path):
+    check_steps(text, lambda name: OPTIMIZERS[text], stage, tmp_path)
+
+
+GROUPS = {
+    'sgd(0.1, weights = "*")': lambda name: sgd(0.1),
+    '[adamw(0.01, weights = "*.weight"), sgd(0.1)]': lambda name: (
+        adam(0.01, weight_decay=0.01, decoupled=True) if name.endswith(".weight") else sgd(0.1)
+    ),
+    '[sgd(0.1, 0.9, weights = ["linear_x*", "*.bias"]), sgd(0.02, weight_decay = 0.5)]': lambda name: (
+        sgd(0.02, weight_decay=0.5) if name == "linear_y.weight" else sgd(0.1, 0.9)
+    ),
+}
+
+
+@pytest.mark.parametrize("text", GROUPS)
+@pytest.mark.parametrize("stage", ["grad", "simple"])
+def test_each_weight_has_the_optimizer_whose_pattern_chooses_it(text, stage, tmp_path):
+    check_steps(text, GROUPS[text], stage, tmp_path)
 
 
 def test_states_are_named_after_their_weights(tmp_path):

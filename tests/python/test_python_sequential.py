@@ -106,6 +106,25 @@ def mlp(**options):
     return mtc.Sequential(network, loss="cross_entropy", optimizer=mtc.Adam(1e-3), target="cpu", **options)
 
 
+def test_a_list_of_optimizers_has_one_for_each_group_of_weights():
+    optimizers = [mtc.AdamW(mtc.Cosine(1e-2), weight_decay=0.1), mtc.SGD(0.5, weights="linear1.*")]
+    network = mtc.Sequential([mtc.Linear(4, 3), mtc.Linear(3, 2)], optimizer=optimizers, target="cpu")
+    text = '[adamw(cosine_lr(lr), weight_decay = weight_decay), sgd(lr2, weights = ["linear1.*"])]'
+    assert f"optimizer = {text}\n" in network.source
+    assert "param lr2          = 0.5 in 0..1" in network.source
+    assert [optimizer.lr for optimizer in network.optimizer] == [optimizers[0].lr, 0.5]
+    x, y = np.eye(4, dtype=np.float32), np.array([0, 1, 0, 1])
+    before = network.params["linear1.weight"].numpy().copy()
+    network.set(lr2=0.0)
+    network.fit(x, y, epochs=1, verbose=0)
+    np.testing.assert_array_equal(network.params["linear1.weight"].numpy(), before)
+    assert {name for name in network.params.states()} == {
+        f"linear2.{weight}.{state}" for weight in ("weight", "bias") for state in "mv"
+    }
+    with pytest.raises(mtc.UsageError, match="a list without optimizers"):
+        mtc.Sequential([mtc.Linear(4, 3)], optimizer=[])
+
+
 def images(**options):
     return mtc.Sequential(
         [

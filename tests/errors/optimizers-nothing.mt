@@ -1,0 +1,14 @@
+data {
+  train = idx("images", "labels")
+  image : u8[4, 4]
+  label : class[3]
+}
+model {
+  h      = relu(layer_norm(linear(flatten(image), 5)))
+  logits = linear(h, 3)
+}
+train {
+  loss      = cross_entropy(logits, label)
+  optimizer = [sgd(0.1), adam(1e-3, weights = "*"), adagrad(weights = "h.1.*")]
+  freeze    = "h.1.*"
+}
