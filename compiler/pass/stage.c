@@ -269,13 +269,29 @@ static int last_level(const Staging *s) {
     return last;
 }
 
+/* A fold stays at hand once it is complete: it is stored beside what is made of it, in one stage. */
+static int level_beside(const Staging *s, const Node *fold) {
+    int level = store_level(s, fold);
+    for (int i = 0; i < s->kernel->stores.count; i++) {
+        const Node *other = s->kernel->stores.at[i];
+        int beside = store_level(s, other);
+        if (!s->f->program->assigned[other->id] && type_same_shape(&other->type, &fold->type) && beside > level)
+            level = beside;
+    }
+    return level;
+}
+
+static int level_to_store(const Staging *s, const Node *n, bool late) {
+    if (s->f->program->assigned[n->id])
+        return late ? last_level(s) + 1 : store_level(s, n);
+    return n->op->cls == OP_REDUCE ? level_beside(s, n) : store_level(s, n);
+}
+
 static void stage_stores(Staging *s, Levels *levels) {
     bool late = overwrites_early(s);
-    int last = last_level(s);
     for (int i = 0; i < s->kernel->stores.count; i++) {
         Node *n = s->kernel->stores.at[i];
-        bool overwrites = s->f->program->assigned[n->id];
-        Stage *stage = find_stage(s, levels, late && overwrites ? last + 1 : store_level(s, n), &n->type);
+        Stage *stage = find_stage(s, levels, level_to_store(s, n, late), &n->type);
         VEC_PUSH(s->f->arena, &stage->stores, n);
     }
 }
