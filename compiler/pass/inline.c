@@ -11,7 +11,7 @@
 
 #include <limits.h>
 
-enum { MAX_SOURCES = 16 };
+enum { MAX_SOURCES = 16, SMALL_FOLD = 16 };
 
 static void drop(Node **nodes, int *count, const Node *n) {
     int kept = 0;
@@ -38,6 +38,7 @@ static bool is_stored(const Fusion *f, const Node *n) {
 /* What a map is made of in memory, and the nodes between. */
 typedef struct Cone {
     const Kernel *home; /* of the map */
+    int64_t fold_bytes; /* what a row's fold that is to be stored for it may take */
     Sources sources;
     VEC(Node *) between;
     int overwritten; /* id of the first kernel that overwrites one of the sources */
@@ -57,6 +58,13 @@ static const Kernel *home_before(const Fusion *f, const Node *n, const Cone *con
     return home && home->id <= cone->home->id ? home : NULL;
 }
 
+/* The fold of an example's row, such as the sum that a norm subtracts: complete where its kernel has folded the row, and so
+ * little beside the map that storing it costs next to nothing. What is the same for all examples is rather stored whole: it is
+ * read from a cache, and would be computed again for each example. */
+static bool is_small_fold(const Node *n, const Cone *cone) {
+    return n->op->cls == OP_REDUCE && n->type.batched && type_bytes(&n->type) <= cone->fold_bytes;
+}
+
 /* False: something below is complete only inside of its own kernel. */
 static bool add_cone(Fusion *f, Node *n, Cone *cone) {
     for (int k = 0; k < n->inputs; k++) {
@@ -74,11 +82,14 @@ static bool add_cone(Fusion *f, Node *n, Cone *cone) {
             VEC_PUSH(f->arena, &cone->sources, in);
             continue;
         }
-        if (home) {
-            if (in->op->cls != OP_MAP)
+        if (home && in->op->cls != OP_MAP) {
+            if (!is_small_fold(in, cone))
                 return false;
-            VEC_PUSH(f->arena, &cone->between, in);
+            VEC_PUSH(f->arena, &cone->sources, in);
+            continue;
         }
+        if (home)
+            VEC_PUSH(f->arena, &cone->between, in);
         if (!add_cone(f, in, cone))
             return false;
     }
@@ -175,8 +186,9 @@ static void forget(Fusion *f, Node *n, const Cone *cone) {
             lose_home(f, cone->between.at[i]);
 }
 
-static void inline_map(Fusion *f, Node *n) {
-    Cone cone = {.home = f->home[n->id], .overwritten = INT_MAX};
+static void inline_map(Fusion *f, Node *n, bool complete) {
+    Cone cone = {
+        .home = f->home[n->id], .fold_bytes = complete ? type_bytes(&n->type) / SMALL_FOLD : 0, .overwritten = INT_MAX};
     if (n->op->cls != OP_MAP || is_root_value(f, n))
         return;
     fusion_walk(f);
@@ -202,7 +214,7 @@ void fusion_inline(Fusion *f, bool complete) {
     for (int i = f->program->kernels.count - 1; i >= 0; i--) {
         Kernel *kernel = f->program->kernels.at[i];
         for (int s = kernel->stores.count - 1; s >= 0; s--)
-            inline_map(f, kernel->stores.at[s]);
+            inline_map(f, kernel->stores.at[s], complete);
     }
     drop_empty(f, complete);
 }

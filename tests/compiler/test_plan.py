@@ -234,3 +234,10 @@ def test_svg(mtc, tmp_path):
     titles = [t.text for t in root.iter("{http://www.w3.org/2000/svg}title")]
     assert any(t.startswith("h: f32[64, 128]") for t in titles)
     assert "without sharing" in done.stdout
+
+
+def test_a_norm_keeps_the_sums_of_its_rows(rows_of):
+    """Not x - mean, which the backward pass computes again from x and the row's sum, a 256th of it."""
+    plan = rows_of(["h = linear(x, 256)", "n = layer_norm(h)", "z = linear(n, 256)"])
+    of_norm = {name.removeprefix("n_"): b.size for name, b in plan.items() if name.startswith("n_")}
+    assert "sub" not in of_norm and of_norm["sum"] == of_norm["inverse"] == 64 * 16 * 4
