@@ -245,27 +245,7 @@ static void report_loss(const Tensors *t, const Batch *batch) {
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
-    if (count > 0) {
-        x(t, batch);
-        team_wait(team);
-    }
-    if (count > 1) {
-        h_to_d_h_pre(t, batch);
-        team_wait(team);
-    }
-    if (count > 2) {
-        d_y_weight(t);
-        d_h_weight(t);
-        report_loss(t, batch);
-        team_wait(team);
-    }
-}
-
-// ---- the step -----------------------------------------------------------------------------------------------
-
-// row `kernel` of kernel_table
-static void run_one(const Tensors *t, const Batch *batch, int kernel) {
+static void train_kernel(const Tensors *t, const Batch *batch, int kernel) {
     switch (kernel) {
     case 0: x(t, batch); break;
     case 1: h_to_d_h_pre(t, batch); break;
@@ -276,6 +256,18 @@ static void run_one(const Tensors *t, const Batch *batch, int kernel) {
 }
 
 enum { TRAIN_PHASES = 3 };
+// the first kernel behind each phase
+static const int train_ends[TRAIN_PHASES] = {1, 2, 5};
+
+static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
+    for (int phase = 0, kernel = 0; phase < count; phase++) {
+        for (; kernel < train_ends[phase]; kernel++)
+            train_kernel(t, batch, kernel);
+        team_wait(team);
+    }
+}
+
+// ---- the step -----------------------------------------------------------------------------------------------
 
 static const char *train(const MtcRun *run, int64_t steps) {
     Tensors t = tensors(run);
@@ -316,7 +308,7 @@ static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
     {
         FloatMode before = flush_subnormals();
         for (int64_t n = 0; n < times; n++) {
-            run_one(&t, &batch, kernel);
+            train_kernel(&t, &batch, kernel);
             team_wait(&team);
         }
         set_float_mode(before);
@@ -413,18 +405,24 @@ static void eval_report_loss(const Tensors *t, const Batch *batch) {
     }
 }
 
-static void eval_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
-    if (count > 0) {
-        eval_h_to_prediction(t, batch);
-        team_wait(team);
-    }
-    if (count > 1) {
-        eval_report_loss(t, batch);
-        team_wait(team);
+static void eval_kernel(const Tensors *t, const Batch *batch, int kernel) {
+    switch (kernel) {
+    case 0: eval_h_to_prediction(t, batch); break;
+    case 1: eval_report_loss(t, batch); break;
     }
 }
 
 enum { EVAL_PHASES = 2 };
+// the first kernel behind each phase
+static const int eval_ends[EVAL_PHASES] = {1, 2};
+
+static void eval_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
+    for (int phase = 0, kernel = 0; phase < count; phase++) {
+        for (; kernel < eval_ends[phase]; kernel++)
+            eval_kernel(t, batch, kernel);
+        team_wait(team);
+    }
+}
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     Tensors t = tensors(run);

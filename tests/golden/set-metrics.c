@@ -160,26 +160,7 @@ static void report_loss(const Tensors *t, const Batch *batch) {
 
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
-static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
-    if (count > 0) {
-        x(t, batch);
-        team_wait(team);
-    }
-    if (count > 1) {
-        y_to_d_y(t, batch);
-        team_wait(team);
-    }
-    if (count > 2) {
-        d_y_weight(t);
-        report_loss(t, batch);
-        team_wait(team);
-    }
-}
-
-// ---- the step -----------------------------------------------------------------------------------------------
-
-// row `kernel` of kernel_table
-static void run_one(const Tensors *t, const Batch *batch, int kernel) {
+static void train_kernel(const Tensors *t, const Batch *batch, int kernel) {
     switch (kernel) {
     case 0: x(t, batch); break;
     case 1: y_to_d_y(t, batch); break;
@@ -189,6 +170,18 @@ static void run_one(const Tensors *t, const Batch *batch, int kernel) {
 }
 
 enum { TRAIN_PHASES = 3 };
+// the first kernel behind each phase
+static const int train_ends[TRAIN_PHASES] = {1, 2, 4};
+
+static void train_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
+    for (int phase = 0, kernel = 0; phase < count; phase++) {
+        for (; kernel < train_ends[phase]; kernel++)
+            train_kernel(t, batch, kernel);
+        team_wait(team);
+    }
+}
+
+// ---- the step -----------------------------------------------------------------------------------------------
 
 static const char *train(const MtcRun *run, int64_t steps) {
     Tensors t = tensors(run);
@@ -229,7 +222,7 @@ static const char *run_kernel(const MtcRun *run, int kernel, int64_t times) {
     {
         FloatMode before = flush_subnormals();
         for (int64_t n = 0; n < times; n++) {
-            run_one(&t, &batch, kernel);
+            train_kernel(&t, &batch, kernel);
             team_wait(&team);
         }
         set_float_mode(before);
@@ -298,19 +291,25 @@ static void eval_report_loss(const Tensors *t, const Batch *batch) {
     }
 }
 
-static void eval_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
-    if (count > 0) {
-        eval_keep_y(t, batch);
-        eval_keep_eval(t, batch);
-        team_wait(team);
-    }
-    if (count > 1) {
-        eval_report_loss(t, batch);
-        team_wait(team);
+static void eval_kernel(const Tensors *t, const Batch *batch, int kernel) {
+    switch (kernel) {
+    case 0: eval_keep_y(t, batch); break;
+    case 1: eval_keep_eval(t, batch); break;
+    case 2: eval_report_loss(t, batch); break;
     }
 }
 
 enum { EVAL_PHASES = 2 };
+// the first kernel behind each phase
+static const int eval_ends[EVAL_PHASES] = {2, 3};
+
+static void eval_phases(const Tensors *t, const Batch *batch, Team *team, int count) {
+    for (int phase = 0, kernel = 0; phase < count; phase++) {
+        for (; kernel < eval_ends[phase]; kernel++)
+            eval_kernel(t, batch, kernel);
+        team_wait(team);
+    }
+}
 
 static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int64_t slot) {
     Tensors t = tensors(run);

@@ -97,8 +97,6 @@ static void write_region(const char *head, const char *batch, const char *region
 static void step_section(Emitter *e, Writer *out) {
     const Program *train = e->programs[PROGRAM_TRAIN];
     const char *region = parallel(train), *batch = "batch_of_step(run, 0, BATCH, REPORTS)";
-    write_kernel_choice(e, out);
-    write_line(out, "enum { TRAIN_PHASES = %d };\n", train->phases.count);
     write_train(region, out);
     write_line(out, "// phases 0 .. phase of one step");
     write_region("static const char *train_until(const MtcRun *run, int phase)", batch, region,
@@ -106,7 +104,7 @@ static void step_section(Emitter *e, Writer *out) {
     write_blank(out);
     write_region("static const char *run_kernel(const MtcRun *run, int kernel, int64_t times)", batch, region,
                  "        for (int64_t n = 0; n < times; n++) {\n"
-                 "            run_one(&t, &batch, kernel);\n"
+                 "            train_kernel(&t, &batch, kernel);\n"
                  "            team_wait(&team);\n"
                  "        }",
                  out);
@@ -126,7 +124,7 @@ static void write_run(const Program *program, const char *name, const char *para
                       Writer *out) {
     Arena *arena = program->arena;
     const char *prefix = program->prefix, *phases = names_upper(arena, prefix);
-    write_line(out, "\nenum { %s_PHASES = %d };\n", phases, program->phases.count);
+    write_blank(out);
     write_region(arena_printf(arena, "static const char *%s(const MtcRun *run%s)", name, parameters),
                  arena_printf(arena, "batch_of_examples(run, %s, REPORTS)", examples), parallel(program),
                  arena_printf(arena, "        %s_phases(&t, &batch, &team, %s_PHASES);", prefix, phases), out);

@@ -12,13 +12,12 @@ static void add_call(Emitter *e, const Kernel *kernel, RowTable *rows) {
     table_number(rows, NULL, function_of(e, kernel)->place);
 }
 
-/* Call `number` of a row: "h(t, batch)", "h(&t->h_at[7 + 2 * i], batch)". */
-static const char *call_text(Emitter *e, const Kernel *kernel, const RowTable *rows, const Fold *fold, int row,
-                             int number) {
+/* "h(t, batch)", "h(&t->h_at[7 + 2 * i], batch)" */
+static const char *call_text(Emitter *e, const Kernel *kernel, const RowTable *rows, const Fold *fold, int row) {
     const Function *f = written_function(e, kernel);
     const char *tensors = "t";
     if (f->type)
-        tensors = arena_printf(e->arena, "&t->%s[%s]", f->at, table_growth(rows, fold, row, number));
+        tensors = arena_printf(e->arena, "&t->%s[%s]", f->at, table_growth(rows, fold, row, 0));
     return arena_printf(e->arena, "%s(%s)", f->name, c_arguments(e, text_string(&f->lines.text), tensors, "batch", ""));
 }
 
@@ -40,64 +39,14 @@ static RowTable calls_of(Emitter *e, const Phase *phase) {
     return rows;
 }
 
-/* ---- phases ---- */
+/* ---- a kernel by its number ---- */
 
-/* The kernels of a phase that comes once: those that come again are loops. */
-static void write_calls(Emitter *e, const Phase *phase, Writer *out) {
-    RowTable rows = calls_of(e, phase);
-    const Folds folds = table_loops(&rows);
-    for (int f = 0; f < folds.count; f++) {
-        const Fold *fold = &folds.at[f];
-        Writer lines = writer_like(out);
-        for (int row = fold->first; row < fold->first + fold->period; row++)
-            write_line(&lines, "%s;", call_text(e, phase->kernels.at[row], &rows, fold, row, 0));
-        write_fold(fold, &lines, out);
-    }
-}
-
-static void write_phase(Emitter *e, const Program *program, const RowTable *rows, const Fold *fold, int p,
-                        Writer *out) {
-    const Phase *phase = &program->phases.at[p];
-    Writer lines = writer_like(out);
-    if (fold->times == 1)
-        write_calls(e, phase, &lines);
-    for (int k = 0; k < phase->kernels.count && fold->times > 1; k++)
-        write_line(&lines, "%s;", call_text(e, phase->kernels.at[k], rows, fold, p, k));
-    write_line(&lines, "team_wait(team);");
-    write_block(out, arena_printf(e->arena, "if (count > %s)", fold_row(e->arena, fold, p)), &lines);
-}
-
-void write_c_phases(Emitter *e, const Program *program, Writer *out) {
-    RowTable rows = {.arena = e->arena};
-    for (int p = 0; p < program->phases.count; p++) {
-        const Phase *phase = &program->phases.at[p];
-        table_row(&rows, NULL);
-        rows.rows.at[p].lines = phase->kernels.count + 3;
-        for (int k = 0; k < phase->kernels.count; k++)
-            add_call(e, phase->kernels.at[k], &rows);
-    }
-    const Folds folds = table_loops(&rows);
-    write_open(out, "static void %s_phases(const Tensors *t, const Batch *batch, Team *team, int count) {",
-               program->prefix);
-    for (int f = 0; f < folds.count; f++) {
-        const Fold *fold = &folds.at[f];
-        Writer lines = writer_like(out);
-        for (int p = fold->first; p < fold->first + fold->period; p++)
-            write_phase(e, program, &rows, fold, p, &lines);
-        write_fold(fold, &lines, out);
-    }
-    write_close(out, "}");
-}
-
-/* ---- a kernel alone ---- */
-
-/* The kernels of the training step, as kernel_table has them. */
-static Phase kernels_of_step(const Emitter *e) {
-    const Program *train = e->programs[PROGRAM_TRAIN];
+/* In the order of the phases; those of the training step are the rows of kernel_table. */
+static Phase kernels_of(const Program *program) {
     Phase all = {0};
-    for (int p = 0; p < train->phases.count; p++)
-        for (int k = 0; k < train->phases.at[p].kernels.count; k++)
-            VEC_PUSH(e->arena, &all.kernels, train->phases.at[p].kernels.at[k]);
+    for (int p = 0; p < program->phases.count; p++)
+        for (int k = 0; k < program->phases.at[p].kernels.count; k++)
+            VEC_PUSH(program->arena, &all.kernels, program->phases.at[p].kernels.at[k]);
     return all;
 }
 
@@ -119,22 +68,58 @@ static void write_choice_of(Emitter *e, const Phase *step, const RowTable *rows,
     write_line(&lines, "switch (kernel%s) {", before);
     for (const Fold *fold = folds; fold < folds + count; fold++)
         for (int row = fold->first; row < fold->first + fold->period; row++)
-            write_case(row, call_text(e, step->kernels.at[row], rows, fold, row, 0), &lines);
+            write_case(row, call_text(e, step->kernels.at[row], rows, fold, row), &lines);
     write_line(&lines, "}");
     write_fold(folds, &lines, out);
 }
 
-void write_kernel_choice(Emitter *e, Writer *out) {
-    const Phase step = kernels_of_step(e);
+static void write_kernel_choice(Emitter *e, const Program *program, Writer *out) {
+    const Phase step = kernels_of(program);
     RowTable rows = calls_of(e, &step);
     const Folds folds = table_loops(&rows);
-    write_line(out, "// row `kernel` of kernel_table");
-    write_open(out, "static void run_one(const Tensors *t, const Batch *batch, int kernel) {");
+    write_open(out, "static void %s_kernel(const Tensors *t, const Batch *batch, int kernel) {", program->prefix);
     for (int f = 0, count; f < folds.count; f += count) {
         for (count = 1; f + count < folds.count && folds.at[f].times == 1 && folds.at[f + count].times == 1;)
             count++;
         write_choice_of(e, &step, &rows, &folds.at[f], count, out);
     }
     write_close(out, "}");
-    write_blank(out);
+}
+
+/* ---- phases ---- */
+
+/* Which kernel is the first behind each phase. clang-format would set a list of several lines in columns. */
+static void write_ends(const Program *program, const char *phases, Writer *out) {
+    Arena *arena = program->arena;
+    const char **ends = NEW_ARRAY(arena, const char *, program->phases.count);
+    Text head = TEXT(arena), list = TEXT(arena);
+    text_printf(&head, "static const int %s_ends[%s_PHASES] = {", program->prefix, phases);
+    for (int p = 0, end = 0; p < program->phases.count; p++) {
+        ends[p] = integer(arena, end += program->phases.at[p].kernels.count);
+        text_printf(&list, "%s%s", p ? ", " : "", ends[p]);
+    }
+    write_line(out, "// the first kernel behind each phase");
+    if (head.length + list.length + strlen("};") <= LONGEST_LINE) {
+        write_line(out, "%s%s};\n", text_string(&head), text_string(&list));
+        return;
+    }
+    write_open(out, "// clang-format off\n%s", text_string(&head));
+    write_list(out, "", ends, program->phases.count, "");
+    write_close(out, "};\n// clang-format on\n");
+}
+
+void write_c_phases(Emitter *e, const Program *program, Writer *out) {
+    const char *prefix = program->prefix, *phases = names_upper(e->arena, prefix);
+    write_kernel_choice(e, program, out);
+    write_line(out, "\nenum { %s_PHASES = %d };", phases, program->phases.count);
+    write_ends(program, phases, out);
+    write_line(out,
+               "static void %s_phases(const Tensors *t, const Batch *batch, Team *team, int count) {\n"
+               "    for (int phase = 0, kernel = 0; phase < count; phase++) {\n"
+               "        for (; kernel < %s_ends[phase]; kernel++)\n"
+               "            %s_kernel(t, batch, kernel);\n"
+               "        team_wait(team);\n"
+               "    }\n"
+               "}",
+               prefix, prefix, prefix);
 }

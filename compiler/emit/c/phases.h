@@ -1,11 +1,10 @@
-/* The calls of a program's kernels, in C: phase by phase, or one of them alone. */
+/* The calls of a program's kernels, in C: by their numbers, and phase by phase. */
 #ifndef MTC_C_PHASES_H
 #define MTC_C_PHASES_H
 
 #include "emit/kernel/emitter.h"
 
 void write_c_phases(Emitter *e, const Program *program, Writer *out);
-void write_kernel_choice(Emitter *e, Writer *out);
 
 /* dialect.c: those of the function's tensors and batch that its text uses; `none` where it uses neither. */
 const char *c_arguments(Emitter *e, const char *text, const char *tensors, const char *batch, const char *none);
