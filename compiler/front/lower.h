@@ -144,7 +144,7 @@ void warn_leak(const Module *module, const Node *prediction, const Node *target)
 
 /* ---- patterns.c ---- */
 
-/* By weight: one of the patterns matches its name, which is set; the others stay as they are. */
+/* By weight: one of the patterns matches its name, and none that begins with `!` does. */
 void match_patterns(Lowering *l, const Value *patterns, bool *chosen);
 /* By weight: a pattern of the setting matches its name. NULL when the setting is not given. */
 const bool *chosen_weights(Frame *frame, const Block *train, const char *key);

@@ -22,12 +22,16 @@ static bool matches(const char *pattern, const char *name) {
     return pattern[strspn(pattern, "*")] == '\0';
 }
 
-/* The weights that training can change. */
+/* Training can change it. */
+static bool is_trainable(const Lowering *l, int weight) {
+    return l->module->weights.at[weight].kind != WEIGHT_BUFFER;
+}
+
 static const char **trainable_names(const Lowering *l, int *count) {
     const char **names = NEW_ARRAY(l->arena, const char *, l->module->weights.count);
     *count = 0;
     for (int i = 0; i < l->module->weights.count; i++)
-        if (l->module->weights.at[i].kind != WEIGHT_BUFFER)
+        if (is_trainable(l, i))
             names[(*count)++] = l->module->weights.at[i].name;
     return names;
 }
@@ -46,18 +50,24 @@ static const char **likely_patterns(Arena *arena, const char **names, int count,
     return all.at;
 }
 
+/* "!h.*" */
+static bool takes_away(const Value *pattern) {
+    return pattern->kind == VALUE_STRING && *pattern->string == '!';
+}
+
 static void matches_nothing(Lowering *l, const Value *pattern) {
     int count, likely_count;
     const char **names = trainable_names(l, &count);
     const char **likely = likely_patterns(l->arena, names, count, &likely_count);
     diag_error(l->diag, pattern->src, "'%s' matches no weight%s", pattern->string,
-               suggestion(l->arena, pattern->string, likely, likely_count));
+               suggestion(l->arena, pattern->string + takes_away(pattern), likely, likely_count));
     bool all = count <= MAX_LISTED;
     diag_note(l->diag, pattern->src, "the weights are %s%s", name_list(l->arena, names, all ? count : MAX_LISTED),
               all ? "" : " and more");
 }
 
-static void match_pattern(Lowering *l, const Value *pattern, bool *chosen) {
+/* What the pattern matches is set to `choice`. */
+static void match_pattern(Lowering *l, const Value *pattern, bool choice, bool *chosen) {
     bool found = false;
     if (pattern->kind != VALUE_STRING) {
         diag_error(l->diag, pattern->src, "expected a pattern of names such as \"*.bias\", not %s",
@@ -65,21 +75,30 @@ static void match_pattern(Lowering *l, const Value *pattern, bool *chosen) {
         return;
     }
     for (int i = 0; i < l->module->weights.count; i++) {
-        const Weight *weight = &l->module->weights.at[i];
-        if (weight->kind == WEIGHT_BUFFER || !matches(pattern->string, weight->name))
+        if (!is_trainable(l, i) || !matches(pattern->string + takes_away(pattern), l->module->weights.at[i].name))
             continue;
-        found = chosen[i] = true;
+        found = true;
+        chosen[i] = choice;
     }
     if (!found)
         matches_nothing(l, pattern);
 }
 
+/* Those that are taken away come last, wherever they stand: without any others, from all weights. */
 void match_patterns(Lowering *l, const Value *patterns, bool *chosen) {
     const bool several = patterns->kind == VALUE_LIST;
     const Value *items = several ? patterns->items : patterns;
-    int count = several ? patterns->count : patterns->kind != VALUE_ERROR;
+    int count = several ? patterns->count : patterns->kind != VALUE_ERROR, less = 0;
     for (int i = 0; i < count; i++)
-        match_pattern(l, &items[i], chosen);
+        less += takes_away(&items[i]);
+    for (int i = 0; i < l->module->weights.count; i++)
+        chosen[i] = less && less == count && is_trainable(l, i);
+    for (int i = 0; i < count; i++)
+        if (!takes_away(&items[i]))
+            match_pattern(l, &items[i], true, chosen);
+    for (int i = 0; i < count; i++)
+        if (takes_away(&items[i]))
+            match_pattern(l, &items[i], false, chosen);
 }
 
 const bool *chosen_weights(Frame *frame, const Block *train, const char *key) {

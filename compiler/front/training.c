@@ -107,7 +107,8 @@ static void freeze_weights(Lowering *l, const Block *train, const bool *frozen) 
 static bool give_to(Lowering *l, const Training *training, int weight, int optimizer, int *updated_by) {
     const char *name = l->module->weights.at[weight].name;
     if (updated_by[weight] >= 0) {
-        diag_error(l->diag, training->optimizers[optimizer]->weights.src, "'%s' has another optimizer already", name);
+        diag_error(l->diag, training->optimizers[optimizer]->weights.src,
+                   "'%s' has another optimizer already; \"!%s\" leaves it out here", name, name);
         diag_note(l->diag, training->optimizers[updated_by[weight]]->weights.src, "it is chosen here");
         return false;
     }

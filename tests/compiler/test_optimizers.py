@@ -100,6 +100,12 @@ GROUPS = {
     '[sgd(0.1, 0.9, weights = ["linear_x*", "*.bias"]), sgd(0.02, weight_decay = 0.5)]': lambda name: (
         sgd(0.02, weight_decay=0.5) if name == "linear_y.weight" else sgd(0.1, 0.9)
     ),
+    '[adam(0.01, weights = ["!*.bias", "linear_y.*"]), sgd(0.1)]': lambda name: (
+        adam(0.01) if name == "linear_y.weight" else sgd(0.1)
+    ),
+    '[adam(0.01, weights = "!linear_y.*"), sgd(0.1)]': lambda name: (
+        adam(0.01) if name == "linear_x_weight" else sgd(0.1)
+    ),
 }
 
 

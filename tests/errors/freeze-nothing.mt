@@ -11,5 +11,5 @@ train {
   loss      = cross_entropy(logits, label)
   metric    = accuracy(logits, label)
   optimizer = sgd(0.1)
-  freeze    = ["h.*", "logit.*", "*.scale"]
+  freeze    = ["h.*", "logit.*", "*.scale", "!logits.bia"]
 }
