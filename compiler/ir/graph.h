@@ -263,6 +263,8 @@ Type weight_type_in_files(const Weight *weight);
 int64_t module_parameters(const Module *module); /* elements of all weights, buffers left out */
 /* A zero-initialised state tensor "<weight>.<name>" of the weight's type; returns its row of module->states. */
 int module_state(Module *module, int weight, const char *name);
+/* The same of another type, such as a row of the weight's columns. */
+int module_state_like(Module *module, int weight, const char *name, const Type *type);
 Graph *graph_new(Module *module, bool training);
 
 /* ---- constructing nodes; each checks shapes and reports user errors at g's current place (graph_at) ---- */

@@ -38,13 +38,12 @@ static Init init_of(const Emitter *e, const Buffer *buffer) {
     return init;
 }
 
-/* A state's is its weight's: it has the same shape. */
 static const int *file_order(const Emitter *e, const Buffer *buffer) {
     const Module *module = e->module;
     if (buffer->kind == BUFFER_VALUE)
         return NULL;
-    return module->weights.at[buffer->kind == BUFFER_WEIGHT ? buffer->index : module->states.at[buffer->index].of]
-        .file_order;
+    const Weight *tensors = buffer->kind == BUFFER_WEIGHT ? module->weights.at : module->states.at;
+    return tensors[buffer->index].file_order;
 }
 
 /* "{0, 3, 1, 2}". */
