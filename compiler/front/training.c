@@ -172,6 +172,25 @@ static void check_each_updates(Lowering *l, const Training *training) {
     }
 }
 
+/* An optimizer of matrices is given no vectors. */
+static void check_matrices(Lowering *l, const Training *training) {
+    for (int k = 0; k < training->optimizer_count; k++) {
+        const Optimizer *optimizer = training->optimizers[k];
+        const char **vectors = NEW_ARRAY(l->arena, const char *, l->module->weights.count);
+        int count = 0;
+        for (int i = 0; i < l->module->weights.count && optimizer->matrices; i++)
+            if (training->updated_by[i] == k && l->module->weights.at[i].type.rank < 2)
+                vectors[count++] = l->module->weights.at[i].name;
+        if (!count)
+            continue;
+        diag_error(l->diag, optimizer->src, "'%s' updates matrices; no matrix: %s", optimizer->name,
+                   name_list(l->arena, vectors, count));
+        diag_note(l->diag, optimizer->src,
+                  "another optimizer takes them: optimizer = [%s(..., weights = [..., \"!%s\"]), adamw(1e-3)]",
+                  optimizer->name, vectors[0]);
+    }
+}
+
 static void give_optimizers(Lowering *l, Training *training) {
     int errors = diag_errors(l->diag);
     int *updated_by = NEW_ARRAY(l->arena, int, l->module->weights.count);
@@ -186,6 +205,8 @@ static void give_optimizers(Lowering *l, Training *training) {
     training->updated_by = updated_by;
     if (diag_errors(l->diag) == errors)
         check_each_updates(l, training);
+    if (diag_errors(l->diag) == errors)
+        check_matrices(l, training);
 }
 
 /* ---- what is watched ---- */

@@ -54,6 +54,7 @@ static Value optimizer_value(Call *call, Optimizer optimizer, int count) {
     int last = call->count - 1;
     optimizer.flag = last > count && call_bool(call, count);
     optimizer.weights = call->args[last];
+    optimizer.name = call->op->name;
     optimizer.src = call->src;
     Optimizer *result = NEW(call->module->arena, Optimizer);
     *result = optimizer;
@@ -189,6 +190,129 @@ static Value build_lion(Call *call) {
     return optimizer_value(call, (Optimizer){.update = update_lion, .decay = LION_DECAY}, LION_NUMBERS);
 }
 
+/* ---- matrices ---- */
+
+/* [rows, columns]: the first axis, and all others as one. */
+static Node *as_matrix(Graph *g, Node *x) {
+    Type shape = {.dtype = DT_F32, .rank = 2, .dim = {x->type.dim[0], type_extent(&x->type, 1, x->type.rank)}};
+    return graph_reshape(g, x, &shape);
+}
+
+/* First of each row, then of their sums. */
+static Node *sum_of_squares(Graph *g, Node *x) {
+    Node *squares = mul(g, x, x);
+    if (x->type.rank > 1)
+        squares = graph_reduce(g, "sum", squares, 1u << 1);
+    return squares->type.rank ? graph_reduce(g, "sum", squares, 1) : squares;
+}
+
+/* Of a vector or a matrix. */
+static Node *root_mean_square(Graph *g, Node *x) {
+    Node *factor = graph_mean_factor(g, (double)type_elements(&x->type));
+    return op1(g, "sqrt", mul(g, sum_of_squares(g, x), factor));
+}
+
+/* ---- muon ---- */
+
+enum { MUON_RATE, MUON_MOMENTUM, MUON_DECAY, MUON_NUMBERS };
+
+/* X = a X + b A X + c A^2 X with A = X X^T: each singular value s of X becomes a s + b s^3 + c s^5. Of a tall X the same with
+ * A = X^T X on the right, which is smaller. The coefficients are Keller Jordan's: steepest at 0, between 0.7 and 1.2 around 1. */
+static Node *newton_schulz_step(Graph *g, Node *x, bool tall) {
+    const double a = 3.4445, b = -4.7750, c = 2.0315;
+    Node *gram = graph_matmul(g, x, x, tall, !tall);
+    Node *square = graph_matmul(g, gram, gram, false, false);
+    Node *polynomial = add(g, scale(g, gram, b), scale(g, square, c));
+    Node *product = tall ? graph_matmul(g, x, polynomial, false, false) : graph_matmul(g, polynomial, x, false, false);
+    return add(g, scale(g, x, a), product);
+}
+
+/* About U V^T of the singular value decomposition x = U S V^T. */
+static Node *orthogonal(Graph *g, Node *x, int64_t steps) {
+    bool tall = x->type.dim[0] > x->type.dim[1];
+    Node *length = op1(g, "sqrt", sum_of_squares(g, x));
+    x = graph_name(divide(g, x, plus(g, length, 1e-7)), "direction");
+    for (int64_t i = 0; i < steps; i++)
+        x = graph_name(newton_schulz_step(g, x, tall), "orthogonal");
+    return x;
+}
+
+/* m = momentum m + (1 - momentum) g;  u = m,  or with Nesterov  momentum m + (1 - momentum) g
+ * w -= rate (decay w + sqrt(max(1, rows / columns)) orthogonal(u)) */
+static Node *update_muon(Graph *g, const Optimizer *o, int weight, Node *gradient) {
+    Node *w = graph_weight(g, weight), *beta = o->arg[MUON_MOMENTUM];
+    Node *next = moving_average(g, o, weight, "momentum", beta, gradient);
+    Node *u = o->flag ? add(g, mul(g, beta, next), mul(g, one_minus(g, beta), gradient)) : next;
+    Node *matrix = as_matrix(g, u);
+    double shape = (double)matrix->type.dim[0] / (double)matrix->type.dim[1];
+    Node *direction = orthogonal(g, matrix, o->iterations);
+    if (shape > 1)
+        direction = scale(g, direction, sqrt(shape));
+    Node *step = mul(g, o->arg[MUON_RATE], graph_reshape(g, direction, &w->type));
+    return sub(g, shrunk_weight(g, o, w, o->arg[MUON_RATE]), step);
+}
+
+static Value build_muon(Call *call) {
+    int64_t iterations = call_int(call, MUON_NUMBERS + 1, 1, 20);
+    Optimizer muon = {.update = update_muon, .decay = MUON_DECAY, .iterations = iterations, .matrices = true};
+    Value value = optimizer_value(call, muon, MUON_NUMBERS);
+    return iterations < 1 ? value_error() : value;
+}
+
+/* ---- adafactor ---- */
+
+enum { ADAFACTOR_RATE, ADAFACTOR_POWER, ADAFACTOR_EPS, ADAFACTOR_CLIP, ADAFACTOR_DECAY, ADAFACTOR_NUMBERS };
+
+/* The mean over the axis of the squares of a matrix: state += t^-power (mean - state). */
+static Node *mean_of_squares(Graph *g, const Optimizer *o, int weight, const char *name, Node *squares, int axis) {
+    Type type = {.dtype = DT_F32, .rank = 1, .dim = {squares->type.dim[1 - axis]}};
+    Node *state = graph_state(g, module_state_like(g->module, weight, name, &type));
+    Node *factor = graph_mean_factor(g, (double)squares->type.dim[axis]);
+    Node *mean = mul(g, graph_reduce(g, "sum", squares, 1u << axis), factor);
+    Node *part = op2(g, "pow", o->number, op1(g, "neg", o->arg[ADAFACTOR_POWER]));
+    Node *next = graph_name(add(g, state, mul(g, part, sub(g, mean, state))), name);
+    update_assign(g, o, state, next);
+    return next;
+}
+
+/* The gradient by its deviation. Of a matrix r c^T / mean(r) stands for the moving average of the squares. */
+static Node *factored(Graph *g, const Optimizer *o, int weight, Node *x) {
+    const double least = 1e-30;
+    Node *squares = plus(g, mul(g, x, x), least);
+    if (x->type.rank == 1) {
+        Node *row = insert_axis(g, squares, 0);
+        return divide(g, x, op1(g, "sqrt", mean_of_squares(g, o, weight, "v", row, 0)));
+    }
+    Node *rows = mean_of_squares(g, o, weight, "rows", squares, 1);
+    Node *columns = mean_of_squares(g, o, weight, "columns", squares, 0);
+    Node *mean = mul(g, graph_reduce(g, "sum", rows, 1), graph_mean_factor(g, (double)rows->type.dim[0]));
+    Node *share = op1(g, "sqrt", divide(g, rows, mean));
+    return divide(g, divide(g, x, insert_axis(g, share, 1)), op1(g, "sqrt", columns));
+}
+
+/* u = g / deviation;  u /= max(1, rms(u) / clip);  w -= max(eps, rms(w)) min(rate, 1 / sqrt(t)) u, after the decay */
+static Node *update_adafactor(Graph *g, const Optimizer *o, int weight, Node *gradient) {
+    Node *w = graph_weight(g, weight);
+    bool vector = w->type.rank < 2;
+    Type line = {.dtype = DT_F32, .rank = 1, .dim = {type_elements(&w->type)}};
+    Node *x = vector ? graph_reshape(g, gradient, &line) : as_matrix(g, gradient);
+    Node *values = vector ? graph_reshape(g, w, &line) : as_matrix(g, w);
+    Node *u = graph_name(factored(g, o, weight, x), "direction");
+    Node *excess = op2(g, "maximum", divide(g, root_mean_square(g, u), o->arg[ADAFACTOR_CLIP]), graph_constant(g, 1));
+    Node *scale = op2(g, "maximum", root_mean_square(g, values), o->arg[ADAFACTOR_EPS]);
+    Node *fall = divide(g, graph_constant(g, 1), op1(g, "sqrt", o->number));
+    Node *rate = mul(g, scale, op2(g, "minimum", o->arg[ADAFACTOR_RATE], fall));
+    Node *step = graph_reshape(g, mul(g, divide(g, rate, excess), u), &w->type);
+    return sub(g, shrunk_weight(g, o, w, o->arg[ADAFACTOR_RATE]), step);
+}
+
+static Value build_adafactor(Call *call) {
+    Optimizer adafactor = {.update = update_adafactor, .decay = ADAFACTOR_DECAY};
+    return optimizer_value(call, adafactor, ADAFACTOR_NUMBERS);
+}
+
+/* ---- documentation ---- */
+
 const OpDef op_sgd = {
     .name = "sgd",
     .cls = OP_LIBRARY,
@@ -262,4 +386,35 @@ const OpDef op_lion = {
     .signature = "lr: number >= 0 = 1e-4, beta1: number in [0, 1) = 0.9, beta2: number in [0, 1) = 0.99, weight_decay: "
                  "number >= 0 = 0" OF_WEIGHTS,
     .build = build_lion,
+};
+
+const OpDef op_muon = {
+    .name = "muon",
+    .cls = OP_LIBRARY,
+    .kind = KIND_OPTIMIZER,
+    .doc = "Optimizer of matrices, beside another one for the rest: m is the moving average of g with the factor "
+           "momentum; u = m, or with nesterov momentum m + (1 - momentum) g; "
+           "w -= lr (weight_decay w + sqrt(max(1, rows / columns)) o), where o is u with all singular values near 1: "
+           "u / |u| after so many iterations of Newton-Schulz, x = 3.4445 x - 4.775 x x^T x + 2.0315 x x^T x x^T x. A "
+           "weight of more than two axes is the matrix of the first and all others. The products are in the model's "
+           "precision.",
+    .example = "optimizer = [muon(0.02, weights = \"*.weight\"), adamw(0.001)]",
+    .signature = "lr: number >= 0 = 0.02, momentum: number in [0, 1) = 0.95, weight_decay: number >= 0 = 0, nesterov: "
+                 "bool = true, iterations: size = 5" OF_WEIGHTS,
+    .build = build_muon,
+};
+
+const OpDef op_adafactor = {
+    .name = "adafactor",
+    .cls = OP_LIBRARY,
+    .kind = KIND_OPTIMIZER,
+    .doc = "Optimizer: of a matrix, r and c are moving averages of the means of g^2 + 1e-30 over each row and each "
+           "column, with the factor 1 - t^-beta2_decay, and v = r c^T / mean(r); of a vector, v is that of g^2 itself. "
+           "u = g / sqrt(v), u /= max(1, rms(u) / clip); w -= lr weight_decay w + max(eps, rms(w)) min(lr, 1 / "
+           "sqrt(t)) u, with the root of the mean of squares as rms. A weight of more than two axes is the matrix of "
+           "the first and all others.",
+    .example = "optimizer = adafactor()",
+    .signature = "lr: number >= 0 = 0.01, beta2_decay: number > 0 = 0.8, eps: number > 0 = 1e-3, clip: number > 0 = 1, "
+                 "weight_decay: number >= 0 = 0" OF_WEIGHTS,
+    .build = build_adafactor,
 };

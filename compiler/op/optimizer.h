@@ -10,6 +10,9 @@ typedef struct Optimizer Optimizer;
 struct Optimizer {
     Node *arg[8]; /* run-time scalars, in the order of the signature */
     bool flag;    /* nesterov, centered */
+    int64_t iterations;
+    bool matrices; /* it updates no vectors */
+    const char *name;
     int decay;    /* row of arg: the weight decay */
     Node *number; /* of this update, from 1 */
     Node *due;    /* condition: this step makes an update; NULL: each does */

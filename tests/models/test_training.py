@@ -16,6 +16,7 @@ import pytest
 from evaluator import evaluate, parse
 from fake_data import idx_bytes
 from library import Library
+from matrix_optimizers import adafactor, muon
 from random_port import permutation, shuffle_key
 
 pytestmark = pytest.mark.quick
@@ -140,6 +141,11 @@ def lion(beta1=0.9, beta2=0.99, weight_decay=0.0):
         return w - lr * (direction + decay * weight_decay * w)
 
     return update
+
+
+def of_matrices(update, rest):
+    """One optimizer for matrices, one for vectors."""
+    return lambda w, *arguments: (update if w.ndim > 1 else rest)(w, *arguments)
 
 
 # ---- schedules: t from 1 ----
@@ -287,6 +293,18 @@ RUNS = {
     ),
     "adagrad": ("adagrad(0.02)", adagrad(), 0.02),
     "adagrad all": ("adagrad(0.02, eps = 1e-3, weight_decay = 0.05)", adagrad(1e-3, 0.05), 0.02),
+    "adafactor": ("adafactor()", adafactor(), 0.01),
+    "adafactor all": (
+        "adafactor(0.02, beta2_decay = 0.7, eps = 0.1, clip = 0.5, weight_decay = 0.1)",
+        adafactor(0.7, 0.1, 0.5, 0.1),
+        0.02,
+    ),
+    "muon": ('[muon(0.02, weights = "*.weight"), adam(0.02)]', of_matrices(muon(), adam()), 0.02),
+    "muon all": (
+        '[muon(0.05, 0.8, 0.1, nesterov = false, iterations = 3, weights = "!*.bias"), sgd(0.05, 0.9)]',
+        of_matrices(muon(0.8, 0.1, False, 3), sgd(0.9)),
+        0.05,
+    ),
     "lion": ("lion(0.001)", lion(), 0.001),
     "lion default": ("lion()", lion(), 1e-4),
     "lion decay": ("lion(0.001, beta1 = 0.8, beta2 = 0.95, weight_decay = 0.1)", lion(0.8, 0.95, 0.1), 0.001),
@@ -301,7 +319,7 @@ def test_optimizer(text, update, rate, library):
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", ["rmsprop all", "adamw"])
+@pytest.mark.parametrize("name", ["rmsprop all", "adamw", "adafactor all"])
 def test_optimizer_in_single_precision(name, library):
     text, update, rate = RUNS[name]
     program = library(f"optimizer = {text}", real=np.float32)
@@ -533,8 +551,10 @@ def test_dumped_graph(stage, mtc, tmp_path):
 
 
 @pytest.mark.parametrize("schedule", ["graph", "persistent"])
-def test_nvcc_takes_the_text(schedule, cuda_takes):
-    cuda_takes(model(EVERYTHING), "--schedule", schedule)
+@pytest.mark.parametrize("settings", [EVERYTHING, f"optimizer = {RUNS['muon'][0]}", f"optimizer = {RUNS['adafactor'][0]}"],
+                         ids=["everything", "muon", "adafactor"])
+def test_nvcc_takes_the_text(settings, schedule, cuda_takes):
+    cuda_takes(model(settings), "--schedule", schedule)
 
 
 @pytest.mark.gpu
@@ -547,6 +567,16 @@ def test_on_a_gpu(schedule, compile_model):
     check(program, reference, rtol=2e-3, atol=2e-4)
     for name, shape in SHAPES.items():
         np.testing.assert_allclose(program.get(f"{name}.ema", shape), reference.averages[name], 2e-3, 2e-4)
+    program.close()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", ["muon", "adafactor all"])
+def test_optimizer_on_a_gpu(name, compile_model):
+    text, update, rate = RUNS[name]
+    program = Library(compile_model(model(f"optimizer = {text}"), "--shared", target="cuda").path, np.float32, SEED)
+    program.set_data(examples())
+    check(program, Reference(weights_of(program), update, lambda t: rate), 20, rtol=2e-3, atol=2e-4)
     program.close()
 
 

@@ -362,7 +362,7 @@ OPTIMIZERS += [(kind(lr=0.1), f"{name}(lr)") for name, kind in optimizer_module.
     ids=lambda each: each if isinstance(each, str) else "",
 )
 def test_optimizer(optimizer, text):
-    network = mtc.Sequential([mtc.Linear(4, 2)], optimizer=optimizer, target="cpu")
+    network = mtc.Sequential([mtc.Linear(4, 2, bias=False)], optimizer=optimizer, target="cpu")  # a matrix, as Muon needs
     assert f"  optimizer = {text}\n" in network.source
     assert_formatted(network.source)
     network.emit("graph")
