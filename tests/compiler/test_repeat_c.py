@@ -45,7 +45,8 @@ def places(source):
         found[name] = [None] * int(count)
     begin = re.search(r"^static Tensors tensors\(const MtcRun \*run\) \{\n.*?\n    \};\n(.*?)^    return t;", source, re.M | re.S)[1]
     for statement in statements(begin):
-        if row := re.fullmatch(r"begin_at\(run, t\.(\w+)\[(.*?)\],\s+(.*)\);", statement, re.S):
+        row = re.fullmatch(r"begin_at\(run, t\.(\w+)\[(.*?)\],\s+(.*)\);", statement, re.S)
+        if row and row[1] in members:
             numbers = [eval(number.strip()) for number in row[3].split(",")]
             place = eval(row[2])
             assert found[row[1]][place] is None, "a place is set once"
@@ -89,6 +90,25 @@ def test_what_no_layer_repeats_stays_as_it_is(mtc):
 @pytest.mark.parametrize("model, lines", [("gpt2", 4200), ("vit_tiny", 5000)])
 def test_a_large_model_is_short(mtc, model, lines):
     assert len(mtc(ROOT / f"models/{model}.mt", "--emit=c").stdout.splitlines()) < lines
+
+
+def test_long_sums_are_loops_over_the_tensors(emit):
+    """The squares of gradients: of many weights by an array of them, of few term by term, and so in loops over vectors."""
+    clipped = EQUAL.replace("128", "512").replace("256", "512").replace("  batch ", "  clip_norm = 1\n  batch ")
+    source, plan = (emit(stage, clipped) for stage in ("c", "plan"))
+    assert "real *squares_to_clip_factor_terms[26];" in source
+    found = {}
+    for statement in statements(re.search(r"^static Tensors tensors\(.*?^    return t;", source, re.M | re.S)[0].partition("\n    };\n")[2]):
+        if row := re.fullmatch(r"begin_at\(run, t\.\w+_terms\[(.*?)\],\s+(.*)\);", statement, re.S):
+            found |= {eval(row[1]) + k: eval(number.strip()) for k, number in enumerate(row[2].split(","))}
+    squares = [place for name, place in offsets(plan).items() if name.startswith("squares_d_")]
+    assert sorted(found) == list(range(26)) and sorted(found.values()) == sorted(squares)
+    assert re.search(r"for \(int term = 1; term < 26; term\+\+\)\n +squares\w+ \+= t->squares_to_clip_factor_terms\[term\]\[j\];", source)
+    assert "_terms" not in emit("c", clipped, "--set", "layers=1")
+    wide = "  w = weight([512], zeros(), name = \"w.first\")\n" + "  repeat i in 0..20 {\n    w = w + weight([512], zeros(), name = \"w.{i}\")\n  }\n"
+    summed = "data {\n  train = npy(\"x\", \"y\")\n  x : f32[512]\n  y : f32[512]\n}\nmodel {\n" + wide + "  h = linear(x * w, 512)\n}\n"
+    nested = emit("c", summed + "train {\n  loss      = mse(h, y)\n  optimizer = sgd(0.1)\n}\n")
+    assert "_terms" not in nested and "t->w_19[j]" in nested
 
 
 RECORD = """

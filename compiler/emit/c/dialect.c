@@ -212,6 +212,7 @@ static void write_side(Body *tile, Writer *out) {
 static void write_epilogue(Body *tile, Writer *out) {
     Writer lines = writer_like(out);
     Body body = body_inside(tile, &lines, "i", "j");
+    body.above = NULL; /* a loop over the terms of a sum would keep that over j from being one over vectors */
     write_line(&lines, "%s sum = sums[(i - i0) * COLUMNS + j - j0];", tile->e->dialect->real);
     Outputs outputs = product_outputs(&body, tile->kernel);
     body_write(&body, &outputs);
@@ -330,6 +331,7 @@ const Dialect dialect_c = {
     .tensors = write_tensors,
     .places = write_place_remark,
     .phases = write_c_phases,
+    .long_sum = write_sum_of_array,
     .step = step_section,
     .evaluation = evaluation,
     .measuring = measuring,

@@ -95,10 +95,56 @@ static void write_begins(Emitter *e, Writer *out) {
     write_times(&lines, times, out);
 }
 
+/* ---- sums of many tensors ---- */
+
+void write_sum_of_array(Body *body, const char *name, const Buffer *const *terms, int count, const Tree *place) {
+    Emitter *e = body->e;
+    const char *at = body_text(body, place), *k = names_claim(&body->names, "term");
+    const char *member = names_claim(&e->members, arena_printf(e->arena, "%s_terms", body->name));
+    Writer lines = writer_like(body->out);
+    VEC_PUSH(e->arena, &e->sums, ((LongSum){member, terms, count}));
+    write_line(&lines, "%s += t->%s[%s][%s];", name, member, k, at);
+    write_line(body->out, "%s %s = t->%s[0][%s];", e->dialect->real, name, member, at);
+    write_block(body->out, arena_printf(e->arena, "for (int %s = 1; %s < %d; %s++)", k, k, count, k), &lines);
+}
+
+static void write_arrays(const Emitter *e, Writer *out) {
+    for (int k = 0; k < e->sums.count; k++)
+        write_line(out, "%s *%s[%d]; // the tensors that are summed", e->dialect->real, e->sums.at[k].member,
+                   e->sums.at[k].count);
+}
+
+/* The `count` folds from `fold` on are of one array, whose neighbours they set: those that come again in a loop. */
+static void write_begins_of_terms(const LongSum *sum, const RowTable *table, const Fold *fold, int count, Writer *out) {
+    Text begins = TEXT(table->arena);
+    Writer lines = writer_like(out);
+    for (const Fold *each = fold; each < fold + count; each++)
+        for (int row = each->first; row < each->first + each->period; row++)
+            text_printf(&begins, ", %s", table_growth(table, each, row, 0));
+    write_line(&lines, "begin_at(run, t.%s[%s]%s);", sum->member, fold_row(table->arena, fold, fold->first),
+               text_string(&begins));
+    write_times(&lines, fold->times, out);
+}
+
+static void write_terms(const Emitter *e, const LongSum *sum, Writer *out) {
+    RowTable table = {.arena = e->arena};
+    for (int k = 0; k < sum->count; k++) {
+        table_row(&table, NULL);
+        table.rows.at[k].lines = 1;
+        table_number(&table, NULL, sum->terms[k]->offset);
+    }
+    const Folds folds = table_loops(&table);
+    for (int f = 0, count; f < folds.count; f += count) {
+        for (count = 1; f + count < folds.count && folds.at[f].times == 1 && folds.at[f + count].times == 1;)
+            count++;
+        write_begins_of_terms(sum, &table, &folds.at[f], count, out);
+    }
+}
+
 /* ---- all tensors ---- */
 
 static bool have_places(const Emitter *e) {
-    bool any = false;
+    bool any = e->sums.count > 0;
     for (int k = 0; k < e->functions.count; k++)
         any |= e->functions.at[k].places > 1;
     return any;
@@ -110,6 +156,7 @@ static void write_struct(Emitter *e, const Members *members, Writer *out) {
     for (int k = 0; k < e->functions.count; k++)
         if (e->functions.at[k].places > 1)
             write_place(e, &e->functions.at[k], out);
+    write_arrays(e, out);
     write_close(out, "} Tensors;");
 }
 
@@ -124,6 +171,8 @@ void write_tensors(Emitter *e, Writer *out) {
         write_line(out, ".%s = %s,", members.at[k].name, members.at[k].value);
     write_close(out, "};");
     write_begins(e, out);
+    for (int k = 0; k < e->sums.count; k++)
+        write_terms(e, &e->sums.at[k], out);
     if (places)
         write_line(out, "return t;");
     write_close(out, "}");

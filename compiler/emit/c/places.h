@@ -2,10 +2,12 @@
 #ifndef MTC_C_PLACES_H
 #define MTC_C_PLACES_H
 
-#include "emit/kernel/emitter.h"
+#include "emit/kernel/expr.h"
 
 /* The struct Tensors, and how it is made of a run. */
 void write_tensors(Emitter *e, Writer *out);
+/* Dialect.long_sum: in a loop over an array of tensors. */
+void write_sum_of_array(Body *body, const char *name, const Buffer *const *terms, int count, const Tree *place);
 /* Before a function with several places. */
 void write_place_remark(Emitter *e, const Function *f, Writer *out);
 

@@ -115,6 +115,13 @@ typedef struct Statement {
     const char *made; /* the first tensor or kernel that comes from it */
 } Statement;
 
+/* A function's sum over a table of tensors, which is a member of Tensors. */
+typedef struct LongSum {
+    const char *member;
+    const Buffer *const *terms;
+    int count;
+} LongSum;
+
 struct Emitter {
     Arena *arena;
     const Module *module;
@@ -129,6 +136,7 @@ struct Emitter {
     VEC(Function) functions;
     VEC(Launch) launches; /* of the training step first */
     VEC(FoldName) folds;
+    VEC(LongSum) sums; /* of targets whose Tensors have tables of them */
     VEC(Statement) statements;
     NodesSaid *said;     /* numbers for all of a step whose equations are written */
     const char **tensor; /* member of Tensors, by row of plan->buffers */

@@ -241,6 +241,7 @@ static void write_shared(const Nest *nest, const Writer *lines, Writer *out) {
 static bool write_nest_as(Body *kernel, bool apart) {
     Writer lines = writer_like(kernel->out);
     Body row = body_inside(kernel, &lines, NULL, NULL);
+    row.above = NULL; /* its loops are over vectors, and may be written twice */
     row.written = NEW_ARRAY(kernel->e->arena, bool, program_of(kernel->e, kernel->kernel)->graph->nodes.count);
     Nest nest = nest_of(&row, apart);
     for (int s = 0; s < kernel->kernel->stages.count; s++) {
