@@ -1,8 +1,12 @@
 #include "session/finite.h"
+
+#include "base/parallel.h"
 #include "session/feed.h"
+#include "session/pieces.h"
 #include "session/weights.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,15 +30,39 @@ static double real_at(MtcType type, const void *values, int64_t i) {
     return (double)single;
 }
 
-MtcBadNumber mtc_find_bad(MtcType type, const void *values, int64_t count) {
+/* Most blocks have none, and are left after one look at all their exponents. */
+static bool some_bad_float(const char *values, int64_t count) {
+    const uint32_t exponent = 0x7F800000u;
+    bool bad = false;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, values + (size_t)i * sizeof bits, sizeof bits);
+        bad |= (bits & exponent) == exponent;
+    }
+    return bad;
+}
+
+static MtcBadNumber find_bad_one_by_one(MtcType type, const char *values, int64_t from, int64_t to) {
     MtcBadNumber bad = {false, 0, 0};
-    bool floats = type == MTC_F32 || type == MTC_F64 || type == MTC_BF16;
-    for (int64_t i = 0; i < count && floats && !bad.found; i++)
+    for (int64_t i = from; i < to && !bad.found; i++)
         if (!isfinite(real_at(type, values, i))) {
             bad.found = true;
             bad.element = i;
             bad.value = real_at(type, values, i);
         }
+    return bad;
+}
+
+MtcBadNumber mtc_find_bad(MtcType type, const void *values, int64_t count) {
+    MtcBadNumber bad = {false, 0, 0};
+    const char *bytes = (const char *)values;
+    const int64_t block = 4096;
+    bool floats = type == MTC_F32 || type == MTC_F64 || type == MTC_BF16;
+    for (int64_t from = 0; from < count && floats && !bad.found; from += block) {
+        const int64_t to = from + block < count ? from + block : count;
+        if (type != MTC_F32 || some_bad_float(bytes + (size_t)from * sizeof(float), to - from))
+            bad = find_bad_one_by_one(type, bytes, from, to);
+    }
     return bad;
 }
 
@@ -59,17 +87,47 @@ const char *mtc_bad_element_text(const MtcBadNumber *bad, const MtcTensor *tenso
     return mtc_bad_text(&shown, tensor->rank, dim);
 }
 
+typedef struct Examination {
+    MtcType type;
+    const char *values; /* of a piece */
+    int64_t count;
+    MtcBadNumber *bad; /* the first in all pieces so far */
+    pthread_mutex_t lock;
+} Examination;
+
+enum { TASK = 1 << 18 }; /* elements of a piece that a thread looks at at a time */
+
+static void examine_task(void *context, int64_t task) {
+    Examination *job = (Examination *)context;
+    const int64_t from = task * TASK, left = job->count - from;
+    const char *values = job->values + (size_t)from * mtc_type_size(job->type);
+    MtcBadNumber bad = mtc_find_bad(job->type, values, left < TASK ? left : TASK);
+    if (!bad.found)
+        return;
+    pthread_mutex_lock(&job->lock);
+    if (!job->bad->found || from + bad.element < job->bad->element) {
+        *job->bad = bad;
+        job->bad->element += from;
+    }
+    pthread_mutex_unlock(&job->lock);
+}
+
+static int examine_piece(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
+    Examination *job = (Examination *)user;
+    (void)session;
+    if (job->bad->found)
+        return 0;
+    job->values = (const char *)bytes;
+    job->count = (int64_t)(size / mtc_type_size(job->type));
+    mtc_parallel((job->count + TASK - 1) / TASK, examine_task, job);
+    job->bad->element += job->bad->found ? (int64_t)(from / mtc_type_size(job->type)) : 0;
+    return 0;
+}
+
 int mtc_examine_tensor(MtcSession *session, const MtcTensor *tensor, MtcBadNumber *bad) {
-    size_t bytes = mtc_tensor_bytes(tensor);
-    void *values = malloc(bytes);
-    bad->found = false;
-    if (!values)
-        return mtc_no_memory(&session->fault, bytes, tensor->name);
-    int code = mtc_read_tensor(session, tensor, values);
-    if (!code)
-        *bad = mtc_find_bad(tensor->type, values, mtc_elements(tensor->rank, tensor->dim));
-    free(values);
-    return code;
+    Examination job = {tensor->type, NULL, 0, bad, PTHREAD_MUTEX_INITIALIZER};
+    memset(bad, 0, sizeof *bad);
+    return mtc_visit_memory(session, session->arena + tensor->offset, mtc_tensor_bytes(tensor), examine_piece, &job);
 }
 
 void mtc_add_statement(MtcText *text, const MtcModel *model, int statement) {

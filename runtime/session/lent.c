@@ -1,25 +1,7 @@
 #include "session/lent.h"
 
-#include <stdlib.h>
-
-static int visit_lent(MtcSession *session, const void *field, size_t bytes, MtcVisitBytes *visit, void *user) {
-    enum { PIECE = 1 << 22 };
-    size_t size = bytes < PIECE ? bytes : PIECE;
-    char *piece = (char *)malloc(size + 1);
-    int code = piece ? 0 : mtc_no_memory(&session->fault, size, "reading the data back");
-    for (size_t from = 0; from < bytes && !code; from += size) {
-        size = bytes - from < size ? bytes - from : size;
-        const char *error = mtc_download(piece, (const char *)field + from, size);
-        code = mtc_device_fault(session, error ? error : mtc_synchronize(), "reading the data back");
-        if (!code)
-            code = visit(session, user, piece, from, size);
-    }
-    free(piece);
-    return code;
-}
-
 int mtc_visit_field(MtcSession *session, const void *field, size_t bytes, bool lent, MtcVisitBytes *visit, void *user) {
-    return lent ? visit_lent(session, field, bytes, visit, user) : visit(session, user, field, 0, bytes);
+    return lent ? mtc_visit_memory(session, field, bytes, visit, user) : visit(session, user, field, 0, bytes);
 }
 
 static int visit_classes(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {

@@ -4,6 +4,7 @@
 #include "session/init.h"
 #include "session/library.h"
 #include "session/memory.h"
+#include "session/pieces.h"
 #include "session/session_data.h"
 #include "session/train.h"
 #include "session/weights.h"
@@ -100,6 +101,7 @@ void mtc_destroy(MtcSession *session) {
         if (session->prepared)
             mtc_model_release(session->model);
         mtc_trainer_free(session);
+        mtc_pieces_free(session);
         for (int which = 0; which < MTC_SPLITS; which++)
             mtc_release_data(session, which);
         mtc_free_data(session, &session->batch, NULL);

@@ -10,6 +10,7 @@ enum { MTC_TRAIN = 0, MTC_TEST = 1, MTC_VALIDATION = 2, MTC_SPLITS = 3 }; /* `wh
 
 typedef struct MtcTrainer MtcTrainer;
 typedef struct MtcFeed MtcFeed;
+typedef struct MtcPieces MtcPieces;
 
 /* Where training data lie. AUTO: on the device, if they take no more than half of what is free there. */
 typedef enum MtcDataOn { MTC_DATA_AUTO, MTC_DATA_ON_DEVICE, MTC_DATA_ON_HOST } MtcDataOn;
@@ -60,6 +61,7 @@ struct MtcSession {
 
     char *arena;
     int64_t *clock;
+    MtcPieces *pieces; /* of the device's memory, in the host's; NULL: none was visited yet */
     MtcDataOn data_on;
     MtcFeed *feed; /* of training data that lie in host memory: data[MTC_TRAIN] has no arrays then; else NULL */
     MtcData data[MTC_SPLITS];

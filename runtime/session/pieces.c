@@ -1,0 +1,63 @@
+#include "session/pieces.h"
+
+#include <stdlib.h>
+
+enum { AHEAD = 2, PIECE = 1 << 24 };
+
+struct MtcPieces {
+    char *host[AHEAD];
+    MtcEvent *copied[AHEAD];
+};
+
+void mtc_pieces_free(MtcSession *session) {
+    for (int i = 0; i < AHEAD && session->pieces; i++) {
+        mtc_host_free(session->pieces->host[i]);
+        mtc_event_free(session->pieces->copied[i]);
+    }
+    free(session->pieces);
+    session->pieces = NULL;
+}
+
+/* Kept until the session ends: memory that copies reach takes longer to get than to fill. */
+static int need_pieces(MtcSession *session) {
+    const char *error = NULL;
+    if (session->pieces)
+        return 0;
+    session->pieces = (MtcPieces *)calloc(1, sizeof *session->pieces);
+    if (!session->pieces)
+        return mtc_no_memory(&session->fault, sizeof *session->pieces, "copies from the device");
+    for (int i = 0; i < AHEAD && !error; i++) {
+        error = mtc_host_alloc((void **)&session->pieces->host[i], PIECE);
+        error = error ? error : mtc_event_new(&session->pieces->copied[i]);
+    }
+    if (error)
+        mtc_pieces_free(session);
+    return mtc_device_fault(session, error, "host memory for copies");
+}
+
+static size_t size_at(size_t from, size_t bytes) {
+    return bytes - from < PIECE ? bytes - from : PIECE;
+}
+
+static const char *ask_for(const MtcPieces *pieces, const char *memory, size_t from, size_t bytes) {
+    const size_t i = from / PIECE % AHEAD;
+    const char *error = NULL;
+    if (from < bytes)
+        error = mtc_download(pieces->host[i], memory + from, size_at(from, bytes));
+    return error || from >= bytes ? error : mtc_event_record(pieces->copied[i]);
+}
+
+int mtc_visit_memory(MtcSession *session, const void *memory, size_t bytes, MtcVisitBytes *visit, void *user) {
+    int code = need_pieces(session);
+    const char *error = code ? NULL : ask_for(session->pieces, (const char *)memory, 0, bytes);
+    for (size_t from = 0; from < bytes && !code; from += PIECE) {
+        const MtcPieces *pieces = session->pieces;
+        const size_t i = from / PIECE % AHEAD;
+        error = error ? error : ask_for(pieces, (const char *)memory, from + PIECE, bytes);
+        error = error ? error : mtc_event_wait(pieces->copied[i]);
+        code = mtc_device_fault(session, error, "reading memory");
+        if (!code)
+            code = visit(session, user, pieces->host[i], from, size_at(from, bytes));
+    }
+    return code;
+}

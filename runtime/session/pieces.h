@@ -1,0 +1,16 @@
+/* Memory of the device in the host's, piece by piece: while one is looked at, the next is on its way.
+ *
+ *     copies   | piece 0 | piece 1 | piece 2 | ...
+ *     host               | visit 0 | visit 1 | ... */
+#ifndef MTC_PIECES_H
+#define MTC_PIECES_H
+
+#include "session/session.h"
+
+/* The bytes [from, from + size) of what is visited. A code that is not 0 ends the visits, and is their result. */
+typedef int MtcVisitBytes(MtcSession *session, void *user, const void *bytes, size_t from, size_t size);
+/* Pieces begin at multiples of 64 bytes. A visit may use the device, but must not visit memory itself. */
+int mtc_visit_memory(MtcSession *session, const void *memory, size_t bytes, MtcVisitBytes *visit, void *user);
+void mtc_pieces_free(MtcSession *session);
+
+#endif
