@@ -1,6 +1,6 @@
 /* A loss that is NaN or infinite: which tensor was the first to hold such a number, and at which line of the model?
  *
- * The chunk in which it happened is replayed from its snapshot; training is deterministic, so it happens again. The
+ * The steps until then are replayed from a snapshot; training is deterministic, so it happens again. The
  * step that spoils a weight and the step whose loss shows it may be neighbours:
  *
  *     step n      forward, loss fine, gradient overflows, update writes NaN into h.weight
@@ -14,6 +14,7 @@
 #include "session/run.h"
 #include "session/train.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,13 +74,25 @@ static int set_order(MtcSession *session, const MtcPosition *at) {
     return mtc_device_fault(session, error, "replaying");
 }
 
-static int set_position(MtcSession *session, const MtcPosition *at) {
-    const int64_t clock[3] = {at->step, at->epoch_step, 0};
-    int64_t steps;
-    const char *error = session->feed ? mtc_synchronize() : NULL; /* both windows are free */
-    if (session->feed && !error)
-        error = mtc_feed_ready(session, at->epoch, at->epoch_step, &steps);
-    int code = session->feed ? mtc_device_fault(session, error, "replaying") : set_order(session, at);
+static bool has_order_of(const MtcSession *session, const MtcPosition *at) {
+    return session->orders > 0 && session->order_epoch == at->epoch;
+}
+
+/* *steps: so many of that epoch can be enqueued from there on. */
+static int set_data(MtcSession *session, const MtcPosition *at, int64_t *steps) {
+    *steps = session->trainer->steps_per_epoch - at->epoch_step;
+    if (!session->feed)
+        return has_order_of(session, at) ? 0 : set_order(session, at);
+    const char *error = mtc_synchronize(); /* both windows are free */
+    if (!error)
+        error = mtc_feed_ready(session, at->epoch, at->epoch_step, steps);
+    return mtc_device_fault(session, error, "replaying");
+}
+
+static int set_position(MtcSession *session, const MtcPosition *at, int64_t *steps) {
+    const int64_t clock[3] = {at->step, at->epoch_step, 0}, next = mtc_conduct_at(session, at->step);
+    int code = set_data(session, at, steps);
+    *steps = next - at->step < *steps ? next - at->step : *steps;
     if (!code)
         code = mtc_device_fault(session, mtc_upload(session->clock, clock, sizeof clock), "replaying");
     session->at = *at;
@@ -93,37 +106,51 @@ static MtcRun run_here(const MtcSession *session) {
     return mtc_run(session, &session->data[MTC_TRAIN], session->trainer->reports);
 }
 
-static void advance(MtcPosition *at, int64_t steps_per_epoch) {
-    at->step++;
-    at->epoch_step++;
-    if (at->epoch_step == steps_per_epoch) {
-        at->epoch_step = 0;
-        at->epoch++;
-    }
+static void advance(MtcPosition *at, int64_t steps, int64_t steps_per_epoch) {
+    at->step += steps;
+    at->epoch_step += steps;
+    at->epoch += at->epoch_step / steps_per_epoch;
+    at->epoch_step %= steps_per_epoch;
 }
 
-static int replay_until(MtcSession *session, MtcPosition at, int64_t step) {
+/* As many as are done between two questions whether that is enough. */
+static int64_t steps_at_once(const MtcTrainer *trainer) {
+    const double steps = trainer->step_seconds > 0 ? 0.5 / trainer->step_seconds : 1;
+    return steps < 1 ? 1 : (int64_t)fmin(steps, MTC_CHUNK_STEPS);
+}
+
+static int replay_until(MtcSession *session, MtcPosition at, int64_t step, Culprit *culprit) {
+    const int64_t from = at.step, most = steps_at_once(session->trainer);
+    int64_t steps;
     int code = 0;
     while (at.step < step && !code) {
-        code = set_position(session, &at);
+        culprit->ended = mtc_enough(session, "going back", at.step - from, step - from);
+        if (culprit->ended)
+            return 0;
+        code = set_position(session, &at, &steps);
         MtcRun run = run_here(session);
+        steps = steps < most ? steps : most;
+        steps = steps < step - at.step ? steps : step - at.step;
         if (!code)
-            code = mtc_device_fault(session, mtc_model_train(session->model, &run, 1), "replaying");
-        advance(&at, session->trainer->steps_per_epoch);
+            code = mtc_device_fault(session, mtc_model_train(session->model, &run, steps), "replaying");
+        if (!code)
+            code = mtc_device_fault(session, mtc_synchronize(), "replaying");
+        advance(&at, steps, session->trainer->steps_per_epoch);
     }
-    return code ? code : set_position(session, &at);
+    return code ? code : set_position(session, &at, &steps);
 }
 
 /* One step from `before`, phase by phase, each time from the start, since updates change what earlier phases read. */
 static int examine_step(MtcSession *session, const MtcSnapshot *before, Culprit *culprit) {
     int code = 0, phases = session->model->train_phases;
+    int64_t steps;
     for (int phase = 0; phase < phases && !code && !culprit->tensor; phase++) {
         culprit->ended = mtc_enough(session, "looking for the first bad number", phase, phases);
         if (culprit->ended)
             return 0;
-        code = mtc_device_fault(session, mtc_snapshot_restore(session, before), "replaying");
+        code = mtc_snapshot_restore(session, before);
         if (!code)
-            code = set_position(session, &before->at);
+            code = set_position(session, &before->at, &steps);
         MtcRun run = run_here(session);
         if (!code)
             code = mtc_device_fault(session, mtc_model_train_until(session->model, &run, phase), "replaying");
@@ -134,21 +161,23 @@ static int examine_step(MtcSession *session, const MtcSnapshot *before, Culprit 
 }
 
 /* Steps [first, last] from the snapshot: the first of them in which a tensor goes bad. *step says which. */
-static int examine_steps(MtcSession *session, const MtcSnapshot *from, int64_t first, int64_t last, Culprit *culprit,
+static int examine_steps(MtcSession *session, MtcSnapshot *from, int64_t first, int64_t last, Culprit *culprit,
                          int64_t *step) {
-    MtcSnapshot *scratch = &session->trainer->snapshot[(session->trainer->finished) % MTC_SNAPSHOTS];
-    int code = mtc_device_fault(session, mtc_snapshot_restore(session, from), "replaying");
+    MtcSnapshot *scratch = mtc_snapshot_scratch(session, from);
+    const MtcPosition begin = from->at;
+    int code = mtc_snapshot_restore(session, from);
+    session->orders = 0; /* the device may have others by now */
     if (!code)
-        code = replay_until(session, from->at, first);
-    for (*step = first; *step <= last && !code; ++*step) {
-        code = mtc_device_fault(session, mtc_snapshot_save(session, scratch, &session->at), "replaying");
+        code = replay_until(session, begin, first, culprit);
+    for (*step = first; *step <= last && !code && !culprit->ended; ++*step) {
+        code = mtc_snapshot_save(session, scratch, &session->at);
         if (!code)
             code = examine_step(session, scratch, culprit);
         if (code || culprit->tensor || culprit->ended)
             break;
-        code = mtc_device_fault(session, mtc_snapshot_restore(session, scratch), "replaying");
+        code = mtc_snapshot_restore(session, scratch);
         if (!code)
-            code = replay_until(session, scratch->at, *step + 1);
+            code = replay_until(session, scratch->at, *step + 1, culprit);
     }
     return code;
 }
@@ -199,7 +228,7 @@ static void note_advice(MtcSession *session) {
 static int note_batch(MtcSession *session, MtcPosition at, int64_t step, bool *found) {
     const MtcData *data = &session->data[MTC_TRAIN];
     while (at.step < step)
-        advance(&at, session->trainer->steps_per_epoch);
+        advance(&at, 1, session->trainer->steps_per_epoch);
     int64_t first = at.epoch_step * session->model->batch, left = data->examples - first;
     int *order = (int *)malloc((size_t)data->examples * sizeof *order);
     *found = false;
@@ -212,27 +241,31 @@ static int note_batch(MtcSession *session, MtcPosition at, int64_t step, bool *f
     return code;
 }
 
+/* Params and seed of a step that is repeated are the session's while it is. */
+static int find_culprit(MtcSession *session, MtcSnapshot *from, int64_t last, Culprit *culprit, int64_t *step) {
+    const int64_t first = last > from->at.step ? last - 1 : last;
+    const int64_t newest = session->at.step;
+    int code = examine_steps(session, from, first, last, culprit, step);
+    mtc_conduct_at(session, newest);
+    return code;
+}
+
 int mtc_diagnose(MtcSession *session, const MtcChunk *chunk, int64_t bad) {
-    MtcTrainer *trainer = session->trainer;
     double loss = chunk->reports[bad * session->model->reports];
-    int64_t step = chunk->from.step + bad, index = trainer->finished - 1;
+    int64_t step = chunk->from.step + bad, culprit_step = step;
+    MtcSnapshot *from = mtc_snapshot_before(session, step);
+    MtcPosition before = from ? from->at : chunk->from;
     Culprit culprit;
-    int64_t culprit_step = step;
     memset(&culprit, 0, sizeof culprit);
     mtc_synchronize();
-    /* The chunk's own snapshot, or the one before when the chunk's first step is bad: its weights may be bad already. */
-    const MtcSnapshot *from = &trainer->snapshot[index % MTC_SNAPSHOTS];
-    if (bad == 0 && index > 0)
-        from = &trainer->snapshot[(index - 1) % MTC_SNAPSHOTS];
-    int64_t first = step > from->at.step ? step - 1 : step;
-    int code = from->bytes ? examine_steps(session, from, first, step, &culprit, &culprit_step) : 0;
+    int code = from ? find_culprit(session, from, step, &culprit, &culprit_step) : 0;
     if (code)
         return code;
     mtc_fail(&session->fault, MTC_BAD_DATA, "training diverged: the loss of step %lld (epoch %lld) is %s",
-             (long long)step + 1, (long long)(step / trainer->steps_per_epoch) + 1, mtc_number(loss));
+             (long long)step + 1, (long long)(step / session->trainer->steps_per_epoch) + 1, mtc_number(loss));
     bool in_data;
-    code = note_batch(session, from->at, culprit.tensor ? culprit_step : step, &in_data);
-    if (from->bytes && !in_data)
+    code = note_batch(session, before, culprit.tensor ? culprit_step : step, &in_data);
+    if (from && !in_data)
         note_culprit(session, &culprit, culprit_step);
     if (!in_data)
         note_advice(session);

@@ -1,6 +1,9 @@
 #include "session/init.h"
 
 #include "random.h"
+#include "session/weights.h"
+
+#include <stdlib.h>
 
 /* Streams of weights, apart from those of dropout, which count from 0. */
 enum { INIT_STREAM = 1 << 30 };
@@ -15,7 +18,7 @@ static double initial_value(const MtcTensor *tensor, int row, uint64_t seed, uin
     }
 }
 
-void mtc_init_tensor(const MtcTensor *tensor, int row, uint64_t seed, void *values) {
+static void init_tensor(const MtcTensor *tensor, int row, uint64_t seed, void *values) {
     int64_t count = mtc_elements(tensor->rank, tensor->dim);
     for (int64_t i = 0; i < count; i++) {
         double value = initial_value(tensor, row, seed, (uint64_t)i);
@@ -26,4 +29,31 @@ void mtc_init_tensor(const MtcTensor *tensor, int row, uint64_t seed, void *valu
         default: ((uint8_t *)values)[i] = (uint8_t)value;
         }
     }
+}
+
+static int upload_tensor(MtcSession *session, const MtcTensor *tensor, int row) {
+    void *values = malloc(mtc_tensor_bytes(tensor));
+    if (!values)
+        return mtc_no_memory(&session->fault, mtc_tensor_bytes(tensor), tensor->name);
+    init_tensor(tensor, row, session->seed, values);
+    const char *error = mtc_upload(session->arena + tensor->offset, values, mtc_tensor_bytes(tensor));
+    free(values);
+    return mtc_device_fault(session, error, tensor->name);
+}
+
+/* Buffers take no random numbers: weights begin as they would without them. */
+int mtc_draw_weights(MtcSession *session) {
+    int stream = 0;
+    int code = mtc_device_fault(session, mtc_zero(session->arena, session->model->arena_bytes), "clearing memory");
+    for (int i = 0; i < session->model->tensors && !code; i++) {
+        const MtcTensor *tensor = &session->model->tensor[i];
+        if (tensor->role != MTC_VALUE)
+            code = upload_tensor(session, tensor, stream);
+        stream += tensor->role != MTC_BUFFER;
+    }
+    if (!code)
+        code = mtc_copy_states(session);
+    session->writes = 0;
+    session->drawn_seed = session->seed;
+    return code;
 }

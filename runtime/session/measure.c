@@ -18,6 +18,7 @@ static int enqueue(MtcSession *session) {
     const char *error = NULL;
     int64_t ready = 0; /* of a feed: batches that are on the device */
     run.order = NULL;
+    session->writes++;
     for (int64_t first = 0; first < data->examples && !error; first += batch) {
         int64_t left = data->examples - first;
         mtc_meter_part(&session->meter, "measuring", first, data->examples);

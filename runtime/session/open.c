@@ -24,29 +24,6 @@ static void note_smaller_batch(MtcSession *session) {
                  (free_bytes - kept) / per_example, session->program ? "program" : "library", (long long)model->batch);
 }
 
-static int upload_tensor(MtcSession *session, const MtcTensor *tensor, int row) {
-    void *values = malloc(mtc_tensor_bytes(tensor));
-    if (!values)
-        return mtc_no_memory(&session->fault, mtc_tensor_bytes(tensor), tensor->name);
-    mtc_init_tensor(tensor, row, session->seed, values);
-    const char *error = mtc_upload(session->arena + tensor->offset, values, mtc_tensor_bytes(tensor));
-    free(values);
-    return mtc_device_fault(session, error, tensor->name);
-}
-
-/* Buffers take no random numbers: weights begin as they would without them. */
-static int initialise(MtcSession *session) {
-    int stream = 0;
-    int code = mtc_device_fault(session, mtc_zero(session->arena, session->model->arena_bytes), "clearing memory");
-    for (int i = 0; i < session->model->tensors && !code; i++) {
-        const MtcTensor *tensor = &session->model->tensor[i];
-        if (tensor->role != MTC_VALUE)
-            code = upload_tensor(session, tensor, stream);
-        stream += tensor->role != MTC_BUFFER;
-    }
-    return code ? code : mtc_copy_states(session);
-}
-
 static int alloc_session(MtcSession *session) {
     const MtcModel *model = session->model;
     int code = mtc_session_alloc(session, (void **)&session->arena, model->arena_bytes, "the model");
@@ -70,7 +47,7 @@ static int open_session(MtcSession *session, int device) {
     session->open = !code;
     if (!code)
         code = alloc_session(session);
-    return code ? code : initialise(session);
+    return code ? code : mtc_draw_weights(session);
 }
 
 int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, int device, MtcSession **result) {

@@ -77,7 +77,7 @@ static int trainer_new(MtcSession *session) {
     if (!code)
         code = trainer_events(session, trainer);
     if (!code)
-        code = mtc_snapshots_new(session, trainer);
+        code = mtc_snapshots_new(session, &trainer->snapshots);
     if (code)
         mtc_trainer_free(session);
     return code;
@@ -92,7 +92,7 @@ void mtc_trainer_free(MtcSession *session) {
         mtc_event_free(trainer->chunk[i].trained);
         mtc_event_free(trainer->chunk[i].done);
     }
-    mtc_snapshots_free(session, trainer);
+    mtc_snapshots_free(session, &trainer->snapshots);
     mtc_session_free(session, trainer->reports, report_bytes(session));
     mtc_host_free(trainer->host);
     free(trainer);
@@ -265,8 +265,9 @@ static int enqueue_chunk(MtcSession *session, const MtcTraining *training) {
     chunk->steps = chunk->segments = chunk->orders = 0;
     chunk->summary = chunk->evaluated = false;
     const char *error = mtc_event_record(chunk->begun);
-    error =
-        error ? error : mtc_snapshot_save(session, &trainer->snapshot[trainer->enqueued % MTC_SNAPSHOTS], &chunk->from);
+    int code = error ? mtc_device_fault(session, error, "training") : mtc_snapshot_enqueue(session);
+    if (code)
+        return code;
     if (owes_summary(session, training))
         chunk->summary = summary_due(session, training);
     else
@@ -276,7 +277,7 @@ static int enqueue_chunk(MtcSession *session, const MtcTraining *training) {
     error = error ? error : mtc_download(chunk->reports, trainer->reports, bytes);
     error = error ? error : mtc_event_record(chunk->trained);
     chunk->to = session->at;
-    int code = mtc_device_fault(session, error, "training");
+    code = mtc_device_fault(session, error, "training");
     if (!code)
         code = enqueue_evaluation(session, chunk);
     trainer->enqueued++;
@@ -342,10 +343,13 @@ static int leave_pause(MtcSession *session, MtcTraining *training) {
 int mtc_train_run(MtcSession *session, MtcTraining *training) {
     int code = ready(session);
     MtcTrainer *trainer = session->trainer;
+    if (!code)
+        mtc_snapshots_begin(session);
     while (!code) {
         bool stopped = training->stopped && training->stopped(training->user);
         bool more = (session->at.step < training->until || owes_summary(session, training)) && !stopped;
-        if (more && !trainer->held && trainer->enqueued - trainer->finished < MTC_SLOTS) {
+        bool due = more && mtc_snapshot_due(session);
+        if (more && !due && !trainer->held && trainer->enqueued - trainer->finished < MTC_SLOTS) {
             mtc_range_begin("enqueue steps");
             code = enqueue_chunk(session, training);
             mtc_range_end();
@@ -355,6 +359,8 @@ int mtc_train_run(MtcSession *session, MtcTraining *training) {
             mtc_range_end();
         } else if (trainer->held)
             code = leave_pause(session, training);
+        else if (due)
+            code = mtc_snapshot_renew(session);
         else
             break;
     }

@@ -3,13 +3,13 @@
  *     host     | enqueue 0 | enqueue 1 | look at 0 | enqueue 2 | look at 1 | ...
  *     device               | chunk 0   | chunk 1               | chunk 2   | ...
  *
- * A chunk is some 50 ms of steps. On the device there come: a snapshot of weights and states (for the search for the
- * first NaN), the clock and, where an epoch begins, its order; the steps; the evaluation of the test data where one is
+ * A chunk is some 50 ms of steps. On the device there come: a snapshot of weights and states, if they are few (for the search
+ * for the first NaN), the clock and, where an epoch begins, its order; the steps; the evaluation of the test data where one is
  * due; copies of the reports. Host buffers of chunk n are used again by chunk n + 2, when n is done. */
 #ifndef MTC_TRAIN_H
 #define MTC_TRAIN_H
 
-#include "session/session.h"
+#include "session/snapshot.h"
 
 typedef struct MtcTraining {
     int64_t until; /* train until so many steps are done */
@@ -37,24 +37,9 @@ void mtc_trainer_free(MtcSession *session);
 /* Once the training data are there: are they those of the checkpoint? With `partial` a training on others begins an epoch. */
 int mtc_check_resumed(MtcSession *session, bool partial, MtcText *notes);
 
-/* The bytes of the arena that hold weights, buffers and states, in order; a copy has them one after the other. */
-typedef struct MtcRange {
-    size_t begin, end;
-} MtcRange;
-typedef struct MtcKept {
-    int ranges;
-    MtcRange *range; /* freed by the owner */
-    size_t bytes;
-} MtcKept;
-int mtc_kept_ranges(MtcFault *fault, const MtcModel *model, MtcKept *kept);
-/* To host memory of kept->bytes; returns when they are there. */
-int mtc_download_kept(MtcSession *session, const MtcKept *kept, char *to);
-const char *mtc_kept_at(const MtcKept *kept, const char *copy,
-                        size_t offset); /* where a copy has that byte of the arena */
-
 /* ---- inside ---- */
 
-enum { MTC_SLOTS = 2, MTC_SNAPSHOTS = 3, MTC_CHUNK_STEPS = 4096, MTC_SEGMENTS = 512 };
+enum { MTC_SLOTS = 2, MTC_CHUNK_STEPS = 4096, MTC_SEGMENTS = 512 };
 
 typedef struct MtcChunk {
     MtcPosition from;
@@ -70,12 +55,6 @@ typedef struct MtcChunk {
     MtcEvent *begun, *trained, *done;
 } MtcChunk;
 
-/* A copy of those bytes, and when it was taken. */
-typedef struct MtcSnapshot {
-    char *bytes; /* NULL: memory is too short for snapshots */
-    MtcPosition at;
-} MtcSnapshot;
-
 struct MtcTrainer {
     int64_t steps_per_epoch, most_orders;
     double *reports; /* on the device: MTC_CHUNK_STEPS rows */
@@ -84,14 +63,8 @@ struct MtcTrainer {
     int64_t enqueued, finished; /* chunks so far */
     double step_seconds;        /* of device time, as last measured; 0: not yet */
     bool held;                  /* nothing follows the newest chunk before it is finished */
-    MtcKept kept;
-    MtcSnapshot snapshot[MTC_SNAPSHOTS]; /* of chunk n: at n % MTC_SNAPSHOTS */
+    MtcSnapshots snapshots;
 };
-
-const char *mtc_snapshot_save(const MtcSession *session, MtcSnapshot *snapshot, const MtcPosition *at);
-const char *mtc_snapshot_restore(const MtcSession *session, const MtcSnapshot *snapshot);
-int mtc_snapshots_new(MtcSession *session, MtcTrainer *trainer);
-void mtc_snapshots_free(MtcSession *session, MtcTrainer *trainer);
 
 /* The param that is a learning rate, as its name tells; NULL: none does. */
 const MtcKnob *mtc_find_rate(const MtcModel *model);

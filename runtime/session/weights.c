@@ -118,6 +118,7 @@ int mtc_read_tensor(MtcSession *session, const MtcTensor *tensor, void *values) 
 }
 
 int mtc_write_tensor(MtcSession *session, const MtcTensor *tensor, const void *values) {
+    session->writes++;
     const char *error = mtc_upload(session->arena + tensor->offset, values, mtc_tensor_bytes(tensor));
     return mtc_device_fault(session, error, tensor->name);
 }
@@ -138,6 +139,7 @@ int mtc_write_file_values(MtcSession *session, const MtcTensor *tensor, const vo
 int mtc_copy_states(MtcSession *session) {
     const MtcModel *model = session->model;
     int code = 0;
+    session->writes++;
     for (int i = 0; i < model->tensors && !code; i++) {
         const MtcTensor *tensor = &model->tensor[i];
         if (tensor->role == MTC_VALUE || tensor->init != MTC_COPY)
@@ -173,6 +175,7 @@ int mtc_locate(MtcSession *session, const char *name, void **memory) {
     int code = find_tensor(session, name, &tensor);
     if (!code)
         code = mtc_device_fault(session, mtc_synchronize(), "the work before");
+    session->located |= !code;
     *memory = code ? NULL : session->arena + tensor->offset;
     return code;
 }
