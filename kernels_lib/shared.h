@@ -55,6 +55,32 @@ MTC_AGREED int cumsum_lines(long long inner) {
     return inner == 1 ? WARPS : THREADS;
 }
 
+/* ---- recurrent layers ---- */
+
+typedef enum RecurrentCell { RNN_TANH, RNN_RELU, GRU, LSTM } RecurrentCell;
+
+MTC_CONSTANTS(LARGEST_STATE = 1024); /* units of a layer */
+
+/* Each gate has a row of the weights for each unit. */
+MTC_AGREED int recurrent_gates(RecurrentCell cell) {
+    return cell == LSTM ? 4 : cell == GRU ? 3 : 1;
+}
+
+/* h, and c of an LSTM. */
+MTC_AGREED int recurrent_states(RecurrentCell cell) {
+    return cell == LSTM ? 2 : 1;
+}
+
+/* What the gradient reads of a unit at a step: its gates; beside them c of an LSTM, of a GRU what r is multiplied by. */
+MTC_AGREED int recurrent_kept(RecurrentCell cell) {
+    return recurrent_gates(cell) + (cell >= GRU);
+}
+
+/* Examples of a tile: more than one where there are more examples than multiprocessors. */
+MTC_AGREED int recurrent_examples(long long examples, long long units) {
+    return examples <= 128 || units > 256 ? 1 : examples <= 256 ? 2 : 4;
+}
+
 /* ---- attention ---- */
 
 MTC_CONSTANTS(LARGEST_HEAD = 256); /* numbers of a head that a block of rows holds */

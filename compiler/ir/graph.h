@@ -15,7 +15,7 @@ typedef struct Node Node;
 typedef struct Graph Graph;
 typedef struct Module Module;
 
-enum { MAX_INPUTS = 4, GRAPH_HASH = 16384 };
+enum { MAX_INPUTS = 6, GRAPH_HASH = 16384 };
 
 /* How a window moves along an axis of an image: output o sees at tap k the position p = o * stride + k * dilation - pad of the
  * image spread out by `spread`: element p / spread where that is whole and inside, else a fill value. */

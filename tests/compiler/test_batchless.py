@@ -54,6 +54,8 @@ CALLS = [
     call("conv2d(a, 4, 3, stride = 2, padding = 1)", a=(4, 6, 5)), call("conv2d(conv2d(a, 3, 1), 2, 3)", a=(3, 6, 4)),
     call("max_pool(a, 2)", a=IMAGE), call("avg_pool(a, 3, stride = 1, padding = 1)", a=IMAGE),
     call("global_avg_pool(a)", a=IMAGE), call("global_max_pool(a)", a=IMAGE), call("instance_norm(a)", a=IMAGE), call("adaptive_avg_pool(a, 3)", a=IMAGE), call("upsample(a, 2)", a=IMAGE), call('upsample(a, [3, 2], "bilinear")', a=IMAGE),
+    call("gru(a, 2, lengths = c, start = b)", a=MATRIX, b=(2,), c=()), call("lstm(a, 2, layers = 2, bidirectional = true)", a=MATRIX),
+    call("lstm(a, 4, start = b, cell = c, reverse = true)", a=MATRIX, b=VECTOR, c=VECTOR), call("rnn(a, 2)", a=MATRIX),
     call("gather(weight([4, 2]), argmax(a))", a=MATRIX), call("embedding(argmax(a), 4, 2)", a=MATRIX),
     call("gather(a, argmax(b)) + sum(b)", a=MATRIX, b=(2, 3)), call("scatter_add(argmax(a), a, 5)", a=MATRIX),
     call("scatter_add(iota(3), a, 5)", a=MATRIX),

@@ -244,6 +244,87 @@ def cumsum(node, x):
     return np.flip(np.flip(x, axis).cumsum(axis), axis) if node.attrs.get("index") else x.cumsum(axis)
 
 
+def cell_of(node):
+    """Its name, and whether it goes from the last step to the first."""
+    cell, backwards = divmod(int(node.attrs.get("index", 0)), 2)
+    return ["rnn_tanh", "rnn_relu", "gru", "lstm"][cell], backwards
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+class Recurrence:
+    """All steps of a recurrent layer, one after the other: each step's state before it, gates and what the gradient needs."""
+
+    def __init__(self, node, x, u, bias, start, length):
+        self.cell, self.reversed = cell_of(node)
+        self.units, self.steps = u.shape[0], x.shape[1]
+        h, c = start[:, : self.units], start[:, self.units :]
+        self.out, self.kept = np.zeros((*x.shape[:2], self.units)), [None] * self.steps
+        for t in self.order():
+            new_h, new_c, kept = getattr(self, self.cell.split("_")[0])(x[:, t], h @ u + bias, h, c)
+            runs = (t < length)[:, None]
+            h, c = np.where(runs, new_h, h), np.where(runs, new_c, c) if c.size else c
+            extra = [c] if c.size else []
+            self.kept[t] = np.concatenate([np.where(runs, kept, 0), *extra], axis=-1)
+            self.out[:, t] = h
+        self.kept = np.stack(self.kept, axis=1)
+
+    def order(self):
+        return range(self.steps)[:: -1 if self.reversed else 1]
+
+    def rnn(self, x, hidden, h, c):
+        bent = np.tanh(x + hidden) if self.cell == "rnn_tanh" else np.maximum(x + hidden, 0)
+        return bent, c, bent
+
+    def gru(self, x, hidden, h, c):
+        (xr, xz, xn), (hr, hz, hn) = np.split(x, 3, -1), np.split(hidden, 3, -1)
+        r, z = sigmoid(xr + hr), sigmoid(xz + hz)
+        n = np.tanh(xn + r * hn)
+        return (1 - z) * n + z * h, c, np.concatenate([r, z, n, hn], -1)
+
+    def lstm(self, x, hidden, h, c):
+        i, f, g, o = np.split(x + hidden, 4, -1)
+        i, f, g, o = sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)
+        c = f * c + i * g
+        return o * np.tanh(c), c, np.concatenate([i, f, g, o], -1)
+
+
+class RecurrenceBack:
+    """The gradients of a recurrent layer's gates at all steps, and of the state that it begins with."""
+
+    def __init__(self, node, kept, ut, out, start, length, dy):
+        cell, reverse = cell_of(node)
+        units, steps = out.shape[2], out.shape[1]
+        order = list(range(steps)[:: -1 if reverse else 1])
+        d_h, d_c = np.zeros_like(start[:, :units]), np.zeros_like(start[:, units:])
+        self.gates = np.zeros((*out.shape[:2], ut.shape[0]))
+        for turn in reversed(range(steps)):
+            t, runs = order[turn], (order[turn] < length)[:, None]
+            before = out[:, order[turn - 1]] if turn else start[:, :units]
+            part, d = np.split(kept[:, t], kept.shape[2] // units, -1), dy[:, t] + d_h
+            through, stays, c_stays = d, 0 * d, d_c
+            if cell == "lstm":
+                i, f, g, o, c = part
+                c_before = kept[:, order[turn - 1], -units:] if turn else start[:, units:]
+                through_c = d_c + d * o * (1 - np.tanh(c) ** 2)
+                through = np.concatenate([through_c * g * i * (1 - i), through_c * c_before * f * (1 - f),
+                                          through_c * i * (1 - g**2), d * np.tanh(c) * o * (1 - o)], -1)
+                hidden, c_stays = through, through_c * f
+            elif cell == "gru":
+                r, z, n, hn = part
+                d_n = d * (1 - z) * (1 - n**2)
+                both = [d_n * hn * r * (1 - r), d * (before - n) * z * (1 - z)]
+                through, hidden, stays = np.concatenate([*both, d_n], -1), np.concatenate([*both, d_n * r], -1), d * z
+            else:
+                through = hidden = d * (1 - part[0] ** 2 if cell == "rnn_tanh" else part[0] > 0)
+            self.gates[:, t] = np.where(runs, through, 0)
+            d_h = np.where(runs, stays + hidden @ ut, d)
+            d_c = np.where(runs, c_stays, d_c)
+        self.start = np.concatenate([d_h, d_c], -1)
+
+
 def reduction(function):
     return lambda node, x: function(x, axis=tuple(node.attrs["axes"]))
 
@@ -302,6 +383,8 @@ OPS = {
     "gather": function(lambda table, index: table[index]),
     "gather_grad": gather_grad,
     "cumsum": cumsum,
+    "recur": lambda *operands: Recurrence(*operands).out,
+    "recur_grad": lambda *operands: RecurrenceBack(*operands).gates,
     "sum": reduction(np.sum),
     "prod": reduction(np.prod),
     "max": reduction(np.max),
@@ -323,6 +406,13 @@ OPS = {
 
 # Views by chance, and how many numbers each example draws.
 DRAWS = {"random_crop": (random_crop, (2,)), "random_flip": (random_flip, ())}
+
+
+# Further results of the operand, of its operands.
+PARTS = {
+    "recur_gates": lambda *operands: Recurrence(*operands).kept,
+    "recur_start": lambda *operands: RecurrenceBack(*operands).start,
+}
 
 
 class Step:
@@ -379,6 +469,9 @@ def evaluate(nodes, leaves, step=1, rows=None, random=None, before=0):
             elif node.op == "attend_sums":  # another result of its operand
                 call = nodes[node.inputs[0]]
                 value = Heads(call, result.values[call.inputs[0]]).sums[..., 0].swapaxes(1, 2)
+            elif node.op in PARTS:
+                call = nodes[node.inputs[0]]
+                value = PARTS[node.op](call, *(result.values[i] for i in call.inputs))
             elif node.op in DRAWS:
                 view, numbers_each = DRAWS[node.op]
                 value = view(node, *operands, random(int(node.attrs["index"]), (node.shape[0], *numbers_each)))

@@ -5,6 +5,7 @@ the weight is the gradient with respect to x or z. The loss of an example is sum
 makes every element of y and of its gradient count. Several cases can share one model, since compiling takes time.
 """
 
+import itertools
 import math
 import re
 from dataclasses import dataclass, field
@@ -125,6 +126,46 @@ def packed_attention(id, length, heads, size, arguments="", kv_heads=None, **opt
         return attention(*np.split(x, cuts[1:3], axis=2), heads, kv_heads, **options)
 
     return Case(id, f"attention({parts}, heads = {heads}{shared}{arguments})", value, x=(length, cuts[3]))
+
+
+def recurrent(cell, x, w, u, b, d, lengths=None, h=None, c=None, reverse=False):
+    """One direction, step by step, of weights as files have them."""
+    units = u.shape[1]
+    h, c = (np.zeros((len(x), units)) if start is None else start for start in (h, c))
+    lengths = np.broadcast_to(x.shape[1] if lengths is None else lengths, len(x))
+    out = np.zeros((*x.shape[:2], units))
+    for t in range(x.shape[1])[:: -1 if reverse else 1]:
+        a, s = x[:, t] @ w.T + b, h @ u.T + d
+        if cell == "gru":
+            r, z = np.split(sigmoid(a + s)[:, : 2 * units], 2, 1)
+            new = (1 - z) * np.tanh(a[:, 2 * units :] + r * s[:, 2 * units :]) + z * h
+        elif cell == "lstm":
+            i, f, g, o = np.split(a + s, 4, 1)
+            changed = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+            new = sigmoid(o) * np.tanh(changed)
+            c = np.where((t < lengths)[:, None], changed, c)
+        else:
+            new = np.maximum(a + s, 0) if cell == "relu" else np.tanh(a + s)
+        out[:, t] = h = np.where((t < lengths)[:, None], new, h)
+    return out
+
+
+def recurrent_case(id, y, cell, units, x, value, layers=1, tails=("",), bias=True, layer="y", **more):
+    """`value` is given the directions' results as a function of (x, layer, tail, lengths, h, c)."""
+    gates, weights, memory = {"rnn": 1, "relu": 1, "gru": 3, "lstm": 4}[cell] * units, {}, {}
+    for level, tail in itertools.product(range(layers), tails):
+        features = units * len(tails) if level else x[-1]
+        shapes = {"weight_ih": (gates, features), "weight_hh": (gates, units), "bias_ih": (gates,), "bias_hh": (gates,)}
+        weights |= {f"{layer}.{name}_l{level}{tail}": shape for name, shape in shapes.items() if bias or name[0] == "w"}
+        memory[f"{layer}.weight_hh_l{level}{tail}"] = (1, 0)
+
+    def numbers(x, z, e):
+        def run(x, level=0, tail="", **start):
+            tensors = [e.get(f"{layer}.{name}_l{level}{tail}", np.zeros(gates)) for name in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+            return recurrent(cell, x, *tensors, reverse=tail == "_reverse", **start)
+        return value(run, x, z, e)
+
+    return Case(id, y, numbers, x=x, weights=weights | more.pop("weights", {}), memory=memory, grows=True, **more)
 
 
 def adaptive(x, out):
@@ -582,6 +623,26 @@ CASES = [
     Case("instance_norm_affine", "instance_norm(x, eps = 0.1, affine = true)",
          lambda x, z, e: standardized(x, (2, 3), 0.1) * e["y.weight"][:, None, None] + e["y.bias"][:, None, None], x=(3, 2, 3),
          weights={"y.weight": (3,), "y.bias": (3,)}, grows=True),
+    # recurrent layers
+    recurrent_case("rnn", "rnn(x, 4)", "rnn", 4, (5, 3), lambda run, x, z, e: run(x)),
+    recurrent_case("rnn_relu", 'rnn(x, 3, activation = "relu", bias = false, reverse = true)', "relu", 3, (4, 2),
+                   lambda run, x, z, e: run(x, tail="_reverse"), tails=["_reverse"], bias=False),
+    recurrent_case("gru", "gru(x, 5) * z", "gru", 5, (6, 3), lambda run, x, z, e: run(x) * z, z=(6, 5)),
+    recurrent_case("gru_reverse", "gru(x, 3, reverse = true)", "gru", 3, (4, 2), lambda run, x, z, e: run(x, tail="_reverse"), tails=["_reverse"]),
+    recurrent_case("gru_plain", "gru(x, 3, bias = false, start = z)", "gru", 3, (4, 2), lambda run, x, z, e: run(x, h=z), bias=False, z=(3,)),
+    recurrent_case("gru_lengths", "gru(x, 3, lengths = label)", "gru", 3, (4, 2), lambda run, x, z, e: run(x, lengths=e["label"]), classes=True),
+    recurrent_case("gru_one_step", "gru(x, 2, start = z)", "gru", 2, (1, 3), lambda run, x, z, e: run(x, h=z), z=(2,)),
+    recurrent_case("lstm", "lstm(x, 4)", "lstm", 4, (5, 3), lambda run, x, z, e: run(x)),
+    recurrent_case("lstm_last", "2 * lstm(x, 5)[4]", "lstm", 5, (5, 3), lambda run, x, z, e: 2 * run(x)[:, 4]),
+    recurrent_case("lstm_lengths", "lstm(x, 3, lengths = label, reverse = true, start = slice(z, 0, 0, 3), cell = slice(z, 0, 3, 6))", "lstm", 3, (4, 2),
+                   lambda run, x, z, e: run(x, tail="_reverse", lengths=e["label"], h=z[:, :3], c=z[:, 3:]), tails=["_reverse"], z=(6,), classes=True),
+    recurrent_case("lstm_cell", "lstm(x, 2, cell = z, bias = false)", "lstm", 2, (3, 2), lambda run, x, z, e: run(x, c=z), z=(2,), bias=False),
+    recurrent_case("lstm_both", "lstm(x, 3, bidirectional = true)", "lstm", 3, (4, 2),
+                   lambda run, x, z, e: np.concatenate([run(x), run(x, tail="_reverse")], 2), tails=["", "_reverse"]),
+    recurrent_case("gru_layers", "gru(x, 3, layers = 2, bidirectional = true, lengths = 3)", "gru", 3, (4, 2),
+                   lambda run, x, z, e: (lambda h: np.concatenate([run(h, 1, t, lengths=3) for t in ("", "_reverse")], 2))(
+                       np.concatenate([run(x, 0, t, lengths=3) for t in ("", "_reverse")], 2)), layers=2, tails=["", "_reverse"]),
+    recurrent_case("lstm_wide", "lstm(x, 50, start = m)", "lstm", 50, (3, 2), lambda run, x, z, e: run(x, h=of_each(e["m"], x)), weights={"m": (50,)}),
     # lookups
     Case("gather", "x * gather(m, label)", lambda x, z, e: x * e["m"][e["label"]][:, None], classes=True, weights={"m": (5, 3)}),
     Case("gather_numbers", "x * gather(m, label)", lambda x, z, e: x * e["m"][e["label"]][:, None, None], classes=True,
