@@ -73,7 +73,7 @@ __device__ void grad_queries_tile(const GradOperands<Shape> &at, int head, int q
                 hide<Shape, false>(score, query0, block * lines);
 #pragma unroll
             for (int i = 0; i < lines / 2; i++)
-                score[i] = exp2_approximate(score[i] * unit - shift[i % 4 / 2]);
+                score[i] = exp2_approximate(fmaf(score[i], unit, -shift[i % 4 / 2]));
             Products::template await<1>(d_weight);
 #pragma unroll
             for (int i = 0; i < lines / 2; i++)
@@ -195,7 +195,7 @@ __device__ void grad_keys_tile(const GradOperands<Shape> &at, int head, int key0
             if (!all_seen<Shape>(query, lines, key, Products::rows))
                 hide<Shape, true>(score, key0, query);
             visit_columns<lines / 2>(
-                sums, [&](int i, float sum) { score[i] = exp2_approximate(score[i] * unit - sum * LOG2_E); });
+                sums, [&](int i, float sum) { score[i] = exp2_approximate(fmaf(score[i], unit, -sum * LOG2_E)); });
             Products::template await<2>(d_weight);
             visit_columns<lines / 2>(dots, [&](int i, float dot) { d_weight[i] = score[i] * (d_weight[i] - dot); });
             Products::template await<0>(d_keys, d_values, weight, d_score);
