@@ -236,8 +236,10 @@ def test_svg(mtc, tmp_path):
     assert "without sharing" in done.stdout
 
 
-def test_a_norm_keeps_the_sums_of_its_rows(rows_of):
-    """Not x - mean, which the backward pass computes again from x and the row's sum, a 256th of it."""
-    plan = rows_of(["h = linear(x, 256)", "n = layer_norm(h)", "z = linear(n, 256)"])
-    of_norm = {name.removeprefix("n_"): b.size for name, b in plan.items() if name.startswith("n_")}
-    assert "sub" not in of_norm and of_norm["sum"] == of_norm["inverse"] == 64 * 16 * 4
+@pytest.mark.parametrize("precision, kept", [("bf16", "sum"), ("fp32", "sub")])
+def test_what_a_norm_keeps_of_its_rows(rows_of, precision, kept):
+    """x - mean, or, where x itself is half the bytes of that, the sum of a row, a 256th: the backward pass subtracts again."""
+    model = ["h = linear(x, 256)", "n = layer_norm(h)", "z = linear(n, 256)"]
+    plan = rows_of(model, predict=f"precision = {precision}")
+    size = {"sum": 64 * 16 * 4, "sub": 64 * 16 * 256 * 4}
+    assert {name: plan[f"n_{name}"].size for name in size if f"n_{name}" in plan} == {kept: size[kept]}

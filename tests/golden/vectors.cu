@@ -1,16 +1,16 @@
 // vectors: a model of 4,224 parameters, compiled by mtc from vectors.mt
 //
 //   step      4.7 GFLOP in 7 phases, products in bf16
-//   memory    117 MB arena (199 MB without sharing): weights 16.5 KB, optimizer state 0 B, values 117 MB
-//   schedule  graph: 323.8 us a step estimated
-//             (persistent: 311.6 us, but a phase has 17,024 tiles, and a persistent kernel, which has the
+//   memory    117 MB arena (215 MB without sharing): weights 16.5 KB, optimizer state 0 B, values 117 MB
+//   schedule  graph: 325.1 us a step estimated
+//             (persistent: 312.9 us, but a phase has 17,024 tiles, and a persistent kernel, which has the
 //             registers and shared memory of its hungriest phase throughout, is for steps of small ones)
 //
 //   phase 1   x_bf16_reshape        16,384 tiles
 //             seen_weight_bf16      16 tiles
 //   phase 2   seen                  2,048 tiles
 //   phase 3   pool                  4,096 tiles
-//   phase 4   to_loss_part          1,024 tiles
+//   phase 4   z                     1,024 tiles
 //   phase 5   d_scale_partial       512 tiles
 //             loss_part             128 tiles
 //             d_seen_to_d_seen_pre  16,384 tiles
@@ -51,7 +51,7 @@ enum { REPORT_LOSS, REPORTS };
 // ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
 struct Tensors {
-    static constexpr int64_t arena_bytes = 122507776;
+    static constexpr int64_t arena_bytes = 122245632;
 
     const MtcRun &run;
     char *arena;
@@ -71,13 +71,13 @@ struct Tensors {
     float *d_seen_bias_partial = (float *)(arena + 35668480);         // [BATCH, Y]
     float *d_scale_sum = (float *)(arena + 35930624);                 // [Y]
     bfloat16 *d_seen_pre = (bfloat16 *)(arena + 67125760);            // [BATCH, X_ROWS, X_COLUMNS, Y]
-    float *pool = (float *)(arena + 100680192);                       // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
+    float *pool = (float *)(arena + 67125760);                        // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
+    float *z_mul_2 = (float *)(arena + 100680192);                    // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
     unsigned char *pool_cast = (unsigned char *)(arena + 117457408);  // [BATCH, POOL_ROWS, POOL_COLUMNS, Y]
-    float *to_loss_part_mul = (float *)(arena + 121651712);           // [BATCH, Y]
-    float *to_loss_part_mul_2 = (float *)(arena + 121913856);         // [BATCH, Y]
-    float *to_loss_part_sum = (float *)(arena + 122176000);           // [BATCH, Y]
-    float *d_scale_partial = (float *)(arena + 122438144);            // [256, Y]
-    float *loss_part = (float *)(arena + 122503680);                  // [BATCH]
+    float *z_mul = (float *)(arena + 121651712);                      // [BATCH, Y]
+    float *z_mul_3 = (float *)(arena + 121913856);                    // [BATCH, Y]
+    float *d_scale_partial = (float *)(arena + 122176000);            // [256, Y]
+    float *loss_part = (float *)(arena + 122241536);                  // [BATCH]
 };
 
 // Layers that are alike share their functions, which are given the tensors of one place: x_bf16_reshape_places
@@ -215,16 +215,17 @@ static __device__ void pool(const Tensors &t, int tile, Gate &gate) {
 
 // z = global_avg_pool(pool * scale)                                                               vectors.mt:12
 // loss = mse(z, y)                                                                                vectors.mt:16
-constexpr int to_loss_part_tiles = divide_up(BATCH * Y, Column<4, 16>::rows);
-constexpr int to_loss_part_shared_bytes = team_shared<Column<4, 16>>(0);
-static __device__ void to_loss_part(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+constexpr int z_tiles = divide_up(BATCH * Y, Column<4, 16>::rows);
+constexpr int z_shared_bytes = team_shared<Column<4, 16>>(0);
+static __device__ void z(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     Column<4, 16> team(shared);
     int i = tile * Column<4, 16>::rows + team.row;
+    Pack<float, 4> y = load_pack<4>(t.y + row(batch, i / Y) * Y + i % Y);
     gate();
     int line = i / Y;
     int column = i % Y;
 
-    // to_loss_part_sum[i, j] = sum over k, l of pool[i, k, l, j]
+    // pool_sum[i, j] = sum over k, l of pool[i, k, l, j]
     auto pool_sum = fill_pack<4, float>(0);
     for (int j = team.first; j < POOL_ROWS * POOL_COLUMNS; j += team.stride) {
         int at = line * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column;
@@ -234,11 +235,11 @@ static __device__ void to_loss_part(const Tensors &t, const Batch &batch, int ti
     }
     pool_sum = team_sum(team, pool_sum);
 
-    // z[i, j] = to_loss_part_sum[i, j] * scale[j, 0, 0] * (1 / (POOL_ROWS * POOL_COLUMNS))
-    // to_loss_part_mul[i, j] = (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
+    // z[i, j] = pool_sum[i, j] * scale[j, 0, 0] * (1 / (POOL_ROWS * POOL_COLUMNS))
+    // z_mul[i, j] = (z[i, j] - y[i, j]) * (z[i, j] - y[i, j])
     // d_z[i, j] = share(i) * 0.015625 * (z[i, j] - y[i, j]) + share(i) * 0.015625 * (z[i, j] - y[i, j])
     // d_z_pre[i, j] = d_z[i, j] * 0.015625
-    // to_loss_part_mul_2[i, j] = d_z_pre[i, j] * scale[j, 0, 0]
+    // z_mul_3[i, j] = d_z_pre[i, j] * scale[j, 0, 0]
     if (leads(team)) {
         Pack<float, 4> scale = load_pack<4>(t.scale + column);
         Pack<float, 4> y = load_pack<4>(t.y + row(batch, line) * Y + column);
@@ -250,43 +251,41 @@ static __device__ void to_loss_part(const Tensors &t, const Batch &batch, int ti
             z_mul[v] = z_sub * z_sub;
             d_z_pre_mul[v] = (share_mul + share_mul) * 0.015625f * scale[v];
         }
-        store_pack(t.to_loss_part_mul + i, z_mul);
-        store_pack(t.to_loss_part_mul_2 + i, d_z_pre_mul);
-        store_pack(t.to_loss_part_sum + i, pool_sum);
+        store_pack(t.z_mul + i, z_mul);
+        store_pack(t.z_mul_3 + i, d_z_pre_mul);
+    }
+
+    // z_mul_2[i, j, k, l] = d_z_pre[i, l] * pool[i, j, k, l]
+    Pack<float, 4> scale = load_pack<4>(t.scale + column);
+    for (int j = team.first; j < POOL_ROWS * POOL_COLUMNS; j += team.stride) {
+        int at = line * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column;
+        Pack<float, 4> pool = load_pack<4>(t.pool + at);
+        Pack<float, 4> d_z_pre_mul;
+        for (int v = 0; v < 4; v++) {
+            float z_sub = pool_sum[v] * scale[v] * (1.0f / (POOL_ROWS * POOL_COLUMNS)) - y[v];
+            float share_mul = share(batch, line) * 0.015625f * z_sub;
+            d_z_pre_mul[v] = (share_mul + share_mul) * 0.015625f * pool[v];
+        }
+        store_pack(t.z_mul_2 + line * POOL_ROWS * POOL_COLUMNS * Y + j * Y + column, d_z_pre_mul);
     }
 }
 
 // gradient of z = global_avg_pool(pool * scale)                                                   vectors.mt:12
 constexpr int d_scale_partial_tiles = divide_up(256 * Y, Column<4, 32>::rows);
 constexpr int d_scale_partial_shared_bytes = team_shared<Column<4, 32>>(0);
-static __device__ void d_scale_partial(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+static __device__ void d_scale_partial(const Tensors &t, int tile, char *shared, Gate &gate) {
     Column<4, 32> team(shared);
     int i = tile * Column<4, 32>::rows + team.row;
     gate();
-    int column = i % Y;
-    int line = i / Y;
 
-    // z[i, j] = to_loss_part_sum[i, j] * scale[j, 0, 0] * (1 / (POOL_ROWS * POOL_COLUMNS))
-    // d_z[i, j] = share(i) * 0.015625 * (z[i, j] - y[i, j]) + share(i) * 0.015625 * (z[i, j] - y[i, j])
-    // d_z_pre[i, j] = d_z[i, j] * 0.015625
-    // d_scale.partial[i, j] = sum over k of d_z_pre[(i * 256 + k) / (POOL_ROWS * POOL_COLUMNS), j] *
-    //         pool[(i * 256 + k) / (POOL_ROWS * POOL_COLUMNS), (i * 256 + k) / POOL_COLUMNS % POOL_ROWS,
-    //         (i * 256 + k) % POOL_COLUMNS, j]
+    // d_scale.partial[i, j] = sum over k of z_mul_2[(i * 256 + k) / (POOL_ROWS * POOL_COLUMNS), (i * 256 + k) /
+    //         POOL_COLUMNS % POOL_ROWS, (i * 256 + k) % POOL_COLUMNS, j]
     auto partial = fill_pack<4, float>(0);
-    Pack<float, 4> scale = load_pack<4>(t.scale + column);
     for (int j = team.first; j < 256; j += team.stride) {
-        int at = (line * 256 + j) / (POOL_ROWS * POOL_COLUMNS) * Y + column;
-        int64_t at_2 = row(batch, (line * 256 + j) / (POOL_ROWS * POOL_COLUMNS)) * Y + column;
-        int at_3 = (line * 256 + j) * Y + column;
-        Pack<float, 4> pool_sum = load_pack<4>(t.to_loss_part_sum + at);
-        Pack<float, 4> y = load_pack<4>(t.y + at_2);
-        Pack<float, 4> pool = load_pack<4>(t.pool + at_3);
-        for (int v = 0; v < 4; v++) {
-            float share_mul = share(batch, (line * 256 + j) / (POOL_ROWS * POOL_COLUMNS)) * 0.015625f;
-            float z_sub = pool_sum[v] * scale[v] * (1.0f / (POOL_ROWS * POOL_COLUMNS)) - y[v];
-            float share_mul_2 = share_mul * z_sub;
-            partial[v] += (share_mul_2 + share_mul_2) * 0.015625f * pool[v];
-        }
+        int at = (i / Y * 256 + j) * Y + i % Y;
+        Pack<float, 4> d_z_pre_mul = load_pack<4>(t.z_mul_2 + at);
+        for (int v = 0; v < 4; v++)
+            partial[v] += d_z_pre_mul[v];
     }
     partial = team_sum(team, partial);
     if (leads(team))
@@ -304,10 +303,10 @@ static __device__ void loss_part(const Tensors &t, const Batch &batch, int tile,
     if (i >= BATCH)
         return;
 
-    // z_sum[i] = sum over j of to_loss_part_mul[i, j]
+    // z_sum[i] = sum over j of z_mul[i, j]
     float z_sum = 0;
     for (int j = team.first; j < Y; j += team.stride)
-        z_sum += t.to_loss_part_mul[i * Y + j];
+        z_sum += t.z_mul[i * Y + j];
     z_sum = team_sum(team, z_sum);
 
     // loss_part[i] = z_sum[i] * (1 / Y) * share(i)
@@ -328,7 +327,7 @@ static __device__ void d_seen_to_d_seen_pre(const Tensors &t, int tile, Gate &ga
     int line = i / Y / X_COLUMNS % X_ROWS;
     int column = i / Y % X_COLUMNS;
 
-    // d_pool[i, j, k, l] = to_loss_part_mul_2[i, l]
+    // d_pool[i, j, k, l] = z_mul_3[i, l]
     // d_seen[i, j, k, l] = sum over m, n of (pool_cast[i, (j - m) / 2, (k - n) / 2, l] == m * 2 + n ?
     //         d_pool[i, (j - m) / 2, (k - n) / 2, l] : 0)
     auto d_seen = fill_pack<4, float>(0);
@@ -338,7 +337,7 @@ static __device__ void d_seen_to_d_seen_pre(const Tensors &t, int tile, Gate &ga
         int at = n * POOL_ROWS * POOL_COLUMNS * Y + (line - j / 2) / 2 * POOL_COLUMNS * Y + (column - j % 2) / 2 * Y +
                  channel;
         Pack<unsigned char, 4> seen_cast = inside ? load_pack<4>(t.pool_cast + at) : Pack<unsigned char, 4>{};
-        Pack<float, 4> d_z_pre_mul = inside ? load_pack<4>(t.to_loss_part_mul_2 + at_2) : Pack<float, 4>{};
+        Pack<float, 4> d_z_pre_mul = inside ? load_pack<4>(t.z_mul_3 + at_2) : Pack<float, 4>{};
         for (int v = 0; v < 4; v++)
             if ((float)(inside ? seen_cast[v] : 0) == (float)j)
                 d_seen[v] += inside ? d_z_pre_mul[v] : 0.0f;
@@ -416,7 +415,7 @@ static __device__ void d_seen_weight_slices(const Tensors &t, int tile, char *sh
 
 // loss = mse(z, y)                                                                                vectors.mt:16
 static __constant__ unsigned report_loss_places[2][1] = {
-    {478530}, // report_loss
+    {477506}, // report_loss
     {66},     // eval_report_loss
 };
 struct report_loss_tensors {
@@ -530,9 +529,9 @@ using train_3_launch = Phase<train_3, pool_tiles, 0>;
 
 // phase 4 of 7: 1,024 tiles
 static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    to_loss_part(t, batch, tile, shared, gate);
+    z(t, batch, tile, shared, gate);
 }
-using train_4_launch = Phase<train_4, to_loss_part_tiles, to_loss_part_shared_bytes>;
+using train_4_launch = Phase<train_4, z_tiles, z_shared_bytes>;
 
 // phase 5 of 7: 16,384 tiles
 static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -543,7 +542,7 @@ using train_5_launch = Phase<train_5, d_seen_to_d_seen_pre_tiles, 0>;
 // phase 5 of 7, beside: 640 tiles
 static __device__ void train_5_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     if (tile < d_scale_partial_tiles)
-        return d_scale_partial(t, batch, tile, shared, gate);
+        return d_scale_partial(t, tile, shared, gate);
     tile -= d_scale_partial_tiles;
     loss_part(t, batch, tile, shared, gate);
 }
@@ -602,7 +601,7 @@ static const Part parts[] = {
     {1, 1, seen_weight_bf16_tiles},      // train_1_beside_1
     {2, 2, seen_tiles},                  // train_2
     {3, 3, pool_tiles},                  // train_3
-    {4, 4, to_loss_part_tiles},          // train_4
+    {4, 4, z_tiles},                     // train_4
     {7, 5, d_seen_to_d_seen_pre_tiles},  // train_5
     {5, 6, d_scale_partial_tiles},       // train_5_beside_1
     {6, 6, loss_part_tiles},             // train_5_beside_1
@@ -776,16 +775,14 @@ static const MtcTensor tensor_table[] = {
      .offset = 67125760, .statement = 0, .phase = 0},
     {.name = "seen", .role = MTC_VALUE, .type = MTC_BF16, .rank = 4, .dim = {1024, 16, 16, 64}, .offset = 33571328,
      .statement = 0, .phase = 1},
-    {.name = "pool", .role = MTC_VALUE, .rank = 4, .dim = {1024, 8, 8, 64}, .offset = 100680192, .statement = 2,
+    {.name = "pool", .role = MTC_VALUE, .rank = 4, .dim = {1024, 8, 8, 64}, .offset = 67125760, .statement = 2,
      .phase = 2},
-    {.name = "to_loss_part_sum", .role = MTC_VALUE, .rank = 2, .dim = {1024, 64}, .offset = 122176000, .statement = 3,
+    {.name = "z_mul", .role = MTC_VALUE, .rank = 2, .dim = {1024, 64}, .offset = 121651712, .statement = 4, .phase = 3},
+    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {1024}, .offset = 122241536, .statement = 4, .phase = 4},
+    {.name = "z_mul", .role = MTC_VALUE, .rank = 2, .dim = {1024, 64}, .offset = 121913856, .statement = 3, .phase = 3},
+    {.name = "z_mul", .role = MTC_VALUE, .rank = 4, .dim = {1024, 8, 8, 64}, .offset = 100680192, .statement = 3,
      .phase = 3},
-    {.name = "to_loss_part_mul", .role = MTC_VALUE, .rank = 2, .dim = {1024, 64}, .offset = 121651712, .statement = 4,
-     .phase = 3},
-    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {1024}, .offset = 122503680, .statement = 4, .phase = 4},
-    {.name = "to_loss_part_mul", .role = MTC_VALUE, .rank = 2, .dim = {1024, 64}, .offset = 121913856, .statement = 3,
-     .phase = 3},
-    {.name = "d_scale.partial", .role = MTC_VALUE, .rank = 2, .dim = {256, 64}, .offset = 122438144, .statement = 3,
+    {.name = "d_scale.partial", .role = MTC_VALUE, .rank = 2, .dim = {256, 64}, .offset = 122176000, .statement = 3,
      .phase = 4},
     {.name = "d_scale_sum", .role = MTC_VALUE, .rank = 1, .dim = {64}, .offset = 35930624, .statement = 3, .phase = 5},
     {.name = "pool_cast", .role = MTC_VALUE, .type = MTC_U8, .rank = 4, .dim = {1024, 8, 8, 64}, .offset = 117457408,
@@ -825,8 +822,8 @@ static const MtcKernel kernel_table[] = {
     {.name = "seen_weight_bf16", .statement = 0, .phase = 0, .flops = 4096, .bytes = 24576},
     {.name = "seen", .statement = 0, .phase = 1, .math = MTC_MATH_BF16, .flops = 2147483648, .bytes = 67117312},
     {.name = "pool", .statement = 2, .phase = 2, .flops = 71303168, .bytes = 54525952},
-    {.name = "to_loss_part", .statement = 3, .phase = 3, .flops = 4325376, .bytes = 17826048},
-    {.name = "d_scale_partial", .statement = 3, .phase = 4, .flops = 4194304, .bytes = 17367296},
+    {.name = "z", .statement = 3, .phase = 3, .flops = 8912896, .bytes = 34341120},
+    {.name = "d_scale_partial", .statement = 3, .phase = 4, .flops = 4194304, .bytes = 16842752},
     {.name = "loss_part", .statement = 4, .phase = 4, .flops = 67584, .bytes = 266240},
     {.name = "d_seen_to_d_seen_pre", .statement = 2, .phase = 4, .flops = 301989888, .bytes = 71565312},
     {.name = "d_scale", .statement = 3, .phase = 5, .flops = 16384, .bytes = 65792},
@@ -856,9 +853,9 @@ const MtcModel mtc_model = {
     .epochs = 10,
     .seed = 0u,
     .parameters = 4224,
-    .flops_per_step = 4711021824,
-    .arena_bytes = 122507776,
-    .unshared_bytes = 209036032,
+    .flops_per_step = 4715609344,
+    .arena_bytes = 122245632,
+    .unshared_bytes = 225551104,
     .train_phases = 7,
     .eval_phases = 6,
     .tensors = 17,
