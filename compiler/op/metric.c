@@ -81,7 +81,7 @@ static bool read_compared(Call *call, Compared *c) {
     if (!x || !t)
         return false;
     int rank = x->type.rank - x->type.batched, labels = t->type.rank - t->type.batched;
-    int64_t last = x->type.dim[x->type.rank - 1];
+    int64_t last = x->type.rank ? x->type.dim[x->type.rank - 1] : 1;
     bool classes = t->type.dtype == DT_I32 && rank == labels + 1 && last > 1;
     c->classes = classes ? (int)last : 0;
     return classes ? read_scores(call, &c->x, &c->target) : read_pair(call, &c->x, &c->target);
