@@ -1,0 +1,28 @@
+# The next twelve hours of a load, of its last three days; tools/make_sequences.py series invents hours.
+param units = 48            # of each layer
+param lr    = 5e-3 in 0..1  # highest learning rate
+
+data {
+  train = npz("series-train.npz")
+  test  = npz("series-test.npz")
+  past  : f32[72, 1]
+  next  : f32[12]
+}
+
+model {
+  level    = past[-1]  # the forecast is of changes from here on
+  states   = lstm(past - level, units, layers = 2)
+  fc       = linear(states[-1], 12)
+  forecast = fc + level
+  as_day   = mae(reshape(past[48:60], [12]), next)  # of the same hours a day before
+}
+
+train {
+  loss      = mse(forecast, next)
+  metric    = [mae(forecast, next), as_day]
+  predict   = forecast
+  optimizer = adam(cosine_lr(lr))
+  clip_norm = 1
+  batch     = 128
+  epochs    = 5
+}
