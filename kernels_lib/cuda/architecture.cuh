@@ -2,7 +2,7 @@
  * a block, and are the same for all: where there is less, kernels make do with it, and a launch asks for no more than that.
  *
  * Code of an architecture, 75 for sm_75, may run on devices that have less than the one that gave it its name: that of sm_80
- * runs on sm_86 and sm_89. What counts is the least of them. The table of devices is compiler/emit/build/architectures.def. */
+ * runs on sm_86 and sm_89. What counts is the least of them. The table of devices is compiler/pass/gpus.def. */
 #ifndef MTC_CUDA_ARCHITECTURE_CUH
 #define MTC_CUDA_ARCHITECTURE_CUH
 

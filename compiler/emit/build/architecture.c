@@ -9,7 +9,7 @@ enum { KB = 1024 };
 static const Architecture architectures[] = {
 #define ARCHITECTURE(number_, cards_, block_, multiprocessor_, threads_, blocks_, tensor_cores_)                       \
     {.number = (number_), .cards = (cards_), .block_shared = (block_)*KB, .tensor_cores = (tensor_cores_)},
-#include "emit/build/architectures.def"
+#include "pass/gpus.def"
 #undef ARCHITECTURE
 };
 
