@@ -110,8 +110,7 @@ static bool schedule_programs(const Programs *programs, Schedule wanted) {
 }
 
 /* The backward pass computes again what it would have kept. Returns the plan as it was to be. */
-static Plan *recompute(const Compilation *c, Module *module, const Machine *machine) {
-    Programs kept = fuse_graphs(module, machine);
+static Plan *recompute(const Compilation *c, Module *module, Programs kept) {
     schedule_programs(&kept, c->options->schedule);
     Plan *plan = plan_memory(module, &kept, c->options->real == REAL_F64 ? 8 : 4);
     rematerialize(module->train, kept.at[PROGRAM_TRAIN]);
@@ -273,14 +272,19 @@ static int without_recompute(Compilation *c) {
 static int generate(Compilation *c, const Ast *ast, Module *module) {
     const Options *o = c->options;
     const Target *target = choose_target(c);
-    const Machine *machine = target->machine;
-    split_graphs(module, machine);
+    const Aim aim = target->compiler->aim(c->diag, o->arch, o->emit == EMIT_PROGRAM && !o->summary);
+    if (!aim.machine)
+        return EXIT_TOOL;
+    split_graphs(module, aim.machine);
     verify_graphs(module, "split");
     if (wanted(c, "split", EMIT_SPLIT))
         return print_graphs(c, module);
 
-    Plan *kept = module->recompute ? recompute(c, module, machine) : NULL;
-    Programs programs = fuse_graphs(module, machine);
+    Programs programs = fuse_graphs(module, aim.machine);
+    if (target->compiler->suffices && !target->compiler->suffices(c->diag, &aim, &programs))
+        return EXIT_TOOL;
+    Plan *kept = module->recompute ? recompute(c, module, programs) : NULL;
+    programs = kept ? fuse_graphs(module, aim.machine) : programs;
     if (wanted(c, "fuse", EMIT_FUSED))
         return print_programs(c, fused_print, &programs);
 
@@ -304,7 +308,7 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
         return print_source(c, emit_source(c, ast, plan, target, ""), target);
 
     Toolchain tools;
-    if (!toolchain_find(&tools, c->diag, target, o->arch, &programs))
+    if (!toolchain_find(&tools, c->diag, target, aim.architectures, &programs))
         return EXIT_TOOL;
     stage_ended(c, "toolchain");
     Emission *source = emit_source(c, ast, plan, target, o->standalone ? "" : tools.architectures);

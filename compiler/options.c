@@ -398,8 +398,8 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {other_source, "--emit=cu is of --target cuda, --emit=c of --target cpu"},
         {o->real == REAL_F64 && !(asked && asked->doubles), "--real f64 is of the cpu target; add --target cpu"},
         {o->arch && asked && !asked->gpu, "--arch names GPUs; it does not go with the cpu target"},
-        {o->arch && (o->emit != EMIT_PROGRAM || o->summary || o->format),
-         "--arch names the GPUs that a program is compiled for; where nothing is compiled it says nothing"},
+        {o->arch && ((o->emit != EMIT_PROGRAM && o->emit < EMIT_SPLIT) || o->format),
+         "--arch names the GPUs that a program is for; this stage comes before they matter"},
         {o->schedule != SCHEDULE_AUTO && asked && !asked->gpu,
          "--schedule is of the cuda target; it does not go with the cpu target"},
         {o->summary + o->format + (o->emit != EMIT_PROGRAM) > 1, "choose one of --emit, --summary and --format"},
@@ -457,17 +457,17 @@ static void put_flag(const Options *options, const Flag *flag, Text *out) {
         text_printf(out, " %s %s=%s", flag->name, options->settings.at[i].name, options->settings.at[i].value);
 }
 
+static bool decides_program(const Flag *flag) {
+    return flag->group == MODEL || flag->field == offsetof(Options, arch) || flag->field == offsetof(Options, real);
+}
+
 const char *options_command(const Options *options, Arena *arena) {
     Text out = TEXT(arena);
     text_puts(&out, options->gradcheck ? "mtc gradcheck" : "mtc");
     for (const Flag *flag = flags; flag < flags + FLAGS; flag++)
-        if (flag->group == MODEL || (flag->field == offsetof(Options, real) && !options->gradcheck))
+        if (decides_program(flag) && !(flag->field == offsetof(Options, real) && options->gradcheck))
             put_flag(options, flag, &out);
     return text_string(&out);
-}
-
-static bool decides_program(const Flag *flag) {
-    return flag->group == MODEL || flag->field == offsetof(Options, arch) || flag->field == offsetof(Options, real);
 }
 
 int options_settings(const Options *options, Arena *arena, const char *const **settings) {

@@ -251,9 +251,10 @@ static void print_schedule(Summary *s, Text *out) {
                     train->phases.count);
         return;
     }
-    text_printf(out, "  schedule   %s: %d phases a step, %.1f us estimated (graph %.1f us, persistent %.1f us)\n",
+    text_printf(out, "  schedule   %s: %d phases a step, %.1f us estimated on %s (graph %.1f us, persistent %.1f us)\n",
                 train->schedule == SCHEDULE_PERSISTENT ? "persistent" : "graph", train->phases.count,
-                1e6 * us[train->schedule], 1e6 * us[SCHEDULE_GRAPH], 1e6 * us[SCHEDULE_PERSISTENT]);
+                1e6 * us[train->schedule], train->machine->name, 1e6 * us[SCHEDULE_GRAPH],
+                1e6 * us[SCHEDULE_PERSISTENT]);
 }
 
 void summary_print(const Plan *plan, Text *out) {

@@ -42,6 +42,43 @@ MTC_AGREED int panel_depth(long long k, int slices, int depth) {
     return whole < depth ? (int)whole : depth;
 }
 
+/* Panels of a pipelined product: so many are on their way or in use, at most, and their lines, or steps of k, lie PAD apart. */
+MTC_CONSTANTS(STAGES = 4, PAD = 4);
+
+/* Floats of a panel of `width` lines by `depth` steps of k, whichever way it lies. */
+MTC_AGREED int padded_panel(int width, int depth) {
+    return width * depth + PAD * (width > depth ? width : depth);
+}
+
+/* The largest vector, 4, 2 or 1, that divides n. */
+MTC_AGREED int vector_width(int n) {
+    return n % 4 == 0 ? 4 : n % 2 == 0 ? 2 : 1;
+}
+
+/* Bytes of shared memory for a tile of m x n outputs, tm x tn of a thread, with panels `depth` deep, of which `stages` are under way
+ * where they are copied ahead. The sums of slices, and of a side, pass through it too. */
+MTC_AGREED int tile_shared(int m, int n, int depth, int tm, int tn, int slices, long long k, int stages) {
+    bool pipelined = slices == 1 && k > depth;
+    int padded = stages * (padded_panel(m, depth) + padded_panel(n, depth));
+    int panels = pipelined ? padded : (k <= depth ? 1 : 2) * (m + n) * depth;
+    int sums = slices * (m / (tm / vector_width(tm))) * n + THREADS;
+    if (slices >= LANES) /* no panels: each warp leaves a part of its outputs */
+        return WARPS * ((tm * tn + LANES - 1) / LANES * LANES) * (int)sizeof(float);
+    return (panels > sums ? panels : sums) * (int)sizeof(float);
+}
+
+/* On tensor cores: of a panel, whose lines have 128 bytes; and of a tile, whose sums pass through the same memory. */
+MTC_AGREED int tensor_panel(int m, int n) {
+    return (m + n) * 128;
+}
+MTC_AGREED int tensor_pitch(int n) {
+    return n + 8;
+}
+MTC_AGREED int tensor_tile_shared(int m, int n, int stages) {
+    int panels = stages * tensor_panel(m, n), sums = (m * tensor_pitch(n) + THREADS) * (int)sizeof(float);
+    return panels > sums ? panels : sums;
+}
+
 /* Neighbouring blocks that take turns at tiles below each other: cuda/tensor_turns.cuh. */
 MTC_CONSTANTS(TURN_BLOCKS = 2);
 

@@ -206,11 +206,11 @@ static Node *readmit(Graph *g, Node *n) {
     return existing ? existing : n;
 }
 
-static int rewrite_node(Graph *g, Node *n, Node *(*rule)(Graph *, Node *)) {
+static int rewrite_node(Graph *g, Node *n, Rewriting *rule, const void *context) {
     int replacements = 0;
     Node *simple = readmit(g, n);
     g->at = n->src;
-    for (Node *better; (better = rule(g, simple)); simple = better) {
+    for (Node *better; (better = rule(g, simple, context)); simple = better) {
         ENSURE(better->type.dtype == simple->type.dtype);
         replacements++;
     }
@@ -224,12 +224,12 @@ static int rewrite_node(Graph *g, Node *n, Node *(*rule)(Graph *, Node *)) {
     return replacements;
 }
 
-int graph_rewrite(Graph *g, Node *(*rule)(Graph *, Node *)) {
+int graph_rewrite(Graph *g, Rewriting *rule, const void *context) {
     int count = g->nodes.count, replacements = 0;
     Node **old = g->nodes.at;
     clear_nodes(g);
     for (int i = 0; i < count; i++)
-        replacements += rewrite_node(g, old[i], rule);
+        replacements += rewrite_node(g, old[i], rule, context);
     for (int i = 0; i < g->roots.count; i++)
         g->roots.at[i] = resolve(g->roots.at[i]);
     return replacements;

@@ -321,9 +321,12 @@ int graph_keep(Graph *g, Node *value); /* root: a row of Module.kept, which it r
 /* The mean over the examples of this batch: sum of value * share. An unbatched scalar is returned as it is. */
 Node *graph_batch_mean(Graph *g, Node *per_example);
 
-/* Replaces each node by what `rule` offers in its place (NULL: nothing), again and again, in one pass from the leaves to
- * the roots: when a node's turn comes, its inputs had theirs. Returns the number of replacements. */
-int graph_rewrite(Graph *g, Node *(*rule)(Graph *, Node *));
+/* What takes the node's place; NULL: it stays. */
+typedef Node *Rewriting(Graph *g, Node *n, const void *context);
+
+/* Replaces each node by what `rule` offers in its place, again and again, in one pass from the leaves to the roots: when a
+ * node's turn comes, its inputs had theirs. `context` goes to the rule. Returns the number of replacements. */
+int graph_rewrite(Graph *g, Rewriting *rule, const void *context);
 
 /* Drops what no root needs, follows `replaced`, renumbers. */
 void graph_compact(Graph *g);

@@ -7,7 +7,8 @@
  * which they are off by a sixth. */
 #include "pass/cost.h"
 
-enum { LANES_A_CYCLE = 128 };
+/* Instructions of threads that a multiprocessor begins in a cycle: of four warps, on all that there are. */
+enum { ISSUED = 4 * LANES };
 
 static bool is_tensor(const Tile *tile) {
     return tile->warps_m > 0;
@@ -40,10 +41,10 @@ static double larger(double a, double b) {
 }
 
 /* Share of the multiply-add rate that a thread's tm x tn outputs can reach: each needs tm + tn operands from shared
- * memory. */
-static double register_reuse(const Tile *tile) {
+ * memory, which is as fast on all machines. */
+static double register_reuse(const Tile *tile, const Machine *machine) {
     double per_load = (double)(tile->tm * tile->tn) / (tile->tm + tile->tn);
-    return per_load / (per_load + 0.6);
+    return per_load / (per_load + 0.6 * machine->lanes / ISSUED);
 }
 
 /* Cycles: 32 multiply-adds a cycle; three elements of b copied in one, eight of windows; the sums, cleared; the
@@ -107,7 +108,7 @@ static double epilogue_numbers(const Kernel *kernel) {
 
 /* Cycles: 24 instructions of a thread for an output, and for each number that belongs to it. */
 static double epilogue_cycles(const Kernel *kernel, const Tile *tile) {
-    return 24.0 / LANES_A_CYCLE * (1 + epilogue_numbers(kernel)) * tile->m * tile->n;
+    return 24.0 / ISSUED * (1 + epilogue_numbers(kernel)) * tile->m * tile->n;
 }
 
 /* Cycles: the loads of eight steps of k are under way at a time; an exchange between lanes takes 30. */
@@ -121,12 +122,13 @@ static Cost thin_cost(const Kernel *kernel, const Tile *tile, const Machine *mac
 /* Cycles: as measured with warp-group instructions on an H200, a multiprocessor's multiply-adds of bf16 in a cycle grow with
  * the use that a tile makes of what it copies, 1060 of 128 x 256 and 540 of 128 x 64; of tf32 half as many. Filling the
  * pipeline and the epilogue are not overlapped, but where tiles are worked on in turns; there two blocks share what they
- * copy, as if their tiles were one. */
+ * copy, as if their tiles were one. What feeds them is as fast on other machines, whose tensor cores may be slower. */
 static Cost tensor_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     double depth = (double)(divide_up(kernel->k, tile->k) * tile->k), outputs = (double)tile->m * tile->n;
     if (tile->turns)
         return (Cost){.working = depth * outputs / 1060};
-    double rate = (kernel->math == MATH_BF16 ? 12.5 : 6.25) * outputs / (tile->m + tile->n);
+    double fed = 12.5 * outputs / (tile->m + tile->n), most = 0.9 * machine->tensor;
+    double rate = (fed < most ? fed : most) / (kernel->math == MATH_BF16 ? 1 : 2);
     return (Cost){.working = machine->latency + depth * outputs / rate + outputs / 32};
 }
 
@@ -164,10 +166,11 @@ static Cost direct_cost(const Kernel *kernel, const Tile *tile, const Machine *m
         loads_work(&kernel->a, !kernel->a.transposed, lines_a) + loads_work(&kernel->b, kernel->b.transposed, lines_b);
     double place = larger(step_work(&kernel->a, !kernel->a.transposed), step_work(&kernel->b, kernel->b.transposed));
     double outputs = lines_a * lines_b;
-    double thread = (double)steps * (place + loads + width * outputs) + 6 * outputs;
+    double multiply = (double)ISSUED / machine->lanes; /* an instruction's worth */
+    double thread = (double)steps * (place + loads + multiply * width * outputs) + 6 * outputs;
     double traffic = (double)kernel->k * (tile->m + tile->n) * sizeof(float) / 40;
     return (Cost){.waiting = machine->latency * (1 + FURTHER_ROUND * (double)(divide_up(steps, at_once) - 1)),
-                  .working = larger(thread * THREADS / LANES_A_CYCLE, traffic) + epilogue_cycles(kernel, tile)};
+                  .working = larger(thread * THREADS / ISSUED, traffic) + epilogue_cycles(kernel, tile)};
 }
 
 /* 64 bytes from L2 a cycle and multiprocessor; the panels' numbers on their way, filled up; an ordered sum over slices.
@@ -178,7 +181,7 @@ static Cost panel_cost(const Kernel *kernel, const Tile *tile, const Machine *ma
     double steps = (double)(panels * deep), outputs = (double)tile->m * tile->n;
     double fetches = tile->m * work_of_a(kernel, tile) / fetched_at_once(&kernel->a) +
                      tile->n * work_of_b(kernel, tile) / fetched_at_once(&kernel->b);
-    double arithmetic = steps * (outputs / register_reuse(tile) + fetches) / LANES_A_CYCLE;
+    double arithmetic = steps * (outputs / register_reuse(tile, machine) / machine->lanes + fetches / ISSUED);
     double traffic = steps * (tile->m + tile->n) * sizeof(float) / 64;
     double combine = tile->slices > 1 ? 40 + 4.0 * tile->slices * outputs / THREADS : 0;
     double turning = ahead ? 0 : turning_cycles(kernel, tile), barriers = 145.0 * (double)panels;
@@ -200,7 +203,19 @@ Cost tile_cost(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     }
 }
 
-int tile_resident(const Tile *tile, const Machine *machine) {
+int tile_bytes(const Kernel *kernel, const Tile *tile) {
+    return tile_shared(tile->m, tile->n, tile->k, tile->tm, tile->tn, tile->slices, kernel->k, STAGES);
+}
+
+int tile_least_bytes(const Kernel *kernel, const Tile *tile) {
+    return tile_shared(tile->m, tile->n, tile->k, tile->tm, tile->tn, tile->slices, kernel->k, 2);
+}
+
+int tile_resident(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    if (!machine->blocks || is_tensor(tile))
+        return machine->resident;
     int outputs = tile->tm * tile->tn, room = outputs >= 64 ? 1 : outputs >= 32 ? 2 : machine->resident;
+    int bytes = tile_bytes(kernel, tile), memory = bytes ? machine->multiprocessor_memory / bytes : room;
+    room = memory < 1 ? 1 : memory < room ? memory : room;
     return room < machine->resident ? room : machine->resident;
 }

@@ -13,7 +13,11 @@ typedef struct Cost {
 Cost tile_cost(const Kernel *kernel, const Tile *tile, const Machine *machine);
 Feed tile_feed(const Kernel *kernel, const Tile *tile);
 
-/* Blocks of a multiprocessor that wait at the same time: as many as find registers. */
-int tile_resident(const Tile *tile, const Machine *machine);
+/* Bytes of shared memory of a block that works on the tile on CUDA cores: as planned, and at least. */
+int tile_bytes(const Kernel *kernel, const Tile *tile);
+int tile_least_bytes(const Kernel *kernel, const Tile *tile);
+
+/* Blocks of a multiprocessor that wait at the same time: as many as find registers and shared memory. */
+int tile_resident(const Kernel *kernel, const Tile *tile, const Machine *machine);
 
 #endif

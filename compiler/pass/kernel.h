@@ -27,6 +27,7 @@
 
 #include "ir/op.h"
 #include "kernels_lib/shared.h"
+#include "pass/machine.h"
 
 typedef enum KernelClass { KERNEL_CONTRACT, KERNEL_LOOP, KERNEL_CALL } KernelClass;
 
@@ -130,29 +131,7 @@ typedef struct Phase {
     int64_t tiles;
 } Phase;
 
-/* The blocks of a persistent launch: as many as the device has multiprocessors, meeting at a counter in memory; up to 16
- * neighbours with a barrier in hardware; or one, with the arena in its shared memory. */
-typedef enum Form { FORM_GRID, FORM_CLUSTER, FORM_SOLO, FORMS } Form;
-
 typedef enum Schedule { SCHEDULE_AUTO, SCHEDULE_GRAPH, SCHEDULE_PERSISTENT } Schedule;
-
-/* The target, as far as passes care. */
-typedef struct Machine {
-    const char *name;        /* "cuda", "cpu" */
-    Form form;               /* the part of it that is used */
-    int multiprocessors;     /* 132 */
-    int resident;            /* blocks of a multiprocessor that work while another waits for memory, at most */
-    bool blocks;             /* a tile is the work of a block of 256 threads, not of one thread */
-    bool computed_operands;  /* contractions can compute an operand while loading it */
-    double clock;            /* cycles per second */
-    double flops, bandwidth; /* per second: fp32 FMA counted as two; bytes */
-    double barrier, launch;  /* seconds: barrier over all blocks; CUDA graph node */
-    double latency;          /* cycles of a tile until its first numbers are there and its last are stored */
-    double cache;            /* bytes that all multiprocessors share */
-    int block_memory;        /* bytes of shared memory that a block can have */
-    int most_blocks;         /* at a time, of a multiprocessor */
-} Machine;
-extern const Machine machine_cuda, machine_cpu;
 
 /* One graph of a module, compiled: its kernels, phases and buffers. */
 typedef struct Program {

@@ -141,7 +141,8 @@ static Node *sink_through_reordering(Graph *g, Node *n) {
     return transposed_like(g, n->in[0], graph_name(graph_node(g, n->op->name, attr, 1, &operand), n->name));
 }
 
-static Node *sink(Graph *g, Node *n) {
+static Node *sink(Graph *g, Node *n, const void *context) {
+    (void)context;
     if (n->op->cls == OP_MAP)
         return sink_through_map(g, n);
     if (!n->inputs || !is_channels_first(n->in[0]))
@@ -171,7 +172,7 @@ static void keep_named(const Graph *g) {
 Node *layout(Graph *g, Node *value) {
     if (g == g->module->eval)
         keep_named(g);
-    graph_rewrite(g, sink);
+    graph_rewrite(g, sink, NULL);
     while (value && value->replaced)
         value = value->replaced;
     return value;

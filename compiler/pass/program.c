@@ -237,6 +237,9 @@ void schedule_print(const Program *program, Text *out) {
     text_printf(out, "%s: %d phases, %s\n", program->prefix, program->phases.count, names[program->schedule]);
     static const char *const forms[] = {
         [FORM_GRID] = "", [FORM_CLUSTER] = ", a cluster", [FORM_SOLO] = ", the arena in shared memory"};
+    const Machine *machine = program->machine;
+    if (machine->number)
+        text_printf(out, "  planned for: %s (sm_%d)\n", machine->name, machine->number);
     text_printf(out, "  estimated: graph %.2f us, persistent %.2f us on %lld blocks%s\n",
                 program->estimate[SCHEDULE_GRAPH] * 1e6, program->estimate[SCHEDULE_PERSISTENT] * 1e6,
                 (long long)program->grid, forms[program->machine->form]);

@@ -3,48 +3,7 @@
 #include "pass/kernel.h"
 #include "pass/tile.h"
 
-/* Measured on an H200: the barrier by bench/limits; a launch as what a step of mnist.mt or autoencoder.mt takes longer as a
- * graph than as a persistent kernel of the same tiles, and a barrier. */
-const Machine machine_cuda = {.name = "cuda",
-                              .multiprocessors = 132,
-                              .resident = 3,
-                              .blocks = true,
-                              .computed_operands = true,
-                              .clock = 1.98e9,
-                              .flops = 60e12,
-                              .bandwidth = 4.3e12,
-                              .barrier = 0.92e-6,
-                              .launch = 1.7e-6,
-                              .latency = 1200,
-                              .cache = 50e6,
-                              .block_memory = PLANNED_SHARED,
-                              .most_blocks = 8};
-const Machine machine_cpu = {.name = "cpu",
-                             .multiprocessors = 4,
-                             .resident = 1,
-                             .clock = 3e9,
-                             .flops = 1e11,
-                             .bandwidth = 2e10,
-                             .barrier = 1e-6,
-                             .launch = 1e-6,
-                             .latency = 1200};
-
-/* Measured there too: the barriers of a cluster and of a block; a load of shared memory. */
-enum { PERSISTENT_WAVES = 4, CLUSTER_BLOCKS = 16, SOLO_BYTES = 32 * 1024 };
-
-/* A persistent launch has one block on each multiprocessor. */
-static const Machine *machine_in_form(Arena *arena, const Machine *machine, Form form) {
-    Machine *part = NEW(arena, Machine);
-    *part = *machine;
-    part->form = form;
-    part->resident = 1;
-    if (form == FORM_GRID)
-        return part;
-    part->multiprocessors = form == FORM_SOLO ? 1 : CLUSTER_BLOCKS;
-    part->barrier = form == FORM_SOLO ? 0.02e-6 : 0.19e-6;
-    part->latency = form == FORM_SOLO ? 300 : machine->latency;
-    return part;
-}
+enum { PERSISTENT_WAVES = 4, SOLO_BYTES = 32 * 1024 };
 
 /* `later` must run in a later phase than `earlier`. */
 static bool follow(Kernel *later, const Kernel *earlier) {
@@ -168,11 +127,6 @@ static int64_t widest_phase(const Program *program) {
     return widest;
 }
 
-/* One block needs no grid-wide barrier. */
-static double barrier_seconds(const Program *program) {
-    return program->grid == 1 ? 0.02e-6 : program->machine->barrier;
-}
-
 /* Each long kernel is one, and the others together one more. */
 static int launches_of(const Phase *phase, const Machine *machine) {
     int launches = 0;
@@ -186,7 +140,7 @@ static void estimate(Program *program, const Machine *whole) {
     Machine persistent = *program->machine;
     persistent.resident = 1;
     program->estimate[SCHEDULE_GRAPH] = 0;
-    program->estimate[SCHEDULE_PERSISTENT] = program->phases.count * barrier_seconds(program);
+    program->estimate[SCHEDULE_PERSISTENT] = program->phases.count * machine_barrier(program->machine, program->grid);
     for (int i = 0; i < program->phases.count; i++) {
         const Phase *phase = &program->phases.at[i];
         program->estimate[SCHEDULE_GRAPH] += phase_seconds(phase, whole) + launches_of(phase, whole) * whole->launch;
@@ -248,7 +202,8 @@ static bool uses_tensor_cores(const Program *program) {
 static bool fits_form(const Program *program, Form form) {
     bool trains = program->graph == program->graph->module->train;
     bool solo = arena_bytes(program) <= SOLO_BYTES && !uses_tensor_cores(program);
-    return trains && program->machine->blocks && (form != FORM_SOLO || solo);
+    bool can = form == FORM_SOLO ? solo : form != FORM_CLUSTER || program->machine->cluster;
+    return trains && program->machine->blocks && can;
 }
 
 /* The tiles are those of the fastest schedule and form, whichever runs, so that all schedules compute the same bits. Only
@@ -260,7 +215,8 @@ static void choose_form(Program *program) {
     for (int form = FORM_GRID; form < FORMS; form++) {
         if (form != FORM_GRID && !fits_form(program, form))
             continue;
-        const Machine *machine = machine_in_form(program->arena, whole, form);
+        Machine *machine = NEW(program->arena, Machine);
+        *machine = machine_in_form(whole, form);
         cut_for(program, machine, whole);
         if (!is_tiny(program))
             break;

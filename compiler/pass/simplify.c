@@ -37,7 +37,8 @@ static Node *hoist_expansion(Graph *g, Node *n) {
     return graph_node(g, n->in[0]->op->name, attr, 1, &small);
 }
 
-static Node *simpler(Graph *g, Node *n) {
+static Node *simpler(Graph *g, Node *n, const void *context) {
+    (void)context;
     Node *better = fold_constants(g, n);
     if (!better)
         better = hoist_expansion(g, n);
@@ -59,7 +60,7 @@ static void copy_leaves(Graph *g) {
 void simplify(Graph *g) {
     int rounds = 0;
     g->copies = g->nodes.count;
-    while (graph_rewrite(g, simpler)) {
+    while (graph_rewrite(g, simpler, NULL)) {
         ENSURE(++rounds < MAX_ROUNDS);
         graph_compact(g);
     }

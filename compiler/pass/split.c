@@ -157,14 +157,16 @@ static Node *sum_as_read(Graph *g, Node *n) {
     return graph_reduce(g, sum->op->name, graph_reshape(g, called_slices(g, sum->in[0], n), &stack), 1u << 0);
 }
 
-/* Rules of graph_rewrite, on each target's machine. */
-static Node *rule_of_blocks(Graph *g, Node *n) {
+static Node *split_node(Graph *g, Node *n, const void *context) {
+    const Machine *machine = context;
     Node *split = split_reduction(g, n);
-    split = split ? split : sum_as_read(g, n);
-    return split ? split : split_product(g, n, &machine_cuda);
+    if (split || !machine->blocks)
+        return split;
+    split = sum_as_read(g, n);
+    return split ? split : split_product(g, n, machine);
 }
 
 void split_sums(Graph *g, const Machine *machine) {
-    graph_rewrite(g, machine->blocks ? rule_of_blocks : split_reduction);
+    graph_rewrite(g, split_node, machine);
     graph_compact(g);
 }

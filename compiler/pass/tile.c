@@ -80,8 +80,24 @@ static bool may_take_turns(const Kernel *kernel, const Tile *tile, const Machine
     enum { TILES_OF_A_BLOCK = 4 };
     bool many = tile_count(kernel, tile) >= TILES_OF_A_BLOCK * (int64_t)machine->multiprocessors;
     bool pairs = kernel->m % (TURN_BLOCKS * tile->m) == 0 && kernel->n % 8 == 0 && !kernel->side;
-    return machine->resident > 1 && many && pairs && (kernel->batches == 1 || is_in_slices(kernel, tile)) &&
-           is_copied_by_hardware(&kernel->a) && is_copied_by_hardware(&kernel->b);
+    return machine->warp_groups && machine->resident > 1 && many && pairs &&
+           (kernel->batches == 1 || is_in_slices(kernel, tile)) && is_copied_by_hardware(&kernel->a) &&
+           is_copied_by_hardware(&kernel->b);
+}
+
+/* On tensor cores: its panels under way that a block of the machine has room for. */
+static int stages_of(const Tile *tile, const Machine *machine) {
+    int room = machine->block_memory / tensor_panel(tile->m, tile->n);
+    return room < tile->stages ? room : tile->stages;
+}
+
+/* The machine's blocks have the shared memory for it; of panels that are copied ahead, two are enough. */
+static bool has_memory(const Kernel *kernel, const Tile *tile, const Machine *machine) {
+    if (tile->warps_m) {
+        int stages = stages_of(tile, machine);
+        return stages > 1 && tensor_tile_shared(tile->m, tile->n, stages) <= machine->block_memory;
+    }
+    return !machine->blocks || tile_least_bytes(kernel, tile) <= machine->block_memory;
 }
 
 static bool suits(const Kernel *kernel, const Tile *tile, const Machine *machine) {
@@ -93,6 +109,8 @@ static bool suits(const Kernel *kernel, const Tile *tile, const Machine *machine
         return false;
     if (tile->turns)
         return may_take_turns(kernel, tile, machine);
+    if (!has_memory(kernel, tile, machine))
+        return false;
     if (feed == FEED_DIRECT)
         return !kernel->side && has_registers(tile);
     return feed != FEED_DEEP || !kernel->side;
@@ -114,7 +132,7 @@ static double waves(const Machine *machine, int64_t count) {
 static double product_cycles(const Kernel *kernel, const Tile *tile, const Machine *machine) {
     Cost cost = tile_cost(kernel, tile, machine);
     double count = waves(machine, tile_count(kernel, tile));
-    return ceil(count / tile_resident(tile, machine)) * cost.waiting + count * cost.working;
+    return ceil(count / tile_resident(kernel, tile, machine)) * cost.waiting + count * cost.working;
 }
 
 /* Faster, or as fast with less hanging over the product's edges. */
@@ -138,9 +156,11 @@ static const Tile *tile_choice(const Kernel *kernel, const Machine *machine, int
     return machine->form != FORM_GRID && i < LARGE + SMALL ? &small_tiles[i - LARGE] : NULL;
 }
 
-static void set_tile(Kernel *kernel, const Tile *tile) {
+static void set_tile(Kernel *kernel, const Tile *tile, const Machine *machine) {
     kernel->tile = *tile;
     kernel->tiles = tile_count(kernel, tile);
+    if (tile->warps_m && !tile->turns)
+        kernel->tile.stages = stages_of(tile, machine);
 }
 
 static void cut_product(Kernel *kernel, const Machine *machine) {
@@ -149,7 +169,7 @@ static void cut_product(Kernel *kernel, const Machine *machine) {
         if (suits(kernel, tile, machine) && (!best || is_better(kernel, tile, best, machine)))
             best = tile;
     ENSURE(best);
-    set_tile(kernel, best);
+    set_tile(kernel, best, machine);
     kernel->flops = 2.0 * (double)kernel->batches * (double)kernel->m * (double)kernel->n * (double)kernel->k;
 }
 
@@ -193,7 +213,7 @@ static int64_t row_memory(const Kernel *kernel) {
 
 /* Threads that hide the time of their loads: half of what the multiprocessors hold. */
 static int64_t threads_wanted(const Machine *machine) {
-    return 1024 * (int64_t)machine->multiprocessors;
+    return machine->threads / 2 * (int64_t)machine->multiprocessors;
 }
 
 /* More than the machine's blocks have warps, and no longer than half a warp is good for; in a grid, which has blocks for all
@@ -217,7 +237,8 @@ static Team choose_team(const Kernel *kernel, const Machine *machine) {
     if (kernel->inner && !along_fast && !has_products(kernel) && kernel->rows >= COLUMN_ROWS)
         return TEAM_COLUMN;
     bool long_row = extent > 1024 || row_memory(kernel) > WARP_FLOATS;
-    bool few_heavy = row_work(kernel) > 2048 && kernel->rows <= 8 * (int64_t)machine->multiprocessors;
+    bool few_heavy =
+        row_work(kernel) > 2048 && kernel->rows <= machine->most_blocks * (int64_t)machine->multiprocessors;
     if (long_row || few_heavy)
         return TEAM_BLOCK;
     return are_short_and_many(kernel, machine) ? TEAM_HALF : TEAM_WARP;
@@ -389,7 +410,7 @@ void kernel_shrink(Kernel *kernel, double seconds, const Machine *machine) {
     for (int i = 0; (tile = tile_choice(kernel, machine, i)); i++) {
         bool fast_enough = tile_cycles(kernel, tile, machine) / machine->clock <= seconds;
         if (fast_enough && suits(kernel, tile, machine) && tile_count(kernel, tile) < kernel->tiles)
-            set_tile(kernel, tile);
+            set_tile(kernel, tile, machine);
     }
 }
 
@@ -400,16 +421,25 @@ double kernel_tile_seconds(const Kernel *kernel, const Machine *machine) {
     return cycles / machine->clock;
 }
 
+/* Of the multiply-adds of tensor cores, as many as whole products reach: on an H200 1408 in a cycle. */
+static double tensor_speedup(const Machine *machine) {
+    enum { MOST_FED = 1408 };
+    double reached = 0.9 * machine->tensor;
+    return (reached < MOST_FED ? reached : MOST_FED) / machine->lanes;
+}
+
 double kernel_arithmetic(const Kernel *kernel, const Machine *machine) {
-    static const double speedup[] = {[MATH_FP32] = 1, [MATH_TF32] = 5.5, [MATH_BF16] = 11};
-    return kernel->flops / machine->flops / (machine->blocks ? speedup[kernel->math] : 1);
+    double plain = kernel->flops / machine->flops;
+    if (!machine->tensor || kernel->math == MATH_FP32)
+        return plain;
+    return plain / tensor_speedup(machine) * (kernel->math == MATH_TF32 ? 2 : 1);
 }
 
 double kernel_dealt_seconds(const Kernel *kernel, const Machine *machine) {
     double tile = kernel_tile_seconds(kernel, machine);
     if (kernel->cls == KERNEL_CONTRACT) {
         Cost cost = tile_cost(kernel, &kernel->tile, machine);
-        tile = (cost.waiting / tile_resident(&kernel->tile, machine) + cost.working) / machine->clock;
+        tile = (cost.waiting / tile_resident(kernel, &kernel->tile, machine) + cost.working) / machine->clock;
     }
     return (double)kernel->tiles * tile / machine->multiprocessors;
 }

@@ -175,13 +175,14 @@ static void update_weights(const Updates *u, const Optimizer *optimizers) {
 }
 
 /* In place of a trained weight: its moving average. */
-static Node *averaged(Graph *g, Node *n) {
+static Node *averaged(Graph *g, Node *n, const void *context) {
+    (void)context;
     bool trained = n->op->table == TABLE_WEIGHT && g->module->weights.at[n->attr.index].kind == WEIGHT_TRAINED;
     return trained ? graph_state(g, module_state(g->module, n->attr.index, "ema")) : NULL;
 }
 
 static void use_averages(Graph *g) {
-    graph_rewrite(g, averaged);
+    graph_rewrite(g, averaged, NULL);
     graph_compact(g);
 }
 

@@ -19,11 +19,6 @@ __host__ __device__ constexpr int smaller(int a, int b) {
     return a < b ? a : b;
 }
 
-/* The largest vector, 4, 2 or 1, that divides n. */
-__host__ __device__ constexpr int vector_width(int n) {
-    return n % 4 == 0 ? 4 : n % 2 == 0 ? 2 : 1;
-}
-
 /* How a tile is dealt to threads. In a slice, `down` x `across` threads; a warp's share of them is lanes_m x lanes_n, so
  * that it reads few distinct numbers. A thread's rows are `parts` runs of `run_m`, and neighbouring threads' runs lie
  * side by side; columns likewise:
@@ -48,7 +43,7 @@ template <int m_, int n_, int k_, int tm_, int tn_, int first_warp_ = 0> struct 
 template <int m_, int n_, int k_, int warps_m_, int warps_n_, int stages_, class Element_> struct TensorTile {
     using Element = Element_;
     static constexpr int m = m_, n = n_, k = k_, warps_m = warps_m_, warps_n = warps_n_, stages = stages_;
-    static constexpr int pitch = n + 8;
+    static constexpr int pitch = tensor_pitch(n);
     static_assert(k * sizeof(Element) == 128, "a panel is 128 bytes deep");
 };
 
@@ -84,14 +79,6 @@ template <class Product, class Tile> __host__ __device__ constexpr int product_t
     return divide_up(Product::M, Tile::m) * divide_up(Product::N, Tile::n);
 }
 
-/* Panels of a pipelined product: so many are on their way or in use, at most, and their lines, or steps of k, lie PAD apart. */
-constexpr int STAGES = 4, PAD = 4;
-
-/* Floats of a panel of WIDTH lines by DEPTH steps of k, whichever way it lies. */
-__host__ __device__ constexpr int padded_panel(int width, int depth) {
-    return width * depth + PAD * (width > depth ? width : depth);
-}
-
 /* Of the tile's panels, as many as MOST_SHARED has room for. */
 template <class Tile> __device__ constexpr int pipelined_stages() {
     constexpr int panel = (padded_panel(Tile::m, Tile::k) + padded_panel(Tile::n, Tile::k)) * (int)sizeof(float);
@@ -100,15 +87,14 @@ template <class Tile> __device__ constexpr int pipelined_stages() {
 }
 
 template <class Tile> __host__ __device__ constexpr int tensor_shared() {
-    constexpr int panels = Tile::stages * (Tile::m + Tile::n) * Tile::k * (int)sizeof(typename Tile::Element);
-    constexpr int sums = (Tile::m * Tile::pitch + THREADS) * (int)sizeof(float); // and those of a side
-    return panels > sums ? panels : sums;
+    return tensor_tile_shared(Tile::m, Tile::n, Tile::stages);
 }
 
 /* How a tile on tensor cores is worked on within MOST_SHARED: as it is, with fewer panels under way, or its columns in PARTS,
  * one after the other, as few as will do. */
 template <class Tile, int PARTS = 1> struct TensorParts {
-    static constexpr int count = PARTS, n = Tile::n / PARTS, panel = (Tile::m + n) * 128, room = MOST_SHARED / panel;
+    static constexpr int count = PARTS, n = Tile::n / PARTS, panel = tensor_panel(Tile::m, n),
+                         room = MOST_SHARED / panel;
     static constexpr int stages = room < Tile::stages ? room : Tile::stages;
     using Part = TensorTile<Tile::m, n, Tile::k, Tile::warps_m, Tile::warps_n, stages, typename Tile::Element>;
     static constexpr bool covers = Tile::n % PARTS == 0 && n % (16 * Tile::warps_n) == 0;
@@ -127,13 +113,7 @@ template <class Tile> using PartsOf = decltype(TensorParts<Tile>::choose());
 constexpr int TURN_SHARED_ALONE = tensor_shared<TurnTile<128, 128, 64, 6>::Alone>();
 
 template <class Product, class Tile> __host__ __device__ constexpr int block_shared() {
-    constexpr bool pipelined = Tile::slices == 1 && Product::K > Tile::k;
-    constexpr int padded = STAGES * (padded_panel(Tile::m, Tile::k) + padded_panel(Tile::n, Tile::k));
-    constexpr int panels = pipelined ? padded : (Product::K <= Tile::k ? 1 : 2) * (Tile::m + Tile::n) * Tile::k;
-    constexpr int sums = Tile::slices * Tile::part_rows * Tile::n + THREADS; // and those of a side
-    if (Tile::slices >= LANES) // no panels: each warp leaves a part of its outputs
-        return THREADS / LANES * divide_up(Tile::tm * Tile::tn, LANES) * LANES * (int)sizeof(float);
-    return (panels > sums ? panels : sums) * (int)sizeof(float);
+    return tile_shared(Tile::m, Tile::n, Tile::k, Tile::tm, Tile::tn, Tile::slices, Product::K, STAGES);
 }
 
 /* FOLDED: numbers that a call of `out` gives to sums over rows. */

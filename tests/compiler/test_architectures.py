@@ -80,7 +80,7 @@ for last; do :; done
     return compile_model
 
 
-CAN = "sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_110, sm_120"
+CAN = "sm_80, sm_86, sm_87, sm_89, sm_90, sm_100, sm_103, sm_110, sm_120, sm_121"
 
 
 @pytest.mark.parametrize("precision", ["bf16", "tf32"])
@@ -103,7 +103,9 @@ def test_large_heads(compile_for):
 
 @pytest.mark.parametrize("arch, message", [
     ("ampere", f"--arch takes native or a list of sm_75, {CAN}, not 'ampere'"),
-    ("sm_121", f"this nvcc cannot compile for sm_121; it can for sm_75, {CAN}"),
+    ("sm_70", f"mtc cannot compile for sm_70; it can for sm_75, {CAN}"),
+    ("sm_121", f"this nvcc cannot compile for sm_121; it can for sm_75, {CAN.removesuffix(', sm_121')}"),
+    (",", "--arch names no GPU"),
 ])
 def test_unknown(compile_for, arch, message):
     codes, said = compile_for(MODEL, "--arch", arch)
@@ -116,6 +118,108 @@ def test_portable_programs(compile_for):
     assert compile_for(MODEL)[0] == everywhere
     codes, said = compile_for(MODEL, "--precision", "bf16")
     assert codes == everywhere[1:] and "sm_75 is left out: it has no tensor cores for bf16\n" in said
+
+
+# ---- which one a program is planned for ----
+
+SEVERAL = ["models/mnist.mt", "models/lenet5.mt", "models/vit_tiny.mt", "models/resnet18_cifar.mt", "tests/golden/tiny-cluster.mt"]
+
+
+def schedule_for(mtc, arch, *flags):
+    done = mtc("--emit=schedule", "--arch", arch, *flags)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("arch, card", [("sm_75", "T4 (sm_75)"), ("sm_80", "A100 (sm_80)"), ("sm_90a", "H200 (sm_90)"),
+                                        ("sm_75,sm_80,sm_86", "A100 (sm_80)"), ("sm_80;sm_90a;sm_120", "H200 (sm_90)")])
+def test_planned_for(mtc, arch, card):
+    """Of several, the one with the fastest memory."""
+    assert f"\n  planned for: {card}\n" in schedule_for(mtc, arch, "models/mnist.mt")
+
+
+def test_planned_for_an_h200_unless_said(mtc):
+    assert mtc("--emit=schedule", "models/cnn.mt").stdout == schedule_for(mtc, "sm_90", "models/cnn.mt")
+    assert mtc("--emit=schedule", "models/cnn.mt").stdout != schedule_for(mtc, "sm_80", "models/cnn.mt")
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
+@pytest.mark.parametrize("gpu", tool.table(), ids=lambda gpu: f"sm_{gpu.number}")
+def test_tiles_fit_the_machine(mtc, gpu, precision):
+    """The memory of a block holds panels and sums of each tile on tensor cores as it is planned, and no persistent launch has more
+    blocks than the GPU has multiprocessors, or a cluster where there are none."""
+    if precision != "fp32" and not gpu.tensor:
+        assert "has no tensor cores" in mtc("--emit=schedule", "--arch", f"sm_{gpu.number}", "--precision", precision, SEVERAL[0]).stderr
+        return
+    for model in SEVERAL:
+        text = schedule_for(mtc, f"sm_{gpu.number}", "--precision", precision, model)
+        for m, n, panels in re.findall(r"tile (\d+)x(\d+)x\d+, \w+, \dx\d warps, (\d) panels", text):
+            m, n, panels = int(m), int(n), int(panels)
+            turns = (m, n, panels) == (128, 128, 6)
+            assert gpu.number == 90 if turns else panels <= gpu.block_shared // ((m + n) * 128) and fits(gpu, m, n, panels)
+        assert gpu.number >= 90 or "a cluster" not in text
+
+
+PRODUCT = """data {
+  train = npy("x.npy", "y.npy")
+  x : f32[512]
+  y : f32
+}
+model {
+  out = linear(x, WIDTH)
+}
+train {
+  loss      = mse(mean(out), y)
+  optimizer = sgd(0.1)
+  batch     = BATCH
+}
+"""
+LATENCY = 1200
+
+
+def count_of(rows, columns, tile):
+    return -(-rows // tile[0]) * -(-columns // tile[1])
+
+
+def bf16_cycles(gpu, rows, columns, k, tile):
+    """Of a product on tensor cores, by compiler/pass/cost.c."""
+    m, n = tile
+    rate = min(12.5 * m * n / (m + n), 0.9 * gpu.tensor)
+    return -(-count_of(rows, columns, tile) // gpu.multiprocessors) * (LATENCY + k * m * n / rate + m * n / 32)
+
+
+def fits(gpu, m, n, panels):
+    panels = min(panels, gpu.block_shared // ((m + n) * 128))
+    return panels >= 2 and max(panels * (m + n) * 128, 4 * (m * (n + 8) + 256)) <= gpu.block_shared
+
+
+@pytest.mark.parametrize("batch, width", [(128, 128), (256, 512), (512, 1024), (1024, 2048), (2048, 1152)])
+def test_tiles_are_the_best_of_the_machine(mtc, tmp_path, batch, width):
+    """Of those that fit, the fastest by the cost model; or, where that leaves several for each multiprocessor, the fewest that take no longer."""
+    tiles = [(128, 256, 4), (256, 128, 4), (128, 192, 4), (128, 128, 3), (256, 64, 2), (64, 256, 4), (128, 64, 4), (64, 128, 4), (64, 64, 4)]
+    model = tmp_path / "product.mt"
+    model.write_text(PRODUCT.replace("WIDTH", str(width)).replace("BATCH", str(batch)))
+    for gpu in tool.table():
+        if not gpu.tensor:
+            continue
+        text = schedule_for(mtc, f"sm_{gpu.number}", model, "--precision", "bf16").partition("\neval:")[2]
+        chosen = tuple(map(int, re.search(r" tile (\d+)x(\d+)x64, bf16", text).groups()))
+        can = [tile[:2] for tile in tiles if fits(gpu, *tile)]
+        cycles = {tile: bf16_cycles(gpu, batch, width, 512, tile) for tile in can}
+        counts = {tile: count_of(batch, width, tile) for tile in can}
+        fastest = min(can, key=cycles.get)
+        if counts[fastest] <= gpu.multiprocessors:
+            assert cycles[chosen] == cycles[fastest], (gpu.number, chosen, cycles)
+        else:
+            short = [tile for tile in can if bf16_cycles(gpu, *tile, 512, tile) <= cycles[fastest]]
+            assert counts[chosen] == min(counts[tile] for tile in short), (gpu.number, chosen, counts)
+
+
+def test_machines_have_tiles_of_their_own(mtc, tmp_path):
+    model = tmp_path / "product.mt"
+    model.write_text(PRODUCT.replace("WIDTH", "1152").replace("BATCH", "2048"))
+    texts = [schedule_for(mtc, arch, model, "--precision", "bf16").partition("\neval:")[2] for arch in ("sm_80", "sm_86", "sm_90")]
+    assert len({re.search(r" tile [\w, ]+ panels", text)[0] for text in texts}) > 1
 
 
 # ---- whether programs fit ----
@@ -144,12 +248,15 @@ train {
 
 
 @pytest.mark.nvcc
-@pytest.mark.parametrize("precision, architecture, planned, most", [("fp32", "sm_75", 122880, 65536), ("bf16", "sm_86", 196608, 101376)])
-def test_programs_fit(tmp_path, capsys, precision, architecture, planned, most):
+@pytest.mark.parametrize("precision, architectures, planned, most", [
+    ("fp32", "sm_75", 122880, 65536), ("bf16", "sm_86", 131072, 101376), ("bf16", "sm_86,sm_90a", 196608, 101376)])
+def test_programs_fit(tmp_path, capsys, precision, architectures, planned, most):
+    """Those planned for another GPU, too. (Attention asks for what it finds.)"""
     model = tmp_path / "large.mt"
     model.write_text(LARGE)
-    assert tool.check(model, precision, [architecture]) == 0
-    assert f"and {most} bytes of shared memory, planned with {planned}" in capsys.readouterr().out
+    assert tool.check(model, precision, architectures.split(",")) == 0
+    said = capsys.readouterr().out.splitlines()[0]
+    assert f" {architectures[:5]}: " in said and f"and {most} bytes of shared memory, planned with {planned}" in said
 
 
 @pytest.fixture(scope="module")

@@ -47,8 +47,14 @@ static void add_cc_flags(const Toolchain *tools, const Build *build, Command *co
     }
 }
 
+static Aim aim_at_processor(Diag *diag, const char *arch, bool runs) {
+    (void)diag, (void)arch, (void)runs; /* --arch is refused, and all processors are planned for alike */
+    return (Aim){NULL, &machine_cpu};
+}
+
 const Compiler compiler_cc = {.find = find_cc,
                               .lacks = cc_lacks,
+                              .aim = aim_at_processor,
                               .add_flags = add_cc_flags,
                               .to_linker = "-Wl,",
                               .takes_flags = true,

@@ -60,7 +60,7 @@ static const char *portable_list(Diag *diag, const char *known, const Needs *nee
     Arena *arena = diag_arena(diag);
     Text list = TEXT(arena);
     for (size_t i = 0; i < sizeof generations / sizeof *generations; i++) {
-        const char *lacks = architecture_lacks(arena, architecture_find(generations[i]), needs);
+        const char *lacks = gpu_lacks(arena, machine_of(generations[i]), needs);
         if (!architecture_is_known(arena, known, generations[i]))
             continue;
         if (lacks)
@@ -72,58 +72,92 @@ static const char *portable_list(Diag *diag, const char *known, const Needs *nee
     return text_string(&list);
 }
 
-/* False after an error: nobody has heard of it, or it has not what the program needs. */
-static bool may_have(Diag *diag, const char *known, const char *name, const Needs *needs) {
+/* ---- which it is planned for ---- */
+
+/* False after an error: nobody has heard of it. */
+static bool is_known(Diag *diag, const char *name) {
     Arena *arena = diag_arena(diag);
-    const char *offered = architectures_for(arena, needs, known);
-    if (!is_architecture(name)) {
+    const Needs none = {0};
+    const char *offered = architectures_for(arena, &none, NULL);
+    if (!is_architecture(name))
         diag_error(diag, nowhere, "--arch takes native or a list of %s, not '%s'", offered, name);
-        return false;
+    else if (!machine_of(name))
+        diag_error(diag, nowhere, "mtc cannot compile for %s; it can for %s", name, offered);
+    return diag_errors(diag) == 0;
+}
+
+/* Of several GPUs, the one with the fastest memory: a plan for it fits itself to the others when it runs, while one for the
+ * smallest would leave most of it idle. NULL after an error. */
+static const Machine *most_of(Diag *diag, const char *list) {
+    const Machine *most = NULL;
+    for (char *rest = arena_strdup(diag_arena(diag), list), *name; (name = strtok_r(rest, ",;", &rest));) {
+        if (!is_known(diag, name))
+            return NULL;
+        const Machine *gpu = machine_of(name);
+        most = most && most->bandwidth >= gpu->bandwidth ? most : gpu;
     }
-    const Architecture *architecture = architecture_find(name);
-    bool compiles = architecture_is_known(arena, known, name);
-    if (!compiles || !architecture) {
-        diag_error(diag, nowhere, "%s cannot compile for %s; it can for %s", compiles ? "mtc" : "this nvcc", name,
-                   offered);
-        return false;
+    if (!most)
+        diag_error(diag, nowhere, "--arch names no GPU");
+    return most;
+}
+
+static Aim aim_at_gpus(Diag *diag, const char *arch, bool runs) {
+    bool native = arch && strcmp(arch, "native") == 0;
+    const char *present = native || (!arch && runs) ? gpu_architectures(diag_arena(diag)) : NULL;
+    const char *list = native || !arch ? present : arch;
+    if (native && !present) {
+        diag_error(diag, nowhere, "--arch native: this machine has no GPU that CUDA can use");
+        return (Aim){0};
     }
-    const char *lacks = architecture_lacks(arena, architecture, needs);
-    if (lacks) {
-        diag_error(diag, nowhere, "sm_%d (%s) %s; --arch can be %s%s", architecture->number, architecture->cards, lacks,
-                   offered, needs->multiplies ? ", and --precision fp32 needs none" : "");
-        return false;
-    }
+    return (Aim){list, list ? most_of(diag, list) : machine_default()};
+}
+
+/* ---- what it needs of them ---- */
+
+static bool suffices(Diag *diag, const char *name, const Needs *needs) {
+    Arena *arena = diag_arena(diag);
+    const Machine *gpu = machine_of(name);
+    const char *lacks = gpu_lacks(arena, gpu, needs);
+    if (lacks)
+        diag_error(diag, nowhere, "sm_%d (%s) %s; --arch can be %s%s", gpu->number, gpu->cards, lacks,
+                   architectures_for(arena, needs, NULL), needs->multiplies ? ", and --precision fp32 needs none" : "");
+    return !lacks;
+}
+
+static bool gpus_suffice(Diag *diag, const Aim *aim, const Programs *programs) {
+    const Needs needs = programs_needs(programs);
+    char *rest = arena_strdup(diag_arena(diag), aim->architectures ? aim->architectures : "");
+    for (char *name; (name = strtok_r(rest, ",;", &rest));)
+        if (!suffices(diag, name, &needs))
+            return false;
     return true;
 }
+
+/* ---- what it is compiled for ---- */
 
 static const char *listed_architectures(Diag *diag, const char *known, const char *wanted, const Needs *needs) {
     Arena *arena = diag_arena(diag);
     Text list = TEXT(arena);
     for (char *rest = arena_strdup(arena, wanted), *name; (name = strtok_r(rest, ",;", &rest));) {
-        if (!may_have(diag, known, name, needs))
+        if (!architecture_is_known(arena, known, name)) {
+            diag_error(diag, nowhere, "this nvcc cannot compile for %s; it can for %s", name,
+                       architectures_for(arena, needs, known));
             return NULL;
+        }
         text_printf(&list, "%s%s", list.length ? ";" : "", name);
     }
     return text_string(&list);
 }
 
-static const char *choose_architectures(const Toolchain *tools, Diag *diag, const char *arch,
+static const char *choose_architectures(const Toolchain *tools, Diag *diag, const char *list,
                                         const Programs *programs) {
-    Arena *arena = diag_arena(diag);
-    const char *known = known_architectures(tools, arena);
-    const Needs of_all = programs_needs(programs), *needs = &of_all;
-    if (arch && strcmp(arch, "native") != 0)
-        return listed_architectures(diag, known, arch, needs);
-    const char *present = gpu_architectures(arena);
-    if (present)
-        return listed_architectures(diag, known, present, needs);
-    if (arch) {
-        diag_error(diag, nowhere, "--arch native: this machine has no GPU that CUDA can use");
-        return NULL;
-    }
+    const char *known = known_architectures(tools, diag_arena(diag));
+    const Needs needs = programs_needs(programs);
+    if (list)
+        return listed_architectures(diag, known, list, &needs);
     diag_note(diag, nowhere,
               "no GPU here: the program is for GPUs of any generation; --target cpu makes one for the CPU");
-    return portable_list(diag, known, needs);
+    return portable_list(diag, known, &needs);
 }
 
 /* ---- how it is asked ---- */
@@ -161,6 +195,8 @@ static void add_nvcc_flags(const Toolchain *tools, const Build *build, Command *
 
 const Compiler compiler_nvcc = {.find = find_nvcc,
                                 .lacks = nvcc_lacks,
+                                .aim = aim_at_gpus,
+                                .suffices = gpus_suffice,
                                 .architectures = choose_architectures,
                                 .add_flags = add_nvcc_flags,
                                 .to_linker = "-Xlinker=",

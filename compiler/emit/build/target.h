@@ -12,7 +12,6 @@ typedef struct Target {
     bool gpu;               /* its programs run on a GPU: they have a schedule, and architectures to be compiled for */
     bool doubles;           /* `real` can be double */
     const Dialect *dialect; /* how its sources say things */
-    const Machine *machine; /* what passes reckon with */
     const Compiler *compiler;
 } Target;
 

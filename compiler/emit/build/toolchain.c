@@ -66,7 +66,7 @@ static bool find_flags(Toolchain *tools, Diag *diag) {
     return taken;
 }
 
-bool toolchain_find(Toolchain *tools, Diag *diag, const Target *target, const char *arch, const Programs *programs) {
+bool toolchain_find(Toolchain *tools, Diag *diag, const Target *target, const char *list, const Programs *programs) {
     const Compiler *compiler = target->compiler;
     *tools = (Toolchain){.target = target, .architectures = ""};
     tools->home = toolchain_home(diag);
@@ -74,7 +74,7 @@ bool toolchain_find(Toolchain *tools, Diag *diag, const Target *target, const ch
     if (!tools->library || !find_flags(tools, diag) || !compiler->find(tools, diag))
         return false;
     if (compiler->architectures)
-        tools->architectures = compiler->architectures(tools, diag, arch, programs);
+        tools->architectures = compiler->architectures(tools, diag, list, programs);
     return tools->architectures != NULL;
 }
 

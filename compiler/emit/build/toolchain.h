@@ -5,6 +5,12 @@
 #include "emit/build/target.h"
 #include "support/diag.h"
 
+/* Which machines a program is for. */
+typedef struct Aim {
+    const char *architectures; /* "sm_80,sm_90a"; NULL: all that are common, or there is nothing to choose */
+    const Machine *machine;    /* the one that it is planned for; NULL after an error */
+} Aim;
+
 typedef struct Toolchain {
     const Target *target;
     VEC(const char *) compiler; /* its path, and what $CC adds to it */
@@ -37,9 +43,12 @@ struct Compiler {
     bool (*find)(Toolchain *tools, Diag *diag);
     /* Why its programs could not be made and run here, as a note says it; NULL: they can. */
     const char *(*lacks)(Arena *arena);
-    /* Those to compile for; `arch`: the value of --arch, or NULL. NULL after an error, such as one that lacks what the programs
-     * need. No such function: there is nothing to choose. */
-    const char *(*architectures)(const Toolchain *tools, Diag *diag, const char *arch, const Programs *programs);
+    /* `arch`: the value of --arch, or NULL; `runs`: the program is made to be run here, where nothing else is said. */
+    Aim (*aim)(Diag *diag, const char *arch, bool runs);
+    /* The machines have what the fused programs need; false after an error. No such function: all have. */
+    bool (*suffices)(Diag *diag, const Aim *aim, const Programs *programs);
+    /* Those to compile for; `list`: of the aim. NULL after an error. No such function: there is nothing to choose. */
+    const char *(*architectures)(const Toolchain *tools, Diag *diag, const char *list, const Programs *programs);
     void (*add_flags)(const Toolchain *tools, const Build *build, Command *command);
     const char *to_linker;  /* before a word for the linker */
     const char *special;    /* characters that no path may have, for a shell reads it; NULL: none does */
@@ -51,8 +60,8 @@ struct Compiler {
 /* Runtime and kernels: in $MTC_HOME, else beside the running mtc (build tree or installed). NULL after an error. */
 const char *toolchain_home(Diag *diag);
 
-/* Fills `tools` for the target. `arch`: the value of --arch, or NULL. False after an error. */
-bool toolchain_find(Toolchain *tools, Diag *diag, const Target *target, const char *arch, const Programs *programs);
+/* Fills `tools` for the target and the architectures of its aim. False after an error. */
+bool toolchain_find(Toolchain *tools, Diag *diag, const Target *target, const char *list, const Programs *programs);
 
 /* The architectures of the GPUs of this machine, "sm_90", each once; NULL when there is no GPU, or no driver, or
  * $CUDA_VISIBLE_DEVICES hides them all. */

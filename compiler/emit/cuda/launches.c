@@ -276,15 +276,17 @@ static bool in_turns(Emitter *e, const Launch *launch) {
 /* Blocks that a multiprocessor gets of a launch of columns and nothing else, whose threads take more lanes than others, for they
  * mostly wait for memory. 0: it is none, or of so many blocks that each has few registers in any case. */
 static int reading_blocks(const Emitter *e, const Launch *launch) {
-    enum { MOST = 6 };
+    enum { MOST_READING = 6 };
     for (int g = 0; g < launch->groups.count; g++) {
         const Kernel *kernel = launch->groups.at[g].function->kernel;
         if (kernel->cls != KERNEL_LOOP || kernel->team != TEAM_COLUMN || kernel->lanes <= PACK_FLOATS)
             return 0;
     }
-    int multiprocessors = launch->program->machine->multiprocessors;
-    int64_t blocks = (launch->kernels.tiles + multiprocessors - 1) / multiprocessors;
-    return blocks <= MOST && !program_is_persistent(e, launch->program) ? (int)blocks : 0;
+    const Machine *machine = launch->program->machine;
+    int64_t blocks = (launch->kernels.tiles + machine->multiprocessors - 1) / machine->multiprocessors;
+    return blocks <= MOST_READING && blocks <= machine->most_blocks && !program_is_persistent(e, launch->program)
+               ? (int)blocks
+               : 0;
 }
 
 /* What its type is within: "InTurns<"; "": nothing. */
