@@ -92,6 +92,12 @@ def test_a_large_model_is_short(mtc, model, lines):
     assert len(mtc(ROOT / f"models/{model}.mt", "--emit=c").stdout.splitlines()) < lines
 
 
+def test_locals_may_be_called_like_tensors(mtc):
+    """The block after the first reads h_1, which is what both call the number that they store."""
+    names = functions(mtc(ROOT / "models/resnet18.mt", "--precision", "fp32", "--emit=c").stdout)
+    assert "layer1_0_bn2" in names and "layer1_1_bn2" not in names
+
+
 def test_long_sums_are_loops_over_the_tensors(emit):
     """The squares of gradients: of many weights by an array of them, of few term by term, and so in loops over vectors."""
     clipped = EQUAL.replace("128", "512").replace("256", "512").replace("  batch ", "  clip_norm = 1\n  batch ")

@@ -5,22 +5,22 @@
 #include "emit/kernel/kernel_text.h"
 #include "emit/kernel/library.h"
 
-const char *c_arguments(Emitter *e, const char *text, const char *tensors, const char *batch, const char *none) {
-    bool uses_tensors = strstr(text, "t->"), uses_batch = code_has_word(text, "batch");
-    if (!uses_tensors && !uses_batch)
+const char *c_arguments(Emitter *e, const Function *f, const char *tensors, const char *batch, const char *none) {
+    const bool *has = f->has;
+    if (!has[PARAMETER_TENSORS] && !has[PARAMETER_BATCH])
         return none;
-    return arena_printf(e->arena, "%s%s%s", uses_tensors ? tensors : "", uses_tensors && uses_batch ? ", " : "",
-                        uses_batch ? batch : "");
+    return arena_printf(e->arena, "%s%s%s", has[PARAMETER_TENSORS] ? tensors : "",
+                        has[PARAMETER_TENSORS] && has[PARAMETER_BATCH] ? ", " : "", has[PARAMETER_BATCH] ? batch : "");
 }
 
 static const char *signature(Emitter *e, const Function *f) {
     const char *tensors = f->type ? arena_printf(e->arena, "const struct %s *t", f->type) : "const Tensors *t";
     return arena_printf(e->arena, "static void %s(%s)", f->name,
-                        c_arguments(e, text_string(&f->lines.text), tensors, "const Batch *batch", "void"));
+                        c_arguments(e, f, tensors, "const Batch *batch", "void"));
 }
 
-static const char *call(Emitter *e, const char *name, const char *text) {
-    return arena_printf(e->arena, "%s(%s)", name, c_arguments(e, text, "t", "batch", ""));
+static const char *call(Emitter *e, const Function *f) {
+    return arena_printf(e->arena, "%s(%s)", f->name, c_arguments(e, f, "t", "batch", ""));
 }
 
 /* ---- sections ---- */

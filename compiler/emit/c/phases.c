@@ -18,7 +18,7 @@ static const char *call_text(Emitter *e, const Kernel *kernel, const RowTable *r
     const char *tensors = "t";
     if (f->type)
         tensors = arena_printf(e->arena, "&t->%s[%s]", f->at, table_growth(rows, fold, row, 0));
-    return arena_printf(e->arena, "%s(%s)", f->name, c_arguments(e, text_string(&f->lines.text), tensors, "batch", ""));
+    return arena_printf(e->arena, "%s(%s)", f->name, c_arguments(e, f, tensors, "batch", ""));
 }
 
 static void write_fold(const Fold *fold, const Writer *lines, Writer *out) {

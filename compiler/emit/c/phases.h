@@ -6,7 +6,7 @@
 
 void write_c_phases(Emitter *e, const Program *program, Writer *out);
 
-/* dialect.c: those of the function's tensors and batch that its text uses; `none` where it uses neither. */
-const char *c_arguments(Emitter *e, const char *text, const char *tensors, const char *batch, const char *none);
+/* dialect.c: those of the two that the function has; `none` where it has neither. */
+const char *c_arguments(Emitter *e, const Function *f, const char *tensors, const char *batch, const char *none);
 
 #endif

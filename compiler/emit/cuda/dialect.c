@@ -6,31 +6,28 @@
 #include "emit/kernel/row.h"
 #include "emit/kernel/tensors.h"
 
-/* Those of the five that the text of the function uses. */
-static const char *arguments(Emitter *e, const char *text, const char *const *given) {
-    static const char *const names[] = {"t", "batch", "tile", "shared", "gate"};
+/* Those that the function has. */
+static const char *arguments(Emitter *e, const Function *f, const char *const given[PARAMETERS]) {
     Text result = TEXT(e->arena);
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        if (code_has_word(text, names[k]))
+    for (int k = 0; k < PARAMETERS; k++)
+        if (f->has[k])
             text_printf(&result, "%s%s", result.length ? ", " : "", given[k]);
     return text_string(&result);
 }
 
 static const char *signature(Emitter *e, const Function *f) {
-    const char *const declared[] = {arena_printf(e->arena, "const %s &t", places_type(f)), "const Batch &batch",
-                                    "int tile", "char *shared", "Gate &gate"};
-    return arena_printf(e->arena, "static __device__ void %s(%s)", f->name,
-                        arguments(e, text_string(&f->lines.text), declared));
+    const char *const declared[PARAMETERS] = {arena_printf(e->arena, "const %s &t", places_type(f)),
+                                              "const Batch &batch", "int tile", "char *shared", "Gate &gate"};
+    return arena_printf(e->arena, "static __device__ void %s(%s)", f->name, arguments(e, f, declared));
 }
 
-static const char *call(Emitter *e, const char *name, const char *text) {
-    static const char *const own[] = {"t", "batch", "tile", "shared", "gate"};
-    return arena_printf(e->arena, "%s(%s)", name, arguments(e, text, own));
+static const char *call(Emitter *e, const Function *f) {
+    return call_with(e, f, "t", "tile");
 }
 
 const char *call_with(Emitter *e, const Function *f, const char *tensors, const char *tile) {
-    const char *const given[] = {tensors, "batch", tile, "shared", "gate"};
-    return arena_printf(e->arena, "%s(%s)", f->name, arguments(e, text_string(&f->lines.text), given));
+    const char *const given[PARAMETERS] = {tensors, "batch", tile, "shared", "gate"};
+    return arena_printf(e->arena, "%s(%s)", f->name, arguments(e, f, given));
 }
 
 /* "auto out = [&](int i, int j, float sum) { ... };", on one line if it has one statement. */

@@ -2,7 +2,7 @@
 #include "emit/kernel/chains.h"
 
 Body body_new(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
-    Names names = {.arena = e->arena, .defined = e->dialect->defines};
+    Names names = {.arena = e->arena, .defined = e->dialect->defines, .ever = e->locals};
     return (Body){.e = e, .kernel = kernel, .name = name, .out = out, .names = names};
 }
 

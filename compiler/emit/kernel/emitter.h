@@ -10,14 +10,28 @@ typedef struct Emitter Emitter;
 typedef struct Body Body;
 typedef struct Launch Launch; /* launches.c */
 
+/* Those that a kernel's function can have, in this order; it has those that its lines say. */
+typedef enum KernelParameter {
+    PARAMETER_TENSORS,
+    PARAMETER_BATCH,
+    PARAMETER_TILE,
+    PARAMETER_SHARED,
+    PARAMETER_GATE,
+    PARAMETERS
+} KernelParameter;
+
 /* The function of a kernel. */
 typedef struct Function {
     const Kernel *kernel;
     const char *name, *call;
     Writer comments, declarations, lines; /* what stands above it, and its body */
-    int like, place;  /* the first function that is the same but for its tensors; where it stands among those */
-    int places;       /* of the first: how many there are */
-    VEC(int) buffers; /* its tensors, rows of plan->buffers, as they are first mentioned */
+    int like, place; /* the first function that is the same but for its tensors; where it stands among those */
+    int places;      /* of the first: how many there are */
+    NameList locals; /* names that its body took */
+    /* What its lines say, once find_repeats has read them: its tensors, rows of plan->buffers, as they are first mentioned; other
+     * members of Tensors, by row of shared_members; parameters. */
+    VEC(int) buffers;
+    bool *shared, has[PARAMETERS];
     const char *type; /* of the struct of its tensors, where it has several places; else NULL */
     const char *at;   /* the member of Tensors with those of each place, in C */
 } Function;
@@ -76,7 +90,7 @@ struct Dialect {
     void (*declare)(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
     /* "static void h(const Tensors *t)", the parameters being those that its text uses; and "h(t)". */
     const char *(*signature)(Emitter *e, const Function *f);
-    const char *(*call)(Emitter *e, const char *name, const char *text);
+    const char *(*call)(Emitter *e, const Function *f);
     /* A product: the body of its kernel. */
     void (*contract)(Body *kernel);
     /* A call of the library: the same. */
@@ -134,6 +148,7 @@ struct Emitter {
     Names globals; /* functions, types and constants of the file */
     Names members; /* of Tensors */
     VEC(Function) functions;
+    NameList *locals;     /* of the function that is being made */
     VEC(Launch) launches; /* of the training step first */
     VEC(FoldName) folds;
     VEC(LongSum) sums; /* of targets whose Tensors have tables of them */

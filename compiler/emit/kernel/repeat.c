@@ -5,37 +5,70 @@
 #include <ctype.h>
 #include <stdlib.h>
 
-/* ---- tensors by name ---- */
+/* ---- names that are known ---- */
 
-typedef struct NamedBuffer {
+typedef enum KnownKind {
+    KNOWN_TENSOR,    /* row of plan->buffers */
+    KNOWN_SHARED,    /* a field of the data, a flag: row of shared_members */
+    KNOWN_PARAMETER, /* of functions */
+    KNOWN_LOCAL      /* of a function: its number, -1 before it is mentioned */
+} KnownKind;
+
+typedef struct Known {
     const char *name;
-    int row; /* of plan->buffers */
-} NamedBuffer;
+    KnownKind kind;
+    int row;
+} Known;
+
+/* By name, once they are sorted. */
+typedef VEC(Known) KnownNames;
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const Known *)a)->name, ((const Known *)b)->name);
+}
+
+static void sort_names(KnownNames *names) {
+    if (names->count)
+        qsort(names->at, (size_t)names->count, sizeof *names->at, by_name);
+}
+
+static Known *find_name(const KnownNames *names, const char *name) {
+    const Known key = {.name = name};
+    return names->count ? bsearch(&key, names->at, (size_t)names->count, sizeof key, by_name) : NULL;
+}
 
 typedef struct Repeats {
     Emitter *e;
-    NamedBuffer *buffers; /* by name */
-    int buffer_count;
+    KnownNames members; /* of Tensors */
+    KnownNames parameters;
+    int shared;
 } Repeats;
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const NamedBuffer *)a)->name, ((const NamedBuffer *)b)->name);
-}
-
 static Repeats repeats_of(Emitter *e) {
-    int count = e->plan->buffers.count;
-    Repeats r = {e, NEW_ARRAY(e->arena, NamedBuffer, count), count};
-    for (int k = 0; k < count; k++)
-        r.buffers[k] = (NamedBuffer){e->tensor[k], k};
-    qsort(r.buffers, (size_t)count, sizeof *r.buffers, by_name);
+    static const char *const parameters[PARAMETERS] = {"t", "batch", "tile", "shared", "gate"};
+    const Members shared = shared_members(e, "");
+    Repeats r = {.e = e, .shared = shared.count};
+    for (int k = 0; k < e->plan->buffers.count; k++)
+        VEC_PUSH(e->arena, &r.members, ((Known){e->tensor[k], KNOWN_TENSOR, k}));
+    for (int k = 0; k < shared.count; k++)
+        VEC_PUSH(e->arena, &r.members, ((Known){shared.at[k].name, KNOWN_SHARED, k}));
+    for (int k = 0; k < PARAMETERS; k++)
+        VEC_PUSH(e->arena, &r.parameters, ((Known){parameters[k], KNOWN_PARAMETER, k}));
+    sort_names(&r.members);
+    sort_names(&r.parameters);
     return r;
 }
 
-/* -1: a field of the data, a flag. */
-static int buffer_named(const Repeats *r, const char *name) {
-    const NamedBuffer key = {name, 0};
-    const NamedBuffer *found = bsearch(&key, r->buffers, (size_t)r->buffer_count, sizeof key, by_name);
-    return found ? found->row : -1;
+/* Each once, though scopes that have ended took it again. */
+static KnownNames locals_of(const Emitter *e, const Function *f) {
+    KnownNames all = {0}, once = {0};
+    for (int k = 0; k < f->locals.count; k++)
+        VEC_PUSH(e->arena, &all, ((Known){f->locals.at[k], KNOWN_LOCAL, -1}));
+    sort_names(&all);
+    for (int k = 0; k < all.count; k++)
+        if (!k || by_name(&all.at[k - 1], &all.at[k]) != 0)
+            VEC_PUSH(e->arena, &once, all.at[k]);
+    return once;
 }
 
 /* ---- words ---- */
@@ -71,68 +104,6 @@ static bool is_constant(Word word) {
     return true;
 }
 
-/* "float x =", "auto &x;", "Pack<float, 4> x," and so on: behind a type, and no call. */
-static bool is_declared(const char *text, Word word) {
-    const char *before = word.at, *after = word.at + word.length;
-    while (before > text && before[-1] == ' ')
-        before--;
-    while (*after == ' ')
-        after++;
-    bool typed = before > text && ((before < word.at && in_word(before[-1])) || strchr("*&>", before[-1]));
-    return typed && *after && strchr("=;,)[{:", *after) && strncmp(after, "==", 2) != 0;
-}
-
-/* ---- the text of a function, without what may differ ---- */
-
-typedef VEC(const char *) Words;
-
-static int word_row(const Words *words, const char *word) {
-    for (int k = 0; k < words->count; k++)
-        if (strcmp(words->at[k], word) == 0)
-            return k;
-    return -1;
-}
-
-static Words declared_words(const Repeats *r, const char *text) {
-    Words words = {0};
-    for (Word word = next_word(text); word.length; word = next_word(word.at + word.length)) {
-        const char *name = arena_strndup(r->e->arena, word.at, word.length);
-        if (!is_constant(word) && is_declared(text, word) && word_row(&words, name) < 0 && !names_reserved(name))
-            VEC_PUSH(r->e->arena, &words, name);
-    }
-    return words;
-}
-
-static void replace_tensor(const Repeats *r, Function *f, int row, Text *out) {
-    int mention = 0;
-    while (mention < f->buffers.count && f->buffers.at[mention] != row)
-        mention++;
-    if (mention == f->buffers.count)
-        VEC_PUSH(r->e->arena, &f->buffers, row);
-    text_printf(out, "%%%d %s", mention, c_type(r->e, r->e->plan->buffers.at[row].type.dtype));
-}
-
-/* "t.h", "t->h" */
-static bool is_tensor(const Repeats *r, const char *text, Word word) {
-    const char *prefix = r->e->dialect->member, *at = word.at - strlen(prefix);
-    return at >= text && strncmp(at, prefix, strlen(prefix)) == 0 && (at == text || !in_word(at[-1]));
-}
-
-static void replace_word(const Repeats *r, Function *f, const Words *declared, const char *text, Word word, Text *out) {
-    const char *name = arena_strndup(r->e->arena, word.at, word.length);
-    bool member = is_tensor(r, text, word);
-    int buffer = member ? buffer_named(r, name) : -1, row = member ? -1 : word_row(declared, name);
-    int64_t size = !member && is_constant(word) ? sizes_value(r->e->sizes, word.at, word.length) : 0;
-    if (buffer >= 0)
-        replace_tensor(r, f, buffer, out);
-    else if (row >= 0)
-        text_printf(out, "$%d", row);
-    else if (size)
-        text_printf(out, "#%lld", (long long)size);
-    else
-        text_puts(out, name);
-}
-
 /* Of the line's code: without a comment, and without the spaces before that. */
 static size_t code_length(const char *line) {
     size_t length = 0;
@@ -157,20 +128,95 @@ static const char *without_comments(Arena *arena, const char *text) {
     return text_string(&code);
 }
 
-static const char *pattern_of(const Repeats *r, Function *f) {
-    Arena *arena = r->e->arena;
-    const char *text = without_comments(
-        arena, arena_printf(arena, "%s%s", text_string(&f->declarations.text), text_string(&f->lines.text)));
-    const Words declared = declared_words(r, text);
-    Text out = TEXT(arena);
-    const char *from = text;
+/* ---- reading a function: what it says, and its text without what may differ ---- */
+
+typedef struct Reading {
+    const Repeats *r;
+    Function *f;
+    KnownNames locals;
+    int mentioned; /* locals */
+    Text pattern;
+} Reading;
+
+static void read_tensor(Reading *reading, int row) {
+    Function *f = reading->f;
+    const Emitter *e = reading->r->e;
+    int mention = 0;
+    while (mention < f->buffers.count && f->buffers.at[mention] != row)
+        mention++;
+    if (mention == f->buffers.count)
+        VEC_PUSH(e->arena, &f->buffers, row);
+    text_printf(&reading->pattern, "%%%d %s", mention, c_type(e, e->plan->buffers.at[row].type.dtype));
+}
+
+static void read_local(Reading *reading, Known *local) {
+    if (local->row < 0)
+        local->row = reading->mentioned++;
+    text_printf(&reading->pattern, "$%d", local->row);
+}
+
+/* "t.h", "t->h" */
+static bool is_member(const Reading *reading, const char *text, Word word) {
+    const char *prefix = reading->r->e->dialect->member, *at = word.at - strlen(prefix);
+    return at >= text && strncmp(at, prefix, strlen(prefix)) == 0 && (at == text || !in_word(at[-1]));
+}
+
+static void read_member(Reading *reading, const char *name) {
+    const Known *member = find_name(&reading->r->members, name);
+    if (member && member->kind == KNOWN_TENSOR) {
+        read_tensor(reading, member->row);
+        return;
+    }
+    if (member)
+        reading->f->shared[member->row] = true;
+    text_puts(&reading->pattern, name);
+}
+
+/* What is called after the function, as h_tiles after h; how the rest begins. NULL: it is not. */
+static const char *after_function(const Function *f, const char *name) {
+    const size_t length = strlen(f->name);
+    return strncmp(name, f->name, length) == 0 && name[length] == '_' ? name + length : NULL;
+}
+
+/* `says`: a parameter that is named becomes one of the function. */
+static void read_word(Reading *reading, Word word, const char *name, bool says) {
+    Known *local = find_name(&reading->locals, name), *parameter = find_name(&reading->r->parameters, name);
+    const int64_t size = is_constant(word) ? sizes_value(reading->r->e->sizes, word.at, word.length) : 0;
+    const char *own = after_function(reading->f, name);
+    if (parameter && says)
+        reading->f->has[parameter->row] = true;
+    if (local && !is_constant(word))
+        read_local(reading, local);
+    else if (size)
+        text_printf(&reading->pattern, "#%lld", (long long)size);
+    else if (own)
+        text_printf(&reading->pattern, "@%s", own);
+    else
+        text_puts(&reading->pattern, name);
+}
+
+static void read_lines(Reading *reading, const Writer *lines, bool says) {
+    Arena *arena = reading->r->e->arena;
+    const char *text = without_comments(arena, text_string(&lines->text)), *from = text;
     for (Word word = next_word(text); word.length; word = next_word(from)) {
-        text_append(&out, from, (size_t)(word.at - from));
-        replace_word(r, f, &declared, text, word, &out);
+        const char *name = arena_strndup(arena, word.at, word.length);
+        text_append(&reading->pattern, from, (size_t)(word.at - from));
+        if (is_member(reading, text, word))
+            read_member(reading, name);
+        else
+            read_word(reading, word, name, says);
         from = word.at + word.length;
     }
-    text_puts(&out, from);
-    return text_string(&out);
+    text_puts(&reading->pattern, from);
+}
+
+static const char *read_function(const Repeats *r, Function *f) {
+    Reading reading = {.r = r, .f = f, .locals = locals_of(r->e, f), .pattern = TEXT(r->e->arena)};
+    f->shared = NEW_ARRAY(r->e->arena, bool, r->shared);
+    read_lines(&reading, &f->declarations, false);
+    read_lines(&reading, &f->lines, true);
+    f->call = r->e->dialect->call(r->e, f);
+    return text_string(&reading.pattern);
 }
 
 /* ---- equal functions ---- */
@@ -226,7 +272,7 @@ void find_repeats(Emitter *e) {
     const char **patterns = NEW_ARRAY(e->arena, const char *, e->functions.count);
     for (int k = 0; k < e->functions.count; k++) {
         Function *f = &e->functions.at[k];
-        const char *pattern = pattern_of(&r, f);
+        const char *pattern = read_function(&r, f);
         patterns[k] = program_is_persistent(e, program_of(e, f->kernel)) ? NULL : pattern;
         f->like = first_like(e, patterns, k);
     }
@@ -249,10 +295,9 @@ const char *places_type(const Function *f) {
 
 Members shared_by(Emitter *e, const Function *f, const char *arrow) {
     const Members all = shared_members(e, arrow);
-    const char *text = text_string(&f->lines.text);
     Members used = {0};
     for (int k = 0; k < all.count; k++)
-        if (has_word(text, arena_printf(e->arena, "%s%s", e->dialect->member, all.at[k].name)))
+        if (f->shared[k])
             VEC_PUSH(e->arena, &used, all.at[k]);
     return used;
 }

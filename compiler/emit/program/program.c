@@ -29,6 +29,7 @@ static void make_function(Emitter *e, const Kernel *kernel, const char *name) {
                   .comments = WRITER(e->arena),
                   .declarations = WRITER(e->arena),
                   .lines = WRITER(e->arena)};
+    e->locals = &f.locals;
     f.comments.at = f.declarations.at = f.lines.at = kernel->nodes.at[0]->src;
     make_body(e, &f);
     write_statements_of(e, kernel, &f.comments);
@@ -38,7 +39,7 @@ static void make_function(Emitter *e, const Kernel *kernel, const char *name) {
         write_equations(e, kernel, &f.comments);
     if (e->dialect->declare)
         e->dialect->declare(e, kernel, name, &f.declarations);
-    f.call = e->dialect->call(e, name, text_string(&f.lines.text));
+    e->locals = NULL;
     VEC_PUSH(e->arena, &e->functions, f);
 }
 

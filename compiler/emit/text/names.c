@@ -97,6 +97,8 @@ static char *identifier(Arena *arena, const char *name) {
 
 void names_take(Names *names, const char *name) {
     VEC_PUSH(names->arena, &names->taken, name);
+    if (names->ever)
+        VEC_PUSH(names->arena, names->ever, name);
 }
 
 /* Headers own whole prefixes, "mem" and "str": a number behind the name would not do. */

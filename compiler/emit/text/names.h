@@ -6,13 +6,16 @@
 
 #include <stdbool.h>
 
+typedef VEC(const char *) NameList;
+
 /* The names taken in one scope of the generated program; those of the scopes around it are taken as well, and what is defined
  * outside of all of them. */
 typedef struct Names {
     Arena *arena;
     bool (*defined)(const char *name); /* by headers; NULL: nothing is that would be in the way */
     const struct Names *outer;
-    VEC(const char *) taken;
+    NameList taken;
+    NameList *ever; /* gets all that are taken, also in scopes that end; NULL: nobody asks */
 } Names;
 
 /* `wanted` as an identifier that nothing else in the scope has: "h.weight" gives "h_weight", then "h_weight_2". It
