@@ -128,7 +128,8 @@ static bool lower(Compilation *c, Ast *ast, Lowered *model) {
                           .setting_count = o->settings.count,
                           .precision = exact || o->precision ? &asked : NULL,
                           .recompute = o->recompute || o->no_recompute ? &o->recompute : NULL,
-                          .batch = o->batch};
+                          .batch = o->batch,
+                          .shards = o->shards};
     return front_check(c->diag, ast) && front_lower(c->diag, ast, &front, model);
 }
 
@@ -145,7 +146,7 @@ static const char *model_hash(Compilation *c, const Ast *ast, const Module *modu
             sha256_add_string(&hash,
                               arena_printf(c->arena, "%s=%.17g", module->knobs.at[i].name, module->knobs.at[i].value));
     if (module->batch_replaced)
-        sha256_add_string(&hash, arena_printf(c->arena, "batch=%lld", (long long)module->batch));
+        sha256_add_string(&hash, arena_printf(c->arena, "batch=%lld", (long long)module_examples(module)));
     return sha256_hex(&hash, c->arena);
 }
 
@@ -268,10 +269,20 @@ static int without_recompute(Compilation *c) {
     return status;
 }
 
+static bool shards_refused(Compilation *c, const Module *module, const Target *target) {
+    const Options *o = c->options;
+    const bool made = (o->emit == EMIT_PROGRAM && !o->summary) || o->emit >= EMIT_SOURCE;
+    if (module->shards && target->gpu && made)
+        diag_error(c->diag, nowhere, "--shards is of the cpu target so far; add --target cpu");
+    return diag_errors(c->diag) > 0;
+}
+
 /* Graphs to program. */
 static int generate(Compilation *c, const Ast *ast, Module *module) {
     const Options *o = c->options;
     const Target *target = choose_target(c);
+    if (shards_refused(c, module, target))
+        return EXIT_USAGE;
     const Aim aim = target->compiler->aim(c->diag, o->arch, o->emit == EMIT_PROGRAM && !o->summary);
     if (!aim.machine)
         return EXIT_TOOL;

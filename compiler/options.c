@@ -62,6 +62,9 @@ static const Flag flags[] = {
 
     VALUE("--set", 0, "NAME=VALUE", FLAG_SETTING, settings, MODEL, "value of a param of the model"),
     NUMBER("--batch", 0, "N", batch, MAX_BATCH, MODEL, "examples of a step [what the train block says, else 32]"),
+    NUMBER("--shards", 0, "N", shards, MAX_SHARDS, MODEL,
+           "compute a batch in N equal parts, whose gradients are added up before the update [the batch is computed "
+           "whole]"),
     CHOICE("--precision", "fp32|tf32|bf16", precision, 1, MODEL,
            "what products are computed in [what the train block says, else fp32]"),
     SWITCH("--recompute", 0, recompute, MODEL,
@@ -403,6 +406,7 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {o->schedule != SCHEDULE_AUTO && asked && !asked->gpu,
          "--schedule is of the cuda target; it does not go with the cpu target"},
         {o->summary + o->format + (o->emit != EMIT_PROGRAM) > 1, "choose one of --emit, --summary and --format"},
+        {o->shards == 1, "--shards 1 is a batch that is computed whole: leave it out"},
         {o->recompute && o->no_recompute, "choose one of --recompute and --no-recompute"},
         {o->in_place && !o->format, "--in-place goes with --format"},
         {o->check && !o->format, "--check goes with --format"},

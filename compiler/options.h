@@ -35,6 +35,7 @@ typedef struct Options {
     bool recompute;     /* the backward pass computes values again rather than keep them */
     bool no_recompute;  /* it keeps them; neither: as the text says */
     int batch;          /* examples of a step; 0: as the text says */
+    int shards;         /* parts of a batch that are computed one by one; 0: it is computed whole */
     int schedule;       /* Schedule */
     int real;           /* Real */
     int precision;      /* 1 + Precision; 0: as the text says */

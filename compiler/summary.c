@@ -268,7 +268,9 @@ void summary_print(const Plan *plan, Text *out) {
     print_layers(&s, out);
     text_putc(out, '\n');
     print_knobs(&s, out);
-    text_printf(out, "  batch      %lld, %d epochs\n", (long long)s.module->batch, s.module->epochs);
+    const char *shards = s.module->shards ? arena_printf(s.arena, " in %d shards", s.module->shards) : "";
+    text_printf(out, "  batch      %lld%s, %d epochs\n", (long long)module_examples(s.module), shards,
+                s.module->epochs);
     text_printf(out, "  memory     %s: weights %s, optimizer state %s, values %s; %s without sharing\n",
                 text_bytes(s.arena, plan->arena_bytes), text_bytes(s.arena, plan->weight_bytes),
                 text_bytes(s.arena, plan->state_bytes), text_bytes(s.arena, plan->value_bytes),

@@ -17,7 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
-#define MTC_ABI 9
+#define MTC_ABI 10
 
 typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64, MTC_BF16, MTC_U16 } MtcType;
 
@@ -161,7 +161,7 @@ struct MtcSetMetric {
     MtcAverage average;                    /* of the classes' numbers */
 };
 
-enum { MTC_POSITION = 3, MTC_TOKEN = 4, MTC_CLOCKS = 5 };
+enum { MTC_POSITION = 3, MTC_TOKEN = 4, MTC_SHARD = 5, MTC_FIRST_SHARD = 6, MTC_SHARDS = 7, MTC_CLOCKS = 8 };
 
 /* Everything a step reads beside the arena; passed to each launch. All pointers are device pointers. */
 typedef struct MtcRun {
@@ -170,7 +170,8 @@ typedef struct MtcRun {
     const int *order; /* of each of some epochs, one after the other: its row i is example order[i]; NULL: i */
     int64_t *
         clock; /* [0]: steps done since the start of training; [1]: of them, since the first of those epochs began; [2]: reports written in this chunk;
-                  MTC_POSITION, MTC_TOKEN: what decode reads */
+                  MTC_POSITION, MTC_TOKEN: what decode reads; MTC_SHARD: the shard that train_shard computes, one of MTC_SHARDS from
+                  MTC_FIRST_SHARD on, each of which has a row of reports for each step */
     double *reports;                    /* reports[slot * count + r]: batch mean of report r */
     int64_t steps_per_epoch, last_step; /* of the whole training, which schedules of the learning rate refer to */
     float knob[MTC_MAX_KNOBS];
@@ -253,6 +254,18 @@ typedef struct MtcModel {
     /* Prepares (captures the graph, sets attributes); called once, before the first train. */
     const char *(*prepare)(const MtcRun *run);
     void (*release)(void);
+
+    /* A batch of `whole_batch` examples as so many shards of `batch` each, the last of which may have fewer; 0: it is computed
+     * whole. Then there is no `train`, and a step is: for each shard `train_shard`, which leaves what the shard adds to the sums
+     * in the `sums_bytes` at `sums_offset`, and to the reports in a row of its own; the sums of all added up there, by
+     * `add_sums`; `update`, which makes weights and states of them, and advances the clock by 1. */
+    int shards;
+    int64_t whole_batch;
+    size_t sums_offset, sums_bytes;
+    const char *(*train_shard)(const MtcRun *run);
+    const char *(*update)(const MtcRun *run);
+    /* to[i] += from[i] for so many reals (floats, or the doubles of mtc --real f64) in the device's memory. */
+    const char *(*add_sums)(void *to, const void *from, int64_t count);
 } MtcModel;
 
 extern const MtcModel mtc_model;

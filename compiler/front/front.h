@@ -22,9 +22,10 @@ typedef struct FrontOptions {
     const Precision *precision; /* instead of the text's; or NULL */
     const bool *recompute;      /* likewise */
     int batch;                  /* likewise; or 0 */
+    int shards;                 /* of a batch; 0: it is computed whole */
 } FrontOptions;
 
-enum { MAX_BATCH = 1 << 24 };
+enum { MAX_BATCH = 1 << 24, MAX_SHARDS = 1 << 12 };
 
 /* A flag that every generated program has; a param may not take its name. */
 typedef struct ProgramFlag {

@@ -84,11 +84,27 @@ int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, int64_t l
     return value;
 }
 
+/* Graphs are of a shard: the first ones have equally many examples, the last one what is left. */
+static void cut_batch(Lowering *l) {
+    Module *m = l->module;
+    const int64_t shards = l->shards, rows = (m->batch + shards - 1) / shards, needed = (m->batch + rows - 1) / rows;
+    if (needed < shards)
+        diag_error(l->diag, (Span){0},
+                   "--shards %lld: a batch of %lld examples is %lld shards of %lld and nothing is left for more; "
+                   "--shards %lld or a larger --batch",
+                   (long long)shards, (long long)m->batch, (long long)needed, (long long)rows, (long long)needed);
+    m->whole_batch = m->batch;
+    m->batch = rows;
+    m->shards = (int)shards;
+}
+
 static void add_settings(Lowering *l, Frame *frame) {
     Module *m = l->module;
     m->batch = whole_setting(frame, "batch", DEFAULT_BATCH, 1, MAX_BATCH);
     m->batch_replaced = l->batch && l->batch != m->batch;
     m->batch = l->batch ? l->batch : m->batch;
+    if (l->shards)
+        cut_batch(l);
     m->epochs = (int)whole_setting(frame, "epochs", DEFAULT_EPOCHS, 1, 1 << 24);
     m->seed = (uint64_t)whole_setting(frame, "seed", 0, 0, (int64_t)1 << 53);
     m->patience = (int)whole_setting(frame, "patience", 0, 1, 1 << 24);
@@ -319,6 +335,7 @@ bool front_lower(Diag *diag, Ast *ast, const FrontOptions *options, Lowered *out
                       .precision = options->precision,
                       .recompute = options->recompute,
                       .batch = options->batch,
+                      .shards = options->shards,
                       .fixed = found,
                       .made = -1,
                       .naming = true};

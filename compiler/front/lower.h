@@ -27,6 +27,7 @@ typedef struct Lowering {
     const Precision *precision; /* instead of the text's; or NULL */
     const bool *recompute;      /* likewise */
     int batch;                  /* likewise; or 0 */
+    int shards;                 /* as FrontOptions has it */
     Module *module;
     Graph *g;
     uint64_t fixed;   /* params that earlier rounds found to decide a shape: constants in this round */

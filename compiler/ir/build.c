@@ -241,6 +241,8 @@ Node *graph_reduce_keep(Graph *g, const char *op, Node *a, unsigned axes) {
 }
 
 Node *graph_batch_mean(Graph *g, Node *per_example) {
+    if (per_example && !per_example->type.batched && g->training && g->module->shards)
+        per_example = graph_of_each_example(g, per_example); /* each shard has its share */
     if (!per_example || !per_example->type.batched)
         return per_example;
     Node *share = op0(g, "share", (Attr){.rank = 1, .batched = true, .dims = {per_example->type.dim[0]}});

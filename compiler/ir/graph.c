@@ -182,6 +182,23 @@ Node *graph_again(Graph *g, const Node *n, Node *const *in, Node *after) {
     return again;
 }
 
+static Node *import_into(Graph *g, Node *n, Node **made) {
+    Node *in[MAX_INPUTS];
+    if (made[n->id])
+        return made[n->id];
+    for (int k = 0; k < n->inputs; k++)
+        in[k] = import_into(g, n->in[k], made);
+    Node *copy = graph_again(g, n, in, NULL);
+    copy->name = n->name;
+    copy->hint = n->hint;
+    copy->meaning = n->meaning;
+    return made[n->id] = copy;
+}
+
+Node *graph_import(Graph *g, Node *n) {
+    return import_into(g, n, NEW_ARRAY(g->arena, Node *, n->id + 1));
+}
+
 /* ---- rewriting ---- */
 
 static void clear_nodes(Graph *g) {

@@ -92,7 +92,8 @@ typedef struct Weight {
     const int *file_order; /* axis k of the tensor in files is axis file_order[k] in memory; NULL: the same */
     bool shared;           /* a buffer that is the same wherever its name is asked for; else it belongs to one layer */
     Span src;
-    int of; /* state: the weight it belongs to; weight: -1 */
+    int of;      /* state: the weight it belongs to; weight: -1 */
+    bool summed; /* state: of a shard; before the update the sum over all shards of the step */
 } Weight;
 
 /* A field of one example. */
@@ -222,7 +223,9 @@ struct Module {
     const Operators *operators; /* that its graphs are made of */
     const char *name;           /* "mnist": the file's name without folder and ending */
     const Source *source;
-    int64_t batch;
+    int64_t batch;        /* examples of a run of each graph: of a step or, where it has shards, of one of these */
+    int shards;           /* of a step's batch; 0: it is computed whole */
+    int64_t whole_batch;  /* of all shards together */
     bool batch_replaced;  /* by a flag: the text says another number */
     bool batch_too_large; /* for a value: reported */
     int epochs;           /* defaults of the program's flags */
@@ -251,15 +254,17 @@ struct Module {
     Graph *decode;              /* eval at one position of a sequence of tokens; NULL: the model generates no text */
     const char *no_decode;      /* why not; NULL: the data are no tokens */
     const Field *tokens;        /* of decode: the field */
+    Graph *update;              /* gradients of all shards become new weights; NULL: train does that */
     int64_t context;            /* of decode: how many positions there are */
 };
 
 Module *module_new(Arena *arena, Diag *diag, const Operators *operators);
 void module_doubt(Module *module, Doubt doubt);
-/* The graphs that the module has, in the order train, eval, measure, decode; returns how many. */
-enum { MAX_GRAPHS = 4 };
+/* The graphs that the module has, in the order train, eval, measure, decode, update; returns how many. */
+enum { MAX_GRAPHS = 5 };
 int module_graphs(const Module *module, Graph **graphs);
 Type weight_type_in_files(const Weight *weight);
+int64_t module_examples(const Module *module);   /* of a step */
 int64_t module_parameters(const Module *module); /* elements of all weights, buffers left out */
 /* A zero-initialised state tensor "<weight>.<name>" of the weight's type; returns its row of module->states. */
 int module_state(Module *module, int weight, const char *name);
@@ -278,6 +283,9 @@ Node *graph_node(Graph *g, const char *op, Attr attr, int inputs, Node *const *i
 Node *graph_name(Node *n, const char *name); /* names n unless it has a name; returns n */
 /* n once more, of other operands of the same types, behind `after`; nameless. */
 Node *graph_again(Graph *g, const Node *n, Node *const *in, Node *after);
+
+/* What the node of another graph computes, computed in g: what it is made of is made there too. */
+Node *graph_import(Graph *g, Node *n);
 
 Attr attr_shape(const Type *shape); /* dims, rank, batched */
 
@@ -333,6 +341,6 @@ void graph_compact(Graph *g);
 /* Every invariant above, or an internal error naming the pass that broke it. */
 void graph_verify(const Graph *g, const char *after);
 void graph_print(const Graph *g, Text *out);
-const char *graph_kind(const Graph *g); /* "train", "eval", "measure", "decode" */
+const char *graph_kind(const Graph *g); /* "train", "eval", "measure", "decode", "update" */
 
 #endif

@@ -21,7 +21,7 @@ void module_doubt(Module *module, Doubt doubt) {
 }
 
 int module_graphs(const Module *module, Graph **graphs) {
-    Graph *const all[] = {module->train, module->eval, module->measure, module->decode};
+    Graph *const all[] = {module->train, module->eval, module->measure, module->decode, module->update};
     int count = 0;
     for (int i = 0; i < MAX_GRAPHS; i++)
         if (all[i])
@@ -34,6 +34,10 @@ Type weight_type_in_files(const Weight *weight) {
     for (int k = 0; weight->file_order && k < type.rank; k++)
         type.dim[k] = weight->type.dim[weight->file_order[k]];
     return type;
+}
+
+int64_t module_examples(const Module *module) {
+    return module->shards ? module->whole_batch : module->batch;
 }
 
 int64_t module_parameters(const Module *module) {

@@ -76,7 +76,11 @@ static void print_place(Span src, Text *out) {
 
 const char *graph_kind(const Graph *g) {
     const Module *module = g->module;
-    return g->training ? "train" : g == module->measure ? "measure" : g == module->decode ? "decode" : "eval";
+    return g == module->update    ? "update"
+           : g->training          ? "train"
+           : g == module->measure ? "measure"
+           : g == module->decode  ? "decode"
+                                  : "eval";
 }
 
 void graph_print(const Graph *g, Text *out) {

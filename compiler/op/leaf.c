@@ -253,6 +253,29 @@ const OpDef op_share = {
     .prec = PREC_PRIMARY,
 };
 
+const OpDef op_shard_share = {
+    .name = "shard_share",
+    .cls = OP_INDEX,
+    .flags = OP_NO_GRAD | OP_CHEAP,
+    .attrs = ATTR_DIMS,
+    .doc = "An example's part in the mean over its shard of the batch, where a batch is computed in shards.",
+    .infer = infer_shape_attr,
+    .c = "shard_share(batch, $i0)",
+    .prec = PREC_PRIMARY,
+};
+
+const OpDef op_shard_part = {
+    .name = "shard_part",
+    .cls = OP_MAP,
+    .flags = OP_NO_GRAD,
+    .arity = 1,
+    .attrs = ATTR_INDEX,
+    .doc = "What this shard of the batch adds to a sum over all of them.",
+    .infer = infer_as_input,
+    .c = "$0",
+    .prec = PREC_COMMA,
+};
+
 const OpDef op_assign = {
     .name = "assign",
     .cls = OP_ROOT,

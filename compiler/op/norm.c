@@ -11,7 +11,8 @@ static Node *part_in_mean(Graph *g, const Type *type, unsigned axes) {
         count *= axes >> k & 1 ? (double)type->dim[k] : 1;
     if (!over_batch)
         return graph_mean_factor(g, count);
-    Node *share = scale(g, op0(g, "share", (Attr){.rank = 1, .batched = true, .dims = {type->dim[0]}}), 1 / count);
+    const char *part = g->training && g->module->shards ? "shard_share" : "share";
+    Node *share = scale(g, op0(g, part, (Attr){.rank = 1, .batched = true, .dims = {type->dim[0]}}), 1 / count);
     Attr attr = attr_shape(type);
     attr.axes = ((1u << type->rank) - 1) & ~1u;
     return graph_node(g, "expand", attr, 1, &share);

@@ -138,7 +138,7 @@ typedef struct Program {
     Graph *graph;
     Arena *arena;
     const Machine *machine; /* once scheduled, the form of it that is the fastest */
-    const char *prefix;     /* "train", "eval", "measure", "decode" */
+    const char *prefix;     /* "train", "eval", "measure", "decode", "update" */
     VEC(Kernel *) kernels;
     VEC(Phase) phases;
     Schedule schedule;   /* resolved */

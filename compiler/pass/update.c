@@ -2,6 +2,7 @@
 
 #include "ir/op.h"
 #include "pass/autodiff.h"
+#include "pass/shard.h"
 
 enum { PARTS = 256 }; /* of a gradient, whose squares are summed apart */
 
@@ -191,6 +192,13 @@ bool add_updates(Module *module, Node *loss, const Training *training) {
     Updates u = {g, module, training, NEW_ARRAY(module->arena, Node *, module->weights.count)};
     if (!differentiate(&u, loss))
         return false;
+    Training of_shards;
+    if (module->shards) {
+        sum_over_shards(module, u.gradient);
+        of_shards = training_of_shards(module, training);
+        u.training = training = &of_shards;
+        u.g = g = module->update;
+    }
     const Optimizer *optimizers = scheduled_optimizers(&u);
     if (optimizers->due)
         accumulate(&u, optimizers->due);
@@ -199,7 +207,9 @@ bool add_updates(Module *module, Node *loss, const Training *training) {
     if (training->clip_norm.value)
         clip_by_norm(&u);
     update_weights(&u, optimizers);
-    graph_compact(g);
+    graph_compact(module->train);
+    if (module->update)
+        graph_compact(module->update);
     if (training->ema.value) {
         use_averages(module->eval);
         if (module->decode)

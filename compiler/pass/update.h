@@ -7,7 +7,7 @@
 
 #include "op/optimizer.h"
 
-/* Adds it all to module->train, and makes module->eval read the averages. False when a weight cannot be trained:
+/* Adds it all to module->train or, where the batch has shards, to module->update, and makes module->eval read the averages. False when a weight cannot be trained:
  * reported. */
 bool add_updates(Module *module, Node *loss, const Training *training);
 

@@ -12,6 +12,8 @@ typedef struct Batch {
     const int *order; /* of the epoch's examples; NULL: as they lie */
     int64_t first;    /* position of row 0 in that order */
     int rows;         /* real examples; the rows after them are filler */
+    int whole;        /* real examples of the batch, of which this may be a shard */
+    int64_t before;   /* of them, those in the shards before this one */
     int64_t step;     /* 1 for the first update */
     double *reports;  /* where this step's means go */
 } Batch;
@@ -35,12 +37,12 @@ static inline Batch batch_of_step(const MtcRun *run, int64_t ahead, int size, in
     int rows = (int)(left < size ? left : size);
     double *means = run->reports + (run->clock[2] + ahead) * reports;
     const int *order = run->order + epoch * run->data.examples;
-    return (Batch){run, order, first, rows, run->clock[0] + ahead + 1, means};
+    return (Batch){run, order, first, rows, rows, 0, run->clock[0] + ahead + 1, means};
 }
 
 /* Examples first .. first + rows of the data set, for evaluation. */
 static inline Batch batch_of_examples(const MtcRun *run, int64_t first, int64_t rows, int64_t slot, int reports) {
-    return (Batch){run, NULL, first, (int)rows, run->clock[0] + 1, run->reports + slot * reports};
+    return (Batch){run, NULL, first, (int)rows, (int)rows, 0, run->clock[0] + 1, run->reports + slot * reports};
 }
 
 /* The example in row i of the batch; filler rows repeat the first. */
@@ -51,7 +53,7 @@ static inline int64_t row(const Batch *batch, int i) {
 
 /* The weight of row i in a mean over the batch. */
 static inline real share(const Batch *batch, int i) {
-    return i < batch->rows ? (real)1 / (real)batch->rows : 0;
+    return i < batch->rows ? (real)1 / (real)batch->whole : 0;
 }
 
 static inline real examples(const Batch *batch) {
@@ -116,14 +118,14 @@ static inline real gaussian_in_set(const Batch *batch, int stream, int64_t eleme
     return mtc_normal(batch->run->seed, MTC_SET_STREAM + (uint32_t)stream, mtc_place_in_set(batch), (uint64_t)element);
 }
 
-/* A whole number from -reach to reach. */
+/* A whole number from -reach to reach, two for an example: by the shard's rows, as are the elements of the next. */
 static inline int random_shift(const Batch *batch, int stream, int64_t element, int reach) {
-    return (int)(uniform(batch, stream, element) * (real)(2 * reach + 1)) - reach;
+    return (int)(uniform(batch, stream, 2 * batch->before + element) * (real)(2 * reach + 1)) - reach;
 }
 
 /* The index, or in half of all cases that counted from the other end. */
 static inline int random_mirror(const Batch *batch, int stream, int64_t element, int index, int size) {
-    return uniform(batch, stream, element) < 0.5f ? size - 1 - index : index;
+    return uniform(batch, stream, batch->before + element) < 0.5f ? size - 1 - index : index;
 }
 
 #endif

@@ -15,7 +15,7 @@ static void begin_warning(const MtcAdvice *advice) {
 
 static void warn_of_batch(const MtcAdvice *advice) {
     const MtcSession *session = advice->session;
-    const int64_t examples = session->data[MTC_TRAIN].examples, batch = session->model->batch;
+    const int64_t examples = session->data[MTC_TRAIN].examples, batch = mtc_step_examples(session->model);
     if (batch <= examples || advice->options->overfit_batch)
         return;
     begin_warning(advice);

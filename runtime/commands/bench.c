@@ -102,7 +102,7 @@ static int run_forward(MtcSession *session, int64_t rows, int64_t steps) {
     if (session->feed) { /* its first window again and again */
         error = mtc_feed_ready(session, 0, 0, &ready);
         run.data = mtc_feed_data(session);
-        batches = ready * session->model->batch < run.data.examples ? ready : batches;
+        batches = ready * mtc_step_examples(session->model) < run.data.examples ? ready : batches;
     }
     for (int64_t step = 0; step < steps && !error; step++)
         error = mtc_model_eval(session->model, &run, step % batches * rows, rows, 0);
@@ -158,7 +158,7 @@ static void add_step_times(MtcText *text, const MtcModel *model, const MtcStepTi
     mtc_add_number(text, "us_per_step_best", 1e6 * times->best);
     mtc_add_number(text, "us_per_step_worst", 1e6 * times->worst);
     mtc_add_number(text, "steps_per_second", 1 / times->median);
-    mtc_add_number(text, "examples_per_second", (double)model->batch / times->median);
+    mtc_add_number(text, "examples_per_second", (double)mtc_step_examples(model) / times->median);
     mtc_add_number(text, "gflops", 1e-9 * model->flops_per_step / times->median);
 }
 
@@ -180,7 +180,7 @@ static void print_bench(const MtcSession *session, const MtcOptions *options, co
     mtc_add_field(&text, "device", session->device.name);
     mtc_add_field(&text, "data", real_data ? "train" : "random");
     mtc_add_field(&text, "pass", options->forward ? "forward" : "training");
-    mtc_add_count(&text, "batch", options->forward ? options->batch : model->batch);
+    mtc_add_count(&text, "batch", options->forward ? options->batch : mtc_step_examples(model));
     mtc_add_count(&text, "steps", times->steps);
     mtc_add_count(&text, "runs", times->runs);
     if (options->forward)

@@ -245,7 +245,7 @@ static int flag_of_mtc(Parser *parser, const char *name, const char *text) {
     const char *example = mtc_compiled_flag(name);
     if (strcmp(name, "batch") == 0)
         snprintf(why, sizeof why, "the batch was fixed at %lld when this program was compiled",
-                 (long long)parser->model->batch);
+                 (long long)mtc_step_examples(parser->model));
     else
         snprintf(why, sizeof why, "--%s is a flag of mtc, for when a program is compiled", name);
     snprintf(flag, sizeof flag, "--%s", name);

@@ -99,7 +99,8 @@ static void wait_for(DataLoad *load) {
 
 /* The first batch of the first epoch, alone, to train on and to evaluate. */
 static int keep_one_batch(MtcFault *fault, MtcExamples *examples, const MtcModel *model, uint64_t seed) {
-    const uint32_t count = (uint32_t)examples->count, rows = count < model->batch ? count : (uint32_t)model->batch;
+    const uint32_t count = (uint32_t)examples->count, batch = (uint32_t)mtc_step_examples(model);
+    const uint32_t rows = count < batch ? count : batch;
     const uint64_t key = mtc_shuffle_key(seed, 0);
     int64_t *which = (int64_t *)mtc_memory(NULL, rows * sizeof *which);
     for (uint32_t i = 0; i < rows; i++)

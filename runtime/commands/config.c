@@ -90,8 +90,8 @@ static void add_course(MtcText *text, const MtcSession *session, const MtcOption
     mtc_text_add(text, ",\"seed\":%llu", (unsigned long long)session->seed);
     mtc_add_count(text, "epochs", options->epochs);
     mtc_add_count(text, "steps", last_step);
-    mtc_add_count(text, "steps_per_epoch", mtc_batches(session, &session->data[MTC_TRAIN]));
-    mtc_add_count(text, "batch", model->batch);
+    mtc_add_count(text, "steps_per_epoch", mtc_steps_per_epoch(session));
+    mtc_add_count(text, "batch", mtc_step_examples(model));
     mtc_add_count(text, "log_every", log_every);
     mtc_add_field(text, "monitor", options->monitor ? options->monitor : model->report[model->monitor]);
     if (patience)

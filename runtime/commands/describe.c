@@ -59,7 +59,7 @@ static void add_build(MtcText *text, const MtcModel *model) {
     mtc_add_field(text, "architectures", model->architectures);
     mtc_add_field(text, "schedule", model->schedule);
     mtc_add_field(text, "model_hash", model->model_hash);
-    mtc_add_count(text, "batch", model->batch);
+    mtc_add_count(text, "batch", mtc_step_examples(model));
     mtc_add_count(text, "epochs", model->epochs);
     add_unsigned(text, "seed", model->seed);
     mtc_add_count(text, "parameters", model->parameters);

@@ -216,7 +216,7 @@ static void resolve_epochs(Fit *fit, int64_t examples, MtcText *notes) {
     MtcSession *session = fit->session;
     MtcRecord *record = &session->record;
     MtcOptions *options = &fit->options;
-    int64_t batch = session->model->batch, before = record->epochs;
+    int64_t batch = mtc_step_examples(session->model), before = record->epochs;
     if (options->overfit_batch && !options->epochs_given)
         options->epochs *= (examples + batch - 1) / batch;
     if (before && !options->epochs_given)

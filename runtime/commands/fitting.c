@@ -113,7 +113,7 @@ static int check_fitting(MtcSession *session, const MtcFitting *asked) {
     if (asked->epochs < 0 || asked->every < 0)
         return mtc_fail(&session->fault, MTC_USAGE, "cannot train %lld epochs, and tell of every %lldth",
                         (long long)asked->epochs, (long long)asked->every);
-    if (asked->epochs > (INT64_MAX - session->at.step) / mtc_batches(session, &session->data[MTC_TRAIN]))
+    if (asked->epochs > (INT64_MAX - session->at.step) / mtc_steps_per_epoch(session))
         return mtc_fail(&session->fault, MTC_USAGE, "%lld epochs have more steps than can be counted",
                         (long long)asked->epochs);
     return 0;

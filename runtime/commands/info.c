@@ -63,7 +63,8 @@ int mtc_command_info(MtcFault *fault, const MtcModel *model, const MtcOptions *o
     printf("schedule    %s: %d phases a training step, %d an evaluation\n", model->schedule, model->train_phases,
            model->eval_phases);
     printf("parameters  %lld\n", (long long)model->parameters);
-    printf("work        %.4g MFLOP a step of %lld examples\n", 1e-6 * model->flops_per_step, (long long)model->batch);
+    printf("work        %.4g MFLOP a step of %lld examples\n", 1e-6 * model->flops_per_step,
+           (long long)mtc_step_examples(model));
     printf("memory      %s arena, %s without sharing\n", mtc_bytes((double)model->arena_bytes),
            mtc_bytes((double)model->unshared_bytes));
     printf("defaults    %d epochs, seed %llu\n", model->epochs, (unsigned long long)model->seed);

@@ -497,10 +497,22 @@ static int print_profile(Profile *profile, const MtcOptions *options) {
     return 0;
 }
 
+/* The kernels of a shard and those of the update are run by two programs. */
+static int check_shards(MtcFault *fault, const MtcModel *model) {
+    if (!model->shards)
+        return 0;
+    mtc_fail(fault, MTC_USAGE, "profile measures steps of whole batches, and this program computes them in %d shards",
+             model->shards);
+    mtc_note(fault, "compile the model without --shards to profile it");
+    return fault->code;
+}
+
 int mtc_command_profile(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
     Profile profile;
     memset(&profile, 0, sizeof profile);
-    int code = mtc_open_trial(fault, model, options, &profile.session, &profile.real_data);
+    int code = check_shards(fault, model);
+    if (!code)
+        code = mtc_open_trial(fault, model, options, &profile.session, &profile.real_data);
     if (!code && mtc_needs_device_data(profile.session)) {
         *fault = profile.session->fault;
         code = fault->code;

@@ -81,7 +81,7 @@ static void add_numbers(MtcLine *line, const MtcProgress *progress, int64_t done
     const long left = (long)((double)(progress->last_step - done) / rate + 0.5);
     for (int r = 0; r < model->reports && r < 3; r++)
         mtc_line_add(line, r ? 1 + r : 0, " %s %.4f", model->report[r], mtc_sums_mean(&progress->epoch, r));
-    mtc_line_add(line, MTC_MAX_LINE, "  %.0f examples/s", rate * (double)model->batch);
+    mtc_line_add(line, MTC_MAX_LINE, "  %.0f examples/s", rate * (double)mtc_step_examples(model));
     mtc_line_add(line, 1, "  %ld:%02ld left", left / 60, left % 60);
 }
 

@@ -9,9 +9,9 @@
  * so the step before the bad loss is examined first, then the step itself, phase by phase. */
 #include "session/feed.h"
 #include "session/finite.h"
-#include "session/library.h"
 #include "session/order.h"
 #include "session/run.h"
+#include "session/shards.h"
 #include "session/train.h"
 
 #include <math.h>
@@ -132,12 +132,30 @@ static int replay_until(MtcSession *session, MtcPosition at, int64_t step, Culpr
         steps = steps < most ? steps : most;
         steps = steps < step - at.step ? steps : step - at.step;
         if (!code)
-            code = mtc_device_fault(session, mtc_model_train(session->model, &run, steps), "replaying");
+            code = mtc_device_fault(session, mtc_train_steps(session, &run, steps), "replaying");
         if (!code)
             code = mtc_device_fault(session, mtc_synchronize(), "replaying");
         advance(&at, steps, session->trainer->steps_per_epoch);
     }
     return code ? code : set_position(session, &at, &steps);
+}
+
+/* Of a batch in shards, updates are behind the phases. */
+static int replay_update(MtcSession *session, const MtcSnapshot *before, Culprit *culprit) {
+    int code = mtc_snapshot_restore(session, before);
+    return code ? code : replay_until(session, before->at, before->at.step + 1, culprit);
+}
+
+typedef struct Look {
+    MtcSession *session;
+    Culprit *culprit;
+    int phase, code;
+} Look;
+
+static bool look_at_phase(void *user) {
+    Look *look = (Look *)user;
+    look->code = examine_phase(look->session, look->phase, look->culprit);
+    return look->code || look->culprit->tensor;
 }
 
 /* One step from `before`, phase by phase, each time from the start, since updates change what earlier phases read. */
@@ -152,11 +170,13 @@ static int examine_step(MtcSession *session, const MtcSnapshot *before, Culprit 
         if (!code)
             code = set_position(session, &before->at, &steps);
         MtcRun run = run_here(session);
+        Look look = {session, culprit, phase, 0};
         if (!code)
-            code = mtc_device_fault(session, mtc_model_train_until(session->model, &run, phase), "replaying");
-        if (!code)
-            code = examine_phase(session, phase, culprit);
+            code = mtc_device_fault(session, mtc_train_phases(session, &run, phase, look_at_phase, &look), "replaying");
+        code = code ? code : look.code;
     }
+    if (!code && !culprit->tensor && session->shards)
+        code = replay_update(session, before, culprit);
     return code || culprit->tensor ? code : examine_phase(session, -1, culprit);
 }
 
@@ -229,14 +249,14 @@ static int note_batch(MtcSession *session, MtcPosition at, int64_t step, bool *f
     const MtcData *data = &session->data[MTC_TRAIN];
     while (at.step < step)
         advance(&at, 1, session->trainer->steps_per_epoch);
-    int64_t first = at.epoch_step * session->model->batch, left = data->examples - first;
+    const int64_t batch = mtc_step_examples(session->model);
+    int64_t first = at.epoch_step * batch, left = data->examples - first;
     int *order = (int *)malloc((size_t)data->examples * sizeof *order);
     *found = false;
     if (!order)
         return mtc_no_memory(&session->fault, (size_t)data->examples * sizeof *order, "the order");
     mtc_fill_order(session, at.epoch, order);
-    int code = mtc_note_bad_data(session, data, "train", order + first,
-                                 left < session->model->batch ? left : session->model->batch, found);
+    int code = mtc_note_bad_data(session, data, "train", order + first, left < batch ? left : batch, found);
     free(order);
     return code;
 }

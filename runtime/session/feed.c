@@ -29,7 +29,7 @@ struct MtcFeed {
 };
 
 static int64_t window_rows(const MtcSession *session) {
-    return session->feed->window_steps * session->model->batch;
+    return session->feed->window_steps * mtc_step_examples(session->model);
 }
 
 /* ---- filling a window ---- */
@@ -155,12 +155,13 @@ int mtc_feed_example(MtcSession *session, int field, int64_t example, void *valu
 /* $MTC_WINDOW: bytes of a window, for tests. */
 static void choose_window(const MtcSession *session, MtcFeed *feed) {
     const MtcModel *model = session->model;
+    const int64_t step = mtc_step_examples(model);
     const char *wanted = getenv("MTC_WINDOW");
     const size_t bytes = wanted ? (size_t)strtoull(wanted, NULL, 10) : WINDOW_BYTES;
     for (int f = 0; f < model->fields; f++)
         feed->example_bytes += mtc_example_bytes(&model->field[f]);
-    feed->steps = (feed->examples.count + model->batch - 1) / model->batch;
-    const int64_t most = (int64_t)(bytes / (feed->example_bytes * (size_t)model->batch));
+    feed->steps = (feed->examples.count + step - 1) / step;
+    const int64_t most = (int64_t)(bytes / (feed->example_bytes * (size_t)step));
     feed->window_steps = most < 1 ? 1 : most < feed->steps ? most : feed->steps;
 }
 

@@ -44,6 +44,21 @@ const char *mtc_model_train(const MtcModel *model, const MtcRun *run, int64_t st
     return end_call(model->train(run, steps));
 }
 
+const char *mtc_model_train_shard(const MtcModel *model, const MtcRun *run) {
+    mtc_device_lock();
+    return end_call(model->train_shard(run));
+}
+
+const char *mtc_model_update(const MtcModel *model, const MtcRun *run) {
+    mtc_device_lock();
+    return end_call(model->update(run));
+}
+
+const char *mtc_model_add_sums(const MtcModel *model, void *to, const void *from, int64_t count) {
+    mtc_device_lock();
+    return end_call(model->add_sums(to, from, count));
+}
+
 const char *mtc_model_train_until(const MtcModel *model, const MtcRun *run, int phase) {
     mtc_device_lock();
     return end_call(model->train_until(run, phase));

@@ -11,6 +11,9 @@ void mtc_library_leave(void);
 /* The functions of a model. On a GPU they leave what they work on where the next call writes it too, so that a call is one
  * piece of the device's order of work: nothing calls them but these. */
 const char *mtc_model_train(const MtcModel *model, const MtcRun *run, int64_t steps);
+const char *mtc_model_train_shard(const MtcModel *model, const MtcRun *run);
+const char *mtc_model_update(const MtcModel *model, const MtcRun *run);
+const char *mtc_model_add_sums(const MtcModel *model, void *to, const void *from, int64_t count);
 const char *mtc_model_train_until(const MtcModel *model, const MtcRun *run, int phase);
 const char *mtc_model_eval(const MtcModel *model, const MtcRun *run, int64_t first, int64_t rows, int64_t slot);
 const char *mtc_model_shuffle(const MtcModel *model, const MtcRun *run, int *order, int64_t epoch, int64_t epochs);

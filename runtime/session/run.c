@@ -17,7 +17,7 @@ MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports) 
     }
     run.clock = session->clock;
     run.reports = reports;
-    run.steps_per_epoch = mtc_batches(session, &session->data[MTC_TRAIN]);
+    run.steps_per_epoch = mtc_steps_per_epoch(session);
     int64_t epochs = session->record.epochs ? session->record.epochs : session->model->epochs;
     run.last_step = session->last_step ? session->last_step : epochs * run.steps_per_epoch;
     run.seed = session->seed;

@@ -38,6 +38,15 @@ int64_t mtc_batches(const MtcSession *session, const MtcData *data) {
     return (data->examples + session->model->batch - 1) / session->model->batch;
 }
 
+int64_t mtc_step_examples(const MtcModel *model) {
+    return model->shards ? model->whole_batch : model->batch;
+}
+
+int64_t mtc_steps_per_epoch(const MtcSession *session) {
+    const int64_t step = mtc_step_examples(session->model);
+    return (session->data[MTC_TRAIN].examples + step - 1) / step;
+}
+
 int mtc_needs_device_data(MtcSession *session) {
     return !session->feed ? 0
                           : mtc_fail(&session->fault, MTC_UNAVAILABLE,

@@ -11,6 +11,7 @@ enum { MTC_TRAIN = 0, MTC_TEST = 1, MTC_VALIDATION = 2, MTC_SPLITS = 3 }; /* `wh
 typedef struct MtcTrainer MtcTrainer;
 typedef struct MtcFeed MtcFeed;
 typedef struct MtcPieces MtcPieces;
+typedef struct MtcShards MtcShards;
 
 /* Where training data lie. AUTO: on the device, if they take no more than half of what is free there. */
 typedef enum MtcDataOn { MTC_DATA_AUTO, MTC_DATA_ON_DEVICE, MTC_DATA_ON_HOST } MtcDataOn;
@@ -90,6 +91,7 @@ struct MtcSession {
     MtcRecord record;
     MtcStart start;
     MtcTrainer *trainer; /* NULL before the first training */
+    MtcShards *shards;   /* of a batch; NULL: it is computed whole, or there was no training yet */
 };
 
 /* 0, or a fault that says what could not be done and the device's reason; or the session's, if the error is its text. */
@@ -107,7 +109,9 @@ int mtc_enter_idle(MtcSession *session);
 int mtc_needs_device_data(MtcSession *session);
 
 int mtc_evaluated(const MtcModel *model); /* numbers that an evaluation reports: means, and metrics over the set */
-int64_t mtc_batches(const MtcSession *session, const MtcData *data);
+int64_t mtc_batches(const MtcSession *session, const MtcData *data); /* of an evaluation */
+int64_t mtc_step_examples(const MtcModel *model); /* of a training step: the shards of its batch together */
+int64_t mtc_steps_per_epoch(const MtcSession *session);
 /* Shows that so many parts of long work are done, and asks whether that is enough. */
 bool mtc_enough(MtcSession *session, const char *what, int64_t done, int64_t all);
 /* The data set that is evaluated while training goes on: validation, else test. */

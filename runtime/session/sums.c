@@ -2,7 +2,7 @@
 
 MtcCourse mtc_course(const MtcSession *session) {
     const MtcData *data = &session->data[MTC_TRAIN];
-    MtcCourse course = {session->at, data->examples, session->model->batch, mtc_batches(session, data)};
+    MtcCourse course = {session->at, data->examples, mtc_step_examples(session->model), mtc_steps_per_epoch(session)};
     return course;
 }
 

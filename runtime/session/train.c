@@ -8,6 +8,7 @@
 #include "session/order.h"
 #include "session/run.h"
 #include "session/set_values.h"
+#include "session/shards.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -30,13 +31,14 @@ static void *carve(char **at, size_t *total, size_t bytes) {
 
 static size_t carve_chunks(const MtcSession *session, MtcTrainer *trainer, char *at) {
     size_t total = 0, row = (size_t)session->model->reports * sizeof(double);
+    size_t rows = MTC_CHUNK_STEPS * (size_t)mtc_report_rows(session);
     int64_t orders = session->model->shuffle ? 0 : trainer->most_orders; /* the device writes them */
     size_t order = (size_t)(orders * session->data[MTC_TRAIN].examples) * sizeof(int);
     for (int i = 0; i < MTC_SLOTS; i++) {
         MtcChunk *chunk = &trainer->chunk[i];
         chunk->order = (int *)carve(&at, &total, order);
         chunk->clock = (int64_t *)carve(&at, &total, 3 * MTC_SEGMENTS * sizeof *chunk->clock);
-        chunk->reports = (double *)carve(&at, &total, MTC_CHUNK_STEPS * row);
+        chunk->reports = (double *)carve(&at, &total, rows * row);
         chunk->evaluation = (double *)carve(&at, &total, (size_t)session->evaluation_rows * row);
         chunk->kept = carve(&at, &total, mtc_set_values_bytes(session, &session->data[mtc_watched(session)]));
     }
@@ -44,7 +46,7 @@ static size_t carve_chunks(const MtcSession *session, MtcTrainer *trainer, char 
 }
 
 static size_t report_bytes(const MtcSession *session) {
-    return MTC_CHUNK_STEPS * (size_t)session->model->reports * sizeof(double);
+    return MTC_CHUNK_STEPS * (size_t)(mtc_report_rows(session) * session->model->reports) * sizeof(double);
 }
 
 static int trainer_memory(MtcSession *session, MtcTrainer *trainer) {
@@ -72,10 +74,12 @@ static int trainer_new(MtcSession *session) {
     session->trainer = trainer;
     if (!trainer)
         return mtc_no_memory(&session->fault, sizeof *trainer, "training");
-    trainer->steps_per_epoch = mtc_batches(session, &session->data[MTC_TRAIN]);
+    trainer->steps_per_epoch = mtc_steps_per_epoch(session);
     int code = trainer_memory(session, trainer);
     if (!code)
         code = trainer_events(session, trainer);
+    if (!code)
+        code = mtc_shards_new(session);
     if (!code)
         code = mtc_snapshots_new(session, &trainer->snapshots);
     if (code)
@@ -93,6 +97,7 @@ void mtc_trainer_free(MtcSession *session) {
         mtc_event_free(trainer->chunk[i].done);
     }
     mtc_snapshots_free(session, &trainer->snapshots);
+    mtc_shards_free(session);
     mtc_session_free(session, trainer->reports, report_bytes(session));
     mtc_host_free(trainer->host);
     free(trainer);
@@ -102,7 +107,7 @@ void mtc_trainer_free(MtcSession *session) {
 int mtc_check_resumed(MtcSession *session, bool partial, MtcText *notes) {
     const int64_t examples = session->data[MTC_TRAIN].examples, before = session->resumed_examples;
     bool same = !before || (before == examples && session->resumed_hash == session->train_hash);
-    if (!session->resumed || (same && session->at.epoch_step < mtc_batches(session, &session->data[MTC_TRAIN])))
+    if (!session->resumed || (same && session->at.epoch_step < mtc_steps_per_epoch(session)))
         return 0;
     if (!partial) {
         mtc_fail(&session->fault, MTC_BAD_DATA,
@@ -205,7 +210,7 @@ static const char *enqueue_segment(MtcSession *session, const MtcTraining *train
     clock[1] = (at->epoch - session->order_epoch) * trainer->steps_per_epoch + at->epoch_step;
     clock[2] = chunk->steps;
     error = error ? error : mtc_upload(session->clock, clock, 3 * sizeof *clock);
-    error = error ? error : mtc_model_train(session->model, &run, steps);
+    error = error ? error : mtc_train_steps(session, &run, steps);
     if (session->feed && !error)
         error = mtc_feed_ahead(session);
     chunk->steps += steps;
@@ -273,7 +278,7 @@ static int enqueue_chunk(MtcSession *session, const MtcTraining *training) {
     else
         error = error ? error : enqueue_steps(session, training, chunk);
     session->record.summary_due = false;
-    size_t bytes = (size_t)(chunk->steps * session->model->reports) * sizeof *chunk->reports;
+    size_t bytes = (size_t)(chunk->steps * mtc_report_rows(session) * session->model->reports) * sizeof *chunk->reports;
     error = error ? error : mtc_download(chunk->reports, trainer->reports, bytes);
     error = error ? error : mtc_event_record(chunk->trained);
     chunk->to = session->at;
@@ -321,6 +326,7 @@ static int finish_chunk(MtcSession *session, MtcTraining *training) {
     int code = mtc_device_fault(session, mtc_event_wait(chunk->done), "training");
     if (code)
         return code;
+    mtc_add_reports(session, chunk->reports, chunk->steps);
     double seconds = mtc_event_seconds(chunk->begun, chunk->trained);
     training->train_seconds += seconds;
     training->evaluate_seconds += mtc_event_seconds(chunk->trained, chunk->done);
@@ -375,7 +381,7 @@ int mtc_train_run(MtcSession *session, MtcTraining *training) {
 
 int64_t mtc_last_step(const MtcSession *session, int64_t epochs) {
     const MtcPosition *at = &session->at;
-    return at->step - at->epoch_step + (epochs - at->epoch) * mtc_batches(session, &session->data[MTC_TRAIN]);
+    return at->step - at->epoch_step + (epochs - at->epoch) * mtc_steps_per_epoch(session);
 }
 
 /* ---- the C ABI ---- */

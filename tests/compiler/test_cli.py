@@ -98,6 +98,8 @@ def refused(done, code, message):
         (["--target", "host", "small.mt"], "not 'host'; did you mean 'cpu'?"),
         (["--precision", "half", "small.mt"], "not 'half'; did you mean 'bf16'?"),
         (["--batch", "0", "small.mt"], "--batch takes a number from 1 to 16777216, not '0'"),
+        (["--shards", "1", "--target", "cpu", "small.mt"], "--shards 1 is a batch that is computed whole: leave it out"),
+        (["--shards", "4", "--emit=cu", "small.mt"], "--shards is of the cpu target so far; add --target cpu"),
         (["--batch-size", "8", "small.mt"], "unknown option '--batch-size'; did you mean '--batch'?"),
         (["--epochs", "3", "small.mt"], "--epochs is a flag of the program that mtc makes: ./PROGRAM --epochs 3"),
         (["--save", "file", "small.mt"], "--save is a flag of the program that mtc makes: ./PROGRAM --save file"),
@@ -106,6 +108,11 @@ def refused(done, code, message):
 )
 def test_wrong_command_line(run, args, message):
     refused(run(*args), USAGE, message)
+
+
+def test_more_shards_than_a_batch_fills(run):
+    done = run("--shards", 7, "--emit=c", "small.mt")
+    refused(done, MODEL_FAULT, "--shards 7: a batch of 8 examples is 4 shards of 2 and nothing is left for more")
 
 
 @pytest.mark.parametrize("args", [["--taget", "cpu", "small.mt"], ["--epochs", "3", "small.mt"], ["-x", "3", "small.mt"],

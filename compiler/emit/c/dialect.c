@@ -39,10 +39,12 @@ static void includes(Emitter *e, Writer *out) {
         {"cpu/math.h", "exp, relu, sigmoid ... of a real"},
         {"cpu/matmul.h", "matmul(sums, stride, left, right, i0, j0, rows, columns, depth)"},
         {"cpu/team.h", "the barrier between phases, subnormal numbers"},
+        {"cpu/shard.h", "the shards of a batch, and their sums"},
     };
+    const int count = sizeof all / sizeof *all - !e->module->shards;
     write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
     write_line(out, "typedef %s real;\n", e->options->f64 ? "double" : "float");
-    write_includes(e, all, sizeof all / sizeof *all, out);
+    write_includes(e, all, count, out);
 }
 
 /* A second thread halves a phase's work, and costs a barrier: about a microsecond, or 50 where it must wait for a processor.
@@ -94,11 +96,25 @@ static void write_region(const char *head, const char *batch, const char *region
                head, batch, region, body);
 }
 
+static const char *const batch_of_shard = "batch_of_shard(run, BATCH, WHOLE_BATCH, REPORTS)";
+
+static void write_shard(const Emitter *e, const char *region, Writer *out) {
+    write_line(out, "enum { WHOLE_BATCH = %lld };\n", (long long)e->module->whole_batch);
+    write_line(out, "// the gradients of the shard that the clock shows");
+    write_region("static const char *train_shard(const MtcRun *run)", batch_of_shard, region,
+                 "        train_phases(&t, &batch, &team, TRAIN_PHASES);", out);
+    write_blank(out);
+}
+
 static void step_section(Emitter *e, Writer *out) {
     const Program *train = e->programs[PROGRAM_TRAIN];
-    const char *region = parallel(train), *batch = "batch_of_step(run, 0, BATCH, REPORTS)";
-    write_train(region, out);
-    write_line(out, "// phases 0 .. phase of one step");
+    const bool shards = e->module->shards;
+    const char *region = parallel(train), *batch = shards ? batch_of_shard : "batch_of_step(run, 0, BATCH, REPORTS)";
+    if (shards)
+        write_shard(e, region, out);
+    else
+        write_train(region, out);
+    write_line(out, shards ? "// phases 0 .. phase of one shard" : "// phases 0 .. phase of one step");
     write_region("static const char *train_until(const MtcRun *run, int phase)", batch, region,
                  "        train_phases(&t, &batch, &team, phase + 1);", out);
     write_blank(out);
@@ -142,6 +158,32 @@ static void measuring(Emitter *e, Writer *out) {
 
 static void decoding(Emitter *e, Writer *out) {
     write_run(plan_program(e->plan, e->module->decode), "decode", "", "0, 1, 0", out);
+}
+
+static void updating(Emitter *e, Writer *out) {
+    const Program *update = plan_program(e->plan, e->module->update);
+    write_line(out,
+               "\n// once the sums are those of all shards\n"
+               "static const char *update(const MtcRun *run) {\n"
+               "    Tensors t = tensors(run);\n"
+               "    Batch batch = batch_of_step(run, 0, WHOLE_BATCH, REPORTS);\n"
+               "    Team team = TEAM_READY;\n"
+               "%s\n"
+               "    {\n"
+               "        FloatMode before = flush_subnormals();\n"
+               "        update_phases(&t, &batch, &team, UPDATE_PHASES);\n"
+               "        set_float_mode(before);\n"
+               "    }\n"
+               "    for (int k = 0; k < 3; k++)\n"
+               "        run->clock[k]++;\n"
+               "    return NULL;\n"
+               "}\n"
+               "\n"
+               "static const char *add_sums(void *to, const void *from, int64_t count) {\n"
+               "    add_reals(to, from, count);\n"
+               "    return NULL;\n"
+               "}",
+               parallel(update));
 }
 
 /* ---- products ---- */
@@ -336,6 +378,7 @@ const Dialect dialect_c = {
     .evaluation = evaluation,
     .measuring = measuring,
     .decoding = decoding,
+    .updating = updating,
     .call = call,
     .member = "t->",
     .report = "batch->reports",

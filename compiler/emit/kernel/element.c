@@ -114,6 +114,23 @@ typedef struct Filling {
     const Lanes *lanes;
 } Filling;
 
+static bool is_of_training(const Emitter *e, const Node *n) {
+    const Graph *train = e->module->train;
+    return n->id < train->nodes.count && train->nodes.at[n->id] == n;
+}
+
+/* Of the whole batch, whose examples do not know of shards. */
+static const Tree *element_in_batch(const Filling *f, const Shape *shape) {
+    Arena *arena = f->e->arena;
+    const Node *n = f->node;
+    const Tree *element = index_offset(arena, f->at, shape), *batch = tree_name(arena, "batch");
+    if (!f->e->module->shards || !n->type.batched || !is_of_training(f->e, n))
+        return element;
+    const int64_t each = type_elements(&n->type) / f->e->module->batch;
+    const Tree *before = tree_call(arena, "examples_of_shards_before", &batch, 1);
+    return tree_plus(arena, tree_times(arena, before, tree_number(arena, each)), element);
+}
+
 /* For "v", "n", "t", "l", "i0" as ir/op.h says; NULL for operands, which stay. */
 static const Tree *part_for(void *context, const Tree *place) {
     const Filling *f = context;
@@ -124,7 +141,7 @@ static const Tree *part_for(void *context, const Tree *place) {
     case 'v': return literal_tree(f->e, n->attr.value, n->type.dtype);
     case 'n': return tree_number(arena, n->attr.index);
     case 't': return tree_name(arena, c_type(f->e, n->type.dtype));
-    case 'l': return in_lane(arena, f->lanes, index_offset(arena, f->at, &shape));
+    case 'l': return in_lane(arena, f->lanes, element_in_batch(f, &shape));
     case 'i': return in_lane(arena, f->lanes, index_axis(arena, f->at, &shape, place->text[1] - '0'));
     default: return NULL;
     }

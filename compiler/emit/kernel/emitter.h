@@ -83,6 +83,7 @@ struct Dialect {
     void (*evaluation)(Emitter *e, Writer *out);
     void (*measuring)(Emitter *e, Writer *out);
     void (*decoding)(Emitter *e, Writer *out);
+    void (*updating)(Emitter *e, Writer *out); /* of a batch in shards */
 
     /* Before a function with several places: what says where its tensors begin. */
     void (*places)(Emitter *e, const Function *f, Writer *out);

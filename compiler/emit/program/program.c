@@ -51,11 +51,11 @@ static const char *claim_function(Emitter *e, const char *wanted) {
 }
 
 static void make_functions(Emitter *e, const Program *program) {
-    bool train = program == e->programs[PROGRAM_TRAIN];
+    bool step = program == e->programs[PROGRAM_TRAIN] || program->graph == e->module->update;
     for (int p = 0; p < program->phases.count; p++)
         for (int k = 0; k < program->phases.at[p].kernels.count; k++) {
             const Kernel *kernel = program->phases.at[p].kernels.at[k];
-            const char *wanted = train ? kernel->name : arena_printf(e->arena, "%s_%s", program->prefix, kernel->name);
+            const char *wanted = step ? kernel->name : arena_printf(e->arena, "%s_%s", program->prefix, kernel->name);
             make_function(e, kernel, claim_function(e, wanted));
         }
 }
@@ -129,7 +129,8 @@ static void write_program(Emitter *e, const Program *program, const char *title,
 /* Sizes are known when everything that uses them has been written, kernels before what is above them. */
 static void write_file(Emitter *e, Writer *out) {
     Writer tensors = WRITER(e->arena), step = WRITER(e->arena), evaluation = WRITER(e->arena),
-           measuring = WRITER(e->arena), decoding = WRITER(e->arena), code = WRITER(e->arena);
+           measuring = WRITER(e->arena), decoding = WRITER(e->arena), updating = WRITER(e->arena),
+           code = WRITER(e->arena);
     for (int p = 0; p < e->plan->program_count; p++)
         make_functions(e, e->programs[p]);
     find_repeats(e);
@@ -147,10 +148,14 @@ static void write_file(Emitter *e, Writer *out) {
     if (e->module->decode)
         write_program(e, plan_program(e->plan, e->module->decode), "decoding: the scores of the token after a position",
                       e->dialect->decoding, &decoding);
+    if (e->module->update)
+        write_program(e, plan_program(e->plan, e->module->update),
+                      "the update: sums over the shards of a batch become weights", e->dialect->updating, &updating);
     write_rule(&tensors, "tensors: where each lies in the arena; values share bytes by turns");
     e->dialect->tensors(e, &tensors);
     write_all(&code, &tensors);
     write_all(&code, &step);
+    write_all(&code, &updating);
     write_all(&code, &evaluation);
     write_all(&code, &measuring);
     write_all(&code, &decoding);
@@ -167,6 +172,19 @@ static void write_file(Emitter *e, Writer *out) {
         write_main(e, out);
 }
 
+/* Others' programs are free to have kernels of these names. */
+static void claim_words_of_shards(Emitter *e) {
+    static const char *const words[] = {"update_kernel",   "update_ends",
+                                        "update",          "update_phases",
+                                        "UPDATE_PHASES",   "Update",
+                                        "train_shard",     "WHOLE_BATCH",
+                                        "add_sums",        "shard_schedule",
+                                        "update_schedule", "add_reals",
+                                        "shard_share",     "examples_of_shards_before"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        names_claim(&e->globals, words[k]);
+}
+
 Emission *emit(const Module *module, const Plan *plan, const EmitOptions *options, const Dialect *dialect) {
     Arena *arena = module->arena;
     Emitter e = {.arena = arena,
@@ -177,6 +195,8 @@ Emission *emit(const Module *module, const Plan *plan, const EmitOptions *option
                  .dialect = dialect,
                  .globals = {.arena = arena},
                  .members = {.arena = arena}};
+    if (module->shards)
+        claim_words_of_shards(&e);
     e.said = NEW(arena, NodesSaid);
     e.sizes = sizes_new(&e.globals, module);
     tensors_name(&e);

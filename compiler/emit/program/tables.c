@@ -99,12 +99,19 @@ static void add_tensors_of(Emitter *e, const int *rows, int count, RowTable *tab
             add_tensor(e, &e->plan->buffers.at[rows[i]], table);
 }
 
+/* Of all steps, not of the sums of one. */
+static void add_states(Emitter *e, RowTable *table) {
+    for (int i = 0; i < e->module->states.count; i++)
+        if (!e->module->states.at[i].summed)
+            add_tensors_of(e, &e->plan->of_state[i], 1, table);
+}
+
 /* Weights and states in the order of the model, then the values of a training step in the order of their computation. */
 static int write_tensors(Emitter *e, Writer *out) {
     const Plan *plan = e->plan;
     RowTable table = {.arena = e->arena};
     add_tensors_of(e, plan->of_weight, e->module->weights.count, &table);
-    add_tensors_of(e, plan->of_state, e->module->states.count, &table);
+    add_states(e, &table);
     add_tensors_of(e, plan->of_node[0], plan->programs[PROGRAM_TRAIN]->graph->nodes.count, &table);
     write_line(out, "// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1");
     write_table(&table, "static const MtcTensor tensor_table[]", out);
@@ -286,6 +293,13 @@ static void write_training(Emitter *e, Writer *out) {
     }
 }
 
+/* All shards of the batch, and their update. */
+static double flops_of_step(const Emitter *e) {
+    const Module *module = e->module;
+    const double train = program_flops(e->programs[PROGRAM_TRAIN]);
+    return module->shards ? train * module->shards + program_flops(plan_program(e->plan, module->update)) : train;
+}
+
 static void write_what(Emitter *e, Writer *out) {
     const Module *module = e->module;
     const Program *train = e->programs[PROGRAM_TRAIN];
@@ -302,7 +316,7 @@ static void write_what(Emitter *e, Writer *out) {
     write_line(out, ".epochs = %d,", module->epochs);
     write_line(out, ".seed = %lluu,", (unsigned long long)module->seed);
     write_line(out, ".parameters = %lld,", (long long)module_parameters(module));
-    write_line(out, ".flops_per_step = %s,", number(e->arena, program_flops(train)));
+    write_line(out, ".flops_per_step = %s,", number(e->arena, flops_of_step(e)));
     write_line(out, ".arena_bytes = %lld,", (long long)e->plan->arena_bytes);
     write_line(out, ".unshared_bytes = %lld,", (long long)e->plan->unshared_bytes);
     write_line(out, ".train_phases = %d,", train->phases.count);
@@ -338,6 +352,22 @@ static void write_sizes_of_tables(Emitter *e, const Counts *counts, Writer *out)
     write_line(out, ".kernel = kernel_table,");
 }
 
+/* Where the sums lie, one behind the other. */
+static void write_shards(Emitter *e, Writer *out) {
+    const Module *module = e->module;
+    int64_t begin = INT64_MAX, end = 0;
+    for (int i = 0; i < module->states.count; i++) {
+        const Buffer *buffer = &e->plan->buffers.at[e->plan->of_state[i]];
+        if (!module->states.at[i].summed)
+            continue;
+        begin = buffer->offset < begin ? buffer->offset : begin;
+        end = buffer->offset + buffer->bytes > end ? buffer->offset + buffer->bytes : end;
+    }
+    write_line(out, ".shards = %d,\n.whole_batch = WHOLE_BATCH,", module->shards);
+    write_line(out, ".sums_offset = %lld,\n.sums_bytes = %lld,", (long long)begin, (long long)(end - begin));
+    write_line(out, ".train_shard = train_shard,\n.update = update,\n.add_sums = add_sums,");
+}
+
 void write_tables(Emitter *e, Writer *out) {
     gather_statements(e);
     write_statements(e, out);
@@ -357,7 +387,11 @@ void write_tables(Emitter *e, Writer *out) {
     write_metrics(e, out);
     write_generation(e, out);
     write_line(out, ".statements = %d,\n.statement = statement_table,", e->statements.count);
-    write_line(out, ".train = train,\n.train_until = train_until,\n.eval = evaluate,");
+    if (e->module->shards)
+        write_shards(e, out);
+    else
+        write_line(out, ".train = train,");
+    write_line(out, ".train_until = train_until,\n.eval = evaluate,");
     if (e->dialect->schedules)
         write_line(out, ".shuffle = shuffle,");
     if (e->module->measure)

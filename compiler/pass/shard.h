@@ -1,0 +1,19 @@
+/* A batch in shards: the training graph computes the gradients of one of them, and what it leaves is added up over all. A
+ * second graph, module->update, takes the sums:
+ *
+ *     train:  shard -> gradient, change of each running mean -> state `<weight>.shard_sum`
+ *     update: `<weight>.shard_sum`, added up over the shards -> new weights, running means and states
+ *
+ * As `share` is an example's part in the whole batch, sums over shards are those of the batch. */
+#ifndef MTC_SHARD_H
+#define MTC_SHARD_H
+
+#include "op/optimizer.h"
+
+/* What each weight's gradient is in the graph of updates, which is made; by weight, NULL: not trained. */
+void sum_over_shards(Module *module, Node **gradient);
+
+/* The numbers of the train block, made in that graph. */
+Training training_of_shards(Module *module, const Training *training);
+
+#endif

@@ -1,0 +1,148 @@
+#include "session/shards.h"
+
+#include "session/library.h"
+#include "session/memory.h"
+#include "session/weights.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Sums wait on the way up: at level k that of 2^k shards, until the next 2^k are there. */
+struct MtcShards {
+    int64_t first, count; /* of them, those of this program */
+    int64_t *number;      /* host memory that copies reach: first, first + 1, ..., then first and count */
+    int levels;
+    char *level;
+};
+
+static int levels_of(int64_t shards) {
+    int levels = 0;
+    while ((int64_t)1 << levels < shards)
+        levels++;
+    return levels;
+}
+
+static int number_shards(MtcSession *session, MtcShards *shards) {
+    const size_t count = (size_t)shards->count + 2;
+    const char *error = mtc_host_alloc((void **)&shards->number, count * sizeof *shards->number);
+    if (error)
+        return mtc_device_fault(session, error, "host memory for training");
+    for (int64_t i = 0; i < shards->count; i++)
+        shards->number[i] = shards->first + i;
+    int64_t *range = shards->number + shards->count;
+    range[0] = shards->first;
+    range[1] = shards->count;
+    return mtc_device_fault(session, mtc_upload(session->clock + MTC_FIRST_SHARD, range, 2 * sizeof *range), "shards");
+}
+
+int mtc_shards_new(MtcSession *session) {
+    const MtcModel *model = session->model;
+    if (!model->shards)
+        return 0;
+    MtcShards *shards = session->shards = (MtcShards *)calloc(1, sizeof *shards);
+    if (!shards)
+        return mtc_no_memory(&session->fault, sizeof *shards, "training");
+    shards->count = model->shards;
+    shards->levels = levels_of(shards->count);
+    int code = number_shards(session, shards);
+    if (!code && shards->levels)
+        code = mtc_session_alloc(session, (void **)&shards->level, (size_t)shards->levels * model->sums_bytes,
+                                 "sums over shards");
+    return code;
+}
+
+void mtc_shards_free(MtcSession *session) {
+    MtcShards *shards = session->shards;
+    if (!shards)
+        return;
+    mtc_session_free(session, shards->level, (size_t)shards->levels * session->model->sums_bytes);
+    mtc_host_free(shards->number);
+    free(shards);
+    session->shards = NULL;
+}
+
+/* ---- a step ---- */
+
+static const char *add_level(const MtcSession *session, char *sums, int level) {
+    const MtcModel *model = session->model;
+    const size_t real = mtc_computes_in_double(model) ? sizeof(double) : sizeof(float);
+    return mtc_model_add_sums(model, sums, session->shards->level + (size_t)level * model->sums_bytes,
+                              (int64_t)(model->sums_bytes / real));
+}
+
+/* The sums of shard i are there; those of the shards before it wait at the levels that the bits of i say. Behind the last one,
+ * all come together. */
+static const char *climb(const MtcSession *session, char *sums, int64_t i) {
+    const MtcShards *shards = session->shards;
+    const bool last = i + 1 == shards->count;
+    const char *error = NULL;
+    int level = 0;
+    for (; level < shards->levels && !error && (last || i >> level & 1); level++)
+        if (i >> level & 1)
+            error = add_level(session, sums, level);
+    return error || last
+               ? error
+               : mtc_copy(shards->level + (size_t)level * session->model->sums_bytes, sums, session->model->sums_bytes);
+}
+
+static const char *choose_shard(const MtcSession *session, int64_t i) {
+    const MtcShards *shards = session->shards;
+    return mtc_upload(session->clock + MTC_SHARD, shards->number + i, sizeof *shards->number);
+}
+
+static const char *train_step(const MtcSession *session, const MtcRun *run) {
+    const MtcModel *model = session->model;
+    char *sums = session->arena + model->sums_offset;
+    const char *error = NULL;
+    for (int64_t i = 0; i < session->shards->count && !error; i++) {
+        error = choose_shard(session, i);
+        error = error ? error : mtc_model_train_shard(model, run);
+        error = error ? error : climb(session, sums, i);
+    }
+    return error ? error : mtc_model_update(model, run);
+}
+
+const char *mtc_train_steps(MtcSession *session, const MtcRun *run, int64_t steps) {
+    const char *error = NULL;
+    if (!session->shards)
+        return mtc_model_train(session->model, run, steps);
+    for (int64_t step = 0; step < steps && !error; step++)
+        error = train_step(session, run);
+    return error;
+}
+
+const char *mtc_train_phases(MtcSession *session, const MtcRun *run, int phase, bool (*look)(void *user), void *user) {
+    const int64_t shards = session->shards ? session->shards->count : 1;
+    const char *error = NULL;
+    for (int64_t i = 0; i < shards && !error; i++) {
+        error = session->shards ? choose_shard(session, i) : NULL;
+        error = error ? error : mtc_model_train_until(session->model, run, phase);
+        if (!error && look(user))
+            break;
+    }
+    return error;
+}
+
+/* ---- reports ---- */
+
+int64_t mtc_report_rows(const MtcSession *session) {
+    return session->model->shards ? session->model->shards : 1;
+}
+
+/* Along the same tree: neighbours first. */
+static void add_rows(double *row, int64_t rows, int reports) {
+    for (int64_t apart = 1; apart < rows; apart *= 2)
+        for (int64_t i = 0; i + apart < rows; i += 2 * apart)
+            for (int r = 0; r < reports; r++)
+                row[i * reports + r] += row[(i + apart) * reports + r];
+}
+
+void mtc_add_reports(const MtcSession *session, double *reports, int64_t steps) {
+    const int64_t rows = mtc_report_rows(session);
+    const int count = session->model->reports;
+    for (int64_t step = 0; step < steps && rows > 1; step++) {
+        double *row = reports + step * rows * count;
+        add_rows(row, rows, count);
+        memmove(reports + step * count, row, (size_t)count * sizeof *row);
+    }
+}

@@ -1,0 +1,125 @@
+"""A batch in shards is the batch: the same losses, weights and averages, whatever the model does between gradients and weights,
+and for batches that shards do not divide."""
+
+import json
+
+import numpy as np
+import pytest
+from fake_data import unpack
+
+EXAMPLES, STEPS = 46, 12
+DATA = """data {
+  train = npz("d.npz")
+  image : f32[3, 8, 8]
+  label : class[5]
+}
+"""
+
+
+def text(body, loss="cross_entropy(y, label)", train="optimizer = adam(0.01)", batch=10):
+    return f"""{DATA}
+model {{
+{body}
+  y = linear(flatten(h), 5)
+}}
+
+train {{
+  loss   = {loss}
+  {train}
+  batch  = {batch}
+  epochs = 20
+}}
+"""
+
+
+MODELS = {
+    "convolution": text("  h = relu(conv2d(image, 4, 3))"),
+    "chance": text("  h = dropout(cutout(random_flip(random_crop(image, 2)), 3), 0.4) + random_normal([3, 8, 8], std = 0.1)"
+                   " * bernoulli(0.3, [3, 8, 8])"),
+    "updates": text("  h = tanh(linear(flatten(image), 6))", train="optimizer = adamw(cosine_lr(0.02), weight_decay = 0.1)\n"
+                    "  accumulate = 3\n  clip_norm = 0.3\n  clip_value = 0.2\n  ema = 0.9"),
+    "one gradient of two weights": text("  b = weight([192])\n  c = weight([192])\n  h = tanh(flatten(image) + b + c)"),
+    "penalty": text("  w = weight([192])\n  h = flatten(image) * w", loss="cross_entropy(y, label) + sum(w * w)\n  predict = y"),
+    "without examples": text("  w = weight([192])\n  h = flatten(image) * w", loss="sum(w * w)\n  predict = y\n  freeze = [\"y.*\"]"),
+    "normalize": text("  h = tanh(linear(flatten(normalize(image)), 6))"),
+    "lookup": text("  h = flatten(image) * gather(weight([5, 192]), label)"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rng = np.random.default_rng(3)
+    np.savez(tmp_path / "d.npz", image=rng.normal(size=(EXAMPLES, 3, 8, 8)).astype(np.float32),
+             label=rng.integers(0, 5, EXAMPLES).astype(np.uint8))
+    return tmp_path
+
+
+def train(program, folder, name, steps=STEPS):
+    program("--data", ".", "--limit-steps", steps, "--log", f"{name}.jsonl", "--log-every", 1, "--save", name, "--quiet",
+            cwd=folder)
+    lines = [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
+    losses = [line["loss"] for line in lines if "loss" in line and "step" in line]
+    return np.array(losses[:steps]), values((folder / name).read_bytes())
+
+
+def values(content):
+    header, data = unpack(content)
+    header.pop("__metadata__")
+    return {name: np.frombuffer(data[slice(*entry["data_offsets"])], "<f8") for name, entry in header.items()}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_batch_in_shards_is_the_batch(compile_model, folder, name):
+    """46 examples in batches of 10: three shards have 4, 4 and 2 of them, and of the 6 that the last batch of an epoch has 4, 2 and
+    none."""
+    plain = compile_model(MODELS[name], "--real", "f64")
+    cut = compile_model(MODELS[name], "--real", "f64", "--shards", 3)
+    expected, before = train(plain, folder, "plain")
+    losses, after = train(cut, folder, "cut")
+    assert len(expected) == STEPS and np.allclose(losses, expected, rtol=1e-12, atol=1e-13)
+    assert before.keys() == after.keys()
+    for tensor in before:
+        assert np.allclose(after[tensor], before[tensor], rtol=1e-9, atol=1e-11), tensor
+
+
+def test_running_means_move_by_the_mean_over_shards(compile_model, folder):
+    """Mean and variance are those of a shard: where all are as large, the mean of means is that of the batch."""
+    one = text("  h = batch_norm(image)", batch=46)
+    _, whole = train(compile_model(one, "--real", "f64"), folder, "plain", 1)
+    _, cut = train(compile_model(one, "--real", "f64", "--shards", 2), folder, "cut", 1)
+    assert np.allclose(cut["h.running_mean"], whole["h.running_mean"], rtol=1e-12)
+    assert np.all(cut["h.running_var"] != whole["h.running_var"])
+
+
+@pytest.mark.quick
+def test_a_training_goes_on_in_shards(compile_model, folder):
+    model = MODELS["updates"]
+    plain, cut = compile_model(model, "--real", "f64"), compile_model(model, "--real", "f64", "--shards", 3)
+    expected, before = train(plain, folder, "plain")
+    train(plain, folder, "part", 7)
+    cut("--data", ".", "--resume", "part", "--save", "part", "--limit-steps", STEPS, "--quiet", cwd=folder)
+    after = values((folder / "part").read_bytes())
+    for tensor in before:
+        assert np.allclose(after[tensor], before[tensor], rtol=1e-9, atol=1e-11), tensor
+
+
+@pytest.mark.quick
+def test_bytes_do_not_depend_on_threads(compile_model, folder):
+    program, saved = compile_model(MODELS["convolution"], "--shards", 5), []
+    for threads in 1, 2, 3:
+        program("--data", ".", "--limit-steps", STEPS, "--save", "w", "--quiet", cwd=folder, threads=threads)
+        saved.append((folder / "w").read_bytes())
+    assert saved[0] == saved[1] == saved[2]
+
+
+@pytest.mark.quick
+def test_the_first_bad_tensor_is_found(compile_model, folder):
+    program = compile_model(text("  h = log(flatten(image) + 0.9)"), "--shards", 2)
+    done = program("--data", ".", cwd=folder, check=False)
+    assert done.returncode == 65 and "the first bad tensor is the value 'h'" in done.stderr, done.stderr
+
+
+@pytest.mark.quick
+def test_profile_measures_whole_batches(compile_model, folder):
+    done = compile_model(MODELS["updates"], "--shards", 2)("profile", "--data", ".", cwd=folder, check=False)
+    assert done.returncode == 64 and "compile the model without --shards" in done.stderr
