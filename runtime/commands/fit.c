@@ -5,6 +5,7 @@
 #include "commands/advice.h"
 #include "commands/generate.h"
 #include "commands/progress.h"
+#include "session/best.h"
 #include "session/evaluate.h"
 #include "session/finite.h"
 
@@ -105,27 +106,10 @@ static int find_monitor(MtcFault *fault, const MtcModel *model, const char *name
     return fault->code;
 }
 
-/* Is the record's best one of the report that is monitored now? It has the beginning of a long name. */
-static bool knows_best(const Fit *fit) {
-    const char *before = fit->session->record.monitor, *now = fit->session->model->report[fit->monitor];
-    return strncmp(before, now, sizeof fit->session->record.monitor - 1) == 0;
-}
-
-/* The value of the monitored report after an epoch. Without a better one for long enough, training ends. */
+/* Without a better value of the monitored report for long enough, training ends. */
 static void judge(Fit *fit, const MtcPosition *at, double value) {
-    MtcRecord *record = &fit->session->record;
-    const char *name = fit->session->model->report[fit->monitor];
-    bool first = !knows_best(fit);
-    bool better = fit->session->model->report_rises[fit->monitor] ? value > record->best : value < record->best;
-    record->since_best++;
-    if (first || better) {
-        snprintf(record->monitor, sizeof record->monitor, "%s", name);
-        record->best = value;
-        record->best_step = at->step;
-        record->since_best = 0;
-        fit->best_due = true;
-    }
-    fit->enough = fit->patience && record->since_best >= fit->patience;
+    fit->best_due |= mtc_judge(fit->session, fit->monitor, at, value);
+    fit->enough = fit->patience && fit->session->record.since_best >= fit->patience;
 }
 
 static void print_enough(const Fit *fit) {
@@ -256,7 +240,8 @@ static int plan_watching(MtcFault *fault, Fit *fit) {
     if ((fit->options.patience || fit->options.monitor) && !evaluated)
         return nothing_to_watch(fault, &fit->options);
     fit->training.pauses = (evaluated && (fit->keeper || fit->patience)) || fit->options.sample;
-    fit->enough = fit->patience && fit->session->record.since_best >= fit->patience && knows_best(fit);
+    fit->enough =
+        fit->patience && fit->session->record.since_best >= fit->patience && mtc_knows_best(fit->session, fit->monitor);
     return 0;
 }
 
@@ -295,7 +280,7 @@ static int plan_saving(MtcFault *fault, Fit *fit) {
 /* Is the best weights' file of this run, or of the one that it goes on from, with its FILE? A pipe has none beside it. */
 static bool owns_best(const Fit *fit) {
     const MtcOptions *options = &fit->options;
-    return knows_best(fit) && !mtc_written_in_place(options->save) &&
+    return mtc_knows_best(fit->session, fit->monitor) && !mtc_written_in_place(options->save) &&
            (fit->best_saved || (options->resume && strcmp(options->resume, options->save) == 0));
 }
 

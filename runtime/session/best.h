@@ -1,0 +1,12 @@
+/* Which evaluation was the best so far, by one of its reports. */
+#ifndef MTC_BEST_H
+#define MTC_BEST_H
+
+#include "session/session.h"
+
+/* Is the record's best one of this report? */
+bool mtc_knows_best(const MtcSession *session, int monitor);
+/* The report's value in an evaluation, for the record. Is it the best one? */
+bool mtc_judge(MtcSession *session, int monitor, const MtcPosition *at, double value);
+
+#endif
