@@ -129,7 +129,7 @@ typedef struct MtcStatement {
 } MtcStatement;
 
 /* A data set on the device: one array per field, of `examples` rows. */
-enum { MTC_MAX_FIELDS = 64, MTC_MAX_KNOBS = 32, MTC_MAX_REPORTS = 16 };
+enum { MTC_MAX_FIELDS = 64, MTC_MAX_KNOBS = 32, MTC_MAX_REPORTS = 16, MTC_MAX_PLATEAUS = 8 };
 typedef struct MtcData {
     const void *field[MTC_MAX_FIELDS]; /* device pointers */
     int64_t stride[MTC_MAX_FIELDS];    /* elements from the beginning of an example to that of the next */
@@ -175,6 +175,7 @@ typedef struct MtcRun {
     double *reports;                    /* reports[slot * count + r]: batch mean of report r */
     int64_t steps_per_epoch, last_step; /* of the whole training, which schedules of the learning rate refer to */
     float knob[MTC_MAX_KNOBS];
+    int falls[MTC_MAX_PLATEAUS]; /* of learning rates that wait for better evaluations: how often each waited in vain */
     const double *exact_knob; /* the same numbers for a program of `mtc --real f64`, which runs on the CPU; else NULL */
     uint64_t seed;
     int64_t
@@ -207,12 +208,13 @@ typedef struct MtcModel {
     const MtcSplit *split;
     const MtcKnob *knob;
     const MtcFixed *fixed_param;
-    const char *const *setting; /* "--recompute", "--set n=3": flags of mtc that it was compiled with */
-    const char *const *report;  /* names; report[0] is "loss"; behind the means those of set_metric */
-    const bool *report_rises;   /* higher is better */
-    int monitor;                /* the report that decides which weights are best, and when to stop */
-    int patience;               /* stop after so many evaluations without a better one; 0: never */
-    const MtcKernel *kernel;    /* of a training step, in the order of its phases */
+    const char *const *setting;              /* "--recompute", "--set n=3": flags of mtc that it was compiled with */
+    const char *const *report;               /* names; report[0] is "loss"; behind the means those of set_metric */
+    const bool *report_rises;                /* higher is better */
+    int monitor;                             /* the report that decides which weights are best, and when to stop */
+    int patience;                            /* stop after so many evaluations without a better one; 0: never */
+    int plateaus, plateau[MTC_MAX_PLATEAUS]; /* learning rates fall after so many evaluations without a better one */
+    const MtcKernel *kernel;                 /* of a training step, in the order of its phases */
     /* The prediction, an eval value: [batch, prediction_dim...]. classes: print its arg max. */
     size_t prediction_offset;
     int prediction_rank;

@@ -246,6 +246,7 @@ struct Module {
     VEC(Doubt) doubts; /* one for each place and text */
     VEC(NamedValue) named;
     VEC(NamedSize) sizes;
+    VEC(int) plateaus; /* of learning rates: evaluations without a better one after which they fall; all different */
     int monitor, patience; /* the report that decides what is best; evaluations without a better one, 0: any number */
     bool prediction_is_classes; /* prediction is a distribution over classes: predict prints the arg max */
     Graph *train;               /* forward, gradients, updates, one `report` per report */

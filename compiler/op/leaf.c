@@ -132,6 +132,18 @@ const OpDef op_every = {
     .prec = PREC_PRIMARY,
 };
 
+const OpDef op_falls = {
+    .name = "falls",
+    .cls = OP_LEAF,
+    .flags = OP_SCALAR | OP_CHEAP,
+    .attrs = ATTR_INDEX,
+    .doc =
+        "How often training has waited for a better evaluation in vain, by the n-th patience of the model's schedules.",
+    .infer = infer_shape_attr,
+    .c = "falls(batch, $n)",
+    .prec = PREC_PRIMARY,
+};
+
 const OpDef op_steps_per_epoch = {
     .name = "steps_per_epoch",
     .cls = OP_LEAF,

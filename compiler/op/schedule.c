@@ -160,6 +160,36 @@ static Value build_wsd_lr(Call *call) {
     return warmed_up(call, straight(g, lr, final, part_of(g, begin, last_step(g))), warmup);
 }
 
+enum { MAX_PLATEAUS = 8 }; /* MTC_MAX_PLATEAUS of the runtime */
+
+/* The row of the module's plateaus; -1 after a user error. */
+static int plateau_of(Call *call, int arg) {
+    Module *module = call->module;
+    int patience = (int)call_int(call, arg, 1, 1 << 24);
+    for (int i = 0; i < module->plateaus.count; i++)
+        if (module->plateaus.at[i] == patience)
+            return i;
+    if (patience < 1)
+        return -1;
+    if (module->plateaus.count == MAX_PLATEAUS) {
+        call_error(call, arg, "a model has at most %d different patiences", MAX_PLATEAUS);
+        return -1;
+    }
+    VEC_PUSH(module->arena, &module->plateaus, patience);
+    return module->plateaus.count - 1;
+}
+
+static Value build_plateau_lr(Call *call) {
+    Graph *g = call->g;
+    Node *lr = call_scalar(call, 0), *factor = call_scalar(call, 1), *least = read_final(call, 3);
+    int plateau = plateau_of(call, 2);
+    if (plateau < 0)
+        return value_varying(NULL);
+    Node *falls = op0(g, "falls", (Attr){.index = plateau});
+    Node *rate = op2(g, "maximum", mul(g, lr, op2(g, "pow", factor, falls)), least);
+    return warmed_up(call, rate, read_warmup(call, 4));
+}
+
 /* ---- documentation ---- */
 
 #define SCHEDULE(name_, title_, example_, signature_, doc_)                                                            \
@@ -211,3 +241,11 @@ SCHEDULE(
     "w = max(warmup, 1) and p = (t - b) / max(total_steps - b, 1) between 0 and 1, with "
     "b = (1 - decay) total_steps. That is lr / w in step 1, lr from step w to b, then a straight line to final in the "
     "last step and beyond it.");
+
+SCHEDULE(
+    plateau_lr, "Plateau", "optimizer = adam(plateau_lr(0.001, patience = 5))",
+    "lr: number >= 0, factor: number in [0, 1) = 0.1, patience: size = 10, min_lr: number >= 0 = 0, warmup: steps >= "
+    "0 = 0",
+    "Learning rate in step t, from 1: max(lr factor^n, min_lr) min(t / w, 1), where w = max(warmup, 1) and n is how "
+    "often `patience` evaluations in a row, one after each epoch, had no better value of the `monitor` than the best "
+    "so far. It needs data to evaluate; checkpoints keep n and how long the wait has lasted.");

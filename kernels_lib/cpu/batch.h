@@ -82,6 +82,11 @@ static inline real total_steps(const Batch *batch) {
     return (real)batch->run->last_step;
 }
 
+/* How often a learning rate has waited for a better evaluation in vain. */
+static inline real falls(const Batch *batch, int plateau) {
+    return (real)batch->run->falls[plateau];
+}
+
 static inline real knob(const Batch *batch, int index) {
     return sizeof(real) == sizeof(double) ? (real)batch->run->exact_knob[index] : (real)batch->run->knob[index];
 }

@@ -87,6 +87,11 @@ static inline __device__ float total_steps(const Batch &batch) {
     return (float)batch.run->last_step;
 }
 
+/* How often a learning rate has waited for a better evaluation in vain. */
+static inline __device__ float falls(const Batch &batch, int plateau) {
+    return (float)batch.run->falls[plateau];
+}
+
 static inline __device__ float knob(const Batch &batch, int index) {
     return batch.run->knob[index];
 }

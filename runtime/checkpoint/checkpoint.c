@@ -44,6 +44,19 @@ static void meta_sums(MtcText *text, const char *key, const MtcSums *sums, int r
     mtc_text_add(text, "\"");
 }
 
+static void meta_plateaus(MtcText *text, const MtcSession *session) {
+    const MtcModel *model = session->model;
+    if (!model->plateaus)
+        return;
+    mtc_text_add(text, ",\"mtc.plateaus\":\"");
+    for (int i = 0; i < model->plateaus; i++) {
+        const MtcPlateau *plateau = &session->record.plateau[i];
+        mtc_text_add(text, "%s%d %lld %lld", i ? " " : "", model->plateau[i], (long long)plateau->waited,
+                     (long long)plateau->falls);
+    }
+    mtc_text_add(text, "\"");
+}
+
 static void meta_record(MtcText *text, const MtcSession *session) {
     const MtcRecord *record = &session->record;
     if (record->epochs)
@@ -62,6 +75,7 @@ static void meta_record(MtcText *text, const MtcSession *session) {
     meta_number(text, "best", record->best);
     meta_count(text, "best_step", record->best_step);
     meta_count(text, "since_best", record->since_best);
+    meta_plateaus(text, session);
 }
 
 static void add_meaning(MtcText *json, const MtcField *field, const MtcMeaning *meaning) {

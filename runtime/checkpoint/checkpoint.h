@@ -13,6 +13,7 @@
  *     mtc.diverged     1, where they and the weights say that training has diverged (keeper.h)
  *     mtc.summary_due  1, where the evaluation after the last step was ended before its end
  *     mtc.monitor, mtc.best, mtc.best_step, mtc.since_best
+ *     mtc.plateaus     of each learning rate that waits for a better one: how long it does, it has, and how often in vain
  *     mtc.encoding     JSON: {"FIELD": {"words": [...], "mean": [...]}, ...} */
 #ifndef MTC_CHECKPOINT_H
 #define MTC_CHECKPOINT_H

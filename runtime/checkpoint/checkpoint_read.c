@@ -2,6 +2,7 @@
 #include "checkpoint/checkpoint.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,22 @@ static int read_losses(MtcFault *fault, const MtcCheckpoint *checkpoint, MtcReco
                : 0;
 }
 
+/* Those of the model's that waited as long then as they do now; others begin to wait. */
+static int read_plateaus(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model, MtcRecord *record) {
+    const char *text = mtc_checkpoint_text(checkpoint, "plateaus");
+    for (int length; text && *text; text += length) {
+        int patience;
+        long long waited, falls;
+        if (sscanf(text, "%d %lld %lld %n", &patience, &waited, &falls, &length) != 3 || waited < 0 || falls < 0 ||
+            falls > INT_MAX)
+            return bad_meta(fault, checkpoint, "plateaus");
+        for (int i = 0; i < model->plateaus; i++)
+            if (model->plateau[i] == patience)
+                record->plateau[i] = (MtcPlateau){waited, falls};
+    }
+    return 0;
+}
+
 int mtc_checkpoint_record(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model, MtcRecord *record) {
     const char *monitor = mtc_checkpoint_text(checkpoint, "monitor");
     memset(record, 0, sizeof *record);
@@ -86,7 +103,9 @@ int mtc_checkpoint_record(MtcFault *fault, const MtcCheckpoint *checkpoint, cons
     code = mtc_checkpoint_number(fault, checkpoint, "best", &record->best);
     if (!code)
         code = read_count(fault, checkpoint, "best_step", &record->best_step);
-    return code ? code : read_count(fault, checkpoint, "since_best", &record->since_best);
+    if (!code)
+        code = read_count(fault, checkpoint, "since_best", &record->since_best);
+    return code ? code : read_plateaus(fault, checkpoint, model, record);
 }
 
 int mtc_checkpoint_position(MtcFault *fault, const MtcCheckpoint *checkpoint, MtcPosition *at) {

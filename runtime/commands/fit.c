@@ -106,10 +106,20 @@ static int find_monitor(MtcFault *fault, const MtcModel *model, const char *name
     return fault->code;
 }
 
+static void print_fall(const Fit *fit) {
+    const MtcRecord *record = &fit->session->record;
+    printf("the learning rate falls: %lld evaluation%s without a better %s %s than %s, after step %lld\n",
+           (long long)record->since_best, record->since_best == 1 ? "" : "s", fit->progress.test, record->monitor,
+           mtc_number(record->best), (long long)record->best_step);
+}
+
 /* Without a better value of the monitored report for long enough, training ends. */
 static void judge(Fit *fit, const MtcPosition *at, double value) {
+    const int64_t falls = mtc_falls(fit->session);
     fit->best_due |= mtc_judge(fit->session, fit->monitor, at, value);
     fit->enough = fit->patience && fit->session->record.since_best >= fit->patience;
+    if (mtc_falls(fit->session) > falls && !fit->options.quiet)
+        print_fall(fit);
 }
 
 static void print_enough(const Fit *fit) {
@@ -190,7 +200,7 @@ static int fit_paused(void *user, const MtcPosition *at) {
 /* Patience counts evaluations: then there is one after each epoch. */
 static int64_t summary_interval(const MtcOptions *options, const MtcModel *model) {
     const int64_t few = 50;
-    bool each = options->epochs <= few || options->patience || model->patience;
+    bool each = options->epochs <= few || options->patience || model->patience || model->plateaus;
     return options->every ? options->every : each ? 1 : options->epochs / 10;
 }
 
@@ -229,7 +239,9 @@ static void plan_training(Fit *fit) {
 
 static int nothing_to_watch(MtcFault *fault, const MtcOptions *options) {
     return mtc_fail(fault, MTC_USAGE, "%s needs data to evaluate: the model has neither validation nor test",
-                    options->patience ? "--patience" : "--monitor");
+                    options->patience  ? "--patience"
+                    : options->monitor ? "--monitor"
+                                       : "plateau_lr");
 }
 
 /* Where nothing is evaluated, or nobody asks, summaries need no pause. */
@@ -237,9 +249,9 @@ static int plan_watching(MtcFault *fault, Fit *fit) {
     const MtcModel *model = fit->session->model;
     bool evaluated = fit->session->data[mtc_watched(fit->session)].examples > 0;
     fit->patience = fit->options.patience ? fit->options.patience : model->patience;
-    if ((fit->options.patience || fit->options.monitor) && !evaluated)
+    if ((fit->options.patience || fit->options.monitor || model->plateaus) && !evaluated)
         return nothing_to_watch(fault, &fit->options);
-    fit->training.pauses = (evaluated && (fit->keeper || fit->patience)) || fit->options.sample;
+    fit->training.pauses = (evaluated && (fit->keeper || fit->patience || model->plateaus)) || fit->options.sample;
     fit->enough =
         fit->patience && fit->session->record.since_best >= fit->patience && mtc_knows_best(fit->session, fit->monitor);
     return 0;

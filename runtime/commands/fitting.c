@@ -1,5 +1,6 @@
 /* A training in epochs for programs that embed a model: what the command `train` does, without files and without a word. */
 #include "checkpoint/checkpoint.h"
+#include "session/best.h"
 #include "session/sums.h"
 #include "session/train.h"
 
@@ -50,6 +51,8 @@ static void tell_epoch(Fitting *fitting) {
     double means[MTC_MAX_REPORTS];
     epoch_means(fitting, means);
     fitting->due = false;
+    if (!fitting->asked->epoch)
+        return;
     heard(fitting, fitting->asked->epoch(fitting->asked->user, fitting->at.epoch, means,
                                          fitting->evaluated ? fitting->watched : NULL));
 }
@@ -78,6 +81,8 @@ static void fitting_summary(void *user, const MtcPosition *at, const double *mea
     fitting->evaluated = means != NULL;
     if (means)
         memcpy(fitting->watched, means, (size_t)mtc_evaluated(fitting->session->model) * sizeof *means);
+    if (means && fitting->session->model->plateaus)
+        mtc_judge(fitting->session, fitting->session->model->monitor, at, means[fitting->session->model->monitor]);
     if (!fitting->training.pauses)
         tell_epoch(fitting);
 }
@@ -110,6 +115,9 @@ static int check_fitting(MtcSession *session, const MtcFitting *asked) {
         return code;
     if (session->data[MTC_TRAIN].examples == 0)
         return mtc_fail(&session->fault, MTC_USAGE, "there are no data to train on: set or load them first");
+    if (session->model->plateaus && session->data[mtc_watched(session)].examples == 0)
+        return mtc_fail(&session->fault, MTC_USAGE,
+                        "plateau_lr needs data to evaluate: there are neither validation nor test data");
     if (asked->epochs < 0 || asked->every < 0)
         return mtc_fail(&session->fault, MTC_USAGE, "cannot train %lld epochs, and tell of every %lldth",
                         (long long)asked->epochs, (long long)asked->every);
@@ -128,11 +136,12 @@ static void plan_fitting(Fitting *fitting, MtcSession *session, const MtcFitting
     fitting->step = session->at.step;
     session->record.epochs = asked->epochs;
     session->last_step = training->until = mtc_last_step(session, asked->epochs);
-    training->every = !asked->epoch ? 0 : asked->every ? asked->every : 1;
-    training->pauses = asked->epoch && asked->pauses;
+    const bool summaries = asked->epoch || session->model->plateaus;
+    training->every = !summaries ? 0 : asked->every ? asked->every : 1;
+    training->pauses = (asked->epoch && asked->pauses) || session->model->plateaus;
     training->user = fitting;
     training->steps = fitting_steps;
-    training->summary = asked->epoch ? fitting_summary : NULL;
+    training->summary = summaries ? fitting_summary : NULL;
     training->stopped = fitting_stopped;
     training->paused = training->pauses ? fitting_paused : NULL;
     memset(&session->record.interval, 0, sizeof session->record.interval); /* there is no log */

@@ -9,6 +9,15 @@ bool mtc_knows_best(const MtcSession *session, int monitor) {
     return strncmp(record->monitor, session->model->report[monitor], sizeof record->monitor - 1) == 0;
 }
 
+/* One that has waited for long enough falls, and begins to wait again. */
+static void wait_longer(MtcPlateau *plateau, int patience, bool better) {
+    plateau->waited = better ? 0 : plateau->waited + 1;
+    if (plateau->waited < patience)
+        return;
+    plateau->waited = 0;
+    plateau->falls++;
+}
+
 bool mtc_judge(MtcSession *session, int monitor, const MtcPosition *at, double value) {
     MtcRecord *record = &session->record;
     const bool rises = session->model->report_rises[monitor];
@@ -20,5 +29,14 @@ bool mtc_judge(MtcSession *session, int monitor, const MtcPosition *at, double v
         record->best_step = at->step;
         record->since_best = 0;
     }
+    for (int i = 0; i < session->model->plateaus; i++)
+        wait_longer(&record->plateau[i], session->model->plateau[i], better);
     return better;
+}
+
+int64_t mtc_falls(const MtcSession *session) {
+    int64_t all = 0;
+    for (int i = 0; i < session->model->plateaus; i++)
+        all += session->record.plateau[i].falls;
+    return all;
 }

@@ -6,7 +6,9 @@
 
 /* Is the record's best one of this report? */
 bool mtc_knows_best(const MtcSession *session, int monitor);
-/* The report's value in an evaluation, for the record. Is it the best one? */
+/* The report's value in an evaluation, for the record. Is it the best one? If not, learning rates may fall. */
 bool mtc_judge(MtcSession *session, int monitor, const MtcPosition *at, double value);
+/* How often learning rates fell, all of them together. */
+int64_t mtc_falls(const MtcSession *session);
 
 #endif

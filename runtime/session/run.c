@@ -23,6 +23,8 @@ MtcRun mtc_run(const MtcSession *session, const MtcData *data, double *reports) 
     run.seed = session->seed;
     for (int i = 0; i < session->model->knobs; i++)
         run.knob[i] = (float)session->knob[i];
+    for (int i = 0; i < session->model->plateaus; i++)
+        run.falls[i] = (int)session->record.plateau[i].falls;
     run.exact_knob = mtc_computes_in_double(session->model) ? session->knob : NULL;
     return run;
 }

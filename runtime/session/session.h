@@ -26,6 +26,11 @@ typedef struct MtcSums {
     double report[MTC_MAX_REPORTS], examples;
 } MtcSums;
 
+/* Of a learning rate that waits for better evaluations. */
+typedef struct MtcPlateau {
+    int64_t waited, falls; /* evaluations since the best one or the last fall; how often it waited in vain */
+} MtcPlateau;
+
 /* What a training remembers beside tensors and position: kept in checkpoints, so that it goes on as if it had not stopped. */
 typedef struct MtcRecord {
     int64_t epochs;                /* that were asked for in all; 0: unknown */
@@ -33,10 +38,11 @@ typedef struct MtcRecord {
     char monitor[64];              /* the report that decides which weights are best; "": none yet */
     double best;                   /* its best value so far */
     int64_t best_step, since_best; /* when that was; evaluations since then */
-    bool losses;                   /* there were steps: */
-    double first_loss, loss;       /* of the first and of the last one */
-    double first_weight;           /* the largest when training that is saved began; 0: unknown */
-    bool summary_due;              /* the evaluation after the last step was ended before its end */
+    MtcPlateau plateau[MTC_MAX_PLATEAUS];
+    bool losses;             /* there were steps: */
+    double first_loss, loss; /* of the first and of the last one */
+    double first_weight;     /* the largest when training that is saved began; 0: unknown */
+    bool summary_due;        /* the evaluation after the last step was ended before its end */
 } MtcRecord;
 
 /* Seconds that the start of a program took: for the device, then for files that were still being read, for copying. */

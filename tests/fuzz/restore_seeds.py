@@ -15,7 +15,7 @@ METADATA = {
     "format": "pt", "mtc.checksum": "0" * 16, "mtc.version": "1", "mtc.model": "fake", "mtc.model_hash": "0123abcd", "mtc.weights": "2",
     "mtc.step": "4", "mtc.epoch": "1", "mtc.epoch_step": "1", "mtc.seed": "1", "mtc.split_seed": "1", "mtc.epochs": "3",
     "mtc.epoch_sums": "8 1.5 2", "mtc.interval_sums": "8 1 2", "mtc.losses": "1.5 1", "mtc.first_weight": "0.25",
-    "mtc.monitor": "loss", "mtc.best": "0.02", "mtc.best_step": "3", "mtc.since_best": "0", "mtc.param.lr": "0.25"}
+    "mtc.monitor": "loss", "mtc.best": "0.02", "mtc.best_step": "3", "mtc.since_best": "0", "mtc.plateaus": "3 1 2", "mtc.param.lr": "0.25"}
 LOAD, INITIAL, ALL, PARTIAL, WITH_DATA, NO_NOTES = 0, 1, 2, 4, 8, 16
 TYPES = {"<f4": "F32", "<f8": "F64", "<f2": "F16"}
 

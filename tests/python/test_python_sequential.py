@@ -340,6 +340,7 @@ RATES = [
     (mtc.LinearDecay(0.1, warmup=mtc.Epochs(1)), "linear_lr(lr, warmup = steps_per_epoch)"),
     (mtc.OneCycle(0.1, rise=0.2, start=0.01, final=0), "one_cycle_lr(lr, rise = 0.2, start = 0.01, final = 0)"),
     (mtc.WSD(0.1, decay=0.1, warmup=5), "wsd_lr(lr, decay = 0.1, warmup = 5)"),
+    (mtc.Plateau(0.1, factor=0.5, patience=3), "plateau_lr(lr, factor = 0.5, patience = 3)"),
 ]
 ADAM = "beta1 = 0.8, beta2 = 0.99, eps = 1e-6, weight_decay = weight_decay"
 OPTIMIZERS = [

@@ -325,6 +325,15 @@ static void write_what(Emitter *e, Writer *out) {
     write_line(out, ".eval_phases = %d,", e->programs[PROGRAM_EVAL]->phases.count);
 }
 
+static void write_plateaus(const Module *module, Writer *out) {
+    Text all = TEXT(module->arena);
+    if (!module->plateaus.count)
+        return;
+    for (int i = 0; i < module->plateaus.count; i++)
+        text_printf(&all, "%s%d", i ? ", " : "", module->plateaus.at[i]);
+    write_line(out, ".plateaus = %d,\n.plateau = {%s},", module->plateaus.count, text_string(&all));
+}
+
 static void write_sizes_of_tables(Emitter *e, const Counts *counts, Writer *out) {
     const Module *module = e->module;
     write_line(out, ".tensors = %d,", counts->tensors);
@@ -349,6 +358,7 @@ static void write_sizes_of_tables(Emitter *e, const Counts *counts, Writer *out)
     write_line(out, ".report_rises = rises_table,");
     write_line(out, ".monitor = %d,", module->monitor);
     write_line(out, ".patience = %d,", module->patience);
+    write_plateaus(module, out);
     write_line(out, ".kernel = kernel_table,");
 }
 
