@@ -246,7 +246,8 @@ const char *mtc_type_name(MtcType type) {
 int64_t mtc_elements(int rank, const int64_t *dim) {
     int64_t n = 1;
     for (int i = 0; i < rank; i++)
-        n *= dim[i];
+        if (__builtin_mul_overflow(n, dim[i], &n))
+            n = INT64_MAX;
     return n;
 }
 

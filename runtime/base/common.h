@@ -50,6 +50,7 @@ mtc_shortest(float value); /* the number of fewest digits that reads back as the
 
 size_t mtc_type_size(MtcType type);
 const char *mtc_type_name(MtcType type);
+/* INT64_MAX where they are more: a file may say any shape. */
 int64_t mtc_elements(int rank, const int64_t *dim);
 
 /* A text that grows; `at` is always terminated once something was added. Free `at`. */

@@ -83,6 +83,14 @@ def test_bad_file(case, fake, folder):
     assert not (folder / "w.safetensors").exists()
 
 
+def test_a_shape_of_more_elements_than_64_bits_count(fake, folder):
+    """Counted in 64 bits it would have the 16 elements of an image, and be told to be reshaped: 16 (2^62 + 1) = 2^66 + 16."""
+    shape = 1, 16, 2**31 + 2**16 + 1, 2**31 - 2**16 + 1
+    folder.write("train-images", bytes([0, 0, 8, 4]) + struct.pack(">4I", *shape))
+    message = fake(folder, code=BAD_DATA)
+    assert "[4, 4], found [16, 2147549185, 2147418113]" in message and "reshape" not in message
+
+
 def test_missing_file_lists_every_place(fake, folder):
     folder.file("test-images").unlink()
     message = fake(folder, code=NO_INPUT, env={"MTC_DATA_DIR": "/data", "XDG_CACHE_HOME": "/cache"})
