@@ -141,6 +141,17 @@ MTC_FN float mtc_normal(uint64_t seed, uint32_t stream, uint64_t step, uint64_t 
     return fmaf(mtc_root(-2.0f * mtc_log(positive)), mtc_cos_turn(mtc_unit(v), (int)(element & 1)), -0.0f);
 }
 
+/* ---- initial values ---- */
+
+/* Streams of weights: that of the first. */
+enum { MTC_WEIGHT_STREAM = 1 << 30 };
+
+/* base + span * (a drawn number), rounded once. */
+MTC_FN double mtc_initial(int normal, double base, double span, uint64_t seed, uint32_t stream, uint64_t element) {
+    float drawn = normal ? mtc_normal(seed, stream, 0, element) : mtc_uniform(seed, stream, 0, element);
+    return fma(span, (double)drawn, base);
+}
+
 /* ---- shuffling ---- */
 
 /* The key of epoch's permutation. */

@@ -244,6 +244,9 @@ typedef struct MtcModel {
     /* Enqueues the writing of run->order: the permutations (mtc_permute) of the training examples in the epochs from
      * `epoch` on. NULL: the runtime computes and copies them. */
     const char *(*shuffle)(const MtcRun *run, int *order, int64_t epoch, int64_t epochs);
+    /* Enqueues the drawing of a tensor that begins uniform, normal or constant: element i is that of (seed, stream, i). The memory is
+     * clear. NULL: the runtime computes and copies them. */
+    const char *(*draw)(char *arena, const MtcTensor *tensor, uint64_t seed, uint32_t stream);
     /* Takes the examples [first, first + rows) of a data set into the buffers that describe it (means, deviations), after
      * the `first` examples before; NULL: the model has none. */
     const char *(*measure)(const MtcRun *run, int64_t first, int64_t rows);

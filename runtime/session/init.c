@@ -1,54 +1,77 @@
 #include "session/init.h"
 
+#include "base/parallel.h"
 #include "random.h"
+#include "session/library.h"
+#include "session/pieces.h"
 #include "session/weights.h"
 
-#include <stdlib.h>
-
-/* Streams of weights, apart from those of dropout, which count from 0. */
-enum { INIT_STREAM = 1 << 30 };
-
-static double initial_value(const MtcTensor *tensor, int row, uint64_t seed, uint64_t i) {
-    uint32_t stream = INIT_STREAM + (uint32_t)row;
-    switch (tensor->init) {
-    case MTC_CONSTANT: return tensor->a;
-    case MTC_UNIFORM: return fma(tensor->b - tensor->a, (double)mtc_uniform(seed, stream, 0, i), tensor->a);
-    case MTC_NORMAL: return fma(tensor->b, (double)mtc_normal(seed, stream, 0, i), tensor->a);
-    default: return 0;
+static void store_drawn(const MtcTensor *tensor, void *values, int64_t i, double value) {
+    switch (tensor->type) {
+    case MTC_F32: ((float *)values)[i] = (float)value; break;
+    case MTC_F64: ((double *)values)[i] = value; break;
+    case MTC_I32: ((int32_t *)values)[i] = (int32_t)value; break;
+    default: ((uint8_t *)values)[i] = (uint8_t)value;
     }
 }
 
-static void init_tensor(const MtcTensor *tensor, int row, uint64_t seed, void *values) {
-    int64_t count = mtc_elements(tensor->rank, tensor->dim);
-    for (int64_t i = 0; i < count; i++) {
-        double value = initial_value(tensor, row, seed, (uint64_t)i);
-        switch (tensor->type) {
-        case MTC_F32: ((float *)values)[i] = (float)value; break;
-        case MTC_F64: ((double *)values)[i] = value; break;
-        case MTC_I32: ((int32_t *)values)[i] = (int32_t)value; break;
-        default: ((uint8_t *)values)[i] = (uint8_t)value;
-        }
-    }
+/* A piece of a tensor: its elements from `first` on. */
+typedef struct Drawing {
+    const MtcTensor *tensor;
+    uint64_t seed;
+    uint32_t stream;
+    void *values;
+    int64_t first, count;
+} Drawing;
+
+enum { DRAWN_AT_ONCE = 1 << 14 };
+
+static double drawn_element(const Drawing *piece, int64_t i) {
+    const MtcTensor *tensor = piece->tensor;
+    const bool normal = tensor->init == MTC_NORMAL, uniform = tensor->init == MTC_UNIFORM;
+    const double span = normal ? tensor->b : uniform ? tensor->b - tensor->a : 0;
+    return mtc_initial(normal, tensor->a, span, piece->seed, piece->stream, (uint64_t)(piece->first + i));
 }
 
-static int upload_tensor(MtcSession *session, const MtcTensor *tensor, int row) {
-    void *values = malloc(mtc_tensor_bytes(tensor));
-    if (!values)
-        return mtc_no_memory(&session->fault, mtc_tensor_bytes(tensor), tensor->name);
-    init_tensor(tensor, row, session->seed, values);
-    const char *error = mtc_upload(session->arena + tensor->offset, values, mtc_tensor_bytes(tensor));
-    free(values);
-    return mtc_device_fault(session, error, tensor->name);
+static void draw_task(void *context, int64_t task) {
+    const Drawing *piece = (const Drawing *)context;
+    const int64_t from = task * DRAWN_AT_ONCE, left = piece->count - from;
+    const int64_t to = from + (left < DRAWN_AT_ONCE ? left : DRAWN_AT_ONCE);
+    for (int64_t i = from; i < to; i++)
+        store_drawn(piece->tensor, piece->values, i, drawn_element(piece, i));
+}
+
+static int draw_piece(MtcSession *session, void *user, void *bytes, size_t from, size_t size) {
+    Drawing piece = *(const Drawing *)user;
+    const size_t width = mtc_type_size(piece.tensor->type);
+    (void)session;
+    piece.values = bytes;
+    piece.first = (int64_t)(from / width);
+    piece.count = (int64_t)(size / width);
+    mtc_parallel((piece.count + DRAWN_AT_ONCE - 1) / DRAWN_AT_ONCE, draw_task, &piece);
+    return 0;
+}
+
+/* Memory is clear already; copies are made when all others are there. */
+static int draw_tensor(MtcSession *session, const MtcTensor *tensor, uint32_t stream) {
+    const MtcModel *model = session->model;
+    Drawing drawing = {tensor, session->seed, stream, NULL, 0, 0};
+    if (tensor->init == MTC_ZEROS || tensor->init == MTC_COPY)
+        return 0;
+    if (model->draw)
+        return mtc_device_fault(session, mtc_model_draw(model, session->arena, tensor, session->seed, stream),
+                                tensor->name);
+    return mtc_fill_memory(session, session->arena + tensor->offset, mtc_tensor_bytes(tensor), draw_piece, &drawing);
 }
 
 /* Buffers take no random numbers: weights begin as they would without them. */
 int mtc_draw_weights(MtcSession *session) {
-    int stream = 0;
+    uint32_t stream = MTC_WEIGHT_STREAM;
     int code = mtc_device_fault(session, mtc_zero(session->arena, session->model->arena_bytes), "clearing memory");
     for (int i = 0; i < session->model->tensors && !code; i++) {
         const MtcTensor *tensor = &session->model->tensor[i];
         if (tensor->role != MTC_VALUE)
-            code = upload_tensor(session, tensor, stream);
+            code = draw_tensor(session, tensor, stream);
         stream += tensor->role != MTC_BUFFER;
     }
     if (!code)

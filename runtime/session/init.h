@@ -1,4 +1,4 @@
-/* Initial values of weights and optimizer states: the same bits for every target. */
+/* Initial values of weights and optimizer states: the same bits for every target, whether the device draws them or the host. */
 #ifndef MTC_INIT_H
 #define MTC_INIT_H
 

@@ -74,6 +74,12 @@ const char *mtc_model_shuffle(const MtcModel *model, const MtcRun *run, int *ord
     return end_call(model->shuffle(run, order, epoch, epochs));
 }
 
+const char *mtc_model_draw(const MtcModel *model, char *arena, const MtcTensor *tensor, uint64_t seed,
+                           uint32_t stream) {
+    mtc_device_lock();
+    return end_call(model->draw(arena, tensor, seed, stream));
+}
+
 const char *mtc_model_measure(const MtcModel *model, const MtcRun *run, int64_t first, int64_t rows) {
     mtc_device_lock();
     return end_call(model->measure(run, first, rows));

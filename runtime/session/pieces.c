@@ -25,7 +25,7 @@ static int need_pieces(MtcSession *session) {
         return 0;
     session->pieces = (MtcPieces *)calloc(1, sizeof *session->pieces);
     if (!session->pieces)
-        return mtc_no_memory(&session->fault, sizeof *session->pieces, "copies from the device");
+        return mtc_no_memory(&session->fault, sizeof *session->pieces, "copies of the device's memory");
     for (int i = 0; i < AHEAD && !error; i++) {
         error = mtc_host_alloc((void **)&session->pieces->host[i], PIECE);
         error = error ? error : mtc_event_new(&session->pieces->copied[i]);
@@ -58,6 +58,21 @@ int mtc_visit_memory(MtcSession *session, const void *memory, size_t bytes, MtcV
         code = mtc_device_fault(session, error, "reading memory");
         if (!code)
             code = visit(session, user, pieces->host[i], from, size_at(from, bytes));
+    }
+    return code;
+}
+
+int mtc_fill_memory(MtcSession *session, void *memory, size_t bytes, MtcFillBytes *fill, void *user) {
+    int code = need_pieces(session);
+    for (size_t from = 0; from < bytes && !code; from += PIECE) {
+        const MtcPieces *pieces = session->pieces;
+        const size_t i = from / PIECE % AHEAD, size = size_at(from, bytes);
+        code = mtc_device_fault(session, mtc_event_wait(pieces->copied[i]), "writing memory");
+        if (!code)
+            code = fill(session, user, pieces->host[i], from, size);
+        const char *error = code ? NULL : mtc_upload((char *)memory + from, pieces->host[i], size);
+        error = error || code ? error : mtc_event_record(pieces->copied[i]);
+        code = code ? code : mtc_device_fault(session, error, "writing memory");
     }
     return code;
 }

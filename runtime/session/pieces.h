@@ -1,7 +1,9 @@
 /* Memory of the device in the host's, piece by piece: while one is looked at, the next is on its way.
  *
  *     copies   | piece 0 | piece 1 | piece 2 | ...
- *     host               | visit 0 | visit 1 | ... */
+ *     host               | visit 0 | visit 1 | ...
+ *
+ * and the other way, while one is filled. */
 #ifndef MTC_PIECES_H
 #define MTC_PIECES_H
 
@@ -11,6 +13,9 @@
 typedef int MtcVisitBytes(MtcSession *session, void *user, const void *bytes, size_t from, size_t size);
 /* Pieces begin at multiples of 64 bytes. A visit may use the device, but must not visit memory itself. */
 int mtc_visit_memory(MtcSession *session, const void *memory, size_t bytes, MtcVisitBytes *visit, void *user);
+/* The other way: `fill` writes the bytes [from, from + size), while those before are on their way to the device. */
+typedef int MtcFillBytes(MtcSession *session, void *user, void *bytes, size_t from, size_t size);
+int mtc_fill_memory(MtcSession *session, void *memory, size_t bytes, MtcFillBytes *fill, void *user);
 void mtc_pieces_free(MtcSession *session);
 
 #endif

@@ -658,6 +658,7 @@ const MtcModel mtc_model = {
     .train_until = train_until,
     .eval = evaluate,
     .shuffle = shuffle,
+    .draw = launch_draw,
     .run_kernel = run_kernel,
     .prepare = prepare,
     .release = release,

@@ -780,6 +780,7 @@ const MtcModel mtc_model = {
     .train_until = train_until,
     .eval = evaluate,
     .shuffle = shuffle,
+    .draw = launch_draw,
     .decode = decode,
     .run_kernel = run_kernel,
     .prepare = prepare,

@@ -521,6 +521,7 @@ const MtcModel mtc_model = {
     .train_until = train_until,
     .eval = evaluate,
     .shuffle = shuffle,
+    .draw = launch_draw,
     .measure = measure,
     .run_kernel = run_kernel,
     .prepare = prepare,

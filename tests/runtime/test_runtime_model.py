@@ -141,6 +141,34 @@ def test_initial_weights(digits, compile_model, tmp_path):
     assert np.allclose(np.sort(weights["logits.weight"].ravel()), np.sort(drawn.ravel()), rtol=1e-6, atol=0)
 
 
+def test_initial_weights_of_several_pieces(digits, compile_model, tmp_path, monkeypatch):
+    """Threads share a tensor, which goes to the device in pieces of 2^22 numbers: each is that of its place."""
+    program, hidden = compile_model(MNIST, "--set", "hidden=6000"), 6000
+    for threads in ("1", "3"):
+        monkeypatch.setenv("OMP_NUM_THREADS", threads)
+        program("--data", digits, "--limit-steps", 1, "--lr", 0, "--seed", 7, "--save", tmp_path / threads, "--quiet")
+    assert (tmp_path / "1").read_bytes() == (tmp_path / "3").read_bytes()
+    drawn = tensors((tmp_path / "1").read_bytes())["h.weight"].ravel()
+    assert len(drawn) == 784 * hidden
+    for element in (0, (1 << 14) - 1, 1 << 14, (1 << 22) - 1, 1 << 22, 784 * hidden - 1):
+        words = random_port.block(7, 1 << 30, 0, element >> 2)
+        assert drawn[element] == pytest.approx((2 * (words[element & 3] >> 8) * 2.0**-24 - 1) / 28, rel=1e-6), element
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("start", ["normal(0.5, 0.25)", "uniform(-1, 3)"])
+def test_initial_weights_are_the_same_bits_on_a_gpu(start, digits, compile_model, tmp_path):
+    model = MNIST.read_text().replace("linear(x, hidden)", f"matmul(x, weight([784, hidden], {start}))")
+    for target in ("cpu", "cuda"):
+        program = compile_model(model, "--set", "hidden=300", target=target)
+        program("--data", digits, "--limit-steps", 1, "--lr", 0, "--seed", 7, "--save", tmp_path / target, "--quiet")
+    here, there = (tensors((tmp_path / target).read_bytes()) for target in ("cpu", "cuda"))
+    weights = [name for name, value in here.items() if value.shape in ((784, 300), (10, 300))]
+    assert len(weights) >= 2
+    for name in weights:
+        assert here[name].tobytes() == there[name].tobytes()
+
+
 def test_library_of_the_documentation(digits, mtc, tmp_path):
     text = (ROOT / "docs" / "program.md").read_text()
     (tmp_path / "user.c").write_text(text.split("```c\n")[1].split("```")[0])

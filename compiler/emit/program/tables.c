@@ -403,7 +403,7 @@ void write_tables(Emitter *e, Writer *out) {
         write_line(out, ".train = train,");
     write_line(out, ".train_until = train_until,\n.eval = evaluate,");
     if (e->dialect->schedules)
-        write_line(out, ".shuffle = shuffle,");
+        write_line(out, ".shuffle = shuffle,\n.draw = launch_draw,");
     if (e->module->measure)
         write_line(out, ".measure = measure,");
     if (e->module->decode)
