@@ -1,110 +1,11 @@
 #include "options.h"
 
+#include "flags.h"
 #include "support/text.h"
 #include "words.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-typedef enum FlagKind {
-    FLAG_SWITCH, /* bool */
-    FLAG_STRING, /* const char * */
-    FLAG_NUMBER, /* int, from 1 to `bound` */
-    FLAG_CHOICE, /* int: `bound` plus the position in `argument` */
-    FLAG_SETTING /* NAME=VALUE, repeatable */
-} FlagKind;
-
-typedef struct Flag {
-    const char *name;
-    const char *argument; /* NULL, what it stands for, or the choices: "cuda|cpu" */
-    const char *group, *help;
-    size_t field;
-    FlagKind kind;
-    int bound;
-    char letter;
-} Flag;
-
-#define SWITCH(name, letter, field, group, help)                                                                       \
-    { name, NULL, group, help, offsetof(Options, field), FLAG_SWITCH, 0, letter }
-#define VALUE(name, letter, argument, kind, field, group, help)                                                        \
-    { name, argument, group, help, offsetof(Options, field), kind, 0, letter }
-#define NUMBER(name, letter, argument, field, most, group, help)                                                       \
-    { name, argument, group, help, offsetof(Options, field), FLAG_NUMBER, most, letter }
-#define CHOICE(name, argument, field, first, group, help)                                                              \
-    { name, argument, group, help, offsetof(Options, field), FLAG_CHOICE, first, 0 }
-
-/* "|cuda|cpu": each name is behind a bar. */
-static const char target_names[] =
-#define TARGET(name, ...) "|" #name
-#include "emit/build/targets.def"
-#undef TARGET
-    ;
-
-/* Behind the stages, the endings of the targets' sources. */
-static const char stages[] = "ast|graph|grad|simple|split|fused|schedule|plan|plan.svg"
-#define TARGET(name, ending, ...) "|" #ending
-#include "emit/build/targets.def"
-#undef TARGET
-    ;
-
-static const char OUTPUT[] = "Output", TARGET_FLAGS[] = "Target", MODEL[] = "Model", INFORMATION[] = "Information",
-                  FORMATTING[] = "Formatting", PLOTTING[] = "Curves of trainings (mtc plot)",
-                  TOKENS[] = "Tokens of texts (mtc tokens)";
-
-static const Flag flags[] = {
-    VALUE("--output", 'o', "FILE", FLAG_STRING, output, OUTPUT,
-          "the program to write [the model's name]; - with --emit: standard output"),
-    CHOICE("--emit", stages, emit, EMIT_AST, OUTPUT, "print a stage of the compilation instead of making a program"),
-    SWITCH("--shared", 0, shared, OUTPUT, "make a shared library with the C interface of mtc.h"),
-    SWITCH("--standalone", 0, standalone, OUTPUT, "put runtime and kernels into the one generated source file"),
-    VALUE("--keep", 0, "DIR", FLAG_STRING, keep, OUTPUT, "folder for the generated source [build]"),
-
-    VALUE("--set", 0, "NAME=VALUE", FLAG_SETTING, settings, MODEL, "value of a param of the model"),
-    NUMBER("--batch", 0, "N", batch, MAX_BATCH, MODEL, "examples of a step [what the train block says, else 32]"),
-    NUMBER("--shards", 0, "N", shards, MAX_SHARDS, MODEL,
-           "compute a batch in N equal parts, whose gradients are added up before the update [the batch is computed "
-           "whole]"),
-    CHOICE("--precision", "fp32|tf32|bf16", precision, 1, MODEL,
-           "what products are computed in [what the train block says, else fp32]"),
-    SWITCH("--recompute", 0, recompute, MODEL,
-           "less memory, more time: the backward pass computes again what it can without products; --emit=plan says "
-           "how much [what the train block says, else no]"),
-    SWITCH("--no-recompute", 0, no_recompute, MODEL, "the backward pass keeps what it needs"),
-    CHOICE("--schedule", "auto|graph|persistent", schedule, SCHEDULE_AUTO, MODEL,
-           "how a training step is launched: as a CUDA graph, or in one persistent kernel [auto: persistent where each "
-           "phase is "
-           "a few small tiles and it is estimated faster, else graph; the program's first lines say why]"),
-
-    CHOICE("--target", target_names + 1, target, 1, TARGET_FLAGS,
-           "[cuda where a GPU and nvcc are, or --arch or --schedule is given; else cpu]"),
-    VALUE("--arch", 0, "LIST", FLAG_STRING, arch, TARGET_FLAGS,
-          "GPUs to compile for: native, or a list such as sm_80,sm_90 [the GPU that is present, else a portable list]"),
-    CHOICE("--real", "f32|f64", real, REAL_F32, TARGET_FLAGS,
-           "floating-point type of the cpu target, for gradient checks"),
-    NUMBER("--jobs", 'j', "N", jobs, 1024, TARGET_FLAGS, "threads of nvcc [one per processor]"),
-    SWITCH("--no-cache", 0, no_cache, TARGET_FLAGS, "compile even when the same program was compiled before"),
-
-    SWITCH("--format", 0, format, FORMATTING, "print the model file in the standard format"),
-    SWITCH("--in-place", 'i', in_place, FORMATTING, "with --format: rewrite the file"),
-    SWITCH("--check", 0, check, FORMATTING, "with --format: only exit with 1 when the file is not formatted"),
-
-    CHOICE("--x", "step|epoch|seconds", axis, AXIS_STEP, PLOTTING, "what runs along the horizontal axis [step]"),
-    VALUE("--title", 0, "TEXT", FLAG_STRING, title, PLOTTING, "the title [the name of the model]"),
-
-    VALUE("--tokenizer", 0, "FILE", FLAG_STRING, tokenizer, TOKENS,
-          "tokenizer.json, or vocab.json beside merges.txt: byte-pair encoding, as of GPT-2 and Llama 3"),
-    NUMBER("--learn", 0, "N", learn, MTC_MOST_TOKENS, TOKENS, "make a tokenizer of N tokens instead, of the texts"),
-
-    SWITCH("--summary", 0, summary, INFORMATION, "print layers, shapes, parameters, arithmetic and memory"),
-    SWITCH("--operators", 0, operators, INFORMATION, "print the reference of all operators and functions"),
-    SWITCH("--json", 0, json, INFORMATION, "with --operators: the functions of the language as JSON, for programs"),
-    SWITCH("--verbose", 'v', verbose, INFORMATION, "print the time of each stage and the commands that are run"),
-    SWITCH("--list-options", 0, list_options, INFORMATION, "print this list as a table for programs"),
-    SWITCH("--version", 0, version, INFORMATION, "print the version"),
-    SWITCH("--help", 'h', help, INFORMATION, "print this help"),
-};
-enum { FLAGS = sizeof flags / sizeof *flags };
 
 static const Span nowhere = {0};
 
@@ -249,17 +150,8 @@ static bool is_of_group(const Flag *flag, const char *group) {
     return flag->group == group || flag->field == offsetof(Options, output) || flag->field == offsetof(Options, help);
 }
 
-static bool is_of_gradcheck(const Flag *flag) {
-    static const size_t fields[] = {offsetof(Options, settings), offsetof(Options, no_cache),
-                                    offsetof(Options, verbose), offsetof(Options, help)};
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-        if (flag->field == fields[i])
-            return true;
-    return false;
-}
-
 static bool flag_applies(const Options *options, const Flag *flag, Diag *diag) {
-    if (options->gradcheck && !is_of_gradcheck(flag))
+    if (options->gradcheck && !flag_is_of_gradcheck(flag))
         diag_error(diag, nowhere, "gradcheck has no option %s; it takes --set, and flags of the program", flag->name);
     else if (options->plot && !is_of_group(flag, PLOTTING))
         diag_error(diag, nowhere, "plot has no option %s; 'mtc plot --help' lists its options", flag->name);
@@ -289,7 +181,7 @@ static bool goes_to_program(const char *name, const char *value) {
     const char *bare = name + strspn(name, "-"), *own[FLAGS];
     int count = 0;
     for (const Flag *flag = flags; flag < flags + FLAGS; flag++)
-        if (is_of_gradcheck(flag))
+        if (flag_is_of_gradcheck(flag))
             own[count++] = flag->name + strlen("--");
     return program_flag(bare) || (value && is_number(value) && !nearest_name(bare, own, count));
 }
@@ -488,117 +380,4 @@ int options_settings(const Options *options, Arena *arena, const char *const **s
                  arena_printf(arena, "--set %s=%s", options->settings.at[i].name, options->settings.at[i].value));
     *settings = list.at;
     return list.count;
-}
-
-/* ---- help ---- */
-
-enum { HELP_COLUMN = 26, HELP_WIDTH = 100 };
-
-/* Breaks `words` into lines between HELP_COLUMN and HELP_WIDTH; the first begins at `column`. */
-static void wrapped(Text *out, const char *words, int column) {
-    int at = column;
-    if (at >= HELP_COLUMN) {
-        text_putc(out, '\n');
-        at = 0;
-    }
-    while (*words) {
-        int length = (int)strcspn(words, " ");
-        if (at > HELP_COLUMN && at + 1 + length > HELP_WIDTH) {
-            text_putc(out, '\n');
-            at = 0;
-        }
-        int space = at < HELP_COLUMN ? HELP_COLUMN - at : 1;
-        text_printf(out, "%*s%.*s", space, "", length, words);
-        at += space + length;
-        words += length + (words[length] == ' ');
-    }
-    text_putc(out, '\n');
-}
-
-static const char COMPILE_USAGE[] =
-    "usage: mtc MODEL.mt [-o PROGRAM] [OPTION]...\n"
-    "       mtc plot LOG... [-o FILE.svg|FILE.png] [--x step|epoch|seconds] [--title TEXT]\n"
-    "       mtc gradcheck MODEL.mt [--set NAME=VALUE]... [FLAG]...\n"
-    "       mtc tokens TEXT... --tokenizer tokenizer.json -o train.bin\n"
-    "\n"
-    "Compiles a description of a neural network and its training into one native program. The model\n"
-    "file - is standard input. 'mtc plot' draws the curves of trainings, from their logs. 'mtc gradcheck'\n"
-    "compares the gradients of a model with finite differences. 'mtc tokens' writes texts as tokens.\n";
-static const char GRADCHECK_USAGE[] =
-    "usage: mtc gradcheck MODEL.mt [OPTION]... [FLAG]...\n"
-    "\n"
-    "Compares the gradient of each weight with finite differences of the loss, computed in double on the\n"
-    "CPU, with the initial weights and one batch: of the training data where they are at hand, else of\n"
-    "random numbers. Prints a table; exits with 65 where they differ. FLAGs are those of the program:\n"
-    "--samples N elements of each tensor, --seed N, --data FOLDER, params of the model.\n";
-static const char PLOT_USAGE[] =
-    "usage: mtc plot LOG... [-o FILE.svg|FILE.png] [OPTION]...\n"
-    "\n"
-    "Draws the logs that programs write with --log, all in one picture: a panel for the loss and one\n"
-    "for each metric; of each run a thin line within epochs, and a line by epoch of each set of\n"
-    "examples. The legend tells the params in which the runs differ. --output is curves.svg unless given;\n"
-    "a name that ends in .png makes a PNG.\n";
-
-static const char TOKENS_USAGE[] =
-    "usage: mtc tokens TEXT... --tokenizer FILE -o FILE.bin\n"
-    "       mtc tokens TEXT... --learn N -o tokenizer.json\n"
-    "\n"
-    "Writes the tokens of the texts, one text behind the other, as a file that tokens(\"FILE.bin\") in a model\n"
-    "reads: 16 bits a token where the tokenizer has no more numbers, else 32. --learn makes the tokenizer:\n"
-    "its merges are the pairs that the texts have most often.\n";
-
-/* What the help of a command says before its flags, and behind them. */
-typedef struct Help {
-    const char *usage, *rest;
-} Help;
-static const Help plot_help = {PLOT_USAGE, "\nExample: mtc plot lr-0.1.jsonl lr-0.01.jsonl --x epoch -o curves.svg\n"},
-                  gradcheck_help = {GRADCHECK_USAGE,
-                                    "\nExample: mtc gradcheck models/mnist.mt --set hidden=16 --samples 20\n"},
-                  tokens_help = {TOKENS_USAGE,
-                                 "\nExample: mtc tokens part-*.txt --tokenizer tokenizer.json -o train.bin\n"},
-                  compile_help = {
-                      COMPILE_USAGE,
-                      "\n"
-                      "Environment: CUDA_HOME, CC, MTC_HOME (kernels and runtime), XDG_CACHE_HOME, NO_COLOR.\n"
-                      "Examples:    mtc models/mnist.mt -o mnist_train && ./mnist_train --epochs 10 --log run.jsonl\n"
-                      "             mtc plot run.jsonl -o curves.svg\n"};
-
-static bool is_helped(const Options *options, const Flag *flag) {
-    return options->plot        ? flag->group == PLOTTING
-           : options->tokens    ? flag->group == TOKENS
-           : options->gradcheck ? is_of_gradcheck(flag)
-                                : true;
-}
-
-void options_help(const Options *options, Text *out) {
-    const Help *help = options->plot        ? &plot_help
-                       : options->tokens    ? &tokens_help
-                       : options->gradcheck ? &gradcheck_help
-                                            : &compile_help;
-    text_puts(out, help->usage);
-    const char *group = NULL;
-    for (const Flag *flag = flags; flag < flags + FLAGS; flag++) {
-        if (!is_helped(options, flag))
-            continue;
-        if (flag->group != group)
-            text_printf(out, "\n%s:\n", flag->group);
-        group = flag->group;
-        size_t start = out->length;
-        if (flag->letter)
-            text_printf(out, "  -%c, %s", flag->letter, flag->name);
-        else
-            text_printf(out, "      %s", flag->name);
-        if (flag->argument)
-            text_printf(out, " %s", flag->argument);
-        wrapped(out, flag->help, (int)(out->length - start));
-    }
-    text_puts(out, help->rest);
-}
-
-void options_list(Text *out) {
-    for (const Flag *flag = flags; flag < flags + FLAGS; flag++) {
-        char letter[] = {flag->letter ? '-' : '\0', flag->letter, '\0'};
-        text_printf(out, "%s\t%s\t%s\t%s\t%s\n", flag->name, letter, flag->argument ? flag->argument : "", flag->group,
-                    flag->help);
-    }
 }

@@ -11,7 +11,7 @@
 
 #define MTC_VERSION "0.1.0"
 
-/* In the order of the choices of --emit and --real in options.c. */
+/* In the order of the choices of --emit and --real in flags.c. */
 typedef enum Emit {
     EMIT_PROGRAM,
     EMIT_AST,

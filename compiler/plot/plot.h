@@ -6,7 +6,7 @@
 #include "support/diag.h"
 #include "support/text.h"
 
-/* In the order of the choices of --x in options.c. */
+/* In the order of the choices of --x in flags.c. */
 typedef enum PlotAxis { AXIS_STEP, AXIS_EPOCH, AXIS_SECONDS, PLOT_AXES } PlotAxis;
 
 /* x: NaN where the log does not say; y: NaN where the number was none, which leaves a gap. */

@@ -1,0 +1,113 @@
+#include "flags.h"
+#include "support/text.h"
+
+enum { HELP_COLUMN = 26, HELP_WIDTH = 100 };
+
+/* Breaks `words` into lines between HELP_COLUMN and HELP_WIDTH; the first begins at `column`. */
+static void wrapped(Text *out, const char *words, int column) {
+    int at = column;
+    if (at >= HELP_COLUMN) {
+        text_putc(out, '\n');
+        at = 0;
+    }
+    while (*words) {
+        int length = (int)strcspn(words, " ");
+        if (at > HELP_COLUMN && at + 1 + length > HELP_WIDTH) {
+            text_putc(out, '\n');
+            at = 0;
+        }
+        int space = at < HELP_COLUMN ? HELP_COLUMN - at : 1;
+        text_printf(out, "%*s%.*s", space, "", length, words);
+        at += space + length;
+        words += length + (words[length] == ' ');
+    }
+    text_putc(out, '\n');
+}
+
+static const char COMPILE_USAGE[] =
+    "usage: mtc MODEL.mt [-o PROGRAM] [OPTION]...\n"
+    "       mtc plot LOG... [-o FILE.svg|FILE.png] [--x step|epoch|seconds] [--title TEXT]\n"
+    "       mtc gradcheck MODEL.mt [--set NAME=VALUE]... [FLAG]...\n"
+    "       mtc tokens TEXT... --tokenizer tokenizer.json -o train.bin\n"
+    "\n"
+    "Compiles a description of a neural network and its training into one native program. The model\n"
+    "file - is standard input. 'mtc plot' draws the curves of trainings, from their logs. 'mtc gradcheck'\n"
+    "compares the gradients of a model with finite differences. 'mtc tokens' writes texts as tokens.\n";
+static const char GRADCHECK_USAGE[] =
+    "usage: mtc gradcheck MODEL.mt [OPTION]... [FLAG]...\n"
+    "\n"
+    "Compares the gradient of each weight with finite differences of the loss, computed in double on the\n"
+    "CPU, with the initial weights and one batch: of the training data where they are at hand, else of\n"
+    "random numbers. Prints a table; exits with 65 where they differ. FLAGs are those of the program:\n"
+    "--samples N elements of each tensor, --seed N, --data FOLDER, params of the model.\n";
+static const char PLOT_USAGE[] =
+    "usage: mtc plot LOG... [-o FILE.svg|FILE.png] [OPTION]...\n"
+    "\n"
+    "Draws the logs that programs write with --log, all in one picture: a panel for the loss and one\n"
+    "for each metric; of each run a thin line within epochs, and a line by epoch of each set of\n"
+    "examples. The legend tells the params in which the runs differ. --output is curves.svg unless given;\n"
+    "a name that ends in .png makes a PNG.\n";
+
+static const char TOKENS_USAGE[] =
+    "usage: mtc tokens TEXT... --tokenizer FILE -o FILE.bin\n"
+    "       mtc tokens TEXT... --learn N -o tokenizer.json\n"
+    "\n"
+    "Writes the tokens of the texts, one text behind the other, as a file that tokens(\"FILE.bin\") in a model\n"
+    "reads: 16 bits a token where the tokenizer has no more numbers, else 32. --learn makes the tokenizer:\n"
+    "its merges are the pairs that the texts have most often.\n";
+
+/* What the help of a command says before its flags, and behind them. */
+typedef struct Help {
+    const char *usage, *rest;
+} Help;
+static const Help plot_help = {PLOT_USAGE, "\nExample: mtc plot lr-0.1.jsonl lr-0.01.jsonl --x epoch -o curves.svg\n"},
+                  gradcheck_help = {GRADCHECK_USAGE,
+                                    "\nExample: mtc gradcheck models/mnist.mt --set hidden=16 --samples 20\n"},
+                  tokens_help = {TOKENS_USAGE,
+                                 "\nExample: mtc tokens part-*.txt --tokenizer tokenizer.json -o train.bin\n"},
+                  compile_help = {
+                      COMPILE_USAGE,
+                      "\n"
+                      "Environment: CUDA_HOME, CC, MTC_HOME (kernels and runtime), XDG_CACHE_HOME, NO_COLOR.\n"
+                      "Examples:    mtc models/mnist.mt -o mnist_train && ./mnist_train --epochs 10 --log run.jsonl\n"
+                      "             mtc plot run.jsonl -o curves.svg\n"};
+
+static bool is_helped(const Options *options, const Flag *flag) {
+    return options->plot        ? flag->group == PLOTTING
+           : options->tokens    ? flag->group == TOKENS
+           : options->gradcheck ? flag_is_of_gradcheck(flag)
+                                : true;
+}
+
+void options_help(const Options *options, Text *out) {
+    const Help *help = options->plot        ? &plot_help
+                       : options->tokens    ? &tokens_help
+                       : options->gradcheck ? &gradcheck_help
+                                            : &compile_help;
+    text_puts(out, help->usage);
+    const char *group = NULL;
+    for (const Flag *flag = flags; flag < flags + FLAGS; flag++) {
+        if (!is_helped(options, flag))
+            continue;
+        if (flag->group != group)
+            text_printf(out, "\n%s:\n", flag->group);
+        group = flag->group;
+        size_t start = out->length;
+        if (flag->letter)
+            text_printf(out, "  -%c, %s", flag->letter, flag->name);
+        else
+            text_printf(out, "      %s", flag->name);
+        if (flag->argument)
+            text_printf(out, " %s", flag->argument);
+        wrapped(out, flag->help, (int)(out->length - start));
+    }
+    text_puts(out, help->rest);
+}
+
+void options_list(Text *out) {
+    for (const Flag *flag = flags; flag < flags + FLAGS; flag++) {
+        char letter[] = {flag->letter ? '-' : '\0', flag->letter, '\0'};
+        text_printf(out, "%s\t%s\t%s\t%s\t%s\n", flag->name, letter, flag->argument ? flag->argument : "", flag->group,
+                    flag->help);
+    }
+}
