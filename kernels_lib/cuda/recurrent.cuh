@@ -45,6 +45,8 @@ template <int ROWS, int DEEP, int WIDE> struct StepProduct {
     static constexpr int slices = THREADS / across, columns = (WIDE + across - 1) / across;
     static constexpr int depth = ((DEEP + slices - 1) / slices + 3) / 4 * 4, length = slices * depth;
     static constexpr int registers = 96 / columns / 4 * 4, held = registers < depth ? registers : depth;
+    static constexpr int ahead = columns < 8 ? 32 / columns / 4 * 4 : 4; // rows that are on their way at a time
+    static constexpr bool exact = DEEP == length && WIDE == across * columns;
     static constexpr int state_floats = ROWS * length, sum_floats = slices * ROWS * WIDE;
 
     const float *matrix;
@@ -53,7 +55,7 @@ template <int ROWS, int DEEP, int WIDE> struct StepProduct {
 
     __device__ float element(int k, int c) const {
         int row = slice * depth + k, at = column + c * across;
-        return row < DEEP && at < WIDE ? matrix[row * WIDE + at] : 0;
+        return exact || (row < DEEP && at < WIDE) ? matrix[row * WIDE + at] : 0;
     }
     __device__ explicit StepProduct(const float *matrix) : matrix(matrix) {
 #pragma unroll
@@ -63,33 +65,41 @@ template <int ROWS, int DEEP, int WIDE> struct StepProduct {
                 rows[k][c] = element(k, c);
     }
 
-    /* Adds what rows k to k + 3 of the slice give. */
-    template <class Weight>
-    __device__ void add(float (&sum)[ROWS][columns], const float *state, int k, Weight weight) const {
-        float w[4][columns];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-#pragma unroll
-            for (int c = 0; c < columns; c++)
-                w[i][c] = weight(k + i, c);
+    /* Adds what four rows from k on give. */
+    __device__ void add(float (&sum)[ROWS][columns], const float *state, int k, const float (*weight)[columns]) const {
 #pragma unroll
         for (int e = 0; e < ROWS; e++) {
             float4 s = *(const float4 *)(state + e * length + slice * depth + k);
 #pragma unroll
             for (int c = 0; c < columns; c++)
-                sum[e][c] += s.x * w[0][c] + s.y * w[1][c] + s.z * w[2][c] + s.w * w[3][c];
+                sum[e][c] += s.x * weight[0][c] + s.y * weight[1][c] + s.z * weight[2][c] + s.w * weight[3][c];
         }
+    }
+    /* The same of COUNT rows that are read: all of them, then their products. */
+    template <int COUNT> __device__ void add_read(float (&sum)[ROWS][columns], const float *state, int k) const {
+        float read[COUNT][columns];
+#pragma unroll
+        for (int i = 0; i < COUNT; i++)
+#pragma unroll
+            for (int c = 0; c < columns; c++)
+                read[i][c] = element(k + i, c);
+#pragma unroll
+        for (int i = 0; i < COUNT; i += 4)
+            add(sum, state, k + i, read + i);
     }
 
     /* sums[slice, e, j], for whole(sums, e, j) behind a barrier. */
     __device__ void multiply(const float *state, float *sums) const {
+        constexpr int whole_end = held + (depth - held) / ahead * ahead;
         float sum[ROWS][columns] = {};
+#pragma unroll 1
+        for (int k = held; k < whole_end; k += ahead)
+            add_read<ahead>(sum, state, k);
+        if constexpr (whole_end < depth)
+            add_read<depth - whole_end>(sum, state, whole_end);
 #pragma unroll
         for (int k = 0; k < held; k += 4)
-            add(sum, state, k, [&](int row, int c) { return rows[row][c]; });
-#pragma unroll 2
-        for (int k = held; k < depth; k += 4)
-            add(sum, state, k, [&](int row, int c) { return element(row, c); });
+            add(sum, state, k, rows + k);
 #pragma unroll
         for (int e = 0; e < ROWS; e++)
 #pragma unroll
