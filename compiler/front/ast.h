@@ -33,7 +33,7 @@ typedef enum ExprKind {
     EXPR_STRING,
     EXPR_NAME,
     EXPR_LIST,
-    EXPR_SEVERAL,  /* the values of `return a, b` */
+    EXPR_SEVERAL,  /* the values of `return a, b` and of `x, y = a, b` */
     EXPR_INDEX,    /* a part of a tensor: what of, then an index or a range for each axis */
     EXPR_RANGE,    /* of an axis: `begin : end`; NONE where it is not said */
     EXPR_OPERATOR, /* infix or prefix; name.text is the function that it stands for: `+` is "add" */

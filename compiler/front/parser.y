@@ -61,7 +61,7 @@ static const char *comment_after(Parser *parser, Span span);
 %nterm <Number> signed
 %nterm <Param> range
 %nterm <Expr *> expr source place range_end
-%nterm <NameList> names
+%nterm <NameList> single names
 %nterm <ExprList> exprs dims places
 %nterm <Arg> arg
 %nterm <ArgList> arguments args
@@ -146,12 +146,19 @@ stmt: assign_or_field
       }
     ;
 
-assign_or_field: names '=' expr             { $$ = stmt_names(parser->arena, @$, $names, $expr); }
+assign_or_field: single '=' expr            { $$ = stmt_names(parser->arena, @$, $single, $expr); }
+    | single '=' expr IN name[manner]       { $$ = stmt_in(parser->arena, @$, $single, $expr, $manner); }
+    | names '=' exprs {
+        $$ = stmt_names(parser->arena, @$, $names, expr_several(parser->arena, @exprs, $exprs));
+      }
     | names '=' expr IN name[manner]        { $$ = stmt_in(parser->arena, @$, $names, $expr, $manner); }
     | name ':' field_type[type] source      { $$ = $type; field_from($$, @$, $1, $source); }
     ;
 
-names: name                                 { $$ = (NameList){0}; PUSH($$, $name); }
+single: name                                { $$ = (NameList){0}; PUSH($$, $name); }
+    ;
+
+names: single ',' name                      { $$ = $single; PUSH($$, $name); }
     | names[list] ',' name                  { $$ = $list; PUSH($$, $name); }
     ;
 
@@ -190,7 +197,7 @@ expr: NUMBER                                { $$ = expr_number(parser->arena, @$
     | name arguments                        { $$ = expr_call(parser->arena, @$, $1, $2); }
     | '[' ']'                               { $$ = LEAF(EXPR_LIST, @$); }
     | dims                                  { $$ = expr_list(parser->arena, @$, $1); }
-    | expr[whole] '[' places ']'            { $$ = expr_index(parser->arena, @$, $whole, $places); }
+    | expr[whole] '[' places optional_comma ']' { $$ = expr_index(parser->arena, @$, $whole, $places); }
     | '(' expr[inner] ')'                   { $$ = $inner; $$->span = @$; }
     | '-' expr[a] %prec UNARY               { $$ = OPERATOR(@$, @1, "neg", $a, NULL); }
     | NOT expr[a]                           { $$ = OPERATOR(@$, @1, "not", $a, NULL); }
@@ -208,6 +215,10 @@ expr: NUMBER                                { $$ = expr_number(parser->arena, @$
     | expr[a] NE expr[b]                    { $$ = OPERATOR(@$, @2, "ne", $a, $b); }
     | expr[a] AND expr[b]                   { $$ = OPERATOR(@$, @2, "and", $a, $b); }
     | expr[a] OR expr[b]                    { $$ = OPERATOR(@$, @2, "or", $a, $b); }
+    ;
+
+optional_comma: %empty
+    | ','
     ;
 
 places: place                               { $$ = (ExprList){0}; PUSH($$, $place); }

@@ -77,7 +77,7 @@ static void wrong_count(Frame *frame, const Stmt *s, const Value *value) {
     const Expr *call = s->value->kind == EXPR_CALL ? s->value : NULL;
     int names = s->body.count;
     if (!call || (!call->fn && value->kind != VALUE_SEVERAL))
-        diag_error(diag, s->span, "%d names take the values that a function returns, this is %s", names,
+        diag_error(diag, s->span, "%d names take as many values, or those that a function returns; this is %s", names,
                    value_kind_text(frame->l->arena, value));
     else if (value->kind != VALUE_SEVERAL)
         diag_error(diag, s->span, "'%s' returns one value, and here are %d names", call->name.text, names);
@@ -88,7 +88,27 @@ static void wrong_count(Frame *frame, const Stmt *s, const Value *value) {
         diag_note(diag, call->fn->returned, "it returns here");
 }
 
-static void run_several(Frame *frame, Stmt *s) {
+/* `a, b = x, y`: each name has its value. All are computed before a name takes its own. */
+static void run_each(Frame *frame, Stmt *s) {
+    Lowering *l = frame->l;
+    int count = s->body.count;
+    bool fit = s->value->args.count == count;
+    Value *values = NEW_ARRAY(l->arena, Value, count);
+    if (!fit)
+        diag_error(l->diag, s->span, "%d names, and %d values", count, s->value->args.count);
+    for (int i = 0; i < count; i++) {
+        const Name *name = &s->body.at[i]->name;
+        const char *layers = begin_naming(frame, leaves_out(name) ? first_name(s)->text : name->text);
+        values[i] = fit ? eval(frame, s->value->args.at[i].value) : value_error();
+        layers_name(frame, layers);
+    }
+    for (int i = 0; i < count; i++)
+        if (!leaves_out(&s->body.at[i]->name))
+            name_value(frame, s->body.at[i], values[i]);
+}
+
+/* `a, b = f(x)` */
+static void run_returned(Frame *frame, Stmt *s) {
     const char *layers = begin_naming(frame, first_name(s)->text);
     Value value = eval_values(frame, s->value);
     bool fit = value.kind == VALUE_SEVERAL && value.count == s->body.count;
@@ -98,6 +118,13 @@ static void run_several(Frame *frame, Stmt *s) {
     for (int i = 0; i < s->body.count; i++)
         if (!leaves_out(&s->body.at[i]->name))
             name_value(frame, s->body.at[i], fit ? value.items[i] : value_error());
+}
+
+static void run_several(Frame *frame, Stmt *s) {
+    if (s->value->kind == EXPR_SEVERAL)
+        run_each(frame, s);
+    else
+        run_returned(frame, s);
 }
 
 /* ---- other statements ---- */

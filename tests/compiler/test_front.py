@@ -87,6 +87,21 @@ def test_unused_value_of_several(emit):
     assert warnings(emit(used.replace("b + c", "c"), "--emit=graph")) == ["the value of 'b' is never used"]
 
 
+def test_several_names_with_a_value_each(emit):
+    """As statements of their own, down to the names of the weights, but that all values are those from before."""
+    each = emit(model("a, b = linear(x, 4), linear(x, 3)\na, b = relu(b), tanh(a)\ny = linear(concat([a, b]), 3)"), "--emit=graph")
+    alone = emit(model("a = linear(x, 4)\nb = linear(x, 3)\nc = a\na = relu(b)\nb = tanh(c)\ny = linear(concat([a, b]), 3)"), "--emit=graph")
+    graphs = [re.sub(r"  # .*", "", done.stdout) for done in (each, alone)]
+    assert each.returncode == 0 and "a.weight" in graphs[0] and graphs[0] == graphs[1]
+    wrong = emit(model("a, b = x, x, x\ny = linear(a, 3)"), "--emit=graph")
+    assert wrong.returncode == 65 and "error: 2 names, and 3 values" in wrong.stderr
+
+
+def test_a_comma_behind_the_last_place(emit):
+    with_comma, without = (emit(model(f"y = linear(reshape(x, [2, 3])[{place}], 3)"), "--emit=graph") for place in ("0,", "0"))
+    assert with_comma.returncode == 0 and with_comma.stdout == without.stdout
+
+
 def test_unused_field(emit):
     text = model("y = linear(x, 3)").replace("  label", "  extra : i32\n  label")
     text = text.replace('"labels"', '"extra", "labels"')
