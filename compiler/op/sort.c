@@ -90,7 +90,8 @@ static Value build_topk(Call *call) {
     if (count < 0 || !read_ranking(call, 2, true, &r))
         return value_tensor(NULL);
     if (count > r.x->type.dim[r.axis]) {
-        call_error(call, 1, "the largest %lld of %lld elements", (long long)count, (long long)r.x->type.dim[r.axis]);
+        call_error(call, 1, "the largest %lld of %lld elements: k is at most the size of the axis", (long long)count,
+                   (long long)r.x->type.dim[r.axis]);
         return value_tensor(NULL);
     }
     Value *both = NEW_ARRAY(call->g->arena, Value, 2);
