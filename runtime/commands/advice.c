@@ -39,6 +39,18 @@ static void warn_of_metrics(const MtcAdvice *advice) {
             model->set_metrics ? model->report[model->reports] : "confusion");
 }
 
+/* The flag is refused then; what the text says may serve other data. */
+static void warn_of_patience(const MtcAdvice *advice) {
+    const MtcSession *session = advice->session;
+    if (session->data[mtc_watched(session)].examples || !session->model->patience || advice->options->patience)
+        return;
+    begin_warning(advice);
+    fprintf(stderr,
+            "patience = %d ends nothing: there are neither validation nor test data to evaluate, and the training has "
+            "all of its epochs\n",
+            session->model->patience);
+}
+
 void mtc_advice_open(MtcAdvice *advice, MtcSession *session, const MtcOptions *options) {
     memset(advice, 0, sizeof *advice);
     advice->options = options;
@@ -48,6 +60,7 @@ void mtc_advice_open(MtcAdvice *advice, MtcSession *session, const MtcOptions *o
     advice->before = NAN;
     warn_of_batch(advice);
     warn_of_metrics(advice);
+    warn_of_patience(advice);
 }
 
 /* ---- numbers that are far from 0 ---- */

@@ -17,7 +17,8 @@ typedef struct MtcAdvice {
     double sum, examples; /* of the running epoch */
 } MtcAdvice;
 
-/* Before the first step. Warns of a batch that is larger than the data, and of metrics over a set where nothing is evaluated. */
+/* Before the first step. Warns of a batch that is larger than the data, and of metrics over a set and of
+ * patience where nothing is evaluated. */
 void mtc_advice_open(MtcAdvice *advice, MtcSession *session, const MtcOptions *options);
 /* Steps [first, first + count) are done; their reports, one row per step. Warns of a first loss that numbers far from 0 make,
  * and of one that does not move from epoch to epoch. A fault of the session: the data cannot be read. */

@@ -400,6 +400,15 @@ def test_scores_that_are_no_numbers_are_taken_for_no_class(compile_model, tmp_pa
     assert line["test_f_micro"] == pytest.approx(2 * right / (200 + fine.sum()), rel=1e-7)
 
 
+def test_patience_that_nothing_is_evaluated_for_is_warned_of(compile_model, tmp_path):
+    write(tmp_path, 100, **labelled(200, 3))
+    text = SCORES.replace("CLASSES", "3").replace("EXTRA", "rmse(s[0], s[1])").replace("train {", "train {\n  patience = 1", 1)
+    said = "warning: patience = 1 ends nothing: there are neither validation nor test data to evaluate"
+    assert said not in compile_model(text)("--data", tmp_path, "--quiet").stderr
+    alone = compile_model(text.replace('  test  = npz("test.npz")\n', ""))
+    assert said in alone("--data", tmp_path, "--quiet").stderr
+
+
 def test_metrics_over_a_set_that_nothing_is_evaluated_for_are_warned_of(compile_model, tmp_path):
     write(tmp_path, 100, **labelled(200, 3))
     text = SCORES.replace("CLASSES", "3").replace("EXTRA", "confusion(s, y)")
