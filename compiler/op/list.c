@@ -70,8 +70,8 @@ static bool read_numbers(Numbers *numbers, const Value *v, int axis) {
         return read_number(numbers, v, axis);
     if (v->count != numbers->shape.dim[axis])
         return fail(numbers, v->src,
-                    arena_printf(numbers->g->arena, "this list has %d elements, and the first of its neighbours %lld",
-                                 v->count, (long long)numbers->shape.dim[axis]));
+                    arena_printf(numbers->g->arena, "this list has %d element%s, and the first of its neighbours %lld",
+                                 v->count, v->count == 1 ? "" : "s", (long long)numbers->shape.dim[axis]));
     for (int i = 0; i < v->count; i++)
         if (!read_numbers(numbers, &v->items[i], axis + 1))
             return false;

@@ -76,7 +76,7 @@ def test_a_list_for_a_parameter_that_states_its_shape_is_a_tensor(emit):
     assert short.returncode == 65
     assert "axis 0 of 't' has size 6, but 'n' is 3" in short.stderr
     ragged = emit(text.replace("[3, 4]", "[3]"), "--emit=graph")
-    assert ragged.returncode == 65 and "error: this list has 1 elements" in ragged.stderr
+    assert ragged.returncode == 65 and "error: this list has 1 element, and the first of its neighbours 2" in ragged.stderr
     assert ragged.stderr.count("error: ") == 1
 
 
