@@ -51,6 +51,8 @@ static const struct {
     {".h", "C"},
     {".cu", "CUDA C++"},
     {".cpp", "C++"},
+    {".cc", "C++"},
+    {".cxx", "C++"},
     {".sh", "a script of a shell"},
     {".o", "an object file"},
     {".a", "a library of object files"},

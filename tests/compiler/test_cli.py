@@ -395,7 +395,7 @@ PROGRAM, SOURCES = "a program, whose name needs no ending; ", "--emit prints sou
     (["--shared"], "x.exe", "a program of Windows", "a shared library (.so); " + SOURCES),
     (["--emit=c"], "x.cu", "CUDA C++", ".c and .txt; --emit=cu writes that"), (["--emit=cu"], "x.c", "C", ".cu and .txt; --emit=c writes that"),
     (["--emit=c"], "x.py", "a program of Python", ".c and .txt"), (["--emit=plan"], "x.json", "one value of JSON", ".txt"),
-    (["--emit=plan.svg"], "x.png", "PNG", ".svg")])
+    (["--emit=c"], "x.cc", "C++", ".c and .txt"), (["--emit=plan.svg"], "x.png", "PNG", ".svg")])
 def test_a_name_that_promises_another_format(flags, name, format, written, run, model, tmp_path):
     refused(run(*flags, "small.mt", "-o", name), USAGE, f"'{name}': the name promises {format}; what can be written is {written}\n")
     assert model.read_text() == MODEL and len(list(tmp_path.iterdir())) == 1
