@@ -553,32 +553,6 @@ Shape sizes_shape(Sizes *s, const Node *n) {
     return shape;
 }
 
-Shape shape_slice(const Shape *shape, int first, int count) {
-    Shape slice = {.type = shape->type};
-    slice.type.rank = count;
-    for (int axis = 0; axis < count; axis++) {
-        slice.type.dim[axis] = shape->type.dim[first + axis];
-        slice.size[axis] = shape->size[first + axis];
-    }
-    return slice;
-}
-
-const Tree *shape_extent(Arena *arena, const Shape *shape, int first, int count) {
-    const Tree *product = NULL;
-    for (int axis = first; axis < first + count; axis++)
-        if (shape->type.dim[axis] > 1)
-            product = tree_times(arena, product, shape->size[axis]);
-    return product ? product : tree_number(arena, 1);
-}
-
-const char *shape_product(Arena *arena, const Shape *shape, int first, int count) {
-    return tree_text(arena, shape_extent(arena, shape, first, count));
-}
-
-const char *shape_symbol(Arena *arena, const Shape *shape, int axis) {
-    return tree_text(arena, shape->size[axis]);
-}
-
 const Tree *sizes_example(Sizes *s, const Node *field) {
     const char *name = s->module->fields.at[field->attr.index].name;
     int64_t elements = type_elements(&field->type) / field->type.dim[0];
