@@ -60,8 +60,10 @@ const Tree *tree_name(Arena *arena, const char *name) {
     return make_valued(arena, TREE_NAME, name, 0);
 }
 
-const Tree *tree_constant(Arena *arena, const char *name, int64_t value) {
-    return make_valued(arena, TREE_NAME, name, value);
+const Tree *tree_constant(Arena *arena, const char *name, int64_t value, bool *printed) {
+    Tree *e = NEW(arena, Tree);
+    *e = (Tree){.kind = TREE_NAME, .text = name, .prec = PREC_PRIMARY, .value = value, .printed = printed};
+    return e;
 }
 
 const Tree *tree_member(Arena *arena, const char *of, const char *name) {
@@ -411,6 +413,8 @@ static bool begins_with_minus(const Tree *e) {
 }
 
 static void print_plain(Printer *out, const Tree *e) {
+    if (e->printed)
+        *e->printed = true;
     switch (e->kind) {
     case TREE_NUMBER:
     case TREE_NAME:

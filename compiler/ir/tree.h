@@ -48,6 +48,7 @@ struct Tree {
     const char *text;
     int prec;      /* how strongly its weakest operator binds */
     int64_t value; /* of a whole number, and of a name that is a size; else 0 */
+    bool *printed; /* set when the name is; NULL: nobody asks */
     bool wide;     /* a whole number of 64 bits */
     int count;
     const Tree *const *part; /* a, b, c above; of a call the arguments */
@@ -62,7 +63,7 @@ const Tree *tree_name(Arena *arena, const char *name);
 /* The name of something that has that value, of as many bits. */
 const Tree *tree_name_for(Arena *arena, const char *name, const Tree *value);
 /* A name that stands for a whole number. */
-const Tree *tree_constant(Arena *arena, const char *name, int64_t value);
+const Tree *tree_constant(Arena *arena, const char *name, int64_t value, bool *printed);
 /* "t." and "image" */
 const Tree *tree_member(Arena *arena, const char *of, const char *name);
 /* "-" or "!" */

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from conftest import ROOT
 
 MODEL = """param width   = 8
 param context = 6
@@ -145,3 +146,12 @@ def test_how_long_names_are_decides_nothing_but_lines(stage, mtc, tmp_path):
         return re.sub(r"\s+", "", re.sub(name, "seen", re.sub(r"//.*", "", functions), flags=re.I))
 
     assert "seen" in lines("zq") and lines("zq") == lines("what_a_token_has_seen_of_those_that_came_before_it")
+
+
+@pytest.mark.parametrize("target", ["c", "cu"])
+@pytest.mark.parametrize("model", ["mnist", "char_gpt", "resnet18"])
+def test_sizes_are_those_that_the_program_names(mtc, model, target):
+    head, sizes, code = re.split(r"^enum \{(.*?)\};", mtc(ROOT / f"models/{model}.mt", f"--emit={target}").stdout, maxsplit=1, flags=re.M | re.S)
+    names = set(re.findall(r"(\w+) = \d+", sizes))
+    said = set(re.findall(r"\b[A-Z]\w*\b", code.partition("// ---- tables for the runtime")[0]))
+    assert "BATCH" in names and names <= said | {"BATCH"}

@@ -96,8 +96,8 @@ static void name_reports(Emitter *e) {
             names_claim_constant(&e->globals, arena_printf(e->arena, "report_%s", e->module->reports.at[k].name));
 }
 
-static void write_sizes(Emitter *e, const char *code, Writer *out) {
-    sizes_write(e->sizes, code, out);
+static void write_sizes(Emitter *e, Writer *out) {
+    sizes_write(e->sizes, out);
     int count = e->module->means;
     const char **names = NEW_ARRAY(e->arena, const char *, count + 1);
     for (int k = 0; k < count; k++)
@@ -164,7 +164,7 @@ static void write_file(Emitter *e, Writer *out) {
     write_blank(out);
     e->dialect->includes(e, out);
     write_rule(out, "sizes");
-    write_sizes(e, text_string(&code.text), out);
+    write_sizes(e, out);
     write_all(out, &code);
     write_rule(out, "tables for the runtime");
     write_tables(e, out);

@@ -26,38 +26,14 @@ static const char reserved[] =
     "math_errhandling Axis Product Tile TensorTile TurnTile "
     "folds_of width_of is_tensor takes_turns is_resident MtcRun";
 
-/* Where the whole identifier occurs next. */
-static const char *next_word(const char *text, const char *word) {
+bool has_word(const char *text, const char *word) {
     size_t length = strlen(word);
     for (const char *at = text; (at = strstr(at, word)); at += length) {
         bool starts = at == text || (!isalnum((unsigned char)at[-1]) && !strchr("_$", at[-1]));
         bool ends = !isalnum((unsigned char)at[length]) && at[length] != '_';
         if (starts && ends)
-            return at;
+            return true;
     }
-    return NULL;
-}
-
-bool has_word(const char *text, const char *word) {
-    return next_word(text, word) != NULL;
-}
-
-static bool is_in_comment(const char *code, const char *at) {
-    for (; at > code + 1 && at[-1] != '\n'; at--)
-        if (at[-1] == '/' && at[-2] == '/')
-            return true;
-    return false;
-}
-
-/* Of something else: "t->row_share", "run.row_share". */
-static bool is_member(const char *code, const char *at) {
-    return at > code + 1 && (at[-1] == '.' || (at[-1] == '>' && at[-2] == '-'));
-}
-
-bool code_has_word(const char *code, const char *word) {
-    for (const char *at = code; (at = next_word(at, word)); at += strlen(word))
-        if (!is_in_comment(code, at) && !is_member(code, at))
-            return true;
     return false;
 }
 

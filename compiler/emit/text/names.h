@@ -43,7 +43,5 @@ bool defined_constant(const char *name);
 
 /* True when `word` occurs in `text` as a whole identifier. */
 bool has_word(const char *text, const char *word);
-/* So, outside of the comments of emitted code: equations there call values as the model does. */
-bool code_has_word(const char *code, const char *word);
 
 #endif

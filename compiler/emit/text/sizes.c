@@ -17,6 +17,7 @@ typedef struct Axis {
     const char *wanted;         /* the name to ask for */
     bool shared;                /* with other sizes that are equal and want the same name */
     const char *symbol;         /* the name it got, once somebody asked */
+    bool *printed;              /* that name was */
     bool owner;                 /* it got it first */
 } Axis;
 
@@ -473,6 +474,7 @@ static void tie_graph(Sizes *s, const Graph *g) {
 
 static void name_axis(Sizes *s, int root, const char *symbol) {
     s->axes[root].symbol = symbol;
+    s->axes[root].printed = NEW(s->arena, bool);
     s->axes[root].owner = true;
     VEC_PUSH(s->arena, &s->named, root);
 }
@@ -514,12 +516,12 @@ static const Tree *product_of(Sizes *s, const Composite *composite) {
     return product;
 }
 
-/* The symbol of an equal size that wants the same name; NULL: there is none. */
-static const char *shared_symbol(const Sizes *s, const Axis *axis) {
+/* An equal size that wants the same name, and has it; NULL: there is none. */
+static const Axis *namesake(const Sizes *s, const Axis *axis) {
     for (int k = 0; k < s->named.count; k++) {
         const Axis *other = &s->axes[s->named.at[k]];
         if (other->shared && other->extent == axis->extent && strcmp(other->wanted, axis->wanted) == 0)
-            return other->symbol;
+            return other;
     }
     return NULL;
 }
@@ -530,11 +532,14 @@ static const Tree *size_of(Sizes *s, int axis) {
     bool numbered = size->extent == 1 || size->role == ROLE_TAPS;
     if (!size->symbol && (numbered || !size->wanted))
         return !numbered && size->composite ? product_of(s, size->composite) : tree_number(s->arena, size->extent);
-    if (!size->symbol && size->shared)
-        size->symbol = shared_symbol(s, size);
+    const Axis *other = !size->symbol && size->shared ? namesake(s, size) : NULL;
+    if (other) {
+        size->symbol = other->symbol;
+        size->printed = other->printed;
+    }
     if (!size->symbol)
         name_axis(s, root, names_claim_constant(s->names, size->wanted));
-    return tree_constant(s->arena, size->symbol, size->extent);
+    return tree_constant(s->arena, size->symbol, size->extent, size->printed);
 }
 
 int64_t sizes_value(const Sizes *s, const char *symbol, size_t length) {
@@ -563,11 +568,11 @@ const Tree *sizes_example(Sizes *s, const Node *field) {
     return shape_extent(s->arena, &shape, 1, shape.type.rank - 1);
 }
 
-void sizes_write(const Sizes *s, const char *code, Writer *w) {
+void sizes_write(const Sizes *s, Writer *w) {
     VEC(const char *) constants = {0};
     for (int axis = 0; axis < s->count; axis++) {
         const Axis *a = &s->axes[axis];
-        if (a->owner && (strcmp(a->symbol, "BATCH") == 0 || has_word(code, a->symbol)))
+        if (a->owner && (strcmp(a->symbol, "BATCH") == 0 || *a->printed))
             VEC_PUSH(s->arena, &constants, arena_printf(s->arena, "%s = %lld", a->symbol, (long long)a->extent));
     }
     write_enumeration(w, constants.at, constants.count);

@@ -32,7 +32,7 @@ const char *shape_symbol(Arena *arena, const Shape *shape, int axis);
 /* The elements of one example of a field. */
 const Tree *sizes_example(Sizes *sizes, const Node *field);
 
-/* The enumeration of the sizes that this code names, and of the batch size, which the tables name. */
-void sizes_write(const Sizes *sizes, const char *code, Writer *w);
+/* The enumeration of the sizes that are written by name so far, and of the batch size, which the tables name. */
+void sizes_write(const Sizes *sizes, Writer *w);
 
 #endif
