@@ -327,6 +327,15 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
     return build(c, &tools, module, source);
 }
 
+static void layout_graphs(Lowered *model) {
+    Training *training = &model->training;
+    layout(model->module->train);
+    model->train_loss = after_layout(model->train_loss);
+    for (int i = 0; i < training->optimizer_count; i++)
+        training->losses[i] = after_layout(training->losses[i]);
+    layout(model->module->eval);
+}
+
 /* Text to graphs, and on. */
 static int compile(Compilation *c) {
     Ast *ast = front_parse(c->diag, c->arena, c->options->input);
@@ -345,8 +354,7 @@ static int compile(Compilation *c) {
     if (wanted(c, "lower", EMIT_GRAPH))
         return print_graphs(c, module);
 
-    model.train_loss = layout(module->train, model.train_loss);
-    layout(module->eval, NULL);
+    layout_graphs(&model);
     graph_compact(module->eval);
     stage_ended(c, "layout");
 

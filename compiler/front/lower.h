@@ -122,6 +122,8 @@ int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, int64_t l
 
 /* ---- reports.c ---- */
 
+/* The mean over the batch of a value that is one number per example, which is called `what` in messages; NULL after reporting. */
+Node *per_batch(Lowering *l, const char *what, const Value *v, Span at);
 /* The loss and the metrics of the train block; returns the loss, the mean over a batch. NULL after a user error. */
 Node *lower_reports(Frame *frame, const Block *train);
 

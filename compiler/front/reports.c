@@ -16,8 +16,7 @@ static void note_called(Lowering *l, Span at, const char *name) {
                   "it is a call of a function: mse(prediction, target), cross_entropy(scores, label), ...");
 }
 
-/* The mean over the batch of a value that is one number per example; NULL after reporting. */
-static Node *per_batch(Lowering *l, const char *what, const Value *v, Span at) {
+Node *per_batch(Lowering *l, const char *what, const Value *v, Span at) {
     if (v->kind == VALUE_ERROR)
         return NULL;
     Node *node = v->kind == VALUE_TENSOR ? v->node : NULL;

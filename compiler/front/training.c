@@ -47,10 +47,19 @@ static void optimizer_setting(Frame *frame, const Block *train, Training *out) {
     }
 }
 
+/* Those that optimizers have of their own. */
+static void optimizer_losses(Lowering *l, Training *out) {
+    out->losses = NEW_ARRAY(l->arena, Node *, out->optimizer_count);
+    for (int i = 0; i < out->optimizer_count; i++)
+        if (out->optimizers[i] && out->optimizers[i]->loss.kind != VALUE_NONE)
+            out->losses[i] = per_batch(l, "loss", &out->optimizers[i]->loss, out->optimizers[i]->loss.src);
+}
+
 void training_numbers(Frame *frame, const Block *train, Training *out) {
     const Bounds above_0 = {0, INFINITY, .above = true};
     frame->l->scheduling = true;
     optimizer_setting(frame, train, out);
+    optimizer_losses(frame->l, out);
     out->accumulate = whole_setting(frame, "accumulate", 1, 1, MAX_ACCUMULATE);
     out->clip_value = number_setting(frame, train, "clip_value", above_0);
     out->clip_norm = number_setting(frame, train, "clip_norm", above_0);
@@ -248,7 +257,16 @@ void training_names(Frame *frame, const Block *train, Training *out) {
         find_monitor(frame, block_find(train, "monitor"));
 }
 
+static void warn_unminimised(Diag *diag, const Block *train, const Training *training) {
+    for (int i = 0; i < training->optimizer_count; i++)
+        if (!training->losses[i])
+            return;
+    diag_warning(diag, block_find(train, "loss")->value->span,
+                 "no optimizer minimises this loss, each has another: it is only reported");
+}
+
 void training_warn(Diag *diag, const Block *train, const Training *training) {
+    warn_unminimised(diag, train, training);
     const Stmt *s = block_find(train, "no_decay");
     bool decays = false;
     for (int i = 0; i < training->optimizer_count; i++) {

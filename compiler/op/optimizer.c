@@ -43,7 +43,7 @@ static Node *shrunk_weight(Graph *g, const Optimizer *o, Node *w, Node *rate) {
 }
 
 /* What each takes beside its own, last in its signature. */
-#define OF_WEIGHTS ", weights: patterns = none"
+#define OF_WEIGHTS ", weights: patterns = none, loss: loss = none"
 
 /* The optimizer with the numbers of the call, which come first in the signature, and the condition after them if there
  * is one. */
@@ -51,9 +51,10 @@ static Value optimizer_value(Call *call, Optimizer optimizer, int count) {
     bool ok = true;
     for (int k = 0; k < count; k++)
         ok &= (optimizer.arg[k] = call_scalar(call, k)) != NULL;
-    int last = call->count - 1;
-    optimizer.flag = last > count && call_bool(call, count);
-    optimizer.weights = call->args[last];
+    int shared = call->count - 2;
+    optimizer.flag = shared > count && call_bool(call, count);
+    optimizer.weights = call->args[shared];
+    optimizer.loss = call->args[shared + 1];
     optimizer.name = call->op->name;
     optimizer.src = call->src;
     Optimizer *result = NEW(call->module->arena, Optimizer);

@@ -18,6 +18,7 @@ struct Optimizer {
     Node *due;    /* condition: this step makes an update; NULL: each does */
     Node *(*update)(Graph *g, const Optimizer *optimizer, int weight, Node *gradient);
     Value weights; /* patterns of the names of those that it updates; VALUE_NONE: all that no other one does */
+    Value loss;    /* that it minimises, a number for each example; VALUE_NONE: the training's */
     Span src;
 };
 /* A step that makes an update leaves `value` in the leaf; any other leaves it as it is. */
@@ -31,6 +32,7 @@ typedef struct TrainNumber {
 typedef struct Training {
     const Optimizer **optimizers;
     int optimizer_count;
+    Node **losses;         /* of each optimizer: the mean of its own loss over the batch; NULL: the training's */
     const int *updated_by; /* by weight: row of optimizers; -1: it is not trained */
     TrainNumber clip_norm, clip_value;
     TrainNumber ema;     /* decay of the moving average of the weights */

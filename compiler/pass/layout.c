@@ -169,10 +169,13 @@ static void keep_named(const Graph *g) {
     }
 }
 
-Node *layout(Graph *g, Node *value) {
+void layout(Graph *g) {
     if (g == g->module->eval)
         keep_named(g);
     graph_rewrite(g, sink, NULL);
+}
+
+Node *after_layout(Node *value) {
     while (value && value->replaced)
         value = value->replaced;
     return value;

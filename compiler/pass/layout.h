@@ -4,8 +4,10 @@
 
 #include "ir/graph.h"
 
-/* Takes out the transposes between the language's images, channels first, and those of the operators, channels last. Returns
- * what now stands for `value`. Nodes that are not needed any more stay until the next graph_compact. */
-Node *layout(Graph *g, Node *value);
+/* Takes out the transposes between the language's images, channels first, and those of the operators, channels last. Nodes that
+ * are not needed any more stay until the next graph_compact. */
+void layout(Graph *g);
+/* What stands for the value since then; NULL for NULL. */
+Node *after_layout(Node *value);
 
 #endif

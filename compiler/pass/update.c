@@ -27,16 +27,36 @@ static const char *name_of(const Updates *u, int weight) {
 
 /* ---- gradients ---- */
 
+/* The gradients of an optimizer's own loss, for the weights that it updates. */
+static void differentiate_own(const Updates *u, int optimizer) {
+    const int count = u->module->weights.count;
+    Node **gradient = NEW_ARRAY(u->g->arena, Node *, count);
+    autodiff(u->g, u->training->losses[optimizer], gradient);
+    for (int i = 0; i < count; i++)
+        if (u->training->updated_by[i] == optimizer)
+            u->gradient[i] = gradient[i];
+}
+
+static void report_apart(const Updates *u, int weight) {
+    const Weight *apart = &u->module->weights.at[weight];
+    const int optimizer = u->training ? u->training->updated_by[weight] : -1;
+    diag_error(u->module->diag, apart->src, "the loss does not depend on '%s', so that it cannot be trained",
+               apart->name);
+    if (optimizer >= 0 && u->training->losses[optimizer])
+        diag_note(u->module->diag, u->training->optimizers[optimizer]->loss.src, "this is the loss of its optimizer");
+}
+
+/* Without a training, all of this loss. */
 static bool differentiate(const Updates *u, Node *loss) {
     int errors = diag_errors(u->module->diag);
     autodiff(u->g, loss, u->gradient);
+    for (int i = 0; u->training && i < u->training->optimizer_count; i++)
+        if (u->training->losses[i])
+            differentiate_own(u, i);
     const bool complete = diag_errors(u->module->diag) == errors;
-    for (int i = 0; i < u->module->weights.count && complete; i++) {
-        const Weight *weight = &u->module->weights.at[i];
-        if (weight->kind == WEIGHT_TRAINED && !u->gradient[i])
-            diag_error(u->module->diag, weight->src, "the loss does not depend on '%s', so that it cannot be trained",
-                       weight->name);
-    }
+    for (int i = 0; i < u->module->weights.count && complete; i++)
+        if (u->module->weights.at[i].kind == WEIGHT_TRAINED && !u->gradient[i])
+            report_apart(u, i);
     return diag_errors(u->module->diag) == errors;
 }
 

@@ -51,6 +51,9 @@ ANNOTATIONS: Mapping[str, Callable[[Parameter], Any]] = {
 }
 
 
+UNWRITTEN = ("loss",)  # kinds of parameters that take a value of the model, which no object here is
+
+
 def _value(parameter: Parameter) -> Any:
     """The default; numbers are floats."""
     default = parameter["default"]
@@ -73,6 +76,8 @@ def made(
     for parameter in operator["parameters"]:
         word = parameter["name"]
         name = names.get(word, word)
+        if parameter.get("kind") in UNWRITTEN:
+            continue
         if places.get(word, "") not in ("{x}", "{y}"):
             members["__annotations__"][name] = known[word if word in annotations else parameter["kind"]](parameter)
             if "default" in parameter:
