@@ -13,6 +13,7 @@ from typing import NamedTuple
 SUPPORT, IR, OP, PASS, PLAN = "compiler/support", "compiler/ir", "compiler/op", "compiler/pass", "compiler/plan"
 EMIT, TEXT, KERNEL = "compiler/emit", "compiler/emit/text", "compiler/emit/kernel"
 BASE, TOKENIZER, DATA, SESSION, CHECKPOINT = "runtime/base", "runtime/tokenizer", "runtime/data", "runtime/session", "runtime/checkpoint"
+RANKS = "runtime/ranks"
 ARROWS = {
     SUPPORT: [BASE],  # how files are opened and written, what a terminal may be shown
     IR: [SUPPORT],
@@ -34,9 +35,10 @@ ARROWS = {
     BASE: ["runtime"],  # mtc.h
     TOKENIZER: [BASE],
     DATA: ["kernels_lib", BASE],  # random.h: what the kernels draw, the runtime draws
-    SESSION: ["kernels_lib", BASE, DATA],
+    RANKS: [BASE],
+    SESSION: ["kernels_lib", BASE, DATA, RANKS],
     CHECKPOINT: [BASE, DATA, SESSION],
-    "runtime/commands": ["runtime", "kernels_lib", BASE, TOKENIZER, DATA, SESSION, CHECKPOINT],
+    "runtime/commands": ["runtime", "kernels_lib", BASE, TOKENIZER, DATA, RANKS, SESSION, CHECKPOINT],
 }
 # Uses against the arrows that are still there, and why. What is mended leaves this table too.
 KNOWN = {}

@@ -12,7 +12,8 @@ enum {
     MTC_UNAVAILABLE = 69, /* no such device, too little memory */
     MTC_INTERNAL = 70,
     MTC_CANT_CREATE = 73,
-    MTC_IO = 74
+    MTC_IO = 74,
+    MTC_RANK_LOST = 80 /* of a training in several processes */
 };
 
 /* Why something failed: the code to exit with and the message. Each function that can fail takes one and returns the

@@ -1,4 +1,5 @@
 #include "commands/cli.h"
+#include "ranks/ranks.h"
 
 #include "base/ending.h"
 
@@ -416,6 +417,7 @@ static void set_defaults(MtcOptions *options, const MtcModel *model, const char 
     options->seed = (int64_t)model->seed;
     options->runs = 5;
     options->samples = 64;
+    options->rank_timeout = 10;
     options->tokens = 200;
     options->temperature = options->top_p = 1;
     options->split = mtc_test_split(model) ? mtc_test_split(model) : "train";
@@ -454,7 +456,8 @@ int mtc_main(const MtcModel *model, int argc, char **argv) {
         code = run_command(&parser, argc - 1 - named, argv + 1 + named);
     if ((fflush(stdout) != 0 || ferror(stdout)) && !code)
         code = mtc_fail(&parser.fault, MTC_IO, "cannot write the output: %s", strerror(errno));
-    if (code && parser.fault.code)
+    if (code && parser.fault.code && mtc_ranks_tell(code))
         fprintf(stderr, "%s: error: %s\n", argv[0], parser.fault.text);
+    mtc_ranks_leave(code);
     return code;
 }

@@ -14,6 +14,7 @@ typedef struct MtcOptions {
     const char *program;
     int64_t epochs, steps, every, log_every, runs, top, seed, device,
         batch;                           /* steps, every, log_every, batch: 0: not given */
+    int64_t rank_timeout;                /* seconds */
     int64_t keep, patience, limit_steps; /* 0: not given */
     const char *data, *log, *save, *load, *split, *output;
     const char *save_every, *resume, *init_from, *monitor, *bad_rows, *tensorboard, *data_on; /* NULL: not given */

@@ -5,6 +5,7 @@
 #include "commands/advice.h"
 #include "commands/generate.h"
 #include "commands/progress.h"
+#include "ranks/ranks.h"
 #include "session/best.h"
 #include "session/evaluate.h"
 #include "session/finite.h"
@@ -81,8 +82,9 @@ static int report_unheard(MtcFault *fault, const Fit *fit) {
 }
 
 static int report_stop(const Fit *fit) {
-    fprintf(stderr, "%s after %lld steps%s\n", stop_signal == SIGINT ? "interrupted" : "terminated",
-            (long long)fit->session->at.step, fit->keeper ? "" : "; nothing was saved, for there is no --save");
+    if (!mtc_rank())
+        fprintf(stderr, "%s after %lld steps%s\n", stop_signal == SIGINT ? "interrupted" : "terminated",
+                (long long)fit->session->at.step, fit->keeper ? "" : "; nothing was saved, for there is no --save");
     return 128 + (stop_signal == SIGHUP ? SIGTERM : stop_signal);
 }
 
@@ -573,7 +575,61 @@ static int check_options(MtcFault *fault, const MtcModel *model, Fit *fit) {
     return code ? code : mtc_keeper_check(fault, &keeping);
 }
 
+/* ---- several processes ---- */
+
+/* Each takes as many shards. What other numbers of them need is another program. */
+static int check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
+    const int count = mtc_rank_count();
+    char shards[16];
+    MtcText again = {NULL, 0, 0};
+    if (count == 1 || (model->shards && model->shards % count == 0))
+        return 0;
+    snprintf(shards, sizeof shards, "%d", count);
+    mtc_remake(&again, model, "--shards", shards, options->program);
+    if (model->shards)
+        mtc_fail(fault, MTC_USAGE, "%d processes cannot have equally many of this program's %d shards of a batch",
+                 count, model->shards);
+    else
+        mtc_fail(fault, MTC_USAGE, "this program computes a batch whole, and was started %d times", count);
+    mtc_note(fault, "so many share the batch of %s", again.at);
+    free(again.at);
+    return fault->code;
+}
+
+/* Rank 0 shows, logs and saves for all. */
+static void quiet_other_ranks(MtcOptions *options) {
+    if (!mtc_rank())
+        return;
+    options->quiet = true;
+    options->sample = 0;
+    options->sample_prompt = options->save = options->save_every = options->log = options->tensorboard = NULL;
+    options->keep = 0;
+}
+
+/* What must not differ, before the first step. */
+static int agree(MtcFault *fault, const MtcSession *session, const MtcOptions *options) {
+    enum { FIXED = 4 };
+    const MtcModel *model = session->model;
+    char program[96], data[32], place[96], length[96], param[MTC_MAX_KNOBS][32];
+    MtcAgreed agreed[FIXED + MTC_MAX_KNOBS] = {
+        {"program", program}, {"training data", data}, {"beginning", place}, {"length of training", length}};
+    snprintf(program, sizeof program, "%s in %d shards", model->model_hash, model->shards);
+    snprintf(data, sizeof data, "%016llx", (unsigned long long)session->train_hash);
+    snprintf(place, sizeof place, "step %lld, seed %llu", (long long)session->at.step,
+             (unsigned long long)session->seed);
+    snprintf(length, sizeof length, "%lld epochs, %lld steps, every %lld", (long long)options->epochs,
+             (long long)options->limit_steps, (long long)options->every);
+    for (int i = 0; i < model->knobs; i++) {
+        agreed[FIXED + i] = (MtcAgreed){model->knob[i].name, param[i]};
+        snprintf(param[i], sizeof param[i], "%.17g", session->knob[i]);
+    }
+    return mtc_ranks_agree(fault, agreed, FIXED + model->knobs);
+}
+
 int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
+    int joined = mtc_ranks_join(fault, (double)options->rank_timeout);
+    if (joined)
+        return joined;
     Fit *fit = (Fit *)mtc_zeroed(sizeof *fit);
     MtcOpening opening;
     memset(&opening, 0, sizeof opening);
@@ -581,9 +637,16 @@ int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *
     opening.split[MTC_TRAIN] = "train";
     for (int which = MTC_TEST; which < MTC_SPLITS && !options->overfit_batch; which++)
         opening.split[which] = mtc_split(model, mtc_split_name(which)) ? mtc_split_name(which) : NULL;
-    int code = check_options(fault, model, fit);
+    quiet_other_ranks(&fit->options);
+    options = &fit->options;
+    int code = check_ranks(fault, model, options);
+    if (!code)
+        code = check_options(fault, model, fit);
     if (!code)
         code = mtc_open_splits(fault, model, options, &opening, &fit->session);
+    code = mtc_ranks_ready(fault, code);
+    if (!code)
+        code = agree(fault, fit->session, options);
     if (!code && options->dry_run)
         code = dry_run(fault, fit, opening.examples, &opening.notes);
     else if (!code)

@@ -7,6 +7,7 @@
  *     step n + 1  loss NaN
  *
  * so the step before the bad loss is examined first, then the step itself, phase by phase. */
+#include "ranks/ranks.h"
 #include "session/feed.h"
 #include "session/finite.h"
 #include "session/order.h"
@@ -273,7 +274,8 @@ static int find_culprit(MtcSession *session, MtcSnapshot *from, int64_t last, Cu
 int mtc_diagnose(MtcSession *session, const MtcChunk *chunk, int64_t bad) {
     double loss = chunk->reports[bad * session->model->reports];
     int64_t step = chunk->from.step + bad, culprit_step = step;
-    MtcSnapshot *from = mtc_snapshot_before(session, step);
+    const bool alone = mtc_rank_count() == 1; /* steps again need all ranks, and each sees values of its own */
+    MtcSnapshot *from = alone ? mtc_snapshot_before(session, step) : NULL;
     MtcPosition before = from ? from->at : chunk->from;
     Culprit culprit;
     memset(&culprit, 0, sizeof culprit);

@@ -1,5 +1,6 @@
 #include "session/shards.h"
 
+#include "ranks/ranks.h"
 #include "session/library.h"
 #include "session/memory.h"
 #include "session/weights.h"
@@ -42,7 +43,8 @@ int mtc_shards_new(MtcSession *session) {
     MtcShards *shards = session->shards = (MtcShards *)calloc(1, sizeof *shards);
     if (!shards)
         return mtc_no_memory(&session->fault, sizeof *shards, "training");
-    shards->count = model->shards;
+    shards->count = mtc_report_rows(session);
+    shards->first = mtc_rank() * shards->count;
     shards->levels = levels_of(shards->count);
     int code = number_shards(session, shards);
     if (!code && shards->levels)
@@ -63,11 +65,14 @@ void mtc_shards_free(MtcSession *session) {
 
 /* ---- a step ---- */
 
+static size_t real_bytes(const MtcModel *model) {
+    return mtc_computes_in_double(model) ? sizeof(double) : sizeof(float);
+}
+
 static const char *add_level(const MtcSession *session, char *sums, int level) {
     const MtcModel *model = session->model;
-    const size_t real = mtc_computes_in_double(model) ? sizeof(double) : sizeof(float);
     return mtc_model_add_sums(model, sums, session->shards->level + (size_t)level * model->sums_bytes,
-                              (int64_t)(model->sums_bytes / real));
+                              (int64_t)(model->sums_bytes / real_bytes(model)));
 }
 
 /* The sums of shard i are there; those of the shards before it wait at the levels that the bits of i say. Behind the last one,
@@ -90,7 +95,7 @@ static const char *choose_shard(const MtcSession *session, int64_t i) {
     return mtc_upload(session->clock + MTC_SHARD, shards->number + i, sizeof *shards->number);
 }
 
-static const char *train_step(const MtcSession *session, const MtcRun *run) {
+static const char *train_step(MtcSession *session, const MtcRun *run) {
     const MtcModel *model = session->model;
     char *sums = session->arena + model->sums_offset;
     const char *error = NULL;
@@ -99,6 +104,9 @@ static const char *train_step(const MtcSession *session, const MtcRun *run) {
         error = error ? error : mtc_model_train_shard(model, run);
         error = error ? error : climb(session, sums, i);
     }
+    const int64_t count = (int64_t)(model->sums_bytes / real_bytes(model));
+    if (!error && mtc_ranks_sum(&session->fault, sums, count, mtc_computes_in_double(model)))
+        return session->fault.text;
     return error ? error : mtc_model_update(model, run);
 }
 
@@ -126,7 +134,7 @@ const char *mtc_train_phases(MtcSession *session, const MtcRun *run, int phase, 
 /* ---- reports ---- */
 
 int64_t mtc_report_rows(const MtcSession *session) {
-    return session->model->shards ? session->model->shards : 1;
+    return session->model->shards ? session->model->shards / mtc_rank_count() : 1;
 }
 
 /* Along the same tree: neighbours first. */
@@ -137,7 +145,7 @@ static void add_rows(double *row, int64_t rows, int reports) {
                 row[i * reports + r] += row[(i + apart) * reports + r];
 }
 
-void mtc_add_reports(const MtcSession *session, double *reports, int64_t steps) {
+int mtc_add_reports(MtcSession *session, double *reports, int64_t steps) {
     const int64_t rows = mtc_report_rows(session);
     const int count = session->model->reports;
     for (int64_t step = 0; step < steps && rows > 1; step++) {
@@ -145,4 +153,5 @@ void mtc_add_reports(const MtcSession *session, double *reports, int64_t steps) 
         add_rows(row, rows, count);
         memmove(reports + step * count, row, (size_t)count * sizeof *row);
     }
+    return mtc_ranks_sum(&session->fault, reports, steps * count, true);
 }

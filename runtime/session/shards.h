@@ -15,8 +15,8 @@ const char *mtc_train_steps(MtcSession *session, const MtcRun *run, int64_t step
  * true ends it. */
 const char *mtc_train_phases(MtcSession *session, const MtcRun *run, int phase, bool (*look)(void *user), void *user);
 
-/* Rows of reports that a step writes; and of so many steps, one of each, made of them. */
+/* Rows of reports that a step writes here; and of so many steps, one of each, made of those of all ranks. */
 int64_t mtc_report_rows(const MtcSession *session);
-void mtc_add_reports(const MtcSession *session, double *reports, int64_t steps);
+int mtc_add_reports(MtcSession *session, double *reports, int64_t steps);
 
 #endif

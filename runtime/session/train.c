@@ -1,5 +1,6 @@
 #include "session/train.h"
 
+#include "ranks/ranks.h"
 #include "session/evaluate.h"
 #include "session/feed.h"
 #include "session/finite.h"
@@ -221,13 +222,18 @@ static const char *enqueue_segment(MtcSession *session, const MtcTraining *train
     return error;
 }
 
-static const char *enqueue_steps(MtcSession *session, const MtcTraining *training, MtcChunk *chunk) {
-    const MtcTrainer *trainer = session->trainer;
-    int64_t goal = chunk_goal(trainer), left = training->until - session->at.step;
-    const char *error = NULL;
+static int64_t steps_of_chunk(const MtcSession *session, const MtcTraining *training) {
+    int64_t goal = chunk_goal(session->trainer), left = training->until - session->at.step;
     goal = goal < left ? goal : left;
     if (training->cut && goal > training->cut - session->at.step % training->cut)
         goal = training->cut - session->at.step % training->cut;
+    return goal;
+}
+
+static const char *enqueue_steps(MtcSession *session, const MtcTraining *training, MtcChunk *chunk) {
+    const MtcTrainer *trainer = session->trainer;
+    const int64_t goal = trainer->goal;
+    const char *error = NULL;
     while (chunk->steps < goal && !chunk->summary && chunk->segments < MTC_SEGMENTS && !error) {
         if (!has_order(session) && chunk->orders == trainer->most_orders)
             break;
@@ -288,6 +294,8 @@ static int enqueue_chunk(MtcSession *session, const MtcTraining *training) {
     trainer->enqueued++;
     trainer->held = pause_due(training, chunk);
     session->resumed = false;
+    if (!code)
+        code = mtc_ranks_share(&session->fault, &trainer->held, sizeof trainer->held, false);
     return code ? code : mtc_device_fault(session, mtc_event_record(chunk->done), "training");
 }
 
@@ -326,7 +334,10 @@ static int finish_chunk(MtcSession *session, MtcTraining *training) {
     int code = mtc_device_fault(session, mtc_event_wait(chunk->done), "training");
     if (code)
         return code;
-    mtc_add_reports(session, chunk->reports, chunk->steps);
+    code = mtc_add_reports(session, chunk->reports, chunk->steps);
+    if (code)
+        return code;
+    mtc_ranks_at(chunk->to.step);
     double seconds = mtc_event_seconds(chunk->begun, chunk->trained);
     training->train_seconds += seconds;
     training->evaluate_seconds += mtc_event_seconds(chunk->trained, chunk->done);
@@ -343,7 +354,26 @@ static int finish_chunk(MtcSession *session, MtcTraining *training) {
 
 static int leave_pause(MtcSession *session, MtcTraining *training) {
     session->trainer->held = false;
+    session->trainer->rested = true;
     return training->paused(training->user, &session->at);
+}
+
+/* What comes next. Clocks, signals and files differ from rank to rank: rank 0 decides. */
+typedef struct Turn {
+    bool stopped, snapshot;
+    int64_t goal;
+} Turn;
+
+static int next_turn(MtcSession *session, const MtcTraining *training, Turn *turn) {
+    MtcTrainer *trainer = session->trainer;
+    memset(turn, 0, sizeof *turn);
+    turn->stopped = training->stopped && training->stopped(training->user);
+    turn->snapshot = mtc_snapshot_due(session);
+    turn->goal = steps_of_chunk(session, training);
+    int code = mtc_ranks_share(&session->fault, turn, sizeof *turn, trainer->rested);
+    trainer->goal = turn->goal;
+    trainer->rested = false;
+    return code;
 }
 
 int mtc_train_run(MtcSession *session, MtcTraining *training) {
@@ -352,9 +382,12 @@ int mtc_train_run(MtcSession *session, MtcTraining *training) {
     if (!code)
         mtc_snapshots_begin(session);
     while (!code) {
-        bool stopped = training->stopped && training->stopped(training->user);
-        bool more = (session->at.step < training->until || owes_summary(session, training)) && !stopped;
-        bool due = more && mtc_snapshot_due(session);
+        Turn turn;
+        code = next_turn(session, training, &turn);
+        if (code)
+            break;
+        bool more = (session->at.step < training->until || owes_summary(session, training)) && !turn.stopped;
+        bool due = more && turn.snapshot;
         if (more && !due && !trainer->held && trainer->enqueued - trainer->finished < MTC_SLOTS) {
             mtc_range_begin("enqueue steps");
             code = enqueue_chunk(session, training);

@@ -57,6 +57,8 @@ typedef struct MtcChunk {
 
 struct MtcTrainer {
     int64_t steps_per_epoch, most_orders;
+    int64_t goal;    /* steps of the next chunk, at most */
+    bool rested;     /* there was a pause since the last chunk */
     double *reports; /* on the device: MTC_CHUNK_STEPS rows */
     void *host;      /* memory of the chunks' host buffers */
     MtcChunk chunk[MTC_SLOTS];

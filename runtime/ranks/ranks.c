@@ -1,0 +1,234 @@
+#include "ranks/ranks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HOST = 64, VALUE = 128 };
+
+static struct Joined {
+    const MtcTransport *transport; /* NULL: alone */
+    int rank, count;
+    double timeout, until; /* seconds; 0: as long as it takes */
+    int64_t step;
+    char (*host)[HOST];
+    char *scratch;
+    size_t scratch_bytes;
+    bool told; /* rank 0 tells the fault, which all have */
+} joined = {.count = 1};
+
+int mtc_rank(void) {
+    return joined.rank;
+}
+
+int mtc_rank_count(void) {
+    return joined.count;
+}
+
+void mtc_ranks_at(int64_t step) {
+    joined.step = step;
+}
+
+/* ---- one to one ---- */
+
+static bool waited_enough(void) {
+    return joined.until > 0 && mtc_seconds() > joined.until;
+}
+
+static int rank_lost(MtcFault *fault, int other) {
+    mtc_fail(fault, MTC_RANK_LOST, "rank %d of %d (%s) waits for rank %d (%s): nothing came for %g s, after step %lld",
+             joined.rank, joined.count, joined.host ? joined.host[joined.rank] : "?", other,
+             joined.host ? joined.host[other] : "?", joined.timeout, (long long)joined.step);
+    mtc_note(
+        fault,
+        "it hangs, was stopped, or cannot be reached; --rank-timeout SECONDS waits longer, --resume goes on from the "
+        "last checkpoint");
+    return fault->code;
+}
+
+static int exchange(MtcFault *fault, int to, const void *send, size_t send_bytes, int from, void *receive,
+                    size_t receive_bytes, bool patient) {
+    joined.until = patient ? 0 : mtc_seconds() + joined.timeout;
+    const bool good = joined.transport->exchange(to, send, send_bytes, from, receive, receive_bytes, waited_enough);
+    return good ? 0 : rank_lost(fault, receive_bytes ? from : to);
+}
+
+/* ---- sums ---- */
+
+static void add_received(void *to, const void *from, int64_t count, bool doubles) {
+    if (doubles)
+        for (int64_t i = 0; i < count; i++)
+            ((double *)to)[i] += ((const double *)from)[i];
+    else
+        for (int64_t i = 0; i < count; i++)
+            ((float *)to)[i] += ((const float *)from)[i];
+}
+
+static void *scratch_of(size_t bytes) {
+    if (bytes > joined.scratch_bytes)
+        joined.scratch = (char *)mtc_memory(joined.scratch, joined.scratch_bytes = bytes);
+    return joined.scratch;
+}
+
+/* Of 2^k ranks. In turn n, ranks that differ in bit n give each other the half of the piece that they have so far which the other
+ * one keeps; then the pieces, which are complete, go the same way back. Both of a pair add the same two numbers, so the sum of each
+ * element is that of the tree, whoever makes it. */
+static int sum_pieces(MtcFault *fault, char *values, int64_t count, int ranks_of_tree, bool doubles) {
+    const size_t size = doubles ? sizeof(double) : sizeof(float);
+    int64_t begin[32], end[32];
+    int turn = 0, code = 0;
+    begin[0] = 0;
+    end[0] = count;
+    for (int bit = 1; bit < ranks_of_tree && !code; bit *= 2, turn++) {
+        const int64_t middle = begin[turn] + (end[turn] - begin[turn]) / 2;
+        const bool upper = joined.rank & bit;
+        begin[turn + 1] = upper ? middle : begin[turn];
+        end[turn + 1] = upper ? end[turn] : middle;
+        const int64_t given = upper ? begin[turn] : middle, kept = begin[turn + 1];
+        const size_t out = (size_t)((upper ? middle : end[turn]) - given) * size,
+                     in = (size_t)(end[turn + 1] - kept) * size;
+        const int other = joined.rank ^ bit;
+        code = exchange(fault, other, values + (size_t)given * size, out, other, scratch_of(in), in, false);
+        if (!code)
+            add_received(values + (size_t)kept * size, joined.scratch, end[turn + 1] - kept, doubles);
+    }
+    for (int bit = ranks_of_tree / 2; bit && !code; bit /= 2, turn--) {
+        const int other = joined.rank ^ bit;
+        const int64_t from = joined.rank & bit ? begin[turn - 1] : end[turn],
+                      to = joined.rank & bit ? begin[turn] : end[turn - 1];
+        code = exchange(fault, other, values + (size_t)begin[turn] * size, (size_t)(end[turn] - begin[turn]) * size,
+                        other, values + (size_t)from * size, (size_t)(to - from) * size, false);
+    }
+    return code;
+}
+
+/* Ranks beyond the largest power of two give their values to another one, and get the sum of it. */
+int mtc_ranks_sum(MtcFault *fault, void *values, int64_t count, bool doubles) {
+    const size_t bytes = (size_t)count * (doubles ? sizeof(double) : sizeof(float));
+    int tree = 1, code = 0;
+    if (joined.count == 1 || count == 0)
+        return 0;
+    while (tree * 2 <= joined.count)
+        tree *= 2;
+    const int beyond = joined.count - tree;
+    if (joined.rank >= tree) {
+        const int other = joined.rank - tree;
+        code = exchange(fault, other, values, bytes, other, NULL, 0, false);
+        return code ? code : exchange(fault, other, NULL, 0, other, values, bytes, false);
+    }
+    if (joined.rank < beyond)
+        code = exchange(fault, 0, NULL, 0, joined.rank + tree, scratch_of(bytes), bytes, false);
+    if (joined.rank < beyond && !code)
+        add_received(values, joined.scratch, count, doubles);
+    if (!code)
+        code = sum_pieces(fault, (char *)values, count, tree, doubles);
+    if (joined.rank < beyond && !code)
+        code = exchange(fault, joined.rank + tree, values, bytes, 0, NULL, 0, false);
+    return code;
+}
+
+/* ---- from and to rank 0 ---- */
+
+int mtc_ranks_share(MtcFault *fault, void *values, size_t bytes, bool patient) {
+    int code = 0;
+    if (joined.rank)
+        return exchange(fault, 0, NULL, 0, 0, values, bytes, patient);
+    for (int other = 1; other < joined.count && !code; other++)
+        code = exchange(fault, other, values, bytes, other, NULL, 0, patient);
+    return code;
+}
+
+/* What each has, for all: `bytes` of each, one behind the other. */
+static int share_each(MtcFault *fault, const void *own, size_t bytes, char *all) {
+    int code = 0;
+    memcpy(all + (size_t)joined.rank * bytes, own, bytes);
+    if (joined.rank)
+        code = exchange(fault, 0, own, bytes, 0, NULL, 0, true);
+    for (int other = 1; other < joined.count && !joined.rank && !code; other++)
+        code = exchange(fault, other, NULL, 0, other, all + (size_t)other * bytes, bytes, true);
+    return code ? code : mtc_ranks_share(fault, all, bytes * (size_t)joined.count, true);
+}
+
+/* ---- beginning ---- */
+
+static int share_hosts(MtcFault *fault) {
+    char own[HOST] = "";
+    gethostname(own, sizeof own - 1);
+    joined.host = (char(*)[HOST])mtc_zeroed((size_t)joined.count * HOST);
+    return share_each(fault, own, sizeof own, joined.host[0]);
+}
+
+int mtc_ranks_join(MtcFault *fault, double timeout) {
+    const MtcTransport *transport = &mtc_transport_mpi;
+    if (!transport->started())
+        return 0;
+    const char *missing = transport->open(&joined.rank, &joined.count);
+    if (missing)
+        return mtc_fail(fault, MTC_UNAVAILABLE, "%s: %s", transport->name, missing);
+    joined.transport = transport;
+    joined.timeout = timeout;
+    return share_hosts(fault);
+}
+
+static int tell_all(MtcFault *fault, int rank, int code) {
+    joined.told = joined.rank != rank;
+    return joined.rank == rank ? code : mtc_fail(fault, code, "rank %d failed", rank);
+}
+
+static int compare_values(MtcFault *fault, const char (*all)[VALUE], const MtcAgreed *agreed) {
+    for (int other = 1; other < joined.count; other++)
+        if (strcmp(all[0], all[other]) != 0) {
+            joined.told = joined.rank != 0;
+            return mtc_fail(fault, MTC_USAGE, "rank %d (%s) has another %s than rank 0 (%s): %s, not %s", other,
+                            joined.host[other], agreed->name, joined.host[0], all[other], all[0]);
+        }
+    return 0;
+}
+
+int mtc_ranks_ready(MtcFault *fault, int code) {
+    if (joined.count == 1)
+        return code;
+    MtcFault lost;
+    int *codes = (int *)mtc_zeroed((size_t)joined.count * sizeof *codes);
+    int result = share_each(&lost, &code, sizeof code, (char *)codes);
+    if (result)
+        *fault = lost;
+    for (int rank = 0; rank < joined.count && !result; rank++)
+        if (codes[rank])
+            result = tell_all(fault, rank, codes[rank]);
+    free(codes);
+    return result;
+}
+
+int mtc_ranks_agree(MtcFault *fault, const MtcAgreed *agreed, int count) {
+    char(*all)[VALUE] = (char(*)[VALUE])mtc_zeroed((size_t)joined.count * VALUE);
+    int code = 0;
+    for (int i = 0; i < count && !code && joined.count > 1; i++) {
+        char own[VALUE] = "";
+        snprintf(own, sizeof own, "%s", agreed[i].value);
+        code = share_each(fault, own, sizeof own, all[0]);
+        code = code ? code : compare_values(fault, (const char(*)[VALUE])all, &agreed[i]);
+    }
+    free(all);
+    return code;
+}
+
+/* ---- the end ---- */
+
+bool mtc_ranks_tell(int code) {
+    if (joined.rank && code != MTC_RANK_LOST && !joined.told)
+        sleep(1); /* what all find, rank 0 tells, and ends the others */
+    return !joined.told;
+}
+
+void mtc_ranks_leave(int code) {
+    const bool stopped = code >= 128; /* by a signal, all together */
+    if (!joined.transport)
+        return;
+    if (code && !stopped && !joined.told)
+        joined.transport->abort(code);
+    joined.transport->close();
+    free(joined.host);
+    free(joined.scratch);
+}

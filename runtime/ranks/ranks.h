@@ -1,0 +1,51 @@
+/* The processes that train together: ranks 0 .. count - 1, each with its shards of a batch. A program that was started alone is rank
+ * 0 of 1, for which all of this does nothing.
+ *
+ * All ranks call the same functions in the same order. Each returns 0, or the code of a fault that names the rank that was waited
+ * for, its host and the step. */
+#ifndef MTC_RANKS_H
+#define MTC_RANKS_H
+
+#include "base/common.h"
+
+/* Looks at what the program was started by, and joins the others. `timeout`: seconds that a rank waits for another in the midst of
+ * training. */
+int mtc_ranks_join(MtcFault *fault, double timeout);
+int mtc_rank(void);
+int mtc_rank_count(void);
+
+/* Have all opened what they need? `code`: of this rank, with its fault. */
+int mtc_ranks_ready(MtcFault *fault, int code);
+/* What must be the same in all; where it is not, the fault names it and the rank. How many there are may differ only behind a
+ * difference. */
+typedef struct MtcAgreed {
+    const char *name, *value;
+} MtcAgreed;
+int mtc_ranks_agree(MtcFault *fault, const MtcAgreed *agreed, int count);
+
+/* Adds up, along a tree of neighbours: (0 + 1) + (2 + 3). All get the same bits. */
+int mtc_ranks_sum(MtcFault *fault, void *values, int64_t count, bool doubles);
+/* What rank 0 has, for all. `patient`: rank 0 may have been busy with something of its own. */
+int mtc_ranks_share(MtcFault *fault, void *values, size_t bytes, bool patient);
+/* For messages: steps that are done. */
+void mtc_ranks_at(int64_t step);
+
+/* Before a fault is told: rank 0 has the first word. False: it has told it for all. */
+bool mtc_ranks_tell(int code);
+/* The program ends with this code: with the others, or, where it failed, by ending them. */
+void mtc_ranks_leave(int code);
+
+/* A way to send and receive. */
+typedef struct MtcTransport {
+    const char *name;
+    bool (*started)(void);                      /* by what this process was started */
+    const char *(*open)(int *rank, int *count); /* NULL, or what is missing */
+    /* Sends and receives at once, from host memory. `expired` is asked while nothing comes; true gives up, which returns false. */
+    bool (*exchange)(int to, const void *send, size_t send_bytes, int from, void *receive, size_t receive_bytes,
+                     bool (*expired)(void));
+    void (*close)(void);
+    void (*abort)(int code);
+} MtcTransport;
+extern const MtcTransport mtc_transport_mpi;
+
+#endif

@@ -1,0 +1,138 @@
+"""Trainings in several processes over MPI: the bytes of one process, whatever their number, and an end for all where one fails."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from fake_data import unpack
+from test_shards import MODELS, folder  # noqa: F401: a fixture
+
+pytestmark = [pytest.mark.quick, pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun: tools/install-deps --all")]
+
+STEPS, USAGE, RANK_LOST = 12, 64, 80
+SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1", "TMPDIR": "/tmp"}
+
+
+def command(program, ranks, *flags):
+    return ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", str(ranks), program.path, *map(str, flags)]
+
+
+def run(program, ranks, folder, *flags, code=0):  # noqa: F811
+    words = command(program, ranks, "--data", folder, *flags)
+    done = subprocess.run(words, cwd=folder, env={**os.environ, **SETTINGS}, capture_output=True, text=True, timeout=120)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
+
+
+def trained(program, ranks, folder, name, *flags):  # noqa: F811
+    run(program, ranks, folder, "--limit-steps", STEPS, "--save", name, "--log", f"{name}.jsonl", "--log-every", 1, *flags)
+    lines = [json.loads(line) for line in (folder / f"{name}.jsonl").read_text().splitlines()]
+    return np.array([line["loss"] for line in lines if "loss" in line and "step" in line][:STEPS]), (folder / name).read_bytes()
+
+
+@pytest.mark.parametrize("name", ["convolution", "chance", "updates", "normalize"])
+def test_bytes_do_not_depend_on_ranks(compile_model, folder, name):  # noqa: F811
+    program = compile_model(MODELS[name], "--shards", 4)
+    whole = [trained(program, ranks, folder, f"w{ranks}") for ranks in (1, 2, 4, 4)]
+    assert all(saved == whole[0][1] for _, saved in whole)
+    assert all(np.array_equal(losses, whole[0][0]) for losses, _ in whole)
+
+
+@pytest.mark.parametrize("real, near", [("f32", 1e-6), ("f64", 1e-13)])
+def test_three_ranks_train_as_one_program(compile_model, folder, real, near):  # noqa: F811
+    """The tree of three is no part of that of six."""
+    expected, before = trained(compile_model(MODELS["updates"], "--real", real), 1, folder, "plain")
+    losses, after = trained(compile_model(MODELS["updates"], "--real", real, "--shards", 6, "--batch", 12), 3, folder, "three")
+    same, _ = trained(compile_model(MODELS["updates"], "--real", real, "--batch", 12), 1, folder, "whole")
+    assert len(losses) == STEPS and np.allclose(losses, same, rtol=near, atol=near) and not np.allclose(losses, expected)
+
+
+def test_a_table_is_trained(compile_model, tmp_path):
+    subprocess.run([sys.executable, ROOT / "tools/make_sales.py", "--output", tmp_path / "sales.tsv"], check=True)
+    plain, cut = compile_model(ROOT / "models/sales.mt"), compile_model(ROOT / "models/sales.mt", "--shards", 4)
+    expected, _ = trained(plain, 1, tmp_path, "plain")
+    losses, _ = trained(cut, 4, tmp_path, "four")
+    assert np.allclose(losses, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_a_training_goes_on_with_others(compile_model, folder):  # noqa: F811
+    program = compile_model(MODELS["updates"], "--shards", 4)
+    _, expected = trained(program, 1, folder, "whole")
+    run(program, 4, folder, "--limit-steps", 3, "--save", "part")
+    run(program, 1, folder, "--limit-steps", 8, "--save", "part", "--resume", "part")
+    run(program, 2, folder, "--limit-steps", STEPS, "--save", "part", "--resume", "part")
+    assert (folder / "part").read_bytes() == expected
+
+
+def test_rank_0_speaks_for_all(compile_model, folder):  # noqa: F811
+    program = compile_model(MODELS["updates"], "--shards", 4)
+    done = run(program, 4, folder, "--limit-steps", STEPS)
+    assert done.stdout.count("steps in") == 1
+
+
+def test_other_numbers_of_ranks_need_another_program(compile_model, folder):  # noqa: F811
+    done = run(compile_model(MODELS["updates"], "--shards", 4), 3, folder, code=USAGE)
+    assert done.stderr.count("3 processes cannot have equally many of this program's 4 shards") == 1
+    assert "--target cpu --shards 3 -o" in done.stderr
+    done = run(compile_model(MODELS["updates"]), 2, folder, code=USAGE)
+    assert "this program computes a batch whole, and was started 2 times" in done.stderr and "--shards 2 -o" in done.stderr
+
+
+def test_what_differs_is_found_before_the_first_step(compile_model, folder):  # noqa: F811
+    program, other = compile_model(MODELS["updates"], "--shards", 2), compile_model(MODELS["convolution"], "--shards", 2)
+    one = ["-n", "1", program.path, "--data", folder]
+    np.savez(folder / "e.npz", **{name: values[::-1] for name, values in np.load(folder / "d.npz").items()})
+    (folder / "other").mkdir()
+    shutil.copy(folder / "e.npz", folder / "other/d.npz")
+    for second, what in (
+        ([program.path, "--data", folder, "--seed", 7], "beginning than rank 0"),
+        ([program.path, "--data", folder, "--limit-steps", 7], "length of training than rank 0"),
+        ([program.path, "--data", folder / "other"], "training data than rank 0"),
+        ([other.path, "--data", folder], "program than rank 0"),
+    ):
+        words = ["mpirun", "--oversubscribe", *one, ":", "-n", "1", *second]
+        done = subprocess.run([*map(str, words)], cwd=folder, env={**os.environ, **SETTINGS}, capture_output=True, text=True, timeout=60)
+        assert done.returncode == USAGE and done.stderr.count(f"has another {what}") == 1, done.stderr
+        assert "step" not in done.stdout
+
+
+def children(pid):
+    """Processes of the program, by what the system says of mpirun's."""
+    listing = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True).stdout
+    return [int(word) for word in listing.split()]
+
+
+def runs(pid):
+    """What is dead may still wait for whoever adopted it to look."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.parametrize("how, codes", [(signal.SIGSTOP, {RANK_LOST}), (signal.SIGKILL, {128 + signal.SIGKILL, RANK_LOST})])
+def test_all_end_with_one(compile_model, folder, how, codes):  # noqa: F811
+    program = compile_model(MODELS["convolution"], "--shards", 2)
+    words = command(program, 2, "--data", folder, "--epochs", 100000000, "--save", "w", "--save-every", 5, "--quiet", "--rank-timeout", 2)
+    job = subprocess.Popen(words, cwd=folder, env={**os.environ, **SETTINGS}, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while not (folder / "w").exists() and time.monotonic() < until:
+        time.sleep(0.1)
+    ranks = children(job.pid)
+    assert len(ranks) == 2
+    os.kill(ranks[1], how)
+    stopped = time.monotonic()
+    _, told = job.communicate(timeout=30)
+    assert job.returncode in codes and time.monotonic() - stopped < 10, told
+    if how == signal.SIGSTOP:
+        assert "rank 0 of 2 (" in told and "waits for rank 1 (" in told and "--resume goes on" in told
+    assert not any(runs(pid) for pid in ranks)
+    assert unpack((folder / "w").read_bytes())
