@@ -1,0 +1,60 @@
+"""models/unet.mt, siamese.mt and vae.mt on what the tools draw: they learn what they are for."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import ROOT
+
+
+def run_tool(name, *arguments):
+    subprocess.run([sys.executable, ROOT / "tools" / name, *map(str, arguments)], check=True, capture_output=True)
+
+
+def measures_of(shown):
+    """The measures of the test data behind each epoch."""
+    lines = [line.split("| test")[1].split("|")[0] for line in shown.splitlines() if line.startswith("epoch")]
+    return [{name: float(value) for name, value in re.findall(r"(\w+) +([-\d.e+]+)", line)} for line in lines]
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory):
+    """A folder that holds mnist/: drawn digits."""
+    folder = tmp_path_factory.mktemp("digits")
+    run_tool("make_digits.py", folder / "mnist", "--train", 2000, "--test", 400)
+    return folder
+
+
+def test_shapes_are_what_their_masks_say(tmp_path):
+    run_tool("make_shapes.py", "--count", 50, "--output", tmp_path)
+    data = np.load(tmp_path / "shapes.npz")
+    assert data["image"].shape == (50, 1, 32, 32) and data["mask"].shape == (50, 32, 32)
+    assert [(data["mask"] == kind).any() for kind in range(5)] == [True] * 4 + [False]
+
+
+def test_unet(compile_model, tmp_path):
+    run_tool("make_shapes.py", "--count", 2000, "--output", tmp_path)
+    program = compile_model(ROOT / "models/unet.mt")
+    found = measures_of(program("--data", tmp_path, "--epochs", 4).stdout)
+    ground = (np.load(tmp_path / "shapes.npz")["mask"] == 0).mean()
+    assert found[-1]["accuracy"] > ground + 0.04
+
+
+def test_siamese(compile_model, digits, tmp_path):
+    run_tool("make_pairs.py", digits / "mnist", "--count", 2000, "--output", tmp_path)
+    pairs = np.load(tmp_path / "pairs-test.npz")
+    assert len(pairs["same"]) == 400 and 0.4 < pairs["same"].mean() < 0.6
+    program = compile_model(ROOT / "models/siamese.mt")
+    found = measures_of(program("--data", tmp_path, "--epochs", 4, "--save", tmp_path / "w.safetensors").stdout)
+    assert found[-1]["correct"] > 0.9
+    listed = program("info", tmp_path / "w.safetensors").stdout
+    assert len(re.findall(r"^ *\S*conv1\.weight ", listed, re.M)) == 1  # one tower
+
+
+def test_vae(compile_model, digits):
+    program = compile_model(ROOT / "models/vae.mt")
+    first, *_, last = measures_of(program("--data", digits, "--epochs", 25).stdout)
+    assert last["restored"] < 0.8 * first["restored"] and last["apart"] > 3  # the code is in use
+    assert last["loss"] == pytest.approx(last["restored"] + last["apart"], rel=1e-4)
