@@ -20,7 +20,7 @@ __all__ = [
     "Layer", "Linear", "Conv2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d", "AdaptiveAvgPool2d", "Upsample",
     "Flatten", "Reshape", "Transpose", "Mean", "GELU", "Dropout", "Rescaling", "Normalize", "BatchNorm1d", "BatchNorm2d",
     "LayerNorm", "RMSNorm", "GroupNorm", "Embedding", "OneHot", "PositionalEmbedding", "SinusoidalEncoding",
-    "SelfAttention", "RandomCrop", "RandomFlip", "Cutout", "Residual",
+    "SelfAttention", "RNN", "GRU", "LSTM", "RandomCrop", "RandomFlip", "Cutout", "Residual",
 ]
 
 
@@ -467,6 +467,87 @@ fn self_attention(x[t, width], heads, causal = false) {
         super().__post_init__()
         if self.embed_dim % self.num_heads:
             raise UsageError(f"SelfAttention: num_heads, {self.num_heads}, do not divide embed_dim, {self.embed_dim}")
+
+
+class _Recurrent(Layer, abstract=True):
+    """A layer that goes over a sequence [length, input_size], step by step, and gives its states."""
+
+    takes, gives = "length input_size", "length width"
+    trained = True
+
+    if TYPE_CHECKING:
+        hidden_size: int
+        bidirectional: bool
+        last: bool
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.last and self.bidirectional:
+            kind = type(self).__name__
+            raise UsageError(f"{kind}: with bidirectional=True there is no last row that has read all; leave out last=True")
+
+    @property
+    def width(self) -> int:
+        """Numbers of a row: a state for each direction."""
+        return self.hidden_size * (1 + self.bidirectional)
+
+    def output(self, writer: Writer, x: Value) -> Sizes:
+        shape = super().output(writer, x)
+        return shape[1:] if self.last else shape
+
+    def expression(self, x: Value) -> str:
+        return super().expression(x) + ("[-1]" if self.last else "")
+
+
+class RNN(_Recurrent):
+    """Over a sequence [length, input_size]: h = nonlinearity(W x + b + U h + d), with nonlinearity "tanh" or "relu"; gives the
+    states [length, hidden_size], the last one where last is true, both directions beside each other where bidirectional is.
+    num_layers on top of each other. Weights as PyTorch's RNN: `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`."""
+
+    input_size: Size
+    hidden_size: Size
+    num_layers: Size = 1
+    nonlinearity: Annotated[str, Words("tanh", "relu")] = "tanh"
+    bias: Flag = True
+    bidirectional: Flag = False
+    last: Flag = False
+
+    text = "rnn({x}, {hidden_size}, layers={num_layers}, bidirectional={bidirectional}, bias={bias}{activation})"
+
+    @property
+    def activation(self) -> str:
+        """The argument, unless it is the language's own default."""
+        return "" if self.nonlinearity == "tanh" else f', activation = "{self.nonlinearity}"'
+
+
+class GRU(_Recurrent):
+    """Over a sequence [length, input_size], by gates r and z: h = (1 - z) n + z h; gives the states [length, hidden_size], the
+    last one where last is true, both directions beside each other where bidirectional is. num_layers on top of each other.
+    Weights as PyTorch's GRU: `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, of gates r, z, n."""
+
+    input_size: Size
+    hidden_size: Size
+    num_layers: Size = 1
+    bias: Flag = True
+    bidirectional: Flag = False
+    last: Flag = False
+
+    text = "gru({x}, {hidden_size}, layers={num_layers}, bidirectional={bidirectional}, bias={bias})"
+
+
+class LSTM(_Recurrent):
+    """Over a sequence [length, input_size], with a memory: c = f c + i g, h = o tanh(c); gives the states [length, hidden_size],
+    the last one where last is true, both directions beside each other where bidirectional is. num_layers on top of each
+    other. Weights as PyTorch's LSTM: `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, of gates i, f, g, o."""
+
+    input_size: Size
+    hidden_size: Size
+    num_layers: Size = 1
+    bias: Flag = True
+    bidirectional: Flag = False
+    last: Flag = False
+
+    text = "lstm({x}, {hidden_size}, layers={num_layers}, bidirectional={bidirectional}, bias={bias})"
 
 
 # ---- images of the data, changed at random in training ----
