@@ -49,7 +49,7 @@ static bool read_number(Numbers *numbers, const Value *v, int axis) {
     value_fix(numbers->g->module, v);
     bool row = axis < numbers->shape.rank;
     if (v->kind == VALUE_NUMBER && !v->varies && !row) {
-        numbers->whole &= v->number == floor(v->number) && fabs(v->number) <= INT32_MAX;
+        numbers->whole &= v->number == floor(v->number) && v->number >= INT32_MIN && v->number <= INT32_MAX;
         numbers->at[numbers->count++] = v;
         return true;
     }

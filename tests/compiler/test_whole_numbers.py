@@ -136,6 +136,15 @@ def test_types_and_ranges(mtc, tmp_path):
                 assert all(node.dtype in kinds for node in nodes if node.name == "e" and stage == "graph"), text
 
 
+@pytest.mark.parametrize("least, dtype", [(-2147483648, "i32"), (-2147483649, "f32")])
+def test_a_list_is_whole_where_32_bits_hold_it(mtc, tmp_path, least, dtype):
+    model = tmp_path / "m.mt"
+    model.write_text('data {\n  train = npy("x.npy", "y.npy")\n  x : i32[2]\n  y : f32\n}\n'
+                     f"model {{\n  out = linear(x + [{least}, 1], 1)\n}}\n"
+                     "train {\n  loss = mse(flatten(out), y)\n  optimizer = sgd(0.1)\n}\n")
+    assert f"const value={least} : {dtype}" in mtc("--emit=graph", model).stdout
+
+
 def test_index_arithmetic(tmp_path):
     """Of classes, positions and numbers: rows of a table, exactly."""
     text = model(["y_k", "y_i"]).replace("  y = ", """  table = weight([420014, 1], init = constant(0))
