@@ -262,12 +262,12 @@ static int note_batch(MtcSession *session, MtcPosition at, int64_t step, bool *f
     return code;
 }
 
-/* Params and seed of a step that is repeated are the session's while it is. */
+/* What a step that is repeated was computed with is the session's while it is. */
 static int find_culprit(MtcSession *session, MtcSnapshot *from, int64_t last, Culprit *culprit, int64_t *step) {
     const int64_t first = last > from->at.step ? last - 1 : last;
-    const int64_t newest = session->at.step;
+    const MtcConduct now = mtc_conduct_now(session);
     int code = examine_steps(session, from, first, last, culprit, step);
-    mtc_conduct_at(session, newest);
+    mtc_conduct_take(session, &now);
     return code;
 }
 

@@ -223,7 +223,7 @@ MtcSnapshot *mtc_snapshot_scratch(MtcSession *session, MtcSnapshot *from) {
 
 /* ---- what steps are computed with ---- */
 
-static MtcConduct conduct_now(const MtcSession *session) {
+MtcConduct mtc_conduct_now(const MtcSession *session) {
     MtcConduct conduct;
     memset(&conduct, 0, sizeof conduct);
     conduct.step = session->at.step;
@@ -231,7 +231,18 @@ static MtcConduct conduct_now(const MtcSession *session) {
     conduct.epochs = session->record.epochs;
     conduct.seed = session->seed;
     memcpy(conduct.knob, session->knob, sizeof conduct.knob);
+    for (int i = 0; i < MTC_MAX_PLATEAUS; i++)
+        conduct.falls[i] = session->record.plateau[i].falls;
     return conduct;
+}
+
+void mtc_conduct_take(MtcSession *session, const MtcConduct *conduct) {
+    session->last_step = conduct->last_step;
+    session->record.epochs = conduct->epochs;
+    session->seed = conduct->seed;
+    memcpy(session->knob, conduct->knob, sizeof session->knob);
+    for (int i = 0; i < MTC_MAX_PLATEAUS; i++)
+        session->record.plateau[i].falls = conduct->falls[i];
 }
 
 /* The oldest step that a search may go back to. */
@@ -255,7 +266,7 @@ static void forget_conduct(MtcSnapshots *all, int64_t oldest) {
 
 static int note_conduct(MtcSession *session) {
     MtcSnapshots *all = &session->trainer->snapshots;
-    MtcConduct now = conduct_now(session), last = all->conducts ? all->conduct[all->conducts - 1] : now;
+    MtcConduct now = mtc_conduct_now(session), last = all->conducts ? all->conduct[all->conducts - 1] : now;
     last.step = now.step;
     if (all->conducts && memcmp(&last, &now, sizeof now) == 0)
         return 0;
@@ -274,10 +285,7 @@ int64_t mtc_conduct_at(MtcSession *session, int64_t step) {
     int i = 0;
     while (i + 1 < all->conducts && conduct[i + 1].step <= step)
         i++;
-    session->last_step = conduct[i].last_step;
-    session->record.epochs = conduct[i].epochs;
-    session->seed = conduct[i].seed;
-    memcpy(session->knob, conduct[i].knob, sizeof session->knob);
+    mtc_conduct_take(session, &conduct[i]);
     return i + 1 < all->conducts ? conduct[i + 1].step : INT64_MAX;
 }
 

@@ -37,6 +37,7 @@ typedef struct MtcConduct {
     int64_t step, last_step, epochs;
     uint64_t seed;
     double knob[MTC_MAX_KNOBS];
+    int64_t falls[MTC_MAX_PLATEAUS];
 } MtcConduct;
 
 typedef struct MtcSnapshots {
@@ -73,7 +74,9 @@ MtcSnapshot *mtc_snapshot_scratch(MtcSession *session, MtcSnapshot *from);
 int mtc_snapshot_save(MtcSession *session, MtcSnapshot *snapshot, const MtcPosition *at);
 int mtc_snapshot_restore(MtcSession *session, const MtcSnapshot *snapshot);
 
-/* Params and seed of that step become the session's; the first step after it that has others, INT64_MAX: none. */
+MtcConduct mtc_conduct_now(const MtcSession *session);
+void mtc_conduct_take(MtcSession *session, const MtcConduct *conduct);
+/* What that step was computed with becomes the session's; the first step after it that has others, INT64_MAX: none. */
 int64_t mtc_conduct_at(MtcSession *session, int64_t step);
 
 #endif

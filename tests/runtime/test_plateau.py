@@ -112,3 +112,14 @@ def test_the_library_judges_too(tmp_path):
     assert compiled.params["w"].numpy()[0] == pytest.approx(-way(EPOCHS, 2, 0.5), rel=1e-6)
     with pytest.raises(mtc.MtcError, match="plateau_lr needs data to evaluate"):
         mtc.compile(tmp_path / "m.mt", target="cpu").fit(ones, verbose=0)
+
+
+@pytest.mark.parametrize("seconds", ["1e9", "0"])
+def test_a_search_for_a_bad_number_repeats_the_rates(seconds, compile_model, tmp_path, monkeypatch):
+    """The root's argument is below 0 after seven steps: 1 + 1 + 1 + 1 + 1/2 + 1/2 + 1/2; with the last rate for all it would not be."""
+    write_data(tmp_path, -1)
+    monkeypatch.setenv("MTC_SNAPSHOT_SECONDS", seconds)
+    text = model("sgd(plateau_lr(1, factor = 0.5, patience = 3))").replace("loss      = y", "loss      = y + 1e-9 * sqrt(5.2 + y)")
+    done = compile_model(text)("train", "--data", tmp_path, check=False)
+    assert done.returncode == 65 and "the loss of step 8 (epoch 8) is NaN" in done.stderr
+    assert "first bad tensor is the " in done.stderr and "is NaN, in step 8\n" in done.stderr
