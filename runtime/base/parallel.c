@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { MOST_THREADS = 64 };
@@ -52,4 +53,23 @@ void mtc_parallel(int64_t tasks, void (*work)(void *context, int64_t task), void
         pthread_join(thread[i], NULL);
     if (crew.out_of_memory)
         mtc_out_of_memory();
+}
+
+typedef struct MemoryCopy {
+    char *to;
+    const char *from;
+    size_t bytes;
+} MemoryCopy;
+
+enum { COPIED_AT_ONCE = 1 << 20 };
+
+static void copy_part(void *context, int64_t part) {
+    const MemoryCopy *copy = (const MemoryCopy *)context;
+    const size_t from = (size_t)part * COPIED_AT_ONCE, left = copy->bytes - from;
+    memcpy(copy->to + from, copy->from + from, left < COPIED_AT_ONCE ? left : COPIED_AT_ONCE);
+}
+
+void mtc_copy_memory(void *to, const void *from, size_t bytes) {
+    MemoryCopy copy = {(char *)to, (const char *)from, bytes};
+    mtc_parallel((int64_t)((bytes + COPIED_AT_ONCE - 1) / COPIED_AT_ONCE), copy_part, &copy);
 }

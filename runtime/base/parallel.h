@@ -10,4 +10,7 @@ int mtc_processors(void);
 /* Calls work(context, i) for i from 0 to tasks - 1, begun in this order, on as many threads; returns when all are done. */
 void mtc_parallel(int64_t tasks, void (*work)(void *context, int64_t task), void *context);
 
+/* memcpy by all threads: of memory that is touched for the first time, which is slow. */
+void mtc_copy_memory(void *to, const void *from, size_t bytes);
+
 #endif

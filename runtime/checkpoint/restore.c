@@ -313,6 +313,8 @@ static int check_blobs_finite(MtcFault *fault, const MtcCheckpoint *checkpoint, 
 /* ---- taking it ---- */
 
 static int take_tensor(MtcSession *session, const MtcTensor *tensor, const MtcBlob *blob) {
+    if (strcmp(mtc_dtype(tensor->type), blob->dtype) == 0)
+        return mtc_write_file_values(session, tensor, blob->bytes);
     void *values = mtc_blob_values(&session->fault, tensor, blob);
     int code = values ? mtc_write_file_values(session, tensor, values) : session->fault.code;
     free(values);

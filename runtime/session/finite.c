@@ -53,17 +53,49 @@ static MtcBadNumber find_bad_one_by_one(MtcType type, const char *values, int64_
     return bad;
 }
 
-MtcBadNumber mtc_find_bad(MtcType type, const void *values, int64_t count) {
+static MtcBadNumber find_bad_in_blocks(MtcType type, const char *bytes, int64_t count) {
     MtcBadNumber bad = {false, 0, 0};
-    const char *bytes = (const char *)values;
     const int64_t block = 4096;
-    bool floats = type == MTC_F32 || type == MTC_F64 || type == MTC_BF16;
-    for (int64_t from = 0; from < count && floats && !bad.found; from += block) {
+    for (int64_t from = 0; from < count && !bad.found; from += block) {
         const int64_t to = from + block < count ? from + block : count;
         if (type != MTC_F32 || some_bad_float(bytes + (size_t)from * sizeof(float), to - from))
             bad = find_bad_one_by_one(type, bytes, from, to);
     }
     return bad;
+}
+
+typedef struct Examination {
+    MtcType type;
+    const char *values;
+    int64_t count;
+    MtcBadNumber bad; /* the first in all parts so far */
+    pthread_mutex_t lock;
+} Examination;
+
+enum { PART = 1 << 18 }; /* elements that a thread looks at at a time */
+
+static void examine_part(void *context, int64_t part) {
+    Examination *job = (Examination *)context;
+    const int64_t from = part * PART, left = job->count - from;
+    const char *values = job->values + (size_t)from * mtc_type_size(job->type);
+    MtcBadNumber bad = find_bad_in_blocks(job->type, values, left < PART ? left : PART);
+    if (!bad.found)
+        return;
+    bad.element += from;
+    pthread_mutex_lock(&job->lock);
+    if (!job->bad.found || bad.element < job->bad.element)
+        job->bad = bad;
+    pthread_mutex_unlock(&job->lock);
+}
+
+MtcBadNumber mtc_find_bad(MtcType type, const void *values, int64_t count) {
+    Examination job = {type, (const char *)values, count, {false, 0, 0}, PTHREAD_MUTEX_INITIALIZER};
+    if (type != MTC_F32 && type != MTC_F64 && type != MTC_BF16)
+        return job.bad;
+    if (count <= PART) /* a thread takes longer to start */
+        return find_bad_in_blocks(type, job.values, count);
+    mtc_parallel((count + PART - 1) / PART, examine_part, &job);
+    return job.bad;
 }
 
 const char *mtc_bad_text(const MtcBadNumber *bad, int rank, const int64_t *dim) {
@@ -87,47 +119,26 @@ const char *mtc_bad_element_text(const MtcBadNumber *bad, const MtcTensor *tenso
     return mtc_bad_text(&shown, tensor->rank, dim);
 }
 
-typedef struct Examination {
+typedef struct TensorSearch {
     MtcType type;
-    const char *values; /* of a piece */
-    int64_t count;
-    MtcBadNumber *bad; /* the first in all pieces so far */
-    pthread_mutex_t lock;
-} Examination;
+    MtcBadNumber *bad;
+} TensorSearch;
 
-enum { TASK = 1 << 18 }; /* elements of a piece that a thread looks at at a time */
-
-static void examine_task(void *context, int64_t task) {
-    Examination *job = (Examination *)context;
-    const int64_t from = task * TASK, left = job->count - from;
-    const char *values = job->values + (size_t)from * mtc_type_size(job->type);
-    MtcBadNumber bad = mtc_find_bad(job->type, values, left < TASK ? left : TASK);
-    if (!bad.found)
-        return;
-    pthread_mutex_lock(&job->lock);
-    if (!job->bad->found || from + bad.element < job->bad->element) {
-        *job->bad = bad;
-        job->bad->element += from;
-    }
-    pthread_mutex_unlock(&job->lock);
-}
-
-static int examine_piece(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
-    Examination *job = (Examination *)user;
+static int search_piece(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
+    const TensorSearch *search = (const TensorSearch *)user;
+    const size_t width = mtc_type_size(search->type);
     (void)session;
-    if (job->bad->found)
+    if (search->bad->found)
         return 0;
-    job->values = (const char *)bytes;
-    job->count = (int64_t)(size / mtc_type_size(job->type));
-    mtc_parallel((job->count + TASK - 1) / TASK, examine_task, job);
-    job->bad->element += job->bad->found ? (int64_t)(from / mtc_type_size(job->type)) : 0;
+    *search->bad = mtc_find_bad(search->type, bytes, (int64_t)(size / width));
+    search->bad->element += search->bad->found ? (int64_t)(from / width) : 0;
     return 0;
 }
 
 int mtc_examine_tensor(MtcSession *session, const MtcTensor *tensor, MtcBadNumber *bad) {
-    Examination job = {tensor->type, NULL, 0, bad, PTHREAD_MUTEX_INITIALIZER};
+    TensorSearch search = {tensor->type, bad};
     memset(bad, 0, sizeof *bad);
-    return mtc_visit_memory(session, session->arena + tensor->offset, mtc_tensor_bytes(tensor), examine_piece, &job);
+    return mtc_visit_memory(session, session->arena + tensor->offset, mtc_tensor_bytes(tensor), search_piece, &search);
 }
 
 void mtc_add_statement(MtcText *text, const MtcModel *model, int statement) {

@@ -1,5 +1,7 @@
 #include "session/pieces.h"
 
+#include "base/parallel.h"
+
 #include <stdlib.h>
 
 enum { AHEAD = 2, PIECE = 1 << 24 };
@@ -75,4 +77,16 @@ int mtc_fill_memory(MtcSession *session, void *memory, size_t bytes, MtcFillByte
         code = code ? code : mtc_device_fault(session, error, "writing memory");
     }
     return code;
+}
+
+static int copy_values(MtcSession *session, void *user, void *bytes, size_t from, size_t size) {
+    (void)session;
+    mtc_copy_memory(bytes, (const char *)user + from, size);
+    return 0;
+}
+
+int mtc_write_memory(MtcSession *session, void *memory, const void *values, size_t bytes) {
+    if (bytes < PIECE / 16)
+        return mtc_device_fault(session, mtc_upload(memory, values, bytes), "writing memory");
+    return mtc_fill_memory(session, memory, bytes, copy_values, (void *)values);
 }

@@ -16,6 +16,8 @@ int mtc_visit_memory(MtcSession *session, const void *memory, size_t bytes, MtcV
 /* The other way: `fill` writes the bytes [from, from + size), while those before are on their way to the device. */
 typedef int MtcFillBytes(MtcSession *session, void *user, void *bytes, size_t from, size_t size);
 int mtc_fill_memory(MtcSession *session, void *memory, size_t bytes, MtcFillBytes *fill, void *user);
+/* From memory of the host that copies do not reach. */
+int mtc_write_memory(MtcSession *session, void *memory, const void *values, size_t bytes);
 void mtc_pieces_free(MtcSession *session);
 
 #endif

@@ -79,25 +79,9 @@ static int copy_on_device(MtcSession *session, const MtcKept *kept, char *copy, 
     return mtc_device_fault(session, error, "copying the weights");
 }
 
-typedef struct PieceCopy {
-    char *to;
-    const char *from;
-    size_t bytes;
-} PieceCopy;
-
-enum { COPY_TASK = 1 << 20 };
-
-static void copy_task(void *context, int64_t task) {
-    const PieceCopy *copy = (const PieceCopy *)context;
-    const size_t from = (size_t)task * COPY_TASK, left = copy->bytes - from;
-    memcpy(copy->to + from, copy->from + from, left < COPY_TASK ? left : COPY_TASK);
-}
-
-/* New memory is slow to touch for the first time: all threads do. */
 static int keep_piece(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
-    PieceCopy copy = {(char *)user + from, (const char *)bytes, size};
     (void)session;
-    mtc_parallel((int64_t)((size + COPY_TASK - 1) / COPY_TASK), copy_task, &copy);
+    mtc_copy_memory((char *)user + from, bytes, size);
     return 0;
 }
 
@@ -112,13 +96,13 @@ static int copy_to_host(MtcSession *session, const MtcKept *kept, char *copy) {
 }
 
 static int copy_from_host(MtcSession *session, const MtcKept *kept, const char *copy) {
-    const char *error = NULL;
-    for (int i = 0; i < kept->ranges && !error; i++) {
+    int code = 0;
+    for (int i = 0; i < kept->ranges && !code; i++) {
         size_t bytes = kept->range[i].end - kept->range[i].begin;
-        error = mtc_upload(session->arena + kept->range[i].begin, copy, bytes);
+        code = mtc_write_memory(session, session->arena + kept->range[i].begin, copy, bytes);
         copy += bytes;
     }
-    return mtc_device_fault(session, error, "going back");
+    return code;
 }
 
 int mtc_snapshot_save(MtcSession *session, MtcSnapshot *snapshot, const MtcPosition *at) {

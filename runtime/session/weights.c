@@ -1,5 +1,7 @@
 #include "session/weights.h"
 
+#include "session/pieces.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -119,8 +121,7 @@ int mtc_read_tensor(MtcSession *session, const MtcTensor *tensor, void *values) 
 
 int mtc_write_tensor(MtcSession *session, const MtcTensor *tensor, const void *values) {
     session->writes++;
-    const char *error = mtc_upload(session->arena + tensor->offset, values, mtc_tensor_bytes(tensor));
-    return mtc_device_fault(session, error, tensor->name);
+    return mtc_write_memory(session, session->arena + tensor->offset, values, mtc_tensor_bytes(tensor));
 }
 
 int mtc_write_file_values(MtcSession *session, const MtcTensor *tensor, const void *values) {
