@@ -70,6 +70,9 @@ RUNTIME = [
 KERNELS = [
     Fault("kernels_lib/random.h", "(int)(element & 1)),", "0),", "kernels/test_random.py"),
     Fault("kernels_lib/random.h", "MTC_FEWEST_BITS = 8", "MTC_FEWEST_BITS = 4", "kernels/test_random.py"),
+    Fault("kernels_lib/cpu/recurrent.h", "recur_units(&at, shape->cell, (real)t >= b->length[e]);",
+          "recur_units(&at, shape->cell, (real)t > b->length[e]);", "kernels/test_recurrent.py"),
+    Fault("kernels_lib/cpu/recurrent.h", "at->state[j] = d * update;", "at->state[j] = d * (1 - update);", "kernels/test_recurrent.py"),
     Fault("kernels_lib/cpu/bfloat16.h", "bits + 0x7fff + (bits >> 16 & 1)", "bits + 0x8000", "kernels/test_kernels_cpu.py -k bf16"),
     Fault("kernels_lib/cpu/math.h", "return a < 0.625f ? p : far;", "return a < 0.9f ? p : far;", "kernels/test_kernels_cpu.py -k 'math or tanh or functions'"),
     Fault("kernels_lib/cpu/math.h", "return x < 0 ? 0 : x;", "return x > 0 ? x : 0;", "kernels/test_kernels_cpu.py kernels/test_ops_compiled.py -k 'relu or nan'"),
