@@ -176,6 +176,7 @@ void mtc_snapshots_begin(MtcSession *session) {
         return;
     for (int i = 0; i < MTC_SNAPSHOTS; i++)
         all->snapshot[i].taken = false;
+    all->conducts = 0; /* of steps that nothing goes back to; a checkpoint may begin before them */
     all->looked_at = -1;
     all->writes = session->writes;
     all->due = fmin(all->due, all->taken + (all->interval < 0 ? PRICE_AFTER_WRITES * all->took : 0));

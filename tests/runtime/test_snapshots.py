@@ -54,6 +54,17 @@ def test_params_of_each_step(kept, fake_library):
     session.destroy()
 
 
+def test_params_behind_a_checkpoint_of_before(kept, fake_library, tmp_path):
+    """What steps had that a session has gone back from says nothing of the same steps done anew."""
+    session, file = begun(fake_library), str(tmp_path / "w").encode()
+    assert session.set_knob(b"lr", ctypes.c_double(0)) == 0 and session.steps(9)[0] == 0 and session.save(file) == 0
+    assert session.steps(9)[0] == 0 and session.set_knob(b"lr", ctypes.c_double(0.01)) == 0 and session.steps(9)[0] == 0
+    assert session.resume(file) == 0 and session.set_knob(b"lr", ctypes.c_double(1e38)) == 0
+    assert session.steps(5)[0] == BAD_DATA
+    assert "first bad tensor is the value 'logits': element [" in session.message() and "in step 11\n" in session.message()
+    session.destroy()
+
+
 def test_weights_that_were_set(kept, fake_library):
     """What a copy has is of no use once somebody has written other weights."""
     session = begun(fake_library)
