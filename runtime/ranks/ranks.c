@@ -7,7 +7,7 @@
 
 enum { HOST = 64, VALUE = 128 };
 
-static struct Joined {
+static struct {
     const MtcTransport *transport; /* NULL: alone */
     int rank, count;
     double timeout, until; /* seconds; 0: as long as it takes */
