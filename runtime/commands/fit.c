@@ -9,6 +9,7 @@
 #include "session/best.h"
 #include "session/evaluate.h"
 #include "session/finite.h"
+#include "session/weights.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -607,18 +608,27 @@ static void quiet_other_ranks(MtcOptions *options) {
 }
 
 /* What must not differ, before the first step. */
-static int agree(MtcFault *fault, const MtcSession *session, const MtcOptions *options) {
-    enum { FIXED = 4 };
+static int agree(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
+    enum { FIXED = 5 };
     const MtcModel *model = session->model;
-    char program[96], data[32], place[96], length[96], param[MTC_MAX_KNOBS][32];
-    MtcAgreed agreed[FIXED + MTC_MAX_KNOBS] = {
-        {"program", program}, {"training data", data}, {"beginning", place}, {"length of training", length}};
+    char program[96], data[32], place[96], length[96], values[32], param[MTC_MAX_KNOBS][32];
+    MtcAgreed agreed[FIXED + MTC_MAX_KNOBS] = {{"program", program},
+                                               {"training data", data},
+                                               {"beginning", place},
+                                               {"length of training", length},
+                                               {"set of weights and states", values}};
+    uint64_t weights = 0;
+    if (mtc_rank_count() > 1 && mtc_hash_kept(session, &weights)) {
+        *fault = session->fault;
+        return fault->code;
+    }
     snprintf(program, sizeof program, "%s in %d shards", model->model_hash, model->shards);
     snprintf(data, sizeof data, "%016llx", (unsigned long long)session->train_hash);
     snprintf(place, sizeof place, "step %lld, seed %llu", (long long)session->at.step,
              (unsigned long long)session->seed);
     snprintf(length, sizeof length, "%lld epochs, %lld steps, every %lld", (long long)options->epochs,
              (long long)options->limit_steps, (long long)options->every);
+    snprintf(values, sizeof values, "%016llx", (unsigned long long)weights);
     for (int i = 0; i < model->knobs; i++) {
         agreed[FIXED + i] = (MtcAgreed){model->knob[i].name, param[i]};
         snprintf(param[i], sizeof param[i], "%.17g", session->knob[i]);

@@ -1,5 +1,6 @@
 #include "session/weights.h"
 
+#include "base/hash.h"
 #include "session/pieces.h"
 
 #include <math.h>
@@ -222,4 +223,23 @@ int mtc_set_knob(MtcSession *session, const char *name, double value) {
     const char *nearest = mtc_nearest(name, names, model->knobs);
     return mtc_fail(&session->fault, MTC_USAGE, "there is no parameter '%s'%s%s%s", name,
                     nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+}
+
+static int visit_kept(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
+    (void)session, (void)from;
+    mtc_hash_add((MtcHash *)user, bytes, size);
+    return 0;
+}
+
+int mtc_hash_kept(MtcSession *session, uint64_t *hash) {
+    const MtcModel *model = session->model;
+    MtcHash sum;
+    int code = 0;
+    mtc_hash_begin(&sum);
+    for (int i = 0; i < model->tensors && !code; i++)
+        if (model->tensor[i].role != MTC_VALUE)
+            code = mtc_visit_memory(session, session->arena + model->tensor[i].offset,
+                                    mtc_tensor_bytes(&model->tensor[i]), visit_kept, &sum);
+    *hash = mtc_hash_end(&sum);
+    return code;
 }

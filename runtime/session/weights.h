@@ -26,5 +26,7 @@ int mtc_write_tensor(MtcSession *session, const MtcTensor *tensor, const void *v
 int mtc_write_file_values(MtcSession *session, const MtcTensor *tensor, const void *values); /* in the order of files */
 /* Tensors that begin as a copy of another one (MTC_COPY) become it again. */
 int mtc_copy_states(MtcSession *session);
+/* Of all that steps leave to the next ones: weights, buffers and states. */
+int mtc_hash_kept(MtcSession *session, uint64_t *hash);
 
 #endif

@@ -104,6 +104,18 @@ def test_what_differs_is_found_before_the_first_step(compile_model, folder):  # 
         assert "step" not in done.stdout
 
 
+def test_other_weights_are_found(compile_model, folder):  # noqa: F811
+    """Of the same step and seed: what each rank begins with is compared, not only where it says that this is."""
+    program = compile_model(MODELS["updates"], "--shards", 2)
+    for name, seed in ("a", 3), ("b", 4):
+        program("--data", ".", "--limit-steps", 2, "--seed", seed, "--save", name, "--quiet", cwd=folder)
+    words = ["mpirun", "--oversubscribe", *("-n", "1", program.path, "--data", folder, "--init-from", "a", ":"),
+             *("-n", "1", program.path, "--data", folder, "--init-from", "b")]
+    done = subprocess.run([*map(str, words)], cwd=folder, env={**os.environ, **SETTINGS}, capture_output=True, text=True, timeout=60)
+    assert done.returncode == USAGE and "rank 1 (" in done.stderr, done.stderr
+    assert "has another set of weights and states than rank 0" in done.stderr
+
+
 def children(pid):
     """Processes of the program, by what the system says of mpirun's."""
     listing = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True).stdout
