@@ -358,10 +358,11 @@ static int leave_pause(MtcSession *session, MtcTraining *training) {
     return training->paused(training->user, &session->at);
 }
 
-/* What comes next. Clocks, signals and files differ from rank to rank: rank 0 decides. */
+/* What comes next. Clocks, signals and files differ from rank to rank, and may the data that are evaluated: rank 0 decides. */
 typedef struct Turn {
     bool stopped, snapshot;
     int64_t goal;
+    MtcPlateau plateau[MTC_MAX_PLATEAUS];
 } Turn;
 
 static int next_turn(MtcSession *session, const MtcTraining *training, Turn *turn) {
@@ -370,7 +371,9 @@ static int next_turn(MtcSession *session, const MtcTraining *training, Turn *tur
     turn->stopped = training->stopped && training->stopped(training->user);
     turn->snapshot = mtc_snapshot_due(session);
     turn->goal = steps_of_chunk(session, training);
+    memcpy(turn->plateau, session->record.plateau, sizeof turn->plateau);
     int code = mtc_ranks_share(&session->fault, turn, sizeof *turn, trainer->rested);
+    memcpy(session->record.plateau, turn->plateau, sizeof turn->plateau);
     trainer->goal = turn->goal;
     trainer->rested = false;
     return code;

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 from fake_data import unpack
-from test_shards import MODELS, folder  # noqa: F401: a fixture
+from test_shards import MODELS, folder, text  # noqa: F401: a fixture
 
 pytestmark = [pytest.mark.quick, pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun: tools/install-deps --all")]
 
@@ -114,6 +114,20 @@ def test_other_weights_are_found(compile_model, folder):  # noqa: F811
     done = subprocess.run([*map(str, words)], cwd=folder, env={**os.environ, **SETTINGS}, capture_output=True, text=True, timeout=60)
     assert done.returncode == USAGE and "rank 1 (" in done.stderr, done.stderr
     assert "has another set of weights and states than rank 0" in done.stderr
+
+
+def test_learning_rates_fall_where_rank_0_says(compile_model, folder):  # noqa: F811
+    """Evaluations may differ: here, by what decides which is better."""
+    content = text("  h = tanh(linear(flatten(image), 6))", train="optimizer = adam(plateau_lr(0.1, patience = 1))\n"
+                   "  metric = accuracy(y, label)").replace('train = npz("d.npz")', 'train = npz("d.npz")\n  test = npz("d.npz")')
+    program, saved = compile_model(content, "--shards", 2), []
+    for second in "accuracy", "loss":
+        first, second = [[program.path, "--data", folder, "--limit-steps", 60, "--monitor", name] for name in ("accuracy", second)]
+        words = ["mpirun", "--oversubscribe", "-n", "1", *first, "--save", "w", ":", "-n", "1", *second]
+        done = subprocess.run([*map(str, words)], cwd=folder, env={**os.environ, **SETTINGS}, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0 and "the learning rate falls" in done.stdout, done.stdout + done.stderr
+        saved.append((folder / "w").read_bytes())
+    assert saved[0] == saved[1]
 
 
 def children(pid):
