@@ -270,6 +270,19 @@ def test_names_of_kernels_and_runtime_are_apart(model, run, tmp_path):
     subprocess.run(["cc", "-std=gnu11", "-fopenmp", "-fsyntax-only", "alone.c"], cwd=tmp_path, check=True)
 
 
+def types_of(folders, pattern):
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".c", ".h", ".cuh")]
+    return {name for path in files for name in re.findall(pattern, path.read_text(), re.M)}
+
+
+def test_types_of_cuda_and_runtime_are_apart():
+    """--standalone puts both into one file; which of them a program has depends on the model."""
+    runtime = types_of(["runtime"], r"^(?:typedef |static )?(?:struct|enum) (\w+) \{")
+    kernels = types_of(["kernels_lib"], r"^(?:template <.*> ?)?(?:typedef )?(?:struct|class|enum|enum class) (\w+)\b")
+    assert len(runtime) > 100 and len(kernels) > 100
+    assert runtime & kernels == set()
+
+
 @pytest.mark.nvcc
 def test_standalone_cuda(run, tmp_path):
     (tmp_path / "alone.cu").write_text(run("--emit=cu", "--standalone", "small.mt").stdout)
