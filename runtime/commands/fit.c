@@ -386,7 +386,7 @@ static const double LONG_SECONDS = 10; /* of a training whose weights somebody m
 static int run_fit(MtcFault *fault, Fit *fit) {
     MtcSession *session = fit->session;
     catch_signals();
-    session->stopped = fit_interrupted;
+    session->stopped = mtc_rank() ? NULL : fit_interrupted; /* all are told, and not at once: rank 0 decides */
     session->stopped_by = fit;
     int code = mtc_train_run(session, &fit->training);
     if (code) {

@@ -144,16 +144,46 @@ def runs(pid):
         return False
 
 
-@pytest.mark.parametrize("how, codes", [(signal.SIGSTOP, {RANK_LOST}), (signal.SIGKILL, {128 + signal.SIGKILL, RANK_LOST})])
-def test_all_end_with_one(compile_model, folder, how, codes):  # noqa: F811
-    program = compile_model(MODELS["convolution"], "--shards", 2)
-    words = command(program, 2, "--data", folder, "--epochs", 100000000, "--save", "w", "--save-every", 5, "--quiet", "--rank-timeout", 2)
+def begun(program, folder, *flags):  # noqa: F811
+    """mpirun with two ranks, once they have saved w, and their processes."""
+    words = command(program, 2, "--data", folder, "--save", "w", "--quiet", *flags)
     job = subprocess.Popen(words, cwd=folder, env={**os.environ, **SETTINGS}, stderr=subprocess.PIPE, text=True)
     until = time.monotonic() + 60
     while not (folder / "w").exists() and time.monotonic() < until:
-        time.sleep(0.1)
+        time.sleep(0.01)
     ranks = children(job.pid)
     assert len(ranks) == 2
+    return job, ranks
+
+
+WATCHED = MODELS["updates"].replace('train = npz("d.npz")', 'train = npz("d.npz")\n  test = npz("d.npz")').replace(
+    "cosine_lr(0.02)", "plateau_lr(0.02, patience = 1)")
+
+
+def test_a_signal_to_one_rank_leaves_all_in_step(compile_model, folder):  # noqa: F811
+    """It once ended the evaluations of that rank, whose rate then fell at other times, and which waited for what nobody sent."""
+    program, flags = compile_model(WATCHED, "--shards", 2), ["--epochs", 4000, "--save-every", 100]
+    job, ranks = begun(program, folder, *flags)
+    os.kill(ranks[1], signal.SIGTERM)
+    _, told = job.communicate(timeout=120)
+    saved = (folder / "w").read_bytes()
+    program("--data", ".", "--save", "whole", "--quiet", *flags, cwd=folder)
+    assert "error" not in told and saved == (folder / "whole").read_bytes(), told
+
+
+def test_a_signal_to_all_saves(compile_model, folder):  # noqa: F811
+    job, ranks = begun(compile_model(WATCHED, "--shards", 2), folder, "--epochs", 10000000, "--save-every", 100)
+    for pid in reversed(ranks):
+        os.kill(pid, signal.SIGTERM)
+    _, told = job.communicate(timeout=60)
+    assert job.returncode == 128 + signal.SIGTERM and told.count("terminated after") == 1 and "error" not in told, told
+    assert unpack((folder / "w").read_bytes())
+
+
+@pytest.mark.parametrize("how, codes", [(signal.SIGSTOP, {RANK_LOST}), (signal.SIGKILL, {128 + signal.SIGKILL, RANK_LOST})])
+def test_all_end_with_one(compile_model, folder, how, codes):  # noqa: F811
+    program = compile_model(MODELS["convolution"], "--shards", 2)
+    job, ranks = begun(program, folder, "--epochs", 100000000, "--save-every", 5, "--rank-timeout", 2)
     os.kill(ranks[1], how)
     stopped = time.monotonic()
     _, told = job.communicate(timeout=30)
