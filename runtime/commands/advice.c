@@ -1,5 +1,6 @@
 #include "commands/advice.h"
 
+#include "ranks/ranks.h"
 #include "session/finite.h"
 #include "session/weights.h"
 
@@ -56,8 +57,10 @@ void mtc_advice_open(MtcAdvice *advice, MtcSession *session, const MtcOptions *o
     advice->options = options;
     advice->session = session;
     advice->course = mtc_course(session);
-    advice->watched = session->at.step == 0 && !options->init_from;
+    advice->watched = session->at.step == 0 && !options->init_from && !mtc_rank();
     advice->before = NAN;
+    if (mtc_rank())
+        return; /* rank 0 has the same data */
     warn_of_batch(advice);
     warn_of_metrics(advice);
     warn_of_patience(advice);

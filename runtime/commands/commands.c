@@ -4,6 +4,7 @@
 #include "commands/cli.h"
 #include "commands/confusion.h"
 #include "random.h"
+#include "ranks/ranks.h"
 #include "session/finite.h"
 #include "session/open.h"
 #include "session/session_data.h"
@@ -65,6 +66,8 @@ int mtc_reading_of(MtcFault *fault, const MtcOptions *options, MtcReading *readi
 }
 
 void mtc_warn_of_reading(const MtcOptions *options, const MtcReading *reading) {
+    if (mtc_rank())
+        return; /* rank 0 has read the same */
     if (reading->skipped)
         fprintf(stderr, "%s: warning: %lld bad %s%s left out; the first: %s\n", options->program,
                 (long long)reading->skipped, reading->images ? "image" : "row",

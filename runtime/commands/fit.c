@@ -11,6 +11,7 @@
 #include "session/finite.h"
 #include "session/weights.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -598,13 +599,16 @@ static int check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions 
 }
 
 /* Rank 0 shows, logs and saves for all. */
-static void quiet_other_ranks(MtcOptions *options) {
+static int quiet_other_ranks(MtcFault *fault, MtcOptions *options) {
     if (!mtc_rank())
-        return;
+        return 0;
+    if (!freopen("/dev/null", "w", stdout))
+        return mtc_fail(fault, MTC_IO, "/dev/null: %s", strerror(errno));
     options->quiet = true;
     options->sample = 0;
     options->sample_prompt = options->save = options->save_every = options->log = options->tensorboard = NULL;
     options->keep = 0;
+    return 0;
 }
 
 /* What must not differ, before the first step. */
@@ -647,9 +651,10 @@ int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *
     opening.split[MTC_TRAIN] = "train";
     for (int which = MTC_TEST; which < MTC_SPLITS && !options->overfit_batch; which++)
         opening.split[which] = mtc_split(model, mtc_split_name(which)) ? mtc_split_name(which) : NULL;
-    quiet_other_ranks(&fit->options);
+    int code = quiet_other_ranks(fault, &fit->options);
     options = &fit->options;
-    int code = check_ranks(fault, model, options);
+    if (!code)
+        code = check_ranks(fault, model, options);
     if (!code)
         code = check_options(fault, model, fit);
     if (!code)

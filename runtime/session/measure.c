@@ -2,6 +2,7 @@
  * examples, in the order of the file. The device computes them. */
 #include "session/measure.h"
 
+#include "ranks/ranks.h"
 #include "session/feed.h"
 #include "session/finite.h"
 #include "session/library.h"
@@ -80,7 +81,7 @@ static int check_deviation(MtcSession *session, const MtcField *field, const Mtc
             first = i;
         }
     free(values);
-    if (constant && session->program)
+    if (constant && session->program && !mtc_rank())
         warn_constant(session, field, constant, first);
     return code;
 }

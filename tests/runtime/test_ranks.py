@@ -76,6 +76,17 @@ def test_rank_0_speaks_for_all(compile_model, folder):  # noqa: F811
     program = compile_model(MODELS["updates"], "--shards", 4)
     done = run(program, 4, folder, "--limit-steps", STEPS)
     assert done.stdout.count("steps in") == 1
+    done = run(program, 4, folder, "--dry-run")
+    assert done.stdout.count("dry run") == 1 and done.stdout.count("nothing was saved") == 1
+
+
+def test_rank_0_warns_for_all(compile_model, folder):  # noqa: F811
+    """Of a batch that is larger than the data, of a field that is the same in all examples."""
+    text = MODELS["normalize"].replace("batch  = 10", "batch  = 100")
+    np.savez(folder / "d.npz", image=np.ones((46, 3, 8, 8), np.float32), label=np.load(folder / "d.npz")["label"])
+    done = run(compile_model(text, "--shards", 2), 2, folder, "--epochs", 1)
+    assert done.stderr.count("a batch has 100 examples") == 1 and done.stderr.count("the same in all 46") == 1
+    assert done.stderr.count("warning: ") == 2, done.stderr
 
 
 def test_other_numbers_of_ranks_need_another_program(compile_model, folder):  # noqa: F811
