@@ -41,12 +41,13 @@ def test_long_lines_are_broken(model, stage, mtc):
     assert not [line for line in lines if len(line) > 120 and '"' not in line and "//" not in line]
 
 
-@pytest.mark.parametrize("model", ["char_gpt", "cnn", "gpt2", "resnet18_cifar", "vit_tiny"])
-def test_models_are_formatted(model, mtc, tmp_path):
+@pytest.mark.parametrize("model", ["char_gpt", "cnn", "gpt2", "llama_tiny", "resnet18", "resnet18_cifar", "vit_tiny"])
+@pytest.mark.parametrize("stage", ["c", "cu"])
+def test_models_are_formatted(model, stage, mtc, tmp_path):
     if shutil.which("clang-format") is None:
         pytest.skip("no clang-format here")
-    path = tmp_path / "m.cu"
-    path.write_text(mtc("--emit=cu", f"models/{model}.mt").stdout)
+    path = tmp_path / f"m.{stage}"
+    path.write_text(mtc(f"--emit={stage}", f"models/{model}.mt").stdout)
     assert run("clang-format", f"--style=file:{ROOT / '.clang-format'}", path) == path.read_text()
 
 

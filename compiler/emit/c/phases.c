@@ -50,11 +50,11 @@ static Phase kernels_of(const Program *program) {
     return all;
 }
 
-/* On a line of its own where that is too long for one. */
-static void write_case(int kernel, const char *call, Writer *out) {
-    enum { INDENT = 8 };
+/* On a line of its own where that is too long for one; in a loop, all stand further in. */
+static void write_case(int kernel, const char *call, bool in_loop, Writer *out) {
+    const int indent = in_loop ? 8 : 4;
     const char *line = arena_printf(out->text.arena, "case %d: %s; break;", kernel, call);
-    if (strlen(line) + INDENT > LONGEST_LINE)
+    if ((int)strlen(line) + indent > LONGEST_LINE)
         line = arena_printf(out->text.arena, "case %d:\n    %s;\n    break;", kernel, call);
     write_line(out, "%s", line);
 }
@@ -68,7 +68,7 @@ static void write_choice_of(Emitter *e, const Phase *step, const RowTable *rows,
     write_line(&lines, "switch (kernel%s) {", before);
     for (const Fold *fold = folds; fold < folds + count; fold++)
         for (int row = fold->first; row < fold->first + fold->period; row++)
-            write_case(row, call_text(e, step->kernels.at[row], rows, fold, row), &lines);
+            write_case(row, call_text(e, step->kernels.at[row], rows, fold, row), folds->times > 1, &lines);
     write_line(&lines, "}");
     write_fold(folds, &lines, out);
 }

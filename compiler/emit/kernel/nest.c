@@ -121,6 +121,14 @@ static const Tree *declare_fold(const Nest *nest, const Node *n) {
     return number;
 }
 
+/* The loop over the columns. Before the comment of a next stage it has braces: clang-format takes a comment behind a directive's loop
+ * without any for a part of it. */
+static void write_loop(const Nest *nest, const Stage *stage, const Writer *lines, Writer *out) {
+    const Kernel *kernel = nest->row->kernel;
+    bool last = stage == &kernel->stages.at[kernel->stages.count - 1];
+    (stage->inner || last ? write_block : write_braced)(out, nest->loop, lines);
+}
+
 /* What the stage computes for each column; folded into `numbers`. */
 static void write_column(const Nest *nest, Body *around, const Stage *stage, const Tree *const *numbers,
                          Assumption *assumption, Writer *out) {
@@ -135,7 +143,7 @@ static void write_column(const Nest *nest, Body *around, const Stage *stage, con
         VEC_PUSH(arena, &outputs, ((Output){.node = n->in[0], .at = at, .to = numbers[k], .fold = n}));
     }
     body_write(&column, &outputs);
-    write_block(out, nest->loop, &lines);
+    write_loop(nest, stage, &lines, out);
 }
 
 /* The loop over the columns; where a view reads under a condition that is the same for all of them, one for each case. */

@@ -51,6 +51,22 @@ static void break_row(const Breaker *b, const Lexemes *line) {
     put_lexemes(b, b->columns + (first > line->at), first, last_of(line));
 }
 
+/* "{NULL, 29, "h = relu(x)"}," */
+static bool is_row_that_ends_with_text(const Lexemes *line) {
+    int text = line->count - 3;
+    return is_bracket(line->at, LEXEME_OPEN, '{') && text > 1 && line->at[text].kind == LEXEME_STRING;
+}
+
+/* The text on a line of its own, if it has room there; clang-format cuts others, which nobody could look for then. */
+static void break_before_text(const Breaker *b, const Lexemes *line) {
+    const Lexeme *text = last_of(line) - 2, *end = last_of(line);
+    if (b->columns + 1 + (end->text + end->length - text->text) > LONGEST_LINE)
+        text = line->at;
+    else
+        put_lexemes(b, b->columns, line->at, text - 1);
+    put_lexemes(b, b->columns + (text > line->at), text, end);
+}
+
 /* "{ x; }" of "auto out = [&](int i) { x; };"; NULL: there is none. */
 static const Lexeme *block_of(const Lexemes *line) {
     for (const Lexeme *lexeme = line->at + 1; lexeme < last_of(line); lexeme++)
@@ -91,6 +107,8 @@ void break_line(Writer *w, int columns, const char *text, PutLine put_line) {
         put_line(w, columns, text, strlen(text));
     else if (is_row_of_members(&line))
         break_row(&b, &line);
+    else if (is_row_that_ends_with_text(&line))
+        break_before_text(&b, &line);
     else if (stays_whole(&line))
         put_line(w, columns, text, strlen(text));
     else if (block)

@@ -152,13 +152,18 @@ bool is_one_statement(const Writer *lines) {
     return statements <= 1;
 }
 
-void write_block(Writer *out, const char *head, const Writer *lines) {
-    bool directive = strstr(text_string(&lines->text), "#pragma") != NULL;
-    bool braces = directive || !is_one_statement(lines);
-    write_open(out, "%s%s", head, braces ? " {" : "");
+void write_braced(Writer *out, const char *head, const Writer *lines) {
+    write_open(out, "%s {", head);
     write_all(out, lines);
-    if (braces)
-        write_close(out, "}");
-    else
-        out->indent--;
+    write_close(out, "}");
+}
+
+void write_block(Writer *out, const char *head, const Writer *lines) {
+    if (strstr(text_string(&lines->text), "#pragma") || !is_one_statement(lines)) {
+        write_braced(out, head, lines);
+        return;
+    }
+    write_open(out, "%s", head);
+    write_all(out, lines);
+    out->indent--;
 }

@@ -42,6 +42,8 @@ void write_all(Writer *w, const Writer *from);
 bool is_one_statement(const Writer *lines);
 /* A loop or a condition: braces only around several statements, or a directive (else clang-format indents what follows). */
 void write_block(Writer *out, const char *head, const Writer *lines);
+/* The same with braces, however few statements there are. */
+void write_braced(Writer *out, const char *head, const Writer *lines);
 
 /* break.c: hands the parts of a line that is too long to `put`, each with its own indent in columns. */
 typedef void (*PutLine)(Writer *w, int columns, const char *bytes, size_t length);
