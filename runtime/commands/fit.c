@@ -5,13 +5,12 @@
 #include "commands/advice.h"
 #include "commands/generate.h"
 #include "commands/progress.h"
+#include "commands/together.h"
 #include "ranks/ranks.h"
 #include "session/best.h"
 #include "session/evaluate.h"
 #include "session/finite.h"
-#include "session/weights.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,24 +90,6 @@ static int report_stop(const Fit *fit) {
 }
 
 /* ---- which weights are best ---- */
-
-static int find_monitor(MtcFault *fault, const MtcModel *model, const char *name, int *monitor) {
-    *monitor = model->monitor;
-    if (!name)
-        return 0;
-    for (*monitor = 0; *monitor < mtc_evaluated(model); ++*monitor)
-        if (strcmp(model->report[*monitor], name) == 0)
-            return 0;
-    const char *nearest = mtc_nearest(name, model->report, mtc_evaluated(model));
-    MtcText all = {NULL, 0, 0};
-    for (int r = 0; r < mtc_evaluated(model); r++)
-        mtc_text_add(&all, "%s%s", r ? ", " : "", model->report[r]);
-    mtc_fail(fault, MTC_USAGE, "the model has no metric '%s'%s%s%s", name, nearest ? "; did you mean '" : "",
-             nearest ? nearest : "", nearest ? "'?" : "");
-    mtc_note(fault, "it has %s", all.at);
-    free(all.at);
-    return fault->code;
-}
 
 static void print_fall(const Fit *fit) {
     const MtcRecord *record = &fit->session->record;
@@ -568,76 +549,13 @@ static int dry_run(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes) 
 /* ---- the command ---- */
 
 static int check_options(MtcFault *fault, const MtcModel *model, Fit *fit) {
-    int code = find_monitor(fault, model, fit->options.monitor, &fit->monitor);
+    int code = mtc_find_monitor(fault, model, fit->options.monitor, &fit->monitor);
     if (!code && fit->options.resume && fit->options.init_from)
         code = mtc_fail(fault, MTC_USAGE, "--resume goes on with a training, --init-from begins one: which?");
     if (!code && fit->options.partial && !fit->options.resume && !fit->options.init_from)
         code = mtc_fail(fault, MTC_USAGE, "--partial says how to read a checkpoint: --resume FILE or --init-from FILE");
     const MtcKeeping keeping = keeping_of(&fit->options);
     return code ? code : mtc_keeper_check(fault, &keeping);
-}
-
-/* ---- several processes ---- */
-
-/* Each takes as many shards. What other numbers of them need is another program. */
-static int check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
-    const int count = mtc_rank_count();
-    char shards[16];
-    MtcText again = {NULL, 0, 0};
-    if (count == 1 || (model->shards && model->shards % count == 0))
-        return 0;
-    snprintf(shards, sizeof shards, "%d", count);
-    mtc_remake(&again, model, "--shards", shards, options->program);
-    if (model->shards)
-        mtc_fail(fault, MTC_USAGE, "%d processes cannot have equally many of this program's %d shards of a batch",
-                 count, model->shards);
-    else
-        mtc_fail(fault, MTC_USAGE, "this program computes a batch whole, and was started %d times", count);
-    mtc_note(fault, "so many share the batch of %s", again.at);
-    free(again.at);
-    return fault->code;
-}
-
-/* Rank 0 shows, logs and saves for all. */
-static int quiet_other_ranks(MtcFault *fault, MtcOptions *options) {
-    if (!mtc_rank())
-        return 0;
-    if (!freopen("/dev/null", "w", stdout))
-        return mtc_fail(fault, MTC_IO, "/dev/null: %s", strerror(errno));
-    options->quiet = true;
-    options->sample = 0;
-    options->sample_prompt = options->save = options->save_every = options->log = options->tensorboard = NULL;
-    options->keep = 0;
-    return 0;
-}
-
-/* What must not differ, before the first step. */
-static int agree(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
-    enum { FIXED = 5 };
-    const MtcModel *model = session->model;
-    char program[96], data[32], place[96], length[96], values[32], param[MTC_MAX_KNOBS][32];
-    MtcAgreed agreed[FIXED + MTC_MAX_KNOBS] = {{"program", program},
-                                               {"training data", data},
-                                               {"beginning", place},
-                                               {"length of training", length},
-                                               {"set of weights and states", values}};
-    uint64_t weights = 0;
-    if (mtc_rank_count() > 1 && mtc_hash_kept(session, &weights)) {
-        *fault = session->fault;
-        return fault->code;
-    }
-    snprintf(program, sizeof program, "%s in %d shards", model->model_hash, model->shards);
-    snprintf(data, sizeof data, "%016llx", (unsigned long long)session->train_hash);
-    snprintf(place, sizeof place, "step %lld, seed %llu", (long long)session->at.step,
-             (unsigned long long)session->seed);
-    snprintf(length, sizeof length, "%lld epochs, %lld steps, every %lld", (long long)options->epochs,
-             (long long)options->limit_steps, (long long)options->every);
-    snprintf(values, sizeof values, "%016llx", (unsigned long long)weights);
-    for (int i = 0; i < model->knobs; i++) {
-        agreed[FIXED + i] = (MtcAgreed){model->knob[i].name, param[i]};
-        snprintf(param[i], sizeof param[i], "%.17g", session->knob[i]);
-    }
-    return mtc_ranks_agree(fault, agreed, FIXED + model->knobs);
 }
 
 int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
@@ -651,17 +569,17 @@ int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *
     opening.split[MTC_TRAIN] = "train";
     for (int which = MTC_TEST; which < MTC_SPLITS && !options->overfit_batch; which++)
         opening.split[which] = mtc_split(model, mtc_split_name(which)) ? mtc_split_name(which) : NULL;
-    int code = quiet_other_ranks(fault, &fit->options);
+    int code = mtc_quiet_other_ranks(fault, &fit->options);
     options = &fit->options;
     if (!code)
-        code = check_ranks(fault, model, options);
+        code = mtc_check_ranks(fault, model, options);
     if (!code)
         code = check_options(fault, model, fit);
     if (!code)
         code = mtc_open_splits(fault, model, options, &opening, &fit->session);
     code = mtc_ranks_ready(fault, code);
     if (!code)
-        code = agree(fault, fit->session, options);
+        code = mtc_agree(fault, fit->session, options);
     if (!code && options->dry_run)
         code = dry_run(fault, fit, opening.examples, &opening.notes);
     else if (!code)

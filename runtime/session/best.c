@@ -1,7 +1,26 @@
 #include "session/best.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+int mtc_find_monitor(MtcFault *fault, const MtcModel *model, const char *name, int *monitor) {
+    *monitor = model->monitor;
+    if (!name)
+        return 0;
+    for (*monitor = 0; *monitor < mtc_evaluated(model); ++*monitor)
+        if (strcmp(model->report[*monitor], name) == 0)
+            return 0;
+    const char *nearest = mtc_nearest(name, model->report, mtc_evaluated(model));
+    MtcText all = {NULL, 0, 0};
+    for (int r = 0; r < mtc_evaluated(model); r++)
+        mtc_text_add(&all, "%s%s", r ? ", " : "", model->report[r]);
+    mtc_fail(fault, MTC_USAGE, "the model has no metric '%s'%s%s%s", name, nearest ? "; did you mean '" : "",
+             nearest ? nearest : "", nearest ? "'?" : "");
+    mtc_note(fault, "it has %s", all.at);
+    free(all.at);
+    return fault->code;
+}
 
 /* The record has the beginning of a long name. */
 bool mtc_knows_best(const MtcSession *session, int monitor) {

@@ -1,0 +1,67 @@
+#include "commands/together.h"
+
+#include "ranks/ranks.h"
+#include "session/weights.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int mtc_check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
+    const int count = mtc_rank_count();
+    char shards[16];
+    MtcText again = {NULL, 0, 0};
+    if (count == 1 || (model->shards && model->shards % count == 0))
+        return 0;
+    snprintf(shards, sizeof shards, "%d", count);
+    mtc_remake(&again, model, "--shards", shards, options->program);
+    if (model->shards)
+        mtc_fail(fault, MTC_USAGE, "%d processes cannot have equally many of this program's %d shards of a batch",
+                 count, model->shards);
+    else
+        mtc_fail(fault, MTC_USAGE, "this program computes a batch whole, and was started %d times", count);
+    mtc_note(fault, "so many share the batch of %s", again.at);
+    free(again.at);
+    return fault->code;
+}
+
+int mtc_quiet_other_ranks(MtcFault *fault, MtcOptions *options) {
+    if (!mtc_rank())
+        return 0;
+    if (!freopen("/dev/null", "w", stdout))
+        return mtc_fail(fault, MTC_IO, "/dev/null: %s", strerror(errno));
+    options->quiet = true;
+    options->sample = 0;
+    options->sample_prompt = options->save = options->save_every = options->log = options->tensorboard = NULL;
+    options->keep = 0;
+    return 0;
+}
+
+int mtc_agree(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
+    enum { FIXED = 5 };
+    const MtcModel *model = session->model;
+    char program[96], data[32], place[96], length[96], values[32], param[MTC_MAX_KNOBS][32];
+    MtcAgreed agreed[FIXED + MTC_MAX_KNOBS] = {{"program", program},
+                                               {"training data", data},
+                                               {"beginning", place},
+                                               {"length of training", length},
+                                               {"set of weights and states", values}};
+    uint64_t weights = 0;
+    if (mtc_rank_count() > 1 && mtc_hash_kept(session, &weights)) {
+        *fault = session->fault;
+        return fault->code;
+    }
+    snprintf(program, sizeof program, "%s in %d shards", model->model_hash, model->shards);
+    snprintf(data, sizeof data, "%016llx", (unsigned long long)session->train_hash);
+    snprintf(place, sizeof place, "step %lld, seed %llu", (long long)session->at.step,
+             (unsigned long long)session->seed);
+    snprintf(length, sizeof length, "%lld epochs, %lld steps, every %lld", (long long)options->epochs,
+             (long long)options->limit_steps, (long long)options->every);
+    snprintf(values, sizeof values, "%016llx", (unsigned long long)weights);
+    for (int i = 0; i < model->knobs; i++) {
+        agreed[FIXED + i] = (MtcAgreed){model->knob[i].name, param[i]};
+        snprintf(param[i], sizeof param[i], "%.17g", session->knob[i]);
+    }
+    return mtc_ranks_agree(fault, agreed, FIXED + model->knobs);
+}
