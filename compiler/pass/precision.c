@@ -91,6 +91,15 @@ static void round_product(Rounding *r, Node *product) {
         r->rounded[result->id] = narrowed(r, result);
 }
 
+/* What a reader takes of the rounded value `n`. A further result of a call belongs to the call, which may be another now. */
+static Node *read_instead(const Rounding *r, const Node *reader, Node *n, Node *const *wide) {
+    if (n->id >= r->count || !wide[n->id])
+        return n;
+    if (!(reader->op->flags & OP_PART))
+        return wide[n->id];
+    return r->narrow[n->id]->op->cls == OP_CALL ? r->narrow[n->id] : n;
+}
+
 /* Each reader of a rounded value that was there before reads what is stored of it. */
 static void round_readers(Rounding *r) {
     Node **wide = NEW_ARRAY(r->g->arena, Node *, r->count);
@@ -99,10 +108,8 @@ static void round_readers(Rounding *r) {
             wide[i] = op1(r->g, "to_float", r->narrow[i]);
     for (int i = 0; i < r->count; i++) {
         Node *n = r->g->nodes.at[i];
-        Node **instead = n->op->flags & OP_PART ? r->narrow : wide;
         for (int k = 0; k < n->inputs; k++)
-            if (n->in[k]->id < r->count && instead[n->in[k]->id])
-                n->in[k] = instead[n->in[k]->id];
+            n->in[k] = read_instead(r, n, n->in[k], wide);
     }
     for (int i = 0; i < r->count; i++)
         if (wide[i])
