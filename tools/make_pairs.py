@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Pairs of images for models/siamese.mt: pairs.npz, of files like MNIST's, which a folder has.
+"""Pairs of images for models/siamese.mt: pairs-train.npz and pairs-test.npz, of files like MNIST's, which a folder has.
 
 One half of the pairs show the same digit, the others two. Each image is in about as many pairs as the others.
 """
@@ -34,6 +34,11 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, default=Path("."), metavar="FOLDER")
     args = parser.parse_args()
+    if args.count < 5:
+        parser.error(f"--count {args.count}: 5 or more, a fifth of them for the test")
+    for name in ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"):
+        if not (args.folder / name).exists() and not (args.folder / f"{name}.gz").exists():
+            parser.error(f"{args.folder} has no {name}, with or without .gz")
     random = np.random.default_rng(args.seed)
     args.output.mkdir(parents=True, exist_ok=True)
     for part, file, count in (("train", "train", args.count), ("test", "t10k", args.count // 5)):

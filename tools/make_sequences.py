@@ -59,6 +59,9 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, default=Path("."), metavar="FOLDER")
     args = parser.parse_args()
+    least = 5 * (PAST + NEXT) if args.what == "series" else 1  # a window of each part
+    if args.count < least:
+        parser.error(f"--count {args.count}: {args.what} needs {least} or more")
     random = np.random.default_rng(args.seed)
     args.output.mkdir(parents=True, exist_ok=True)
     if args.what == "names":

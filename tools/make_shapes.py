@@ -56,6 +56,8 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, default=Path("."), metavar="FOLDER")
     args = parser.parse_args()
+    if args.count < 1:
+        parser.error(f"--count {args.count}: 1 or more")
     args.output.mkdir(parents=True, exist_ok=True)
     np.savez(args.output / "shapes.npz", **shapes(np.random.default_rng(args.seed), args.count))
 

@@ -34,6 +34,25 @@ def test_shapes_are_what_their_masks_say(tmp_path):
     assert [(data["mask"] == kind).any() for kind in range(5)] == [True] * 4 + [False]
 
 
+@pytest.mark.quick
+@pytest.mark.parametrize("words, least", [(["make_shapes.py"], 1), (["make_pairs.py", "mnist"], 5), (["make_sequences.py", "names"], 1),
+                                          (["make_sequences.py", "series"], 420)])
+def test_tools_refuse_what_is_too_little(words, least, digits, tmp_path):
+    def tool(count):
+        command = [sys.executable, ROOT / "tools" / words[0], *words[1:], "--count", str(count), "--output", tmp_path]
+        return subprocess.run(command, cwd=digits, capture_output=True, text=True)
+
+    refused = tool(least - 1)
+    assert refused.returncode == 2 and f"--count {least - 1}: " in refused.stderr and f"{least} or more" in refused.stderr
+    assert tool(least).returncode == 0 and all(len(array) for file in tmp_path.glob("*.npz") for array in np.load(file).values())
+
+
+@pytest.mark.quick
+def test_pairs_are_of_files_that_are_there(tmp_path):
+    done = subprocess.run([sys.executable, ROOT / "tools/make_pairs.py", tmp_path], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2 and "has no train-images-idx3-ubyte" in done.stderr
+
+
 def test_unet(compile_model, tmp_path):
     run_tool("make_shapes.py", "--count", 2000, "--output", tmp_path)
     program = compile_model(ROOT / "models/unet.mt")
