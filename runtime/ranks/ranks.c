@@ -1,5 +1,6 @@
 #include "ranks/ranks.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@ static struct {
     const MtcTransport *transport; /* NULL: alone */
     int rank, count;
     double timeout, until; /* seconds; 0: as long as it takes */
+    double heard, busy;    /* when this rank last heard of another; its own longest work until it did so again */
     int64_t step;
     char (*host)[HOST];
     char *scratch;
@@ -37,9 +39,10 @@ static bool waited_enough(void) {
 }
 
 static int rank_lost(MtcFault *fault, int other) {
-    mtc_fail(fault, MTC_RANK_LOST, "rank %d of %d (%s) waits for rank %d (%s): nothing came for %g s, after step %lld",
-             joined.rank, joined.count, joined.host ? joined.host[joined.rank] : "?", other,
-             joined.host ? joined.host[other] : "?", joined.timeout, (long long)joined.step);
+    mtc_fail(fault, MTC_RANK_LOST,
+             "rank %d of %d (%s) waits for rank %d (%s): nothing came for %.3g s, after step %lld", joined.rank,
+             joined.count, joined.host ? joined.host[joined.rank] : "?", other, joined.host ? joined.host[other] : "?",
+             joined.timeout + joined.busy, (long long)joined.step);
     mtc_note(
         fault,
         "it hangs, was stopped, or cannot be reached; --rank-timeout SECONDS waits longer, --resume goes on from the "
@@ -47,10 +50,16 @@ static int rank_lost(MtcFault *fault, int other) {
     return fault->code;
 }
 
+/* What took this rank long, such as an evaluation of many examples, may take another one as long again. */
 static int exchange(MtcFault *fault, int to, const void *send, size_t send_bytes, int from, void *receive,
                     size_t receive_bytes, bool patient) {
-    joined.until = patient ? 0 : mtc_seconds() + joined.timeout;
+    const double now = mtc_seconds();
+    if (!patient)
+        joined.busy = fmax(joined.busy, now - joined.heard);
+    joined.until = patient ? 0 : now + joined.timeout + joined.busy;
     const bool good = joined.transport->exchange(to, send, send_bytes, from, receive, receive_bytes, waited_enough);
+    if (receive_bytes)
+        joined.heard = mtc_seconds();
     return good ? 0 : rank_lost(fault, receive_bytes ? from : to);
 }
 
@@ -168,6 +177,7 @@ int mtc_ranks_join(MtcFault *fault, double timeout) {
         return mtc_fail(fault, MTC_UNAVAILABLE, "%s: %s", transport->name, missing);
     joined.transport = transport;
     joined.timeout = timeout;
+    joined.heard = mtc_seconds();
     return share_hosts(fault);
 }
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from conftest import ROOT
 from fake_data import unpack
+from runtime_library import build_program
 from test_shards import MODELS, folder, text  # noqa: F401: a fixture
 
 pytestmark = [pytest.mark.quick, pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun: tools/install-deps --all")]
@@ -139,6 +140,13 @@ def test_learning_rates_fall_where_rank_0_says(compile_model, folder):  # noqa: 
         assert done.returncode == 0 and "the learning rate falls" in done.stdout, done.stdout + done.stderr
         saved.append((folder / "w").read_bytes())
     assert saved[0] == saved[1]
+
+
+@pytest.mark.parametrize("work, late, code", [(0, 0.1, 0), (0, 1, RANK_LOST), (1.2, 1.2, 0), (0.2, 1.5, RANK_LOST)])
+def test_who_worked_for_long_waits_as_long(work, late, code, tmp_path):
+    """An evaluation takes each rank its own time: the timeout is what may be lost beside."""
+    program = build_program(tmp_path / "waiting", [ROOT / "tests/runtime/waiting.c", ROOT / "runtime/base/device_cpu.c"])
+    assert int(subprocess.run([program, str(work), str(late)], capture_output=True, text=True, check=True).stdout) == code
 
 
 def children(pid):
