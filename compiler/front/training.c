@@ -168,6 +168,16 @@ static void give_rest(Lowering *l, const Training *training, int rest, int *upda
     }
 }
 
+static const char *why_none(Lowering *l, const Optimizer *optimizer) {
+    if (optimizer->weights.kind == VALUE_NONE)
+        return "all have another one";
+    bool *chosen = NEW_ARRAY(l->arena, bool, l->module->weights.count), any = false;
+    match_patterns(l, &optimizer->weights, chosen);
+    for (int i = 0; i < l->module->weights.count; i++)
+        any |= chosen[i];
+    return any ? "those that it chooses are frozen" : "its patterns choose none, such as \"*.bias\" would";
+}
+
 static void check_each_updates(Lowering *l, const Training *training) {
     for (int k = 0; k < training->optimizer_count; k++) {
         const Optimizer *optimizer = training->optimizers[k];
@@ -175,9 +185,7 @@ static void check_each_updates(Lowering *l, const Training *training) {
         for (int i = 0; i < l->module->weights.count; i++)
             any |= training->updated_by[i] == k;
         if (!any)
-            diag_error(l->diag, optimizer->src, "this optimizer updates no weight: %s",
-                       optimizer->weights.kind == VALUE_NONE ? "all have another one"
-                                                             : "those that it chooses are frozen");
+            diag_error(l->diag, optimizer->src, "this optimizer updates no weight: %s", why_none(l, optimizer));
     }
 }
 

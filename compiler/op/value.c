@@ -35,6 +35,8 @@ const char *value_kind_text(Arena *arena, const Value *v) {
     };
     if (v->kind == VALUE_TENSOR)
         return arena_printf(arena, "a tensor %s", type_user_text(arena, &v->node->type));
+    if (v->kind == VALUE_LIST && !v->count)
+        return "an empty list";
     if (v->kind == VALUE_SEVERAL)
         return arena_printf(arena, "%d values", v->count);
     return v->varies ? arena_printf(arena, "%s that only the running program knows", kinds[v->kind]) : kinds[v->kind];
