@@ -338,6 +338,12 @@ static int unknown_flag(Parser *parser, const char *name, const char *text) {
     return MTC_USAGE;
 }
 
+/* A flag's value, unless what follows is the next flag: --save=--odd takes a file that is called so. A prompt is any text. */
+static const char *value_of(const struct Flag *flag, const char *text, bool after_equals) {
+    const bool any = after_equals || flag->offset == offsetof(MtcOptions, prompt);
+    return text && !any && strncmp(text, "--", 2) == 0 ? NULL : text;
+}
+
 /* "--lr 3e-4" or "--lr=3e-4"; *used: how many arguments that took. */
 static int parse_argument(Parser *parser, char **argument, int left, int *used) {
     char name[64];
@@ -352,6 +358,7 @@ static int parse_argument(Parser *parser, char **argument, int left, int *used) 
                 return equals ? usage_error(parser, "--%s takes no value", name)
                               : parse_flag(parser, &flag_table[i], "");
             }
+            text = value_of(&flag_table[i], text, equals);
             return text ? parse_flag(parser, &flag_table[i], text)
                         : usage_error(parser, "--%s needs a value: --%s %s", name, name, flag_table[i].argument);
         }

@@ -391,7 +391,8 @@ static int run_fit(MtcFault *fault, Fit *fit) {
 }
 
 static void print_nothing_left(const Fit *fit) {
-    const int64_t epochs = fit->options.epochs;
+    const int64_t asked = fit->options.epochs, done = fit->session->at.step / mtc_steps_per_epoch(fit->session);
+    const int64_t epochs = done > asked ? done : asked;
     if (fit->session->at.step < fit->session->last_step)
         printf("nothing is left to train: %lld steps are done, and --limit-steps is %lld\n",
                (long long)fit->session->at.step, (long long)fit->options.limit_steps);

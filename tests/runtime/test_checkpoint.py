@@ -86,6 +86,8 @@ def test_more_epochs(fake, folder):
     assert "epochs: 2 in the checkpoint, now 4" in text and read(folder, "part") == read(folder, "whole")
     done = fake(folder, "--resume", "part")
     assert "nothing is left to train: 4 epochs are done; --epochs 5 or more goes on" in done and "us a step" not in done
+    done = fake(folder, "--resume", "part", "--epochs", 2)
+    assert "nothing is left to train: 4 epochs are done; --epochs 5 or more goes on" in done
     done = fake(folder, "--resume", "part", "--epochs", 6, "--limit-steps", 104)
     assert "nothing is left to train: 104 steps are done, and --limit-steps is 104" in done
 

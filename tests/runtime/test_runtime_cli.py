@@ -43,6 +43,8 @@ WRONG = {
     ("--warmup", "2.5"): "--warmup needs an integer, not 2.5 (it is written without a fraction in the model file: write 0.0 there)",
     ("--quiet=yes",): "--quiet takes no value",
     ("--save", ""): "--save needs a value: --save FILE",
+    ("--save", "--quiet"): "--save needs a value: --save FILE",
+    ("--log", "--log-every", "2"): "--log needs a value: --log FILE",
     ("10",): "unknown command '10'",
     ("train", "10"): "'10' is no flag",
     ("-e", "3"): "'-e' is no flag: flags begin with --",
