@@ -219,7 +219,7 @@ static int note_bad_weight(MtcSession *session, bool *found) {
     *found = false;
     for (int i = 0; i < model->tensors && !code && !*found; i++) {
         const MtcTensor *tensor = &model->tensor[i];
-        MtcBadNumber bad;
+        MtcBadNumber bad = {0};
         if (mtc_is_kept(tensor))
             code = mtc_examine_tensor(session, tensor, &bad);
         *found = mtc_is_kept(tensor) && !code && bad.found;

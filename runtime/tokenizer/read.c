@@ -297,7 +297,7 @@ static int32_t token_of_name(const TokenizerReader *r, const char *name) {
     const uint8_t *at;
     size_t size = strlen(name);
     uint8_t *bytes = (uint8_t *)mtc_memory(NULL, size + 1);
-    memcpy(bytes, name, size);
+    memcpy(bytes, name, size + 1);
     const bool written = mtc_unwrite_bytes(bytes, &size, &at);
     const int32_t token = written ? mtc_token_of(r->tokenizer, bytes, size) : MTC_NO_TOKEN;
     free(bytes);
