@@ -28,8 +28,10 @@ int mtc_rank_count(void) {
     return joined.count;
 }
 
+/* Of one process nothing is kept: it may train in several sessions, each in a thread of its own. */
 void mtc_ranks_at(int64_t step) {
-    joined.step = step;
+    if (joined.transport)
+        joined.step = step;
 }
 
 /* ---- one to one ---- */
