@@ -17,6 +17,8 @@ from random_port import permutation, shuffle_key
 from test_language_models import SMALL, data, model_text, settings  # noqa: F401
 
 torch = pytest.importorskip("torch")
+from torch.utils.checkpoint import checkpoint  # noqa: E402
+
 sys.path.append(str(ROOT / "bench"))
 import peers_language as peers  # noqa: E402
 
@@ -145,17 +147,26 @@ def test_gradients_on_a_gpu(compile_model, model, precision, bound):
     assert max(errors.values()) < bound, errors
 
 
-def loss_errors(compile_model, model, sizes, target, real, precision, dtype, windows):
+def compiled_losses(compile_model, model, sizes, target, real, precision, windows):
     """Of fifty steps as the model's train block has them, from small initial weights."""
-    net, device = peer(sizes, spread=0), "cuda" if target == "cuda" else "cpu"
-    library = open_library(compile_model, model, sizes, net, target, real, precision)
+    library = open_library(compile_model, model, sizes, peer(sizes, spread=0), target, real, precision)
     library.set_data([windows])
     reports = 2 if model == "char_gpt" else 1
     found = library.train(STEPS, reports)[:, 0]
     library.close()
-    expected = peers.train(net.to(device, dtype), batches_of(windows, sizes, device), rates_of(model, sizes, len(windows)),
-                           BETA2[model], precision, device)
-    return np.abs(found / expected - 1)
+    return found
+
+
+def peer_losses(model, sizes, target, precision, dtype, windows, around=lambda net: net):
+    device = "cuda" if target == "cuda" else "cpu"
+    net = around(peer(sizes, spread=0).to(device, dtype))
+    rates = rates_of(model, sizes, len(windows))
+    return np.array(peers.train(net, batches_of(windows, sizes, device), rates, BETA2[model], precision, device))
+
+
+def loss_errors(compile_model, model, sizes, target, real, precision, dtype, windows):
+    found = compiled_losses(compile_model, model, sizes, target, real, precision, windows)
+    return np.abs(found / peer_losses(model, sizes, target, precision, dtype, windows) - 1)
 
 
 def rates_of(model, sizes, windows):
@@ -212,12 +223,38 @@ def test_gradients_at_full_size(memory, compile_model, precision):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("precision, examples, bound", [("fp32", 8, 1e-4), ("tf32", 8, 1e-3), ("bf16", 32, 1e-2)])
-def test_fifty_steps_at_full_size(memory, compile_model, precision, examples, bound):
-    sizes = FULL | {"examples": examples}
+@pytest.mark.parametrize("precision, bound", [("fp32", 1e-4), ("tf32", 1e-3)])
+def test_fifty_steps_at_full_size(memory, compile_model, precision, bound):
+    sizes = FULL | {"examples": 8}
     errors = loss_errors(compile_model, "gpt2", sizes, "cuda", np.float32, precision, torch.float32, windows_of_docs(sizes))
     print(f"{precision}: losses of {STEPS} steps, relative difference at most {errors.max():.1e}, mean {errors.mean():.1e}")
     assert errors.max() < bound, errors
+
+
+class InParts(torch.nn.Module):
+    """The same loss, a quarter of the windows at a time, computed again for its gradient: for the memory that fp32 takes."""
+
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+
+    def forward(self, windows):
+        parts = windows.chunk(4)
+        return sum(checkpoint(self.net, part, use_reentrant=False) for part in parts) / len(parts)
+
+
+@pytest.mark.gpu
+def test_fifty_steps_at_full_size_in_bf16(memory, compile_model):
+    """Roundings of bf16 grow from step to step by what the text is: how far PyTorch's own bf16 comes from fp32 is the measure."""
+    sizes = FULL | {"examples": 32}
+    windows = windows_of_docs(sizes)
+    exact = peer_losses("gpt2", sizes, "cuda", "fp32", torch.float32, windows, around=InParts)
+    theirs = peer_losses("gpt2", sizes, "cuda", "bf16", torch.float32, windows)
+    ours = compiled_losses(compile_model, "gpt2", sizes, "cuda", np.float32, "bf16", windows)
+    far = {who: np.abs(losses / exact - 1) for who, losses in (("ours", ours), ("PyTorch's", theirs))}
+    for who, errors in far.items():
+        print(f"bf16, {who}: losses of {STEPS} steps, from fp32's at most {errors.max():.1e}, mean {errors.mean():.1e}")
+    assert far["ours"].mean() < 1.5 * far["PyTorch's"].mean() and far["ours"].max() < 2 * far["PyTorch's"].max()
 
 
 # ---- published weights ----
