@@ -140,8 +140,26 @@ const Tree *tree_times(Arena *arena, const Tree *a, const Tree *b) {
     return tree_infix(arena, "*", tree_times(arena, a, b->part[0]), b->part[1]);
 }
 
+static bool is_whole_number(const Tree *e) {
+    return tree_is_number(e, e->value);
+}
+
 const Tree *tree_shifted(Arena *arena, const Tree *a, int64_t by) {
+    if (is_whole_number(a))
+        return tree_number(arena, a->value + by);
     return by ? tree_infix(arena, by < 0 ? "-" : "+", a, tree_number(arena, by < 0 ? -by : by)) : a;
+}
+
+const Tree *tree_summed(Arena *arena, const Tree *e) {
+    const Tree **parts = e->count ? NEW_ARRAY(arena, const Tree *, e->count) : NULL;
+    bool changed = false;
+    for (int k = 0; k < e->count; k++) {
+        parts[k] = tree_summed(arena, e->part[k]);
+        changed |= parts[k] != e->part[k];
+    }
+    if (e->kind == TREE_INFIX && e->prec == PREC_SUM && is_whole_number(parts[0]) && is_whole_number(parts[1]))
+        return tree_shifted(arena, parts[0], *e->text == '-' ? -parts[1]->value : parts[1]->value);
+    return changed ? tree_with_parts(arena, e, parts) : e;
 }
 
 const Tree *tree_with_parts(Arena *arena, const Tree *e, const Tree *const *parts) {

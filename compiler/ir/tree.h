@@ -85,8 +85,10 @@ const Tree *tree_fold(Arena *arena, const char *what, const Tree *term);
  * numbers, which group as one likes. a NULL: b. */
 const Tree *tree_plus(Arena *arena, const Tree *a, const Tree *b);
 const Tree *tree_times(Arena *arena, const Tree *a, const Tree *b);
-/* a + by, a - (-by); a where by is 0. */
+/* a + by, a - (-by); a where by is 0, the sum where a is a number. */
 const Tree *tree_shifted(Arena *arena, const Tree *a, int64_t by);
+/* The tree with 15 for 0 + 15, wherever two whole numbers are added or subtracted. */
+const Tree *tree_summed(Arena *arena, const Tree *e);
 
 /* A name in a table: "r0". */
 #define TREE_NAMED(literal)                                                                                            \

@@ -22,7 +22,7 @@ def tree(tmp_path_factory):
     "i", "0.5f", "-a", "!a", "a + b * c", "(a + b) * c", "a - (b - c)", "a / (b * c)", "a / b % c", "f()", "f(a, b + c)",
     "a < b && c >= d || !e", "(a && b) || c", "a ? b : c ? d : e", "a ? (b ? c : d) : e", "-(a + b)", "0.9^step", "1 - 1e-05^step", "(a && b) && (c && d)"])
 def test_what_is_read_is_printed(tree, form):
-    printed, same, _ = tree(form).stdout.splitlines()
+    printed, same, _, _ = tree(form).stdout.splitlines()
     assert printed == {"a < b && c >= d || !e": "(a < b && c >= d) || !e"}.get(form, form)
     assert same == "same"
 
@@ -49,6 +49,17 @@ def test_operands_get_the_parentheses_that_their_places_ask_for(tree, form, oper
 
 def test_shared_parts_count_wherever_they_stand(tree):
     assert tree("$0 * $0 + $0", "a + b").stdout.splitlines()[2] == "11"
+
+
+@pytest.mark.parametrize("form, operands, text", [
+    ("$0 + 15", ["0"], "15"),
+    ("$0 + 2 - $1", ["3", "7"], "-2"),
+    ("($0 + 1) * SIZE + f($0 + 3)", ["0"], "1 * SIZE + f(3)"),
+    ("$0 + 15", ["i"], "i + 15"),
+    ("$0 * 15 + 0.5f", ["2"], "2 * 15 + 0.5f"),
+])
+def test_whole_numbers_are_added_up(tree, form, operands, text):
+    assert tree(form, *operands).stdout.splitlines()[3] == text
 
 
 @pytest.mark.parametrize("form", ["", "a +", "a +b", "f(a", "(a", "a)", "a ? b", "$"])

@@ -162,15 +162,6 @@ static const Tree *product_right(Equation *q, const Node *n, const Index *at, in
     return sum_over(q, "sum", &folded, tree_infix(q->e->arena, "*", left, right));
 }
 
-/* 1 for 0 + 1: an axis of one element is at 0. */
-static void add_zeros(Index *index) {
-    for (int g = 0; g < index->groups; g++) {
-        const Tree *at = index->group[g].at;
-        if (tree_is_infix(at, "+") && tree_is_number(at->part[0], 0) && at->part[1]->kind == TREE_NUMBER)
-            index->group[g].at = at->part[1];
-    }
-}
-
 /* What windows see outside of an image goes without saying. */
 static const Tree *view_right(Equation *q, const Node *n, const Index *at, int depth) {
     Index from = *at;
@@ -180,7 +171,6 @@ static const Tree *view_right(Equation *q, const Node *n, const Index *at, int d
         looked_up = right_of(q, n->in[1], &index, depth);
     }
     const Tree *guard = through_view(q->e, n, &from, looked_up);
-    add_zeros(&from);
     const Tree *read = right_of(q, n->in[0], &from, depth);
     if (!guard || n->op->attrs & ATTR_SWEEP)
         return read;

@@ -99,6 +99,8 @@ const Tree *index_axis(Arena *arena, const Index *index, const Shape *shape, int
 static const Tree *scaled(Arena *arena, const Tree *at, const Tree *stride) {
     if (tree_is_number(at, 0))
         return NULL;
+    if (tree_is_number(at, 1))
+        return stride;
     return tree_is_number(stride, 1) ? at : tree_times(arena, at, stride);
 }
 
@@ -261,7 +263,8 @@ Index index_view(Arena *arena, const Node *view, const Index *index, const Shape
             Index part = index_slice(arena, index, shape, symbol_axis(map.index[axis]), count);
             index_append(&result, &part);
         } else {
-            index_push(&result, 1, tree_with(arena, map.index[axis], at, shape->type.rank + 1));
+            const Tree *placed = tree_with(arena, map.index[axis], at, shape->type.rank + 1);
+            index_push(&result, 1, tree_summed(arena, placed)); /* an axis of one element is at 0 */
         }
         axis += count > 0 ? count : 1;
     }
