@@ -1,11 +1,16 @@
 /* Making, sharing, rewriting and dropping nodes. The constructors that need shapes are in build.c. */
 #include "ir/op.h"
 
+enum { FIRST_CHAINS = 256 };
+
+static void set_chains(Graph *g, int chains);
+
 Graph *graph_new(Module *module, bool training) {
     Graph *g = NEW(module->arena, Graph);
     g->module = module;
     g->arena = module->arena;
     g->training = training;
+    set_chains(g, FIRST_CHAINS);
     return g;
 }
 
@@ -30,7 +35,7 @@ static unsigned hash(const Node *n) {
         h = h * 31 + (unsigned char)*c;
     for (int k = 0; k < n->inputs; k++)
         h += (uint64_t)n->in[k]->id * 0x9E3779B97F4A7C15u;
-    return (unsigned)(h >> 7 ^ h >> 33 ^ h) % GRAPH_HASH;
+    return (unsigned)(h >> 7 ^ h >> 33 ^ h);
 }
 
 static bool same_sweep(const Sweep *a, const Sweep *b) {
@@ -69,24 +74,42 @@ static bool shareable(const Node *n) {
     return n->op->cls != OP_ROOT;
 }
 
+static Node **chain_of(const Graph *g, const Node *n) {
+    return &g->shared[hash(n) % (unsigned)g->chains];
+}
+
 static Node *find_shared(const Graph *g, const Node *like) {
     if (!shareable(like))
         return NULL;
-    for (Node *n = g->shared[hash(like)]; n; n = n->same_hash)
+    for (Node *n = *chain_of(g, like); n; n = n->same_hash)
         if (n->op == like->op && same_inputs(n, like) && same_attr(&n->attr, &like->attr))
             return n;
     return NULL;
 }
 
+static void share(Graph *g, Node *n) {
+    if (!shareable(n))
+        return;
+    Node **chain = chain_of(g, n);
+    n->same_hash = *chain;
+    *chain = n;
+}
+
+/* Passes clear the chains: there are no more of them than the graph asks for. */
+static void set_chains(Graph *g, int chains) {
+    g->chains = chains;
+    g->shared = NEW_ARRAY(g->arena, Node *, chains);
+    for (int i = 0; i < g->nodes.count; i++)
+        share(g, g->nodes.at[i]);
+}
+
 static void append(Graph *g, Node *n) {
     n->id = g->nodes.count;
     n->replaced = NULL;
+    if (g->nodes.count == g->chains)
+        set_chains(g, 2 * g->chains);
     VEC_PUSH(g->arena, &g->nodes, n);
-    if (!shareable(n))
-        return;
-    Node **chain = &g->shared[hash(n)];
-    n->same_hash = *chain;
-    *chain = n;
+    share(g, n);
 }
 
 /* For a single example it would fit. */
@@ -203,7 +226,7 @@ Node *graph_import(Graph *g, Node *n) {
 
 static void clear_nodes(Graph *g) {
     memset(&g->nodes, 0, sizeof g->nodes);
-    memset(g->shared, 0, sizeof g->shared);
+    memset(g->shared, 0, (size_t)g->chains * sizeof *g->shared);
 }
 
 static Node *resolve(Node *n) {

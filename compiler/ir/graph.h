@@ -15,7 +15,7 @@ typedef struct Node Node;
 typedef struct Graph Graph;
 typedef struct Module Module;
 
-enum { MAX_INPUTS = 6, GRAPH_HASH = 16384 };
+enum { MAX_INPUTS = 6 };
 
 /* How a window moves along an axis of an image: output o sees at tap k the position p = o * stride + k * dilation - pad of the
  * image spread out by `spread`: element p / spread where that is whole and inside, else a fill value. */
@@ -73,7 +73,8 @@ struct Graph {
     VEC(Node *) nodes;
     /* Roots. Everything that no root needs is removed by graph_compact. `assign`s are roots too, wherever they are. */
     VEC(Node *) roots;
-    Node *shared[GRAPH_HASH]; /* value numbering: chains of pure nodes */
+    Node **shared; /* value numbering: chains of pure nodes, at least as many as there are nodes */
+    int chains;
 };
 
 /* A tensor that outlives the step: trained, frozen, a buffer that something other than gradients fills (the statistics
