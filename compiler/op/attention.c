@@ -260,8 +260,8 @@ static bool read_heads(Call *call, Attention *a) {
     bool own_keys = call->args[ARG_KV_HEADS].kind != VALUE_NONE;
     a->heads.queries = call_size(call, ARG_HEADS);
     a->heads.keys = own_keys && a->heads.queries > 0 ? call_size(call, ARG_KV_HEADS) : a->heads.queries;
-    if (a->heads.queries < 0 || a->heads.keys < 0)
-        return false;
+    if (a->heads.queries <= 0 || a->heads.keys <= 0)
+        return false; /* reported */
     if (width % a->heads.queries) {
         call_error(call, ARG_HEADS, "a width of %lld does not divide into %lld heads", (long long)width,
                    (long long)a->heads.queries);

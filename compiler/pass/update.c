@@ -208,8 +208,7 @@ static void use_averages(Graph *g) {
 }
 
 bool add_updates(Module *module, Node *loss, const Training *training) {
-    Graph *g = module->train;
-    Updates u = {g, module, training, NEW_ARRAY(module->arena, Node *, module->weights.count)};
+    Updates u = {module->train, module, training, NEW_ARRAY(module->arena, Node *, module->weights.count)};
     if (!differentiate(&u, loss))
         return false;
     Training of_shards;
@@ -217,7 +216,7 @@ bool add_updates(Module *module, Node *loss, const Training *training) {
         sum_over_shards(module, u.gradient);
         of_shards = training_of_shards(module, training);
         u.training = training = &of_shards;
-        u.g = g = module->update;
+        u.g = module->update;
     }
     const Optimizer *optimizers = scheduled_optimizers(&u);
     if (optimizers->due)

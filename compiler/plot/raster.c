@@ -121,10 +121,13 @@ static void cover_dashed(Raster *r, Place a, Place b, double width, Dashes dashe
         cover_piece(r, a, b, width);
         return;
     }
-    for (double from = -fmod(*done, period); from < length; from += period)
-        if (from + on > 0)
-            cover_piece(r, between(a, b, fmax(from, 0) / length), between(a, b, fmin(from + on, length) / length),
-                        width);
+    double first = -fmod(*done, period);
+    int dashes_begun = (int)ceil((length - first) / period);
+    for (int k = 0; k < dashes_begun; k++) {
+        double from = first + k * period, to = fmin(from + on, length);
+        if (to > 0)
+            cover_piece(r, between(a, b, fmax(from, 0) / length), between(a, b, to / length), width);
+    }
     *done += length;
 }
 

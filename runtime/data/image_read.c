@@ -161,23 +161,23 @@ bool mtc_predicts_from_image(const MtcModel *model) {
     return images == 1 && !others;
 }
 
-/* The field that an image is: the prediction depends on it and on nothing else. */
-static int predicting_image(MtcFault *fault, const MtcModel *model, const char *path, bool resize, MtcImageForm *form,
-                            int *found) {
-    int others = 0;
-    *found = -1;
+/* The field that an image is: the prediction depends on it and on nothing else. -1: there is none, a fault. */
+static int predicting_image(MtcFault *fault, const MtcModel *model, const char *path, bool resize, MtcImageForm *form) {
+    int found = -1, others = 0;
     for (int f = 0; f < model->fields; f++)
-        if (model->field[f].predicts && *found < 0 && mtc_image_form(&model->field[f], resize, form))
-            *found = f;
+        if (model->field[f].predicts && found < 0 && mtc_image_form(&model->field[f], resize, form))
+            found = f;
         else
             others += model->field[f].predicts;
-    if (*found < 0)
-        return mtc_fail(fault, MTC_BAD_DATA,
-                        "%s: holds images, and this model predicts from no field u8[C, H, W] or u8[H, W]", path);
-    return others ? mtc_fail(fault, MTC_BAD_DATA,
-                             "%s: holds images, and the prediction depends on other fields than '%s' too", path,
-                             model->field[*found].name)
-                  : 0;
+    if (found >= 0 && !others)
+        return found;
+    if (found < 0)
+        mtc_fail(fault, MTC_BAD_DATA, "%s: holds images, and this model predicts from no field u8[C, H, W] or u8[H, W]",
+                 path);
+    else
+        mtc_fail(fault, MTC_BAD_DATA, "%s: holds images, and the prediction depends on other fields than '%s' too",
+                 path, model->field[found].name);
+    return -1;
 }
 
 /* A file that was left out keeps its place. */
@@ -186,9 +186,10 @@ int mtc_read_image_input(MtcFault *fault, const MtcModel *model, const char *pat
     MtcImageForm form;
     MtcImageFiles files;
     MtcDecoded decoded;
-    int field, code = predicting_image(fault, model, path, resize, &form, &field);
-    if (!code)
-        code = mtc_list_images(fault, path, &files);
+    int field = predicting_image(fault, model, path, resize, &form);
+    if (field < 0)
+        return fault->code;
+    int code = mtc_list_images(fault, path, &files);
     if (code)
         return code;
     code = mtc_decode_files(fault, &files, &form, reading, &decoded);

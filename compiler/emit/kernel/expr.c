@@ -298,7 +298,8 @@ static bool stands_alone(const Body *body, const Term *user, const Term *operand
 /* window - j == v for window == j + v, of whole numbers: what the lanes have in common is computed once. */
 static const Tree *compared(Body *body, const Term *term, const Tree *const *operands) {
     Arena *arena = body->e->arena;
-    bool compares = term->node->op->prec == PREC_EQUAL && term->node->in[0]->type.dtype == DT_I32;
+    bool pair = term->operands == 2 && term->node->in[0]->type.dtype == DT_I32;
+    bool compares = pair && term->node->op->prec == PREC_EQUAL;
     for (int k = 0; k < 2 && compares && body->lane.count; k++) {
         const Tree *first = first_lane(operands[k]), *other = operands[1 - k];
         if (first && !differs_by_lane(&body->lane, other)) {
