@@ -244,6 +244,7 @@ static int build(Compilation *c, const Toolchain *tools, const Module *module, c
     Build job = {.name = module->name,
                  .output = output,
                  .keep = o->keep,
+                 .place = o->input[0] == '/' ? path_folder(c->arena, o->input) : NULL,
                  .jobs = o->jobs,
                  .shared = o->shared,
                  .standalone = o->standalone,

@@ -187,7 +187,8 @@ def compile_model(mtc, tmp_path_factory):
             if source != model:
                 source.write_text(model)
             program = folder / f"p{key}"
-            done = mtc(source, "-o", program, "--target", target, "--keep", folder / f"k{key}", *flags)
+            names = "-o", program, "--target", target, "--keep", folder / f"k{key}"
+            done = mtc(source.name, *names, *flags, cwd=source.parent)  # programs of one text are one in the cache
             assert done.returncode == 0, done.stderr
             programs[key] = Program(program)
         return programs[key]

@@ -14,11 +14,23 @@ static bool is_of_kind(const char *path, bool folder) {
     return stat(path, &status) == 0 && (folder ? S_ISDIR(status.st_mode) : S_ISREG(status.st_mode));
 }
 
+/* mtc links another value into a program of a model that it was given by an absolute path. */
+__attribute__((weak)) const char *mtc_model_folder = "";
+
+char *mtc_model_path(const char *source) {
+    const size_t length = strlen(mtc_model_folder);
+    MtcText path = {NULL, 0, 0};
+    if (length && source[0] != '/')
+        mtc_text_add(&path, "%s%s", mtc_model_folder, mtc_model_folder[length - 1] == '/' ? "" : "/");
+    mtc_text_add(&path, "%s", source);
+    return path.at;
+}
+
 /* What a message calls the path: absolute, whether it exists or not. */
 static void add_absolute(MtcText *text, const char *path) {
     char folder[4096];
     if (path[0] != '/' && getcwd(folder, sizeof folder))
-        mtc_text_add(text, "%s/", folder);
+        mtc_text_add(text, "%s%s", folder, strcmp(folder, "/") == 0 ? "" : "/");
     mtc_text_add(text, "%s", path);
 }
 
@@ -52,7 +64,8 @@ static void try_place(DataSearch *search, const char *folder, const char *path) 
     static const char *const ending[] = {"", ".gz"};
     for (int i = 0; i < (search->for_folder ? 1 : 2) && !search->found; i++) {
         MtcText candidate = {NULL, 0, 0};
-        mtc_text_add(&candidate, "%s%s%s%s", folder ? folder : "", folder ? "/" : "", path, ending[i]);
+        mtc_text_add(&candidate, "%s%s%s%s", folder ? folder : "",
+                     folder && folder[strlen(folder) - 1] != '/' ? "/" : "", path, ending[i]);
         if (is_of_kind(candidate.at, search->for_folder)) {
             search->found = candidate.at;
             return;
@@ -79,12 +92,13 @@ static void try_cache(DataSearch *search, const char *path) {
 
 static void try_default_places(DataSearch *search, const char *source, const char *path) {
     const char *data = getenv("MTC_DATA_DIR");
-    char *beside = mtc_folder_of(source);
+    char *model = mtc_model_path(source), *beside = mtc_folder_of(model);
     try_place(search, strcmp(beside, ".") == 0 ? NULL : beside, path);
     if (data && *data)
         try_place(search, data, path);
     try_cache(search, path);
     free(beside);
+    free(model);
 }
 
 static int find(MtcFault *fault, const char *source, const char *folder, const char *path, bool for_folder,

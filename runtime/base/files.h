@@ -36,6 +36,10 @@ void mtc_unmap_file(MtcMapped *mapped);
  * it has made the file shorter, reading those behind its end stops the program (SIGBUS). */
 bool mtc_mapped_is_same(const MtcMapped *mapped);
 
+/* The path of the model file, of that which the program knows it by: from where the program is started, or absolute. Free it. */
+extern const char *mtc_model_folder;
+char *mtc_model_path(const char *source);
+
 /* Finds a data file that the model names by `path`: in `folder` when it is given, else beside the model file, in
  * $MTC_DATA_DIR and in the user's cache; with or without ".gz". The fault lists every place tried. Free *found. */
 int mtc_find_data(MtcFault *fault, const char *source, const char *folder, const char *path, char **found);

@@ -326,10 +326,11 @@ int mtc_check_outputs(MtcFault *fault, const MtcModel *model, const MtcOptions *
     FileUses uses = {0, 0, NULL};
     if (!options->log && !options->output && !options->save && !options->tensorboard)
         return 0;
-    char *program = mtc_resolved("/proc/self/exe");
+    char *program = mtc_resolved("/proc/self/exe"), *source = mtc_model_path(model->source);
     add_use(&uses, FILE_READ, program, "", ", the running program,");
     free(program);
-    add_use(&uses, FILE_READ, model->source, "the model ", "");
+    add_use(&uses, FILE_READ, source, "the model ", "");
+    free(source);
     int code = add_data_files(fault, &uses, model, options);
     if (!code)
         code = add_inputs(fault, &uses, options);

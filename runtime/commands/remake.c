@@ -1,6 +1,7 @@
 /* The command that makes a program once more, with another setting. */
-#include "base/common.h"
+#include "base/files.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* A word as a shell takes it back whole. */
@@ -37,7 +38,9 @@ static bool gives_way(const char *setting, const char *flag, const char *value) 
 
 void mtc_remake(MtcText *text, const MtcModel *model, const char *flag, const char *value, const char *program) {
     mtc_text_add(text, "mtc");
-    add_quoted(text, model->source);
+    char *path = mtc_model_path(model->source);
+    add_quoted(text, path);
+    free(path);
     if (strcmp(flag, "--target") != 0)
         mtc_text_add(text, " --target %s", model->target);
     for (int i = 0; i < model->settings; i++) {

@@ -347,3 +347,25 @@ def test_cells_reach_the_terminal_as_escapes(compile_model, tmp_path):
     (tmp_path / "t.csv").write_text("a\x1b[31m,b,y\n1,2,3\n")
     said = run_program(program, "--data", tmp_path, "--quiet").stderr
     assert r"the columns are 'a\x1b[31m', 'b', 'y'" in said and "\x1b" not in said
+
+
+def test_data_beside_a_model_of_an_absolute_path(mtc, tmp_path):
+    """They are found from wherever the program is started; a program of the same text in another folder has its own."""
+    programs = []
+    for rows in (3, 5):
+        folder = tmp_path / f'of "{rows}"'
+        folder.mkdir()
+        (folder / "rows.csv").write_text("x,y\n" + "1,2\n" * rows)
+        (folder / "m.mt").write_text(
+            MODEL.replace("table([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]])", 'csv("rows.csv")').replace("[2]", "[1]")
+        )
+        assert mtc(folder / "m.mt", "-o", folder / "m", "--target", "cpu", "--keep", tmp_path).returncode == 0
+        programs.append((rows, folder))
+    for rows, folder in programs:
+        done = subprocess.run([folder / "m", "--dry-run"], cwd="/", capture_output=True, text=True)
+        assert f"{rows} examples" in done.stdout, done.stdout + done.stderr
+        done = subprocess.run([folder / "m", "--batch", "3"], cwd="/", capture_output=True, text=True)
+        assert f"mtc '{folder}/m.mt' --target cpu --batch 3 -o '{folder}/m'" in done.stderr
+    (folder / "rows.csv").unlink()
+    done = subprocess.run([folder / "m"], cwd="/", capture_output=True, text=True)
+    assert done.returncode == NO_INPUT and f"{folder}/rows.csv\n" in done.stderr

@@ -73,12 +73,20 @@ static void add_runtime(Driver *d, Command *command) {
     command_add(command, d->build->shared ? whole : tools->library);
 }
 
-static Command build_command(Driver *d, const char *source, const char *output) {
+/* Where the model lies is no part of the generated source, which is the same wherever that is: a source of its own. */
+static const char *place_text(Driver *d) {
+    return arena_printf(d->arena, "const char *mtc_model_folder = %s;\n", quoted(d->arena, d->build->place));
+}
+
+/* `place`: the source of where the model lies. */
+static Command build_command(Driver *d, const char *source, const char *place, const char *output) {
     Command command = {.arena = d->arena};
     for (int i = 0; i < d->tools->compiler.count; i++)
         command_add(&command, d->tools->compiler.at[i]);
     d->tools->target->compiler->add_flags(d->tools, d->build, &command);
     command_add(&command, path_word(d, source));
+    if (d->build->place)
+        command_add(&command, path_word(d, place));
     if (!d->build->standalone)
         add_runtime(d, &command);
     static const char *const libraries[] = {"-lm", "-ldl", "-lpthread", "-o"};
@@ -116,7 +124,9 @@ static const char *program_key(Driver *d, const Emission *whole) {
     Sha256 hash;
     sha256_begin(&hash);
     sha256_add(&hash, whole->text, whole->length);
-    Command command = build_command(d, "", "");
+    if (d->build->place)
+        sha256_add_string(&hash, place_text(d));
+    Command command = build_command(d, "", "", "");
     for (int i = 0; command.words.at[i]; i++)
         sha256_add_string(&hash, command.words.at[i]);
     hash_file(&hash, command.words.at[0]);
@@ -141,7 +151,7 @@ static double seconds(void) {
 typedef struct Files {
     const char *kept;   /* the generated source when it is finished, "build/mnist.c" */
     const char *folder; /* its own, "build/mnist.c.Xa81Jb" */
-    const char *source, *program;
+    const char *source, *place, *program;
 } Files;
 
 static const char *kept_name(Driver *d) {
@@ -150,12 +160,15 @@ static const char *kept_name(Driver *d) {
 }
 
 static bool open_files(Driver *d, Files *files, const Emission *source) {
-    const char *const names[] = {path_base(files->kept), "program"};
-    files->folder = folder_to_work_in(d->arena, files->kept, names, 2);
+    const char *const names[] = {path_base(files->kept), "program", "place.c"};
+    files->folder = folder_to_work_in(d->arena, files->kept, names, 3);
     if (files->folder) {
         files->source = path_in(d->arena, files->folder, names[0]);
         files->program = path_in(d->arena, files->folder, names[1]);
-        if (file_write(files->source, source->text, source->length))
+        files->place = path_in(d->arena, files->folder, names[2]);
+        const char *place = d->build->place ? place_text(d) : NULL;
+        if (file_write(files->source, source->text, source->length) &&
+            (!place || file_write(files->place, place, strlen(place))))
             return true;
     }
     return cannot_write(d->diag, files->kept);
@@ -181,7 +194,7 @@ static int failed(Driver *d, const Files *files, const Emission *source, const c
 }
 
 static int compile(Driver *d, const Files *files, const Emission *source) {
-    Command command = build_command(d, files->source, files->program);
+    Command command = build_command(d, files->source, files->place, files->program);
     Text log = TEXT(d->arena);
     double start = seconds();
     int status = process_run(command.words.at, &log);

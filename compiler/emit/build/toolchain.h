@@ -27,6 +27,8 @@ typedef struct Build {
     const char *name;   /* of the generated source, without ending: "mnist" */
     const char *output; /* the program: output_allowed */
     const char *keep;   /* folder for the generated source */
+    const char *place;  /* the folder of the model, absolute, where its path was; NULL: it counts from where the program
+                           is started */
     int jobs;           /* 0: one per processor */
     bool shared, standalone, cached, verbose;
 } Build;
