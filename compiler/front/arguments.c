@@ -97,6 +97,18 @@ static int find_parameter(const Signature *signature, const char *name) {
     return -1;
 }
 
+const char *without_input_size(Arena *arena, const Expr *call) {
+    Text text = TEXT(arena);
+    text_printf(&text, "%s(%s", call->name.text, span_text(arena, call->args.at[0].value->span));
+    for (int i = 2; i < call->args.count; i++) {
+        const Arg *arg = &call->args.at[i];
+        const char *name = arg->name.text;
+        text_printf(&text, ", %s%s%s", name ? name : "", name ? " = " : "", span_text(arena, arg->value->span));
+    }
+    text_putc(&text, ')');
+    return text_string(&text);
+}
+
 /* `linear(x, 784, 32)`: PyTorch says the size of the input too, so that the size of the output comes a place too late. */
 bool check_switch(Diag *diag, const Expr *call, int index, const Value *value) {
     const Signature *signature = call->signature;
@@ -107,9 +119,9 @@ bool check_switch(Diag *diag, const Expr *call, int index, const Value *value) {
     bool by_position = index < call->args.count && !call->args.at[index].name.text;
     const char *number = span_text(diag_arena(diag), given->span);
     diag_error(diag, given->span, "'%s' of '%s' is true or false, not %s", parameter->name, call->name.text, number);
-    if (by_position && index > 1 && find_parameter(signature, "out") == 1)
-        diag_note(diag, given->span, "the size of the input is not said, it is that of the argument: %s(%s, %s)",
-                  call->name.text, signature->at[0].name, number);
+    if (by_position && index > 1 && (find_parameter(signature, "out") == 1 || find_parameter(signature, "units") == 1))
+        diag_note(diag, given->span, "the size of the input is not said, it is that of the argument: %s",
+                  without_input_size(diag_arena(diag), call));
     diag_note(diag, call->name.span, "it is called as %s", signature->text);
     return false;
 }

@@ -13,6 +13,9 @@ bool bind_call(Diag *diag, Arena *arena, Expr *call, const Signature *signature)
 /* Reports a number where the parameter is true or false, and returns false. */
 bool check_switch(Diag *diag, const Expr *call, int index, const Value *value);
 
+/* "conv2d(x, 8, 3)" of conv2d(x, 1, 8, 3): what is meant where the size of the input was said. */
+const char *without_input_size(Arena *arena, const Expr *call);
+
 /* The argument that bind_call found for a parameter; NULL: left out, or there is no such parameter. */
 Expr *bound_argument(const Expr *call, const char *parameter);
 

@@ -207,8 +207,10 @@ static Value call_op(Frame *frame, Expr *e, const char *scope, LayerRange *made)
         args[i] = e->bound[i] ? eval(frame, e->bound[i]) : e->signature->at[i].fallback;
         ok = ok && args[i].kind != VALUE_ERROR && check_switch(frame->l->diag, e, i, &args[i]);
     }
-    if (ok && count)
+    if (ok && count) {
         doubt_scores(frame->l, e, args);
+        doubt_input_size(frame->l, e, args);
+    }
     made->begin = frame->l->weights;
     Value value = ok ? build_op(frame, e->span, e->name.span, scope, e->op, args, e->signature) : value_error();
     made->end = frame->l->weights;

@@ -140,6 +140,11 @@ extern const int prediction_rule_count;
 /* Of a call of a loss that takes scores: are they what its own function made already? */
 void doubt_scores(Lowering *l, const Expr *call, const Value *args);
 
+/* ---- input_size.c ---- */
+
+/* Of a call of the library: do its numbers mean what they would where the size of the input is the first? */
+void doubt_input_size(Lowering *l, const Expr *call, const Value *args);
+
 /* ---- leak.c ---- */
 
 /* Warns where the prediction depends on a field that it is compared with. Nodes of the graph of evaluation; NULL: not known. */

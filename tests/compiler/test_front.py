@@ -377,6 +377,36 @@ def test_a_binary_loss_of_other_numbers(emit, body, loss, doubts):
     assert BYTES not in doubts or "scale them: image / 255; where they are only 0 and 1, a field is class[2]" in done.stderr
 
 
+@pytest.mark.parametrize("call, doubt, cure", [
+    ("conv2d(image, 1, 8, 3)", "this 8 is 'kernel' of 'conv2d'", "conv2d(image, 8, 3)"),
+    ("conv2d(conv2d(image, 8, 3), 8, 16, 3, padding = 1)", "this 16 is 'kernel' of 'conv2d'",
+     "conv2d(conv2d(image, 8, 3), 16, 3, padding = 1)"),
+    ("conv_transpose2d(image, 1, 20, 5)", "this 20 is 'kernel' of 'conv_transpose2d'", "conv_transpose2d(image, 20, 5)"),
+    ("gru(rows, 28, 64)", "this 64 is 'layers' of 'gru'", "gru(rows, 64)"),
+    ("group_norm(conv2d(image, 8, 3), 4, 8)", "this 8 is 'eps' of 'group_norm'", "say eps = 8"),
+    ("instance_norm(image, 1)", "this 1 is 'eps' of 'instance_norm'", "say eps = 1"),
+    ("conv2d(image, 1, kernel = 8, stride = 3)", "", ""),
+    ("conv2d(image, 1, 7, 2)", "", ""),
+    ("conv2d(image, 1, 14, 14)", "", ""),
+    ("conv1d(rows, 28, 8, 4)", "", ""),
+    ("conv2d(image, 2, 8, 3)", "", ""),
+    ("gru(rows, 28, 2)", "", ""),
+    ("gru(rows, 28, layers = 6)", "", ""),
+    ("group_norm(conv2d(image, 8, 3), 4, eps = 8)", "", ""),
+])
+def test_the_size_of_the_input_is_not_said(emit, call, doubt, cure):
+    """Who says it, as elsewhere, is told, where the numbers have another meaning than theirs; a name says that they have not."""
+    text = model(f"y = linear(flatten({call}), 3)").replace("x     : f32[6]", "image : f32[1, 28, 28]\n  rows : f32[28, 28]")
+    done = emit(text.replace('idx("images", "labels")', 'npz("all.npz")'), "--emit=graph")
+    assert [line for line in warnings(done) if "never used" not in line] == ([doubt] if doubt else []), done.stderr
+    assert cure in done.stderr
+
+
+def test_the_size_of_the_input_of_stacked_layers(emit):
+    done = emit(model("y = lstm(x, 28, 64, 2)").replace("f32[6]", "f32[28, 28]"), "--emit=graph")
+    assert "'bidirectional' of 'lstm' is true or false, not 2" in done.stderr and "argument: lstm(x, 64, 2)" in done.stderr
+
+
 @pytest.mark.parametrize("schedule, doubt", [
     ("cosine_lr(0.01, 0.1)", "the learning rate ends at 0.1, above the 0.01 that it falls from"),
     ("one_cycle_lr(0.01, final = 0.1)", "the learning rate ends at 0.1, above the 0.01 that it falls from"),
