@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 _MODULES = {
     "model": "Model compile",
     "training": "Callback EarlyStopping History",
-    "errors": "CompileError CompilerMissing CompileWarning ConversionNotice DataError DeviceError DivergedError "
-    "FileError InternalError MtcError UsageError",
+    "errors": "CompileError CompilerMissing CompileWarning ConversionNotice TrainingWarning DataError DeviceError DivergedError "
+    "FileError FileInUse InternalError MtcError UsageError",
     "parameters": "Parameter Parameters",
     "dlpack": "DeviceArray from_dlpack",
     "sequential": "Sequential",

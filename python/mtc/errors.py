@@ -71,6 +71,12 @@ class FileError(MtcError, OSError):
     code = 66
 
 
+class FileInUse(FileError):
+    """A checkpoint or log that another training writes, of this process, another one or a program."""
+
+    code = 73
+
+
 class DeviceError(MtcError, RuntimeError):
     """No such device, too little memory, or a fault that the device reported."""
 
@@ -89,6 +95,10 @@ class ConversionNotice(UserWarning):
 
 class CompileWarning(UserWarning):
     """What the compiler warned of while it compiled a model."""
+
+
+class TrainingWarning(UserWarning):
+    """What programs warn of too: a training that replaces the checkpoint of another one, or that will lead nowhere."""
 
 
 def users_frame() -> tuple[int, str, int]:

@@ -15,12 +15,12 @@ import weakref
 from ctypes import POINTER, byref, c_bool, c_char, c_char_p, c_double, c_int, c_int32, c_int64, c_size_t, c_uint64
 from ctypes import c_void_p
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Mapping, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Sequence, Union
 
 import numpy as np
 
 from . import outputs
-from .errors import InternalError, MtcError, UsageError, by_code
+from .errors import FileInUse, InternalError, MtcError, UsageError, by_code
 from .spec import nearest
 
 if TYPE_CHECKING:
@@ -86,7 +86,8 @@ def _bind(library: ctypes.CDLL, path: Path) -> None:
     signatures = {name: (c_int, [c_void_p, *arguments]) for name, arguments in _WITH_SESSION.items()}
     others = {"create": (c_int, [c_void_p, c_uint64, c_int, _POINTERS]), "destroy": (None, [c_void_p]),
               "error": (c_char_p, [c_void_p]), "describe": (c_void_p, [c_void_p]), "status": (c_void_p, [c_void_p]),
-              "free": (None, [c_void_p])}
+              "free": (None, [c_void_p]), "lock_file": (c_void_p, [c_char_p, c_char_p, _POINTERS]),
+              "unlock_file": (None, [c_void_p])}
     for name, (result, arguments) in {**signatures, **others}.items():
         function = getattr(library, f"mtc_{name}", None)
         if function is None:
@@ -114,10 +115,27 @@ class Library:
         """What a text of the library says, which is freed."""
         if not text:
             raise InternalError("out of memory")
+        return dict(json.loads(self._taken(text)))
+
+    def _taken(self, text: int) -> bytes:
+        """The caller's text, which is freed."""
         try:
-            return dict(json.loads(ctypes.string_at(text)))
+            return ctypes.string_at(text)
         finally:
             self.functions.mtc_free(text)
+
+    @contextlib.contextmanager
+    def alone(self, what: str, path: Union[str, os.PathLike[str]]) -> Iterator[None]:
+        """A file that no other training writes meanwhile, of a program or of this package: the lock of runtime/base/lock.h.
+        Raises FileInUse: another one does; which, and how it may be called, the text says."""
+        lock = c_void_p()
+        refusal = self.functions.mtc_lock_file(what.encode(), os.fsencode(path), byref(lock))
+        if refusal:
+            raise FileInUse(self._taken(refusal).decode("utf-8", "replace"))
+        try:
+            yield
+        finally:
+            self.functions.mtc_unlock_file(lock)
 
 
 _loaded: dict[tuple[Path, int], Library] = {}

@@ -22,8 +22,8 @@ from .feeding import SPLITS, columns_of, divide, give, load, row_bytes, words_of
 from .library import LENT_ALIGNMENT, TEST, TRAIN, VALIDATION, Library, Session, unknown
 from .library import load as load_library
 from .spec import nearest, whole
-from .training import (Callback, EarlyStopping, History, PathLike, Plan, Training, as_callback, as_early_stopping,
-                       best_file, check_outputs)
+from .training import (Callback, EarlyStopping, Files, History, PathLike, Plan, Training, as_callback, as_early_stopping,
+                       best_file)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -101,6 +101,7 @@ class Model:
         self._closed = False
         self._columns: Optional[list[str]] = None  # of the data frame that it was fitted with
         self._held: set[int] = set()  # data sets of the training that runs
+        self._checkpoints: set[str] = set()  # that it has written or come from since it began
 
     # ---- what it is ----
 
@@ -265,6 +266,7 @@ class Model:
             elif self._session is not None:
                 self._seed = int(self._session.status()["seed"])
             self._columns = None
+            self._checkpoints = set()
             self._drop_session()
         return self
 
@@ -353,21 +355,23 @@ class Model:
             asked = None if epochs is None else whole(epochs, "epochs", 1)
             watchers = [as_callback(each) for each in (callbacks if isinstance(callbacks, Sequence) else [callbacks])]
             stopping = as_early_stopping(early_stopping)
-            best = best_file(save_best, checkpoint)
-            check_outputs(checkpoint, best, log)
-            if seed is not None:
-                self.reset(seed)
-            if resume is not None:
-                self.resume(resume)
-            try:
-                examples, watched = self._prepare(X, y, validation_data, validation_split, data)
-                plan = Plan(self._last_epoch(asked, resume is not None), examples, watched, verbose, watchers,
-                            stopping, checkpoint, best, log, resume)
-                training = Training(self, plan)
-                self.history = training.history
-                return training.run()
-            finally:
-                self._drop_data()
+            files = Files(checkpoint, best_file(save_best, checkpoint), log)
+            files.check()
+            with files.alone(self.library):
+                if seed is not None:
+                    self.reset(seed)
+                if resume is not None:
+                    self.resume(resume)
+                files.note_replaced(self._checkpoints)
+                try:
+                    examples, watched = self._prepare(X, y, validation_data, validation_split, data)
+                    plan = Plan(self._last_epoch(asked, resume is not None), examples, watched, verbose, watchers,
+                                stopping, files, resume)
+                    training = Training(self, plan)
+                    self.history = training.history
+                    return training.run()
+                finally:
+                    self._drop_data()
 
     def _unknown_argument(self, name: str) -> str:
         """What Python would say, and what else users of other packages look for."""
@@ -628,6 +632,7 @@ class Model:
         written, or is a file of another kind."""
         with self.lock:
             self.session.save(path)
+            self._checkpoints.add(os.path.realpath(path))
 
     def load(self, path: PathLike, partial: bool = False) -> Model:
         """Reads weights and buffers from a safetensors file, of mtc or not; optimizer states begin anew.
@@ -642,6 +647,7 @@ class Model:
             else:
                 self.session.load(path)
                 self._columns = None
+            self._checkpoints.add(os.path.realpath(path))
         return self
 
     def _load_partly(self, path: PathLike) -> None:
@@ -659,6 +665,7 @@ class Model:
         with self._not_training("resume"):
             self.session.resume(path)
             self._columns = None
+            self._checkpoints.add(os.path.realpath(path))
         return self
 
     def state_dict(self, rename: Rename = None) -> dict[str, NDArray[Any]]:
@@ -671,8 +678,8 @@ class Model:
 
     def dumps(self) -> bytes:
         """A checkpoint as bytes."""
-        with _temporary_file() as file:
-            self.save(file)
+        with _temporary_file() as file, self.lock:
+            self.session.save(file)
             return file.read_bytes()
 
     def loads(self, checkpoint: bytes) -> Model:

@@ -6,20 +6,23 @@ The program trains; Python is called some 20 times a second to show where it sta
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import math
 import os
 import signal
 import threading
 import time
+import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Collection, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
 
 from . import outputs
-from .errors import FileError, MtcError, UsageError
+from .errors import FileError, MtcError, TrainingWarning, UsageError, users_frame
 from .spec import nearest
 
 if TYPE_CHECKING:
+    from .library import Library
     from .model import Model
 
 PathLike = Union[str, "os.PathLike[str]"]
@@ -205,11 +208,51 @@ def best_file(save_best: Union[bool, PathLike], checkpoint: Optional[PathLike]) 
     return None if isinstance(save_best, bool) else Path(save_best)
 
 
-def check_outputs(checkpoint: Optional[PathLike], best: Optional[PathLike], log: Optional[PathLike]) -> None:
-    """Raises FileError where a training would replace a file of another kind; before it has done anything."""
-    for path, kind in ((checkpoint, outputs.CHECKPOINT), (best, outputs.CHECKPOINT), (log, outputs.LOG)):
-        if path is not None:
-            outputs.check(path, kind)
+class Files(NamedTuple):
+    """The files that a training writes."""
+
+    checkpoint: Optional[PathLike] = None
+    best: Optional[PathLike] = None  # save_best
+    log: Optional[PathLike] = None
+
+    def check(self) -> None:
+        """Raises FileError where one would replace a file of another kind, UsageError where two are one file; before anything
+        is done."""
+        for path, kind in zip(self, (outputs.CHECKPOINT, outputs.CHECKPOINT, outputs.LOG)):
+            if path is not None:
+                outputs.check(path, kind)
+        named = [(name, os.fspath(path), os.path.realpath(path)) for name, path in self._asdict().items() if path is not None]
+        for (name, path, real), (other, _, same) in itertools.combinations(named, 2):
+            if real == same and (os.path.isfile(path) or not os.path.exists(path)):
+                raise UsageError(f"{path}: {_ARGUMENTS[name]} and {_ARGUMENTS[other]} are one file; each needs its own")
+
+    @contextlib.contextmanager
+    def alone(self, library: Library) -> Iterator[None]:
+        """Files that no other training writes meanwhile. Raises FileInUse."""
+        with contextlib.ExitStack() as held:
+            for name in ("log", "checkpoint", "best"):  # the order of programs
+                path = getattr(self, name)
+                if path is not None:
+                    held.enter_context(library.alone(_ARGUMENTS[name], path))
+            yield
+
+    def note_replaced(self, own: Collection[str]) -> None:
+        """Warns of a checkpoint of another training that this one's replaces. ``own``: the real paths of those that this one has
+        written or goes on from; a name behind the checkpoint's, as m-best is behind m, is one of the same training."""
+        if self.checkpoint is None or not os.path.isfile(self.checkpoint) or not os.path.getsize(self.checkpoint):
+            return
+        real = os.path.realpath(self.checkpoint)
+        if real in own or any(path.startswith(os.path.splitext(real)[0] + "-") for path in own):
+            return
+        from .weightfile import step_of
+
+        step = step_of(self.checkpoint)
+        what = "" if step is None else f", of step {step}"
+        warnings.warn(f"{os.fspath(self.checkpoint)} is there already{what}: this training replaces it", TrainingWarning,
+                      stacklevel=users_frame()[0])
+
+
+_ARGUMENTS = {"checkpoint": "checkpoint", "best": "save_best", "log": "log"}  # what fit calls them
 
 
 # ---- the log ----
@@ -267,9 +310,7 @@ class Plan(NamedTuple):
     verbose: Any = "auto"
     callbacks: Sequence[Callback] = ()
     early_stopping: Optional[EarlyStopping] = None
-    checkpoint: Optional[PathLike] = None
-    best_file: Optional[PathLike] = None
-    log: Optional[PathLike] = None
+    files: Files = Files()
     resumed: Optional[PathLike] = None
 
 
@@ -290,7 +331,7 @@ class Training:
         self.interrupted = False
         rule, watched = plan.early_stopping, bool(plan.watched)
         self.stopping = judge_of(about, rule.monitor, watched, rule.min_delta) if rule else None
-        self.saving = judge_of(about, rule.monitor if rule else None, watched) if plan.best_file else None
+        self.saving = judge_of(about, rule.monitor if rule else None, watched) if plan.files.best else None
         self.best: dict[str, Any] = {}  # tensors of the best epoch
         self.best_step = 0
         self.log: Optional[Log] = None
@@ -307,7 +348,7 @@ class Training:
         self.progress = progress(plan.verbose, last, plan.epochs, self.means, first_step=step, first_epoch=epoch,
                                  batch=self.batch)
         try:
-            if plan.log is not None:
+            if plan.files.log is not None:
                 self._open_log(last)
             for callback in plan.callbacks:
                 callback.on_begin(self.model)
@@ -325,7 +366,7 @@ class Training:
 
     def _train(self) -> None:
         plan = self.plan
-        pauses = bool(plan.callbacks or plan.early_stopping or plan.checkpoint or plan.best_file)
+        pauses = bool(plan.callbacks or plan.early_stopping or plan.files.checkpoint or plan.files.best)
         with deferred_interrupt(self._interrupt):
             try:
                 self.session.fit(plan.epochs, self._guard(self._on_steps), self._guard(self._on_epoch), pauses=pauses)
@@ -350,12 +391,12 @@ class Training:
                 last.callback(self._write_log, "end", steps=steps, train_seconds=self.history.seconds)
             if self.interrupted:
                 self.history.stopped = "interrupted"
-                if self.plan.checkpoint is not None:  # the steps of the running epoch are not lost
-                    last.callback(self.session.save, self.plan.checkpoint)
+                if self.plan.files.checkpoint is not None:  # the steps of the running epoch are not lost
+                    last.callback(self.model.save, self.plan.files.checkpoint)
 
     def _interruption(self) -> str:
         """What a user wants to know after Ctrl-C."""
-        at, file = self.session.status(), self.plan.checkpoint
+        at, file = self.session.status(), self.plan.files.checkpoint
         steps = int(at["step"]) - int(self.at["step"])
         where = f"in epoch {int(at['epoch']) + 1}" if at["epoch_step"] else f"at the end of epoch {int(at['epoch'])}"
         text = f"training was interrupted after {steps} step{'s' * (steps != 1)}, {where}"
@@ -398,8 +439,8 @@ class Training:
             self._log_epoch(epoch, logs)
         self.progress.epoch(epoch, logs)
         stop = self._judge(epoch, logs)
-        if self.plan.checkpoint is not None:
-            self.session.save(self.plan.checkpoint)
+        if self.plan.files.checkpoint is not None:
+            self.model.save(self.plan.files.checkpoint)
         return self._ask_callbacks(epoch, logs) or stop
 
     def _ask_callbacks(self, epoch: int, logs: dict[str, float]) -> bool:
@@ -414,7 +455,7 @@ class Training:
     def _judge(self, epoch: int, logs: Mapping[str, float]) -> bool:
         if self.saving and self.saving.better(epoch, logs):
             self.history.best_epoch = epoch
-            self.session.save(self.plan.best_file)  # type: ignore[arg-type]
+            self.session.save(self.plan.files.best)  # type: ignore[arg-type]
         stopping, rule = self.stopping, self.plan.early_stopping
         if not stopping or not rule:
             return False
@@ -443,7 +484,7 @@ class Training:
 
     def _open_log(self, last: int) -> None:
         plan, about = self.plan, self.session.description
-        self.log = Log(plan.log, goes_on=plan.resumed is not None)  # type: ignore[arg-type]
+        self.log = Log(plan.files.log, goes_on=plan.resumed is not None)  # type: ignore[arg-type]
         self.log_every = -(-self.steps_per_epoch // 10)
         # The last line's step, the step that its epoch began at, and the sums of its reports from there on.
         self.logged = (int(self.at["step"]), int(self.at["step"]), [0.0] * len(self.means))

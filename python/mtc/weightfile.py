@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any, Optional, Union
 
 import numpy as np
 
@@ -30,6 +30,16 @@ def read_weights(path: Union[str, os.PathLike[str]]) -> dict[str, NDArray[Any]]:
         return {name: _tensor(content, 8 + size, about) for name, about in header.items() if name != "__metadata__"}
     except (ValueError, KeyError, TypeError, AttributeError, MemoryError, OverflowError):
         raise DataError(f"{os.fspath(path)}: no safetensors file, or a damaged one") from None
+
+
+def step_of(path: Union[str, os.PathLike[str]]) -> Optional[int]:
+    """The step that a checkpoint of mtc was written at; None: it is none."""
+    try:
+        with open(path, "rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            return int(json.loads(file.read(size))["__metadata__"]["mtc.step"])
+    except (OSError, ValueError, KeyError, TypeError, MemoryError, OverflowError):
+        return None
 
 
 def _tensor(content: bytes, base: int, about: dict[str, Any]) -> NDArray[Any]:

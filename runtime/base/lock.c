@@ -67,22 +67,32 @@ static int open_locked(const char *path, bool *held) {
     return -1;
 }
 
-static void sign_lock(int file) {
-    char host[128] = "", text[HOLDER];
+static int signature(char text[HOLDER]) {
+    char host[128] = "";
     if (gethostname(host, sizeof host - 1) != 0)
         host[0] = 0;
-    int length = snprintf(text, sizeof text, "process %ld of %s\n", (long)getpid(), host);
+    return snprintf(text, HOLDER, "process %ld of %s\n", (long)getpid(), host);
+}
+
+static void sign_lock(int file) {
+    char text[HOLDER];
+    const int length = signature(text);
     if (ftruncate(file, 0) != 0 || pwrite(file, text, (size_t)length, 0) != length)
         return; /* a full disk: whoever asks is told that there is a process, but not which */
 }
 
 static int refuse_lock(MtcFault *fault, int file, const char *flag, const char *path) {
-    char holder[HOLDER];
+    char holder[HOLDER], ours[HOLDER];
     ssize_t bytes = pread(file, holder, sizeof holder - 1, 0);
-    holder[bytes > 0 ? bytes : 0] = 0;
-    holder[strcspn(holder, "\n")] = 0;
-    mtc_fail(fault, MTC_CANT_CREATE, "%s %s: another training writes it: %s", flag, path,
-             *holder ? holder : "a process of unknown number");
+    if (bytes <= 0)
+        bytes = snprintf(holder, sizeof holder, "a process of unknown number");
+    holder[bytes] = 0;
+    signature(ours);
+    if (strcmp(holder, ours) == 0)
+        mtc_fail(fault, MTC_CANT_CREATE, "%s %s: another training of this process writes it", flag, path);
+    else
+        mtc_fail(fault, MTC_CANT_CREATE, "%s %s: another training writes it: %.*s", flag, path,
+                 (int)strcspn(holder, "\n"), holder);
     mtc_note(fault, "choose another name, or wait until that one has ended");
     return fault->code;
 }
@@ -113,4 +123,34 @@ void mtc_lock_close(MtcLock *lock) {
     close(lock->file);
     free(lock->path);
     free(lock);
+}
+
+/* ---- for programs that embed a model ---- */
+
+typedef struct Locking {
+    const char *what, *path;
+    MtcLock *lock;
+    char *refusal;
+} Locking;
+
+static int lock_for_caller(void *context) {
+    Locking *locking = (Locking *)context;
+    MtcFault fault;
+    MtcText text = {NULL, 0, 0};
+    const int code = mtc_lock_open(&fault, locking->what, locking->path, &locking->lock);
+    if (code)
+        mtc_text_add(&text, "%s", fault.text);
+    locking->refusal = text.at;
+    return code;
+}
+
+char *mtc_lock_file(const char *what, const char *path, MtcLock **lock) {
+    Locking locking = {what, path, NULL, NULL};
+    mtc_guard(NULL, lock_for_caller, &locking);
+    *lock = locking.lock;
+    return locking.refusal;
+}
+
+void mtc_unlock_file(MtcLock *lock) {
+    mtc_lock_close(lock);
 }

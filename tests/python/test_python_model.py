@@ -233,12 +233,12 @@ def test_log(data, tmp_path, mtc):
 
 def test_log_of_steps(model, tmp_path):
     """Lines within an epoch hold the means since the line before, from those over the epoch, however often the program tells them."""
-    from mtc.training import Plan, Training
+    from mtc.training import Files, Plan, Training
 
     random, examples, steps = np.random.default_rng(0), 203, 13
     loss = random.random(2 * steps)
     rows = np.array([16] * 12 + [11])
-    training = Training(model, Plan(2, examples, None, log=tmp_path / "run.jsonl"))
+    training = Training(model, Plan(2, examples, None, files=Files(log=tmp_path / "run.jsonl")))
     training._open_log(2 * steps)
     told = sorted({*random.choice(np.arange(1, 2 * steps), 15, replace=False), steps, 2 * steps})
     for step in told:

@@ -1,7 +1,9 @@
 """Files of another kind are not replaced from Python either: refused before anything is done."""
 
+import fcntl
 import os
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -94,9 +96,9 @@ def test_the_best_weights_beside_the_checkpoint(model, tmp_path):
 
 def test_a_checkpoint_does_not_replace_the_log_of_its_training(model, tmp_path):
     path = tmp_path / "run"
-    with pytest.raises(mtc.FileError, match="would replace a file that is no checkpoint"):
+    with pytest.raises(mtc.UsageError, match=f"{path}: checkpoint and log are one file; each needs its own"):
         model.fit(*DATA, epochs=1, log=path, checkpoint=path, verbose=0)
-    assert path.read_bytes().startswith(b'{"event": "config"')
+    assert not path.exists()
 
 
 def test_what_cannot_be_written(model, tmp_path):
@@ -144,3 +146,85 @@ def test_names_that_promise_another_kind(writer, name, promised, written, model,
 def test_names_promise_what_programs_say():
     table = (ROOT / "runtime/base/ending.c").read_text().split("formats[]")[1].split("};")[0]
     assert outputs._PROMISED == dict(re.findall(r'{"(.+)", "(.+)"}', table))
+
+
+# ---- one training at a time ----
+
+OUTPUTS = {"checkpoint": "w.safetensors", "save_best": "w.safetensors", "log": "l.jsonl"}
+
+
+@pytest.fixture
+def other():
+    with mtc.compile(BLOBS, target="cpu") as made:
+        yield made
+
+
+@pytest.mark.parametrize("argument", OUTPUTS)
+def test_a_file_that_another_training_writes(argument, model, other, tmp_path):
+    """Of this process, in the midst of it, as programs lock it; and of another process."""
+    path = tmp_path / OUTPUTS[argument]
+    lock = tmp_path / f".{path.name}.mtc-lock"
+    said = []
+
+    def meanwhile(*_):
+        said.append(lock.read_text())
+        with pytest.raises(mtc.FileInUse) as caught:
+            model.fit(*DATA, epochs=1, verbose=0, seed=5, **{argument: path})
+        said.append(str(caught.value))
+
+    seed = model.status["seed"]
+    other.fit(*DATA, epochs=1, verbose=0, callbacks=[meanwhile], **{argument: path})
+    assert said == [f"process {os.getpid()} of {os.uname().nodename}\n",
+                    f"{argument} {path}: another training of this process writes it\n  choose another name, or wait until that one has ended"]
+    assert model.status["seed"] == seed and not lock.exists()
+    with open(lock, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write("process 12 of there\n")
+        file.flush()
+        with pytest.raises(mtc.FileInUse, match="another training writes it: process 12 of there") as caught:
+            model.fit(*DATA, epochs=1, verbose=0, **{argument: path})
+    assert caught.value.code == 73 and isinstance(caught.value, mtc.FileError)
+    warned(lambda: model.fit(*DATA, epochs=1, verbose=0, **{argument: path}))  # nobody holds what is left of it
+    assert os.listdir(tmp_path) == [path.name]
+
+
+def test_a_training_that_raises_lets_go(model, tmp_path):
+    def fail(*_):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        model.fit(*DATA, epochs=1, verbose=0, checkpoint=tmp_path / "w.safetensors", callbacks=[fail])
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_two_outputs_in_one_file(model, tmp_path):
+    path = tmp_path / "w.safetensors"
+    with pytest.raises(mtc.UsageError, match="checkpoint and save_best are one file"):
+        model.fit(*DATA, epochs=1, verbose=0, checkpoint=path, save_best=tmp_path / "." / path.name)
+    model.fit(*DATA, epochs=1, verbose=0, log="/dev/null", checkpoint="/dev/null")
+
+
+def warned(call):
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        call()
+    return [str(each.message) for each in told if issubclass(each.category, mtc.TrainingWarning)]
+
+
+def test_a_checkpoint_of_another_training_is_told_of(model, other, tmp_path):
+    """Not where it is this training's own, or the one that it goes on from."""
+    path = tmp_path / "w.safetensors"
+
+    def trains(model, **options):
+        return warned(lambda: model.fit(*DATA, epochs=1, verbose=0, checkpoint=path, **options))
+
+    model.reset()
+    assert trains(model) == trains(model) == []
+    replaced = f"{path} is there already, of step {model.status['step']}: this training replaces it"
+    assert trains(other.reset()) == [replaced]
+    other.reset().resume(path)
+    assert trains(other) == [] and trains(other.reset().load(path)) == []
+    model.save(best := tmp_path / "w-best.safetensors")
+    assert trains(other.reset().load(best)) == []
+    path.write_bytes(b"")
+    assert trains(other.reset()) == []
