@@ -175,6 +175,10 @@ static void add_prediction(Frame *frame, const Block *train, Lowered *out) {
     Span before = graph_at(l->g, at);
     graph_output(l->g, graph_name(graph_cast(l->g, value.node, DT_F32), "prediction"));
     graph_at(l->g, before);
+    if (graph_needs_batch(l->g, value.node))
+        module_doubt(l->module,
+                     (Doubt){at, at, "what is predicted for an example depends on the others of its batch",
+                             "batch(x) belongs in a loss; predict = ... says what is made of the example alone"});
     out->prediction = value.node;
     out->target = compares(loss) ? eval_setting(frame, loss->bound[1]).node : NULL;
 }
@@ -211,6 +215,7 @@ static void lower_graph(Lowering *l, Graph *g, Lowered *out) {
     l->g = g;
     l->weights = l->steps = l->depth = 0;
     bind_fields(&frame);
+    g->written = true;
     run_body(&frame, &ast_find_block(l->ast, "model")->body);
     if (l->naming && diag_errors(l->diag) == errors)
         check_trainable(l);
@@ -223,6 +228,7 @@ static void lower_graph(Lowering *l, Graph *g, Lowered *out) {
     }
     if (l->naming && diag_errors(l->diag) == errors)
         finish_names(l);
+    g->written = false;
     if (g->training && diag_errors(l->diag) == errors)
         training_names(&frame, train, &out->training);
 }

@@ -1,6 +1,8 @@
 /* Constructors that fit shapes together: broadcasting, reductions, products, leaves, roots. */
 #include "ir/op.h"
 
+#include <stdlib.h>
+
 /* ---- element types ---- */
 
 /* The one rule for the types of arithmetic, as docs/language.md has it. Whole numbers are bytes, integers, classes, indices
@@ -227,7 +229,10 @@ Node *graph_iota(Graph *g, const Type *shape, int axis) {
 Node *graph_reduce(Graph *g, const char *op, Node *a, unsigned axes) {
     if (!a || !axes)
         return a;
-    Node *operand = operators_find(g->module->operators, op)->flags & OP_REAL ? graph_cast(g, a, DT_F32) : a;
+    const OpDef *def = operators_find(g->module->operators, op);
+    Node *operand = def->flags & OP_REAL ? graph_cast(g, a, DT_F32) : a;
+    if (g->written)
+        operand = graph_without_filler(g, operand, axes, strtod(def->identity, NULL));
     return graph_node(g, op, (Attr){.axes = axes}, 1, &operand);
 }
 
@@ -238,6 +243,27 @@ Node *graph_reduce_keep(Graph *g, const char *op, Node *a, unsigned axes) {
     Attr attr = attr_shape(&a->type);
     attr.axes = axes;
     return graph_node(g, "expand", attr, 1, &reduced);
+}
+
+/* One by how many there are; of the examples of a batch, as the program counts them. */
+static Node *part_of_mean(Graph *g, const Node *a, unsigned axes) {
+    double count = 1;
+    Node *examples = NULL;
+    for (int k = 0; k < a->type.rank; k++)
+        if (axes & a->examples & 1u << k)
+            examples = op2(g, "mul", examples ? examples : graph_constant(g, 1), op0(g, "examples", (Attr){0}));
+        else
+            count *= axes >> k & 1 ? (double)a->type.dim[k] : 1;
+    if (examples)
+        return op2(g, "div", graph_constant(g, 1 / count), examples);
+    return count == 1 ? NULL : graph_mean_factor(g, count);
+}
+
+Node *graph_mean(Graph *g, Node *a, unsigned axes) {
+    if (!a || !axes)
+        return a;
+    Node *total = graph_reduce(g, "sum", a, axes), *part = part_of_mean(g, a, axes);
+    return part ? op2(g, "mul", total, part) : total;
 }
 
 Node *graph_batch_mean(Graph *g, Node *per_example) {
@@ -252,7 +278,7 @@ Node *graph_batch_mean(Graph *g, Node *per_example) {
 /* ---- products ---- */
 
 /* [B, M, K] times one [K, N] is one product of [B M, K]. */
-static Node *flat_product(Graph *g, Node *a, Node *b, bool tb) {
+static Node *flattened_product(Graph *g, Node *a, Node *b, bool tb) {
     int last = a->type.rank - 1;
     Type flat = type_make(DT_F32, a->type.batched, 2,
                           (int64_t[]){type_elements(&a->type) / a->type.dim[last], a->type.dim[last]});
@@ -264,11 +290,33 @@ static Node *flat_product(Graph *g, Node *a, Node *b, bool tb) {
     return graph_reshape(g, product, &shape);
 }
 
+/* Its axes are a's but for the last, whatever they are folded to on the way. */
+static Node *flat_product(Graph *g, Node *a, Node *b, bool tb) {
+    const bool written = g->written;
+    const int last = a->type.rank - 1;
+    g->written = false;
+    Node *product = flattened_product(g, a, b, tb);
+    g->written = written;
+    if (product && written)
+        product->examples = (a->examples & ~(1u << last)) | (b->examples >> !tb & 1) << last;
+    return product;
+}
+
+/* a and b without the filler in what is summed. */
+static void fold_real_examples(Graph *g, Node **a, Node **b, bool ta, bool tb) {
+    if ((*a)->type.rank < 2 || (*b)->type.rank < 2)
+        return;
+    *a = graph_without_filler(g, *a, 1u << ((*a)->type.rank - (ta ? 2 : 1)), 0);
+    *b = graph_without_filler(g, *b, 1u << ((*b)->type.rank - (tb ? 1 : 2)), 0);
+}
+
 Node *graph_matmul(Graph *g, Node *a, Node *b, bool ta, bool tb) {
     if (!a || !b)
         return NULL;
     a = graph_cast(g, a, DT_F32);
     b = graph_cast(g, b, DT_F32);
+    if (g->written)
+        fold_real_examples(g, &a, &b, ta, tb);
     if (a->type.rank > 2 && b->type.rank == 2 && !ta)
         return flat_product(g, a, b, tb);
     return graph_node(g, "matmul", (Attr){.ta = ta, .tb = tb}, 2, (Node *[]){a, b});

@@ -180,6 +180,8 @@ Node *graph_node(Graph *g, const char *op, Attr attr, int inputs, Node *const *i
     if (!infer(g, &draft) || !check_size(g, &draft))
         return NULL;
     draft.range = infer_range(g, &draft);
+    if (g->written && !graph_find_examples(g, &draft))
+        return NULL;
     Node *n = NEW(g->arena, Node);
     *n = draft;
     append(g, n);

@@ -54,6 +54,7 @@ struct Node {
     Node *in[MAX_INPUTS];
     Attr attr;
     Range range;         /* of its elements */
+    unsigned examples;   /* axes along which the examples of the batch lie; graphs that are `written` know it */
     const char *name;    /* the user's name of the value (`h`, `logits`), a hint (`logits_max`), or NULL */
     const char *hint;    /* what generated code calls it where it has no name: `predicted`; or NULL */
     const char *meaning; /* for equations, where rounding made the formula another one: `1 - 0.9^step`; or NULL */
@@ -68,6 +69,7 @@ struct Graph {
     Module *module;
     Arena *arena;
     bool training; /* dropout is active, gradients and updates exist */
+    bool written;  /* its nodes are being made of the text: what they fold of the examples leaves filler out */
     Span at;       /* where the nodes being made come from */
     int copies;    /* nodes that rewriting may still make beside the ones that they are copies of */
     VEC(Node *) nodes;
@@ -328,6 +330,18 @@ Node *graph_latest(const Graph *g, Node *leaf);        /* what the leaf was assi
 Node *graph_report(Graph *g, int index, Node *scalar); /* root */
 Node *graph_output(Graph *g, Node *value);             /* root */
 int graph_keep(Graph *g, Node *value); /* root: a row of Module.kept, which it returns; one for each value */
+/* The mean over the axes, which the result lacks; a single number is its own. */
+Node *graph_mean(Graph *g, Node *a, unsigned axes);
+
+/* ---- values of which an axis has the examples of the batch (examples.c) ---- */
+
+/* Node.examples, by those of n's operands. False after a user error: the operator would part or mix them. */
+bool graph_find_examples(Graph *g, Node *n);
+/* It is made of other examples of the batch too. */
+bool graph_needs_batch(const Graph *g, const Node *n);
+/* Of what is summed, multiplied or compared over the axes: `neutral` in place of examples that fill the batch up. */
+Node *graph_without_filler(Graph *g, Node *a, unsigned axes, double neutral);
+
 /* The mean over the examples of this batch: sum of value * share. An unbatched scalar is returned as it is. */
 Node *graph_batch_mean(Graph *g, Node *per_example);
 

@@ -36,7 +36,8 @@ enum {
     OP_PART = 1 << 12,      /* call: one more result of the call in[0], stored by the same kernel */
     OP_LOOKUP = 1 << 13,    /* view of two operands: the elements of the second are indices of the first's axis 0 */
     OP_REORDERS =
-        1 << 14 /* view: the operand's elements in another order along attr.axes, each axis by itself (flip) */
+        1 << 14, /* view: the operand's elements in another order along attr.axes, each axis by itself (flip) */
+    OP_GATHERS_BATCH = 1 << 15 /* view: axis 0 of the result has the examples of the batch (batch) */
 };
 
 /* Which fields of Attr an operator reads; the others are zero. */

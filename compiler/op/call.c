@@ -164,6 +164,14 @@ unsigned call_axes(Call *call, int arg, const Node *of) {
     return axes;
 }
 
+bool call_parts_no_batch(Call *call, int arg, const Node *of, unsigned axes) {
+    if (!(of->examples & axes))
+        return true;
+    call_error(call, arg, "%s is not for the examples of a batch: how many there are is known when the program runs",
+               call->op->name);
+    return false;
+}
+
 /* ---- weights ---- */
 
 /* The row of the weight that this graph makes next: all graphs make the same ones, in the same order. */

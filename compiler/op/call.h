@@ -29,6 +29,8 @@ Node *call_scalar(Call *call, int arg);                           /* a run-time 
 bool call_bool(Call *call, int arg);                              /* false */
 int call_axis(Call *call, int arg, const Node *of);               /* a graph axis; -1 */
 unsigned call_axes(Call *call, int arg, const Node *of);          /* a number, a list, or none: all user axes; 0 */
+/* Whether none of the axes has the examples of a batch (ir/graph.h); else a user error. */
+bool call_parts_no_batch(Call *call, int arg, const Node *of, unsigned axes);
 /* Of a number, which is called `what` in the message; a param is judged by its default. */
 bool call_within(Call *call, int arg, const char *what, Bounds bounds);
 /* One of so many words, by its number; `fallback` for none; -1. */

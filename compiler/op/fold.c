@@ -41,7 +41,7 @@ static Value build_logsumexp(Call *call) {
 static Node *variance(Call *call, Folding *f) {
     Graph *g = call->g;
     double correction = call_number(call, 2);
-    if (!call_folding(call, f) || isnan(correction))
+    if (!call_folding(call, f) || isnan(correction) || !call_parts_no_batch(call, 0, f->x, f->axes))
         return NULL;
     double count = folded_count(f);
     if (correction >= count) {

@@ -20,7 +20,7 @@ Node *image_of(Graph *g, Node *x) {
 Node *call_image(Call *call, int arg, const char *function) {
     Graph *g = call->g;
     Node *x = call_tensor(call, arg);
-    if (!x)
+    if (!x || !call_parts_no_batch(call, arg, x, ~0u))
         return NULL;
     int rank = x->type.rank - x->type.batched, last = x->type.rank - 1;
     if (rank == IMAGE_RANK - 1)

@@ -7,11 +7,7 @@
 /* ---- shapes of prediction and target ---- */
 
 Node *mean_over_example(Graph *g, Node *x) {
-    if (!x || !user_axes(x))
-        return x;
-    Node *total = graph_reduce(g, "sum", x, user_axes(x));
-    double count = (double)type_elements(&x->type) / (double)type_elements(&total->type);
-    return count == 1 ? total : mul(g, total, graph_mean_factor(g, count));
+    return x ? graph_mean(g, x, user_axes(x)) : NULL;
 }
 
 /* Sizes other than 1 agree in order: f32[1] matches a number, f32[2, 3] does not match f32[3, 2]. */
@@ -359,6 +355,8 @@ static Node *loss_of_classes(Graph *g, Node *x, Node *t, Node *smoothing, Node *
 static Value build_cross_entropy(Call *call) {
     Node *x, *t, *smoothing = call_scalar(call, 2), *weights = NULL;
     if (!read_scores(call, &x, &t) || !smoothing || !read_class_weights(call, x, t, &weights))
+        return value_tensor(NULL);
+    if (!is_zero(smoothing) && !call_parts_no_batch(call, 2, x, 1u << last_axis(x)))
         return value_tensor(NULL);
     return value_tensor(loss_of_classes(call->g, x, t, smoothing, weights));
 }

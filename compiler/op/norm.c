@@ -186,7 +186,7 @@ static bool read_batch_norm(Call *call, BatchNorm *b) {
     b->momentum = call_scalar(call, 1);
     b->eps = call_number(call, 2);
     b->affine = call_bool(call, 3);
-    if (!b->x || !b->momentum || isnan(b->eps))
+    if (!b->x || !b->momentum || isnan(b->eps) || !call_parts_no_batch(call, 0, b->x, ~0u))
         return false;
     return has_channels(call, b->x, "batch_norm") && has_statistics(call, b->x);
 }
@@ -230,7 +230,7 @@ static bool read_last_axes(Call *call, const char *function, LastAxes *norm) {
     norm->type = type_make(DT_F32, false, (int)last, x->type.dim + first);
     norm->leading = (1u << first) - 1;
     norm->axes = ((1u << x->type.rank) - 1) & ~norm->leading;
-    return true;
+    return call_parts_no_batch(call, 0, x, norm->axes);
 }
 
 static Value build_layer_norm(Call *call) {

@@ -86,9 +86,7 @@ static Value build_mean(Call *call) {
     Folding f;
     if (!call_folding(call, &f))
         return value_tensor(NULL);
-    Node *total = folding_value(call, &f, graph_reduce(call->g, "sum", f.x, f.axes), 2);
-    double count = (double)type_elements(&f.x->type) / (double)type_elements(&total->type);
-    return value_tensor(count == 1 ? total : mul(call->g, total, graph_mean_factor(call->g, count)));
+    return value_tensor(folding_value(call, &f, graph_mean(call->g, f.x, f.axes), 2));
 }
 
 /* Indices are compared as f32, which counts to 2^24. */

@@ -57,7 +57,7 @@ static Node *indices_in_order(Graph *g, const Ranking *r, int64_t count) {
 /* False after a user error. */
 static bool read_ranking(Call *call, int axis, bool descending, Ranking *r) {
     Node *x = r->x = graph_cast(call->g, call_tensor(call, 0), DT_F32);
-    if (!x || (r->axis = call_axis(call, axis, x)) < 0)
+    if (!x || (r->axis = call_axis(call, axis, x)) < 0 || !call_parts_no_batch(call, 0, x, 1u << r->axis))
         return false;
     int64_t size = x->type.dim[r->axis];
     if (size > MOST_RANKED)

@@ -27,7 +27,7 @@ CALLS = [
     call("pow(2 + sin(a), b)", a=MATRIX, b=VECTOR), call("maximum(a, b)", a=MATRIX, b=VECTOR),
     call("minimum(a, b)", a=VECTOR, b=MATRIX), *(call(f"{name}(a)", a=VECTOR) for name in MAPS.split()),
     call("log(2 + sin(a)) + sqrt(2 + cos(a))", "log sqrt", a=VECTOR),
-    call("reshape(a, [2, 6])", a=MATRIX), call("flatten(a)", a=MATRIX), call("transpose(a)", a=MATRIX),
+    call("matmul(a, batch(b), transpose_b = true)", "batch", a=VECTOR, b=VECTOR), call("reshape(a, [2, 6])", a=MATRIX), call("flatten(a)", a=MATRIX), call("transpose(a)", a=MATRIX),
     call("permute(a, [1, 0])", a=MATRIX), call("flip(a, 0)", a=MATRIX), call("roll(a, 1, 1)", a=MATRIX),
     call("stack([a, b], axis = 1)", a=MATRIX, b=MATRIX), call("slice(a, 1, 1, 3)", a=MATRIX), call("pad(a, 0, 1, 2)", a=MATRIX),
     call("concat([a, b, c], axis = 1)", a=MATRIX, b=(3, 1), c=MATRIX), call("concat([iota(4), a], axis = 0)", a=VECTOR),
@@ -72,7 +72,7 @@ CALLS += [call(f"{name}({OPERANDS[op['kind']][0]})", **OPERANDS[op["kind"]][1]) 
           if op["kind"] in OPERANDS and name not in NAMED]
 
 # No operands that are computed: of data only, drawn for each element, numbers, initialisers, optimizers; or two values, those of sort.
-WITHOUT = "random_crop random_flip cutout normalize dropout random_normal random_uniform bernoulli topk iota sinusoid weight size"
+WITHOUT = "random_crop random_flip cutout normalize dropout random_normal random_uniform bernoulli topk iota batch_place sinusoid weight size"
 IN_TRAINING = ("initialiser", "optimizer", "schedule", "metric")
 
 

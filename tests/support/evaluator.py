@@ -373,6 +373,7 @@ OPS = {
     "to_float": lambda node, x: x,
     "stop_gradient": lambda node, x: x,
     "reshape": lambda node, x: x.reshape(node.shape),
+    "batch": lambda node, x: x,
     "expand": expand,
     "transpose": lambda node, x: x.transpose(node.attrs["order"]),
     "flip": lambda node, x: np.flip(x, node.attrs["axes"]),
@@ -456,6 +457,7 @@ def fits_i32(value):
 
 
 def evaluate(nodes, leaves, step=1, rows=None, random=None, before=0):
+    rows = rows or next((node.shape[0] for node in nodes if node.op in ("field", "share") and node.shape), None)
     source, result = Step(leaves, step, rows, random, before), Result([])
     with np.errstate(all="ignore"):
         for node in nodes:
