@@ -91,7 +91,9 @@ const Tree *tree_name_for(Arena *arena, const char *name, const Tree *value) {
 }
 
 const Tree *tree_widened(Arena *arena, const Tree *a) {
-    return tree_as_wide(arena, tree_cast(arena, "int64_t", a));
+    if (a->kind == TREE_INFIX && a->prec == PREC_PRODUCT)
+        return tree_infix(arena, a->text, tree_widened(arena, a->part[0]), a->part[1]);
+    return a->wide ? a : tree_as_wide(arena, tree_cast(arena, "int64_t", a));
 }
 
 const Tree *tree_infix(Arena *arena, const char *op, const Tree *a, const Tree *b) {

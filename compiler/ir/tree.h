@@ -69,7 +69,7 @@ const Tree *tree_member(Arena *arena, const char *of, const char *name);
 /* "-" or "!" */
 const Tree *tree_prefix(Arena *arena, const char *op, const Tree *a);
 const Tree *tree_cast(Arena *arena, const char *type, const Tree *a);
-/* (int64_t)a */
+/* (int64_t)a; of a product the first factor, which decides in how many bits it is computed */
 const Tree *tree_widened(Arena *arena, const Tree *a);
 /* Any operator of C with two operands, but assignments. */
 const Tree *tree_infix(Arena *arena, const char *op, const Tree *a, const Tree *b);

@@ -65,6 +65,8 @@ Range range_union(Range a, Range b);
 
 /* The most elements of a tensor; an axis has at most INT32_MAX. Small enough that sums of bytes do not overflow. */
 #define MAX_ELEMENTS ((int64_t)1 << 40)
+/* What an int counts, by steps of as many as a block takes at a time: the step behind the last is an int too. */
+enum { MOST_COUNTED = INT32_MAX - 65535 };
 
 /* a * b, or -1 when that is above MAX_ELEMENTS. */
 int64_t size_product(int64_t a, int64_t b);

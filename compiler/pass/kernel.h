@@ -165,7 +165,7 @@ bool product_is_thin(const Node *n);
 Program *fuse(Graph *graph, const Machine *machine);
 void schedule(Program *program, Schedule wanted);
 void program_verify(const Program *program);
-/* Indices inside of a kernel are 32-bit on a GPU; false after reporting the value that is too large for them. */
+/* What kernels count by an int is no more than that counts; false after reporting what is. */
 bool program_fits(const Program *program);
 void fused_print(const Program *program, Text *out);
 void schedule_print(const Program *program, Text *out);

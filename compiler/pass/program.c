@@ -84,43 +84,57 @@ void program_verify(const Program *program) {
     }
 }
 
-static const Weight *largest_weight(const Module *module) {
-    const Weight *largest = NULL;
-    for (int i = 0; i < module->weights.count; i++)
-        if (!largest || type_elements(&module->weights.at[i].type) > type_elements(&largest->type))
-            largest = &module->weights.at[i];
-    return largest;
+/* What a kernel counts by an int, whatever it counts by 64 bits beside that. */
+typedef struct Counted {
+    const char *who, *what; /* "a product has", "columns" */
+    int64_t count;
+} Counted;
+
+static void keep_larger(Counted *most, const char *who, const char *what, int64_t count) {
+    if (count > most->count)
+        *most = (Counted){who, what, count};
 }
 
-static void report_large(const Module *module, Span at, const char *what, const Type *type, const char *cure) {
-    diag_error(module->diag, at, "%s of %lld elements; on a GPU one has at most %d: %s", what,
-               (long long)type_elements(type), INT32_MAX, cure);
+static void count_operand(Counted *most, const Kernel *kernel, const Operand *operand) {
+    const Type *images = operand->kind == OPERAND_WINDOW ? &operand->view->in[0]->type : NULL;
+    keep_larger(most, "the matrices have", "rows", operand->rows * (operand->batched ? kernel->batches : 1));
+    if (images)
+        keep_larger(most, "an image has", "numbers", type_extent(images, 1, images->rank));
 }
 
-/* What is computed with a weight is as large as the weight: its update, its gradient in slices. */
-static void report_large_node(const Module *module, const Node *n) {
-    const Weight *weight = n->type.batched ? NULL : largest_weight(module);
-    const long long batch = n->type.batched ? module->batch : 1;
-    if (weight && type_elements(&weight->type) > INT32_MAX)
-        report_large(module, weight->src, arena_printf(module->arena, "a weight '%s'", weight->name), &weight->type,
-                     "make it smaller, or several weights of it");
-    else if (type_elements(&n->type) / batch > INT32_MAX)
-        report_large(module, n->src, "a value", &n->type, "make it smaller, or compile with --target cpu");
-    else
-        report_large(module, n->src, arena_printf(module->arena, "in a batch of %lld, a value", batch), &n->type,
-                     "make the batch smaller");
+static Counted most_counted(const Program *program, const Kernel *kernel) {
+    Counted most = {"it takes", "blocks", program->machine->blocks ? kernel->tiles : 0};
+    if (kernel->cls == KERNEL_CONTRACT) {
+        keep_larger(&most, "the products have", "rows", kernel->batches * kernel->m);
+        keep_larger(&most, "a product has", "columns", kernel->n);
+        keep_larger(&most, "a sum has", "terms", kernel->k);
+        count_operand(&most, kernel, &kernel->a);
+        count_operand(&most, kernel, &kernel->b);
+    }
+    for (int k = 0; kernel->cls == KERNEL_CALL && k < kernel->call->inputs; k++)
+        if (kernel->call->in[k]->type.dtype == DT_I32)
+            keep_larger(&most, "there are", "indices", type_elements(&kernel->call->in[k]->type));
+    return most;
+}
+
+static void report_large(const Program *program, const Node *n, const Counted *most) {
+    const Module *module = program->graph->module;
+    const char *batch = arena_printf(module->arena, "in a batch of %lld, ", (long long)module->batch);
+    bool batched = n->type.batched && module->batch > 1;
+    diag_error(module->diag, n->src, "%s%s %lld %s, more than %d: make %s smaller", batched ? batch : "", most->who,
+               (long long)most->count, most->what, MOST_COUNTED, batched ? "the batch" : "it");
 }
 
 /* One message: others would tell of the same size. */
 bool program_fits(const Program *program) {
-    for (int i = 0; program->machine->blocks && i < program->kernels.count; i++)
-        for (int k = 0; k < program->kernels.at[i]->nodes.count; k++) {
-            const Node *n = program->kernels.at[i]->nodes.at[k];
-            if (type_elements(&n->type) <= INT32_MAX)
-                continue;
-            report_large_node(program->graph->module, n);
-            return false;
-        }
+    for (int i = 0; i < program->kernels.count; i++) {
+        const Kernel *kernel = program->kernels.at[i];
+        Counted most = most_counted(program, kernel);
+        if (most.count <= MOST_COUNTED)
+            continue;
+        report_large(program, kernel->nodes.at[0], &most);
+        return false;
+    }
     return true;
 }
 

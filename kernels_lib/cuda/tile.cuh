@@ -14,6 +14,9 @@ template <int ROWS, int N_, int K_, int SLICES = 1> struct Product {
 __host__ __device__ constexpr int divide_up(int a, int b) {
     return (a + b - 1) / b;
 }
+__host__ __device__ constexpr int divide_up(int64_t a, int b) {
+    return (int)((a + b - 1) / b);
+}
 
 __host__ __device__ constexpr int smaller(int a, int b) {
     return a < b ? a : b;

@@ -87,9 +87,11 @@ template <class T, int O, int TAPS, int C> struct Filter {
     static constexpr int neighbours = neighbours_of(C);
     const T *numbers; // [O, TAPS, C]
 
+    using Offset = std::conditional_t<((int64_t)O * TAPS * C > INT32_MAX), int64_t, int>;
+
     __device__ Row row(int i) const {
         int tap = i / O, o = i % O;
-        return numbers + (o * TAPS + tap) * C;
+        return numbers + (Offset)(o * TAPS + tap) * C;
     }
     __device__ Column column(int j) const {
         return j;

@@ -1,5 +1,6 @@
 """Limits, at their edge: the last that is allowed, and the first that is not."""
 
+import math
 import re
 
 import pytest
@@ -65,6 +66,59 @@ def test_offsets_that_do_not_fit_an_int(batch, wide, emitted):
     assert len(places) >= 4
     for tensor, place in places:
         assert place.startswith("row(batch, i)" if tensor == "x" else "(int64_t)i" if wide else "i"), place
+
+
+POOLED = "max_pool(relu(conv2d(x, 64, 3, padding = 1)), 2)"
+
+
+def largest_ints(text):
+    """Of each place that is a sum of products of sizes and counters, those products that are computed with 32 bits: text, most."""
+    sizes = {name: int(value) for name, value in re.findall(r"^    (\w+) = (\d+),?$", text, re.M)}
+    for body in re.split(r"^}$", text, flags=re.M):
+        most = dict(sizes)
+        for name, end in re.findall(r"for \(int (\w+) = 0; \1 < ([A-Z\d_ *]+);", body):
+            most[name] = eval(end, {}, sizes)
+        for place in re.findall(r"\w\[([^][]*)\]", body):
+            for term in re.split(r"\s\+\s+", place):
+                factors = term.split(" * ")
+                if all(factor in most or factor.isdigit() for factor in factors):
+                    yield term, math.prod(most.get(factor) or int(factor) for factor in factors)
+
+
+@pytest.mark.parametrize("h, image, batch", [(POOLED, "1, 8192, 8192", 2), (POOLED, "1, 256, 256", 600)])
+def test_no_product_of_sizes_overflows(h, image, batch, emitted):
+    """Each term of a place by itself; an example may have more than 2^31 numbers."""
+    text = emitted(model(h, image=image, batch=batch)).stdout
+    products = list(largest_ints(text))
+    assert len(products) > 20 and "int64_t" in text
+    assert all(most < 2**31 for _, most in products), [p for p in products if p[1] >= 2**31]
+
+
+@pytest.mark.parametrize("rows, counter", [(46339, "int"), (46350, "int64_t")])
+def test_a_sum_of_more_terms_than_an_int_counts(rows, counter, emitted):
+    h = "reshape(sum(exp(x) * tanh(x)), [1])"
+    text = emitted(model(h, image=f"{rows}, 46341", batch=1)).stdout
+    count = "(int64_t)X_ROWS * X_COLUMNS" if counter == "int64_t" else "X_ROWS * X_COLUMNS"
+    assert f"for ({counter} j = 0; j < {count}; j++)" in text
+    assert f"for ({counter} j = team.first; j < {count}; j += team.stride)" in emitted(model(h, image=f"{rows}, 46341", batch=1), "cu").stdout
+
+
+@pytest.mark.parametrize("batch, wide", [(511, False), (512, True)])
+def test_counters_that_do_not_fit_an_int(batch, wide, emitted):
+    """A kernel whose rows are the elements of such a tensor, the gradient of the layer before the pool."""
+    counter, from_tile = ("int64_t", "(int64_t)tile") if wide else ("int", "tile")
+    text = emitted(model(POOLED, image="1, 256, 256", batch=batch), "cu").stdout
+    assert f"    {counter} i = 4 * ({from_tile} * THREADS + threadIdx.x);" in text
+    count = "BATCH * X_ROWS * X_COLUMNS * H_CHANNELS"
+    count = "(int64_t)" + count if wide else count
+    assert f"divide_up({count}, 4 * Thread::rows)" in text and f"if (i >= {count})" in text
+
+
+@pytest.mark.parametrize("batch, wide", [(500, False), (512, True)])
+def test_where_a_part_of_an_operand_begins(batch, wide, emitted):
+    text = emitted(model(POOLED, image="1, 256, 256", batch=batch), "cu").stdout
+    parts = re.findall(r"matrix<H_CHANNELS>\(t\.\w*d_h\w+ \+ (\S*b) \* ", text)
+    assert parts and set(parts) == {"(int64_t)b" if wide else "b"}
 
 
 def test_a_row_of_the_data_has_64_bits():

@@ -322,7 +322,8 @@ static void rows(Body *row, const char *rows, const Writer *lines, Writer *out) 
             write_close(out, "}");
     } else {
         write_line(out, "#pragma omp for nowait");
-        write_block(out, arena_printf(row->e->arena, "for (int i = 0; i < %s; i++)", rows), lines);
+        const char *type = index_type(row_counter(row->e->arena, row->kernel));
+        write_block(out, arena_printf(row->e->arena, "for (%s i = 0; i < %s; i++)", type, rows), lines);
     }
 }
 
@@ -332,9 +333,10 @@ static void row_vectors(Body *row, const RowVector *vectors, int count) {
                    vectors[k].extent);
 }
 
-static const char *loop(const Body *row, const char *variable, const char *extent, int lanes) {
+static const char *loop(const Body *row, const Tree *variable, const char *extent, int lanes) {
     (void)lanes;
-    return arena_printf(row->e->arena, "for (int %s = 0; %s < %s; %s++)", variable, variable, extent, variable);
+    const char *v = variable->text;
+    return arena_printf(row->e->arena, "for (%s %s = 0; %s < %s; %s++)", index_type(variable), v, v, extent, v);
 }
 
 /* Partial sums in the lanes of a vector: as many for any number of threads. */
@@ -353,16 +355,17 @@ static bool product(Body *row, const Stage *stage, const char *extent) {
     Writer terms = writer_like(row->out), outer = writer_like(row->out), lines = writer_like(row->out);
     const char *sums = names_claim(&row->names, "totals");
     Body term = body_inside(row, &terms, "j", "k"), element = body_inside(row, &lines, "j", NULL);
-    Index at = stage_index(row, stage, tree_name(e->arena, "j"));
+    const Tree *j = tree_name(e->arena, "j"), *k = tree_name(e->arena, "k");
+    Index at = stage_index(row, stage, j);
     const char *factors = body_text(&term, product_term(&term, n, &at));
     write_line(&terms, "%s[j] += %s;", sums, factors);
     write_line(row->out, "%s %s[%s] = {0};", e->dialect->real, sums, extent);
-    write_block(&outer, loop(row, "j", extent, 1), &terms);
-    write_block(row->out, loop(row, "k", product_depth(e, n), 1), &outer);
+    write_block(&outer, loop(row, j, extent, 1), &terms);
+    write_block(row->out, loop(row, k, product_depth(e, n), 1), &outer);
     body_know_vector(&element, n, sums, stage->inner);
     Outputs outputs = stage_outputs(&element, stage, &at);
     body_write(&element, &outputs);
-    write_block(row->out, loop(row, "j", extent, 1), &lines);
+    write_block(row->out, loop(row, j, extent, 1), &lines);
     return true;
 }
 

@@ -257,17 +257,18 @@ static bool is_checked(const Kernel *kernel) {
 /* Who computes which row, i the calling thread's; all threads of a block go through the gate together. */
 static void open_rows(const Body *row, const char *rows, Writer *out) {
     const Kernel *kernel = row->kernel;
-    const char *team = team_name(row->e, kernel);
+    const char *team = team_name(row->e, kernel), *type = index_type(row_counter(row->e->arena, kernel));
+    const char *first = kernel->rows > MOST_COUNTED ? "(int64_t)tile" : "tile";
     if (kernel->team == TEAM_THREAD && kernel->lanes > 1)
-        write_line(out, "int i = %d * (tile * THREADS + threadIdx.x);", kernel->lanes);
+        write_line(out, "%s i = %d * (%s * THREADS + threadIdx.x);", type, kernel->lanes, first);
     else if (kernel->team == TEAM_THREAD)
-        write_line(out, "int i = tile * THREADS + threadIdx.x;");
+        write_line(out, "%s i = %s * THREADS + threadIdx.x;", type, first);
     else
         write_line(out, "%s team(shared);", team);
     if (kernel->team == TEAM_BLOCK && kernel->rows > 1)
         write_line(out, "int i = tile;");
     if (kernel->team == TEAM_COLUMN || kernel->team == TEAM_HALF || (kernel->team == TEAM_WARP && kernel->rows > 1))
-        write_line(out, "int i = tile * %s::rows + team.row;", team);
+        write_line(out, "%s i = %s * %s::rows + team.row;", type, first, team);
     if (is_checked(kernel))
         write_line(out, "bool exists = i < %s;", rows);
     if (row->before_gate)
@@ -302,15 +303,15 @@ static void hold(const HeldRow *held, const Writer *stages, Writer *out) {
     write_line(out, "hold_row<%s>(%s, shared, %s, %s);", held->extent, held->address, held->bytes, held->stages);
 }
 
-static const char *loop(const Body *row, const char *variable, const char *extent, int lanes) {
+static const char *loop(const Body *row, const Tree *variable, const char *extent, int lanes) {
     Team team = row->kernel->team;
-    const char *v = variable;
+    const char *v = variable->text, *type = index_type(variable);
     if (team == TEAM_THREAD)
-        return arena_printf(row->e->arena, "for (int %s = 0; %s < %s; %s++)", v, v, extent, v);
+        return arena_printf(row->e->arena, "for (%s %s = 0; %s < %s; %s++)", type, v, v, extent, v);
     const char *exists = is_checked(row->kernel) ? "exists && " : "";
     const char *times = lanes > 1 ? arena_printf(row->e->arena, "%d * ", lanes) : "";
-    return arena_printf(row->e->arena, "for (int %s = %steam.first; %s%s < %s; %s += %steam.stride)", v, times, exists,
-                        v, extent, v, times);
+    return arena_printf(row->e->arena, "for (%s %s = %steam.first; %s%s < %s; %s += %steam.stride)", type, v, times,
+                        exists, v, extent, v, times);
 }
 
 static void fold(Body *row, const Node *reduction, const char *name) {

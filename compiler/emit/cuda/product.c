@@ -196,9 +196,15 @@ static const char *filter_text(Emitter *e, const Node *view, const char *at) {
 }
 
 /* "matrix<IMAGE>(t.h_weight)", of part b of a batch "matrix<IMAGE>(t.h_weight + b * H * IMAGE)". */
-static const char *matrix_text(Emitter *e, const Shape *shape, const char *at, bool part_b) {
-    const char *part = part_b ? arena_printf(e->arena, " + b * %s", shape_product(e->arena, shape, 0, 2)) : "";
-    return arena_printf(e->arena, "matrix<%s>(%s%s)", shape_symbol(e->arena, shape, 1), at, part);
+static const char *matrix_text(Emitter *e, const Shape *shape, const char *at, const Tree *part) {
+    const char *from = part ? arena_printf(e->arena, " + %s", tree_text(e->arena, part)) : "";
+    return arena_printf(e->arena, "matrix<%s>(%s%s)", shape_symbol(e->arena, shape, 1), at, from);
+}
+
+/* Where part b of the operand begins: "b * H * IMAGE". */
+static const Tree *part_offset(Emitter *e, const Operand *operand, const Shape *shape) {
+    const Tree *offset = tree_times(e->arena, tree_name(e->arena, "b"), shape_extent(e->arena, shape, 0, 2));
+    return type_elements(&operand->value->type) <= INT32_MAX ? offset : tree_widened(e->arena, offset);
 }
 
 /* "transposed(matrix<IMAGE>(t.h_weight))" */
@@ -214,7 +220,7 @@ static const char *operand_text(Body *kernel, const Operand *operand) {
         break;
     case OPERAND_WINDOW: text = window_text(kernel, operand, at); break;
     case OPERAND_FILTER: text = filter_text(e, operand->view, at); break;
-    default: text = matrix_text(e, &shape, at, part_b);
+    default: text = matrix_text(e, &shape, at, part_b ? part_offset(e, operand, &shape) : NULL);
     }
     if (part_b && operand->kind != OPERAND_MATRIX)
         text = arena_printf(e->arena, "rows_from(%s, b * %s)", text, tree_text_at(e->arena, shape.size[0], PREC_UNARY));

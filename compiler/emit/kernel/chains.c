@@ -88,7 +88,7 @@ static void replace_mark(Body *row, const Shape *rows, Chain *chain, bool parent
     const char *text = tree_text(out->arena, chain->tree);
     if (!chain->name && chain->count > 1) {
         chain->name = name_of_chain(row, rows, chain->tree);
-        write_line(names, "int %s = %s;", chain->name, text);
+        write_line(names, "%s %s = %s;", index_type(chain->tree), chain->name, text);
     }
     if (chain->name)
         text_puts(out, chain->name);

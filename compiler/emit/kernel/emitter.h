@@ -105,7 +105,7 @@ struct Dialect {
     /* The stages, which read a row where it is held. Targets whose blocks have memory of their own. */
     void (*hold)(const HeldRow *held, const Writer *stages, Writer *out);
     /* "for (...)" over an extent, `variable` counting by `lanes`. */
-    const char *(*loop)(const Body *row, const char *variable, const char *extent, int lanes);
+    const char *(*loop)(const Body *row, const Tree *variable, const char *extent, int lanes);
     /* Before the loop over the terms of the sum `name`; NULL: nothing to do. */
     void (*sum)(Body *element, const char *name);
     /* After a loop: puts together what the threads of the row folded into `name`. NULL: nothing to do. */

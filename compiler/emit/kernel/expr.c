@@ -83,7 +83,7 @@ static void read_ahead(Body *body, Term *term, const Tree *value, int lanes) {
 /* t.h[at] for t.h[i * H + j] */
 static const Tree *with_named_place(Body *lane, const Tree *element) {
     const Tree *offset = element_offset(element);
-    const Tree *place = body_named(lane, offset, MOST_OF_PLACE, offset->wide ? "int64_t" : "int", "at");
+    const Tree *place = body_named(lane, offset, MOST_OF_PLACE, index_type(offset), "at");
     return tree_element(lane->e->arena, element->part[0], place);
 }
 

@@ -36,6 +36,8 @@ const char *row_count(Emitter *e, const Kernel *kernel);
 /* The rows: the index space of a kernel without what its rows loop over; and what a stage loops over. */
 Shape row_shape(Emitter *e, const Kernel *kernel);
 Shape stage_inner(Emitter *e, const Stage *stage);
+/* i, which counts the rows. */
+const Tree *row_counter(Arena *arena, const Kernel *kernel);
 /* The index of the stage's element, of the row's and that of what it loops over. */
 Index index_in_stage(Emitter *e, const Stage *stage, const Index *row, const Index *element);
 /* What the reduction is folded into: claimed by who asks first, its equation or its declaration. */

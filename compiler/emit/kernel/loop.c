@@ -41,6 +41,16 @@ Shape stage_inner(Emitter *e, const Stage *stage) {
     return axes_where(&domain, stage->inner, true);
 }
 
+const Tree *row_counter(Arena *arena, const Kernel *kernel) {
+    return index_counter(arena, "i", kernel->rows);
+}
+
+/* j, which counts what the stage loops over. */
+static const Tree *element_counter(Emitter *e, const Stage *stage) {
+    Shape inner = stage_inner(e, stage);
+    return index_counter(e->arena, "j", type_elements(&inner.type));
+}
+
 Index index_in_stage(Emitter *e, const Stage *stage, const Index *row, const Index *element) {
     Shape domain = stage_domain(e, stage);
     Shape kept = axes_where(&domain, stage->inner, false), inner = axes_where(&domain, stage->inner, true);
@@ -63,7 +73,7 @@ Index stage_index(Body *body, const Stage *stage, const Tree *j) {
     Shape domain = stage_domain(body->e, stage), inner = stage_inner(body->e, stage);
     Shape kept = axes_where(&domain, stage->inner, false);
     Arena *arena = body->e->arena;
-    const Tree *i = body->kernel->rows > 1 ? tree_name(arena, "i") : tree_number(arena, 0);
+    const Tree *i = body->kernel->rows > 1 ? row_counter(arena, body->kernel) : tree_number(arena, 0);
     Index row = index_linear(&kept, i), element = index_linear(&inner, j);
     return index_in_stage(body->e, stage, &row, &element);
 }
@@ -109,7 +119,7 @@ static void depend_on_row(Body *body, const Body *row) {
 /* Calls that no row is too far behind for, filler and rows that do not exist included: a kernel begins with them. */
 static void claim_per_row(Body *row) {
     Arena *arena = row->e->arena;
-    const Tree *i = tree_name(arena, "i"), *share = tree_form(arena, "share(batch, $0)", &i, 1);
+    const Tree *i = row_counter(arena, row->kernel), *share = tree_form(arena, "share(batch, $0)", &i, 1);
     const Read calls[] = {{.name = "example", .value = example_of_row(arena, i)},
                           {.name = "row_share", .value = share}};
     for (int k = 0; k < 2; k++)
@@ -260,7 +270,8 @@ static void write_elements(Body *row, const Stage *stage, const char *const *fol
     }
     if (may_not_exist)
         depend_on_row(&element, row);
-    Index at = stage_index(row, stage, tree_name(arena, "j"));
+    const Tree *j = element_counter(row->e, stage);
+    Index at = stage_index(row, stage, j);
     for (int k = 0; k < stage->contractions.count; k++)
         write_sum(&element, stage->contractions.at[k], &at, k ? arena_printf(arena, "sum_%d", k + 1) : "sum");
     Outputs outputs = stage_outputs(&element, stage, &at);
@@ -271,7 +282,7 @@ static void write_elements(Body *row, const Stage *stage, const char *const *fol
     body_write(&element, &outputs);
     if (row->e->dialect->sum && only_adds_up(stage, &lines))
         row->e->dialect->sum(row, folds[0]);
-    write_block(row->out, row->e->dialect->loop(row, "j", extent, stage->lanes), &lines);
+    write_block(row->out, row->e->dialect->loop(row, j, extent, stage->lanes), &lines);
 }
 
 /* What happens once in a row: stores of its scalars. */
@@ -392,7 +403,7 @@ static HeldRow claim_held(Body *row) {
     Shape shape = sizes_shape(e->sizes, kernel->held);
     int axes = kernel_row_axes(kernel, &shape.type), inner = shape.type.rank - axes;
     Shape rows = shape_slice(&shape, 0, axes);
-    Index first = index_linear(&rows, tree_name(e->arena, "i"));
+    Index first = index_linear(&rows, row_counter(e->arena, kernel));
     index_push(&first, inner, tree_number(e->arena, 0));
     const char *name = names_claim(&row->names, arena_printf(e->arena, "%s_row", local_name(e->arena, kernel->held)));
     const Tree *element = stored_element(e, kernel->held, &first);

@@ -44,12 +44,22 @@ static const char *counter(Arena *arena, const char *name, int axis) {
     return axis ? arena_printf(arena, "%s%d", name, axis) : name;
 }
 
+/* What counts the axes of the shape from 0 to `count`. */
+static const Tree *counter_of(Arena *arena, const char *name, const Shape *shape, int count) {
+    return index_counter(arena, name, type_extent(&shape->type, 0, count));
+}
+
+static const Tree *column_counter(const Nest *nest) {
+    const Type *kept = &nest->kept.type;
+    return index_counter(nest->row->e->arena, "j", type_extent(kept, nest->outer, kept->rank));
+}
+
 /* Counts the axes of the shape from 0 to `count`: by one variable, or each by its own. */
 static Index counted(const Nest *nest, const char *name, const Shape *shape, int count) {
     Arena *arena = nest->row->e->arena;
     Index index = {0};
     if (!nest->apart && count)
-        index_push(&index, count, tree_name(arena, name));
+        index_push(&index, count, counter_of(arena, name, shape, count));
     for (int axis = 0; axis < count && nest->apart; axis++) {
         bool counts = shape->type.dim[axis] > 1;
         index_push(&index, 1, counts ? tree_name(arena, counter(arena, name, axis)) : tree_number(arena, 0));
@@ -61,17 +71,18 @@ static Index counted(const Nest *nest, const char *name, const Shape *shape, int
 static void write_loops(const Nest *nest, const char *name, const Shape *shape, int count, const Writer *lines,
                         Writer *out) {
     Arena *arena = nest->row->e->arena;
+    const char *type = nest->apart ? "int" : index_type(counter_of(arena, name, shape, count));
     const Writer *inside = lines;
     for (int axis = nest->apart ? count - 1 : 0; axis >= 0; axis--) {
         const char *variable = counter(arena, name, axis);
-        const Tree *extent = nest->apart ? shape->size[axis] : shape_extent(arena, shape, 0, count);
+        const Tree *extent = nest->apart ? shape->size[axis] : shape_count(arena, shape, 0, count);
         if (tree_is_number(extent, 1))
             continue;
         Writer *around = NEW(arena, Writer);
         *around = writer_like(out);
         write_block(around,
-                    arena_printf(arena, "for (int %s = 0; %s < %s; %s++)", variable, variable, tree_text(arena, extent),
-                                 variable),
+                    arena_printf(arena, "for (%s %s = 0; %s < %s; %s++)", type, variable, variable,
+                                 tree_text(arena, extent), variable),
                     inside);
         inside = around;
     }
@@ -88,7 +99,7 @@ static int loops_over(const Nest *nest) {
 static Index element_index(const Nest *nest, const Stage *stage) {
     Shape inner = stage_inner(nest->row->e, stage);
     Index row = counted(nest, "i", &nest->kept, nest->outer), element = counted(nest, "k", &inner, inner.type.rank);
-    index_push(&row, nest->kept.type.rank - nest->outer, tree_name(nest->row->e->arena, "j"));
+    index_push(&row, nest->kept.type.rank - nest->outer, column_counter(nest));
     return index_in_stage(nest->row->e, stage, &row, &element);
 }
 
@@ -214,12 +225,13 @@ static Nest nest_of(Body *row, bool apart) {
         .row = row, .kept = row_shape(e, row->kernel), .outer = outer_axes(row->kernel, apart), .apart = apart};
     const char *columns = shape_product(e->arena, &nest.kept, nest.outer, nest.kept.type.rank - nest.outer);
     bool cuts = cuts_columns(&nest);
-    nest.loop = cuts ? SIMD "for (int j = j0; j < end; j++)"
-                     : arena_printf(e->arena, SIMD "for (int j = 0; j < %s; j++)", columns);
+    const char *type = index_type(column_counter(&nest));
+    nest.loop = cuts ? arena_printf(e->arena, SIMD "for (%s j = j0; j < end; j++)", type)
+                     : arena_printf(e->arena, SIMD "for (%s j = 0; j < %s; j++)", type, columns);
     nest.number = tree_read(e->arena, cuts ? "j - j0" : "j");
     nest.room = cuts ? "COLUMNS" : columns;
     if (cuts)
-        write_line(row->out, "int end = %s - j0 < COLUMNS ? %s : j0 + COLUMNS;", columns, columns);
+        write_line(row->out, "%s end = %s - j0 < COLUMNS ? %s : j0 + COLUMNS;", type, columns, columns);
     for (int axis = 0; axis < nest.outer; axis++)
         row->variables[axis] = counter(e->arena, "i", axis);
     return nest;
@@ -233,7 +245,8 @@ static void write_shared(const Nest *nest, const Writer *lines, Writer *out) {
     const char *columns = shape_product(arena, &nest->kept, nest->outer, nest->kept.type.rank - nest->outer);
     if (cuts) {
         write_line(out, "enum { COLUMNS = %d };", TOGETHER);
-        write_block(&chunk, arena_printf(arena, "for (int j0 = 0; j0 < %s; j0 += COLUMNS)", columns), lines);
+        const char *type = index_type(column_counter(nest));
+        write_block(&chunk, arena_printf(arena, "for (%s j0 = 0; j0 < %s; j0 += COLUMNS)", type, columns), lines);
     }
     if (loops > 1)
         write_line(out, "#pragma omp for collapse(%d) nowait", loops);

@@ -1,5 +1,14 @@
 #include "emit/text/index.h"
 
+const char *index_type(const Tree *at) {
+    return at->wide ? "int64_t" : "int";
+}
+
+const Tree *index_counter(Arena *arena, const char *name, int64_t count) {
+    const Tree *counter = tree_name(arena, name);
+    return count <= MOST_COUNTED ? counter : tree_as_wide(arena, counter);
+}
+
 Index index_linear(const Shape *shape, const Tree *at) {
     Index index = {0};
     if (shape->type.rank > 0)
@@ -42,7 +51,7 @@ static const Tree *part_of(Arena *arena, const IndexGroup *group, const Shape *s
         return tree_number(arena, 0);
     const Tree *at = group->at;
     if (extent(shape, first + skip + count, inner) > 1)
-        at = tree_infix(arena, "/", at, shape_extent(arena, shape, first + skip + count, inner));
+        at = tree_infix(arena, "/", at, shape_count(arena, shape, first + skip + count, inner));
     if (extent(shape, first, skip) > 1)
         at = tree_infix(arena, "%", at, shape_extent(arena, shape, first + skip, count));
     return at;
@@ -104,26 +113,22 @@ static const Tree *scaled(Arena *arena, const Tree *at, const Tree *stride) {
     return tree_is_number(stride, 1) ? at : tree_times(arena, at, stride);
 }
 
-/* The first factor of a product decides in how many bits it is computed. */
-static const Tree *with_wide_factor(Arena *arena, const Tree *product) {
-    if (product->kind != TREE_INFIX || product->prec != PREC_PRODUCT)
-        return product->wide ? product : tree_widened(arena, product);
-    return tree_infix(arena, product->text, with_wide_factor(arena, product->part[0]), product->part[1]);
-}
-
-/* A product that may not fit an int is computed with 64 bits. */
-static const Tree *widened(Arena *arena, const Tree *term, const Shape *shape) {
-    return type_elements(&shape->type) <= INT32_MAX ? term : with_wide_factor(arena, term);
+/* What may not fit an int is computed with 64 bits. */
+static const Tree *widened(Arena *arena, const Tree *term, int64_t most) {
+    return most <= INT32_MAX ? term : tree_widened(arena, term);
 }
 
 static const Tree *offset_of(Arena *arena, const Index *index, const Shape *shape, int first, int count) {
     const Tree *sum = NULL;
+    int64_t elements = extent(shape, first, count);
     for (int g = 0, start = first; g < index->groups; start += index->group[g++].axes) {
         int next = start + index->group[g].axes;
         const Tree *stride = shape_extent(arena, shape, next, first + count - next);
         const Tree *term = scaled(arena, index->group[g].at, stride);
-        if (term)
-            sum = sum ? tree_plus(arena, sum, term) : widened(arena, term, shape);
+        if (term && sum) /* which is wide if all of it may be */
+            sum = tree_plus(arena, sum, widened(arena, term, extent(shape, start, first + count - start)));
+        else if (term)
+            sum = widened(arena, term, elements);
     }
     return sum ? sum : tree_number(arena, 0);
 }

@@ -26,6 +26,10 @@ typedef struct Merged {
     Shape shape;
 } Merged;
 
+/* A variable that counts up to `count`: of 64 bits where an int does not; and its type. */
+const Tree *index_counter(Arena *arena, const char *name, int64_t count);
+const char *index_type(const Tree *at);
+
 /* All axes of the shape counted by one expression. */
 Index index_linear(const Shape *shape, const Tree *at);
 /* One axis. */

@@ -19,8 +19,13 @@ const Tree *shape_extent(Arena *arena, const Shape *shape, int first, int count)
     return product ? product : tree_number(arena, 1);
 }
 
+const Tree *shape_count(Arena *arena, const Shape *shape, int first, int count) {
+    const Tree *extent = shape_extent(arena, shape, first, count);
+    return type_extent(&shape->type, first, first + count) <= INT32_MAX ? extent : tree_widened(arena, extent);
+}
+
 const char *shape_product(Arena *arena, const Shape *shape, int first, int count) {
-    return tree_text(arena, shape_extent(arena, shape, first, count));
+    return tree_text(arena, shape_count(arena, shape, first, count));
 }
 
 const char *shape_symbol(Arena *arena, const Shape *shape, int axis) {

@@ -26,6 +26,8 @@ Shape shape_slice(const Shape *shape, int first, int count);
 /* "IMAGE_ROWS * IMAGE_COLUMNS" of the axes from `first` on, `count` of them; "1" of none. A field flattened somewhere in
  * the model has a symbol for that: "IMAGE". */
 const Tree *shape_extent(Arena *arena, const Shape *shape, int first, int count);
+/* The same as a number by itself, and not as a factor of what is wide already: "(int64_t)A * B" where an int does not hold it. */
+const Tree *shape_count(Arena *arena, const Shape *shape, int first, int count);
 const char *shape_product(Arena *arena, const Shape *shape, int first, int count);
 /* The size of one axis as text. */
 const char *shape_symbol(Arena *arena, const Shape *shape, int axis);
