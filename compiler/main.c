@@ -2,6 +2,7 @@
 #include "emit/build/driver.h"
 #include "emit/build/standalone.h"
 #include "front/front.h"
+#include "front/habits.h"
 #include "op/reference.h"
 #include "options.h"
 #include "pass/decode.h"
@@ -523,7 +524,7 @@ static int run(Compilation *c) {
     else if (o->list_options)
         options_list(&c->out);
     else if (o->operators && o->json)
-        reference_json(&c->out);
+        reference_json(&c->out, habit_calls());
     else if (o->operators)
         reference_print(&c->out);
     else if (o->format)

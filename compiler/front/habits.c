@@ -41,6 +41,15 @@ const char *habit(HabitKind kind, const char *word, size_t length) {
     return NULL;
 }
 
+const Synonym *habit_calls(void) {
+    static Synonym found[HABITS + 1]; /* of a constant table: the same each time */
+    int count = 0;
+    for (int i = 0; i < HABITS; i++)
+        if (habits[i].kind == CALL)
+            found[count++] = (Synonym){habits[i].word, habits[i].advice};
+    return found;
+}
+
 bool habit_is(HabitKind kind, const char *word, const char *advice) {
     for (int i = 0; i < HABITS; i++)
         if (is_row(&habits[i], kind, word, strlen(word)) && strcmp(habits[i].advice, advice) == 0)

@@ -2,6 +2,8 @@
 #ifndef MTC_HABITS_H
 #define MTC_HABITS_H
 
+#include "op/reference.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -9,6 +11,7 @@ typedef enum HabitKind { SYMBOL, CALL, RENAMED, PARAMETER, KEY, SETTING, TYPE, M
 
 /* The advice on a word, or NULL. Symbols are compared as they are, names by their letters and digits, in any case. */
 const char *habit(HabitKind kind, const char *word, size_t length);
+const Synonym *habit_calls(void); /* all of CALL, behind them one without a word */
 /* The table has a row with this advice on the word. */
 bool habit_is(HabitKind kind, const char *word, const char *advice);
 /* "LayerNorm" and "layer_norm" have the same. */

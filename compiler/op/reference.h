@@ -5,7 +5,13 @@
 #include "ir/op.h"
 
 void reference_print(Text *out);
-void reference_json(Text *out);                      /* what can be called, for programs */
+
+/* What a function is called elsewhere, and the call that is written here: "dense", "linear(x, out)". */
+typedef struct Synonym {
+    const char *word, *instead;
+} Synonym;
+/* What can be called, for programs. `synonyms` end with one without a word. */
+void reference_json(Text *out, const Synonym *synonyms);
 const char *op_title(Arena *arena, const OpDef *op); /* "LeakyReLU" */
 
 #endif

@@ -59,7 +59,25 @@ static void put_parameter(Text *out, const Parameter *p) {
     text_puts(out, "}");
 }
 
-static void put_op(Text *out, const OpDef *op) {
+static bool calls(const char *instead, const char *name) {
+    const size_t length = strlen(name);
+    return strncmp(instead, name, length) == 0 && instead[length] == '(';
+}
+
+static void put_synonyms(Text *out, const OpDef *op, const Synonym *synonyms) {
+    const char *between = "";
+    text_puts(out, ",\n  \"synonyms\": [");
+    for (const Synonym *s = synonyms; s->word; s++) {
+        if (!calls(s->instead, op->name))
+            continue;
+        text_puts(out, between);
+        put_string(out, s->word);
+        between = ", ";
+    }
+    text_puts(out, "]");
+}
+
+static void put_op(Text *out, const OpDef *op, const Synonym *synonyms) {
     const Signature *signature = signature_of_op(out->arena, op);
     text_puts(out, "{");
     put_member(out, "name", op->name);
@@ -74,16 +92,18 @@ static void put_op(Text *out, const OpDef *op) {
         text_puts(out, i ? ",\n    " : "\n    ");
         put_parameter(out, &signature->at[i]);
     }
-    text_puts(out, "]}");
+    text_puts(out, "]");
+    put_synonyms(out, op, synonyms);
+    text_puts(out, "}");
 }
 
-void reference_json(Text *out) {
+void reference_json(Text *out, const Synonym *synonyms) {
     const char *between = "[\n";
     for (int i = 0; i < op_table.count; i++) {
         if (!op_table.at[i]->signature)
             continue;
         text_puts(out, between);
-        put_op(out, op_table.at[i]);
+        put_op(out, op_table.at[i], synonyms);
         between = ",\n";
     }
     text_puts(out, "\n]\n");

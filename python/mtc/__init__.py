@@ -81,9 +81,8 @@ def _find(name: str) -> Any:
 def _nearest(name: str) -> str:
     if name.startswith("_"):  # what packages ask every module for
         return ""
-    from .spec import nearest
-
-    return nearest(name, __dir__())
+    habits = _module("habits")
+    return habits.hint(name, habits.MODULE, ()) or habits.of_language(name) or habits.hint(name, {}, __dir__())
 
 
 def _module(name: str) -> Any:

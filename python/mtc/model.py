@@ -19,11 +19,12 @@ from .arrays import Column, Field, to_field, to_numpy
 from .assignment import Given, check_columns, everything, inputs_only, label_of, unnamed_columns
 from .errors import CompileError, DataError, UsageError, users_frame
 from .feeding import SPLITS, columns_of, divide, give, load, row_bytes, words_of
+from .habits import FIT, MODEL, hint
 from .library import LENT_ALIGNMENT, TEST, TRAIN, VALIDATION, Library, Session, unknown
 from .library import load as load_library
 from .spec import nearest, whole
-from .training import (Callback, EarlyStopping, Files, History, PathLike, Plan, Training, as_callback, as_early_stopping,
-                       best_file)
+from .training import (Callback, EarlyStopping, Files, History, PathLike, Plan, Training, best_file,
+                       watchers_of)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,9 +71,15 @@ def _nearest_option(name: str) -> str:
     return nearest(name, [each for each in inspect.signature(compile).parameters if each not in ("model", "params")])
 
 
+def _count_unnamed(rest: Sequence[Any]) -> None:
+    if rest:
+        raise TypeError(f"fit() takes X and y without their names, and all else by name, such as epochs=10; got {2 + len(rest)} without: "
+                        "the batch is the model's")
+
+
 def _unexpected(method: Callable[..., Any], name: str, hint: str = "") -> str:
     """What Python would say of an argument, and which was meant: the hint, or the one whose name is near."""
-    known = [each for each in inspect.signature(method).parameters if each not in ("self", "unknown")]
+    known = [each for each in inspect.signature(method).parameters if each not in ("self", "rest", "unknown")]
     return f"{method.__name__}() got an unexpected keyword argument '{name}'{hint or nearest(name, known)}"
 
 
@@ -244,6 +251,14 @@ class Model:
         """Prints layers with shapes, parameters, arithmetic and memory."""
         print_fn(self.summary_text().rstrip("\n"))
 
+    def __getattr__(self, name: str) -> NoReturn:
+        """Of what there is not: what other packages call so, or which name is near."""
+        near = "" if name.startswith("_") else hint(name, MODEL, dir(type(self)))
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{near}")
+
+    def __call__(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("a model is not called: model.predict(X) predicts, and model.predict_proba(X) has the probabilities of classes")
+
     def __repr__(self) -> str:
         if self._library is None:
             return f"<{type(self).__name__}, not compiled yet>"
@@ -316,7 +331,7 @@ class Model:
 
     # ---- training ----
 
-    def fit(self, X: Any = None, y: Any = None, *, epochs: Optional[int] = None, validation_data: Any = None,
+    def fit(self, X: Any = None, y: Any = None, *rest: NoReturn, epochs: Optional[int] = None, validation_data: Any = None,
             validation_split: float = 0.0, callbacks: Union[Callback, Callable[..., Any], Sequence[Any]] = (),
             verbose: Union[int, str] = "auto", early_stopping: Union[None, bool, int, EarlyStopping] = None,
             checkpoint: Optional[PathLike] = None, save_best: Union[bool, PathLike] = False,
@@ -343,6 +358,7 @@ class Model:
         usable, and ``model.history`` has what was done. Raises DataError for what does not fit, DivergedError where the
         loss is NaN, FileError where checkpoint, save_best or log is a file of another kind. ``reset`` begins anew.
         """
+        _count_unnamed(rest)
         if unknown:
             raise TypeError(self._unknown_argument(list(unknown)[0]))
         with self._not_training("fit"):
@@ -353,8 +369,7 @@ class Model:
             if X is not None and data is not None:
                 raise UsageError("data is the folder of the model's own data: leave it out, or X and y")
             asked = None if epochs is None else whole(epochs, "epochs", 1)
-            watchers = [as_callback(each) for each in (callbacks if isinstance(callbacks, Sequence) else [callbacks])]
-            stopping = as_early_stopping(early_stopping)
+            watchers, stopping = watchers_of(callbacks, early_stopping)
             files = Files(checkpoint, best_file(save_best, checkpoint), log)
             files.check()
             with files.alone(self.library):
@@ -375,12 +390,10 @@ class Model:
 
     def _unknown_argument(self, name: str) -> str:
         """What Python would say, and what else users of other packages look for."""
-        hint = ""
         if name == "batch_size":
-            hint = f": a batch has {self.batch} examples; mtc.compile(..., batch=...) and mtc.Sequential change that"
-        if name in ("sample_weight", "class_weight"):
-            hint = ": weights of examples or classes are not supported"
-        return _unexpected(Model.fit, name, hint)
+            batch = f": a batch has {self.batch} examples; mtc.compile(..., batch=...) and mtc.Sequential change that"
+            return _unexpected(Model.fit, name, batch)
+        return _unexpected(Model.fit, name, hint(name, FIT, ()))
 
     def _last_epoch(self, asked: Optional[int], resumed: bool) -> int:
         status = self.session.status()
@@ -430,9 +443,14 @@ class Model:
     def _hold(self, split: str, folder: Optional[PathLike]) -> int:
         """Loads a split of the model's own data for a training; returns how many examples."""
         self._held.add(SPLITS[split])
-        return load(self.session, split, folder)
+        return self._load_own(self.session, split, folder)
+
+    def _load_own(self, session: Session, split: str, folder: Optional[PathLike]) -> int:
+        return load(session, split, folder)
 
     def _validation(self, given: Any) -> Given:
+        if isinstance(given, tuple) and len(given) > 2 and label_of(self.fields):
+            raise UsageError(f"validation_data is (X, y), not a tuple of {len(given)}: weights of examples are not supported")
         pair = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, None)
         if isinstance(given, (tuple, list)) and len(given) == 1:
             pair = (given[0], None)
@@ -478,7 +496,7 @@ class Model:
                 which = TEST if given is not None else SPLITS.get(split, TEST)
                 try:
                     if given is None:
-                        load(session, split, data)
+                        self._load_own(session, split, data)
                     else:
                         give(session, which, given)
                     return asked(session, which)

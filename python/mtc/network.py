@@ -6,7 +6,7 @@ import os
 import shutil
 import warnings
 from dataclasses import replace
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Dict, List, NamedTuple, NoReturn, Optional, Sequence, Tuple, Type, Union
 
 import numpy as np
 
@@ -144,11 +144,11 @@ class NeuralNetworkGPU(Sequential):
         return (f"NeuralNetworkGPU({self.inputs}, {hidden}, {self.outputs}, batch_size={self.batch_size}, "
                 f"target={self.target!r})")
 
-    def fit(self, X: Any = None, y: Any = None, *, validation_data: Any = None, **options: Any) -> History:
+    def fit(self, X: Any = None, y: Any = None, *rest: NoReturn, validation_data: Any = None, **options: Any) -> History:
         """Trains on X and y. `epochs`, `validation_split`, `callbacks`, `verbose`, ... are those of Model.fit."""
         if isinstance(validation_data, (tuple, list)) and len(validation_data) == 2:
             validation_data = (as_examples(validation_data[0]), self._class_numbers(validation_data[1], "validation y"))
-        return super().fit(as_examples(X), self._class_numbers(y), validation_data=validation_data, **options)
+        return super().fit(as_examples(X), self._class_numbers(y), *rest, validation_data=validation_data, **options)
 
     def evaluate(self, X: Any = None, y: Any = None, **options: Any) -> Dict[str, float]:
         """{"loss": ..., "accuracy": ...}: the means over X and y."""

@@ -180,8 +180,19 @@ def labelled(estimator: BaseEstimator, X: Any, y: Any, reset: bool) -> tuple[Arr
     return X, y
 
 
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
 def measured(estimator: BaseEstimator, X: Any, y: Any, reset: bool) -> tuple[Array, Array]:
     """X as `features` gives it, and y as finite f32 [rows] or [rows, outputs]. reset: as for `labelled`."""
+    word = next((each for each in np.asarray(y).flat if isinstance(each, str)), None) if np.asarray(y).dtype.kind in "OU" else None
+    if word is not None and not _is_number(word):
+        raise ValueError(f"y has words, such as {str(word)!r}, and Regressor predicts numbers; mtc.Classifier takes labels of any kind")
     if HAVE_SCIKIT:
         X, y = checked(estimator, X, y, reset=reset, multi_output=True, y_numeric=True)
         y = column_or_1d(y, warn=True) if y.ndim == 2 and y.shape[1] == 1 else y

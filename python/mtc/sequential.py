@@ -14,10 +14,11 @@ from typing import Any, FrozenSet, Iterator, Optional, Sequence, Tuple, Union
 
 from .arrays import to_numpy
 from .assignment import Given
-from .errors import DataError, UsageError
+from .errors import DataError, FileError, UsageError
 from .layer import Layer, nested
+from .library import Session
 from .losses import ALIASES, LOSSES, CrossEntropy, Loss
-from .model import Model
+from .model import Model, PathLike
 from .optimizers import Optimizer, Several, optimizers_of
 from .spec import chosen, nearest, told_arguments, whole
 from .toolchain import Source
@@ -148,6 +149,13 @@ class Sequential(Model):
         if "y" in given:
             self._check_targets(*given["y"])
         return given
+
+    def _load_own(self, session: Session, split: str, folder: Optional[PathLike]) -> int:
+        try:
+            return super()._load_own(session, split, folder)
+        except FileError as error:
+            raise UsageError(f"give X and y: a {type(self).__name__} has no data of its own, unless {split}.npz, with arrays x and y, "
+                             f"lies in the working folder or in data=FOLDER") from error
 
     def _check_targets(self, y: Any, what: str) -> None:
         """That y is what the loss takes. What is no such array at all is told where it is converted."""

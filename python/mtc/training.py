@@ -15,10 +15,11 @@ import threading
 import time
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Callable, Collection, Iterator, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import TYPE_CHECKING, Any, Callable, Collection, Iterator, Mapping, NamedTuple, NoReturn, Optional, Sequence, Union
 
 from . import outputs
 from .errors import FileError, MtcError, TrainingWarning, UsageError, users_frame
+from .habits import EARLY_STOPPING, hint
 from .spec import nearest
 
 if TYPE_CHECKING:
@@ -49,6 +50,11 @@ class History(dict[str, list[float]]):
     def __missing__(self, name: str) -> list[float]:
         hint = f"; it is an attribute: history.{name}" if name in vars(self) else nearest(name, self)
         raise KeyError(f"{name!r} is not recorded; recorded are {', '.join(self)}{hint}")
+
+    @property
+    def history(self) -> History:
+        """Itself, where Keras has another object: ``history.history["loss"]``."""
+        return self
 
     def __repr__(self) -> str:
         from .display import history_repr
@@ -130,7 +136,10 @@ class EarlyStopping:
     """
 
     def __init__(self, monitor: Optional[str] = None, patience: int = 5, restore_best: bool = True,
-                 min_delta: float = 0.0):
+                 min_delta: float = 0.0, **unknown: NoReturn):
+        if unknown:
+            name, known = next(iter(unknown)), ("monitor", "patience", "restore_best", "min_delta")
+            raise TypeError(f"EarlyStopping has no argument '{name}'{hint(name, EARLY_STOPPING, known)}")
         if isinstance(patience, bool) or not isinstance(patience, int) or patience < 1:
             raise UsageError(f"patience is a whole number of epochs, 1 or more, not {patience!r}")
         if monitor is not None and not isinstance(monitor, str):
@@ -156,6 +165,16 @@ def as_early_stopping(given: Union[None, bool, int, EarlyStopping]) -> Optional[
     if isinstance(given, int):
         return EarlyStopping(patience=given)
     raise UsageError(f"early_stopping is a number of epochs or an mtc.EarlyStopping, not {given!r}")
+
+
+def watchers_of(callbacks: Any, early_stopping: Union[None, bool, int, EarlyStopping]) -> tuple[list[Callback], Optional[EarlyStopping]]:
+    """The callbacks, and when to stop, which may stand among them as in Keras. Raises UsageError."""
+    given = callbacks if isinstance(callbacks, Sequence) else [callbacks]
+    among = [each for each in given if isinstance(each, EarlyStopping)]
+    rules = [rule for rule in (*among, as_early_stopping(early_stopping)) if rule]
+    if len(rules) > 1:
+        raise UsageError(f"there are {len(rules)} rules of early stopping, {', '.join(map(repr, rules))}: give one")
+    return [as_callback(each) for each in given if each not in among], rules[0] if rules else None
 
 
 class Judge:

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import Annotated, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 from .errors import UsageError
+from .habits import operator_called
 from .layer import Layer, Sizes, Value, known_shape
 from .layers import Sigmoid
 from .losses import Loss, Metric
@@ -270,7 +271,7 @@ class Network(NamedTuple):
         return [self._report(model, name, **values) for name in self._metrics]
 
     def _report(self, model: ModelBlock, name: str, **values: str) -> str:
-        metric: Optional[Metric] = self.loss.metrics.get(name)
+        metric = self.loss.metrics.get(name) or self._metric_called(name)
         if metric is None:
             known = ", ".join(map(repr, self.loss.metrics))
             near = nearest(name, self.loss.metrics)
@@ -281,6 +282,12 @@ class Network(NamedTuple):
         model.define(metric.definition)
         model.lines.append(Line(name, text))
         return name
+
+    def _metric_called(self, name: str) -> Optional[Metric]:
+        """The metric of the loss that other packages call so."""
+        operator = operator_called(name)
+        metric = operator and self.loss.metrics.get(operator["name"])
+        return replace(metric, called=True) if metric else None
 
     def _train(self, output: Value, reports: Sequence[str]) -> List[Line]:
         watched = ("loss", *self._metrics)

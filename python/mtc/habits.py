@@ -1,0 +1,108 @@
+"""What people who know Keras, PyTorch or scikit-learn write, and what is written here. What layers, losses, optimizers and metrics
+are called elsewhere is the compiler's table (compiler/front/habits.def), which operators.py reads."""
+
+from __future__ import annotations
+
+from typing import Iterable, Mapping, Optional
+
+from .operators import Operator, table
+from .spec import nearest
+
+_MADE = "a model has its loss, optimizer and metrics from the beginning: mtc.Sequential(layers, loss=..., optimizer=..., metrics=[...])"
+_TARGET = "where it runs is said when it is made: target='cuda' or target='cpu'"
+_BY_ITSELF = "fit trains, and predict and evaluate are without dropout by themselves: leave it out"
+_STEPS = "fit does all steps of a training: model.fit(X, y, epochs=...)"
+_WEIGHTS = "weights are model.params['linear1.weight'], and model.state_dict() has copies of all"
+
+MODULE: Mapping[str, str] = {
+    "load_model": "a file has weights, and the model makes of them what they are: mtc.compile(MODEL).load(FILE), or Sequential(...).load(FILE)",
+    "load": "model.load(FILE) reads weights",
+    "save": "model.save(FILE) writes a checkpoint",
+    "Input": "the shape of an example is input_shape= of mtc.Sequential, where the first layer does not tell it",
+    "InputLayer": "the shape of an example is input_shape= of mtc.Sequential, where the first layer does not tell it",
+    "Module": "networks are mtc.Sequential([...]), or a model file for mtc.compile",
+    "ModelCheckpoint": "fit(checkpoint=FILE, save_best=True) writes it",
+    "ReduceLROnPlateau": "it is a schedule: mtc.Adam(mtc.Plateau(1e-3))",
+    "DataLoader": "fit takes whole arrays, and draws the batches itself",
+    "TensorDataset": "fit takes whole arrays, and draws the batches itself",
+    "tensor": "fit and predict take arrays of NumPy, and tensors of any library",
+    "MLPClassifier": "mtc.Classifier",
+    "MLPRegressor": "mtc.Regressor",
+    "train_test_split": "fit(validation_split=0.2) holds a part back; scikit-learn has the function",
+}
+MODEL: Mapping[str, str] = {
+    "compile": _MADE,
+    "train": _BY_ITSELF,
+    "eval": _BY_ITSELF,
+    "to": _TARGET,
+    "cuda": _TARGET,
+    "cpu": _TARGET,
+    "parameters": _WEIGHTS,
+    "named_parameters": _WEIGHTS,
+    "weights": _WEIGHTS,
+    "get_weights": _WEIGHTS,
+    "set_weights": "model.load_state_dict({name: array})",
+    "load_weights": "model.load(FILE)",
+    "save_weights": "model.save(FILE)",
+    "forward": "model.predict(X)",
+    "predict_classes": "model.predict(X) has the classes, model.predict_proba(X) their probabilities",
+    "backward": _STEPS,
+    "step": _STEPS,
+    "zero_grad": _STEPS,
+    "train_on_batch": _STEPS,
+    "partial_fit": "another fit goes on where the one before ended: model.fit(X, y, epochs=1)",
+    "add": "layers are a list: mtc.Sequential([first, second])",
+    "append": "layers are a list: mtc.Sequential([first, second])",
+}
+_SHUFFLES = "each epoch has the examples in an order of its own, which the seed draws"
+FIT: Mapping[str, str] = {
+    "shuffle": _SHUFFLES,
+    "steps_per_epoch": "an epoch is all examples once; fewer are X[:n], y[:n]",
+    "initial_epoch": "resume=FILE goes on from a checkpoint, and another fit from the one before",
+    "sample_weight": "weights of examples or classes are not supported",
+    "class_weight": "weights of examples or classes are not supported",
+    "lr": "it is the optimizer's: mtc.Sequential(..., optimizer=mtc.Adam(1e-3)), and model.set(lr=1e-3) changes it",
+    "learning_rate": "it is the optimizer's: mtc.Sequential(..., optimizer=mtc.Adam(1e-3)), and model.set(lr=1e-3) changes it",
+    "patience": "early_stopping=5 ends a training after so many epochs without a better one",
+    "validation_freq": "validation data are evaluated after each epoch",
+    "workers": "the program uses all processors; OMP_NUM_THREADS says otherwise",
+}
+EARLY_STOPPING: Mapping[str, str] = {
+    "restore_best_weights": "it is restore_best, and True unless given",
+    "mode": "the report knows whether it is to fall or to rise",
+    "verbose": "fit(verbose=...) has it",
+}
+
+
+def letters(word: str) -> str:
+    """"LayerNorm" and "layer_norm" have the same, as the compiler compares them."""
+    return word.replace("_", "").lower()
+
+
+def operator_called(word: str) -> Optional[Operator]:
+    """The function of the language that has this name somewhere, or here; None: there is none."""
+    plain = letters(word)
+    named = (each for each in table() if plain in map(letters, (each["name"], each["class"], *each["synonyms"])))
+    return next(named, None)
+
+
+def of_language(word: str) -> str:
+    """Which class stands for the function that a word means elsewhere; or where that function is to be had."""
+    operator = operator_called(word)
+    if operator is None:
+        return ""
+    name = operator["name"]
+    from . import layers, losses, optimizers
+
+    kinds = (getattr(module, title) for module in (layers, losses, optimizers) for title in module.__all__)
+    classes = [f"mtc.{kind.__name__}" for kind in kinds if kind.text.split("(")[0] == name]
+    if classes:
+        return f"; it is called {' or '.join(classes)}"
+    if operator["kind"] == "metric":
+        return f"; it is a metric: mtc.Sequential(..., metrics=[{name!r}])"
+    return f"; it is {name}(...) in the text of a model, which mtc.compile takes (docs/language.md)"
+
+
+def hint(word: str, cures: Mapping[str, str], known: Iterable[str]) -> str:
+    """": the cure" of a habit; else which of the known names is near."""
+    return f": {cures[word]}" if word in cures else nearest(word, known)

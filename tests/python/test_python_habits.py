@@ -1,0 +1,73 @@
+"""What people who know Keras, PyTorch or scikit-learn write from habit: told what to write instead, or understood."""
+
+import re
+
+import numpy as np
+import pytest
+
+import mtc
+from conftest import MTC
+
+pytestmark = [pytest.mark.skipif(not MTC.exists(), reason="run 'make' first"), pytest.mark.quick]
+
+
+def no_network(**options):
+    return mtc.Sequential([mtc.Linear(4, 2)], target="cpu", **options)
+
+
+X, Y = np.zeros((8, 4), "f4"), np.zeros(8, "i4")
+HABITS = {
+    "mtc.Dense": (lambda net: mtc.Dense, AttributeError, "no attribute 'Dense'; it is called mtc.Linear"),
+    "mtc.MaxPooling2D": (lambda net: mtc.MaxPooling2D, AttributeError, "it is called mtc.MaxPool2d"),
+    "mtc.BatchNormalization": (lambda net: mtc.BatchNormalization, AttributeError, "mtc.BatchNorm1d or mtc.BatchNorm2d"),
+    "mtc.CosineAnnealingLR": (lambda net: mtc.CosineAnnealingLR, AttributeError, "it is called mtc.Cosine"),
+    "mtc.CrossEntropyLoss": (lambda net: mtc.CrossEntropyLoss, AttributeError, "it is called mtc.CrossEntropy or mtc.SoftCrossEntropy"),
+    "mtc.F1Score": (lambda net: mtc.F1Score, AttributeError, r"it is a metric: mtc.Sequential\(..., metrics=\['f1'\]\)"),
+    "mtc.BMM": (lambda net: mtc.BMM, AttributeError, r"it is matmul\(...\) in the text of a model"),
+    "mtc.load_model": (lambda net: mtc.load_model, AttributeError, r"mtc.compile\(MODEL\).load\(FILE\)"),
+    "mtc.Linaer": (lambda net: mtc.Linaer, AttributeError, "did you mean 'Linear'"),
+    "compile": (lambda net: net.compile("adam"), AttributeError, "'Sequential' object has no attribute 'compile': a model has its loss"),
+    "train": (lambda net: net.train(), AttributeError, "leave it out"),
+    "to": (lambda net: net.to("cuda"), AttributeError, "target='cuda'"),
+    "parameters": (lambda net: net.parameters(), AttributeError, "model.params"),
+    "sumary": (lambda net: net.sumary(), AttributeError, "did you mean 'summary'"),
+    "called": (lambda net: net(X), TypeError, r"model.predict\(X\)"),
+    "shuffle": (lambda net: net.fit(X, Y, shuffle=False), TypeError, "keyword argument 'shuffle': each epoch"),
+    "steps_per_epoch": (lambda net: net.fit(X, Y, steps_per_epoch=3), TypeError, "an epoch is all examples once"),
+    "fit(X, y, 10)": (lambda net: net.fit(X, Y, 10), TypeError, "takes X and y without their names"),
+    "evaluate()": (lambda net: net.evaluate(), mtc.UsageError, "give X and y: a Sequential has no data of its own, unless test.npz"),
+    "fit()": (lambda net: net.fit(), mtc.UsageError, "unless train.npz"),
+    "weights of validation": (lambda net: net.fit(X, Y, validation_data=(X, Y, Y)), mtc.UsageError, r"validation_data is \(X, y\), not a tuple of 3"),
+    "restore_best_weights": (lambda net: mtc.EarlyStopping(restore_best_weights=True), TypeError, "it is restore_best"),
+    "patence": (lambda net: mtc.EarlyStopping(patence=3), TypeError, "did you mean 'patience'"),
+    "two rules": (lambda net: net.fit(X, Y, early_stopping=3, callbacks=[mtc.EarlyStopping()]), mtc.UsageError, "there are 2 rules of early stopping"),
+    "words for numbers": (lambda net: mtc.Regressor().fit(X, ["a"] * 8), ValueError, "y has words, such as 'a', and Regressor predicts numbers; mtc.Classifier"),
+}
+
+
+@pytest.mark.parametrize("habit", HABITS)
+def test_habits_of_other_packages(habit, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    act, kind, cure = HABITS[habit]
+    with pytest.raises(kind, match=cure):
+        act(no_network())
+
+
+def test_habits_that_mean_what_they_say():
+    """Keras's way to stop early, its history and its names of metrics."""
+    network = no_network(metrics=["acc", "categorical_accuracy"])
+    history = network.fit(X, Y, epochs=9, verbose=0, callbacks=[mtc.EarlyStopping(monitor="acc", patience=2)])
+    assert history.stopped == "early_stopping" and history.history["acc"] == history["acc"]
+    assert list(history) == ["loss", "acc", "categorical_accuracy"]
+
+
+def test_what_a_habit_names_exists():
+    from mtc import habits
+
+    names = {*dir(mtc), *dir(mtc.Model), "Sequential"}
+    for cures in (habits.MODULE, habits.MODEL, habits.FIT, habits.EARLY_STOPPING):
+        for word, cure in cures.items():
+            assert cures is not habits.MODULE or word not in dir(mtc)
+            assert cures is not habits.MODEL or not hasattr(mtc.Model, word)
+            named = re.findall(r"\b(?:mtc|model)\.(\w+)", cure)
+            assert set(named) <= names, (word, cure)
