@@ -38,6 +38,7 @@ INFER(iota) {
 }
 
 RANGE(const, range_of_number(n->attr.value))
+RANGE(turn, ((Range){0, n->attr.index - 1}))
 RANGE(iota, ((Range){0, n->attr.dims[0] - 1}))
 
 static Range range_field(const Graph *g, const Node *n) {
@@ -129,6 +130,18 @@ const OpDef op_every = {
     .doc = "Whether the number of this step is a multiple of n: each n-th step makes an update.",
     .infer = infer_every,
     .c = "every(batch, $n)",
+    .prec = PREC_PRIMARY,
+};
+
+const OpDef op_turn = {
+    .name = "turn",
+    .cls = OP_LEAF,
+    .flags = OP_SCALAR | OP_CHEAP,
+    .attrs = ATTR_INDEX,
+    .doc = "The number of this step modulo n: where in a turn of n steps it stands.",
+    .infer = infer_place,
+    .range = range_turn,
+    .c = "turn(batch, $n)",
     .prec = PREC_PRIMARY,
 };
 

@@ -43,7 +43,19 @@ static Node *shrunk_weight(Graph *g, const Optimizer *o, Node *w, Node *rate) {
 }
 
 /* What each takes beside its own, last in its signature. */
-#define OF_WEIGHTS ", weights: patterns = none, loss: loss = none"
+enum { OWN_WEIGHTS, OWN_LOSS, OWN_EVERY, OWN_AT, OWN_COUNT, MOST_TURNS = 1024 };
+#define OF_WEIGHTS ", weights: patterns = none, loss: loss = none, every: size = none, at: size = none"
+
+/* In which of the training's updates it makes one; false after a user error. */
+static bool read_turn(Call *call, int first, Optimizer *optimizer) {
+    optimizer->every = 1;
+    if (call->args[first + OWN_EVERY].kind != VALUE_NONE)
+        optimizer->every = call_int(call, first + OWN_EVERY, 1, MOST_TURNS);
+    optimizer->at = optimizer->every;
+    if (optimizer->every >= 1 && call->args[first + OWN_AT].kind != VALUE_NONE)
+        optimizer->at = call_int(call, first + OWN_AT, 1, optimizer->every);
+    return optimizer->every >= 1 && optimizer->at >= 1;
+}
 
 /* The optimizer with the numbers of the call, which come first in the signature, and the condition after them if there
  * is one. */
@@ -51,10 +63,11 @@ static Value optimizer_value(Call *call, Optimizer optimizer, int count) {
     bool ok = true;
     for (int k = 0; k < count; k++)
         ok &= (optimizer.arg[k] = call_scalar(call, k)) != NULL;
-    int shared = call->count - 2;
+    int shared = call->count - OWN_COUNT;
     optimizer.flag = shared > count && call_bool(call, count);
-    optimizer.weights = call->args[shared];
-    optimizer.loss = call->args[shared + 1];
+    optimizer.weights = call->args[shared + OWN_WEIGHTS];
+    optimizer.loss = call->args[shared + OWN_LOSS];
+    ok &= read_turn(call, shared, &optimizer);
     optimizer.name = call->op->name;
     optimizer.src = call->src;
     Optimizer *result = NEW(call->module->arena, Optimizer);

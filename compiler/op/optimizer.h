@@ -14,8 +14,9 @@ struct Optimizer {
     bool matrices; /* it updates no vectors */
     const char *name;
     int decay;    /* row of arg: the weight decay */
-    Node *number; /* of this update, from 1 */
-    Node *due;    /* condition: this step makes an update; NULL: each does */
+    int64_t every, at; /* of so many updates of the training it makes one: that one, counted from 1 */
+    Node *number;      /* of this update, from 1 */
+    Node *due;         /* condition: this step makes an update; NULL: each does */
     Node *(*update)(Graph *g, const Optimizer *optimizer, int weight, Node *gradient);
     Value weights; /* patterns of the names of those that it updates; VALUE_NONE: all that no other one does */
     Value loss;    /* that it minimises, a number for each example; VALUE_NONE: the training's */

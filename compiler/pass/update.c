@@ -114,9 +114,15 @@ static Node *as_row(Graph *g, Node *vector, int64_t size) {
     return row.dim[1] == size ? vector : graph_node(g, "pad", attr, 1, &vector);
 }
 
+/* The gradient's part in the norm: none where its optimizer takes turns with others, and makes no update. */
+static Node *squares_of_turn(Graph *g, Node *gradient, const Optimizer *optimizer) {
+    Node *parts = squares(g, gradient);
+    return optimizer->every > 1 ? op3(g, "where", optimizer->due, parts, graph_constant(g, 0)) : parts;
+}
+
 /* [1]: the sum of the squares of all gradients. First of parts of each gradient, then part by part over the gradients,
  * then over the parts; always in this order. */
-static Node *sum_of_squares(const Updates *u) {
+static Node *sum_of_squares(const Updates *u, const Optimizer *optimizers) {
     Graph *g = u->g;
     int count = u->module->weights.count;
     Node **parts = NEW_ARRAY(g->arena, Node *, count), *sum = NULL;
@@ -124,7 +130,8 @@ static Node *sum_of_squares(const Updates *u) {
     for (int i = 0; i < count; i++) {
         if (!u->gradient[i])
             continue;
-        parts[i] = graph_name(squares(g, u->gradient[i]), arena_printf(g->arena, "squares_d_%s", name_of(u, i)));
+        parts[i] = squares_of_turn(g, u->gradient[i], &optimizers[u->training->updated_by[i]]);
+        graph_name(parts[i], arena_printf(g->arena, "squares_d_%s", name_of(u, i)));
         longest = parts[i]->type.dim[0] > longest ? parts[i]->type.dim[0] : longest;
     }
     for (int i = 0; i < count; i++)
@@ -134,10 +141,10 @@ static Node *sum_of_squares(const Updates *u) {
 }
 
 /* Gradients become g min(1, clip_norm / (norm + 1e-6)). */
-static void clip_by_norm(const Updates *u) {
+static void clip_by_norm(const Updates *u, const Optimizer *optimizers) {
     Graph *g = u->g;
     graph_at(g, u->training->clip_norm.src);
-    Node *norm = graph_name(op1(g, "sqrt", sum_of_squares(u)), "gradient_norm");
+    Node *norm = graph_name(op1(g, "sqrt", sum_of_squares(u, optimizers)), "gradient_norm");
     Node *ratio = op2(g, "div", u->training->clip_norm.value, add(g, norm, graph_constant(g, 1e-6)));
     Node *factor = graph_name(op2(g, "minimum", ratio, graph_constant(g, 1)), "clip_factor");
     for (int i = 0; i < u->module->weights.count; i++)
@@ -153,12 +160,19 @@ static void clip_by_norm(const Updates *u) {
 /* An optimizer as it is for all of its weights: which steps make an update, and the how manieth it is. */
 static Optimizer scheduled_optimizer(const Updates *u, Optimizer optimizer) {
     Graph *g = u->g;
+    const int64_t steps = u->training->accumulate, turn = steps * optimizer.every, ahead = turn - steps * optimizer.at;
     graph_at(g, optimizer.src);
     optimizer.number = op0(g, "step", (Attr){0});
-    if (u->training->accumulate > 1) {
-        optimizer.due = op0(g, "every", (Attr){.index = (int)u->training->accumulate});
-        optimizer.number = mul(g, optimizer.number, graph_constant(g, 1.0 / (double)u->training->accumulate));
+    if (turn == 1)
+        return optimizer;
+    if (ahead) {
+        Node *place = op0(g, "turn", (Attr){.index = (int)turn});
+        optimizer.due = op2(g, "eq", place, graph_whole(g, (int32_t)(turn - ahead)));
+        optimizer.number = add(g, optimizer.number, graph_constant(g, (double)ahead));
+    } else {
+        optimizer.due = op0(g, "every", (Attr){.index = (int)turn});
     }
+    optimizer.number = mul(g, optimizer.number, graph_constant(g, 1.0 / (double)turn));
     return optimizer;
 }
 
@@ -219,12 +233,12 @@ bool add_updates(Module *module, Node *loss, const Training *training) {
         u.g = module->update;
     }
     const Optimizer *optimizers = scheduled_optimizers(&u);
-    if (optimizers->due)
-        accumulate(&u, optimizers->due);
+    if (training->accumulate > 1)
+        accumulate(&u, op0(u.g, "every", (Attr){.index = (int)training->accumulate}));
     if (training->clip_value.value)
         clip_by_value(&u);
     if (training->clip_norm.value)
-        clip_by_norm(&u);
+        clip_by_norm(&u, optimizers);
     update_weights(&u, optimizers);
     graph_compact(module->train);
     if (module->update)

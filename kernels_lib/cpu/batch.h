@@ -73,6 +73,11 @@ static inline bool every(const Batch *batch, int n) {
     return batch->step % n == 0;
 }
 
+/* Where this step stands in a turn of n. */
+static inline int turn(const Batch *batch, int n) {
+    return (int)(batch->step % n);
+}
+
 static inline real steps_per_epoch(const Batch *batch) {
     return (real)batch->run->steps_per_epoch;
 }

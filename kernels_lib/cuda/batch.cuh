@@ -78,6 +78,11 @@ static inline __device__ bool every(const Batch &batch, int n) {
     return batch.step % n == 0;
 }
 
+/* Where this step stands in a turn of n. */
+static inline __device__ int turn(const Batch &batch, int n) {
+    return (int)(batch.step % n);
+}
+
 static inline __device__ float steps_per_epoch(const Batch &batch) {
     return (float)batch.run->steps_per_epoch;
 }

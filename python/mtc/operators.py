@@ -13,7 +13,7 @@ import json
 from pathlib import Path
 from typing import Annotated, Any, Callable, Dict, List, Mapping, Optional, Type, TypeVar
 
-from .spec import Axis, Flag, Number, OptionalPatterns, Size, Spec
+from .spec import Axis, Flag, Number, OptionalPatterns, OptionalSize, Size, Spec
 from .toolchain import beside, run
 
 S = TypeVar("S", bound=Spec)
@@ -46,7 +46,7 @@ ANNOTATIONS: Mapping[str, Callable[[Parameter], Any]] = {
     "number": _number,
     "bool": lambda _: Flag,
     "axis": lambda _: Axis,
-    "size": lambda _: Size,
+    "size": lambda parameter: OptionalSize if parameter.get("default", 1) is None else Size,
     "patterns": lambda _: OptionalPatterns,
 }
 

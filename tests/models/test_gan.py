@@ -1,5 +1,7 @@
 """Optimizers with losses of their own: two networks that learn from each other, in one step."""
 
+import json
+
 import numpy as np
 import pytest
 from evaluator import evaluate, parse
@@ -68,6 +70,60 @@ def test_losses_may_be_of_the_same_weights(stage, mtc, tmp_path):
             held = [0, 0]
         np.testing.assert_allclose(leaves["p"], p, 1e-12)
         np.testing.assert_allclose(leaves["q"], q, 1e-12)
+
+
+@pytest.mark.parametrize("stage", ["grad", "simple"])
+def test_optimizers_take_turns(stage, mtc, tmp_path):
+    """p in the updates 3, 6, q in 1, 4, 7, of two steps each; the norm is of the gradients that are used."""
+    p, q, held, m = np.full(3, 1.0), np.full(3, 2.0), [0, 0], 0
+    optimizer = '[sgd(0.1, weights = "p", every = 3, momentum = 0.5), sgd(0.2, every = 3, at = 1)]'
+    text = game(optimizer, settings="accumulate = 2\n  clip_norm = 0.5\n  ema = 0.9")
+    average = 0  # states are 0 here
+    for step, (x, leaves) in enumerate(steps(text, stage, mtc, tmp_path, 14), 1):
+        held = [held[0] + q * x / 2, held[1] + p * x / 2]
+        if step % 2 == 0:
+            p_works, q_works = step // 2 % 3 == 0, step // 2 % 3 == 1
+            norm = np.sqrt(p_works * (held[0] ** 2).sum() + q_works * (held[1] ** 2).sum())
+            factor = min(1, 0.5 / (norm + 1e-6))
+            m = 0.5 * m + factor * held[0] if p_works else m
+            p, q, held = p - 0.1 * m * p_works, q - 0.2 * factor * held[1] * q_works, [0, 0]
+            average = 0.9 * average + 0.1 * p if p_works else average
+        np.testing.assert_allclose(leaves["p"], p, 1e-12)
+        np.testing.assert_allclose(leaves["q"], q, 1e-12)
+        np.testing.assert_allclose(leaves["p.ema"], average, 1e-12)
+
+
+@pytest.mark.parametrize("stage", ["grad", "simple"])
+def test_adam_counts_its_own_updates(stage, mtc, tmp_path):
+    p, m, v, t = np.full(3, 1.0), 0, 0, 0
+    text = game('[adam(0.1, weights = "p", every = 3, at = 2), sgd(0, every = 2)]')
+    for step, (x, leaves) in enumerate(steps(text, stage, mtc, tmp_path, 9), 1):
+        if step % 3 == 2:
+            t, m, v = t + 1, 0.9 * m + 0.1 * 2 * x, 0.999 * v + 0.001 * (2 * x) ** 2
+            p = p - 0.1 / (1 - 0.9**t) * m / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        np.testing.assert_allclose(leaves["p"], p, 1e-9)
+
+
+@pytest.mark.parametrize("turn, why", [("every = 0", "from 1 to 1024"), ("every = 3, at = 4", "from 1 to 3"), ("at = 2", "from 1 to 1")])
+def test_a_turn_that_there_is_not_is_refused(turn, why, mtc, tmp_path):
+    (tmp_path / "m.mt").write_text(game(f'[sgd(0.1, weights = "p", {turn}), sgd(0.2)]'))
+    done = mtc(tmp_path / "m.mt", "--emit=graph")
+    assert done.returncode == 65 and f"expected a whole number {why}" in done.stderr
+
+
+def test_programs_take_turns_as_graphs_do(compile_model, tmp_path):
+    text = game('[sgd(0.1, weights = "p", every = 2), sgd(0.2, every = 2, at = 1)]')
+    (tmp_path / "x").write_bytes(idx_bytes(np.ones((BATCH, 3), np.float32)))
+    program = compile_model(text)
+    program("--data", tmp_path, "--epochs", 3, "--save", tmp_path / "w.safetensors", cwd=tmp_path)
+    data = (tmp_path / "w.safetensors").read_bytes()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    weights = {name: np.frombuffer(data[8 + size :], "<f4", 3, header[name]["data_offsets"][0]) for name in "pq"}
+    q = 2 - 0.2 * 1.0
+    p = 1 - 0.1 * q
+    np.testing.assert_allclose(weights["p"], p, 1e-6)
+    np.testing.assert_allclose(weights["q"], q - 0.2 * p, 1e-6)
 
 
 def test_a_loss_that_nobody_minimises_is_warned_of(mtc, tmp_path):

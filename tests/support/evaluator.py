@@ -429,6 +429,8 @@ class Step:
             return np.float64(self.step)
         if node.op == "every":
             return np.bool_(self.step % node.attrs["index"] == 0)
+        if node.op == "turn":
+            return np.int64(self.step % node.attrs["index"])
         if node.op in ("falls", "steps_per_epoch", "total_steps"):
             return np.float64(self.leaves[node.op])
         if node.op in ("position", "token"):
