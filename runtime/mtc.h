@@ -65,6 +65,7 @@ typedef struct MtcField {
     bool predicts; /* the prediction depends on it */
     bool scaled;   /* and computes with it only after a function of it alone: x / 366, log(x) */
     bool windows;  /* its steps read MtcData.stride; of other fields examples lie one behind the other */
+    int64_t steps, from; /* windows of rows: how many rows of one it has, and which is its first; steps 0: none are */
     MtcColumns columns;
 } MtcField;
 
@@ -82,11 +83,11 @@ typedef struct MtcOrigin {
     int64_t rows;              /* "rows": how many, with the elements of all fields one after the other */
     const double *row;
     bool resize;    /* images: of other sizes than the field's are scaled */
-    int64_t stride; /* windows: tokens from the beginning of one to that of the next */
+    int64_t stride; /* windows: tokens, or rows, from the beginning of one to that of the next */
 } MtcOrigin;
 
 /* A set of examples: the part [from, to) of the origin's, in an order that the seed decides; all of them, in the origin's
- * order, when that is 0 to 1. Of windows: those within that part of the tokens. */
+ * order, when that is 0 to 1. Of windows: those within that part of the tokens or rows. */
 typedef struct MtcSplit {
     const char *name;
     int origin;

@@ -117,12 +117,35 @@ static void check_same_source(Scope *scope, const Stmt *windows, const Stmt *s) 
     diag_note(scope->diag, windows->value->span, "'%s' is here", windows->name.text);
 }
 
+/* Where one set has windows of rows, all have: fields have as many rows of each. */
+static void check_series(Scope *scope, const Block *data) {
+    const Stmt *series = series_of(data);
+    for (int i = 0; i < data->body.count && series; i++) {
+        const Stmt *s = data->body.at[i];
+        if (s->kind != STMT_ASSIGN || s->value->kind != EXPR_CALL || bound_argument(s->value, "stride"))
+            continue;
+        diag_error(scope->diag, s->value->span, "'%s' has windows of rows, and '%s' has none: say its stride too",
+                   series->name.text, s->name.text);
+        diag_note(scope->diag, series->value->span, "'%s' is here", series->name.text);
+    }
+}
+
 static void check_windows(Scope *scope, const Block *data) {
     const Stmt *windows = NULL;
     for (int i = 0; i < data->body.count && !windows; i++)
         windows = reads_windows(data->body.at[i]) ? data->body.at[i] : NULL;
     for (int i = 0; i < data->body.count && windows; i++)
         check_same_source(scope, windows, data->body.at[i]);
+}
+
+const Stmt *series_of(const Block *data) {
+    for (int i = 0; i < data->body.count; i++) {
+        const Stmt *s = data->body.at[i];
+        if (s->kind == STMT_ASSIGN && s->value->kind == EXPR_CALL && !reads_windows(s) &&
+            bound_argument(s->value, "stride"))
+            return s;
+    }
+    return NULL;
 }
 
 /* ---- splits ---- */
@@ -260,5 +283,7 @@ void check_data(Diag *diag, Ast *ast, const Block *data) {
         diag_error(diag, data->keyword.span, "the data block declares more than %d fields", MAX_FIELDS);
     if (diag_errors(diag) == errors)
         check_windows(&scope, data);
+    if (diag_errors(diag) == errors)
+        check_series(&scope, data);
     check_splits(&scope, data);
 }

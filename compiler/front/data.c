@@ -8,9 +8,18 @@ static int64_t elements_of(const Field *field) {
     return type_elements(&field->type) / field->type.dim[0];
 }
 
+/* What a row of the data has of the field: all, or its part of a window. */
+static int64_t row_elements(const Field *field) {
+    return elements_of(field) / (field->steps ? field->steps : 1);
+}
+
+static int row_rank(const Field *field) {
+    return field->type.rank - 1 - (field->steps && field->type.rank > 1);
+}
+
 /* class[V][L]: classes that are numbers in the files, never words. */
 static bool is_sequence(const Field *field) {
-    return field->kind == FIELD_CLASS && field->type.rank > 1;
+    return field->kind == FIELD_CLASS && row_rank(field) > 0;
 }
 
 static bool eval_number(Frame *frame, Expr *e, double *number) {
@@ -82,6 +91,10 @@ static void missing_word(Lowering *l, const Field *field, const Expr *e, Columns
     for (int i = 0; i < COUNT(names); i++)
         if (strcmp(e->name.text, names[i]) == 0) {
             columns->missing = meaning[i];
+            if (meaning[i] == MISSING_SKIP && field->steps)
+                diag_error(l->diag, e->span,
+                           "a row that is left out tears the windows that it is in: let something "
+                           "stand in, missing = 0 or \"mean\"");
             if (meaning[i] == MISSING_MEAN && !has_mean)
                 diag_error(l->diag, e->span, "'%s' has no mean: only an f32 field can have \"mean\"", field->name);
             return;
@@ -135,23 +148,24 @@ static void name_columns(Lowering *l, const Stmt *s, Columns *columns) {
 
 /* One column, or one for each element. */
 static bool count_columns(Lowering *l, const Stmt *s, const Field *field) {
-    int64_t elements = elements_of(field);
+    int64_t elements = row_elements(field);
     int count = field->columns.names.count;
+    const char *of = field->steps ? "a row of " : "";
     Span type = {s->span.source, s->type.span.begin, s->span.end};
     if (count == elements)
         return true;
     if (!s->value)
         diag_error(l->diag, s->span,
-                   "'%s' has %lld elements; say which columns they are: %s : %s = columns(\"a\", ...)", field->name,
-                   (long long)elements, field->name, span_text(l->arena, type));
+                   "%s'%s' has %lld elements; say which columns they are: %s : %s = columns(\"a\", ...)", of,
+                   field->name, (long long)elements, field->name, span_text(l->arena, type));
     else if (bound_argument(s->value, "name"))
-        diag_error(l->diag, s->value->span, "'%s' is one number, and '%s' has %lld elements", s->value->name.text,
+        diag_error(l->diag, s->value->span, "'%s' is one number, and %s'%s' has %lld elements", s->value->name.text, of,
                    field->name, (long long)elements);
     else if (field->kind == FIELD_CLASS && !is_sequence(field))
         diag_error(l->diag, s->value->span, "class '%s' is one column, this is %d", field->name, count);
     else
-        diag_error(l->diag, s->value->span, "%d column%s for the %lld element%s of '%s'; each has its own", count,
-                   count == 1 ? "" : "s", (long long)elements, elements == 1 ? "" : "s", field->name);
+        diag_error(l->diag, s->value->span, "%d column%s for the %lld element%s of %s'%s'; each has its own", count,
+                   count == 1 ? "" : "s", (long long)elements, elements == 1 ? "" : "s", of, field->name);
     return false;
 }
 
@@ -175,7 +189,26 @@ static bool has_named_columns(const Stmt *s) {
     return s->kind == STMT_ASSIGN && s->value->kind == EXPR_CALL && source_find(s->value->name.text)->columns;
 }
 
+/* The rows that the field has of a window: its first axis. They lie behind those of the field before, unless the text says where. */
+static void add_steps(Lowering *l, Frame *frame, const Stmt *s, Field *field) {
+    const Field *before = l->module->fields.count ? &l->module->fields.at[l->module->fields.count - 1] : NULL;
+    Expr *from = s->value ? bound_argument(s->value, "from") : NULL;
+    field->steps = field->type.rank > 1 ? field->type.dim[1] : 1;
+    field->from = before ? before->from + before->steps : 0;
+    if (from)
+        eval_whole(frame, from, 0, INT32_MAX, &field->from);
+}
+
+static void refuse_from(Lowering *l, const Stmt *s) {
+    const Expr *from = s->value ? bound_argument(s->value, "from") : NULL;
+    if (from)
+        diag_error(l->diag, from->span,
+                   "'from' is a row of a window, and an example is one row here; a stride makes windows: "
+                   "examples = csv(\"file\", stride = 1)");
+}
+
 static void add_fields(Lowering *l, Frame *frame, const Block *data) {
+    const bool series = series_of(data) != NULL;
     bool columns = false;
     for (int i = 0; i < data->body.count; i++)
         columns = columns || has_named_columns(data->body.at[i]);
@@ -184,6 +217,10 @@ static void add_fields(Lowering *l, Frame *frame, const Block *data) {
         Field field = {.name = s->name.text, .src = s->span};
         if (s->kind != STMT_FIELD || !field_type(l, frame, s, &field))
             continue;
+        if (series)
+            add_steps(l, frame, s, &field);
+        else
+            refuse_from(l, s);
         if (columns)
             add_columns(l, frame, s, &field);
         VEC_PUSH(l->arena, &l->module->fields, field);
@@ -376,6 +413,8 @@ static int add_origin(Lowering *l, Frame *frame, const Stmt *s) {
         add_images(l, s, &origin);
     if (source->windows)
         add_windows(l, frame, s, &origin);
+    else if (bound_argument(s->value, "stride"))
+        eval_whole(frame, bound_argument(s->value, "stride"), 1, INT32_MAX, &origin.stride);
     if (rows)
         add_rows(l, frame, &origin, rows);
     if (source->columns)
@@ -408,7 +447,7 @@ static void cut_examples(Lowering *l, Frame *frame, const Block *data, int origi
         Split part = {.name = names[i], .origin = origin, .from = before / sum, .src = split->span};
         before += size[i];
         part.to = i + 1 < parts.count ? before / sum : 1;
-        part.in_order = split->manner.text != NULL;
+        part.in_order = split->manner.text || series_of(data);
         add_split(l, part);
     }
 }

@@ -16,7 +16,7 @@ typedef struct SourceDef {
     bool columns;          /* rows of a table whose columns have names: fields may say which they are made of */
     bool images;           /* one field is an image, and one at most a class */
     bool by_class;         /* its examples lie one class behind the other */
-    bool windows;          /* the one field is windows of a row of tokens */
+    bool windows;          /* the one field is windows of a row of tokens; others have windows of rows, with a stride */
     char separator, quote; /* where the call does not say */
 } SourceDef;
 
@@ -30,6 +30,9 @@ typedef struct FieldSourceDef {
 /* NULL: there is no such function. */
 const SourceDef *source_find(const char *name);
 const FieldSourceDef *field_source_find(const char *name);
+
+/* `train = csv("load.csv", stride = 1)`: examples are windows of rows. The first such set of the block, or NULL; of checked calls. */
+const Stmt *series_of(const Block *data);
 
 /* Origin.format of the call, which was checked: text has one for each level. */
 const char *source_format(const Expr *call);

@@ -3,14 +3,14 @@
 
 #define TABLE_PARAMETERS(separator, quote)                                                                             \
     "path: string, header: bool = true, columns: list = none, separator: string = \"" separator                        \
-    "\", quote: string = \"" quote "\""
-#define WORD_OPTIONS "missing = \"error\", unseen: string = \"error\""
-#define DATE_PARAMETERS "name: string, missing = \"error\", format: string = \"%Y-%m-%d\""
+    "\", quote: string = \"" quote "\", stride: size = none"
+#define WORD_OPTIONS "missing = \"error\", unseen: string = \"error\", from: size = none"
+#define DATE_PARAMETERS "name: string, missing = \"error\", format: string = \"%Y-%m-%d\", from: size = none"
 
 static const SourceDef sources[] = {
-    {.name = "idx", .parameters = "paths...: string", .format = "idx", .file_per_field = true},
-    {.name = "npy", .parameters = "paths...: string", .format = "npy", .file_per_field = true},
-    {.name = "npz", .parameters = "path: string", .format = "npz"},
+    {.name = "idx", .parameters = "paths...: string, stride: size = none", .format = "idx", .file_per_field = true},
+    {.name = "npy", .parameters = "paths...: string, stride: size = none", .format = "npy", .file_per_field = true},
+    {.name = "npz", .parameters = "path: string, stride: size = none", .format = "npz"},
     {.name = "tsv", .parameters = TABLE_PARAMETERS("\\t", ""), .format = "tsv", .columns = true, .separator = '\t'},
     {.name = "csv",
      .parameters = TABLE_PARAMETERS(",", "\\\""),
@@ -208,6 +208,10 @@ static void check_rows(Scope *scope, Expr *e) {
     }
 }
 
+static void check_from(Scope *scope, Expr *e) {
+    resolve_expr(scope, e);
+}
+
 /* A string is looked at when the type of the field is known. */
 static void check_missing(Scope *scope, Expr *e) {
     if (e->kind == EXPR_BOOL || e->kind == EXPR_NONE || e->kind == EXPR_LIST)
@@ -264,6 +268,7 @@ static const struct {
     {"missing", check_missing},
     {"unseen", check_unseen},
     {"format", check_format},
+    {"from", check_from},
 };
 
 /* Matches the call with the parameters of what it calls, and checks each argument. */

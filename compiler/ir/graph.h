@@ -120,6 +120,8 @@ typedef struct Field {
     DType stored; /* element type in the device's copy of the data set: u8, u16, i32 or f32 */
     int classes;  /* FIELD_CLASS: number of classes */
     bool windows; /* examples overlap in the data set: where each begins is known at run time */
+    int64_t steps,
+        from; /* of windows of rows: how many rows of one it has, and which is its first; steps 0: none are */
     Columns columns;
     Span src;
 } Field;
@@ -136,7 +138,7 @@ typedef struct Origin {
     int64_t row_count;
     VEC(double) rows;
     bool resize;    /* images: of other sizes than the field's are scaled */
-    int64_t stride; /* characters, bytes, tokens: from the beginning of a window to that of the next */
+    int64_t stride; /* windows of tokens or of rows: from the beginning of one to that of the next; 0: there are none */
     Span src;
 } Origin;
 

@@ -87,7 +87,7 @@ static void add_meaning(MtcText *json, const MtcField *field, const MtcMeaning *
         mtc_text_json(json, meaning->word[k]);
     }
     mtc_text_add(json, "%s%s", meaning->words ? "]" : "", meaning->words && meaning->mean ? "," : "");
-    for (int64_t e = 0; meaning->mean && e < field->elements; e++)
+    for (int64_t e = 0; meaning->mean && e < mtc_row_elements(field); e++)
         mtc_text_add(json, "%s%.17g", e ? "," : "\"mean\":[", meaning->mean[e]);
     mtc_text_add(json, "%s}", meaning->mean ? "]" : "");
 }

@@ -212,8 +212,8 @@ static int read_words(MtcFault *fault, const MtcCheckpoint *checkpoint, const Mt
 static int read_means(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcField *field, const MtcJson *means,
                       MtcMeaning *meaning) {
     int64_t element = 0;
-    bool good = means->kind == MTC_JSON_ARRAY && json_length(means) == field->elements;
-    meaning->mean = good ? (double *)calloc((size_t)field->elements, sizeof *meaning->mean) : NULL;
+    bool good = means->kind == MTC_JSON_ARRAY && json_length(means) == mtc_row_elements(field);
+    meaning->mean = good ? (double *)calloc((size_t)mtc_row_elements(field), sizeof *meaning->mean) : NULL;
     for (const MtcJson *item = means->first; item && meaning->mean; item = item->next) {
         good = good && item->kind == MTC_JSON_NUMBER;
         meaning->mean[element++] = item->number;

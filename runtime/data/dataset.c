@@ -1,5 +1,6 @@
 #include "data/dataset.h"
 
+#include "data/series.h"
 #include "data/table.h"
 #include "data/tokens.h"
 
@@ -72,14 +73,10 @@ const char *mtc_test_split(const MtcModel *model) {
     return mtc_split(model, "test") ? "test" : mtc_split(model, "validation") ? "validation" : NULL;
 }
 
-bool mtc_is_windows(const MtcOrigin *origin) {
-    return origin->stride > 0;
-}
-
 const MtcOrigin *mtc_windows_origin(const MtcModel *model) {
     const MtcSplit *split = mtc_split(model, "train");
     const MtcOrigin *origin = split ? &model->origin[split->origin] : NULL;
-    return origin && mtc_is_windows(origin) ? origin : NULL;
+    return origin && origin->stride && !mtc_is_series(model) ? origin : NULL;
 }
 
 const MtcField *mtc_window_field(const MtcModel *model) {

@@ -84,9 +84,8 @@ const MtcSplit *mtc_split(const MtcModel *model, const char *name); /* NULL: non
 /* The split that eval and predict use unless another is named: "test", else "validation", else NULL. */
 const char *mtc_test_split(const MtcModel *model);
 
-/* Examples that are windows of a row of tokens, see windows.h: of an origin; the training data's origin, NULL: they are none; the
- * field of such a model. */
-bool mtc_is_windows(const MtcOrigin *origin);
+/* Examples that are windows of a row of tokens, see windows.c: the training data's origin, NULL: they are none; the field of
+ * such a model. */
 const MtcOrigin *mtc_windows_origin(const MtcModel *model);
 const MtcField *mtc_window_field(const MtcModel *model);
 

@@ -18,6 +18,10 @@ size_t mtc_example_bytes(const MtcField *field) {
     return mtc_field_bytes(field, 1, 0);
 }
 
+int64_t mtc_row_elements(const MtcField *field) {
+    return field->elements / (field->steps ? field->steps : 1);
+}
+
 void mtc_put_class(const MtcField *field, void *values, int64_t at, int64_t class_) {
     switch (field->type) {
     case MTC_U8: ((uint8_t *)values)[at] = (uint8_t)class_; break;

@@ -8,6 +8,8 @@
 int64_t mtc_field_stride(const MtcField *field, int64_t stride);
 size_t mtc_field_bytes(const MtcField *field, int64_t examples, int64_t stride);
 size_t mtc_example_bytes(const MtcField *field);
+/* Elements that a row of the data has of the field: all, or of windows of rows its part. */
+int64_t mtc_row_elements(const MtcField *field);
 /* A class of the field, in the field's type. */
 void mtc_put_class(const MtcField *field, void *values, int64_t at, int64_t class_);
 int64_t mtc_class_at(const MtcField *field, const void *values, int64_t at);

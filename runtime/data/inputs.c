@@ -1,5 +1,6 @@
 /* Files of examples to predict. */
 #include "data/image.h"
+#include "data/series.h"
 #include "data/source.h"
 
 #include <stdlib.h>
@@ -78,14 +79,12 @@ static int read_images(MtcFault *fault, const MtcModel *model, const char *path,
     return mtc_read_image_input(fault, model, path, resize, reading, examples);
 }
 
-int mtc_read_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, const MtcEncoding *encoding,
-                   const char *const *path, int paths, MtcExamples *examples) {
+static int read_files(MtcFault *fault, const MtcModel *model, MtcReading *reading, const MtcEncoding *encoding,
+                      const char *const *path, int paths, MtcExamples *examples) {
     bool wanted[MTC_MAX_FIELDS];
     MtcFileKind kind;
     for (int f = 0; f < model->fields; f++)
         wanted[f] = model->field[f].predicts;
-    reading->skipped = 0;
-    memset(examples, 0, sizeof *examples);
     int code = mtc_check_inputs(fault, model, path, paths);
     if (!code)
         code = mtc_file_kind(fault, path[0], &kind);
@@ -100,4 +99,15 @@ int mtc_read_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, 
         return mtc_read_npz(fault, model, path[0], wanted, reading, examples);
     return text ? read_text(fault, model, path[0], wanted, encoding, reading, examples)
                 : read_field_files(fault, model, path, paths, reading, examples);
+}
+
+int mtc_read_input(MtcFault *fault, const MtcModel *model, MtcReading *reading, const MtcEncoding *encoding,
+                   const char *const *path, int paths, MtcExamples *examples) {
+    MtcRowModel rows;
+    reading->skipped = 0;
+    memset(examples, 0, sizeof *examples);
+    int code = mtc_check_series(fault, model, reading);
+    if (!code)
+        code = read_files(fault, mtc_row_model(model, &rows), reading, encoding, path, paths, examples);
+    return code ? code : mtc_newest_window(fault, model, path[0], examples);
 }

@@ -1,4 +1,5 @@
 /* The data sets of a model: each origin is read once, and divided. */
+#include "data/series.h"
 #include "data/source.h"
 
 #include <stdlib.h>
@@ -65,10 +66,10 @@ static int read_part(MtcFault *fault, const MtcModel *model, const MtcSplitPart 
                                 : mtc_part_arrays(fault, model, part, opened->name, &opened->arrays, examples);
 }
 
-int mtc_read_splits(MtcFault *fault, const MtcModel *model, MtcReading *reading, MtcEncoding *encoding,
-                    const char *const *name, int count, MtcExamples *examples) {
+/* Of a series, rows. */
+static int read_parts(MtcFault *fault, const MtcModel *model, MtcReading *reading, MtcEncoding *encoding,
+                      const char *const *name, int count, MtcExamples *examples) {
     MtcOpened *origins = (MtcOpened *)mtc_zeroed((size_t)model->origins * sizeof *origins);
-    memset(examples, 0, (size_t)count * sizeof *examples);
     reading->skipped = 0;
     int code = splits_exist(fault, model, name, count);
     if (!code)
@@ -79,8 +80,21 @@ int mtc_read_splits(MtcFault *fault, const MtcModel *model, MtcReading *reading,
         const MtcSplitPart part = {mtc_split(model, name[i]), reading->seed, is_last(model, name, count, i)};
         code = read_part(fault, model, &part, encoding, reading, origins, &examples[i]);
     }
+    close_origins(origins, model->origins);
+    return code;
+}
+
+int mtc_read_splits(MtcFault *fault, const MtcModel *model, MtcReading *reading, MtcEncoding *encoding,
+                    const char *const *name, int count, MtcExamples *examples) {
+    MtcRowModel rows;
+    int code = mtc_check_series(fault, model, reading);
+    memset(examples, 0, (size_t)count * sizeof *examples);
+    if (!code)
+        code = read_parts(fault, mtc_row_model(model, &rows), reading, encoding, name, count, examples);
+    for (int i = 0; i < count && !code; i++)
+        if (name[i])
+            code = mtc_make_windows(fault, model, mtc_split(model, name[i]), &examples[i]);
     for (int i = 0; i < count && code; i++)
         mtc_examples_free(&examples[i]);
-    close_origins(origins, model->origins);
     return code;
 }

@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const struct {
     const char *name;
@@ -50,15 +51,19 @@ static int check_type(MtcFault *fault, const char *path, const MtcField *field, 
 /* As many numbers, in other axes: a grey image with a plane or without. */
 static void note_same_elements(MtcFault *fault, const MtcField *field, const MtcArray *array) {
     const char *name = field->name;
+    const int window = field->steps > 1; /* whose rows they are: an axis of the field that the file has not */
+    int64_t dim[8] = {field->steps}, whole[8] = {field->steps};
     char type[64];
     if (mtc_elements(array->rank - 1, array->dim + 1) != mtc_elements(field->rank, field->dim))
         return;
     snprintf(type, sizeof type, "%s", mtc_type_name(field->type));
     if (field->classes)
         snprintf(type, sizeof type, "class[%lld]", (long long)field->classes);
+    memcpy(dim + window, array->dim + 1, (size_t)(array->rank - 1) * sizeof *dim);
+    memcpy(whole + window, field->dim, (size_t)field->rank * sizeof *whole);
     mtc_note(fault, "they are as many numbers: write %s : %s%s in the model file, and reshape(%s, %s) where it is used",
-             name, type, array->rank > 1 ? mtc_shape(array->rank - 1, array->dim + 1) : "", name,
-             mtc_shape(field->rank, field->dim));
+             name, type, array->rank - 1 + window ? mtc_shape(array->rank - 1 + window, dim) : "", name,
+             mtc_shape(field->rank + window, whole));
 }
 
 static int check_shape(MtcFault *fault, const char *path, const MtcField *field, const MtcArray *array) {

@@ -216,3 +216,15 @@ def test_what_a_model_may_name_has_a_source():
     assert written == {name for name, _ in rows_of} and len(rows_of) == len(written) == 11
     for name, file in rows_of:
         assert f"const MtcSource mtc_source_{name} = " in (ROOT / "runtime/data" / file).read_text()
+
+
+def test_windows_of_rows(tables):
+    """Fields lie one behind the other in a window, unless they say where; its parts are cut in order without being told."""
+    text = tables(
+        'examples = csv("load.csv", stride = 3)\nsplit = 80 / 20\n'
+        'x : f32[8, 2] = columns("load", "wind")\nz : f32[4] = column("load")\nlabel : class[3]\nday : f32[12] = weekday("date", from = 0)'
+    )
+    found = [(row.get("steps"), row.get("from", "0")) for row in members(text, "field_table")]
+    assert found == [("8", "0"), ("4", "8"), ("1", "12"), ("12", "0")]
+    assert members(text, "origin_table")[0]["stride"] == "3"
+    assert all(row["in_order"] == "true" for row in members(text, "split_table"))

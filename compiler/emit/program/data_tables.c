@@ -150,6 +150,10 @@ static void write_field(Emitter *e, const Field *field, const char *columns, con
         add_item(e, &items, "scaled", "true");
     if (field->windows)
         add_item(e, &items, "windows", "true");
+    if (field->steps)
+        add_item(e, &items, "steps", integer(arena, field->steps));
+    if (field->from)
+        add_item(e, &items, "from", integer(arena, field->from));
     if (field->columns.names.count)
         VEC_PUSH(arena, &items, columns_row(e, &field->columns, columns));
     write_row(out, items.at, items.count);
