@@ -47,6 +47,7 @@ template <int ROWS, int DEEP, int WIDE> struct StepProduct {
     static constexpr int registers = 96 / columns / 4 * 4, held = registers < depth ? registers : depth;
     static constexpr int ahead = columns < 8 ? 32 / columns / 4 * 4 : 4; // rows that are on their way at a time
     static constexpr bool exact = DEEP == length && WIDE == across * columns;
+    static constexpr bool several = ROWS * columns > 1;
     static constexpr int state_floats = ROWS * length, sum_floats = slices * ROWS * WIDE;
 
     const float *matrix;
@@ -65,14 +66,18 @@ template <int ROWS, int DEEP, int WIDE> struct StepProduct {
                 rows[k][c] = element(k, c);
     }
 
-    /* Adds what four rows from k on give. */
+    /* Adds what four rows from k on give, by multiply-adds, which have to be asked for. A sum waits for the one before: a thread that has
+     * one alone puts the four together beside it. */
     __device__ void add(float (&sum)[ROWS][columns], const float *state, int k, const float (*weight)[columns]) const {
 #pragma unroll
         for (int e = 0; e < ROWS; e++) {
             float4 s = *(const float4 *)(state + e * length + slice * depth + k);
 #pragma unroll
-            for (int c = 0; c < columns; c++)
-                sum[e][c] += s.x * weight[0][c] + s.y * weight[1][c] + s.z * weight[2][c] + s.w * weight[3][c];
+            for (int c = 0; c < columns; c++) {
+                float first = several ? fmaf(s.x, weight[0][c], sum[e][c]) : s.x * weight[0][c];
+                float four = fmaf(s.w, weight[3][c], fmaf(s.z, weight[2][c], fmaf(s.y, weight[1][c], first)));
+                sum[e][c] = several ? four : sum[e][c] + four;
+            }
         }
     }
     /* The same of COUNT rows that are read: all of them, then their products. */
