@@ -58,6 +58,8 @@ typedef enum MtcTake { MTC_TAKE_LOAD, MTC_TAKE_INITIAL, MTC_TAKE_ALL } MtcTake;
  * missing are added to `notes`, which may be NULL. */
 int mtc_checkpoint_apply(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take, bool partial,
                          MtcText *notes);
+/* A note to the session's fault: which params the file was written with that this program has otherwise for ever. */
+void mtc_note_params(MtcSession *session, const MtcCheckpoint *checkpoint);
 /* Has a file the tensor, with the shape and a type that can be taken? If not, what is the matter. */
 bool mtc_blob_fits(const MtcTensor *tensor, const MtcBlob *blob);
 void mtc_misfit_text(const MtcTensor *tensor, const MtcBlob *blob, char *text, size_t size);

@@ -210,6 +210,7 @@ static int refuse_tensors(MtcSession *session, const MtcCheckpoint *checkpoint, 
     else
         mtc_fail(fault, MTC_BAD_DATA, "%s: does not hold the weights of this model: %s", checkpoint->path, differences);
     note_prefix(fault, checkpoint, model);
+    mtc_note_params(session, checkpoint);
     if (take == MTC_TAKE_ALL && !checkpoint->ours)
         mtc_note_ways(session, "it is no checkpoint of a training: --init-from begins one with its weights");
     else if (session->program && take != MTC_TAKE_LOAD && !partial && count_fitting(checkpoint, model, take))
@@ -282,6 +283,7 @@ static int check_hash(MtcSession *session, const MtcCheckpoint *checkpoint, MtcT
     }
     mtc_fail(fault, MTC_BAD_DATA, "%s: the model's text has changed since: its hash was %s, and is %s",
              checkpoint->path, hash ? hash : "unknown", model->model_hash);
+    mtc_note_params(session, checkpoint);
     mtc_note_ways(session, "--partial goes on all the same; --init-from begins anew with its weights");
     return fault->code;
 }

@@ -126,6 +126,32 @@ def test_other_training_data(fake, folder):
     assert "other training data: 100 examples, there were 203" in fake(folder, "--resume", "w", "--partial")
 
 
+def test_params_that_are_fixed(compile_model, tmp_path):
+    """A checkpoint of a program that was compiled with other ones says with which, and how one is made that reads it."""
+    text = """param hidden = 4
+param more = 2
+data {
+  train = table([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]])
+  x : f32[2]
+  y : f32[1]
+}
+model { p = linear(linear(linear(x, hidden), more), 1) }
+train {
+  loss      = mse(p, y)
+  optimizer = sgd(0.1)
+  epochs    = 1
+}
+"""
+    compile_model(text)("--save", tmp_path / "w", "--quiet")
+    other, both = compile_model(text, "--set", "hidden=3"), compile_model(text, "--set", "hidden=3", "--set", "more=5")
+    for flags in (["eval", "--split", "train", "--load"], ["--resume"], ["--init-from"]):
+        done = other(*flags, tmp_path / "w", check=False)
+        assert done.returncode == BAD_DATA and "it was written with hidden = 4, here it is 3: mtc " in done.stderr
+        assert f"--set hidden=4 -o {other.path}" in done.stderr and "hidden=3" not in done.stderr
+    done = both("--resume", tmp_path / "w", check=False)
+    assert "with hidden = 4, more = 2, here they are 3, 5: mtc --set hidden=4 --set more=2 makes a program of the same" in done.stderr
+
+
 def test_other_text_of_the_model(fake, fake_other_text, folder):
     fake(folder, "--save", "w", "--limit-steps", 30, "--quiet")
     message = fake_other_text(folder, "--resume", "w", code=BAD_DATA)
