@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-typedef enum HabitKind { SYMBOL, CALL, RENAMED, PARAMETER, KEY, SETTING, TYPE, MODULE } HabitKind;
+typedef enum HabitKind { SYMBOL, CALL, RENAMED, PARAMETER, KEY, SETTING, TYPE, MODULE, VALUES } HabitKind;
 
 /* The advice on a word, or NULL. Symbols are compared as they are, names by their letters and digits, in any case. */
 const char *habit(HabitKind kind, const char *word, size_t length);

@@ -1,4 +1,5 @@
 /* Statements. */
+#include "front/habits.h"
 #include "front/lower.h"
 
 bool eval_whole(Frame *frame, Expr *e, int64_t low, int64_t high, int64_t *result) {
@@ -86,6 +87,9 @@ static void wrong_count(Frame *frame, const Stmt *s, const Value *value) {
                    names);
     if (call && call->fn)
         diag_note(diag, call->fn->returned, "it returns here");
+    const char *one = call && call->op ? habit(VALUES, call->op->name, strlen(call->op->name)) : NULL;
+    if (one)
+        diag_note(diag, call->span, "%s", one);
 }
 
 /* `a, b = x, y`: each name has its value. All are computed before a name takes its own. */

@@ -296,6 +296,15 @@ def test_each_habit_is_answered(emit, kind, text):
         assert advice.replace('\\"', '"') in emit(model(text.format(word)), "--emit=graph").stderr, word
 
 
+def test_functions_that_give_several_values_elsewhere(emit):
+    arguments = {"lstm": "t, 4", "gru": "t, 4", "rnn": "t, 4", "max": "t, 0", "min": "t, 0", "sort": "t", "attention": "t, t, t, 2"}
+    calls = "".join(f"  a{k}, b{k} = {name}({given})\n" for k, (name, given) in enumerate(arguments.items()))
+    advice = {word: text for kind, word, text in HABITS if kind == "VALUES"}
+    said = emit(model(f"t = reshape(x, [1, 6])\n{calls}y = linear(x, 3)"), "--emit=graph").stderr
+    assert advice.keys() == arguments.keys() and said.count("error: 2 names take as many values") == len(advice)
+    assert not [word for word, text in advice.items() if f"note: {text}\n" not in said], said
+
+
 @pytest.mark.parametrize("body, doubted", [
     ("y = softmax(linear(x, 3))", "softmax"),
     ("h = softmax(linear(x, 3))\n  y = reshape(h, [3])", "softmax"),
