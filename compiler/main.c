@@ -13,6 +13,7 @@
 #include "pass/split.h"
 #include "pass/update.h"
 #include "plan/plan.h"
+#include "runtime/base/common.h"
 #include "runtime/base/ending.h"
 #include "runtime/base/file.h"
 #include "summary.h"
@@ -447,7 +448,11 @@ static int draw_curves(Compilation *c) {
     }
     if (!output_allowed(c->diag, output, png ? OUTPUT_PNG : OUTPUT_SVG, &c->inputs))
         return EXIT_CANT_CREATE;
-    return file_write(output, c->out.at, c->out.length) ? EXIT_SUCCESS : cannot_write(c, output);
+    if (!file_write(output, c->out.at, c->out.length))
+        return cannot_write(c, output);
+    if (!mtc_written_in_place(output))
+        printf("drawn: %s\n", mtc_harmless(output));
+    return EXIT_SUCCESS;
 }
 
 static int tokens(Compilation *c) {

@@ -58,6 +58,7 @@ def plot(mtc, tmp_path):
         if code:
             assert not (tmp_path / "curves.svg").exists()
             return done.stderr
+        assert done.stdout == "drawn: curves.svg\n"
         call.notes = done.stderr
         return ElementTree.parse(tmp_path / "curves.svg").getroot()
 
