@@ -74,6 +74,8 @@ const char *mtc_usual_word(const char *name);
 
 /* A fault where a file that is written is one that is read, the running program, or another output: before anything is done. */
 int mtc_check_outputs(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
+/* A new training takes the name of an older one's file: that is told before it is gone. */
+void mtc_note_replaced(const MtcOptions *options, MtcText *notes);
 
 /* How --data, --seed, --bad-rows and --no-cache say that data are to be read. */
 int mtc_reading_of(MtcFault *fault, const MtcOptions *options, MtcReading *reading);

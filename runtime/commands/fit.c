@@ -401,17 +401,15 @@ static void print_nothing_left(const Fit *fit) {
                epochs == 1 ? "" : "s", epochs == 1 ? "is" : "are", (long long)epochs + 1);
 }
 
-/* A new training takes the name of an older one's file: that is told before it is gone. */
-static void note_replaced(const MtcOptions *options, MtcText *notes) {
-    const char *from = options->resume ? options->resume : options->init_from;
-    struct stat status;
-    if (!options->save || mtc_written_in_place(options->save) || stat(options->save, &status) != 0 ||
-        (from && mtc_is_named_after(options->save, from)))
-        return;
-    const int64_t step = mtc_step_of_file(options->save);
-    mtc_text_add(notes, step < 0 ? "%s is there already" : "%s is there already, of step %lld", options->save,
-                 (long long)step);
-    mtc_text_add(notes, ": this training replaces it\n");
+/* What is lost is told with --quiet too. */
+static void print_notes(const MtcOptions *options, const MtcText *notes) {
+    MtcText told = {NULL, 0, 0};
+    if (!options->quiet && notes->at)
+        mtc_text_add(&told, "%s", notes->at);
+    mtc_note_replaced(options, &told);
+    if (told.at)
+        fprintf(options->quiet ? stderr : stdout, "%s", mtc_harmless_lines(told.at));
+    free(told.at);
 }
 
 static int begin_fit(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes) {
@@ -423,9 +421,7 @@ static int begin_fit(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes
     }
     resolve_epochs(fit, examples, notes);
     plan_training(fit);
-    note_replaced(&fit->options, notes);
-    if (!fit->options.quiet && notes->at)
-        printf("%s", mtc_harmless_lines(notes->at));
+    print_notes(&fit->options, notes);
     if (!fit->options.quiet && session->at.step >= fit->training.until && !session->record.summary_due)
         print_nothing_left(fit);
     return plan_saving(fault, fit);

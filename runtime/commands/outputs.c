@@ -349,3 +349,15 @@ int mtc_check_outputs(MtcFault *fault, const MtcModel *model, const MtcOptions *
     free(uses.use);
     return code;
 }
+
+void mtc_note_replaced(const MtcOptions *options, MtcText *notes) {
+    const char *from = options->resume ? options->resume : options->init_from;
+    struct stat status;
+    if (!options->save || mtc_written_in_place(options->save) || stat(options->save, &status) != 0 ||
+        (from && mtc_is_named_after(options->save, from)))
+        return;
+    const int64_t step = mtc_step_of_file(options->save);
+    mtc_text_add(notes, step < 0 ? "%s is there already" : "%s is there already, of step %lld", options->save,
+                 (long long)step);
+    mtc_text_add(notes, ": this training replaces it\n");
+}

@@ -52,6 +52,7 @@ class Fake:
         environment = {"HOME": str(folder.path), "PATH": os.environ["PATH"], **(env or {})}
         done = subprocess.run([self.program, *map(str, args)], cwd=folder.path, capture_output=True, text=True, env=environment)
         assert done.returncode == code, f"{done.returncode}: {done.stdout}{done.stderr}"
+        self.said = done.stderr
         return done.stderr if code else done.stdout
 
 
