@@ -19,10 +19,6 @@ static const char *signature(Emitter *e, const Function *f) {
                         c_arguments(e, f, tensors, "const Batch *batch", "void"));
 }
 
-static const char *call(Emitter *e, const Function *f) {
-    return arena_printf(e->arena, "%s(%s)", f->name, c_arguments(e, f, "t", "batch", ""));
-}
-
 /* ---- sections ---- */
 
 static const char *execution(const Emitter *e) {
@@ -382,7 +378,6 @@ const Dialect dialect_c = {
     .measuring = measuring,
     .decoding = decoding,
     .updating = updating,
-    .call = call,
     .member = "t->",
     .report = "batch->reports",
     .real = "real",

@@ -21,10 +21,6 @@ static const char *signature(Emitter *e, const Function *f) {
     return arena_printf(e->arena, "static __device__ void %s(%s)", f->name, arguments(e, f, declared));
 }
 
-static const char *call(Emitter *e, const Function *f) {
-    return call_with(e, f, "t", "tile");
-}
-
 const char *call_with(Emitter *e, const Function *f, const char *tensors, const char *tile) {
     const char *const given[PARAMETERS] = {tensors, "batch", tile, "shared", "gate"};
     return arena_printf(e->arena, "%s(%s)", f->name, arguments(e, f, given));
@@ -364,7 +360,6 @@ const Dialect dialect_cuda = {
     .evaluation = evaluation,
     .measuring = measuring,
     .decoding = decoding,
-    .call = call,
     .member = "t.",
     .across = true,
     .report = "batch.reports",

@@ -141,7 +141,7 @@ static const char *place_of(Emitter *e, const Launch *launch, int group) {
 static const char *group_call(Emitter *e, const Launch *launch, int group) {
     const Group *g = &launch->groups.at[group];
     if (g->function->places == 1)
-        return g->function->call;
+        return call_with(e, g->function, "t", "tile");
     const char *tensors = arena_printf(e->arena, "%s(t, %s)", places_type(g->function), place_of(e, launch, group));
     const char *tile = g->count > 1 ? arena_printf(e->arena, "tile %% %s_tiles", g->function->name) : "tile";
     return call_with(e, g->function, tensors, tile);

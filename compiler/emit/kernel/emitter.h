@@ -23,7 +23,7 @@ typedef enum KernelParameter {
 /* The function of a kernel. */
 typedef struct Function {
     const Kernel *kernel;
-    const char *name, *call;
+    const char *name;
     Writer comments, declarations, lines; /* what stands above it, and its body */
     int like, place; /* the first function that is the same but for its tensors; where it stands among those */
     int places;      /* of the first: how many there are */
@@ -89,9 +89,8 @@ struct Dialect {
     void (*places)(Emitter *e, const Function *f, Writer *out);
     /* Lines before a kernel's function; NULL: none. */
     void (*declare)(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
-    /* "static void h(const Tensors *t)", the parameters being those that its text uses; and "h(t)". */
+    /* "static void h(const Tensors *t)", the parameters being those that its text uses. */
     const char *(*signature)(Emitter *e, const Function *f);
-    const char *(*call)(Emitter *e, const Function *f);
     /* A product: the body of its kernel. */
     void (*contract)(Body *kernel);
     /* A call of the library: the same. */

@@ -7,10 +7,6 @@ const Function *function_of(const Emitter *e, const Kernel *kernel) {
     ICE("kernel %s has no function", kernel->name);
 }
 
-const char *kernel_call(const Emitter *e, const Kernel *kernel) {
-    return function_of(e, kernel)->call;
-}
-
 const Program *program_of(const Emitter *e, const Kernel *kernel) {
     for (int p = 0; p < e->plan->program_count; p++)
         if (kernel->id < e->programs[p]->kernels.count && e->programs[p]->kernels.at[kernel->id] == kernel)

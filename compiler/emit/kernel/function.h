@@ -6,8 +6,6 @@
 
 /* The kernel's own; the one that is written for it may be another: repeat.h. */
 const Function *function_of(const Emitter *e, const Kernel *kernel);
-/* "h(t, batch, tile)": a call of it, once it has been made. */
-const char *kernel_call(const Emitter *e, const Kernel *kernel);
 
 const Program *program_of(const Emitter *e, const Kernel *kernel);
 /* One launch runs all phases, and has all tensors at hand. */

@@ -215,7 +215,6 @@ static const char *read_function(const Repeats *r, Function *f) {
     f->shared = NEW_ARRAY(r->e->arena, bool, r->shared);
     read_lines(&reading, &f->declarations, false);
     read_lines(&reading, &f->lines, true);
-    f->call = r->e->dialect->call(r->e, f);
     return text_string(&reading.pattern);
 }
 
