@@ -75,7 +75,7 @@ static int line_column(const Search *search, const Scope *scope, const Lexeme *l
     int continued = larger(scope->start, scope->indent) + INDENT;
     if (lexeme->kind == LEXEME_MEMBER)
         return scope->member ? scope->member : continued;
-    if (lexeme->kind == LEXEME_OPEN && *lexeme->text == '[')
+    if (lexeme->is_cast || (lexeme->kind == LEXEME_OPEN && *lexeme->text == '['))
         return continued;
     if (lexeme->kind == LEXEME_COLON && scope->question)
         return begins_choice(lexeme + 1) ? scope->indent - INDENT : scope->question;

@@ -238,6 +238,11 @@ static bool names_function(const Pair *p) {
            is_text(p->right + 1, "(");
 }
 
+/* "(float)t": what is cast stands at its type, as nothing else does behind a parenthesis. */
+static bool is_cast(const Pair *p) {
+    return p->left->kind == LEXEME_CLOSE && p->right->kind == LEXEME_WORD && !p->right->spaced;
+}
+
 static bool may_begin(const Pair *p) {
     const Lexeme *left = p->left, *right = p->right;
     if (right->kind == LEXEME_QUESTION || right->kind == LEXEME_COLON)
@@ -251,7 +256,7 @@ static bool may_begin(const Pair *p) {
     if (left->kind == LEXEME_OPEN)
         return *left->text != '[';
     bool typed = is_name_of_declared(p) && (!p->declares_function || right->depth > 0 || names_function(p));
-    return right->kind == LEXEME_MEMBER || is_text(right, "[") || typed;
+    return right->kind == LEXEME_MEMBER || is_text(right, "[") || typed || right->is_cast;
 }
 
 static int charge(const Pair *p) {
@@ -262,6 +267,7 @@ static int charge(const Pair *p) {
         LIST = 160,
         MEMBER = 150,
         LOOP = 4,
+        CAST = 100,
         PARAMETER = 100,
         SUBSCRIPT = 500,
         HEAD = 1000,
@@ -283,6 +289,8 @@ static int charge(const Pair *p) {
         return LIST;
     if (right->kind == LEXEME_MEMBER)
         return MEMBER;
+    if (right->is_cast)
+        return CAST;
     if (is_text(right, "["))
         return SUBSCRIPT;
     if (p->loops && assigned)
@@ -316,6 +324,7 @@ static void charge_all(Lexemes *line) {
         if (k) {
             const Pair pair = {lexeme - 1, lexeme, line, declares, loops};
             lexeme->names_function = names_function(&pair);
+            lexeme->is_cast = is_cast(&pair);
             lexeme->may_begin = may_begin(&pair);
             lexeme->charge = LEVEL * (1 + strength[depth]) + charge(&pair);
         }

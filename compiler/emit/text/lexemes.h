@@ -55,6 +55,7 @@ typedef struct Lexeme {
     int group[MOST_GROUPS], groups, ends;
     bool ends_operators; /* one of these is of operators */
     bool names_function; /* that the line declares */
+    bool is_cast;        /* it stands at the type that it is cast to: "(float)t" */
     bool may_begin;      /* a line */
     int charge;          /* for that */
 } Lexeme;
