@@ -7,6 +7,7 @@
 #include "cuda/tile.cuh"
 
 #include <algorithm>
+#include <type_traits>
 
 /* Of the shared memory that tiles get: panels of tensor cores want it so. */
 constexpr int SHARED_ALIGNMENT = 1024;
@@ -18,9 +19,12 @@ __host__ __device__ constexpr int shared_aligned(int bytes) {
 /* A single block runs so many tiles of a phase without a loop. */
 constexpr int UNROLLED_TILES = 8;
 
-/* The first SHARING tiles use the SHARED bytes of shared memory. A block goes on to the others while some of its threads
- * are still busy. In a launch of its own, it gets WANTED bytes where the device has so many (cuda/hold.cuh). */
-template <auto BODY, int TILES, int SHARED, int SHARING = TILES, int WANTED = SHARED> struct Phase {
+/* A launch: BODY computes a tile. It is given the program's tensors, or the kernel's own of the row that this launch of several
+ * alike takes. The first SHARING tiles use the SHARED bytes of shared memory. A block goes on to the others while some of its
+ * threads are still busy. In a launch of its own, it gets WANTED bytes where the device has so many (cuda/hold.cuh). */
+template <class Own, void (*BODY)(const Own &, const Batch &, int, char *, Gate &), int TILES, int SHARED,
+          int SHARING = TILES, int WANTED = SHARED>
+struct Phase {
     using Kernel = Phase; // what is launched
     static constexpr int tiles = TILES, shared = SHARED, wanted = WANTED, again = 0;
     static constexpr bool beside = false, in_turns = false;
@@ -28,7 +32,10 @@ template <auto BODY, int TILES, int SHARED, int SHARING = TILES, int WANTED = SH
 
     template <class Tensors>
     static __device__ void run_tile(const Tensors &tensors, const Batch &batch, int tile, char *shared, Gate &gate) {
-        BODY(tensors, batch, tile, shared, gate);
+        if constexpr (std::is_same_v<Own, Tensors>)
+            BODY(tensors, batch, tile, shared, gate);
+        else
+            BODY(Own(tensors, batch.again), batch, tile, shared, gate);
     }
 
     /* The calling block's share of the tiles. */
@@ -48,8 +55,9 @@ template <auto BODY, int TILES, int SHARED, int SHARING = TILES, int WANTED = SH
 
 /* In a graph, long kernels of a phase are launches of their own, each with the registers and the shared memory that it
  * needs; all but the first are this. */
-template <auto BODY, int TILES, int SHARED, int SHARING = TILES, int WANTED = SHARED>
-struct Beside : Phase<BODY, TILES, SHARED, SHARING, WANTED> {
+template <class Own, void (*BODY)(const Own &, const Batch &, int, char *, Gate &), int TILES, int SHARED,
+          int SHARING = TILES, int WANTED = SHARED>
+struct Beside : Phase<Own, BODY, TILES, SHARED, SHARING, WANTED> {
     using Kernel = Beside;
     static constexpr bool beside = true;
 };

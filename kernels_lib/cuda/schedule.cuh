@@ -2,9 +2,9 @@
  *
  * A generated program names its phases once for training and once for evaluation,
  *
- *     using Train = Step<Tensors, BATCH, REPORTS, Phase<train_1, 128, 16384>, Phase<train_2, 64, 0>, ...>;
+ *     using Train = Step<Tensors, BATCH, REPORTS, Phase<Tensors, h, 128, 16384>, Phase<Tensors, train_2, 64, 0>, ...>;
  *
- * where train_1(tensors, batch, tile, shared, gate) computes tile `tile` of its phase's 128 tiles with 16384 bytes of
+ * where h(tensors, batch, tile, shared, gate) computes tile `tile` of its phase's 128 tiles with 16384 bytes of
  * shared memory, and Tensors is made from a MtcRun and the arena. All tiles of a phase may run at the same time. The phase before is
  * done when gate() returns; what it does not write may be read ahead of that. There are two schedules:
  *

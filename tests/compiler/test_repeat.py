@@ -95,7 +95,7 @@ def test_equal_blocks_are_one_function(emit):
     assert not [name for name in names if re.match(r"(eval_)?b_[1-3]_u", name)], "one function each for all blocks"
     for name, tensors in tables(source).items():
         assert names.count(name) == 1 and f"static __device__ void {name}(const {name}_tensors &t" in source
-        assert len(tensors) > 1 and source.count(f"{name}_tensors(t, ") >= 1
+        assert len(tensors) > 1 and re.search(rf"\b{name}_tensors(\(t, |, {name}, )", source)
 
 
 def test_places_are_those_of_the_plan(emit):
@@ -137,11 +137,16 @@ def places_visited(source):
     """Of each function of several places: those that the launches of all programs call it for."""
     visited = {name: [] for name in tables(source)}
     for name, again in launches(source):
+        own, function = re.search(rf"^using {name}_launch =\s+[^;]*?(?:Phase|Beside)<(\w+), (\w+),", source, re.M).groups()
+        if own != "Tensors":
+            visited[function].append(again)
+        if function != name:  # a kernel's, at the place that is `again`
+            continue
         body = re.search(rf"^static __device__ void {name}\(.*?^}}", source, re.M | re.S).group()
         table = re.search(rf" {name}_places(?:\[\d+\]\[\d+\] = \{{|\(\{{)\n(.*?)\n}}", source, re.S)
         rows = [numbers(row) for row in re.findall(r"\{(.*?)\}", table[1])] if table else []
         for function, place in re.findall(r"(\w+)_tensors\(t, (.*?)\)", body, re.S):
-            counted = re.search(rf"(?:{name}_tiles =|<{name},)[^;]*?(\d+) \* {function}_tiles", source)
+            counted = re.search(rf"(?:{name}_tiles =|<Tensors, {name},)[^;]*?(\d+) \* {function}_tiles", source)
             tiles = counted if "tile /" in place else None
             first = eval(re.sub(r"(^| \+ )tile / \w+", "", place) or "0",
                          {"batch": type("Batch", (), {"again": again}), "place": rows[again] if rows else None})
@@ -227,6 +232,20 @@ def test_launches_call_each_place_once(model, mtc):
         assert sorted(visited) == list(range(len(places[name]))), name
 
 
+def test_a_launch_of_one_kernel_is_its_function(emit):
+    """With all parameters, those that it does not need without a name; several kernels, or places that do not follow on each
+    other, have a function that calls them."""
+    source = emit("cu", EQUAL)
+    launched = re.findall(r"(?:Phase|Beside)<(\w+), (\w+),\s+(\w+)_tiles, ", source)
+    alone = {(own, function) for own, function, tiles in launched if function == tiles and not re.match(r"(train|eval)_\d", function)}
+    assert len(alone) >= 8 and {own == "Tensors" for own, _ in alone} == {True, False}
+    for own, function in alone:
+        parameters = re.search(rf"static __device__ void\s+{function}\((.*?)\) {{", source, re.S)[1]
+        assert re.fullmatch(rf"const {own} &t?,\s+const Batch &(batch)?,\s+int( tile)?,\s+char \*(shared)?,\s+Gate &(gate)?", parameters)
+    for body in re.findall(r"^static __device__ void (?:train|eval)_\d\w*\(.*?\{\n(.*?)^}", source, re.M | re.S):
+        assert body.count(";") > 1 or "_tensors(t, " in body, body
+
+
 def test_the_number_of_functions_is_that_of_the_kinds_of_layers(emit):
     counts = {layers: len(functions(emit("cu", EQUAL, "--set", f"layers={layers}"))) for layers in (2, 6)}
     assert counts[2] == counts[6]
@@ -303,7 +322,7 @@ train {
 def test_kernels_of_one_function_are_launched_together(emit):
     """However long each of them is taken to be: by the bytes of the tables that they look into."""
     source = emit("cu", TABLES)
-    assert "Phase<train_3, 3 * a_tiles, " in source
+    assert "Phase<Tensors, train_3, 3 * a_tiles, " in source
 
 
 def test_names_of_ranges_say_once_what_both_ends_have(mtc):

@@ -101,7 +101,8 @@ struct tokens_reshape_tensors {
     }
 };
 constexpr int tokens_reshape_tiles = divide_up(BATCH * TOKENS_ROWS * TOKENS, Thread::rows);
-static __device__ void tokens_reshape(const tokens_reshape_tensors &t, const Batch &batch, int tile, Gate &gate) {
+static __device__ void tokens_reshape(const tokens_reshape_tensors &t, const Batch &batch, int tile, char *,
+                                      Gate &gate) {
     int i = tile * THREADS + threadIdx.x;
     gate();
     if (i >= BATCH * TOKENS_ROWS * TOKENS)
@@ -127,7 +128,7 @@ using qkv_product = Product<BATCH * TOKENS_ROWS, QKV_COLUMNS, TOKENS>;
 using qkv_tile = Tile<8, 4, 64, 4, 4>;
 constexpr int qkv_tiles = product_tiles<qkv_product, qkv_tile>();
 constexpr int qkv_shared_bytes = product_shared<qkv_product, qkv_tile>();
-static __device__ void qkv(const qkv_tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void qkv(const qkv_tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     auto left = matrix<TOKENS>(t.tokens_reshape);
     auto right = transposed(matrix<TOKENS>(t.qkv_weight));
     struct Ahead {
@@ -146,7 +147,7 @@ static __device__ void qkv(const qkv_tensors &t, int tile, char *shared, Gate &g
 using mixed_shape = Attention<float, BATCH, TOKENS_ROWS, 2, 2, 4, true, 0>;
 constexpr int mixed_tiles = attend_tiles<mixed_shape>();
 constexpr int mixed_shared_bytes = attend_shared<mixed_shape>();
-static __device__ void mixed(const Tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void mixed(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     gate();
     attend<mixed_shape>(t.qkv, t.mixed, t.mixed_sums, 0.5f, tile, shared);
 }
@@ -302,7 +303,7 @@ static __device__ void report_loss(const report_loss_tensors &t, const Batch &ba
 using d_qkv_shape = Attention<float, BATCH, TOKENS_ROWS, 2, 2, 4, true, 0>;
 constexpr int d_qkv_tiles = attend_grad_tiles<d_qkv_shape>();
 constexpr int d_qkv_shared_bytes = attend_grad_shared<d_qkv_shape>();
-static __device__ void d_qkv(const Tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void d_qkv(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     gate();
     attend_grad<d_qkv_shape>(t.qkv, t.mixed_sums, t.d_qkv_dots, t.logits_matmul, t.d_qkv, 0.5f, tile, shared);
 }
@@ -354,28 +355,16 @@ static __device__ void update_qkv_bias(const Tensors &t, int tile, char *shared,
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 7: 1 tile, launched 2 times
-static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    tokens_reshape(tokens_reshape_tensors(t, batch.again), batch, tile, gate);
-}
-using train_1_launch = Phase<train_1, tokens_reshape_tiles, 0>;
+using train_1_launch = Phase<tokens_reshape_tensors, tokens_reshape, tokens_reshape_tiles, 0>;
 
 // phase 2 of 7: 24 tiles, launched 2 times
-static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    qkv(qkv_tensors(t, batch.again), tile, shared, gate);
-}
-using train_2_launch = Phase<train_2, qkv_tiles, qkv_shared_bytes>;
+using train_2_launch = Phase<qkv_tensors, qkv, qkv_tiles, qkv_shared_bytes>;
 
 // phase 3 of 7
-static __device__ void train_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    mixed(t, tile, shared, gate);
-}
-using train_3_launch = Phase<train_3, mixed_tiles, mixed_shared_bytes>;
+using train_3_launch = Phase<Tensors, mixed, mixed_tiles, mixed_shared_bytes>;
 
 // phase 4 of 7: 1 tile
-static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    logits(t, batch, tile, shared, gate);
-}
-using train_4_launch = Phase<train_4, logits_tiles, logits_shared_bytes>;
+using train_4_launch = Phase<Tensors, logits, logits_tiles, logits_shared_bytes>;
 
 // phase 5 of 7: 12 tiles
 static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -390,13 +379,10 @@ static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, c
 constexpr int train_5_tiles = d_qkv_dots_tiles + d_logits_weight_tiles + report_loss_tiles;
 constexpr int train_5_shared_bytes =
     std::max({d_qkv_dots_shared_bytes, d_logits_weight_shared_bytes, report_loss_shared_bytes});
-using train_5_launch = Phase<train_5, train_5_tiles, train_5_shared_bytes>;
+using train_5_launch = Phase<Tensors, train_5, train_5_tiles, train_5_shared_bytes>;
 
 // phase 6 of 7
-static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    d_qkv(t, tile, shared, gate);
-}
-using train_6_launch = Phase<train_6, d_qkv_tiles, d_qkv_shared_bytes>;
+using train_6_launch = Phase<Tensors, d_qkv, d_qkv_tiles, d_qkv_shared_bytes>;
 
 // phase 7 of 7: 5 tiles
 static __device__ void train_7(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -407,7 +393,7 @@ static __device__ void train_7(const Tensors &t, const Batch &batch, int tile, c
 }
 constexpr int train_7_tiles = d_qkv_weight_tiles + update_qkv_bias_tiles;
 constexpr int train_7_shared_bytes = std::max({d_qkv_weight_shared_bytes, update_qkv_bias_shared_bytes});
-using train_7_launch = Phase<train_7, train_7_tiles, train_7_shared_bytes>;
+using train_7_launch = Phase<Tensors, train_7, train_7_tiles, train_7_shared_bytes>;
 
 using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch, train_3_launch, train_4_launch,
                    train_5_launch, train_6_launch, train_7_launch>;
@@ -467,7 +453,7 @@ static void release() {
 using eval_mixed_shape = Attention<float, BATCH, TOKENS_ROWS, 2, 2, 4, true, 0>;
 constexpr int eval_mixed_tiles = attend_tiles<eval_mixed_shape>();
 constexpr int eval_mixed_shared_bytes = attend_shared<eval_mixed_shape>();
-static __device__ void eval_mixed(const Tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void eval_mixed(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     gate();
     attend<eval_mixed_shape>(t.eval_qkv, t.eval_mixed, nullptr, 0.5f, tile, shared);
 }
@@ -526,22 +512,17 @@ static __device__ void eval_logits_to_prediction(const Tensors &t, const Batch &
 }
 
 // phase 3 of 5
-static __device__ void eval_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_mixed(t, tile, shared, gate);
-}
-using eval_3_launch = Phase<eval_3, eval_mixed_tiles, eval_mixed_shared_bytes>;
+using eval_3_launch = Phase<Tensors, eval_mixed, eval_mixed_tiles, eval_mixed_shared_bytes>;
 
 // phase 4 of 5: 1 tile
-static __device__ void eval_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_logits_to_prediction(t, batch, tile, shared, gate);
-}
-using eval_4_launch = Phase<eval_4, eval_logits_to_prediction_tiles, eval_logits_to_prediction_shared_bytes>;
+using eval_4_launch =
+    Phase<Tensors, eval_logits_to_prediction, eval_logits_to_prediction_tiles, eval_logits_to_prediction_shared_bytes>;
 
 // phase 5 of 5: 1 tile
 static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     report_loss(report_loss_tensors(t, 1), batch, shared, gate);
 }
-using eval_5_launch = Phase<eval_5, report_loss_tiles, report_loss_shared_bytes>;
+using eval_5_launch = Phase<Tensors, eval_5, report_loss_tiles, report_loss_shared_bytes>;
 
 using Eval = Step<Tensors, BATCH, REPORTS, Again<train_1_launch, 1>, Again<train_2_launch, 1>, eval_3_launch,
                   eval_4_launch, eval_5_launch>;

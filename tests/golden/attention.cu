@@ -70,7 +70,7 @@ struct Tensors {
 // a = reshape(x, [3, 2])                                                                         attention.mt:9
 //     a[i, j, k] = x[i, j * A_COLUMNS + k]
 constexpr int a_tiles = divide_up(BATCH * A_ROWS * A_COLUMNS, Thread::rows);
-static __device__ void a(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+static __device__ void a(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
     int i = tile * THREADS + threadIdx.x;
     gate();
     if (i >= BATCH * A_ROWS * A_COLUMNS)
@@ -85,7 +85,7 @@ using a_times_a_product = Product<A_ROWS, A_ROWS, A_COLUMNS>;
 using a_times_a_tile = Tile<16, 16, 1, 1, 1>;
 constexpr int a_times_a_each = product_tiles<a_times_a_product, a_times_a_tile>();
 constexpr int a_times_a_tiles = BATCH * a_times_a_each;
-static __device__ void a_times_a(const Tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void a_times_a(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     int b = tile / a_times_a_each;
     auto left = matrix<A_COLUMNS>(t.a + b * A_ROWS * A_COLUMNS);
     auto right = transposed(matrix<A_COLUMNS>(t.a + b * A_ROWS * A_COLUMNS));
@@ -98,7 +98,7 @@ static __device__ void a_times_a(const Tensors &t, int tile, char *shared, Gate 
 // s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))                                       attention.mt:10
 constexpr int s_tiles = divide_up(BATCH * A_ROWS, Warp::rows);
 constexpr int s_shared_bytes = team_shared<Warp>(0);
-static __device__ void s(const Tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void s(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
     gate();
@@ -129,7 +129,7 @@ using s_times_a_product = Product<A_ROWS, A_COLUMNS, A_ROWS>;
 using s_times_a_tile = Tile<16, 16, 1, 1, 1>;
 constexpr int s_times_a_each = product_tiles<s_times_a_product, s_times_a_tile>();
 constexpr int s_times_a_tiles = BATCH * s_times_a_each;
-static __device__ void s_times_a(const Tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void s_times_a(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     int b = tile / s_times_a_each;
     auto left = matrix<A_ROWS>(t.s + b * A_ROWS * A_ROWS);
     auto right = matrix<A_COLUMNS>(t.a + b * A_ROWS * A_COLUMNS);
@@ -239,34 +239,19 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 6: 1 tile
-static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    a(t, batch, tile, gate);
-}
-using train_1_launch = Phase<train_1, a_tiles, 0, 0>;
+using train_1_launch = Phase<Tensors, a, a_tiles, 0, 0>;
 
 // phase 2 of 6: 4 tiles
-static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    a_times_a(t, tile, shared, gate);
-}
-using train_2_launch = Phase<train_2, a_times_a_tiles, 0, 0>;
+using train_2_launch = Phase<Tensors, a_times_a, a_times_a_tiles, 0, 0>;
 
 // phase 3 of 6: 2 tiles
-static __device__ void train_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    s(t, tile, shared, gate);
-}
-using train_3_launch = Phase<train_3, s_tiles, s_shared_bytes, 0>;
+using train_3_launch = Phase<Tensors, s, s_tiles, s_shared_bytes, 0>;
 
 // phase 4 of 6: 4 tiles
-static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    s_times_a(t, tile, shared, gate);
-}
-using train_4_launch = Phase<train_4, s_times_a_tiles, 0, 0>;
+using train_4_launch = Phase<Tensors, s_times_a, s_times_a_tiles, 0, 0>;
 
 // phase 5 of 6: 1 tile
-static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    y_to_d_y(t, batch, tile, shared, gate);
-}
-using train_5_launch = Phase<train_5, y_to_d_y_tiles, y_to_d_y_shared_bytes>;
+using train_5_launch = Phase<Tensors, y_to_d_y, y_to_d_y_tiles, y_to_d_y_shared_bytes>;
 
 // phase 6 of 6: 2 tiles
 static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -276,7 +261,7 @@ static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, c
     report_loss(t, batch, shared, gate);
 }
 constexpr int train_6_tiles = d_y_weight_tiles + report_loss_tiles;
-using train_6_launch = Phase<train_6, train_6_tiles, report_loss_shared_bytes, 0>;
+using train_6_launch = Phase<Tensors, train_6, train_6_tiles, report_loss_shared_bytes, 0>;
 
 using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch, train_3_launch, train_4_launch,
                    train_5_launch, train_6_launch>;
@@ -329,7 +314,7 @@ static void release() {
 // a = reshape(x, [3, 2])                                                                         attention.mt:9
 //     a[i, j, k] = x[i, j * A_COLUMNS + k]
 constexpr int eval_a_tiles = divide_up(BATCH * A_ROWS * A_COLUMNS, Thread::rows);
-static __device__ void eval_a(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+static __device__ void eval_a(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
     int i = tile * THREADS + threadIdx.x;
     gate();
     if (i >= BATCH * A_ROWS * A_COLUMNS)
@@ -345,7 +330,7 @@ using eval_a_times_a_tile = Tile<8, 4, 64, 4, 4>;
 constexpr int eval_a_times_a_each = product_tiles<eval_a_times_a_product, eval_a_times_a_tile>();
 constexpr int eval_a_times_a_tiles = BATCH * eval_a_times_a_each;
 constexpr int eval_a_times_a_shared_bytes = product_shared<eval_a_times_a_product, eval_a_times_a_tile>();
-static __device__ void eval_a_times_a(const Tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void eval_a_times_a(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     int b = tile / eval_a_times_a_each;
     auto left = matrix<A_COLUMNS>(t.eval_a + b * A_ROWS * A_COLUMNS);
     auto right = transposed(matrix<A_COLUMNS>(t.eval_a + b * A_ROWS * A_COLUMNS));
@@ -358,7 +343,7 @@ static __device__ void eval_a_times_a(const Tensors &t, int tile, char *shared, 
 // s = softmax(matmul(a, a, transpose_b = true) / sqrt(2))                                       attention.mt:10
 constexpr int eval_s_tiles = divide_up(BATCH * A_ROWS, Warp::rows);
 constexpr int eval_s_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_s(const Tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void eval_s(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
     gate();
@@ -390,7 +375,7 @@ using eval_s_times_a_tile = Tile<8, 4, 64, 4, 4>;
 constexpr int eval_s_times_a_each = product_tiles<eval_s_times_a_product, eval_s_times_a_tile>();
 constexpr int eval_s_times_a_tiles = BATCH * eval_s_times_a_each;
 constexpr int eval_s_times_a_shared_bytes = product_shared<eval_s_times_a_product, eval_s_times_a_tile>();
-static __device__ void eval_s_times_a(const Tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void eval_s_times_a(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     int b = tile / eval_s_times_a_each;
     auto left = matrix<A_ROWS>(t.eval_s + b * A_ROWS * A_ROWS);
     auto right = matrix<A_COLUMNS>(t.eval_a + b * A_ROWS * A_COLUMNS);
@@ -454,7 +439,7 @@ static __device__ void eval_y_to_prediction(const Tensors &t, const Batch &batch
 // loss = cross_entropy(y, label)                                                                attention.mt:15
 constexpr int eval_report_loss_tiles = 1;
 constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row < WARPS - 1)
@@ -470,40 +455,23 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, ch
 }
 
 // phase 1 of 6: 1 tile
-static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_a(t, batch, tile, gate);
-}
-using eval_1_launch = Phase<eval_1, eval_a_tiles, 0>;
+using eval_1_launch = Phase<Tensors, eval_a, eval_a_tiles, 0>;
 
 // phase 2 of 6: 4 tiles
-static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_a_times_a(t, tile, shared, gate);
-}
-using eval_2_launch = Phase<eval_2, eval_a_times_a_tiles, eval_a_times_a_shared_bytes>;
+using eval_2_launch = Phase<Tensors, eval_a_times_a, eval_a_times_a_tiles, eval_a_times_a_shared_bytes>;
 
 // phase 3 of 6: 2 tiles
-static __device__ void eval_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_s(t, tile, shared, gate);
-}
-using eval_3_launch = Phase<eval_3, eval_s_tiles, eval_s_shared_bytes>;
+using eval_3_launch = Phase<Tensors, eval_s, eval_s_tiles, eval_s_shared_bytes>;
 
 // phase 4 of 6: 4 tiles
-static __device__ void eval_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_s_times_a(t, tile, shared, gate);
-}
-using eval_4_launch = Phase<eval_4, eval_s_times_a_tiles, eval_s_times_a_shared_bytes>;
+using eval_4_launch = Phase<Tensors, eval_s_times_a, eval_s_times_a_tiles, eval_s_times_a_shared_bytes>;
 
 // phase 5 of 6: 1 tile
-static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_y_to_prediction(t, batch, tile, shared, gate);
-}
-using eval_5_launch = Phase<eval_5, eval_y_to_prediction_tiles, eval_y_to_prediction_shared_bytes>;
+using eval_5_launch =
+    Phase<Tensors, eval_y_to_prediction, eval_y_to_prediction_tiles, eval_y_to_prediction_shared_bytes>;
 
 // phase 6 of 6: 1 tile
-static __device__ void eval_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_report_loss(t, batch, shared, gate);
-}
-using eval_6_launch = Phase<eval_6, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
+using eval_6_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 
 using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch, eval_3_launch, eval_4_launch, eval_5_launch,
                   eval_6_launch>;

@@ -219,10 +219,7 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 2: 1 tile
-static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    h_to_d_h(t, batch, tile, shared, gate);
-}
-using train_1_launch = Phase<train_1, h_to_d_h_tiles, h_to_d_h_shared_bytes>;
+using train_1_launch = Phase<Tensors, h_to_d_h, h_to_d_h_tiles, h_to_d_h_shared_bytes>;
 
 // phase 2 of 2: 3 tiles
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -235,7 +232,7 @@ static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, c
     report_loss(t, batch, shared, gate);
 }
 constexpr int train_2_tiles = d_output_weight_tiles + d_h_weight_tiles + report_loss_tiles;
-using train_2_launch = Phase<train_2, train_2_tiles, report_loss_shared_bytes, 0>;
+using train_2_launch = Phase<Tensors, train_2, train_2_tiles, report_loss_shared_bytes, 0>;
 
 using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch>;
 
@@ -337,7 +334,7 @@ static __device__ void eval_h_to_loss_part(const Tensors &t, const Batch &batch,
 // loss = huber(output, y, delta = 2)                                                               curved.mt:14
 constexpr int eval_report_loss_tiles = 1;
 constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row < WARPS - 1)
@@ -353,16 +350,10 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, ch
 }
 
 // phase 1 of 2: 1 tile
-static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_h_to_loss_part(t, batch, tile, shared, gate);
-}
-using eval_1_launch = Phase<eval_1, eval_h_to_loss_part_tiles, eval_h_to_loss_part_shared_bytes>;
+using eval_1_launch = Phase<Tensors, eval_h_to_loss_part, eval_h_to_loss_part_tiles, eval_h_to_loss_part_shared_bytes>;
 
 // phase 2 of 2: 1 tile
-static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_report_loss(t, batch, shared, gate);
-}
-using eval_2_launch = Phase<eval_2, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
+using eval_2_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 
 using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch>;
 

@@ -180,7 +180,7 @@ static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, c
     to_y(t, batch, tile, gate);
 }
 constexpr int train_1_tiles = y_to_d_y_tiles + to_y_tiles;
-using train_1_launch = Phase<train_1, train_1_tiles, y_to_d_y_shared_bytes, y_to_d_y_tiles>;
+using train_1_launch = Phase<Tensors, train_1, train_1_tiles, y_to_d_y_shared_bytes, y_to_d_y_tiles>;
 
 // phase 2 of 2: 2 tiles
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -190,7 +190,7 @@ static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, c
     report_loss(t, batch, shared, gate);
 }
 constexpr int train_2_tiles = d_y_weight_tiles + report_loss_tiles;
-using train_2_launch = Phase<train_2, train_2_tiles, report_loss_shared_bytes, 0>;
+using train_2_launch = Phase<Tensors, train_2, train_2_tiles, report_loss_shared_bytes, 0>;
 
 using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch>;
 
@@ -292,7 +292,7 @@ static __device__ void eval_y_to_prediction(const Tensors &t, const Batch &batch
 // loss = cross_entropy(y, label)                                                                  dropout.mt:13
 constexpr int eval_report_loss_tiles = 1;
 constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row < WARPS - 1)
@@ -308,16 +308,11 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, ch
 }
 
 // phase 1 of 2: 1 tile
-static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_y_to_prediction(t, batch, tile, shared, gate);
-}
-using eval_1_launch = Phase<eval_1, eval_y_to_prediction_tiles, eval_y_to_prediction_shared_bytes>;
+using eval_1_launch =
+    Phase<Tensors, eval_y_to_prediction, eval_y_to_prediction_tiles, eval_y_to_prediction_shared_bytes>;
 
 // phase 2 of 2: 1 tile
-static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_report_loss(t, batch, shared, gate);
-}
-using eval_2_launch = Phase<eval_2, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
+using eval_2_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 
 using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch>;
 

@@ -90,7 +90,7 @@ struct Tensors {
 //     x_relu[i, j, k] = relu(x[i, j, k])
 //     x_gt[i, j, k] = x_relu[i, j, k] > 0
 constexpr int x_tiles = divide_up(BATCH * TOKENS * X_COLUMNS, 2 * Thread::rows);
-static __device__ void x(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+static __device__ void x(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
     int i = 2 * (tile * THREADS + threadIdx.x);
     gate();
     if (i >= BATCH * TOKENS * X_COLUMNS)
@@ -112,7 +112,7 @@ static __device__ void x(const Tensors &t, const Batch &batch, int tile, Gate &g
 // tokens = slice(window, 0, begin = 0, end = 32)                                                 embedding.mt:8
 //     tokens[i, j] = window[i, j]
 constexpr int tokens_tiles = divide_up(BATCH * TOKENS, Thread::rows);
-static __device__ void tokens(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+static __device__ void tokens(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
     int i = tile * THREADS + threadIdx.x;
     gate();
     if (i >= BATCH * TOKENS)
@@ -137,7 +137,7 @@ using scores_product = Product<BATCH * TOKENS, SCORES_COLUMNS, X_COLUMNS>;
 using scores_tile = Tile<128, 64, 16, 8, 4>;
 constexpr int scores_tiles = product_tiles<scores_product, scores_tile>();
 constexpr int scores_shared_bytes = product_shared<scores_product, scores_tile>();
-static __device__ void scores(const scores_tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void scores(const scores_tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     auto left = matrix<X_COLUMNS>(t.x_relu);
     auto right = transposed(matrix<X_COLUMNS>(t.table));
     auto out = [&](int i, int j, float sum) { t.scores_matmul[i * SCORES_COLUMNS + j] = sum; };
@@ -351,7 +351,7 @@ static __device__ void report_loss(const report_loss_tensors &t, const Batch &ba
 //     d_table[i, j] = to_d_table_2_sum[i, j] + gather_grad[i, j]
 //     table[i, j] = table[i, j] - 0.1 * d_table[i, j]
 constexpr int update_table_tiles = divide_up(SCORES_COLUMNS * X_COLUMNS, Thread::rows);
-static __device__ void update_table(const Tensors &t, int tile, Gate &gate) {
+static __device__ void update_table(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
     int i = tile * THREADS + threadIdx.x;
     gate();
     if (i >= SCORES_COLUMNS * X_COLUMNS)
@@ -362,28 +362,16 @@ static __device__ void update_table(const Tensors &t, int tile, Gate &gate) {
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 6: 1,024 tiles
-static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    x(t, batch, tile, gate);
-}
-using train_1_launch = Phase<train_1, x_tiles, 0>;
+using train_1_launch = Phase<Tensors, x, x_tiles, 0>;
 
 // phase 1 of 6, beside: 32 tiles
-static __device__ void train_1_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    tokens(t, batch, tile, gate);
-}
-using train_1_beside_1_launch = Beside<train_1_beside_1, tokens_tiles, 0>;
+using train_1_beside_1_launch = Beside<Tensors, tokens, tokens_tiles, 0>;
 
 // phase 2 of 6: 128 tiles, launched 2 times
-static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    scores(scores_tensors(t, batch.again), tile, shared, gate);
-}
-using train_2_launch = Phase<train_2, scores_tiles, scores_shared_bytes>;
+using train_2_launch = Phase<scores_tensors, scores, scores_tiles, scores_shared_bytes>;
 
 // phase 3 of 6: 1,024 tiles
-static __device__ void train_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    d_scores(t, batch, tile, shared, gate);
-}
-using train_3_launch = Phase<train_3, d_scores_tiles, d_scores_shared_bytes>;
+using train_3_launch = Phase<Tensors, d_scores, d_scores_tiles, d_scores_shared_bytes>;
 
 // phase 4 of 6: 480 tiles
 static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -397,7 +385,7 @@ static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, c
 }
 constexpr int train_4_tiles = d_x_tiles + to_d_table_tiles + loss_part_tiles;
 constexpr int train_4_shared_bytes = std::max({d_x_shared_bytes, to_d_table_shared_bytes, loss_part_shared_bytes});
-using train_4_launch = Phase<train_4, train_4_tiles, train_4_shared_bytes>;
+using train_4_launch = Phase<Tensors, train_4, train_4_tiles, train_4_shared_bytes>;
 
 // phase 5 of 6
 static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -415,13 +403,10 @@ static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, c
 constexpr int train_5_tiles = update_x_tiles + to_d_table_2_tiles + gather_grad_2_tiles + report_loss_tiles;
 constexpr int train_5_shared_bytes =
     std::max({update_x_shared_bytes, to_d_table_2_shared_bytes, gather_grad_2_shared_bytes, report_loss_shared_bytes});
-using train_5_launch = Phase<train_5, train_5_tiles, train_5_shared_bytes>;
+using train_5_launch = Phase<Tensors, train_5, train_5_tiles, train_5_shared_bytes>;
 
 // phase 6 of 6: 17 tiles
-static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    update_table(t, tile, gate);
-}
-using train_6_launch = Phase<train_6, update_table_tiles, 0>;
+using train_6_launch = Phase<Tensors, update_table, update_table_tiles, 0>;
 
 using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_1_beside_1_launch, train_2_launch, train_3_launch,
                    train_4_launch, train_5_launch, train_6_launch>;
@@ -484,7 +469,7 @@ static void release() {
 //     x[i, j, k] = table[tokens[i, j], k] + x[j, k]
 //     eval_x_relu[i, j, k] = relu(x[i, j, k])
 constexpr int eval_x_tiles = divide_up(BATCH * TOKENS * X_COLUMNS, 2 * Thread::rows);
-static __device__ void eval_x(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+static __device__ void eval_x(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
     int i = 2 * (tile * THREADS + threadIdx.x);
     gate();
     if (i >= BATCH * TOKENS * X_COLUMNS)
@@ -540,28 +525,22 @@ static __device__ void eval_prediction(const Tensors &t, const Batch &batch, int
 }
 
 // phase 1 of 5: 1,024 tiles
-static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_x(t, batch, tile, gate);
-}
-using eval_1_launch = Phase<eval_1, eval_x_tiles, 0>;
+using eval_1_launch = Phase<Tensors, eval_x, eval_x_tiles, 0>;
 
 // phase 3 of 5: 1,024 tiles
-static __device__ void eval_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_prediction(t, batch, tile, shared, gate);
-}
-using eval_3_launch = Phase<eval_3, eval_prediction_tiles, eval_prediction_shared_bytes>;
+using eval_3_launch = Phase<Tensors, eval_prediction, eval_prediction_tiles, eval_prediction_shared_bytes>;
 
 // phase 4 of 5: 32 tiles
 static __device__ void eval_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     loss_part(loss_part_tensors(t, 1), batch, tile, shared, gate);
 }
-using eval_4_launch = Phase<eval_4, loss_part_tiles, loss_part_shared_bytes>;
+using eval_4_launch = Phase<Tensors, eval_4, loss_part_tiles, loss_part_shared_bytes>;
 
 // phase 5 of 5: 1 tile
 static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     report_loss(report_loss_tensors(t, 1), batch, shared, gate);
 }
-using eval_5_launch = Phase<eval_5, report_loss_tiles, report_loss_shared_bytes>;
+using eval_5_launch = Phase<Tensors, eval_5, report_loss_tiles, report_loss_shared_bytes>;
 
 using Eval =
     Step<Tensors, BATCH, REPORTS, eval_1_launch, Again<train_2_launch, 1>, eval_3_launch, eval_4_launch, eval_5_launch>;
@@ -578,7 +557,7 @@ static const char *evaluate(const MtcRun *run, int64_t first, int64_t rows, int6
 //     x[0, 0, k] = table[tokens[0, 0], k] + x[position, k]
 //     decode_x_relu[0, 0, k] = relu(x[0, 0, k])
 constexpr int decode_x_tiles = divide_up(X_COLUMNS, Thread::rows);
-static __device__ void decode_x(const Tensors &t, const Batch &batch, int tile, Gate &gate) {
+static __device__ void decode_x(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
     int i = tile * THREADS + threadIdx.x;
     gate();
     if (i >= X_COLUMNS)
@@ -590,7 +569,7 @@ static __device__ void decode_x(const Tensors &t, const Batch &batch, int tile, 
 // scores = matmul(relu(x), table, transpose_b = true)                                           embedding.mt:12
 constexpr int decode_scores_tiles = divide_up(SCORES_COLUMNS, Warp::rows);
 constexpr int decode_scores_shared_bytes = team_shared<Warp>(0);
-static __device__ void decode_scores(const Tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void decode_scores(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     Warp team(shared);
     int i = tile * Warp::rows + team.row;
     gate();
@@ -609,7 +588,7 @@ static __device__ void decode_scores(const Tensors &t, int tile, char *shared, G
 // loss = cross_entropy(scores, target)                                                          embedding.mt:16
 constexpr int decode_output_prediction_tiles = 1;
 constexpr int decode_output_prediction_shared_bytes = team_shared<Warp>(0);
-static __device__ void decode_output_prediction(const Tensors &t, char *shared, Gate &gate) {
+static __device__ void decode_output_prediction(const Tensors &t, const Batch &, int, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row < WARPS - 1)
@@ -633,22 +612,14 @@ static __device__ void decode_output_prediction(const Tensors &t, char *shared, 
 }
 
 // phase 1 of 3: 1 tile
-static __device__ void decode_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    decode_x(t, batch, tile, gate);
-}
-using decode_1_launch = Phase<decode_1, decode_x_tiles, 0>;
+using decode_1_launch = Phase<Tensors, decode_x, decode_x_tiles, 0>;
 
 // phase 2 of 3: 9 tiles
-static __device__ void decode_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    decode_scores(t, tile, shared, gate);
-}
-using decode_2_launch = Phase<decode_2, decode_scores_tiles, decode_scores_shared_bytes>;
+using decode_2_launch = Phase<Tensors, decode_scores, decode_scores_tiles, decode_scores_shared_bytes>;
 
 // phase 3 of 3: 1 tile
-static __device__ void decode_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    decode_output_prediction(t, shared, gate);
-}
-using decode_3_launch = Phase<decode_3, decode_output_prediction_tiles, decode_output_prediction_shared_bytes>;
+using decode_3_launch =
+    Phase<Tensors, decode_output_prediction, decode_output_prediction_tiles, decode_output_prediction_shared_bytes>;
 
 using Decode = Step<Tensors, BATCH, REPORTS, decode_1_launch, decode_2_launch, decode_3_launch>;
 

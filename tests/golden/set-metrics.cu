@@ -151,10 +151,7 @@ static __device__ void report_loss(const Tensors &t, const Batch &batch, char *s
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 2: 1 tile
-static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    y_to_d_y(t, batch, tile, shared, gate);
-}
-using train_1_launch = Phase<train_1, y_to_d_y_tiles, y_to_d_y_shared_bytes>;
+using train_1_launch = Phase<Tensors, y_to_d_y, y_to_d_y_tiles, y_to_d_y_shared_bytes>;
 
 // phase 2 of 2: 2 tiles
 static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -164,7 +161,7 @@ static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, c
     report_loss(t, batch, shared, gate);
 }
 constexpr int train_2_tiles = d_y_weight_tiles + report_loss_tiles;
-using train_2_launch = Phase<train_2, train_2_tiles, report_loss_shared_bytes, 0>;
+using train_2_launch = Phase<Tensors, train_2, train_2_tiles, report_loss_shared_bytes, 0>;
 
 using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_2_launch>;
 
@@ -242,7 +239,7 @@ static __device__ void eval_keep_y(const Tensors &t, const Batch &batch, int til
 // metric = [rmse(y, price), mae(y, price), r2(y, price)]                                      set-metrics.mt:12
 constexpr int eval_report_loss_tiles = 1;
 constexpr int eval_report_loss_shared_bytes = team_shared<Warp>(0);
-static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, char *shared, Gate &gate) {
+static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, int, char *shared, Gate &gate) {
     Warp team(shared);
     gate();
     if (team.row < WARPS - 1)
@@ -275,13 +272,10 @@ static __device__ void eval_1(const Tensors &t, const Batch &batch, int tile, ch
     eval_keep_y(t, batch, tile, shared, gate);
 }
 constexpr int eval_1_tiles = eval_keep_eval_tiles + eval_keep_y_tiles;
-using eval_1_launch = Phase<eval_1, eval_1_tiles, eval_keep_y_shared_bytes>;
+using eval_1_launch = Phase<Tensors, eval_1, eval_1_tiles, eval_keep_y_shared_bytes>;
 
 // phase 2 of 2: 1 tile
-static __device__ void eval_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_report_loss(t, batch, shared, gate);
-}
-using eval_2_launch = Phase<eval_2, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
+using eval_2_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 
 using Eval = Step<Tensors, BATCH, REPORTS, eval_1_launch, eval_2_launch>;
 

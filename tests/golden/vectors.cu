@@ -102,7 +102,8 @@ struct x_bf16_reshape_tensors {
     }
 };
 constexpr int x_bf16_reshape_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * X_CHANNELS, 4 * Thread::rows);
-static __device__ void x_bf16_reshape(const x_bf16_reshape_tensors &t, const Batch &batch, int tile, Gate &gate) {
+static __device__ void x_bf16_reshape(const x_bf16_reshape_tensors &t, const Batch &batch, int tile, char *,
+                                      Gate &gate) {
     int i = 4 * (tile * THREADS + threadIdx.x);
     gate();
     if (i >= BATCH * X_ROWS * X_COLUMNS * X_CHANNELS)
@@ -130,7 +131,8 @@ struct seen_weight_bf16_tensors {
     }
 };
 constexpr int seen_weight_bf16_tiles = divide_up(Y * X_CHANNELS, Thread::rows);
-static __device__ void seen_weight_bf16(const seen_weight_bf16_tensors &t, int tile, Gate &gate) {
+static __device__ void seen_weight_bf16(const seen_weight_bf16_tensors &t, const Batch &, int tile, char *,
+                                        Gate &gate) {
     int i = tile * THREADS + threadIdx.x;
     gate();
     if (i >= Y * X_CHANNELS)
@@ -177,7 +179,7 @@ static __device__ void seen(const seen_tensors &t, const Batch &batch, int tile,
 
 // pool = max_pool(seen, 2)                                                                        vectors.mt:11
 constexpr int pool_tiles = divide_up(BATCH * POOL_ROWS * POOL_COLUMNS * Y, 4 * Thread::rows);
-static __device__ void pool(const Tensors &t, int tile, Gate &gate) {
+static __device__ void pool(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
     int i = 4 * (tile * THREADS + threadIdx.x);
     gate();
     if (i >= BATCH * POOL_ROWS * POOL_COLUMNS * Y)
@@ -317,7 +319,7 @@ static __device__ void loss_part(const Tensors &t, const Batch &batch, int tile,
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
 // gradient of pool = max_pool(seen, 2)                                                            vectors.mt:11
 constexpr int d_seen_to_d_seen_pre_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * Y, 4 * Thread::rows);
-static __device__ void d_seen_to_d_seen_pre(const Tensors &t, int tile, Gate &gate) {
+static __device__ void d_seen_to_d_seen_pre(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
     int i = 4 * (tile * THREADS + threadIdx.x);
     gate();
     if (i >= BATCH * X_ROWS * X_COLUMNS * Y)
@@ -371,7 +373,7 @@ static __device__ void d_scale(const Tensors &t, int tile, char *shared, Gate &g
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
 constexpr int d_seen_bias_partial_tiles = divide_up(BATCH * Y, Column<8, 32>::rows);
 constexpr int d_seen_bias_partial_shared_bytes = team_shared<Column<8, 32>>(0);
-static __device__ void d_seen_bias_partial(const Tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void d_seen_bias_partial(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     Column<8, 32> team(shared);
     int i = tile * Column<8, 32>::rows + team.row;
     gate();
@@ -401,7 +403,7 @@ constexpr int d_seen_weight_slices_each = product_tiles<d_seen_weight_slices_pro
 constexpr int d_seen_weight_slices_tiles = 128 * d_seen_weight_slices_each;
 constexpr int d_seen_weight_slices_shared_bytes =
     product_shared<d_seen_weight_slices_product, d_seen_weight_slices_tile>();
-static __device__ void d_seen_weight_slices(const Tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void d_seen_weight_slices(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     int b = tile / d_seen_weight_slices_each;
     auto left = transposed(matrix<Y>(t.d_seen_pre + b * 2048 * Y));
     auto right = matrix<X_CHANNELS>(t.x_bf16_reshape + b * 2048 * X_CHANNELS);
@@ -504,40 +506,22 @@ static __device__ void update_scale(const Tensors &t, int tile, Gate &gate) {
 // ---- phases: one after the other; the kernels of a phase run at the same time -------------------------------
 
 // phase 1 of 7: 16,384 tiles, launched 2 times
-static __device__ void train_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    x_bf16_reshape(x_bf16_reshape_tensors(t, batch.again), batch, tile, gate);
-}
-using train_1_launch = Phase<train_1, x_bf16_reshape_tiles, 0>;
+using train_1_launch = Phase<x_bf16_reshape_tensors, x_bf16_reshape, x_bf16_reshape_tiles, 0>;
 
 // phase 1 of 7, beside: 16 tiles, launched 2 times
-static __device__ void train_1_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    seen_weight_bf16(seen_weight_bf16_tensors(t, batch.again), tile, gate);
-}
-using train_1_beside_1_launch = Beside<train_1_beside_1, seen_weight_bf16_tiles, 0>;
+using train_1_beside_1_launch = Beside<seen_weight_bf16_tensors, seen_weight_bf16, seen_weight_bf16_tiles, 0>;
 
 // phase 2 of 7: 2,048 tiles, launched 2 times
-static __device__ void train_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    seen(seen_tensors(t, batch.again), batch, tile, shared, gate);
-}
-using train_2_launch = InTurns<Phase<train_2, seen_tiles, seen_shared_bytes>>;
+using train_2_launch = InTurns<Phase<seen_tensors, seen, seen_tiles, seen_shared_bytes>>;
 
 // phase 3 of 7: 4,096 tiles
-static __device__ void train_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    pool(t, tile, gate);
-}
-using train_3_launch = Phase<train_3, pool_tiles, 0>;
+using train_3_launch = Phase<Tensors, pool, pool_tiles, 0>;
 
 // phase 4 of 7: 1,024 tiles
-static __device__ void train_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    z(t, batch, tile, shared, gate);
-}
-using train_4_launch = Phase<train_4, z_tiles, z_shared_bytes>;
+using train_4_launch = Phase<Tensors, z, z_tiles, z_shared_bytes>;
 
 // phase 5 of 7: 16,384 tiles
-static __device__ void train_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    d_seen_to_d_seen_pre(t, tile, gate);
-}
-using train_5_launch = Phase<train_5, d_seen_to_d_seen_pre_tiles, 0>;
+using train_5_launch = Phase<Tensors, d_seen_to_d_seen_pre, d_seen_to_d_seen_pre_tiles, 0>;
 
 // phase 5 of 7, beside: 640 tiles
 static __device__ void train_5_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -548,19 +532,15 @@ static __device__ void train_5_beside_1(const Tensors &t, const Batch &batch, in
 }
 constexpr int train_5_beside_1_tiles = d_scale_partial_tiles + loss_part_tiles;
 constexpr int train_5_beside_1_shared_bytes = std::max({d_scale_partial_shared_bytes, loss_part_shared_bytes});
-using train_5_beside_1_launch = Beside<train_5_beside_1, train_5_beside_1_tiles, train_5_beside_1_shared_bytes>;
+using train_5_beside_1_launch =
+    Beside<Tensors, train_5_beside_1, train_5_beside_1_tiles, train_5_beside_1_shared_bytes>;
 
 // phase 6 of 7: 1,024 tiles
-static __device__ void train_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    d_seen_bias_partial(t, tile, shared, gate);
-}
-using train_6_launch = Phase<train_6, d_seen_bias_partial_tiles, d_seen_bias_partial_shared_bytes>;
+using train_6_launch = Phase<Tensors, d_seen_bias_partial, d_seen_bias_partial_tiles, d_seen_bias_partial_shared_bytes>;
 
 // phase 6 of 7, beside: 128 tiles
-static __device__ void train_6_beside_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    d_seen_weight_slices(t, tile, shared, gate);
-}
-using train_6_beside_1_launch = Beside<train_6_beside_1, d_seen_weight_slices_tiles, d_seen_weight_slices_shared_bytes>;
+using train_6_beside_1_launch =
+    Beside<Tensors, d_seen_weight_slices, d_seen_weight_slices_tiles, d_seen_weight_slices_shared_bytes>;
 
 // phase 6 of 7, beside: 9 tiles
 static __device__ void train_6_beside_2(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -571,7 +551,8 @@ static __device__ void train_6_beside_2(const Tensors &t, const Batch &batch, in
 }
 constexpr int train_6_beside_2_tiles = d_scale_tiles + report_loss_tiles;
 constexpr int train_6_beside_2_shared_bytes = std::max({d_scale_shared_bytes, report_loss_shared_bytes});
-using train_6_beside_2_launch = Beside<train_6_beside_2, train_6_beside_2_tiles, train_6_beside_2_shared_bytes>;
+using train_6_beside_2_launch =
+    Beside<Tensors, train_6_beside_2, train_6_beside_2_tiles, train_6_beside_2_shared_bytes>;
 
 // phase 7 of 7: 137 tiles
 static __device__ void train_7(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -585,7 +566,7 @@ static __device__ void train_7(const Tensors &t, const Batch &batch, int tile, c
 }
 constexpr int train_7_tiles = update_seen_bias_tiles + update_seen_weight_tiles + update_scale_tiles;
 constexpr int train_7_shared_bytes = std::max({update_seen_bias_shared_bytes, update_seen_weight_shared_bytes});
-using train_7_launch = Phase<train_7, train_7_tiles, train_7_shared_bytes>;
+using train_7_launch = Phase<Tensors, train_7, train_7_tiles, train_7_shared_bytes>;
 
 using Train = Step<Tensors, BATCH, REPORTS, train_1_launch, train_1_beside_1_launch, train_2_launch, train_3_launch,
                    train_4_launch, train_5_launch, train_5_beside_1_launch, train_6_launch, train_6_beside_1_launch,
@@ -645,7 +626,7 @@ static void release() {
 
 // pool = max_pool(seen, 2)                                                                        vectors.mt:11
 constexpr int eval_pool_tiles = divide_up(BATCH * POOL_ROWS * POOL_COLUMNS * Y, 4 * Thread::rows);
-static __device__ void eval_pool(const Tensors &t, int tile, Gate &gate) {
+static __device__ void eval_pool(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
     int i = 4 * (tile * THREADS + threadIdx.x);
     gate();
     if (i >= BATCH * POOL_ROWS * POOL_COLUMNS * Y)
@@ -667,7 +648,7 @@ static __device__ void eval_pool(const Tensors &t, int tile, Gate &gate) {
 // z = global_avg_pool(pool * scale)                                                               vectors.mt:12
 constexpr int eval_output_z_tiles = divide_up(BATCH * Y, Column<4, 16>::rows);
 constexpr int eval_output_z_shared_bytes = team_shared<Column<4, 16>>(0);
-static __device__ void eval_output_z(const Tensors &t, int tile, char *shared, Gate &gate) {
+static __device__ void eval_output_z(const Tensors &t, const Batch &, int tile, char *shared, Gate &gate) {
     Column<4, 16> team(shared);
     int i = tile * Column<4, 16>::rows + team.row;
     gate();
@@ -719,28 +700,19 @@ static __device__ void eval_loss_part(const Tensors &t, const Batch &batch, int 
 }
 
 // phase 3 of 6: 4,096 tiles
-static __device__ void eval_3(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_pool(t, tile, gate);
-}
-using eval_3_launch = Phase<eval_3, eval_pool_tiles, 0>;
+using eval_3_launch = Phase<Tensors, eval_pool, eval_pool_tiles, 0>;
 
 // phase 4 of 6: 1,024 tiles
-static __device__ void eval_4(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_output_z(t, tile, shared, gate);
-}
-using eval_4_launch = Phase<eval_4, eval_output_z_tiles, eval_output_z_shared_bytes>;
+using eval_4_launch = Phase<Tensors, eval_output_z, eval_output_z_tiles, eval_output_z_shared_bytes>;
 
 // phase 5 of 6: 128 tiles
-static __device__ void eval_5(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    eval_loss_part(t, batch, tile, shared, gate);
-}
-using eval_5_launch = Phase<eval_5, eval_loss_part_tiles, eval_loss_part_shared_bytes>;
+using eval_5_launch = Phase<Tensors, eval_loss_part, eval_loss_part_tiles, eval_loss_part_shared_bytes>;
 
 // phase 6 of 6: 1 tile
 static __device__ void eval_6(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     report_loss(report_loss_tensors(t, 1), batch, shared, gate);
 }
-using eval_6_launch = Phase<eval_6, report_loss_tiles, report_loss_shared_bytes>;
+using eval_6_launch = Phase<Tensors, eval_6, report_loss_tiles, report_loss_shared_bytes>;
 
 using Eval = Step<Tensors, BATCH, REPORTS, Again<train_1_launch, 1>, Again<train_1_beside_1_launch, 1>,
                   Again<train_2_launch, 1>, eval_3_launch, eval_4_launch, eval_5_launch, eval_6_launch>;

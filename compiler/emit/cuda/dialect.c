@@ -6,18 +6,24 @@
 #include "emit/kernel/row.h"
 #include "emit/kernel/tensors.h"
 
-/* Those that the function has. */
+/* Those that the function takes. */
 static const char *arguments(Emitter *e, const Function *f, const char *const given[PARAMETERS]) {
     Text result = TEXT(e->arena);
     for (int k = 0; k < PARAMETERS; k++)
-        if (f->has[k])
+        if (f->has[k] || f->launched)
             text_printf(&result, "%s%s", result.length ? ", " : "", given[k]);
     return text_string(&result);
 }
 
 static const char *signature(Emitter *e, const Function *f) {
-    const char *const declared[PARAMETERS] = {arena_printf(e->arena, "const %s &t", places_type(f)),
-                                              "const Batch &batch", "int tile", "char *shared", "Gate &gate"};
+    static const char *const types[PARAMETERS] = {NULL, "const Batch &", "int", "char *", "Gate &"};
+    static const char *const names[PARAMETERS] = {"t", "batch", " tile", "shared", "gate"};
+    const char *declared[PARAMETERS];
+    find_launches(e);
+    for (int k = 0; k < PARAMETERS; k++) { /* what its lines do not say has no name */
+        const char *type = k == PARAMETER_TENSORS ? arena_printf(e->arena, "const %s &", places_type(f)) : types[k];
+        declared[k] = arena_printf(e->arena, "%s%s", type, f->has[k] ? names[k] : "");
+    }
     return arena_printf(e->arena, "static __device__ void %s(%s)", f->name, arguments(e, f, declared));
 }
 

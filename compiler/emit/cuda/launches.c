@@ -68,7 +68,7 @@ static bool may_be_like(const Emitter *e, const Launch *launch, const Launch *ot
            same_groups(&launch->groups, &other->groups);
 }
 
-static void find_launches(Emitter *e) {
+static void add_launches(Emitter *e) {
     for (int p = 0; p < e->plan->program_count; p++)
         for (int phase = 0; phase < e->programs[p]->phases.count; phase++)
             add_phase(e, e->programs[p], phase);
@@ -145,6 +145,26 @@ static const char *group_call(Emitter *e, const Launch *launch, int group) {
     const char *tensors = arena_printf(e->arena, "%s(t, %s)", places_type(g->function), place_of(e, launch, group));
     const char *tile = g->count > 1 ? arena_printf(e->arena, "tile %% %s_tiles", g->function->name) : "tile";
     return call_with(e, g->function, tensors, tile);
+}
+
+/* It is the function of its only kernel, with the tensors of the place as which it is made: 0, 1, 2 ... */
+static bool is_function(const Emitter *e, const Launch *launch) {
+    const Group *only = &launch->groups.at[0];
+    if (launch->groups.count > 1 || only->count > 1)
+        return false;
+    const Walk walk = walk_of(e, launch, 0);
+    return only->function->places == 1 || (walk.even && walk.first == 0 && walk.step == 1);
+}
+
+void find_launches(Emitter *e) {
+    if (e->launches.count)
+        return;
+    add_launches(e);
+    for (int k = 0; k < e->launches.count; k++) {
+        const Launch *launch = &e->launches.at[k];
+        if (launch->like == k && is_function(e, launch))
+            e->functions.at[launch->groups.at[0].function - e->functions.at].launched = true;
+    }
 }
 
 /* For each time that the launch is made, the first place of each group. Returns how the rows are called. */
@@ -303,7 +323,14 @@ static bool first_of_program(const Emitter *e, const Launch *launch) {
     return true;
 }
 
-/* "using train_9_launch = InTurns<Phase<train_9, h_tiles, h_shared_bytes>>;" */
+/* "Tensors, train_9": what its function is given, and that. */
+static const char *body_of(Emitter *e, const Launch *launch) {
+    const Function *only = launch->groups.at[0].function;
+    return is_function(e, launch) ? arena_printf(e->arena, "%s, %s", places_type(only), only->name)
+                                  : arena_printf(e->arena, "Tensors, %s", launch->name);
+}
+
+/* "using train_9_launch = InTurns<Phase<Tensors, h, h_tiles, h_shared_bytes>>;" */
 static void write_type(Emitter *e, const Launch *launch, Writer *out) {
     const char *tiles = count_of_tiles(e, launch, launch->groups.count, "tiles", out);
     const char *sharing =
@@ -314,8 +341,8 @@ static void write_type(Emitter *e, const Launch *launch, Writer *out) {
     const char *more = wanted             ? arena_printf(e->arena, ", %s, %s", sharing, wanted)
                        : sharing != tiles ? arena_printf(e->arena, ", %s", sharing)
                                           : "";
-    write_line(out, "using %s_launch = %s%s<%s, %s, %s%s>%s;", launch->name, around, phase_type(launch), launch->name,
-               tiles, shared, more, *around ? ">" : "");
+    write_line(out, "using %s_launch = %s%s<%s, %s, %s%s>%s;", launch->name, around, phase_type(launch),
+               body_of(e, launch), tiles, shared, more, *around ? ">" : "");
 }
 
 /* "train_9_launch"; "Again<train_9_launch, 12>" where other programs made it before this one does. */
@@ -383,14 +410,14 @@ static void write_launch(Emitter *e, const Launch *launch, Writer *out) {
     const char *times = launch->times > 1 ? arena_printf(e->arena, ", launched %d times", launch->times) : "";
     write_remark(out, "phase %d of %d%s%s%s", launch->phase + 1, launch->program->phases.count,
                  launch->beside ? ", beside" : "", tiles_note(e, launch), times);
-    write_function(e, launch, has_places(e, launch) ? write_first_places(e, launch, out) : NULL, out);
+    if (!is_function(e, launch))
+        write_function(e, launch, has_places(e, launch) ? write_first_places(e, launch, out) : NULL, out);
     write_type(e, launch, out);
     write_blank(out);
 }
 
 void write_launches(Emitter *e, const Program *program, Writer *out) {
-    if (!e->launches.count)
-        find_launches(e);
+    find_launches(e);
     int first = 0, end;
     while (e->launches.at[first].program != program)
         first++;

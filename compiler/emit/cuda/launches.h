@@ -4,6 +4,8 @@
 
 #include "emit/kernel/repeat.h"
 
+/* Sets `launched` of all functions, and finds what the others below write; again, nothing. */
+void find_launches(Emitter *e);
 /* The functions of a program's launches, and its type: "using Train = Step<...>;". */
 void write_launches(Emitter *e, const Program *program, Writer *out);
 /* Which launch each kernel of the training step is in, and where. */

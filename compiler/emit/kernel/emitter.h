@@ -32,6 +32,7 @@ typedef struct Function {
      * members of Tensors, by row of shared_members; parameters. */
     VEC(int) buffers;
     bool *shared, has[PARAMETERS];
+    bool launched;    /* in CUDA C++: some launch is this function alone, which takes all parameters then */
     const char *type; /* of the struct of its tensors, where it has several places; else NULL */
     const char *at;   /* the member of Tensors with those of each place, in C */
 } Function;
