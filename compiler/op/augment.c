@@ -2,7 +2,9 @@
  * is stored, and a run can be repeated. */
 #include "op/compose.h"
 
-enum { ROWS = 2, COLUMNS = 3 }; /* of [N, C, H, W] */
+#include <math.h>
+
+enum { CHANNELS = 1, ROWS = 2, COLUMNS = 3 }; /* of [N, C, H, W] */
 
 /* ---- views that draw where they look ---- */
 
@@ -85,19 +87,30 @@ static Value build_random_flip(Call *call) {
     return x ? augmented(call, "random_flip", x, 0) : value_tensor(NULL);
 }
 
+/* `x`, which lacks those axes of the image, the same along them. */
+static Node *along(Graph *g, const Type *image, unsigned axes, Node *x) {
+    Attr attr = attr_shape(image);
+    attr.axes = axes;
+    return graph_node(g, "expand", attr, 1, &x);
+}
+
+/* A number of each example, uniform from 0 to 1. */
+static Node *draw_for_example(Graph *g, const Type *image) {
+    Attr each = {.index = next_stream(g), .rank = 1, .batched = true, .dims = {image->dim[0]}};
+    return op0(g, "random", each);
+}
+
 /* Whether a pixel's index along the axis is one of `size` around a random one. */
 static Node *is_near(Graph *g, const Type *image, int axis, int64_t size) {
-    Attr each = {.index = next_stream(g), .rank = 1, .batched = true, .dims = {image->dim[0]}};
     int64_t half = size / 2;
-    Node *centre = op1(g, "floor", scale(g, op0(g, "random", each), (double)image->dim[axis]));
+    Node *centre = op1(g, "floor", scale(g, draw_for_example(g, image), (double)image->dim[axis]));
     Node *first = plus(g, centre, (double)-half), *end = plus(g, first, (double)size);
-    Attr attr = attr_shape(image);
-    attr.axes = ((1u << image->rank) - 1) & ~1u;
+    unsigned pixels = ((1u << image->rank) - 1) & ~1u;
     first->hint = "first";
     end->hint = "end";
     Node *index = graph_cast(g, graph_iota(g, image, axis), DT_F32);
-    Node *not_before = op2(g, "ge", index, graph_node(g, "expand", attr, 1, &first));
-    return op2(g, "and", not_before, op2(g, "lt", index, graph_node(g, "expand", attr, 1, &end)));
+    Node *not_before = op2(g, "ge", index, along(g, image, pixels, first));
+    return op2(g, "and", not_before, op2(g, "lt", index, along(g, image, pixels, end)));
 }
 
 static Value build_cutout(Call *call) {
@@ -111,6 +124,87 @@ static Value build_cutout(Call *call) {
     Node *rows = is_near(g, &x->type, ROWS, size), *columns = is_near(g, &x->type, COLUMNS, size);
     return value_tensor(select(g, op2(g, "and", rows, columns), graph_constant(g, 0), graph_cast(g, x, DT_F32)));
 }
+
+/* ---- colours ---- */
+
+static const unsigned PIXELS = 1u << CHANNELS | 1u << ROWS | 1u << COLUMNS;
+
+/* How bright a pixel is to the eye [N, H, W], as ITU-R BT.601 weighs red, green and blue; of other channels their mean. */
+static Node *luma(Graph *g, Node *x) {
+    enum { COLOURS = 3 };
+    static const double weight[COLOURS] = {0.299, 0.587, 0.114};
+    Node *sum = NULL;
+    Type plane = {x->type.dtype, 3, {x->type.dim[0], x->type.dim[ROWS], x->type.dim[COLUMNS]}, true};
+    if (x->type.dim[CHANNELS] != COLOURS)
+        return scale(g, graph_reduce(g, "sum", x, 1u << CHANNELS), 1.0 / (double)x->type.dim[CHANNELS]);
+    for (int k = 0; k < COLOURS; k++) {
+        Type channel = x->type;
+        channel.dim[CHANNELS] = 1;
+        Attr attr = attr_placed(&channel, (int64_t[MAX_RANK]){[CHANNELS] = k});
+        Node *part = scale(g, graph_reshape(g, graph_node(g, "slice", attr, 1, &x), &plane), weight[k]);
+        sum = sum ? add(g, sum, part) : part;
+    }
+    sum->hint = "grey";
+    return sum;
+}
+
+/* base + f (x - base), f uniform from 1 - strength to 1 + strength for each example; what is then no colour becomes the nearest. */
+static Node *jittered(Graph *g, Node *x, Node *base, double strength, double white) {
+    Node *drawn = plus(g, scale(g, draw_for_example(g, &x->type), 2 * strength), 1 - strength);
+    Node *factor = along(g, &x->type, PIXELS, drawn);
+    drawn->hint = "factor";
+    Node *y = base ? add(g, base, mul(g, factor, sub(g, x, base))) : mul(g, factor, x);
+    return op2(g, "minimum", op2(g, "maximum", y, graph_constant(g, 0)), graph_constant(g, white));
+}
+
+static Value build_color_jitter(Call *call) {
+    Graph *g = call->g;
+    Node *x = read_data(call, "color_jitter");
+    if (!x)
+        return value_tensor(NULL);
+    const double brightness = call_number(call, 1), contrast = call_number(call, 2), saturation = call_number(call, 3);
+    const double white = call_number(call, 4), pixels = (double)(x->type.dim[ROWS] * x->type.dim[COLUMNS]);
+    if (brightness + contrast + saturation == 0) {
+        call_error(
+            call, 0,
+            "color_jitter changes nothing here; say how much: brightness = 0.4, contrast = 0.4, saturation = 0.4");
+        return value_tensor(NULL);
+    }
+    if (saturation > 0 && x->type.dim[CHANNELS] != 3) {
+        call_error(call, 3, "saturation is of red, green and blue, and the image is %s",
+                   type_user_text(g->arena, &x->type));
+        return value_tensor(NULL);
+    }
+    if (!g->training || isnan(brightness + contrast + saturation + white))
+        return value_tensor(x);
+    Node *y = graph_cast(g, x, DT_F32);
+    if (brightness > 0)
+        y = jittered(g, y, NULL, brightness, white);
+    if (contrast > 0) {
+        Node *mean = scale(g, graph_reduce(g, "sum", luma(g, y), 1u << 1 | 1u << 2), 1 / pixels);
+        y = jittered(g, y, along(g, &y->type, PIXELS, mean), contrast, white);
+    }
+    if (saturation > 0)
+        y = jittered(g, y, along(g, &y->type, 1u << CHANNELS, luma(g, y)), saturation, white);
+    return value_tensor(y);
+}
+
+const OpDef op_color_jitter = {
+    .name = "color_jitter",
+    .cls = OP_LIBRARY,
+    .doc = "In training, an image [C, H, W] of the data in other colours: brightness, contrast and saturation times "
+           "numbers drawn for each example, from 1 - s to 1 + s for a strength s; in this order, and each from 0 to "
+           "`white` "
+           "afterwards. Contrast is the distance from the image's mean, saturation that from a pixel's own grey. In "
+           "evaluation the image.",
+    .example = "y = color_jitter(image, brightness = 0.4, contrast = 0.4)",
+    .signature =
+        "x, brightness: number in [0, 1] = 0, contrast: number in [0, 1] = 0, saturation: number in [0, 1] = 0, "
+        "white: number > 0 = 255",
+    .build = build_color_jitter,
+};
+
+/* ---- operators ---- */
 
 #define AUGMENTATION(name_)                                                                                            \
     .name = #name_, .cls = OP_VIEW, .flags = OP_DRAWS | OP_NO_GRAD, .arity = 1,                                        \

@@ -20,7 +20,7 @@ __all__ = [
     "Layer", "Linear", "Conv2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d", "AdaptiveAvgPool2d", "Upsample",
     "Flatten", "Reshape", "Transpose", "Mean", "GELU", "Dropout", "Rescaling", "Normalize", "BatchNorm1d", "BatchNorm2d",
     "LayerNorm", "RMSNorm", "GroupNorm", "Embedding", "OneHot", "PositionalEmbedding", "SinusoidalEncoding",
-    "SelfAttention", "RNN", "GRU", "LSTM", "RandomCrop", "RandomFlip", "Cutout", "Residual",
+    "SelfAttention", "RNN", "GRU", "LSTM", "RandomCrop", "RandomFlip", "Cutout", "ColorJitter", "Residual",
 ]
 
 
@@ -576,6 +576,18 @@ class Cutout(Layer):
 
     takes = gives = "channels rows columns"
     text = "cutout({x}, {size})"
+
+
+class ColorJitter(Layer):
+    """In training, an image of other brightness, contrast and saturation; its colours go from 0 to `white`."""
+
+    brightness: float = 0
+    contrast: float = 0
+    saturation: float = 0
+    white: float = 255
+
+    takes = gives = "channels rows columns"
+    text = "color_jitter({x}, {brightness}, {contrast}, {saturation}, {white})"
 
 
 # ---- layers of layers ----

@@ -210,9 +210,24 @@ def test_cutout(tmp_path):
     assert evaluate(graph, leaves, random=lambda stream, shape: u[stream]).reports["loss"] == pytest.approx(loss)
 
 
+def test_color_jitter(tmp_path):
+    """As torchvision's functions, in this order, of a number drawn for each example; kept between 0 and white after each."""
+    line = "x = color_jitter(image, 0.4, contrast = 0.5, saturation = 0.9, white = 2)"
+    graphs = dump(tmp_path, model([line, "h = linear(flatten(x), 3, bias = false)"], image="f32[3, 4, 5]"), "simple")
+    leaves, u = leaves_of(graphs["train"]), np.random.default_rng(4).uniform(size=(3, BATCH))
+    factors = [1 + strength * (2 * drawn - 1) for strength, drawn in zip((0.4, 0.5, 0.9), u)]
+    x, grey = leaves["image"], lambda x: np.einsum("nchw,c->nhw", x, [0.299, 0.587, 0.114])[:, None]
+    for base, factor in zip((lambda x: 0, lambda x: grey(x).mean((1, 2, 3), keepdims=True), grey), factors):
+        x = np.clip(base(x) + factor[:, None, None, None] * (x - base(x)), 0, 2)
+    loss = ((x.reshape(BATCH, -1) @ leaves["h.weight"].T) * leaves["probe"]).sum() / BATCH
+    assert (x == 0).any() and (x == 2).any()
+    assert evaluate(graphs["train"], leaves, random=lambda stream, shape: u[stream]).reports["loss"] == pytest.approx(loss)
+    assert "random" not in {node.op for node in graphs["eval"]}
+
+
 # ---- compiled ----
 
-COMPILED = ["x = cutout(random_flip(random_crop(image, 2)), 3)", "y = conv2d(x, 4, 3, padding = 1, bias = false)",
+COMPILED = ["x = cutout(random_flip(random_crop(color_jitter(image, 0.4, 0.5, white = 2), 2)), 3)", "y = conv2d(x, 4, 3, padding = 1, bias = false)",
             "z = max_pool(relu(batch_norm(y, momentum = 0.3)), 2)",
             "r = relu(batch_norm(conv2d(z, 6, 3, stride = 2, padding = 1)) + conv2d(z, 6, 1, stride = 2, bias = false))",
             "h = linear(global_avg_pool(group_norm(r, 2)), 3)"]

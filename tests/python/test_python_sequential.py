@@ -265,6 +265,7 @@ LAYERS = [  # a layer, the shape that it reads, the shape that it gives
     (mtc.RandomCrop(1), IMAGE, IMAGE),
     (mtc.RandomFlip(), IMAGE, IMAGE),
     (mtc.Cutout(2), IMAGE, IMAGE),
+    (mtc.ColorJitter(0.4, contrast=0.2, white=1), IMAGE, IMAGE),
     (mtc.Residual([mtc.LayerNorm(8), mtc.SelfAttention(8, 1)]), SEQUENCE, SEQUENCE),
     (mtc.Residual([mtc.Linear(8, 3)], shortcut=[mtc.Linear(8, 3)]), SEQUENCE, (6, 3)),
 ]
