@@ -83,18 +83,24 @@ static void weigh_number(Magnitudes *numbers, double value, double share) {
     numbers->square += value * value * share;
 }
 
+static double number_at(const MtcField *field, const void *values, int64_t place) {
+    return field->type == MTC_U8 ? (double)((const uint8_t *)values)[place] : (double)((const float *)values)[place];
+}
+
+/* Of examples from the first to the last: where they are sorted, those at the beginning are the smallest. */
 static int look_at_numbers(MtcSession *session, int index, Magnitudes *numbers) {
     const MtcField *field = &session->model->field[index];
     const MtcData *data = &session->data[MTC_TRAIN];
     const int64_t looked_at = data->examples < LOOKED_AT ? data->examples : LOOKED_AT;
     const double share = 1 / (double)(looked_at * field->elements);
-    float *values = (float *)malloc(mtc_example_bytes(field));
+    void *values = malloc(mtc_example_bytes(field));
     int code = values ? 0 : mtc_no_memory(&session->fault, mtc_example_bytes(field), field->name);
     memset(numbers, 0, sizeof *numbers);
     for (int64_t i = 0; i < looked_at && !code; i++) {
-        code = mtc_read_back(session, data, index, i, values);
+        code =
+            mtc_read_back(session, data, index, looked_at > 1 ? i * (data->examples - 1) / (looked_at - 1) : 0, values);
         for (int64_t e = 0; e < field->elements && !code; e++)
-            weigh_number(numbers, (double)values[e], share);
+            weigh_number(numbers, number_at(field, values, e), share);
     }
     free(values);
     return code;
@@ -114,26 +120,42 @@ static bool explains(const Magnitudes *target, double loss) {
     return (loss > least / about && loss < least * about) || (loss > most / about && loss < most * about);
 }
 
+/* A target of bytes, which may be what the prediction is computed from, too: / 255 is right for both. */
+static bool may_be_bytes(const MtcModel *model, const MtcField *field) {
+    return field->type == MTC_U8 && !field->classes && !model->prediction_is_classes;
+}
+
+static void warn_of_target(const MtcAdvice *advice, const MtcField *field, const Magnitudes *numbers) {
+    const char *name = field->name;
+    begin_warning(advice);
+    fprintf(stderr, "the first loss is %s: the numbers of '%s', ", mtc_number(advice->first), name);
+    if (field->type == MTC_U8)
+        fprintf(
+            stderr,
+            "bytes, are some %s, and networks learn and predict numbers near 0; in the model, %s / 255 is from 0 to 1, "
+            "where it is read and where it is compared\n",
+            mtc_number(numbers->mean), name);
+    else
+        fprintf(stderr,
+                "which is to be predicted, are some %s, and what networks predict begins near 0; in the model, "
+                "normalize(%s) is a target near 0, and denormalize(y, %s) brings the prediction y back\n",
+                mtc_number(numbers->mean), name, name);
+}
+
 /* *found: the loss is that of a target as it is. */
 static int look_at_targets(const MtcAdvice *advice, bool *found) {
     MtcSession *session = advice->session;
     const MtcModel *model = session->model;
     int code = 0;
     for (int i = 0; i < model->fields && !code && !*found; i++) {
-        const char *name = model->field[i].name;
+        const MtcField *field = &model->field[i];
         Magnitudes numbers;
-        if (model->field[i].predicts || !may_be_far(model, &model->field[i]))
+        if (!may_be_bytes(model, field) && (field->predicts || !may_be_far(model, field)))
             continue;
         code = look_at_numbers(session, i, &numbers);
         *found = !code && explains(&numbers, advice->first);
-        if (!*found)
-            continue;
-        begin_warning(advice);
-        fprintf(stderr,
-                "the first loss is %s: the numbers of '%s', which is to be predicted, are some %s, and what networks "
-                "predict begins near 0; in the model, normalize(%s) is a target near 0, and denormalize(y, %s) brings "
-                "the prediction y back\n",
-                mtc_number(advice->first), name, mtc_number(numbers.mean), name, name);
+        if (*found)
+            warn_of_target(advice, field, &numbers);
     }
     return code;
 }

@@ -71,6 +71,10 @@ def test_inputs_far_from_zero(compile_model, tmp_path):
     np.save(tmp_path / "x.npy", x / 5e4)
     assert warnings(compile_model(MODEL % "x").path, tmp_path, "--data", tmp_path) == []
     np.save(tmp_path / "x.npy", x)
+    x[:, 0] = np.arange(320) * 1000  # as those of a time, a number or a price: the first are small
+    np.save(tmp_path / "x.npy", x * [[1, 0, 0]])
+    assert ": field 'x' has numbers up to 319000" in warnings(compile_model(MODEL % "x").path, tmp_path, "--data", tmp_path)[0]
+    np.save(tmp_path / "x.npy", x)
     normalized = compile_model(MODEL.replace("linear(x, 8)", "linear(normalize(x), 8)") % "normalize(x)").path
     assert warnings(normalized, tmp_path, "--data", tmp_path) == []
 
@@ -96,6 +100,16 @@ def test_what_a_huge_first_loss_is_of(read, target, blamed, compile_model, tmp_p
     found = warnings(compile_model(text % read).path, tmp_path, "--data", tmp_path)
     assert [line.partition(";")[0].partition("'")[2].partition("'")[0] for line in found] == ([blamed] if blamed else [])
     assert blamed != "y" or "normalize(y) is a target near 0" in found[0]
+
+
+@pytest.mark.parametrize("target, found", [("y", 1), ("y / 255", 0)])
+def test_a_target_of_bytes(target, found, compile_model, tmp_path):
+    chance = np.random.default_rng(1)
+    np.save(tmp_path / "x.npy", chance.normal(0, 1, (320, 3)).astype("f4"))
+    np.save(tmp_path / "y.npy", chance.integers(0, 255, (320, 1)).astype("u1"))
+    text = MODEL.replace("y : f32[1]", "y : u8[1]").replace("mse(guess, y)", f"mse(guess, {target})\n  predict   = guess") % "x"
+    said = warnings(compile_model(text).path, tmp_path, "--data", tmp_path)
+    assert len(said) == found and all("'y', bytes, are some 1" in line and "y / 255 is from 0 to 1" in line for line in said)
 
 
 @pytest.mark.parametrize("source, cell, cure", [
