@@ -13,7 +13,7 @@ struct Optimizer {
     int64_t iterations;
     bool matrices; /* it updates no vectors */
     const char *name;
-    int decay;    /* row of arg: the weight decay */
+    int decay;         /* row of arg: the weight decay */
     int64_t every, at; /* of so many updates of the training it makes one: that one, counted from 1 */
     Node *number;      /* of this update, from 1 */
     Node *due;         /* condition: this step makes an update; NULL: each does */

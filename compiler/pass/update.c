@@ -1,7 +1,7 @@
 #include "pass/update.h"
 
+#include "ir/autodiff.h"
 #include "ir/op.h"
-#include "pass/autodiff.h"
 #include "pass/shard.h"
 
 enum { PARTS = 256 }; /* of a gradient, whose squares are summed apart */

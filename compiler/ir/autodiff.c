@@ -1,4 +1,4 @@
-#include "pass/autodiff.h"
+#include "ir/autodiff.h"
 
 #include "ir/op.h"
 
