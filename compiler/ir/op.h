@@ -84,10 +84,10 @@ typedef struct CallDef {
     const char *header, *about; /* "attention", and what its functions compute */
     unsigned narrow;            /* bit k: with bf16, operand k is stored so; the result as infer says */
     const char *part;           /* operator of its further result; a null pointer where nobody reads that; NULL: none */
-    /* Shape: a type of the name, "Attention", of arguments such as "$00, $01, 4": template arguments in CUDA C++, behind the
-     * element type of operand `number`; members of a struct in C. $ka is the extent of axis a of operand k, $ra of the
-     * result. */
-    const char *shape, *meaning; /* of the arguments, for who reads them */
+    /* Shape: a type of the name, "Attention", of arguments such as ".batch = $00, .length = $01, .size = 4": members of a struct
+     * in C; in CUDA C++ template arguments without names, behind the element type of operand `number`, with their meaning in a
+     * comment. $ka is the extent of axis a of operand k, $ra of the result. */
+    const char *shape, *meaning;
     int number;
     const char *(*arguments)(Arena *arena, const Node *n);
     int64_t (*tiles)(const Node *n); /* about as many as NAME_tiles<Shape>() */

@@ -123,8 +123,10 @@ static int64_t attend_tiles(const Node *n) {
 
 static const char *shape_arguments(Arena *arena, const Node *n) {
     const Heads *h = &n->attr.heads;
-    return arena_printf(arena, "$00, $01, %lld, %lld, %lld, %s, %lld", (long long)h->queries, (long long)h->keys,
-                        (long long)h->size, h->causal ? "true" : "false", (long long)h->window);
+    return arena_printf(
+        arena, ".batch = $00, .length = $01, .queries = %lld, .keys = %lld, .size = %lld, .causal = %s, .window = %lld",
+        (long long)h->queries, (long long)h->keys, (long long)h->size, h->causal ? "true" : "false",
+        (long long)h->window);
 }
 
 /* "softmax over j <= i of 0.25 * (q[i] . k[j])" */

@@ -48,8 +48,8 @@ INFER(attend_step) {
 
 static const char *step_arguments(Arena *arena, const Node *n) {
     const Heads *h = &n->attr.heads;
-    return arena_printf(arena, "$10, %lld, %lld, %lld, %lld", (long long)h->queries, (long long)h->keys,
-                        (long long)h->size, (long long)h->window);
+    return arena_printf(arena, ".length = $10, .queries = %lld, .keys = %lld, .size = %lld, .window = %lld",
+                        (long long)h->queries, (long long)h->keys, (long long)h->size, (long long)h->window);
 }
 
 /* A tile for each head of keys. */

@@ -137,11 +137,13 @@ static const char *cell_text(const Node *n) {
 }
 
 static const char *recur_arguments(Arena *arena, const Node *n) {
-    return arena_printf(arena, "$00, $01, $r2, %s, %s", cell_text(n), is_reversed(n) ? "true" : "false");
+    return arena_printf(arena, ".examples = $00, .steps = $01, .units = $r2, .cell = %s, .reversed = %s", cell_text(n),
+                        is_reversed(n) ? "true" : "false");
 }
 
 static const char *recur_grad_arguments(Arena *arena, const Node *n) {
-    return arena_printf(arena, "$00, $01, $22, %s, %s", cell_text(n), is_reversed(n) ? "true" : "false");
+    return arena_printf(arena, ".examples = $00, .steps = $01, .units = $22, .cell = %s, .reversed = %s", cell_text(n),
+                        is_reversed(n) ? "true" : "false");
 }
 
 static int64_t tiles_of(const Type *y) {

@@ -58,6 +58,17 @@ def test_sizes(stage, code):
     assert "SIZE_" not in code(stage) and "[BATCH, CONTEXT, WIDTH]" in code(stage)
 
 
+def test_what_a_call_of_the_library_is_given_has_names(code):
+    """Members in C; a member called batch is no parameter."""
+    calls = re.findall(r"^static void \w+\(([^)]*)\) \{\n    const (\w+) shape = \{\s*(.*?)\};", code("c"), re.M | re.S)
+    assert ".batch = BATCH, .length = CONTEXT, .queries = 2, .keys = 1, .size = 4, .causal = true, .window = 0" in {
+        members for _, name, members in calls if name == "Attention"}
+    assert "GatherGrad" in {name for _, name, _ in calls}
+    for parameters, name, members in calls:
+        assert name != "Attention" or "Batch *batch" not in parameters
+        assert not re.search(r"(^|, )[^.]", members)
+
+
 @pytest.mark.parametrize("stage", ["c", "cu"])
 def test_a_param_that_is_computed_with_names_nothing(stage, mtc, tmp_path):
     """24 is no param; the value gives the name."""

@@ -301,8 +301,10 @@ static void contract(Body *kernel) {
 
 static void library(Body *kernel) {
     const OpDef *op = kernel->kernel->call->op;
-    write_comment(kernel->out, 0, op->call->meaning);
-    write_line(kernel->out, "const %s shape = {%s};", op->call->shape, library_shape(kernel->e, kernel->kernel));
+    const char *head = arena_printf(kernel->e->arena, "const %s shape = {", op->call->shape);
+    const char *members = library_shape(kernel->e, kernel->kernel, true);
+    bool fits = strlen("    ") + strlen(head) + strlen(members) + strlen("};") <= LONGEST_LINE;
+    write_line(kernel->out, "%s%s%s};", head, fits ? "" : "\n    ", members);
     write_line(kernel->out, "%s(&shape, %s);", op->name, library_arguments(kernel->e, kernel->kernel));
 }
 

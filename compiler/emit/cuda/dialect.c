@@ -95,7 +95,7 @@ static void declare_rows(Emitter *e, const Kernel *kernel, const char *name, Wri
 static void declare_library(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
     const OpDef *op = kernel->call->op;
     const Node *number = kernel->operands[op->call->number];
-    const char *shape = library_shape(e, kernel);
+    const char *shape = library_shape(e, kernel, false);
     write_comment(out, 0, arena_printf(e->arena, "shape: type of numbers, %s", op->call->meaning));
     write_line(out, "using %s_shape = %s<%s, %s>;", name, op->call->shape, c_type(e, number->type.dtype), shape);
     write_line(out, "constexpr int %s_tiles = %s_tiles<%s_shape>();", name, op->name, name);

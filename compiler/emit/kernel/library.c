@@ -16,9 +16,18 @@ static const char *extent_at(Emitter *e, const Node *call, const char *place) {
     return shape_symbol(e->arena, &shape, place[2] - '0');
 }
 
-const char *library_shape(Emitter *e, const Kernel *kernel) {
+/* Behind ".batch = ". */
+static const char *behind_name(const char *at) {
+    return at + strcspn(at, "=") + strlen("= ");
+}
+
+const char *library_shape(Emitter *e, const Kernel *kernel, bool named) {
     Text text = TEXT(e->arena);
     for (const char *at = definition(kernel)->arguments(e->arena, kernel->call); *at;) {
+        if (*at == '.' && !named) {
+            at = behind_name(at);
+            continue;
+        }
         if (*at != '$') {
             text_putc(&text, *at++);
             continue;

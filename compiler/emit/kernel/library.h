@@ -4,8 +4,8 @@
 
 #include "emit/kernel/emitter.h"
 
-/* "BATCH, POSITIONS, 4, 4, 16, true, 0": what Shape is made of. */
-const char *library_shape(Emitter *e, const Kernel *kernel);
+/* "BATCH, POSITIONS, 4, 4, 16, true, 0": what Shape is made of; `named`: ".batch = BATCH, .length = POSITIONS, ...". */
+const char *library_shape(Emitter *e, const Kernel *kernel, bool named);
 /* "t.qkv, t.y, t.y_sums, 0.25f" */
 const char *library_arguments(Emitter *e, const Kernel *kernel);
 void write_library_equations(Emitter *e, const Kernel *kernel, Writer *out);

@@ -155,6 +155,11 @@ static void read_local(Reading *reading, Known *local) {
     text_printf(&reading->pattern, "$%d", local->row);
 }
 
+/* ".batch = BATCH", in a list */
+static bool is_designator(const char *text, Word word) {
+    return word.at - text >= 2 && word.at[-1] == '.' && (word.at[-2] == '{' || word.at[-2] == ' ');
+}
+
 /* "t.h", "t->h" */
 static bool is_member(const Reading *reading, const char *text, Word word) {
     const char *prefix = reading->r->e->dialect->member, *at = word.at - strlen(prefix);
@@ -203,6 +208,8 @@ static void read_lines(Reading *reading, const Writer *lines, bool says) {
         text_append(&reading->pattern, from, (size_t)(word.at - from));
         if (is_member(reading, text, word))
             read_member(reading, name);
+        else if (is_designator(text, word))
+            text_puts(&reading->pattern, name);
         else
             read_word(reading, word, name, says);
         from = word.at + word.length;
