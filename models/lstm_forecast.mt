@@ -3,10 +3,10 @@ param units = 48            # of each layer
 param lr    = 5e-3 in 0..1  # highest learning rate
 
 data {
-  train = npz("series-train.npz")
-  test  = npz("series-test.npz")
-  past  : f32[72, 1]
-  next  : f32[12]
+  examples = csv("series.csv", stride = 1)
+  split    = 80 / 20
+  past     : f32[72, 1] = column("load")
+  next     : f32[12] = column("load")
 }
 
 model {

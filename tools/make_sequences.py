@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Invents sequences: names.npz for models/gru_names.mt, series-*.npz for models/lstm_forecast.mt.
+"""Invents sequences: names.npz for models/gru_names.mt, series.csv for models/lstm_forecast.mt.
 
 names     words of 4 to 16 letters in five languages. A language is a table of which letter follows which; all languages
           have each letter equally often, so that only the order tells them apart.
 series    a load that is measured every hour for some years: seasons of a day and of a week, a trend, and noise that lasts
-          some hours. Windows of it: `past` hours, and the `next` ones. The windows of the test end where those of the
-          training never reach.
+          some hours: a row for each hour.
 """
 
 import argparse
@@ -47,11 +46,6 @@ def load(random, hours):
     return 10 + 2 * day * (1 - week / 2) - 2 * week + hour / hours + slow
 
 
-def windows(values, starts):
-    cut = np.stack([values[at : at + PAST + NEXT] for at in starts]).astype(np.float32)
-    return {"past": cut[:, :PAST, None], "next": cut[:, PAST:]}
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["names", "series"])
@@ -67,9 +61,8 @@ def main():
     if args.what == "names":
         np.savez(args.output / "names.npz", **words(random, args.count))
         return
-    values, cut = load(random, args.count), args.count * 4 // 5
-    np.savez(args.output / "series-train.npz", **windows(values, range(cut - PAST - NEXT + 1)))
-    np.savez(args.output / "series-test.npz", **windows(values, range(cut, args.count - PAST - NEXT + 1)))
+    rows = "".join(f"{value:.9g}\n" for value in load(random, args.count).astype(np.float32))
+    (args.output / "series.csv").write_text("load\n" + rows)
 
 
 if __name__ == "__main__":
