@@ -83,7 +83,7 @@ static void weigh_number(Magnitudes *numbers, double value, double share) {
     numbers->square += value * value * share;
 }
 
-static double number_at(const MtcField *field, const void *values, int64_t place) {
+static double number_of_field(const MtcField *field, const void *values, int64_t place) {
     return field->type == MTC_U8 ? (double)((const uint8_t *)values)[place] : (double)((const float *)values)[place];
 }
 
@@ -100,7 +100,7 @@ static int look_at_numbers(MtcSession *session, int index, Magnitudes *numbers) 
         code =
             mtc_read_back(session, data, index, looked_at > 1 ? i * (data->examples - 1) / (looked_at - 1) : 0, values);
         for (int64_t e = 0; e < field->elements && !code; e++)
-            weigh_number(numbers, number_at(field, values, e), share);
+            weigh_number(numbers, number_of_field(field, values, e), share);
     }
     free(values);
     return code;
