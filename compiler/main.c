@@ -339,8 +339,19 @@ static void layout_graphs(Lowered *model) {
     layout(model->module->eval);
 }
 
+/* A file of another language would be one mistake after the other. */
+static bool may_be_model(Compilation *c) {
+    const char *input = c->options->input, *promised = mtc_promised(input, ".mt, .txt, .md");
+    if (promised && file_exists(input))
+        diag_error(c->diag, nowhere, "'%s' is no model: the name promises %s, and a model is a text, NAME.mt", input,
+                   promised);
+    return !promised || !file_exists(input);
+}
+
 /* Text to graphs, and on. */
 static int compile(Compilation *c) {
+    if (!may_be_model(c))
+        return EXIT_MODEL;
     Ast *ast = front_parse(c->diag, c->arena, c->options->input);
     if (!ast)
         return file_exists(c->options->input) ? EXIT_MODEL : EXIT_NO_INPUT;
@@ -411,6 +422,8 @@ static int put(Compilation *c) {
 static int format(Compilation *c) {
     const Options *o = c->options;
     size_t size;
+    if (!may_be_model(c))
+        return EXIT_MODEL;
     if (!front_format(c->diag, c->arena, o->input, &c->out))
         return file_exists(o->input) ? EXIT_MODEL : EXIT_NO_INPUT;
     if (!o->check && !o->in_place)

@@ -222,6 +222,12 @@ static bool parse_flag(Options *options, Diag *diag, int argc, char **argv, int 
     return set_flag(options, flag, diag, "");
 }
 
+/* "hidden=3" */
+static bool is_setting(const char *word) {
+    const size_t name = strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+    return name && word[name] == '=';
+}
+
 static bool parse_input(Options *options, Diag *diag, const char *word) {
     if (options->plot || options->tokens) {
         VEC_PUSH(diag_arena(diag), &options->files, strcmp(word, "-") == 0 ? "/dev/stdin" : word);
@@ -234,7 +240,9 @@ static bool parse_input(Options *options, Diag *diag, const char *word) {
     }
     if (options->input) {
         const char *ending = strrchr(word, '.');
-        if (ending && strcmp(ending, ".mt") == 0)
+        if (is_setting(word))
+            diag_error(diag, nowhere, "'%s' is no file; a param gets another value by --set %s", word, word);
+        else if (ending && strcmp(ending, ".mt") == 0)
             diag_error(diag, nowhere, "two model files, '%s' and '%s'; mtc compiles one at a time", options->input,
                        word);
         else

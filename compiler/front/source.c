@@ -96,6 +96,21 @@ static char *behind_byte_order_mark(char *text, size_t *size) {
     return text + skip;
 }
 
+/* What a file is that is no text, by its first bytes; NULL: nothing that is known. */
+static const char *kind_of_bytes(const char *text, size_t size) {
+    static const struct {
+        size_t at, length;
+        const char *bytes, *kind;
+    } kinds[] = {{0, 4, "\177ELF", "it is a program or a library, no model text: ./PROGRAM runs it"},
+                 {5, 4, "\0\0\0{", "it is a checkpoint, no model text: ./PROGRAM info FILE shows what it holds"},
+                 {0, 4, "PK\3\4", "it is a zip archive, no model text"},
+                 {0, 2, "\x1f\x8b", "it is a file of gzip, no model text"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (size >= kinds[i].at + kinds[i].length && memcmp(text + kinds[i].at, kinds[i].bytes, kinds[i].length) == 0)
+            return kinds[i].kind;
+    return NULL;
+}
+
 static Source *read_open(Diag *diag, Arena *arena, FILE *file, const char *path, Span at) {
     struct stat info;
     if (fstat(fileno(file), &info) != 0)
@@ -108,6 +123,9 @@ static Source *read_open(Diag *diag, Arena *arena, FILE *file, const char *path,
     char *text = read_all(file, arena, S_ISREG(info.st_mode) ? (size_t)info.st_size : MAX_FILE_BYTES, &source->size);
     if (!text)
         return read_failed(diag, at, path, strerror(errno));
+    const char *kind = kind_of_bytes(text, source->size);
+    if (kind)
+        return read_failed(diag, at, path, kind);
     text = behind_byte_order_mark(text, &source->size);
     source->text = text;
     source_index(arena, source);

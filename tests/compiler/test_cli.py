@@ -80,6 +80,7 @@ def refused(done, code, message):
         (["--set", "hidden=1", "--set", "hidden=2", "small.mt"], "--set hidden is given twice"),
         (["small.mt", "other.mt"], "two model files"),
         (["small.mt", "program"], "the program's name comes after -o: -o program"),
+        (["small.mt", "hidden=3"], "'hidden=3' is no file; a param gets another value by --set hidden=3"),
         (["--real", "f64", "small.mt"], "--real f64 is of the cpu target"),
         (["--real", "f64", "--target", "cuda", "small.mt"], "--real f64 is of the cpu target"),
         (["--recompute", "--no-recompute", "small.mt"], "choose one of --recompute and --no-recompute"),
@@ -164,6 +165,19 @@ def test_decimal_comma(run):
 
 def test_missing_model(run):
     refused(run("no.mt"), NO_INPUT, "cannot read 'no.mt': No such file or directory")
+
+
+@pytest.mark.parametrize("name, content, why", [
+    ("prog", b"\x7fELF\2\1\1", "cannot read 'prog': it is a program or a library, no model text: ./PROGRAM runs it"),
+    ("w", b"\x10\1\0\0\0\0\0\0{}", "cannot read 'w': it is a checkpoint, no model text: ./PROGRAM info FILE shows what it holds"),
+    ("w.safetensors", b"", "'w.safetensors' is no model: the name promises safetensors, and a model is a text, NAME.mt"),
+    ("train.py", b"import mtc\n", "'train.py' is no model: the name promises a program of Python, and a model is a text, NAME.mt"),
+])
+@pytest.mark.parametrize("flags", [[], ["--format"]])
+def test_what_is_no_model(flags, name, content, why, mtc, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    done = mtc(*flags, name, cwd=tmp_path)
+    assert done.returncode == 65 and done.stderr == f"mtc: error: {why}\n"
 
 
 def test_unknown_param(run):
