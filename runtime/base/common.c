@@ -37,6 +37,13 @@ static int length_of(const unsigned char *at, const unsigned char *end) {
     return length;
 }
 
+int mtc_characters(const char *text) {
+    int count = 0;
+    for (; *text; text++)
+        count += ((unsigned char)*text & 0xC0) != 0x80;
+    return count;
+}
+
 static bool is_stray(const unsigned char *at, int length) {
     return length == 1 && *at >= 0x80 && *at < 0xA0;
 }

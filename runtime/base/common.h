@@ -72,6 +72,7 @@ void mtc_text_harmless(MtcText *text, const char *bytes, size_t size, const char
 /* The whole string so: itself where nothing changes, else one of a few buffers of this thread, good for one message. */
 const char *mtc_harmless(const char *string);
 const char *mtc_harmless_lines(const char *string); /* new lines and tabs stay */
+int mtc_characters(const char *text);               /* of UTF-8 */
 
 /* The candidate nearest to `name` by edit distance, or NULL when none is near enough to be a misspelling. */
 const char *mtc_nearest(const char *name, const char *const *candidates, int count);

@@ -95,9 +95,7 @@ enum { VALUE_WIDTH = 72, LINE_WIDTH = 100 };
 
 /* A part of a list that goes on in the line below, where it is too long for this one. */
 static void print_listed(int *column, int indent, const char *text, bool first) {
-    int width = 0;
-    for (const char *c = text; *c; c++)
-        width += ((unsigned char)*c & 0xC0) != 0x80;
+    const int width = mtc_characters(text);
     bool wraps = !first && *column + 2 + width > LINE_WIDTH;
     if (wraps)
         printf(",\n%*s", indent, "");

@@ -35,25 +35,31 @@ static int matrix_column(const MtcSession *session, const MtcMeaning *words, int
     int widest = 0;
     for (int i = 0; i < classes * classes; i++) {
         const int digits = snprintf(NULL, 0, "%lld", (long long)session->confusion[i]);
-        const int name = i < classes ? (int)strlen(class_name(words, i, text, sizeof text)) : 0;
+        const int name = i < classes ? mtc_characters(class_name(words, i, text, sizeof text)) : 0;
         widest = digits > widest ? digits : widest;
         widest = name > widest ? name : widest;
     }
     return widest + 2;
 }
 
+static void print_class_name(const MtcMeaning *words, int class_, int width) {
+    char text[64];
+    const char *name = class_name(words, class_, text, sizeof text);
+    printf("%*s%s", width - mtc_characters(name), "", name);
+}
+
 void mtc_print_confusion(const MtcSession *session) {
     const int classes = matrix_classes(session);
     const MtcMeaning *words = classes ? mtc_class_words(session, classes) : NULL;
-    char name[64];
     if (!classes)
         return;
     const int width = matrix_column(session, words, classes);
     printf("confusion: a row for each class, a column for what its examples were taken for\n%*s", width, "");
     for (int j = 0; j < classes; j++)
-        printf("%*s", width, class_name(words, j, name, sizeof name));
+        print_class_name(words, j, width);
     for (int i = 0; i < classes; i++) {
-        printf("\n%*s", width, class_name(words, i, name, sizeof name));
+        printf("\n");
+        print_class_name(words, i, width);
         for (int j = 0; j < classes; j++)
             printf("%*lld", width, (long long)session->confusion[i * classes + j]);
     }

@@ -342,7 +342,7 @@ train {
 def test_confusion_matrix(compile_model, tmp_path):
     """In the log of each evaluation and under the line of `eval`, where classes are the words of the data."""
     generator = np.random.default_rng(1)
-    kinds = np.array(["eggs", "ham", "spam"])
+    kinds = np.array(["eggs", "ham", "spätzle"])
     label = generator.integers(0, 3, 301)
     rows = [f"{2 * k + generator.normal():.2f}\t{kinds[k]}\n" for k in label]
     (tmp_path / "t.tsv").write_text("x\tkind\n" + "".join(rows))
@@ -352,6 +352,7 @@ def test_confusion_matrix(compile_model, tmp_path):
     done = program("eval", "--data", tmp_path, "--load", tmp_path / "w")
     table = [row.split() for row in done.stdout.splitlines()[2:]]
     assert table[0] == list(kinds) and [row[0] for row in table[1:]] == list(kinds)
+    assert len({len(row) for row in done.stdout.splitlines()[2:]}) == 1  # its columns stand below each other
     found = np.array([row[1:] for row in table[1:]], int)
     assert found.tolist() == test["test_confusion"] and found.sum() == len(s)
     assert found.sum(axis=0).tolist() == np.bincount(s.argmax(axis=1), minlength=3).tolist()
