@@ -323,6 +323,9 @@ typedef struct MtcFitting {
     bool (*steps)(void *user, int64_t step, const double *means);
     /* Epochs done in all; means over the epoch's steps; means over validation data, else test data, else NULL. */
     bool (*epoch)(void *user, int64_t epoch, const double *means, const double *watched);
+    /* A line about what is not wrong, but goes nowhere: numbers far from 0, a batch that is larger than the data, a loss that does
+     * not move. It calls no function of the session. */
+    void (*warn)(void *user, const char *text);
 } MtcFitting;
 int mtc_fit(MtcSession *session, const MtcFitting *fitting);
 

@@ -58,10 +58,12 @@ class Plan:
         from .sequential import Sequential
 
         layers = layers_of(self.inputs, self.hidden, self.outputs, self.activation, self.dropout)
-        return Sequential([Normalize(), *layers] if self.normalize else layers, loss=self.loss,
+        network = Sequential([Normalize(), *layers] if self.normalize else layers, loss=self.loss,
                           optimizer=self.optimizer, batch=self.batch, input_shape=(self.inputs,), seed=self.seed,
                           target=self.target, precision=self.precision,
                           normalize_target=self.normalize and self.loss != "cross_entropy")
+        network.advised = False  # there may be fewer rows than a batch has, and columns are normalized
+        return network
 
 
 class Trained:

@@ -28,6 +28,17 @@ _OF_PROGRAM: Words = (
     (r"; --bad-rows skip leaves such files out", ""),
     (r", or with predict --resize", ""),
 )
+_OF_WARNINGS: Words = (
+    (r"mtc --batch N makes a program of smaller ones", "batch=N makes a model of smaller ones"),
+    (r"eval --split train does", "evaluate does"),
+    (r"\(--(\w+) is ([^)]+)\)", r"(\1 is \2)"),
+    (r"; --overfit-batch tries what the model can learn", "; a fit of a few examples tries what the model can learn"),
+)
+_OF_NETWORKS: Words = (
+    (r"in the model, normalize\(\w+\) is a target near 0, and denormalize\(.*\) brings the prediction y back",
+     "with normalize_target=True the network learns numbers near 0, and predicts in y's own scale"),
+    (r"in the model, normalize\(\w+\) brings them there", "mtc.Normalize() as the first layer brings them there"),
+)
 
 
 def _said(text: str, words: Words) -> str:
@@ -49,3 +60,13 @@ def of_summary(text: str) -> str:
 def of_program(text: str) -> str:
     """The fault of a compiled model."""
     return _said(text, _OF_PROGRAM)
+
+
+def of_warning(text: str) -> str:
+    """What a program warns of while it trains."""
+    return _said(text, _OF_WARNINGS)
+
+
+def of_network(text: str) -> str:
+    """The same, where the model's text is written from layers."""
+    return _said(text, _OF_NETWORKS)

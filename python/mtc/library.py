@@ -34,6 +34,7 @@ LENT_ALIGNMENT = 16
 
 STEPS = ctypes.CFUNCTYPE(c_bool, c_void_p, c_int64, POINTER(c_double))
 EPOCH = ctypes.CFUNCTYPE(c_bool, c_void_p, c_int64, POINTER(c_double), POINTER(c_double))
+WARN = ctypes.CFUNCTYPE(None, c_void_p, c_char_p)
 TOKEN = ctypes.CFUNCTYPE(c_bool, c_void_p, c_int32, c_void_p, c_size_t)
 
 
@@ -41,7 +42,7 @@ class Fitting(ctypes.Structure):
     """MtcFitting."""
 
     _fields_ = [("epochs", c_int64), ("every", c_int64), ("pauses", c_bool), ("user", c_void_p), ("steps", STEPS),
-                ("epoch", EPOCH)]
+                ("epoch", EPOCH), ("warn", WARN)]
 
 
 class Sampling(ctypes.Structure):
@@ -283,11 +284,13 @@ class Session:
         return reports
 
     def fit(self, epochs: int, steps: Callable[..., bool], epoch: Callable[..., bool], *, pauses: bool = False,
-            every: int = 1) -> None:
+            every: int = 1, warn: Optional[Callable[[str], None]] = None) -> None:
         """Trains to the end of that epoch, counted from the first of all. ``steps(step, means)`` and
-        ``epoch(epoch, means, watched)`` get addresses of doubles, must not raise, and end the training by True."""
+        ``epoch(epoch, means, watched)`` get addresses of doubles, must not raise, and end the training by True. ``warn(text)``
+        hears of what goes nowhere, and must not raise either."""
+        heard = WARN(lambda _, text: warn(text.decode("utf-8", "replace"))) if warn else WARN()
         fitting = Fitting(epochs, every, pauses, None, STEPS(lambda _, *given: steps(*given)),
-                          EPOCH(lambda _, *given: epoch(*given)))
+                          EPOCH(lambda _, *given: epoch(*given)), heard)
         self.call("fit", byref(fitting))
 
     def evaluate(self, which: int) -> list[float]:

@@ -19,6 +19,7 @@ from .arrays import Column, Field, to_field, to_numpy
 from .assignment import Given, check_columns, everything, inputs_only, label_of, unnamed_columns
 from .errors import CompileError, DataError, UsageError, users_frame
 from .feeding import SPLITS, columns_of, divide, give, load, row_bytes, words_of
+from .flags import of_warning
 from .habits import FIT, MODEL, hint
 from .library import LENT_ALIGNMENT, TEST, TRAIN, VALIDATION, Library, Session, unknown
 from .library import load as load_library
@@ -88,6 +89,8 @@ class Model:
 
     Any thread may use it: each method waits until those before have ended. Models are independent of each other.
     """
+
+    advised = True  # hears of what a program would warn of
 
     def __init__(self, model: Optional[PathLike] = None, *, target: Optional[str] = None, arch: Optional[str] = None,
                  batch: Optional[int] = None, precision: Optional[str] = None, schedule: Optional[str] = None,
@@ -463,6 +466,10 @@ class Model:
 
     def _check_targets(self, y: Any, what: str) -> None:
         """That y is what the loss takes, where that is more than its field says: a Sequential knows its loss."""
+
+    def advice(self, text: str) -> str:
+        """What a program warns of, in the words of Python."""
+        return of_warning(text)
 
     def _drop_data(self) -> None:
         held, self._held = self._held, set()

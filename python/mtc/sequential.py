@@ -15,6 +15,7 @@ from typing import Any, FrozenSet, Iterator, Optional, Sequence, Tuple, Union
 from .arrays import to_numpy
 from .assignment import Given
 from .errors import DataError, FileError, UsageError
+from .flags import of_network
 from .layer import Layer, nested
 from .library import Session
 from .losses import ALIASES, LOSSES, CrossEntropy, Loss
@@ -149,6 +150,9 @@ class Sequential(Model):
         if "y" in given:
             self._check_targets(*given["y"])
         return given
+
+    def advice(self, text: str) -> str:
+        return of_network(super().advice(text))
 
     def _load_own(self, session: Session, split: str, folder: Optional[PathLike]) -> int:
         try:

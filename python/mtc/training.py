@@ -388,7 +388,8 @@ class Training:
         pauses = bool(plan.callbacks or plan.early_stopping or plan.files.checkpoint or plan.files.best)
         with deferred_interrupt(self._interrupt):
             try:
-                self.session.fit(plan.epochs, self._guard(self._on_steps), self._guard(self._on_epoch), pauses=pauses)
+                self.session.fit(plan.epochs, self._guard(self._on_steps), self._guard(self._on_epoch), pauses=pauses,
+                                 warn=self._on_warning if self.model.advised else None)
             except MtcError:
                 if self.raised is None:
                     raise
@@ -448,6 +449,13 @@ class Training:
         if self.log:
             self._log_steps(step, values)
         return False
+
+    def _on_warning(self, text: str) -> None:
+        """Where warnings are errors, it ends the training."""
+        try:
+            warnings.warn(self.model.advice(text), TrainingWarning, stacklevel=users_frame()[0])
+        except BaseException as error:
+            self.raised = self.raised or error
 
     def _on_epoch(self, epoch: int, means: Any, watched: Any) -> bool:
         logs = dict(zip(self.means, means[: len(self.means)]))

@@ -495,6 +495,7 @@ int mtc_checkpoint_apply(MtcSession *session, const MtcCheckpoint *checkpoint, M
         session->split_seed = checkpoint->split_seed;
     if (!code && training)
         take_training(session, checkpoint, &rest);
+    session->learned |= !code && taken[MTC_WEIGHT] > 0;
     session->measured |= !code && taken[MTC_BUFFER] > 0 && taken[MTC_BUFFER] == mtc_count_tensors(model, MTC_BUFFER);
     add_taken(&notes, session, checkpoint, take, taken);
     if (result)

@@ -2,11 +2,11 @@
 #include "base/lock.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/keeper.h"
-#include "commands/advice.h"
 #include "commands/generate.h"
 #include "commands/progress.h"
 #include "commands/together.h"
 #include "ranks/ranks.h"
+#include "session/advice.h"
 #include "session/best.h"
 #include "session/evaluate.h"
 #include "session/finite.h"
@@ -442,7 +442,11 @@ static int train_fit(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes
     }
     fit->progress.epoch = session->record.epoch;
     fit->progress.interval = session->record.interval;
-    mtc_advice_open(&fit->advice, session, &fit->options);
+    fit->advice.warn = mtc_progress_warn;
+    fit->advice.user = &fit->progress;
+    fit->advice.one_batch = fit->options.overfit_batch;
+    fit->advice.watching = fit->options.patience > 0;
+    mtc_advice_open(&fit->advice, session);
     mtc_meter_part(&session->meter, "training", session->at.step, fit->training.until);
     code = run_fit(fault, fit);
     if (!code && fit->progress.unheard)

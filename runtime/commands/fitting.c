@@ -1,5 +1,6 @@
 /* A training in epochs for programs that embed a model: what the command `train` does, without files and without a word. */
 #include "checkpoint/checkpoint.h"
+#include "session/advice.h"
 #include "session/best.h"
 #include "session/sums.h"
 #include "session/train.h"
@@ -14,6 +15,7 @@ typedef struct Fitting {
     const MtcFitting *asked;
     MtcTraining training;
     MtcCourse course;
+    MtcAdvice advice;
     double called; /* when `steps` was, last */
     int64_t step;  /* done and told of */
     bool enough;
@@ -70,6 +72,9 @@ static void fitting_steps(void *user, int64_t first, int64_t count, const double
             memset(epoch, 0, sizeof *epoch);
         mtc_sums_add(epoch, width, reports + i * width, (double)mtc_rows_of_step(&fitting->course, epoch_step));
     }
+    if (fitting->asked->warn)
+        mtc_advice_steps(&fitting->advice, first, count,
+                         reports); /* data that it cannot read, the next step cannot either */
     fitting->step = first + count;
     tell_steps(fitting, fitting->step == fitting->training.until);
 }
@@ -127,6 +132,13 @@ static int check_fitting(MtcSession *session, const MtcFitting *asked) {
     return 0;
 }
 
+static void open_advice(Fitting *fitting) {
+    fitting->advice.warn = fitting->asked->warn;
+    fitting->advice.user = fitting->asked->user;
+    fitting->advice.watching = true; /* patience is the caller's */
+    mtc_advice_open(&fitting->advice, fitting->session);
+}
+
 static void plan_fitting(Fitting *fitting, MtcSession *session, const MtcFitting *asked) {
     MtcTraining *training = &fitting->training;
     memset(fitting, 0, sizeof *fitting);
@@ -157,6 +169,8 @@ int mtc_fit(MtcSession *session, const MtcFitting *asked) {
         return code;
     plan_fitting(&fitting, session, asked);
     session->busy = true;
+    if (asked->warn)
+        open_advice(&fitting);
     session->stopped = fitting_interrupted;
     session->stopped_by = &fitting;
     code = mtc_train_run(session, &fitting.training);

@@ -266,6 +266,12 @@ static int close_log(MtcFault *fault, MtcProgress *progress) {
                : 0;
 }
 
+void mtc_progress_warn(void *progress, const char *text) {
+    const MtcProgress *shown = (const MtcProgress *)progress;
+    mtc_meter_clear(shown->meter);
+    fprintf(stderr, "%s: warning: %s\n", shown->options->program, text);
+}
+
 void mtc_progress_abandon(MtcProgress *progress, const MtcFault *fault) {
     MtcText text = {NULL, 0, 0};
     MtcFault ignored; /* what failed before is told */

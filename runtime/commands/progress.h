@@ -35,6 +35,7 @@ void mtc_progress_summary(void *progress, const MtcPosition *at, const double *r
 void mtc_progress_test(MtcProgress *progress, const MtcPosition *at, const char *weights, const double *reports);
 /* After the last step: what it took. A fault: the log could not be written whole. */
 int mtc_progress_close(MtcFault *fault, MtcProgress *progress, const MtcSession *session, const MtcTraining *training);
+void mtc_progress_warn(void *progress, const char *text); /* of a training: MtcAdvice.warn */
 void mtc_progress_abandon(MtcProgress *progress, const MtcFault *fault);
 
 #endif

@@ -61,6 +61,7 @@ struct MtcSession {
     int64_t writes;              /* of weights, buffers and states since they were drawn, but by steps */
     bool located;                /* somebody has the address of one */
     uint64_t drawn_seed;         /* they were drawn with */
+    bool learned;                /* weights came from a file or from the caller */
     bool busy;                   /* training calls functions of the caller's */
     MtcMeter meter;              /* of long work; a library's shows nothing */
     bool (*stopped)(void *user); /* asked between the parts of long work: enough? NULL: nobody is asked */

@@ -169,6 +169,7 @@ int mtc_get(MtcSession *session, const char *name, void *values, size_t bytes) {
 int mtc_set(MtcSession *session, const char *name, const void *values, size_t bytes) {
     const MtcTensor *tensor;
     int code = find_values(session, name, bytes, &tensor);
+    session->learned |= !code && tensor->role == MTC_WEIGHT;
     return code ? code : mtc_write_file_values(session, tensor, values);
 }
 

@@ -45,7 +45,7 @@ static int train(MtcSession *session) {
     const void *fields[] = {image, label};
     const bool lent[] = {true, false};
     Told told = {0, 0, 0};
-    const MtcFitting fitting = {EPOCHS, 1, true, &told, on_steps, on_epoch};
+    const MtcFitting fitting = {EPOCHS, 1, true, &told, on_steps, on_epoch, NULL};
     void *memory = NULL;
     int code = mtc_memory_new(session, sizeof image, &memory);
     if (!code)

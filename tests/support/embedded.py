@@ -19,7 +19,7 @@ Epoch = ctypes.CFUNCTYPE(c_bool, c_void_p, c_int64, ctypes.POINTER(c_double), ct
 
 class Fitting(ctypes.Structure):
     _fields_ = [("epochs", c_int64), ("every", c_int64), ("pauses", c_bool), ("user", c_void_p), ("steps", Steps),
-                ("epoch", Epoch)]
+                ("epoch", Epoch), ("warn", c_void_p)]
 
 
 class Failed(Exception):

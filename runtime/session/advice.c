@@ -1,30 +1,35 @@
-#include "commands/advice.h"
+#include "session/advice.h"
 
 #include "ranks/ranks.h"
 #include "session/finite.h"
 #include "session/weights.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void begin_warning(const MtcAdvice *advice) {
-    mtc_meter_clear(&advice->session->meter);
-    fprintf(stderr, "%s: warning: ", advice->options->program);
+static void warn(const MtcAdvice *advice, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static void warn(const MtcAdvice *advice, const char *format, ...) {
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    advice->warn(advice->user, text);
 }
 
 static void warn_of_batch(const MtcAdvice *advice) {
     const MtcSession *session = advice->session;
     const int64_t examples = session->data[MTC_TRAIN].examples, batch = mtc_step_examples(session->model);
-    if (batch <= examples || advice->options->overfit_batch)
+    if (batch <= examples || advice->one_batch)
         return;
-    begin_warning(advice);
-    fprintf(
-        stderr,
-        "a batch has %lld examples and the training data only %lld: an epoch is a single step; mtc --batch N makes a "
-        "program of smaller ones\n",
-        (long long)batch, (long long)examples);
+    warn(advice,
+         "a batch has %lld examples and the training data only %lld: an epoch is a single step; mtc --batch N makes a "
+         "program of smaller ones",
+         (long long)batch, (long long)examples);
 }
 
 /* Metrics over a set are those of data that are evaluated. */
@@ -33,31 +38,27 @@ static void warn_of_metrics(const MtcAdvice *advice) {
     const MtcModel *model = session->model;
     if (session->data[mtc_watched(session)].examples || (!model->set_metrics && !model->confusion))
         return;
-    begin_warning(advice);
-    fprintf(stderr,
-            "%s is a metric over a set, and there are neither validation nor test data to evaluate: the training does "
-            "not report it; eval --split train does\n",
-            model->set_metrics ? model->report[model->reports] : "confusion");
+    warn(advice,
+         "%s is a metric over a set, and there are neither validation nor test data to evaluate: the training does "
+         "not report it; eval --split train does",
+         model->set_metrics ? model->report[model->reports] : "confusion");
 }
 
 /* The flag is refused then; what the text says may serve other data. */
 static void warn_of_patience(const MtcAdvice *advice) {
     const MtcSession *session = advice->session;
-    if (session->data[mtc_watched(session)].examples || !session->model->patience || advice->options->patience)
+    if (session->data[mtc_watched(session)].examples || !session->model->patience || advice->watching)
         return;
-    begin_warning(advice);
-    fprintf(stderr,
-            "patience = %d ends nothing: there are neither validation nor test data to evaluate, and the training has "
-            "all of its epochs\n",
-            session->model->patience);
+    warn(advice,
+         "patience = %d ends nothing: there are neither validation nor test data to evaluate, and the training has "
+         "all of its epochs",
+         session->model->patience);
 }
 
-void mtc_advice_open(MtcAdvice *advice, MtcSession *session, const MtcOptions *options) {
-    memset(advice, 0, sizeof *advice);
-    advice->options = options;
+void mtc_advice_open(MtcAdvice *advice, MtcSession *session) {
     advice->session = session;
     advice->course = mtc_course(session);
-    advice->watched = session->at.step == 0 && !options->init_from && !mtc_rank();
+    advice->watched = session->at.step == 0 && !session->learned && !mtc_rank();
     advice->before = NAN;
     if (mtc_rank())
         return; /* rank 0 has the same data */
@@ -127,19 +128,20 @@ static bool may_be_bytes(const MtcModel *model, const MtcField *field) {
 
 static void warn_of_target(const MtcAdvice *advice, const MtcField *field, const Magnitudes *numbers) {
     const char *name = field->name;
-    begin_warning(advice);
-    fprintf(stderr, "the first loss is %s: the numbers of '%s', ", mtc_number(advice->first), name);
     if (field->type == MTC_U8)
-        fprintf(
-            stderr,
-            "bytes, are some %s, and networks learn and predict numbers near 0; in the model, %s / 255 is from 0 to 1, "
-            "where it is read and where it is compared\n",
-            mtc_number(numbers->mean), name);
+        warn(advice,
+             "the first loss is %s: the numbers of '%s', bytes, are some %s, and networks learn and predict numbers "
+             "near 0; in "
+             "the model, %s / 255 is from 0 to 1, where it is read and where it is compared",
+             mtc_number(advice->first), name, mtc_number(numbers->mean), name);
     else
-        fprintf(stderr,
-                "which is to be predicted, are some %s, and what networks predict begins near 0; in the model, "
-                "normalize(%s) is a target near 0, and denormalize(y, %s) brings the prediction y back\n",
-                mtc_number(numbers->mean), name, name);
+        warn(advice,
+             "the first loss is %s: the numbers of '%s', which is to be predicted, are some %s, and what networks "
+             "predict "
+             "begins near 0; in the model, normalize(%s) is a target near 0, and denormalize(y, %s) brings the "
+             "prediction y "
+             "back",
+             mtc_number(advice->first), name, mtc_number(numbers->mean), name, name);
 }
 
 /* *found: the loss is that of a target as it is. */
@@ -172,11 +174,10 @@ static int look_at_fields(const MtcAdvice *advice) {
         code = look_at_numbers(session, i, &numbers);
         if (code || numbers.largest <= FAR_INPUT)
             continue;
-        begin_warning(advice);
-        fprintf(stderr,
-                "the first loss is %s: field '%s' has numbers up to %s, and networks learn from numbers near 0; in the "
-                "model, normalize(%s) brings them there\n",
-                mtc_number(advice->first), model->field[i].name, mtc_number(numbers.largest), model->field[i].name);
+        warn(advice,
+             "the first loss is %s: field '%s' has numbers up to %s, and networks learn from numbers near 0; in the "
+             "model, normalize(%s) brings them there",
+             mtc_number(advice->first), model->field[i].name, mtc_number(numbers.largest), model->field[i].name);
         return 0;
     }
     return code;
@@ -193,15 +194,15 @@ enum { FEWEST = 20, FIRST_EPOCHS = 3 };
 static void warn_still(const MtcAdvice *advice, double mean) {
     const MtcSession *session = advice->session;
     const MtcKnob *rate = mtc_find_rate(session->model);
-    begin_warning(advice);
-    fprintf(
-        stderr,
-        "the loss has not moved in an epoch: %s, and %s in the one before; unless the data say no more, the learning "
-        "rate is too small, or so large that units died in the first steps",
-        mtc_number(mean), mtc_number(advice->before));
+    char now[128] = "";
     if (rate)
-        fprintf(stderr, " (--%s is %g)", rate->name, mtc_shortest(session->knob[rate - session->model->knob]));
-    fprintf(stderr, ", or no weight reaches the loss; --overfit-batch tries what the model can learn\n");
+        snprintf(now, sizeof now, " (--%s is %g)", rate->name,
+                 mtc_shortest(session->knob[rate - session->model->knob]));
+    warn(advice,
+         "the loss has not moved in an epoch: %s, and %s in the one before; unless the data say no more, the learning "
+         "rate is too small, or so large that units died in the first steps%s, or no weight reaches the loss; "
+         "--overfit-batch tries what the model can learn",
+         mtc_number(mean), mtc_number(advice->before), now);
 }
 
 static void end_epoch(MtcAdvice *advice) {

@@ -2,12 +2,15 @@
 #ifndef MTC_ADVICE_H
 #define MTC_ADVICE_H
 
-#include "commands/cli.h"
 #include "session/sums.h"
 #include "session/train.h"
 
 typedef struct MtcAdvice {
-    const MtcOptions *options;
+    void (*warn)(void *user, const char *text); /* gets each warning, a line without its end */
+    void *user;
+    bool one_batch; /* of the data that there are is to be learned: it may be larger than they are */
+    bool watching;  /* the caller sees to it that there are data to watch */
+    /* What follows is the advice's own. */
     MtcSession *session;
     MtcCourse course;
     bool watched;         /* its first epochs, from initial weights, without a warning of a loss that stands still */
@@ -17,9 +20,9 @@ typedef struct MtcAdvice {
     double sum, examples; /* of the running epoch */
 } MtcAdvice;
 
-/* Before the first step. Warns of a batch that is larger than the data, and of metrics over a set and of
+/* Before the first step, with the caller's members set. Warns of a batch that is larger than the data, and of metrics over a set and of
  * patience where nothing is evaluated. */
-void mtc_advice_open(MtcAdvice *advice, MtcSession *session, const MtcOptions *options);
+void mtc_advice_open(MtcAdvice *advice, MtcSession *session);
 /* Steps [first, first + count) are done; their reports, one row per step. Warns of a first loss that numbers far from 0 make,
  * and of one that does not move from epoch to epoch. A fault of the session: the data cannot be read. */
 int mtc_advice_steps(MtcAdvice *advice, int64_t first, int64_t count, const double *reports);
