@@ -1,3 +1,4 @@
+/* Between which phases a value needs memory: memory.c asks, place.c makes of it who may share bytes. */
 #include "plan/liveness.h"
 
 #include "pass/access.h"

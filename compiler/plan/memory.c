@@ -1,3 +1,6 @@
+/* The memory plan as a whole: weights and states, then the values of all programs, whose places place.c finds by their liveness
+ * (liveness.c). main.c calls it behind schedule; plan_verify looks whether two buffers that live at once share bytes. print.c and svg.c
+ * show it. */
 #include "plan/place.h"
 
 #include <stdlib.h>

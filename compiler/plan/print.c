@@ -1,3 +1,4 @@
+/* `--emit=plan`: the buffers of the memory plan (memory.c), and who shares bytes with whom. */
 #include "plan/plan.h"
 
 static const char *lifetime(Arena *arena, const Buffer *buffer) {

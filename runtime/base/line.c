@@ -1,3 +1,4 @@
+/* Fields that fit a terminal's width: of progress.c's bar and summaries, and of the tables of profile and gradcheck. */
 #include "base/line.h"
 
 #include <stdarg.h>

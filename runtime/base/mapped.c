@@ -1,3 +1,4 @@
+/* A file's bytes as memory, which the system reads when they are looked at: files of tokens, texts for `mtc tokens`. */
 #include "base/files.h"
 
 #include <errno.h>

@@ -1,3 +1,5 @@
+/* How far long work is, over a line of stderr: loading, measuring, profiling. Of a training commands/progress.c says more, with the
+ * cells of this bar. */
 #include "base/meter.h"
 
 #include "base/line.h"

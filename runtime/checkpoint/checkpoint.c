@@ -1,3 +1,6 @@
+/* Writing a checkpoint: its metadata, and its tensors as one safetensors file (safetensors.c); what the file holds is said in
+ * checkpoint.h. keeper.c calls it from its thread while training goes on, mtc_save at once. Reading is checkpoint_read.c, taking over
+ * what was read restore.c. */
 #include "checkpoint/checkpoint.h"
 
 #include "session/finite.h"

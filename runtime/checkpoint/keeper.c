@@ -1,3 +1,5 @@
+/* When checkpoints are written while training goes on, under which names, and which older ones stay: fit.c asks whether one is due,
+ * a thread writes the copy (mtc_checkpoint_write in checkpoint.c). */
 #include "checkpoint/keeper.h"
 
 #include "checkpoint/checkpoint.h"

@@ -1,3 +1,5 @@
+/* The lines of a training: the progress bar, an epoch's summary, the log of JSON lines. fit.c calls it after each chunk of steps and
+ * each epoch; base/meter.c draws the bar's cells and any other long work, base/line.c fits fields to a terminal's width. */
 #include "commands/progress.h"
 
 #include "base/line.h"

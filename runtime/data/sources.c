@@ -1,3 +1,4 @@
+/* Which source reads an origin: the rows of sources.def. A source's functions are in the file that its row names. */
 #include "data/source.h"
 
 #include <string.h>

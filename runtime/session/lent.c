@@ -1,3 +1,4 @@
+/* Arrays of a caller (Python, the C interface) as data: where they lie, on the host or on the device, and whether their classes exist. */
 #include "session/lent.h"
 
 int mtc_visit_field(MtcSession *session, const void *field, size_t bytes, bool lent, MtcVisitBytes *visit, void *user) {

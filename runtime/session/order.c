@@ -1,3 +1,6 @@
+/* The order of examples in an epoch, computed by the host; train.c asks for it. It is a permutation of seed and epoch alone
+ * (mtc_permute in kernels_lib/random.h): a GPU computes the same one by a kernel (kernels_lib/cuda/fill.cuh), feed.c for data that
+ * stay in host memory. */
 #include "session/order.h"
 
 #include "random.h"

@@ -1,3 +1,4 @@
+/* What the model's functions are given, MtcRun of mtc.h: a session's arena, data, order, numbers and clock as they stand. */
 #include "session/run.h"
 
 #include "session/feed.h"

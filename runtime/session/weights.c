@@ -1,3 +1,5 @@
+/* The model's tensors by name, in the order of a file's axes, and their values to and from the device. Initial values are drawn in
+ * init.c; checkpoints are written and read in checkpoint/. */
 #include "session/weights.h"
 
 #include "base/hash.h"

@@ -224,3 +224,16 @@ def test_extending_says_which_members_an_operator_has():
     told |= {"optimizer_value", "state_of", "update_assign", "decayed_gradient", "shrunk_weight", "moving_average", "read_pair", "mean_over_example"}
     assert len(told) > 12
     assert [word for word in sorted(told) if not re.search(rf"\b{word}\b", headers)] == []
+
+
+def test_where_something_is_there_is_a_file():
+    """architecture.md's table: a path from the root, then names of files in the same folder."""
+    table = (ROOT / "docs/architecture.md").read_text().partition("| where is ... |")[2].partition("\n\n")[0]
+    rows = [re.findall(r"`([\w/.]+)`", row) for row in table.splitlines()[2:]]
+    assert len(rows) > 10
+    for paths in rows:
+        folder = None
+        for path in paths:
+            found = ROOT / path if "/" in path else folder / path
+            assert found.exists(), path
+            folder = found.parent
