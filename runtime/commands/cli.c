@@ -457,7 +457,10 @@ int mtc_main(const MtcModel *model, int argc, char **argv) {
     parser.options = &options;
     parser.command = &command_table[0];
     int code = named ? parse_command(&parser, argv[1]) : 0;
-    if (!code && (asks || wants(argc, argv, "--help") || wants(argc, argv, "-h")))
+    const bool helps = asks || wants(argc, argv, "--help") || wants(argc, argv, "-h");
+    if (!code && (helps || parser.command->bit != CLI_TRAIN) && mtc_ranks_place())
+        return 0; /* rank 0 does it alone */
+    if (!code && helps)
         help(model, argv[0], parser.command, named);
     else if (!code)
         code = run_command(&parser, argc - 1 - named, argv + 1 + named);

@@ -20,9 +20,10 @@ typedef struct MpiFunctions {
 
 static MpiFunctions mpi;
 
-static bool mpi_started(void) {
-    const char *count = getenv("OMPI_COMM_WORLD_SIZE");
-    return count && atoi(count) > 1;
+static bool mpi_started(int *rank) {
+    const char *count = getenv("OMPI_COMM_WORLD_SIZE"), *own = getenv("OMPI_COMM_WORLD_RANK");
+    *rank = own ? atoi(own) : 0;
+    return own && count && atoi(count) > 1;
 }
 
 static void *mpi_symbol(void *library, const char *name, const char **missing) {

@@ -170,9 +170,24 @@ static int share_hosts(MtcFault *fault) {
     return share_each(fault, own, sizeof own, joined.host[0]);
 }
 
+static const MtcTransport *transport_that_started(int *rank) {
+    static const MtcTransport *const all[] = {&mtc_transport_mpi};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i]->started(rank))
+            return all[i];
+    *rank = 0;
+    return NULL;
+}
+
+int mtc_ranks_place(void) {
+    int rank;
+    transport_that_started(&rank);
+    return rank;
+}
+
 int mtc_ranks_join(MtcFault *fault, double timeout) {
-    const MtcTransport *transport = &mtc_transport_mpi;
-    if (!transport->started())
+    const MtcTransport *transport = transport_that_started(&joined.rank);
+    if (!transport)
         return 0;
     const char *missing = transport->open(&joined.rank, &joined.count);
     if (missing)
@@ -229,7 +244,7 @@ int mtc_ranks_agree(MtcFault *fault, const MtcAgreed *agreed, int count) {
 /* ---- the end ---- */
 
 bool mtc_ranks_tell(int code) {
-    if (joined.rank && code != MTC_RANK_LOST && !joined.told)
+    if (mtc_ranks_place() && code != MTC_RANK_LOST && !joined.told)
         sleep(1); /* what all find, rank 0 tells, and ends the others */
     return !joined.told;
 }

@@ -8,7 +8,9 @@
 
 #include "base/common.h"
 
-/* Looks at what the program was started by, and joins the others. `timeout`: seconds that a rank waits for another in the midst of
+/* The rank that this process will have, by what it was started by; 0 alone. Asks nobody. */
+int mtc_ranks_place(void);
+/* Joins the others. `timeout`: seconds that a rank waits for another in the midst of
  * training. */
 int mtc_ranks_join(MtcFault *fault, double timeout);
 int mtc_rank(void);
@@ -38,7 +40,7 @@ void mtc_ranks_leave(int code);
 /* A way to send and receive. */
 typedef struct MtcTransport {
     const char *name;
-    bool (*started)(void);                      /* by what this process was started */
+    bool (*started)(int *rank);                 /* by what this process was started, as which of several */
     const char *(*open)(int *rank, int *count); /* NULL, or what is missing */
     /* Sends and receives at once, from host memory. `expired` is asked while nothing comes; true gives up, which returns false. */
     bool (*exchange)(int to, const void *send, size_t send_bytes, int from, void *receive, size_t receive_bytes,

@@ -81,6 +81,17 @@ def test_rank_0_speaks_for_all(compile_model, folder):  # noqa: F811
     assert done.stdout.count("dry run") == 1 and done.stdout.count("nothing was saved") == 1
 
 
+def test_other_commands_are_done_once(compile_model, folder):  # noqa: F811
+    program = compile_model(MODELS["updates"], "--shards", 2)
+    program("--data", ".", "--limit-steps", 2, "--save", "w", "--quiet", cwd=folder)
+    data = ["--data", folder]
+    for words, told in (["eval", "--load", "w", "--split", "train", *data], "46 examples"), (["info", "w"], "tensors"), (["help"], "usage:"):
+        words = command(program, 2, *words)
+        done = subprocess.run(words, cwd=folder, env={**os.environ, **SETTINGS}, capture_output=True, text=True, timeout=60)
+        alone = program(*words[words.index(program.path) + 1:], cwd=folder)
+        assert done.returncode == 0 and told in done.stdout and done.stdout == alone.stdout, done.stdout + done.stderr
+
+
 def test_rank_0_warns_for_all(compile_model, folder):  # noqa: F811
     """Of a batch that is larger than the data, of a field that is the same in all examples."""
     text = MODELS["normalize"].replace("batch  = 10", "batch  = 100")
