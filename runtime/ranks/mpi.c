@@ -5,6 +5,7 @@
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 typedef struct MpiFunctions {
     int (*init)(int *argc, char ***argv, int required, int *provided);
@@ -53,9 +54,19 @@ static const char *mpi_load(void) {
     return missing;
 }
 
+/* Processes of one machine, and mpirun, have files of 4 MiB in memory. Where those cannot be, mpirun waits for its own lock as soon
+ * as a process has called MPI_Init: nobody could end that. */
+static bool mpi_files_fit(void) {
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || limit.rlim_cur >= (5 << 20);
+}
+
 static const char *mpi_open(int *rank, int *count) {
     enum { FUNNELED = 1 }; /* one thread calls it */
     int provided;
+    if (!mpi_files_fit())
+        return "Open MPI needs files of 5 MiB, and this process may write smaller ones only; before mpirun: ulimit -f "
+               "unlimited";
     const char *missing = mpi_load();
     if (missing)
         return missing;

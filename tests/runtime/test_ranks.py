@@ -1,7 +1,8 @@
-"""Trainings in several processes over MPI: the bytes of one process, whatever their number, and an end for all where one fails."""
+"""Trainings in several processes over MPI (over sockets: test_sockets.py): the bytes of one process, whatever their number, and an end for all where one fails."""
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from test_shards import MODELS, folder, text  # noqa: F401: a fixture
 
 pytestmark = [pytest.mark.quick, pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun: tools/install-deps --all")]
 
-STEPS, USAGE, RANK_LOST = 12, 64, 80
+STEPS, USAGE, UNAVAILABLE, RANK_LOST = 12, 64, 69, 80
 SETTINGS = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1", "TMPDIR": "/tmp"}
 
 
@@ -90,6 +91,14 @@ def test_other_commands_are_done_once(compile_model, folder):  # noqa: F811
         done = subprocess.run(words, cwd=folder, env={**os.environ, **SETTINGS}, capture_output=True, text=True, timeout=60)
         alone = program(*words[words.index(program.path) + 1:], cwd=folder)
         assert done.returncode == 0 and told in done.stdout and done.stdout == alone.stdout, done.stdout + done.stderr
+
+
+def test_limits_of_files_that_open_mpi_hangs_at_are_refused(compile_model, folder):  # noqa: F811
+    program = compile_model(MODELS["updates"], "--shards", 2)
+    words = shlex.join(map(str, command(program, 2, "--data", folder, "--limit-steps", 2)))
+    done = subprocess.run(["sh", "-c", f"ulimit -f 1000; exec {words}"], cwd=folder, env={**os.environ, **SETTINGS},
+                          capture_output=True, text=True, timeout=60)
+    assert done.returncode == UNAVAILABLE and "Open MPI needs files of 5 MiB" in done.stderr, done.stderr
 
 
 def test_rank_0_warns_for_all(compile_model, folder):  # noqa: F811
