@@ -81,32 +81,32 @@ static size_t mpi_piece(size_t bytes, size_t at) {
     return at >= bytes ? 0 : bytes - at < MPI_PIECE ? bytes - at : MPI_PIECE;
 }
 
-static bool mpi_complete(void **request, bool (*expired)(void)) {
+static MtcArrival mpi_complete(void **request, bool (*expired)(void)) {
     int done = 0;
     while (mpi.test(request, &done, NULL) == 0 && !done) {
         if (expired())
-            return false;
+            return MTC_EXPIRED;
         sched_yield();
     }
-    return done;
+    return done ? MTC_ARRIVED : MTC_CLOSED;
 }
 
-static bool mpi_exchange(int to, const void *send, size_t send_bytes, int from, void *receive, size_t receive_bytes,
-                         bool (*expired)(void)) {
-    bool good = true;
-    for (size_t at = 0; (at < send_bytes || at < receive_bytes) && good; at += MPI_PIECE) {
+static MtcArrival mpi_exchange(int to, const void *send, size_t send_bytes, int from, void *receive,
+                               size_t receive_bytes, bool (*expired)(void)) {
+    MtcArrival arrival = MTC_ARRIVED;
+    for (size_t at = 0; (at < send_bytes || at < receive_bytes) && !arrival; at += MPI_PIECE) {
         const size_t out = mpi_piece(send_bytes, at), in = mpi_piece(receive_bytes, at);
         void *sending = NULL, *receiving = NULL;
+        if (in && mpi.irecv((char *)receive + at, (int)in, mpi.byte, from, 0, mpi.world, &receiving))
+            return MTC_CLOSED;
+        if (out && mpi.isend((const char *)send + at, (int)out, mpi.byte, to, 0, mpi.world, &sending))
+            return MTC_CLOSED;
         if (in)
-            good = mpi.irecv((char *)receive + at, (int)in, mpi.byte, from, 0, mpi.world, &receiving) == 0;
-        if (out && good)
-            good = mpi.isend((const char *)send + at, (int)out, mpi.byte, to, 0, mpi.world, &sending) == 0;
-        if (in && good)
-            good = mpi_complete(&receiving, expired);
-        if (out && good)
-            good = mpi_complete(&sending, expired);
+            arrival = mpi_complete(&receiving, expired);
+        if (out && !arrival)
+            arrival = mpi_complete(&sending, expired);
     }
-    return good;
+    return arrival;
 }
 
 static void mpi_close(void) {

@@ -40,7 +40,21 @@ static bool waited_enough(void) {
     return joined.until > 0 && mtc_seconds() > joined.until;
 }
 
-static int rank_lost(MtcFault *fault, int other) {
+static int rank_gone(MtcFault *fault, int other) {
+    mtc_fail(fault, MTC_RANK_LOST, "rank %d of %d (%s) lost rank %d (%s): its connection ended, after step %lld",
+             joined.rank, joined.count, joined.host ? joined.host[joined.rank] : "?", other,
+             joined.host ? joined.host[other] : "?", (long long)joined.step);
+    mtc_note(fault, "it was killed, or its machine or the network failed; --resume goes on from the last checkpoint");
+    return fault->code;
+}
+
+static int rank_lost(MtcFault *fault, int other, MtcArrival arrival) {
+    if (arrival == MTC_ENDED) {
+        joined.told = true;
+        return mtc_fail(fault, MTC_RANK_LOST, "rank %d ended all", other);
+    }
+    if (arrival == MTC_CLOSED)
+        return rank_gone(fault, other);
     mtc_fail(fault, MTC_RANK_LOST,
              "rank %d of %d (%s) waits for rank %d (%s): nothing came for %.3g s, after step %lld", joined.rank,
              joined.count, joined.host ? joined.host[joined.rank] : "?", other, joined.host ? joined.host[other] : "?",
@@ -59,10 +73,11 @@ static int exchange(MtcFault *fault, int to, const void *send, size_t send_bytes
     if (!patient)
         joined.busy = fmax(joined.busy, now - joined.heard);
     joined.until = patient ? 0 : now + joined.timeout + joined.busy;
-    const bool good = joined.transport->exchange(to, send, send_bytes, from, receive, receive_bytes, waited_enough);
+    const MtcArrival arrival =
+        joined.transport->exchange(to, send, send_bytes, from, receive, receive_bytes, waited_enough);
     if (receive_bytes)
         joined.heard = mtc_seconds();
-    return good ? 0 : rank_lost(fault, receive_bytes ? from : to);
+    return arrival ? rank_lost(fault, receive_bytes ? from : to, arrival) : 0;
 }
 
 /* ---- sums ---- */
@@ -171,7 +186,7 @@ static int share_hosts(MtcFault *fault) {
 }
 
 static const MtcTransport *transport_that_started(int *rank) {
-    static const MtcTransport *const all[] = {&mtc_transport_mpi};
+    static const MtcTransport *const all[] = {&mtc_transport_mpi, &mtc_transport_tcp};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i]->started(rank))
             return all[i];
@@ -246,6 +261,8 @@ int mtc_ranks_agree(MtcFault *fault, const MtcAgreed *agreed, int count) {
 bool mtc_ranks_tell(int code) {
     if (mtc_ranks_place() && code != MTC_RANK_LOST && !joined.told)
         sleep(1); /* what all find, rank 0 tells, and ends the others */
+    if (code != MTC_RANK_LOST && joined.transport && joined.transport->ended && joined.transport->ended())
+        joined.told = true;
     return !joined.told;
 }
 

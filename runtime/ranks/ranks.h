@@ -37,17 +37,25 @@ bool mtc_ranks_tell(int code);
 /* The program ends with this code: with the others, or, where it failed, by ending them. */
 void mtc_ranks_leave(int code);
 
+typedef enum MtcArrival {
+    MTC_ARRIVED,
+    MTC_EXPIRED, /* it takes too long */
+    MTC_CLOSED,  /* the other one is gone */
+    MTC_ENDED    /* another one has ended all, and says why */
+} MtcArrival;
+
 /* A way to send and receive. */
 typedef struct MtcTransport {
     const char *name;
     bool (*started)(int *rank);                 /* by what this process was started, as which of several */
     const char *(*open)(int *rank, int *count); /* NULL, or what is missing */
-    /* Sends and receives at once, from host memory. `expired` is asked while nothing comes; true gives up, which returns false. */
-    bool (*exchange)(int to, const void *send, size_t send_bytes, int from, void *receive, size_t receive_bytes,
-                     bool (*expired)(void));
+    /* Sends and receives at once, from host memory. `expired` is asked while nothing comes; true gives up. */
+    MtcArrival (*exchange)(int to, const void *send, size_t send_bytes, int from, void *receive, size_t receive_bytes,
+                           bool (*expired)(void));
+    bool (*ended)(void); /* has another one ended all? NULL: then this process would be no more */
     void (*close)(void);
     void (*abort)(int code);
 } MtcTransport;
-extern const MtcTransport mtc_transport_mpi;
+extern const MtcTransport mtc_transport_mpi, mtc_transport_tcp;
 
 #endif

@@ -13,7 +13,8 @@ static void pass(double seconds) {
     nanosleep(&time, NULL);
 }
 
-static bool started(void) {
+static bool started(int *rank) {
+    *rank = 0;
     return true;
 }
 
@@ -23,20 +24,20 @@ static const char *open_two(int *rank, int *count) {
     return NULL;
 }
 
-static bool exchange_late(int to, const void *send, size_t send_bytes, int from, void *receive, size_t receive_bytes,
-                          bool (*expired)(void)) {
+static MtcArrival exchange_late(int to, const void *send, size_t send_bytes, int from, void *receive,
+                                size_t receive_bytes, bool (*expired)(void)) {
     const double until = mtc_seconds() + late;
     (void)to, (void)send, (void)send_bytes, (void)from, (void)receive;
     while (receive_bytes && mtc_seconds() < until)
         if (expired())
-            return false;
-    return true;
+            return MTC_EXPIRED;
+    return MTC_ARRIVED;
 }
 
 static void leave(void) {
 }
 
-const MtcTransport mtc_transport_mpi = {"test", started, open_two, exchange_late, leave, exit};
+const MtcTransport mtc_transport_mpi = {"test", started, open_two, exchange_late, NULL, leave, exit};
 
 int main(int argc, char **argv) {
     MtcFault fault = {0, ""};

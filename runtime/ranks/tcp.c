@@ -1,0 +1,443 @@
+/* Sockets, where a program was started by something that says which process of how many it is, and where the first one is: torchrun,
+ * srun, or whoever sets the same environment. No library is needed.
+ *
+ * Rank 0 listens where all know, MASTER_ADDR and MASTER_PORT; the others tell it where each of them listens, get the list, and
+ * connect in pairs. Then nobody listens any more. What a pair sends has a head, which says how long it is, or that the sender ends
+ * all. */
+#include "ranks/ranks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct TcpHead {
+    uint32_t word, from; /* rank */
+    uint64_t bytes;
+} TcpHead;
+
+/* Where a rank listens. */
+typedef struct TcpPlace {
+    uint32_t bytes;
+    struct sockaddr_storage at;
+} TcpPlace;
+
+enum { TCP_HELLO = 0x4d544331, TCP_DATA, TCP_END }; /* "MTC1" */
+
+static struct {
+    int rank, count;
+    int *peer; /* sockets; -1: none */
+    char fault[768];
+} tcp;
+
+/* ---- who started this ---- */
+
+typedef struct TcpLauncher {
+    const char *name, *rank, *count;
+    const char *also; /* without it, the others may mean something else; NULL: they do not */
+} TcpLauncher;
+
+static const TcpLauncher tcp_launchers[] = {
+    {"torchrun", "RANK", "WORLD_SIZE", "MASTER_ADDR"},
+    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"},
+    {"mpiexec", "PMI_RANK", "PMI_SIZE", NULL},
+};
+
+static int tcp_number(const char *name) {
+    const char *text = getenv(name);
+    return text ? atoi(text) : -1;
+}
+
+static const TcpLauncher *tcp_launcher(void) {
+    for (size_t i = 0; i < sizeof tcp_launchers / sizeof *tcp_launchers; i++) {
+        const TcpLauncher *l = &tcp_launchers[i];
+        const int rank = tcp_number(l->rank), count = tcp_number(l->count);
+        if (count > 1 && rank >= 0 && rank < count && (!l->also || getenv(l->also)))
+            return l;
+    }
+    return NULL;
+}
+
+static bool tcp_started(int *rank) {
+    const TcpLauncher *launcher = tcp_launcher();
+    *rank = launcher ? tcp_number(launcher->rank) : 0;
+    return launcher;
+}
+
+/* "node[03-05,9],other" begins with node03. */
+static void tcp_first_host(const char *list, char *host, size_t size) {
+    const size_t name = strcspn(list, "[,");
+    const char *number = list[name] == '[' ? list + name + 1 : "";
+    snprintf(host, size, "%.*s%.*s", (int)name, list, (int)strcspn(number, "-,]"), number);
+}
+
+/* MASTER_ADDR and MASTER_PORT; srun's, where it is not told, are the first host of the step, and a port made of the job's number. */
+static const char *tcp_meeting(char host[256], char port[16]) {
+    const char *address = getenv("MASTER_ADDR"), *given = getenv("MASTER_PORT"), *nodes = getenv("SLURM_STEP_NODELIST");
+    const char *agent = getenv("TORCHELASTIC_USE_AGENT_STORE");
+    const int job = tcp_number("SLURM_JOB_ID"), step = tcp_number("SLURM_STEP_ID");
+    int number = given ? atoi(given) : job < 0 ? 0 : 20000 + (job * 16 + (step < 0 ? 0 : step)) % 10000;
+    if (address)
+        snprintf(host, 256, "%s", address);
+    else if (nodes)
+        tcp_first_host(nodes, host, 256);
+    if ((!address && !nodes) || number < 1 || number > 65534)
+        return "MASTER_ADDR and MASTER_PORT must say where rank 0 is, a host and a port that is free there";
+    if (agent && strcmp(agent, "True") == 0)
+        number++; /* torchrun itself listens at that one */
+    snprintf(port, 16, "%d", number);
+    return NULL;
+}
+
+/* ---- sockets ---- */
+
+static void tcp_pause(void) {
+    const struct timespec moment = {0, 50000000};
+    nanosleep(&moment, NULL);
+}
+
+static int tcp_ready(int socket) {
+    const int yes = 1;
+    setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    fcntl(socket, F_SETFD, FD_CLOEXEC);
+    fcntl(socket, F_SETFL, O_NONBLOCK);
+    return socket;
+}
+
+static int tcp_listen(const struct sockaddr *at, socklen_t bytes) {
+    const int yes = 1, listener = socket(at->sa_family, SOCK_STREAM, 0);
+    if (listener < 0)
+        return -1;
+    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    if (bind(listener, at, bytes) == 0 && listen(listener, tcp.count) == 0)
+        return tcp_ready(listener);
+    close(listener);
+    return -1;
+}
+
+/* -1 where nobody listens (yet). */
+static int tcp_connect(const struct sockaddr *to, socklen_t bytes) {
+    const int other = socket(to->sa_family, SOCK_STREAM, 0);
+    if (other < 0)
+        return -1;
+    if (connect(other, to, bytes) == 0)
+        return tcp_ready(other);
+    close(other);
+    return -1;
+}
+
+/* All of it, until `until`. */
+static bool tcp_move(int socket, void *data, size_t bytes, bool out, double until) {
+    char *at = (char *)data;
+    while (bytes) {
+        struct pollfd wait = {socket, (short)(out ? POLLOUT : POLLIN), 0};
+        if (mtc_seconds() > until)
+            return false;
+        if (poll(&wait, 1, 100) <= 0)
+            continue;
+        const ssize_t moved = out ? send(socket, at, bytes, MSG_NOSIGNAL) : recv(socket, at, bytes, 0);
+        if (moved == 0 || (moved < 0 && errno != EAGAIN && errno != EINTR))
+            return false;
+        at += moved > 0 ? moved : 0;
+        bytes -= moved > 0 ? (size_t)moved : 0;
+    }
+    return true;
+}
+
+static bool tcp_say_hello(int socket, double until) {
+    TcpHead hello = {TCP_HELLO, (uint32_t)tcp.rank, (uint64_t)tcp.count};
+    return tcp_move(socket, &hello, sizeof hello, true, until);
+}
+
+/* Someone who is no rank that is waited for is not listened to. */
+static bool tcp_accept(int listener, double until) {
+    enum { PATIENCE = 2 };
+    struct pollfd wait = {listener, POLLIN, 0};
+    TcpHead hello;
+    const int other = poll(&wait, 1, 100) > 0 ? accept(listener, NULL, NULL) : -1;
+    if (other < 0)
+        return false;
+    const double now = mtc_seconds(), soon = now + PATIENCE < until ? now + PATIENCE : until;
+    const bool known = tcp_move(tcp_ready(other), &hello, sizeof hello, false, soon) && hello.word == TCP_HELLO &&
+                       hello.bytes == (uint64_t)tcp.count && hello.from > (uint32_t)tcp.rank &&
+                       hello.from < (uint32_t)tcp.count && tcp.peer[hello.from] < 0;
+    if (known)
+        tcp.peer[hello.from] = other;
+    else
+        close(other);
+    return known;
+}
+
+static bool tcp_accept_from(int listener, int first, double until) {
+    int missing = 0;
+    for (int other = first; other < tcp.count; other++)
+        missing += tcp.peer[other] < 0;
+    while (missing && mtc_seconds() < until)
+        missing -= tcp_accept(listener, until);
+    return !missing;
+}
+
+/* ---- joining ---- */
+
+/* Who has come, where not all have. */
+static const char *tcp_missing(const char *host, const char *port, double seconds) {
+    MtcText who = {NULL, 0, 0};
+    for (int other = 0; other < tcp.count; other++)
+        if (other != tcp.rank && tcp.peer[other] < 0 && (!tcp.rank || tcp.peer[0] >= 0))
+            mtc_text_add(&who, "%s%d", who.at ? ", " : "", other);
+    snprintf(tcp.fault, sizeof tcp.fault,
+             "rank %d of %d waited %.0f s at %.255s, port %.15s, for rank %.80s; MASTER_ADDR and MASTER_PORT are the "
+             "same for all, "
+             "and a host that each reaches",
+             tcp.rank, tcp.count, seconds, host, port, who.at ? who.at : "0");
+    free(who.at);
+    return tcp.fault;
+}
+
+static const char *tcp_unreachable(const char *what, const char *host, const char *port, const char *why) {
+    snprintf(tcp.fault, sizeof tcp.fault, "rank %d cannot %s %.255s, port %.15s: %.200s", tcp.rank, what, host, port,
+             why);
+    return tcp.fault;
+}
+
+/* On this machine alone where that is where all meet, else by any of its addresses: a name's may be another machine's, which leads here. */
+static struct sockaddr_storage tcp_own_address(const struct addrinfo *found) {
+    struct sockaddr_storage own = {0};
+    memcpy(&own, found->ai_addr, found->ai_addrlen);
+    struct sockaddr_in *four = (struct sockaddr_in *)(void *)&own;
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)(void *)&own;
+    if (found->ai_family == AF_INET && four->sin_addr.s_addr != htonl(INADDR_LOOPBACK))
+        four->sin_addr.s_addr = htonl(INADDR_ANY);
+    if (found->ai_family == AF_INET6 && memcmp(&six->sin6_addr, &in6addr_loopback, sizeof six->sin6_addr) != 0)
+        six->sin6_addr = in6addr_any;
+    return own;
+}
+
+/* Rank 0 hears from all where they listen, and tells them. */
+static bool tcp_gather_places(const struct addrinfo *found, TcpPlace *place, double until, const char **fault) {
+    const struct sockaddr_storage own = tcp_own_address(found);
+    const int listener = tcp_listen((const struct sockaddr *)&own, found->ai_addrlen);
+    if (listener < 0) {
+        *fault = strerror(errno);
+        return false;
+    }
+    bool all = tcp_accept_from(listener, 1, until);
+    close(listener);
+    for (int other = 1; other < tcp.count && all; other++)
+        all = tcp_move(tcp.peer[other], &place[other], sizeof *place, false, until);
+    for (int other = 1; other < tcp.count && all; other++)
+        all = tcp_move(tcp.peer[other], place, (size_t)tcp.count * sizeof *place, true, until);
+    return all;
+}
+
+/* By the address that leads to rank 0. */
+static int tcp_listen_beside(int socket, TcpPlace *own) {
+    socklen_t bytes = sizeof own->at;
+    if (getsockname(socket, (struct sockaddr *)&own->at, &bytes) != 0)
+        return -1;
+    own->bytes = bytes;
+    if (own->at.ss_family == AF_INET)
+        ((struct sockaddr_in *)(void *)&own->at)->sin_port = 0;
+    else
+        ((struct sockaddr_in6 *)(void *)&own->at)->sin6_port = 0;
+    const int listener = tcp_listen((const struct sockaddr *)&own->at, bytes);
+    bytes = sizeof own->at;
+    return listener >= 0 && getsockname(listener, (struct sockaddr *)&own->at, &bytes) == 0 ? listener : -1;
+}
+
+static bool tcp_find_places(const struct addrinfo *found, TcpPlace *place, double until) {
+    TcpPlace own;
+    memset(&own, 0, sizeof own);
+    while ((tcp.peer[0] = tcp_connect(found->ai_addr, found->ai_addrlen)) < 0) {
+        if (mtc_seconds() > until)
+            return false;
+        tcp_pause();
+    }
+    const int listener = tcp_listen_beside(tcp.peer[0], &own);
+    bool good = listener >= 0 && tcp_say_hello(tcp.peer[0], until) &&
+                tcp_move(tcp.peer[0], &own, sizeof own, true, until) &&
+                tcp_move(tcp.peer[0], place, (size_t)tcp.count * sizeof *place, false, until);
+    for (int other = 1; other < tcp.rank && good; other++) {
+        tcp.peer[other] = tcp_connect((const struct sockaddr *)&place[other].at, place[other].bytes);
+        good = tcp.peer[other] >= 0 && tcp_say_hello(tcp.peer[other], until);
+    }
+    good = good && tcp_accept_from(listener, tcp.rank + 1, until);
+    close(listener);
+    return good;
+}
+
+static const char *tcp_meet(const char *host, const char *port) {
+    enum { JOIN_SECONDS = 60 }; /* processes of a cluster begin at different times */
+    struct addrinfo wanted, *found = NULL;
+    const char *fault = NULL;
+    memset(&wanted, 0, sizeof wanted);
+    wanted.ai_socktype = SOCK_STREAM;
+    const int error = getaddrinfo(host, port, &wanted, &found);
+    if (error)
+        return tcp_unreachable("find", host, port, gai_strerror(error));
+    TcpPlace *place = (TcpPlace *)mtc_zeroed((size_t)tcp.count * sizeof *place);
+    const double until = mtc_seconds() + JOIN_SECONDS;
+    const bool all = tcp.rank ? tcp_find_places(found, place, until) : tcp_gather_places(found, place, until, &fault);
+    freeaddrinfo(found);
+    free(place);
+    return fault ? tcp_unreachable("listen at", host, port, fault)
+           : all ? NULL
+                 : tcp_missing(host, port, mtc_seconds() - until + JOIN_SECONDS);
+}
+
+static const char *tcp_open(int *rank, int *count) {
+    char host[256] = "", port[16];
+    const TcpLauncher *launcher = tcp_launcher();
+    tcp.rank = *rank = tcp_number(launcher->rank);
+    tcp.count = tcp_number(launcher->count);
+    const char *fault = tcp_meeting(host, port);
+    if (fault) {
+        snprintf(tcp.fault, sizeof tcp.fault, "started by %s as rank %d of %d: %s", launcher->name, tcp.rank, tcp.count,
+                 fault);
+        return tcp.fault;
+    }
+    tcp.peer = (int *)mtc_zeroed((size_t)tcp.count * sizeof *tcp.peer);
+    for (int other = 0; other < tcp.count; other++)
+        tcp.peer[other] = -1;
+    *count = tcp.count;
+    return tcp_meet(host, port);
+}
+
+/* ---- sending and receiving ---- */
+
+/* Of a head and what follows it. */
+typedef struct TcpTransfer {
+    int socket;
+    TcpHead head;
+    char *data;
+    size_t bytes, done; /* done: with the head */
+} TcpTransfer;
+
+static TcpTransfer tcp_transfer(int other, const void *data, size_t bytes) {
+    return (TcpTransfer){tcp.peer[other], {TCP_DATA, (uint32_t)tcp.rank, bytes}, (char *)data, bytes, 0};
+}
+
+static bool tcp_unfinished(const TcpTransfer *t) {
+    return t->bytes && t->done < sizeof t->head + t->bytes;
+}
+
+/* As much as goes. */
+static MtcArrival tcp_advance(TcpTransfer *t, bool out) {
+    while (tcp_unfinished(t)) {
+        const bool heading = t->done < sizeof t->head;
+        char *at = heading ? (char *)&t->head + t->done : t->data + (t->done - sizeof t->head);
+        const size_t left = heading ? sizeof t->head - t->done : sizeof t->head + t->bytes - t->done;
+        const ssize_t moved = out ? send(t->socket, at, left, MSG_NOSIGNAL) : recv(t->socket, at, left, 0);
+        if (moved < 0 && (errno == EAGAIN || errno == EINTR))
+            return MTC_ARRIVED;
+        if (moved <= 0)
+            return MTC_CLOSED;
+        t->done += (size_t)moved;
+        if (!out && t->done == sizeof t->head && (t->head.word != TCP_DATA || t->head.bytes != t->bytes))
+            return t->head.word == TCP_END ? MTC_ENDED : MTC_CLOSED;
+    }
+    return MTC_ARRIVED;
+}
+
+/* Behind the last of its words, who ends all says so. */
+static bool tcp_says_end(int socket, TcpHead *head) {
+    return socket >= 0 && recv(socket, head, sizeof *head, MSG_PEEK | MSG_DONTWAIT) == (ssize_t)sizeof *head &&
+           head->word == TCP_END;
+}
+
+static void tcp_say_end(int waited_for) {
+    TcpHead end = {TCP_END, (uint32_t)tcp.rank, (uint64_t)waited_for};
+    for (int other = 0; tcp.peer && other < tcp.count; other++)
+        if (tcp.peer[other] >= 0)
+            send(tcp.peer[other], &end, sizeof end, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Where one hangs, others wait for each other as long as for it. Who is waited for, and says that it gives up too, is not the one that
+ * hangs, and knows better. */
+static MtcArrival tcp_give_up(int other) {
+    const double until = mtc_seconds() + 1;
+    TcpHead head;
+    tcp_say_end(other);
+    for (; mtc_seconds() < until; tcp_pause())
+        if (tcp_says_end(tcp.peer[other], &head))
+            return head.bytes == (uint64_t)tcp.rank && tcp.rank < other ? MTC_EXPIRED : MTC_ENDED;
+    return MTC_EXPIRED;
+}
+
+static MtcArrival tcp_exchange(int to, const void *from_here, size_t send_bytes, int from, void *receive,
+                               size_t receive_bytes, bool (*expired)(void)) {
+    TcpTransfer out = tcp_transfer(to, from_here, send_bytes), in = tcp_transfer(from, receive, receive_bytes);
+    MtcArrival arrival = MTC_ARRIVED;
+    for (;;) {
+        MtcArrival sent = tcp_advance(&out, true);
+        arrival = tcp_advance(&in, false);
+        arrival = arrival ? arrival : sent;
+        if (arrival || (!tcp_unfinished(&out) && !tcp_unfinished(&in)))
+            break;
+        if (expired())
+            return tcp_give_up(tcp_unfinished(&in) ? from : to);
+        struct pollfd wait[2] = {{tcp_unfinished(&out) ? out.socket : -1, POLLOUT, 0},
+                                 {tcp_unfinished(&in) ? in.socket : -1, POLLIN, 0}};
+        poll(wait, 2, 100);
+    }
+    TcpHead end;
+    return arrival == MTC_CLOSED && tcp_says_end(tcp.peer[receive_bytes ? from : to], &end) ? MTC_ENDED : arrival;
+}
+
+/* ---- the end ---- */
+
+static bool tcp_ended(void) {
+    TcpHead end;
+    for (int other = 0; tcp.peer && other < tcp.count; other++)
+        if (tcp_says_end(tcp.peer[other], &end))
+            return true;
+    return false;
+}
+
+static void tcp_close(void) {
+    for (int other = 0; tcp.peer && other < tcp.count; other++)
+        if (tcp.peer[other] >= 0)
+            close(tcp.peer[other]);
+    free(tcp.peer);
+    tcp.peer = NULL;
+}
+
+/* Until the other one has closed: what it has not read yet would be lost with the connection. */
+static void tcp_drain(int socket, double until) {
+    char rest[4096];
+    while (mtc_seconds() < until) {
+        struct pollfd wait = {socket, POLLIN, 0};
+        if (poll(&wait, 1, 100) > 0 && recv(socket, rest, sizeof rest, 0) <= 0 && errno != EAGAIN && errno != EINTR)
+            return;
+    }
+}
+
+static void tcp_abort(int code) {
+    (void)code; /* each ends with its own */
+    const double until = mtc_seconds() + 1;
+    tcp_say_end(tcp.count);
+    for (int other = 0; tcp.peer && other < tcp.count; other++)
+        if (tcp.peer[other] >= 0)
+            shutdown(tcp.peer[other], SHUT_WR);
+    for (int other = 0; tcp.peer && other < tcp.count; other++)
+        if (tcp.peer[other] >= 0)
+            tcp_drain(tcp.peer[other], until);
+}
+
+const MtcTransport mtc_transport_tcp = {
+    .name = "TCP",
+    .started = tcp_started,
+    .open = tcp_open,
+    .exchange = tcp_exchange,
+    .ended = tcp_ended,
+    .close = tcp_close,
+    .abort = tcp_abort,
+};

@@ -1,0 +1,115 @@
+"""Trainings in several processes over sockets, started by no more than an environment: as over MPI, the bytes of one process."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+
+import pytest
+from test_shards import MODELS, folder  # noqa: F401: a fixture
+
+pytestmark = pytest.mark.quick
+STEPS, UNAVAILABLE, RANK_LOST = 12, 69, 80
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("localhost", 0))
+        return s.getsockname()[1]
+
+
+def torchrun(rank, count, port, **more):
+    return {"RANK": str(rank), "WORLD_SIZE": str(count), "MASTER_ADDR": "localhost", "MASTER_PORT": str(port), **more}
+
+
+def srun(rank, count, port):
+    return {"SLURM_PROCID": str(rank), "SLURM_STEP_NUM_TASKS": str(count), "SLURM_STEP_NODELIST": "localhost,n[03-07]",
+            "SLURM_JOB_ID": str(port), "SLURM_STEP_ID": "0"}
+
+
+def agent(rank, count, port):
+    """torchrun listens at the port itself."""
+    return torchrun(rank, count, port, TORCHELASTIC_USE_AGENT_STORE="True")
+
+
+def begun(program, folder, count, *flags, launcher=torchrun, port=None):  # noqa: F811
+    port = port or free_port()
+    words = [str(program.path), "--data", str(folder), *map(str, flags)]
+    return [subprocess.Popen(words, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1", **launcher(rank, count, port)},
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in range(count)]
+
+
+def ended(processes):
+    told = [process.communicate(timeout=60) for process in processes]
+    return [process.returncode for process in processes], "".join(out for out, _ in told), "".join(err for _, err in told)
+
+
+@pytest.mark.parametrize("launcher, count", [(torchrun, 4), (agent, 3), (srun, 2)])
+def test_bytes_are_those_of_one_process(compile_model, folder, launcher, count):  # noqa: F811
+    program = compile_model(MODELS["updates"], "--shards", 12 if count == 3 else 4, *(["--batch", 12] if count == 3 else []))
+    saved = []
+    for processes in 1, count, count:
+        flags = ["--limit-steps", STEPS, "--save", "w"]
+        if processes == 1:
+            program("--data", ".", *flags, cwd=folder)
+        else:
+            codes, out, told = ended(begun(program, folder, processes, *flags, launcher=launcher))
+            assert not any(codes) and out.count("steps in") == 1 and not told, told
+        saved.append((folder / "w").read_bytes())
+    assert saved[1] == saved[2] and (count == 3 or saved[0] == saved[1])
+
+
+def test_strangers_are_not_listened_to(compile_model, folder):  # noqa: F811
+    """One that says nothing, one that says what is none of it, and a rank that is there already."""
+    program, port = compile_model(MODELS["updates"], "--shards", 2), free_port()
+    flags, environment = ["--limit-steps", 2, "--quiet"], {**os.environ, **torchrun(0, 2, port)}
+    first = subprocess.Popen([program.path, "--data", folder, *map(str, flags)], env=environment, stderr=subprocess.PIPE, text=True)
+    strangers, until = [], time.monotonic() + 30
+    for word in b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"1CTM" + b"\0" * 12:
+        while time.monotonic() < until:
+            try:
+                strangers.append(socket.create_connection(("localhost", port)))
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.01)
+        strangers[-1].sendall(word)
+    second = subprocess.Popen([program.path, "--data", folder, *map(str, flags)], env={**environment, "RANK": "1"}, text=True)
+    _, told = first.communicate(timeout=60)
+    assert len(strangers) == 3 and first.returncode == second.wait(60) == 0, told
+
+
+@pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
+def test_all_end_with_one(compile_model, folder, how):  # noqa: F811
+    program = compile_model(MODELS["convolution"], "--shards", 4)
+    processes = begun(program, folder, 4, "--epochs", 100000000, "--save", "w", "--save-every", 5, "--quiet", "--rank-timeout", 2)
+    until = time.monotonic() + 30
+    while not (folder / "w").exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    processes[2].send_signal(how)
+    stopped = time.monotonic()
+    codes, _, told = ended([process for process in processes if process != processes[2]])
+    assert codes == [RANK_LOST] * 3 and time.monotonic() - stopped < 8, told
+    found = told.count("waits for rank 2 (" if how == signal.SIGSTOP else "lost rank 2 (")
+    assert found == told.count("error: ") > 0 and "--resume goes on" in told, told  # nobody else is blamed
+    processes[2].kill()
+    processes[2].communicate()
+
+
+def test_who_fails_is_told_once(compile_model, folder):  # noqa: F811
+    done = begun(compile_model(MODELS["updates"], "--shards", 4), folder, 3)
+    codes, _, told = ended(done)
+    assert set(codes) == {64} and told.count("error: ") == 1 and "3 processes cannot have equally many" in told, told
+
+
+def test_an_address_is_needed(compile_model, folder):  # noqa: F811
+    codes, _, told = ended(begun(compile_model(MODELS["updates"], "--shards", 2), folder, 2, launcher=lambda rank, count, port: {
+        "PMI_RANK": str(rank), "PMI_SIZE": str(count)}))
+    assert codes == [UNAVAILABLE] * 2 and "started by mpiexec as rank 0 of 2: MASTER_ADDR and MASTER_PORT must say" in told, told
+
+
+def test_rank_0_alone_does_what_is_no_training(compile_model, folder):  # noqa: F811
+    codes, out, told = ended([subprocess.Popen([compile_model(MODELS["updates"], "--shards", 2).path, "info"],
+                              env={**os.environ, **torchrun(rank, 2, 1)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                              for rank in range(2)])
+    assert codes == [0, 0] and out.count("compiled by mtc") == 1 and not told, out + told
