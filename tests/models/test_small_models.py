@@ -1,4 +1,4 @@
-"""models/unet.mt, siamese.mt and vae.mt on what the tools draw: they learn what they are for."""
+"""models/unet.mt, siamese.mt, vae.mt, contrastive.mt, word2vec.mt and pinn.mt on what the tools draw: they learn what they are for."""
 
 import re
 import subprocess
@@ -36,7 +36,7 @@ def test_shapes_are_what_their_masks_say(tmp_path):
 
 @pytest.mark.quick
 @pytest.mark.parametrize("words, least", [(["make_shapes.py"], 1), (["make_pairs.py", "mnist"], 5), (["make_sequences.py", "names"], 1),
-                                          (["make_sequences.py", "series"], 420)])
+                                          (["make_sequences.py", "series"], 420), (["make_words.py"], 20), (["make_heat.py"], 4)])
 def test_tools_refuse_what_is_too_little(words, least, digits, tmp_path):
     def tool(count):
         command = [sys.executable, ROOT / "tools" / words[0], *words[1:], "--count", str(count), "--output", tmp_path]
@@ -77,3 +77,28 @@ def test_vae(compile_model, digits):
     first, *_, last = measures_of(program("--data", digits, "--epochs", 25).stdout)
     assert last["restored"] < 0.8 * first["restored"] and last["apart"] > 3  # the code is in use
     assert last["loss"] == pytest.approx(last["restored"] + last["apart"], rel=1e-4)
+
+
+@pytest.mark.quick
+def test_halves_find_each_other(compile_model, digits):
+    """Of 16 drawn digits the right one, after a few steps."""
+    program = compile_model(ROOT / "models/contrastive.mt", "--batch", "16")
+    found = measures_of(program("--data", digits, "--epochs", 2).stdout)
+    assert found[-1]["accuracy"] > 0.5 and found[-1]["loss"] < found[0]["loss"]
+
+
+@pytest.mark.quick
+def test_words_that_are_used_alike_lie_near_each_other(compile_model, tmp_path):
+    run_tool("make_words.py", "--count", 4000, "--output", tmp_path / "words")
+    program = compile_model(ROOT / "models/word2vec.mt")
+    found = measures_of(program("--data", tmp_path, "--epochs", 6).stdout)
+    assert found[-1]["same_kind"] > 0.9
+
+
+@pytest.mark.quick
+def test_a_network_solves_the_heat_equation(compile_model, tmp_path):
+    """It is told no value; where it begins, the start that stays, it is off by 0.23."""
+    run_tool("make_heat.py", "--count", 1024, "--output", tmp_path / "heat")
+    program = compile_model(ROOT / "models/pinn.mt")
+    found = measures_of(program("--data", tmp_path, "--epochs", 15, "--lr", 5e-3).stdout)
+    assert found[-1]["mae"] < 0.01
