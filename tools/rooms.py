@@ -20,7 +20,7 @@ ARROWS = {
     OP: [SUPPORT, IR, "kernels_lib"],  # shared.h: what it and the kernels must agree on
     "compiler/front": [SUPPORT, IR, OP, "runtime", "runtime/commands"],  # mtc.h; flags.def, the flags of each program
     PASS: [SUPPORT, IR, OP, "kernels_lib"],  # op/optimizer.h: the update of a weight; shared.h
-    PLAN: [SUPPORT, IR, PASS],
+    PLAN: [SUPPORT, IR, PASS, "kernels_lib"],  # needs.h: what a session asks for beside the arena
     EMIT: [PLAN],  # emit.h
     TEXT: [SUPPORT, IR, OP],  # op/table.h: words that the templates of operators have are no names
     KERNEL: [SUPPORT, IR, PASS, PLAN, EMIT, TEXT],

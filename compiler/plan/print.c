@@ -1,6 +1,8 @@
 /* `--emit=plan`: the buffers of the memory plan (memory.c), and who shares bytes with whom. */
 #include "plan/plan.h"
 
+#include "kernels_lib/needs.h"
+
 static const char *lifetime(Arena *arena, const Buffer *buffer) {
     if (buffer->program < 0)
         return "always";
@@ -61,6 +63,36 @@ static double step_seconds(const Plan *plan) {
     return train->estimate[train->schedule];
 }
 
+/* What a session has on its device whatever its data are. */
+static MtcNeeds needs_of(const Plan *plan) {
+    const Module *module = plan->programs[PROGRAM_TRAIN]->graph->module;
+    const size_t reports = (size_t)module->reports.count, rows = module->shards ? (size_t)module->shards : 1;
+    int64_t kept = 0;
+    MtcNeeds needs = {.arena = (size_t)plan->arena_bytes,
+                      .reports = MTC_CLOCK_BYTES + reports * sizeof(double) + mtc_report_bytes(rows, reports)};
+    for (int i = 0; i < plan->buffers.count; i++) {
+        const Buffer *buffer = &plan->buffers.at[i];
+        if (buffer->kind != BUFFER_VALUE && buffer->offset + buffer->bytes > kept)
+            kept = buffer->offset + buffer->bytes;
+    }
+    needs.snapshots = mtc_snapshot_bytes((size_t)kept);
+    for (int i = 0; i < module->fields.count; i++) {
+        const Field *field = &module->fields.at[i];
+        needs.batch += (size_t)(type_elements(&field->type) * dtype_info[field->stored].bytes);
+    }
+    return needs;
+}
+
+static void print_needs(const Plan *plan, Text *out) {
+    const MtcNeeds needs = needs_of(plan);
+    text_puts(out, "device, beside the data\n");
+    print_total("arena", (int64_t)needs.arena, out);
+    print_total("batch", (int64_t)needs.batch, out);
+    print_total("reports", (int64_t)needs.reports, out);
+    print_total("snapshots", (int64_t)needs.snapshots, out);
+    print_total("all", (int64_t)mtc_needed(&needs), out);
+}
+
 /* What memory for time gives, and what it takes. */
 static void print_recompute(const Plan *plan, Text *out) {
     const Plan *kept = plan->kept;
@@ -86,5 +118,6 @@ void plan_print(const Plan *plan, Text *out) {
     print_total("arena", plan->arena_bytes, out);
     print_total("without sharing", plan->unshared_bytes, out);
     print_total("floor", plan->floor_bytes, out);
+    print_needs(plan, out);
     print_recompute(plan, out);
 }

@@ -3,10 +3,14 @@
 #ifndef MTC_MEMORY_H
 #define MTC_MEMORY_H
 
+#include "needs.h"
 #include "session/session.h"
 
 int mtc_session_alloc(MtcSession *session, void **memory, size_t bytes, const char *what);
 void mtc_session_free(MtcSession *session, void *memory, size_t bytes); /* of that allocation */
+
+/* What opening a session and training with it ask for, but for the data; in a training of several ranks, of this one. */
+int mtc_model_needs(MtcFault *fault, const MtcModel *model, MtcNeeds *needs);
 
 /* As the examples lie: `stride` as in MtcExamples. */
 void mtc_data_strides(const MtcModel *model, int64_t stride, MtcData *data);

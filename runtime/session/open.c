@@ -24,11 +24,22 @@ static void note_smaller_batch(MtcSession *session) {
                  (free_bytes - kept) / per_example, session->program ? "program" : "library", (long long)model->batch);
 }
 
+/* What comes behind the arena, for whoever makes room. */
+static void note_needs(MtcSession *session) {
+    MtcFault fault;
+    MtcNeeds needs;
+    if (mtc_model_needs(&fault, session->model, &needs) == 0)
+        mtc_note(&session->fault, "training needs %s and its data: the arena and %s for a batch, reports and snapshots",
+                 mtc_bytes((double)mtc_needed(&needs)), mtc_bytes((double)(mtc_needed(&needs) - needs.arena)));
+}
+
 static int alloc_session(MtcSession *session) {
     const MtcModel *model = session->model;
     int code = mtc_session_alloc(session, (void **)&session->arena, model->arena_bytes, "the model");
-    if (code && session->device.free_bytes < model->arena_bytes)
+    if (code && session->device.free_bytes < model->arena_bytes) {
+        note_needs(session);
         note_smaller_batch(session);
+    }
     if (!code)
         code = mtc_session_alloc(session, (void **)&session->clock, MTC_CLOCKS * sizeof *session->clock, "the clock");
     if (!code)

@@ -23,6 +23,10 @@ static int levels_of(int64_t shards) {
     return levels;
 }
 
+size_t mtc_shard_bytes(const MtcModel *model) {
+    return (size_t)levels_of(mtc_report_rows(model)) * model->sums_bytes;
+}
+
 static int number_shards(MtcSession *session, MtcShards *shards) {
     const size_t count = (size_t)shards->count + 2;
     const char *error = mtc_host_alloc((void **)&shards->number, count * sizeof *shards->number);
@@ -43,13 +47,12 @@ int mtc_shards_new(MtcSession *session) {
     MtcShards *shards = session->shards = (MtcShards *)calloc(1, sizeof *shards);
     if (!shards)
         return mtc_no_memory(&session->fault, sizeof *shards, "training");
-    shards->count = mtc_report_rows(session);
+    shards->count = mtc_report_rows(model);
     shards->first = mtc_rank() * shards->count;
     shards->levels = levels_of(shards->count);
     int code = number_shards(session, shards);
     if (!code && shards->levels)
-        code = mtc_session_alloc(session, (void **)&shards->level, (size_t)shards->levels * model->sums_bytes,
-                                 "sums over shards");
+        code = mtc_session_alloc(session, (void **)&shards->level, mtc_shard_bytes(model), "sums over shards");
     return code;
 }
 
@@ -57,7 +60,7 @@ void mtc_shards_free(MtcSession *session) {
     MtcShards *shards = session->shards;
     if (!shards)
         return;
-    mtc_session_free(session, shards->level, (size_t)shards->levels * session->model->sums_bytes);
+    mtc_session_free(session, shards->level, mtc_shard_bytes(session->model));
     mtc_host_free(shards->number);
     free(shards);
     session->shards = NULL;
@@ -133,8 +136,8 @@ const char *mtc_train_phases(MtcSession *session, const MtcRun *run, int phase, 
 
 /* ---- reports ---- */
 
-int64_t mtc_report_rows(const MtcSession *session) {
-    return session->model->shards ? session->model->shards / mtc_rank_count() : 1;
+int64_t mtc_report_rows(const MtcModel *model) {
+    return model->shards ? model->shards / mtc_rank_count() : 1;
 }
 
 /* Along the same tree: neighbours first. */
@@ -146,7 +149,7 @@ static void add_rows(double *row, int64_t rows, int reports) {
 }
 
 int mtc_add_reports(MtcSession *session, double *reports, int64_t steps) {
-    const int64_t rows = mtc_report_rows(session);
+    const int64_t rows = mtc_report_rows(session->model);
     const int count = session->model->reports;
     for (int64_t step = 0; step < steps && rows > 1; step++) {
         double *row = reports + step * rows * count;

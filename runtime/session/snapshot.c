@@ -129,11 +129,6 @@ int mtc_snapshot_restore(MtcSession *session, const MtcSnapshot *snapshot) {
 static const double PRICE = 400, EXPECTED_RATE = 2e10;
 static const double PRICE_AFTER_WRITES = 20;
 
-size_t mtc_snapshot_device_bytes(size_t kept) {
-    const size_t most = (size_t)64 << 20; /* little beside what a program has on a device that has any */
-    return MTC_SNAPSHOTS * kept <= most ? MTC_SNAPSHOTS * kept : 0;
-}
-
 static bool as_drawn(const MtcSession *session) {
     return session->writes == 0 && session->at.step == 0 && session->seed == session->drawn_seed;
 }
@@ -142,7 +137,7 @@ static bool as_drawn(const MtcSession *session) {
 static void place_snapshots(MtcSession *session, MtcSnapshots *all) {
     const char *wanted = getenv("MTC_SNAPSHOT_SECONDS");
     const double expected = PRICE * (double)all->kept.bytes / EXPECTED_RATE;
-    all->on_host = wanted || mtc_snapshot_device_bytes(all->kept.bytes) == 0;
+    all->on_host = wanted || mtc_snapshot_bytes(all->kept.bytes) == 0;
     all->interval = wanted ? strtod(wanted, NULL) : -1;
     all->looked_at = -1;
     all->writes = session->writes;

@@ -7,6 +7,7 @@
 #ifndef MTC_SNAPSHOT_H
 #define MTC_SNAPSHOT_H
 
+#include "needs.h"
 #include "session/session.h"
 
 /* The bytes of the arena that hold weights, buffers and states, in order; a copy has them one after the other. */
@@ -23,8 +24,6 @@ int mtc_kept_ranges(MtcFault *fault, const MtcModel *model, MtcKept *kept);
 int mtc_download_kept(MtcSession *session, const MtcKept *kept, char *to);
 const char *mtc_kept_at(const MtcKept *kept, const char *copy,
                         size_t offset); /* where a copy has that byte of the arena */
-
-enum { MTC_SNAPSHOTS = 3 };
 
 typedef struct MtcSnapshot {
     bool taken, drawn; /* drawn: it is what the session drew, and has no copy of it */
@@ -53,9 +52,6 @@ typedef struct MtcSnapshots {
     MtcConduct *conduct;
     int conducts;
 } MtcSnapshots;
-
-/* Bytes of the device that all copies together take; 0: they are on the host. */
-size_t mtc_snapshot_device_bytes(size_t kept);
 
 int mtc_snapshots_new(MtcSession *session, MtcSnapshots *snapshots);
 void mtc_snapshots_free(MtcSession *session, MtcSnapshots *snapshots);

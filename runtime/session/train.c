@@ -32,7 +32,7 @@ static void *carve(char **at, size_t *total, size_t bytes) {
 
 static size_t carve_chunks(const MtcSession *session, MtcTrainer *trainer, char *at) {
     size_t total = 0, row = (size_t)session->model->reports * sizeof(double);
-    size_t rows = MTC_CHUNK_STEPS * (size_t)mtc_report_rows(session);
+    size_t rows = MTC_CHUNK_STEPS * (size_t)mtc_report_rows(session->model);
     int64_t orders = session->model->shuffle ? 0 : trainer->most_orders; /* the device writes them */
     size_t order = (size_t)(orders * session->data[MTC_TRAIN].examples) * sizeof(int);
     for (int i = 0; i < MTC_SLOTS; i++) {
@@ -47,7 +47,7 @@ static size_t carve_chunks(const MtcSession *session, MtcTrainer *trainer, char 
 }
 
 static size_t report_bytes(const MtcSession *session) {
-    return MTC_CHUNK_STEPS * (size_t)(mtc_report_rows(session) * session->model->reports) * sizeof(double);
+    return mtc_report_bytes((size_t)mtc_report_rows(session->model), (size_t)session->model->reports);
 }
 
 static int trainer_memory(MtcSession *session, MtcTrainer *trainer) {
@@ -284,7 +284,8 @@ static int enqueue_chunk(MtcSession *session, const MtcTraining *training) {
     else
         error = error ? error : enqueue_steps(session, training, chunk);
     session->record.summary_due = false;
-    size_t bytes = (size_t)(chunk->steps * mtc_report_rows(session) * session->model->reports) * sizeof *chunk->reports;
+    size_t bytes =
+        (size_t)(chunk->steps * mtc_report_rows(session->model) * session->model->reports) * sizeof *chunk->reports;
     error = error ? error : mtc_download(chunk->reports, trainer->reports, bytes);
     error = error ? error : mtc_event_record(chunk->trained);
     chunk->to = session->at;

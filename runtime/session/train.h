@@ -39,7 +39,7 @@ int mtc_check_resumed(MtcSession *session, bool partial, MtcText *notes);
 
 /* ---- inside ---- */
 
-enum { MTC_SLOTS = 2, MTC_CHUNK_STEPS = 4096, MTC_SEGMENTS = 512 };
+enum { MTC_SLOTS = 2, MTC_SEGMENTS = 512 };
 
 typedef struct MtcChunk {
     MtcPosition from;

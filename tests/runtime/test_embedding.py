@@ -106,6 +106,21 @@ def test_description(model, session):
     assert {"line": weight["line"], "text": "h = dropout(relu(linear(seen, 16)), 0.1)"} in about["statements"]
 
 
+def test_memory_is_what_was_told(built, mtc, model):
+    """To the byte: by `info`, by the plan, and by what a session asks its device for, but for what it does for the data."""
+    kind, = re.findall("embedding-([a-z]+)", built.name)
+    plan = mtc(built / "m.mt", "--emit=plan", *BUILDS[kind]).stdout
+    info = subprocess.run([built / "m", "info"], capture_output=True, text=True, check=True).stdout
+    told, = re.findall(r"^device .* beside the data \((\d+) bytes\): arena ", info, re.M)
+    with Session(model) as session:
+        opened = session.status["bytes"]
+        session.set_data(TRAIN, data())
+        ready = session.status["bytes"]
+        session.fit(1)
+        assert ready > opened and session.status["bytes"] - (ready - opened) == int(told)
+    assert re.search(rf"^  all +{told}$", plan, re.M)
+
+
 def test_status(session):
     begun = session.status
     assert {key: begun[key] for key in ("seed", "step", "epoch", "epoch_step", "epochs", "params", "words")} == {

@@ -223,6 +223,7 @@ def test_nan_keeps_the_old_checkpoint(fake, folder):
 def test_too_little_memory(fake_huge, folder):
     message = fake_huge(folder, code=UNAVAILABLE)
     assert "not enough memory: the model needs 1.1 PB" in message and "free of" in message
+    assert re.search(r"\n  training needs 1\.1 PB and its data: the arena and \d+(\.\d+)? [KM]B for a batch, reports and snapshots\n", message)
 
 
 def test_interrupt_saves(fake, folder):
