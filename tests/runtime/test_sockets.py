@@ -4,9 +4,11 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 import pytest
+from conftest import ROOT
 from test_shards import MODELS, folder  # noqa: F401: a fixture
 
 pytestmark = pytest.mark.quick
@@ -58,6 +60,34 @@ def test_bytes_are_those_of_one_process(compile_model, folder, launcher, count):
             assert not any(codes) and out.count("steps in") == 1 and not told, told
         saved.append((folder / "w").read_bytes())
     assert saved[1] == saved[2] and (count == 3 or saved[0] == saved[1])
+
+
+def digits(folder):  # noqa: F811
+    subprocess.run([sys.executable, ROOT / "tools/make_digits.py", folder / "mnist", "--train", "100", "--test", "20"], check=True)
+
+
+def letters(folder):  # noqa: F811
+    """65 of them, in lines that repeat."""
+    (folder / "tinyshakespeare").mkdir()
+    kinds = [chr(48 + i) for i in range(64)] + ["\n"]
+    (folder / "tinyshakespeare/input.txt").write_text("".join(kinds[i * i % 31 + i % 35] for i in range(2600)) + "".join(kinds))
+
+
+@pytest.mark.parametrize("name, data, flags", [
+    ("cnn", digits, ["--batch", 16]),
+    ("char_gpt", letters, ["--set", "layers=1", "--set", "width=16", "--set", "context=16", "--set", "examples=8"]),
+])
+def test_models_train_alike_on_any_number(compile_model, tmp_path, name, data, flags):
+    """A convolution and a transformer: of 1, 2 and 4 processes, and of 4 that 2 go on from."""
+    data(tmp_path)
+    program, saved = compile_model(ROOT / f"models/{name}.mt", "--shards", 4, *flags), []
+    for processes, steps, *more in (1, 6), (2, 6), (4, 4), (2, 6, "--resume", "w"):
+        words = ["--limit-steps", steps, "--save", "w", "--quiet", *more]
+        codes, _, told = ended(begun(program, tmp_path, processes, *words)) if processes > 1 else ([program(
+            "--data", ".", *words, cwd=tmp_path).returncode], "", "")
+        assert not any(codes), told
+        saved.append((tmp_path / "w").read_bytes())
+    assert saved[0] == saved[1] == saved[3] != saved[2]
 
 
 def test_strangers_are_not_listened_to(compile_model, folder):  # noqa: F811
