@@ -51,8 +51,14 @@ class Writer(Protocol):
         """An error that says where the layer stands."""
 
 
+def _annotated(kind: type) -> Dict[str, Any]:
+    """The fields that a class itself declares."""
+    return kind.__annotations__ if sys.version_info >= (3, 10) else kind.__dict__.get("__annotations__", {})
+
+
 class Layer(Spec, abstract=True):
-    """One step of a network. Every layer takes name=..., which its weights and its line in the text are called."""
+    """One step of a network. Every layer takes name=..., which its weights and its line in the text are called. An abstract one may
+    have the first arguments of those that are made of it."""
 
     takes: ClassVar[str] = "..."
     gives: ClassVar[str] = "..."
@@ -66,8 +72,8 @@ class Layer(Spec, abstract=True):
 
     def __init_subclass__(cls, abstract: bool = False) -> None:
         if not abstract:  # the name comes after a layer's own arguments
-            own = cls.__annotations__ if sys.version_info >= (3, 10) else cls.__dict__.get("__annotations__", {})
-            cls.__annotations__ = {**own, "name": Optional[str]}
+            shared = [each for each in reversed(cls.__mro__) if issubclass(each, Layer) and each is not Layer]
+            cls.__annotations__ = {**{name: kind for each in shared for name, kind in _annotated(each).items()}, "name": Optional[str]}
             cls.name = None
             cls.kind = cls.kind or cls.text.split("(")[0]
         super().__init_subclass__(abstract)

@@ -301,6 +301,11 @@ class Normalize(Layer):
 
 
 class _BatchNorm(Layer, abstract=True):
+    num_features: Size
+    eps: Positive = 1e-5
+    momentum: Share = 0.1
+    affine: Flag = True
+
     kind = "batch_norm"
     trained = True
     text = "batch_norm({x}, momentum={momentum}, eps={eps}, affine={affine})"
@@ -310,22 +315,12 @@ class BatchNorm1d(_BatchNorm):
     """Batch normalisation of vectors [num_features]. Weights `weight`, `bias`; statistics `running_mean`,
     `running_var`."""
 
-    num_features: Size
-    eps: Positive = 1e-5
-    momentum: Share = 0.1
-    affine: Flag = True
-
     takes = gives = "num_features"
 
 
 class BatchNorm2d(_BatchNorm):
     """Batch normalisation of images [num_features, rows, columns]. Weights `weight`, `bias`; statistics `running_mean`,
     `running_var`."""
-
-    num_features: Size
-    eps: Positive = 1e-5
-    momentum: Share = 0.1
-    affine: Flag = True
 
     takes = gives = "num_features rows columns"
 
@@ -520,32 +515,29 @@ class RNN(_Recurrent):
         return "" if self.nonlinearity == "tanh" else f', activation = "{self.nonlinearity}"'
 
 
-class GRU(_Recurrent):
+class _Gated(_Recurrent, abstract=True):
+    """A recurrent layer with gates: their functions are not chosen."""
+
+    input_size: Size
+    hidden_size: Size
+    num_layers: Size = 1
+    bias: Flag = True
+    bidirectional: Flag = False
+    last: Flag = False
+
+
+class GRU(_Gated):
     """Over a sequence [length, input_size], by gates r and z: h = (1 - z) n + z h; gives the states [length, hidden_size], the
     last one where last is true, both directions beside each other where bidirectional is. num_layers on top of each other.
     Weights as PyTorch's GRU: `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, of gates r, z, n."""
 
-    input_size: Size
-    hidden_size: Size
-    num_layers: Size = 1
-    bias: Flag = True
-    bidirectional: Flag = False
-    last: Flag = False
-
     text = "gru({x}, {hidden_size}, layers={num_layers}, bidirectional={bidirectional}, bias={bias})"
 
 
-class LSTM(_Recurrent):
+class LSTM(_Gated):
     """Over a sequence [length, input_size], with a memory: c = f c + i g, h = o tanh(c); gives the states [length, hidden_size],
     the last one where last is true, both directions beside each other where bidirectional is. num_layers on top of each
     other. Weights as PyTorch's LSTM: `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, of gates i, f, g, o."""
-
-    input_size: Size
-    hidden_size: Size
-    num_layers: Size = 1
-    bias: Flag = True
-    bidirectional: Flag = False
-    last: Flag = False
 
     text = "lstm({x}, {hidden_size}, layers={num_layers}, bidirectional={bidirectional}, bias={bias})"
 
