@@ -67,6 +67,17 @@ FIT: Mapping[str, str] = {
     "validation_freq": "validation data are evaluated after each epoch",
     "workers": "the program uses all processors; OMP_NUM_THREADS says otherwise",
 }
+ARGUMENTS: Mapping[str, str] = {  # of layers
+    "activation": "an activation is a layer of its own, behind it: mtc.ReLU()",
+    "units": "a layer takes what it reads and what it gives, as in PyTorch: mtc.Linear(784, 128)",
+    "filters": "a layer takes the channels that it reads and those that it gives, as in PyTorch: mtc.Conv2d(3, 16, 3)",
+    "input_shape": "it is an argument of the network: mtc.Sequential(layers, input_shape=...)",
+    "input_dim": "it is an argument of the network: mtc.Sequential(layers, input_shape=...)",
+    "kernel_initializer": "it is init='he_normal()', in the words of the language",
+    "use_bias": "it is bias",
+    "return_sequences": "all states are given unless last=True",
+    "batch_first": "an example is [length, features], and the batch is none of its axes",
+}
 EARLY_STOPPING: Mapping[str, str] = {
     "restore_best_weights": "it is restore_best, and True unless given",
     "mode": "the report knows whether it is to fall or to rise",

@@ -294,7 +294,9 @@ def _checked_names(kind: Type["Spec"]) -> Callable[..., None]:
         known = [field.name for field in fields(kind)]  # type: ignore[arg-type]
         strange = [name for name in named if name not in known]
         if strange:
-            hint = nearest(strange[0], known) or f"; its arguments are {', '.join(known)}"
+            from .habits import ARGUMENTS, hint as cure
+
+            hint = cure(strange[0], ARGUMENTS, known) or f"; its arguments are {', '.join(known)}"
             raise TypeError(f"{kind.__name__} has no argument '{strange[0]}'{hint}")
         made(self, *values, **named)
 

@@ -39,6 +39,8 @@ HABITS = {
     "fit()": (lambda net: net.fit(), mtc.UsageError, "unless train.npz"),
     "weights of validation": (lambda net: net.fit(X, Y, validation_data=(X, Y, Y)), mtc.UsageError, r"validation_data is \(X, y\), not a tuple of 3"),
     "restore_best_weights": (lambda net: mtc.EarlyStopping(restore_best_weights=True), TypeError, "it is restore_best"),
+    "activation": (lambda net: mtc.Linear(4, 8, activation="relu"), TypeError, r"Linear has no argument 'activation': .* mtc.ReLU\(\)"),
+    "return_sequences": (lambda net: mtc.LSTM(4, 8, return_sequences=True), TypeError, "unless last=True"),
     "patence": (lambda net: mtc.EarlyStopping(patence=3), TypeError, "did you mean 'patience'"),
     "two rules": (lambda net: net.fit(X, Y, early_stopping=3, callbacks=[mtc.EarlyStopping()]), mtc.UsageError, "there are 2 rules of early stopping"),
     "words for numbers": (lambda net: mtc.Regressor().fit(X, ["a"] * 8), ValueError, "y has words, such as 'a', and Regressor predicts numbers; mtc.Classifier"),
@@ -65,7 +67,7 @@ def test_what_a_habit_names_exists():
     from mtc import habits
 
     names = {*dir(mtc), *dir(mtc.Model), "Sequential"}
-    for cures in (habits.MODULE, habits.MODEL, habits.FIT, habits.EARLY_STOPPING):
+    for cures in (habits.MODULE, habits.MODEL, habits.FIT, habits.ARGUMENTS, habits.EARLY_STOPPING):
         for word, cure in cures.items():
             assert cures is not habits.MODULE or word not in dir(mtc)
             assert cures is not habits.MODEL or not hasattr(mtc.Model, word)
