@@ -7,7 +7,7 @@ bool mtc_is_series(const MtcModel *model) {
 }
 
 /* The first axis is the rows'. A row keeps `steps`: messages say of which field it is one. */
-static MtcField row_of(const MtcField *field) {
+static MtcField field_of_row(const MtcField *field) {
     MtcField row = *field;
     row.elements = mtc_row_elements(field);
     if (field->rank > 0) {
@@ -23,7 +23,7 @@ const MtcModel *mtc_row_model(const MtcModel *model, MtcRowModel *rows) {
     rows->model = *model;
     rows->model.field = rows->field;
     for (int f = 0; f < model->fields; f++)
-        rows->field[f] = row_of(&model->field[f]);
+        rows->field[f] = field_of_row(&model->field[f]);
     return &rows->model;
 }
 
@@ -43,7 +43,7 @@ typedef struct WindowRows {
     int64_t begin, end;
 } WindowRows;
 
-static WindowRows window_rows(const MtcModel *model, const MtcExamples *rows) {
+static WindowRows extent_of_windows(const MtcModel *model, const MtcExamples *rows) {
     WindowRows window = {INT64_MAX, 0};
     for (int f = 0; f < model->fields; f++) {
         const MtcField *field = &model->field[f];
@@ -80,7 +80,7 @@ int mtc_make_windows(MtcFault *fault, const MtcModel *model, const MtcSplit *spl
     if (!mtc_is_series(model))
         return 0;
     const MtcOrigin *origin = &model->origin[split->origin];
-    const WindowRows window = window_rows(model, examples);
+    const WindowRows window = extent_of_windows(model, examples);
     const int64_t length = window.end - window.begin, rows = examples->count;
     if (rows < length)
         return mtc_fail(fault, MTC_BAD_DATA, "%s: '%s', %.6g%% of it, has %lld row%s, and a window has %lld",
@@ -93,7 +93,7 @@ int mtc_make_windows(MtcFault *fault, const MtcModel *model, const MtcSplit *spl
 int mtc_newest_window(MtcFault *fault, const MtcModel *model, const char *path, MtcExamples *examples) {
     if (!mtc_is_series(model))
         return 0;
-    const WindowRows window = window_rows(model, examples);
+    const WindowRows window = extent_of_windows(model, examples);
     const int64_t length = window.end - window.begin, rows = examples->count;
     if (rows >= length) {
         windows_of_rows(model, window.begin, rows - length, 1, 1, examples);
