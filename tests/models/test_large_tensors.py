@@ -1,8 +1,10 @@
 """A training step with tensors of more than 2^31 elements against NumPy in float64: a gather and its gradient, a product, a softmax
 with its sums, a convolution, a pool, what is copied and added up on the way back. Few examples are different, so that NumPy
-computes little; a number that is read or written at another's place shows in the gradients all the same.
+computes little; a number that is read or written at another's place shows in the gradients all the same. Tensors have more than 2^32
+elements: what would wrap around is half of the gradients, and what would do so as an unsigned number a hundredth at least. Sums
+of a hundred thousand terms in fp32 are off by three ten thousandths.
 
-Needs a GPU of 80 GB; the same models with small tensors run everywhere, and say that NumPy's side is right."""
+Needs a GPU of 40 GB; the same models with small tensors run everywhere, and say that NumPy's side is right."""
 
 import json
 
@@ -69,14 +71,14 @@ def gradients(program, folder, data, weights):
     return {name: (value.astype("<f4").astype(float) - after[name]) / RATE for name, value in weights.items()}, loss
 
 
-def agree(found, expected):
+def agree(found, expected, most):
     for name, value in expected.items():
-        assert np.abs(found[name] - value).max() <= 2e-4 * np.abs(value).max(), name
+        assert np.abs(found[name] - value).max() <= most * np.abs(value).max(), name
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_words(target, compile_model, tmp_path):
-    classes, batch = (32768, 65600) if target == "cuda" else (96, 70)
+    classes, batch = (32768, 140000) if target == "cuda" else (96, 70)
     random, n = np.random.default_rng(0), np.arange(batch)
     t, y = n % DIFFERENT * 13, n * 31 % classes
     weights = {"table": random.normal(0, 1, (classes, 16)), "logits.weight": random.normal(0, 0.3, (classes, 16)),
@@ -95,7 +97,7 @@ def test_words(target, compile_model, tmp_path):
     table = np.zeros((classes, 16))
     table[rows] = d @ weights["logits.weight"]
     assert loss == pytest.approx(-(log_p * named).sum() / batch, rel=1e-5)
-    agree(found, {"table": table, "logits.weight": d.T @ h, "logits.bias": d.sum(0)})
+    agree(found, {"table": table, "logits.weight": d.T @ h, "logits.bias": d.sum(0)}, 2e-3 if target == "cuda" else 1e-5)
 
 
 def convolve(image, filters, bias):
@@ -107,7 +109,7 @@ def convolve(image, filters, bias):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_images(target, compile_model, tmp_path):
-    side, batch = (256, 520) if target == "cuda" else (8, 16)
+    side, batch = (256, 1040) if target == "cuda" else (8, 16)
     random, n = np.random.default_rng(1), np.arange(batch)
     images, wanted = random.normal(0, 1, (DIFFERENT, 1, side, side)).astype("f4"), random.normal(0, 1, (DIFFERENT, 3)).astype("f4")
     weights = {"h.weight": random.normal(0, 0.3, (64, 1, 3, 3)), "h.bias": random.normal(0, 0.3, 64),
@@ -130,4 +132,4 @@ def test_images(target, compile_model, tmp_path):
                             "h.weight": np.tensordot(dh, windows, ([1, 2], [1, 2])).reshape(64, 1, 3, 3)}.items():
             expected[name] += value
     assert loss == pytest.approx(total / batch, rel=1e-5)
-    agree(found, expected)
+    agree(found, expected, 2e-4 if target == "cuda" else 1e-5)
