@@ -102,7 +102,7 @@ class NetworkEstimator(scikit.BaseEstimator):
 
     @told_arguments({"batch": "batch_size", "lr": "learning_rate", "learning_rate_init": "learning_rate",
                      "seed": "random_state", "hidden_layer_sizes": "hidden", "max_iter": "epochs",
-                     "solver": "optimizer", "patience": "n_iter_no_change"})
+                     "solver": "optimizer", "alpha": "weight_decay", "patience": "n_iter_no_change"})
     def __init__(self, hidden: Hidden = (100,), activation: str = "relu", *, learning_rate: Optional[float] = None,
                  optimizer: OptimizerLike = "adam", weight_decay: Optional[float] = None, dropout: float = 0.0,
                  normalize: bool = True, batch_size: int = 64, epochs: int = 50, early_stopping: bool = False,

@@ -21,6 +21,8 @@ _OF_PROGRAM: Words = (
     (r"mtc .+ --target cpu --shared$", "mtc.compile(..., target='cpu')"),
     (r"mtc .+ --arch (sm_\w+) --shared$", r"mtc.compile(..., arch='\1')"),
     (r"--data FOLDER", "data='FOLDER'"),
+    (r"(plateau_lr needs data to evaluate: there are neither validation nor test data)$",
+     r"\1; fit(validation_split=0.1), or early_stopping=True of an estimator, holds some back"),
     (r"the weights were saved without them$", "call fit or load first, which take them from the "
                                               "model's own data or a checkpoint of it"),
     # What only programs do.

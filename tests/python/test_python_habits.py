@@ -43,6 +43,9 @@ HABITS = {
     "return_sequences": (lambda net: mtc.LSTM(4, 8, return_sequences=True), TypeError, "unless last=True"),
     "patence": (lambda net: mtc.EarlyStopping(patence=3), TypeError, "did you mean 'patience'"),
     "two rules": (lambda net: net.fit(X, Y, early_stopping=3, callbacks=[mtc.EarlyStopping()]), mtc.UsageError, "there are 2 rules of early stopping"),
+    "alpha": (lambda net: mtc.Regressor(alpha=1e-4), TypeError, "did you mean 'weight_decay'"),
+    "a plateau of nothing": (lambda net: no_network(optimizer=mtc.Adam(mtc.Plateau(1e-2))).fit(X, Y), mtc.UsageError,
+                             r"plateau_lr needs data to evaluate: .*; fit\(validation_split=0.1\)"),
     "words for numbers": (lambda net: mtc.Regressor().fit(X, ["a"] * 8), ValueError, "y has words, such as 'a', and Regressor predicts numbers; mtc.Classifier"),
 }
 
