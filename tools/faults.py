@@ -34,6 +34,9 @@ COMPILER = [
     Fault("compiler/plan/liveness.c", "return stored && !last->reduces.count &&", "return stored &&", "compiler/test_golden.py compiler/test_plan.py"),
     Fault("compiler/front/check.c", "if (i == MAX_PARAMS)", "if (i + 1 == MAX_PARAMS)", "compiler/test_limits.py -k params"),
     Fault("compiler/front/check.c", "p->value > p->high)", "p->value >= p->high)", "compiler/test_limits.py -k params"),
+    Fault("compiler/front/data.c", "part.in_order = split->manner.text || series_of(data);", "part.in_order = split->manner.text != NULL;",
+          "runtime/test_series.py"),
+    Fault("compiler/op/augment.c", "1 - strength)", "strength)", "compiler/test_images.py -k jitter"),
     Fault("compiler/op/pool.c", "pad > sweeps->axis[k].kernel", "pad >= sweeps->axis[k].kernel", "compiler/test_limits.py -k half"),
     Fault("compiler/pass/kernel.h", "LEAST_TENSOR_EXTENT = 16", "LEAST_TENSOR_EXTENT = 32", "compiler/test_golden.py compiler/test_passes.py"),
     Fault("compiler/emit/build/cache.c", "memcmp(entry->bytes, right, DIGEST_LENGTH) == 0", "right != NULL", "compiler/test_cli.py -k damaged"),
@@ -48,6 +51,8 @@ COMPILER = [
 RUNTIME = [
     Fault("runtime/checkpoint/keeper.c", '{"h", 3600}', '{"h", 360}', "runtime/test_checkpoint.py -k 'save_every or interval'"),
     Fault("runtime/data/npy.c", "array->big_endian = descr[1] == '>';", "array->big_endian = false;", "runtime/test_predict.py -k numbers_of_any_type"),
+    Fault("runtime/data/series.c", "(first + field->from - begin)", "(first + field->from + 0 * begin)", "runtime/test_series.py"),
+    Fault("runtime/data/series.c", "window.begin, rows - length, 1, 1", "window.begin, 0, 1, 1", "runtime/test_series.py"),
     Fault("runtime/data/idx.c", "| size[1] << 16 |", "|", "runtime/test_runtime_data.py"),
     Fault("runtime/base/files.c", "    if (data && *data)\n        try_place(search, data, path);\n    try_cache(search, path);\n",
           "    try_cache(search, path);\n    if (data && *data)\n        try_place(search, data, path);\n", "runtime/test_runtime_data.py"),

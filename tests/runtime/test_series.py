@@ -32,8 +32,9 @@ train {{
 }}
 """
 ARRAYS = f"""data {{
-  train = npy("both.npy", "load.npy", stride = 1)
-  test  = npy("both.npy", "load.npy", stride = {STRIDE})
+  train = npy("load.npy", "both.npy", "load.npy", stride = 1)
+  test  = npy("load.npy", "both.npy", "load.npy", stride = {STRIDE})
+  level : f32
   past  : f32[{PAST}, 2]
   next  : f32[{NEXT}]
 }}
@@ -41,7 +42,7 @@ model {{
   h = linear(flatten(past), {NEXT})
 }}
 train {{
-  loss      = mse(h, next)
+  loss      = mse(h, next - level)
   predict   = flatten(past)
   optimizer = sgd(0.001)
   batch     = 8
@@ -125,7 +126,7 @@ def test_arrays_have_windows_with_a_stride_for_each_set(compile_model, series, t
     program = compile_model(ARRAYS)
     program("--data", folder, "--save", folder / "w.safetensors", cwd=folder)
     for split, stride in [("train", 1), ("test", STRIDE)]:
-        expected = [rows[at : at + PAST, :2].ravel() for at in range(0, ROWS - PAST - NEXT + 1, stride)]
+        expected = [rows[at + 1 : at + 1 + PAST, :2].ravel() for at in range(0, ROWS - PAST - NEXT, stride)]
         np.testing.assert_array_equal(predicted(program, folder, "--split", split), expected)
     np.testing.assert_array_equal(predicted(program, folder, "--input", folder / "both.npy"), [rows[-PAST:, :2].ravel()])
     np.save(folder / "flat.npy", rows[:, :1])
