@@ -9,6 +9,7 @@ import time
 
 import pytest
 from conftest import ROOT
+from test_checkpoint import load_tool
 from test_shards import MODELS, folder  # noqa: F401: a fixture
 
 pytestmark = pytest.mark.quick
@@ -124,6 +125,12 @@ def test_all_end_with_one(compile_model, folder, how):  # noqa: F811
     assert found == told.count("error: ") > 0 and "--resume goes on" in told, told  # nobody else is blamed
     processes[2].kill()
     processes[2].communicate()
+
+
+def test_killed_ranks_leave_what_goes_on(compile_model, folder):  # noqa: F811
+    program = compile_model(MODELS["updates"], "--shards", 4)
+    flags = ["--data", str(folder), "--epochs", "4000"]
+    assert load_tool("kill_test").kill_test(program.path, 5, "500", 0.3, flags, folder, ranks=2) >= 3
 
 
 def test_who_fails_is_told_once(compile_model, folder):  # noqa: F811
