@@ -109,8 +109,10 @@ static Node *is_example(Graph *g, const Type *like, int axis) {
 }
 
 Node *graph_without_filler(Graph *g, Node *a, unsigned axes, double neutral) {
+    if (!a || !(axes & a->examples))
+        return a;
     Node *finite = graph_constant(g, fmax(-FLT_MAX, fmin(neutral, FLT_MAX)));
-    for (int k = 0; a && k < a->type.rank; k++)
+    for (int k = 0; k < a->type.rank; k++)
         if (axes & a->examples & 1u << k)
             a = op3(g, "where", is_example(g, &a->type, k), a, finite);
     return a;
