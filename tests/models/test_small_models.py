@@ -1,4 +1,4 @@
-"""models/unet.mt, siamese.mt, vae.mt, contrastive.mt, word2vec.mt and pinn.mt on what the tools draw: they learn what they are for."""
+"""models/unet.mt, siamese.mt, vae.mt, contrastive.mt, word2vec.mt, pinn.mt and dcgan.mt on what the tools draw: they learn what they are for."""
 
 import re
 import subprocess
@@ -102,3 +102,13 @@ def test_a_network_solves_the_heat_equation(compile_model, tmp_path):
     program = compile_model(ROOT / "models/pinn.mt")
     found = measures_of(program("--data", tmp_path, "--epochs", 15, "--lr", 5e-3).stdout)
     assert found[-1]["mae"] < 0.01
+
+
+@pytest.mark.quick
+def test_dcgan_draws_as_much_as_is_written(compile_model, digits):
+    """A digit that nobody has learned to draw is half ink; the mean of those that are drawn comes near that of the data."""
+    data = np.frombuffer((digits / "mnist/t10k-images-idx3-ubyte").read_bytes()[16:], np.uint8).mean() / 255
+    program = compile_model(ROOT / "models/dcgan.mt")
+    found = measures_of(program("--data", digits, "--epochs", 4).stdout)
+    assert abs(found[-1]["ink"] - data) < 0.1
+    assert found[-1]["told"] > 0.5 and found[-1]["loss"] > 0.1
