@@ -3,9 +3,10 @@
 #include "session/shards.h"
 #include "session/snapshot.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
-_Static_assert(MTC_CLOCK_BYTES == MTC_CLOCKS * sizeof(int64_t), "the clock is as long as it is said to be");
+static_assert(MTC_CLOCK_BYTES == MTC_CLOCKS * sizeof(int64_t), "the clock is as long as it is said to be");
 
 int mtc_model_needs(MtcFault *fault, const MtcModel *model, MtcNeeds *needs) {
     const size_t rows = (size_t)mtc_report_rows(model), reports = (size_t)model->reports;
