@@ -396,7 +396,6 @@ CASES = [
     Case("batch", "matmul(x, batch(z[0]), transpose_b = true)", lambda x, z, e: x @ z[:, 0].T),
     Case("batch_softmax", "softmax(flatten(x)[0] * batch(z), axis = 0)", lambda x, z, e: softmax(x[:, 0, 0, None, None, None] * z, 1), grows=True),
     Case("batch_mean", "mean(batch(x) * z, axis = 0)", lambda x, z, e: (x * z[:, None]).mean(1)),
-    Case("batch_place", "x * batch_place() + max(transpose(batch(z[1])), axis = 1)[0]", lambda x, z, e: x * np.arange(len(x))[:, None, None] + z[:, 1, 0].max()),
     Case("argmax", "x * argmax(x, axis = 0)", lambda x, z, e: x * x.argmax(1)[:, None, :]),
     # views
     Case("reshape", "reshape(x, [3, 2]) * reshape(z, [-1, 2])", lambda x, z, e: (x * z).reshape(-1, 3, 2)),
