@@ -393,8 +393,8 @@ CASES = [
          lambda x, z, e: x * (-np.rint(z)).argsort(1, kind="stable") + z, x=(8, 2), z=(8, 2)),
     Case("gather_sorted", "gather(m, argsort(x)) * z + mean(x)", lambda x, z, e: e["m"][x.argsort(1)] * z + x.mean(1)[:, None, None],
          x=(4,), z=(4, 2), weights={"m": (4, 2)}),
-    Case("batch", "matmul(x, batch(z[0]), transpose_b = true)", lambda x, z, e: x @ z[:, 0].T),
-    Case("batch_softmax", "softmax(flatten(x)[0] * batch(z), axis = 0)", lambda x, z, e: softmax(x[:, 0, 0, None, None, None] * z, 1), grows=True),
+    Case("batch", "sum(square(matmul(x, batch(z[0]), transpose_b = true)), axis = 1)", lambda x, z, e: ((x @ z[:, 0].T) ** 2).sum(2)),
+    Case("batch_softmax", "sum(softmax(flatten(x)[0] * batch(z), axis = 0) * batch(z), axis = 0)", lambda x, z, e: (softmax(x[:, 0, 0, None, None, None] * z, 1) * z).sum(1), grows=True),
     Case("batch_mean", "mean(batch(x) * z, axis = 0)", lambda x, z, e: (x * z[:, None]).mean(1)),
     Case("argmax", "x * argmax(x, axis = 0)", lambda x, z, e: x * x.argmax(1)[:, None, :]),
     # views
