@@ -69,7 +69,7 @@ static bool any_examples(const Node *n) {
 
 bool graph_find_examples(Graph *g, Node *n) {
     if (n->op->flags & OP_GATHERS_BATCH)
-        n->examples = 1;
+        n->examples = 1 | n->in[0]->examples; /* whose other axes may have them already */
     else if (!any_examples(n))
         return true;
     else if (n->op->cls == OP_MAP)

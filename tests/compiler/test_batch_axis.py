@@ -47,6 +47,7 @@ LOSSES = [
     ("p[0] * sum(matmul(batch(p), batch(q), transpose_b = true))", lambda p, q: p[:, 0] * (p @ q.T).sum()),
     ("min(batch(p[0])) * prod(batch(q[1]) + 1) + max(batch(q[2]))",
      lambda p, q: np.full(len(p), p[:, 0].min() * (q[:, 1] + 1).prod() + q[:, 2].max())),
+    ("p[0] * mean(square(batch(matmul(p, batch(q), transpose_b = true))))", lambda p, q: p[:, 0] * ((p @ q.T) ** 2).mean()),
     ("sum(matmul(square(p - batch(q)), [1, 2, 3])) + 0 * p[0]", lambda p, q: (((p[:, None] - q) ** 2) @ [1, 2, 3]).sum(1)),
 ]  # fmt: skip
 
@@ -101,6 +102,7 @@ REFUSED = [
     ("flatten(batch(p))[0]", "reshape cannot be applied along the examples of a batch"),
     ("batch(p)[0, 0] + p[0]", "slice cannot be applied along the examples of a batch"),
     ("sum(concat([batch(p), batch(q)], axis = 0)) + p[0]", "pad cannot be applied along the examples of a batch"),
+    ("sum(batch(p - batch(q))[:, 0]) + p[0]", "slice cannot be applied along the examples of a batch"),
     ("sum(flip(batch(p), 0)) + p[0]", "flip cannot be applied along the examples of a batch"),
     ("sum(cumsum(batch(p[0]))) + p[0]", "cumsum cannot be applied along the examples of a batch"),
     ("variance(batch(p[0])) + p[0]", "variance is not for the examples of a batch"),
