@@ -3,6 +3,7 @@
 #include "checkpoint/keeper.h"
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/diverged.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -167,37 +168,7 @@ static int write_numbered(MtcFault *fault, MtcKeeper *keeper, const KeeperCopy *
     return code;
 }
 
-/* ---- has training diverged? ---- */
-
-/* The loss is far above that of weights that had learned nothing; or it is above that, and a weight has left the size of all
- * that there were; or the square of a weight, which norms and moments of gradients have, is about to leave f32. None of these
- * is the noise of a training. */
-static const double FAR_LOSS = 100, FAR_WEIGHT = 1000, LARGEST_WEIGHT = 1e18;
-
-static bool has_diverged(const MtcRecord *record, double largest) {
-    const bool far_loss = record->losses && record->loss > FAR_LOSS * fmax(fabs(record->first_loss), 1);
-    const bool worse = record->losses && record->loss > record->first_loss && record->first_weight > 0;
-    return far_loss || largest > LARGEST_WEIGHT || (worse && largest > FAR_WEIGHT * fmax(record->first_weight, 1));
-}
-
-static double largest_number(const MtcTensor *tensor, const char *bytes) {
-    double most = 0;
-    for (int64_t i = 0; i < mtc_elements(tensor->rank, tensor->dim); i++)
-        most = fmax(most, fabs(tensor->type == MTC_F64 ? ((const double *)(const void *)bytes)[i]
-                                                       : (double)((const float *)(const void *)bytes)[i]));
-    return most;
-}
-
-/* Of the weights in a copy. */
-static double largest_weight(const MtcModel *model, const MtcKept *kept, const char *copy) {
-    double most = 0;
-    for (int i = 0; i < model->tensors; i++) {
-        const MtcTensor *tensor = &model->tensor[i];
-        if (tensor->role == MTC_WEIGHT && (tensor->type == MTC_F32 || tensor->type == MTC_F64))
-            most = fmax(most, largest_number(tensor, mtc_kept_at(kept, copy, tensor->offset)));
-    }
-    return most;
-}
+/* ---- a training that has diverged ---- */
 
 /* What FILE is until now becomes another file. */
 static bool keep_last_good(MtcKeeper *keeper, const char *last_good) {
@@ -225,8 +196,8 @@ static void warn_diverged(MtcFault *warning, const KeeperCopy *copy, double larg
 /* The file is marked so that the next program knows which one is good. Where FILE was spoiled before this program began, it
  * is warned of all the same, and what is good stays where it is. */
 static void look_at_copy(MtcKeeper *keeper, KeeperCopy *copy, MtcFault *warning) {
-    const double largest = largest_weight(keeper->model, &keeper->kept, (const char *)copy->bytes);
-    if (!has_diverged(&copy->record, largest)) {
+    const double largest = mtc_largest_weight(keeper->model, &keeper->kept, (const char *)copy->bytes);
+    if (!mtc_has_diverged(&copy->record, largest)) {
         keeper->spoiled = keeper->warned = false;
         return;
     }
@@ -400,17 +371,6 @@ static void configure_keeper(MtcKeeper *keeper, const MtcSession *session, const
     keeper->spoiled = !keeper->in_place && early_number(keeper->path, "\"mtc.diverged\":\"") > 0;
 }
 
-/* When a training begins that is saved. */
-static int measure_weights(MtcKeeper *keeper, MtcSession *session) {
-    char *copy = (char *)malloc(keeper->kept.bytes + 1);
-    int code = copy ? mtc_download_kept(session, &keeper->kept, copy)
-                    : mtc_no_memory(&session->fault, keeper->kept.bytes, "a copy of the weights");
-    if (!code)
-        session->record.first_weight = largest_weight(session->model, &keeper->kept, copy);
-    free(copy);
-    return code;
-}
-
 int mtc_keeper_open(MtcSession *session, const MtcKeeping *keeping, MtcKeeper **result) {
     MtcKeeper *keeper = (MtcKeeper *)mtc_zeroed(sizeof *keeper);
     *result = keeper;
@@ -420,7 +380,7 @@ int mtc_keeper_open(MtcSession *session, const MtcKeeping *keeping, MtcKeeper **
     pthread_cond_init(&keeper->changed, NULL);
     int code = mtc_kept_ranges(&session->fault, session->model, &keeper->kept);
     if (!code && session->record.first_weight <= 0)
-        code = measure_weights(keeper, session);
+        code = mtc_measure_weights(session);
     keeper->threaded = !code && pthread_create(&keeper->thread, NULL, run_writer, keeper) == 0;
     return code;
 }

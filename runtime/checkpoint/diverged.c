@@ -1,0 +1,86 @@
+#include "checkpoint/diverged.h"
+
+#include "session/pieces.h"
+#include "session/weights.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* The loss is far above that of weights that had learned nothing; or it is above that, and a weight has left the size of all
+ * that there were; or the square of a weight, which norms and moments of gradients have, is about to leave f32. None of these
+ * is the noise of a training. */
+static const double FAR_LOSS = 100, FAR_WEIGHT = 1000, LARGEST_WEIGHT = 1e18;
+
+bool mtc_has_diverged(const MtcRecord *record, double largest) {
+    const bool far_loss = record->losses && record->loss > FAR_LOSS * fmax(fabs(record->first_loss), 1);
+    const bool worse = record->losses && record->loss > record->first_loss && record->first_weight > 0;
+    return far_loss || largest > LARGEST_WEIGHT || (worse && largest > FAR_WEIGHT * fmax(record->first_weight, 1));
+}
+
+static bool is_measured(const MtcTensor *tensor) {
+    return tensor->role == MTC_WEIGHT && (tensor->type == MTC_F32 || tensor->type == MTC_F64);
+}
+
+/* The magnitudes of floats are in the order of their bits, which the compiler compares many at a time. NaN has none. */
+static double largest_float(const float *values, int64_t count) {
+    const uint32_t infinite = 0x7F800000u;
+    uint32_t most = 0;
+    float largest;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, &values[i], sizeof bits);
+        bits &= 0x7FFFFFFFu;
+        bits = bits > infinite ? 0 : bits;
+        most = bits > most ? bits : most;
+    }
+    memcpy(&largest, &most, sizeof largest);
+    return (double)largest;
+}
+
+static double largest_number(MtcType type, const void *values, int64_t count) {
+    double most = 0;
+    if (type == MTC_F32)
+        return largest_float((const float *)values, count);
+    for (int64_t i = 0; i < count; i++)
+        most = fmax(most, fabs(((const double *)values)[i]));
+    return most;
+}
+
+double mtc_largest_weight(const MtcModel *model, const MtcKept *kept, const char *copy) {
+    double most = 0;
+    for (int i = 0; i < model->tensors; i++) {
+        const MtcTensor *tensor = &model->tensor[i];
+        if (is_measured(tensor))
+            most = fmax(most, largest_number(tensor->type, mtc_kept_at(kept, copy, tensor->offset),
+                                             mtc_elements(tensor->rank, tensor->dim)));
+    }
+    return most;
+}
+
+typedef struct Measure {
+    MtcType type;
+    double most;
+} Measure;
+
+static int measure_piece(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
+    Measure *measure = (Measure *)user;
+    (void)session, (void)from;
+    measure->most =
+        fmax(measure->most, largest_number(measure->type, bytes, (int64_t)(size / mtc_type_size(measure->type))));
+    return 0;
+}
+
+int mtc_measure_weights(MtcSession *session) {
+    Measure measure = {MTC_F32, 0};
+    int code = 0;
+    for (int i = 0; i < session->model->tensors && !code; i++) {
+        const MtcTensor *tensor = &session->model->tensor[i];
+        measure.type = tensor->type;
+        if (is_measured(tensor))
+            code = mtc_visit_memory(session, session->arena + tensor->offset, mtc_tensor_bytes(tensor), measure_piece,
+                                    &measure);
+    }
+    session->record.first_weight = measure.most;
+    return code;
+}
