@@ -58,8 +58,16 @@ def assign(fields: Sequence[Field], value: Any, what: str) -> Given:
                      f"give a dict {{'{names[0]}': ..., '{names[1]}': ...}}, or a tuple in this order")
 
 
+def reads_nothing(fields: Sequence[Field]) -> bool:
+    """Whether the prediction is drawn, of no field."""
+    return not any(field["predicts"] for field in fields)
+
+
 def _divided(fields: Sequence[Field]) -> tuple[list[Field], list[Field]]:
-    """Those that the prediction depends on, and the others."""
+    """What is given as X, and what as y: the fields that the prediction depends on, and the others. Where it depends on
+    none, all of them are what the model learns from, and none is an answer to another."""
+    if reads_nothing(fields):
+        return list(fields), []
     return [each for each in fields if each["predicts"]], [each for each in fields if not each["predicts"]]
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from . import dlpack, lending, toolchain
 from .arrays import Column, Field, to_field, to_numpy
-from .assignment import Given, check_columns, everything, inputs_only, label_of, unnamed_columns
+from .assignment import Given, check_columns, everything, inputs_only, label_of, reads_nothing, unnamed_columns
 from .errors import CompileError, DataError, UsageError, users_frame
 from .feeding import SPLITS, columns_of, divide, give, load, row_bytes, words_of
 from .flags import of_warning
@@ -533,7 +533,7 @@ class Model:
     def predict(self, X: Any) -> Any:
         """The prediction for each example: class numbers [N] where the model tells classes apart, of each position
         [N, T] where there are several; else its numbers, f32 [N, ...]. A tensor of another library gives one of that
-        library, on the same device."""
+        library, on the same device. Where the prediction is drawn, of no field, X may be a number of examples."""
         return self._answer(X, classes=bool(self.description["prediction"]["classes"]))
 
     def predict_proba(self, X: Any) -> Any:
@@ -556,16 +556,20 @@ class Model:
 
     def _answer(self, X: Any, classes: bool) -> Any:
         with self.lock:
+            if reads_nothing(self.fields) and np.ndim(X) == 0 and not isinstance(X, Mapping):
+                count = whole(X, "X, the number of examples to be drawn,", 1)
+                return self._classes({}, count) if classes else self._numbers({}, count)
             check_columns(self._columns, unnamed_columns(self.fields, X), "X")
             given = inputs_only(self.fields, X)
             columns = columns_of(self.session, given)
+            count = next(iter(columns.values())).examples
             values = [value for value, _ in given.values() if not isinstance(value, np.ndarray)]
             tensors = [value for value in values if dlpack.has_dlpack(value)]
             on_device = tensors and not dlpack.device_of(tensors[0]).is_host and self.description["target"] == "cuda"
             if on_device:
-                answer = dlpack.like(self._numbers_on_device(columns), tensors[0])
+                answer = dlpack.like(self._numbers_on_device(columns, count), tensors[0])
                 return answer.argmax(-1) if classes else answer
-            numbers = self._classes(columns) if classes else self._numbers(columns)
+            numbers = self._classes(columns, count) if classes else self._numbers(columns, count)
             return dlpack.like(numbers, tensors[0]) if tensors else numbers
 
     def _writes(self, array: NDArray[Any]) -> bool:
@@ -580,10 +584,9 @@ class Model:
             pointers.append(None if column is None else column.pointer + first * row_bytes(field))
         return pointers, [bool(field["name"] in columns and columns[field["name"]].lent) for field in self.fields]
 
-    def _classes(self, columns: Mapping[str, Column]) -> NDArray[np.int64]:
+    def _classes(self, columns: Mapping[str, Column], count: int) -> NDArray[np.int64]:
         """The most probable class of each example. Of the probabilities, a part at a time is held."""
         shape = tuple(self.description["prediction"]["shape"])
-        count = next(iter(columns.values())).examples
         row = 4 * math.prod(shape)
         rows = min(count, max(16, _CHUNK // row // 16 * 16))  # of 16: then each part begins at an aligned address
         answer = np.empty((count, *shape[:-1]), np.int64)
@@ -594,14 +597,12 @@ class Model:
             answer[first : first + now] = part[:now].argmax(-1)
         return answer
 
-    def _numbers(self, columns: Mapping[str, Column]) -> NDArray[np.float32]:
-        count = next(iter(columns.values())).examples
+    def _numbers(self, columns: Mapping[str, Column], count: int) -> NDArray[np.float32]:
         answer = np.empty((count, *self.description["prediction"]["shape"]), np.float32)
         self._predict(columns, 0, count, answer.ctypes.data, self._writes(answer))
         return answer
 
-    def _numbers_on_device(self, columns: Mapping[str, Column]) -> dlpack.DeviceArray:
-        count = next(iter(columns.values())).examples
+    def _numbers_on_device(self, columns: Mapping[str, Column], count: int) -> dlpack.DeviceArray:
         answer = lending.new_array(self.session, (count, *self.description["prediction"]["shape"]))
         self._predict(columns, 0, count, answer.pointer, True)
         return answer

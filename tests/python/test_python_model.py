@@ -342,6 +342,39 @@ def test_numbers(data):
             model.predict_proba(table)
 
 
+DRAWN = """
+data {
+  train = npz("points.npz")
+  at    : f32[2]
+}
+model {
+  layer critic(v) = linear(tanh(linear(v, 8)), 1)
+  drawn = linear(tanh(linear(random_normal([4], in_evaluation = true), 8, name = "first")), 2, name = "second")
+  told  = (mean(bce(critic(at), 1, from_logits = true)) + mean(bce(critic(drawn), 0, from_logits = true))) / 2
+}
+train {
+  loss      = mean(bce(critic(drawn), 1, from_logits = true))
+  predict   = drawn
+  optimizer = [adam(1e-2, weights = "critic.*", loss = told), adam(1e-2)]
+}
+"""
+
+
+def test_a_prediction_of_no_field_is_drawn():
+    """All fields are what is learned from; to be asked, the model needs to know how many."""
+    at = np.random.default_rng(1).normal(3, 0.1, (200, 2)).astype("f4")
+    with mtc.compile(DRAWN, target="cpu") as model:
+        history = model.fit(at, epochs=2, verbose=0, validation_split=0.1)
+        assert len(history["val_loss"]) == 2 and model.evaluate(at)["loss"] > 0
+        drawn = model.predict(70)
+        assert drawn.shape == (70, 2) and len(np.unique(drawn, axis=0)) == 70
+        assert np.array_equal(model.predict(at[:70]), drawn) and np.array_equal(model.predict({"at": at[:70]}), drawn)
+        with pytest.raises(mtc.UsageError, match="the number of examples to be drawn, is a whole number from 1 on, not 2.5"):
+            model.predict(2.5)
+        with pytest.raises(mtc.UsageError, match="no field for y: leave it out"):
+            model.fit(at, at, verbose=0)
+
+
 def test_sequences():
     text = """
 data {
