@@ -66,10 +66,37 @@ static const TcpLauncher *tcp_launcher(void) {
     return NULL;
 }
 
+/* Two of what a launcher says, of more than one process, and not all of it, or a rank that there is not: each would train alone. NULL:
+ * none does. */
+static const TcpLauncher *tcp_half_launched(void) {
+    for (size_t i = 0; i < sizeof tcp_launchers / sizeof *tcp_launchers; i++) {
+        const TcpLauncher *l = &tcp_launchers[i];
+        const int said = (getenv(l->rank) != NULL) + (getenv(l->count) != NULL) + (l->also && getenv(l->also));
+        if (said > 1 && tcp_number(l->count) != 1)
+            return l;
+    }
+    return NULL;
+}
+
 static bool tcp_started(int *rank) {
     const TcpLauncher *launcher = tcp_launcher();
     *rank = launcher ? tcp_number(launcher->rank) : 0;
-    return launcher;
+    return launcher || tcp_half_launched();
+}
+
+static const char *tcp_said(const char *name) {
+    const char *text = getenv(name);
+    return text ? text : "nothing";
+}
+
+static const char *tcp_not_launched(const TcpLauncher *half) {
+    snprintf(tcp.fault, sizeof tcp.fault,
+             "%s says %.40s, %s %.40s%s%s%s%.80s: of several processes each has a %s of its own, from 0 to %s - 1%s%s; "
+             "without %s a program trains alone",
+             half->rank, tcp_said(half->rank), half->count, tcp_said(half->count), half->also ? ", " : "",
+             half->also ? half->also : "", half->also ? " " : "", half->also ? tcp_said(half->also) : "", half->rank,
+             half->count, half->also ? ", and all have " : "", half->also ? half->also : "", half->count);
+    return tcp.fault;
 }
 
 /* "node[03-05,9],other" begins with node03. */
@@ -296,6 +323,8 @@ static const char *tcp_meet(const char *host, const char *port) {
 static const char *tcp_open(int *rank, int *count) {
     char host[256] = "", port[16];
     const TcpLauncher *launcher = tcp_launcher();
+    if (!launcher)
+        return tcp_not_launched(tcp_half_launched());
     tcp.rank = *rank = tcp_number(launcher->rank);
     tcp.count = tcp_number(launcher->count);
     const char *fault = tcp_meeting(host, port);

@@ -145,6 +145,19 @@ def test_an_address_is_needed(compile_model, folder):  # noqa: F811
     assert codes == [UNAVAILABLE] * 2 and "started by mpiexec as rank 0 of 2: MASTER_ADDR and MASTER_PORT must say" in told, told
 
 
+@pytest.mark.parametrize("wrong", [{"RANK": "2"}, {"RANK": "-1"}, {"RANK": None}, {"MASTER_ADDR": None}, {"WORLD_SIZE": "two"}, {"WORLD_SIZE": None}])
+def test_who_is_told_half_does_not_train_alone(compile_model, folder, wrong):  # noqa: F811
+    """Ranks that are counted from 1, a variable that was not exported: each process would be a training of its own."""
+    told = {**torchrun(0, 2, 1), **wrong}
+    env = {**os.environ, **{name: text for name, text in told.items() if text is not None}}
+    program = compile_model(MODELS["updates"], "--shards", 2)
+    done = subprocess.run([program.path, "--data", folder, "--limit-steps", "1"], env=env, capture_output=True, text=True, timeout=60)
+    name, text = next(iter(wrong.items()))
+    assert done.returncode == UNAVAILABLE and f"{name} {'says ' * (name == 'RANK')}{text or 'nothing'}" in done.stderr, done.stderr
+    assert "RANK of its own, from 0 to WORLD_SIZE - 1, and all have MASTER_ADDR; without WORLD_SIZE" in done.stderr
+    assert subprocess.run([program.path, "info"], env=env, capture_output=True, timeout=60).returncode == 0
+
+
 def test_rank_0_alone_does_what_is_no_training(compile_model, folder):  # noqa: F811
     codes, out, told = ended([subprocess.Popen([compile_model(MODELS["updates"], "--shards", 2).path, "info"],
                               env={**os.environ, **torchrun(rank, 2, 1)}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
