@@ -86,8 +86,9 @@ bool infer_number(Graph *g, Node *n);                       /* numbers of one ty
 Range range_as_input(const Graph *g, const Node *n);        /* that of input 0 */
 bool is_condition(Graph *g, const Node *n, const Node *in); /* or a user error */
 
-/* types.c: for CallDef.arguments, the extents of the axes [first, end) of operand `of`, 'r' for the result: "$r1 * $r2". */
-const char *call_extents(Arena *arena, char of, int first, int end);
+/* types.c: for CallDef.arguments, the extents of the axes [first, end) of operand `of`, which is of that type, 'r' for the result:
+ * "$r1 * $r2", of 64 bits where an int does not hold it. */
+const char *call_extents(Arena *arena, char of, const Type *type, int first, int end);
 
 /* view.c: of a view's guard, that the index has the relation to the number, too. */
 void view_requires(Arena *arena, const Tree **guard, const Tree *index, const char *relation, int64_t number);

@@ -30,8 +30,8 @@ static Node *simplify_cumsum(UNUSED Graph *g, Node *n) {
 static const char *cumsum_arguments(Arena *arena, const Node *n) {
     int axis = axis_of(n);
     return arena_printf(arena, ".outer = %s, .length = $0%d, .inner = %s, .reversed = %s",
-                        call_extents(arena, '0', 0, axis), axis, call_extents(arena, '0', axis + 1, n->type.rank),
-                        n->attr.index ? "true" : "false");
+                        call_extents(arena, '0', &n->type, 0, axis), axis,
+                        call_extents(arena, '0', &n->type, axis + 1, n->type.rank), n->attr.index ? "true" : "false");
 }
 
 static int64_t cumsum_tiles(const Node *n) {

@@ -78,7 +78,8 @@ INFER(gather_grad) {
 
 static const char *gather_grad_arguments(Arena *arena, const Node *n) {
     return arena_printf(arena, ".count = %s, .rows = $r0, .width = %s",
-                        call_extents(arena, '0', 0, n->in[0]->type.rank), call_extents(arena, 'r', 1, n->type.rank));
+                        call_extents(arena, '0', &n->in[0]->type, 0, n->in[0]->type.rank),
+                        call_extents(arena, 'r', &n->type, 1, n->type.rank));
 }
 
 static int64_t gather_grad_tiles(const Node *n) {

@@ -47,8 +47,10 @@ bool is_condition(Graph *g, const Node *n, const Node *in) {
     return false;
 }
 
-const char *call_extents(Arena *arena, char of, int first, int end) {
+const char *call_extents(Arena *arena, char of, const Type *type, int first, int end) {
     Text text = TEXT(arena);
+    if (type_extent(type, first, end) > INT32_MAX)
+        text_puts(&text, "(int64_t)");
     for (int axis = first; axis < end; axis++)
         text_printf(&text, "%s$%c%d", axis > first ? " * " : "", of, axis);
     return first < end ? text_string(&text) : "1";

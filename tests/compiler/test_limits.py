@@ -103,6 +103,17 @@ def test_a_sum_of_more_terms_than_an_int_counts(rows, counter, emitted):
     assert f"for ({counter} j = team.first; j < {count}; j += team.stride)" in emitted(model(h, image=f"{rows}, 46341", batch=1), "cu").stdout
 
 
+@pytest.mark.parametrize("image, axis, extent", [
+    ("2, 46341, 46341", 0, "(int64_t)X_1 * X_2"), ("46341, 46341, 2", 2, "(int64_t)BATCH * X_0 * X_1"), ("2, 46340, 46340", 0, "X_1 * X_2"),
+])  # fmt: skip
+@pytest.mark.parametrize("stage", ["c", "cu"])
+def test_what_a_kernel_of_the_library_is_told(image, axis, extent, stage, emitted):
+    """Lines beside each other, or the numbers of an element: a number by itself, which an int may not hold."""
+    text = emitted(model(f"reshape(sum(cumsum(exp(x), axis = {axis})), [1])", image=image, batch=1), stage).stdout
+    shapes = re.findall(r"CumSum shape = {(.*)};|CumSum<(.*)>;", text)
+    assert shapes and all(extent in re.split(", |= ", "".join(shape)) for shape in shapes)
+
+
 @pytest.mark.parametrize("batch, wide", [(511, False), (512, True)])
 def test_counters_that_do_not_fit_an_int(batch, wide, emitted):
     """A kernel whose rows are the elements of such a tensor, the gradient of the layer before the pool."""
