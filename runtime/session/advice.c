@@ -144,15 +144,15 @@ static void warn_of_target(const MtcAdvice *advice, const MtcField *field, const
              mtc_number(advice->first), name, mtc_number(numbers->mean), name, name);
 }
 
-/* *found: the loss is that of a target as it is. */
-static int look_at_targets(const MtcAdvice *advice, bool *found) {
+/* *found: the loss is that of one of these fields as it is: numbers that are only predicted; or bytes. */
+static int look_at_targets(const MtcAdvice *advice, bool bytes, bool *found) {
     MtcSession *session = advice->session;
     const MtcModel *model = session->model;
     int code = 0;
     for (int i = 0; i < model->fields && !code && !*found; i++) {
         const MtcField *field = &model->field[i];
         Magnitudes numbers;
-        if (!may_be_bytes(model, field) && (field->predicts || !may_be_far(model, field)))
+        if (bytes ? !may_be_bytes(model, field) : field->predicts || !may_be_far(model, field))
             continue;
         code = look_at_numbers(session, i, &numbers);
         *found = !code && explains(&numbers, advice->first);
@@ -162,11 +162,14 @@ static int look_at_targets(const MtcAdvice *advice, bool *found) {
     return code;
 }
 
+/* Bytes may be scaled where they are read, and are what explains a loss only where no target does. */
 static int look_at_fields(const MtcAdvice *advice) {
     MtcSession *session = advice->session;
     const MtcModel *model = session->model;
     bool found = false;
-    int code = look_at_targets(advice, &found);
+    int code = look_at_targets(advice, false, &found);
+    if (!code && !found)
+        code = look_at_targets(advice, true, &found);
     for (int i = 0; i < model->fields && !code && !found; i++) {
         Magnitudes numbers;
         if (!model->field[i].predicts || !may_be_far(model, &model->field[i]))

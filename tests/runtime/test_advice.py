@@ -112,6 +112,16 @@ def test_a_target_of_bytes(target, found, compile_model, tmp_path):
     assert len(said) == found and all("'y', bytes, are some 1" in line and "y / 255 is from 0 to 1" in line for line in said)
 
 
+def test_bytes_that_are_scaled_do_not_stand_for_the_target(compile_model, tmp_path):
+    """A price of an image: both are as large as the loss."""
+    chance = np.random.default_rng(1)
+    np.save(tmp_path / "x.npy", chance.integers(0, 255, (320, 3)).astype("u1"))
+    np.save(tmp_path / "y.npy", chance.normal(100, 10, (320, 1)).astype("f4"))
+    text = MODEL.replace("x : f32", "x : u8").replace("linear(x, 8)", "linear(x / 255, 8)") % "x / 255"
+    [said] = warnings(compile_model(text).path, tmp_path, "--data", tmp_path)
+    assert "the numbers of 'y', which is to be predicted" in said
+
+
 @pytest.mark.parametrize("source, cell, cure", [
     ('column("a")', "Berlin", "its field in the model is a class: class[n]"),
     ('column("a")', "$1,200", "a number is written 1234.5, without signs of thousands, currency or percent"),
