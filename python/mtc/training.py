@@ -503,9 +503,12 @@ class Training:
         return {name: self.session.get(name) for name in kept}
 
     def _restore_best(self) -> None:
-        if self.session.status()["step"] != self.best_step:
-            for name, values in self.best.items():
-                self.session.set(name, values)
+        if self.session.status()["step"] == self.best_step:
+            return
+        for name, values in self.best.items():
+            self.session.set(name, values)
+        if self.history.stopped == "early_stopping" and self.plan.files.checkpoint is not None:
+            self.model.save(self.plan.files.checkpoint)  # the file is what the model is, as those of programs are then
 
     # ---- the log ----
 

@@ -164,7 +164,7 @@ def test_callbacks_cannot_end_the_model(model, data, what):
         model.fit(*data, callbacks=lambda model, *_: getattr(model, what)(), verbose=0)
 
 
-def test_early_stopping_restores_the_best(model):
+def test_early_stopping_restores_the_best(model, tmp_path):
     train, test = blobs(40), blobs(60, 1)
     seen = {}
 
@@ -172,10 +172,14 @@ def test_early_stopping_restores_the_best(model):
         seen[epoch] = weights_of(model)
 
     model.set(lr=0.5)
-    history = model.fit(*train, epochs=200, validation_data=test, early_stopping=3, callbacks=remember, verbose=0)
+    history = model.fit(*train, epochs=200, validation_data=test, early_stopping=3, callbacks=remember,
+                        checkpoint=tmp_path / "m.safetensors", verbose=0)
     best = int(np.argmin(history["val_loss"])) + 1
     assert history.stopped == "early_stopping" and history.best_epoch == best == history.epochs[-1] - 3
     assert same(weights_of(model), seen[best]) and model.evaluate(*test)["loss"] == min(history["val_loss"])
+    with compile_blobs() as other:  # what another process finds is this model
+        assert same(weights_of(other.load(tmp_path / "m.safetensors")), seen[best])
+        assert other.fit(*train, epochs=history.epochs[-1] + 1, resume=tmp_path / "m.safetensors", verbose=0).epochs == [history.epochs[-1] + 1]
 
 
 def test_an_epoch_that_is_equal_is_no_better(model, data):
