@@ -140,6 +140,8 @@ static int lock_for_caller(void *context) {
     const int code = mtc_lock_open(&fault, locking->what, locking->path, &locking->lock);
     if (code)
         mtc_text_add(&text, "%s", fault.text);
+    else
+        mtc_output_clean(locking->path); /* as a program does that begins to train */
     locking->refusal = text.at;
     return code;
 }

@@ -188,6 +188,18 @@ def test_a_file_that_another_training_writes(argument, model, other, tmp_path):
     assert os.listdir(tmp_path) == [path.name]
 
 
+@pytest.mark.parametrize("argument", ["checkpoint", "save_best"])
+def test_what_a_killed_training_left_goes(argument, model, tmp_path):
+    """Not what a process that lives is writing, and what has another name."""
+    path, others = tmp_path / OUTPUTS[argument], [f"{OUTPUTS[argument]}.{end}" for end in ("12.tmp", "old.tmp", "13.tmp")]
+    for name in others:
+        (tmp_path / name).write_bytes(b"half")
+    with open(tmp_path / others[0]) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        model.fit(*DATA, epochs=1, verbose=0, **{argument: path})
+    assert sorted(os.listdir(tmp_path)) == sorted([path.name, *others[:2]])
+
+
 def test_a_training_that_raises_lets_go(model, tmp_path):
     def fail(*_):
         raise ZeroDivisionError
