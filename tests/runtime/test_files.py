@@ -356,16 +356,16 @@ def test_data_beside_a_model_of_an_absolute_path(mtc, tmp_path):
         folder = tmp_path / f'of "{rows}"'
         folder.mkdir()
         (folder / "rows.csv").write_text("x,y\n" + "1,2\n" * rows)
-        (folder / "m.mt").write_text(
+        (folder / "place.mt").write_text(
             MODEL.replace("table([[0, 0, 0], [0, 1, 1], [1, 0, 1], [1, 1, 0]])", 'csv("rows.csv")').replace("[2]", "[1]")
         )
-        assert mtc(folder / "m.mt", "-o", folder / "m", "--target", "cpu", "--keep", tmp_path).returncode == 0
+        assert mtc(folder / "place.mt", "-o", folder / "m", "--target", "cpu", "--keep", tmp_path).returncode == 0
         programs.append((rows, folder))
     for rows, folder in programs:
         done = subprocess.run([folder / "m", "--dry-run"], cwd="/", capture_output=True, text=True)
         assert f"{rows} examples" in done.stdout, done.stdout + done.stderr
         done = subprocess.run([folder / "m", "--batch", "3"], cwd="/", capture_output=True, text=True)
-        assert f"mtc '{folder}/m.mt' --target cpu --batch 3 -o '{folder}/m'" in done.stderr
+        assert f"mtc '{folder}/place.mt' --target cpu --batch 3 -o '{folder}/m'" in done.stderr
     (folder / "rows.csv").unlink()
     done = subprocess.run([folder / "m"], cwd="/", capture_output=True, text=True)
     assert done.returncode == NO_INPUT and f"{folder}/rows.csv\n" in done.stderr

@@ -160,7 +160,8 @@ static const char *kept_name(Driver *d) {
 }
 
 static bool open_files(Driver *d, Files *files, const Emission *source) {
-    const char *const names[] = {path_base(files->kept), "program", "place.c"};
+    const char *own = path_base(files->kept); /* whatever a model is called, the others are not */
+    const char *const names[] = {own, "program", arena_printf(d->arena, "%s.place.c", own)};
     files->folder = folder_to_work_in(d->arena, files->kept, names, 3);
     if (files->folder) {
         files->source = path_in(d->arena, files->folder, names[0]);
