@@ -39,6 +39,8 @@ _OF_WARNINGS: Words = (
 _OF_NETWORKS: Words = (
     (r"in the model, normalize\(\w+\) is a target near 0, and denormalize\(.*\) brings the prediction y back",
      "with normalize_target=True the network learns numbers near 0, and predicts in y's own scale"),
+    (r"in the model, \w+ / 255 is from 0 to 1, where it is read and where it is compared",
+     "mtc.Rescaling(1 / 255) as the first layer makes numbers from 0 to 1 of them"),
     (r"in the model, normalize\(\w+\) brings them there", "mtc.Normalize() as the first layer brings them there"),
 )
 

@@ -12,6 +12,7 @@ pytestmark = [pytest.mark.skipif(not MTC.exists(), reason="run 'make' first"), p
 
 X = np.random.default_rng(1).random((3000, 4), np.float32)
 Y = (X[:, 0] > 0.5).astype("i4")
+BYTES = np.random.default_rng(1).integers(240, 256, (128, 4), np.uint8)
 
 
 def network(loss="cross_entropy", lr=1e-3, **options):
@@ -30,9 +31,10 @@ def told(model, *data, epochs=1, **options):
 @pytest.mark.parametrize("layer, data, options, says, cure", [
     ("cross_entropy", (X * 1000 + 3000, Y), {}, "field 'x' has numbers up to", "; mtc.Normalize() as the first layer brings them there"),
     ("mse", (X, X[:, 0] * 1000 + 200), {}, "the numbers of 'y', which is to be predicted", "; with normalize_target=True the network learns"),
+    ("mse", (BYTES, X[:128, 0]), {"input_dtype": "u8"}, "the numbers of 'x', bytes", "; mtc.Rescaling(1 / 255) as the first layer"),
     ("cross_entropy", (X[:50], Y[:50]), {}, "a batch has 64 examples and the training data only 50", "; batch=N makes a model of smaller ones"),
     ("cross_entropy", (X, Y), {"metrics": "f1"}, "f1 is a metric over a set", "; evaluate does"),
-], ids=["input", "target", "batch", "metric"])
+], ids=["input", "target", "bytes", "batch", "metric"])
 def test_what_goes_nowhere(layer, data, options, says, cure):
     [text] = told(network(layer, **options), *data)
     assert says in text and cure in text and "--" not in text
