@@ -215,17 +215,26 @@ static bool tcp_accept_from(int listener, int first, double until) {
 /* ---- joining ---- */
 
 /* Who has come, where not all have. */
-static const char *tcp_missing(const char *host, const char *port, double seconds) {
+static const char *tcp_missing(const char *host, const char *port, int seconds) {
     MtcText who = {NULL, 0, 0};
     for (int other = 0; other < tcp.count; other++)
         if (other != tcp.rank && tcp.peer[other] < 0 && (!tcp.rank || tcp.peer[0] >= 0))
             mtc_text_add(&who, "%s%d", who.at ? ", " : "", other);
     snprintf(tcp.fault, sizeof tcp.fault,
-             "rank %d of %d waited %.0f s at %.255s, port %.15s, for rank %.80s; MASTER_ADDR and MASTER_PORT are the "
+             "rank %d of %d waited %d s at %.255s, port %.15s, for rank %.80s; MASTER_ADDR and MASTER_PORT are the "
              "same for all, "
              "and a host that each reaches",
              tcp.rank, tcp.count, seconds, host, port, who.at ? who.at : "0");
     free(who.at);
+    return tcp.fault;
+}
+
+/* Before the time is over: a connection ended, or none could be made. */
+static const char *tcp_broken_off(const char *host, const char *port) {
+    snprintf(tcp.fault, sizeof tcp.fault,
+             "rank %d of %d lost another rank, or cannot reach it, while all met at %.255s, port %.15s; each rank must "
+             "reach each other one at the address by which that one reaches rank 0",
+             tcp.rank, tcp.count, host, port);
     return tcp.fault;
 }
 
@@ -315,9 +324,11 @@ static const char *tcp_meet(const char *host, const char *port) {
     const bool all = tcp.rank ? tcp_find_places(found, place, until) : tcp_gather_places(found, place, until, &fault);
     freeaddrinfo(found);
     free(place);
-    return fault ? tcp_unreachable("listen at", host, port, fault)
-           : all ? NULL
-                 : tcp_missing(host, port, mtc_seconds() - until + JOIN_SECONDS);
+    if (fault)
+        return tcp_unreachable("listen at", host, port, fault);
+    if (all)
+        return NULL;
+    return mtc_seconds() < until ? tcp_broken_off(host, port) : tcp_missing(host, port, JOIN_SECONDS);
 }
 
 static const char *tcp_open(int *rank, int *count) {

@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import time
@@ -108,6 +109,22 @@ def test_strangers_are_not_listened_to(compile_model, folder):  # noqa: F811
     second = subprocess.Popen([program.path, "--data", folder, *map(str, flags)], env={**environment, "RANK": "1"}, text=True)
     _, told = first.communicate(timeout=60)
     assert len(strangers) == 3 and first.returncode == second.wait(60) == 0, told
+
+
+def test_a_rank_that_ends_while_all_meet_is_told_of(compile_model, folder):  # noqa: F811
+    """It was killed behind its first word; nobody is waited for then."""
+    program, port = compile_model(MODELS["updates"], "--shards", 2), free_port()
+    first = begun(program, folder, 1, port=port, launcher=lambda rank, _, port: torchrun(rank, 2, port))
+    until = time.monotonic() + 30
+    while time.monotonic() < until:
+        try:
+            with socket.create_connection(("localhost", port)) as second:
+                second.sendall(struct.pack("=IIQ", 0x4D544331, 1, 2))
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.01)
+    codes, _, told = ended(first)
+    assert codes == [UNAVAILABLE] and "rank 0 of 2 lost another rank, or cannot reach it, while all met" in told, told
 
 
 @pytest.mark.parametrize("how", [signal.SIGSTOP, signal.SIGKILL])
