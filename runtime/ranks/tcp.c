@@ -111,7 +111,7 @@ static const char *tcp_meeting(char host[256], char port[16]) {
     const char *address = getenv("MASTER_ADDR"), *given = getenv("MASTER_PORT"), *nodes = getenv("SLURM_STEP_NODELIST");
     const char *agent = getenv("TORCHELASTIC_USE_AGENT_STORE");
     const int job = tcp_number("SLURM_JOB_ID"), step = tcp_number("SLURM_STEP_ID");
-    int number = given ? atoi(given) : job < 0 ? 0 : 20000 + (job * 16 + (step < 0 ? 0 : step)) % 10000;
+    int number = given ? atoi(given) : job < 0 ? 0 : 20000 + (job % 10000 * 16 + (step < 0 ? 0 : step % 10000)) % 10000;
     if (address)
         snprintf(host, 256, "%s", address);
     else if (nodes)
@@ -455,7 +455,8 @@ static void tcp_drain(int socket, double until) {
     char rest[4096];
     while (mtc_seconds() < until) {
         struct pollfd wait = {socket, POLLIN, 0};
-        if (poll(&wait, 1, 100) > 0 && recv(socket, rest, sizeof rest, 0) <= 0 && errno != EAGAIN && errno != EINTR)
+        const ssize_t got = poll(&wait, 1, 100) > 0 ? recv(socket, rest, sizeof rest, 0) : 1;
+        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
             return;
     }
 }
