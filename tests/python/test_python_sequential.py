@@ -108,7 +108,7 @@ def mlp(**options):
 
 def test_a_list_of_optimizers_has_one_for_each_group_of_weights():
     optimizers = [mtc.AdamW(mtc.Cosine(1e-2), weight_decay=0.1), mtc.SGD(0.5, weights="linear1.*")]
-    network = mtc.Sequential([mtc.Linear(4, 3), mtc.Linear(3, 2)], optimizer=optimizers, target="cpu")
+    network = mtc.Sequential([mtc.Linear(4, 3), mtc.Linear(3, 2)], optimizer=optimizers, batch=4, target="cpu")
     text = '[adamw(cosine_lr(lr), weight_decay = weight_decay), sgd(lr2, weights = ["linear1.*"])]'
     assert f"optimizer = {text}\n" in network.source
     assert "param lr2          = 0.5 in 0..1" in network.source
@@ -683,12 +683,12 @@ ROWS = abs(POINTS)
 
 @pytest.fixture(scope="module")
 def yes_or_no():
-    return mtc.Sequential([mtc.Linear(3, 1)], loss="bce", target="cpu")
+    return mtc.Sequential([mtc.Linear(3, 1)], loss="bce", batch=32, target="cpu")
 
 
 @pytest.fixture(scope="module")
 def shares():
-    return mtc.Sequential([mtc.Linear(3, 3)], loss="soft_cross_entropy", target="cpu")
+    return mtc.Sequential([mtc.Linear(3, 3)], loss="soft_cross_entropy", batch=32, target="cpu")
 
 
 @pytest.mark.parametrize("y, text", [

@@ -40,13 +40,15 @@ def test_yes_or_no_and_numbers(blobs):
     layers = [mtc.Linear(5, 1)]
     for last in [], [mtc.Sigmoid()]:
         network = mtc.Sequential(layers + last, loss="bce", metrics=["precision_score", "recall", "average_precision_score"], batch=32, target="cpu")
-        network.fit(X, yes, epochs=3, verbose=0)
+        with pytest.warns(mtc.TrainingWarning, match="precision_score is a metric over a set, and there are neither validation nor"):
+            network.fit(X, yes, epochs=3, verbose=0)
         p, found = network.predict_proba(X).reshape(600, -1)[:, -1], network.evaluate(X, yes)
         assert found["recall"] == pytest.approx((p[yes[:, 0] == 1] > 0.5).mean(), rel=1e-12), last
     network = mtc.Sequential([mtc.Linear(5, 1)], loss="mse", metrics=["r2_score", "root_mean_squared_error"], normalize_target=True,
                              batch=32, target="cpu")
     price = 100 * y.astype("f4")[:, None]
-    network.fit(X, price, epochs=2, verbose=0)
+    with pytest.warns(mtc.TrainingWarning, match="r2_score is a metric over a set"):
+        network.fit(X, price, epochs=2, verbose=0)
     residual = network.predict(X).reshape(-1, 1).astype("f8") - price
     found = network.evaluate(X, price)
     assert found["root_mean_squared_error"] == pytest.approx(np.sqrt((residual**2).mean()), rel=1e-6)
