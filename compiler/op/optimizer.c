@@ -48,13 +48,15 @@ enum { OWN_WEIGHTS, OWN_LOSS, OWN_EVERY, OWN_AT, OWN_COUNT, MOST_TURNS = 1024 };
 
 /* In which of the training's updates it makes one; false after a user error. */
 static bool read_turn(Call *call, int first, Optimizer *optimizer) {
-    optimizer->every = 1;
-    if (call->args[first + OWN_EVERY].kind != VALUE_NONE)
-        optimizer->every = call_int(call, first + OWN_EVERY, 1, MOST_TURNS);
+    const bool turns = call->args[first + OWN_EVERY].kind != VALUE_NONE;
+    const bool placed = call->args[first + OWN_AT].kind != VALUE_NONE;
+    optimizer->every = turns ? call_int(call, first + OWN_EVERY, 1, MOST_TURNS) : 1;
     optimizer->at = optimizer->every;
-    if (optimizer->every >= 1 && call->args[first + OWN_AT].kind != VALUE_NONE)
+    if (placed && !turns)
+        call_error(call, first + OWN_AT, "'at' says which of so many updates is its own; say how many: every = 2");
+    else if (placed && optimizer->every >= 1)
         optimizer->at = call_int(call, first + OWN_AT, 1, optimizer->every);
-    return optimizer->every >= 1 && optimizer->at >= 1;
+    return (turns || !placed) && optimizer->every >= 1 && optimizer->at >= 1;
 }
 
 /* The optimizer with the numbers of the call, which come first in the signature, and the condition after them if there
