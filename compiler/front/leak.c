@@ -1,5 +1,6 @@
 /* A network that reads what it is to predict: its loss falls to nothing, and tells nothing. */
 #include "front/lower.h"
+#include "op/compose.h"
 
 /* The nodes that `root` depends on, by id. A piece that is cut out of a value counts as another value: the next character of
  * a text beside those before it. */
@@ -36,14 +37,6 @@ static const Node *reader(const Graph *g, const Node *field, const bool *predict
     return field;
 }
 
-static bool is_learned(const Graph *g, const bool *target) {
-    for (int id = 0; id < g->nodes.count; id++)
-        if (target[id] && g->nodes.at[id]->op->table == TABLE_WEIGHT &&
-            g->module->weights.at[g->nodes.at[id]->attr.index].kind == WEIGHT_TRAINED)
-            return true;
-    return false;
-}
-
 /* Where what is to be predicted is most of what is read, it is an autoencoder that is told something beside. */
 void warn_leak(const Module *module, const Node *prediction, const Node *target) {
     const Graph *g = module->eval;
@@ -51,7 +44,7 @@ void warn_leak(const Module *module, const Node *prediction, const Node *target)
         return;
     const bool *read = needed_by(module->arena, g, prediction), *wanted = needed_by(module->arena, g, target);
     const int64_t beside = numbers_beside(g, read, wanted);
-    for (int id = 0; id < g->nodes.count && !is_learned(g, wanted); id++) {
+    for (int id = 0; id < g->nodes.count && !is_learned(g, target); id++) {
         const Node *n = g->nodes.at[id];
         const Field *field = read[id] && wanted[id] ? field_of(module, n) : NULL;
         if (!field || field->windows || type_extent(&n->type, 1, n->type.rank) > beside)

@@ -104,6 +104,7 @@ Node *build_arg_max(Graph *g, Node *x, int axis, const char *hint);   /* reduce.
 
 /* loss.c: the first two arguments; false after a user error. Numbers and their targets, both as f32 of the numbers' shape. */
 bool read_pair(Call *call, Node **prediction, Node **target);
+bool is_learned(const Graph *g, const Node *root); /* of weights that are trained */
 /* Scores of classes and what they are compared with: labels, or a distribution of the scores' shape. */
 bool read_scores(Call *call, Node **scores, Node **target);
 Node *build_plain_cross_entropy(Call *call); /* of these two, for each example; NULL after a user error */

@@ -32,6 +32,32 @@ static const Field *field_below(const Module *module, const Node *value) {
     return value->op->table == TABLE_FIELD ? &module->fields.at[value->attr.index] : NULL;
 }
 
+bool is_learned(const Graph *g, const Node *root) {
+    bool *needed = NEW_ARRAY(g->arena, bool, root->id + 1);
+    needed[root->id] = true;
+    for (int id = root->id; id >= 0; id--) {
+        const Node *n = g->nodes.at[id];
+        if (needed[id] && n->op->table == TABLE_WEIGHT && g->module->weights.at[n->attr.index].kind == WEIGHT_TRAINED)
+            return true;
+        for (int k = 0; needed[id] && k < n->inputs; k++)
+            needed[n->in[k]->id] = true;
+    }
+    return false;
+}
+
+/* In other libraries the target comes first. */
+static void doubt_order(Call *call, const Node *p, const Node *t) {
+    const char *name = call->op->name;
+    if (!is_learned(call->g, t) || is_learned(call->g, p))
+        return;
+    call_doubt(call, 0, call->src,
+               arena_printf(call->g->arena,
+                            "%s takes this for the prediction, and no weight is in it, but in its target: the two seem "
+                            "to be swapped",
+                            name),
+               arena_printf(call->g->arena, "write %s(prediction, target)", name));
+}
+
 bool read_pair(Call *call, Node **prediction, Node **target) {
     Graph *g = call->g;
     Node *pair[] = {graph_cast(g, call_tensor(call, 0), DT_F32), graph_cast(g, call_tensor(call, 1), DT_F32)};
@@ -44,6 +70,7 @@ bool read_pair(Call *call, Node **prediction, Node **target) {
         diag_note(g->module->diag, p->src, "the prediction %s is made here", type_user_text(g->arena, &p->type));
         return false;
     }
+    doubt_order(call, p, t);
     *prediction = p;
     *target = graph_reshape(g, t, &p->type);
     return true;

@@ -342,6 +342,20 @@ def test_a_label_that_the_network_reads(emit, body, loss, place):
     assert "warning" not in done.stderr or found or "never used" in done.stderr
 
 
+@pytest.mark.parametrize("loss, told", [
+    ("mse(t, y)", ["mse"]), ("huber(t, y)", ["huber"]), ("bce(t, y, from_logits = true)", ["bce"]), ("mse(y, t)\n  metric = r2(t, y)", ["r2"]),
+    ("mse(y, t)\n  metric = [precision(t, y, threshold = 0), mae(t, t)]", ["precision"]),
+    ("mse(y, stop_gradient(z))\n  metric = r2(y, t)", []), ("mse(y, t)\n  metric = mae(slice(x, 0, 0, 3), t)", []),
+])
+def test_a_target_that_comes_first(emit, loss, told):
+    """As in Keras and scikit-learn: what is predicted would be the target itself."""
+    text = model("t = one_hot(label, 3)\ny = linear(x, 3)\nz = relu(y)").replace("cross_entropy(y, label)", loss)
+    done = emit(text, "--emit=graph")
+    found = re.findall(r"warning: (\w+) takes this for the prediction, and no weight is in it, but in its target", done.stderr)
+    assert done.returncode == 0 and found == told, done.stderr
+    assert all(f"write {name}(prediction, target)" in done.stderr for name in told)
+
+
 MODELS = [path for folder in ("models", "tests/golden") for path in sorted((ROOT / folder).glob("*.mt"))]
 
 
