@@ -42,6 +42,7 @@ typedef struct MtcTableForm {
     int names;               /* columns of a file without a header; with one: names that it must be, or 0 */
     const char *const *name; /* "_": not used */
     bool shorter;            /* columns that are not wanted may be missing: any with a header, the last ones without */
+    bool series;             /* each row is of windows: none may be left out */
     char separator, quote;   /* quote 0: none */
     int columns;
     const MtcTableColumn *column;

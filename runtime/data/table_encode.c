@@ -172,7 +172,8 @@ static int finish_examples(MtcFault *fault, MtcFieldTable *fields, const MtcEnco
     wrong_row(&first, fields, encoding, wrong->field, row[wrong->first]);
     if (!reading->skip_bad_rows) {
         *fault = first;
-        mtc_note(fault, "--bad-rows skip leaves out rows that are wrong");
+        if (!fields->form.series)
+            mtc_note(fault, "--bad-rows skip leaves out rows that are wrong");
         return fault->code;
     }
     first.text[strcspn(first.text, "\n")] = 0;

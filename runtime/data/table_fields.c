@@ -1,4 +1,5 @@
 #include "data/table_fields.h"
+#include "data/series.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -140,6 +141,7 @@ int mtc_field_table_open(MtcFault *fault, const MtcModel *model, const MtcOrigin
     fields->form.names = origin->columns;
     fields->form.name = origin->column;
     fields->form.shorter = shorter;
+    fields->form.series = mtc_is_series(model);
     fields->form.separator = origin->separator;
     fields->form.quote = origin->quote;
     add_columns(fields, wanted);

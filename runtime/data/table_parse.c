@@ -324,7 +324,8 @@ static int count_rows(MtcFault *fault, Parse *parse) {
         mtc_fail(fault, MTC_BAD_DATA, "%s", table->first_bad);
         if (table->first_cure)
             mtc_note(fault, "%s", table->first_cure);
-        mtc_note(fault, "--bad-rows skip leaves out rows that are wrong");
+        if (!parse->form->series)
+            mtc_note(fault, "--bad-rows skip leaves out rows that are wrong");
         return fault->code;
     }
     if (table->rows == 0 && table->bad)

@@ -142,5 +142,10 @@ def test_too_few_rows_and_rows_left_out_are_refused(trained, series, tmp_path):
     (tmp_path / "few.csv").write_text(table(rows[:4]))
     done = trained("predict", "--load", folder / "w.safetensors", "--data", folder, "--input", tmp_path / "few.csv", check=False)
     assert done.returncode == BAD_DATA and "few.csv: has 4 rows, and a window has 10" in done.stderr
+    lines = table(rows[:40]).splitlines(keepends=True)
+    for wrong in ["\n", "a" + lines[7][1:], lines[7][:-1] + ",1\n"]:
+        (tmp_path / "load.csv").write_text("".join([*lines[:7], wrong, *lines[8:]]))
+        done = trained("--data", tmp_path, cwd=tmp_path, check=False)
+        assert done.returncode == BAD_DATA and "load.csv:8:" in done.stderr and "--bad-rows skip" not in done.stderr, done.stderr
     done = trained("--data", folder, "--bad-rows", "skip", cwd=folder, check=False)
     assert done.returncode == USAGE and "one that is left out tears those that it is in" in done.stderr
