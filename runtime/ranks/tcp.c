@@ -51,9 +51,14 @@ static const TcpLauncher tcp_launchers[] = {
     {"mpiexec", "PMI_RANK", "PMI_SIZE", NULL},
 };
 
+/* A whole number from 0 on; -1: not set, or something else. */
 static int tcp_number(const char *name) {
     const char *text = getenv(name);
-    return text ? atoi(text) : -1;
+    char *end;
+    if (!text || *text < '0' || *text > '9')
+        return -1;
+    const long number = strtol(text, &end, 10);
+    return *end || number > INT32_MAX ? -1 : (int)number;
 }
 
 static const TcpLauncher *tcp_launcher(void) {
@@ -111,7 +116,9 @@ static const char *tcp_meeting(char host[256], char port[16]) {
     const char *address = getenv("MASTER_ADDR"), *given = getenv("MASTER_PORT"), *nodes = getenv("SLURM_STEP_NODELIST");
     const char *agent = getenv("TORCHELASTIC_USE_AGENT_STORE");
     const int job = tcp_number("SLURM_JOB_ID"), step = tcp_number("SLURM_STEP_ID");
-    int number = given ? atoi(given) : job < 0 ? 0 : 20000 + (job % 10000 * 16 + (step < 0 ? 0 : step % 10000)) % 10000;
+    int number = given     ? tcp_number("MASTER_PORT")
+                 : job < 0 ? 0
+                           : 20000 + (job % 10000 * 16 + (step < 0 ? 0 : step % 10000)) % 10000;
     if (address)
         snprintf(host, 256, "%s", address);
     else if (nodes)

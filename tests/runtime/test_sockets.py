@@ -156,13 +156,20 @@ def test_who_fails_is_told_once(compile_model, folder):  # noqa: F811
     assert set(codes) == {64} and told.count("error: ") == 1 and "3 processes cannot have equally many" in told, told
 
 
+@pytest.mark.parametrize("port", ["29500x", "-1", "65535"])
+def test_a_port_is_a_number(compile_model, folder, port):  # noqa: F811
+    codes, _, told = ended(begun(compile_model(MODELS["updates"], "--shards", 2), folder, 1, launcher=lambda *_: torchrun(0, 2, port)))
+    assert codes == [UNAVAILABLE] and "a host and a port that is free there" in told, told
+
+
 def test_an_address_is_needed(compile_model, folder):  # noqa: F811
     codes, _, told = ended(begun(compile_model(MODELS["updates"], "--shards", 2), folder, 2, launcher=lambda rank, count, port: {
         "PMI_RANK": str(rank), "PMI_SIZE": str(count)}))
     assert codes == [UNAVAILABLE] * 2 and "started by mpiexec as rank 0 of 2: MASTER_ADDR and MASTER_PORT must say" in told, told
 
 
-@pytest.mark.parametrize("wrong", [{"RANK": "2"}, {"RANK": "-1"}, {"RANK": None}, {"MASTER_ADDR": None}, {"WORLD_SIZE": "two"}, {"WORLD_SIZE": None}])
+@pytest.mark.parametrize("wrong", [{"RANK": "2"}, {"RANK": "-1"}, {"RANK": None}, {"MASTER_ADDR": None}, {"WORLD_SIZE": "two"}, {"WORLD_SIZE": None},
+                                   {"RANK": ""}, {"RANK": "0x"}, {"WORLD_SIZE": "2.5"}])
 def test_who_is_told_half_does_not_train_alone(compile_model, folder, wrong):  # noqa: F811
     """Ranks that are counted from 1, a variable that was not exported: each process would be a training of its own."""
     told = {**torchrun(0, 2, 1), **wrong}
@@ -170,7 +177,7 @@ def test_who_is_told_half_does_not_train_alone(compile_model, folder, wrong):  #
     program = compile_model(MODELS["updates"], "--shards", 2)
     done = subprocess.run([program.path, "--data", folder, "--limit-steps", "1"], env=env, capture_output=True, text=True, timeout=60)
     name, text = next(iter(wrong.items()))
-    assert done.returncode == UNAVAILABLE and f"{name} {'says ' * (name == 'RANK')}{text or 'nothing'}" in done.stderr, done.stderr
+    assert done.returncode == UNAVAILABLE and f"{name} {'says ' * (name == 'RANK')}{'nothing' if text is None else text}" in done.stderr, done.stderr
     assert "RANK of its own, from 0 to WORLD_SIZE - 1, and all have MASTER_ADDR; without WORLD_SIZE" in done.stderr
     assert subprocess.run([program.path, "info"], env=env, capture_output=True, timeout=60).returncode == 0
 
