@@ -157,13 +157,26 @@ static int tcp_listen(const struct sockaddr *at, socklen_t bytes) {
     return -1;
 }
 
+/* Who looks for a port of its own machine may be given that one, and answers itself. */
+static bool tcp_is_itself(int socket) {
+    struct sockaddr_storage own, other;
+    socklen_t own_bytes = sizeof own, other_bytes = sizeof other;
+    return getsockname(socket, (struct sockaddr *)&own, &own_bytes) == 0 &&
+           getpeername(socket, (struct sockaddr *)&other, &other_bytes) == 0 && own_bytes == other_bytes &&
+           memcmp(&own, &other, own_bytes) == 0;
+}
+
 /* -1 where nobody listens (yet). */
 static int tcp_connect(const struct sockaddr *to, socklen_t bytes) {
+    const struct linger at_once = {1, 0};
     const int other = socket(to->sa_family, SOCK_STREAM, 0);
     if (other < 0)
         return -1;
-    if (connect(other, to, bytes) == 0)
-        return tcp_ready(other);
+    if (connect(other, to, bytes) == 0) {
+        if (!tcp_is_itself(other))
+            return tcp_ready(other);
+        setsockopt(other, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once); /* rank 0 may need the port now */
+    }
     close(other);
     return -1;
 }

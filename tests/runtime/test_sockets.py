@@ -156,6 +156,27 @@ def test_who_fails_is_told_once(compile_model, folder):  # noqa: F811
     assert set(codes) == {64} and told.count("error: ") == 1 and "3 processes cannot have equally many" in told, told
 
 
+ALONE = """import fcntl, os, socket, struct, subprocess, sys, time
+with socket.socket() as s:
+    fcntl.ioctl(s, 0x8914, struct.pack("16sH14x", b"lo", 0x41))  # SIOCSIFFLAGS: up
+with open("/proc/sys/net/ipv4/ip_local_port_range", "w") as file:
+    file.write("40000 40003")
+start = lambda rank: subprocess.Popen(sys.argv[1:], env={**os.environ, "RANK": rank})
+other = start("1")
+time.sleep(0.6)
+sys.exit(start("0").wait(30) or other.wait(30))
+"""
+
+
+def test_nobody_takes_itself_for_rank_0(compile_model, folder):  # noqa: F811
+    """Who asks for a port again and again is given it for its own end, where it is one of those that the system gives."""
+    if subprocess.run(["unshare", "-rn", "true"], check=False).returncode:
+        pytest.skip("no network of its own")
+    program, settings = compile_model(MODELS["updates"], "--shards", 2), {**torchrun(0, 2, 40002), "MASTER_ADDR": "127.0.0.1"}
+    subprocess.run(["unshare", "-rn", sys.executable, "-c", ALONE, program.path, "--data", folder, "--limit-steps", "2", "--quiet"],
+                   env={**os.environ, **settings}, timeout=60, check=True)
+
+
 @pytest.mark.parametrize("port", ["29500x", "-1", "65535"])
 def test_a_port_is_a_number(compile_model, folder, port):  # noqa: F811
     codes, _, told = ended(begun(compile_model(MODELS["updates"], "--shards", 2), folder, 1, launcher=lambda *_: torchrun(0, 2, port)))
