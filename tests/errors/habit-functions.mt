@@ -11,7 +11,7 @@ model {
   e = r2_score(x, x)
   f = hstack([x, x])
   g = sequential(x)
-  y = linear(x, 3)
+  y = linear(l2_normalize(x), 3)
 }
 train {
   loss      = nll_loss(y, label)
