@@ -2,7 +2,9 @@
 #ifndef MTC_NEEDS_H
 #define MTC_NEEDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Copies of weights and states from which the step of a bad number is found; steps whose reports wait on the device; bytes of the
  * clock, which says where a training stands. */
@@ -25,6 +27,19 @@ static inline size_t mtc_snapshot_bytes(size_t kept) {
 /* Of what steps report until it is read: `rows` for each. */
 static inline size_t mtc_report_bytes(size_t rows, size_t reports) {
     return MTC_CHUNK_STEPS * rows * reports * sizeof(double);
+}
+
+/* Weights and states that are neighbours are copied together, with the gap between them that alignment leaves. */
+static inline bool mtc_copied_together(size_t end, size_t begin) {
+    return begin <= end + 256;
+}
+
+/* Of how many shards, of so many in a process, sums wait for those of the next at a time. */
+static inline int mtc_shard_levels(int64_t shards) {
+    int levels = 0;
+    while ((int64_t)1 << levels < shards)
+        levels++;
+    return levels;
 }
 
 static inline size_t mtc_needed(const MtcNeeds *needs) {

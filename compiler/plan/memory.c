@@ -159,6 +159,18 @@ const Program *plan_program(const Plan *plan, const Graph *graph) {
     return NULL;
 }
 
+PlanSums plan_sums(const Plan *plan, const Module *module) {
+    PlanSums sums = {INT64_MAX, 0};
+    for (int i = 0; i < module->states.count; i++) {
+        const Buffer *buffer = &plan->buffers.at[plan->of_state[i]];
+        if (!module->states.at[i].summed)
+            continue;
+        sums.begin = buffer->offset < sums.begin ? buffer->offset : sums.begin;
+        sums.end = buffer->offset + buffer->bytes > sums.end ? buffer->offset + buffer->bytes : sums.end;
+    }
+    return sums;
+}
+
 /* ---- verifying ---- */
 
 static bool same_program(const Buffer *a, const Buffer *b) {

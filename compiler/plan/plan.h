@@ -55,6 +55,12 @@ void plan_svg(const Plan *plan, Text *out);
  * field, which lies outside the arena, and for a value that only reports read. */
 const Buffer *plan_buffer(const Plan *plan, const Node *n);
 
+/* Where the sums over a batch in shards lie, one behind the other. */
+typedef struct PlanSums {
+    int64_t begin, end;
+} PlanSums;
+PlanSums plan_sums(const Plan *plan, const Module *module);
+
 /* That of the graph; NULL: the module has no such graph. */
 const Program *plan_program(const Plan *plan, const Graph *graph);
 

@@ -63,19 +63,30 @@ static double step_seconds(const Plan *plan) {
     return train->estimate[train->schedule];
 }
 
-/* What a session has on its device whatever its data are. */
+/* Weights and states, of which a snapshot has a copy: all but sums that each step makes anew. */
+static size_t kept_bytes(const Plan *plan, const Module *module) {
+    size_t kept = 0, end = 0;
+    for (int i = 0; i < plan->buffers.count; i++) {
+        const Buffer *buffer = &plan->buffers.at[i];
+        const size_t begin = (size_t)buffer->offset;
+        if (buffer->kind == BUFFER_VALUE || (buffer->kind == BUFFER_STATE && module->states.at[buffer->index].summed))
+            continue;
+        kept += (size_t)buffer->bytes + (kept && mtc_copied_together(end, begin) ? begin - end : 0);
+        end = begin + (size_t)buffer->bytes;
+    }
+    return kept;
+}
+
+/* What a session has on its device whatever its data are, in a single process. */
 static MtcNeeds needs_of(const Plan *plan) {
     const Module *module = plan->programs[PROGRAM_TRAIN]->graph->module;
     const size_t reports = (size_t)module->reports.count, rows = module->shards ? (size_t)module->shards : 1;
-    int64_t kept = 0;
     MtcNeeds needs = {.arena = (size_t)plan->arena_bytes,
                       .reports = MTC_CLOCK_BYTES + reports * sizeof(double) + mtc_report_bytes(rows, reports)};
-    for (int i = 0; i < plan->buffers.count; i++) {
-        const Buffer *buffer = &plan->buffers.at[i];
-        if (buffer->kind != BUFFER_VALUE && buffer->offset + buffer->bytes > kept)
-            kept = buffer->offset + buffer->bytes;
-    }
-    needs.snapshots = mtc_snapshot_bytes((size_t)kept);
+    const PlanSums sums = plan_sums(plan, module);
+    needs.snapshots = mtc_snapshot_bytes(kept_bytes(plan, module));
+    if (module->shards)
+        needs.sums = (size_t)(mtc_shard_levels(module->shards) * (sums.end - sums.begin));
     for (int i = 0; i < module->fields.count; i++) {
         const Field *field = &module->fields.at[i];
         needs.batch += (size_t)(type_elements(&field->type) * dtype_info[field->stored].bytes);
@@ -90,6 +101,8 @@ static void print_needs(const Plan *plan, Text *out) {
     print_total("batch", (int64_t)needs.batch, out);
     print_total("reports", (int64_t)needs.reports, out);
     print_total("snapshots", (int64_t)needs.snapshots, out);
+    if (needs.sums)
+        print_total("sums over shards", (int64_t)needs.sums, out);
     print_total("all", (int64_t)mtc_needed(&needs), out);
 }
 

@@ -16,15 +16,8 @@ struct MtcShards {
     char *level;
 };
 
-static int levels_of(int64_t shards) {
-    int levels = 0;
-    while ((int64_t)1 << levels < shards)
-        levels++;
-    return levels;
-}
-
 size_t mtc_shard_bytes(const MtcModel *model) {
-    return (size_t)levels_of(mtc_report_rows(model)) * model->sums_bytes;
+    return (size_t)mtc_shard_levels(mtc_report_rows(model)) * model->sums_bytes;
 }
 
 static int number_shards(MtcSession *session, MtcShards *shards) {
@@ -49,7 +42,7 @@ int mtc_shards_new(MtcSession *session) {
         return mtc_no_memory(&session->fault, sizeof *shards, "training");
     shards->count = mtc_report_rows(model);
     shards->first = mtc_rank() * shards->count;
-    shards->levels = levels_of(shards->count);
+    shards->levels = mtc_shard_levels(shards->count);
     int code = number_shards(session, shards);
     if (!code && shards->levels)
         code = mtc_session_alloc(session, (void **)&shards->level, mtc_shard_bytes(model), "sums over shards");

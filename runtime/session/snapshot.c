@@ -21,11 +21,10 @@ static int compare_ranges(const void *a, const void *b) {
 
 /* Neighbours become one range, with the alignment gap between them: one copy instead of many. */
 static int join_ranges(MtcRange *range, int count) {
-    const size_t gap = 256;
     int last = 0;
     qsort(range, (size_t)count, sizeof *range, compare_ranges);
     for (int i = 1; i < count; i++)
-        if (range[i].begin <= range[last].end + gap)
+        if (mtc_copied_together(range[last].end, range[i].begin))
             range[last].end = range[i].end;
         else
             range[++last] = range[i];

@@ -2,6 +2,7 @@
 and for batches that shards do not divide."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -89,6 +90,15 @@ def test_running_means_move_by_the_mean_over_shards(compile_model, folder):
     _, cut = train(compile_model(one, "--real", "f64", "--shards", 2), folder, "cut", 1)
     assert np.allclose(cut["h.running_mean"], whole["h.running_mean"], rtol=1e-12)
     assert np.all(cut["h.running_var"] != whole["h.running_var"])
+
+
+def test_the_plan_knows_what_shards_ask_for(compile_model, mtc, tmp_path):
+    """The sums that wait for those of the next shards; no snapshot has a copy of any."""
+    (tmp_path / "m.mt").write_text(MODELS["updates"])
+    plan = mtc(tmp_path / "m.mt", "--emit=plan", "--target", "cpu", "--real", "f64", "--shards", 3).stdout
+    told, = re.findall(r"^device .* beside the data \((\d+) bytes\): .*, sums over shards ", compile_model(
+        MODELS["updates"], "--real", "f64", "--shards", 3)("info").stdout, re.M)
+    assert re.search(rf"^  all +{told}$", plan, re.M), plan
 
 
 @pytest.mark.quick

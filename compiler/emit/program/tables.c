@@ -362,19 +362,12 @@ static void write_sizes_of_tables(Emitter *e, const Counts *counts, Writer *out)
     write_line(out, ".kernel = kernel_table,");
 }
 
-/* Where the sums lie, one behind the other. */
 static void write_shards(Emitter *e, Writer *out) {
     const Module *module = e->module;
-    int64_t begin = INT64_MAX, end = 0;
-    for (int i = 0; i < module->states.count; i++) {
-        const Buffer *buffer = &e->plan->buffers.at[e->plan->of_state[i]];
-        if (!module->states.at[i].summed)
-            continue;
-        begin = buffer->offset < begin ? buffer->offset : begin;
-        end = buffer->offset + buffer->bytes > end ? buffer->offset + buffer->bytes : end;
-    }
+    const PlanSums sums = plan_sums(e->plan, module);
     write_line(out, ".shards = %d,\n.whole_batch = WHOLE_BATCH,", module->shards);
-    write_line(out, ".sums_offset = %lld,\n.sums_bytes = %lld,", (long long)begin, (long long)(end - begin));
+    write_line(out, ".sums_offset = %lld,\n.sums_bytes = %lld,", (long long)sums.begin,
+               (long long)(sums.end - sums.begin));
     write_line(out, ".train_shard = train_shard,\n.update = update,\n.add_sums = add_sums,");
 }
 
