@@ -256,7 +256,8 @@ class Model:
 
     def __getattr__(self, name: str) -> NoReturn:
         """Of what there is not: what other packages call so, or which name is near."""
-        near = "" if name.startswith("_") else hint(name, MODEL, dir(type(self)))
+        public = [each for each in dir(type(self)) if not each.startswith("_")]
+        near = "" if name.startswith("_") else hint(name, MODEL, public)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{near}")
 
     def __call__(self, *_: Any, **__: Any) -> NoReturn:

@@ -31,6 +31,7 @@ HABITS = {
     "to": (lambda net: net.to("cuda"), AttributeError, "target='cuda'"),
     "parameters": (lambda net: net.parameters(), AttributeError, "model.params"),
     "sumary": (lambda net: net.sumary(), AttributeError, "did you mean 'summary'"),
+    "trainable": (lambda net: net.trainable, AttributeError, "no attribute 'trainable'$"),
     "called": (lambda net: net(X), TypeError, r"model.predict\(X\)"),
     "shuffle": (lambda net: net.fit(X, Y, shuffle=False), TypeError, "keyword argument 'shuffle': each epoch"),
     "steps_per_epoch": (lambda net: net.fit(X, Y, steps_per_epoch=3), TypeError, "an epoch is all examples once"),
