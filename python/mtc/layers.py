@@ -12,7 +12,7 @@ from .errors import UsageError
 from .layer import Layer, Sizes, Value, Writer, known_shape, nested
 from .operators import classes, made
 from .spec import (
-    Axis, Extents, Flag, Init, Kernel, OptionalKernel, Padding, Pair, Positive, Real, Shape, Share, Size,
+    Above, Axis, Extents, Flag, Init, Kernel, OptionalKernel, Padding, Pair, Part, Positive, Real, Shape, Share, Size,
     Words, both, number_text, shape_text, value_text,
 )
 
@@ -573,10 +573,10 @@ class Cutout(Layer):
 class ColorJitter(Layer):
     """In training, an image of other brightness, contrast and saturation; its colours go from 0 to `white`."""
 
-    brightness: float = 0
-    contrast: float = 0
-    saturation: float = 0
-    white: float = 255
+    brightness: Part = 0
+    contrast: Part = 0
+    saturation: Part = 0
+    white: Above = 255
 
     takes = gives = "channels rows columns"
     text = "color_jitter({x}, {brightness}, {contrast}, {saturation}, {white})"

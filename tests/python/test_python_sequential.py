@@ -473,6 +473,8 @@ REFUSED = [
     (lambda: mtc.Conv2d(3, 4, 3, groups=2), "groups, 2, do not divide in_channels, 3"),
     (lambda: mtc.Conv2d(3, 4, 2, padding="same"), "padding='same' needs a stride of 1 and a kernel of odd size"),
     (lambda: mtc.Dropout(1), "Dropout: p is a number from 0 to below 1, not 1"),
+    (lambda: mtc.ColorJitter(1.5), "ColorJitter: brightness is a number from 0 to 1, not 1.5"),
+    (lambda: mtc.ColorJitter(0.4, white=0), "ColorJitter: white is a number above 0, not 0"),
     (lambda: mtc.SelfAttention(8, 3), "num_heads, 3, do not divide embed_dim, 8"),
     (lambda: mtc.GRU(8, 4, bidirectional=True, last=True), "no last row that has read all"),
     (lambda: mtc.Adam(-1), "Adam: lr is a number from 0 on, or a schedule such as mtc.Cosine(1e-3), not -1"),
