@@ -101,6 +101,12 @@ const Tree *lane_of_pack(Arena *arena, const Tree *pack) {
     return tree_element(arena, pack, tree_name(arena, "v"));
 }
 
+const char *whole_pack(const Tree *value) {
+    bool element = value->kind == TREE_ELEMENT && value->part[0]->kind == TREE_NAME;
+    bool of_lane = element && tree_is_name(value->part[1], "v");
+    return of_lane ? value->part[0]->text : NULL;
+}
+
 const char *body_pack_type(const Body *body, DType dtype, int lanes) {
     return arena_printf(body->e->arena, "Pack<%s, %d>", c_type(body->e, dtype), lanes);
 }

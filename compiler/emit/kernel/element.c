@@ -177,6 +177,12 @@ const Tree *knob_member(const Emitter *e, const Node *knob) {
 
 /* ---- lookups ---- */
 
+bool is_of_data(const Node *index) {
+    while (index->op->cls == OP_VIEW && !(index->op->flags & OP_LOOKUP))
+        index = index->in[0];
+    return index->op->table == TABLE_FIELD;
+}
+
 static const Tree *plain_value(Body *body, const Node *n, const Index *at);
 
 const Tree *lookup_value(Body *body, const Node *view, const Index *at) {

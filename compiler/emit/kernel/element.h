@@ -24,6 +24,8 @@ const Tree *in_lane(Arena *arena, const Lanes *lanes, const Tree *tree);
 const Tree *guarded(const Emitter *e, const Tree *guard, const Tree *value, double otherwise, DType dtype);
 /* mean.c: operand k of the map, `factor`; 1 / WIDTH, where that is what it is and the other operand has sums of so many. */
 const Tree *mean_factor(Emitter *e, const Node *map, int k, const Tree *factor);
+/* The index of a lookup is a field of the data, or a view of one. */
+bool is_of_data(const Node *index);
 /* Of a lookup, the value of operand 1 where its result is at `at`, one expression for all lanes; of another view, NULL. */
 const Tree *lookup_value(Body *body, const Node *view, const Index *at);
 

@@ -174,12 +174,6 @@ static int assumed(const Body *body, const Tree *condition) {
 
 /* ---- lookups ---- */
 
-static bool is_of_data(const Node *index) {
-    while (index->op->cls == OP_VIEW && !(index->op->flags & OP_LOOKUP))
-        index = index->in[0];
-    return index->op->table == TABLE_FIELD;
-}
-
 /* What is loaded gets a name, where a statement can stand before and needs no condition. */
 static const Tree *name_place(Body *body, const Node *index, const Tree *place) {
     bool lanes = body->lane.count, loads = tree_has_kind(place, TREE_ELEMENT);
@@ -487,13 +481,6 @@ static void find_values(Body *body, Effects *effects) {
         effect->test = effect->condition ? value_of(body, effect->condition) : NULL;
         effect->value = value_of(body, effect->term);
     }
-}
-
-/* "sum" for sum[v]; NULL: the value is something else, as -sum[v] is. */
-static const char *whole_pack(const Tree *value) {
-    bool element = value->kind == TREE_ELEMENT && value->part[0]->kind == TREE_NAME;
-    bool of_lane = element && tree_is_name(value->part[1], "v");
-    return of_lane ? value->part[0]->text : NULL;
 }
 
 /* A pack that is there already needs no statement: takes it out. */

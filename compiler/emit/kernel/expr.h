@@ -102,6 +102,8 @@ const Tree *body_named(Body *lane, const Tree *tree, int most, const char *type,
 const char *body_pack_type(const Body *body, DType dtype, int lanes);
 /* pack[v]: what lane v has of it. */
 const Tree *lane_of_pack(Arena *arena, const Tree *pack);
+/* "sum" for sum[v]; NULL: the value is something else, as -sum[v] is. */
+const char *whole_pack(const Tree *value);
 
 /* Vector code: a pack, and where it goes. */
 typedef struct PackStore {
