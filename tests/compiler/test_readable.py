@@ -166,3 +166,12 @@ def test_sizes_are_those_that_the_program_names(mtc, model, target):
     names = set(re.findall(r"(\w+) = \d+", sizes))
     said = set(re.findall(r"\b[A-Z]\w*\b", code.partition("// ---- tables for the runtime")[0]))
     assert "BATCH" in names and names <= said | {"BATCH"}
+
+
+def test_a_row_computes_once_what_its_elements_share(mtc, tmp_path):
+    """A norm's 1 / sqrt(...) has its name before the loops over the row's elements, and stands in none."""
+    (tmp_path / "case.mt").write_text(MODEL.replace("return x + linear(wide, width)", "return layer_norm(x + linear(wide, width))"))
+    code = re.sub(r"//.*", "", mtc("--emit=c", tmp_path / "case.mt").stdout)
+    roots = re.findall(r".*\bsqrt\(.*", code)
+    assert roots and all(re.match(r" +real inverse = 1\.0f / sqrt\(", line) for line in roots)
+    assert re.search(r"\* inverse\b", code)

@@ -18,6 +18,7 @@ struct Term {
     bool pack;             /* the form loads it for all lanes */
     bool plain;            /* a name or a constant: as short as a local would be */
     bool uniform;          /* the same number for each element of the kernel */
+    bool fixed;            /* the same number for all that the body counts, and read under no condition */
     bool costly;           /* worth computing once */
     const Tree *guard;     /* the condition under which its loads are in bounds; NULL: they always are */
     const Tree *own_guard; /* a view that reads under a condition: that */
@@ -151,13 +152,27 @@ static Term *new_term(Body *body, const Node *n, const Index *at, const Tree *gu
     return term;
 }
 
-static void judge(Term *term) {
+/* A statement of the outermost body may run before what it would read is complete: see `schedules`. */
+static bool may_load_around(const Body *body) {
+    return !body->once && (body->outer->outer || !body->e->dialect->schedules);
+}
+
+/* The form says nothing that the body's loop changes, and what it loads may be loaded before that. nvcc finds that itself. */
+static bool is_fixed(const Body *body, const Term *term) {
+    bool loops = !body->e->dialect->schedules && body->outer && body->variables[0] && !body->once;
+    bool loads_early = !term->loaded || may_load_around(body);
+    return loops && loads_early && !term->guard && !body_depends_on(body, term->form);
+}
+
+static void judge(const Body *body, Term *term) {
     const OpDef *op = term->node->op;
     bool computed = !term->loaded && term->node->type.rank == 0 && op->cls == OP_MAP;
     term->uniform = computed || op->flags & OP_SCALAR;
+    term->fixed = is_fixed(body, term);
     term->costly = term->operands && !(op->flags & OP_CHEAP);
     for (int k = 0; k < term->operands; k++) {
         term->uniform &= term->operand[k]->uniform;
+        term->fixed &= term->operand[k]->fixed;
         term->costly |= term->operand[k]->costly;
     }
 }
@@ -211,11 +226,11 @@ static Term *term_of(Body *body, const Node *n, const Index *at, const Tree *gua
             term->own_guard = body_named(body, own_guard, MOST_OF_CONDITION, "bool", "inside");
             describe_guarded(body, term, &from);
         }
-        judge(term);
+        judge(body, term);
     } else {
         term = new_term(body, n, at, guard);
         describe(body, term, known, at);
-        judge(term);
+        judge(body, term);
     }
     term->uses++;
     return term;
@@ -223,15 +238,10 @@ static Term *term_of(Body *body, const Node *n, const Index *at, const Tree *gua
 
 /* ---- values ---- */
 
-/* A statement of the outermost body may run before what it would read is complete: see `schedules`. */
-static bool may_load_around(const Body *body) {
-    return !body->once && (body->outer->outer || !body->e->dialect->schedules);
-}
-
 static bool is_invariant(const Body *body, const Term *term, const Tree *value) {
     if (!body->outer || body_depends_on(body, value))
         return false;
-    return term->uniform || (term->loaded && may_load_around(body));
+    return term->uniform || (term->fixed && term->costly) || (term->loaded && may_load_around(body));
 }
 
 static const Tree *guarded_local(const Body *body, const Term *term, const Tree *value) {
@@ -278,6 +288,11 @@ static bool worth_a_local(const Body *body, const Term *term, const Tree *value)
     return term->pack || scattered || is_shared(term) || read_outside;
 }
 
+/* What is the same for all that the body counts, as a norm's 1 / sqrt(...) of a row is, where its user is not. */
+static bool is_repeated(const Term *user, const Term *operand) {
+    return (operand->uniform && !user->uniform) || (operand->fixed && !user->fixed);
+}
+
 /* An operand becomes a local when it would make the line too long, when it is the same for all elements but its user is
  * not, and when it would be loaded under a condition where that keeps a loop from being vector code. */
 static bool stands_alone(const Body *body, const Term *user, const Term *operand, const Tree *value) {
@@ -286,7 +301,7 @@ static bool stands_alone(const Body *body, const Term *user, const Term *operand
         return true;
     if (operand->plain || operand->loaded || operand->local)
         return false;
-    return tree_nodes(value) > MOST_PARTS || (operand->uniform && !user->uniform && operand->costly);
+    return tree_nodes(value) > MOST_PARTS || (is_repeated(user, operand) && operand->costly);
 }
 
 /* window - j == v for window == j + v, of whole numbers: what the lanes have in common is computed once. */
