@@ -224,8 +224,15 @@ static void compare(const MtcTable *a, const MtcTable *b) {
 
 /* In one piece, and in pieces of a few bytes. */
 static void read_tables(uint8_t kind, const uint8_t *data, size_t size) {
-    MtcTableForm form = {kind & 1, kind & 1 ? 0 : 3, names, kind & 2, kind & 4 ? ',' : '\t', kind & 4 ? '"' : 0,
-                         4,        columns};
+    MtcTableForm form = {.header = kind & 1,
+                         .names = kind & 1 ? 0 : 3,
+                         .name = names,
+                         .shorter = kind & 2,
+                         .series = kind & 32,
+                         .separator = kind & 4 ? ',' : '\t',
+                         .quote = kind & 4 ? '"' : 0,
+                         .columns = 4,
+                         .column = columns};
     MtcFault whole_fault, cut_fault;
     MtcTable whole, cut;
     char path[64], place[512];

@@ -85,7 +85,7 @@ def test_launches_ask_for_room(mtc, tmp_path):
     wanted = re.findall(r"^using \w+_launch =\s+(?:Phase|Beside)<([^>]*_wanted_bytes)>;", text, re.M)
     assert wanted
     for arguments in wanted:
-        name, tiles, shared, sharing, most = re.split(r",\s+", arguments)
+        _, _, tiles, shared, sharing, most = re.split(r",\s+", arguments)
         assert tiles == sharing and most == shared.replace("_shared_bytes", "_wanted_bytes") != shared
     assert "wanted" not in source(mtc, tmp_path, model(8192))
 

@@ -167,7 +167,7 @@ def test_long_columns_of_bf16_are_read_by_16_bytes(mtc, tmp_path):
     path = tmp_path / "m.mt"
     path.write_text(COLUMNS)
     source = mtc("--emit=cu", path, "--schedule", "graph").stdout
-    assert re.search(r"Column<8, \d+> team\(shared\);", source) and re.search(r"_launch = Reading<\d, Phase<", source)
+    assert re.search(r"Column<8, \d+> team\(shared\);", source) and re.search(r"_launch =\s+Reading<\d, Phase<", source)
     floats = mtc("--emit=cu", path, "--schedule", "graph", "--precision", "fp32").stdout
     assert "Column<4," in floats and "Column<8," not in floats and "Reading<" not in floats
 
