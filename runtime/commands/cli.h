@@ -74,6 +74,15 @@ const char *mtc_usual_word(const char *name);
 
 /* A fault where a file that is written is one that is read, the running program, or another output: before anything is done. */
 int mtc_check_outputs(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
+
+/* What a training writes is its alone: two would write through each other's log, and replace each other's checkpoints. After a
+ * fault, too, the locks are the caller's to release. */
+typedef struct MtcOutputLocks {
+    MtcLock *log, *save, *best;
+} MtcOutputLocks;
+
+int mtc_lock_outputs(MtcFault *fault, const MtcOptions *options, MtcOutputLocks *locks);
+void mtc_unlock_outputs(MtcOutputLocks *locks);
 /* A new training takes the name of an older one's file: that is told before it is gone. */
 void mtc_note_replaced(const MtcOptions *options, MtcText *notes);
 

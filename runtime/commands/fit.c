@@ -1,5 +1,4 @@
 /* train: the command. It steers the training of train.c: what is shown, saved, watched, and when it ends. */
-#include "base/lock.h"
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/keeper.h"
 #include "commands/generate.h"
@@ -454,16 +453,12 @@ static int train_fit(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes
     return code || !stop_signal ? code : report_stop(fit);
 }
 
-/* Alone: two trainings would write through each other's log, and replace each other's checkpoints. */
 static int train_session(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes) {
-    MtcLock *log, *save = NULL;
-    int code = mtc_lock_open(fault, "--log", fit->options.log, &log);
-    if (!code)
-        code = mtc_lock_open(fault, "--save", fit->options.save, &save);
+    MtcOutputLocks locks;
+    int code = mtc_lock_outputs(fault, &fit->options, &locks);
     if (!code)
         code = train_fit(fault, fit, examples, notes);
-    mtc_lock_close(save);
-    mtc_lock_close(log);
+    mtc_unlock_outputs(&locks);
     return code;
 }
 

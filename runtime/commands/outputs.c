@@ -1,6 +1,7 @@
 /* Before anything is done: would a file that is written destroy one that is read, the program itself, or another output? Or
  * one that is something else than what is written: a mistyped name? */
 #include "base/ending.h"
+#include "base/lock.h"
 #include "checkpoint/keeper.h"
 #include "commands/cli.h"
 #include "commands/predict_table.h"
@@ -348,6 +349,30 @@ int mtc_check_outputs(MtcFault *fault, const MtcModel *model, const MtcOptions *
         free_use(&uses.use[i]);
     free(uses.use);
     return code;
+}
+
+static int lock_best(MtcFault *fault, const char *save, MtcLock **lock) {
+    if (!save || mtc_written_in_place(save))
+        return 0;
+    char *path = mtc_resolved(save), *best = mtc_best_path(path);
+    const int code = mtc_lock_open(fault, "the best weights of --save,", best, lock);
+    free(best);
+    free(path);
+    return code;
+}
+
+int mtc_lock_outputs(MtcFault *fault, const MtcOptions *options, MtcOutputLocks *locks) {
+    *locks = (MtcOutputLocks){NULL, NULL, NULL};
+    int code = mtc_lock_open(fault, "--log", options->log, &locks->log);
+    if (!code)
+        code = mtc_lock_open(fault, "--save", options->save, &locks->save);
+    return code ? code : lock_best(fault, options->save, &locks->best);
+}
+
+void mtc_unlock_outputs(MtcOutputLocks *locks) {
+    mtc_lock_close(locks->best);
+    mtc_lock_close(locks->save);
+    mtc_lock_close(locks->log);
 }
 
 void mtc_note_replaced(const MtcOptions *options, MtcText *notes) {

@@ -145,6 +145,16 @@ def test_another_training_that_writes_it(flag, name, link, training, fake, folde
     assert not list(folder.path.glob(".*.mtc-lock"))
 
 
+def test_another_training_whose_best_checkpoint_it_is(training, fake, folder):
+    """Both ways round: a.safetensors beside one that writes a-best.safetensors, and that one beside a.safetensors."""
+    for one, other, who in [("a", "a-best", "--save"), ("a-best", "a", "the best weights of --save,")]:
+        first = training("--save", f"{one}.safetensors")
+        message = fake(folder, "--save", f"{other}.safetensors", code=CANT_CREATE)
+        assert f"{who} " in message and f"a-best.safetensors: another training writes it: process {first.pid}" in message
+        first.terminate()
+        first.wait()
+
+
 def test_a_training_that_is_stopped_leaves_no_lock(training, folder):
     first = training("--save", "w.safetensors", "--log", "l.jsonl")
     first.terminate()
