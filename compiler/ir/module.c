@@ -1,6 +1,11 @@
 #include "ir/op.h"
 
 const char *const precision_names[PRECISIONS] = {"fp32", "tf32", "bf16"};
+DType precision_dtype(Precision precision) {
+    static const DType stored[PRECISIONS] = {DT_F32, DT_F32, DT_BF16};
+    return stored[precision];
+}
+
 const char *const average_names[AVERAGES] = {"binary", "macro", "micro", "weighted"};
 
 Module *module_new(Arena *arena, Diag *diag, const Operators *operators) {

@@ -3,10 +3,18 @@
 #include "support/text.h"
 
 const DTypeInfo dtype_info[DTYPE_COUNT] = {
-#define DTYPE(id, name, c, bytes, safetensors) {name, c, safetensors, bytes},
+#define DTYPE(id, name, c, bytes, safetensors, rounding) {name, c, safetensors, bytes, rounding},
 #include "ir/dtype.def"
 #undef DTYPE
 };
+
+bool dtype_is_narrow(DType dtype) {
+    return dtype_info[dtype].rounding;
+}
+
+bool dtype_is_real(DType dtype) {
+    return dtype == DT_F32 || dtype_is_narrow(dtype);
+}
 
 bool dtype_from_name(const char *name, DType *dtype) {
     for (int i = 0; i < DTYPE_COUNT; i++)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 typedef enum DType {
-#define DTYPE(id, name, c, bytes, safetensors) DT_##id,
+#define DTYPE(id, name, c, bytes, safetensors, rounding) DT_##id,
 #include "ir/dtype.def"
 #undef DTYPE
     DTYPE_COUNT
@@ -17,6 +17,7 @@ typedef enum DType {
 typedef struct DTypeInfo {
     const char *name, *c_name, *safetensors_name;
     int bytes;
+    const char *rounding; /* operator that makes one of an f32 number, and function of the kernels' library; or NULL */
 } DTypeInfo;
 
 extern const DTypeInfo dtype_info[DTYPE_COUNT];
@@ -52,7 +53,9 @@ typedef struct Range {
 } Range;
 
 extern const Range range_unknown;
-bool dtype_is_whole(DType dtype); /* holds whole numbers, or the conditions 0 and 1 */
+bool dtype_is_narrow(DType dtype); /* numbers of 16 bits, made of f32 by rounding */
+bool dtype_is_real(DType dtype);   /* these, and f32 */
+bool dtype_is_whole(DType dtype);  /* holds whole numbers, or the conditions 0 and 1 */
 Range range_of_dtype(DType dtype);
 Range range_of_number(double number);
 bool range_is_known(Range a);

@@ -28,7 +28,7 @@ static Type rows_like(const Type *rows, DType dtype, int64_t width) {
 
 /* [B, T, packed], of numbers that the kernels read. */
 static bool is_packed(const Type *qkv, const Heads *h) {
-    return qkv->rank == 3 && qkv->dim[2] == width_of_packed(h) && (qkv->dtype == DT_F32 || qkv->dtype == DT_BF16);
+    return qkv->rank == 3 && qkv->dim[2] == width_of_packed(h) && dtype_is_real(qkv->dtype);
 }
 
 INFER(attend) {

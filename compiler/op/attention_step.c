@@ -20,7 +20,7 @@ static Node *cache_of(Graph *g, const Node *attend) {
     Attr attr = {.index = next_cache(g),
                  .rank = 2,
                  .dims = {attend->type.dim[1], 2 * h->keys * h->size},
-                 .dtype = g->module->precision == PRECISION_BF16 ? DT_BF16 : DT_F32};
+                 .dtype = precision_dtype(g->module->precision)};
     const char *name = attend->name ? arena_printf(g->arena, "%s.cache", attend->name) : "cache";
     return graph_name(op0(g, "cache", attr), name);
 }

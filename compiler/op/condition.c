@@ -35,7 +35,7 @@ INFER(to_bf16) {
 INFER(to_float) {
     n->type = n->in[0]->type;
     n->type.dtype = DT_F32;
-    return n->in[0]->type.dtype == DT_BF16;
+    return dtype_is_narrow(n->in[0]->type.dtype);
 }
 
 GRAD(where) {

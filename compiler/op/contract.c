@@ -47,7 +47,7 @@ INFER(matmul) {
     n->type.dim[n->type.rank - 2] = rows_of(a, ta);
     n->type.dim[n->type.rank - 1] = cols_of(b, tb);
     n->type.dtype = DT_F32;
-    return a->dtype == b->dtype && (a->dtype == DT_F32 || a->dtype == DT_BF16);
+    return a->dtype == b->dtype && dtype_is_real(a->dtype);
 }
 
 /* The gradient of a matrix that served a whole stack is the sum over the stack. */

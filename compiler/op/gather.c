@@ -73,7 +73,7 @@ INFER(gather_grad) {
     n->type = type_make(DT_F32, false, n->attr.rank, n->attr.dims);
     for (int k = 0; fits && k < dy->rank; k++)
         fits = dy->dim[k] == (k < index->rank ? index->dim[k] : n->attr.dims[k - index->rank + 1]);
-    return fits && (dy->dtype == DT_F32 || dy->dtype == DT_BF16);
+    return fits && dtype_is_real(dy->dtype);
 }
 
 static const char *gather_grad_arguments(Arena *arena, const Node *n) {

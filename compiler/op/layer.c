@@ -31,7 +31,7 @@ static Value build_linear(Call *call) {
 /* Tensor cores read 16 bytes at once, 8 numbers: rows of other lengths would go through the plain kernels. */
 static int64_t padded_vocabulary(const Module *module, int64_t size) {
     enum { ALIGNED = 8, ROUND = 64 };
-    bool fits = module->precision != PRECISION_BF16 || size % ALIGNED == 0;
+    bool fits = !dtype_is_narrow(precision_dtype(module->precision)) || size % ALIGNED == 0;
     return fits ? size : (size + ROUND - 1) / ROUND * ROUND;
 }
 

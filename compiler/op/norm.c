@@ -137,7 +137,7 @@ static Node *weighted_sum(Graph *g, const BatchNorm *b, Node *x) {
 static Node *shift_and_variance(Graph *g, const BatchNorm *b, Node **variance) {
     const Type *type = &b->x->type;
     Node *d = sub(g, b->x, repeated(g, b->running_mean, type, b->axes)), *shift = weighted_sum(g, b, d);
-    if (g->module->precision == PRECISION_BF16) {
+    if (dtype_is_narrow(precision_dtype(g->module->precision))) {
         Node *square = weighted_sum(g, b, mul(g, d, d));
         *variance = op2(g, "maximum", sub(g, square, mul(g, shift, shift)), graph_constant(g, 0));
     } else {

@@ -128,7 +128,7 @@ static Cost tensor_cost(const Kernel *kernel, const Tile *tile, const Machine *m
     if (tile->turns)
         return (Cost){.working = depth * outputs / 1060};
     double fed = 12.5 * outputs / (tile->m + tile->n), most = 0.9 * machine->tensor;
-    double rate = (fed < most ? fed : most) / (kernel->math == MATH_BF16 ? 1 : 2);
+    double rate = (fed < most ? fed : most) / (kernel->math == MATH_TF32 ? 2 : 1);
     return (Cost){.working = machine->latency + depth * outputs / rate + outputs / 32};
 }
 

@@ -83,7 +83,15 @@ typedef struct Tile {
 } Tile;
 
 /* What multiplies. */
-typedef enum Math { MATH_FP32, MATH_TF32, MATH_BF16 } Math;
+typedef enum Math { MATH_FP32, MATH_TF32, MATH_BF16, MATHS } Math;
+
+typedef struct MathInfo {
+    const char *name, *symbol; /* "bf16", "BF16" of the runtime's MTC_MATH_BF16 */
+    DType dtype;               /* of the numbers */
+} MathInfo;
+
+extern const MathInfo math_info[MATHS];
+Math math_of_dtype(DType dtype); /* MATH_FP32 but for numbers of 16 bits */
 
 typedef struct Kernel Kernel;
 struct Kernel {

@@ -97,20 +97,31 @@ static Operand operand_of(Fusion *f, Node *contraction, int k) {
     return operand;
 }
 
+const MathInfo math_info[MATHS] = {[MATH_FP32] = {"fp32", "FP32", DT_F32},
+                                   [MATH_TF32] = {"tf32", "TF32", DT_F32},
+                                   [MATH_BF16] = {"bf16", "BF16", DT_BF16}};
+
+Math math_of_dtype(DType dtype) {
+    for (int math = 0; math < MATHS; math++)
+        if (dtype_is_narrow(dtype) && math_info[math].dtype == dtype)
+            return (Math)math;
+    return MATH_FP32;
+}
+
 /* Sums that tensor cores would mostly fill with filler stay on the others, in full fp32 where tf32 would do. */
 static Math product_math(const Kernel *kernel, Precision precision) {
     bool computed = kernel->a.computed || kernel->b.computed;
     bool large =
         kernel->m >= LEAST_TENSOR_EXTENT && kernel->n >= LEAST_TENSOR_EXTENT && kernel->k >= LEAST_TENSOR_EXTENT;
-    if (kernel->a.value->type.dtype == DT_BF16)
-        return MATH_BF16;
+    if (dtype_is_narrow(kernel->a.value->type.dtype))
+        return math_of_dtype(kernel->a.value->type.dtype);
     return precision == PRECISION_TF32 && large && !computed ? MATH_TF32 : MATH_FP32;
 }
 
 Math call_math(const Node *n) {
     const CallDef *call = n->op->call;
-    bool narrow = n->in[call->number]->type.dtype == DT_BF16;
-    return narrow && call->on_tensor_cores && call->on_tensor_cores(n) ? MATH_BF16 : MATH_FP32;
+    const DType dtype = n->in[call->number]->type.dtype;
+    return call->on_tensor_cores && call->on_tensor_cores(n) ? math_of_dtype(dtype) : MATH_FP32;
 }
 
 void product_describe(Fusion *f, Kernel *kernel, Node *contraction) {

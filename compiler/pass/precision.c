@@ -1,13 +1,13 @@
-/* Products in bf16: the roundings are nodes of the graph, so that every target, dump and test sees the same numbers.
+/* Products in bf16, or another type of 16 bits: the roundings are nodes of the graph, so that every target, dump and test sees the same numbers.
  *
  *      h ----> matmul          h -> to_bf16 ----> matmul        only the 16-bit value is stored, and whoever reads h
  *       \                                \                      reads what the product reads
  *        `---> relu's mask                `-> to_float -> ..
  *
- * Rounded are the operands of products and those that a call's kernel takes so (`CallDef.narrow`), whose result is then a bf16
+ * Rounded are the operands of products and those that a call's kernel takes so (`CallDef.narrow`), whose result is then a 16-bit
  * value too; and the batched results of products where they first have several readers, or are part of another
  * tensor: such a value (a batch norm's input, a residual block's gradient, keys beside queries, the scores of a large
- * vocabulary) is stored between the passes over it. Evaluation rounds where training does. Weights stay f32: their bf16 copies
+ * vocabulary) is stored between the passes over it. Evaluation rounds where training does. Weights stay f32: their 16-bit copies
  * are values of the step. Products add up in f32. What thin products read is left alone. */
 #include "pass/precision.h"
 
@@ -15,11 +15,12 @@
 
 typedef struct Rounding {
     Graph *g;
+    DType dtype;   /* what is rounded to */
     int count;     /* of the nodes that there were before */
     int *readers;  /* by node id */
     Node **reader; /* the last of them */
-    Node **narrow; /* the value as bf16, or NULL */
-    bool *rounded; /* all readers read the bf16 value */
+    Node **narrow; /* the value as that type, or NULL */
+    bool *rounded; /* all readers read the 16-bit value */
 } Rounding;
 
 static bool is_rounded_product(const Node *n) {
@@ -46,12 +47,14 @@ static Node *narrowed(Rounding *r, Node *n) {
     if (!*narrow) {
         bool kept = n->op->cls == OP_LEAF && n->name;
         graph_at(r->g, n->src);
-        *narrow = graph_name(op1(r->g, "to_bf16", n), kept ? arena_printf(r->g->arena, "%s.bf16", n->name) : n->name);
+        const DTypeInfo *info = &dtype_info[r->dtype];
+        const char *name = kept ? arena_printf(r->g->arena, "%s.%s", n->name, info->name) : n->name;
+        *narrow = graph_name(op1(r->g, info->rounding, n), name);
     }
     return *narrow;
 }
 
-/* The same views of the bf16 value. What is looked up is rounded, not the whole table. */
+/* The same views of the 16-bit value. What is looked up is rounded, not the whole table. */
 static Node *narrow_operand(Rounding *r, Node *operand) {
     if (operand->op->cls != OP_VIEW || operand->op->flags & OP_LOOKUP) {
         bool computed = operand->op->cls != OP_LEAF && operand->type.batched;
@@ -116,7 +119,7 @@ static void round_readers(Rounding *r) {
             r->g->nodes.at[i]->name = NULL; /* it is the stored value's now */
 }
 
-/* The call with the operands that its kernel takes as bf16, and the result that it makes of them. */
+/* The call with the operands that its kernel takes so, and the result that it makes of them. */
 static void round_call(Rounding *r, Node *call) {
     Node *in[MAX_INPUTS];
     for (int k = 0; k < call->inputs; k++)
@@ -124,7 +127,7 @@ static void round_call(Rounding *r, Node *call) {
     graph_at(r->g, call->src);
     Node *narrow = graph_name(graph_node(r->g, call->op->name, call->attr, call->inputs, in), call->name);
     narrow->hint = call->hint;
-    r->rounded[call->id] = narrow->type.dtype == DT_BF16;
+    r->rounded[call->id] = dtype_is_narrow(narrow->type.dtype);
     if (r->rounded[call->id])
         r->narrow[call->id] = narrow;
     else if (narrow != call)
@@ -134,12 +137,13 @@ static void round_call(Rounding *r, Node *call) {
 void round_operands(Graph *g) {
     int count = g->nodes.count;
     Rounding r = {.g = g,
+                  .dtype = precision_dtype(g->module->precision),
                   .count = count,
                   .readers = NEW_ARRAY(g->arena, int, count),
                   .reader = NEW_ARRAY(g->arena, Node *, count),
                   .narrow = NEW_ARRAY(g->arena, Node *, count),
                   .rounded = NEW_ARRAY(g->arena, bool, count)};
-    if (g->module->precision != PRECISION_BF16)
+    if (!dtype_is_narrow(r.dtype))
         return;
     count_readers(&r);
     for (int i = 0; i < count; i++)

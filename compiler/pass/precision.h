@@ -4,7 +4,7 @@
 
 #include "ir/graph.h"
 
-/* After simplify; changes nothing unless the module's precision is bf16. */
+/* After simplify; changes nothing unless the module's precision stores operands in 16 bits. */
 void round_operands(Graph *g);
 
 #endif

@@ -223,11 +223,11 @@ void fused_print(const Program *program, Text *out) {
 }
 
 static void print_tile(Text *out, const Kernel *kernel) {
-    static const char *const maths[] = {[MATH_TF32] = "tf32", [MATH_BF16] = "bf16"};
     const Tile *tile = &kernel->tile;
     text_printf(out, "tile %dx%dx%d, ", tile->m, tile->n, tile->k);
     if (tile->warps_m)
-        text_printf(out, "%s, %dx%d warps, %d panels", maths[kernel->math], tile->warps_m, tile->warps_n, tile->stages);
+        text_printf(out, "%s, %dx%d warps, %d panels", math_info[kernel->math].name, tile->warps_m, tile->warps_n,
+                    tile->stages);
     else
         text_printf(out, "%dx%d a thread, %d slices of k", tile->tm, tile->tn, tile->slices);
 }

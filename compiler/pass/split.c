@@ -13,7 +13,7 @@
 enum {
     LONG_SUM = 2048,   /* rows of a sum, or k of a product, that may be split */
     GROUP = 128,       /* rows of an inner sum where that divides them; the rows of a tile .. */
-    TALL_COLUMNS = 64, /* .. and twice as many where bf16 has so many columns: cuda/tensor_resident.cuh */
+    TALL_COLUMNS = 64, /* .. and twice as many where 16-bit numbers have so many columns: cuda/tensor_resident.cuh */
     LEAST_GROUP = 32,  /* else: their largest divisor from here */
     MOST_GROUP = 512,  /* to here */
     LEAST_DEPTH = 256, /* of k for a slice */
@@ -44,7 +44,7 @@ static int leading_axes(const Node *n) {
 
 /* 0: none. */
 static int64_t group_of(const Graph *g, int64_t rows, int64_t columns) {
-    bool tall = g->module->precision == PRECISION_BF16 && columns == TALL_COLUMNS;
+    bool tall = dtype_is_narrow(precision_dtype(g->module->precision)) && columns == TALL_COLUMNS;
     int64_t tile = tall ? 2 * GROUP : GROUP;
     return rows % tile == 0 ? tile : rows % GROUP == 0 ? GROUP : divisor(rows, LEAST_GROUP, MOST_GROUP);
 }
@@ -95,7 +95,7 @@ static double seconds_in_slices(const Node *n, int64_t depth, int64_t slices, co
                       .b = operand_over_rows(n->in[1])};
     product.a.transposed = true;
     product.a.batched = product.b.batched = slices > 1;
-    product.math = n->in[0]->type.dtype == DT_BF16 ? MATH_BF16 : MATH_FP32;
+    product.math = math_of_dtype(n->in[0]->type.dtype);
     kernel_cut(&product, machine);
     double bytes = slices > 1 ? 2.0 * (double)slices * (double)type_bytes(&n->type) : 0;
     double tile = kernel_tile_seconds(&product, machine), whole_waves = kernel_seconds(&product, machine);

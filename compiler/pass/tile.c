@@ -40,7 +40,7 @@ static const Tile small_tiles[] = {
         TENSOR(128, 128, k, 2, 4, 3), TENSOR(256, 64, k, 4, 2, 2), TENSOR(64, 256, k, 2, 4, 4),                        \
         TENSOR(128, 64, k, 4, 2, 4), TENSOR(64, 128, k, 2, 4, 4), TENSOR(64, 64, k, 4, 2, 4)
 
-static const Tile bf16_tiles[] = {TURNS(64, 6), TENSOR_TILES(64)}, tf32_tiles[] = {TENSOR_TILES(32)};
+static const Tile narrow_tiles[] = {TURNS(64, 6), TENSOR_TILES(64)}, tf32_tiles[] = {TENSOR_TILES(32)};
 
 /* Multiples of the 8 rows and 16 columns that kernels_lib/cpu/matmul.h computes at a time. */
 static const Tile core_tiles[] = {
@@ -62,9 +62,9 @@ static int64_t tile_count(const Kernel *kernel, const Tile *tile) {
     return kernel->batches * divide_up(kernel->m, tile->m) * divide_up(kernel->n, tile->n);
 }
 
-/* Copies by the hardware take whole matrices of bf16 whose rows begin at multiples of 16 bytes. */
+/* Copies by the hardware take whole matrices of 16-bit numbers whose rows begin at multiples of 16 bytes. */
 static bool is_copied_by_hardware(const Operand *operand) {
-    bool halves = operand->buffer->type.dtype == DT_BF16;
+    bool halves = dtype_is_narrow(operand->buffer->type.dtype);
     return halves && operand->kind == OPERAND_MATRIX && operand->cols % 8 == 0;
 }
 
@@ -147,8 +147,8 @@ static const Tile *tile_choice(const Kernel *kernel, const Machine *machine, int
     enum { LARGE = COUNT(tiles), SMALL = COUNT(small_tiles) };
     if (!machine->blocks)
         return i < COUNT(core_tiles) ? &core_tiles[i] : NULL;
-    if (kernel->math == MATH_BF16)
-        return i < COUNT(bf16_tiles) ? &bf16_tiles[i] : NULL;
+    if (dtype_is_narrow(math_info[kernel->math].dtype))
+        return i < COUNT(narrow_tiles) ? &narrow_tiles[i] : NULL;
     if (kernel->math == MATH_TF32)
         return i < COUNT(tf32_tiles) ? &tf32_tiles[i] : NULL;
     if (i < LARGE)
@@ -304,7 +304,7 @@ static int64_t threads_of_row(const Kernel *kernel) {
 static bool are_halves(Node *const *nodes, int count, int64_t axis) {
     for (int k = 0; k < count; k++) {
         const Type *type = &nodes[k]->type;
-        if (type->rank > 0 && type->dim[type->rank - 1] == axis && type->dtype != DT_BF16)
+        if (type->rank > 0 && type->dim[type->rank - 1] == axis && !dtype_is_narrow(type->dtype))
             return false;
     }
     return true;

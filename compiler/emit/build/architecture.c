@@ -25,8 +25,7 @@ Needs programs_needs(const Programs *programs) {
 
 const char *gpu_lacks(Arena *arena, const Machine *gpu, const Needs *needs) {
     if (needs->multiplies && !gpu->tensor)
-        return arena_printf(arena, "has no tensor cores for %s",
-                            needs->multiplies->math == MATH_BF16 ? "bf16" : "tf32");
+        return arena_printf(arena, "has no tensor cores for %s", math_info[needs->multiplies->math].name);
     if (needs->block_shared > gpu->block_memory)
         return arena_printf(arena, "has %d KB of shared memory for a block, of which '%s' needs %d",
                             gpu->block_memory / KB, needs->fills->name, needs->block_shared / KB);

@@ -21,9 +21,9 @@ static const Epilogue of_columns = {"column_out", "read_column", "ColumnAhead", 
 static bool has_half_numbers(const Kernel *kernel) {
     bool found = false;
     for (int k = 0; k < kernel->stores.count; k++)
-        found |= kernel->stores.at[k]->type.dtype == DT_BF16;
+        found |= dtype_is_narrow(kernel->stores.at[k]->type.dtype);
     for (int k = 0; k < kernel->loads.count; k++)
-        found |= kernel->loads.at[k]->type.dtype == DT_BF16;
+        found |= dtype_is_narrow(kernel->loads.at[k]->type.dtype);
     return found;
 }
 

@@ -34,11 +34,12 @@ static void write_cut(Emitter *e, const Kernel *kernel, Writer *out) {
     const char *way = ways[product_feed(kernel)];
     if (takes_turns(e, kernel)) {
         share = "one a group of four warps, in turns";
-        way = "bf16 on tensor cores, panels copied ahead by the hardware (cuda/tensor_turns.cuh)";
+        way = arena_printf(e->arena, "%s on tensor cores, panels copied ahead by the hardware (cuda/tensor_turns.cuh)",
+                           math_info[kernel->math].name);
     } else if (on_tensor_cores(kernel)) {
         share = arena_printf(e->arena, "%d x %d a warp", tile->m / tile->warps_m, tile->n / tile->warps_n);
         way = arena_printf(e->arena, "%s on tensor cores, panels copied ahead to shared memory (cuda/tensor.cuh)",
-                           kernel->math == MATH_BF16 ? "bf16" : "tf32");
+                           math_info[kernel->math].name);
     }
     write_comment(
         out, 0,
@@ -77,7 +78,7 @@ static const char *tile_type(Emitter *e, const Kernel *kernel, int warp) {
     if (on_tensor_cores(kernel))
         return arena_printf(e->arena, "TensorTile<%d, %d, %d, %d, %d, %d, %s>", tile->m, tile->n, tile->k,
                             tile->warps_m, tile->warps_n, tile->stages,
-                            kernel->math == MATH_BF16 ? "bfloat16" : "float");
+                            dtype_info[math_info[kernel->math].dtype].c_name);
     const char *begins = warp ? arena_printf(e->arena, ", %d", warp) : "";
     return arena_printf(e->arena, "Tile<%d, %d, %d, %d, %d%s>", tile->m, tile->n, tile->k, tile->tm, tile->tn, begins);
 }

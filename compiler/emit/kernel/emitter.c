@@ -25,8 +25,8 @@ static const char *digits(Arena *arena, double value, bool f64) {
 }
 
 const char *literal(const Emitter *e, double value, DType dtype) {
-    if (dtype == DT_BF16 && !e->mathematics)
-        return arena_printf(e->arena, "to_bf16(%s)", literal(e, value, DT_F32));
+    if (dtype_is_narrow(dtype) && !e->mathematics)
+        return arena_printf(e->arena, "%s(%s)", dtype_info[dtype].rounding, literal(e, value, DT_F32));
     if (isnan(value))
         return "NAN";
     if (isinf(value))
@@ -39,8 +39,8 @@ const char *literal(const Emitter *e, double value, DType dtype) {
 }
 
 const Tree *literal_tree(const Emitter *e, double value, DType dtype) {
-    if (dtype != DT_BF16 || e->mathematics)
+    if (!dtype_is_narrow(dtype) || e->mathematics)
         return tree_literal(e->arena, literal(e, value, dtype));
     const Tree *number = tree_literal(e->arena, literal(e, value, DT_F32));
-    return tree_call(e->arena, "to_bf16", &number, 1);
+    return tree_call(e->arena, dtype_info[dtype].rounding, &number, 1);
 }

@@ -207,13 +207,12 @@ static void add_sum(Emitter *e, const char *member, double sum, RowTable *table)
 }
 
 static void add_kernel_row(Emitter *e, const Kernel *kernel, RowTable *table) {
-    static const char *const maths[] = {[MATH_TF32] = "MTC_MATH_TF32", [MATH_BF16] = "MTC_MATH_BF16"};
     table_row(table, NULL);
     table_name(table, "name", kernel->name);
     table_number(table, "statement", row_of_statement(e, source_of_kernel(kernel)));
     table_number(table, "phase", kernel->phase);
     if (kernel->math != MATH_FP32)
-        table_text(table, "math", maths[kernel->math]);
+        table_text(table, "math", arena_printf(e->arena, "MTC_MATH_%s", math_info[kernel->math].symbol));
     add_sum(e, "flops", kernel->flops, table);
     add_sum(e, "bytes", kernel->bytes, table);
 }
