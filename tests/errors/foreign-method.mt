@@ -6,6 +6,7 @@ data {
 model {
   h = x.flatten()
   n = x.shape
+  w = square(h.weight) + h.bias
   y = linear(h, n)
 }
 train {
