@@ -46,9 +46,13 @@ bool is_learned(const Graph *g, const Node *root) {
 }
 
 /* In other libraries the target comes first. */
+static bool seems_swapped(const Graph *g, const Node *p, const Node *t) {
+    return is_learned(g, t) && !is_learned(g, p);
+}
+
 static void doubt_order(Call *call, const Node *p, const Node *t) {
     const char *name = call->op->name;
-    if (!is_learned(call->g, t) || is_learned(call->g, p))
+    if (!seems_swapped(call->g, p, t))
         return;
     call_doubt(call, 0, call->src,
                arena_printf(call->g->arena,
@@ -264,14 +268,26 @@ static bool scores_classes(Call *call, const Node *scores) {
     return false;
 }
 
+/* Labels first, as in Keras and scikit-learn: they fit where the scores are asked for in no shape. */
+static bool labels_come_first(Call *call, const Node *first, const Node *second) {
+    Graph *g = call->g;
+    const char *name = call->op->name;
+    if (!user_axes(second) || type_same_shape(&first->type, &second->type) || !seems_swapped(g, first, second))
+        return false;
+    call_error(call, 0, "%s takes the scores first; in this %s no weight is, but in its target: write %s(scores, label)",
+               name, type_user_text(g->arena, &first->type), name);
+    return true;
+}
+
 bool read_scores(Call *call, Node **scores, Node **target) {
     Graph *g = call->g;
     Node *pair[] = {graph_cast(g, call_tensor(call, 0), DT_F32), call_tensor(call, 1)};
     if (!pair[0] || !pair[1] || !graph_share_batch(g, 2, pair))
         return false;
     Node *s = pair[0], *t = pair[1];
-    if (!scores_classes(call, s))
+    if (labels_come_first(call, call_tensor(call, 0), t) || !scores_classes(call, s))
         return false;
+    doubt_order(call, s, t);
     bool distribution = type_same_shape(&s->type, &t->type);
     if (!distribution && !labels_fit(&s->type, &t->type)) {
         call_error(call, 1, "%s is neither a class for each of the scores %s nor a distribution of the same shape",

@@ -343,7 +343,7 @@ def test_a_label_that_the_network_reads(emit, body, loss, place):
 
 
 @pytest.mark.parametrize("loss, told", [
-    ("mse(t, y)", ["mse"]), ("huber(t, y)", ["huber"]), ("bce(t, y, from_logits = true)", ["bce"]), ("mse(y, t)\n  metric = r2(t, y)", ["r2"]),
+    ("mse(t, y)", ["mse"]), ("cross_entropy(t, y)", ["cross_entropy"]), ("bce(t, y, from_logits = true)", ["bce"]), ("mse(y, t)\n  metric = r2(t, y)", ["r2"]),
     ("mse(y, t)\n  metric = [precision(t, y, threshold = 0), mae(t, t)]", ["precision"]),
     ("mse(y, stop_gradient(z))\n  metric = r2(y, t)", []), ("mse(y, t)\n  metric = mae(slice(x, 0, 0, 3), t)", []),
 ])
@@ -354,6 +354,14 @@ def test_a_target_that_comes_first(emit, loss, told):
     found = re.findall(r"warning: (\w+) takes this for the prediction, and no weight is in it, but in its target", done.stderr)
     assert done.returncode == 0 and found == told, done.stderr
     assert all(f"write {name}(prediction, target)" in done.stderr for name in told)
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy(label, y)", "cross_entropy(y, label)\n  metric = accuracy(label, y)"])
+def test_labels_that_come_first(emit, loss):
+    done = emit(model("y = linear(x, 3)").replace("cross_entropy(y, label)", loss), "--emit=graph")
+    [said] = re.findall("error: (.*)", done.stderr)
+    name = loss.partition("(label")[0].split()[-1]
+    assert done.returncode == 65 and said.endswith(f"no weight is, but in its target: write {name}(scores, label)")
 
 
 MODELS = [path for folder in ("models", "tests/golden") for path in sorted((ROOT / folder).glob("*.mt"))]
