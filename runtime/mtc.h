@@ -272,6 +272,9 @@ typedef struct MtcModel {
     const char *(*update)(const MtcRun *run);
     /* to[i] += from[i] for so many reals (floats, or the doubles of mtc --real f64) in the device's memory. */
     const char *(*add_sums)(void *to, const void *from, int64_t count);
+
+    int own_losses;       /* optimizers that move along another loss than report[0] */
+    int64_t first_update; /* the step with which every weight that is trained has been updated; 0: the first one */
 } MtcModel;
 
 extern const MtcModel mtc_model;

@@ -253,6 +253,8 @@ struct Module {
     VEC(NamedValue) named;
     VEC(NamedSize) sizes;
     VEC(int) plateaus; /* of learning rates: evaluations without a better one after which they fall; all different */
+    int own_losses;        /* optimizers that have a loss of their own */
+    int64_t first_update;  /* the step with which every trained weight has been updated; 1: each step does */
     int monitor, patience; /* the report that decides what is best; evaluations without a better one, 0: any number */
     bool prediction_is_classes; /* prediction is a distribution over classes: predict prints the arg max */
     Graph *train;               /* forward, gradients, updates, one `report` per report */

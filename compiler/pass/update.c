@@ -186,6 +186,17 @@ static void average(const Updates *u, const Optimizer *optimizer, int weight, No
     update_assign(g, optimizer, state, add(g, mul(g, decay, state), mul(g, rest, value)));
 }
 
+/* What the program tells of a training that is too short, or whose loss is one of several. */
+static void count_optimizers(Module *module, const Training *training) {
+    module->own_losses = 0;
+    module->first_update = 1;
+    for (int i = 0; i < training->optimizer_count; i++) {
+        const int64_t first = (int64_t)training->accumulate * training->optimizers[i]->at;
+        module->own_losses += training->losses[i] != NULL;
+        module->first_update = first > module->first_update ? first : module->first_update;
+    }
+}
+
 static Optimizer *scheduled_optimizers(const Updates *u) {
     Optimizer *optimizers = NEW_ARRAY(u->g->arena, Optimizer, u->training->optimizer_count);
     for (int i = 0; i < u->training->optimizer_count; i++)
@@ -232,6 +243,7 @@ bool add_updates(Module *module, Node *loss, const Training *training) {
         u.training = training = &of_shards;
         u.g = module->update;
     }
+    count_optimizers(module, training);
     const Optimizer *optimizers = scheduled_optimizers(&u);
     if (training->accumulate > 1)
         accumulate(&u, op0(u.g, "every", (Attr){.index = (int)training->accumulate}));

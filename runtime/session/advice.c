@@ -55,16 +55,29 @@ static void warn_of_patience(const MtcAdvice *advice) {
          session->model->patience);
 }
 
+/* Of several optimizers, of accumulated gradients. */
+static void warn_of_updates(const MtcAdvice *advice) {
+    const MtcSession *session = advice->session;
+    const int64_t first = session->model->first_update;
+    if (first <= session->last_step || !session->last_step)
+        return;
+    warn(advice,
+         "the training ends with step %lld, and some weights would have their first update in step %lld, as the "
+         "optimizer's every and accumulate say: they stay as they are",
+         (long long)session->last_step, (long long)first);
+}
+
 void mtc_advice_open(MtcAdvice *advice, MtcSession *session) {
     advice->session = session;
     advice->course = mtc_course(session);
-    advice->watched = session->at.step == 0 && !session->learned && !mtc_rank();
+    advice->watched = session->at.step == 0 && !session->learned && !mtc_rank() && !session->model->own_losses;
     advice->before = NAN;
     if (mtc_rank())
         return; /* rank 0 has the same data */
     warn_of_batch(advice);
     warn_of_metrics(advice);
     warn_of_patience(advice);
+    warn_of_updates(advice);
 }
 
 /* ---- numbers that are far from 0 ---- */

@@ -13,15 +13,16 @@ typedef struct MtcAdvice {
     /* What follows is the advice's own. */
     MtcSession *session;
     MtcCourse course;
-    bool watched;         /* its first epochs, from initial weights, without a warning of a loss that stands still */
+    bool watched;         /* its first epochs, from initial weights, without a warning of a loss that stands still; where optimizers have
+                     losses of their own, such a balance is what they may be after */
     int64_t epochs;       /* that have been */
     double first;         /* its first loss */
     double before;        /* the mean over the epoch before; NaN: there is none */
     double sum, examples; /* of the running epoch */
 } MtcAdvice;
 
-/* Before the first step, with the caller's members set. Warns of a batch that is larger than the data, and of metrics over a set and of
- * patience where nothing is evaluated. */
+/* Before the first step, with the caller's members set. Warns of a batch that is larger than the data, of metrics over a set and of
+ * patience where nothing is evaluated, and of weights that have no update until the end. */
 void mtc_advice_open(MtcAdvice *advice, MtcSession *session);
 /* Steps [first, first + count) are done; their reports, one row per step. Warns of a first loss that numbers far from 0 make,
  * and of one that does not move from epoch to epoch. A fault of the session: the data cannot be read. */

@@ -60,6 +60,22 @@ train {
 """
 
 
+def test_a_balance_of_losses_and_a_training_without_an_update(compile_model, tmp_path):
+    """A loss that stands still is no failure of optimizers that have another; one that comes too late never works."""
+    chance = np.random.default_rng(1)
+    np.save(tmp_path / "x.npy", chance.normal(0, 1, (640, 3)).astype("f4"))
+    np.save(tmp_path / "y.npy", chance.normal(0, 1, (640, 1)).astype("f4"))
+    alone = MODEL % "x"
+    two = alone.replace("adam(1e-3)", '[adam(1e-9), adam(1e-9, weights = "guess.0.*", loss = mae(guess, y), every = 50)]')
+    found = warnings(compile_model(alone.replace("adam(1e-3)", "adam(1e-9)\n  accumulate = 41")).path, tmp_path, "--data", tmp_path)
+    assert len(found) == 2 and found[1].startswith("the loss has not moved in an epoch")
+    assert found[0].startswith("the training ends with step 40, and some weights would have their first update in step 41, ")
+    program = compile_model(two).path
+    assert warnings(program, tmp_path, "--data", tmp_path, "--epochs", 3) == []
+    found = warnings(program, tmp_path, "--data", tmp_path)
+    assert len(found) == 1 and found[0].startswith("the training ends with step 40, and some weights would have their first update in step 50, ")
+
+
 def test_inputs_far_from_zero(compile_model, tmp_path):
     chance = np.random.default_rng(1)
     x = chance.normal(5e4, 1e3, (320, 3)).astype("f4")

@@ -333,6 +333,14 @@ static void write_plateaus(const Module *module, Writer *out) {
     write_line(out, ".plateaus = %d,\n.plateau = {%s},", module->plateaus.count, text_string(&all));
 }
 
+/* What is said of trainings alone that are not the plain one. */
+static void write_optimizers(const Module *module, Writer *out) {
+    if (module->own_losses)
+        write_line(out, ".own_losses = %d,", module->own_losses);
+    if (module->first_update > 1)
+        write_line(out, ".first_update = %lld,", (long long)module->first_update);
+}
+
 static void write_sizes_of_tables(Emitter *e, const Counts *counts, Writer *out) {
     const Module *module = e->module;
     write_line(out, ".tensors = %d,", counts->tensors);
@@ -402,5 +410,6 @@ void write_tables(Emitter *e, Writer *out) {
         write_line(out, ".decode = decode,");
     write_line(out, ".run_kernel = run_kernel,");
     write_line(out, ".prepare = prepare,\n.release = release,");
+    write_optimizers(e->module, out);
     write_close(out, "};");
 }
