@@ -67,6 +67,7 @@ typedef struct MtcField {
     bool windows;  /* its steps read MtcData.stride; of other fields examples lie one behind the other */
     int64_t steps, from; /* windows of rows: how many rows of one it has, and which is its first; steps 0: none are */
     MtcColumns columns;
+    bool distribution; /* numbers of its last axis are a distribution: the target of cross_entropy */
 } MtcField;
 
 /* Files, or rows written in the model file. */

@@ -123,6 +123,7 @@ typedef struct Field {
     int64_t steps,
         from; /* of windows of rows: how many rows of one it has, and which is its first; steps 0: none are */
     Columns columns;
+    bool distribution; /* cross_entropy compares it as it is: numbers of the last axis sum to 1 */
     Span src;
 } Field;
 
@@ -252,9 +253,9 @@ struct Module {
     VEC(Doubt) doubts; /* one for each place and text */
     VEC(NamedValue) named;
     VEC(NamedSize) sizes;
-    VEC(int) plateaus; /* of learning rates: evaluations without a better one after which they fall; all different */
-    int own_losses;        /* optimizers that have a loss of their own */
-    int64_t first_update;  /* the step with which every trained weight has been updated; 1: each step does */
+    VEC(int) plateaus;    /* of learning rates: evaluations without a better one after which they fall; all different */
+    int own_losses;       /* optimizers that have a loss of their own */
+    int64_t first_update; /* the step with which every trained weight has been updated; 1: each step does */
     int monitor, patience; /* the report that decides what is best; evaluations without a better one, 0: any number */
     bool prediction_is_classes; /* prediction is a distribution over classes: predict prints the arg max */
     Graph *train;               /* forward, gradients, updates, one `report` per report */

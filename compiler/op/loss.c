@@ -274,9 +274,16 @@ static bool labels_come_first(Call *call, const Node *first, const Node *second)
     const char *name = call->op->name;
     if (!user_axes(second) || type_same_shape(&first->type, &second->type) || !seems_swapped(g, first, second))
         return false;
-    call_error(call, 0, "%s takes the scores first; in this %s no weight is, but in its target: write %s(scores, label)",
-               name, type_user_text(g->arena, &first->type), name);
+    call_error(call, 0,
+               "%s takes the scores first; in this %s no weight is, but in its target: write %s(scores, label)", name,
+               type_user_text(g->arena, &first->type), name);
     return true;
+}
+
+/* A field that is compared as it stands in the data is looked at when a training begins. */
+static void mark_distribution(Call *call, const Node *target) {
+    if (target->op->table == TABLE_FIELD)
+        call->module->fields.at[target->attr.index].distribution = true;
 }
 
 bool read_scores(Call *call, Node **scores, Node **target) {
@@ -299,6 +306,8 @@ bool read_scores(Call *call, Node **scores, Node **target) {
         return false;
     }
     *scores = s;
+    if (distribution)
+        mark_distribution(call, t);
     *target = distribution ? graph_cast(g, t, DT_F32) : t;
     return distribution || labels_are_classes(call, s, t);
 }

@@ -199,6 +199,61 @@ static int look_at_fields(const MtcAdvice *advice) {
     return code;
 }
 
+/* ---- targets that are no distributions ---- */
+
+/* The first example of those that are looked at whose numbers along the last axis do not sum to 1, or are below 0; -1: none. `sum`: theirs. */
+static int64_t find_other_sum(const MtcField *field, const void *values, double *sum) {
+    const double rounding = 1e-2;
+    const int64_t classes = field->rank ? field->dim[field->rank - 1] : 1;
+    for (int64_t row = 0; row < field->elements / classes; row++) {
+        double least = 0;
+        *sum = 0;
+        for (int64_t k = 0; k < classes; k++) {
+            const double value = number_of_field(field, values, row * classes + k);
+            *sum += value;
+            least = fmin(least, value);
+        }
+        if (fabs(*sum - 1) > rounding || least < 0)
+            return row;
+    }
+    return -1;
+}
+
+static void warn_of_sum(const MtcAdvice *advice, const MtcField *field, int64_t example, double sum) {
+    warn(
+        advice,
+        "cross_entropy takes labels or a distribution, from 0 on and 1 in sum, and the numbers of '%s' in example %lld "
+        "sum to %s%s: several labels at once are learned with bce(x, %s, from_logits = true), numbers with mse",
+        field->name, (long long)example, mtc_number(sum), fabs(sum - 1) > 1e-2 ? "" : ", some below 0", field->name);
+}
+
+static int look_at_distribution(const MtcAdvice *advice, int index) {
+    MtcSession *session = advice->session;
+    const MtcField *field = &session->model->field[index];
+    const MtcData *data = &session->data[MTC_TRAIN];
+    void *values = malloc(mtc_example_bytes(field));
+    int code = values ? 0 : mtc_no_memory(&session->fault, mtc_example_bytes(field), field->name);
+    for (int64_t i = 0; i < data->examples && i < LOOKED_AT && !code; i++) {
+        double sum;
+        code = mtc_read_back(session, data, index, i, values);
+        if (!code && find_other_sum(field, values, &sum) >= 0) {
+            warn_of_sum(advice, field, i, sum);
+            break;
+        }
+    }
+    free(values);
+    return code;
+}
+
+static int look_at_distributions(const MtcAdvice *advice) {
+    const MtcModel *model = advice->session->model;
+    int code = 0;
+    for (int i = 0; i < model->fields && !code; i++)
+        if (model->field[i].distribution && (model->field[i].type == MTC_F32 || model->field[i].type == MTC_U8))
+            code = look_at_distribution(advice, i);
+    return code;
+}
+
 /* ---- a loss that does not move ---- */
 
 /* Two epochs see the same examples: their means differ by what was learned, not by chance. After an epoch of so few steps as
@@ -243,7 +298,9 @@ int mtc_advice_steps(MtcAdvice *advice, int64_t first, int64_t count, const doub
         const double rows = (double)mtc_rows_of_step(&advice->course, step);
         if (first + i == 0) {
             advice->first = loss;
-            code = loss > (model->prediction_is_classes ? CLASSES_LOSS : OTHER_LOSS) ? look_at_fields(advice) : 0;
+            code = look_at_distributions(advice);
+            if (!code && loss > (model->prediction_is_classes ? CLASSES_LOSS : OTHER_LOSS))
+                code = look_at_fields(advice);
         }
         advice->sum += loss * rows;
         advice->examples += rows;

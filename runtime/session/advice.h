@@ -13,7 +13,8 @@ typedef struct MtcAdvice {
     /* What follows is the advice's own. */
     MtcSession *session;
     MtcCourse course;
-    bool watched;         /* its first epochs, from initial weights, without a warning of a loss that stands still; where optimizers have
+    bool
+        watched; /* its first epochs, from initial weights, without a warning of a loss that stands still; where optimizers have
                      losses of their own, such a balance is what they may be after */
     int64_t epochs;       /* that have been */
     double first;         /* its first loss */
@@ -24,7 +25,7 @@ typedef struct MtcAdvice {
 /* Before the first step, with the caller's members set. Warns of a batch that is larger than the data, of metrics over a set and of
  * patience where nothing is evaluated, and of weights that have no update until the end. */
 void mtc_advice_open(MtcAdvice *advice, MtcSession *session);
-/* Steps [first, first + count) are done; their reports, one row per step. Warns of a first loss that numbers far from 0 make,
+/* Steps [first, first + count) are done; their reports, one row per step. Warns of a target that is no distribution, of a first loss that numbers far from 0 make,
  * and of one that does not move from epoch to epoch. A fault of the session: the data cannot be read. */
 int mtc_advice_steps(MtcAdvice *advice, int64_t first, int64_t count, const double *reports);
 

@@ -76,6 +76,17 @@ def test_a_balance_of_losses_and_a_training_without_an_update(compile_model, tmp
     assert len(found) == 1 and found[0].startswith("the training ends with step 40, and some weights would have their first update in step 50, ")
 
 
+@pytest.mark.parametrize("rows, told", [
+    ([[1, 0, 0], [0.2, 0.5, 0.3]], None), ([[0, 1, 0], [1, 1, 0]], "'y' in example 1 sum to 2: several labels at once"),
+    ([[0.5, 0.5, 0], [-0.5, 1.5, 0]], "'y' in example 1 sum to 1, some below 0: ")])
+def test_a_target_that_is_no_distribution(rows, told, compile_model, tmp_path):
+    text = MODEL.replace("y : f32[1]", "y : f32[3]").replace("+ linear(x, 8), 1)", ", 3)").replace("mse", "cross_entropy") % "x"
+    np.save(tmp_path / "x.npy", np.random.default_rng(1).normal(0, 1, (64, 3)).astype("f4"))
+    np.save(tmp_path / "y.npy", np.array(rows * 32, "f4"))
+    found = warnings(compile_model(text).path, tmp_path, "--data", tmp_path)
+    assert len(found) == (told is not None) and (not told or told in found[0])
+
+
 def test_inputs_far_from_zero(compile_model, tmp_path):
     chance = np.random.default_rng(1)
     x = chance.normal(5e4, 1e3, (320, 3)).astype("f4")

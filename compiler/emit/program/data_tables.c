@@ -148,6 +148,8 @@ static void write_field(Emitter *e, const Field *field, const char *columns, con
     add_item(e, &items, "predicts", field_predicts(e, needed, row) ? "true" : "false");
     if (field_scaled(e, needed, row))
         add_item(e, &items, "scaled", "true");
+    if (field->distribution)
+        add_item(e, &items, "distribution", "true");
     if (field->windows)
         add_item(e, &items, "windows", "true");
     if (field->steps)
