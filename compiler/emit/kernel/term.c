@@ -1,0 +1,208 @@
+/* Terms: values at indices, equal ones once, with what is known of them. */
+#include "emit/kernel/term.h"
+#include "emit/text/guard.h"
+
+/* Names and operators of an index and of a condition that are still written where they are used: see value.c. */
+enum { MOST_OF_PLACE = 11, MOST_OF_CONDITION = 7 };
+
+bool is_computed(const Body *body, const Node *n, const Index *at) {
+    return !is_loaded(body->kernel, n) && !find_known(body, n, at);
+}
+
+/* In vector code, what is rounded to a narrower type and back does not pass through that. */
+static void describe_map(Body *body, Term *term, const Index *at) {
+    const Node *n = term->node, *narrow = n->op->flags & OP_WIDENS ? n->in[0] : NULL;
+    bool rounds = narrow && narrow->op->rounds && body->lane.count && is_computed(body, narrow, at);
+    term->form = rounds ? tree_read(body->e->arena, narrow->op->rounds) : form_at(body->e, n, at, &body->lane);
+    n = rounds ? narrow : n;
+    term->operands = n->inputs;
+    for (int k = 0; k < n->inputs; k++)
+        term->operand[k] = term_of(body, n->in[k], at, term->guard);
+}
+
+/* The condition under which the operands of a term are read, if the term itself is under `guard`. */
+static const Tree *guard_below(Arena *arena, const Term *term, const Tree *guard) {
+    return guard_and(arena, guard, term->own_guard);
+}
+
+static void describe_guarded(Body *body, Term *term, const Index *from) {
+    const Tree *guard = guard_below(body->e->arena, term, term->guard);
+    term->operand[term->operands++] = term_of(body, term->node->in[0], from, guard);
+    term->form = guarded(body->e, term->own_guard, tree_operand[0], term->node->attr.value, term->node->type.dtype);
+}
+
+void term_widen(Arena *arena, Term *term, const Tree *guard) {
+    const Tree *wider = guard_or(arena, term->guard, guard);
+    if (!term->guard || (wider && tree_same(wider, term->guard)))
+        return;
+    term->guard = wider;
+    for (int k = 0; k < term->operands; k++)
+        term_widen(arena, term->operand[k], guard_below(arena, term, term->guard));
+}
+
+bool is_pack(const Body *body, const Tree *element) {
+    return body->lane.count && lane_step(&body->lane, element_offset(element)) == LANES_NEIGHBOURS;
+}
+
+/* What is read ahead of the body is a member of what that made. */
+static void read_ahead(Body *body, Term *term, const Tree *value, int lanes) {
+    Arena *arena = body->e->arena;
+    const char *name = names_claim(&body->names, local_name(arena, term->node));
+    VEC_PUSH(arena, body->reads, ((Read){.node = term->node, .name = name, .value = value, .lanes = lanes}));
+    const Tree *ahead = tree_member(arena, body->read_from, name);
+    term->form = lanes ? lane_of_pack(arena, ahead) : ahead;
+}
+
+/* t.h[at] for t.h[i * H + j] */
+static const Tree *with_named_place(Body *lane, const Tree *element) {
+    const Tree *offset = element_offset(element);
+    const Tree *place = body_named(lane, offset, MOST_OF_PLACE, index_type(offset), "at");
+    return tree_element(lane->e->arena, element->part[0], place);
+}
+
+/* Of an element of memory, or of a row that is held in shared memory. */
+static void describe_load(Body *body, Term *term, const Tree *element) {
+    const Node *n = term->node;
+    Arena *arena = body->e->arena;
+    bool pack = is_pack(body, element) && !(term->guard && differs_by_lane(&body->lane, term->guard));
+    bool reads_place = tree_has_kind(element_offset(element), TREE_ELEMENT);
+    if (pack && !body->reads && !(term->guard && reads_place))
+        element = with_named_place(body, element);
+    const Tree *value = in_lane(arena, &body->lane, element);
+    if (body->e->options->f64 && n->op->table == TABLE_FIELD && n->type.dtype == DT_F32)
+        value = tree_cast(arena, c_type(body->e, DT_F32), value); /* the data set has floats */
+    if (pack) {
+        const Tree *address = element_address(arena, element);
+        value = tree_call(arena, arena_printf(arena, "load_pack<%d>", body->lane.count), &address, 1);
+    }
+    if (n->type.dtype == DT_BOOL && body->e->dialect->stored_condition)
+        value = tree_form(arena, body->e->dialect->stored_condition, &value, 1);
+    if (body->reads && !term->guard && !(!pack && differs_by_lane(&body->lane, value))) {
+        read_ahead(body, term, value, pack ? body->lane.count : 0);
+        return;
+    }
+    term->form = value;
+    term->pack = pack;
+    term->buffer = n->op->table == TABLE_FIELD ? NULL : plan_buffer(body->e->plan, n);
+    term->loaded = true;
+    term->plain = false;
+}
+
+static void describe(Body *body, Term *term, const Known *known, const Index *at) {
+    Emitter *e = body->e;
+    const Node *n = term->node;
+    term->plain = true;
+    if (known && known->inner && n == body->kernel->held) {
+        describe_load(body, term, vector_element(e, known, at));
+    } else if (known) {
+        term->form = known->inner ? vector_element(e, known, at) : known->value;
+    } else if (is_loaded(body->kernel, n)) {
+        describe_load(body, term, loaded_element(body, n, at));
+    } else if (n->op->table == TABLE_KNOB) {
+        term->form = knob_member(e, n);
+    } else if (n->op->c) {
+        describe_map(body, term, at);
+        if (!term->operands)
+            term->form = once_in_row(body, term->form);
+        term->plain = n->op->cls == OP_LEAF || (n->op->cls == OP_INDEX && n->op->flags & OP_CHEAP);
+    } else {
+        ICE("%%%d %s is not complete where kernel %s reads it", n->id, n->op->name, body->kernel->name);
+    }
+}
+
+static Term *find_term(const Body *body, const Node *n, const Index *at) {
+    for (int k = 0; k < body->terms.count; k++)
+        if (body->terms.at[k]->node == n && index_same(&body->terms.at[k]->at, at))
+            return body->terms.at[k];
+    return NULL;
+}
+
+static Term *new_term(Body *body, const Node *n, const Index *at, const Tree *guard) {
+    Term *term = NEW(body->e->arena, Term);
+    *term = (Term){.node = n, .at = *at, .guard = guard};
+    VEC_PUSH(body->e->arena, &body->terms, term);
+    return term;
+}
+
+bool may_load_around(const Body *body) {
+    return !body->once && (body->outer->outer || !body->e->dialect->schedules);
+}
+
+/* The form says nothing that the body's loop changes, and what it loads may be loaded before that. nvcc finds that itself. */
+static bool is_fixed(const Body *body, const Term *term) {
+    bool loops = !body->e->dialect->schedules && body->outer && body->variables[0] && !body->once;
+    bool loads_early = !term->loaded || may_load_around(body);
+    return loops && loads_early && !term->guard && !body_depends_on(body, term->form);
+}
+
+static void judge(const Body *body, Term *term) {
+    const OpDef *op = term->node->op;
+    bool computed = !term->loaded && term->node->type.rank == 0 && op->cls == OP_MAP;
+    term->uniform = computed || op->flags & OP_SCALAR;
+    term->fixed = is_fixed(body, term);
+    term->costly = term->operands && !(op->flags & OP_CHEAP);
+    for (int k = 0; k < term->operands; k++) {
+        term->uniform &= term->operand[k]->uniform;
+        term->fixed &= term->operand[k]->fixed;
+        term->costly |= term->operand[k]->costly;
+    }
+}
+
+/* The condition holds for the whole body: 1; it does not: 0; that depends: -1. */
+static int assumed(const Body *body, const Tree *condition) {
+    Assumption *assumption = body->assumption;
+    if (!assumption || body_depends_on(body, condition))
+        return -1;
+    if (!assumption->condition && !assumption->wanted)
+        assumption->wanted = condition;
+    return assumption->condition && tree_same(assumption->condition, condition) ? assumption->holds : -1;
+}
+
+/* ---- lookups ---- */
+
+/* What is loaded gets a name, where a statement can stand before and needs no condition. */
+static const Tree *name_place(Body *body, const Node *index, const Tree *place) {
+    bool lanes = body->lane.count, loads = tree_has_kind(place, TREE_ELEMENT);
+    if (body->reads || !loads || (lanes && lane_step(&body->lane, place) != LANES_SAME))
+        return place;
+    const char *wanted = local_name(body->e->arena, index);
+    return body_name_outside(lanes ? body->outer : body, place, "int", wanted, is_of_data(index));
+}
+
+/* What the view's result at `at` is an element of, and which. Returns the condition of that, or NULL. */
+static const Tree *go_through(Body *body, const Node *view, Index *at, const Tree *guard) {
+    const Tree *place = lookup_value(body, view, at);
+    if (place && !guard)
+        place = name_place(body, view->in[1], place);
+    return in_lane(body->e->arena, &body->lane, through_view(body->e, view, at, place));
+}
+
+/* A view is the term of what it reads, unless it does so under a condition. */
+Term *term_of(Body *body, const Node *n, const Index *at, const Tree *guard) {
+    const Known *known = find_known(body, n, at);
+    Term *term = find_term(body, n, at);
+    if (term) {
+        term_widen(body->e->arena, term, guard);
+    } else if (n->op->cls == OP_VIEW && !known && !is_loaded(body->kernel, n)) {
+        Index from = *at;
+        const Tree *own_guard = go_through(body, n, &from, guard);
+        int holds = own_guard ? assumed(body, own_guard) : 1;
+        if (holds == 1)
+            return term_of(body, n->in[0], &from, guard);
+        term = new_term(body, n, at, guard);
+        if (holds == 0) {
+            term->form = literal_tree(body->e, n->attr.value, n->type.dtype);
+            term->plain = true;
+        } else {
+            term->own_guard = body_named(body, own_guard, MOST_OF_CONDITION, "bool", "inside");
+            describe_guarded(body, term, &from);
+        }
+        judge(body, term);
+    } else {
+        term = new_term(body, n, at, guard);
+        describe(body, term, known, at);
+        judge(body, term);
+    }
+    term->uses++;
+    return term;
+}
