@@ -37,7 +37,8 @@ typedef struct MtcCheckpoint {
 /* Free with mtc_checkpoint_close, also after a fault. */
 int mtc_checkpoint_open(MtcFault *fault, const char *path, MtcCheckpoint *checkpoint);
 /* The same from memory, as mtc_archive_parse. */
-int mtc_checkpoint_parse(MtcFault *fault, const char *path, uint8_t *bytes, size_t size, MtcCheckpoint *checkpoint);
+int mtc_checkpoint_parse(MtcFault *fault, const char *path, const uint8_t *bytes, size_t size,
+                         MtcCheckpoint *checkpoint);
 void mtc_checkpoint_close(MtcCheckpoint *checkpoint);
 
 /* Its metadata, by their names without "mtc.": texts are NULL where there is none, other values are a fault. */

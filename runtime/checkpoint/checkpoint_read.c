@@ -157,7 +157,8 @@ static int read_head(MtcFault *fault, MtcCheckpoint *checkpoint) {
                : read_count(fault, checkpoint, "epochs", &checkpoint->epochs);
 }
 
-int mtc_checkpoint_parse(MtcFault *fault, const char *path, uint8_t *bytes, size_t size, MtcCheckpoint *checkpoint) {
+int mtc_checkpoint_parse(MtcFault *fault, const char *path, const uint8_t *bytes, size_t size,
+                         MtcCheckpoint *checkpoint) {
     memset(checkpoint, 0, sizeof *checkpoint);
     checkpoint->path = path;
     int code = mtc_archive_parse(fault, path, bytes, size, &checkpoint->archive);

@@ -489,6 +489,8 @@ int mtc_checkpoint_apply(MtcSession *session, const MtcCheckpoint *checkpoint, M
     if (!code)
         code = take_tensors(session, checkpoint, take, taken);
     if (!code)
+        code = mtc_archive_unchanged(fault, checkpoint->path, &checkpoint->archive);
+    if (!code)
         take_encoding(session, &rest.encoding);
     mtc_encoding_free(&rest.encoding);
     if (!code && checkpoint->ours)

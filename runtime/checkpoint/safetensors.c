@@ -138,7 +138,7 @@ enum { CHECKSUM_DIGITS = sizeof MTC_NO_CHECKSUM - 1 };
 
 /* Where the digits are in a header, before it is parsed; NULL: none. A string in the JSON cannot hold the key, for its
  * quotes would be escaped. */
-static char *find_checksum(char *header, size_t length) {
+static const char *find_checksum(const char *header, size_t length) {
     const size_t key = sizeof CHECKSUM_KEY - 1;
     for (size_t i = 0; i + key + CHECKSUM_DIGITS <= length; i++)
         if (header[i] == '"' && memcmp(header + i, CHECKSUM_KEY, key) == 0)
@@ -161,7 +161,8 @@ static void format_checksum(MtcHash *hash, char digits[CHECKSUM_DIGITS + 1]) {
 
 /* Of a file whose header, the eight bytes included, ends at `header`. */
 static bool checksum_matches(const uint8_t *bytes, size_t size, size_t header) {
-    char expected[CHECKSUM_DIGITS + 1], *digits = find_checksum((char *)bytes, header);
+    const char *digits = find_checksum((const char *)bytes, header);
+    char expected[CHECKSUM_DIGITS + 1];
     MtcHash hash;
     if (!digits)
         return true;
@@ -195,9 +196,9 @@ static int no_safetensors(MtcFault *fault, const char *path, const char *format)
     return fault->code;
 }
 
-int mtc_archive_parse(MtcFault *fault, const char *path, uint8_t *bytes, size_t size, MtcArchive *archive) {
+/* How long the header is, by the eight bytes before it. */
+static int parse_length(MtcFault *fault, const char *path, const uint8_t *bytes, size_t size, uint64_t *result) {
     uint64_t length = 0;
-    memset(archive, 0, sizeof *archive);
     if (size < 8)
         return mtc_fail(
             fault, MTC_BAD_DATA,
@@ -215,13 +216,33 @@ int mtc_archive_parse(MtcFault *fault, const char *path, uint8_t *bytes, size_t 
     if (length > size - 8)
         return mtc_fail(fault, MTC_BAD_DATA, "%s: is cut off: its header has %llu bytes, but the file ends after %zu",
                         path, (unsigned long long)length, size - 8);
-    bool matches = checksum_matches(bytes, size, 8 + (size_t)length); /* parsing changes the bytes */
-    int code = mtc_json_read(fault, path, (char *)bytes + 8, (size_t)length, &archive->header);
+    *result = length;
+    return 0;
+}
+
+/* Parsing changes the header's text: it is a copy. */
+static int parse_header(MtcFault *fault, const char *path, const uint8_t *bytes, size_t length, MtcArchive *archive) {
+    archive->text = (char *)malloc(length + 1);
+    if (!archive->text)
+        return mtc_no_memory(fault, length, path);
+    memcpy(archive->text, bytes + 8, length);
+    int code = mtc_json_read(fault, path, archive->text, length, &archive->header);
     if (code)
         archive->header = NULL;
-    else
-        code = parse_entries(fault, path, bytes + 8 + length, size - 8 - (size_t)length, archive);
-    if (!code && !matches)
+    return code;
+}
+
+int mtc_archive_parse(MtcFault *fault, const char *path, const uint8_t *bytes, size_t size, MtcArchive *archive) {
+    uint64_t length = 0;
+    memset(archive, 0, sizeof *archive);
+    int code = parse_length(fault, path, bytes, size, &length);
+    if (code)
+        return code;
+    const size_t header = 8 + (size_t)length;
+    code = parse_header(fault, path, bytes, (size_t)length, archive);
+    if (!code)
+        code = parse_entries(fault, path, bytes + header, size - header, archive);
+    if (!code && !checksum_matches(bytes, size, header))
         code = mtc_fail(fault, MTC_BAD_DATA, "%s: is damaged: its bytes do not give the checksum that it holds", path);
     if (code)
         mtc_archive_free(archive);
@@ -235,23 +256,29 @@ const char *mtc_archive_metadata(const MtcArchive *archive, const char *key) {
 }
 
 int mtc_archive_read(MtcFault *fault, const char *path, MtcArchive *archive) {
-    uint8_t *file;
-    size_t size;
-    int code = mtc_read_file(fault, path, &file, &size);
+    MtcMapped file;
+    int code = mtc_map_file(fault, path, &file);
     if (code)
         return code;
-    code = mtc_archive_parse(fault, path, file, size, archive);
+    code = mtc_archive_parse(fault, path, file.bytes, file.size, archive);
     if (code)
-        free(file);
+        mtc_unmap_file(&file);
     else
         archive->file = file;
     return code;
 }
 
+int mtc_archive_unchanged(MtcFault *fault, const char *path, const MtcArchive *archive) {
+    const bool same = !archive->file.bytes || mtc_mapped_is_same(&archive->file);
+    return same ? 0 : mtc_fail(fault, MTC_NO_INPUT, "%s: was changed while it was read", path);
+}
+
 void mtc_archive_free(MtcArchive *archive) {
     mtc_json_free(archive->header);
     free(archive->blob);
-    free(archive->file);
+    free(archive->text);
+    if (archive->file.bytes)
+        mtc_unmap_file(&archive->file);
     memset(archive, 0, sizeof *archive);
 }
 
@@ -305,13 +332,13 @@ int mtc_archive_write(MtcFault *fault, const char *path, const char *base, const
         free(header.at);
         return code;
     }
-    char *digits = find_checksum(header.at, header.length);
+    const char *digits = find_checksum(header.at, header.length);
     if (digits) {
         begin_checksum(&hash, header.at, header.length, digits);
         for (int i = 0; i < count; i++)
             mtc_hash_add(&hash, blob[i].bytes, blob[i].size);
         format_checksum(&hash, checksum);
-        memcpy(digits, checksum, CHECKSUM_DIGITS);
+        memcpy(header.at + (digits - header.at), checksum, CHECKSUM_DIGITS);
     }
     code = mtc_output_write(fault, output, header.at, header.length);
     for (int i = 0; i < count && !code; i++)

@@ -19,17 +19,21 @@ typedef struct MtcBlob {
     size_t size;
 } MtcBlob;
 
-/* A file that was read: owns what its blobs point to. */
+/* A file whose tensors are read where they lie in it. */
 typedef struct MtcArchive {
-    uint8_t *file;
+    MtcMapped file;
+    char *text; /* of the header, which names and metadata point into */
     MtcJsonDocument *header;
     int count;
     MtcBlob *blob; /* in the order of their bytes */
 } MtcArchive;
 
 int mtc_archive_read(MtcFault *fault, const char *path, MtcArchive *archive);
-/* The same from memory, which must be writable and outlive the archive; `file` stays NULL. */
-int mtc_archive_parse(MtcFault *fault, const char *path, uint8_t *bytes, size_t size, MtcArchive *archive);
+/* The same from memory, which must outlive the archive; `file` stays empty. */
+int mtc_archive_parse(MtcFault *fault, const char *path, const uint8_t *bytes, size_t size, MtcArchive *archive);
+/* A fault: another program has changed the file since it was opened: what was taken from it may be neither the old
+ * bytes nor the new ones. */
+int mtc_archive_unchanged(MtcFault *fault, const char *path, const MtcArchive *archive);
 void mtc_archive_free(MtcArchive *archive);
 const MtcBlob *mtc_archive_find(const MtcArchive *archive, const char *name);
 

@@ -5,6 +5,7 @@
  *     FAIL_ERRNO   with which error
  *     FAIL_ON      1: and every one after it
  *     FAIL_LINKS   1: every link, as on a file system that has none
+ *     FAIL_TOUCH   a file that another program writes, to the same bytes, whenever one is read from
  *     FAIL_COUNT   a file that is told how many such calls there were
  *     FAIL_TRACE   a file that gets a line for each, before it is made: "fsync /folder/file"
  *
@@ -18,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -95,6 +97,14 @@ ssize_t write(int file, const void *bytes, size_t size) {
         return written < 0 ? written : -1;
     }
     return real(file, bytes, size);
+}
+
+ssize_t pread(int file, void *bytes, size_t size, off_t at) {
+    static ssize_t (*real)(int, void *, size_t, off_t);
+    const char *touched = getenv("FAIL_TOUCH");
+    if (!real)
+        real = (ssize_t(*)(int, void *, size_t, off_t))dlsym(RTLD_NEXT, "pread");
+    return touched && utimensat(AT_FDCWD, touched, NULL, 0) != 0 ? -1 : real(file, bytes, size, at);
 }
 
 int fsync(int file) {

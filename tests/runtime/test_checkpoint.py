@@ -853,6 +853,15 @@ def test_no_links(fake_plain, shim, folder):
     assert len(list(folder.path.iterdir())) == 5
 
 
+def test_checkpoint_changes_while_it_is_read(fake_plain, shim, folder):
+    """It is read where it lies, so that what is taken may be none of what was verified."""
+    file = folder / "w.safetensors"
+    fake_plain(folder, "--limit-steps", 5, "--save", file, "--quiet")
+    error = fake_plain(folder, "eval", "--load", file, code=NO_INPUT,
+                       env={"LD_PRELOAD": str(shim), "FAIL_TOUCH": str(file), "OMP_WAIT_POLICY": "passive"})
+    assert error.strip().endswith("w.safetensors: was changed while it was read")
+
+
 # ---- a compiled model, with everything that a training has ----
 
 MODEL = """
