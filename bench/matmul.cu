@@ -1,7 +1,10 @@
 // The product of kernels_lib/cuda/matmul.cuh against cuBLAS in strict fp32 and against the naive kernel. One JSON line
 // per size, orientation and tile; each result is checked at random places against double precision.
 //
-//     nvcc -std=c++17 -O3 -arch=sm_90 -Ikernels_lib -Iruntime bench/matmul.cu -lcublas -o build/bench_matmul
+//     nvcc -std=c++17 -O3 -arch=sm_90 -DCASES='"matmul_all.inc"' -Ikernels_lib -Iruntime -Ibench bench/matmul.cu -lcublas
+//         -o build/bench_matmul
+//
+// matmul_all.inc has sizes and orientations of all kinds, matmul_squares.inc those of docs/figures.md.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -57,6 +60,26 @@ __global__ void naive_kernel(const float *a, const float *b, float *c) {
     for (int k = 0; k < Product::K; k++)
         sum += a[TA ? k * Product::M + i : i * Product::K + k] * b[TB ? j * Product::K + k : k * Product::N + j];
     c[i * Product::N + j] = sum;
+}
+
+// The textbook's second kernel: a tile of both operands in shared memory, a thread per output.
+template <class Product, bool TA, bool TB>
+__global__ void shared_tile_kernel(const float *a, const float *b, float *c) {
+    constexpr int SIDE = 32;
+    __shared__ float left[SIDE][SIDE], right[SIDE][SIDE];
+    const int x = threadIdx.x, y = threadIdx.y, i = blockIdx.y * SIDE + y, j = blockIdx.x * SIDE + x;
+    float sum = 0;
+    for (int k0 = 0; k0 < Product::K; k0 += SIDE) {
+        int k = k0 + x, l = k0 + y;
+        left[y][x] = i < Product::M && k < Product::K ? a[TA ? k * Product::M + i : i * Product::K + k] : 0;
+        right[y][x] = l < Product::K && j < Product::N ? b[TB ? j * Product::K + l : l * Product::N + j] : 0;
+        __syncthreads();
+        for (int k = 0; k < SIDE; k++)
+            sum += left[y][k] * right[k][x];
+        __syncthreads();
+    }
+    if (i < Product::M && j < Product::N)
+        c[i * Product::N + j] = sum;
 }
 
 template <int LD, bool TRANSPOSED> __device__ auto operand(const float *p) {
@@ -129,13 +152,14 @@ template <class Product, bool TA, bool TB> static double worst_error(Matrices &x
 }
 
 struct Peers {
-    double cublas, naive, coalesced;
+    double cublas, naive, coalesced, shared_tile;
 };
 
 template <class Product, bool TA, bool TB> static Peers time_peers(cublasHandle_t cublas, Matrices &x, double flops) {
     constexpr int M = Product::M, N = Product::N, K = Product::K;
     const float one = 1, zero = 0;
     dim3 block(32, 8), by_rows((M + 31) / 32, (N + 7) / 8), by_columns((N + 31) / 32, (M + 7) / 8);
+    dim3 square(32, 32), by_squares((N + 31) / 32, (M + 31) / 32);
     Peers peers;
     peers.cublas = milliseconds(flops, [&] { // column-major: the transpose of c is the transpose of b times that of a
         cublasSgemm(cublas, TB ? CUBLAS_OP_T : CUBLAS_OP_N, TA ? CUBLAS_OP_T : CUBLAS_OP_N, N, M, K, &one, x.b,
@@ -144,6 +168,11 @@ template <class Product, bool TA, bool TB> static Peers time_peers(cublasHandle_
     peers.naive = milliseconds(flops, [&] { naive_kernel<Product, TA, TB, false><<<by_rows, block>>>(x.a, x.b, x.c); });
     peers.coalesced =
         milliseconds(flops, [&] { naive_kernel<Product, TA, TB, true><<<by_columns, block>>>(x.a, x.b, x.c); });
+    x.forget();
+    peers.shared_tile =
+        milliseconds(flops, [&] { shared_tile_kernel<Product, TA, TB><<<by_squares, square>>>(x.a, x.b, x.c); });
+    if (!(worst_error<Product, TA, TB>(x) < 1e-4))
+        printf("{\"error\": \"the tiled product of %d x %d x %d is wrong\"}\n", M, N, K), exit(1);
     return peers;
 }
 
@@ -156,11 +185,13 @@ static void time_tiled(Matrices &x, double flops, const Peers &peers) {
     x.forget();
     double ms = milliseconds(flops, [&] { kernel<<<tiles, THREADS, shared>>>(x.a, x.b, x.c); });
     double error = worst_error<Product, TA, TB>(x);
-    printf("{\"work\": \"matmul %dx%dx%d %c%c\", \"tile\": \"%dx%dx%d %dx%d\", \"ms\": %.4f, \"tflops\": %.2f, "
-           "\"of_cublas\": %.3f, \"over_naive\": %.1f, \"over_coalesced_naive\": %.1f, \"error\": %.2g, \"ok\": %s}\n",
+    printf("{\"work\": \"matmul %dx%dx%d %c%c\", \"tile\": \"%dx%dx%d %dx%d\", \"ms\": %.5f, \"tflops\": %.2f, "
+           "\"of_cublas\": %.3f, \"over_naive\": %.1f, \"over_coalesced_naive\": %.1f, "
+           "\"cublas_ms\": %.5f, \"naive_ms\": %.5f, \"coalesced_ms\": %.5f, \"shared_tile_ms\": %.5f, \"error\": "
+           "%.2g, \"ok\": %s}\n",
            Product::M, Product::N, Product::K, TA ? 'T' : 'N', TB ? 'T' : 'N', Tile::m, Tile::n, Tile::k, Tile::tm,
-           Tile::tn, ms, flops / ms * 1e-9, peers.cublas / ms, peers.naive / ms, peers.coalesced / ms, error,
-           error < 1e-4 ? "true" : "false");
+           Tile::tn, ms, flops / ms * 1e-9, peers.cublas / ms, peers.naive / ms, peers.coalesced / ms, peers.cublas,
+           peers.naive, peers.coalesced, peers.shared_tile, error, error < 1e-4 ? "true" : "false");
 }
 
 template <class Product, bool TA, bool TB, class... Variants> static void compare(cublasHandle_t cublas) {
@@ -185,15 +216,6 @@ int main() {
     using Tall = Variant<Tile<128, 64, 16, 8, 4>, 2>;
     using Large = Variant<Tile<128, 128, 16, 8, 8>, 1>;
     using Huge = Variant<Tile<256, 128, 16, 16, 8>, 1>;
-    compare_orientations<Product<1, 1, 1>, Small>(cublas);
-    compare_orientations<Product<16, 16, 16>, Small>(cublas);
-    compare_orientations<Product<17, 17, 17>, Small>(cublas);
-    compare_orientations<Product<1000, 1, 77>, Small>(cublas);
-    compare_orientations<Product<256, 512, 128>, Small, Middle>(cublas);
-    compare_orientations<Product<1001, 1003, 1005>, Middle, Large>(cublas);
-    compare_orientations<Product<512, 512, 512>, Small, Middle>(cublas);
-    compare_orientations<Product<1024, 1024, 1024>, Middle, Tall>(cublas);
-    compare_orientations<Product<2048, 2048, 2048>, Large, Huge>(cublas);
-    compare_orientations<Product<4096, 4096, 4096>, Large, Huge>(cublas);
+#include CASES
     return cublasDestroy(cublas) != CUBLAS_STATUS_SUCCESS;
 }
