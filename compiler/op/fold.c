@@ -77,8 +77,9 @@ static Value build_norm(Call *call) {
         return value_tensor(NULL);
     Node *size = op1(g, "abs", f.x);
     Node *power = p == 1 ? size : p == 2 ? mul(g, f.x, f.x) : op2(g, "pow", size, graph_constant(g, p));
-    Node *total = graph_reduce(g, "sum", power, f.axes);
-    return value_tensor(folding_value(call, &f, p == 1 ? total : finite_root(g, total, p), 3));
+    Node *total = graph_reduce(g, "sum", power, f.axes), *norm = p == 1 ? total : finite_root(g, total, p);
+    norm->hint = "norm";
+    return value_tensor(folding_value(call, &f, norm, 3));
 }
 
 /* ---- conditions ---- */

@@ -49,7 +49,7 @@ static Node *inverse_deviation(Graph *g, Node *variance, double eps) {
 static Node *standardize(Graph *g, Node *x, Node *mean, Node *variance, double eps, unsigned axes) {
     mean->hint = "mean";
     Node *inverse = inverse_deviation(g, variance, eps);
-    inverse->hint = "inverse";
+    inverse->hint = "inverse_deviation";
     Node *in[] = {x, repeated(g, mean, &x->type, axes), repeated(g, inverse, &x->type, axes)};
     return graph_node(g, "standardize", (Attr){.axes = axes}, 3, in);
 }
@@ -249,7 +249,7 @@ static Value build_rms_norm(Call *call) {
     Node *x = norm.x, *part = part_in_mean(g, &x->type, norm.axes);
     Node *square = mul(g, graph_reduce(g, "sum", mul(g, x, x), norm.axes), part);
     Node *inverse = inverse_deviation(g, square, norm.eps);
-    inverse->hint = "inverse";
+    inverse->hint = "inverse_rms";
     Node *weight = affine_weight(call, "weight", &norm.type, 1);
     Node *y = mul(g, x, repeated(g, inverse, &x->type, norm.axes));
     return value_tensor(mul(g, y, repeated(g, weight, &x->type, norm.leading)));

@@ -6,7 +6,9 @@
 static Node *angles(Graph *g, const Type *shape, double base, double count) {
     Node *position = graph_cast(g, graph_iota(g, shape, 0), DT_F32),
          *wave = graph_cast(g, graph_iota(g, shape, 1), DT_F32);
-    return mul(g, position, op1(g, "exp", scale(g, wave, -log(base) / count)));
+    Node *angle = mul(g, position, op1(g, "exp", scale(g, wave, -log(base) / count)));
+    angle->hint = "angle";
+    return angle;
 }
 
 /* ---- added to a sequence ---- */

@@ -193,7 +193,7 @@ def test_an_equation_defines_what_no_other_of_its_kernel_does(target, mtc, tmp_p
     (tmp_path / "model.mt").write_text(STATISTICS)
     done = mtc(f"--emit={target}", tmp_path / "model.mt")
     assert done.returncode == 0, done.stderr
-    assert "bn1_mean" in done.stdout and "bn2_inverse" in done.stdout
+    assert "bn1_mean" in done.stdout and "bn2_inverse_deviation" in done.stdout
     for kernel in done.stdout.split("\n}\n"):
         defined = re.findall(r"^ *// +([\w.]+\[[^\]]*\]) = ", kernel, re.M)
         assert len(defined) == len(set(defined)), defined

@@ -173,5 +173,14 @@ def test_a_row_computes_once_what_its_elements_share(mtc, tmp_path):
     (tmp_path / "case.mt").write_text(MODEL.replace("return x + linear(wide, width)", "return layer_norm(x + linear(wide, width))"))
     code = re.sub(r"//.*", "", mtc("--emit=c", tmp_path / "case.mt").stdout)
     roots = re.findall(r".*\bsqrt\(.*", code)
-    assert roots and all(re.match(r" +real inverse = 1\.0f / sqrt\(", line) for line in roots)
-    assert re.search(r"\* inverse\b", code)
+    assert roots and all(re.match(r" +real inverse_deviation = 1\.0f / sqrt\(", line) for line in roots)
+    assert re.search(r"\* inverse_deviation\b", code)
+
+
+def test_a_local_is_called_after_what_it_is_made_of(mtc, tmp_path):
+    """Not after a constant, which says nothing, nor by the operation alone: 1 / (norm(x) + 1e-6) is the norm's inverse."""
+    divided = "return x / (norm(x) + 1e-6) + linear(wide, width)"
+    (tmp_path / "case.mt").write_text(MODEL.replace("return x + linear(wide, width)", divided))
+    for stage in ("c", "cu"):
+        code = mtc(f"--emit={stage}", tmp_path / "case.mt").stdout
+        assert re.search(r"\bnorm_inverse = 1\.0f / ", code) and not re.search(r" (div|add|mul|sub) = ", code)

@@ -208,11 +208,11 @@ static __device__ void pool(const Tensors &t, const Batch &, int tile, char *, G
     }
 
     // pool_cast[i, j, k, l] = first[i, j, k, l]
-    Pack<unsigned char, 4> seen_cast;
+    Pack<unsigned char, 4> first_cast;
     for (int v = 0; v < 4; v++)
-        seen_cast[v] = (unsigned char)first[v];
+        first_cast[v] = (unsigned char)first[v];
     store_pack(t.pool + i, pool);
-    store_pack(t.pool_cast + i, seen_cast);
+    store_pack(t.pool_cast + i, first_cast);
 }
 
 // z = global_avg_pool(pool * scale)                                                               vectors.mt:12
@@ -338,10 +338,10 @@ static __device__ void d_seen_to_d_seen_pre(const Tensors &t, const Batch &, int
         bool inside = line - j / 2 >= 0 && (line - j / 2) % 2 == 0 && column - j % 2 >= 0 && (column - j % 2) % 2 == 0;
         int at = n * POOL_ROWS * POOL_COLUMNS * Y + (line - j / 2) / 2 * POOL_COLUMNS * Y + (column - j % 2) / 2 * Y +
                  channel;
-        Pack<unsigned char, 4> seen_cast = inside ? load_pack<4>(t.pool_cast + at) : Pack<unsigned char, 4>{};
+        Pack<unsigned char, 4> first_cast = inside ? load_pack<4>(t.pool_cast + at) : Pack<unsigned char, 4>{};
         Pack<float, 4> d_z_pre_mul = inside ? load_pack<4>(t.z_mul_3 + at_2) : Pack<float, 4>{};
         for (int v = 0; v < 4; v++)
-            if ((float)(inside ? seen_cast[v] : 0) == (float)j)
+            if ((float)(inside ? first_cast[v] : 0) == (float)j)
                 d_seen[v] += inside ? d_z_pre_mul[v] : 0.0f;
     }
 
@@ -362,12 +362,12 @@ static __device__ void d_scale(const Tensors &t, int tile, char *shared, Gate &g
     gate();
 
     // d_scale_sum[i] = sum over j of d_scale.partial[j, i]
-    float d_z_pre_sum = 0;
+    float partial_sum = 0;
     for (int j = team.first; j < 256; j += team.stride)
-        d_z_pre_sum += t.d_scale_partial[j * Y + i];
-    d_z_pre_sum = team_sum(team, d_z_pre_sum);
+        partial_sum += t.d_scale_partial[j * Y + i];
+    partial_sum = team_sum(team, partial_sum);
     if (leads(team))
-        t.d_scale_sum[i] = d_z_pre_sum;
+        t.d_scale_sum[i] = partial_sum;
 }
 
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9

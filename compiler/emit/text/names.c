@@ -112,19 +112,32 @@ const char *names_claim_constant(Names *names, const char *wanted) {
 
 /* What is computed from an index alone is one value for all of a graph, whoever named it. */
 static const char *given_name(const Node *n) {
-    return n->name && n->op->cls == OP_INDEX ? n->op->name : n->name;
+    if (!n->name)
+        return n->hint;
+    return n->op->cls == OP_INDEX ? n->op->name : n->name;
+}
+
+/* A number, or one for all elements: nothing is called after it. */
+static const Node *constant_of(const Node *n) {
+    while (n->op->cls == OP_VIEW && n->inputs == 1)
+        n = n->in[0];
+    return n->inputs || given_name(n) ? NULL : n;
+}
+
+/* What is done to the operand that a value is called after: 1 / x is its inverse. */
+static const char *deed(const Node *n) {
+    bool inverse = strcmp(n->op->name, "div") == 0 && constant_of(n->in[0]) && constant_of(n->in[0])->attr.value == 1;
+    return inverse ? "inverse" : n->op->name;
 }
 
 const char *local_name(Arena *arena, const Node *n) {
-    if (!n->name && n->hint)
-        return n->hint;
     const Node *from = n;
     while (!given_name(from) && from->inputs) {
         int k = 0;
-        while (k + 1 < from->inputs && !given_name(from->in[k]) && !from->in[k]->inputs)
+        while (k + 1 < from->inputs && constant_of(from->in[k]))
             k++;
         from = from->in[k];
     }
     const char *name = given_name(from);
-    return !name || from == n ? name ? name : n->op->name : arena_printf(arena, "%s_%s", name, n->op->name);
+    return !name || from == n ? name ? name : deed(n) : arena_printf(arena, "%s_%s", name, deed(n));
 }
