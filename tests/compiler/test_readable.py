@@ -169,12 +169,14 @@ def test_sizes_are_those_that_the_program_names(mtc, model, target):
 
 
 def test_a_row_computes_once_what_its_elements_share(mtc, tmp_path):
-    """A norm's 1 / sqrt(...) has its name before the loops over the row's elements, and stands in none."""
+    """A norm's mean and 1 / sqrt(...) have their names before the loops over the row's elements, and stand in none."""
     (tmp_path / "case.mt").write_text(MODEL.replace("return x + linear(wide, width)", "return layer_norm(x + linear(wide, width))"))
     code = re.sub(r"//.*", "", mtc("--emit=c", tmp_path / "case.mt").stdout)
     roots = re.findall(r".*\bsqrt\(.*", code)
     assert roots and all(re.match(r" +real inverse_deviation = 1\.0f / sqrt\(", line) for line in roots)
-    assert re.search(r"\* inverse_deviation\b", code)
+    means = re.findall(r".*_sum \* \(1\.0f / WIDTH\).*", code)
+    assert means and all(re.match(r" +real mean = ", line) for line in means)
+    assert re.search(r" - mean\) \* inverse_deviation\b", code)
 
 
 def test_a_local_is_called_after_what_it_is_made_of(mtc, tmp_path):

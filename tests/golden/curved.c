@@ -106,6 +106,7 @@ static void h_to_d_h(const Tensors *t, const Batch *batch) {
         }
 
         // d_output_pre[i, j] = (sum over k of h[i, k] * output.weight[j, k]) + output.bias[j] > 0 ? 0 : d_output[i, j]
+        real share_mul = row_share * 0.5f;
         for (int j = 0; j < Y; j++) {
             real sum = 0;
 #pragma omp simd reduction(+ : sum)
@@ -116,7 +117,6 @@ static void h_to_d_h(const Tensors *t, const Batch *batch) {
             real h_expm1 = expm1(h_gt ? 0.0f : h_add_3);
             real output_sub = (h_gt ? h_add_3 : 0.5f * h_expm1) - t->y[example * Y + j];
             bool output_le = fabs(output_sub) <= 2.0f;
-            real share_mul = row_share * 0.5f;
             real output_mul = (output_le ? share_mul : 0.0f) * 0.5f * output_sub;
             real d_output = output_mul + output_mul + (output_le ? 0.0f : share_mul) * 2.0f * sign(output_sub);
             real h_add_4 =

@@ -413,8 +413,9 @@ static void measure_price(const Tensors *t, const Batch *batch) {
         // price_batch_mean = first + offset
         // batch_variance = sum over i of (price[i] - price_batch_mean) * (price[i] - price_batch_mean) * share(i)
         real batch_variance = 0;
+        real price_batch_mean = first + offset;
         for (int j = 0; j < BATCH; j++) {
-            real difference = t->price[row(batch, j)] - (first + offset);
+            real difference = t->price[row(batch, j)] - price_batch_mean;
             batch_variance += difference * difference * share(batch, j);
         }
 
@@ -422,7 +423,7 @@ static void measure_price(const Tensors *t, const Batch *batch) {
         //         (price_batch_mean - (examples_before > 0 ? price.mean : 0))
         real price_mean = t->price_mean[0];
         real mean_before = some_before ? price_mean : 0.0f;
-        real shift = first + offset - mean_before;
+        real shift = price_batch_mean - mean_before;
         real price_std = t->price_std[0];
         real std_before = some_before ? price_std : 0.0f;
         real variance = std_before * std_before;

@@ -9,7 +9,7 @@ enum { MOST_PARTS = 13 };
 static bool is_invariant(const Body *body, const Term *term, const Tree *value) {
     if (!body->outer || body_depends_on(body, value))
         return false;
-    return term->uniform || (term->fixed && term->costly) || (term->loaded && may_load_around(body));
+    return term->uniform || term->fixed || (term->loaded && may_load_around(body));
 }
 
 static const Tree *guarded_local(const Body *body, const Term *term, const Tree *value) {
@@ -56,9 +56,16 @@ static bool worth_a_local(const Body *body, const Term *term, const Tree *value)
     return term->pack || scattered || term_is_shared(term) || read_outside;
 }
 
-/* What is the same for all that the body counts, as a norm's 1 / sqrt(...) of a row is, where its user is not. */
+/* The operator or the text says what it is: a norm's mean. */
+static bool is_called(const Node *n) {
+    return n->name || n->hint;
+}
+
+/* What is the same for all elements, or for all that the body counts, as a norm's 1 / sqrt(...) of a row is, where its user is not. */
 static bool is_repeated(const Term *user, const Term *operand) {
-    return (operand->uniform && !user->uniform) || (operand->fixed && !user->fixed);
+    if (operand->fixed && !user->fixed)
+        return operand->costly || is_called(operand->node);
+    return operand->uniform && !user->uniform && operand->costly;
 }
 
 /* An operand becomes a local when it would make the line too long, when it is the same for all elements but its user is
@@ -69,7 +76,7 @@ static bool stands_alone(const Body *body, const Term *user, const Term *operand
         return true;
     if (operand->plain || operand->loaded || operand->local)
         return false;
-    return tree_nodes(value) > MOST_PARTS || (is_repeated(user, operand) && operand->costly);
+    return tree_nodes(value) > MOST_PARTS || is_repeated(user, operand);
 }
 
 /* window - j == v for window == j + v, of whole numbers: what the lanes have in common is computed once. */
