@@ -1,10 +1,8 @@
 /* Images changed by chance, anew in each step of training. What is drawn depends on seed, stream, step and example only: nothing
  * is stored, and a run can be repeated. */
-#include "op/compose.h"
+#include "op/augment.h"
 
 #include <math.h>
-
-enum { CHANNELS = 1, ROWS = 2, COLUMNS = 3 }; /* of [N, C, H, W] */
 
 /* ---- views that draw where they look ---- */
 
@@ -47,8 +45,7 @@ static bool depends_on(const Graph *g, const Node *x, bool statistic) {
     return depends[x->id];
 }
 
-/* The image of the data that is to be changed; NULL after a user error. */
-static Node *read_data(Call *call, const char *function) {
+Node *read_data(Call *call, const char *function) {
     Node *x = call_tensor(call, 0);
     if (!x)
         return NULL;
@@ -87,16 +84,14 @@ static Value build_random_flip(Call *call) {
     return x ? augmented(call, "random_flip", x, 0) : value_tensor(NULL);
 }
 
-/* `x`, which lacks those axes of the image, the same along them. */
-static Node *along(Graph *g, const Type *image, unsigned axes, Node *x) {
-    Attr attr = attr_shape(image);
+Node *along(Graph *g, const Type *shape, unsigned axes, Node *x) {
+    Attr attr = attr_shape(shape);
     attr.axes = axes;
     return graph_node(g, "expand", attr, 1, &x);
 }
 
-/* A number of each example, uniform from 0 to 1. */
-static Node *draw_for_example(Graph *g, const Type *image) {
-    Attr each = {.index = next_stream(g), .rank = 1, .batched = true, .dims = {image->dim[0]}};
+Node *draw_for_example(Graph *g, const Type *x) {
+    Attr each = {.index = next_stream(g), .rank = 1, .batched = true, .dims = {x->dim[0]}};
     return op0(g, "random", each);
 }
 

@@ -225,9 +225,80 @@ def test_color_jitter(tmp_path):
     assert "random" not in {node.op for node in graphs["eval"]}
 
 
+def bilinear(image, row, column, fill=None):
+    """The image [C, H, W] at the place, outside `fill`; without one, as if its border went on."""
+    rows, columns = image.shape[1:]
+    value = 0
+    for i in (int(np.floor(row)), int(np.floor(row)) + 1):
+        for j in (int(np.floor(column)), int(np.floor(column)) + 1):
+            inside = 0 <= i < rows and 0 <= j < columns
+            seen = image[:, min(max(i, 0), rows - 1), min(max(j, 0), columns - 1)] if inside or fill is None else fill
+            value = value + (1 - abs(row - i)) * (1 - abs(column - j)) * seen
+    return value
+
+
+def seen_from(images, shape, place, fill=None):
+    pixels = [[[bilinear(image, *place(n, i, j), fill) for j in range(shape[1])] for i in range(shape[0])] for n, image in enumerate(images)]
+    return np.moveaxis(np.array(pixels), 3, 1)
+
+
+def changed(tmp_path, line, u, expected):
+    """The loss of a linear model of the changed images."""
+    graphs = dump(tmp_path, model([line, "h = linear(flatten(x), 3, bias = false)"], image="f32[2, 5, 6]"), "simple")
+    leaves = leaves_of(graphs["train"])
+    loss = ((expected(leaves["image"]).reshape(BATCH, -1) @ leaves["h.weight"].T) * leaves["probe"]).sum() / BATCH
+    assert evaluate(graphs["train"], leaves, random=lambda stream, shape: u[stream]).reports["loss"] == pytest.approx(loss)
+    return graphs["eval"]
+
+
+def test_rotate(tmp_path):
+    """Counter-clockwise about the middle: a pixel is what was at its place turned back."""
+    u = np.random.default_rng(4).uniform(size=(1, BATCH))
+    u[0, :2] = 1, 0.5
+
+    def place(n, i, j):
+        angle = np.radians(90 * (2 * u[0, n] - 1))
+        i, j = i - 2, j - 2.5
+        return 2 + np.sin(angle) * j + np.cos(angle) * i, 2.5 + np.cos(angle) * j - np.sin(angle) * i
+
+    def expected(image):
+        turned = seen_from(image, (5, 6), place, 7)
+        np.testing.assert_allclose(turned[1], image[1])
+        np.testing.assert_allclose(turned[0, :, 2, 2:4], (image[0, :, 1:3, 2] + image[0, :, 1:3, 3] + image[0, :, 2:4, 2] + image[0, :, 2:4, 3]) / 4)
+        return turned
+
+    plain = changed(tmp_path, "x = rotate(image, 90, fill = 7)", u, expected)
+    assert not {node.op for node in plain} & {"random", "pixels"}
+
+
+@pytest.mark.parametrize("size", [(5, 6), (3, 4)])
+def test_random_resized_crop(size, tmp_path):
+    """Regions as torchvision draws them: the first of ten that fits, of a share of the pixels and a ratio; else the middle."""
+    rng = np.random.default_rng(4)
+    u = [rng.uniform(size=(BATCH, 10)), rng.uniform(size=(BATCH, 10)), rng.uniform(size=BATCH), rng.uniform(size=BATCH)]
+    u[0][0], u[1][0] = 1, 1  # of the first example, none fits
+    regions = []
+    for n in range(BATCH):
+        area, ratio = 30 * (0.2 + 0.8 * u[0][n]), np.exp(np.log(0.5) + np.log(4) * u[1][n])
+        rows, columns = np.rint(np.sqrt(area / ratio)), np.rint(np.sqrt(area * ratio))
+        fits = [k for k in range(10) if 1 <= rows[k] <= 5 and 1 <= columns[k] <= 6]
+        k = fits[0] if fits else None
+        regions.append((0, 0, 5, 6) if k is None else (int(u[2][n] * (6 - rows[k])), int(u[3][n] * (7 - columns[k])), rows[k], columns[k]))
+    assert regions[0] == (0, 0, 5, 6) and len(set(regions)) > 2
+
+    def place(n, i, j):
+        top, left, rows, columns = regions[n]
+        return (top + np.clip((i + 0.5) * rows / size[0] - 0.5, 0, rows - 1),
+                left + np.clip((j + 0.5) * columns / size[1] - 0.5, 0, columns - 1))
+
+    line = f"x = random_resized_crop(image, {list(size)}, scale = [0.2, 1], ratio = [0.5, 2])"
+    plain = changed(tmp_path, line, u, lambda image: seen_from(image, size, place))
+    assert ("pixels" in {node.op for node in plain}) == (size != (5, 6)) and "random" not in {node.op for node in plain}
+
+
 # ---- compiled ----
 
-COMPILED = ["x = cutout(random_flip(random_crop(color_jitter(image, 0.4, 0.5, white = 2), 2)), 3)", "y = conv2d(x, 4, 3, padding = 1, bias = false)",
+COMPILED = ["x = cutout(random_flip(random_crop(random_resized_crop(rotate(color_jitter(image, 0.4, 0.5, white = 2), 20)), 2)), 3)", "y = conv2d(x, 4, 3, padding = 1, bias = false)",
             "z = max_pool(relu(batch_norm(y, momentum = 0.3)), 2)",
             "r = relu(batch_norm(conv2d(z, 6, 3, stride = 2, padding = 1)) + conv2d(z, 6, 1, stride = 2, bias = false))",
             "h = linear(global_avg_pool(group_norm(r, 2)), 3)"]

@@ -3,7 +3,7 @@
 #include "emit/text/guard.h"
 
 /* Names and operators of an index and of a condition that are still written where they are used: see value.c. */
-enum { MOST_OF_PLACE = 11, MOST_OF_CONDITION = 7 };
+enum { MOST_OF_PLACE = 11, MOST_OF_LOOKUP = 32, MOST_OF_CONDITION = 7 };
 
 bool is_computed(const Body *body, const Node *n, const Index *at) {
     return !is_loaded(body->kernel, n) && !find_known(body, n, at);
@@ -169,10 +169,21 @@ static const Tree *name_place(Body *body, const Node *index, const Tree *place) 
     return body_name_outside(lanes ? body->outer : body, place, "int", wanted, is_of_data(index));
 }
 
+/* A long place is a value like others, with names for what it is made of. */
+static const Tree *long_place(Body *body, const Node *view, const Index *at) {
+    Index index = lookup_index(body->e, view, at);
+    Term *place = term_of(body, view->in[1], &index, NULL);
+    place->uses++; /* as often as it is said in an index */
+    return value_of(body, place);
+}
+
 /* What the view's result at `at` is an element of, and which. Returns the condition of that, or NULL. */
 static const Tree *go_through(Body *body, const Node *view, Index *at, const Tree *guard) {
     const Tree *place = lookup_value(body, view, at);
-    if (place && !guard)
+    bool is_long = place && !body->lane.count && !body->reads && tree_nodes(place) > MOST_OF_LOOKUP;
+    if (is_long && !guard)
+        place = long_place(body, view, at);
+    else if (place && !guard)
         place = name_place(body, view->in[1], place);
     return in_lane(body->e->arena, &body->lane, through_view(body->e, view, at, place));
 }
