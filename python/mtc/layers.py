@@ -6,13 +6,13 @@ Here are those that know a shape, or other arguments than the language has; acti
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Dict, Optional, Tuple, Type, Union
+from typing import TYPE_CHECKING, Annotated, Any, Dict, Optional, Sequence, Tuple, Type, Union
 
 from .errors import UsageError
 from .layer import Layer, Sizes, Value, Writer, known_shape, nested
 from .operators import classes, made
 from .spec import (
-    Above, Axis, Extents, Flag, Init, Kernel, OptionalKernel, Padding, Pair, Part, Positive, Real, Shape, Share, Size,
+    Above, Axis, Degrees, Extents, Flag, Init, Interval, Kernel, OptionalKernel, Padding, Pair, Part, Positive, Real, Shape, Share, Size,
     Words, both, number_text, shape_text, value_text,
 )
 
@@ -20,7 +20,8 @@ __all__ = [
     "Layer", "Linear", "Conv2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d", "AdaptiveAvgPool2d", "Upsample",
     "Flatten", "Reshape", "Transpose", "Mean", "GELU", "Dropout", "Rescaling", "Normalize", "BatchNorm1d", "BatchNorm2d",
     "LayerNorm", "RMSNorm", "GroupNorm", "Embedding", "OneHot", "PositionalEmbedding", "SinusoidalEncoding",
-    "SelfAttention", "RNN", "GRU", "LSTM", "RandomCrop", "RandomFlip", "Cutout", "ColorJitter", "Residual",
+    "SelfAttention", "RNN", "GRU", "LSTM", "RandomCrop", "RandomFlip", "Cutout", "ColorJitter",
+    "Rotate", "RandomResizedCrop", "Residual",
 ]
 
 
@@ -580,6 +581,33 @@ class ColorJitter(Layer):
 
     takes = gives = "channels rows columns"
     text = "color_jitter({x}, {brightness}, {contrast}, {saturation}, {white})"
+
+
+class Rotate(Layer):
+    """In training, an image turned about its middle by an angle up to `degrees` either way; `fill` where it sees nothing."""
+
+    degrees: Degrees
+    fill: Real = 0
+
+    takes = gives = "channels rows columns"
+    text = "rotate({x}, {degrees}, fill={fill})"
+
+
+class RandomResizedCrop(Layer):
+    """In training, a part of an image, of a share of its pixels within `scale`, (0.08, 1), and columns for each row within
+    `ratio`, (3/4, 4/3), at another size: a number or (rows, columns). In evaluation all of the image at that size."""
+
+    size: Kernel
+    scale: Annotated[Optional[Sequence[float]], Interval(most=1)] = None
+    ratio: Annotated[Optional[Sequence[float]], Interval()] = None
+
+    takes = gives = "channels rows columns"
+    text = "random_resized_crop({x}, {size}, scale={scale}, ratio={ratio})"
+
+    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
+        """The size that it is given."""
+        found["rows"], found["columns"] = ((size,) for size in both(self.size))
+        return None
 
 
 # ---- layers of layers ----

@@ -204,6 +204,31 @@ class Number:
         return f" from {self.low:g} to {'below ' if self.open else ''}{self.high:g}"
 
 
+class Ends(Tuple[float, ...]):
+    """The least and the most."""
+
+    def mt(self) -> str:
+        return "[" + ", ".join(map(number_text, self)) + "]"
+
+
+class Interval:
+    """Two numbers above 0, the least and the most, up to `most`; or None."""
+
+    def __init__(self, most: float = math.inf) -> None:
+        self.most = most
+
+    def __call__(self, value: Any, what: str) -> Optional[Ends]:
+        if value is None:
+            return None
+        ends = tuple(value) if isinstance(value, (list, tuple)) else ()
+        if len(ends) != 2:
+            raise UsageError(f"{what} is two numbers, (least, most), not {value!r}")
+        least, most = (Number(0, self.most, above=True)(end, what) for end in ends)
+        if least > most:
+            raise UsageError(f"{what} is (least, most), not {value!r}")
+        return Ends((least, most))
+
+
 class Words:
     """One of some words; with `optional` also None."""
 
@@ -277,6 +302,7 @@ Positive = Annotated[float, Number(0)]
 OptionalPositive = Annotated[Optional[float], Number(0, optional=True)]
 Above = Annotated[float, Number(0, above=True)]
 Share = Annotated[float, Number(0, 1, open=True)]
+Degrees = Annotated[float, Number(0, 180)]
 Part = Annotated[float, Number(0, 1)]
 OptionalShare = Annotated[Optional[float], Number(0, 1, open=True, optional=True)]
 Flag = Annotated[bool, Boolean()]

@@ -266,6 +266,8 @@ LAYERS = [  # a layer, the shape that it reads, the shape that it gives
     (mtc.RandomFlip(), IMAGE, IMAGE),
     (mtc.Cutout(2), IMAGE, IMAGE),
     (mtc.ColorJitter(0.4, contrast=0.2, white=1), IMAGE, IMAGE),
+    (mtc.Rotate(30, fill=1), IMAGE, IMAGE),
+    (mtc.RandomResizedCrop((3, 5), scale=(0.5, 1)), IMAGE, (*IMAGE[:1], 3, 5)),
     (mtc.Residual([mtc.LayerNorm(8), mtc.SelfAttention(8, 1)]), SEQUENCE, SEQUENCE),
     (mtc.Residual([mtc.Linear(8, 3)], shortcut=[mtc.Linear(8, 3)]), SEQUENCE, (6, 3)),
 ]
@@ -475,6 +477,9 @@ REFUSED = [
     (lambda: mtc.Dropout(1), "Dropout: p is a number from 0 to below 1, not 1"),
     (lambda: mtc.ColorJitter(1.5), "ColorJitter: brightness is a number from 0 to 1, not 1.5"),
     (lambda: mtc.ColorJitter(0.4, white=0), "ColorJitter: white is a number above 0, not 0"),
+    (lambda: mtc.Rotate(200), "Rotate: degrees is a number from 0 to 180, not 200"),
+    (lambda: mtc.RandomResizedCrop(8, scale=(0.5, 2)), "RandomResizedCrop: scale is a number from 0 to 1, not 2"),
+    (lambda: mtc.RandomResizedCrop(8, ratio=(2, 1)), "RandomResizedCrop: ratio is (least, most), not (2, 1)"),
     (lambda: mtc.SelfAttention(8, 3), "num_heads, 3, do not divide embed_dim, 8"),
     (lambda: mtc.GRU(8, 4, bidirectional=True, last=True), "no last row that has read all"),
     (lambda: mtc.Adam(-1), "Adam: lr is a number from 0 on, or a schedule such as mtc.Cosine(1e-3), not -1"),
