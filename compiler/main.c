@@ -272,20 +272,10 @@ static int without_recompute(Compilation *c) {
     return status;
 }
 
-static bool shards_refused(Compilation *c, const Module *module, const Target *target) {
-    const Options *o = c->options;
-    const bool made = (o->emit == EMIT_PROGRAM && !o->summary) || o->emit >= EMIT_SOURCE;
-    if (module->shards && target->gpu && made)
-        diag_error(c->diag, nowhere, "--shards is of the cpu target so far; add --target cpu");
-    return diag_errors(c->diag) > 0;
-}
-
 /* Graphs to program. */
 static int generate(Compilation *c, const Ast *ast, Module *module) {
     const Options *o = c->options;
     const Target *target = choose_target(c);
-    if (shards_refused(c, module, target))
-        return EXIT_USAGE;
     const Aim aim = target->compiler->aim(c->diag, o->arch, o->emit == EMIT_PROGRAM && !o->summary);
     if (!aim.machine)
         return EXIT_TOOL;

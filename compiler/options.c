@@ -306,6 +306,9 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {o->schedule != SCHEDULE_AUTO && asked && !asked->gpu,
          "--schedule is of the cuda target; it does not go with the cpu target"},
         {o->summary + o->format + (o->emit != EMIT_PROGRAM) > 1, "choose one of --emit, --summary and --format"},
+        {o->shards && o->schedule == SCHEDULE_PERSISTENT,
+         "--schedule persistent keeps all steps in one launch; with --shards, sums over the shards come between: leave "
+         "one of them out"},
         {o->shards == 1, "--shards 1 is a batch that is computed whole: leave it out"},
         {o->recompute && o->no_recompute, "choose one of --recompute and --no-recompute"},
         {o->in_place && !o->format, "--in-place goes with --format"},

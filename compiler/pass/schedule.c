@@ -211,6 +211,8 @@ static bool fits_form(const Program *program, Form form) {
 static void choose_form(Program *program) {
     const Machine *whole = program->machine, *best = whole;
     cut_for(program, whole, whole);
+    if (program->graph->module->shards)
+        return;
     double least = program->estimate[SCHEDULE_GRAPH];
     for (int form = FORM_GRID; form < FORMS; form++) {
         if (form != FORM_GRID && !fits_form(program, form))
@@ -230,6 +232,8 @@ static void choose_form(Program *program) {
 static const char *why_not_faster(const Program *program, Schedule wanted) {
     if (wanted != SCHEDULE_AUTO)
         return "which --schedule decided against";
+    if (program->graph->module->shards)
+        return "but what the shards of a batch add up comes between its steps";
     if (has_calls(program))
         return "but functions of the library take the shared memory that a persistent kernel keeps for all its phases";
     return arena_printf(program->arena,
@@ -242,6 +246,7 @@ void schedule(Program *program, Schedule wanted) {
     choose_form(program);
     bool faster = program->estimate[SCHEDULE_PERSISTENT] < program->estimate[SCHEDULE_GRAPH];
     const Schedule best = faster ? SCHEDULE_PERSISTENT : SCHEDULE_GRAPH;
-    program->schedule = wanted != SCHEDULE_AUTO ? wanted : is_tiny(program) ? best : SCHEDULE_GRAPH;
+    const bool may_stay = is_tiny(program) && !program->graph->module->shards;
+    program->schedule = wanted != SCHEDULE_AUTO ? wanted : may_stay ? best : SCHEDULE_GRAPH;
     program->despite = program->schedule == best ? NULL : why_not_faster(program, wanted);
 }

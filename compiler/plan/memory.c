@@ -166,7 +166,8 @@ PlanSums plan_sums(const Plan *plan, const Module *module) {
         if (!module->states.at[i].summed)
             continue;
         sums.begin = buffer->offset < sums.begin ? buffer->offset : sums.begin;
-        sums.end = buffer->offset + buffer->bytes > sums.end ? buffer->offset + buffer->bytes : sums.end;
+        const int64_t end = buffer->offset + aligned_bytes(buffer->bytes);
+        sums.end = end > sums.end ? end : sums.end;
     }
     return sums;
 }

@@ -55,7 +55,8 @@ void plan_svg(const Plan *plan, Text *out);
  * field, which lies outside the arena, and for a value that only reports read. */
 const Buffer *plan_buffer(const Plan *plan, const Node *n);
 
-/* Where the sums over a batch in shards lie, one behind the other. */
+/* Where the sums over a batch in shards lie, one behind the other, up to where another tensor may begin: copies of them lie
+ * one behind the other, too. */
 typedef struct PlanSums {
     int64_t begin, end;
 } PlanSums;

@@ -15,6 +15,8 @@ struct Batch {
     int ordered;                 // rows that `order` has: the real ones, or all
     int64_t step;                // 1 for the first update
     double *reports;             // where this step's means go
+    int others = 0;              // of a shard: real examples of the batch that other shards have
+    int64_t before = 0;          // of them, those in the shards before this one
     int again = 0;               // of a launch that a step makes several times, with other tensors: how often before
     OperandMaps *maps = nullptr; // of a product in turns (cuda/bulk.cuh)
 };
@@ -50,6 +52,21 @@ static inline __device__ Batch batch_of_examples(const MtcRun &run, int64_t firs
     return {&run, nullptr, first, (int)rows, (int)rows, run.clock[0] + 1, run.reports + slot * reports};
 }
 
+/* The shard that the clock shows, of `size` examples where there are as many, in the batch of `whole` of its step. */
+static inline __device__ Batch batch_of_shard(const MtcRun &run, const int64_t (&clock)[3], int size, int whole,
+                                              int reports) {
+    Batch batch = batch_of_step(run, clock, 0, whole, reports);
+    const int64_t shard = run.clock[MTC_SHARD], row = shard - run.clock[MTC_FIRST_SHARD];
+    const int64_t before = shard * size, left = batch.rows - before;
+    const int rows = (int)(left < 0 ? 0 : left < size ? left : size);
+    batch.others = batch.rows - rows;
+    batch.rows = batch.ordered = rows;
+    batch.before = batch.rows ? before : 0;
+    batch.first += batch.before;
+    batch.reports = run.reports + (clock[2] * run.clock[MTC_SHARDS] + row) * reports;
+    return batch;
+}
+
 /* The example in row i of the batch; filler rows, and any behind them, repeat the first. */
 static inline __device__ int64_t row(const Batch &batch, int i) {
     int64_t at = batch.first + (i < batch.ordered ? i : 0);
@@ -58,7 +75,16 @@ static inline __device__ int64_t row(const Batch &batch, int i) {
 
 /* The weight of row i in a mean over the batch. */
 static inline __device__ float share(const Batch &batch, int i) {
+    return i < batch.rows ? 1.0f / (float)(batch.rows + batch.others) : 0.0f;
+}
+
+/* Where a batch of fewer examples has none for a shard, all of it is filler. */
+static inline __device__ float shard_share(const Batch &batch, int i) {
     return i < batch.rows ? 1.0f / (float)batch.rows : 0.0f;
+}
+
+static inline __device__ int64_t examples_of_shards_before(const Batch &batch) {
+    return batch.before;
 }
 
 static inline __device__ float examples(const Batch &batch) {
@@ -133,14 +159,14 @@ static inline __device__ float gaussian_in_set(const Batch &batch, int stream, i
     return mtc_normal(batch.run->seed, MTC_SET_STREAM + (uint32_t)stream, mtc_place_in_set(batch), (uint64_t)element);
 }
 
-/* A whole number from -reach to reach. */
+/* A whole number from -reach to reach, two for an example: by the shard's rows, as are the elements of the next. */
 static inline __device__ int random_shift(const Batch &batch, int stream, int64_t element, int reach) {
-    return (int)(uniform(batch, stream, element) * (float)(2 * reach + 1)) - reach;
+    return (int)(uniform(batch, stream, 2 * batch.before + element) * (float)(2 * reach + 1)) - reach;
 }
 
 /* The index, or in half of all cases that counted from the other end. */
 static inline __device__ int random_mirror(const Batch &batch, int stream, int64_t element, int index, int size) {
-    return uniform(batch, stream, element) < 0.5f ? size - 1 - index : index;
+    return uniform(batch, stream, batch.before + element) < 0.5f ? size - 1 - index : index;
 }
 
 #endif

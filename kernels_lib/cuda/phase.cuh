@@ -116,10 +116,11 @@ template <int COUNT, class... Phases>
 struct Listed<Times<COUNT, Phases...>> : Joined<typename Listed<Times<COUNT / 2, Phases...>>::All,
                                                 typename Listed<Times<COUNT - COUNT / 2, Phases...>>::All> {};
 
-/* What the launches of all phases have in common. */
-template <class Tensors_, int BATCH, int REPORTS> struct Common {
+/* What the launches of all phases have in common. WHOLE: examples of the batch in which a step of training is a shard of BATCH;
+ * 0: it is all of it. */
+template <class Tensors_, int BATCH, int REPORTS, int WHOLE = 0> struct Common {
     using Tensors = Tensors_;
-    static constexpr int batch = BATCH, reports = REPORTS;
+    static constexpr int batch = BATCH, reports = REPORTS, whole = WHOLE;
 };
 
 template <class Tensors, int BATCH, int REPORTS, class... Phases> struct Step : Common<Tensors, BATCH, REPORTS> {
@@ -130,6 +131,11 @@ template <class Tensors, int BATCH, int REPORTS, class... Phases> struct Step : 
     static __device__ void run(const Tensors &tensors, const Batch &batch, char *shared, Gate &gate, Last last) {
         List::template run<FORM>(tensors, batch, shared, gate, last);
     }
+};
+
+template <class Tensors, int BATCH, int WHOLE, int REPORTS, class... Phases>
+struct ShardStep : Step<Tensors, BATCH, REPORTS, Phases...> {
+    static constexpr int whole = WHOLE;
 };
 
 #endif

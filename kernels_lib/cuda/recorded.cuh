@@ -1,17 +1,17 @@
-/* The launches of a token, which are the same for every token: position and token lie in device memory. */
+/* Launches that are the same each time, since what they are for lies in device memory: the position and token that text goes on
+ * from, the shard of a batch. */
 #ifndef MTC_CUDA_RECORDED_CUH
 #define MTC_CUDA_RECORDED_CUH
 
 #include "cuda/schedule.cuh"
 
-/* A program for one example, as a graph that is made when it is first asked for: a token costs a launch. */
+/* A graph of a program's launches that is made when it is first asked for; from then on all of them cost one. */
 class Recorded {
     cudaGraphExec_t graph = nullptr;
 
 public:
-    template <class Step> const char *replay(const MtcRun *run) {
+    template <class Step> const char *replay(const MtcRun *run, Work work = {false, 0, 1, 0}) {
         Attempt attempt;
-        Work work = {false, 0, 1, 0};
         if (!graph)
             attempt.then([&] { return find_maps<Step>(&work.maps); }).then([&] {
                 return capture(&graph,

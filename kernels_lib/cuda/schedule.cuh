@@ -74,12 +74,15 @@ struct Work {
     OperandMaps *maps;  // of the first launch in turns; or of this one
 };
 
-static inline __device__ Batch batch_of(const Work &work, int size, int reports) {
+template <class Common> __device__ Batch batch_of(const Work &work) {
     const MtcRun &run = current_run;
     if (!work.training)
-        return batch_of_examples(run, work.at, work.rows, work.slot, reports);
+        return batch_of_examples(run, work.at, work.rows, work.slot, Common::reports);
     const int64_t clock[3] = {run.clock[0], run.clock[1], run.clock[2]};
-    return batch_of_step(run, clock, work.at, size, reports);
+    if constexpr (Common::whole > 0)
+        return batch_of_shard(run, clock, Common::batch, Common::whole, Common::reports);
+    else
+        return batch_of_step(run, clock, work.at, Common::batch, Common::reports);
 }
 
 /* The calling block's tiles of a launch: those that it works on IN_TURNS, it takes in one go. A launch beside another starts
@@ -91,7 +94,7 @@ template <class Common, class Phase, bool IN_TURNS> __device__ void run_launch(c
         admit_next_launch();
     Gate gate = work.beside ? Gate() : Gate::of_launch();
     const typename Common::Tensors tensors{current_run, current_run.arena};
-    Batch batch = batch_of(work, Common::batch, Common::reports);
+    Batch batch = batch_of<Common>(work);
     batch.again = work.again;
     batch.maps = work.maps;
     int tile = work.tile + blockIdx.x;
@@ -159,7 +162,7 @@ template <class Common, class... Phases> const Launch *launches_in(Launches<Phas
 }
 
 template <class Step> const Launch *launches_of(Step) {
-    using In = Common<typename Step::Tensors, Step::batch, Step::reports>;
+    using In = Common<typename Step::Tensors, Step::batch, Step::reports, Step::whole>;
     return launches_in<In>(typename Step::List());
 }
 

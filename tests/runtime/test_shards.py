@@ -66,7 +66,7 @@ def train(program, folder, name, steps=STEPS):
 def values(content):
     header, data = unpack(content)
     header.pop("__metadata__")
-    return {name: np.frombuffer(data[slice(*entry["data_offsets"])], "<f8") for name, entry in header.items()}
+    return {name: np.frombuffer(data[slice(*entry["data_offsets"])], {"F64": "<f8", "F32": "<f4"}[entry["dtype"]]) for name, entry in header.items()}
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -127,6 +127,24 @@ def test_the_first_bad_tensor_is_found(compile_model, folder):
     program = compile_model(text("  h = log(flatten(image) + 0.9)"), "--shards", 2)
     done = program("--data", ".", cwd=folder, check=False)
     assert done.returncode == 65 and "the first bad tensor is the value 'h'" in done.stderr, done.stderr
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("name", ["chance", "updates", "normalize"])
+def test_cuda_takes_shards(cuda_takes, name):
+    cuda_takes(MODELS[name], "--shards", "3")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", MODELS)
+def test_a_batch_in_shards_is_the_batch_on_a_gpu(compile_model, folder, name):
+    plain = compile_model(MODELS[name], target="cuda")
+    cut = compile_model(MODELS[name], "--shards", 3, target="cuda")
+    expected, _ = train(plain, folder, "plain")
+    losses, _ = train(cut, folder, "cut")
+    assert len(losses) == STEPS and np.allclose(losses, expected, rtol=1e-5, atol=1e-6)
+    train(cut, folder, "again")
+    assert (folder / "cut").read_bytes() == (folder / "again").read_bytes()
 
 
 @pytest.mark.quick

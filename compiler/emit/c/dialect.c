@@ -94,8 +94,7 @@ static void write_region(const char *head, const char *batch, const char *region
 
 static const char *const batch_of_shard = "batch_of_shard(run, BATCH, WHOLE_BATCH, REPORTS)";
 
-static void write_shard(const Emitter *e, const char *region, Writer *out) {
-    write_line(out, "enum { WHOLE_BATCH = %lld };\n", (long long)e->module->whole_batch);
+static void write_shard(const char *region, Writer *out) {
     write_line(out, "// the gradients of the shard that the clock shows");
     write_region("static const char *train_shard(const MtcRun *run)", batch_of_shard, region,
                  "        train_phases(&t, &batch, &team, TRAIN_PHASES);", out);
@@ -107,7 +106,7 @@ static void step_section(Emitter *e, Writer *out) {
     const bool shards = e->module->shards;
     const char *region = parallel(train), *batch = shards ? batch_of_shard : "batch_of_step(run, 0, BATCH, REPORTS)";
     if (shards)
-        write_shard(e, region, out);
+        write_shard(region, out);
     else
         write_train(region, out);
     write_line(out, shards ? "// phases 0 .. phase of one shard" : "// phases 0 .. phase of one step");

@@ -131,7 +131,11 @@ static const char *execution(const Emitter *e) {
         [FORM_SOLO] = "one launch of a single block, which keeps the arena in its shared memory: it loops over the "
                       "steps, in a step over the phases, and in a phase over the tiles"};
     const char *persistent = arena_printf(e->arena, "All steps are %s", forms[train->machine->form]);
-    const char *graph = "A step is a CUDA graph of a launch or more per phase, with a block for each tile";
+    const char *graph =
+        e->module->shards
+            ? "A shard of a batch is a CUDA graph of a launch or more per phase, with a block for each tile, and so is "
+              "the update behind all shards"
+            : "A step is a CUDA graph of a launch or more per phase, with a block for each tile";
     return arena_printf(e->arena,
                         "How it runs: a kernel is cut into tiles, and a tile is the work of one block of 256 threads: "
                         "a call of the kernel's function. Phases run one after the other; the tiles of a phase, of all "
@@ -150,7 +154,7 @@ static bool holds_rows(const Emitter *e) {
 }
 
 static void includes(Emitter *e, Writer *out) {
-    enum { ALWAYS = 7, MOST = ALWAYS + 2 };
+    enum { ALWAYS = 7, MOST = ALWAYS + 3 };
     Include all[MOST] = {
         {"cuda/batch.cuh", "row: the example in a row of the batch; share: its part in a mean"},
         {"cuda/math.cuh", "relu, sigmoid ..."},
@@ -163,6 +167,8 @@ static void includes(Emitter *e, Writer *out) {
     int count = ALWAYS;
     if (e->module->decode)
         all[count++] = (Include){"cuda/recorded.cuh", "the launches of a token as a CUDA graph"};
+    if (e->module->shards)
+        all[count++] = (Include){"cuda/shard.cuh", "the shards of a batch, and their sums"};
     if (holds_rows(e))
         all[count++] = (Include){"cuda/hold.cuh", "rows that are read from shared memory"};
     write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
@@ -194,16 +200,55 @@ static void write_schedule(const Program *train, Writer *out) {
     write_line(out, "static Persistent<Train, Form::%s> schedule;\n", forms[train->machine->form]);
 }
 
+/* All steps, by the schedule. */
+static void write_train(Writer *out) {
+    write_line(out, "static const char *train(const MtcRun *run, int64_t steps) {\n"
+                    "    return schedule.train(run, steps);\n"
+                    "}\n");
+}
+
+static void write_train_shard(Writer *out) {
+    write_line(out, "static Recorded shard_launches, update_launches;\n"
+                    "\n"
+                    "// the gradients of the shard that the clock shows\n"
+                    "static const char *train_shard(const MtcRun *run) {\n"
+                    "    return replay_shard<Train>(shard_launches, run);\n"
+                    "}\n");
+}
+
+/* Launches of a shard are recorded when they are first asked for. */
+static const char *prepares(const Emitter *e) {
+    const Program *train = e->programs[PROGRAM_TRAIN];
+    return e->module->shards                        ? "nullptr"
+           : train->schedule == SCHEDULE_PERSISTENT ? "schedule.prepare(BLOCKS)"
+                                                    : "schedule.prepare()";
+}
+
+static void write_release(const Emitter *e, Writer *out) {
+    write_open(out, "static void release() {");
+    if (e->module->shards)
+        write_line(out, "shard_launches.release();\nupdate_launches.release();");
+    else
+        write_line(out, "schedule.release();");
+    write_line(out, "repeated.release();");
+    if (e->module->decode)
+        write_line(out, "recorded.release();");
+    write_close(out, "}");
+}
+
 static void step_section(Emitter *e, Writer *out) {
-    bool persistent = e->programs[PROGRAM_TRAIN]->schedule == SCHEDULE_PERSISTENT, decodes = e->module->decode;
-    write_schedule(e->programs[PROGRAM_TRAIN], out);
+    const bool shards = e->module->shards;
+    if (!shards)
+        write_schedule(e->programs[PROGRAM_TRAIN], out);
     write_parts(e, out);
+    if (e->module->decode)
+        write_line(out, "static Recorded recorded; // the launches of a token\n");
+    if (shards)
+        write_train_shard(out);
+    else
+        write_train(out);
     write_line(out,
-               "%sstatic const char *train(const MtcRun *run, int64_t steps) {\n"
-               "    return schedule.train(run, steps);\n"
-               "}\n"
-               "\n"
-               "// phases 0 .. phase of one step\n"
+               "// phases 0 .. phase of one %s\n"
                "static const char *train_until(const MtcRun *run, int phase) {\n"
                "    return launch_until<Train>(run, phase);\n"
                "}\n"
@@ -217,15 +262,22 @@ static void step_section(Emitter *e, Writer *out) {
                "}\n"
                "\n"
                "static const char *prepare(const MtcRun *) {\n"
-               "    return schedule.prepare(%s);\n"
-               "}\n"
-               "\n"
-               "static void release() {\n"
-               "    schedule.release();\n"
-               "    repeated.release();\n"
-               "%s}",
-               decodes ? "static Recorded recorded; // the launches of a token\n\n" : "", persistent ? "BLOCKS" : "",
-               decodes ? "    recorded.release();\n" : "");
+               "    return %s;\n"
+               "}\n",
+               shards ? "shard" : "step", prepares(e));
+    write_release(e, out);
+}
+
+static void updating(Emitter *e, Writer *out) {
+    (void)e;
+    write_line(out, "\n// once the sums are those of all shards\n"
+                    "static const char *update(const MtcRun *run) {\n"
+                    "    return replay_update<Update>(update_launches, run);\n"
+                    "}\n"
+                    "\n"
+                    "static const char *add_sums(void *to, const void *from, int64_t count) {\n"
+                    "    return add_reals(to, from, count);\n"
+                    "}");
 }
 
 static void evaluation(Emitter *e, Writer *out) {
@@ -366,6 +418,7 @@ const Dialect dialect_cuda = {
     .evaluation = evaluation,
     .measuring = measuring,
     .decoding = decoding,
+    .updating = updating,
     .member = "t.",
     .across = true,
     .report = "batch.reports",

@@ -386,6 +386,15 @@ static const char *cycle_type(Emitter *e, int first, Cycle cycle) {
     return cycle.times > 1 ? arena_printf(e->arena, "Times<%d, %s>", cycle.times, all) : all;
 }
 
+/* Where the batch has shards, all but its update see one of them. */
+static const char *step_of(const Emitter *e, int launch) {
+    const Module *module = e->module;
+    const bool updates = e->launches.at[launch].program->graph == module->update;
+    return !module->shards ? "Step<Tensors, BATCH"
+           : updates       ? "Step<Tensors, WHOLE_BATCH"
+                           : "ShardStep<Tensors, BATCH, WHOLE_BATCH";
+}
+
 /* "using Train = Step<...>;" of launches first .. end - 1. */
 static void write_step_type(Emitter *e, const char *prefix, int first, int end, Writer *out) {
     Text list = TEXT(e->arena);
@@ -394,7 +403,7 @@ static void write_step_type(Emitter *e, const char *prefix, int first, int end, 
         text_printf(&list, ", %s", cycle_type(e, k, cycle));
         k += cycle.period * cycle.times;
     }
-    write_line(out, "using %c%s = Step<Tensors, BATCH, REPORTS%s>;", *names_upper(e->arena, prefix), prefix + 1,
+    write_line(out, "using %c%s = %s, REPORTS%s>;", *names_upper(e->arena, prefix), prefix + 1, step_of(e, first),
                text_string(&list));
 }
 

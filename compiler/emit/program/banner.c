@@ -117,7 +117,7 @@ static void write_phases(Emitter *e, Writer *out) {
 static const char *step_text(const Emitter *e) {
     const Program *train = e->programs[PROGRAM_TRAIN];
     const Precision precision = e->module->precision;
-    return arena_printf(e->arena, "  step      %s in %d phase%s%s%s",
+    return arena_printf(e->arena, "  %s     %s in %d phase%s%s%s", e->module->shards ? "shard" : "step ",
                         scaled(e->arena, program_flops(train), 1000, "FLOP"), train->phases.count,
                         train->phases.count == 1 ? "" : "s", precision == PRECISION_FP32 ? "" : ", products in ",
                         precision == PRECISION_FP32 ? "" : precision_names[precision]);
@@ -146,9 +146,10 @@ static void write_schedule(Emitter *e, Writer *out) {
     Schedule other = persistent ? SCHEDULE_GRAPH : SCHEDULE_PERSISTENT;
     const char *despite = train->despite ? arena_printf(e->arena, ", %s", train->despite) : "";
     write_comment(out, 12,
-                  arena_printf(e->arena, "  schedule  %s: %.1f us a step estimated (%s: %.1f us%s)",
+                  arena_printf(e->arena, "  schedule  %s: %.1f us a %s estimated (%s: %.1f us%s)",
                                persistent ? "persistent" : "graph", 1e6 * train->estimate[train->schedule],
-                               persistent ? "graph" : "persistent", 1e6 * train->estimate[other], despite));
+                               e->module->shards ? "shard" : "step", persistent ? "graph" : "persistent",
+                               1e6 * train->estimate[other], despite));
 }
 
 void write_banner(Emitter *e, Writer *out) {

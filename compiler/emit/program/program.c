@@ -104,6 +104,9 @@ static void write_sizes(Emitter *e, Writer *out) {
         names[k] = e->report[k];
     names[count] = "REPORTS";
     write_enumeration(out, names, count + 1);
+    if (e->module->shards)
+        write_line(out, "enum { WHOLE_BATCH = %lld }; // of which BATCH are a shard",
+                   (long long)e->module->whole_batch);
 }
 
 /* ---- the file ---- */
@@ -180,7 +183,9 @@ static void claim_words_of_shards(Emitter *e) {
                                         "train_shard",     "WHOLE_BATCH",
                                         "add_sums",        "shard_schedule",
                                         "update_schedule", "add_reals",
-                                        "shard_share",     "examples_of_shards_before"};
+                                        "shard_share",     "examples_of_shards_before",
+                                        "shard_launches",  "update_launches",
+                                        "replay_shard",    "replay_update"};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         names_claim(&e->globals, words[k]);
 }

@@ -397,9 +397,7 @@ void write_tables(Emitter *e, Writer *out) {
     write_metrics(e, out);
     write_generation(e, out);
     write_line(out, ".statements = %d,\n.statement = statement_table,", e->statements.count);
-    if (e->module->shards)
-        write_shards(e, out);
-    else
+    if (!e->module->shards)
         write_line(out, ".train = train,");
     write_line(out, ".train_until = train_until,\n.eval = evaluate,");
     if (e->dialect->schedules)
@@ -410,6 +408,8 @@ void write_tables(Emitter *e, Writer *out) {
         write_line(out, ".decode = decode,");
     write_line(out, ".run_kernel = run_kernel,");
     write_line(out, ".prepare = prepare,\n.release = release,");
+    if (e->module->shards)
+        write_shards(e, out);
     write_optimizers(e->module, out);
     write_close(out, "};");
 }
