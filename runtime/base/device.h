@@ -34,6 +34,9 @@ MtcPeaks mtc_device_peaks(int index);
 void mtc_range_begin(const char *name);
 void mtc_range_end(void);
 
+/* Devices to choose among; 0: there is no choice. */
+int mtc_device_count(void);
+
 /* Selects the device and checks that the program was built for it; `program` is named in the advice, NULL: a library. */
 int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program, int index, MtcDeviceInfo *info);
 
@@ -56,6 +59,9 @@ void mtc_device_free(void *memory);
 /* Host memory that copies reach without an intermediate buffer, so that they overlap with the host's work. */
 const char *mtc_host_alloc(void **memory, size_t bytes);
 void mtc_host_free(void *memory);
+
+/* The device's memory as the host reads and writes it; NULL: by copies alone. */
+void *mtc_host_view(void *device);
 
 /* Copies are ordered with the steps. From and to memory of mtc_host_alloc they return at once; other host memory may be
  * reused (upload) or read (download) when they return. */

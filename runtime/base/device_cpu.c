@@ -79,6 +79,10 @@ int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program,
     return 0;
 }
 
+int mtc_device_count(void) {
+    return 0;
+}
+
 const char *mtc_device_choose(int index) {
     (void)index;
     return NULL;
@@ -139,6 +143,10 @@ const char *mtc_host_alloc(void **memory, size_t bytes) {
 
 void mtc_host_free(void *memory) {
     free(memory);
+}
+
+void *mtc_host_view(void *device) {
+    return device;
 }
 
 const char *mtc_upload(void *device, const void *host, size_t bytes) {

@@ -101,6 +101,11 @@ int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program,
     return 0;
 }
 
+int mtc_device_count(void) {
+    int count = 0;
+    return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
+}
+
 const char *mtc_device_choose(int index) {
     return cuda_text(cudaSetDevice(index));
 }
@@ -183,6 +188,11 @@ const char *mtc_host_alloc(void **memory, size_t bytes) {
 
 void mtc_host_free(void *memory) {
     cudaFreeHost(memory);
+}
+
+void *mtc_host_view(void *device) {
+    (void)device;
+    return NULL;
 }
 
 const char *mtc_upload(void *device, const void *host, size_t bytes) {

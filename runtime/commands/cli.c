@@ -422,6 +422,7 @@ static void set_defaults(MtcOptions *options, const MtcModel *model, const char 
     options->program = program;
     options->epochs = model->epochs;
     options->seed = (int64_t)model->seed;
+    options->device = -1;
     options->runs = 5;
     options->samples = 64;
     options->rank_timeout = 10;

@@ -100,6 +100,8 @@ typedef struct MtcOpening {
 } MtcOpening;
 void mtc_opening_free(MtcOpening *opening); /* its results */
 
+/* What --device says; else 0, and of several processes of a machine each has its own, or as few share one as can. */
+int mtc_chosen_device(const MtcOptions *options);
 /* A session with the options' device, seed, parameters and weights, and the splits on the device. The files are read while
  * the device starts, in the way that the checkpoint says, if there is one. */
 int mtc_open_splits(MtcFault *fault, const MtcModel *model, const MtcOptions *options, MtcOpening *opening,

@@ -1,4 +1,5 @@
 /* What all commands share, and eval. */
+#include "base/device.h"
 #include "base/line.h"
 #include "checkpoint/checkpoint.h"
 #include "commands/cli.h"
@@ -168,10 +169,16 @@ static int choose_place(MtcSession *session, const MtcOptions *options) {
                : mtc_fail(&session->fault, MTC_USAGE, "--data-on is host or device, not '%s'", place);
 }
 
+int mtc_chosen_device(const MtcOptions *options) {
+    int ranks;
+    const int here = mtc_rank_here(&ranks), devices = here ? mtc_device_count() : 1;
+    return options->device >= 0 ? (int)options->device : devices ? here % devices : 0;
+}
+
 static int start_device(MtcFault *fault, const MtcModel *model, const MtcOptions *options,
                         const MtcCheckpoint *checkpoint, MtcText *notes, MtcSession **session) {
     MtcTake take = options->resume ? MTC_TAKE_ALL : options->init_from ? MTC_TAKE_INITIAL : MTC_TAKE_LOAD;
-    int code = mtc_session_new(model, options->program, (uint64_t)options->seed, (int)options->device, session);
+    int code = mtc_session_new(model, options->program, (uint64_t)options->seed, mtc_chosen_device(options), session);
     if (!code && !options->quiet)
         mtc_meter_open(&(*session)->meter);
     if (!code)

@@ -570,6 +570,8 @@ int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *
     if (!code)
         code = mtc_check_ranks(fault, model, options);
     if (!code)
+        mtc_note_sharing(options);
+    if (!code)
         code = check_options(fault, model, fit);
     if (!code)
         code = mtc_open_splits(fault, model, options, &opening, &fit->session);

@@ -490,7 +490,7 @@ static void print_json(const Profile *profile) {
 }
 
 static int print_profile(Profile *profile, const MtcOptions *options) {
-    find_peaks(profile, (int)options->device);
+    find_peaks(profile, mtc_chosen_device(options));
     if (!options->json)
         return print_table(profile, options->top);
     print_json(profile);

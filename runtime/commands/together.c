@@ -1,5 +1,6 @@
 #include "commands/together.h"
 
+#include "base/device.h"
 #include "ranks/ranks.h"
 #include "session/weights.h"
 
@@ -24,6 +25,15 @@ int mtc_check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *op
     mtc_note(fault, "so many share the batch of %s", again.at);
     free(again.at);
     return fault->code;
+}
+
+void mtc_note_sharing(const MtcOptions *options) {
+    int ranks;
+    const bool first = mtc_rank_here(&ranks) == 0;
+    const int devices = first && ranks > 1 ? mtc_device_count() : 0;
+    if (devices && ranks > devices && options->device < 0)
+        fprintf(stderr, "%s: note: %d processes share %d GPU%s of this machine\n", options->program, ranks, devices,
+                devices == 1 ? "" : "s");
 }
 
 int mtc_quiet_other_ranks(MtcFault *fault, MtcOptions *options) {

@@ -28,6 +28,17 @@ int mtc_rank_count(void) {
     return joined.count;
 }
 
+int mtc_rank_here(int *count) {
+    int here = 0;
+    *count = joined.host ? 0 : 1;
+    for (int other = 0; joined.host && other < joined.count; other++)
+        if (strcmp(joined.host[other], joined.host[joined.rank]) == 0) {
+            here += other < joined.rank;
+            ++*count;
+        }
+    return here;
+}
+
 /* Of one process nothing is kept: it may train in several sessions, each in a thread of its own. */
 void mtc_ranks_at(int64_t step) {
     if (joined.transport)

@@ -14,6 +14,7 @@ struct MtcShards {
     int64_t *number;      /* host memory that copies reach: first, first + 1, ..., then first and count */
     int levels;
     char *level;
+    char *staged; /* host memory for the sums of several ranks, where the device's is not the host's */
 };
 
 size_t mtc_shard_bytes(const MtcModel *model) {
@@ -33,6 +34,13 @@ static int number_shards(MtcSession *session, MtcShards *shards) {
     return mtc_device_fault(session, mtc_upload(session->clock + MTC_FIRST_SHARD, range, 2 * sizeof *range), "shards");
 }
 
+static int stage_sums(MtcSession *session, MtcShards *shards) {
+    if (mtc_rank_count() == 1 || mtc_host_view(session->arena))
+        return 0;
+    const char *error = mtc_host_alloc((void **)&shards->staged, session->model->sums_bytes);
+    return mtc_device_fault(session, error, "host memory for the sums of several ranks");
+}
+
 int mtc_shards_new(MtcSession *session) {
     const MtcModel *model = session->model;
     if (!model->shards)
@@ -46,7 +54,7 @@ int mtc_shards_new(MtcSession *session) {
     int code = number_shards(session, shards);
     if (!code && shards->levels)
         code = mtc_session_alloc(session, (void **)&shards->level, mtc_shard_bytes(model), "sums over shards");
-    return code;
+    return code ? code : stage_sums(session, shards);
 }
 
 void mtc_shards_free(MtcSession *session) {
@@ -55,6 +63,8 @@ void mtc_shards_free(MtcSession *session) {
         return;
     mtc_session_free(session, shards->level, mtc_shard_bytes(session->model));
     mtc_host_free(shards->number);
+    if (shards->staged)
+        mtc_host_free(shards->staged);
     free(shards);
     session->shards = NULL;
 }
@@ -91,6 +101,18 @@ static const char *choose_shard(const MtcSession *session, int64_t i) {
     return mtc_upload(session->clock + MTC_SHARD, shards->number + i, sizeof *shards->number);
 }
 
+/* By other processes' hosts: what a device adds up waits for its end, goes there and comes back. */
+static const char *sum_over_ranks(MtcSession *session, char *sums) {
+    const MtcModel *model = session->model;
+    char *staged = session->shards->staged, *host = staged ? staged : sums;
+    const char *error = staged ? mtc_download(staged, sums, model->sums_bytes) : NULL;
+    error = error || !staged ? error : mtc_synchronize();
+    if (!error && mtc_ranks_sum(&session->fault, host, (int64_t)(model->sums_bytes / real_bytes(model)),
+                                mtc_computes_in_double(model)))
+        return session->fault.text;
+    return error || !staged ? error : mtc_upload(sums, staged, model->sums_bytes);
+}
+
 static const char *train_step(MtcSession *session, const MtcRun *run) {
     const MtcModel *model = session->model;
     char *sums = session->arena + model->sums_offset;
@@ -100,9 +122,8 @@ static const char *train_step(MtcSession *session, const MtcRun *run) {
         error = error ? error : mtc_model_train_shard(model, run);
         error = error ? error : climb(session, sums, i);
     }
-    const int64_t count = (int64_t)(model->sums_bytes / real_bytes(model));
-    if (!error && mtc_ranks_sum(&session->fault, sums, count, mtc_computes_in_double(model)))
-        return session->fault.text;
+    if (!error && mtc_rank_count() > 1)
+        error = sum_over_ranks(session, sums);
     return error ? error : mtc_model_update(model, run);
 }
 
