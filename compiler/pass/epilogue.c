@@ -38,8 +38,10 @@ static bool fits_own_element(Fusion *f, const Kernel *kernel, const Node *n) {
     return reads_own(f, kernel, n, true);
 }
 
-bool epilogue_fits(Fusion *f, const Kernel *kernel, const Node *map) {
-    return type_elements(&map->type) == type_elements(&kernel->contraction->type) && fits_own_element(f, kernel, map);
+Apart epilogue_apart(Fusion *f, const Kernel *kernel, const Node *map) {
+    if (type_elements(&map->type) != type_elements(&kernel->contraction->type))
+        return APART_SHAPE;
+    return fits_own_element(f, kernel, map) ? JOINS : APART_PLACE;
 }
 
 /* The rows of a sum's groups when the operand, as a matrix of `columns` columns, is summed over groups of neighbouring rows;
@@ -66,7 +68,7 @@ static bool tiles_are_groups(const Kernel *kernel, const Node *sum, int64_t rows
     return rows < 256 && sweep[0].spread == 1 && sweep[1].spread == 1;
 }
 
-bool fold_fits(Fusion *f, const Kernel *kernel, const Node *sum) {
+Apart fold_apart(Fusion *f, const Kernel *kernel, const Node *sum) {
     const Node *operand = sum->in[0];
     int64_t rows = group_rows(sum, kernel->n);
     bool tiled = f->program->machine->blocks && rows < kernel->m && (rows == 64 || rows == 128 || rows == 256) &&
@@ -74,8 +76,9 @@ bool fold_fits(Fusion *f, const Kernel *kernel, const Node *sum) {
     if (!tiled || !op_adds(sum->op) || kernel->batches != 1 || kernel->folds.count == MAX_PRODUCT_FOLDS ||
         (kernel->fold_rows && kernel->fold_rows != rows) ||
         type_elements(&operand->type) != type_elements(&kernel->contraction->type))
-        return false;
-    if (f->home[operand->id] == kernel)
-        return operand->op->cls != OP_REDUCE;
-    return !fusion_stored_before(f, kernel, operand) && fits_own_element(f, kernel, operand);
+        return APART_TILES;
+    const bool fits = f->home[operand->id] == kernel
+                          ? operand->op->cls != OP_REDUCE
+                          : !fusion_stored_before(f, kernel, operand) && fits_own_element(f, kernel, operand);
+    return fits ? JOINS : APART_PLACE;
 }

@@ -31,12 +31,14 @@ static bool affordable_row(const Kernel *kernel, const Type *shape) {
     return kernel->rows > 16 ? !high_columns : elements <= LONE_ROW;
 }
 
-static bool map_fits(Fusion *f, Kernel *kernel, Node *n) {
+static Apart map_apart(Fusion *f, Kernel *kernel, Node *n) {
     if (kernel->cls == KERNEL_CONTRACT)
-        return epilogue_fits(f, kernel, n);
+        return epilogue_apart(f, kernel, n);
     Access at;
-    return affordable_row(kernel, &n->type) && rows_access(kernel, &n->type, &at) &&
-           fusion_reads_fit_rows(f, kernel, n, &at);
+    return !affordable_row(kernel, &n->type)           ? APART_LARGE_ROWS
+           : !rows_access(kernel, &n->type, &at)       ? APART_ROWS
+           : !fusion_reads_fit_rows(f, kernel, n, &at) ? APART_OTHERS
+                                                       : JOINS;
 }
 
 static int count_folds(const Kernel *kernel) {
@@ -48,30 +50,30 @@ static int count_folds(const Kernel *kernel) {
 
 /* A reduction turns an element-wise kernel over its operand into one with rows, or folds what the rows already loop
  * over. Along slow axes alone it does not: few rows would then also have to write the operand. */
-static bool reduce_fits(Fusion *f, Kernel *kernel, Node *n) {
+static Apart reduce_apart(Fusion *f, Kernel *kernel, Node *n) {
     const Type *operand = &n->in[0]->type;
     if (kernel->cls == KERNEL_CONTRACT)
-        return fold_fits(f, kernel, n);
+        return fold_apart(f, kernel, n);
     if (count_folds(kernel) == MAX_LOOP_FOLDS)
-        return false;
+        return APART_FOLDS;
     Kernel trial = *kernel;
     if (all_element_wise(kernel) && type_same_shape(operand, &kernel->full)) {
         rows_set(&trial, operand, n->attr.axes);
         bool along_fast = n->attr.axes >> (operand->rank - 1) & 1;
         if ((!along_fast && trial.rows < MANY_ROWS) || !affordable_row(&trial, operand))
-            return false;
+            return APART_LARGE_ROWS;
     }
     unsigned inner;
     bool few_long = trial.rows <= 16 && type_elements(operand) > LONE_ROW;
     if (!inner_axes(&trial, operand, &inner) || inner != n->attr.axes || few_long)
-        return false;
+        return few_long ? APART_LARGE_ROWS : APART_ROWS;
     Kernel saved = *kernel;
     *kernel = trial;
     Access at = rows_own();
     if (fusion_reads_fit_rows(f, kernel, n, &at))
-        return true;
+        return JOINS;
     *kernel = saved;
-    return false;
+    return APART_OTHERS;
 }
 
 /* Rows of windows overlap: a tile reads each of their numbers from memory only once. */
@@ -108,19 +110,19 @@ static int64_t row_floats(const Kernel *kernel) {
     return floats;
 }
 
-static bool thin_fits(Fusion *f, Kernel *kernel, Node *n) {
+static Apart thin_apart(Fusion *f, Kernel *kernel, Node *n) {
     if (kernel->cls == KERNEL_CONTRACT || row_floats(kernel) > ROW_FLOATS)
-        return false;
+        return kernel->cls == KERNEL_CONTRACT ? APART_PRODUCT : APART_ROOM;
     Kernel saved = *kernel;
     int rows = n->type.rank - 1;
     if (all_element_wise(kernel) && kernel->full.rank > rows)
         rows_set(kernel, &kernel->full, ((1u << kernel->full.rank) - 1) & ~((1u << rows) - 1));
     Access at;
-    if (kernel->kept.rank == rows && rows_are_trailing(kernel) && rows_access(kernel, &n->type, &at) &&
-        fusion_reads_fit_rows(f, kernel, n, &at))
-        return true;
+    const bool same = kernel->kept.rank == rows && rows_are_trailing(kernel) && rows_access(kernel, &n->type, &at);
+    if (same && fusion_reads_fit_rows(f, kernel, n, &at))
+        return JOINS;
     *kernel = saved;
-    return false;
+    return same ? APART_OTHERS : APART_ROWS;
 }
 
 /* ---- updates in place ---- */
@@ -163,16 +165,17 @@ static bool copies_field(const Kernel *kernel) {
     return kernel->nodes.count && kernel->nodes.at[0]->op->cls == OP_LEAF;
 }
 
-static bool fits(Fusion *f, Kernel *kernel, Node *n) {
+/* Why n does not join the kernel; where it does, the kernel's rows are those that n needs. */
+static Apart apart(Fusion *f, Kernel *kernel, Node *n) {
     Node *leaf = f->program->assigned[n->id];
     if (kernel->cls == KERNEL_CALL || copies_field(kernel))
-        return false;
+        return kernel->cls == KERNEL_CALL ? APART_FROM_CALL : APART_FROM_COPY;
     if (leaf && !may_overwrite(f, kernel, n, leaf))
-        return false;
+        return APART_OVERWRITES;
     switch (n->op->cls) {
-    case OP_MAP: return map_fits(f, kernel, n);
-    case OP_REDUCE: return reduce_fits(f, kernel, n);
-    default: return thin_fits(f, kernel, n);
+    case OP_MAP: return map_apart(f, kernel, n);
+    case OP_REDUCE: return reduce_apart(f, kernel, n);
+    default: return thin_apart(f, kernel, n);
     }
 }
 
@@ -184,6 +187,7 @@ static void contract_kernel(Fusion *f, Node *n) {
     Kernel *kernel = fusion_new_kernel(f, KERNEL_CONTRACT);
     description.id = kernel->id;
     description.cls = kernel->cls;
+    description.apart = APART_PRODUCT;
     *kernel = description;
     f->home[n->id] = kernel;
     VEC_PUSH(f->arena, &kernel->nodes, n);
@@ -198,7 +202,7 @@ static bool is_number(const Node *n) {
 
 /* Its result is stored whether it is read or not: the function of the library writes it. */
 static void call_kernel(Fusion *f, Node *n) {
-    Kernel description = {.cls = KERNEL_CALL, .call = n};
+    Kernel description = {.cls = KERNEL_CALL, .call = n, .apart = APART_CALL};
     for (int k = 0; k < n->inputs; k++) /* before the kernel: operands may need kernels of their own */
         description.operands[k] = is_number(n->in[k]) ? n->in[k] : fusion_stored_whole(f, n->in[k]);
     description.math = call_math(n);
@@ -252,7 +256,7 @@ static Kernel *sibling(Fusion *f, const Kernel *latest, Node *n) {
     for (int i = last; i >= first && i > last - NEAR; i--) {
         Kernel *kernel = program->kernels.at[i];
         if (takes_siblings(kernel) && kernel->inner == n->attr.axes &&
-            type_same_shape(&kernel->full, &n->in[0]->type) && fits(f, kernel, n))
+            type_same_shape(&kernel->full, &n->in[0]->type) && apart(f, kernel, n) == JOINS)
             return kernel;
     }
     return NULL;
@@ -270,6 +274,14 @@ static bool reads_lookup(const Node *n) {
     return false;
 }
 
+static void begin_rows(Fusion *f, Node *n, Apart why, const Kernel *from) {
+    const bool folds = n->op->cls == OP_REDUCE;
+    const unsigned inner = folds ? n->attr.axes : n->op->cls == OP_CONTRACT ? last_axis(&n->type) : 0;
+    Kernel *kernel = fusion_loop_kernel(f, n, folds ? &n->in[0]->type : &n->type, inner);
+    kernel->apart = why;
+    kernel->apart_from = from;
+}
+
 /* A map of leaves alone has no home: whoever reads it computes it; but what is looked up is looked up once, and what takes much
  * is computed once. So does whoever reads a narrow number as a wide one, or a map that is computed again (rematerialize.c) from
  * what lies in memory. */
@@ -280,17 +292,16 @@ static void place(Fusion *f, Node *n) {
     Kernel *latest = wide ? NULL : latest_producer(f, n);
     if (!latest && n->op->cls == OP_MAP && !reads_lookup(n) && !fusion_takes_much(f, n))
         return;
-    bool joins = latest && fits(f, latest, n);
+    const Apart why = latest ? apart(f, latest, n) : APART_FIRST;
+    bool joins = why == JOINS;
     bool may_ride = n->op->cls == OP_REDUCE && f->factor[n->in[0]->id];
     Kernel *other = joins || may_ride || n->op->cls != OP_REDUCE ? NULL : sibling(f, latest, n);
     if (joins || other)
         fusion_absorb(f, joins ? latest : other, n);
     else if (wide)
         contract_kernel(f, n);
-    else if (n->op->cls == OP_REDUCE)
-        fusion_loop_kernel(f, n, &n->in[0]->type, n->attr.axes);
     else
-        fusion_loop_kernel(f, n, &n->type, n->op->cls == OP_CONTRACT ? last_axis(&n->type) : 0);
+        begin_rows(f, n, why, latest);
 }
 
 static void place_root(Fusion *f, Node *root) {
@@ -305,6 +316,7 @@ static void find_assigned(Program *program) {
     const Graph *g = program->graph;
     program->assigned = NEW_ARRAY(program->arena, Node *, g->nodes.count);
     program->next = NEW_ARRAY(program->arena, Node *, g->nodes.count);
+    program->again = NEW_ARRAY(program->arena, bool, g->nodes.count);
     for (int i = 0; i < g->roots.count; i++) {
         Node *const *in = g->roots.at[i]->in;
         if (g->roots.at[i]->inputs != 2)
@@ -314,8 +326,20 @@ static void find_assigned(Program *program) {
     }
 }
 
+/* A kernel that had nothing left to compute has no name. */
+static void forget_lost(Program *program) {
+    for (int i = 0; i < program->kernels.count; i++) {
+        const Kernel **from = &program->kernels.at[i]->apart_from;
+        bool there = false;
+        for (int k = 0; k < i && *from && !there; k++)
+            there = program->kernels.at[k] == *from;
+        *from = there ? *from : NULL;
+    }
+}
+
 /* The kernels and their stores are final. */
 static void number_kernels(Program *program) {
+    forget_lost(program);
     program->producer = NEW_ARRAY(program->arena, const Kernel *, program->graph->nodes.count);
     for (int i = 0; i < program->kernels.count; i++) {
         Kernel *kernel = program->kernels.at[i];

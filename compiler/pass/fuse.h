@@ -102,9 +102,9 @@ Math call_math(const Node *n);
 
 /* ---- epilogue.c ---- */
 
-/* May join a CONTRACT kernel: a map; a sum, as one of its folds. */
-bool epilogue_fits(Fusion *f, const Kernel *kernel, const Node *map);
-bool fold_fits(Fusion *f, const Kernel *kernel, const Node *sum);
+/* Why it does not join a CONTRACT kernel: a map; a sum, as one of its folds. */
+Apart epilogue_apart(Fusion *f, const Kernel *kernel, const Node *map);
+Apart fold_apart(Fusion *f, const Kernel *kernel, const Node *sum);
 
 /* ---- when kernels have grown: inline.c, ride.c, stage.c, name.c ---- */
 

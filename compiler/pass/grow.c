@@ -50,7 +50,7 @@ Kernel *fusion_loop_kernel(Fusion *f, Node *n, const Type *full, unsigned inner)
 
 Node *fusion_in_memory(Fusion *f, Node *n) {
     if (!f->home[n->id] && !(n->op->flags & OP_BUFFER && !n->type.batched))
-        fusion_loop_kernel(f, n, &n->type, 0);
+        fusion_loop_kernel(f, n, &n->type, 0)->apart = APART_MEMORY;
     if (f->home[n->id])
         fusion_store(f, n);
     return n;

@@ -176,6 +176,7 @@ static void lose_home(Fusion *f, Node *n) {
     Kernel *home = f->home[n->id];
     drop(home->nodes.at, &home->nodes.count, n);
     f->home[n->id] = NULL;
+    f->program->again[n->id] = true;
 }
 
 /* Its readers read the sources; what lies between is computed wherever it is needed, in the old home too. */

@@ -93,6 +93,27 @@ typedef struct MathInfo {
 extern const MathInfo math_info[MATHS];
 Math math_of_dtype(DType dtype); /* MATH_FP32 but for numbers of 16 bits */
 
+/* Why the first value of a kernel did not join one before: what fusion found where it decided. */
+typedef enum Apart {
+    JOINS,            /* it does */
+    APART_FIRST,      /* what it reads is data, weights and constants: nothing is computed before it */
+    APART_PRODUCT,    /* a product is cut into tiles of its own */
+    APART_CALL,       /* a function of the kernels library reads whole buffers */
+    APART_FROM_CALL,  /* ... and writes one: nothing joins it */
+    APART_FROM_COPY,  /* the kernel before puts data in memory for others, which wait for it */
+    APART_OVERWRITES, /* it writes over what kernels that come later still read */
+    APART_ROWS,       /* its rows are not those of the kernel before */
+    APART_LARGE_ROWS, /* few rows, each too large for those who would share it */
+    APART_OTHERS, /* it reads sums or products of other rows, which are complete when the kernel before has ended; or would compute too much again */
+    APART_FOLDS,  /* the kernel before has as many sums as one has at most */
+    APART_ROOM,   /* a row of the kernel before has no room for another product */
+    APART_SHAPE,  /* it has not one element for each output of the product before */
+    APART_PLACE,  /* it reads the product before at other elements than its own */
+    APART_TILES,  /* its sums are not over the rows of the product's tiles, or the target's products take none */
+    APART_MEMORY, /* somebody reads it from memory, whole: a product, a call, what outlives the step */
+    APARTS
+} Apart;
+
 typedef struct Kernel Kernel;
 struct Kernel {
     int id;           /* topological */
@@ -102,7 +123,9 @@ struct Kernel {
     VEC(Node *) loads;    /* buffers it reads: OP_BUFFER leaves and stores of earlier kernels; each once */
     VEC(Node *) stores;   /* nodes it writes to memory; kernel_stores_side tells those of the side reduction */
     VEC(Kernel *) behind; /* kernels that come before it, whether it reads what they write or not: Node.after */
-    VEC(Node *) roots;    /* assign, report and output roots that it carries out; their value is in `stores` */
+    Apart apart;          /* why it begins ... */
+    const Kernel *apart_from; /* ... beside this one; NULL: there is none, or it is gone */
+    VEC(Node *) roots;        /* assign, report and output roots that it carries out; their value is in `stores` */
 
     Node *contraction; /* CONTRACT */
     Operand a, b;
@@ -158,6 +181,7 @@ typedef struct Program {
     const Kernel **producer; /* of a node that is stored */
     Node **assigned;         /* of a new value: the leaf that it overwrites */
     Node **next;             /* of a leaf: its new value */
+    bool *again; /* a map whose readers compute it: that takes no more traffic than to store and to load it */
 } Program;
 
 /* Those of a module's graphs, in their order; behind these two come those that not every module has. */
