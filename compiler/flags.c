@@ -89,3 +89,9 @@ bool flag_is_of_gradcheck(const Flag *flag) {
             return true;
     return false;
 }
+
+bool flag_is_of_explain(const Flag *flag) {
+    return flag->group == MODEL || flag->field == offsetof(Options, target) || flag->field == offsetof(Options, arch) ||
+           flag->field == offsetof(Options, real) || flag->field == offsetof(Options, verbose) ||
+           flag->field == offsetof(Options, help);
+}

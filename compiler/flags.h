@@ -33,4 +33,7 @@ extern const Flag flags[];
 /* mtc gradcheck has it. */
 bool flag_is_of_gradcheck(const Flag *flag);
 
+/* mtc explain has it: what decides the program. */
+bool flag_is_of_explain(const Flag *flag);
+
 #endif

@@ -27,12 +27,21 @@ static void wrapped(Text *out, const char *words, int column) {
 static const char COMPILE_USAGE[] =
     "usage: mtc MODEL.mt [-o PROGRAM] [OPTION]...\n"
     "       mtc plot LOG... [-o FILE.svg|FILE.png] [--x step|epoch|seconds] [--title TEXT]\n"
+    "       mtc explain MODEL.mt [NAME] [OPTION]...\n"
     "       mtc gradcheck MODEL.mt [--set NAME=VALUE]... [FLAG]...\n"
     "       mtc tokens TEXT... --tokenizer tokenizer.json -o train.bin\n"
     "\n"
     "Compiles a description of a neural network and its training into one native program. The model\n"
-    "file - is standard input. 'mtc plot' draws the curves of trainings, from their logs. 'mtc gradcheck'\n"
-    "compares the gradients of a model with finite differences. 'mtc tokens' writes texts as tokens.\n";
+    "file - is standard input. 'mtc plot' draws the curves of trainings, from their logs. 'mtc explain' says\n"
+    "how the lines of a model became kernels. 'mtc gradcheck' compares its gradients with finite\n"
+    "differences. 'mtc tokens' writes texts as tokens.\n";
+static const char EXPLAIN_USAGE[] =
+    "usage: mtc explain MODEL.mt [NAME] [OPTION]...\n"
+    "\n"
+    "Says in words how each line of the model became kernels: what was fused with what and why not\n"
+    "further, what it costs in arithmetic and memory traffic, what the plan does with memory. NAME is a\n"
+    "value, a weight, a kernel or the number of a line, of which all is said. --target, --precision and\n"
+    "the like are as when a program is made; without --target it is cuda.\n";
 static const char GRADCHECK_USAGE[] =
     "usage: mtc gradcheck MODEL.mt [OPTION]... [FLAG]...\n"
     "\n"
@@ -61,6 +70,7 @@ typedef struct Help {
     const char *usage, *rest;
 } Help;
 static const Help plot_help = {PLOT_USAGE, "\nExample: mtc plot lr-0.1.jsonl lr-0.01.jsonl --x epoch -o curves.svg\n"},
+                  explain_help = {EXPLAIN_USAGE, "\nExample: mtc explain models/mnist.mt logits --target cpu\n"},
                   gradcheck_help = {GRADCHECK_USAGE,
                                     "\nExample: mtc gradcheck models/mnist.mt --set hidden=16 --samples 20\n"},
                   tokens_help = {TOKENS_USAGE,
@@ -76,6 +86,7 @@ static bool is_helped(const Options *options, const Flag *flag) {
     return options->plot        ? flag->group == PLOTTING
            : options->tokens    ? flag->group == TOKENS
            : options->gradcheck ? flag_is_of_gradcheck(flag)
+           : options->explain   ? flag_is_of_explain(flag)
                                 : true;
 }
 
@@ -83,6 +94,7 @@ void options_help(const Options *options, Text *out) {
     const Help *help = options->plot        ? &plot_help
                        : options->tokens    ? &tokens_help
                        : options->gradcheck ? &gradcheck_help
+                       : options->explain   ? &explain_help
                                             : &compile_help;
     text_puts(out, help->usage);
     const char *group = NULL;

@@ -1,6 +1,7 @@
 /* mtc: from the text of a model to a program that trains it. `compile` and `generate` below are the way of the data. */
 #include "emit/build/driver.h"
 #include "emit/build/standalone.h"
+#include "explain.h"
 #include "front/front.h"
 #include "front/habits.h"
 #include "op/reference.h"
@@ -159,6 +160,11 @@ static bool asks_for_gpu(const Options *o) {
     return o->arch || o->schedule != SCHEDULE_AUTO;
 }
 
+/* Something of the compilation is shown, and no program made. */
+static bool prints(const Options *o) {
+    return o->emit != EMIT_PROGRAM || o->summary || o->explain;
+}
+
 static const Target *first_for_gpu(void) {
     int i = 0;
     while (!targets[i].gpu)
@@ -183,7 +189,7 @@ static const Target *choose_target(Compilation *c) {
         return asked;
     if (asks_for_gpu(o))
         return first_for_gpu();
-    return o->emit != EMIT_PROGRAM || o->summary ? &targets[0] : first_at_hand(c);
+    return prints(o) ? &targets[0] : first_at_hand(c);
 }
 
 static Emission *emit_source(Compilation *c, const Ast *ast, const Plan *plan, const Target *target,
@@ -276,7 +282,7 @@ static int without_recompute(Compilation *c) {
 static int generate(Compilation *c, const Ast *ast, Module *module) {
     const Options *o = c->options;
     const Target *target = choose_target(c);
-    const Aim aim = target->compiler->aim(c->diag, o->arch, o->emit == EMIT_PROGRAM && !o->summary);
+    const Aim aim = target->compiler->aim(c->diag, o->arch, !prints(o));
     if (!aim.machine)
         return EXIT_TOOL;
     split_graphs(module, aim.machine);
@@ -308,6 +314,8 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
         return plan_svg(plan, &c->out), EXIT_SUCCESS;
     if (o->summary)
         return summary_print(plan, &c->out), EXIT_SUCCESS;
+    if (o->explain)
+        return explain_print(plan, target->name, o->explained, &c->out) ? EXIT_SUCCESS : EXIT_USAGE;
     if (o->emit != EMIT_PROGRAM)
         return print_source(c, emit_source(c, ast, plan, target, ""), target);
 

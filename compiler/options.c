@@ -153,6 +153,8 @@ static bool is_of_group(const Flag *flag, const char *group) {
 static bool flag_applies(const Options *options, const Flag *flag, Diag *diag) {
     if (options->gradcheck && !flag_is_of_gradcheck(flag))
         diag_error(diag, nowhere, "gradcheck has no option %s; it takes --set, and flags of the program", flag->name);
+    else if (options->explain && !flag_is_of_explain(flag))
+        diag_error(diag, nowhere, "explain has no option %s; 'mtc explain --help' lists its options", flag->name);
     else if (options->plot && !is_of_group(flag, PLOTTING))
         diag_error(diag, nowhere, "plot has no option %s; 'mtc plot --help' lists its options", flag->name);
     else if (options->tokens && !is_of_group(flag, TOKENS))
@@ -229,6 +231,10 @@ static bool is_setting(const char *word) {
 }
 
 static bool parse_input(Options *options, Diag *diag, const char *word) {
+    if (options->explain && options->input && !options->explained) {
+        options->explained = word;
+        return true;
+    }
     if (options->plot || options->tokens) {
         VEC_PUSH(diag_arena(diag), &options->files, strcmp(word, "-") == 0 ? "/dev/stdin" : word);
         return true;
@@ -254,14 +260,20 @@ static bool parse_input(Options *options, Diag *diag, const char *word) {
     return true;
 }
 
+/* The first word says what is to be done. */
+static bool is_command(const Options *options) {
+    return options->plot || options->gradcheck || options->tokens || options->explain;
+}
+
 static bool parse_words(Options *options, Diag *diag, int argc, char **argv) {
     bool good = true, flags_ended = false;
     options->plot = argc > 1 && strcmp(argv[1], "plot") == 0;
     options->gradcheck = argc > 1 && strcmp(argv[1], "gradcheck") == 0;
     options->tokens = argc > 1 && strcmp(argv[1], "tokens") == 0;
+    options->explain = argc > 1 && strcmp(argv[1], "explain") == 0;
     if (argc == 2 && strcmp(argv[1], "help") == 0 && access("help", F_OK) != 0)
         return options->help = true;
-    for (int i = 1 + (options->plot || options->gradcheck || options->tokens); i < argc; i++) {
+    for (int i = 1 + is_command(options); i < argc; i++) {
         if (flags_ended && options->gradcheck)
             VEC_PUSH(diag_arena(diag), &options->program_flags, argv[i]);
         else if (!flags_ended && strcmp(argv[i], "--") == 0)

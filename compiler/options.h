@@ -47,6 +47,8 @@ typedef struct Options {
     VEC(ParamSetting) settings;
     bool gradcheck; /* mtc gradcheck: compare gradients with finite differences */
     VEC(const char *) program_flags;
+    bool explain;            /* mtc explain: how lines became kernels */
+    const char *explained;   /* a value, a line or a kernel of it; NULL: all */
     bool plot;               /* mtc plot: draw logs */
     bool tokens;             /* mtc tokens: encode texts */
     VEC(const char *) files; /* logs, texts */

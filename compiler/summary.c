@@ -41,8 +41,7 @@ static bool same_place(Span a, Span b) {
     return a.source == b.source && a.begin == b.begin;
 }
 
-/* As the text has it. */
-static Type type_in_text(const Module *module, const Node *n) {
+Type type_in_text(const Module *module, const Node *n) {
     for (int i = 0; i < module->named.count; i++) {
         const NamedValue *value = &module->named.at[i];
         if (strcmp(value->name, n->name) == 0 && same_place(value->src, n->src))

@@ -112,7 +112,7 @@ static int64_t row_floats(const Kernel *kernel) {
 
 static Apart thin_apart(Fusion *f, Kernel *kernel, Node *n) {
     if (kernel->cls == KERNEL_CONTRACT || row_floats(kernel) > ROW_FLOATS)
-        return kernel->cls == KERNEL_CONTRACT ? APART_PRODUCT : APART_ROOM;
+        return kernel->cls == KERNEL_CONTRACT ? APART_WHOLE_ROWS : APART_ROOM;
     Kernel saved = *kernel;
     int rows = n->type.rank - 1;
     if (all_element_wise(kernel) && kernel->full.rank > rows)

@@ -97,6 +97,7 @@ Math math_of_dtype(DType dtype); /* MATH_FP32 but for numbers of 16 bits */
 typedef enum Apart {
     JOINS,            /* it does */
     APART_FIRST,      /* what it reads is data, weights and constants: nothing is computed before it */
+    APART_WHOLE_ROWS, /* it multiplies whole rows of the product before, which tiles have in pieces */
     APART_PRODUCT,    /* a product is cut into tiles of its own */
     APART_CALL,       /* a function of the kernels library reads whole buffers */
     APART_FROM_CALL,  /* ... and writes one: nothing joins it */

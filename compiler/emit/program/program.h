@@ -12,6 +12,8 @@ void write_statements_of(Emitter *e, const Kernel *kernel, Writer *out);
 /* As the user wrote it; of an absolute path, the name. */
 const char *source_path(const Module *module);
 int line_of(Span src);
+/* Nodes of gradients and updates come behind the reports of a training step: the first so many are none. */
+int forward_nodes(const Graph *g);
 /* Line `number` without its comment, with single spaces. */
 const char *line_text(Arena *arena, const Source *source, int number);
 

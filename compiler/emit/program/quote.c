@@ -73,8 +73,7 @@ static void add_place(Arena *arena, Places *places, Span src, bool forward) {
     }
 }
 
-/* Nodes of gradients and updates come behind the reports of a training step. */
-static int forward_nodes(const Graph *g) {
+int forward_nodes(const Graph *g) {
     int last = g->training ? 0 : g->nodes.count;
     for (int k = 0; k < g->roots.count; k++)
         if (g->roots.at[k]->op->table == TABLE_REPORT && g->roots.at[k]->id > last)
