@@ -32,9 +32,9 @@ static const char COMPILE_USAGE[] =
     "       mtc tokens TEXT... --tokenizer tokenizer.json -o train.bin\n"
     "\n"
     "Compiles a description of a neural network and its training into one native program. The model\n"
-    "file - is standard input. 'mtc plot' draws the curves of trainings, from their logs. 'mtc explain' says\n"
-    "how the lines of a model became kernels. 'mtc gradcheck' compares its gradients with finite\n"
-    "differences. 'mtc tokens' writes texts as tokens.\n";
+    "file - is standard input. 'mtc plot' draws the curves of trainings, from their logs. 'mtc explain'\n"
+    "says how the lines of a model became kernels. 'mtc gradcheck' compares its gradients with\n"
+    "finite differences. 'mtc tokens' writes texts as tokens.\n";
 static const char EXPLAIN_USAGE[] =
     "usage: mtc explain MODEL.mt [NAME] [OPTION]...\n"
     "\n"
