@@ -1,28 +1,33 @@
 """The layers of mtc.Sequential, by the names and with the arguments that PyTorch has. layer.py has what a layer is.
 
-Here are those that know a shape, or other arguments than the language has; activations are the table's (operators.py).
+Here are those that know a shape, or other arguments than the language has, but for layers of images (images.py), recurrent ones
+(recurrent.py) and those that change the data (augmentation.py); activations are the table's (operators.py).
 """
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any, Dict, Optional, Sequence, Tuple, Type, Union
+from typing import TYPE_CHECKING, Annotated, Any, Dict, Optional, Type, Union
 
+from . import augmentation, images, recurrent
+from .augmentation import *  # noqa: F403
 from .errors import UsageError
+from .images import *  # noqa: F403
 from .layer import Layer, Sizes, Value, Writer, known_shape, nested
 from .operators import classes, made
+from .recurrent import *  # noqa: F403
 from .spec import (
-    Above, Axis, Degrees, Extents, Flag, Init, Interval, Kernel, OptionalKernel, Padding, Pair, Part, Positive, Real, Shape, Share, Size,
-    Words, both, number_text, shape_text, value_text,
+    Axis, Extents, Flag, Init, Positive, Real, Shape, Share, Size, Words, number_text, shape_text, value_text,
 )
 
 __all__ = [
-    "Layer", "Linear", "Conv2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d", "AdaptiveAvgPool2d", "Upsample",
-    "Flatten", "Reshape", "Transpose", "Mean", "GELU", "Dropout", "Rescaling", "Normalize", "BatchNorm1d", "BatchNorm2d",
-    "LayerNorm", "RMSNorm", "GroupNorm", "Embedding", "OneHot", "PositionalEmbedding", "SinusoidalEncoding",
-    "SelfAttention", "RNN", "GRU", "LSTM", "RandomCrop", "RandomFlip", "Cutout", "ColorJitter",
-    "Rotate", "RandomResizedCrop", "Residual",
+    "Layer", "Linear", "Flatten", "Reshape", "Transpose", "Mean", "GELU", "Dropout", "Rescaling", "Normalize",
+    "BatchNorm1d", "BatchNorm2d", "LayerNorm", "RMSNorm", "GroupNorm", "Embedding", "OneHot", "PositionalEmbedding",
+    "SinusoidalEncoding", "SelfAttention", "Residual",
 ]
+__all__ += images.__all__
+__all__ += recurrent.__all__
+__all__ += augmentation.__all__
 
 
 # ---- products ----
@@ -42,138 +47,6 @@ class Linear(Layer):
     gives = "... out_features"
     trained = True
     text = "linear({x}, {out_features}, bias={bias}, init={init}, bias_init={bias_init})"
-
-
-class Windowed(Layer, abstract=True):
-    """A layer that looks through windows at images [channels, rows, columns]."""
-
-    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
-        """How many windows fit."""
-        fields = vars(self)
-        stride = fields["stride"] if fields["stride"] is not None else fields["kernel_size"]
-        sizes = fields["kernel_size"], stride, fields["padding"], fields.get("dilation", 1)
-        settings = [both(size) for size in sizes]
-        for axis, (kernel, step, padding, dilation) in zip(("rows", "columns"), zip(*settings)):
-            room = found[axis][0] + 2 * padding - dilation * (kernel - 1) - 1
-            if room < 0:
-                extent = dilation * (kernel - 1) + 1
-                size = found[axis][0]
-                return f"has a kernel of {extent} {axis}, which {size} with a padding of {padding} do not hold"
-            found[axis] = (room // step + 1,)
-        return None
-
-
-class SamePadding:
-    """The padding of a convolution: sizes, "valid" (none), or "same" (as many rows and columns as before)."""
-
-    def __call__(self, value: Any, what: str) -> Any:
-        return Words("same", "valid")(value, what) if isinstance(value, str) else Pair(0)(value, what)
-
-
-class Conv2d(Windowed):
-    """Convolution of images [in_channels, rows, columns]; sizes are a number or (rows, columns). padding="same" keeps
-    rows and columns. Weights `weight` [out_channels, in_channels / groups, rows, columns] and `bias` [out_channels]."""
-
-    in_channels: Size
-    out_channels: Size
-    kernel_size: Kernel
-    stride: Kernel = 1
-    padding: Annotated[Union[int, str, Tuple[int, ...]], SamePadding()] = 0
-    dilation: Kernel = 1
-    groups: Size = 1
-    bias: Flag = True
-    init: Init = None
-    bias_init: Init = None
-
-    takes = "in_channels rows columns"
-    gives = "out_channels rows columns"
-    kind = "conv"
-    trained = True
-    text = (
-        "conv2d({x}, {out_channels}, {kernel_size}, stride={stride}, padding={padding}, dilation={dilation}, "
-        "groups={groups}, bias={bias}, init={init}, bias_init={bias_init})"
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for what in ("in_channels", "out_channels"):
-            if getattr(self, what) % self.groups:
-                raise UsageError(f"Conv2d: groups, {self.groups}, do not divide {what}, {getattr(self, what)}")
-        if isinstance(self.padding, str):
-            object.__setattr__(self, "padding", self._named_padding())
-
-    def _named_padding(self) -> Union[int, Sizes]:
-        extents = [dilation * (kernel - 1) for dilation, kernel in zip(both(self.dilation), both(self.kernel_size))]
-        if self.padding == "valid":
-            return 0
-        if both(self.stride) != (1, 1) or any(extent % 2 for extent in extents):
-            raise UsageError("Conv2d: padding='same' needs a stride of 1 and a kernel of odd size; give a number")
-        half: Sizes = tuple(extent // 2 for extent in extents)
-        return half[0] if half[0] == half[1] else half
-
-
-# ---- pooling and sizes of images ----
-
-
-class MaxPool2d(Windowed):
-    """The largest number of each window; stride is kernel_size unless it is given."""
-
-    kernel_size: Kernel
-    stride: OptionalKernel = None
-    padding: Padding = 0
-    dilation: Kernel = 1
-
-    takes = gives = "channels rows columns"
-    text = "max_pool({x}, {kernel_size}, stride={stride}, padding={padding}, dilation={dilation})"
-
-
-class AvgPool2d(Windowed):
-    """The mean of each window, padding counted as 0; stride is kernel_size unless it is given."""
-
-    kernel_size: Kernel
-    stride: OptionalKernel = None
-    padding: Padding = 0
-
-    takes = gives = "channels rows columns"
-    text = "avg_pool({x}, {kernel_size}, stride={stride}, padding={padding})"
-
-
-class GlobalAvgPool2d(Layer):
-    """The mean of each channel: [channels, rows, columns] -> [channels]."""
-
-    takes = "channels rows columns"
-    gives = "channels"
-    text = "global_avg_pool({x})"
-
-
-class AdaptiveAvgPool2d(Layer):
-    """Images of output_size rows and columns, each pixel the mean of its part."""
-
-    output_size: Kernel
-
-    takes = gives = "channels rows columns"
-    text = "adaptive_avg_pool({x}, {output_size})"
-
-    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
-        """Rows and columns as asked for."""
-        rows, columns = both(self.output_size)
-        found.update(rows=(rows,), columns=(columns,))
-        return None
-
-
-class Upsample(Layer):
-    """Each pixel scale_factor times along rows and columns: the nearest neighbour."""
-
-    scale_factor: Kernel
-
-    takes = gives = "channels rows columns"
-    text = "upsample({x}, {scale_factor})"
-
-    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
-        """Rows and columns, multiplied."""
-        for axis, factor in zip(("rows", "columns"), both(self.scale_factor)):
-            found[axis] = (found[axis][0] * factor,)
-        return None
 
 
 # ---- shapes ----
@@ -463,151 +336,6 @@ fn self_attention(x[t, width], heads, causal = false) {
         super().__post_init__()
         if self.embed_dim % self.num_heads:
             raise UsageError(f"SelfAttention: num_heads, {self.num_heads}, do not divide embed_dim, {self.embed_dim}")
-
-
-class _Recurrent(Layer, abstract=True):
-    """A layer that goes over a sequence [length, input_size], step by step, and gives its states."""
-
-    takes, gives = "length input_size", "length width"
-    trained = True
-
-    if TYPE_CHECKING:
-        hidden_size: int
-        bidirectional: bool
-        last: bool
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.last and self.bidirectional:
-            kind = type(self).__name__
-            raise UsageError(f"{kind}: with bidirectional=True there is no last row that has read all; leave out last=True")
-
-    @property
-    def width(self) -> int:
-        """Numbers of a row: a state for each direction."""
-        return self.hidden_size * (1 + self.bidirectional)
-
-    def output(self, writer: Writer, x: Value) -> Sizes:
-        shape = super().output(writer, x)
-        return shape[1:] if self.last else shape
-
-    def expression(self, x: Value) -> str:
-        return super().expression(x) + ("[-1]" if self.last else "")
-
-
-class RNN(_Recurrent):
-    """Over a sequence [length, input_size]: h = nonlinearity(W x + b + U h + d), with nonlinearity "tanh" or "relu"; gives the
-    states [length, hidden_size], the last one where last is true, both directions beside each other where bidirectional is.
-    num_layers on top of each other. Weights as PyTorch's RNN: `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`."""
-
-    input_size: Size
-    hidden_size: Size
-    num_layers: Size = 1
-    nonlinearity: Annotated[str, Words("tanh", "relu")] = "tanh"
-    bias: Flag = True
-    bidirectional: Flag = False
-    last: Flag = False
-
-    text = "rnn({x}, {hidden_size}, layers={num_layers}, bidirectional={bidirectional}, bias={bias}{activation})"
-
-    @property
-    def activation(self) -> str:
-        """The argument, unless it is the language's own default."""
-        return "" if self.nonlinearity == "tanh" else f', activation = "{self.nonlinearity}"'
-
-
-class _Gated(_Recurrent, abstract=True):
-    """A recurrent layer with gates: their functions are not chosen."""
-
-    input_size: Size
-    hidden_size: Size
-    num_layers: Size = 1
-    bias: Flag = True
-    bidirectional: Flag = False
-    last: Flag = False
-
-
-class GRU(_Gated):
-    """Over a sequence [length, input_size], by gates r and z: h = (1 - z) n + z h; gives the states [length, hidden_size], the
-    last one where last is true, both directions beside each other where bidirectional is. num_layers on top of each other.
-    Weights as PyTorch's GRU: `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, of gates r, z, n."""
-
-    text = "gru({x}, {hidden_size}, layers={num_layers}, bidirectional={bidirectional}, bias={bias})"
-
-
-class LSTM(_Gated):
-    """Over a sequence [length, input_size], with a memory: c = f c + i g, h = o tanh(c); gives the states [length, hidden_size],
-    the last one where last is true, both directions beside each other where bidirectional is. num_layers on top of each
-    other. Weights as PyTorch's LSTM: `weight_ih_l0`, `weight_hh_l0`, `bias_ih_l0`, `bias_hh_l0`, of gates i, f, g, o."""
-
-    text = "lstm({x}, {hidden_size}, layers={num_layers}, bidirectional={bidirectional}, bias={bias})"
-
-
-# ---- images of the data, changed at random in training ----
-
-
-class RandomCrop(Layer):
-    """In training, an image with `padding` zeros on each side, cut at a random place to its size again."""
-
-    padding: Size
-
-    takes = gives = "channels rows columns"
-    text = "random_crop({x}, {padding})"
-
-
-class RandomFlip(Layer):
-    """In training, an image mirrored left to right in half of all cases."""
-
-    takes = gives = "channels rows columns"
-    text = "random_flip({x})"
-
-
-class Cutout(Layer):
-    """In training, an image with 0 in a square of `size` around a random pixel."""
-
-    size: Size
-
-    takes = gives = "channels rows columns"
-    text = "cutout({x}, {size})"
-
-
-class ColorJitter(Layer):
-    """In training, an image of other brightness, contrast and saturation; its colours go from 0 to `white`."""
-
-    brightness: Part = 0
-    contrast: Part = 0
-    saturation: Part = 0
-    white: Above = 255
-
-    takes = gives = "channels rows columns"
-    text = "color_jitter({x}, {brightness}, {contrast}, {saturation}, {white})"
-
-
-class Rotate(Layer):
-    """In training, an image turned about its middle by an angle up to `degrees` either way; `fill` where it sees nothing."""
-
-    degrees: Degrees
-    fill: Real = 0
-
-    takes = gives = "channels rows columns"
-    text = "rotate({x}, {degrees}, fill={fill})"
-
-
-class RandomResizedCrop(Layer):
-    """In training, a part of an image, of a share of its pixels within `scale`, (0.08, 1), and columns for each row within
-    `ratio`, (3/4, 4/3), at another size: a number or (rows, columns). In evaluation all of the image at that size."""
-
-    size: Kernel
-    scale: Annotated[Optional[Sequence[float]], Interval(most=1)] = None
-    ratio: Annotated[Optional[Sequence[float]], Interval()] = None
-
-    takes = gives = "channels rows columns"
-    text = "random_resized_crop({x}, {size}, scale={scale}, ratio={ratio})"
-
-    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
-        """The size that it is given."""
-        found["rows"], found["columns"] = ((size,) for size in both(self.size))
-        return None
 
 
 # ---- layers of layers ----

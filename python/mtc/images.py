@@ -1,0 +1,143 @@
+"""Layers of images [channels, rows, columns]: convolutions, pooling and sizes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Dict, Optional, Tuple, Union
+
+from .errors import UsageError
+from .layer import Layer, Sizes
+from .spec import Flag, Init, Kernel, OptionalKernel, Padding, Pair, Size, Words, both
+
+__all__ = ["Conv2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d", "AdaptiveAvgPool2d", "Upsample"]
+
+
+class Windowed(Layer, abstract=True):
+    """A layer that looks through windows at images [channels, rows, columns]."""
+
+    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
+        """How many windows fit."""
+        fields = vars(self)
+        stride = fields["stride"] if fields["stride"] is not None else fields["kernel_size"]
+        sizes = fields["kernel_size"], stride, fields["padding"], fields.get("dilation", 1)
+        settings = [both(size) for size in sizes]
+        for axis, (kernel, step, padding, dilation) in zip(("rows", "columns"), zip(*settings)):
+            room = found[axis][0] + 2 * padding - dilation * (kernel - 1) - 1
+            if room < 0:
+                extent = dilation * (kernel - 1) + 1
+                size = found[axis][0]
+                return f"has a kernel of {extent} {axis}, which {size} with a padding of {padding} do not hold"
+            found[axis] = (room // step + 1,)
+        return None
+
+
+class SamePadding:
+    """The padding of a convolution: sizes, "valid" (none), or "same" (as many rows and columns as before)."""
+
+    def __call__(self, value: Any, what: str) -> Any:
+        return Words("same", "valid")(value, what) if isinstance(value, str) else Pair(0)(value, what)
+
+
+class Conv2d(Windowed):
+    """Convolution of images [in_channels, rows, columns]; sizes are a number or (rows, columns). padding="same" keeps
+    rows and columns. Weights `weight` [out_channels, in_channels / groups, rows, columns] and `bias` [out_channels]."""
+
+    in_channels: Size
+    out_channels: Size
+    kernel_size: Kernel
+    stride: Kernel = 1
+    padding: Annotated[Union[int, str, Tuple[int, ...]], SamePadding()] = 0
+    dilation: Kernel = 1
+    groups: Size = 1
+    bias: Flag = True
+    init: Init = None
+    bias_init: Init = None
+
+    takes = "in_channels rows columns"
+    gives = "out_channels rows columns"
+    kind = "conv"
+    trained = True
+    text = (
+        "conv2d({x}, {out_channels}, {kernel_size}, stride={stride}, padding={padding}, dilation={dilation}, "
+        "groups={groups}, bias={bias}, init={init}, bias_init={bias_init})"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for what in ("in_channels", "out_channels"):
+            if getattr(self, what) % self.groups:
+                raise UsageError(f"Conv2d: groups, {self.groups}, do not divide {what}, {getattr(self, what)}")
+        if isinstance(self.padding, str):
+            object.__setattr__(self, "padding", self._named_padding())
+
+    def _named_padding(self) -> Union[int, Sizes]:
+        extents = [dilation * (kernel - 1) for dilation, kernel in zip(both(self.dilation), both(self.kernel_size))]
+        if self.padding == "valid":
+            return 0
+        if both(self.stride) != (1, 1) or any(extent % 2 for extent in extents):
+            raise UsageError("Conv2d: padding='same' needs a stride of 1 and a kernel of odd size; give a number")
+        half: Sizes = tuple(extent // 2 for extent in extents)
+        return half[0] if half[0] == half[1] else half
+
+
+# ---- pooling and sizes of images ----
+
+
+class MaxPool2d(Windowed):
+    """The largest number of each window; stride is kernel_size unless it is given."""
+
+    kernel_size: Kernel
+    stride: OptionalKernel = None
+    padding: Padding = 0
+    dilation: Kernel = 1
+
+    takes = gives = "channels rows columns"
+    text = "max_pool({x}, {kernel_size}, stride={stride}, padding={padding}, dilation={dilation})"
+
+
+class AvgPool2d(Windowed):
+    """The mean of each window, padding counted as 0; stride is kernel_size unless it is given."""
+
+    kernel_size: Kernel
+    stride: OptionalKernel = None
+    padding: Padding = 0
+
+    takes = gives = "channels rows columns"
+    text = "avg_pool({x}, {kernel_size}, stride={stride}, padding={padding})"
+
+
+class GlobalAvgPool2d(Layer):
+    """The mean of each channel: [channels, rows, columns] -> [channels]."""
+
+    takes = "channels rows columns"
+    gives = "channels"
+    text = "global_avg_pool({x})"
+
+
+class AdaptiveAvgPool2d(Layer):
+    """Images of output_size rows and columns, each pixel the mean of its part."""
+
+    output_size: Kernel
+
+    takes = gives = "channels rows columns"
+    text = "adaptive_avg_pool({x}, {output_size})"
+
+    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
+        """Rows and columns as asked for."""
+        rows, columns = both(self.output_size)
+        found.update(rows=(rows,), columns=(columns,))
+        return None
+
+
+class Upsample(Layer):
+    """Each pixel scale_factor times along rows and columns: the nearest neighbour."""
+
+    scale_factor: Kernel
+
+    takes = gives = "channels rows columns"
+    text = "upsample({x}, {scale_factor})"
+
+    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
+        """Rows and columns, multiplied."""
+        for axis, factor in zip(("rows", "columns"), both(self.scale_factor)):
+            found[axis] = (found[axis][0] * factor,)
+        return None
