@@ -168,14 +168,15 @@ def test_sizes_are_those_that_the_program_names(mtc, model, target):
     assert "BATCH" in names and names <= said | {"BATCH"}
 
 
-def test_a_row_computes_once_what_its_elements_share(mtc, tmp_path):
+@pytest.mark.parametrize("stage", ["c", "cu"])
+def test_a_row_computes_once_what_its_elements_share(stage, mtc, tmp_path):
     """A norm's mean and 1 / sqrt(...) have their names before the loops over the row's elements, and stand in none."""
     (tmp_path / "case.mt").write_text(MODEL.replace("return x + linear(wide, width)", "return layer_norm(x + linear(wide, width))"))
-    code = re.sub(r"//.*", "", mtc("--emit=c", tmp_path / "case.mt").stdout)
+    code = re.sub(r"//.*", "", mtc(f"--emit={stage}", tmp_path / "case.mt").stdout)
     roots = re.findall(r".*\bsqrt\(.*", code)
-    assert roots and all(re.match(r" +real inverse_deviation = 1\.0f / sqrt\(", line) for line in roots)
+    assert roots and all(re.match(r" +(real|float) inverse_deviation = 1\.0f / sqrt\(", line) for line in roots)
     means = re.findall(r".*_sum \* \(1\.0f / WIDTH\).*", code)
-    assert means and all(re.match(r" +real mean = ", line) for line in means)
+    assert means and all(re.match(r" +(real|float) mean = ", line) for line in means)
     assert re.search(r" - mean\) \* inverse_deviation\b", code)
 
 

@@ -93,6 +93,7 @@ static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, 
     team.sync();
 
     // d_output_pre[i, j] = (sum over k of h[i, k] * output.weight[j, k]) + output.bias[j] > 0 ? 0 : d_output[i, j]
+    float share_mul = row_share * 0.5f;
     auto term_2 = [&](int j, int k) { return h[k] * t.output_weight[j * H + k]; };
     auto store_2 = [&](int j, float sum) {
         float h_add_3 = sum + t.output_bias[j];
@@ -100,7 +101,6 @@ static __device__ void h_to_d_h(const Tensors &t, const Batch &batch, int tile, 
         float h_expm1 = expm1(h_gt ? 0.0f : h_add_3);
         float output_sub = (h_gt ? h_add_3 : 0.5f * h_expm1) - t.y[example * Y + j];
         bool output_le = fabs(output_sub) <= 2.0f;
-        float share_mul = row_share * 0.5f;
         float output_mul = (output_le ? share_mul : 0.0f) * 0.5f * output_sub;
         float d_output = output_mul + output_mul + (output_le ? 0.0f : share_mul) * 2.0f * sign(output_sub);
         float h_add_4 = (h_gt ? d_output : 0.0f) + (h_gt ? 0.0f : (h_gt ? 0.0f : d_output) * 0.5f * (h_expm1 + 1.0f));

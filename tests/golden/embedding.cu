@@ -181,8 +181,8 @@ static __device__ void d_scores(const Tensors &t, const Batch &batch, int tile, 
 
     // d_scores[i, j, k] = share(i) * ... / scores_sum[i, j] * exp(scores[i, j, k] - scores_max[i, j]) -
     //         (target[i, j] == k ? share(i) * 0.03125 : 0)
+    float share_mul = share(batch, i / TOKENS) * 0.03125f;
     for (int j = team.first; j < SCORES_COLUMNS; j += team.stride) {
-        float share_mul = share(batch, i / TOKENS) * 0.03125f;
         float share_mul_2 = share_mul / scores_sum * exp(t.scores_matmul[i * SCORES_COLUMNS + j] - scores_max);
         t.d_scores[i * SCORES_COLUMNS + j] = share_mul_2 - (window == j ? share_mul : 0.0f);
     }

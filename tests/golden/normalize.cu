@@ -336,8 +336,9 @@ static __device__ void measure_x(const Tensors &t, const Batch &batch, int tile,
     // batch_variance[i, j] = sum over k of (x[k, i, j] - x_batch_mean[i, j]) * (x[k, i, j] - x_batch_mean[i, j]) *
     //         share(k)
     float batch_variance = 0;
+    float x_batch_mean = first + offset;
     for (int j = team.first; j < BATCH; j += team.stride) {
-        float difference = (float)t.x[row(batch, j) * X + i] - (first + offset);
+        float difference = (float)t.x[row(batch, j) * X + i] - x_batch_mean;
         batch_variance += difference * difference * share(batch, j);
     }
     batch_variance = team_sum(team, batch_variance);
@@ -346,7 +347,7 @@ static __device__ void measure_x(const Tensors &t, const Batch &batch, int tile,
     //         (x_batch_mean[i, j] - (examples_before > 0 ? x.mean[i, j] : 0))
     if (leads(team)) {
         float mean_before = some_before ? t.x_mean[i] : 0.0f;
-        float shift = first + offset - mean_before;
+        float shift = x_batch_mean - mean_before;
         float std_before = some_before ? t.x_std[i] : 0.0f;
         float variance = std_before * std_before;
         float change = part * (batch_variance - variance + (1.0f - part) * (shift * shift));
@@ -382,8 +383,9 @@ static __device__ void measure_price(const Tensors &t, const Batch &batch, char 
     // price_batch_mean = first + offset
     // batch_variance = sum over i of (price[i] - price_batch_mean) * (price[i] - price_batch_mean) * share(i)
     float batch_variance = 0;
+    float price_batch_mean = first + offset;
     for (int j = team.first; j < BATCH; j += team.stride) {
-        float difference = t.price[row(batch, j)] - (first + offset);
+        float difference = t.price[row(batch, j)] - price_batch_mean;
         batch_variance += difference * difference * share(batch, j);
     }
     batch_variance = team_sum(team, batch_variance);
@@ -392,7 +394,7 @@ static __device__ void measure_price(const Tensors &t, const Batch &batch, char 
     //         (price_batch_mean - (examples_before > 0 ? price.mean : 0))
     if (leads(team)) {
         float mean_before = some_before ? t.price_mean[0] : 0.0f;
-        float shift = first + offset - mean_before;
+        float shift = price_batch_mean - mean_before;
         float std_before = some_before ? t.price_std[0] : 0.0f;
         float variance = std_before * std_before;
         float change = part * (batch_variance - variance + (1.0f - part) * (shift * shift));

@@ -151,10 +151,11 @@ static __device__ void h(const Tensors &t, const Batch &batch, int tile, char *s
     //         (to_h_add[j, i] - h.1.running_mean[i] - sum_2[i]) * shard_share(j)
     // h_sub[i, j] = to_h_add[i, j] - (h.1.running_mean[j] + sum_2[j])
     float variance = 0;
+    float mean = h_1_running_mean + sum_2;
     for (int j = team.first; j < BATCH; j += team.stride) {
         float add = t.to_h_add[j * H + i];
         float sub = add - h_1_running_mean - sum_2;
-        t.h_sub[j * H + i] = add - (h_1_running_mean + sum_2);
+        t.h_sub[j * H + i] = add - mean;
         variance += sub * sub * shard_share(batch, j);
     }
     variance = team_sum(team, variance);
@@ -166,11 +167,12 @@ static __device__ void h(const Tensors &t, const Batch &batch, int tile, char *s
     // h.inverse_deviation[i] = 1 / sqrt(variance[i] + 1e-05)
     // h[i, j] = h_sub[i, j] * h.inverse_deviation[j] * h.1.weight[j] + h.1.bias[j]
     // h_relu[i, j] = relu(h[i, j])
+    float inverse_deviation = 1.0f / sqrt(variance + 1e-05f);
     float h_1_weight = t.h_1_weight[i];
     float h_1_bias = t.h_1_bias[i];
     for (int j = team.first; j < BATCH; j += team.stride) {
-        float mul = (t.to_h_add[j * H + i] - (h_1_running_mean + sum_2)) * (1.0f / sqrt(variance + 1e-05f));
-        t.h_relu[j * H + i] = relu(mul * h_1_weight + h_1_bias);
+        float h = (t.to_h_add[j * H + i] - mean) * inverse_deviation * h_1_weight + h_1_bias;
+        t.h_relu[j * H + i] = relu(h);
     }
 
     // h_sub_3[i] = 0.9 * h.1.running_var[i] + 0.1 * (variance[i] * (examples / fmax(..., ...))) -
@@ -179,7 +181,7 @@ static __device__ void h(const Tensors &t, const Batch &batch, int tile, char *s
         float h_1_running_var = t.h_1_running_var[i];
         float h_1_running_var_add =
             0.9f * h_1_running_var + 0.1f * (variance * (examples(batch) / fmax(examples(batch) - 1.0f, 1.0f)));
-        t.h_inverse_deviation[i] = 1.0f / sqrt(variance + 1e-05f);
+        t.h_inverse_deviation[i] = inverse_deviation;
         t.h_sub_3[i] = h_1_running_var_add - h_1_running_var;
     }
 }

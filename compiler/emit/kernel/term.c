@@ -128,11 +128,18 @@ bool may_load_around(const Body *body) {
     return !body->once && (body->outer->outer || !body->e->dialect->schedules);
 }
 
-/* The form says nothing that the body's loop changes, and what it loads may be loaded before that. nvcc finds that itself. */
+/* The loop whose elements the body computes: around that over lanes, if it has any; NULL: it is in none of a row's. */
+static const Body *loop_of(const Body *body) {
+    const Body *loop = body->lane.count ? body->outer : body;
+    return loop->outer && loop->variables[0] && !loop->once ? loop : NULL;
+}
+
+/* The form says nothing that the loop changes, and what it loads may be loaded before that. */
 static bool is_fixed(const Body *body, const Term *term) {
-    bool loops = !body->e->dialect->schedules && body->outer && body->variables[0] && !body->once;
-    bool loads_early = !term->loaded || may_load_around(body);
-    return loops && loads_early && !term->guard && !body_depends_on(body, term->form);
+    const Body *loop = loop_of(body);
+    if (!loop || term->guard || body_depends_on(body, term->form) || body_depends_on(loop, term->form))
+        return false;
+    return may_load_around(loop);
 }
 
 static void judge(const Body *body, Term *term) {

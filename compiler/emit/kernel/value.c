@@ -9,7 +9,7 @@ enum { MOST_PARTS = 13 };
 static bool is_invariant(const Body *body, const Term *term, const Tree *value) {
     if (!body->outer || body_depends_on(body, value))
         return false;
-    return term->uniform || term->fixed || (term->loaded && may_load_around(body));
+    return term->uniform || ((term->fixed || term->loaded) && may_load_around(body));
 }
 
 static const Tree *guarded_local(const Body *body, const Term *term, const Tree *value) {
