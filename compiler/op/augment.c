@@ -45,24 +45,25 @@ static bool depends_on(const Graph *g, const Node *x, bool statistic) {
     return depends[x->id];
 }
 
-Node *read_data(Call *call, const char *function) {
-    Node *x = call_tensor(call, 0);
-    if (!x)
-        return NULL;
-    if (!x->type.batched || x->type.rank != 4)
-        call_error(call, 0, "%s needs images [channels, rows, columns] of the data, found %s%s", function,
-                   type_user_text(call->g->arena, &x->type),
-                   x->type.batched ? "" : ", which is the same for all examples");
-    else if (depends_on(call->g, x, false))
-        call_error(call, 0, "%s changes the data, before the first layer; this depends on weights", function);
-    else if (depends_on(call->g, x, true))
+bool is_data(Call *call, int arg, const Node *x, const char *function) {
+    bool learned = depends_on(call->g, x, false), normalized = !learned && depends_on(call->g, x, true);
+    if (learned)
+        call_error(call, arg, "%s changes the data, before the first layer; this depends on weights", function);
+    if (normalized)
         call_error(
-            call, 0,
+            call, arg,
             "%s changes the data itself, before normalize, whose statistics are kept with the weights; scale with "
             "constants instead: %s(image / 255 - 0.5)",
             function, function);
-    else
-        return x;
+    return !learned && !normalized;
+}
+
+Node *read_data(Call *call, const char *function) {
+    Node *x = call_tensor(call, 0);
+    if (!x || (x->type.batched && x->type.rank == 4))
+        return x && is_data(call, 0, x, function) ? x : NULL;
+    call_error(call, 0, "%s needs images [channels, rows, columns] of the data, found %s%s", function,
+               type_user_text(call->g->arena, &x->type), x->type.batched ? "" : ", which is the same for all examples");
     return NULL;
 }
 
@@ -95,17 +96,21 @@ Node *draw_for_example(Graph *g, const Type *x) {
     return op0(g, "random", each);
 }
 
-/* Whether a pixel's index along the axis is one of `size` around a random one. */
-static Node *is_near(Graph *g, const Type *image, int axis, int64_t size) {
-    int64_t half = size / 2;
-    Node *centre = op1(g, "floor", scale(g, draw_for_example(g, image), (double)image->dim[axis]));
-    Node *first = plus(g, centre, (double)-half), *end = plus(g, first, (double)size);
+Node *is_between(Graph *g, const Type *image, int axis, Node *first, Node *end) {
     unsigned pixels = ((1u << image->rank) - 1) & ~1u;
     first->hint = "first";
     end->hint = "end";
     Node *index = graph_cast(g, graph_iota(g, image, axis), DT_F32);
     Node *not_before = op2(g, "ge", index, along(g, image, pixels, first));
     return op2(g, "and", not_before, op2(g, "lt", index, along(g, image, pixels, end)));
+}
+
+/* Whether a pixel's index along the axis is one of `size` around a random one. */
+static Node *is_near(Graph *g, const Type *image, int axis, int64_t size) {
+    int64_t half = size / 2;
+    Node *centre = op1(g, "floor", scale(g, draw_for_example(g, image), (double)image->dim[axis]));
+    Node *first = plus(g, centre, (double)-half), *end = plus(g, first, (double)size);
+    return is_between(g, image, axis, first, end);
 }
 
 static Value build_cutout(Call *call) {

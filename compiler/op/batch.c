@@ -21,16 +21,17 @@ static Node *simplify_batch(Graph *g, Node *n) {
     return graph_reshape(g, n->in[0], &n->type);
 }
 
-/* Whether each graph sees all examples of a step. */
-static bool has_whole_batch(Call *call) {
+bool call_sees_batch(Call *call, const char *what) {
     const Module *module = call->module;
     if (!module->shards && module->batch > 1)
         return true;
-    diag_error(module->diag, call->src, "%s",
-               module->shards
-                   ? "batch(x) has all examples of a batch, and with --shards each part of it knows its own alone"
-                   : "batch(x) has the examples of a batch, and a batch of 1 has no others");
+    diag_error(module->diag, call->src, "%s of a batch, and %s", what,
+               module->shards ? "with --shards each part of it knows its own alone" : "a batch of 1 has no others");
     return false;
+}
+
+static bool has_whole_batch(Call *call) {
+    return call_sees_batch(call, "batch(x) has all examples");
 }
 
 static Value build_batch(Call *call) {

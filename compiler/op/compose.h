@@ -100,6 +100,8 @@ Node *insert_axis(Graph *g, Node *x, int at);                         /* view.c:
 Node *build_product(Graph *g, Node *a, Node *b, bool ta, bool tb);    /* contract.c: as `matmul`, of vectors too */
 Node *build_shifted(Graph *g, Node *x, unsigned axes);                /* activation.c: x - max(x) */
 int next_stream(const Graph *g);                                      /* random.c: one that nobody draws from yet */
+/* batch.c: whether each graph sees all examples of a step; else a user error: `what` "of a batch". */
+bool call_sees_batch(Call *call, const char *what);
 Node *build_arg_max(Graph *g, Node *x, int axis, const char *hint);   /* reduce.c: i32 */
 
 /* loss.c: the first two arguments; false after a user error. Numbers and their targets, both as f32 of the numbers' shape. */

@@ -51,6 +51,11 @@ static inline int64_t row(const Batch *batch, int i) {
     return batch->order ? batch->order[at] : at;
 }
 
+/* The row of the example behind that in row i; behind the last one comes the first. */
+static inline int next_row(const Batch *batch, int i) {
+    return i + 1 < batch->rows ? i + 1 : 0;
+}
+
 /* The weight of row i in a mean over the batch. */
 static inline real share(const Batch *batch, int i) {
     return i < batch->rows ? (real)1 / (real)batch->whole : 0;

@@ -73,6 +73,11 @@ static inline __device__ int64_t row(const Batch &batch, int i) {
     return batch.order ? batch.order[at] : at;
 }
 
+/* The row of the example behind that in row i; behind the last one comes the first. */
+static inline __device__ int next_row(const Batch &batch, int i) {
+    return i + 1 < batch.rows ? i + 1 : 0;
+}
+
 /* The weight of row i in a mean over the batch. */
 static inline __device__ float share(const Batch &batch, int i) {
     return i < batch.rows ? 1.0f / (float)(batch.rows + batch.others) : 0.0f;

@@ -296,12 +296,68 @@ def test_random_resized_crop(size, tmp_path):
     assert ("pixels" in {node.op for node in plain}) == (size != (5, 6)) and "random" not in {node.op for node in plain}
 
 
+# ---- two examples ----
+
+def mixed(tmp_path, line, expected, alpha, rows, draws):
+    """Loss and predictions of what `expected` makes of images, targets and shares that it is given."""
+    lines = [f"x, other, s = {line}", "h = linear(flatten(x), 3, bias = false) * s + other * (2 - s)"]
+    graphs = dump(tmp_path, model(lines, image="f32[2, 5, 6]"), "simple")
+    leaves, u = leaves_of(graphs["train"]), np.random.default_rng(4).uniform(size=(draws, BATCH))
+    image, probe = leaves["image"], leaves["probe"]
+    behind = [n + 1 if n + 1 < rows else 0 for n in range(BATCH)]
+    q, c = (1 - u[0]) ** (1 / alpha), np.cos(2 * np.pi * u[1])
+    x, s = expected(image, image[behind], 0.5 + 0.5 * c * np.sqrt((1 - q) / (q + (1 - q) * c**2)), u)
+    h = (x.reshape(BATCH, -1) @ leaves["h.weight"].T) * s[:, None] + probe[behind] * (2 - s)[:, None]
+    loss = (h * probe)[:rows].sum() / rows
+    assert evaluate(graphs["train"], leaves, rows=rows, random=lambda stream, shape: u[stream]).reports["loss"] == pytest.approx(loss)
+    plain = image.reshape(BATCH, -1) @ leaves["h.weight"].T + probe
+    np.testing.assert_allclose(evaluate(graphs["eval"], leaves).output, plain)
+
+
+@pytest.mark.parametrize("rows", [BATCH, BATCH - 1, 1])
+def test_mixup(rows, tmp_path):
+    """With the example behind; the last of a smaller batch with its first, and one that is alone with itself."""
+    def expected(image, other, s, u):
+        part = s[:, None, None, None]
+        return part * image + (1 - part) * other, s
+    mixed(tmp_path, "mixup(image, probe, 0.4)", expected, 0.4, rows, draws=2)
+
+
+@pytest.mark.parametrize("rows", [BATCH, BATCH - 1])
+def test_cutmix(rows, tmp_path):
+    """As torchvision's: a box of the other image, cut off at the border, of which the share is what is there."""
+    def expected(image, other, s, u):
+        x, share = image.copy(), np.ones(BATCH)
+        for n in range(BATCH):
+            ends = []
+            for k, size in enumerate((5, 6)):
+                half, centre = int(size * 0.5 * np.sqrt(1 - s[n])), int(u[2 + k, n] * size)
+                ends.append((max(centre - half, 0), min(centre + half, size)))
+            (top, bottom), (left, right) = ends
+            x[n, :, top:bottom, left:right] = other[n, :, top:bottom, left:right]
+            share[n] = 1 - (bottom - top) * (right - left) / 30
+        assert len(set(share)) > 2
+        return x, share
+    mixed(tmp_path, "cutmix(image, probe)", expected, 1, rows, draws=4)
+
+
+@pytest.mark.parametrize("alpha", [0.2, 1, 3])
+def test_shares_are_beta(alpha, tmp_path):
+    lines, examples = [f"x, other, s = mixup(image, probe, {alpha})", "h = linear(flatten(x), 3) * s + other"], 20000
+    graph = dump(tmp_path, model(lines, image="f32[1, 1, 3]", batch=examples), "graph")["train"]
+    u, rng = np.random.default_rng(1).random((2, examples)), np.random.default_rng(2)
+    shares = next(value for node, value in zip(graph, evaluate(graph, leaves_of(graph), random=lambda stream, shape: u[stream]).values)
+                  if node.name == "s")
+    at = np.linspace(0.02, 0.98, 25)[:, None]
+    np.testing.assert_allclose((shares < at).mean(1), (rng.beta(alpha, alpha, 200000) < at).mean(1), atol=0.015)
+
+
 # ---- compiled ----
 
-COMPILED = ["x = cutout(random_flip(random_crop(random_resized_crop(rotate(color_jitter(image, 0.4, 0.5, white = 2), 20)), 2)), 3)", "y = conv2d(x, 4, 3, padding = 1, bias = false)",
+COMPILED = ["m, other, s = mixup(image, probe, 0.4)", "c, another, t = cutmix(random_flip(m), other)", "x = cutout(random_flip(random_crop(random_resized_crop(rotate(color_jitter(c, 0.4, 0.5, white = 2), 20)), 2)), 3)", "y = conv2d(x, 4, 3, padding = 1, bias = false)",
             "z = max_pool(relu(batch_norm(y, momentum = 0.3)), 2)",
             "r = relu(batch_norm(conv2d(z, 6, 3, stride = 2, padding = 1)) + conv2d(z, 6, 1, stride = 2, bias = false))",
-            "h = linear(global_avg_pool(group_norm(r, 2)), 3)"]
+            "h = linear(global_avg_pool(group_norm(r, 2)), 3) * s + another * t"]
 
 
 def shown(value):
@@ -338,8 +394,8 @@ def test_a_step_of_training(flags, real, tolerance, tmp_path):
     for name in weights:
         expected = shown(result.assigned[name])
         np.testing.assert_allclose(library.get(name, expected.shape), expected, rtol=tolerance, atol=tolerance, err_msg=name)
-    images = np.concatenate([data["image"], np.zeros((8 - rows, 2, 7, 6))])
-    expected = evaluate(graphs["eval"], leaves | result.assigned | {"image": images, "probe": batch["probe"]}, rows=rows).output
+    whole = {name: np.concatenate([values, np.zeros((8 - rows, *values.shape[1:]))]) for name, values in data.items()}
+    expected = evaluate(graphs["eval"], leaves | result.assigned | whole, rows=rows).output
     predicted = library.predict(list(data.values()), 3)
     np.testing.assert_allclose(predicted, expected[:rows], rtol=tolerance, atol=tolerance)
     library.close()

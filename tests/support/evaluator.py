@@ -480,6 +480,8 @@ def evaluate(nodes, leaves, step=1, rows=None, random=None, before=0):
             elif node.op in DRAWS:
                 view, numbers_each = DRAWS[node.op]
                 value = view(node, *operands, random(int(node.attrs["index"]), (node.shape[0], *numbers_each)))
+            elif node.op == "next_example":  # of those that the batch has
+                value = operands[0][np.where(np.arange(len(operands[0])) + 1 < rows, np.arange(len(operands[0])) + 1, 0)]
             elif node.op in OPS:
                 value = OPS[node.op](node, *operands)
             else:
