@@ -1,14 +1,18 @@
-"""Layers of images [channels, rows, columns]: convolutions, pooling and sizes."""
+"""Layers of images [channels, rows, columns] and, along one axis, of sequences [channels, length]: convolutions, pooling and sizes."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Dict, Optional, Tuple, Union
+from typing import Annotated, Any, Callable, Dict, Mapping, Optional, Tuple, Type, Union
 
 from .errors import UsageError
 from .layer import Layer, Sizes
-from .spec import Flag, Init, Kernel, OptionalKernel, Padding, Pair, Size, Words, both
+from .operators import Parameter, made, operator
+from .spec import Flag, Init, Kernel, OptionalKernel, Padding, Pair, Size, Whole, Words, both
 
-__all__ = ["Conv2d", "MaxPool2d", "AvgPool2d", "GlobalAvgPool2d", "AdaptiveAvgPool2d", "Upsample"]
+__all__ = [
+    "Conv2d", "ConvTranspose2d", "Conv1d", "InstanceNorm", "MaxPool2d", "AvgPool2d", "GlobalMaxPool2d", "GlobalAvgPool2d",
+    "AdaptiveAvgPool2d", "Upsample",
+]
 
 
 class Windowed(Layer, abstract=True):
@@ -28,6 +32,15 @@ class Windowed(Layer, abstract=True):
                 return f"has a kernel of {extent} {axis}, which {size} with a padding of {padding} do not hold"
             found[axis] = (room // step + 1,)
         return None
+
+
+def check_groups(layer: Layer) -> None:
+    """That a convolution's groups have as many channels each."""
+    fields = vars(layer)
+    for what in ("in_channels", "out_channels"):
+        if fields[what] % fields["groups"]:
+            kind = type(layer).__name__
+            raise UsageError(f"{kind}: groups, {fields['groups']}, do not divide {what}, {fields[what]}")
 
 
 class SamePadding:
@@ -63,9 +76,7 @@ class Conv2d(Windowed):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for what in ("in_channels", "out_channels"):
-            if getattr(self, what) % self.groups:
-                raise UsageError(f"Conv2d: groups, {self.groups}, do not divide {what}, {getattr(self, what)}")
+        check_groups(self)
         if isinstance(self.padding, str):
             object.__setattr__(self, "padding", self._named_padding())
 
@@ -77,6 +88,75 @@ class Conv2d(Windowed):
             raise UsageError("Conv2d: padding='same' needs a stride of 1 and a kernel of odd size; give a number")
         half: Sizes = tuple(extent // 2 for extent in extents)
         return half[0] if half[0] == half[1] else half
+
+
+# ---- with the table's arguments ----
+
+
+class _Filtered(Layer, abstract=True):
+    in_channels: Size
+
+    trained = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_groups(self)
+
+
+class _Grown(_Filtered, abstract=True):
+    takes = "in_channels rows columns"
+    gives = "out_channels rows columns"
+
+    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
+        """As many windows as pixels, one beside the other."""
+        fields = vars(self)
+        settings = (both(fields[name]) for name in ("kernel_size", "stride", "padding", "output_padding", "dilation"))
+        for axis, (kernel, step, padding, behind, dilation) in zip(("rows", "columns"), zip(*settings)):
+            size = (found[axis][0] - 1) * step + dilation * (kernel - 1) + 1 + behind - 2 * padding
+            if size < 1:
+                return f"makes {size} {axis}: its padding of {padding} takes all of them away"
+            found[axis] = (size,)
+        return None
+
+
+class _Along(_Filtered, abstract=True):
+    takes = "in_channels length"
+    gives = "out_channels length"
+
+    def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
+        """How many windows fit."""
+        fields, length = vars(self), found["length"][0]
+        extent = fields["dilation"] * (fields["kernel_size"] - 1) + 1
+        room = length + 2 * fields["padding"] - extent
+        if room < 0:
+            return f"has a kernel of {extent}, which {length} with a padding of {fields['padding']} do not hold"
+        found["length"] = (room // fields["stride"] + 1,)
+        return None
+
+
+class _Channelwise(Layer, abstract=True):
+    num_features: Size
+
+    takes = gives = "num_features rows columns"
+    trained = True
+
+
+TORCH = {"out": "out_channels", "kernel": "kernel_size"}  # what PyTorch calls arguments of convolutions
+ARGUMENTS: Mapping[str, Callable[[Parameter], Any]] = {
+    "sizes": lambda _: Kernel, "init": lambda _: Init, "output_padding": lambda _: Padding,
+}
+
+
+def of_table(function: str, base: Type[Layer], padding: Any = Padding) -> Type[Layer]:
+    """The layer of a function of the language, whose arguments, defaults and bounds are the table's; `base` has what it does to
+    shapes."""
+    annotations = {**ARGUMENTS, "padding": lambda _: padding}
+    return made(operator(function), base, __name__, {"x": "{x}"}, TORCH, annotations)
+
+
+ConvTranspose2d = of_table("conv_transpose2d", _Grown)
+Conv1d = of_table("conv1d", _Along, Annotated[int, Whole(0)])
+InstanceNorm = of_table("instance_norm", _Channelwise)
 
 
 # ---- pooling and sizes of images ----
@@ -105,6 +185,14 @@ class AvgPool2d(Windowed):
     text = "avg_pool({x}, {kernel_size}, stride={stride}, padding={padding})"
 
 
+class GlobalMaxPool2d(Layer):
+    """The largest number of each channel: [channels, rows, columns] -> [channels]."""
+
+    takes = "channels rows columns"
+    gives = "channels"
+    text = "global_max_pool({x})"
+
+
 class GlobalAvgPool2d(Layer):
     """The mean of each channel: [channels, rows, columns] -> [channels]."""
 
@@ -129,12 +217,18 @@ class AdaptiveAvgPool2d(Layer):
 
 
 class Upsample(Layer):
-    """Each pixel scale_factor times along rows and columns: the nearest neighbour."""
+    """scale_factor times as many rows and columns: of the nearest pixel or, with mode="bilinear", between the nearest four."""
 
     scale_factor: Kernel
+    mode: Annotated[str, Words("nearest", "bilinear")] = "nearest"
 
     takes = gives = "channels rows columns"
-    text = "upsample({x}, {scale_factor})"
+    text = "upsample({x}, {scale_factor}{how})"
+
+    @property
+    def how(self) -> str:
+        """The argument, unless it is the language's own default."""
+        return "" if self.mode == "nearest" else f', mode = "{self.mode}"'
 
     def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
         """Rows and columns, multiplied."""

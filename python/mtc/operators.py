@@ -30,6 +30,11 @@ def table() -> List[Operator]:
     return found
 
 
+def operator(name: str) -> Operator:
+    """The function of the language that is called so."""
+    return next(each for each in table() if each["name"] == name)
+
+
 def named(kind: str) -> List[str]:
     """The names of the functions of a kind."""
     return [operator["name"] for operator in table() if operator["kind"] == kind]

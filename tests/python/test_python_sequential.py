@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import inspect
 import json
 import os
 import pickle
@@ -226,6 +227,12 @@ LAYERS = [  # a layer, the shape that it reads, the shape that it gives
     (mtc.GlobalAvgPool2d(), IMAGE, (4,)),
     (mtc.AdaptiveAvgPool2d(3), IMAGE, (4, 3, 3)),
     (mtc.Upsample((2, 1)), IMAGE, (4, 16, 8)),
+    (mtc.Upsample(2, mode="bilinear"), IMAGE, (4, 16, 16)),
+    (mtc.GlobalMaxPool2d(), IMAGE, (4,)),
+    (mtc.ConvTranspose2d(4, 6, 2, stride=2), IMAGE, (6, 16, 16)),
+    (mtc.ConvTranspose2d(4, 6, (3, 4), (2, 3), padding=(1, 0), output_padding=(1, 2), dilation=(1, 2), groups=2), IMAGE, (6, 16, 30)),
+    (mtc.Conv1d(6, 9, 3, stride=2, padding=2, dilation=2, groups=3, bias=False), SEQUENCE, (9, 4)),
+    (mtc.InstanceNorm(4, eps=1e-3, affine=True), IMAGE, IMAGE),
     (mtc.Flatten(), IMAGE, (256,)),
     (mtc.Reshape((2, -1)), IMAGE, (2, 128)),
     (mtc.Transpose(), IMAGE, (4, 8, 8)),
@@ -307,6 +314,21 @@ def test_arguments_are_those_of_the_table():
             default = functions[call[1]][word].get("default")
             own = kind._defaults().get(field, kind.omitted.get(field) if field != "decay" else default)
             assert (call[1], word) in others or own == default, (kind, word)
+
+
+# What a list of layers has no words for.
+RECURRENT = {"lengths", "start", "reverse", "init"}
+ELSEWHERE = {"linear": {"transposed"}, "mean": {"keep"}, "rnn": RECURRENT, "gru": RECURRENT, "lstm": RECURRENT | {"cell"}}
+
+
+def test_no_option_is_left_out():
+    """What a function has to be told, or may be, its layer takes."""
+    for kind in (getattr(layer_module, name) for name in layer_module.__all__):
+        function = next((each for each in operators.table() if each["name"] == kind.text.split("(")[0]), None)
+        if function and not kind.definition:
+            options = {parameter["name"] for parameter in function["parameters"] if "default" in parameter}
+            written = kind.text + "".join(inspect.getsource(each.fget) for each in vars(kind).values() if isinstance(each, property))
+            assert {word for word in options if not re.search(rf"\b{word} ?=|\{{{word}\}}", written)} == ELSEWHERE.get(function["name"], set()), kind
 
 
 def test_bounds_are_those_of_the_table():
@@ -624,7 +646,7 @@ def torch_twin(layer, torch):
     """PyTorch's layer with the same arguments."""
     kind = type(layer).__name__
     arguments = {name: value for name, value in vars(layer).items() if name not in ("name", "init", "bias_init")}
-    twins = {"GlobalAvgPool2d": lambda: torch.nn.AdaptiveAvgPool2d(1), "Dropout": torch.nn.Dropout}
+    twins = {"GlobalAvgPool2d": lambda: torch.nn.AdaptiveAvgPool2d(1), "Dropout": torch.nn.Dropout, "InstanceNorm": torch.nn.InstanceNorm2d}
     arguments = {} if kind == "GlobalAvgPool2d" else arguments
     return twins.get(kind, getattr(torch.nn, kind, None))(**arguments)
 
@@ -632,7 +654,8 @@ def torch_twin(layer, torch):
 IMAGE_STACK = [
     *(mtc.Conv2d(2, 8, (3, 5), stride=(1, 2), padding=(1, 2), bias=False), mtc.BatchNorm2d(8, eps=1e-3), mtc.LeakyReLU(0.2)),
     *(mtc.MaxPool2d(3, stride=2, padding=1), mtc.Conv2d(8, 12, 3, padding=2, dilation=2, groups=4), mtc.GroupNorm(3, 12)),
-    *(mtc.SiLU(), mtc.Upsample(2), mtc.AvgPool2d(3, stride=1, padding=1), mtc.Mish(), mtc.AdaptiveAvgPool2d((3, 2))),
+    *(mtc.SiLU(), mtc.Upsample(2), mtc.ConvTranspose2d(12, 6, 3, stride=2, padding=1, output_padding=1, groups=2), mtc.InstanceNorm(6, affine=True)),
+    *(mtc.Upsample(2, mode="bilinear"), mtc.Conv2d(6, 12, 1), mtc.AvgPool2d(3, stride=1, padding=1), mtc.Mish(), mtc.AdaptiveAvgPool2d((3, 2))),
     *(mtc.Softmax(dim=-1), mtc.Dropout(0.3), mtc.Flatten(), mtc.Linear(72, 16), mtc.BatchNorm1d(16), mtc.GELU(), mtc.Linear(16, 9)),
     *(mtc.Softplus(), mtc.LogSoftmax(), mtc.Tanh(), mtc.ELU(0.7), mtc.GELU("tanh"), mtc.Sigmoid(), mtc.ReLU()),
 ]
@@ -640,10 +663,12 @@ SEQUENCE_STACK = [
     *(mtc.Embedding(11, 16), mtc.LayerNorm(16, eps=1e-3), mtc.Linear(16, 8), mtc.RMSNorm((5, 8)), mtc.Tanh()),
     *(mtc.LayerNorm((5, 8)), mtc.Flatten(), mtc.Linear(40, 3)),
 ]
+SIGNAL_STACK = [mtc.Conv1d(4, 8, 3, stride=2, padding=1), mtc.Tanh(), mtc.Conv1d(8, 6, 2, dilation=2, groups=2, bias=False), mtc.Flatten()]
 
 
 @pytest.mark.parametrize(
-    "stack, shape, classes", [(IMAGE_STACK, (2, 12, 14), None), (SEQUENCE_STACK, (5,), 11)], ids=["images", "sequence"]
+    "stack, shape, classes", [(IMAGE_STACK, (2, 12, 14), None), (SEQUENCE_STACK, (5,), 11), (SIGNAL_STACK, (4, 11), None)],
+    ids=["images", "sequence", "signal"]
 )
 def test_against_torch(stack, shape, classes):
     """The layers mean what PyTorch's mean, with the same arguments and the same weights."""
