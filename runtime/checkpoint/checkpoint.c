@@ -138,74 +138,104 @@ void mtc_checkpoint_metadata(MtcText *text, const MtcSession *session) {
 
 /* ---- writing ---- */
 
-static int check_finite(MtcFault *fault, const MtcModel *model, const MtcTensor *tensor, const void *values) {
+typedef struct Writing {
+    MtcFault *fault;
+    const MtcState *state;
+    const MtcTensor *tensor; /* the one that is being written */
+    MtcArchiveWriter *writer;
+} Writing;
+
+/* Of the tensor's elements from `first` on. */
+static int check_finite(const Writing *writing, const void *values, size_t first, int64_t count) {
+    const MtcTensor *tensor = writing->tensor;
     MtcBadNumber bad = {false, 0, 0};
     if (tensor->role != MTC_STATE)
-        bad = mtc_find_bad(tensor->type, values, mtc_elements(tensor->rank, tensor->dim));
+        bad = mtc_find_bad(tensor->type, values, count);
     if (!bad.found)
         return 0;
-    mtc_fail(fault, MTC_BAD_DATA, "the weights are not saved, for '%s' is not finite: %s", tensor->name,
+    bad.element += (int64_t)first;
+    mtc_fail(writing->fault, MTC_BAD_DATA, "the weights are not saved, for '%s' is not finite: %s", tensor->name,
              mtc_bad_element_text(&bad, tensor));
-    mtc_note_statement(fault, model, tensor->statement);
-    return fault->code;
+    mtc_note_statement(writing->fault, writing->state->session->model, tensor->statement);
+    return writing->fault->code;
 }
 
-static void describe_blob(MtcBlob *blob, const MtcTensor *tensor, const void *bytes) {
+static int write_piece(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
+    const Writing *writing = (const Writing *)user;
+    const size_t width = mtc_type_size(writing->tensor->type);
+    (void)session;
+    int code = check_finite(writing, bytes, from / width, (int64_t)(size / width));
+    return code ? code : mtc_archive_add(writing->fault, writing->writer, bytes, size);
+}
+
+static int gather_piece(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
+    (void)session;
+    memcpy((char *)user + from, bytes, size);
+    return 0;
+}
+
+/* A tensor that files have in another order needs all of it in memory, twice. */
+static int write_permuted(Writing *writing) {
+    const size_t bytes = mtc_tensor_bytes(writing->tensor);
+    char *values = (char *)malloc(2 * bytes + 1);
+    if (!values)
+        return mtc_no_memory(writing->fault, 2 * bytes, writing->tensor->name);
+    int code = mtc_visit_state(writing->state, writing->tensor, gather_piece, values);
+    if (!code) {
+        mtc_to_file(writing->tensor, values, values + bytes);
+        code = check_finite(writing, values, 0, mtc_elements(writing->tensor->rank, writing->tensor->dim));
+    }
+    if (!code)
+        code = mtc_archive_add(writing->fault, writing->writer, values + bytes, bytes);
+    free(values);
+    return code;
+}
+
+/* Weights, buffers, then states: the order of a file. NULL ends it; `index` begins at 0. */
+static const MtcTensor *next_saved(const MtcModel *model, int *index) {
+    for (; *index < (MTC_STATE + 1) * model->tensors; ++*index) {
+        const MtcTensor *tensor = &model->tensor[*index % model->tensors];
+        if ((int)tensor->role == *index / model->tensors)
+            return &model->tensor[(*index)++ % model->tensors];
+    }
+    return NULL;
+}
+
+static int write_tensors(void *user, MtcArchiveWriter *writer) {
+    Writing *writing = (Writing *)user;
+    int code = 0;
+    writing->writer = writer;
+    for (int i = 0; !code && (writing->tensor = next_saved(writing->state->session->model, &i));)
+        code = mtc_is_permuted(writing->tensor)
+                   ? write_permuted(writing)
+                   : mtc_visit_state(writing->state, writing->tensor, write_piece, writing);
+    return code;
+}
+
+static void describe_blob(MtcBlob *blob, const MtcTensor *tensor) {
     blob->name = tensor->name;
     blob->dtype = mtc_dtype(tensor->type);
     blob->rank = tensor->rank;
     mtc_file_dim(tensor, blob->dim);
     blob->size = mtc_tensor_bytes(tensor);
-    blob->bytes = bytes;
 }
 
-/* Memory for the tensors that files have in another order. */
-static char *reserve_permuted(const MtcModel *model) {
-    size_t bytes = 1;
-    for (int i = 0; i < model->tensors; i++)
-        if (model->tensor[i].role != MTC_VALUE && mtc_is_permuted(&model->tensor[i]))
-            bytes += mtc_tensor_bytes(&model->tensor[i]);
-    return (char *)malloc(bytes);
-}
-
-/* The tensor's bytes in the order of files: themselves, or what is written to *next. */
-static const char *in_file_order(const MtcTensor *tensor, const char *bytes, char **next) {
-    if (!mtc_is_permuted(tensor))
-        return bytes;
-    const char *permuted = *next;
-    mtc_to_file(tensor, bytes, *next);
-    *next += mtc_tensor_bytes(tensor);
-    return permuted;
-}
-
-/* Weights, buffers, then states; how many, in *count. */
-static int describe_blobs(MtcFault *fault, const MtcModel *model, const MtcKept *kept, const char *copy, char *permuted,
-                          MtcBlob *blob, int *count) {
-    int code = 0;
-    for (int role = MTC_WEIGHT; role <= MTC_STATE; role++)
-        for (int i = 0; i < model->tensors && !code; i++) {
-            const MtcTensor *tensor = &model->tensor[i];
-            if (tensor->role != (MtcRole)role)
-                continue;
-            const char *bytes = mtc_kept_at(kept, copy, tensor->offset);
-            code = check_finite(fault, model, tensor, bytes);
-            describe_blob(&blob[(*count)++], tensor, in_file_order(tensor, bytes, &permuted));
-        }
-    return code;
-}
-
-int mtc_checkpoint_write(MtcFault *fault, const MtcModel *model, const char *path, const char *base,
-                         const char *metadata, const MtcKept *kept, const char *copy) {
+int mtc_checkpoint_write(MtcFault *fault, const MtcState *state, const char *path, const char *base,
+                         const char *metadata) {
+    const MtcModel *model = state->session->model;
+    Writing writing = {fault, state, NULL, NULL};
     int count = 0;
     MtcBlob *blob = (MtcBlob *)calloc((size_t)model->tensors + 1, sizeof *blob);
-    char *permuted = reserve_permuted(model);
-    int code = blob && permuted ? describe_blobs(fault, model, kept, copy, permuted, blob, &count)
-                                : mtc_no_memory(fault, kept->bytes, path);
+    if (!blob)
+        return mtc_no_memory(fault, ((size_t)model->tensors + 1) * sizeof *blob, path);
+    for (int i = 0; (writing.tensor = next_saved(model, &i));)
+        describe_blob(&blob[count++], writing.tensor);
     mtc_range_begin("write checkpoint");
-    if (!code)
-        code = mtc_archive_write(fault, path, base, metadata, blob, count);
+    fault->code = 0;
+    int code = mtc_archive_write(fault, path, base, metadata, blob, count, write_tensors, &writing);
+    if (code && !fault->code) /* the device's */
+        *fault = state->session->fault;
     mtc_range_end();
-    free(permuted);
     free(blob);
     return code;
 }
@@ -217,21 +247,11 @@ typedef struct Saving {
 
 static int save_checkpoint(void *context) {
     MtcSession *session = ((const Saving *)context)->session;
-    const char *path = ((const Saving *)context)->path;
+    const MtcState state = {session, NULL, NULL};
     MtcText metadata = {NULL, 0, 0};
-    MtcKept kept;
-    int code = mtc_kept_ranges(&session->fault, session->model, &kept);
-    char *copy = (char *)malloc(kept.bytes + 1);
-    if (!code && !copy)
-        code = mtc_no_memory(&session->fault, kept.bytes, path);
-    if (!code)
-        code = mtc_download_kept(session, &kept, copy);
     mtc_checkpoint_metadata(&metadata, session);
-    if (!code)
-        code = mtc_checkpoint_write(&session->fault, session->model, path, NULL, metadata.at, &kept, copy);
+    int code = mtc_checkpoint_write(&session->fault, &state, ((const Saving *)context)->path, NULL, metadata.at);
     free(metadata.at);
-    free(copy);
-    free(kept.range);
     return code;
 }
 

@@ -19,7 +19,7 @@
 #define MTC_CHECKPOINT_H
 
 #include "checkpoint/safetensors.h"
-#include "session/session.h"
+#include "session/snapshot.h"
 #include "session/train.h"
 
 enum { MTC_LAYOUT = 1 };
@@ -73,8 +73,8 @@ void *mtc_blob_values(MtcFault *fault, const MtcTensor *tensor, const MtcBlob *b
 int mtc_count_tensors(const MtcModel *model, MtcRole role);
 /* The JSON object for a checkpoint of where the session stands. */
 void mtc_checkpoint_metadata(MtcText *text, const MtcSession *session);
-/* Writes a copy of the session's tensors. Weights that are not finite are a fault. `base`: as of mtc_archive_write. */
-int mtc_checkpoint_write(MtcFault *fault, const MtcModel *model, const char *path, const char *base,
-                         const char *metadata, const MtcKept *kept, const char *copy);
+/* Weights that are not finite are a fault. `base`: as of mtc_archive_write. */
+int mtc_checkpoint_write(MtcFault *fault, const MtcState *state, const char *path, const char *base,
+                         const char *metadata);
 
 #endif

@@ -47,17 +47,6 @@ static double largest_number(MtcType type, const void *values, int64_t count) {
     return most;
 }
 
-double mtc_largest_weight(const MtcModel *model, const MtcKept *kept, const char *copy) {
-    double most = 0;
-    for (int i = 0; i < model->tensors; i++) {
-        const MtcTensor *tensor = &model->tensor[i];
-        if (is_measured(tensor))
-            most = fmax(most, largest_number(tensor->type, mtc_kept_at(kept, copy, tensor->offset),
-                                             mtc_elements(tensor->rank, tensor->dim)));
-    }
-    return most;
-}
-
 typedef struct Measure {
     MtcType type;
     double most;
@@ -71,16 +60,20 @@ static int measure_piece(MtcSession *session, void *user, const void *bytes, siz
     return 0;
 }
 
-int mtc_measure_weights(MtcSession *session) {
+int mtc_largest_weight(const MtcState *state, double *largest) {
+    const MtcModel *model = state->session->model;
     Measure measure = {MTC_F32, 0};
     int code = 0;
-    for (int i = 0; i < session->model->tensors && !code; i++) {
-        const MtcTensor *tensor = &session->model->tensor[i];
-        measure.type = tensor->type;
-        if (is_measured(tensor))
-            code = mtc_visit_memory(session, session->arena + tensor->offset, mtc_tensor_bytes(tensor), measure_piece,
-                                    &measure);
+    for (int i = 0; i < model->tensors && !code; i++) {
+        measure.type = model->tensor[i].type;
+        if (is_measured(&model->tensor[i]))
+            code = mtc_visit_state(state, &model->tensor[i], measure_piece, &measure);
     }
-    session->record.first_weight = measure.most;
+    *largest = measure.most;
     return code;
+}
+
+int mtc_measure_weights(MtcSession *session) {
+    const MtcState state = {session, NULL, NULL};
+    return mtc_largest_weight(&state, &session->record.first_weight);
 }

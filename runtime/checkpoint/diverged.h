@@ -6,8 +6,8 @@
 #include "session/session.h"
 #include "session/snapshot.h"
 
-/* The largest magnitude among the weights in a copy. */
-double mtc_largest_weight(const MtcModel *model, const MtcKept *kept, const char *copy);
+/* The largest magnitude among the weights. */
+int mtc_largest_weight(const MtcState *state, double *largest);
 /* That of the session's weights becomes record.first_weight: when a training begins that is saved. */
 int mtc_measure_weights(MtcSession *session);
 bool mtc_has_diverged(const MtcRecord *record, double largest);

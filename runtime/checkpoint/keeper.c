@@ -97,7 +97,8 @@ typedef struct KeeperCopy {
     int64_t step;
     MtcRecord record;
     MtcText metadata;
-    void *bytes; /* host memory, from its first use on */
+    void *bytes;      /* host memory, from its first use on */
+    MtcState written; /* what is written: the bytes, or the session itself */
 } KeeperCopy;
 
 /* One being written, one regular and one best that wait. */
@@ -131,8 +132,7 @@ struct MtcKeeper {
 /* ---- the writer ---- */
 
 static int write_copy(MtcFault *fault, MtcKeeper *keeper, const KeeperCopy *copy, const char *path) {
-    return mtc_checkpoint_write(fault, keeper->model, path, keeper->in_place ? NULL : keeper->path, copy->metadata.at,
-                                &keeper->kept, (const char *)copy->bytes);
+    return mtc_checkpoint_write(fault, &copy->written, path, keeper->in_place ? NULL : keeper->path, copy->metadata.at);
 }
 
 /* The oldest go once there are more than are to be kept. */
@@ -196,7 +196,9 @@ static void warn_diverged(MtcFault *warning, const KeeperCopy *copy, double larg
 /* The file is marked so that the next program knows which one is good. Where FILE was spoiled before this program began, it
  * is warned of all the same, and what is good stays where it is. */
 static void look_at_copy(MtcKeeper *keeper, KeeperCopy *copy, MtcFault *warning) {
-    const double largest = mtc_largest_weight(keeper->model, &keeper->kept, (const char *)copy->bytes);
+    double largest;
+    if (mtc_largest_weight(&copy->written, &largest))
+        return; /* nor can it be written */
     if (!mtc_has_diverged(&copy->record, largest)) {
         keeper->spoiled = keeper->warned = false;
         return;
@@ -438,36 +440,14 @@ static KeeperCopy *reserve_copy(MtcKeeper *keeper, bool best) {
     return copy;
 }
 
+/* To the writer; what is the session itself is written at once. */
 static void hand_over(MtcKeeper *keeper, KeeperCopy *copy, CopyState state) {
     pthread_mutex_lock(&keeper->lock);
     copy->state = state;
     pthread_cond_broadcast(&keeper->changed);
-    if (!keeper->threaded && state == COPY_READY)
+    if (state == COPY_READY && (!keeper->threaded || !copy->written.copy))
         write_next(keeper, copy);
     pthread_mutex_unlock(&keeper->lock);
-}
-
-static int save_copy(MtcKeeper *keeper, MtcSession *session, bool best) {
-    KeeperCopy *copy = reserve_copy(keeper, best);
-    if (!copy)
-        return mtc_no_memory(&session->fault, keeper->kept.bytes, "a copy of the weights, to save them,");
-    copy->best = best;
-    copy->step = session->at.step;
-    copy->record = session->record;
-    copy->metadata.length = 0;
-    mtc_checkpoint_metadata(&copy->metadata, session);
-    int code = mtc_download_kept(session, &keeper->kept, (char *)copy->bytes);
-    hand_over(keeper, copy, code ? COPY_FREE : COPY_READY);
-    return code;
-}
-
-int mtc_keeper_save(MtcKeeper *keeper, MtcSession *session) {
-    keeper->saved = mtc_seconds();
-    return save_copy(keeper, session, false);
-}
-
-int mtc_keeper_save_best(MtcKeeper *keeper, MtcSession *session) {
-    return keeper->best ? save_copy(keeper, session, true) : 0;
 }
 
 void mtc_keeper_settle(MtcKeeper *keeper) {
@@ -481,6 +461,37 @@ void mtc_keeper_settle(MtcKeeper *keeper) {
             pthread_cond_wait(&keeper->changed, &keeper->lock);
     }
     pthread_mutex_unlock(&keeper->lock);
+}
+
+/* Nothing is being written, and no copy is needed. */
+static KeeperCopy *take_idle(MtcKeeper *keeper) {
+    mtc_keeper_settle(keeper);
+    keeper->copy[0].state = COPY_FILLING; /* nobody else gives the writer work */
+    return &keeper->copy[0];
+}
+
+static int save_copy(MtcKeeper *keeper, MtcSession *session, bool best, bool ends) {
+    KeeperCopy *copy = ends ? take_idle(keeper) : reserve_copy(keeper, best);
+    if (!copy)
+        return mtc_no_memory(&session->fault, keeper->kept.bytes, "a copy of the weights, to save them,");
+    copy->best = best;
+    copy->step = session->at.step;
+    copy->record = session->record;
+    copy->metadata.length = 0;
+    copy->written = (MtcState){session, &keeper->kept, ends ? NULL : (const char *)copy->bytes};
+    mtc_checkpoint_metadata(&copy->metadata, session);
+    int code = ends ? 0 : mtc_download_kept(session, &keeper->kept, (char *)copy->bytes);
+    hand_over(keeper, copy, code ? COPY_FREE : COPY_READY);
+    return code;
+}
+
+int mtc_keeper_save(MtcKeeper *keeper, MtcSession *session, bool ends) {
+    keeper->saved = mtc_seconds();
+    return save_copy(keeper, session, false, ends);
+}
+
+int mtc_keeper_save_best(MtcKeeper *keeper, MtcSession *session, bool ends) {
+    return keeper->best ? save_copy(keeper, session, true, ends) : 0;
 }
 
 /* ---- failures ---- */

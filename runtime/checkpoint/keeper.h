@@ -3,6 +3,8 @@
  *     training | steps | copy | steps        | steps   | copy | ...
  *     writer                  | write, sync, move      |      | write ...
  *
+ * The last one needs no copy.
+ *
  * FILE is always the newest checkpoint; with --keep there are numbered ones too, of which FILE is another name; the best
  * weights are in a file of their own. A training that has diverged, though every number is finite, saves as before, but what FILE
  * had until then stays as FILE-last-good.safetensors. Each is the old one or the whole new one, whenever the program is killed. */
@@ -45,10 +47,11 @@ int mtc_keeper_check(MtcFault *fault, const MtcKeeping *keeping);
 int mtc_keeper_open(MtcSession *session, const MtcKeeping *keeping, MtcKeeper **keeper);
 /* Is it time, and the writer free? */
 bool mtc_keeper_due(MtcKeeper *keeper);
-/* Takes a copy of where the session stands and has it written; waits while a regular checkpoint is still being written. */
-int mtc_keeper_save(MtcKeeper *keeper, MtcSession *session);
-/* As the best so far. Does not wait, while there is host memory for another copy. */
-int mtc_keeper_save_best(MtcKeeper *keeper, MtcSession *session);
+/* Takes a copy of where the session stands and has it written; waits while a regular checkpoint is still being written. Where
+ * training ends, nothing goes on meanwhile: the session's own memory is written then, and the function waits for that. */
+int mtc_keeper_save(MtcKeeper *keeper, MtcSession *session, bool ends);
+/* As the best so far. Does not wait, while training goes on and there is host memory for another copy. */
+int mtc_keeper_save_best(MtcKeeper *keeper, MtcSession *session, bool ends);
 /* Waits until everything that was handed over is written, or could not be. */
 void mtc_keeper_settle(MtcKeeper *keeper);
 /* Warns on stderr of checkpoints that could not be written since, and of one whose training has diverged. */

@@ -320,33 +320,72 @@ static void make_header(MtcText *header, const char *metadata, const MtcBlob *bl
         header->at[i] = (char)(uint8_t)((header->length - 8) >> 8 * i);
 }
 
-int mtc_archive_write(MtcFault *fault, const char *path, const char *base, const char *metadata, const MtcBlob *blob,
-                      int count) {
-    MtcText header = {NULL, 0, 0};
-    MtcOutput *output;
+struct MtcArchiveWriter {
+    MtcOutput *output; /* NULL: only the checksum is computed */
+    MtcText header;
+    char *digits; /* of the checksum in the header; NULL: it has none */
     MtcHash hash;
+};
+
+enum { ADDED_AT_ONCE = 1 << 20 }; /* written while the processor still has what the checksum has read */
+
+int mtc_archive_add(MtcFault *fault, MtcArchiveWriter *writer, const void *bytes, size_t size) {
+    const char *at = (const char *)bytes;
+    int code = 0;
+    for (size_t left = size, n; left && !code; left -= n, at += n) {
+        n = left < ADDED_AT_ONCE ? left : ADDED_AT_ONCE;
+        if (writer->digits)
+            mtc_hash_add(&writer->hash, at, n);
+        if (writer->output)
+            code = mtc_output_write(fault, writer->output, at, n);
+    }
+    return code;
+}
+
+/* Everything behind the header; the checksum of all comes into the header's text. */
+static int fill_archive(MtcArchiveWriter *writer, MtcArchiveFill *fill, void *user) {
     char checksum[CHECKSUM_DIGITS + 1];
-    make_header(&header, metadata, blob, count); /* while no file is open: it may find no memory */
-    int code = (base ? mtc_output_open_own : mtc_output_open_as)(fault, path, base, &output);
-    if (code) {
-        free(header.at);
-        return code;
+    if (writer->digits)
+        begin_checksum(&writer->hash, writer->header.at, writer->header.length, writer->digits);
+    int code = fill(user, writer);
+    if (writer->digits) {
+        format_checksum(&writer->hash, checksum);
+        memcpy(writer->digits, checksum, CHECKSUM_DIGITS);
     }
-    const char *digits = find_checksum(header.at, header.length);
-    if (digits) {
-        begin_checksum(&hash, header.at, header.length, digits);
-        for (int i = 0; i < count; i++)
-            mtc_hash_add(&hash, blob[i].bytes, blob[i].size);
-        format_checksum(&hash, checksum);
-        memcpy(header.at + (digits - header.at), checksum, CHECKSUM_DIGITS);
+    return code;
+}
+
+/* A plain file gets its header twice, with the checksum when the rest is there. */
+static int write_archive(MtcFault *fault, MtcArchiveWriter *writer, bool again, MtcArchiveFill *fill, void *user) {
+    MtcOutput *output = writer->output;
+    int code = 0;
+    if (!again && writer->digits) {
+        writer->output = NULL;
+        code = fill_archive(writer, fill, user);
+        writer->output = output;
     }
-    code = mtc_output_write(fault, output, header.at, header.length);
-    for (int i = 0; i < count && !code; i++)
-        code = mtc_output_write(fault, output, blob[i].bytes, blob[i].size);
-    if (code)
-        mtc_output_discard(output);
-    else
-        code = mtc_output_commit(fault, output);
-    free(header.at);
+    if (!code)
+        code = mtc_output_write(fault, output, writer->header.at, writer->header.length);
+    if (!code)
+        code = fill_archive(writer, fill, user);
+    return code || !again ? code : mtc_output_rewrite(fault, output, writer->header.at, writer->header.length);
+}
+
+int mtc_archive_write(MtcFault *fault, const char *path, const char *base, const char *metadata, const MtcBlob *blob,
+                      int count, MtcArchiveFill *fill, void *user) {
+    MtcArchiveWriter writer;
+    memset(&writer, 0, sizeof writer);
+    make_header(&writer.header, metadata, blob, count); /* while no file is open: it may find no memory */
+    const char *digits = find_checksum(writer.header.at, writer.header.length);
+    writer.digits = digits ? writer.header.at + (digits - writer.header.at) : NULL;
+    int code = (base ? mtc_output_open_own : mtc_output_open_as)(fault, path, base, &writer.output);
+    if (!code) {
+        code = write_archive(fault, &writer, !mtc_written_in_place(path), fill, user);
+        if (code)
+            mtc_output_discard(writer.output);
+        else
+            code = mtc_output_commit(fault, writer.output);
+    }
+    free(writer.header.at);
     return code;
 }

@@ -42,11 +42,16 @@ const char *mtc_archive_metadata(const MtcArchive *archive, const char *key);
 
 /* `metadata` is the JSON object's text; where it holds MTC_CHECKSUM with MTC_NO_CHECKSUM for its value, the checksum of
  * the file takes its place, and is verified whenever the file is read. Written whole or not at all, and durable on return;
- * until then it is called "<base>.<process>.tmp" (base NULL: path). */
+ * until then it is called "<base>.<process>.tmp" (base NULL: path). The blobs have no bytes: `fill` adds them all, in their
+ * order, in pieces of any size; where the output takes no second look at its beginning, a pipe, it is called twice, first for
+ * the checksum alone. */
 #define MTC_CHECKSUM "mtc.checksum"
 #define MTC_NO_CHECKSUM "0000000000000000"
+typedef struct MtcArchiveWriter MtcArchiveWriter;
+typedef int MtcArchiveFill(void *user, MtcArchiveWriter *writer);
 int mtc_archive_write(MtcFault *fault, const char *path, const char *base, const char *metadata, const MtcBlob *blob,
-                      int count);
+                      int count, MtcArchiveFill *fill, void *user);
+int mtc_archive_add(MtcFault *fault, MtcArchiveWriter *writer, const void *bytes, size_t size);
 
 const char *mtc_dtype(MtcType type); /* "F32" */
 

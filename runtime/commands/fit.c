@@ -152,10 +152,10 @@ static void record_sums(Fit *fit) {
     record->interval = fit->progress.interval;
 }
 
-static int save_now(Fit *fit) {
+static int save_now(Fit *fit, bool ends) {
     record_sums(fit);
     fit->save_due = false;
-    return mtc_keeper_save(fit->keeper, fit->session);
+    return mtc_keeper_save(fit->keeper, fit->session, ends);
 }
 
 /* What the model says now, with the same random numbers each time. */
@@ -172,11 +172,11 @@ static int fit_paused(void *user, const MtcPosition *at) {
         return code;
     record_sums(fit);
     if (fit->best_due)
-        code = mtc_keeper_save_best(fit->keeper, fit->session);
+        code = mtc_keeper_save_best(fit->keeper, fit->session, at->step >= fit->training.until || fit_stopped(fit));
     fit->best_saved |= fit->best_due;
     fit->best_due = false;
     fit->save_due |= fit->training.cut && at->step % fit->training.cut == 0;
-    return code || !fit->save_due ? code : save_now(fit);
+    return code || !fit->save_due ? code : save_now(fit, false);
 }
 
 /* ---- the plan ---- */
@@ -341,7 +341,7 @@ static void print_best(const Fit *fit) {
 static int finish_saving(MtcFault *fault, Fit *fit) {
     MtcFault unsaved;
     int64_t newest;
-    int code = save_now(fit), other = mtc_keeper_close(&unsaved, fit->keeper, &newest);
+    int code = save_now(fit, true), other = mtc_keeper_close(&unsaved, fit->keeper, &newest);
     if (code || other)
         *fault = code ? fit->session->fault : unsaved;
     else if (!fit->options.quiet) {

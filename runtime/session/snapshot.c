@@ -58,11 +58,19 @@ int mtc_download_kept(MtcSession *session, const MtcKept *kept, char *to) {
     return mtc_device_fault(session, error ? error : mtc_synchronize(), "reading the weights");
 }
 
-const char *mtc_kept_at(const MtcKept *kept, const char *copy, size_t offset) {
-    const MtcRange *range = kept->range;
+/* Where a copy has that byte of the arena. */
+static const char *kept_at(const MtcState *state, size_t offset) {
+    const MtcRange *range = state->kept->range;
+    const char *at = state->copy;
     for (; offset >= range->end; range++)
-        copy += range->end - range->begin;
-    return copy + (offset - range->begin);
+        at += range->end - range->begin;
+    return at + (offset - range->begin);
+}
+
+int mtc_visit_state(const MtcState *state, const MtcTensor *tensor, MtcVisitBytes *visit, void *user) {
+    const size_t bytes = mtc_tensor_bytes(tensor);
+    return state->copy ? visit(state->session, user, kept_at(state, tensor->offset), 0, bytes)
+                       : mtc_visit_memory(state->session, state->session->arena + tensor->offset, bytes, visit, user);
 }
 
 /* ---- one copy ---- */

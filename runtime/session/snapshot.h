@@ -8,7 +8,7 @@
 #define MTC_SNAPSHOT_H
 
 #include "needs.h"
-#include "session/session.h"
+#include "session/pieces.h"
 
 /* The bytes of the arena that hold weights, buffers and states, in order; a copy has them one after the other. */
 typedef struct MtcRange {
@@ -22,8 +22,14 @@ typedef struct MtcKept {
 int mtc_kept_ranges(MtcFault *fault, const MtcModel *model, MtcKept *kept);
 /* To host memory of kept->bytes; returns when they are there. */
 int mtc_download_kept(MtcSession *session, const MtcKept *kept, char *to);
-const char *mtc_kept_at(const MtcKept *kept, const char *copy,
-                        size_t offset); /* where a copy has that byte of the arena */
+/* What a checkpoint is written of: a copy in host memory; or the session as it stands, of which no step may be under way. */
+typedef struct MtcState {
+    MtcSession *session;
+    const MtcKept *kept;
+    const char *copy; /* NULL: the session's own memory */
+} MtcState;
+/* The tensor's bytes in order: at once, or piece by piece. */
+int mtc_visit_state(const MtcState *state, const MtcTensor *tensor, MtcVisitBytes *visit, void *user);
 
 typedef struct MtcSnapshot {
     bool taken, drawn; /* drawn: it is what the session drew, and has no copy of it */

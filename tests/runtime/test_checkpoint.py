@@ -853,6 +853,21 @@ def test_no_links(fake_plain, shim, folder):
     assert len(list(folder.path.iterdir())) == 5
 
 
+def test_last_checkpoint_needs_no_copy(built, folder):
+    """One that is written while training goes on does. Pieces of 16 MB are for looking at the device's memory."""
+    sources = [ROOT / "tests/runtime" / name for name in ("fake.c", "host_memory.c")] + [ROOT / "runtime/base/device_cpu.c"]
+    program = build_program(built / "host_memory", sources, "-DFAKE_MAIN", "-Wl,--wrap=mtc_host_alloc")
+
+    def host_memory(*flags):
+        done = subprocess.run([program, "--epochs", "1", "--quiet", *flags], cwd=folder.path, capture_output=True, text=True, check=True)
+        return {int(size) for size in re.findall(r"host memory: (\d+)", done.stderr)} - {1 << 24}
+
+    assert host_memory("--save", "w.safetensors") == host_memory()
+    assert len(host_memory("--save", "often.safetensors", "--save-every", "5") - host_memory()) == 1
+    for name in ("{}.safetensors", "{}-best.safetensors"):
+        assert read(folder, name.format("w")) == read(folder, name.format("often"))
+
+
 def test_checkpoint_changes_while_it_is_read(fake_plain, shim, folder):
     """It is read where it lies, so that what is taken may be none of what was verified."""
     file = folder / "w.safetensors"
