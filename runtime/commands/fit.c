@@ -555,8 +555,11 @@ static int check_options(MtcFault *fault, const MtcModel *model, Fit *fit) {
 }
 
 int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
-    int joined = mtc_ranks_join(fault, (double)options->rank_timeout);
-    if (joined)
+    bool waited;
+    int joined = mtc_start_gpus(fault, model, options, &waited);
+    if (!joined && !waited)
+        joined = mtc_ranks_join(fault, (double)options->rank_timeout);
+    if (joined || waited)
         return joined;
     Fit *fit = (Fit *)mtc_zeroed(sizeof *fit);
     MtcOpening opening;
@@ -568,7 +571,7 @@ int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *
     int code = mtc_quiet_other_ranks(fault, &fit->options);
     options = &fit->options;
     if (!code)
-        code = mtc_check_ranks(fault, model, options);
+        code = mtc_check_ranks(fault, model, options, mtc_rank_count());
     if (!code)
         mtc_note_sharing(options);
     if (!code)

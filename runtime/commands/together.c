@@ -1,6 +1,7 @@
 #include "commands/together.h"
 
 #include "base/device.h"
+#include "ranks/launch.h"
 #include "ranks/ranks.h"
 #include "session/weights.h"
 
@@ -9,8 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int mtc_check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
-    const int count = mtc_rank_count();
+int mtc_check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *options, int count) {
     char shards[16];
     MtcText again = {NULL, 0, 0};
     if (count == 1 || (model->shards && model->shards % count == 0))
@@ -25,6 +25,26 @@ int mtc_check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *op
     mtc_note(fault, "so many share the batch of %s", again.at);
     free(again.at);
     return fault->code;
+}
+
+int mtc_start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool *waited) {
+    const int count = (int)options->gpus;
+    *waited = false;
+    if (count && strcmp(model->target, "cuda") != 0)
+        return mtc_fail(fault, MTC_USAGE,
+                        "--gpus is of programs for GPUs, and this one is for the processor; mpirun -n "
+                        "%d starts it as several processes",
+                        count);
+    if (count && mtc_ranks_started())
+        return mtc_fail(fault, MTC_USAGE,
+                        "--gpus starts processes, and this is one of several that were started "
+                        "already: one of the two");
+    if (count > 1 && options->device >= 0)
+        return mtc_fail(fault, MTC_USAGE, "--gpus gives each process a GPU of its own, --device names one: which?");
+    if (count < 2)
+        return 0;
+    const int code = mtc_check_ranks(fault, model, options, count);
+    return code ? code : mtc_ranks_launch(fault, count, (double)options->rank_timeout, waited);
 }
 
 void mtc_note_sharing(const MtcOptions *options) {

@@ -4,8 +4,10 @@
 
 #include "commands/cli.h"
 
-/* Each takes as many shards. What other numbers of them need is another program. */
-int mtc_check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
+/* Each of so many takes as many shards. What other numbers of them need is another program. */
+int mtc_check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *options, int count);
+/* --gpus: becomes so many processes. *waited: as mtc_ranks_launch has it. */
+int mtc_start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool *waited);
 /* Told by one of a machine's, where there are more of them than devices. */
 void mtc_note_sharing(const MtcOptions *options);
 /* Rank 0 shows, logs and saves for all. */

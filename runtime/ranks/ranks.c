@@ -211,6 +211,11 @@ int mtc_ranks_place(void) {
     return rank;
 }
 
+bool mtc_ranks_started(void) {
+    int rank;
+    return transport_that_started(&rank) != NULL;
+}
+
 int mtc_ranks_join(MtcFault *fault, double timeout) {
     const MtcTransport *transport = transport_that_started(&joined.rank);
     if (!transport)

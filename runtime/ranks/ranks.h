@@ -10,6 +10,7 @@
 
 /* The rank that this process will have, by what it was started by; 0 alone. Asks nobody. */
 int mtc_ranks_place(void);
+bool mtc_ranks_started(void); /* it was started as one of several */
 /* Joins the others. `timeout`: seconds that a rank waits for another in the midst of
  * training. */
 int mtc_ranks_join(MtcFault *fault, double timeout);

@@ -1,7 +1,6 @@
 """Trainings in several processes over sockets, started by no more than an environment: as over MPI, the bytes of one process."""
 
 import os
-import re
 import signal
 import socket
 import struct
@@ -10,8 +9,7 @@ import sys
 import time
 
 import pytest
-from conftest import ROOT, Program
-from runtime_library import build_program
+from conftest import ROOT
 from test_checkpoint import load_tool
 from test_shards import MODELS, folder  # noqa: F401: a fixture
 
@@ -76,24 +74,6 @@ def test_bytes_are_those_of_one_process(compile_model, folder, launcher, count):
             assert not any(codes) and out.count("steps in") == 1 and not told, told
         saved.append((folder / "w").read_bytes())
     assert saved[1] == saved[2] and (count == 3 or saved[0] == saved[1])
-
-
-def test_devices_are_dealt_out_and_sums_are_staged(compile_model, mtc, folder):  # noqa: F811
-    """As for programs of GPUs: the host adds up copies of what the device has."""
-    (folder / "m.mt").write_text(MODELS["updates"])
-    (folder / "m.c").write_text(mtc(folder / "m.mt", "--target", "cpu", "--emit=c", "--shards", 4).stdout)
-    wrapped = [f"-Wl,--wrap=mtc_{name}" for name in ("device_open", "device_count", "device_alloc", "host_view", "ranks_sum")]
-    sources = [folder / "m.c", ROOT / "tests/runtime/apart.c", ROOT / "runtime/base/device_cpu.c"]
-    program = Program(build_program(folder / "apart", sources, "-Wno-unknown-pragmas", *wrapped))
-    saved = {}
-    for count, devices, shares in (1, 2, ""), (4, 2, "4 processes share 2 GPUs"), (2, 1, "2 processes share 1 GPU "), (2, 2, ""):
-        codes, _, told = ended(begun(program, folder, count, "--limit-steps", STEPS, "--save", "w",
-                                     launcher=lambda *which: {**(torchrun(*which) if count > 1 else {}), "DEVICES": str(devices)}))
-        said = [line for line in told.splitlines() if not line.startswith("device ")]
-        assert not any(codes) and sorted(re.findall(r"^device (\d)$", told, re.M)) == sorted(str(n % devices) for n in range(count)), told
-        assert len(said) == bool(shares) and shares in "".join(said), told
-        saved[count] = (folder / "w").read_bytes()
-    assert saved[1] == saved[2] == saved[4]
 
 
 def digits(folder):  # noqa: F811

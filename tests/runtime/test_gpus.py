@@ -1,0 +1,90 @@
+"""What programs of GPUs do with several processes, on a device that is not there: one whose memory the host does not see."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+
+import pytest
+from conftest import ROOT, Program
+from runtime_library import build_program
+from test_ranks import children, runs
+from test_shards import MODELS, folder  # noqa: F401: a fixture
+from test_sockets import RANK_LOST, STEPS, begun, ended, torchrun
+
+pytestmark = pytest.mark.quick
+USAGE = 64
+
+
+@pytest.fixture(scope="module")
+def apart(mtc, tmp_path_factory):
+    """A program of the CPU target that takes itself for one of GPUs, $DEVICES of them (apart.c)."""
+    place = tmp_path_factory.mktemp("apart")
+    (place / "m.mt").write_text(MODELS["updates"])
+    source = mtc(place / "m.mt", "--target", "cpu", "--emit=c", "--shards", 4).stdout
+    (place / "m.c").write_text(source.replace('.target = "cpu"', '.target = "cuda"'))
+    wrapped = [f"-Wl,--wrap=mtc_{name}" for name in ("device_open", "device_count", "device_alloc", "host_view", "ranks_sum")]
+    sources = [place / "m.c", ROOT / "tests/runtime/apart.c", ROOT / "runtime/base/device_cpu.c"]
+    return Program(build_program(place / "apart", sources, "-Wno-unknown-pragmas", *wrapped))
+
+
+def test_devices_are_dealt_out_and_sums_are_staged(apart, folder):  # noqa: F811
+    """The host adds up copies of what the device has."""
+    saved = {}
+    for count, devices, shares in (1, 2, ""), (4, 2, "4 processes share 2 GPUs"), (2, 1, "2 processes share 1 GPU "), (2, 2, ""):
+        codes, _, told = ended(begun(apart, folder, count, "--limit-steps", STEPS, "--save", "w",
+                                     launcher=lambda *which: {**(torchrun(*which) if count > 1 else {}), "DEVICES": str(devices)}))
+        said = [line for line in told.splitlines() if not line.startswith("device ")]
+        assert not any(codes) and sorted(re.findall(r"^device (\d)$", told, re.M)) == sorted(str(n % devices) for n in range(count)), told
+        assert len(said) == bool(shares) and shares in "".join(said), told
+        saved[count] = (folder / "w").read_bytes()
+    assert saved[1] == saved[2] == saved[4]
+
+
+def started(apart, folder, *flags, **more):  # noqa: F811
+    words = [str(apart.path), "--data", str(folder), *map(str, flags)]
+    return subprocess.Popen(words, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1", "DEVICES": "2", **more}, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True)
+
+
+def test_a_program_starts_itself(apart, folder):  # noqa: F811
+    for count in 1, 4:
+        job = started(apart, folder, "--gpus", count, "--limit-steps", STEPS, "--save", f"w{count}")
+        out, told = job.communicate(timeout=60)
+        assert job.returncode == 0 and out.count("steps in") == 1, told
+    assert (folder / "w1").read_bytes() == (folder / "w4").read_bytes()
+    assert sorted(re.findall(r"^device (\d)$", told, re.M)) == ["0", "0", "1", "1"]
+
+
+@pytest.mark.parametrize("flags, more, message", [
+    (["--gpus", "3"], {}, "3 processes cannot have equally many of this program's 4 shards"),
+    (["--gpus", "2"], torchrun(0, 2, 1), "this is one of several that were started already"),
+    (["--gpus", "2", "--device", "1"], {}, "--device names one: which?"),
+], ids=["shards", "started", "device"])
+def test_what_no_program_starts(apart, folder, flags, more, message):  # noqa: F811
+    job = started(apart, folder, *flags, **more)
+    _, told = job.communicate(timeout=60)
+    assert job.returncode == USAGE and told.count("error:") == 1 and message in told, told
+
+
+def test_programs_for_the_processor_have_no_gpus(compile_model, folder):  # noqa: F811
+    done = compile_model(MODELS["updates"], "--shards", 4)("--data", ".", "--gpus", 2, cwd=folder, check=False)
+    assert done.returncode == USAGE and "--gpus is of programs for GPUs" in done.stderr and "mpirun -n 2" in done.stderr
+
+
+@pytest.mark.parametrize("whom, how, code", [("a rank", signal.SIGKILL, {128 + signal.SIGKILL, RANK_LOST}), ("a rank", signal.SIGSTOP, {RANK_LOST}),
+                                             ("all", signal.SIGTERM, {128 + signal.SIGTERM}), ("the first", signal.SIGKILL, {-signal.SIGKILL})])
+def test_all_that_were_started_end_together(apart, folder, whom, how, code):  # noqa: F811
+    job = started(apart, folder, "--gpus", 4, "--epochs", 10000000, "--save-every", 5, "--save", "w", "--quiet", "--rank-timeout", 2)
+    until = time.monotonic() + 60
+    while not (folder / "w").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    ranks = children(job.pid)
+    assert len(ranks) == 4
+    os.kill(ranks[2] if whom == "a rank" else job.pid, how)
+    job.communicate(timeout=60)
+    until = time.monotonic() + 10
+    while any(runs(pid) for pid in ranks) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert job.returncode in code and not any(runs(pid) for pid in ranks)
