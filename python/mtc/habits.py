@@ -3,7 +3,8 @@ are called elsewhere is the compiler's table (compiler/front/habits.def), which 
 
 from __future__ import annotations
 
-from typing import Iterable, Mapping, Optional
+import inspect
+from typing import Any, Callable, Iterable, Mapping, Optional
 
 from .operators import Operator, table
 from .spec import nearest
@@ -117,3 +118,9 @@ def of_language(word: str) -> str:
 def hint(word: str, cures: Mapping[str, str], known: Iterable[str]) -> str:
     """": the cure" of a habit; else which of the known names is near."""
     return f": {cures[word]}" if word in cures else nearest(word, known)
+
+
+def unexpected(method: Callable[..., Any], name: str, hint: str = "") -> str:
+    """What Python would say of an argument, and which was meant: the hint, or the one whose name is near."""
+    known = [each for each in inspect.signature(method).parameters if each not in ("self", "rest", "unknown")]
+    return f"{method.__name__}() got an unexpected keyword argument '{name}'{hint or nearest(name, known)}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import math
 import os
 import tempfile
 import threading
@@ -14,14 +13,15 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, NoReturn, Op
 
 import numpy as np
 
-from . import dlpack, lending, toolchain
-from .arrays import Column, Field, to_field, to_numpy
-from .assignment import Given, check_columns, everything, inputs_only, label_of, reads_nothing, unnamed_columns
+from . import toolchain
+from .answers import Answers
+from .arrays import Field
+from .assignment import Given, check_columns, everything, label_of, unnamed_columns
 from .errors import CompileError, DataError, UsageError, users_frame
-from .feeding import SPLITS, columns_of, divide, give, load, row_bytes, words_of
+from .feeding import SPLITS, divide, give, load
 from .flags import of_warning
-from .habits import FIT, MODEL, hint
-from .library import LENT_ALIGNMENT, TEST, TRAIN, VALIDATION, Library, Session, unknown
+from .habits import FIT, MODEL, hint, unexpected
+from .library import TEST, TRAIN, VALIDATION, Library, Session, unknown
 from .library import load as load_library
 from .spec import nearest, whole
 from .training import (Callback, EarlyStopping, Files, History, PathLike, Plan, Training, best_file,
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from .parameters import LoadResult, Parameters, Rename
 
 T = TypeVar("T")
-
-_CHUNK = 1 << 26  # bytes of predictions that are held at a time where only their classes are asked for
 
 
 def compile(model: PathLike, *, target: Optional[str] = None, arch: Optional[str] = None,
@@ -78,13 +76,7 @@ def _count_unnamed(rest: Sequence[Any]) -> None:
                         "the batch is the model's")
 
 
-def _unexpected(method: Callable[..., Any], name: str, hint: str = "") -> str:
-    """What Python would say of an argument, and which was meant: the hint, or the one whose name is near."""
-    known = [each for each in inspect.signature(method).parameters if each not in ("self", "rest", "unknown")]
-    return f"{method.__name__}() got an unexpected keyword argument '{name}'{hint or nearest(name, known)}"
-
-
-class Model:
+class Model(Answers):
     """A network with its training, on a device. Made by :func:`mtc.compile`, or by :class:`mtc.Sequential`.
 
     Any thread may use it: each method waits until those before have ended. Models are independent of each other.
@@ -396,8 +388,8 @@ class Model:
         """What Python would say, and what else users of other packages look for."""
         if name == "batch_size":
             batch = f": a batch has {self.batch} examples; mtc.compile(..., batch=...) and mtc.Sequential change that"
-            return _unexpected(Model.fit, name, batch)
-        return _unexpected(Model.fit, name, hint(name, FIT, ()))
+            return unexpected(Model.fit, name, batch)
+        return unexpected(Model.fit, name, hint(name, FIT, ()))
 
     def _last_epoch(self, asked: Optional[int], resumed: bool) -> int:
         status = self.session.status()
@@ -531,126 +523,6 @@ class Model:
                 other.set_knob(name, value)
             yield other
 
-    def predict(self, X: Any) -> Any:
-        """The prediction for each example: class numbers [N] where the model tells classes apart, of each position
-        [N, T] where there are several; else its numbers, f32 [N, ...]. A tensor of another library gives one of that
-        library, on the same device. Where the prediction is drawn, of no field, X may be a number of examples."""
-        return self._answer(X, classes=bool(self.description["prediction"]["classes"]))
-
-    def predict_proba(self, X: Any) -> Any:
-        """The probability of each class, f32 [N, classes]; of a model that ends in ``bce``, [N, 2] for one output, else
-        [N, outputs]. Raises UsageError for a model that predicts numbers."""
-        prediction = self.description["prediction"]
-        if prediction["classes"]:
-            return self._answer(X, classes=False)
-        if not self._is_binary():
-            raise UsageError(f"the model predicts numbers {prediction['shape']}, not classes: predict has them")
-        with self.lock:
-            answer = self._answer(X, classes=False)
-            if len(answer) != to_numpy(answer, "X").size:
-                return answer
-            yes = to_numpy(answer, "X").reshape(-1)
-            return lending.as_given(self.session, np.stack([1 - yes, yes], 1), answer)
-
-    def _is_binary(self) -> bool:
-        return str(self.description["train"].get("loss", "")).startswith("bce(")
-
-    def _answer(self, X: Any, classes: bool) -> Any:
-        with self.lock:
-            if reads_nothing(self.fields) and np.ndim(X) == 0 and not isinstance(X, Mapping):
-                count = whole(X, "X, the number of examples to be drawn,", 1)
-                return self._classes({}, count) if classes else self._numbers({}, count)
-            check_columns(self._columns, unnamed_columns(self.fields, X), "X")
-            given = inputs_only(self.fields, X)
-            columns = columns_of(self.session, given)
-            count = next(iter(columns.values())).examples
-            values = [value for value, _ in given.values() if not isinstance(value, np.ndarray)]
-            tensors = [value for value in values if dlpack.has_dlpack(value)]
-            on_device = tensors and not dlpack.device_of(tensors[0]).is_host and self.description["target"] == "cuda"
-            if on_device:
-                answer = dlpack.like(self._numbers_on_device(columns, count), tensors[0])
-                return answer.argmax(-1) if classes else answer
-            numbers = self._classes(columns, count) if classes else self._numbers(columns, count)
-            return dlpack.like(numbers, tensors[0]) if tensors else numbers
-
-    def _writes(self, array: NDArray[Any]) -> bool:
-        """Whether the program writes its predictions where the array lies."""
-        return self.description["target"] == "cpu" and array.ctypes.data % LENT_ALIGNMENT == 0
-
-    def _pointers(self, columns: Mapping[str, Column], first: int) -> tuple[list[Optional[int]], list[bool]]:
-        """Of the examples from ``first`` on."""
-        pointers: list[Optional[int]] = []
-        for field in self.fields:
-            column = columns.get(field["name"]) if field["predicts"] else None
-            pointers.append(None if column is None else column.pointer + first * row_bytes(field))
-        return pointers, [bool(field["name"] in columns and columns[field["name"]].lent) for field in self.fields]
-
-    def _classes(self, columns: Mapping[str, Column], count: int) -> NDArray[np.int64]:
-        """The most probable class of each example. Of the probabilities, a part at a time is held."""
-        shape = tuple(self.description["prediction"]["shape"])
-        row = 4 * math.prod(shape)
-        rows = min(count, max(16, _CHUNK // row // 16 * 16))  # of 16: then each part begins at an aligned address
-        answer = np.empty((count, *shape[:-1]), np.int64)
-        part = np.empty((rows, *shape), np.float32)
-        for first in range(0, count, rows):
-            now = min(rows, count - first)
-            self._predict(columns, first, now, part.ctypes.data, self._writes(part))
-            answer[first : first + now] = part[:now].argmax(-1)
-        return answer
-
-    def _numbers(self, columns: Mapping[str, Column], count: int) -> NDArray[np.float32]:
-        answer = np.empty((count, *self.description["prediction"]["shape"]), np.float32)
-        self._predict(columns, 0, count, answer.ctypes.data, self._writes(answer))
-        return answer
-
-    def _numbers_on_device(self, columns: Mapping[str, Column], count: int) -> dlpack.DeviceArray:
-        answer = lending.new_array(self.session, (count, *self.description["prediction"]["shape"]))
-        self._predict(columns, 0, count, answer.pointer, True)
-        return answer
-
-    def _predict(self, columns: Mapping[str, Column], first: int, count: int, out: int, out_lent: bool) -> None:
-        pointers, lent = self._pointers(columns, first)
-        self.session.predict(count, pointers, lent, out, out_lent)
-
-    def generate(self, prompt: str = "", tokens: int = 200, *, temperature: float = 1.0, top_k: int = 0,
-                 top_p: float = 1.0, seed: Optional[int] = None, **unknown: NoReturn) -> str:
-        """Text of a language model: the prompt and so many tokens after it, as the program's ``generate`` has them.
-
-        prompt       what the text begins with; numbers with spaces between, where tokens are no text. "": it begins
-                     behind a line end, if the model knows that character
-        temperature  below 1 the likelier tokens become likelier still; 0: always the likeliest one
-        top_k        only the so many likeliest tokens are drawn from; 0: all
-        top_p        of those, only the likeliest that have this probability together; 1: all
-        seed         of the draws: the same seed gives the same text; None: the model's
-
-        Raises UsageError for a model that generates no text, DataError for a character that it does not know.
-        """
-        from .generation import generate, sampling_of
-
-        if unknown:
-            raise TypeError(_unexpected(Model.generate, list(unknown)[0]))
-        with self.lock:
-            drawn = self.session.status()["seed"] if seed is None else whole(seed, "seed", 0)
-            return generate(self.session, prompt, tokens, sampling_of(temperature, top_k, top_p, drawn))
-
-    def score(self, X: Any, y: Any) -> float:
-        """Accuracy of a model that tells classes apart, else the coefficient of determination R^2, the mean over its
-        outputs."""
-        with self.lock:
-            label = label_of(self.fields)
-            self._check_targets(y, "y")
-            answer = to_numpy(self.predict(X), "X")
-            truth = to_field(label, y, "y", words_of(self.session, label)) if label else to_numpy(y, "y")
-        if truth.size != answer.size or len(truth) != len(answer):
-            shapes = f"y is {list(truth.shape)}, the predictions for X are {list(answer.shape)}"
-            raise DataError(f"{shapes}: expected as many")
-        truth = truth.reshape(answer.shape)
-        if self.description["prediction"]["classes"]:
-            return float((answer == truth).mean())
-        if self._is_binary():
-            return float(((answer > 0.5) == (truth > 0.5)).mean())
-        return _determination(*(each.reshape(len(each), -1).astype(np.float64) for each in (truth, answer)))
-
     # ---- weights ----
 
     def save(self, path: PathLike) -> None:
@@ -721,12 +593,3 @@ def _temporary_file() -> Iterator[Path]:
     """The path of a file that is gone afterwards."""
     with tempfile.TemporaryDirectory(dir=toolchain.scratch()) as folder:
         yield Path(folder, "weights")
-
-
-def _determination(truth: NDArray[np.float64], answer: NDArray[np.float64]) -> float:
-    """R^2 of each output, and their mean. An output that is always the same counts 1 where it is hit, else 0."""
-    wrong = ((truth - answer) ** 2).sum(0)
-    spread = ((truth - truth.mean(0)) ** 2).sum(0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        scores = np.where(spread > 0, 1 - wrong / spread, np.where(wrong > 0, 0.0, 1.0))
-    return float(scores.mean())

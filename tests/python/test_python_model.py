@@ -327,7 +327,7 @@ def test_predictions(model, data):
 
 
 def test_many_rows_in_parts(model, data, monkeypatch):
-    from mtc import model as module
+    from mtc import answers as module
 
     expected = model.predict(data[0])
     monkeypatch.setattr(module, "_CHUNK", 12 * 32)
