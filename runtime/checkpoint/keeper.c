@@ -4,6 +4,7 @@
 
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/diverged.h"
+#include "checkpoint/written.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -99,8 +100,8 @@ typedef struct KeeperCopy {
     MtcText metadata;
     void *bytes;      /* host memory, from its first use on */
     MtcState written; /* what is written: the bytes, or the session itself */
+    int64_t writes;   /* the session's then */
 } KeeperCopy;
-
 /* One being written, one regular and one best that wait. */
 enum { KEEPER_COPIES = 3 };
 
@@ -113,9 +114,10 @@ struct MtcKeeper {
     int64_t keep, numbers, *number; /* steps of the numbered checkpoints there are, in order; room for keep + 1 */
     double saved;                   /* when a regular copy was last taken */
     MtcKept kept;
-    MtcMeter *meter; /* the session's: a warning begins a line */
-    bool spoiled;    /* FILE is of a training that has diverged */
-    bool warned;     /* of this one, since it was last good */
+    MtcWritten last_best; /* the writer's */
+    MtcMeter *meter;      /* the session's: a warning begins a line */
+    bool spoiled;         /* FILE is of a training that has diverged */
+    bool warned;          /* of this one, since it was last good */
 
     pthread_t thread;
     bool threaded, ending;
@@ -133,6 +135,24 @@ struct MtcKeeper {
 
 static int write_copy(MtcFault *fault, MtcKeeper *keeper, const KeeperCopy *copy, const char *path) {
     return mtc_checkpoint_write(fault, &copy->written, path, keeper->in_place ? NULL : keeper->path, copy->metadata.at);
+}
+
+static MtcContent content_of(const KeeperCopy *copy) {
+    return (MtcContent){copy->metadata.at, copy->writes};
+}
+
+/* What the best weights' file holds gets another name. */
+static int write_or_link(MtcFault *fault, MtcKeeper *keeper, const KeeperCopy *copy, const char *path) {
+    const MtcContent content = content_of(copy);
+    return mtc_written_link(&keeper->last_best, path, &content) ? 0 : write_copy(fault, keeper, copy, path);
+}
+
+static int write_best(MtcFault *fault, MtcKeeper *keeper, const KeeperCopy *copy) {
+    const MtcContent content = content_of(copy);
+    int code = write_copy(fault, keeper, copy, keeper->best);
+    if (!code)
+        mtc_written_note(&keeper->last_best, keeper->best, &content);
+    return code;
 }
 
 /* The oldest go once there are more than are to be kept. */
@@ -159,7 +179,7 @@ static void add_number(MtcKeeper *keeper, int64_t step) {
 static int write_numbered(MtcFault *fault, MtcKeeper *keeper, const KeeperCopy *copy) {
     char *numbered = numbered_path(keeper->path, copy->step);
     MtcFault unlinked; /* the file system has no links */
-    int code = write_copy(fault, keeper, copy, numbered);
+    int code = write_or_link(fault, keeper, copy, numbered);
     if (!code && mtc_output_link(&unlinked, numbered, keeper->path))
         code = write_copy(fault, keeper, copy, keeper->path);
     if (!code)
@@ -215,9 +235,9 @@ static void look_at_copy(MtcKeeper *keeper, KeeperCopy *copy, MtcFault *warning)
 
 static int write_any(MtcFault *fault, MtcKeeper *keeper, const KeeperCopy *copy) {
     memset(fault, 0, sizeof *fault);
-    if (copy->best)
-        return write_copy(fault, keeper, copy, keeper->best);
-    return keeper->keep ? write_numbered(fault, keeper, copy) : write_copy(fault, keeper, copy, keeper->path);
+    return copy->best     ? write_best(fault, keeper, copy)
+           : keeper->keep ? write_numbered(fault, keeper, copy)
+                          : write_or_link(fault, keeper, copy, keeper->path);
 }
 
 /* The best first: a checkpoint that knows of a best one is never there without it. */
@@ -477,6 +497,7 @@ static int save_copy(MtcKeeper *keeper, MtcSession *session, bool best, bool end
     copy->best = best;
     copy->step = session->at.step;
     copy->record = session->record;
+    copy->writes = session->writes;
     copy->metadata.length = 0;
     copy->written = (MtcState){session, &keeper->kept, ends ? NULL : (const char *)copy->bytes};
     mtc_checkpoint_metadata(&copy->metadata, session);
@@ -536,6 +557,7 @@ int mtc_keeper_close(MtcFault *fault, MtcKeeper *keeper, int64_t *newest) {
     }
     pthread_cond_destroy(&keeper->changed);
     pthread_mutex_destroy(&keeper->lock);
+    mtc_written_free(&keeper->last_best);
     free(keeper->kept.range);
     free(keeper->number);
     free(keeper->best);
