@@ -102,8 +102,11 @@ static Value build_sgd(Call *call) {
 enum { ADAM_RATE, ADAM_BETA1, ADAM_BETA2, ADAM_EPS, ADAM_DECAY, ADAM_NUMBERS };
 
 /* 1 - beta^t, accurate while t is small: -expm1(t log(beta)). */
-static Node *bias_correction(Graph *g, const Optimizer *o, Node *beta) {
-    Node *power = mul(g, o->number, op1(g, "log", beta));
+static Node *bias_correction(Graph *g, const Optimizer *o, Node *beta, const char *log_name) {
+    Node *rate = op1(g, "log", beta);
+    if (rate)
+        rate->hint = log_name;
+    Node *power = mul(g, o->number, rate);
     Node *correction = op1(g, "neg", op1(g, "expm1", power));
     double value;
     if (correction && !o->due && graph_constant_value(beta, &value))
@@ -117,8 +120,9 @@ static Node *bias_correction(Graph *g, const Optimizer *o, Node *beta) {
 static Node *adam_step(Graph *g, const Optimizer *o, int weight, Node *w, Node *gradient) {
     Node *m = moving_average(g, o, weight, "m", o->arg[ADAM_BETA1], gradient);
     Node *v = moving_average(g, o, weight, "v", o->arg[ADAM_BETA2], mul(g, gradient, gradient));
-    Node *rate = graph_name(divide(g, o->arg[ADAM_RATE], bias_correction(g, o, o->arg[ADAM_BETA1])), "rate");
-    Node *spread = op1(g, "sqrt", bias_correction(g, o, o->arg[ADAM_BETA2]));
+    Node *rate =
+        graph_name(divide(g, o->arg[ADAM_RATE], bias_correction(g, o, o->arg[ADAM_BETA1], "log_beta1")), "rate");
+    Node *spread = op1(g, "sqrt", bias_correction(g, o, o->arg[ADAM_BETA2], "log_beta2"));
     Node *correction = graph_name(divide(g, graph_constant(g, 1), spread), "correction");
     Node *deviation = graph_name(add(g, mul(g, op1(g, "sqrt", v), correction), o->arg[ADAM_EPS]), "deviation");
     return sub(g, w, mul(g, rate, divide(g, m, deviation)));

@@ -1,5 +1,6 @@
 """What generated code calls sizes, and conditions under which it reads."""
 
+import math
 import re
 
 import pytest
@@ -178,6 +179,19 @@ def test_a_row_computes_once_what_its_elements_share(stage, mtc, tmp_path):
     means = re.findall(r".*_sum \* \(1\.0f / WIDTH\).*", code)
     assert means and all(re.match(r" +(real|float) mean = ", line) for line in means)
     assert re.search(r" - mean\) \* inverse_deviation\b", code)
+
+
+@pytest.mark.parametrize("stage, kind", [("c", "static const real"), ("cu", "constexpr float")])
+def test_a_number_that_an_operator_made_has_a_name(stage, kind, mtc, tmp_path):
+    """Adam's log(beta1), once for all weights; where nothing reads it, no line says it."""
+    numbers = {}
+    for name, optimizer in (("adam", "adam(0.1, beta1 = 0.8)"), ("sgd", "sgd(0.1)")):
+        (tmp_path / "case.mt").write_text(MODEL.replace("sgd(0.1)", optimizer))
+        code = mtc(f"--emit={stage}", tmp_path / "case.mt").stdout
+        numbers[name] = dict(re.findall(rf"^{kind} (LOG_\w+) = (.*)f;$", code, re.M))
+        assert code.count("-0.2231435") == code.count(" LOG_BETA1 = ") and ("expm1" in code) == (name == "adam")
+    assert numbers["sgd"] == {} and numbers["adam"].keys() == {"LOG_BETA1", "LOG_BETA2"}
+    assert [float(number) for number in numbers["adam"].values()] == pytest.approx([math.log(0.8), math.log(0.999)])
 
 
 def test_a_local_is_called_after_what_it_is_made_of(mtc, tmp_path):

@@ -35,6 +35,8 @@
 
 enum { BATCH = 4, X = 6, H = 4, Z = 3 };
 enum { REPORT_LOSS, REPORT_ACCURACY, REPORTS };
+constexpr float LOG_BETA1 = -0.105360516f;
+constexpr float LOG_BETA2 = -0.0010005003f;
 
 // ---- tensors: where each lies in the arena; values share bytes by turns -------------------------------------
 
@@ -175,8 +177,8 @@ constexpr int d_z_weight_tiles = product_tiles<d_z_weight_product, d_z_weight_ti
 static __device__ void d_z_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<Z>(t.d_z));
     auto right = matrix<H>(t.h);
-    float rate = 0.01f / -expm1(step(batch) * -0.105360516f);
-    float correction = 1.0f / sqrt(-expm1(step(batch) * -0.0010005003f));
+    float rate = 0.01f / -expm1(step(batch) * LOG_BETA1);
+    float correction = 1.0f / sqrt(-expm1(step(batch) * LOG_BETA2));
     struct Ahead {
         float z_weight_m;
         float z_weight_v;
@@ -229,8 +231,8 @@ constexpr int d_h_weight_tiles = product_tiles<d_h_weight_product, d_h_weight_ti
 static __device__ void d_h_weight(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
     auto left = transposed(matrix<H>(t.h_to_d_h_where));
     auto right = gathered<X>(t.x, batch, [](float v) { return v; });
-    float rate = 0.01f / -expm1(step(batch) * -0.105360516f);
-    float correction = 1.0f / sqrt(-expm1(step(batch) * -0.0010005003f));
+    float rate = 0.01f / -expm1(step(batch) * LOG_BETA1);
+    float correction = 1.0f / sqrt(-expm1(step(batch) * LOG_BETA2));
     struct Ahead {
         float h_weight_m;
         float h_weight_v;

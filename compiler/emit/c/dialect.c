@@ -382,6 +382,7 @@ const Dialect dialect_c = {
     .member = "t->",
     .report = "batch->reports",
     .real = "real",
+    .named = "static const",
     .header = "cpu/%s.h",
     .null = "NULL",
     .defines = defined_in_c,

@@ -423,6 +423,7 @@ const Dialect dialect_cuda = {
     .across = true,
     .report = "batch.reports",
     .real = "float",
+    .named = "constexpr",
     .header = "cuda/%s.cuh",
     .null = "nullptr",
     .near = true,

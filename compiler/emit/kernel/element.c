@@ -138,7 +138,7 @@ static const Tree *part_for(void *context, const Tree *place) {
     const Node *n = f->node;
     Shape shape = sizes_shape(f->e->sizes, n);
     switch (place->text[0]) {
-    case 'v': return literal_tree(f->e, n->attr.value, n->type.dtype);
+    case 'v': return number_tree(f->e, n);
     case 'n': return tree_number(arena, n->attr.index);
     case 't': return tree_name(arena, c_type(f->e, n->type.dtype));
     case 'l': return in_lane(arena, f->lanes, element_in_batch(f, &shape));

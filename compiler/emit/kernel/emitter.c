@@ -44,3 +44,30 @@ const Tree *literal_tree(const Emitter *e, double value, DType dtype) {
     const Tree *number = tree_literal(e->arena, literal(e, value, DT_F32));
     return tree_call(e->arena, dtype_info[dtype].rounding, &number, 1);
 }
+
+/* Equal numbers of one operator are one: it has one hint for them. */
+static NamedNumber *named_number(Emitter *e, const char *hint, double value) {
+    for (int k = 0; k < e->numbers.count; k++)
+        if (e->numbers.at[k]->value == value && e->numbers.at[k]->hint == hint)
+            return e->numbers.at[k];
+    NamedNumber *number = NEW(e->arena, NamedNumber);
+    *number = (NamedNumber){.hint = hint, .symbol = names_claim_constant(&e->globals, hint), .value = value};
+    VEC_PUSH(e->arena, &e->numbers, number);
+    return number;
+}
+
+const Tree *number_tree(Emitter *e, const Node *constant) {
+    if (!constant->hint || constant->type.dtype != DT_F32 || e->mathematics)
+        return literal_tree(e, constant->attr.value, constant->type.dtype);
+    NamedNumber *number = named_number(e, constant->hint, constant->attr.value);
+    return tree_constant(e->arena, number->symbol, 0, &number->printed);
+}
+
+void write_numbers(const Emitter *e, Writer *out) {
+    for (int k = 0; k < e->numbers.count; k++) {
+        const NamedNumber *number = e->numbers.at[k];
+        if (number->printed)
+            write_line(out, "%s %s %s = %s;", e->dialect->named, e->dialect->real, number->symbol,
+                       literal(e, number->value, DT_F32));
+    }
+}

@@ -65,6 +65,7 @@ struct Dialect {
     bool across;        /* kernels that are equal in two programs, if only once in each, are one function too */
     const char *report; /* "batch.reports" */
     const char *real;   /* the type of an f32 */
+    const char *named;  /* "constexpr": what a number's declaration begins with */
     const char *header; /* "cuda/%s.cuh": the file with a function of the library */
     const char *null;   /* a null pointer */
     bool near;          /* the library has functions that are near enough where products are rounded: OpDef.near */
@@ -130,6 +131,13 @@ typedef struct Statement {
     const char *made; /* the first tensor or kernel that comes from it */
 } Statement;
 
+/* A number that an operator says the meaning of: LOG_BETA1. */
+typedef struct NamedNumber {
+    const char *hint, *symbol;
+    double value;
+    bool printed; /* a line says it */
+} NamedNumber;
+
 /* A function's sum over a table of tensors, which is a member of Tensors. */
 typedef struct LongSum {
     const char *member;
@@ -152,6 +160,7 @@ struct Emitter {
     NameList *locals;     /* of the function that is being made */
     VEC(Launch) launches; /* of the training step first */
     VEC(FoldName) folds;
+    VEC(NamedNumber *) numbers;
     VEC(LongSum) sums; /* of targets whose Tensors have tables of them */
     VEC(Statement) statements;
     NodesSaid *said;     /* numbers for all of a step whose equations are written */
@@ -164,6 +173,10 @@ const char *tensor_name(const Emitter *e, const Buffer *buffer);
 /* "0.5f": a number of the type; integers and conditions without a point. */
 const char *literal(const Emitter *e, double value, DType dtype);
 const Tree *literal_tree(const Emitter *e, double value, DType dtype);
+/* The constant's number; its name, where it has a hint. */
+const Tree *number_tree(Emitter *e, const Node *constant);
+/* "constexpr float LOG_BETA1 = -0.105360516f;" for each that some line says. */
+void write_numbers(const Emitter *e, Writer *out);
 const char *c_type(const Emitter *e, DType dtype);
 
 #endif

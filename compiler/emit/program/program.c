@@ -107,6 +107,7 @@ static void write_sizes(Emitter *e, Writer *out) {
     if (e->module->shards)
         write_line(out, "enum { WHOLE_BATCH = %lld }; // of which BATCH are a shard",
                    (long long)e->module->whole_batch);
+    write_numbers(e, out);
 }
 
 /* ---- the file ---- */
