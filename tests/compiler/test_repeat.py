@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+import textwrap
 
 import numpy as np
 import pytest
@@ -70,6 +71,33 @@ def expanded(rows, runs):
     return table
 
 
+SIZED = re.compile(r"^static __constant__ constexpr (?:unsigned|Places<unsigned, (?P<rows>\d+), \d+>) (?P<first>\w+)_places(?:\[.*?\] = |\()"
+                   r"\{\n(?P<table>.*?)\n\}\)?;\ntemplate <class, int FIRST, int PLACES(?:,\s+int \w+)+>\nstruct (?P<general>\w+_sized) \{\n"
+                   r"(?P<text>.*?)^\};\n(?P<sizes>(?:^struct \w+\s+: .*?\{\};\n)+)", re.M | re.S)
+
+
+def one_apart(match):
+    """The functions of several sizes, with tables and structs of their own."""
+    first, rows, text = match["first"], match["rows"], textwrap.dedent(match["text"])
+    table = expanded(int(rows), match["table"]) if rows else [numbers(row) for row in re.findall(r"\{(.*?)\}", match["table"], re.S)]
+    for name, begin, places in re.findall(rf"struct (\w+)\s+: {match['general']}<\s*struct\s+\1,\s+(\d+),\s+(\d+),\s.*?> \{{\}};", match["sizes"], re.S):
+        own = table[int(begin):int(begin) + int(places)]
+        assert len(own) == int(places) and len(text) > 100
+        lines = "".join(f"    {{{', '.join(map(str, row))}}}, // {name}_{k}\n" for k, row in enumerate(own))
+        flat = text.replace("struct Own {", f"struct {name}_tensors {{").replace("Own(const", f"{name}_tensors(const").replace("const Own &", f"const {name}_tensors &")
+        flat = re.sub(r"begin_at\(\(.*? \+ FIRST\)\[PLACES == 1 \? 0 : row\]", f"begin_at({name}_places[row]", flat)
+        flat = flat.replace("void run(", f"void {name}(").replace("static constexpr int ", f"constexpr int {name}_")
+        yield f"static __constant__ unsigned {name}_places[{places}][{len(own[0])}] = {{\n{lines}}};\n{flat}\n"
+
+
+def apart(source):
+    """As if what differs in sizes were not written once."""
+    source = SIZED.sub(lambda match: "".join(one_apart(match)), source)
+    assert "_sized<" not in source
+    return re.sub(r"\b(\w+)::(Own|run|(tiles|shared_bytes|wanted_bytes))\b",
+                  lambda name: name[1] + ("_tensors" if name[2] == "Own" else f"_{name[3]}" if name[3] else ""), source)
+
+
 def tables(source):
     """Of each function of several places: the places, a row each with where its tensors begin, by their names at the first."""
     found = {}
@@ -90,17 +118,17 @@ def offsets(plan):
 
 
 def test_equal_blocks_are_one_function(emit):
-    source = emit("cu", EQUAL)
+    source = apart(emit("cu", EQUAL))
     names = functions(source)
     assert not [name for name in names if re.match(r"(eval_)?b_[1-3]_u", name)], "one function each for all blocks"
     for name, tensors in tables(source).items():
         assert names.count(name) == 1 and f"static __device__ void {name}(const {name}_tensors &t" in source
-        assert len(tensors) > 1 and re.search(rf"\b{name}_tensors(\(t, |, {name}, )", source)
+        assert tensors and re.search(rf"\b{name}_tensors(\(t, |, {name}, )", source)
 
 
 def test_places_are_those_of_the_plan(emit):
     """The first product of a block reads the weights of the block that it is called for."""
-    tensors = next(rows for name, rows in tables(emit("cu", EQUAL)).items() if name.startswith("b_0_u_0"))
+    tensors = next(rows for name, rows in tables(apart(emit("cu", EQUAL))).items() if name.startswith("b_0_u_0"))
     plan = offsets(emit("plan", EQUAL))
     assert len(tensors) == LAYERS
     for layer, place in enumerate(tensors):
@@ -112,7 +140,7 @@ def test_runs_of_places_are_those_of_the_plan(emit):
     """The same of twelve blocks, whose rows go on evenly."""
     source, plan = (emit(stage, EQUAL, "--set", "layers=12") for stage in ("cu", "plan"))
     assert "Places<unsigned, " in source
-    begins = {place * 256 for rows in tables(source).values() for row in rows for place in row.values()}
+    begins = {place * 256 for rows in tables(apart(source)).values() for row in rows for place in row.values()}
     assert begins <= set(offsets(plan).values()) and len(begins) > 12 * 8
 
 
@@ -225,7 +253,7 @@ def test_launches_that_come_again_are_listed_once(emit):
 
 @pytest.mark.parametrize("model", ["gpt2", "resnet18", "vit_tiny"])
 def test_launches_call_each_place_once(model, mtc):
-    source = mtc("--emit=cu", "--schedule", "graph", f"models/{model}.mt").stdout
+    source = apart(mtc("--emit=cu", "--schedule", "graph", f"models/{model}.mt").stdout)
     places = tables(source)
     assert "batch.again" in source
     for name, visited in places_visited(source).items():
@@ -235,7 +263,7 @@ def test_launches_call_each_place_once(model, mtc):
 def test_a_launch_of_one_kernel_is_its_function(emit):
     """With all parameters, those that it does not need without a name; several kernels, or places that do not follow on each
     other, have a function that calls them."""
-    source = emit("cu", EQUAL)
+    source = apart(emit("cu", EQUAL))
     launched = re.findall(r"(?:Phase|Beside)<(\w+), (\w+),\s+(\w+)_tiles, ", source)
     alone = {(own, function) for own, function, tiles in launched if function == tiles and not re.match(r"(train|eval)_\d", function)}
     assert len(alone) >= 8 and {own == "Tensors" for own, _ in alone} == {True, False}
@@ -252,12 +280,22 @@ def test_the_number_of_functions_is_that_of_the_kinds_of_layers(emit):
 
 
 def test_different_blocks_are_apart(emit):
-    """What differs in a size is another function, with other tiles."""
-    source = emit("cu", GROWING)
+    """What differs in a size is another function, with other tiles, though all are written once."""
+    source = apart(emit("cu", GROWING))
     names = functions(source)
     for layer in range(LAYERS):
         assert [name for name in names if name.startswith(f"b_{layer}_u_0")]
     assert not [name for name in tables(source) if re.match(r"b_\d_u_0", name) and len(tables(source)[name]) >= LAYERS]
+
+
+def test_blocks_that_differ_in_sizes_are_written_once(emit):
+    """A struct says the sizes of each; what eight are of is no more text than what four are of."""
+    source, longer = (emit("cu", GROWING, "--set", f"layers={layers}") for layers in (4, 8))
+    sizes = next(match["sizes"] for match in SIZED.finditer(source) if match["first"] == "b_0_u_0_layer")
+    assert re.findall(r"^struct b_(\d)_u_0_layer\s", sizes, re.M) == list("0123")
+    assert [re.search(rf"<struct b_{layer}_u_0_layer, {layer}, 1, ([A-Z]\w*), ", sizes)[1] for layer in (1, 2, 3)] == ["B_1_U_0", "B_2_U_0", "B_3_U_0"]
+    assert len(functions(apart(longer))) > 1.5 * len(functions(apart(source)))
+    assert longer.count("static __device__ void") < 1.5 * source.count("static __device__ void")
 
 
 def test_a_persistent_kernel_has_all_tensors_at_hand(emit):

@@ -143,7 +143,8 @@ int main(void) {{
 def recorded(source, tmp_path):
     """Calls by phases up to each, calls by kernels, and the table's kernels: what functions print that only say who they are."""
     def stub(match):
-        of = f"(int)(t - all.{match[1]}_at)" if "struct" in match[2] else "0"
+        own = re.search(r"struct (\w+)_tensors", match[2])
+        of = f"(int)(t - all.{own[1]}_at)" if own else "0"
         return f'static void {match[1]}({match[2]}) {{\n    printf("{match[1]} %d\\n", {of});\n}}\n'
 
     text = re.sub(r"^static void (\w+)\((const (?:struct \w+|Tensors) \*t(?:, const Batch \*batch)?)\) \{\n.*?^\}\n", stub, source, flags=re.M | re.S)

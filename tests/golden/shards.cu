@@ -69,9 +69,6 @@ struct Tensors {
     float *h_1_bias_shard_sum = (float *)(arena + 3328);                   // [H]
     float *y_weight_shard_sum = (float *)(arena + 3584);                   // [Y, H]
     float *y_bias_shard_sum = (float *)(arena + 3840);                     // [Y]
-    float *h_0_weight_momentum = (float *)(arena + 4096);                  // [H, X]
-    float *y_weight_momentum = (float *)(arena + 5120);                    // [Y, H]
-    float *y_bias_momentum = (float *)(arena + 5376);                      // [Y]
     float *eval_loss_part = (float *)(arena + 5632);                       // [BATCH]
     float *loss_part = (float *)(arena + 5632);                            // [BATCH]
     float *to_h_add = (float *)(arena + 5632);                             // [BATCH, H]
@@ -88,7 +85,9 @@ struct Tensors {
 };
 
 // Layers that are alike share their functions, which are given the tensors of one place:
-// update_h_0_bias_momentum_places has a row for each, where its tensors begin, in units of 256 bytes.
+// update_h_0_weight_momentum_places has a row for each, where its tensors begin, in units of 256 bytes. Those
+// that differ in sizes are one template, update_h_0_weight_momentum_sized, and a struct for each that says
+// which sizes, and which rows of the table are its own.
 
 // ---- training step ------------------------------------------------------------------------------------------
 
@@ -453,67 +452,62 @@ static void release() {
 // optimizer = sgd(0.1, momentum = 0.9)                                                             shards.mt:16
 //     momentum[i, j] = 0.9 * h.0.weight.momentum[i, j] + h.0.weight.shard_sum[i, j]
 //     h.0.weight[i, j] = h.0.weight[i, j] - 0.1 * momentum[i, j]
-constexpr int update_h_0_weight_momentum_tiles = divide_up(H * X, Thread::rows);
-static __device__ void update_h_0_weight_momentum(const Tensors &t, int tile, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= H * X)
-        return;
-    float momentum = 0.9f * t.h_0_weight_momentum[i] + t.h_0_weight_shard_sum[i];
-    t.h_0_weight_momentum[i] = momentum;
-    t.h_0_weight[i] -= 0.1f * momentum;
-}
+static __constant__ constexpr unsigned update_h_0_weight_momentum_places[2][3] = {
+    {16, 10, 0}, // update_h_0_weight_momentum
+    {20, 14, 6}, // update_y_weight_momentum
+};
+template <class, int FIRST, int PLACES, int N, int N_2>
+struct update_h_0_weight_momentum_sized {
+    struct Own {
+        float *h_0_weight_momentum, *h_0_weight_shard_sum, *h_0_weight;
+        __device__ Own(const Tensors &t, int row) {
+            begin_at((update_h_0_weight_momentum_places + FIRST)[PLACES == 1 ? 0 : row], h_0_weight_momentum,
+                     h_0_weight_shard_sum, h_0_weight);
+        }
+    };
+    static constexpr int tiles = divide_up(N * N_2, Thread::rows);
+    static __device__ void run(const Own &t, int tile, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= N * N_2)
+            return;
+        float momentum = 0.9f * t.h_0_weight_momentum[i] + t.h_0_weight_shard_sum[i];
+        t.h_0_weight_momentum[i] = momentum;
+        t.h_0_weight[i] -= 0.1f * momentum;
+    }
+};
+struct update_h_0_weight_momentum : update_h_0_weight_momentum_sized<struct update_h_0_weight_momentum, 0, 1, H, X> {};
+struct update_y_weight_momentum : update_h_0_weight_momentum_sized<struct update_y_weight_momentum, 1, 1, Y, H> {};
 
 // optimizer = sgd(0.1, momentum = 0.9)                                                             shards.mt:16
 //     momentum[i] = 0.9 * h.0.bias.momentum[i] + h.0.bias.shard_sum[i]
 //     h.0.bias[i] = h.0.bias[i] - 0.1 * momentum[i]
-static __constant__ Places<unsigned, 3, 3> update_h_0_bias_momentum_places({
+static __constant__ constexpr Places<unsigned, 4, 3> update_h_0_bias_momentum_places({
     {0, 1, 3, {17, 11, 1}, {1, 1, 1}}, // update_h_0_bias_momentum ... update_h_1_bias_momentum
+    {3, 1, 1, {21, 15, 7}},            // update_y_bias_momentum
 });
-struct update_h_0_bias_momentum_tensors {
-    float *h_0_bias_momentum, *h_0_bias_shard_sum, *h_0_bias;
-    __device__ update_h_0_bias_momentum_tensors(const Tensors &t, int row) {
-        begin_at(update_h_0_bias_momentum_places.at[row], h_0_bias_momentum, h_0_bias_shard_sum, h_0_bias);
+template <class, int FIRST, int PLACES, int N>
+struct update_h_0_bias_momentum_sized {
+    struct Own {
+        float *h_0_bias_momentum, *h_0_bias_shard_sum, *h_0_bias;
+        __device__ Own(const Tensors &t, int row) {
+            begin_at((update_h_0_bias_momentum_places.at + FIRST)[PLACES == 1 ? 0 : row], h_0_bias_momentum,
+                     h_0_bias_shard_sum, h_0_bias);
+        }
+    };
+    static constexpr int tiles = divide_up(N, Thread::rows);
+    static __device__ void run(const Own &t, int tile, Gate &gate) {
+        int i = tile * THREADS + threadIdx.x;
+        gate();
+        if (i >= N)
+            return;
+        float momentum = 0.9f * t.h_0_bias_momentum[i] + t.h_0_bias_shard_sum[i];
+        t.h_0_bias_momentum[i] = momentum;
+        t.h_0_bias[i] -= 0.1f * momentum;
     }
 };
-constexpr int update_h_0_bias_momentum_tiles = divide_up(H, Thread::rows);
-static __device__ void update_h_0_bias_momentum(const update_h_0_bias_momentum_tensors &t, int tile, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= H)
-        return;
-    float momentum = 0.9f * t.h_0_bias_momentum[i] + t.h_0_bias_shard_sum[i];
-    t.h_0_bias_momentum[i] = momentum;
-    t.h_0_bias[i] -= 0.1f * momentum;
-}
-
-// optimizer = sgd(0.1, momentum = 0.9)                                                             shards.mt:16
-//     momentum[i, j] = 0.9 * y.weight.momentum[i, j] + y.weight.shard_sum[i, j]
-//     y.weight[i, j] = y.weight[i, j] - 0.1 * momentum[i, j]
-constexpr int update_y_weight_momentum_tiles = divide_up(Y * H, Thread::rows);
-static __device__ void update_y_weight_momentum(const Tensors &t, int tile, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= Y * H)
-        return;
-    float momentum = 0.9f * t.y_weight_momentum[i] + t.y_weight_shard_sum[i];
-    t.y_weight_momentum[i] = momentum;
-    t.y_weight[i] -= 0.1f * momentum;
-}
-
-// optimizer = sgd(0.1, momentum = 0.9)                                                             shards.mt:16
-//     momentum[i] = 0.9 * y.bias.momentum[i] + y.bias.shard_sum[i]
-//     y.bias[i] = y.bias[i] - 0.1 * momentum[i]
-constexpr int update_y_bias_momentum_tiles = divide_up(Y, Thread::rows);
-static __device__ void update_y_bias_momentum(const Tensors &t, int tile, Gate &gate) {
-    int i = tile * THREADS + threadIdx.x;
-    gate();
-    if (i >= Y)
-        return;
-    float momentum = 0.9f * t.y_bias_momentum[i] + t.y_bias_shard_sum[i];
-    t.y_bias_momentum[i] = momentum;
-    t.y_bias[i] -= 0.1f * momentum;
-}
+struct update_h_0_bias_momentum : update_h_0_bias_momentum_sized<struct update_h_0_bias_momentum, 0, 3, H> {};
+struct update_y_bias_momentum : update_h_0_bias_momentum_sized<struct update_y_bias_momentum, 3, 1, Y> {};
 
 //     h.1.running_mean[i] = h.1.running_mean[i] + h.1.running_mean.shard_sum[i]
 static __constant__ unsigned update_h_1_running_mean_places[2][2] = {
@@ -537,24 +531,24 @@ static __device__ void update_h_1_running_mean(const update_h_1_running_mean_ten
 
 // phase 1 of 1: 8 tiles
 static __device__ void update_1(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
-    if (tile < update_h_0_weight_momentum_tiles)
-        return update_h_0_weight_momentum(t, tile, gate);
-    tile -= update_h_0_weight_momentum_tiles;
-    if (tile < 3 * update_h_0_bias_momentum_tiles)
-        return update_h_0_bias_momentum(update_h_0_bias_momentum_tensors(t, tile / update_h_0_bias_momentum_tiles),
-                                        tile % update_h_0_bias_momentum_tiles, gate);
-    tile -= 3 * update_h_0_bias_momentum_tiles;
-    if (tile < update_y_weight_momentum_tiles)
-        return update_y_weight_momentum(t, tile, gate);
-    tile -= update_y_weight_momentum_tiles;
-    if (tile < update_y_bias_momentum_tiles)
-        return update_y_bias_momentum(t, tile, gate);
-    tile -= update_y_bias_momentum_tiles;
+    if (tile < update_h_0_weight_momentum::tiles)
+        return update_h_0_weight_momentum::run(update_h_0_weight_momentum::Own(t, 0), tile, gate);
+    tile -= update_h_0_weight_momentum::tiles;
+    if (tile < 3 * update_h_0_bias_momentum::tiles)
+        return update_h_0_bias_momentum::run(update_h_0_bias_momentum::Own(t, tile / update_h_0_bias_momentum::tiles),
+                                             tile % update_h_0_bias_momentum::tiles, gate);
+    tile -= 3 * update_h_0_bias_momentum::tiles;
+    if (tile < update_y_weight_momentum::tiles)
+        return update_y_weight_momentum::run(update_y_weight_momentum::Own(t, 0), tile, gate);
+    tile -= update_y_weight_momentum::tiles;
+    if (tile < update_y_bias_momentum::tiles)
+        return update_y_bias_momentum::run(update_y_bias_momentum::Own(t, 0), tile, gate);
+    tile -= update_y_bias_momentum::tiles;
     update_h_1_running_mean(update_h_1_running_mean_tensors(t, tile / update_h_1_running_mean_tiles),
                             tile % update_h_1_running_mean_tiles, gate);
 }
-constexpr int update_1_tiles = update_h_0_weight_momentum_tiles + 3 * update_h_0_bias_momentum_tiles +
-                               update_y_weight_momentum_tiles + update_y_bias_momentum_tiles +
+constexpr int update_1_tiles = update_h_0_weight_momentum::tiles + 3 * update_h_0_bias_momentum::tiles +
+                               update_y_weight_momentum::tiles + update_y_bias_momentum::tiles +
                                2 * update_h_1_running_mean_tiles;
 using update_1_launch = Phase<Tensors, update_1, update_1_tiles, 0>;
 

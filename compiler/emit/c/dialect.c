@@ -372,6 +372,7 @@ const Dialect dialect_c = {
     .includes = includes,
     .tensors = write_tensors,
     .places = write_place_remark,
+    .sizes = write_general,
     .phases = write_c_phases,
     .long_sum = write_sum_of_array,
     .step = step_section,

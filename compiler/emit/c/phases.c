@@ -9,7 +9,7 @@
 /* The function that is written for the kernel, and at which of its places. */
 static void add_call(Emitter *e, const Kernel *kernel, RowTable *rows) {
     table_text(rows, NULL, written_function(e, kernel)->name);
-    table_number(rows, NULL, function_of(e, kernel)->place);
+    table_number(rows, NULL, written_function(e, kernel)->first + function_of(e, kernel)->place);
 }
 
 /* "h(t, batch)", "h(&t->h_at[7 + 2 * i], batch)" */

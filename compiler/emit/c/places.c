@@ -1,5 +1,6 @@
 #include "emit/c/places.h"
 
+#include "emit/c/phases.h"
 #include "emit/kernel/repeat.h"
 #include "emit/kernel/table.h"
 
@@ -31,7 +32,7 @@ static void write_place(Emitter *e, const Function *f, Writer *out) {
     write_pointers(e, f, out);
     for (int k = 0; k < shared.count; k++)
         write_line(out, "%s%s;", shared.at[k].type, shared.at[k].name);
-    write_close(out, arena_printf(e->arena, "} %s[%d];", f->at, f->places));
+    write_close(out, arena_printf(e->arena, "} %s[%d];", f->at, functions_at(e, f).count));
 }
 
 /* ---- where its tensors begin ---- */
@@ -39,16 +40,19 @@ static void write_place(Emitter *e, const Function *f, Writer *out) {
 /* A row for each place, as the kernels come. */
 static RowTable places_of(Emitter *e, const Function *f) {
     RowTable table = {.arena = e->arena};
-    for (int k = 0; k < e->functions.count; k++) {
-        const Function *at = &e->functions.at[k];
-        if (&e->functions.at[at->like] != f)
-            continue;
-        table_row(&table, at->kernel->name);
+    const NumberedFunctions all = functions_at(e, f);
+    for (int k = 0; k < all.count; k++) {
+        table_row(&table, all.at[k]->kernel->name);
         table.rows.at[table.rows.count - 1].lines = 1;
-        for (int b = 0; b < at->buffers.count; b++)
-            table_number(&table, NULL, e->plan->buffers.at[at->buffers.at[b]].offset);
+        for (int b = 0; b < all.at[k]->buffers.count; b++)
+            table_number(&table, NULL, e->plan->buffers.at[all.at[k]->buffers.at[b]].offset);
     }
     return table;
+}
+
+/* Its struct and its array are those of others, too, for which it is written. */
+static bool stands_for_places(const Function *f) {
+    return has_own_tensors(f) && (f->sized < 0 || f->general);
 }
 
 /* "begin_at(run, t.h_at[i], 4096 + 512 * i, 65536);" */
@@ -79,7 +83,7 @@ static void write_begins(Emitter *e, Writer *out) {
     Writer lines = writer_like(out);
     int times = 1;
     for (int f = 0; f < e->functions.count; f++) {
-        if (e->functions.at[f].places < 2)
+        if (!stands_for_places(&e->functions.at[f]))
             continue;
         RowTable table = places_of(e, &e->functions.at[f]);
         const Folds folds = table_loops(&table);
@@ -146,7 +150,7 @@ static void write_terms(const Emitter *e, const LongSum *sum, Writer *out) {
 static bool have_places(const Emitter *e) {
     bool any = e->sums.count > 0;
     for (int k = 0; k < e->functions.count; k++)
-        any |= e->functions.at[k].places > 1;
+        any |= has_own_tensors(&e->functions.at[k]);
     return any;
 }
 
@@ -154,7 +158,7 @@ static void write_struct(Emitter *e, const Members *members, Writer *out) {
     write_open(out, "typedef struct Tensors {");
     write_members(e, members, false, out);
     for (int k = 0; k < e->functions.count; k++)
-        if (e->functions.at[k].places > 1)
+        if (stands_for_places(&e->functions.at[k]))
             write_place(e, &e->functions.at[k], out);
     write_arrays(e, out);
     write_close(out, "} Tensors;");
@@ -184,4 +188,30 @@ void write_place_remark(Emitter *e, const Function *f, Writer *out) {
         if (&e->functions.at[e->functions.at[k].like] == f)
             last = e->functions.at[k].name;
     write_comment(out, 0, arena_printf(e->arena, "At %d places: %s ... %s", f->places, f->name, last));
+}
+
+/* What calls the function with its sizes. */
+static void write_instance(Emitter *e, const Function *f, const char *general, Writer *out) {
+    Text sizes = TEXT(e->arena);
+    for (int k = 0; k < f->arguments.count; k++)
+        text_printf(&sizes, ", %s", f->arguments.at[k]);
+    write_blank(out);
+    write_open(out, "%s {", e->dialect->signature(e, f));
+    write_line(out, "%s(%s%s);", general, c_arguments(e, f, "t", "batch", ""), text_string(&sizes));
+    write_close(out, "}");
+}
+
+/* It is part of each that calls it, as if the sizes stood in its text. */
+void write_general(Emitter *e, const Function *f, Writer *out) {
+    Text sizes = TEXT(e->arena);
+    for (int k = 0; k < f->parameters.count; k++)
+        text_printf(&sizes, ", const int %s", f->parameters.at[k]);
+    const char *tensors = arena_printf(e->arena, "const struct %s *t", f->type);
+    write_open(out, "static inline __attribute__((always_inline)) void %s(%s%s) {", f->general,
+               c_arguments(e, f, tensors, "const Batch *batch", ""), text_string(&sizes));
+    write_all(out, &f->lines);
+    write_close(out, "}");
+    for (int k = 0; k < e->functions.count; k++)
+        if (e->functions.at[k].like == k && e->functions.at[k].sized == f - e->functions.at)
+            write_instance(e, &e->functions.at[k], f->general, out);
 }

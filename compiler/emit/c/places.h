@@ -10,5 +10,7 @@ void write_tensors(Emitter *e, Writer *out);
 void write_sum_of_array(Body *body, const char *name, const Buffer *const *terms, int count, const Tree *place);
 /* Before a function with several places. */
 void write_place_remark(Emitter *e, const Function *f, Writer *out);
+/* A function of several sizes, and one for each size. */
+void write_general(Emitter *e, const Function *f, Writer *out);
 
 #endif

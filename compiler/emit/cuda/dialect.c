@@ -15,21 +15,32 @@ static const char *arguments(Emitter *e, const Function *f, const char *const gi
     return text_string(&result);
 }
 
+const char *function_name(Emitter *e, const Function *f) {
+    return f->sized < 0 ? f->name : arena_printf(e->arena, "%s::run", f->name);
+}
+
+const char *places_type(Emitter *e, const Function *f) {
+    return f->sized >= 0 ? arena_printf(e->arena, "%s::Own", f->name) : f->type ? f->type : "Tensors";
+}
+
+/* One of several sizes is a member. */
 static const char *signature(Emitter *e, const Function *f) {
     static const char *const types[PARAMETERS] = {NULL, "const Batch &", "int", "char *", "Gate &"};
     static const char *const names[PARAMETERS] = {"t", "batch", " tile", "shared", "gate"};
     const char *declared[PARAMETERS];
     find_launches(e);
     for (int k = 0; k < PARAMETERS; k++) { /* what its lines do not say has no name */
-        const char *type = k == PARAMETER_TENSORS ? arena_printf(e->arena, "const %s &", places_type(f)) : types[k];
+        const char *own = f->general ? "Own" : places_type(e, f);
+        const char *type = k == PARAMETER_TENSORS ? arena_printf(e->arena, "const %s &", own) : types[k];
         declared[k] = arena_printf(e->arena, "%s%s", type, f->has[k] ? names[k] : "");
     }
-    return arena_printf(e->arena, "static __device__ void %s(%s)", f->name, arguments(e, f, declared));
+    return arena_printf(e->arena, "static __device__ void %s(%s)", f->general ? "run" : f->name,
+                        arguments(e, f, declared));
 }
 
 const char *call_with(Emitter *e, const Function *f, const char *tensors, const char *tile) {
     const char *const given[PARAMETERS] = {tensors, "batch", tile, "shared", "gate"};
-    return arena_printf(e->arena, "%s(%s)", f->name, arguments(e, f, given));
+    return arena_printf(e->arena, "%s(%s)", function_name(e, f), arguments(e, f, given));
 }
 
 /* "auto out = [&](int i, int j, float sum) { ... };", on one line if it has one statement. */
@@ -420,6 +431,7 @@ const Dialect dialect_cuda = {
     .decoding = decoding,
     .updating = updating,
     .member = "t.",
+    .templates = true,
     .across = true,
     .report = "batch.reports",
     .real = "float",
@@ -428,6 +440,7 @@ const Dialect dialect_cuda = {
     .null = "nullptr",
     .near = true,
     .places = write_places,
+    .sizes = write_template,
     .declare = declare,
     .signature = signature,
     .contract = write_product,

@@ -2,6 +2,7 @@
 
 #include "emit/cuda/product.h"
 #include "emit/kernel/function.h"
+#include "emit/kernel/sized.h"
 #include "emit/kernel/table.h"
 #include "pass/tile.h"
 
@@ -87,7 +88,7 @@ static void add_launches(Emitter *e) {
 /* "h_tiles", "12 * h_tiles" */
 static const char *group_tiles(Emitter *e, const Group *group) {
     const char *times = group->count > 1 ? arena_printf(e->arena, "%d * ", group->count) : "";
-    return arena_printf(e->arena, "%s%s_tiles", times, group->function->name);
+    return arena_printf(e->arena, "%s%s", times, own_constant(e, group->function, "tiles"));
 }
 
 /* Where the group's first place lies each time that the launch is made: from `first` on, `step` further each time. */
@@ -135,15 +136,16 @@ static const char *place_of(Emitter *e, const Launch *launch, int group) {
     const char *first = first_place(e, launch, group);
     if (g->count == 1)
         return *first ? first : "0";
-    return arena_printf(e->arena, "%s%stile / %s_tiles", first, *first ? " + " : "", g->function->name);
+    return arena_printf(e->arena, "%s%stile / %s", first, *first ? " + " : "", own_constant(e, g->function, "tiles"));
 }
 
 static const char *group_call(Emitter *e, const Launch *launch, int group) {
     const Group *g = &launch->groups.at[group];
-    if (g->function->places == 1)
+    if (!has_own_tensors(g->function))
         return call_with(e, g->function, "t", "tile");
-    const char *tensors = arena_printf(e->arena, "%s(t, %s)", places_type(g->function), place_of(e, launch, group));
-    const char *tile = g->count > 1 ? arena_printf(e->arena, "tile %% %s_tiles", g->function->name) : "tile";
+    const char *tensors = arena_printf(e->arena, "%s(t, %s)", places_type(e, g->function), place_of(e, launch, group));
+    const char *tiles = own_constant(e, g->function, "tiles");
+    const char *tile = g->count > 1 ? arena_printf(e->arena, "tile %% %s", tiles) : "tile";
     return call_with(e, g->function, tensors, tile);
 }
 
@@ -156,6 +158,14 @@ static bool is_function(const Emitter *e, const Launch *launch) {
     return only->function->places == 1 || (walk.even && walk.first == 0 && walk.step == 1);
 }
 
+/* A function of several sizes takes all parameters where one of these is a launch alone. */
+static void share_parameters(Emitter *e) {
+    for (int k = 0; k < e->functions.count; k++)
+        for (int other = 0; other < e->functions.count && e->functions.at[k].sized >= 0; other++)
+            e->functions.at[k].launched |=
+                e->functions.at[other].sized == e->functions.at[k].sized && e->functions.at[other].launched;
+}
+
 void find_launches(Emitter *e) {
     if (e->launches.count)
         return;
@@ -165,6 +175,7 @@ void find_launches(Emitter *e) {
         if (launch->like == k && is_function(e, launch))
             e->functions.at[launch->groups.at[0].function - e->functions.at].launched = true;
     }
+    share_parameters(e);
 }
 
 /* For each time that the launch is made, the first place of each group. Returns how the rows are called. */
@@ -243,8 +254,9 @@ static int list_bytes(Emitter *e, const Launch *launch, bool wanted, const char 
     int count = 0;
     for (int g = 0; g < launch->groups.count; g++)
         if (takes_shared(launch->groups.at[g].function->kernel))
-            all[count++] = arena_printf(e->arena, "%s_%s_bytes", launch->groups.at[g].function->name,
-                                        wanted && launch->groups.at[g].function->kernel->held ? "wanted" : "shared");
+            all[count++] =
+                own_constant(e, launch->groups.at[g].function,
+                             wanted && launch->groups.at[g].function->kernel->held ? "wanted_bytes" : "shared_bytes");
     return count;
 }
 
@@ -326,7 +338,7 @@ static bool first_of_program(const Emitter *e, const Launch *launch) {
 /* "Tensors, train_9": what its function is given, and that. */
 static const char *body_of(Emitter *e, const Launch *launch) {
     const Function *only = launch->groups.at[0].function;
-    return is_function(e, launch) ? arena_printf(e->arena, "%s, %s", places_type(only), only->name)
+    return is_function(e, launch) ? arena_printf(e->arena, "%s, %s", places_type(e, only), function_name(e, only))
                                   : arena_printf(e->arena, "Tensors, %s", launch->name);
 }
 
@@ -467,7 +479,7 @@ static void add_parts(Emitter *e, int row, RowTable *parts) {
             table_row(parts, launch->name);
             table_number(parts, NULL, kernel_row(launch->program, kernel));
             table_number(parts, NULL, row);
-            table_text(parts, NULL, arena_printf(e->arena, "%s_tiles", group->function->name));
+            table_text(parts, NULL, own_constant(e, group->function, "tiles"));
         }
 }
 

@@ -13,6 +13,10 @@ void write_parts(Emitter *e, Writer *out);
 
 /* dialect.c: "h(h_tensors(t, 3), batch, tile, shared, gate)", with these instead of t and tile. */
 const char *call_with(Emitter *e, const Function *f, const char *tensors, const char *tile);
+/* "h", or of several sizes "h::run". */
+const char *function_name(Emitter *e, const Function *f);
+/* The type of what it is given as its tensors: "Tensors", "h_tensors", "h::Own". */
+const char *places_type(Emitter *e, const Function *f);
 bool keeps_vectors(const Kernel *kernel);
 
 #endif

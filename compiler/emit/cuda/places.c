@@ -11,7 +11,7 @@ static bool fits_constant_memory(const Emitter *e) {
     size_t bytes = 0;
     for (int k = 0; k < e->functions.count; k++) {
         const Function *written = &e->functions.at[e->functions.at[k].like];
-        bytes += written->places > 1 ? (size_t)written->buffers.count * sizeof(unsigned) : 0;
+        bytes += has_own_tensors(written) ? (size_t)written->buffers.count * sizeof(unsigned) : 0;
     }
     return bytes <= MOST;
 }
@@ -19,16 +19,15 @@ static bool fits_constant_memory(const Emitter *e) {
 /* A row for each place: where its tensors begin. Returns how the rows are called. */
 static const char *write_begins(Emitter *e, const Function *f, Writer *out) {
     const char *memory = fits_constant_memory(e) ? "__constant__" : "__device__ const";
+    const char *constant = f->general ? arena_printf(e->arena, "%s constexpr", memory) : memory;
+    const NumberedFunctions all = functions_at(e, f);
     RowTable table = {.arena = e->arena};
-    for (int k = 0; k < e->functions.count; k++) {
-        const Function *at = &e->functions.at[k];
-        if (&e->functions.at[at->like] != f)
-            continue;
-        table_row(&table, at->name);
-        for (int b = 0; b < at->buffers.count; b++)
-            table_number(&table, NULL, e->plan->buffers.at[at->buffers.at[b]].offset / ARENA_ALIGN);
+    for (int k = 0; k < all.count; k++) {
+        table_row(&table, all.at[k]->name);
+        for (int b = 0; b < all.at[k]->buffers.count; b++)
+            table_number(&table, NULL, e->plan->buffers.at[all.at[k]->buffers.at[b]].offset / ARENA_ALIGN);
     }
-    const RunTable as = {memory, "unsigned", arena_printf(e->arena, "%s_places", f->name), f->buffers.count};
+    const RunTable as = {constant, "unsigned", arena_printf(e->arena, "%s_places", f->name), f->buffers.count};
     return write_runs(&table, &as, out);
 }
 
@@ -54,7 +53,9 @@ static void write_tensors(Emitter *e, const Function *f, Writer *out) {
 }
 
 static void write_struct(Emitter *e, const Function *f, const char *rows, Writer *out) {
-    const char *type = places_type(f);
+    const char *type = f->general ? "Own" : f->type;
+    const char *from = f->general ? arena_printf(e->arena, "(%s + FIRST)", rows) : rows;
+    const char *row = f->general ? "PLACES == 1 ? 0 : row" : "row";
     const Members shared = shared_by(e, f, ".");
     Text members = TEXT(e->arena);
     write_open(out, "struct %s {", type);
@@ -66,7 +67,7 @@ static void write_struct(Emitter *e, const Function *f, const char *rows, Writer
         write_line(out, "%s = t.%s;", shared.at[k].name, shared.at[k].name);
     for (int b = 0; b < f->buffers.count; b++)
         text_printf(&members, ", %s", e->tensor[f->buffers.at[b]]);
-    write_line(out, "begin_at(%s[row]%s);", rows, text_string(&members));
+    write_line(out, "begin_at(%s[%s]%s);", from, row, text_string(&members));
     write_close(out, "}");
     write_close(out, "};");
 }
@@ -75,18 +76,66 @@ void write_places(Emitter *e, const Function *f, Writer *out) {
     write_struct(e, f, write_begins(e, f, out), out);
 }
 
+/* ---- several sizes ---- */
+
+/* "template <class, int FIRST, int PLACES, int ROWS>" */
+static const char *template_head(Emitter *e, const Function *f) {
+    Text head = TEXT(e->arena);
+    text_puts(&head, "template <class, int FIRST, int PLACES");
+    for (int k = 0; k < f->parameters.count; k++)
+        text_printf(&head, ", int %s", f->parameters.at[k]);
+    text_putc(&head, '>');
+    return text_string(&head);
+}
+
+/* "struct h_2 : h_sized<struct h_2, 4, 1, H_2_ROWS> {};": what nvcc and profilers call it says which kernel it is. */
+static void write_instance(Emitter *e, const Function *f, const char *general, Writer *out) {
+    Text sizes = TEXT(e->arena);
+    for (int k = 0; k < f->arguments.count; k++)
+        text_printf(&sizes, ", %s", f->arguments.at[k]);
+    write_line(out, "struct %s : %s<struct %s, %d, %d%s> {};", f->name, general, f->name, f->first, f->places,
+               text_string(&sizes));
+}
+
+void write_template(Emitter *e, const Function *f, Writer *out) {
+    const char *rows = write_begins(e, f, out);
+    write_line(out, "%s", template_head(e, f));
+    write_open(out, "struct %s {", f->general);
+    write_struct(e, f, rows, out);
+    write_all(out, &f->declarations);
+    out->at = f->lines.at;
+    write_open(out, "%s {", e->dialect->signature(e, f));
+    write_all(out, &f->lines);
+    write_close(out, "}");
+    write_close(out, "};");
+    for (int k = 0; k < e->functions.count; k++)
+        if (e->functions.at[k].like == k && e->functions.at[k].sized == f - e->functions.at)
+            write_instance(e, &e->functions.at[k], f->general, out);
+}
+
+static bool stands_for_places(const Function *f) {
+    return has_own_tensors(f) && (f->sized < 0 || f->general);
+}
+
 void explain_places(Emitter *e, Writer *out) {
-    const Function *some = NULL;
-    for (int k = 0; k < e->functions.count && !some; k++)
-        some = e->functions.at[k].places > 1 ? &e->functions.at[k] : NULL;
+    const Function *some = NULL, *sized = NULL;
+    for (int k = 0; k < e->functions.count; k++) {
+        some = some || !stands_for_places(&e->functions.at[k]) ? some : &e->functions.at[k];
+        sized = sized || !e->functions.at[k].general ? sized : &e->functions.at[k];
+    }
     if (!some)
         return;
+    const char *sizes = sized ? arena_printf(e->arena,
+                                             " Those that differ in sizes are one template, %s, and a struct for each "
+                                             "that says which sizes, and which rows of the table are its own.",
+                                             sized->general)
+                              : "";
     write_blank(out);
     write_comment(out, 0,
                   arena_printf(e->arena,
                                "Layers that are alike share their functions, which are given the tensors of one place: "
-                               "%s_places has a row for each, where its tensors begin, in units of %d bytes.",
-                               some->name, ARENA_ALIGN));
+                               "%s_places has a row for each, where its tensors begin, in units of %d bytes.%s",
+                               some->name, ARENA_ALIGN, sizes));
 }
 
 /* Of a sum: 8 KB of the constant memory that tables of places leave. */
@@ -95,6 +144,7 @@ enum { MOST_CONSTANT_TERMS = 2048 };
 void write_long_sum(Body *body, const char *name, const Buffer *const *terms, int count, const Tree *place) {
     Emitter *e = body->e;
     RowTable table = {.arena = e->arena};
+    VEC_PUSH(e->arena, &e->sums, ((LongSum){NULL, terms, count}));
     for (int k = 0; k < count; k++) {
         table_row(&table, tensor_name(e, terms[k]));
         table_number(&table, NULL, terms[k]->offset / ARENA_ALIGN);

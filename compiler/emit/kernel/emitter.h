@@ -20,6 +20,24 @@ typedef enum KernelParameter {
     PARAMETERS
 } KernelParameter;
 
+/* What a function's text may say otherwise where it is written for several sizes: sized.h. */
+typedef enum MarkKind {
+    MARK_SIZE,       /* a size, or a whole number */
+    MARK_COUNT,      /* a whole number as a real one: 196.0f */
+    MARK_RECIPROCAL, /* of a whole number: 0.0051020408f */
+    MARK_OWN,        /* a name after the function's: h_tiles */
+    MARK_CONSTANT    /* constexpr */
+} MarkKind;
+
+/* Where it stands: `length` bytes of the declarations, or of the lines. */
+typedef struct Mark {
+    MarkKind kind;
+    int64_t value;    /* of a number */
+    const char *text; /* as it is written; of a name what comes after the function's */
+    bool declares;
+    size_t at, length;
+} Mark;
+
 /* The function of a kernel. */
 typedef struct Function {
     const Kernel *kernel;
@@ -35,6 +53,16 @@ typedef struct Function {
     bool launched;    /* in CUDA C++: some launch is this function alone, which takes all parameters then */
     const char *type; /* of the struct of its tensors, where it has several places; else NULL */
     const char *at;   /* the member of Tensors with those of each place, in C */
+    bool sums;        /* it has a table of tensors that it sums */
+
+    /* Its text without its sizes, NULL if it must stand as it is, and where they are. */
+    const char *shape;
+    VEC(Mark) marks;
+    int sized; /* the first function that says the same in other sizes, of which it is one; -1: there is none */
+    int first; /* where its places begin among those of all these */
+    const char *general; /* of that first one: the name of what is written once */
+    NameList parameters; /* and the sizes that this is told; */
+    NameList arguments;  /* what each function says that they are */
 } Function;
 
 /* What a kernel folds into: equations and code say the same. */
@@ -62,6 +90,7 @@ struct Dialect {
     const char *name;   /* "cuda" */
     bool schedules;     /* graph or persistent; a kernel starts before the phase before it has ended, and waits */
     const char *member; /* "t.": how a kernel reaches its tensors */
+    bool templates;     /* what a function is told when it is compiled is a constant for it */
     bool across;        /* kernels that are equal in two programs, if only once in each, are one function too */
     const char *report; /* "batch.reports" */
     const char *real;   /* the type of an f32 */
@@ -89,6 +118,8 @@ struct Dialect {
 
     /* Before a function with several places: what says where its tensors begin. */
     void (*places)(Emitter *e, const Function *f, Writer *out);
+    /* A function of several sizes, and what says which these are. */
+    void (*sizes)(Emitter *e, const Function *f, Writer *out);
     /* Lines before a kernel's function; NULL: none. */
     void (*declare)(Emitter *e, const Kernel *kernel, const char *name, Writer *out);
     /* "static void h(const Tensors *t)", the parameters being those that its text uses. */
@@ -138,7 +169,7 @@ typedef struct NamedNumber {
     bool printed; /* a line says it */
 } NamedNumber;
 
-/* A function's sum over a table of tensors, which is a member of Tensors. */
+/* A function's sum over a table of tensors, which is a member of Tensors where the target has it there. */
 typedef struct LongSum {
     const char *member;
     const Buffer *const *terms;
@@ -161,7 +192,7 @@ struct Emitter {
     VEC(Launch) launches; /* of the training step first */
     VEC(FoldName) folds;
     VEC(NamedNumber *) numbers;
-    VEC(LongSum) sums; /* of targets whose Tensors have tables of them */
+    VEC(LongSum) sums;
     VEC(Statement) statements;
     NodesSaid *said;     /* numbers for all of a step whose equations are written */
     const char **tensor; /* member of Tensors, by row of plan->buffers */

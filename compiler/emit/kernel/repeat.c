@@ -1,8 +1,10 @@
 #include "emit/kernel/repeat.h"
 
 #include "emit/kernel/function.h"
+#include "emit/kernel/sized.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdlib.h>
 
 /* ---- names that are known ---- */
@@ -114,20 +116,6 @@ static size_t code_length(const char *line) {
     return length;
 }
 
-/* Comments say nothing to the compiler, nor do the lines that they take. */
-static const char *without_comments(Arena *arena, const char *text) {
-    Text code = TEXT(arena);
-    while (*text) {
-        const size_t length = code_length(text);
-        text_append(&code, text, length);
-        if (length)
-            text_putc(&code, '\n');
-        text += strcspn(text, "\n");
-        text += *text == '\n';
-    }
-    return text_string(&code);
-}
-
 /* ---- reading a function: what it says, and its text without what may differ ---- */
 
 typedef struct Reading {
@@ -135,8 +123,27 @@ typedef struct Reading {
     Function *f;
     KnownNames locals;
     int mentioned; /* locals */
-    Text pattern;
+    Text pattern, shape;
+    const char *code; /* the line that is read, without its comment */
+    size_t at;        /* where that begins */
+    bool declares;    /* it is of the declarations */
 } Reading;
+
+/* To both texts. */
+static void put_read(Reading *reading, const char *text, size_t length) {
+    text_append(&reading->pattern, text, length);
+    text_append(&reading->shape, text, length);
+}
+
+static void put_number(Reading *reading, const char *sign, int64_t number) {
+    const char *text = arena_printf(reading->r->e->arena, "%s%lld", sign, (long long)number);
+    put_read(reading, text, strlen(text));
+}
+
+static void put_mark(Reading *reading, MarkKind kind, Word word, int64_t value, const char *text) {
+    const size_t at = reading->at + (size_t)(word.at - reading->code);
+    VEC_PUSH(reading->r->e->arena, &reading->f->marks, ((Mark){kind, value, text, reading->declares, at, word.length}));
+}
 
 static void read_tensor(Reading *reading, int row) {
     Function *f = reading->f;
@@ -146,14 +153,89 @@ static void read_tensor(Reading *reading, int row) {
         mention++;
     if (mention == f->buffers.count)
         VEC_PUSH(e->arena, &f->buffers, row);
-    text_printf(&reading->pattern, "%%%d %s", mention, c_type(e, e->plan->buffers.at[row].type.dtype));
+    const char *type = c_type(e, e->plan->buffers.at[row].type.dtype);
+    put_number(reading, "%", mention);
+    put_read(reading, " ", 1);
+    put_read(reading, type, strlen(type));
 }
 
 static void read_local(Reading *reading, Known *local) {
     if (local->row < 0)
         local->row = reading->mentioned++;
-    text_printf(&reading->pattern, "$%d", local->row);
+    put_number(reading, "$", local->row);
 }
+
+/* ---- numbers that may differ ---- */
+
+/* "3", "0.5f", "1e-05f" */
+static size_t number_length(const char *at) {
+    size_t length = 0;
+    while (in_word(at[length]) || at[length] == '.' ||
+           ((at[length] == '-' || at[length] == '+') && at[length - 1] == 'e'))
+        length++;
+    return length;
+}
+
+/* Where the language wants a constant, though a function is given the number: in directives, enumerations, extents of arrays. */
+static bool wants_constant(const Reading *reading, const char *at) {
+    const char *code = reading->code + strspn(reading->code, " ");
+    if (*code == '#')
+        return true;
+    if (reading->r->e->dialect->templates)
+        return false;
+    const char *open = at, *close = at;
+    for (int depth = 0; open > code && (depth || *open != '['); open--)
+        depth += *open == ']' ? 1 : *open == '[' ? -1 : 0;
+    while (*close && *close != ']')
+        close++;
+    bool extent = *open == '[' && *close == ']';
+    for (; extent && open < close; open++)
+        extent = !islower((unsigned char)*open);
+    return extent || strncmp(code, "enum ", strlen("enum ")) == 0;
+}
+
+/* What a whole number `value` could make of the real one. */
+static bool is_reciprocal(const Emitter *e, double real, int64_t value) {
+    const double of = 1 / (double)value;
+    return value > 1 && (e->options->f64 ? of == real : 1 / (float)value == (float)real);
+}
+
+/* Adds the mark of a number, if it may differ, and says how that reads in the shape; NULL: it may not. */
+static const char *mark_number(Reading *reading, Word word) {
+    const Emitter *e = reading->r->e;
+    const double most = 1 << 24; /* a float holds all up to here */
+    const char *text = arena_strndup(e->arena, word.at, word.length);
+    char *end;
+    const double real = strtod(text, &end);
+    if (wants_constant(reading, word.at) || *end == 'x' || real > INT32_MAX)
+        return NULL;
+    if (strspn(text, "0123456789") == word.length) {
+        put_mark(reading, MARK_SIZE, word, (int64_t)real, text);
+        return "#";
+    }
+    const int64_t inverse = real > 1 / most ? llround(1 / real) : 0;
+    const bool whole = real > 1 && real < most && real == floor(real);
+    if (!text_same(end, e->options->f64 ? "" : "f") || (!whole && !is_reciprocal(e, real, inverse)))
+        return NULL;
+    put_mark(reading, whole ? MARK_COUNT : MARK_RECIPROCAL, word, whole ? (int64_t)real : inverse, text);
+    return whole ? "#n" : "#r";
+}
+
+/* Between words: numbers and signs. */
+static void read_signs(Reading *reading, const char *from, const char *to) {
+    while (from < to) {
+        const Word word = {from, isdigit((unsigned char)*from) ? number_length(from) : 1};
+        const char *shape = isdigit((unsigned char)*from) ? mark_number(reading, word) : NULL;
+        text_append(&reading->pattern, from, word.length);
+        if (shape)
+            text_puts(&reading->shape, shape);
+        else
+            text_append(&reading->shape, from, word.length);
+        from += word.length;
+    }
+}
+
+/* ---- words ---- */
 
 /* ".batch = BATCH", in a list */
 static bool is_designator(const char *text, Word word) {
@@ -174,7 +256,7 @@ static void read_member(Reading *reading, const char *name) {
     }
     if (member)
         reading->f->shared[member->row] = true;
-    text_puts(&reading->pattern, name);
+    put_read(reading, name, strlen(name));
 }
 
 /* What is called after the function, as h_tiles after h; how the rest begins. NULL: it is not. */
@@ -183,45 +265,80 @@ static const char *after_function(const Function *f, const char *name) {
     return strncmp(name, f->name, length) == 0 && name[length] == '_' ? name + length : NULL;
 }
 
-/* `says`: a parameter that is named becomes one of the function. */
-static void read_word(Reading *reading, Word word, const char *name, bool says) {
+static void read_size(Reading *reading, Word word, const char *name, int64_t size) {
+    const char *text = arena_printf(reading->r->e->arena, "#%lld", (long long)size);
+    text_puts(&reading->pattern, text);
+    if (size > INT32_MAX || wants_constant(reading, word.at)) {
+        text_puts(&reading->shape, text);
+        return;
+    }
+    put_mark(reading, MARK_SIZE, word, size, name);
+    text_puts(&reading->shape, "#");
+}
+
+static void read_own(Reading *reading, Word word, const char *own) {
+    put_mark(reading, MARK_OWN, word, 0, own + 1);
+    put_read(reading, "@", 1);
+    put_read(reading, own, strlen(own));
+}
+
+/* A parameter that the lines name becomes one of the function. */
+static void read_word(Reading *reading, Word word, const char *name) {
     Known *local = find_name(&reading->locals, name), *parameter = find_name(&reading->r->parameters, name);
     const int64_t size = is_constant(word) ? sizes_value(reading->r->e->sizes, word.at, word.length) : 0;
     const char *own = after_function(reading->f, name);
-    if (parameter && says)
+    if (parameter && !reading->declares)
         reading->f->has[parameter->row] = true;
-    if (local && !is_constant(word))
+    if (local && !is_constant(word)) {
         read_local(reading, local);
-    else if (size)
-        text_printf(&reading->pattern, "#%lld", (long long)size);
-    else if (own)
-        text_printf(&reading->pattern, "@%s", own);
-    else
-        text_puts(&reading->pattern, name);
+    } else if (size) {
+        read_size(reading, word, name, size);
+    } else if (own) {
+        read_own(reading, word, own);
+    } else {
+        if (text_same(name, "constexpr"))
+            put_mark(reading, MARK_CONSTANT, word, 0, name);
+        put_read(reading, name, strlen(name));
+    }
 }
 
-static void read_lines(Reading *reading, const Writer *lines, bool says) {
-    Arena *arena = reading->r->e->arena;
-    const char *text = without_comments(arena, text_string(&lines->text)), *from = text;
-    for (Word word = next_word(text); word.length; word = next_word(from)) {
-        const char *name = arena_strndup(arena, word.at, word.length);
-        text_append(&reading->pattern, from, (size_t)(word.at - from));
-        if (is_member(reading, text, word))
+static void read_code(Reading *reading) {
+    const char *from = reading->code;
+    for (Word word = next_word(from); word.length; word = next_word(from)) {
+        const char *name = arena_strndup(reading->r->e->arena, word.at, word.length);
+        read_signs(reading, from, word.at);
+        if (is_member(reading, reading->code, word))
             read_member(reading, name);
-        else if (is_designator(text, word))
-            text_puts(&reading->pattern, name);
+        else if (is_designator(reading->code, word))
+            put_read(reading, name, strlen(name));
         else
-            read_word(reading, word, name, says);
+            read_word(reading, word, name);
         from = word.at + word.length;
     }
-    text_puts(&reading->pattern, from);
+    read_signs(reading, from, from + strlen(from));
+    put_read(reading, "\n", 1);
+}
+
+/* Comments say nothing to the compiler, nor do the lines that they take. */
+static void read_lines(Reading *reading, const Writer *lines) {
+    const char *text = text_string(&lines->text);
+    for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        reading->at = (size_t)(line - text);
+        reading->code = arena_strndup(reading->r->e->arena, line, code_length(line));
+        if (*reading->code)
+            read_code(reading);
+    }
 }
 
 static const char *read_function(const Repeats *r, Function *f) {
-    Reading reading = {.r = r, .f = f, .locals = locals_of(r->e, f), .pattern = TEXT(r->e->arena)};
-    f->shared = NEW_ARRAY(r->e->arena, bool, r->shared);
-    read_lines(&reading, &f->declarations, false);
-    read_lines(&reading, &f->lines, true);
+    Arena *arena = r->e->arena;
+    Reading reading = {
+        .r = r, .f = f, .locals = locals_of(r->e, f), .pattern = TEXT(arena), .shape = TEXT(arena), .declares = true};
+    f->shared = NEW_ARRAY(arena, bool, r->shared);
+    read_lines(&reading, &f->declarations);
+    reading.declares = false;
+    read_lines(&reading, &f->lines);
+    f->shape = text_string(&reading.shape);
     return text_string(&reading.pattern);
 }
 
@@ -235,10 +352,16 @@ static int first_like(const Emitter *e, const char *const *patterns, int row) {
     return row;
 }
 
+/* Those of several sizes have one type. */
 static void name_places(Emitter *e) {
     for (int k = 0; k < e->functions.count; k++) {
         Function *f = &e->functions.at[k];
-        if (f->places < 2)
+        if (f->like != k || !has_own_tensors(f))
+            continue;
+        const Function *written = f->sized < 0 ? f : &e->functions.at[f->sized];
+        f->type = written->type;
+        f->at = written->at;
+        if (written != f)
             continue;
         f->type = names_claim(&e->globals, arena_printf(e->arena, "%s_tensors", f->name));
         f->at = names_claim(&e->members, arena_printf(e->arena, "%s_at", f->name));
@@ -271,6 +394,12 @@ static void number_places(Emitter *e) {
         Function *f = &e->functions.at[k];
         f->place = e->functions.at[f->like].places++;
     }
+    for (int k = 0; k < e->functions.count; k++) {
+        const NumberedFunctions all = functions_at(e, &e->functions.at[k]);
+        for (int row = 0; row < all.count && e->functions.at[k].general; row++)
+            if (all.at[row]->place == 0)
+                all.at[row]->first = row;
+    }
 }
 
 void find_repeats(Emitter *e) {
@@ -279,11 +408,14 @@ void find_repeats(Emitter *e) {
     for (int k = 0; k < e->functions.count; k++) {
         Function *f = &e->functions.at[k];
         const char *pattern = read_function(&r, f);
-        patterns[k] = program_is_persistent(e, program_of(e, f->kernel)) ? NULL : pattern;
+        const bool stands = program_is_persistent(e, program_of(e, f->kernel));
+        patterns[k] = stands ? NULL : pattern;
+        f->shape = stands || f->sums ? NULL : f->shape;
         f->like = first_like(e, patterns, k);
     }
     if (!e->dialect->across)
         keep_programs_apart(e);
+    find_sized(e);
     number_places(e);
     name_places(e);
 }
@@ -295,8 +427,22 @@ const Function *written_function(const Emitter *e, const Kernel *kernel) {
 
 /* ---- places ---- */
 
-const char *places_type(const Function *f) {
-    return f->type ? f->type : "Tensors";
+bool has_own_tensors(const Function *f) {
+    return f->places > 1 || f->sized >= 0;
+}
+
+static bool stands_with(const Emitter *e, const Function *each, const Function *f) {
+    const int row = (int)(f - e->functions.at);
+    return each->like == each - e->functions.at && (each == f || (each->sized >= 0 && each->sized == row));
+}
+
+NumberedFunctions functions_at(Emitter *e, const Function *f) {
+    NumberedFunctions all = {0};
+    for (int k = 0; k < e->functions.count; k++)
+        for (int at = k; at < e->functions.count && stands_with(e, &e->functions.at[k], f); at++)
+            if (e->functions.at[at].like == k)
+                VEC_PUSH(e->arena, &all, &e->functions.at[at]);
+    return all;
 }
 
 Members shared_by(Emitter *e, const Function *f, const char *arrow) {

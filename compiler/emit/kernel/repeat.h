@@ -8,14 +8,17 @@
 
 #include "emit/kernel/tensors.h"
 
-/* Sets `like`, `place`, `places` and `buffers` of all functions. */
+/* Sets `like`, `place`, `places` and `buffers` of all functions, and what sized.h says. */
 void find_repeats(Emitter *e);
 
 /* The function that is written for the kernel's. */
 const Function *written_function(const Emitter *e, const Kernel *kernel);
 
-/* The type of the struct of the function's tensors, which its parameter t has. */
-const char *places_type(const Function *f);
+/* It is given tensors of its own, not all: those of one of its places. */
+bool has_own_tensors(const Function *f);
+/* The functions that f is written for, in the order of its places. */
+typedef VEC(Function *) NumberedFunctions;
+NumberedFunctions functions_at(Emitter *e, const Function *f);
 /* What the function reaches that is the same at all of its places: fields, flags. */
 Members shared_by(Emitter *e, const Function *f, const char *arrow);
 

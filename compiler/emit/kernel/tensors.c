@@ -1,5 +1,7 @@
 #include "emit/kernel/tensors.h"
 
+#include "emit/kernel/repeat.h"
+
 void tensors_name(Emitter *e) {
     const Module *module = e->module;
     e->field = NEW_ARRAY(e->arena, const char *, module->fields.count);
@@ -86,7 +88,7 @@ static bool *mentioned_buffers(const Emitter *e) {
     bool *mentioned = NEW_ARRAY(e->arena, bool, e->plan->buffers.count);
     for (int k = 0; k < e->functions.count; k++)
         for (int b = 0; b < e->functions.at[k].buffers.count; b++)
-            mentioned[e->functions.at[k].buffers.at[b]] |= e->functions.at[e->functions.at[k].like].places == 1;
+            mentioned[e->functions.at[k].buffers.at[b]] |= !has_own_tensors(&e->functions.at[e->functions.at[k].like]);
     return mentioned;
 }
 

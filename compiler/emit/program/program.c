@@ -31,7 +31,9 @@ static void make_function(Emitter *e, const Kernel *kernel, const char *name) {
                   .lines = WRITER(e->arena)};
     e->locals = &f.locals;
     f.comments.at = f.declarations.at = f.lines.at = kernel->nodes.at[0]->src;
+    const int sums = e->sums.count;
     make_body(e, &f);
+    f.sums = e->sums.count > sums;
     write_statements_of(e, kernel, &f.comments);
     if (kernel->cls == KERNEL_CALL)
         write_library_equations(e, kernel, &f.comments);
@@ -63,6 +65,10 @@ static void make_functions(Emitter *e, const Program *program) {
 static void write_function(Emitter *e, const Function *f, Writer *out) {
     write_all(out, &f->comments);
     out->at = f->lines.at;
+    if (f->general) {
+        e->dialect->sizes(e, f, out);
+        return;
+    }
     if (f->places > 1)
         e->dialect->places(e, f, out);
     write_all(out, &f->declarations);
@@ -77,7 +83,7 @@ static void write_kernels(Emitter *e, const Program *program, Writer *out) {
     bool first = true;
     for (int k = 0; k < e->functions.count; k++) {
         const Function *f = &e->functions.at[k];
-        if (f->like != k || program_of(e, f->kernel) != program)
+        if (f->like != k || program_of(e, f->kernel) != program || (f->sized >= 0 && !f->general))
             continue;
         if (!first)
             write_blank(out);
