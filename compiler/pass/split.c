@@ -143,13 +143,55 @@ static Node *split_product(Graph *g, Node *n, const Machine *machine) {
     return graph_reduce(g, "sum", called_slices(g, graph_node(g, n->op->name, n->attr, 2, in), n), 1u << 0);
 }
 
-/* The sum of the slices in the shape that it is read in, [O, KH, KW, C] and not [O, KH KW C]: so it is one kernel with the
- * update of the weight. */
-static Node *sum_as_read(Graph *g, Node *n) {
-    const Node *sum = n->op->flags & OP_CONTIGUOUS ? n->in[0] : NULL;
-    if (!sum || sum->op->cls != OP_REDUCE || sum->attr.axes != 1u << 0 || sum->in[0]->op->cls != OP_CONTRACT ||
-        n->type.rank == MAX_RANK)
-        return NULL;
+static Node *split_node(Graph *g, Node *n, const void *context) {
+    const Machine *machine = context;
+    Node *split = split_reduction(g, n);
+    return split || !machine->blocks ? split : split_product(g, n, machine);
+}
+
+/* ---- the shape of a sum of slices ----
+ *
+ * A sum that is read in another shape alone, [O, KH, KW, C] and not [O, KH KW C], is made in that one, so that it is one kernel
+ * with the update of the weight. It is made once: who reads it in a second shape, as a clipped norm does, reads it from memory, and
+ * not all slices again. */
+
+typedef struct SlicesRead {
+    const Node *sum;
+    Node *made; /* in the shape that it is read in first; NULL: it is read as it is, or nobody was met yet */
+    bool as_it_is;
+} SlicesRead;
+
+typedef VEC(SlicesRead) SlicesReads;
+
+static bool sums_slices(const Node *n) {
+    return n->op->cls == OP_REDUCE && n->attr.axes == 1u << 0 && n->in[0]->op->cls == OP_CONTRACT;
+}
+
+static SlicesRead *read_of(const SlicesReads *reads, const Node *sum) {
+    for (int i = 0; i < reads->count; i++)
+        if (reads->at[i].sum == sum)
+            return &reads->at[i];
+    return NULL;
+}
+
+static bool reshapes(const Node *n) {
+    return n->op->flags & OP_CONTIGUOUS && n->type.rank < MAX_RANK;
+}
+
+static SlicesReads slices_reads(const Graph *g) {
+    SlicesReads reads = {0};
+    for (int i = 0; i < g->nodes.count; i++) {
+        const Node *n = g->nodes.at[i];
+        if (sums_slices(n))
+            VEC_PUSH(g->arena, &reads, ((SlicesRead){.sum = n}));
+        for (int k = 0; k < n->inputs && !reshapes(n); k++)
+            if (read_of(&reads, n->in[k]))
+                read_of(&reads, n->in[k])->as_it_is = true;
+    }
+    return reads;
+}
+
+static Node *sum_in_shape(Graph *g, const Node *sum, const Node *n) {
     int64_t dims[MAX_RANK] = {sum->in[0]->type.dim[0]};
     for (int axis = 0; axis < n->type.rank; axis++)
         dims[1 + axis] = n->type.dim[axis];
@@ -157,16 +199,19 @@ static Node *sum_as_read(Graph *g, Node *n) {
     return graph_reduce(g, sum->op->name, graph_reshape(g, called_slices(g, sum->in[0], n), &stack), 1u << 0);
 }
 
-static Node *split_node(Graph *g, Node *n, const void *context) {
-    const Machine *machine = context;
-    Node *split = split_reduction(g, n);
-    if (split || !machine->blocks)
-        return split;
-    split = sum_as_read(g, n);
-    return split ? split : split_product(g, n, machine);
+static Node *sum_as_read(Graph *g, Node *n, const void *context) {
+    SlicesRead *read = reshapes(n) ? read_of(context, n->in[0]) : NULL;
+    if (!read || read->as_it_is)
+        return NULL;
+    if (read->made)
+        return graph_reshape(g, read->made, &n->type);
+    return read->made = sum_in_shape(g, read->sum, n);
 }
 
 void split_sums(Graph *g, const Machine *machine) {
     graph_rewrite(g, split_node, machine);
+    graph_compact(g);
+    const SlicesReads reads = slices_reads(g);
+    graph_rewrite(g, sum_as_read, &reads);
     graph_compact(g);
 }

@@ -49,6 +49,16 @@ def test_split_keeps_the_numbers(emit, target, precision):
         np.testing.assert_allclose(after.assigned[name], value, rtol=1e-9, atol=tolerance, err_msg=name)
 
 
+def test_slices_are_summed_once(tmp_path):
+    """The norm of gradients is read from their sums: of a filter and of a matrix, no slice is loaded by a second kernel."""
+    path = tmp_path / "clipped.mt"
+    path.write_text(model(LINES, image=IMAGE, batch=2048).replace("  batch ", "  clip_norm = 1\n  batch "))
+    fused = run_mtc("--emit=fused", "--target", "cuda", path).stdout.partition("\neval:")[0]
+    slices = re.findall(r"contract \w+_slices\n.*\n.*\n    stores (%\d+)", fused)
+    loaded = re.findall(r"%\d+", " ".join(re.findall(r"    loads (.*)", fused)))
+    assert len(slices) >= 4 and [loaded.count(number) for number in slices] == [1] * len(slices)
+
+
 def test_bf16_is_close_to_fp32(emit):
     exact, rounded = step(emit("simple")), step(emit("simple", "--precision", "bf16"))
     assert rounded.reports["loss"] == pytest.approx(exact.reports["loss"], rel=0.05)
