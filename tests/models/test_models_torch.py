@@ -16,9 +16,8 @@ torch = pytest.importorskip("torch")
 nn, F = torch.nn, torch.nn.functional
 
 EXAMPLES, STEPS = 8, 20
-TARGETS = ["cpu", pytest.param("cuda", marks=pytest.mark.gpu)]
-# Of the largest loss and, tensor by tensor, of the largest weight: twenty steps of Adam enlarge what single precision rounds.
-NEAR = {"cpu": 1e-9, "cuda": 2e-3}
+VARIANTS = [("cpu", np.float64), ("cpu", np.float32), pytest.param("cuda", np.float32, marks=pytest.mark.gpu)]
+EXACT, ROUNDED = 1e-9, 1e-4  # how far losses and weights may be from PyTorch's float64, relative in the Euclidean norm
 
 
 # ---- the models in PyTorch: names of weights are those of mtc ----
@@ -307,22 +306,42 @@ def weights_of(net):
     return {name: value.detach().numpy() for name, value in net.state_dict().items() if not name.endswith("num_batches_tracked")}
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", CASES)
-def test_twenty_steps(name, target, compile_model):
+def peer_run(case, examples, real):
+    """The losses, and of all tensors the first and the last values."""
     torch.manual_seed(0)
+    net = case.peer().to(real).train()
+    before = {name: value.copy() for name, value in weights_of(net).items()}
+    losses = peer_losses(net, case, [each.to(real) if each.is_floating_point() else each for each in tensors_of(case, examples)])
+    return np.array(losses), before, weights_of(net)
+
+
+def distance(found, expected):
+    return np.linalg.norm(found - expected) / np.linalg.norm(expected)
+
+
+def distances(found, expected):
+    return {name: distance(found[name], expected[name]) for name in expected}
+
+
+@pytest.mark.parametrize("target, real", VARIANTS)
+@pytest.mark.parametrize("name", CASES)
+def test_twenty_steps(name, target, real, compile_model):
+    """In float32 Adam makes much of gradients that are next to nothing: where PyTorch's own float32 is far from its float64, three
+    times that is allowed."""
     case, random = CASES[name], np.random.default_rng(1)
-    net, real = case.peer().double().train(), np.float64 if target == "cpu" else np.float32
     examples = [field.draw(random) for field in case.fields]
-    library = Library(compile_model(model_text(name), "--shared", *(["--real", "f64"] if target == "cpu" else []), target=target).path, real)
+    losses, before, weights = peer_run(case, examples, torch.float64)
+    assert abs(losses[0] - losses[-1]) > 1e-3  # it learns
+    near = EXACT
+    if real == np.float32:
+        own_losses, _, own = peer_run(case, examples, torch.float32)
+        near = max(ROUNDED, 3 * distance(own_losses, losses), 3 * max(distances(own, weights).values()))
+    library = Library(compile_model(model_text(name), "--shared", *(["--real", "f64"] if real == np.float64 else []), target=target).path, real)
     library.set_data(examples)
-    for weight, value in weights_of(net).items():
+    for weight, value in before.items():
         library.set(weight, value)
-    found = library.train(STEPS, 1)[:, 0]
-    expected = peer_losses(net, case, tensors_of(case, examples))
-    assert np.abs(expected[0] - expected[-1]) > 1e-3  # it learns
-    np.testing.assert_allclose(found, expected, rtol=NEAR[target], atol=NEAR[target] * np.abs(expected).max())
-    for weight, value in weights_of(net).items():
-        near = NEAR[target] * np.abs(value).max()
-        np.testing.assert_allclose(library.get(weight, value.shape), value, rtol=0, atol=10 * near, err_msg=weight)
+    assert distance(library.train(STEPS, 1)[:, 0], losses) < near
+    too_far = {weight: d for weight, d in distances({weight: library.get(weight, value.shape) for weight, value in weights.items()}, weights).items()
+               if not d < near}
+    assert not too_far, f"more than {near}"
     library.close()
