@@ -118,6 +118,14 @@ MTC_AGREED int recurrent_examples(long long examples, long long units) {
     return examples <= 128 || units > 256 ? 1 : examples <= 256 ? 2 : 4;
 }
 
+/* Blocks that share the units out among them, as a cluster (cuda/recurrent_together.cuh), where one has no registers for U: a thread
+ * holds STATE_HELD numbers of it; of 16 blocks, as many again lie in shared memory. 1: a block is enough, or 16 are not. */
+MTC_CONSTANTS(STATE_HELD = 128);
+MTC_AGREED int recurrent_blocks(RecurrentCell cell, long long units) {
+    long long numbers = recurrent_gates(cell) * units * units, held = STATE_HELD * THREADS;
+    return numbers <= held * 3 / 4 ? 1 : numbers <= 4 * held ? 4 : numbers <= 8 * held ? 8 : units <= 512 ? 16 : 1;
+}
+
 /* ---- attention ---- */
 
 MTC_CONSTANTS(LARGEST_HEAD = 256); /* numbers of a head that a block of rows holds */

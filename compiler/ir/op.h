@@ -91,6 +91,7 @@ typedef struct CallDef {
     int number;
     const char *(*arguments)(Arena *arena, const Node *n);
     int64_t (*tiles)(const Node *n); /* about as many as NAME_tiles<Shape>() */
+    int (*blocks)(const Node *n); /* that work on tiles together, where a cluster has so many; NULL: each by itself */
     double (*flops)(const Node *n);
     bool (*on_tensor_cores)(const Node *n); /* where its numbers are bf16, tensor cores do its products; NULL: never */
     int (*least_shared)(const Node *n);     /* bytes of shared memory that a block cannot do without; NULL: few */

@@ -159,6 +159,14 @@ static int64_t recur_grad_tiles(const Node *n) {
     return tiles_of(&n->in[GRAD_OUTPUT]->type);
 }
 
+static int recur_blocks(const Node *n) {
+    return recurrent_blocks(cell_of(n), n->type.dim[2]);
+}
+
+static int recur_grad_blocks(const Node *n) {
+    return recurrent_blocks(cell_of(n), n->in[GRAD_OUTPUT]->type.dim[2]);
+}
+
 static double flops_of(const Node *n, const Type *y) {
     return 2.0 * recurrent_gates(cell_of(n)) * (double)type_elements(y) * (double)y->dim[2];
 }
@@ -205,6 +213,7 @@ static const CallDef recur_call = {
     .number = IN_GATES,
     .arguments = recur_arguments,
     .tiles = recur_tiles,
+    .blocks = recur_blocks,
     .flops = recur_flops,
     .equation = recur_equation,
 };
@@ -218,6 +227,7 @@ static const CallDef recur_grad_call = {
     .number = GRAD_KEPT,
     .arguments = recur_grad_arguments,
     .tiles = recur_grad_tiles,
+    .blocks = recur_grad_blocks,
     .flops = recur_grad_flops,
     .equation = recur_grad_equation,
 };

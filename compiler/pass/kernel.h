@@ -142,6 +142,7 @@ struct Kernel {
 
     Node *call;                 /* CALL */
     Node *operands[MAX_INPUTS]; /* where its inputs lie in memory */
+    int cluster;                /* blocks that work on its tiles together; 1: each by itself */
 
     int64_t rows;   /* LOOP */
     Type full;      /* the index space it grew from: that of its element-wise nodes, or of what is reduced */

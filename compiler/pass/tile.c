@@ -373,8 +373,10 @@ static void count_bytes(Kernel *kernel) {
         kernel->bytes += (double)type_bytes(&kernel->stores.at[i]->type);
 }
 
-static void cut_call(Kernel *kernel) {
+static void cut_call(Kernel *kernel, const Machine *machine) {
     const CallDef *call = kernel->call->op->call;
+    int blocks = call->blocks ? call->blocks(kernel->call) : 1;
+    kernel->cluster = blocks <= machine->cluster ? blocks : 1;
     kernel->tiles = call->tiles(kernel->call);
     kernel->flops = call->flops(kernel->call);
 }
@@ -383,7 +385,7 @@ void kernel_cut(Kernel *kernel, const Machine *machine) {
     if (kernel->cls == KERNEL_CONTRACT)
         cut_product(kernel, machine);
     else if (kernel->cls == KERNEL_CALL)
-        cut_call(kernel);
+        cut_call(kernel, machine);
     else
         cut_loop(kernel, machine);
     count_bytes(kernel);

@@ -29,6 +29,7 @@ struct Phase {
     static constexpr int tiles = TILES, shared = SHARED, wanted = WANTED, again = 0;
     static constexpr bool beside = false, in_turns = false;
     static constexpr int resident = 0; // blocks that a multiprocessor must have registers for; 0: as nvcc decides
+    static constexpr int cluster = 1;  // neighbouring blocks that work together, where the device has such clusters
 
     template <class Tensors>
     static __device__ void run_tile(const Tensors &tensors, const Batch &batch, int tile, char *shared, Gate &gate) {
@@ -74,6 +75,12 @@ template <class First> struct InTurns : First {
 template <int BLOCKS, class First> struct Reading : First {
     using Kernel = Reading;
     static constexpr int resident = BLOCKS;
+};
+
+/* A launch of tiles that are worked on together, BLOCKS of them by a cluster. */
+template <int BLOCKS, class First> struct InCluster : First {
+    using Kernel = InCluster;
+    static constexpr int cluster = BLOCKS;
 };
 
 /* The same launch once more; behind those of other programs, AGAIN of them. */

@@ -1,4 +1,5 @@
-/* All steps of a recurrent layer, and their gradient, by blocks of their own: cuda/recurrent_cell.cuh says what they compute.
+/* All steps of a recurrent layer, and their gradient: cuda/recurrent_cell.cuh says what that is. Here by blocks that work each by
+ * itself; cuda/recurrent_together.cuh has those that work together.
  *
  * A tile is a few examples and all of their steps. A step is a vector times a matrix for each, in two halves:
  *
@@ -13,6 +14,9 @@
 #define MTC_CUDA_RECURRENT_CUH
 
 #include "cuda/recurrent_cell.cuh"
+#include "cuda/recurrent_together.cuh"
+
+#include <algorithm>
 
 /* Vectors of ROWS examples times a matrix [DEEP, WIDE]. */
 template <int ROWS, int DEEP, int WIDE> struct StepProduct {
@@ -99,32 +103,27 @@ template <int ROWS, int DEEP, int WIDE> struct StepProduct {
 template <class Shape> using RecurProduct = StepProduct<Shape::rows, Shape::units, Shape::gates * Shape::units>;
 template <class Shape> using RecurBackProduct = StepProduct<Shape::rows, Shape::gates * Shape::units, Shape::units>;
 
-template <class Shape> constexpr int recur_tiles() {
-    return Shape::tiles;
-}
-template <class Shape> constexpr int recur_grad_tiles() {
-    return Shape::tiles;
-}
 template <class Product> constexpr int recur_bytes() {
     return (Product::state_floats + Product::sum_floats) * (int)sizeof(float);
 }
-template <class Shape> constexpr int recur_shared() {
-    return recur_bytes<RecurProduct<Shape>>();
-}
-template <class Shape> constexpr int recur_grad_shared() {
-    return recur_bytes<RecurBackProduct<Shape>>();
-}
+/* Unit `unit` of the tile's example `row`. */
+template <class Shape> struct RecurItem : RecurPlace<Shape> {
+    int row;
 
-__device__ inline void recur_zero(float *at, int count) {
-    for (int k = threadIdx.x; k < count; k += THREADS)
-        at[k] = 0;
-}
+    __device__ RecurItem(int item, int tile) {
+        int at = item * THREADS + threadIdx.x;
+        row = at / Shape::units;
+        this->unit = at % Shape::units;
+        this->example = (long long)tile * Shape::rows + row;
+        this->exists = row < Shape::rows && this->example < Shape::examples;
+    }
+};
 
 /* ---- forward ---- */
 
 template <class Shape>
-__device__ void recur(const typename Shape::Number *x, const float *u, const float *bias, const float *start,
-                      const float *length, float *out, float *kept, int tile, char *shared) {
+__device__ void recur_alone(const typename Shape::Number *x, const float *u, const float *bias, const float *start,
+                            const float *length, float *out, float *kept, int tile, char *shared) {
     using Product = RecurProduct<Shape>;
     float *state = (float *)shared, *sums = state + Product::state_floats;
     RecurUnit<Shape> units[Shape::items];
@@ -181,8 +180,9 @@ __device__ void recur(const typename Shape::Number *x, const float *u, const flo
 /* ---- gradient ---- */
 
 template <class Shape>
-__device__ void recur_grad(const typename Shape::Number *kept, const float *ut, const float *out, const float *start,
-                           const float *length, const float *dy, float *gates, float *d_start, int tile, char *shared) {
+__device__ void recur_grad_alone(const typename Shape::Number *kept, const float *ut, const float *out,
+                                 const float *start, const float *length, const float *dy, float *gates, float *d_start,
+                                 int tile, char *shared) {
     using Product = RecurBackProduct<Shape>;
     float *state = (float *)shared, *sums = state + Product::state_floats;
     RecurBack<Shape> units[Shape::items];
@@ -232,6 +232,55 @@ __device__ void recur_grad(const typename Shape::Number *kept, const float *ut, 
         if (Shape::cell == LSTM)
             d_start[at.start(1)] = units[item].c;
     }
+}
+
+/* ---- by one block, or by several together ---- */
+
+template <class Shape> constexpr int recur_tiles() {
+    return Shape::blocks > 1 ? crew_tiles<Shape>() : Shape::tiles;
+}
+template <class Shape> constexpr int recur_grad_tiles() {
+    return recur_tiles<Shape>();
+}
+template <class Shape> constexpr int recur_shared() {
+    if constexpr (Shape::blocks > 1)
+        return std::max(CrewStep<Shape, RecurCrew<Shape, true>>::bytes,
+                        CrewStep<Shape, RecurCrew<Shape, false>>::bytes);
+    else
+        return recur_bytes<RecurProduct<Shape>>();
+}
+template <class Shape> constexpr int recur_grad_shared() {
+    if constexpr (Shape::blocks > 1)
+        return std::max(CrewBackStep<Shape, RecurCrew<Shape, true>>::bytes,
+                        CrewBackStep<Shape, RecurCrew<Shape, false>>::bytes);
+    else
+        return recur_bytes<RecurBackProduct<Shape>>();
+}
+
+template <class Shape>
+__device__ void recur(const typename Shape::Number *x, const float *u, const float *bias, const float *start,
+                      const float *length, float *out, float *kept, int tile, char *shared) {
+    if constexpr (Shape::blocks == 1)
+        recur_alone<Shape>(x, u, bias, start, length, out, kept, tile, shared);
+    else if (in_crew<Shape>())
+        CrewForward<Shape, RecurCrew<Shape, true>>{x, u, bias, start, length, out, kept, tile, (float *)shared}.run();
+    else
+        CrewForward<Shape, RecurCrew<Shape, false>>{x, u, bias, start, length, out, kept, tile, (float *)shared}.run();
+}
+
+template <class Shape>
+__device__ void recur_grad(const typename Shape::Number *kept, const float *ut, const float *out, const float *start,
+                           const float *length, const float *dy, float *gates, float *d_start, int tile, char *shared) {
+    if constexpr (Shape::blocks == 1)
+        recur_grad_alone<Shape>(kept, ut, out, start, length, dy, gates, d_start, tile, shared);
+    else if (in_crew<Shape>())
+        CrewBackward<Shape, RecurCrew<Shape, true>>{kept, ut,    out,     start, length,
+                                                    dy,   gates, d_start, tile,  (float *)shared}
+            .run();
+    else
+        CrewBackward<Shape, RecurCrew<Shape, false>>{kept, ut,    out,     start, length,
+                                                     dy,   gates, d_start, tile,  (float *)shared}
+            .run();
 }
 
 #endif

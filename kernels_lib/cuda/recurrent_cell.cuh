@@ -15,7 +15,9 @@
 
 #include "cuda/team.cuh"
 
-template <class Number_, int EXAMPLES, int STEPS, int UNITS, RecurrentCell CELL, bool REVERSED> struct Recurrence {
+template <class Number_, int EXAMPLES, int STEPS, int UNITS, RecurrentCell CELL, bool REVERSED, int BLOCKS = 1,
+          bool APART = false>
+struct Recurrence {
     using Number = Number_;
     static constexpr int examples = EXAMPLES, steps = STEPS, units = UNITS;
     static constexpr RecurrentCell cell = CELL;
@@ -23,25 +25,28 @@ template <class Number_, int EXAMPLES, int STEPS, int UNITS, RecurrentCell CELL,
     static constexpr int rows = recurrent_examples(EXAMPLES, UNITS), tiles = (EXAMPLES + rows - 1) / rows;
     static constexpr int items = (rows * UNITS + THREADS - 1) / THREADS; // units of a thread, of any of the examples
 
+    /* BLOCKS share the units out among them, as a cluster; apart, each works like all. */
+    static constexpr int blocks = BLOCKS;
+    static constexpr bool apart = APART;
+    using Apart = Recurrence<Number, EXAMPLES, STEPS, UNITS, CELL, REVERSED, BLOCKS, true>;
+
     /* The step that is taken as number `turn`. */
     static __device__ int step(int turn) {
         return REVERSED ? STEPS - 1 - turn : turn;
     }
 };
 
-/* Unit `unit` of the tile's example `row`, which is example `example` of all. */
-template <class Shape> struct RecurItem {
-    int row, unit;
+__device__ inline void recur_zero(float *at, int count) {
+    for (int k = threadIdx.x; k < count; k += THREADS)
+        at[k] = 0;
+}
+
+/* Unit `unit` of example `example` of all. */
+template <class Shape> struct RecurPlace {
+    int unit;
     long long example;
     bool exists;
 
-    __device__ RecurItem(int item, int tile) {
-        int at = item * THREADS + threadIdx.x;
-        row = at / Shape::units;
-        unit = at % Shape::units;
-        example = (long long)tile * Shape::rows + row;
-        exists = row < Shape::rows && example < Shape::examples;
-    }
     /* Where part `part` of `parts` is at a step; at the start. */
     __device__ long long place(int step, int parts, int part) const {
         return ((example * Shape::steps + step) * parts + part) * Shape::units + unit;
@@ -89,7 +94,7 @@ template <class Shape> struct RecurRead {
 
     __device__ RecurRead() {
     }
-    __device__ RecurRead(const RecurItem<Shape> &at, int turn, const float *all_kept, const float *out,
+    __device__ RecurRead(const RecurPlace<Shape> &at, int turn, const float *all_kept, const float *out,
                          const float *start, const float *all_dy) {
         int t = Shape::step(turn), t_before = turn ? Shape::step(turn - 1) : 0;
 #pragma unroll

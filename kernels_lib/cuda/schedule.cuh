@@ -134,7 +134,7 @@ struct Launch {
     const void *kernel;
     int tiles, shared, wanted;
     bool beside, in_turns;
-    int again;
+    int again, cluster;
 };
 
 template <class Common, class Phase> const void *kernel_of() {
@@ -155,7 +155,7 @@ static inline bool count_again(Launch *launches, int count) {
 
 template <class Common, class... Phases> const Launch *launches_in(Launches<Phases...>) {
     static Launch launches[] = {{kernel_of<Common, Phases>(), Phases::tiles, Phases::shared, Phases::wanted,
-                                 Phases::beside, Phases::in_turns, Phases::again}...};
+                                 Phases::beside, Phases::in_turns, Phases::again, Phases::cluster}...};
     static const bool counted = count_again(launches, sizeof...(Phases));
     (void)counted;
     return launches;
@@ -201,11 +201,34 @@ static inline cudaError_t size_launch(const Launch &launch, const Compiled &comp
     return attempt.error;
 }
 
+/* Asks for clusters, where the device can hold one: what works together else, works one after the other. */
+static inline cudaError_t ask_for_cluster(const Launch &launch, cudaLaunchConfig_t *config,
+                                          cudaLaunchAttribute *attributes) {
+    constexpr int PORTABLE = 8; // blocks that all devices with clusters have
+    cudaLaunchAttribute *cluster = &attributes[config->numAttrs];
+    cudaLaunchConfig_t alone = *config;
+    int clusters = 0;
+    if (launch.cluster == 1)
+        return cudaSuccess;
+    cluster->id = cudaLaunchAttributeClusterDimension;
+    cluster->val.clusterDim = {(unsigned)launch.cluster, 1, 1};
+    alone.attrs = cluster;
+    alone.numAttrs = 1;
+    Attempt attempt;
+    if (launch.cluster > PORTABLE)
+        attempt.then(
+            [&] { return cudaFuncSetAttribute(launch.kernel, cudaFuncAttributeNonPortableClusterSizeAllowed, 1); });
+    attempt.then([&] { return cudaOccupancyMaxActiveClusters(&clusters, launch.kernel, &alone); });
+    config->numAttrs += attempt.error == cudaSuccess && clusters;
+    cudaGetLastError(); // a cluster too large is no error of what follows
+    return cudaSuccess;
+}
+
 /* `tiles` tiles. The launch may begin while the one before still runs, where it can wait for its end. */
 static inline cudaError_t launch_tiles(const Launch &launch, Work work, int tiles, cudaStream_t stream) {
-    cudaLaunchAttribute early = {};
-    early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    early.val.programmaticStreamSerializationAllowed = 1;
+    cudaLaunchAttribute attributes[2] = {};
+    attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[0].val.programmaticStreamSerializationAllowed = 1;
     cudaLaunchConfig_t config = {};
     config.stream = stream;
     work.end = work.tile + tiles;
@@ -216,10 +239,11 @@ static inline cudaError_t launch_tiles(const Launch &launch, Work work, int tile
     return Attempt{known}
         .then([&] { return size_launch(launch, compiled, tiles, &config); })
         .then([&] {
-            config.attrs = &early;
+            config.attrs = attributes;
             config.numAttrs = compiled.has_instructions_of_sm_90();
-            return cudaLaunchKernelExC(&config, launch.kernel, arguments);
+            return config.numAttrs ? ask_for_cluster(launch, &config, attributes) : cudaSuccess;
         })
+        .then([&] { return cudaLaunchKernelExC(&config, launch.kernel, arguments); })
         .error;
 }
 

@@ -1,8 +1,12 @@
 """Recurrent layers at sizes where the kernels' blocks, panels and registers end: of several blocks of examples, units that fill no
 vector, states that are read from memory. Against NumPy, step by step."""
 
+import re
+import subprocess
+
 import numpy as np
 import pytest
+from conftest import ROOT
 from evaluator import evaluate, parse
 from library import Library
 from test_ops_compiled import TARGETS, mtc
@@ -33,6 +37,18 @@ CASES = {
     "plain": dict(cell="rnn", units=130, steps=4, features=6, batch=5, more=""),
     "one": dict(cell="lstm", units=1, steps=6, features=1, batch=3, more=""),
 }
+# On GPUs whose blocks share the units out among them: 4, 8 or 16, of one example or several, with units that fill none of them.
+SHARED = {
+    "4": dict(cell="lstm", units=128, steps=4, features=5, batch=64, more=""),
+    "4-odd": dict(cell="gru", units=131, steps=3, features=3, batch=5, more=", reverse = true"),
+    "4-waves": dict(cell="lstm", units=100, steps=3, features=3, batch=301, more=", reverse = true"),
+    "4-rnn": dict(cell="rnn", units=300, steps=3, features=3, batch=3, more=', activation = "relu"'),
+    "8": dict(cell="lstm", units=256, steps=4, features=5, batch=64, more=", reverse = true"),
+    "8-odd": dict(cell="gru", units=250, steps=3, features=3, batch=3, more=""),
+    "16": dict(cell="lstm", units=512, steps=3, features=4, batch=64, more=""),
+    "16-one": dict(cell="lstm", units=300, steps=3, features=4, batch=1, more=""),
+    "16-odd": dict(cell="gru", units=509, steps=3, features=4, batch=67, more=", reverse = true"),
+}
 # As far as sums of f32 in another order are from those of f64.
 TOLERANCE = {"cpu": dict(rtol=1e-9, atol=1e-11), "cuda": dict(rtol=2e-3, atol=1e-5)}
 
@@ -40,10 +56,10 @@ TOLERANCE = {"cpu": dict(rtol=1e-9, atol=1e-11), "cuda": dict(rtol=2e-3, atol=1e
 class Trained:
     """A step at rate 0, whose momentum is the gradient."""
 
-    def __init__(self, target, case, folder, threads=None):
+    def __init__(self, target, case, folder, more=()):
         model = folder / "model.mt"
         model.write_text(MODEL.format(**case))
-        mtc(model, "--shared", "-o", folder / "model.so", *TARGETS[target])
+        mtc(model, "--shared", "-o", folder / "model.so", *TARGETS[target], *more)
         random = np.random.default_rng(3)
         batch, steps = case["batch"], case["steps"]
         fields = [random.normal(size=(batch, steps, case["features"])), random.integers(0, steps + 2, batch), random.normal(size=(batch, case["units"]))]
@@ -81,3 +97,53 @@ def test_recurrent(target, case, tmp_path):
     for name in trained.weights:
         np.testing.assert_allclose(trained.gradient(name), expected.assigned[f"{name}.momentum"], **TOLERANCE[target], err_msg=name)
     trained.library.close()
+
+
+@pytest.mark.parametrize("cell, units, more, blocks", [
+    ("lstm", 64, (), 0), ("lstm", 128, (), 4), ("gru", 256, (), 8), ("lstm", 512, (), 16), ("lstm", 513, (), 0), ("rnn", 512, (), 8),
+    ("lstm", 128, ("--arch", "sm_80"), 0), ("lstm", 256, ("--arch", "sm_120"), 8), ("lstm", 512, ("--arch", "sm_120"), 0),
+    ("lstm", 128, ("--schedule", "persistent"), 4),
+])
+def test_who_shares(cell, units, more, blocks, tmp_path):
+    """Layers whose U a block's registers do not hold, where a device has such clusters; a persistent launch has none."""
+    model = tmp_path / "model.mt"
+    model.write_text(MODEL.format(cell=cell, units=units, steps=3, features=4, batch=8, more=""))
+    source = mtc(model, "--target", "cuda", *(more if "--arch" in more else ("--arch", "sm_90", *more)), "--emit=cu")
+    apart = "persistent" in more
+    shapes = re.findall(r"= Recurrence<float, .*false(?:, (\d+))?>(::Apart)?;", source)
+    assert shapes == 3 * [(str(blocks or ""), "")] if not apart else shapes == 2 * [(str(blocks), "::Apart")] + [(str(blocks), "")]
+    assert source.count(f"InCluster<{blocks}, ") == (0 if not blocks else 1 if apart else 3)
+
+
+def test_on_the_host(tmp_path):
+    """Blocks that share the units out, without a GPU: what one block has of them, and the same bits where each works apart; within
+    the shared memory that there is, of any number of units."""
+    flags = ["-std=c++17", "-O1", "-Wno-unknown-pragmas", "-ffp-contract=off", "-I", ROOT / "kernels_lib"]
+    subprocess.run(["g++", *flags, "-o", tmp_path / "host", ROOT / "tests/kernels/recurrent_host.cpp", "-lpthread"], check=True)
+    memory, *cases = subprocess.run([tmp_path / "host"], check=True, capture_output=True, text=True).stdout.splitlines()
+    together, apart = map(int, memory.split())
+    assert 128 << 10 < together <= 227 << 10 and 0 < apart <= 64 << 10
+    assert len(cases) == 2
+    for case in cases:
+        worst, bits = case.split()
+        assert 0 < float(worst) < 1e-6 and bits == "same"
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("case", SHARED.values(), ids=SHARED)
+def test_shared_out(case, tmp_path):
+    """As f64 has it; and to the bit, run after run and whatever schedule: a block that has all units has the same sums."""
+    bits = []
+    for schedule in ("graph", "graph", "persistent"):
+        folder = tmp_path / str(len(bits))
+        folder.mkdir()
+        trained = Trained("cuda", case, folder, more=("--schedule", schedule))
+        if not bits:
+            expected = trained.expected()
+            for name in trained.weights:
+                np.testing.assert_allclose(trained.gradient(name), expected.assigned[f"{name}.momentum"], **TOLERANCE["cuda"], err_msg=name)
+        bits.append([trained.gradient(name) for name in trained.weights])
+        trained.library.close()
+    for again in bits[1:]:
+        for name, value, first in zip(trained.weights, again, bits[0]):
+            np.testing.assert_array_equal(value, first, err_msg=name)

@@ -2,6 +2,7 @@
 #include "emit/cuda/launches.h"
 #include "emit/cuda/places.h"
 #include "emit/cuda/product.h"
+#include "emit/kernel/function.h"
 #include "emit/kernel/library.h"
 #include "emit/kernel/row.h"
 #include "emit/kernel/tensors.h"
@@ -103,12 +104,21 @@ static void declare_rows(Emitter *e, const Kernel *kernel, const char *name, Wri
 
 /* ---- calls of the library ---- */
 
+/* The blocks of a persistent kernel work each by itself. */
+bool in_cluster(const Emitter *e, const Kernel *kernel) {
+    return kernel->cls == KERNEL_CALL && kernel->cluster > 1 && !program_is_persistent(e, program_of(e, kernel));
+}
+
 static void declare_library(Emitter *e, const Kernel *kernel, const char *name, Writer *out) {
     const OpDef *op = kernel->call->op;
     const Node *number = kernel->operands[op->call->number];
     const char *shape = library_shape(e, kernel, false);
-    write_comment(out, 0, arena_printf(e->arena, "shape: type of numbers, %s", op->call->meaning));
-    write_line(out, "using %s_shape = %s<%s, %s>;", name, op->call->shape, c_type(e, number->type.dtype), shape);
+    const char *blocks = kernel->cluster > 1 ? arena_printf(e->arena, ", %d", kernel->cluster) : "";
+    write_comment(out, 0,
+                  arena_printf(e->arena, "shape: type of numbers, %s%s", op->call->meaning,
+                               *blocks ? ", blocks that share the units out among them" : ""));
+    write_line(out, "using %s_shape = %s<%s, %s%s>%s;", name, op->call->shape, c_type(e, number->type.dtype), shape,
+               blocks, *blocks && !in_cluster(e, kernel) ? "::Apart" : "");
     write_line(out, "constexpr int %s_tiles = %s_tiles<%s_shape>();", name, op->name, name);
     write_line(out, "constexpr int %s_shared_bytes = %s_shared<%s_shape>();", name, op->name, name);
 }

@@ -54,7 +54,8 @@ static void add_phase(Emitter *e, const Program *program, int phase) {
     for (int k = 0; k < all->kernels.count; k++) {
         Kernel *kernel = all->kernels.at[k];
         bool turns = takes_turns(e, kernel);
-        bool alone = turns || (!program_is_persistent(e, program) && is_long(e, kernel, program->machine));
+        bool alone = turns || in_cluster(e, kernel) ||
+                     (!program_is_persistent(e, program) && is_long(e, kernel, program->machine));
         Launch *same = turns ? NULL : alone ? launch_with(e, first, kernel) : &rest;
         add_kernel(e, same ? same : add_launch(e, program, phase, count++), kernel);
     }
@@ -324,6 +325,9 @@ static int reading_blocks(const Emitter *e, const Launch *launch) {
 /* What its type is within: "InTurns<"; "": nothing. */
 static const char *wrapper(Emitter *e, const Launch *launch) {
     int blocks = reading_blocks(e, launch);
+    const Kernel *first = launch->kernels.kernels.at[0];
+    if (in_cluster(e, first))
+        return arena_printf(e->arena, "InCluster<%d, ", first->cluster);
     return in_turns(e, launch) ? "InTurns<" : blocks ? arena_printf(e->arena, "Reading<%d, ", blocks) : "";
 }
 

@@ -18,5 +18,7 @@ const char *function_name(Emitter *e, const Function *f);
 /* The type of what it is given as its tensors: "Tensors", "h_tensors", "h::Own". */
 const char *places_type(Emitter *e, const Function *f);
 bool keeps_vectors(const Kernel *kernel);
+/* dialect.c: the tiles of a function of the library are worked on by clusters. */
+bool in_cluster(const Emitter *e, const Kernel *kernel);
 
 #endif
