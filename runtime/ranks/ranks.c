@@ -93,32 +93,48 @@ static int exchange(MtcFault *fault, int to, const void *send, size_t send_bytes
 
 /* ---- sums ---- */
 
-static void add_received(void *to, const void *from, int64_t count, bool doubles) {
-    if (doubles)
-        for (int64_t i = 0; i < count; i++)
-            ((double *)to)[i] += ((const double *)from)[i];
-    else
-        for (int64_t i = 0; i < count; i++)
-            ((float *)to)[i] += ((const float *)from)[i];
+static int add_doubles(MtcFault *fault, void *user, void *to, const void *from, int64_t count) {
+    (void)fault, (void)user;
+    for (int64_t i = 0; i < count; i++)
+        ((double *)to)[i] += ((const double *)from)[i];
+    return 0;
 }
 
-static void *scratch_of(size_t bytes) {
+static int add_floats(MtcFault *fault, void *user, void *to, const void *from, int64_t count) {
+    (void)fault, (void)user;
+    for (int64_t i = 0; i < count; i++)
+        ((float *)to)[i] += ((const float *)from)[i];
+    return 0;
+}
+
+static int exchange_host(MtcFault *fault, int to, const void *send, size_t send_bytes, int from, void *receive,
+                         size_t receive_bytes) {
+    return exchange(fault, to, send, send_bytes, from, receive, receive_bytes, false);
+}
+
+static char *scratch_of(size_t bytes) {
     if (bytes > joined.scratch_bytes)
         joined.scratch = (char *)mtc_memory(joined.scratch, joined.scratch_bytes = bytes);
     return joined.scratch;
 }
 
+/* Large pieces begin at whole cache lines, wherever that lets devices add several numbers at a time. */
+static int64_t half_of(int64_t count) {
+    const int64_t half = count / 2;
+    return count < 4096 ? half : half / 64 * 64;
+}
+
 /* Of 2^k ranks. In turn n, ranks that differ in bit n give each other the half of the piece that they have so far which the other
  * one keeps; then the pieces, which are complete, go the same way back. Both of a pair add the same two numbers, so the sum of each
  * element is that of the tree, whoever makes it. */
-static int sum_pieces(MtcFault *fault, char *values, int64_t count, int ranks_of_tree, bool doubles) {
-    const size_t size = doubles ? sizeof(double) : sizeof(float);
+static int sum_pieces(MtcFault *fault, const MtcAdding *sums, char *values, int64_t count, int ranks_of_tree,
+                      size_t size) {
     int64_t begin[32], end[32];
     int turn = 0, code = 0;
     begin[0] = 0;
     end[0] = count;
     for (int bit = 1; bit < ranks_of_tree && !code; bit *= 2, turn++) {
-        const int64_t middle = begin[turn] + (end[turn] - begin[turn]) / 2;
+        const int64_t middle = begin[turn] + half_of(end[turn] - begin[turn]);
         const bool upper = joined.rank & bit;
         begin[turn + 1] = upper ? middle : begin[turn];
         end[turn + 1] = upper ? end[turn] : middle;
@@ -126,23 +142,24 @@ static int sum_pieces(MtcFault *fault, char *values, int64_t count, int ranks_of
         const size_t out = (size_t)((upper ? middle : end[turn]) - given) * size,
                      in = (size_t)(end[turn + 1] - kept) * size;
         const int other = joined.rank ^ bit;
-        code = exchange(fault, other, values + (size_t)given * size, out, other, scratch_of(in), in, false);
+        code = sums->exchange(fault, other, values + (size_t)given * size, out, other, sums->scratch, in);
         if (!code)
-            add_received(values + (size_t)kept * size, joined.scratch, end[turn + 1] - kept, doubles);
+            code = sums->add(fault, sums->user, values + (size_t)kept * size, sums->scratch, end[turn + 1] - kept);
     }
     for (int bit = ranks_of_tree / 2; bit && !code; bit /= 2, turn--) {
         const int other = joined.rank ^ bit;
         const int64_t from = joined.rank & bit ? begin[turn - 1] : end[turn],
                       to = joined.rank & bit ? begin[turn] : end[turn - 1];
-        code = exchange(fault, other, values + (size_t)begin[turn] * size, (size_t)(end[turn] - begin[turn]) * size,
-                        other, values + (size_t)from * size, (size_t)(to - from) * size, false);
+        code =
+            sums->exchange(fault, other, values + (size_t)begin[turn] * size, (size_t)(end[turn] - begin[turn]) * size,
+                           other, values + (size_t)from * size, (size_t)(to - from) * size);
     }
     return code;
 }
 
 /* Ranks beyond the largest power of two give their values to another one, and get the sum of it. */
-int mtc_ranks_sum(MtcFault *fault, void *values, int64_t count, bool doubles) {
-    const size_t bytes = (size_t)count * (doubles ? sizeof(double) : sizeof(float));
+int mtc_ranks_sum_by(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size) {
+    const size_t bytes = (size_t)count * size;
     int tree = 1, code = 0;
     if (joined.count == 1 || count == 0)
         return 0;
@@ -151,18 +168,30 @@ int mtc_ranks_sum(MtcFault *fault, void *values, int64_t count, bool doubles) {
     const int beyond = joined.count - tree;
     if (joined.rank >= tree) {
         const int other = joined.rank - tree;
-        code = exchange(fault, other, values, bytes, other, NULL, 0, false);
-        return code ? code : exchange(fault, other, NULL, 0, other, values, bytes, false);
+        code = sums->exchange(fault, other, values, bytes, other, NULL, 0);
+        return code ? code : sums->exchange(fault, other, NULL, 0, other, values, bytes);
     }
     if (joined.rank < beyond)
-        code = exchange(fault, 0, NULL, 0, joined.rank + tree, scratch_of(bytes), bytes, false);
+        code = sums->exchange(fault, 0, NULL, 0, joined.rank + tree, sums->scratch, bytes);
     if (joined.rank < beyond && !code)
-        add_received(values, joined.scratch, count, doubles);
+        code = sums->add(fault, sums->user, values, sums->scratch, count);
     if (!code)
-        code = sum_pieces(fault, (char *)values, count, tree, doubles);
+        code = sum_pieces(fault, sums, (char *)values, count, tree, size);
     if (joined.rank < beyond && !code)
-        code = exchange(fault, joined.rank + tree, values, bytes, 0, NULL, 0, false);
+        code = sums->exchange(fault, joined.rank + tree, values, bytes, 0, NULL, 0);
     return code;
+}
+
+int mtc_ranks_sum(MtcFault *fault, void *values, int64_t count, bool doubles) {
+    const size_t size = doubles ? sizeof(double) : sizeof(float);
+    if (joined.count == 1)
+        return 0;
+    const MtcAdding sums = {exchange_host, doubles ? add_doubles : add_floats, NULL, scratch_of((size_t)count * size)};
+    return mtc_ranks_sum_by(fault, &sums, values, count, size);
+}
+
+double mtc_ranks_patience(void) {
+    return joined.timeout + joined.busy;
 }
 
 /* ---- from and to rank 0 ---- */
@@ -176,8 +205,8 @@ int mtc_ranks_share(MtcFault *fault, void *values, size_t bytes, bool patient) {
     return code;
 }
 
-/* What each has, for all: `bytes` of each, one behind the other. */
-static int share_each(MtcFault *fault, const void *own, size_t bytes, char *all) {
+int mtc_ranks_each(MtcFault *fault, const void *own, size_t bytes, void *result) {
+    char *all = (char *)result;
     int code = 0;
     memcpy(all + (size_t)joined.rank * bytes, own, bytes);
     if (joined.rank)
@@ -193,7 +222,7 @@ static int share_hosts(MtcFault *fault) {
     char own[HOST] = "";
     gethostname(own, sizeof own - 1);
     joined.host = (char(*)[HOST])mtc_zeroed((size_t)joined.count * HOST);
-    return share_each(fault, own, sizeof own, joined.host[0]);
+    return mtc_ranks_each(fault, own, sizeof own, joined.host[0]);
 }
 
 static const MtcTransport *transport_that_started(int *rank) {
@@ -249,7 +278,7 @@ int mtc_ranks_ready(MtcFault *fault, int code) {
         return code;
     MtcFault lost;
     int *codes = (int *)mtc_zeroed((size_t)joined.count * sizeof *codes);
-    int result = share_each(&lost, &code, sizeof code, (char *)codes);
+    int result = mtc_ranks_each(&lost, &code, sizeof code, codes);
     if (result)
         *fault = lost;
     for (int rank = 0; rank < joined.count && !result; rank++)
@@ -265,7 +294,7 @@ int mtc_ranks_agree(MtcFault *fault, const MtcAgreed *agreed, int count) {
     for (int i = 0; i < count && !code && joined.count > 1; i++) {
         char own[VALUE] = "";
         snprintf(own, sizeof own, "%s", agreed[i].value);
-        code = share_each(fault, own, sizeof own, all[0]);
+        code = mtc_ranks_each(fault, own, sizeof own, all[0]);
         code = code ? code : compare_values(fault, (const char(*)[VALUE])all, &agreed[i]);
     }
     free(all);

@@ -30,6 +30,21 @@ int mtc_ranks_agree(MtcFault *fault, const MtcAgreed *agreed, int count);
 
 /* Adds up, along a tree of neighbours: (0 + 1) + (2 + 3). All get the same bits. */
 int mtc_ranks_sum(MtcFault *fault, void *values, int64_t count, bool doubles);
+/* How values lie that are added up: to whom they go at once with what comes, and how one is added to another. Each returns 0, or the
+ * code of its fault. `scratch`: room for as many bytes as the values have. */
+typedef struct MtcAdding {
+    int (*exchange)(MtcFault *fault, int to, const void *send, size_t send_bytes, int from, void *receive,
+                    size_t receive_bytes);
+    int (*add)(MtcFault *fault, void *user, void *to, const void *from, int64_t count);
+    void *user;
+    char *scratch;
+} MtcAdding;
+/* The same, wherever they lie: `size` bytes each. */
+int mtc_ranks_sum_by(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size);
+/* Seconds that this rank waits for another, beside its own work. */
+double mtc_ranks_patience(void);
+/* What each has, for all: `bytes` of each, one behind the other. */
+int mtc_ranks_each(MtcFault *fault, const void *own, size_t bytes, void *all);
 /* What rank 0 has, for all. `patient`: rank 0 may have been busy with something of its own. */
 int mtc_ranks_share(MtcFault *fault, void *values, size_t bytes, bool patient);
 /* For messages: steps that are done. */
