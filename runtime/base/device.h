@@ -75,6 +75,7 @@ const char *mtc_event_new(MtcEvent **event);
 void mtc_event_free(MtcEvent *event);
 const char *mtc_event_record(MtcEvent *event);
 const char *mtc_event_wait(MtcEvent *event);            /* until all work before it is done */
+bool mtc_event_pending(MtcEvent *event);                /* it is not yet */
 const char *mtc_event_before_work(MtcEvent *event);     /* work enqueued from now on comes after it */
 double mtc_event_seconds(MtcEvent *from, MtcEvent *to); /* of device time; both are done */
 

@@ -196,6 +196,11 @@ const char *mtc_event_wait(MtcEvent *event) {
     return NULL;
 }
 
+bool mtc_event_pending(MtcEvent *event) {
+    (void)event;
+    return false;
+}
+
 double mtc_event_seconds(MtcEvent *from, MtcEvent *to) {
     return to->time - from->time;
 }

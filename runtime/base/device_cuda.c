@@ -238,6 +238,10 @@ const char *mtc_event_wait(MtcEvent *event) {
     return cuda_text(cudaEventSynchronize(event->event));
 }
 
+bool mtc_event_pending(MtcEvent *event) {
+    return cudaEventQuery(event->event) == cudaErrorNotReady;
+}
+
 double mtc_event_seconds(MtcEvent *from, MtcEvent *to) {
     float milliseconds = 0;
     cudaEventElapsedTime(&milliseconds, from->event, to->event);

@@ -90,7 +90,7 @@ static int ability_for(const struct Flag *flag) {
         {offsetof(MtcOptions, resize), MTC_CAN_SEE},      {offsetof(MtcOptions, data), MTC_CAN_READ},
         {offsetof(MtcOptions, bad_rows), MTC_CAN_PARSE},  {offsetof(MtcOptions, no_cache), MTC_CAN_PARSE},
         {offsetof(MtcOptions, device), MTC_CAN_CHOOSE},   {offsetof(MtcOptions, data_on), MTC_CAN_CHOOSE},
-        {offsetof(MtcOptions, gpus), MTC_CAN_CHOOSE}};
+        {offsetof(MtcOptions, gpus), MTC_CAN_CHOOSE},     {offsetof(MtcOptions, sums), MTC_CAN_CHOOSE}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (rows[i].offset == flag->offset)
             return rows[i].needs;

@@ -17,7 +17,8 @@ typedef struct MtcOptions {
     int64_t rank_timeout;                /* seconds */
     int64_t keep, patience, limit_steps; /* 0: not given */
     const char *data, *log, *save, *load, *split, *output;
-    const char *save_every, *resume, *init_from, *monitor, *bad_rows, *tensorboard, *data_on; /* NULL: not given */
+    const char *save_every, *resume, *init_from, *monitor, *bad_rows, *tensorboard, *data_on,
+        *sums;             /* NULL: not given */
     int64_t samples;       /* elements of each tensor that gradcheck looks at */
     const char *file;      /* info: the checkpoint to look at; NULL: the program */
     MtcList input;         /* a file for each field, as far as given */

@@ -4,6 +4,7 @@
 #include "commands/generate.h"
 #include "commands/progress.h"
 #include "commands/together.h"
+#include "ranks/nccl.h"
 #include "ranks/ranks.h"
 #include "session/advice.h"
 #include "session/best.h"
@@ -581,10 +582,13 @@ int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *
     code = mtc_ranks_ready(fault, code);
     if (!code)
         code = mtc_agree(fault, fit->session, options);
+    if (!code)
+        code = mtc_join_sums(fault, model, options);
     if (!code && options->dry_run)
         code = dry_run(fault, fit, opening.examples, &opening.notes);
     else if (!code)
         code = train_session(fault, fit, opening.examples, &opening.notes);
+    mtc_nccl_leave(code != 0);
     mtc_destroy(fit->session);
     mtc_opening_free(&opening);
     free(fit);

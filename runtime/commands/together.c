@@ -2,6 +2,7 @@
 
 #include "base/device.h"
 #include "ranks/launch.h"
+#include "ranks/nccl.h"
 #include "ranks/ranks.h"
 #include "session/weights.h"
 
@@ -56,6 +57,16 @@ void mtc_note_sharing(const MtcOptions *options) {
                 devices == 1 ? "" : "s");
 }
 
+int mtc_join_sums(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
+    const char *how = options->sums ? options->sums : "host";
+    const bool nccl = strcmp(how, "nccl") == 0;
+    if (!nccl && strcmp(how, "host") != 0)
+        return mtc_fail(fault, MTC_USAGE, "--sums is host or nccl, not '%s'", how);
+    if (nccl && strcmp(model->target, "cuda") != 0)
+        return mtc_fail(fault, MTC_USAGE, "--sums nccl is of programs for GPUs, and this one is for the processor");
+    return nccl && mtc_rank_count() > 1 ? mtc_nccl_join(fault) : 0;
+}
+
 int mtc_quiet_other_ranks(MtcFault *fault, MtcOptions *options) {
     if (!mtc_rank())
         return 0;
@@ -69,13 +80,14 @@ int mtc_quiet_other_ranks(MtcFault *fault, MtcOptions *options) {
 }
 
 int mtc_agree(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
-    enum { FIXED = 5 };
+    enum { FIXED = 6 };
     const MtcModel *model = session->model;
     char program[96], data[32], place[96], length[96], values[32], param[MTC_MAX_KNOBS][32];
     MtcAgreed agreed[FIXED + MTC_MAX_KNOBS] = {{"program", program},
                                                {"training data", data},
                                                {"beginning", place},
                                                {"length of training", length},
+                                               {"way to add up", options->sums ? options->sums : "host"},
                                                {"set of weights and states", values}};
     uint64_t weights = 0;
     if (mtc_rank_count() > 1 && mtc_hash_kept(session, &weights)) {

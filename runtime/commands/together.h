@@ -12,6 +12,8 @@ int mtc_start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *opt
 void mtc_note_sharing(const MtcOptions *options);
 /* Rank 0 shows, logs and saves for all. */
 int mtc_quiet_other_ranks(MtcFault *fault, MtcOptions *options);
+/* --sums, once the device is chosen. */
+int mtc_join_sums(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 /* What must not differ. */
 int mtc_agree(MtcFault *fault, MtcSession *session, const MtcOptions *options);
 

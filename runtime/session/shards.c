@@ -3,6 +3,7 @@
 #include "ranks/ranks.h"
 #include "session/library.h"
 #include "session/memory.h"
+#include "session/rank_sums.h"
 #include "session/weights.h"
 
 #include <stdlib.h>
@@ -14,7 +15,7 @@ struct MtcShards {
     int64_t *number;      /* host memory that copies reach: first, first + 1, ..., then first and count */
     int levels;
     char *level;
-    char *staged; /* host memory for the sums of several ranks, where the device's is not the host's */
+    MtcRankSums *ranks; /* NULL: one */
 };
 
 size_t mtc_shard_bytes(const MtcModel *model) {
@@ -34,13 +35,6 @@ static int number_shards(MtcSession *session, MtcShards *shards) {
     return mtc_device_fault(session, mtc_upload(session->clock + MTC_FIRST_SHARD, range, 2 * sizeof *range), "shards");
 }
 
-static int stage_sums(MtcSession *session, MtcShards *shards) {
-    if (mtc_rank_count() == 1 || mtc_host_view(session->arena))
-        return 0;
-    const char *error = mtc_host_alloc((void **)&shards->staged, session->model->sums_bytes);
-    return mtc_device_fault(session, error, "host memory for the sums of several ranks");
-}
-
 int mtc_shards_new(MtcSession *session) {
     const MtcModel *model = session->model;
     if (!model->shards)
@@ -54,7 +48,7 @@ int mtc_shards_new(MtcSession *session) {
     int code = number_shards(session, shards);
     if (!code && shards->levels)
         code = mtc_session_alloc(session, (void **)&shards->level, mtc_shard_bytes(model), "sums over shards");
-    return code ? code : stage_sums(session, shards);
+    return code || mtc_rank_count() == 1 ? code : mtc_rank_sums_new(session, &shards->ranks);
 }
 
 void mtc_shards_free(MtcSession *session) {
@@ -63,8 +57,7 @@ void mtc_shards_free(MtcSession *session) {
         return;
     mtc_session_free(session, shards->level, mtc_shard_bytes(session->model));
     mtc_host_free(shards->number);
-    if (shards->staged)
-        mtc_host_free(shards->staged);
+    mtc_rank_sums_free(session, shards->ranks);
     free(shards);
     session->shards = NULL;
 }
@@ -101,18 +94,6 @@ static const char *choose_shard(const MtcSession *session, int64_t i) {
     return mtc_upload(session->clock + MTC_SHARD, shards->number + i, sizeof *shards->number);
 }
 
-/* By other processes' hosts: what a device adds up waits for its end, goes there and comes back. */
-static const char *sum_over_ranks(MtcSession *session, char *sums) {
-    const MtcModel *model = session->model;
-    char *staged = session->shards->staged, *host = staged ? staged : sums;
-    const char *error = staged ? mtc_download(staged, sums, model->sums_bytes) : NULL;
-    error = error || !staged ? error : mtc_synchronize();
-    if (!error && mtc_ranks_sum(&session->fault, host, (int64_t)(model->sums_bytes / real_bytes(model)),
-                                mtc_computes_in_double(model)))
-        return session->fault.text;
-    return error || !staged ? error : mtc_upload(sums, staged, model->sums_bytes);
-}
-
 static const char *train_step(MtcSession *session, const MtcRun *run) {
     const MtcModel *model = session->model;
     char *sums = session->arena + model->sums_offset;
@@ -122,8 +103,8 @@ static const char *train_step(MtcSession *session, const MtcRun *run) {
         error = error ? error : mtc_model_train_shard(model, run);
         error = error ? error : climb(session, sums, i);
     }
-    if (!error && mtc_rank_count() > 1)
-        error = sum_over_ranks(session, sums);
+    if (!error && session->shards->ranks)
+        error = mtc_sum_over_ranks(session, session->shards->ranks, sums);
     return error ? error : mtc_model_update(model, run);
 }
 
@@ -133,7 +114,7 @@ const char *mtc_train_steps(MtcSession *session, const MtcRun *run, int64_t step
         return mtc_model_train(session->model, run, steps);
     for (int64_t step = 0; step < steps && !error; step++)
         error = train_step(session, run);
-    return error;
+    return error || !session->shards->ranks ? error : mtc_await_rank_sums(session, session->shards->ranks);
 }
 
 const char *mtc_train_phases(MtcSession *session, const MtcRun *run, int phase, bool (*look)(void *user), void *user) {

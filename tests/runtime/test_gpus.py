@@ -14,7 +14,7 @@ from test_shards import MODELS, folder  # noqa: F401: a fixture
 from test_sockets import RANK_LOST, STEPS, begun, ended, torchrun
 
 pytestmark = pytest.mark.quick
-USAGE = 64
+USAGE, UNAVAILABLE = 64, 69
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def apart(mtc, tmp_path_factory):
     (place / "m.mt").write_text(MODELS["updates"])
     source = mtc(place / "m.mt", "--target", "cpu", "--emit=c", "--shards", 4).stdout
     (place / "m.c").write_text(source.replace('.target = "cpu"', '.target = "cuda"'))
-    wrapped = [f"-Wl,--wrap=mtc_{name}" for name in ("device_open", "device_count", "device_alloc", "host_view", "ranks_sum")]
+    wrapped = [f"-Wl,--wrap=mtc_{name}" for name in ("device_open", "device_count", "device_alloc", "event_pending", "host_view", "ranks_sum")]
     sources = [place / "m.c", ROOT / "tests/runtime/apart.c", ROOT / "runtime/base/device_cpu.c"]
     return Program(build_program(place / "apart", sources, "-Wno-unknown-pragmas", *wrapped))
 
@@ -55,6 +55,41 @@ def test_a_program_starts_itself(apart, folder):  # noqa: F811
         assert job.returncode == 0 and out.count("steps in") == 1, told
     assert (folder / "w1").read_bytes() == (folder / "w4").read_bytes()
     assert sorted(re.findall(r"^device (\d)$", told, re.M)) == ["0", "0", "1", "1"]
+
+
+@pytest.fixture(scope="module")
+def stub(tmp_path_factory):
+    library = tmp_path_factory.mktemp("stub") / "libnccl.so.2"
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wall", "-Werror", ROOT / "tests/runtime/stub_nccl.c", "-o", library], check=True)
+    return {"MTC_NCCL": str(library)}
+
+
+def test_nccl_adds_up_to_the_same_bytes(apart, stub, folder):  # noqa: F811
+    for count in 1, 2, 4:
+        job = started(apart, folder, "--gpus", count, "--sums", "nccl", "--limit-steps", STEPS, "--save", f"w{count}", **stub, STUB=str(folder))
+        _, told = job.communicate(timeout=60)
+        assert job.returncode == 0 and "error" not in told, told
+    assert (folder / "w1").read_bytes() == (folder / "w2").read_bytes() == (folder / "w4").read_bytes()
+    assert not [path for path in folder.iterdir() if re.fullmatch(r"\d-\d-\d+", path.name)]
+
+
+@pytest.mark.parametrize("more, code, messages", [
+    ({"STUB_FAULT": "5"}, RANK_LOST, ["NCCL cannot send and receive: remote process exited", "NCCL_SOCKET_IFNAME"]),
+    ({"HANGS": "1"}, RANK_LOST, ["waits for the others' sums: nothing came by NCCL for 1", "--resume goes on", "aborted"]),
+    ({"MTC_NCCL": "/nowhere/libnccl.so.2"}, UNAVAILABLE, ["NCCL cannot be loaded: /nowhere", "nvidia-nccl-cu13", "--sums host needs none"]),
+], ids=["fault", "hangs", "missing"])
+def test_what_nccl_ends(apart, stub, folder, more, code, messages):  # noqa: F811
+    flags = ["--gpus", 2, "--sums", "nccl", "--limit-steps", STEPS, "--save", "w", "--rank-timeout", 1]
+    job = started(apart, folder, *flags, **{**stub, "STUB": str(folder), **more})
+    _, told = job.communicate(timeout=60)
+    assert job.returncode == code and all(message in told for message in messages), told
+
+
+@pytest.mark.parametrize("words, message", [(["--sums", "nvlink"], "--sums is host or nccl, not 'nvlink'"),
+                                            (["--sums", "nccl"], "--sums nccl is of programs for GPUs")])
+def test_sums_are_added_up_somewhere(compile_model, folder, words, message):  # noqa: F811
+    done = compile_model(MODELS["updates"], "--shards", 4)("--data", ".", *words, cwd=folder, check=False)
+    assert done.returncode == USAGE and message in done.stderr
 
 
 @pytest.mark.parametrize("flags, more, message", [

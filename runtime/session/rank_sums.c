@@ -1,0 +1,105 @@
+#include "session/rank_sums.h"
+
+#include "ranks/nccl.h"
+#include "ranks/ranks.h"
+#include "session/library.h"
+#include "session/memory.h"
+#include "session/weights.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+/* Three ways: where they lie, if the host sees that; in a copy of the host's; by NCCL, from device to device. */
+struct MtcRankSums {
+    char *staged;             /* the host's copy; NULL: none is needed */
+    char *scratch;            /* of the device; NULL: NCCL has not joined */
+    MtcEvent *added, *summed; /* of the step before: the sums here; those of all */
+    bool waits;               /* for these */
+};
+
+static int reserve_for_nccl(MtcSession *session, MtcRankSums *ranks) {
+    int code = mtc_session_alloc(session, (void **)&ranks->scratch, session->model->sums_bytes, "sums of other ranks");
+    if (code)
+        return code;
+    const char *error = mtc_event_new(&ranks->added);
+    error = error ? error : mtc_event_new(&ranks->summed);
+    return mtc_device_fault(session, error, "sums of several ranks");
+}
+
+int mtc_rank_sums_new(MtcSession *session, MtcRankSums **result) {
+    MtcRankSums *ranks = *result = (MtcRankSums *)calloc(1, sizeof *ranks);
+    if (!ranks)
+        return mtc_no_memory(&session->fault, sizeof *ranks, "training");
+    if (mtc_nccl_joined())
+        return reserve_for_nccl(session, ranks);
+    if (mtc_host_view(session->arena))
+        return 0;
+    const char *error = mtc_host_alloc((void **)&ranks->staged, session->model->sums_bytes);
+    return mtc_device_fault(session, error, "host memory for the sums of several ranks");
+}
+
+void mtc_rank_sums_free(MtcSession *session, MtcRankSums *ranks) {
+    if (!ranks)
+        return;
+    if (ranks->staged)
+        mtc_host_free(ranks->staged);
+    if (ranks->scratch)
+        mtc_session_free(session, ranks->scratch, session->model->sums_bytes);
+    mtc_event_free(ranks->added);
+    mtc_event_free(ranks->summed);
+    free(ranks);
+}
+
+static int64_t sums_count(const MtcModel *model) {
+    return (int64_t)(model->sums_bytes / (mtc_computes_in_double(model) ? sizeof(double) : sizeof(float)));
+}
+
+/* By the host: what a device adds up waits for its end, goes there and comes back. */
+static const char *sum_by_host(MtcSession *session, char *staged, char *sums) {
+    const MtcModel *model = session->model;
+    const char *error = staged ? mtc_download(staged, sums, model->sums_bytes) : NULL;
+    error = error || !staged ? error : mtc_synchronize();
+    if (!error &&
+        mtc_ranks_sum(&session->fault, staged ? staged : sums, sums_count(model), mtc_computes_in_double(model)))
+        return session->fault.text;
+    return error || !staged ? error : mtc_upload(sums, staged, model->sums_bytes);
+}
+
+/* ---- by NCCL ---- */
+
+static int add_on_device(MtcFault *fault, void *user, void *to, const void *from, int64_t count) {
+    const char *error = count ? mtc_model_add_sums((const MtcModel *)user, to, from, count) : NULL;
+    return error ? mtc_fail(fault, MTC_UNAVAILABLE, "sums of several ranks: %s", error) : 0;
+}
+
+/* Its own work takes what it takes; from then on, the others are waited for. */
+const char *mtc_await_rank_sums(MtcSession *session, MtcRankSums *ranks) {
+    double since = 0;
+    if (!ranks->waits)
+        return NULL;
+    ranks->waits = false;
+    while (mtc_event_pending(ranks->summed)) {
+        since = since > 0 || mtc_event_pending(ranks->added) ? since : mtc_seconds();
+        if (mtc_nccl_look(&session->fault, since > 0 ? mtc_seconds() - since : 0))
+            return session->fault.text;
+        sched_yield();
+    }
+    return mtc_event_wait(ranks->summed);
+}
+
+/* A step ahead of what is awaited, so that the device has work while the host looks. */
+static const char *sum_by_nccl(MtcSession *session, MtcRankSums *ranks, char *sums) {
+    const MtcModel *model = session->model;
+    const MtcAdding adding = {mtc_nccl_exchange, add_on_device, (void *)(uintptr_t)model, ranks->scratch};
+    const size_t size = model->sums_bytes / (size_t)sums_count(model);
+    const char *error = mtc_await_rank_sums(session, ranks);
+    error = error ? error : mtc_event_record(ranks->added);
+    if (!error && mtc_ranks_sum_by(&session->fault, &adding, sums, sums_count(model), size))
+        return session->fault.text;
+    ranks->waits = true;
+    return error ? error : mtc_event_record(ranks->summed);
+}
+
+const char *mtc_sum_over_ranks(MtcSession *session, MtcRankSums *ranks, char *sums) {
+    return ranks->scratch ? sum_by_nccl(session, ranks, sums) : sum_by_host(session, ranks->staged, sums);
+}
