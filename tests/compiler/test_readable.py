@@ -181,6 +181,19 @@ def test_a_row_computes_once_what_its_elements_share(stage, mtc, tmp_path):
     assert re.search(r" - mean\) \* inverse_deviation\b", code)
 
 
+@pytest.mark.parametrize("stage", ["c", "cu"])
+def test_a_row_divides_for_its_place_once(stage, mtc, tmp_path):
+    """The position of a row in its sequence has its name where the row says it again, and stands in no loop over elements."""
+    placed = "layer_norm(gather(table, token) + weight([context, width], normal(0, 0.02)))"
+    (tmp_path / "case.mt").write_text(MODEL.replace("gather(table, token)", placed))
+    code = re.sub(r"//.*", "", mtc(f"--emit={stage}", tmp_path / "case.mt").stdout)
+    norms = [function for function in code.split("\n}\n") if "inverse_deviation = 1.0f / sqrt" in function and "% CONTEXT" in function]
+    for function in norms:
+        before, named, behind = function.partition(" int column = i % CONTEXT;")
+        assert named and "% CONTEXT" not in behind and "for (int j" not in before
+    assert len(norms) == 2
+
+
 @pytest.mark.parametrize("stage, kind", [("c", "static const real"), ("cu", "constexpr float")])
 def test_a_number_that_an_operator_made_has_a_name(stage, kind, mtc, tmp_path):
     """Adam's log(beta1), once for all weights; where nothing reads it, no line says it."""

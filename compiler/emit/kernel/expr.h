@@ -77,7 +77,7 @@ struct Body {
     VEC(RowVector) vectors;
     bool *written;  /* by node: an equation above says what it is */
     bool divides;   /* a line says a remainder */
-    Chains *chains; /* of `out`, which gets names for them at the end; NULL: divisions are written as they are */
+    Chains *chains; /* of `out`, which gets names for them at the end; NULL, outside of rows: they are written as they are */
     Terms terms;
 };
 

@@ -442,7 +442,7 @@ void write_rows(Body *kernel) {
     if (dialect->schedules && every_row_exists(kernel->kernel))
         row.before_gate = &before_gate;
     Chains chains = {0};
-    row.chains = dialect->schedules ? &chains : NULL;
+    row.chains = &chains;
     row.written = NEW_ARRAY(arena, bool, program_of(kernel->e, kernel->kernel)->graph->nodes.count);
     claim_vectors(&row);
     if (row.vectors.count)
