@@ -19,7 +19,8 @@ typedef struct MtcPeaks {
 
 typedef struct MtcDeviceInfo {
     char name[256];
-    int major, minor; /* compute capability; cpu: 0 */
+    unsigned char id[16]; /* of this very device, whatever process sees it under which number; zeros: it is the host */
+    int major, minor;     /* compute capability; cpu: 0 */
     size_t free_bytes, total_bytes;
     size_t free_at_start; /* when it was opened */
 } MtcDeviceInfo;

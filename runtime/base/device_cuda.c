@@ -87,6 +87,7 @@ int mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program,
     struct cudaDeviceProp property;
     if ((error = cudaGetDeviceProperties(&property, index)) == cudaSuccess) {
         snprintf(info->name, sizeof info->name, "%s", property.name);
+        memcpy(info->id, &property.uuid, sizeof info->id);
         info->major = property.major;
         info->minor = property.minor;
         if (!built_for(model->architectures, info->major, info->minor))

@@ -170,8 +170,7 @@ static int choose_place(MtcSession *session, const MtcOptions *options) {
 }
 
 int mtc_chosen_device(const MtcOptions *options) {
-    int ranks;
-    const int here = mtc_rank_here(&ranks), devices = here ? mtc_device_count() : 1;
+    const int here = mtc_rank_here(), devices = here ? mtc_device_count() : 1;
     return options->device >= 0 ? (int)options->device : devices ? here % devices : 0;
 }
 

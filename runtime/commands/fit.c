@@ -574,14 +574,14 @@ int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *
     if (!code)
         code = mtc_check_ranks(fault, model, options, mtc_rank_count());
     if (!code)
-        mtc_note_sharing(options);
-    if (!code)
         code = check_options(fault, model, fit);
     if (!code)
         code = mtc_open_splits(fault, model, options, &opening, &fit->session);
     code = mtc_ranks_ready(fault, code);
     if (!code)
         code = mtc_agree(fault, fit->session, options);
+    if (!code)
+        code = mtc_note_sharing(fault, fit->session, options);
     if (!code)
         code = mtc_join_sums(fault, model, options);
     if (!code && options->dry_run)

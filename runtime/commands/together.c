@@ -48,13 +48,26 @@ int mtc_start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *opt
     return code ? code : mtc_ranks_launch(fault, count, (double)options->rank_timeout, waited);
 }
 
-void mtc_note_sharing(const MtcOptions *options) {
-    int ranks;
-    const bool first = mtc_rank_here(&ranks) == 0;
-    const int devices = first && ranks > 1 ? mtc_device_count() : 0;
-    if (devices && ranks > devices && options->device < 0)
-        fprintf(stderr, "%s: note: %d processes share %d GPU%s of this machine\n", options->program, ranks, devices,
+int mtc_note_sharing(MtcFault *fault, const MtcSession *session, const MtcOptions *options) {
+    enum { ID = sizeof session->device.id };
+    const int count = mtc_rank_count();
+    int devices = 0;
+    if (count == 1)
+        return 0;
+    unsigned char(*id)[ID] = (unsigned char(*)[ID])mtc_zeroed((size_t)count * ID);
+    const unsigned char host[ID] = {0};
+    const int code = mtc_ranks_each(fault, session->device.id, ID, id);
+    for (int rank = 0; rank < count; rank++) {
+        int like = 0;
+        while (memcmp(id[like], id[rank], ID) != 0)
+            like++;
+        devices += like == rank;
+    }
+    if (!code && mtc_rank() == 0 && devices < count && memcmp(id[0], host, ID) != 0)
+        fprintf(stderr, "%s: note: %d processes share %d GPU%s\n", options->program, count, devices,
                 devices == 1 ? "" : "s");
+    free(id);
+    return code;
 }
 
 int mtc_join_sums(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {

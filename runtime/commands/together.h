@@ -8,8 +8,8 @@
 int mtc_check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *options, int count);
 /* --gpus: becomes so many processes. *waited: as mtc_ranks_launch has it. */
 int mtc_start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool *waited);
-/* Told by one of a machine's, where there are more of them than devices. */
-void mtc_note_sharing(const MtcOptions *options);
+/* Where several have one device, which may be meant. */
+int mtc_note_sharing(MtcFault *fault, const MtcSession *session, const MtcOptions *options);
 /* Rank 0 shows, logs and saves for all. */
 int mtc_quiet_other_ranks(MtcFault *fault, MtcOptions *options);
 /* --sums, once the device is chosen. */

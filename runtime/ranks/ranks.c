@@ -28,14 +28,10 @@ int mtc_rank_count(void) {
     return joined.count;
 }
 
-int mtc_rank_here(int *count) {
+int mtc_rank_here(void) {
     int here = 0;
-    *count = joined.host ? 0 : 1;
-    for (int other = 0; joined.host && other < joined.count; other++)
-        if (strcmp(joined.host[other], joined.host[joined.rank]) == 0) {
-            here += other < joined.rank;
-            ++*count;
-        }
+    for (int other = 0; joined.host && other < joined.rank; other++)
+        here += strcmp(joined.host[other], joined.host[joined.rank]) == 0;
     return here;
 }
 

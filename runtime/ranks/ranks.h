@@ -16,8 +16,7 @@ bool mtc_ranks_started(void); /* it was started as one of several */
 int mtc_ranks_join(MtcFault *fault, double timeout);
 int mtc_rank(void);
 int mtc_rank_count(void);
-/* Of the ranks on this machine, which this one is; how many there are. */
-int mtc_rank_here(int *count);
+int mtc_rank_here(void); /* of those on this machine, which this one is */
 
 /* Have all opened what they need? `code`: of this rank, with its fault. */
 int mtc_ranks_ready(MtcFault *fault, int code);

@@ -18,7 +18,10 @@ int __wrap_mtc_device_count(void) {
 int __wrap_mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program, int index,
                            MtcDeviceInfo *info) {
     fprintf(stderr, "device %d\n", index);
-    return __real_mtc_device_open(fault, model, program, 0, info);
+    const char *own = getenv("CUDA_VISIBLE_DEVICES"); /* a process may see one of many, which is its number 0 */
+    const int code = __real_mtc_device_open(fault, model, program, 0, info);
+    info->id[0] = (unsigned char)(1 + index + (own ? atoi(own) : 0));
+    return code;
 }
 
 void *__wrap_mtc_host_view(void *device) {

@@ -32,7 +32,7 @@ def apart(mtc, tmp_path_factory):
 def test_devices_are_dealt_out_and_sums_are_staged(apart, folder):  # noqa: F811
     """The host adds up copies of what the device has."""
     saved = {}
-    for count, devices, shares in (1, 2, ""), (4, 2, "4 processes share 2 GPUs"), (2, 1, "2 processes share 1 GPU "), (2, 2, ""):
+    for count, devices, shares in (1, 2, ""), (4, 2, "4 processes share 2 GPUs"), (2, 1, "2 processes share 1 GPU"), (2, 2, ""):
         codes, _, told = ended(begun(apart, folder, count, "--limit-steps", STEPS, "--save", "w",
                                      launcher=lambda *which: {**(torchrun(*which) if count > 1 else {}), "DEVICES": str(devices)}))
         said = [line for line in told.splitlines() if not line.startswith("device ")]
@@ -40,6 +40,12 @@ def test_devices_are_dealt_out_and_sums_are_staged(apart, folder):  # noqa: F811
         assert len(said) == bool(shares) and shares in "".join(said), told
         saved[count] = (folder / "w").read_bytes()
     assert saved[1] == saved[2] == saved[4]
+
+
+def test_processes_that_see_one_device_each_share_none(apart, folder):  # noqa: F811
+    codes, _, told = ended(begun(apart, folder, 2, "--limit-steps", 2, "--quiet", launcher=lambda *which: {
+        **torchrun(*which), "DEVICES": "1", "CUDA_VISIBLE_DEVICES": str(which[0])}))
+    assert not any(codes) and "share" not in told, told
 
 
 def started(apart, folder, *flags, **more):  # noqa: F811
