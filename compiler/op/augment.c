@@ -157,6 +157,66 @@ static Node *jittered(Graph *g, Node *x, Node *base, double strength, double whi
     return op2(g, "minimum", op2(g, "maximum", y, graph_constant(g, 0)), graph_constant(g, white));
 }
 
+typedef struct Colours {
+    double low, high;
+} Colours;
+
+/* What is repeated, of operand k. */
+static const Node *single_operand(const Node *n, int k) {
+    const Node *operand = n->in[k];
+    while (operand->op->flags & OP_REPEATS)
+        operand = operand->in[0];
+    return operand;
+}
+
+/* Of a map of x and constants, what it makes of a number in x's place. */
+static double mapped(const Node *n, double x) {
+    double in[MAX_INPUTS];
+    for (int k = 0; k < n->inputs; k++)
+        if (!graph_constant_value(single_operand(n, k), &in[k]))
+            in[k] = x;
+    return n->op->fold(in);
+}
+
+/* Where the colours of what is made of bytes by constants alone go from and to; false: that is not known. */
+static bool find_colours(const Node *n, Colours *colours) {
+    const Node *from = NULL;
+    double constant;
+    for (int k = 0; k < n->inputs; k++) {
+        const Node *operand = single_operand(n, k);
+        if (graph_constant_value(operand, &constant))
+            continue;
+        if (from)
+            return false;
+        from = operand;
+    }
+    *colours = (Colours){0, UINT8_MAX};
+    if (n->type.dtype == DT_U8)
+        return true;
+    if (!from || !find_colours(from, colours) || (n->op->cls == OP_MAP && !n->op->fold && n->inputs > 1))
+        return false;
+    if (n->op->cls == OP_MAP && n->op->fold)
+        *colours = (Colours){mapped(n, colours->low), mapped(n, colours->high)};
+    if (colours->low > colours->high)
+        *colours = (Colours){colours->high, colours->low};
+    return n->op->cls == OP_MAP || n->op->cls == OP_VIEW;
+}
+
+/* The image's colours go from elsewhere or to elsewhere: what is none would be cut off, or never reached. */
+static void doubt_white(Call *call, const Node *x, double white) {
+    Arena *arena = call->g->arena;
+    Colours colours;
+    const char *cure = "color_jitter takes colours from 0 on: shift them behind it";
+    if (!find_colours(x, &colours) || (colours.low == 0 && fabs(colours.high - white) <= 1e-6 * white))
+        return;
+    if (colours.low == 0)
+        cure = arena_printf(arena, "say what white is: color_jitter(..., white = %g)", colours.high);
+    call_doubt(call, 0, call->src,
+               arena_printf(arena, "these colours go from %g to %g, and color_jitter takes them for 0 to %g",
+                            colours.low, colours.high, white),
+               cure);
+}
+
 static Value build_color_jitter(Call *call) {
     Graph *g = call->g;
     Node *x = read_data(call, "color_jitter");
@@ -175,6 +235,7 @@ static Value build_color_jitter(Call *call) {
                    type_user_text(g->arena, &x->type));
         return value_tensor(NULL);
     }
+    doubt_white(call, x, white);
     if (!g->training || isnan(brightness + contrast + saturation + white))
         return value_tensor(x);
     Node *y = graph_cast(g, x, DT_F32);

@@ -225,6 +225,21 @@ def test_color_jitter(tmp_path):
     assert "random" not in {node.op for node in graphs["eval"]}
 
 
+@pytest.mark.parametrize("call, said", [
+    ("color_jitter(image, 0.4)", ""),
+    ("color_jitter(image / 255, 0.4, white = 1)", ""),
+    ("color_jitter(image / 255, 0.4)", "these colours go from 0 to 1, and color_jitter takes them for 0 to 255"),
+    ("color_jitter(random_flip(image) / 255, 0.4)", "say what white is: color_jitter(..., white = 1)"),
+    ("color_jitter(image, 0.4, white = 1)", "these colours go from 0 to 255, and color_jitter takes them for 0 to 1"),
+    ("color_jitter(1 - image / 127.5, 0.4, white = 1)", "takes colours from 0 on: shift them behind it"),
+])
+def test_what_color_jitter_takes_for_white(call, said, tmp_path):
+    path = tmp_path / "m.mt"
+    path.write_text(model([f"x = {call}", "h = linear(flatten(x), 3)"], image="u8[3, 5, 6]"))
+    done = run_mtc("--emit=graph", path)
+    assert done.returncode == 0 and said in done.stderr and ("warning" in done.stderr) == bool(said), done.stderr
+
+
 def bilinear(image, row, column, fill=None):
     """The image [C, H, W] at the place, outside `fill`; without one, as if its border went on."""
     rows, columns = image.shape[1:]
