@@ -74,7 +74,8 @@ typedef struct MtcField {
 typedef struct MtcOrigin {
     const char
         *format; /* "idx", "npy": a path for each field; "npz", "tsv", "csv": one path; "cifar10": some paths, one
-                           set; "images": a folder; "rows": none; windows of "characters", "bytes", "tokens": one path */
+                           set; "images": a folder; "rows": none; windows of "characters", "bytes", "tokens": one path;
+                           of "pieces": the text and its tokenizer */
     int paths;
     const char *const *path;   /* as written in the model file */
     bool header;               /* tsv, csv: the first line names the columns */

@@ -34,7 +34,7 @@ ARROWS = {
                  "compiler/tokens"],
     BASE: ["runtime"],  # mtc.h
     TOKENIZER: [BASE],
-    DATA: ["kernels_lib", BASE],  # random.h: what the kernels draw, the runtime draws
+    DATA: ["kernels_lib", BASE, TOKENIZER],  # random.h: what the kernels draw, the runtime draws
     RANKS: [BASE],
     SESSION: ["kernels_lib", BASE, DATA, RANKS],
     CHECKPOINT: [BASE, DATA, SESSION],

@@ -278,8 +278,11 @@ static void add_cifar(Arena *arena, const Expr *call, Origin *origin) {
 
 static void add_paths(Arena *arena, const Expr *call, Origin *origin) {
     const Expr *path = bound_argument(call, "path"), *paths = bound_argument(call, "paths");
+    const Expr *tokenizer = bound_argument(call, "tokenizer");
     if (path)
         VEC_PUSH(arena, &origin->paths, path->name.text);
+    if (tokenizer)
+        VEC_PUSH(arena, &origin->paths, tokenizer->name.text);
     for (int i = 0; paths && i < paths->args.count; i++)
         VEC_PUSH(arena, &origin->paths, paths->args.at[i].value->name.text);
 }
@@ -389,10 +392,25 @@ static void check_window_field(Lowering *l, const Stmt *s, const char *format) {
     diag_note(l->diag, s->value->span, "'%s' is read here", s->name.text);
 }
 
+/* Byte pairs need one, and nothing else has a use for it. */
+static void check_tokenizer(Lowering *l, const Stmt *s, const char *format) {
+    const Expr *tokenizer = bound_argument(s->value, "tokenizer"), *level = bound_argument(s->value, "level");
+    bool pieces = strcmp(format, "pieces") == 0;
+    if (pieces && !tokenizer)
+        diag_error(
+            l->diag, level->span,
+            "byte pairs are those of a tokenizer: tokenizer = \"tokenizer.json\"; 'mtc tokens --learn 8192 %s -o "
+            "tokenizer.json' makes one",
+            bound_argument(s->value, "path")->name.text);
+    if (tokenizer && !pieces)
+        diag_error(l->diag, tokenizer->span, "a tokenizer is for level = \"bpe\"; here tokens are %s", format);
+}
+
 /* Neighbouring windows share one token, the last of the one and the first of the other, unless the text says else. */
 static void add_windows(Lowering *l, Frame *frame, const Stmt *s, Origin *origin) {
     int errors = diag_errors(l->diag);
     Expr *stride = bound_argument(s->value, "stride");
+    check_tokenizer(l, s, origin->format);
     check_window_field(l, s, origin->format);
     if (diag_errors(l->diag) > errors)
         return;

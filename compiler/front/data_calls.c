@@ -26,7 +26,7 @@ static const SourceDef sources[] = {
      .images = true,
      .by_class = true},
     {.name = "text",
-     .parameters = "path: string, level: string = \"char\", stride: size = none",
+     .parameters = "path: string, level: string = \"char\", stride: size = none, tokenizer: string = none",
      .format = "characters",
      .windows = true},
     {.name = "tokens", .parameters = "path: string, stride: size = none", .format = "tokens", .windows = true},
@@ -54,9 +54,17 @@ const FieldSourceDef *field_source_find(const char *name) {
     return NULL;
 }
 
+/* What a token of a text is, and the format that says so. */
+static const struct {
+    const char *level, *format;
+} text_levels[] = {{"char", "characters"}, {"byte", "bytes"}, {"bpe", "pieces"}};
+
 const char *source_format(const Expr *call) {
     const Expr *level = bound_argument(call, "level");
-    return level && strcmp(level->name.text, "byte") == 0 ? "bytes" : source_find(call->name.text)->format;
+    for (int i = 0; level && i < COUNT(text_levels); i++)
+        if (strcmp(level->name.text, text_levels[i].level) == 0)
+            return text_levels[i].format;
+    return source_find(call->name.text)->format;
 }
 
 static void unknown_source(Scope *scope, const Expr *call) {
@@ -181,8 +189,10 @@ static void check_quote(Scope *scope, Expr *e) {
 }
 
 static void check_level(Scope *scope, Expr *e) {
-    static const char *const valid[] = {"char", "byte"};
-    if (is_string(scope, e, "'level' is \"char\" or \"byte\": what a token of the text is") &&
+    const char *valid[COUNT(text_levels)];
+    for (int i = 0; i < COUNT(text_levels); i++)
+        valid[i] = text_levels[i].level;
+    if (is_string(scope, e, "'level' is \"char\", \"byte\" or \"bpe\": what a token of the text is") &&
         !is_one_of(valid, COUNT(valid), e->name.text))
         report_unknown(scope->diag, scope->arena, "level of a text", (Name){e->name.text, e->span}, valid,
                        COUNT(valid));
@@ -261,6 +271,7 @@ static const struct {
     {"quote", check_quote},
     {"separator", check_separator},
     {"level", check_level},
+    {"tokenizer", check_path},
     {"stride", check_stride},
     {"rows", check_rows},
     {"name", check_used_name},

@@ -131,7 +131,7 @@ typedef struct Field {
  * written in the text. As MtcOrigin of runtime/mtc.h. */
 typedef struct Origin {
     const char *format;      /* "idx", "npy", "npz", "tsv", "csv", "rows", "cifar10", "images", "characters", "bytes",
-                           "tokens" */
+                           "tokens", "pieces" */
     VEC(const char *) paths; /* as written */
     bool header;
     VEC(const char *) columns; /* where the text names them: of a file without header, or what its header must be */

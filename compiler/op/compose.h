@@ -102,7 +102,7 @@ Node *build_shifted(Graph *g, Node *x, unsigned axes);                /* activat
 int next_stream(const Graph *g);                                      /* random.c: one that nobody draws from yet */
 /* batch.c: whether each graph sees all examples of a step; else a user error: `what` "of a batch". */
 bool call_sees_batch(Call *call, const char *what);
-Node *build_arg_max(Graph *g, Node *x, int axis, const char *hint);   /* reduce.c: i32 */
+Node *build_arg_max(Graph *g, Node *x, int axis, const char *hint); /* reduce.c: i32 */
 
 /* loss.c: the first two arguments; false after a user error. Numbers and their targets, both as f32 of the numbers' shape. */
 bool read_pair(Call *call, Node **prediction, Node **target);

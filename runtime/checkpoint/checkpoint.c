@@ -92,7 +92,17 @@ static void add_meaning(MtcText *json, const MtcField *field, const MtcMeaning *
     mtc_text_add(json, "%s%s", meaning->words ? "]" : "", meaning->words && meaning->mean ? "," : "");
     for (int64_t e = 0; meaning->mean && e < mtc_row_elements(field); e++)
         mtc_text_add(json, "%s%.17g", e ? "," : "\"mean\":[", meaning->mean[e]);
-    mtc_text_add(json, "%s}", meaning->mean ? "]" : "");
+    mtc_text_add(json, "%s", meaning->mean ? "]" : "");
+    if (meaning->tokenizer) {
+        mtc_text_add(json, "\"tokenizer\":");
+        mtc_text_json(json, meaning->tokenizer);
+        mtc_text_add(json, ",\"digest\":\"%016llx\"", (unsigned long long)meaning->digest);
+    }
+    mtc_text_add(json, "}");
+}
+
+static bool is_meaning(const MtcMeaning *meaning) {
+    return meaning->words || meaning->mean || meaning->tokenizer;
 }
 
 static void meta_encoding(MtcText *text, const MtcSession *session) {
@@ -100,7 +110,7 @@ static void meta_encoding(MtcText *text, const MtcSession *session) {
     MtcText json = {NULL, 0, 0};
     mtc_text_add(&json, "{");
     for (int i = 0; i < model->fields; i++)
-        if (session->encoding.field[i].words || session->encoding.field[i].mean)
+        if (is_meaning(&session->encoding.field[i]))
             add_meaning(&json, &model->field[i], &session->encoding.field[i]);
     mtc_text_add(&json, "}");
     meta_text(text, "encoding", json.at);

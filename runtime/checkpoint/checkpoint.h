@@ -14,7 +14,8 @@
  *     mtc.summary_due  1, where the evaluation after the last step was ended before its end
  *     mtc.monitor, mtc.best, mtc.best_step, mtc.since_best
  *     mtc.plateaus     of each learning rate that waits for a better one: how long it does, it has, and how often in vain
- *     mtc.encoding     JSON: {"FIELD": {"words": [...], "mean": [...]}, ...} */
+ *     mtc.encoding     JSON: {"FIELD": {"words": [...], "mean": [...]}, ...},
+ *                      of byte pairs {"FIELD": {"tokenizer": "tokenizer.json", "digest": "0123456789abcdef"}} */
 #ifndef MTC_CHECKPOINT_H
 #define MTC_CHECKPOINT_H
 

@@ -225,6 +225,20 @@ static int read_means(MtcFault *fault, const MtcCheckpoint *checkpoint, const Mt
                           checkpoint->path, field->name);
 }
 
+static int read_learned_tokenizer(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcField *field,
+                                  const MtcJson *tokenizer, const MtcJson *digest, MtcMeaning *meaning) {
+    enum { DIGITS = 16 };
+    char *end = NULL;
+    if (tokenizer->kind == MTC_JSON_STRING && digest && digest->kind == MTC_JSON_STRING &&
+        strspn(digest->string, "0123456789abcdef") == DIGITS)
+        meaning->digest = strtoull(digest->string, &end, DIGITS);
+    if (!end || *end)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: it has no name and digest of the tokenizer of the field '%s'",
+                        checkpoint->path, field->name);
+    meaning->tokenizer = strdup(tokenizer->string);
+    return 0;
+}
+
 static int read_meanings(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model, const MtcJson *root,
                          MtcEncoding *encoding) {
     int code = 0;
@@ -235,6 +249,10 @@ static int read_meanings(MtcFault *fault, const MtcCheckpoint *checkpoint, const
         const MtcJson *means = entry ? mtc_json_member(entry, "mean") : NULL;
         if (words)
             code = read_words(fault, checkpoint, field, words, &encoding->field[i]);
+        const MtcJson *tokenizer = entry ? mtc_json_member(entry, "tokenizer") : NULL;
+        if (tokenizer && !code)
+            code = read_learned_tokenizer(fault, checkpoint, field, tokenizer, mtc_json_member(entry, "digest"),
+                                          &encoding->field[i]);
         if (means && !code)
             code = read_means(fault, checkpoint, field, means, &encoding->field[i]);
     }

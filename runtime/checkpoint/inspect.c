@@ -152,6 +152,10 @@ static void print_encoding(const MtcModel *model, const MtcCheckpoint *checkpoin
                 print_meaning(words, field->key, in_use);
                 free(in_use);
             }
+            const MtcJson *tokenizer = mtc_json_member(field, "tokenizer"), *digest = mtc_json_member(field, "digest");
+            if (tokenizer && digest && tokenizer->kind == MTC_JSON_STRING && digest->kind == MTC_JSON_STRING)
+                printf("  %-20s tokens of %s, whose digest is %s\n", mtc_harmless(field->key),
+                       mtc_harmless(tokenizer->string), mtc_harmless(digest->string));
             if (mean)
                 print_meaning(mean, field->key, "where missing: ");
         }

@@ -397,7 +397,7 @@ static void take_training(MtcSession *session, const MtcCheckpoint *checkpoint, 
 }
 
 static bool same_words(const MtcMeaning *a, const MtcMeaning *b) {
-    bool same = a->words == b->words;
+    bool same = a->words == b->words && !a->tokenizer == !b->tokenizer && a->digest == b->digest;
     for (int k = 0; k < a->words && same; k++)
         same = strcmp(a->word[k], b->word[k]) == 0;
     return same;

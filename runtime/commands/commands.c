@@ -241,6 +241,8 @@ int mtc_open_splits(MtcFault *fault, const MtcModel *model, const MtcOptions *op
         begin_load(load, model, opening->split);
         code = start_device(fault, model, options, &checkpoint, &opening->notes, session);
     }
+    if (!code && options->data)
+        (*session)->folder = strdup(options->data);
     mtc_checkpoint_close(&checkpoint);
     double device = mtc_seconds();
     wait_for(load);

@@ -2,6 +2,7 @@
 #include "commands/generate.h"
 
 #include "commands/cli.h"
+#include "data/bpe.h"
 #include "data/source.h"
 #include "session/library.h"
 #include "session/run.h"
@@ -114,9 +115,30 @@ static int read_prompt(MtcGenerator *g, const char *prompt) {
     return code || g->count ? code : begin_without_prompt(g);
 }
 
+/* That which the model names. */
+static int find_own_tokenizer(MtcGenerator *g) {
+    MtcSession *session = g->session;
+    int code = mtc_find_tokenizer(&session->fault, session->model, mtc_windows_origin(session->model), session->folder,
+                                  &g->own);
+    if (code && session->program)
+        mtc_note(&session->fault, "of generate, --tokenizer FILE says where it is");
+    g->tokenizer = g->own;
+    return code;
+}
+
+/* It is that of the weights. */
+static int check_learned(MtcGenerator *g) {
+    MtcSession *session = g->session;
+    const int classes = mtc_tokenizer_classes(g->tokenizer);
+    if (classes < g->vocabulary.tokens)
+        g->vocabulary.tokens = classes; /* the model's further classes are nobody's */
+    return mtc_check_tokenizer(&session->fault, &session->encoding.field[g->vocabulary.field], g->tokenizer,
+                               g->own ? mtc_windows_origin(session->model)->path[1] : "--tokenizer");
+}
+
 /* Whose numbers the model has. */
 static int check_tokenizer(MtcFault *fault, const MtcVocabulary *vocabulary, const MtcTokenizer *tokenizer) {
-    if (vocabulary->level != MTC_LEVEL_NUMBERS)
+    if (vocabulary->level != MTC_LEVEL_NUMBERS && vocabulary->level != MTC_LEVEL_PIECES)
         return mtc_fail(fault, MTC_USAGE,
                         "--tokenizer says what tokens are that come as numbers, tokens(...); this model's are %s",
                         vocabulary->level == MTC_LEVEL_BYTES ? "bytes" : "characters");
@@ -136,8 +158,12 @@ int mtc_generator_open(MtcGenerator *g, MtcSession *session, const MtcTokenizer 
     g->prediction = (float *)mtc_zeroed((size_t)model->vocabulary * sizeof *g->prediction);
     g->scores = (double *)mtc_zeroed((size_t)model->vocabulary * sizeof *g->scores);
     int code = mtc_vocabulary_of(&session->fault, model, &session->encoding, &g->vocabulary);
-    if (!code && tokenizer)
-        code = check_tokenizer(&session->fault, &g->vocabulary, tokenizer);
+    if (!code && !tokenizer && g->vocabulary.level == MTC_LEVEL_PIECES)
+        code = find_own_tokenizer(g);
+    if (!code && g->tokenizer)
+        code = check_tokenizer(&session->fault, &g->vocabulary, g->tokenizer);
+    if (!code && g->vocabulary.level == MTC_LEVEL_PIECES)
+        code = check_learned(g);
     if (!code)
         code = read_prompt(g, prompt);
     return code ? code : refill(g, 0);
@@ -158,6 +184,7 @@ int mtc_generator_next(MtcGenerator *g) {
 }
 
 void mtc_generator_close(MtcGenerator *g) {
+    mtc_tokenizer_free(g->own);
     free(g->token);
     free(g->prediction);
     free(g->scores);

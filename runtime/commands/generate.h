@@ -15,6 +15,7 @@ typedef struct MtcGenerator {
     MtcSession *session;
     MtcVocabulary vocabulary;
     const MtcTokenizer *tokenizer; /* what numbers stand for; NULL: the vocabulary says */
+    MtcTokenizer *own; /* that of the model, which nobody else frees; NULL: it has none, or another was given */
     MtcSampling sampling;
     int64_t position; /* tokens that the cache has */
     int32_t *token;   /* all, from the prompt on */

@@ -58,6 +58,7 @@ void mtc_encoding_free(MtcEncoding *encoding) {
         MtcMeaning *meaning = &encoding->field[i];
         mtc_free_strings(meaning->word, meaning->words);
         free(meaning->mean);
+        free(meaning->tokenizer);
     }
     memset(encoding, 0, sizeof *encoding);
 }

@@ -37,6 +37,8 @@ typedef struct MtcMeaning {
     int words;    /* of a class field made of words or characters: how many classes are in use; 0: labels are numbers */
     char **word;  /* class k is word[k]: sorted, UTF-8 */
     double *mean; /* of each element, where an empty column stands for it; else NULL */
+    char *tokenizer; /* of windows of byte pairs: its file, as the model names it; else NULL */
+    uint64_t digest; /* of that tokenizer */
 } MtcMeaning;
 typedef struct MtcEncoding {
     bool known; /* restored, or learned */

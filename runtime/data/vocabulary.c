@@ -146,8 +146,11 @@ int mtc_vocabulary_at(MtcFault *fault, const MtcModel *model, MtcLevel level, co
     vocabulary->tokens = field->classes;
     const MtcMeaning *meaning = &encoding->field[vocabulary->field];
     vocabulary->level = level;
-    if (level == MTC_LEVEL_CHARACTERS)
+    if (level == MTC_LEVEL_CHARACTERS && !meaning->tokenizer)
         return take_characters(fault, field, meaning, vocabulary);
+    if (meaning->tokenizer && level != MTC_LEVEL_PIECES)
+        return mtc_fail(fault, MTC_BAD_DATA, "the weights are of a model of the tokens of %s, and this one reads %s",
+                        mtc_shown(meaning->tokenizer), origin->format);
     if (meaning->words)
         return mtc_fail(fault, MTC_BAD_DATA, "the weights are of a model of %d characters, and this one reads %s",
                         meaning->words, origin->format);

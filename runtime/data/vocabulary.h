@@ -5,8 +5,8 @@
 #include "data/dataset.h"
 
 /* CHARACTERS: the classes of the training text's characters, in the order of their code points. BYTES: token b is the byte
- * b. NUMBERS: what tokens stand for is not known here. */
-typedef enum MtcLevel { MTC_LEVEL_CHARACTERS, MTC_LEVEL_BYTES, MTC_LEVEL_NUMBERS } MtcLevel;
+ * b. NUMBERS: what tokens stand for is not known here. PIECES: byte pairs, of the tokenizer that the model names (bpe.h). */
+typedef enum MtcLevel { MTC_LEVEL_CHARACTERS, MTC_LEVEL_BYTES, MTC_LEVEL_NUMBERS, MTC_LEVEL_PIECES } MtcLevel;
 
 typedef struct MtcVocabulary {
     MtcLevel level;

@@ -1,6 +1,7 @@
 /* Examples that are windows of a row of tokens: of the characters or the bytes of a text, or of a file of tokens.
  *
  *     file -> text, or tokens that stay in it -> a part of the tokens -> windows, which begin every `stride` tokens */
+#include "data/bpe.h"
 #include "data/source.h"
 #include "data/tokens.h"
 
@@ -11,11 +12,12 @@
 /* What a file holds. All zero: nothing. */
 typedef struct TokenRow {
     char *path;
-    uint8_t *text; /* characters, until the vocabulary is known: the file's bytes; else NULL */
+    uint8_t *text; /* characters, until the vocabulary is known; byte pairs: the file's bytes; else NULL */
     size_t size;
     int64_t count;
-    void *token;     /* `count` of them, in the field's type; or NULL, and */
-    MtcTokens *file; /* they stay in the file */
+    void *token;             /* `count` of them, in the field's type; or NULL, and */
+    MtcTokens *file;         /* they stay in the file */
+    MtcTokenizer *tokenizer; /* of byte pairs */
 } TokenRow;
 
 static void free_row(TokenRow *row) {
@@ -23,12 +25,13 @@ static void free_row(TokenRow *row) {
     free(row->text);
     free(row->token);
     mtc_tokens_free(row->file);
+    mtc_tokenizer_free(row->tokenizer);
     memset(row, 0, sizeof *row);
 }
 
 static int read_row(MtcFault *fault, const MtcModel *model, MtcLevel level, const char *path, TokenRow *row) {
     memset(row, 0, sizeof *row);
-    int code = level == MTC_LEVEL_CHARACTERS
+    int code = level == MTC_LEVEL_CHARACTERS || level == MTC_LEVEL_PIECES
                    ? mtc_read_file(fault, path, &row->text, &row->size)
                    : mtc_tokens_open(fault, mtc_window_field(model), level == MTC_LEVEL_BYTES, path, &row->file);
     if (code) {
@@ -40,11 +43,36 @@ static int read_row(MtcFault *fault, const MtcModel *model, MtcLevel level, cons
     return 0;
 }
 
-/* Tokens, by what the encoding knows: a character that it lacks is a fault. */
-static int encode_tokens(MtcFault *fault, const MtcModel *model, MtcLevel level, const MtcEncoding *encoding,
-                         TokenRow *row) {
+/* The text of byte pairs as tokens. */
+static int cut_into_pieces(MtcFault *fault, const MtcModel *model, const MtcOrigin *origin, const char *folder,
+                           TokenRow *row) {
+    int code = mtc_find_tokenizer(fault, model, origin, folder, &row->tokenizer);
+    if (!code)
+        code = mtc_encode_pieces(fault, mtc_window_field(model), row->tokenizer, origin, row->text, row->size,
+                                 &row->token, &row->count);
+    free(row->text);
+    row->text = NULL;
+    return code;
+}
+
+/* The file as the source needs it to learn from it. */
+static int read_source(MtcFault *fault, const MtcModel *model, const MtcSource *source, const MtcOrigin *origin,
+                       const char *folder, const char *path, TokenRow *row) {
+    int code = read_row(fault, model, source->level, path, row);
+    if (!code && source->level == MTC_LEVEL_PIECES)
+        code = cut_into_pieces(fault, model, origin, folder, row);
+    if (code)
+        free_row(row);
+    return code;
+}
+
+/* Tokens, by what the encoding knows: a character that it lacks is a fault, as is another tokenizer. */
+static int encode_tokens(MtcFault *fault, const MtcModel *model, const MtcSource *source, const MtcOrigin *origin,
+                         const MtcEncoding *encoding, TokenRow *row) {
     MtcVocabulary vocabulary;
-    int code = mtc_vocabulary_at(fault, model, level, encoding, &vocabulary);
+    int code = mtc_vocabulary_at(fault, model, source->level, encoding, &vocabulary);
+    if (!code && row->tokenizer)
+        code = mtc_check_tokenizer(fault, &encoding->field[vocabulary.field], row->tokenizer, origin->path[1]);
     if (!code && row->text) {
         code = mtc_encode_characters(fault, mtc_window_field(model), &vocabulary, row->path, (const char *)row->text,
                                      row->size, &row->token, &row->count);
@@ -100,7 +128,7 @@ static int open_row(MtcFault *fault, MtcReading *reading, MtcOpened *opened) {
     if (code)
         return code;
     TokenRow *row = (TokenRow *)mtc_zeroed(sizeof *row);
-    code = read_row(fault, opened->model, opened->source->level, path, row);
+    code = read_source(fault, opened->model, opened->source, opened->origin, reading->folder, path, row);
     free(path);
     if (code)
         free(row);
@@ -124,11 +152,19 @@ static int learn_characters(MtcFault *fault, const MtcSplitPart *train, const Mt
                                 &encoding->field[field - opened->model->field]);
 }
 
+static int learn_pieces(MtcFault *fault, const MtcSplitPart *train, const MtcOpened *opened, MtcEncoding *encoding) {
+    const int field = (int)(mtc_window_field(opened->model) - opened->model->field);
+    (void)fault;
+    (void)train;
+    mtc_learn_tokenizer(((const TokenRow *)opened->kept)->tokenizer, opened->origin->path[1], &encoding->field[field]);
+    return 0;
+}
+
 static int read_token_part(MtcFault *fault, const MtcSplitPart *part, const MtcEncoding *encoding, MtcReading *reading,
                            MtcOpened *opened, MtcExamples *examples) {
     TokenRow *row = (TokenRow *)opened->kept;
     (void)reading;
-    int code = encode_tokens(fault, opened->model, opened->source->level, encoding, row);
+    int code = encode_tokens(fault, opened->model, opened->source, opened->origin, encoding, row);
     return code ? code : part_of_row(fault, opened->model, opened->origin, part->split, part->last, row, examples);
 }
 
@@ -136,10 +172,9 @@ static int read_tokens_asked(MtcFault *fault, const MtcAsked *asked, const MtcEn
                              MtcExamples *examples) {
     const MtcModel *model = asked->model;
     TokenRow row;
-    (void)reading;
-    int code = read_row(fault, model, asked->source->level, asked->path, &row);
+    int code = read_source(fault, model, asked->source, asked->origin, reading->folder, asked->path, &row);
     if (!code)
-        code = encode_tokens(fault, model, asked->source->level, encoding, &row);
+        code = encode_tokens(fault, model, asked->source, asked->origin, encoding, &row);
     if (!code)
         code = part_of_row(fault, model, asked->origin, NULL, true, &row, examples);
     if (!code)
@@ -167,3 +202,10 @@ const MtcSource mtc_source_tokens = {.open = open_row,
                                      .input = read_tokens_asked,
                                      .example = "new.txt",
                                      .level = MTC_LEVEL_NUMBERS};
+const MtcSource mtc_source_pieces = {.open = open_row,
+                                     .learn = learn_pieces,
+                                     .read = read_token_part,
+                                     .close = close_row,
+                                     .input = read_tokens_asked,
+                                     .example = "new.txt",
+                                     .level = MTC_LEVEL_PIECES};

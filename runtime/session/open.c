@@ -101,5 +101,6 @@ void mtc_destroy(MtcSession *session) {
     }
     mtc_encoding_free(&session->encoding);
     free(session->confusion);
+    free(session->folder);
     free(session);
 }

@@ -80,6 +80,7 @@ struct MtcSession {
     MtcData batch;                         /* memory for one batch of examples that are no data set, to predict */
     int *order;                            /* of the training examples in mtc_most_orders() epochs */
     MtcEncoding encoding;
+    char *folder;        /* where the data are, as --data says; NULL: where the model file says */
     uint64_t split_seed; /* decided which examples the splits got */
     uint64_t train_hash; /* of the training examples, when there are any */
     bool measured;       /* the buffers came from a checkpoint: training data do not change them any more */

@@ -276,6 +276,10 @@ int mtc_load_data(MtcSession *session, int which, const char *folder) {
     load.session = session;
     load.split = mtc_split_name(which);
     load.reading.folder = folder;
+    if (!code) {
+        free(session->folder);
+        session->folder = folder ? strdup(folder) : NULL;
+    }
     load.reading.seed = session->split_seed;
     load.reading.cache = true;
     if (!code && !mtc_split(session->model, load.split))

@@ -16,6 +16,8 @@ enum { MTC_MOST_TOKENS = 1 << 22 }; /* every number is below that */
 int mtc_tokenizer_open(MtcFault *fault, const char *path, MtcTokenizer **tokenizer);
 void mtc_tokenizer_free(MtcTokenizer *tokenizer);         /* NULL: nothing */
 int mtc_tokenizer_classes(const MtcTokenizer *tokenizer); /* every token is below that */
+/* What it makes of texts, in a number: two that have one make the same tokens, however their files are written. */
+uint64_t mtc_tokenizer_digest(const MtcTokenizer *tokenizer);
 /* The bytes of a token; none: nothing has this number. */
 const uint8_t *mtc_tokenizer_bytes(const MtcTokenizer *tokenizer, int32_t token, size_t *size);
 

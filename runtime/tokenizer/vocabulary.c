@@ -1,5 +1,7 @@
 #include "tokenizer/vocabulary.h"
 
+#include "base/hash.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -135,4 +137,38 @@ void mtc_tokenizer_free(MtcTokenizer *tokenizer) {
     free(tokenizer->added);
     free(tokenizer->memory);
     free(tokenizer);
+}
+
+/* ---- which tokenizer it is ---- */
+
+static void digest_numbers(MtcHash *hash, const int64_t *number, size_t count) {
+    mtc_hash_add(hash, number, count * sizeof *number);
+}
+
+static uint64_t merge_digest(const MtcMerge *merge) {
+    const int64_t numbers[] = {merge->left, merge->right, merge->rank, merge->merged};
+    MtcHash hash;
+    mtc_hash_begin(&hash);
+    digest_numbers(&hash, numbers, 4);
+    return mtc_hash_end(&hash);
+}
+
+/* Rows of the hash table lie as they came: their sum does not depend on that. */
+uint64_t mtc_tokenizer_digest(const MtcTokenizer *tokenizer) {
+    uint64_t merges = 0;
+    for (size_t i = 0; i < tokenizer->merges; i++)
+        merges += tokenizer->merge[i].left == MTC_NO_TOKEN ? 0 : merge_digest(&tokenizer->merge[i]);
+    MtcHash hash;
+    mtc_hash_begin(&hash);
+    const char *pattern = tokenizer->pattern->regex;
+    digest_numbers(&hash, (const int64_t[]){tokenizer->count, tokenizer->whole_words, (int64_t)merges}, 3);
+    mtc_hash_add(&hash, pattern, strlen(pattern));
+    for (int32_t i = 0; i < tokenizer->count; i++) {
+        const MtcTokenBytes *token = &tokenizer->token[i];
+        digest_numbers(&hash, (const int64_t[]){token->at ? (int64_t)token->size : -1}, 1);
+        mtc_hash_add(&hash, token->at, token->at ? token->size : 0);
+    }
+    for (int i = 0; i < tokenizer->added_count; i++)
+        digest_numbers(&hash, (const int64_t[]){tokenizer->added[i].token, tokenizer->added[i].late}, 2);
+    return mtc_hash_end(&hash);
 }

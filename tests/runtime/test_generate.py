@@ -2,6 +2,7 @@
 choice of tokens against NumPy; what is refused."""
 
 import ctypes
+import json
 import subprocess
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import bpe
 from conftest import MTC, ROOT
 from evaluator import evaluate, parse
+from fake_data import unpack
 from library import Library, pointer
 
 pytestmark = pytest.mark.quick
@@ -355,6 +357,58 @@ def test_tokenizers_that_are_not_the_model_s(reciting, trained):
     assert done.returncode == NO_INPUT and "none.json: cannot open" in done.stderr
     message = generate(trained, "--tokenizer", folder / "tokenizer.json", code=USAGE)
     assert "--tokenizer says what tokens are that come as numbers, tokens(...); this model's are characters" in message
+
+
+@pytest.fixture(scope="module")
+def of_pieces(compile_model, reciting, tmp_path_factory):
+    """The same of the text itself, whose tokens are made when it is read."""
+    folder = tmp_path_factory.mktemp("pieces")
+    for name in ("input.txt", "tokenizer.json"):
+        (folder / name).write_bytes((reciting[1] / name).read_bytes())
+    model = model_of(MODELS["attention"].replace("19", "280"), 'text("input.txt", level = "bpe", tokenizer = "tokenizer.json")')
+    program = compile_model(model.replace("class[19]", "class[280]").replace("1e-3", "1e-2"))
+    program("--data", folder, "--epochs", "20", "--save", folder / "w", "--quiet")
+    return program, folder
+
+
+def recited(program, folder, *flags, check=True):
+    return program("generate", "--load", folder / "w", "--tokens", "12", "--temperature", "0", *flags, check=check)
+
+
+def test_a_text_is_the_tokens_of_its_tokenizer(of_pieces, reciting, monkeypatch):
+    """As of the file that mtc tokens writes: the same weights; text goes in and comes out, also what is no UTF-8."""
+    program, folder = of_pieces
+    made, other = (unpack((at / "w").read_bytes()) for at in (folder, reciting[1]))
+    assert made[1] == other[1]
+    kept = json.loads(made[0]["__metadata__"]["mtc.encoding"])["window"]
+    assert kept["tokenizer"] == "tokenizer.json" and len(kept["digest"]) == 16
+    assert f"tokens of tokenizer.json, whose digest is {kept['digest']}" in program("info", folder / "w").stdout
+    monkeypatch.setenv("MTC_DATA_DIR", str(folder))
+    assert recited(program, folder, "--prompt", "Hello world").stdout.startswith("Hello world, größe ☃ Hello")
+    bytes_of = subprocess.run([program.path, "generate", "--load", folder / "w", "--tokens", "2", "--prompt", b"Hello\xff w"], capture_output=True)
+    assert bytes_of.stdout.startswith(b"Hello\xff w") and bytes_of.returncode == 0
+
+
+def test_weights_have_one_tokenizer(of_pieces, tmp_path):
+    """However its file is written; another one is refused wherever tokens are made, with both by name."""
+    program, folder = of_pieces
+    document = json.loads((folder / "tokenizer.json").read_text())
+    (tmp_path / "same.json").write_text(json.dumps(document, indent=3))
+    assert recited(program, folder, "--tokenizer", tmp_path / "same.json", "--prompt", "Hello world").stdout.startswith("Hello world, größe")
+    document["model"]["merges"].pop()
+    (tmp_path / "tokenizer.json").write_text(json.dumps(document))
+    (tmp_path / "input.txt").write_bytes((folder / "input.txt").read_bytes())
+    for done in (recited(program, folder, "--tokenizer", tmp_path / "tokenizer.json", "--prompt", "a", check=False),
+                 program("--data", tmp_path, "--resume", folder / "w", "--epochs", "30", check=False),
+                 program("predict", "--data", tmp_path, "--load", folder / "w", "--input", tmp_path / "input.txt", check=False)):
+        assert done.returncode == BAD_DATA and "is not the tokenizer that the weights have learned with" in done.stderr
+        assert "that of tokenizer.json was" in done.stderr and "bring back tokenizer.json, or train anew" in done.stderr
+    document["added_tokens"].append({**document["added_tokens"][0], "id": 300, "content": "<|more|>"})
+    (tmp_path / "tokenizer.json").write_text(json.dumps(document))
+    done = program("--data", tmp_path, "--epochs", "1", check=False)
+    assert "tokenizer.json: has 301 tokens, and 'window' is class[280][13]" in done.stderr
+    done = recited(program, folder, "--prompt", "a", check=False)
+    assert done.returncode == NO_INPUT and "--tokenizer FILE says where it is" in done.stderr
 
 
 def test_samples_change_nothing_but_what_is_shown(trained, input_text, tmp_path):
