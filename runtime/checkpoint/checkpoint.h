@@ -56,6 +56,8 @@ int mtc_checkpoint_encoding(MtcFault *fault, const MtcCheckpoint *checkpoint, co
 /* LOAD: weights and buffers, to evaluate. INITIAL: the same to train with, states begin anew. ALL: everything. */
 typedef enum MtcTake { MTC_TAKE_LOAD, MTC_TAKE_INITIAL, MTC_TAKE_ALL } MtcTake;
 
+/* Nothing that a session would draw stays as it was drawn. */
+bool mtc_checkpoint_gives_all(const MtcCheckpoint *checkpoint, const MtcModel *model, MtcTake take);
 /* Into the session, all or nothing; with `partial`, whatever fits. Lines that say what was taken, what differs and what is
  * missing are added to `notes`, which may be NULL. */
 int mtc_checkpoint_apply(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take, bool partial,

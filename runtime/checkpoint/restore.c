@@ -1,6 +1,7 @@
 /* A checkpoint becomes the state of a session. */
 #include "checkpoint/checkpoint.h"
 #include "session/finite.h"
+#include "session/init.h"
 #include "session/weights.h"
 
 #include <stdio.h>
@@ -78,6 +79,13 @@ static bool is_taken(const MtcCheckpoint *checkpoint, const MtcModel *model, con
     return is_wanted(checkpoint, tensor, take) &&
            mtc_blob_fits(tensor, mtc_archive_find(&checkpoint->archive, tensor->name)) &&
            !held_by(checkpoint, model, tensor);
+}
+
+bool mtc_checkpoint_gives_all(const MtcCheckpoint *checkpoint, const MtcModel *model, MtcTake take) {
+    bool all = true;
+    for (int i = 0; i < model->tensors && all; i++)
+        all = !mtc_is_drawn(&model->tensor[i]) || is_taken(checkpoint, model, &model->tensor[i], take);
+    return all;
 }
 
 /* Of the tensors in a file of ours, those behind the weights are states, known to this model or not. */

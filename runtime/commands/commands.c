@@ -177,7 +177,9 @@ int mtc_chosen_device(const MtcOptions *options) {
 static int start_device(MtcFault *fault, const MtcModel *model, const MtcOptions *options,
                         const MtcCheckpoint *checkpoint, MtcText *notes, MtcSession **session) {
     MtcTake take = options->resume ? MTC_TAKE_ALL : options->init_from ? MTC_TAKE_INITIAL : MTC_TAKE_LOAD;
-    int code = mtc_session_new(model, options->program, (uint64_t)options->seed, mtc_chosen_device(options), session);
+    const bool draws = !checkpoint->path || !mtc_checkpoint_gives_all(checkpoint, model, take);
+    int code =
+        mtc_session_new(model, options->program, (uint64_t)options->seed, mtc_chosen_device(options), draws, session);
     if (!code && !options->quiet)
         mtc_meter_open(&(*session)->meter);
     if (!code)

@@ -56,7 +56,7 @@ static int draw_piece(MtcSession *session, void *user, void *bytes, size_t from,
 static int draw_tensor(MtcSession *session, const MtcTensor *tensor, uint32_t stream) {
     const MtcModel *model = session->model;
     Drawing drawing = {tensor, session->seed, stream, NULL, 0, 0};
-    if (tensor->init == MTC_ZEROS || tensor->init == MTC_COPY)
+    if (!mtc_is_drawn(tensor))
         return 0;
     if (model->draw)
         return mtc_device_fault(session, mtc_model_draw(model, session->arena, tensor, session->seed, stream),
@@ -64,14 +64,22 @@ static int draw_tensor(MtcSession *session, const MtcTensor *tensor, uint32_t st
     return mtc_fill_memory(session, session->arena + tensor->offset, mtc_tensor_bytes(tensor), draw_piece, &drawing);
 }
 
+int mtc_clear_weights(MtcSession *session) {
+    session->writes = 1;
+    return mtc_device_fault(session, mtc_zero(session->arena, session->model->arena_bytes), "clearing memory");
+}
+
+bool mtc_is_drawn(const MtcTensor *tensor) {
+    return tensor->role != MTC_VALUE && tensor->init != MTC_ZEROS && tensor->init != MTC_COPY;
+}
+
 /* Buffers take no random numbers: weights begin as they would without them. */
 int mtc_draw_weights(MtcSession *session) {
     uint32_t stream = MTC_WEIGHT_STREAM;
-    int code = mtc_device_fault(session, mtc_zero(session->arena, session->model->arena_bytes), "clearing memory");
+    int code = mtc_clear_weights(session);
     for (int i = 0; i < session->model->tensors && !code; i++) {
         const MtcTensor *tensor = &session->model->tensor[i];
-        if (tensor->role != MTC_VALUE)
-            code = draw_tensor(session, tensor, stream);
+        code = draw_tensor(session, tensor, stream);
         stream += tensor->role != MTC_BUFFER;
     }
     if (!code)

@@ -6,5 +6,9 @@
 
 /* Fills the whole arena; the session's seed decides. */
 int mtc_draw_weights(MtcSession *session);
+/* Instead, where a file gives all that would be drawn: zeros. */
+int mtc_clear_weights(MtcSession *session);
+/* Its values are neither zeros nor another tensor's. */
+bool mtc_is_drawn(const MtcTensor *tensor);
 
 #endif

@@ -58,10 +58,11 @@ static int open_session(MtcSession *session, int device) {
     session->open = !code;
     if (!code)
         code = alloc_session(session);
-    return code ? code : mtc_draw_weights(session);
+    return code;
 }
 
-int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, int device, MtcSession **result) {
+int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, int device, bool draws,
+                    MtcSession **result) {
     MtcSession *session = (MtcSession *)calloc(1, sizeof *session);
     *result = session;
     if (!session)
@@ -73,11 +74,13 @@ int mtc_session_new(const MtcModel *model, const char *program, uint64_t seed, i
     for (int i = 0; i < model->knobs; i++)
         session->knob[i] = mtc_as_computed(model, model->knob[i].value);
     session->failed = open_session(session, device);
+    if (!session->failed)
+        session->failed = draws ? mtc_draw_weights(session) : mtc_clear_weights(session);
     return session->failed;
 }
 
 int mtc_create(const MtcModel *model, uint64_t seed, int device, MtcSession **session) {
-    return mtc_session_new(model, NULL, seed, device, session);
+    return mtc_session_new(model, NULL, seed, device, true, session);
 }
 
 void mtc_destroy(MtcSession *session) {

@@ -876,19 +876,42 @@ def test_no_links(fake_plain, shim, folder):
     assert len(list(folder.path.iterdir())) == 5
 
 
-def test_last_checkpoint_needs_no_copy(built, folder):
-    """One that is written while training goes on does. Pieces of 16 MB are for looking at the device's memory."""
+@pytest.fixture(scope="module")
+def telling(built):
+    """telling(folder, *flags): what a training says of memory and of weights that are drawn (host_memory.c)."""
     sources = [ROOT / "tests/runtime" / name for name in ("fake.c", "host_memory.c")] + [ROOT / "runtime/base/device_cpu.c"]
-    program = build_program(built / "host_memory", sources, "-DFAKE_MAIN", "-Wl,--wrap=mtc_host_alloc")
+    wrapped = [f"-Wl,--wrap=mtc_{name}" for name in ("host_alloc", "draw_weights")]
+    program = build_program(built / "host_memory", sources, "-DFAKE_MAIN", *wrapped)
+
+    def run(folder, *flags):
+        return subprocess.run([program, *map(str, flags)], cwd=folder.path, capture_output=True, text=True, check=True).stderr
+
+    return run
+
+
+def test_last_checkpoint_needs_no_copy(telling, folder):
+    """One that is written while training goes on does. Pieces of 16 MB are for looking at the device's memory."""
 
     def host_memory(*flags):
-        done = subprocess.run([program, "--epochs", "1", "--quiet", *flags], cwd=folder.path, capture_output=True, text=True, check=True)
-        return {int(size) for size in re.findall(r"host memory: (\d+)", done.stderr)} - {1 << 24}
+        said = telling(folder, "--epochs", 1, "--quiet", *flags)
+        return {int(size) for size in re.findall(r"host memory: (\d+)", said)} - {1 << 24}
 
     assert host_memory("--save", "w.safetensors") == host_memory()
-    assert len(host_memory("--save", "often.safetensors", "--save-every", "5") - host_memory()) == 1
+    assert len(host_memory("--save", "often.safetensors", "--save-every", 5) - host_memory()) == 1
     for name in ("{}.safetensors", "{}-best.safetensors"):
         assert read(folder, name.format("w")) == read(folder, name.format("often"))
+
+
+def test_weights_of_a_file_are_not_drawn(telling, folder):
+    """But where it lacks one, all are drawn as ever."""
+    drawn, file = "weights are drawn\n", folder / "w.safetensors"
+    assert drawn in telling(folder, "--limit-steps", 5, "--save", file, "--quiet")
+    for flags in (["eval", "--load", file], ["--resume", file, "--quiet"], ["--init-from", file, "--quiet"]):
+        assert drawn not in telling(folder, *flags), flags
+    header, data = unpack(weights_alone(file.read_bytes()))
+    header["logits.offset"] = header.pop("logits.bias")
+    file.write_bytes(pack(header, data))
+    assert drawn in telling(folder, "--init-from", file, "--partial", "--quiet")
 
 
 def test_checkpoint_changes_while_it_is_read(fake_plain, shim, folder):
