@@ -335,6 +335,8 @@ static void layout_graphs(Lowered *model) {
     for (int i = 0; i < training->optimizer_count; i++)
         training->losses[i] = after_layout(training->losses[i]);
     layout(model->module->eval);
+    if (model->module->watch)
+        layout(model->module->watch);
 }
 
 /* A file of another language would be one mistake after the other. */
@@ -368,6 +370,8 @@ static int compile(Compilation *c) {
 
     layout_graphs(&model);
     graph_compact(module->eval);
+    if (module->watch)
+        graph_compact(module->watch);
     stage_ended(c, "layout");
 
     bool gradients = c->options->gradcheck;

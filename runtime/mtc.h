@@ -146,6 +146,14 @@ typedef struct MtcSetInput {
     int64_t elements;
 } MtcSetInput;
 
+/* A value that the text prints: of each example so many numbers, or one such row for all. */
+typedef struct MtcPrint {
+    const char *at, *text, *type; /* "mnist.mt:14", "relu(h)", "f32[128]" */
+    size_t offset;                /* bytes from the arena's start */
+    int64_t elements;
+    bool batched;
+} MtcPrint;
+
 /* What a metric was given of a set of examples: of example i, the `elements[k]` numbers from value[k][i * elements[k]] on. */
 enum { MTC_MAX_SET_INPUTS = 2 };
 typedef struct MtcSetValues {
@@ -274,6 +282,11 @@ typedef struct MtcModel {
     const char *(*update)(const MtcRun *run);
     /* to[i] += from[i] for so many reals (floats, or the doubles of mtc --real f64) in the device's memory. */
     const char *(*add_sums)(void *to, const void *from, int64_t count);
+
+    /* What print(x) shows of the next step: `watch` stores it, changes nothing, and does not advance the clock. */
+    int prints;
+    const MtcPrint *print;
+    const char *(*watch)(const MtcRun *run);
 
     int own_losses;       /* optimizers that move along another loss than report[0] */
     int64_t first_update; /* the step with which every weight that is trained has been updated; 0: the first one */

@@ -233,6 +233,30 @@ static void lower_graph(Lowering *l, Graph *g, Lowered *out) {
         training_names(&frame, train, &out->training);
 }
 
+/* The forward pass of a training step once more, for what print(x) shows, and nothing that changes the training. */
+static void lower_watch(Lowering *l) {
+    Frame frame = {.l = l, .path = "", .indices = "", .statement = ""};
+    Graph *g = l->g = l->module->watch = graph_new(l->module, true);
+    static const char *const computed[] = {"loss", "metric", "predict"};
+    const Block *train = ast_find_block(l->ast, "train");
+    int kept = 0;
+    l->weights = l->steps = l->depth = 0;
+    bind_fields(&frame);
+    g->written = true;
+    run_body(&frame, &ast_find_block(l->ast, "model")->body);
+    for (size_t i = 0; i < sizeof computed / sizeof *computed; i++)
+        if (block_find(train, computed[i]))
+            eval_setting(&frame, block_find(train, computed[i])->value);
+    g->written = false;
+    if (!l->module->printed.count)
+        diag_error(l->diag, l->module->prints, "print(x) shows values of the model, of loss, metric and predict alone");
+    for (int i = 0; i < g->roots.count; i++)
+        if (g->roots.at[i]->op->table == TABLE_PRINTED)
+            g->roots.at[kept++] = g->roots.at[i];
+    g->roots.count = kept;
+    graph_compact(g);
+}
+
 /* ---- the module ---- */
 
 static const char *model_name(Arena *arena, const char *path) {
@@ -278,6 +302,8 @@ static void lower_round(Lowering *l, const double *values, Lowered *out) {
     lower_graph(l, m->train, out);
     if (diag_errors(l->diag) == errors)
         lower_graph(l, m->eval, out);
+    if (diag_errors(l->diag) == errors && m->prints.source)
+        lower_watch(l);
     if (diag_errors(l->diag) == errors)
         layers_check(l);
     check_knobs(l);

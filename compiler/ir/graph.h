@@ -204,6 +204,13 @@ typedef struct Kept {
     int64_t elements;
 } Kept;
 
+/* A value that print(x) shows while the training runs. */
+typedef struct Printed {
+    const char *text; /* of the argument */
+    const char *type; /* as the text has it: "f32[128]" */
+    Span src;
+} Printed;
+
 /* A value of the evaluation as the text has it: images with their channels first, whatever lies in memory. */
 typedef struct NamedValue {
     const char *name;
@@ -250,7 +257,9 @@ struct Module {
     int means;        /* so many of them are means, the first ones */
     Report confusion; /* its metric is a table; name NULL: none */
     VEC(Kept) kept;
-    VEC(Doubt) doubts; /* one for each place and text */
+    VEC(Printed) printed; /* of `watch`: the root `show` with that index */
+    Span prints;          /* such a call of the text; its source NULL: there is none */
+    VEC(Doubt) doubts;    /* one for each place and text */
     VEC(NamedValue) named;
     VEC(NamedSize) sizes;
     VEC(int) plateaus;    /* of learning rates: evaluations without a better one after which they fall; all different */
@@ -263,15 +272,16 @@ struct Module {
     Graph *measure;             /* a batch of the training data goes into the buffers that describe them; NULL: none */
     Graph *decode;              /* eval at one position of a sequence of tokens; NULL: the model generates no text */
     const char *no_decode;      /* why not; NULL: the data are no tokens */
-    const Field *tokens;        /* of decode: the field */
-    Graph *update;              /* gradients of all shards become new weights; NULL: train does that */
-    int64_t context;            /* of decode: how many positions there are */
+    Graph *watch;        /* the forward pass of a step, which stores what print(x) shows; NULL: nothing is printed */
+    const Field *tokens; /* of decode: the field */
+    Graph *update;       /* gradients of all shards become new weights; NULL: train does that */
+    int64_t context;     /* of decode: how many positions there are */
 };
 
 Module *module_new(Arena *arena, Diag *diag, const Operators *operators);
 void module_doubt(Module *module, Doubt doubt);
-/* The graphs that the module has, in the order train, eval, measure, decode, update; returns how many. */
-enum { MAX_GRAPHS = 5 };
+/* The graphs that the module has, in the order train, eval, measure, decode, update, watch; returns how many. */
+enum { MAX_GRAPHS = 6 };
 int module_graphs(const Module *module, Graph **graphs);
 Type weight_type_in_files(const Weight *weight);
 int64_t module_examples(const Module *module);   /* of a step */
@@ -363,6 +373,6 @@ void graph_compact(Graph *g);
 /* Every invariant above, or an internal error naming the pass that broke it. */
 void graph_verify(const Graph *g, const char *after);
 void graph_print(const Graph *g, Text *out);
-const char *graph_kind(const Graph *g); /* "train", "eval", "measure", "decode", "update" */
+const char *graph_kind(const Graph *g); /* "train", "eval", "measure", "decode", "update", "watch" */
 
 #endif

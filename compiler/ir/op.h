@@ -66,7 +66,16 @@ typedef enum OpKind {
 } OpKind;
 
 /* Which table of the module attr.index is a row of. */
-typedef enum Table { TABLE_NONE, TABLE_WEIGHT, TABLE_STATE, TABLE_FIELD, TABLE_KNOB, TABLE_REPORT, TABLE_KEPT } Table;
+typedef enum Table {
+    TABLE_NONE,
+    TABLE_WEIGHT,
+    TABLE_STATE,
+    TABLE_FIELD,
+    TABLE_KNOB,
+    TABLE_REPORT,
+    TABLE_KEPT,
+    TABLE_PRINTED
+} Table;
 
 /* Index expressions of a view: from the index of an element of the result to that of the operand, an expression per axis. `guard`, when it is set, is a condition under which the operand is read at all (else the result
  * is attr.value: 0, or what the operator fills with). Of a lookup, the result's index has one entry more, behind its axes: the

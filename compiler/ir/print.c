@@ -77,6 +77,7 @@ static void print_place(Span src, Text *out) {
 const char *graph_kind(const Graph *g) {
     const Module *module = g->module;
     return g == module->update    ? "update"
+           : g == module->watch   ? "watch"
            : g->training          ? "train"
            : g == module->measure ? "measure"
            : g == module->decode  ? "decode"

@@ -14,7 +14,8 @@ static int table_rows(const Module *module, Table table) {
                         [TABLE_FIELD] = module->fields.count,
                         [TABLE_KNOB] = module->knobs.count,
                         [TABLE_REPORT] = module->means,
-                        [TABLE_KEPT] = module->kept.count};
+                        [TABLE_KEPT] = module->kept.count,
+                        [TABLE_PRINTED] = module->printed.count};
     return rows[table];
 }
 

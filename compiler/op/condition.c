@@ -179,6 +179,43 @@ const OpDef op_to_float = {
     .prec = PREC_PRIMARY,
 };
 
+/* A graph of its own stores the value: that of the training stays what it is without it. */
+static void keep_printed(Call *call, Node *x) {
+    Module *module = call->module;
+    const Span src = call->args[0].src.source ? call->args[0].src : call->src;
+    const Printed printed = {span_text(module->arena, src), type_user_text(module->arena, &x->type), call->src};
+    Node *numbers = graph_cast(call->g, x, DT_F32);
+    VEC_PUSH(module->arena, &module->printed, printed);
+    graph_node(call->g, "show", (Attr){.index = module->printed.count - 1}, 1, &numbers);
+}
+
+static Value build_print(Call *call) {
+    Node *x = call_tensor(call, 0);
+    if (!x)
+        return value_error();
+    if (call->module->shards || x->examples) {
+        diag_error(call->module->diag, call->src, "%s",
+                   x->examples ? "print(x) shows values of each example; this has those of the batch in an axis: print "
+                                 "what batch(x) is made of"
+                               : "print(x) is of a batch that is computed whole, not of --shards");
+        return value_error();
+    }
+    call->module->prints = call->src;
+    if (call->g == call->module->watch)
+        keep_printed(call, x);
+    return call->args[0];
+}
+
+const OpDef op_print = {
+    .name = "print",
+    .cls = OP_LIBRARY,
+    .doc = "x itself. While the program trains, each `--print-every` steps it shows the line, shape, mean, deviation, "
+           "smallest and largest number of x, and how many are no numbers.",
+    .example = "y = linear(print(relu(x)), 3)",
+    .signature = "x",
+    .build = build_print,
+};
+
 const OpDef op_stop_gradient = {
     .name = "stop_gradient",
     .cls = OP_MAP,

@@ -329,6 +329,16 @@ const OpDef op_keep = {
     .infer = infer_as_input,
 };
 
+const OpDef op_show = {
+    .name = "show",
+    .cls = OP_ROOT,
+    .arity = 1,
+    .attrs = ATTR_INDEX,
+    .table = TABLE_PRINTED,
+    .doc = "What print(x) shows while the training runs.",
+    .infer = infer_as_input,
+};
+
 const OpDef op_output = {
     .name = "output",
     .cls = OP_ROOT,

@@ -171,7 +171,7 @@ typedef struct Program {
     Graph *graph;
     Arena *arena;
     const Machine *machine; /* once scheduled, the form of it that is the fastest */
-    const char *prefix;     /* "train", "eval", "measure", "decode", "update" */
+    const char *prefix;     /* "train", "eval", "measure", "decode", "update", "watch" */
     VEC(Kernel *) kernels;
     VEC(Phase) phases;
     Schedule schedule;   /* resolved */

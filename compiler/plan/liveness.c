@@ -10,7 +10,8 @@ static bool is_report(const Node *root) {
 }
 
 static bool is_output(const Node *root) {
-    return root->op->table == TABLE_KEPT || (root->op->table == TABLE_NONE && root->inputs == 1);
+    return root->op->table == TABLE_KEPT || root->op->table == TABLE_PRINTED ||
+           (root->op->table == TABLE_NONE && root->inputs == 1);
 }
 
 static bool feeds(const Graph *g, const Node *value, bool (*which)(const Node *root)) {

@@ -12,7 +12,7 @@ typedef struct MtcList {
 
 typedef struct MtcOptions {
     const char *program;
-    int64_t epochs, steps, every, log_every, runs, top, seed, device, gpus,
+    int64_t epochs, steps, every, log_every, print_every, runs, top, seed, device, gpus,
         batch;                           /* steps, every, log_every, batch: 0: not given */
     int64_t rank_timeout;                /* seconds */
     int64_t keep, patience, limit_steps; /* 0: not given */

@@ -206,7 +206,12 @@ static void resolve_epochs(Fit *fit, int64_t examples, MtcText *notes) {
     record->epochs = options->epochs;
 }
 
+static void fit_printed(void *user, int64_t step, const MtcPrint *print, const MtcPrinted *printed) {
+    mtc_progress_print(&((Fit *)user)->progress, step, print, printed);
+}
+
 static void plan_training(Fit *fit) {
+    enum { PRINT_EVERY = 100 };
     MtcSession *session = fit->session;
     const MtcOptions *options = &fit->options;
     MtcTraining *training = &fit->training;
@@ -214,6 +219,8 @@ static void plan_training(Fit *fit) {
     if (options->limit_steps && options->limit_steps < training->until)
         training->until = options->limit_steps;
     training->every = summary_interval(options, session->model);
+    training->print = options->quiet ? 0 : options->print_every ? options->print_every : PRINT_EVERY;
+    training->printed = fit_printed;
     training->user = fit;
     training->steps = fit_steps;
     training->summary = fit_summary;

@@ -274,6 +274,17 @@ void mtc_progress_warn(void *progress, const char *text) {
     fprintf(stderr, "%s: warning: %s\n", shown->options->program, text);
 }
 
+void mtc_progress_print(MtcProgress *progress, int64_t step, const MtcPrint *print, const MtcPrinted *printed) {
+    mtc_meter_clear(progress->meter);
+    printf("step %lld  %s  %s  %s  mean %s, deviation %s, from %s to %s, %lld NaN", (long long)step + 1, print->at,
+           print->text, print->type, mtc_number(printed->mean), mtc_number(printed->deviation),
+           mtc_number(printed->smallest), mtc_number(printed->largest), (long long)printed->nan);
+    if (printed->infinite)
+        printf(", %lld infinite", (long long)printed->infinite);
+    printf(" of %lld\n", (long long)printed->numbers);
+    fflush(stdout);
+}
+
 void mtc_progress_abandon(MtcProgress *progress, const MtcFault *fault) {
     MtcText text = {NULL, 0, 0};
     MtcFault ignored; /* what failed before is told */

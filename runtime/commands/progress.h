@@ -35,6 +35,8 @@ void mtc_progress_summary(void *progress, const MtcPosition *at, const double *r
 void mtc_progress_test(MtcProgress *progress, const MtcPosition *at, const char *weights, const double *reports);
 /* After the last step: what it took. A fault: the log could not be written whole. */
 int mtc_progress_close(MtcFault *fault, MtcProgress *progress, const MtcSession *session, const MtcTraining *training);
+/* A line of what print(x) shows. */
+void mtc_progress_print(MtcProgress *progress, int64_t step, const MtcPrint *print, const MtcPrinted *printed);
 void mtc_progress_warn(void *progress, const char *text); /* of a training: MtcAdvice.warn */
 void mtc_progress_abandon(MtcProgress *progress, const MtcFault *fault);
 

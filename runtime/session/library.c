@@ -80,6 +80,11 @@ const char *mtc_model_draw(const MtcModel *model, char *arena, const MtcTensor *
     return end_call(model->draw(arena, tensor, seed, stream));
 }
 
+const char *mtc_model_watch(const MtcModel *model, const MtcRun *run) {
+    mtc_device_lock();
+    return end_call(model->watch(run));
+}
+
 const char *mtc_model_measure(const MtcModel *model, const MtcRun *run, int64_t first, int64_t rows) {
     mtc_device_lock();
     return end_call(model->measure(run, first, rows));

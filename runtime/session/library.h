@@ -18,6 +18,7 @@ const char *mtc_model_train_until(const MtcModel *model, const MtcRun *run, int 
 const char *mtc_model_eval(const MtcModel *model, const MtcRun *run, int64_t first, int64_t rows, int64_t slot);
 const char *mtc_model_shuffle(const MtcModel *model, const MtcRun *run, int *order, int64_t epoch, int64_t epochs);
 const char *mtc_model_draw(const MtcModel *model, char *arena, const MtcTensor *tensor, uint64_t seed, uint32_t stream);
+const char *mtc_model_watch(const MtcModel *model, const MtcRun *run);
 const char *mtc_model_measure(const MtcModel *model, const MtcRun *run, int64_t first, int64_t rows);
 const char *mtc_model_decode(const MtcModel *model, const MtcRun *run);
 const char *mtc_model_run_kernel(const MtcModel *model, const MtcRun *run, int kernel, int64_t times);

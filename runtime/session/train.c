@@ -196,6 +196,25 @@ static int64_t steps_ahead(const MtcSession *session, const MtcTraining *trainin
     return epochs * session->trainer->steps_per_epoch - at->epoch_step;
 }
 
+static bool prints(const MtcSession *session, const MtcTraining *training) {
+    return training->print && session->model->prints;
+}
+
+/* Steps until the next before which values are shown, at most `left`. */
+static int64_t until_print(const MtcSession *session, const MtcTraining *training, int64_t left) {
+    const int64_t steps = prints(session, training) ? training->print - session->at.step % training->print : left;
+    return steps < left ? steps : left;
+}
+
+/* The forward pass writes where values of a step lie, which none before needs any more, and nothing else. */
+static const char *print_values(MtcSession *session, const MtcTraining *training, const MtcRun *run) {
+    if (!prints(session, training) || session->at.step % training->print)
+        return NULL;
+    const int64_t left = session->data[MTC_TRAIN].examples - session->at.epoch_step * session->model->batch;
+    const int64_t rows = left < session->model->batch ? left : session->model->batch;
+    return mtc_show_printed(session, run, rows, training->printed, training->user) ? session->fault.text : NULL;
+}
+
 /* Up to `most` steps. */
 static const char *enqueue_segment(MtcSession *session, const MtcTraining *training, MtcChunk *chunk, int64_t most) {
     MtcPosition *at = &session->at;
@@ -206,11 +225,13 @@ static const char *enqueue_segment(MtcSession *session, const MtcTraining *train
         error = mtc_feed_ready(session, at->epoch, at->epoch_step, &ready);
     MtcRun run = mtc_run(session, &session->data[MTC_TRAIN], trainer->reports);
     left = ready < left ? ready : left;
+    left = until_print(session, training, left);
     int64_t steps = most < left ? most : left;
     clock[0] = at->step;
     clock[1] = (at->epoch - session->order_epoch) * trainer->steps_per_epoch + at->epoch_step;
     clock[2] = chunk->steps;
     error = error ? error : mtc_upload(session->clock, clock, 3 * sizeof *clock);
+    error = error ? error : print_values(session, training, &run);
     error = error ? error : mtc_train_steps(session, &run, steps);
     if (session->feed && !error)
         error = mtc_feed_ahead(session);

@@ -10,15 +10,18 @@
 #define MTC_TRAIN_H
 
 #include "session/snapshot.h"
+#include "session/watch.h"
 
 typedef struct MtcTraining {
     int64_t until; /* train until so many steps are done */
     int64_t every; /* a summary after every n-th epoch and at the end; 0: never */
     int64_t cut;   /* a pause after every n-th step; 0: when `pause` says so */
+    int64_t print; /* what the text prints is shown before every n-th step, from the first; 0: never */
     bool pauses;   /* a pause after each summary */
     void *user;    /* of the functions below; each may be NULL */
     /* Steps [first, first + count) are done; their reports, one row per step. */
     void (*steps)(void *user, int64_t first, int64_t count, const double *reports);
+    MtcShowPrinted *printed;
     /* A summary is due: where training stands, and the means over the test data, NULL when there are none. */
     void (*summary)(void *user, const MtcPosition *at, const double *reports);
     bool (*stopped)(void *user); /* asked before each chunk: enough? */

@@ -155,6 +155,13 @@ static void decoding(Emitter *e, Writer *out) {
     write_run(plan_program(e->plan, e->module->decode), "decode", "", "0, 1, 0", out);
 }
 
+static void watching(Emitter *e, Writer *out) {
+    const Program *program = plan_program(e->plan, e->module->watch);
+    write_blank(out);
+    write_region("static const char *watch(const MtcRun *run)", "batch_of_step(run, 0, BATCH, REPORTS)",
+                 parallel(program), "        watch_phases(&t, &batch, &team, WATCH_PHASES);", out);
+}
+
 static void updating(Emitter *e, Writer *out) {
     const Program *update = plan_program(e->plan, e->module->update);
     write_line(out,
@@ -380,6 +387,7 @@ const Dialect dialect_c = {
     .measuring = measuring,
     .decoding = decoding,
     .updating = updating,
+    .watching = watching,
     .member = "t->",
     .report = "batch->reports",
     .real = "real",

@@ -322,6 +322,13 @@ static void decoding(Emitter *e, Writer *out) {
                     "}");
 }
 
+static void watching(Emitter *e, Writer *out) {
+    (void)e;
+    write_line(out, "\nstatic const char *watch(const MtcRun *run) {\n"
+                    "    return launch_until<Watch>(run, Watch::launches);\n"
+                    "}");
+}
+
 /* ---- rows ---- */
 
 /* All threads of a column's tile stay to the end; those without a row do nothing. */
@@ -440,6 +447,7 @@ const Dialect dialect_cuda = {
     .measuring = measuring,
     .decoding = decoding,
     .updating = updating,
+    .watching = watching,
     .member = "t.",
     .templates = true,
     .across = true,

@@ -115,6 +115,7 @@ struct Dialect {
     void (*measuring)(Emitter *e, Writer *out);
     void (*decoding)(Emitter *e, Writer *out);
     void (*updating)(Emitter *e, Writer *out); /* of a batch in shards */
+    void (*watching)(Emitter *e, Writer *out); /* what print(x) shows of the next step */
 
     /* Before a function with several places: what says where its tensors begin. */
     void (*places)(Emitter *e, const Function *f, Writer *out);

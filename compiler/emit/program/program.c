@@ -140,7 +140,7 @@ static void write_program(Emitter *e, const Program *program, const char *title,
 static void write_file(Emitter *e, Writer *out) {
     Writer tensors = WRITER(e->arena), step = WRITER(e->arena), evaluation = WRITER(e->arena),
            measuring = WRITER(e->arena), decoding = WRITER(e->arena), updating = WRITER(e->arena),
-           code = WRITER(e->arena);
+           watching = WRITER(e->arena), code = WRITER(e->arena);
     for (int p = 0; p < e->plan->program_count; p++)
         make_functions(e, e->programs[p]);
     find_repeats(e);
@@ -161,6 +161,9 @@ static void write_file(Emitter *e, Writer *out) {
     if (e->module->update)
         write_program(e, plan_program(e->plan, e->module->update),
                       "the update: sums over the shards of a batch become weights", e->dialect->updating, &updating);
+    if (e->module->watch)
+        write_program(e, plan_program(e->plan, e->module->watch), "watching: what print(x) shows of the next step",
+                      e->dialect->watching, &watching);
     write_rule(&tensors, "tensors: where each lies in the arena; values share bytes by turns");
     e->dialect->tensors(e, &tensors);
     write_all(&code, &tensors);
@@ -169,6 +172,7 @@ static void write_file(Emitter *e, Writer *out) {
     write_all(&code, &evaluation);
     write_all(&code, &measuring);
     write_all(&code, &decoding);
+    write_all(&code, &watching);
 
     write_banner(e, out);
     write_blank(out);
@@ -197,6 +201,13 @@ static void claim_words_of_shards(Emitter *e) {
         names_claim(&e->globals, words[k]);
 }
 
+static void claim_words_of_watch(Emitter *e) {
+    static const char *const words[] = {"watch", "watch_phases", "watch_kernel", "watch_ends", "Watch",
+                                        "WATCH", "WATCH_PHASES", "WATCH_SHARED", "print_table"};
+    for (size_t k = 0; k < sizeof words / sizeof *words; k++)
+        names_claim(&e->globals, words[k]);
+}
+
 Emission *emit(const Module *module, const Plan *plan, const EmitOptions *options, const Dialect *dialect) {
     Arena *arena = module->arena;
     Emitter e = {.arena = arena,
@@ -209,6 +220,8 @@ Emission *emit(const Module *module, const Plan *plan, const EmitOptions *option
                  .members = {.arena = arena}};
     if (module->shards)
         claim_words_of_shards(&e);
+    if (module->watch)
+        claim_words_of_watch(&e);
     e.said = NEW(arena, NodesSaid);
     e.sizes = sizes_new(&e.globals, module);
     tensors_name(&e);

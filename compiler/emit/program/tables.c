@@ -2,6 +2,7 @@
 #include "emit/kernel/function.h"
 #include "emit/kernel/table.h"
 #include "emit/program/program.h"
+#include "support/file.h"
 
 /* A row of two members. */
 static void add_note(Emitter *e, Notes *notes, const char *a, const char *b, const char *about) {
@@ -378,6 +379,31 @@ static void write_shards(Emitter *e, Writer *out) {
     write_line(out, ".train_shard = train_shard,\n.update = update,\n.add_sums = add_sums,");
 }
 
+/* What print(x) shows, where it lies once `watch` has run. */
+static void write_print(Emitter *e, const Printed *printed, const Node *value, Writer *out) {
+    const Source *source = printed->src.source, *own = e->module->source;
+    const char *path = source == own ? source_path(e->module) : path_beside(source->path, own->path);
+    const char *at = quoted(e->arena, arena_printf(e->arena, "%s:%d", path, line_of(printed->src)));
+    const char *items[] = {arena_printf(e->arena, ".at = %s", at),
+                           arena_printf(e->arena, ".text = %s", quoted(e->arena, printed->text)),
+                           arena_printf(e->arena, ".type = %s", quoted(e->arena, printed->type)),
+                           arena_printf(e->arena, ".offset = %lld", (long long)plan_buffer(e->plan, value)->offset),
+                           arena_printf(e->arena, ".elements = %lld",
+                                        (long long)type_extent(&value->type, value->type.batched, value->type.rank)),
+                           arena_printf(e->arena, ".batched = %s", value->type.batched ? "true" : "false")};
+    write_row(out, items, sizeof items / sizeof *items);
+}
+
+static void write_prints(Emitter *e, Writer *out) {
+    const Graph *g = e->module->watch;
+    write_open(out, "static const MtcPrint print_table[] = {");
+    for (int row = 0; row < e->module->printed.count; row++)
+        for (int k = 0; k < g->roots.count; k++)
+            if (g->roots.at[k]->attr.index == row)
+                write_print(e, &e->module->printed.at[row], g->roots.at[k]->in[0], out);
+    write_close(out, "};");
+}
+
 void write_tables(Emitter *e, Writer *out) {
     gather_statements(e);
     write_statements(e, out);
@@ -389,6 +415,8 @@ void write_tables(Emitter *e, Writer *out) {
     write_reports(e, out);
     write_metric_tables(e, out);
     write_kernel_table(e, out);
+    if (e->module->watch)
+        write_prints(e, out);
     write_blank(out);
     write_open(out, "const MtcModel mtc_model = {");
     write_what(e, out);
@@ -411,5 +439,7 @@ void write_tables(Emitter *e, Writer *out) {
     if (e->module->shards)
         write_shards(e, out);
     write_optimizers(e->module, out);
+    if (e->module->watch)
+        write_line(out, ".prints = %d,\n.print = print_table,\n.watch = watch,", e->module->printed.count);
     write_close(out, "};");
 }
