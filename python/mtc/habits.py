@@ -21,6 +21,11 @@ MODULE: Mapping[str, str] = {
     "save": "model.save(FILE) writes a checkpoint",
     "Input": "the shape of an example is input_shape= of mtc.Sequential, where the first layer does not tell it",
     "InputLayer": "the shape of an example is input_shape= of mtc.Sequential, where the first layer does not tell it",
+    "Bidirectional": "it is bidirectional=True of mtc.RNN, mtc.GRU and mtc.LSTM",
+    "GlobalAveragePooling1D": "it is mtc.Mean(0) of a sequence [length, features]",
+    "TextVectorization": "words are numbers before a network sees them: np.unique(words, return_inverse=True)[1]; or text(...) and tokens(...) "
+                         "in the text of a model (docs/language.md)",
+    "Lambda": "what no layer does is a line in the text of a model, which mtc.compile takes",
     "Module": "networks are mtc.Sequential([...]), or a model file for mtc.compile",
     "ModelCheckpoint": "fit(checkpoint=FILE, save_best=True) writes it",
     "ReduceLROnPlateau": "it is a schedule: mtc.Adam(mtc.Plateau(1e-3))",
@@ -79,6 +84,11 @@ ARGUMENTS: Mapping[str, str] = {  # of layers
     "return_sequences": "all states are given unless last=True",
     "batch_first": "an example is [length, features], and the batch is none of its axes",
 }
+LAYER: Mapping[str, str] = {
+    "trainable": "layers that are not trained are named when a network is made: mtc.Sequential(..., freeze=['linear1.*'])",
+}
+OF_ONES_OWN = ("one of your own is a line in the text of a model, which mtc.compile takes, or a change of Sequential(...).source "
+               "(docs/python.md, \"A loss or metric of one's own\")")
 EARLY_STOPPING: Mapping[str, str] = {
     "restore_best_weights": "it is restore_best, and True unless given",
     "mode": "the report knows whether it is to fall or to rise",

@@ -16,6 +16,7 @@ from .arrays import to_numpy
 from .assignment import Given
 from .errors import DataError, FileError, UsageError
 from .flags import of_network
+from .habits import OF_ONES_OWN
 from .layer import Layer, nested
 from .library import Session
 from .losses import ALIASES, LOSSES, CrossEntropy, Loss
@@ -220,7 +221,13 @@ def _layers(layers: Any) -> Tuple[Layer, ...]:
     return flat
 
 
+def _is_function(value: Any) -> bool:
+    return callable(value) and not isinstance(value, type)
+
+
 def _loss(loss: Any, label_smoothing: float, normalize_target: bool) -> Loss:
+    if _is_function(loss):
+        raise UsageError(f"loss is no function of Python, which no step calls: {OF_ONES_OWN}")
     made: Loss = chosen(LOSSES, loss, Loss, "loss", ALIASES)
     if label_smoothing:
         if not isinstance(made, CrossEntropy):
@@ -233,7 +240,12 @@ def _loss(loss: Any, label_smoothing: float, normalize_target: bool) -> Loss:
 
 
 def _words(metrics: Union[str, Sequence[str]]) -> Tuple[str, ...]:
-    words = (metrics,) if isinstance(metrics, str) else tuple(metrics)
+    words = (metrics,) if isinstance(metrics, str) or not hasattr(metrics, "__iter__") else tuple(metrics)
+    for word in words:
+        if _is_function(word):
+            raise UsageError(f"metrics are no functions of Python, which no step calls: {OF_ONES_OWN}")
+        if not isinstance(word, str):
+            raise UsageError(f"metrics are names, such as 'accuracy', not {word!r}")
     if len(set(words)) != len(words):
         raise UsageError(f"metrics names one twice: {', '.join(map(repr, words))}")
     return words

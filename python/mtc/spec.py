@@ -21,7 +21,7 @@ import inspect
 import math
 import operator
 import re
-from dataclasses import dataclass, fields
+from dataclasses import FrozenInstanceError, dataclass, fields
 from types import MappingProxyType
 from typing import (
     TYPE_CHECKING,
@@ -32,6 +32,7 @@ from typing import (
     Dict,
     Iterable,
     Mapping,
+    NoReturn,
     Optional,
     Sequence,
     Tuple,
@@ -339,6 +340,13 @@ def _checks(kind: Any) -> Dict[str, Callable[[Any, str], Any]]:
     return {name: hint.__metadata__[0] for name, hint in annotated if hasattr(hint, "__metadata__")}
 
 
+def _unchanged(self: Any, name: str, value: Any) -> NoReturn:
+    """Of what is frozen: which habit that was."""
+    from .habits import LAYER, hint
+
+    raise FrozenInstanceError(f"cannot assign to field {name!r}{hint(name, LAYER, ())}")
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(keyword,))
 class Spec:
     """What a line of the model text describes. Each subclass that is not abstract is a frozen data class."""
@@ -352,6 +360,7 @@ class Spec:
         if not abstract:
             dataclass(frozen=True, repr=False)(cls)
             cls.__init__ = _checked_names(cls)  # type: ignore[method-assign]
+            cls.__setattr__ = _unchanged  # type: ignore[method-assign]
 
     def __post_init__(self) -> None:
         for name, check in _checks(type(self)).items():  # type: ignore[arg-type]
