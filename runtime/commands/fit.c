@@ -43,9 +43,10 @@ static bool is_echo(int number) {
     return number == SIGHUP || (number == SIGTERM && stop_signal == SIGTERM && mtc_seconds() - stopped_at < 1);
 }
 
-/* The first one ends training after the steps in flight, so that they are still saved; the second ends the program. */
+/* The first one ends training after the steps in flight, so that they are still saved; the second ends the program. Of several ranks
+ * the first alone decides: one that ended by itself would end all, unsaved. */
 static void on_stop(int number) {
-    if (stop_signal && is_echo(number))
+    if (stop_signal && (mtc_rank() || is_echo(number)))
         return;
     if (stop_signal) {
         signal(number, SIG_DFL);

@@ -204,6 +204,9 @@ def test_a_signal_to_one_rank_leaves_all_in_step(compile_model, folder):  # noqa
     program, flags = compile_model(WATCHED, "--shards", 2), ["--epochs", 4000, "--save-every", 100]
     job, ranks = begun(program, folder, *flags)
     os.kill(ranks[1], signal.SIGTERM)
+    time.sleep(1.2)
+    assert runs(ranks[1])
+    os.kill(ranks[1], signal.SIGTERM)
     _, told = job.communicate(timeout=120)
     saved = (folder / "w").read_bytes()
     program("--data", ".", "--save", "whole", "--quiet", *flags, cwd=folder)
