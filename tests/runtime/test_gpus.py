@@ -5,6 +5,7 @@ import re
 import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 from conftest import ROOT, Program
@@ -46,6 +47,24 @@ def test_processes_that_see_one_device_each_share_none(apart, folder):  # noqa: 
     codes, _, told = ended(begun(apart, folder, 2, "--limit-steps", 2, "--quiet", launcher=lambda *which: {
         **torchrun(*which), "DEVICES": "1", "CUDA_VISIBLE_DEVICES": str(which[0])}))
     assert not any(codes) and "share" not in told, told
+
+
+def test_the_system_asks_after_ranks_that_say_nothing(apart, folder):  # noqa: F811
+    """Of a stopped one, connections are idle: the kernel's timer of each is that of keepalive, 02."""
+    job = started(apart, folder, "--gpus", 2, "--epochs", 10000000, "--save-every", 5, "--save", "w", "--quiet")
+    until = time.monotonic() + 60
+    while not (folder / "w").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    first, second = children(job.pid)
+    os.kill(first, signal.SIGSTOP)
+    time.sleep(1)
+    sockets = {os.readlink(fd)[8:-1] for fd in Path(f"/proc/{second}/fd").iterdir() if os.readlink(fd).startswith("socket:")}
+    rows = [line.split() for line in Path(f"/proc/{second}/net/tcp").read_text().splitlines()[1:]]
+    timers = [row[5][:2] for row in rows if row[9] in sockets]
+    os.kill(job.pid, signal.SIGKILL)
+    os.kill(first, signal.SIGKILL)
+    job.communicate(timeout=60)
+    assert timers == ["02"]
 
 
 def started(apart, folder, *flags, **more):  # noqa: F811
