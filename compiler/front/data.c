@@ -447,13 +447,31 @@ static void add_split(Lowering *l, Split split) {
     VEC_PUSH(l->arena, &l->module->splits, split);
 }
 
+/* Fractions say shares of 1; these leave some of it over, or have more, and are taken as parts of their sum all the same. */
+static void doubt_fractions(Lowering *l, const Stmt *split, const double *size, int parts, double sum) {
+    for (int i = 0; i < parts; i++)
+        if (size[i] >= 1)
+            return;
+    if (fabs(sum - 1) < 1e-6)
+        return;
+    diag_warning(
+        l->diag, split->value->span,
+        "these fractions add up to %g, and parts of a split are of their sum: the first is %.3g%% of the examples", sum,
+        100 * size[0] / sum);
+    if (parts == 2 && sum < 1)
+        diag_note(l->diag, split->value->span, "three sets are split = %g / %g / %g, two split = %g / %g", size[0],
+                  size[1], 1 - sum, size[0], 1 - size[0]);
+    else
+        diag_note(l->diag, split->value->span, "fractions that add up to 1 say themselves what each part is");
+}
+
 /* `80 / 20`, as percentages or in any other unit: parts of their sum. */
 static void cut_examples(Lowering *l, Frame *frame, const Block *data, int origin) {
     const Stmt *split = data_setting(data, "split");
     ExprList parts = split_parts(l->arena, split->value);
     const char *last = data_setting(data, "test") ? "validation" : "test";
     const char *const names[] = {"train", parts.count == 3 ? "validation" : last, "test"};
-    double size[COUNT(names)], sum = 0, before = 0;
+    double size[COUNT(names)] = {0}, sum = 0, before = 0;
     for (int i = 0; i < parts.count; i++) {
         if (!eval_number(frame, parts.at[i], &size[i]))
             return;
@@ -461,6 +479,7 @@ static void cut_examples(Lowering *l, Frame *frame, const Block *data, int origi
             diag_error(l->diag, parts.at[i]->span, "the %s part of the split is empty; each part is above 0", names[i]);
         sum += size[i];
     }
+    doubt_fractions(l, split, size, parts.count, sum);
     for (int i = 0; i < parts.count; i++) {
         Split part = {.name = names[i], .origin = origin, .from = before / sum, .src = split->span};
         before += size[i];

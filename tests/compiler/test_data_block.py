@@ -124,6 +124,19 @@ def test_split(tables, data, expected):
     assert float(found[-1][3]) == 1
 
 
+@pytest.mark.parametrize("split, said", [
+    ("0.7 / 0.15", ["add up to 0.85", "the first is 82.4% of the examples", "three sets are split = 0.7 / 0.15 / 0.15, two split = 0.7 / 0.3"]),
+    ("0.9 / 0.2", ["add up to 1.1", "the first is 81.8%"]),
+    ("0.7 / 0.15 / 0.15", []),
+    ("0.5 / 1.5", []),
+])
+def test_fractions_that_are_not_of_1_are_warned_of(mtc, tmp_path, split, said):
+    (tmp_path / "m.mt").write_text(f'data {{\nexamples = tsv("a.tsv")\nsplit = {split}\n{FIELDS}\n}}\n{REST}')
+    done = mtc("--emit=graph", "m.mt", cwd=tmp_path)
+    assert done.returncode == 0 and ("warning" in done.stderr) == bool(said), done.stderr
+    assert all(text in done.stderr for text in said), done.stderr
+
+
 def test_split_by_a_param(tables):
     text = tables(f'examples = tsv("a.tsv")\nsplit = (100 - share) / share\n{FIELDS}', "--set", "share=25",
                   top="param share = 10\n")
