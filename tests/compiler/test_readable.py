@@ -204,6 +204,8 @@ def test_a_number_that_an_operator_made_has_a_name(stage, kind, mtc, tmp_path):
         numbers[name] = dict(re.findall(rf"^{kind} (LOG_\w+) = (.*)f;$", code, re.M))
         assert code.count("-0.2231435") == code.count(" LOG_BETA1 = ") and ("expm1" in code) == (name == "adam")
     assert numbers["sgd"] == {} and numbers["adam"].keys() == {"LOG_BETA1", "LOG_BETA2"}
+    (tmp_path / "case.mt").write_text(MODEL.replace("sgd(0.1)", "adam(0.1, beta1 = 0)"))
+    assert "LOG_BETA1" not in mtc(f"--emit={stage}", tmp_path / "case.mt").stdout  # whole numbers mean many things
     assert [float(number) for number in numbers["adam"].values()] == pytest.approx([math.log(0.8), math.log(0.999)])
 
 

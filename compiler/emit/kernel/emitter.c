@@ -56,10 +56,12 @@ static NamedNumber *named_number(Emitter *e, const char *hint, double value) {
     return number;
 }
 
+/* Whole numbers are short, and equal ones, which are one node, mean many things: 0 is a mean and what relu compares with. */
 const Tree *number_tree(Emitter *e, const Node *constant) {
-    if (!constant->hint || constant->type.dtype != DT_F32 || e->mathematics)
-        return literal_tree(e, constant->attr.value, constant->type.dtype);
-    NamedNumber *number = named_number(e, constant->hint, constant->attr.value);
+    double value = constant->attr.value;
+    if (!constant->hint || value == floor(value) || constant->type.dtype != DT_F32 || e->mathematics)
+        return literal_tree(e, value, constant->type.dtype);
+    NamedNumber *number = named_number(e, constant->hint, value);
     return tree_constant(e->arena, number->symbol, 0, &number->printed);
 }
 
