@@ -24,10 +24,17 @@ static Node *at_least(Graph *g, Node *x, double low) {
     return op2(g, "maximum", x, graph_constant(g, low));
 }
 
+/* What generated code calls it; n is NULL after a user error. */
+static Node *called(Node *n, const char *name) {
+    if (n)
+        n->hint = name;
+    return n;
+}
+
 /* (t - begin) / (end - begin), 0 before and 1 after; a span shorter than a step is over in one. */
 static Node *part_of(Graph *g, Node *begin, Node *end) {
     Node *part = divide(g, sub(g, this_step(g), begin), at_least(g, sub(g, end, begin), 1));
-    return op2(g, "minimum", at_least(g, graph_name(part, "progress"), 0), graph_constant(g, 1));
+    return called(op2(g, "minimum", at_least(g, graph_name(part, "progress"), 0), graph_constant(g, 1)), "part_done");
 }
 
 /* from + (to - from) part */
@@ -38,7 +45,7 @@ static Node *straight(Graph *g, Node *from, Node *to, Node *part) {
 /* to + (from - to) (1 + cos(pi part)) / 2 */
 static Node *along_cosine(Graph *g, Node *from, Node *to, Node *part) {
     Node *wave = plus(g, op1(g, "cos", scale(g, part, pi)), 1);
-    return add(g, to, mul(g, scale(g, sub(g, from, to), 0.5), wave));
+    return add(g, to, called(mul(g, scale(g, sub(g, from, to), 0.5), wave), "still_to_go"));
 }
 
 /* ---- arguments ---- */
@@ -77,7 +84,8 @@ static Node *read_final(Call *call, int arg) {
                    arena_printf(call->g->arena, "the learning rate ends at %g, above the %g that it falls from",
                                 final->number, lr->number),
                    "a final rate is lower; what rises at the beginning is the warm-up");
-    return node;
+    double number;
+    return node && graph_constant_value(node, &number) ? node : called(node, "final_rate");
 }
 
 /* The step that ends the warm-up: max(warmup, 1). */
@@ -139,13 +147,13 @@ static bool is_left_out(const Call *call, int arg) {
 static Value build_one_cycle_lr(Call *call) {
     Graph *g = call->g;
     Node *lr = call_scalar(call, 0), *rise = call_scalar(call, 1);
-    Node *start = is_left_out(call, 2) ? scale(g, lr, 1.0 / 25) : call_scalar(call, 2);
-    Node *final = is_left_out(call, 3) ? scale(g, lr, 1.0 / 250000) : read_final(call, 3);
+    Node *start = is_left_out(call, 2) ? called(scale(g, lr, 1.0 / 25), "first_rate") : call_scalar(call, 2);
+    Node *final = is_left_out(call, 3) ? called(scale(g, lr, 1.0 / 250000), "final_rate") : read_final(call, 3);
     if (!rise)
         return value_varying(NULL);
     Node *peak = graph_name(at_least(g, mul(g, rise, last_step(g)), 1), "peak");
     Node *up = along_cosine(g, start, lr, part_of(g, graph_constant(g, 1), peak));
-    Node *down = along_cosine(g, lr, final, part_of(g, peak, last_step(g)));
+    Node *down = called(along_cosine(g, lr, final, part_of(g, peak, last_step(g))), "falling_rate");
     Node *rises = op2(g, "lt", this_step(g), peak);
     return value_varying(graph_name(select(g, rises, up, down), "learning_rate"));
 }

@@ -216,3 +216,11 @@ def test_a_local_is_called_after_what_it_is_made_of(mtc, tmp_path):
     for stage in ("c", "cu"):
         code = mtc(f"--emit={stage}", tmp_path / "case.mt").stdout
         assert re.search(r"\bnorm_inverse = 1\.0f / ", code) and not re.search(r" (div|add|mul|sub) = ", code)
+
+
+def test_what_a_schedule_computes_says_what_it_is(mtc, tmp_path):
+    cycle = MODEL.replace("sgd(0.1)", "sgd(one_cycle_lr(lr))").replace("param width", "param lr = 0.1 in 0..1\nparam width", 1)
+    (tmp_path / "case.mt").write_text(cycle)
+    code = mtc("--emit=c", tmp_path / "case.mt").stdout
+    assert re.search(r" learning_rate = step\(batch\) < peak \? t->lr \+ still_to_go : falling_rate;", code)
+    assert re.search(r" falling_rate = final_rate \+ \(t->lr - final_rate\) \* 0\.5f \* \(cos\(part_done_2 \* ", code)
