@@ -565,9 +565,7 @@ static int check_options(MtcFault *fault, const MtcModel *model, Fit *fit) {
 
 int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
     bool waited;
-    int joined = mtc_start_gpus(fault, model, options, &waited);
-    if (!joined && !waited)
-        joined = mtc_ranks_join(fault, (double)options->rank_timeout);
+    const int joined = mtc_join_others(fault, model, options, &waited);
     if (joined || waited)
         return joined;
     Fit *fit = (Fit *)mtc_zeroed(sizeof *fit);
@@ -588,10 +586,6 @@ int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *
     code = mtc_ranks_ready(fault, code);
     if (!code)
         code = mtc_agree(fault, fit->session, options);
-    if (!code)
-        code = mtc_note_sharing(fault, fit->session, options);
-    if (!code)
-        code = mtc_join_sums(fault, model, options);
     if (!code && options->dry_run)
         code = dry_run(fault, fit, opening.examples, &opening.notes);
     else if (!code)

@@ -28,7 +28,7 @@ int mtc_check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *op
     return fault->code;
 }
 
-int mtc_start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool *waited) {
+static int start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool *waited) {
     const int count = (int)options->gpus;
     *waited = false;
     if (count && strcmp(model->target, "cuda") != 0)
@@ -48,7 +48,12 @@ int mtc_start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *opt
     return code ? code : mtc_ranks_launch(fault, count, (double)options->rank_timeout, waited);
 }
 
-int mtc_note_sharing(MtcFault *fault, const MtcSession *session, const MtcOptions *options) {
+int mtc_join_others(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool *waited) {
+    const int code = start_gpus(fault, model, options, waited);
+    return code || *waited ? code : mtc_ranks_join(fault, (double)options->rank_timeout);
+}
+
+static int note_sharing(MtcFault *fault, const MtcSession *session, const MtcOptions *options) {
     enum { ID = sizeof session->device.id };
     const int count = mtc_rank_count();
     int devices = 0;
@@ -70,7 +75,7 @@ int mtc_note_sharing(MtcFault *fault, const MtcSession *session, const MtcOption
     return code;
 }
 
-int mtc_join_sums(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
+static int join_sums(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
     const char *how = options->sums ? options->sums : "host";
     const bool nccl = strcmp(how, "nccl") == 0;
     if (!nccl && strcmp(how, "host") != 0)
@@ -118,5 +123,7 @@ int mtc_agree(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
         agreed[FIXED + i] = (MtcAgreed){model->knob[i].name, param[i]};
         snprintf(param[i], sizeof param[i], "%.17g", session->knob[i]);
     }
-    return mtc_ranks_agree(fault, agreed, FIXED + model->knobs);
+    int code = mtc_ranks_agree(fault, agreed, FIXED + model->knobs);
+    code = code ? code : note_sharing(fault, session, options);
+    return code ? code : join_sums(fault, model, options);
 }
