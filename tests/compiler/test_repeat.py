@@ -72,8 +72,8 @@ def expanded(rows, runs):
 
 
 SIZED = re.compile(r"^static __constant__ constexpr (?:unsigned|Places<unsigned, (?P<rows>\d+), \d+>) (?P<first>\w+)_places(?:\[.*?\] = |\()"
-                   r"\{\n(?P<table>.*?)\n\}\)?;\ntemplate <class, int FIRST, int PLACES(?:,\s+int \w+)+>\nstruct (?P<general>\w+_sized) \{\n"
-                   r"(?P<text>.*?)^\};\n(?P<sizes>(?:^struct \w+\s+: .*?\{\};\n)+)", re.M | re.S)
+                   r"\{\n(?P<table>.*?)\n\}\)?;\n(?:// clang-format on\n)?template <class, int FIRST, int PLACES(?:,\s+int \w+)+>\s+struct (?P<general>\w+_sized) \{\n"
+                   r"(?P<text>.*?)^\};\n(?:// clang-format off\n)?(?P<sizes>(?:^struct \w+\s+: .*?\{\};\n)+)", re.M | re.S)
 
 
 def one_apart(match):
@@ -431,7 +431,7 @@ def test_tables_say_what_the_plan_says(mtc, tmp_path, model, stage, compiler):
     path = tmp_path / "m.mt"
     path.write_text(model)
     target = ["--target", "cuda" if stage == "cu" else "cpu", "--set", "layers=12"]
-    table = re.search(r"^static const MtcTensor tensor_table.*?^};", mtc(path, f"--emit={stage}", *target).stdout, re.M | re.S)[0]
+    table = re.search(r"^#define VALUE.*?^};", mtc(path, f"--emit={stage}", *target).stdout, re.M | re.S)[0]
     source = tmp_path / ("t.c" if stage == "c" else "t.cpp")
     source.write_text(ROWS.format(table=table))
     subprocess.run([*compiler, "-Wall", "-Werror", f"-I{ROOT}/runtime", source, "-o", tmp_path / "t"], check=True)

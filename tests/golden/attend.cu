@@ -541,6 +541,12 @@ static const MtcStatement statement_table[] = {
     {NULL, 18, "loss = cross_entropy(logits, label)"},
 };
 // what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
+#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
+    {                                                                                                                  \
+        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim = __VA_ARGS__, .offset = offset_,         \
+        .statement = statement_, .phase = phase_                                                                       \
+    }
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "qkv.weight", .rank = 2, .dim = {24, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
@@ -551,18 +557,18 @@ static const MtcTensor tensor_table[] = {
      .b = 0.1336306209562122, .statement = 2, .phase = -1},
     {.name = "logits.bias", .rank = 1, .dim = {3}, .offset = 1792, .init = MTC_UNIFORM, .a = -0.1336306209562122,
      .b = 0.1336306209562122, .statement = 2, .phase = -1},
-    {.name = "tokens.reshape", .role = MTC_VALUE, .rank = 2, .dim = {28, 6}, .offset = 8704, .statement = 0,
-     .phase = 0},
-    {.name = "qkv", .role = MTC_VALUE, .rank = 3, .dim = {4, 7, 24}, .offset = 2048, .statement = 0, .phase = 1},
-    {.name = "mixed", .role = MTC_VALUE, .rank = 3, .dim = {4, 7, 8}, .offset = 4864, .statement = 1, .phase = 2},
-    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 5888, .statement = 3, .phase = 3},
-    {.name = "d_logits", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 6144, .statement = 3, .phase = 3},
-    {.name = "logits_matmul", .role = MTC_VALUE, .rank = 2, .dim = {4, 56}, .offset = 7680, .statement = 2, .phase = 3},
-    {.name = "mixed.sums", .role = MTC_VALUE, .rank = 3, .dim = {4, 7, 2}, .offset = 9472, .statement = 1, .phase = 2},
-    {.name = "d_qkv.dots", .role = MTC_VALUE, .rank = 3, .dim = {4, 7, 2}, .offset = 9728, .statement = 1, .phase = 4},
-    {.name = "d_qkv", .role = MTC_VALUE, .rank = 3, .dim = {4, 7, 24}, .offset = 4864, .statement = 1, .phase = 5},
+    VALUE("tokens.reshape", MTC_F32, 8704, 0, 0, 2, {28, 6}),
+    VALUE("qkv", MTC_F32, 2048, 0, 1, 3, {4, 7, 24}),
+    VALUE("mixed", MTC_F32, 4864, 1, 2, 3, {4, 7, 8}),
+    VALUE("loss_part", MTC_F32, 5888, 3, 3, 1, {4}),
+    VALUE("d_logits", MTC_F32, 6144, 3, 3, 2, {4, 3}),
+    VALUE("logits_matmul", MTC_F32, 7680, 2, 3, 2, {4, 56}),
+    VALUE("mixed.sums", MTC_F32, 9472, 1, 2, 3, {4, 7, 2}),
+    VALUE("d_qkv.dots", MTC_F32, 9728, 1, 4, 3, {4, 7, 2}),
+    VALUE("d_qkv", MTC_F32, 4864, 1, 5, 3, {4, 7, 24}),
 };
 // clang-format on
+#undef VALUE
 static const MtcField field_table[] = {
     {.name = "tokens", .type = MTC_F32, .rank = 2, .dim = {7, 6}, .elements = 42, .classes = 0, .predicts = true},
     {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},

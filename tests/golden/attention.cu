@@ -490,22 +490,27 @@ static const MtcStatement statement_table[] = {
     {NULL, 15, "loss = cross_entropy(y, label)"},
 };
 // what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
+#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
+    {                                                                                                                  \
+        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim = __VA_ARGS__, .offset = offset_,         \
+        .statement = statement_, .phase = phase_                                                                       \
+    }
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "y.weight", .rank = 2, .dim = {3, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
      .b = 0.40824829046386296, .statement = 2, .phase = -1},
     {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 256, .init = MTC_UNIFORM, .a = -0.40824829046386296,
      .b = 0.40824829046386296, .statement = 2, .phase = -1},
-    {.name = "a", .role = MTC_VALUE, .rank = 3, .dim = {4, 3, 2}, .offset = 512, .statement = 0, .phase = 0},
-    {.name = "a_times_a_mul", .role = MTC_VALUE, .rank = 3, .dim = {4, 3, 3}, .offset = 768, .statement = 1,
-     .phase = 1},
-    {.name = "s", .role = MTC_VALUE, .rank = 3, .dim = {4, 3, 3}, .offset = 768, .statement = 1, .phase = 2},
-    {.name = "s_times_a_matmul", .role = MTC_VALUE, .rank = 3, .dim = {4, 3, 2}, .offset = 1024, .statement = 2,
-     .phase = 3},
-    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 512, .statement = 3, .phase = 4},
-    {.name = "d_y", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 768, .statement = 3, .phase = 4},
+    VALUE("a", MTC_F32, 512, 0, 0, 3, {4, 3, 2}),
+    VALUE("a_times_a_mul", MTC_F32, 768, 1, 1, 3, {4, 3, 3}),
+    VALUE("s", MTC_F32, 768, 1, 2, 3, {4, 3, 3}),
+    VALUE("s_times_a_matmul", MTC_F32, 1024, 2, 3, 3, {4, 3, 2}),
+    VALUE("loss_part", MTC_F32, 512, 3, 4, 1, {4}),
+    VALUE("d_y", MTC_F32, 768, 3, 4, 2, {4, 3}),
 };
 // clang-format on
+#undef VALUE
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
     {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},

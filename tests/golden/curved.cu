@@ -370,6 +370,12 @@ static const MtcStatement statement_table[] = {
     {NULL, 14, "loss = huber(output, y, delta = 2)"}, // 2: eval_loss_part
 };
 // what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
+#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
+    {                                                                                                                  \
+        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim = __VA_ARGS__, .offset = offset_,         \
+        .statement = statement_, .phase = phase_                                                                       \
+    }
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "h.weight", .rank = 2, .dim = {3, 4}, .offset = 0, .init = MTC_UNIFORM, .a = -0.49999999999999994,
@@ -380,12 +386,13 @@ static const MtcTensor tensor_table[] = {
      .b = 0.5773502691896257, .statement = 1, .phase = -1},
     {.name = "output.bias", .rank = 1, .dim = {2}, .offset = 768, .init = MTC_UNIFORM, .a = -0.5773502691896257,
      .b = 0.5773502691896257, .statement = 1, .phase = -1},
-    {.name = "h", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 1536, .statement = 0, .phase = 0},
-    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 1024, .statement = 2, .phase = 0},
-    {.name = "h_to_d_h_add", .role = MTC_VALUE, .rank = 2, .dim = {4, 2}, .offset = 1280, .statement = 1, .phase = 0},
-    {.name = "h_to_d_h_add", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 1792, .statement = 0, .phase = 0},
+    VALUE("h", MTC_F32, 1536, 0, 0, 2, {4, 3}),
+    VALUE("loss_part", MTC_F32, 1024, 2, 0, 1, {4}),
+    VALUE("h_to_d_h_add", MTC_F32, 1280, 1, 0, 2, {4, 2}),
+    VALUE("h_to_d_h_add", MTC_F32, 1792, 0, 0, 2, {4, 3}),
 };
 // clang-format on
+#undef VALUE
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {4}, .elements = 4, .classes = 0, .predicts = true},
     {.name = "y", .type = MTC_F32, .rank = 1, .dim = {2}, .elements = 2, .classes = 0, .predicts = false},

@@ -328,17 +328,24 @@ static const MtcStatement statement_table[] = {
     {NULL, 13, "loss = cross_entropy(y, label)"},       // 1: eval_loss_part
 };
 // what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
+#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
+    {                                                                                                                  \
+        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim = __VA_ARGS__, .offset = offset_,         \
+        .statement = statement_, .phase = phase_                                                                       \
+    }
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "y.weight", .rank = 2, .dim = {3, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
      .b = 0.40824829046386296, .statement = 0, .phase = -1},
     {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 256, .init = MTC_UNIFORM, .a = -0.40824829046386296,
      .b = 0.40824829046386296, .statement = 0, .phase = -1},
-    {.name = "to_y_where", .role = MTC_VALUE, .rank = 2, .dim = {4, 6}, .offset = 1024, .statement = 0, .phase = 0},
-    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 512, .statement = 1, .phase = 0},
-    {.name = "d_y", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 768, .statement = 1, .phase = 0},
+    VALUE("to_y_where", MTC_F32, 1024, 0, 0, 2, {4, 6}),
+    VALUE("loss_part", MTC_F32, 512, 1, 0, 1, {4}),
+    VALUE("d_y", MTC_F32, 768, 1, 0, 2, {4, 3}),
 };
 // clang-format on
+#undef VALUE
 static const MtcField field_table[] = {
     {.name = "x",
      .type = MTC_F32,

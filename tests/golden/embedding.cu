@@ -89,7 +89,7 @@ struct Tensors {
 //     x[i, j, k] = table[tokens[i, j], k] + x[j, k]
 //     x_relu[i, j, k] = relu(x[i, j, k])
 //     x_gt[i, j, k] = x_relu[i, j, k] > 0
-constexpr int x_tiles = divide_up(BATCH * TOKENS * X_COLUMNS, 2 * Thread::rows);
+constexpr int x_tiles = divide_up(BATCH * TOKENS * X_COLUMNS, (2 * Thread::rows));
 static __device__ void x(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
     int i = 2 * (tile * THREADS + threadIdx.x);
     gate();
@@ -468,7 +468,7 @@ static void release() {
 //     tokens[i, j] = window[i, j]
 //     x[i, j, k] = table[tokens[i, j], k] + x[j, k]
 //     eval_x_relu[i, j, k] = relu(x[i, j, k])
-constexpr int eval_x_tiles = divide_up(BATCH * TOKENS * X_COLUMNS, 2 * Thread::rows);
+constexpr int eval_x_tiles = divide_up(BATCH * TOKENS * X_COLUMNS, (2 * Thread::rows));
 static __device__ void eval_x(const Tensors &t, const Batch &batch, int tile, char *, Gate &gate) {
     int i = 2 * (tile * THREADS + threadIdx.x);
     gate();
@@ -638,32 +638,32 @@ static const MtcStatement statement_table[] = {
     {NULL, 16, "loss = cross_entropy(scores, target)"},
 };
 // what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
+#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
+    {                                                                                                                  \
+        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim = __VA_ARGS__, .offset = offset_,         \
+        .statement = statement_, .phase = phase_                                                                       \
+    }
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "table", .rank = 2, .dim = {65, 64}, .offset = 0, .init = MTC_NORMAL, .b = 0.02, .statement = 1,
      .phase = -1},
     {.name = "x", .rank = 2, .dim = {32, 64}, .offset = 16640, .init = MTC_UNIFORM, .a = -0.12499999999999999,
      .b = 0.12499999999999999, .statement = 2, .phase = -1},
-    {.name = "tokens", .role = MTC_VALUE, .type = MTC_I32, .rank = 2, .dim = {256, 32}, .offset = 7172352,
-     .statement = 0, .phase = 0},
-    {.name = "x_relu", .role = MTC_VALUE, .rank = 3, .dim = {256, 32, 64}, .offset = 24832, .statement = 3, .phase = 0},
-    {.name = "scores_matmul", .role = MTC_VALUE, .rank = 2, .dim = {8192, 65}, .offset = 2121984, .statement = 3,
-     .phase = 1},
-    {.name = "d_scores_sub", .role = MTC_VALUE, .rank = 2, .dim = {256, 32}, .offset = 7205120, .statement = 4,
-     .phase = 2},
-    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {256}, .offset = 4219136, .statement = 4, .phase = 3},
-    {.name = "d_scores", .role = MTC_VALUE, .rank = 3, .dim = {256, 32, 65}, .offset = 4251904, .statement = 4,
-     .phase = 2},
-    {.name = "to_d_table_matmul", .role = MTC_VALUE, .rank = 3, .dim = {16, 65, 64}, .offset = 6906112, .statement = 3,
-     .phase = 3},
-    {.name = "to_d_table_2_sum", .role = MTC_VALUE, .rank = 2, .dim = {65, 64}, .offset = 24832, .statement = 3,
-     .phase = 4},
-    {.name = "x_gt", .role = MTC_VALUE, .type = MTC_BOOL, .rank = 3, .dim = {256, 32, 64}, .offset = 6381824,
-     .statement = 3, .phase = 0},
-    {.name = "d_x", .role = MTC_VALUE, .rank = 3, .dim = {256, 32, 64}, .offset = 2121984, .statement = 3, .phase = 3},
-    {.name = "gather_grad", .role = MTC_VALUE, .rank = 2, .dim = {65, 64}, .offset = 41472, .statement = 2, .phase = 4},
+    VALUE("tokens", MTC_I32, 7172352, 0, 0, 2, {256, 32}),
+    VALUE("x_relu", MTC_F32, 24832, 3, 0, 3, {256, 32, 64}),
+    VALUE("scores_matmul", MTC_F32, 2121984, 3, 1, 2, {8192, 65}),
+    VALUE("d_scores_sub", MTC_F32, 7205120, 4, 2, 2, {256, 32}),
+    VALUE("loss_part", MTC_F32, 4219136, 4, 3, 1, {256}),
+    VALUE("d_scores", MTC_F32, 4251904, 4, 2, 3, {256, 32, 65}),
+    VALUE("to_d_table_matmul", MTC_F32, 6906112, 3, 3, 3, {16, 65, 64}),
+    VALUE("to_d_table_2_sum", MTC_F32, 24832, 3, 4, 2, {65, 64}),
+    VALUE("x_gt", MTC_BOOL, 6381824, 3, 0, 3, {256, 32, 64}),
+    VALUE("d_x", MTC_F32, 2121984, 3, 3, 3, {256, 32, 64}),
+    VALUE("gather_grad", MTC_F32, 41472, 2, 4, 2, {65, 64}),
 };
 // clang-format on
+#undef VALUE
 static const MtcField field_table[] = {
     {.name = "window",
      .type = MTC_U8,

@@ -475,6 +475,12 @@ static const MtcStatement statement_table[] = {
     {NULL, 14, "predict = denormalize(y, price)"},     // 2: eval_prediction
 };
 // what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
+#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
+    {                                                                                                                  \
+        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim = __VA_ARGS__, .offset = offset_,         \
+        .statement = statement_, .phase = phase_                                                                       \
+    }
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "x.mean", .role = MTC_BUFFER, .rank = 2, .dim = {2, 3}, .offset = 0, .statement = 0, .phase = -1},
@@ -487,11 +493,12 @@ static const MtcTensor tensor_table[] = {
     {.name = "price.mean", .role = MTC_BUFFER, .rank = 0, .offset = 1024, .statement = 1, .phase = -1},
     {.name = "price.std", .role = MTC_BUFFER, .rank = 0, .offset = 1280, .init = MTC_CONSTANT, .a = 1, .statement = 1,
      .phase = -1},
-    {.name = "to_y_mul", .role = MTC_VALUE, .rank = 3, .dim = {4, 2, 3}, .offset = 2048, .statement = 0, .phase = 0},
-    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 1536, .statement = 1, .phase = 0},
-    {.name = "d_y", .role = MTC_VALUE, .rank = 2, .dim = {4, 1}, .offset = 1792, .statement = 1, .phase = 0},
+    VALUE("to_y_mul", MTC_F32, 2048, 0, 0, 3, {4, 2, 3}),
+    VALUE("loss_part", MTC_F32, 1536, 1, 0, 1, {4}),
+    VALUE("d_y", MTC_F32, 1792, 1, 0, 2, {4, 1}),
 };
 // clang-format on
+#undef VALUE
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_U8, .rank = 2, .dim = {2, 3}, .elements = 6, .classes = 0, .predicts = true},
     {.name = "price", .type = MTC_F32, .rank = 0, .dim = {0}, .elements = 1, .classes = 0, .predicts = false},

@@ -448,6 +448,12 @@ static const MtcStatement statement_table[] = {
     {NULL, 17, "metric = accuracy(y, label)"},    // 4: eval_accuracy_part
 };
 // what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
+#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
+    {                                                                                                                  \
+        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim = __VA_ARGS__, .offset = offset_,         \
+        .statement = statement_, .phase = phase_                                                                       \
+    }
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "h.weight", .rank = 2, .dim = {4, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
@@ -458,14 +464,15 @@ static const MtcTensor tensor_table[] = {
      .b = 0.49999999999999994, .statement = 2, .phase = -1},
     {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 768, .init = MTC_UNIFORM, .a = -0.49999999999999994,
      .b = 0.49999999999999994, .statement = 2, .phase = -1},
-    {.name = "x", .role = MTC_VALUE, .rank = 2, .dim = {4, 6}, .offset = 1024, .statement = 0, .phase = 0},
-    {.name = "h", .role = MTC_VALUE, .rank = 2, .dim = {4, 4}, .offset = 2048, .statement = 1, .phase = 1},
-    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 1280, .statement = 3, .phase = 1},
-    {.name = "accuracy_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 1536, .statement = 4, .phase = 1},
-    {.name = "d_y", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 1792, .statement = 3, .phase = 1},
-    {.name = "d_h_pre", .role = MTC_VALUE, .rank = 2, .dim = {4, 4}, .offset = 2304, .statement = 1, .phase = 1},
+    VALUE("x", MTC_F32, 1024, 0, 0, 2, {4, 6}),
+    VALUE("h", MTC_F32, 2048, 1, 1, 2, {4, 4}),
+    VALUE("loss_part", MTC_F32, 1280, 3, 1, 1, {4}),
+    VALUE("accuracy_part", MTC_F32, 1536, 4, 1, 1, {4}),
+    VALUE("d_y", MTC_F32, 1792, 3, 1, 2, {4, 3}),
+    VALUE("d_h_pre", MTC_F32, 2304, 1, 1, 2, {4, 4}),
 };
 // clang-format on
+#undef VALUE
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
     {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},

@@ -468,6 +468,12 @@ static const MtcStatement statement_table[] = {
     {NULL, 17, "metric = accuracy(z, label)"},         // 3: accuracy_part
 };
 // what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
+#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
+    {                                                                                                                  \
+        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim = __VA_ARGS__, .offset = offset_,         \
+        .statement = statement_, .phase = phase_                                                                       \
+    }
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "h.weight", .rank = 2, .dim = {4, 6}, .offset = 0, .init = MTC_UNIFORM, .a = -0.40824829046386296,
@@ -486,13 +492,14 @@ static const MtcTensor tensor_table[] = {
     {.name = "z.weight.v", .role = MTC_STATE, .rank = 2, .dim = {3, 4}, .offset = 2304, .statement = 1, .phase = -1},
     {.name = "z.bias.m", .role = MTC_STATE, .rank = 1, .dim = {3}, .offset = 2560, .statement = 1, .phase = -1},
     {.name = "z.bias.v", .role = MTC_STATE, .rank = 1, .dim = {3}, .offset = 2816, .statement = 1, .phase = -1},
-    {.name = "h", .role = MTC_VALUE, .rank = 2, .dim = {4, 4}, .offset = 3840, .statement = 0, .phase = 0},
-    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 3072, .statement = 2, .phase = 0},
-    {.name = "accuracy_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 3328, .statement = 3, .phase = 0},
-    {.name = "d_z", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 3584, .statement = 2, .phase = 0},
-    {.name = "h_to_d_h_where", .role = MTC_VALUE, .rank = 2, .dim = {4, 4}, .offset = 4096, .statement = 0, .phase = 0},
+    VALUE("h", MTC_F32, 3840, 0, 0, 2, {4, 4}),
+    VALUE("loss_part", MTC_F32, 3072, 2, 0, 1, {4}),
+    VALUE("accuracy_part", MTC_F32, 3328, 3, 0, 1, {4}),
+    VALUE("d_z", MTC_F32, 3584, 2, 0, 2, {4, 3}),
+    VALUE("h_to_d_h_where", MTC_F32, 4096, 0, 0, 2, {4, 4}),
 };
 // clang-format on
+#undef VALUE
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
     {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},

@@ -456,19 +456,26 @@ static const MtcStatement statement_table[] = {
     {NULL, 15, "loss = cross_entropy(y, label)"},
 };
 // what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
+#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
+    {                                                                                                                  \
+        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim = __VA_ARGS__, .offset = offset_,         \
+        .statement = statement_, .phase = phase_                                                                       \
+    }
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "y.weight", .rank = 2, .dim = {3, 3}, .offset = 0, .init = MTC_UNIFORM, .a = -0.5773502691896257,
      .b = 0.5773502691896257, .statement = 1, .phase = -1},
     {.name = "y.bias", .rank = 1, .dim = {3}, .offset = 256, .init = MTC_UNIFORM, .a = -0.5773502691896257,
      .b = 0.5773502691896257, .statement = 1, .phase = -1},
-    {.name = "to_b_sum", .role = MTC_VALUE, .rank = 3, .dim = {4, 1, 3}, .offset = 512, .statement = 0, .phase = 0},
-    {.name = "to_b_2_max", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 768, .statement = 0, .phase = 0},
-    {.name = "b", .role = MTC_VALUE, .rank = 3, .dim = {4, 1, 3}, .offset = 1536, .statement = 0, .phase = 1},
-    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 1024, .statement = 2, .phase = 1},
-    {.name = "d_y", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 1280, .statement = 2, .phase = 1},
+    VALUE("to_b_sum", MTC_F32, 512, 0, 0, 3, {4, 1, 3}),
+    VALUE("to_b_2_max", MTC_F32, 768, 0, 0, 2, {4, 3}),
+    VALUE("b", MTC_F32, 1536, 0, 1, 3, {4, 1, 3}),
+    VALUE("loss_part", MTC_F32, 1024, 2, 1, 1, {4}),
+    VALUE("d_y", MTC_F32, 1280, 2, 1, 2, {4, 3}),
 };
 // clang-format on
+#undef VALUE
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {6}, .elements = 6, .classes = 0, .predicts = true},
     {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},

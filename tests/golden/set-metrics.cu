@@ -292,17 +292,24 @@ static const MtcStatement statement_table[] = {
     {NULL, 12, "metric = [rmse(y, price), mae(y, price), r2(y, price)]"},
 };
 // what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
+#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
+    {                                                                                                                  \
+        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim = __VA_ARGS__, .offset = offset_,         \
+        .statement = statement_, .phase = phase_                                                                       \
+    }
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "y.weight", .rank = 2, .dim = {1, 4}, .offset = 0, .init = MTC_UNIFORM, .a = -0.49999999999999994,
      .b = 0.49999999999999994, .statement = 0, .phase = -1},
     {.name = "y.bias", .rank = 1, .dim = {1}, .offset = 256, .init = MTC_UNIFORM, .a = -0.49999999999999994,
      .b = 0.49999999999999994, .statement = 0, .phase = -1},
-    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {8}, .offset = 512, .statement = 1, .phase = 0},
-    {.name = "mae_part", .role = MTC_VALUE, .rank = 1, .dim = {8}, .offset = 768, .statement = 2, .phase = 0},
-    {.name = "d_y", .role = MTC_VALUE, .rank = 2, .dim = {8, 1}, .offset = 1024, .statement = 1, .phase = 0},
+    VALUE("loss_part", MTC_F32, 512, 1, 0, 1, {8}),
+    VALUE("mae_part", MTC_F32, 768, 2, 0, 1, {8}),
+    VALUE("d_y", MTC_F32, 1024, 1, 0, 2, {8, 1}),
 };
 // clang-format on
+#undef VALUE
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {4}, .elements = 4, .classes = 0, .predicts = true},
     {.name = "price", .type = MTC_F32, .rank = 1, .dim = {1}, .elements = 1, .classes = 0, .predicts = false},

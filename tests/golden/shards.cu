@@ -456,8 +456,7 @@ static __constant__ constexpr unsigned update_h_0_weight_momentum_places[2][3] =
     {16, 10, 0}, // update_h_0_weight_momentum
     {20, 14, 6}, // update_y_weight_momentum
 };
-template <class, int FIRST, int PLACES, int N, int N_2>
-struct update_h_0_weight_momentum_sized {
+template <class, int FIRST, int PLACES, int N, int N_2> struct update_h_0_weight_momentum_sized {
     struct Own {
         float *h_0_weight_momentum, *h_0_weight_shard_sum, *h_0_weight;
         __device__ Own(const Tensors &t, int row) {
@@ -486,8 +485,7 @@ static __constant__ constexpr Places<unsigned, 4, 3> update_h_0_bias_momentum_pl
     {0, 1, 3, {17, 11, 1}, {1, 1, 1}}, // update_h_0_bias_momentum ... update_h_1_bias_momentum
     {3, 1, 1, {21, 15, 7}},            // update_y_bias_momentum
 });
-template <class, int FIRST, int PLACES, int N>
-struct update_h_0_bias_momentum_sized {
+template <class, int FIRST, int PLACES, int N> struct update_h_0_bias_momentum_sized {
     struct Own {
         float *h_0_bias_momentum, *h_0_bias_shard_sum, *h_0_bias;
         __device__ Own(const Tensors &t, int row) {
@@ -669,6 +667,12 @@ static const MtcStatement statement_table[] = {
     {NULL, 16, "optimizer = sgd(0.1, momentum = 0.9)"},       // 3: h_sub
 };
 // what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
+#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
+    {                                                                                                                  \
+        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim = __VA_ARGS__, .offset = offset_,         \
+        .statement = statement_, .phase = phase_                                                                       \
+    }
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "h.0.weight", .rank = 2, .dim = {6, 5}, .offset = 0, .init = MTC_UNIFORM, .a = -0.44721359549995787,
@@ -697,21 +701,20 @@ static const MtcTensor tensor_table[] = {
     {.name = "y.weight.momentum", .role = MTC_STATE, .rank = 2, .dim = {3, 6}, .offset = 5120, .statement = 1,
      .phase = -1},
     {.name = "y.bias.momentum", .role = MTC_STATE, .rank = 1, .dim = {3}, .offset = 5376, .statement = 1, .phase = -1},
-    {.name = "to_h_2_where", .role = MTC_VALUE, .rank = 2, .dim = {4, 5}, .offset = 5888, .statement = 0, .phase = 0},
-    {.name = "to_h_add", .role = MTC_VALUE, .rank = 2, .dim = {4, 6}, .offset = 5632, .statement = 0, .phase = 0},
-    {.name = "h.inverse_deviation", .role = MTC_VALUE, .rank = 1, .dim = {6}, .offset = 6656, .statement = 0,
-     .phase = 1},
-    {.name = "h_sub", .role = MTC_VALUE, .rank = 2, .dim = {4, 6}, .offset = 6400, .statement = 0, .phase = 1},
-    {.name = "h_relu", .role = MTC_VALUE, .rank = 2, .dim = {4, 6}, .offset = 6144, .statement = 1, .phase = 1},
-    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 5632, .statement = 2, .phase = 2},
-    {.name = "d_y", .role = MTC_VALUE, .rank = 2, .dim = {4, 3}, .offset = 7424, .statement = 2, .phase = 2},
-    {.name = "d_h", .role = MTC_VALUE, .rank = 2, .dim = {4, 6}, .offset = 7680, .statement = 1, .phase = 2},
-    {.name = "d_h_1_weight_mul", .role = MTC_VALUE, .rank = 2, .dim = {4, 6}, .offset = 7936, .statement = 0,
-     .phase = 3},
-    {.name = "h_sub", .role = MTC_VALUE, .rank = 1, .dim = {6}, .offset = 6912, .statement = 3, .phase = 1},
-    {.name = "h_sub", .role = MTC_VALUE, .rank = 1, .dim = {6}, .offset = 7168, .statement = 3, .phase = 1},
+    VALUE("to_h_2_where", MTC_F32, 5888, 0, 0, 2, {4, 5}),
+    VALUE("to_h_add", MTC_F32, 5632, 0, 0, 2, {4, 6}),
+    VALUE("h.inverse_deviation", MTC_F32, 6656, 0, 1, 1, {6}),
+    VALUE("h_sub", MTC_F32, 6400, 0, 1, 2, {4, 6}),
+    VALUE("h_relu", MTC_F32, 6144, 1, 1, 2, {4, 6}),
+    VALUE("loss_part", MTC_F32, 5632, 2, 2, 1, {4}),
+    VALUE("d_y", MTC_F32, 7424, 2, 2, 2, {4, 3}),
+    VALUE("d_h", MTC_F32, 7680, 1, 2, 2, {4, 6}),
+    VALUE("d_h_1_weight_mul", MTC_F32, 7936, 0, 3, 2, {4, 6}),
+    VALUE("h_sub", MTC_F32, 6912, 3, 1, 1, {6}),
+    VALUE("h_sub", MTC_F32, 7168, 3, 1, 1, {6}),
 };
 // clang-format on
+#undef VALUE
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {5}, .elements = 5, .classes = 0, .predicts = true},
     {.name = "label", .type = MTC_U8, .rank = 0, .dim = {0}, .elements = 1, .classes = 3, .predicts = false},

@@ -322,6 +322,12 @@ static const MtcStatement statement_table[] = {
     {NULL, 14, "loss = mse(y_hat, y)"},          // 2: loss_part
 };
 // what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
+#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
+    {                                                                                                                  \
+        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim = __VA_ARGS__, .offset = offset_,         \
+        .statement = statement_, .phase = phase_                                                                       \
+    }
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "h.weight", .rank = 2, .dim = {4, 2}, .offset = 0, .init = MTC_UNIFORM, .a = -0.7071067811865475,
@@ -332,12 +338,13 @@ static const MtcTensor tensor_table[] = {
      .b = 0.49999999999999994, .statement = 1, .phase = -1},
     {.name = "y_hat.bias", .rank = 1, .dim = {1}, .offset = 768, .init = MTC_UNIFORM, .a = -0.49999999999999994,
      .b = 0.49999999999999994, .statement = 1, .phase = -1},
-    {.name = "h", .role = MTC_VALUE, .rank = 2, .dim = {4, 4}, .offset = 1536, .statement = 0, .phase = 0},
-    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {4}, .offset = 1024, .statement = 2, .phase = 0},
-    {.name = "d_y_hat_pre", .role = MTC_VALUE, .rank = 2, .dim = {4, 1}, .offset = 1280, .statement = 1, .phase = 0},
-    {.name = "d_h_pre", .role = MTC_VALUE, .rank = 2, .dim = {4, 4}, .offset = 1792, .statement = 0, .phase = 0},
+    VALUE("h", MTC_F32, 1536, 0, 0, 2, {4, 4}),
+    VALUE("loss_part", MTC_F32, 1024, 2, 0, 1, {4}),
+    VALUE("d_y_hat_pre", MTC_F32, 1280, 1, 0, 2, {4, 1}),
+    VALUE("d_h_pre", MTC_F32, 1792, 0, 0, 2, {4, 4}),
 };
 // clang-format on
+#undef VALUE
 static const MtcField field_table[] = {
     {.name = "x", .type = MTC_F32, .rank = 1, .dim = {2}, .elements = 2, .classes = 0, .predicts = true},
     {.name = "y", .type = MTC_F32, .rank = 1, .dim = {1}, .elements = 1, .classes = 0, .predicts = false},

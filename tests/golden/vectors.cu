@@ -101,7 +101,7 @@ struct x_bf16_reshape_tensors {
         begin_at(x_bf16_reshape_places[row], x_bf16_reshape);
     }
 };
-constexpr int x_bf16_reshape_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * X_CHANNELS, 4 * Thread::rows);
+constexpr int x_bf16_reshape_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * X_CHANNELS, (4 * Thread::rows));
 static __device__ void x_bf16_reshape(const x_bf16_reshape_tensors &t, const Batch &batch, int tile, char *,
                                       Gate &gate) {
     int i = 4 * (tile * THREADS + threadIdx.x);
@@ -178,7 +178,7 @@ static __device__ void seen(const seen_tensors &t, const Batch &batch, int tile,
 }
 
 // pool = max_pool(seen, 2)                                                                        vectors.mt:11
-constexpr int pool_tiles = divide_up(BATCH * POOL_ROWS * POOL_COLUMNS * Y, 4 * Thread::rows);
+constexpr int pool_tiles = divide_up(BATCH * POOL_ROWS * POOL_COLUMNS * Y, (4 * Thread::rows));
 static __device__ void pool(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
     int i = 4 * (tile * THREADS + threadIdx.x);
     gate();
@@ -318,7 +318,7 @@ static __device__ void loss_part(const Tensors &t, const Batch &batch, int tile,
 
 // gradient of seen = relu(conv2d(x, 64, 1))                                                        vectors.mt:9
 // gradient of pool = max_pool(seen, 2)                                                            vectors.mt:11
-constexpr int d_seen_to_d_seen_pre_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * Y, 4 * Thread::rows);
+constexpr int d_seen_to_d_seen_pre_tiles = divide_up(BATCH * X_ROWS * X_COLUMNS * Y, (4 * Thread::rows));
 static __device__ void d_seen_to_d_seen_pre(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
     int i = 4 * (tile * THREADS + threadIdx.x);
     gate();
@@ -625,7 +625,7 @@ static void release() {
 // ---- evaluation ---------------------------------------------------------------------------------------------
 
 // pool = max_pool(seen, 2)                                                                        vectors.mt:11
-constexpr int eval_pool_tiles = divide_up(BATCH * POOL_ROWS * POOL_COLUMNS * Y, 4 * Thread::rows);
+constexpr int eval_pool_tiles = divide_up(BATCH * POOL_ROWS * POOL_COLUMNS * Y, (4 * Thread::rows));
 static __device__ void eval_pool(const Tensors &t, const Batch &, int tile, char *, Gate &gate) {
     int i = 4 * (tile * THREADS + threadIdx.x);
     gate();
@@ -733,6 +733,12 @@ static const MtcStatement statement_table[] = {
     {NULL, 17, "optimizer = sgd(0.1)"},
 };
 // what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1
+// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents
+#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)                                                   \
+    {                                                                                                                  \
+        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim = __VA_ARGS__, .offset = offset_,         \
+        .statement = statement_, .phase = phase_                                                                       \
+    }
 // clang-format off
 static const MtcTensor tensor_table[] = {
     {.name = "seen.weight", .rank = 4, .dim = {64, 1, 1, 64}, .offset = 0, .init = MTC_UNIFORM,
@@ -741,32 +747,23 @@ static const MtcTensor tensor_table[] = {
      .b = 0.12499999999999999, .statement = 0, .phase = -1},
     {.name = "scale", .rank = 3, .dim = {64, 1, 1}, .offset = 16640, .init = MTC_NORMAL, .b = 1, .statement = 1,
      .phase = -1},
-    {.name = "x.bf16.reshape", .role = MTC_VALUE, .type = MTC_BF16, .rank = 2, .dim = {262144, 64}, .offset = 16896,
-     .statement = 0, .phase = 0},
-    {.name = "seen.weight.bf16", .role = MTC_VALUE, .type = MTC_BF16, .rank = 4, .dim = {64, 1, 1, 64},
-     .offset = 67125760, .statement = 0, .phase = 0},
-    {.name = "seen", .role = MTC_VALUE, .type = MTC_BF16, .rank = 4, .dim = {1024, 16, 16, 64}, .offset = 33571328,
-     .statement = 0, .phase = 1},
-    {.name = "pool", .role = MTC_VALUE, .rank = 4, .dim = {1024, 8, 8, 64}, .offset = 67125760, .statement = 2,
-     .phase = 2},
-    {.name = "z_mul", .role = MTC_VALUE, .rank = 2, .dim = {1024, 64}, .offset = 121651712, .statement = 4, .phase = 3},
-    {.name = "loss_part", .role = MTC_VALUE, .rank = 1, .dim = {1024}, .offset = 122241536, .statement = 4, .phase = 4},
-    {.name = "z_mul", .role = MTC_VALUE, .rank = 2, .dim = {1024, 64}, .offset = 121913856, .statement = 3, .phase = 3},
-    {.name = "z_mul", .role = MTC_VALUE, .rank = 4, .dim = {1024, 8, 8, 64}, .offset = 100680192, .statement = 3,
-     .phase = 3},
-    {.name = "d_scale.partial", .role = MTC_VALUE, .rank = 2, .dim = {256, 64}, .offset = 122176000, .statement = 3,
-     .phase = 4},
-    {.name = "d_scale_sum", .role = MTC_VALUE, .rank = 1, .dim = {64}, .offset = 35930624, .statement = 3, .phase = 5},
-    {.name = "pool_cast", .role = MTC_VALUE, .type = MTC_U8, .rank = 4, .dim = {1024, 8, 8, 64}, .offset = 117457408,
-     .statement = 2, .phase = 2},
-    {.name = "d_seen_pre", .role = MTC_VALUE, .type = MTC_BF16, .rank = 4, .dim = {1024, 16, 16, 64},
-     .offset = 67125760, .statement = 0, .phase = 4},
-    {.name = "d_seen.bias.partial", .role = MTC_VALUE, .rank = 2, .dim = {1024, 64}, .offset = 35668480,
-     .statement = 0, .phase = 5},
-    {.name = "d_seen_weight_slices_matmul", .role = MTC_VALUE, .rank = 3, .dim = {128, 64, 64}, .offset = 33571328,
-     .statement = 0, .phase = 5},
+    VALUE("x.bf16.reshape", MTC_BF16, 16896, 0, 0, 2, {262144, 64}),
+    VALUE("seen.weight.bf16", MTC_BF16, 67125760, 0, 0, 4, {64, 1, 1, 64}),
+    VALUE("seen", MTC_BF16, 33571328, 0, 1, 4, {1024, 16, 16, 64}),
+    VALUE("pool", MTC_F32, 67125760, 2, 2, 4, {1024, 8, 8, 64}),
+    VALUE("z_mul", MTC_F32, 121651712, 4, 3, 2, {1024, 64}),
+    VALUE("loss_part", MTC_F32, 122241536, 4, 4, 1, {1024}),
+    VALUE("z_mul", MTC_F32, 121913856, 3, 3, 2, {1024, 64}),
+    VALUE("z_mul", MTC_F32, 100680192, 3, 3, 4, {1024, 8, 8, 64}),
+    VALUE("d_scale.partial", MTC_F32, 122176000, 3, 4, 2, {256, 64}),
+    VALUE("d_scale_sum", MTC_F32, 35930624, 3, 5, 1, {64}),
+    VALUE("pool_cast", MTC_U8, 117457408, 2, 2, 4, {1024, 8, 8, 64}),
+    VALUE("d_seen_pre", MTC_BF16, 67125760, 0, 4, 4, {1024, 16, 16, 64}),
+    VALUE("d_seen.bias.partial", MTC_F32, 35668480, 0, 5, 2, {1024, 64}),
+    VALUE("d_seen_weight_slices_matmul", MTC_F32, 33571328, 0, 5, 3, {128, 64, 64}),
 };
 // clang-format on
+#undef VALUE
 static const MtcField field_table[] = {
     {.name = "x",
      .type = MTC_F32,

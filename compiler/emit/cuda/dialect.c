@@ -87,8 +87,8 @@ static void declare_rows(Emitter *e, const Kernel *kernel, const char *name, Wri
     const char *tiles = rows;
     bool packs = kernel->team == TEAM_THREAD && kernel->lanes > 1;
     if (kernel->rows > 1 && kernel->team != TEAM_BLOCK)
-        tiles = arena_printf(e->arena, "divide_up(%s, %s%s::rows)", rows,
-                             packs ? arena_printf(e->arena, "%d * ", kernel->lanes) : "", team);
+        tiles = packs ? arena_printf(e->arena, "divide_up(%s, (%d * %s::rows))", rows, kernel->lanes, team)
+                      : arena_printf(e->arena, "divide_up(%s, %s::rows)", rows, team);
     write_line(out, "constexpr int %s_tiles = %s;", name, tiles);
     const char *floats = vector_floats(e, kernel);
     if (kernel->team == TEAM_THREAD)

@@ -78,29 +78,57 @@ void write_places(Emitter *e, const Function *f, Writer *out) {
 
 /* ---- several sizes ---- */
 
-/* "template <class, int FIRST, int PLACES, int ROWS>" */
+/* "template <class, int FIRST, int PLACES, int ROWS>": where that is too long for a line, below each other. */
 static const char *template_head(Emitter *e, const Function *f) {
     Text head = TEXT(e->arena);
     text_puts(&head, "template <class, int FIRST, int PLACES");
-    for (int k = 0; k < f->parameters.count; k++)
-        text_printf(&head, ", int %s", f->parameters.at[k]);
+    size_t begin = 0;
+    for (int k = 0; k < f->parameters.count; k++) {
+        const char *parameter = arena_printf(e->arena, " int %s", f->parameters.at[k]);
+        text_putc(&head, ',');
+        if (head.length - begin + strlen(parameter) + strlen(",") > LONGEST_LINE) {
+            begin = head.length + 1;
+            text_puts(&head, "\n         ");
+        }
+        text_puts(&head, parameter);
+    }
     text_putc(&head, '>');
     return text_string(&head);
 }
 
 /* "struct h_2 : h_sized<struct h_2, 4, 1, H_2_ROWS> {};": what nvcc and profilers call it says which kernel it is. */
-static void write_instance(Emitter *e, const Function *f, const char *general, Writer *out) {
+static const char *instance(Emitter *e, const Function *f, const char *general) {
     Text sizes = TEXT(e->arena);
     for (int k = 0; k < f->arguments.count; k++)
         text_printf(&sizes, ", %s", f->arguments.at[k]);
-    write_line(out, "struct %s : %s<struct %s, %d, %d%s> {};", f->name, general, f->name, f->first, f->places,
-               text_string(&sizes));
+    return arena_printf(e->arena, "struct %s : %s<struct %s, %d, %d%s> {};", f->name, general, f->name, f->first,
+                        f->places, text_string(&sizes));
+}
+
+/* clang-format would set those that are too long for a line in columns of its own. */
+static void write_instances(Emitter *e, const Function *f, Writer *out) {
+    Writer lines = writer_like(out);
+    bool narrow = true;
+    for (int k = 0; k < e->functions.count; k++) {
+        const Function *each = &e->functions.at[k];
+        if (each->like != k || each->sized != f - e->functions.at)
+            continue;
+        const char *line = instance(e, each, f->general);
+        write_line(&lines, "%s", line);
+        narrow &= strlen(line) <= LONGEST_LINE;
+    }
+    if (!narrow)
+        write_line(out, "// clang-format off");
+    write_all(out, &lines);
+    if (!narrow)
+        write_line(out, "// clang-format on");
 }
 
 void write_template(Emitter *e, const Function *f, Writer *out) {
     const char *rows = write_begins(e, f, out);
-    write_line(out, "%s", template_head(e, f));
-    write_open(out, "struct %s {", f->general);
+    const char *head = template_head(e, f), *type = arena_printf(e->arena, "struct %s {", f->general);
+    bool one_line = strlen(head) + 1 + strlen(type) <= LONGEST_LINE;
+    write_open(out, "%s%s%s", head, one_line ? " " : "\n", type);
     write_struct(e, f, rows, out);
     write_all(out, &f->declarations);
     out->at = f->lines.at;
@@ -108,9 +136,7 @@ void write_template(Emitter *e, const Function *f, Writer *out) {
     write_all(out, &f->lines);
     write_close(out, "}");
     write_close(out, "};");
-    for (int k = 0; k < e->functions.count; k++)
-        if (e->functions.at[k].like == k && e->functions.at[k].sized == f - e->functions.at)
-            write_instance(e, &e->functions.at[k], f->general, out);
+    write_instances(e, f, out);
 }
 
 static bool stands_for_places(const Function *f) {

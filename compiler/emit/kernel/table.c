@@ -290,13 +290,14 @@ static int put_string(const Wording *w, int row, int k, Text *out) {
 
 typedef VEC(const char *) Lines;
 
-/* Ends a line of a row before the member `item` where that does not fit any more. */
-static void put_member(Arena *arena, Text *line, const char *item, int columns, Lines *lines) {
-    bool first = line->length == 1;
+/* Ends a line of a row before the member `item` where that does not fit any more. `begin`: what stands before its first member. */
+static void put_member(Arena *arena, Text *line, size_t *begin, const char *item, int columns, Lines *lines) {
+    bool first = line->length == *begin;
     if (!first && (int)(line->length + strlen(", ") + strlen(item) + strlen(",")) > columns) {
         VEC_PUSH(arena, lines, arena_printf(arena, "%s,", text_string(line)));
         *line = TEXT(arena);
         text_putc(line, ' ');
+        *begin = line->length;
         first = true;
     }
     text_printf(line, "%s%s", first ? "" : ", ", item);
@@ -321,20 +322,26 @@ static const char *member_text(const Wording *w, int row, int *k) {
     return text_string(&item);
 }
 
-/* "{a, b, c}" in lines of up to `columns`. */
+/* "{a, b, c}" or "VALUE(a, b, c)" in lines of up to `columns`. */
 static Lines lines_of(const Wording *w, int row, int columns) {
     Arena *arena = w->table->arena;
+    const char *macro = w->table->rows.at[row].macro;
     Lines lines = {0};
     Text line = TEXT(arena);
-    text_putc(&line, '{');
+    text_printf(&line, "%s%s", macro ? macro : "", macro ? "(" : "{");
+    size_t begin = line.length;
     for (int k = 0; k < w->table->rows.at[row].pieces.count;)
-        put_member(arena, &line, member_text(w, row, &k), columns, &lines);
-    text_putc(&line, '}');
+        put_member(arena, &line, &begin, member_text(w, row, &k), columns, &lines);
+    text_puts(&line, macro ? ")" : "}");
     VEC_PUSH(arena, &lines, text_string(&line));
     return lines;
 }
 
 /* ---- the table ---- */
+
+static bool fits_beside(int width, const char *about, const Writer *out) {
+    return 4 * out->indent + width + strlen(" // ") + strlen(about) <= LONGEST_LINE;
+}
 
 static void write_single(const RowTable *table, int row, int width, Writer *out) {
     const Wording w = {.table = table};
@@ -342,7 +349,7 @@ static void write_single(const RowTable *table, int row, int width, Writer *out)
     const char *about = table->rows.at[row].about, *last = lines.at[lines.count - 1];
     for (int k = 0; k + 1 < lines.count; k++)
         write_line(out, "%s", lines.at[k]);
-    if (about && width < LONGEST_LINE / 2)
+    if (about && (width < LONGEST_LINE / 2 || fits_beside(width, about, out)))
         write_noted(out, width, arena_printf(table->arena, "%s,", last), about);
     else
         write_line(out, "%s,", last);
@@ -532,10 +539,15 @@ const char *write_runs(RowTable *table, const RunTable *as, Writer *out) {
     const int width = measure(table), rows = table->rows.count;
     const Choice *choices = choices_of(table);
     const RunTexts runs = texts_of_runs(table, choices);
+    const bool own = own_layout(table, choices);
     if (runs.count == rows) {
+        if (own)
+            write_line(out, "// clang-format off");
         write_open(out, "static %s %s %s[%d][%d] = {", as->memory, as->type, as->name, rows, as->columns);
         write_chosen(table, choices, width, out);
         write_close(out, "};");
+        if (own)
+            write_line(out, "// clang-format on");
         return as->name;
     }
     write_open(out, "static %s Places<%s, %d, %d> %s({", as->memory, as->type, rows, as->columns, as->name);

@@ -27,6 +27,7 @@ typedef struct Piece {
 typedef struct TableRow {
     VEC(Piece) pieces;
     const char *about; /* behind it, where it stands by itself; NULL: nothing */
+    const char *macro; /* that is given its members; NULL: they are in braces */
     int lines;         /* that it takes by itself */
     bool narrow;       /* its members fit into lines of a macro */
     uint64_t shape;    /* a hash of it without its numbers */

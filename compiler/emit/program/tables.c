@@ -13,9 +13,9 @@ static void add_note(Emitter *e, Notes *notes, const char *a, const char *b, con
 
 /* NULL: a weight, which is what a row is that does not say it. */
 static const char *role_of(const Emitter *e, const Buffer *buffer) {
-    static const char *const roles[] = {[BUFFER_STATE] = "MTC_STATE", [BUFFER_VALUE] = "MTC_VALUE"};
-    bool kept = buffer->kind == BUFFER_WEIGHT && e->module->weights.at[buffer->index].kind == WEIGHT_BUFFER;
-    return kept ? "MTC_BUFFER" : roles[buffer->kind];
+    if (buffer->kind == BUFFER_STATE)
+        return "MTC_STATE";
+    return e->module->weights.at[buffer->index].kind == WEIGHT_BUFFER ? "MTC_BUFFER" : NULL;
 }
 
 /* Of the weight in the table of tensors. */
@@ -28,8 +28,6 @@ static int row_of_weight(const Emitter *e, int weight) {
 
 /* As the runtime reads it. */
 static Init init_of(const Emitter *e, const Buffer *buffer) {
-    if (buffer->kind == BUFFER_VALUE)
-        return (Init){0};
     if (buffer->kind == BUFFER_WEIGHT)
         return e->module->weights.at[buffer->index].init;
     const Weight *state = &e->module->states.at[buffer->index];
@@ -41,8 +39,6 @@ static Init init_of(const Emitter *e, const Buffer *buffer) {
 
 static const int *file_order(const Emitter *e, const Buffer *buffer) {
     const Module *module = e->module;
-    if (buffer->kind == BUFFER_VALUE)
-        return NULL;
     const Weight *tensors = buffer->kind == BUFFER_WEIGHT ? module->weights.at : module->states.at;
     return tensors[buffer->index].file_order;
 }
@@ -72,7 +68,34 @@ static void add_init(Emitter *e, const Init *init, RowTable *table) {
         table_text(table, "b", number(e->arena, init->b));
 }
 
-static void add_tensor(Emitter *e, const Buffer *buffer, RowTable *table) {
+/* A line of what write_value_macro says. */
+static void add_value(Emitter *e, const Buffer *buffer, RowTable *table) {
+    table_row(table, NULL);
+    table->rows.at[table->rows.count - 1].macro = "VALUE";
+    table_name(table, NULL, buffer->label);
+    table_text(table, NULL, runtime_type(e, buffer->type.dtype, true));
+    table_number(table, NULL, buffer->offset);
+    table_number(table, NULL, row_of_statement(e, buffer->src));
+    table_number(table, NULL, buffer->first);
+    table_number(table, NULL, buffer->type.rank);
+    table_text(table, NULL, buffer->type.rank ? dims(e->arena, &buffer->type, 0) : "{0}");
+}
+
+/* Values are many and alike: one fits into a line. */
+static void write_value_macro(Writer *out) {
+    static const char *const lines[] = {"#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)", "    {",
+                                        "        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim "
+                                        "= __VA_ARGS__, .offset = offset_,",
+                                        "        .statement = statement_, .phase = phase_"};
+    write_line(
+        out,
+        "// a value of the training step: its name, type, place, statement, the phase that writes it, rank, extents");
+    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
+        write_line(out, "%-*s\\", LONGEST_LINE - 1, lines[k]); /* as clang-format has it */
+    write_line(out, "    }");
+}
+
+static void add_weight(Emitter *e, const Buffer *buffer, RowTable *table) {
     const Init init = init_of(e, buffer);
     const int *order = file_order(e, buffer), rank = buffer->type.rank;
     const char *role = role_of(e, buffer);
@@ -88,9 +111,16 @@ static void add_tensor(Emitter *e, const Buffer *buffer, RowTable *table) {
     table_number(table, "offset", buffer->offset);
     add_init(e, &init, table);
     table_number(table, "statement", row_of_statement(e, buffer->src));
-    table_number(table, "phase", buffer->kind == BUFFER_VALUE ? buffer->first : -1);
+    table_number(table, "phase", -1);
     if (order && rank)
         table_text(table, "file_axis", file_axes(e, order, rank));
+}
+
+static void add_tensor(Emitter *e, const Buffer *buffer, RowTable *table) {
+    if (buffer->kind == BUFFER_VALUE)
+        add_value(e, buffer, table);
+    else
+        add_weight(e, buffer, table);
 }
 
 /* Those of `rows` that are in the plan. */
@@ -115,7 +145,9 @@ static int write_tensors(Emitter *e, Writer *out) {
     add_states(e, &table);
     add_tensors_of(e, plan->of_node[0], plan->programs[PROGRAM_TRAIN]->graph->nodes.count, &table);
     write_line(out, "// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1");
+    write_value_macro(out);
     write_table(&table, "static const MtcTensor tensor_table[]", out);
+    write_line(out, "#undef VALUE");
     return table.rows.count;
 }
 
