@@ -11,7 +11,7 @@
  *     d_q = scale * d_scores k,    d_k = scale * d_scores' q,    d_v = weights' d_out
  *
  * A row of qkv has the heads of a token: `queries` queries, then `keys` keys, then `keys` values, of `size` numbers each.
- * queries / keys neighbouring queries share a key and a value. qkv, out and their gradients are of type real or bfloat16,
+ * queries / keys neighbouring queries share a key and a value. qkv, out and their gradients are of type real or Narrow,
  * sums and dots [batch * length, queries] real; attend has no use for sums when they are NULL.
  *
  *                    keys -->                      A block of queries runs over the keys that it sees, block by block.
@@ -40,7 +40,7 @@ enum {
     ATTEND_SCORES = ATTEND_BLOCK * ATTEND_BLOCK
 };
 
-/* Where results go, of type real or bfloat16. */
+/* Where results go, of type real or Narrow. */
 typedef struct Numbers {
     void *at;
     bool narrow;
@@ -132,7 +132,7 @@ static inline void store_head(Numbers to, int width, int64_t first, int64_t head
         int64_t at = (first + i) * width + head * size;
         if (to.narrow)
             for (int c = 0; c < size; c++)
-                ((bfloat16 *)to.at)[at + c] = to_bf16((float)from[c]);
+                ((Narrow *)to.at)[at + c] = to_narrow((float)from[c]);
         else
             memcpy((real *)to.at + at, from, sizeof(real) * (size_t)size);
     }

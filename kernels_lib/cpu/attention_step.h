@@ -4,7 +4,7 @@
  *     scores[j] = scale * sum over c of q[c] * k[j, c]           j <= p; p - j < window if any
  *     out[c]    = sum over j of softmax(scores)[j] * v[j, c]
  *
- * qkv and out are of type real, the cache real or bfloat16; then q is rounded too, as where all positions are computed. A
+ * qkv and out are of type real, the cache real or Narrow; then q is rounded too, as where all positions are computed. A
  * thread computes a head of keys, and the queries that share it, in the order of the positions. */
 #ifndef MTC_CPU_ATTENTION_STEP_H
 #define MTC_CPU_ATTENTION_STEP_H
@@ -29,18 +29,18 @@ typedef struct Cached {
 } Cached;
 
 static inline Cached cached_from(Cached cache, int64_t first) {
-    cache.at = (char *)cache.at + first * (int64_t)(cache.narrow ? sizeof(bfloat16) : sizeof(real));
+    cache.at = (char *)cache.at + first * (int64_t)(cache.narrow ? sizeof(Narrow) : sizeof(real));
     return cache;
 }
 
 static inline real cached_number(Cached cache, int64_t c) {
-    return cache.narrow ? to_float(((const bfloat16 *)cache.at)[c]) : ((const real *)cache.at)[c];
+    return cache.narrow ? to_float(((const Narrow *)cache.at)[c]) : ((const real *)cache.at)[c];
 }
 
 static inline void keep_numbers(Cached cache, const real *from, int64_t count) {
     for (int64_t c = 0; c < count; c++)
         if (cache.narrow)
-            ((bfloat16 *)cache.at)[c] = to_bf16((float)from[c]);
+            ((Narrow *)cache.at)[c] = to_narrow((float)from[c]);
         else
             ((real *)cache.at)[c] = from[c];
 }
@@ -66,7 +66,7 @@ static inline void attend_query(const AttentionStep *shape, const real *query, C
     StepSums sums = {.top = -INFINITY};
     real q[STEP_WIDEST];
     for (int64_t c = 0; c < shape->size; c++)
-        q[c] = keys.narrow ? to_float(to_bf16((float)query[c])) : query[c];
+        q[c] = keys.narrow ? to_float(to_narrow((float)query[c])) : query[c];
     for (int64_t j = first; j <= last; j++) {
         Cached key = cached_from(keys, j * row);
         real score = 0;

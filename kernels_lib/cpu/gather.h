@@ -2,7 +2,7 @@
  *
  *     out[v, c] = sum over k with index[k] = v of dy[k, c]         0 where no index is v
  *
- * index[count] lies within the rows; dy[count, width] is of type real or bfloat16, out[rows, width] real.
+ * index[count] lies within the rows; dy[count, width] is of type real or Narrow, out[rows, width] real.
  *
  * Each thread has rows of the table of its own: v, v + threads, v + 2 threads ... It looks through all indices and adds up what
  * comes to its rows, in the order of the indices: the sums do not depend on the number of threads.
@@ -22,7 +22,7 @@ typedef struct GatherGrad {
 
 static inline void gather_add(const void *dy, bool narrow, int64_t first, int64_t width, real *out) {
     if (narrow) {
-        const bfloat16 *from = (const bfloat16 *)dy + first;
+        const Narrow *from = (const Narrow *)dy + first;
         for (int64_t c = 0; c < width; c++)
             out[c] += to_float(from[c]);
     } else {

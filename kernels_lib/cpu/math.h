@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "bfloat16.h"
+#include "narrow.h"
 #include "random.h"
 
 static inline float float_bits(uint32_t bits) {

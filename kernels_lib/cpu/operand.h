@@ -7,7 +7,7 @@
  *     rows_from(m, first), columns_from(m, first)       the rows, columns of m from there on
  *     transposed(m)                                     any of these with its rows for columns
  *
- * `at` points to numbers of type real or bfloat16. A matrix of reals is multiplied where it lies; of all others, the
+ * `at` points to numbers of type real or Narrow. A matrix of reals is multiplied where it lies; of all others, the
  * block that is needed next is copied as plain numbers. */
 #ifndef MTC_CPU_OPERAND_H
 #define MTC_CPU_OPERAND_H
@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "bfloat16.h"
+#include "narrow.h"
 
 /* How a window moves along an axis of an image: output o sees at tap k the position p = o * stride + k * dilation - pad
  * of the image spread out by `spread`: element p / spread where that is whole and inside, else 0. */
@@ -28,7 +28,7 @@ typedef enum MatrixKind { MATRIX_PLAIN, MATRIX_WINDOW, MATRIX_FILTER } MatrixKin
 typedef struct Matrix {
     const void *at;
     MatrixKind kind;
-    bool narrow; /* of bfloat16 */
+    bool narrow; /* of type Narrow */
     bool transposed;
     int first_row, first_column; /* before it is transposed */
     int columns;
@@ -37,7 +37,7 @@ typedef struct Matrix {
     int outputs, taps; /* filter */
 } Matrix;
 
-#define is_narrow(at) _Generic(*(at), bfloat16 : true, default : false)
+#define is_narrow(at) _Generic(*(at), Narrow : true, default : false)
 
 #define matrix(from, count) ((Matrix){.at = (from), .narrow = is_narrow(from), .columns = (count)})
 #define window(from, ...) window_of(from, is_narrow(from), __VA_ARGS__)
@@ -94,7 +94,7 @@ static inline void copy_numbers(real *to, const Matrix *m, ptrdiff_t from, int c
     const real *reals = (const real *)m->at + from;
     if (m->narrow)
         for (int k = 0; k < count; k++)
-            to[k] = to_float(((const bfloat16 *)m->at)[from + k]);
+            to[k] = to_float(((const Narrow *)m->at)[from + k]);
     else if (count % VECTOR == 0)
         for (int k = 0; k < count; k += VECTOR)
             memcpy(to + k, reals + k, sizeof(real) * VECTOR);

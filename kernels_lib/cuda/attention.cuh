@@ -19,8 +19,8 @@
  * attend_shared<Shape>() bytes of shared memory; for the gradient, attend_grad_tiles and attend_grad_shared. Every number is
  * computed by one tile in a fixed order: the same operands give the same bits.
  *
- * bf16 of heads of 8, 16 .. 128 numbers goes to the tensor cores (attention_tensor.cuh), by groups of four warps where the
- * device has instructions for them (attention_group.cuh); all else to attention_plain.cuh. */
+ * Numbers of 16 bits, of heads of 8, 16 .. 128 of them, go to the tensor cores (attention_tensor.cuh), by groups of four warps where
+ * the device has instructions for them (attention_group.cuh); all else to attention_plain.cuh. */
 #ifndef MTC_CUDA_ATTENTION_CUH
 #define MTC_CUDA_ATTENTION_CUH
 
@@ -29,7 +29,7 @@
 #include "cuda/attention_tensor_grad.cuh"
 
 template <class Shape>
-constexpr bool attends_on_tensor_cores = std::is_same_v<typename Shape::Number, bfloat16> &&
+constexpr bool attends_on_tensor_cores = std::is_same_v<typename Shape::Number, Narrow> &&
     head_fits_tensor_cores(Shape::size);
 
 /* Who multiplies. */

@@ -17,14 +17,14 @@
 /* a0 .. to_add, and x_name .. to_add: the numbers of the operands that follow the sums. */
 #define HELD_MULTIPLY(lines, names, a0, a1, a2, a3, y_name, to_transpose, to_add, ...)                                 \
     asm volatile("{\n.reg .pred added;\nsetp.ne.b32 added, %" #to_add ", 0;\n"                                         \
-                 "wgmma.mma_async.sync.aligned.m64n" #lines "k16.f32.bf16.bf16 {" names "}, {%" #a0 ", %" #a1          \
-                 ", %" #a2 ", %" #a3 "}, %" #y_name ", added, 1, 1, %" #to_transpose ";\n}"                            \
+                 "wgmma.mma_async.sync.aligned.m64n" #lines "k16.f32." NARROW_NAME "." NARROW_NAME " {" names          \
+                 "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #y_name ", added, 1, 1, %" #to_transpose ";\n}"      \
                  : __VA_ARGS__                                                                                         \
                  : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y), "n"(!Y_ALONG_K), "r"((int)added))
 #define SHARED_MULTIPLY(lines, names, x_name, y_name, to_transpose, to_add, ...)                                       \
     asm volatile("{\n.reg .pred added;\nsetp.ne.b32 added, %" #to_add ", 0;\n"                                         \
-                 "wgmma.mma_async.sync.aligned.m64n" #lines "k16.f32.bf16.bf16 {" names "}, %" #x_name ", %" #y_name   \
-                 ", added, 1, 1, 0, %" #to_transpose ";\n}"                                                            \
+                 "wgmma.mma_async.sync.aligned.m64n" #lines "k16.f32." NARROW_NAME "." NARROW_NAME " {" names          \
+                 "}, %" #x_name ", %" #y_name ", added, 1, 1, 0, %" #to_transpose ";\n}"                               \
                  : __VA_ARGS__                                                                                         \
                  : "l"(x), "l"(y), "n"(!Y_ALONG_K), "r"((int)added))
 

@@ -1,4 +1,4 @@
-/* Attention on CUDA cores: all sizes up to 256, floats or bf16 numbers, every product and sum in f32.
+/* Attention on CUDA cores: all sizes up to 256, floats or numbers of 16 bits, every product and sum in f32.
  *
  * A tile owns `rows` positions of one head, which lie in shared memory; those that they meet pass by in blocks of `columns`,
  * the next on its way while one is in use where there is room. Each warp has 4 x ROWS rows of its own, and a thread ROWS x
@@ -216,8 +216,8 @@ private:
 static inline __device__ void to_number(float *to, float x) {
     *to = x;
 }
-static inline __device__ void to_number(bfloat16 *to, float x) {
-    *to = to_bf16(x);
+static inline __device__ void to_number(Narrow *to, float x) {
+    *to = to_narrow(x);
 }
 
 /* The finished sums of a thread to rows of a head, STRIDE numbers apart. */

@@ -10,7 +10,7 @@
  *             warp       0 1 2 3 4 5 6 7 0 1 ...       it met, four at a time; then the block puts the warps together
  *
  * There is one row to compute, so that all depends on how fast the cache is read: what is read of it serves all queries of
- * the head, PASS of them at a time. If the cache is of bfloat16, q is rounded too, as where all positions are computed. */
+ * the head, PASS of them at a time. If the cache is of Narrow, q is rounded too, as where all positions are computed. */
 #ifndef MTC_CUDA_ATTENTION_STEP_CUH
 #define MTC_CUDA_ATTENTION_STEP_CUH
 
@@ -37,14 +37,14 @@ template <class Shape> constexpr int attend_step_shared() {
 static inline __device__ float cached_to_float(float x) {
     return x;
 }
-static inline __device__ float cached_to_float(bfloat16 x) {
+static inline __device__ float cached_to_float(Narrow x) {
     return to_float(x);
 }
 template <class Number> __device__ Number to_cached(float x) {
     if constexpr (sizeof(Number) == sizeof(float))
         return x;
     else
-        return to_bf16(x);
+        return to_narrow(x);
 }
 
 /* A head's numbers, dealt to the lanes: lane l has l, l + 32, ... */

@@ -1,4 +1,4 @@
-/* Attention on tensor cores: bf16, sums in f32; the scores live in registers and never reach memory.
+/* Attention on tensor cores: numbers of 16 bits, sums in f32; the scores live in registers and never reach memory.
  *
  * A tile owns 128 positions of one head, which lie in shared memory all the time; those that they meet pass by in blocks of
  * LINES rows, the next on its way while one is in use. A warp owns 16 rows:
@@ -57,8 +57,8 @@ template <int ROWS, int SIZE> struct HeadBlock {
     }
     /* Begins to bring rows `first`, `first` + 1 ..., STRIDE numbers apart; those from COUNT on are zeros. `first` is a multiple
      * of ROWS. */
-    template <int COUNT, int STRIDE> static __device__ void fetch(unsigned block, const bfloat16 *head, int first) {
-        constexpr int pieces = ROWS * chunks, per_chunk = CHUNK / (int)sizeof(bfloat16);
+    template <int COUNT, int STRIDE> static __device__ void fetch(unsigned block, const Narrow *head, int first) {
+        constexpr int pieces = ROWS * chunks, per_chunk = CHUNK / (int)sizeof(Narrow);
 #pragma unroll
         for (int q = 0; q < divide_up(pieces, THREADS); q++) {
             int piece = threadIdx.x + q * THREADS, row = piece / chunks, chunk = piece % chunks;
@@ -78,7 +78,7 @@ template <int SIZE, bool HELD> class OwnRows {
 
     __device__ void load(int step, unsigned (&v)[4]) const {
         int first = threadIdx.x / LANES * WARP_ROWS;
-        load_lines<bfloat16, true, true>(block + step / STEPS * Block::panel, first, step % STEPS, v);
+        load_lines<Narrow, true, true>(block + step / STEPS * Block::panel, first, step % STEPS, v);
     }
 
 public:
@@ -124,23 +124,23 @@ struct WarpProducts {
 #pragma unroll
             for (int line = 0; line < LINES; line += 16) {
                 unsigned panel = block + step / STEPS * HeadBlock<LINES, SIZE>::panel;
-                load_lines<bfloat16, true, false>(panel, line, step % STEPS, y);
-                multiply_fragments<bfloat16>(x, y[0], y[1], (float(&)[4])sum[line / 2]);
-                multiply_fragments<bfloat16>(x, y[2], y[3], (float(&)[4])sum[line / 2 + 4]);
+                load_lines<Narrow, true, false>(panel, line, step % STEPS, y);
+                multiply_fragments<Narrow>(x, y[0], y[1], (float(&)[4])sum[line / 2]);
+                multiply_fragments<Narrow>(x, y[2], y[3], (float(&)[4])sum[line / 2 + 4]);
             }
         }
     }
     template <int SIZE, int STEPS_, int WIDTH>
     static __device__ void mix_rows(const unsigned (&weight)[STEPS_][4], unsigned block, float (&sum)[WIDTH]) {
-        constexpr int depth = PANEL_ROW / sizeof(bfloat16), width = HeadBlock<1, SIZE>::width;
+        constexpr int depth = PANEL_ROW / sizeof(Narrow), width = HeadBlock<1, SIZE>::width;
 #pragma unroll
         for (int step = 0; step < STEPS_; step++)
 #pragma unroll
             for (int column = 0; column < width; column += 16) {
                 unsigned y[4], panel = block + column / depth * HeadBlock<STEPS_ * 16, SIZE>::panel;
-                load_lines<bfloat16, false, false>(panel, column % depth, step, y);
-                multiply_fragments<bfloat16>(weight[step], y[0], y[1], (float(&)[4])sum[column / 2]);
-                multiply_fragments<bfloat16>(weight[step], y[2], y[3], (float(&)[4])sum[column / 2 + 4]);
+                load_lines<Narrow, false, false>(panel, column % depth, step, y);
+                multiply_fragments<Narrow>(weight[step], y[0], y[1], (float(&)[4])sum[column / 2]);
+                multiply_fragments<Narrow>(weight[step], y[2], y[3], (float(&)[4])sum[column / 2 + 4]);
             }
     }
     /* Until all products but the last PENDING are done, those that gave `settled` among them. */
@@ -174,11 +174,11 @@ template <class Shape, bool BY_KEYS, int COUNT> __device__ void hide(float (&sco
     }
 }
 
-/* Fragments of operand a, rounded to bf16. */
+/* Fragments of operand a, rounded. */
 template <int COUNT> __device__ void to_weights(const float (&value)[COUNT], unsigned (&weight)[COUNT / 8][4]) {
 #pragma unroll
     for (int i = 0; i < COUNT; i += 2)
-        weight[i / 8][i % 8 / 2] = to_bf16_pair(value[i], value[i + 1]);
+        weight[i / 8][i % 8 / 2] = to_narrow_pair(value[i], value[i + 1]);
 }
 
 template <int COUNT> __device__ void clear(unsigned (&weight)[COUNT][4]) {
@@ -282,7 +282,7 @@ template <int AHEAD> __device__ void meet_copies() {
 /* Writes factor * sum, the calling warp's rows, to rows `first` + ... of a head, by way of the warp's rows of a block of shared
  * memory: so that 16 bytes leave at a time. */
 template <int SIZE, int COUNT, int STRIDE, int SUMS>
-__device__ void store_rows(float (&sum)[SUMS], const float (&factor)[2], char *block, bfloat16 *head, int first) {
+__device__ void store_rows(float (&sum)[SUMS], const float (&factor)[2], char *block, Narrow *head, int first) {
     using Block = HeadBlock<OWN_ROWS, SIZE>;
     constexpr int chunks = SIZE / 8, pieces = WARP_ROWS * chunks;
     int lane = threadIdx.x % LANES, warp_row = threadIdx.x / LANES * WARP_ROWS;
@@ -290,7 +290,7 @@ __device__ void store_rows(float (&sum)[SUMS], const float (&factor)[2], char *b
 #pragma unroll
     for (int i = 0; i < SUMS; i += 2)
         *(unsigned *)(block + Block::offset(warp_row + lane / 4 + i % 4 / 2 * 8, i / 4) + lane % 4 * 4) =
-            to_bf16_pair(sum[i], sum[i + 1]);
+            to_narrow_pair(sum[i], sum[i + 1]);
     __syncwarp();
 #pragma unroll
     for (int piece = lane; piece < pieces; piece += LANES) {
@@ -341,13 +341,13 @@ using ForwardTile = decltype(Roomy<ForwardTileOf, Shape, 64, ROOM>::choose());
 /* The keys and values that the queries from `query0` on see, as they pass by in a ring in shared memory. */
 template <class Shape, class Tile> class PassingKeys {
     using Block = typename Tile::Passing;
-    const bfloat16 *keys, *values;
+    const Narrow *keys, *values;
     unsigned ring;
 
 public:
     BlockRange seen;
 
-    __device__ PassingKeys(const bfloat16 *rows, int head, int query0, unsigned ring)
+    __device__ PassingKeys(const Narrow *rows, int head, int query0, unsigned ring)
         : keys(rows + Shape::key_head(head)), values(rows + Shape::value_head(head)), ring(ring),
           seen(keys_seen_from<Shape, Tile::lines>(query0)) {
     }
@@ -372,14 +372,13 @@ public:
 };
 
 template <class Shape, class Products>
-__device__ void attend_tensor_tile(const bfloat16 *qkv, bfloat16 *out, float *sums, float scale, int tile,
-                                   char *memory) {
+__device__ void attend_tensor_tile(const Narrow *qkv, Narrow *out, float *sums, float scale, int tile, char *memory) {
     using Tile = ForwardTile<Shape>;
     constexpr int lines = Tile::lines, row = Shape::row, length = Shape::length, width = Tile::Own::width;
     TilePlace place = place_of_tile<Tile::heads, Tile::blocks, HEADS_AT_A_TIME>(tile);
     int example = place.head / Shape::queries, head = place.head % Shape::queries;
     int query0 = (Tile::blocks - 1 - place.rank) * OWN_ROWS, query = query0 + Products::first_row(); // longest first
-    const bfloat16 *rows = qkv + (int64_t)example * length * row;
+    const Narrow *rows = qkv + (int64_t)example * length * row;
     unsigned own = shared_address(memory);
     const PassingKeys<Shape, Tile> passing(rows, head / Shape::group, query0, own + Tile::Own::bytes);
     Tile::Own::template fetch<length, row>(own, rows + Shape::query_head(head), query0);

@@ -21,9 +21,9 @@ using GradTile = decltype(Roomy < GradTileOf, Shape, Shape::size <= 64 ? 64 : 32
 
 /* The operands of the gradient as one example has them. */
 template <class Shape> struct GradOperands {
-    const bfloat16 *qkv, *dout;
+    const Narrow *qkv, *dout;
     const float *sums, *dots;
-    bfloat16 *dqkv;
+    Narrow *dqkv;
     float scale;
 
     __device__ GradOperands of_example(int example) const {

@@ -34,11 +34,10 @@ static inline __device__ int64_t stride_of_map(int64_t bytes) {
 #endif
 }
 
-/* Of a bf16 matrix of `rows` rows with `columns` numbers, `pitch` numbers from row to row, a multiple of 8; panels are laid as
+/* Of a matrix of `rows` rows with `columns` numbers of 16 bits, `pitch` of them from row to row, a multiple of 8; panels are laid as
  * in tensor_panel.cuh, with zeros for what is outside. By one thread, in shared memory. */
-static inline __device__ void describe_matrix(MatrixMap *map, const bfloat16 *numbers, int columns, int rows,
-                                              int pitch) {
-    constexpr int bf16 = 10, not_interleaved = 0, swizzle_128 = 3, zeros = 0;
+static inline __device__ void describe_matrix(MatrixMap *map, const Narrow *numbers, int columns, int rows, int pitch) {
+    constexpr int not_interleaved = 0, swizzle_128 = 3, zeros = 0;
     unsigned at = shared_address(map);
     for (unsigned &word : map->words)
         word = 0;
@@ -52,11 +51,12 @@ static inline __device__ void describe_matrix(MatrixMap *map, const bfloat16 *nu
     asm volatile("tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%0], 1, %1;" ::"r"(at), "r"(rows)
                  : "memory");
     asm volatile("tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%0], 0, %1;" ::"r"(at),
-                 "l"(stride_of_map((int64_t)pitch * (int)sizeof(bfloat16)))
+                 "l"(stride_of_map((int64_t)pitch * (int)sizeof(Narrow)))
                  : "memory");
     asm volatile("tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%0], 0, 1;" ::"r"(at) : "memory");
     asm volatile("tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%0], 1, 1;" ::"r"(at) : "memory");
-    asm volatile("tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%0], %1;" ::"r"(at), "n"(bf16) : "memory");
+    asm volatile("tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%0], %1;" ::"r"(at), "n"(NARROW_MAP)
+                 : "memory");
     asm volatile("tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [%0], %1;" ::"r"(at),
                  "n"(not_interleaved)
                  : "memory");

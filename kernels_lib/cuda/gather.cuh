@@ -2,7 +2,7 @@
  *
  *     out[v, c] = sum over k with index[k] = v of dy[k, c]         0 where no index is v
  *
- * index[COUNT] lies within the rows; dy[COUNT, WIDTH] is float or bfloat16, out[ROWS, WIDTH] float. A sum runs in the order of the
+ * index[COUNT] lies within the rows; dy[COUNT, WIDTH] is float or Narrow, out[ROWS, WIDTH] float. A sum runs in the order of the
  * indices, or, of a row that many indices name, over fixed shares of them: no float is added by atomics, the bits are always
  * the same.
  *
@@ -171,7 +171,7 @@ template <class Shape> __device__ void gather_add(typename Shape::Sum &sum, cons
 __device__ inline float gather_float(float x) {
     return x;
 }
-__device__ inline float gather_float(bfloat16 x) {
+__device__ inline float gather_float(Narrow x) {
     return to_float(x);
 }
 

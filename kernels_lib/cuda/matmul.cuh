@@ -3,7 +3,7 @@
  *     out(i, j) = sum over k of a(i, k) * b(k, j)             i < M, j < N, k < K
  *
  *     matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(tile, a, b, shared, gate, out [, side])
- *     matmul<Product<M, N, K>, TensorTile<m, n, k, warps_m, warps_n, stages, bfloat16 or float>>(...)      see tensor.cuh
+ *     matmul<Product<M, N, K>, TensorTile<m, n, k, warps_m, warps_n, stages, Narrow or float>>(...)      see tensor.cuh
  *     matmul_turns<Product<M, N, K>, TurnTile<m, n, k, stages>>(tile, maps, ...)                   see tensor_turns.cuh
  *     matmul... <Product<ROWS, N, K, SLICES>, TensorTile or TurnTile<...>>(...)   the outputs of all slices, see tile.cuh
  *

@@ -1,6 +1,6 @@
 /* Operands of a product: matrices as they lie in memory, or as they are seen there.
  *
- *     matrix<LD>(p)                 p: f32 or bf16 [rows, LD], row-major
+ *     matrix<LD>(p)                 p: f32 or Narrow [rows, LD], row-major
  *     gathered<LD>(p, batch, f)     p: u8, i32 or f32 [examples, LD]; row i is f(p[row(batch, i), ...]), f as it is loaded
  *     window<...>(p), filter<...>(p)  the operands of convolutions, read straight from image and filters: window.cuh
  *     rows_from(m, first)           the rows from `first` on of any of these
@@ -37,7 +37,7 @@ static inline __device__ float4 to_float(unsigned four) { // four bytes
     return make_float4(byte_to_float<0>(four), byte_to_float<1>(four), byte_to_float<2>(four), byte_to_float<3>(four));
 }
 
-static inline __device__ float4 to_float(const Pack<bfloat16, 4> &v) {
+static inline __device__ float4 to_float(const Pack<Narrow, 4> &v) {
     return make_float4(to_float(v[0]), to_float(v[1]), to_float(v[2]), to_float(v[3]));
 }
 
@@ -45,7 +45,7 @@ template <class T> struct FourOf;
 template <> struct FourOf<float> { using Type = float4; };
 template <> struct FourOf<int> { using Type = int4; };
 template <> struct FourOf<unsigned char> { using Type = unsigned; };
-template <> struct FourOf<bfloat16> { using Type = Pack<bfloat16, 4>; };
+template <> struct FourOf<Narrow> { using Type = Pack<Narrow, 4>; };
 
 /* So many neighbours of a row, from a multiple of it on, lie together and aligned when rows, or taps, are SIZE long. */
 __host__ __device__ constexpr int neighbours_of(int size) {

@@ -1,7 +1,7 @@
 /* Packs: neighbouring numbers that one thread moves with one instruction. Memory is fastest when each thread moves 16
- * bytes: four floats, eight bf16 numbers.
+ * bytes: four floats, eight numbers of 16 bits.
  *
- *     Pack<bfloat16, 8> x = load_pack<8>(t.x + i);       i is a multiple of 8
+ *     Pack<bfloat16, 8> x = load_pack<8>(t.x + i);     i is a multiple of 8
  *     Pack<float, 8> y;
  *     for (int v = 0; v < 8; v++)
  *         y[v] = relu(to_float(x[v]));
@@ -45,14 +45,24 @@ template <int N, class T> __device__ Pack<T, N> fill_pack(T value) {
 }
 
 /* Each number to the nearest, two with one instruction. */
-template <int N> __device__ Pack<bfloat16, N> to_bf16(const Pack<float, N> &pack) {
+template <int N> __device__ Pack<Narrow, N> to_narrow(const Pack<float, N> &pack) {
     static_assert(N % 2 == 0, "pairs");
-    Pack<bfloat16, N> result;
+    Pack<Narrow, N> result;
 #pragma unroll
     for (int v = 0; v < N; v += 2)
-        ((unsigned *)result.value)[v / 2] = to_bf16_pair(pack[v], pack[v + 1]);
+        ((unsigned *)result.value)[v / 2] = to_narrow_pair(pack[v], pack[v + 1]);
     return result;
 }
+
+#ifdef MTC_FLOAT16
+template <int N> __device__ Pack<float16, N> to_f16(const Pack<float, N> &pack) {
+    return to_narrow(pack);
+}
+#else
+template <int N> __device__ Pack<bfloat16, N> to_bf16(const Pack<float, N> &pack) {
+    return to_narrow(pack);
+}
+#endif
 
 /* From and to an address that is a multiple of the pack's size, or of 16 bytes. */
 template <int N, class T> __device__ Pack<T, N> load_pack(const T *from) {

@@ -1,4 +1,4 @@
-/* Products on tensor cores: of numbers of bf16, or of floats rounded to tf32; sums are floats. Panels are copied to shared
+/* Products on tensor cores: of numbers of 16 bits, or of floats rounded to tf32; sums are floats. Panels are copied to shared
  * memory while others are multiplied, as in pipelined.cuh; the sums of the whole tile pass through shared memory on their
  * way to `out`, so that neighbouring threads have neighbouring j. */
 #ifndef MTC_CUDA_TENSOR_CUH

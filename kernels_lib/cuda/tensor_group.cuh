@@ -1,5 +1,5 @@
 /* Tensor cores by groups of four warps, wgmma (sm_90a): both operands are read from panels in shared memory by the hardware
- * itself. bf16, and tf32 where both operands lie along k.
+ * itself. 16-bit numbers, and tf32 where both operands lie along k.
  *
  * An instruction multiplies 64 lines of one operand, x, by up to 256 lines of the other, y, in steps of 32 bytes of k. Shared
  * memory feeds it best when y is long: x is the operand that has fewer lines in the tile, so that the sums may lie in the
@@ -27,8 +27,8 @@ static inline __device__ uint64_t panel_descriptor(unsigned address, bool along_
 #define SIXTY_SUMS(i) SIXTEEN_SUMS(i), SIXTEEN_SUMS(i + 16), SIXTEEN_SUMS(i + 32), SIXTEEN_SUMS(i + 48)
 #define GROUP_MULTIPLY(lines, names, x_name, y_name, tx_name, ty_name, ...)                                            \
     if constexpr (sizeof(T) == 2)                                                                                      \
-        asm volatile("wgmma.mma_async.sync.aligned.m64n" #lines "k16.f32.bf16.bf16 {" names "}, %" #x_name             \
-                     ", %" #y_name ", 1, 1, 1, %" #tx_name ", %" #ty_name ";"                                          \
+        asm volatile("wgmma.mma_async.sync.aligned.m64n" #lines "k16.f32." NARROW_NAME "." NARROW_NAME " {" names      \
+                     "}, %" #x_name ", %" #y_name ", 1, 1, 1, %" #tx_name ", %" #ty_name ";"                           \
                      : __VA_ARGS__                                                                                     \
                      : "l"(x), "l"(y), "n"(!X_ALONG_K), "n"(!Y_ALONG_K));                                              \
     else                                                                                                               \

@@ -1,4 +1,4 @@
-/* Panels of a product on tensor cores: WIDTH lines of an operand by 128 bytes of k each (64 numbers of bf16, 32 of tf32),
+/* Panels of a product on tensor cores: WIDTH lines of an operand by 128 bytes of k each (64 numbers of 16 bits, 32 of tf32),
  * in shared memory as WIDTH rows of 128 bytes.
  *
  *     along k     row = line; a row holds its numbers along k
@@ -57,8 +57,8 @@ static inline __device__ float to_tf32(float x) {
 }
 
 template <class T> __device__ T rounded_to(float x) {
-    if constexpr (std::is_same_v<T, bfloat16>)
-        return to_bf16(x);
+    if constexpr (std::is_same_v<T, Narrow>)
+        return to_narrow(x);
     else
         return x;
 }

@@ -43,10 +43,10 @@ public:
     static constexpr int rows = divide_up(lines + 2 * halo, row_step) * row_step, bytes = rows * PANEL_ROW;
 
     static __host__ __device__ constexpr bool is_possible() {
-        constexpr bool bf16 = sizeof(T) == 2 && std::is_same_v<T, typename Tile::Element>;
+        constexpr bool narrow = sizeof(T) == 2 && std::is_same_v<T, typename Tile::Element>;
         constexpr bool has_instruction = lines == 272 || lines == 288;
         constexpr bool fits = bytes + 2 * Tile::n * PANEL_ROW <= tensor_shared<Tile>();
-        return bf16 && C == Tile::k && Tile::m == 256 && Tile::n == 64 && taps > 1 && keeps_size<Rows, H>() &&
+        return narrow && C == Tile::k && Tile::m == 256 && Tile::n == 64 && taps > 1 && keeps_size<Rows, H>() &&
                keeps_size<Columns, W>() && has_instruction && Product::M % (H * W) == 0 && fits;
     }
 
@@ -80,7 +80,7 @@ public:
 template <class Product, class Tile, class A, class B, class Out, class Gate>
 __device__ void matmul_resident(int i0, int j0, const A &a, const B &b, char *shared, Gate &gate, const Out &out) {
     using Images = Resident<Product, Tile, A>;
-    using PanelB = TensorPanel<B, Product::N, Product::K, Tile::n, bfloat16>;
+    using PanelB = TensorPanel<B, Product::N, Product::K, Tile::n, Narrow>;
     using Positions = typename Images::Positions;
     using Sums = GroupSums<Positions, true, PanelB::along_k>;
     constexpr int room = tensor_shared<Tile>() - Images::bytes, most = room / PanelB::bytes;

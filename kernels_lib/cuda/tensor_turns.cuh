@@ -1,4 +1,4 @@
-/* Large products of bf16 matrices by two groups of warps in turns (sm_90a): while one group multiplies, the other writes out
+/* Large products of matrices of 16-bit numbers by two groups of warps in turns (sm_90a): while one group multiplies, the other writes out
  * what it has multiplied before, so that neither the tensor cores nor the memory wait for an epilogue. A block stays for
  * many tiles; a ninth warp lets the hardware copy panels for both groups, one stream of them through all tiles:
  *
@@ -94,7 +94,7 @@ private:
     int last = 0; // the stage of the panel that is still being multiplied
 
     static __device__ constexpr int step_bytes(bool along_k) {
-        return along_k ? GROUP_STEP : GROUP_STEP / (int)sizeof(bfloat16) * PANEL_ROW;
+        return along_k ? GROUP_STEP : GROUP_STEP / (int)sizeof(Narrow) * PANEL_ROW;
     }
     static __device__ int lane() {
         return threadIdx.x % LANES;
@@ -124,7 +124,7 @@ private:
         for (int step = 0; step < PANEL_ROW / GROUP_STEP; step++)
 #pragma unroll
             for (int half = 0; half < halves; half++)
-                multiply_group<bfloat16, Tile::n, A_ALONG_K, B_ALONG_K>(
+                multiply_group<Narrow, Tile::n, A_ALONG_K, B_ALONG_K>(
                     x + (half * GROUP_LINES * PANEL_ROW + step * step_bytes(A_ALONG_K)) / 16,
                     y + step * step_bytes(B_ALONG_K) / 16, sum[half]);
         asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
@@ -314,7 +314,7 @@ __device__ void describe_operands(OperandMaps &maps, OperandMaps &own, const A &
 }
 
 /* By the TURN_THREADS threads of a block that has its multiprocessor alone: tile `tile` and every gridDim.x-th after it.
- * a and b are Lines of Matrix of bf16; tiles 2 p and 2 p + 1 go to the blocks of a cluster. */
+ * a and b are Lines of Matrix of Narrow; tiles 2 p and 2 p + 1 go to the blocks of a cluster. */
 template <class Product, class Tile, class A, class B, class Gate, class Out>
 __device__ void matmul_in_turns(int tile, OperandMaps &maps, const A &a, const B &b, char *shared, Gate &gate,
                                 const Out &out) {

@@ -1,4 +1,4 @@
-/* Tensor cores by warps, mma.sync: bf16 in steps of 16 along k, tf32 in steps of 8; both are 32 bytes of a line, two chunks.
+/* Tensor cores by warps, mma.sync: 16-bit numbers in steps of 16 along k, tf32 in steps of 8; both are 32 bytes of a line, two chunks.
  *
  * A warp's share of a tile is made of blocks of 16 lines of a by 8 lines of b; fragments of them come from panels in shared memory,
  * eight rows of a chunk at a time (ldmatrix), transposed on the way where the panel does not lie along k. */
@@ -56,11 +56,10 @@ __device__ void load_lines(unsigned panel, int line, int step, unsigned (&v)[4])
 template <class T>
 __device__ void multiply_fragments(const unsigned (&a)[4], unsigned b0, unsigned b1, float (&sum)[4]) {
     if constexpr (sizeof(T) == 2)
-        asm volatile(
-            "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-            "{%0, %1, %2, %3};"
-            : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+        asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." NARROW_NAME "." NARROW_NAME ".f32 "
+                     "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                     : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                     : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
     else
         asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
                      "{%0, %1, %2, %3};"

@@ -41,7 +41,7 @@ template <int m_, int n_, int k_, int tm_, int tn_, int first_warp_ = 0> struct 
 };
 
 /* Of a product on tensor cores: 8 warps share the tile, and `stages` panels of k numbers are on their way or in use. k is 128
- * bytes of Element: bfloat16, or float, which is multiplied as tf32. Sums lie in shared memory with a pitch that lets the
+ * bytes of Element: Narrow, or float, which is multiplied as tf32. Sums lie in shared memory with a pitch that lets the
  * eight rows of a fragment meet different banks. */
 template <int m_, int n_, int k_, int warps_m_, int warps_n_, int stages_, class Element_> struct TensorTile {
     using Element = Element_;
@@ -54,12 +54,12 @@ template <class Tile> constexpr bool is_tensor = false;
 template <int m, int n, int k, int warps_m, int warps_n, int stages, class Element>
 constexpr bool is_tensor<TensorTile<m, n, k, warps_m, warps_n, stages, Element>> = true;
 
-/* Of a large product of bf16 matrices: one of two groups of four warps multiplies it while the other writes out its own, see
+/* Of a large product of matrices of 16-bit numbers: one of two groups of four warps multiplies it while the other writes out its own, see
  * tensor_turns.cuh. `stages` panels are on their way or in use. Where there are no instructions for that, it is worked on
  * Alone. */
 template <int m_, int n_, int k_, int stages_> struct TurnTile {
-    using Element = bfloat16;
-    using Alone = TensorTile<m_, n_, k_, 2, 4, 3, bfloat16>;
+    using Element = Narrow;
+    using Alone = TensorTile<m_, n_, k_, 2, 4, 3, Narrow>;
     static constexpr int m = m_, n = n_, k = k_, stages = stages_;
 };
 template <class Tile> constexpr bool takes_turns = false;

@@ -28,7 +28,7 @@ void product(int m, int n, int k, int ta, int tb, const real *a, const real *b, 
 }
 
 /* The same of numbers of 16 bits. */
-void narrow_product(int m, int n, int k, int ta, int tb, const bfloat16 *a, const bfloat16 *b, real *c) {
+void narrow_product(int m, int n, int k, int ta, int tb, const Narrow *a, const Narrow *b, real *c) {
     Matrix left = ta ? transposed(matrix(a, m)) : matrix(a, k), right = tb ? transposed(matrix(b, k)) : matrix(b, n);
     tiles(m, n, k, left, right, c);
 }
@@ -42,7 +42,7 @@ static Axis axis(const int *from) {
  * row and column of s. */
 void seen_product(int windows, int narrow, int turned, int left, const int *shape, int m, int n, int k,
                   const void *seen, const real *x, real *c) {
-    const bfloat16 *small = seen;
+    const Narrow *small = seen;
     const real *wide = seen;
     Matrix s;
     if (windows && narrow)
@@ -56,9 +56,9 @@ void seen_product(int windows, int narrow, int turned, int left, const int *shap
     tiles(m, n, k, left ? s : matrix(x, k), left ? matrix(x, n) : s, c);
 }
 
-void round_to_bf16(int n, const float *from, bfloat16 *to, float *back) {
+void round_to_narrow(int n, const float *from, Narrow *to, float *back) {
     for (int i = 0; i < n; i++)
-        back[i] = to_float(to[i] = to_bf16(from[i]));
+        back[i] = to_float(to[i] = to_narrow(from[i]));
 }
 
 /* a b as it comes out in a step, and after it. */

@@ -18,12 +18,21 @@ SHAPES = [(1, 1, 1), (16, 16, 16), (17, 17, 17), (1000, 1, 77), (256, 512, 128),
 DTYPES = {"float": np.float32, "double": np.float64}
 
 
+def compiled(folder, *flags):
+    library = folder / "kernels.so"
+    source = Path(__file__).parent / "kernels_cpu.c"
+    subprocess.run([os.environ.get("CC", "cc"), *FLAGS, *flags, "-o", library, source, "-lm"], check=True)
+    return ctypes.CDLL(str(library))
+
+
 @pytest.fixture(scope="module", params=DTYPES)
 def kernels(request, tmp_path_factory):
-    library = tmp_path_factory.mktemp("kernels") / "kernels.so"
-    source = Path(__file__).parent / "kernels_cpu.c"
-    subprocess.run([os.environ.get("CC", "cc"), *FLAGS, f"-DREAL={request.param}", "-o", library, source, "-lm"], check=True)
-    return ctypes.CDLL(str(library)), DTYPES[request.param]
+    return compiled(tmp_path_factory.mktemp("kernels"), f"-DREAL={request.param}"), DTYPES[request.param]
+
+
+@pytest.fixture(scope="module")
+def float16_kernels(tmp_path_factory):
+    return compiled(tmp_path_factory.mktemp("kernels"), "-DREAL=float", "-DMTC_FLOAT16"), np.float32
 
 
 def pointer(array):
@@ -61,17 +70,37 @@ def rounded(x):
     return upper, (upper.astype(np.uint32) << 16).view(np.float32)
 
 
-def test_rounding_to_bf16(kernels):
+def numbers_to_round():
     rng = np.random.default_rng(1)
     any_bits = rng.integers(0, 1 << 32, 200_000, np.uint64).astype(np.uint32).view(np.float32)
     ties = (rng.integers(0, 1 << 16, 10_000).astype(np.uint32) << 16 | 0x8000).view(np.float32)
-    x = np.concatenate([any_bits, ties, np.array([0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, 1e-40], np.float32)])
+    return np.concatenate([any_bits, ties, np.array([0, -0.0, np.inf, -np.inf, np.nan, 3.4e38, 1e-40], np.float32)])
+
+
+def test_rounding_to_bf16(kernels):
+    x = numbers_to_round()
     bits, numbers = np.empty(x.size, np.uint16), np.empty_like(x)
-    kernels[0].round_to_bf16(x.size, pointer(x), pointer(bits), pointer(numbers))
+    kernels[0].round_to_narrow(x.size, pointer(x), pointer(bits), pointer(numbers))
     with np.errstate(invalid="ignore"):
         expected = rounded(x)
     assert np.array_equal(bits, expected[0])
     assert np.array_equal(numbers, expected[1], equal_nan=True)
+
+
+def test_rounding_to_float16(float16_kernels):
+    """Against NumPy: any float, those around all numbers of 16 bits and between two of them; and all of them as floats."""
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    finite = every[np.abs(every) < 65504]
+    between = (finite + np.abs(np.spacing(finite.astype(np.float16))).astype(np.float32) / 2).astype(np.float32)
+    limits = np.array([65519.99, 65520, -65520, 65504, 2.0**-25, 1.0000001 * 2.0**-25, 2.0**-14, 0.99999 * 2.0**-14], np.float32)
+    x = np.concatenate([numbers_to_round(), every, between, np.nextafter(between, np.float32(0)), limits])
+    bits, numbers = np.empty(x.size, np.uint16), np.empty_like(x)
+    float16_kernels[0].round_to_narrow(x.size, pointer(x), pointer(bits), pointer(numbers))
+    with np.errstate(over="ignore", invalid="ignore"):
+        expected = x.astype(np.float16)
+    there = ~np.isnan(x)
+    assert np.array_equal(bits[there], expected.view(np.uint16)[there]) and (bits[~there] & 0x7FFF == 0x7E00).all()
+    assert np.array_equal(numbers, expected.astype(np.float32), equal_nan=True)
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape)))

@@ -1,4 +1,4 @@
-"""kernels_lib/cuda/math.cuh and pack.cuh: what stands for exp where products are rounded, and roundings to bf16, of one number and of
+"""kernels_lib/cuda/math.cuh and pack.cuh: what stands for exp where products are rounded, and roundings to 16 bits, of one number and of
 packs. Where a kernel says which, for each target and precision; on a GPU, the values."""
 
 import ctypes
@@ -31,13 +31,13 @@ __global__ void kernel(const float *x, float *results, int count) {
     float *power = results, *rounded = results + count, *pair = results + 2 * count;
     float *upper = results + 3 * count, *positive = results + 4 * count;
     Pack<float, 2> two = load_pack<2>(x + 2 * threadIdx.x + 512 * blockIdx.x);
-    Pack<bfloat16, 2> both = to_bf16(two);
+    Pack<Narrow, 2> both = ROUND(two);
     for (int v = 0; v < 2; v++) {
         int i = 512 * blockIdx.x + 2 * threadIdx.x + v;
         power[i] = near_exp(two[v]);
-        rounded[i] = round_bf16(two[v]);
-        pair[i] = to_float(both[v]) == to_float(to_bf16(two[v])) || two[v] != two[v] ? to_float(both[v]) : -12345;
-        upper[i] = __uint_as_float(upper_bf16(two[v]) & 0xffff0000);
+        rounded[i] = ROUND_FLOAT(two[v]);
+        pair[i] = to_float(both[v]) == to_float(ROUND(two[v])) || two[v] != two[v] ? to_float(both[v]) : -12345;
+        upper[i] = UPPER;
         positive[i] = relu(two[v]);
     }
 }
@@ -83,15 +83,27 @@ def to_bf16(x):
     return np.where(np.isnan(x), np.float32(np.nan), rounded)
 
 
+def to_float16(x):
+    return x.astype(np.float16).astype(np.float32)
+
+
+# How kernels name what they do, and what stands for it here.
+NARROW = {"bf16": (["-DROUND=to_bf16", "-DROUND_FLOAT=round_bf16", "-DUPPER=__uint_as_float(upper_bf16(two[v]) & 0xffff0000)"], to_bf16),
+          "f16": (["-DMTC_FLOAT16", "-DROUND=to_f16", "-DROUND_FLOAT=round_f16", "-DUPPER=to_float(to_f16(two[v]))"], to_float16)}
+
+
 @pytest.mark.gpu
-def test_values(tmp_path):
+@pytest.mark.parametrize("narrow", NARROW)
+def test_values(narrow, tmp_path):
+    flags, round_to = NARROW[narrow]
     (tmp_path / "m.cu").write_text(SOURCE)
     subprocess.run(["nvcc", "-std=c++17", "-O3", "-fmad=false", "-arch=native", "-shared", "-Xcompiler", "-fPIC",
-                    f"-I{ROOT / 'kernels_lib'}", tmp_path / "m.cu", "-o", tmp_path / "m.so"], check=True)
+                    f"-I{ROOT / 'kernels_lib'}", *flags, tmp_path / "m.cu", "-o", tmp_path / "m.so"], check=True)
     random, blocks = np.random.default_rng(2), 4096
     x = random.uniform(-87, 88, 512 * blocks).astype(np.float32)
     x[: x.size // 2] = random.integers(0, 2**32, x.size // 2, dtype=np.uint32).view(np.float32)
     x[:6] = [np.inf, -np.inf, np.nan, 0, -0.0, -200]
+    x[1006:2006] = random.integers(0, 2**15 - 2**10, 1000, dtype=np.uint16).view(np.float16) + np.float32(2.0**-25)
     x[6:1006] = ((random.integers(0, 2**15, 1000, dtype=np.uint32) << 16) + 0x8000).view(np.float32)  # between two numbers of bf16
     results = np.empty((5, x.size), np.float32)
     pointer = ctypes.POINTER(ctypes.c_float)
@@ -104,7 +116,7 @@ def test_values(tmp_path):
     error = np.abs(power[inside] / np.exp(x[inside].astype(np.float64)) - 1)
     assert (error <= 2.0**-22 + 1.25 * np.abs(x[inside]) * 2.0**-24).all()
     with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(rounded, to_bf16(x))
-        np.testing.assert_array_equal(pair, to_bf16(x))
-        np.testing.assert_array_equal(upper, to_bf16(x))
+        np.testing.assert_array_equal(rounded, round_to(x))
+        np.testing.assert_array_equal(pair, round_to(x))
+        np.testing.assert_array_equal(upper, round_to(x))
     np.testing.assert_array_equal(positive, np.where(x < 0, np.float32(0), x))  # a NaN stays one

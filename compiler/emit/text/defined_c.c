@@ -32,10 +32,12 @@ static const char builtin_words[] =
 
 /* Of kernels_lib, and parameters. */
 static const char library_words[] =
-    "Axis Block FloatMode MatmulVector MatrixKind Run batch_of_examples batch_of_step bfloat16 block_of columns_from "
+    "Axis Block FloatMode MatmulVector MatrixKind Narrow Run batch_of_examples batch_of_step bfloat16 block_of "
+    "columns_from "
     "copy_block copy_clipped copy_inside copy_numbers copy_window copy_windows count double_max double_min filter "
     "filter_of "
-    "find_runs float_bits float_exp float_log float_max float_min float_mode float_tanh flush_subnormals is_narrow "
+    "find_runs float16 float_bits float_exp float_log float_max float_min float_mode float_tanh flush_subnormals "
+    "is_narrow "
     "kernel "
     "least part_of row_at rows_from seen_at sees_inside set_float_mode truth window window_of zero_numbers";
 
