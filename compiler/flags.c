@@ -40,7 +40,7 @@ const Flag flags[] = {
     NUMBER("--shards", 0, "N", shards, MAX_SHARDS, MODEL,
            "compute a batch in N equal parts, whose gradients are added up before the update [the batch is computed "
            "whole]"),
-    CHOICE("--precision", "fp32|tf32|bf16", precision, 1, MODEL,
+    CHOICE("--precision", "fp32|tf32|bf16|fp16", precision, 1, MODEL,
            "what products are computed in [what the train block says, else fp32]"),
     SWITCH("--recompute", 0, recompute, MODEL,
            "less memory, more time: the backward pass computes again what it can without products; --emit=plan says "

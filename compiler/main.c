@@ -278,6 +278,11 @@ static int without_recompute(Compilation *c) {
     return status;
 }
 
+/* Asked before tiles are cut, for what multiplies, and after it, for the memory of tiles. */
+static bool suffices(Compilation *c, const Target *target, const Aim *aim, const Programs *programs) {
+    return !target->compiler->suffices || target->compiler->suffices(c->diag, aim, programs);
+}
+
 /* Graphs to program. */
 static int generate(Compilation *c, const Ast *ast, Module *module) {
     const Options *o = c->options;
@@ -291,7 +296,7 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
         return print_graphs(c, module);
 
     Programs programs = fuse_graphs(module, aim.machine);
-    if (target->compiler->suffices && !target->compiler->suffices(c->diag, &aim, &programs))
+    if (!suffices(c, target, &aim, &programs))
         return EXIT_TOOL;
     Plan *kept = module->recompute ? recompute(c, module, programs) : NULL;
     programs = kept ? fuse_graphs(module, aim.machine) : programs;
@@ -300,6 +305,8 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
 
     if (!schedule_programs(&programs, o->schedule))
         return EXIT_MODEL;
+    if (!suffices(c, target, &aim, &programs))
+        return EXIT_TOOL;
     if (wanted(c, "schedule", EMIT_SCHEDULE))
         return print_programs(c, schedule_print, &programs);
 

@@ -19,7 +19,7 @@ extern "C" {
 
 #define MTC_ABI 10
 
-typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64, MTC_BF16, MTC_U16 } MtcType;
+typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64, MTC_BF16, MTC_U16, MTC_F16 } MtcType;
 
 /* A tensor in the arena: a weight; a buffer, which is kept with the weights but not trained by gradients (the mean that
  * a field is normalised by); an optimizer state; or a value of a step (for the NaN diagnosis). */
@@ -98,7 +98,7 @@ typedef struct MtcSplit {
 } MtcSplit;
 
 /* What the products of a kernel run in: on a GPU, fp32 on its CUDA cores, the others on its tensor cores. */
-typedef enum MtcMath { MTC_MATH_FP32, MTC_MATH_TF32, MTC_MATH_BF16, MTC_MATHS } MtcMath;
+typedef enum MtcMath { MTC_MATH_FP32, MTC_MATH_TF32, MTC_MATH_BF16, MTC_MATH_FP16, MTC_MATHS } MtcMath;
 
 /* A kernel of a training step, for `profile`. */
 typedef struct MtcKernel {

@@ -78,7 +78,7 @@ Precision training_precision(Diag *diag, const Block *train) {
     for (int i = 0; i < PRECISIONS; i++)
         if (strcmp(word, precision_names[i]) == 0)
             return (Precision)i;
-    diag_error(diag, e->span, "precision is fp32, tf32 or bf16%s",
+    diag_error(diag, e->span, "precision is fp32, tf32, bf16 or fp16%s",
                suggestion(diag_arena(diag), word, precision_names, PRECISIONS));
     return PRECISION_FP32;
 }

@@ -226,8 +226,9 @@ typedef struct NamedSize {
     const char *param;
 } NamedSize;
 
-/* What products are computed in: strict fp32; fp32 numbers rounded to tf32 on their way in; numbers stored as bf16. Sums are fp32. */
-typedef enum Precision { PRECISION_FP32, PRECISION_TF32, PRECISION_BF16, PRECISIONS } Precision;
+/* What products are computed in: strict fp32; fp32 numbers rounded to tf32 on their way in; numbers stored as bf16, or as
+ * IEEE's halves. Sums are fp32. */
+typedef enum Precision { PRECISION_FP32, PRECISION_TF32, PRECISION_BF16, PRECISION_FP16, PRECISIONS } Precision;
 extern const char *const precision_names[PRECISIONS]; /* as the text has them */
 DType precision_dtype(Precision precision);           /* what operands of products are stored as */
 

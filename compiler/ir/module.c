@@ -1,8 +1,8 @@
 #include "ir/op.h"
 
-const char *const precision_names[PRECISIONS] = {"fp32", "tf32", "bf16"};
+const char *const precision_names[PRECISIONS] = {"fp32", "tf32", "bf16", "fp16"};
 DType precision_dtype(Precision precision) {
-    static const DType stored[PRECISIONS] = {DT_F32, DT_F32, DT_BF16};
+    static const DType stored[PRECISIONS] = {DT_F32, DT_F32, DT_BF16, DT_F16};
     return stored[precision];
 }
 

@@ -32,6 +32,12 @@ INFER(to_bf16) {
     return n->in[0]->type.dtype == DT_F32;
 }
 
+INFER(to_f16) {
+    n->type = n->in[0]->type;
+    n->type.dtype = DT_F16;
+    return n->in[0]->type.dtype == DT_F32;
+}
+
 INFER(to_float) {
     n->type = n->in[0]->type;
     n->type.dtype = DT_F32;
@@ -168,12 +174,26 @@ const OpDef op_to_bf16 = {
     .rounds = "round_bf16($0)",
 };
 
+const OpDef op_to_f16 = {
+    .name = "to_f16",
+    .cls = OP_MAP,
+    .flags = OP_LOGIC | OP_CHEAP | OP_NO_GRAD,
+    .arity = 1,
+    .doc = "x rounded to the nearest number of 11 significant bits and 5 of exponent, halves to even; infinity from "
+           "65520 on. "
+           "The compiler writes it where `precision` is fp16.",
+    .infer = infer_to_f16,
+    .c = "to_f16($0)",
+    .prec = PREC_PRIMARY,
+    .rounds = "round_f16($0)",
+};
+
 const OpDef op_to_float = {
     .name = "to_float",
     .cls = OP_MAP,
     .flags = OP_LOGIC | OP_CHEAP | OP_NO_GRAD | OP_WIDENS,
     .arity = 1,
-    .doc = "The f32 number that a bf16 number is.",
+    .doc = "The f32 number that a number of 16 bits is.",
     .infer = infer_to_float,
     .c = "to_float($0)",
     .prec = PREC_PRIMARY,

@@ -83,7 +83,7 @@ typedef struct Tile {
 } Tile;
 
 /* What multiplies. */
-typedef enum Math { MATH_FP32, MATH_TF32, MATH_BF16, MATHS } Math;
+typedef enum Math { MATH_FP32, MATH_TF32, MATH_BF16, MATH_FP16, MATHS } Math;
 
 typedef struct MathInfo {
     const char *name, *symbol; /* "bf16", "BF16" of the runtime's MTC_MATH_BF16 */

@@ -24,6 +24,7 @@ static const Machine gpus[] = {
      .multiprocessors = (count_),                                                                                      \
      .lanes = (lanes_),                                                                                                \
      .tensor = (tensor_),                                                                                              \
+     .halves_only = (number_) < 80,                                                                                    \
      .threads = (threads_),                                                                                            \
      .most_blocks = (threads_) / THREADS,                                                                              \
      .resident = 3,                                                                                                    \

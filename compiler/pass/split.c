@@ -43,19 +43,21 @@ static int leading_axes(const Node *n) {
 }
 
 /* 0: none. */
-static int64_t group_of(const Graph *g, int64_t rows, int64_t columns) {
-    bool tall = dtype_is_narrow(precision_dtype(g->module->precision)) && columns == TALL_COLUMNS;
+static int64_t group_of(const Graph *g, int64_t rows, int64_t columns, const Machine *machine) {
+    enum { LEAST_STAGES = 2 };
+    bool fits = !machine->blocks || tensor_tile_shared(2 * GROUP, TALL_COLUMNS, LEAST_STAGES) <= machine->block_memory;
+    bool tall = fits && dtype_is_narrow(precision_dtype(g->module->precision)) && columns == TALL_COLUMNS;
     int64_t tile = tall ? 2 * GROUP : GROUP;
     return rows % tile == 0 ? tile : rows % GROUP == 0 ? GROUP : divisor(rows, LEAST_GROUP, MOST_GROUP);
 }
 
-static Node *split_reduction(Graph *g, Node *n) {
+static Node *split_reduction(Graph *g, Node *n, const Machine *machine) {
     int folded = n->op->cls == OP_REDUCE ? leading_axes(n) : 0;
     const Type *in = n->inputs ? &n->in[0]->type : NULL;
     int64_t rows = folded ? type_extent(in, 0, folded) : 0;
     if (rows < LONG_SUM || folded == in->rank)
         return NULL;
-    int64_t columns = type_extent(in, folded, in->rank), group = group_of(g, rows, columns);
+    int64_t columns = type_extent(in, folded, in->rank), group = group_of(g, rows, columns, machine);
     if (!group)
         return NULL;
     int64_t dims[] = {rows / group, group, columns};
@@ -145,7 +147,7 @@ static Node *split_product(Graph *g, Node *n, const Machine *machine) {
 
 static Node *split_node(Graph *g, Node *n, const void *context) {
     const Machine *machine = context;
-    Node *split = split_reduction(g, n);
+    Node *split = split_reduction(g, n, machine);
     return split || !machine->blocks ? split : split_product(g, n, machine);
 }
 

@@ -25,8 +25,8 @@ constexpr int MOST_SHARED = most_shared(__CUDA_ARCH__ / 10), MOST_RESIDENT = mos
 constexpr int MOST_SHARED = PLANNED_SHARED, MOST_RESIDENT = most_threads(90);
 #endif
 
-/* Tensor cores for bf16 and tf32, and copies to shared memory, came with sm_80. Asked of a type, so that only who needs them asks. */
-#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
+/* Tensor cores for bf16 and tf32 came with sm_80; sm_75 has them for IEEE's halves. Asked of a type, so that only who needs them asks. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800 && !defined MTC_FLOAT16
 template <class> constexpr bool HAS_TENSOR_CORES = false;
 #else
 template <class> constexpr bool HAS_TENSOR_CORES = true;

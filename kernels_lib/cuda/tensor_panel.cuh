@@ -32,7 +32,24 @@ template <class T, bool ALONG_K> __device__ unsigned chunk_offset_of(int row, in
 }
 
 /* BYTES (4, 8 or 16) from memory to shared memory, or zeros, and then nothing is read; done when await_copies() has counted
- * their group. */
+ * their group. Before sm_80 they pass through registers, and are done at once. */
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
+template <int BYTES> __device__ void copy_piece(unsigned to, const void *from, bool inside) {
+    unsigned word[BYTES / 4];
+#pragma unroll
+    for (int w = 0; w < BYTES / 4; w++)
+        word[w] = 0;
+    if (inside)
+        *(typename Word<BYTES>::type *)word = *(const typename Word<BYTES>::type *)from;
+#pragma unroll
+    for (int w = 0; w < BYTES / 4; w++)
+        asm volatile("st.shared.b32 [%0], %1;" ::"r"(to + w * 4), "r"(word[w]) : "memory");
+}
+static inline __device__ void end_copies() {
+}
+template <int PENDING> __device__ void await_copies() {
+}
+#else
 template <int BYTES> __device__ void copy_piece(unsigned to, const void *from, bool inside) {
     if constexpr (BYTES == CHUNK) // past L1
         asm volatile("cp.async.cg.shared.global [%0], [%1], %2, %3;" ::"r"(to), "l"(from), "n"(BYTES),
@@ -49,6 +66,7 @@ static inline __device__ void end_copies() {
 template <int PENDING> __device__ void await_copies() {
     asm volatile("cp.async.wait_group %0;" ::"n"(PENDING) : "memory");
 }
+#endif
 
 static inline __device__ float to_tf32(float x) {
     unsigned bits;

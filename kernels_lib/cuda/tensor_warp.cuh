@@ -53,8 +53,18 @@ __device__ void load_lines(unsigned panel, int line, int step, unsigned (&v)[4])
         }
 }
 
+/* sum += 16 lines of a by 8 lines of b, a step of k. sm_75 has an instruction for half a step, of IEEE's halves. */
 template <class T>
 __device__ void multiply_fragments(const unsigned (&a)[4], unsigned b0, unsigned b1, float (&sum)[4]) {
+#if defined __CUDA_ARCH__ && __CUDA_ARCH__ < 800
+    const unsigned b[2] = {b0, b1};
+#pragma unroll
+    for (int half = 0; half < 2; half++)
+        asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
+                     "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+                     : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                     : "r"(a[half * 2]), "r"(a[half * 2 + 1]), "r"(b[half]));
+#else
     if constexpr (sizeof(T) == 2)
         asm volatile("mma.sync.aligned.m16n8k16.row.col.f32." NARROW_NAME "." NARROW_NAME ".f32 "
                      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
@@ -65,6 +75,7 @@ __device__ void multiply_fragments(const unsigned (&a)[4], unsigned b0, unsigned
                      "{%0, %1, %2, %3};"
                      : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
                      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#endif
 }
 
 /* The calling warp's sums of a tile. */

@@ -50,6 +50,7 @@ double
 mtc_shortest(float value); /* the number of fewest digits that reads back as the float: 0.001, not 0.00100000005 */
 
 size_t mtc_type_size(MtcType type);
+bool mtc_is_real(MtcType type); /* of any width: numbers that can be infinite, or none */
 const char *mtc_type_name(MtcType type);
 /* INT64_MAX where they are more: a file may say any shape. */
 int64_t mtc_elements(int rank, const int64_t *dim);

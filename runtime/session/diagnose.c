@@ -43,8 +43,7 @@ static void add_culprit(Culprit *culprit, const MtcTensor *tensor, const MtcBadN
 
 static int examine_tensor(MtcSession *session, const MtcTensor *tensor, Culprit *culprit) {
     MtcBadNumber bad = {false, 0, 0};
-    bool floats = tensor->type == MTC_F32 || tensor->type == MTC_F64 || tensor->type == MTC_BF16;
-    int code = floats ? mtc_examine_tensor(session, tensor, &bad) : 0;
+    int code = mtc_is_real(tensor->type) ? mtc_examine_tensor(session, tensor, &bad) : 0;
     if (bad.found)
         add_culprit(culprit, tensor, &bad);
     return code;

@@ -1,6 +1,7 @@
 #include "session/finite.h"
 
 #include "base/parallel.h"
+#include "data/stored.h"
 #include "session/feed.h"
 #include "session/pieces.h"
 #include "session/weights.h"
@@ -19,10 +20,12 @@ static double real_at(MtcType type, const void *values, int64_t i) {
         memcpy(&wide, (const char *)values + (size_t)i * sizeof wide, sizeof wide);
         return wide;
     }
-    if (type == MTC_BF16) { /* the upper half of a float */
+    if (type == MTC_BF16 || type == MTC_F16) {
         uint16_t half;
         memcpy(&half, (const char *)values + (size_t)i * sizeof half, sizeof half);
-        uint32_t bits = (uint32_t)half << 16;
+        if (type == MTC_F16)
+            return mtc_from_half(half);
+        uint32_t bits = (uint32_t)half << 16; /* the upper half of a float */
         memcpy(&single, &bits, sizeof single);
         return (double)single;
     }
@@ -90,7 +93,7 @@ static void examine_part(void *context, int64_t part) {
 
 MtcBadNumber mtc_find_bad(MtcType type, const void *values, int64_t count) {
     Examination job = {type, (const char *)values, count, {false, 0, 0}, PTHREAD_MUTEX_INITIALIZER};
-    if (type != MTC_F32 && type != MTC_F64 && type != MTC_BF16)
+    if (!mtc_is_real(type))
         return job.bad;
     if (count <= PART) /* a thread takes longer to start */
         return find_bad_in_blocks(type, job.values, count);

@@ -118,6 +118,15 @@ def test_portable_programs(compile_for):
     assert compile_for(MODEL)[0] == everywhere
     codes, said = compile_for(MODEL, "--precision", "bf16")
     assert codes == everywhere[1:] and "sm_75 is left out: it has no tensor cores for bf16\n" in said
+    assert compile_for(MODEL, "--precision", "fp16")[0] == everywhere
+
+
+def test_tiles_of_another_gpu_on_one_with_less_memory(compile_for):
+    """A tile of 256 rows fills more than sm_75 has, in however many parts: a program that is planned for sm_90 is refused for it."""
+    model = (ROOT / "models/char_gpt.mt").read_text().replace('include "gpt.mt"', (ROOT / "models/gpt.mt").read_text())
+    codes, said = compile_for(model, "--arch", "sm_75,sm_90", "--precision", "fp16")
+    assert not codes and re.search(r"sm_75 \(T4, RTX 20\) has 64 KB of shared memory for a block, of which '\w+' needs 72; ", said)
+    assert compile_for(model, "--arch", "sm_75", "--precision", "fp16")[0] == ["sm_75"]
 
 
 # ---- which one a program is planned for ----
@@ -143,12 +152,17 @@ def test_planned_for_an_h200_unless_said(mtc):
     assert mtc("--emit=schedule", "models/cnn.mt").stdout != schedule_for(mtc, "sm_80", "models/cnn.mt")
 
 
-@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16"])
+def multiplies(gpu, precision):
+    """Its tensor cores do: those of sm_75 know fp16 alone."""
+    return precision in ("fp32", "fp16") or gpu.number >= 80
+
+
+@pytest.mark.parametrize("precision", ["fp32", "tf32", "bf16", "fp16"])
 @pytest.mark.parametrize("gpu", tool.table(), ids=lambda gpu: f"sm_{gpu.number}")
 def test_tiles_fit_the_machine(mtc, gpu, precision):
     """The memory of a block holds panels and sums of each tile on tensor cores as it is planned, and no persistent launch has more
     blocks than the GPU has multiprocessors, or a cluster where there are none."""
-    if precision != "fp32" and not gpu.tensor:
+    if not multiplies(gpu, precision):
         assert "has no tensor cores" in mtc("--emit=schedule", "--arch", f"sm_{gpu.number}", "--precision", precision, SEVERAL[0]).stderr
         return
     for model in SEVERAL:
@@ -181,7 +195,7 @@ def count_of(rows, columns, tile):
     return -(-rows // tile[0]) * -(-columns // tile[1])
 
 
-def bf16_cycles(gpu, rows, columns, k, tile):
+def narrow_cycles(gpu, rows, columns, k, tile):
     """Of a product on tensor cores, by compiler/pass/cost.c."""
     m, n = tile
     rate = min(12.5 * m * n / (m + n), 0.9 * gpu.tensor)
@@ -200,18 +214,17 @@ def test_tiles_are_the_best_of_the_machine(mtc, tmp_path, batch, width):
     model = tmp_path / "product.mt"
     model.write_text(PRODUCT.replace("WIDTH", str(width)).replace("BATCH", str(batch)))
     for gpu in tool.table():
-        if not gpu.tensor:
-            continue
-        text = schedule_for(mtc, f"sm_{gpu.number}", model, "--precision", "bf16").partition("\neval:")[2]
-        chosen = tuple(map(int, re.search(r" tile (\d+)x(\d+)x64, bf16", text).groups()))
+        precision = "bf16" if multiplies(gpu, "bf16") else "fp16"
+        text = schedule_for(mtc, f"sm_{gpu.number}", model, "--precision", precision).partition("\neval:")[2]
+        chosen = tuple(map(int, re.search(r" tile (\d+)x(\d+)x64, (?:bf|fp)16", text).groups()))
         can = [tile[:2] for tile in tiles if fits(gpu, *tile)]
-        cycles = {tile: bf16_cycles(gpu, batch, width, 512, tile) for tile in can}
+        cycles = {tile: narrow_cycles(gpu, batch, width, 512, tile) for tile in can}
         counts = {tile: count_of(batch, width, tile) for tile in can}
         fastest = min(can, key=cycles.get)
         if counts[fastest] <= gpu.multiprocessors:
             assert cycles[chosen] == cycles[fastest], (gpu.number, chosen, cycles)
         else:
-            short = [tile for tile in can if bf16_cycles(gpu, *tile, 512, tile) <= cycles[fastest]]
+            short = [tile for tile in can if narrow_cycles(gpu, *tile, 512, tile) <= cycles[fastest]]
             assert counts[chosen] == min(counts[tile] for tile in short), (gpu.number, chosen, counts)
 
 

@@ -4,9 +4,25 @@
 
 enum { KB = 1024 };
 
-static void add_needs(Needs *needs, const Kernel *kernel) {
+/* Of a tile on tensor cores whose columns are computed in parts, as few at a time as its warps have: kernels_lib/cuda/tile.cuh. */
+static int least_tile_shared(const Kernel *kernel) {
+    enum { WARP_COLUMNS = 16, LEAST_STAGES = 2 };
+    const Tile *tile = &kernel->tile;
+    int least = 0;
+    for (int parts = 1; tile->warps_n && tile->n / parts >= WARP_COLUMNS * tile->warps_n; parts *= 2)
+        least = tensor_tile_shared(tile->m, tile->n / parts, LEAST_STAGES);
+    return least;
+}
+
+static int least_shared(const Kernel *kernel) {
     const CallDef *call = kernel->cls == KERNEL_CALL ? kernel->call->op->call : NULL;
-    int shared = call && call->least_shared ? call->least_shared(kernel->call) : 0;
+    if (kernel->cls == KERNEL_CONTRACT)
+        return least_tile_shared(kernel);
+    return call && call->least_shared ? call->least_shared(kernel->call) : 0;
+}
+
+static void add_needs(Needs *needs, const Kernel *kernel) {
+    const int shared = least_shared(kernel);
     if (kernel->math != MATH_FP32)
         needs->multiplies = kernel;
     if (shared > needs->block_shared) {
@@ -24,7 +40,7 @@ Needs programs_needs(const Programs *programs) {
 }
 
 const char *gpu_lacks(Arena *arena, const Machine *gpu, const Needs *needs) {
-    if (needs->multiplies && !gpu->tensor)
+    if (needs->multiplies && gpu->halves_only && needs->multiplies->math != MATH_FP16)
         return arena_printf(arena, "has no tensor cores for %s", math_info[needs->multiplies->math].name);
     if (needs->block_shared > gpu->block_memory)
         return arena_printf(arena, "has %d KB of shared memory for a block, of which '%s' needs %d",

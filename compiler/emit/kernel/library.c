@@ -130,6 +130,8 @@ void write_includes(Emitter *e, const Include *includes, int count, Writer *out)
                 all[count++] = (Include){file, definition(kernel)->about};
         }
     qsort(all, (size_t)count, sizeof *all, by_file);
+    if (precision_dtype(e->module->precision) == DT_F16)
+        write_line(out, "#define MTC_FLOAT16 // numbers of 16 bits are IEEE's, float16");
     for (int k = 0; k < count; k++)
         width = (int)strlen(all[k].file) > width ? (int)strlen(all[k].file) : width;
     for (int k = 0; k < count; k++)
