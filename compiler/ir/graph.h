@@ -291,6 +291,8 @@ int64_t module_parameters(const Module *module); /* elements of all weights, buf
 int module_state(Module *module, int weight, const char *name);
 /* The same of another type, such as a row of the weight's columns. */
 int module_state_like(Module *module, int weight, const char *name, const Type *type);
+/* The same under a name of its own: of all weights together, of which this is one. */
+int module_state_named(Module *module, int weight, const char *name, const Type *type);
 Graph *graph_new(Module *module, bool training);
 
 /* ---- constructing nodes; each checks shapes and reports user errors at g's current place (graph_at) ---- */

@@ -60,15 +60,18 @@ static int find_state(const Module *module, const char *name) {
     return -1;
 }
 
-int module_state_like(Module *module, int weight, const char *name, const Type *type) {
-    const Weight *of = &module->weights.at[weight];
-    const char *full_name = arena_printf(module->arena, "%s.%s", of->name, name);
-    int existing = find_state(module, full_name);
+int module_state_named(Module *module, int weight, const char *name, const Type *type) {
+    int existing = find_state(module, name);
     if (existing >= 0)
         return existing;
-    Weight state = {.name = full_name, .type = *type, .src = of->src, .of = weight};
+    Weight state = {.name = name, .type = *type, .src = module->weights.at[weight].src, .of = weight};
     VEC_PUSH(module->arena, &module->states, state);
     return module->states.count - 1;
+}
+
+int module_state_like(Module *module, int weight, const char *name, const Type *type) {
+    const Weight *of = &module->weights.at[weight];
+    return module_state_named(module, weight, arena_printf(module->arena, "%s.%s", of->name, name), type);
 }
 
 int module_state(Module *module, int weight, const char *name) {

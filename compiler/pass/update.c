@@ -2,6 +2,7 @@
 
 #include "ir/autodiff.h"
 #include "ir/op.h"
+#include "pass/loss_scale.h"
 #include "pass/shard.h"
 
 enum { PARTS = 256 }; /* of a gradient, whose squares are summed apart */
@@ -11,6 +12,8 @@ typedef struct Updates {
     Module *module;
     const Training *training;
     Node **gradient; /* by weight; NULL: not trained */
+    LossScale scale;
+    Node *squares; /* of all gradients, their sum; NULL: not asked for as yet */
 } Updates;
 
 static Node *add(Graph *g, Node *a, Node *b) {
@@ -31,7 +34,7 @@ static const char *name_of(const Updates *u, int weight) {
 static void differentiate_own(const Updates *u, int optimizer) {
     const int count = u->module->weights.count;
     Node **gradient = NEW_ARRAY(u->g->arena, Node *, count);
-    autodiff(u->g, u->training->losses[optimizer], gradient);
+    autodiff(u->g, scaled_loss(u->g, &u->scale, u->training->losses[optimizer]), gradient);
     for (int i = 0; i < count; i++)
         if (u->training->updated_by[i] == optimizer)
             u->gradient[i] = gradient[i];
@@ -49,7 +52,7 @@ static void report_apart(const Updates *u, int weight) {
 /* Without a training, all of this loss. */
 static bool differentiate(const Updates *u, Node *loss) {
     int errors = diag_errors(u->module->diag);
-    autodiff(u->g, loss, u->gradient);
+    autodiff(u->g, scaled_loss(u->g, &u->scale, loss), u->gradient);
     for (int i = 0; u->training && i < u->training->optimizer_count; i++)
         if (u->training->losses[i])
             differentiate_own(u, i);
@@ -58,6 +61,12 @@ static bool differentiate(const Updates *u, Node *loss) {
         if (u->module->weights.at[i].kind == WEIGHT_TRAINED && !u->gradient[i])
             report_apart(u, i);
     return diag_errors(u->module->diag) == errors;
+}
+
+static void unscale(const Updates *u) {
+    for (int i = 0; i < u->module->weights.count && u->scale.scale; i++)
+        if (u->gradient[i])
+            u->gradient[i] = unscaled_gradient(u->g, &u->scale, u->gradient[i]);
 }
 
 /* The sum of `accumulate` gradients, each divided by their number, is complete in the step that makes the update; the
@@ -77,10 +86,11 @@ static void accumulate(const Updates *u, Node *due) {
 
 /* ---- clipping ---- */
 
-static void clip_by_value(const Updates *u) {
+static void clip_by_value(Updates *u) {
     Graph *g = u->g;
     Node *limit = u->training->clip_value.value;
     graph_at(g, u->training->clip_value.src);
+    u->squares = NULL;
     for (int i = 0; i < u->module->weights.count; i++)
         if (u->gradient[i])
             u->gradient[i] = op2(g, "maximum", op2(g, "minimum", u->gradient[i], limit), op1(g, "neg", limit));
@@ -122,7 +132,7 @@ static Node *squares_of_turn(Graph *g, Node *gradient, const Optimizer *optimize
 
 /* [1]: the sum of the squares of all gradients. First of parts of each gradient, then part by part over the gradients,
  * then over the parts; always in this order. */
-static Node *sum_of_squares(const Updates *u, const Optimizer *optimizers) {
+static Node *added_squares(const Updates *u, const Optimizer *optimizers) {
     Graph *g = u->g;
     int count = u->module->weights.count;
     Node **parts = NEW_ARRAY(g->arena, Node *, count), *sum = NULL;
@@ -140,8 +150,13 @@ static Node *sum_of_squares(const Updates *u, const Optimizer *optimizers) {
     return graph_name(graph_reduce(g, "sum", sum, 1u << 1), "squares");
 }
 
+static Node *sum_of_squares(Updates *u, const Optimizer *optimizers) {
+    u->squares = u->squares ? u->squares : added_squares(u, optimizers);
+    return u->squares;
+}
+
 /* Gradients become g min(1, clip_norm / (norm + 1e-6)). */
-static void clip_by_norm(const Updates *u, const Optimizer *optimizers) {
+static void clip_by_norm(Updates *u, const Optimizer *optimizers) {
     Graph *g = u->g;
     graph_at(g, u->training->clip_norm.src);
     Node *norm = graph_name(op1(g, "sqrt", sum_of_squares(u, optimizers)), "gradient_norm");
@@ -220,6 +235,22 @@ static void update_weights(const Updates *u, const Optimizer *optimizers) {
     }
 }
 
+/* Before gradients are clipped, which would hide what is not finite. */
+static void judge(Updates *u, Optimizer *optimizers) {
+    if (!u->scale.scale)
+        return;
+    judge_gradients(u->g, &u->scale, sum_of_squares(u, optimizers));
+    for (int i = 0; i < u->training->optimizer_count; i++)
+        skip_updates(u->g, &u->scale, &optimizers[i]);
+}
+
+static int first_trained(const Module *module) {
+    int row = 0;
+    while (row + 1 < module->weights.count && module->weights.at[row].kind != WEIGHT_TRAINED)
+        row++;
+    return row;
+}
+
 /* In place of a trained weight: its moving average. */
 static Node *averaged(Graph *g, Node *n, const void *context) {
     (void)context;
@@ -233,10 +264,16 @@ static void use_averages(Graph *g) {
 }
 
 bool add_updates(Module *module, Node *loss, const Training *training) {
-    Updates u = {module->train, module, training, NEW_ARRAY(module->arena, Node *, module->weights.count)};
+    Updates u = {.g = module->train,
+                 .module = module,
+                 .training = training,
+                 .gradient = NEW_ARRAY(module->arena, Node *, module->weights.count),
+                 .scale = loss_scale(module, first_trained(module))};
+    Training of_shards;
+    Node *due = NULL;
     if (!differentiate(&u, loss))
         return false;
-    Training of_shards;
+    unscale(&u);
     if (module->shards) {
         sum_over_shards(module, u.gradient);
         of_shards = training_of_shards(module, training);
@@ -244,14 +281,17 @@ bool add_updates(Module *module, Node *loss, const Training *training) {
         u.g = module->update;
     }
     count_optimizers(module, training);
-    const Optimizer *optimizers = scheduled_optimizers(&u);
+    Optimizer *optimizers = scheduled_optimizers(&u);
     if (training->accumulate > 1)
-        accumulate(&u, op0(u.g, "every", (Attr){.index = (int)training->accumulate}));
+        accumulate(&u, due = op0(u.g, "every", (Attr){.index = (int)training->accumulate}));
+    judge(&u, optimizers);
     if (training->clip_value.value)
         clip_by_value(&u);
     if (training->clip_norm.value)
         clip_by_norm(&u, optimizers);
     update_weights(&u, optimizers);
+    if (u.scale.scale)
+        adapt_loss_scale(u.g, &u.scale, due);
     graph_compact(module->train);
     if (module->update)
         graph_compact(module->update);
@@ -266,7 +306,7 @@ bool add_updates(Module *module, Node *loss, const Training *training) {
 /* A sum rather than the gradient itself, which may be any node: a leaf, or the gradient of another weight too. */
 bool add_gradients(Module *module, Node *loss) {
     Graph *g = module->train;
-    Updates u = {g, module, NULL, NEW_ARRAY(module->arena, Node *, module->weights.count)};
+    Updates u = {.g = g, .module = module, .gradient = NEW_ARRAY(module->arena, Node *, module->weights.count)};
     if (!differentiate(&u, loss))
         return false;
     for (int i = 0; i < module->weights.count; i++)

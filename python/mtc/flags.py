@@ -10,7 +10,7 @@ Words = Sequence[tuple[str, str]]  # a regular expression and what stands for it
 _MESSAGE = re.compile(r"^(?:mtc|.+:\d+:\d+): (?:error|warning|note): .*$", re.MULTILINE)
 _OF_MTC: Words = (
     (r"--set (\w+)", r"\1"),
-    (r"--(target|arch|precision|schedule) (cpu|cuda|native|sm_\w+|fp32|tf32|bf16|graph|persistent)\b", r"\1='\2'"),
+    (r"--(target|arch|precision|schedule) (cpu|cuda|native|sm_\w+|fp32|tf32|bf16|fp16|graph|persistent)\b", r"\1='\2'"),
     (r"--(target|arch|batch|precision|schedule|recompute|x)\b", r"\1"),
 )
 _OF_SUMMARY: Words = (

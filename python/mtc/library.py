@@ -80,7 +80,7 @@ _WITH_SESSION: dict[str, list[Any]] = {
 
 # How arrays of a type are held. bf16 has no NumPy type: its bits.
 DTYPES: dict[str, np.dtype[Any]] = {name: np.dtype(code) for name, code in (
-    ("f32", "f4"), ("i32", "i4"), ("u8", "u1"), ("bool", "?"), ("f64", "f8"), ("bf16", "u2"), ("u16", "u2"))}
+    ("f32", "f4"), ("i32", "i4"), ("u8", "u1"), ("bool", "?"), ("f64", "f8"), ("bf16", "u2"), ("u16", "u2"), ("f16", "f2"))}
 
 
 def _bind(library: ctypes.CDLL, path: Path) -> None:

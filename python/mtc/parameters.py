@@ -50,7 +50,7 @@ class Parameter:
         """NumPy's type of the numbers that are read: float32 for bf16, which NumPy does not have."""
         import numpy as np
 
-        names = {"f32": "float32", "f64": "float64", "bf16": "float32", "i32": "int32", "u16": "uint16", "u8": "uint8"}
+        names = {"f32": "float32", "f64": "float64", "bf16": "float32", "f16": "float16", "i32": "int32", "u16": "uint16", "u8": "uint8"}
         return np.dtype(names.get(self.type, self.type))
 
     @property

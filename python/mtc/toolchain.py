@@ -181,7 +181,7 @@ def number_text(value: object, name: str) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
 
 
-_CHOICES = {"target": ("cuda", "cpu"), "precision": ("fp32", "tf32", "bf16"), "schedule": ("graph", "persistent")}
+_CHOICES = {"target": ("cuda", "cpu"), "precision": ("fp32", "tf32", "bf16", "fp16"), "schedule": ("graph", "persistent")}
 
 
 def options(*, target: Optional[str] = None, arch: Optional[str] = None, batch: Optional[int] = None,

@@ -48,7 +48,7 @@ class Training(Spec):
     no_decay: Annotated[Sequence[str], PatternList()] = ()
     monitor: Optional[str] = None
     patience: OptionalSize = None
-    precision: Annotated[Optional[str], Words("fp32", "tf32", "bf16", optional=True)] = None
+    precision: Annotated[Optional[str], Words("fp32", "tf32", "bf16", "fp16", optional=True)] = None
 
     def lines(self) -> List["Line"]:
         """Lines of the train block."""

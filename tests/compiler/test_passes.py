@@ -37,7 +37,7 @@ def step(text):
 
 
 @pytest.mark.parametrize("target", ["cuda", "cpu"])
-@pytest.mark.parametrize("precision", ["fp32", "bf16"])
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
 def test_split_keeps_the_numbers(emit, target, precision):
     flags = ["--target", target, "--precision", precision]
     before, after = step(emit("simple", *flags)), step(emit("split", *flags))
@@ -129,7 +129,7 @@ def test_a_compiled_step(precision, tolerance, emit, tmp_path):
     library.close()
 
 
-@pytest.mark.parametrize("value, message", [("fp16", "did you mean"), ("16", "precision is fp32, tf32 or bf16")])
+@pytest.mark.parametrize("value, message", [("fp61", "did you mean"), ("16", "precision is fp32, tf32, bf16 or fp16")])
 def test_unknown_precision(value, message, tmp_path):
     path = tmp_path / "case.mt"
     path.write_text(model(LINES, image=IMAGE).replace("  batch", f"  precision = {value}\n  batch"))

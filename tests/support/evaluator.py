@@ -19,7 +19,7 @@ LINE = re.compile(
     r" : (?P<dtype>\w+)(?:\[(?P<dims>[^\]]*)\])?(?: (?P<name>\S+))?(?:  # (?P<place>.*))?"
 )
 ATTR = re.compile(r"(\w+)=(\[[^\]]*\]|\S+)|(\w+)")
-DTYPES = {"f32": np.float64, "i32": np.int64, "u8": np.float64, "bool": np.bool_, "bf16": np.float64}
+DTYPES = {"f32": np.float64, "i32": np.int64, "u8": np.float64, "bool": np.bool_, "bf16": np.float64, "f16": np.float64}
 
 
 @dataclass
@@ -84,6 +84,11 @@ def to_bf16(x):
     bits = np.asarray(x, dtype=np.float32).view(np.uint32).astype(np.uint64)
     rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & 0xFFFF0000
     return rounded.astype(np.uint32).view(np.float32).astype(np.float64)
+
+
+def to_f16(x):
+    with np.errstate(over="ignore"):
+        return np.asarray(x, dtype=np.float32).astype(np.float16).astype(np.float64)
 
 
 def expand(node, x):
@@ -202,7 +207,7 @@ class Heads:
 
 
 def rounded(node, x):
-    return to_bf16(x) if node.dtype == "bf16" else x
+    return {"bf16": to_bf16, "f16": to_f16}.get(node.dtype, np.asarray)(x)
 
 
 def attend(node, packed):
@@ -370,6 +375,7 @@ OPS = {
     "where": function(np.where),
     "cast": lambda node, x: np.trunc(x).astype(DTYPES[node.dtype]) if node.dtype == "i32" else x.astype(DTYPES[node.dtype]),
     "to_bf16": lambda node, x: to_bf16(x),
+    "to_f16": lambda node, x: to_f16(x),
     "to_float": lambda node, x: x,
     "stop_gradient": lambda node, x: x,
     "reshape": lambda node, x: x.reshape(node.shape),
@@ -403,6 +409,7 @@ OPS = {
     "max_pool": max_pool,
     "standardize": function(lambda x, mean, inverse: (x - mean) * inverse),
     "to_bf16": function(to_bf16),
+    "to_f16": function(to_f16),
     "to_float": function(lambda x: x),
 }
 

@@ -1,0 +1,102 @@
+"""Training in fp16: its products are of numbers with 5 bits of exponent, so the loss is scaled, and steps whose gradients overflow
+make no update. compiler/pass/loss_scale.c"""
+
+import numpy as np
+import pytest
+from library import Library
+
+EXAMPLES, WIDTH = 64, 64
+MODEL = f"""data {{{{
+  train = idx("x", "y")
+  x : f32[{WIDTH}]
+  y : f32[{WIDTH}]
+}}}}
+param factor = 1.0
+model {{{{
+  h = relu(linear(x, {WIDTH}, name = "h"))
+  o = linear(h, {WIDTH}, name = "o")
+}}}}
+train {{{{
+  loss      = factor * mse(o, y)
+  optimizer = {{optimizer}}
+  predict   = o
+  batch     = {EXAMPLES}
+  {{more}}
+}}}}
+"""
+FIRST_SCALE, GROWTH_STEPS = 65536, 2000
+
+
+def data():
+    random = np.random.default_rng(5)
+    return [random.normal(size=(EXAMPLES, WIDTH)).astype("f4") for _ in range(2)]
+
+
+@pytest.fixture
+def train(compile_model):
+    """train(precision, steps, factor): losses and weights and states after so many steps on one batch."""
+    def run(precision, steps, factor=1.0, optimizer="adam(1e-2)", more="", names=("h.weight",)):
+        text = MODEL.format(optimizer=optimizer, more=more)
+        library = Library(compile_model(text, "--shared", "--precision", precision).path, np.float32)
+        library.set_data(data())
+        library.set_knob("factor", factor)
+        losses = library.train(steps, 1)[:, 0] if steps else []
+        tensors = {name: library.get(name, (WIDTH, WIDTH) if name.startswith("h.") else (1,)) for name in names}
+        library.close()
+        return losses, tensors
+
+    return run
+
+
+SCALING = ("h.weight", "update.loss_scale", "update.steps_since_scaled", "update.skipped")
+
+
+def test_it_trains_as_fp32(train):
+    exact, rounded = train("fp32", 40)[0], train("fp16", 40)[0]
+    assert rounded[-1] < 0.1 * rounded[0] and not np.array_equal(exact, rounded)
+    np.testing.assert_allclose(rounded, exact, rtol=5e-3)
+
+
+def test_small_gradients_survive(train):
+    """Gradients of 1e-8, which fp16 would take for 0: Adam, whose updates do not depend on their size, goes on as with large ones."""
+    large, small = train("fp16", 30)[0], train("fp16", 30, 1e-6, optimizer="adam(1e-2, eps = 1e-30)")[0]
+    np.testing.assert_allclose(1e6 * small, large, rtol=2e-2)
+
+
+def test_steps_that_overflow_change_nothing(train):
+    """The scale is halved until gradients are finite; meanwhile weights stay, and Adam counts no update."""
+    initial = train("fp16", 0, 1e4, names=SCALING)[1]
+    assert initial["update.loss_scale"] == FIRST_SCALE
+    first = train("fp16", 1, 1e4, names=SCALING)[1]
+    assert first["update.skipped"] == 1 and first["update.loss_scale"] == FIRST_SCALE / 2
+    assert np.array_equal(first["h.weight"], initial["h.weight"])
+    later = train("fp16", 30, 1e4, names=SCALING)[1]
+    skipped = int(later["update.skipped"][0])
+    assert 1 < skipped < 20 and later["update.loss_scale"] == FIRST_SCALE / 2**skipped
+    assert later["update.steps_since_scaled"] == 30 - skipped
+    moved = train("fp16", skipped + 1, 1e4, names=SCALING)[1]["h.weight"]
+    exact = train("fp32", 1, 1e4)[1]["h.weight"]
+    sizes = np.abs(exact - initial["h.weight"])
+    close = np.abs(moved - exact) < 0.1 * sizes.max()  # a sign of a gradient near 0 may differ: Adam's first step is its sign
+    assert close.mean() > 0.98
+
+
+def test_the_scale_grows(train):
+    tensors = train("fp16", GROWTH_STEPS + 5, names=SCALING, optimizer="sgd(1e-4)")[1]
+    assert tensors["update.loss_scale"] == 2 * FIRST_SCALE
+    assert tensors["update.steps_since_scaled"] == 5 and tensors["update.skipped"] == 0
+
+
+def test_accumulated_gradients_are_judged_together(train):
+    """Of four steps that make one update, the last one decides."""
+    for steps, skipped in ((3, 0), (4, 1), (8, 2)):
+        tensors = train("fp16", steps, 1e4, names=SCALING, more="accumulate = 4")[1]
+        assert tensors["update.skipped"] == skipped and tensors["update.loss_scale"] == FIRST_SCALE / 2**skipped
+
+
+def test_clipping_sees_the_norm_of_the_loss(train):
+    """clip_norm and clip_value are of gradients that are not scaled."""
+    for more in ("clip_norm = 0.01", "clip_value = 0.001"):
+        exact, rounded = (train(precision, 20, optimizer="sgd(1)", more=more)[0] for precision in ("fp32", "fp16"))
+        np.testing.assert_allclose(rounded, exact, rtol=1e-3)
+        assert exact[-1] < exact[0]
