@@ -112,7 +112,7 @@ GPU = [
           "kernels/test_attention_plain.py kernels/test_attention_gpu.py", gpu=True),
     Fault("kernels_lib/cuda/attention_plain.cuh", "first + count - 1 + Shape::window, Shape::length", "first + count - 33 + Shape::window, Shape::length",
           "kernels/test_attention_plain.py kernels/test_attention_gpu.py", gpu=True),
-    Fault("kernels_lib/cuda/math.cuh", "x == x ? bits + 0x7fff + (bits >> 16 & 1) : 0x7fffffff", "x == x ? bits + 0x8000 : 0x7fffffff", "kernels/test_math.py kernels/test_tensor.py", gpu=True),
+    Fault("kernels_lib/cuda/bfloat16.cuh", "x == x ? bits + 0x7fff + (bits >> 16 & 1) : 0x7fffffff", "x == x ? bits + 0x8000 : 0x7fffffff", "kernels/test_math.py kernels/test_tensor.py", gpu=True),
     Fault("kernels_lib/cuda/math.cuh", "return exp2_approximate(log2_e * x);", "return exp2_approximate(1.4427f * x);", "kernels/test_math.py", gpu=True),
     Fault("kernels_lib/cuda/math.cuh", "return x < 0 ? 0 : x;", "return fmaxf(x, 0);", "kernels/test_math.py kernels/test_ops_compiled.py", gpu=True),
 ]

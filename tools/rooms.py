@@ -27,7 +27,7 @@ ARROWS = {
     "compiler/emit/cuda": [SUPPORT, IR, PASS, PLAN, TEXT, KERNEL],
     "compiler/emit/c": [SUPPORT, IR, PLAN, TEXT, KERNEL],
     "compiler/emit/program": [SUPPORT, IR, PLAN, TEXT, KERNEL],
-    "compiler/emit/build": [SUPPORT, PASS, EMIT, TEXT, "compiler/emit/c", "compiler/emit/cuda"],  # the table of targets
+    "compiler/emit/build": [SUPPORT, IR, PASS, EMIT, TEXT, "compiler/emit/c", "compiler/emit/cuda"],  # the table of targets
     "compiler/plot": [SUPPORT, BASE],  # reads what programs log
     "compiler/tokens": [SUPPORT, BASE, TOKENIZER],  # writes what programs read
     "compiler": [SUPPORT, BASE, IR, OP, "compiler/front", PASS, PLAN, "compiler/emit/program", "compiler/emit/build", "compiler/plot",

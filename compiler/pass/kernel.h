@@ -25,6 +25,7 @@
 #ifndef MTC_KERNEL_H
 #define MTC_KERNEL_H
 
+#include "ir/math.h"
 #include "ir/op.h"
 #include "kernels_lib/shared.h"
 #include "pass/machine.h"
@@ -81,17 +82,6 @@ typedef struct Tile {
     int warps_m, warps_n, stages; /* on tensor cores: how its 8 warps share the tile, panels under way; else 0 */
     bool turns;                   /* cuda/tensor_turns.cuh: blocks stay for many tiles */
 } Tile;
-
-/* What multiplies. */
-typedef enum Math { MATH_FP32, MATH_TF32, MATH_BF16, MATH_FP16, MATHS } Math;
-
-typedef struct MathInfo {
-    const char *name, *symbol; /* "bf16", "BF16" of the runtime's MTC_MATH_BF16 */
-    DType dtype;               /* of the numbers */
-} MathInfo;
-
-extern const MathInfo math_info[MATHS];
-Math math_of_dtype(DType dtype); /* MATH_FP32 but for numbers of 16 bits */
 
 /* Why the first value of a kernel did not join one before: what fusion found where it decided. */
 typedef enum Apart {

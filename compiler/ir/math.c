@@ -1,0 +1,13 @@
+#include "ir/math.h"
+
+const MathInfo math_info[MATHS] = {[MATH_FP32] = {"fp32", "FP32", DT_F32},
+                                   [MATH_TF32] = {"tf32", "TF32", DT_F32},
+                                   [MATH_BF16] = {"bf16", "BF16", DT_BF16},
+                                   [MATH_FP16] = {"fp16", "FP16", DT_F16}};
+
+Math math_of_dtype(DType dtype) {
+    for (int math = 0; math < MATHS; math++)
+        if (dtype_is_narrow(dtype) && math_info[math].dtype == dtype)
+            return (Math)math;
+    return MATH_FP32;
+}
