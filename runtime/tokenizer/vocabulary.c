@@ -161,14 +161,18 @@ uint64_t mtc_tokenizer_digest(const MtcTokenizer *tokenizer) {
     MtcHash hash;
     mtc_hash_begin(&hash);
     const char *pattern = tokenizer->pattern->regex;
-    digest_numbers(&hash, (const int64_t[]){tokenizer->count, tokenizer->whole_words, (int64_t)merges}, 3);
+    const int64_t numbers[] = {tokenizer->count, tokenizer->whole_words, (int64_t)merges};
+    digest_numbers(&hash, numbers, 3);
     mtc_hash_add(&hash, pattern, strlen(pattern));
     for (int32_t i = 0; i < tokenizer->count; i++) {
         const MtcTokenBytes *token = &tokenizer->token[i];
-        digest_numbers(&hash, (const int64_t[]){token->at ? (int64_t)token->size : -1}, 1);
+        const int64_t size = token->at ? (int64_t)token->size : -1;
+        digest_numbers(&hash, &size, 1);
         mtc_hash_add(&hash, token->at, token->at ? token->size : 0);
     }
-    for (int i = 0; i < tokenizer->added_count; i++)
-        digest_numbers(&hash, (const int64_t[]){tokenizer->added[i].token, tokenizer->added[i].late}, 2);
+    for (int i = 0; i < tokenizer->added_count; i++) {
+        const int64_t added[] = {tokenizer->added[i].token, tokenizer->added[i].late};
+        digest_numbers(&hash, added, 2);
+    }
     return mtc_hash_end(&hash);
 }
