@@ -412,7 +412,7 @@ static void print_rows(const Profile *profile, Row *rows, int count, int64_t top
     print_sums(profile, &grid);
 }
 
-static int print_table(const Profile *profile, int64_t top) {
+static int print_kernel_table(const Profile *profile, int64_t top) {
     size_t bytes = (size_t)profile->session->model->kernels * sizeof(Row);
     Row *rows = (Row *)malloc(bytes);
     if (!rows)
@@ -492,7 +492,7 @@ static void print_json(const Profile *profile) {
 static int print_profile(Profile *profile, const MtcOptions *options) {
     find_peaks(profile, mtc_chosen_device(options));
     if (!options->json)
-        return print_table(profile, options->top);
+        return print_kernel_table(profile, options->top);
     print_json(profile);
     return 0;
 }

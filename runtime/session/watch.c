@@ -12,7 +12,7 @@ static double watched_number(const MtcModel *model, const void *values, int64_t 
 }
 
 /* The mean first, then the squares of what differs from it: large means cost no digits. */
-static MtcPrinted statistics_of(const MtcModel *model, const void *values, int64_t count) {
+static MtcPrinted printed_statistics(const MtcModel *model, const void *values, int64_t count) {
     MtcPrinted s = {0, 0, INFINITY, -INFINITY, count, 0, 0};
     double sum = 0, squares = 0;
     for (int64_t i = 0; i < count; i++) {
@@ -45,7 +45,7 @@ static int show_value(MtcSession *session, const MtcPrint *print, int64_t rows, 
     const char *error = mtc_download(values, session->arena + print->offset, bytes);
     error = error ? error : mtc_synchronize();
     if (!error) {
-        const MtcPrinted printed = statistics_of(model, values, count);
+        const MtcPrinted printed = printed_statistics(model, values, count);
         show(user, session->at.step, print, &printed);
     }
     free(values);

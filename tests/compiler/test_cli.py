@@ -277,11 +277,20 @@ def test_standalone_trains_as_the_program_does(run, tmp_path):
     assert list(map(float, losses[0])) == pytest.approx(list(map(float, losses[1])), rel=1e-5)
 
 
+def check_names_of_one_file(run, folder, model):
+    run("--emit=c", "--standalone", model, "-o", "alone.c")
+    subprocess.run(["cc", "-std=gnu11", "-fopenmp", "-fsyntax-only", "alone.c"], cwd=folder, check=True)
+
+
 @pytest.mark.parametrize("model", ["char_gpt", "vit_tiny", "resnet18_cifar", "sales"])
 def test_names_of_kernels_and_runtime_are_apart(model, run, tmp_path):
     """And those of the params of models: all are of one file."""
-    run("--emit=c", "--standalone", ROOT / "models" / f"{model}.mt", "-o", "alone.c")
-    subprocess.run(["cc", "-std=gnu11", "-fopenmp", "-fsyntax-only", "alone.c"], cwd=tmp_path, check=True)
+    check_names_of_one_file(run, tmp_path, ROOT / "models" / f"{model}.mt")
+
+
+def test_names_of_what_a_model_prints_and_the_runtime_are_apart(run, tmp_path):
+    (tmp_path / "printing.mt").write_text(MODEL.replace("tanh(", "print(", 1))
+    check_names_of_one_file(run, tmp_path, "printing.mt")
 
 
 def types_of(folders, pattern):
