@@ -75,9 +75,10 @@ struct Body {
     Names names;
     VEC(Known) known;
     VEC(RowVector) vectors;
-    bool *written;  /* by node: an equation above says what it is */
-    bool divides;   /* a line says a remainder */
-    Chains *chains; /* of `out`, which gets names for them at the end; NULL, outside of rows: they are written as they are */
+    bool *written; /* by node: an equation above says what it is */
+    bool divides;  /* a line says a remainder */
+    Chains *
+        chains; /* of `out`, which gets names for them at the end; NULL, outside of rows: they are written as they are */
     Terms terms;
 };
 
