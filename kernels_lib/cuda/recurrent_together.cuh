@@ -6,9 +6,9 @@
  *     gradient     own units' gates        x  U[:, gates of own units]^T      a part of d_h of all units; the block that
  *                                                                             owns a unit gets the parts of all, and adds them up
  *
- * What is sent goes straight into the shared memory of who needs it, of which there are two, for turns that are even and odd: one
- * barrier of the cluster is a step. What goes to memory is written between its two halves, and what the next step reads of it is asked
- * for there.
+ * What is sent goes straight into the shared memory of who needs it, where its bytes are counted: a block goes on when all are there,
+ * which is when no other reads the turn before last, so two such places do, for turns that are even and odd. A barrier of the
+ * cluster would wait for all that went to memory, too. What the next step reads of that is asked for while the mail is on its way.
  *
  * Each product is cut into SLICES of its depth, a group of threads each; a slice adds up its terms one after the other, and its
  * sums pass through shared memory. Where there are no such clusters (older devices, persistent launches), a block takes the parts
@@ -173,17 +173,36 @@ template <int ROWS, int DEEP, int WIDE, bool HOLDS> struct CrewProduct {
     }
 };
 
-/* A barrier of those who work together, in two halves. */
-template <class Crew> __device__ void arrive_at_crew() {
-    if (Crew::together)
+/* Before the first turn, and between the parts of a block that takes all of them. */
+template <class Crew> __device__ void meet_crew() {
+    if (Crew::together) {
         arrive_at_cluster();
-    else
-        __syncthreads();
-}
-template <class Crew> __device__ void await_crew() {
-    if (Crew::together)
         await_cluster();
+    } else {
+        __syncthreads();
+    }
 }
+
+/* Two mailboxes, for turns that are even and odd, of BYTES each. Turns are counted from 0 on; to the first comes nothing. What is sent
+ * to a turn comes when all have the mail of the turn before, hence have read that of two turns before: nobody else is waited for. */
+template <class Crew, int BYTES> struct CrewMail {
+    Mailbox *boxes;
+
+    __device__ void open() const {
+        if (Crew::together && threadIdx.x == 0)
+            for (int k = 0; k < 2; k++) {
+                open_mailbox(boxes + k);
+                expect_mail(boxes + k, BYTES);
+            }
+    }
+    __device__ void await(int turn) const {
+        if (!Crew::together || !turn)
+            return;
+        await_mail(boxes + turn % 2, (turn - 1) / 2 % 2);
+        if (threadIdx.x == 0)
+            expect_mail(boxes + turn % 2, BYTES);
+    }
+};
 
 /* ---- forward ---- */
 
@@ -192,7 +211,10 @@ template <class Shape, class Crew>
 struct CrewStep : CrewProduct<Crew::rows, Shape::units, Shape::gates * Crew::own, Crew::together> {
     using Product = CrewProduct<Crew::rows, Shape::units, Shape::gates * Crew::own, Crew::together>;
     static constexpr int state_floats = Crew::rows * Product::length;
-    static constexpr int bytes = (Product::stored_floats + Product::sum_floats + 2 * state_floats) * (int)sizeof(float);
+    static constexpr int mail_bytes = Crew::rows * Shape::units * (int)sizeof(float);
+    static constexpr int bytes =
+        (Product::stored_floats + Product::sum_floats + 2 * state_floats) * (int)sizeof(float) +
+        2 * (int)sizeof(Mailbox);
 };
 
 /* What of U a part has: row k, its column j. */
@@ -207,10 +229,13 @@ template <class Shape, class Crew> struct CrewWeights {
     }
 };
 
-template <class Crew> __device__ void send_to_crew(float *to, float value) {
+template <class Crew> __device__ void send_to_crew(float *to, float value, Mailbox *box) {
+    if constexpr (Crew::together)
 #pragma unroll
-    for (int block = 0; block < (Crew::together ? Crew::blocks : 1); block++)
-        *(Crew::together ? in_block(to, block) : to) = value;
+        for (int k = 0; k < Crew::blocks; k++)
+            mail(to, value, box, (block_of_cluster() + k) % Crew::blocks);
+    else
+        *to = value;
 }
 
 template <class Shape, class Crew> struct CrewForward {
@@ -224,6 +249,7 @@ template <class Shape, class Crew> struct CrewForward {
     Product product = {};
     RecurUnit<Shape> units[Crew::parts][Crew::items] = {};
     float inputs[Crew::items][Shape::gates] = {}, biases[Crew::items][Shape::gates] = {};
+    CrewMail<Crew, Product::mail_bytes> post = {(Mailbox *)(states + 2 * Product::state_floats)};
 
     __device__ float *state(int turn) const {
         return states + turn % 2 * Product::state_floats;
@@ -265,17 +291,17 @@ template <class Shape, class Crew> struct CrewForward {
         for (int item = 0; item < Crew::items; item++) {
             Item at(item, Crew::part(k), tile);
             RecurUnit<Shape> &unit = units[k][item];
-            if (!at.exists)
-                continue;
             float sum[Shape::gates];
 #pragma unroll
-            for (int gate = 0; gate < Shape::gates; gate++)
+            for (int gate = 0; at.exists && gate < Shape::gates; gate++)
                 sum[gate] = Product::whole(sums, at.row, gate * Crew::own + at.near) + biases[item][gate];
-            if (Shape::step(turn) < length[at.example])
+            if (at.exists && Shape::step(turn) < length[at.example])
                 unit.run(inputs[item], sum);
             else
                 unit.hold();
-            send_to_crew<Crew>(state(turn + 1) + at.row * Product::length + at.unit, unit.h);
+            if (at.inside && at.unit < Shape::units && turn + 1 < Shape::steps)
+                send_to_crew<Crew>(state(turn + 1) + at.row * Product::length + at.unit, unit.h,
+                                   post.boxes + (turn + 1) % 2);
         }
     }
     __device__ void write(int k, int turn) const {
@@ -294,6 +320,7 @@ template <class Shape, class Crew> struct CrewForward {
 
     __device__ void turn(int turn) {
         const float *before = state(turn);
+        post.await(turn);
 #pragma unroll 1
         for (int k = 0; k < Crew::parts; k++) {
             if (!Crew::together)
@@ -302,19 +329,19 @@ template <class Shape, class Crew> struct CrewForward {
                              CrewWeights<Shape, Crew>{u, Crew::part(k)}, sums);
             __syncthreads();
             step(k, turn);
-            arrive_at_crew<Crew>();
+            if (!Crew::together)
+                __syncthreads();
             write(k, turn);
         }
         if (Crew::together && turn + 1 < Shape::steps)
             read(0, turn + 1);
-        await_crew<Crew>();
     }
     __device__ void run() {
         __syncthreads();
         begin();
-        arrive_at_crew<Crew>();
+        post.open();
         read(0, 0);
-        await_crew<Crew>();
+        meet_crew<Crew>();
 #pragma unroll 1
         for (int k = 0; k < Shape::steps; k++)
             turn(k);
@@ -331,7 +358,9 @@ struct CrewBackStep : CrewProduct<Crew::rows, Shape::gates * Crew::own, Crew::al
     static_assert(Shape::gates <= Crew::blocks, "gates lie in the parts' place");
     static constexpr int part_floats = Crew::rows * Crew::all, gate_floats = Shape::gates * Crew::rows * Crew::own;
     static constexpr int received_floats = part_floats + (Crew::together ? part_floats : Crew::parts * gate_floats);
-    static constexpr int bytes = (Product::stored_floats + Product::sum_floats + received_floats) * (int)sizeof(float);
+    static constexpr int mail_bytes = part_floats * (int)sizeof(float);
+    static constexpr int bytes = (Product::stored_floats + Product::sum_floats + received_floats) * (int)sizeof(float) +
+                                 2 * (int)sizeof(Mailbox);
 };
 
 /* What of U's transpose a part has: row k is a gate of a unit of its own, column j any unit. */
@@ -347,11 +376,11 @@ template <class Shape, class Crew> struct CrewBackWeights {
 };
 
 /* Four units of d_h, from j on, to the block that owns them; or added up. */
-template <class Crew> __device__ void send_part(float *parts, int row, int j, float4 sum) {
+template <class Crew> __device__ void send_part(float *parts, int row, int j, float4 sum, Mailbox *box) {
     int owner = j / Crew::own, near = j % Crew::own;
     if constexpr (Crew::together) {
         float *to = parts + (block_of_cluster() * Crew::rows + row) * Crew::own + near;
-        *(float4 *)in_block(to, owner) = sum;
+        mail(to, sum, box, owner);
     } else {
         float4 *to = (float4 *)(parts + row * Crew::all + j), before = *to;
         *to = {before.x + sum.x, before.y + sum.y, before.z + sum.z, before.w + sum.w};
@@ -382,6 +411,7 @@ template <class Shape, class Crew> struct CrewBackward {
     Product product = {};
     RecurBack<Shape> units[Crew::parts][Crew::items] = {};
     RecurRead<Shape> reads[Crew::items] = {};
+    CrewMail<Crew, Product::mail_bytes> post = {(Mailbox *)(all_parts + Product::received_floats)};
 
     /* What the turn before has sent of d_h, and what the gates of part k send. */
     __device__ float *parts(int turn) const {
@@ -430,9 +460,11 @@ template <class Shape, class Crew> struct CrewBackward {
         __syncthreads();
         for (int at = threadIdx.x * PACK_FLOATS; at < Crew::rows * Crew::all; at += THREADS * PACK_FLOATS) {
             int row = at / Crew::all, j = at % Crew::all;
-            send_part<Crew>(parts(turn + 1), row, j, Product::whole_pack(sums, row, j));
+            send_part<Crew>(parts(turn + 1), row, j, Product::whole_pack(sums, row, j),
+                            post.boxes + taken(turn - 1) % 2);
         }
-        arrive_at_crew<Crew>();
+        if (!Crew::together)
+            __syncthreads();
     }
     __device__ void write(int turn) const {
         for (int k = 0; k < Crew::parts; k++)
@@ -446,7 +478,13 @@ template <class Shape, class Crew> struct CrewBackward {
             }
     }
 
+    /* How many turns were taken before this one. */
+    static __device__ int taken(int turn) {
+        return Shape::steps - 1 - turn;
+    }
+
     __device__ void turn(int turn) {
+        post.await(taken(turn));
 #pragma unroll 1
         for (int k = 0; k < Crew::parts; k++) {
             if (!Crew::together)
@@ -462,7 +500,6 @@ template <class Shape, class Crew> struct CrewBackward {
         write(turn);
         if (Crew::together && turn)
             read(0, turn - 1);
-        await_crew<Crew>();
     }
     __device__ void end() const {
         for (int k = 0; k < Crew::parts; k++)
@@ -480,12 +517,13 @@ template <class Shape, class Crew> struct CrewBackward {
         __syncthreads();
         recur_zero(all_parts, Product::received_floats);
         product.hold(stored, CrewBackWeights<Shape, Crew>{ut, Crew::part(0)});
-        arrive_at_crew<Crew>();
+        post.open();
         read(0, Shape::steps - 1);
-        await_crew<Crew>();
+        meet_crew<Crew>();
 #pragma unroll 1
         for (int k = Shape::steps - 1; k >= 0; k--)
             turn(k);
+        post.await(Shape::steps);
         if (d_start)
             end();
     }
