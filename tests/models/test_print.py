@@ -113,5 +113,7 @@ def test_where_it_cannot_be(old, new, flags, said, mtc, tmp_path):
 
 
 @pytest.mark.nvcc
-def test_cuda_takes_it(cuda_takes):
-    cuda_takes(PRINTS)
+@pytest.mark.parametrize("batch", ["batch     = 32", "batch     = 16\n  accumulate = 2"], ids=["whole", "accumulated"])
+def test_cuda_takes_it(batch, cuda_takes):
+    """C++ wants what a program tells of itself in the order of MtcModel."""
+    cuda_takes(PRINTS.replace("batch     = 32", batch))

@@ -470,8 +470,8 @@ void write_tables(Emitter *e, Writer *out) {
     write_line(out, ".prepare = prepare,\n.release = release,");
     if (e->module->shards)
         write_shards(e, out);
-    write_optimizers(e->module, out);
     if (e->module->watch)
         write_line(out, ".prints = %d,\n.print = print_table,\n.watch = watch,", e->module->printed.count);
+    write_optimizers(e->module, out);
     write_close(out, "};");
 }
