@@ -122,6 +122,41 @@ def test_names_of_the_program_are_no_names_of_values(name, mtc, tmp_path):
         compiles(mtc, tmp_path / "model.mt", MODEL.format(source=table, optimizer="adam()", **names))
 
 
+NARROW = ["bfloat16", "float16", "float_of_bits", "bits_of_float", "to_narrow", "FLOAT16_SHIFT", "NARROW_NAME"]
+
+
+@pytest.fixture
+def narrow_names():
+    """Values called like what programs of 16-bit numbers have, of widths that tell their sizes apart."""
+    layers = "".join(f"  {name} = relu(linear({before}, {32 + 16 * k}))\n"
+                     for k, (before, name) in enumerate(zip(["x", *NARROW], NARROW)))
+    return f"""data {{
+  train = idx("x", "y")
+  x : f32[32]
+  y : f32[16]
+}}
+model {{
+{layers}  out = linear({NARROW[-1]}, 16)
+}}
+train {{
+  loss      = mse(out, y)
+  optimizer = sgd(0.1)
+  batch     = 16
+}}
+"""
+
+
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_names_of_numbers_are_no_names_of_values_in_c(precision, narrow_names, mtc, tmp_path):
+    compiles(mtc, tmp_path / "model.mt", narrow_names.replace("batch ", f"precision = {precision}\n  batch ", 1))
+
+
+@pytest.mark.nvcc
+@pytest.mark.parametrize("precision", ["bf16", "fp16"])
+def test_names_of_numbers_are_no_names_of_values_in_cuda(precision, narrow_names, cuda_takes):
+    cuda_takes(narrow_names, "--precision", precision)
+
+
 def test_long_strings_stay_whole(mtc, tmp_path):
     """Lines that are too long are broken, in a string only into pieces that are the same string."""
     path = "a folder, .b = (1), " * 9 + "x"

@@ -208,6 +208,12 @@ static void claim_words_of_watch(Emitter *e) {
         names_claim(&e->globals, words[k]);
 }
 
+/* In C++ a member of a type's name would hide it from the members behind. */
+static void take_types(Emitter *e) {
+    for (int dtype = 0; dtype < DTYPE_COUNT; dtype++)
+        names_take(&e->members, dtype_info[dtype].c_name);
+}
+
 Emission *emit(const Module *module, const Plan *plan, const EmitOptions *options, const Dialect *dialect) {
     Arena *arena = module->arena;
     Emitter e = {.arena = arena,
@@ -218,6 +224,7 @@ Emission *emit(const Module *module, const Plan *plan, const EmitOptions *option
                  .dialect = dialect,
                  .globals = {.arena = arena},
                  .members = {.arena = arena}};
+    take_types(&e);
     if (module->shards)
         claim_words_of_shards(&e);
     if (module->watch)

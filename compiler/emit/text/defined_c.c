@@ -32,11 +32,13 @@ static const char builtin_words[] =
 
 /* Of kernels_lib, and parameters. */
 static const char library_words[] =
-    "Axis Block FloatMode MatmulVector MatrixKind Narrow Run batch_of_examples batch_of_step bfloat16 block_of "
+    "Axis Block FloatMode MatmulVector MatrixKind Narrow Run batch_of_examples batch_of_step bfloat16 bits_of_float "
+    "block_of "
     "columns_from "
     "copy_block copy_clipped copy_inside copy_numbers copy_window copy_windows count double_max double_min filter "
     "filter_of "
-    "find_runs float16 float_bits float_exp float_log float_max float_min float_mode float_tanh flush_subnormals "
+    "find_runs float16 float_of_bits float_bits float_exp float_log float_max float_min float_mode float_tanh "
+    "flush_subnormals "
     "is_narrow "
     "kernel "
     "least part_of row_at rows_from seen_at sees_inside set_float_mode truth window window_of zero_numbers";
@@ -70,7 +72,8 @@ bool defined_in_c(const char *name) {
 static const char vector_types[] = "char uchar short ushort int uint long ulong longlong ulonglong float double";
 /* And what kernels call of the library: a local of the name would hide it. */
 static const char cuda_words[] =
-    "std cuda threadIdx blockIdx blockDim gridDim warpSize dim3 half uint ushort ulong Column Half Pack "
+    "std cuda threadIdx blockIdx blockDim gridDim warpSize dim3 half bfloat16 float16 uint ushort ulong Column Half "
+    "Pack "
     "Warp fill_pack load_pack store_pack hold_row row_memory preloaded preloaded_early vectorized matmul_turns "
     "rows_from";
 
@@ -91,13 +94,13 @@ bool defined_in_cuda(const char *name) {
 /* ---- sizes, in capitals ---- */
 
 static const char *const constant_prefixes[] = {
-    "MTC_",     "TEAM_",   "NV_",      "CUDA",     "CU_",    "PTHREAD_", "MATMUL_", "MATRIX_", "GROUP_",
-    "STEP_",    "MOST_",   "M_",       "FP_",      "HUGE_",  "SNAN",     "ATOMIC_", "CLOCK",   "TIME_",
-    "TIMER_",   "SCHED_",  "SIG_",     "ADJ_",     "MOD_",   "STA_",     "NL_",     "FD_",     "BC_",
-    "XATTR_",   "EXIT_",   "MATH_",    "FEED_",    "PLAIN_", "PACK_",    "TURN_",   "INT_",    "INT8_",
-    "INT16_",   "INT32_",  "INT64_",   "UINT_",    "UINT8_", "UINT16_",  "UINT32_", "UINT64_", "CHAR_",
-    "SCHAR_",   "UCHAR_",  "SHRT_",    "USHRT_",   "LONG_",  "ULONG_",   "LLONG_",  "ULLONG_", "INTMAX_",
-    "UINTMAX_", "INTPTR_", "UINTPTR_", "PTRDIFF_", "SIZE_",  "WCHAR_",   "WINT_",   "BOOL_"};
+    "MTC_",   "TEAM_",   "NV_",      "CUDA",    "CU_",      "PTHREAD_", "MATMUL_",  "MATRIX_",  "GROUP_", "STEP_",
+    "MOST_",  "M_",      "FP_",      "HUGE_",   "SNAN",     "ATOMIC_",  "CLOCK",    "TIME_",    "TIMER_", "SCHED_",
+    "SIG_",   "ADJ_",    "MOD_",     "STA_",    "NL_",      "FD_",      "BC_",      "XATTR_",   "EXIT_",  "MATH_",
+    "FEED_",  "PLAIN_",  "PACK_",    "TURN_",   "INT_",     "INT8_",    "INT16_",   "INT32_",   "INT64_", "UINT_",
+    "UINT8_", "UINT16_", "UINT32_",  "UINT64_", "CHAR_",    "SCHAR_",   "UCHAR_",   "SHRT_",    "USHRT_", "LONG_",
+    "ULONG_", "LLONG_",  "ULLONG_",  "INTMAX_", "UINTMAX_", "INTPTR_",  "UINTPTR_", "PTRDIFF_", "SIZE_",  "WCHAR_",
+    "WINT_",  "BOOL_",   "FLOAT16_", "NARROW_"};
 
 static const char constant_words[] =
     "BIG_ENDIAN BOX BYTE_ORDER CHUNK CHUNKS DEEP_STEPS DIRECT_BYTES GROUPS HAS_TENSOR_CORES LANES LARGEST_HEAD "
