@@ -63,6 +63,16 @@ struct Beside : Phase<Own, BODY, TILES, SHARED, SHARING, WANTED> {
     static constexpr bool beside = true;
 };
 
+/* The launch of a kernel that is written for several sizes: its struct says what a Phase wants to know. */
+template <class Kernel, class = void> constexpr int shared_bytes_of = 0;
+template <class Kernel>
+constexpr int shared_bytes_of<Kernel, std::void_t<decltype(Kernel::shared_bytes)>> = Kernel::shared_bytes;
+
+template <class Kernel>
+using PhaseOf = Phase<typename Kernel::Own, Kernel::run, Kernel::tiles, shared_bytes_of<Kernel>>;
+template <class Kernel>
+using BesideOf = Beside<typename Kernel::Own, Kernel::run, Kernel::tiles, shared_bytes_of<Kernel>>;
+
 /* The launch of one product whose tiles are TurnTiles. */
 template <class First> struct InTurns : First {
     using Kernel = InTurns;

@@ -94,6 +94,7 @@ def apart(source):
     """As if what differs in sizes were not written once."""
     source = SIZED.sub(lambda match: "".join(one_apart(match)), source)
     assert "_sized<" not in source
+    source = re.sub(r"\b(Phase|Beside)Of<(\w+)>", r"\1<\2::Own, \2::run, \2::tiles, 0>", source)
     return re.sub(r"\b(\w+)::(Own|run|(tiles|shared_bytes|wanted_bytes))\b",
                   lambda name: name[1] + ("_tensors" if name[2] == "Own" else f"_{name[3]}" if name[3] else ""), source)
 
@@ -258,6 +259,15 @@ def test_launches_call_each_place_once(model, mtc):
     assert "batch.again" in source
     for name, visited in places_visited(source).items():
         assert sorted(visited) == list(range(len(places[name]))), name
+
+
+def test_a_launch_of_a_kernel_of_several_sizes_names_it(mtc):
+    """What a phase wants to know of it its struct says; such launches stand together, each below what is said of it."""
+    source = mtc("--emit=cu", "--schedule", "graph", "models/resnet18.mt").stdout
+    named = re.findall(r"^using \w+_launch = (?:Phase|Beside)Of<(\w+)>;$", source, re.M)
+    assert len(named) > 50 and all(f"struct {name}\n" in source or f"struct {name} :" in source for name in named)
+    assert not re.search(r"(?:Phase|Beside)<\w+::Own", source)
+    assert re.search(r"Of<\w+>;\n// phase \d+ of \d+.*\nusing \w+ = PhaseOf<", source)
 
 
 def test_a_launch_of_one_kernel_is_its_function(emit):

@@ -356,13 +356,10 @@ static __device__ void update_qkv_bias(const Tensors &t, int tile, char *shared,
 
 // phase 1 of 7: 1 tile, launched 2 times
 using train_1_launch = Phase<tokens_reshape_tensors, tokens_reshape, tokens_reshape_tiles, 0>;
-
 // phase 2 of 7: 24 tiles, launched 2 times
 using train_2_launch = Phase<qkv_tensors, qkv, qkv_tiles, qkv_shared_bytes>;
-
 // phase 3 of 7
 using train_3_launch = Phase<Tensors, mixed, mixed_tiles, mixed_shared_bytes>;
-
 // phase 4 of 7: 1 tile
 using train_4_launch = Phase<Tensors, logits, logits_tiles, logits_shared_bytes>;
 
@@ -513,7 +510,6 @@ static __device__ void eval_logits_to_prediction(const Tensors &t, const Batch &
 
 // phase 3 of 5
 using eval_3_launch = Phase<Tensors, eval_mixed, eval_mixed_tiles, eval_mixed_shared_bytes>;
-
 // phase 4 of 5: 1 tile
 using eval_4_launch =
     Phase<Tensors, eval_logits_to_prediction, eval_logits_to_prediction_tiles, eval_logits_to_prediction_shared_bytes>;

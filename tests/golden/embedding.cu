@@ -363,13 +363,10 @@ static __device__ void update_table(const Tensors &t, const Batch &, int tile, c
 
 // phase 1 of 6: 1,024 tiles
 using train_1_launch = Phase<Tensors, x, x_tiles, 0>;
-
 // phase 1 of 6, beside: 32 tiles
 using train_1_beside_1_launch = Beside<Tensors, tokens, tokens_tiles, 0>;
-
 // phase 2 of 6: 128 tiles, launched 2 times
 using train_2_launch = Phase<scores_tensors, scores, scores_tiles, scores_shared_bytes>;
-
 // phase 3 of 6: 1,024 tiles
 using train_3_launch = Phase<Tensors, d_scores, d_scores_tiles, d_scores_shared_bytes>;
 
@@ -526,7 +523,6 @@ static __device__ void eval_prediction(const Tensors &t, const Batch &batch, int
 
 // phase 1 of 5: 1,024 tiles
 using eval_1_launch = Phase<Tensors, eval_x, eval_x_tiles, 0>;
-
 // phase 3 of 5: 1,024 tiles
 using eval_3_launch = Phase<Tensors, eval_prediction, eval_prediction_tiles, eval_prediction_shared_bytes>;
 
@@ -613,10 +609,8 @@ static __device__ void decode_output_prediction(const Tensors &t, const Batch &,
 
 // phase 1 of 3: 1 tile
 using decode_1_launch = Phase<Tensors, decode_x, decode_x_tiles, 0>;
-
 // phase 2 of 3: 9 tiles
 using decode_2_launch = Phase<Tensors, decode_scores, decode_scores_tiles, decode_scores_shared_bytes>;
-
 // phase 3 of 3: 1 tile
 using decode_3_launch =
     Phase<Tensors, decode_output_prediction, decode_output_prediction_tiles, decode_output_prediction_shared_bytes>;

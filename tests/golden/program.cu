@@ -320,7 +320,6 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, in
 
 // phase 1 of 2: 1 tile
 using eval_1_launch = Phase<Tensors, eval_h_to_loss_part, eval_h_to_loss_part_tiles, eval_h_to_loss_part_shared_bytes>;
-
 // phase 2 of 2: 1 tile
 using eval_2_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 

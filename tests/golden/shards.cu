@@ -377,7 +377,6 @@ using train_1_launch = Phase<Tensors, train_1, train_1_tiles, to_h_shared_bytes>
 
 // phase 2 of 5: 1 tile
 using train_2_launch = Phase<Tensors, h, h_tiles, h_shared_bytes>;
-
 // phase 3 of 5: 1 tile
 using train_3_launch = Phase<Tensors, y_to_d_h, y_to_d_h_tiles, y_to_d_h_shared_bytes>;
 
@@ -647,7 +646,6 @@ static __device__ void eval_report_loss(const Tensors &t, const Batch &batch, in
 // phase 1 of 2: 1 tile
 using eval_1_launch =
     Phase<Tensors, eval_h_to_prediction, eval_h_to_prediction_tiles, eval_h_to_prediction_shared_bytes>;
-
 // phase 2 of 2: 1 tile
 using eval_2_launch = Phase<Tensors, eval_report_loss, eval_report_loss_tiles, eval_report_loss_shared_bytes>;
 

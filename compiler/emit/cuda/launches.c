@@ -302,6 +302,12 @@ static const char *phase_type(const Launch *launch) {
     return launch->beside ? "Beside" : "Phase";
 }
 
+/* It is a kernel of several sizes, whose struct says all that there is to say: "PhaseOf<h_2>". */
+static bool says_all(const Emitter *e, const Launch *launch) {
+    const Function *only = launch->groups.at[0].function;
+    return is_function(e, launch) && only->sized >= 0 && !only->kernel->held && all_share(e, launch);
+}
+
 static bool in_turns(Emitter *e, const Launch *launch) {
     return takes_turns(e, launch->kernels.kernels.at[0]);
 }
@@ -346,7 +352,7 @@ static const char *body_of(Emitter *e, const Launch *launch) {
                                   : arena_printf(e->arena, "Tensors, %s", launch->name);
 }
 
-/* "using train_9_launch = InTurns<Phase<Tensors, h, h_tiles, h_shared_bytes>>;" */
+/* "using train_9_launch = InTurns<Phase<Tensors, h, h_tiles, h_shared_bytes>>;", "using train_9_launch = PhaseOf<h_2>;" */
 static void write_type(Emitter *e, const Launch *launch, Writer *out) {
     const char *tiles = count_of_tiles(e, launch, launch->groups.count, "tiles", out);
     const char *sharing =
@@ -357,8 +363,12 @@ static void write_type(Emitter *e, const Launch *launch, Writer *out) {
     const char *more = wanted             ? arena_printf(e->arena, ", %s, %s", sharing, wanted)
                        : sharing != tiles ? arena_printf(e->arena, ", %s", sharing)
                                           : "";
-    write_line(out, "using %s_launch = %s%s<%s, %s, %s%s>%s;", launch->name, around, phase_type(launch),
-               body_of(e, launch), tiles, shared, more, *around ? ">" : "");
+    if (says_all(e, launch))
+        write_line(out, "using %s_launch = %s%sOf<%s>%s;", launch->name, around, phase_type(launch),
+                   launch->groups.at[0].function->name, *around ? ">" : "");
+    else
+        write_line(out, "using %s_launch = %s%s<%s, %s, %s%s>%s;", launch->name, around, phase_type(launch),
+                   body_of(e, launch), tiles, shared, more, *around ? ">" : "");
 }
 
 /* "train_9_launch"; "Again<train_9_launch, 12>" where other programs made it before this one does. */
@@ -438,7 +448,11 @@ static void write_launch(Emitter *e, const Launch *launch, Writer *out) {
     if (!is_function(e, launch))
         write_function(e, launch, has_places(e, launch) ? write_first_places(e, launch, out) : NULL, out);
     write_type(e, launch, out);
-    write_blank(out);
+}
+
+/* Launches that are a line each stand together. */
+static bool are_apart(const Emitter *e, const Launch *before, const Launch *launch) {
+    return !is_function(e, before) || !is_function(e, launch);
 }
 
 void write_launches(Emitter *e, const Program *program, Writer *out) {
@@ -446,9 +460,18 @@ void write_launches(Emitter *e, const Program *program, Writer *out) {
     int first = 0, end;
     while (e->launches.at[first].program != program)
         first++;
-    for (end = first; end < e->launches.count && e->launches.at[end].program == program; end++)
-        if (e->launches.at[end].like == end)
-            write_launch(e, &e->launches.at[end], out);
+    const Launch *before = NULL;
+    for (end = first; end < e->launches.count && e->launches.at[end].program == program; end++) {
+        const Launch *launch = &e->launches.at[end];
+        if (launch->like != end)
+            continue;
+        if (before && are_apart(e, before, launch))
+            write_blank(out);
+        write_launch(e, launch, out);
+        before = launch;
+    }
+    if (before)
+        write_blank(out);
     write_step_type(e, program->prefix, first, end, out);
 }
 
