@@ -26,6 +26,8 @@ _CHUNK = 1 << 26  # bytes of predictions that are held at a time where only thei
 class Answers:
     """The part of a Model that asks it; the rest is in model.py."""
 
+    __slots__ = ()
+
     lock: threading.RLock
     _columns: Optional[list[str]]
 

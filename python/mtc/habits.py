@@ -60,6 +60,24 @@ MODEL: Mapping[str, str] = {
     "add": "layers are a list: mtc.Sequential([first, second])",
     "append": "layers are a list: mtc.Sequential([first, second])",
 }
+_FROZEN = "what is not trained is named when a model is made: mtc.Sequential(..., freeze=['linear1.*']), or freeze in the train block"
+_WRITTEN = "model.params['linear1.weight'][...] = values writes it"
+_RATE = "model.set(lr=1e-3) changes a learning rate"
+SETTINGS: Mapping[str, str] = {  # attributes of a model that are set elsewhere
+    "trainable": _FROZEN,
+    "requires_grad": _FROZEN,
+    "lr": _RATE,
+    "learning_rate": _RATE,
+    "seed": "model.reset(seed=1) begins anew with it",
+    "training": _BY_ITSELF,
+    "stop_training": "a callback that returns True ends the training",
+}
+PARAMETER: Mapping[str, str] = {  # and of a weight
+    "trainable": _FROZEN,
+    "requires_grad": _FROZEN,
+    "data": _WRITTEN,
+    "grad": _STEPS,
+}
 _SHUFFLES = "each epoch has the examples in an order of its own, which the seed draws"
 FIT: Mapping[str, str] = {
     "shuffle": _SHUFFLES,

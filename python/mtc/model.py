@@ -20,7 +20,7 @@ from .assignment import Given, check_columns, everything, label_of, unnamed_colu
 from .errors import CompileError, DataError, UsageError, users_frame
 from .feeding import SPLITS, divide, give, load
 from .flags import of_warning
-from .habits import FIT, MODEL, hint, unexpected
+from .habits import FIT, MODEL, SETTINGS, hint, unexpected
 from .library import TEST, TRAIN, VALIDATION, Library, Session, unknown
 from .library import load as load_library
 from .spec import nearest, whole
@@ -82,7 +82,9 @@ class Model(Answers):
     Any thread may use it: each method waits until those before have ended. Models are independent of each other.
     """
 
-    advised = True  # hears of what a program would warn of
+    # No others: what is set from habit, as model.trainable = False, would do nothing. Classes derived elsewhere have their own.
+    __slots__ = ("lock", "history", "advised", "_source", "_name", "_options", "_device", "_seed", "_params", "_knobs", "_library",
+                 "_session", "_closed", "_columns", "_held", "_checkpoints", "__weakref__")
 
     def __init__(self, model: Optional[PathLike] = None, *, target: Optional[str] = None, arch: Optional[str] = None,
                  batch: Optional[int] = None, precision: Optional[str] = None, schedule: Optional[str] = None,
@@ -90,6 +92,7 @@ class Model(Answers):
         self.lock = threading.RLock()
         self.history: Optional[History] = None
         """Of the last training, also where it was interrupted."""
+        self.advised = True  # hears of what a program would warn of
         self._source = None if model is None else toolchain.source_of(model, name)
         self._name = name
         self._options: dict[str, Any] = {"target": target, "arch": arch, "batch": batch, "precision": precision,
@@ -251,6 +254,16 @@ class Model(Answers):
         public = [each for each in dir(type(self)) if not each.startswith("_")]
         near = "" if name.startswith("_") else hint(name, MODEL, public)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'{near}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        try:
+            super().__setattr__(name, value)
+        except AttributeError:
+            raise AttributeError(f"cannot set '{name}' of a '{type(self).__name__}'{self._set_elsewhere(name)}") from None
+
+    def _set_elsewhere(self, name: str) -> str:
+        given = name in inspect.signature(type(self).__init__).parameters
+        return ": it is given when a model is made" if given and name not in SETTINGS else hint(name, SETTINGS, ("history", *SETTINGS))
 
     def __call__(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("a model is not called: model.predict(X) predicts, and model.predict_proba(X) has the probabilities of classes")

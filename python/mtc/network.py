@@ -119,6 +119,8 @@ class NeuralNetworkGPU(Sequential):
     It is an mtc.Sequential, and so an mtc.Model, with all that these have: summary(), save(), load(), source, ...
     """
 
+    __slots__ = ("inputs", "outputs", "hidden", "batch_size", "target")
+
     _told = False  # the warning comes once in a process
 
     @told_arguments({"batch": "batch_size", "lr": "learning_rate", "random_state": "seed"})

@@ -9,6 +9,7 @@ from typing import (TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping,
 
 from .dlpack import DeviceArray, from_bits, has_dlpack, item_bytes, to_host
 from .errors import DataError
+from .habits import PARAMETER, hint
 from .lending import session_array
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ class Parameter:
     as long as such a tensor does, also where the model was closed.
     """
 
+    __slots__ = ("_owner", "_description", "name", "role", "type", "shape", "line", "__weakref__")
+
     def __init__(self, owner: "Parameters", description: Mapping[str, Any]) -> None:
         self._owner, self._description = owner, description
         self.name: str = description["name"]
@@ -39,6 +42,12 @@ class Parameter:
         self.type: str = description["type"]
         self.shape: Tuple[int, ...] = tuple(description["shape"])
         self.line: int = description["line"]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        try:
+            super().__setattr__(name, value)
+        except AttributeError:
+            raise AttributeError(f"cannot set '{name}' of a weight{hint(name, PARAMETER, ())}") from None
 
     @property
     def strides(self) -> Tuple[int, ...]:

@@ -65,6 +65,8 @@ class Sequential(Model):
     Raises UsageError for layers that do not fit each other, before anything is compiled.
     """
 
+    __slots__ = ("_network",)
+
     @told_arguments({"batch_size": "batch", "lr": "optimizer", "learning_rate": "optimizer"}, refuse=_refuse_layers)
     def __init__(
         self,

@@ -31,6 +31,14 @@ HABITS = {
     "a function as a metric": (lambda net: no_network(metrics=[lambda p, t: p == t]), mtc.UsageError, "metrics are no functions of Python.*mtc.compile"),
     "a metric that is none": (lambda net: no_network(metrics=3), mtc.UsageError, "metrics are names, such as 'accuracy', not 3"),
     "layer.trainable": (lambda net: setattr(net[0], "trainable", False), AttributeError, r"'trainable': .* freeze=\['linear1"),
+    "model.trainable": (lambda net: setattr(net, "trainable", False), AttributeError, r"'trainable' of a 'Sequential': .* freeze=\['linear1"),
+    "model.lr": (lambda net: setattr(net, "lr", 0.1), AttributeError, r"model.set\(lr=1e-3\)"),
+    "model.stop_training": (lambda net: setattr(net, "stop_training", True), AttributeError, "a callback that returns True"),
+    "model.batch": (lambda net: setattr(net, "batch", 8), AttributeError, "it is given when a model is made"),
+    "model.freeze": (lambda net: setattr(net, "freeze", "*"), AttributeError, "it is given when a model is made"),
+    "model.trainible": (lambda net: setattr(net, "trainible", False), AttributeError, "did you mean 'trainable'"),
+    "weight.requires_grad": (lambda net: setattr(net.params["linear1.weight"], "requires_grad", False), AttributeError, "freeze="),
+    "weight.data": (lambda net: setattr(net.params["linear1.weight"], "data", X), AttributeError, r"\[...\] = values writes it"),
     "mtc.Linaer": (lambda net: mtc.Linaer, AttributeError, "did you mean 'Linear'"),
     "compile": (lambda net: net.compile("adam"), AttributeError, "'Sequential' object has no attribute 'compile': a model has its loss"),
     "train": (lambda net: net.train(), AttributeError, "leave it out"),
@@ -77,7 +85,7 @@ def test_what_a_habit_names_exists():
     from mtc import habits
 
     names = {*dir(mtc), *dir(mtc.Model), "Sequential"}
-    for cures in (habits.MODULE, habits.MODEL, habits.FIT, habits.ARGUMENTS, habits.EARLY_STOPPING):
+    for cures in (habits.MODULE, habits.MODEL, habits.FIT, habits.ARGUMENTS, habits.SETTINGS, habits.PARAMETER, habits.EARLY_STOPPING):
         for word, cure in cures.items():
             assert cures is not habits.MODULE or word not in dir(mtc)
             assert cures is not habits.MODEL or not hasattr(mtc.Model, word)
