@@ -186,10 +186,14 @@ class _BatchNorm(Layer, abstract=True):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalisation of vectors [num_features]. Weights `weight`, `bias`; statistics `running_mean`,
-    `running_var`."""
+    """Batch normalisation of vectors [num_features], or of channels [num_features, length]. Weights `weight`, `bias`; statistics
+    `running_mean`, `running_var`."""
 
     takes = gives = "num_features"
+
+    def output(self, writer: Writer, x: Value) -> Sizes:
+        """The shape of x: a channel's numbers are normalized together."""
+        return x.shape if len(x.shape) == 2 and x.shape[0] == self.num_features else super().output(writer, x)
 
 
 class BatchNorm2d(_BatchNorm):

@@ -255,6 +255,7 @@ LAYERS = [  # a layer, the shape that it reads, the shape that it gives
     (mtc.Rescaling(1 / 128, -1), IMAGE, IMAGE),
     (mtc.Normalize(), IMAGE, IMAGE),
     (mtc.BatchNorm1d(8, eps=1e-3, momentum=0.2, affine=False), (8,), (8,)),
+    (mtc.BatchNorm1d(8), (8, 5), (8, 5)),
     (mtc.BatchNorm2d(4), IMAGE, IMAGE),
     (mtc.LayerNorm(8, eps=1e-6, elementwise_affine=False), SEQUENCE, SEQUENCE),
     (mtc.LayerNorm((6, 8)), SEQUENCE, SEQUENCE),
