@@ -14,6 +14,9 @@ _TARGET = "where it runs is said when it is made: target='cuda' or target='cpu'"
 _BY_ITSELF = "fit trains, and predict and evaluate are without dropout by themselves: leave it out"
 _STEPS = "fit does all steps of a training: model.fit(X, y, epochs=...)"
 _WEIGHTS = "weights are model.params['linear1.weight'], and model.state_dict() has copies of all"
+_MEAN = "it is mtc.Mean(1) of channels [channels, length], as Conv1d gives them, and mtc.Mean(0) of a sequence [length, features]"
+_ONE_ROW = ("what Conv1d gives, [8, 60] say, is pooled as an image of one row: mtc.Reshape((8, 1, 60)), and then mtc.MaxPool2d((1, 2)), "
+            "mtc.AvgPool2d((1, 2)) or mtc.GlobalMaxPool2d()")
 
 MODULE: Mapping[str, str] = {
     "load_model": "a file has weights, and the model makes of them what they are: mtc.compile(MODEL).load(FILE), or Sequential(...).load(FILE)",
@@ -22,7 +25,13 @@ MODULE: Mapping[str, str] = {
     "Input": "the shape of an example is input_shape= of mtc.Sequential, where the first layer does not tell it",
     "InputLayer": "the shape of an example is input_shape= of mtc.Sequential, where the first layer does not tell it",
     "Bidirectional": "it is bidirectional=True of mtc.RNN, mtc.GRU and mtc.LSTM",
-    "GlobalAveragePooling1D": "it is mtc.Mean(0) of a sequence [length, features]",
+    "GlobalAveragePooling1D": _MEAN,
+    "AdaptiveAvgPool1d": _MEAN,
+    "MaxPool1d": _ONE_ROW,
+    "MaxPooling1D": _ONE_ROW,
+    "AvgPool1d": _ONE_ROW,
+    "AveragePooling1D": _ONE_ROW,
+    "GlobalMaxPooling1D": _ONE_ROW,
     "TextVectorization": "words are numbers before a network sees them: np.unique(words, return_inverse=True)[1]; or text(...) and tokens(...) "
                          "in the text of a model (docs/language.md)",
     "Lambda": "what no layer does is a line in the text of a model, which mtc.compile takes",
@@ -94,7 +103,7 @@ FIT: Mapping[str, str] = {
 ARGUMENTS: Mapping[str, str] = {  # of layers
     "activation": "an activation is a layer of its own, behind it: mtc.ReLU()",
     "units": "a layer takes what it reads and what it gives, as in PyTorch: mtc.Linear(784, 128)",
-    "filters": "a layer takes the channels that it reads and those that it gives, as in PyTorch: mtc.Conv2d(3, 16, 3)",
+    "filters": "a layer takes the channels that it reads and those that it gives, as in PyTorch: mtc.Conv2d(3, 16, 3) or mtc.Conv1d(3, 16, 3)",
     "input_shape": "it is an argument of the network: mtc.Sequential(layers, input_shape=...)",
     "input_dim": "it is an argument of the network: mtc.Sequential(layers, input_shape=...)",
     "kernel_initializer": "it is init='he_normal()', in the words of the language",

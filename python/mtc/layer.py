@@ -152,14 +152,22 @@ class Layer(Spec, abstract=True):
         words = [word for word in self._words(self.takes) if word != "..."]
         if len(words) == 1 and words[0] == math.prod(shape) and len(shape) > 1:
             return ": put mtc.Flatten() before it"
-        if len(words) == 3 and len(shape) == 2 and words[0] in (1, "channels"):
-            return f": put mtc.Reshape((1, {shape[0]}, {shape[1]})) before it"
+        if len(words) == 3 and len(shape) == 2:
+            return _as_image(words[0], *shape)
         return ""
 
     def _class_problem(self, x: Value) -> str:
         if self.classes is None:
             return f"takes numbers, but {x.maker} gives classes: put mtc.Embedding or mtc.OneHot before it"
         return "takes classes: it has to be the first layer"
+
+
+def _as_image(channels: Union[int, str], first: int, second: int) -> str:
+    """What makes an image of two axes: rows and columns of one channel, or channels of one row."""
+    image, row = f"mtc.Reshape((1, {first}, {second}))", f"mtc.Reshape(({first}, 1, {second}))"
+    if channels == "channels":
+        return f": put {row} before it where the first axis is channels, as of Conv1d, and {image} where it is rows"
+    return f": put {image if channels == 1 else row} before it" if channels in (1, first) else ""
 
 
 def known_shape(layers: Sequence[Layer]) -> Optional[Sizes]:

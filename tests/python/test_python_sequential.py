@@ -454,6 +454,11 @@ REFUSED = [
     ),
     (lambda: mtc.Sequential([mtc.Conv2d(1, 4, 3)], input_shape=(28, 28)), "gives [28, 28]: put mtc.Reshape((1, 28, 28)) before it"),
     (
+        lambda: mtc.Sequential([mtc.Conv1d(1, 8, 5), mtc.GlobalAvgPool2d()], input_shape=(1, 64)),
+        "gives [8, 60]: put mtc.Reshape((8, 1, 60)) before it where the first axis is channels, as of Conv1d, and mtc.Reshape((1, 8, 60)) where it is rows",
+    ),
+    (lambda: mtc.Sequential([mtc.Conv1d(1, 8, 5), mtc.Conv2d(8, 4, (1, 3))], input_shape=(1, 64)), "gives [8, 60]: put mtc.Reshape((8, 1, 60)) before it"),
+    (
         lambda: mtc.Sequential([mtc.Conv2d(3, 4, 11, padding=1)], input_shape=(3, 8, 8)),
         "has a kernel of 11 rows, which 8 with a padding of 1 do not hold; the input gives [3, 8, 8]",
     ),
