@@ -38,6 +38,8 @@ Node *per_batch(Lowering *l, const char *what, const Value *v, Span at) {
 }
 
 static const char *report_name(const Expr *e) {
+    while (e->kind == EXPR_CALL && e->op && e->op->flags & OP_SHOWS && e->bound[0])
+        e = e->bound[0];
     return e->kind == EXPR_CALL || e->kind == EXPR_NAME ? e->name.text : "metric";
 }
 

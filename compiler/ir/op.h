@@ -37,7 +37,8 @@ enum {
     OP_LOOKUP = 1 << 13,    /* view of two operands: the elements of the second are indices of the first's axis 0 */
     OP_REORDERS =
         1 << 14, /* view: the operand's elements in another order along attr.axes, each axis by itself (flip) */
-    OP_GATHERS_BATCH = 1 << 15 /* view: axis 0 of the result has the examples of the batch (batch) */
+    OP_GATHERS_BATCH = 1 << 15, /* view: axis 0 of the result has the examples of the batch (batch) */
+    OP_SHOWS = 1 << 16          /* library: its value is its argument, and is reported under that one's name (print) */
 };
 
 /* Which fields of Attr an operator reads; the others are zero. */

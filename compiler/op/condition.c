@@ -229,6 +229,7 @@ static Value build_print(Call *call) {
 const OpDef op_print = {
     .name = "print",
     .cls = OP_LIBRARY,
+    .flags = OP_SHOWS,
     .doc = "x itself. While the program trains, each `--print-every` steps it shows the line, shape, mean, deviation, "
            "smallest and largest number of x, and how many are no numbers.",
     .example = "y = linear(print(relu(x)), 3)",
