@@ -68,7 +68,7 @@ void adapt_loss_scale(Graph *g, const LossScale *s, Node *due) {
     Node *count = op2(g, "add", good, graph_constant(g, 1));
     Node *grows = op2(g, "ge", count, graph_constant(g, GROWTH_STEPS));
     Node *grown = op2(g, "minimum", mul(g, scale, 2), graph_constant(g, GREATEST_SCALE));
-    Node *shrunk = op2(g, "maximum", mul(g, scale, 0.5), graph_constant(g, 1));
+    Node *shrunk = op2(g, "maximum", mul(g, scale, 0.5), graph_constant(g, 1.0 / GREATEST_SCALE));
     update_assign(g, &each, scale, select(g, s->finite, select(g, grows, grown, scale), shrunk));
     Node *goes_on = op2(g, "and", s->finite, op1(g, "not", grows));
     update_assign(g, &each, good, select(g, goes_on, count, graph_constant(g, 0)));

@@ -385,6 +385,7 @@ static int run_fit(MtcFault *fault, Fit *fit) {
         abandon_saving(fault, fit);
         return code;
     }
+    mtc_advice_end(&fit->advice);
     print_enough(fit);
     take_best(fit);
     int untested = evaluate_test(fit);

@@ -176,5 +176,7 @@ int mtc_fit(MtcSession *session, const MtcFitting *asked) {
     code = mtc_train_run(session, &fitting.training);
     session->busy = false;
     session->stopped = NULL;
+    if (!code && asked->warn)
+        code = mtc_advice_end(&fitting.advice);
     return code ? code : fitting.fault;
 }

@@ -309,3 +309,33 @@ int mtc_advice_steps(MtcAdvice *advice, int64_t first, int64_t count, const doub
     }
     return code;
 }
+
+/* ---- updates that are left out ---- */
+
+/* A number that the loss's scale keeps (compiler/pass/loss_scale.c): a state of one element. */
+static int read_count(MtcSession *session, const char *name, double *count) {
+    const MtcTensor *tensor = mtc_find_tensor(session->model, name);
+    double exact = 0;
+    float single = 0;
+    const bool in_double = mtc_computes_in_double(session->model);
+    const int code = tensor ? mtc_read_tensor(session, tensor, in_double ? (void *)&exact : (void *)&single) : 0;
+    *count = in_double ? exact : (double)single;
+    return code;
+}
+
+/* A scale that is still too large is halved with each: it finds its place in fewer of them. */
+int mtc_advice_end(const MtcAdvice *advice) {
+    enum { MOST_HALVINGS = 48 };
+    double skipped, since;
+    int code = read_count(advice->session, "update.skipped", &skipped);
+    if (!code && skipped > MOST_HALVINGS)
+        code = read_count(advice->session, "update.steps_since_scaled", &since);
+    if (code || skipped <= MOST_HALVINGS || since > 0 || mtc_rank())
+        return code;
+    warn(advice,
+         "%.0f updates were left out, the last one too: their gradients are not finite in fp16, with the smallest "
+         "scale of "
+         "the loss either; precision = bf16 has the range of fp32, and precision = fp32 tells where the number arises",
+         skipped);
+    return 0;
+}

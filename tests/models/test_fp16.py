@@ -3,6 +3,7 @@ make no update. compiler/pass/loss_scale.c"""
 
 import numpy as np
 import pytest
+from fake_data import idx_bytes
 from library import Library
 
 EXAMPLES, WIDTH = 64, 64
@@ -81,6 +82,13 @@ def test_steps_that_overflow_change_nothing(train):
     assert close.mean() > 0.98
 
 
+def test_large_losses_train(train):
+    """Their gradients are beyond 65504 with a scale of 1 too: it goes below."""
+    losses, tensors = train("fp16", 60, 1e9, names=SCALING)
+    assert tensors["update.loss_scale"] < 1 and tensors["update.steps_since_scaled"] > 20
+    assert losses[-1] < 0.5 * losses[0]
+
+
 def test_the_scale_grows(train):
     tensors = train("fp16", GROWTH_STEPS + 5, names=SCALING, optimizer="sgd(1e-4)")[1]
     assert tensors["update.loss_scale"] == 2 * FIRST_SCALE
@@ -100,3 +108,14 @@ def test_clipping_sees_the_norm_of_the_loss(train):
         exact, rounded = (train(precision, 20, optimizer="sgd(1)", more=more)[0] for precision in ("fp32", "fp16"))
         np.testing.assert_allclose(rounded, exact, rtol=1e-3)
         assert exact[-1] < exact[0]
+
+
+def test_updates_that_are_all_left_out_are_told(compile_model, tmp_path):
+    """A gradient that is no number whatever the scale, of a loss that is one: the root of 0 has none."""
+    text = MODEL.format(optimizer="sgd(1e-3)", more="epochs = 60").replace("factor * mse(o, y)", "mse(o, y) + sqrt(factor * mean(square(o)))")
+    for name, field in zip("xy", data()):
+        (tmp_path / name).write_bytes(idx_bytes(field))
+    program = compile_model(text, "--precision", "fp16")
+    for factor, told in ((1, 0), (0, 1)):
+        done = program("--data", tmp_path, "--factor", factor)
+        assert done.stderr.count("60 updates were left out, the last one too") == told, done.stderr
