@@ -84,8 +84,8 @@ static void add_value(Emitter *e, const Buffer *buffer, RowTable *table) {
 /* Values are many and alike: one fits into a line. */
 static void write_value_macro(Writer *out) {
     static const char *const lines[] = {"#define VALUE(name_, type_, offset_, statement_, phase_, rank_, ...)", "    {",
-                                        "        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim "
-                                        "= __VA_ARGS__, .offset = offset_,",
+                                        ("        .name = name_, .role = MTC_VALUE, .type = type_, .rank = rank_, .dim "
+                                         "= __VA_ARGS__, .offset = offset_,"),
                                         "        .statement = statement_, .phase = phase_"};
     write_line(
         out,
