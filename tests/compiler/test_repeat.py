@@ -155,7 +155,7 @@ def listed(arguments):
 
 def launches(source):
     """Of each program: its launches, each with how often it was made before."""
-    for arguments in re.findall(r"^using \w+ =\s+Step<Tensors, BATCH, REPORTS,(.*?)>;$", source, re.M | re.S):
+    for arguments in re.findall(r"^using \w+ =\s+Step<\s*Tensors, BATCH, REPORTS,(.*?)>;$", source, re.M | re.S):
         made = {}
         for name, before in listed(arguments):
             made[name] = made[name] + 1 if name in made else int(before or 0)
