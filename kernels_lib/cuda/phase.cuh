@@ -73,6 +73,16 @@ using PhaseOf = Phase<typename Kernel::Own, Kernel::run, Kernel::tiles, shared_b
 template <class Kernel>
 using BesideOf = Beside<typename Kernel::Own, Kernel::run, Kernel::tiles, shared_bytes_of<Kernel>>;
 
+/* Such a kernel at COUNT of its places, one after the other: from FIRST on, and STEP further each time that it is launched. */
+template <class Tensors, class Kernel, int FIRST, int STEP, int COUNT> struct At {
+    using Own = Tensors;
+    static constexpr int tiles = COUNT * Kernel::tiles, shared_bytes = shared_bytes_of<Kernel>;
+    static __device__ void run(const Tensors &t, const Batch &batch, int tile, char *shared, Gate &gate) {
+        const int place = FIRST + STEP * batch.again + (COUNT == 1 ? 0 : tile / Kernel::tiles);
+        Kernel::run(typename Kernel::Own(t, place), batch, COUNT == 1 ? tile : tile % Kernel::tiles, shared, gate);
+    }
+};
+
 /* The launch of one product whose tiles are TurnTiles. */
 template <class First> struct InTurns : First {
     using Kernel = InTurns;

@@ -166,6 +166,10 @@ def places_visited(source):
     """Of each function of several places: those that the launches of all programs call it for."""
     visited = {name: [] for name in tables(source)}
     for name, again in launches(source):
+        if at := re.search(rf"^using {name}_launch = [^;]*?Of<At<Tensors, (\w+), (\d+), (\d+), (\d+)>>", source, re.M):
+            first, step, count = map(int, at.groups()[1:])
+            visited[at[1]] += range(first + step * again, first + step * again + count)
+            continue
         own, function = re.search(rf"^using {name}_launch =\s+[^;]*?(?:Phase|Beside)<(\w+), (\w+),", source, re.M).groups()
         if own != "Tensors":
             visited[function].append(again)
@@ -267,6 +271,7 @@ def test_a_launch_of_a_kernel_of_several_sizes_names_it(mtc):
     named = re.findall(r"^using \w+_launch = (?:Phase|Beside)Of<(\w+)>;$", source, re.M)
     assert len(named) > 50 and all(f"struct {name}\n" in source or f"struct {name} :" in source for name in named)
     assert not re.search(r"(?:Phase|Beside)<\w+::Own", source)
+    assert len(re.findall(r"Of<At<Tensors, \w+, \d+, \d+, \d+>>;", source)) > 15  # places that lie evenly need no function
     assert re.search(r"Of<\w+>;\n// phase \d+ of \d+.*\nusing \w+ = PhaseOf<", source)
 
 

@@ -159,6 +159,17 @@ static bool is_function(const Emitter *e, const Launch *launch) {
     return only->function->places == 1 || (walk.even && walk.first == 0 && walk.step == 1);
 }
 
+/* It is one kernel of several sizes, at places that lie evenly (At in cuda/phase.cuh). */
+static bool is_placed(const Emitter *e, const Launch *launch) {
+    const Function *only = launch->groups.at[0].function;
+    return launch->groups.count == 1 && only->sized >= 0 && !only->kernel->held && walk_of(e, launch, 0).even &&
+           !program_is_persistent(e, launch->program);
+}
+
+static bool needs_no_function(const Emitter *e, const Launch *launch) {
+    return is_function(e, launch) || is_placed(e, launch);
+}
+
 /* A function of several sizes takes all parameters where one of these is a launch alone. */
 static void share_parameters(Emitter *e) {
     for (int k = 0; k < e->functions.count; k++)
@@ -173,7 +184,7 @@ void find_launches(Emitter *e) {
     add_launches(e);
     for (int k = 0; k < e->launches.count; k++) {
         const Launch *launch = &e->launches.at[k];
-        if (launch->like == k && is_function(e, launch))
+        if (launch->like == k && needs_no_function(e, launch))
             e->functions.at[launch->groups.at[0].function - e->functions.at].launched = true;
     }
     share_parameters(e);
@@ -302,10 +313,19 @@ static const char *phase_type(const Launch *launch) {
     return launch->beside ? "Beside" : "Phase";
 }
 
-/* It is a kernel of several sizes, whose struct says all that there is to say: "PhaseOf<h_2>". */
+/* Of a kernel of several sizes, whose struct says all that there is to say: "PhaseOf<h_2>". */
 static bool says_all(const Emitter *e, const Launch *launch) {
     const Function *only = launch->groups.at[0].function;
-    return is_function(e, launch) && only->sized >= 0 && !only->kernel->held && all_share(e, launch);
+    return needs_no_function(e, launch) && only->sized >= 0 && !only->kernel->held && all_share(e, launch);
+}
+
+/* "h_2"; "At<Tensors, h_2, 4, 1, 2>": at places 4 + again, two of them. */
+static const char *kernel_of(Emitter *e, const Launch *launch) {
+    const Group *only = &launch->groups.at[0];
+    const Walk walk = walk_of(e, launch, 0);
+    return is_function(e, launch) ? only->function->name
+                                  : arena_printf(e->arena, "At<Tensors, %s, %d, %d, %d>", only->function->name,
+                                                 walk.first, walk.step, only->count);
 }
 
 static bool in_turns(Emitter *e, const Launch *launch) {
@@ -365,7 +385,7 @@ static void write_type(Emitter *e, const Launch *launch, Writer *out) {
                                           : "";
     if (says_all(e, launch))
         write_line(out, "using %s_launch = %s%sOf<%s>%s;", launch->name, around, phase_type(launch),
-                   launch->groups.at[0].function->name, *around ? ">" : "");
+                   kernel_of(e, launch), *around ? ">" : "");
     else
         write_line(out, "using %s_launch = %s%s<%s, %s, %s%s>%s;", launch->name, around, phase_type(launch),
                    body_of(e, launch), tiles, shared, more, *around ? ">" : "");
@@ -445,14 +465,14 @@ static void write_launch(Emitter *e, const Launch *launch, Writer *out) {
     const char *times = launch->times > 1 ? arena_printf(e->arena, ", launched %d times", launch->times) : "";
     write_remark(out, "phase %d of %d%s%s%s", launch->phase + 1, launch->program->phases.count,
                  launch->beside ? ", beside" : "", tiles_note(e, launch), times);
-    if (!is_function(e, launch))
+    if (!needs_no_function(e, launch))
         write_function(e, launch, has_places(e, launch) ? write_first_places(e, launch, out) : NULL, out);
     write_type(e, launch, out);
 }
 
 /* Launches that are a line each stand together. */
 static bool are_apart(const Emitter *e, const Launch *before, const Launch *launch) {
-    return !is_function(e, before) || !is_function(e, launch);
+    return !needs_no_function(e, before) || !needs_no_function(e, launch);
 }
 
 void write_launches(Emitter *e, const Program *program, Writer *out) {
