@@ -54,11 +54,30 @@ static Node *narrowed(Rounding *r, Node *n) {
     return *narrow;
 }
 
+static bool is_looked_through(const Node *n) {
+    return n->op->cls == OP_VIEW && !(n->op->flags & OP_LOOKUP);
+}
+
+/* All readers of the value may read it rounded: it is computed from the batch. The gradient of a largest element goes to those that
+ * equal it, so that what it was selected from is rounded too, and the largest of that needs no rounding: none would equal it else. */
+static bool may_be_rounded(Rounding *r, Node *n) {
+    if (n->op->cls == OP_LEAF || !n->type.batched || n->type.dtype != DT_F32)
+        return false;
+    if (!(n->op->flags & OP_SELECTS))
+        return true;
+    Node *from = n->in[0];
+    while (is_looked_through(from))
+        from = from->in[0];
+    if (!may_be_rounded(r, from))
+        return false;
+    narrowed(r, from);
+    return r->rounded[from->id] = true;
+}
+
 /* The same views of the 16-bit value. What is looked up is rounded, not the whole table. */
 static Node *narrow_operand(Rounding *r, Node *operand) {
-    if (operand->op->cls != OP_VIEW || operand->op->flags & OP_LOOKUP) {
-        bool computed = operand->op->cls != OP_LEAF && operand->type.batched;
-        r->rounded[operand->id] |= computed;
+    if (!is_looked_through(operand)) {
+        r->rounded[operand->id] |= may_be_rounded(r, operand);
         return narrowed(r, operand);
     }
     Node *below = narrow_operand(r, operand->in[0]);

@@ -44,7 +44,7 @@ def leaves_of(graph, seed=1):
             if node.name.endswith("running_var"):
                 leaves[node.name] = random.uniform(0.5, 2, node.shape)
         if node.op == "state":
-            leaves[node.name] = np.zeros(node.shape)
+            leaves[node.name] = np.full(node.shape, 256.0 if node.name == "update.loss_scale" else 0.0)
     return leaves
 
 

@@ -67,6 +67,28 @@ def test_bf16_is_close_to_fp32(emit):
         assert error < 0.2, name
 
 
+SELECTED = {"a pool": ["a = max_pool(relu(conv2d(image, 16, 3, padding = 1)), 2)", "h = linear(flatten(conv2d(a, 16, 3)), 3)"],
+            "an axis": ["a = relu(linear(flatten(image), 64))", "b = max(reshape(tanh(a), [32, 2]), axis = 1)", "h = linear(linear(b, 32), 3)"],
+            "a pool of a pool": ["a = max_pool(tanh(conv2d(image, 16, 3, padding = 1)), 2)", "b = max_pool(a, 2)",
+                                 "h = linear(flatten(conv2d(b, 16, 2)), 3)"]}
+
+
+@pytest.mark.parametrize("precision, bound", [("bf16", 0.1), ("fp16", 0.05)])
+@pytest.mark.parametrize("lines", SELECTED.values(), ids=SELECTED)
+def test_gradients_find_the_largest_where_it_is_rounded(lines, precision, bound, tmp_path):
+    """The largest of some values goes into a product, so that it is rounded: who gets its gradient is found among values that are
+    rounded too. With one channel, the first product is thin, and its result would not be."""
+    path = tmp_path / "case.mt"
+    path.write_text(model(lines, image="f32[1, 8, 8]", batch=BATCH))
+    texts = [run_mtc("--emit=simple", "--precision", name, path).stdout for name in ("fp32", precision)]
+    exact, rounded = (step(text).assigned for text in texts)
+    gradients = [name for name in exact if name.endswith(".momentum")]
+    assert len(gradients) >= 4
+    for name in gradients:
+        error = np.linalg.norm(rounded[name] - exact[name]) / np.linalg.norm(exact[name])
+        assert error < bound, (name, error)
+
+
 def test_rounding_to_bf16():
     """Halves go to the even neighbour; 8 bits are kept."""
     x = np.array([1, 1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, -3.1415927, 0])
