@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <unistd.h>
 
 enum { MAX_ERRORS = 20, MAX_WARNINGS = 50, MAX_NAME = 64, LONGEST_LINE = 240, LONGEST_MESSAGE = 600 };
@@ -216,6 +217,9 @@ static int edit_distance(const char *a, const char *b) {
 const char *nearest_name(const char *name, const char *const *candidates, int count) {
     const char *best = NULL;
     int length = (int)strlen(name);
+    for (int i = 0; i < count; i++)
+        if (strcasecmp(name, candidates[i]) == 0) // FP16 is no misspelling of bf16
+            return candidates[i];
     int limit = length < 4 ? 1 : length < 8 ? 2 : 3;
     for (int i = 0; i < count; i++) {
         if (strlen(candidates[i]) > MAX_NAME || length > MAX_NAME)

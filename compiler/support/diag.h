@@ -52,7 +52,8 @@ void span_position(Span span, int *line, int *column);
 const char *span_text(Arena *arena, Span span);
 Span span_join(Span first, Span last);
 
-/* The candidate nearest to `name` by edit distance, or NULL when none is near enough to be a misspelling. */
+/* The candidate nearest to `name`: the same in other capitals, else by edit distance; NULL when none is near enough to be a
+ * misspelling. */
 const char *nearest_name(const char *name, const char *const *candidates, int count);
 
 /* A fault of mtc's own, never of its user: says so, asks for a report, exits with 70. */
