@@ -88,6 +88,8 @@ static int append_prompt(MtcGenerator *g, const char *prompt, size_t length) {
     for (int64_t i = 0; i < count && !code; i++)
         append(g, token[i]);
     free(token);
+    if (code && g->vocabulary.level == MTC_LEVEL_NUMBERS && g->session->program)
+        mtc_note(&g->session->fault, "a prompt of text needs its tokenizer: of generate, --tokenizer FILE");
     return code;
 }
 

@@ -346,6 +346,8 @@ def test_text_in_the_words_of_a_tokenizer(reciting):
     assert done.stdout.startswith("Hello world, größe ☃ Hello")
     numbers = program("generate", "--load", folder / "w", "--prompt", "72", "--tokens", "3", "--temperature", "0").stdout
     assert numbers.startswith("72 ")
+    done = program("generate", "--load", folder / "w", "--prompt", "Hello", check=False)
+    assert done.returncode == BAD_DATA and "found 'Hello'" in done.stderr and "of generate, --tokenizer FILE" in done.stderr
 
 
 def test_tokenizers_that_are_not_the_model_s(reciting, trained):
