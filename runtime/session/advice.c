@@ -313,7 +313,7 @@ int mtc_advice_steps(MtcAdvice *advice, int64_t first, int64_t count, const doub
 /* ---- updates that are left out ---- */
 
 /* A number that the loss's scale keeps (compiler/pass/loss_scale.c): a state of one element. */
-static int read_count(MtcSession *session, const char *name, double *count) {
+static int read_update_count(MtcSession *session, const char *name, double *count) {
     const MtcTensor *tensor = mtc_find_tensor(session->model, name);
     double exact = 0;
     float single = 0;
@@ -327,9 +327,9 @@ static int read_count(MtcSession *session, const char *name, double *count) {
 int mtc_advice_end(const MtcAdvice *advice) {
     enum { MOST_HALVINGS = 48 };
     double skipped, since;
-    int code = read_count(advice->session, "update.skipped", &skipped);
+    int code = read_update_count(advice->session, "update.skipped", &skipped);
     if (!code && skipped > MOST_HALVINGS)
-        code = read_count(advice->session, "update.steps_since_scaled", &since);
+        code = read_update_count(advice->session, "update.steps_since_scaled", &since);
     if (code || skipped <= MOST_HALVINGS || since > 0 || mtc_rank())
         return code;
     warn(advice,

@@ -41,7 +41,7 @@ static const char library_words[] =
     "flush_subnormals "
     "is_narrow "
     "kernel "
-    "least part_of row_at rows_from seen_at sees_inside set_float_mode truth window window_of zero_numbers";
+    "least part_of row_at rows_from seen_at sees_inside set_float_mode to_narrow truth window window_of zero_numbers";
 
 static const char *const prefixes[] = {"mtc_",   "Mtc",    "MTC_", "TEAM_", "pthread_", "atomic_", "memory_", "sched_",
                                        "timer_", "clock_", "omp_", "str",   "mem",      "matmul",  "team_"};
@@ -103,6 +103,9 @@ static const char *const constant_prefixes[] = {
     "WINT_",  "BOOL_",   "FLOAT16_", "NARROW_"};
 
 static const char constant_words[] =
+    "ATTEND_BLOCK ATTEND_SCORES ATTEND_WIDEST GATHER_BATCH GATHER_MANY GATHER_STEPS GRU HEADS_AT_A_TIME LN_2 LOG2_E "
+    "LSTM OWN_ROWS "
+    "RECUR_ROWS RECUR_STATE RECUR_SUMS RECUR_UNITS RNN_RELU RNN_TANH WARPS WARP_ROWS "
     "BIG_ENDIAN BOX BYTE_ORDER CHUNK CHUNKS DEEP_STEPS DIRECT_BYTES GROUPS HAS_TENSOR_CORES LANES LARGEST_HEAD "
     "LARGEST_PLAIN_SMALL LARGEST_STATE LISTED LITTLE_ENDIAN MAJOR_VERSION MAPS_ONLY "
     "MAP_BYTES MAXFLOAT MAX_CANON MAX_INPUT MINOR_VERSION NFDBITS NZERO PAD PANEL_ROW PATCH_LEVEL "
