@@ -60,7 +60,22 @@ static int find_state(const Module *module, const char *name) {
     return -1;
 }
 
-int module_state_named(Module *module, int weight, const char *name, const Type *type) {
+static bool is_weight(const Module *module, const char *name) {
+    for (int i = 0; i < module->weights.count; i++)
+        if (!strcmp(module->weights.at[i].name, name))
+            return true;
+    return false;
+}
+
+/* A file has both: `h = f(x)` may have weights `h` and `h.m`, which is the name of h's mean of gradients too. */
+static const char *apart_from_weights(const Module *module, const char *name) {
+    while (is_weight(module, name))
+        name = arena_printf(module->arena, "%s.state", name);
+    return name;
+}
+
+int module_state_named(Module *module, int weight, const char *wanted, const Type *type) {
+    const char *name = apart_from_weights(module, wanted);
     int existing = find_state(module, name);
     if (existing >= 0)
         return existing;

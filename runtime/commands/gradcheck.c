@@ -128,10 +128,19 @@ static int check_element(Checker *c, const MtcTensor *tensor, double least, Find
 
 /* ---- one tensor ---- */
 
+/* Its state has another name where a weight has that one (compiler/ir/module.c). */
 static const MtcTensor *gradient_of(const MtcModel *model, const MtcTensor *weight) {
-    char name[512];
-    snprintf(name, sizeof name, "%s.gradient", weight->name);
-    return weight->role == MTC_WEIGHT ? mtc_find_tensor(model, name) : NULL;
+    MtcText name = {NULL, 0, 0};
+    if (weight->role != MTC_WEIGHT)
+        return NULL;
+    mtc_text_add(&name, "%s.gradient", weight->name);
+    const MtcTensor *found = mtc_find_tensor(model, name.at);
+    while (found && found->role != MTC_STATE) {
+        mtc_text_add(&name, ".state");
+        found = mtc_find_tensor(model, name.at);
+    }
+    free(name.at);
+    return found;
 }
 
 static int64_t samples_of(const Checker *c, const MtcTensor *tensor) {

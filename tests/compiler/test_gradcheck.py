@@ -161,3 +161,11 @@ def test_other_programs_refuse(compile_model):
 def test_help(mtc):
     assert "usage: mtc gradcheck MODEL.mt" in mtc("gradcheck", "--help").stdout
     assert "mtc gradcheck MODEL.mt" in mtc("--help").stdout
+
+
+def test_weights_that_are_called_as_gradients_are(gradcheck):
+    """The gradient of `logits` is not the weight `logits.gradient`."""
+    write_data(gradcheck.folder)
+    scaled = "fn scaled(x) {\n  gradient = weight([3])\n  return x * weight([3]) + gradient\n}\n"
+    table, complaint = gradcheck(scaled + model('scaled(linear(h, 3, name = "wide"))'))
+    assert complaint == "" and {"logits", "logits.gradient"} < rows(table).keys()

@@ -636,6 +636,41 @@ def test_resumed_training_is_the_same_training(run, tmp_path):
         np.testing.assert_array_equal(resumed[name], value, err_msg=name)
 
 
+def test_weights_that_are_called_as_states_are(compile_model, tmp_path):
+    """`q.m` and fp16's `update.skipped`: a file has each name once, or none could read it."""
+    np.save(tmp_path / "x.npy", np.ones((8, 3), "f4"))
+    model = """fn scaled(x) {
+  m       = weight([3], init = constant(2))
+  skipped = weight([3], init = constant(3))
+  return x * weight([3], init = constant(1)) + m * skipped
+}
+data {
+  train = npy("x.npy")
+  x : f32[3]
+}
+model {
+  q      = scaled(x)
+  update = scaled(q)
+}
+train {
+  loss      = mean(update * update)
+  predict   = update
+  optimizer = adam(1e-2)
+  batch     = 4
+  epochs    = 4
+  precision = fp16
+}
+"""
+    program, common = compile_model(model), ("--data", tmp_path, "--quiet")
+    program(*common, "--save", tmp_path / "whole.safetensors")
+    program(*common, "--limit-steps", 3, "--save", tmp_path / "part.safetensors")
+    program(*common, "--resume", tmp_path / "part.safetensors", "--save", tmp_path / "part.safetensors")
+    saved = tensors(tmp_path / "whole.safetensors")
+    assert {"q.m", "q.m.m", "q.m.state", "update.skipped", "update.skipped.state"} < saved.keys()
+    assert abs(saved["q.m"] - 2).max() < 0.1 and saved["update.skipped.state"] == 0
+    assert (tmp_path / "whole.safetensors").read_bytes() == (tmp_path / "part.safetensors").read_bytes()
+
+
 def test_a_checkpoint_is_evaluated_with_its_averages(run, tmp_path):
     run("optimizer = adam(0.05)\n  ema = 0.9", "train", "--epochs", 4, "--save", "w.safetensors", "--log", "log", "--quiet")
     averages = {name: value.astype(float) for name, value in tensors(tmp_path / "w.safetensors").items()}
