@@ -375,7 +375,6 @@ static const double LONG_SECONDS = 10; /* of a training whose weights somebody m
 /* Trains, and saves the weights even when the log could not be written. */
 static int run_fit(MtcFault *fault, Fit *fit) {
     MtcSession *session = fit->session;
-    catch_signals();
     session->stopped = mtc_rank() ? NULL : fit_interrupted; /* all are told, and not at once: rank 0 decides */
     session->stopped_by = fit;
     int code = mtc_train_run(session, &fit->training);
@@ -465,6 +464,7 @@ static int train_fit(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes
 
 static int train_session(MtcFault *fault, Fit *fit, int64_t examples, MtcText *notes) {
     MtcOutputLocks locks;
+    catch_signals(); /* from here on a signal ends a training in order, and its locks go */
     int code = mtc_lock_outputs(fault, &fit->options, &locks);
     if (!code)
         code = train_fit(fault, fit, examples, notes);
