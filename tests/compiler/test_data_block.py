@@ -224,9 +224,9 @@ train {{
 def test_what_a_model_may_name_has_a_source():
     """The compiler's table of sources and the runtime's name the same formats, and each source is in the file that its row says."""
     compiler = (ROOT / "compiler/front/data_calls.c").read_text()
-    written = set(re.findall(r'\.format = "(\w+)"', compiler)) | {"bytes"}  # which is text(..., level = byte)
+    written = set(re.findall(r'\.format = "(\w+)"', compiler)) | {"bytes", "pieces"}  # which are text(..., level = byte), or bpe
     rows_of = re.findall(r"^SOURCE\((\w+)\) +/\* (\w+\.c) \*/$", (ROOT / "runtime/data/sources.def").read_text(), re.M)
-    assert written == {name for name, _ in rows_of} and len(rows_of) == len(written) == 11
+    assert written == {name for name, _ in rows_of} and len(rows_of) == len(written) == 12
     for name, file in rows_of:
         assert f"const MtcSource mtc_source_{name} = " in (ROOT / "runtime/data" / file).read_text()
 
