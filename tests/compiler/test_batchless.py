@@ -36,7 +36,7 @@ CALLS = [
     call("sort(a, axis = 0)", a=MATRIX), call("a * argsort(a)", "argsort", a=MATRIX), call("logsumexp(a, axis = 1)", a=MATRIX),
     call("variance(a)", a=MATRIX), call("std(a, axis = 0)", a=MATRIX), call("norm(a, axis = 1)", a=MATRIX),
     call("where(any(a > b, axis = 0) or all(a < 1, axis = 0), a, 2)", "any all", a=MATRIX, b=VECTOR),
-    call("a * argmax(a)", "argmax", a=VECTOR), call("softmax(a)", a=MATRIX), call("log_softmax(a, axis = 0)", a=MATRIX),
+    call("a * argmax(a)", "argmax", a=VECTOR), call("print(a) * b", a=VECTOR, b=MATRIX), call("softmax(a)", a=MATRIX), call("log_softmax(a, axis = 0)", a=MATRIX),
     call("matmul(a, b)", a=(3, 4), b=(4, 5)), call("matmul(a, b)", a=(2, 3, 4), b=(2, 4, 5)),
     call("matmul(a, b)", a=(3, 4), b=(2, 4, 5)), call("matmul(a, b)", a=(2, 3, 4), b=(4, 5)),
     call("matmul(a, b)", a=(2, 1, 3, 4), b=(3, 4, 5)), call("matmul(a, b)", a=(4,), b=(4, 5)),
