@@ -122,7 +122,7 @@ def test_counters_that_do_not_fit_an_int(batch, wide, emitted):
     assert f"    {counter} i = 4 * ({from_tile} * THREADS + threadIdx.x);" in text
     count = "BATCH * X_ROWS * X_COLUMNS * H_CHANNELS"
     count = "(int64_t)" + count if wide else count
-    assert f"divide_up({count}, 4 * Thread::rows)" in text and f"if (i >= {count})" in text
+    assert f"divide_up({count}, (4 * Thread::rows))" in text and f"if (i >= {count})" in text
 
 
 @pytest.mark.parametrize("batch, wide", [(500, False), (512, True)])
