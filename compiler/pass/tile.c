@@ -432,7 +432,7 @@ static double tensor_speedup(const Machine *machine) {
 
 double kernel_arithmetic(const Kernel *kernel, const Machine *machine) {
     double plain = kernel->flops / machine->flops;
-    if (kernel->math == MATH_FP32)
+    if (!machine->tensor || kernel->math == MATH_FP32)
         return plain;
     return plain / tensor_speedup(machine) * (kernel->math == MATH_TF32 ? 2 : 1);
 }
