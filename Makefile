@@ -4,6 +4,7 @@ BUILD     ?= build
 PREFIX    ?= /usr/local
 FLEX      ?= flex
 BISON     ?= bison
+PROTOC_C  ?= protoc-c
 PYTHON    ?= python3
 PYTEST    ?= $(PYTHON) -m pytest
 # Tests run side by side, one worker a processor, where pytest-xdist is installed.
@@ -16,7 +17,7 @@ COMPILER_FLAGS    = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARNINGS) -Icompiler -I
 RUNTIME_FLAGS    := -std=c11 -D_XOPEN_SOURCE=700 $(WARNINGS) -fPIC -fvisibility=hidden -Iruntime -Ikernels_lib
 
 SOURCES    := $(wildcard compiler/*.c compiler/*/*.c compiler/*/*/*.c)
-GENERATED  := $(BUILD)/gen/parser.c $(BUILD)/gen/lexer.c
+GENERATED  := $(BUILD)/gen/parser.c $(BUILD)/gen/lexer.c $(BUILD)/gen/onnx.pb-c.c
 # What mtc has in common with the programs that it makes: how files are opened, texts shown and encoded, and logs, which mtc plot reads.
 SHARED     := $(patsubst %,runtime/base/%.c,json common file files ending input mapped parallel meter line hash) \
               $(wildcard runtime/tokenizer/*.c)
@@ -27,6 +28,10 @@ RUNTIME     = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(DEVICES),$(wildcard
 C_FILES     = $(wildcard compiler/*.[ch] compiler/*/*.[ch] compiler/*/*/*.[ch] runtime/*.[ch] runtime/*/*.[ch] kernels_lib/*.h kernels_lib/*/*.h kernels_lib/*/*.cuh \
                          bench/*.cu tools/*.c)
 
+# What mtc is linked with: of protocol buffers the archive, where there is one, so that mtc runs where they are not installed.
+PROTOBUF_C := $(if $(filter /%,$(shell $(CC) -print-file-name=libprotobuf-c.a)),-l:libprotobuf-c.a,-lprotobuf-c)
+LIBRARIES   = $(PROTOBUF_C) -lm -ldl -lpthread
+
 # One short line for each file; `make V=1` shows the commands.
 ifndef V
 .SILENT:
@@ -36,7 +41,7 @@ all: $(BUILD)/mtc $(BUILD)/libmtc_runtime.a $(BUILD)/operators.json  ## build th
 
 $(BUILD)/mtc: $(OBJECTS)
 	echo "  link   $@"
-	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm -ldl -lpthread
+	$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBRARIES)
 
 # The functions of the language, for the Python package.
 $(BUILD)/operators.json: $(BUILD)/mtc
@@ -67,7 +72,7 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 	mkdir -p $(@D)
 	$(CC) $(COMPILER_FLAGS) $(CFLAGS) -Icompiler/front -Wno-unused-function -Wno-sign-compare -MMD -MP -c -o $@ $<
 
-# The headers that flex and bison write must exist before the first compilation of what includes them.
+# The headers that flex, bison and protoc-c write must exist before the first compilation of what includes them.
 $(OBJECTS): | $(GENERATED)
 
 $(BUILD)/gen/parser.c $(BUILD)/gen/parser.h &: compiler/front/parser.y
@@ -79,6 +84,12 @@ $(BUILD)/gen/lexer.c $(BUILD)/gen/lexer.h &: compiler/front/lexer.l
 	echo "  flex   $<"
 	mkdir -p $(@D)
 	$(FLEX) --header-file=$(BUILD)/gen/lexer.h -o $(BUILD)/gen/lexer.c $<
+
+$(BUILD)/gen/onnx.pb-c.c $(BUILD)/gen/onnx.pb-c.h &: runtime/onnx/onnx.proto
+	echo "  protoc $<"
+	mkdir -p $(@D)
+	command -v $(PROTOC_C) >/dev/null || { echo "There is no '$(PROTOC_C)' here: tools/install-deps installs it (protobuf-c-compiler)" >&2; exit 1; }
+	$(PROTOC_C) --proto_path=$(<D) --c_out=$(BUILD)/gen $<
 
 -include $(OBJECTS:.o=.d) $(RUNTIME:.o=.d)
 
@@ -121,7 +132,7 @@ fuzz: all  ## fuzz the compiler and the runtime's readers under the sanitizers, 
 fuzzers: $(patsubst %,$(BUILD)/%_fuzz,$(FUZZ_COMPILER) $(FUZZ_RUNTIME))
 
 $(patsubst %,$(BUILD)/%_fuzz,$(FUZZ_COMPILER)): $(BUILD)/%: tests/fuzz/%.c $(OBJECTS)
-	$(CC) $(COMPILER_FLAGS) -D_GNU_SOURCE $(CFLAGS) -fsanitize=fuzzer -o $@ $(filter-out %/compiler/main.o,$^) -lm -ldl -lpthread
+	$(CC) $(COMPILER_FLAGS) -D_GNU_SOURCE $(CFLAGS) -fsanitize=fuzzer -o $@ $(filter-out %/compiler/main.o,$^) $(LIBRARIES)
 
 $(patsubst %,$(BUILD)/%_fuzz,$(FUZZ_RUNTIME)): $(BUILD)/%: tests/fuzz/%.c runtime/base/device_cpu.c $(BUILD)/libmtc_runtime.a
 	$(CC) $(RUNTIME_FLAGS) $(CFLAGS) -fsanitize=fuzzer -o $@ $^ -lm -ldl -lpthread

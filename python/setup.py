@@ -16,7 +16,7 @@ from setuptools.command.build_py import build_py
 
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build" / "python"
-NEEDS = "mtc is built with a C compiler, GNU make, flex and bison; on Debian, tools/install-deps installs them"
+NEEDS = "mtc is built with a C compiler, GNU make, flex, bison and protobuf-c; on Debian, tools/install-deps installs them"
 
 
 def version() -> str:

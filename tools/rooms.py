@@ -13,7 +13,7 @@ from typing import NamedTuple
 SUPPORT, IR, OP, PASS, PLAN = "compiler/support", "compiler/ir", "compiler/op", "compiler/pass", "compiler/plan"
 EMIT, TEXT, KERNEL = "compiler/emit", "compiler/emit/text", "compiler/emit/kernel"
 BASE, TOKENIZER, DATA, SESSION, CHECKPOINT = "runtime/base", "runtime/tokenizer", "runtime/data", "runtime/session", "runtime/checkpoint"
-RANKS = "runtime/ranks"
+RANKS, ONNX = "runtime/ranks", "runtime/onnx"
 ARROWS = {
     SUPPORT: [BASE],  # how files are opened and written, what a terminal may be shown
     IR: [SUPPORT],
@@ -34,6 +34,7 @@ ARROWS = {
                  "compiler/tokens"],
     BASE: ["runtime"],  # mtc.h
     TOKENIZER: [BASE],
+    ONNX: [],  # onnx.proto, the messages of ONNX files
     DATA: ["kernels_lib", BASE, TOKENIZER],  # random.h: what the kernels draw, the runtime draws
     RANKS: [BASE],
     SESSION: ["kernels_lib", BASE, DATA, RANKS],
@@ -44,12 +45,12 @@ ARROWS = {
 KNOWN = {}
 MOST_IN_CIRCLE = 5  # files of one room that call each other in a circle
 
-SUFFIXES = {".c", ".h", ".l", ".y", ".def", ".cuh"}
+SUFFIXES = {".c", ".h", ".l", ".y", ".def", ".cuh", ".proto"}
 # Where the compiler of a tree looks for what is included, behind the folder of the file that asks.
 TREES = {"compiler": ("compiler", ".", "runtime", "compiler/front"), "runtime": ("runtime", "kernels_lib"), "kernels_lib": ("kernels_lib",)}
-# What flex and bison write, by what they read.
-WRITTEN = {"gen/parser.c": "compiler/front/parser.y", "gen/lexer.c": "compiler/front/lexer.l",
-           "parser.h": "compiler/front/parser.y", "lexer.h": "compiler/front/lexer.l"}
+# What flex, bison and protoc-c write, by what they read.
+WRITTEN = {"gen/parser.c": "compiler/front/parser.y", "gen/lexer.c": "compiler/front/lexer.l", "gen/onnx.pb-c.c": "runtime/onnx/onnx.proto",
+           "parser.h": "compiler/front/parser.y", "lexer.h": "compiler/front/lexer.l", "onnx.pb-c.h": "runtime/onnx/onnx.proto"}
 # Compiled with each program, not before: their includes alone are seen.
 WITH_PROGRAM = re.compile(r"runtime/base/device_\w+\.c")
 
