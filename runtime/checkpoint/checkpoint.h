@@ -19,7 +19,7 @@
 #ifndef MTC_CHECKPOINT_H
 #define MTC_CHECKPOINT_H
 
-#include "checkpoint/safetensors.h"
+#include "base/safetensors.h"
 #include "session/snapshot.h"
 #include "session/train.h"
 

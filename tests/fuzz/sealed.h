@@ -3,7 +3,7 @@
 #define MTC_FUZZ_SEALED_H
 
 #include "base/hash.h"
-#include "checkpoint/safetensors.h"
+#include "base/safetensors.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-#include "checkpoint/safetensors.h"
+#include "base/safetensors.h"
 
 #include "base/hash.h"
 
