@@ -214,6 +214,7 @@ static Value call_op(Frame *frame, Expr *e, const char *scope, LayerRange *made)
     made->begin = frame->l->weights;
     Value value = ok ? build_op(frame, e->span, e->name.span, scope, e->op, args, e->signature) : value_error();
     made->end = frame->l->weights;
+    layers_match(frame->l, *made);
     return value;
 }
 

@@ -34,19 +34,43 @@ void layers_name(Frame *frame, const char *path) {
     frame->layers.count = 0;
 }
 
+/* ---- the same in all graphs ---- */
+
+static void report_parted(Lowering *l, const Weight *weight, Span at, const char *fault) {
+    diag_error(l->diag, at, fault, weight->name);
+    diag_note(l->diag, weight->src,
+              "layers stand outside of what training() decides; layer f(x) = ... in front of it is one layer for both");
+}
+
+void layers_match(Lowering *l, LayerRange made) {
+    for (int i = made.begin; i < made.end && !l->naming && l->made < 0; i++)
+        if (!l->module->weights.at[i].shared && !span_same_place(l->places.at[i], l->place)) {
+            report_parted(l, &l->module->weights.at[i], l->place,
+                          "evaluation makes weights in another order than training: here it takes '%s'");
+            return;
+        }
+}
+
+void layers_complete(Lowering *l) {
+    for (int i = l->weights; i < l->module->weights.count; i++)
+        if (!l->module->weights.at[i].shared) {
+            report_parted(l, &l->module->weights.at[i], l->module->weights.at[i].src,
+                          "training makes '%s' here, and evaluation does not");
+            return;
+        }
+}
+
+/* ---- names differ ---- */
+
 static int by_name(const void *a, const void *b) {
     const Weight *first = *(const Weight *const *)a, *second = *(const Weight *const *)b;
     int order = strcmp(first->name, second->name);
     return order ? order : (first > second) - (first < second);
 }
 
-static bool same_place(Span a, Span b) {
-    return a.source == b.source && a.begin == b.begin;
-}
-
 static void report_duplicate(Lowering *l, const Weight *first, const Weight *second) {
     Span at = l->places.at[second - l->module->weights.at], earlier = l->places.at[first - l->module->weights.at];
-    if (same_place(at, earlier)) {
+    if (span_same_place(at, earlier)) {
         at = second->src;
         earlier = first->src;
     }

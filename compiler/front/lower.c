@@ -219,6 +219,8 @@ static void lower_graph(Lowering *l, Graph *g, Lowered *out) {
     run_body(&frame, &ast_find_block(l->ast, "model")->body);
     if (l->naming && diag_errors(l->diag) == errors)
         check_trainable(l);
+    if (diag_errors(l->diag) == errors)
+        layers_complete(l);
     Node *loss = lower_reports(&frame, train);
     if (g->training) {
         out->train_loss = loss;

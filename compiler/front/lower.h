@@ -112,6 +112,10 @@ void layers_prefix(Lowering *l, LayerRange range, const char *path);
 /* At the end of a statement: its only layer is called `path`, several "path.0", "path.1"... */
 void layers_name(Frame *frame, const char *path);
 void layers_check(Lowering *l); /* all different */
+/* Training makes the weights, in the first graph, and every other graph takes them in the same order: those of a call; all of
+ * them. Else a user error. */
+void layers_match(Lowering *l, LayerRange made);
+void layers_complete(Lowering *l);
 
 /* ---- lower.c ---- */
 

@@ -225,6 +225,27 @@ static bool made_alike(Call *call, const Weight *weight, int index) {
     return alike;
 }
 
+/* Training makes the weights, and the other graphs take them in the same order: by the same calls. */
+static bool made_in_training(Call *call, int index) {
+    Module *module = call->module;
+    const Weight *weight = index < module->weights.count ? &module->weights.at[index] : NULL;
+    if (call->g == module->train || (weight && span_same_place(weight->src, call->src)))
+        return true;
+    if (call->unlike)
+        return false;
+    call->unlike = true;
+    if (weight)
+        diag_error(module->diag, weight->src, "the next weight of training is '%s', and evaluation makes another one",
+                   weight->name);
+    else
+        diag_error(module->diag, call->src, "evaluation makes a weight here, and training does not");
+    diag_note(
+        module->diag, call->src,
+        "%slayers stand outside of what training() decides; layer f(x) = ... in front of it is one layer for both",
+        weight ? "it is made here; " : "");
+    return false;
+}
+
 static Node *make_weight(Call *call, Weight weight) {
     Module *module = call->module;
     Type type = weight_type_in_files(&weight);
@@ -233,7 +254,7 @@ static Node *make_weight(Call *call, Weight weight) {
         return NULL;
     }
     int index = next_weight(call);
-    if (call->made >= 0 && !made_alike(call, &weight, index))
+    if (call->made >= 0 ? !made_alike(call, &weight, index) : !made_in_training(call, index))
         return NULL;
     weight.src = call->src;
     weight.of = -1;

@@ -15,7 +15,7 @@ struct Call {
     int *weights;      /* how many weights the calls of this graph have made so far */
     const OpDef *op;   /* NULL: size */
     int made;          /* the layer is called again, and its weights end at this row; -1: they are made now */
-    bool unlike;       /* one of them is not what the first call made: reported */
+    bool unlike;       /* a weight is not what the first call, or training, made: reported */
 };
 
 /* Each reports a user error at the argument's span and returns what is said here when it is of another kind. "Known when

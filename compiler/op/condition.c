@@ -52,6 +52,11 @@ GRAD(where) {
 
 RANGE(where, range_union(n->in[1]->range, n->in[2]->range))
 
+/* Each graph knows which it is. */
+static Value build_training(Call *call) {
+    return value_bool(call->g->training);
+}
+
 /* low where x is below it, high where it is above; x elsewhere, also where it is no number. Choices leave whole numbers whole. */
 static Value build_clamp(Call *call) {
     Graph *g = call->g;
@@ -133,6 +138,17 @@ const OpDef op_where = {
     .c = "$0 ? $1 : $2",
     .prec = PREC_COND,
     .signature = "condition, a, b",
+};
+
+const OpDef op_training = {
+    .name = "training",
+    .cls = OP_LIBRARY,
+    .doc =
+        "A condition that is known when compiling: true in training, false in evaluation and prediction. Both use the "
+        "same weights.",
+    .example = "y = where(training(), x, 2 * x)",
+    .signature = "",
+    .build = build_training,
 };
 
 const OpDef op_clamp = {

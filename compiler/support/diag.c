@@ -88,6 +88,10 @@ const char *span_text(Arena *arena, Span span) {
     return arena_strndup(arena, span.source->text + span.begin, span.end - span.begin);
 }
 
+bool span_same_place(Span a, Span b) {
+    return a.source == b.source && a.begin == b.begin;
+}
+
 Span span_join(Span first, Span last) {
     return (Span){first.source, first.begin, last.end};
 }

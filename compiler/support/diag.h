@@ -51,6 +51,7 @@ void diag_note(Diag *diag, Span at, const char *format, ...) __attribute__((form
 void span_position(Span span, int *line, int *column);
 const char *span_text(Arena *arena, Span span);
 Span span_join(Span first, Span last);
+bool span_same_place(Span a, Span b); /* they begin there */
 
 /* The candidate nearest to `name`: the same in other capitals, else by edit distance; NULL when none is near enough to be a
  * misspelling. */
