@@ -257,7 +257,15 @@ static Node *orthogonal(Graph *g, Node *x, int64_t steps) {
     return x;
 }
 
-/* m = momentum m + (1 - momentum) g;  u = m,  or with Nesterov  momentum m + (1 - momentum) g
+/* The weight in the length of a matrix whose rows have length 1: sqrt(rows) w / |w|. */
+static Node *in_unit_rows(Graph *g, Node *w) {
+    Node *length = op1(g, "sqrt", sum_of_squares(g, as_matrix(g, w))), *least = graph_constant(g, 1e-7);
+    Node *divisor = graph_name(op2(g, "maximum", length, least), "length");
+    return mul(g, w, divide(g, graph_constant(g, sqrt((double)w->type.dim[0])), divisor));
+}
+
+/* w = sqrt(rows) w / |w| if it keeps that length
+ * m = momentum m + (1 - momentum) g;  u = m,  or with Nesterov  momentum m + (1 - momentum) g
  * w -= rate (decay w + sqrt(max(1, rows / columns)) orthogonal(u)) */
 static Node *update_muon(Graph *g, const Optimizer *o, int weight, Node *gradient) {
     Node *w = graph_weight(g, weight), *beta = o->arg[MUON_MOMENTUM];
@@ -269,12 +277,14 @@ static Node *update_muon(Graph *g, const Optimizer *o, int weight, Node *gradien
     if (shape > 1)
         direction = scale(g, direction, sqrt(shape));
     Node *step = mul(g, o->arg[MUON_RATE], graph_reshape(g, direction, &w->type));
+    w = o->keeps_length ? in_unit_rows(g, w) : w;
     return sub(g, shrunk_weight(g, o, w, o->arg[MUON_RATE]), step);
 }
 
 static Value build_muon(Call *call) {
     int64_t iterations = call_int(call, MUON_NUMBERS + 1, 1, 20);
     Optimizer muon = {.update = update_muon, .decay = MUON_DECAY, .iterations = iterations, .matrices = true};
+    muon.keeps_length = call_bool(call, MUON_NUMBERS + 2);
     Value value = optimizer_value(call, muon, MUON_NUMBERS);
     return iterations < 1 ? value_error() : value;
 }
@@ -416,11 +426,12 @@ const OpDef op_muon = {
            "momentum; u = m, or with nesterov momentum m + (1 - momentum) g; "
            "w -= lr (weight_decay w + sqrt(max(1, rows / columns)) o), where o is u with all singular values near 1: "
            "u / |u| after so many iterations of Newton-Schulz, x = 3.4445 x - 4.775 x x^T x + 2.0315 x x^T x x^T x. A "
-           "weight of more than two axes is the matrix of the first and all others. The products are in the model's "
-           "precision.",
+           "weight of more than two axes is the matrix of the first and all others. With keep_length, w becomes "
+           "sqrt(rows) w / |w| before each step, so that its rows have length 1 on the average: for layers in front of "
+           "a norm, to which the length of a weight makes no difference. The products are in the model's precision.",
     .example = "optimizer = [muon(0.02, weights = \"*.weight\"), adamw(0.001)]",
     .signature = "lr: number >= 0 = 0.02, momentum: number in [0, 1) = 0.95, weight_decay: number >= 0 = 0, nesterov: "
-                 "bool = true, iterations: size = 5" OF_WEIGHTS,
+                 "bool = true, iterations: size = 5, keep_length: bool = false" OF_WEIGHTS,
     .build = build_muon,
 };
 

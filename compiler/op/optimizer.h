@@ -11,7 +11,8 @@ struct Optimizer {
     Node *arg[8]; /* run-time scalars, in the order of the signature */
     bool flag;    /* nesterov, centered */
     int64_t iterations;
-    bool matrices; /* it updates no vectors */
+    bool keeps_length; /* of weights, before each step */
+    bool matrices;     /* it updates no vectors */
     const char *name;
     int decay;         /* row of arg: the weight decay */
     int64_t every, at; /* of so many updates of the training it makes one: that one, counted from 1 */

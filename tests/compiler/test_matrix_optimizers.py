@@ -10,6 +10,7 @@ STEPS, BATCH = 20, 3
 OPTIMIZERS = {
     "muon()": (muon(), 0.02),
     "muon(0.1, momentum = 0.8, weight_decay = 0.1, nesterov = false, iterations = 3)": (muon(0.8, 0.1, False, 3), 0.1),
+    "muon(0.2, momentum = 0.6, keep_length = true)": (muon(0.6, keep_length=True), 0.2),
     "adafactor()": (adafactor(), 0.01),
     "adafactor(0.5, beta2_decay = 0.6, eps = 0.2, clip = 0.3, weight_decay = 0.1)": (adafactor(0.6, 0.2, 0.3, 0.1), 0.5),
 }

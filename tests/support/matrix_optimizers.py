@@ -11,8 +11,9 @@ def orthogonal(x, iterations):
     return x
 
 
-def muon(momentum=0.95, weight_decay=0.0, nesterov=True, iterations=5):
+def muon(momentum=0.95, weight_decay=0.0, nesterov=True, iterations=5, keep_length=False):
     def update(w, g, state, lr, t, decay):
+        w = w * len(w) ** 0.5 / np.linalg.norm(w) if keep_length else w
         m = state["m"] = momentum * state.get("m", 0) + (1 - momentum) * g
         u = momentum * m + (1 - momentum) * g if nesterov else m
         u = u.reshape(len(u), -1)
