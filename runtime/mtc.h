@@ -17,7 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
-#define MTC_ABI 10
+#define MTC_ABI 11
 
 typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64, MTC_BF16, MTC_U16, MTC_F16 } MtcType;
 
@@ -137,6 +137,7 @@ typedef struct MtcData {
     const void *field[MTC_MAX_FIELDS]; /* device pointers */
     int64_t stride[MTC_MAX_FIELDS];    /* elements from the beginning of an example to that of the next */
     int64_t examples;
+    const int *number; /* where a part of the set is on the device: which of it each example is; NULL: as they lie */
 } MtcData;
 
 /* A value of the evaluation that metrics over a set need of each example: numbers as the program computes with them, so many

@@ -6,16 +6,19 @@
 
 /* ---- views that draw where they look ---- */
 
-/* The image looks at itself from `reach` pixels up to `reach` pixels down, and from left to right. */
+/* The image looks at the middle of its operand from `reach` pixels up to `reach` pixels down, and from left to right. */
 static void view_random_crop(Arena *arena, const Node *n, const Tree *const *index, IndexMap *map) {
     memcpy(map->index, index, (size_t)n->type.rank * sizeof *index);
     for (int k = ROWS; k <= COLUMNS; k++) {
         const Tree *drawn = tree_shifted(arena, tree_form(arena, "$0 * 2", &index[0], 1), k - ROWS);
-        const Tree *const parts[] = {index[k], tree_number(arena, n->attr.index), drawn,
-                                     tree_number(arena, n->attr.offset[k])};
+        const int64_t reach = n->attr.offset[k], size = n->in[0]->type.dim[k], before = (size - n->type.dim[k]) / 2;
+        const Tree *const parts[] = {tree_shifted(arena, index[k], before), tree_number(arena, n->attr.index), drawn,
+                                     tree_number(arena, reach)};
         map->index[k] = tree_form(arena, "$0 + random_shift(batch, $1, $2, $3)", parts, 4);
+        if (reach <= before)
+            continue;
         view_requires(arena, &map->guard, map->index[k], ">=", 0);
-        view_requires(arena, &map->guard, map->index[k], "<", n->type.dim[k]);
+        view_requires(arena, &map->guard, map->index[k], "<", size);
     }
 }
 
@@ -26,9 +29,17 @@ static void view_random_flip(Arena *arena, const Node *n, const Tree *const *ind
     map->index[COLUMNS] = tree_form(arena, "random_mirror(batch, $0, $1, $2, $3)", parts, 4);
 }
 
+/* Mirrored in one epoch and not in the next, by the example's place in its set. */
+static void view_alternating_flip(Arena *arena, const Node *n, const Tree *const *index, IndexMap *map) {
+    memcpy(map->index, index, (size_t)n->type.rank * sizeof *index);
+    const Tree *const parts[] = {tree_number(arena, n->attr.index), index[0], index[COLUMNS],
+                                 tree_number(arena, n->type.dim[COLUMNS])};
+    map->index[COLUMNS] = tree_form(arena, "alternating_mirror(batch, $0, $1, $2, $3)", parts, 4);
+}
+
 INFER(augmented) {
-    n->type = n->in[0]->type;
-    return n->type.batched && n->type.rank == 4;
+    n->type = type_make(n->in[0]->type.dtype, true, n->attr.rank, n->attr.dims);
+    return n->in[0]->type.batched && n->type.rank == 4;
 }
 
 /* ---- in the language ---- */
@@ -67,22 +78,44 @@ Node *read_data(Call *call, const char *function) {
     return NULL;
 }
 
+/* With `reach` pixels more on each side. */
+static Node *reflected(Graph *g, Node *x, int64_t reach) {
+    const int64_t offset[MAX_RANK] = {[ROWS] = reach, [COLUMNS] = reach};
+    Type shape = x->type;
+    shape.dim[ROWS] += 2 * reach;
+    shape.dim[COLUMNS] += 2 * reach;
+    return graph_node(g, "reflect", attr_placed(&shape, offset), 1, &x);
+}
+
 /* In evaluation, the image as it is. */
-static Value augmented(Call *call, const char *op, Node *x, int64_t reach) {
+static Value augmented(Call *call, const char *op, Node *x, int64_t reach, PaddingMode mode) {
     Attr attr = attr_placed(&x->type, (int64_t[MAX_RANK]){[ROWS] = reach, [COLUMNS] = reach});
+    if (!call->g->training)
+        return value_tensor(x);
     attr.index = next_stream(call->g);
-    return value_tensor(call->g->training ? graph_node(call->g, op, attr, 1, &x) : x);
+    if (mode == PAD_REFLECT && reach)
+        x = reflected(call->g, x, reach);
+    return value_tensor(graph_node(call->g, op, attr, 1, &x));
+}
+
+/* Both sides of the image can show so much of it; else a user error. */
+static bool is_reflected(Call *call, const Node *x, int64_t padding) {
+    return call_reflects(call, 1, padding, x->type.dim[ROWS]) && call_reflects(call, 1, padding, x->type.dim[COLUMNS]);
 }
 
 static Value build_random_crop(Call *call) {
     Node *x = read_data(call, "random_crop");
     int64_t padding = x ? call_int(call, 1, 0, INT16_MAX) : -1;
-    return padding < 0 ? value_tensor(NULL) : augmented(call, "random_crop", x, padding);
+    int mode = padding < 0 ? -1 : read_padding_mode(call, 2);
+    if (mode < 0 || (mode == PAD_REFLECT && !is_reflected(call, x, padding)))
+        return value_tensor(NULL);
+    return augmented(call, "random_crop", x, padding, mode);
 }
 
 static Value build_random_flip(Call *call) {
     Node *x = read_data(call, "random_flip");
-    return x ? augmented(call, "random_flip", x, 0) : value_tensor(NULL);
+    const char *op = call_bool(call, 1) ? "alternating_flip" : "random_flip";
+    return x ? augmented(call, op, x, 0, PAD_ZEROS) : value_tensor(NULL);
 }
 
 Node *along(Graph *g, const Type *shape, unsigned axes, Node *x) {
@@ -267,26 +300,33 @@ const OpDef op_color_jitter = {
 
 /* ---- operators ---- */
 
-#define AUGMENTATION(name_)                                                                                            \
+#define BY_CHANCE(name_)                                                                                               \
     .name = #name_, .cls = OP_VIEW, .flags = OP_DRAWS | OP_NO_GRAD, .arity = 1,                                        \
-    .attrs = ATTR_INDEX | ATTR_DIMS | ATTR_OFFSET, .infer = infer_augmented, .view = view_##name_,                     \
-    .build = build_##name_
+    .attrs = ATTR_INDEX | ATTR_DIMS | ATTR_OFFSET, .infer = infer_augmented, .view = view_##name_
+#define AUGMENTATION(name_) BY_CHANCE(name_), .build = build_##name_
 
 const OpDef op_random_crop = {
     AUGMENTATION(random_crop),
     .doc = "In training, an image [C, H, W] of the data with `padding` zeros on each side, cut at a random place to "
-           "its size "
-           "again; in evaluation the image.",
+           "its size again; in the mode \"reflect\" with what a mirror in its first and its last pixels shows. In "
+           "evaluation the image.",
     .example = "y = random_crop(image, 1)",
-    .signature = "x, padding: size",
+    .signature = "x, padding: size, mode: string = \"zeros\"",
 };
 
 const OpDef op_random_flip = {
     AUGMENTATION(random_flip),
-    .doc = "In training, an image [C, H, W] of the data, mirrored left to right in half of all cases; in evaluation "
-           "the image.",
+    .doc = "In training, an image [C, H, W] of the data, mirrored left to right in half of all cases; or, with "
+           "`alternate`, half of the examples in the first epoch, the others in the second, and so on by turns. In "
+           "evaluation the image.",
     .example = "y = random_flip(image)",
-    .signature = "x",
+    .signature = "x, alternate: bool = false",
+};
+
+const OpDef op_alternating_flip = {
+    BY_CHANCE(alternating_flip),
+    .doc = "An image of the data, mirrored left to right where a bit drawn for the example, whatever the step, and the "
+           "number of the epoch have an odd sum.",
 };
 
 const OpDef op_cutout = {

@@ -94,6 +94,12 @@ const char *call_extents(Arena *arena, char of, const Type *type, int first, int
 void view_requires(Arena *arena, const Tree **guard, const Tree *index, const char *relation, int64_t number);
 Attr attr_placed(const Type *shape, const int64_t *offset); /* of slice and pad */
 
+/* reflect.c: what stands beyond the ends of what is padded. */
+typedef enum PaddingMode { PAD_ZEROS, PAD_REFLECT, PADDING_MODES } PaddingMode;
+int read_padding_mode(Call *call, int arg); /* -1 after a user error */
+/* Whether a mirror shows so much of an axis of that size; else a user error. */
+bool call_reflects(Call *call, int arg, int64_t padding, int64_t size);
+
 /* Parts of one family that another uses. */
 Node *build_stack(Graph *g, Node *const *parts, int count, int axis); /* view.c: one after the other */
 Node *insert_axis(Graph *g, Node *x, int at);                         /* view.c: of size 1, as graph axis `at` */

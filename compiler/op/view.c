@@ -278,7 +278,12 @@ static Value build_pad(Call *call) {
         return value_tensor(NULL);
     int64_t before = call_int(call, 2, 0, INT32_MAX);
     int64_t after = call_int(call, 3, 0, INT32_MAX - x->type.dim[axis] - (before < 0 ? 0 : before));
-    if (before < 0 || after < 0)
+    int mode = read_padding_mode(call, 4);
+    if (before < 0 || after < 0 || mode < 0)
+        return value_tensor(NULL);
+    bool reflects = mode == PAD_REFLECT;
+    if (reflects &&
+        (!call_reflects(call, 2, before, x->type.dim[axis]) || !call_reflects(call, 3, after, x->type.dim[axis])))
         return value_tensor(NULL);
     Type shape = x->type;
     int64_t offset[MAX_RANK] = {0};
@@ -286,7 +291,7 @@ static Value build_pad(Call *call) {
     offset[axis] = before;
     if (before + after == 0)
         return value_tensor(x);
-    return value_tensor(graph_node(call->g, "pad", attr_placed(&shape, offset), 1, &x));
+    return value_tensor(graph_node(call->g, reflects ? "reflect" : "pad", attr_placed(&shape, offset), 1, &x));
 }
 
 static Value build_permute(Call *call) {
@@ -485,13 +490,15 @@ const OpDef op_pad = {
     .flags = OP_CHEAP,
     .arity = 1,
     .attrs = ATTR_DIMS | ATTR_OFFSET,
-    .doc = "Zeros before and after, along an axis.",
+    .doc =
+        "Zeros before and after, along an axis; or, in the mode \"reflect\", what a mirror in the first and the last "
+        "element shows.",
     .example = "y = pad(x, 0, before = 1, after = 2)",
     .infer = infer_pad,
     .grad = grad_pad,
     .simplify = simplify_pad,
     .view = view_pad,
-    .signature = "x, axis: axis, before: int = 0, after: int = 0",
+    .signature = "x, axis: axis, before: int = 0, after: int = 0, mode: string = \"zeros\"",
     .build = build_pad,
 };
 

@@ -232,7 +232,7 @@ static Node *placed_view_at(Decoding *d, const Node *n, Place at) {
         return reordering_at(d, n, at);
     if (n->op->attrs & ATTR_ORDER)
         return view_at(d, n, n->attr, at.axis == WHOLE ? at : (Place){(int)n->attr.dims[at.axis], at.shift});
-    if (n->op->attrs & ATTR_OFFSET && !(n->op->flags & OP_DRAWS))
+    if (n->op->attrs & ATTR_OFFSET && !(n->op->flags & (OP_DRAWS | OP_MIRRORS)))
         return placement_at(d, n, at);
     return mixes(d, n);
 }

@@ -73,9 +73,21 @@ static inline __device__ int64_t row(const Batch &batch, int i) {
     return batch.order ? batch.order[at] : at;
 }
 
+/* Its place in the whole set, of which some may be on the device at a time. */
+static inline __device__ int64_t example_number(const Batch &batch, int i) {
+    const int *number = batch.run->data.number;
+    return number ? number[row(batch, i)] : row(batch, i);
+}
+
 /* The row of the example behind that in row i; behind the last one comes the first. */
 static inline __device__ int next_row(const Batch &batch, int i) {
     return i + 1 < batch.rows ? i + 1 : 0;
+}
+
+/* Index i of an axis of `size` elements; beyond an end that of the element that a mirror there shows. */
+static inline __device__ int reflected(int i, int size) {
+    const int up = i < 0 ? -i : i;
+    return up < size ? up : 2 * (size - 1) - up;
 }
 
 /* The weight of row i in a mean over the batch. */
@@ -172,6 +184,14 @@ static inline __device__ int random_shift(const Batch &batch, int stream, int64_
 /* The index, or in half of all cases that counted from the other end. */
 static inline __device__ int random_mirror(const Batch &batch, int stream, int64_t element, int index, int size) {
     return uniform(batch, stream, batch.before + element) < 0.5f ? size - 1 - index : index;
+}
+
+/* The index; or that counted from the other end, where a bit drawn for the example in row i, of no step, and the epoch's number
+ * have an odd sum. */
+static inline __device__ int alternating_mirror(const Batch &batch, int stream, int i, int index, int size) {
+    const uint32_t drawn = mtc_random(batch.run->seed, (uint32_t)stream, 0, (uint64_t)example_number(batch, i)) >> 31;
+    const int64_t epoch = (batch.step - 1) / batch.run->steps_per_epoch;
+    return (drawn + (uint32_t)epoch) & 1 ? size - 1 - index : index;
 }
 
 #endif

@@ -16,6 +16,7 @@ typedef struct FeedWindow {
     int64_t epoch, index;
     MtcData data; /* on the device */
     char *host;   /* the arrays, one after the other */
+    int *number;  /* in host memory, as data.number on the device: which examples these are */
     MtcEvent *copied, *used;
 } FeedWindow;
 
@@ -59,6 +60,7 @@ static void gather_task(void *context, int64_t task) {
         const uint32_t position = (uint32_t)(job->first + i);
         const size_t from = job->window->epoch == IN_ORDER ? position : mtc_permute(job->key, count, position);
         char *array = job->window->host;
+        job->window->number[i] = (int)from;
         for (int f = 0; f < model->fields; f++) {
             const size_t size = mtc_example_bytes(&model->field[f]);
             gather_example(job, f, (int64_t)from, array + (size_t)i * size);
@@ -75,6 +77,9 @@ static const char *upload_window(MtcSession *session, FeedWindow *window, int64_
         error = mtc_stream_upload(session->feed->stream, (void *)window->data.field[f], array, size);
         array += size;
     }
+    error = error ? error
+                  : mtc_stream_upload(session->feed->stream, (void *)window->data.number, window->number,
+                                      (size_t)rows * sizeof *window->number);
     return error ? error : mtc_stream_record(session->feed->stream, window->copied);
 }
 
@@ -139,6 +144,7 @@ const char *mtc_feed_pass(MtcSession *session, int64_t epoch_step, int64_t *step
     const char *error = mtc_feed_ready(session, IN_ORDER, epoch_step, steps);
     const FeedWindow *window = &session->feed->window[session->feed->current];
     *data = mtc_feed_data(session);
+    data->number = NULL;
     for (int f = 0; f < model->fields; f++) { /* where example 0 would lie */
         const size_t before = (size_t)(window->index * window_rows(session)) * mtc_example_bytes(&model->field[f]);
         data->field[f] = (const void *)((uintptr_t)data->field[f] - before);
@@ -173,7 +179,11 @@ static int new_window(MtcSession *session, FeedWindow *window) {
     const char *error = mtc_event_new(&window->copied);
     error = error ? error : mtc_event_new(&window->used);
     error = error ? error : mtc_host_alloc((void **)&window->host, (size_t)rows * session->feed->example_bytes);
+    error = error ? error : mtc_host_alloc((void **)&window->number, (size_t)rows * sizeof *window->number);
     int code = mtc_device_fault(session, error, "host memory for examples");
+    if (!code)
+        code = mtc_session_alloc(session, (void **)&window->data.number, (size_t)rows * sizeof *window->number,
+                                 "their numbers");
     for (int f = 0; f < model->fields && !code; f++)
         code = mtc_session_alloc(session, (void **)&window->data.field[f],
                                  (size_t)rows * mtc_example_bytes(&model->field[f]), model->field[f].name);
@@ -222,6 +232,8 @@ void mtc_feed_free(MtcSession *session) {
         for (int f = 0; f < session->model->fields; f++)
             mtc_session_free(session, (void *)window->data.field[f],
                              (size_t)window_rows(session) * mtc_example_bytes(&session->model->field[f]));
+        mtc_session_free(session, (void *)window->data.number, (size_t)window_rows(session) * sizeof *window->number);
+        mtc_host_free(window->number);
         mtc_host_free(window->host);
         mtc_event_free(window->copied);
         mtc_event_free(window->used);

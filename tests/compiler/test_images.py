@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conftest import ROOT, run_mtc
 from library import Library
-from random_port import permutation, shuffle_key, uniform
+from random_port import block, permutation, shuffle_key, uniform
 from evaluator import evaluate, parse
 from ops_cases import conv2d
 from test_ops_graph import dump, finite_differences
@@ -196,6 +196,38 @@ def test_images_change_in_training_only(tmp_path):
     drawn = [(node.op, node.attrs["index"]) for node in graphs["train"] if node.op in ("random_crop", "random_flip", "random")]
     assert drawn == [("random_crop", 0), ("random_flip", 1), ("random", 2), ("random", 3)]
     assert not {node.op for node in graphs["eval"]} & {"random_crop", "random_flip", "random"}
+
+
+def test_crops_of_what_a_mirror_shows(tmp_path):
+    lines = ["x = random_crop(image, 2, mode = \"reflect\")", "h = linear(flatten(x), 3, bias = false)"]
+    graphs = dump(tmp_path, model(lines), "simple")
+    leaves, u = leaves_of(graphs["train"]), np.random.default_rng(5).uniform(size=(BATCH, 2))
+    padded = np.pad(leaves["image"], ((0, 0), (0, 0), (2, 2), (2, 2)), mode="reflect")
+    x = np.stack([padded[n][:, int(5 * i) :, int(5 * j) :][:, :5, :4] for n, (i, j) in enumerate(u)])
+    loss = ((x.reshape(BATCH, -1) @ leaves["h.weight"].T) * leaves["probe"]).sum() / BATCH
+    assert evaluate(graphs["train"], leaves, random=lambda stream, shape: u).reports["loss"] == pytest.approx(loss)
+    assert not {node.op for node in graphs["eval"]} & {"random_crop", "reflect"}
+
+
+def test_flips_alternate(tmp_path):
+    """Each example in every other epoch, half of them in the first: example n is [1, 0] 2^n, and the loss the sum of 2^n for those
+    that are not flipped, less that of the others."""
+    lines = ["x = random_flip(image, alternate = true)", "h = flatten(x) * weight([2], init = constant(1))"]
+    (tmp_path / "case.mt").write_text(model(lines, image="f32[1, 1, 2]", out=2, batch=3))
+    made = run_mtc(tmp_path / "case.mt", "--shared", "-o", tmp_path / "library.so", "--target", "cpu")
+    assert made.returncode == 0, made.stderr
+    library, rows, seed = Library(tmp_path / "library.so", seed=7), 10, 7
+    images = np.zeros((rows, 1, 1, 2), np.float32)
+    images[:, 0, 0, 0] = 2.0 ** np.arange(rows)
+    library.set_data([images, np.tile(np.float32([1, -1]), (rows, 1))])
+    losses = library.train(12, 1)[:, 0].reshape(3, 4) * [3, 3, 3, 1]
+    library.close()
+    bits = np.array([block(seed, 0, 0, n >> 2)[n & 3] >> 31 for n in range(rows)])
+    assert 0 < bits.sum() < rows
+    for epoch in range(3):
+        signs = np.where((bits + epoch) % 2, -1, 1) * 2.0 ** np.arange(rows)
+        ordered = signs[permutation(shuffle_key(seed, epoch), rows)]
+        np.testing.assert_allclose(losses[epoch], [ordered[i : i + 3].sum() for i in range(0, rows, 3)], rtol=1e-6)
 
 
 def test_cutout(tmp_path):

@@ -78,7 +78,10 @@ MODEL = """data {
   x : f32[3]
   y : f32[1]
 }
-model { p = linear(tanh(linear(normalize(x), 8)), 1) }
+model {
+  turned = random_flip(reshape(x, [1, 1, 3]), alternate = true)
+  p      = linear(tanh(linear(normalize(x), 8)) + linear(flatten(turned), 8), 1)
+}
 train {
   loss      = mse(p, y)
   optimizer = adam(0.01)

@@ -35,7 +35,7 @@ train {{
 
 MODELS = {
     "convolution": text("  h = relu(conv2d(image, 4, 3))"),
-    "chance": text("  h = dropout(random_resized_crop(rotate(color_jitter(cutout(random_flip(random_crop(image, 2)), 3), 0.4, 0.3, 0.2, white = 1), 20)), 0.4) + random_normal([3, 8, 8], std = 0.1)"
+    "chance": text("  h = dropout(random_resized_crop(rotate(color_jitter(cutout(random_flip(random_flip(random_crop(image, 2)), alternate = true), 3), 0.4, 0.3, 0.2, white = 1), 20)), 0.4) + random_normal([3, 8, 8], std = 0.1)"
                    " * bernoulli(0.3, [3, 8, 8])"),
     "updates": text("  h = tanh(linear(flatten(image), 6))", train="optimizer = adamw(cosine_lr(0.02), weight_decay = 0.1)\n"
                     "  accumulate = 3\n  clip_norm = 0.3\n  clip_value = 0.2\n  ema = 0.9"),

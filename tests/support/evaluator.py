@@ -108,6 +108,11 @@ def pad(node, x):
     return out
 
 
+def reflect(node, x):
+    before = [int(start) for start in node.attrs["offset"]]
+    return np.pad(x, [(b, whole - size - b) for b, whole, size in zip(before, node.shape, x.shape)], mode="reflect")
+
+
 def swept(node, axis, size):
     """Along rows (0) or columns (1): for each output and tap, the operand's index, and whether there is one."""
     out, kernel, stride, dilation, before, spread = node.attrs[("rows", "columns")[axis]]
@@ -163,12 +168,12 @@ def to_bf16(x):
 
 def random_crop(node, x, u):
     """u: two numbers in [0, 1) for each example."""
-    out = np.zeros(x.shape)
-    padding = [int(p) for p in node.attrs["offset"][2:]]
-    padded = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in padding)))
+    out, reach = np.zeros(node.shape), [int(p) for p in node.attrs["offset"][2:]]
+    missing = [max(p - (there - size) // 2, 0) for p, there, size in zip(reach, x.shape[2:], node.shape[2:])]
+    padded = np.pad(x, ((0, 0), (0, 0), *((p, p) for p in missing)))
     for n in range(len(x)):
-        i, j = (int(u[n, k] * (2 * padding[k] + 1)) for k in range(2))
-        out[n] = padded[n, :, i : i + x.shape[2], j : j + x.shape[3]]
+        i, j = (int(u[n, k] * (2 * reach[k] + 1)) for k in range(2))
+        out[n] = padded[n, :, i : i + node.shape[2], j : j + node.shape[3]]
     return out
 
 
@@ -386,6 +391,7 @@ OPS = {
     "roll": lambda node, x: np.roll(x, int(node.attrs["index"]), node.attrs["axes"]),
     "slice": lambda node, x: x[placed(node, node.shape)],
     "pad": pad,
+    "reflect": reflect,
     "clamped": lambda node, x: np.clip(x, 0, node.attrs["index"] - 1).astype(np.int64),
     "gather": function(lambda table, index: table[index]),
     "pixels": lambda node, x, place: x[np.arange(len(x)).reshape(-1, *[1] * (place.ndim - 1)), :, place],

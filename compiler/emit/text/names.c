@@ -10,7 +10,7 @@ static const char reserved[] =
     "mutable namespace new noexcept not nullptr operator or private protected public real register restrict "
     "return short signed sizeof static struct switch template this throw true try typedef typename union "
     "unsigned using virtual void volatile while xor i j k b c t sum sums tile batch shared team run steps row "
-    "share product i0 j0 uniform random_shift random_mirror next_row matmul matrix transposed gathered tensors train "
+    "share product i0 j0 uniform random_shift random_mirror alternating_mirror reflected next_row matmul matrix transposed gathered tensors train "
     "eval min "
     "max "
     "linux unix "
