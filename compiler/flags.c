@@ -17,7 +17,7 @@ static const char target_names[] =
     ;
 
 /* Behind the stages, the endings of the targets' sources. */
-static const char stages[] = "ast|graph|grad|simple|split|fused|schedule|plan|plan.svg"
+static const char stages[] = "ast|graph|onnx|grad|simple|split|fused|schedule|plan|plan.svg"
 #define TARGET(name, ending, ...) "|" #ending
 #include "emit/build/targets.def"
 #undef TARGET

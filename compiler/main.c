@@ -4,6 +4,7 @@
 #include "explain.h"
 #include "front/front.h"
 #include "front/habits.h"
+#include "onnx/network.h"
 #include "op/reference.h"
 #include "options.h"
 #include "pass/decode.h"
@@ -355,6 +356,14 @@ static bool may_be_model(Compilation *c) {
     return !promised || !file_exists(input);
 }
 
+static int print_network(Compilation *c, const Module *module) {
+    const Network network = network_of(module);
+    if (!network.bytes)
+        return diag_error(c->diag, network.at, "this is no network of ONNX: %s", network.refusal), EXIT_MODEL;
+    text_append(&c->out, (const char *)network.bytes, network.size);
+    return EXIT_SUCCESS;
+}
+
 /* Text to graphs, and on. */
 static int compile(Compilation *c) {
     if (!may_be_model(c))
@@ -374,6 +383,9 @@ static int compile(Compilation *c) {
     verify_graphs(module, "lower");
     if (wanted(c, "lower", EMIT_GRAPH))
         return print_graphs(c, module);
+
+    if (c->options->emit == EMIT_ONNX)
+        return print_network(c, module);
 
     layout_graphs(&model);
     graph_compact(module->eval);
@@ -406,6 +418,7 @@ static int cannot_write(Compilation *c, const char *path) {
 static const char *stage_endings(const Compilation *c) {
     const int emit = c->options->emit;
     return emit == EMIT_PLAN_SVG ? ".svg"
+           : emit == EMIT_ONNX   ? ".onnx"
            : emit >= EMIT_SOURCE ? arena_printf(c->arena, ".%s and .txt", targets[emit - EMIT_SOURCE].ending)
                                  : ".txt";
 }

@@ -16,6 +16,7 @@ typedef enum Emit {
     EMIT_PROGRAM,
     EMIT_AST,
     EMIT_GRAPH,
+    EMIT_ONNX,
     EMIT_GRAD,
     EMIT_SIMPLE,
     EMIT_SPLIT,

@@ -13,11 +13,12 @@ from typing import NamedTuple
 SUPPORT, IR, OP, PASS, PLAN = "compiler/support", "compiler/ir", "compiler/op", "compiler/pass", "compiler/plan"
 EMIT, TEXT, KERNEL = "compiler/emit", "compiler/emit/text", "compiler/emit/kernel"
 BASE, TOKENIZER, DATA, SESSION, CHECKPOINT = "runtime/base", "runtime/tokenizer", "runtime/data", "runtime/session", "runtime/checkpoint"
-RANKS, ONNX = "runtime/ranks", "runtime/onnx"
+RANKS, SCHEMA, ONNX = "runtime/ranks", "runtime/onnx", "compiler/onnx"
 ARROWS = {
     SUPPORT: [BASE],  # how files are opened and written, what a terminal may be shown
     IR: [SUPPORT],
-    OP: [SUPPORT, IR, "kernels_lib"],  # shared.h: what it and the kernels must agree on
+    ONNX: [SUPPORT, IR, SCHEMA],
+    OP: [SUPPORT, IR, ONNX, "kernels_lib"],  # what each is in ONNX; shared.h: what it and the kernels must agree on
     "compiler/front": [SUPPORT, IR, OP, "runtime", "runtime/commands"],  # mtc.h; flags.def, the flags of each program
     PASS: [SUPPORT, IR, OP, "kernels_lib"],  # op/optimizer.h: the update of a weight; shared.h
     PLAN: [SUPPORT, IR, PASS, "kernels_lib"],  # needs.h: what a session asks for beside the arena
@@ -30,11 +31,11 @@ ARROWS = {
     "compiler/emit/build": [SUPPORT, IR, PASS, EMIT, TEXT, "compiler/emit/c", "compiler/emit/cuda"],  # the table of targets
     "compiler/plot": [SUPPORT, BASE],  # reads what programs log
     "compiler/tokens": [SUPPORT, BASE, TOKENIZER],  # writes what programs read
-    "compiler": [SUPPORT, BASE, IR, OP, "compiler/front", PASS, PLAN, "compiler/emit/program", "compiler/emit/build", "compiler/plot",
+    "compiler": [SUPPORT, BASE, IR, ONNX, OP, "compiler/front", PASS, PLAN, "compiler/emit/program", "compiler/emit/build", "compiler/plot",
                  "compiler/tokens"],
     BASE: ["runtime"],  # mtc.h
     TOKENIZER: [BASE],
-    ONNX: [],  # onnx.proto, the messages of ONNX files
+    SCHEMA: [],  # onnx.proto, the messages of ONNX files
     DATA: ["kernels_lib", BASE, TOKENIZER],  # random.h: what the kernels draw, the runtime draws
     RANKS: [BASE],
     SESSION: ["kernels_lib", BASE, DATA, RANKS],

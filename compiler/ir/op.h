@@ -111,6 +111,10 @@ typedef struct CallDef {
     const char *(*equation)(Arena *arena, const Node *n);
 } CallDef;
 
+/* The network in ONNX's operators, and a value of it (onnx/onnx.h). */
+typedef struct Onnx Onnx;
+typedef struct OnnxValue OnnxValue;
+
 /* A call in the language (op/call.h), and what it gives (op/value.h). */
 typedef struct Call Call;
 typedef struct Value Value;
@@ -161,6 +165,12 @@ struct OpDef {
 
     /* Evaluation at compile time: the value of a map on constants (constant folding); NULL: never folded. */
     double (*fold)(const double *in);
+
+    /* ONNX: what the node is in its operators. A template says it of a map, whose operands broadcast: "Sub(Exp($0), 1)", where words are
+     * operators of ONNX and numbers of the last operand's type. Else a function does, for which `onnx` may hold an operator's name; a
+     * value without a name is what it could not say (onnx_refuse). Leaves with a table, expansions and transposes need neither. */
+    const char *onnx;
+    OnnxValue (*to_onnx)(Onnx *o, const Node *n);
 
     /* Language. */
     const char *signature;      /* "x, out: size, bias: bool = true, init = none"; NULL: not callable */

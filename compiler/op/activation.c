@@ -28,10 +28,12 @@ FOLD(tanh, tanh(in[0]))
 FOLD(softplus, fmax(in[0], 0) + log1p(exp(-fabs(in[0]))))
 
 /*       name, kind, title, gradient, flags, in C, near it, meaning */
-FUNCTION(relu, KIND_ACTIVATION, "ReLU", grad_relu, OP_CHEAP, "relu($0)", NULL, "max(x, 0). The gradient at 0 is 0.");
-FUNCTION(sigmoid, KIND_ACTIVATION, NULL, grad_sigmoid, 0, "sigmoid($0)", NULL, "1 / (1 + exp(-x))");
-FUNCTION(tanh, KIND_ACTIVATION, NULL, grad_tanh, 0, "tanh($0)", NULL, "The hyperbolic tangent.");
-FUNCTION(softplus, KIND_ACTIVATION, NULL, grad_softplus, 0, "softplus($0)", NULL, "log(1 + exp(x)), without overflow.");
+FUNCTION(relu, KIND_ACTIVATION, "ReLU", grad_relu, OP_CHEAP, "relu($0)", NULL, "Relu($0)",
+         "max(x, 0). The gradient at 0 is 0.");
+FUNCTION(sigmoid, KIND_ACTIVATION, NULL, grad_sigmoid, 0, "sigmoid($0)", NULL, "Sigmoid($0)", "1 / (1 + exp(-x))");
+FUNCTION(tanh, KIND_ACTIVATION, NULL, grad_tanh, 0, "tanh($0)", NULL, "Tanh($0)", "The hyperbolic tangent.");
+FUNCTION(softplus, KIND_ACTIVATION, NULL, grad_softplus, 0, "softplus($0)", NULL, "Softplus($0)",
+         "log(1 + exp(x)), without overflow.");
 
 /* ---- formulas ---- */
 

@@ -67,6 +67,11 @@ FOLD(pow, pow(in[0], in[1]))
 FOLD(maximum, fmax(in[0], in[1]))
 FOLD(minimum, fmin(in[0], in[1]))
 
+TO_ONNX(add) {
+    OnnxValue stack = onnx_stack(o, n);
+    return stack.name ? stack : onnx_map(o, n, n->op->onnx);
+}
+
 const OpDef op_add = {
     .name = "add",
     .cls = OP_MAP,
@@ -81,6 +86,8 @@ const OpDef op_add = {
     .c = "$0 + $1",
     .prec = PREC_SUM,
     .fold = fold_add,
+    .onnx = "Add($0, $1)",
+    .to_onnx = to_onnx_add,
 };
 
 const OpDef op_sub = {
@@ -97,6 +104,7 @@ const OpDef op_sub = {
     .c = "$0 - $1",
     .prec = PREC_SUM,
     .fold = fold_sub,
+    .onnx = "Sub($0, $1)",
 };
 
 const OpDef op_mul = {
@@ -113,6 +121,7 @@ const OpDef op_mul = {
     .c = "$0 * $1",
     .prec = PREC_PRODUCT,
     .fold = fold_mul,
+    .onnx = "Mul($0, $1)",
 };
 
 const OpDef op_div = {
@@ -129,6 +138,7 @@ const OpDef op_div = {
     .c = "$0 / $1",
     .prec = PREC_PRODUCT,
     .fold = fold_div,
+    .onnx = "Div($0, $1)",
 };
 
 const OpDef op_neg = {
@@ -145,6 +155,7 @@ const OpDef op_neg = {
     .c = "-$0",
     .prec = PREC_UNARY,
     .fold = fold_neg,
+    .onnx = "Neg($0)",
 };
 
 const OpDef op_pow = {
@@ -160,6 +171,7 @@ const OpDef op_pow = {
     .c = "pow($0, $1)",
     .prec = PREC_PRIMARY,
     .fold = fold_pow,
+    .onnx = "Pow($0, $1)",
     .signature = "a, b",
 };
 
@@ -175,6 +187,7 @@ const OpDef op_maximum = {
     .c = "fmax($0, $1)",
     .prec = PREC_PRIMARY,
     .fold = fold_maximum,
+    .onnx = "Max($0, $1)",
     .signature = "a, b",
 };
 
@@ -190,5 +203,6 @@ const OpDef op_minimum = {
     .c = "fmin($0, $1)",
     .prec = PREC_PRIMARY,
     .fold = fold_minimum,
+    .onnx = "Min($0, $1)",
     .signature = "a, b",
 };

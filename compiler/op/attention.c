@@ -160,6 +160,45 @@ static const char *attend_grad_equation(Arena *arena, const Node *n) {
                         weights_text(arena, h), heads_text(arena, h));
 }
 
+/* ---- in ONNX ---- */
+
+/* Heads of queries, or of keys or of values, from column `from` of the packed rows: [B, heads of keys, queries that share one, T, size],
+ * of keys with the last two axes exchanged. */
+static const char *onnx_heads(Onnx *o, const Node *n, int64_t from, int64_t shared, bool exchanged) {
+    static const int rows[] = {0, 2, 3, 1, 4}, columns[] = {0, 2, 3, 4, 1};
+    const Heads *h = &n->attr.heads;
+    const Type *qkv = &n->in[0]->type;
+    int64_t dim[] = {qkv->dim[0], qkv->dim[1], h->keys, shared, h->size};
+    Type heads = type_make(DT_F32, qkv->batched, 5, dim);
+    const char *part = onnx_slice(o, onnx_operand(o, n, 0), 2, from, from + h->keys * shared * h->size);
+    return onnx_transpose(o, onnx_reshape(o, part, &heads), 5, exchanged ? columns : rows);
+}
+
+/* Scores [.., T, T], minus infinity where a position does not see another. */
+static const char *onnx_seen(Onnx *o, const Node *n, const char *scores) {
+    const Heads *h = &n->attr.heads;
+    const char *j = onnx_count(o, n->type.dim[1]), *i = onnx2(o, "Unsqueeze", j, onnx_numbers(o, 1, &(int64_t){1}));
+    if (!h->causal)
+        return scores;
+    const char *seen = onnx2(o, "LessOrEqual", j, i);
+    if (h->window)
+        seen =
+            onnx2(o, "And", seen, onnx2(o, "Less", onnx2(o, "Sub", i, j), onnx_number(o, DT_I32, (double)h->window)));
+    return onnx3(o, "Where", seen, scores, onnx_real(o, -INFINITY));
+}
+
+TO_ONNX(attend) {
+    static const int positions_first[] = {0, 3, 1, 2, 4};
+    const Heads *h = &n->attr.heads;
+    int64_t keys = width_of_queries(h), values = keys + h->keys * h->size;
+    const char *q = onnx_heads(o, n, 0, h->queries / h->keys, false), *k = onnx_heads(o, n, keys, 1, true);
+    const char *scores = onnx2(o, "Mul", onnx2(o, "MatMul", q, k), onnx_real(o, n->attr.value));
+    scores = onnx_seen(o, n, scores);
+    const char *weights = onnx_node(o, "Softmax", 1, &scores, 1, &ONNX_AXIS(-1));
+    const char *y = onnx2(o, "MatMul", weights, onnx_heads(o, n, values, 1, false));
+    return onnx_value(onnx_reshape(o, onnx_transpose(o, y, 5, positions_first), &n->type));
+}
+
 static const CallDef attend_call = {
     .header = "attention",
     .about = "softmax(scale q k^T) v of heads, and its gradient",
@@ -200,6 +239,7 @@ const OpDef op_attend = {
     .grad = grad_attend,
     .call = &attend_call,
     .narrow = narrow_attend,
+    .to_onnx = to_onnx_attend,
 };
 
 const OpDef op_attend_sums = {

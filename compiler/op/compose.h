@@ -2,6 +2,7 @@
 #ifndef MTC_COMPOSE_H
 #define MTC_COMPOSE_H
 
+#include "onnx/onnx.h"
 #include "op/call.h"
 
 static inline Node *add(Graph *g, Node *a, Node *b) {
@@ -58,8 +59,10 @@ int last_axis(const Node *n);
         return result;                                                                                                 \
     }
 
+#define TO_ONNX(name) static OnnxValue to_onnx_##name(UNUSED Onnx *o, UNUSED const Node *n)
+
 /* Defines the operator of a function of one number, in the language `name(x)`; fold_name must precede. */
-#define FUNCTION(name_, kind_, title_, grad_, flags_, c_, near_, doc_)                                                 \
+#define FUNCTION(name_, kind_, title_, grad_, flags_, c_, near_, onnx_, doc_)                                          \
     const OpDef op_##name_ = {                                                                                         \
         .name = #name_,                                                                                                \
         .cls = OP_MAP,                                                                                                 \
@@ -75,6 +78,7 @@ int last_axis(const Node *n);
         .prec = PREC_PRIMARY,                                                                                          \
         .near = near_,                                                                                                 \
         .fold = fold_##name_,                                                                                          \
+        .onnx = onnx_,                                                                                                 \
         .signature = "x",                                                                                              \
     }
 

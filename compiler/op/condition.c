@@ -77,16 +77,29 @@ static Value build_clamp(Call *call) {
     return value_tensor(x);
 }
 
-#define COMPARISON(name_, symbol, prec_)                                                                               \
+#define COMPARISON(name_, symbol, prec_, onnx_)                                                                        \
     .name = name_, .cls = OP_MAP, .arity = 2, .infer = infer_compare, .simplify = simplify_compare,                    \
-    .doc = "a " symbol " b", .example = "y = where(x " symbol " 0.5, x, 0)", .c = "$0 " symbol " $1", .prec = prec_
+    .doc = "a " symbol " b", .example = "y = where(x " symbol " 0.5, x, 0)", .c = "$0 " symbol " $1", .prec = prec_,   \
+    .onnx = onnx_
 
-const OpDef op_eq = {COMPARISON("eq", "==", PREC_EQUAL), .flags = OP_CHEAP | OP_NO_GRAD | OP_COMMUTES};
-const OpDef op_ne = {COMPARISON("ne", "!=", PREC_EQUAL), .flags = OP_CHEAP | OP_NO_GRAD | OP_COMMUTES};
-const OpDef op_lt = {COMPARISON("lt", "<", PREC_RELATION), .flags = OP_CHEAP | OP_NO_GRAD};
-const OpDef op_le = {COMPARISON("le", "<=", PREC_RELATION), .flags = OP_CHEAP | OP_NO_GRAD};
-const OpDef op_gt = {COMPARISON("gt", ">", PREC_RELATION), .flags = OP_CHEAP | OP_NO_GRAD};
-const OpDef op_ge = {COMPARISON("ge", ">=", PREC_RELATION), .flags = OP_CHEAP | OP_NO_GRAD};
+TO_ONNX(as_dtype) {
+    OnnxValue x = onnx_operand_thin(o, n, 0);
+    return onnx_like(x, x.name ? onnx_cast(o, x.name, n->attr.dtype) : NULL);
+}
+
+/* ONNX Runtime chooses between numbers only. */
+TO_ONNX(where) {
+    const bool conditions = n->type.dtype == DT_BOOL;
+    return onnx_map(o, n, conditions ? "Or(And($0, $1), And(Not($0), $2))" : "Where($0, $1, $2)");
+}
+
+const OpDef op_eq = {COMPARISON("eq", "==", PREC_EQUAL, "Equal($0, $1)"), .flags = OP_CHEAP | OP_NO_GRAD | OP_COMMUTES};
+const OpDef op_ne = {COMPARISON("ne", "!=", PREC_EQUAL, "Not(Equal($0, $1))"),
+                     .flags = OP_CHEAP | OP_NO_GRAD | OP_COMMUTES};
+const OpDef op_lt = {COMPARISON("lt", "<", PREC_RELATION, "Less($0, $1)"), .flags = OP_CHEAP | OP_NO_GRAD};
+const OpDef op_le = {COMPARISON("le", "<=", PREC_RELATION, "LessOrEqual($0, $1)"), .flags = OP_CHEAP | OP_NO_GRAD};
+const OpDef op_gt = {COMPARISON("gt", ">", PREC_RELATION, "Greater($0, $1)"), .flags = OP_CHEAP | OP_NO_GRAD};
+const OpDef op_ge = {COMPARISON("ge", ">=", PREC_RELATION, "GreaterOrEqual($0, $1)"), .flags = OP_CHEAP | OP_NO_GRAD};
 
 const OpDef op_and = {
     .name = "and",
@@ -98,6 +111,7 @@ const OpDef op_and = {
     .infer = infer_logic,
     .c = "$0 && $1",
     .prec = PREC_AND,
+    .onnx = "And($0, $1)",
 };
 
 const OpDef op_or = {
@@ -110,6 +124,7 @@ const OpDef op_or = {
     .infer = infer_logic,
     .c = "$0 || $1",
     .prec = PREC_OR,
+    .onnx = "Or($0, $1)",
 };
 
 const OpDef op_not = {
@@ -122,6 +137,7 @@ const OpDef op_not = {
     .infer = infer_logic,
     .c = "!$0",
     .prec = PREC_UNARY,
+    .onnx = "Not($0)",
 };
 
 const OpDef op_where = {
@@ -137,6 +153,7 @@ const OpDef op_where = {
     .simplify = simplify_where,
     .c = "$0 ? $1 : $2",
     .prec = PREC_COND,
+    .to_onnx = to_onnx_where,
     .signature = "condition, a, b",
 };
 
@@ -174,6 +191,7 @@ const OpDef op_cast = {
     .simplify = simplify_cast,
     .c = "($t)$0",
     .prec = PREC_UNARY,
+    .to_onnx = to_onnx_as_dtype,
 };
 
 const OpDef op_to_bf16 = {
@@ -265,5 +283,6 @@ const OpDef op_stop_gradient = {
     .simplify = simplify_stop_gradient,
     .c = "($0)",
     .prec = PREC_PRIMARY,
+    .onnx = "$0",
     .signature = "x",
 };

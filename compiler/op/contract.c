@@ -146,6 +146,25 @@ static Value build_matmul(Call *call) {
     return value_tensor(build_product(call->g, a, b, ta, tb));
 }
 
+/* An operand with its last two axes exchanged, where it is stored so. */
+static const char *onnx_factor(Onnx *o, const Node *n, int k, bool transposed) {
+    const int last = n->in[k]->type.rank - 1;
+    int order[MAX_RANK];
+    for (int axis = 0; axis <= last; axis++)
+        order[axis] = transposed && axis >= last - 1 ? 2 * last - 1 - axis : axis;
+    return onnx_operand_in(o, n, k, order);
+}
+
+/* Of matrices, ONNX has a product that takes them as they are stored. */
+TO_ONNX(matmul) {
+    const bool ta = n->attr.ta, tb = n->attr.tb;
+    const OnnxAttr stored[] = {ONNX_NUMBER("transA", ta), ONNX_NUMBER("transB", tb)};
+    if (n->in[0]->type.rank == 2 && n->in[1]->type.rank == 2 && (ta || tb))
+        return onnx_value(
+            onnx_node(o, "Gemm", 2, (const char *[]){onnx_operand(o, n, 0), onnx_operand(o, n, 1)}, 2, stored));
+    return onnx_value(onnx2(o, "MatMul", onnx_factor(o, n, 0, ta), onnx_factor(o, n, 1, tb)));
+}
+
 const OpDef op_matmul = {
     .name = "matmul",
     .cls = OP_CONTRACT,
@@ -158,6 +177,7 @@ const OpDef op_matmul = {
     .infer = infer_matmul,
     .grad = grad_matmul,
     .simplify = simplify_matmul,
+    .to_onnx = to_onnx_matmul,
     .signature = "a, b, transpose_a: bool = false, transpose_b: bool = false",
     .build = build_matmul,
 };

@@ -201,6 +201,64 @@ static Node *simplify_depthwise_conv2d(Graph *g, Node *n) {
     return tap_by_tap(g, n->in[0], n->attr.sweep, n->in[1]);
 }
 
+/* ---- in ONNX ---- */
+
+/* The operand without the channels of zeros that `whole_fours` gave it. */
+static const char *onnx_channels(Onnx *o, const Node *n, int k, bool padded) {
+    return onnx_operand_in(o, padded ? n->in[k] : n, padded ? 0 : k, image_channels_first);
+}
+
+static bool has_more_channels(const Node *x) {
+    return x->op->attrs & ATTR_OFFSET && x->type.dim[IMAGE_CHANNELS] > x->in[0]->type.dim[IMAGE_CHANNELS] &&
+           type_elements(&x->type) / x->type.dim[IMAGE_CHANNELS] ==
+               type_elements(&x->in[0]->type) / x->in[0]->type.dim[IMAGE_CHANNELS];
+}
+
+static OnnxValue no_such_convolution(Onnx *o, const Node *n) {
+    return onnx_refuse(o, n, "there is no form in ONNX's operators of this convolution");
+}
+
+TO_ONNX(conv2d) {
+    const Node *x = n->in[0], *w = n->in[1];
+    bool padded = has_more_channels(x) && has_more_channels(w) &&
+                  x->in[0]->type.dim[IMAGE_CHANNELS] == w->in[0]->type.dim[IMAGE_CHANNELS] &&
+                  x->attr.offset[IMAGE_CHANNELS] == w->attr.offset[IMAGE_CHANNELS];
+    OnnxSweep sweep;
+    if (!onnx_sweep(n->attr.sweep, &x->type, &sweep))
+        return no_such_convolution(o, n);
+    const char *in[] = {onnx_channels(o, n, 0, padded), onnx_channels(o, n, 1, padded)};
+    return onnx_value_in(onnx_node(o, "Conv", 2, in, 4, sweep.attr), IMAGE_RANK, image_channels_first);
+}
+
+TO_ONNX(depthwise_conv2d) {
+    static const int filters_first[] = {3, 2, 0, 1};
+    OnnxSweep sweep;
+    if (!onnx_sweep(n->attr.sweep, &n->in[0]->type, &sweep))
+        return no_such_convolution(o, n);
+    OnnxAttr attr[] = {sweep.attr[0], sweep.attr[1], sweep.attr[2], sweep.attr[3],
+                       ONNX_NUMBER("group", n->type.dim[IMAGE_CHANNELS])};
+    const char *in[] = {onnx_operand_in(o, n, 0, image_channels_first), onnx_operand_in(o, n, 1, filters_first)};
+    return onnx_value_in(onnx_node(o, "Conv", 2, in, 5, attr), IMAGE_RANK, image_channels_first);
+}
+
+/* The pixels that nobody sends anything to, behind the last one that is sent to, are its output_padding. */
+TO_ONNX(conv_transpose2d) {
+    OnnxSweep sweep;
+    int64_t more[2];
+    if (!onnx_sweep(n->attr.sweep, &n->type, &sweep))
+        return no_such_convolution(o, n);
+    for (int k = 0; k < 2; k++) {
+        const Sweep *s = &n->attr.sweep[k];
+        int64_t sent = (s->out - 1) * s->stride + (s->kernel - 1) * s->dilation + 1;
+        more[k] = n->type.dim[1 + k] + s->pad - sent;
+        more[k] = more[k] > 0 ? more[k] : 0;
+    }
+    OnnxAttr attr[] = {sweep.attr[0], sweep.attr[1], sweep.attr[2], sweep.attr[3],
+                       ONNX_NUMBERS("output_padding", 2, more)};
+    const char *in[] = {onnx_operand_in(o, n, 0, image_channels_first), onnx_operand_in(o, n, 1, image_channels_first)};
+    return onnx_value_in(onnx_node(o, "ConvTranspose", 2, in, 5, attr), IMAGE_RANK, image_channels_first);
+}
+
 /* ---- in the language ---- */
 
 enum {
@@ -484,6 +542,7 @@ const OpDef op_conv2d = {
     .infer = infer_conv2d,
     .grad = grad_conv2d,
     .simplify = simplify_conv2d,
+    .to_onnx = to_onnx_conv2d,
     .signature = "x, out: size, kernel: sizes, stride: sizes = 1, padding: sizes = 0, dilation: sizes = 1, "
                  "groups: size = 1, bias: bool = true, init: init = none, bias_init: init = none",
     .build = build_conv2d,
@@ -504,6 +563,7 @@ const OpDef op_conv_transpose2d = {
     .infer = infer_conv_transpose2d,
     .grad = grad_conv_transpose2d,
     .simplify = simplify_conv_transpose2d,
+    .to_onnx = to_onnx_conv_transpose2d,
     .signature = "x, out: size, kernel: sizes, stride: sizes = 1, padding: sizes = 0, output_padding: sizes = 0, "
                  "dilation: sizes = 1, groups: size = 1, bias: bool = true, init: init = none, bias_init: init = none",
     .build = build_conv_transpose2d,
@@ -529,4 +589,5 @@ const OpDef op_depthwise_conv2d = {
     .infer = infer_depthwise_conv2d,
     .grad = grad_depthwise_conv2d,
     .simplify = simplify_depthwise_conv2d,
+    .to_onnx = to_onnx_depthwise_conv2d,
 };

@@ -65,6 +65,13 @@ static const CallDef cumsum_call = {
     .equation = cumsum_equation,
 };
 
+TO_ONNX(cumsum) {
+    OnnxValue x = onnx_operand_any(o, n, 0);
+    const int64_t axis = x.name ? onnx_axis(&x, axis_of(n)) : 0;
+    const char *in[] = {x.name, onnx_table(o, 0, NULL, &axis)};
+    return onnx_like(x, onnx_node(o, "CumSum", 2, in, 1, &ONNX_NUMBER("reverse", n->attr.index)));
+}
+
 static Value build_cumsum(Call *call) {
     Node *x = graph_cast(call->g, call_tensor(call, 0), DT_F32);
     int axis = x ? call_axis(call, 1, x) : -1;
@@ -83,6 +90,7 @@ const OpDef op_cumsum = {
     .grad = grad_cumsum,
     .simplify = simplify_cumsum,
     .call = &cumsum_call,
+    .to_onnx = to_onnx_cumsum,
     .signature = "x, axis: axis = -1, reversed: bool = false",
     .build = build_cumsum,
 };

@@ -279,6 +279,18 @@ static Value build_embedding(Call *call) {
     return value_tensor(gather(call->g, call_weight(call, "weight", &table, init, NULL), index));
 }
 
+/* ---- in ONNX ---- */
+
+TO_ONNX(clamped) {
+    OnnxValue x = onnx_operand_thin(o, n, 0);
+    const char *low = onnx_number(o, DT_I32, 0), *high = onnx_number(o, DT_I32, n->attr.index - 1);
+    return onnx_like(x, onnx3(o, "Clip", x.name, low, high));
+}
+
+TO_ONNX(gather) {
+    return onnx_value(onnx2(o, "Gather", onnx_operand(o, n, 0), onnx_operand(o, n, 1)));
+}
+
 const OpDef op_clamped = {
     .name = "clamped",
     .cls = OP_MAP,
@@ -290,6 +302,7 @@ const OpDef op_clamped = {
     .range = range_clamped,
     .c = "clamped($0, $n)",
     .prec = PREC_PRIMARY,
+    .to_onnx = to_onnx_clamped,
 };
 
 const OpDef op_gather = {
@@ -306,6 +319,7 @@ const OpDef op_gather = {
     .infer = infer_gather,
     .grad = grad_gather,
     .view = view_gather,
+    .to_onnx = to_onnx_gather,
     .signature = "table, index",
     .build = build_gather,
 };

@@ -88,6 +88,14 @@ static Value build_weight(Call *call) {
     return value_tensor(call_weight(call, "", &type, init, NULL));
 }
 
+TO_ONNX(const) {
+    return onnx_value(onnx_number(o, n->attr.dtype, n->attr.value));
+}
+
+TO_ONNX(iota) {
+    return onnx_value(onnx_count(o, n->type.dim[0]));
+}
+
 const OpDef op_const = {
     .name = "const",
     .cls = OP_LEAF,
@@ -96,6 +104,7 @@ const OpDef op_const = {
     .doc = "A number known when compiling.",
     .infer = infer_const,
     .range = range_const,
+    .to_onnx = to_onnx_const,
     .c = "$v",
     .prec = PREC_PRIMARY,
 };
@@ -261,6 +270,7 @@ const OpDef op_iota = {
     .infer = infer_iota,
     .range = range_iota,
     .narrow = narrow_iota,
+    .to_onnx = to_onnx_iota,
     .c = "$i0",
     .prec = PREC_PRIMARY,
     .signature = "n: size",

@@ -75,6 +75,7 @@ const OpDef op_standardize = {
     .infer = infer_real,
     .grad = grad_standardize,
     .simplify = simplify_standardize,
+    .onnx = "Mul(Sub($0, $1), $2)",
 };
 
 /* ---- what the three layers share ---- */

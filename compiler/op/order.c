@@ -54,6 +54,32 @@ static Value build_roll(Call *call) {
     return value_tensor(axis < 0 || shift < -INT32_MAX ? NULL : roll(call->g, x, axis, shift));
 }
 
+/* ---- in ONNX ---- */
+
+TO_ONNX(flip) {
+    OnnxValue x = onnx_operand_any(o, n, 0);
+    int64_t axes[MAX_RANK], starts[MAX_RANK], ends[MAX_RANK], steps[MAX_RANK];
+    int count = 0;
+    for (int k = 0; x.name && k < n->type.rank; k++)
+        if (n->attr.axes >> k & 1) {
+            axes[count] = onnx_axis(&x, k);
+            starts[count] = steps[count] = -1;
+            ends[count++] = INT64_MIN;
+        }
+    const char *in[] = {x.name, onnx_numbers(o, count, starts), onnx_numbers(o, count, ends),
+                        onnx_numbers(o, count, axes), onnx_numbers(o, count, steps)};
+    return onnx_like(x, onnx_node(o, "Slice", 5, in, 0, NULL));
+}
+
+TO_ONNX(roll) {
+    OnnxValue x = onnx_operand_any(o, n, 0);
+    int axis = __builtin_ctz(n->attr.axes);
+    int64_t first = n->type.dim[axis] - n->attr.index;
+    axis = x.name ? onnx_axis(&x, axis) : axis;
+    const char *parts[] = {onnx_slice(o, x.name, axis, first, INT64_MAX), onnx_slice(o, x.name, axis, 0, first)};
+    return onnx_like(x, onnx_concat(o, 2, parts, axis));
+}
+
 #define REORDERING .cls = OP_VIEW, .flags = OP_CHEAP | OP_REORDERS, .arity = 1, .infer = infer_as_input
 
 const OpDef op_flip = {
@@ -65,6 +91,7 @@ const OpDef op_flip = {
     .grad = grad_flip,
     .simplify = simplify_flip,
     .view = view_flip,
+    .to_onnx = to_onnx_flip,
     .signature = "x, axis: axes = none",
     .build = build_flip,
 };
@@ -77,6 +104,7 @@ const OpDef op_roll = {
     .example = "y = roll(x, 1, axis = 0)",
     .grad = grad_roll,
     .view = view_roll,
+    .to_onnx = to_onnx_roll,
     .signature = "x, shift: int, axis: axis",
     .build = build_roll,
 };

@@ -53,6 +53,14 @@ static Node *simplify_max_pool(Graph *g, Node *n) {
     return largest(g, n->in[0], n->attr.sweep);
 }
 
+TO_ONNX(max_pool) {
+    const char *x = onnx_operand_in(o, n, 0, image_channels_first);
+    OnnxSweep sweep;
+    if (!onnx_sweep(n->attr.sweep, &n->in[0]->type, &sweep))
+        return onnx_refuse(o, n, "there is no form in ONNX's operators of this pooling");
+    return onnx_value_in(onnx_node(o, "MaxPool", 1, &x, 4, sweep.attr), IMAGE_RANK, image_channels_first);
+}
+
 /* Each output sees a pixel; false after a user error. */
 static bool read_pool(Call *call, const SweepArgs *args, const Node *x, Sweeps *sweeps) {
     if (!x || !call_sweeps(call, args, &x->type, sweeps))
@@ -234,6 +242,7 @@ const OpDef op_max_pool = {
     .infer = infer_max_pool,
     .grad = grad_max_pool,
     .simplify = simplify_max_pool,
+    .to_onnx = to_onnx_max_pool,
     .signature = "x, kernel: sizes, stride: sizes = none, padding: sizes = 0, dilation: sizes = 1",
     .build = build_max_pool,
 };

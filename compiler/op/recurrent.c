@@ -201,6 +201,115 @@ static const char *recur_grad_equation(Arena *arena, const Node *n) {
                         is_reversed(n) ? "rising" : "falling");
 }
 
+/* ---- in ONNX ---- */
+
+/* The gates' rows of a tensor in the order that ONNX has them in, and an axis for the direction. */
+static const char *onnx_gates(Onnx *o, const Node *n, const char *rows) {
+    static const int orders[][4] = {[RNN_TANH] = {0}, [RNN_RELU] = {0}, [GRU] = {1, 0, 2}, [LSTM] = {0, 3, 1, 2}};
+    const RecurrentCell cell = cell_of(n);
+    const int gates = recurrent_gates(cell);
+    const int64_t units = n->type.dim[2];
+    const char *parts[4];
+    for (int k = 0; k < gates; k++) {
+        const int64_t from = orders[cell][k] * units;
+        parts[k] = onnx_slice(o, rows, 0, from, from + units);
+    }
+    return onnx2(o, "Unsqueeze", onnx_concat(o, gates, parts, 0), onnx_numbers(o, 1, &(int64_t){0}));
+}
+
+/* The product with weights that the inputs' part of the gates is, and the vector that is added to it; NULL: it is something else. */
+static const Node *product_of(const Node *gates, const Node **bias) {
+    *bias = NULL;
+    if (gates->op->cls == OP_MAP && gates->op->flags & OP_COMMUTES && gates->in[1]->op->flags & OP_REPEATS &&
+        gates->in[1]->in[0]->type.rank == 1) {
+        *bias = gates->in[1];
+        gates = gates->in[0];
+    }
+    bool stored = gates->op->attrs & ATTR_TRANSPOSED && gates->attr.tb && !gates->attr.ta;
+    return stored && gates->in[0]->type.rank == 3 && gates->in[1]->type.rank == 2 ? gates : NULL;
+}
+
+/* Ones where row and column are the same, as weights of inputs that are the gates themselves. */
+static const char *onnx_identity(Onnx *o, int64_t size) {
+    const char *column = onnx_count(o, size), *row = onnx2(o, "Unsqueeze", column, onnx_numbers(o, 1, &(int64_t){1}));
+    return onnx_cast(o, onnx2(o, "Equal", row, column), DT_F32);
+}
+
+/* Part `which` of the state that the layer begins with, h or c: [1, B, units]. */
+static const char *onnx_start(Onnx *o, const Node *n, int which) {
+    const int64_t units = n->type.dim[2];
+    const char *part = onnx_slice(o, onnx_operand(o, n, IN_START), 1, which * units, (which + 1) * units);
+    return onnx2(o, "Unsqueeze", part, onnx_numbers(o, 1, &(int64_t){0}));
+}
+
+/* All steps of all examples, [B, T, units]; `length` "" where each example has them all. */
+static const char *onnx_steps(Onnx *o, const Node *n, const char *length) {
+    static const char *const ops[] = {[RNN_TANH] = "RNN", [RNN_RELU] = "RNN", [GRU] = "GRU", [LSTM] = "LSTM"};
+    static const char *const bent[] = {[RNN_TANH] = "Tanh", [RNN_RELU] = "Relu"};
+    static const int exchanged[] = {1, 0, 2}, weights_first[] = {1, 0};
+    const RecurrentCell cell = cell_of(n);
+    const Node *bias, *product = product_of(n->in[IN_GATES], &bias);
+    const int64_t width = recurrent_gates(cell) * n->type.dim[2];
+    const char *none = onnx2(o, "Expand", onnx_real(o, 0), onnx_numbers(o, 1, &width));
+    const char *x = product ? onnx_operand(o, product, 0) : onnx_operand(o, n, IN_GATES);
+    const char *w = product ? onnx_operand(o, product, 1) : onnx_identity(o, width);
+    const char *biases[] = {onnx_gates(o, n, product && bias ? onnx_operand(o, bias, 0) : none),
+                            onnx_gates(o, n, onnx_operand(o, n, IN_BIAS))};
+    const char *in[] = {onnx_transpose(o, x, 3, exchanged),
+                        onnx_gates(o, n, w),
+                        onnx_gates(o, n, onnx_operand_in(o, n, IN_WEIGHT, weights_first)),
+                        onnx_concat(o, 2, biases, 1),
+                        length,
+                        onnx_start(o, n, 0),
+                        cell == LSTM ? onnx_start(o, n, 1) : ""};
+    const OnnxAttr cells[] = {
+        [RNN_TANH] = {.name = "activations", .kind = ONNX_TEXTS, .texts = &bent[RNN_TANH], .count = 1},
+        [RNN_RELU] = {.name = "activations", .kind = ONNX_TEXTS, .texts = &bent[RNN_RELU], .count = 1},
+        [GRU] = ONNX_NUMBER("linear_before_reset", 1),
+        [LSTM] = ONNX_NUMBER("input_forget", 0)};
+    const OnnxAttr attr[] = {ONNX_NUMBER("hidden_size", n->type.dim[2]),
+                             {.name = "direction", .kind = ONNX_TEXT, .text = is_reversed(n) ? "reverse" : "forward"},
+                             cells[cell]};
+    const char *y = onnx_node(o, ops[cell], cell == LSTM ? 7 : 6, in, 3, attr);
+    return onnx_transpose(o, onnx2(o, "Squeeze", y, onnx_numbers(o, 1, &(int64_t){1})), 3, exchanged);
+}
+
+/* How many steps each example has, a whole number from 0 to T: [B, 1]. */
+static const char *onnx_lengths(Onnx *o, const Node *n) {
+    const char *steps = onnx_cast(o, onnx1(o, "Ceil", onnx_operand(o, n, IN_LENGTH)), DT_I32);
+    steps = onnx3(o, "Clip", steps, onnx_number(o, DT_I32, 0), onnx_number(o, DT_I32, (double)n->type.dim[1]));
+    return onnx2(o, "Unsqueeze", steps, onnx_numbers(o, 1, &(int64_t){1}));
+}
+
+/* Behind the length the state stays: step t is step min(t, length - 1), where -1 is the start. */
+static const char *onnx_held(Onnx *o, const Node *n) {
+    static const int exchanged[] = {1, 0, 2};
+    const char *ones = onnx_numbers(o, 1, &(int64_t){2}), *start = onnx_transpose(o, onnx_start(o, n, 0), 3, exchanged);
+    const char *all[] = {start, onnx_steps(o, n, "")};
+    const char *next = onnx2(o, "Add", onnx_count(o, n->type.dim[1]), onnx_number(o, DT_I32, 1));
+    const char *at = onnx_index(o, onnx2(o, "Min", next, onnx_lengths(o, n)));
+    const char *in[] = {onnx_concat(o, 2, all, 1), onnx2(o, "Unsqueeze", at, ones)};
+    return onnx_node(o, "GatherND", 2, in, 1, &ONNX_NUMBER("batch_dims", 1));
+}
+
+/* From the last step on, those behind the length are the start. */
+static const char *onnx_held_back(Onnx *o, const Node *n) {
+    static const int exchanged[] = {1, 0, 2};
+    const int64_t last = 2, second = 1;
+    const char *length = onnx_lengths(o, n), *one = onnx_number(o, DT_I32, 1);
+    const char *seen = onnx2(o, "Less", onnx_count(o, n->type.dim[1]), length);
+    const char *steps = onnx2(o, "Squeeze", onnx2(o, "Max", length, one), onnx_numbers(o, 1, &second));
+    return onnx3(o, "Where", onnx2(o, "Unsqueeze", seen, onnx_numbers(o, 1, &last)), onnx_steps(o, n, steps),
+                 onnx_transpose(o, onnx_start(o, n, 0), 3, exchanged));
+}
+
+TO_ONNX(recur) {
+    double length;
+    if (graph_constant_value(n->in[IN_LENGTH], &length) && length >= (double)n->type.dim[1])
+        return onnx_value(onnx_steps(o, n, ""));
+    return onnx_value(is_reversed(n) ? onnx_held_back(o, n) : onnx_held(o, n));
+}
+
 static const char about[] = "all steps of a recurrent layer, and their gradient";
 static const char meaning[] = "examples, steps, units, cell, from the last step to the first";
 
@@ -243,6 +352,7 @@ const OpDef op_recur = {
     .infer = infer_recur,
     .grad = grad_recur,
     .call = &recur_call,
+    .to_onnx = to_onnx_recur,
 };
 
 const OpDef op_recur_gates = {

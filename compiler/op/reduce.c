@@ -119,6 +119,36 @@ static Value build_argmax(Call *call) {
     return value_tensor(axis < 0 ? NULL : build_arg_max(call->g, graph_cast(call->g, x, DT_F32), axis, NULL));
 }
 
+/* ---- in ONNX ---- */
+
+/* Which axes of the value are folded; and the order of those that are left, in *result. */
+static int folded_axes(const Node *n, const OnnxValue *x, int64_t *axes, OnnxValue *result) {
+    int count = 0, kept = 0;
+    for (int k = 0; k < n->in[0]->type.rank; k++)
+        if (n->attr.axes >> x->order[k] & 1)
+            axes[count++] = k;
+        else
+            result->order[kept++] = x->order[k] - __builtin_popcount(n->attr.axes & ((1u << x->order[k]) - 1));
+    return count;
+}
+
+/* Of sums the axes are an operand, of the others an attribute. */
+TO_ONNX(sum) {
+    OnnxValue x = onnx_operand_any(o, n, 0), result = onnx_value(NULL);
+    int64_t axes[MAX_RANK];
+    const int count = folded_axes(n, &x, axes, &result);
+    const char *in[] = {x.name, onnx_numbers(o, count, axes)};
+    return onnx_like(result, onnx_node(o, n->op->onnx, 2, in, 1, &ONNX_NUMBER("keepdims", 0)));
+}
+
+TO_ONNX(fold) {
+    OnnxValue x = onnx_operand_any(o, n, 0), result = onnx_value(NULL);
+    int64_t axes[MAX_RANK];
+    const int count = folded_axes(n, &x, axes, &result);
+    const OnnxAttr attr[] = {ONNX_NUMBERS("axes", count, axes), ONNX_NUMBER("keepdims", 0)};
+    return onnx_like(result, onnx_node(o, n->op->onnx, 1, &x.name, 2, attr));
+}
+
 const OpDef op_sum = {
     .name = "sum",
     .cls = OP_REDUCE,
@@ -133,6 +163,8 @@ const OpDef op_sum = {
     .combine = "$0 + $1",
     .prec = PREC_SUM,
     .identity = "0",
+    .onnx = "ReduceSum",
+    .to_onnx = to_onnx_sum,
     .signature = AXES_SIGNATURE,
     .build = build_sum,
 };
@@ -152,6 +184,8 @@ const OpDef op_max = {
     .combine = "fmax($0, $1)",
     .prec = PREC_PRIMARY,
     .identity = "-INFINITY",
+    .onnx = "ReduceMax",
+    .to_onnx = to_onnx_fold,
     .signature = AXES_SIGNATURE,
     .build = build_max,
 };
@@ -171,6 +205,8 @@ const OpDef op_min = {
     .combine = "fmin($0, $1)",
     .prec = PREC_PRIMARY,
     .identity = "INFINITY",
+    .onnx = "ReduceMin",
+    .to_onnx = to_onnx_fold,
     .signature = AXES_SIGNATURE,
     .build = build_min,
 };
@@ -191,6 +227,8 @@ const OpDef op_prod = {
     .combine = "$0 * $1",
     .prec = PREC_PRODUCT,
     .identity = "1",
+    .onnx = "ReduceProd",
+    .to_onnx = to_onnx_fold,
     .signature = AXES_SIGNATURE,
     .build = build_prod,
 };

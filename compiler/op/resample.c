@@ -26,6 +26,16 @@ static void view_pixels(UNUSED Arena *arena, const Node *n, const Tree *const *i
     map->index[2] = index[n->type.rank];
 }
 
+/* Rows of [N, L, C] by numbers [N, M, 1], one of which says a row. */
+TO_ONNX(pixels) {
+    static const int pixels_first[] = {0, 2, 1};
+    const Type *place = &n->in[1]->type;
+    Type rows = type_make(DT_I32, true, 3, (int64_t[]){place->dim[0], type_extent(place, 1, place->rank), 1});
+    const char *index = onnx_reshape(o, onnx_operand(o, n, 1), &rows);
+    const char *in[] = {onnx_operand_in(o, n, 0, pixels_first), onnx_index(o, index)};
+    return onnx_value(onnx_reshape(o, onnx_node(o, "GatherND", 2, in, 1, &ONNX_NUMBER("batch_dims", 1)), &n->type));
+}
+
 const OpDef op_pixels = {
     .name = "pixels",
     .cls = OP_VIEW,
@@ -34,6 +44,7 @@ const OpDef op_pixels = {
     .doc = "Numbers of each example by their places: y[n, i.., c] = x[n, c, place[n, i..]].",
     .infer = infer_pixels,
     .view = view_pixels,
+    .to_onnx = to_onnx_pixels,
 };
 
 /* ---- between pixels ---- */

@@ -414,6 +414,33 @@ static Value build_stacked(Call *call) {
     return value_tensor(build_stack(g, parts, items.count, axis));
 }
 
+/* ---- in ONNX ---- */
+
+TO_ONNX(reshape) {
+    return onnx_value(onnx_reshape(o, onnx_operand(o, n, 0), &n->type));
+}
+
+TO_ONNX(slice) {
+    OnnxValue x = onnx_operand_any(o, n, 0);
+    for (int k = 0; k < n->type.rank; k++)
+        if (n->type.dim[k] != n->in[0]->type.dim[k])
+            x.name = onnx_slice(o, x.name, onnx_axis(&x, k), n->attr.offset[k], n->attr.offset[k] + n->type.dim[k]);
+    return x;
+}
+
+TO_ONNX(pad) {
+    OnnxValue x = onnx_operand_any(o, n, 0);
+    int64_t pads[2 * MAX_RANK];
+    const int rank = n->type.rank;
+    for (int k = 0; x.name && k < rank; k++) {
+        const int axis = onnx_axis(&x, k);
+        pads[axis] = n->attr.offset[k];
+        pads[rank + axis] = n->type.dim[k] - n->attr.offset[k] - n->in[0]->type.dim[k];
+    }
+    const char *amounts = x.name ? onnx_numbers(o, 2 * rank, pads) : NULL;
+    return onnx_like(x, onnx3(o, "Pad", x.name, amounts, onnx_number(o, n->type.dtype, 0)));
+}
+
 const OpDef op_reshape = {
     .name = "reshape",
     .cls = OP_VIEW,
@@ -426,6 +453,7 @@ const OpDef op_reshape = {
     .grad = grad_reshape,
     .simplify = simplify_reshape,
     .view = view_reshape,
+    .to_onnx = to_onnx_reshape,
     .signature = "x, shape: list",
     .build = build_reshape,
 };
@@ -480,6 +508,7 @@ const OpDef op_slice = {
     .grad = grad_slice,
     .simplify = simplify_slice,
     .view = view_slice,
+    .to_onnx = to_onnx_slice,
     .signature = "x, axis: axis, begin: int, end: int",
     .build = build_slice,
 };
@@ -498,6 +527,7 @@ const OpDef op_pad = {
     .grad = grad_pad,
     .simplify = simplify_pad,
     .view = view_pad,
+    .to_onnx = to_onnx_pad,
     .signature = "x, axis: axis, before: int = 0, after: int = 0, mode: string = \"zeros\"",
     .build = build_pad,
 };

@@ -152,6 +152,61 @@ static Node *simplify_unwindow(Graph *g, Node *n) {
     return window(g, graph_repeated(g, expansion, TAP_AXES), n->attr.sweep, 0);
 }
 
+/* ---- in ONNX ---- */
+
+const int image_channels_first[IMAGE_RANK] = {0, IMAGE_CHANNELS, IMAGE_ROWS, IMAGE_COLUMNS};
+
+bool onnx_sweep(const Sweep *sweep, const Type *image, OnnxSweep *result) {
+    for (int k = 0; k < 2; k++) {
+        const Sweep *s = &sweep[k];
+        int64_t seen = (s->out - 1) * s->stride + (s->kernel - 1) * s->dilation + 1,
+                left = image->dim[1 + k] + s->pad - seen;
+        if (s->spread != 1 || s->dilation < 1 || s->pad < 0 || left >= s->stride)
+            return false;
+        result->kernel[k] = s->kernel;
+        result->stride[k] = s->stride;
+        result->dilation[k] = s->dilation;
+        result->pads[k] = s->pad;
+        result->pads[2 + k] = left < 0 ? -left : 0;
+    }
+    result->attr[0] = ONNX_NUMBERS("kernel_shape", 2, result->kernel);
+    result->attr[1] = ONNX_NUMBERS("strides", 2, result->stride);
+    result->attr[2] = ONNX_NUMBERS("dilations", 2, result->dilation);
+    result->attr[3] = ONNX_NUMBERS("pads", 4, result->pads);
+    return true;
+}
+
+/* Positions of outputs and taps in the image with its padding, along one axis: [out, kernel]. */
+static const char *onnx_positions(Onnx *o, const Sweep *s, int64_t before) {
+    int64_t *at = NEW_ARRAY(onnx_arena(o), int64_t, s->out * s->kernel);
+    for (int64_t i = 0; i < s->out; i++)
+        for (int64_t k = 0; k < s->kernel; k++)
+            at[i * s->kernel + k] = i * s->stride + k * s->dilation - s->pad + before;
+    return onnx_table(o, 2, (int64_t[]){s->out, s->kernel}, at);
+}
+
+/* The image with what the sweeps see around it, and then the lines that they see of it, along one axis after the other. */
+TO_ONNX(window) {
+    static const int taps_behind[] = {0, 1, 3, 2, 4, 5}; /* of [N, OH, KH, OW, KW, C] */
+    const Sweep *sweep = n->attr.sweep;
+    int64_t pads[2 * IMAGE_RANK] = {0}, last;
+    for (int k = 0; k < 2; k++) {
+        if (sweep[k].spread != 1)
+            return onnx_refuse(o, n, "there is no form in ONNX's operators of a view of an image that is spread out");
+        reach(&sweep[k], &pads[1 + k], &last);
+        pads[1 + k] = pads[1 + k] < 0 ? -pads[1 + k] : 0;
+        last -= n->in[0]->type.dim[1 + k] - 1;
+        pads[IMAGE_RANK + 1 + k] = last > 0 ? last : 0;
+    }
+    const char *fill = onnx_number(o, n->type.dtype, n->attr.value);
+    const char *x = onnx3(o, "Pad", onnx_operand(o, n, 0), onnx_numbers(o, 2 * IMAGE_RANK, pads), fill);
+    for (int k = 1; k >= 0; k--) {
+        const char *in[] = {x, onnx_positions(o, &sweep[k], pads[1 + k])};
+        x = onnx_node(o, "Gather", 2, in, 1, &ONNX_AXIS(1 + k));
+    }
+    return onnx_value(onnx_transpose(o, x, 6, taps_behind));
+}
+
 const OpDef op_window = {
     .name = "window",
     .cls = OP_VIEW,
@@ -164,6 +219,7 @@ const OpDef op_window = {
     .grad = grad_window,
     .simplify = simplify_window,
     .view = view_window,
+    .to_onnx = to_onnx_window,
 };
 
 const OpDef op_unwindow = {

@@ -20,6 +20,17 @@ Node *window(Graph *g, Node *image, const Sweep *sweep, double fill);
 /* Of an image of this type: [N, OH, OW, channels]. */
 Type swept_type(const Type *image, const Sweep *sweep, int64_t channels);
 
+/* ---- in ONNX ---- */
+
+/* A sweep over images [N, C, H, W] as its operators take it. */
+typedef struct OnnxSweep {
+    int64_t kernel[2], stride[2], dilation[2], pads[4];
+    OnnxAttr attr[4]; /* of these */
+} OnnxSweep;
+/* False where it is another sort of sweep: over what is spread out, or backwards, or one that ends before the image does. */
+bool onnx_sweep(const Sweep *sweep, const Type *image, OnnxSweep *result);
+extern const int image_channels_first[IMAGE_RANK]; /* of [N, H, W, C] */
+
 /* ---- in the language (image.c) ---- */
 
 /* The argument, an image [C, H, W], as [N, H, W, C] of f32, where N is 1 without a batch; NULL after a user error. */
