@@ -24,7 +24,8 @@ enum {
     CLI_PROFILE = 32,
     CLI_GRADCHECK = 64,
     CLI_GENERATE = 128,
-    CLI_RUNS = CLI_TRAIN | CLI_EVAL | CLI_PREDICT | CLI_GENERATE | CLI_BENCH | CLI_PROFILE
+    CLI_RUNS = CLI_TRAIN | CLI_EVAL | CLI_PREDICT | CLI_GENERATE | CLI_BENCH | CLI_PROFILE,
+    CLI_TOGETHER = CLI_TRAIN | CLI_EVAL /* of several processes, all work */
 };
 
 static const struct Command {
@@ -460,7 +461,7 @@ int mtc_main(const MtcModel *model, int argc, char **argv) {
     parser.command = &command_table[0];
     int code = named ? parse_command(&parser, argv[1]) : 0;
     const bool helps = asks || wants(argc, argv, "--help") || wants(argc, argv, "-h");
-    if (!code && (helps || parser.command->bit != CLI_TRAIN) && mtc_ranks_place())
+    if (!code && (helps || !(parser.command->bit & CLI_TOGETHER)) && mtc_ranks_place())
         return 0; /* rank 0 does it alone */
     if (!code && helps)
         help(model, argv[0], parser.command, named);

@@ -4,6 +4,7 @@
 #include "checkpoint/checkpoint.h"
 #include "commands/cli.h"
 #include "commands/confusion.h"
+#include "commands/together.h"
 #include "random.h"
 #include "ranks/ranks.h"
 #include "session/finite.h"
@@ -306,10 +307,20 @@ static int print_reports(MtcSession *session, const MtcOptions *options) {
 }
 
 int mtc_command_eval(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
-    MtcSession *session;
-    int code = mtc_open_session(fault, model, options, NULL, options->split, &session);
+    MtcOptions own = *options;
+    MtcSession *session = NULL;
+    bool waited;
+    const int joined = mtc_join_others(fault, model, options, false, &waited);
+    if (joined || waited)
+        return joined;
+    int code = mtc_quiet_other_ranks(fault, &own);
+    if (!code)
+        code = mtc_open_session(fault, model, &own, NULL, own.split, &session);
+    code = mtc_ranks_ready(fault, code);
+    if (!code)
+        code = mtc_agree_on_evaluation(fault, session, &own);
     if (!code) {
-        code = print_reports(session, options);
+        code = print_reports(session, &own);
         if (code)
             *fault = session->fault;
     }

@@ -34,7 +34,6 @@ typedef struct Fit {
 /* ---- signals ---- */
 
 static volatile sig_atomic_t stop_signal;
-
 static volatile double stopped_at; /* seconds */
 
 /* Said twice by who means it once: of a terminal that is closed, shell and kernel both tell; timeout signals its command, and at once the
@@ -326,10 +325,12 @@ static void take_best(Fit *fit) {
 static int evaluate_test(Fit *fit) {
     MtcSession *session = fit->session;
     double means[MTC_MAX_REPORTS];
-    bool whole;
-    if (mtc_watched(session) == MTC_TEST || session->data[MTC_TEST].examples == 0 || fit_interrupted(fit))
+    bool evaluates = !fit_interrupted(fit), whole = false;
+    if (mtc_watched(session) == MTC_TEST || session->data[MTC_TEST].examples == 0)
         return 0;
-    int code = mtc_evaluate_whole(session, MTC_TEST, means, &whole);
+    int code = mtc_agree_on_test(session, &evaluates, fit->best_taken);
+    if (!code && evaluates)
+        code = mtc_evaluate_whole(session, MTC_TEST, means, &whole);
     if (code || !whole)
         return code;
     mtc_progress_test(&fit->progress, &session->at, fit->best_taken ? "best" : "last", means);
@@ -566,7 +567,7 @@ static int check_options(MtcFault *fault, const MtcModel *model, Fit *fit) {
 
 int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
     bool waited;
-    const int joined = mtc_join_others(fault, model, options, &waited);
+    const int joined = mtc_join_others(fault, model, options, true, &waited);
     if (joined || waited)
         return joined;
     Fit *fit = (Fit *)mtc_zeroed(sizeof *fit);

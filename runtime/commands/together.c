@@ -4,9 +4,11 @@
 #include "ranks/launch.h"
 #include "ranks/nccl.h"
 #include "ranks/ranks.h"
+#include "session/session_data.h"
 #include "session/weights.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +30,7 @@ int mtc_check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *op
     return fault->code;
 }
 
-static int start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool *waited) {
+static int start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool trains, bool *waited) {
     const int count = (int)options->gpus;
     *waited = false;
     if (count && strcmp(model->target, "cuda") != 0)
@@ -44,12 +46,12 @@ static int start_gpus(MtcFault *fault, const MtcModel *model, const MtcOptions *
         return mtc_fail(fault, MTC_USAGE, "--gpus gives each process a GPU of its own, --device names one: which?");
     if (count < 2)
         return 0;
-    const int code = mtc_check_ranks(fault, model, options, count);
+    const int code = trains ? mtc_check_ranks(fault, model, options, count) : 0;
     return code ? code : mtc_ranks_launch(fault, count, (double)options->rank_timeout, waited);
 }
 
-int mtc_join_others(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool *waited) {
-    const int code = start_gpus(fault, model, options, waited);
+int mtc_join_others(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool trains, bool *waited) {
+    const int code = start_gpus(fault, model, options, trains, waited);
     return code || *waited ? code : mtc_ranks_join(fault, (double)options->rank_timeout);
 }
 
@@ -97,33 +99,84 @@ int mtc_quiet_other_ranks(MtcFault *fault, MtcOptions *options) {
     return 0;
 }
 
-int mtc_agree(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
-    enum { FIXED = 6 };
+/* Rows of what must be the same. */
+typedef struct Agreement {
+    int count;
+    MtcAgreed row[16 + MTC_MAX_KNOBS];
+    char text[16 + MTC_MAX_KNOBS][96];
+} Agreement;
+
+static void agree_on(Agreement *all, const char *name, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static void agree_on(Agreement *all, const char *name, const char *format, ...) {
+    va_list args;
+    char *text = all->text[all->count];
+    va_start(args, format);
+    vsnprintf(text, sizeof all->text[0], format, args);
+    va_end(args);
+    all->row[all->count++] = (MtcAgreed){name, text};
+}
+
+static void agree_on_program(Agreement *all, const MtcSession *session) {
     const MtcModel *model = session->model;
-    char program[96], data[32], place[96], length[96], values[32], param[MTC_MAX_KNOBS][32];
-    MtcAgreed agreed[FIXED + MTC_MAX_KNOBS] = {{"program", program},
-                                               {"training data", data},
-                                               {"beginning", place},
-                                               {"length of training", length},
-                                               {"way to add up", options->sums ? options->sums : "host"},
-                                               {"set of weights and states", values}};
-    uint64_t weights = 0;
-    if (mtc_rank_count() > 1 && mtc_hash_kept(session, &weights)) {
+    agree_on(all, "program", "%s in %d shards", model->model_hash, model->shards);
+}
+
+/* Each rank evaluates a part of these. */
+static int agree_on_evaluated(MtcFault *fault, Agreement *all, MtcSession *session, int which, const char *name) {
+    uint64_t hash = 0;
+    if (mtc_hash_data(session, which, &hash)) {
         *fault = session->fault;
         return fault->code;
     }
-    snprintf(program, sizeof program, "%s in %d shards", model->model_hash, model->shards);
-    snprintf(data, sizeof data, "%016llx", (unsigned long long)session->train_hash);
-    snprintf(place, sizeof place, "step %lld, seed %llu", (long long)session->at.step,
-             (unsigned long long)session->seed);
-    snprintf(length, sizeof length, "%lld epochs, %lld steps, every %lld", (long long)options->epochs,
-             (long long)options->limit_steps, (long long)options->every);
-    snprintf(values, sizeof values, "%016llx", (unsigned long long)weights);
-    for (int i = 0; i < model->knobs; i++) {
-        agreed[FIXED + i] = (MtcAgreed){model->knob[i].name, param[i]};
-        snprintf(param[i], sizeof param[i], "%.17g", session->knob[i]);
+    agree_on(all, name, "%lld examples, %016llx", (long long)session->data[which].examples, (unsigned long long)hash);
+    return 0;
+}
+
+static int agree_on_values(MtcFault *fault, Agreement *all, MtcSession *session) {
+    const MtcModel *model = session->model;
+    uint64_t weights = 0;
+    if (mtc_hash_kept(session, &weights)) {
+        *fault = session->fault;
+        return fault->code;
     }
-    int code = mtc_ranks_agree(fault, agreed, FIXED + model->knobs);
+    agree_on(all, "set of weights and states", "%016llx", (unsigned long long)weights);
+    for (int i = 0; i < model->knobs; i++)
+        agree_on(all, model->knob[i].name, "%.17g", session->knob[i]);
+    return 0;
+}
+
+int mtc_agree(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
+    Agreement all = {0};
+    if (mtc_rank_count() == 1)
+        return join_sums(fault, session->model, options);
+    agree_on_program(&all, session);
+    agree_on(&all, "training data", "%016llx", (unsigned long long)session->train_hash);
+    agree_on(&all, "beginning", "step %lld, seed %llu", (long long)session->at.step, (unsigned long long)session->seed);
+    agree_on(&all, "length of training", "%lld epochs, %lld steps, every %lld", (long long)options->epochs,
+             (long long)options->limit_steps, (long long)options->every);
+    agree_on(&all, "way to add up", "%s", options->sums ? options->sums : "host");
+    int code = agree_on_evaluated(fault, &all, session, MTC_TEST, "test data");
+    code = code ? code : agree_on_evaluated(fault, &all, session, MTC_VALIDATION, "validation data");
+    code = code ? code : agree_on_values(fault, &all, session);
+    code = code ? code : mtc_ranks_agree(fault, all.row, all.count);
     code = code ? code : note_sharing(fault, session, options);
-    return code ? code : join_sums(fault, model, options);
+    return code ? code : join_sums(fault, session->model, options);
+}
+
+int mtc_agree_on_evaluation(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
+    Agreement all = {0};
+    if (mtc_rank_count() == 1)
+        return 0;
+    agree_on_program(&all, session);
+    int code = agree_on_evaluated(fault, &all, session, MTC_TEST, "data set to evaluate");
+    code = code ? code : agree_on_values(fault, &all, session);
+    code = code ? code : mtc_ranks_agree(fault, all.row, all.count);
+    return code ? code : note_sharing(fault, session, options);
+}
+
+int mtc_agree_on_test(MtcSession *session, bool *evaluates, bool restored) {
+    bool decided[] = {*evaluates, restored};
+    int code = mtc_ranks_share(&session->fault, decided, sizeof decided, true);
+    *evaluates = decided[0];
+    return code || !decided[0] || !decided[1] ? code : mtc_share_kept(session);
 }

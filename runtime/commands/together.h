@@ -1,4 +1,4 @@
-/* A training in several processes, before its first step. */
+/* A training, or an evaluation, in several processes, before its first step. */
 #ifndef MTC_TOGETHER_H
 #define MTC_TOGETHER_H
 
@@ -6,11 +6,16 @@
 
 /* Each of so many takes as many shards. What other numbers of them need is another program. */
 int mtc_check_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *options, int count);
-/* Of those that were started, or --gpus starts. *waited: as mtc_ranks_launch has it. */
-int mtc_join_others(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool *waited);
+/* Of those that were started, or --gpus starts: as many as `trains` allows. *waited: as mtc_ranks_launch has it. */
+int mtc_join_others(MtcFault *fault, const MtcModel *model, const MtcOptions *options, bool trains, bool *waited);
 /* Rank 0 shows, logs and saves for all. */
 int mtc_quiet_other_ranks(MtcFault *fault, MtcOptions *options);
 /* What must not differ; then how they add up, as --sums says. */
 int mtc_agree(MtcFault *fault, MtcSession *session, const MtcOptions *options);
+/* Likewise before an evaluation, of MTC_TEST, whatever data set that is. */
+int mtc_agree_on_evaluation(MtcFault *fault, MtcSession *session, const MtcOptions *options);
+/* Behind a training. Rank 0 decides whether there is time for the test data, and may have other weights than all by then (`restored`), those
+ * of its best file: all get them. */
+int mtc_agree_on_test(MtcSession *session, bool *evaluates, bool restored);
 
 #endif

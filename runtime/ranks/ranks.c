@@ -212,6 +212,20 @@ int mtc_ranks_each(MtcFault *fault, const void *own, size_t bytes, void *result)
     return code ? code : mtc_ranks_share(fault, all, bytes * (size_t)joined.count, true);
 }
 
+/* In a ring: what came from the neighbour before goes on to the one behind. */
+int mtc_ranks_gather(MtcFault *fault, void *values, size_t size, const int64_t *begin) {
+    const int count = joined.count, next = (joined.rank + 1) % count, before = (joined.rank + count - 1) % count;
+    int code = 0;
+    for (int turn = 0; turn + 1 < count && !code; turn++) {
+        const int out = (joined.rank + count - turn) % count, in = (before + count - turn) % count;
+        const size_t sent = (size_t)(begin[out + 1] - begin[out]) * size,
+                     received = (size_t)(begin[in + 1] - begin[in]) * size;
+        code = exchange(fault, next, (char *)values + (size_t)begin[out] * size, sent, before,
+                        (char *)values + (size_t)begin[in] * size, received, false);
+    }
+    return code;
+}
+
 /* ---- beginning ---- */
 
 static int share_hosts(MtcFault *fault) {

@@ -46,6 +46,8 @@ double mtc_ranks_patience(void);
 int mtc_ranks_each(MtcFault *fault, const void *own, size_t bytes, void *all);
 /* What rank 0 has, for all. `patient`: rank 0 may have been busy with something of its own. */
 int mtc_ranks_share(MtcFault *fault, void *values, size_t bytes, bool patient);
+/* Elements begin[r] .. begin[r + 1] - 1, of `size` bytes each, are rank r's; all get those of all. */
+int mtc_ranks_gather(MtcFault *fault, void *values, size_t size, const int64_t *begin);
 /* For messages: steps that are done. */
 void mtc_ranks_at(int64_t step);
 

@@ -1,5 +1,6 @@
 #include "session/evaluate.h"
 
+#include "ranks/ranks.h"
 #include "session/lent.h"
 #include "session/library.h"
 #include "session/memory.h"
@@ -41,17 +42,23 @@ static const char *end_piece(Pace *pace) {
     return error;
 }
 
+/* Each rank has neighbouring batches, as many as the others, or one more. */
+static int64_t first_batch(const MtcSession *session, const MtcData *data, int rank) {
+    return mtc_batches(session, data) * rank / mtc_rank_count();
+}
+
 static const char *enqueue_batches(MtcSession *session, const MtcRun *run, const MtcData *data, Pace *pace,
                                    bool *whole) {
-    const int64_t batch = session->model->batch, examples = data->examples;
+    const int64_t batch = session->model->batch, begin = first_batch(session, data, mtc_rank());
+    const int64_t end = first_batch(session, data, mtc_rank() + 1);
     const char *error = NULL;
-    for (int64_t first = 0; first < examples && *whole && !error; first += batch) {
-        const int64_t left = examples - first, rows = left < batch ? left : batch;
-        error = mtc_model_eval(session->model, run, first, rows, first / batch);
+    for (int64_t b = begin; b < end && *whole && !error; b++) {
+        const int64_t first = b * batch, left = data->examples - first, rows = left < batch ? left : batch;
+        error = mtc_model_eval(session->model, run, first, rows, b);
         error = error ? error : mtc_keep_set_values(session, data, first, rows);
         if (!error && ++pace->in_one == pace->size)
             error = end_piece(pace);
-        *whole = left <= batch || !mtc_enough(session, "evaluation", first / batch + 1, (examples + batch - 1) / batch);
+        *whole = b + 1 == end || !mtc_enough(session, "evaluation", b + 1 - begin, end - begin);
     }
     return error;
 }
@@ -68,7 +75,26 @@ int mtc_enqueue_evaluation(MtcSession *session, const MtcData *data, bool *whole
     for (int i = 0; i < 2; i++)
         if (pace.end[i])
             mtc_event_free(pace.end[i]);
-    return mtc_device_fault(session, error, "evaluation");
+    int code = mtc_device_fault(session, error, "evaluation");
+    return code ? code : mtc_ranks_share(&session->fault, whole, sizeof *whole, false); /* only rank 0 ends any */
+}
+
+/* What others have evaluated, beside what this rank has. */
+static int gather_evaluation(MtcSession *session, const MtcData *data, double *rows, void *kept) {
+    const int count = mtc_rank_count();
+    if (count == 1)
+        return 0;
+    int64_t *begin = (int64_t *)mtc_memory(NULL, ((size_t)count + 1) * sizeof *begin);
+    for (int rank = 0; rank <= count; rank++)
+        begin[rank] = first_batch(session, data, rank);
+    int code = mtc_ranks_gather(&session->fault, rows, (size_t)session->model->reports * sizeof *rows, begin);
+    for (int rank = 0; rank <= count; rank++) {
+        const int64_t first = begin[rank] * session->model->batch;
+        begin[rank] = first < data->examples ? first : data->examples;
+    }
+    code = code ? code : mtc_gather_set_values(session, data, kept, begin);
+    free(begin);
+    return code;
 }
 
 static void mean_reports(const MtcSession *session, const MtcData *data, const double *rows, double *reports) {
@@ -84,7 +110,10 @@ static void mean_reports(const MtcSession *session, const MtcData *data, const d
     }
 }
 
-int mtc_reports_of(MtcSession *session, const MtcData *data, const double *rows, const void *kept, double *reports) {
+int mtc_reports_of(MtcSession *session, const MtcData *data, double *rows, void *kept, double *reports) {
+    const int code = gather_evaluation(session, data, rows, kept);
+    if (code)
+        return code;
     mean_reports(session, data, rows, reports);
     return mtc_set_metrics(session, data, kept, reports + session->model->reports);
 }

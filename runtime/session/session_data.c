@@ -7,6 +7,7 @@
 #include "session/measure.h"
 #include "session/memory.h"
 #include "session/order.h"
+#include "session/pieces.h"
 #include "session/set_values.h"
 #include "session/train.h"
 
@@ -76,6 +77,18 @@ static int hash_examples(MtcSession *session, const void *const *fields, const b
         code =
             mtc_visit_field(session, fields[i], mtc_data_bytes(session, data, i), lent && lent[i], visit_hash, &hash);
     session->train_hash = mtc_hash_end(&hash);
+    return code;
+}
+
+int mtc_hash_data(MtcSession *session, int which, uint64_t *result) {
+    const MtcData *data = &session->data[which];
+    MtcHash hash;
+    int code = 0;
+    mtc_hash_begin(&hash);
+    for (int i = 0; i < session->model->fields && !code && data->examples; i++)
+        code = mtc_visit_memory(session, (const char *)data->field[i], mtc_data_bytes(session, data, i), visit_hash,
+                                &hash);
+    *result = mtc_hash_end(&hash);
     return code;
 }
 

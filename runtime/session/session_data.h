@@ -5,6 +5,7 @@
 
 /* mtc_set_data with examples that were read; may take the arrays: they are NULL then. */
 int mtc_session_set_data(MtcSession *session, int which, MtcExamples *examples);
-void mtc_release_data(MtcSession *session, int which); /* with everything that belongs to it */
+int mtc_hash_data(MtcSession *session, int which, uint64_t *hash); /* of examples on the device */
+void mtc_release_data(MtcSession *session, int which);             /* with everything that belongs to it */
 
 #endif

@@ -1,5 +1,6 @@
 #include "session/set_values.h"
 
+#include "ranks/ranks.h"
 #include "session/memory.h"
 #include "session/weights.h"
 
@@ -42,6 +43,17 @@ const char *mtc_keep_set_values(MtcSession *session, const MtcData *data, int64_
         to += (size_t)data->examples * row;
     }
     return error;
+}
+
+int mtc_gather_set_values(MtcSession *session, const MtcData *data, void *kept, const int64_t *begin) {
+    char *values = (char *)kept;
+    int code = 0;
+    for (int i = 0; i < session->model->set_inputs && !code; i++) {
+        const size_t row = (size_t)session->model->set_input[i].elements * number_bytes(session);
+        code = mtc_ranks_gather(&session->fault, values, row, begin);
+        values += (size_t)data->examples * row;
+    }
+    return code;
 }
 
 /* ---- when all are there ---- */

@@ -11,6 +11,8 @@ size_t mtc_set_values_bytes(const MtcSession *session, const MtcData *data);
 int mtc_reserve_set_values(MtcSession *session, const MtcData *data);
 /* Enqueues the keeping of a batch that was evaluated. */
 const char *mtc_keep_set_values(MtcSession *session, const MtcData *data, int64_t first, int64_t rows);
+/* Of ranks, `kept` in host memory has examples begin[r] .. begin[r + 1] - 1 of rank r: then it has all. */
+int mtc_gather_set_values(MtcSession *session, const MtcData *data, void *kept, const int64_t *begin);
 /* The metrics, of what lay on the device; the confusion matrix becomes the session's. */
 /* metrics.c: row i, column j: how many of class i were taken for class j. */
 void mtc_count_confusion(const MtcSetMetric *metric, const MtcSetValues *values, int64_t *counts);

@@ -3,6 +3,7 @@
 #include "session/weights.h"
 
 #include "base/hash.h"
+#include "ranks/ranks.h"
 #include "session/pieces.h"
 
 #include <math.h>
@@ -244,5 +245,27 @@ int mtc_hash_kept(MtcSession *session, uint64_t *hash) {
             code = mtc_visit_memory(session, session->arena + model->tensor[i].offset,
                                     mtc_tensor_bytes(&model->tensor[i]), visit_kept, &sum);
     *hash = mtc_hash_end(&sum);
+    return code;
+}
+
+static int share_tensor(MtcSession *session, const MtcTensor *tensor) {
+    const size_t bytes = mtc_tensor_bytes(tensor);
+    void *values = malloc(bytes);
+    int code = values ? 0 : mtc_no_memory(&session->fault, bytes, tensor->name);
+    if (!code && !mtc_rank())
+        code = mtc_read_tensor(session, tensor, values);
+    code = code ? code : mtc_ranks_share(&session->fault, values, bytes, false);
+    if (!code && mtc_rank())
+        code = mtc_write_tensor(session, tensor, values);
+    free(values);
+    return code;
+}
+
+int mtc_share_kept(MtcSession *session) {
+    const MtcModel *model = session->model;
+    int code = 0;
+    for (int i = 0; i < model->tensors && !code; i++)
+        if (model->tensor[i].role != MTC_VALUE)
+            code = share_tensor(session, &model->tensor[i]);
     return code;
 }

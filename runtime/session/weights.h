@@ -28,5 +28,7 @@ int mtc_write_file_values(MtcSession *session, const MtcTensor *tensor, const vo
 int mtc_copy_states(MtcSession *session);
 /* Of all that steps leave to the next ones: weights, buffers and states. */
 int mtc_hash_kept(MtcSession *session, uint64_t *hash);
+/* All ranks get what rank 0 has of that. */
+int mtc_share_kept(MtcSession *session);
 
 #endif
