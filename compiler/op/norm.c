@@ -182,6 +182,20 @@ static bool has_statistics(Call *call, const Node *x) {
     return false;
 }
 
+/* Statistics of the whole batch are not there before the last of its shards has come this far, and then the first are gone. */
+static bool has_whole_batch(Call *call) {
+    const int shards = call->g->module->shards;
+    if (shards < 2 || !call_bool(call, 4))
+        return true;
+    call_error(call, 4,
+               "sync = true asks for the mean and the variance of the whole batch, which --shards %d computes in "
+               "parts, one after the other: compile "
+               "without --shards; or, without sync, each shard has those of its own; group_norm and layer_norm need no "
+               "other example",
+               shards);
+    return false;
+}
+
 static bool read_batch_norm(Call *call, BatchNorm *b) {
     b->x = graph_of_each_example(call->g, graph_cast(call->g, call_tensor(call, 0), DT_F32));
     b->momentum = call_scalar(call, 1);
@@ -189,7 +203,7 @@ static bool read_batch_norm(Call *call, BatchNorm *b) {
     b->affine = call_bool(call, 3);
     if (!b->x || !b->momentum || isnan(b->eps) || !call_parts_no_batch(call, 0, b->x, ~0u))
         return false;
-    return has_channels(call, b->x, "batch_norm") && has_statistics(call, b->x);
+    return has_channels(call, b->x, "batch_norm") && has_statistics(call, b->x) && has_whole_batch(call);
 }
 
 static Value build_batch_norm(Call *call) {
@@ -305,9 +319,11 @@ const OpDef op_batch_norm = {
            "them: running = (1 - momentum) running + momentum batch, with the unbiased variance. In evaluation the "
            "running "
            "ones are used. In a layer that is called several times, each call moves them in turn. Without affine, "
-           "there are no `weight` and `bias`, which start as 1 and 0.",
+           "there are no `weight` and `bias`, which start as 1 and 0. Of a batch in shards (`mtc --shards`), each "
+           "shard has "
+           "its own mean and variance; a layer with sync = true, which are those of the whole batch, is refused there.",
     .example = "y = batch_norm(conv2d(image, 4, 3, bias = false))",
-    .signature = "x, momentum: number in [0, 1] = 0.1, eps: number > 0 = 1e-5, affine: bool = true",
+    .signature = "x, momentum: number in [0, 1] = 0.1, eps: number > 0 = 1e-5, affine: bool = true, sync: bool = false",
     .build = build_batch_norm,
 };
 

@@ -151,3 +151,13 @@ def test_a_batch_in_shards_is_the_batch_on_a_gpu(compile_model, folder, name):
 def test_profile_measures_whole_batches(compile_model, folder):
     done = compile_model(MODELS["updates"], "--shards", 2)("profile", "--data", ".", cwd=folder, check=False)
     assert done.returncode == 64 and "compile the model without --shards" in done.stderr
+
+
+@pytest.mark.quick
+def test_statistics_of_the_whole_batch_are_those_without_shards(mtc, tmp_path):
+    """tests/errors/batch-norm-sync.mt: with shards they are refused."""
+    said = []
+    for layer in "batch_norm(image, sync = true)", "batch_norm(image)":
+        (tmp_path / "m.mt").write_text(text(f"  h = {layer}"))
+        said.append(mtc(tmp_path / "m.mt", "--target", "cpu", "--emit=simple").stdout)
+    assert said[0].replace("(image, sync = true)", "(image)") == said[1]
