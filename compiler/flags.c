@@ -17,7 +17,7 @@ static const char target_names[] =
     ;
 
 /* Behind the stages, the endings of the targets' sources. */
-static const char stages[] = "ast|graph|onnx|grad|simple|split|fused|schedule|plan|plan.svg"
+static const char stages[] = "ast|graph|onnx|grad|simple|split|fused|schedule|plan|plan.svg|scaling"
 #define TARGET(name, ending, ...) "|" #ending
 #include "emit/build/targets.def"
 #undef TARGET
@@ -55,6 +55,10 @@ const Flag flags[] = {
            "[cuda where a GPU and nvcc are, or --arch or --schedule is given; else cpu]"),
     VALUE("--arch", 0, "LIST", FLAG_STRING, arch, TARGET_FLAGS,
           "GPUs to compile for: native, or a list such as sm_80,sm_90 [the GPU that is present, else a portable list]"),
+    VALUE("--link", 0, "LIST", FLAG_STRING, link, TARGET_FLAGS,
+          "with --emit=scaling: what joins GPUs, host=N of a host, inside=GB/S and between=GB/S, inside_us=N and "
+          "between_us=N of an exchange "
+          "[host=8,inside=300,inside_us=10.4,between=50,between_us=20]"),
     CHOICE("--real", "f32|f64", real, REAL_F32, TARGET_FLAGS,
            "floating-point type of the cpu target, for gradient checks"),
     NUMBER("--jobs", 'j', "N", jobs, 1024, TARGET_FLAGS, "threads of nvcc [one per processor]"),

@@ -27,7 +27,7 @@ typedef struct Flag {
 /* Of `group`. */
 extern const char OUTPUT[], TARGET_FLAGS[], MODEL[], INFORMATION[], FORMATTING[], PLOTTING[], TOKENS[];
 
-enum { FLAGS = 31 };
+enum { FLAGS = 32 };
 extern const Flag flags[];
 
 /* mtc gradcheck has it. */

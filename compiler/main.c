@@ -18,6 +18,7 @@
 #include "runtime/base/common.h"
 #include "runtime/base/ending.h"
 #include "runtime/base/file.h"
+#include "scaling.h"
 #include "summary.h"
 #include "support/file.h"
 #include "support/process.h"
@@ -133,7 +134,7 @@ static bool lower(Compilation *c, Ast *ast, Lowered *model) {
                           .precision = exact || o->precision ? &asked : NULL,
                           .recompute = o->recompute || o->no_recompute ? &o->recompute : NULL,
                           .batch = o->batch,
-                          .shards = o->shards};
+                          .shards = o->emit == EMIT_SCALING && !o->shards ? 1 : o->shards};
     return front_check(c->diag, ast) && front_lower(c->diag, ast, &front, model);
 }
 
@@ -284,6 +285,14 @@ static bool suffices(Compilation *c, const Target *target, const Aim *aim, const
     return !target->compiler->suffices || target->compiler->suffices(c->diag, aim, programs);
 }
 
+static int print_scaling(Compilation *c, const Plan *plan) {
+    Links links;
+    if (!links_parse(c->diag, c->options->link, &links))
+        return EXIT_USAGE;
+    scaling_print(plan, &links, &c->out);
+    return EXIT_SUCCESS;
+}
+
 /* Graphs to program. */
 static int generate(Compilation *c, const Ast *ast, Module *module) {
     const Options *o = c->options;
@@ -320,6 +329,8 @@ static int generate(Compilation *c, const Ast *ast, Module *module) {
         return plan_print(plan, &c->out), EXIT_SUCCESS;
     if (o->emit == EMIT_PLAN_SVG)
         return plan_svg(plan, &c->out), EXIT_SUCCESS;
+    if (o->emit == EMIT_SCALING)
+        return print_scaling(c, plan);
     if (o->summary)
         return summary_print(plan, &c->out), EXIT_SUCCESS;
     if (o->explain)

@@ -321,6 +321,11 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {o->shards && o->schedule == SCHEDULE_PERSISTENT,
          "--schedule persistent keeps all steps in one launch; with --shards, sums over the shards come between: leave "
          "one of them out"},
+        {o->emit == EMIT_SCALING && o->schedule == SCHEDULE_PERSISTENT,
+         "--emit=scaling is of steps in shards, which --schedule persistent does not have: leave it out"},
+        {o->emit == EMIT_SCALING && asked && !asked->gpu,
+         "--emit=scaling is of GPUs; it does not go with the cpu target"},
+        {o->link && o->emit != EMIT_SCALING, "--link says what joins GPUs, for --emit=scaling"},
         {o->shards == 1, "--shards 1 is a batch that is computed whole: leave it out"},
         {o->recompute && o->no_recompute, "choose one of --recompute and --no-recompute"},
         {o->in_place && !o->format, "--in-place goes with --format"},

@@ -24,6 +24,7 @@ typedef enum Emit {
     EMIT_SCHEDULE,
     EMIT_PLAN,
     EMIT_PLAN_SVG,
+    EMIT_SCALING,
     EMIT_SOURCE /* of the first target; then of the others */
 } Emit;
 typedef enum Real { REAL_F32, REAL_F64 } Real;
@@ -41,6 +42,7 @@ typedef struct Options {
     int real;           /* Real */
     int precision;      /* 1 + Precision; 0: as the text says */
     const char *arch;   /* NULL: the GPU that is present, else a portable list */
+    const char *link;   /* what GPUs are joined by; NULL: as scaling.c has it */
     const char *keep;   /* folder for the generated source */
     int jobs;
     bool standalone, shared, no_cache, verbose;

@@ -1,0 +1,92 @@
+"""--emit=scaling: a step of several GPUs, by the numbers of its links; tests/golden/perceptron.scaling shows the table."""
+
+import math
+import re
+
+import pytest
+from conftest import ROOT
+
+UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9}
+WIDE = """data {
+  train = idx("x", "y")
+  x : f32[1000]
+  y : f32[1000]
+}
+model { p = linear(x, 1000, bias = false) }
+train {
+  loss      = mse(p, y)
+  optimizer = sgd(0.1)
+  batch     = 64
+}
+"""
+
+
+@pytest.fixture
+def model(tmp_path):
+    (tmp_path / "wide.mt").write_text(WIDE)
+    return tmp_path / "wide.mt"
+
+
+def table(text):
+    """By number of GPUs: hosts, examples, seconds of work, sums and step, bytes, the ring's seconds, examples a second, percent."""
+    rows = {}
+    for line in text.splitlines():
+        if re.match(r" +\d+ +\d", line):
+            plain = re.sub(r"([\d.]+) (us|ms|s|KB|MB|GB)\b", lambda m: repr(float(m[1]) * UNITS[m[2]]), line).replace("%", "").split()
+            rows[int(plain[0])] = [float(word) for word in plain[1:]]
+    return rows
+
+
+def test_time_adds_up(mtc, model):
+    """4 MB of gradients; 2 GPUs in a host, so that the second of three turns and the third leave it."""
+    rows = table(mtc(model, "--emit=scaling", "--arch", "sm_90", "--link", "host=2,inside=100,inside_us=10,between=10,between_us=50").stdout)
+    assert list(rows) == [2**k for k in range(11)]
+    work, size, memory = rows[1][2], 4e6, 4.8e12
+    for gpus, (hosts, examples, own, sums, step, sent, ring, rate, efficiency) in rows.items():
+        turns = range(round(math.log2(gpus)))
+        exchange = sum(2 * ((10e-6, 50e-6)[n > 0] + size / 2 ** (n + 1) / (100e9, 10e9)[n > 0]) for n in turns)
+        least = sum(3 * size / 2 ** (n + 1) / memory for n in turns)
+        assert hosts == math.ceil(gpus / 2) and examples == 64 * gpus and own == work
+        assert exchange + least <= sums * 1.005 and sums <= (exchange + 2 * least) * 1.01 + 1e-7  # memory as programs reach it
+        assert step == pytest.approx(own + sums, rel=0.02) and sent == pytest.approx(2 * size * (1 - 1 / gpus), rel=0.01)
+        assert rate == pytest.approx(examples / step, rel=0.02) and efficiency == pytest.approx(100 * work / step, rel=0.02, abs=0.06)
+        slow = (10e-6 + size / gpus / 100e9) if gpus <= 2 else (50e-6 + size / gpus / 20e9)
+        assert ring == pytest.approx(2 * (gpus - 1) * slow, rel=0.01, abs=1e-7)
+
+
+def test_a_batch_in_shards_stays(mtc, model):
+    rows = table(mtc(model, "--emit=scaling", "--arch", "sm_90", "--shards", 8).stdout)
+    assert list(rows) == [1, 2, 4, 8] and {row[1] for row in rows.values()} == {64}
+    assert rows[1][2] > rows[2][2] > rows[4][2] > rows[8][2]
+    assert rows[8][8] == pytest.approx(100 * rows[1][4] / rows[8][4] / 8, rel=0.02, abs=0.06)
+
+
+def test_measured_sums_are_met(mtc, model):
+    """An all-reduce of two H200s: bytes, seconds. What a text says decides how many bytes there are."""
+    for size, seconds in (407e3, 22e-6), (44e6, 178e-6), (496e6, 1.6e-3):
+        width = round(size / 4000)
+        model.write_text(WIDE.replace("linear(x, 1000,", f"linear(x, {width},").replace("y : f32[1000]", f"y : f32[{width}]"))
+        assert table(mtc(model, "--emit=scaling", "--arch", "sm_90").stdout)[2][6] == pytest.approx(seconds, rel=0.065)
+
+
+@pytest.mark.parametrize("flags, message", [
+    (["--link", "between=0"], "--link between takes a number above 0, not '0'"),
+    (["--link", "host=2.5"], "--link host takes a whole number above 0, not '2.5'"),
+    (["--link", "inside=fast"], "--link inside takes a number above 0, not 'fast'"),
+    (["--link", "betwen=3"], "--link knows no 'betwen'; did you mean 'between'?"),
+    (["--target", "cpu"], "--emit=scaling is of GPUs"),
+    (["--schedule", "persistent"], "--schedule persistent does not have"),
+])
+def test_what_is_refused(mtc, model, flags, message):
+    done = mtc("--emit=scaling", model, *flags)
+    assert done.returncode == 64 and message in done.stderr and not done.stdout
+
+
+def test_links_are_of_scaling(mtc, model):
+    done = mtc("--emit=plan", model, "--link", "host=4")
+    assert done.returncode == 64 and "--link says what joins GPUs, for --emit=scaling" in done.stderr
+
+
+def test_all_models_scale(mtc):
+    for name in "mnist", "resnet18_cifar", "dcgan":
+        assert len(table(mtc(ROOT / f"models/{name}.mt", "--emit=scaling").stdout)) == 11
