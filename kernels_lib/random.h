@@ -6,7 +6,8 @@
  *
  * One Philox block gives four words, so elements 4k .. 4k+3 share a block. Floating point here is made of operations
  * that IEEE 754 rounds in one way only: conversions of small integers, fmaf, roots, and products that feed no sum (a
- * compiler may contract a * b + c, and then CPU and GPU differ). Logarithm, sine and cosine are polynomials of ours. */
+ * compiler that is not told otherwise may contract a * b + c, and then CPU and GPU differ). Logarithm, sine and cosine are
+ * polynomials of ours. */
 #ifndef MTC_RANDOM_H
 #define MTC_RANDOM_H
 

@@ -2,8 +2,7 @@
  *
  * exp, log and tanh of a float are polynomials without branches, so that the loops around them become vector code;
  * their error stays below 3 units in the last place. Everything else, and all of double, is the C library's. They are always a
- * part of the expression that calls them: a call would keep a loop from being vector code, and the compiler would decide by the
- * size of the whole program whether their last product and a sum behind it are one multiply-add, so which bits come out. */
+ * part of the expression that calls them: a call would keep a loop from being vector code. */
 #ifndef MTC_CPU_MATH_H
 #define MTC_CPU_MATH_H
 

@@ -32,6 +32,17 @@
 #define MATMUL_ROWS 4
 #endif
 
+/* A program is compiled with -ffp-contract=off: a b + c is two roundings wherever its text says so, the same in each kernel that
+ * computes it. Sums of products are fused on purpose, and here alone. gcc is told so of whole functions, which are then no part of
+ * others, clang of a block. Without such an instruction they are two roundings too. */
+#ifdef __clang__
+#define MATMUL_FUSED static inline
+#define MATMUL_FUSES _Pragma("STDC FP_CONTRACT ON")
+#else
+#define MATMUL_FUSED static __attribute__((noinline, optimize("fp-contract=fast")))
+#define MATMUL_FUSES
+#endif
+
 typedef real MatmulVector __attribute__((vector_size(MATMUL_VECTOR_BYTES)));
 
 enum {
@@ -55,6 +66,7 @@ static inline void matmul_store(real *at, MatmulVector v) {
 /* The sums of MATMUL_ROWS rows x `vectors` vectors; rows from `rows` on repeat the last one. */
 static inline __attribute__((always_inline)) void matmul_registers(int vectors, real *sum, int stride, int rows,
                                                                    int depth, Block a, const real *panel) {
+    MATMUL_FUSES
     MatmulVector acc[MATMUL_ROWS][MATMUL_VECTORS];
     const real *row[MATMUL_ROWS];
     for (int i = 0; i < MATMUL_ROWS; i++) {
@@ -116,7 +128,7 @@ static inline __attribute__((always_inline)) void matmul_panel(int vectors, real
 }
 
 /* One panel of at most MATMUL_PANEL columns. */
-static inline void matmul_any_panel(real *sum, int stride, int rows, int columns, int depth, Block a, Block b) {
+MATMUL_FUSED void matmul_any_panel(real *sum, int stride, int rows, int columns, int depth, Block a, Block b) {
     switch ((columns + MATMUL_LANES - 1) / MATMUL_LANES) { /* a constant in each call: the sums are registers */
     case 1: matmul_panel(1, sum, stride, rows, columns, depth, a, b); break;
     case 2: matmul_panel(2, sum, stride, rows, columns, depth, a, b); break;

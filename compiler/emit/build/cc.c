@@ -29,11 +29,12 @@ static const char *cc_lacks(Arena *arena) {
     return NULL;
 }
 
-/* Contraction to fused multiply-adds is what a GPU does too. Nothing that would reorder sums or assume that there are no
- * NaNs: the same program gives the same bits on every run, and a diverged training is noticed. */
+/* Multiply-adds are fused only where the kernels say so: a compiler would choose anew wherever an expression is computed again, and
+ * the gradient of max looks for the largest element among numbers that must be the same bits. Nothing that would reorder sums or
+ * assume that there are no NaNs: the same program gives the same bits on every run, and a diverged training is noticed. */
 static void add_cc_flags(const Toolchain *tools, const Build *build, Command *command) {
     static const char *const flags[] = {
-        "-std=c11",        "-D_XOPEN_SOURCE=700", "-O3", "-march=native", "-fopenmp", "-ffp-contract=fast",
+        "-std=c11",        "-D_XOPEN_SOURCE=700", "-O3", "-march=native", "-fopenmp", "-ffp-contract=off",
         "-fno-math-errno", "-fno-trapping-math"};
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++)
         command_add(command, flags[i]);
