@@ -19,7 +19,7 @@ pytestmark = pytest.mark.quick
 
 BATCH = 5
 
-# Of s and t, [4, 6] for each example, and of i and j, [4, 4, 3]: all are sums of products, of which i and j are images.
+# Of s and t, [4, 6] for each example, and of i and j, [3, 4, 4]: all are sums of products, of which i and j are images.
 OPERATORS = {
     "abs": "abs(s) * t",
     "floor": "s * floor(2 * t)",
