@@ -21,6 +21,7 @@ struct MtcZip {
     size_t size;
     int count;
     Member *member;
+    const Member **named; /* in the order of their names; of one name, in that of the directory */
 };
 
 static uint64_t number(const uint8_t *at, int bytes) {
@@ -118,6 +119,19 @@ static bool read_entry(MtcZip *zip, uint64_t *at) {
     return true;
 }
 
+static int by_name(const void *a, const void *b) {
+    const Member *x = *(const Member *const *)a, *y = *(const Member *const *)b;
+    const int order = strcmp(x->name, y->name);
+    return order ? order : (x > y) - (x < y);
+}
+
+static void sort_members(MtcZip *zip) {
+    zip->named = (const Member **)mtc_memory(NULL, ((size_t)zip->count + 1) * sizeof *zip->named);
+    for (int i = 0; i < zip->count; i++)
+        zip->named[i] = &zip->member[i];
+    qsort((void *)zip->named, (size_t)zip->count, sizeof *zip->named, by_name);
+}
+
 static int read_directory(MtcFault *fault, MtcZip *zip) {
     const uint8_t *record = find_record(zip);
     uint64_t at, entries;
@@ -128,6 +142,7 @@ static int read_directory(MtcFault *fault, MtcZip *zip) {
     for (uint64_t i = 0; i < entries; i++)
         if (!read_entry(zip, &at))
             return broken(fault, zip, "its directory is damaged");
+    sort_members(zip);
     return 0;
 }
 
@@ -162,6 +177,7 @@ void mtc_zip_close(MtcZip *zip) {
     for (int i = 0; i < zip->count; i++)
         free(zip->member[i].name);
     free(zip->member);
+    free((void *)zip->named);
     free(zip->owned);
     free(zip->path);
     free(zip);
@@ -174,14 +190,29 @@ const char *mtc_zip_path(const MtcZip *zip) {
 /* ---- members ---- */
 
 static const Member *find_member(const MtcZip *zip, const char *name) {
-    for (int i = 0; i < zip->count; i++)
-        if (strcmp(zip->member[i].name, name) == 0)
-            return &zip->member[i];
-    return NULL;
+    int from = 0, to = zip->count; /* the first that is not before the name is in [from, to] */
+    while (from < to) {
+        const int middle = from + (to - from) / 2;
+        if (strcmp(zip->named[middle]->name, name) < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from < zip->count && strcmp(zip->named[from]->name, name) == 0 ? zip->named[from] : NULL;
 }
 
 bool mtc_zip_has(const MtcZip *zip, const char *name) {
     return find_member(zip, name) != NULL;
+}
+
+const char *mtc_zip_name(const MtcZip *zip, int member) {
+    return member < zip->count ? zip->member[member].name : NULL;
+}
+
+bool mtc_zip_size(const MtcZip *zip, const char *name, size_t *size) {
+    const Member *member = find_member(zip, name);
+    *size = member ? (size_t)member->size : 0;
+    return member != NULL;
 }
 
 static int no_member(MtcFault *fault, const MtcZip *zip, const char *name) {
@@ -266,7 +297,7 @@ static int inflate_member(MtcFault *fault, const MtcZip *zip, const Member *memb
     Inflater z;
     if (!load_inflater(&z)) {
         mtc_fail(fault, MTC_UNAVAILABLE, "%s: is compressed, and libz.so.1 is not installed", zip->path);
-        mtc_note(fault, "install zlib (Debian: apt-get install zlib1g), or write the file with numpy.savez");
+        mtc_note(fault, "install zlib (Debian: apt-get install zlib1g), or write the file without compression");
         return fault->code;
     }
     if (!inflate_all(&z, from, (size_t)member->packed, to, (size_t)member->size))
