@@ -25,7 +25,7 @@ static const char stages[] = "ast|graph|onnx|grad|simple|split|fused|schedule|pl
 
 const char OUTPUT[] = "Output", TARGET_FLAGS[] = "Target", MODEL[] = "Model", INFORMATION[] = "Information",
            FORMATTING[] = "Formatting", PLOTTING[] = "Curves of trainings (mtc plot)",
-           TOKENS[] = "Tokens of texts (mtc tokens)";
+           TOKENS[] = "Tokens of texts (mtc tokens)", WEIGHTS[] = "Weights of PyTorch (mtc weights)";
 
 const Flag flags[] = {
     VALUE("--output", 'o', "FILE", FLAG_STRING, output, OUTPUT,
@@ -74,6 +74,11 @@ const Flag flags[] = {
     VALUE("--tokenizer", 0, "FILE", FLAG_STRING, tokenizer, TOKENS,
           "tokenizer.json, or vocab.json beside merges.txt: byte-pair encoding, as of GPT-2 and Llama 3"),
     NUMBER("--learn", 0, "N", learn, MTC_MOST_TOKENS, TOKENS, "make a tokenizer of N tokens instead, of the texts"),
+
+    VALUE("--key", 0, "NAME", FLAG_STRING, key, WEIGHTS,
+          "the member of a checkpoint that holds the weights: model, or state.model [the one that holds tensors]"),
+    VALUE("--rename", 0, "FILE", FLAG_STRING, rename, WEIGHTS,
+          "rules for the names, one in a line: layers.*.fc -> h.*.linear"),
 
     SWITCH("--summary", 0, summary, INFORMATION, "print layers, shapes, parameters, arithmetic and memory"),
     SWITCH("--operators", 0, operators, INFORMATION, "print the reference of all operators and functions"),

@@ -25,9 +25,9 @@ typedef struct Flag {
 } Flag;
 
 /* Of `group`. */
-extern const char OUTPUT[], TARGET_FLAGS[], MODEL[], INFORMATION[], FORMATTING[], PLOTTING[], TOKENS[];
+extern const char OUTPUT[], TARGET_FLAGS[], MODEL[], INFORMATION[], FORMATTING[], PLOTTING[], TOKENS[], WEIGHTS[];
 
-enum { FLAGS = 32 };
+enum { FLAGS = 34 };
 extern const Flag flags[];
 
 /* mtc gradcheck has it. */

@@ -30,11 +30,13 @@ static const char COMPILE_USAGE[] =
     "       mtc explain MODEL.mt [NAME] [OPTION]...\n"
     "       mtc gradcheck MODEL.mt [--set NAME=VALUE]... [FLAG]...\n"
     "       mtc tokens TEXT... --tokenizer tokenizer.json -o train.bin\n"
+    "       mtc weights MODEL.pt -o MODEL.safetensors [--key NAME] [--rename FILE]\n"
     "\n"
     "Compiles a description of a neural network and its training into one native program. The model\n"
     "file - is standard input. 'mtc plot' draws the curves of trainings, from their logs. 'mtc explain'\n"
     "says how the lines of a model became kernels. 'mtc gradcheck' compares its gradients with\n"
-    "finite differences. 'mtc tokens' writes texts as tokens.\n";
+    "finite differences. 'mtc tokens' writes texts as tokens, 'mtc weights' weights of PyTorch as\n"
+    "safetensors.\n";
 static const char EXPLAIN_USAGE[] =
     "usage: mtc explain MODEL.mt [NAME] [OPTION]...\n"
     "\n"
@@ -65,6 +67,14 @@ static const char TOKENS_USAGE[] =
     "reads: 16 bits a token where the tokenizer has no more numbers, else 32. --learn makes the tokenizer:\n"
     "its merges are the pairs that the texts have most often.\n";
 
+static const char WEIGHTS_USAGE[] =
+    "usage: mtc weights FILE.pt -o FILE.safetensors [--key NAME] [--rename FILE]\n"
+    "\n"
+    "Writes the tensors of a file of torch.save, a state dict or a checkpoint that holds one, as a file that\n"
+    "--load and --init-from of programs read. Nothing of the file is run, and PyTorch is not needed. Rules\n"
+    "give other names: in 'layers.*.fc -> h.*.linear' each * stands for any characters; the first that\n"
+    "matches decides, and one without a replacement leaves tensors out.\n";
+
 /* What the help of a command says before its flags, and behind them. */
 typedef struct Help {
     const char *usage, *rest;
@@ -75,6 +85,7 @@ static const Help plot_help = {PLOT_USAGE, "\nExample: mtc plot lr-0.1.jsonl lr-
                                     "\nExample: mtc gradcheck models/mnist.mt --set hidden=16 --samples 20\n"},
                   tokens_help = {TOKENS_USAGE,
                                  "\nExample: mtc tokens part-*.txt --tokenizer tokenizer.json -o train.bin\n"},
+                  weights_help = {WEIGHTS_USAGE, "\nExample: mtc weights resnet18.pth -o resnet18.safetensors\n"},
                   compile_help = {
                       COMPILE_USAGE,
                       "\n"
@@ -85,6 +96,7 @@ static const Help plot_help = {PLOT_USAGE, "\nExample: mtc plot lr-0.1.jsonl lr-
 static bool is_helped(const Options *options, const Flag *flag) {
     return options->plot        ? flag->group == PLOTTING
            : options->tokens    ? flag->group == TOKENS
+           : options->weights   ? flag->group == WEIGHTS
            : options->gradcheck ? flag_is_of_gradcheck(flag)
            : options->explain   ? flag_is_of_explain(flag)
                                 : true;
@@ -93,6 +105,7 @@ static bool is_helped(const Options *options, const Flag *flag) {
 void options_help(const Options *options, Text *out) {
     const Help *help = options->plot        ? &plot_help
                        : options->tokens    ? &tokens_help
+                       : options->weights   ? &weights_help
                        : options->gradcheck ? &gradcheck_help
                        : options->explain   ? &explain_help
                                             : &compile_help;

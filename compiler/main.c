@@ -520,6 +520,16 @@ static int tokens(Compilation *c) {
     return o->learn ? tokens_learn(c->diag, &request) : tokens_encode(c->diag, &request);
 }
 
+static int weights(Compilation *c) {
+    const Options *o = c->options;
+    if (promises_else(c, o->output, ".safetensors", "weights (.safetensors)", NULL))
+        return EXIT_USAGE;
+    if (!output_allowed(c->diag, o->output, OUTPUT_WEIGHTS, &c->inputs))
+        return EXIT_CANT_CREATE;
+    WeightsRequest request = {.input = o->files.at[0], .key = o->key, .rename = o->rename, .output = o->output};
+    return weights_convert(c->diag, &request);
+}
+
 static int run_gradcheck(Compilation *c, const char *program) {
     VEC(const char *) command = {0};
     VEC_PUSH(c->arena, &command, "mtc gradcheck"); /* in its messages */
@@ -560,6 +570,8 @@ static int run(Compilation *c) {
         add_input(c, o->input);
     if (o->tokenizer)
         add_input(c, o->tokenizer);
+    if (o->rename)
+        add_input(c, o->rename);
     for (int i = 0; i < o->files.count; i++)
         add_input(c, o->files.at[i]);
     if (o->help)
@@ -568,6 +580,8 @@ static int run(Compilation *c) {
         return draw_curves(c);
     else if (o->tokens)
         return tokens(c);
+    else if (o->weights)
+        return weights(c);
     else if (o->gradcheck)
         return gradcheck(c);
     else if (o->version)

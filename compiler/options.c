@@ -159,10 +159,14 @@ static bool flag_applies(const Options *options, const Flag *flag, Diag *diag) {
         diag_error(diag, nowhere, "plot has no option %s; 'mtc plot --help' lists its options", flag->name);
     else if (options->tokens && !is_of_group(flag, TOKENS))
         diag_error(diag, nowhere, "tokens has no option %s; 'mtc tokens --help' lists its options", flag->name);
+    else if (options->weights && !is_of_group(flag, WEIGHTS))
+        diag_error(diag, nowhere, "weights has no option %s; 'mtc weights --help' lists its options", flag->name);
     else if (!options->plot && flag->group == PLOTTING)
         diag_error(diag, nowhere, "%s is an option of 'mtc plot'", flag->name);
     else if (!options->tokens && flag->group == TOKENS)
         diag_error(diag, nowhere, "%s is an option of 'mtc tokens'", flag->name);
+    else if (!options->weights && flag->group == WEIGHTS)
+        diag_error(diag, nowhere, "%s is an option of 'mtc weights'", flag->name);
     else
         return true;
     return false;
@@ -235,7 +239,7 @@ static bool parse_input(Options *options, Diag *diag, const char *word) {
         options->explained = word;
         return true;
     }
-    if (options->plot || options->tokens) {
+    if (options->plot || options->tokens || options->weights) {
         VEC_PUSH(diag_arena(diag), &options->files, strcmp(word, "-") == 0 ? "/dev/stdin" : word);
         return true;
     }
@@ -262,7 +266,7 @@ static bool parse_input(Options *options, Diag *diag, const char *word) {
 
 /* The first word says what is to be done. */
 static bool is_command(const Options *options) {
-    return options->plot || options->gradcheck || options->tokens || options->explain;
+    return options->plot || options->gradcheck || options->tokens || options->weights || options->explain;
 }
 
 static bool parse_words(Options *options, Diag *diag, int argc, char **argv) {
@@ -270,6 +274,7 @@ static bool parse_words(Options *options, Diag *diag, int argc, char **argv) {
     options->plot = argc > 1 && strcmp(argv[1], "plot") == 0;
     options->gradcheck = argc > 1 && strcmp(argv[1], "gradcheck") == 0;
     options->tokens = argc > 1 && strcmp(argv[1], "tokens") == 0;
+    options->weights = argc > 1 && strcmp(argv[1], "weights") == 0;
     options->explain = argc > 1 && strcmp(argv[1], "explain") == 0;
     if (argc == 2 && strcmp(argv[1], "help") == 0 && access("help", F_OK) != 0)
         return options->help = true;
@@ -297,7 +302,7 @@ const Target *options_target(const Options *options) {
 static bool combinations_hold(const Options *o, Diag *diag) {
     const Target *asked = options_target(o);
     bool other_source = o->target && o->emit >= EMIT_SOURCE && o->target - 1 != o->emit - EMIT_SOURCE;
-    bool informs = o->plot || o->tokens || o->operators || o->list_options || o->version || o->help;
+    bool informs = o->plot || o->tokens || o->weights || o->operators || o->list_options || o->version || o->help;
     const struct {
         bool wrong;
         const char *why;
@@ -310,6 +315,9 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {o->tokenizer && o->learn, "choose one of --tokenizer and --learn"},
         {o->learn && o->learn <= 256, "--learn: each of the 256 bytes is a token, and N counts them; choose more"},
         {o->tokens && !o->output && !o->help, "-o FILE says where the result is written"},
+        {o->weights && o->files.count != 1 && !o->help,
+         "weights takes one file of torch.save; 'mtc weights --help' shows how to call it"},
+        {o->weights && !o->output && !o->help, "-o FILE.safetensors says where the weights are written"},
         {other_source, "--emit=cu is of --target cuda, --emit=c of --target cpu"},
         {o->real == REAL_F64 && !(asked && asked->doubles), "--real f64 is of the cpu target; add --target cpu"},
         {o->arch && asked && !asked->gpu, "--arch names GPUs; it does not go with the cpu target"},
@@ -333,7 +341,7 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {o->json && !o->operators, "--json goes with --operators"},
         {o->in_place && o->input && strcmp(o->input, "/dev/stdin") == 0, "--in-place needs a file, not standard input"},
         {o->in_place && o->check, "choose one of --in-place and --check"},
-        {o->emit == EMIT_PROGRAM && !o->plot && !o->tokens && o->output && strcmp(o->output, "-") == 0,
+        {o->emit == EMIT_PROGRAM && !o->plot && !o->tokens && !o->weights && o->output && strcmp(o->output, "-") == 0,
          "-o - is standard output, where no program goes: -o NAME; --emit=cu and --emit=c print its source"},
         {o->summary && o->output, "--summary prints, and makes no program; it does not take --output"},
         {o->format && o->output, "--format prints, or rewrites the file with --in-place; it does not take --output"},

@@ -8,6 +8,7 @@
 #include "plot/plot.h"
 #include "support/diag.h"
 #include "tokens/tokens.h"
+#include "weights/weights.h"
 
 #define MTC_VERSION "0.1.0"
 
@@ -54,9 +55,12 @@ typedef struct Options {
     const char *explained;   /* a value, a line or a kernel of it; NULL: all */
     bool plot;               /* mtc plot: draw logs */
     bool tokens;             /* mtc tokens: encode texts */
-    VEC(const char *) files; /* logs, texts */
+    bool weights;            /* mtc weights: convert a file of PyTorch */
+    VEC(const char *) files; /* logs, texts, weights */
     const char *tokenizer;   /* path of its file */
     int learn;               /* a tokenizer of so many tokens is made; 0: none */
+    const char *key;         /* the member of a checkpoint that holds the weights; NULL: found */
+    const char *rename;      /* path of a file of rules; NULL: names stay */
     int axis;                /* PlotAxis */
     const char *title;
 } Options;

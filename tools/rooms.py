@@ -31,8 +31,9 @@ ARROWS = {
     "compiler/emit/build": [SUPPORT, IR, PASS, EMIT, TEXT, "compiler/emit/c", "compiler/emit/cuda"],  # the table of targets
     "compiler/plot": [SUPPORT, BASE],  # reads what programs log
     "compiler/tokens": [SUPPORT, BASE, TOKENIZER],  # writes what programs read
+    "compiler/weights": [SUPPORT, BASE],  # likewise
     "compiler": [SUPPORT, BASE, IR, ONNX, OP, "compiler/front", PASS, PLAN, "compiler/emit/program", "compiler/emit/build", "compiler/plot",
-                 "compiler/tokens"],
+                 "compiler/tokens", "compiler/weights"],
     BASE: ["runtime"],  # mtc.h
     TOKENIZER: [BASE],
     SCHEMA: [],  # onnx.proto, the messages of ONNX files

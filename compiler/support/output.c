@@ -1,6 +1,7 @@
 #include "support/output.h"
 
 #include "runtime/base/file.h"
+#include "runtime/base/safetensors.h"
 #include "support/file.h"
 
 #include <errno.h>
@@ -13,7 +14,7 @@ static const Span nowhere = {0};
 
 /* The beginning of a file. */
 typedef struct Head {
-    const char *at;
+    const char *at; /* a zero ends it */
     size_t size;
 } Head;
 
@@ -43,6 +44,11 @@ static bool is_tokens(const Head *head) {
     return begins(head, "\x88\xd8\x34\x01") || begins(head, "\xa1\xd9\x34\x01");
 }
 
+/* safetensors, a JSON object behind the 8 bytes of its length; but no checkpoint of a training, which may be the work of days. */
+static bool is_weights(const Head *head) {
+    return head->size > 8 && strncmp(head->at + 8, "{\"", 2) == 0 && !strstr(head->at + 8, "\"" MTC_CHECKSUM "\"");
+}
+
 static const struct {
     bool (*is)(const Head *head);
     const char *otherwise;
@@ -52,6 +58,7 @@ static const struct {
     [OUTPUT_SVG] = {is_svg, "it would replace a file that is no SVG"},
     [OUTPUT_PNG] = {is_png, "it would replace a file that is no PNG"},
     [OUTPUT_TOKENS] = {is_tokens, "it would replace a file that has no header of tokens"},
+    [OUTPUT_WEIGHTS] = {is_weights, "it would replace a checkpoint of a training, or a file that is no safetensors"},
 };
 
 /* Long enough for a zero among the pixels or tokens of a file of data. NULL when it cannot be read, with errno. */
@@ -62,7 +69,7 @@ static const Head *read_head(Arena *arena, const char *path) {
     FILE *file = descriptor < 0 ? NULL : fdopen(descriptor, "rb");
     if (!file)
         return NULL;
-    char *bytes = arena_alloc(arena, LONGEST);
+    char *bytes = arena_alloc(arena, LONGEST + 1);
     Head *head = NEW(arena, Head);
     *head = (Head){bytes, fread(bytes, 1, LONGEST, file)};
     bool good = !ferror(file);

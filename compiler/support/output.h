@@ -5,7 +5,14 @@
 
 #include "support/diag.h"
 
-typedef enum OutputKind { OUTPUT_PROGRAM, OUTPUT_TEXT, OUTPUT_SVG, OUTPUT_PNG, OUTPUT_TOKENS } OutputKind;
+typedef enum OutputKind {
+    OUTPUT_PROGRAM,
+    OUTPUT_TEXT,
+    OUTPUT_SVG,
+    OUTPUT_PNG,
+    OUTPUT_TOKENS,
+    OUTPUT_WEIGHTS
+} OutputKind;
 
 typedef struct InputFile {
     const char *path;

@@ -172,8 +172,7 @@ static bool checksum_matches(const uint8_t *bytes, size_t size, size_t header) {
     return memcmp(expected, digits, CHECKSUM_DIGITS) == 0;
 }
 
-/* What else weights are kept in, as the first bytes say; NULL: nothing that is known. */
-static const char *other_format(const uint8_t *bytes, size_t size) {
+const char *mtc_other_weights(const uint8_t *bytes, size_t size) {
     static const struct {
         const char *magic, *name;
     } formats[] = {{"PK\3\4", "a zip archive, as torch.save writes it (.pt, .pth)"},
@@ -190,9 +189,12 @@ static const char *other_format(const uint8_t *bytes, size_t size) {
     return NULL;
 }
 
-static int no_safetensors(MtcFault *fault, const char *path, const char *format) {
-    mtc_fail(fault, MTC_BAD_DATA, "%s: is not a safetensors file, but %s", path, format);
-    mtc_note(fault, "from PyTorch: safetensors.torch.save_file(model.state_dict(), \"x.safetensors\")");
+static int no_safetensors(MtcFault *fault, const char *path, const uint8_t *bytes, size_t size) {
+    mtc_fail(fault, MTC_BAD_DATA, "%s: is not a safetensors file, but %s", path, mtc_other_weights(bytes, size));
+    if (bytes[0] == 'P')
+        mtc_note(fault, "mtc weights %s -o x.safetensors makes one of it", path);
+    else
+        mtc_note(fault, "from PyTorch: safetensors.torch.save_file(model.state_dict(), \"x.safetensors\")");
     return fault->code;
 }
 
@@ -206,8 +208,8 @@ static int parse_length(MtcFault *fault, const char *path, const uint8_t *bytes,
             size);
     for (int i = 0; i < 8; i++)
         length |= (uint64_t)bytes[i] << 8 * i;
-    if (length > MAX_HEADER && other_format(bytes, size))
-        return no_safetensors(fault, path, other_format(bytes, size));
+    if (length > MAX_HEADER && mtc_other_weights(bytes, size))
+        return no_safetensors(fault, path, bytes, size);
     if (length > MAX_HEADER)
         return mtc_fail(
             fault, MTC_BAD_DATA,

@@ -37,6 +37,9 @@ int mtc_archive_unchanged(MtcFault *fault, const char *path, const MtcArchive *a
 void mtc_archive_free(MtcArchive *archive);
 const MtcBlob *mtc_archive_find(const MtcArchive *archive, const char *name);
 
+/* What else weights are kept in, as a file's first bytes say: "a GGUF file". NULL: nothing that is known. */
+const char *mtc_other_weights(const uint8_t *bytes, size_t size);
+
 /* A string of "__metadata__"; NULL: none. */
 const char *mtc_archive_metadata(const MtcArchive *archive, const char *key);
 
