@@ -1,4 +1,5 @@
 /* mtc: from the text of a model to a program that trains it. `compile` and `generate` below are the way of the data. */
+#include "commands.h"
 #include "emit/build/driver.h"
 #include "emit/build/standalone.h"
 #include "explain.h"
@@ -218,28 +219,6 @@ static int print_source(Compilation *c, Emission *source, const Target *target) 
     return EXIT_SUCCESS;
 }
 
-/* The flag that writes what a name promises; NULL: none does. */
-static const char *maker_of(Arena *arena, const char *output) {
-    for (const Target *target = targets; target < targets + TARGETS; target++)
-        if (mtc_ends_with(output, arena_printf(arena, ".%s", target->ending)))
-            return arena_printf(arena, "--emit=%s writes that", target->ending);
-    return mtc_ends_with(output, ".so")    ? "--shared makes that"
-           : mtc_ends_with(output, ".svg") ? "--emit=plan.svg draws the plan of memory"
-                                           : NULL;
-}
-
-/* Does the name promise something else than is written? `endings`: those of what is. `cure`: where no flag writes what is
- * promised; NULL: there is none. */
-static bool promises_else(Compilation *c, const char *output, const char *endings, const char *written,
-                          const char *cure) {
-    const char *promised = mtc_promised(output, endings), *maker = maker_of(c->arena, output);
-    cure = maker ? maker : cure;
-    if (promised)
-        diag_error(c->diag, nowhere, "'%s': the name promises %s; what can be written is %s%s%s", output, promised,
-                   written, cure ? "; " : "", cure ? cure : "");
-    return promised != NULL;
-}
-
 static int build(Compilation *c, const Toolchain *tools, const Module *module, const Emission *source) {
     const Options *o = c->options;
     const char *output = o->output   ? o->output
@@ -247,7 +226,7 @@ static int build(Compilation *c, const Toolchain *tools, const Module *module, c
                                      : module->name;
     if (!output_allowed(c->diag, output, OUTPUT_PROGRAM, &c->inputs))
         return EXIT_CANT_CREATE;
-    if (promises_else(c, output, o->shared ? ".so" : "",
+    if (promises_else(c->diag, output, o->shared ? ".so" : "",
                       o->shared ? "a shared library (.so)" : "a program, whose name needs no ending",
                       "--emit prints sources"))
         return EXIT_USAGE;
@@ -442,7 +421,7 @@ static int put(Compilation *c) {
     if (o->output) {
         bool may = output_allowed(c->diag, o->output, OUTPUT_TEXT, &c->inputs);
         const char *endings = stage_endings(c);
-        if (may && promises_else(c, o->output, endings, endings, NULL))
+        if (may && promises_else(c->diag, o->output, endings, endings, NULL))
             return EXIT_USAGE;
         return !may                                         ? EXIT_CANT_CREATE
                : file_write(o->output, text, c->out.length) ? EXIT_SUCCESS
@@ -471,63 +450,6 @@ static int format(Compilation *c) {
     return !output_allowed(c->diag, o->input, OUTPUT_TEXT, &none) ? EXIT_CANT_CREATE
            : file_write(o->input, c->out.at, c->out.length)       ? EXIT_SUCCESS
                                                                   : cannot_write(c, o->input);
-}
-
-static int draw_curves(Compilation *c) {
-    static const char pictures[] = ".svg and .png";
-    const Options *o = c->options;
-    const char *output = o->output ? o->output : "curves.svg";
-    bool png = mtc_ends_with(output, ".png");
-    if (promises_else(c, output, pictures, pictures, NULL))
-        return EXIT_USAGE;
-    PlotRequest request = {.logs = o->files.count,
-                           .log = o->files.at,
-                           .axis = (PlotAxis)o->axis,
-                           .format = png ? PLOT_PNG : PLOT_SVG,
-                           .title = o->title};
-    int status = plot(c->diag, &request, &c->out);
-    if (status)
-        return status;
-    if (!o->output && mtc_written_in_place(output)) {
-        diag_error(c->diag, nowhere, "cannot write '%s': it is no plain file; choose another name with -o", output);
-        return EXIT_CANT_CREATE;
-    }
-    if (!output_allowed(c->diag, output, png ? OUTPUT_PNG : OUTPUT_SVG, &c->inputs))
-        return EXIT_CANT_CREATE;
-    if (!file_write(output, c->out.at, c->out.length))
-        return cannot_write(c, output);
-    if (!mtc_written_in_place(output))
-        printf("drawn: %s\n", mtc_harmless(output));
-    return EXIT_SUCCESS;
-}
-
-static int tokens(Compilation *c) {
-    const Options *o = c->options;
-    if (o->learn ? promises_else(c, o->output, ".json", "a tokenizer (.json)", NULL)
-                 : promises_else(c, o->output, ".bin", "tokens (.bin)", NULL))
-        return EXIT_USAGE;
-    if (!o->learn && mtc_written_in_place(o->output)) {
-        diag_error(c->diag, nowhere, "cannot write '%s': what stands first is known last; -o names a file", o->output);
-        return EXIT_CANT_CREATE;
-    }
-    if (!output_allowed(c->diag, o->output, o->learn ? OUTPUT_TEXT : OUTPUT_TOKENS, &c->inputs))
-        return EXIT_CANT_CREATE;
-    TokensRequest request = {.texts = o->files.count,
-                             .text = o->files.at,
-                             .tokenizer = o->tokenizer,
-                             .learn = o->learn,
-                             .output = o->output};
-    return o->learn ? tokens_learn(c->diag, &request) : tokens_encode(c->diag, &request);
-}
-
-static int weights(Compilation *c) {
-    const Options *o = c->options;
-    if (promises_else(c, o->output, ".safetensors", "weights (.safetensors)", NULL))
-        return EXIT_USAGE;
-    if (!output_allowed(c->diag, o->output, OUTPUT_WEIGHTS, &c->inputs))
-        return EXIT_CANT_CREATE;
-    WeightsRequest request = {.input = o->files.at[0], .key = o->key, .rename = o->rename, .output = o->output};
-    return weights_convert(c->diag, &request);
 }
 
 static int run_gradcheck(Compilation *c, const char *program) {
@@ -577,11 +499,11 @@ static int run(Compilation *c) {
     if (o->help)
         options_help(o, &c->out);
     else if (o->plot)
-        return draw_curves(c);
+        return draw_curves(c->diag, o, &c->inputs);
     else if (o->tokens)
-        return tokens(c);
+        return make_tokens(c->diag, o, &c->inputs);
     else if (o->weights)
-        return weights(c);
+        return convert_weights(c->diag, o, &c->inputs);
     else if (o->gradcheck)
         return gradcheck(c);
     else if (o->version)
