@@ -4,6 +4,7 @@
  * Rank 0 listens where all know, MASTER_ADDR and MASTER_PORT; the others tell it where each of them listens, get the list, and
  * connect in pairs. Then nobody listens any more. What a pair sends has a head, which says how long it is, or that the sender ends
  * all. */
+#include "ranks/environment.h"
 #include "ranks/ranks.h"
 
 #include <errno.h>
@@ -37,99 +38,6 @@ static struct {
     int *peer; /* sockets; -1: none */
     char fault[768];
 } tcp;
-
-/* ---- who started this ---- */
-
-typedef struct TcpLauncher {
-    const char *name, *rank, *count;
-    const char *also; /* without it, the others may mean something else; NULL: they do not */
-} TcpLauncher;
-
-static const TcpLauncher tcp_launchers[] = {
-    {"torchrun", "RANK", "WORLD_SIZE", "MASTER_ADDR"},
-    {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST"},
-    {"mpiexec", "PMI_RANK", "PMI_SIZE", NULL},
-};
-
-/* A whole number from 0 on; -1: not set, or something else. */
-static int tcp_number(const char *name) {
-    const char *text = getenv(name);
-    char *end;
-    if (!text || *text < '0' || *text > '9')
-        return -1;
-    const long number = strtol(text, &end, 10);
-    return *end || number > INT32_MAX ? -1 : (int)number;
-}
-
-static const TcpLauncher *tcp_launcher(void) {
-    for (size_t i = 0; i < sizeof tcp_launchers / sizeof *tcp_launchers; i++) {
-        const TcpLauncher *l = &tcp_launchers[i];
-        const int rank = tcp_number(l->rank), count = tcp_number(l->count);
-        if (count > 1 && rank >= 0 && rank < count && (!l->also || getenv(l->also)))
-            return l;
-    }
-    return NULL;
-}
-
-/* Two of what a launcher says, of more than one process, and not all of it, or a rank that there is not: each would train alone. NULL:
- * none does. */
-static const TcpLauncher *tcp_half_launched(void) {
-    for (size_t i = 0; i < sizeof tcp_launchers / sizeof *tcp_launchers; i++) {
-        const TcpLauncher *l = &tcp_launchers[i];
-        const int said = (getenv(l->rank) != NULL) + (getenv(l->count) != NULL) + (l->also && getenv(l->also));
-        if (said > 1 && tcp_number(l->count) != 1)
-            return l;
-    }
-    return NULL;
-}
-
-static bool tcp_started(int *rank) {
-    const TcpLauncher *launcher = tcp_launcher();
-    *rank = launcher ? tcp_number(launcher->rank) : 0;
-    return launcher || tcp_half_launched();
-}
-
-static const char *tcp_said(const char *name) {
-    const char *text = getenv(name);
-    return text ? text : "nothing";
-}
-
-static const char *tcp_not_launched(const TcpLauncher *half) {
-    snprintf(tcp.fault, sizeof tcp.fault,
-             "%s says %.40s, %s %.40s%s%s%s%.80s: of several processes each has a %s of its own, from 0 to %s - 1%s%s; "
-             "without %s a program trains alone",
-             half->rank, tcp_said(half->rank), half->count, tcp_said(half->count), half->also ? ", " : "",
-             half->also ? half->also : "", half->also ? " " : "", half->also ? tcp_said(half->also) : "", half->rank,
-             half->count, half->also ? ", and all have " : "", half->also ? half->also : "", half->count);
-    return tcp.fault;
-}
-
-/* "node[03-05,9],other" begins with node03. */
-static void tcp_first_host(const char *list, char *host, size_t size) {
-    const size_t name = strcspn(list, "[,");
-    const char *number = list[name] == '[' ? list + name + 1 : "";
-    snprintf(host, size, "%.*s%.*s", (int)name, list, (int)strcspn(number, "-,]"), number);
-}
-
-/* MASTER_ADDR and MASTER_PORT; srun's, where it is not told, are the first host of the step, and a port made of the job's number. */
-static const char *tcp_meeting(char host[256], char port[16]) {
-    const char *address = getenv("MASTER_ADDR"), *given = getenv("MASTER_PORT"), *nodes = getenv("SLURM_STEP_NODELIST");
-    const char *agent = getenv("TORCHELASTIC_USE_AGENT_STORE");
-    const int job = tcp_number("SLURM_JOB_ID"), step = tcp_number("SLURM_STEP_ID");
-    int number = given     ? tcp_number("MASTER_PORT")
-                 : job < 0 ? 0
-                           : 20000 + (job % 10000 * 16 + (step < 0 ? 0 : step % 10000)) % 10000;
-    if (address)
-        snprintf(host, 256, "%s", address);
-    else if (nodes)
-        tcp_first_host(nodes, host, 256);
-    if ((!address && !nodes) || number < 1 || number > 65534)
-        return "MASTER_ADDR and MASTER_PORT must say where rank 0 is, a host and a port that is free there";
-    if (agent && strcmp(agent, "True") == 0)
-        number++; /* torchrun itself listens at that one */
-    snprintf(port, 16, "%d", number);
-    return NULL;
-}
 
 /* ---- sockets ---- */
 
@@ -362,23 +270,17 @@ static const char *tcp_meet(const char *host, const char *port) {
 }
 
 static const char *tcp_open(int *rank, int *count) {
-    char host[256] = "", port[16];
-    const TcpLauncher *launcher = tcp_launcher();
-    if (!launcher)
-        return tcp_not_launched(tcp_half_launched());
-    tcp.rank = *rank = tcp_number(launcher->rank);
-    tcp.count = tcp_number(launcher->count);
-    const char *fault = tcp_meeting(host, port);
-    if (fault) {
-        snprintf(tcp.fault, sizeof tcp.fault, "started by %s as rank %d of %d: %s", launcher->name, tcp.rank, tcp.count,
-                 fault);
-        return tcp.fault;
-    }
+    static MtcMeeting meeting;
+    const char *fault = mtc_environment_read(&meeting);
+    if (fault)
+        return fault;
+    tcp.rank = *rank = meeting.rank;
+    tcp.count = meeting.count;
     tcp.peer = (int *)mtc_zeroed((size_t)tcp.count * sizeof *tcp.peer);
     for (int other = 0; other < tcp.count; other++)
         tcp.peer[other] = -1;
     *count = tcp.count;
-    return tcp_meet(host, port);
+    return tcp_meet(meeting.host, meeting.port);
 }
 
 /* ---- sending and receiving ---- */
@@ -505,7 +407,7 @@ static void tcp_abort(int code) {
 
 const MtcTransport mtc_transport_tcp = {
     .name = "TCP",
-    .started = tcp_started,
+    .started = mtc_environment_started,
     .open = tcp_open,
     .exchange = tcp_exchange,
     .ended = tcp_ended,
