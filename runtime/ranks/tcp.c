@@ -7,6 +7,7 @@
 #include "ranks/environment.h"
 #include "ranks/ranks.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -31,11 +32,24 @@ typedef struct TcpPlace {
     struct sockaddr_storage at;
 } TcpPlace;
 
-enum { TCP_HELLO = 0x4d544331, TCP_DATA, TCP_END }; /* "MTC1" */
+/* A rank's first word to another one. */
+typedef struct TcpHello {
+    uint32_t word, rank;
+    uint64_t count, job;
+} TcpHello;
+
+enum {
+    TCP_HELLO = 0x4d544331,
+    TCP_DATA,
+    TCP_END,
+    TCP_WELCOME,
+    TCP_REFUSED
+}; /* "MTC1"; the last two: rank 0's answers */
 
 static struct {
     int rank, count;
-    int *peer; /* sockets; -1: none */
+    uint64_t job; /* told from others by it */
+    int *peer;    /* sockets; -1: none */
     char fault[768];
 } tcp;
 
@@ -84,15 +98,26 @@ static bool tcp_is_itself(int socket) {
            memcmp(&own, &other, own_bytes) == 0;
 }
 
+/* Waits for a connection that has begun, so long: who does not answer is not waited for as long as the system would. */
+static bool tcp_connects(int socket) {
+    enum { PATIENCE_MS = 2000 };
+    struct pollfd wait = {socket, POLLOUT, 0};
+    int error = errno;
+    socklen_t bytes = sizeof error;
+    return error == EINPROGRESS && poll(&wait, 1, PATIENCE_MS) > 0 &&
+           getsockopt(socket, SOL_SOCKET, SO_ERROR, &error, &bytes) == 0 && !error;
+}
+
 /* -1 where nobody listens (yet). */
 static int tcp_connect(const struct sockaddr *to, socklen_t bytes) {
     const struct linger at_once = {1, 0};
     const int other = socket(to->sa_family, SOCK_STREAM, 0);
     if (other < 0)
         return -1;
-    if (connect(other, to, bytes) == 0) {
+    tcp_ready(other);
+    if (connect(other, to, bytes) == 0 || tcp_connects(other)) {
         if (!tcp_is_itself(other))
-            return tcp_ready(other);
+            return other;
         setsockopt(other, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once); /* rank 0 may need the port now */
     }
     close(other);
@@ -118,24 +143,38 @@ static bool tcp_move(int socket, void *data, size_t bytes, bool out, double unti
 }
 
 static bool tcp_say_hello(int socket, double until) {
-    TcpHead hello = {TCP_HELLO, (uint32_t)tcp.rank, (uint64_t)tcp.count};
+    TcpHello hello = {TCP_HELLO, (uint32_t)tcp.rank, (uint64_t)tcp.count, tcp.job};
     return tcp_move(socket, &hello, sizeof hello, true, until);
 }
 
-/* Someone who is no rank that is waited for is not listened to. */
+typedef enum TcpRefusal { TCP_TAKEN, TCP_OTHER_COUNT, TCP_OTHER_JOB } TcpRefusal;
+
+/* Is it a rank that is waited for? If not, rank 0 tells it why; others are asked by ranks only that rank 0 knows. */
+static bool tcp_answer(int socket, const TcpHello *hello, double until) {
+    const bool same = hello->count == (uint64_t)tcp.count && hello->job == tcp.job;
+    const bool known =
+        same && hello->rank > (uint32_t)tcp.rank && hello->rank < (uint32_t)tcp.count && tcp.peer[hello->rank] < 0;
+    TcpHead answer = {known ? TCP_WELCOME : TCP_REFUSED,
+                      same                    ? TCP_TAKEN
+                      : hello->job == tcp.job ? TCP_OTHER_COUNT
+                                              : TCP_OTHER_JOB,
+                      (uint64_t)tcp.count};
+    return (tcp.rank || tcp_move(socket, &answer, sizeof answer, true, until)) && known;
+}
+
+/* Someone who is no rank is not listened to. */
 static bool tcp_accept(int listener, double until) {
     enum { PATIENCE = 2 };
     struct pollfd wait = {listener, POLLIN, 0};
-    TcpHead hello;
+    TcpHello hello;
     const int other = poll(&wait, 1, 100) > 0 ? accept(listener, NULL, NULL) : -1;
     if (other < 0)
         return false;
     const double now = mtc_seconds(), soon = now + PATIENCE < until ? now + PATIENCE : until;
     const bool known = tcp_move(tcp_ready(other), &hello, sizeof hello, false, soon) && hello.word == TCP_HELLO &&
-                       hello.bytes == (uint64_t)tcp.count && hello.from > (uint32_t)tcp.rank &&
-                       hello.from < (uint32_t)tcp.count && tcp.peer[hello.from] < 0;
+                       tcp_answer(other, &hello, soon);
     if (known)
-        tcp.peer[hello.from] = other;
+        tcp.peer[hello.rank] = other;
     else
         close(other);
     return known;
@@ -182,29 +221,91 @@ static const char *tcp_unreachable(const char *what, const char *host, const cha
     return tcp.fault;
 }
 
-/* On this machine alone where that is where all meet, else by any of its addresses: a name's may be another machine's, which leads here. */
-static struct sockaddr_storage tcp_own_address(const struct addrinfo *found) {
-    struct sockaddr_storage own = {0};
-    memcpy(&own, found->ai_addr, found->ai_addrlen);
-    struct sockaddr_in *four = (struct sockaddr_in *)(void *)&own;
-    struct sockaddr_in6 *six = (struct sockaddr_in6 *)(void *)&own;
-    if (found->ai_family == AF_INET && four->sin_addr.s_addr != htonl(INADDR_LOOPBACK))
-        four->sin_addr.s_addr = htonl(INADDR_ANY);
-    if (found->ai_family == AF_INET6 && memcmp(&six->sin6_addr, &in6addr_loopback, sizeof six->sin6_addr) != 0)
-        six->sin6_addr = in6addr_any;
-    return own;
+/* What rank 0 said in place of a welcome. */
+static const char *tcp_refused(const TcpHead *answer, const char *host, const char *port) {
+    char why[80] = "something that is no program of mtc";
+    if (answer->word == TCP_REFUSED && answer->from == TCP_TAKEN)
+        snprintf(why, sizeof why, "rank 0 of processes that have another rank %d already", tcp.rank);
+    else if (answer->word == TCP_REFUSED && answer->from == TCP_OTHER_COUNT)
+        snprintf(why, sizeof why, "rank 0 of %llu other processes", (unsigned long long)answer->bytes);
+    else if (answer->word == TCP_REFUSED)
+        snprintf(why, sizeof why, "rank 0 of another job");
+    snprintf(
+        tcp.fault, sizeof tcp.fault,
+        "rank %d of %d met, at %.255s, port %.15s, %s: two trainings at a time need two ports; MASTER_PORT chooses one",
+        tcp.rank, tcp.count, host, port, why);
+    return tcp.fault;
 }
 
-/* Rank 0 hears from all where they listen, and tells them. */
-static bool tcp_gather_places(const struct addrinfo *found, TcpPlace *place, double until, const char **fault) {
-    const struct sockaddr_storage own = tcp_own_address(found);
-    const int listener = tcp_listen((const struct sockaddr *)&own, found->ai_addrlen);
-    if (listener < 0) {
-        *fault = strerror(errno);
-        return false;
+/* ---- addresses ---- */
+
+static bool tcp_is_of_this_machine(const struct sockaddr_storage *at) {
+    const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)at;
+    const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)at;
+    return at->ss_family == AF_INET ? ntohl(four->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET
+                                    : memcmp(&six->sin6_addr, &in6addr_loopback, sizeof six->sin6_addr) == 0;
+}
+
+static void tcp_without_port(TcpPlace *place) {
+    if (place->at.ss_family == AF_INET)
+        ((struct sockaddr_in *)(void *)&place->at)->sin_port = 0;
+    else
+        ((struct sockaddr_in6 *)(void *)&place->at)->sin6_port = 0;
+}
+
+/* Of one end of a connection. */
+static TcpPlace tcp_end_of(int socket, int (*end)(int, struct sockaddr *, socklen_t *)) {
+    TcpPlace place;
+    memset(&place, 0, sizeof place);
+    socklen_t bytes = sizeof place.at;
+    place.bytes = end(socket, (struct sockaddr *)&place.at, &bytes) == 0 ? bytes : 0;
+    tcp_without_port(&place);
+    return place;
+}
+
+/* Where rank 0 listens. An address is what it says, unless it is another machine's, which leads here. A name may be known elsewhere by
+ * another address than here, where Debian has 127.0.1.1 for it. */
+static int tcp_listen_for_all(const struct addrinfo *found, const char *host) {
+    struct sockaddr_storage own = {0};
+    unsigned char number[sizeof(struct in6_addr)];
+    struct sockaddr_in *four = (struct sockaddr_in *)(void *)&own;
+    struct sockaddr_in6 *six = (struct sockaddr_in6 *)(void *)&own;
+    memcpy(&own, found->ai_addr, found->ai_addrlen);
+    const bool itself =
+        found->ai_family == AF_INET ? four->sin_addr.s_addr == htonl(INADDR_LOOPBACK) : tcp_is_of_this_machine(&own);
+    const int listener =
+        itself || inet_pton(found->ai_family, host, number) == 1 ? tcp_listen(found->ai_addr, found->ai_addrlen) : -1;
+    if (listener >= 0 || itself)
+        return listener;
+    if (found->ai_family == AF_INET)
+        four->sin_addr.s_addr = htonl(INADDR_ANY);
+    else
+        six->sin6_addr = in6addr_any;
+    return tcp_listen((const struct sockaddr *)&own, found->ai_addrlen);
+}
+
+/* Each listens by the address that rank 0 sees it at; those of rank 0's machine, which may have come by 127.0.0.1, by the one at which others
+ * see rank 0, if there are others. */
+static void tcp_deal_addresses(TcpPlace *place) {
+    TcpPlace own = {0};
+    for (int other = 1; other < tcp.count; other++) {
+        place[other] = tcp_end_of(tcp.peer[other], getpeername);
+        if (!own.bytes && !tcp_is_of_this_machine(&place[other].at))
+            own = tcp_end_of(tcp.peer[other], getsockname);
     }
+    for (int other = 1; other < tcp.count; other++)
+        if (own.bytes && tcp_is_of_this_machine(&place[other].at))
+            place[other] = own;
+}
+
+/* Rank 0 hears from all, says where each is to listen, hears at which port, and tells all. */
+static bool tcp_gather_places(int listener, TcpPlace *place, double until) {
     bool all = tcp_accept_from(listener, 1, until);
     close(listener);
+    if (all)
+        tcp_deal_addresses(place);
+    for (int other = 1; other < tcp.count && all; other++)
+        all = tcp_move(tcp.peer[other], &place[other], sizeof *place, true, until);
     for (int other = 1; other < tcp.count && all; other++)
         all = tcp_move(tcp.peer[other], &place[other], sizeof *place, false, until);
     for (int other = 1; other < tcp.count && all; other++)
@@ -212,61 +313,84 @@ static bool tcp_gather_places(const struct addrinfo *found, TcpPlace *place, dou
     return all;
 }
 
-/* By the address that leads to rank 0. */
-static int tcp_listen_beside(int socket, TcpPlace *own) {
+/* Where rank 0 says; else, behind a translation of addresses, by the one that leads there. The last rank is asked by nobody. */
+static bool tcp_listen_beside(TcpPlace *own, int *listener) {
     socklen_t bytes = sizeof own->at;
-    if (getsockname(socket, (struct sockaddr *)&own->at, &bytes) != 0)
-        return -1;
-    own->bytes = bytes;
-    if (own->at.ss_family == AF_INET)
-        ((struct sockaddr_in *)(void *)&own->at)->sin_port = 0;
-    else
-        ((struct sockaddr_in6 *)(void *)&own->at)->sin6_port = 0;
-    const int listener = tcp_listen((const struct sockaddr *)&own->at, bytes);
-    bytes = sizeof own->at;
-    return listener >= 0 && getsockname(listener, (struct sockaddr *)&own->at, &bytes) == 0 ? listener : -1;
+    *listener = -1;
+    if (tcp.rank + 1 == tcp.count)
+        return true;
+    *listener = tcp_listen((const struct sockaddr *)&own->at, own->bytes);
+    if (*listener < 0) {
+        *own = tcp_end_of(tcp.peer[0], getsockname);
+        *listener = tcp_listen((const struct sockaddr *)&own->at, own->bytes);
+    }
+    return *listener >= 0 && getsockname(*listener, (struct sockaddr *)&own->at, &bytes) == 0;
 }
 
-static bool tcp_find_places(const struct addrinfo *found, TcpPlace *place, double until) {
-    TcpPlace own;
-    memset(&own, 0, sizeof own);
-    while ((tcp.peer[0] = tcp_connect(found->ai_addr, found->ai_addrlen)) < 0) {
+/* By the first address that leads there. */
+static bool tcp_reach_first(const struct addrinfo *found, double until) {
+    for (;;) {
+        for (const struct addrinfo *at = found; at; at = at->ai_next)
+            if ((tcp.peer[0] = tcp_connect(at->ai_addr, at->ai_addrlen)) >= 0)
+                return true;
         if (mtc_seconds() > until)
             return false;
         tcp_pause();
     }
-    const int listener = tcp_listen_beside(tcp.peer[0], &own);
-    bool good = listener >= 0 && tcp_say_hello(tcp.peer[0], until) &&
-                tcp_move(tcp.peer[0], &own, sizeof own, true, until) &&
-                tcp_move(tcp.peer[0], place, (size_t)tcp.count * sizeof *place, false, until);
+}
+
+static bool tcp_connect_others(int listener, const TcpPlace *place, double until) {
+    bool good = true;
     for (int other = 1; other < tcp.rank && good; other++) {
         tcp.peer[other] = tcp_connect((const struct sockaddr *)&place[other].at, place[other].bytes);
         good = tcp.peer[other] >= 0 && tcp_say_hello(tcp.peer[other], until);
     }
     good = good && tcp_accept_from(listener, tcp.rank + 1, until);
-    close(listener);
+    if (listener >= 0)
+        close(listener);
     return good;
+}
+
+/* `answer`: rank 0's, where it came. */
+static bool tcp_find_places(const struct addrinfo *found, TcpPlace *place, TcpHead *answer, double until) {
+    TcpPlace own;
+    int listener;
+    answer->word = TCP_WELCOME;
+    if (!tcp_reach_first(found, until) || !tcp_say_hello(tcp.peer[0], until))
+        return false;
+    TcpHead heard;
+    if (!tcp_move(tcp.peer[0], &heard, sizeof heard, false, until))
+        return false;
+    *answer = heard;
+    return heard.word == TCP_WELCOME && tcp_move(tcp.peer[0], &own, sizeof own, false, until) &&
+           tcp_listen_beside(&own, &listener) && tcp_move(tcp.peer[0], &own, sizeof own, true, until) &&
+           tcp_move(tcp.peer[0], place, (size_t)tcp.count * sizeof *place, false, until) &&
+           tcp_connect_others(listener, place, until);
 }
 
 static const char *tcp_meet(const char *host, const char *port) {
     enum { JOIN_SECONDS = 60 }; /* processes of a cluster begin at different times */
     struct addrinfo wanted, *found = NULL;
-    const char *fault = NULL;
+    TcpHead answer = {TCP_WELCOME, 0, 0};
     memset(&wanted, 0, sizeof wanted);
     wanted.ai_socktype = SOCK_STREAM;
     const int error = getaddrinfo(host, port, &wanted, &found);
     if (error)
         return tcp_unreachable("find", host, port, gai_strerror(error));
+    const int listener = tcp.rank ? -1 : tcp_listen_for_all(found, host), refused = errno;
     TcpPlace *place = (TcpPlace *)mtc_zeroed((size_t)tcp.count * sizeof *place);
     const double until = mtc_seconds() + JOIN_SECONDS;
-    const bool all = tcp.rank ? tcp_find_places(found, place, until) : tcp_gather_places(found, place, until, &fault);
+    const bool all = tcp.rank ? tcp_find_places(found, place, &answer, until)
+                              : listener >= 0 && tcp_gather_places(listener, place, until);
     freeaddrinfo(found);
     free(place);
-    if (fault)
-        return tcp_unreachable("listen at", host, port, fault);
+    if (!tcp.rank && listener < 0)
+        return tcp_unreachable("listen at", host, port, strerror(refused));
     if (all)
         return NULL;
-    return mtc_seconds() < until ? tcp_broken_off(host, port) : tcp_missing(host, port, JOIN_SECONDS);
+    return answer.word != TCP_WELCOME ? tcp_refused(&answer, host, port)
+           : mtc_seconds() < until    ? tcp_broken_off(host, port)
+                                      : tcp_missing(host, port, JOIN_SECONDS);
 }
 
 static const char *tcp_open(int *rank, int *count) {
@@ -276,6 +400,7 @@ static const char *tcp_open(int *rank, int *count) {
         return fault;
     tcp.rank = *rank = meeting.rank;
     tcp.count = meeting.count;
+    tcp.job = meeting.job;
     tcp.peer = (int *)mtc_zeroed((size_t)tcp.count * sizeof *tcp.peer);
     for (int other = 0; other < tcp.count; other++)
         tcp.peer[other] = -1;

@@ -110,7 +110,7 @@ def test_strangers_are_not_listened_to(compile_model, folder):  # noqa: F811
     flags, environment = ["--limit-steps", 2, "--quiet"], {**os.environ, **torchrun(0, 2, port)}
     first = subprocess.Popen([program.path, "--data", folder, *map(str, flags)], env=environment, stderr=subprocess.PIPE, text=True)
     strangers, until = [], time.monotonic() + 30
-    for word in b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"1CTM" + b"\0" * 12:
+    for word in b"", b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", b"1CTM" + b"\0" * 20:
         while time.monotonic() < until:
             try:
                 strangers.append(socket.create_connection((HOST, port)))
@@ -131,7 +131,7 @@ def test_a_rank_that_ends_while_all_meet_is_told_of(compile_model, folder):  # n
     while time.monotonic() < until:
         try:
             with socket.create_connection((HOST, port)) as second:
-                second.sendall(struct.pack("=IIQ", 0x4D544331, 1, 2))
+                second.sendall(struct.pack("=IIQQ", 0x4D544331, 1, 2, 0))
             break
         except ConnectionRefusedError:
             time.sleep(0.01)
