@@ -1,6 +1,5 @@
 #include "commands/confusion.h"
 
-#include "commands/predict_table.h"
 #include "data/vocabulary.h"
 
 #include <stdio.h>

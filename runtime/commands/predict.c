@@ -12,25 +12,6 @@
 
 /* ---- predictions ---- */
 
-static int64_t predicted_classes(const MtcModel *model) {
-    return model->prediction_rank ? model->prediction_dim[model->prediction_rank - 1] : 1;
-}
-
-const MtcMeaning *mtc_class_words(const MtcSession *session, int64_t classes) {
-    const MtcModel *model = session->model;
-    for (int f = 0; f < model->fields; f++) {
-        const MtcField *field = &model->field[f];
-        if ((!field->predicts || field->windows) && field->classes == classes)
-            return session->encoding.field[f].words ? &session->encoding.field[f] : NULL;
-    }
-    return NULL;
-}
-
-/* NULL: they are numbers, or the prediction is no class. */
-static const MtcMeaning *predicted_words(const MtcSession *session) {
-    return session->model->prediction_is_classes ? mtc_class_words(session, predicted_classes(session->model)) : NULL;
-}
-
 static int64_t likeliest(const float *row, int64_t classes) {
     int64_t best = 0;
     for (int64_t j = 1; j < classes; j++)
@@ -77,8 +58,8 @@ static void print_numbers(const float *row, int64_t elements) {
 static void print_predictions(const MtcSession *session, const float *values, int64_t count, char *const *path) {
     const MtcModel *model = session->model;
     int64_t elements = mtc_prediction_elements(model);
-    const MtcMeaning *words = predicted_words(session);
-    const int64_t classes = predicted_classes(model);
+    const MtcMeaning *words = mtc_predicted_words(session);
+    const int64_t classes = mtc_predicted_classes(model);
     if (model->prediction_is_classes && classes == elements)
         printf("class\tprobability%s\n", path ? "\tfile" : "");
     for (int64_t i = 0; i < count; i++, values += elements) {
@@ -136,7 +117,7 @@ static int predict_examples(MtcFault *fault, MtcSession *session, const MtcOptio
     if (code)
         *fault = session->fault;
     else if (options->output && mtc_is_table_name(options->output))
-        code = mtc_write_prediction_table(fault, session, options->output, values, rows, predicted_words(session),
+        code = mtc_write_prediction_table(fault, session, options->output, values, rows, mtc_predicted_words(session),
                                           input->source, input->count ? input->path : path);
     else if (options->output)
         code = write_predictions(fault, model, options->output, values, rows);

@@ -9,10 +9,6 @@ bool mtc_is_table_name(const char *path); /* by its ending */
 /* Is it the first line of such a table? By the columns of predictions, which stand behind the others. */
 bool mtc_is_prediction_header(const char *line);
 
-/* The words of so many classes: those of the label, the field of so many that the prediction does not depend on; or the
- * characters of a text. NULL: its labels are numbers. */
-const MtcMeaning *mtc_class_words(const MtcSession *session, int64_t classes);
-
 /* Of `rows` predictions one behind the other, NaN where there is none. First come the columns of `source`, the table that they
  * are of (NULL: none), the file of each image (`file`, or NULL), else the number of the example; then, of classes, "class" and the
  * probability of each, named as `words` says (NULL: by number); of anything else its numbers. */

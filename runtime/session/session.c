@@ -53,6 +53,25 @@ int mtc_needs_device_data(MtcSession *session) {
                                      "the training data do not fit on %s, where this needs them", session->device.name);
 }
 
+int64_t mtc_predicted_classes(const MtcModel *model) {
+    return model->prediction_rank ? model->prediction_dim[model->prediction_rank - 1] : 1;
+}
+
+const MtcMeaning *mtc_class_words(const MtcSession *session, int64_t classes) {
+    const MtcModel *model = session->model;
+    for (int f = 0; f < model->fields; f++) {
+        const MtcField *field = &model->field[f];
+        if ((!field->predicts || field->windows) && field->classes == classes)
+            return session->encoding.field[f].words ? &session->encoding.field[f] : NULL;
+    }
+    return NULL;
+}
+
+const MtcMeaning *mtc_predicted_words(const MtcSession *session) {
+    const MtcModel *model = session->model;
+    return model->prediction_is_classes ? mtc_class_words(session, mtc_predicted_classes(model)) : NULL;
+}
+
 int mtc_watched(const MtcSession *session) {
     return session->data[MTC_VALIDATION].examples ? MTC_VALIDATION : MTC_TEST;
 }

@@ -126,4 +126,11 @@ bool mtc_enough(MtcSession *session, const char *what, int64_t done, int64_t all
 int mtc_watched(const MtcSession *session);
 const char *mtc_split_name(int which);
 
+/* The words of so many classes: those of the label, the field of so many that the prediction does not depend on; or the
+ * characters of a text. NULL: its labels are numbers. */
+const MtcMeaning *mtc_class_words(const MtcSession *session, int64_t classes);
+const MtcMeaning *
+mtc_predicted_words(const MtcSession *session); /* NULL: they are numbers, or the prediction is no class */
+int64_t mtc_predicted_classes(const MtcModel *model);
+
 #endif
