@@ -24,7 +24,11 @@ typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64, MTC_BF16, MT
 /* A tensor in the arena: a weight; a buffer, which is kept with the weights but not trained by gradients (the mean that
  * a field is normalised by); an optimizer state; or a value of a step (for the NaN diagnosis). */
 typedef enum MtcRole { MTC_WEIGHT, MTC_BUFFER, MTC_STATE, MTC_VALUE } MtcRole;
-typedef enum MtcInit { MTC_ZEROS, MTC_CONSTANT, MTC_UNIFORM, MTC_NORMAL, MTC_COPY } MtcInit; /* COPY: of tensor `a` */
+/* COPY: of tensor `a`. WHITE: measured over the training data (session/whiten.h), filters [2 K, ...] that whiten patches of K bytes,
+ * `a` being the part of their mean variance that is added to each, and `b` how many patches an example has; behind them in the
+ * table what is added to their results [2 K], `a` being the base of the digits that sums come in, and `b` how many examples
+ * may be measured at a time. */
+typedef enum MtcInit { MTC_ZEROS, MTC_CONSTANT, MTC_UNIFORM, MTC_NORMAL, MTC_COPY, MTC_WHITE } MtcInit;
 typedef struct MtcTensor {
     const char *name; /* "h.weight"; value: "logits" */
     MtcRole role;

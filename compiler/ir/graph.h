@@ -82,10 +82,11 @@ struct Graph {
 /* A tensor that outlives the step: trained, frozen, a buffer that something other than gradients fills (the statistics
  * of a field); or an optimizer's state for a weight. All graphs of a module share these tables. */
 typedef enum WeightKind { WEIGHT_TRAINED, WEIGHT_FROZEN, WEIGHT_BUFFER } WeightKind;
-typedef enum InitKind { INIT_ZEROS, INIT_CONSTANT, INIT_UNIFORM, INIT_NORMAL, INIT_COPY } InitKind;
+typedef enum InitKind { INIT_ZEROS, INIT_CONSTANT, INIT_UNIFORM, INIT_NORMAL, INIT_COPY, INIT_WHITE } InitKind;
 typedef struct Init {
     InitKind kind;
-    double a, b; /* constant: value a; uniform: [a, b); normal: mean a, standard deviation b; copy: of weight `of` */
+    double a, b; /* constant: value a; uniform: [a, b); normal: mean a, standard deviation b; copy: of weight `of`;
+                    white: as MTC_WHITE of runtime/mtc.h */
 } Init;
 typedef struct Weight {
     const char *name; /* `h.weight`: unique, decided by the text */
@@ -98,6 +99,12 @@ typedef struct Weight {
     int of;      /* state: the weight it belongs to; weight: -1 */
     bool summed; /* state: of a shard; before the update the sum over all shards of the step */
 } Weight;
+
+/* Filters that whiten patches of the images of a field, and what is added to their results: made of the training data. */
+typedef struct Whitening {
+    int field, filters, shift; /* rows of the module's tables */
+    Sweep sweep[2];
+} Whitening;
 
 /* A field of one example. */
 typedef enum FieldKind { FIELD_ARRAY, FIELD_CLASS } FieldKind;
@@ -250,6 +257,7 @@ struct Module {
     const char *training; /* the train block: a line "optimizer = adam(lr)" for each of its settings */
     VEC(Weight) weights;
     VEC(Weight) states;
+    VEC(Whitening) whitenings;
     VEC(Field) fields;
     VEC(Origin) origins;
     VEC(Split) splits;

@@ -190,10 +190,6 @@ static Node *jittered(Graph *g, Node *x, Node *base, double strength, double whi
     return op2(g, "minimum", op2(g, "maximum", y, graph_constant(g, 0)), graph_constant(g, white));
 }
 
-typedef struct Colours {
-    double low, high;
-} Colours;
-
 /* What is repeated, of operand k. */
 static const Node *single_operand(const Node *n, int k) {
     const Node *operand = n->in[k];
@@ -211,8 +207,7 @@ static double mapped(const Node *n, double x) {
     return n->op->fold(in);
 }
 
-/* Where the colours of what is made of bytes by constants alone go from and to; false: that is not known. */
-static bool find_colours(const Node *n, Colours *colours) {
+bool find_colours(const Node *n, Colours *colours) {
     const Node *from = NULL;
     double constant;
     for (int k = 0; k < n->inputs; k++) {

@@ -269,8 +269,9 @@ Node *call_weight(Call *call, const char *name, const Type *type, Init init, con
     return make_weight(call, (Weight){.name = name, .type = *type, .init = init, .file_order = file_order});
 }
 
-Node *call_statistic(Call *call, const char *name, const Type *type, Init init) {
-    return make_weight(call, (Weight){.name = name, .kind = WEIGHT_BUFFER, .type = *type, .init = init});
+Node *call_statistic(Call *call, const char *name, const Type *type, Init init, const int *file_order) {
+    Weight buffer = {.name = name, .kind = WEIGHT_BUFFER, .type = *type, .init = init, .file_order = file_order};
+    return make_weight(call, buffer);
 }
 
 Node *call_buffer(Call *call, const char *name, const Type *type, Init init) {

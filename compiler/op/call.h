@@ -40,8 +40,8 @@ void call_error(Call *call, int arg, const char *format, ...) __attribute__((for
 void call_doubt(Call *call, int arg, Span cause, const char *text, const char *cure);
 /* A new weight "<scope>.<name>"; file_order as in Weight. */
 Node *call_weight(Call *call, const char *name, const Type *type, Init init, const int *file_order);
-/* A new buffer "<scope>.<name>", which the layer itself assigns in training. */
-Node *call_statistic(Call *call, const char *name, const Type *type, Init init);
+/* A new buffer "<scope>.<name>", which the layer itself assigns in training, or which is measured before it. */
+Node *call_statistic(Call *call, const char *name, const Type *type, Init init, const int *file_order);
 /* The buffer of that name, the same one wherever it is asked for. */
 Node *call_buffer(Call *call, const char *name, const Type *type, Init init);
 

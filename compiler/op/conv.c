@@ -330,11 +330,11 @@ static Node *with_channels(Graph *g, Node *x, int64_t channels) {
 }
 
 /* Products read four neighbours at once where a pixel has a multiple of four channels: three, as of colours, become four. */
-static Node *whole_fours(Graph *g, const Conv *c, Node *w) {
-    int64_t fours = (c->channels + 3) / 4 * 4, added = fours - c->channels;
-    if (!added || 3 * added > c->channels)
-        return convolve(g, "conv2d", &c->sweeps, c->x, w);
-    return convolve(g, "conv2d", &c->sweeps, with_channels(g, c->x, fours), with_channels(g, w, fours));
+Node *build_convolution(Graph *g, const Sweeps *sweeps, Node *x, Node *w) {
+    int64_t channels = x->type.dim[IMAGE_CHANNELS], fours = (channels + 3) / 4 * 4, added = fours - channels;
+    if (!added || 3 * added > channels)
+        return convolve(g, "conv2d", sweeps, x, w);
+    return convolve(g, "conv2d", sweeps, with_channels(g, x, fours), with_channels(g, w, fours));
 }
 
 static Node *dense(Call *call, const Conv *c) {
@@ -344,7 +344,7 @@ static Node *dense(Call *call, const Conv *c) {
     Node *w = filters_of(call, c, &filters, 1, file_order);
     if (!w)
         return NULL;
-    return c->groups > 1 ? grouped(call, c, w) : whole_fours(call->g, c, w);
+    return c->groups > 1 ? grouped(call, c, w) : build_convolution(call->g, &c->sweeps, c->x, w);
 }
 
 /* Each channel, as often as there are filters for it. */

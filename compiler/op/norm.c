@@ -214,8 +214,8 @@ static Value build_batch_norm(Call *call) {
     b.axes = ((1u << b.x->type.rank) - 1) & ~2u;
     b.weight = b.affine ? affine_weight(call, "weight", &type, 1) : NULL;
     b.bias = b.affine ? affine_weight(call, "bias", &type, 0) : NULL;
-    b.mean_leaf = call_statistic(call, "running_mean", &type, (Init){.kind = INIT_ZEROS});
-    b.var_leaf = call_statistic(call, "running_var", &type, (Init){.kind = INIT_CONSTANT, .a = 1});
+    b.mean_leaf = call_statistic(call, "running_mean", &type, (Init){.kind = INIT_ZEROS}, NULL);
+    b.var_leaf = call_statistic(call, "running_var", &type, (Init){.kind = INIT_CONSTANT, .a = 1}, NULL);
     if (!b.mean_leaf || !b.var_leaf)
         return value_tensor(NULL);
     b.running_mean = graph_latest(call->g, b.mean_leaf);

@@ -2,6 +2,7 @@
 #include "op/normalize.h"
 
 #include "op/compose.h"
+#include "op/whiten.h"
 
 /* ---- in the language ---- */
 
@@ -169,6 +170,8 @@ Graph *measure_graph(Module *module) {
         graph_at(g, mean->src);
         measure_field(g, i, mean, std);
     }
+    for (int i = 0; i < module->whitenings.count; i++)
+        measure_whitening(g, &module->whitenings.at[i]);
     graph_compact(g);
     return g->roots.count ? g : NULL;
 }

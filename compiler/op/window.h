@@ -20,6 +20,9 @@ Node *window(Graph *g, Node *image, const Sweep *sweep, double fill);
 /* Of an image of this type: [N, OH, OW, channels]. */
 Type swept_type(const Type *image, const Sweep *sweep, int64_t channels);
 
+/* conv.c: images [N, H, W, C] with filters [O, KH, KW, C]. */
+Node *build_convolution(Graph *g, const Sweeps *sweeps, Node *x, Node *w);
+
 /* ---- in ONNX ---- */
 
 /* A sweep over images [N, C, H, W] as its operators take it. */

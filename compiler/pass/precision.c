@@ -162,7 +162,7 @@ void round_operands(Graph *g) {
                   .reader = NEW_ARRAY(g->arena, Node *, count),
                   .narrow = NEW_ARRAY(g->arena, Node *, count),
                   .rounded = NEW_ARRAY(g->arena, bool, count)};
-    if (!dtype_is_narrow(r.dtype))
+    if (!dtype_is_narrow(r.dtype) || g == g->module->measure)
         return;
     count_readers(&r);
     for (int i = 0; i < count; i++)

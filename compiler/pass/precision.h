@@ -4,7 +4,8 @@
 
 #include "ir/graph.h"
 
-/* After simplify; changes nothing unless the module's precision stores operands in 16 bits. */
+/* After simplify; changes nothing unless the module's precision stores operands in 16 bits. What is measured of the data stays
+ * exact. */
 void round_operands(Graph *g);
 
 #endif

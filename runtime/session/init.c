@@ -70,7 +70,8 @@ int mtc_clear_weights(MtcSession *session) {
 }
 
 bool mtc_is_drawn(const MtcTensor *tensor) {
-    return tensor->role != MTC_VALUE && tensor->init != MTC_ZEROS && tensor->init != MTC_COPY;
+    return tensor->role != MTC_VALUE && tensor->init != MTC_ZEROS && tensor->init != MTC_COPY &&
+           tensor->init != MTC_WHITE;
 }
 
 /* Buffers take no random numbers: weights begin as they would without them. */

@@ -1,5 +1,5 @@
 /* What the buffers of a model describe: mean and standard deviation of the fields that it normalises, over the training
- * examples, in the order of the file. The device computes them. */
+ * examples, in the order of the file, which the device computes; and filters made of sums over them (whiten.c). */
 #include "session/measure.h"
 
 #include "ranks/ranks.h"
@@ -8,11 +8,26 @@
 #include "session/library.h"
 #include "session/run.h"
 #include "session/weights.h"
+#include "session/whiten.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-static int enqueue(MtcSession *session) {
+/* The examples [first, end) of a batch, as many at a time as the sums hold that are read after each time. */
+static const char *measure_batch(MtcSession *session, const MtcRun *run, MtcWhitening *whitening, int64_t first,
+                                 int64_t end) {
+    const int64_t batch = session->model->batch;
+    const int64_t most = whitening->most && whitening->most < batch ? whitening->most : batch;
+    const char *error = NULL;
+    for (int64_t rows; first < end && !error; first += rows) {
+        rows = end - first < most ? end - first : most;
+        error = mtc_model_measure(session->model, run, first, rows);
+        error = error ? error : mtc_add_sums(whitening, session, rows);
+    }
+    return error;
+}
+
+static int enqueue(MtcSession *session, MtcWhitening *whitening) {
     const MtcData *data = &session->data[MTC_TRAIN];
     int64_t batch = session->model->batch;
     MtcRun run = mtc_run(session, data, session->evaluation);
@@ -27,7 +42,7 @@ static int enqueue(MtcSession *session) {
             error = mtc_feed_pass(session, first / batch, &ready, &run.data);
             ready--;
         }
-        error = error ? error : mtc_model_measure(session->model, &run, first, left < batch ? left : batch);
+        error = error ? error : measure_batch(session, &run, whitening, first, first + (left < batch ? left : batch));
         if (session->feed && ready == 0 && !error)
             error = mtc_feed_ahead(session);
     }
@@ -108,7 +123,11 @@ static int check_field(MtcSession *session, const MtcField *field) {
 
 int mtc_measure(MtcSession *session) {
     const MtcModel *model = session->model;
-    int code = model->measure ? enqueue(session) : 0;
+    MtcWhitening whitening;
+    int code = mtc_begin_whitening(session, &whitening);
+    code = model->measure && !code ? enqueue(session, &whitening) : code;
+    code = code ? code : mtc_make_filters(session, &whitening);
+    mtc_end_whitening(&whitening);
     for (int i = 0; i < model->fields && model->measure && !code; i++)
         code = check_field(session, &model->field[i]);
     return code;

@@ -72,7 +72,7 @@ CALLS += [call(f"{name}({OPERANDS[op['kind']][0]})", **OPERANDS[op["kind"]][1]) 
           if op["kind"] in OPERANDS and name not in NAMED]
 
 # No operands that are computed: of data only, drawn for each element, numbers, initialisers, optimizers; or two values, those of sort.
-WITHOUT = "random_crop random_flip cutout color_jitter rotate random_resized_crop mixup cutmix normalize dropout random_normal random_uniform bernoulli topk iota batch_place grad sinusoid weight size"
+WITHOUT = "random_crop random_flip cutout color_jitter rotate random_resized_crop mixup cutmix normalize dropout random_normal random_uniform bernoulli topk iota batch_place grad sinusoid weight size whiten training"
 IN_TRAINING = ("initialiser", "optimizer", "schedule", "metric")
 
 

@@ -20,7 +20,7 @@ def context(example):
     name = example.split()[0]
     inside = name in ("loss", "metric", "optimizer")
     lines = ["data {", '  train = idx("a", "b", "c", "d")', "  input : f32[6]", "  label : class[3]", "  target : f32[3]"]
-    lines += ["  image : f32[3, 4, 4]", "}"]
+    lines += ["  image : u8[3, 4, 4]", "}"]
     lines += ["model {", "  shift = weight([6])", "  x = input + shift", "  logits = linear(x, 3)"]
     lines += ["  y = linear(x, 3)" if inside else f"  {example}", "}", "train {"]
     sums = "sum(logits) + sum(target) + sum(image) + sum(one_hot(label, 3))" + ("" if inside else f" + sum({name})")
