@@ -24,9 +24,9 @@ GENERATED  := $(BUILD)/gen/parser.c $(BUILD)/gen/lexer.c $(BUILD)/gen/onnx.pb-c.
 SHARED     := $(patsubst %,runtime/base/%.c,json common file files ending input mapped parallel meter line hash safetensors zip) \
               $(wildcard runtime/tokenizer/*.c)
 OBJECTS     = $(patsubst %.c,$(BUILD)/obj/%.o,$(SOURCES) $(SHARED)) $(GENERATED:$(BUILD)/%.c=$(BUILD)/obj/%.o)
-# A program's device layer, one of these, is compiled together with it.
+# A program's device layer, one of these, is compiled together with it; runtime/embed/ with libraries of the prediction alone.
 DEVICES     = $(wildcard runtime/base/device_*.c)
-RUNTIME     = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(DEVICES),$(wildcard runtime/*.c runtime/*/*.c)))
+RUNTIME     = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(DEVICES) runtime/embed/%,$(wildcard runtime/*.c runtime/*/*.c)))
 C_FILES     = $(wildcard compiler/*.[ch] compiler/*/*.[ch] compiler/*/*/*.[ch] runtime/*.[ch] runtime/*/*.[ch] kernels_lib/*.h kernels_lib/*/*.h kernels_lib/*/*.cuh \
                          bench/*.cu tools/*.c)
 
@@ -142,10 +142,12 @@ $(patsubst %,$(BUILD)/%_fuzz,$(FUZZ_RUNTIME)): $(BUILD)/%: tests/fuzz/%.c runtim
 # Installed, the library's folder looks like the source tree: the compiler finds kernels and runtime in either.
 LIBRARY = $(DESTDIR)$(PREFIX)/lib/mtc
 MAN     = $(DESTDIR)$(PREFIX)/share/man/man1/mtc.1
+HEADER  = $(DESTDIR)$(PREFIX)/include/mtc_net.h
 BASH    = $(DESTDIR)$(PREFIX)/share/bash-completion/completions/mtc
 
 install: install-toolchain  ## install under $(DESTDIR)$(PREFIX)
-	install -d $(dir $(MAN)) $(dir $(BASH))
+	install -d $(dir $(MAN)) $(dir $(BASH)) $(dir $(HEADER))
+	install -m 644 runtime/embed/mtc_net.h $(HEADER)
 	tools/man $(BUILD)/mtc > $(MAN)
 	tools/completion $(BUILD)/mtc > $(BASH)
 
@@ -165,7 +167,7 @@ wheel: all  ## make the Python package, with mtc in it: build/wheel/mtc-VERSION-
 
 uninstall:  ## remove what install wrote
 	$(RM) -r $(LIBRARY)
-	$(RM) $(DESTDIR)$(PREFIX)/bin/mtc $(MAN) $(BASH)
+	$(RM) $(DESTDIR)$(PREFIX)/bin/mtc $(MAN) $(BASH) $(HEADER)
 
 clean:  ## remove build/
 	$(RM) -r $(BUILD)

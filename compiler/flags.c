@@ -32,6 +32,10 @@ const Flag flags[] = {
           "the program to write [the model's name]; - with --emit: standard output"),
     CHOICE("--emit", stages, emit, EMIT_AST, OUTPUT, "print a stage of the compilation instead of making a program"),
     SWITCH("--shared", 0, shared, OUTPUT, "make a shared library with the C interface of mtc.h"),
+    SWITCH("--predict-only", 0, predict_only, OUTPUT,
+           "with --shared: a library of the prediction alone, with the C interface of mtc_net.h, for the cpu target"),
+    VALUE("--embed", 0, "FILE", FLAG_STRING, embed, OUTPUT,
+          "with --predict-only: weights that the library carries, a file of safetensors"),
     SWITCH("--standalone", 0, standalone, OUTPUT, "put runtime and kernels into the one generated source file"),
     VALUE("--keep", 0, "DIR", FLAG_STRING, keep, OUTPUT, "folder for the generated source [build]"),
 

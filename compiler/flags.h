@@ -27,7 +27,7 @@ typedef struct Flag {
 /* Of `group`. */
 extern const char OUTPUT[], TARGET_FLAGS[], MODEL[], INFORMATION[], FORMATTING[], PLOTTING[], TOKENS[], WEIGHTS[];
 
-enum { FLAGS = 34 };
+enum { FLAGS = 36 };
 extern const Flag flags[];
 
 /* mtc gradcheck has it. */

@@ -1,5 +1,6 @@
 /* mtc: from the text of a model to a program that trains it. `compile` and `generate` below are the way of the data. */
 #include "commands.h"
+#include "embed.h"
 #include "emit/build/driver.h"
 #include "emit/build/standalone.h"
 #include "explain.h"
@@ -11,6 +12,7 @@
 #include "pass/decode.h"
 #include "pass/layout.h"
 #include "pass/precision.h"
+#include "pass/predict.h"
 #include "pass/rematerialize.h"
 #include "pass/simplify.h"
 #include "pass/split.h"
@@ -38,8 +40,9 @@ typedef struct Compilation {
     Arena *arena;
     Diag *diag;
     const Options *options;
-    InputFiles inputs; /* what is read: not to be overwritten */
-    Text out;          /* what is printed instead of making a program */
+    const char *embedded, *embedded_hash; /* the weights that a library carries: path, hash */
+    InputFiles inputs;                    /* what is read: not to be overwritten */
+    Text out;                             /* what is printed instead of making a program */
     double stage_start;
 } Compilation;
 
@@ -168,6 +171,13 @@ static bool prints(const Options *o) {
     return o->emit != EMIT_PROGRAM || o->summary || o->explain;
 }
 
+static const Target *first_for_processor(void) {
+    int i = 0;
+    while (targets[i].gpu)
+        i++;
+    return &targets[i];
+}
+
 static const Target *first_for_gpu(void) {
     int i = 0;
     while (!targets[i].gpu)
@@ -190,6 +200,8 @@ static const Target *choose_target(Compilation *c) {
     const Target *asked = options_target(o);
     if (asked)
         return asked;
+    if (o->predict_only)
+        return first_for_processor();
     if (asks_for_gpu(o))
         return first_for_gpu();
     return prints(o) ? &targets[0] : first_at_hand(c);
@@ -201,6 +213,9 @@ static Emission *emit_source(Compilation *c, const Ast *ast, const Plan *plan, c
     EmitOptions options = {.f64 = c->options->real == REAL_F64,
                            .stores_gradients = c->options->gradcheck,
                            .shared = c->options->shared,
+                           .predicts = c->options->predict_only,
+                           .weights = c->embedded,
+                           .weights_hash = c->embedded_hash,
                            .architectures = architectures,
                            .model_hash = model_hash(c, ast, module),
                            .command = options_command(c->options, c->arena)};
@@ -236,6 +251,7 @@ static int build(Compilation *c, const Toolchain *tools, const Module *module, c
                  .place = o->input[0] == '/' ? path_folder(c->arena, o->input) : NULL,
                  .jobs = o->jobs,
                  .shared = o->shared,
+                 .predicts = o->predict_only,
                  .standalone = o->standalone,
                  .cached = !o->no_cache,
                  .verbose = o->verbose};
@@ -354,6 +370,18 @@ static int print_network(Compilation *c, const Module *module) {
     return EXIT_SUCCESS;
 }
 
+/* The prediction alone is left, and its weights are at hand where they are asked for. */
+static bool predict_only(Compilation *c, Module *module) {
+    const Options *o = c->options;
+    if (!keep_prediction(module)) {
+        diag_error(c->diag, nowhere, "'%s' predicts nothing: --predict-only has nothing to keep", o->input);
+        return false;
+    }
+    if (o->embed)
+        c->embedded = embed_weights(c->diag, module, o->embed, o->keep, &c->embedded_hash);
+    return !o->embed || c->embedded;
+}
+
 /* Text to graphs, and on. */
 static int compile(Compilation *c) {
     if (!may_be_model(c))
@@ -387,6 +415,8 @@ static int compile(Compilation *c) {
     if (!(gradients ? add_gradients(module, model.train_loss) : add_updates(module, model.train_loss, &model.training)))
         return EXIT_MODEL;
     verify_graphs(module, "autodiff");
+    if (c->options->predict_only && !predict_only(c, module))
+        return EXIT_MODEL;
     if (wanted(c, "autodiff", EMIT_GRAD))
         return print_graphs(c, module);
 
@@ -492,6 +522,8 @@ static int run(Compilation *c) {
         add_input(c, o->input);
     if (o->tokenizer)
         add_input(c, o->tokenizer);
+    if (o->embed)
+        add_input(c, o->embed);
     if (o->rename)
         add_input(c, o->rename);
     for (int i = 0; i < o->files.count; i++)

@@ -335,6 +335,13 @@ static bool combinations_hold(const Options *o, Diag *diag) {
          "--emit=scaling is of GPUs; it does not go with the cpu target"},
         {o->link && o->emit != EMIT_SCALING, "--link says what joins GPUs, for --emit=scaling"},
         {o->shards == 1, "--shards 1 is a batch that is computed whole: leave it out"},
+        {o->predict_only && !o->shared, "--predict-only goes with --shared"},
+        {o->predict_only && ((asked && asked->gpu) || o->arch || o->schedule != SCHEDULE_AUTO),
+         "--predict-only makes libraries for the cpu target; mtc --shared makes one for GPUs, with the C interface of "
+         "mtc.h"},
+        {o->predict_only && (o->standalone || o->real == REAL_F64),
+         "--predict-only does not go with --standalone or --real f64"},
+        {o->embed && !o->predict_only, "--embed goes with --predict-only"},
         {o->recompute && o->no_recompute, "choose one of --recompute and --no-recompute"},
         {o->in_place && !o->format, "--in-place goes with --format"},
         {o->check && !o->format, "--check goes with --format"},

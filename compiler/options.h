@@ -46,7 +46,8 @@ typedef struct Options {
     const char *link;   /* what GPUs are joined by; NULL: as scaling.c has it */
     const char *keep;   /* folder for the generated source */
     int jobs;
-    bool standalone, shared, no_cache, verbose;
+    bool standalone, shared, predict_only, no_cache, verbose;
+    const char *embed; /* predict_only: weights that the library carries; NULL: none */
     bool summary, format, in_place, check, operators, json, list_options, version, help;
     VEC(ParamSetting) settings;
     bool gradcheck; /* mtc gradcheck: compare gradients with finite differences */

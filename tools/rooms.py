@@ -41,6 +41,7 @@ ARROWS = {
     RANKS: [BASE],
     SESSION: ["kernels_lib", BASE, DATA, RANKS],
     CHECKPOINT: [BASE, DATA, SESSION],
+    "runtime/embed": ["runtime", BASE],  # mtc.h: tables of a generated library
     "runtime/commands": ["runtime", "kernels_lib", BASE, TOKENIZER, DATA, RANKS, SESSION, CHECKPOINT],
 }
 # Uses against the arrows that are still there, and why. What is mended leaves this table too.
@@ -54,7 +55,7 @@ TREES = {"compiler": ("compiler", ".", "runtime", "compiler/front"), "runtime": 
 WRITTEN = {"gen/parser.c": "compiler/front/parser.y", "gen/lexer.c": "compiler/front/lexer.l", "gen/onnx.pb-c.c": "runtime/onnx/onnx.proto",
            "parser.h": "compiler/front/parser.y", "lexer.h": "compiler/front/lexer.l", "onnx.pb-c.h": "runtime/onnx/onnx.proto"}
 # Compiled with each program, not before: their includes alone are seen.
-WITH_PROGRAM = re.compile(r"runtime/base/device_\w+\.c")
+WITH_PROGRAM = re.compile(r"runtime/(base/device_|embed/)\w+\.c")
 
 
 class Use(NamedTuple):

@@ -11,6 +11,9 @@ typedef struct EmitOptions {
     bool f64;                  /* C only: `real` is double, for gradient checks */
     bool stores_gradients;     /* steps add gradients to states and change no weight */
     bool shared;               /* a library: no main */
+    bool predicts;             /* a library of the prediction alone: keep_prediction */
+    const char *weights;       /* path of the file that it carries; NULL: none */
+    const char *weights_hash;  /* of its content, hex */
     const char *architectures; /* CUDA: "sm_90" or "sm_75;sm_80+ptx"; C: "" */
     const char *model_hash;    /* hex */
     const char *command;       /* "mtc --recompute": with the flags that decide what is computed and how */

@@ -62,6 +62,17 @@ static const char *path_word(Driver *d, const char *path) {
     return *path && strchr("-@", *path) ? arena_printf(d->arena, "./%s", path) : path;
 }
 
+/* What a library of the prediction alone has beside its own source, and what that needs of the runtime. */
+static const char *const net_sources[] = {"runtime/embed/net.c", "runtime/embed/weights.c"};
+enum { NET_SOURCES = sizeof net_sources / sizeof *net_sources };
+
+static void add_net(Driver *d, Command *command) {
+    for (int i = 0; i < NET_SOURCES; i++)
+        command_add(command, path_in(d->arena, d->tools->home, net_sources[i]));
+    command_add(command, "-fvisibility=hidden");
+    command_add(command, d->tools->library);
+}
+
 /* The runtime, unless the source has it. All of it goes into a library: its caller decides what is used. */
 static void add_runtime(Driver *d, Command *command) {
     const Toolchain *tools = d->tools;
@@ -69,6 +80,10 @@ static void add_runtime(Driver *d, Command *command) {
                                      tools->target->compiler->to_linker, tools->library);
     command_add(command, arena_printf(d->arena, "-I%s/runtime", tools->home));
     command_add(command, arena_printf(d->arena, "-I%s/kernels_lib", tools->home));
+    if (d->build->predicts) {
+        add_net(d, command);
+        return;
+    }
     command_add(command, arena_printf(d->arena, "%s/runtime/base/device_%s.c", tools->home, tools->target->name));
     command_add(command, d->build->shared ? whole : tools->library);
 }
@@ -132,6 +147,8 @@ static const char *program_key(Driver *d, const Emission *whole) {
     hash_file(&hash, command.words.at[0]);
     if (!d->build->standalone)
         hash_file(&hash, d->tools->library);
+    for (int i = 0; i < NET_SOURCES && d->build->predicts; i++)
+        hash_file(&hash, path_in(d->arena, d->tools->home, net_sources[i]));
     if (d->tools->target->compiler->this_processor)
         hash_processor(&hash, d->arena);
     return sha256_hex(&hash, d->arena);

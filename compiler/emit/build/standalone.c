@@ -112,6 +112,9 @@ static bool is_wanted_source(Expander *e, const char *name) {
 
 typedef VEC(const char *) Paths;
 
+/* Of libraries of the prediction alone, which are never one file. */
+static const char other_libraries[] = "embed";
+
 /* The sources in a folder of the runtime and in the rooms below it. */
 static void find_sources(Expander *e, const char *folder, Paths *found) {
     DIR *listing = opendir(path_in(e->arena, e->home, folder));
@@ -119,7 +122,7 @@ static void find_sources(Expander *e, const char *folder, Paths *found) {
         const char *path = path_in(e->arena, folder, item->d_name);
         if (is_wanted_source(e, item->d_name))
             VEC_PUSH(e->arena, found, path);
-        else if (!strchr(item->d_name, '.'))
+        else if (!strchr(item->d_name, '.') && strcmp(item->d_name, other_libraries) != 0)
             find_sources(e, path, found);
     }
     if (listing)

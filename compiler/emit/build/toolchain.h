@@ -31,6 +31,7 @@ typedef struct Build {
                            is started */
     int jobs;           /* 0: one per processor */
     bool shared, standalone, cached, verbose;
+    bool predicts; /* a shared library of the prediction alone */
 } Build;
 
 typedef struct Command {

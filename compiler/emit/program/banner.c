@@ -152,6 +152,22 @@ static void write_schedule(Emitter *e, Writer *out) {
                                1e6 * train->estimate[other], despite));
 }
 
+/* Of a library of the prediction alone. */
+static void write_net_banner(Emitter *e, Writer *out) {
+    const Plan *plan = e->plan;
+    write_comment(
+        out, 12,
+        arena_printf(e->arena, "  %lld examples in %s; memory: weights %s, which nets share, values %s of each net",
+                     (long long)e->module->batch,
+                     scaled(e->arena, program_flops(e->programs[PROGRAM_EVAL]), 1000, "FLOP"),
+                     bytes(e->arena, plan->weight_bytes + plan->state_bytes), bytes(e->arena, plan->value_bytes)));
+    write_line(out, "//");
+    write_comment(
+        out, 0,
+        "From top to bottom: sizes; tensors; one function per kernel of the prediction; the phases that group them; "
+        "tables for runtime/embed/.");
+}
+
 void write_banner(Emitter *e, Writer *out) {
     Arena *arena = e->arena;
     write_comment(out, 0,
@@ -159,6 +175,10 @@ void write_banner(Emitter *e, Writer *out) {
                                text_grouped(arena, module_parameters(e->module)), e->options->command,
                                source_path(e->module)));
     write_line(out, "//");
+    if (e->options->predicts) {
+        write_net_banner(e, out);
+        return;
+    }
     write_comment(out, 12, step_text(e));
     write_memory(e, out);
     write_schedule(e, out);

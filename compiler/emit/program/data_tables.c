@@ -161,7 +161,7 @@ static void write_field(Emitter *e, const Field *field, const char *columns, con
     write_row(out, items.at, items.count);
 }
 
-static void write_fields(Emitter *e, Writer *out) {
+void write_fields(Emitter *e, Writer *out) {
     const bool *needed = prediction_needs(e);
     const char **columns = NEW_ARRAY(e->arena, const char *, e->module->fields.count);
     for (int k = 0; k < e->module->fields.count; k++) {

@@ -136,6 +136,15 @@ static void write_program(Emitter *e, const Program *program, const char *title,
     section(e, out);
 }
 
+static void write_step(Emitter *e, Writer *out) {
+    write_rule(out, "training step");
+    write_kernels(e, e->programs[PROGRAM_TRAIN], out);
+    write_rule(out, "phases: one after the other; the kernels of a phase run at the same time");
+    e->dialect->phases(e, e->programs[PROGRAM_TRAIN], out);
+    write_rule(out, "the step");
+    e->dialect->step(e, out);
+}
+
 /* Sizes are known when everything that uses them has been written, kernels before what is above them. */
 static void write_file(Emitter *e, Writer *out) {
     Writer tensors = WRITER(e->arena), step = WRITER(e->arena), evaluation = WRITER(e->arena),
@@ -144,12 +153,8 @@ static void write_file(Emitter *e, Writer *out) {
     for (int p = 0; p < e->plan->program_count; p++)
         make_functions(e, e->programs[p]);
     find_repeats(e);
-    write_rule(&step, "training step");
-    write_kernels(e, e->programs[PROGRAM_TRAIN], &step);
-    write_rule(&step, "phases: one after the other; the kernels of a phase run at the same time");
-    e->dialect->phases(e, e->programs[PROGRAM_TRAIN], &step);
-    write_rule(&step, "the step");
-    e->dialect->step(e, &step);
+    if (!e->options->predicts)
+        write_step(e, &step);
     write_program(e, e->programs[PROGRAM_EVAL], "evaluation", e->dialect->evaluation, &evaluation);
     if (e->module->measure)
         write_program(e, plan_program(e->plan, e->module->measure),
@@ -177,11 +182,13 @@ static void write_file(Emitter *e, Writer *out) {
     write_banner(e, out);
     write_blank(out);
     e->dialect->includes(e, out);
+    if (e->options->predicts)
+        write_line(out, "#include \"embed/net_model.h\"");
     write_rule(out, "sizes");
     write_sizes(e, out);
     write_all(out, &code);
     write_rule(out, "tables for the runtime");
-    write_tables(e, out);
+    (e->options->predicts ? write_net_tables : write_tables)(e, out);
     if (!e->options->shared)
         write_main(e, out);
 }

@@ -27,7 +27,8 @@ Span source_of_kernel(const Kernel *kernel);      /* of the first of its nodes t
 /* ---- tables.c: what the runtime knows about the model ---- */
 
 void write_tables(Emitter *e, Writer *out);
-const Node *prediction(const Emitter *e); /* of evaluation; NULL: none */
+void write_net_tables(Emitter *e, Writer *out); /* of a library of the prediction alone */
+const Node *prediction(const Emitter *e);       /* of evaluation; NULL: none */
 
 /* ---- metric_tables.c: metrics over a set of examples ---- */
 
@@ -37,5 +38,6 @@ void write_metrics(Emitter *e, Writer *out); /* the model's members that lead to
 /* ---- data_tables.c: fields, where examples come from, splits ---- */
 
 void write_data_tables(Emitter *e, Writer *out);
+void write_fields(Emitter *e, Writer *out); /* alone */
 
 #endif

@@ -145,10 +145,13 @@ static int write_tensors(Emitter *e, Writer *out) {
     add_tensors_of(e, plan->of_weight, e->module->weights.count, &table);
     add_states(e, &table);
     add_tensors_of(e, plan->of_node[0], plan->programs[PROGRAM_TRAIN]->graph->nodes.count, &table);
+    const bool values = !e->options->predicts;
     write_line(out, "// what is not said is zero; phases count from 0 on, and what no phase writes is of phase -1");
-    write_value_macro(out);
+    if (values)
+        write_value_macro(out);
     write_table(&table, "static const MtcTensor tensor_table[]", out);
-    write_line(out, "#undef VALUE");
+    if (values)
+        write_line(out, "#undef VALUE");
     return table.rows.count;
 }
 
@@ -434,6 +437,42 @@ static void write_prints(Emitter *e, Writer *out) {
         for (int k = 0; k < g->roots.count; k++)
             if (g->roots.at[k]->attr.index == row)
                 write_print(e, &e->module->printed.at[row], g->roots.at[k]->in[0], out);
+    write_close(out, "};");
+}
+
+/* The file of weights lies in the library as it is; the assembler reads it. */
+static void write_weights(Emitter *e, Writer *out) {
+    const char *path = quoted(e->arena, quoted(e->arena, e->options->weights));
+    write_rule(out, arena_printf(e->arena, "weights: a file of the hash %.16s", e->options->weights_hash));
+    write_line(out,
+               "__asm__(\".pushsection .rodata\\n.balign 64\\nmtc_weights_begin:\\n\"\n"
+               "        \".incbin \" %s \"\\nmtc_weights_end:\\n.byte 0\\n.popsection\\n\");\n"
+               "extern const unsigned char mtc_weights_begin[], mtc_weights_end[];",
+               path);
+}
+
+/* The members of an MtcModel that mtc_net.h needs. */
+void write_net_tables(Emitter *e, Writer *out) {
+    gather_statements(e);
+    Counts counts = {.tensors = write_tensors(e, out)};
+    write_fields(e, out);
+    counts.knobs = write_knobs(e, out);
+    if (e->options->weights)
+        write_weights(e, out);
+    const char *begin = e->options->weights ? "mtc_weights_begin" : "NULL";
+    write_blank(out);
+    write_open(out, "const MtcNetModel mtc_net_model = {");
+    write_open(out, ".model = {");
+    write_line(out, ".abi = MTC_ABI,\n.name = %s,\n.source = %s,\n.model_hash = \"%s\",",
+               quoted(e->arena, e->module->name), quoted(e->arena, source_path(e->module)), e->options->model_hash);
+    write_line(out, ".batch = BATCH,\n.arena_bytes = %lld,", (long long)e->plan->arena_bytes);
+    write_line(out, ".tensors = %d,\n.tensor = %s,", counts.tensors, table_of(counts.tensors, "tensor_table"));
+    write_line(out, ".fields = %d,\n.field = field_table,", e->module->fields.count);
+    write_line(out, ".knobs = %d,\n.knob = %s,", counts.knobs, table_of(counts.knobs, "knob_table"));
+    write_prediction(e, out);
+    write_line(out, ".eval = evaluate,");
+    write_close(out, "},");
+    write_line(out, ".weights = %s,\n.weights_end = %s,", begin, e->options->weights ? "mtc_weights_end" : "NULL");
     write_close(out, "};");
 }
 

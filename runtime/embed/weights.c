@@ -1,0 +1,209 @@
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE /* memfd_create */
+#endif
+#include "embed/weights.h"
+
+#include "base/ending.h"
+#include "base/safetensors.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- a tensor ---- */
+
+/* Its axis k in files is this one here. */
+static int axis_in_memory(const MtcTensor *tensor, int k) {
+    bool permuted = false;
+    for (int axis = 0; axis < tensor->rank; axis++)
+        permuted |= tensor->file_axis[axis] != 0;
+    return permuted ? tensor->file_axis[k] : k;
+}
+
+static void file_layout(const MtcTensor *tensor, int64_t dim[8], int64_t stride[8]) {
+    for (int k = 0; k < tensor->rank; k++) {
+        const int axis = axis_in_memory(tensor, k);
+        dim[k] = tensor->dim[axis];
+        stride[k] = 1;
+        for (int behind = axis + 1; behind < tensor->rank; behind++)
+            stride[k] *= tensor->dim[behind];
+    }
+}
+
+static float from_bits(uint32_t bits) {
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* 2^(e - 15) (1 + m / 2^10); e = 0: m 2^-24; e = 31: infinite, or no number. */
+static float from_half(uint16_t bits) {
+    const uint32_t sign = (uint32_t)(bits >> 15) << 31, exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    if (exponent == 0)
+        return (sign ? -1.0f : 1.0f) * (float)mantissa * 0x1p-24f;
+    return from_bits(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | mantissa << 13);
+}
+
+static const char *const floats[] = {"F32", "F64", "F16", "BF16"};
+
+/* A float of any width, so many bytes, becomes one of 32 bits; the file's data need not be aligned. */
+static float read_float(const MtcBlob *blob, const char *at, size_t width) {
+    double wide;
+    float value;
+    uint16_t bits;
+    switch (width) {
+    case sizeof wide: memcpy(&wide, at, sizeof wide); return (float)wide;
+    case sizeof value: memcpy(&value, at, sizeof value); return value;
+    default: memcpy(&bits, at, sizeof bits);
+    }
+    return blob->dtype[0] == 'B' ? from_bits((uint32_t)bits << 16) : from_half(bits);
+}
+
+static bool is_float(const char *dtype) {
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
+        if (strcmp(floats[i], dtype) == 0)
+            return true;
+    return false;
+}
+
+static int check_blob(MtcFault *fault, const char *path, const MtcTensor *tensor, const MtcBlob *blob) {
+    int64_t dim[8], stride[8];
+    if (!blob)
+        return mtc_fail(fault, MTC_BAD_DATA, "%s: has no tensor '%s', which the network needs", path, tensor->name);
+    file_layout(tensor, dim, stride);
+    const bool same = blob->rank == tensor->rank && memcmp(dim, blob->dim, (size_t)tensor->rank * sizeof *dim) == 0;
+    if (same && is_float(blob->dtype))
+        return 0;
+    return mtc_fail(fault, MTC_BAD_DATA, "%s: tensor '%s': expected floats of shape %s, found %s of type %s", path,
+                    tensor->name, mtc_shape(tensor->rank, dim), mtc_shape(blob->rank, blob->dim), blob->dtype);
+}
+
+/* In the order of the file; `at` is where each element is here. */
+static int copy_blob(MtcFault *fault, const char *path, const MtcTensor *tensor, const MtcBlob *blob, float *to) {
+    int64_t dim[8] = {0}, stride[8] = {0}, index[8] = {0}, at = 0;
+    file_layout(tensor, dim, stride);
+    const int64_t count = mtc_elements(tensor->rank, dim);
+    const size_t width = count ? blob->size / (size_t)count : 0;
+    for (int64_t i = 0; i < count; i++) {
+        const float value = read_float(blob, (const char *)blob->bytes + (size_t)i * width, width);
+        if (!(value - value == 0))
+            return mtc_fail(fault, MTC_BAD_DATA, "%s: tensor '%s': %s is %s", path, tensor->name,
+                            mtc_index(i, tensor->rank, dim), mtc_number((double)value));
+        to[at] = value;
+        for (int k = tensor->rank - 1; k >= 0; k--) {
+            at += stride[k];
+            if (++index[k] < dim[k])
+                break;
+            at -= dim[k] * stride[k];
+            index[k] = 0;
+        }
+    }
+    return 0;
+}
+
+/* A moving average of a weight is called NAME.ema; a file that has none has the weight. */
+static const MtcBlob *find_blob(const MtcArchive *archive, const MtcTensor *tensor) {
+    const MtcBlob *blob = mtc_archive_find(archive, tensor->name);
+    char name[1024];
+    const size_t length = strlen(tensor->name), ending = strlen(".ema");
+    if (blob || tensor->role != MTC_STATE || !mtc_ends_with(tensor->name, ".ema") || length >= sizeof name)
+        return blob;
+    snprintf(name, sizeof name, "%.*s", (int)(length - ending), tensor->name);
+    return mtc_archive_find(archive, name);
+}
+
+static int take_tensors(MtcFault *fault, const MtcModel *model, const char *path, const MtcArchive *archive,
+                        char *arena) {
+    for (int i = 0; i < model->tensors; i++) {
+        const MtcTensor *tensor = &model->tensor[i];
+        const MtcBlob *blob = find_blob(archive, tensor);
+        int code = check_blob(fault, path, tensor, blob);
+        if (!code)
+            code = copy_blob(fault, path, tensor, blob, (float *)(void *)(arena + tensor->offset));
+        if (code)
+            return code;
+    }
+    return 0;
+}
+
+/* ---- what a checkpoint says beside weights ---- */
+
+static void take_params(const MtcModel *model, const MtcArchive *archive, MtcNetWeights *weights) {
+    char key[256];
+    for (int i = 0; i < model->knobs; i++) {
+        snprintf(key, sizeof key, "mtc.param.%s", model->knob[i].name);
+        const char *value = mtc_archive_metadata(archive, key);
+        weights->knob[i] = (float)(value ? strtod(value, NULL) : model->knob[i].value);
+    }
+}
+
+static int take_words(MtcFault *fault, const char *path, const MtcArchive *archive, MtcNetWeights *weights) {
+    const char *encoding = mtc_archive_metadata(archive, "mtc.encoding");
+    if (!encoding)
+        return 0;
+    const size_t length = strlen(encoding);
+    weights->text = (char *)mtc_memory(NULL, length + 1);
+    memcpy(weights->text, encoding, length + 1);
+    return mtc_json_read(fault, path, weights->text, length, &weights->words);
+}
+
+/* ---- the memory ---- */
+
+char *mtc_net_arena(const MtcNetWeights *weights) {
+    void *arena = mmap(NULL, weights->bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, weights->file, 0);
+    return arena == MAP_FAILED ? NULL : (char *)arena;
+}
+
+static int fill(MtcFault *fault, const MtcNetModel *net, const char *path, const MtcArchive *archive,
+                MtcNetWeights *weights) {
+    const MtcModel *model = &net->model;
+    weights->bytes = model->arena_bytes + 1;
+    weights->file = memfd_create("mtc weights", MFD_CLOEXEC);
+    if (weights->file < 0 || ftruncate(weights->file, (off_t)weights->bytes) != 0)
+        return mtc_no_memory(fault, weights->bytes, path);
+    void *arena = mmap(NULL, weights->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, weights->file, 0);
+    if (arena == MAP_FAILED)
+        return mtc_no_memory(fault, weights->bytes, path);
+    int code = take_tensors(fault, model, path, archive, (char *)arena);
+    munmap(arena, weights->bytes);
+    take_params(model, archive, weights);
+    return code ? code : take_words(fault, path, archive, weights);
+}
+
+static int open_archive(MtcFault *fault, const MtcNetModel *net, const char **path, MtcArchive *archive) {
+    if (*path)
+        return mtc_archive_read(fault, *path, archive);
+    if (!net->weights)
+        return mtc_fail(fault, MTC_USAGE, "the library carries no weights: name a file, or compile it with --embed");
+    *path = "the weights in the library";
+    return mtc_archive_parse(fault, *path, net->weights, (size_t)(net->weights_end - net->weights), archive);
+}
+
+int mtc_net_weights_read(MtcFault *fault, const MtcNetModel *net, const char *path, MtcNetWeights **result) {
+    MtcArchive archive;
+    int code = open_archive(fault, net, &path, &archive);
+    if (code)
+        return code;
+    MtcNetWeights *weights = (MtcNetWeights *)mtc_zeroed(sizeof *weights);
+    weights->nets = 1;
+    code = fill(fault, net, path, &archive, weights);
+    if (!code)
+        code = mtc_archive_unchanged(fault, path, &archive);
+    mtc_archive_free(&archive);
+    if (code)
+        mtc_net_weights_free(weights);
+    else
+        *result = weights;
+    return code;
+}
+
+void mtc_net_weights_free(MtcNetWeights *weights) {
+    if (weights->words)
+        mtc_json_free(weights->words);
+    if (weights->file >= 0)
+        close(weights->file);
+    free(weights->text);
+    free(weights);
+}
