@@ -7,10 +7,11 @@
  *                                              GROWTH_STEPS updates without one:       scale * 2
  *
  * As of Micikevicius et al., Mixed Precision Training (2018), 3.2, with the numbers that are usual. A step whose gradients overflow
- * changes nothing but the scale: weights, states and the number of updates stay. */
+ * changes nothing but the scale: weights, states, the statistics that layers keep and the number of updates stay. */
 #include "pass/loss_scale.h"
 
 #include "ir/op.h"
+#include "pass/shard.h"
 
 #include <float.h>
 
@@ -34,7 +35,7 @@ static Node *mul(Graph *g, Node *a, double factor) {
 }
 
 LossScale loss_scale(Module *module, int weight) {
-    LossScale scale = {NULL, NULL, NULL};
+    LossScale scale = {0};
     if (precision_dtype(module->precision) == DT_F16)
         scale.scale = scalar_state(module->train, weight, "update.loss_scale", FIRST_SCALE);
     return scale;
@@ -53,10 +54,27 @@ static int owner(const Graph *g, const LossScale *s) {
     return g->module->states.at[s->scale->attr.index].of;
 }
 
+/* What a batch leaves behind goes by its gradients: numbers that overflowed would spoil all later ones. */
+static void hold_statistics(Graph *g, Node *finite) {
+    const Assigns assigns = take_statistics(g);
+    for (int i = 0; i < assigns.count; i++) {
+        Node *leaf = assigns.at[i]->in[0];
+        graph_assign(g, leaf, select(g, finite, assigns.at[i]->in[1], leaf));
+    }
+}
+
 void judge_gradients(Graph *g, LossScale *s, Node *squares) {
     const Type number = type_scalar(DT_F32);
     s->skipped = scalar_state(g, owner(g, s), "update.skipped", 0);
     s->finite = op2(g, "le", graph_reshape(g, squares, &number), graph_constant(g, FLT_MAX));
+    hold_statistics(g, s->finite);
+}
+
+/* The state counts updates whose gradients were not finite. */
+static void count_skipped(Graph *g, const LossScale *s, Node *skipped, Node *due) {
+    const Optimizer each = {.due = due};
+    Node *more = op2(g, "add", skipped, graph_constant(g, 1));
+    update_assign(g, &each, skipped, select(g, s->finite, skipped, more));
 }
 
 /* Each value is made behind those that read what it overwrites. */
@@ -72,14 +90,21 @@ void adapt_loss_scale(Graph *g, const LossScale *s, Node *due) {
     update_assign(g, &each, scale, select(g, s->finite, select(g, grows, grown, scale), shrunk));
     Node *goes_on = op2(g, "and", s->finite, op1(g, "not", grows));
     update_assign(g, &each, good, select(g, goes_on, count, graph_constant(g, 0)));
-    Node *left_out = op2(g, "add", s->skipped, graph_constant(g, 1));
-    update_assign(g, &each, s->skipped, select(g, s->finite, s->skipped, left_out));
+    count_skipped(g, s, s->skipped, due);
+    for (int i = 0; i < s->turns.count; i++)
+        count_skipped(g, s, s->turns.at[i].skipped, s->turns.at[i].due);
 }
 
-void skip_updates(Graph *g, const LossScale *scale, Optimizer *optimizer) {
-    if (!scale->scale)
-        return;
+/* Its own count, for updates of the others are not its. */
+static Node *skipped_in_turn(Graph *g, LossScale *scale, const Optimizer *optimizer, int row) {
+    const char *name = arena_printf(g->arena, "update.skipped_by_%d", row + 1);
+    const TurnSkipped turn = {scalar_state(g, owner(g, scale), name, 0), optimizer->due};
+    VEC_PUSH(g->arena, &scale->turns, turn);
+    return turn.skipped;
+}
+
+void skip_updates(Graph *g, LossScale *scale, Optimizer *optimizer, int row) {
+    Node *skipped = optimizer->every == 1 ? scale->skipped : skipped_in_turn(g, scale, optimizer, row);
     optimizer->due = optimizer->due ? op2(g, "and", optimizer->due, scale->finite) : scale->finite;
-    if (optimizer->every == 1)
-        optimizer->number = op2(g, "sub", optimizer->number, scale->skipped);
+    optimizer->number = op2(g, "sub", optimizer->number, skipped);
 }

@@ -34,17 +34,20 @@ static bool assigns_weight(const Node *root) {
     return root->inputs == 2 && root->in[0]->op->table == TABLE_WEIGHT;
 }
 
-/* Layers that keep statistics assign them in the forward pass. */
-static void sum_changes(Module *module) {
-    Graph *g = module->train;
+Assigns take_statistics(Graph *g) {
     int kept = 0;
-    VEC(Node *) assigns = {0};
+    Assigns assigns = {0};
     for (int i = 0; i < g->roots.count; i++)
         if (assigns_weight(g->roots.at[i]))
             VEC_PUSH(g->arena, &assigns, g->roots.at[i]);
         else
             g->roots.at[kept++] = g->roots.at[i];
     g->roots.count = kept;
+    return assigns;
+}
+
+static void sum_changes(Module *module) {
+    const Assigns assigns = take_statistics(module->train);
     for (int i = 0; i < assigns.count; i++)
         sum_change(module, assigns.at[i]);
 }

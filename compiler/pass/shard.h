@@ -10,6 +10,11 @@
 
 #include "op/optimizer.h"
 
+typedef VEC(Node *) Assigns;
+
+/* What layers that keep statistics assign in the forward pass; they are roots no more. Before weights are updated. */
+Assigns take_statistics(Graph *g);
+
 /* What each weight's gradient is in the graph of updates, which is made; by weight, NULL: not trained. */
 void sum_over_shards(Module *module, Node **gradient);
 

@@ -241,7 +241,7 @@ static void judge(Updates *u, Optimizer *optimizers) {
         return;
     judge_gradients(u->g, &u->scale, sum_of_squares(u, optimizers));
     for (int i = 0; i < u->training->optimizer_count; i++)
-        skip_updates(u->g, &u->scale, &optimizers[i]);
+        skip_updates(u->g, &u->scale, &optimizers[i], i);
 }
 
 static int first_trained(const Module *module) {

@@ -119,3 +119,48 @@ def test_updates_that_are_all_left_out_are_told(compile_model, tmp_path):
     for factor, told in ((1, 0), (0, 1)):
         done = program("--data", tmp_path, "--factor", factor)
         assert done.stderr.count("60 updates were left out, the last one too") == told, done.stderr
+
+
+TURNS = "[adam(1e-2, every = 2, at = 1, weights = \"h.*\"), adam(1e-2, every = 2)]"
+
+
+@pytest.mark.quick
+def test_optimizers_that_take_turns_count_their_own_skipped_updates(train):
+    """Adam's first update is its number 1 however many were left out before it: m / (1 - beta) is the gradient then, and a weight moves
+    by the rate."""
+    names = (*SCALING, "update.skipped_by_1", "update.skipped_by_2")
+    initial = train("fp16", 0, 1e4, optimizer=TURNS)[1]["h.weight"]
+    skipped = int(train("fp16", 30, 1e4, optimizer=TURNS, names=names)[1]["update.skipped"][0])
+    for steps in range(1, skipped + 3):
+        tensors = train("fp16", steps, 1e4, optimizer=TURNS, names=names)[1]
+        own = [int(tensors[f"update.skipped_by_{row}"][0]) for row in (1, 2)]
+        assert sum(own) == tensors["update.skipped"] and own == [min((steps + 1) // 2, own[0]), min(steps // 2, own[1])]
+        moved = np.abs(tensors["h.weight"] - initial).max()
+        if moved:
+            assert own[0] > 0 and moved == pytest.approx(1e-2, rel=1e-3)
+            return
+    raise AssertionError("the first optimizer made no update")
+
+
+NORMED = MODEL.replace('name = "h"))', 'name = "h"))\n  n = batch_norm(h, name = "n")').replace("linear(h", "linear(n")
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("more", ["", "accumulate = 2", "shards = 2"])
+def test_a_step_that_is_skipped_moves_no_running_statistics(compile_model, more):
+    text = NORMED.format(optimizer="sgd(1e-6)", more="" if more.startswith("shards") else more)
+    flags = ["--shards", "2"] if more.startswith("shards") else []
+    library = Library(compile_model(text, "--shared", "--precision", "fp16", *flags).path, np.float32)
+    library.set_data(data())
+    state = lambda name: library.get(name, (1,))[0]  # noqa: E731
+    statistics = lambda: [library.get(f"n.running_{name}", (WIDTH,)) for name in ("mean", "var")]  # noqa: E731
+    library.set_knob("factor", 1e4)
+    initial = statistics()
+    library.train(2, 1)
+    assert state("update.skipped") > 0 and state("update.steps_since_scaled") == 0
+    assert np.array_equal(statistics(), initial)
+    library.set_knob("factor", 1e-6)
+    library.train(2, 1)
+    assert state("update.steps_since_scaled") > 0
+    assert all((now != before).any() for now, before in zip(statistics(), initial))
+    library.close()
