@@ -161,11 +161,17 @@ static char *temporary_name(const char *base) {
     return text.at;
 }
 
+static bool is_link(const char *path) {
+    struct stat status;
+    return lstat(path, &status) == 0 && S_ISLNK(status.st_mode);
+}
+
+/* What a link leads to may lie in another folder than `base`, from which nothing could be moved there. */
 static MtcOutput *output_new(const char *path, const char *base) {
     MtcOutput *output = (MtcOutput *)mtc_zeroed(sizeof *output);
     const bool in_place = mtc_written_in_place(path);
     output->path = in_place ? strdup(path) : mtc_resolved(path);
-    output->temporary = in_place ? NULL : temporary_name(base ? base : output->path);
+    output->temporary = in_place ? NULL : temporary_name(base && !is_link(path) ? base : output->path);
     output->folder = mtc_folder_of(output->path);
     return output;
 }
@@ -378,13 +384,14 @@ void mtc_output_discard(MtcOutput *output) {
 }
 
 int mtc_output_link(MtcFault *fault, const char *existing, const char *path) {
-    char *temporary = temporary_name(path), *folder = mtc_folder_of(path);
+    char *resolved = mtc_resolved(path), *temporary = temporary_name(resolved), *folder = mtc_folder_of(resolved);
     unlink(temporary);
-    bool linked = link(existing, temporary) == 0;
-    bool moved = linked && rename(temporary, path) == 0;
+    bool linked = linkat(AT_FDCWD, existing, AT_FDCWD, temporary, AT_SYMLINK_FOLLOW) == 0;
+    bool moved = linked && rename(temporary, resolved) == 0;
     int code = moved ? synchronise_folder(fault, path, folder) : cannot_write(fault, path, MTC_IO);
     if (linked)
         unlink(temporary); /* still there when `path` was that file already */
+    free(resolved);
     free(folder);
     free(temporary);
     return code;

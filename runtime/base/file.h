@@ -28,7 +28,7 @@ int mtc_open_stream(const char *path, const char **why);
  * discard removes it. */
 typedef struct MtcOutput MtcOutput;
 int mtc_output_open(MtcFault *fault, const char *path, MtcOutput **output);
-/* The other name is made of `base`, a path in the same folder, NULL: of `path`. Its mode is that of `base` where `path` is new. */
+/* The other name is made of `base`, a path in the same folder, NULL, or where `path` is a link: of what is written. Its mode is that of `base` where `path` is new. */
 int mtc_output_open_as(MtcFault *fault, const char *path, const char *base, MtcOutput **output);
 /* The same for a file that nobody has named: a pipe or a device there is none of ours, and is not written. */
 int mtc_output_open_own(MtcFault *fault, const char *path, const char *base, MtcOutput **output);
@@ -42,7 +42,7 @@ int mtc_output_private(MtcFault *fault, MtcOutput *output);    /* for its owner 
 int mtc_output_commit(MtcFault *fault, MtcOutput *output);
 int mtc_output_place(MtcFault *fault, MtcOutput *output); /* the same, but not durably: what can be made again */
 void mtc_output_discard(MtcOutput *output);
-/* Makes `path` another name of the file `existing`, in one move; the fault of a file system without links is like any. */
+/* Makes `path`, or what the link leads to, another name of the file `existing`, in one move; the fault of a file system without links is like any. */
 int mtc_output_link(MtcFault *fault, const char *existing, const char *path);
 /* Removes what killed programs left of writing `path`; files that a running program writes stay. */
 void mtc_output_clean(const char *path);

@@ -31,6 +31,23 @@ def test_data(flag, link, fake, folder):
     assert f"fake/train-images, data of the model, and {flag} {path} are the same file: it would be overwritten" in message
 
 
+@pytest.mark.parametrize("keep", [[], ["--save-every", 20, "--keep", 3]], ids=["best", "numbered"])
+def test_links_beside_the_checkpoint_are_followed(keep, fake, folder):
+    """As the one that --save names: of the best weights, also where these are the last, and of numbered ones."""
+    (folder / "plain").mkdir()
+    (folder / "there").mkdir()
+    fake(folder, "--save", "plain/w.safetensors", "--quiet", *keep)
+    names = sorted(path.name for path in (folder / "plain").iterdir())
+    assert "w-best.safetensors" in names and (len(names) > 3 if keep else len(names) == 2)
+    for name in names:
+        (folder / name).symlink_to(f"there/{name}")
+    fake(folder, "--save", "w.safetensors", "--quiet", *keep)
+    assert sorted(path.name for path in (folder / "there").iterdir()) == names
+    for name in names:
+        assert (folder / name).is_symlink() and not (folder / "there" / name).is_symlink(), name
+        assert (folder / "there" / name).stat().st_size == (folder / "plain" / name).stat().st_size, name
+
+
 def test_data_that_best_weights_would_replace(fake, folder):
     (folder / "w-best.safetensors").symlink_to(DATA)
     message = refused(fake, folder, "--save", "w.safetensors")
