@@ -425,15 +425,22 @@ static int check_words(MtcSession *session, const MtcCheckpoint *checkpoint, con
     return 0;
 }
 
+/* What goes on with a training, and a program that asks what was trained, computes as the training did; who begins one anew has params
+ * of its own, and so has a session of the library, where they are set. */
+static bool wants_params(const MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take) {
+    return checkpoint->ours && (take == MTC_TAKE_ALL || (take == MTC_TAKE_LOAD && session->program));
+}
+
 /* Everything but the tensors. Params are set at last: what comes after them cannot be the file's fault. */
-static int read_checkpoint_rest(MtcSession *session, const MtcCheckpoint *checkpoint, bool training,
+static int read_checkpoint_rest(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take,
                                 CheckpointRest *rest) {
+    const bool training = checkpoint->ours && take == MTC_TAKE_ALL;
     int code = mtc_checkpoint_encoding(&session->fault, checkpoint, session->model, &rest->encoding);
     if (!code && rest->encoding.known)
         code = check_words(session, checkpoint, &rest->encoding);
     if (!code && training)
         code = read_checkpoint_training(session, checkpoint, rest);
-    return code || !training ? code : take_params(session, checkpoint);
+    return code || !wants_params(session, checkpoint, take) ? code : take_params(session, checkpoint);
 }
 
 /* Where the file says nothing, what is known stays. */
@@ -493,7 +500,7 @@ int mtc_checkpoint_apply(MtcSession *session, const MtcCheckpoint *checkpoint, M
     if (!code)
         code = check_blobs_finite(fault, checkpoint, model);
     if (!code)
-        code = read_checkpoint_rest(session, checkpoint, training, &rest);
+        code = read_checkpoint_rest(session, checkpoint, take, &rest);
     if (!code)
         code = take_tensors(session, checkpoint, take, taken);
     if (!code)

@@ -373,3 +373,21 @@ def test_halves_of_arrays_and_checkpoints(compile_model, tmp_path):
     shown = {program("predict", "--load", tmp_path / weights, "--input", tmp_path / f"{name}.npy").stdout
              for weights in ("F16", "F32") for name in ("half", "float")}
     assert len(shown) == 1
+
+
+HEATED = ROWS_MODEL.replace("data {", "param heat = 1 in 0.1..10\nparam lr = 0.1\ndata {", 1).replace("linear(x, 1)", "linear(x, 1) / heat").replace(
+    "sgd(0.1)", "sgd(lr)")
+
+
+def test_params_of_the_checkpoint_are_taken(compile_model, tmp_path):
+    """What the model was trained with is what it is asked with, unless a flag says otherwise."""
+    program = compile_model(HEATED)
+    program("--heat", 4, "--save", "w.safetensors", cwd=tmp_path)
+
+    def answers(*flags):
+        done = program("predict", "--load", "w.safetensors", "--split", "train", *flags, cwd=tmp_path)
+        return np.array([float(line) for line in done.stdout.splitlines()[-4:]])
+
+    taken = answers()
+    assert np.array_equal(taken, answers("--heat", 4)) and (taken != 0).any()
+    assert np.allclose(answers("--heat", 1), 4 * taken, rtol=1e-5)
