@@ -348,6 +348,7 @@ static void layout_graphs(Lowered *model) {
     model->train_loss = after_layout(model->train_loss);
     for (int i = 0; i < training->optimizer_count; i++)
         training->losses[i] = after_layout(training->losses[i]);
+    training->weights = after_layout(training->weights);
     layout(model->module->eval);
     if (model->module->watch)
         layout(model->module->watch);

@@ -70,7 +70,7 @@ static void gather_layers(Summary *s, int *row) {
         const Node *n = g->nodes.at[i];
         row[i] = NONE;
         if (n->op->table == TABLE_REPORT && s->layers.count)
-            s->layers.at[s->layers.count - 1].name = s->module->reports.at[n->attr.index].name;
+            s->layers.at[s->layers.count - 1].name = module_report(s->module, n->attr.index)->name;
         if (n->op->cls == OP_LEAF || n->op->cls == OP_ROOT)
             continue;
         flops += node_flops(n);

@@ -72,6 +72,7 @@ typedef struct MtcField {
     int64_t steps, from; /* windows of rows: how many rows of one it has, and which is its first; steps 0: none are */
     MtcColumns columns;
     bool distribution; /* numbers of its last axis are a distribution: the target of cross_entropy */
+    bool weighs;       /* it is the weight of its example: not below 0 */
 } MtcField;
 
 /* Files, or rows written in the model file. */
@@ -159,11 +160,12 @@ typedef struct MtcPrint {
     bool batched;
 } MtcPrint;
 
-/* What a metric was given of a set of examples: of example i, the `elements[k]` numbers from value[k][i * elements[k]] on. */
+/* What a metric was given of a set of examples: of example i, the `elements[k]` numbers from value[k][i * elements[k]] on, and what it
+ * counts, which is above 0; NULL: each counts as one. */
 enum { MTC_MAX_SET_INPUTS = 2 };
 typedef struct MtcSetValues {
     int64_t examples, elements[MTC_MAX_SET_INPUTS];
-    const double *value[MTC_MAX_SET_INPUTS];
+    const double *value[MTC_MAX_SET_INPUTS], *weight;
 } MtcSetValues;
 
 /* A metric over a set of examples, computed of what evaluation kept of each, in float64 and in the order of the examples. */
@@ -188,7 +190,7 @@ typedef struct MtcRun {
         clock; /* [0]: steps done since the start of training; [1]: of them, since the first of those epochs began; [2]: reports written in this chunk;
                   MTC_POSITION, MTC_TOKEN: what decode reads; MTC_SHARD: the shard that train_shard computes, one of MTC_SHARDS from
                   MTC_FIRST_SHARD on, each of which has a row of reports for each step */
-    double *reports;                    /* reports[slot * count + r]: batch mean of report r */
+    double *reports;                    /* reports[slot * count + r]: batch mean of report r, as `weighted` has it */
     int64_t steps_per_epoch, last_step; /* of the whole training, which schedules of the learning rate refer to */
     float knob[MTC_MAX_KNOBS];
     int falls[MTC_MAX_PLATEAUS]; /* of learning rates that wait for better evaluations: how often each waited in vain */
@@ -241,6 +243,7 @@ typedef struct MtcModel {
     const MtcSetInput *set_input;
     const MtcSetMetric *set_metric;
     const MtcSetMetric *confusion; /* how many of each class are taken for each; NULL: nobody asked */
+    int set_weight;                /* row of set_input: the weights of the examples, where the model is `weighted` */
     /* Generation: a value of decode, [vocabulary]; positions from 0 to context - 1. */
     size_t scores_offset;
     int64_t context, vocabulary;
@@ -292,6 +295,10 @@ typedef struct MtcModel {
     int prints;
     const MtcPrint *print;
     const char *(*watch)(const MtcRun *run);
+
+    /* Examples have weights: a row of reports has, for report r, the sum over the batch of its numbers times u = weight / batch, and
+     * behind the last report the sum of u. Else its means. */
+    bool weighted;
 
     int own_losses;       /* optimizers that move along another loss than report[0] */
     int64_t first_update; /* the step with which every weight that is trained has been updated; 0: the first one */
@@ -354,8 +361,9 @@ int mtc_fit(MtcSession *session, const MtcFitting *fitting);
 
 /* model->reports means over every example, then model->set_metrics metrics. */
 int mtc_evaluate(MtcSession *session, int which, double *reports);
-/* The confusion matrix of the last evaluation, model->confusion->classes rows of as many: of class i, taken for class j. */
-int mtc_confusion(MtcSession *session, int64_t *counts);
+/* The confusion matrix of the last evaluation, model->confusion->classes rows of as many: of class i, taken for class j. How many
+ * examples, or what these weigh. */
+int mtc_confusion(MtcSession *session, double *counts);
 int mtc_predict(MtcSession *session, int64_t examples, const void *const *fields, float *out); /* NULL fields: zeros */
 /* The same from and to the device's memory: fields[i] where lent[i], as for mtc_lend_data; out, where out_lent. */
 int mtc_predict_lent(MtcSession *session, int64_t examples, const void *const *fields, const bool *lent, float *out,

@@ -7,9 +7,9 @@ static const ProgramFlag program_flags[] = {
 #define FLAG(field, name, argument, ...) {name, argument},
 #include "../../runtime/commands/flags.def"
     {"help", NULL}};
-static const char *const train_keys[] = {"loss",       "metric",    "optimizer",  "batch",     "epochs",   "seed",
-                                         "predict",    "clip_norm", "clip_value", "ema",       "freeze",   "no_decay",
-                                         "accumulate", "monitor",   "patience",   "precision", "recompute"};
+static const char *const train_keys[] = {
+    "loss", "metric", "optimizer", "batch",      "epochs",  "seed",     "predict",   "clip_norm", "clip_value",
+    "ema",  "freeze", "no_decay",  "accumulate", "monitor", "patience", "precision", "recompute", "example_weight"};
 
 enum { MAX_PARAMS = 32, MAX_CALLS = 100 };
 

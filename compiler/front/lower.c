@@ -221,10 +221,15 @@ static void lower_graph(Lowering *l, Graph *g, Lowered *out) {
         check_trainable(l);
     if (diag_errors(l->diag) == errors)
         layers_complete(l);
+    lower_example_weight(&frame, train);
+    Node **known = g->training ? lower_known(l) : NULL;
+    const int said = g->nodes.count;
     Node *loss = lower_reports(&frame, train);
     if (g->training) {
         out->train_loss = loss;
+        out->training.weights = l->weight_sum;
         training_numbers(&frame, train, &out->training);
+        use_known(l, known, said);
     } else {
         add_prediction(&frame, train, out);
     }

@@ -1,6 +1,6 @@
 /* Shared by the files that turn the checked tree into graphs: lower.c (blocks, module), run.c (statements), eval.c
  * (expressions and calls), index.c (parts of tensors), share.c (layers that are called again), value.c (arithmetic), layers.c (weights' names), reports.c
- * (loss and metrics), patterns.c (weights by their names), training.c (how gradients become updates). */
+ * (loss and metrics), weigh.c (weights of examples), patterns.c (weights by their names), training.c (how gradients become updates). */
 #ifndef MTC_LOWER_H
 #define MTC_LOWER_H
 
@@ -38,6 +38,10 @@ typedef struct Lowering {
     VEC(Span) places; /* of each weight: the statement of the model block that made it */
     Span place;
     int steps, depth; /* expressions evaluated; how deep this one is nested */
+    Node *weight;     /* of each example, f32[batch]; NULL: all count the same */
+    Node *
+        weight_part; /* of each row of the batch, what it counts in a mean over it, but for the sum of all; 0 of filler */
+    Node *weight_sum; /* of these */
     bool stopped;     /* too large: everything further is VALUE_ERROR */
 } Lowering;
 
@@ -130,6 +134,19 @@ int64_t whole_setting(Frame *frame, const char *key, int64_t fallback, int64_t l
 Node *per_batch(Lowering *l, const char *what, const Value *v, Span at);
 /* The loss and the metrics of the train block; returns the loss, the mean over a batch. NULL after a user error. */
 Node *lower_reports(Frame *frame, const Block *train);
+
+/* ---- weigh.c ---- */
+
+/* The weights of examples that the train block names, for the graph that is being lowered. */
+void lower_example_weight(Frame *frame, const Block *train);
+/* Where examples have weights, of a number for each example: the sum of its products with them, as it is reported; and that
+ * divided by their own sum. */
+Node *weighted_sum(Lowering *l, Node *per_example);
+Node *weighted_mean(Lowering *l, Node *per_example);
+/* Of each field of f32, the same with 0 for what is not finite in examples of weight 0; NULL: of other fields. Nodes from `from` on
+ * read these instead. */
+Node **lower_known(Lowering *l);
+void use_known(Lowering *l, Node *const *known, int from);
 
 /* ---- scores.c ---- */
 

@@ -32,7 +32,8 @@ Node *per_batch(Lowering *l, const char *what, const Value *v, Span at) {
         return NULL;
     }
     Span before = graph_at(l->g, at);
-    Node *mean = graph_batch_mean(l->g, graph_cast(l->g, node, DT_F32));
+    Node *number = graph_cast(l->g, node, DT_F32);
+    Node *mean = l->weight ? weighted_mean(l, number) : graph_batch_mean(l->g, number);
     graph_at(l->g, before);
     return mean;
 }
@@ -72,7 +73,7 @@ static Node *add_mean(Lowering *l, int index, const Metric *metric) {
     if (!mean || index >= l->module->reports.count)
         return NULL;
     Span before = graph_at(l->g, metric->e->span);
-    graph_report(l->g, index, mean);
+    graph_report(l->g, index, l->weight ? weighted_sum(l, graph_cast(l->g, metric->value.node, DT_F32)) : mean);
     graph_at(l->g, before);
     return mean;
 }
@@ -125,10 +126,21 @@ static void add_metrics(Frame *frame, const Stmt *setting) {
         add_over_set(l, index++, &over_set[i]);
 }
 
+/* What the sums that are reported are divided by, behind them; and of each example, for metrics over a set. */
+static void add_weight(Lowering *l) {
+    Module *m = l->module;
+    graph_report(l->g, m->means, l->weight_sum);
+    if (m->kept.count)
+        m->weight.kept[0] = graph_keep(l->g, l->weight);
+}
+
 Node *lower_reports(Frame *frame, const Block *train) {
+    Lowering *l = frame->l;
     Expr *e = block_find(train, "loss")->value;
     Metric loss = {"loss", e, eval_setting(frame, e)};
-    Node *mean = add_mean(frame->l, 0, &loss);
+    Node *mean = add_mean(l, 0, &loss);
     add_metrics(frame, block_find(train, "metric"));
+    if (l->weight)
+        add_weight(l);
     return mean;
 }

@@ -400,7 +400,7 @@ Node *graph_assign(Graph *g, Node *leaf, Node *value) {
 }
 
 Node *graph_report(Graph *g, int index, Node *scalar) {
-    const Report *report = &g->module->reports.at[index];
+    const Report *report = module_report(g->module, index);
     Span before = graph_at(g, report->src);
     Node *root = graph_name(graph_node(g, "report", (Attr){.index = index}, 1, &scalar), report->name);
     if (scalar && scalar->inputs)

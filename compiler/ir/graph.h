@@ -131,6 +131,7 @@ typedef struct Field {
         from; /* of windows of rows: how many rows of one it has, and which is its first; steps 0: none are */
     Columns columns;
     bool distribution; /* cross_entropy compares it as it is: numbers of the last axis sum to 1 */
+    bool weighs;       /* it is the weight of its example, and none is below 0 */
     Span src;
 } Field;
 
@@ -265,6 +266,8 @@ struct Module {
     VEC(Report) reports;
     int means;        /* so many of them are means, the first ones */
     Report confusion; /* its metric is a table; name NULL: none */
+    Report
+        weight; /* the sum of the examples' weights, in the column behind the means; name NULL: all weigh the same. Kept, too, where values are */
     VEC(Kept) kept;
     VEC(Printed) printed; /* of `watch`: the root `show` with that index */
     Span prints;          /* such a call of the text; its source NULL: there is none */
@@ -293,7 +296,10 @@ void module_doubt(Module *module, Doubt doubt);
 enum { MAX_GRAPHS = 6 };
 int module_graphs(const Module *module, Graph **graphs);
 Type weight_type_in_files(const Weight *weight);
-int64_t module_examples(const Module *module);   /* of a step */
+int64_t module_examples(const Module *module); /* of a step */
+/* Numbers of a row of reports, of a step or an evaluated batch; and that of the root `report` with this index. */
+int module_report_columns(const Module *module);
+const Report *module_report(const Module *module, int index);
 int64_t module_parameters(const Module *module); /* elements of all weights, buffers left out */
 /* A zero-initialised state tensor "<weight>.<name>" of the weight's type; returns its row of module->states. */
 int module_state(Module *module, int weight, const char *name);

@@ -95,3 +95,11 @@ int module_state(Module *module, int weight, const char *name) {
     module->states.at[row].file_order = of->file_order;
     return row;
 }
+
+int module_report_columns(const Module *module) {
+    return module->means + (module->weight.name != NULL);
+}
+
+const Report *module_report(const Module *module, int index) {
+    return index < module->means ? &module->reports.at[index] : &module->weight;
+}

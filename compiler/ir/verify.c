@@ -13,7 +13,7 @@ static int table_rows(const Module *module, Table table) {
                         [TABLE_STATE] = module->states.count,
                         [TABLE_FIELD] = module->fields.count,
                         [TABLE_KNOB] = module->knobs.count,
-                        [TABLE_REPORT] = module->means,
+                        [TABLE_REPORT] = module_report_columns(module),
                         [TABLE_KEPT] = module->kept.count,
                         [TABLE_PRINTED] = module->printed.count};
     return rows[table];

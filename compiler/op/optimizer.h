@@ -35,6 +35,7 @@ typedef struct Training {
     const Optimizer **optimizers;
     int optimizer_count;
     Node **losses;         /* of each optimizer: the mean of its own loss over the batch; NULL: the training's */
+    Node *weights;         /* of the batch's examples, or of those of its shard: their sum; NULL: all weigh the same */
     const int *updated_by; /* by weight: row of optimizers; -1: it is not trained */
     TrainNumber clip_norm, clip_value;
     TrainNumber ema;     /* decay of the moving average of the weights */

@@ -2,16 +2,20 @@
 
 #include "ir/op.h"
 
-/* A tensor of the weight's type that each shard has its part of; in the graph of updates, their sum. */
-static Node *summed(Module *module, int weight, Node *part) {
+/* A state that each shard has its part of; in the graph of updates, their sum. */
+static Node *summed_in(Module *module, int row, Node *part) {
     Graph *train = module->train;
-    const int row = module_state(module, weight, "shard_sum");
     module->states.at[row].summed = true;
     /* a node of its own: the gradient of two weights may be one */
     Node *own = graph_node(train, "shard_part", (Attr){.index = row}, 1, &part);
     own->hint = "part";
     graph_assign(train, graph_state(train, row), own);
     return graph_state(module->update, row);
+}
+
+/* Of the weight's type. */
+static Node *summed(Module *module, int weight, Node *part) {
+    return summed_in(module, module_state(module, weight, "shard_sum"), part);
 }
 
 /* The part of the batch that this shard is: 1 where it is all of it. */
@@ -58,6 +62,11 @@ void sum_over_shards(Module *module, Node **gradient) {
     for (int i = 0; i < module->weights.count; i++)
         if (gradient[i])
             gradient[i] = summed(module, i, gradient[i]);
+}
+
+Node *weights_over_shards(Module *module, int owner, Node *weights) {
+    const Type number = type_scalar(DT_F32);
+    return summed_in(module, module_state_named(module, owner, "update.example_weight.shard_sum", &number), weights);
 }
 
 static TrainNumber imported(Graph *g, TrainNumber number) {

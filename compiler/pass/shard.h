@@ -17,6 +17,8 @@ Assigns take_statistics(Graph *g);
 
 /* What each weight's gradient is in the graph of updates, which is made; by weight, NULL: not trained. */
 void sum_over_shards(Module *module, Node **gradient);
+/* Likewise what the examples of a shard weigh, in a state of the weight `owner`. */
+Node *weights_over_shards(Module *module, int owner, Node *weights);
 
 /* The numbers of the train block, made in that graph. */
 Training training_of_shards(Module *module, const Training *training);

@@ -14,6 +14,7 @@ typedef struct Updates {
     Node **gradient; /* by weight; NULL: not trained */
     LossScale scale;
     Node *squares; /* of all gradients, their sum; NULL: not asked for as yet */
+    Node *weights; /* of the examples that gradients are of, their sum; NULL: all weigh the same */
 } Updates;
 
 static Node *add(Graph *g, Node *a, Node *b) {
@@ -26,6 +27,13 @@ static Node *mul(Graph *g, Node *a, Node *b) {
 
 static const char *name_of(const Updates *u, int weight) {
     return u->module->weights.at[weight].name;
+}
+
+static int first_trained(const Module *module) {
+    int row = 0;
+    while (row + 1 < module->weights.count && module->weights.at[row].kind != WEIGHT_TRAINED)
+        row++;
+    return row;
 }
 
 /* ---- gradients ---- */
@@ -69,19 +77,48 @@ static void unscale(const Updates *u) {
             u->gradient[i] = unscaled_gradient(u->g, &u->scale, u->gradient[i]);
 }
 
-/* The sum of `accumulate` gradients, each divided by their number, is complete in the step that makes the update; the
- * state of the sum begins again from 0 there. */
-static void accumulate(const Updates *u, Node *due) {
+/* Weighted means of parts of a batch, or of several: each counts as its examples weigh. */
+static void multiply_by_weights(const Updates *u) {
+    for (int i = 0; i < u->module->weights.count; i++)
+        if (u->gradient[i])
+            u->gradient[i] = mul(u->g, u->weights, u->gradient[i]);
+}
+
+/* Where nothing weighs, all gradients are 0 and stay so. */
+static void divide_by_weights(const Updates *u) {
     Graph *g = u->g;
+    Node *none = op2(g, "eq", u->weights, graph_constant(g, 0)), *one = graph_constant(g, 1);
+    Node *inverse = op2(g, "div", one, op3(g, "where", none, one, u->weights));
+    for (int i = 0; i < u->module->weights.count; i++)
+        if (u->gradient[i])
+            u->gradient[i] = mul(g, inverse, u->gradient[i]);
+}
+
+/* `part` added to the state, which begins again from 0 where the sum is complete. */
+static Node *accumulated(Graph *g, Node *state, Node *part, Node *due) {
+    Node *sum = add(g, state, part);
+    graph_assign(g, state, op3(g, "where", due, graph_constant(g, 0), sum));
+    return sum;
+}
+
+/* The sum of `accumulate` gradients, each divided by their number or multiplied by what its examples weigh, is complete in the step
+ * that makes the update. */
+static void accumulate(Updates *u, Node *due) {
+    Graph *g = u->g;
+    const Type number = type_scalar(DT_F32);
     Node *part = graph_constant(g, 1.0 / (double)u->training->accumulate);
     for (int i = 0; i < u->module->weights.count; i++) {
         if (!u->gradient[i])
             continue;
         Node *state = graph_state(g, module_state(u->module, i, "gradient"));
-        Node *sum = add(g, state, mul(g, part, u->gradient[i]));
-        graph_assign(g, state, op3(g, "where", due, graph_constant(g, 0), sum));
+        Node *sum = accumulated(g, state, u->weights ? u->gradient[i] : mul(g, part, u->gradient[i]), due);
         u->gradient[i] = graph_name(sum, arena_printf(g->arena, "mean_d_%s", name_of(u, i)));
     }
+    if (u->weights)
+        u->weights = accumulated(
+            g,
+            graph_state(g, module_state_named(u->module, first_trained(u->module), "update.example_weight", &number)),
+            u->weights, due);
 }
 
 /* ---- clipping ---- */
@@ -244,13 +281,6 @@ static void judge(Updates *u, Optimizer *optimizers) {
         skip_updates(u->g, &u->scale, &optimizers[i], i);
 }
 
-static int first_trained(const Module *module) {
-    int row = 0;
-    while (row + 1 < module->weights.count && module->weights.at[row].kind != WEIGHT_TRAINED)
-        row++;
-    return row;
-}
-
 /* In place of a trained weight: its moving average. */
 static Node *averaged(Graph *g, Node *n, const void *context) {
     (void)context;
@@ -268,14 +298,18 @@ bool add_updates(Module *module, Node *loss, const Training *training) {
                  .module = module,
                  .training = training,
                  .gradient = NEW_ARRAY(module->arena, Node *, module->weights.count),
-                 .scale = loss_scale(module, first_trained(module))};
+                 .scale = loss_scale(module, first_trained(module)),
+                 .weights = module->shards || training->accumulate > 1 ? training->weights : NULL};
     Training of_shards;
     Node *due = NULL;
     if (!differentiate(&u, loss))
         return false;
     unscale(&u);
+    if (u.weights)
+        multiply_by_weights(&u);
     if (module->shards) {
         sum_over_shards(module, u.gradient);
+        u.weights = u.weights ? weights_over_shards(module, first_trained(module), u.weights) : NULL;
         of_shards = training_of_shards(module, training);
         u.training = training = &of_shards;
         u.g = module->update;
@@ -284,6 +318,8 @@ bool add_updates(Module *module, Node *loss, const Training *training) {
     Optimizer *optimizers = scheduled_optimizers(&u);
     if (training->accumulate > 1)
         accumulate(&u, due = op0(u.g, "every", (Attr){.index = (int)training->accumulate}));
+    if (u.weights)
+        divide_by_weights(&u);
     judge(&u, optimizers);
     if (training->clip_value.value)
         clip_by_value(&u);

@@ -80,7 +80,8 @@ static size_t kept_bytes(const Plan *plan, const Module *module) {
 /* What a session has on its device whatever its data are, in a single process. */
 static MtcNeeds needs_of(const Plan *plan) {
     const Module *module = plan->programs[PROGRAM_TRAIN]->graph->module;
-    const size_t reports = (size_t)module->reports.count, rows = module->shards ? (size_t)module->shards : 1;
+    const size_t reports = (size_t)(module->reports.count + (module->weight.name != NULL)),
+                 rows = module->shards ? (size_t)module->shards : 1;
     MtcNeeds needs = {.arena = (size_t)plan->arena_bytes,
                       .reports = MTC_CLOCK_BYTES + reports * sizeof(double) + mtc_report_bytes(rows, reports)};
     const PlanSums sums = plan_sums(plan, module);

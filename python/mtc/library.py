@@ -299,12 +299,12 @@ class Session:
         self.call("evaluate", which, reports)
         return list(reports)
 
-    def confusion(self) -> NDArray[np.int64]:
-        """The confusion matrix of the last evaluation."""
+    def confusion(self) -> NDArray[Any]:
+        """The confusion matrix of the last evaluation: whole numbers, or what examples weigh."""
         classes = self.description["confusion"]
-        counts = np.zeros((classes, classes), np.int64)
+        counts = np.zeros((classes, classes), np.float64)
         self.call("confusion", _pointer(counts))
-        return counts
+        return counts if any(field["weighs"] for field in self.description["fields"]) else counts.astype(np.int64)
 
     def predict(self, examples: int, fields: Sequence[Optional[int]], lent: Sequence[bool], out: int,
                 out_lent: bool) -> None:

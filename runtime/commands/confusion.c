@@ -2,6 +2,7 @@
 
 #include "data/vocabulary.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -15,7 +16,7 @@ void mtc_add_confusion(MtcText *text, const MtcSession *session, const char *pre
         return;
     mtc_text_add(text, ",\"%sconfusion\":", prefix);
     for (int i = 0; i < classes * classes; i++)
-        mtc_text_add(text, "%s%lld", i % classes ? "," : i ? "],[" : "[[", (long long)session->confusion[i]);
+        mtc_text_add(text, "%s%.12g", i % classes ? "," : i ? "],[" : "[[", session->confusion[i]);
     mtc_text_add(text, "]]");
 }
 
@@ -28,12 +29,18 @@ static const char *class_name(const MtcMeaning *words, int class_, char *to, siz
     return to;
 }
 
+/* How many examples, or what they weigh. In `to`, which it returns. */
+static const char *count_text(double count, char *to, size_t size) {
+    snprintf(to, size, count == floor(count) ? "%.0f" : "%.6g", count);
+    return to;
+}
+
 /* Columns that each number and each name has a place in, with two spaces between. */
 static int matrix_column(const MtcSession *session, const MtcMeaning *words, int classes) {
     char text[64];
     int widest = 0;
     for (int i = 0; i < classes * classes; i++) {
-        const int digits = snprintf(NULL, 0, "%lld", (long long)session->confusion[i]);
+        const int digits = (int)strlen(count_text(session->confusion[i], text, sizeof text));
         const int name = i < classes ? mtc_characters(class_name(words, i, text, sizeof text)) : 0;
         widest = digits > widest ? digits : widest;
         widest = name > widest ? name : widest;
@@ -48,6 +55,7 @@ static void print_class_name(const MtcMeaning *words, int class_, int width) {
 }
 
 void mtc_print_confusion(const MtcSession *session) {
+    char text[64];
     const int classes = matrix_classes(session);
     const MtcMeaning *words = classes ? mtc_class_words(session, classes) : NULL;
     if (!classes)
@@ -60,7 +68,7 @@ void mtc_print_confusion(const MtcSession *session) {
         printf("\n");
         print_class_name(words, i, width);
         for (int j = 0; j < classes; j++)
-            printf("%*lld", width, (long long)session->confusion[i * classes + j]);
+            printf("%*s", width, count_text(session->confusion[i * classes + j], text, sizeof text));
     }
     printf("\n");
 }

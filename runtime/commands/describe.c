@@ -81,6 +81,7 @@ static void add_fields(MtcText *text, const MtcModel *model) {
         mtc_add_count(&one, "classes", field->classes);
         add_flag(&one, "predicts", field->predicts);
         add_flag(&one, "windows", field->windows);
+        add_flag(&one, "weighs", field->weighs);
         add_part(&all, ",{", &one, "}");
     }
     add_part(text, ",\"fields\":[", &all, "]");

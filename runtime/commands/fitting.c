@@ -65,12 +65,13 @@ static void tell_epoch(Fitting *fitting) {
 static void fitting_steps(void *user, int64_t first, int64_t count, const double *reports) {
     Fitting *fitting = (Fitting *)user;
     MtcSums *epoch = &fitting->session->record.epoch;
-    const int width = fitting->session->model->reports;
+    const MtcModel *model = fitting->session->model;
     for (int64_t i = 0; i < count; i++) {
         const int64_t epoch_step = mtc_place_of_step(&fitting->course, first + i).epoch_step;
         if (epoch_step == 0)
             memset(epoch, 0, sizeof *epoch);
-        mtc_sums_add(epoch, width, reports + i * width, (double)mtc_rows_of_step(&fitting->course, epoch_step));
+        mtc_sums_add(model, epoch, reports + i * mtc_report_columns(model),
+                     mtc_rows_of_step(&fitting->course, epoch_step));
     }
     if (fitting->asked->warn)
         mtc_advice_steps(&fitting->advice, first, count,

@@ -53,9 +53,13 @@ typedef struct Finding {
 /* The clock stands, so that each step sees the same batch and the same random numbers. */
 static int read_loss(Checker *c, double *loss) {
     const MtcModel *model = c->session->model;
+    double row[MTC_MAX_REPORTS + 1];
     const char *error = mtc_model_train_until(model, &c->run, model->train_phases - 1);
-    error = error ? error : mtc_download(loss, c->run.reports, sizeof *loss);
+    error = error ? error : mtc_download(row, c->run.reports, (size_t)mtc_report_columns(model) * sizeof *row);
     error = error ? error : mtc_synchronize();
+    if (!error)
+        mtc_finish_row(model, row);
+    *loss = error ? NAN : *row;
     return mtc_device_fault(c->session, error, "a step");
 }
 

@@ -151,14 +151,15 @@ int mtc_progress_open(MtcFault *fault, MtcProgress *progress, MtcSession *sessio
 
 void mtc_progress_steps(void *user, int64_t first, int64_t count, const double *reports) {
     MtcProgress *progress = (MtcProgress *)user;
-    int width = progress->model->reports;
+    const MtcModel *model = progress->model;
     for (int64_t i = 0; i < count; i++) {
         int64_t epoch_step = mtc_place_of_step(&progress->course, first + i).epoch_step;
-        double rows = (double)mtc_rows_of_step(&progress->course, epoch_step);
+        const double *row = reports + i * mtc_report_columns(model);
+        const int64_t examples = mtc_rows_of_step(&progress->course, epoch_step);
         if (epoch_step == 0)
             memset(&progress->epoch, 0, sizeof progress->epoch);
-        mtc_sums_add(&progress->epoch, width, reports + i * width, rows);
-        mtc_sums_add(&progress->interval, width, reports + i * width, rows);
+        mtc_sums_add(model, &progress->epoch, row, examples);
+        mtc_sums_add(model, &progress->interval, row, examples);
         if ((first + i + 1) % progress->log_every == 0)
             end_interval(progress, first + i);
     }

@@ -1,5 +1,7 @@
 #include "data/field.h"
 
+#include <float.h>
+
 bool mtc_host_is_big_endian(void) {
     const uint16_t one = 1;
     return *(const uint8_t *)&one == 0;
@@ -56,4 +58,21 @@ int64_t mtc_find_bad_class(const MtcField *field, const void *values, int64_t co
     for (int64_t i = 0;; i++)
         if (mtc_class_at(field, values, i) < 0 || mtc_class_at(field, values, i) >= field->classes)
             return i;
+}
+
+bool mtc_is_weight(double value) {
+    return value >= 0 && value <= (double)FLT_MAX;
+}
+
+double mtc_weight_at(const MtcField *field, const void *values, int64_t i) {
+    return field->type == MTC_F32 ? (double)((const float *)values)[i] : (double)mtc_class_at(field, values, i);
+}
+
+int64_t mtc_find_bad_weight(const MtcField *field, const void *values, int64_t count) {
+    int64_t i = 0;
+    if (field->type == MTC_BOOL)
+        return count;
+    while (i < count && mtc_is_weight(mtc_weight_at(field, values, i)))
+        i++;
+    return i;
 }

@@ -15,6 +15,10 @@ void mtc_put_class(const MtcField *field, void *values, int64_t at, int64_t clas
 int64_t mtc_class_at(const MtcField *field, const void *values, int64_t at);
 /* The first of `count` values that is no class of the field; `count`: all are. */
 int64_t mtc_find_bad_class(const MtcField *field, const void *values, int64_t count);
+/* Weights of examples: finite numbers from 0 on; a field that has them, one for each example; the first of `count` that is none. */
+bool mtc_is_weight(double value);
+double mtc_weight_at(const MtcField *field, const void *values, int64_t at);
+int64_t mtc_find_bad_weight(const MtcField *field, const void *values, int64_t count);
 
 bool mtc_host_is_big_endian(void);
 

@@ -119,6 +119,15 @@ static int read_values(MtcFault *fault, MtcInput *input, const MtcField *field, 
     return 0;
 }
 
+static int check_weights(MtcFault *fault, const char *path, const MtcField *field, int64_t count, const void *values) {
+    const int64_t bad = field->weighs ? mtc_find_bad_weight(field, values, count) : count;
+    if (bad == count)
+        return 0;
+    return mtc_fail(fault, MTC_BAD_DATA,
+                    "%s: example %lld has the weight %s; the weight of an example is a number from 0 on", path,
+                    (long long)bad, mtc_number(mtc_weight_at(field, values, bad)));
+}
+
 /* Numbers of these types are not all numbers of the field's. */
 static char *rounding_note(const char *path, const MtcField *field, const MtcArray *array) {
     MtcText note = {NULL, 0, 0};
@@ -145,6 +154,8 @@ int mtc_read_field(MtcFault *fault, MtcInput *input, MtcReadHeader *header, cons
         code = read_values(fault, input, field, &array, values);
     if (!code && is_converted(field, &array))
         code = mtc_convert_field(fault, path, field, &array, values);
+    if (!code)
+        code = check_weights(fault, path, field, array.dim[0], *values);
     if (code) {
         free(*values);
         *values = NULL;

@@ -1,4 +1,5 @@
 /* Rows of a table into the arrays of fields. A row that has no class for one of them is bad. */
+#include "data/field.h"
 #include "data/table_fields.h"
 
 #include <math.h>
@@ -62,7 +63,8 @@ static bool encode_value(const Encoder *encoder, int64_t at, int element, int64_
     double value = empty ? missing_value(encoder, element) : mtc_cell_value(encoder->fields, encoder->f, element, row);
     if (encoder->field->columns.part != MTC_PART_VALUE && encoder->field->classes && !empty)
         value -= 1;
-    bool good = !encoder->field->classes || (value >= 0 && value < encoder->field->classes);
+    bool good = (!encoder->field->classes || (value >= 0 && value < encoder->field->classes)) &&
+                (!encoder->field->weighs || mtc_is_weight(value));
     put_value(encoder, at, good ? value : 0);
     return good;
 }
@@ -124,6 +126,10 @@ static int wrong_row(MtcFault *fault, MtcFieldTable *fields, const MtcEncoding *
     const char *column = field->columns.name[0];
     char place[512];
     mtc_table_place(&fields->table, &fields->form, row, fields->of[f][0], place, sizeof place);
+    if (field->weighs)
+        return mtc_fail(fault, MTC_BAD_DATA,
+                        "%sexpected the weight of an example, a number from 0 on, in column '%s', found %s", place,
+                        column, mtc_number(mtc_cell_value(fields, f, 0, row)));
     if (!mtc_is_words(field))
         return mtc_fail(fault, MTC_BAD_DATA, "%sthe date in column '%s' has no class: field '%s' is class[%d]", place,
                         column, field->name, field->classes);

@@ -293,17 +293,17 @@ int mtc_advice_steps(MtcAdvice *advice, int64_t first, int64_t count, const doub
     const MtcModel *model = advice->session->model;
     int code = 0;
     for (int64_t i = 0; i < count && advice->watched && !code; i++) {
-        const double loss = reports[i * model->reports];
+        const double *row = reports + i * mtc_report_columns(model), loss = *row;
         const int64_t step = mtc_place_of_step(&advice->course, first + i).epoch_step;
-        const double rows = (double)mtc_rows_of_step(&advice->course, step);
+        const double counts = mtc_row_weight(model, row, mtc_rows_of_step(&advice->course, step));
         if (first + i == 0) {
             advice->first = loss;
             code = look_at_distributions(advice);
             if (!code && loss > (model->prediction_is_classes ? CLASSES_LOSS : OTHER_LOSS))
                 code = look_at_fields(advice);
         }
-        advice->sum += loss * rows;
-        advice->examples += rows;
+        advice->sum += loss * counts;
+        advice->examples += counts;
         if (step + 1 == advice->course.steps_per_epoch)
             end_epoch(advice);
     }

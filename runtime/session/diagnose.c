@@ -271,7 +271,7 @@ static int find_culprit(MtcSession *session, MtcSnapshot *from, int64_t last, Cu
 }
 
 int mtc_diagnose(MtcSession *session, const MtcChunk *chunk, int64_t bad) {
-    double loss = chunk->reports[bad * session->model->reports];
+    double loss = chunk->reports[bad * mtc_report_columns(session->model)];
     int64_t step = chunk->from.step + bad, culprit_step = step;
     const bool alone = mtc_rank_count() == 1; /* steps again need all ranks, and each sees values of its own */
     MtcSnapshot *from = alone ? mtc_snapshot_before(session, step) : NULL;

@@ -87,7 +87,8 @@ static int gather_evaluation(MtcSession *session, const MtcData *data, double *r
     int64_t *begin = (int64_t *)mtc_memory(NULL, ((size_t)count + 1) * sizeof *begin);
     for (int rank = 0; rank <= count; rank++)
         begin[rank] = first_batch(session, data, rank);
-    int code = mtc_ranks_gather(&session->fault, rows, (size_t)session->model->reports * sizeof *rows, begin);
+    int code =
+        mtc_ranks_gather(&session->fault, rows, (size_t)mtc_report_columns(session->model) * sizeof *rows, begin);
     for (int rank = 0; rank <= count; rank++) {
         const int64_t first = begin[rank] * session->model->batch;
         begin[rank] = first < data->examples ? first : data->examples;
@@ -110,12 +111,31 @@ static void mean_reports(const MtcSession *session, const MtcData *data, const d
     }
 }
 
+/* Rows of sums, and what each sum is divided by behind them. */
+static int weighted_reports(MtcSession *session, const MtcData *data, const double *rows, double *reports) {
+    const int count = session->model->reports;
+    const int64_t batches = mtc_batches(session, data);
+    double sum[MTC_MAX_REPORTS + 1] = {0};
+    for (int64_t b = 0; b < batches; b++)
+        for (int r = 0; r <= count; r++)
+            sum[r] += rows[b * (count + 1) + r];
+    if (sum[count] == 0)
+        return mtc_fail(&session->fault, MTC_BAD_DATA, "all %lld examples to evaluate have the weight 0",
+                        (long long)data->examples);
+    for (int r = 0; r < count; r++)
+        reports[r] = sum[r] / sum[count];
+    return 0;
+}
+
 int mtc_reports_of(MtcSession *session, const MtcData *data, double *rows, void *kept, double *reports) {
-    const int code = gather_evaluation(session, data, rows, kept);
+    int code = gather_evaluation(session, data, rows, kept);
     if (code)
         return code;
-    mean_reports(session, data, rows, reports);
-    return mtc_set_metrics(session, data, kept, reports + session->model->reports);
+    if (session->model->weighted)
+        code = weighted_reports(session, data, rows, reports);
+    else
+        mean_reports(session, data, rows, reports);
+    return code ? code : mtc_set_metrics(session, data, kept, reports + session->model->reports);
 }
 
 int mtc_evaluate(MtcSession *session, int which, double *reports) {
@@ -124,7 +144,7 @@ int mtc_evaluate(MtcSession *session, int which, double *reports) {
 }
 
 static int evaluate_set(MtcSession *session, const MtcData *data, double *reports, bool *whole) {
-    const size_t bytes = (size_t)(mtc_batches(session, data) * session->model->reports) * sizeof(double);
+    const size_t bytes = (size_t)(mtc_batches(session, data) * mtc_report_columns(session->model)) * sizeof(double);
     const size_t kept_bytes = mtc_set_values_bytes(session, data);
     double *rows = (double *)malloc(bytes + kept_bytes);
     char *kept = (char *)rows + bytes;

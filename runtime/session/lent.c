@@ -17,6 +17,18 @@ static int visit_classes(MtcSession *session, void *user, const void *bytes, siz
                     field->classes - 1);
 }
 
+static int visit_weights(MtcSession *session, void *user, const void *bytes, size_t from, size_t size) {
+    const MtcField *field = (const MtcField *)user;
+    const int64_t width = (int64_t)mtc_type_size(field->type), count = (int64_t)size / width;
+    const int64_t bad = mtc_find_bad_weight(field, bytes, count);
+    if (bad == count)
+        return 0;
+    return mtc_fail(&session->fault, MTC_BAD_DATA,
+                    "field '%s' of example %lld is %s: it is the weight of its example, a number from 0 on",
+                    field->name, (long long)((int64_t)from / width + bad),
+                    mtc_number(mtc_weight_at(field, bytes, bad)));
+}
+
 static int check_lent(MtcSession *session, const MtcField *field, const void *memory) {
     const char *wrong = mtc_device_reaches(memory, session->device_index);
     if (wrong)
@@ -36,13 +48,24 @@ int mtc_check_lent(MtcSession *session, const void *const *fields, const bool *l
     return code;
 }
 
-int mtc_check_classes(MtcSession *session, int64_t examples, const void *const *fields, const bool *lent) {
+static int check_fields(MtcSession *session, int64_t examples, const void *const *fields, const bool *lent,
+                        bool classes, bool weights) {
     int code = 0;
     for (int i = 0; i < session->model->fields && fields && !code; i++) {
         const MtcField *field = &session->model->field[i];
-        if (fields[i] && field->classes)
-            code = mtc_visit_field(session, fields[i], (size_t)examples * mtc_example_bytes(field), lent && lent[i],
-                                   visit_classes, (void *)field);
+        const size_t bytes = (size_t)examples * mtc_example_bytes(field);
+        if (fields[i] && classes && field->classes)
+            code = mtc_visit_field(session, fields[i], bytes, lent && lent[i], visit_classes, (void *)field);
+        if (fields[i] && weights && field->weighs && !code)
+            code = mtc_visit_field(session, fields[i], bytes, lent && lent[i], visit_weights, (void *)field);
     }
     return code;
+}
+
+int mtc_check_classes(MtcSession *session, int64_t examples, const void *const *fields, const bool *lent) {
+    return check_fields(session, examples, fields, lent, true, false);
+}
+
+int mtc_check_weights(MtcSession *session, int64_t examples, const void *const *fields, const bool *lent) {
+    return check_fields(session, examples, fields, lent, false, true);
 }

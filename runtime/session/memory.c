@@ -52,7 +52,7 @@ void mtc_free_data(MtcSession *session, MtcData *data, const bool *lent) {
 }
 
 int mtc_reserve_evaluation(MtcSession *session, int64_t rows) {
-    size_t row = (size_t)session->model->reports * sizeof *session->evaluation;
+    size_t row = (size_t)mtc_report_columns(session->model) * sizeof *session->evaluation;
     if (rows <= session->evaluation_rows)
         return 0;
     double *larger = NULL; /* other data sets are evaluated with the one that is there */

@@ -6,18 +6,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+static double metric_weight(const double *weight, int64_t example) {
+    return weight ? weight[example] : 1;
+}
+
+/* What a mean over the examples is divided by: how many there are, or what they weigh. */
+static double sum_of_weights(const double *weight, int64_t examples) {
+    double sum = 0;
+    for (int64_t i = 0; i < examples && weight; i++)
+        sum += weight[i];
+    return weight ? sum : (double)examples;
+}
+
 /* ---- predictions and targets that are numbers: the mean of the columns' ---- */
 
 typedef struct MetricColumn {
     int64_t examples, stride;
-    const double *prediction, *target;
+    const double *prediction, *target, *weight;
+    double weights; /* their sum */
 } MetricColumn;
 
 static double metric_of_columns(const MtcSetValues *values, double (*of_column)(const MetricColumn *column)) {
     const int64_t columns = values->elements[0];
     double sum = 0;
     for (int64_t j = 0; j < columns; j++) {
-        const MetricColumn column = {values->examples, columns, values->value[0] + j, values->value[1] + j};
+        const MetricColumn column = {values->examples,     columns,
+                                     values->value[0] + j, values->value[1] + j,
+                                     values->weight,       sum_of_weights(values->weight, values->examples)};
         sum += of_column(&column);
     }
     return sum / (double)columns;
@@ -27,22 +42,24 @@ static double squared_residuals(const MetricColumn *column) {
     double sum = 0;
     for (int64_t i = 0; i < column->examples; i++) {
         const double residual = column->prediction[i * column->stride] - column->target[i * column->stride];
-        sum += residual * residual;
+        sum += metric_weight(column->weight, i) * residual * residual;
     }
     return sum;
 }
 
 static double rmse_of_column(const MetricColumn *column) {
-    return sqrt(squared_residuals(column) / (double)column->examples);
+    return sqrt(squared_residuals(column) / column->weights);
 }
 
 /* In two passes: the mean, then the squares of what is left of it. */
 static double squares_about_mean(const MetricColumn *column) {
     double mean = 0, sum = 0;
     for (int64_t i = 0; i < column->examples; i++)
-        mean += column->target[i * column->stride] / (double)column->examples;
-    for (int64_t i = 0; i < column->examples; i++)
-        sum += (column->target[i * column->stride] - mean) * (column->target[i * column->stride] - mean);
+        mean += metric_weight(column->weight, i) * column->target[i * column->stride] / column->weights;
+    for (int64_t i = 0; i < column->examples; i++) {
+        const double distance = column->target[i * column->stride] - mean;
+        sum += metric_weight(column->weight, i) * distance * distance;
+    }
     return sum;
 }
 
@@ -64,9 +81,10 @@ static double mape_of_column(const MetricColumn *column) {
     double sum = 0;
     for (int64_t i = 0; i < column->examples; i++) {
         const double target = column->target[i * column->stride];
-        sum += fabs(column->prediction[i * column->stride] - target) / fmax(fabs(target), DBL_EPSILON);
+        const double error = fabs(column->prediction[i * column->stride] - target);
+        sum += metric_weight(column->weight, i) * error / fmax(fabs(target), DBL_EPSILON);
     }
-    return sum / (double)column->examples;
+    return sum / column->weights;
 }
 
 double mtc_metric_rmse(const MtcSetMetric *metric, const MtcSetValues *values) {
@@ -88,13 +106,13 @@ double mtc_metric_perplexity(const MtcSetMetric *metric, const MtcSetValues *val
     double sum = 0;
     (void)metric;
     for (int64_t i = 0; i < values->examples; i++)
-        sum += values->value[0][i];
-    return exp(sum / (double)values->examples);
+        sum += metric_weight(values->weight, i) * values->value[0][i];
+    return exp(sum / sum_of_weights(values->weight, values->examples));
 }
 
 /* ---- classes: counts of each ---- */
 
-/* Of a class, or of a column of conditions: how many examples were predicted to be it and are, were predicted, are. */
+/* Of a class, or of a column of conditions: how many examples, or what weight of them, were predicted to be it and are, were predicted, are. */
 typedef struct ClassCounts {
     double right, predicted, actual;
 } ClassCounts;
@@ -121,18 +139,19 @@ static void count_classes(const MtcSetMetric *metric, const MtcSetValues *values
     const int64_t columns = values->elements[1];
     for (int64_t i = 0; i < values->examples * columns; i++) {
         const double predicted = values->value[0][i], actual = values->value[1][i];
+        const double weight = metric_weight(values->weight, i / columns);
         if (metric->classes) {
             const bool is_of_class = is_class(actual, metric->classes);
             if (is_class(predicted, metric->classes))
-                counts[(int64_t)predicted].predicted++;
+                counts[(int64_t)predicted].predicted += weight;
             if (is_of_class)
-                counts[(int64_t)actual].actual++;
+                counts[(int64_t)actual].actual += weight;
             if (is_of_class && predicted == actual)
-                counts[(int64_t)actual].right++;
+                counts[(int64_t)actual].right += weight;
         } else {
-            counts[i % columns].predicted += predicted;
-            counts[i % columns].actual += actual;
-            counts[i % columns].right += predicted * actual;
+            counts[i % columns].predicted += weight * predicted;
+            counts[i % columns].actual += weight * actual;
+            counts[i % columns].right += weight * predicted * actual;
         }
     }
 }
@@ -178,13 +197,13 @@ static double score_of_classes(const MtcSetMetric *metric, const MtcSetValues *v
     return result;
 }
 
-void mtc_count_confusion(const MtcSetMetric *metric, const MtcSetValues *values, int64_t *counts) {
-    const int64_t classes = metric->classes;
+void mtc_count_confusion(const MtcSetMetric *metric, const MtcSetValues *values, double *counts) {
+    const int64_t classes = metric->classes, labels = values->elements[1];
     memset(counts, 0, (size_t)(classes * classes) * sizeof *counts);
-    for (int64_t i = 0; i < values->examples * values->elements[1]; i++) {
+    for (int64_t i = 0; i < values->examples * labels; i++) {
         const double predicted = values->value[0][i], actual = values->value[1][i];
         if (is_class(actual, metric->classes) && is_class(predicted, metric->classes))
-            counts[(int64_t)actual * classes + (int64_t)predicted]++;
+            counts[(int64_t)actual * classes + (int64_t)predicted] += metric_weight(values->weight, i / labels);
     }
 }
 
@@ -203,7 +222,7 @@ double mtc_metric_f1(const MtcSetMetric *metric, const MtcSetValues *values) {
 /* ---- ranks ---- */
 
 typedef struct Ranked {
-    double score;
+    double score, weight;
     bool found; /* it is one of those that should have high scores */
 } Ranked;
 
@@ -222,6 +241,7 @@ static bool rank_examples(const MtcSetMetric *metric, const MtcSetValues *values
             continue;
         Ranked *next = &ranked[ranks++];
         next->score = classes == 2 ? score[2 * i + 1] - score[2 * i] : classes ? score[classes * i + which] : score[i];
+        next->weight = metric_weight(values->weight, i / labels);
         next->found = target[i] == (classes ? (double)which : 1);
         if (isnan(next->score))
             return false;
@@ -230,41 +250,43 @@ static bool rank_examples(const MtcSetMetric *metric, const MtcSetValues *values
     return true;
 }
 
-/* From high scores to low: those of one score come at once. */
+/* From high scores to low: those of one score come at once. What they weigh in all, and those to be found. */
 typedef struct Ranks {
-    int64_t count, positives;
+    int64_t count;
+    double all, positives;
     const Ranked *at;
 } Ranks;
 
-/* How many of them are found among those of the next score; *next moves behind these. */
-static int64_t next_found(const Ranks *ranks, int64_t *next) {
+/* What those of the next score weigh, and those to be found among them; *next moves behind these. */
+static double next_weight(const Ranks *ranks, int64_t *next, double *found) {
     const double score = ranks->at[*next].score;
-    int64_t found = 0;
-    for (; *next < ranks->count && ranks->at[*next].score == score; ++*next)
-        found += ranks->at[*next].found;
-    return found;
+    double all = 0;
+    for (*found = 0; *next < ranks->count && ranks->at[*next].score == score; ++*next) {
+        all += ranks->at[*next].weight;
+        *found += ranks->at[*next].found ? ranks->at[*next].weight : 0;
+    }
+    return all;
 }
 
 /* By trapezia; NaN where there are none of one sort. */
 static double area_of(const Ranks *ranks) {
-    const double negatives = (double)(ranks->count - ranks->positives), positives = (double)ranks->positives;
-    double area = 0, above = 0;
-    for (int64_t next = 0, before = 0; next < ranks->count; before = next) {
-        const double found = (double)next_found(ranks, &next);
-        area += ((double)(next - before) - found) * (above + found / 2);
-        above += found;
+    const double negatives = ranks->all - ranks->positives, positives = ranks->positives;
+    double area = 0, above = 0, found;
+    for (int64_t next = 0; next < ranks->count; above += found) {
+        const double all = next_weight(ranks, &next, &found);
+        area += (all - found) * (above + found / 2);
     }
     return negatives > 0 && positives > 0 ? area / (negatives * positives) : NAN;
 }
 
 static double precision_by_recall(const Ranks *ranks) {
-    double sum = 0, above = 0;
+    double sum = 0, above = 0, passed = 0, found;
     for (int64_t next = 0; next < ranks->count;) {
-        const double found = (double)next_found(ranks, &next);
+        passed += next_weight(ranks, &next, &found);
         above += found;
-        sum += found * above / (double)next;
+        sum += found * above / passed;
     }
-    return ranks->positives ? sum / (double)ranks->positives : 0;
+    return ranks->positives > 0 ? sum / ranks->positives : 0;
 }
 
 /* The mean over classes that there are examples of, and others, so that the score is a number; without any, the score of no
@@ -274,15 +296,17 @@ static double mean_of_ranks(const MtcSetMetric *metric, const MtcSetValues *valu
     const int64_t labels = values->elements[1], count = values->examples * (metric->classes ? labels : 1);
     const int64_t first = metric->classes == 2, last = metric->classes ? metric->classes : labels;
     Ranked *ranked = (Ranked *)malloc((size_t)count * sizeof *ranked);
-    const Ranks none = {0, 0, NULL};
+    const Ranks none = {0, 0, 0, NULL};
     double sum = 0, all = 0;
     bool ordered = ranked;
     for (int64_t k = first; k < last && ordered; k++) {
-        Ranks ranks = {count, 0, ranked};
+        Ranks ranks = {count, 0, 0, ranked};
         ordered = rank_examples(metric, values, k, ranked);
-        for (int64_t i = 0; i < count && ordered; i++)
-            ranks.positives += ranked[i].found;
-        const double one = ordered && (ranks.positives || last - first == 1) ? score(&ranks) : NAN;
+        for (int64_t i = 0; i < count && ordered; i++) {
+            ranks.all += ranked[i].weight;
+            ranks.positives += ranked[i].found ? ranked[i].weight : 0;
+        }
+        const double one = ordered && (ranks.positives > 0 || last - first == 1) ? score(&ranks) : NAN;
         sum += isnan(one) ? 0 : one;
         all += !isnan(one);
     }

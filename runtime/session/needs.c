@@ -9,7 +9,7 @@
 static_assert(MTC_CLOCK_BYTES == MTC_CLOCKS * sizeof(int64_t), "the clock is as long as it is said to be");
 
 int mtc_model_needs(MtcFault *fault, const MtcModel *model, MtcNeeds *needs) {
-    const size_t rows = (size_t)mtc_report_rows(model), reports = (size_t)model->reports;
+    const size_t rows = (size_t)mtc_report_rows(model), reports = (size_t)mtc_report_columns(model);
     MtcKept kept;
     int code = mtc_kept_ranges(fault, model, &kept);
     if (code)

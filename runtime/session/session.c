@@ -34,6 +34,19 @@ int mtc_evaluated(const MtcModel *model) {
     return model->reports + model->set_metrics;
 }
 
+int mtc_report_columns(const MtcModel *model) {
+    return model->reports + model->weighted;
+}
+
+void mtc_finish_row(const MtcModel *model, double *row) {
+    for (int r = 0; r < model->reports && model->weighted && row[model->reports] != 0; r++)
+        row[r] /= row[model->reports];
+}
+
+double mtc_row_weight(const MtcModel *model, const double *row, int64_t examples) {
+    return model->weighted ? row[model->reports] : (double)examples;
+}
+
 int64_t mtc_batches(const MtcSession *session, const MtcData *data) {
     return (data->examples + session->model->batch - 1) / session->model->batch;
 }

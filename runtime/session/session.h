@@ -21,7 +21,7 @@ typedef struct MtcPosition {
     int64_t step, epoch, epoch_step;
 } MtcPosition;
 
-/* Sums over examples, for means. */
+/* Sums over examples, for means; `examples`: how many these are, or what they weigh. */
 typedef struct MtcSums {
     double report[MTC_MAX_REPORTS], examples;
 } MtcSums;
@@ -89,7 +89,7 @@ struct MtcSession {
     int64_t evaluation_rows;
     char *set_values; /* what metrics over a set keep of each example of the largest data set that they were asked of */
     size_t set_values_bytes;
-    int64_t *confusion; /* of the last evaluation; NULL: there was none */
+    double *confusion; /* of the last evaluation; NULL: there was none */
 
     MtcPosition at;
     bool resumed;             /* `at` is a checkpoint's, and no step has been done since */
@@ -117,6 +117,12 @@ int mtc_enter_idle(MtcSession *session);
 int mtc_needs_device_data(MtcSession *session);
 
 int mtc_evaluated(const MtcModel *model); /* numbers that an evaluation reports: means, and metrics over the set */
+/* Numbers of a row of reports: means or, of a weighted model, sums and what they are divided by. */
+int mtc_report_columns(const MtcModel *model);
+/* Makes means of a row, in place; what its examples weigh stays behind them. A batch of no weight has means of 0. */
+void mtc_finish_row(const MtcModel *model, double *row);
+/* What a finished row of so many examples counts in a mean of several. */
+double mtc_row_weight(const MtcModel *model, const double *row, int64_t examples);
 int64_t mtc_batches(const MtcSession *session, const MtcData *data); /* of an evaluation */
 int64_t mtc_step_examples(const MtcModel *model); /* of a training step: the shards of its batch together */
 int64_t mtc_steps_per_epoch(const MtcSession *session);

@@ -187,6 +187,8 @@ static int set_arrays(MtcSession *session, int which, int64_t examples, const vo
     if (!code)
         code = mtc_check_classes(session, examples, fields, lent);
     if (!code)
+        code = mtc_check_weights(session, examples, fields, lent);
+    if (!code)
         code = upload_fields(session, which, fields);
     if (!code && which == MTC_TRAIN)
         code = hash_examples(session, fields, lent);
@@ -248,6 +250,8 @@ int mtc_session_set_data(MtcSession *session, int which, MtcExamples *examples) 
     const MtcExamples given = *examples; /* where the values are, whoever has them then */
     int code = given.tokens ? check_example_count(session, which, given.count)
                             : check_arrays(session, which, given.count, (const void *const *)given.field);
+    if (!code && !given.tokens && !given.stride) /* readers of windows have looked at their rows */
+        code = mtc_check_weights(session, given.count, (const void *const *)given.field, NULL);
     if (code)
         return code;
     mtc_range_begin("upload examples");

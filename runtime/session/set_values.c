@@ -66,16 +66,43 @@ static void widen_values(const MtcSession *session, const void *kept, int64_t co
             to[i] = ((const float *)kept)[i];
 }
 
-static MtcSetValues values_of(const MtcModel *model, const MtcSetMetric *metric, int64_t examples,
-                              const double *values) {
-    MtcSetValues given = {examples, {0}, {NULL}};
-    for (int k = 0; k < metric->inputs; k++) {
-        int64_t before = 0;
-        for (int i = 0; i < metric->input[k]; i++)
-            before += model->set_input[i].elements;
-        given.elements[k] = model->set_input[metric->input[k]].elements;
-        given.value[k] = values + before * examples;
+/* Values of all examples, one row of set_input after the other, each with room for `room` of them. */
+typedef struct Widened {
+    double *at;
+    int64_t examples, room;
+} Widened;
+
+static double *input_of(const MtcModel *model, const Widened *values, int input) {
+    int64_t before = 0;
+    for (int i = 0; i < input; i++)
+        before += model->set_input[i].elements;
+    return values->at + before * values->room;
+}
+
+/* What weighs nothing is not there, whatever its numbers are. */
+static void drop_weightless(const MtcModel *model, Widened *values) {
+    int64_t kept = 0;
+    for (int64_t i = 0; i < values->examples; i++) {
+        if (!(input_of(model, values, model->set_weight)[i] > 0))
+            continue;
+        for (int input = 0; input < model->set_inputs; input++) {
+            const int64_t n = model->set_input[input].elements;
+            double *row = input_of(model, values, input);
+            memmove(row + kept * n, row + i * n, (size_t)n * sizeof *row);
+        }
+        kept++;
     }
+    values->examples = kept;
+}
+
+static MtcSetValues values_of(const MtcModel *model, const MtcSetMetric *metric, const Widened *values) {
+    MtcSetValues given = {values->examples, {0}, {NULL}, NULL};
+    for (int k = 0; k < metric->inputs; k++) {
+        given.elements[k] = model->set_input[metric->input[k]].elements;
+        given.value[k] = input_of(model, values, metric->input[k]);
+    }
+    if (model->weighted)
+        given.weight = input_of(model, values, model->set_weight);
     return given;
 }
 
@@ -83,14 +110,14 @@ static int count_confusion(MtcSession *session, const MtcSetValues *values) {
     const int64_t classes = session->model->confusion->classes;
     const size_t bytes = (size_t)(classes * classes) * sizeof *session->confusion;
     if (!session->confusion)
-        session->confusion = (int64_t *)malloc(bytes);
+        session->confusion = (double *)malloc(bytes);
     if (!session->confusion)
         return mtc_no_memory(&session->fault, bytes, "the confusion matrix");
     mtc_count_confusion(session->model->confusion, values, session->confusion);
     return 0;
 }
 
-int mtc_confusion(MtcSession *session, int64_t *counts) {
+int mtc_confusion(MtcSession *session, double *counts) {
     const MtcSetMetric *confusion = session->model->confusion;
     int code = mtc_enter(session);
     if (code)
@@ -105,19 +132,22 @@ int mtc_confusion(MtcSession *session, int64_t *counts) {
 int mtc_set_metrics(MtcSession *session, const MtcData *data, const void *kept, double *metrics) {
     const MtcModel *model = session->model;
     const int64_t count = (int64_t)(mtc_set_values_bytes(session, data) / number_bytes(session));
-    double *values = count ? (double *)malloc((size_t)count * sizeof *values) : NULL;
-    if (count && !values)
-        return mtc_no_memory(&session->fault, (size_t)count * sizeof *values, "metrics over a set");
-    widen_values(session, kept, count, values);
+    Widened values = {count ? (double *)malloc((size_t)count * sizeof *values.at) : NULL, data->examples,
+                      data->examples};
+    if (count && !values.at)
+        return mtc_no_memory(&session->fault, (size_t)count * sizeof *values.at, "metrics over a set");
+    widen_values(session, kept, count, values.at);
+    if (count && model->weighted)
+        drop_weightless(model, &values);
     for (int m = 0; m < model->set_metrics; m++) {
-        const MtcSetValues given = values_of(model, &model->set_metric[m], data->examples, values);
+        const MtcSetValues given = values_of(model, &model->set_metric[m], &values);
         metrics[m] = model->set_metric[m].compute(&model->set_metric[m], &given);
     }
     int code = 0;
     if (model->confusion) {
-        const MtcSetValues given = values_of(model, model->confusion, data->examples, values);
+        const MtcSetValues given = values_of(model, model->confusion, &values);
         code = count_confusion(session, &given);
     }
-    free(values);
+    free(values.at);
     return code;
 }

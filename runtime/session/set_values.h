@@ -15,7 +15,7 @@ const char *mtc_keep_set_values(MtcSession *session, const MtcData *data, int64_
 int mtc_gather_set_values(MtcSession *session, const MtcData *data, void *kept, const int64_t *begin);
 /* The metrics, of what lay on the device; the confusion matrix becomes the session's. */
 /* metrics.c: row i, column j: how many of class i were taken for class j. */
-void mtc_count_confusion(const MtcSetMetric *metric, const MtcSetValues *values, int64_t *counts);
+void mtc_count_confusion(const MtcSetMetric *metric, const MtcSetValues *values, double *counts);
 int mtc_set_metrics(MtcSession *session, const MtcData *data, const void *kept, double *metrics);
 
 #endif

@@ -145,7 +145,7 @@ static void add_rows(double *row, int64_t rows, int reports) {
 
 int mtc_add_reports(MtcSession *session, double *reports, int64_t steps) {
     const int64_t rows = mtc_report_rows(session->model);
-    const int count = session->model->reports;
+    const int count = mtc_report_columns(session->model);
     for (int64_t step = 0; step < steps && rows > 1; step++) {
         double *row = reports + step * rows * count;
         add_rows(row, rows, count);

@@ -18,12 +18,14 @@ int64_t mtc_rows_of_step(const MtcCourse *course, int64_t epoch_step) {
     return left < course->batch ? left : course->batch;
 }
 
-void mtc_sums_add(MtcSums *sums, int reports, const double *row, double rows) {
-    for (int r = 0; r < reports; r++)
-        sums->report[r] += row[r] * rows;
-    sums->examples += rows;
+void mtc_sums_add(const MtcModel *model, MtcSums *sums, const double *row, int64_t examples) {
+    const double counts = mtc_row_weight(model, row, examples);
+    for (int r = 0; r < model->reports; r++)
+        sums->report[r] += row[r] * counts;
+    sums->examples += counts;
 }
 
+/* Sums of examples that weigh nothing are 0. */
 double mtc_sums_mean(const MtcSums *sums, int report) {
-    return sums->report[report] / sums->examples;
+    return sums->examples != 0 ? sums->report[report] / sums->examples : 0;
 }

@@ -1,4 +1,5 @@
-/* Means over the steps of an epoch: of a step's batch every example counts as one, also where the last batch is smaller. */
+/* Means over the steps of an epoch: of a step's batch every example counts as one, or as it weighs, also where the
+ * last batch is smaller. */
 #ifndef MTC_SUMS_H
 #define MTC_SUMS_H
 
@@ -16,8 +17,8 @@ MtcCourse mtc_course(const MtcSession *session);
 MtcPosition mtc_place_of_step(const MtcCourse *course, int64_t step);
 int64_t mtc_rows_of_step(const MtcCourse *course, int64_t epoch_step);
 
-/* A step's means, over so many rows. */
-void mtc_sums_add(MtcSums *sums, int reports, const double *row, double rows);
+/* A step's finished row, of so many examples. */
+void mtc_sums_add(const MtcModel *model, MtcSums *sums, const double *row, int64_t examples);
 double mtc_sums_mean(const MtcSums *sums, int report);
 
 #endif

@@ -31,7 +31,7 @@ static void *carve(char **at, size_t *total, size_t bytes) {
 }
 
 static size_t carve_chunks(const MtcSession *session, MtcTrainer *trainer, char *at) {
-    size_t total = 0, row = (size_t)session->model->reports * sizeof(double);
+    size_t total = 0, row = (size_t)mtc_report_columns(session->model) * sizeof(double);
     size_t rows = MTC_CHUNK_STEPS * (size_t)mtc_report_rows(session->model);
     int64_t orders = session->model->shuffle ? 0 : trainer->most_orders; /* the device writes them */
     size_t order = (size_t)(orders * session->data[MTC_TRAIN].examples) * sizeof(int);
@@ -47,7 +47,7 @@ static size_t carve_chunks(const MtcSession *session, MtcTrainer *trainer, char 
 }
 
 static size_t report_bytes(const MtcSession *session) {
-    return mtc_report_bytes((size_t)mtc_report_rows(session->model), (size_t)session->model->reports);
+    return mtc_report_bytes((size_t)mtc_report_rows(session->model), (size_t)mtc_report_columns(session->model));
 }
 
 static int trainer_memory(MtcSession *session, MtcTrainer *trainer) {
@@ -269,7 +269,8 @@ static int enqueue_evaluation(MtcSession *session, MtcChunk *chunk) {
     if (!chunk->summary || test->examples == 0)
         return 0;
     int code = mtc_enqueue_evaluation(session, test, &chunk->evaluated);
-    size_t bytes = (size_t)(mtc_batches(session, test) * session->model->reports) * sizeof *chunk->evaluation;
+    size_t bytes =
+        (size_t)(mtc_batches(session, test) * mtc_report_columns(session->model)) * sizeof *chunk->evaluation;
     size_t kept = mtc_set_values_bytes(session, test);
     if (code || !chunk->evaluated)
         return code;
@@ -305,8 +306,8 @@ static int enqueue_chunk(MtcSession *session, const MtcTraining *training) {
     else
         error = error ? error : enqueue_steps(session, training, chunk);
     session->record.summary_due = false;
-    size_t bytes =
-        (size_t)(chunk->steps * mtc_report_rows(session->model) * session->model->reports) * sizeof *chunk->reports;
+    size_t bytes = (size_t)(chunk->steps * mtc_report_rows(session->model) * mtc_report_columns(session->model)) *
+                   sizeof *chunk->reports;
     error = error ? error : mtc_download(chunk->reports, trainer->reports, bytes);
     error = error ? error : mtc_event_record(chunk->trained);
     chunk->to = session->at;
@@ -347,12 +348,13 @@ static void record_losses(MtcSession *session, const MtcChunk *chunk) {
     if (!record->losses)
         record->first_loss = chunk->reports[0];
     record->losses = true;
-    record->loss = chunk->reports[(chunk->steps - 1) * session->model->reports];
+    record->loss = chunk->reports[(chunk->steps - 1) * mtc_report_columns(session->model)];
 }
 
 static int finish_chunk(MtcSession *session, MtcTraining *training) {
     MtcTrainer *trainer = session->trainer;
     const MtcChunk *chunk = &trainer->chunk[trainer->finished++ % MTC_SLOTS];
+    const int columns = mtc_report_columns(session->model);
     int code = mtc_device_fault(session, mtc_event_wait(chunk->done), "training");
     if (code)
         return code;
@@ -366,7 +368,9 @@ static int finish_chunk(MtcSession *session, MtcTraining *training) {
     if (chunk->steps)
         trainer->step_seconds = seconds / (double)chunk->steps;
     for (int64_t i = 0; i < chunk->steps; i++)
-        if (!isfinite(chunk->reports[i * session->model->reports]))
+        mtc_finish_row(session->model, chunk->reports + i * columns);
+    for (int64_t i = 0; i < chunk->steps; i++)
+        if (!isfinite(chunk->reports[i * columns]))
             return mtc_diagnose(session, chunk, i);
     record_losses(session, chunk);
     if (training->steps && chunk->steps)
@@ -445,18 +449,20 @@ int64_t mtc_last_step(const MtcSession *session, int64_t epochs) {
 /* ---- the C ABI ---- */
 
 typedef struct ReportCopy {
-    int count;
+    int count, columns;
     int64_t first;
     double *to;
 } ReportCopy;
 
 static void copy_reports(void *user, int64_t first, int64_t count, const double *reports) {
     ReportCopy *copy = (ReportCopy *)user;
-    memcpy(copy->to + (first - copy->first) * copy->count, reports, (size_t)(count * copy->count) * sizeof *reports);
+    for (int64_t i = 0; i < count; i++)
+        memcpy(copy->to + (first + i - copy->first) * copy->count, reports + i * copy->columns,
+               (size_t)copy->count * sizeof *reports);
 }
 
 int mtc_train(MtcSession *session, int64_t steps, double *reports) {
-    ReportCopy copy = {session->model->reports, session->at.step, reports};
+    ReportCopy copy = {session->model->reports, mtc_report_columns(session->model), session->at.step, reports};
     MtcTraining training;
     int code = mtc_enter_idle(session);
     if (code)

@@ -19,7 +19,7 @@ typedef struct MtcTraining {
     int64_t print; /* what the text prints is shown before every n-th step, from the first; 0: never */
     bool pauses;   /* a pause after each summary */
     void *user;    /* of the functions below; each may be NULL */
-    /* Steps [first, first + count) are done; their reports, one row per step. */
+    /* Steps [first, first + count) are done; their reports, one finished row of mtc_report_columns() per step. */
     void (*steps)(void *user, int64_t first, int64_t count, const double *reports);
     MtcShowPrinted *printed;
     /* A summary is due: where training stands, and the means over the test data, NULL when there are none. */

@@ -226,7 +226,7 @@ static const char *right_text(Arena *arena, const Tree *right) {
 static const char *defined_name(const Equation *q, const Node *n) {
     for (int k = 0; k < q->kernel->roots.count; k++)
         if (q->kernel->roots.at[k]->op->table == TABLE_REPORT && q->kernel->roots.at[k]->in[0] == n)
-            return q->e->module->reports.at[q->kernel->roots.at[k]->attr.index].name;
+            return module_report(q->e->module, q->kernel->roots.at[k]->attr.index)->name;
     const char *name = value_name(q, n);
     const Buffer *buffer = name ? NULL : plan_buffer(q->e->plan, n);
     return buffer ? stored_name(q, buffer, n) : name;

@@ -150,6 +150,8 @@ static void write_field(Emitter *e, const Field *field, const char *columns, con
         add_item(e, &items, "scaled", "true");
     if (field->distribution)
         add_item(e, &items, "distribution", "true");
+    if (field->weighs)
+        add_item(e, &items, "weighs", "true");
     if (field->windows)
         add_item(e, &items, "windows", "true");
     if (field->steps)

@@ -67,4 +67,6 @@ void write_metrics(Emitter *e, Writer *out) {
         write_line(out, ".set_metric = set_metric_table,");
     if (module->confusion.name)
         write_line(out, ".confusion = &confusion_matrix,");
+    if (module->weight.name && module->kept.count)
+        write_line(out, ".set_weight = %d,", module->weight.kept[0]);
 }

@@ -95,16 +95,16 @@ static void write_kernels(Emitter *e, const Program *program, Writer *out) {
 /* ---- sizes ---- */
 
 static void name_reports(Emitter *e) {
-    int count = e->module->means;
+    int count = module_report_columns(e->module);
     e->report = NEW_ARRAY(e->arena, const char *, count);
     for (int k = 0; k < count; k++)
         e->report[k] =
-            names_claim_constant(&e->globals, arena_printf(e->arena, "report_%s", e->module->reports.at[k].name));
+            names_claim_constant(&e->globals, arena_printf(e->arena, "report_%s", module_report(e->module, k)->name));
 }
 
 static void write_sizes(Emitter *e, Writer *out) {
     sizes_write(e->sizes, out);
-    int count = e->module->means;
+    int count = module_report_columns(e->module);
     const char **names = NEW_ARRAY(e->arena, const char *, count + 1);
     for (int k = 0; k < count; k++)
         names[k] = e->report[k];

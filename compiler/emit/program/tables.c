@@ -372,6 +372,8 @@ static void write_plateaus(const Module *module, Writer *out) {
 
 /* What is said of trainings alone that are not the plain one. */
 static void write_optimizers(const Module *module, Writer *out) {
+    if (module->weight.name)
+        write_line(out, ".weighted = true,");
     if (module->own_losses)
         write_line(out, ".own_losses = %d,", module->own_losses);
     if (module->first_update > 1)
@@ -388,7 +390,7 @@ static void write_sizes_of_tables(Emitter *e, const Counts *counts, Writer *out)
     write_line(out, ".fixed = %d,", counts->fixed);
     if (counts->settings)
         write_line(out, ".settings = %d,", counts->settings);
-    write_line(out, ".reports = REPORTS,");
+    write_line(out, module->weight.name ? ".reports = REPORTS - 1," : ".reports = REPORTS,");
     write_line(out, ".kernels = %d,", e->programs[PROGRAM_TRAIN]->kernels.count);
     write_line(out, ".tensor = tensor_table,");
     write_line(out, ".field = field_table,");
