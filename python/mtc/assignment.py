@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Mapping, Optional, Sequence
 
+import numpy as np
+
 from .arrays import Field, refuse_batches, shape_text, to_numpy, type_text
 from .errors import DataError, UsageError
 from .spec import nearest
@@ -63,9 +65,16 @@ def reads_nothing(fields: Sequence[Field]) -> bool:
     return not any(field["predicts"] for field in fields)
 
 
+def weight_of(fields: Sequence[Field]) -> Optional[Field]:
+    """The field that is given as sample_weight: what an example counts, and nothing else."""
+    return next((field for field in fields if field["weighs"] and not field["predicts"]), None)
+
+
 def _divided(fields: Sequence[Field]) -> tuple[list[Field], list[Field]]:
     """What is given as X, and what as y: the fields that the prediction depends on, and the others. Where it depends on
     none, all of them are what the model learns from, and none is an answer to another."""
+    weight = weight_of(fields)
+    fields = [field for field in fields if field is not weight]
     if reads_nothing(fields):
         return list(fields), []
     return [each for each in fields if each["predicts"]], [each for each in fields if not each["predicts"]]
@@ -78,22 +87,45 @@ def _complete(given: Given, names: Sequence[str], what: str) -> Given:
     return given
 
 
-def everything(fields: Sequence[Field], X: Any, y: Any, what: tuple[str, str] = ("X", "y")) -> Given:
+def _of_frame(X: Any, names: Sequence[str], needed: Sequence[str]) -> Optional[dict[str, Any]]:
+    """The columns of a data frame that are fields; None: it is none, or lacks one that is needed."""
+    columns = list(X.columns) if _is_frame(X) else []
+    return {name: X[name] for name in names if name in columns} if columns and all(name in columns for name in needed) else None
+
+
+def _weighted(fields: Sequence[Field], given: Given, weight: Any, what: str) -> Given:
+    """With what was given for the weights of the examples: else, each counts as one."""
+    field = weight_of(fields)
+    if field is None:
+        if weight is None:
+            return given
+        raise UsageError(f"{what}: the model weighs no examples; a field `w : f32` in the data block and `example_weight = w` in "
+                         "the train block make one that does")
+    if weight is not None and field["name"] in given:
+        raise UsageError(f"{what} and {given[field['name']][1]} are both the weights of the examples: give one of them")
+    if weight is None and field["name"] not in given:
+        weight = np.ones(max(len(value) for value, _ in given.values()), np.float32)
+    return given if weight is None else {**given, field["name"]: (weight, what)}
+
+
+def everything(fields: Sequence[Field], X: Any, y: Any, weight: Any = None,
+               what: tuple[str, str, str] = ("X", "y", "sample_weight")) -> Given:
     """What was given for each field, all of them: y for those that the prediction does not depend on, unless X, as a
-    dict or data frame, has them too. Raises UsageError."""
+    dict or data frame, has them too; weights of the examples, or ones. Raises UsageError."""
     refuse_batches(X, what[0])
     inputs, labels = _divided(fields)
-    names = [field["name"] for field in fields]
+    names, needed = [field["name"] for field in fields], [field["name"] for field in (*inputs, *labels)]
+    columns = _of_frame(X, names, needed) if y is None else None
     if y is None and isinstance(X, Mapping):
         given = by_name(X, names, what[0])
-    elif y is None and _is_frame(X) and all(name in list(X.columns) for name in names):
-        given = by_name({name: X[name] for name in names}, names, what[0])
+    elif columns is not None:
+        given = by_name(columns, names, what[0])
     elif y is None and labels:
         missing = ", ".join(f"'{field['name']}' {type_text(field)}" for field in labels)
         raise UsageError(f"{what[1]} is missing: the model needs {missing}")
     else:
         given = {**assign(inputs, X, what[0]), **({} if y is None else assign(labels, y, what[1]))}
-    return _complete(given, names, what[0])
+    return _weighted(fields, _complete(given, needed, what[0]), weight, what[2])
 
 
 def inputs_only(fields: Sequence[Field], X: Any) -> Given:

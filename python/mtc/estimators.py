@@ -7,8 +7,8 @@ A network is compiled for its shape (columns, hidden sizes, outputs, batch) and 
 no new compile, and mtc's cache serves what was compiled before, in another process too. All numbers are float32.
 scikit-learn is not needed: without it the estimators have get_params, set_params, fit, predict and score of their own.
 
-They pass all of scikit-learn's check_estimator. They have no weights of samples, and Classifier no labels of several
-columns, which it does not check then; sparse matrices are refused, and numbers beyond float32 count as infinite.
+They pass scikit-learn's check_estimator, but that a sample of weight 2 is not the same as two samples: batches are others.
+Classifier has no labels of several columns, which is not checked then; sparse matrices are refused, and numbers beyond float32 count as infinite.
 
 An estimator pickles as its arguments and a checkpoint; where it is loaded, the first call compiles the network, or finds
 it in the cache. The same random_state gives the same weights, to the bit, on the same target.
@@ -155,15 +155,15 @@ class NetworkEstimator(scikit.BaseEstimator):
         self.loss_curve_: List[float] = []
         self.n_iter_ = 0
 
-    def _train(self, X: Array, y: Array, epochs: int, validation: Any = None,
+    def _train(self, X: Array, y: Array, weight: Optional[Array], epochs: int, validation: Any = None,
                stopping: Optional[EarlyStopping] = None) -> None:
         model = self._trained.model
-        self.history_: History = model.fit(X, y, epochs=epochs, validation_data=validation, early_stopping=stopping,
-                                           verbose=self.verbose)
+        self.history_: History = model.fit(X, y, sample_weight=weight, epochs=epochs, validation_data=validation,
+                                           early_stopping=stopping, verbose=self.verbose)
         self.loss_curve_ = [*self.loss_curve_, *self.history_["loss"]]
         self.n_iter_ += len(self.history_.epochs)
 
-    def _train_anew(self, X: Array, y: Array, outputs: int) -> None:
+    def _train_anew(self, X: Array, y: Array, weight: Optional[Array], outputs: int) -> None:
         """fit: all epochs, of all examples or of those that early stopping leaves."""
         epochs = whole(self.epochs, "epochs", 1)
         validation, stopping = None, None
@@ -174,8 +174,9 @@ class NetworkEstimator(scikit.BaseEstimator):
         if self.early_stopping:
             stopping = EarlyStopping(patience=whole(self.n_iter_no_change, "n_iter_no_change", 1))
             kept, held = self._divide(y)
-            X, y, validation = X[kept], y[kept], (X[held], y[held])
-        self._train(X, y, epochs, validation, stopping)
+            validation = (X[held], y[held], None if weight is None else weight[held])
+            X, y, weight = X[kept], y[kept], None if weight is None else weight[kept]
+        self._train(X, y, weight, epochs, validation, stopping)
 
     def _divide(self, y: Array) -> Tuple[Array, Array]:
         """Rows to train on and rows that decide when to stop, drawn by the seed; of each class about the same part."""
@@ -193,10 +194,10 @@ class NetworkEstimator(scikit.BaseEstimator):
         chosen[order[(np.arange(held) * count + count // 2) // held]] = True
         return np.flatnonzero(~chosen), np.flatnonzero(chosen)
 
-    def _go_on(self, X: Array, y: Array) -> None:
+    def _go_on(self, X: Array, y: Array, weight: Optional[Array]) -> None:
         """partial_fit: one epoch more, with the rates that the estimator has now."""
         self._trained.model.set(**{knob.name: knob.value for knob in self._optimizer().knobs})
-        self._train(X, y, 1)
+        self._train(X, y, weight, 1)
 
     def _fitted(self) -> Sequential:
         if not hasattr(self, "_trained"):
@@ -229,15 +230,16 @@ class Classifier(scikit.ClassifierMixin, NetworkEstimator):
 
     _loss = "cross_entropy"
 
-    def fit(self, X: Any, y: Any) -> Classifier:
-        """Trains anew on X [rows, columns] and a label for each row. Returns self."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Classifier:
+        """Trains anew on X [rows, columns] and a label for each row; sample_weight is what each row counts. Returns self."""
         X, y = scikit.labelled(self, X, y, reset=True)
+        weight = scikit.weights(sample_weight, X)
         classes, numbers = np.unique(_plain(y), return_inverse=True)
         self._set_classes(classes)
-        self._train_anew(X, numbers, len(classes))
+        self._train_anew(X, numbers, weight, len(classes))
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Classifier:
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Classifier:
         """Trains for one epoch more. The first call, where nothing was fitted before, needs all `classes`."""
         new = not hasattr(self, "_trained")
         X, y = scikit.labelled(self, X, y, reset=new)
@@ -250,7 +252,7 @@ class Classifier(scikit.ClassifierMixin, NetworkEstimator):
         numbers = self._numbers(y)
         if new:
             self._start(len(self.classes_))
-        self._go_on(X, numbers)
+        self._go_on(X, numbers, scikit.weights(sample_weight, X))
         return self
 
     def _set_classes(self, classes: Array) -> None:
@@ -293,14 +295,16 @@ class Regressor(scikit.RegressorMixin, NetworkEstimator):
 
     _loss = "mse"
 
-    def fit(self, X: Any, y: Any) -> Regressor:
-        """Trains anew on X [rows, columns] and y [rows] or [rows, outputs]. Returns self."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Regressor:
+        """Trains anew on X [rows, columns] and y [rows] or [rows, outputs]; sample_weight is what each row counts.
+        Returns self."""
         X, y = scikit.measured(self, X, y, reset=True)
+        weight = scikit.weights(sample_weight, X)
         self._one_number = y.ndim == 1
-        self._train_anew(X, y.reshape(len(y), -1), y.size // len(y))
+        self._train_anew(X, y.reshape(len(y), -1), weight, y.size // len(y))
         return self
 
-    def partial_fit(self, X: Any, y: Any) -> Regressor:
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> Regressor:
         """Trains for one epoch more, or begins. Where values are normalized, then by the numbers of the first rows."""
         new = not hasattr(self, "_trained")
         X, y = scikit.measured(self, X, y, reset=new)
@@ -309,7 +313,7 @@ class Regressor(scikit.RegressorMixin, NetworkEstimator):
             self._start(y.size // len(y))
         elif y.size // len(y) != self._trained.plan.outputs:
             raise ValueError(f"y has {y.size // len(y)} outputs, on the first call it had {self._trained.plan.outputs}")
-        self._go_on(X, y.reshape(len(y), -1))
+        self._go_on(X, y.reshape(len(y), -1), scikit.weights(sample_weight, X))
         return self
 
     def predict(self, X: Any) -> Array:

@@ -92,8 +92,8 @@ FIT: Mapping[str, str] = {
     "shuffle": _SHUFFLES,
     "steps_per_epoch": "an epoch is all examples once; fewer are X[:n], y[:n]",
     "initial_epoch": "resume=FILE goes on from a checkpoint, and another fit from the one before",
-    "sample_weight": "weights of examples or classes are not supported",
-    "class_weight": "weights of examples or classes are not supported",
+    "class_weight": "sample_weight has what each example counts: sample_weight=numpy.asarray(weights)[y]; the text has "
+                    "cross_entropy(..., class_weights = [...])",
     "lr": "it is the optimizer's: mtc.Sequential(..., optimizer=mtc.Adam(1e-3)), and model.set(lr=1e-3) changes it",
     "learning_rate": "it is the optimizer's: mtc.Sequential(..., optimizer=mtc.Adam(1e-3)), and model.set(lr=1e-3) changes it",
     "patience": "early_stopping=5 ends a training after so many epochs without a better one",

@@ -341,7 +341,8 @@ class Model(Answers):
     # ---- training ----
 
     def fit(self, X: Any = None, y: Any = None, *rest: NoReturn, epochs: Optional[int] = None, validation_data: Any = None,
-            validation_split: float = 0.0, callbacks: Union[Callback, Callable[..., Any], Sequence[Any]] = (),
+            validation_split: float = 0.0, sample_weight: Any = None,
+            callbacks: Union[Callback, Callable[..., Any], Sequence[Any]] = (),
             verbose: Union[int, str] = "auto", early_stopping: Union[None, bool, int, EarlyStopping] = None,
             checkpoint: Optional[PathLike] = None, save_best: Union[bool, PathLike] = False,
             resume: Optional[PathLike] = None, log: Optional[PathLike] = None, seed: Optional[int] = None,
@@ -351,7 +352,9 @@ class Model(Answers):
         X, y              arrays: X for the field that the prediction depends on (several: a dict by name, a tuple, a
                           data frame), y for the other one. Without X: the model's own data, of the folder ``data``
         epochs            so many; with ``resume`` in all, those before included. None: as the model says
-        validation_data   (X, y), evaluated after each epoch: "val_loss", ... Own data: the split validation, else test
+        sample_weight     what each example counts in the loss and the metrics, [N]; None: one. Of a model whose train
+                          block has ``example_weight = w``, a field; a Sequential has it where it is asked for
+        validation_data   (X, y), or (X, y, sample_weight), evaluated after each epoch: "val_loss", ... Own data: the split validation, else test
         validation_split  a part of X and y to take for that instead, drawn by the seed
         callbacks         mtc.Callback objects, or functions (model, epoch, logs) that return True to end the training
         verbose           0 nothing, 1 a bar, 2 a line for each epoch, "auto": a bar on terminals and in notebooks
@@ -373,8 +376,8 @@ class Model(Answers):
         with self._not_training("fit"):
             if seed is not None and resume is not None:
                 raise UsageError("seed begins a training anew, resume goes on with one: give one of them")
-            if X is None and (y is not None or validation_split):
-                raise UsageError("y and validation_split belong to X, which is missing")
+            if X is None and (y is not None or validation_split or sample_weight is not None):
+                raise UsageError("y, sample_weight and validation_split belong to X, which is missing")
             if X is not None and data is not None:
                 raise UsageError("data is the folder of the model's own data: leave it out, or X and y")
             asked = None if epochs is None else whole(epochs, "epochs", 1)
@@ -384,11 +387,13 @@ class Model(Answers):
             with files.alone(self.library):
                 if seed is not None:
                     self.reset(seed)
+                if sample_weight is not None:
+                    self._weigh()
                 if resume is not None:
                     self.resume(resume)
                 files.note_replaced(self._checkpoints)
                 try:
-                    examples, watched = self._prepare(X, y, validation_data, validation_split, data)
+                    examples, watched = self._prepare(X, y, sample_weight, validation_data, validation_split, data)
                     plan = Plan(self._last_epoch(asked, resume is not None), examples, watched, verbose, watchers,
                                 stopping, files, resume)
                     training = Training(self, plan)
@@ -414,7 +419,7 @@ class Model(Answers):
             return last
         return int(status["epoch"]) + (asked or int(self.description["epochs"]))
 
-    def _prepare(self, X: Any, y: Any, validation: Any, part: float,
+    def _prepare(self, X: Any, y: Any, weight: Any, validation: Any, part: float,
                  folder: Optional[PathLike]) -> tuple[int, Optional[str]]:
         """Gives the session its data. Returns how many examples train, and what is evaluated after each epoch."""
         if validation is not None and part:
@@ -422,12 +427,12 @@ class Model(Answers):
         check_columns(self._columns, unnamed_columns(self.fields, X), "X")
         before, self._columns = self._columns, unnamed_columns(self.fields, X) or self._columns
         try:
-            return self._give_all(X, y, validation, part, folder)
+            return self._give_all(X, y, weight, validation, part, folder)
         except BaseException:
             self._columns = before
             raise
 
-    def _give_all(self, X: Any, y: Any, validation: Any, part: float,
+    def _give_all(self, X: Any, y: Any, weight: Any, validation: Any, part: float,
                   folder: Optional[PathLike]) -> tuple[int, Optional[str]]:
         rest = None if validation is None else self._validation(validation)
         watched = None
@@ -438,7 +443,7 @@ class Model(Answers):
                 watched = own[0]
                 self._hold(watched, folder)
         else:
-            given = self._given(X, y)
+            given = self._given(X, y, weight)
             if part:
                 given, rest = divide(self.session, given, part)
             self._held.add(TRAIN)
@@ -458,17 +463,22 @@ class Model(Answers):
         return load(session, split, folder)
 
     def _validation(self, given: Any) -> Given:
-        if isinstance(given, tuple) and len(given) > 2 and label_of(self.fields):
-            raise UsageError(f"validation_data is (X, y), not a tuple of {len(given)}: weights of examples are not supported")
-        pair = given if isinstance(given, (tuple, list)) and len(given) == 2 else (given, None)
-        if isinstance(given, (tuple, list)) and len(given) == 1:
-            pair = (given[0], None)
-        return self._given(pair[0], pair[1], ("validation X", "validation y"))
+        parts = list(given) if isinstance(given, (tuple, list)) and len(given) <= self._VALIDATION_PARTS else [given]
+        if isinstance(given, tuple) and len(given) > self._VALIDATION_PARTS and label_of(self.fields):
+            raise UsageError(f"validation_data is (X, y) or (X, y, sample_weight), not a tuple of {len(given)}")
+        X, y, weight = (*parts, None, None)[: self._VALIDATION_PARTS]
+        return self._given(X, y, weight, ("validation X", "validation y", "validation sample_weight"))
 
-    def _given(self, X: Any, y: Any, what: tuple[str, str] = ("X", "y")) -> Given:
+    _VALIDATION_PARTS = 3
+
+    def _given(self, X: Any, y: Any, weight: Any = None,
+               what: tuple[str, str, str] = ("X", "y", "sample_weight")) -> Given:
         """What was given for each field."""
         check_columns(self._columns, unnamed_columns(self.fields, X), what[0])
-        return everything(self.fields, X, y, what)
+        return everything(self.fields, X, y, weight, what)
+
+    def _weigh(self) -> None:
+        """Examples get weights, where the model's text is written by us: a Sequential's."""
 
     def _check_targets(self, y: Any, what: str) -> None:
         """That y is what the loss takes, where that is more than its field says: a Sequential knows its loss."""
@@ -486,23 +496,25 @@ class Model(Answers):
 
     # ---- evaluation and prediction ----
 
-    def evaluate(self, X: Any = None, y: Any = None, *, split: str = "test",
+    def evaluate(self, X: Any = None, y: Any = None, *, sample_weight: Any = None, split: str = "test",
                  data: Optional[PathLike] = None) -> dict[str, float]:
         """The means of loss and metrics over all examples of X and y, or of a split of the model's own data, of the
-        folder ``data`` where given."""
-        return self._evaluated(X, y, split, data, self._reports)
+        folder ``data`` where given. sample_weight is as for ``fit``."""
+        return self._evaluated((X, y, sample_weight), split, data, self._reports)
 
-    def confusion_matrix(self, X: Any = None, y: Any = None, *, split: str = "test",
-                         data: Optional[PathLike] = None) -> NDArray[np.int64]:
+    def confusion_matrix(self, X: Any = None, y: Any = None, *, sample_weight: Any = None, split: str = "test",
+                         data: Optional[PathLike] = None) -> NDArray[Any]:
         """Of a model with ``confusion(...)`` among its metrics: row i, column j is how many examples of class i are
-        predicted to be of class j. Data are as for ``evaluate``."""
-        return self._evaluated(X, y, split, data, self._confusion)
+        predicted to be of class j, or what these weigh. Data are as for ``evaluate``."""
+        return self._evaluated((X, y, sample_weight), split, data, self._confusion)
 
-    def _evaluated(self, X: Any, y: Any, split: str, data: Optional[PathLike], asked: Callable[[Session, int], T]) -> T:
+    def _evaluated(self, data_given: tuple[Any, Any, Any], split: str, data: Optional[PathLike],
+                   asked: Callable[[Session, int], T]) -> T:
+        X, y, weight = data_given
         with self.lock:
-            if X is None and y is not None:
-                raise UsageError("y belongs to X, which is missing")
-            given = None if X is None else self._given(X, y)
+            if X is None and (y is not None or weight is not None):
+                raise UsageError("y and sample_weight belong to X, which is missing")
+            given = None if X is None else self._given(X, y, weight)
             if X is None and SPLITS.get(split) in self._held:
                 return asked(self.session, SPLITS[split])
             with self._beside() as session:
@@ -519,7 +531,7 @@ class Model(Answers):
     def _reports(self, session: Session, which: int) -> dict[str, float]:
         return dict(zip(self.metrics, session.evaluate(which)))
 
-    def _confusion(self, session: Session, which: int) -> NDArray[np.int64]:
+    def _confusion(self, session: Session, which: int) -> NDArray[Any]:
         session.evaluate(which)
         return session.confusion()
 

@@ -148,8 +148,9 @@ class NeuralNetworkGPU(Sequential):
 
     def fit(self, X: Any = None, y: Any = None, *rest: NoReturn, validation_data: Any = None, **options: Any) -> History:
         """Trains on X and y. `epochs`, `validation_split`, `callbacks`, `verbose`, ... are those of Model.fit."""
-        if isinstance(validation_data, (tuple, list)) and len(validation_data) == 2:
-            validation_data = (as_examples(validation_data[0]), self._class_numbers(validation_data[1], "validation y"))
+        if isinstance(validation_data, (tuple, list)) and len(validation_data) in (2, 3):
+            X_val, y_val, *weight = validation_data
+            validation_data = (as_examples(X_val), self._class_numbers(y_val, "validation y"), *weight)
         return super().fit(as_examples(X), self._class_numbers(y), *rest, validation_data=validation_data, **options)
 
     def evaluate(self, X: Any = None, y: Any = None, **options: Any) -> Dict[str, float]:

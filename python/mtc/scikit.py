@@ -206,6 +206,23 @@ def measured(estimator: BaseEstimator, X: Any, y: Any, reset: bool) -> tuple[Arr
     return X, y
 
 
+def weights(sample_weight: Any, X: Array) -> Optional[Array]:
+    """What each row of X counts, f32 [rows]: a number for all of them, or one for each. None: one each."""
+    if sample_weight is None:
+        return None
+    with np.errstate(over="ignore"):
+        counts = np.asarray(sample_weight, np.float32)
+    counts = np.full(len(X), counts) if counts.ndim == 0 else counts
+    if counts.shape != (len(X),):
+        raise ValueError(f"sample_weight.shape == {counts.shape}, expected {(len(X),)}: one for each row of X")
+    wrong = np.flatnonzero(~((counts >= 0) & np.isfinite(counts)))
+    if wrong.size:
+        raise ValueError(f"sample_weight[{wrong[0]}] is {counts[wrong[0]]}: a weight is a finite number from 0 on")
+    if len(counts) and not counts.any():
+        raise ValueError("sample_weight is zero for all rows: there is nothing to train on")
+    return counts
+
+
 def seed_of(random_state: Any) -> int:
     """A seed from None (a new one each time), a whole number (itself) or a NumPy generator (drawn from it)."""
     if isinstance(random_state, numbers.Integral):

@@ -148,11 +148,33 @@ class Sequential(Model):
     def _changeable(self, source: Source) -> FrozenSet[str]:
         return frozenset(self._params)  # its params are written as flags of the program
 
-    def _given(self, X: Any, y: Any, what: Tuple[str, str] = ("X", "y")) -> Given:
-        given = super()._given(X, y, what)
+    def _given(
+        self, X: Any, y: Any, weight: Any = None, what: Tuple[str, str, str] = ("X", "y", "sample_weight")
+    ) -> Given:
+        if weight is not None:
+            self._weigh()
+        given = super()._given(X, y, weight, what)
         if "y" in given:
             self._check_targets(*given["y"])
         return given
+
+    def _weigh(self) -> None:
+        """The text says that examples have weights. Where it was compiled without them, that is another program: weights of the
+        network go over to it, but no training."""
+        if self._network.weighted:
+            return
+        before = self._session
+        if before is not None and before.status()["step"]:
+            raise UsageError(
+                "the network was trained without sample_weight, and with it is compiled to another program: reset() begins anew; "
+                "give sample_weight to the first fit, ones where each example counts the same"
+            )
+        kept = None if before is None else self.state_dict()
+        self._network = self._network._replace(weighted=True)
+        self._library = None
+        self._drop_session()
+        if kept is not None:
+            self.load_state_dict(kept)
 
     def advice(self, text: str) -> str:
         return of_network(super().advice(text))

@@ -28,7 +28,7 @@ from .spec import (
     value_text,
 )
 
-RESERVED = set("fn repeat in if else assert return and or not true false none x y loss prediction".split())
+RESERVED = set("fn repeat in if else assert return and or not true false none x y sample_weight loss prediction".split())
 NAME = r"\w+(\.\w+)*"
 
 
@@ -197,6 +197,7 @@ class Network(NamedTuple):
     input_shape: Optional[Sizes]
     input_type: str  # f32, u8 or i32
     normalize_target: bool
+    weighted: bool = False  # examples have weights
 
     @property
     def shape(self) -> Optional[Sizes]:
@@ -247,10 +248,11 @@ class Network(NamedTuple):
         sizes = shape_text(x.shape) if x.shape else ""
         kind = f"class[{x.classes}]" if x.classes else self.input_type
         return [
-            Line("train", 'npz("train.npz")', "with arrays x and y"),
+            Line("train", 'npz("train.npz")', "with arrays x, y and sample_weight" if self.weighted else "with arrays x and y"),
             Line("test", 'npz("test.npz")'),
             Line("x", kind + sizes, mark=":"),
             Line("y", y, mark=":"),
+            *([Line("sample_weight", "f32", "what the example counts", mark=":")] if self.weighted else []),
         ]
 
     @property
@@ -296,6 +298,8 @@ class Network(NamedTuple):
         lines = [Line("loss", self.loss.write(output, "normalize(y)" if self.normalize_target else "y"))]
         if reports:
             lines.append(Line("metric", reports[0] if len(reports) == 1 else value_text(list(reports))))
+        if self.weighted:
+            lines.append(Line("example_weight", "sample_weight"))
         if self.normalize_target:
             lines.append(Line("predict", "prediction"))
         return [*lines, Line("optimizer", self.optimizer.render())]

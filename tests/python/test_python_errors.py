@@ -511,10 +511,13 @@ def test_arguments_of_fit_given_to_compile():
             mtc.compile(BLOBS, target="cpu", epochs=value)
 
 
-@pytest.mark.parametrize("name", ["sample_weight", "class_weight"])
-def test_weights_of_examples(model, name):
-    with pytest.raises(TypeError, match=f"'{name}': weights of examples or classes are not supported$"):
-        model.fit(X, Y, **{name: 1})
+def test_weights_of_examples(model):
+    """Of a model that weighs none: the text is the user's own."""
+    with pytest.raises(TypeError, match="'class_weight': sample_weight has what each example counts"):
+        model.fit(X, Y, class_weight={0: 1})
+    for call in model.fit, model.evaluate:
+        with pytest.raises(mtc.UsageError, match="sample_weight: the model weighs no examples; .*`example_weight = w`"):
+            call(X, Y, sample_weight=np.ones(len(X)))
 
 
 def test_epochs_of_a_checkpoint_count(tmp_path):

@@ -53,7 +53,7 @@ HABITS = {
     "fit(X, y, 10)": (lambda net: net.fit(X, Y, 10), TypeError, "takes X and y without their names"),
     "evaluate()": (lambda net: net.evaluate(), mtc.UsageError, "give X and y: a Sequential has no data of its own, unless test.npz"),
     "fit()": (lambda net: net.fit(), mtc.UsageError, "unless train.npz"),
-    "weights of validation": (lambda net: net.fit(X, Y, validation_data=(X, Y, Y)), mtc.UsageError, r"validation_data is \(X, y\), not a tuple of 3"),
+    "weights of validation": (lambda net: net.fit(X, Y, validation_data=(X, Y, Y, Y)), mtc.UsageError, r"validation_data is \(X, y\) or \(X, y, sample_weight\), not a tuple of 4"),
     "restore_best_weights": (lambda net: mtc.EarlyStopping(restore_best_weights=True), TypeError, "it is restore_best"),
     "activation": (lambda net: mtc.Linear(4, 8, activation="relu"), TypeError, r"Linear has no argument 'activation': .* mtc.ReLU\(\)"),
     "return_sequences": (lambda net: mtc.LSTM(4, 8, return_sequences=True), TypeError, "unless last=True"),
