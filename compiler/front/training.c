@@ -289,25 +289,6 @@ void training_warn(Diag *diag, const Block *train, const Training *training) {
 
 /* ---- for logs ---- */
 
-/* One line of what stands in the text: a comment or space of any kind is one space, strings stay. */
-static void add_flat(Text *out, const char *text) {
-    bool in_string = false, pending = false;
-    for (; *text; text++) {
-        if (!in_string && *text == '#')
-            text += strcspn(text, "\n");
-        if (!*text)
-            return;
-        if (!in_string && strchr(" \t\r\n", *text)) {
-            pending = true;
-            continue;
-        }
-        in_string ^= *text == '"';
-        text_puts(out, pending ? " " : "");
-        text_putc(out, *text);
-        pending = false;
-    }
-}
-
 /* What a flag of mtc says instead of the text; NULL: nothing. */
 static const char *replaced(const Lowering *l, const char *key) {
     if (l->batch && strcmp(key, "batch") == 0)
@@ -325,7 +306,7 @@ const char *training_text(const Lowering *l, const Block *train) {
         const Stmt *s = train->body.at[i];
         const char *instead = replaced(l, s->name.text);
         text_printf(&out, "%s%s = ", i ? "\n" : "", s->name.text);
-        add_flat(&out, instead ? instead : span_text(l->arena, s->value->span));
+        text_flat(&out, instead ? instead : span_text(l->arena, s->value->span));
     }
     return text_string(&out);
 }

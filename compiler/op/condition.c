@@ -237,7 +237,9 @@ const OpDef op_to_float = {
 static void keep_printed(Call *call, Node *x) {
     Module *module = call->module;
     const Span src = call->args[0].src.source ? call->args[0].src : call->src;
-    const Printed printed = {span_text(module->arena, src), type_user_text(module->arena, &x->type), call->src};
+    Text line = TEXT(module->arena);
+    text_flat(&line, span_text(module->arena, src));
+    const Printed printed = {text_string(&line), type_user_text(module->arena, &x->type), call->src};
     Node *numbers = graph_cast(call->g, x, DT_F32);
     VEC_PUSH(module->arena, &module->printed, printed);
     graph_node(call->g, "show", (Attr){.index = module->printed.count - 1}, 1, &numbers);

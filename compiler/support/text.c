@@ -172,3 +172,21 @@ const char *text_grouped(Arena *arena, int64_t number) {
         text_printf(&text, i && (length - i) % 3 == 0 ? ",%c" : "%c", digits[i]);
     return text_string(&text);
 }
+
+void text_flat(Text *out, const char *text) {
+    bool in_string = false, pending = false;
+    for (; *text; text++) {
+        if (!in_string && *text == '#')
+            text += strcspn(text, "\n");
+        if (!*text)
+            return;
+        if (!in_string && strchr(" \t\r\n", *text)) {
+            pending = true;
+            continue;
+        }
+        in_string ^= *text == '"';
+        text_puts(out, pending ? " " : "");
+        text_putc(out, *text);
+        pending = false;
+    }
+}

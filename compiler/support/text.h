@@ -19,6 +19,8 @@ void text_printf(Text *text, const char *format, ...) __attribute__((format(prin
 void text_vprintf(Text *text, const char *format, va_list args);
 void text_append(Text *text, const char *bytes, size_t length);
 void text_puts(Text *text, const char *string);
+/* One line of what stands in a model: a comment or space of any kind is one space, strings stay. */
+void text_flat(Text *out, const char *text);
 void text_putc(Text *text, char c);
 const char *text_string(const Text *text); /* "" when empty */
 

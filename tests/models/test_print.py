@@ -67,6 +67,12 @@ def test_values_of_a_step(compile_model, data, tmp_path):
     assert np.allclose(found, [data.mean(dtype="f8"), data.std(dtype="f8"), data.min(), data.max()], rtol=2e-5)
 
 
+def test_a_value_of_several_lines_is_one(compile_model, data, tmp_path):
+    text = MODEL % (PLAIN[0], "print(dropout(linear(h, 8),  # of each\n                rate))", PLAIN[2])
+    shown = printed(compile_model(text)("--data", tmp_path))
+    assert [row[2] for row in shown] == ["dropout(linear(h, 8), rate)"] * len(shown) and shown
+
+
 def test_bits_of_a_training_stay(compile_model, mtc, data, tmp_path):
     program, plain = compile_model(PRINTS), compile_model(MODEL % PLAIN)
     files = []
