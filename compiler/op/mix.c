@@ -66,12 +66,24 @@ static bool read_target(Call *call, const char *function, Node **target) {
     return *target && (*target)->type.batched && is_data(call, 1, *target, function);
 }
 
+/* Labels of classes are no numbers between which others lie. */
+static bool is_mixable(Call *call, const char *function, const Node *x) {
+    while (x->op->cls == OP_VIEW)
+        x = x->in[0];
+    if (x->op->table != TABLE_FIELD || call->module->fields.at[x->attr.index].kind != FIELD_CLASS)
+        return true;
+    call_error(call, 0, "%s mixes numbers, and these are classes; the data come first: %s(image, label)", function,
+               function);
+    return false;
+}
+
 /* Argument 0 is x. */
 static bool read_mix(Call *call, const char *function, Node *x, Mix *mix) {
     const char *what = arena_printf(call->g->arena, "%s mixes the examples", function);
     mix->x = x;
     mix->alpha = call_number(call, 2);
-    return x && read_target(call, function, &mix->target) && !isnan(mix->alpha) && call_sees_batch(call, what);
+    return x && is_mixable(call, function, x) && read_target(call, function, &mix->target) && !isnan(mix->alpha) &&
+           call_sees_batch(call, what);
 }
 
 static Value several(Graph *g, Node *x, Node *other, Node *share) {
