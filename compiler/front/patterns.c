@@ -55,12 +55,22 @@ static bool takes_away(const Value *pattern) {
     return pattern->kind == VALUE_STRING && *pattern->string == '!';
 }
 
+/* A layer has its name in those of its weights: "c" may mean "c.*". */
+static const char *meant(Arena *arena, const char *pattern, const char **names, int count) {
+    const size_t length = strlen(pattern);
+    int likely_count;
+    for (int i = 0; i < count && length; i++)
+        if (strncmp(names[i], pattern, length) == 0 && names[i][length] == '.')
+            return arena_printf(arena, "; did you mean '%s.*'?", pattern);
+    const char **likely = likely_patterns(arena, names, count, &likely_count);
+    return suggestion(arena, pattern, likely, likely_count);
+}
+
 static void matches_nothing(Lowering *l, const Value *pattern) {
-    int count, likely_count;
+    int count;
     const char **names = trainable_names(l, &count);
-    const char **likely = likely_patterns(l->arena, names, count, &likely_count);
     diag_error(l->diag, pattern->src, "'%s' matches no weight%s", pattern->string,
-               suggestion(l->arena, pattern->string + takes_away(pattern), likely, likely_count));
+               meant(l->arena, pattern->string + takes_away(pattern), names, count));
     bool all = count <= MAX_LISTED;
     diag_note(l->diag, pattern->src, "the weights are %s%s", name_list(l->arena, names, all ? count : MAX_LISTED),
               all ? "" : " and more");
