@@ -1,4 +1,5 @@
 /* The page: title, legend, a panel for each metric. */
+#include "plot/matrix.h"
 #include "plot/panel.h"
 
 enum {
@@ -58,8 +59,7 @@ static const char *note_of(const Page *page) {
     return text_string(&note);
 }
 
-/* At most `most` characters of the text, the last of them an ellipsis where it is longer. */
-static const char *shortened(Arena *arena, const char *text, int most) {
+const char *plot_shortened(Arena *arena, const char *text, int most) {
     const unsigned char *at = (const unsigned char *)text, *end = at + strlen(text), *cut = at;
     for (int count = 0; at < end; count++) {
         if (count == most)
@@ -73,7 +73,7 @@ static const char *shortened(Arena *arena, const char *text, int most) {
 
 /* ---- legend ---- */
 
-static int characters(const char *text) {
+int plot_characters(const char *text) {
     int count = 0;
     for (; *text; text++)
         count += ((unsigned char)*text & 0xC0) != 0x80;
@@ -81,7 +81,7 @@ static int characters(const char *text) {
 }
 
 static void draw_entry(Page *page, Look look, const char *label) {
-    double width = SAMPLE + 8 + 6.7 * characters(label) + 20;
+    double width = SAMPLE + 8 + 6.7 * plot_characters(label) + 20;
     if (page->x > MARGIN && page->x + width > WIDTH - MARGIN) {
         page->x = MARGIN;
         page->y += LEGEND_LINE;
@@ -106,7 +106,7 @@ static void draw_run_names(Page *page) {
         return;
     for (int r = 0; r < page->runs->count; r++) {
         PlotCurve curve = {.split = "train"};
-        draw_entry(page, look_of(page->runs, r, &curve), shortened(page->arena, page->runs->at[r].name, LONGEST));
+        draw_entry(page, look_of(page->runs, r, &curve), plot_shortened(page->arena, page->runs->at[r].name, LONGEST));
     }
     next_line(page);
 }
@@ -161,14 +161,24 @@ static double draw_panels(const Page *page, double top) {
     return top + (row + 1) * height;
 }
 
+static double draw_matrices(const Page *page, double top) {
+    for (int r = 0; r < page->runs->count; r++) {
+        const PlotRun *run = &page->runs->at[r];
+        if (run->matrix.classes)
+            top = matrix_draw(page->picture, &run->matrix,
+                              page->runs->count > 1 ? plot_shortened(page->arena, run->name, LONGEST) : NULL, top);
+    }
+    return top;
+}
+
 void plot_draw(Picture *picture, const PlotRuns *runs, const PlotRequest *request) {
     Arena *arena = picture->arena;
     Page page = {.arena = arena, .runs = runs, .request = request, .picture = picture, .x = MARGIN, .y = HEADER + 20};
     picture->title = title_of(&page);
     picture->width = WIDTH;
-    picture_text(picture, ROLE_TITLE, MARGIN, 32, shortened(arena, picture->title, LONGEST - 30));
-    picture_text(picture, ROLE_NOTE, MARGIN, 54, shortened(arena, note_of(&page), LONGEST + 20));
+    picture_text(picture, ROLE_TITLE, MARGIN, 32, plot_shortened(arena, picture->title, LONGEST - 30));
+    picture_text(picture, ROLE_NOTE, MARGIN, 54, plot_shortened(arena, note_of(&page), LONGEST + 20));
     draw_run_names(&page);
     draw_kinds(&page);
-    picture->height = draw_panels(&page, page.y - 8) + 8;
+    picture->height = draw_matrices(&page, draw_panels(&page, page.y - 8)) + 8;
 }

@@ -60,3 +60,14 @@ void picture_marker(Picture *picture, Look look, double x, double y, const char 
     mark.places = copied(picture, &(Place){x, y}, 1);
     picture_add(picture, mark);
 }
+
+double cell_opacity(double part) {
+    const double least = 0.04, most = 0.5;
+    return part > 0 ? least + (most - least) * part : 0;
+}
+
+void picture_cell(Picture *picture, Place at, double size, double part, const char *told) {
+    Mark mark = {.kind = MARK_CELL, .part = part, .text = told, .count = 2};
+    mark.places = copied(picture, (Place[]){at, {at.x + size, at.y + size}}, 2);
+    picture_add(picture, mark);
+}

@@ -67,6 +67,9 @@ typedef struct Dashes {
 
 extern const Dashes line_dashes[MOST_DASHES];
 
+/* How much of the paper a cell covers that is filled by this part: what is written on it stays legible. */
+double cell_opacity(double part);
+
 /* ---- marks ---- */
 
 typedef enum MarkKind {
@@ -75,7 +78,8 @@ typedef enum MarkKind {
     MARK_AXIS,
     MARK_SAMPLE, /* a piece of a line, in the legend */
     MARK_CURVE,  /* a place that is NaN is a gap; one between gaps is a dot */
-    MARK_MARKER
+    MARK_MARKER,
+    MARK_CELL /* a square between two corners, filled as far as `part` says */
 } MarkKind;
 
 typedef struct Mark {
@@ -85,6 +89,7 @@ typedef struct Mark {
     bool beside;      /* belongs to the mark before: on one line of the SVG */
     const char *text; /* of a marker: what is told of it where a reader points, or NULL */
     Look look;        /* of samples, curves and markers */
+    double part;      /* of a cell: from 0 to 1 */
     const Place *places;
     int count;
 } Mark;
@@ -100,6 +105,8 @@ void picture_add(Picture *picture, Mark mark);
 void picture_text(Picture *picture, TextRole role, double x, double y, const char *text);
 /* A line of `count` places, which are copied. */
 void picture_line(Picture *picture, MarkKind kind, Look look, const Place *places, int count);
+/* A square of that size, seen from its upper left corner. */
+void picture_cell(Picture *picture, Place at, double size, double part, const char *told);
 void picture_marker(Picture *picture, Look look, double x, double y, const char *told);
 
 /* The picture as SVG, in light or dark colours as its reader likes. */

@@ -25,11 +25,20 @@ typedef struct PlotParam {
     const char *name, *value;
 } PlotParam;
 
+/* How many examples of each class, or what weight of them, were taken for each: the rows of the classes one after the other. */
+typedef struct PlotMatrix {
+    const char *split; /* "test" */
+    int classes;       /* 0: there is none */
+    const double *count;
+    const char *const *name; /* of the classes; NULL: they are numbers */
+} PlotMatrix;
+
 typedef struct PlotRun {
     const char *path, *model;
     const char *name; /* in the legend */
     VEC(PlotParam) params;
     VEC(PlotCurve) curves;
+    PlotMatrix matrix; /* the last one of the log */
 } PlotRun;
 typedef VEC(PlotRun) PlotRuns;
 
@@ -52,6 +61,9 @@ int plot(Diag *diag, const PlotRequest *request, Text *out);
 int plot_read(Diag *diag, const char *path, PlotRun *run);
 /* Each run's name: of its file, and the params in which the runs differ. */
 void plot_name_runs(Arena *arena, PlotRuns *runs);
+/* How many characters; at most `most` of them, the last an ellipsis where there are more. */
+int plot_characters(const char *text);
+const char *plot_shortened(Arena *arena, const char *text, int most);
 void plot_draw(Picture *picture, const PlotRuns *runs, const PlotRequest *request);
 
 #endif

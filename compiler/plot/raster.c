@@ -182,6 +182,18 @@ static void paint_marker(Raster *r, const Mark *mark) {
     paint(r, colour, OPAQUE);
 }
 
+/* ---- cells ---- */
+
+static void paint_cell(Raster *r, const Mark *mark) {
+    const Place a = scaled(mark->places[0]), b = scaled(mark->places[1]);
+    const Place corner[] = {a, {b.x, a.y}, b, {a.x, b.y}, a};
+    cover_polygon(r, corner, 4);
+    paint(r, r->palette->colour[0], (int)(OPAQUE * cell_opacity(mark->part)));
+    for (int i = 0; i < 4; i++)
+        cover_piece(r, corner[i], corner[i + 1], SCALE / 2.0);
+    paint(r, r->palette->grid, OPAQUE);
+}
+
 /* ---- text ---- */
 
 /* Where letters come to stand: `at` is the place of the grid's origin, `unit` the size of its squares. */
@@ -220,8 +232,8 @@ static void paint_text(Raster *r, const Mark *mark) {
 
 bool picture_png(const Picture *picture, Text *out) {
     static void (*const paint_mark[])(Raster * r, const Mark *mark) = {
-        [MARK_TEXT] = paint_text,    [MARK_GRID] = paint_rule,   [MARK_AXIS] = paint_rule,
-        [MARK_SAMPLE] = paint_curve, [MARK_CURVE] = paint_curve, [MARK_MARKER] = paint_marker,
+        [MARK_TEXT] = paint_text,   [MARK_GRID] = paint_rule,     [MARK_AXIS] = paint_rule, [MARK_SAMPLE] = paint_curve,
+        [MARK_CURVE] = paint_curve, [MARK_MARKER] = paint_marker, [MARK_CELL] = paint_cell,
     };
     if (picture->height > TALLEST)
         return false;

@@ -1,5 +1,5 @@
 /* A log: a JSON object on each line, told apart by "event" (docs/program.md). */
-#include "plot/plot.h"
+#include "plot/matrix.h"
 #include "runtime/base/json.h"
 #include "support/file.h"
 
@@ -125,6 +125,30 @@ static bool is_metric(const MtcJson *item) {
     return item->kind == MTC_JSON_NUMBER || item->kind == MTC_JSON_NULL;
 }
 
+static int bad_line(Reader *r, const char *what) {
+    diag_error(r->diag, nowhere, "%s:%d: %s", r->run->path, r->line, what);
+    return EXIT_MODEL;
+}
+
+/* "test_confusion", with "test_classes" where classes have names. */
+static int read_matrix(Reader *r, const MtcJson *line) {
+    static const char ending[] = "_confusion";
+    for (const MtcJson *item = line->first; item; item = item->next) {
+        const size_t length = strlen(item->key), before = length - strlen(ending);
+        if (length <= strlen(ending) || strcmp(item->key + before, ending) != 0)
+            continue;
+        const char *split = arena_strndup(r->arena, item->key, before);
+        const MtcJson *names = mtc_json_member(line, arena_printf(r->arena, "%s_classes", split));
+        const char *wrong = matrix_read(r->arena, item, &r->run->matrix);
+        r->run->matrix.split = split;
+        if (!wrong && names)
+            wrong = matrix_read_names(r->arena, names, &r->run->matrix);
+        if (wrong)
+            return bad_line(r, wrong);
+    }
+    return EXIT_SUCCESS;
+}
+
 static void read_numbers(Reader *r, const MtcJson *line, bool interval) {
     double step = number_of(line, "step");
     double epoch = isnan(r->steps_per_epoch) ? number_of(line, "epoch") : step / r->steps_per_epoch;
@@ -138,11 +162,6 @@ static void read_numbers(Reader *r, const MtcJson *line, bool interval) {
 
 /* ---- the file ---- */
 
-static int bad_line(Reader *r, const char *what) {
-    diag_error(r->diag, nowhere, "%s:%d: %s", r->run->path, r->line, what);
-    return EXIT_MODEL;
-}
-
 static int read_object(Reader *r, const MtcJson *line) {
     const MtcJson *event = mtc_json_member(line, "event");
     if (!event || event->kind != MTC_JSON_STRING)
@@ -152,8 +171,10 @@ static int read_object(Reader *r, const MtcJson *line) {
         read_config(r, line);
     else if (strcmp(event->string, "train") == 0)
         read_numbers(r, line, true);
-    else if (strcmp(event->string, "epoch") == 0 || strcmp(event->string, "test") == 0)
+    else if (strcmp(event->string, "epoch") == 0 || strcmp(event->string, "test") == 0) {
         read_numbers(r, line, false);
+        return read_matrix(r, line);
+    }
     return EXIT_SUCCESS;
 }
 

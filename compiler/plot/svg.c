@@ -135,10 +135,21 @@ static void put_marker(Text *out, const Mark *mark) {
     text_puts(out, "</title></path>");
 }
 
+static void put_cell(Text *out, const Mark *mark) {
+    const Place *at = mark->places;
+    const double opacity = cell_opacity(mark->part);
+    text_printf(
+        out,
+        "<rect class=\"f0 grid\" x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" fill-opacity=\"%.3f\"><title>",
+        at->x, at->y, at[1].x - at->x, at[1].y - at->y, opacity);
+    text_xml(out, mark->text);
+    text_puts(out, "</title></rect>");
+}
+
 static void put_mark(Text *out, const Mark *mark) {
     static void (*const put[])(Text * out, const Mark *mark) = {
-        [MARK_TEXT] = put_text,     [MARK_GRID] = put_rule,   [MARK_AXIS] = put_rule,
-        [MARK_SAMPLE] = put_sample, [MARK_CURVE] = put_curve, [MARK_MARKER] = put_marker,
+        [MARK_TEXT] = put_text,   [MARK_GRID] = put_rule,     [MARK_AXIS] = put_rule, [MARK_SAMPLE] = put_sample,
+        [MARK_CURVE] = put_curve, [MARK_MARKER] = put_marker, [MARK_CELL] = put_cell,
     };
     text_puts(out, mark->beside ? "" : "\n  ");
     put[mark->kind](out, mark);

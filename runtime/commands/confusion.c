@@ -10,6 +10,19 @@ static int matrix_classes(const MtcSession *session) {
     return session->confusion ? session->model->confusion->classes : 0;
 }
 
+/* Their words, where the data were words. */
+static void add_classes(MtcText *text, const MtcSession *session, const char *prefix, int classes) {
+    const MtcMeaning *words = mtc_class_words(session, classes);
+    if (!words)
+        return;
+    mtc_text_add(text, ",\"%sclasses\":[", prefix);
+    for (int i = 0; i < classes; i++) {
+        mtc_text_add(text, "%s", i ? "," : "");
+        mtc_text_json(text, i < words->words ? words->word[i] : "other");
+    }
+    mtc_text_add(text, "]");
+}
+
 void mtc_add_confusion(MtcText *text, const MtcSession *session, const char *prefix) {
     const int classes = matrix_classes(session);
     if (!classes)
@@ -18,6 +31,7 @@ void mtc_add_confusion(MtcText *text, const MtcSession *session, const char *pre
     for (int i = 0; i < classes * classes; i++)
         mtc_text_add(text, "%s%.12g", i % classes ? "," : i ? "],[" : "[[", session->confusion[i]);
     mtc_text_add(text, "]]");
+    add_classes(text, session, prefix, classes);
 }
 
 /* In `to`, which it returns. */

@@ -204,6 +204,51 @@ def test_killed_run(log, plot):
     assert re.search(r"warning: a.jsonl:\d+: the last line is cut off, and left out", plot.notes) and lines_of(svg)
 
 
+NAMES = ["cat", "dog <3", "a bird of a name that is long"]
+MATRIX = [[8, 2, 0], [1, 3, 0], [0, 0, 0]]
+
+
+def with_matrix(matrix=MATRIX, **more):
+    lines = training()
+    lines[-2] = {**lines[-2], "test_confusion": matrix, **more}
+    return lines
+
+
+def test_confusion_matrix(log, plot):
+    """The last one of the log, below the curves: a square for each pair, filled by its part of the row; numbers where there are any."""
+    lines = with_matrix(test_classes=NAMES)
+    lines[6] = {**lines[6], "test_confusion": [[1, 1], [1, 1]]}
+    svg = plot(log("a.jsonl", lines))
+    cells = [item for item in svg.iter(f"{SVG}rect") if item.get("class") == "f0 grid"]
+    assert [cell[0].text for cell in cells[:4]] == ["cat, taken for cat: 8", "cat, taken for dog <3: 2", "cat, taken for a bird of a name \u2026: 0", "dog <3, taken for cat: 1"]
+    opacity = [float(cell.get("fill-opacity")) for cell in cells]
+    assert len(cells) == 9 and max(opacity) == opacity[0] > opacity[4] > opacity[3] > opacity[1] > opacity[2] == 0 == opacity[8]
+    shown = texts(svg)
+    assert "confusion, test" in shown and shown.count("cat") == 2 and [text for text in shown if text in ("8", "2", "3")] == ["8", "2", "3"]
+    bottom = float(svg.get("viewBox").split()[3])
+    assert max(float(cell.get("y")) + float(cell.get("height")) for cell in cells) < bottom
+    svg = plot(log("a.jsonl", with_matrix()), log("b.jsonl", with_matrix(seed=2)))
+    assert len([item for item in svg.iter(f"{SVG}rect") if item.get("class") == "f0 grid"]) == 18 and "0" in texts(svg, "tick end")
+    many = [[float(i == j) for j in range(300)] for i in range(300)]
+    assert "0" not in texts(plot(log("a.jsonl", with_matrix(many))), "tick middle")[:5][1:]
+
+
+@pytest.mark.parametrize("matrix, names, message", [
+    ([[1, 2], [3]], None, "row 2 of the confusion matrix has 1 numbers, and there are 2 rows"),
+    ([[1, 2], [3, 4, 5]], None, "row 2 of the confusion matrix has 3 numbers, and there are 2 rows"),
+    ([[1, 2], 3], None, "row 2 of the confusion matrix has 0 numbers, and there are 2 rows"),
+    ([[1, None], [3, 4]], None, "row 1 of the confusion matrix has what is no number of examples"),
+    ([[1, -2], [3, 4]], None, "row 1 of the confusion matrix has what is no number of examples"),
+    ("no", None, "a confusion matrix is a list of 2 to 1000 rows"),
+    ([[1]], None, "a confusion matrix is a list of 2 to 1000 rows"),
+    ([[1, 2], [3, 4]], ["a"], "1 names for the 2 classes of the confusion matrix"),
+    ([[1, 2], [3, 4]], ["a", 2], "the names of the confusion matrix are no strings"),
+], ids=range(9))
+def test_malformed_confusion_matrix(matrix, names, message, log, plot):
+    more = {} if names is None else {"test_classes": names}
+    assert f"a.jsonl:19: {message}" in plot(log("a.jsonl", with_matrix(matrix, **more)), code=BAD_DATA)
+
+
 def test_malformed_line(log, plot):
     lines = text_of(training()).splitlines(keepends=True)
     lines[4] = '{"event":"train","step":}\n'

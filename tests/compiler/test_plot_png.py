@@ -8,7 +8,7 @@ import zlib
 
 import numpy as np
 import pytest
-from test_plot import BAD_DATA, CANT_CREATE, CONFIG, RUNS, SVG, USAGE, epoch, interval, log, plot, training  # noqa: F401
+from test_plot import BAD_DATA, CANT_CREATE, CONFIG, RUNS, SVG, USAGE, epoch, interval, log, plot, training, with_matrix  # noqa: F401
 
 SCALE = 2
 PAPER = (255, 255, 255)
@@ -144,6 +144,18 @@ def test_long_title_stays_on_the_page(log, pixels):  # noqa: F811
 
 
 # ---- any log ----
+
+
+def test_squares_of_a_confusion_matrix(log, plot, pixels):  # noqa: F811
+    """As dark as the SVG says, of its first colour."""
+    name = log("a.jsonl", with_matrix())
+    svg, image = plot(name), pixels(name)
+    colour = np.array(colours_of(svg)["c0"])
+    cells = [item for item in svg.iter(f"{SVG}rect") if item.get("class") == "f0 grid"]
+    for cell in cells:
+        x, y, opacity = (float(cell.get(key)) for key in ("x", "y", "fill-opacity"))
+        assert nearest(around(image, x + 5, y + 5, 0), np.round(255 + opacity * (colour - 255))) <= 2
+    assert len(cells) == 9
 
 
 def test_deterministic(log, pixels, tmp_path):  # noqa: F811

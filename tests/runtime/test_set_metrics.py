@@ -361,6 +361,17 @@ def test_confusion_matrix(compile_model, tmp_path):
     assert np.trace(matrix) / matrix.sum() == pytest.approx(line["validation_accuracy"], rel=1e-6)
 
 
+def test_names_of_the_matrix_in_the_log(compile_model, tmp_path):
+    """Words of the training data, and one for words that it does not have."""
+    text = ('data {\n  train = csv("t.csv")\n  test = csv("t.csv")\n  x : f32\n  kind : class[4] = column("kind", unseen = "other")\n}\n'
+            "model { s = linear(reshape(x, [1]), 4) }\n"
+            "train {\n  loss = cross_entropy(s, kind)\n  metric = confusion(s, kind)\n  optimizer = sgd(0.1)\n  epochs = 1\n}\n")
+    (tmp_path / "t.csv").write_text('x,kind\n1,"a ""b"""\n2,c\n3,d\n')
+    compile_model(text)("--data", tmp_path, "--log", tmp_path / "log", "--quiet")
+    line = logged(tmp_path / "log", "epoch")[-1]
+    assert line["test_classes"] == ['a "b"', "c", "d", "other"] and np.sum(line["test_confusion"]) == 3
+
+
 def test_confusion_of_yes_and_no(compile_model, tmp_path):
     generator = np.random.default_rng(9)
     x = generator.normal(size=(700, 3)).astype("f4")
