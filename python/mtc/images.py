@@ -44,10 +44,25 @@ def check_groups(layer: Layer) -> None:
 
 
 class SamePadding:
-    """The padding of a convolution: sizes, "valid" (none), or "same" (as many rows and columns as before)."""
+    """The padding of a convolution: a size, or one for each axis of images, "valid" (none), or "same" (as many rows and columns
+    as before)."""
+
+    def __init__(self, sizes: Callable[[Any, str], Any]) -> None:
+        self.sizes = sizes
 
     def __call__(self, value: Any, what: str) -> Any:
-        return Words("same", "valid")(value, what) if isinstance(value, str) else Pair(0)(value, what)
+        return Words("same", "valid")(value, what) if isinstance(value, str) else self.sizes(value, what)
+
+
+def named_padding(layer: Layer) -> Sizes:
+    """Of rows and columns, or of a length twice: what "same" and "valid" mean for the layer's kernel."""
+    fields = vars(layer)
+    extents = [dilation * (kernel - 1) for dilation, kernel in zip(both(fields["dilation"]), both(fields["kernel_size"]))]
+    if fields["padding"] == "valid":
+        return (0, 0)
+    if both(fields["stride"]) != (1, 1) or any(extent % 2 for extent in extents):
+        raise UsageError(f"{type(layer).__name__}: padding='same' needs a stride of 1 and a kernel of odd size; give a number")
+    return tuple(extent // 2 for extent in extents)
 
 
 class Conv2d(Windowed):
@@ -58,7 +73,7 @@ class Conv2d(Windowed):
     out_channels: Size
     kernel_size: Kernel
     stride: Kernel = 1
-    padding: Annotated[Union[int, str, Tuple[int, ...]], SamePadding()] = 0
+    padding: Annotated[Union[int, str, Tuple[int, ...]], SamePadding(Pair(0))] = 0
     dilation: Kernel = 1
     groups: Size = 1
     bias: Flag = True
@@ -78,16 +93,8 @@ class Conv2d(Windowed):
         super().__post_init__()
         check_groups(self)
         if isinstance(self.padding, str):
-            object.__setattr__(self, "padding", self._named_padding())
-
-    def _named_padding(self) -> Union[int, Sizes]:
-        extents = [dilation * (kernel - 1) for dilation, kernel in zip(both(self.dilation), both(self.kernel_size))]
-        if self.padding == "valid":
-            return 0
-        if both(self.stride) != (1, 1) or any(extent % 2 for extent in extents):
-            raise UsageError("Conv2d: padding='same' needs a stride of 1 and a kernel of odd size; give a number")
-        half: Sizes = tuple(extent // 2 for extent in extents)
-        return half[0] if half[0] == half[1] else half
+            half = named_padding(self)
+            object.__setattr__(self, "padding", half[0] if half[0] == half[1] else half)
 
 
 # ---- with the table's arguments ----
@@ -123,6 +130,11 @@ class _Along(_Filtered, abstract=True):
     takes = "in_channels length"
     gives = "out_channels length"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(vars(self)["padding"], str):
+            object.__setattr__(self, "padding", named_padding(self)[0])
+
     def work_out(self, found: Dict[str, Sizes]) -> Optional[str]:
         """How many windows fit."""
         fields, length = vars(self), found["length"][0]
@@ -155,7 +167,7 @@ def of_table(function: str, base: Type[Layer], padding: Any = Padding) -> Type[L
 
 
 ConvTranspose2d = of_table("conv_transpose2d", _Grown)
-Conv1d = of_table("conv1d", _Along, Annotated[int, Whole(0)])
+Conv1d = of_table("conv1d", _Along, Annotated[Union[int, str], SamePadding(Whole(0))])
 InstanceNorm = of_table("instance_norm", _Channelwise)
 
 

@@ -44,7 +44,7 @@ class Sequential(Model):
                      "soft_cross_entropy" (y: distributions), or an object such as mtc.Huber(delta=2)
     optimizer        mtc.Adam(1e-3), mtc.SGD(mtc.OneCycle(0.4), momentum=0.9), ..., or its name, "adam"; or a
                      list, each for some weights: [mtc.AdamW(1e-3), mtc.SGD(0.1, weights="*.bias")]
-    batch            examples of a step
+    batch            examples of a step; 64 where it is not given, also of data that are fewer, and 32 in a text of one's own
     metrics          what is reported beside the loss; None: "accuracy" of classes, "mae" of numbers
     input_shape      the shape of one example of x, where the first layer does not tell it: (1, 28, 28) for Conv2d
     input_dtype      how x is stored: "f32", "u8" or "i32". Where an Embedding or OneHot comes first, x is classes
