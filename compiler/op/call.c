@@ -191,8 +191,10 @@ static bool same_file_order(const Weight *a, const Weight *b) {
     return same;
 }
 
+/* Which weights are frozen is known only when all have names. */
 static bool same_start(const Weight *a, const Weight *b) {
-    return a->kind == b->kind && a->init.kind == b->init.kind && same_file_order(a, b) &&
+    const bool measured = a->kind == WEIGHT_BUFFER, measured_too = b->kind == WEIGHT_BUFFER;
+    return measured == measured_too && a->init.kind == b->init.kind && same_file_order(a, b) &&
            memcmp(&a->init.a, &b->init.a, sizeof a->init.a) == 0 &&
            memcmp(&a->init.b, &b->init.b, sizeof a->init.b) == 0;
 }

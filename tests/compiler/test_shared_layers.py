@@ -197,3 +197,9 @@ def test_statistics_move_with_each_call(compile_model):
         kept_variance = 0.9 * kept_variance + 0.1 * rows.var(0, ddof=1)
     np.testing.assert_allclose(mean, kept_mean, rtol=1e-5)
     np.testing.assert_allclose(variance, kept_variance, rtol=1e-5)
+
+
+def test_frozen_weights_are_shared(emit):
+    """Each graph makes its calls of the layer: also those that come when it is known which weights are frozen."""
+    text = model(SIAMESE.split("model {\n")[1].split("\n}\n")[0]).replace("sgd(0.1, momentum = 0.9)", 'sgd(0.1)\n  freeze = "tower.0.*"')
+    assert emit(text, "graph").count(" tower.0.weight ") == 2
