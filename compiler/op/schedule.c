@@ -108,9 +108,15 @@ static Value warmed_up(Call *call, Node *rate, Node *warmup) {
     return value_varying(graph_name(rate, "learning_rate"));
 }
 
-/* The part of the way from the end of the warm-up to the last step that lies behind. */
-static Node *progress(Graph *g, Node *warmup) {
-    return warmup ? part_of(g, warmup_end(g, warmup), last_step(g)) : NULL;
+static bool is_left_out(const Call *call, int arg) {
+    return call->args[arg].kind == VALUE_NONE;
+}
+
+/* The part of the way from the end of the warm-up that lies behind: to the step that the argument says, or to the last one. */
+static Node *progress(Call *call, Node *warmup, int arg) {
+    Graph *g = call->g;
+    Node *end = is_left_out(call, arg) ? last_step(g) : read_steps(call, arg, "the end", "total_steps");
+    return warmup && end ? part_of(g, warmup_end(g, warmup), end) : NULL;
 }
 
 /* ---- schedules ---- */
@@ -131,17 +137,13 @@ static Value build_step_lr(Call *call) {
 static Value build_cosine_lr(Call *call) {
     Node *lr = call_scalar(call, 0), *final = read_final(call, 1);
     Node *warmup = read_warmup(call, 2);
-    return warmed_up(call, along_cosine(call->g, lr, final, progress(call->g, warmup)), warmup);
+    return warmed_up(call, along_cosine(call->g, lr, final, progress(call, warmup, 3)), warmup);
 }
 
 static Value build_linear_lr(Call *call) {
     Node *lr = call_scalar(call, 0), *final = read_final(call, 1);
     Node *warmup = read_warmup(call, 2);
-    return warmed_up(call, straight(call->g, lr, final, progress(call->g, warmup)), warmup);
-}
-
-static bool is_left_out(const Call *call, int arg) {
-    return call->args[arg].kind == VALUE_NONE;
+    return warmed_up(call, straight(call->g, lr, final, progress(call, warmup, 3)), warmup);
 }
 
 static Value build_one_cycle_lr(Call *call) {
@@ -224,15 +226,17 @@ SCHEDULE(
     "Learning rate in step t, from 1: lr factor^floor((t - 1/2) / every) min(t / w, 1), where w = max(warmup, 1). It "
     "drops after each `every` steps, those of the warm-up counted.");
 
-SCHEDULE(
-    cosine_lr, "Cosine", "optimizer = adam(cosine_lr(0.001, warmup = 0.05 * total_steps))",
-    "lr: number >= 0, final: number >= 0 = 0, warmup: steps >= 0 = 0",
-    "Learning rate in step t, from 1: (final + (lr - final) (1 + cos(pi p)) / 2) min(t / w, 1), where "
-    "w = max(warmup, 1) and p = (t - w) / max(total_steps - w, 1) between 0 and 1. That is lr / w in step 1, lr in "
-    "step w, final in the last step and beyond it. A warm-up longer than the training is cut off where that ends.");
+SCHEDULE(cosine_lr, "Cosine", "optimizer = adam(cosine_lr(0.001, warmup = 0.05 * total_steps))",
+         "lr: number >= 0, final: number >= 0 = 0, warmup: steps >= 0 = 0, end: steps > 0 = none",
+         "Learning rate in step t, from 1: (final + (lr - final) (1 + cos(pi p)) / 2) min(t / w, 1), where "
+         "w = max(warmup, 1) and p = (t - w) / max(end - w, 1) between 0 and 1; `end` is total_steps, unless it is "
+         "said. That is "
+         "lr / w in step 1, lr in step w, final in step `end` and beyond it. A warm-up longer than the training is cut "
+         "off where "
+         "that ends.");
 
 SCHEDULE(linear_lr, "LinearDecay", "optimizer = adam(linear_lr(0.001, warmup = 100))",
-         "lr: number >= 0, final: number >= 0 = 0, warmup: steps >= 0 = 0",
+         "lr: number >= 0, final: number >= 0 = 0, warmup: steps >= 0 = 0, end: steps > 0 = none",
          "Learning rate in step t, from 1: (lr + (final - lr) p) min(t / w, 1), with w and p as in cosine_lr.");
 
 SCHEDULE(one_cycle_lr, "OneCycle", "optimizer = sgd(one_cycle_lr(0.1), momentum = 0.9)",

@@ -337,6 +337,7 @@ SCHEDULES = {
     "cosine_lr(0.1, warmup = 3 * total_steps)": cosine(0.1, warmup=3 * TOTAL),
     "linear_lr(0.1)": linear(0.1),
     "linear_lr(0.1, final = 0.02, warmup = 20)": linear(0.1, 0.02, 20),
+    "linear_lr(0.1, end = 2 * steps_per_epoch)": lambda t: 0.1 * max(1 - (t - 1) / (2 * PER_EPOCH - 1), 0),
     "one_cycle_lr(0.1)": one_cycle(0.1),
     "one_cycle_lr(0.1, rise = 0.5, start = 0.02, final = 0.001)": one_cycle(0.1, 0.5, 0.02, 0.001),
     "wsd_lr(0.1)": wsd(0.1),
