@@ -153,6 +153,28 @@ MTC_FN double mtc_initial(int normal, double base, double span, uint64_t seed, u
     return fma(span, (double)drawn, base);
 }
 
+/* Of filters [out, taps ..., channels], those that pass a channel on: filter i is 1 at the middle tap of channel i, else 0. `passed`: how
+ * many elements they have, the first ones. */
+typedef struct MtcPassing {
+    uint64_t passed, filter, middle; /* elements: of all of them; of one; before the middle tap */
+} MtcPassing;
+
+static inline MtcPassing mtc_passing(int rank, const int64_t *dim) {
+    const uint64_t channels = (uint64_t)dim[rank - 1], filters = (uint64_t)dim[0];
+    MtcPassing passing = {0, channels, 0};
+    for (int k = 1; k < rank - 1; k++) {
+        passing.middle = passing.middle * (uint64_t)dim[k] + (uint64_t)dim[k] / 2;
+        passing.filter *= (uint64_t)dim[k];
+    }
+    passing.middle *= channels;
+    passing.passed = (filters < channels ? filters : channels) * passing.filter;
+    return passing;
+}
+
+MTC_FN double mtc_passed(MtcPassing passing, uint64_t element) {
+    return element % passing.filter == passing.middle + element / passing.filter;
+}
+
 /* ---- shuffling ---- */
 
 /* The key of epoch's permutation. */

@@ -27,8 +27,9 @@ typedef enum MtcRole { MTC_WEIGHT, MTC_BUFFER, MTC_STATE, MTC_VALUE } MtcRole;
 /* COPY: of tensor `a`. WHITE: measured over the training data (session/whiten.h), filters [2 K, ...] that whiten patches of K bytes,
  * `a` being the part of their mean variance that is added to each, and `b` how many patches an example has; behind them in the
  * table what is added to their results [2 K], `a` being the base of the digits that sums come in, and `b` how many examples
- * may be measured at a time. */
-typedef enum MtcInit { MTC_ZEROS, MTC_CONSTANT, MTC_UNIFORM, MTC_NORMAL, MTC_COPY, MTC_WHITE } MtcInit;
+ * may be measured at a time. DIRAC: of filters [out, taps ..., channels], the first `channels` pass one on each, the others are
+ * uniform from `a` to `b`. */
+typedef enum MtcInit { MTC_ZEROS, MTC_CONSTANT, MTC_UNIFORM, MTC_NORMAL, MTC_COPY, MTC_WHITE, MTC_DIRAC } MtcInit;
 typedef struct MtcTensor {
     const char *name; /* "h.weight"; value: "logits" */
     MtcRole role;

@@ -82,11 +82,19 @@ struct Graph {
 /* A tensor that outlives the step: trained, frozen, a buffer that something other than gradients fills (the statistics
  * of a field); or an optimizer's state for a weight. All graphs of a module share these tables. */
 typedef enum WeightKind { WEIGHT_TRAINED, WEIGHT_FROZEN, WEIGHT_BUFFER } WeightKind;
-typedef enum InitKind { INIT_ZEROS, INIT_CONSTANT, INIT_UNIFORM, INIT_NORMAL, INIT_COPY, INIT_WHITE } InitKind;
+typedef enum InitKind {
+    INIT_ZEROS,
+    INIT_CONSTANT,
+    INIT_UNIFORM,
+    INIT_NORMAL,
+    INIT_COPY,
+    INIT_WHITE,
+    INIT_DIRAC
+} InitKind;
 typedef struct Init {
     InitKind kind;
     double a, b; /* constant: value a; uniform: [a, b); normal: mean a, standard deviation b; copy: of weight `of`;
-                    white: as MTC_WHITE of runtime/mtc.h */
+                    white, dirac: as MTC_WHITE, MTC_DIRAC of runtime/mtc.h */
 } Init;
 typedef struct Weight {
     const char *name; /* `h.weight`: unique, decided by the text */

@@ -142,6 +142,8 @@ bool read_shape(Call *call, int arg, Type *shape);
 
 /* init.c: the initialiser that the argument asks for in a layer with these fans; false after a user error. */
 bool read_init(Call *call, int arg, int64_t fan_in, int64_t fan_out, Init *init);
+/* The same of filters [out, taps ..., channels], which may pass channels on. */
+bool read_filters_init(Call *call, int arg, int64_t fan_in, int64_t fan_out, Init *init);
 
 /* rewrites.c: OpDef.simplify of the operators */
 Node *simplify_add(Graph *g, Node *n);

@@ -390,7 +390,8 @@ static bool read_conv(Call *call, Conv *c) {
     if (!c->x || c->out < 0 || !read_groups(call, ARG_GROUPS, c) || !call_sweeps(call, &args, &c->x->type, &c->sweeps))
         return false;
     int64_t taps = c->sweeps.axis[0].kernel * c->sweeps.axis[1].kernel;
-    return read_init(call, ARG_INIT, taps * c->channels, taps * c->out, &c->init) &&
+    bool (*read)(Call *, int, int64_t, int64_t, Init *) = c->groups == 1 ? read_filters_init : read_init;
+    return read(call, ARG_INIT, taps * c->channels, taps * c->out, &c->init) &&
            read_init(call, ARG_BIAS_INIT, taps * c->channels, taps * c->out, &c->bias_init);
 }
 

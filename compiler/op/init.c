@@ -55,7 +55,7 @@ typedef struct Rule {
 static const Rule rules[] = {
     {"default", INIT_UNIFORM, variance_default},     {"xavier_uniform", INIT_UNIFORM, variance_xavier},
     {"xavier_normal", INIT_NORMAL, variance_xavier}, {"he_uniform", INIT_UNIFORM, variance_he},
-    {"he_normal", INIT_NORMAL, variance_he},
+    {"he_normal", INIT_NORMAL, variance_he},         {"dirac", INIT_DIRAC, variance_default},
 };
 
 static const Rule *find_rule(const char *name) {
@@ -70,10 +70,10 @@ static Init apply_rule(const Rule *rule, double gain, int64_t fan_in, int64_t fa
     double deviation = gain * sqrt(rule->variance((double)fan_in, (double)fan_out));
     if (rule->kind == INIT_NORMAL)
         return (Init){INIT_NORMAL, 0, deviation};
-    return (Init){INIT_UNIFORM, -deviation * sqrt(3), deviation * sqrt(3)};
+    return (Init){rule->kind, -deviation * sqrt(3), deviation * sqrt(3)};
 }
 
-bool read_init(Call *call, int arg, int64_t fan_in, int64_t fan_out, Init *init) {
+bool read_filters_init(Call *call, int arg, int64_t fan_in, int64_t fan_out, Init *init) {
     const Value *value = &call->args[arg];
     if (value->kind == VALUE_NONE)
         *init = apply_rule(find_rule("default"), 1, fan_in, fan_out);
@@ -84,6 +84,15 @@ bool read_init(Call *call, int arg, int64_t fan_in, int64_t fan_out, Init *init)
     else if (value->kind != VALUE_ERROR)
         call_error(call, arg, "expected an initialiser, such as zeros() or normal(0, 0.02)");
     return value->kind == VALUE_NONE || value->kind == VALUE_INIT;
+}
+
+bool read_init(Call *call, int arg, int64_t fan_in, int64_t fan_out, Init *init) {
+    if (!read_filters_init(call, arg, fan_in, fan_out, init))
+        return false;
+    if (init->kind == INIT_DIRAC)
+        call_error(call, arg,
+                   "dirac() is of filters that see all channels: of conv2d and conv1d with one group, and of linear");
+    return init->kind != INIT_DIRAC;
 }
 
 /* The gain waits in init.b for the fans. */
@@ -112,6 +121,10 @@ static Value build_he_uniform(Call *call) {
 
 static Value build_he_normal(Call *call) {
     return rule_value(call, "he_normal", call_number(call, 0));
+}
+
+static Value build_dirac(Call *call) {
+    return rule_value(call, "dirac", 1);
 }
 
 #define INITIALISER(name_) .name = #name_, .cls = OP_LIBRARY, .kind = KIND_INITIALISER, .build = build_##name_
@@ -177,4 +190,15 @@ const OpDef op_he_normal = {
     .doc = "Initialiser: normal with standard deviation gain sqrt(2 / fan_in), for layers before a ReLU.",
     .example = "y = linear(x, 3, init = he_normal())",
     .signature = "gain: number = 1",
+};
+
+const OpDef op_dirac = {
+    INITIALISER(dirac),
+    .doc = "Initialiser of filters: the first ones, as many as there are channels, pass a channel each on as it is, "
+           "with 1 at the "
+           "middle of filter i for channel i and 0 elsewhere; those behind them start as default() does. Of a linear "
+           "layer, the "
+           "first outputs are the inputs.",
+    .example = "y = conv2d(image, 6, 3, init = dirac())",
+    .signature = "",
 };

@@ -13,7 +13,7 @@ static Value build_linear(Call *call) {
         return value_tensor(NULL);
     }
     int64_t in = x->type.dim[last_axis(x)];
-    if (!read_init(call, 3, in, out, &init) || !read_init(call, 4, in, out, &bias_init))
+    if (!read_filters_init(call, 3, in, out, &init) || !read_init(call, 4, in, out, &bias_init))
         return value_tensor(NULL);
     static const int in_rows[] = {1, 0};
     const int *file_order = call_bool(call, 5) ? in_rows : NULL;

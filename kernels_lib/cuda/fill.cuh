@@ -24,21 +24,24 @@ static inline const char *launch_shuffle(const MtcRun *run, int *order, int64_t 
 
 template <typename T>
 static __global__ void draw_values(T *values, int64_t count, bool normal, double base, double span, uint64_t seed,
-                                   uint32_t stream) {
+                                   uint32_t stream, MtcPassing passing) {
     int64_t i = (int64_t)blockIdx.x * THREADS + threadIdx.x;
     if (i < count)
-        values[i] = (T)mtc_initial(normal, base, span, seed, stream, (uint64_t)i);
+        values[i] = (uint64_t)i < passing.passed ? (T)mtc_passed(passing, (uint64_t)i)
+                                                 : (T)mtc_initial(normal, base, span, seed, stream, (uint64_t)i);
 }
 
 /* A constant is a uniform number from a range of none. */
 template <typename T> static const char *draw_as(T *values, const MtcTensor *tensor, uint64_t seed, uint32_t stream) {
-    const bool normal = tensor->init == MTC_NORMAL, uniform = tensor->init == MTC_UNIFORM;
-    const double span = normal ? tensor->b : uniform ? tensor->b - tensor->a : 0;
+    const bool normal = tensor->init == MTC_NORMAL, constant = tensor->init == MTC_CONSTANT;
+    const double span = normal ? tensor->b : constant ? 0 : tensor->b - tensor->a;
+    const MtcPassing none = {0, 1, 0};
     int64_t count = 1;
     for (int k = 0; k < tensor->rank; k++)
         count *= tensor->dim[k];
-    draw_values<<<(unsigned)((count + THREADS - 1) / THREADS), THREADS>>>(values, count, normal, tensor->a, span, seed,
-                                                                          stream);
+    draw_values<<<(unsigned)((count + THREADS - 1) / THREADS), THREADS>>>(
+        values, count, normal, tensor->a, span, seed, stream,
+        tensor->init == MTC_DIRAC ? mtc_passing(tensor->rank, tensor->dim) : none);
     return Attempt().then([] { return cudaGetLastError(); }).text();
 }
 

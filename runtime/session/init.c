@@ -22,15 +22,19 @@ typedef struct Drawing {
     uint32_t stream;
     void *values;
     int64_t first, count;
+    MtcPassing passing;
 } Drawing;
 
 enum { DRAWN_AT_ONCE = 1 << 14 };
 
 static double drawn_element(const Drawing *piece, int64_t i) {
     const MtcTensor *tensor = piece->tensor;
-    const bool normal = tensor->init == MTC_NORMAL, uniform = tensor->init == MTC_UNIFORM;
-    const double span = normal ? tensor->b : uniform ? tensor->b - tensor->a : 0;
-    return mtc_initial(normal, tensor->a, span, piece->seed, piece->stream, (uint64_t)(piece->first + i));
+    const bool normal = tensor->init == MTC_NORMAL, constant = tensor->init == MTC_CONSTANT;
+    const double span = normal ? tensor->b : constant ? 0 : tensor->b - tensor->a;
+    const uint64_t element = (uint64_t)(piece->first + i);
+    if (element < piece->passing.passed)
+        return mtc_passed(piece->passing, element);
+    return mtc_initial(normal, tensor->a, span, piece->seed, piece->stream, element);
 }
 
 static void draw_task(void *context, int64_t task) {
@@ -55,9 +59,11 @@ static int draw_piece(MtcSession *session, void *user, void *bytes, size_t from,
 /* Memory is clear already; copies are made when all others are there. */
 static int draw_tensor(MtcSession *session, const MtcTensor *tensor, uint32_t stream) {
     const MtcModel *model = session->model;
-    Drawing drawing = {tensor, session->seed, stream, NULL, 0, 0};
+    Drawing drawing = {tensor, session->seed, stream, NULL, 0, 0, {0, 1, 0}};
     if (!mtc_is_drawn(tensor))
         return 0;
+    if (tensor->init == MTC_DIRAC)
+        drawing.passing = mtc_passing(tensor->rank, tensor->dim);
     if (model->draw)
         return mtc_device_fault(session, mtc_model_draw(model, session->arena, tensor, session->seed, stream),
                                 tensor->name);

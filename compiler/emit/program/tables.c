@@ -57,7 +57,8 @@ static void add_init(Emitter *e, const Init *init, RowTable *table) {
                                         [INIT_UNIFORM] = "MTC_UNIFORM",
                                         [INIT_NORMAL] = "MTC_NORMAL",
                                         [INIT_COPY] = "MTC_COPY",
-                                        [INIT_WHITE] = "MTC_WHITE"};
+                                        [INIT_WHITE] = "MTC_WHITE",
+                                        [INIT_DIRAC] = "MTC_DIRAC"};
     if (init->kind == INIT_ZEROS)
         return;
     table_text(table, "init", inits[init->kind]);
