@@ -228,10 +228,11 @@ static bool made_alike(Call *call, const Weight *weight, int index) {
 }
 
 /* Training makes the weights, and the other graphs take them in the same order: by the same calls. */
-static bool made_in_training(Call *call, int index) {
+static bool made_in_training(Call *call, const Weight *made, int index) {
     Module *module = call->module;
     const Weight *weight = index < module->weights.count ? &module->weights.at[index] : NULL;
-    if (call->g == module->train || (weight && span_same_place(weight->src, call->src)))
+    if (call->g == module->train || (weight && span_same_place(weight->src, call->src) &&
+                                     type_same_shape(&weight->type, &made->type) && same_start(weight, made)))
         return true;
     if (call->unlike)
         return false;
@@ -256,7 +257,7 @@ static Node *make_weight(Call *call, Weight weight) {
         return NULL;
     }
     int index = next_weight(call);
-    if (call->made >= 0 ? !made_alike(call, &weight, index) : !made_in_training(call, index))
+    if (call->made >= 0 ? !made_alike(call, &weight, index) : !made_in_training(call, &weight, index))
         return NULL;
     weight.src = call->src;
     weight.of = -1;
