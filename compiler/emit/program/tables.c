@@ -53,12 +53,9 @@ static const char *file_axes(const Emitter *e, const int *order, int rank) {
 }
 
 static void add_init(Emitter *e, const Init *init, RowTable *table) {
-    static const char *const inits[] = {[INIT_CONSTANT] = "MTC_CONSTANT",
-                                        [INIT_UNIFORM] = "MTC_UNIFORM",
-                                        [INIT_NORMAL] = "MTC_NORMAL",
-                                        [INIT_COPY] = "MTC_COPY",
-                                        [INIT_WHITE] = "MTC_WHITE",
-                                        [INIT_DIRAC] = "MTC_DIRAC"};
+    static const char *const inits[] = {
+        [INIT_CONSTANT] = "MTC_CONSTANT", [INIT_UNIFORM] = "MTC_UNIFORM", [INIT_NORMAL] = "MTC_NORMAL",
+        [INIT_COPY] = "MTC_COPY",         [INIT_WHITE] = "MTC_WHITE",     [INIT_DIRAC] = "MTC_DIRAC"};
     if (init->kind == INIT_ZEROS)
         return;
     table_text(table, "init", inits[init->kind]);
