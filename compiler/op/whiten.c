@@ -75,11 +75,12 @@ static bool make_filters(Call *call, int field, const Sweeps *measured, int64_t 
     static const int file_order[] = {0, 3, 1, 2};
     const Sweep *sweep = measured->axis;
     Whitening made = {.field = field, .sweep = {sweep[0], sweep[1]}};
+    const int64_t examples = BASE / parts_of_example(sweep); /* at a time */
     int64_t out = 2 * sweep[0].kernel * sweep[1].kernel * channels;
     Type type = type_make(DT_F32, false, IMAGE_RANK, (int64_t[]){out, sweep[0].kernel, sweep[1].kernel, channels});
     Type vector = type_make(DT_F32, false, 1, &out);
     Init of_filters = {INIT_WHITE, call_number(call, ARG_EPS), (double)(sweep[0].out * sweep[1].out)};
-    Init of_shift = {INIT_WHITE, BASE, (double)(BASE / parts_of_example(sweep))};
+    Init of_shift = {INIT_WHITE, BASE, (double)examples};
     bool first = call->g == call->module->train && call->made < 0;
     *filters = call_statistic(call, "weight", &type, of_filters, file_order);
     *shift = *filters ? call_statistic(call, "shift", &vector, of_shift, NULL) : NULL;

@@ -158,7 +158,8 @@ static void make_layer(const MtcPatchSums *layer, double patches, void *filters,
     const int64_t k = layer->elements;
     double *a = layer->values, *v = a + k * k, *taken = v + k * k, mean = 0;
     for (int64_t i = 0; i < k * k; i++) {
-        const double product = ((double)layer->sum[i / k] / patches) * ((double)layer->sum[i % k] / patches);
+        const int64_t row = i / k, column = i % k;
+        const double product = ((double)layer->sum[row] / patches) * ((double)layer->sum[column] / patches);
         a[i] = (double)layer->moment[i] / patches - product;
         mean += i % (k + 1) == 0 ? a[i] / (double)k : 0;
     }
