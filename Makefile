@@ -16,7 +16,7 @@ WARNINGS         := -Wall -Wextra -Wpedantic
 # What the compiler folds and the runtime computes is what programs compute: none fuses a * b + c unasked.
 ARITHMETIC       := -ffp-contract=off
 COMPILER_FLAGS    = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARNINGS) $(ARITHMETIC) -Icompiler -I. -Iruntime -I$(BUILD)/gen
-RUNTIME_FLAGS    := -std=c11 -D_XOPEN_SOURCE=700 $(WARNINGS) $(ARITHMETIC) -fPIC -fvisibility=hidden -Iruntime -Ikernels_lib
+RUNTIME_FLAGS     = -std=c11 -D_XOPEN_SOURCE=700 $(WARNINGS) $(ARITHMETIC) -fPIC -fvisibility=hidden -Iruntime -Ikernels_lib -I$(BUILD)/gen
 
 SOURCES    := $(wildcard compiler/*.c compiler/*/*.c compiler/*/*/*.c)
 GENERATED  := $(BUILD)/gen/parser.c $(BUILD)/gen/lexer.c $(BUILD)/gen/onnx.pb-c.c
@@ -26,7 +26,9 @@ SHARED     := $(patsubst %,runtime/base/%.c,json common file files ending input 
 OBJECTS     = $(patsubst %.c,$(BUILD)/obj/%.o,$(SOURCES) $(SHARED)) $(GENERATED:$(BUILD)/%.c=$(BUILD)/obj/%.o)
 # A program's device layer, one of these, is compiled together with it; runtime/embed/ with libraries of the prediction alone.
 DEVICES     = $(wildcard runtime/base/device_*.c)
-RUNTIME     = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(DEVICES) runtime/embed/%,$(wildcard runtime/*.c runtime/*/*.c)))
+RUNTIME     = $(patsubst %.c,$(BUILD)/obj/%.o,$(filter-out $(DEVICES) runtime/embed/%,$(wildcard runtime/*.c runtime/*/*.c))) $(MESSAGES)
+# The messages of ONNX files, which mtc and its programs have in common.
+MESSAGES    = $(BUILD)/obj/gen/onnx.pb-c.o
 C_FILES     = $(wildcard compiler/*.[ch] compiler/*/*.[ch] compiler/*/*/*.[ch] runtime/*.[ch] runtime/*/*.[ch] kernels_lib/*.h kernels_lib/*/*.h kernels_lib/*/*.cuh \
                          bench/*.cu tools/*.c)
 
@@ -74,8 +76,13 @@ $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 	mkdir -p $(@D)
 	$(CC) $(COMPILER_FLAGS) $(CFLAGS) -Icompiler/front -Wno-unused-function -Wno-sign-compare -MMD -MP -c -o $@ $<
 
+$(MESSAGES): $(BUILD)/gen/onnx.pb-c.c runtime/onnx/unlinked.h
+	echo "  cc     $<"
+	mkdir -p $(@D)
+	$(CC) $(RUNTIME_FLAGS) $(CFLAGS) -include runtime/onnx/unlinked.h -MMD -MP -c -o $@ $<
+
 # The headers that flex, bison and protoc-c write must exist before the first compilation of what includes them.
-$(OBJECTS): | $(GENERATED)
+$(OBJECTS) $(RUNTIME): | $(GENERATED)
 
 $(BUILD)/gen/parser.c $(BUILD)/gen/parser.h &: compiler/front/parser.y
 	echo "  bison  $<"

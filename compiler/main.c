@@ -42,6 +42,7 @@ typedef struct Compilation {
     const Options *options;
     const char *embedded, *embedded_hash; /* the weights that a library carries: path, hash */
     InputFiles inputs;                    /* what is read: not to be overwritten */
+    Network network;                      /* that the program exports */
     Text out;                             /* what is printed instead of making a program */
     double stage_start;
 } Compilation;
@@ -249,6 +250,9 @@ static int build(Compilation *c, const Toolchain *tools, const Module *module, c
                  .output = output,
                  .keep = o->keep,
                  .place = o->input[0] == '/' ? path_folder(c->arena, o->input) : NULL,
+                 .network = c->network.bytes,
+                 .network_size = c->network.size,
+                 .no_network = network_refusal(c->arena, &c->network),
                  .jobs = o->jobs,
                  .shared = o->shared,
                  .predicts = o->predict_only,
@@ -363,11 +367,11 @@ static bool may_be_model(Compilation *c) {
     return !promised || !file_exists(input);
 }
 
-static int print_network(Compilation *c, const Module *module) {
-    const Network network = network_of(module);
-    if (!network.bytes)
-        return diag_error(c->diag, network.at, "this is no network of ONNX: %s", network.refusal), EXIT_MODEL;
-    text_append(&c->out, (const char *)network.bytes, network.size);
+static int print_network(Compilation *c) {
+    const Network *network = &c->network;
+    if (!network->bytes)
+        return diag_error(c->diag, network->at, "this is no network of ONNX: %s", network->refusal), EXIT_MODEL;
+    text_append(&c->out, (const char *)network->bytes, network->size);
     return EXIT_SUCCESS;
 }
 
@@ -403,8 +407,10 @@ static int compile(Compilation *c) {
     if (wanted(c, "lower", EMIT_GRAPH))
         return print_graphs(c, module);
 
-    if (c->options->emit == EMIT_ONNX)
-        return print_network(c, module);
+    if (c->options->emit == EMIT_ONNX || c->options->emit == EMIT_PROGRAM)
+        c->network = network_of(module);
+    if (wanted(c, "network", EMIT_ONNX))
+        return print_network(c);
 
     layout_graphs(&model);
     graph_compact(module->eval);

@@ -403,6 +403,9 @@ int mtc_save(MtcSession *session, const char *path);
 int mtc_load(MtcSession *session, const char *path);   /* weights and buffers, vocabularies */
 int mtc_resume(MtcSession *session, const char *path); /* everything: training goes on as if it had not stopped */
 
+/* The network that predicts, with the session's weights and params, as a file of ONNX (docs/program.md#onnx); the old one or the whole new one. */
+int mtc_export(MtcSession *session, const char *path);
+
 /* One training at a time writes a file: for callers whose training writes one, as the command `train` does. NULL: it is theirs
  * until mtc_unlock_file or the process's end; else who has it, for mtc_free. `what` is what the caller's user called the file. Where
  * there are no locks, *lock is NULL, and all goes on as without. */

@@ -79,8 +79,6 @@ static bool sees_batch(const Node *n) {
 }
 
 static OnnxValue no_form(Onnx *o, const Node *n) {
-    if (n->op->flags & OP_DRAWS)
-        return onnx_refuse(o, n, "the prediction draws random numbers");
     if (n->op->flags & OP_SCALAR)
         return onnx_refuse(
             o, n, arena_printf(o->arena, "the prediction depends on a number of the training, '%s'", n->op->name));
@@ -103,15 +101,15 @@ static OnnxValue value_of(Onnx *o, const Node *n) {
     return n->op->onnx ? onnx_map(o, n, n->op->onnx) : no_form(o, n);
 }
 
-/* What the text calls the value is what the file calls it, where a node was made for it alone, and nobody has that name. */
-static void name_value(Onnx *o, const Node *n, OnnxValue *value, int before) {
-    if (!value->name || !n->name || o->nodes.count == before)
-        return;
-    OnnxMade *last = o->nodes.at[o->nodes.count - 1];
-    if (strcmp(last->node.output[0], value->name) != 0)
-        return;
-    last->node.output[0] = arena_strdup(o->arena, onnx_new_name(o, n->name, last));
+/* Gives the value a name where the node that was made last makes it, which nobody has read yet; false: another one does. */
+static bool rename_last(Onnx *o, OnnxValue *value, const char *name) {
+    OnnxMade *last = o->nodes.count ? o->nodes.at[o->nodes.count - 1] : NULL;
+    if (!last || strcmp(last->node.output[0], value->name) != 0)
+        return false;
+    if (strcmp(value->name, name) != 0)
+        last->node.output[0] = arena_strdup(o->arena, onnx_new_name(o, name, last));
     value->name = last->node.output[0];
+    return true;
 }
 
 /* ---- the graph ---- */
@@ -131,10 +129,15 @@ static const Node *prediction_of(const Graph *g) {
     return NULL;
 }
 
-static void refuse_batches(Onnx *o, const Graph *g, const bool *needed) {
-    for (int i = 0; i < g->nodes.count; i++)
-        if (needed[i] && sees_batch(g->nodes.at[i]) && !(g->nodes.at[i]->op->flags & OP_DRAWS))
-            onnx_refuse(o, g->nodes.at[i], "the prediction of an example needs the other examples of its batch");
+/* What says most of why a model has no network, wherever it stands. */
+static void refuse_chance(Onnx *o, const Graph *g, const bool *needed) {
+    for (int i = 0; i < g->nodes.count; i++) {
+        const Node *n = g->nodes.at[i];
+        if (needed[i] && n->op->flags & OP_DRAWS)
+            onnx_refuse(o, n, "the prediction draws random numbers");
+        else if (needed[i] && sees_batch(n))
+            onnx_refuse(o, n, "the prediction of an example needs the other examples of its batch");
+    }
 }
 
 /* Leaves of one table. Names of weights are those of checkpoints: theirs come first, and then those of fields. */
@@ -146,29 +149,28 @@ static void write_leaves(Onnx *o, const Graph *g, const bool *needed, Table tabl
     }
 }
 
-static void write_others(Onnx *o, const Graph *g, const bool *needed) {
+/* What the text calls a value is what the file calls it, where a node was made for it alone. The prediction's name is the output's. */
+static void write_others(Onnx *o, const Graph *g, const bool *needed, const Node *prediction) {
     for (int i = 0; i < g->nodes.count && !o->refusal; i++) {
         const Node *n = g->nodes.at[i];
         int before = o->nodes.count;
         if (!needed[i] || n->op->cls == OP_LEAF)
             continue;
         o->values[i] = value_of(o, n);
-        name_value(o, n, &o->values[i], before);
+        if (o->values[i].name && n->name && n != prediction && o->nodes.count > before)
+            rename_last(o, &o->values[i], n->name);
     }
 }
 
-/* An output is what a node makes, and is called as the model calls the prediction. */
+/* An output is what a node makes. */
 static const char *output_name(Onnx *o, const Node *prediction) {
-    const OnnxValue value = onnx_ordered(o, o->values[prediction->id], &prediction->type, onnx_value("").order);
-    const OnnxName *name = onnx_find_name(o, value.name);
+    OnnxValue value = onnx_ordered(o, o->values[prediction->id], &prediction->type, onnx_value("").order);
     const char *wanted = prediction->name ? prediction->name : "prediction";
-    if (name->made && strcmp(value.name, wanted) == 0)
-        return value.name;
-    OnnxMade *last = NULL;
-    onnx1(o, "Identity", value.name);
-    last = o->nodes.at[o->nodes.count - 1];
-    last->node.output[0] = arena_strdup(o->arena, onnx_new_name(o, wanted, last));
-    return last->node.output[0];
+    if (!rename_last(o, &value, wanted)) {
+        value.name = onnx1(o, "Identity", value.name);
+        rename_last(o, &value, wanted);
+    }
+    return value.name;
 }
 
 /* Nodes in their order, those that are read. */
@@ -239,13 +241,21 @@ Network network_of(const Module *module) {
         return (Network){.refusal = "it predicts nothing"};
     o.values = NEW_ARRAY(o.arena, OnnxValue, g->nodes.count);
     mark_needed(prediction, needed);
-    refuse_batches(&o, g, needed);
+    refuse_chance(&o, g, needed);
     write_leaves(&o, g, needed, TABLE_WEIGHT);
     write_leaves(&o, g, needed, TABLE_FIELD);
     write_leaves(&o, g, needed, TABLE_KNOB);
     write_leaves(&o, g, needed, TABLE_NONE);
     if (!o.batch && !o.refusal)
         onnx_refuse(&o, prediction, "the prediction depends on no field of the data");
-    write_others(&o, g, needed);
+    write_others(&o, g, needed, prediction);
     return o.refusal ? (Network){.refusal = o.refusal, .at = o.refused} : finish(&o, prediction);
+}
+
+const char *network_refusal(Arena *arena, const Network *network) {
+    int line = 0, column;
+    if (network->bytes || !network->at.source)
+        return network->bytes ? NULL : network->refusal;
+    span_position(network->at, &line, &column);
+    return arena_printf(arena, "%s:%d: %s", network->at.source->path, line, network->refusal);
 }

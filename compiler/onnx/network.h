@@ -15,5 +15,7 @@ typedef struct Network {
  * the prediction; both have the names of the model, and in front an axis "batch" of any extent. Weights, and params that are flags of
  * the program, are initializers of their names without numbers. */
 Network network_of(const Module *module);
+/* "models/gan.mt:12: the prediction draws random numbers"; NULL where there is a network. */
+const char *network_refusal(Arena *arena, const Network *network);
 
 #endif

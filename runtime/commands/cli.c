@@ -24,6 +24,7 @@ enum {
     CLI_PROFILE = 32,
     CLI_GRADCHECK = 64,
     CLI_GENERATE = 128,
+    CLI_EXPORT = 256,
     CLI_RUNS = CLI_TRAIN | CLI_EVAL | CLI_PREDICT | CLI_GENERATE | CLI_BENCH | CLI_PROFILE,
     CLI_TOGETHER = CLI_TRAIN | CLI_EVAL /* of several processes, all work */
 };
@@ -40,6 +41,8 @@ static const struct Command {
     {"predict", "the model's answer for each example", CLI_PREDICT, MTC_CAN_TRAIN, true, mtc_command_predict},
     {"generate", "text that goes on from a prompt, by a language model", CLI_GENERATE, MTC_CAN_GENERATE, true,
      mtc_command_generate},
+    {"export", "the network that predicts, with trained weights, as a file of ONNX", CLI_EXPORT, MTC_CAN_TRAIN, true,
+     mtc_command_export},
     {"info", "what this program is; info FILE: what is in a checkpoint", CLI_INFO, 0, false, mtc_command_info},
     {"bench", "how fast a training step or a forward pass is, as a line of JSON", CLI_BENCH, MTC_CAN_TRAIN, false,
      mtc_command_bench},
@@ -203,7 +206,7 @@ static int parse_knob(Parser *parser, int index, const char *text) {
     const MtcKnob *knob = &parser->model->knob[index];
     char *end;
     double value = strtod(text, &end);
-    if (!(parser->command->bit & (CLI_RUNS | CLI_GRADCHECK)))
+    if (!(parser->command->bit & (CLI_RUNS | CLI_GRADCHECK | CLI_EXPORT)))
         return usage_error(parser, "%s has no flag --%s", parser->command->name, knob->name);
     if (end == text || *end || !isfinite(value))
         return usage_error(parser, "--%s needs a number, not '%s'%s", knob->name, text, decimal_comma(text));
@@ -346,12 +349,11 @@ static const char *value_of(const struct Flag *flag, const char *text, bool afte
     return text && !any && strncmp(text, "--", 2) == 0 ? NULL : text;
 }
 
-/* "--lr 3e-4" or "--lr=3e-4"; *used: how many arguments that took. */
-static int parse_argument(Parser *parser, char **argument, int left, int *used) {
+/* "--lr 3e-4" or "--lr=3e-4", whose word is "lr" or "lr=3e-4"; *used: how many arguments that took. */
+static int parse_argument(Parser *parser, const char *word, char **argument, int left, int *used) {
     char name[64];
-    const char *equals = strchr(argument[0], '='), *text = equals ? equals + 1 : left > 1 ? argument[1] : NULL;
-    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - argument[0] - 2) : (int)strlen(argument[0] + 2),
-             argument[0] + 2);
+    const char *equals = strchr(word, '='), *text = equals ? equals + 1 : left > 1 ? argument[1] : NULL;
+    snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - word) : (int)strlen(word), word);
     *used = equals ? 1 : 2;
     for (int i = 0; i < CLI_FLAGS; i++)
         if (strcmp(flag_table[i].name, name) == 0) {
@@ -404,7 +406,9 @@ static int parse_flags(Parser *parser, int argc, char **argv) {
     int code = 0, used = 0;
     for (int i = 0; i < argc && !code; i += used)
         if (strncmp(argv[i], "--", 2) == 0 && argv[i][2]) {
-            code = parse_argument(parser, argv + i, argc - i, &used);
+            code = parse_argument(parser, argv[i] + 2, argv + i, argc - i, &used);
+        } else if (strcmp(argv[i], "-o") == 0) { /* as mtc has it */
+            code = parse_argument(parser, "output", argv + i, argc - i, &used);
         } else if (parser->command->bit == CLI_INFO && argv[i][0] != '-' && !parser->options->file) {
             parser->options->file = argv[i];
             used = 1;
@@ -441,6 +445,7 @@ static bool wants(int argc, char **argv, const char *flag) {
 }
 
 static int run_command(Parser *parser, int argc, char **argv) {
+    parser->options->exports = parser->command->bit == CLI_EXPORT;
     int code = parse_flags(parser, argc, argv);
     if (!code)
         code = mtc_check_outputs(&parser->fault, parser->model, parser->options);

@@ -30,6 +30,7 @@ typedef struct MtcOptions {
     double temperature, top_p;
     bool quiet, json, partial, overfit_batch, dry_run, no_cache, resize, forward, random_data;
     bool epochs_given, seed_given, split_given; /* else they are the model's */
+    bool exports;                               /* the command is export: its --output is a file of ONNX */
     bool knob_given[MTC_MAX_KNOBS];
     double knob[MTC_MAX_KNOBS];
     double started; /* when the program began */
@@ -40,6 +41,7 @@ int mtc_command_train(MtcFault *fault, const MtcModel *model, const MtcOptions *
 int mtc_command_eval(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_predict(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_generate(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
+int mtc_command_export(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_info(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_bench(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_profile(MtcFault *fault, const MtcModel *model, const MtcOptions *options);

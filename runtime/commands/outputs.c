@@ -256,6 +256,11 @@ static bool is_npy(const unsigned char *head, size_t bytes) {
     return bytes >= 6 && memcmp(head, "\x93NUMPY", 6) == 0;
 }
 
+/* Its first field, the version of the format. */
+static bool is_onnx(const unsigned char *head, size_t bytes) {
+    return bytes >= 2 && head[0] == 8 && head[1] > 0 && head[1] < 128;
+}
+
 static int no_kind(MtcFault *fault, const char *flag, const char *path, const char *kind) {
     mtc_fail(fault, MTC_CANT_CREATE, "%s %s would replace a file that is no %s", flag, path, kind);
     mtc_note(fault, "choose another name, or remove the file");
@@ -291,6 +296,14 @@ static int check_table(MtcFault *fault, const char *path) {
     return known ? 0 : no_kind(fault, "--output", path, "table of predictions");
 }
 
+static int check_output(MtcFault *fault, const MtcOptions *options) {
+    const char *path = options->output;
+    if (options->exports)
+        return check_kind(fault, "--output", path, is_onnx, "network (ONNX)");
+    return path && mtc_is_table_name(path) ? check_table(fault, path)
+                                           : check_kind(fault, "--output", path, is_npy, "array of predictions (npy)");
+}
+
 /* A name that is made of another is no wish to write through a pipe. */
 static int check_plain(MtcFault *fault, const char *save, const char *path) {
     struct stat status;
@@ -303,11 +316,12 @@ static int check_endings(MtcFault *fault, const MtcOptions *options) {
     int code = mtc_check_ending(fault, "--save", options->save, ".safetensors");
     if (!code)
         code = mtc_check_ending(fault, "--log", options->log, ".jsonl, .json and .txt");
-    return code ? code : mtc_check_ending(fault, "--output", options->output, ".npy, .csv and .tsv");
+    return code ? code
+                : mtc_check_ending(fault, "--output", options->output,
+                                   options->exports ? ".onnx" : ".npy, .csv and .tsv");
 }
 
 static int check_kinds(MtcFault *fault, const MtcOptions *options) {
-    const bool text = options->output && mtc_is_table_name(options->output);
     char *best = options->save ? mtc_best_path(options->save) : NULL;
     int code = check_kind(fault, "--save", options->save, is_safetensors, "checkpoint (safetensors)");
     if (!code)
@@ -317,8 +331,7 @@ static int check_kinds(MtcFault *fault, const MtcOptions *options) {
     if (!code)
         code = check_kind(fault, "--log", options->log, is_log, "log of a run (JSON lines)");
     if (!code)
-        code = text ? check_table(fault, options->output)
-                    : check_kind(fault, "--output", options->output, is_npy, "array of predictions (npy)");
+        code = check_output(fault, options);
     free(best);
     return code;
 }

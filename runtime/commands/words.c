@@ -27,7 +27,7 @@ const char *mtc_usual_command(const char *name) {
                  {"inference", "predict"}, {"infer", "predict"},     {"classify", "predict"}, {"apply", "predict"},
                  {"sample", "generate"},   {"complete", "generate"}, {"chat", "generate"},    {"summary", "info"},
                  {"inspect", "info"},      {"show", "info"},         {"benchmark", "bench"},  {"time", "bench"},
-                 {"prof", "profile"},      {"perf", "profile"}};
+                 {"onnx", "export"},       {"convert", "export"},    {"prof", "profile"},     {"perf", "profile"}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (strcmp(words[i].word, name) == 0)
             return words[i].command;

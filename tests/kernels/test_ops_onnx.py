@@ -21,7 +21,7 @@ GROUPS = [OTHERS[i : i + GROUP] for i in range(0, len(OTHERS), GROUP)]
 def test_values(cases, tmp_path):
     group = Group(cases)
     (tmp_path / "group.mt").write_text(group.model())
-    model = onnx_files.with_weights(onnx_files.network(tmp_path / "group.mt"), group.weights)
+    model = onnx_files.with_weights(onnx_files.network(tmp_path / "group.mt", tmp_path / "group.onnx"), group.weights)
     fields = {"pool": group.pool.array(), "label": group.pool.label.astype(np.int32)}
     found, expected = onnx_files.answers(model, fields), group.losses()
     for k, case in enumerate(cases):
@@ -32,7 +32,7 @@ def test_any_number_of_examples(tmp_path):
     """One example, and more than a batch of the program has."""
     group = Group(OTHERS[:GROUP])
     (tmp_path / "group.mt").write_text(group.model())
-    model = onnx_files.with_weights(onnx_files.network(tmp_path / "group.mt"), group.weights)
+    model = onnx_files.with_weights(onnx_files.network(tmp_path / "group.mt", tmp_path / "group.onnx"), group.weights)
     pool = group.pool.array()
     for rows in ([1], [0, 1, 2, 2, 1, 0, 1]):
         found = onnx_files.answers(model, {"pool": pool[rows], "label": group.pool.label[rows].astype(np.int32)})

@@ -10,9 +10,8 @@ onnx = pytest.importorskip("onnx", reason="the package onnx is not installed")
 onnxruntime = pytest.importorskip("onnxruntime", reason="the package onnxruntime is not installed")
 
 
-def network(path, *flags):
-    """The file that --emit=onnx writes, in which the weights have no numbers yet."""
-    made = path.with_suffix(".onnx")
+def network(path, made, *flags):
+    """The file that --emit=onnx writes of a model, in which the weights have no numbers yet."""
     run = subprocess.run([MTC, path, "--emit=onnx", "-o", made, *flags], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
     return onnx.load(made)

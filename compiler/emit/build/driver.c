@@ -88,20 +88,39 @@ static void add_runtime(Driver *d, Command *command) {
     command_add(command, d->build->shared ? whole : tools->library);
 }
 
-/* Where the model lies is no part of the generated source, which is the same wherever that is: a source of its own. */
-static const char *place_text(Driver *d) {
-    return arena_printf(d->arena, "const char *mtc_model_folder = %s;\n", quoted(d->arena, d->build->place));
+/* The bytes as strings of C, each of a line. */
+static void put_bytes(Text *text, const unsigned char *bytes, size_t size) {
+    enum { LINE = 24 };
+    for (size_t i = 0; i < size; i++) {
+        text_puts(text, i % LINE == 0 ? "\n    \"" : "");
+        text_printf(text, "\\%03o", (unsigned)bytes[i]);
+        text_puts(text, i % LINE == LINE - 1 || i + 1 == size ? "\"" : "");
+    }
 }
 
-/* `place`: the source of where the model lies. */
-static Command build_command(Driver *d, const char *source, const char *place, const char *output) {
+/* What is no part of the generated source goes into a source of its own: where the model lies, since the other is the same wherever that
+ * is; and the network, which nobody reads as numbers (mtc --emit=onnx writes it). */
+static const char *beside_text(Driver *d) {
+    Text text = TEXT(d->arena);
+    text_puts(&text, "#include <stddef.h>\n");
+    if (d->build->place)
+        text_printf(&text, "const char *mtc_model_folder = %s;\n", quoted(d->arena, d->build->place));
+    text_printf(&text, "const char *mtc_no_network = %s;\n", quoted(d->arena, d->build->no_network));
+    text_printf(&text, "unsigned long mtc_network_size = %zu;\n", d->build->network_size);
+    text_puts(&text, "const char *mtc_network =");
+    put_bytes(&text, d->build->network, d->build->network_size);
+    text_puts(&text, d->build->network ? ";\n" : " NULL;\n");
+    return text_string(&text);
+}
+
+/* `beside`: the source of beside_text. */
+static Command build_command(Driver *d, const char *source, const char *beside, const char *output) {
     Command command = {.arena = d->arena};
     for (int i = 0; i < d->tools->compiler.count; i++)
         command_add(&command, d->tools->compiler.at[i]);
     d->tools->target->compiler->add_flags(d->tools, d->build, &command);
     command_add(&command, path_word(d, source));
-    if (d->build->place)
-        command_add(&command, path_word(d, place));
+    command_add(&command, path_word(d, beside));
     if (!d->build->standalone)
         add_runtime(d, &command);
     static const char *const libraries[] = {"-lm", "-ldl", "-lpthread", "-o"};
@@ -139,8 +158,7 @@ static const char *program_key(Driver *d, const Emission *whole) {
     Sha256 hash;
     sha256_begin(&hash);
     sha256_add(&hash, whole->text, whole->length);
-    if (d->build->place)
-        sha256_add_string(&hash, place_text(d));
+    sha256_add_string(&hash, beside_text(d));
     Command command = build_command(d, "", "", "");
     for (int i = 0; command.words.at[i]; i++)
         sha256_add_string(&hash, command.words.at[i]);
@@ -168,7 +186,7 @@ static double seconds(void) {
 typedef struct Files {
     const char *kept;   /* the generated source when it is finished, "build/mnist.c" */
     const char *folder; /* its own, "build/mnist.c.Xa81Jb" */
-    const char *source, *place, *program;
+    const char *source, *beside, *program;
 } Files;
 
 static const char *kept_name(Driver *d) {
@@ -178,15 +196,15 @@ static const char *kept_name(Driver *d) {
 
 static bool open_files(Driver *d, Files *files, const Emission *source) {
     const char *own = path_base(files->kept); /* whatever a model is called, the others are not */
-    const char *const names[] = {own, "program", arena_printf(d->arena, "%s.place.c", own)};
+    const char *const names[] = {own, "program", arena_printf(d->arena, "%s.beside.c", own)};
     files->folder = folder_to_work_in(d->arena, files->kept, names, 3);
     if (files->folder) {
         files->source = path_in(d->arena, files->folder, names[0]);
         files->program = path_in(d->arena, files->folder, names[1]);
-        files->place = path_in(d->arena, files->folder, names[2]);
-        const char *place = d->build->place ? place_text(d) : NULL;
+        files->beside = path_in(d->arena, files->folder, names[2]);
+        const char *beside = beside_text(d);
         if (file_write(files->source, source->text, source->length) &&
-            (!place || file_write(files->place, place, strlen(place))))
+            file_write(files->beside, beside, strlen(beside)))
             return true;
     }
     return cannot_write(d->diag, files->kept);
@@ -212,7 +230,7 @@ static int failed(Driver *d, const Files *files, const Emission *source, const c
 }
 
 static int compile(Driver *d, const Files *files, const Emission *source) {
-    Command command = build_command(d, files->source, files->place, files->program);
+    Command command = build_command(d, files->source, files->beside, files->program);
     Text log = TEXT(d->arena);
     double start = seconds();
     int status = process_run(command.words.at, &log);

@@ -29,7 +29,11 @@ typedef struct Build {
     const char *keep;   /* folder for the generated source */
     const char *place;  /* the folder of the model, absolute, where its path was; NULL: it counts from where the program
                            is started */
-    int jobs;           /* 0: one per processor */
+    const unsigned char
+        *network; /* that the program exports, a file of ONNX without the weights' numbers; NULL: none */
+    size_t network_size;
+    const char *no_network; /* why there is none */
+    int jobs;               /* 0: one per processor */
     bool shared, standalone, cached, verbose;
     bool predicts; /* a shared library of the prediction alone */
 } Build;
