@@ -22,6 +22,7 @@ MODULE: Mapping[str, str] = {
     "load_model": "a file has weights, and the model makes of them what they are: mtc.compile(MODEL).load(FILE), or Sequential(...).load(FILE)",
     "load": "model.load(FILE) reads weights",
     "save": "model.save(FILE) writes a checkpoint",
+    "export": "model.export(FILE) writes ONNX",
     "Input": "the shape of an example is input_shape= of mtc.Sequential, where the first layer does not tell it",
     "InputLayer": "the shape of an example is input_shape= of mtc.Sequential, where the first layer does not tell it",
     "Bidirectional": "it is bidirectional=True of mtc.RNN, mtc.GRU and mtc.LSTM",
@@ -66,6 +67,7 @@ MODEL: Mapping[str, str] = {
     "zero_grad": _STEPS,
     "train_on_batch": _STEPS,
     "partial_fit": "another fit goes on where the one before ended: model.fit(X, y, epochs=1)",
+    "to_onnx": "model.export(FILE)",
     "add": "layers are a list: mtc.Sequential([first, second])",
     "append": "layers are a list: mtc.Sequential([first, second])",
 }

@@ -74,6 +74,7 @@ _WITH_SESSION: dict[str, list[Any]] = {
     "memory_read": [c_void_p, c_void_p, c_size_t],
     "memory_write": [c_void_p, c_void_p, c_size_t],
     "save": [c_char_p],
+    "export": [c_char_p],
     "load": [c_char_p],
     "resume": [c_char_p],
 }
@@ -377,6 +378,11 @@ class Session:
         """Writes a checkpoint: the file is the old one or the whole new one. A file that is none is not replaced."""
         outputs.check(path, outputs.CHECKPOINT)
         self.call("save", os.fsencode(path))
+
+    def export(self, path: Union[str, os.PathLike[str]]) -> None:
+        """Writes the network as ONNX, in the same way."""
+        outputs.check(path, outputs.NETWORK)
+        self.call("export", os.fsencode(path))
 
     def load(self, path: Union[str, os.PathLike[str]]) -> None:
         """Weights and buffers of a file."""

@@ -558,6 +558,12 @@ class Model(Answers):
             self.session.save(path)
             self._checkpoints.add(os.path.realpath(path))
 
+    def export(self, path: PathLike) -> None:
+        """Writes what predicts as a file of ONNX, which others run without mtc (docs/program.md). Raises UsageError where the
+        prediction draws random numbers or needs the other examples of its batch; else as `save`."""
+        with self.lock:
+            self.session.export(path)
+
     def load(self, path: PathLike, partial: bool = False) -> Model:
         """Reads weights and buffers from a safetensors file, of mtc or not; optimizer states begin anew.
 

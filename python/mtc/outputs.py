@@ -54,6 +54,11 @@ def _is_log(head: bytes) -> bool:
     return head[: len(_EVENT)] == _EVENT[: len(head)]
 
 
+def _is_network(head: bytes) -> bool:
+    """The version of the format comes first."""
+    return len(head) > 1 and head[0] == 8 and 0 < head[1] < 128
+
+
 def _is_picture(head: bytes) -> bool:
     svg = head.startswith((b"<svg", b"<?xml")) and b"<svg" in head
     return svg or head.startswith(_PICTURES) or head[8:12] == b"WEBP"
@@ -62,6 +67,7 @@ def _is_picture(head: bytes) -> bool:
 CHECKPOINT = Kind("checkpoint (safetensors)", _is_checkpoint, ".safetensors")
 LOG = Kind("log of a run (JSON lines)", _is_log, ".jsonl, .json and .txt")
 PICTURE = Kind("picture", _is_picture)
+NETWORK = Kind("network (ONNX)", _is_network, ".onnx")
 
 
 def _check_ending(path: str, kind: Kind) -> None:
