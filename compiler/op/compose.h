@@ -94,6 +94,9 @@ bool is_condition(Graph *g, const Node *n, const Node *in); /* or a user error *
  * "$r1 * $r2", of 64 bits where an int does not hold it. */
 const char *call_extents(Arena *arena, char of, const Type *type, int first, int end);
 
+/* window.c: the sum over the taps of windows of images, as the means of a pooling; without a name: it is another sum. */
+OnnxValue onnx_pooled(Onnx *o, const Node *sum);
+
 /* view.c: of a view's guard, that the index has the relation to the number, too. */
 void view_requires(Arena *arena, const Tree **guard, const Tree *index, const char *relation, int64_t number);
 Attr attr_placed(const Type *shape, const int64_t *offset); /* of slice and pad */

@@ -134,6 +134,9 @@ static int folded_axes(const Node *n, const OnnxValue *x, int64_t *axes, OnnxVal
 
 /* Of sums the axes are an operand, of the others an attribute. */
 TO_ONNX(sum) {
+    OnnxValue pooled = onnx_pooled(o, n);
+    if (pooled.name)
+        return pooled;
     OnnxValue x = onnx_operand_any(o, n, 0), result = onnx_value(NULL);
     int64_t axes[MAX_RANK];
     const int count = folded_axes(n, &x, axes, &result);

@@ -207,6 +207,21 @@ TO_ONNX(window) {
     return onnx_value(onnx_transpose(o, x, 6, taps_behind));
 }
 
+OnnxValue onnx_pooled(Onnx *o, const Node *sum) {
+    enum { OF_WINDOW = ATTR_SWEEP | ATTR_VALUE };
+    const Node *seen = sum->in[0];
+    OnnxSweep sweep;
+    if (seen->op->cls != OP_VIEW || (seen->op->attrs & OF_WINDOW) != OF_WINDOW || seen->attr.value != 0 ||
+        sum->attr.axes != TAP_AXES || !onnx_sweep(seen->attr.sweep, &seen->in[0]->type, &sweep) ||
+        sweep.dilation[0] * sweep.dilation[1] != 1)
+        return (OnnxValue){0};
+    const OnnxAttr attr[] = {sweep.attr[0], sweep.attr[1], sweep.attr[3], ONNX_NUMBER("count_include_pad", 1)};
+    const char *x = onnx_operand_in(o, seen, 0, image_channels_first);
+    const char *mean = onnx_node(o, "AveragePool", 1, &x, 4, attr);
+    const char *taps = onnx_real(o, (double)(sweep.kernel[0] * sweep.kernel[1]));
+    return onnx_value_in(onnx2(o, "Mul", mean, taps), IMAGE_RANK, image_channels_first);
+}
+
 const OpDef op_window = {
     .name = "window",
     .cls = OP_VIEW,
