@@ -456,7 +456,7 @@ static int put(Compilation *c) {
     if (!c->out.length)
         return EXIT_SUCCESS;
     if (o->output) {
-        bool may = output_allowed(c->diag, o->output, OUTPUT_TEXT, &c->inputs);
+        bool may = output_allowed(c->diag, o->output, o->emit == EMIT_ONNX ? OUTPUT_NETWORK : OUTPUT_TEXT, &c->inputs);
         const char *endings = stage_endings(c);
         if (may && promises_else(c->diag, o->output, endings, endings, NULL))
             return EXIT_USAGE;

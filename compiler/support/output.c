@@ -49,6 +49,11 @@ static bool is_weights(const Head *head) {
     return head->size > 8 && strncmp(head->at + 8, "{\"", 2) == 0 && !strstr(head->at + 8, "\"" MTC_CHECKSUM "\"");
 }
 
+/* The version of the format comes first. */
+static bool is_network(const Head *head) {
+    return head->size > 1 && head->at[0] == 8 && head->at[1] > 0;
+}
+
 static const struct {
     bool (*is)(const Head *head);
     const char *otherwise;
@@ -59,6 +64,7 @@ static const struct {
     [OUTPUT_PNG] = {is_png, "it would replace a file that is no PNG"},
     [OUTPUT_TOKENS] = {is_tokens, "it would replace a file that has no header of tokens"},
     [OUTPUT_WEIGHTS] = {is_weights, "it would replace a checkpoint of a training, or a file that is no safetensors"},
+    [OUTPUT_NETWORK] = {is_network, "it would replace a file that is no network (ONNX)"},
 };
 
 /* Long enough for a zero among the pixels or tokens of a file of data. NULL when it cannot be read, with errno. */

@@ -11,7 +11,8 @@ typedef enum OutputKind {
     OUTPUT_SVG,
     OUTPUT_PNG,
     OUTPUT_TOKENS,
-    OUTPUT_WEIGHTS
+    OUTPUT_WEIGHTS,
+    OUTPUT_NETWORK
 } OutputKind;
 
 typedef struct InputFile {

@@ -170,6 +170,18 @@ def test_no_number(words):
     assert not (folder / "nan.onnx").exists()
 
 
+def test_network_without_numbers(tmp_path):
+    """--emit=onnx replaces what it wrote before, and no other file; a name that promises something else is none for it."""
+    def emit(name):
+        done = subprocess.run([MTC, ROOT / "models" / "xor.mt", "--emit=onnx", "-o", tmp_path / name], capture_output=True, text=True)
+        return done.returncode, done.stderr
+    (tmp_path / "notes").write_text("mine")
+    assert emit("x.onnx") == (0, "") and emit("x.onnx") == (0, "")
+    assert "it would replace a file that is no network (ONNX)" in emit("notes")[1] and (tmp_path / "notes").read_text() == "mine"
+    code, said = emit("x.txt")
+    assert code == 64 and "the name promises text; what can be written is .onnx" in said
+
+
 @pytest.mark.parametrize("path", DRAWING, **by_name)
 def test_what_draws(path):
     done = subprocess.run([MTC, path, "--emit=onnx"], capture_output=True, text=True)
