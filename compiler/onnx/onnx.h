@@ -72,6 +72,8 @@ OnnxValue onnx_like(OnnxValue value, const char *name);                /* of the
 /* A map by its template, of operands that broadcast: "Sub(Exp($0), 1)". */
 OnnxValue onnx_map(Onnx *o, const Node *n, const char *template_);
 
+/* A larger tensor that the operand lies in, from attr.offset on: "constant", zeros around it; "reflect" (stack.c). */
+OnnxValue onnx_padded(Onnx *o, const Node *n, const char *mode);
 /* A sum of paddings that lie one after the other, as one Concat; without a name: the sum is none of these (stack.c). */
 OnnxValue onnx_stack(Onnx *o, const Node *sum);
 

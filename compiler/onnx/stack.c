@@ -1,5 +1,19 @@
-/* Concatenations, which graphs have as sums of paddings (build_stack in op/view.c). */
+/* Paddings, and concatenations, which graphs have as sums of them (build_stack in op/view.c). */
 #include "onnx/onnx.h"
+
+OnnxValue onnx_padded(Onnx *o, const Node *n, const char *mode) {
+    OnnxValue x = onnx_operand_any(o, n, 0);
+    int64_t pads[2 * MAX_RANK];
+    const int rank = n->type.rank;
+    for (int k = 0; x.name && k < rank; k++) {
+        const int axis = onnx_axis(&x, k);
+        pads[axis] = n->attr.offset[k];
+        pads[rank + axis] = n->type.dim[k] - n->attr.offset[k] - n->in[0]->type.dim[k];
+    }
+    const char *in[] = {x.name, x.name ? onnx_numbers(o, 2 * rank, pads) : NULL};
+    const OnnxAttr how = {.name = "mode", .kind = ONNX_TEXT, .text = mode};
+    return onnx_like(x, onnx_node(o, "Pad", 2, in, 1, &how));
+}
 
 /* The axis along which a padding adds elements; -1: none, or several. */
 static int padded_axis(const Node *n) {
@@ -11,7 +25,8 @@ static int padded_axis(const Node *n) {
 }
 
 static bool is_padding(const Node *n) {
-    return n->op->attrs & ATTR_OFFSET && n->inputs == 1 && type_elements(&n->type) > type_elements(&n->in[0]->type);
+    return n->op->attrs & ATTR_OFFSET && !(n->op->flags & OP_MIRRORS) && n->inputs == 1 &&
+           type_elements(&n->type) > type_elements(&n->in[0]->type);
 }
 
 enum { MOST_PARTS = 256 };

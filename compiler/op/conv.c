@@ -209,7 +209,8 @@ static const char *onnx_channels(Onnx *o, const Node *n, int k, bool padded) {
 }
 
 static bool has_more_channels(const Node *x) {
-    return x->op->attrs & ATTR_OFFSET && x->type.dim[IMAGE_CHANNELS] > x->in[0]->type.dim[IMAGE_CHANNELS] &&
+    return x->op->attrs & ATTR_OFFSET && !(x->op->flags & OP_MIRRORS) &&
+           x->type.dim[IMAGE_CHANNELS] > x->in[0]->type.dim[IMAGE_CHANNELS] &&
            type_elements(&x->type) / x->type.dim[IMAGE_CHANNELS] ==
                type_elements(&x->in[0]->type) / x->in[0]->type.dim[IMAGE_CHANNELS];
 }

@@ -72,6 +72,10 @@ bool call_reflects(Call *call, int arg, int64_t padding, int64_t size) {
     return false;
 }
 
+TO_ONNX(reflect) {
+    return onnx_padded(o, n, "reflect");
+}
+
 const OpDef op_reflect = {
     .name = "reflect",
     .cls = OP_VIEW,
@@ -83,4 +87,5 @@ const OpDef op_reflect = {
     .range = range_as_input,
     .grad = grad_reflect,
     .view = view_reflect,
+    .to_onnx = to_onnx_reflect,
 };

@@ -429,16 +429,7 @@ TO_ONNX(slice) {
 }
 
 TO_ONNX(pad) {
-    OnnxValue x = onnx_operand_any(o, n, 0);
-    int64_t pads[2 * MAX_RANK];
-    const int rank = n->type.rank;
-    for (int k = 0; x.name && k < rank; k++) {
-        const int axis = onnx_axis(&x, k);
-        pads[axis] = n->attr.offset[k];
-        pads[rank + axis] = n->type.dim[k] - n->attr.offset[k] - n->in[0]->type.dim[k];
-    }
-    const char *amounts = x.name ? onnx_numbers(o, 2 * rank, pads) : NULL;
-    return onnx_like(x, onnx3(o, "Pad", x.name, amounts, onnx_number(o, n->type.dtype, 0)));
+    return onnx_padded(o, n, "constant");
 }
 
 const OpDef op_reshape = {
