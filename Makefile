@@ -130,7 +130,7 @@ asan:  ## build build/asan/mtc with AddressSanitizer and UndefinedBehaviorSaniti
 FUZZ_FLAGS := -O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 
 # The harnesses, tests/fuzz/NAME_fuzz.c, by what they are linked with; and programs that take --seconds.
-FUZZ_COMPILER := front programs source plot pickle
+FUZZ_COMPILER := front programs source plot pickle onnx
 FUZZ_RUNTIME  := data checkpoint gzip cifar10 restore tokenizer
 FUZZ_PROGRAMS := tools/fuzz_models
 

@@ -1,5 +1,6 @@
 #include "commands.h"
 
+#include "import/import.h"
 #include "runtime/base/common.h"
 #include "runtime/base/ending.h"
 #include "runtime/base/file.h"
@@ -91,4 +92,17 @@ int convert_weights(Diag *diag, const Options *o, const InputFiles *inputs) {
         return EXIT_CANT_CREATE;
     WeightsRequest request = {.input = o->files.at[0], .key = o->key, .rename = o->rename, .output = o->output};
     return weights_convert(diag, &request);
+}
+
+int import_model(Diag *diag, const Options *o) {
+    Arena *arena = diag_arena(diag);
+    const char *output = o->output ? o->output : import_output(arena, o->input);
+    VEC(AxisSize) sizes = {0};
+    for (int i = 0; i < o->settings.count; i++)
+        VEC_PUSH(arena, &sizes, ((AxisSize){o->settings.at[i].name, o->settings.at[i].value}));
+    if (promises_else(diag, output, ".mt", "a model (.mt)", NULL))
+        return EXIT_USAGE;
+    ImportRequest request = {
+        .input = o->input, .output = output, .sizes = sizes.at, .size_count = sizes.count, .force = o->force};
+    return import_onnx(diag, &request);
 }

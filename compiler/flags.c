@@ -25,7 +25,8 @@ static const char stages[] = "ast|graph|onnx|grad|simple|split|fused|schedule|pl
 
 const char OUTPUT[] = "Output", TARGET_FLAGS[] = "Target", MODEL[] = "Model", INFORMATION[] = "Information",
            FORMATTING[] = "Formatting", PLOTTING[] = "Curves of trainings (mtc plot)",
-           TOKENS[] = "Tokens of texts (mtc tokens)", WEIGHTS[] = "Weights of PyTorch (mtc weights)";
+           TOKENS[] = "Tokens of texts (mtc tokens)", WEIGHTS[] = "Weights of PyTorch (mtc weights)",
+           IMPORTING[] = "Models of others (mtc import)";
 
 const Flag flags[] = {
     VALUE("--output", 'o', "FILE", FLAG_STRING, output, OUTPUT,
@@ -83,6 +84,7 @@ const Flag flags[] = {
           "the member of a checkpoint that holds the weights: model, or state.model [the one that holds tensors]"),
     VALUE("--rename", 0, "FILE", FLAG_STRING, rename, WEIGHTS,
           "rules for the names, one in a line: layers.*.fc -> h.*.linear"),
+    SWITCH("--force", 0, force, IMPORTING, "replace the model and the weights that are there"),
 
     SWITCH("--summary", 0, summary, INFORMATION, "print layers, shapes, parameters, arithmetic and memory"),
     SWITCH("--operators", 0, operators, INFORMATION, "print the reference of all operators and functions"),
@@ -101,6 +103,11 @@ bool flag_is_of_gradcheck(const Flag *flag) {
         if (flag->field == fields[i])
             return true;
     return false;
+}
+
+bool flag_is_of_import(const Flag *flag) {
+    return flag->group == IMPORTING || flag->field == offsetof(Options, output) ||
+           flag->field == offsetof(Options, settings) || flag->field == offsetof(Options, help);
 }
 
 bool flag_is_of_explain(const Flag *flag) {

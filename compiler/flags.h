@@ -25,13 +25,17 @@ typedef struct Flag {
 } Flag;
 
 /* Of `group`. */
-extern const char OUTPUT[], TARGET_FLAGS[], MODEL[], INFORMATION[], FORMATTING[], PLOTTING[], TOKENS[], WEIGHTS[];
+extern const char OUTPUT[], TARGET_FLAGS[], MODEL[], INFORMATION[], FORMATTING[], PLOTTING[], TOKENS[], WEIGHTS[],
+    IMPORTING[];
 
-enum { FLAGS = 36 };
+enum { FLAGS = 37 };
 extern const Flag flags[];
 
 /* mtc gradcheck has it. */
 bool flag_is_of_gradcheck(const Flag *flag);
+
+/* mtc import has it: axes have sizes as params have values. */
+bool flag_is_of_import(const Flag *flag);
 
 /* mtc explain has it: what decides the program. */
 bool flag_is_of_explain(const Flag *flag);

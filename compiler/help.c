@@ -31,12 +31,13 @@ static const char COMPILE_USAGE[] =
     "       mtc gradcheck MODEL.mt [--set NAME=VALUE]... [FLAG]...\n"
     "       mtc tokens TEXT... --tokenizer tokenizer.json -o train.bin\n"
     "       mtc weights MODEL.pt -o MODEL.safetensors [--key NAME] [--rename FILE]\n"
+    "       mtc import MODEL.onnx [-o MODEL.mt] [--set AXIS=SIZE]... [--force]\n"
     "\n"
     "Compiles a description of a neural network and its training into one native program. The model\n"
     "file - is standard input. 'mtc plot' draws the curves of trainings, from their logs. 'mtc explain'\n"
     "says how the lines of a model became kernels. 'mtc gradcheck' compares its gradients with\n"
     "finite differences. 'mtc tokens' writes texts as tokens, 'mtc weights' weights of PyTorch as\n"
-    "safetensors.\n";
+    "safetensors. 'mtc import' makes a model of an ONNX file.\n";
 static const char EXPLAIN_USAGE[] =
     "usage: mtc explain MODEL.mt [NAME] [OPTION]...\n"
     "\n"
@@ -75,6 +76,13 @@ static const char WEIGHTS_USAGE[] =
     "give other names: in 'layers.*.fc -> h.*.linear' each * stands for any characters; the first that\n"
     "matches decides, and one without a replacement leaves tensors out.\n";
 
+static const char IMPORT_USAGE[] =
+    "usage: mtc import MODEL.onnx [-o MODEL.mt] [OPTION]...\n"
+    "\n"
+    "Makes a model of an ONNX file: its text, with data and train blocks to be edited, and its weights\n"
+    "beside it, MODEL.safetensors. --set AXIS=SIZE says how large an axis is that has a name and no size\n"
+    "in the file, but for the batch.\n";
+
 /* What the help of a command says before its flags, and behind them. */
 typedef struct Help {
     const char *usage, *rest;
@@ -86,6 +94,9 @@ static const Help plot_help = {PLOT_USAGE, "\nExample: mtc plot lr-0.1.jsonl lr-
                   tokens_help = {TOKENS_USAGE,
                                  "\nExample: mtc tokens part-*.txt --tokenizer tokenizer.json -o train.bin\n"},
                   weights_help = {WEIGHTS_USAGE, "\nExample: mtc weights resnet18.pth -o resnet18.safetensors\n"},
+                  import_help = {IMPORT_USAGE,
+                                 "\nExample: mtc import resnet18.onnx && mtc resnet18.mt && ./resnet18 predict "
+                                 "--load resnet18.safetensors --input images.npy\n"},
                   compile_help = {
                       COMPILE_USAGE,
                       "\n"
@@ -99,6 +110,7 @@ static bool is_helped(const Options *options, const Flag *flag) {
            : options->weights   ? flag->group == WEIGHTS
            : options->gradcheck ? flag_is_of_gradcheck(flag)
            : options->explain   ? flag_is_of_explain(flag)
+           : options->import    ? flag_is_of_import(flag)
                                 : true;
 }
 
@@ -108,6 +120,7 @@ void options_help(const Options *options, Text *out) {
                        : options->weights   ? &weights_help
                        : options->gradcheck ? &gradcheck_help
                        : options->explain   ? &explain_help
+                       : options->import    ? &import_help
                                             : &compile_help;
     text_puts(out, help->usage);
     const char *group = NULL;

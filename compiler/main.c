@@ -543,6 +543,8 @@ static int run(Compilation *c) {
         return make_tokens(c->diag, o, &c->inputs);
     else if (o->weights)
         return convert_weights(c->diag, o, &c->inputs);
+    else if (o->import)
+        return import_model(c->diag, o);
     else if (o->gradcheck)
         return gradcheck(c);
     else if (o->version)

@@ -161,12 +161,16 @@ static bool flag_applies(const Options *options, const Flag *flag, Diag *diag) {
         diag_error(diag, nowhere, "tokens has no option %s; 'mtc tokens --help' lists its options", flag->name);
     else if (options->weights && !is_of_group(flag, WEIGHTS))
         diag_error(diag, nowhere, "weights has no option %s; 'mtc weights --help' lists its options", flag->name);
+    else if (options->import && !flag_is_of_import(flag))
+        diag_error(diag, nowhere, "import has no option %s; 'mtc import --help' lists its options", flag->name);
     else if (!options->plot && flag->group == PLOTTING)
         diag_error(diag, nowhere, "%s is an option of 'mtc plot'", flag->name);
     else if (!options->tokens && flag->group == TOKENS)
         diag_error(diag, nowhere, "%s is an option of 'mtc tokens'", flag->name);
     else if (!options->weights && flag->group == WEIGHTS)
         diag_error(diag, nowhere, "%s is an option of 'mtc weights'", flag->name);
+    else if (!options->import && flag->group == IMPORTING)
+        diag_error(diag, nowhere, "%s is an option of 'mtc import'", flag->name);
     else
         return true;
     return false;
@@ -266,7 +270,8 @@ static bool parse_input(Options *options, Diag *diag, const char *word) {
 
 /* The first word says what is to be done. */
 static bool is_command(const Options *options) {
-    return options->plot || options->gradcheck || options->tokens || options->weights || options->explain;
+    return options->plot || options->gradcheck || options->tokens || options->weights || options->explain ||
+           options->import;
 }
 
 static bool parse_words(Options *options, Diag *diag, int argc, char **argv) {
@@ -276,6 +281,7 @@ static bool parse_words(Options *options, Diag *diag, int argc, char **argv) {
     options->tokens = argc > 1 && strcmp(argv[1], "tokens") == 0;
     options->weights = argc > 1 && strcmp(argv[1], "weights") == 0;
     options->explain = argc > 1 && strcmp(argv[1], "explain") == 0;
+    options->import = argc > 1 && strcmp(argv[1], "import") == 0;
     if (argc == 2 && strcmp(argv[1], "help") == 0 && access("help", F_OK) != 0)
         return options->help = true;
     for (int i = 1 + is_command(options); i < argc; i++) {

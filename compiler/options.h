@@ -57,6 +57,8 @@ typedef struct Options {
     bool plot;               /* mtc plot: draw logs */
     bool tokens;             /* mtc tokens: encode texts */
     bool weights;            /* mtc weights: convert a file of PyTorch */
+    bool import;             /* mtc import: an ONNX file as a model */
+    bool force;              /* what is there is replaced */
     VEC(const char *) files; /* logs, texts, weights */
     const char *tokenizer;   /* path of its file */
     int learn;               /* a tokenizer of so many tokens is made; 0: none */

@@ -32,8 +32,9 @@ ARROWS = {
     "compiler/plot": [SUPPORT, BASE],  # reads what programs log
     "compiler/tokens": [SUPPORT, BASE, TOKENIZER],  # writes what programs read
     "compiler/weights": [SUPPORT, BASE],  # likewise
+    "compiler/import": [SUPPORT, BASE, SCHEMA],  # the messages of ONNX files; safetensors
     "compiler": [SUPPORT, BASE, IR, ONNX, OP, "compiler/front", PASS, PLAN, "compiler/emit/program", "compiler/emit/build", "compiler/plot",
-                 "compiler/tokens", "compiler/weights"],
+                 "compiler/tokens", "compiler/weights", "compiler/import"],
     BASE: ["runtime"],  # mtc.h
     TOKENIZER: [BASE],
     DATA: ["kernels_lib", BASE, TOKENIZER],  # random.h: what the kernels draw, the runtime draws

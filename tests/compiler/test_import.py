@@ -1,0 +1,478 @@
+"""`mtc import`: what becomes of an ONNX file. Files are written by tests/support/onnx_file.py; the node tests of the package onnx
+are run where it is installed. Texts are evaluated in NumPy (evaluator.py): what they compute must be what ONNX says."""
+
+import importlib
+import json
+import os
+import pkgutil
+import re
+import warnings
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+import onnx_file as onnx
+from conftest import ROOT
+from evaluator import evaluate, parse
+
+pytestmark = pytest.mark.quick
+F4 = np.float32
+
+
+def some(*shape, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(F4)
+
+
+@pytest.fixture
+def import_file(mtc, tmp_path):
+    """import_file(bytes, *flags): the text that it becomes; with `code`, the report of a refusal."""
+
+    def run(content, *flags, code=0, name="net"):
+        (tmp_path / f"{name}.onnx").write_bytes(content)
+        done = mtc("import", f"{name}.onnx", *flags, cwd=tmp_path)
+        assert done.returncode == code, done.stderr
+        text = tmp_path / f"{name}.mt"
+        if code:
+            assert not text.exists()
+            return done.stderr.removeprefix(f"mtc: error: {name}.onnx: ").strip()
+        assert mtc("--format", "--check", text.name, cwd=tmp_path).returncode == 0
+        return text.read_text()
+
+    return run
+
+
+def weights_of(path):
+    if not path.exists():
+        return {}
+    raw = path.read_bytes()
+    begin = 8 + int.from_bytes(raw[:8], "little")
+    entries = json.loads(raw[8:begin])
+    return {name: np.frombuffer(raw[begin + e["data_offsets"][0]:begin + e["data_offsets"][1]], "<f4").reshape(e["shape"])
+            for name, e in entries.items() if name != "__metadata__"}
+
+
+def fields_of(text):
+    data = text[text.index("data {"):text.index("model {")]
+    return dict(re.findall(r"^  (\w+) *: (\S.*)$", data, re.M))
+
+
+def block(text, name):
+    return re.search(rf"^{name} {{\n(.*?)^}}", text, re.M | re.S)[1]
+
+
+class Evaluated:
+    """What the text in a folder predicts, whatever it is: also where nothing in it can be trained."""
+
+    def __init__(self, mtc, folder):
+        self.mtc, self.folder = mtc, folder
+
+    def graph(self, text, prediction, batch):
+        model = text[:text.index("train {")].replace("model {\n", "model {\n  trained = weight([1])\n")
+        train = f"train {{\n  loss = sum(trained)\n  optimizer = sgd(0.1)\n  predict = {prediction}\n  batch = {batch}\n}}\n"
+        (self.folder / "evaluated.mt").write_text(model + train)
+        done = self.mtc("--emit=graph", "evaluated.mt", cwd=self.folder)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def __call__(self, text, inputs, name="net", prediction=None):
+        fields = fields_of(text)
+        sizes = re.search(r"\[([\d, ]*)\]$", next(iter(fields.values()))) if fields else None
+        whole = np.ndim(inputs[0]) == (len(sizes[1].split(",")) if sizes else 0)  # all of it is one example
+        graph = self.graph(text, prediction or re.search(r"predict += (.*)", text)[1], 1 if whole else len(inputs[0]))
+        leaves = {"trained": np.zeros(1), **{field: np.asarray(x)[None] if whole else x for field, x in zip(fields, inputs)}}
+        for dims, field in re.findall(r"= field index=\d+ : \w+(?:\[(.*?)\])? (\w+)", graph):
+            leaves.setdefault(field, np.zeros([int(size) for size in dims.split(",") if size.strip()]))
+        for layer, array in weights_of(self.folder / f"{name}.safetensors").items():
+            leaves[layer] = in_graph(array, re.search(rf": f32\[(.*)\] {re.escape(layer)}(?: |$)", graph, re.M), text, layer)
+        result = evaluate(parse(graph)["eval"], leaves).output
+        return result[0] if whole else result
+
+
+def in_graph(array, match, text, layer):
+    """Filters lie with their channels last; those of sequences are filters of images with one row."""
+    shape = tuple(int(size) for size in match[1].split(","))
+    path = layer.removesuffix(".weight")
+    call = rf"(?:^  {re.escape(path)} *=.*|.*name = \"{re.escape(path)}\".*)$"
+    if layer.endswith(".weight") and any("conv" in line for line in re.findall(call, text, re.M)):
+        array = array[:, :, None] if array.ndim == 3 else array
+        order = (0, 2, 3, 1) if array.shape[0] == shape[0] else (2, 3, 1, 0)  # with a filter for each channel, that is last
+        array = array.transpose(order)
+    assert array.shape == shape
+    return array.astype(float)
+
+
+@pytest.fixture
+def evaluated(mtc, tmp_path):
+    return Evaluated(mtc, tmp_path)
+
+
+# ---- texts ----
+
+
+def perceptron():
+    return onnx.model(
+        [onnx.node("Flatten", ["image"], ["flat"], axis=1), onnx.node("Cast", ["flat"], ["real"], to=1),
+         onnx.node("Div", ["real", "scale"], ["scaled"]),
+         onnx.node("Gemm", ["scaled", "fc1.weight", "fc1.bias"], ["/fc1/Gemm_output_0"], "/fc1/Gemm", transB=1),
+         onnx.node("Relu", ["/fc1/Gemm_output_0"], ["/Relu_output_0"], "/Relu"),
+         onnx.node("MatMul", ["/Relu_output_0", "onnx::MatMul_9"], ["/fc2/MatMul_output_0"]),
+         onnx.node("Add", ["fc2.bias", "/fc2/MatMul_output_0"], ["scores"]), onnx.node("Softmax", ["scores"], ["output"], axis=-1)],
+        [onnx.value("image", ["batch", 2, 3], 2)], [onnx.value("output", ["batch", 3])],
+        [onnx.tensor("scale", F4(255)), onnx.tensor("fc1.weight", some(4, 6)), onnx.tensor("fc1.bias", some(4)),
+         onnx.tensor("onnx::MatMul_9", some(4, 3)), onnx.tensor("fc2.bias", some(3))])
+
+
+def test_a_perceptron(import_file, tmp_path):
+    assert import_file(perceptron()) == """\
+# Imported from net.onnx, made by tests 1.
+# Its weights are in net.safetensors: ./PROGRAM predict --load net.safetensors, or --init-from net.safetensors to train on.
+
+data {
+  # To be edited: where the examples are, and what is known of each. The last field is what the network is to say.
+  train = npz("train.npz")
+  image : u8[2, 3]
+  label : class[3]
+}
+
+model {
+  fc1    = relu(linear(flatten(image) / 255, 4))
+  fc2    = linear(fc1, 3)
+  output = softmax(fc2)
+}
+
+train {
+  # To be edited: the loss, and how it is made smaller.
+  loss      = cross_entropy(fc2, label)
+  metric    = accuracy(fc2, label)
+  predict   = output
+  optimizer = adam(1e-4)
+}
+"""
+    weights = weights_of(tmp_path / "net.safetensors")
+    assert sorted(weights) == ["fc1.bias", "fc1.weight", "fc2.bias", "fc2.weight"]
+    assert np.array_equal(weights["fc2.weight"], some(4, 3).T)  # as PyTorch's layers have it
+
+
+def residual():
+    norm = [f"bn.{part}" for part in ("weight", "bias", "running_mean", "running_var")]
+    return onnx.model(
+        [onnx.node("Conv", ["x", "stem.0.weight"], ["c"], strides=[2, 2], pads=[1, 1, 1, 1], kernel_shape=[3, 3]),
+         onnx.node("BatchNormalization", ["c", *norm], ["n"], epsilon=0.125), onnx.node("Sigmoid", ["n"], ["s"]), onnx.node("Mul", ["n", "s"], ["silu"]),
+         onnx.node("Conv", ["silu", "w"], ["/block/conv/Conv_output_0"], group=4, dilations=[2, 1], pads=[2, 1, 2, 1]),
+         onnx.node("Add", ["/block/conv/Conv_output_0", "silu"], ["sum"]), onnx.node("GlobalAveragePool", ["sum"], ["pooled"]),
+         onnx.node("Shape", ["pooled"], ["shape"]), onnx.node("Gather", ["shape", "zero"], ["n_examples"], axis=0),
+         onnx.node("Unsqueeze", ["n_examples", "first"], ["row"]), onnx.node("Concat", ["row", "rest"], ["target"], axis=0),
+         onnx.node("Reshape", ["pooled", "target"], ["y"])],
+        [onnx.value("x", ["N", 3, 8, 8])], [onnx.value("y", ["N", 4])],
+        [onnx.tensor("stem.0.weight", some(4, 3, 3, 3)), onnx.tensor("w", some(4, 1, 3, 3, seed=1)),
+         *[onnx.tensor(name, np.abs(some(4, seed=2)) + F4(0.5)) for name in norm], onnx.tensor("zero", np.int64(0)),
+         onnx.tensor("first", np.int64([0])), onnx.tensor("rest", np.int64([-1]))])
+
+
+def test_a_residual_network(import_file, evaluated):
+    text = import_file(residual())
+    assert block(text, "model") == """\
+  stem_0     = conv2d(x, 4, 3, stride = 2, padding = 1, bias = false, name = "stem.0")
+  bn         = batch_norm(stem_0, eps = 0.125)
+  silu       = bn * sigmoid(bn)
+  block_conv = conv2d(silu, 4, 3, padding = [2, 1], dilation = [2, 1], groups = 4, bias = false, name = "block.conv")
+  pooled     = global_avg_pool(block_conv + silu)
+"""
+    x = some(2, 3, 8, 8, seed=3)
+    assert evaluated(text, [x]) == pytest.approx(reference_of_residual(x), rel=1e-5)
+
+
+def windows(x, kernel, stride, padding, dilation):
+    """[N, C, OH, OW, KH, KW]"""
+    x = np.pad(x, [(0, 0), (0, 0), *[(p, p) for p in padding]])
+    span = [(k - 1) * d + 1 for k, d in zip(kernel, dilation)]
+    seen = np.lib.stride_tricks.sliding_window_view(x, span, axis=(2, 3))
+    return seen[:, :, ::stride, ::stride, ::dilation[0], ::dilation[1]]
+
+
+def reference_of_residual(x):
+    scale = np.abs(some(4, seed=2)) + F4(0.5)
+    column = scale.astype(float)[:, None, None]
+    c = np.einsum("nchwij,ocij->nohw", windows(x, (3, 3), 2, (1, 1), (1, 1)), some(4, 3, 3, 3))
+    n = (c - column) / np.sqrt(column + 0.125) * column + column
+    silu = n / (1 + np.exp(-n))
+    deep = np.einsum("nchwij,cij->nchw", windows(silu, (3, 3), 1, (2, 1), (2, 1)), some(4, 1, 3, 3, seed=1)[:, 0])
+    return (deep + silu).mean(axis=(2, 3))
+
+
+@pytest.mark.parametrize("op, flags, pads", [
+    ("MaxPool", {}, [0, 0, 0, 0]), ("MaxPool", {"ceil_mode": 1}, [0, 1, 2, 1]), ("AveragePool", {}, [1, 1, 1, 1]),
+    ("AveragePool", {"count_include_pad": 1}, [0, 1, 1, 0]), ("AveragePool", {"ceil_mode": 1}, [1, 0, 0, 0]),
+    ("AveragePool", {"ceil_mode": 1, "count_include_pad": 1}, [1, 1, 1, 1])])
+def test_pools(import_file, evaluated, op, flags, pads):
+    text = import_file(onnx.model([onnx.node(op, ["x"], ["y"], kernel_shape=[3, 2], strides=[2, 2], pads=pads, **flags)],
+                                  [onnx.value("x", ["N", 2, 7, 6])], [onnx.value("y", ["N"])]))
+    x = some(2, 2, 7, 6)
+    top, left, bottom, right = pads
+    inside = np.pad(np.ones_like(x), [(0, 0), (0, 0), (top, bottom), (left, right)], constant_values=flags.get("count_include_pad", 0))
+    beyond = flags.get("ceil_mode", 0)  # so many rows and columns more than the pads say, which no mean counts
+    numbers = np.pad(x, [(0, 0), (0, 0), (top, bottom + beyond), (left, right + beyond)], constant_values=-np.inf if op == "MaxPool" else 0)
+    counted = np.pad(inside, [(0, 0), (0, 0), (0, beyond), (0, beyond)])
+    seen, counts = (windows(array, (3, 2), 2, (0, 0), (1, 1)) for array in (numbers, counted))
+    expected = seen.max(axis=(4, 5)) if op == "MaxPool" else seen.sum(axis=(4, 5)) / counts.sum(axis=(4, 5))
+    got = evaluated(text, [x])
+    rows, columns = got.shape[2:]
+    assert got == pytest.approx(expected[:, :, :rows, :columns], rel=1e-5)
+    sizes = [(size + before + after - kernel + beyond) / 2 for size, before, after, kernel in ((7, top, bottom, 3), (6, left, right, 2))]
+    assert (rows, columns) == tuple(int(size) + 1 for size in sizes)
+
+
+def test_heads_and_batch_in_one_axis(import_file, evaluated):
+    """As PyTorch exports attention: rows first, then the batch times the heads."""
+    text = import_file(onnx.model(
+        [onnx.node("Transpose", ["x"], ["rows"], perm=[1, 0, 2]), onnx.node("Shape", ["rows"], ["shape"]),
+         onnx.node("Gather", ["shape", "one"], ["n"]), onnx.node("Mul", ["n", "two"], ["n2"]), onnx.node("Unsqueeze", ["n2", "first"], ["n2s"]),
+         onnx.node("Concat", ["three", "n2s", "four"], ["split"], axis=0), onnx.node("Reshape", ["rows", "split"], ["q"]),
+         onnx.node("Transpose", ["q"], ["heads"], perm=[1, 0, 2]), onnx.node("Transpose", ["q"], ["keys"], perm=[1, 2, 0]),
+         onnx.node("MatMul", ["heads", "keys"], ["scores"]), onnx.node("Softmax", ["scores"], ["mixed"], axis=-1),
+         onnx.node("MatMul", ["mixed", "heads"], ["seen"]), onnx.node("Transpose", ["seen"], ["back"], perm=[1, 0, 2]),
+         onnx.node("Reshape", ["back", "joined"], ["all"]), onnx.node("Transpose", ["all"], ["y"], perm=[1, 0, 2])],
+        [onnx.value("x", ["N", 3, 8])], [onnx.value("y", ["N", 3, 8])],
+        [onnx.tensor(name, np.int64(number)) for name, number in
+         [("one", 1), ("two", 2), ("first", [0]), ("three", [3]), ("four", [4]), ("joined", [3, -1, 8])]]))
+    x = some(2, 3, 8)
+    heads = x.reshape(2, 3, 2, 4).transpose(0, 2, 1, 3)
+    weights = np.exp(heads @ heads.swapaxes(-1, -2))
+    expected = (weights / weights.sum(-1, keepdims=True) @ heads).transpose(0, 2, 1, 3).reshape(2, 3, 8)
+    assert evaluated(text, [x]) == pytest.approx(expected, rel=1e-5)
+
+
+def test_tokens_are_classes_and_tied_tables_one_weight(import_file, tmp_path):
+    text = import_file(onnx.model(
+        [onnx.node("Gather", ["wte", "tokens"], ["h"]), onnx.node("Transpose", ["wte"], ["turned"], perm=[1, 0]),
+         onnx.node("MatMul", ["h", "turned"], ["scores"])],
+        [onnx.value("tokens", ["N", "T"], 7)], [onnx.value("scores", ["N", "T", 5])], [onnx.tensor("wte", some(5, 2))]), "--set", "T=4")
+    assert fields_of(text)["tokens"] == "class[5][4]"
+    assert block(text, "model") == """\
+  wte    = weight([5, 2])
+  scores = matmul(gather(wte, tokens), transpose(wte))
+"""
+    assert list(weights_of(tmp_path / "net.safetensors")) == ["wte"]
+
+
+def test_it_compiles_predicts_and_trains_on(import_file, compile_model, tmp_path):
+    import_file(perceptron())
+    program = compile_model(tmp_path / "net.mt")
+    image = np.random.default_rng(1).integers(0, 256, (40, 2, 3), np.uint8)
+    np.savez(tmp_path / "train.npz", image=image, label=(image[:, 0, 0] // 86).astype(np.uint8))
+    np.save(tmp_path / "image.npy", image)
+    program("predict", "--load", tmp_path / "net.safetensors", "--input", tmp_path / "image.npy", "--output", tmp_path / "y.npy")
+    h = np.maximum(image.reshape(40, 6) / 255 @ some(4, 6).T + some(4), 0)
+    e = np.exp(h @ some(4, 3) + some(3))
+    assert np.load(tmp_path / "y.npy") == pytest.approx(e / e.sum(1, keepdims=True), rel=1e-5)
+    log = tmp_path / "log.jsonl"
+    program("--data", tmp_path, "--init-from", tmp_path / "net.safetensors", "--epochs", 2, "--log", log, "--quiet")
+    assert len([line for line in log.read_text().splitlines() if '"epoch"' in line]) >= 2
+
+
+# ---- files ----
+
+
+def test_what_is_there_is_not_replaced_unasked(import_file, mtc, tmp_path):
+    text = import_file(perceptron())
+    done = mtc("import", "net.onnx", cwd=tmp_path)
+    assert done.returncode == 73
+    assert done.stderr == "mtc: error: cannot write 'net.mt': it is there already; --force replaces it, -o chooses another name\n"
+    (tmp_path / "net.mt").unlink()
+    assert "'net.safetensors': it is there already" in mtc("import", "net.onnx", cwd=tmp_path).stderr
+    assert not (tmp_path / "net.mt").exists()
+    assert mtc("import", "net.onnx", "--force", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "net.mt").read_text() == text
+    assert mtc("import", "net.onnx", "-o", "net.onnx", "--force", cwd=tmp_path).returncode == 64
+    (tmp_path / "net.safetensors").write_text("mine")
+    assert "it would replace a file that is no safetensors" in mtc("import", "net.onnx", "--force", cwd=tmp_path).stderr
+
+
+def relu_of(initializer):
+    return onnx.model([onnx.node("Add", ["x", "w"], ["y"])], [onnx.value("x", ["N", 2])], [onnx.value("y", ["N", 2])], [initializer])
+
+
+def test_data_beside_the_model(import_file, tmp_path):
+    (tmp_path / "data.bin").write_bytes(b"skip" + np.array([3, 4], F4).tobytes())
+    import_file(relu_of(onnx.external("w", [2], location="data.bin", offset=4, length=8)))
+    assert np.array_equal(weights_of(tmp_path / "net.safetensors")["w"], [3, 4])
+
+
+@pytest.mark.parametrize("entries, why", [
+    ({"location": "../secret"}, "its data are in '../secret', which is not in the folder of the model: it is not read"),
+    ({"location": "link"}, "its data are in 'link', which is not in the folder of the model: it is not read"),
+    ({"location": "none"}, "its data are in 'none', beside the model: No such file or directory"),
+    ({}, "its data are in another file, and none is named"),
+    ({"location": "short"}, "its data are 8 bytes from byte 0 on of 'short', which has 4"),
+    ({"location": "short", "offset": "-1"}, "the offset of its data in another file is '-1', which is no number of bytes"),
+])
+def test_data_elsewhere(import_file, tmp_path_factory, tmp_path, entries, why):
+    (tmp_path.parent / "secret").write_bytes(bytes(8))
+    (tmp_path / "short").write_bytes(bytes(4))
+    os.symlink(tmp_path.parent / "secret", tmp_path / "link")
+    assert import_file(relu_of(onnx.external("w", [2], **entries)), code=65) == f"tensor 'w': {why}"
+
+
+# ---- refusals ----
+
+X, Y = [onnx.value("x", ["N", 2, 3])], [onnx.value("y", ["N"])]
+IMAGE = [onnx.value("x", ["N", 1, 5, 5])]
+FILTER = onnx.tensor("w", some(1, 1, 3, 3))
+HUGE = 1 << 40
+
+
+def one(op, inputs=("x",), initializers=(), x=X, version=20, **attributes):
+    return onnx.model([onnx.node(op, list(inputs), ["y"], "node", **attributes)], x, Y, initializers, version)
+
+
+def ints(name, *numbers):
+    return onnx.tensor(name, np.array(numbers, np.int64))
+
+
+REFUSED = {
+    "unknown": (one("NonZero"), "node 0, 'node' (NonZero): mtc does not know this operator; docs/onnx.md lists those that it knows, and how to do "
+                                "without others"),
+    "misspelt": (one("Rellu"), "node 0, 'node' (Rellu): mtc does not know this operator; did you mean 'Relu'?; docs/onnx.md lists those that it "
+                               "knows, and how to do without others"),
+    "version": (one("Relu", version=3), "its operators are those of version 3; mtc knows 7 to 28. onnx.version_converter makes another version of a "
+                                        "file"),
+    "missing": (one("Add", ["x", "nowhere"]), "node 0, 'node' (Add): its input 1, 'nowhere', is made nowhere: it is no input, no initializer and no "
+                                              "node's output"),
+    "circle": (onnx.model([onnx.node("Add", ["x", "b"], ["a"], "first"), onnx.node("Relu", ["a"], ["b"])], X, [onnx.value("b", ["N"])]),
+               "node 0, 'first' (Add): its input 1, 'b', is made behind it: nodes stand behind those whose outputs they read, and not in a circle"),
+    "twice": (onnx.model([onnx.node("Relu", ["x"], ["y"]), onnx.node("Relu", ["x"], ["y"], "second")], X, Y),
+              "node 1, 'second' (Relu): 'y' is made twice: every name is that of one value"),
+    "output": (onnx.model([onnx.node("Relu", ["x"], ["z"])], X, Y), "the output 'y' is made nowhere"),
+    "name": (onnx.model([onnx.node("Relu", ["x"], [b"\xff\xfe"])], X, Y), "node 0, '\\377\\376' (Relu): the name of an output is no UTF-8: '\\377\\376'"),
+    "attribute": (one("Relu", fast=1), "node 0, 'node' (Relu): it has an attribute 'fast', which mtc does not know of this operator"),
+    "attribute type": (one("Softmax", axis=1.5), "node 0, 'node' (Softmax): attribute axis is no whole number"),
+    "axis": (one("Softmax", axis=3), "node 0, 'node' (Softmax): attribute axis is 3, and there are 3 axes"),
+    "batch": (one("Softmax", axis=0), "node 0, 'node' (Softmax): it works along axis 0 of [batch, 2, 3], the batch: the text speaks of one example"),
+    "inputs": (one("Add"), "node 0, 'node' (Add): it has 1 inputs, where 2 to 2 are expected"),
+    "shapes": (one("Add", ["x", "w"], [onnx.tensor("w", some(4))]), "node 0, 'node' (Add): shapes [batch, 2, 3] and [4] do not go together"),
+    "open axis": (one("Relu", x=[onnx.value("x", ["N", "T"])]), "input 'x': axis 1 is 'T', any size; --set T=N says which"),
+    "negative": (one("Relu", x=[onnx.value("x", ["N", -2])]), "input 'x': axis 1 has the size -2"),
+    "huge": (one("Relu", x=[onnx.value("x", ["N", HUGE])]), f"the shape [1, {HUGE}] is too large: an axis has at most 2147483647 elements, a tensor "
+                                                            "2^40"),
+    "raw data": (one("Add", ["x", "w"], [onnx.raw_tensor("w", 1, [3], bytes(11))]), "tensor 'w': [3] of FLOAT has 3 elements, but its data have 2"),
+    "more raw data": (one("Add", ["x", "w"], [onnx.raw_tensor("w", 1, [3], bytes(16))]),
+                      "tensor 'w': [3] of FLOAT has 3 elements of 4 bytes, but its data have 16 bytes"),
+    "tensor sizes": (one("Add", ["x", "w"], [onnx.raw_tensor("w", 1, [1 << 33, 1 << 33], bytes(4))]),
+                     "the shape [8589934592, 8589934592] is too large: an axis has at most 2147483647 elements, a tensor 2^40"),
+    "tensor size": (one("Add", ["x", "w"], [onnx.raw_tensor("w", 1, [-3], b"")]), "tensor 'w': axis 0 has the size -3"),
+    "tensor type": (one("Add", ["x", "w"], [onnx.raw_tensor("w", 8, [1], b"")]),
+                    "tensor 'w' has elements of type 8, which is none of numbers that mtc knows (FLOAT is 1, INT64 7)"),
+    "empty": (one("Add", ["x", "w"], [onnx.raw_tensor("w", 1, [0, 3], b"")]), "node 0, 'node' (Add): shapes [batch, 2, 3] and [0, 3] do not go together"),
+    "kernel": (one("Conv", ["x", "w"], [FILTER], IMAGE, kernel_shape=[5, 5]),
+               "node 0, 'node' (Conv): attribute kernel_shape is [5, 5], and its filter [1, 1, 3, 3]"),
+    "channels": (one("Conv", ["x", "w"], [onnx.tensor("w", some(1, 2, 3, 3))], IMAGE),
+                 "node 0, 'node' (Conv): its filter is [1, 2, 3, 3], for 1 channels in 1 groups"),
+    "stride": (one("Conv", ["x", "w"], [FILTER], IMAGE, strides=[0, 1]), "node 0, 'node' (Conv): attribute strides has 0"),
+    "pads": (one("Conv", ["x", "w"], [FILTER], IMAGE, pads=[-1, 0, 0, 0]), "node 0, 'node' (Conv): attribute pads has -1"),
+    "kernel size": (one("MaxPool", x=IMAGE, kernel_shape=[9, 9]), "node 0, 'node' (MaxPool): its kernel spans 9, and the padded image has 5"),
+    "reshape": (one("Reshape", ["x", "w"], [ints("w", 0, 7)]), "node 0, 'node' (Reshape): [batch, 2, 3] does not become [1, 7]"),
+    "mixed": (one("Reshape", ["x", "w"], [ints("w", 2, -1)]), "node 0, 'node' (Reshape): [batch, 2, 3] becomes [2, 3], which mixes the batch with other "
+                                                              "axes"),
+    "modulo": (onnx.model([onnx.node("Mod", ["a", "zero"], ["m"], "node"), onnx.node("Reshape", ["x", "m"], ["y"])], X, Y, [ints("a", 4), ints("zero", 0)]),
+               "node 0, 'node' (Mod): the remainder of a division by 0 is asked for"),
+    "overflow": (onnx.model([onnx.node("Mul", ["a", "a"], ["m"], "node"), onnx.node("Reshape", ["x", "m"], ["y"])], X, Y, [ints("a", 1 << 62)]),
+                 "node 0, 'node' (Mul): whole numbers that are computed when importing pass 64 bits"),
+    "large constant": (onnx.model([onnx.node("ConstantOfShape", ["a"], ["m"], "node"), onnx.node("Add", ["x", "m"], ["y"])], X, Y,
+                                  [ints("a", 1 << 20, 1 << 20)]),
+                       "node 0, 'node' (ConstantOfShape): constants are computed when importing, and these are too large: [1048576, 1048576]"),
+    "no ONNX": (b"solid cube", "is no ONNX file: its bytes are not the message that such a file is"),
+    "no graph": (b"", "is no ONNX file: its bytes are not the message that such a file is"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused(import_file, name):
+    content, why = REFUSED[name]
+    assert import_file(content, code=65) == why
+
+
+def test_other_flags_are_not_of_import(mtc, tmp_path):
+    assert mtc("import", "x.onnx", "--batch", "3", cwd=tmp_path).stderr == (
+        "mtc: error: import has no option --batch; 'mtc import --help' lists its options\n")
+    assert mtc("--force", "x.mt", cwd=tmp_path).stderr.startswith("mtc: error: --force is an option of 'mtc import'\n")
+    assert mtc("import", "none.onnx", cwd=tmp_path).returncode == 66
+    assert mtc("import", cwd=tmp_path).returncode == 64
+
+
+# ---- the node tests of the package onnx ----
+
+# Operators whose tests are all of shapes that only the running model knows, or of numbers of 64 bits.
+NEVER = {"ConstantOfShape", "Range", "ReduceLogSumExp"}
+AGAIN = ("training", "_random", "_expanded", "_negative_axis", "negative_axes")  # chance of its own, and what others have tested
+
+
+def known_operators():
+    rows = (ROOT / "compiler" / "import" / "operators.def").read_text()
+    return set(re.findall(r"^(?:OPERATOR|MAP|REDUCE)\((\w+)", rows, re.M))
+
+
+def node_cases(names):
+    """The package makes a case when the module of its operator is imported. Those of two pools take ten seconds: test_pools."""
+    from onnx.backend.test.case import node
+    wanted = {name.lower() for name in names} | {"batchnorm"}
+    with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+        for module in pkgutil.iter_modules(node.__path__):
+            if module.name.replace("_", "") in wanted - {"averagepool", "maxpool"}:
+                importlib.import_module(f"{node.__name__}.{module.name}")
+    return getattr(node, "_NodeTestCases", [])
+
+
+def is_of_floats(case):
+    arrays = [np.asarray(array) for kind in case.data_sets[0] for array in kind if isinstance(array, np.ndarray) or np.isscalar(array)]
+    return len(arrays) == sum(map(len, case.data_sets[0])) and all(a.dtype in (F4, np.int64, np.int32, bool, np.uint8) for a in arrays) and \
+        any(a.dtype == F4 for a in arrays)
+
+
+def with_weights(package, model, inputs):
+    """All inputs but the first become initializers, as weights and sizes of a model are."""
+    other = package.ModelProto()
+    other.CopyFrom(model)
+    for info, array in zip(list(other.graph.input)[1:], inputs[1:]):
+        other.graph.initializer.append(package.numpy_helper.from_array(np.asarray(array), info.name))
+        other.graph.input.remove(info)
+    return other
+
+
+def test_node_cases(mtc, tmp_path, evaluated):
+    package = pytest.importorskip("onnx", reason="the package onnx is not installed: its node tests")
+    cases = node_cases(known_operators())
+    right, wrong = defaultdict(int), []
+
+    def run(case, model, inputs):
+        for leftover in tmp_path.glob("net.*"):
+            leftover.unlink()
+        (tmp_path / "net.onnx").write_bytes(model.SerializeToString())
+        done = mtc("import", "net.onnx", cwd=tmp_path)
+        assert done.returncode in (0, 65), done.stderr
+        if done.returncode:
+            return None
+        text = (tmp_path / "net.mt").read_text()
+        classes = [field for field, kind in fields_of(text).items() if kind.startswith("class")]
+        if any((np.asarray(x) < 0).any() for field, x in zip(fields_of(text), inputs) if field in classes):
+            return None  # the program would refuse such an example
+        expected = np.asarray(case.data_sets[0][1][0], float)
+        with np.errstate(all="ignore"):
+            got = np.asarray(evaluated(text, inputs), float)
+        return got.shape == expected.shape and np.allclose(got, expected, rtol=1e-5, atol=1e-6, equal_nan=True)
+
+    for case in cases:
+        nodes = case.model.graph.node
+        known = len(nodes) == 1 and nodes[0].op_type in known_operators() - {"Constant", "Shape", "Size"}  # which are no prediction
+        if not known or any(part in case.name for part in AGAIN) or not is_of_floats(case):
+            continue
+        inputs = case.data_sets[0][0]
+        verdict = run(case, case.model, inputs)
+        if verdict is None and len(inputs) > 1:
+            verdict = run(case, with_weights(package, case.model, inputs), inputs[:1])
+        right[nodes[0].op_type] += bool(verdict)
+        if verdict is False:
+            wrong.append(case.name)
+    assert not wrong
+    assert {op for op in right if not right[op]} <= NEVER
+    assert sum(right.values()) > 250
