@@ -28,7 +28,8 @@ static const char *signed_text(Importer *im, double number, Strength strength) {
 
 bool is_number(const Value *value, double *number) {
     const Tensor *known = value ? value->constant : NULL;
-    if (!known || known->count != 1 || known->trained || (known->batches && known->batches[0]))
+    if (!known || known->count != 1 || known->trained || known->element == CONDITION ||
+        (known->batches && known->batches[0]))
         return false;
     *number = decimal(tensor_number(known, 0));
     return true;
@@ -46,9 +47,21 @@ static void add_level(Importer *im, Text *text, const Tensor *tensor, const Exte
     text_puts(text, "]");
 }
 
+/* 0, 1, 2, ... */
+static bool counts_up(const Tensor *tensor) {
+    for (int64_t i = 0; tensor->element == WHOLE && i < tensor->count; i++)
+        if (tensor->whole[i] != i)
+            return false;
+    return tensor->element == WHOLE && tensor->count > 4;
+}
+
 static const char *literal(Importer *im, const Tensor *tensor, const Extents *extents) {
     Text text = TEXT(im->arena);
     int64_t next = 0;
+    if (counts_up(tensor)) {
+        const char *count = arena_printf(im->arena, "iota(%lld)", (long long)tensor->count);
+        return extents->rank == 1 ? count : arena_printf(im->arena, "reshape(%s, %s)", count, sizes_text(im, extents));
+    }
     add_level(im, &text, tensor, extents, 0, &next);
     return text_string(&text);
 }
@@ -59,7 +72,7 @@ static void check_symbols(Importer *im, const Tensor *tensor) {
             refuse(im, "how many examples a batch has is computed with: the text speaks of one example");
 }
 
-static const char *constant_text(Importer *im, const Value *value, const Extents *extents, Strength strength) {
+static const char *number_or_list(Importer *im, const Value *value, const Extents *extents, Strength strength) {
     const Tensor *tensor = value->constant;
     const bool whole = tensor->element != REAL;
     check_symbols(im, tensor);
@@ -70,6 +83,15 @@ static const char *constant_text(Importer *im, const Value *value, const Extents
     if (!tensor->trained && tensor->count <= (whole ? MOST_WHOLE_LITERAL : MOST_LITERAL))
         return literal(im, tensor, extents);
     return weight_statement(im, tensor, extents, value->name);
+}
+
+/* A list of numbers becomes conditions by a comparison. */
+static const char *constant_text(Importer *im, const Value *value, const Extents *extents, Strength strength) {
+    const bool condition = value->constant->element == CONDITION;
+    const char *text = number_or_list(im, value, extents, condition ? SUM : strength);
+    if (condition && extents->rank == 0)
+        return value->constant->whole[0] ? "true" : "false";
+    return !condition ? text : arena_printf(im->arena, strength > COMPARED ? "(%s != 0)" : "%s != 0", text);
 }
 
 /* ---- statements ---- */

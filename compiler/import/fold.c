@@ -280,6 +280,14 @@ static Tensor *pair(Importer *im, const struct Arithmetic *op, const Tensor *a, 
     return result;
 }
 
+/* A table that is made of rows and columns, such as the mask of an attention, is shorter as a formula. */
+static bool grows(Importer *im, const Tensor *a, const Tensor *b) {
+    enum { MOST_LISTED = 1024 };
+    const Extents extents = stretched_extents(im, a, b);
+    const int64_t count = extents_count(im, &extents);
+    return count > MOST_LISTED && count > a->count && count > b->count;
+}
+
 const Tensor *fold_arithmetic(Importer *im, Node *node) {
     const struct Arithmetic *op = NULL;
     for (size_t i = 0; i < sizeof arithmetic / sizeof *arithmetic; i++)
@@ -290,8 +298,11 @@ const Tensor *fold_arithmetic(Importer *im, Node *node) {
         return NULL;
     if (node->inputs == 1)
         return pair(im, op, result, result);
-    for (int i = 1; i < node->inputs; i++)
+    for (int i = 1; i < node->inputs; i++) {
+        if (grows(im, result, node->input[i]->constant))
+            return NULL;
         result = pair(im, op, result, node->input[i]->constant);
+    }
     return result;
 }
 

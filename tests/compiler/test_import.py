@@ -243,6 +243,20 @@ def test_heads_and_batch_in_one_axis(import_file, evaluated):
     assert evaluated(text, [x]) == pytest.approx(expected, rel=1e-5)
 
 
+def test_a_causal_mask_is_a_formula(import_file, evaluated):
+    text = import_file(onnx.model(
+        [onnx.node("Range", ["zero", "n", "one"], ["place"]), onnx.node("Unsqueeze", ["place", "last"], ["row"]),
+         onnx.node("LessOrEqual", ["place", "row"], ["mask"]), onnx.node("Where", ["mask", "x", "low"], ["scores"]),
+         onnx.node("Softmax", ["scores"], ["y"], axis=-1)],
+        [onnx.value("x", ["N", 40, 40])], [onnx.value("y", ["N", 40, 40])],
+        [onnx.tensor("zero", np.int64(0)), onnx.tensor("n", np.int64(40)), onnx.tensor("one", np.int64(1)), onnx.tensor("last", np.int64([1])),
+         onnx.tensor("low", F4(-1e30))]))
+    assert "where(iota(40) <= reshape(iota(40), [40, 1]), x, -1e+30)" in text
+    x = some(2, 40, 40)
+    e = np.tril(np.exp(x))
+    assert evaluated(text, [x]) == pytest.approx(e / e.sum(-1, keepdims=True), rel=1e-5, abs=1e-7)
+
+
 def test_tokens_are_classes_and_tied_tables_one_weight(import_file, tmp_path):
     text = import_file(onnx.model(
         [onnx.node("Gather", ["wte", "tokens"], ["h"]), onnx.node("Transpose", ["wte"], ["turned"], perm=[1, 0]),
