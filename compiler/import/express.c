@@ -26,6 +26,14 @@ static const char *signed_text(Importer *im, double number, Strength strength) {
     return *text == '-' && strength > SUM ? arena_printf(im->arena, "(%s)", text) : text;
 }
 
+/* As a literal has it. */
+static double written_number(Importer *im, const Tensor *tensor, int64_t i) {
+    const bool whole = tensor->element != REAL;
+    if (whole && (tensor->whole[i] > INT32_MAX || tensor->whole[i] < -INT32_MAX))
+        refuse(im, "a constant is %lld; whole numbers of the text have 32 bits", (long long)tensor->whole[i]);
+    return decimal(tensor_number(tensor, i));
+}
+
 bool is_number(const Value *value, double *number) {
     const Tensor *known = value ? value->constant : NULL;
     if (!known || known->count != 1 || known->trained || known->element == CONDITION ||
@@ -42,7 +50,7 @@ static void add_level(Importer *im, Text *text, const Tensor *tensor, const Exte
         if (axis + 1 < extents->rank)
             add_level(im, text, tensor, extents, axis + 1, next);
         else
-            text_puts(text, number_text(im, decimal(tensor_number(tensor, (*next)++))));
+            text_puts(text, number_text(im, written_number(im, tensor, (*next)++)));
     }
     text_puts(text, "]");
 }
@@ -79,7 +87,7 @@ static const char *number_or_list(Importer *im, const Value *value, const Extent
     if (tensor->count == 0)
         refuse(im, "'%s' has no elements: %s", shown(im, value->name), sizes_text(im, &tensor->extents));
     if (!tensor->trained && extents->rank == 0)
-        return signed_text(im, decimal(tensor_number(tensor, 0)), strength);
+        return signed_text(im, written_number(im, tensor, 0), strength);
     if (!tensor->trained && tensor->count <= (whole ? MOST_WHOLE_LITERAL : MOST_LITERAL))
         return literal(im, tensor, extents);
     return weight_statement(im, tensor, extents, value->name);
@@ -164,7 +172,7 @@ const char *operand_beside(Importer *im, Value *value, const Shape *result, Stre
     double number;
     *extents = (Extents){0};
     if (is_number(value, &number))
-        return signed_text(im, number, strength);
+        return signed_text(im, written_number(im, value->constant, 0), strength);
     for (int i = 0; i < value->shape.all.rank; i++)
         if (i + before >= 0 && has_text_axis(result, i + before))
             extents->size[extents->rank++] = value->shape.all.size[i];

@@ -448,6 +448,7 @@ void trilu_rule(Importer *im, Node *node) {
     int64_t k[2 * MOST_RANK] = {0};
     if (known_list(im, node, 1, "k", k) > 1)
         refuse(im, "its k is not one number");
+    k[0] = within(k[0], -INT32_MAX, INT32_MAX); /* beyond any axis */
     if (x->shape.all.rank < 2)
         refuse(im, "its operand is %s, and no matrix", shape_text(im, &x->shape));
     text_axis(im, &x->shape, x->shape.all.rank - 1);

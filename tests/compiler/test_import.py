@@ -243,6 +243,11 @@ def test_heads_and_batch_in_one_axis(import_file, evaluated):
     assert evaluated(text, [x]) == pytest.approx(expected, rel=1e-5)
 
 
+def test_a_diagonal_beyond_the_matrix(import_file):
+    text = import_file(one("Trilu", ["x", "k"], [onnx.tensor("k", np.int64(-(1 << 60)))]))
+    assert block(text, "model") == "  y = where(iota(3) - reshape(iota(2), [2, 1]) >= -2147483647, x, 0)\n"
+
+
 def test_a_causal_mask_is_a_formula(import_file, evaluated):
     text = import_file(onnx.model(
         [onnx.node("Range", ["zero", "n", "one"], ["place"]), onnx.node("Unsqueeze", ["place", "last"], ["row"]),
@@ -395,6 +400,8 @@ REFUSED = {
     "large constant": (onnx.model([onnx.node("ConstantOfShape", ["a"], ["m"], "node"), onnx.node("Add", ["x", "m"], ["y"])], X, Y,
                                   [ints("a", 1 << 20, 1 << 20)]),
                        "node 0, 'node' (ConstantOfShape): constants are computed when importing, and these are too large: [1048576, 1048576]"),
+    "large whole number": (one("Mul", ["x", "w"], [ints("w", HUGE)]), f"node 0, 'node' (Mul): a constant is {HUGE}; whole numbers of the text have 32 "
+                                                                      "bits"),
     "no ONNX": (b"solid cube", "is no ONNX file: its bytes are not the message that such a file is"),
     "no graph": (b"", "is no ONNX file: its bytes are not the message that such a file is"),
 }
