@@ -60,12 +60,10 @@ static const char *part_text(Importer *im, Value *x, int axis, int64_t begin, in
 
 /* The sizes of the parts: given, or as equal as they can be. */
 static void split_sizes(Importer *im, Node *node, int64_t whole, int64_t *size) {
-    int64_t given[2 * MOST_RANK];
     const bool has_input = node->inputs > 1 && node->input[1];
     const Tensor *sizes = has_input ? known_wholes(im, node, 1, "the sizes of the parts") : NULL;
     const AttributeProto *a = attribute(im, node, "split");
     const int64_t parts = node->outputs, most = (whole + parts - 1) / parts;
-    (void)given;
     if ((sizes && sizes->count != parts) || (a && a->n_ints != (size_t)parts))
         refuse(im, "there are %lld parts, and another number of sizes", (long long)parts);
     if (!sizes && !a && int_attribute(im, node, "num_outputs", parts) != parts)

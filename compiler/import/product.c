@@ -62,15 +62,13 @@ static Shape product_shape(Importer *im, const Value *a, const Value *b) {
 }
 
 /* The operand's axes of the text, of which the last two are the matrix: rows or columns that are the batch become one. */
-static Extents matrix_extents(const Shape *shape, const Shape *stack, bool columns) {
+static Extents matrix_extents(const Shape *shape, const Shape *stack) {
     Extents extents = {0};
     const int rank = shape->all.rank, before = stack->all.rank - rank;
     for (int i = 0; i < rank; i++) {
-        const bool of_stack = i < rank - 2;
-        if (of_stack ? has_text_axis(stack, i + before) : true)
+        if (i >= rank - 2 || has_text_axis(stack, i + before))
             extents.size[extents.rank++] = shape->all.size[i];
     }
-    (void)columns;
     return extents;
 }
 
@@ -85,7 +83,7 @@ static void give_product(Importer *im, Node *node, Value *a, Value *b) {
         stack.batch = right.batch + stack.all.rank - right.all.rank;
     if (stack.batch >= 0)
         stack.all.size[stack.batch] = shape.all.size[shape.batch];
-    const Extents one = matrix_extents(&left, &stack, false), other = matrix_extents(&right, &stack, true);
+    const Extents one = matrix_extents(&left, &stack), other = matrix_extents(&right, &stack);
     const char *x = operand_as(im, a, &one, OR);
     Expression e = text_expression(im, ATOM, "matmul(%s, %s)", x, operand_as(im, b, &other, OR));
     /* What it has: the longer stack, then rows and columns, those of one included. */
