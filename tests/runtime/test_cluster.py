@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -9,12 +10,17 @@ import time
 
 import pytest
 from conftest import ROOT
+from fake_data import unpack
 from test_ranks import SETTINGS
 from test_shards import MODELS, folder  # noqa: F401: a fixture
 from test_sockets import HOST, UNAVAILABLE, begun, ended, free_port, torchrun
 
 pytestmark = pytest.mark.quick
-TIMEOUT = 120
+TIMEOUT, IO, RANK_LOST = 120, 74, 80
+
+
+def small_files():
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
 
 def script(title):
@@ -34,11 +40,15 @@ def place(compile_model, folder):  # noqa: F811
     return folder
 
 
-def run(place, words, **more):
+def done(place, words, **more):
     environment = {**os.environ, "PATH": f"{ROOT}/tests/runtime:{os.environ['PATH']}", "OMP_NUM_THREADS": "1", "HOSTS": HOST, "SLURM_NTASKS": "4",
                    "SLURM_JOB_ID": str(free_port()), **more}
-    done = subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True, timeout=TIMEOUT)
-    assert done.returncode == 0 and done.stdout.count("steps in") == 1 and "error" not in done.stderr, done.stdout + done.stderr
+    return subprocess.run(words, cwd=place, env=environment, capture_output=True, text=True, timeout=TIMEOUT)
+
+
+def run(place, words, **more):
+    job = done(place, words, **more)
+    assert job.returncode == 0 and job.stdout.count("steps in") == 1 and "error" not in job.stderr, job.stdout + job.stderr
     assert (place / "mnist.safetensors").read_bytes() == (place / "alone").read_bytes()
 
 
@@ -54,20 +64,54 @@ def test_the_script_of_mpi(place):
     run(place, ["bash", "-c", script("MPI").replace("OMP_NUM_THREADS=8", "OMP_NUM_THREADS=1")], **SETTINGS)
 
 
-def two_hosts(place, *words, **more):
+def two_hosts(place, *words):
+    """The command that has two hosts, or a skip."""
     alone = ["unshare", "-rnmu", "--fork", "--kill-child"]
     if not shutil.which("ip") or not os.path.exists("/etc/hosts"):
         pytest.skip("no ip (tools/install-deps --all), or no /etc/hosts")
     if subprocess.run([*alone, "sh", "-c", "ip link add veth0 type veth peer name veth1 && mount --bind /etc/hosts /etc/hosts"], capture_output=True,
                       check=False).returncode:
         pytest.skip("no networks of its own")
-    run(place, [*alone, sys.executable, ROOT / "tests/runtime/two_hosts.py", place, *words], **more)
+    return [*alone, sys.executable, ROOT / "tests/runtime/two_hosts.py", place, *words]
 
 
 @pytest.mark.parametrize("more", [{}, {"MASTER_ADDR": "10.77.0.1", "MASTER_PORT": "29500"}], ids=["name", "number"])
 def test_two_hosts_train_together(place, more):
     """Ranks 0 and 1 are on alpha, which calls itself 127.0.1.1; 2 and 3, on beta, must reach both. Rank 0 was once found, and 1 never."""
-    two_hosts(place, "bash", "-c", script("Slurm"), **more)
+    run(place, two_hosts(place, "bash", "-c", script("Slurm")), **more)
+
+
+CUT = """srun ./mnist --data data --epochs 100000000 --save w --save-every 5 --quiet --rank-timeout 2 & job=$!
+until [ -e w ]; do sleep 0.05; done
+beta=${HOSTS##*=}
+nsenter -t $beta -n ip link set veth0 down
+began=$SECONDS
+wait $job
+code=$?
+echo $code after $((SECONDS - began)) s
+exit $code
+"""
+
+
+def test_a_network_that_fails_ends_all(place):
+    """Nobody is told of it: each waits, and says for whom. What was saved can be read."""
+    job = done(place, two_hosts(place, "bash", "-c", CUT))
+    after = int(re.search(r"^80 after (\d+) s$", job.stdout, re.M)[1])
+    assert job.returncode == RANK_LOST and after < 10, job.stdout + job.stderr
+    assert re.search(r"rank [01] of 4 \(alpha\) waits for rank [23] \(beta\)", job.stderr) and "--resume goes on" in job.stderr, job.stderr
+    assert unpack((place / "w").read_bytes())
+
+
+def test_a_full_disk_of_rank_0_is_a_fault_of_all(compile_model, folder):  # noqa: F811
+    """No file may be longer than 1 KB there: each save fails, which is said once; the others end with it."""
+    program = compile_model(MODELS["updates"], "--shards", 2)
+    words = [program.path, "--data", folder, "--limit-steps", "30", "--save", "w", "--save-every", "5", "--quiet"]
+    port = free_port()
+    codes, _, told = ended([subprocess.Popen([*map(str, words)], cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1", **torchrun(rank, 2, port)},
+                                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=None if rank else small_files)
+                            for rank in range(2)])
+    assert codes[0] == IO and codes[1] in (0, RANK_LOST) and told.count("error: ") == 1 and "File too large" in told, (codes, told)
+    assert not (folder / "w").exists() and not list(folder.glob("*.tmp"))
 
 
 def test_nobody_listens_where_nobody_asks(compile_model, folder):  # noqa: F811
