@@ -149,6 +149,15 @@ def test_many_skewed_prices(flags, real, load):
     check(session, "total", total, rtol)
 
 
+def test_thousands_of_small_batches(load):
+    """What the device rounds is that of a group of batches: 8,000 of them once cost a digit, and a batch in shards trained on other numbers."""
+    x, total = examples(64_000)
+    session = load(model())
+    session.set_data([x, total])
+    check(session, "x", x, 1.5e-7)
+    check(session, "total", total, 1.5e-7)
+
+
 @pytest.mark.parametrize("flags, real", FORMS)
 @pytest.mark.parametrize("count", [1, 3, 8, 16, 19], ids="{} examples".format)
 def test_any_number_of_examples(count, flags, real, load, capfd):

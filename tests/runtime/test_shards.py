@@ -161,3 +161,14 @@ def test_statistics_of_the_whole_batch_are_those_without_shards(mtc, tmp_path):
         (tmp_path / "m.mt").write_text(text(f"  h = {layer}"))
         said.append(mtc(tmp_path / "m.mt", "--target", "cpu", "--emit=simple").stdout)
     assert said[0].replace("(image, sync = true)", "(image)") == said[1]
+
+
+@pytest.mark.quick
+def test_a_feed_measures_what_the_device_would(compile_model, folder, monkeypatch):
+    """Windows of a feed are of whole steps, and end in the midst of a shard's four examples. Later windows were once read where they are not."""
+    program, saved = compile_model(MODELS["normalize"], "--shards", 3), []
+    monkeypatch.setenv("MTC_WINDOW", "16000")
+    for place in "device", "host":
+        program("--data", ".", "--limit-steps", 2, "--save", "w", "--quiet", "--data-on", place, cwd=folder)
+        saved.append((folder / "w").read_bytes())
+    assert saved[0] == saved[1]
