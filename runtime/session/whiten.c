@@ -64,7 +64,7 @@ void mtc_end_whitening(MtcWhitening *whitening) {
     *whitening = (MtcWhitening){0, NULL, 0, 0};
 }
 
-static double number_at(const MtcTensor *tensor, const void *values, int64_t i) {
+static double digit_at(const MtcTensor *tensor, const void *values, int64_t i) {
     return tensor->type == MTC_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
 
@@ -73,7 +73,7 @@ static int add_digits(MtcSession *session, const MtcTensor *tensor, int64_t base
                       int64_t count) {
     const int code = mtc_read_tensor(session, tensor, values);
     for (int64_t i = 0; i < count && !code; i++)
-        sum[i] += (int64_t)number_at(tensor, values, i) * base + (int64_t)number_at(tensor, values, count + i);
+        sum[i] += (int64_t)digit_at(tensor, values, i) * base + (int64_t)digit_at(tensor, values, count + i);
     return code;
 }
 
@@ -92,7 +92,7 @@ const char *mtc_add_sums(MtcWhitening *whitening, MtcSession *session, int64_t e
 /* ---- eigenvectors ---- */
 
 /* Of a symmetric matrix of k rows: rows p and q of `a`, and of the vectors `v`, are turned so that a[p, q] is 0 (Jacobi). */
-static void turn(double *a, double *v, int64_t k, int64_t p, int64_t q) {
+static void turn_rows(double *a, double *v, int64_t k, int64_t p, int64_t q) {
     const double far = (a[q * k + q] - a[p * k + p]) / (2 * a[p * k + q]);
     const double t = (far < 0 ? -1 : 1) / (fabs(far) + sqrt(far * far + 1)), c = 1 / sqrt(t * t + 1), s = t * c;
     for (int64_t i = 0; i < k; i++) { /* columns */
@@ -120,7 +120,7 @@ static void diagonalise(double *a, double *v, int64_t k) {
         for (int64_t p = 0; p < k; p++)
             for (int64_t q = p + 1; q < k; q++)
                 if (fabs(a[p * k + q]) > 1e-17 * (fabs(a[p * k + p]) + fabs(a[q * k + q]))) {
-                    turn(a, v, k, p, q);
+                    turn_rows(a, v, k, p, q);
                     turned = true;
                 }
     }
@@ -139,7 +139,7 @@ static int64_t take_largest(const double *a, int64_t k, double *taken) {
 }
 
 /* An eigenvector may point either way: its largest element is positive. */
-static double direction(const double *vector, int64_t k) {
+static double sign_of_vector(const double *vector, int64_t k) {
     int64_t largest = 0;
     for (int64_t i = 1; i < k; i++)
         if (fabs(vector[i]) > fabs(vector[largest]))
@@ -147,7 +147,7 @@ static double direction(const double *vector, int64_t k) {
     return vector[largest] < 0 ? -1 : 1;
 }
 
-static void store(const MtcTensor *tensor, void *values, int64_t i, double value) {
+static void store_filter(const MtcTensor *tensor, void *values, int64_t i, double value) {
     if (tensor->type == MTC_F64)
         ((double *)values)[i] = value;
     else
@@ -169,15 +169,15 @@ static void make_layer(const MtcPatchSums *layer, double patches, void *filters,
     for (int64_t row = 0; row < k; row++) {
         const int64_t from = take_largest(a, k, taken);
         const double variance = a[from * k + from] > 0 ? a[from * k + from] : 0, *vector = v + from * k;
-        const double scale = direction(vector, k) / sqrt(variance + layer->filters->a * mean);
+        const double scale = sign_of_vector(vector, k) / sqrt(variance + layer->filters->a * mean);
         double moved = 0;
         for (int64_t i = 0; i < k; i++) {
-            store(layer->filters, filters, row * k + i, scale * vector[i]);
-            store(layer->filters, filters, (k + row) * k + i, -scale * vector[i]);
+            store_filter(layer->filters, filters, row * k + i, scale * vector[i]);
+            store_filter(layer->filters, filters, (k + row) * k + i, -scale * vector[i]);
             moved += scale * vector[i] * ((double)layer->sum[i] / patches);
         }
-        store(layer->shift, shift, row, -moved);
-        store(layer->shift, shift, k + row, moved);
+        store_filter(layer->shift, shift, row, -moved);
+        store_filter(layer->shift, shift, k + row, moved);
     }
 }
 
