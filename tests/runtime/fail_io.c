@@ -121,13 +121,13 @@ int rename(const char *from, const char *to) {
     return is_below(to) && fails("rename", to) ? -1 : real(from, to);
 }
 
-int link(const char *from, const char *to) {
-    static int (*real)(const char *, const char *);
+int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags) {
+    static int (*real)(int, const char *, int, const char *, int);
     if (!real)
-        real = (int (*)(const char *, const char *))dlsym(RTLD_NEXT, "link");
+        real = (int (*)(int, const char *, int, const char *, int))dlsym(RTLD_NEXT, "linkat");
     if (number("FAIL_LINKS")) {
         errno = EPERM;
         return -1;
     }
-    return is_below(to) && fails("link", to) ? -1 : real(from, to);
+    return is_below(to) && fails("link", to) ? -1 : real(from_folder, from, to_folder, to, flags);
 }
