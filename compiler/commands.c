@@ -67,9 +67,22 @@ int draw_curves(Diag *diag, const Options *o, const InputFiles *inputs) {
     return EXIT_SUCCESS;
 }
 
+/* Other programs may mean other things by .bin; here it is what is written without --learn. */
+static bool promises_tokens(Diag *diag, const char *output) {
+    if (!mtc_ends_with(output, ".bin"))
+        return false;
+    diag_error(
+        diag, nowhere,
+        "'%s': the name promises tokens; what --learn writes is a tokenizer (.json): -o tokenizer.json, and then "
+        "--tokenizer tokenizer.json -o %s",
+        output, output);
+    return true;
+}
+
 int make_tokens(Diag *diag, const Options *o, const InputFiles *inputs) {
-    if (o->learn ? promises_else(diag, o->output, ".json", "a tokenizer (.json)", NULL)
-                 : promises_else(diag, o->output, ".bin", "tokens (.bin)", NULL))
+    if (o->learn
+            ? promises_tokens(diag, o->output) || promises_else(diag, o->output, ".json", "a tokenizer (.json)", NULL)
+            : promises_else(diag, o->output, ".bin", "tokens (.bin)", NULL))
         return EXIT_USAGE;
     if (!o->learn && mtc_written_in_place(o->output)) {
         diag_error(diag, nowhere, "cannot write '%s': what stands first is known last; -o names a file", o->output);

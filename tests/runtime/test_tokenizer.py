@@ -334,6 +334,7 @@ def test_help_is_of_this_command(tmp_path):
     (["text", "--tokenizer", "t.json"], USAGE, "-o FILE says where the result is written"),
     (["text", "--tokenizer", "t.json", "--learn", "300", "-o", "x.json"], USAGE, "choose one of --tokenizer and --learn"),
     (["text", "--learn", "256", "-o", "x.json"], USAGE, "each of the 256 bytes is a token"),
+    (["text", "--learn", "300", "-o", "x.bin"], USAGE, "the name promises tokens; what --learn writes is a tokenizer (.json): -o tokenizer.json"),
     (["text", "--learn", "300", "-o", "x.npy"], USAGE, "the name promises an array of NumPy; what can be written is a tokenizer (.json)"),
     (["text", "--learn", "300", "-o", "none/x.json"], CANT_CREATE, "there is no folder 'none'"),
     (["text", "none", "--learn", "300", "-o", "x.json"], NO_INPUT, "none: cannot open"),
