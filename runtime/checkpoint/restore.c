@@ -208,6 +208,16 @@ static int count_fitting(const MtcCheckpoint *checkpoint, const MtcModel *model,
     return fit;
 }
 
+/* The scale of a loss is kept where there is one: in fp16 (compiler/pass/loss_scale.c). */
+static void note_precision(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model) {
+    static const char scale[] = "update.loss_scale";
+    const bool of_file = mtc_archive_find(&checkpoint->archive, scale), of_model = mtc_find_tensor(model, scale);
+    if (checkpoint->ours && of_file != of_model)
+        mtc_note(fault, "it was trained %s, this program %s: a training goes on in the precision that it began in",
+                 of_file ? "in fp16, with a loss that is scaled" : "in another precision than fp16",
+                 of_model ? "is compiled for fp16" : "is compiled for another precision");
+}
+
 static int refuse_tensors(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take, bool partial,
                           const char *differences) {
     MtcFault *fault = &session->fault;
@@ -218,6 +228,8 @@ static int refuse_tensors(MtcSession *session, const MtcCheckpoint *checkpoint, 
     else
         mtc_fail(fault, MTC_BAD_DATA, "%s: does not hold the weights of this model: %s", checkpoint->path, differences);
     note_prefix(fault, checkpoint, model);
+    if (take == MTC_TAKE_ALL)
+        note_precision(fault, checkpoint, model);
     mtc_note_params(session, checkpoint);
     if (take == MTC_TAKE_ALL && !checkpoint->ours)
         mtc_note_ways(session, "it is no checkpoint of a training: --init-from begins one with its weights");

@@ -164,3 +164,16 @@ def test_a_step_that_is_skipped_moves_no_running_statistics(compile_model, more)
     assert state("update.steps_since_scaled") > 0
     assert all((now != before).any() for now, before in zip(statistics(), initial))
     library.close()
+
+
+@pytest.mark.quick
+def test_a_training_goes_on_in_its_precision(compile_model, tmp_path):
+    text = MODEL.format(optimizer="sgd(1e-3)", more="epochs = 1")
+    for name, field in zip("xy", data()):
+        (tmp_path / name).write_bytes(idx_bytes(field))
+    narrow, plain = (compile_model(text, "--precision", precision) for precision in ("fp16", "fp32"))
+    for first, second, said in ((narrow, plain, "it was trained in fp16, with a loss that is scaled"), (plain, narrow, "this program is compiled for fp16")):
+        first("--data", tmp_path, "--save", tmp_path / "w")
+        done = second("--data", tmp_path, "--resume", tmp_path / "w", check=False)
+        assert done.returncode == 65 and said in done.stderr, done.stderr
+        second("--data", tmp_path, "--init-from", tmp_path / "w")
