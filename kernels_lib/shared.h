@@ -23,6 +23,11 @@ MTC_CONSTANTS(PACK_BYTES = 16, PACK_FLOATS = PACK_BYTES / 4, PACK_HALVES = PACK_
 /* Bytes of shared memory of the block that programs are planned for. */
 MTC_CONSTANTS(PLANNED_SHARED = 227 << 10);
 
+/* ---- products of 8-bit integers ---- */
+
+/* Operands are from -I8_LARGEST to I8_LARGEST, and a sum of I8_DEEPEST products fits 32 bits. */
+MTC_CONSTANTS(I8_LARGEST = 127, I8_DEEPEST = 0x7fffffff / (I8_LARGEST * I8_LARGEST));
+
 /* ---- products on CUDA cores: how the operands reach the threads (cuda/matmul.cuh says what each is) ---- */
 
 typedef enum Feed { FEED_STAGED, FEED_PIPELINED, FEED_DIRECT, FEED_DEEP, FEED_THIN } Feed;

@@ -7,8 +7,8 @@
  *     rows_from(m, first), columns_from(m, first)       the rows, columns of m from there on
  *     transposed(m)                                     any of these with its rows for columns
  *
- * `at` points to numbers of type real or Narrow. A matrix of reals is multiplied where it lies; of all others, the
- * block that is needed next is copied as plain numbers. */
+ * `at` points to numbers of type real or Narrow, or to integers of 8 bits (matmul_i8.h). A matrix of reals is multiplied where it
+ * lies; of all others, the block that is needed next is copied, integers as they are, the others as plain numbers. */
 #ifndef MTC_CPU_OPERAND_H
 #define MTC_CPU_OPERAND_H
 
@@ -25,10 +25,13 @@ typedef struct Axis {
 
 typedef enum MatrixKind { MATRIX_PLAIN, MATRIX_WINDOW, MATRIX_FILTER } MatrixKind;
 
+/* What a matrix is made of. A copy has reals, or integers as they are. */
+typedef enum Element { ELEMENT_REAL, ELEMENT_NARROW, ELEMENT_I8 } Element;
+
 typedef struct Matrix {
     const void *at;
     MatrixKind kind;
-    bool narrow; /* of type Narrow */
+    Element element;
     bool transposed;
     int first_row, first_column; /* before it is transposed */
     int columns;
@@ -38,16 +41,17 @@ typedef struct Matrix {
 } Matrix;
 
 #define is_narrow(at) _Generic(*(at), Narrow : true, default : false)
+#define element_at(at) _Generic(*(at), Narrow : ELEMENT_NARROW, signed char : ELEMENT_I8, default : ELEMENT_REAL)
 
-#define matrix(from, count) ((Matrix){.at = (from), .narrow = is_narrow(from), .columns = (count)})
-#define window(from, ...) window_of(from, is_narrow(from), __VA_ARGS__)
-#define filter(from, ...) filter_of(from, is_narrow(from), __VA_ARGS__)
+#define matrix(from, count) ((Matrix){.at = (from), .element = element_at(from), .columns = (count)})
+#define window(from, ...) window_of(from, element_at(from), __VA_ARGS__)
+#define filter(from, ...) filter_of(from, element_at(from), __VA_ARGS__)
 
-static inline Matrix window_of(const void *at, bool narrow, int height, int width, int channels, Axis along_rows,
+static inline Matrix window_of(const void *at, Element element, int height, int width, int channels, Axis along_rows,
                                Axis along_columns) {
     return (Matrix){.at = at,
                     .kind = MATRIX_WINDOW,
-                    .narrow = narrow,
+                    .element = element,
                     .columns = along_rows.taps * along_columns.taps * channels,
                     .height = height,
                     .width = width,
@@ -56,10 +60,10 @@ static inline Matrix window_of(const void *at, bool narrow, int height, int widt
                     .along_columns = along_columns};
 }
 
-static inline Matrix filter_of(const void *at, bool narrow, int outputs, int taps, int channels) {
+static inline Matrix filter_of(const void *at, Element element, int outputs, int taps, int channels) {
     return (Matrix){.at = at,
                     .kind = MATRIX_FILTER,
-                    .narrow = narrow,
+                    .element = element,
                     .columns = channels,
                     .channels = channels,
                     .outputs = outputs,
@@ -89,34 +93,53 @@ static inline int least(int a, int b) {
     return a < b ? a : b;
 }
 
-static inline void copy_numbers(real *to, const Matrix *m, ptrdiff_t from, int count) {
-    enum { VECTOR = 16 }; /* copies of constant size are no calls */
-    const real *reals = (const real *)m->at + from;
-    if (m->narrow)
-        for (int k = 0; k < count; k++)
-            to[k] = to_float(((const Narrow *)m->at)[from + k]);
-    else if (count % VECTOR == 0)
-        for (int k = 0; k < count; k += VECTOR)
-            memcpy(to + k, reals + k, sizeof(real) * VECTOR);
+/* Of a copy. */
+static inline size_t copied_bytes(const Matrix *m) {
+    return m->element == ELEMENT_I8 ? sizeof(signed char) : sizeof(real);
+}
+
+static inline void *copied_at(const Matrix *m, void *copy, ptrdiff_t index) {
+    return (char *)copy + index * (ptrdiff_t)copied_bytes(m);
+}
+
+static inline void copy_bytes(void *to, const void *from, size_t count) {
+    enum { VECTOR = 64 }; /* copies of constant size are no calls */
+    if (count % VECTOR == 0)
+        for (size_t k = 0; k < count; k += VECTOR)
+            memcpy((char *)to + k, (const char *)from + k, VECTOR);
     else
-        memcpy(to, reals, sizeof(real) * (size_t)count);
+        memcpy(to, from, count);
+}
+
+static inline void copy_numbers(void *to, const Matrix *m, ptrdiff_t from, int count) {
+    if (m->element == ELEMENT_NARROW)
+        for (int k = 0; k < count; k++)
+            ((real *)to)[k] = to_float(((const Narrow *)m->at)[from + k]);
+    else if (m->element == ELEMENT_I8)
+        copy_bytes(to, (const signed char *)m->at + from, (size_t)count);
+    else
+        copy_bytes(to, (const real *)m->at + from, sizeof(real) * (size_t)count);
 }
 
 static inline void zero_numbers(real *to, int count) {
     memset(to, 0, sizeof(real) * (size_t)count);
 }
 
+static inline void copy_zeros(void *to, const Matrix *m, int count) {
+    memset(to, 0, copied_bytes(m) * (size_t)count);
+}
+
 /* The numbers from `first` on of a line of `length`; 0 beyond its ends. */
-static inline void copy_clipped(real *to, const Matrix *m, ptrdiff_t line, int first, int length, int count) {
+static inline void copy_clipped(void *to, const Matrix *m, ptrdiff_t line, int first, int length, int count) {
     if (first >= 0 && first + count <= length) {
         copy_numbers(to, m, line + first, count);
         return;
     }
     int before = first < 0 ? least(-first, count) : 0;
     int end = least(count, length - first), inside = end > before ? end - before : 0;
-    zero_numbers(to, before);
-    copy_numbers(to + before, m, line + first + before, inside);
-    zero_numbers(to + before + inside, count - before - inside);
+    copy_zeros(to, m, before);
+    copy_numbers(copied_at(m, to, before), m, line + first + before, inside);
+    copy_zeros(copied_at(m, to, before + inside), m, count - before - inside);
 }
 
 /* The element of the image that output `o` sees at tap `k`; -1: none. */
@@ -131,7 +154,7 @@ static inline int seen_at(const Axis *axis, int size, int o, int k) {
 }
 
 /* Of a row (n, oh, ow), `count` columns from (kh, kw, c) on. Neighbouring taps that see neighbouring pixels are one run. */
-static inline void copy_window(real *to, const Matrix *m, const int output[3], int kh, int kw, int c, int count) {
+static inline void copy_window(void *to, const Matrix *m, const int output[3], int kh, int kw, int c, int count) {
     const Axis *across = &m->along_columns;
     bool whole_line = across->dilation == 1 && across->spread == 1;
     int pixels = m->width * m->channels;
@@ -141,10 +164,10 @@ static inline void copy_window(real *to, const Matrix *m, const int output[3], i
         ptrdiff_t line = ((ptrdiff_t)output[0] * m->height + h) * pixels;
         int w = whole_line ? output[2] * across->stride + kw - across->pad : seen_at(across, m->width, output[2], kw);
         if (h < 0 || (w < 0 && !whole_line))
-            zero_numbers(to, run);
+            copy_zeros(to, m, run);
         else
             copy_clipped(to, m, line, w * m->channels + c, pixels, run);
-        to += run;
+        to = copied_at(m, to, run);
         count -= run;
         c = 0;
         kw = whole_line || kw + 1 == across->taps ? 0 : kw + 1;
@@ -198,34 +221,34 @@ static inline void part_of(Part *part, const Matrix *m, int column, int columns)
     part->c = column % m->channels;
     part->columns = columns;
     part->count = find_runs(part->runs, m, part->kh, part->kw, part->c, columns);
-    part->scattered = !m->narrow && part->count * SHORT > columns;
+    part->scattered = m->element == ELEMENT_REAL && part->count * SHORT > columns;
     for (int r = 0, j = 0; r < part->count && part->scattered; r++)
         for (int k = 0; k < part->runs[r].count; k++)
             part->offset[j++] = part->runs[r].from + k;
 }
 
 /* Of an output that sees nothing but the image. */
-static inline void copy_inside(real *to, const Matrix *m, const int output[3], const Part *part) {
+static inline void copy_inside(void *to, const Matrix *m, const int output[3], const Part *part) {
     int h = output[1] * m->along_rows.stride - m->along_rows.pad;
     int w = output[2] * m->along_columns.stride - m->along_columns.pad;
     ptrdiff_t first = (((ptrdiff_t)output[0] * m->height + h) * m->width + w) * m->channels;
     if (part->scattered) {
         for (int j = 0; j < part->columns; j++)
-            to[j] = ((const real *)m->at)[first + part->offset[j]];
+            ((real *)to)[j] = ((const real *)m->at)[first + part->offset[j]];
         return;
     }
     for (int r = 0; r < part->count; r++) {
         copy_numbers(to, m, first + part->runs[r].from, part->runs[r].count);
-        to += part->runs[r].count;
+        to = copied_at(m, to, part->runs[r].count);
     }
 }
 
-static inline void copy_windows(real *to, int stride, const Matrix *m, int row, int column, int rows, int columns) {
+static inline void copy_windows(void *to, int stride, const Matrix *m, int row, int column, int rows, int columns) {
     int ows = m->along_columns.outputs, ohs = m->along_rows.outputs;
     int output[3] = {row / ows / ohs, row / ows % ohs, row % ows};
     Part part;
     part_of(&part, m, column, columns);
-    for (int i = 0; i < rows; i++, to += stride) {
+    for (int i = 0; i < rows; i++, to = copied_at(m, to, stride)) {
         if (sees_inside(&m->along_rows, m->height, output[1]) && sees_inside(&m->along_columns, m->width, output[2]))
             copy_inside(to, m, output, &part);
         else
@@ -246,12 +269,12 @@ static inline ptrdiff_t row_at(const Matrix *m, int row) {
 }
 
 /* to[i * stride + j] = m(row + i, column + j), as m is stored. */
-static inline void copy_block(real *to, int stride, const Matrix *m, int row, int column, int rows, int columns) {
+static inline void copy_block(void *to, int stride, const Matrix *m, int row, int column, int rows, int columns) {
     if (m->kind == MATRIX_WINDOW)
         copy_windows(to, stride, m, row, column, rows, columns);
     else
         for (int i = 0; i < rows; i++)
-            copy_numbers(to + (ptrdiff_t)i * stride, m, row_at(m, row + i) + column, columns);
+            copy_numbers(copied_at(m, to, (ptrdiff_t)i * stride), m, row_at(m, row + i) + column, columns);
 }
 
 /* Element (i, j) is at[i * row + j * column]; one of the two strides is 1. */
@@ -264,7 +287,7 @@ typedef struct Block {
 static inline Block block_of(const Matrix *m, int i, int j, int rows, int columns, bool may_stay, real *room) {
     int row = m->first_row + (m->transposed ? j : i), column = m->first_column + (m->transposed ? i : j);
     int height = m->transposed ? columns : rows, width = m->transposed ? rows : columns;
-    bool stays = may_stay && m->kind == MATRIX_PLAIN && !m->narrow;
+    bool stays = may_stay && m->kind == MATRIX_PLAIN && m->element == ELEMENT_REAL;
     ptrdiff_t stride = stays ? m->columns : width;
     const real *at = room;
     if (stays)

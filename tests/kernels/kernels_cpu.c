@@ -1,8 +1,26 @@
 /* kernels_lib/cpu behind a C interface, for test_kernels_cpu.py. */
 typedef REAL real;
 
+#ifdef EMULATED_VNNI /* on processors with AVX2 alone: the one instruction that AVX-VNNI has more */
+#include <immintrin.h>
+static __m256i emulated_dpbusd(__m256i sum, __m256i a, __m256i b) {
+    union {
+        __m256i all;
+        int sum[8];
+        signed char signed_[32];
+        unsigned char unsigned_[32];
+    } total = {sum}, left = {a}, right = {b};
+    for (int k = 0; k < 32; k++)
+        total.sum[k / 4] += left.unsigned_[k] * right.signed_[k];
+    return total.all;
+}
+#define __AVXVNNI__ 1
+#define _mm256_dpbusd_avx_epi32 emulated_dpbusd
+#endif
+
 #include "cpu/math.h"
 #include "cpu/matmul.h"
+#include "cpu/matmul_i8.h"
 #include "cpu/team.h"
 
 enum { TILE_M = 24, TILE_N = 80 };
@@ -35,6 +53,24 @@ void narrow_product(int m, int n, int k, int ta, int tb, const Narrow *a, const 
 
 static Axis axis(const int *from) {
     return (Axis){from[0], from[1], from[2], from[3], from[4], from[5]};
+}
+
+/* Of integers: a[m, k], or windows as `shape` of seen_product says (NULL: a matrix); b[n, k]. */
+void whole_product(const int *shape, int m, int n, int k, const Integer *a, const Integer *b, int *c) {
+    Matrix left = shape ? window(a, shape[0], shape[1], shape[2], axis(shape + 3), axis(shape + 9)) : matrix(a, k);
+    for (int i0 = 0; i0 < m; i0 += TILE_M)
+        for (int j0 = 0; j0 < n; j0 += TILE_N) {
+            int sum[TILE_M * TILE_N];
+            int rows = m - i0 < TILE_M ? m - i0 : TILE_M, columns = n - j0 < TILE_N ? n - j0 : TILE_N;
+            matmul_i8(sum, TILE_N, left, transposed(matrix(b, k)), i0, j0, rows, columns, k);
+            for (int i = 0; i < rows; i++)
+                memcpy(c + (ptrdiff_t)(i0 + i) * n + j0, sum + i * TILE_N, sizeof(int) * (size_t)columns);
+        }
+}
+
+void round_to_i8(int n, const float *from, Integer *to) {
+    for (int i = 0; i < n; i++)
+        to[i] = to_i8((real)from[i]);
 }
 
 /* The product of windows or filters s, transposed if `turned`, and a matrix: s x[k, n] when s is on the `left`, x[m, k] s

@@ -114,6 +114,69 @@ def test_product_of_bf16(kernels, shape):
         assert np.abs(c - exact).max() < 20 * np.finfo(kernels[1]).eps
 
 
+def whole_flags():
+    """The machine's own vectors, none, and those of AVX-VNNI on a machine that lacks them."""
+    flags = {"own": [], "plain": ["-mno-avx", "-mno-avx2"] if platform.machine() == "x86_64" else ["-O1"]}
+    cpu = Path("/proc/cpuinfo")
+    words = cpu.read_text().split() if cpu.exists() else []
+    if "avx2" in words:
+        flags["vnni"] = ["-mno-avx512f", "-DEMULATED_VNNI"]
+    return flags
+
+
+@pytest.fixture(scope="module", params=whole_flags())
+def whole_kernels(request, tmp_path_factory):
+    return compiled(tmp_path_factory.mktemp("kernels"), "-DREAL=float", *whole_flags()[request.param])
+
+
+def integers(rng, *shape):
+    """From -127 to 127, and many of these two."""
+    return np.clip(rng.integers(-150, 151, shape), -127, 127).astype(np.int8)
+
+
+def whole_product(library, a, b, shape=None, rows=None):
+    c = np.full((rows or len(a), len(b)), -1, np.int32)
+    sizes = np.array(shape, np.int32) if shape else None
+    library.whole_product(None if sizes is None else pointer(sizes), *c.shape, b.shape[1], pointer(a), pointer(b), pointer(c))
+    return c
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (16, 16, 16), (17, 17, 17), (3, 130, 77), (64, 128, 784), (10, 3, 1025), (50, 83, 513), (1, 64, 64)],
+                         ids=lambda shape: "x".join(map(str, shape)))
+def test_product_of_integers_is_exact(whole_kernels, shape):
+    m, n, k = shape
+    rng = np.random.default_rng(m * n + k)
+    a, b = integers(rng, m, k), integers(rng, n, k)
+    assert np.array_equal(whole_product(whole_kernels, a, b), a.astype(np.int64) @ b.T.astype(np.int64))
+
+
+def test_deepest_sum_of_integers_fits(whole_kernels):
+    """I8_DEEPEST products of the largest integers, of either sign: one more would not fit."""
+    deepest = (2**31 - 1) // 127**2
+    a, b = np.full((2, deepest), 127, np.int8), np.full((3, deepest), 127, np.int8)
+    a[1], b[2] = -127, -127
+    c = whole_product(whole_kernels, a, b)
+    assert np.array_equal(c, a.astype(np.int64) @ b.T.astype(np.int64)) and c[0, 0] == deepest * 127**2
+
+
+@pytest.mark.parametrize("channels", [1, 4, 24])
+def test_windows_of_integers(whole_kernels, channels):
+    rng = np.random.default_rng(channels)
+    images = integers(rng, 2, 7, 9, channels)
+    rows, columns = (4, 3, 2, 1, 1, 1), (9, 3, 1, 1, 1, 1)
+    seen = np.ascontiguousarray(windows(images, rows, columns).astype(np.int8))
+    b = integers(rng, 5, seen.shape[1])
+    c = whole_product(whole_kernels, images, b, (7, 9, channels, *rows, *columns), len(seen))
+    assert np.array_equal(c, seen.astype(np.int64) @ b.T.astype(np.int64))
+
+
+def test_rounding_to_integers(whole_kernels):
+    x = np.concatenate([numbers_to_round(), np.arange(-140, 140, 0.25, np.float32)])
+    q = np.empty(x.size, np.int8)
+    whole_kernels.round_to_i8(x.size, pointer(x), pointer(q))
+    assert np.array_equal(q, np.where(np.isnan(x), -127, np.clip(np.rint(np.nan_to_num(x)), -127, 127)))
+
+
 def seen_along(size, outputs, taps, stride, dilation, pad, spread):
     """Element [o, k] is the one that output o sees at tap k; -1: none."""
     p = np.arange(outputs)[:, None] * stride + np.arange(taps) * dilation - pad
