@@ -45,8 +45,9 @@ const Flag flags[] = {
     NUMBER("--shards", 0, "N", shards, MAX_SHARDS, MODEL,
            "compute a batch in N equal parts, whose gradients are added up before the update [the batch is computed "
            "whole]"),
-    CHOICE("--precision", "fp32|tf32|bf16|fp16", precision, 1, MODEL,
-           "what products are computed in [what the train block says, else fp32]"),
+    CHOICE("--precision", "fp32|tf32|bf16|fp16|int8", precision, 1, MODEL,
+           "what products are computed in [what the train block says, else fp32]; in int8 a program trains nothing: it "
+           "quantizes weights, evaluates, predicts and generates"),
     SWITCH("--recompute", 0, recompute, MODEL,
            "less memory, more time: the backward pass computes again what it can without products; --emit=plan says "
            "how much [what the train block says, else no]"),

@@ -13,6 +13,7 @@
 #include "pass/layout.h"
 #include "pass/precision.h"
 #include "pass/predict.h"
+#include "pass/quantize.h"
 #include "pass/rematerialize.h"
 #include "pass/simplify.h"
 #include "pass/split.h"
@@ -172,16 +173,9 @@ static bool prints(const Options *o) {
     return o->emit != EMIT_PROGRAM || o->summary || o->explain;
 }
 
-static const Target *first_for_processor(void) {
+static const Target *first_of(bool gpu) {
     int i = 0;
-    while (targets[i].gpu)
-        i++;
-    return &targets[i];
-}
-
-static const Target *first_for_gpu(void) {
-    int i = 0;
-    while (!targets[i].gpu)
+    while (targets[i].gpu != gpu)
         i++;
     return &targets[i];
 }
@@ -195,6 +189,10 @@ static const Target *first_at_hand(Compilation *c) {
     return &targets[i];
 }
 
+static bool in_integers(const Options *o) {
+    return o->precision == 1 + PRECISION_INT8;
+}
+
 /* Dumps and summaries are of the first target wherever they are made, so that they are the same everywhere. */
 static const Target *choose_target(Compilation *c) {
     const Options *o = c->options;
@@ -202,9 +200,11 @@ static const Target *choose_target(Compilation *c) {
     if (asked)
         return asked;
     if (o->predict_only)
-        return first_for_processor();
+        return first_of(false);
     if (asks_for_gpu(o))
-        return first_for_gpu();
+        return first_of(true);
+    if (in_integers(o))
+        return first_of(false);
     return prints(o) ? &targets[0] : first_at_hand(c);
 }
 
@@ -296,6 +296,10 @@ static int print_scaling(Compilation *c, const Plan *plan) {
 static int generate(Compilation *c, const Ast *ast, Module *module) {
     const Options *o = c->options;
     const Target *target = choose_target(c);
+    if (module->precision == PRECISION_INT8 && target->gpu) {
+        diag_error(c->diag, nowhere, "--precision int8 is for --target cpu, so far");
+        return EXIT_USAGE;
+    }
     const Aim aim = target->compiler->aim(c->diag, o->arch, !prints(o));
     if (!aim.machine)
         return EXIT_TOOL;
@@ -402,6 +406,9 @@ static int compile(Compilation *c) {
     if (!lower(c, ast, &model))
         return EXIT_MODEL;
     Module *module = model.module;
+    const bool trains = module->precision != PRECISION_INT8;
+    if (!trains && !quantize_products(module))
+        return EXIT_MODEL;
     module->decode = decode_graph(module);
     verify_graphs(module, "lower");
     if (wanted(c, "lower", EMIT_GRAPH))
@@ -419,7 +426,8 @@ static int compile(Compilation *c) {
     stage_ended(c, "layout");
 
     bool gradients = c->options->gradcheck;
-    if (!(gradients ? add_gradients(module, model.train_loss) : add_updates(module, model.train_loss, &model.training)))
+    if (trains &&
+        !(gradients ? add_gradients(module, model.train_loss) : add_updates(module, model.train_loss, &model.training)))
         return EXIT_MODEL;
     verify_graphs(module, "autodiff");
     if (c->options->predict_only && !predict_only(c, module))

@@ -19,7 +19,17 @@ extern "C" {
 
 #define MTC_ABI 11
 
-typedef enum MtcType { MTC_F32, MTC_I32, MTC_U8, MTC_BOOL, MTC_F64, MTC_BF16, MTC_U16, MTC_F16 } MtcType;
+typedef enum MtcType {
+    MTC_F32,
+    MTC_I32,
+    MTC_U8,
+    MTC_BOOL,
+    MTC_F64,
+    MTC_BF16,
+    MTC_U16,
+    MTC_F16,
+    MTC_I8 /* of a weight that is quantized */
+} MtcType;
 
 /* A tensor in the arena: a weight; a buffer, which is kept with the weights but not trained by gradients (the mean that
  * a field is normalised by); an optimizer state; or a value of a step (for the NaN diagnosis). */
@@ -160,6 +170,14 @@ typedef struct MtcPrint {
     int64_t elements;
     bool batched;
 } MtcPrint;
+
+/* A weight of `mtc --precision int8`, rows of MtcModel.tensor: integers from -127 to 127, axis 0 being that of the outputs; for each
+ * output how much 1 is; and how much it is in what the weight is multiplied with, which is a number. The values that it is multiplied
+ * with are prints [first_input, first_input + inputs). */
+typedef struct MtcQuantized {
+    int weight, scale, input_scale;
+    int first_input, inputs;
+} MtcQuantized;
 
 /* What a metric was given of a set of examples: of example i, the `elements[k]` numbers from value[k][i * elements[k]] on, and what it
  * counts, which is above 0; NULL: each counts as one. */
@@ -303,6 +321,11 @@ typedef struct MtcModel {
 
     int own_losses;       /* optimizers that move along another loss than report[0] */
     int64_t first_update; /* the step with which every weight that is trained has been updated; 0: the first one */
+
+    /* Weights that are integers, whose scales are buffers: such a program evaluates, and its training step does nothing. Prints are
+     * not the text's then, and `watch` runs in floats. 0: there are none. */
+    int quantized;
+    const MtcQuantized *quantized_weight;
 } MtcModel;
 
 extern const MtcModel mtc_model;

@@ -75,11 +75,15 @@ Precision training_precision(Diag *diag, const Block *train) {
         return PRECISION_FP32;
     const Expr *e = s->value;
     const char *word = e->kind == EXPR_NAME ? e->name.text : "";
-    for (int i = 0; i < PRECISIONS; i++)
+    for (int i = 0; i < PRECISION_INT8; i++)
         if (strcmp(word, precision_names[i]) == 0)
             return (Precision)i;
     diag_error(diag, e->span, "precision is fp32, tf32, bf16 or fp16%s",
-               suggestion(diag_arena(diag), word, precision_names, PRECISIONS));
+               suggestion(diag_arena(diag), word, precision_names, PRECISION_INT8));
+    if (strcmp(word, precision_names[PRECISION_INT8]) == 0)
+        diag_note(diag, e->span,
+                  "nothing trains in int8: 'mtc --precision int8' makes a program that evaluates, "
+                  "predicts and generates in it, with weights that another one has trained");
     return PRECISION_FP32;
 }
 

@@ -102,6 +102,7 @@ typedef struct Weight {
     Type type;
     Init init;
     const int *file_order; /* axis k of the tensor in files is axis file_order[k] in memory; NULL: the same */
+    bool replaced;         /* by its integers: no graph reads it, and it has no place */
     bool shared;           /* a buffer that is the same wherever its name is asked for; else it belongs to one layer */
     Span src;
     int of;      /* state: the weight it belongs to; weight: -1 */
@@ -244,9 +245,23 @@ typedef struct NamedSize {
 
 /* What products are computed in: strict fp32; fp32 numbers rounded to tf32 on their way in; numbers stored as bf16, or as
  * IEEE's halves. Sums are fp32. */
-typedef enum Precision { PRECISION_FP32, PRECISION_TF32, PRECISION_BF16, PRECISION_FP16, PRECISIONS } Precision;
-extern const char *const precision_names[PRECISIONS]; /* as the text has them */
+typedef enum Precision {
+    PRECISION_FP32,
+    PRECISION_TF32,
+    PRECISION_BF16,
+    PRECISION_FP16,
+    PRECISION_INT8, /* for programs that do not train (pass/quantize.h); no text has it */
+    PRECISIONS
+} Precision;
+extern const char *const precision_names[PRECISIONS]; /* as text and flags have them */
 DType precision_dtype(Precision precision);           /* what operands of products are stored as */
+
+/* A weight of products that is stored as integers of 8 bits: scale[o] times that of output o. What it is multiplied with is rounded
+ * to multiples of `input_scale`. All three are rows of Module.weights. */
+typedef struct Quantized {
+    int weight, scale, input_scale;
+    int first_input, inputs; /* rows of Module.printed: the values that it is multiplied with */
+} Quantized;
 
 struct Module {
     Arena *arena;
@@ -277,9 +292,10 @@ struct Module {
     Report
         weight; /* the sum of the examples' weights, in the column behind the means; name NULL: all weigh the same. Kept, too, where values are */
     VEC(Kept) kept;
-    VEC(Printed) printed; /* of `watch`: the root `show` with that index */
-    Span prints;          /* such a call of the text; its source NULL: there is none */
-    VEC(Doubt) doubts;    /* one for each place and text */
+    VEC(Printed) printed;     /* of `watch`: the root `show` with that index */
+    VEC(Quantized) quantized; /* of PRECISION_INT8 */
+    Span prints;              /* such a call of the text; its source NULL: there is none */
+    VEC(Doubt) doubts;        /* one for each place and text */
     VEC(NamedValue) named;
     VEC(NamedSize) sizes;
     VEC(int) plateaus;    /* of learning rates: evaluations without a better one after which they fall; all different */

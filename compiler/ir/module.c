@@ -1,8 +1,8 @@
 #include "ir/op.h"
 
-const char *const precision_names[PRECISIONS] = {"fp32", "tf32", "bf16", "fp16"};
+const char *const precision_names[PRECISIONS] = {"fp32", "tf32", "bf16", "fp16", "int8"};
 DType precision_dtype(Precision precision) {
-    static const DType stored[PRECISIONS] = {DT_F32, DT_F32, DT_BF16, DT_F16};
+    static const DType stored[PRECISIONS] = {DT_F32, DT_F32, DT_BF16, DT_F16, DT_F32};
     return stored[precision];
 }
 
@@ -48,7 +48,7 @@ int64_t module_examples(const Module *module) {
 int64_t module_parameters(const Module *module) {
     int64_t count = 0;
     for (int i = 0; i < module->weights.count; i++)
-        if (module->weights.at[i].kind != WEIGHT_BUFFER)
+        if (module->weights.at[i].kind != WEIGHT_BUFFER && !module->weights.at[i].replaced)
             count += type_elements(&module->weights.at[i].type);
     return count;
 }

@@ -40,7 +40,9 @@ enum {
     OP_GATHERS_BATCH = 1 << 15, /* view: axis 0 of the result has the examples of the batch (batch) */
     OP_SHOWS = 1 << 16,         /* library: its value is its argument, and is reported under that one's name (print) */
     OP_SELECTS = 1 << 17, /* reduce: the result is one of the elements, and its gradient goes to those that equal it */
-    OP_MIRRORS = 1 << 18  /* view with attr.offset: beyond an end is what a mirror there shows (reflect) */
+    OP_MIRRORS = 1 << 18, /* view with attr.offset: beyond an end is what a mirror there shows (reflect) */
+    OP_WHOLE =
+        1 << 19 /* contract: i8 gives sums of i32; operand 1 has the outputs along axis 0, or says otherwise in tb */
 };
 
 /* Which fields of Attr an operator reads; the others are zero. */

@@ -16,6 +16,7 @@ Range range_of_dtype(DType dtype) {
     case DT_I32: return (Range){INT32_MIN, INT32_MAX};
     case DT_U16: return (Range){0, UINT16_MAX};
     case DT_U8: return (Range){0, UINT8_MAX};
+    case DT_I8: return (Range){INT8_MIN, INT8_MAX};
     case DT_BOOL: return (Range){0, 1};
     default: return range_unknown;
     }

@@ -1,4 +1,5 @@
 /* Comparisons, logic, choice, and changes of the element type. */
+#include "kernels_lib/shared.h"
 #include "op/compose.h"
 
 INFER(compare) {
@@ -36,6 +37,16 @@ INFER(to_f16) {
     n->type = n->in[0]->type;
     n->type.dtype = DT_F16;
     return n->in[0]->type.dtype == DT_F32;
+}
+
+INFER(to_i8) {
+    n->type = n->in[0]->type;
+    n->type.dtype = DT_I8;
+    return n->in[0]->type.dtype == DT_F32;
+}
+
+static Range range_to_i8(UNUSED const Graph *g, UNUSED const Node *n) {
+    return (Range){-I8_LARGEST, I8_LARGEST};
 }
 
 INFER(to_float) {
@@ -220,6 +231,20 @@ const OpDef op_to_f16 = {
     .c = "to_f16($0)",
     .prec = PREC_PRIMARY,
     .rounds = "round_f16($0)",
+};
+
+const OpDef op_to_i8 = {
+    .name = "to_i8",
+    .cls = OP_MAP,
+    .flags = OP_LOGIC | OP_CHEAP | OP_NO_GRAD,
+    .arity = 1,
+    .doc =
+        "The integer nearest to x, halves to even, from -127 to 127, which stand for what is beyond them. The compiler "
+        "writes it where `--precision` is int8.",
+    .infer = infer_to_i8,
+    .range = range_to_i8,
+    .c = "to_i8($0)",
+    .prec = PREC_PRIMARY,
 };
 
 const OpDef op_to_float = {

@@ -46,8 +46,8 @@ INFER(matmul) {
     n->type.batched = n->type.rank > 2 ? n->type.batched : a->batched && !ta;
     n->type.dim[n->type.rank - 2] = rows_of(a, ta);
     n->type.dim[n->type.rank - 1] = cols_of(b, tb);
-    n->type.dtype = DT_F32;
-    return a->dtype == b->dtype && dtype_is_real(a->dtype);
+    n->type.dtype = contracted_dtype(a->dtype);
+    return a->dtype == b->dtype && (dtype_is_real(a->dtype) || a->dtype == DT_I8);
 }
 
 /* The gradient of a matrix that served a whole stack is the sum over the stack. */
@@ -168,11 +168,13 @@ TO_ONNX(matmul) {
 const OpDef op_matmul = {
     .name = "matmul",
     .cls = OP_CONTRACT,
+    .flags = OP_WHOLE,
     .arity = 2,
     .attrs = ATTR_TRANSPOSED,
     .doc = "The matrix product, y[i, j] = sum over k of a[i, k] * b[k, j], of each pair in stacks of matrices, which "
            "broadcast. "
-           "A vector on the left is a row, on the right a column. Operands in bf16 give sums in f32.",
+           "A vector on the left is a row, on the right a column. Operands in bf16 give sums in f32, operands in i8 "
+           "exact ones in i32.",
     .example = "y = matmul(x, weight([6, 3]))",
     .infer = infer_matmul,
     .grad = grad_matmul,

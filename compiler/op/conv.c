@@ -49,6 +49,7 @@ INFER(conv2d) {
     if (x->rank != IMAGE_RANK || w->rank != IMAGE_RANK)
         return false;
     n->type = swept_type(x, sweep, w->dim[0]);
+    n->type.dtype = contracted_dtype(x->dtype);
     return x->dim[IMAGE_CHANNELS] == w->dim[3] && w->dim[1] == sweep[0].kernel && w->dim[2] == sweep[1].kernel;
 }
 
@@ -135,8 +136,8 @@ GRAD(conv2d) {
 }
 
 static Node *simplify_conv2d(Graph *g, Node *n) {
-    Node *rows = window_rows(g, n->in[0], n->attr.sweep);
-    return graph_reshape(g, graph_matmul(g, rows, filter_rows(g, n->in[1]), false, true), &n->type);
+    Node *in[] = {window_rows(g, n->in[0], n->attr.sweep), filter_rows(g, n->in[1])};
+    return graph_reshape(g, graph_node(g, "matmul", (Attr){.tb = true}, 2, in), &n->type);
 }
 
 /* ---- transposed ---- */
@@ -532,6 +533,7 @@ static Value build_conv1d(Call *call) {
 const OpDef op_conv2d = {
     .name = "conv2d",
     .cls = OP_CONTRACT,
+    .flags = OP_WHOLE,
     .arity = 2,
     .attrs = ATTR_SWEEP,
     .doc =

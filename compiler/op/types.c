@@ -35,6 +35,10 @@ bool infer_number(UNUSED Graph *g, Node *n) {
     return n->inputs == 1 || n->in[1]->type.dtype == n->type.dtype;
 }
 
+DType contracted_dtype(DType operands) {
+    return operands == DT_I8 ? DT_I32 : DT_F32;
+}
+
 Range range_as_input(UNUSED const Graph *g, const Node *n) {
     return n->in[0]->range;
 }

@@ -257,7 +257,7 @@ static Node *reduction_at(Decoding *d, const Node *n, Place at) {
     return view_at(d, n, n->attr, operand);
 }
 
-/* One row [1, K] times a matrix: y[0, j] = sum over k of x[0, k] w[k, j]. A sum has a row of threads for each j, which read
+/* One row [1, K] of floats times a matrix: y[0, j] = sum over k of x[0, k] w[k, j]. A sum has a row of threads for each j, which read
  * the weight as it lies; a product's tiles would be filler but for one row. */
 static Node *row_times_matrix(Graph *g, Node *row, Node *matrix, bool transposed) {
     int inner = transposed ? 2 : 1;
@@ -285,7 +285,7 @@ static Node *product_at(Decoding *d, const Node *n, Place at) {
     Node *in[] = {narrow(d, n->in[0], a, n), narrow(d, n->in[1], b, n)};
     if (!in[0] || !in[1])
         return NULL;
-    bool row = rank == 2 && at.axis == 0 && !n->attr.ta && in[1]->type.rank == 2;
+    bool row = rank == 2 && at.axis == 0 && !n->attr.ta && in[1]->type.rank == 2 && n->type.dtype == DT_F32;
     return row ? row_times_matrix(d->g, in[0], in[1], n->attr.tb) : graph_node(d->g, n->op->name, n->attr, 2, in);
 }
 

@@ -37,6 +37,8 @@ static void add_tensors(Module *module, Plan *plan, BufferKind kind, int64_t *to
     int count = kind == BUFFER_WEIGHT ? module->weights.count : module->states.count;
     const Weight *tensors = kind == BUFFER_WEIGHT ? module->weights.at : module->states.at;
     for (int i = 0; i < count; i++) {
+        if (tensors[i].replaced)
+            continue;
         int64_t bytes = stored_bytes(&tensors[i].type, plan->real_bytes);
         Buffer buffer = {.kind = kind,
                          .name = unique_name(module->arena, plan, tensors[i].name),

@@ -241,7 +241,7 @@ double mtc_shortest(float value) {
 }
 
 size_t mtc_type_size(MtcType type) {
-    static const size_t sizes[] = {4, 4, 1, 1, 8, 2, 2, 2};
+    static const size_t sizes[] = {4, 4, 1, 1, 8, 2, 2, 2, 1};
     return sizes[type];
 }
 
@@ -250,7 +250,7 @@ bool mtc_is_real(MtcType type) {
 }
 
 const char *mtc_type_name(MtcType type) {
-    static const char *const names[] = {"f32", "i32", "u8", "bool", "f64", "bf16", "u16", "f16"};
+    static const char *const names[] = {"f32", "i32", "u8", "bool", "f64", "bf16", "u16", "f16", "i8"};
     return names[type];
 }
 

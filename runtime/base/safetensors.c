@@ -294,7 +294,7 @@ const MtcBlob *mtc_archive_find(const MtcArchive *archive, const char *name) {
 /* ---- writing ---- */
 
 const char *mtc_dtype(MtcType type) {
-    static const char *const names[] = {"F32", "I32", "U8", "BOOL", "F64", "BF16", "U16", "F16"};
+    static const char *const names[] = {"F32", "I32", "U8", "BOOL", "F64", "BF16", "U16", "F16", "I8"};
     return names[type];
 }
 

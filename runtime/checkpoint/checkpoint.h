@@ -33,6 +33,7 @@ typedef struct MtcCheckpoint {
     int weights; /* ours: how many of its tensors are no states */
     uint64_t seed, split_seed;
     int64_t epochs;
+    char *integers; /* memory of the tensors that mtc_checkpoint_quantize made; else NULL */
 } MtcCheckpoint;
 
 /* Free with mtc_checkpoint_close, also after a fault. */
@@ -55,6 +56,15 @@ int mtc_checkpoint_encoding(MtcFault *fault, const MtcCheckpoint *checkpoint, co
 
 /* LOAD: weights and buffers, to evaluate. INITIAL: the same to train with, states begin anew. ALL: everything. */
 typedef enum MtcTake { MTC_TAKE_LOAD, MTC_TAKE_INITIAL, MTC_TAKE_ALL } MtcTake;
+
+/* Of a file with floats: those that the model has as integers become integers with scales, as a file of the model's has them; the
+ * scales of what they are multiplied with are 1. Where the file has averages of weights, which its training evaluates with, those
+ * are taken. A fault: integers already, or numbers that are none. */
+int mtc_checkpoint_quantize(MtcFault *fault, MtcCheckpoint *checkpoint, const MtcModel *model);
+/* A fault where integers or scales are none that a program can compute with. */
+int mtc_check_quantized(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model);
+/* A note where floats are given to a program of integers, or integers to one of floats. */
+void mtc_note_quantized(MtcFault *fault, const MtcCheckpoint *checkpoint, const MtcModel *model, const char *program);
 
 /* Nothing that a session would draw stays as it was drawn. */
 bool mtc_checkpoint_gives_all(const MtcCheckpoint *checkpoint, const MtcModel *model, MtcTake take);

@@ -174,6 +174,8 @@ int mtc_checkpoint_open(MtcFault *fault, const char *path, MtcCheckpoint *checkp
 
 void mtc_checkpoint_close(MtcCheckpoint *checkpoint) {
     mtc_archive_free(&checkpoint->archive);
+    free(checkpoint->integers);
+    checkpoint->integers = NULL;
 }
 
 /* ---- the encoding ---- */

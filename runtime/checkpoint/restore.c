@@ -230,6 +230,7 @@ static int refuse_tensors(MtcSession *session, const MtcCheckpoint *checkpoint, 
     note_prefix(fault, checkpoint, model);
     if (take == MTC_TAKE_ALL)
         note_precision(fault, checkpoint, model);
+    mtc_note_quantized(fault, checkpoint, model, session->program);
     mtc_note_params(session, checkpoint);
     if (take == MTC_TAKE_ALL && !checkpoint->ours)
         mtc_note_ways(session, "it is no checkpoint of a training: --init-from begins one with its weights");
@@ -511,6 +512,8 @@ int mtc_checkpoint_apply(MtcSession *session, const MtcCheckpoint *checkpoint, M
         code = check_hash(session, checkpoint, take, partial, &notes);
     if (!code)
         code = check_blobs_finite(fault, checkpoint, model);
+    if (!code)
+        code = mtc_check_quantized(fault, checkpoint, model);
     if (!code)
         code = read_checkpoint_rest(session, checkpoint, take, &rest);
     if (!code)

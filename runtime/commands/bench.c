@@ -199,6 +199,8 @@ static int check_batch(MtcFault *fault, const MtcModel *model, MtcOptions *optio
     if (options->batch && !options->forward)
         return mtc_fail(fault, MTC_USAGE, "--batch is of the forward pass: bench --forward --batch %lld",
                         (long long)options->batch);
+    if (model->quantized && !options->forward)
+        return mtc_fail(fault, MTC_USAGE, "this program computes in int8, and trains nothing: bench --forward");
     if (options->batch > model->batch)
         return mtc_fail(fault, MTC_USAGE, "--batch is at most %lld, which 'batch' of the model's train block says",
                         (long long)model->batch);

@@ -25,7 +25,8 @@ enum {
     CLI_GRADCHECK = 64,
     CLI_GENERATE = 128,
     CLI_EXPORT = 256,
-    CLI_RUNS = CLI_TRAIN | CLI_EVAL | CLI_PREDICT | CLI_GENERATE | CLI_BENCH | CLI_PROFILE,
+    CLI_QUANTIZE = 512,
+    CLI_RUNS = CLI_TRAIN | CLI_EVAL | CLI_PREDICT | CLI_GENERATE | CLI_BENCH | CLI_PROFILE | CLI_QUANTIZE,
     CLI_TOGETHER = CLI_TRAIN | CLI_EVAL /* of several processes, all work */
 };
 
@@ -37,17 +38,19 @@ static const struct Command {
     int (*run)(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 } command_table[] = {
     {"train", "train, and evaluate after each epoch (the default)", CLI_TRAIN, MTC_CAN_TRAIN, false, mtc_command_train},
-    {"eval", "loss and metrics of trained weights over a data set", CLI_EVAL, MTC_CAN_TRAIN, true, mtc_command_eval},
-    {"predict", "the model's answer for each example", CLI_PREDICT, MTC_CAN_TRAIN, true, mtc_command_predict},
+    {"eval", "loss and metrics of trained weights over a data set", CLI_EVAL, MTC_CAN_EVALUATE, true, mtc_command_eval},
+    {"predict", "the model's answer for each example", CLI_PREDICT, MTC_CAN_EVALUATE, true, mtc_command_predict},
     {"generate", "text that goes on from a prompt, by a language model", CLI_GENERATE, MTC_CAN_GENERATE, true,
      mtc_command_generate},
     {"export", "the network that predicts, with trained weights, as a file of ONNX", CLI_EXPORT, MTC_CAN_TRAIN, true,
      mtc_command_export},
     {"info", "what this program is; info FILE: what is in a checkpoint", CLI_INFO, 0, false, mtc_command_info},
-    {"bench", "how fast a training step or a forward pass is, as a line of JSON", CLI_BENCH, MTC_CAN_TRAIN, false,
+    {"bench", "how fast a training step or a forward pass is, as a line of JSON", CLI_BENCH, MTC_CAN_EVALUATE, false,
      mtc_command_bench},
     {"profile", "how long each kernel of a training step takes, and what bounds it", CLI_PROFILE, MTC_CAN_TRAIN, false,
      mtc_command_profile},
+    {"quantize", "weights of floats become those of this program, integers of 8 bits", CLI_QUANTIZE, MTC_CAN_QUANTIZE,
+     true, mtc_command_quantize},
     {"gradcheck", "gradients against finite differences (programs of mtc gradcheck)", CLI_GRADCHECK, MTC_CAN_CHECK,
      false, mtc_command_gradcheck},
 };
@@ -433,6 +436,7 @@ static void set_defaults(MtcOptions *options, const MtcModel *model, const char 
     options->samples = 64;
     options->rank_timeout = 10;
     options->tokens = 200;
+    options->calibrate = 512;
     options->temperature = options->top_p = 1;
     options->split = mtc_test_split(model) ? mtc_test_split(model) : "train";
 }
@@ -444,9 +448,28 @@ static bool wants(int argc, char **argv, const char *flag) {
     return false;
 }
 
+/* Weights are floats to train, or integers to compute with. */
+static int check_precision(Parser *parser) {
+    const MtcModel *model = parser->model;
+    const bool trains = parser->command->needs & MTC_CAN_TRAIN, quantizes = parser->command->needs & MTC_CAN_QUANTIZE;
+    MtcText command = {NULL, 0, 0};
+    if (!(trains && model->quantized) && !(quantizes && !model->quantized))
+        return 0;
+    mtc_remake(&command, model, "--precision", trains ? "fp32" : "int8", parser->options->program);
+    mtc_fail(&parser->fault, MTC_USAGE,
+             trains ? "%s is for programs that train; this one computes in int8, with weights that another has trained"
+                    : "%s is for programs that compute in int8; this one computes with weights of floats",
+             parser->command->name);
+    mtc_note(&parser->fault, "%s, under another name, makes one", command.at);
+    free(command.at);
+    return parser->fault.code;
+}
+
 static int run_command(Parser *parser, int argc, char **argv) {
     parser->options->exports = parser->command->bit == CLI_EXPORT;
-    int code = parse_flags(parser, argc, argv);
+    int code = check_precision(parser);
+    if (!code)
+        code = parse_flags(parser, argc, argv);
     if (!code)
         code = mtc_check_outputs(&parser->fault, parser->model, parser->options);
     return code ? code : parser->command->run(&parser->fault, parser->model, parser->options);

@@ -25,6 +25,8 @@ typedef struct MtcOptions {
     const char *prompt;    /* generate: NULL: not given */
     const char *tokenizer; /* NULL: not given */
     int64_t tokens, top_k;
+    int64_t calibrate;         /* quantize: examples */
+    bool of_floats;            /* --load has floats, which become the program's integers */
     const char *sample_prompt; /* train: NULL: not given */
     int64_t sample;            /* tokens that are shown after each line of an epoch; 0: none */
     double temperature, top_p;
@@ -45,20 +47,23 @@ int mtc_command_export(MtcFault *fault, const MtcModel *model, const MtcOptions 
 int mtc_command_info(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_bench(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_profile(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
+int mtc_command_quantize(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 int mtc_command_gradcheck(MtcFault *fault, const MtcModel *model, const MtcOptions *options);
 
 /* ---- help ---- */
 
 /* What a model can do that not every model can. */
 enum {
-    MTC_CAN_TRAIN = 1,
+    MTC_CAN_EVALUATE = 1,
     MTC_CAN_CHECK = 2,    /* gradients, as programs of mtc gradcheck */
     MTC_CAN_GENERATE = 4, /* text */
     MTC_CAN_WATCH = 8,    /* test or validation data while it trains */
     MTC_CAN_SEE = 16,     /* predict from one image */
     MTC_CAN_READ = 32,    /* files */
     MTC_CAN_PARSE = 64,   /* tables or folders of images, which may have bad rows and are kept parsed */
-    MTC_CAN_CHOOSE = 128  /* among devices */
+    MTC_CAN_CHOOSE = 128, /* among devices */
+    MTC_CAN_TRAIN = 256,
+    MTC_CAN_QUANTIZE = 512
 };
 int mtc_abilities(const MtcModel *model);
 /* A line "  --epochs N   words", broken between words where the terminal ends. */

@@ -102,10 +102,10 @@ static void wait_for(DataLoad *load) {
     load->threaded = false;
 }
 
-/* The first batch of the first epoch, alone, to train on and to evaluate. */
-static int keep_one_batch(MtcFault *fault, MtcExamples *examples, const MtcModel *model, uint64_t seed) {
-    const uint32_t count = (uint32_t)examples->count, batch = (uint32_t)mtc_step_examples(model);
-    const uint32_t rows = count < batch ? count : batch;
+/* The first ones of the first epoch alone. */
+static int keep_first(MtcFault *fault, MtcExamples *examples, const MtcModel *model, uint64_t seed, int64_t most) {
+    const uint32_t count = (uint32_t)examples->count,
+                   rows = (uint32_t)(examples->count < most ? examples->count : most);
     const uint64_t key = mtc_shuffle_key(seed, 0);
     int64_t *which = (int64_t *)mtc_memory(NULL, rows * sizeof *which);
     for (uint32_t i = 0; i < rows; i++)
@@ -119,10 +119,14 @@ static int give_data(MtcSession *session, const MtcOptions *options, MtcOpening 
     int code = 0;
     opening->examples = load->examples[MTC_TRAIN].count;
     if (options->overfit_batch) {
-        code = keep_one_batch(&session->fault, &load->examples[MTC_TRAIN], session->model, session->seed);
+        code = keep_first(&session->fault, &load->examples[MTC_TRAIN], session->model, session->seed,
+                          mtc_step_examples(session->model));
         if (!code)
             code = mtc_session_set_data(session, MTC_TEST, &load->examples[MTC_TRAIN]);
     }
+    if (options->of_floats)
+        code =
+            keep_first(&session->fault, &load->examples[MTC_TRAIN], session->model, session->seed, options->calibrate);
     for (int which = 0; which < MTC_SPLITS && !code; which++)
         if (load->examples[which].count)
             code = mtc_session_set_data(session, which, &load->examples[which]);
@@ -205,6 +209,8 @@ static int open_checkpoint(MtcFault *fault, const MtcModel *model, const MtcOpti
     if (code || !path)
         return code;
     code = mtc_checkpoint_open(fault, path, checkpoint);
+    if (!code && options->of_floats)
+        code = mtc_checkpoint_quantize(fault, checkpoint, model);
     if (!code)
         code = mtc_checkpoint_encoding(fault, checkpoint, model, &load->encoding);
     if (!code && checkpoint->ours && !options->init_from)

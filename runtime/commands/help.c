@@ -29,7 +29,10 @@ int mtc_abilities(const MtcModel *model) {
     return (model->decode ? MTC_CAN_GENERATE : 0) | (mtc_test_split(model) ? MTC_CAN_WATCH : 0) |
            (mtc_predicts_from_image(model) ? MTC_CAN_SEE : 0) | (has_files(model) ? MTC_CAN_READ : 0) |
            (has_parsed(model) ? MTC_CAN_PARSE : 0) | (strcmp(model->target, "cuda") == 0 ? MTC_CAN_CHOOSE : 0) |
-           (model->stores_gradients ? MTC_CAN_CHECK : MTC_CAN_TRAIN);
+           (model->stores_gradients ? MTC_CAN_CHECK : MTC_CAN_EVALUATE) |
+           (model->quantized           ? MTC_CAN_QUANTIZE
+            : !model->stores_gradients ? MTC_CAN_TRAIN
+                                       : 0);
 }
 
 /* What `predict --input` may be given. */
@@ -64,8 +67,11 @@ void mtc_help_examples(const MtcModel *model, const char *program) {
     const char *knob = model->knobs ? model->knob[0].name : NULL;
     MtcText command = {NULL, 0, 0};
     printf("\nexamples\n");
-    printf("  %s --epochs 5 --save %s.safetensors\n", program, model->name);
-    if (knob)
+    if (model->quantized)
+        printf("  %s quantize --load floats.safetensors --save %s.safetensors\n", program, model->name);
+    else
+        printf("  %s --epochs 5 --save %s.safetensors\n", program, model->name);
+    if (knob && !model->quantized)
         printf("  %s --%s %g --log run.jsonl\n", program, knob, model->knob[0].value);
     printf("  %s eval --load %s.safetensors\n", program, model->name);
     if (model->decode)

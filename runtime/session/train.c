@@ -406,6 +406,9 @@ static int next_turn(MtcSession *session, const MtcTraining *training, Turn *tur
 }
 
 int mtc_train_run(MtcSession *session, MtcTraining *training) {
+    if (session->model->quantized)
+        return mtc_fail(&session->fault, MTC_USAGE,
+                        "a model of --precision int8 trains nothing: its weights are integers");
     int code = ready(session);
     MtcTrainer *trainer = session->trainer;
     if (!code)

@@ -35,26 +35,43 @@ static MtcPrinted printed_statistics(const MtcModel *model, const void *values, 
     return s;
 }
 
-static int show_value(MtcSession *session, const MtcPrint *print, int64_t rows, MtcShowPrinted *show, void *user) {
-    const MtcModel *model = session->model;
+static int visit_value(MtcSession *session, int row, int64_t rows, MtcVisitPrinted *visit, void *user) {
+    const MtcPrint *print = &session->model->print[row];
     const int64_t count = print->batched ? rows * print->elements : print->elements;
-    const size_t bytes = (size_t)count * (mtc_computes_in_double(model) ? sizeof(double) : sizeof(float));
+    const size_t bytes = (size_t)count * (mtc_computes_in_double(session->model) ? sizeof(double) : sizeof(float));
     void *values = malloc(bytes);
     if (!values)
         return mtc_no_memory(&session->fault, bytes, "what print shows");
     const char *error = mtc_download(values, session->arena + print->offset, bytes);
-    error = error ? error : mtc_synchronize();
-    if (!error) {
-        const MtcPrinted printed = printed_statistics(model, values, count);
-        show(user, session->at.step, print, &printed);
-    }
+    int code = mtc_device_fault(session, error ? error : mtc_synchronize(), "printing");
+    if (!code)
+        code = visit(user, row, values, count);
     free(values);
-    return mtc_device_fault(session, error, "printing");
+    return code;
+}
+
+int mtc_visit_printed(MtcSession *session, const MtcRun *run, int64_t rows, MtcVisitPrinted *visit, void *user) {
+    int code = mtc_device_fault(session, mtc_model_watch(session->model, run), "printing");
+    for (int i = 0; i < session->model->prints && !code; i++)
+        code = visit_value(session, i, rows, visit, user);
+    return code;
+}
+
+typedef struct Showing {
+    const MtcSession *session;
+    MtcShowPrinted *show;
+    void *user;
+} Showing;
+
+static int show_value(void *context, int row, const void *values, int64_t count) {
+    const Showing *showing = (const Showing *)context;
+    const MtcModel *model = showing->session->model;
+    const MtcPrinted printed = printed_statistics(model, values, count);
+    showing->show(showing->user, showing->session->at.step, &model->print[row], &printed);
+    return 0;
 }
 
 int mtc_show_printed(MtcSession *session, const MtcRun *run, int64_t rows, MtcShowPrinted *show, void *user) {
-    int code = mtc_device_fault(session, mtc_model_watch(session->model, run), "printing");
-    for (int i = 0; i < session->model->prints && !code; i++)
-        code = show_value(session, &session->model->print[i], rows, show, user);
-    return code;
+    Showing showing = {session, show, user};
+    return mtc_visit_printed(session, run, rows, show_value, &showing);
 }

@@ -12,6 +12,10 @@ typedef struct MtcPrinted {
 
 typedef void MtcShowPrinted(void *user, int64_t step, const MtcPrint *print, const MtcPrinted *printed);
 
+/* The values themselves, as the program computes with them; a fault of the session ends the visit. */
+typedef int MtcVisitPrinted(void *user, int row, const void *values, int64_t count);
+int mtc_visit_printed(MtcSession *session, const MtcRun *run, int64_t rows, MtcVisitPrinted *visit, void *user);
+
 /* Runs the forward pass of the step that the clock and the order on the device say, of so many examples, and shows its values. */
 int mtc_show_printed(MtcSession *session, const MtcRun *run, int64_t rows, MtcShowPrinted *show, void *user);
 

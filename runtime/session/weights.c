@@ -93,6 +93,13 @@ void mtc_from_file(const MtcTensor *tensor, const void *file, void *values) {
     permute(tensor, (const char *)file, (char *)values, false);
 }
 
+const MtcQuantized *mtc_quantized(const MtcModel *model, const MtcTensor *tensor) {
+    for (int i = 0; i < model->quantized; i++)
+        if (&model->tensor[model->quantized_weight[i].weight] == tensor)
+            return &model->quantized_weight[i];
+    return NULL;
+}
+
 /* ---- by name ---- */
 
 static int find_tensor(MtcSession *session, const char *name, const MtcTensor **tensor) {

@@ -20,6 +20,9 @@ int64_t mtc_file_element(const MtcTensor *tensor, int64_t element);
 void mtc_to_file(const MtcTensor *tensor, const void *values, void *file);
 void mtc_from_file(const MtcTensor *tensor, const void *file, void *values);
 
+/* The row of MtcModel.quantized_weight that the tensor is the weight of; NULL: none. */
+const MtcQuantized *mtc_quantized(const MtcModel *model, const MtcTensor *tensor);
+
 /* As it lies on the device. */
 int mtc_read_tensor(MtcSession *session, const MtcTensor *tensor, void *values);
 int mtc_write_tensor(MtcSession *session, const MtcTensor *tensor, const void *values);

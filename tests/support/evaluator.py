@@ -381,6 +381,7 @@ OPS = {
     "cast": lambda node, x: np.trunc(x).astype(DTYPES[node.dtype]) if node.dtype == "i32" else x.astype(DTYPES[node.dtype]),
     "to_bf16": lambda node, x: to_bf16(x),
     "to_f16": lambda node, x: to_f16(x),
+    "to_i8": lambda node, x: np.clip(np.rint(x), -127, 127),
     "to_float": lambda node, x: x,
     "stop_gradient": lambda node, x: x,
     "reshape": lambda node, x: x.reshape(node.shape),

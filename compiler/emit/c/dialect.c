@@ -13,10 +13,17 @@ const char *c_arguments(Emitter *e, const Function *f, const char *tensors, cons
                         has[PARAMETER_TENSORS] && has[PARAMETER_BATCH] ? ", " : "", has[PARAMETER_BATCH] ? batch : "");
 }
 
+/* To C, a byte that is stored can be a part of anything: every pointer and number would be read anew behind it, and no loop become
+ * vector code, if it did not say that these are read and written by nobody else. */
+const char *c_parameters(Emitter *e, const Function *f, const char *type, const char *none) {
+    const char *sole = e->module->quantized.count ? e->dialect->sole : "";
+    return c_arguments(e, f, arena_printf(e->arena, "const %s *%st", type, sole),
+                       arena_printf(e->arena, "const Batch *%sbatch", sole), none);
+}
+
 static const char *signature(Emitter *e, const Function *f) {
-    const char *tensors = f->type ? arena_printf(e->arena, "const struct %s *t", f->type) : "const Tensors *t";
-    return arena_printf(e->arena, "static void %s(%s)", f->name,
-                        c_arguments(e, f, tensors, "const Batch *batch", "void"));
+    const char *type = f->type ? arena_printf(e->arena, "struct %s", f->type) : "Tensors";
+    return arena_printf(e->arena, "static void %s(%s)", f->name, c_parameters(e, f, type, "void"));
 }
 
 /* ---- sections ---- */
@@ -30,17 +37,25 @@ static const char *execution(const Emitter *e) {
 }
 
 static void includes(Emitter *e, Writer *out) {
-    static const Include all[] = {
-        {"cpu/batch.h", "row: the example in a row of the batch; share: its part in a mean"},
-        {"cpu/math.h", "exp, relu, sigmoid ... of a real"},
-        {"cpu/matmul.h", "matmul(sums, stride, left, right, i0, j0, rows, columns, depth)"},
-        {"cpu/team.h", "the barrier between phases, subnormal numbers"},
-        {"cpu/shard.h", "the shards of a batch, and their sums"},
+    const struct {
+        Include file;
+        bool wanted;
+    } files[] = {
+        {{"cpu/batch.h", "row: the example in a row of the batch; share: its part in a mean"}, true},
+        {{"cpu/math.h", "exp, relu, sigmoid ... of a real"}, true},
+        {{"cpu/matmul.h", "matmul(sums, stride, left, right, i0, j0, rows, columns, depth)"}, true},
+        {{"cpu/matmul_i8.h", "matmul_i8: the same of integers of 8 bits; to_i8"}, e->module->quantized.count},
+        {{"cpu/team.h", "the barrier between phases, subnormal numbers"}, true},
+        {{"cpu/shard.h", "the shards of a batch, and their sums"}, e->module->shards},
     };
-    const int count = sizeof all / sizeof *all - !e->module->shards;
+    Include wanted[sizeof files / sizeof *files];
+    int count = 0;
+    for (size_t k = 0; k < sizeof files / sizeof *files; k++)
+        if (files[k].wanted)
+            wanted[count++] = files[k].file;
     write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
     write_line(out, "typedef %s real;\n", e->options->f64 ? "double" : "float");
-    write_includes(e, all, count, out);
+    write_includes(e, wanted, count, out);
 }
 
 /* A second thread halves a phase's work, and costs a barrier: about a microsecond, or 50 where it must wait for a processor.
@@ -253,11 +268,15 @@ static void write_side(Body *tile, Writer *out) {
     write_block(out, arena_printf(e->arena, "if (%s0 == 0)", k->side_of_b ? "i" : "j"), &all);
 }
 
+static const char *sum_type(const Body *tile) {
+    return c_type(tile->e, tile->kernel->contraction->type.dtype);
+}
+
 static void write_epilogue(Body *tile, Writer *out) {
     Writer lines = writer_like(out);
     Body body = body_inside(tile, &lines, "i", "j");
     body.above = NULL; /* a loop over the terms of a sum would keep that over j from being one over vectors */
-    write_line(&lines, "%s sum = sums[(i - i0) * COLUMNS + j - j0];", tile->e->dialect->real);
+    write_line(&lines, "%s sum = sums[(i - i0) * COLUMNS + j - j0];", sum_type(tile));
     Outputs outputs = product_outputs(&body, tile->kernel);
     body_write(&body, &outputs);
     write_open(out, "for (int i = i0; i < i0 + rows; i++)");
@@ -270,14 +289,15 @@ static void write_tile(Body *tile, const char *m, const char *n) {
     const Kernel *k = tile->kernel;
     Emitter *e = tile->e;
     Writer *out = tile->out;
-    write_line(out, "%s sums[ROWS * COLUMNS];", e->dialect->real);
+    write_line(out, "%s sums[ROWS * COLUMNS];", sum_type(tile));
     write_line(out, "int rows = %s - i0 < ROWS ? %s - i0 : ROWS;", m, m);
     write_line(out, "int columns = %s - j0 < COLUMNS ? %s - j0 : COLUMNS;", n, n);
     if (k->a.kind == OPERAND_WINDOW || k->b.kind == OPERAND_WINDOW)
         write_line(out, "// Axis: outputs, taps, stride, dilation, pad, spread");
     write_line(out, "Matrix left = %s;", operand_text(e, &k->a));
     write_line(out, "Matrix right = %s;", operand_text(e, &k->b));
-    write_line(out, "matmul(sums, COLUMNS, left, right, i0, j0, rows, columns, %s);", product_depth(e, k->contraction));
+    write_line(out, "%s(sums, COLUMNS, left, right, i0, j0, rows, columns, %s);",
+               k->a.value->type.dtype == DT_I8 ? "matmul_i8" : "matmul", product_depth(e, k->contraction));
     write_epilogue(tile, out);
     if (k->side)
         write_side(tile, out);
@@ -394,6 +414,7 @@ const Dialect dialect_c = {
     .named = "static const",
     .header = "cpu/%s.h",
     .null = "NULL",
+    .sole = "restrict ",
     .defines = defined_in_c,
     .stored_condition = "truth($0)",
     .signature = signature,

@@ -18,7 +18,8 @@ static void write_pointers(Emitter *e, const Function *f, Writer *out) {
             write_line(out, "%s;", text_string(&line));
             line = TEXT(e->arena);
         }
-        text_printf(&line, "%s*%s", line.length ? ", " : arena_printf(e->arena, "%s ", c_type(e, dtype)), name);
+        text_printf(&line, "%s%s%s", line.length ? ", " : arena_printf(e->arena, "%s ", c_type(e, dtype)),
+                    pointer_mark(e, dtype), name);
         last = dtype;
     }
     if (line.length)
@@ -206,9 +207,8 @@ void write_general(Emitter *e, const Function *f, Writer *out) {
     Text sizes = TEXT(e->arena);
     for (int k = 0; k < f->parameters.count; k++)
         text_printf(&sizes, ", const int %s", f->parameters.at[k]);
-    const char *tensors = arena_printf(e->arena, "const struct %s *t", f->type);
     write_open(out, "static inline __attribute__((always_inline)) void %s(%s%s) {", f->general,
-               c_arguments(e, f, tensors, "const Batch *batch", ""), text_string(&sizes));
+               c_parameters(e, f, arena_printf(e->arena, "struct %s", f->type), ""), text_string(&sizes));
     write_all(out, &f->lines);
     write_close(out, "}");
     for (int k = 0; k < e->functions.count; k++)

@@ -456,6 +456,7 @@ const Dialect dialect_cuda = {
     .named = "constexpr",
     .header = "cuda/%s.cuh",
     .null = "nullptr",
+    .sole = "__restrict__ ",
     .near = true,
     .places = write_places,
     .sizes = write_template,

@@ -12,6 +12,11 @@ const char *c_type(const Emitter *e, DType dtype) {
     return dtype == DT_F32 ? e->dialect->real : dtype_info[dtype].c_name;
 }
 
+/* Bytes that are stored could be a part of anything. */
+const char *pointer_mark(const Emitter *e, DType dtype) {
+    return dtype == DT_I8 ? arena_printf(e->arena, "*%s", e->dialect->sole) : "*";
+}
+
 /* The shortest digits that read back as the same number of the type; without an exponent if that is no longer. */
 static const char *digits(Arena *arena, double value, bool f64) {
     char text[40], plain[40];

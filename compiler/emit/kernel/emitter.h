@@ -97,6 +97,7 @@ struct Dialect {
     const char *named;  /* "constexpr": what a number's declaration begins with */
     const char *header; /* "cuda/%s.cuh": the file with a function of the library */
     const char *null;   /* a null pointer */
+    const char *sole;   /* "restrict ": nothing else points there */
     bool near;          /* the library has functions that are near enough where products are rounded: OpDef.near */
     bool (*defines)(
         const char *name); /* a name that no kernel can have; NULL: kernels can be called like others' functions */
@@ -210,5 +211,6 @@ const Tree *number_tree(Emitter *e, const Node *constant);
 /* "constexpr float LOG_BETA1 = -0.105360516f;" for each that some line says. */
 void write_numbers(const Emitter *e, Writer *out);
 const char *c_type(const Emitter *e, DType dtype);
+const char *pointer_mark(const Emitter *e, DType dtype); /* "*", or "*restrict " */
 
 #endif

@@ -167,7 +167,9 @@ static void write_file(Emitter *e, Writer *out) {
         write_program(e, plan_program(e->plan, e->module->update),
                       "the update: sums over the shards of a batch become weights", e->dialect->updating, &updating);
     if (e->module->watch)
-        write_program(e, plan_program(e->plan, e->module->watch), "watching: what print(x) shows of the next step",
+        write_program(e, plan_program(e->plan, e->module->watch),
+                      e->module->quantized.count ? "watching: what weights are multiplied with, in floats"
+                                                 : "watching: what print(x) shows of the next step",
                       e->dialect->watching, &watching);
     write_rule(&tensors, "tensors: where each lies in the arena; values share bytes by turns");
     e->dialect->tensors(e, &tensors);
@@ -236,6 +238,8 @@ Emission *emit(const Module *module, const Plan *plan, const EmitOptions *option
         claim_words_of_shards(&e);
     if (module->watch)
         claim_words_of_watch(&e);
+    if (module->quantized.count)
+        names_claim(&e.globals, "quantized_table");
     e.said = NEW(arena, NodesSaid);
     e.sizes = sizes_new(&e.globals, module);
     tensors_name(&e);

@@ -476,6 +476,21 @@ void write_net_tables(Emitter *e, Writer *out) {
     write_close(out, "};");
 }
 
+/* Rows of the table of tensors. */
+static void write_quantized(Emitter *e, Writer *out) {
+    RowTable table = {.arena = e->arena};
+    for (int i = 0; i < e->module->quantized.count; i++) {
+        const Quantized *quantized = &e->module->quantized.at[i];
+        table_row(&table, NULL);
+        table_number(&table, "weight", row_of_weight(e, quantized->weight));
+        table_number(&table, "scale", row_of_weight(e, quantized->scale));
+        table_number(&table, "input_scale", row_of_weight(e, quantized->input_scale));
+        table_number(&table, "first_input", quantized->first_input);
+        table_number(&table, "inputs", quantized->inputs);
+    }
+    write_table(&table, "static const MtcQuantized quantized_table[]", out);
+}
+
 void write_tables(Emitter *e, Writer *out) {
     gather_statements(e);
     write_statements(e, out);
@@ -489,6 +504,8 @@ void write_tables(Emitter *e, Writer *out) {
     write_kernel_table(e, out);
     if (e->module->watch)
         write_prints(e, out);
+    if (e->module->quantized.count)
+        write_quantized(e, out);
     write_blank(out);
     write_open(out, "const MtcModel mtc_model = {");
     write_what(e, out);
@@ -513,5 +530,7 @@ void write_tables(Emitter *e, Writer *out) {
     if (e->module->watch)
         write_line(out, ".prints = %d,\n.print = print_table,\n.watch = watch,", e->module->printed.count);
     write_optimizers(e->module, out);
+    if (e->module->quantized.count)
+        write_line(out, ".quantized = %d,\n.quantized_weight = quantized_table,", e->module->quantized.count);
     write_close(out, "};");
 }

@@ -1,0 +1,116 @@
+#include "session/scales.h"
+
+#include "base/parallel.h"
+#include "shared.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- weights ---- */
+
+static float nearest(float value, float scale) {
+    const float q = rintf(value / scale);
+    return q > I8_LARGEST ? I8_LARGEST : q < -I8_LARGEST ? -I8_LARGEST : q;
+}
+
+static double squared_error(const float *values, int64_t count, float scale) {
+    double sum = 0;
+    for (int64_t i = 0; i < count; i++) {
+        const float off = values[i] - scale * nearest(values[i], scale);
+        sum += (double)(off * off);
+    }
+    return sum;
+}
+
+/* Of scales that cut off at so many steps below the largest. */
+enum { CUTS = 24, CUT_STEPS = 64 };
+
+static float scale_of_row(const float *values, int64_t count) {
+    float largest = 0, best = 1;
+    double least = INFINITY;
+    for (int64_t i = 0; i < count; i++)
+        largest = fmaxf(largest, fabsf(values[i]));
+    for (int cut = 0; cut < CUTS && largest > 0; cut++) {
+        const float scale = largest * (float)(CUT_STEPS - cut) / (float)(CUT_STEPS * I8_LARGEST);
+        const double error = scale > 0 ? squared_error(values, count, scale) : INFINITY;
+        if (error < least) {
+            least = error;
+            best = scale;
+        }
+    }
+    return best;
+}
+
+typedef struct Rows {
+    const float *values;
+    int64_t terms;
+    signed char *integers;
+    float *scale;
+} Rows;
+
+static void quantize_row(void *context, int64_t row) {
+    const Rows *rows = (const Rows *)context;
+    const float *values = rows->values + row * rows->terms, scale = scale_of_row(values, rows->terms);
+    for (int64_t k = 0; k < rows->terms; k++)
+        rows->integers[row * rows->terms + k] = (signed char)nearest(values[k], scale);
+    rows->scale[row] = scale;
+}
+
+void mtc_quantize_rows(const float *values, int64_t outputs, int64_t terms, signed char *integers, float *scale) {
+    Rows rows = {values, terms, integers, scale};
+    mtc_parallel(outputs, quantize_row, &rows);
+}
+
+/* ---- what they are multiplied with ---- */
+
+static void join_pairs(MtcSizes *sizes) {
+    for (int bin = 0; bin < MTC_SIZES / 2; bin++)
+        sizes->count[bin] = sizes->count[2 * bin] + sizes->count[2 * bin + 1];
+    memset(sizes->count + MTC_SIZES / 2, 0, sizeof sizes->count / 2);
+    sizes->top *= 2;
+}
+
+int64_t mtc_add_sizes(MtcSizes *sizes, const float *values, int64_t count) {
+    double largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (!isfinite(values[i]))
+            return i;
+        largest = fmax(largest, fabs((double)values[i]));
+    }
+    sizes->largest = fmax(sizes->largest, largest);
+    if (sizes->top == 0) {
+        sizes->count[0] += largest == 0 ? count : 0;
+        sizes->top = largest;
+    }
+    while (largest > sizes->top)
+        join_pairs(sizes);
+    for (int64_t i = 0; i < count && sizes->top > 0; i++) {
+        const int bin = (int)(fabs((double)values[i]) / sizes->top * MTC_SIZES);
+        sizes->count[bin < MTC_SIZES ? bin : MTC_SIZES - 1]++;
+    }
+    return -1;
+}
+
+/* As if all numbers of a bin were its middle. */
+static double error_of_sizes(const MtcSizes *sizes, double scale) {
+    double sum = 0;
+    for (int bin = 0; bin < MTC_SIZES; bin++) {
+        const double size = (bin + 0.5) * sizes->top / MTC_SIZES,
+                     off = size - scale * fmin(rint(size / scale), I8_LARGEST);
+        sum += (double)sizes->count[bin] * off * off;
+    }
+    return sum;
+}
+
+float mtc_scale_of_sizes(const MtcSizes *sizes) {
+    enum { CANDIDATES = 256 };
+    double best = sizes->largest / I8_LARGEST, least = INFINITY;
+    for (int i = CANDIDATES; i > 0 && sizes->largest > 0; i--) {
+        const double scale = sizes->largest * i / (CANDIDATES * I8_LARGEST), error = error_of_sizes(sizes, scale);
+        if (error < least) {
+            least = error;
+            best = scale;
+        }
+    }
+    return (float)best > 0 ? (float)best : 1;
+}
