@@ -85,7 +85,7 @@ int last_axis(const Node *n);
 /* types.c: types of results */
 bool infer_shape_attr(Graph *g, Node *n);                   /* f32 of attr.dims */
 bool infer_as_input(Graph *g, Node *n);                     /* the type of input 0 */
-DType contracted_dtype(DType operands);                  /* of sums of products: i8 adds up exactly, in i32 */
+DType contracted_dtype(DType operands);                     /* of sums of products: i8 adds up exactly, in i32 */
 bool infer_real(Graph *g, Node *n);                         /* f32 inputs give f32 */
 bool infer_number(Graph *g, Node *n);                       /* numbers of one type give a number of that type */
 Range range_as_input(const Graph *g, const Node *n);        /* that of input 0 */
