@@ -38,7 +38,7 @@ static double number_at(const MtcTensor *tensor, const void *values, int64_t i) 
     return tensor->type == MTC_F64 ? ((const double *)values)[i] : (double)((const float *)values)[i];
 }
 
-static void put_number(const MtcTensor *tensor, void *values, int64_t i, double number) {
+static void put_statistic(const MtcTensor *tensor, void *values, int64_t i, double number) {
     if (tensor->type == MTC_F64)
         ((double *)values)[i] = number;
     else
@@ -82,10 +82,10 @@ static int take_group(MtcSession *session, Moments *moments, int64_t examples) {
 static int give_moments(MtcSession *session, const Moments *all) {
     void *values = mtc_memory(NULL, mtc_tensor_bytes(all->mean));
     for (int64_t i = 0; i < numbers_of(all->mean); i++)
-        put_number(all->mean, values, i, all->centre[i]);
+        put_statistic(all->mean, values, i, all->centre[i]);
     int code = mtc_write_tensor(session, all->mean, values);
     for (int64_t i = 0; i < numbers_of(all->std); i++)
-        put_number(all->std, values, i, sqrt(all->squares[i] / (double)all->examples));
+        put_statistic(all->std, values, i, sqrt(all->squares[i] / (double)all->examples));
     code = code ? code : mtc_write_tensor(session, all->std, values);
     free(values);
     return code;
