@@ -32,19 +32,24 @@ static const char builtin_words[] =
 
 /* Of kernels_lib, and parameters. */
 static const char library_words[] =
-    "Axis Block FloatMode MatmulVector MatrixKind Narrow Run batch_of_examples batch_of_step bfloat16 bits_of_float "
+    "Axis Block Element FloatMode Held Integer MatmulVector MatrixKind Narrow Run batch_of_examples batch_of_step "
+    "bfloat16 "
+    "bits_of_float "
     "block_of "
     "columns_from "
-    "copy_block copy_clipped copy_inside copy_numbers copy_window copy_windows count double_max double_min filter "
+    "copied_at copied_bytes copy_block copy_bytes copy_clipped copy_inside copy_numbers copy_window copy_windows "
+    "copy_zeros count double_max double_min filter "
     "filter_of "
     "find_runs float16 float_of_bits float_bits float_exp float_log float_max float_min float_mode float_tanh "
     "flush_subnormals "
-    "is_narrow "
+    "element_at example_number is_narrow "
     "kernel "
-    "least part_of row_at rows_from seen_at sees_inside set_float_mode to_narrow truth window window_of zero_numbers";
+    "least part_of row_at rows_from seen_at sees_inside set_float_mode to_i8 to_narrow truth window window_of "
+    "zero_numbers";
 
-static const char *const prefixes[] = {"mtc_",   "Mtc",    "MTC_", "TEAM_", "pthread_", "atomic_", "memory_", "sched_",
-                                       "timer_", "clock_", "omp_", "str",   "mem",      "matmul",  "team_"};
+static const char *const prefixes[] = {"mtc_",     "Mtc",     "MTC_",    "TEAM_",  "i8_",    "I8",
+                                       "pthread_", "atomic_", "memory_", "sched_", "timer_", "clock_",
+                                       "omp_",     "str",     "mem",     "matmul", "team_"};
 
 static bool has_prefix(const char *name) {
     for (size_t k = 0; k < sizeof prefixes / sizeof *prefixes; k++)
@@ -100,7 +105,7 @@ static const char *const constant_prefixes[] = {
     "FEED_",  "PLAIN_",  "PACK_",    "TURN_",   "INT_",     "INT8_",    "INT16_",   "INT32_",   "INT64_", "UINT_",
     "UINT8_", "UINT16_", "UINT32_",  "UINT64_", "CHAR_",    "SCHAR_",   "UCHAR_",   "SHRT_",    "USHRT_", "LONG_",
     "ULONG_", "LLONG_",  "ULLONG_",  "INTMAX_", "UINTMAX_", "INTPTR_",  "UINTPTR_", "PTRDIFF_", "SIZE_",  "WCHAR_",
-    "WINT_",  "BOOL_",   "FLOAT16_", "NARROW_"};
+    "WINT_",  "BOOL_",   "FLOAT16_", "NARROW_", "ELEMENT_", "I8_"};
 
 static const char constant_words[] =
     "ATTEND_BLOCK ATTEND_SCORES ATTEND_WIDEST GATHER_BATCH GATHER_MANY GATHER_STEPS GRU HEADS_AT_A_TIME LN_2 LOG2_E "
