@@ -5,25 +5,34 @@ from __future__ import annotations
 from typing import Annotated, Dict, Optional, Sequence
 
 from .layer import Layer, Sizes
-from .spec import Above, Degrees, Interval, Kernel, Part, Real, Size, both
+from .spec import Above, Degrees, Flag, Interval, Kernel, Part, Real, Size, Words, both
 
 __all__ = ["RandomCrop", "RandomFlip", "Cutout", "ColorJitter", "Rotate", "RandomResizedCrop"]
 
 
 class RandomCrop(Layer):
-    """In training, an image with `padding` zeros on each side, cut at a random place to its size again."""
+    """In training, an image with `padding` pixels on each side, cut at a random place to its size again. Beyond the image are
+    "zeros", or with mode="reflect" what a mirror in its first and last pixels shows."""
 
     padding: Size
+    mode: Annotated[str, Words("zeros", "reflect")] = "zeros"
 
     takes = gives = "channels rows columns"
-    text = "random_crop({x}, {padding})"
+    text = "random_crop({x}, {padding}{how})"
+
+    @property
+    def how(self) -> str:
+        """The argument, unless it is the language's own default."""
+        return "" if self.mode == "zeros" else f', mode = "{self.mode}"'
 
 
 class RandomFlip(Layer):
-    """In training, an image mirrored left to right in half of all cases."""
+    """In training, an image mirrored left to right in half of all cases; with alternate=True, in every other epoch."""
+
+    alternate: Flag = False
 
     takes = gives = "channels rows columns"
-    text = "random_flip({x})"
+    text = "random_flip({x}, alternate={alternate})"
 
 
 class Cutout(Layer):

@@ -179,10 +179,11 @@ class _BatchNorm(Layer, abstract=True):
     eps: Positive = 1e-5
     momentum: Share = 0.1
     affine: Flag = True
+    sync: Flag = False
 
     kind = "batch_norm"
     trained = True
-    text = "batch_norm({x}, momentum={momentum}, eps={eps}, affine={affine})"
+    text = "batch_norm({x}, momentum={momentum}, eps={eps}, affine={affine}, sync={sync})"
 
 
 class BatchNorm1d(_BatchNorm):

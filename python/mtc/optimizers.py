@@ -73,13 +73,14 @@ class TrainingShare(float):
 
 
 class Duration:
-    """A whole number of steps, a part of the training (a number below 1), or Epochs."""
+    """A whole number of steps, a part of the training (a number below 1), or Epochs; with `optional` also None."""
 
-    def __init__(self, least: int) -> None:
+    def __init__(self, least: int, optional: bool = False) -> None:
         self.least = least
+        self.optional = optional
 
-    def __call__(self, value: Any, what: str) -> Union[int, TrainingShare, Epochs]:
-        if isinstance(value, Epochs):
+    def __call__(self, value: Any, what: str) -> Union[None, int, TrainingShare, Epochs]:
+        if isinstance(value, Epochs) or (value is None and self.optional):
             return value
         if isinstance(value, float) and 0 < value < 1:
             return TrainingShare(value)
@@ -95,9 +96,12 @@ class Duration:
 
 Time = Annotated[Union[int, float, Epochs], Duration(0)]
 LongerTime = Annotated[Union[int, float, Epochs], Duration(1)]
+OptionalTime = Annotated[Union[None, int, float, Epochs], Duration(1, optional=True)]
 
 
 def _time(parameter: Any) -> Any:
+    if parameter.get("default", 0) is None:
+        return OptionalTime
     return LongerTime if parameter.get("above") else Time
 
 
