@@ -305,7 +305,7 @@ def test_what_is_there_is_not_replaced_unasked(import_file, mtc, tmp_path):
     assert (tmp_path / "net.mt").read_text() == text
     assert mtc("import", "net.onnx", "-o", "net.onnx", "--force", cwd=tmp_path).returncode == 64
     (tmp_path / "net.safetensors").write_text("mine")
-    assert "it would replace a file that is no safetensors" in mtc("import", "net.onnx", "--force", cwd=tmp_path).stderr
+    assert "it would replace a checkpoint of a training, or a file that is no safetensors" in mtc("import", "net.onnx", "--force", cwd=tmp_path).stderr
 
 
 def relu_of(initializer):
