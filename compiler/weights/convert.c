@@ -95,7 +95,7 @@ static int write_file(Conversion *c) {
 }
 
 static void say_others(const Conversion *c) {
-    const int most = 12, count = c->file.others.count;
+    const int most = TORCH_MOST_OTHERS, count = c->file.others.count;
     for (int i = 0; i < count && i < most; i++)
         fprintf(stderr, "%s%s",
                 i ? ", " : "  not among them, since they are no tensors: ", mtc_harmless(c->file.others.at[i]));

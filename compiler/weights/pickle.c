@@ -77,6 +77,9 @@ static PickleValue *new_value(Reader *r, PickleKind kind) {
 }
 
 static bool add_item(Reader *r, PickleValue *to, const PickleValue *value) {
+    to->outside |= value->outside;
+    if (to->kind == PICKLE_OPAQUE)
+        return true; /* what its class does with items is not known */
     if (r->items == MOST_ITEMS)
         return refuse(r, "the pickle makes more than 8 million items: that is no file of weights");
     r->items++;
@@ -154,7 +157,7 @@ static bool add_to(Reader *r, int kind, int from) {
     PickleValue *to = from > floor_of(r) ? r->stack.at[from - 1] : (PickleValue *)missing(r);
     if (!to)
         return false;
-    if ((int)to->kind != kind)
+    if ((int)to->kind != kind && to->kind != PICKLE_OPAQUE)
         return refuse(r, "what it adds to is of another kind");
     if (kind == PICKLE_DICT && (r->stack.count - from) % 2)
         return refuse(r, "the last key has no value");
@@ -308,58 +311,58 @@ static bool op_get(Reader *r, int width) {
 
 /* ---- names and calls ---- */
 
-typedef struct Piece {
-    const char *at;
-    size_t size;
-} Piece;
-
-static bool is_piece(Piece piece, const char *text) {
-    return piece.size == strlen(text) && memcmp(piece.at, text, piece.size) == 0;
-}
-
-/* For a message: of what a file says, a line. */
-static const char *shown(Reader *r, Piece piece) {
-    const size_t most = 100;
-    return mtc_harmless(arena_strndup(r->arena, piece.at, piece.size < most ? piece.size : most));
-}
-
-static bool refuse_name(Reader *r, Piece module, Piece name) {
-    return refuse(r, arena_printf(r->arena, "it names %s.%s, which weights do not need: nothing is looked up or run",
-                                  shown(r, module), shown(r, name)));
-}
-
-static bool push_global(Reader *r, Piece module, Piece name) {
+/* A name that is not in the list stays a name: its module and itself. */
+static bool push_global(Reader *r, const PickleValue *module, const PickleValue *name) {
+    if (!module || !name)
+        return false;
     for (int i = 0; i < r->global_count; i++)
-        if (is_piece(module, r->globals[i].module) && is_piece(name, r->globals[i].name))
+        if (pickle_is_text(module, r->globals[i].module) && pickle_is_text(name, r->globals[i].name))
             return push_integer(r, PICKLE_GLOBAL, i);
-    return refuse_name(r, module, name);
+    PickleValue *value = new_value(r, PICKLE_TUPLE);
+    if (!value || !add_item(r, value, module) || !add_item(r, value, name))
+        return false;
+    value->kind = PICKLE_OPAQUE;
+    return push(r, value);
 }
 
-/* Up to the end of the line. */
-static bool take_line(Reader *r, Piece *line) {
+/* A text up to the end of the line. */
+static const PickleValue *take_line(Reader *r) {
     const uint8_t *from = r->at;
     const uint8_t *stop = from < r->end ? memchr(from, '\n', (size_t)(r->end - from)) : NULL;
     if (!stop)
-        return refuse(r, "the pickle ends within what belongs to it");
-    *line = (Piece){(const char *)from, (size_t)(stop - from)};
-    r->at = stop + 1;
-    return true;
+        refuse(r, "the pickle ends within what belongs to it");
+    PickleValue *line = stop ? new_value(r, PICKLE_TEXT) : NULL;
+    if (line) {
+        line->bytes = (const char *)from;
+        line->size = (size_t)(stop - from);
+        r->at = stop + 1;
+    }
+    return line;
 }
 
 static bool op_global(Reader *r, int unused) {
     (void)unused;
-    Piece module, name;
-    return take_line(r, &module) && take_line(r, &name) && push_global(r, module, name);
+    const PickleValue *module = take_line(r), *name = module ? take_line(r) : NULL;
+    return push_global(r, module, name);
 }
 
 static bool op_stack_global(Reader *r, int unused) {
     (void)unused;
     const PickleValue *name = pop(r), *module = name ? pop(r) : NULL;
-    if (!module)
-        return false;
-    if (name->kind != PICKLE_TEXT || module->kind != PICKLE_TEXT)
+    if (module && (name->kind != PICKLE_TEXT || module->kind != PICKLE_TEXT))
         return refuse(r, "module and name are no texts");
-    return push_global(r, (Piece){module->bytes, module->size}, (Piece){name->bytes, name->size});
+    return push_global(r, module, name);
+}
+
+/* What a class or function that is not in the list would make: nobody knows, and it is known by its name. */
+static bool push_opaque(Reader *r, const PickleValue *of, bool outside) {
+    PickleValue *value = new_value(r, PICKLE_OPAQUE);
+    if (value) {
+        value->first = of->first;
+        value->size = of->size;
+        value->outside = outside;
+    }
+    return push(r, value);
 }
 
 static bool op_reduce(Reader *r, int unused) {
@@ -367,8 +370,10 @@ static bool op_reduce(Reader *r, int unused) {
     const PickleValue *arguments = pop(r), *called = arguments ? pop(r) : NULL;
     if (!called)
         return false;
-    if (called->kind != PICKLE_GLOBAL || arguments->kind != PICKLE_TUPLE)
+    if ((called->kind != PICKLE_GLOBAL && called->kind != PICKLE_OPAQUE) || arguments->kind != PICKLE_TUPLE)
         return refuse(r, "what it calls is no name with a tuple of arguments");
+    if (called->kind == PICKLE_OPAQUE)
+        return push_opaque(r, called, called->outside || arguments->outside);
     const PickleUse use = r->globals[called->integer].use;
     if (use == PICKLE_NAMED)
         return refuse(r, "it calls what is only to be named");
@@ -379,14 +384,33 @@ static bool op_reduce(Reader *r, int unused) {
         value->integer = called->integer;
         value->first = arguments->first; /* a tuple does not change any more */
         value->size = arguments->size;
+        value->outside = arguments->outside;
     }
     return push(r, value);
 }
 
-/* Attributes of a dict: a state dict has the versions of its modules so. They are no weights. */
+/* A class with arguments, and more that have names. */
+static bool op_new_object(Reader *r, int count) {
+    bool outside = false;
+    for (int i = 0; i < count; i++) {
+        const PickleValue *arguments = pop(r);
+        if (!arguments)
+            return false;
+        outside |= arguments->outside;
+    }
+    const PickleValue *class = pop(r);
+    if (class && class->kind != PICKLE_OPAQUE)
+        return refuse(r, "no weights that torch.save writes need an object made so");
+    return class && push_opaque(r, class, outside || class->outside);
+}
+
+/* Attributes of a dict, as the versions of its modules that a state dict has, are no weights; those of an object are not known. */
 static bool op_build(Reader *r, int unused) {
     (void)unused;
-    const PickleValue *state = pop(r), *object = state ? top(r) : NULL;
+    const PickleValue *state = pop(r);
+    PickleValue *object = state ? top(r) : NULL;
+    if (object && object->kind == PICKLE_OPAQUE)
+        return add_item(r, object, state);
     if (object && object->kind != PICKLE_DICT)
         return refuse(r, "it gives attributes to what has none among weights");
     return object != NULL;
@@ -396,6 +420,8 @@ static bool op_persistent(Reader *r, int unused) {
     (void)unused;
     const PickleValue *id = pop(r);
     PickleValue *value = id ? new_value(r, PICKLE_OUTSIDE) : NULL;
+    if (value)
+        value->outside = true;
     return value && add_item(r, value, id) && push(r, value);
 }
 
@@ -461,7 +487,7 @@ static const OpcodeRow opcodes[256] = {
     ['u'] = {"SETITEMS", op_add_marked, PICKLE_DICT},
     ['}'] = {"EMPTY_DICT", op_new, PICKLE_DICT},
     [0x80] = {"PROTO", op_protocol, 1},
-    [0x81] = {"NEWOBJ", NULL, 0},
+    [0x81] = {"NEWOBJ", op_new_object, 1},
     [0x82] = {"EXT1", NULL, 0},
     [0x83] = {"EXT2", NULL, 0},
     [0x84] = {"EXT4", NULL, 0},
@@ -478,7 +504,7 @@ static const OpcodeRow opcodes[256] = {
     [0x8f] = {"EMPTY_SET", op_new, PICKLE_SET},
     [0x90] = {"ADDITEMS", op_add_marked, PICKLE_SET},
     [0x91] = {"FROZENSET", op_of_marked, PICKLE_SET},
-    [0x92] = {"NEWOBJ_EX", NULL, 0},
+    [0x92] = {"NEWOBJ_EX", op_new_object, 2},
     [0x93] = {"STACK_GLOBAL", op_stack_global, 0},
     [0x94] = {"MEMOIZE", op_memoize, 0},
     [0x95] = {"FRAME", op_frame, 8},
@@ -531,14 +557,23 @@ int pickle_read(MtcFault *fault, Arena *arena, const char *path, const uint8_t *
 
 /* ---- asking ---- */
 
-const char *pickle_kind(const PickleValue *value) {
+/* A line of what a file says: a part of a name. */
+static const char *shown(Arena *arena, const PickleValue *text) {
+    const size_t most = 100;
+    return mtc_harmless(arena_strndup(arena, text->bytes, text->size < most ? text->size : most));
+}
+
+const char *pickle_kind(Arena *arena, const PickleValue *value) {
     static const char *const kinds[] = {
         [PICKLE_NONE] = "None",        [PICKLE_BOOL] = "a bool",   [PICKLE_INT] = "an int",
         [PICKLE_NUMBER] = "a number",  [PICKLE_TEXT] = "a str",    [PICKLE_BYTES] = "bytes",
         [PICKLE_TUPLE] = "a tuple",    [PICKLE_LIST] = "a list",   [PICKLE_SET] = "a set",
         [PICKLE_DICT] = "a dict",      [PICKLE_GLOBAL] = "a type", [PICKLE_CALL] = "a tensor",
         [PICKLE_OUTSIDE] = "a storage"};
-    return kinds[value->kind];
+    if (value->kind != PICKLE_OPAQUE)
+        return kinds[value->kind];
+    const char *module = shown(arena, pickle_item(value, 0));
+    return arena_printf(arena, "%s.%s", module, shown(arena, pickle_item(value, 1)));
 }
 
 const PickleValue *pickle_item(const PickleValue *value, size_t index) {
@@ -549,5 +584,6 @@ const PickleValue *pickle_item(const PickleValue *value, size_t index) {
 }
 
 bool pickle_is_text(const PickleValue *value, const char *text) {
-    return value && value->kind == PICKLE_TEXT && is_piece((Piece){value->bytes, value->size}, text);
+    return value && value->kind == PICKLE_TEXT && value->size == strlen(text) &&
+           memcmp(value->bytes, text, value->size) == 0;
 }

@@ -48,7 +48,12 @@ enum { LONGEST_KEY = 64 };
 /* ('storage', torch.FloatStorage, '0', 'cpu', elements) */
 static int read_storage(MtcFault *fault, TorchFile *file, const PickleValue *value, TorchTensor *tensor) {
     const PickleValue *id = item_of(value, 0, PICKLE_TUPLE), *type = item_of(id, 1, PICKLE_GLOBAL),
-                      *key = item_of(id, 2, PICKLE_TEXT), *count = item_of(id, 4, PICKLE_INT);
+                      *key = item_of(id, 2, PICKLE_TEXT), *count = item_of(id, 4, PICKLE_INT),
+                      *other_type = item_of(id, 1, PICKLE_OPAQUE);
+    if (other_type)
+        return bad_tensor(fault, file, tensor,
+                          arena_printf(file->arena, "its numbers are those of %s, which are not read",
+                                       pickle_kind(file->arena, other_type)));
     if (!type || !key || !count || count->integer < 0 || id->size != 5 || type->integer < FIRST_STORAGE ||
         key->size > LONGEST_KEY || !pickle_is_text(pickle_item(id, 0), "storage"))
         return bad_tensor(fault, file, tensor, "its storage is not described as torch.save does it");
@@ -131,6 +136,23 @@ static const PickleValue *unwrapped(const PickleValue *value) {
     return value && value->kind == PICKLE_CALL && value->integer == REBUILD_TENSOR ? value : NULL;
 }
 
+static const char weights_alone[] =
+    "what is read are tensors by their names: torch.save(model.state_dict(), \"model.pt\")";
+
+/* What a call of another function makes of storages: a sparse or quantized tensor, or one of a class of its own. */
+static bool is_unknown_tensor(const PickleValue *value) {
+    return value->outside && (value->kind == PICKLE_CALL || value->kind == PICKLE_OPAQUE);
+}
+
+static int unknown_tensor(MtcFault *fault, const TorchFile *file, const char *name, const PickleValue *value) {
+    const PickleValue *inner = item_of(value, 0, PICKLE_OPAQUE);
+    const char *maker = pickle_kind(file->arena, value->kind == PICKLE_CALL && inner ? inner : value);
+    mtc_fail(fault, MTC_BAD_DATA, "%s: '%s' is what %s makes of numbers in the file, and nothing is looked up or run",
+             file->path, name ? mtc_harmless(name) : "?", maker);
+    mtc_note(fault, "save it as a plain tensor: x.to_dense(), x.dequantize(), x.as_subclass(torch.Tensor)");
+    return fault->code;
+}
+
 /* ---- the state dict ---- */
 
 enum { MOST_LISTED = 12 };
@@ -164,7 +186,7 @@ static int note_members(MtcFault *fault, TorchFile *file, const PickleValue *dic
         const char *name = text_of(file, key->value);
         if (name)
             text_printf(&names, "%s'%s' (%s)", count++ ? ", " : "", mtc_harmless(name),
-                        holds_tensors(key->next->value) ? "tensors" : pickle_kind(key->next->value));
+                        holds_tensors(key->next->value) ? "tensors" : pickle_kind(file->arena, key->next->value));
     }
     if (count)
         mtc_note(fault, "it holds %s%s", text_string(&names), key ? " and more" : "");
@@ -233,23 +255,33 @@ static int find_weights(MtcFault *fault, TorchFile *file, const PickleValue *roo
     }
     mtc_fail(fault, MTC_BAD_DATA,
              found ? "%s: several of its members hold tensors: --key says which" : "%s: holds no tensors", file->path);
-    return note_members(fault, file, root);
+    note_members(fault, file, root);
+    if (!found && root->outside)
+        mtc_note(fault, weights_alone);
+    return fault->code;
+}
+
+static void note_other(TorchFile *file, const char *name, const PickleItem *key) {
+    if (file->others.count <= TORCH_MOST_OTHERS)
+        VEC_PUSH(file->arena, &file->others,
+                 arena_printf(file->arena, "%s (%s)", name ? name : pickle_kind(file->arena, key->value),
+                              pickle_kind(file->arena, key->next->value)));
 }
 
 static int read_tensors(MtcFault *fault, TorchFile *file, const PickleValue *dict) {
     for (const PickleItem *key = dict->first; key; key = key->next->next) {
         const PickleValue *call = unwrapped(key->next->value);
         const char *name = text_of(file, key->value);
+        if (!call && is_unknown_tensor(key->next->value))
+            return unknown_tensor(fault, file, name, key->next->value);
         if (!call) {
-            VEC_PUSH(file->arena, &file->others,
-                     arena_printf(file->arena, "%s (%s)", name ? name : pickle_kind(key->value),
-                                  pickle_kind(key->next->value)));
+            note_other(file, name, key);
             continue;
         }
         if (!name)
             return mtc_fail(fault, MTC_BAD_DATA,
                             "%s: a tensor has no name: its key is %s, and is to be a str of UTF-8 that no other has",
-                            file->path, pickle_kind(key->value));
+                            file->path, pickle_kind(file->arena, key->value));
         TorchTensor tensor = {.name = name};
         int code = read_rebuilt(fault, file, call, &tensor);
         if (code)
@@ -350,12 +382,13 @@ static int read_description(MtcFault *fault, TorchFile *file, const uint8_t *byt
     const PickleValue *root, *dict = NULL;
     file->names = 4 * size;
     int code = pickle_read(fault, file->arena, where, bytes, size, globals, GLOBALS, &root);
+    if (!code && root->kind != PICKLE_DICT)
+        code = mtc_fail(fault, MTC_BAD_DATA, "%s: holds %s, not tensors by their names", file->path,
+                        pickle_kind(file->arena, root));
     if (code) {
-        mtc_note(fault, "what is read are tensors by their names: torch.save(model.state_dict(), \"model.pt\")");
+        mtc_note(fault, weights_alone);
         return code;
     }
-    if (root->kind != PICKLE_DICT)
-        return mtc_fail(fault, MTC_BAD_DATA, "%s: holds %s, not tensors by their names", file->path, pickle_kind(root));
     code = file->key ? find_by_key(fault, file, root, &dict) : find_weights(fault, file, root, &dict);
     if (!code)
         code = read_tensors(fault, file, dict);

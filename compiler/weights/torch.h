@@ -17,6 +17,8 @@ typedef struct TorchTensor {
     int64_t stored;                  /* elements of the storage */
 } TorchTensor;
 
+enum { TORCH_MOST_OTHERS = 12 };
+
 typedef struct TorchFile {
     const char *path;
     Arena *arena;
@@ -26,7 +28,8 @@ typedef struct TorchFile {
     size_t names;       /* bytes of names that there may still be: each stands in the pickle once */
     const char *key;    /* which member of a checkpoint the tensors are of; NULL: they are all that the file holds */
     VEC(TorchTensor) tensors;
-    VEC(const char *) others; /* what stands beside them and is no tensor: "epoch (an int)" */
+    VEC(const char *)
+    others; /* what stands beside them and is no tensor: "epoch (an int)"; of many, one more than TORCH_MOST_OTHERS */
 } TorchFile;
 
 /* Opens the file and finds the tensors: those of `key`, "model" or "state.model"; NULL: of the file itself or of the one member that holds

@@ -1,8 +1,9 @@
 """Seeds for pickle_fuzz: its first byte; pickles of state dicts and checkpoints in each protocol, and whole files."""
 
+import argparse
 import pickle
 import sys
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict, deque
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +20,9 @@ def states():
     yield {"epoch": 1 << 70, "lr": 0.5, "args": [(1, None, True), {2}, b"x", bytearray(b"y")], "model": OrderedDict(w=parameter(np.ones(16, "f4")))}
     yield {"model": {"x": Built(Name("collections", "OrderedDict"), state={"_metadata": {}}), "w": tensor(np.ones(64, "u1"))}}
     yield {"x": Call(Name("os", "system"), "true")}
+    yield {"args": argparse.Namespace(lr=0.1), "best": np.float64(0.5), "table": defaultdict(list, a=[1]), "queue": deque([1]), "model": {"w": tensor(np.ones(16, "f4"))},
+           "net": Built(Name("mine", "Net"), state={"w": tensor(np.ones(16, "f4"))})}
+    yield {"w": tensor(np.ones(16, "f4")), "s": Call(Name("torch._utils", "_rebuild_sparse_tensor"), (tensor(np.ones(16, "f4")),))}
     cycle = {"w": tensor(np.zeros(4, "f8"))}
     cycle["self"] = cycle
     yield cycle

@@ -1,7 +1,12 @@
 """mtc weights: files of torch.save as safetensors. They are written by Python's zipfile and pickle (torch_files.py), and by PyTorch where it
 is installed."""
 
+import argparse
+import collections
+import datetime
+import enum
 import os
+import pathlib
 import pickle
 import resource
 import struct
@@ -221,23 +226,64 @@ def program(module, name):
     return saved({"a": Call(Name(module, name), "touch ran")})
 
 
+ALONE = "what is read are tensors by their names: torch.save(model.state_dict()"
+
+
 @pytest.mark.parametrize("content, says", [
-    (program("os", "system"), "at byte 13, GLOBAL: it names os.system, which weights do not need: nothing is looked up or run"),
-    (program("builtins", "eval"), "it names builtins.eval"),
-    (program("torch", "load"), "it names torch.load"),
-    (program("torch._utils", "_rebuild_sparse_tensor"), "it names torch._utils._rebuild_sparse_tensor"),
-    (saved({"a": 1, "net": Call(Name("mymodule", "Net"))}, 4), "STACK_GLOBAL: it names mymodule.Net"),
-    (saved({"a": Call(Name("torch", "FloatStorage"), 3)}), "REDUCE: it calls what is only to be named"),
-    (with_pickle(b"\x80\x02cos\x1b[31m\nx\n."), r"it names os\x1b[31m.x"),
-    (with_pickle(b"\x80\x02c__builtin__\n" + b"e" * 5000 + b"\n."), "it names __builtin__." + "e" * 100 + ","),
-    (with_pickle(b"\x80\x02ccollections\nOrderedDict\n)\x81."), "at byte 28, NEWOBJ: no weights that torch.save writes need this opcode"),
+    (program("os", "system"), "m.pt: holds no tensors\n  it holds 'a' (os.system)\n"),
+    (program("builtins", "eval"), "'a' (builtins.eval)"),
+    (saved({"epoch": 1, "net": Call(Name("mymodule", "Net"), tensor([1.0]))}, 4), f"'epoch' (an int), 'net' (mymodule.Net)\n  {ALONE}"),
+    (saved(Built(Name("mymodule", "Net"), state={"weight": tensor([1.0])})), f"m.pt: holds mymodule.Net, not tensors by their names\n  {ALONE}"),
+    (saved({"a": Call(Name("torch", "FloatStorage"), 3)}), f"REDUCE: it calls what is only to be named\n  {ALONE}"),
+    (with_pickle(b"\x80\x02cos\x1b[31m\nx\n."), r"m.pt: holds os\x1b[31m.x, not"),
+    (with_pickle(b"\x80\x02c__builtin__\n" + b"e" * 5000 + b"\n."), "holds __builtin__." + "e" * 100 + ","),
+    (with_pickle(b"\x80\x02ccollections\nOrderedDict\n)\x81."), "at byte 28, NEWOBJ: no weights that torch.save writes need an object"),
     (with_pickle(b"\x80\x02(ios\nsystem\n."), "at byte 3, INST: no weights"),
 ])
 def test_programs_are_not_run(tmp_path, content, says):
-    message = refused(tmp_path, content)
-    assert "archive/data.pkl: at byte" in message and says in message
-    assert "what is read are tensors by their names: torch.save(model.state_dict()" in message
+    assert says in refused(tmp_path, content)
     assert not (tmp_path / "ran").exists()
+
+
+class Level(enum.Enum):
+    HIGH = 1
+
+
+@pytest.mark.parametrize("protocol", [2, 4])
+def test_what_stands_beside_weights(tmp_path, protocol):
+    """Objects of any class are known by their names, and never made; what they hold is nobody's."""
+    class_of = dict(args=argparse.Namespace(lr=0.1, state=tensor(numbers(2))), best=np.float64(0.5), history=np.arange(3), level=Level.HIGH,
+                    counts=collections.Counter("aab"), table=collections.defaultdict(list, a=[tensor(numbers(2))]), queue=collections.deque([1]),
+                    path=pathlib.PurePosixPath("/tmp/x"), when=datetime.date(2026, 1, 2), shape=Call(Name("torch", "Size"), (2, 3)),
+                    dtype=Name("torch", "float32"), bomb=Call(Name("os", "system"), "touch ran"),
+                    twice=Call(Call(Name("functools", "partial"), Name("os", "system")), "touch ran"),
+                    config=Built(Name("omegaconf", "DictConfig"), state={"x": 1}))
+    same(convert(tmp_path, saved({**class_of, "model": as_tensors(WEIGHTS)}, protocol))[0], WEIGHTS)
+    few = {key: class_of[key] for key in ("args", "best", "counts", "bomb")}
+    few["args"] = argparse.Namespace(lr=0.1)
+    got, said = convert(tmp_path, saved({**few, **as_tensors(WEIGHTS)}, protocol))
+    same(got, WEIGHTS)
+    assert "no tensors: args (argparse.Namespace), best (numpy." in said and "counts (collections.Counter), bomb (os.system)\n" in said
+    assert not (tmp_path / "ran").exists()
+
+
+@pytest.mark.parametrize("value, says", [
+    (Call(Name("torch._utils", "_rebuild_sparse_tensor"), (tensor([1.0]),)), "'b' is what torch._utils._rebuild_sparse_tensor makes of numbers in the"),
+    (Call(PARAMETER, Call(Name("torch._utils", "_rebuild_qtensor"), Storage(np.zeros(4, "u1"))), True, {}), "'b' is what torch._utils._rebuild_qtensor makes"),
+    (Built(Name("mine", "Scaled"), state={"x": tensor([1.0])}), "'b' is what mine.Scaled makes"),
+    (view(Call(Name("mine", "storage"), Storage(np.zeros(4, "f4"))), 0, (4,), (1,)), "tensor 'b': its storage is not described as torch.save does it"),
+])
+def test_tensors_of_other_classes(tmp_path, value, says):
+    message = refused(tmp_path, saved({"a": tensor([1.0]), "b": value}))
+    assert f"m.pt: {says}" in message
+    assert "storage" in says or "save it as a plain tensor: x.to_dense(), x.dequantize()" in message
+
+
+def test_storages_of_other_types(tmp_path):
+    complex_one = Storage(np.zeros(4, "f4"))
+    complex_one.name = Name("torch", "ComplexFloatStorage")
+    message = refused(tmp_path, saved({"a": view(complex_one, 0, (2,), (1,))}))
+    assert "tensor 'a': its numbers are those of torch.ComplexFloatStorage, which are not read" in message
 
 
 DEEP = 200_000
@@ -269,6 +315,10 @@ DEEP = 200_000
     (b"\x8b\xff\xff\xff\xff.", "LONG4: it is an integer of more than 255 bytes"),
     (b"I1\n.", "INT: no weights that torch.save writes need this opcode"),
     (b"cos", "GLOBAL: the pickle ends within what belongs to it"),
+    (b"cos\nsystem\n\x81.", "NEWOBJ: the stack holds nothing that it could take"),
+    (b"cos\nsystem\n)\x92.", "NEWOBJ_EX: the stack holds nothing that it could take"),
+    (b"cos\nsystem\n(K\1u.", "SETITEMS: the last key has no value"),
+    (b"cos\nsystem\nq\0" + b"h\0)R0" * (4 << 20), "makes more than 4 million values"),
     (b"K\x01K\x02\x93.", "STACK_GLOBAL: module and name are no texts"),
     (b"K\x01)R.", "REDUCE: what it calls is no name with a tuple of arguments"),
     (b"ccollections\nOrderedDict\n]\x85R.", "REDUCE: an OrderedDict begins with arguments"),
