@@ -81,17 +81,18 @@ static int name_tensors(Conversion *c) {
 
 /* ---- the file ---- */
 
+/* What was read of a file that others have written to meanwhile does not become the output. */
 static int fill(void *user, MtcArchiveWriter *writer) {
     Conversion *c = user;
-    return torch_write(&c->fault, &c->file, writer);
-}
-
-static int write_file(Conversion *c) {
-    int code = mtc_archive_write(&c->fault, c->request->output, NULL, "{\"format\":\"pt\"}", c->blobs.at,
-                                 c->blobs.count, fill, c);
+    int code = torch_write(&c->fault, &c->file, writer);
     if (!code && !mtc_mapped_is_same(&c->file.file))
         code = mtc_fail(&c->fault, MTC_NO_INPUT, "%s: was changed while it was read", c->request->input);
     return code;
+}
+
+static int write_file(Conversion *c) {
+    return mtc_archive_write(&c->fault, c->request->output, NULL, "{\"format\":\"pt\"}", c->blobs.at, c->blobs.count,
+                             fill, c);
 }
 
 static void say_others(const Conversion *c) {
