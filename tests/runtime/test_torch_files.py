@@ -5,6 +5,7 @@ import argparse
 import collections
 import datetime
 import enum
+import io
 import os
 import pathlib
 import pickle
@@ -284,6 +285,25 @@ def test_storages_of_other_types(tmp_path):
     complex_one.name = Name("torch", "ComplexFloatStorage")
     message = refused(tmp_path, saved({"a": view(complex_one, 0, (2,), (1,))}))
     assert "tensor 'a': its numbers are those of torch.ComplexFloatStorage, which are not read" in message
+
+
+def without_checksums(content, but=()):
+    """As torch.serialization.set_crc32_options(False) has them: 0."""
+    content = bytearray(content)
+    for info in zipfile.ZipFile(io.BytesIO(content)).infolist():
+        if info.filename not in but:
+            content[info.header_offset + 14:info.header_offset + 18] = bytes(4)
+            entry = content.rindex(info.filename.encode()) - 46
+            assert content[entry:entry + 4] == b"PK\1\2"
+            content[entry + 16:entry + 20] = bytes(4)
+    return bytes(content)
+
+
+def test_archives_without_checksums(tmp_path):
+    content = saved(as_tensors(WEIGHTS))
+    same(convert(tmp_path, without_checksums(content))[0], WEIGHTS)
+    (tmp_path / "m.safetensors").unlink()
+    assert "is damaged: its checksum is another one" in refused(tmp_path, without_checksums(content, but=["archive/version"]))
 
 
 DEEP = 200_000
