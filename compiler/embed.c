@@ -1,6 +1,5 @@
 #include "embed.h"
 
-#include "runtime/base/ending.h"
 #include "runtime/base/safetensors.h"
 #include "support/file.h"
 #include "support/sha256.h"
@@ -18,18 +17,11 @@ typedef struct Embedding {
     VEC(MtcBlob) blobs;
 } Embedding;
 
-/* A moving average, NAME.ema; of a file that has none, the weight: as runtime/embed/weights.c takes them. */
-static const MtcBlob *find_blob(const Embedding *e, const Weight *tensor, bool state) {
-    const MtcBlob *blob = mtc_archive_find(&e->archive, tensor->name);
-    const size_t length = strlen(tensor->name), ending = strlen(".ema");
-    if (blob || !state || !mtc_ends_with(tensor->name, ".ema"))
-        return blob;
-    return mtc_archive_find(&e->archive, arena_strndup(e->arena, tensor->name, length - ending));
-}
+typedef const MtcBlob *Find(const MtcArchive *archive, const char *name);
 
-static int take(Embedding *e, const Weight *tensors, int count, bool state) {
+static int take(Embedding *e, const Weight *tensors, int count, Find *find) {
     for (int i = 0; i < count; i++) {
-        const MtcBlob *blob = find_blob(e, &tensors[i], state);
+        const MtcBlob *blob = find(&e->archive, tensors[i].name);
         if (!blob)
             return mtc_fail(&e->fault, MTC_BAD_DATA, "%s: has no tensor '%s', which the network needs", e->path,
                             tensors[i].name);
@@ -103,11 +95,13 @@ const char *embed_weights(Diag *diag, const Module *module, const char *path, co
     const char *written = NULL;
     int code = mtc_archive_read(&e.fault, path, &e.archive);
     if (!code) {
-        code = take(&e, module->weights.at, module->weights.count, false);
+        code = take(&e, module->weights.at, module->weights.count, mtc_archive_find);
         if (!code)
-            code = take(&e, module->states.at, module->states.count, true);
+            code = take(&e, module->states.at, module->states.count, mtc_archive_find_average);
         if (!code)
             code = write_part(&e, module->name, folder, hash, &written);
+        if (!code)
+            code = mtc_archive_unchanged(&e.fault, path, &e.archive);
         mtc_archive_free(&e.archive);
     }
     if (code)

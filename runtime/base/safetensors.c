@@ -291,6 +291,18 @@ const MtcBlob *mtc_archive_find(const MtcArchive *archive, const char *name) {
     return NULL;
 }
 
+const MtcBlob *mtc_archive_find_average(const MtcArchive *archive, const char *name) {
+    static const char ending[] = ".ema";
+    const MtcBlob *found = mtc_archive_find(archive, name);
+    for (int i = 0; i < archive->count && !found; i++) {
+        const char *weight = archive->blob[i].name;
+        const size_t length = strlen(weight);
+        if (strncmp(name, weight, length) == 0 && strcmp(name + length, ending) == 0)
+            found = &archive->blob[i];
+    }
+    return found;
+}
+
 /* ---- writing ---- */
 
 const char *mtc_dtype(MtcType type) {

@@ -36,6 +36,8 @@ int mtc_archive_parse(MtcFault *fault, const char *path, const uint8_t *bytes, s
 int mtc_archive_unchanged(MtcFault *fault, const char *path, const MtcArchive *archive);
 void mtc_archive_free(MtcArchive *archive);
 const MtcBlob *mtc_archive_find(const MtcArchive *archive, const char *name);
+/* The same of a moving average, NAME.ema: where the file has none, the weight NAME, which averages begin as. */
+const MtcBlob *mtc_archive_find_average(const MtcArchive *archive, const char *name);
 
 /* What else weights are kept in, as a file's first bytes say: "a GGUF file". NULL: nothing that is known. */
 const char *mtc_other_weights(const uint8_t *bytes, size_t size);

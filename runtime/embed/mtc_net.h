@@ -6,7 +6,8 @@
  *     mtc_net_close(net);
  *
  * A net is used by one thread at a time; another one of the same weights, for another thread, is made by mtc_net_share, and all
- * that share them may run at once. Nothing is printed, no process is ended, no signal is handled, and a net keeps no file open.
+ * that share them may run at once. Nothing is printed, no process is ended, no signal is handled, and no file stays open but a
+ * descriptor of the weights' memory, until the last net that has them is closed.
  * C11 and C++; from other languages the functions are called as they stand here. */
 #ifndef MTC_NET_H
 #define MTC_NET_H

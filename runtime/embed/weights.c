@@ -3,7 +3,6 @@
 #endif
 #include "embed/weights.h"
 
-#include "base/ending.h"
 #include "base/safetensors.h"
 
 #include <stdio.h>
@@ -103,22 +102,12 @@ static int copy_blob(MtcFault *fault, const char *path, const MtcTensor *tensor,
     return 0;
 }
 
-/* A moving average of a weight is called NAME.ema; a file that has none has the weight. */
-static const MtcBlob *find_blob(const MtcArchive *archive, const MtcTensor *tensor) {
-    const MtcBlob *blob = mtc_archive_find(archive, tensor->name);
-    char name[1024];
-    const size_t length = strlen(tensor->name), ending = strlen(".ema");
-    if (blob || tensor->role != MTC_STATE || !mtc_ends_with(tensor->name, ".ema") || length >= sizeof name)
-        return blob;
-    snprintf(name, sizeof name, "%.*s", (int)(length - ending), tensor->name);
-    return mtc_archive_find(archive, name);
-}
-
 static int take_tensors(MtcFault *fault, const MtcModel *model, const char *path, const MtcArchive *archive,
                         char *arena) {
     for (int i = 0; i < model->tensors; i++) {
         const MtcTensor *tensor = &model->tensor[i];
-        const MtcBlob *blob = find_blob(archive, tensor);
+        const MtcBlob *blob = tensor->role == MTC_STATE ? mtc_archive_find_average(archive, tensor->name)
+                                                        : mtc_archive_find(archive, tensor->name);
         int code = check_blob(fault, path, tensor, blob);
         if (!code)
             code = copy_blob(fault, path, tensor, blob, (float *)(void *)(arena + tensor->offset));
