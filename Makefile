@@ -21,7 +21,7 @@ RUNTIME_FLAGS     = -std=c11 -D_XOPEN_SOURCE=700 $(WARNINGS) $(ARITHMETIC) -fPIC
 SOURCES    := $(wildcard compiler/*.c compiler/*/*.c compiler/*/*/*.c)
 GENERATED  := $(BUILD)/gen/parser.c $(BUILD)/gen/lexer.c $(BUILD)/gen/onnx.pb-c.c
 # What mtc has in common with the programs that it makes: how files are opened, texts shown and encoded, and logs, which mtc plot reads.
-SHARED     := $(patsubst %,runtime/base/%.c,json common file files ending input mapped parallel meter line hash safetensors zip) \
+SHARED     := $(patsubst %,runtime/base/%.c,json common file files ending input mapped parallel meter line hash safetensors zip axes) \
               $(wildcard runtime/tokenizer/*.c)
 OBJECTS     = $(patsubst %.c,$(BUILD)/obj/%.o,$(SOURCES) $(SHARED)) $(GENERATED:$(BUILD)/%.c=$(BUILD)/obj/%.o)
 # A program's device layer, one of these, is compiled together with it; runtime/embed/ with libraries of the prediction alone.

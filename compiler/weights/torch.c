@@ -1,5 +1,6 @@
 #include "weights/torch.h"
 
+#include "runtime/base/axes.h"
 #include "support/text.h"
 #include "weights/pickle.h"
 
@@ -473,17 +474,6 @@ static int run_axes(const TorchTensor *tensor, int64_t *run) {
     return axis;
 }
 
-/* The next place of the axes before `axes`, the last of them first; `at` is its element in the storage. */
-static void advance(const TorchTensor *tensor, int axes, int64_t index[8], int64_t *at) {
-    for (int k = axes - 1; k >= 0; k--) {
-        *at += tensor->stride[k];
-        if (++index[k] < tensor->dim[k])
-            return;
-        *at -= tensor->dim[k] * tensor->stride[k];
-        index[k] = 0;
-    }
-}
-
 static int write_tensor(MtcFault *fault, const TorchTensor *tensor, const uint8_t *storage, MtcArchiveWriter *writer) {
     enum { BUFFER = 1 << 16 };
     uint8_t buffer[BUFFER];
@@ -504,7 +494,7 @@ static int write_tensor(MtcFault *fault, const TorchTensor *tensor, const uint8_
             code = mtc_archive_add(fault, writer, buffer, used);
             used = 0;
         }
-        advance(tensor, axes, index, &at);
+        mtc_next_element(axes, tensor->dim, tensor->stride, index, &at);
     }
     return code || !used ? code : mtc_archive_add(fault, writer, buffer, used);
 }

@@ -3,6 +3,7 @@
 #endif
 #include "embed/weights.h"
 
+#include "base/axes.h"
 #include "base/safetensors.h"
 
 #include <stdio.h>
@@ -12,24 +13,6 @@
 #include <unistd.h>
 
 /* ---- a tensor ---- */
-
-/* Its axis k in files is this one here. */
-static int axis_in_memory(const MtcTensor *tensor, int k) {
-    bool permuted = false;
-    for (int axis = 0; axis < tensor->rank; axis++)
-        permuted |= tensor->file_axis[axis] != 0;
-    return permuted ? tensor->file_axis[k] : k;
-}
-
-static void file_layout(const MtcTensor *tensor, int64_t dim[8], int64_t stride[8]) {
-    for (int k = 0; k < tensor->rank; k++) {
-        const int axis = axis_in_memory(tensor, k);
-        dim[k] = tensor->dim[axis];
-        stride[k] = 1;
-        for (int behind = axis + 1; behind < tensor->rank; behind++)
-            stride[k] *= tensor->dim[behind];
-    }
-}
 
 static float from_bits(uint32_t bits) {
     float value;
@@ -68,10 +51,10 @@ static bool is_float(const char *dtype) {
 }
 
 static int check_blob(MtcFault *fault, const char *path, const MtcTensor *tensor, const MtcBlob *blob) {
-    int64_t dim[8], stride[8];
+    int64_t dim[8];
     if (!blob)
         return mtc_fail(fault, MTC_BAD_DATA, "%s: has no tensor '%s', which the network needs", path, tensor->name);
-    file_layout(tensor, dim, stride);
+    mtc_file_dim(tensor, dim);
     const bool same = blob->rank == tensor->rank && memcmp(dim, blob->dim, (size_t)tensor->rank * sizeof *dim) == 0;
     if (same && is_float(blob->dtype))
         return 0;
@@ -82,7 +65,8 @@ static int check_blob(MtcFault *fault, const char *path, const MtcTensor *tensor
 /* In the order of the file; `at` is where each element is here. */
 static int copy_blob(MtcFault *fault, const char *path, const MtcTensor *tensor, const MtcBlob *blob, float *to) {
     int64_t dim[8] = {0}, stride[8] = {0}, index[8] = {0}, at = 0;
-    file_layout(tensor, dim, stride);
+    mtc_file_dim(tensor, dim);
+    mtc_file_strides(tensor, stride);
     const int64_t count = mtc_elements(tensor->rank, dim);
     const size_t width = count ? blob->size / (size_t)count : 0;
     for (int64_t i = 0; i < count; i++) {
@@ -91,13 +75,7 @@ static int copy_blob(MtcFault *fault, const char *path, const MtcTensor *tensor,
             return mtc_fail(fault, MTC_BAD_DATA, "%s: tensor '%s': %s is %s", path, tensor->name,
                             mtc_index(i, tensor->rank, dim), mtc_number((double)value));
         to[at] = value;
-        for (int k = tensor->rank - 1; k >= 0; k--) {
-            at += stride[k];
-            if (++index[k] < dim[k])
-                break;
-            at -= dim[k] * stride[k];
-            index[k] = 0;
-        }
+        mtc_next_element(tensor->rank, dim, stride, index, &at);
     }
     return 0;
 }

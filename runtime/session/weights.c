@@ -27,44 +27,10 @@ size_t mtc_tensor_bytes(const MtcTensor *tensor) {
 
 /* ---- the order of axes in files ---- */
 
-bool mtc_is_permuted(const MtcTensor *tensor) {
-    bool any = false;
-    for (int k = 0; k < tensor->rank; k++)
-        any |= tensor->file_axis[k] != 0;
-    return any;
-}
-
-static int axis_in_memory(const MtcTensor *tensor, int file_axis) {
-    return mtc_is_permuted(tensor) ? tensor->file_axis[file_axis] : file_axis;
-}
-
-void mtc_file_dim(const MtcTensor *tensor, int64_t dim[8]) {
-    for (int k = 0; k < tensor->rank; k++)
-        dim[k] = tensor->dim[axis_in_memory(tensor, k)];
-}
-
 const char *mtc_tensor_shape(const MtcTensor *tensor) {
     int64_t dim[8];
     mtc_file_dim(tensor, dim);
     return mtc_shape(tensor->rank, dim);
-}
-
-void mtc_file_strides(const MtcTensor *tensor, int64_t stride[8]) {
-    for (int k = 0; k < tensor->rank; k++) {
-        stride[k] = 1;
-        for (int axis = axis_in_memory(tensor, k) + 1; axis < tensor->rank; axis++)
-            stride[k] *= tensor->dim[axis];
-    }
-}
-
-int64_t mtc_file_element(const MtcTensor *tensor, int64_t element) {
-    int64_t stride[8], at = 0;
-    mtc_file_strides(tensor, stride);
-    for (int k = 0; k < tensor->rank; k++) {
-        int64_t size = tensor->dim[axis_in_memory(tensor, k)];
-        at = at * size + element / stride[k] % size;
-    }
-    return at;
 }
 
 /* Goes through the file's elements in order; `at` is where each is in memory. */
@@ -75,13 +41,7 @@ static void permute(const MtcTensor *tensor, const char *from, char *to, bool to
     mtc_file_strides(tensor, stride);
     for (int64_t i = 0, count = mtc_elements(tensor->rank, dim); i < count; i++) {
         memcpy(to + (size_t)(to_file ? i : at) * size, from + (size_t)(to_file ? at : i) * size, size);
-        for (int k = tensor->rank - 1; k >= 0; k--) {
-            at += stride[k];
-            if (++index[k] < dim[k])
-                break;
-            at -= stride[k] * dim[k];
-            index[k] = 0;
-        }
+        mtc_next_element(tensor->rank, dim, stride, index, &at);
     }
 }
 

@@ -2,6 +2,7 @@
 #ifndef MTC_WEIGHTS_H
 #define MTC_WEIGHTS_H
 
+#include "base/axes.h"
 #include "session/session.h"
 
 bool mtc_computes_in_double(const MtcModel *model);             /* made by `mtc --real f64` */
@@ -10,13 +11,8 @@ double mtc_shortest_knob(const MtcSession *session, int index); /* as mtc_shorte
 bool mtc_is_kept(const MtcTensor *tensor); /* in checkpoints, as what the model is: a weight or a buffer */
 const MtcTensor *mtc_find_tensor(const MtcModel *model, const char *name); /* NULL: none */
 size_t mtc_tensor_bytes(const MtcTensor *tensor);
-/* Files have a tensor's axes in an order of their own. Its shape there, in one of the buffers of mtc_shape; where an element
- * is there; its values in the one order from those in the other. */
-bool mtc_is_permuted(const MtcTensor *tensor);
-void mtc_file_dim(const MtcTensor *tensor, int64_t dim[8]);
-void mtc_file_strides(const MtcTensor *tensor, int64_t stride[8]); /* elements in memory between neighbours there */
+/* In the order of axes that files have: its shape, in one of the buffers of mtc_shape; its values from those in memory, and back. */
 const char *mtc_tensor_shape(const MtcTensor *tensor);
-int64_t mtc_file_element(const MtcTensor *tensor, int64_t element);
 void mtc_to_file(const MtcTensor *tensor, const void *values, void *file);
 void mtc_from_file(const MtcTensor *tensor, const void *file, void *values);
 
