@@ -239,6 +239,8 @@ Network network_of(const Module *module) {
     bool *needed = NEW_ARRAY(o.arena, bool, g->nodes.count);
     if (!prediction)
         return (Network){.refusal = "it predicts nothing"};
+    if (module->precision == PRECISION_INT8)
+        return (Network){.refusal = "its weights are integers; the program of the same model in floats exports"};
     o.values = NEW_ARRAY(o.arena, OnnxValue, g->nodes.count);
     mark_needed(prediction, needed);
     refuse_chance(&o, g, needed);

@@ -187,3 +187,9 @@ def test_what_draws(path):
     done = subprocess.run([MTC, path, "--emit=onnx"], capture_output=True, text=True)
     assert done.returncode == 65 and not done.stdout
     assert "error: this is no network of ONNX: the prediction draws random numbers" in done.stderr
+
+
+def test_a_network_of_integers():
+    done = subprocess.run([MTC, ROOT / "models" / "mnist.mt", "--precision", "int8", "--emit=onnx"], capture_output=True, text=True)
+    assert done.returncode == 65 and not done.stdout
+    assert done.stderr == "mtc: error: this is no network of ONNX: its weights are integers; the program of the same model in floats exports\n"
