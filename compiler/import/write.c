@@ -90,7 +90,7 @@ static void put_banner(Importer *im, Text *out, const char *weights) {
     text_puts(out, ".\n");
     if (im->weights.count)
         text_printf(out, "# Its weights are in %s: ./PROGRAM predict --load %s, or --init-from %s to train on.\n",
-                    weights, weights, weights);
+                    shown(im, weights), shown(im, weights), shown(im, weights));
     text_puts(out, "\n");
 }
 
@@ -160,28 +160,28 @@ static const float *weight_numbers(Importer *im, const Tensor *tensor) {
     return numbers;
 }
 
-static int fill(void *user, MtcArchiveWriter *writer) {
-    Importer *im = user;
+typedef struct Writing {
+    Importer *im;
     MtcFault fault;
+} Writing;
+
+static int fill(void *user, MtcArchiveWriter *writer) {
+    Writing *w = user;
     int code = 0;
-    for (int i = 0; i < im->weights.count && !code; i++) {
-        const Tensor *tensor = im->weights.at[i].tensor;
-        code = mtc_archive_add(&fault, writer, weight_numbers(im, tensor), (size_t)tensor->count * sizeof(float));
+    for (int i = 0; i < w->im->weights.count && !code; i++) {
+        const Tensor *tensor = w->im->weights.at[i].tensor;
+        const float *numbers = weight_numbers(w->im, tensor);
+        code = mtc_archive_add(&w->fault, writer, numbers, (size_t)tensor->count * sizeof *numbers);
     }
     return code;
 }
 
-static int write_weights(Importer *im, const char *path) {
-    MtcBlob *blob = NEW_ARRAY(im->arena, MtcBlob, im->weights.count + 1);
-    MtcFault fault = {0};
-    for (int i = 0; i < im->weights.count; i++)
-        make_blob(&im->weights.at[i], &blob[i]);
-    const int code = im->weights.count ? mtc_archive_write(&fault, path, NULL, "{\"format\":\"pt\"}", blob,
-                                                           im->weights.count, fill, im)
-                                       : 0;
-    if (code)
-        diag_error(im->diag, nowhere, "cannot write '%s': %s", path, file_why(path));
-    return code;
+static int write_weights(Writing *w, const char *path) {
+    const int count = w->im->weights.count;
+    MtcBlob *blob = NEW_ARRAY(w->im->arena, MtcBlob, count + 1);
+    for (int i = 0; i < count; i++)
+        make_blob(&w->im->weights.at[i], &blob[i]);
+    return count ? mtc_archive_write(&w->fault, path, NULL, "{\"format\":\"pt\"}", blob, count, fill, w) : 0;
 }
 
 /* ---- both files ---- */
@@ -204,6 +204,25 @@ static const char *weights_path(Importer *im, const char *text) {
     return arena_printf(im->arena, "%s.safetensors", stem ? stem : text);
 }
 
+/* The text is written under another name before the weights get theirs: where there is no room for both, there is neither. */
+static int write_both(Importer *im, const Text *text, const char *path, const char *weights) {
+    Writing writing = {.im = im};
+    MtcFault *fault = &writing.fault;
+    MtcOutput *output = NULL;
+    int code = mtc_output_open(fault, path, &output);
+    if (!code)
+        code = mtc_output_write(fault, output, text->at, text->length);
+    if (!code)
+        code = write_weights(&writing, weights);
+    if (!code)
+        code = mtc_output_place(fault, output);
+    else if (output)
+        mtc_output_discard(output);
+    if (code)
+        diag_error(im->diag, nowhere, "%s", fault->text);
+    return code;
+}
+
 int write_import(Importer *im) {
     const char *path = im->request->output, *weights = weights_path(im, path);
     Text out = TEXT(im->arena);
@@ -214,10 +233,5 @@ int write_import(Importer *im) {
     put_train(im, &out, &goal);
     if (!may_write(im, path, OUTPUT_TEXT) || (im->weights.count && !may_write(im, weights, OUTPUT_WEIGHTS)))
         return EXIT_CANT_CREATE;
-    int code = write_weights(im, weights);
-    if (!code && !file_write(path, out.at, out.length)) {
-        diag_error(im->diag, nowhere, "cannot write '%s': %s", path, file_why(path));
-        code = EXIT_CANT_CREATE;
-    }
-    return code;
+    return write_both(im, &out, path, weights);
 }

@@ -1,11 +1,14 @@
 """`mtc import`: what becomes of an ONNX file. Files are written by tests/support/onnx_file.py; the node tests of the package onnx
 are run where it is installed. Texts are evaluated in NumPy (evaluator.py): what they compute must be what ONNX says."""
 
+import errno
 import importlib
 import json
 import os
 import pkgutil
 import re
+import resource
+import subprocess
 import warnings
 from collections import defaultdict
 
@@ -13,7 +16,7 @@ import numpy as np
 import pytest
 
 import onnx_file as onnx
-from conftest import ROOT
+from conftest import MTC, ROOT
 from evaluator import evaluate, parse
 
 pytestmark = pytest.mark.quick
@@ -419,6 +422,39 @@ def test_other_flags_are_not_of_import(mtc, tmp_path):
     assert mtc("--force", "x.mt", cwd=tmp_path).stderr.startswith("mtc: error: --force is an option of 'mtc import'\n")
     assert mtc("import", "none.onnx", cwd=tmp_path).returncode == 66
     assert mtc("import", cwd=tmp_path).returncode == 64
+
+
+# ---- what a file means ----
+
+
+def test_a_file_name_is_no_code(import_file):
+    text = import_file(perceptron(), name='net\n"; include "x')
+    assert all(line.startswith("#") for line in text[:text.index("data {")].splitlines() if line)
+
+
+def test_names_are_no_code(import_file, evaluated, tmp_path):
+    """Whatever a file calls its values, the text has identifiers."""
+    names = ['"; import os', "relu", "layer\n}", "\\\"", "linear", "é", "weight", "train { loss"]
+    nodes = [onnx.node("Add", [before, "w\"\\n"], [name], name) for before, name in zip(["x", *names], names)]
+    text = import_file(onnx.model(nodes, [onnx.value("x", ["N", 3])], [onnx.value(names[-1], ["N", 3])], [onnx.tensor('w"\\n', some(3))]))
+    assert re.fullmatch(r"[\w\s.,:+*=()\[\]{}#/\"<>-]*", text[text.index("data {"):]) and "import os" not in text
+    weight, = weights_of(tmp_path / "net.safetensors").values()
+    x = some(2, 3, seed=1)
+    assert np.allclose(evaluated(text, [x]), x + 8 * weight)
+
+
+@pytest.mark.parametrize("edited", [False, True])
+def test_a_full_disk_leaves_neither_file(tmp_path, edited):
+    """The text has room, and the weights have not."""
+    content = onnx.model([onnx.node("Add", ["x", "w"], ["y"])], [onnx.value("x", ["N", 900])], [onnx.value("y", ["N", 900])], [onnx.tensor("w", some(900))])
+    (tmp_path / "net.onnx").write_bytes(content)
+    if edited:
+        (tmp_path / "net.mt").write_text("# mine\n")
+    done = subprocess.run([MTC, "import", "net.onnx", "--force"], cwd=tmp_path, capture_output=True, text=True, restore_signals=False,
+                          preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000)))
+    assert done.returncode == 74 and os.strerror(errno.EFBIG) in done.stderr, done.stderr
+    assert sorted(os.listdir(tmp_path)) == (["net.mt", "net.onnx"] if edited else ["net.onnx"])
+    assert not edited or (tmp_path / "net.mt").read_text() == "# mine\n"
 
 
 # ---- the node tests of the package onnx ----
