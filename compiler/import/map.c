@@ -201,7 +201,7 @@ void several_rule(Importer *im, Node *node) {
     }
     for (int i = 1; i < node->inputs; i++) {
         Value *so_far = i == 1 ? node->input[0] : &chain;
-        give_pair(im, node, REAL, node->operator->text, so_far, node->input[i]);
+        give_pair(im, node, node->input[0]->element, node->operator->text, so_far, node->input[i]);
         chain = *node->output[0];
         chain.uses = 1;
         chain.output = false;

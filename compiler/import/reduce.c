@@ -33,6 +33,18 @@ static const char *axes_text(Importer *im, const Shape *shape, const bool *marke
     return count == 1 ? arena_printf(im->arena, "%lld", (long long)axes[0]) : list_text(im, axes, count);
 }
 
+/* Of whole numbers ONNX has whole results, which of sums, products and extremes are the numbers' own. */
+static Element reduced_element(Importer *im, const Node *node) {
+    static const char *const kept[] = {"sum", "max", "min", "prod", "sum|abs", "sum|square"};
+    const Element element = node->input[0]->element;
+    for (size_t i = 0; i < sizeof kept / sizeof *kept && element == WHOLE; i++)
+        if (strcmp(kept[i], node->operator->text) == 0)
+            return WHOLE;
+    if (element != REAL)
+        refuse(im, "of %s mtc has no such operator", element == WHOLE ? "whole numbers" : "conditions");
+    return REAL;
+}
+
 /* The function's name is before the bar in the row's text, what its operand and result become behind: "sqrt(@)|sum|square($)". */
 void reduce_rule(Importer *im, Node *node) {
     Value *x = node->input[0];
@@ -44,6 +56,7 @@ void reduce_rule(Importer *im, Node *node) {
         give_view(im, node, x, &x->shape);
         return;
     }
+    const Element element = reduced_element(im, node);
     const Shape shape = reduced_shape(&x->shape, marked, keep);
     const char *rest =
         arena_printf(im->arena, ", axis = %s%s)", axes_text(im, &x->shape, marked), keep ? ", keep = true" : "");
@@ -55,7 +68,7 @@ void reduce_rule(Importer *im, Node *node) {
     if (outer)
         *outer++ = '\0';
     text = arena_printf(im->arena, "%s(%s%s", outer ? outer : function, text, rest);
-    give(im, node, 0, REAL, &shape,
+    give(im, node, 0, element, &shape,
          outer ? text_expression(im, ATOM, "%s(%s)", function, text) : text_expression(im, ATOM, "%s", text));
 }
 
@@ -148,7 +161,7 @@ void cumsum_rule(Importer *im, Node *node) {
                             (long long)size - !back, axis, back ? "after" : "before");
     else if (int_attribute(im, node, "exclusive", 0))
         text = arena_printf(im->arena, "0 * %s", text);
-    give(im, node, 0, REAL, &x->shape, text_expression(im, PRODUCT, "%s", text));
+    give(im, node, 0, x->element, &x->shape, text_expression(im, PRODUCT, "%s", text));
 }
 
 /* The k largest, and where they are; the smallest are the largest of the negative ones. */
@@ -170,7 +183,7 @@ void topk_rule(Importer *im, Node *node) {
                        (long long)k[0], text_axis(im, &x->shape, axis)));
     Shape shape = x->shape;
     shape.all.size[axis] = k[0];
-    give(im, node, 0, REAL, &shape, text_expression(im, least ? SIGN : ATOM, "%s%s", least ? "-" : "", values));
+    give(im, node, 0, x->element, &shape, text_expression(im, least ? SIGN : ATOM, "%s%s", least ? "-" : "", values));
     node->output[0]->stated = !least;
     give(im, node, 1, WHOLE, &shape, text_expression(im, ATOM, "%s", indices));
     if (places)

@@ -457,6 +457,18 @@ def test_a_full_disk_leaves_neither_file(tmp_path, edited):
     assert not edited or (tmp_path / "net.mt").read_text() == "# mine\n"
 
 
+def test_whole_numbers_stay_whole(import_file):
+    """What ONNX divides as whole numbers is not divided as others."""
+    wholes, y = [onnx.value("a", ["N", 4], 7), onnx.value("b", ["N", 4], 7)], [onnx.value("y", ["N", 4], 7)]
+    for nodes in ([onnx.node("Max", ["a", "b"], ["m"])], [onnx.node("Min", ["a", "b"], ["m"])], [onnx.node("CumSum", ["a", "one"], ["m"])],
+                  [onnx.node("ReduceSum", ["a", "axes"], ["m"])], [onnx.node("ReduceMax", ["a", "axes"], ["m"])],
+                  [onnx.node("TopK", ["a", "axes"], ["m", "where"])]):
+        content = onnx.model([*nodes, onnx.node("Div", ["m", "b"], ["y"], "node")], wholes, y, [onnx.tensor("axes", np.array([1])), onnx.tensor("one", np.int64(1))])
+        assert import_file(content, code=65) == "node 1, 'node' (Div): of whole numbers that are computed when the model runs mtc has no such operator"
+    mean = onnx.model([onnx.node("ReduceMean", ["a"], ["y"], "node", axes=[1])], wholes[:1], y, version=13)
+    assert import_file(mean, code=65) == "node 0, 'node' (ReduceMean): of whole numbers mtc has no such operator"
+
+
 # ---- the node tests of the package onnx ----
 
 # Operators whose tests are all of shapes that only the running model knows, or of numbers of 64 bits.
