@@ -66,12 +66,14 @@ static Whole divide(Importer *im, Whole a, Whole b) {
     return (Whole){a.n / by, a.batches / by};
 }
 
+/* With the sign of the divisor; with that of the dividend where the node says fmod. */
 static Whole remainder_of(Importer *im, Whole a, Whole b) {
     const int64_t by = plain(im, b).n, n = plain(im, a).n;
     if (by == 0)
         refuse(im, "the remainder of a division by 0 is asked for");
     const int64_t rest = by == -1 ? 0 : n % by;
-    return (Whole){rest && (rest < 0) != (by < 0) ? rest + by : rest, 0};
+    const bool as_dividend = int_attribute(im, im->at, "fmod", 0) != 0;
+    return (Whole){!as_dividend && rest && (rest < 0) != (by < 0) ? rest + by : rest, 0};
 }
 
 static Whole power(Importer *im, Whole a, Whole b) {

@@ -108,14 +108,16 @@ static int64_t within(int64_t at, int64_t low, int64_t high) {
     return at < low ? low : at > high ? high : at;
 }
 
-/* As NumPy takes begin : end : step of an axis. */
+/* As ONNX takes begin : end : step of an axis: as NumPy, but that from behind a beginning ahead of the first element is the first. */
 static Range range_of(Importer *im, int64_t begin, int64_t end, int64_t step, int64_t size) {
     Range range = {.step = step};
     if (step == 0 || step < -INT32_MAX || step > INT32_MAX)
         refuse(im, "a step is %lld", (long long)step);
+    if (size == 0)
+        return range;
     begin = begin < 0 && begin >= -size ? begin + size : begin;
     end = end < 0 && end >= -size ? end + size : end;
-    begin = step > 0 ? within(begin, 0, size) : within(begin, -1, size - 1);
+    begin = within(begin, 0, step > 0 ? size : size - 1);
     end = step > 0 ? within(end, 0, size) : within(end, -1, size - 1);
     const int64_t length = step > 0 ? end - begin : begin - end, apart = step > 0 ? step : -step;
     range.begin = begin;
@@ -263,6 +265,13 @@ static void count_look_up(Value *index, int64_t rows) {
     index->look_ups++;
 }
 
+/* Data of classes are checked when they are read, and places of extremes are in the table. */
+static void warn_of_rows_from_behind(Importer *im, const Value *index) {
+    const char *maker = index->maker ? index->maker->proto->op_type : "";
+    if (!index->is_field && strncmp(maker, "Arg", 3) != 0)
+        warn_later(im, "its indices are computed: below 0, ONNX counts rows from behind, and the text takes the first");
+}
+
 void gather_rule(Importer *im, Node *node) {
     Value *x = node->input[0], *index = node->input[1];
     const int axis = axis_from(im, int_attribute(im, node, "axis", 0), x->shape.all.rank, "attribute axis");
@@ -277,6 +286,7 @@ void gather_rule(Importer *im, Node *node) {
         refuse(im, "it looks up along axis %d; mtc looks up rows, along the first", axis);
     if (index->is_field)
         count_look_up(index, x->shape.all.size[axis]);
+    warn_of_rows_from_behind(im, index);
     const Tensor *table = x->constant;
     if (table && table->trained && table->uses == 1 && table->extents.rank == 2) {
         Layer *layer = layer_new(im, "embedding(%s, %lld, %lld", operand(im, index, OR),

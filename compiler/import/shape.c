@@ -5,16 +5,15 @@ static const int64_t MOST_ELEMENTS = (int64_t)1 << 40, LONGEST_AXIS = INT32_MAX;
 
 int64_t extents_count(Importer *im, const Extents *e) {
     int64_t count = 1;
-    for (int i = 0; i < e->rank; i++)
-        if (e->size[i] == 0)
-            return 0;
-    for (int i = 0; i < e->rank; i++) {
+    bool empty = false;
+    for (int i = 0; i < e->rank; i++) { /* also of what is empty: parts of it are counted */
+        empty |= e->size[i] == 0;
         if (e->size[i] > LONGEST_AXIS || e->size[i] > MOST_ELEMENTS / count)
             refuse(im, "the shape %s is too large: an axis has at most 2147483647 elements, a tensor 2^40",
                    sizes_text(im, e));
-        count *= e->size[i];
+        count *= e->size[i] ? e->size[i] : 1;
     }
-    return count;
+    return empty ? 0 : count;
 }
 
 bool extents_same(const Extents *a, const Extents *b) {

@@ -469,6 +469,50 @@ def test_whole_numbers_stay_whole(import_file):
     assert import_file(mean, code=65) == "node 0, 'node' (ReduceMean): of whole numbers mtc has no such operator"
 
 
+def test_slices_from_behind(import_file, evaluated):
+    """A beginning ahead of the first element is the first."""
+    lists = [onnx.tensor(name, np.array([number])) for name, number in dict(start=-10, end=-20, axis=1, step=-1).items()]
+    text = import_file(onnx.model([onnx.node("Slice", ["x", "start", "end", "axis", "step"], ["y"])], [onnx.value("x", ["N", 3])],
+                                  [onnx.value("y", ["N", 1])], lists))
+    x = some(2, 3)
+    assert np.array_equal(evaluated(text, [x]), x[:, :1].astype(float))
+
+
+def test_slices_of_nothing(import_file):
+    lists = [onnx.raw_tensor("none", 7, [0], b""), onnx.tensor("sizes", np.array([-1, 2, 3]))]
+    lists += [onnx.tensor(name, np.array([number])) for name, number in dict(start=-5, end=-9, axis=0, step=-1).items()]
+    nodes = [onnx.node("Slice", ["none", "start", "end", "axis", "step"], ["s"]), onnx.node("Concat", ["s", "sizes"], ["all"], axis=0),
+             onnx.node("Reshape", ["x", "all"], ["y"])]
+    assert "reshape(x, [2, 3])" in import_file(onnx.model(nodes, [onnx.value("x", ["N", 6])], [onnx.value("y", ["N", 2, 3])], lists))
+
+
+@pytest.mark.parametrize("fmod, rest", [(0, 2), (1, -1)])
+def test_remainders_of_shapes(import_file, fmod, rest):
+    """-7 by 3, with the sign of either; -1 is the size that is left."""
+    sizes = [onnx.tensor("a", np.array([-7])), onnx.tensor("b", np.array([3])), onnx.tensor("c", np.array([2, 3]))]
+    nodes = [onnx.node("Mod", ["a", "b"], ["m"], fmod=fmod), onnx.node("Concat", ["m", "c"], ["s"], axis=0), onnx.node("Reshape", ["x", "s"], ["y"], "node")]
+    content = onnx.model(nodes, [onnx.value("x", ["N", 6])], [onnx.value("y", ["N", 2, 3])], sizes)
+    if rest == -1:
+        assert "reshape(x, [2, 3])" in import_file(content)
+    else:
+        assert import_file(content, code=65).startswith("node 2, 'node' (Reshape): ")
+
+
+def test_empty_tensors_of_any_size(import_file):
+    most = 2**31 - 1
+    sizes = [onnx.raw_tensor("empty", 1, [0, most, most, most], b""), onnx.tensor("i", np.array([0]))]
+    content = onnx.model([onnx.node("Gather", ["empty", "i"], ["y"], axis=1)], [onnx.value("x", ["N", 3])], [onnx.value("y", [1])], sizes)
+    assert "is too large: an axis has at most 2147483647 elements, a tensor 2^40" in import_file(content, code=65)
+
+
+def test_rows_from_behind_are_warned_of(mtc, tmp_path):
+    nodes = [onnx.node("Sub", ["i", "one"], ["j"]), onnx.node("Gather", ["table", "j"], ["y"], "look")]
+    (tmp_path / "net.onnx").write_bytes(onnx.model(nodes, [onnx.value("i", ["N"], 2)], [onnx.value("y", ["N", 4])],
+                                                   [onnx.tensor("one", np.uint8(1)), onnx.tensor("table", some(5, 4))]))
+    done = mtc("import", "net.onnx", cwd=tmp_path)
+    assert done.returncode == 0 and "net.onnx: node 1, 'look' (Gather): its indices are computed: below 0, ONNX counts rows from" in done.stderr
+
+
 # ---- the node tests of the package onnx ----
 
 # Operators whose tests are all of shapes that only the running model knows, or of numbers of 64 bits.
