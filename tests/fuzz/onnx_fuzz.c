@@ -4,6 +4,8 @@
 #include "main.c"
 #undef main
 
+#include "import/import.h"
+
 #include <sys/mman.h>
 
 extern int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
