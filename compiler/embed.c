@@ -17,6 +17,15 @@ typedef struct Embedding {
     VEC(MtcBlob) blobs;
 } Embedding;
 
+/* The library checks types and numbers when it opens them; that another network was meant is known now. */
+static int check_shape(Embedding *e, const Weight *tensor, const MtcBlob *blob) {
+    const Type type = weight_type_in_files(tensor);
+    if (blob->rank == type.rank && memcmp(blob->dim, type.dim, (size_t)type.rank * sizeof *type.dim) == 0)
+        return 0;
+    return mtc_fail(&e->fault, MTC_BAD_DATA, "%s: tensor '%s': expected the shape %s, found %s", e->path, blob->name,
+                    mtc_shape(type.rank, type.dim), mtc_shape(blob->rank, blob->dim));
+}
+
 typedef const MtcBlob *Find(const MtcArchive *archive, const char *name);
 
 static int take(Embedding *e, const Weight *tensors, int count, Find *find) {
@@ -25,6 +34,9 @@ static int take(Embedding *e, const Weight *tensors, int count, Find *find) {
         if (!blob)
             return mtc_fail(&e->fault, MTC_BAD_DATA, "%s: has no tensor '%s', which the network needs", e->path,
                             tensors[i].name);
+        int code = check_shape(e, &tensors[i], blob);
+        if (code)
+            return code;
         VEC_PUSH(e->arena, &e->blobs, *blob);
     }
     return 0;

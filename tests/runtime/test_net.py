@@ -187,7 +187,11 @@ def test_weights_that_cannot_be_carried(tmp_path):
     (tmp_path / "m.mt").write_text(MODEL)
     written(tmp_path / "w", {"logits.bias": np.zeros(5, "<f4")})
     (tmp_path / "text").write_text("none")
-    assert "w: has no tensor '" in compiled(tmp_path, "libnet.so", "--predict-only", "--embed", "w", code=65)
+    missing = compiled(tmp_path, "libnet.so", "--predict-only", "--embed", "w", code=65)
+    name = missing.split("w: has no tensor '")[1].split("'")[0]
+    written(tmp_path / "w", {name: np.zeros((1, 3), "<f4")})
+    assert f"w: tensor '{name}': expected the shape [" in (said := compiled(tmp_path, "libnet.so", "--predict-only", "--embed", "w", code=65))
+    assert said.strip().endswith("found [1, 3]")
     assert "text: is not a safetensors file" in compiled(tmp_path, "libnet.so", "--predict-only", "--embed", "text", code=65)
     assert sorted(os.listdir(tmp_path)) == ["m.mt", "text", "w"]
 
