@@ -1,6 +1,8 @@
 /* What works element by element. */
 #include "import/rules.h"
 
+#include <math.h>
+
 /* ---- formulas ---- */
 
 /* "{alpha=0.2}": the attribute, or what it is where the node does not give it. Returns what is behind it. */
@@ -264,11 +266,15 @@ void mod_rule(Importer *im, Node *node) {
 
 /* ---- bounds ---- */
 
-static const char *bound_text(Importer *im, Node *node, int input, const char *name, const char *called) {
+/* Infinity of the sign `none` bounds nothing. */
+static const char *bound_text(Importer *im, Node *node, int input, const char *name, const char *called, double none) {
     Value *value = input < node->inputs ? node->input[input] : NULL;
     double number;
-    if (value && !is_number(value, &number) && value->shape.all.rank > 0)
+    const bool known = is_number(value, &number);
+    if (value && !known && value->shape.all.rank > 0)
         refuse(im, "its input %d, %s, is not one number", input, called);
+    if (known && number == none)
+        return "";
     if (value)
         return arena_printf(im->arena, ", %s = %s", called, operand(im, value, OR));
     if (!attribute(im, node, name))
@@ -280,7 +286,8 @@ static const char *bound_text(Importer *im, Node *node, int input, const char *n
 }
 
 void clip_rule(Importer *im, Node *node) {
-    const char *low = bound_text(im, node, 1, "min", "low"), *high = bound_text(im, node, 2, "max", "high");
+    const char *low = bound_text(im, node, 1, "min", "low", -INFINITY),
+               *high = bound_text(im, node, 2, "max", "high", INFINITY);
     if (!*low && !*high) {
         give_view(im, node, node->input[0], &node->input[0]->shape);
         return;

@@ -478,6 +478,12 @@ def test_slices_from_behind(import_file, evaluated):
     assert np.array_equal(evaluated(text, [x]), x[:, :1].astype(float))
 
 
+def test_infinity_bounds_nothing(import_file):
+    bounds = [onnx.tensor("low", F4(-np.inf)), onnx.tensor("high", F4(0.1))]
+    content = onnx.model([onnx.node("Clip", ["x", "low", "high"], ["y"])], [onnx.value("x", ["N", 3])], [onnx.value("y", ["N", 3])], bounds)
+    assert "= clamp(x, high = 0.1)" in import_file(content)
+
+
 def test_slices_of_nothing(import_file):
     lists = [onnx.raw_tensor("none", 7, [0], b""), onnx.tensor("sizes", np.array([-1, 2, 3]))]
     lists += [onnx.tensor(name, np.array([number])) for name, number in dict(start=-5, end=-9, axis=0, step=-1).items()]
