@@ -17,13 +17,19 @@ typedef struct Embedding {
     VEC(MtcBlob) blobs;
 } Embedding;
 
-/* The library checks types and numbers when it opens them; that another network was meant is known now. */
-static int check_shape(Embedding *e, const Weight *tensor, const MtcBlob *blob) {
+/* That another network was meant is known now; numbers are looked at when the library takes them. */
+static int check_blob(Embedding *e, const Weight *tensor, const MtcBlob *blob) {
+    if (!blob)
+        return mtc_fail(&e->fault, MTC_BAD_DATA, "%s: has no tensor '%s', which the network needs", e->path,
+                        tensor->name);
     const Type type = weight_type_in_files(tensor);
-    if (blob->rank == type.rank && memcmp(blob->dim, type.dim, (size_t)type.rank * sizeof *type.dim) == 0)
+    const bool whole = type.dtype == DT_I8;
+    if (blob->rank == type.rank && memcmp(blob->dim, type.dim, (size_t)type.rank * sizeof *type.dim) == 0 &&
+        (whole ? strcmp(blob->dtype, mtc_dtype(MTC_I8)) == 0 : mtc_has_floats(blob)))
         return 0;
-    return mtc_fail(&e->fault, MTC_BAD_DATA, "%s: tensor '%s': expected the shape %s, found %s", e->path, blob->name,
-                    mtc_shape(type.rank, type.dim), mtc_shape(blob->rank, blob->dim));
+    return mtc_fail(&e->fault, MTC_BAD_DATA, "%s: tensor '%s': expected %s of shape %s, found %s of type %s", e->path,
+                    blob->name, whole ? "integers of 8 bits" : "floats", mtc_shape(type.rank, type.dim),
+                    mtc_shape(blob->rank, blob->dim), blob->dtype);
 }
 
 typedef const MtcBlob *Find(const MtcArchive *archive, const char *name);
@@ -31,10 +37,7 @@ typedef const MtcBlob *Find(const MtcArchive *archive, const char *name);
 static int take(Embedding *e, const Weight *tensors, int count, Find *find) {
     for (int i = 0; i < count; i++) {
         const MtcBlob *blob = find(&e->archive, tensors[i].name);
-        if (!blob)
-            return mtc_fail(&e->fault, MTC_BAD_DATA, "%s: has no tensor '%s', which the network needs", e->path,
-                            tensors[i].name);
-        int code = check_shape(e, &tensors[i], blob);
+        const int code = check_blob(e, &tensors[i], blob);
         if (code)
             return code;
         VEC_PUSH(e->arena, &e->blobs, *blob);

@@ -13,21 +13,35 @@ static bool keep_output(Graph *g) {
     return kept == 1;
 }
 
-/* Rows that no leaf of the graph names leave the table, and the others move up. Returns how many are left. */
-static int keep_rows(Graph *g, Table table, Weight *rows, int count) {
-    int *row = NEW_ARRAY(g->arena, int, count + 1), kept = 0;
+/* Rows that no leaf of the graph names leave the table, and the others move up: where each is now; -1: nowhere. */
+static const int *keep_rows(Graph *g, Table table, Weight *rows, int *count) {
+    int *row = NEW_ARRAY(g->arena, int, *count + 1), kept = 0;
     for (int i = 0; i < g->nodes.count; i++)
         if (g->nodes.at[i]->op->table == table)
             row[g->nodes.at[i]->attr.index] = 1;
-    for (int i = 0; i < count; i++)
-        if (row[i]) {
-            row[i] = kept;
+    for (int i = 0; i < *count; i++) {
+        const bool named = row[i] != 0;
+        row[i] = named ? kept : -1;
+        if (named)
             rows[kept++] = rows[i];
-        }
+    }
     for (int i = 0; i < g->nodes.count; i++)
         if (g->nodes.at[i]->op->table == table)
             g->nodes.at[i]->attr.index = row[g->nodes.at[i]->attr.index];
-    return kept;
+    *count = kept;
+    return row;
+}
+
+/* A product has all three or none. Nothing is left of the graph that showed what weights are multiplied with. */
+static void keep_quantized(Module *module, const int *row) {
+    int kept = 0;
+    for (int i = 0; i < module->quantized.count; i++) {
+        const Quantized *q = &module->quantized.at[i];
+        if (row[q->weight] >= 0)
+            module->quantized.at[kept++] =
+                (Quantized){.weight = row[q->weight], .scale = row[q->scale], .input_scale = row[q->input_scale]};
+    }
+    module->quantized.count = kept;
 }
 
 bool keep_prediction(Module *module) {
@@ -37,8 +51,8 @@ bool keep_prediction(Module *module) {
     module->reports.count = module->means = 0;
     if (!keep_output(module->eval))
         return false;
-    module->weights.count = keep_rows(module->eval, TABLE_WEIGHT, module->weights.at, module->weights.count);
-    module->states.count = keep_rows(module->eval, TABLE_STATE, module->states.at, module->states.count);
+    keep_quantized(module, keep_rows(module->eval, TABLE_WEIGHT, module->weights.at, &module->weights.count));
+    keep_rows(module->eval, TABLE_STATE, module->states.at, &module->states.count);
     for (int i = 0; i < module->states.count; i++)
         module->states.at[i].init =
             (Init){.kind = INIT_ZEROS}; /* it comes from a file, and the weight that it was a copy of is gone */

@@ -310,6 +310,14 @@ const char *mtc_dtype(MtcType type) {
     return names[type];
 }
 
+bool mtc_has_floats(const MtcBlob *blob) {
+    static const MtcType floats[] = {MTC_F32, MTC_F64, MTC_F16, MTC_BF16};
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
+        if (strcmp(blob->dtype, mtc_dtype(floats[i])) == 0)
+            return true;
+    return false;
+}
+
 static void add_entry(MtcText *header, const MtcBlob *blob, size_t offset) {
     mtc_text_add(header, ",");
     mtc_text_json(header, blob->name);

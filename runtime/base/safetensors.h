@@ -58,6 +58,7 @@ int mtc_archive_write(MtcFault *fault, const char *path, const char *base, const
                       int count, MtcArchiveFill *fill, void *user);
 int mtc_archive_add(MtcFault *fault, MtcArchiveWriter *writer, const void *bytes, size_t size);
 
-const char *mtc_dtype(MtcType type); /* "F32" */
+const char *mtc_dtype(MtcType type);      /* "F32" */
+bool mtc_has_floats(const MtcBlob *blob); /* of a width that weights are read from */
 
 #endif

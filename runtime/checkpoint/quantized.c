@@ -15,14 +15,6 @@ static MtcBlob *find_blob(const MtcCheckpoint *checkpoint, const char *name) {
     return NULL;
 }
 
-static bool has_floats(const MtcBlob *blob) {
-    static const char *const floats[] = {"F32", "F64", "BF16", "F16"};
-    for (size_t i = 0; blob && i < sizeof floats / sizeof *floats; i++)
-        if (strcmp(blob->dtype, floats[i]) == 0)
-            return true;
-    return false;
-}
-
 static bool is_of_integers(const MtcModel *model, const MtcTensor *tensor) {
     return mtc_quantized(model, tensor) != NULL;
 }
@@ -176,7 +168,7 @@ void mtc_note_quantized(MtcFault *fault, const MtcCheckpoint *checkpoint, const 
         const MtcBlob *blob = find_blob(checkpoint, tensor->name);
         if (!mtc_is_kept(tensor) || !blob)
             continue;
-        if (is_of_integers(model, tensor) && has_floats(blob)) {
+        if (is_of_integers(model, tensor) && mtc_has_floats(blob)) {
             mtc_note(fault,
                      "it has floats, and this program computes in int8: %s quantize --load %s --save NEW.safetensors",
                      program ? program : "the program's command", checkpoint->path);

@@ -5,7 +5,7 @@
 #include "mtc.h"
 
 typedef struct MtcNetModel {
-    MtcModel model; /* name, batch, arena, tensors, fields, params, prediction, eval; the rest is zero */
+    MtcModel model; /* name, batch, arena, tensors, quantized, fields, params, prediction, eval; the rest is zero */
     const unsigned char *weights, *weights_end; /* a file of safetensors that the library carries; NULL: none */
 } MtcNetModel;
 

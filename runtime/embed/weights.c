@@ -28,26 +28,22 @@ static float from_half(uint16_t bits) {
     return from_bits(sign | (exponent == 31 ? 255u : exponent + 112) << 23 | mantissa << 13);
 }
 
-static const char *const floats[] = {"F32", "F64", "F16", "BF16"};
-
-/* A float of any width, so many bytes, becomes one of 32 bits; the file's data need not be aligned. */
-static float read_float(const MtcBlob *blob, const char *at, size_t width) {
+/* A float of any width, so many bytes, or an integer of one; the file's data need not be aligned. */
+static float read_number(const MtcBlob *blob, const char *at, size_t width) {
     double wide;
     float value;
     uint16_t bits;
     switch (width) {
     case sizeof wide: memcpy(&wide, at, sizeof wide); return (float)wide;
     case sizeof value: memcpy(&value, at, sizeof value); return value;
+    case sizeof(signed char): return *(const signed char *)at;
     default: memcpy(&bits, at, sizeof bits);
     }
     return blob->dtype[0] == 'B' ? from_bits((uint32_t)bits << 16) : from_half(bits);
 }
 
-static bool is_float(const char *dtype) {
-    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++)
-        if (strcmp(floats[i], dtype) == 0)
-            return true;
-    return false;
+static bool is_of_type(const MtcBlob *blob, MtcType type) {
+    return type == MTC_I8 ? strcmp(blob->dtype, mtc_dtype(type)) == 0 : mtc_has_floats(blob);
 }
 
 static int check_blob(MtcFault *fault, const char *path, const MtcTensor *tensor, const MtcBlob *blob) {
@@ -56,26 +52,54 @@ static int check_blob(MtcFault *fault, const char *path, const MtcTensor *tensor
         return mtc_fail(fault, MTC_BAD_DATA, "%s: has no tensor '%s', which the network needs", path, tensor->name);
     mtc_file_dim(tensor, dim);
     const bool same = blob->rank == tensor->rank && memcmp(dim, blob->dim, (size_t)tensor->rank * sizeof *dim) == 0;
-    if (same && is_float(blob->dtype))
+    if (same && is_of_type(blob, tensor->type))
         return 0;
-    return mtc_fail(fault, MTC_BAD_DATA, "%s: tensor '%s': expected floats of shape %s, found %s of type %s", path,
-                    tensor->name, mtc_shape(tensor->rank, dim), mtc_shape(blob->rank, blob->dim), blob->dtype);
+    const bool whole = tensor->type == MTC_I8;
+    mtc_fail(fault, MTC_BAD_DATA, "%s: tensor '%s': expected %s of shape %s, found %s of type %s", path, blob->name,
+             whole ? "integers of 8 bits" : "floats", mtc_shape(tensor->rank, dim), mtc_shape(blob->rank, blob->dim),
+             blob->dtype);
+    if (same && whole && mtc_has_floats(blob))
+        mtc_note(fault, "the command quantize of a program of 'mtc --precision int8' makes integers of floats");
+    if (same && !whole && is_of_type(blob, MTC_I8))
+        mtc_note(fault, "it has integers, for libraries of 'mtc --precision int8'; this one takes the floats that they "
+                        "were made of");
+    return fault->code;
+}
+
+static void store(const MtcTensor *tensor, char *to, int64_t at, float value) {
+    if (tensor->type == MTC_I8)
+        ((signed char *)to)[at] = (signed char)value;
+    else
+        ((float *)(void *)to)[at] = value;
 }
 
 /* In the order of the file; `at` is where each element is here. */
-static int copy_blob(MtcFault *fault, const char *path, const MtcTensor *tensor, const MtcBlob *blob, float *to) {
+static int copy_blob(MtcFault *fault, const char *path, const MtcTensor *tensor, const MtcBlob *blob, char *to) {
     int64_t dim[8] = {0}, stride[8] = {0}, index[8] = {0}, at = 0;
     mtc_file_dim(tensor, dim);
     mtc_file_strides(tensor, stride);
     const int64_t count = mtc_elements(tensor->rank, dim);
     const size_t width = count ? blob->size / (size_t)count : 0;
     for (int64_t i = 0; i < count; i++) {
-        const float value = read_float(blob, (const char *)blob->bytes + (size_t)i * width, width);
-        if (!(value - value == 0))
-            return mtc_fail(fault, MTC_BAD_DATA, "%s: tensor '%s': %s is %s", path, tensor->name,
-                            mtc_index(i, tensor->rank, dim), mtc_number((double)value));
-        to[at] = value;
+        const float value = read_number(blob, (const char *)blob->bytes + (size_t)i * width, width);
+        if (!(value - value == 0) || (tensor->type == MTC_I8 && value == INT8_MIN))
+            return mtc_fail(fault, MTC_BAD_DATA, "%s: tensor '%s': %s is %s%s", path, tensor->name,
+                            mtc_index(i, tensor->rank, dim), mtc_number((double)value),
+                            tensor->type == MTC_I8 ? ", and integers of weights are from -127 to 127" : "");
+        store(tensor, to, at, value);
         mtc_next_element(tensor->rank, dim, stride, index, &at);
+    }
+    return 0;
+}
+
+/* Inputs are divided by them. */
+static int check_input_scales(MtcFault *fault, const MtcModel *model, const char *path, const char *arena) {
+    for (int i = 0; i < model->quantized; i++) {
+        const MtcTensor *tensor = &model->tensor[model->quantized_weight[i].input_scale];
+        const float *scale = (const float *)(const void *)(arena + tensor->offset);
+        if (!(*scale > 0))
+            return mtc_fail(fault, MTC_BAD_DATA, "%s: tensor '%s' is %s, and a scale is above 0", path, tensor->name,
+                            mtc_number((double)*scale));
     }
     return 0;
 }
@@ -88,11 +112,11 @@ static int take_tensors(MtcFault *fault, const MtcModel *model, const char *path
                                                         : mtc_archive_find(archive, tensor->name);
         int code = check_blob(fault, path, tensor, blob);
         if (!code)
-            code = copy_blob(fault, path, tensor, blob, (float *)(void *)(arena + tensor->offset));
+            code = copy_blob(fault, path, tensor, blob, arena + tensor->offset);
         if (code)
             return code;
     }
-    return 0;
+    return check_input_scales(fault, model, path, arena);
 }
 
 /* ---- what a checkpoint says beside weights ---- */

@@ -122,7 +122,7 @@ def alone(folder):
 def written(path, arrays, metadata=None):
     header, content = {"__metadata__": metadata} if metadata else {}, b""
     for name, array in arrays.items():
-        kind = {"<f4": "F32", "<f8": "F64", "<f2": "F16", "<i8": "I64"}[array.dtype.str]
+        kind = {"<f4": "F32", "<f8": "F64", "<f2": "F16", "<i8": "I64", "|i1": "I8"}[array.dtype.str]
         header[name] = {"dtype": kind, "shape": list(array.shape), "data_offsets": [len(content), len(content) + array.nbytes]}
         content += array.tobytes()
     path.write_bytes(pack(header, content))
@@ -190,10 +190,55 @@ def test_weights_that_cannot_be_carried(tmp_path):
     missing = compiled(tmp_path, "libnet.so", "--predict-only", "--embed", "w", code=65)
     name = missing.split("w: has no tensor '")[1].split("'")[0]
     written(tmp_path / "w", {name: np.zeros((1, 3), "<f4")})
-    assert f"w: tensor '{name}': expected the shape [" in (said := compiled(tmp_path, "libnet.so", "--predict-only", "--embed", "w", code=65))
+    assert f"w: tensor '{name}': expected floats of shape [" in (said := compiled(tmp_path, "libnet.so", "--predict-only", "--embed", "w", code=65))
     assert said.strip().endswith("found [1, 3]")
     assert "text: is not a safetensors file" in compiled(tmp_path, "libnet.so", "--predict-only", "--embed", "text", code=65)
     assert sorted(os.listdir(tmp_path)) == ["m.mt", "text", "w"]
+
+
+def test_weights_of_another_shape_cannot_be_carried(built, tmp_path):
+    folder, _ = built
+    (tmp_path / "m.mt").write_text(MODEL)
+    weights = alone(folder)
+    name = "seen.weight"
+    written(tmp_path / "w", {**weights, name: weights[name][:2]})
+    said = compiled(tmp_path, "libnet.so", "--predict-only", "--embed", "w", code=65)
+    assert f"w: tensor '{name}': expected floats of shape [4, 2, 3, 3], found [2, 2, 3, 3] of type F32" in said
+    written(tmp_path / "w", {**weights, name: np.zeros((4, 2, 3, 3), "i1")})
+    assert "found [4, 2, 3, 3] of type I8" in compiled(tmp_path, "libnet.so", "--predict-only", "--embed", "w", code=65)
+
+
+# ---- integers ----
+
+
+def test_weights_of_integers(built, tmp_path):
+    """What is left of floats that are integers times scales is the rounding of inputs."""
+    folder, _ = built
+    (tmp_path / "m.mt").write_text(MODEL)
+    compiled(tmp_path, "lib8.so", "--predict-only", "--precision", "int8")
+    weights = alone(folder)
+    name = "seen.weight"
+    whole = np.clip(np.rint(weights[name] * 300), -127, 127).astype("i1")
+    image, kind, _ = data()
+    floats = Net(folder / "libnet.so", written(tmp_path / "w", {**weights, name: (whole / 300).astype("f4")}))
+    scales = {f"{name}.scale": np.full(4, 1 / 300, "f4"), f"{name}.input_scale": np.array(4 / 127, "f4")}
+    good = {**weights, name: whole, **scales}
+    net = Net(tmp_path / "lib8.so", written(tmp_path / "w8", good))
+    answers, near = net(image, kind), floats(image, kind)
+    assert np.abs(answers - near).max() < 0.02 and not np.array_equal(answers, near)
+    compiled(tmp_path, "carried.so", "--predict-only", "--precision", "int8", "--embed", "w8")
+    assert np.array_equal(Net(tmp_path / "carried.so")(image, kind), answers)
+    low = whole.copy()
+    low[1, 0, 2, 1] = -128
+    cases = [({name: weights[name]}, "expected integers of 8 bits of shape [4, 2, 3, 3], found [4, 2, 3, 3] of type F32\n  the command quantize"),
+             ({name: low}, f"tensor '{name}': [1, 0, 2, 1] is -128, and integers of weights are from -127 to 127"),
+             ({f"{name}.input_scale": np.array(0, "f4")}, f"'{name}.input_scale' is 0, and a scale is above 0")]
+    for changed, says in cases:
+        with pytest.raises(RuntimeError) as failed:
+            Net(tmp_path / "lib8.so", written(tmp_path / "bad", {**good, **changed}))
+        assert says in str(failed.value)
+    with pytest.raises(RuntimeError, match="it has integers, for libraries of 'mtc --precision int8'"):
+        Net(folder / "libnet.so", tmp_path / "w8")
 
 
 def test_under_sanitizers(built, tmp_path):

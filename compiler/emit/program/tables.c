@@ -440,6 +440,21 @@ static void write_prints(Emitter *e, Writer *out) {
     write_close(out, "};");
 }
 
+/* Rows of the table of tensors. */
+static void write_quantized(Emitter *e, Writer *out) {
+    RowTable table = {.arena = e->arena};
+    for (int i = 0; i < e->module->quantized.count; i++) {
+        const Quantized *quantized = &e->module->quantized.at[i];
+        table_row(&table, NULL);
+        table_number(&table, "weight", row_of_weight(e, quantized->weight));
+        table_number(&table, "scale", row_of_weight(e, quantized->scale));
+        table_number(&table, "input_scale", row_of_weight(e, quantized->input_scale));
+        table_number(&table, "first_input", quantized->first_input);
+        table_number(&table, "inputs", quantized->inputs);
+    }
+    write_table(&table, "static const MtcQuantized quantized_table[]", out);
+}
+
 /* The file of weights lies in the library as it is; the assembler reads it. */
 static void write_weights(Emitter *e, Writer *out) {
     const char *path = quoted(e->arena, quoted(e->arena, e->options->weights));
@@ -457,6 +472,8 @@ void write_net_tables(Emitter *e, Writer *out) {
     Counts counts = {.tensors = write_tensors(e, out)};
     write_fields(e, out);
     counts.knobs = write_knobs(e, out);
+    if (e->module->quantized.count)
+        write_quantized(e, out);
     if (e->options->weights)
         write_weights(e, out);
     const char *begin = e->options->weights ? "mtc_weights_begin" : "NULL";
@@ -471,24 +488,11 @@ void write_net_tables(Emitter *e, Writer *out) {
     write_line(out, ".knobs = %d,\n.knob = %s,", counts.knobs, table_of(counts.knobs, "knob_table"));
     write_prediction(e, out);
     write_line(out, ".eval = evaluate,");
+    if (e->module->quantized.count)
+        write_line(out, ".quantized = %d,\n.quantized_weight = quantized_table,", e->module->quantized.count);
     write_close(out, "},");
     write_line(out, ".weights = %s,\n.weights_end = %s,", begin, e->options->weights ? "mtc_weights_end" : "NULL");
     write_close(out, "};");
-}
-
-/* Rows of the table of tensors. */
-static void write_quantized(Emitter *e, Writer *out) {
-    RowTable table = {.arena = e->arena};
-    for (int i = 0; i < e->module->quantized.count; i++) {
-        const Quantized *quantized = &e->module->quantized.at[i];
-        table_row(&table, NULL);
-        table_number(&table, "weight", row_of_weight(e, quantized->weight));
-        table_number(&table, "scale", row_of_weight(e, quantized->scale));
-        table_number(&table, "input_scale", row_of_weight(e, quantized->input_scale));
-        table_number(&table, "first_input", quantized->first_input);
-        table_number(&table, "inputs", quantized->inputs);
-    }
-    write_table(&table, "static const MtcQuantized quantized_table[]", out);
 }
 
 void write_tables(Emitter *e, Writer *out) {
