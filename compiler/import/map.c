@@ -154,19 +154,23 @@ static void refuse_wholes(Importer *im, const Node *node) {
             refuse(im, "of whole numbers that are computed when the model runs mtc has no such operator");
 }
 
+/* A number for each output: along the last axis of a matrix's product, of filters along the axis of channels. */
+static bool is_by_output(const Layer *layer, const Tensor *tensor, int product_rank) {
+    const int rank = tensor->extents.rank, axis = strncmp(layer->call, "linear(", 7) == 0 ? product_rank - 1 : 1;
+    const int place = axis - (product_rank - rank);
+    return tensor->count == layer->outputs && rank <= product_rank && place >= 0 &&
+           tensor->extents.size[place] == layer->outputs;
+}
+
 /* The bias of a layer is added to what it multiplies. */
 static bool takes_bias(Importer *im, Value *product, const Value *bias) {
     Expression *e = &product->expression;
     const Tensor *tensor = bias->constant;
     if (!tensor || tensor->element != REAL || product->constant || !e->layer || product->uses > 1 || product->output ||
         *e->before || *e->after || !e->layer->may_bias || e->layer->has_bias ||
-        strncmp(e->layer->call, "linear(", 7) != 0)
+        !is_by_output(e->layer, tensor, product->shape.all.rank))
         return false;
     const Extents flat = {.rank = 1, .size = {e->layer->outputs}};
-    const int rank = tensor->extents.rank;
-    if (tensor->count != flat.size[0] || rank == 0 || rank > product->shape.all.rank ||
-        tensor->extents.size[rank - 1] != flat.size[0])
-        return false;
     layer_add(e->layer, "bias", tensor_as(im, tensor, &flat));
     return e->layer->has_bias = true;
 }

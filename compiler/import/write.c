@@ -86,7 +86,9 @@ static void put_banner(Importer *im, Text *out, const char *weights) {
     const bool made = model->producer_name && *model->producer_name;
     text_printf(out, "# Imported from %s", shown(im, path_base(im->request->input)));
     if (made)
-        text_printf(out, ", made by %s %s", shown(im, model->producer_name), shown(im, model->producer_version));
+        text_printf(out, ", made by %s", shown(im, model->producer_name));
+    if (made && model->producer_version && *model->producer_version)
+        text_printf(out, " %s", shown(im, model->producer_version));
     text_puts(out, ".\n");
     if (im->weights.count)
         text_printf(out, "# Its weights are in %s: ./PROGRAM predict --load %s, or --init-from %s to train on.\n",

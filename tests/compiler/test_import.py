@@ -204,6 +204,16 @@ def reference_of_residual(x):
     return (deep + silu).mean(axis=(2, 3))
 
 
+@pytest.mark.parametrize("shape, layer", [((4, 1, 1), True), ((1, 4, 1, 1), True), ((4,), False), ((1, 1, 4), False)])
+def test_a_bias_of_filters(import_file, evaluated, shape, layer):
+    """What is added to a Conv is its bias where there is a number for each channel, not one for each column."""
+    text = import_file(onnx.model([onnx.node("Conv", ["x", "w"], ["c"]), onnx.node("Add", ["c", "b"], ["y"])], [onnx.value("x", ["N", 3, 4, 4])],
+                                  [onnx.value("y", ["N"])], [onnx.tensor("w", some(4, 3, 1, 1)), onnx.tensor("b", some(*shape, seed=1))]))
+    x = some(2, 3, 4, 4, seed=2)
+    assert ("bias = false" not in text) == layer
+    assert evaluated(text, [x]) == pytest.approx(np.einsum("nchw,oc->nohw", x, some(4, 3)) + some(*shape, seed=1), rel=1e-5, abs=1e-6)
+
+
 @pytest.mark.parametrize("op, flags, pads", [
     ("MaxPool", {}, [0, 0, 0, 0]), ("MaxPool", {"ceil_mode": 1}, [0, 1, 2, 1]), ("AveragePool", {}, [1, 1, 1, 1]),
     ("AveragePool", {"count_include_pad": 1}, [0, 1, 1, 0]), ("AveragePool", {"ceil_mode": 1}, [1, 0, 0, 0]),
