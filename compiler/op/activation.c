@@ -2,6 +2,7 @@
 #include "op/compose.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- primitive ---- */
 
@@ -101,6 +102,26 @@ Node *build_shifted(Graph *g, Node *x, unsigned axes) {
 static Node *softmax(Graph *g, Node *x, unsigned axes) {
     Node *powers = op1(g, "exp", build_shifted(g, x, axes));
     return divide(g, powers, graph_reduce_keep(g, "sum", powers, axes));
+}
+
+static bool is_op(const Node *n, const char *op) {
+    return strcmp(n->op->name, op) == 0;
+}
+
+/* An expansion, along some axes, of the operand's fold along them. */
+static bool is_kept_fold(const Node *n, const char *fold, const Node *of) {
+    return is_op(n, "expand") && is_op(n->in[0], fold) && n->in[0]->in[0] == of && n->attr.axes == n->in[0]->attr.axes;
+}
+
+const Node *softmax_shift(const Node *quotient) {
+    const Node *powers = quotient->in[0], *shift = is_op(powers, "exp") ? powers->in[0] : NULL;
+    if (!shift || !is_op(shift, "sub") || !is_op(shift->in[1], "stop_gradient"))
+        return NULL;
+    const Node *largest = shift->in[1]->in[0], *sum = quotient->in[1];
+    return is_kept_fold(largest, "max", shift->in[0]) && is_kept_fold(sum, "sum", powers) &&
+                   largest->attr.axes == sum->attr.axes && __builtin_popcount(sum->attr.axes) == 1
+               ? shift
+               : NULL;
 }
 
 static Node *log_softmax(Graph *g, Node *x, unsigned axes) {

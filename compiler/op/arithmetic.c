@@ -72,6 +72,15 @@ TO_ONNX(add) {
     return stack.name ? stack : onnx_map(o, n, n->op->onnx);
 }
 
+TO_ONNX(div) {
+    const Node *shift = softmax_shift(n);
+    if (!shift)
+        return onnx_map(o, n, n->op->onnx);
+    OnnxValue x = onnx_operand_any(o, shift, 0);
+    const int axis = onnx_axis(&x, __builtin_ctz(n->in[1]->attr.axes));
+    return onnx_like(x, onnx_node(o, "Softmax", 1, &x.name, 1, &ONNX_AXIS(axis)));
+}
+
 const OpDef op_add = {
     .name = "add",
     .cls = OP_MAP,
@@ -139,6 +148,7 @@ const OpDef op_div = {
     .prec = PREC_PRODUCT,
     .fold = fold_div,
     .onnx = "Div($0, $1)",
+    .to_onnx = to_onnx_div,
 };
 
 const OpDef op_neg = {

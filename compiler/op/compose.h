@@ -113,7 +113,9 @@ Node *build_stack(Graph *g, Node *const *parts, int count, int axis); /* view.c:
 Node *insert_axis(Graph *g, Node *x, int at);                         /* view.c: of size 1, as graph axis `at` */
 Node *build_product(Graph *g, Node *a, Node *b, bool ta, bool tb);    /* contract.c: as `matmul`, of vectors too */
 Node *build_shifted(Graph *g, Node *x, unsigned axes);                /* activation.c: x - max(x) */
-int next_stream(const Graph *g);                                      /* random.c: one that nobody draws from yet */
+/* activation.c: of a quotient that is a softmax along one axis, and that alone, the x - max(x) in it; NULL: it is none. */
+const Node *softmax_shift(const Node *quotient);
+int next_stream(const Graph *g); /* random.c: one that nobody draws from yet */
 /* batch.c: whether each graph sees all examples of a step; else a user error: `what` "of a batch". */
 bool call_sees_batch(Call *call, const char *what);
 Node *build_arg_max(Graph *g, Node *x, int axis, const char *hint); /* reduce.c: i32 */

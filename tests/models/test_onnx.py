@@ -86,6 +86,28 @@ def test_values(path, tmp_path):
     np.testing.assert_allclose(found, evaluate(nodes, leaves).output, rtol=1e-5, atol=1e-5)
 
 
+def test_what_is_exported_is_imported(tmp_path):
+    """The layers of the model with their names, and a loss of what the softmax takes."""
+    model = onnx_files.network(ROOT / "models" / "cnn.mt", tmp_path / "net.onnx")
+    assert [node.op_type for node in model.graph.node][-3:] == ["Gemm", "Add", "Softmax"]
+    shapes = {value.name: tuple(value.dims) for value in model.graph.initializer if not value.raw_data}
+    onnx.save(onnx_files.with_weights(model, {name: np.zeros(shape) for name, shape in shapes.items()}), tmp_path / "net.onnx")
+    subprocess.run([MTC, "import", "net.onnx"], cwd=tmp_path, check=True)
+    text = (tmp_path / "net.mt").read_text()
+    assert text.startswith("# Imported from net.onnx, made by mtc.\n")
+    assert text[text.index("model {"):text.index("train {")] == """\
+model {
+  conv1      = relu(conv2d(reshape(image, [1, 28, 28]) / 255, 8, 3, padding = 1))
+  conv2      = relu(conv2d(max_pool(conv1, 2), 16, 3, padding = 1))
+  fc1        = relu(linear(flatten(max_pool(conv2, 2)), 64))
+  fc2        = linear(fc1, 10)
+  prediction = softmax(fc2)
+}
+
+"""
+    assert "cross_entropy(fc2, label)" in text and "predict   = prediction" in text
+
+
 # ---- the files of programs ----
 
 WORDS = """
