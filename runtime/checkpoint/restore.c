@@ -465,6 +465,12 @@ static void take_encoding(MtcSession *session, MtcEncoding *encoding) {
     memset(encoding, 0, sizeof *encoding);
 }
 
+/* What made the weights, where only they are taken; 0: the file does not say. */
+static int64_t steps_behind(const MtcCheckpoint *checkpoint) {
+    const char *text = mtc_checkpoint_text(checkpoint, "step");
+    return checkpoint->ours && text ? strtoll(text, NULL, 10) : 0;
+}
+
 static void add_number_of(MtcText *text, const char *before, int count, const char *what) {
     if (count || before[0] == ':') /* the first of them always */
         mtc_text_add(text, "%s%d %s%s", before, count, what, count == 1 ? "" : "s");
@@ -527,6 +533,8 @@ int mtc_checkpoint_apply(MtcSession *session, const MtcCheckpoint *checkpoint, M
         session->split_seed = checkpoint->split_seed;
     if (!code && training)
         take_training(session, checkpoint, &rest);
+    else if (!code)
+        session->learned_steps = steps_behind(checkpoint);
     session->learned |= !code && taken[MTC_WEIGHT] > 0;
     session->measured |= !code && taken[MTC_BUFFER] > 0 && taken[MTC_BUFFER] == mtc_count_tensors(model, MTC_BUFFER);
     add_taken(&notes, session, checkpoint, take, taken);

@@ -191,7 +191,7 @@ static void add_metadata(const MtcSession *session, Onnx__ModelProto *network) {
     const MtcMeaning *classes = mtc_predicted_words(session);
     add_entry(&entries, "mtc.model", model->source);
     add_entry(&entries, "mtc.model_hash", model->model_hash);
-    add_number(&entries, "mtc.step", "", (double)session->at.step);
+    add_number(&entries, "mtc.step", "", (double)(session->at.step ? session->at.step : session->learned_steps));
     for (int i = 0; i < model->fixed; i++)
         add_number(&entries, "mtc.param.", model->fixed_param[i].name, model->fixed_param[i].value);
     for (int i = 0; i < model->knobs; i++)

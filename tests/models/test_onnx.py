@@ -157,6 +157,7 @@ def test_program(words, flags):
     np.testing.assert_allclose(found, answers_of(program, folder, *flags), rtol=1e-5, atol=1e-6)
     said = {entry.key: entry.value for entry in model.metadata_props}
     assert json.loads(said["classes"]) == ["cat", "dog"] and said["mtc.param.gain"] == (flags[1] if flags else "2")
+    assert said["mtc.step"] == "6"  # two epochs of three batches
     assert json.loads(said["vocabulary.colour"]) == ["black", "blue", "green", "red"]
 
 
