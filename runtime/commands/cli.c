@@ -141,7 +141,8 @@ static int help(const MtcModel *model, const char *program, const struct Command
     for (int i = 0; i < CLI_COMMANDS && !named; i++)
         if ((command_table[i].needs & ~mtc_abilities(model)) == 0)
             mtc_help_row(command_table[i].name, command_table[i].help);
-    help_flags(model, command->bit);
+    if (named || (command->needs & ~mtc_abilities(model)) == 0) /* the default may be one that the model lacks */
+        help_flags(model, command->bit);
     if (!named) {
         mtc_help_examples(model, program);
         printf("\n%s COMMAND --help lists the flags of a command.\n", program);

@@ -78,6 +78,14 @@ def test_answers_are_near(made):
     assert accuracy > 0.7 and abs(whole_accuracy - accuracy) <= 0.02 and abs(whole_loss - loss) < 0.02 * loss
 
 
+def test_help_is_of_what_it_can(made):
+    """No flags of a training, which is the default of others."""
+    _, _, whole = made
+    said = whole("--help").stdout
+    assert "quantize --load" in said and "--epochs" not in said and "\nflags" not in said
+    assert "--calibrate N" in whole("quantize", "--help").stdout
+
+
 def test_threads_do_not_matter(made, tmp_path):
     folder, _, whole = made
     for threads in 1, 3:
