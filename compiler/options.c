@@ -339,6 +339,8 @@ static bool combinations_hold(const Options *o, Diag *diag) {
          "--emit=scaling is of steps in shards, which --schedule persistent does not have: leave it out"},
         {o->emit == EMIT_SCALING && asked && !asked->gpu,
          "--emit=scaling is of GPUs; it does not go with the cpu target"},
+        {o->emit == EMIT_SCALING && o->precision == 1 + PRECISION_INT8,
+         "--emit=scaling is of a step of training, and a program of --precision int8 trains nothing"},
         {o->link && o->emit != EMIT_SCALING, "--link says what joins GPUs, for --emit=scaling"},
         {o->shards == 1, "--shards 1 is a batch that is computed whole: leave it out"},
         {o->predict_only && !o->shared, "--predict-only goes with --shared"},

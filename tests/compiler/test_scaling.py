@@ -82,6 +82,11 @@ def test_what_is_refused(mtc, model, flags, message):
     assert done.returncode == 64 and message in done.stderr and not done.stdout
 
 
+def test_a_program_of_integers_has_no_step(mtc, model):
+    done = mtc("--emit=scaling", model, "--precision", "int8")
+    assert done.returncode == 64 and "--emit=scaling is of a step of training" in done.stderr and "--shards" not in done.stderr
+
+
 def test_links_are_of_scaling(mtc, model):
     done = mtc("--emit=plan", model, "--link", "host=4")
     assert done.returncode == 64 and "--link says what joins GPUs, for --emit=scaling" in done.stderr
