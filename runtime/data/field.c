@@ -1,7 +1,5 @@
 #include "data/field.h"
 
-#include <float.h>
-
 bool mtc_host_is_big_endian(void) {
     const uint16_t one = 1;
     return *(const uint8_t *)&one == 0;
@@ -61,7 +59,7 @@ int64_t mtc_find_bad_class(const MtcField *field, const void *values, int64_t co
 }
 
 bool mtc_is_weight(double value) {
-    return value >= 0 && value <= (double)FLT_MAX;
+    return value == 0 || (value >= (double)1e-30f && value <= (double)1e30f);
 }
 
 double mtc_weight_at(const MtcField *field, const void *values, int64_t i) {

@@ -15,7 +15,9 @@ void mtc_put_class(const MtcField *field, void *values, int64_t at, int64_t clas
 int64_t mtc_class_at(const MtcField *field, const void *values, int64_t at);
 /* The first of `count` values that is no class of the field; `count`: all are. */
 int64_t mtc_find_bad_class(const MtcField *field, const void *values, int64_t count);
-/* Weights of examples: finite numbers from 0 on; a field that has them, one for each example; the first of `count` that is none. */
+/* Weights of examples: 0, or so far from the ends of f32 that a batch's sum and what is divided by it are numbers of full precision; a
+ * field that has them, one for each example; the first of `count` that is none. */
+#define MTC_A_WEIGHT "0 or a number from 1e-30 to 1e30"
 bool mtc_is_weight(double value);
 double mtc_weight_at(const MtcField *field, const void *values, int64_t at);
 int64_t mtc_find_bad_weight(const MtcField *field, const void *values, int64_t count);

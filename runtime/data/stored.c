@@ -124,7 +124,7 @@ static int check_weights(MtcFault *fault, const char *path, const MtcField *fiel
     if (bad == count)
         return 0;
     return mtc_fail(fault, MTC_BAD_DATA,
-                    "%s: example %lld has the weight %s; the weight of an example is a number from 0 on", path,
+                    "%s: example %lld has the weight %s; the weight of an example is " MTC_A_WEIGHT, path,
                     (long long)bad, mtc_number(mtc_weight_at(field, values, bad)));
 }
 

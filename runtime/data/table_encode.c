@@ -128,7 +128,7 @@ static int wrong_row(MtcFault *fault, MtcFieldTable *fields, const MtcEncoding *
     mtc_table_place(&fields->table, &fields->form, row, fields->of[f][0], place, sizeof place);
     if (field->weighs)
         return mtc_fail(fault, MTC_BAD_DATA,
-                        "%sexpected the weight of an example, a number from 0 on, in column '%s', found %s", place,
+                        "%sexpected the weight of an example, " MTC_A_WEIGHT ", in column '%s', found %s", place,
                         column, mtc_number(mtc_cell_value(fields, f, 0, row)));
     if (!mtc_is_words(field))
         return mtc_fail(fault, MTC_BAD_DATA, "%sthe date in column '%s' has no class: field '%s' is class[%d]", place,

@@ -24,9 +24,8 @@ static int visit_weights(MtcSession *session, void *user, const void *bytes, siz
     if (bad == count)
         return 0;
     return mtc_fail(&session->fault, MTC_BAD_DATA,
-                    "field '%s' of example %lld is %s: it is the weight of its example, a number from 0 on",
-                    field->name, (long long)((int64_t)from / width + bad),
-                    mtc_number(mtc_weight_at(field, bytes, bad)));
+                    "field '%s' of example %lld is %s: it is the weight of its example, " MTC_A_WEIGHT, field->name,
+                    (long long)((int64_t)from / width + bad), mtc_number(mtc_weight_at(field, bytes, bad)));
 }
 
 static int check_lent(MtcSession *session, const MtcField *field, const void *memory) {

@@ -246,11 +246,11 @@ def test_weights_of_the_data_that_are_none(compile_model, tmp_path):
     save_data(tmp_path)
     program = compile_model(model())
     x, target, w = examples()
-    for bad, shown in (-1, "-1"), (np.nan, "NaN"), (np.inf, "inf"):
+    for bad, shown in (-1, "-1"), (np.nan, "NaN"), (np.inf, "inf"), (2e30, "2e+30"), (5e-31, "5e-31"):
         w[7] = bad
         np.savez(tmp_path / "train.npz", x=x, target=target, w=w)
         done = program("--data", tmp_path, check=False)
-        assert done.returncode == 65 and f"w.npy: example 7 has the weight {shown}; the weight of an example is a number from 0 on" in done.stderr
+        assert done.returncode == 65 and f"w.npy: example 7 has the weight {shown}; the weight of an example is 0 or a number from 1e-30 to 1e30" in done.stderr
     save_data(tmp_path, w=np.zeros(11, "f4"))
     done = program("--data", tmp_path, check=False)
     assert done.returncode == 65 and "all 11 examples to evaluate have the weight 0" in done.stderr
@@ -262,9 +262,9 @@ def test_weights_in_a_table(compile_model, tmp_path):
             "train {\n  loss = mse(p, y)\n  example_weight = w\n  optimizer = sgd(0.1)\n}\n")
     (tmp_path / "t.csv").write_text("x,y,w\n1,2,1\n2,3,0\n3,4,-0.5\n")
     done = compile_model(text)("--data", tmp_path, check=False)
-    assert "t.csv:4:5: expected the weight of an example, a number from 0 on, in column 'w', found -0.5" in done.stderr
+    assert "t.csv:4:5: expected the weight of an example, 0 or a number from 1e-30 to 1e30, in column 'w', found -0.5" in done.stderr
     done = compile_model(text.replace('csv("t.csv")', "table([[1, 2, 1], [2, 3, -1]])"))(check=False)
-    assert "field 'w' of example 1 is -1: it is the weight of its example, a number from 0 on" in done.stderr
+    assert "field 'w' of example 1 is -1: it is the weight of its example, 0 or a number from 1e-30 to 1e30" in done.stderr
 
 
 @pytest.mark.nvcc
