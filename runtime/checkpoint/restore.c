@@ -377,6 +377,16 @@ typedef struct CheckpointRest {
     uint64_t hash;
 } CheckpointRest;
 
+/* Of a text that took more, or of another. */
+static int wrong_param(MtcSession *session, const MtcCheckpoint *checkpoint, const char *name) {
+    char why[1024];
+    snprintf(why, sizeof why, "%.*s", (int)sizeof why - 1, session->fault.text);
+    mtc_fail(&session->fault, MTC_BAD_DATA, "%s: was trained with another param than this program takes: %s",
+             checkpoint->path, why);
+    mtc_note(&session->fault, "what it takes is said behind 'param %s' in the model: 'in LOW..HIGH'", name);
+    return session->fault.code;
+}
+
 /* All or none. */
 static int take_params(MtcSession *session, const MtcCheckpoint *checkpoint) {
     const MtcModel *model = session->model;
@@ -390,8 +400,8 @@ static int take_params(MtcSession *session, const MtcCheckpoint *checkpoint) {
         if (!mtc_checkpoint_text(checkpoint, key))
             continue;
         code = mtc_checkpoint_number(&session->fault, checkpoint, key, &value);
-        if (!code)
-            code = mtc_set_knob(session, model->knob[i].name, value);
+        if (!code && mtc_set_knob(session, model->knob[i].name, value))
+            code = wrong_param(session, checkpoint, model->knob[i].name);
     }
     if (code)
         memcpy(session->knob, before, sizeof before);

@@ -4,6 +4,7 @@
 #include "embed/weights.h"
 
 #include "base/axes.h"
+#include "base/param.h"
 #include "base/safetensors.h"
 
 #include <stdio.h>
@@ -121,13 +122,23 @@ static int take_tensors(MtcFault *fault, const MtcModel *model, const char *path
 
 /* ---- what a checkpoint says beside weights ---- */
 
-static void take_params(const MtcModel *model, const MtcArchive *archive, MtcNetWeights *weights) {
-    char key[256];
+static int take_params(MtcFault *fault, const MtcModel *model, const char *path, const MtcArchive *archive,
+                       MtcNetWeights *weights) {
+    MtcFault wrong = {0};
     for (int i = 0; i < model->knobs; i++) {
-        snprintf(key, sizeof key, "mtc.param.%s", model->knob[i].name);
-        const char *value = mtc_archive_metadata(archive, key);
-        weights->knob[i] = (float)(value ? strtod(value, NULL) : model->knob[i].value);
+        const MtcKnob *param = &model->knob[i];
+        char key[256], *end = NULL;
+        snprintf(key, sizeof key, "mtc.param.%s", param->name);
+        const char *text = mtc_archive_metadata(archive, key);
+        const double value = text ? strtod(text, &end) : param->value;
+        if (text && (end == text || *end))
+            return mtc_fail(fault, MTC_BAD_DATA, "%s: '%s' of its metadata is no number: '%s'", path, key, text);
+        if (mtc_check_param(&wrong, param, value, false))
+            return mtc_fail(fault, MTC_BAD_DATA, "%s: was trained with another param than this network takes: %s", path,
+                            wrong.text);
+        weights->knob[i] = (float)value;
     }
+    return 0;
 }
 
 static int take_words(MtcFault *fault, const char *path, const MtcArchive *archive, MtcNetWeights *weights) {
@@ -159,7 +170,8 @@ static int fill(MtcFault *fault, const MtcNetModel *net, const char *path, const
         return mtc_no_memory(fault, weights->bytes, path);
     int code = take_tensors(fault, model, path, archive, (char *)arena);
     munmap(arena, weights->bytes);
-    take_params(model, archive, weights);
+    if (!code)
+        code = take_params(fault, model, path, archive, weights);
     return code ? code : take_words(fault, path, archive, weights);
 }
 

@@ -3,10 +3,10 @@
 #include "session/weights.h"
 
 #include "base/hash.h"
+#include "base/param.h"
 #include "ranks/ranks.h"
 #include "session/pieces.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -179,17 +179,10 @@ int mtc_set_knob(MtcSession *session, const char *name, double value) {
         names[i] = knob->name;
         if (strcmp(knob->name, name) != 0)
             continue;
-        if (knob->integer && value != floor(value))
-            return mtc_fail(&session->fault, MTC_USAGE, "'%s' is an integer, not %g", name, value);
-        if (knob->has_range && !(value >= knob->low && value <= knob->high))
-            return mtc_fail(&session->fault, MTC_USAGE, "'%s' is from %g to %g, not %.15g", name, knob->low, knob->high,
-                            value);
-        if (knob->bound && !(value >= knob->least && value <= knob->most))
-            return mtc_fail(&session->fault, MTC_USAGE, "'%s' %s, not %.15g", name, knob->bound, value);
-        if (!isfinite(mtc_as_computed(model, value)))
-            return mtc_fail(&session->fault, MTC_USAGE, "'%s' is a finite float, not %g", name, value);
-        session->knob[i] = mtc_as_computed(model, value);
-        return 0;
+        const int code = mtc_check_param(&session->fault, knob, value, mtc_computes_in_double(model));
+        if (!code)
+            session->knob[i] = mtc_as_computed(model, value);
+        return code;
     }
     const char *nearest = mtc_nearest(name, names, model->knobs);
     return mtc_fail(&session->fault, MTC_USAGE, "there is no parameter '%s'%s%s%s", name,

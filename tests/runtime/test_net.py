@@ -159,6 +159,9 @@ def test_files_that_are_wrong(built, tmp_path):
         with pytest.raises(RuntimeError) as failed:
             Net(folder / "libnet.so", written(tmp_path / "bad", arrays))
         assert "bad: " in str(failed.value) and says in str(failed.value)
+    for value, says in ("11", "'scale' is from 0 to 10, not 11"), ("nan", "'scale' is an integer, not nan"), ("3x", "'mtc.param.scale' of its metadata is no number: '3x'"):
+        with pytest.raises(RuntimeError, match=f"bad: .*{says}"):
+            Net(folder / "libnet.so", written(tmp_path / "bad", weights, {"mtc.param.scale": value}))
     damaged = bytearray((folder / "w").read_bytes())
     damaged[-1] ^= 1
     (tmp_path / "bad").write_bytes(damaged)

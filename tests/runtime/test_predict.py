@@ -391,3 +391,12 @@ def test_params_of_the_checkpoint_are_taken(compile_model, tmp_path):
     taken = answers()
     assert np.array_equal(taken, answers("--heat", 4)) and (taken != 0).any()
     assert np.allclose(answers("--heat", 1), 4 * taken, rtol=1e-5)
+
+
+def test_params_of_a_checkpoint_that_the_model_does_not_take(compile_model, tmp_path):
+    """Of a text that took more."""
+    compile_model(HEATED)("--heat", 4, "--save", "w.safetensors", cwd=tmp_path)
+    narrow = compile_model(HEATED.replace("0.1..10", "0.1..3"))
+    done = narrow("predict", "--load", "w.safetensors", "--split", "train", cwd=tmp_path, check=False)
+    assert done.returncode == 65 and "w.safetensors: was trained with another param than this program takes: 'heat' is from 0.1 to 3, not 4" in done.stderr
+    assert "behind 'param heat' in the model" in done.stderr
