@@ -307,6 +307,7 @@ const Target *options_target(const Options *options) {
 
 static bool combinations_hold(const Options *o, Diag *diag) {
     const Target *asked = options_target(o);
+    const bool scaling = o->emit == EMIT_SCALING;
     bool other_source = o->target && o->emit >= EMIT_SOURCE && o->target - 1 != o->emit - EMIT_SOURCE;
     bool informs = o->plot || o->tokens || o->weights || o->operators || o->list_options || o->version || o->help;
     const struct {
@@ -335,13 +336,11 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {o->shards && o->schedule == SCHEDULE_PERSISTENT,
          "--schedule persistent keeps all steps in one launch; with --shards, sums over the shards come between: leave "
          "one of them out"},
-        {o->emit == EMIT_SCALING && o->schedule == SCHEDULE_PERSISTENT,
+        {scaling && o->schedule == SCHEDULE_PERSISTENT,
          "--emit=scaling is of steps in shards, which --schedule persistent does not have: leave it out"},
-        {o->emit == EMIT_SCALING && asked && !asked->gpu,
-         "--emit=scaling is of GPUs; it does not go with the cpu target"},
-        {o->emit == EMIT_SCALING && o->precision == 1 + PRECISION_INT8,
-         "--emit=scaling is of a step of training, and a program of --precision int8 trains nothing"},
-        {o->link && o->emit != EMIT_SCALING, "--link says what joins GPUs, for --emit=scaling"},
+        {scaling && asked && !asked->gpu, "--emit=scaling is of GPUs; it does not go with the cpu target"},
+        {scaling && o->precision == 1 + PRECISION_INT8, "--emit=scaling is of training, and int8 trains nothing"},
+        {o->link && !scaling, "--link says what joins GPUs, for --emit=scaling"},
         {o->shards == 1, "--shards 1 is a batch that is computed whole: leave it out"},
         {o->predict_only && !o->shared, "--predict-only goes with --shared"},
         {o->predict_only && ((asked && asked->gpu) || o->arch || o->schedule != SCHEDULE_AUTO),
