@@ -198,7 +198,9 @@ int mtc_make_filters(MtcSession *session, const MtcWhitening *whitening) {
         double *filters = layer->values + 3 * k * k, *shift = filters + 2 * k * k;
         if (is_constant(layer, patches))
             return mtc_fail(&session->fault, MTC_BAD_DATA,
-                            "'%s': the training images are of one colour, which nothing whitens", layer->filters->name);
+                            "'%s': the patches of the training images are all the same, of one colour or a single one: "
+                            "nothing whitens them",
+                            layer->filters->name);
         make_layer(layer, (double)patches, filters, shift);
         code = mtc_write_tensor(session, layer->filters, filters);
         code = code ? code : mtc_write_tensor(session, layer->shift, shift);

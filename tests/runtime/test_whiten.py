@@ -84,4 +84,4 @@ def test_what_comes_out_is_white(compile_model, tmp_path):
 def test_images_of_one_colour(compile_model, tmp_path):
     np.savez(tmp_path / "d.npz", image=np.full((40, 3, 9, 8), 7, np.uint8), label=np.arange(40, dtype=np.uint8) % 3)
     done = compile_model(model(3, 9, 8, [2, 2], 16))("--data", tmp_path, "--quiet", check=False)
-    assert done.returncode == 65 and "'h.weight': the training images are of one colour, which nothing whitens" in done.stderr
+    assert done.returncode == 65 and "'h.weight': the patches of the training images are all the same, of one colour or a single one: nothing whitens them" in done.stderr
