@@ -269,6 +269,7 @@ int mtc_output_open_as(MtcFault *fault, const char *path, const char *base, MtcO
         return 0;
     cannot_write(fault, path, MTC_CANT_CREATE);
     mtc_output_discard(output);
+    *result = NULL;
     return fault->code;
 }
 

@@ -34,6 +34,10 @@ def test_what_is_refused(network, tmp_path):
         network.export(tmp_path / "notes")
     with pytest.raises(mtc.UsageError, match="the name promises a pickle of PyTorch; what can be written is .onnx"):
         network.export(tmp_path / "n.pt")
+    with pytest.raises(mtc.FileError, match="there is no folder"):
+        network.export(tmp_path / "none" / "n.onnx")
+    with pytest.raises(mtc.FileError, match="Is a directory"):
+        network.export(tmp_path)
     assert (tmp_path / "notes").read_text() == "mine"
 
 
