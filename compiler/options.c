@@ -1,6 +1,7 @@
 #include "options.h"
 
 #include "flags.h"
+#include "ir/graph.h"
 #include "support/text.h"
 #include "words.h"
 
@@ -305,6 +306,10 @@ const Target *options_target(const Options *options) {
     return options->target ? &targets[options->target - 1] : NULL;
 }
 
+static bool lacks_int8(const Options *o) {
+    return o->precision == 1 + PRECISION_INT8 && (o->predict_only || o->real == REAL_F64);
+}
+
 static bool combinations_hold(const Options *o, Diag *diag) {
     const Target *asked = options_target(o);
     const bool scaling = o->emit == EMIT_SCALING;
@@ -346,6 +351,7 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {o->predict_only && ((asked && asked->gpu) || o->arch || o->schedule != SCHEDULE_AUTO),
          "--predict-only makes libraries for the cpu target; mtc --shared makes one for GPUs, with the C interface of "
          "mtc.h"},
+        {lacks_int8(o), "--precision int8 does not go with --predict-only or --real f64"},
         {o->predict_only && (o->standalone || o->real == REAL_F64),
          "--predict-only does not go with --standalone or --real f64"},
         {o->embed && !o->predict_only, "--embed goes with --predict-only"},

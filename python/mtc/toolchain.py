@@ -181,6 +181,8 @@ def number_text(value: object, name: str) -> str:
     return str(int(number)) if number.is_integer() and abs(number) < 2**53 else repr(number)
 
 
+_INT8 = ("precision='int8' is of programs that do not train: 'mtc --precision int8 MODEL.mt' makes one, which quantizes the weights "
+         "that model.save(FILE) writes (docs/program.md#weights-in-int8)")
 _CHOICES = {"target": ("cuda", "cpu"), "precision": ("fp32", "tf32", "bf16", "fp16"), "schedule": ("graph", "persistent")}
 
 
@@ -191,6 +193,8 @@ def options(*, target: Optional[str] = None, arch: Optional[str] = None, batch: 
     flags: list[str] = []
     chosen = target if target is not None or arch or schedule else default_target()
     for name, value in (("target", chosen), ("arch", arch), ("precision", precision), ("schedule", schedule)):
+        if (name, value) == ("precision", "int8"):
+            raise UsageError(_INT8)
         if name in _CHOICES and value not in (None, *_CHOICES[name]):
             raise UsageError(f"{name} is {' or '.join(map(repr, _CHOICES[name]))}, not {value!r}")
         if value is not None:

@@ -187,6 +187,8 @@ def test_what_mtc_refuses(mtc, tmp_path):
     assert "--shards is for programs that train" in told("--precision", "int8", "--shards", "2", "--emit=plan")
     (tmp_path / "m.mt").write_text(MODEL.replace("optimizer", "precision = int8\n  optimizer"))
     assert "nothing trains in int8" in told("--emit=plan")
+    for other in ["--shared", "--predict-only"], ["--target", "cpu", "--real", "f64"]:
+        assert "--precision int8 does not go with" in told("--precision", "int8", *other, "--emit=c")
     (tmp_path / "m.mt").write_text(MODEL.replace("scores = linear(joined, 4)", "scores = linear(flatten(image), 4)"))
     assert "no product of this model can be one of integers" in told("--precision", "int8", "--emit=plan")
 
