@@ -16,8 +16,8 @@ static float nearest(float value, float scale) {
 static double squared_error(const float *values, int64_t count, float scale) {
     double sum = 0;
     for (int64_t i = 0; i < count; i++) {
-        const float off = values[i] - scale * nearest(values[i], scale);
-        sum += (double)(off * off);
+        const double off = (double)(values[i] - scale * nearest(values[i], scale));
+        sum += off * off;
     }
     return sum;
 }
@@ -31,7 +31,7 @@ static float scale_of_row(const float *values, int64_t count) {
     for (int64_t i = 0; i < count; i++)
         largest = fmaxf(largest, fabsf(values[i]));
     for (int cut = 0; cut < CUTS && largest > 0; cut++) {
-        const float scale = largest * (float)(CUT_STEPS - cut) / (float)(CUT_STEPS * I8_LARGEST);
+        const float scale = (float)((double)largest * (CUT_STEPS - cut) / (CUT_STEPS * I8_LARGEST));
         const double error = scale > 0 ? squared_error(values, count, scale) : INFINITY;
         if (error < least) {
             least = error;

@@ -125,15 +125,17 @@ def test_scales_are_those_of_least_error(made):
 
 
 def test_an_output_without_weights(made, tmp_path):
-    """Its scale is 1, as good as any."""
+    """Its scale is 1, as good as any. Squares of large weights pass what floats hold."""
     folder, _, whole = made
     _, floats = tensors(folder / "w.safetensors")
     weights = {name: floats[name].copy() for name in (*WEIGHTS, "seen.bias", "wide.bias", "scores.weight", "scores.bias")}
     weights["wide.weight"][3] = 0
+    weights["wide.weight"][4] = [-3e23, *[1e23] * (weights["wide.weight"].shape[1] - 1)]
     write(tmp_path / "w.safetensors", weights)
     whole("quantize", "--data", folder, "--load", tmp_path / "w.safetensors", "--save", tmp_path / "w8.safetensors")
     _, integers = tensors(tmp_path / "w8.safetensors")
     assert not integers["wide.weight"][3].any() and integers["wide.weight.scale"][3] == 1
+    assert 1e21 < integers["wide.weight.scale"][4] < 3e21 and integers["wide.weight"][4, 0] == -127
     evaluated(whole, folder, tmp_path / "w8.safetensors")
 
 
@@ -185,10 +187,10 @@ def test_what_mtc_refuses(mtc, tmp_path):
 
     assert "is for --target cpu" in told("--precision", "int8", "--target", "cuda", "--emit=cu")
     assert "--shards is for programs that train" in told("--precision", "int8", "--shards", "2", "--emit=plan")
-    (tmp_path / "m.mt").write_text(MODEL.replace("optimizer", "precision = int8\n  optimizer"))
-    assert "nothing trains in int8" in told("--emit=plan")
     for other in ["--shared", "--predict-only"], ["--target", "cpu", "--real", "f64"]:
         assert "--precision int8 does not go with" in told("--precision", "int8", *other, "--emit=c")
+    (tmp_path / "m.mt").write_text(MODEL.replace("optimizer", "precision = int8\n  optimizer"))
+    assert "nothing trains in int8" in told("--emit=plan")
     (tmp_path / "m.mt").write_text(MODEL.replace("scores = linear(joined, 4)", "scores = linear(flatten(image), 4)"))
     assert "no product of this model can be one of integers" in told("--precision", "int8", "--emit=plan")
 
