@@ -133,6 +133,7 @@ typedef struct MtcKnob {
     const char
         *bound; /* of what it is given to, "goes to dropout: at least 0 and below 1"; NULL: none beside the range */
     double least, most;
+    bool evaluated; /* evaluation computes with it, not the training alone */
 } MtcKnob;
 /* A `param` that was fixed when compiling: shown by `info`, written to logs. */
 typedef struct MtcFixed {
@@ -423,7 +424,8 @@ int mtc_memory_write(MtcSession *session, void *memory, const void *host, size_t
  * training data decided (vocabularies). The file is the old one or the whole new one. Load or resume before mtc_load_data:
  * the file also decides how data are split. */
 int mtc_save(MtcSession *session, const char *path);
-int mtc_load(MtcSession *session, const char *path);   /* weights and buffers, vocabularies */
+/* Weights and buffers, vocabularies; of a checkpoint the params that evaluation computes with, unless mtc_set_knob has set them. */
+int mtc_load(MtcSession *session, const char *path);
 int mtc_resume(MtcSession *session, const char *path); /* everything: training goes on as if it had not stopped */
 
 /* The network that predicts, with the session's weights and params, as a file of ONNX (docs/program.md#onnx); the old one or the whole new one. */

@@ -565,7 +565,8 @@ class Model(Answers):
             self.session.export(path)
 
     def load(self, path: PathLike, partial: bool = False) -> Model:
-        """Reads weights and buffers from a safetensors file, of mtc or not; optimizer states begin anew.
+        """Reads weights and buffers from a safetensors file, of mtc or not; optimizer states begin anew. A checkpoint's params
+        that evaluation computes with come too, unless they were set; others, such as a learning rate, stay.
 
         partial: takes what fits by name and shape. Else raises DataError where the file lacks a weight or has another;
         in any case where a number is NaN or infinite; FileError where it cannot be read. Nothing is changed then.

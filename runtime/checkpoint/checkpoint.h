@@ -72,6 +72,8 @@ bool mtc_checkpoint_gives_all(const MtcCheckpoint *checkpoint, const MtcModel *m
  * missing are added to `notes`, which may be NULL. */
 int mtc_checkpoint_apply(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take, bool partial,
                          MtcText *notes);
+/* What the file says of a param, fixed when the program was compiled or not; `unsaid`, where it says no number. */
+double mtc_param_in_file(const MtcCheckpoint *checkpoint, const char *name, double unsaid);
 /* A note to the session's fault: which params the file was written with that this program has otherwise for ever. */
 void mtc_note_params(MtcSession *session, const MtcCheckpoint *checkpoint);
 /* Has a file the tensor, with the shape and a type that can be taken? If not, what is the matter. */

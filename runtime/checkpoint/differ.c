@@ -5,13 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the file says of a param that was fixed when the program was compiled; its own value, where it says nothing. */
-static double value_in_file(const MtcCheckpoint *checkpoint, const MtcFixed *param) {
+double mtc_param_in_file(const MtcCheckpoint *checkpoint, const char *name, double unsaid) {
     char key[128], *end;
-    snprintf(key, sizeof key, "param.%s", param->name);
+    snprintf(key, sizeof key, "param.%s", name);
     const char *text = mtc_checkpoint_text(checkpoint, key);
-    const double value = text ? strtod(text, &end) : param->value;
-    return text && (end == text || *end) ? param->value : value;
+    const double value = text ? strtod(text, &end) : unsaid;
+    return text && (end == text || *end) ? unsaid : value;
 }
 
 /* How a program with those params is made: the command, where they are one and a command line has this program. */
@@ -32,7 +31,7 @@ void mtc_note_params(MtcSession *session, const MtcCheckpoint *checkpoint) {
     int count = 0;
     for (int i = 0; i < model->fixed; i++) {
         const MtcFixed *param = &model->fixed_param[i];
-        const double other = value_in_file(checkpoint, param);
+        const double other = mtc_param_in_file(checkpoint, param->name, param->value);
         if (other == param->value)
             continue;
         mtc_text_add(&were, "%s%s = %.12g", count ? ", " : "", param->name, other);

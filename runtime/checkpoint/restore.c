@@ -377,34 +377,48 @@ typedef struct CheckpointRest {
     uint64_t hash;
 } CheckpointRest;
 
-/* Of a text that took more, or of another. */
+/* Of a text that took more, or of another; with the cure. */
 static int wrong_param(MtcSession *session, const MtcCheckpoint *checkpoint, const char *name) {
     char why[1024];
     snprintf(why, sizeof why, "%.*s", (int)sizeof why - 1, session->fault.text);
     mtc_fail(&session->fault, MTC_BAD_DATA, "%s: was trained with another param than this program takes: %s",
              checkpoint->path, why);
-    mtc_note(&session->fault, "what it takes is said behind 'param %s' in the model: 'in LOW..HIGH'", name);
+    mtc_note(&session->fault, session->program ? "--%s NUMBER gives another one" : "set '%s' before", name);
     return session->fault.code;
 }
 
+/* What goes on with a training has all of its params, unless a command line says otherwise. What asks what was trained has those that
+ * evaluation computes with, unless they were set; a training that begins with the weights has its own. */
+static bool wants_param(const MtcSession *session, int index, MtcTake take) {
+    const bool given = session->knob_given[index];
+    return take == MTC_TAKE_ALL    ? !given || !session->program
+           : take == MTC_TAKE_LOAD ? !given && session->model->knob[index].evaluated
+                                   : false;
+}
+
+static int take_param(MtcSession *session, const MtcCheckpoint *checkpoint, int index) {
+    const char *name = session->model->knob[index].name;
+    char key[128];
+    double value;
+    snprintf(key, sizeof key, "param.%s", name);
+    if (!mtc_checkpoint_text(checkpoint, key))
+        return 0;
+    int code = mtc_checkpoint_number(&session->fault, checkpoint, key, &value);
+    return code || !mtc_put_knob(session, index, value) ? code : wrong_param(session, checkpoint, name);
+}
+
 /* All or none. */
-static int take_params(MtcSession *session, const MtcCheckpoint *checkpoint) {
-    const MtcModel *model = session->model;
+static int take_params(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take) {
     double before[MTC_MAX_KNOBS];
     int code = 0;
     memcpy(before, session->knob, sizeof before);
-    for (int i = 0; i < model->knobs && !code; i++) {
-        char key[128];
-        double value;
-        snprintf(key, sizeof key, "param.%s", model->knob[i].name);
-        if (!mtc_checkpoint_text(checkpoint, key))
-            continue;
-        code = mtc_checkpoint_number(&session->fault, checkpoint, key, &value);
-        if (!code && mtc_set_knob(session, model->knob[i].name, value))
-            code = wrong_param(session, checkpoint, model->knob[i].name);
-    }
+    for (int i = 0; i < session->model->knobs && checkpoint->ours && !code; i++)
+        if (wants_param(session, i, take))
+            code = take_param(session, checkpoint, i);
     if (code)
         memcpy(session->knob, before, sizeof before);
+    else if (take == MTC_TAKE_ALL && !session->program)
+        memset(session->knob_given, 0, sizeof session->knob_given);
     return code;
 }
 
@@ -448,12 +462,6 @@ static int check_words(MtcSession *session, const MtcCheckpoint *checkpoint, con
     return 0;
 }
 
-/* What goes on with a training, and a program that asks what was trained, computes as the training did; who begins one anew has params
- * of its own, and so has a session of the library, where they are set. */
-static bool wants_params(const MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take) {
-    return checkpoint->ours && (take == MTC_TAKE_ALL || (take == MTC_TAKE_LOAD && session->program));
-}
-
 /* Everything but the tensors. Params are set at last: what comes after them cannot be the file's fault. */
 static int read_checkpoint_rest(MtcSession *session, const MtcCheckpoint *checkpoint, MtcTake take,
                                 CheckpointRest *rest) {
@@ -463,7 +471,7 @@ static int read_checkpoint_rest(MtcSession *session, const MtcCheckpoint *checkp
         code = check_words(session, checkpoint, &rest->encoding);
     if (!code && training)
         code = read_checkpoint_training(session, checkpoint, rest);
-    return code || !wants_params(session, checkpoint, take) ? code : take_params(session, checkpoint);
+    return code ? code : take_params(session, checkpoint, take);
 }
 
 /* Where the file says nothing, what is known stays. */

@@ -10,6 +10,7 @@
 #include "session/finite.h"
 #include "session/open.h"
 #include "session/session_data.h"
+#include "session/weights.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -138,20 +139,37 @@ static int give_data(MtcSession *session, const MtcOptions *options, MtcOpening 
     return code;
 }
 
-/* Parameters given now are stronger than those of a checkpoint. */
-static int set_params(MtcSession *session, const MtcOptions *options, MtcText *notes) {
+/* Parameters given now are stronger than those of a checkpoint, which is read behind this. */
+static int set_params(MtcSession *session, const MtcOptions *options) {
     const MtcModel *model = session->model;
     int code = 0;
-    for (int i = 0; i < model->knobs && !code; i++) {
-        double before = session->knob[i];
-        if (!options->knob_given[i])
-            continue;
-        code = mtc_set_knob(session, model->knob[i].name, options->knob[i]);
-        if (!code && options->resume && before != session->knob[i])
+    for (int i = 0; i < model->knobs && !code; i++)
+        if (options->knob_given[i])
+            code = mtc_set_knob(session, model->knob[i].name, options->knob[i]);
+    return code;
+}
+
+static void note_params(const MtcSession *session, const MtcOptions *options, const MtcCheckpoint *checkpoint,
+                        MtcText *notes) {
+    const MtcModel *model = session->model;
+    for (int i = 0; i < model->knobs && options->resume; i++) {
+        const double before = mtc_param_in_file(checkpoint, model->knob[i].name, session->knob[i]);
+        if (options->knob_given[i] && mtc_as_computed(model, before) != session->knob[i])
             mtc_text_add(notes, "  %s: %s in the checkpoint, now %s\n", model->knob[i].name, mtc_number(before),
                          mtc_number(session->knob[i]));
     }
-    return code;
+}
+
+/* Where the weights that are asked were trained with another value than the program has. */
+static void tell_params(const MtcSession *session, const MtcOptions *options) {
+    const MtcModel *model = session->model;
+    for (int i = 0; i < model->knobs && options->load && !mtc_rank(); i++) {
+        const MtcKnob *knob = &model->knob[i];
+        if (!options->knob_given[i] && session->knob[i] != mtc_as_computed(model, knob->value))
+            fprintf(stderr, "%s: note: %s is %s, as in the training that wrote %s, and not %s: --%s chooses\n",
+                    options->program, knob->name, mtc_number(session->knob[i]), mtc_harmless(options->load),
+                    mtc_number(knob->value), knob->name);
+    }
 }
 
 /* The seed of a resumed training stays, unless another is given. */
@@ -189,10 +207,12 @@ static int start_device(MtcFault *fault, const MtcModel *model, const MtcOptions
         mtc_meter_open(&(*session)->meter);
     if (!code)
         code = choose_place(*session, options);
+    if (!code)
+        code = set_params(*session, options);
     if (!code && checkpoint->path)
         code = mtc_checkpoint_apply(*session, checkpoint, take, options->partial, notes);
     if (!code)
-        code = set_params(*session, options, notes);
+        note_params(*session, options, checkpoint, notes);
     if (!*session)
         return mtc_no_memory(fault, sizeof **session, "a session");
     set_seed(*session, options, notes);
@@ -265,6 +285,7 @@ int mtc_open_splits(MtcFault *fault, const MtcModel *model, const MtcOptions *op
     if (!code) {
         MtcStart start = {device - began, files - device, mtc_seconds() - files};
         (*session)->start = start;
+        tell_params(*session, options);
     }
     return code;
 }

@@ -69,7 +69,8 @@ struct MtcSession {
     void *stopped_by;            /* its argument */
     size_t bytes;                /* of the device's memory */
     uint64_t seed;
-    double knob[MTC_MAX_KNOBS]; /* as the program computes with them: floats, but where mtc_computes_in_double */
+    double knob[MTC_MAX_KNOBS];     /* as the program computes with them: floats, but where mtc_computes_in_double */
+    bool knob_given[MTC_MAX_KNOBS]; /* set by the caller, who is stronger than a file of weights */
 
     char *arena;
     int64_t *clock;

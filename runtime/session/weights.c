@@ -169,19 +169,25 @@ double mtc_shortest_knob(const MtcSession *session, int index) {
     return mtc_computes_in_double(session->model) ? value : mtc_shortest((float)value);
 }
 
+int mtc_put_knob(MtcSession *session, int index, double value) {
+    const int code =
+        mtc_check_param(&session->fault, &session->model->knob[index], value, mtc_computes_in_double(session->model));
+    if (!code)
+        session->knob[index] = mtc_as_computed(session->model, value);
+    return code;
+}
+
 int mtc_set_knob(MtcSession *session, const char *name, double value) {
     const MtcModel *model = session->model;
     const char *names[MTC_MAX_KNOBS];
     if (session->failed)
         return session->failed;
     for (int i = 0; i < model->knobs; i++) {
-        const MtcKnob *knob = &model->knob[i];
-        names[i] = knob->name;
-        if (strcmp(knob->name, name) != 0)
+        names[i] = model->knob[i].name;
+        if (strcmp(names[i], name) != 0)
             continue;
-        const int code = mtc_check_param(&session->fault, knob, value, mtc_computes_in_double(model));
-        if (!code)
-            session->knob[i] = mtc_as_computed(model, value);
+        const int code = mtc_put_knob(session, i, value);
+        session->knob_given[i] |= !code;
         return code;
     }
     const char *nearest = mtc_nearest(name, names, model->knobs);

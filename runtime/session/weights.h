@@ -19,6 +19,9 @@ void mtc_from_file(const MtcTensor *tensor, const void *file, void *values);
 /* The row of MtcModel.quantized_weight that the tensor is the weight of; NULL: none. */
 const MtcQuantized *mtc_quantized(const MtcModel *model, const MtcTensor *tensor);
 
+/* The value of a param, from a file: who has set it by mtc_set_knob is stronger. A fault: it cannot have that one. */
+int mtc_put_knob(MtcSession *session, int index, double value);
+
 /* As it lies on the device. */
 int mtc_read_tensor(MtcSession *session, const MtcTensor *tensor, void *values);
 int mtc_write_tensor(MtcSession *session, const MtcTensor *tensor, const void *values);

@@ -498,6 +498,23 @@ def test_save_and_load(model, data, tmp_path):
         assert third.status["step"] == model.status["step"] and np.array_equal(third.predict_proba(data[0]), expected)
 
 
+def test_a_checkpoint_brings_params_of_evaluation(tmp_path):
+    """Unless they were set, before or after; a rate of the optimizer stays whoever begins with the weights."""
+    text = LINE.replace("param lr", "param heat = 1 in 0.1..10\nparam lr").replace("axis = 0), 1)", "axis = 0), 1) / heat")
+    x, y = line(40)
+    with mtc.compile(text, target="cpu") as model:
+        model.set(heat=4, lr=0.01).fit(x, y, epochs=1, verbose=0)
+        expected = model.predict(x)
+        model.save(tmp_path / "w.safetensors")
+    with mtc.compile(text, target="cpu", seed=3) as other:
+        rate = other.status["params"]["lr"]
+        assert np.array_equal(other.load(tmp_path / "w.safetensors").predict(x), expected)
+        assert other.status["params"] == {"heat": 4, "lr": rate}
+        assert np.allclose(other.set(heat=2).predict(x), 2 * expected, rtol=1e-5)
+        assert other.load(tmp_path / "w.safetensors").status["params"]["heat"] == 2
+        assert other.resume(tmp_path / "w.safetensors").status["params"] == {"heat": 4, "lr": pytest.approx(0.01)}
+
+
 def test_load_partly(data, tmp_path):
     with compile_blobs() as model, mtc.compile(BLOBS.replace("linear(h, 3)", "linear(h, 3, bias = false)"), target="cpu", seed=9) as other:
         model.fit(*data, verbose=0)

@@ -391,12 +391,24 @@ def test_params_of_the_checkpoint_are_taken(compile_model, tmp_path):
     taken = answers()
     assert np.array_equal(taken, answers("--heat", 4)) and (taken != 0).any()
     assert np.allclose(answers("--heat", 1), 4 * taken, rtol=1e-5)
+    asked = ["predict", "--load", "w.safetensors", "--split", "train"]
+    said = program(*asked, cwd=tmp_path).stderr
+    assert "note: heat is 4, as in the training that wrote w.safetensors, and not 1: --heat chooses\n" in said and "lr" not in said
+    assert "note" not in program(*asked, "--heat", 4, cwd=tmp_path).stderr
 
 
-def test_params_of_a_checkpoint_that_the_model_does_not_take(compile_model, tmp_path):
-    """Of a text that took more."""
-    compile_model(HEATED)("--heat", 4, "--save", "w.safetensors", cwd=tmp_path)
-    narrow = compile_model(HEATED.replace("0.1..10", "0.1..3"))
-    done = narrow("predict", "--load", "w.safetensors", "--split", "train", cwd=tmp_path, check=False)
-    assert done.returncode == 65 and "w.safetensors: was trained with another param than this program takes: 'heat' is from 0.1 to 3, not 4" in done.stderr
-    assert "behind 'param heat' in the model" in done.stderr
+def test_a_param_that_the_program_does_not_allow(compile_model, tmp_path):
+    """A flag gives another one; what evaluation does not compute with is not asked."""
+    compile_model(HEATED)("--heat", 4, "--lr", 0.5, "--save", "w.safetensors", cwd=tmp_path)
+    program = compile_model(HEATED.replace("in 0.1..10", "in 0.1..2").replace("lr = 0.1", "lr = 0.1 in 0..0.2"))
+    asked = ["predict", "--load", "w.safetensors", "--split", "train"]
+    refused = program(*asked, cwd=tmp_path, check=False)
+    assert refused.returncode == 65
+    assert "w.safetensors: was trained with another param than this program takes: 'heat' is from 0.1 to 2, not 4" in refused.stderr
+    assert "--heat NUMBER gives another one" in refused.stderr
+    assert program(*asked, "--heat", 2, cwd=tmp_path).stdout
+    going_on = "--resume", "w.safetensors", "--partial", "--epochs", 2
+    refused = program(*going_on, "--lr", 0.2, cwd=tmp_path, check=False)
+    assert refused.returncode == 65 and "'heat' is" in refused.stderr
+    said = program(*going_on, "--heat", 2, "--lr", 0.2, cwd=tmp_path).stdout
+    assert "heat: 4 in the checkpoint, now 2\n" in said and "lr: 0.5 in the checkpoint, now 0.2\n" in said

@@ -170,6 +170,14 @@ static bool bound_further(const Knob *knob) {
     return knob->bound && !(knob->has_range && knob->low >= knob->least && knob->high <= knob->most);
 }
 
+static bool is_evaluated(const Module *module, int knob) {
+    const Graph *eval = module->eval;
+    bool found = false;
+    for (int i = 0; i < eval->nodes.count && !found; i++)
+        found = eval->nodes.at[i]->op->table == TABLE_KNOB && eval->nodes.at[i]->attr.index == knob;
+    return found;
+}
+
 static int write_knobs(Emitter *e, Writer *out) {
     int count = 0;
     for (int k = 0; k < e->module->knobs.count; k++) {
@@ -188,9 +196,13 @@ static int write_knobs(Emitter *e, Writer *out) {
                                is(arena, "high", number(arena, knob->high)),
                                is(arena, "bound", quoted(arena, knob->bound)),
                                is(arena, "least", number(arena, knob->least)),
-                               is(arena, "most", number(arena, knob->most))};
-        enum { ITEMS = sizeof items / sizeof *items, OF_BOUND = 3 };
-        write_row(out, items, bound_further(knob) ? ITEMS : ITEMS - OF_BOUND);
+                               is(arena, "most", number(arena, knob->most)),
+                               NULL};
+        enum { ITEMS = sizeof items / sizeof *items - 1, OF_BOUND = 3 };
+        int said = bound_further(knob) ? ITEMS : ITEMS - OF_BOUND;
+        if (is_evaluated(e->module, k))
+            items[said++] = is(arena, "evaluated", "true");
+        write_row(out, items, said);
     }
     if (count)
         write_close(out, "};");
