@@ -160,7 +160,7 @@ class Sequential(Model):
 
     def _weigh(self) -> None:
         """The text says that examples have weights. Where it was compiled without them, that is another program: weights of the
-        network go over to it, but no training."""
+        network and params go over to it, but no training."""
         if self._network.weighted:
             return
         before = self._session
@@ -170,9 +170,12 @@ class Sequential(Model):
                 "give sample_weight to the first fit, ones where each example counts the same"
             )
         kept = None if before is None else self.state_dict()
+        params = {**self._knobs, **({} if before is None else before.status()["params"])}
         self._network = self._network._replace(weighted=True)
         self._library = None
         self._drop_session()
+        if params:
+            self.set(**params)
         if kept is not None:
             self.load_state_dict(kept)
 

@@ -86,6 +86,29 @@ def test_weights_of_a_network_stay_where_examples_begin_to_weigh():
     trained.reset().fit(X, LABEL, sample_weight=WEIGHT, epochs=1, verbose=0)
 
 
+def test_params_stay_where_examples_begin_to_weigh():
+    for begin in lambda network: network, lambda network: network.reset():
+        network = begin(untrained(optimizer=mtc.SGD(0.1)).set(lr=0))
+        before = network.state_dict()["linear1.weight"]
+        network.fit(X, LABEL, sample_weight=WEIGHT, epochs=1, verbose=0)
+        assert network.status["params"]["lr"] == 0 and (network.state_dict()["linear1.weight"] == before).all()
+
+
+def test_three_fields_without_labels_are_no_weights():
+    text = """data {
+      train = npz("train.npz")
+      a : f32[1]
+      b : f32[1]
+      c : f32[1]
+    }
+    model { y = linear(concat([a, b, c], axis = 0), 3) }
+    train { loss = mse(y, concat([a, b, c], axis = 0))
+      optimizer = sgd(0.1) }"""
+    three = tuple(X[:, k : k + 1] for k in range(3))
+    with mtc.compile(text, target="cpu") as model:
+        assert list(model.fit(three, validation_data=three, epochs=1, verbose=0)) == ["loss", "val_loss"]
+
+
 def test_what_no_weights_are():
     network = untrained()
     for weight, error in (-WEIGHT, "example .* is -[123]: it is the weight of its example"), (WEIGHT[:9], "sample_weight has 9 examples"):
