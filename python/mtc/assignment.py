@@ -166,6 +166,11 @@ def _some(names: Sequence[str]) -> str:
     return f"[{', '.join(shown if len(shown) <= 20 else [*shown[:18], '...', shown[-1]])}]"
 
 
+def has_labels(fields: Sequence[Field]) -> bool:
+    """Whether there is a y beside X."""
+    return bool(_divided(fields)[1])
+
+
 def label_of(fields: Sequence[Field]) -> Optional[Field]:
     """The field of the labels, where there is exactly one that the prediction does not depend on."""
     _, labels = _divided(fields)

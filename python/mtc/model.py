@@ -16,7 +16,7 @@ import numpy as np
 from . import toolchain
 from .answers import Answers
 from .arrays import Field
-from .assignment import Given, check_columns, everything, label_of, unnamed_columns
+from .assignment import Given, check_columns, everything, has_labels, label_of, unnamed_columns
 from .errors import CompileError, DataError, UsageError, users_frame
 from .feeding import SPLITS, divide, give, load
 from .flags import of_warning
@@ -464,6 +464,8 @@ class Model(Answers):
 
     def _validation(self, given: Any) -> Given:
         parts = list(given) if isinstance(given, (tuple, list)) and len(given) <= self._VALIDATION_PARTS else [given]
+        if len(parts) == self._VALIDATION_PARTS and parts[1] is not None and not has_labels(self.fields):
+            parts = [given]  # without labels: what the model reads
         if isinstance(given, tuple) and len(given) > self._VALIDATION_PARTS and label_of(self.fields):
             raise UsageError(f"validation_data is (X, y) or (X, y, sample_weight), not a tuple of {len(given)}")
         X, y, weight = (*parts, None, None)[: self._VALIDATION_PARTS]
