@@ -87,6 +87,26 @@ def test_each_evaluates_its_part_and_all_know_the_whole(counted, sets):
     assert logs[0][-1]["weights"] == "best" and logs[0] == logs[1] == logs[2] and saved[0] == saved[1] == saved[2]
 
 
+def test_examples_with_weights(compile_model, sets):
+    """Means, metrics over a set and gradients are sums over all processes, divided by what all of their examples weigh."""
+    text = MODEL.replace("label : class[5]", "label : class[5]\n  w : f32").replace("loss   ", "example_weight = w\n  accumulate = 2\n  loss   ")
+    program = compile_model(text, "--shards", 2)
+    for name in "dvt":
+        data = dict(np.load(sets / f"{name}.npz"))
+        w = np.random.default_rng(7).uniform(0.1, 3, len(data["label"])).astype(np.float32)
+        w[::3] = w[10:17] = 0
+        np.savez(sets / f"{name}.npz", **data, w=w)
+    logs, saved, flags = [], [], ["--data", ".", "--epochs", 2, "--save", "w.safetensors", "--log", "log"]
+    for count in 1, 2:
+        run(program, sets, count, *flags)
+        logs.append(evaluations(sets, "log"))
+        saved.append((sets / "w.safetensors").read_bytes())
+        (sets / "log").unlink()
+    assert len(logs[0]) == 3 and logs[0] == logs[1] and saved[0] == saved[1]
+    alone, shared = (run(program, sets, count, "eval", "--load", "w.safetensors", "--data", ".")[0] for count in (1, 2))
+    assert alone == shared and "f1" in alone
+
+
 def test_eval_is_printed_once(counted, sets):
     """Also of numbers that shards do not divide, and of more processes than batches."""
     run(counted, sets, 1, "--data", ".", "--epochs", 1, "--save", "w", "--quiet")
