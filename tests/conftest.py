@@ -6,7 +6,9 @@
 """
 
 import collections
+import contextlib
 import faulthandler
+import functools
 import hashlib
 import os
 import shutil
@@ -107,7 +109,18 @@ def pytest_runtest_setup(item):
     """Most of the time of all tests is that of the C compiler at -O3. What a program says, keeps and refuses does not depend on it;
     tests of the numbers that kernels compute are not marked `quick`, or are `full`, and have programs as users have them."""
     quick = item.get_closest_marker("quick") and not item.get_closest_marker("full")
-    os.environ |= {"FULL_CC": FULL_CC, "CC": str(ROOT / "tests" / "support" / "quick_cc") if quick else FULL_CC}
+    os.environ |= {"FULL_CC": FULL_CC, "CC": quick_cc() if quick else FULL_CC}
+
+
+@functools.cache
+def quick_cc():
+    """The caches of programs know a compiler by its path: tests/support/quick_cc under a name for the one that it calls."""
+    script, compiler = ROOT / "tests" / "support" / "quick_cc", shutil.which(FULL_CC.split()[0])
+    status = os.stat(compiler or script)
+    link = ROOT / "build" / f"quick_cc-{hashlib.sha256(repr((FULL_CC, compiler, status.st_size, status.st_mtime)).encode()).hexdigest()[:12]}"
+    with contextlib.suppress(FileExistsError):  # of another process
+        link.symlink_to(script)
+    return str(link)
 
 
 # ---- time ----
