@@ -307,7 +307,7 @@ const Target *options_target(const Options *options) {
 }
 
 static bool lacks_int8(const Options *o) {
-    return o->precision == 1 + PRECISION_INT8 && (o->predict_only || o->real == REAL_F64);
+    return o->precision == 1 + PRECISION_INT8 && o->real == REAL_F64;
 }
 
 static bool combinations_hold(const Options *o, Diag *diag) {
@@ -351,7 +351,7 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {o->predict_only && ((asked && asked->gpu) || o->arch || o->schedule != SCHEDULE_AUTO),
          "--predict-only makes libraries for the cpu target; mtc --shared makes one for GPUs, with the C interface of "
          "mtc.h"},
-        {lacks_int8(o), "--precision int8 does not go with --predict-only or --real f64"},
+        {lacks_int8(o), "--precision int8 does not go with --real f64"},
         {o->predict_only && (o->standalone || o->real == REAL_F64),
          "--predict-only does not go with --standalone or --real f64"},
         {o->embed && !o->predict_only, "--embed goes with --predict-only"},
