@@ -310,15 +310,22 @@ static bool lacks_int8(const Options *o) {
     return o->precision == 1 + PRECISION_INT8 && o->real == REAL_F64;
 }
 
-static bool combinations_hold(const Options *o, Diag *diag) {
-    const Target *asked = options_target(o);
-    const bool scaling = o->emit == EMIT_SCALING;
-    bool other_source = o->target && o->emit >= EMIT_SOURCE && o->target - 1 != o->emit - EMIT_SOURCE;
+typedef struct Rule {
+    bool wrong;
+    const char *why;
+} Rule;
+
+static bool rules_hold(const Rule *rules, size_t count, Diag *diag) {
+    for (size_t i = 0; i < count; i++)
+        if (rules[i].wrong)
+            diag_error(diag, nowhere, "%s", rules[i].why);
+    return diag_errors(diag) == 0;
+}
+
+/* What a command is about is given. */
+static bool command_holds(const Options *o, Diag *diag) {
     bool informs = o->plot || o->tokens || o->weights || o->operators || o->list_options || o->version || o->help;
-    const struct {
-        bool wrong;
-        const char *why;
-    } rules[] = {
+    const Rule rules[] = {
         {!o->input && !informs, "no model file; 'mtc --help' shows how to call mtc"},
         {o->plot && !o->files.count && !o->help, "no log to plot; 'mtc plot --help' shows how to call it"},
         {o->tokens && !o->files.count && !o->help, "no text to encode; 'mtc tokens --help' shows how to call it"},
@@ -330,6 +337,15 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {o->weights && o->files.count != 1 && !o->help,
          "weights takes one file of torch.save; 'mtc weights --help' shows how to call it"},
         {o->weights && !o->output && !o->help, "-o FILE.safetensors says where the weights are written"},
+    };
+    return rules_hold(rules, sizeof rules / sizeof *rules, diag);
+}
+
+static bool combinations_hold(const Options *o, Diag *diag) {
+    const Target *asked = options_target(o);
+    const bool scaling = o->emit == EMIT_SCALING;
+    bool other_source = o->target && o->emit >= EMIT_SOURCE && o->target - 1 != o->emit - EMIT_SOURCE;
+    const Rule rules[] = {
         {other_source, "--emit=cu is of --target cuda, --emit=c of --target cpu"},
         {o->real == REAL_F64 && !(asked && asked->doubles), "--real f64 is of the cpu target; add --target cpu"},
         {o->arch && asked && !asked->gpu, "--arch names GPUs; it does not go with the cpu target"},
@@ -366,10 +382,7 @@ static bool combinations_hold(const Options *o, Diag *diag) {
         {o->summary && o->output, "--summary prints, and makes no program; it does not take --output"},
         {o->format && o->output, "--format prints, or rewrites the file with --in-place; it does not take --output"},
     };
-    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (rules[i].wrong)
-            diag_error(diag, nowhere, "%s", rules[i].why);
-    return diag_errors(diag) == 0;
+    return rules_hold(rules, sizeof rules / sizeof *rules, diag);
 }
 
 int options_parse(Options *options, Diag *diag, int argc, char **argv) {
@@ -380,7 +393,7 @@ int options_parse(Options *options, Diag *diag, int argc, char **argv) {
         options->target = 1 + TARGET_cpu;
         options->real = REAL_F64;
     }
-    good = good && combinations_hold(options, diag);
+    good = good && command_holds(options, diag) & combinations_hold(options, diag);
     if (options->output && strcmp(options->output, "-") == 0)
         options->output = "/dev/stdout";
     return good ? EXIT_SUCCESS : EXIT_USAGE;
