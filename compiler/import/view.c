@@ -67,7 +67,7 @@ static int batch_axis(Importer *im, const Shape *x, const Target *target, int64_
     const int64_t before = elements(x, 0, x->batch) * (x->ahead ? x->ahead : 1);
     const bool joins = target->rank < x->all.rank - 1 && before > 1;
     int64_t so_far = 1;
-    for (int i = 0; i < target->rank && so_far <= before; i++) {
+    for (int i = 0; i < target->rank && so_far > 0 && so_far <= before; i++) {
         const int64_t size = target->batches[i] ? target->batches[i] : target->size[i];
         const bool can = im->examples ? size % im->examples == 0 : target->batches[i] != 0;
         *part = im->examples ? size / im->examples : size;

@@ -176,10 +176,10 @@ OnnxValue onnx_expansion(Onnx *o, const Node *n) {
 
 OnnxValue onnx_exchange(Onnx *o, const Node *n) {
     const Type *from = &n->in[0]->type;
-    OnnxValue in = onnx_operand_thin(o, n, 0), result = {0};
+    OnnxValue in = onnx_operand_thin(o, n, 0);
     if (in.lacks && !is_single(&in, from))
         in = arranged(o, in, from, in.order);
-    result = onnx_value(in.name);
+    OnnxValue result = onnx_value(in.name);
     if (is_single(&in, from)) {
         result.lacks = in.lacks;
         result.ones = in.ones;
