@@ -84,7 +84,7 @@ IMAGE_IS = "field 'image' is u8[3, 8, 8], which takes whole numbers 0 to 255"
     (X, changed(Y.astype(float), 4, 0.5), mtc.DataError, "y: example 4 is 0.5; " + Y_IS),
     (X, Y[:40], mtc.DataError, "X has 50 examples, y has 40 examples: expected as many in each"),
     (X, None, mtc.UsageError, "y is missing: the model needs 'y' class[3]"),
-    (None, Y, mtc.UsageError, "y and validation_split belong to X, which is missing"),
+    (None, Y, mtc.UsageError, "y, sample_weight and validation_split belong to X, which is missing"),
     ({"z": X}, Y, mtc.UsageError, "X has 'z', which is no field of the model; its fields are x"),
     ({"x": X}, None, mtc.UsageError, "X lacks 'y': expected x, y")])
 def test_data(model, X, y, kind, text):
