@@ -10,7 +10,6 @@ import time
 
 import pytest
 from conftest import ROOT
-from fake_data import unpack
 from test_ranks import SETTINGS
 from test_shards import MODELS, folder  # noqa: F401: a fixture
 from test_sockets import HOST, UNAVAILABLE, begun, ended, free_port, torchrun
@@ -79,27 +78,6 @@ def two_hosts(place, *words):
 def test_two_hosts_train_together(place, more):
     """Ranks 0 and 1 are on alpha, which calls itself 127.0.1.1; 2 and 3, on beta, must reach both. Rank 0 was once found, and 1 never."""
     run(place, two_hosts(place, "bash", "-c", script("Slurm")), **more)
-
-
-CUT = """srun ./mnist --data data --epochs 100000000 --save w --save-every 5 --quiet --rank-timeout 2 & job=$!
-until [ -e w ]; do sleep 0.05; done
-beta=${HOSTS##*=}
-nsenter -t $beta -n ip link set veth0 down
-began=$SECONDS
-wait $job
-code=$?
-echo $code after $((SECONDS - began)) s
-exit $code
-"""
-
-
-def test_a_network_that_fails_ends_all(place):
-    """Nobody is told of it: each waits, and says for whom. What was saved can be read."""
-    job = done(place, two_hosts(place, "bash", "-c", CUT))
-    after = int(re.search(r"^80 after (\d+) s$", job.stdout, re.M)[1])
-    assert job.returncode == RANK_LOST and after < 10, job.stdout + job.stderr
-    assert re.search(r"rank [01] of 4 \(alpha\) waits for rank [23] \(beta\)", job.stderr) and "--resume goes on" in job.stderr, job.stderr
-    assert unpack((place / "w").read_bytes())
 
 
 def test_a_full_disk_of_rank_0_is_a_fault_of_all(compile_model, folder):  # noqa: F811

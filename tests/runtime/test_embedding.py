@@ -96,7 +96,7 @@ def fitted(model, seed=1, epochs=4):
 def test_description(model, session):
     about = model.description
     assert [field["name"] for field in about["fields"]] == ["x", "kind", "label"]
-    assert about["fields"][2] == {"name": "label", "type": "i32", "shape": [], "classes": 300, "predicts": False, "windows": False}
+    assert about["fields"][2] == {"name": "label", "type": "i32", "shape": [], "classes": 300, "predicts": False, "windows": False, "weighs": False}
     assert about["params"] == [{"name": "lr", "value": 0.02, "help": None, "integer": False, "low": 0, "high": 1}]
     assert about["splits"] == ["train", "test"] and about["reports"][1] == {"name": "accuracy", "rises": True, "over_set": False}
     assert about["prediction"] == {"shape": [300], "classes": True} and about["no_decode"] is None
