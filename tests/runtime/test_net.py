@@ -194,7 +194,7 @@ def test_weights_that_cannot_be_carried(tmp_path):
     name = missing.split("w: has no tensor '")[1].split("'")[0]
     written(tmp_path / "w", {name: np.zeros((1, 3), "<f4")})
     assert f"w: tensor '{name}': expected floats of shape [" in (said := compiled(tmp_path, "libnet.so", "--predict-only", "--embed", "w", code=65))
-    assert said.strip().endswith("found [1, 3]")
+    assert said.strip().endswith("found [1, 3] of type F32")
     assert "text: is not a safetensors file" in compiled(tmp_path, "libnet.so", "--predict-only", "--embed", "text", code=65)
     assert sorted(os.listdir(tmp_path)) == ["m.mt", "text", "w"]
 
