@@ -106,13 +106,38 @@ bool flag_is_of_gradcheck(const Flag *flag) {
     return false;
 }
 
-bool flag_is_of_import(const Flag *flag) {
+/* Axes have sizes as params have values. */
+static bool flag_is_of_import(const Flag *flag) {
     return flag->group == IMPORTING || flag->field == offsetof(Options, output) ||
            flag->field == offsetof(Options, settings) || flag->field == offsetof(Options, help);
 }
 
-bool flag_is_of_explain(const Flag *flag) {
+/* What decides the program. */
+static bool flag_is_of_explain(const Flag *flag) {
     return flag->group == MODEL || flag->field == offsetof(Options, target) || flag->field == offsetof(Options, arch) ||
            flag->field == offsetof(Options, real) || flag->field == offsetof(Options, verbose) ||
            flag->field == offsetof(Options, help);
+}
+
+const Command commands[COMMANDS] = {
+    [COMMAND_PLOT] = {"plot", offsetof(Options, plot), PLOTTING, NULL, NULL},
+    [COMMAND_GRADCHECK] = {"gradcheck", offsetof(Options, gradcheck), NULL, flag_is_of_gradcheck,
+                           "it takes --set, and flags of the program"},
+    [COMMAND_TOKENS] = {"tokens", offsetof(Options, tokens), TOKENS, NULL, NULL},
+    [COMMAND_WEIGHTS] = {"weights", offsetof(Options, weights), WEIGHTS, NULL, NULL},
+    [COMMAND_EXPLAIN] = {"explain", offsetof(Options, explain), NULL, flag_is_of_explain, NULL},
+    [COMMAND_IMPORT] = {"import", offsetof(Options, import), IMPORTING, flag_is_of_import, NULL},
+};
+
+const Command *command_of(const Options *options) {
+    for (const Command *command = commands; command < commands + COMMANDS; command++)
+        if (*(const bool *)((const char *)options + command->field))
+            return command;
+    return NULL;
+}
+
+bool command_takes(const Command *command, const Flag *flag) {
+    return command->takes ? command->takes(flag)
+                          : flag->group == command->group || flag->field == offsetof(Options, output) ||
+                                flag->field == offsetof(Options, help);
 }

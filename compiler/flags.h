@@ -31,13 +31,31 @@ extern const char OUTPUT[], TARGET_FLAGS[], MODEL[], INFORMATION[], FORMATTING[]
 enum { FLAGS = 37 };
 extern const Flag flags[];
 
-/* mtc gradcheck has it. */
+/* A first word that says what is to be done instead of making a program. */
+typedef enum CommandId {
+    COMMAND_PLOT,
+    COMMAND_GRADCHECK,
+    COMMAND_TOKENS,
+    COMMAND_WEIGHTS,
+    COMMAND_EXPLAIN,
+    COMMAND_IMPORT,
+    COMMANDS
+} CommandId;
+
+typedef struct Command {
+    const char *name;
+    size_t field;                    /* bool */
+    const char *group;               /* of the flags that are its alone; NULL: it has none */
+    bool (*takes)(const Flag *flag); /* NULL: those of its group, and two that are everybody's */
+    const char *otherwise;           /* what is said of a flag that it has not; NULL: where its flags are listed */
+} Command;
+
+extern const Command commands[COMMANDS];
+
+/* NULL: a program is made, or something is told. */
+const Command *command_of(const Options *options);
+bool command_takes(const Command *command, const Flag *flag);
+/* gradcheck has it: the others go to the program. */
 bool flag_is_of_gradcheck(const Flag *flag);
-
-/* mtc import has it: axes have sizes as params have values. */
-bool flag_is_of_import(const Flag *flag);
-
-/* mtc explain has it: what decides the program. */
-bool flag_is_of_explain(const Flag *flag);
 
 #endif

@@ -87,16 +87,14 @@ static const char IMPORT_USAGE[] =
 typedef struct Help {
     const char *usage, *rest;
 } Help;
-static const Help plot_help = {PLOT_USAGE, "\nExample: mtc plot lr-0.1.jsonl lr-0.01.jsonl --x epoch -o curves.svg\n"},
-                  explain_help = {EXPLAIN_USAGE, "\nExample: mtc explain models/mnist.mt logits --target cpu\n"},
-                  gradcheck_help = {GRADCHECK_USAGE,
-                                    "\nExample: mtc gradcheck models/mnist.mt --set hidden=16 --samples 20\n"},
-                  tokens_help = {TOKENS_USAGE,
-                                 "\nExample: mtc tokens part-*.txt --tokenizer tokenizer.json -o train.bin\n"},
-                  weights_help = {WEIGHTS_USAGE, "\nExample: mtc weights resnet18.pth -o resnet18.safetensors\n"},
-                  import_help = {IMPORT_USAGE,
-                                 "\nExample: mtc import resnet18.onnx && mtc resnet18.mt && ./resnet18 predict "
-                                 "--load resnet18.safetensors --input images.npy\n"},
+static const Help helps[COMMANDS] =
+    {[COMMAND_PLOT] = {PLOT_USAGE, "\nExample: mtc plot lr-0.1.jsonl lr-0.01.jsonl --x epoch -o curves.svg\n"},
+     [COMMAND_EXPLAIN] = {EXPLAIN_USAGE, "\nExample: mtc explain models/mnist.mt logits --target cpu\n"},
+     [COMMAND_GRADCHECK] = {GRADCHECK_USAGE, "\nExample: mtc gradcheck models/mnist.mt --set hidden=16 --samples 20\n"},
+     [COMMAND_TOKENS] = {TOKENS_USAGE, "\nExample: mtc tokens part-*.txt --tokenizer tokenizer.json -o train.bin\n"},
+     [COMMAND_WEIGHTS] = {WEIGHTS_USAGE, "\nExample: mtc weights resnet18.pth -o resnet18.safetensors\n"},
+     [COMMAND_IMPORT] = {IMPORT_USAGE, "\nExample: mtc import resnet18.onnx && mtc resnet18.mt && ./resnet18 predict "
+                                       "--load resnet18.safetensors --input images.npy\n"}},
                   compile_help = {
                       COMPILE_USAGE,
                       "\n"
@@ -104,28 +102,18 @@ static const Help plot_help = {PLOT_USAGE, "\nExample: mtc plot lr-0.1.jsonl lr-
                       "Examples:    mtc models/mnist.mt -o mnist_train && ./mnist_train --epochs 10 --log run.jsonl\n"
                       "             mtc plot run.jsonl -o curves.svg\n"};
 
-static bool is_helped(const Options *options, const Flag *flag) {
-    return options->plot        ? flag->group == PLOTTING
-           : options->tokens    ? flag->group == TOKENS
-           : options->weights   ? flag->group == WEIGHTS
-           : options->gradcheck ? flag_is_of_gradcheck(flag)
-           : options->explain   ? flag_is_of_explain(flag)
-           : options->import    ? flag_is_of_import(flag)
-                                : true;
+/* What everybody has is listed where all is. */
+static bool is_helped(const Command *command, const Flag *flag) {
+    return !command || (command->takes ? command->takes(flag) : flag->group == command->group);
 }
 
 void options_help(const Options *options, Text *out) {
-    const Help *help = options->plot        ? &plot_help
-                       : options->tokens    ? &tokens_help
-                       : options->weights   ? &weights_help
-                       : options->gradcheck ? &gradcheck_help
-                       : options->explain   ? &explain_help
-                       : options->import    ? &import_help
-                                            : &compile_help;
+    const Command *command = command_of(options);
+    const Help *help = command ? &helps[command - commands] : &compile_help;
     text_puts(out, help->usage);
     const char *group = NULL;
     for (const Flag *flag = flags; flag < flags + FLAGS; flag++) {
-        if (!is_helped(options, flag))
+        if (!is_helped(command, flag))
             continue;
         if (flag->group != group)
             text_printf(out, "\n%s:\n", flag->group);

@@ -146,35 +146,20 @@ static const char *flag_value(const Flag *flag, Diag *diag, const char *attached
     return NULL;
 }
 
-/* Those of its group, and two that are everybody's. */
-static bool is_of_group(const Flag *flag, const char *group) {
-    return flag->group == group || flag->field == offsetof(Options, output) || flag->field == offsetof(Options, help);
-}
-
 static bool flag_applies(const Options *options, const Flag *flag, Diag *diag) {
-    if (options->gradcheck && !flag_is_of_gradcheck(flag))
-        diag_error(diag, nowhere, "gradcheck has no option %s; it takes --set, and flags of the program", flag->name);
-    else if (options->explain && !flag_is_of_explain(flag))
-        diag_error(diag, nowhere, "explain has no option %s; 'mtc explain --help' lists its options", flag->name);
-    else if (options->plot && !is_of_group(flag, PLOTTING))
-        diag_error(diag, nowhere, "plot has no option %s; 'mtc plot --help' lists its options", flag->name);
-    else if (options->tokens && !is_of_group(flag, TOKENS))
-        diag_error(diag, nowhere, "tokens has no option %s; 'mtc tokens --help' lists its options", flag->name);
-    else if (options->weights && !is_of_group(flag, WEIGHTS))
-        diag_error(diag, nowhere, "weights has no option %s; 'mtc weights --help' lists its options", flag->name);
-    else if (options->import && !flag_is_of_import(flag))
-        diag_error(diag, nowhere, "import has no option %s; 'mtc import --help' lists its options", flag->name);
-    else if (!options->plot && flag->group == PLOTTING)
-        diag_error(diag, nowhere, "%s is an option of 'mtc plot'", flag->name);
-    else if (!options->tokens && flag->group == TOKENS)
-        diag_error(diag, nowhere, "%s is an option of 'mtc tokens'", flag->name);
-    else if (!options->weights && flag->group == WEIGHTS)
-        diag_error(diag, nowhere, "%s is an option of 'mtc weights'", flag->name);
-    else if (!options->import && flag->group == IMPORTING)
-        diag_error(diag, nowhere, "%s is an option of 'mtc import'", flag->name);
-    else
-        return true;
-    return false;
+    const Command *asked = command_of(options);
+    if (asked && !command_takes(asked, flag)) {
+        const char *lists = arena_printf(diag_arena(diag), "'mtc %s --help' lists its options", asked->name);
+        diag_error(diag, nowhere, "%s has no option %s; %s", asked->name, flag->name,
+                   asked->otherwise ? asked->otherwise : lists);
+        return false;
+    }
+    for (const Command *command = commands; command < commands + COMMANDS; command++)
+        if (command != asked && command->group && flag->group == command->group) {
+            diag_error(diag, nowhere, "%s is an option of 'mtc %s'", flag->name, command->name);
+            return false;
+        }
+    return true;
 }
 
 /* Is the next word the value of a flag that is none of mtc's? So that it is not taken for a model file. */
@@ -269,23 +254,19 @@ static bool parse_input(Options *options, Diag *diag, const char *word) {
     return true;
 }
 
-/* The first word says what is to be done. */
-static bool is_command(const Options *options) {
-    return options->plot || options->gradcheck || options->tokens || options->weights || options->explain ||
-           options->import;
+/* The first word says what is to be done; false: a program. */
+static bool parse_command(Options *options, const char *word) {
+    for (const Command *command = commands; command < commands + COMMANDS; command++)
+        if (strcmp(word, command->name) == 0)
+            return *(bool *)((char *)options + command->field) = true;
+    return false;
 }
 
 static bool parse_words(Options *options, Diag *diag, int argc, char **argv) {
-    bool good = true, flags_ended = false;
-    options->plot = argc > 1 && strcmp(argv[1], "plot") == 0;
-    options->gradcheck = argc > 1 && strcmp(argv[1], "gradcheck") == 0;
-    options->tokens = argc > 1 && strcmp(argv[1], "tokens") == 0;
-    options->weights = argc > 1 && strcmp(argv[1], "weights") == 0;
-    options->explain = argc > 1 && strcmp(argv[1], "explain") == 0;
-    options->import = argc > 1 && strcmp(argv[1], "import") == 0;
+    bool good = true, flags_ended = false, commanded = argc > 1 && parse_command(options, argv[1]);
     if (argc == 2 && strcmp(argv[1], "help") == 0 && access("help", F_OK) != 0)
         return options->help = true;
-    for (int i = 1 + is_command(options); i < argc; i++) {
+    for (int i = 1 + commanded; i < argc; i++) {
         if (flags_ended && options->gradcheck)
             VEC_PUSH(diag_arena(diag), &options->program_flags, argv[i]);
         else if (!flags_ended && strcmp(argv[i], "--") == 0)
