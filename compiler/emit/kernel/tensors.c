@@ -102,7 +102,8 @@ static void add_buffers(Emitter *e, const char *of, Members *members) {
             continue;
         const DType dtype = buffer->type.dtype;
         const char *type = arena_printf(e->arena, "%s %s", c_type(e, dtype), pointer_mark(e, dtype));
-        const char *value = arena_printf(e->arena, "(%s)(%sarena + %lld)", type, of, (long long)buffer->offset);
+        const char *value =
+            arena_printf(e->arena, "(%s *)(%sarena + %lld)", c_type(e, dtype), of, (long long)buffer->offset);
         VEC_PUSH(e->arena, members, ((Member){type, e->tensor[k], value, buffer_note(e, buffer, n, mentioned)}));
     }
 }
