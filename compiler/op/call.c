@@ -227,16 +227,34 @@ static bool made_alike(Call *call, const Weight *weight, int index) {
     return alike;
 }
 
+/* Where training() decides a size, or how a weight begins, one call makes two weights. */
+static void report_resized(const Call *call, const Weight *trained, const Weight *made) {
+    const Type first = weight_type_in_files(trained), now = weight_type_in_files(made);
+    Module *module = call->module;
+    if (type_same_shape(&first, &now))
+        diag_error(module->diag, call->src, "'%s' would begin otherwise in evaluation than in training", trained->name);
+    else
+        diag_error(module->diag, call->src, "'%s' is %s in training, and %s in evaluation", trained->name,
+                   type_user_text(module->arena, &first), type_user_text(module->arena, &now));
+    diag_note(module->diag, call->src,
+              "evaluation has the weights of training: training() decides what is computed "
+              "with them, and nothing that they are made of");
+}
+
 /* Training makes the weights, and the other graphs take them in the same order: by the same calls. */
 static bool made_in_training(Call *call, const Weight *made, int index) {
     Module *module = call->module;
     const Weight *weight = index < module->weights.count ? &module->weights.at[index] : NULL;
-    if (call->g == module->train || (weight && span_same_place(weight->src, call->src) &&
-                                     type_same_shape(&weight->type, &made->type) && same_start(weight, made)))
+    const bool here = weight && span_same_place(weight->src, call->src);
+    if (call->g == module->train || (here && type_same_shape(&weight->type, &made->type) && same_start(weight, made)))
         return true;
     if (call->unlike)
         return false;
     call->unlike = true;
+    if (here) {
+        report_resized(call, weight, made);
+        return false;
+    }
     if (weight)
         diag_error(module->diag, weight->src, "the next weight of training is '%s', and evaluation makes another one",
                    weight->name);
