@@ -276,7 +276,19 @@ static void warn_still(const MtcAdvice *advice, double mean) {
          mtc_number(mean), mtc_number(advice->before), now);
 }
 
+static void warn_weightless(const MtcAdvice *advice) {
+    warn(advice,
+         "all %lld examples of the epoch have the weight 0: nothing is learned from them; example_weight says how "
+         "much each counts",
+         (long long)advice->course.examples);
+}
+
 static void end_epoch(MtcAdvice *advice) {
+    if (advice->examples == 0) {
+        warn_weightless(advice);
+        advice->watched = false;
+        return;
+    }
     const double mean = advice->sum / advice->examples;
     const bool still = fabs(mean - advice->before) <= STILL * fabs(mean);
     if (still && advice->course.steps_per_epoch >= FEWEST &&

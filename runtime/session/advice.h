@@ -26,7 +26,7 @@ typedef struct MtcAdvice {
  * patience where nothing is evaluated, and of weights that have no update until the end. */
 void mtc_advice_open(MtcAdvice *advice, MtcSession *session);
 /* Steps [first, first + count) are done; their reports as MtcTraining.steps has them. Warns of a target that is no distribution, of a first loss that numbers far from 0 make,
- * and of one that does not move from epoch to epoch. A fault of the session: the data cannot be read. */
+ * of one that does not move from epoch to epoch, and of an epoch of examples that weigh nothing. A fault of the session: the data cannot be read. */
 int mtc_advice_steps(MtcAdvice *advice, int64_t first, int64_t count, const double *reports);
 /* The training has ended. Warns of updates that were left out, for gradients that are not finite, to the end. A fault of the session: its
  * tensors cannot be read. */

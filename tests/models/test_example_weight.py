@@ -267,6 +267,16 @@ def test_weights_in_a_table(compile_model, tmp_path):
     assert "field 'w' of example 1 is -1: it is the weight of its example, 0 or a number from 1e-30 to 1e30" in done.stderr
 
 
+def test_an_epoch_that_weighs_nothing_is_told(compile_model, tmp_path):
+    """Once; what begins to weigh is learned."""
+    x, target, w = examples()
+    save_data(tmp_path)
+    program, warning = compile_model(model()), "warning: all 25 examples of the epoch have the weight 0: nothing is learned from them"
+    assert "nothing is learned" not in program("--data", tmp_path).stderr
+    np.savez(tmp_path / "train.npz", x=x, target=target, w=np.zeros_like(w))
+    assert program("--data", tmp_path).stderr.count(warning) == 1
+
+
 @pytest.mark.nvcc
 @pytest.mark.parametrize("flags", [["--schedule", "graph"], ["--schedule", "persistent"], ["--shards", "2"], ["--precision", "bf16"]], ids=lambda flags: flags[1])
 def test_cuda_takes_them(flags, cuda_takes):
