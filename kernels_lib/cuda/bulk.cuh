@@ -1,7 +1,7 @@
 /* Panels of matrices copied to shared memory by the hardware (sm_90a): one thread asks, a barrier counts the bytes that have
  * arrived, and a copy may go to both blocks of a cluster at once. What a matrix in memory looks like, the hardware reads from
  * a map of 128 bytes. The maps of a product's operands are made by a launch of its kernel before all others, for whoever
- * multiplies them to read (make_maps in schedule.cuh). */
+ * multiplies them to read (make_maps in launches.cuh). */
 #ifndef MTC_CUDA_BULK_CUH
 #define MTC_CUDA_BULK_CUH
 

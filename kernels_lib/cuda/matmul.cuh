@@ -24,7 +24,7 @@
  * `side`, sum_of_a(out) or sum_of_b(out), also gives the sum over k of a(i, k), or of b(k, j), with an `out` of (i, sum)
  * or (j, sum). `shared` has product_shared<Product, Tile>() bytes, product_shared<Product, Tile, V * COUNT>() where it folds,
  * aligned to 16, on tensor cores to 1024. `gate()` returns when the operands are complete, but for data sets, which
- * always are; see schedule.cuh.
+ * always are; see launches.cuh.
  *
  * In fp32, a thread holds tm x tn outputs. When m x n outputs leave threads over, they form SLICES of the block, and each
  * slice takes every SLICES-th step of k; the slices are added in a fixed order. There are five ways to feed them:

@@ -3,7 +3,7 @@
 #ifndef MTC_CUDA_RECORDED_CUH
 #define MTC_CUDA_RECORDED_CUH
 
-#include "cuda/schedule.cuh"
+#include "cuda/launches.cuh"
 
 /* A graph of a program's launches that is made when it is first asked for; from then on all of them cost one. */
 class Recorded {

@@ -2,7 +2,7 @@
 #ifndef MTC_CUDA_REPEATED_CUH
 #define MTC_CUDA_REPEATED_CUH
 
-#include "cuda/schedule.cuh"
+#include "cuda/launches.cuh"
 
 /* What a kernel has of a launch: its tiles come behind those of the parts of that launch that are listed before it. */
 struct Part {

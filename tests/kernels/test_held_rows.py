@@ -154,12 +154,12 @@ def test_same_bits_without_room(mtc, compile_model, tmp_path, monkeypatch):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     (tmp_path / "build").mkdir()
     shutil.copy(ROOT / "build" / "libmtc_runtime.a", tmp_path / "build")
-    schedule = tmp_path / "kernels_lib" / "cuda" / "schedule.cuh"
-    text_of_choice = schedule.read_text()
+    launches = tmp_path / "kernels_lib" / "cuda" / "launches.cuh"
+    text_of_choice = launches.read_text()
     asked = "allow_shared(launch.kernel, launch.wanted)"
     assert asked in text_of_choice
     refused = f"(launch.wanted > launch.shared ? cudaErrorInvalidValue : {asked})"
-    schedule.write_text(text_of_choice.replace(asked, refused))
+    launches.write_text(text_of_choice.replace(asked, refused))
     monkeypatch.setenv("MTC_HOME", str(tmp_path))
     path = tmp_path / "m.mt"
     path.write_text(text)

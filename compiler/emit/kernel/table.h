@@ -65,7 +65,7 @@ const char *table_growth(const RowTable *table, const Fold *fold, int row, int n
 /* "head = { ... };" */
 void write_table(RowTable *table, const char *head, Writer *out);
 
-/* "static memory type name[rows][columns] = { ... };" of numbers alone; where some go on evenly, a Places of cuda/schedule.cuh,
+/* "static memory type name[rows][columns] = { ... };" of numbers alone; where some go on evenly, a Places of cuda/launches.cuh,
  * which is made of runs: {row, every, times, {where it begins}, {its steps}}. Returns how the rows are called: "name", "name.at". */
 typedef struct RunTable {
     const char *memory, *type, *name;
