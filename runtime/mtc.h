@@ -17,7 +17,7 @@ extern "C" {
 #endif
 #pragma GCC visibility push(default) /* what a shared library offers; the rest of the runtime is hidden */
 
-#define MTC_ABI 11
+#define MTC_ABI 12
 
 typedef enum MtcType {
     MTC_F32,
@@ -220,6 +220,17 @@ typedef struct MtcRun {
         before; /* examples of the set that come before those of `data`: 0, but where a prediction is given batch by batch */
 } MtcRun;
 
+/* The GPUs of one host, each of a rank, that read and write each other's memory; pointers are those of this rank's GPU. */
+enum { MTC_MAX_PEERS = 8, MTC_PEER_BYTES = 8192 };
+typedef struct MtcPeers {
+    int rank, count;            /* 2, 4 or 8 */
+    size_t bytes;               /* of the model's sums */
+    char *sums[MTC_MAX_PEERS];  /* of each rank */
+    char *words[MTC_MAX_PEERS]; /* MTC_PEER_BYTES of each rank, which are 0 before the first step: who has come how far */
+    int *lost;                  /* memory of the host: 1 + the rank that was waited for in vain */
+    long long patience;         /* nanoseconds that a rank waits for another */
+} MtcPeers;
+
 typedef struct MtcModel {
     int abi;                   /* MTC_ABI */
     const char *name, *source; /* "mnist", "models/mnist.mt" */
@@ -310,6 +321,10 @@ typedef struct MtcModel {
     const char *(*update)(const MtcRun *run);
     /* to[i] += from[i] for so many reals (floats, or the doubles of mtc --real f64) in the device's memory. */
     const char *(*add_sums)(void *to, const void *from, int64_t count);
+    /* The sums of all peers, in place of their own; and steps, of which each peer computes the shard that the clock shows: sums and update
+     * as well. NULL: the target has no peers. */
+    const char *(*add_over_peers)(const MtcPeers *peers);
+    const char *(*train_among)(const MtcRun *run, const MtcPeers *peers, int64_t steps);
 
     /* What print(x) shows of the next step: `watch` stores it, changes nothing, and does not advance the clock. */
     int prints;

@@ -64,6 +64,15 @@ void mtc_host_free(void *memory);
 /* The device's memory as the host reads and writes it; NULL: by copies alone. */
 void *mtc_host_view(void *device);
 
+/* Memory of mtc_device_alloc that another process of this machine reads and writes by its own device: the one gives a handle, the other
+ * reaches it, until it leaves it. The memory is given back after that. */
+typedef struct MtcReach {
+    char handle[64];
+} MtcReach;
+const char *mtc_device_offer(const void *memory, MtcReach *reach);
+const char *mtc_device_reach(const MtcReach *reach, void **memory);
+void mtc_device_leave(void *memory); /* also NULL */
+
 /* Copies are ordered with the steps. From and to memory of mtc_host_alloc they return at once; other host memory may be
  * reused (upload) or read (download) when they return. */
 const char *mtc_upload(void *device, const void *host, size_t bytes);

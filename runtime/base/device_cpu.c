@@ -149,6 +149,22 @@ void *mtc_host_view(void *device) {
     return device;
 }
 
+static const char no_reach[] = "memory of the processor's programs is their own";
+
+const char *mtc_device_offer(const void *memory, MtcReach *reach) {
+    (void)memory, (void)reach;
+    return no_reach;
+}
+
+const char *mtc_device_reach(const MtcReach *reach, void **memory) {
+    (void)reach, (void)memory;
+    return no_reach;
+}
+
+void mtc_device_leave(void *memory) {
+    (void)memory;
+}
+
 const char *mtc_upload(void *device, const void *host, size_t bytes) {
     memcpy(device, host, bytes);
     return NULL;

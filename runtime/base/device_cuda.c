@@ -1,6 +1,7 @@
 /* A CUDA GPU as a device, through the runtime API. */
 #include "base/device.h"
 
+#include <assert.h>
 #include <cuda_runtime_api.h>
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
@@ -194,6 +195,28 @@ void mtc_host_free(void *memory) {
 void *mtc_host_view(void *device) {
     (void)device;
     return NULL;
+}
+
+const char *mtc_device_offer(const void *memory, MtcReach *reach) {
+    cudaIpcMemHandle_t handle;
+    const cudaError_t error = cudaIpcGetMemHandle(&handle, (void *)(uintptr_t)memory);
+    static_assert(sizeof handle == sizeof *reach, "a handle of CUDA");
+    memcpy(reach, &handle, sizeof *reach);
+    return cuda_text(error);
+}
+
+/* What cannot be had is no error of what follows. */
+const char *mtc_device_reach(const MtcReach *reach, void **memory) {
+    cudaIpcMemHandle_t handle;
+    memcpy(&handle, reach, sizeof handle);
+    const char *error = cuda_text(cudaIpcOpenMemHandle(memory, handle, cudaIpcMemLazyEnablePeerAccess));
+    cudaGetLastError();
+    return error;
+}
+
+void mtc_device_leave(void *memory) {
+    if (memory)
+        cudaIpcCloseMemHandle(memory);
 }
 
 const char *mtc_upload(void *device, const void *host, size_t bytes) {

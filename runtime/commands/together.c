@@ -2,8 +2,8 @@
 
 #include "base/device.h"
 #include "ranks/launch.h"
-#include "ranks/nccl.h"
 #include "ranks/ranks.h"
+#include "session/rank_sums.h"
 #include "session/session_data.h"
 #include "session/weights.h"
 
@@ -55,36 +55,36 @@ int mtc_join_others(MtcFault *fault, const MtcModel *model, const MtcOptions *op
     return code || *waited ? code : mtc_ranks_join(fault, (double)options->rank_timeout);
 }
 
-static int note_sharing(MtcFault *fault, const MtcSession *session, const MtcOptions *options) {
-    enum { ID = sizeof session->device.id };
+static int note_sharing(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
     const int count = mtc_rank_count();
     int devices = 0;
-    if (count == 1)
-        return 0;
-    unsigned char(*id)[ID] = (unsigned char(*)[ID])mtc_zeroed((size_t)count * ID);
-    const unsigned char host[ID] = {0};
-    const int code = mtc_ranks_each(fault, session->device.id, ID, id);
-    for (int rank = 0; rank < count; rank++) {
-        int like = 0;
-        while (memcmp(id[like], id[rank], ID) != 0)
-            like++;
-        devices += like == rank;
-    }
-    if (!code && mtc_rank() == 0 && devices < count && memcmp(id[0], host, ID) != 0)
+    const int code = mtc_rank_devices(session, &devices);
+    if (code)
+        *fault = session->fault;
+    else if (mtc_rank() == 0 && devices && devices < count)
         fprintf(stderr, "%s: note: %d processes share %d GPU%s\n", options->program, count, devices,
                 devices == 1 ? "" : "s");
-    free(id);
     return code;
 }
 
-static int join_sums(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
-    const char *how = options->sums ? options->sums : "host";
-    const bool nccl = strcmp(how, "nccl") == 0;
-    if (!nccl && strcmp(how, "host") != 0)
-        return mtc_fail(fault, MTC_USAGE, "--sums is host or nccl, not '%s'", how);
-    if (nccl && strcmp(model->target, "cuda") != 0)
-        return mtc_fail(fault, MTC_USAGE, "--sums nccl is of programs for GPUs, and this one is for the processor");
-    return nccl && mtc_rank_count() > 1 ? mtc_nccl_join(fault) : 0;
+static const struct {
+    const char *name;
+    MtcSumsWay way;
+} sums_ways[] = {{"peers", MTC_SUMS_PEERS}, {"nccl", MTC_SUMS_NCCL}, {"host", MTC_SUMS_HOST}};
+
+static int choose_sums(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
+    const char *how = options->sums;
+    size_t row = 0;
+    if (!how)
+        return 0;
+    while (row < sizeof sums_ways / sizeof *sums_ways && strcmp(sums_ways[row].name, how) != 0)
+        row++;
+    if (row == sizeof sums_ways / sizeof *sums_ways)
+        return mtc_fail(fault, MTC_USAGE, "--sums is peers, nccl or host, not '%s'", how);
+    session->sums_way = sums_ways[row].way;
+    if (session->sums_way != MTC_SUMS_HOST && strcmp(session->model->target, "cuda") != 0)
+        return mtc_fail(fault, MTC_USAGE, "--sums %s is of programs for GPUs, and this one is for the processor", how);
+    return 0;
 }
 
 int mtc_quiet_other_ranks(MtcFault *fault, MtcOptions *options) {
@@ -148,19 +148,19 @@ static int agree_on_values(MtcFault *fault, Agreement *all, MtcSession *session)
 int mtc_agree(MtcFault *fault, MtcSession *session, const MtcOptions *options) {
     Agreement all = {0};
     if (mtc_rank_count() == 1)
-        return join_sums(fault, session->model, options);
+        return choose_sums(fault, session, options);
     agree_on_program(&all, session);
     agree_on(&all, "training data", "%016llx", (unsigned long long)session->train_hash);
     agree_on(&all, "beginning", "step %lld, seed %llu", (long long)session->at.step, (unsigned long long)session->seed);
     agree_on(&all, "length of training", "%lld epochs, %lld steps, every %lld", (long long)options->epochs,
              (long long)options->limit_steps, (long long)options->every);
-    agree_on(&all, "way to add up", "%s", options->sums ? options->sums : "host");
+    agree_on(&all, "way to add up", "%s", options->sums ? options->sums : "any");
     int code = agree_on_evaluated(fault, &all, session, MTC_TEST, "test data");
     code = code ? code : agree_on_evaluated(fault, &all, session, MTC_VALIDATION, "validation data");
     code = code ? code : agree_on_values(fault, &all, session);
     code = code ? code : mtc_ranks_agree(fault, all.row, all.count);
     code = code ? code : note_sharing(fault, session, options);
-    return code ? code : join_sums(fault, session->model, options);
+    return code ? code : choose_sums(fault, session, options);
 }
 
 int mtc_agree_on_evaluation(MtcFault *fault, MtcSession *session, const MtcOptions *options) {

@@ -126,6 +126,18 @@ int mtc_nccl_join(MtcFault *fault) {
     return code ? code : nccl_fault(fault, nccl.init(&nccl.comm, mtc_rank_count(), id, mtc_rank()), "join the ranks");
 }
 
+int mtc_nccl_found(MtcFault *fault, bool *all) {
+    MtcFault missing;
+    const bool own = nccl_load(&missing) == 0;
+    bool *found = (bool *)mtc_zeroed((size_t)mtc_rank_count() * sizeof *found);
+    const int code = mtc_ranks_each(fault, &own, sizeof own, found);
+    *all = true;
+    for (int rank = 0; rank < mtc_rank_count(); rank++)
+        *all = *all && found[rank];
+    free(found);
+    return code;
+}
+
 bool mtc_nccl_joined(void) {
     return nccl.comm != NULL;
 }

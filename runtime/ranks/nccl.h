@@ -7,6 +7,8 @@
 
 /* Joins the ranks of mtc_ranks_join, each with the device that the calling thread has chosen. */
 int mtc_nccl_join(MtcFault *fault);
+/* Is the library there for all ranks? */
+int mtc_nccl_found(MtcFault *fault, bool *all);
 bool mtc_nccl_joined(void);
 /* Enqueues. As MtcAdding has it. */
 int mtc_nccl_exchange(MtcFault *fault, int to, const void *send, size_t send_bytes, int from, void *receive,

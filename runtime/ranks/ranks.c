@@ -73,6 +73,10 @@ static int rank_lost(MtcFault *fault, int other, MtcArrival arrival) {
     return fault->code;
 }
 
+int mtc_ranks_missed(MtcFault *fault, int other) {
+    return rank_lost(fault, other, MTC_EXPIRED);
+}
+
 /* What took this rank long, such as an evaluation of many examples, may take another one as long again. */
 static int exchange(MtcFault *fault, int to, const void *send, size_t send_bytes, int from, void *receive,
                     size_t receive_bytes, bool patient) {

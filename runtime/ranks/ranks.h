@@ -42,6 +42,8 @@ typedef struct MtcAdding {
 int mtc_ranks_sum_by(MtcFault *fault, const MtcAdding *sums, void *values, int64_t count, size_t size);
 /* Seconds that this rank waits for another, beside its own work. */
 double mtc_ranks_patience(void);
+/* The fault of a rank that was waited for longer than that. */
+int mtc_ranks_missed(MtcFault *fault, int other);
 /* What each has, for all: `bytes` of each, one behind the other. */
 int mtc_ranks_each(MtcFault *fault, const void *own, size_t bytes, void *all);
 /* What rank 0 has, for all. `patient`: rank 0 may have been busy with something of its own. */

@@ -4,18 +4,39 @@
 #include "ranks/ranks.h"
 #include "session/library.h"
 #include "session/memory.h"
+#include "session/peers.h"
 #include "session/weights.h"
 
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* Three ways: where they lie, if the host sees that; in a copy of the host's; by NCCL, from device to device. */
+/* Four ways: where they lie, if the host sees that; in a copy of the host's; by NCCL, from device to device; by devices that reach each
+ * other's memory. */
 struct MtcRankSums {
+    MtcPeerSums *peers;       /* NULL: devices do not */
     char *staged;             /* the host's copy; NULL: none is needed */
     char *scratch;            /* of the device; NULL: NCCL has not joined */
     MtcEvent *added, *summed; /* of the step before: the sums here; those of all */
     bool waits;               /* for these */
 };
+
+int mtc_rank_devices(MtcSession *session, int *devices) {
+    enum { ID = sizeof session->device.id };
+    const int count = mtc_rank_count();
+    const unsigned char host[ID] = {0};
+    unsigned char(*id)[ID] = (unsigned char(*)[ID])mtc_zeroed((size_t)count * ID);
+    const int code = mtc_ranks_each(&session->fault, session->device.id, ID, id);
+    *devices = 0;
+    for (int rank = 0; rank < count; rank++) {
+        int like = 0;
+        while (memcmp(id[like], id[rank], ID) != 0)
+            like++;
+        *devices += like == rank && memcmp(id[rank], host, ID) != 0;
+    }
+    free(id);
+    return code;
+}
 
 static int reserve_for_nccl(MtcSession *session, MtcRankSums *ranks) {
     int code = mtc_session_alloc(session, (void **)&ranks->scratch, session->model->sums_bytes, "sums of other ranks");
@@ -26,21 +47,56 @@ static int reserve_for_nccl(MtcSession *session, MtcRankSums *ranks) {
     return mtc_device_fault(session, error, "sums of several ranks");
 }
 
+static int stage(MtcSession *session, MtcRankSums *ranks) {
+    const char *error = mtc_host_alloc((void **)&ranks->staged, session->model->sums_bytes);
+    return mtc_device_fault(session, error, "host memory for the sums of several ranks");
+}
+
+static int find_peers(MtcSession *session, MtcRankSums *ranks) {
+    const char *why = NULL;
+    const int code = mtc_peers_new(session, &ranks->peers, &why);
+    if (code || ranks->peers || session->sums_way == MTC_SUMS_ANY)
+        return code;
+    mtc_fail(&session->fault, MTC_UNAVAILABLE, "GPUs do not reach each other's memory: %s", why);
+    mtc_note(&session->fault, "--sums nccl needs NCCL, --sums host nothing");
+    return session->fault.code;
+}
+
+static int find_nccl(MtcSession *session) {
+    bool all = false;
+    const int code = mtc_nccl_found(&session->fault, &all);
+    return code || !all ? code : mtc_nccl_join(&session->fault);
+}
+
+/* The first that there is. Ranks that share a GPU wait for one another by turns of milliseconds. */
+static int find_any(MtcSession *session, MtcRankSums *ranks) {
+    int devices = 0, code = mtc_rank_devices(session, &devices);
+    if (code || devices < mtc_rank_count())
+        return code;
+    code = find_peers(session, ranks);
+    return code || ranks->peers ? code : find_nccl(session);
+}
+
+static int find_way(MtcSession *session, MtcRankSums *ranks) {
+    const MtcSumsWay way = session->sums_way;
+    const int code = way == MTC_SUMS_ANY     ? find_any(session, ranks)
+                     : way == MTC_SUMS_PEERS ? find_peers(session, ranks)
+                     : way == MTC_SUMS_NCCL  ? mtc_nccl_join(&session->fault)
+                                             : 0;
+    return code || ranks->peers ? code : mtc_nccl_joined() ? reserve_for_nccl(session, ranks) : stage(session, ranks);
+}
+
 int mtc_rank_sums_new(MtcSession *session, MtcRankSums **result) {
     MtcRankSums *ranks = *result = (MtcRankSums *)calloc(1, sizeof *ranks);
     if (!ranks)
         return mtc_no_memory(&session->fault, sizeof *ranks, "training");
-    if (mtc_nccl_joined())
-        return reserve_for_nccl(session, ranks);
-    if (mtc_host_view(session->arena))
-        return 0;
-    const char *error = mtc_host_alloc((void **)&ranks->staged, session->model->sums_bytes);
-    return mtc_device_fault(session, error, "host memory for the sums of several ranks");
+    return mtc_host_view(session->arena) ? 0 : find_way(session, ranks);
 }
 
 void mtc_rank_sums_free(MtcSession *session, MtcRankSums *ranks) {
     if (!ranks)
         return;
+    mtc_peers_free(session, ranks->peers);
     if (ranks->staged)
         mtc_host_free(ranks->staged);
     if (ranks->scratch)
@@ -101,5 +157,19 @@ static const char *sum_by_nccl(MtcSession *session, MtcRankSums *ranks, char *su
 }
 
 const char *mtc_sum_over_ranks(MtcSession *session, MtcRankSums *ranks, char *sums) {
-    return ranks->scratch ? sum_by_nccl(session, ranks, sums) : sum_by_host(session, ranks->staged, sums);
+    return ranks->peers     ? mtc_peers_sum(ranks->peers, session->model)
+           : ranks->scratch ? sum_by_nccl(session, ranks, sums)
+                            : sum_by_host(session, ranks->staged, sums);
+}
+
+bool mtc_train_among_ranks(MtcSession *session, MtcRankSums *ranks, const MtcRun *run, int64_t steps,
+                           const char **error) {
+    if (!ranks->peers)
+        return false;
+    *error = mtc_peers_train(ranks->peers, session->model, run, steps);
+    return true;
+}
+
+int mtc_check_rank_sums(MtcSession *session, const MtcRankSums *ranks) {
+    return ranks->peers ? mtc_peers_check(session, ranks->peers) : 0;
 }

@@ -50,6 +50,9 @@ typedef struct MtcStart {
     double device, files, upload;
 } MtcStart;
 
+/* How ranks add up what their devices compute. ANY: the first of the others, in this order, that all can. */
+typedef enum MtcSumsWay { MTC_SUMS_ANY, MTC_SUMS_PEERS, MTC_SUMS_NCCL, MTC_SUMS_HOST } MtcSumsWay;
+
 struct MtcSession {
     const MtcModel *model;
     const char *program; /* what advice calls the executable; NULL: a library, of which advice names functions */
@@ -101,6 +104,7 @@ struct MtcSession {
     MtcRecord record;
     MtcStart start;
     MtcTrainer *trainer; /* NULL before the first training */
+    MtcSumsWay sums_way; /* of ranks, where there are several */
     MtcShards *shards;   /* of a batch; NULL: it is computed whole, or there was no training yet */
 };
 

@@ -108,13 +108,28 @@ static const char *train_step(MtcSession *session, const MtcRun *run) {
     return error ? error : mtc_model_update(model, run);
 }
 
+/* Where each rank has one shard, the device may need the host for none of it. */
+static bool train_alone(MtcSession *session, const MtcRun *run, int64_t steps, const char **error) {
+    const MtcShards *shards = session->shards;
+    if (!shards->ranks || shards->count > 1)
+        return false;
+    *error = choose_shard(session, 0);
+    return *error || mtc_train_among_ranks(session, shards->ranks, run, steps, error);
+}
+
 const char *mtc_train_steps(MtcSession *session, const MtcRun *run, int64_t steps) {
     const char *error = NULL;
     if (!session->shards)
         return mtc_model_train(session->model, run, steps);
+    if (train_alone(session, run, steps, &error))
+        return error;
     for (int64_t step = 0; step < steps && !error; step++)
         error = train_step(session, run);
     return error || !session->shards->ranks ? error : mtc_await_rank_sums(session, session->shards->ranks);
+}
+
+int mtc_check_shards(MtcSession *session) {
+    return session->shards && session->shards->ranks ? mtc_check_rank_sums(session, session->shards->ranks) : 0;
 }
 
 const char *mtc_train_phases(MtcSession *session, const MtcRun *run, int phase, bool (*look)(void *user), void *user) {

@@ -11,6 +11,8 @@ void mtc_shards_free(MtcSession *session);
 
 /* Enqueues so many steps, of the data of `run`. */
 const char *mtc_train_steps(MtcSession *session, const MtcRun *run, int64_t steps);
+/* Behind steps that have ended: a fault where a rank was waited for in vain. */
+int mtc_check_shards(MtcSession *session);
 /* One step without its update, and of each shard the phases 0 .. phase: for the NaN diagnosis. `look` is called behind each shard;
  * true ends it. */
 const char *mtc_train_phases(MtcSession *session, const MtcRun *run, int phase, bool (*look)(void *user), void *user);

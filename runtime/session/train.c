@@ -356,6 +356,7 @@ static int finish_chunk(MtcSession *session, MtcTraining *training) {
     const MtcChunk *chunk = &trainer->chunk[trainer->finished++ % MTC_SLOTS];
     const int columns = mtc_report_columns(session->model);
     int code = mtc_device_fault(session, mtc_event_wait(chunk->done), "training");
+    code = code ? code : mtc_check_shards(session);
     if (code)
         return code;
     code = mtc_add_reports(session, chunk->reports, chunk->steps);

@@ -1,10 +1,16 @@
 /* A device, $DEVICES of them, whose memory the host does not see: that of one is never what ranks add up. Says which one was
  * opened. */
+#define _GNU_SOURCE
 #include "base/device.h"
 #include "ranks/ranks.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 int __wrap_mtc_device_count(void);
 int __wrap_mtc_device_open(MtcFault *fault, const MtcModel *model, const char *program, int index, MtcDeviceInfo *info);
@@ -37,24 +43,46 @@ bool __wrap_mtc_event_pending(MtcEvent *event) { /* where $HANGS, the first that
     return getenv("HANGS") && event == first;
 }
 
+/* Memory of a device is a file that has no name, which another process finds by its owner's number. */
 static struct {
     char *begin;
     size_t bytes;
+    int file;
 } memory[64];
 static size_t count;
 
 const char *__wrap_mtc_device_alloc(void **result, size_t bytes);
-const char *__real_mtc_device_alloc(void **result, size_t bytes);
+void __wrap_mtc_device_free(void *begin);
 int __wrap_mtc_ranks_sum(MtcFault *fault, void *values, int64_t numbers, bool doubles);
 int __real_mtc_ranks_sum(MtcFault *fault, void *values, int64_t numbers, bool doubles);
 
-const char *__wrap_mtc_device_alloc(void **result, size_t bytes) {
-    const char *error = __real_mtc_device_alloc(result, bytes);
-    if (count == sizeof memory / sizeof *memory)
+static void *map_shared(int file, size_t bytes) {
+    void *begin = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (begin == MAP_FAILED)
         abort();
+    return begin;
+}
+
+const char *__wrap_mtc_device_alloc(void **result, size_t bytes) {
+    const int file = memfd_create("device", 0);
+    bytes = bytes ? bytes : 1;
+    if (file < 0 || ftruncate(file, (off_t)bytes) || count == sizeof memory / sizeof *memory)
+        abort();
+    *result = map_shared(file, bytes);
+    memory[count].file = file;
     memory[count].begin = (char *)*result;
     memory[count++].bytes = bytes;
-    return error;
+    return NULL;
+}
+
+void __wrap_mtc_device_free(void *begin) {
+    for (size_t i = 0; i < count; i++)
+        if (begin && memory[i].begin == begin) {
+            munmap(begin, memory[i].bytes);
+            close(memory[i].file);
+            memory[i] = memory[--count];
+            return;
+        }
 }
 
 int __wrap_mtc_ranks_sum(MtcFault *fault, void *values, int64_t numbers, bool doubles) {
@@ -62,4 +90,81 @@ int __wrap_mtc_ranks_sum(MtcFault *fault, void *values, int64_t numbers, bool do
         if ((char *)values >= memory[i].begin && (char *)values < memory[i].begin + memory[i].bytes)
             abort();
     return __real_mtc_ranks_sum(fault, values, numbers, doubles);
+}
+
+/* ---- devices that reach each other's memory: where $PEERS ---- */
+
+const char *__wrap_mtc_device_offer(const void *begin, MtcReach *reach);
+const char *__wrap_mtc_device_reach(const MtcReach *reach, void **begin);
+void __wrap_mtc_device_leave(void *begin);
+const char *add_peers(const MtcPeers *peers);
+const char *train_peers(const MtcRun *run, const MtcPeers *peers, int64_t steps);
+
+const char *__wrap_mtc_device_offer(const void *begin, MtcReach *reach) {
+    const char *able = getenv("PEERS");
+    if (!able || atoi(able) == mtc_rank() + 1) /* the one that cannot */
+        return "no way to its memory";
+    for (size_t i = 0; i < count; i++)
+        if (memory[i].begin == begin)
+            snprintf(reach->handle, sizeof reach->handle, "/proc/%d/fd/%d", (int)getpid(), memory[i].file);
+    return NULL;
+}
+
+const char *__wrap_mtc_device_reach(const MtcReach *reach, void **begin) {
+    struct stat size;
+    FILE *file = fopen(reach->handle, "r+");
+    if (!file || fstat(fileno(file), &size))
+        return "its memory cannot be opened";
+    *begin = map_shared(fileno(file), (size_t)size.st_size);
+    fclose(file);
+    return NULL;
+}
+
+void __wrap_mtc_device_leave(void *begin) { /* what is mapped, the end of the process gives back */
+    (void)begin;
+}
+
+/* Words: who has come, for each rank, where. */
+static void meet(const MtcPeers *peers, int where, unsigned turn) {
+    const double begun = mtc_seconds();
+    for (int other = 0; other < peers->count; other++)
+        atomic_store((_Atomic unsigned *)peers->words[other] + where * MTC_MAX_PEERS + peers->rank, turn);
+    for (int other = 0; other < peers->count && !*peers->lost; other++)
+        while (atomic_load((_Atomic unsigned *)peers->words[peers->rank] + where * MTC_MAX_PEERS + other) < turn)
+            if (1e9 * (mtc_seconds() - begun) > (double)peers->patience) {
+                *peers->lost = 1 + other;
+                break;
+            }
+}
+
+static float tree_sum(const MtcPeers *peers, int64_t i, int first, int ranks) {
+    return ranks == 1 ? ((const float *)peers->sums[first])[i]
+                      : tree_sum(peers, i, first, ranks / 2) + tree_sum(peers, i, first + ranks / 2, ranks / 2);
+}
+
+const char *add_peers(const MtcPeers *peers) {
+    static unsigned turn;
+    if (!turn)
+        fprintf(stderr, "peers\n");
+    const int64_t numbers = (int64_t)(peers->bytes / sizeof(float)), each = (numbers + peers->count - 1) / peers->count;
+    meet(peers, 0, ++turn);
+    for (int64_t i = peers->rank * each; i < (peers->rank + 1) * each && i < numbers && !*peers->lost; i++) {
+        const float sum = tree_sum(peers, i, 0, peers->count);
+        for (int rank = 0; rank < peers->count; rank++)
+            ((float *)peers->sums[rank])[i] = sum;
+    }
+    meet(peers, 1, turn);
+    return NULL;
+}
+
+extern const MtcModel mtc_model;
+
+const char *train_peers(const MtcRun *run, const MtcPeers *peers, int64_t steps) {
+    const char *error = NULL;
+    for (int64_t step = 0; step < steps && !error; step++) {
+        error = mtc_model.train_shard(run);
+        error = error ? error : add_peers(peers);
+        error = error ? error : mtc_model.update(run);
+    }
+    return error;
 }

@@ -24,8 +24,12 @@ def apart(mtc, tmp_path_factory):
     place = tmp_path_factory.mktemp("apart")
     (place / "m.mt").write_text(MODELS["updates"])
     source = mtc(place / "m.mt", "--target", "cpu", "--emit=c", "--shards", 4).stdout
-    (place / "m.c").write_text(source.replace('.target = "cpu"', '.target = "cuda"'))
-    wrapped = [f"-Wl,--wrap=mtc_{name}" for name in ("device_open", "device_count", "device_alloc", "event_pending", "host_view", "ranks_sum")]
+    peers = "const char *add_peers(const MtcPeers *);\nconst char *train_peers(const MtcRun *, const MtcPeers *, int64_t);\n"
+    source = source.replace('.target = "cpu"', '.target = "cuda"').replace("const MtcModel mtc_model = {", peers + "const MtcModel mtc_model = {")
+    (place / "m.c").write_text(source.replace(".add_sums = add_sums,", ".add_sums = add_sums, .add_over_peers = add_peers, .train_among = train_peers,"))
+    replaced = ("device_open", "device_count", "device_alloc", "device_free", "device_offer", "device_reach", "device_leave", "event_pending",
+                "host_view", "ranks_sum")
+    wrapped = [f"-Wl,--wrap=mtc_{name}" for name in replaced]
     sources = [place / "m.c", ROOT / "tests/runtime/apart.c", ROOT / "runtime/base/device_cpu.c"]
     return Program(build_program(place / "apart", sources, "-Wno-unknown-pragmas", *wrapped))
 
@@ -35,7 +39,7 @@ def test_devices_are_dealt_out_and_sums_are_staged(apart, folder):  # noqa: F811
     saved = {}
     for count, devices, shares in (1, 2, ""), (4, 2, "4 processes share 2 GPUs"), (2, 1, "2 processes share 1 GPU"), (2, 2, ""):
         codes, _, told = ended(begun(apart, folder, count, "--limit-steps", STEPS, "--save", "w",
-                                     launcher=lambda *which: {**(torchrun(*which) if count > 1 else {}), "DEVICES": str(devices)}))
+                                     launcher=lambda *which: {**(torchrun(*which) if count > 1 else {}), **NO_NCCL, "DEVICES": str(devices)}))
         said = [line for line in told.splitlines() if not line.startswith("device ")]
         assert not any(codes) and sorted(re.findall(r"^device (\d)$", told, re.M)) == sorted(str(n % devices) for n in range(count)), told
         assert len(said) == bool(shares) and shares in "".join(said), told
@@ -45,7 +49,7 @@ def test_devices_are_dealt_out_and_sums_are_staged(apart, folder):  # noqa: F811
 
 def test_processes_that_see_one_device_each_share_none(apart, folder):  # noqa: F811
     codes, _, told = ended(begun(apart, folder, 2, "--limit-steps", 2, "--quiet", launcher=lambda *which: {
-        **torchrun(*which), "DEVICES": "1", "CUDA_VISIBLE_DEVICES": str(which[0])}))
+        **torchrun(*which), **NO_NCCL, "DEVICES": "1", "CUDA_VISIBLE_DEVICES": str(which[0])}))
     assert not any(codes) and "share" not in told, told
 
 
@@ -67,9 +71,12 @@ def test_the_system_asks_after_ranks_that_say_nothing(apart, folder):  # noqa: F
     assert timers == ["02"]
 
 
+NO_NCCL = {"MTC_NCCL": "/nowhere/libnccl.so.2"}  # whatever this machine has
+
+
 def started(apart, folder, *flags, **more):  # noqa: F811
     words = [str(apart.path), "--data", str(folder), *map(str, flags)]
-    return subprocess.Popen(words, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1", "DEVICES": "2", **more}, stdout=subprocess.PIPE,
+    return subprocess.Popen(words, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1", "DEVICES": "2", **NO_NCCL, **more}, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)
 
 
@@ -110,7 +117,40 @@ def test_what_nccl_ends(apart, stub, folder, more, code, messages):  # noqa: F81
     assert job.returncode == code and all(message in told for message in messages), told
 
 
-@pytest.mark.parametrize("words, message", [(["--sums", "nvlink"], "--sums is host or nccl, not 'nvlink'"),
+def test_gpus_add_up_in_each_others_memory(apart, folder):  # noqa: F811
+    """Of themselves where each rank has a GPU of its own, one shard each or several; the bytes are those of one process."""
+    for count, devices, flags in (1, 1, []), (2, 2, []), (4, 4, []), (4, 2, ["--sums", "peers"]):
+        job = started(apart, folder, "--gpus", count, *flags, "--limit-steps", STEPS, "--save", f"w{count}", DEVICES=str(devices), PEERS="yes")
+        _, told = job.communicate(timeout=60)
+        assert job.returncode == 0 and "error" not in told, told
+        assert told.count("peers\n") == (count if count > 1 else 0), told
+        assert (folder / "w1").read_bytes() == (folder / f"w{count}").read_bytes(), (count, devices)
+
+
+def test_nobody_reaches_what_one_cannot(apart, stub, folder):  # noqa: F811
+    """Then NCCL adds up where all have it, else the host; a way that was asked for is refused by its name."""
+    for how, flags in (stub, ["--limit-steps", STEPS]), ({}, ["--limit-steps", STEPS]), ({}, ["--sums", "peers"]):
+        job = started(apart, folder, "--gpus", 2, *flags, "--save", "w", PEERS="2", STUB=str(folder), **how)
+        _, told = job.communicate(timeout=60)
+        expected = UNAVAILABLE if "--sums" in flags else 0
+        assert job.returncode == expected and ("GPUs do not reach each other's memory" in told) == bool(expected), told
+    assert told.count("error:") == 1 and "--sums nccl needs NCCL, --sums host nothing" in told, told
+
+
+def test_a_peer_that_stops_is_named(apart, folder):  # noqa: F811
+    job = started(apart, folder, "--gpus", 2, "--epochs", 10000000, "--save-every", 5, "--save", "w", "--quiet", "--rank-timeout", 1, PEERS="yes")
+    until = time.monotonic() + 60
+    while not (folder / "w").exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    _, second = children(job.pid)
+    os.kill(second, signal.SIGSTOP)
+    _, told = job.communicate(timeout=60)
+    assert job.returncode == RANK_LOST and "peers\n" in told and "waits for rank 1" in told and "--resume goes on" in told, told
+    assert not Path(f"/proc/{second}").exists()
+
+
+@pytest.mark.parametrize("words, message", [(["--sums", "nvlink"], "--sums is peers, nccl or host, not 'nvlink'"),
+                                            (["--sums", "peers"], "--sums peers is of programs for GPUs"),
                                             (["--sums", "nccl"], "--sums nccl is of programs for GPUs")])
 def test_sums_are_added_up_somewhere(compile_model, folder, words, message):  # noqa: F811
     done = compile_model(MODELS["updates"], "--shards", 4)("--data", ".", *words, cwd=folder, check=False)

@@ -37,25 +37,17 @@ static const char *execution(const Emitter *e) {
 }
 
 static void includes(Emitter *e, Writer *out) {
-    const struct {
-        Include file;
-        bool wanted;
-    } files[] = {
-        {{"cpu/batch.h", "row: the example in a row of the batch; share: its part in a mean"}, true},
-        {{"cpu/math.h", "exp, relu, sigmoid ... of a real"}, true},
-        {{"cpu/matmul.h", "matmul(sums, stride, left, right, i0, j0, rows, columns, depth)"}, true},
-        {{"cpu/matmul_i8.h", "matmul_i8: the same of integers of 8 bits; to_i8"}, e->module->quantized.count},
-        {{"cpu/team.h", "the barrier between phases, subnormal numbers"}, true},
-        {{"cpu/shard.h", "the shards of a batch, and their sums"}, e->module->shards},
+    const Include files[] = {
+        {"cpu/batch.h", "row: the example in a row of the batch; share: its part in a mean", true},
+        {"cpu/math.h", "exp, relu, sigmoid ... of a real", true},
+        {"cpu/matmul.h", "matmul(sums, stride, left, right, i0, j0, rows, columns, depth)", true},
+        {"cpu/matmul_i8.h", "matmul_i8: the same of integers of 8 bits; to_i8", e->module->quantized.count},
+        {"cpu/team.h", "the barrier between phases, subnormal numbers", true},
+        {"cpu/shard.h", "the shards of a batch, and their sums", e->module->shards},
     };
-    Include wanted[sizeof files / sizeof *files];
-    int count = 0;
-    for (size_t k = 0; k < sizeof files / sizeof *files; k++)
-        if (files[k].wanted)
-            wanted[count++] = files[k].file;
     write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
     write_line(out, "typedef %s real;\n", e->options->f64 ? "double" : "float");
-    write_includes(e, wanted, count, out);
+    write_includes(e, files, sizeof files / sizeof *files, out);
 }
 
 /* A second thread halves a phase's work, and costs a barrier: about a microsecond, or 50 where it must wait for a processor.

@@ -175,25 +175,22 @@ static bool holds_rows(const Emitter *e) {
 }
 
 static void includes(Emitter *e, Writer *out) {
-    enum { ALWAYS = 7, MOST = ALWAYS + 3 };
-    Include all[MOST] = {
-        {"cuda/batch.cuh", "row: the example in a row of the batch; share: its part in a mean"},
-        {"cuda/math.cuh", "relu, sigmoid ..."},
-        {"cuda/matmul.cuh", "matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)"},
-        {"cuda/pack.cuh", "neighbouring numbers that a thread moves at once"},
-        {"cuda/schedule.cuh", "phases as one persistent kernel or as a CUDA graph"},
-        {"cuda/team.cuh", "the threads of a row"},
-        {"cuda/repeated.cuh", "a kernel again and again, alone"},
+    const bool shards = e->module->shards;
+    const Include files[] = {
+        {"cuda/batch.cuh", "row: the example in a row of the batch; share: its part in a mean", true},
+        {"cuda/math.cuh", "relu, sigmoid ...", true},
+        {"cuda/matmul.cuh", "matmul<Product<M, N, K>, Tile<m, n, k, tm, tn>>(...)", true},
+        {"cuda/pack.cuh", "neighbouring numbers that a thread moves at once", true},
+        {"cuda/schedule.cuh", "phases as one persistent kernel or as a CUDA graph", true},
+        {"cuda/team.cuh", "the threads of a row", true},
+        {"cuda/repeated.cuh", "a kernel again and again, alone", true},
+        {"cuda/recorded.cuh", "the launches of a token as a CUDA graph", e->module->decode},
+        {"cuda/shard.cuh", "the shards of a batch, and their sums", shards},
+        {"cuda/peers.cuh", "their sums over several GPUs of a host", shards},
+        {"cuda/hold.cuh", "rows that are read from shared memory", holds_rows(e)},
     };
-    int count = ALWAYS;
-    if (e->module->decode)
-        all[count++] = (Include){"cuda/recorded.cuh", "the launches of a token as a CUDA graph"};
-    if (e->module->shards)
-        all[count++] = (Include){"cuda/shard.cuh", "the shards of a batch, and their sums"};
-    if (holds_rows(e))
-        all[count++] = (Include){"cuda/hold.cuh", "rows that are read from shared memory"};
     write_line(out, "#include \"mtc.h\" // the runtime: data, command line, checkpoints\n");
-    write_includes(e, all, count, out);
+    write_includes(e, files, sizeof files / sizeof *files, out);
     write_line(out, "\n#include <algorithm>");
 }
 
@@ -230,6 +227,7 @@ static void write_train(Writer *out) {
 
 static void write_train_shard(Writer *out) {
     write_line(out, "static Recorded shard_launches, update_launches;\n"
+                    "static AmongPeers among;\n"
                     "\n"
                     "// the gradients of the shard that the clock shows\n"
                     "static const char *train_shard(const MtcRun *run) {\n"
@@ -248,7 +246,7 @@ static const char *prepares(const Emitter *e) {
 static void write_release(const Emitter *e, Writer *out) {
     write_open(out, "static void release() {");
     if (e->module->shards)
-        write_line(out, "shard_launches.release();\nupdate_launches.release();");
+        write_line(out, "shard_launches.release();\nupdate_launches.release();\namong.release();");
     else
         write_line(out, "schedule.release();");
     write_line(out, "repeated.release();");
@@ -298,6 +296,15 @@ static void updating(Emitter *e, Writer *out) {
                     "\n"
                     "static const char *add_sums(void *to, const void *from, int64_t count) {\n"
                     "    return add_reals(to, from, count);\n"
+                    "}\n"
+                    "\n"
+                    "static const char *add_sums_over_peers(const MtcPeers *peers) {\n"
+                    "    return add_over_peers(peers);\n"
+                    "}\n"
+                    "\n"
+                    "// steps of which each GPU computes one shard\n"
+                    "static const char *train_among(const MtcRun *run, const MtcPeers *peers, int64_t steps) {\n"
+                    "    return among.train<Train, Update>(run, peers, steps);\n"
                     "}");
 }
 
@@ -437,6 +444,7 @@ const Dialect dialect_cuda = {
     .name = "cuda",
     .defines = defined_in_cuda,
     .schedules = true,
+    .peers = true,
     .execution = execution,
     .includes = includes,
     .long_sum = write_long_sum,

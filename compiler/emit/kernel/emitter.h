@@ -89,6 +89,7 @@ typedef struct HeldRow {
 struct Dialect {
     const char *name;   /* "cuda" */
     bool schedules;     /* graph or persistent; a kernel starts before the phase before it has ended, and waits */
+    bool peers;         /* devices of a host read and write each other's memory */
     const char *member; /* "t.": how a kernel reaches its tensors */
     bool templates;     /* what a function is told when it is compiled is a constant for it */
     bool across;        /* kernels that are equal in two programs, if only once in each, are one function too */

@@ -114,12 +114,15 @@ static bool is_included(const Include *includes, int count, const char *file) {
     return false;
 }
 
-void write_includes(Emitter *e, const Include *includes, int count, Writer *out) {
+void write_includes(Emitter *e, const Include *includes, int of_dialect, Writer *out) {
     int kernels = 0, width = 0;
     for (int p = 0; p < e->plan->program_count; p++)
         kernels += e->programs[p]->kernels.count;
-    Include *all = NEW_ARRAY(e->arena, Include, count + kernels);
-    memcpy(all, includes, (size_t)count * sizeof *all);
+    Include *all = NEW_ARRAY(e->arena, Include, of_dialect + kernels);
+    int count = 0;
+    for (int k = 0; k < of_dialect; k++)
+        if (includes[k].wanted)
+            all[count++] = includes[k];
     for (int p = 0; p < e->plan->program_count; p++)
         for (int k = 0; k < e->programs[p]->kernels.count; k++) {
             const Kernel *kernel = e->programs[p]->kernels.at[k];
@@ -127,7 +130,7 @@ void write_includes(Emitter *e, const Include *includes, int count, Writer *out)
                 continue;
             const char *file = arena_printf(e->arena, e->dialect->header, definition(kernel)->header);
             if (!is_included(all, count, file))
-                all[count++] = (Include){file, definition(kernel)->about};
+                all[count++] = (Include){file, definition(kernel)->about, true};
         }
     qsort(all, (size_t)count, sizeof *all, by_file);
     if (precision_dtype(e->module->precision) == DT_F16)

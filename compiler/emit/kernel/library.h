@@ -12,6 +12,7 @@ void write_library_equations(Emitter *e, const Kernel *kernel, Writer *out);
 /* Lines for these headers and those of the functions that kernels call, by name. */
 typedef struct Include {
     const char *file, *note; /* "cuda/batch.cuh" */
+    bool wanted;             /* else it is left out */
 } Include;
 void write_includes(Emitter *e, const Include *includes, int count, Writer *out);
 

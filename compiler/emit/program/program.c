@@ -205,7 +205,9 @@ static void claim_words_of_shards(Emitter *e) {
                                         "update_schedule", "add_reals",
                                         "shard_share",     "examples_of_shards_before",
                                         "shard_launches",  "update_launches",
-                                        "replay_shard",    "replay_update"};
+                                        "replay_shard",    "replay_update",
+                                        "among",           "train_among",
+                                        "add_sums_over_peers"};
     for (size_t k = 0; k < sizeof words / sizeof *words; k++)
         names_claim(&e->globals, words[k]);
 }

@@ -425,6 +425,8 @@ static void write_shards(Emitter *e, Writer *out) {
     write_line(out, ".sums_offset = %lld,\n.sums_bytes = %lld,", (long long)sums.begin,
                (long long)(sums.end - sums.begin));
     write_line(out, ".train_shard = train_shard,\n.update = update,\n.add_sums = add_sums,");
+    if (e->dialect->peers)
+        write_line(out, ".add_over_peers = add_sums_over_peers,\n.train_among = train_among,");
 }
 
 /* What print(x) shows, where it lies once `watch` has run. */

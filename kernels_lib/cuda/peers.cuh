@@ -1,0 +1,218 @@
+/* Steps of several GPUs of one host, whose sums are added up where they lie: each GPU reads and writes the memory of the others over
+ * the links between them. Of four,
+ *
+ *     each GPU    backward pass | sums of the quarter that is its own: those of all four, along the tree
+ *                               | (0 + 1) + (2 + 3); they go into the memory of all | update
+ *
+ * so that a GPU reads and writes 2 (N - 1) / N times the bytes of the sums over its links, and what it adds is what one process with as many
+ * shards would. Block b of a GPU meets block b of all others twice: before it reads what they have computed, and behind what they
+ * have written. Nothing waits for the host, so that steps are a CUDA graph as they are on one GPU.
+ *
+ * Words, by which blocks meet, lie in memory of the GPU that reads them. They count: a word never goes back. */
+#ifndef MTC_CUDA_PEERS_CUH
+#define MTC_CUDA_PEERS_CUH
+
+#include "cuda/launches.cuh"
+
+/* Set on the stream of the launches that follow. */
+static __constant__ MtcPeers current_peers;
+
+/* Few blocks, so that any device runs all of them at a time, and many bytes of each thread under way at a time. */
+constexpr int PEER_BLOCKS = 64, PEER_THREADS = 512, FOURS_UNDER_WAY = 8;
+
+/* Of MtcPeers.words. */
+struct PeerWords {
+    unsigned met[2][PEER_BLOCKS][MTC_MAX_PEERS]; // [ahead of reading, behind writing][block][who has come], how often
+    unsigned turn[PEER_BLOCKS];                  // sums that the block has made
+    unsigned alone;                              // a peer was waited for in vain: nothing is waited for any more
+};
+static_assert(sizeof(PeerWords) <= MTC_PEER_BYTES, "the words of a GPU have room");
+
+static __device__ PeerWords *peer_words(int rank) {
+    return (PeerWords *)current_peers.words[rank];
+}
+
+/* What a thread of any GPU wrote before it wrote the word, its reader sees behind it. */
+static __device__ void write_word(unsigned *word, unsigned value) {
+    asm volatile("st.release.sys.global.u32 [%0], %1;" ::"l"(word), "r"(value) : "memory");
+}
+
+static __device__ unsigned read_word(const unsigned *word) {
+    unsigned value;
+    asm volatile("ld.acquire.sys.global.u32 %0, [%1];" : "=r"(value) : "l"(word) : "memory");
+    return value;
+}
+
+static __device__ long long nanoseconds() {
+    long long now;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(now));
+    return now;
+}
+
+/* The host is told whom nobody must wait for any more. */
+static __device__ void give_up_on(int other) {
+    *(volatile unsigned *)&peer_words(current_peers.rank)->alone = 1;
+    *(volatile int *)current_peers.lost = 1 + other;
+    __threadfence_system();
+}
+
+/* A clock is looked at now and then, since it takes longer than a word. */
+static __device__ void await_peer(int other, const unsigned *word, unsigned turn) {
+    constexpr int LOOKS = 256;
+    long long since = 0;
+    for (unsigned looks = 0; (int)(read_word(word) - turn) < 0; looks++) {
+        if (looks % LOOKS)
+            continue;
+        const long long now = nanoseconds();
+        since = since ? since : now;
+        if (now - since > current_peers.patience || read_word(&peer_words(current_peers.rank)->alone))
+            return give_up_on(other);
+    }
+}
+
+/* Blocks of this number of all GPUs. */
+static __device__ void meet_peers(int where, unsigned turn) {
+    const int other = threadIdx.x, own = current_peers.rank;
+    __syncthreads();
+    if (other < current_peers.count && other != own) {
+        write_word(&peer_words(other)->met[where][blockIdx.x][own], turn);
+        await_peer(other, &peer_words(own)->met[where][blockIdx.x][other], turn);
+    }
+    __syncthreads();
+}
+
+static __device__ float4 operator+(const float4 &a, const float4 &b) {
+    return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+
+/* Neighbours first: what one process adds up in this order. */
+template <int COUNT> __device__ float4 tree_sum(float4 (&value)[COUNT]) {
+#pragma unroll
+    for (int apart = 1; apart < COUNT; apart *= 2)
+#pragma unroll
+        for (int i = 0; i < COUNT; i += 2 * apart)
+            value[i] = value[i] + value[i + apart];
+    return value[0];
+}
+
+/* Of `EACH` times four numbers, `stride` apart: all are read before one is written. */
+template <int COUNT, int EACH> __device__ void sum_fours(int64_t first, int64_t stride, int64_t end) {
+    float4 value[EACH][COUNT];
+#pragma unroll
+    for (int k = 0; k < EACH; k++)
+#pragma unroll
+        for (int rank = 0; rank < COUNT; rank++)
+            if (first + k * stride < end)
+                value[k][rank] = __ldcg((const float4 *)current_peers.sums[rank] + first + k * stride);
+#pragma unroll
+    for (int k = 0; k < EACH; k++) {
+        const float4 sum = tree_sum(value[k]);
+#pragma unroll
+        for (int rank = 0; rank < COUNT; rank++)
+            if (first + k * stride < end)
+                ((float4 *)current_peers.sums[rank])[first + k * stride] = sum;
+    }
+}
+
+template <int COUNT> __global__ void __launch_bounds__(PEER_THREADS) sum_over_peers() {
+    constexpr int EACH = FOURS_UNDER_WAY / COUNT;
+    PeerWords *words = peer_words(current_peers.rank);
+    __shared__ unsigned turn; // 0: a peer is lost
+    if (threadIdx.x == 0)
+        turn = read_word(&words->alone) ? 0 : words->turn[blockIdx.x] + 1;
+    __syncthreads();
+    if (turn == 0)
+        return;
+    const int64_t fours = current_peers.bytes / sizeof(float4), own = divide_up(fours, (int64_t)COUNT);
+    const int64_t begin = current_peers.rank * own, end = begin + own < fours ? begin + own : fours;
+    const int64_t stride = (int64_t)gridDim.x * PEER_THREADS;
+    meet_peers(0, turn);
+    for (int64_t i = begin + blockIdx.x * PEER_THREADS + threadIdx.x; i < end; i += EACH * stride)
+        sum_fours<COUNT, EACH>(i, stride, end);
+    meet_peers(1, turn);
+    if (threadIdx.x == 0)
+        words->turn[blockIdx.x] = turn;
+}
+
+/* As many blocks on each GPU, whatever it is. */
+static inline cudaError_t launch_peer_sums(const MtcPeers &peers, cudaStream_t stream) {
+    const int64_t fours = peers.bytes / sizeof(float4), each = divide_up(fours, (int64_t)peers.count);
+    const int blocks = (int)std::min<int64_t>(divide_up(each, (int64_t)PEER_THREADS), PEER_BLOCKS);
+    (peers.count == 2   ? sum_over_peers<2>
+     : peers.count == 4 ? sum_over_peers<4>
+                        : sum_over_peers<8>)<<<blocks, PEER_THREADS, 0, stream>>>();
+    return cudaGetLastError();
+}
+
+static inline cudaError_t set_peers(const MtcPeers *peers) {
+    return cudaMemcpyToSymbolAsync(current_peers, peers, sizeof *peers);
+}
+
+/* The sums of a step whose shards are more than the GPUs. */
+static inline const char *add_over_peers(const MtcPeers *peers) {
+    return Attempt()
+        .then([&] { return set_peers(peers); })
+        .then([&] { return launch_peer_sums(*peers, nullptr); })
+        .text();
+}
+
+/* Steps of which each GPU computes one shard. */
+class AmongPeers {
+    Unrolled graphs;
+    int count = 0; // of the peers that the graphs are for
+
+    /* With the maps of operands that were found before. */
+    template <class Step> static cudaError_t enqueue_phases(OperandMaps *maps, cudaStream_t stream) {
+        Work work = {true};
+        work.maps = maps;
+        return launch_phases<Step>(work, Step::launches, stream);
+    }
+
+    template <class Shard, class Update>
+    cudaError_t capture_steps(const MtcPeers &peers, OperandMaps *const (&maps)[2]) {
+        auto enqueue = [&](int steps, cudaStream_t stream) {
+            Attempt attempt;
+            for (int step = 0; step < steps; step++)
+                attempt.then([&] { return enqueue_phases<Shard>(maps[0], stream); })
+                    .then([&] { return launch_peer_sums(peers, stream); })
+                    .then([&] { return enqueue_phases<Update>(maps[1], stream); })
+                    .then([&] {
+                        advance_clock<<<1, 3, 0, stream>>>(1);
+                        return cudaGetLastError();
+                    });
+            return attempt.error;
+        };
+        return graphs.capture_all(Shard::launches + Update::launches, enqueue);
+    }
+
+    template <class Shard, class Update> cudaError_t prepare(const MtcPeers &peers) {
+        OperandMaps *maps[2] = {};
+        if (count == peers.count)
+            return cudaSuccess;
+        release();
+        count = peers.count;
+        return Attempt()
+            .then([&] { return find_maps<Shard>(&maps[0]); })
+            .then([&] { return find_maps<Update>(&maps[1]); })
+            .then([&] { return capture_steps<Shard, Update>(peers, maps); })
+            .error;
+    }
+
+public:
+    template <class Shard, class Update> const char *train(const MtcRun *run, const MtcPeers *peers, int64_t steps) {
+        return Attempt()
+            .then([&] { return prepare<Shard, Update>(*peers); })
+            .then([&] { return set_run<Shard>(run); })
+            .then([&] { return make_maps<Update>(run); })
+            .then([&] { return set_peers(peers); })
+            .then([&] { return graphs.launch(steps); })
+            .text();
+    }
+
+    void release() {
+        graphs.release();
+        count = 0;
+    }
+};
+
+#endif
