@@ -1,8 +1,11 @@
 /* bench: how fast a training step is. One line of JSON. */
 #include "commands/bench.h"
 #include "commands/members.h"
+#include "commands/together.h"
 #include "data/source.h"
 #include "random.h"
+#include "ranks/nccl.h"
+#include "ranks/ranks.h"
 #include "session/feed.h"
 #include "session/library.h"
 #include "session/run.h"
@@ -37,10 +40,11 @@ static void *random_field(const MtcField *field, int stream, int64_t count) {
 
 /* 64 batches, unless that is very much. */
 static int64_t random_examples(const MtcModel *model) {
-    int64_t bytes = 0, count = 64 * model->batch;
+    const int64_t batch = mtc_step_examples(model), count = 64 * batch;
+    int64_t bytes = 0;
     for (int i = 0; i < model->fields; i++)
         bytes += (int64_t)mtc_example_bytes(&model->field[i]);
-    return count < BENCH_EXAMPLES_MOST && bytes * count < BENCH_BYTES_MOST ? count : model->batch;
+    return count < BENCH_EXAMPLES_MOST && bytes * count < BENCH_BYTES_MOST ? count : batch;
 }
 
 static int set_random_data(MtcSession *session) {
@@ -119,7 +123,8 @@ static int time_run(MtcSession *session, const MtcOptions *options, int64_t step
 
 static const double WARM_UP_SECONDS = 1;
 
-/* First one step twice, for a large model's may take seconds; then as many as take about half a second, unless they are given. */
+/* First one step twice, for a large model's may take seconds; then as many as take about half a second, unless they are given. Of several ranks,
+ * rank 0's clock decides. */
 static int steps_per_run(MtcSession *session, const MtcOptions *options, int64_t *steps) {
     double seconds = 0;
     int64_t some = 1;
@@ -130,9 +135,10 @@ static int steps_per_run(MtcSession *session, const MtcOptions *options, int64_t
         seconds = fmax(seconds, 1e-6);
         if (i == 1)
             some = (int64_t)fmax(1, fmin(WARM_UP_STEPS, WARM_UP_SECONDS / seconds));
+        code = code ? code : mtc_ranks_share(&session->fault, &some, sizeof some, true);
     }
     *steps = options->steps ? options->steps : 1 + (int64_t)(0.5 * (double)some / seconds);
-    return code;
+    return code ? code : mtc_ranks_share(&session->fault, steps, sizeof *steps, true);
 }
 
 int mtc_time_steps(MtcSession *session, const MtcOptions *options, MtcStepTimes *times) {
@@ -180,6 +186,7 @@ static void print_bench(const MtcSession *session, const MtcOptions *options, co
     mtc_add_field(&text, "device", session->device.name);
     mtc_add_field(&text, "data", real_data ? "train" : "random");
     mtc_add_field(&text, "pass", options->forward ? "forward" : "training");
+    mtc_add_count(&text, "ranks", mtc_rank_count());
     mtc_add_count(&text, "batch", options->forward ? options->batch : mtc_step_examples(model));
     mtc_add_count(&text, "steps", times->steps);
     mtc_add_count(&text, "runs", times->runs);
@@ -217,23 +224,46 @@ static int check_examples(MtcFault *fault, const MtcSession *session, const MtcO
                           (long long)examples, (long long)options->batch);
 }
 
+static int measure_bench(MtcFault *fault, MtcSession *session, const MtcOptions *options, bool real_data) {
+    MtcStepTimes times;
+    int code = mtc_time_steps(session, options, &times);
+    if (code)
+        *fault = session->fault;
+    else
+        print_bench(session, options, &times, real_data);
+    return code;
+}
+
+/* A forward pass has nothing to add up: each rank would measure the same. */
+static int check_bench_ranks(MtcFault *fault, const MtcModel *model, const MtcOptions *options) {
+    return options->forward && mtc_rank_count() > 1
+               ? mtc_fail(fault, MTC_USAGE, "bench --forward is of one process, and this one is one of %d",
+                          mtc_rank_count())
+               : mtc_check_ranks(fault, model, options, mtc_rank_count());
+}
+
 int mtc_command_bench(MtcFault *fault, const MtcModel *model, const MtcOptions *given) {
     MtcSession *session = NULL;
     MtcOptions options = *given;
-    MtcStepTimes times;
-    bool real_data;
-    int code = check_batch(fault, model, &options);
+    bool real_data = false, waited;
+    const int joined = mtc_join_others(fault, model, given, !given->forward, &waited);
+    if (joined || waited)
+        return joined;
+    int code = mtc_quiet_other_ranks(fault, &options);
+    if (!code)
+        code = check_bench_ranks(fault, model, &options);
+    if (!code)
+        code = check_batch(fault, model, &options);
     if (!code)
         code = mtc_open_trial(fault, model, &options, &session, &real_data);
     if (!code)
         code = check_examples(fault, session, &options);
-    if (!code) {
-        code = mtc_time_steps(session, &options, &times);
-        if (code)
-            *fault = session->fault;
-        else
-            print_bench(session, &options, &times, real_data);
-    }
+    code = mtc_ranks_ready(fault, code);
+    if (!code)
+        code = mtc_agree(fault, session, &options);
+    if (!code)
+        code = measure_bench(fault, session, &options, real_data);
+    mtc_nccl_leave(code != 0);
     mtc_destroy(session);
     return code;
 }

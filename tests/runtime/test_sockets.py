@@ -1,5 +1,6 @@
 """Trainings in several processes over sockets, started by no more than an environment: as over MPI, the bytes of one process."""
 
+import json
 import os
 import signal
 import socket
@@ -49,9 +50,9 @@ def agent(rank, count, port):
     return torchrun(rank, count, port, TORCHELASTIC_USE_AGENT_STORE="True")
 
 
-def begun(program, folder, count, *flags, launcher=torchrun, port=None):  # noqa: F811
+def begun(program, folder, count, *flags, command="train", launcher=torchrun, port=None):  # noqa: F811
     port = port or free_port()
-    words = [str(program.path), "--data", str(folder), *map(str, flags)]
+    words = [str(program.path), command, "--data", str(folder), *map(str, flags)]
     return [subprocess.Popen(words, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1", **launcher(rank, count, port)},
                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for rank in range(count)]
 
@@ -213,6 +214,17 @@ def test_who_is_told_half_does_not_train_alone(compile_model, folder, wrong):  #
     assert done.returncode == UNAVAILABLE and f"{name} {'says ' * (name == 'RANK')}{'nothing' if text is None else text}" in done.stderr, done.stderr
     assert "RANK of its own, from 0 to WORLD_SIZE - 1, and all have MASTER_ADDR; without WORLD_SIZE" in done.stderr
     assert subprocess.run([program.path, "info"], env=env, capture_output=True, timeout=60).returncode == 0
+
+
+def test_steps_of_all_are_measured(compile_model, folder):  # noqa: F811
+    """By rank 0's clock, which decides how many they are; a forward pass has nothing to add up."""
+    program = compile_model(MODELS["updates"], "--shards", 4)
+    codes, out, told = ended(begun(program, folder, 4, "--runs", 2, command="bench"))
+    line, = map(json.loads, out.splitlines())
+    assert not any(codes) and not told and line["ranks"] == 4 and line["batch"] == 10 and line["data"] == "train", told
+    assert line["examples_per_second"] == pytest.approx(10 * line["steps_per_second"], rel=1e-5)
+    codes, out, told = ended(begun(program, folder, 2, "--forward", command="bench"))
+    assert set(codes) == {64} and not out and told.count("bench --forward is of one process, and this one is one of 2") == 1, told
 
 
 def test_rank_0_alone_does_what_is_no_training(compile_model, folder):  # noqa: F811
