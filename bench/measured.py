@@ -58,16 +58,23 @@ class Variant:
     def program(self):
         return OUT / self.name
 
+    @property
+    def source(self):
+        return f"models/{self.model}.mt"
+
+    @property
+    def sizes(self):
+        return ["--set", f"examples={self.batch}"] if self.batch else []
+
     def is_current(self):
-        made_from = [MTC, *(ROOT / "models").glob("*.mt")]
+        made_from = [MTC, MTC.parent / "libmtc_runtime.a", *(ROOT / "models").glob("*.mt")]
         return self.program.exists() and self.program.stat().st_mtime > max(path.stat().st_mtime for path in made_from)
 
     def compile(self, arch):
         cpu = self.precision == "cpu"
         target = ["--target", "cpu" if cpu else "cuda", "--precision", "fp32" if cpu else self.precision]
         target += ["--arch", arch] if arch and not cpu else []
-        size = ["--set", f"examples={self.batch}"] if self.batch else []
-        run([MTC, f"models/{self.model}.mt", "-o", self.program, "--keep", OUT / f"{self.name}.parts", *target, *size])
+        run([MTC, self.source, "-o", self.program, "--keep", OUT / f"{self.name}.parts", *target, *self.sizes])
         progress(f"compiled {self.name}")
 
     def bench(self, *flags):
