@@ -14,17 +14,23 @@ enum { MOST_GPUS = 1024 };
 /* Inside: NCCL's all-reduce of two H200s over NVLink took 22 us for 407 KB, 178 us for 44 MB and 1.60 ms for 496 MB; 20.8 us and 300 GB/s,
  * which have the least relative squares, are off by 6% at most, and two exchanges share the 20.8. Between: a port of 400 Gb/s for each GPU, not
  * measured. */
-static const struct {
+typedef struct LinkRow {
     const char *name;
-    double value;
+    double value; /* where it is not given */
+    double least, most;
     bool whole;
-} link_fields[LINK_FIELDS] = {
-    [LINK_HOST] = {"host", 8, true},
-    [LINK_INSIDE] = {"inside", 300, false},
-    [LINK_INSIDE_US] = {"inside_us", 10.4, false},
-    [LINK_BETWEEN] = {"between", 50, false},
-    [LINK_BETWEEN_US] = {"between_us", 20, false},
+} LinkRow;
+
+static const LinkRow link_fields[LINK_FIELDS] = {
+    [LINK_HOST] = {"host", 8, 1, 65536, true},
+    [LINK_INSIDE] = {"inside", 300, 0.001, 1e5, false},
+    [LINK_INSIDE_US] = {"inside_us", 10.4, 0.001, 1e5, false},
+    [LINK_BETWEEN] = {"between", 50, 0.001, 1e5, false},
+    [LINK_BETWEEN_US] = {"between_us", 20, 0.001, 1e5, false},
 };
+
+static const char *const link_syntax =
+    "it takes host=GPUS, inside=GB/S, inside_us=N, between=GB/S and between_us=N, with commas between them";
 
 static int link_named(Diag *diag, const char *name) {
     const char *names[LINK_FIELDS];
@@ -32,43 +38,46 @@ static int link_named(Diag *diag, const char *name) {
         if (strcmp(names[i] = link_fields[i].name, name) == 0)
             return i;
     const char *nearest = nearest_name(name, names, LINK_FIELDS);
-    diag_error(diag, (Span){0},
-               "--link knows no '%s'%s%s%s; it takes host=GPUS, inside=GB/S, inside_us=N, between=GB/S and "
-               "between_us=N, with commas "
-               "between them",
-               name, nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
+    diag_error(diag, (Span){0}, "--link knows no '%s'%s%s%s; %s", name, nearest ? "; did you mean '" : "",
+               nearest ? nearest : "", nearest ? "'?" : "", link_syntax);
     return -1;
 }
 
-static bool parse_link(Diag *diag, const char *text, Links *links) {
+/* "host=4" */
+static void parse_link(Diag *diag, const char *text, Links *links) {
     Arena *arena = diag_arena(diag);
     const char *equals = strchr(text, '=');
     char *end;
-    const int field = link_named(diag, equals ? arena_strndup(arena, text, (size_t)(equals - text)) : text);
-    if (field < 0)
-        return false;
+    const int at = link_named(diag, equals ? arena_strndup(arena, text, (size_t)(equals - text)) : text);
+    if (at < 0)
+        return;
+    const LinkRow *field = &link_fields[at];
     const double value = equals ? strtod(equals + 1, &end) : 0;
-    const bool whole = link_fields[field].whole;
-    if (!equals || end == equals + 1 || *end || !(value > 0) || !isfinite(value) || (whole && value != floor(value))) {
-        diag_error(diag, (Span){0}, "--link %s takes a %snumber above 0, not '%s'", link_fields[field].name,
-                   whole ? "whole " : "", equals ? equals + 1 : "");
-        return false;
-    }
-    links->at[field] = value;
-    links->given[field] = true;
-    return true;
+    const bool number = equals && end != equals + 1 && !*end && value >= field->least && value <= field->most;
+    if (!number || (field->whole && value != floor(value)))
+        diag_error(diag, (Span){0}, "--link %s takes a %snumber from %g to %g, not '%s'", field->name,
+                   field->whole ? "whole " : "", field->least, field->most, equals ? equals + 1 : "");
+    else if (links->given[at])
+        diag_error(diag, (Span){0}, "--link has '%s' twice", field->name);
+    links->at[at] = value;
+    links->given[at] = true;
 }
 
 bool links_parse(Diag *diag, const char *text, Links *links) {
-    bool good = true;
+    const int before = diag_errors(diag);
     for (int i = 0; i < LINK_FIELDS; i++) {
         links->at[i] = link_fields[i].value;
         links->given[i] = false;
     }
-    char *rest = text ? arena_strdup(diag_arena(diag), text) : NULL;
-    for (char *part; rest && (part = strtok_r(NULL, ",", &rest));)
-        good &= parse_link(diag, part, links);
-    return good;
+    for (const char *part = text, *comma; part; part = comma ? comma + 1 : NULL) {
+        comma = strchr(part, ',');
+        const size_t length = comma ? (size_t)(comma - part) : strlen(part);
+        if (length)
+            parse_link(diag, arena_strndup(diag_arena(diag), part, length), links);
+        else
+            diag_error(diag, (Span){0}, "--link '%s' has an empty part; %s", text, link_syntax);
+    }
+    return diag_errors(diag) == before;
 }
 
 /* ---- the model ---- */

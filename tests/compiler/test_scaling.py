@@ -70,9 +70,15 @@ def test_measured_sums_are_met(mtc, model):
 
 
 @pytest.mark.parametrize("flags, message", [
-    (["--link", "between=0"], "--link between takes a number above 0, not '0'"),
-    (["--link", "host=2.5"], "--link host takes a whole number above 0, not '2.5'"),
-    (["--link", "inside=fast"], "--link inside takes a number above 0, not 'fast'"),
+    (["--link", "between=0"], "--link between takes a number from 0.001 to 100000, not '0'"),
+    (["--link", "host=2.5"], "--link host takes a whole number from 1 to 65536, not '2.5'"),
+    (["--link", "host=99999999999999999999"], "--link host takes a whole number from 1 to 65536, not '99999999999999999999'"),
+    (["--link", "inside=fast"], "--link inside takes a number from 0.001 to 100000, not 'fast'"),
+    (["--link", "inside=1e-300"], "--link inside takes a number from 0.001 to 100000, not '1e-300'"),
+    (["--link", "host"], "--link host takes a whole number from 1 to 65536, not ''"),
+    (["--link", "host=8,host=4"], "--link has 'host' twice"),
+    (["--link", ""], "--link '' has an empty part; it takes host=GPUS,"),
+    (["--link", "host=8,"], "--link 'host=8,' has an empty part; it takes host=GPUS,"),
     (["--link", "betwen=3"], "--link knows no 'betwen'; did you mean 'between'?"),
     (["--target", "cpu"], "--emit=scaling is of GPUs"),
     (["--schedule", "persistent"], "--schedule persistent does not have"),
