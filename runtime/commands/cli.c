@@ -71,6 +71,11 @@ static const struct Flag {
 };
 enum { CLI_FLAGS = sizeof flag_table / sizeof flag_table[0] };
 
+/* The letter that mtc has for a flag too; NULL: none. */
+static const char *letter_of(const struct Flag *flag) {
+    return flag->offset == offsetof(MtcOptions, output) ? "-o" : NULL;
+}
+
 /* ---- help ---- */
 
 static void help_knob(const MtcKnob *knob) {
@@ -107,7 +112,9 @@ static int ability_for(const struct Flag *flag) {
 static void help_flag(const MtcModel *model, const struct Flag *flag) {
     char name[64];
     MtcText words = {NULL, 0, 0};
-    snprintf(name, sizeof name, "--%s %s", flag->name, flag->argument ? flag->argument : "");
+    const char *letter = letter_of(flag);
+    snprintf(name, sizeof name, "%s%s--%s %s", letter ? letter : "", letter ? ", " : "", flag->name,
+             flag->argument ? flag->argument : "");
     mtc_text_add(&words, "%s", flag->help);
     if (flag->offset == offsetof(MtcOptions, epochs))
         mtc_text_add(&words, "; %d", model->epochs);
@@ -406,13 +413,23 @@ static int parse_command(Parser *parser, const char *name) {
                    : usage_error(parser, "unknown command '%s'", name);
 }
 
+/* The name of the flag that has a letter: "output" of "-o"; NULL: none has. */
+static const char *flag_with_letter(const char *word) {
+    for (int i = 0; i < CLI_FLAGS; i++) {
+        const char *letter = letter_of(&flag_table[i]);
+        if (letter && strcmp(letter, word) == 0)
+            return flag_table[i].name;
+    }
+    return NULL;
+}
+
 static int parse_flags(Parser *parser, int argc, char **argv) {
     int code = 0, used = 0;
     for (int i = 0; i < argc && !code; i += used)
         if (strncmp(argv[i], "--", 2) == 0 && argv[i][2]) {
             code = parse_argument(parser, argv[i] + 2, argv + i, argc - i, &used);
-        } else if (strcmp(argv[i], "-o") == 0) { /* as mtc has it */
-            code = parse_argument(parser, "output", argv + i, argc - i, &used);
+        } else if (flag_with_letter(argv[i])) {
+            code = parse_argument(parser, flag_with_letter(argv[i]), argv + i, argc - i, &used);
         } else if (parser->command->bit == CLI_INFO && argv[i][0] != '-' && !parser->options->file) {
             parser->options->file = argv[i];
             used = 1;

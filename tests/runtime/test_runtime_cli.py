@@ -1,6 +1,7 @@
 """The command line of a program: help that teaches, advice for what is misspelt, codes of sysexits.h."""
 
 import json
+import re
 import subprocess
 from pathlib import Path
 
@@ -112,6 +113,7 @@ def test_data_that_are_there_and_cannot_be_read(fake, folder):
 def test_help_of_a_command(fake, folder):
     text = fake(folder, "predict", "--help")
     assert "--input FILE" in text and "--epochs" not in text
+    assert re.search(r"^  -o, --output FILE +predict: write", text, re.M)
 
 
 def test_help_goes_before_mistakes(fake, folder):
