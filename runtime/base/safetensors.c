@@ -172,6 +172,11 @@ static bool checksum_matches(const uint8_t *bytes, size_t size, size_t header) {
     return memcmp(expected, digits, CHECKSUM_DIGITS) == 0;
 }
 
+/* Its first field is the version of the format, a small number. */
+bool mtc_is_onnx(const uint8_t *bytes, size_t size) {
+    return size >= 2 && bytes[0] == 8 && bytes[1] > 0 && bytes[1] < 128;
+}
+
 const char *mtc_other_weights(const uint8_t *bytes, size_t size) {
     static const struct {
         const char *magic, *name;
@@ -186,13 +191,15 @@ const char *mtc_other_weights(const uint8_t *bytes, size_t size) {
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (size >= strlen(formats[i].magic) && memcmp(bytes, formats[i].magic, strlen(formats[i].magic)) == 0)
             return formats[i].name;
-    return NULL;
+    return mtc_is_onnx(bytes, size) ? "a network of ONNX (.onnx)" : NULL;
 }
 
 static int no_safetensors(MtcFault *fault, const char *path, const uint8_t *bytes, size_t size) {
     mtc_fail(fault, MTC_BAD_DATA, "%s: is not a safetensors file, but %s", path, mtc_other_weights(bytes, size));
     if (bytes[0] == 'P')
         mtc_note(fault, "mtc weights %s -o x.safetensors makes one of it", path);
+    else if (mtc_is_onnx(bytes, size))
+        mtc_note(fault, "mtc import %s -o x.mt writes a model of it, and beside that its weights, x.safetensors", path);
     else
         mtc_note(fault, "from PyTorch: safetensors.torch.save_file(model.state_dict(), \"x.safetensors\")");
     return fault->code;

@@ -39,6 +39,8 @@ const MtcBlob *mtc_archive_find(const MtcArchive *archive, const char *name);
 /* The same of a moving average, NAME.ema: where the file has none, the weight NAME, which averages begin as. */
 const MtcBlob *mtc_archive_find_average(const MtcArchive *archive, const char *name);
 
+/* Is a file that begins so one of ONNX? */
+bool mtc_is_onnx(const uint8_t *bytes, size_t size);
 /* What else weights are kept in, as a file's first bytes say: "a GGUF file". NULL: nothing that is known. */
 const char *mtc_other_weights(const uint8_t *bytes, size_t size);
 

@@ -2,6 +2,7 @@
  * one that is something else than what is written: a mistyped name? */
 #include "base/ending.h"
 #include "base/lock.h"
+#include "base/safetensors.h"
 #include "checkpoint/keeper.h"
 #include "commands/cli.h"
 #include "commands/predict_table.h"
@@ -256,11 +257,6 @@ static bool is_npy(const unsigned char *head, size_t bytes) {
     return bytes >= 6 && memcmp(head, "\x93NUMPY", 6) == 0;
 }
 
-/* Its first field, the version of the format. */
-static bool is_onnx(const unsigned char *head, size_t bytes) {
-    return bytes >= 2 && head[0] == 8 && head[1] > 0 && head[1] < 128;
-}
-
 static int no_kind(MtcFault *fault, const char *flag, const char *path, const char *kind) {
     mtc_fail(fault, MTC_CANT_CREATE, "%s %s would replace a file that is no %s", flag, path, kind);
     mtc_note(fault, "choose another name, or remove the file");
@@ -299,7 +295,7 @@ static int check_table(MtcFault *fault, const char *path) {
 static int check_output(MtcFault *fault, const MtcOptions *options) {
     const char *path = options->output;
     if (options->exports)
-        return check_kind(fault, "--output", path, is_onnx, "network (ONNX)");
+        return check_kind(fault, "--output", path, mtc_is_onnx, "network (ONNX)");
     return path && mtc_is_table_name(path) ? check_table(fault, path)
                                            : check_kind(fault, "--output", path, is_npy, "array of predictions (npy)");
 }

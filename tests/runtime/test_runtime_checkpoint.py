@@ -173,13 +173,16 @@ def test_bad_checkpoint(case, theirs, fake, folder):
     (b"\x80\2\x8a\nl\xfc\x9cF\xf9", "a Python pickle, as older versions of torch.save write it (.pt, .pth)"),
     (b"\x80\4\x95\0\0\0\0\1", "a Python pickle"),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file, as Keras writes it (.h5)"),
+    (b"\x08\x08\x12\x07pytorch", "a network of ONNX (.onnx)"),
 ])
 def test_weights_in_another_format(begin, name, fake, folder):
     (folder / "m.pth").write_bytes(begin + bytes(100))
     message = fake(folder, "eval", "--load", "m.pth", code=BAD_DATA)
     assert f"m.pth: is not a safetensors file, but {name}\n" in message
     torch = 'from PyTorch: safetensors.torch.save_file(model.state_dict(), "x.safetensors")'
-    assert ("mtc weights m.pth -o x.safetensors makes one of it" if begin.startswith(b"PK") else torch) in message
+    others = {b"P": "mtc weights m.pth -o x.safetensors makes one of it",
+              b"\x08": "mtc import m.pth -o x.mt writes a model of it, and beside that its weights, x.safetensors"}
+    assert others.get(begin[:1], torch) in message
 
 
 def test_doubles_become_floats(theirs, fake, folder):
