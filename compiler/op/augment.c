@@ -42,6 +42,16 @@ INFER(augmented) {
     return n->in[0]->type.batched && n->type.rank == 4;
 }
 
+#define BY_CHANCE(name_)                                                                                               \
+    .name = #name_, .cls = OP_VIEW, .flags = OP_DRAWS | OP_NO_GRAD, .arity = 1,                                        \
+    .attrs = ATTR_INDEX | ATTR_DIMS | ATTR_OFFSET, .infer = infer_augmented, .view = view_##name_
+
+const OpDef op_alternating_flip = {
+    BY_CHANCE(alternating_flip),
+    .doc = "An image of the data, mirrored left to right where a bit drawn for the example, whatever the step, and the "
+           "number of the epoch have an odd sum.",
+};
+
 /* ---- in the language ---- */
 
 /* On a weight that is `statistic`: of a field, which normalize keeps with the weights; or on one of a layer. */
@@ -112,9 +122,28 @@ static Value build_random_crop(Call *call) {
     return augmented(call, "random_crop", x, padding, mode);
 }
 
+/* Has it images that are mirrored by turns already? What draws leaves columns columns, other views may not. */
+static bool alternates(const Graph *g, const Node *x) {
+    bool *turned = NEW_ARRAY(g->arena, bool, x->id + 1);
+    for (int i = 0; i <= x->id; i++) {
+        const Node *n = g->nodes.at[i];
+        turned[i] = n->op == &op_alternating_flip;
+        for (int k = 0; k < n->inputs && (n->op->cls == OP_MAP || n->op->flags & OP_DRAWS); k++)
+            turned[i] |= turned[n->in[k]->id];
+    }
+    return turned[x->id];
+}
+
 static Value build_random_flip(Call *call) {
     Node *x = read_data(call, "random_flip");
-    const char *op = call_bool(call, 1) ? "alternating_flip" : "random_flip";
+    const bool alternate = call_bool(call, 1);
+    const char *op = alternate ? "alternating_flip" : "random_flip";
+    if (x && alternate && alternates(call->g, x)) {
+        call_error(call, 0,
+                   "these images are mirrored by turns already, and a second turn undoes the first: each would look "
+                   "the same in every epoch; one alternate = true is enough");
+        return value_tensor(NULL);
+    }
     return x ? augmented(call, op, x, 0, PAD_ZEROS) : value_tensor(NULL);
 }
 
@@ -295,9 +324,6 @@ const OpDef op_color_jitter = {
 
 /* ---- operators ---- */
 
-#define BY_CHANCE(name_)                                                                                               \
-    .name = #name_, .cls = OP_VIEW, .flags = OP_DRAWS | OP_NO_GRAD, .arity = 1,                                        \
-    .attrs = ATTR_INDEX | ATTR_DIMS | ATTR_OFFSET, .infer = infer_augmented, .view = view_##name_
 #define AUGMENTATION(name_) BY_CHANCE(name_), .build = build_##name_
 
 const OpDef op_random_crop = {
@@ -312,16 +338,10 @@ const OpDef op_random_crop = {
 const OpDef op_random_flip = {
     AUGMENTATION(random_flip),
     .doc = "In training, an image [C, H, W] of the data, mirrored left to right in half of all cases; or, with "
-           "`alternate`, half of the examples in the first epoch, the others in the second, and so on by turns. In "
-           "evaluation the image.",
+           "`alternate`, half of the examples in the first epoch, the others in the second, and so on by turns, of "
+           "which an image has one: a second would undo it, and is refused. In evaluation the image.",
     .example = "y = random_flip(image)",
     .signature = "x, alternate: bool = false",
-};
-
-const OpDef op_alternating_flip = {
-    BY_CHANCE(alternating_flip),
-    .doc = "An image of the data, mirrored left to right where a bit drawn for the example, whatever the step, and the "
-           "number of the epoch have an odd sum.",
 };
 
 const OpDef op_cutout = {
