@@ -507,7 +507,9 @@ class Model(Answers):
     def confusion_matrix(self, X: Any = None, y: Any = None, *, sample_weight: Any = None, split: str = "test",
                          data: Optional[PathLike] = None) -> NDArray[Any]:
         """Of a model with ``confusion(...)`` among its metrics: row i, column j is how many examples of class i are
-        predicted to be of class j, or what these weigh. Data are as for ``evaluate``."""
+        predicted to be of class j, or what these weigh. Data are as for ``evaluate``. Raises UsageError for another model."""
+        if not self.description["confusion"]:
+            raise UsageError(f"the model has no confusion(...) among its metrics{self._confusion_cure()}")
         return self._evaluated((X, y, sample_weight), split, data, self._confusion)
 
     def _evaluated(self, data_given: tuple[Any, Any, Any], split: str, data: Optional[PathLike],
@@ -532,6 +534,10 @@ class Model(Answers):
 
     def _reports(self, session: Session, which: int) -> dict[str, float]:
         return dict(zip(self.metrics, session.evaluate(which)))
+
+    def _confusion_cure(self) -> str:
+        """How to have it counted."""
+        return ": metric = [accuracy(scores, label), confusion(scores, label)] in the train block has it counted in evaluations"
 
     def _confusion(self, session: Session, which: int) -> NDArray[Any]:
         session.evaluate(which)

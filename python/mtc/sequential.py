@@ -179,6 +179,13 @@ class Sequential(Model):
         if kept is not None:
             self.load_state_dict(kept)
 
+    def _confusion_cure(self) -> str:
+        if "confusion" not in self.loss.metrics:
+            return f", and cannot have it: its loss, {type(self.loss).__name__}, is of numbers and not of classes"
+        reported = [*self._network.reported, "confusion"]
+        return (f": mtc.Sequential(..., metrics={reported}) has it counted in evaluations; other.load_state_dict(this.state_dict()) "
+                "takes the weights over")
+
     def advice(self, text: str) -> str:
         return of_network(super().advice(text))
 

@@ -211,7 +211,7 @@ class Network(NamedTuple):
 
     @property
     def _reserved(self) -> Set[str]:
-        return RESERVED | {knob.name for knob in self.optimizer.knobs} | set(self._metrics)
+        return RESERVED | {knob.name for knob in self.optimizer.knobs} | set(self.reported)
 
     def text(self, compiled: bool = False) -> str:
         """The model file. `compiled`: what is compiled, which has no seed and the usual numbers of the knobs, so
@@ -256,7 +256,8 @@ class Network(NamedTuple):
         ]
 
     @property
-    def _metrics(self) -> Tuple[str, ...]:
+    def reported(self) -> Tuple[str, ...]:
+        """The names of its metrics."""
         return tuple(self.loss.metrics)[:1] if self.metrics is None else self.metrics
 
     def _reports(self, model: ModelBlock, output: Value) -> List[str]:
@@ -270,7 +271,7 @@ class Network(NamedTuple):
         score = f"{output.name} - 0.5" if is_probability else output.name
         probability = output.name if is_probability else f"sigmoid({output.name})"
         values = {"p": prediction, "x": output.name, "score": score, "probability": probability}
-        return [self._report(model, name, **values) for name in self._metrics]
+        return [self._report(model, name, **values) for name in self.reported]
 
     def _report(self, model: ModelBlock, name: str, **values: str) -> str:
         metric = self.loss.metrics.get(name) or self._metric_called(name)
@@ -292,7 +293,7 @@ class Network(NamedTuple):
         return replace(metric, called=True) if metric else None
 
     def _train(self, output: Value, reports: Sequence[str]) -> List[Line]:
-        watched = ("loss", *self._metrics)
+        watched = ("loss", *self.reported)
         if self.training.monitor not in (None, *watched):
             raise UsageError(f"monitor is one of {', '.join(map(repr, watched))}, not {self.training.monitor!r}")
         lines = [Line("loss", self.loss.write(output, "normalize(y)" if self.normalize_target else "y"))]

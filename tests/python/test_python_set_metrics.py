@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mtc
-from conftest import MTC
+from conftest import MTC, ROOT
 from mtc.losses import LOSSES
 
 pytestmark = [pytest.mark.skipif(not MTC.exists(), reason="run 'make' first"), pytest.mark.filterwarnings("error"), pytest.mark.quick]
@@ -85,5 +85,9 @@ def test_confusion_matrix(blobs):
     assert network.confusion_matrix(X, y).tolist() == expected
     without = mtc.Sequential([mtc.Linear(5, 4)], batch=32, target="cpu")
     without.fit(X, y, epochs=1, verbose=0)
-    with pytest.raises(mtc.UsageError, match="has no confusion"):
+    with pytest.raises(mtc.UsageError, match=r"has no confusion.*Sequential\(..., metrics=\['accuracy', 'confusion'\]\) has it"):
         without.confusion_matrix(X, y)
+    with pytest.raises(mtc.UsageError, match="cannot have it: its loss, MSE, is of numbers and not of classes"):
+        mtc.Sequential([mtc.Linear(5, 4)], loss="mse", target="cpu").confusion_matrix(X, np.zeros((500, 4)))
+    with pytest.raises(mtc.UsageError, match=r"has no confusion.*metric = \[accuracy\(scores, label\), confusion\(scores, label\)\] in the train block"):
+        mtc.compile(ROOT / "models" / "mnist.mt", target="cpu").confusion_matrix(X, y)
