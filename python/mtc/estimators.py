@@ -25,6 +25,7 @@ import numpy as np
 from . import scikit
 from .errors import UsageError
 from .network import Hidden, OptimizerLike, layers_of, optimizer_of, sizes_of
+from .processes import tell_of_forks
 from .spec import told_arguments, whole
 from .training import EarlyStopping, History
 
@@ -71,9 +72,14 @@ class Trained:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self._lock = threading.Lock()
+        self._forked()
         self._checkpoint: Optional[bytes] = None
         self._model: Optional[Sequential] = plan.build()
+        tell_of_forks(self, Trained._forked)
+
+    def _forked(self) -> None:
+        """In a fork no thread holds the lock."""
+        self._lock = threading.Lock()
 
     @property
     def model(self) -> Sequential:
@@ -92,7 +98,9 @@ class Trained:
         return {"plan": self.plan, "_checkpoint": checkpoint}
 
     def __setstate__(self, state: Dict[str, Any]) -> None:
-        self.__dict__.update(state, _model=None, _lock=threading.Lock())
+        self.__dict__.update(state, _model=None)
+        self._forked()
+        tell_of_forks(self, Trained._forked)
 
 
 class NetworkEstimator(scikit.BaseEstimator):

@@ -229,7 +229,8 @@ class Session:
         if self.handle is None:
             raise UsageError("the model is closed")
         if self.handle.process != os.getpid():
-            raise UsageError("the model belongs to the process that this one was forked from: compile it again here")
+            raise UsageError("the model belongs to the process that this one was forked from: compile it again here; an estimator "
+                             "comes to another process pickled")
         return self.handle.pointer
 
     def _text(self) -> str:

@@ -23,6 +23,7 @@ from .flags import of_warning
 from .habits import FIT, MODEL, SETTINGS, hint, unexpected
 from .library import TEST, TRAIN, VALIDATION, Library, Session, unknown
 from .library import load as load_library
+from .processes import scratch, tell_of_forks
 from .spec import nearest, whole
 from .training import (Callback, EarlyStopping, Files, History, PathLike, Plan, Training, best_file,
                        watchers_of)
@@ -90,6 +91,7 @@ class Model(Answers):
                  batch: Optional[int] = None, precision: Optional[str] = None, schedule: Optional[str] = None,
                  recompute: Optional[bool] = None, device: int = 0, seed: Optional[int] = None, params: Mapping[str, float] = {}, name: str = "model"):
         self.lock = threading.RLock()
+        tell_of_forks(self, Model._forked)
         self.history: Optional[History] = None
         """Of the last training, also where it was interrupted."""
         self.advised = True  # hears of what a program would warn of
@@ -311,6 +313,11 @@ class Model(Answers):
             if self._held:
                 raise UsageError(f"{what} was called by a callback, while the model is training")
             yield
+
+    def _forked(self) -> None:
+        """In a fork no thread holds the lock, and nothing trains."""
+        self.lock = threading.RLock()
+        self._held = set()
 
     def __enter__(self) -> Model:
         return self
@@ -631,5 +638,5 @@ class Model(Answers):
 @contextlib.contextmanager
 def _temporary_file() -> Iterator[Path]:
     """The path of a file that is gone afterwards."""
-    with tempfile.TemporaryDirectory(dir=toolchain.scratch()) as folder:
+    with tempfile.TemporaryDirectory(dir=scratch()) as folder:
         yield Path(folder, "weights")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
 import glob
 import hashlib
-import itertools
 import os
 import re
 import shutil
@@ -17,11 +15,10 @@ from typing import Mapping, NamedTuple, Optional, Union
 
 from .errors import CompileError, CompilerMissing, CompileWarning, FileError, UsageError, users_frame
 from .flags import of_mtc, of_summary
+from .processes import scratch
 from .spec import whole
 
 _HERE = Path(__file__).resolve().parent
-_names = itertools.count()
-_folders: dict[int, Path] = {}  # of each process: a fork has its own
 
 
 class Source(NamedTuple):
@@ -91,20 +88,6 @@ def default_target() -> Optional[str]:
     hidden = visible is not None and visible.strip() in ("", "-1", "NoDevFiles")
     present = glob.glob("/dev/nvidia[0-9]*") or os.path.exists("/dev/dxg")
     return None if present and not hidden else "cpu"
-
-
-def scratch() -> Path:
-    """A folder of this process, removed at its end."""
-    process = os.getpid()
-    if process not in _folders or not _folders[process].is_dir():  # those who tidy up /tmp may have removed it
-        _folders[process] = Path(tempfile.mkdtemp(prefix="mtc-"))
-        atexit.register(_remove_scratch, process)
-    return _folders[process]
-
-
-def _remove_scratch(process: int) -> None:
-    if process == os.getpid():
-        shutil.rmtree(_folders[process], ignore_errors=True)
 
 
 def run(arguments: list[str], *, cwd: Optional[Path] = None) -> subprocess.CompletedProcess[str]:

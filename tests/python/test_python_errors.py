@@ -1,5 +1,6 @@
 """What the Python package says when something is wrong. The texts are a product: they are compared here."""
 
+import fcntl
 import json
 import os
 import pickle
@@ -7,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -16,6 +18,7 @@ from python_package import BLOBS, LINE, blobs, line
 
 import mtc
 from conftest import MTC, ROOT
+from mtc import processes
 from mtc.errors import by_code
 
 pytestmark = [pytest.mark.skipif(not MTC.exists(), reason="run 'make' first"), pytest.mark.quick]
@@ -430,6 +433,57 @@ def test_a_fork_has_no_models():
 
     assert in_a_fork(refused)
     assert model.predict(X).shape == (50,)
+
+
+def test_a_fork_waits_for_no_thread_of_its_parent():
+    """What another thread held when the process was forked, nobody lets go of in the child."""
+    model, fitted = mtc.compile(BLOBS, target="cpu"), mtc.Classifier((4,), epochs=1, random_state=0, target="cpu").fit(X.reshape(50, -1), Y)
+    held, go_on = threading.Event(), threading.Event()
+
+    def hold(*_):
+        with fitted._trained._lock, processes._making:
+            held.set()
+            go_on.wait()
+
+    thread = threading.Thread(target=lambda: model.fit(X, Y, epochs=1, callbacks=[hold], verbose=0))
+    thread.start()
+    held.wait()
+
+    def refused():
+        for call in (lambda: model.predict(X), lambda: model.fit(X, Y), model.reset, lambda: fitted.predict(X.reshape(50, -1))):
+            with pytest.raises(mtc.UsageError, match="belongs to the process that this one was forked from"):
+                call()
+        return processes.scratch().is_dir()
+
+    try:
+        assert in_a_fork(refused)
+    finally:
+        go_on.set()
+        thread.join()
+    assert model.status["epoch"] == 1 and fitted.predict(X.reshape(50, -1)).shape == (50,)
+
+
+def scratch_of(folder, after, before=""):
+    """What a process leaves behind that has a folder in this one."""
+    code = f"import os, signal, multiprocessing\nfrom mtc.processes import scratch\n{before}\nprint(scratch())\n{after}"
+    environment = {**os.environ, "TMPDIR": str(folder), "PYTHONPATH": str(ROOT / "python")}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=not after, stdout=subprocess.DEVNULL)
+    return list(folder.iterdir())
+
+
+def test_processes_leave_no_folders(tmp_path):
+    """Also those of multiprocessing, which end without what atexit runs; of one that was killed the next process removes it, but
+    not of one that lives."""
+    lives = tmp_path / "mtc-python-lives"
+    lives.mkdir()
+    lock = os.open(lives, os.O_RDONLY)
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    assert len(scratch_of(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)")) == 2
+    assert scratch_of(tmp_path, "") == [lives]
+    forked = "child = multiprocessing.get_context('fork').Process(target=scratch)\nchild.start()\nchild.join()"
+    assert scratch_of(tmp_path, "", forked) == [lives]
+    os.close(lock)
+    assert scratch_of(tmp_path, "") == []
 
 
 def test_a_fork_can_make_its_own():
