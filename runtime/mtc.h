@@ -264,11 +264,11 @@ typedef struct MtcModel {
     int patience;                            /* stop after so many evaluations without a better one; 0: never */
     int plateaus, plateau[MTC_MAX_PLATEAUS]; /* learning rates fall after so many evaluations without a better one */
     const MtcKernel *kernel;                 /* of a training step, in the order of its phases */
-    /* The prediction, an eval value: [batch, prediction_dim...]. classes: print its arg max. */
+    /* The prediction, an eval value: [batch, prediction_dim...]. classes: print its arg max; yes: each number is a probability. */
     size_t prediction_offset;
     int prediction_rank;
     int64_t prediction_dim[7];
-    bool prediction_is_classes;
+    bool prediction_is_classes, prediction_is_yes;
     /* Metrics over a set of examples: an evaluation reports them behind the means. */
     int set_inputs, set_metrics;
     const MtcSetInput *set_input;

@@ -130,34 +130,20 @@ Value eval_setting(Frame *frame, Expr *e) {
     return value;
 }
 
-static bool argument_true(Frame *frame, const Expr *call, const char *name) {
-    for (int i = 0; i < call->signature->count; i++)
-        if (strcmp(call->signature->at[i].name, name) == 0 && call->bound[i])
-            return eval(frame, call->bound[i]).number != 0;
-    return false;
-}
-
-/* Is the loss a call of the prediction and its target? */
-static bool compares(const Expr *loss) {
-    return loss->kind == EXPR_CALL && loss->op && loss->signature->count >= 2 && loss->signature->at[1].required;
-}
-
 static Value derived_prediction(Frame *frame, const Expr *loss) {
     Lowering *l = frame->l;
-    if (!compares(loss)) {
+    const Expr *call = loss_comparison(frame, loss);
+    if (!call) {
         diag_error(l->diag, loss->span, "this loss does not tell what the model predicts; add: predict = ...");
         return value_error();
     }
-    Value scores = eval_setting(frame, loss->bound[0]);
-    for (int i = 0; i < prediction_rule_count; i++) {
-        const PredictionRule *rule = &prediction_rules[i];
-        if (strcmp(rule->loss, loss->op->name) != 0 || scores.kind == VALUE_ERROR ||
-            (rule->condition && !argument_true(frame, loss, rule->condition)))
-            continue;
-        l->module->prediction_is_classes = rule->classes;
-        return call_library(frame, loss->span, rule->function, scores);
-    }
-    return scores;
+    Value scores = eval_setting(frame, call->bound[0]);
+    const PredictionRule *rule = prediction_rule(frame, call);
+    if (!rule || scores.kind == VALUE_ERROR)
+        return scores;
+    l->module->prediction_is_classes = rule->predicts == PREDICTS_CLASSES;
+    l->module->prediction_is_yes = rule->predicts == PREDICTS_YES;
+    return rule->function ? call_library(frame, loss->span, rule->function, scores) : scores;
 }
 
 static void add_prediction(Frame *frame, const Block *train, Lowered *out) {
@@ -179,8 +165,10 @@ static void add_prediction(Frame *frame, const Block *train, Lowered *out) {
         module_doubt(l->module,
                      (Doubt){at, at, "what is predicted for an example depends on the others of its batch",
                              "batch(x) belongs in a loss; predict = ... says what is made of the example alone"});
+    l->module->prediction_is_yes |= predict && predicts_yes(loss, &value);
+    const Expr *call = loss_comparison(frame, loss);
     out->prediction = value.node;
-    out->target = compares(loss) ? eval_setting(frame, loss->bound[1]).node : NULL;
+    out->target = call ? eval_setting(frame, call->bound[1]).node : NULL;
 }
 
 /* ---- graphs ---- */

@@ -150,14 +150,23 @@ void use_known(Lowering *l, Node *const *known, int from);
 
 /* ---- scores.c ---- */
 
-/* A loss that takes scores, and what they mean. */
+/* What the numbers of a prediction are, other than just numbers: probabilities of classes, or each the probability of yes. */
+typedef enum Predicts { PREDICTS_CLASSES, PREDICTS_YES } Predicts;
+
+/* A loss by which it is known: function(first argument), or, where that is NULL, the argument itself, if the argument
+ * `condition` is true. */
 typedef struct PredictionRule {
-    const char *loss, *condition, *function; /* function(first argument), if the argument `condition` is true */
-    bool classes;
+    const char *loss, *condition, *function;
+    Predicts predicts;
 } PredictionRule;
 
-extern const PredictionRule prediction_rules[];
-extern const int prediction_rule_count;
+/* Of a call of a loss; NULL: it compares numbers. */
+const PredictionRule *prediction_rule(Frame *frame, const Expr *call);
+/* The call that compares the prediction with its target: the loss itself, or as it stands in each term of a sum, times what else
+ * there is, as losses of mixed examples have it: s loss(y, target) + (1 - s) loss(y, other). NULL: there is none, or several that differ. */
+const Expr *loss_comparison(Frame *frame, const Expr *loss);
+/* Of a prediction that the text says: is it made of scores that the loss takes for probabilities of yes? */
+bool predicts_yes(const Expr *loss, const Value *prediction);
 /* Of a call of a loss that takes scores: are they what its own function made already? */
 void doubt_scores(Lowering *l, const Expr *call, const Value *args);
 

@@ -303,6 +303,7 @@ struct Module {
     int64_t first_update; /* the step with which every trained weight has been updated; 1: each step does */
     int monitor, patience; /* the report that decides what is best; evaluations without a better one, 0: any number */
     bool prediction_is_classes; /* prediction is a distribution over classes: predict prints the arg max */
+    bool prediction_is_yes;     /* each of its numbers is the probability of yes */
     Graph *train;               /* forward, gradients, updates, one `report` per report */
     Graph *eval;                /* forward without dropout; `report`s, `keep`s; one `output`: the prediction */
     Graph *measure;             /* a batch of the training data goes into the buffers that describe them; NULL: none */

@@ -56,7 +56,7 @@ class Answers:
         prediction = self.description["prediction"]
         if prediction["classes"]:
             return self._answer(X, classes=False)
-        if not self._is_binary():
+        if not prediction["yes"]:
             raise UsageError(f"the model predicts numbers {prediction['shape']}, not classes: predict has them")
         with self.lock:
             answer = self._answer(X, classes=False)
@@ -64,9 +64,6 @@ class Answers:
                 return answer
             yes = to_numpy(answer, "X").reshape(-1)
             return lending.as_given(self.session, np.stack([1 - yes, yes], 1), answer)
-
-    def _is_binary(self) -> bool:
-        return str(self.description["train"].get("loss", "")).startswith("bce(")
 
     def _answer(self, X: Any, classes: bool) -> Any:
         with self.lock:
@@ -158,9 +155,10 @@ class Answers:
             shapes = f"y is {list(truth.shape)}, the predictions for X are {list(answer.shape)}"
             raise DataError(f"{shapes}: expected as many")
         truth = truth.reshape(answer.shape)
-        if self.description["prediction"]["classes"]:
+        prediction = self.description["prediction"]
+        if prediction["classes"]:
             return float((answer == truth).mean())
-        if self._is_binary():
+        if prediction["yes"]:
             return float(((answer > 0.5) == (truth > 0.5)).mean())
         return _determination(*(each.reshape(len(each), -1).astype(np.float64) for each in (truth, answer)))
 

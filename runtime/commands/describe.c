@@ -171,6 +171,7 @@ static void add_answers(MtcText *text, const MtcModel *model) {
     MtcText prediction = {NULL, 0, 0};
     add_counts(&prediction, "shape", model->prediction_rank, model->prediction_dim);
     add_flag(&prediction, "classes", model->prediction_is_classes);
+    add_flag(&prediction, "yes", model->prediction_is_yes);
     add_part(text, ",\"prediction\":{", &prediction, "}");
     mtc_add_count(text, "context", model->context);
     mtc_add_count(text, "vocabulary", model->vocabulary);

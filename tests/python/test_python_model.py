@@ -632,6 +632,44 @@ def test_the_first_use_by_many_threads_opens_one_device(opened, data):
     assert len(opened) == 1 and len(answers) == 8 and all(np.array_equal(each, answers[0]) for each in answers)
 
 
+YES_OR_NO = """
+data {
+  train = npz("train.npz")
+  x : f32[3]
+  y : f32[1]
+}
+FUNCTIONS
+model { z = linear(x, 1) }
+train {
+  loss = LOSS
+  optimizer = sgd(0.1)
+}
+"""
+
+
+@pytest.mark.parametrize("loss, yes", [
+    ("bce(z, y, from_logits = true)", True),
+    ("3 * bce(z, y, from_logits = true) + bce(z, y, from_logits = true)", True),
+    ("bce(sigmoid(z), y)", True),
+    ("bce(z, y, from_logits = true) + mean(z^2)\n  predict = sigmoid(z)", True),
+    ("bce(z, y, from_logits = true)\n  predict = z", False),
+    ("mse(sigmoid(z), y)\n  predict = sigmoid(z)", False),
+    ("bce(z, y)\n  predict = z", False),
+], ids=range(7))
+def test_what_predicts_yes_or_no(loss, yes):
+    """As the compiler says it of the loss and the prediction, whatever the text looks like; in the last a function of the model's own is called so."""
+    own = "fn bce(a, b) {\n  return mean((a - b)^2)\n}\n" if loss.startswith("bce(z, y)\n") else ""
+    model = mtc.compile(YES_OR_NO.replace("LOSS", loss).replace("FUNCTIONS", own), target="cpu")
+    X, y = np.float32([[1, 2, 3], [-1, 2, 0]]), [0, 1]
+    assert model.description["prediction"] == {"shape": [1], "classes": False, "yes": yes}
+    if yes:
+        np.testing.assert_allclose(model.predict_proba(X), np.hstack([1 - model.predict(X), model.predict(X)]))
+        assert model.score(X, y) == ((model.predict(X).ravel() > 0.5) == y).mean()
+        return
+    with pytest.raises(mtc.UsageError, match="the model predicts numbers"):
+        model.predict_proba(X)
+
+
 # ---- several at once, and none left behind ----
 
 

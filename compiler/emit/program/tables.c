@@ -287,6 +287,8 @@ static void write_prediction(Emitter *e, Writer *out) {
     write_line(out, ".prediction_rank = %d,", n->type.rank - 1);
     write_line(out, ".prediction_dim = %s,", dims(e->arena, &n->type, 1));
     write_line(out, ".prediction_is_classes = %s,", e->module->prediction_is_classes ? "true" : "false");
+    if (e->module->prediction_is_yes)
+        write_line(out, ".prediction_is_yes = true,");
 }
 
 /* Of the token after a position; or why there are none. */
